@@ -1,0 +1,1 @@
+"""PyTorch's checkpoint formats: zip container, legacy stream, pickling of tensors, restricted unpickling."""

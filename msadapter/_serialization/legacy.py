@@ -1,0 +1,119 @@
+"""The stream format that torch.save wrote before version 1.6 (and with _use_new_zipfile_serialization=False).
+
+Five pickles one after the other (magic number, protocol version, system, object, storage keys), then the storages
+in the order of the keys: an int64 element count and the raw bytes.
+"""
+import pickle
+import struct
+import sys
+
+import numpy as np
+
+from . import names
+from .names import StorageType
+from .pickler import SaveContext, make_pickler
+from .zip_reader import _read_into
+
+MAGIC_NUMBER = 0x1950A86A20F9469CFC6C
+PROTOCOL_VERSION = 1001
+_SYSTEM = {"protocol_version": PROTOCOL_VERSION, "little_endian": True, "type_sizes": {"short": 2, "int": 4, "long": 4}}
+
+
+class LegacyContext(SaveContext):
+    """Persistent ids of the legacy format: one more field, and one dtype for each storage."""
+
+    def __init__(self):
+        super().__init__()
+        self.itemsizes = {}
+        self._types = {}
+
+    def persistent_id(self, obj):
+        pid = super().persistent_id(obj)
+        if pid is None:
+            return None
+        _, typed, key, location, count = pid
+        if self._types.setdefault(key, typed) is not typed:
+            raise RuntimeError("Cannot save multiple tensors or storages that view the same data as different types")
+        self.itemsizes[key] = self.storages[key].nbytes() // count if count else 1
+        return ("storage", typed, key, location, count, None)
+
+
+def save(obj, stream, pickle_module, protocol) -> None:
+    """Write `obj` in the legacy format."""
+    if sys.byteorder != "little":
+        raise NotImplementedError("torch.save: the legacy format on a big endian machine is not supported "
+                                  "(docs/coverage.md)")
+    for header in (MAGIC_NUMBER, PROTOCOL_VERSION, _SYSTEM):
+        pickle.dump(header, stream, protocol=protocol)
+    context = LegacyContext()
+    make_pickler(stream, pickle_module, protocol, context).dump(obj)
+    keys = sorted(context.storages)
+    pickle.dump(keys, stream, protocol=protocol)
+    for key in keys:
+        storage = context.storages[key]
+        stream.write(struct.pack("<q", storage.nbytes() // context.itemsizes[key]))
+        stream.write(memoryview(storage._numpy()))
+
+
+def load(stream, file: str, make_unpickler, wrap, place):
+    """Read the legacy format.
+
+    make_unpickler(stream, persistent_load) gives an object with load(); wrap(untyped, dtype) the storage for the
+    rebuilding functions; place(untyped, location) moves it to its device.
+    """
+    untyped_class = names.root().UntypedStorage
+    storages = {}  # key -> (buffer, itemsize, wrapped); buffers are filled after the object pickle is read
+
+    def persistent_load(pid):
+        kind = _text(pid[0])
+        if kind == "module":
+            return pid[1]
+        if kind != "storage":
+            raise pickle.UnpicklingError(f"Unknown saved id type: {kind}")
+        typed, key, location, count, view = pid[1], _text(pid[2]), _text(pid[3]), pid[4], pid[5]
+        if view is not None:
+            raise NotImplementedError("torch.load: storage views of files older than PyTorch 0.4 are not supported "
+                                      "(docs/coverage.md)")
+        dtype = typed.dtype if isinstance(typed, StorageType) else None
+        itemsize = dtype.itemsize if dtype is not None else 1
+        if key not in storages:
+            buffer = np.empty(count * itemsize, dtype=np.uint8)
+            untyped = place(untyped_class.from_numpy(buffer), location)
+            storages[key] = (buffer, itemsize, untyped)
+        return wrap(storages[key][2], dtype)
+
+    def next_pickle(what):
+        try:
+            return make_unpickler(stream, persistent_load).load()
+        except EOFError as err:
+            raise EOFError(f"Ran out of input: {file} ends inside {what}; the file is truncated") from err
+
+    def is_checkpoint():
+        try:
+            return next_pickle("the magic number") == MAGIC_NUMBER
+        except (pickle.UnpicklingError, ValueError, LookupError, AttributeError, TypeError, ImportError) as err:
+            raise pickle.UnpicklingError(f"{file} is neither a zip nor a legacy checkpoint: {err}") from err
+
+    if not is_checkpoint():
+        raise RuntimeError(f"Invalid magic number; corrupt file? {file}")
+    version = next_pickle("the protocol version")
+    if version != PROTOCOL_VERSION:
+        raise RuntimeError(f"Invalid protocol version: {version} ({file})")
+    next_pickle("the system information")
+    result = next_pickle("the object")
+    for key in next_pickle("the list of storages"):
+        _fill(stream, file, *storages[_text(key)])
+    return result
+
+
+def _text(value) -> str:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def _fill(stream, file, buffer, itemsize, storage):
+    count = stream.read(8)
+    if len(count) != 8 or struct.unpack("<q", count)[0] * itemsize != buffer.size:
+        raise RuntimeError(f"storage has wrong byte size: {file} is truncated or corrupted")
+    target = buffer if str(storage.device) == "meta" else storage._numpy()
+    if _read_into(stream, target) != buffer.size:
+        raise RuntimeError(f"unexpected end of file: {file} is truncated")

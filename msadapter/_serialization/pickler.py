@@ -1,0 +1,193 @@
+"""Pickling with PyTorch's names: tensors become storages and calls of torch._utils, our modules become torch.X."""
+import pickle
+import types
+
+from . import names
+from .names import TorchGlobal
+
+
+class StorageRef:
+    """A storage on its way into a file: the persistent id is made from it."""
+
+    __slots__ = ("untyped", "dtype", "location", "itemsize")
+
+    def __init__(self, untyped, dtype, location: str):
+        self.untyped = untyped
+        self.dtype = dtype
+        self.location = location
+        self.itemsize = dtype.itemsize if dtype is not None else 1
+
+
+def location_tag(device) -> str:
+    """'cpu', 'cuda:0', 'npu:1' ...: where a storage was when it was saved."""
+    if device.type in ("cpu", "meta"):
+        return device.type
+    return f"{device.type}:{device.index or 0}"
+
+
+class SaveContext:
+    """The storages that one file holds, in the order in which they were met."""
+
+    def __init__(self):
+        self.storages = {}  # key -> UntypedStorage
+        self._keys = {}  # identity -> key
+        self._dtypes = {}
+
+    def persistent_id(self, obj):
+        if type(obj) is not StorageRef:
+            obj = as_storage_ref(obj)
+            if obj is None:
+                return None
+        identity = obj.untyped._cdata
+        key = self._keys.setdefault(identity, str(len(self._keys)))
+        self.storages[key] = obj.untyped
+        # one storage saved under two dtypes is fine for readers of the zip format: the record is bytes
+        typed = names.storage_global(obj.dtype) if obj.dtype is not None else TorchGlobal(*names.UNTYPED_STORAGE)
+        itemsize = 1 if typed is TorchGlobal(*names.UNTYPED_STORAGE) else obj.itemsize
+        return ("storage", typed, key, obj.location, obj.untyped.nbytes() // itemsize)
+
+
+def as_storage_ref(obj):
+    """StorageRef for a storage object that the user saves by itself, else None."""
+    name = type(obj).__name__
+    if name == "UntypedStorage":
+        return StorageRef(obj, None, location_tag(_device_of(obj)))
+    if name.endswith("Storage") and hasattr(obj, "_untyped_storage"):
+        return StorageRef(obj._untyped_storage, obj.dtype, location_tag(_device_of(obj)))
+    return None
+
+
+def _device_of(storage):
+    return names.root().device(storage.device)
+
+
+class TorchReduce:
+    """`reducer_override`: how tensors and torch's small objects are written."""
+
+    def __init__(self):
+        torch = names.root()
+        self.tensor_class = torch.Tensor
+        self._plain = {getattr(cls, "__reduce_ex__") for cls in (torch.Tensor, torch.nn.Parameter)}
+        self._named = {torch.dtype: "torch", torch.memory_format: "torch"}
+        self._size, self._device, self._layout = torch.Size, torch.device, torch.layout
+        self._classes = {
+            torch.Tensor: ("torch", "Tensor"),
+            torch.nn.Parameter: ("torch.nn.parameter", "Parameter"),
+            torch.Size: ("torch", "Size"),
+            torch.device: ("torch", "device"),
+            torch.dtype: ("torch", "dtype"),
+            torch.Generator: ("torch._C", "Generator"),
+        }
+
+    def __call__(self, obj):
+        kind = type(obj)
+        if kind in self._named or kind is TorchGlobal:
+            return str(obj).rpartition(".")[2]
+        if kind is self._device:
+            index = () if obj.index is None else (obj.index,)
+            return TorchGlobal("torch", "device"), (obj.type, *index)
+        if kind is self._size:
+            return TorchGlobal("torch", "Size"), (tuple(obj),)
+        if kind is self._layout:
+            return TorchGlobal("torch.serialization", "_get_layout"), (str(obj),)
+        if isinstance(obj, self.tensor_class) and kind.__reduce_ex__ in self._plain:
+            from .._utils import _reduce_tensor
+
+            return _reduce_tensor(obj)
+        return NotImplemented
+
+    def is_known(self, obj) -> bool:
+        return type(obj) in self._named or (isinstance(obj, type) and obj in self._classes)
+
+    def global_name(self, obj, name):
+        """(module, name) that a file shall carry for a class or function of ours; None: leave it to pickle."""
+        if type(obj) is TorchGlobal:
+            return obj.module, obj.name
+        if type(obj) in self._named:
+            return self._named[type(obj)], name
+        if isinstance(obj, type) and obj in self._classes:
+            return self._classes[obj]
+        module = getattr(obj, "__module__", None)
+        if isinstance(module, str):
+            mapped = names.to_file(module)
+            if mapped != module:
+                return mapped, name or getattr(obj, "__qualname__", None) or obj.__name__
+        return None
+
+
+class TorchNames:
+    """Mixin over the standard library's pure Python pickler: PyTorch's names for what is ours."""
+
+    _context: SaveContext
+    _torch: TorchReduce
+
+    def persistent_id(self, obj):
+        return self._context.persistent_id(obj)
+
+    def reducer_override(self, obj):
+        return self._torch(obj)
+
+    def save_global(self, obj, name=None):
+        found = self._torch.global_name(obj, name)
+        if found is None:
+            return super().save_global(obj, name)
+        module, qualname = found
+        self._check_reachable(obj, module, qualname)
+        if self.proto >= 4:
+            self.save(module)
+            self.save(qualname)
+            self.write(pickle.STACK_GLOBAL)
+        else:
+            self.write(pickle.GLOBAL + f"{module}\n{qualname}\n".encode())
+        self.memoize(obj)
+
+    def _check_reachable(self, obj, module, qualname):
+        if type(obj) is TorchGlobal or self._torch.is_known(obj):
+            return
+        try:
+            found = names.find(module, qualname)
+        except (ImportError, AttributeError):
+            found = None
+        if found is not obj:
+            raise pickle.PicklingError(f"Can't pickle {obj!r}: it's not found as {module}.{qualname}")
+        if self.proto < 4 and "." in qualname:
+            raise pickle.PicklingError(f"Can't pickle {obj!r}: a nested class needs pickle_protocol=4")
+
+
+class TorchPickler(TorchNames, pickle._Pickler):
+    """The pickler of torch.save."""
+
+    dispatch = dict(pickle._Pickler.dispatch)
+    dispatch[types.FunctionType] = TorchNames.save_global
+
+
+def make_pickler(stream, pickle_module, protocol, context: SaveContext):
+    """A pickler for one file. A foreign pickle_module (dill, cloudpickle) keeps its own rules for functions."""
+    base = pickle_module.Pickler
+    if pickle_module is pickle:
+        kind = TorchPickler
+    elif issubclass(base, pickle._Pickler):
+        kind = type("TorchForeignPickler", (TorchNames, base), {})
+    else:
+        kind = _with_c_pickler(base)
+    pickler = kind(stream, protocol)
+    pickler._context, pickler._torch = context, TorchReduce()
+    return pickler
+
+
+def _with_c_pickler(base):
+    """Subclass of a pickler in C: globals of ours are looked up by a call, since it cannot rename them."""
+
+    class TorchForeignPickler(base):
+        def persistent_id(self, obj):
+            return self._context.persistent_id(obj)
+
+        def reducer_override(self, obj):
+            if isinstance(obj, TorchGlobal):
+                return names.find, (obj.module, obj.name)
+            if isinstance(obj, self._torch.tensor_class):
+                return self._torch(obj)
+            inherited = getattr(super(), "reducer_override", None)
+            return inherited(obj) if inherited is not None else NotImplemented
+
+    return TorchForeignPickler

@@ -1,0 +1,151 @@
+"""The allow-list of the restricted unpickler: what PyTorch allows by default and what the user adds."""
+import pickletools
+from collections import Counter, OrderedDict
+
+from . import names
+
+MISSING = object()
+
+_REBUILDERS = (
+    "_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_tensor_v3", "_rebuild_parameter",
+    "_rebuild_parameter_with_state", "_rebuild_meta_tensor_no_storage", "_rebuild_device_tensor_from_cpu_tensor",
+    "_rebuild_device_tensor_from_numpy", "_rebuild_qtensor", "_rebuild_sparse_tensor", "_rebuild_nested_tensor",
+    "_rebuild_wrapper_subclass",
+)
+_PLAIN = {
+    "collections.OrderedDict": OrderedDict,
+    "collections.Counter": Counter,
+    "builtins.bytearray": bytearray,
+    "builtins.set": set,
+    "builtins.complex": complex,
+}
+_user: dict = {}
+
+
+def _latin1(text, encoding="latin1"):
+    """`_codecs.encode` as pickles of bytes use it, and nothing more."""
+    if type(text) is not str or encoding not in ("latin1", "latin-1"):
+        raise ValueError(f"_codecs.encode is only allowed for latin1 text, not for {encoding!r}")
+    return text.encode("latin1")
+
+
+def _torch_globals() -> dict:
+    torch = names.root()
+    found = {
+        "torch.Tensor": torch.Tensor,
+        "torch.Size": torch.Size,
+        "torch.device": torch.device,
+        "torch.nn.parameter.Parameter": torch.nn.Parameter,
+    }
+    for name in dir(torch):
+        value = getattr(torch, name, None) if not name.startswith("__") else None
+        if isinstance(value, torch.dtype) and names.dtype_name(value) == name:
+            found[f"torch.{name}"] = value
+    return found
+
+
+_torch_cache: dict = {}
+
+
+def _default(module: str, name: str):
+    full = f"{module}.{name}"
+    if full in _PLAIN:
+        return _PLAIN[full]
+    if full == "_codecs.encode":
+        return _latin1
+    if module == "torch._utils" and name in _REBUILDERS:
+        return names.find(module, name)
+    if full in ("torch._tensor._rebuild_from_type_v2", "torch.serialization._get_layout"):
+        return names.find({"torch._tensor": "torch._utils"}.get(module, module), name)
+    if module.startswith("torch"):
+        kind = names.storage_type(module, name)
+        if kind is not None:
+            return kind
+        if not _torch_cache:
+            _torch_cache.update(_torch_globals())
+        return _torch_cache.get(full, MISSING)
+    return MISSING
+
+
+def find(module: str, name: str):
+    """The allowed object called module.name, or MISSING."""
+    full = f"{module}.{name}"
+    if full in _user:
+        return _user[full]
+    return _default(module, name)
+
+
+def is_user(module: str, name: str) -> bool:
+    return f"{module}.{name}" in _user
+
+
+def is_tensor(obj) -> bool:
+    return isinstance(obj, names.root().Tensor)
+
+
+def _key(entry) -> tuple:
+    """(full name in files, object) of an entry of add_safe_globals: an object, or (object, full name)."""
+    if isinstance(entry, tuple):
+        if len(entry) != 2:
+            raise ValueError(f"Expected tuple of length 2 (global, str of callable full path), but got tuple of "
+                             f"length: {len(entry)}")
+        if not isinstance(entry[1], str):
+            raise TypeError(f"Expected second item in tuple to be str of callable full path, but got: "
+                            f"{type(entry[1])}")
+        return entry[1], entry[0]
+    return f"{names.to_file(entry.__module__)}.{entry.__qualname__}", entry
+
+
+def add_safe_globals(entries) -> None:
+    """Allow these functions and classes in weights_only loads: objects, or (object, "full.name") pairs."""
+    _user.update(_key(entry) for entry in entries)
+
+
+def get_safe_globals() -> list:
+    """What add_safe_globals has allowed so far."""
+    return list(_user.values())
+
+
+def clear_safe_globals() -> None:
+    """Forget everything that add_safe_globals allowed."""
+    _user.clear()
+
+
+class safe_globals:
+    """Context manager: add_safe_globals for the length of a block."""
+
+    def __init__(self, entries):
+        self._entries = list(entries)
+
+    def __enter__(self):
+        self._before = dict(_user)
+        add_safe_globals(self._entries)
+
+    def __exit__(self, *exc):
+        _user.clear()
+        _user.update(self._before)
+
+
+def unsafe_globals(pickled: bytes) -> list:
+    """Full names in a pickle that neither the default list nor the user allows, without running any of it."""
+    found, texts, memo, last = [], [], {}, None
+    for opcode, arg, _ in pickletools.genops(pickled):
+        code = opcode.name
+        if "UNICODE" in code:
+            texts.append(arg)
+            last = arg
+        elif code in ("BINGET", "LONG_BINGET", "GET"):
+            texts.append(memo.get(int(arg)))
+        elif code == "MEMOIZE":
+            memo[len(memo)] = last
+        elif code in ("BINPUT", "LONG_BINPUT", "PUT"):
+            memo[int(arg)] = last
+        elif code in ("GLOBAL", "STACK_GLOBAL"):
+            module, name = arg.split(" ") if code == "GLOBAL" else texts[-2:]
+            module, name = names.py2_to_py3(module, name)
+            full = f"{module}.{name}"
+            if find(module, name) is MISSING and full not in found:
+                found.append(full)
+        if "UNICODE" not in code and code not in ("MEMOIZE", "BINPUT", "LONG_BINPUT", "PUT"):
+            last = None
+    return found

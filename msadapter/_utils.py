@@ -1,0 +1,307 @@
+"""Functions that PyTorch's files and libraries reach by the name torch._utils: rebuilding and flattening tensors."""
+import traceback
+from collections import OrderedDict
+
+from ._serialization import names
+from ._serialization.names import TorchGlobal
+from ._serialization.pickler import StorageRef, location_tag
+
+
+class TypedStorageRef:
+    """An untyped storage together with the dtype that a file gave it."""
+
+    __slots__ = ("_untyped_storage", "dtype")
+
+    def __init__(self, untyped, dtype):
+        self._untyped_storage = untyped
+        self.dtype = dtype
+
+    def untyped(self):
+        return self._untyped_storage
+
+    def nbytes(self) -> int:
+        return self._untyped_storage.nbytes()
+
+    def data_ptr(self) -> int:
+        return self._untyped_storage.data_ptr()
+
+    def __len__(self):
+        return self.nbytes() // self.dtype.itemsize
+
+
+# -- rebuilding: what the pickles call ---------------------------------------------------------------------------
+def _from_storage(storage, dtype, offset, size, stride):
+    untyped = getattr(storage, "_untyped_storage", storage)
+    return names.root().Tensor._from_storage(untyped, dtype, offset, tuple(size), tuple(stride))
+
+
+def _rebuild_tensor(storage, storage_offset, size, stride):
+    """A tensor over a typed storage."""
+    return _from_storage(storage, storage.dtype, storage_offset, size, stride)
+
+
+def _rebuild_tensor_v2(storage, storage_offset, size, stride, requires_grad, backward_hooks, metadata=None):
+    """A tensor over a typed storage, with requires_grad, hooks and the lazy conj/neg bits of its metadata."""
+    tensor = _rebuild_tensor(storage, storage_offset, size, stride)
+    return _finish(tensor, requires_grad, backward_hooks, metadata)
+
+
+def _rebuild_tensor_v3(storage, storage_offset, size, stride, requires_grad, backward_hooks, dtype, metadata=None):
+    """A tensor of `dtype` over an untyped storage (dtypes that have no storage class)."""
+    tensor = _from_storage(storage, dtype, storage_offset, size, stride)
+    return _finish(tensor, requires_grad, backward_hooks, metadata)
+
+
+def _finish(tensor, requires_grad, backward_hooks, metadata):
+    # _conj_physical/neg: our tensors hold no lazy bits, the values are resolved here
+    if metadata and metadata.get("conj"):
+        tensor = tensor.conj()
+    if metadata and metadata.get("neg"):
+        tensor = tensor.neg()
+    if requires_grad:
+        tensor.requires_grad = True
+    if backward_hooks:
+        tensor._backward_hooks = backward_hooks
+    return tensor
+
+
+def _rebuild_parameter(data, requires_grad, backward_hooks):
+    """A Parameter around `data`."""
+    parameter = names.root().nn.Parameter(data, requires_grad)
+    if backward_hooks:
+        parameter._backward_hooks = backward_hooks
+    return parameter
+
+
+def _rebuild_parameter_with_state(data, requires_grad, backward_hooks, state):
+    """A Parameter that had Python attributes of its own."""
+    return _set_obj_state(_rebuild_parameter(data, requires_grad, backward_hooks), state)
+
+
+def _rebuild_from_type_v2(func, new_type, args, state):
+    """A tensor of a subclass, or one with Python attributes."""
+    result = func(*args)
+    if type(result) is not new_type:
+        result = result.as_subclass(new_type)
+    if "__setstate__" in new_type.__dict__:
+        result.__setstate__(state)
+        return result
+    return _set_obj_state(result, state)
+
+
+def _set_obj_state(obj, state):
+    """Attributes from `state`: a dict, or (dict, slots)."""
+    plain, slots = state if isinstance(state, tuple) else (state, None)
+    for name, value in {**(plain or {}), **(slots or {})}.items():
+        setattr(obj, name, value)
+    return obj
+
+
+def _rebuild_device_tensor_from_numpy(data, dtype, device, requires_grad):
+    """A tensor that was written as a numpy array (older XLA and NPU files)."""
+    tensor = names.root().from_numpy(data).to(dtype=dtype, device=device)
+    tensor.requires_grad = requires_grad
+    return tensor
+
+
+def _rebuild_device_tensor_from_cpu_tensor(data, dtype, device, requires_grad):
+    """A tensor of an accelerator that was written through the host (npu files of torch_npu)."""
+    tensor = data.to(dtype=dtype, device=device)
+    tensor.requires_grad = requires_grad
+    return tensor
+
+
+def _rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad):
+    """A tensor without data."""
+    return names.root().empty_strided(size, stride, dtype=dtype, device="meta", requires_grad=requires_grad)
+
+
+def _unsupported(what):
+    def rebuild(*args):
+        raise NotImplementedError(f"torch.load: {what} are not supported (docs/coverage.md)")
+
+    return rebuild
+
+
+_rebuild_qtensor = _unsupported("quantized tensors")
+_rebuild_nested_tensor = _unsupported("nested tensors")
+_rebuild_wrapper_subclass = _unsupported("wrapper subclasses")
+
+
+def _rebuild_sparse_tensor(layout, data):
+    """A sparse COO tensor from (indices, values, size, is_coalesced)."""
+    torch = names.root()
+    if layout != torch.sparse_coo:
+        raise NotImplementedError(f"torch.load: rebuilding tensors of layout {layout} is not supported "
+                                  "(docs/coverage.md)")
+    indices, values, size = data[:3]
+    return torch.sparse_coo_tensor(indices, values, size, check_invariants=False)
+
+
+# -- reducing: what the pickler writes ---------------------------------------------------------------------------
+def _tensor_state(tensor) -> dict:
+    """Python attributes that the user gave to a tensor (none of the implementation's own)."""
+    return {k: v for k, v in getattr(tensor, "__dict__", {}).items() if not k.startswith("_")}
+
+
+def _reduce_tensor(tensor):
+    """The (function, arguments) pair by which a file holds a tensor, a Parameter or a subclass of them."""
+    torch = names.root()
+    parameter = torch.nn.Parameter
+    state = _tensor_state(tensor)
+    hooks = OrderedDict()
+    if isinstance(tensor, parameter):
+        inner = tensor.detach()
+        if type(inner) is not torch.Tensor:
+            inner = inner.as_subclass(torch.Tensor)
+        args = (inner, tensor.requires_grad, hooks)
+        if state:
+            return TorchGlobal("torch._utils", "_rebuild_parameter_with_state"), (*args, state)
+        return TorchGlobal("torch._utils", "_rebuild_parameter"), args
+    func, args = _reduce_plain(tensor)
+    if type(tensor) is torch.Tensor and not state:
+        return func, args
+    return TorchGlobal("torch._tensor", "_rebuild_from_type_v2"), (func, type(tensor), args, state)
+
+
+def _reduce_plain(tensor):
+    requires_grad = bool(tensor.requires_grad)
+    if tensor.device.type == "meta":
+        args = (tensor.dtype, tuple(tensor.size()), tuple(tensor.stride()), requires_grad)
+        return TorchGlobal("torch._utils", "_rebuild_meta_tensor_no_storage"), args
+    if "sparse" in str(tensor.layout):
+        data = (tensor._indices(), tensor._values(), tensor.size(), tensor.is_coalesced())
+        return TorchGlobal("torch._utils", "_rebuild_sparse_tensor"), (tensor.layout, data)
+    metadata = {name: True for name, bit in (("conj", "is_conj"), ("neg", "is_neg")) if getattr(tensor, bit)()}
+    storage = StorageRef(tensor.untyped_storage(), tensor.dtype, location_tag(tensor.device))
+    args = (storage, tensor.storage_offset(), tuple(tensor.size()), tuple(tensor.stride()), requires_grad, OrderedDict())
+    name = "_rebuild_tensor_v2"
+    if not names.has_typed_storage(tensor.dtype):
+        name, args = "_rebuild_tensor_v3", (*args, tensor.dtype)
+    return TorchGlobal("torch._utils", name), args + ((metadata,) if metadata else ())
+
+
+# -- flat buffers ------------------------------------------------------------------------------------------------
+def _flatten_dense_tensors(tensors):
+    """One contiguous 1-D tensor with the elements of all tensors, one after the other."""
+    tensors = list(tensors)
+    if len(tensors) == 1:
+        return tensors[0].contiguous().view(-1).clone()
+    return names.root().cat([t.contiguous().view(-1) for t in tensors])
+
+
+def _unflatten_dense_tensors(flat, tensors):
+    """Views of `flat` shaped like `tensors`."""
+    outputs, offset = [], 0
+    for tensor in tensors:
+        count = tensor.numel()
+        outputs.append(flat.narrow(0, offset, count).view_as(tensor))
+        offset += count
+    return tuple(outputs)
+
+
+def _take_tensors(tensors, size_limit):
+    """Groups of tensors of one type, each group at most `size_limit` bytes (a larger tensor stands alone)."""
+    groups = {}
+    for tensor in tensors:
+        size = tensor.numel() * tensor.element_size()
+        group, total = groups.get(tensor.type(), ([], 0))
+        if group and total + size > size_limit:
+            yield group
+            group, total = [], 0
+        groups[tensor.type()] = (group + [tensor], total + size)
+    for group, _ in groups.values():
+        if group:
+            yield group
+
+
+def _reorder_tensors_as(tensors, ordered_tensors):
+    """`tensors` (grouped by type) in the order of types in `ordered_tensors`."""
+    waiting = {}
+    for tensor in tensors:
+        waiting.setdefault(tensor.type(), []).append(tensor)
+    queues = {kind: iter(group) for kind, group in waiting.items()}
+    return tuple(next(queues[tensor.type()]) for tensor in ordered_tensors)
+
+
+# -- devices and workers -----------------------------------------------------------------------------------------
+def _get_device_index(device, optional=False, allow_cpu=False) -> int:
+    """Index of an accelerator device given as int, str, device or None (then the current one, if optional)."""
+    torch = names.root()
+    if isinstance(device, str):
+        device = torch.device(device)
+    index = None
+    if isinstance(device, torch.device):
+        if not allow_cpu and device.type == "cpu":
+            raise ValueError(f"Expected a non cpu device, but got: {device}")
+        index = -1 if device.type == "cpu" else device.index
+    if isinstance(device, int):
+        index = device
+    if index is None:
+        if not optional:
+            raise ValueError(f"Expected a torch.device with a specified index or an integer, but got:{device}")
+        return torch.cuda.current_device()
+    return index
+
+
+def _get_current_device_index() -> int:
+    return names.root().cuda.current_device() if names.root().cuda.is_available() else -1
+
+
+def _get_all_device_indices() -> list:
+    return list(range(names.root().cuda.device_count()))
+
+
+def _get_available_device_type():
+    return "cuda" if names.root().cuda.is_available() else None
+
+
+def _element_size(dtype) -> int:
+    return dtype.itemsize
+
+
+class KeyErrorMessage(str):
+    """Text of a KeyError that keeps its newlines when printed."""
+
+    def __repr__(self):
+        return str(self)
+
+
+class ExceptionWrapper:
+    """An exception on its way from a worker to the process that waits for it, with the worker's traceback as text."""
+
+    def __init__(self, exc_info=None, where="in background"):
+        import sys
+
+        kind, value, trace = exc_info or sys.exc_info()
+        self.exc_type = kind
+        self.exc_msg = "".join(traceback.format_exception(kind, value, trace))
+        self.where = where
+
+    def reraise(self):
+        """Raise it here: the same class if it takes one message, else RuntimeError."""
+        text = f"Caught {self.exc_type.__name__} {self.where}.\nOriginal {self.exc_msg}"
+        if self.exc_type is KeyError:
+            text = KeyErrorMessage(text)
+        elif getattr(self.exc_type, "message", None):
+            raise self.exc_type(message=text)
+        try:
+            exception = self.exc_type(text)
+        except Exception:  # a class with arguments of its own: its text still must arrive
+            raise RuntimeError(text) from None
+        raise exception
+
+
+def classproperty(func):
+    """A property of the class itself (read only)."""
+
+    class Descriptor:
+        def __get__(self, instance, owner=None):
+            return func(owner or type(instance))
+
+    return Descriptor()
+
+
+def is_compiling() -> bool:
+    """False: nothing is ever traced here."""
+    return False

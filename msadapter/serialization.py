@@ -1,0 +1,343 @@
+"""torch.save and torch.load: PyTorch's files, both ways."""
+import io
+import os
+import pickle
+import threading
+import uuid
+import warnings
+
+import numpy as np
+
+from ._serialization import files, legacy, locations, names
+from ._serialization.locations import default_restore_location, register_package
+from ._serialization.pickler import SaveContext, location_tag, make_pickler
+from ._serialization.safe import (
+    add_safe_globals,
+    clear_safe_globals,
+    get_safe_globals,
+    safe_globals,
+    unsafe_globals,
+)
+from ._serialization.weights_only import RestrictedUnpickler
+from ._serialization.zip_reader import ZipReader
+from ._serialization.zip_writer import ALIGNMENT, ZipWriter
+
+__all__ = [
+    "SourceChangeWarning", "add_safe_globals", "check_module_version_greater_or_equal", "clear_safe_globals",
+    "default_restore_location", "get_crc32_options", "get_default_load_endianness", "get_default_mmap_options",
+    "get_safe_globals", "get_unsafe_globals_in_checkpoint", "load", "location_tag", "mkdtemp", "register_package",
+    "safe_globals", "save", "set_crc32_options", "set_default_load_endianness", "set_default_mmap_options",
+    "skip_data", "validate_cuda_device",
+]
+
+DEFAULT_PROTOCOL = 2
+MAP_SHARED, MAP_PRIVATE = 1, 2
+_options = threading.local()
+_WEIGHTS_ONLY_FAILED = (
+    "Weights only load failed. This file can still be loaded: torch.load with `weights_only=False` executes whatever "
+    "the file holds, so do it only if you trust its source; or allow the global that the following line names.\n"
+    "\tWeightsUnpickler error: {error}\n\tFile: {file}"
+)
+
+
+class SourceChangeWarning(Warning):
+    """Kept for files of old PyTorch versions that carry source code; nothing here raises it."""
+
+
+# -- options -----------------------------------------------------------------------------------------------------
+def get_crc32_options() -> bool:
+    """Whether torch.save computes the checksum of each record (default True)."""
+    return getattr(_options, "crc32", True)
+
+
+def set_crc32_options(compute_crc32: bool) -> None:
+    """Set whether torch.save computes checksums; without them damage is not noticed at load."""
+    _options.crc32 = bool(compute_crc32)
+
+
+def get_default_mmap_options() -> int:
+    """The mapping used by torch.load(mmap=True): MAP_PRIVATE (default) or MAP_SHARED."""
+    return getattr(_options, "mmap", MAP_PRIVATE)
+
+
+class set_default_mmap_options:
+    """Set the mapping for mmap=True, at once; as a context manager it is put back at the end."""
+
+    def __init__(self, flags: int):
+        if flags not in (MAP_PRIVATE, MAP_SHARED):
+            raise ValueError(f"Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE or "
+                             f"mmap.MAP_SHARED, but got {flags}")
+        self._before = get_default_mmap_options()
+        _options.mmap = flags
+
+    def __enter__(self):
+        return None
+
+    def __exit__(self, *exc):
+        _options.mmap = self._before
+
+
+class LoadEndianness:
+    NATIVE, LITTLE, BIG = 1, 2, 3
+
+
+def get_default_load_endianness():
+    """The byte order assumed for files that do not record theirs; None stands for the machine's."""
+    return getattr(_options, "endianness", None)
+
+
+def set_default_load_endianness(endianness) -> None:
+    """Set the byte order of files without a record of it (LoadEndianness.X or None)."""
+    _options.endianness = endianness
+
+
+class skip_data:
+    """Context manager: torch.save writes records of zeros in place of the storages' data (a skeleton file)."""
+
+    def __init__(self, materialize_fake_tensors: bool = False):
+        self._materialize = materialize_fake_tensors
+
+    def __enter__(self):
+        self._before = getattr(_options, "skip_data", False)
+        _options.skip_data = True
+
+    def __exit__(self, *exc):
+        _options.skip_data = self._before
+
+
+# -- saving ------------------------------------------------------------------------------------------------------
+def save(obj, f, pickle_module=pickle, pickle_protocol: int = DEFAULT_PROTOCOL,
+         _use_new_zipfile_serialization: bool = True, _disable_byteorder_record: bool = False) -> None:
+    """Write `obj` (tensors, containers, modules ...) to the path or binary file `f` in PyTorch's format.
+
+    Tensors that share a storage share it in the file. A path is written beside and renamed: an interrupted save
+    leaves the old file. RuntimeError if the folder does not exist.
+    """
+    if files.is_path(f) and not os.fspath(f):
+        raise ValueError("torch.save: the path is empty")
+    with files.open_for_writing(f) as stream:
+        if _use_new_zipfile_serialization:
+            _save_zip(obj, stream, files.archive_name(f), pickle_module, pickle_protocol, _disable_byteorder_record)
+        else:
+            legacy.save(obj, stream, pickle_module, pickle_protocol)
+
+
+def _save_zip(obj, stream, archive, pickle_module, protocol, no_byteorder):
+    context = SaveContext()
+    pickled = io.BytesIO()
+    make_pickler(pickled, pickle_module, protocol, context).dump(obj)
+    writer = ZipWriter(stream, archive, compute_crc=get_crc32_options())
+    writer.write_record("data.pkl", pickled.getbuffer())
+    writer.write_record(".format_version", b"1")
+    writer.write_record(".storage_alignment", str(ALIGNMENT).encode())
+    if not no_byteorder:
+        writer.write_record("byteorder", b"little")
+    for key, storage in context.storages.items():
+        writer.write_record(f"data/{key}", _bytes_of(storage))
+    writer.write_record("version", b"3\n")
+    writer.write_record(".data/serialization_id", str(uuid.uuid4().int)[:40].rjust(40, "0").encode())
+    writer.finish()
+
+
+def _bytes_of(storage):
+    if getattr(_options, "skip_data", False):
+        return np.zeros(storage.nbytes(), dtype=np.uint8)
+    return storage._numpy()
+
+
+# -- loading -----------------------------------------------------------------------------------------------------
+def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=None, **pickle_load_args):
+    """Read what torch.save (ours or PyTorch's) wrote to the path or seekable binary file `f`.
+
+    map_location: None (where it was), a device, its name, a dict of names, or `f(storage, location) -> storage`.
+    weights_only: True by default: only tensors, containers and what add_safe_globals allows; nothing else of the
+    file is executed (pickle.UnpicklingError names it). mmap: map the file instead of reading it (paths only).
+    RuntimeError names a truncated or corrupted file.
+    """
+    if weights_only is None:
+        weights_only = _weights_only_by_default(pickle_module)
+    if weights_only and pickle_module is not None:
+        raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
+    if mmap and not files.is_path(f):
+        raise ValueError("f must be a string filename in order to use mmap argument")
+    place = locations.restore_function(map_location)
+    file = files.describe(f)
+    unpickler = _unpickler_factory(weights_only, pickle_module or pickle, pickle_load_args)
+    with files.open_for_reading(f) as stream:
+        start = stream.tell()
+        head = stream.read(4)
+        stream.seek(start)
+        if head == b"PK\x03\x04":
+            window = stream if start == 0 else files.Window(stream, start)
+            load_it = lambda: _load_zip(ZipReader(window, file, _map(f) if mmap else None), unpickler, place)  # noqa: E731
+        else:
+            _refuse_other_formats(stream, start, head, file, mmap)
+            load_it = lambda: legacy.load(stream, file, unpickler, _wrap, place)  # noqa: E731
+        try:
+            return load_it()
+        except pickle.UnpicklingError as err:
+            if weights_only:
+                raise pickle.UnpicklingError(_WEIGHTS_ONLY_FAILED.format(error=err, file=file)) from err
+            raise
+
+
+def _weights_only_by_default(pickle_module) -> bool:
+    forced_on = os.environ.get("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "0").lower() in ("1", "y", "yes", "true")
+    forced_off = os.environ.get("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "0").lower() in ("1", "y", "yes", "true")
+    if forced_on and forced_off:
+        raise RuntimeError("Only one of `TORCH_FORCE_WEIGHTS_ONLY_LOAD` or `TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD` should "
+                           "be set, but both were set.")
+    if forced_off:
+        warnings.warn("Environment variable TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD detected: loading without "
+                      "weights_only executes what the file holds.", UserWarning, stacklevel=3)
+        return False
+    return pickle_module is None
+
+
+def _refuse_other_formats(stream, start, head, file, mmap):
+    if not head:
+        raise EOFError(f"Ran out of input: {file} is empty")
+    header = stream.read(512)
+    stream.seek(start)
+    if header[257:262] == b"ustar":
+        raise RuntimeError(f"{file} is in the legacy .tar format of PyTorch 0.1, which is not supported: "
+                           "load and save it again with a newer PyTorch (docs/coverage.md)")
+    if mmap:
+        raise RuntimeError("mmap can only be used with files saved with "
+                           f"`torch.save({file}, _use_new_zipfile_serialization=True), please torch.save your "
+                           "checkpoint with this option in order to use mmap.")
+
+
+def _map(f):
+    mode = "c" if get_default_mmap_options() == MAP_PRIVATE else "r+"
+    # asarray: slices of a plain array are cheaper than of a memmap, its base keeps the map alive
+    return np.asarray(np.memmap(os.fspath(f), dtype=np.uint8, mode=mode))
+
+
+def _unpickler_factory(weights_only, pickle_module, pickle_load_args):
+    arguments = {"encoding": "utf-8", **pickle_load_args}
+
+    def restricted(stream, persistent_load):
+        unpickler = RestrictedUnpickler(stream, **arguments)
+        unpickler.persistent_load = persistent_load
+        return unpickler
+
+    class TorchUnpickler(pickle_module.Unpickler):
+        def find_class(self, module, name):
+            kind = names.storage_type(module, name)
+            if kind is not None:
+                return kind
+            if module == "torch" or module.startswith("torch."):
+                return names.find(module, name)
+            return super().find_class(module, name)
+
+    def full(stream, persistent_load):
+        unpickler = TorchUnpickler(stream, **arguments)
+        unpickler.persistent_load = persistent_load
+        return unpickler
+
+    return restricted if weights_only else full
+
+
+def _wrap(untyped, dtype):
+    from ._utils import TypedStorageRef
+
+    return untyped if dtype is None else TypedStorageRef(untyped, dtype)
+
+
+def _load_zip(reader, make_unpickler, place):
+    if "data.pkl" not in reader and "constants.pkl" in reader:
+        raise NotImplementedError("torch.load: TorchScript archives are not supported (docs/coverage.md)")
+    swap = _needs_swap(reader)
+    untyped_class = names.root().UntypedStorage
+    loaded = {}
+
+    def persistent_load(pid):
+        if not isinstance(pid, tuple) or pid[0] != "storage":
+            raise pickle.UnpicklingError(f"Unknown typename for persistent_load, expected 'storage' but got {pid!r}")
+        _, kind, key, location, count = pid
+        dtype = getattr(kind, "dtype", None)
+        if key not in loaded:
+            size = count * (dtype.itemsize if dtype is not None else 1)
+            array = np.empty(size, np.uint8) if location == "meta" else reader.read_array(f"data/{key}")
+            if array.size < size:
+                raise RuntimeError(f"PytorchStreamReader failed reading file data/{key}: it holds {array.size} bytes "
+                                   f"where {size} are expected")
+            if swap and dtype is not None:
+                array = _swapped(array, dtype)
+            loaded[key] = place(untyped_class.from_numpy(array), location)
+        return _wrap(loaded[key], dtype)
+
+    return make_unpickler(io.BytesIO(reader.read("data.pkl")), persistent_load).load()
+
+
+def _needs_swap(reader) -> bool:
+    if "byteorder" in reader:
+        order = reader.read("byteorder")
+        if order not in (b"little", b"big"):
+            raise ValueError(f"Unknown endianness type: {order.decode(errors='replace')}")
+        return order == b"big"
+    return get_default_load_endianness() == LoadEndianness.BIG
+
+
+def _swapped(array, dtype):
+    width = dtype.itemsize // 2 if dtype.is_complex else dtype.itemsize
+    return np.ascontiguousarray(array.reshape(-1, width)[:, ::-1]).reshape(-1)
+
+
+def get_unsafe_globals_in_checkpoint(f) -> list:
+    """Full names of the globals in file `f` that a weights_only load would refuse. Executes nothing."""
+    with files.open_for_reading(f) as stream:
+        return unsafe_globals(ZipReader(stream, files.describe(f)).read("data.pkl"))
+
+
+# -- names that libraries import ---------------------------------------------------------------------------------
+def _get_layout(name: str):
+    """The layout object called 'torch.strided' and the like."""
+    return getattr(names.root(), name.rpartition(".")[2])
+
+
+def validate_cuda_device(location) -> int:
+    """Index of the accelerator device in a location tag; RuntimeError if there is none here."""
+    torch = names.root()
+    index = torch.device(str(location)).index or 0
+    if not torch.cuda.is_available() or index >= torch.cuda.device_count():
+        raise RuntimeError("Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False "
+                           "or the device does not exist. Use map_location=torch.device('cpu').")
+    return index
+
+
+def check_module_version_greater_or_equal(module, req_version_tuple, error_if_malformed=True) -> bool:
+    """Whether `module.__version__` is at least the version given as a tuple of ints."""
+    try:
+        version = tuple(int(part) for part in module.__version__.split(".")[:len(req_version_tuple)])
+    except ValueError as err:
+        if error_if_malformed:
+            raise RuntimeError(f"'{module.__name__}' module version string is malformed "
+                               f"'{module.__version__}'") from err
+        warnings.warn(f"'{module.__name__}' module version string is malformed", stacklevel=2)
+        return True
+    return version >= tuple(req_version_tuple)
+
+
+def mkdtemp():
+    """Context manager: a temporary folder, removed at the end."""
+    import tempfile
+
+    return tempfile.TemporaryDirectory()
+
+
+def _is_zipfile(f) -> bool:
+    """Whether the stream stands at the start of a zip container."""
+    start = f.tell()
+    head = f.read(4)
+    f.seek(start)
+    return head == b"PK\x03\x04"
+
+
+def _is_path(f) -> bool:
+    return files.is_path(f)
+
+
+def _get_restore_location(map_location):
+    return locations.restore_function(map_location)
