@@ -1,0 +1,1 @@
+"""Megatron Core on MindSpore: conversion of the upstream, data preparation and training scripts."""

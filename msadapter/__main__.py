@@ -1,0 +1,37 @@
+"""python -m msadapter: run a script with torch answered by MindSpore, look after the installation.
+
+    python -m msadapter script.py args...     run it (also: -m module args..., -c code args...)
+    python -m msadapter run script.py ...     the same, for a script that is called doctor or build
+    python -m msadapter doctor                versions, device, compiler, kernels; what is wrong and its fix
+    python -m msadapter build                 build the CPU kernels now (done by itself at first use)
+
+The accelerator is called cuda unless MSADAPTER_DEVICE says npu or cpu (cpu: torch.cuda.is_available() is False).
+"""
+import sys
+
+
+def main(arguments: list[str]) -> int:
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(__doc__.strip())
+        return 0 if arguments else 2
+    word, rest = arguments[0], arguments[1:]
+    if word == "doctor":
+        from .doctor import main as doctor
+
+        return doctor(rest)
+    if word == "build":
+        from .doctor import build
+
+        return build()
+    if word == "run":
+        if not rest:
+            print("python -m msadapter run: which script?", file=sys.stderr)
+            return 2
+        arguments = rest
+    from .launcher import run
+
+    return run(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

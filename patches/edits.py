@@ -1,0 +1,54 @@
+"""Ways to write a rule's edit. Each returns a function from source text to source text that fails if it finds nothing."""
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .manager import PatchError
+
+Edit = Callable[[str], str]
+
+
+def replace(old: str, new: str, count: int = 1) -> Edit:
+    """The fragment old, found exactly count times, becomes new."""
+
+    def edit(source: str) -> str:
+        found = source.count(old)
+        if found != count:
+            raise PatchError(f"the fragment to replace is there {found} times, not {count}: {_first_line(old)!r}")
+        return source.replace(old, new)
+
+    return edit
+
+
+def insert_after(anchor: str, text: str) -> Edit:
+    """text goes right behind anchor, which must be there exactly once."""
+    return replace(anchor, anchor + text)
+
+
+def chain(*edits: Edit) -> Edit:
+    """One edit after the other."""
+
+    def edit(source: str) -> str:
+        for step in edits:
+            source = step(source)
+        return source
+
+    return edit
+
+
+def codemod(transformer_class: type) -> Edit:
+    """A libcst transformer over the whole module. One that changes nothing is an error."""
+
+    def edit(source: str) -> str:
+        import libcst  # only rules of this kind need it
+
+        changed = libcst.MetadataWrapper(libcst.parse_module(source)).visit(transformer_class()).code
+        if changed == source:
+            raise PatchError(f"{transformer_class.__name__} found nothing to change")
+        return changed
+
+    return edit
+
+
+def _first_line(text: str) -> str:
+    return text.strip().splitlines()[0] if text.strip() else text
