@@ -1,0 +1,202 @@
+// The loops of reductions, once per accumulator type and step.
+#include "reduce.h"
+
+namespace msa {
+namespace {
+
+constexpr int64_t kRun = 2048, kBuffer = 512, kPiece = 32768, kTile = 512;
+
+// p[0..n) folded with four vectors of lanes.
+template <class Acc, class Step> Acc fold_contiguous(const Acc *p, int64_t n, Acc identity) {
+  const Step step;
+  int64_t i = 0;
+  Acc a = identity;
+  if constexpr (std::is_arithmetic_v<Acc>) {
+    typedef Acc V __attribute__((vector_size(64), aligned(1), may_alias));
+    typedef Acc W __attribute__((vector_size(64)));
+    constexpr int L = 64 / sizeof(Acc);
+    if (n >= 4 * L) {
+      const V *v = reinterpret_cast<const V *>(p);
+      W a0 = v[0], a1 = v[1], a2 = v[2], a3 = v[3];
+      for (i = 4 * L; i + 4 * L <= n; i += 4 * L) {
+        v += 4;
+        const W b0 = v[0], b1 = v[1], b2 = v[2], b3 = v[3];
+        step(a0, b0), step(a1, b1), step(a2, b2), step(a3, b3);
+      }
+      step(a0, a1), step(a2, a3), step(a0, a2);
+      Acc lane[L];
+      std::memcpy(lane, &a0, sizeof lane);
+      for (int w = L / 2; w > 0; w /= 2)
+        for (int l = 0; l < w; ++l) step(lane[l], lane[l + w]);
+      a = lane[0];
+    }
+  }
+  for (; i < n; ++i) step(a, p[i]);
+  return a;
+}
+
+template <class Acc, class Step>
+void fold_run(const char *p, int64_t n, int64_t stride, wide_t<Acc> &total, Acc identity, Load<Acc> load) {
+  const Step step;
+  if (!load && stride == sizeof(Acc)) {
+    for (int64_t i = 0; i < n; i += kRun)
+      step(total, static_cast<wide_t<Acc>>(fold_contiguous<Acc, Step>(reinterpret_cast<const Acc *>(p) + i, std::min(kRun, n - i), identity)));
+    return;
+  }
+  Acc buffer[kBuffer];
+  for (int64_t i = 0; i < n; i += kBuffer) {
+    const int64_t m = std::min(kBuffer, n - i);
+    const char *q = p + i * stride;
+    if (load) load(buffer, q, stride, m);
+    else for (int64_t j = 0; j < m; ++j) buffer[j] = *reinterpret_cast<const Acc *>(q + j * stride);
+    step(total, static_cast<wide_t<Acc>>(fold_contiguous<Acc, Step>(buffer, m, identity)));
+  }
+}
+
+// Walks flat positions [begin, end) of the reduced dims as runs: f(byte offset, n) with step rin[0].
+template <class F> void reduced_runs(const ReducePlan &p, int64_t begin, int64_t end, F f) {
+  const int64_t inner = p.rsize[0];
+  int64_t idx[kMaxDims], rest = begin / inner, first = begin % inner, offset = 0;
+  for (int d = 1; d < p.nreduced; ++d) {
+    idx[d] = rest % p.rsize[d];
+    rest /= p.rsize[d];
+    offset += idx[d] * p.rin[d];
+  }
+  for (int64_t left = end - begin; left > 0;) {
+    const int64_t n = std::min(left, inner - first);
+    f(offset + first * p.rin[0], n);
+    left -= n;
+    first = 0;
+    for (int d = 1; d < p.nreduced; ++d) {
+      offset += p.rin[d];
+      if (++idx[d] < p.rsize[d]) break;
+      offset -= p.rin[d] * p.rsize[d];
+      idx[d] = 0;
+    }
+  }
+}
+
+// Offsets of kept position `flat` (dims from `from` on) in the operand and the result.
+void kept_offsets(const ReducePlan &p, int64_t flat, int from, int64_t *in, int64_t *out) {
+  *in = *out = 0;
+  for (int d = from; d < p.nkept; ++d) {
+    const int64_t i = flat % p.ksize[d];
+    flat /= p.ksize[d];
+    *in += i * p.kin[d];
+    *out += i * p.kout[d];
+  }
+}
+
+// Reduced dims are the inner ones.
+template <class Acc, class Step>
+void reduce_inner(const ReducePlan &p, const char *in, wide_t<Acc> *out, Acc identity, Load<Acc> load) {
+  using Wide = wide_t<Acc>;
+  auto range = [&](const char *base, int64_t b, int64_t e) {
+    Wide total = static_cast<Wide>(identity);
+    reduced_runs(p, b, e, [&](int64_t offset, int64_t n) { fold_run<Acc, Step>(base + offset, n, p.rin[0], total, identity, load); });
+    return total;
+  };
+  const int64_t pieces = p.outputs <= 8 ? std::max<int64_t>(1, p.reduced / kPiece) : 1;
+  std::vector<Wide> partial(pieces > 1 ? p.outputs * pieces : 0);
+  parallel_for(p.outputs * pieces, std::max<int64_t>(1, kPiece / std::max<int64_t>(1, p.reduced / pieces)), [&](int64_t b, int64_t e) {
+    for (int64_t t = b; t < e; ++t) {
+      int64_t at, to;
+      const int64_t k = t % pieces;
+      kept_offsets(p, t / pieces, 0, &at, &to);
+      (pieces > 1 ? partial[t] : out[to]) = range(in + at, p.reduced * k / pieces, p.reduced * (k + 1) / pieces);
+    }
+  });
+  if (pieces == 1) return;
+  for (int64_t o = 0; o < p.outputs; ++o) {
+    int64_t at, to;
+    kept_offsets(p, o, 0, &at, &to);
+    out[to] = partial[o * pieces];
+    for (int64_t k = 1; k < pieces; ++k) Step()(out[to], partial[o * pieces + k]);
+  }
+}
+
+// Columns [base, base + w * kin[0]) folded over reduced positions [b, e) into wide[0..w).
+template <class Acc, class Step>
+void fold_columns(const ReducePlan &p, const char *base, int64_t w, int64_t b, int64_t e, wide_t<Acc> *wide, Acc identity, Load<Acc> load) {
+  using Wide = wide_t<Acc>;
+  const Step step;
+  Acc acc[kTile], buffer[kTile];
+  for (int64_t j = 0; j < w; ++j) wide[j] = static_cast<Wide>(identity), acc[j] = identity;
+  int rows = 0;
+  auto flush = [&] {
+    for (int64_t j = 0; j < w; ++j) step(wide[j], static_cast<Wide>(acc[j])), acc[j] = identity;
+    rows = 0;
+  };
+  reduced_runs(p, b, e, [&](int64_t offset, int64_t n) {
+    for (int64_t r = 0; r < n; ++r) {
+      const char *q = base + offset + r * p.rin[0];
+      const Acc *row = reinterpret_cast<const Acc *>(q);
+      if (load) {
+        load(buffer, q, p.kin[0], w);
+        row = buffer;
+      } else if (p.kin[0] != sizeof(Acc)) {
+        for (int64_t j = 0; j < w; ++j) buffer[j] = *reinterpret_cast<const Acc *>(q + j * p.kin[0]);
+        row = buffer;
+      }
+#pragma GCC ivdep
+      for (int64_t j = 0; j < w; ++j) step(acc[j], row[j]);
+      if (++rows == 64) flush();
+    }
+  });
+  if (rows) flush();
+}
+
+// A kept dim is the innermost: columns are folded side by side, kTile at a time.
+template <class Acc, class Step>
+void reduce_outer(const ReducePlan &p, const char *in, wide_t<Acc> *out, Acc identity, Load<Acc> load) {
+  using Wide = wide_t<Acc>;
+  const int64_t width = std::min(p.ksize[0], kTile), tiles = (p.ksize[0] + kTile - 1) / kTile, outer = p.outputs / p.ksize[0];
+  const int64_t pieces = tiles * outer <= 8 ? std::max<int64_t>(1, std::min<int64_t>(16, p.reduced * width / kPiece)) : 1;
+  std::vector<Wide> partial(pieces > 1 ? pieces * outer * tiles * kTile : 0);
+  const int64_t work = std::max<int64_t>(1, p.reduced * width / pieces);
+  parallel_for(tiles * outer * pieces, std::max<int64_t>(1, kPiece / work), [&](int64_t b, int64_t e) {
+    Wide local[kTile];
+    for (int64_t t = b; t < e; ++t) {
+      const int64_t k = t % pieces, j0 = t / pieces % tiles * kTile, w = std::min(kTile, p.ksize[0] - j0);
+      int64_t at, to;
+      kept_offsets(p, t / pieces / tiles, 1, &at, &to);
+      Wide *wide = pieces > 1 ? &partial[t * kTile] : local;
+      fold_columns<Acc, Step>(p, in + at + j0 * p.kin[0], w, p.reduced * k / pieces, p.reduced * (k + 1) / pieces, wide, identity, load);
+      if (pieces == 1)
+        for (int64_t j = 0; j < w; ++j) out[to + (j0 + j) * p.kout[0]] = wide[j];
+    }
+  });
+  if (pieces == 1) return;
+  for (int64_t t = 0; t < tiles * outer; ++t) {
+    int64_t at, to;
+    kept_offsets(p, t / tiles, 1, &at, &to);
+    const int64_t j0 = t % tiles * kTile, w = std::min(kTile, p.ksize[0] - j0);
+    for (int64_t j = 0; j < w; ++j) {
+      Wide total = partial[t * pieces * kTile + j];
+      for (int64_t k = 1; k < pieces; ++k) Step()(total, partial[(t * pieces + k) * kTile + j]);
+      out[to + (j0 + j) * p.kout[0]] = total;
+    }
+  }
+}
+
+}  // namespace
+
+template <class Acc, class Step>
+void reduce_core(const Tensor &in, const std::vector<bool> &mask, wide_t<Acc> *out, Acc identity, Load<Acc> load) {
+  const ReducePlan p = plan_reduction(in, mask);
+  if (p.outputs == 0) return;
+  if (p.reduced == 0) {
+    for (int64_t i = 0; i < p.outputs; ++i) out[i] = static_cast<wide_t<Acc>>(identity);
+    return;
+  }
+  const bool columns = p.ksize[0] >= 4 && std::abs(p.kin[0]) < std::abs(p.rin[0]) && p.reduced > 1;
+  (columns ? reduce_outer<Acc, Step> : reduce_inner<Acc, Step>)(p, static_cast<const char *>(in.data), out, identity, load);
+}
+
+#define MSA_CORE(A, S) template void reduce_core<A, S>(const Tensor &, const std::vector<bool> &, wide_t<A> *, A, Load<A>);
+MSA_CORE(float, SumStep) MSA_CORE(double, SumStep) MSA_CORE(int64_t, SumStep) MSA_CORE(c128, SumStep)
+MSA_CORE(float, ProdStep) MSA_CORE(double, ProdStep) MSA_CORE(int64_t, ProdStep) MSA_CORE(c128, ProdStep)
+MSA_CORE(float, MaxStep) MSA_CORE(double, MaxStep) MSA_CORE(int64_t, MaxStep)
+MSA_CORE(float, MinStep) MSA_CORE(double, MinStep) MSA_CORE(int64_t, MinStep)
+
+}  // namespace msa

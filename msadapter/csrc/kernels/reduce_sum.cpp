@@ -1,0 +1,112 @@
+// sum, mean, nansum, prod, count_nonzero, any, all.
+#include "reduce.h"
+
+namespace msa {
+namespace {
+
+// The type in which integers and booleans are added up.
+DType sum_dtype(const Call &c, int operand, DType in) {
+  if (c.has(operand)) return c.dtype(operand);
+  return is_integral(in) ? DType::I64 : in;
+}
+
+template <class A> struct SkipNan {
+  template <class T> MSA_INLINE A operator()(T v) const {
+    const A a = convert<A>(v);
+    if constexpr (is_complex_v<A>) return std::isnan(a.real()) || std::isnan(a.imag()) ? A(0) : a;
+    else return a != a ? A(0) : a;
+  }
+};
+template <class A> struct Truth {
+  template <class T> MSA_INLINE A operator()(T v) const { return static_cast<A>(convert<bool>(v)); }
+};
+
+// Folds x (already of an element type that has a load into Acc) and writes result * scale as o's type.
+template <class Acc, class Step>
+void fold_into(Call &c, const Tensor &x, const Tensor &o, const std::vector<bool> &mask, Load<Acc> load, double divide) {
+  using Wide = wide_t<Acc>;
+  const bool direct = o.dtype == dtype_of<Wide>::value;
+  Wide *w = direct ? o.ptr<Wide>() : c.scratch_of<Wide>(std::max<int64_t>(o.numel, 1));
+  reduce_core<Acc, Step>(x, mask, w, Acc(Step::start), load);
+  if (divide != 1)
+    for (int64_t i = 0; i < o.numel; ++i) w[i] = static_cast<Wide>(w[i] / static_cast<Wide>(divide));
+  if (!direct) copy_into(o, contiguous_tensor(w, dtype_of<Wide>::value, o.shape()));
+}
+
+template <class Step, template <class> class F>
+void add_up(Call &c, const Tensor &in, DType dt, const std::vector<bool> &mask, bool keepdim, double divide, bool plain) {
+  using D = DType;
+  Tensor o = c.out(0, dt, reduced_shape(in, mask, keepdim));
+  const bool widening = (dt == D::F32 && is_floating(in.dtype) && in.dtype != D::F64) || (dt == D::I64 && is_integral(in.dtype));
+  const Tensor x = in.dtype == dt || widening ? in : c.cast(in, dt);
+  if (is_complex(dt)) return fold_into<c128, Step>(c, c.cast(x, D::C128), o, mask, load_run<c128, c128, F<c128>>, divide);
+  if (is_integral(dt)) {
+    if (x.dtype == D::Bool) return fold_into<int64_t, Step>(c, x, o, mask, load_run<bool, int64_t, F<int64_t>>, 1);
+    if (x.dtype == D::I32) return fold_into<int64_t, Step>(c, x, o, mask, load_run<int32_t, int64_t, F<int64_t>>, 1);
+    return fold_into<int64_t, Step>(c, x.dtype == D::I64 ? x : c.cast(x, D::I64), o, mask, nullptr, 1);
+  }
+  if (x.dtype == D::F64) return fold_into<double, Step>(c, x, o, mask, plain ? nullptr : load_run<double, double, F<double>>, divide);
+  if (x.dtype == D::F32) return fold_into<float, Step>(c, x, o, mask, plain ? nullptr : load_run<float, float, F<float>>, divide);
+  fold_into<float, Step>(c, x, o, mask, x.dtype == D::BF16 ? load_run<BFloat16, float, F<float>> : load_run<Half, float, F<float>>, divide);
+}
+
+MSA_KERNEL(SumExt) {  // input, dim, keepdim, dtype
+  const Tensor &x = c.in(0);
+  add_up<SumStep, ConvertTo>(c, x, sum_dtype(c, 3, x.dtype), reduce_mask(c, 1, x.ndim), c.flag(2), 1, true);
+}
+
+MSA_KERNEL(ReduceSum) {  // x, axis, keep_dims, skip_mode
+  const Tensor &x = c.in(0);
+  if (c.has(3) && c.flag(3) && c.ints(1).empty()) return copy_into(c.out_like(0, x), x);
+  add_up<SumStep, ConvertTo>(c, x, x.dtype, reduce_mask(c, 1, x.ndim), c.flag(2), 1, true);
+}
+
+MSA_KERNEL(Nansum) {  // input, dim, keepdim, dtype
+  const Tensor &x = c.in(0);
+  add_up<SumStep, SkipNan>(c, x, sum_dtype(c, 3, x.dtype), reduce_mask(c, 1, x.ndim), c.flag(2), 1, false);
+}
+
+MSA_KERNEL(MeanExt) {  // input, dim, keepdim, dtype
+  const Tensor &x = c.in(0);
+  const DType dt = c.has(3) ? c.dtype(3) : x.dtype;
+  if (is_integral(dt))
+    fail("mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: ", dtype_name(dt));
+  const auto mask = reduce_mask(c, 1, x.ndim);
+  add_up<SumStep, ConvertTo>(c, x, dt, mask, c.flag(2), static_cast<double>(reduced_count(x, mask)), true);
+}
+
+MSA_KERNEL(ProdExt) {  // input, dim, keepdim, dtype
+  const Tensor &x = c.in(0);
+  const Dims dims = c.has(1) ? Dims{c.integer(1)} : Dims{};
+  add_up<ProdStep, ConvertTo>(c, x, sum_dtype(c, 3, x.dtype), dims_mask(dims, x.ndim), c.flag(2), 1, true);
+}
+
+Load<int64_t> truth_load(DType d) {
+  Load<int64_t> f = nullptr;
+  MSA_SWITCH_ALL(d, "any_all_cpu", (f = load_run<T, int64_t, Truth<int64_t>>));
+  return f;
+}
+
+template <class Step> void truths(Call &c, DType dt, const std::vector<bool> &mask, bool keepdim, int64_t start) {
+  const Tensor &x = c.in(0);
+  Tensor o = c.out(0, dt, reduced_shape(x, mask, keepdim));
+  int64_t *w = dt == DType::I64 ? o.ptr<int64_t>() : c.scratch_of<int64_t>(std::max<int64_t>(o.numel, 1));
+  reduce_core<int64_t, Step>(x, mask, w, start, truth_load(x.dtype));
+  if (dt != DType::I64) copy_into(o, contiguous_tensor(w, DType::I64, o.shape()));
+}
+// torch keeps uint8 for uint8.
+DType truth_dtype(Call &c) { return c.in(0).dtype == DType::U8 ? DType::U8 : DType::Bool; }
+
+MSA_KERNEL(CountNonZero) {  // input, dim
+  truths<SumStep>(c, DType::I64, reduce_mask(c, 1, c.in(0).ndim), false, 0);
+}
+MSA_KERNEL_ALIAS(CountNonzero, CountNonZero)
+
+// Multi-dim forms: input, dims or none, keepdim.
+MSA_KERNEL(ReduceAll) { truths<MinStep>(c, truth_dtype(c), reduce_mask(c, 1, c.in(0).ndim), c.flag(2), 1); }
+MSA_KERNEL(ReduceAny) { truths<MaxStep>(c, truth_dtype(c), reduce_mask(c, 1, c.in(0).ndim), c.flag(2), 0); }
+MSA_KERNEL(Any) { truths<MaxStep>(c, truth_dtype(c), dims_mask({}, c.in(0).ndim), false, 0); }
+MSA_KERNEL(AnyExt) { truths<MaxStep>(c, truth_dtype(c), dims_mask({c.integer(1)}, c.in(0).ndim), c.flag(2), 0); }
+
+}  // namespace
+}  // namespace msa
