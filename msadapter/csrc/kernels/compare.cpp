@@ -1,0 +1,116 @@
+// Comparisons and predicates: the result is bool.
+#include "pointwise_math.h"
+
+namespace msa {
+
+MSA_COMPARE_KERNEL(Equal, ALL, "eq_cpu", x == y)
+MSA_KERNEL_ALIAS(EqScalar, Equal)
+MSA_COMPARE_KERNEL(NotEqual, ALL, "ne_cpu", x != y)
+MSA_KERNEL_ALIAS(NeScalar, NotEqual)
+MSA_COMPARE_KERNEL(Less, REAL_BOOL, "lt_cpu", x < y)
+MSA_KERNEL_ALIAS(LessScalar, Less)
+MSA_COMPARE_KERNEL(LessEqual, REAL_BOOL, "le_cpu", x <= y)
+MSA_COMPARE_KERNEL(Greater, REAL_BOOL, "gt_cpu", x > y)
+MSA_COMPARE_KERNEL(GreaterEqual, REAL_BOOL, "ge_cpu", x >= y)
+MSA_KERNEL_ALIAS(GreaterEqualScalar, GreaterEqual)
+
+MSA_COMPARE_KERNEL(LogicalAnd, ALL, "logical_and_cpu", (x != T(0)) & (y != T(0)))
+MSA_COMPARE_KERNEL(LogicalOr, ALL, "logical_or_cpu", (x != T(0)) | (y != T(0)))
+MSA_COMPARE_KERNEL(LogicalXor, ALL, "logical_xor_cpu", (x != T(0)) != (y != T(0)))
+MSA_PREDICATE_KERNEL(LogicalNot, ALL, "logical_not_cpu", x == T(0))
+
+namespace {
+template <class T> bool finite(T x) {
+  if constexpr (is_complex_v<T>) return std::isfinite(x.real()) && std::isfinite(x.imag());
+  else return std::isfinite(x);
+}
+template <class T> bool infinite(T x) {
+  if constexpr (is_complex_v<T>) return std::isinf(x.real()) || std::isinf(x.imag());
+  else return std::isinf(x);
+}
+// Integers have neither NaN nor infinities.
+bool constant_for_integers(Call &c, bool value) {
+  const Tensor &a = c.in(0);
+  if (!is_integral(a.dtype)) return false;
+  unary<bool, int64_t>(c.out_pointwise(0, DType::Bool, {&a}), a, [value](int64_t) { return value; });
+  return true;
+}
+template <class T> bool close(T x, T y, double rtol, double atol, bool equal_nan) {
+  if (x == y) return true;
+  if (is_nan(x) && is_nan(y)) return equal_nan;
+  if constexpr (std::is_integral_v<T>) {
+    return std::abs(static_cast<double>(x - y)) <= atol + rtol * std::abs(static_cast<double>(y));
+  } else {
+    using R = decltype(std::abs(x));
+    const R difference = std::abs(x - y);
+    return std::isfinite(difference) && difference <= R(atol) + std::abs(T(R(rtol)) * y);
+  }
+}
+template <class F> void float_predicate(Call &c, bool for_integers, F f) {
+  if (constant_for_integers(c, for_integers)) return;
+  const Tensor &a = c.in(0);
+  Tensor o = c.out_pointwise(0, DType::Bool, {&a});
+  MSA_COMPUTE_FLOAT(a.dtype, "isinf", (unary<bool, T>(o, a, f)));
+}
+}  // namespace
+
+MSA_POINTWISE_KERNEL(IsNan) {
+  if (constant_for_integers(c, false)) return;
+  const Tensor &a = c.in(0);
+  Tensor o = c.out_pointwise(0, DType::Bool, {&a});
+  MSA_COMPUTE_FLOAT_COMPLEX(a.dtype, "isnan", (unary<bool, T>(o, a, [](T x) { return x != x; })));
+}
+MSA_POINTWISE_KERNEL(IsFinite) {
+  if (constant_for_integers(c, true)) return;
+  const Tensor &a = c.in(0);
+  Tensor o = c.out_pointwise(0, DType::Bool, {&a});
+  MSA_COMPUTE_FLOAT_COMPLEX(a.dtype, "isfinite", (unary<bool, T>(o, a, finite<T>)));
+}
+MSA_POINTWISE_KERNEL(IsInf) {
+  if (constant_for_integers(c, false)) return;
+  const Tensor &a = c.in(0);
+  Tensor o = c.out_pointwise(0, DType::Bool, {&a});
+  MSA_COMPUTE_FLOAT_COMPLEX(a.dtype, "isinf", (unary<bool, T>(o, a, infinite<T>)));
+}
+MSA_POINTWISE_KERNEL(IsNegInf) {
+  check(!is_complex(c.in(0).dtype), "isneginf does not support complex inputs.");
+  float_predicate(c, false, [](auto x) { return x == -INFINITY; });
+}
+MSA_POINTWISE_KERNEL(IsPosInf) {
+  check(!is_complex(c.in(0).dtype), "isposinf does not support complex inputs.");
+  float_predicate(c, false, [](auto x) { return x == INFINITY; });
+}
+MSA_POINTWISE_KERNEL(Signbit) {
+  const Tensor &a = c.in(0);
+  if (is_complex(a.dtype)) throw NotImplementedError("signbit is not implemented for complex tensors.");
+  Tensor o = c.out_pointwise(0, DType::Bool, {&a});
+  if (is_integral(a.dtype)) return unary<bool, int64_t>(o, a, [](int64_t x) { return x < 0; });
+  MSA_COMPUTE_FLOAT(a.dtype, "signbit_cpu", (unary<bool, T>(o, a, [](T x) { return std::signbit(x); })));
+}
+
+// input, other, rtol, atol, equal_nan: |input - other| <= atol + rtol |other|, infinities only to themselves
+MSA_POINTWISE_KERNEL(IsClose) {
+  const Two p = operands(c);
+  const double rtol = c.real(2), atol = c.real(3);
+  const bool equal_nan = c.flag(4);
+  check(rtol >= 0, "rtol must be greater than or equal to zero, but got ", rtol);
+  check(atol >= 0, "atol must be greater than or equal to zero, but got ", atol);
+  Tensor o = out2(c, DType::Bool, p);
+  MSA_COMPUTE_ALL(p.dtype, "isclose",
+                  (binary<bool, T, T>(o, p.a, p.b, [=](T x, T y) { return close(x, y, rtol, atol, equal_nan); })));
+}
+
+// input, other: one bool for the whole; different shapes are not equal
+MSA_KERNEL(EqualExt) {
+  const Tensor &a = c.in(0), &b = c.in(1);
+  Tensor o = c.out(0, DType::Bool, Dims{});
+  bool *result = o.ptr<bool>();
+  *result = a.same_shape(b);
+  if (!*result || a.numel == 0) return;
+  const DType d = common_dtype(c, 0, 1);
+  Tensor same = contiguous_tensor(c.scratch(a.numel), DType::Bool, a.shape());
+  MSA_COMPUTE_ALL(d, "equal", (binary<bool, T, T>(same, a, b, [](T x, T y) { return x == y; })));
+  *result = std::memchr(same.data, 0, a.numel) == nullptr;
+}
+
+}  // namespace msa

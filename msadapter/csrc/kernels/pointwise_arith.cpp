@@ -1,0 +1,215 @@
+// Arithmetic: + - * / and their remainders, fused forms, sign and root functions.
+#include "pointwise.h"
+#include "pointwise_math.h"
+
+namespace msa {
+namespace {
+
+void check_alpha(DType d, const Scalar &alpha) {
+  check(alpha.kind != Scalar::kBool || d == DType::Bool, "Boolean alpha only supported for Boolean results.");
+  check(is_floating(d) || is_complex(d) || alpha.kind <= Scalar::kInt,
+        "For integral input tensors, argument alpha must not be a floating point number.");
+  check(is_complex(d) || alpha.kind != Scalar::kComplex,
+        "For non-complex input tensors, argument alpha must not be a complex number.");
+}
+
+// a + sign * alpha * b
+void add_scaled(Call &c, const char *op, int sign) {
+  const Two p = operands(c);
+  const bool scaled = c.has(2) && !(c.scalar(2).kind <= Scalar::kInt && c.scalar(2).i == 1);
+  if (c.has(2)) check_alpha(p.dtype, c.scalar(2));
+  Tensor o = out2(c, p.dtype, p);
+  MSA_COMPUTE_ALL(p.dtype, op, {
+    if (!scaled && sign > 0) binary<T, T, T>(o, p.a, p.b, [](T x, T y) { return x + y; });
+    else if (!scaled) binary<T, T, T>(o, p.a, p.b, [](T x, T y) { return x - y; });
+    else {
+      const T alpha = c.scalar(2).to<T>() * T(sign);
+      binary<T, T, T>(o, p.a, p.b, [alpha](T x, T y) { return x + mul(alpha, y); });
+    }
+  });
+}
+
+// Python's float floor division: exact in the cases where (a - mod) / b rounds
+template <class T> T floor_divide(T a, T b) {
+  if constexpr (std::is_integral_v<T>) {
+    if (b == 0) throw std::runtime_error("ZeroDivisionError");
+    if (b == -1) return static_cast<T>(0 - static_cast<uint64_t>(a));
+    const T q = a / b;
+    return q - (a % b != 0 && (a < 0) != (b < 0));
+  } else {
+    if (b == 0) return a / b;
+    const T mod = std::fmod(a, b);
+    T div = (a - mod) / b;
+    if (mod != 0 && (b < 0) != (mod < 0)) div -= 1;
+    if (div == 0) return std::copysign(T(0), a / b);
+    const T f = std::floor(div);
+    return div - f > T(0.5) ? f + 1 : f;
+  }
+}
+template <class T> T remainder(T a, T b) {
+  if constexpr (std::is_integral_v<T>) {
+    if (b == 0) throw std::runtime_error("ZeroDivisionError");
+    if (b == -1) return 0;
+    const T m = a % b;
+    return m != 0 && (m < 0) != (b < 0) ? m + b : m;
+  } else {
+    const T m = std::fmod(a, b);
+    return m != 0 && (b < 0) != (m < 0) ? m + b : m;
+  }
+}
+template <class T> T fmod_of(T a, T b) {
+  if constexpr (std::is_integral_v<T>) {
+    if (b == 0) throw std::runtime_error("ZeroDivisionError");
+    return b == -1 ? 0 : a % b;
+  } else {
+    return std::fmod(a, b);
+  }
+}
+template <class T> T trunc_divide(T a, T b) {
+  if constexpr (std::is_integral_v<T>) {
+    if (b == 0) throw std::runtime_error("ZeroDivisionError");
+    return b == -1 ? static_cast<T>(0 - static_cast<uint64_t>(a)) : a / b;
+  } else {
+    return std::trunc(a / b);
+  }
+}
+
+void true_divide(Call &c) {
+  Two p = operands(c);
+  if (is_integral(p.dtype)) p.dtype = DType::F32;
+  Tensor o = out2(c, p.dtype, p);
+  MSA_COMPUTE_FLOAT_COMPLEX(p.dtype, "div_true_cpu", (binary<T, T, T>(o, p.a, p.b, [](T x, T y) { return x / y; })));
+}
+void floor_division(Call &c) {
+  const Two p = operands(c);
+  Tensor o = out2(c, p.dtype, p);
+  MSA_COMPUTE_REAL(p.dtype, "div_floor_cpu", (binary<T, T, T>(o, p.a, p.b, floor_divide<T>)));
+}
+
+}  // namespace
+
+MSA_POINTWISE_KERNEL(AddExt) { add_scaled(c, "add", 1); }  // input, other, alpha
+MSA_KERNEL_ALIAS(Add, AddExt)
+MSA_KERNEL_ALIAS(AddScalar, AddExt)
+MSA_KERNEL_ALIAS(InplaceAddExt, AddExt)
+MSA_KERNEL_ALIAS(InplaceAddsExt, AddExt)
+MSA_POINTWISE_KERNEL(SubExt) { add_scaled(c, "sub", -1); }  // input, other, alpha
+MSA_KERNEL_ALIAS(Sub, SubExt)
+MSA_KERNEL_ALIAS(SubScalar, SubExt)
+MSA_KERNEL_ALIAS(InplaceSubExt, SubExt)
+MSA_KERNEL_ALIAS(InplaceSubScalar, SubExt)
+
+MSA_POINTWISE_KERNEL(Mul) {  // input, other
+  const Two p = operands(c);
+  Tensor o = out2(c, p.dtype, p);
+  MSA_COMPUTE_ALL(p.dtype, "mul_cpu", (binary<T, T, T>(o, p.a, p.b, [](T x, T y) { return mul(x, y); })));
+}
+MSA_KERNEL_ALIAS(Muls, Mul)
+MSA_KERNEL_ALIAS(InplaceMul, Mul)
+MSA_KERNEL_ALIAS(InplaceMuls, Mul)
+
+MSA_POINTWISE_KERNEL(Div) { true_divide(c); }  // input, other
+MSA_KERNEL_ALIAS(RealDiv, Div)
+MSA_KERNEL_ALIAS(Divs, Div)
+MSA_KERNEL_ALIAS(InplaceDiv, Div)
+MSA_KERNEL_ALIAS(InplaceDivs, Div)
+
+MSA_POINTWISE_KERNEL(DivMod) {  // input, other, rounding_mode (1 trunc, 2 floor)
+  if (!c.has(2)) return true_divide(c);
+  if (c.integer(2) == 2) return floor_division(c);
+  const Two p = operands(c);
+  Tensor o = out2(c, p.dtype, p);
+  MSA_COMPUTE_REAL(p.dtype, "div_trunc_cpu", (binary<T, T, T>(o, p.a, p.b, trunc_divide<T>)));
+}
+MSA_KERNEL_ALIAS(DivMods, DivMod)
+MSA_KERNEL_ALIAS(InplaceDivMod, DivMod)
+MSA_KERNEL_ALIAS(InplaceDivMods, DivMod)
+
+MSA_POINTWISE_KERNEL(FloorDiv) { floor_division(c); }  // input, other
+MSA_KERNEL_ALIAS(FloorDivScalar, FloorDiv)
+MSA_KERNEL_ALIAS(InplaceFloorDivide, FloorDiv)
+MSA_KERNEL_ALIAS(InplaceFloorDivides, FloorDiv)
+
+MSA_POINTWISE_KERNEL(RemainderTensorTensor) {  // input, other: the sign is that of other
+  const Two p = operands(c);
+  Tensor o = out2(c, p.dtype, p);
+  MSA_COMPUTE_REAL(p.dtype, "remainder_cpu", (binary<T, T, T>(o, p.a, p.b, remainder<T>)));
+}
+MSA_KERNEL_ALIAS(RemainderTensorScalar, RemainderTensorTensor)
+MSA_KERNEL_ALIAS(RemainderScalarTensor, RemainderTensorTensor)
+MSA_KERNEL_ALIAS(InplaceRemainderTensorTensor, RemainderTensorTensor)
+MSA_KERNEL_ALIAS(InplaceRemainderTensorScalar, RemainderTensorTensor)
+
+MSA_POINTWISE_KERNEL(FmodTensor) {  // input, other: the sign is that of input
+  const Two p = operands(c);
+  Tensor o = out2(c, p.dtype, p);
+  MSA_COMPUTE_REAL(p.dtype, "fmod_cpu", (binary<T, T, T>(o, p.a, p.b, fmod_of<T>)));
+}
+MSA_KERNEL_ALIAS(FmodScalar, FmodTensor)
+
+// ---- input, tensor1, tensor2, value
+MSA_POINTWISE_KERNEL(AddcmulExt) {
+  const Tensor &a = c.in(0), &x = c.in(1), &y = c.in(2);
+  Tensor o = c.out_pointwise(0, a.dtype, {&a, &x, &y});
+  MSA_COMPUTE_NUMBER(a.dtype, "addcmul_cpu_out", {
+    const T value = c.has(3) ? c.scalar(3).to<T>() : T(1);
+    ternary<T, T, T, T>(o, a, x, y, [value](T s, T u, T v) { return s + mul(mul(value, u), v); });
+  });
+}
+MSA_KERNEL_ALIAS(Addcmul, AddcmulExt)
+MSA_POINTWISE_KERNEL(AddcdivExt) {
+  const Tensor &a = c.in(0), &x = c.in(1), &y = c.in(2);
+  check(!is_integral(a.dtype), "Integer division with addcdiv is no longer supported, and in a future  release addcdiv "
+        "will perform a true division of tensor1 and tensor2.");
+  Tensor o = c.out_pointwise(0, a.dtype, {&a, &x, &y});
+  MSA_COMPUTE_FLOAT_COMPLEX(a.dtype, "addcdiv_cpu_out", {
+    const T value = c.has(3) ? c.scalar(3).to<T>() : T(1);
+    ternary<T, T, T, T>(o, a, x, y, [value](T s, T u, T v) { return s + mul(value, u) / v; });
+  });
+}
+MSA_KERNEL_ALIAS(Addcdiv, AddcdivExt)
+
+// ---- input, end, weight: from the nearer end, so that weight 1 gives exactly `end`
+MSA_POINTWISE_KERNEL(Lerp) {
+  const Tensor &a = c.in(0), &e = c.in(1);
+  const Tensor w = operand(c, 2, a.dtype);
+  Tensor o = c.out_pointwise(0, a.dtype, {&a, &e, &w});
+  MSA_COMPUTE_FLOAT_COMPLEX(a.dtype, "lerp_kernel_tensor", (ternary<T, T, T, T>(o, a, e, w, [](T s, T t, T u) {
+    return std::abs(u) < 0.5 ? s + mul(u, t - s) : t - mul(t - s, T(1) - u); })));
+}
+MSA_KERNEL_ALIAS(LerpScalar, Lerp)
+
+// ---- one operand
+MSA_POINTWISE_KERNEL(Neg) {
+  check(c.in(0).dtype != DType::Bool, "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to "
+        "invert a mask, use the `~` or `logical_not()` operator instead.");
+  MSA_UNARY_BODY(NUMBER, "neg", -x);
+}
+MSA_UNARY_KERNEL(Square, ALL, "pow", mul(x, x))
+MSA_UNARY_KERNEL(Reciprocal, FLOAT_COMPLEX, "reciprocal_cpu", T(1) / x)
+
+MSA_POINTWISE_KERNEL(Abs) {  // complex -> real
+  const Tensor &a = c.in(0);
+  if (is_complex(a.dtype)) {
+    Tensor o = c.out_pointwise(0, real_of(a.dtype), {&a});
+    MSA_COMPUTE_COMPLEX(a.dtype, "abs_cpu", (unary<T::value_type, T>(o, a, [](T x) { return std::abs(x); })));
+    return;
+  }
+  MSA_UNARY_BODY(REAL, "abs_cpu", std::abs(x));
+}
+MSA_POINTWISE_KERNEL(Sign) {
+  if (is_complex(c.in(0).dtype))
+    throw NotImplementedError("Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead.");
+  MSA_UNARY_BODY(REAL_BOOL, "sign_cpu", T(T(0) < x) - T(x < T(0)));
+}
+MSA_KERNEL_ALIAS(InplaceSign, Sign)
+MSA_POINTWISE_KERNEL(Sgn) {
+  const Tensor &a = c.in(0);
+  if (!is_complex(a.dtype)) { MSA_UNARY_BODY(REAL_BOOL, "sign_cpu", T(T(0) < x) - T(x < T(0))); return; }
+  Tensor o = c.out_pointwise(0, a.dtype, {&a});
+  MSA_COMPUTE_COMPLEX(a.dtype, "sgn_cpu", (unary<T, T>(o, a, [](T x) {
+    const auto r = std::abs(x);
+    return r == 0 ? T(0) : x / r; })));
+}
+
+}  // namespace msa

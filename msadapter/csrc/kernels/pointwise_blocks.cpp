@@ -1,0 +1,255 @@
+// The loop of all element-wise kernels: see pointwise.h.
+#include "pointwise.h"
+
+#ifdef __F16C__
+#include <immintrin.h>
+#endif
+
+namespace msa {
+namespace {
+
+constexpr int kMaxOperands = 6;
+constexpr int64_t kBlock = 512;
+constexpr int kMaxItem = 16;
+
+// ---- moving one block between an operand and a buffer of the compute type
+template <class TO, class TI> void gather(char *dst, const char *src, int64_t step, int64_t n) {
+  TO *o = reinterpret_cast<TO *>(dst);
+  if (step == static_cast<int64_t>(sizeof(TI))) {
+    const TI *p = reinterpret_cast<const TI *>(src);
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) o[i] = convert<TO>(p[i]);
+  } else if (step == 0) {
+    const TO v = convert<TO>(*reinterpret_cast<const TI *>(src));
+    for (int64_t i = 0; i < n; ++i) o[i] = v;
+  } else {
+    for (int64_t i = 0; i < n; ++i) o[i] = convert<TO>(*reinterpret_cast<const TI *>(src + i * step));
+  }
+}
+template <class TO, class TI> void scatter(char *dst, const char *src, int64_t step, int64_t n) {
+  const TI *p = reinterpret_cast<const TI *>(src);
+  if (step == static_cast<int64_t>(sizeof(TO))) {
+    TO *o = reinterpret_cast<TO *>(dst);
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) o[i] = convert<TO>(p[i]);
+  } else {
+    for (int64_t i = 0; i < n; ++i) *reinterpret_cast<TO *>(dst + i * step) = convert<TO>(p[i]);
+  }
+}
+
+#ifdef __F16C__
+void gather_half(char *dst, const char *src, int64_t n) {
+  float *o = reinterpret_cast<float *>(dst);
+  const Half *p = reinterpret_cast<const Half *>(src);
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8) _mm256_storeu_ps(o + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i *>(p + i))));
+  for (; i < n; ++i) o[i] = p[i];
+}
+void scatter_half(char *dst, const char *src, int64_t n) {
+  Half *o = reinterpret_cast<Half *>(dst);
+  const float *p = reinterpret_cast<const float *>(src);
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8)
+    _mm_storeu_si128(reinterpret_cast<__m128i *>(o + i), _mm256_cvtps_ph(_mm256_loadu_ps(p + i), _MM_FROUND_TO_NEAREST_INT));
+  for (; i < n; ++i) o[i] = Half(p[i]);
+}
+#endif
+
+// Which conversions exist: anything to and from int64, float, double; complex among themselves.
+template <class C> void load_as(char *dst, const char *src, int64_t step, int64_t n, DType from) {
+  if constexpr (is_complex_v<C>) {
+    MSA_SWITCH_ALL(from, "load", (gather<C, T>(dst, src, step, n)));
+  } else {
+    MSA_SWITCH_(from, "load", MSA_CASES_INT_((gather<C, T>(dst, src, step, n))) MSA_CASES_UINT_((gather<C, T>(dst, src, step, n)))
+                MSA_CASES_FLOAT_((gather<C, T>(dst, src, step, n))) MSA_CASE(Bool, bool, (gather<C, T>(dst, src, step, n))));
+  }
+}
+template <class C> void store_as(char *dst, const char *src, int64_t step, int64_t n, DType to) {
+  if constexpr (is_complex_v<C>) {
+    MSA_SWITCH_(to, "store", MSA_CASES_COMPLEX_((scatter<T, C>(dst, src, step, n))));
+  } else {
+    MSA_SWITCH_ALL(to, "store", (scatter<T, C>(dst, src, step, n)));
+  }
+}
+
+void load(char *dst, DType compute, const char *src, DType from, int64_t step, int64_t n) {
+  if (compute == from) {
+    MSA_SWITCH_BYTES(from, (gather<T, T>(dst, src, step, n)));
+    return;
+  }
+#ifdef __F16C__
+  if (compute == DType::F32 && from == DType::F16 && step == 2) return gather_half(dst, src, n);
+#endif
+  switch (compute) {
+    case DType::F32: return load_as<float>(dst, src, step, n, from);
+    case DType::F64: return load_as<double>(dst, src, step, n, from);
+    case DType::I64: return load_as<int64_t>(dst, src, step, n, from);
+    case DType::C64: return load_as<c64>(dst, src, step, n, from);
+    case DType::C128: return load_as<c128>(dst, src, step, n, from);
+    case DType::Bool: MSA_SWITCH_ALL(from, "load", (gather<bool, T>(dst, src, step, n))); return;
+    default: fail("internal: no conversion from ", from, " to ", compute);
+  }
+}
+void store(char *dst, DType to, const char *src, DType compute, int64_t step, int64_t n) {
+  if (compute == to) {
+    MSA_SWITCH_BYTES(to, (scatter<T, T>(dst, src, step, n)));
+    return;
+  }
+#ifdef __F16C__
+  if (compute == DType::F32 && to == DType::F16 && step == 2) return scatter_half(dst, src, n);
+#endif
+  switch (compute) {
+    case DType::F32: return store_as<float>(dst, src, step, n, to);
+    case DType::F64: return store_as<double>(dst, src, step, n, to);
+    case DType::I64: return store_as<int64_t>(dst, src, step, n, to);
+    case DType::C64: return store_as<c64>(dst, src, step, n, to);
+    case DType::C128: return store_as<c128>(dst, src, step, n, to);
+    case DType::Bool: return store_as<bool>(dst, src, step, n, to);
+    default: fail("internal: no conversion from ", compute, " to ", to);
+  }
+}
+
+struct Job {
+  int count, nout;
+  DType have[kMaxOperands], compute[kMaxOperands];
+  Block f;
+  const void *context;
+
+  // One run of n elements with a byte step for each operand.
+  void run(char *const *p, const int64_t *step, int64_t n) const {
+    bool direct[kMaxOperands], all = true;
+    for (int k = 0; k < count; ++k) {
+      direct[k] = have[k] == compute[k] && (step[k] == item_size(have[k]) || n == 1);
+      all = all && direct[k];
+    }
+    if (all) return f(p, n, context);
+    buffered(p, step, n, direct);
+  }
+
+ private:
+  void buffered(char *const *p, const int64_t *step, int64_t n, const bool *direct) const {
+    alignas(64) char buffer[kMaxOperands][kBlock * kMaxItem];
+    char *q[kMaxOperands];
+    for (int64_t i = 0; i < n; i += kBlock) {
+      const int64_t m = std::min(kBlock, n - i);
+      for (int k = 0; k < count; ++k) {
+        if (direct[k]) {
+          q[k] = p[k] + i * step[k];
+          continue;
+        }
+        q[k] = buffer[k];
+        // a repeated element fills its buffer once
+        if (k >= nout && !(i > 0 && step[k] == 0)) load(buffer[k], compute[k], p[k] + i * step[k], have[k], step[k], m);
+      }
+      f(q, m, context);
+      for (int k = 0; k < nout; ++k)
+        if (!direct[k]) store(p[k] + i * step[k], have[k], buffer[k], compute[k], step[k], m);
+    }
+  }
+};
+
+// All results and operands contiguous in one shape, or single elements: no need for a strided loop.
+bool flat_steps(int count, int nout, const Tensor *const *t, int64_t *step) {
+  const Tensor &o = *t[0];
+  for (int k = 0; k < count; ++k) {
+    if (k >= nout && t[k]->numel == 1 && o.numel != 1) step[k] = 0;
+    else if (o.numel == 1 || (t[k]->contiguous() && t[k]->same_shape(o))) step[k] = item_size(t[k]->dtype);
+    else return false;
+  }
+  return true;
+}
+
+template <int N> void strided(const Job &job, const Tensor *const *t, int64_t grain) {
+  const Dims shape = t[0]->shape();
+  std::array<Tensor, N> operands;
+  for (int k = 0; k < N; ++k) operands[k] = expand(*t[k], shape);
+  Loop<N>(shape, operands).run([&](char **p, const int64_t *s, int64_t n) { job.run(p, s, n); }, grain);
+}
+
+}  // namespace
+
+void run_blocks(int count, int nout, const Tensor *const *t, const DType *compute, Block f, const void *context, int64_t grain) {
+  const int64_t n = t[0]->numel;
+  if (n == 0) return;
+  Job job;
+  job.count = count;
+  job.nout = nout;
+  job.f = f;
+  job.context = context;
+  for (int k = 0; k < count; ++k) {
+    job.have[k] = t[k]->dtype;
+    job.compute[k] = compute[k];
+  }
+  int64_t step[kMaxOperands];
+  if (flat_steps(count, nout, t, step)) {
+    auto piece = [&](int64_t begin, int64_t end) {
+      char *p[kMaxOperands];
+      for (int k = 0; k < count; ++k) p[k] = static_cast<char *>(t[k]->data) + begin * step[k];
+      job.run(p, step, end - begin);
+    };
+    if (n < grain || num_threads() == 1) piece(0, n);
+    else parallel_for(n, grain / 2, piece);
+    return;
+  }
+  switch (count) {
+    case 1: return strided<1>(job, t, grain);
+    case 2: return strided<2>(job, t, grain);
+    case 3: return strided<3>(job, t, grain);
+    case 4: return strided<4>(job, t, grain);
+    case 5: return strided<5>(job, t, grain);
+    default: return strided<6>(job, t, grain);
+  }
+}
+
+// ---------------------------------------------------------------- operands
+namespace {
+bool is_number(Call &c, int i) { return c.args[i].kind == Arg::kScalar; }
+int category(DType d) { return is_complex(d) ? 3 : is_floating(d) ? 2 : d == DType::Bool ? 0 : 1; }
+DType wider(DType a, DType b) {
+  if (category(a) != category(b)) return category(a) > category(b) ? a : b;
+  if ((a == DType::F16 && b == DType::BF16) || (a == DType::BF16 && b == DType::F16)) return DType::F32;
+  return item_size(a) >= item_size(b) ? a : b;
+}
+DType of_number(const Scalar &s) {
+  return s.kind == Scalar::kBool ? DType::Bool : s.kind == Scalar::kInt ? DType::I64 : s.kind == Scalar::kFloat ? DType::F32 : DType::C64;
+}
+}  // namespace
+
+DType common_dtype(Call &c, int i, int j) {
+  const bool ni = is_number(c, i), nj = is_number(c, j);
+  if (ni && nj) return wider(of_number(c.scalar(i)), of_number(c.scalar(j)));
+  if (ni || nj) {
+    const DType d = c.in(ni ? j : i).dtype, number = of_number(c.scalar(ni ? i : j));
+    if (category(number) <= category(d)) return d;
+    return is_complex(number) ? complex_of(d) : number;
+  }
+  const Tensor &a = c.in(i), &b = c.in(j);
+  if (a.dtype == b.dtype) return a.dtype;
+  if (category(a.dtype) == category(b.dtype) && (a.ndim == 0) != (b.ndim == 0)) return a.ndim ? a.dtype : b.dtype;
+  return wider(a.dtype, b.dtype);
+}
+
+Tensor operand(Call &c, int i, DType beside) {
+  if (!is_number(c, i)) return c.in(i);
+  Tensor r;
+  r.numel = 1;
+  r.data = c.scratch(16);
+  r.dtype = beside;
+  const Scalar &s = c.scalar(i);
+  switch (beside) {
+    case DType::F16: case DType::BF16: case DType::F32:
+      r.dtype = DType::F32;
+      *r.ptr<float>() = s.to<float>();
+      break;
+    case DType::F64: *r.ptr<double>() = s.to<double>(); break;
+    case DType::C64: *r.ptr<c64>() = s.to<c64>(); break;
+    case DType::C128: *r.ptr<c128>() = s.to<c128>(); break;
+    case DType::Bool: *r.ptr<bool>() = s.to<bool>(); break;
+    default:
+      r.dtype = DType::I64;
+      *r.ptr<int64_t>() = s.to<int64_t>();
+  }
+  return r;
+}
+
+}  // namespace msa
