@@ -1,0 +1,186 @@
+// Chooses how a product is done: matrix by vector, oneDNN, own blocked kernel, complex as four real products.
+#include "gemm.h"
+
+#include "loops.h"
+#include "onednn.h"
+
+namespace msa {
+namespace {
+
+struct Buffer {
+  void *p;
+  size_t bytes;
+  explicit Buffer(size_t n) : p(allocate(std::max<size_t>(n, 1))), bytes(std::max<size_t>(n, 1)) {}
+  ~Buffer() { deallocate(p, bytes); }
+  Buffer(const Buffer &) = delete;
+  Buffer &operator=(const Buffer &) = delete;
+};
+
+// The type in which the products of a type are summed.
+template <class T> struct sum_type { using type = compute_t<T>; };
+template <> struct sum_type<uint8_t> { using type = int32_t; };
+template <> struct sum_type<int8_t> { using type = int32_t; };
+template <> struct sum_type<int16_t> { using type = int32_t; };
+
+constexpr int kLanes = 32;
+
+template <class In, class T> T dot_contiguous(const In *a, const In *b, int64_t n) {
+  T lane[kLanes] = {};
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    for (int l = 0; l < kLanes; ++l) lane[l] += convert<T>(a[i + l]) * convert<T>(b[i + l]);
+  T rest = 0;
+  for (; i < n; ++i) rest += convert<T>(a[i]) * convert<T>(b[i]);
+  for (int half = kLanes / 2; half > 0; half /= 2)
+    for (int l = 0; l < half; ++l) lane[l] += lane[l + half];
+  return rest + lane[0];
+}
+
+// y[i * ys] = beta * y + alpha * sum_j A(i, j) x[j * xs]
+template <class In, class T>
+void gemv(int64_t m, int64_t k, T alpha, Matrix a, const In *x, int64_t xs, T beta, In *y, int64_t ys) {
+  const In *A = static_cast<const In *>(a.data);
+  Buffer packed(xs == 1 ? 1 : sizeof(In) * k);
+  if (xs != 1) {
+    In *p = static_cast<In *>(packed.p);
+    for (int64_t j = 0; j < k; ++j) p[j] = x[j * xs];
+    x = p;
+  }
+  auto store = [&](int64_t i, T v) {
+    In &at = y[i * ys];
+    at = convert<In>(beta == T(0) ? v * alpha : v * alpha + beta * convert<T>(at));
+  };
+  const int64_t grain = std::max<int64_t>(1, (1 << 15) / std::max<int64_t>(k, 1));
+  if (a.cs == 1 || k == 1) {
+    parallel_for(m, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) store(i, dot_contiguous<In, T>(A + i * a.rs, x, k));
+    });
+    return;
+  }
+  // Columns (or any strides): rows in blocks whose sums stay in cache.
+  constexpr int64_t kRows = 256;
+  parallel_for((m + kRows - 1) / kRows, std::max<int64_t>(1, grain / kRows), [&](int64_t begin, int64_t end) {
+    T sum[kRows];
+    for (int64_t block = begin; block < end; ++block) {
+      const int64_t i0 = block * kRows, rows = std::min(kRows, m - i0);
+      std::fill(sum, sum + rows, T(0));
+      for (int64_t j = 0; j < k; ++j) {
+        const T xj = convert<T>(x[j]);
+        const In *col = A + i0 * a.rs + j * a.cs;
+        if (a.rs == 1) for (int64_t i = 0; i < rows; ++i) sum[i] += convert<T>(col[i]) * xj;
+        else for (int64_t i = 0; i < rows; ++i) sum[i] += convert<T>(col[i * a.rs]) * xj;
+      }
+      for (int64_t i = 0; i < rows; ++i) store(i0 + i, sum[i]);
+    }
+  });
+}
+
+template <class In> void scale_result(int64_t m, int64_t n, const Scalar &beta, In *c, int64_t ldc) {
+  using T = compute_t<In>;
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t j = 0; j < n; ++j) c[i * ldc + j] = is_zero(beta) ? In(0) : convert<In>(static_cast<T>(convert<T>(c[i * ldc + j]) * beta.to<T>()));
+}
+
+template <class In>
+void real_gemm(DType dtype, int64_t m, int64_t n, int64_t k, const Scalar &alpha, Matrix a, Matrix b, const Scalar &beta,
+               In *c, int64_t ldc) {
+  using T = typename sum_type<In>::type;
+  const T al = alpha.to<T>(), be = beta.to<T>();
+  if (n == 1) return gemv<In, T>(m, k, al, a, static_cast<const In *>(b.data), b.rs, be, c, ldc);
+  if (m == 1) return gemv<In, T>(n, k, al, {b.data, b.cs, b.rs}, static_cast<const In *>(a.data), a.cs, be, c, 1);
+  if constexpr (is_floating_v<In> && !std::is_same_v<In, double>)
+    if ((a.rs == 1 || a.cs == 1) && (b.rs == 1 || b.cs == 1) && onednn::preferred(dtype) &&
+        onednn::matmul(dtype, 1, m, n, k, al, a, 0, b, 0, be, c, 0, ldc))
+      return;
+  blocked::gemm<In, T>(m, n, k, al, a, b, be, c, ldc);
+}
+
+// (Ar + i Ai)(Br + i Bi) from four real products.
+template <class R>
+void complex_gemm(int64_t m, int64_t n, int64_t k, std::complex<R> alpha, Matrix a, Matrix b, std::complex<R> beta,
+                  std::complex<R> *c, int64_t ldc) {
+  Buffer pa(sizeof(R) * 2 * m * k), pb(sizeof(R) * 2 * k * n), pc(sizeof(R) * 2 * m * n);
+  auto planes = [](const Matrix &x, int64_t rows, int64_t cols, R *to) {
+    const auto *from = static_cast<const std::complex<R> *>(x.data);
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t j = 0; j < cols; ++j) {
+        const std::complex<R> v = from[i * x.rs + j * x.cs];
+        to[i * cols + j] = v.real();
+        to[rows * cols + i * cols + j] = v.imag();
+      }
+  };
+  R *ar = static_cast<R *>(pa.p), *ai = ar + m * k, *br = static_cast<R *>(pb.p), *bi = br + k * n;
+  R *cr = static_cast<R *>(pc.p), *ci = cr + m * n;
+  planes(a, m, k, ar);
+  planes(b, k, n, br);
+  auto product = [&](const R *x, const R *y, R sign, R keep, R *to) {
+    blocked::gemm<R, R>(m, n, k, sign, {x, k, 1}, {y, n, 1}, keep, to, n); };
+  product(ar, br, 1, 0, cr);
+  product(ai, bi, -1, 1, cr);
+  product(ar, bi, 1, 0, ci);
+  product(ai, br, 1, 1, ci);
+  const bool fresh = beta == std::complex<R>(0), plain = alpha == std::complex<R>(1);
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t j = 0; j < n; ++j) {
+      std::complex<R> v(cr[i * n + j], ci[i * n + j]), &at = c[i * ldc + j];
+      if (!plain) v *= alpha;
+      at = fresh ? v : v + beta * at;
+    }
+}
+
+template <class T>
+void typed_gemm(DType dtype, int64_t m, int64_t n, int64_t k, const Scalar &alpha, Matrix a, Matrix b, const Scalar &beta,
+                T *c, int64_t ldc) {
+  if (k == 0) scale_result(m, n, beta, c, ldc);
+  else if constexpr (is_complex_v<T>) complex_gemm(m, n, k, alpha.to<T>(), a, b, beta.to<T>(), c, ldc);
+  else real_gemm<T>(dtype, m, n, k, alpha, a, b, beta, c, ldc);
+}
+
+}  // namespace
+
+void gemm(DType dtype, int64_t m, int64_t n, int64_t k, const Scalar &alpha, Matrix a, Matrix b, const Scalar &beta,
+          void *c, int64_t ldc) {
+  if (m == 0 || n == 0) return;
+  MSA_SWITCH_NUMBER(dtype, "addmm_impl_cpu_", (typed_gemm(dtype, m, n, k, alpha, a, b, beta, static_cast<T *>(c), ldc)));
+}
+
+// Offsets i * step: one strided batch?
+static bool uniform(const int64_t *offset, int64_t count, int64_t *step) {
+  *step = count > 1 ? offset[1] - offset[0] : 0;
+  for (int64_t i = 1; i < count; ++i)
+    if (offset[i] - offset[i - 1] != *step) return false;
+  return *step >= 0;
+}
+
+void gemm_batched(DType dtype, const Batch &batch, int64_t m, int64_t n, int64_t k, const Scalar &alpha, Matrix a,
+                  Matrix b, const Scalar &beta, void *c, int64_t ldc) {
+  if (batch.count == 0) return;
+  const int size = item_size(dtype);
+  auto at = [&](const void *p, int64_t offset) { return static_cast<const char *>(p) + offset * size; };
+  auto one = [&](int64_t i) {
+    gemm(dtype, m, n, k, alpha, {at(a.data, batch.a_offset[i]), a.rs, a.cs}, {at(b.data, batch.b_offset[i]), b.rs, b.cs},
+         beta, const_cast<char *>(at(c, i * batch.bs_c)), ldc);
+  };
+  int64_t step_a, step_b;
+  if (batch.count > 1 && m > 1 && n > 1 && k > 0 && !in_parallel_region() && (a.rs == 1 || a.cs == 1) &&
+      (b.rs == 1 || b.cs == 1) && onednn::preferred(dtype) && uniform(batch.a_offset, batch.count, &step_a) &&
+      uniform(batch.b_offset, batch.count, &step_b) &&
+      onednn::matmul(dtype, batch.count, m, n, k, alpha.to<float>(), {at(a.data, batch.a_offset[0]), a.rs, a.cs}, step_a,
+                     {at(b.data, batch.b_offset[0]), b.rs, b.cs}, step_b, beta.to<float>(), c, batch.bs_c, ldc))
+    return;
+  // Few large products share the threads inside, many small ones are dealt out to them.
+  if (batch.count < num_threads() && m * n * k > (1 << 18)) {
+    for (int64_t i = 0; i < batch.count; ++i) one(i);
+    return;
+  }
+  const int64_t grain = std::max<int64_t>(1, (1 << 16) / std::max<int64_t>(1, m * n * k));
+  parallel_for(batch.count, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) one(i);
+  });
+}
+
+void sgemm(int64_t m, int64_t n, int64_t k, float alpha, Matrix a, Matrix b, float beta, float *c, int64_t ldc) {
+  gemm(DType::F32, m, n, k, make_scalar(alpha), a, b, make_scalar(beta), c, ldc);
+}
+
+}  // namespace msa
