@@ -1,0 +1,135 @@
+// Tensors from numbers: zeros, ones, full, eye, arange, linspace, logspace.
+#pragma GCC optimize("fp-contract=off")
+#include <cmath>
+
+#include "loops.h"
+
+namespace msa {
+namespace {
+
+DType dtype_or(Call &c, int i, DType otherwise) { return c.has(i) ? c.dtype(i) : otherwise; }
+
+void fill(const Tensor &o, const Scalar &value) {
+  const bool zero = value.kind <= Scalar::kInt ? value.i == 0 : value.d == 0 && !std::signbit(value.d) && value.imag == 0;
+  if (zero) return fill_zero(o);
+  MSA_SWITCH_ALL(o.dtype, "fill", ({
+    const T v = value.to<T>();
+    if (o.contiguous()) parallel_for(o.numel, 1 << 18, [&](int64_t b, int64_t e) { std::fill(o.ptr<T>() + b, o.ptr<T>() + e, v); });
+    else map1<T, T>(o, o, [=](T) { return v; });
+  }));
+}
+Scalar one() {
+  Scalar s;
+  s.kind = Scalar::kInt;
+  s.i = 1;
+  s.d = 1;
+  return s;
+}
+// PyTorch makes ranges in groups of one vector register (two at a time): the first value of a group is rounded
+// to the element type, the others are steps from it. The tail is made one by one.
+constexpr int kVectorBytes = 32;
+
+template <class T> void arange_values(const Tensor &o, const Scalar &start, const Scalar &step) {
+  T *p = o.ptr<T>();
+  const int64_t n = o.numel;
+  if constexpr (std::is_integral_v<T>) {
+    const int64_t a = start.to<int64_t>(), d = step.to<int64_t>();
+    for (int64_t i = 0; i < n; ++i) p[i] = static_cast<T>(a + d * i);
+  } else {
+    using Acc = std::conditional_t<is_reduced_v<T>, float, double>;
+    constexpr int64_t lanes = kVectorBytes / sizeof(T);
+    const Acc a = start.to<Acc>(), d = step.to<Acc>();
+    const int64_t vectors = n / (2 * lanes) * 2 * lanes;
+    for (int64_t i = 0; i < vectors; i += lanes) {
+      const Acc base = static_cast<Acc>(T(std::fma(d, static_cast<Acc>(i), a)));
+      for (int64_t k = 0; k < lanes; ++k) p[i + k] = T(std::fma(d, static_cast<Acc>(k), base));
+    }
+    for (int64_t i = vectors; i < n; ++i) p[i] = T(std::fma(d, static_cast<Acc>(i), a));
+  }
+}
+
+// First half counted from the start, second half from the end, so that both ends are exact.
+template <class T> void linspace_values(const Tensor &o, const Scalar &start, const Scalar &end) {
+  T *p = o.ptr<T>();
+  const int64_t n = o.numel, half = n / 2;
+  if constexpr (std::is_integral_v<T>) {
+    const int64_t a = start.to<int64_t>(), b = end.to<int64_t>();
+    const double d = n > 1 ? static_cast<double>(b - a) / static_cast<double>(n - 1) : 0;
+    for (int64_t i = 0; i < n; ++i)
+      p[i] = static_cast<T>(i < half ? std::fma(d, static_cast<double>(i), static_cast<double>(a))
+                                     : std::fma(-d, static_cast<double>(n - i - 1), static_cast<double>(b)));
+  } else if constexpr (is_complex_v<T>) {
+    using R = typename T::value_type;
+    const T a = start.to<T>(), b = end.to<T>(), d = n > 1 ? (b - a) / static_cast<R>(n - 1) : T(0);
+    for (int64_t i = 0; i < n; ++i) p[i] = i < half ? a + d * static_cast<R>(i) : b - d * static_cast<R>(n - i - 1);
+  } else {
+    // 16-bit types round after every operation
+    using C = compute_t<T>;
+    auto r = [](C v) { return static_cast<C>(T(v)); };
+    auto step_from = [&](C d, int64_t i, C from) {
+      if constexpr (is_reduced_v<T>) return from + r(d * r(static_cast<C>(i)));
+      else return std::fma(d, static_cast<C>(i), from);
+    };
+    const C a = static_cast<C>(start.to<T>()), b = static_cast<C>(end.to<T>()), d = n > 1 ? r(r(b - a) / r(static_cast<C>(n - 1))) : C(0);
+    for (int64_t i = 0; i < n; ++i) p[i] = T(i < half ? step_from(d, i, a) : step_from(-d, n - i - 1, b));
+  }
+}
+
+template <class T> void logspace_values(const Tensor &o, const Scalar &start, const Scalar &end, double base) {
+  T *p = o.ptr<T>();
+  const int64_t n = o.numel, half = n / 2;
+  if constexpr (is_complex_v<T>) {
+    using R = typename T::value_type;
+    const T a = start.to<T>(), b = end.to<T>(), d = n > 1 ? (b - a) / static_cast<R>(n - 1) : T(0);
+    for (int64_t i = 0; i < n; ++i)
+      p[i] = std::pow(T(static_cast<R>(base)), i < half ? a + d * static_cast<R>(i) : b - d * static_cast<R>(n - i - 1));
+  } else {
+    using C = double;
+    const C a = convert<C>(start.to<T>()), b = convert<C>(end.to<T>()), d = n > 1 ? (b - a) / static_cast<C>(n - 1) : C(0);
+    for (int64_t i = 0; i < n; ++i)
+      p[i] = convert<T>(std::pow(base, static_cast<double>(i < half ? a + d * static_cast<C>(i) : b - d * static_cast<C>(n - i - 1))));
+  }
+}
+
+}  // namespace
+
+MSA_KERNEL(Eye) {  // n, m, dtype
+  const int64_t n = c.integer(0), m = c.integer(1);
+  check(n >= 0, "n must be greater or equal to 0, got ", n);
+  check(m >= 0, "m must be greater or equal to 0, got ", m);
+  const Tensor o = c.out(0, dtype_or(c, 2, DType::F32), Dims{n, m});
+  fill_zero(o);
+  fill(make_view(o, Dims{std::min(n, m)}, Dims{m + 1}), one());
+}
+
+MSA_KERNEL(Arange) {  // start, end, step, dtype?
+  const Scalar &start = c.scalar(0), &end = c.scalar(1), &step = c.scalar(2);
+  const bool integers = start.kind <= Scalar::kInt && end.kind <= Scalar::kInt && step.kind <= Scalar::kInt;
+  const DType dtype = dtype_or(c, 3, integers ? DType::I64 : DType::F32);
+  const double a = start.to<double>(), b = end.to<double>(), d = step.to<double>();
+  check(d != 0, "step must be nonzero");
+  check(std::isfinite(a) && std::isfinite(b), "unsupported range: ", a, " -> ", b);
+  check((d > 0 && b >= a) || (d < 0 && b <= a), "upper bound and lower bound inconsistent with step sign");
+  double n;
+  if (dtype == DType::I64) n = std::ceil(static_cast<double>(end.to<int64_t>() - start.to<int64_t>()) / static_cast<double>(step.to<int64_t>()));
+  else n = std::ceil((b - a) / d);
+  check(n >= 0 && n < 9.2e18, "invalid size, possible overflow?");
+  const Tensor o = c.out(0, dtype, Dims{static_cast<int64_t>(n)});
+  MSA_SWITCH_(dtype, "arange_cpu", MSA_CASES_INT_(arange_values<T>(o, start, step)) MSA_CASES_UINT_(arange_values<T>(o, start, step))
+              MSA_CASES_FLOAT_(arange_values<T>(o, start, step)));
+}
+
+MSA_KERNEL(LinSpaceExt) {  // start, end, steps, dtype?
+  check(c.integer(2) >= 0, "number of steps must be non-negative");
+  const Tensor o = c.out(0, dtype_or(c, 3, DType::F32), Dims{c.integer(2)});
+  if (o.numel == 1) return fill(o, c.scalar(0));
+  MSA_SWITCH_NUMBER(o.dtype, "linspace_cpu", linspace_values<T>(o, c.scalar(0), c.scalar(1)));
+}
+
+MSA_KERNEL(LogSpaceExt) {  // start, end, steps, base, dtype?
+  check(c.integer(2) >= 0, "number of steps must be non-negative");
+  const Tensor o = c.out(0, dtype_or(c, 4, DType::F32), Dims{c.integer(2)});
+  MSA_SWITCH_NUMBER(o.dtype, "logspace_cpu", logspace_values<T>(o, c.scalar(0), c.scalar(1), c.real(3)));
+}
+
+}  // namespace msa
