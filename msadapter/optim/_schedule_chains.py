@@ -1,0 +1,127 @@
+"""Schedules made of schedules: one after another, or all at once."""
+from bisect import bisect_right
+
+from ._cycles import ReduceLROnPlateau
+from ._schedule_base import LRScheduler, _assign, _values
+
+
+class SequentialLR(LRScheduler):
+    """One scheduler after another; milestones[i] is the epoch at which scheduler i + 1 takes over."""
+
+    _not_saved = ("optimizer", "_schedulers")
+
+    def __init__(self, optimizer, schedulers, milestones, last_epoch: int = -1):
+        if len(schedulers) < 1:
+            raise ValueError(f"{type(self).__name__} expects at least one scheduler to be chained, "
+                             "but got no scheduler.")
+        for i, scheduler in enumerate(schedulers):
+            if not hasattr(scheduler, "optimizer"):
+                raise TypeError(f"{type(self).__name__} at index {i} should have `optimizer` as its attribute.")
+            if isinstance(scheduler, ReduceLROnPlateau):
+                raise ValueError(f"{type(self).__name__} does not support `ReduceLROnPlateau` scheduler as it "
+                                 f"requires additional kwargs to be specified when calling `step`, but got one at "
+                                 f"index {i} in the given schedulers sequence.")
+            if optimizer != scheduler.optimizer:
+                raise ValueError(f"{type(self).__name__} expects all schedulers to belong to the same optimizer, but "
+                                 f"got scheduler {type(scheduler).__name__} at index {i} which is different from the "
+                                 "optimizer passed in.")
+        if len(milestones) != len(schedulers) - 1:
+            raise ValueError("Sequential Schedulers expects number of schedulers provided to be one more than the "
+                             f"number of milestone points, but got number of schedulers {len(schedulers)} and the "
+                             f"number of milestones to be equal to {len(milestones)}")
+        self._schedulers = schedulers
+        self._milestones = milestones
+        self.last_epoch = last_epoch + 1
+        self.optimizer = optimizer
+        self._restart_first()
+
+    def _restart_first(self):
+        # all schedulers have already stepped once while they were made: take that back
+        for group in self.optimizer.param_groups:
+            _assign(group, "lr", group["initial_lr"])
+        for scheduler in self._schedulers:
+            _rewind(scheduler)
+        self._schedulers[0]._initial_step()
+        self._last_lr = self._schedulers[0].get_last_lr()
+
+    def recursive_undo(self, sched=None):
+        """Take back the first step of the schedulers inside (also nested ones)."""
+        for scheduler in getattr(sched or self, "_schedulers", [sched]):
+            _rewind(scheduler)
+
+    def step(self):
+        """The next epoch of the scheduler whose turn it is."""
+        self.last_epoch += 1
+        turn = bisect_right(self._milestones, self.last_epoch)
+        scheduler = self._schedulers[turn]
+        if turn > 0 and self._milestones[turn - 1] == self.last_epoch:
+            scheduler._update_lr(0)
+        else:
+            scheduler.step()
+        self._last_lr = scheduler.get_last_lr()
+
+    def state_dict(self):
+        """Attributes, with the state of the schedulers inside."""
+        return _nested_state(self)
+
+    def load_state_dict(self, state_dict):
+        """Take what state_dict() gave."""
+        _load_nested_state(self, state_dict)
+
+
+def _rewind(scheduler):
+    inner = getattr(scheduler, "_schedulers", None)
+    if inner is not None:
+        for item in inner:
+            _rewind(item)
+    elif hasattr(scheduler, "last_epoch"):
+        scheduler.last_epoch -= 1
+
+
+def _nested_state(scheduler):
+    state = {k: v for k, v in scheduler.__dict__.items() if k not in ("optimizer", "_schedulers")}
+    state["_schedulers"] = [inner.state_dict() for inner in scheduler._schedulers]
+    return state
+
+
+def _load_nested_state(scheduler, state):
+    scheduler.__dict__.update({k: v for k, v in state.items() if k != "_schedulers"})
+    for inner, value in zip(scheduler._schedulers, state["_schedulers"], strict=True):
+        inner.load_state_dict(value)
+
+
+class ChainedScheduler(LRScheduler):
+    """Several schedulers that all step at once on one optimizer."""
+
+    def __init__(self, schedulers, optimizer=None):
+        if len(schedulers) < 1:
+            raise ValueError(f"{type(self).__name__} expects at least one scheduler to be chained, "
+                             "but got no scheduler.")
+        optimizer = optimizer or schedulers[0].optimizer
+        for i, scheduler in enumerate(schedulers):
+            if not hasattr(scheduler, "optimizer"):
+                raise TypeError(f"{type(self).__name__} at index {i} should have `optimizer` as its attribute.")
+            if isinstance(scheduler, ReduceLROnPlateau):
+                raise ValueError(f"{type(self).__name__} does not support `ReduceLROnPlateau` scheduler as it "
+                                 "requires additional kwargs to be specified when calling `step`, but got one at "
+                                 f"index {i} in the given schedulers sequence.")
+            if optimizer != scheduler.optimizer:
+                raise ValueError(f"{type(self).__name__} expects all schedulers to belong to the same optimizer, but "
+                                 f"got scheduler {type(scheduler).__name__} at index {i} which has a different one.")
+        self._schedulers = schedulers
+        self.optimizer = optimizer
+        self._last_lr = _values(optimizer, "lr")
+
+    def step(self):
+        """The next epoch of every scheduler."""
+        for scheduler in self._schedulers:
+            scheduler.step()
+        self._last_lr = _values(self.optimizer, "lr")
+
+    def state_dict(self):
+        """Attributes, with the state of the schedulers inside."""
+        return _nested_state(self)
+
+    def load_state_dict(self, state_dict):
+        """Take what state_dict() gave."""
+        _load_nested_state(self, state_dict)
