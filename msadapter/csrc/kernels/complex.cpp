@@ -1,0 +1,57 @@
+// Complex numbers: parts, conjugate, angle and construction.
+#include "pointwise_math.h"
+
+namespace msa {
+
+MSA_POINTWISE_KERNEL(Conj) { MSA_UNARY_BODY(ALL, "conj_cpu", conjugate(x)); }
+
+MSA_KERNEL(Real) {  // a copy of the real parts
+  const Tensor &a = c.in(0);
+  Tensor o = c.out_pointwise(0, real_of(a.dtype), {&a});
+  if (!is_complex(a.dtype)) return copy_into(o, a);
+  MSA_COMPUTE_COMPLEX(a.dtype, "real", (unary<T::value_type, T>(o, a, [](T x) { return x.real(); })));
+}
+MSA_KERNEL(Imag) {  // a copy of the imaginary parts
+  const Tensor &a = c.in(0);
+  Tensor o = c.out_pointwise(0, real_of(a.dtype), {&a});
+  MSA_COMPUTE_COMPLEX(a.dtype, "imag", (unary<T::value_type, T>(o, a, [](T x) { return x.imag(); })));
+}
+
+MSA_KERNEL(Angle) {  // real numbers: 0 or pi, NaN stays
+  const Tensor &a = c.in(0);
+  Tensor o = c.out_pointwise(0, is_integral(a.dtype) ? DType::F32 : real_of(a.dtype), {&a});
+  if (is_complex(a.dtype)) {
+    MSA_COMPUTE_COMPLEX(a.dtype, "angle", (unary<T::value_type, T>(o, a, [](T x) { return std::arg(x); })));
+    return;
+  }
+  MSA_COMPUTE_FLOAT(o.dtype, "angle", (unary<T, T>(o, a, [](T x) { return x != x ? x : x < 0 ? kPi<T> : T(0); })));
+}
+
+namespace {
+void check_parts(const Tensor &a, const Tensor &b) {
+  check(a.dtype == DType::F32 || a.dtype == DType::F64 || a.dtype == DType::F16,
+        "Expected both inputs to be Half, Float or Double tensors but got ", a.dtype, " and ", b.dtype);
+  check(a.dtype == b.dtype, "Expected object of scalar type ", a.dtype, " but got scalar type ", b.dtype, " for second argument");
+}
+}  // namespace
+
+MSA_KERNEL(Complex) {  // real, imag
+  const Tensor &a = c.in(0), &b = c.in(1);
+  check_parts(a, b);
+  Tensor o = c.out_pointwise(0, complex_of(a.dtype), {&a, &b});
+  MSA_COMPUTE_COMPLEX(o.dtype, "complex", {
+    using R = T::value_type;
+    binary<T, R, R>(o, a, b, [](R x, R y) { return T(x, y); });
+  });
+}
+MSA_KERNEL(Polar) {  // abs, angle
+  const Tensor &a = c.in(0), &b = c.in(1);
+  check_parts(a, b);
+  Tensor o = c.out_pointwise(0, complex_of(a.dtype), {&a, &b});
+  MSA_COMPUTE_COMPLEX(o.dtype, "polar", {
+    using R = T::value_type;
+    binary<T, R, R>(o, a, b, [](R r, R t) { return T(r * std::cos(t), r * std::sin(t)); });
+  });
+}
+
+}  // namespace msa
