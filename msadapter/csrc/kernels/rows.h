@@ -1,0 +1,107 @@
+// Reductions over one contiguous row in the compute type, with many independent sums so that they vectorise and
+// round little. Shared by softmax, norms, losses and attention.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "loops.h"
+#include "vec_math.h"
+
+namespace msa::rows {
+
+constexpr int kLanes = 32;
+
+// sum of f(i), i in [0, n)
+template <class C, class F> inline C sum(int64_t n, F f) {
+  C lane[kLanes] = {};
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    for (int l = 0; l < kLanes; ++l) lane[l] += f(i + l);
+  for (int l = 0; i < n; ++i, ++l) lane[l] += f(i);
+  for (int half = kLanes / 2; half > 0; half /= 2)
+    for (int l = 0; l < half; ++l) lane[l] += lane[l + half];
+  return lane[0];
+}
+
+// Largest f(i); NaN is skipped.
+template <class C, class F> inline C max(int64_t n, F f) {
+  C lane[kLanes];
+  std::fill(lane, lane + kLanes, -std::numeric_limits<C>::infinity());
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    for (int l = 0; l < kLanes; ++l) {
+      const C v = f(i + l);
+      lane[l] = v > lane[l] ? v : lane[l];
+    }
+  for (; i < n; ++i) lane[0] = std::max(lane[0], static_cast<C>(f(i)));
+  return *std::max_element(lane, lane + kLanes);
+}
+
+// dst[i] = exp(src[i] - shift); returns their sum
+template <class C> inline C exp_sum(const C *src, C *dst, int64_t n, C shift) {
+  C lane[kLanes] = {};
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    for (int l = 0; l < kLanes; ++l) {
+      const C e = vec::exp(src[i + l] - shift);
+      dst[i + l] = e;
+      lane[l] += e;
+    }
+  for (; i < n; ++i) {
+    const C e = vec::exp(src[i] - shift);
+    dst[i] = e;
+    lane[0] += e;
+  }
+  for (int half = kLanes / 2; half > 0; half /= 2)
+    for (int l = 0; l < half; ++l) lane[l] += lane[l + half];
+  return lane[0];
+}
+template <class C> inline C exp_sum(const C *src, int64_t n, C shift) {
+  return sum<C>(n, [=](int64_t i) { return vec::exp(src[i] - shift); });
+}
+
+// A row in its compute type: itself, or converted into `buffer`.
+template <class T> inline const compute_t<T> *widen(const T *row, [[maybe_unused]] compute_t<T> *buffer, [[maybe_unused]] int64_t n) {
+  if constexpr (std::is_same_v<T, compute_t<T>>) return row;
+  else {
+    for (int64_t i = 0; i < n; ++i) buffer[i] = row[i];
+    return buffer;
+  }
+}
+
+// Memory for a thread's own use during one parallel piece.
+template <class C> class Buffer {
+ public:
+  explicit Buffer(int64_t n) : bytes_(std::max<int64_t>(n, 1) * sizeof(C)), p_(static_cast<C *>(allocate(bytes_))) {}
+  ~Buffer() { deallocate(p_, bytes_); }
+  Buffer(const Buffer &) = delete;
+  Buffer &operator=(const Buffer &) = delete;
+  operator C *() const { return p_; }
+  C *get() const { return p_; }
+
+ private:
+  size_t bytes_;
+  C *p_;
+};
+
+// An optional operand in the compute type, or null.
+template <class C> const C *parameter(Call &c, int i) {
+  if (!c.has(i)) return nullptr;
+  const Tensor t = c.cast(c.in(i), dtype_of<C>::value);
+  return static_cast<const C *>(t.data);
+}
+
+// A tensor seen as [outer, n, inner] around one dim.
+struct Split {
+  int64_t outer = 1, n = 1, inner = 1;
+  Split(const Tensor &t, int64_t dim) {
+    if (t.ndim == 0) return;
+    for (int d = 0; d < dim; ++d) outer *= t.sizes[d];
+    n = t.sizes[dim];
+    for (int d = static_cast<int>(dim) + 1; d < t.ndim; ++d) inner *= t.sizes[d];
+  }
+};
+inline int64_t grain_for(int64_t row) { return std::max<int64_t>(1, 16384 / std::max<int64_t>(row, 1)); }
+
+}  // namespace msa::rows

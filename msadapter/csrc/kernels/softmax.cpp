@@ -1,0 +1,126 @@
+// softmax and log_softmax along one dim with their gradients.
+#include "rows.h"
+
+namespace msa {
+namespace {
+
+constexpr int kColumns = 64;  // columns handled together when the dim is not the last
+
+template <bool Log, class T> void row(const T *x, T *y, int64_t n, compute_t<T> *buffer) {
+  using C = compute_t<T>;
+  const C *v = rows::widen<T>(x, buffer, n);
+  const C top = rows::max<C>(n, [=](int64_t i) { return v[i]; });
+  if constexpr (Log) {
+    const C shift = top + std::log(rows::exp_sum(v, n, top));
+    for (int64_t i = 0; i < n; ++i) y[i] = convert<T>(v[i] - shift);
+  } else {
+    C *e;
+    if constexpr (std::is_same_v<T, C>) e = y;
+    else e = buffer;
+    const C scale = C(1) / rows::exp_sum(v, e, n, top);
+    for (int64_t i = 0; i < n; ++i) y[i] = convert<T>(e[i] * scale);
+  }
+}
+
+template <bool Log, class T> void column_block(const T *x, T *y, int64_t n, int64_t step, int64_t width) {
+  using C = compute_t<T>;
+  C top[kColumns], total[kColumns] = {};
+  std::fill(top, top + kColumns, -std::numeric_limits<C>::infinity());
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t j = 0; j < width; ++j) {
+      const C v = convert<C>(x[i * step + j]);
+      top[j] = v > top[j] ? v : top[j];
+    }
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t j = 0; j < width; ++j) total[j] += vec::exp(convert<C>(x[i * step + j]) - top[j]);
+  for (int64_t j = 0; j < width; ++j) total[j] = Log ? top[j] + std::log(total[j]) : C(1) / total[j];
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t j = 0; j < width; ++j) {
+      const C v = convert<C>(x[i * step + j]);
+      y[i * step + j] = convert<T>(Log ? v - total[j] : vec::exp(v - top[j]) * total[j]);
+    }
+}
+
+// y = softmax(x): dx = y (g - sum(g y)); y = log_softmax(x): dx = g - exp(y) sum(g)
+template <bool Log, class T> void row_grad(const T *y, const T *g, T *dx, int64_t n) {
+  using C = compute_t<T>;
+  if constexpr (Log) {
+    const C s = rows::sum<C>(n, [=](int64_t i) { return convert<C>(g[i]); });
+    for (int64_t i = 0; i < n; ++i) dx[i] = convert<T>(convert<C>(g[i]) - vec::exp(convert<C>(y[i])) * s);
+  } else {
+    const C s = rows::sum<C>(n, [=](int64_t i) { return convert<C>(g[i]) * convert<C>(y[i]); });
+    for (int64_t i = 0; i < n; ++i) dx[i] = convert<T>(convert<C>(y[i]) * (convert<C>(g[i]) - s));
+  }
+}
+
+template <bool Log, class T> void column_block_grad(const T *y, const T *g, T *dx, int64_t n, int64_t step, int64_t width) {
+  using C = compute_t<T>;
+  C total[kColumns] = {};
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t j = 0; j < width; ++j) total[j] += convert<C>(g[i * step + j]) * (Log ? C(1) : convert<C>(y[i * step + j]));
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t j = 0; j < width; ++j) {
+      const C gi = convert<C>(g[i * step + j]), yi = convert<C>(y[i * step + j]);
+      dx[i * step + j] = convert<T>(Log ? gi - vec::exp(yi) * total[j] : yi * (gi - total[j]));
+    }
+}
+
+// Calls on_row(offset, buffer) for the last dim, else on_columns(offset, width) for blocks of columns.
+template <class C, class R, class K> void walk(const rows::Split &s, R on_row, K on_columns) {
+  if (s.n == 0) return;
+  if (s.inner == 1) {
+    parallel_for(s.outer, rows::grain_for(s.n), [&](int64_t begin, int64_t end) {
+      rows::Buffer<C> buffer(s.n);
+      for (int64_t i = begin; i < end; ++i) on_row(i * s.n, buffer.get());
+    });
+    return;
+  }
+  const int64_t blocks = (s.inner + kColumns - 1) / kColumns;
+  parallel_for(s.outer * blocks, rows::grain_for(s.n * kColumns), [&](int64_t begin, int64_t end) {
+    for (int64_t b = begin; b < end; ++b) {
+      const int64_t first = b % blocks * kColumns;
+      on_columns(b / blocks * s.n * s.inner + first, std::min<int64_t>(kColumns, s.inner - first));
+    }
+  });
+}
+
+template <bool Log> void forward(Call &c, int64_t dim, const char *name) {
+  const Tensor &in = c.in(0);
+  const rows::Split s(in, wrap_dim(dim, in.ndim));
+  const Tensor x = c.contiguous(in), o = c.out_like(0, x);
+  MSA_SWITCH_FLOAT(x.dtype, name, ({
+    const T *from = x.ptr<T>();
+    T *to = o.ptr<T>();
+    walk<compute_t<T>>(s, [&](int64_t at, compute_t<T> *buffer) { row<Log, T>(from + at, to + at, s.n, buffer); },
+                       [&](int64_t at, int64_t width) { column_block<Log, T>(from + at, to + at, s.n, s.inner, width); });
+  }));
+}
+
+template <bool Log> void backward(Call &c, const Tensor &result, const Tensor &grad, int64_t dim, const char *name) {
+  const rows::Split s(result, wrap_dim(dim, result.ndim));
+  const Tensor y = c.contiguous(result), g = c.contiguous(c.cast(grad, result.dtype)), o = c.out_like(0, y);
+  MSA_SWITCH_FLOAT(y.dtype, name, ({
+    const T *py = y.ptr<T>();
+    const T *pg = g.ptr<T>();
+    T *to = o.ptr<T>();
+    walk<compute_t<T>>(s, [&](int64_t at, compute_t<T> *) { row_grad<Log, T>(py + at, pg + at, to + at, s.n); },
+                       [&](int64_t at, int64_t width) { column_block_grad<Log, T>(py + at, pg + at, to + at, s.n, s.inner, width); });
+  }));
+}
+
+}  // namespace
+
+MSA_KERNEL(Softmax) {  // input, axis (tuple of one)
+  forward<false>(c, c.args[1].kind == Arg::kInts ? c.ints(1)[0] : c.integer(1), "softmax_lastdim_kernel_impl");
+}
+MSA_KERNEL(LogSoftmax) {  // input, axis
+  forward<true>(c, c.integer(1), "log_softmax_lastdim_kernel_impl");
+}
+MSA_KERNEL(LogSoftmaxExt) {  // input, dim?, dtype? (the caller has cast)
+  const int nd = c.in(0).ndim;
+  forward<true>(c, c.has(1) ? c.integer(1) : (nd == 0 || nd == 1 || nd == 3 ? 0 : 1), "log_softmax_lastdim_kernel_impl");
+}
+MSA_KERNEL(SoftmaxBackward) { backward<false>(c, c.in(1), c.in(0), c.integer(2), "softmax_backward"); }   // grad, result, dim
+MSA_KERNEL(LogSoftmaxGrad) { backward<true>(c, c.in(0), c.in(1), c.integer(2), "log_softmax_backward"); }  // result, grad, dim
+
+}  // namespace msa
