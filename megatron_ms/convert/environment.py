@@ -1,0 +1,192 @@
+"""Python, compiler, virtual environment, CPU kernels."""
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tomllib
+from pathlib import Path
+
+from .steps import ROOT, ChildError, ConvertError, Progress, Stamp, digest, run
+
+VENV = ROOT / ".venv"
+PYTHON = VENV / "bin" / "python"
+_NO_NETWORK = re.compile(
+    r"Temporary failure in name resolution|Name or service not known|Network is unreachable|Connection refused|"
+    r"Failed to establish a new connection|Connection to .* timed out|Max retries exceeded|ProxyError|"
+    r"Could not find a version that satisfies|No matching distribution found|NewConnectionError"
+)
+
+# Runs in the environment's own python: which pinned packages are absent, of another version, or damaged?
+_INSPECT = r"""
+import importlib.metadata as metadata, json, os, sys
+wanted = json.loads(sys.argv[1])
+absent, damaged = [], []
+for name, version in wanted.items():
+    try:
+        found = metadata.version(name)
+    except metadata.PackageNotFoundError:
+        absent.append(name)
+        continue
+    if version and found != version:
+        absent.append(name)
+for distribution in metadata.distributions():
+    if "site-packages" not in str(distribution.locate_file("")):
+        continue
+    for file in distribution.files or ():
+        if file.size is None:
+            continue
+        try:
+            whole = os.stat(file.locate()).st_size == file.size
+        except OSError:
+            whole = False
+        if not whole:
+            damaged.append(distribution.metadata["Name"])
+            break
+print(json.dumps({"python": list(sys.version_info[:2]), "absent": absent, "damaged": damaged}))
+"""
+
+
+def clean_environment() -> dict[str, str]:
+    """The caller's environment without what would let another Python's packages or paths in."""
+    dropped = {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PYTHONSAFEPATH"}
+    kept = {name: value for name, value in os.environ.items() if name not in dropped}
+    return kept | {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PYTHONUNBUFFERED": "1"}
+
+
+def check_python() -> None:
+    """Python 3.11 with its headers and the means to make a virtual environment."""
+    if sys.version_info[:2] != (3, 11):
+        raise ConvertError(f"Python 3.11 is needed, this is {sys.version.split()[0]}")
+    include = Path(sysconfig.get_paths()["include"])
+    if not (include / "Python.h").is_file():
+        raise ConvertError(f"Python's C headers are missing ({include}/Python.h). On Debian: apt install python3.11-dev")
+    try:
+        import ensurepip  # noqa: F401  (Debian ships it in a package of its own)
+        import venv  # noqa: F401
+    except ImportError:
+        raise ConvertError(
+            "this Python cannot make virtual environments. On Debian: apt install python3.11-venv"
+        ) from None
+
+
+def compiler() -> str | None:
+    """The C++ compiler that the kernels are built with, None if there is none."""
+    named = os.environ.get("CXX")
+    return shutil.which(named) if named else shutil.which("g++")
+
+
+def check_compiler() -> None:
+    if compiler() is None:
+        named = os.environ.get("CXX")
+        what = f"CXX={named} is not found" if named else "no C++ compiler (g++) is found"
+        raise ConvertError(
+            f"{what}: the CPU kernels are built on this machine. On Debian: apt install g++; "
+            "or name another one: CXX=/path/g++"
+        )
+
+
+def pinned(extras: tuple[str, ...]) -> dict[str, str]:
+    """Name -> version of every dependency of the project with these extras."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    requirements = list(project["dependencies"])
+    for extra in extras:
+        requirements += project["optional-dependencies"][extra]
+    return dict(requirement.split("==", 1) for requirement in requirements)
+
+
+def prepare_venv(extras: tuple[str, ...], logs: Path, progress: Progress) -> bool:
+    """Makes or repairs .venv so that it holds the project (editable) and its pinned dependencies."""
+    stamp = VENV / "msadapter-extras.json"
+    extras = tuple(sorted(set(extras) | set(_extras_of(stamp))))
+    state = _inspect(extras)
+    key = digest(json.dumps([extras, pinned(extras), str(ROOT), sys.version]))
+    if state == {"python": [3, 11], "absent": [], "damaged": []} and Stamp(VENV / "msadapter-stamp.json").holds(key):
+        return False
+    if state is None or state["damaged"] or state["python"] != [3, 11]:
+        if VENV.exists():
+            progress.note = "the environment is broken: starting it anew"
+            shutil.rmtree(VENV)
+        _create_venv(logs, progress)
+    command = [PYTHON, "-m", "pip", "install", "--no-input", "--retries", "2", "--editable",
+               f"{ROOT}[{','.join(extras)}]" if extras else str(ROOT)]
+    try:
+        run(command, logs / "pip.log", progress, clean_environment())
+    except ChildError as error:
+        raise ConvertError(_pip_words(error, "the dependencies could not be installed")) from None
+    state = _inspect(extras)
+    if state is None or state["absent"] or state["damaged"]:
+        raise ConvertError(f"the environment {VENV} is not whole after the installation: {state}. Remove it, run again")
+    stamp.write_text(json.dumps(extras), encoding="utf-8")
+    Stamp(VENV / "msadapter-stamp.json").write(key)
+    return True
+
+
+def build_kernels(logs: Path, progress: Progress) -> bool:
+    """Builds the CPU kernels (the package caches them by the hash of their sources; so does the stamp here)."""
+    sources = [path for path in (ROOT / "msadapter" / "csrc", ROOT / "msadapter" / "_native.py") if path.exists()]
+    key = digest(*sources, json.dumps(pinned(())), sys.version)
+    stamp = Stamp(VENV / "msadapter-kernels.json")
+    if stamp.holds(key):
+        return False
+    check_compiler()
+    # The file itself: importing the package would load the very kernels that are not built yet.
+    command = [PYTHON, "-P", ROOT / "msadapter" / "doctor.py", "build"]
+    try:
+        output = run(command, logs / "kernels.log", progress, clean_environment())
+    except ChildError as error:
+        raise ConvertError(f"the CPU kernels could not be built:\n{error.tail()}") from None
+    library = Path(output.strip().splitlines()[-1])
+    if not library.is_file():
+        raise ConvertError(f"the build of the CPU kernels left no library: {output.strip()[-300:]}")
+    stamp.write(key, [library])
+    return True
+
+
+def pip_download(requirement: str, folder: Path, logs: Path, progress: Progress) -> None:
+    """Puts the wheel of requirement into folder."""
+    command = [PYTHON, "-m", "pip", "download", "--no-input", "--retries", "2", "--no-deps", "--only-binary=:all:",
+               "--dest", folder, requirement]
+    try:
+        run(command, logs / "download.log", progress, clean_environment())
+    except ChildError as error:
+        raise ConvertError(_pip_words(error, f"{requirement} could not be downloaded")) from None
+
+
+def _pip_words(error: ChildError, what: str) -> str:
+    if _NO_NETWORK.search(error.output):
+        hint = "no package index could be reached, or it lacks a package: look at the network, or at pip's settings"
+    else:
+        hint = "pip's last lines"
+    return f"{what}: {hint}\n{error.tail(6)}"
+
+
+def _create_venv(logs: Path, progress: Progress) -> None:
+    try:
+        run([sys.executable, "-m", "venv", VENV], logs / "venv.log", progress, clean_environment())
+    except ChildError as error:
+        raise ConvertError(f"the virtual environment {VENV} could not be made:\n{error.tail()}") from None
+
+
+def _extras_of(path: Path) -> list[str]:
+    try:
+        return [str(extra) for extra in json.loads(path.read_text(encoding="utf-8"))]
+    except (OSError, ValueError, TypeError):
+        return []
+
+
+def _inspect(extras: tuple[str, ...]) -> dict | None:
+    """What the environment lacks; None if its python does not even run."""
+    if not PYTHON.exists():
+        return None
+    wanted = json.dumps(pinned(extras) | {"msadapter": "", "pip": ""})
+    try:
+        answer = subprocess.run([PYTHON, "-c", _INSPECT, wanted], env=clean_environment(), cwd=VENV,
+                                capture_output=True, text=True, timeout=120)
+        return json.loads(answer.stdout) if answer.returncode == 0 else None
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return None

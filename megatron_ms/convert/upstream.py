@@ -1,0 +1,193 @@
+"""Megatron Core: the pinned wheel or a local checkout, converted into one tree that Python can import."""
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from patches import PatchError, discover, verify
+
+from .environment import PYTHON, check_compiler, clean_environment, compiler, pip_download
+from .steps import ROOT, ChildError, ConvertError, Progress, digest, file_sha256, run
+
+UPSTREAM = "megatron_core"
+HELPERS = Path("megatron/core/datasets")
+
+
+@dataclass(frozen=True)
+class Pin:
+    """A wheel on the package index: what pip is asked for, and the sha256 of its file for each machine type."""
+
+    requirement: str
+    sha256: Mapping[str, str]
+
+    def expected(self, machine: str) -> str:
+        if machine not in self.sha256:
+            known = ", ".join(sorted(self.sha256))
+            raise ConvertError(
+                f"{self.requirement} has wheels for {known}, this machine is {machine}: "
+                "give a Megatron-LM checkout with --source"
+            )
+        return self.sha256[machine]
+
+
+MEGATRON_CORE = Pin(
+    requirement="megatron-core==0.12.1",
+    sha256={
+        "x86_64": "88b7dfcc240b810a72a90b8a85203049c687f4aa413150a2e22d79413b21d286",
+        "aarch64": "6dea326f051bdb24b1c4147fd935719c221b6996bf213f5c5094e1fbe80f04be",
+    },
+)
+
+
+def check_source(source: Path) -> str:
+    """The version of a Megatron-LM checkout; an error if it is none, or of a version that we have no rules for."""
+    if not source.is_dir():
+        raise ConvertError(f"--source {source}: there is no such folder")
+    try:
+        return discover(UPSTREAM)[0].version_of(source)
+    except PatchError as error:
+        raise ConvertError(f"--source {source}: {error}") from None
+
+
+def fetch_wheel(downloads: Path, logs: Path, progress: Progress, pin: Pin = MEGATRON_CORE) -> bool:
+    """Leaves the pinned wheel in downloads. A file whose hash is wrong is taken for a broken download and replaced."""
+    expected = pin.expected(platform.machine())
+    if wheel_in(downloads, expected) is not None:
+        return False
+    downloads.mkdir(parents=True, exist_ok=True)
+    beside = Path(tempfile.mkdtemp(prefix=".download.", dir=downloads))
+    try:
+        pip_download(pin.requirement, beside, logs, progress)
+        wheels = list(beside.glob("*.whl"))
+        if len(wheels) != 1:
+            raise ConvertError(f"pip left {len(wheels)} wheels for {pin.requirement}, not one")
+        found = file_sha256(wheels[0])
+        if found != expected:
+            raise ConvertError(
+                f"{wheels[0].name} is not the pinned file: {wheels[0].stat().st_size} bytes with sha256 {found}, "
+                f"expected {expected}. The download is truncated or the index serves another file; nothing was kept"
+            )
+        for old in downloads.glob("*.whl"):
+            old.unlink()
+        os.replace(wheels[0], downloads / wheels[0].name)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+    return True
+
+
+def wheel_in(downloads: Path, sha256: str) -> Path | None:
+    """The wheel of this hash in the folder, if it is there and whole."""
+    return next((path for path in sorted(downloads.glob("*.whl")) if file_sha256(path) == sha256), None)
+
+
+def convert_wheel(output: Path, logs: Path, progress: Progress, pin: Pin = MEGATRON_CORE) -> bool:
+    """Unpacks the wheel, applies the rules, writes output/megatron."""
+    expected = pin.expected(platform.machine())
+    key = digest(expected, *_rules())
+    if _up_to_date(output / "megatron", key):
+        return False
+    wheel = wheel_in(output / "downloads", expected)
+    if wheel is None:
+        raise ConvertError(f"the wheel of {pin.requirement} is gone from {output / 'downloads'}: run again")
+    with _scratch(output) as scratch:
+        unpack(wheel, scratch)
+        _patch(scratch, output / "megatron", {"wheel": wheel.name, "sha256": expected, "key": key}, logs, progress)
+    return True
+
+
+def convert_checkout(source: Path, output: Path, logs: Path, progress: Progress) -> bool:
+    """Copies a Megatron-LM checkout, compiles its data set helper, applies the rules, writes output/megatron."""
+    key = digest(source, *_rules(), sys.version)
+    if _up_to_date(output / "megatron", key):
+        return False
+    with _scratch(output) as scratch:
+        tree = scratch / "checkout"
+        shutil.copytree(source, tree, symlinks=True, ignore=shutil.ignore_patterns(".git", "__pycache__"))
+        compile_helpers(tree, logs, progress)
+        origin = {"checkout": str(source.resolve()), "commit": _commit_of(source), "key": key}
+        _patch(tree, output / "megatron", origin, logs, progress)
+    return True
+
+
+def unpack(wheel: Path, folder: Path) -> None:
+    """All of the wheel into folder; an error for a file that is no whole zip or has names that lead outside."""
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            for name in archive.namelist():
+                if name.startswith("/") or ".." in Path(name).parts:
+                    raise ConvertError(f"{wheel.name} holds a path that leads out of it: {name!r}")
+            archive.extractall(folder)
+    except (zipfile.BadZipFile, EOFError, OSError) as error:
+        raise ConvertError(f"{wheel.name} cannot be unpacked ({error}): it is truncated or no wheel") from error
+
+
+def compile_helpers(tree: Path, logs: Path, progress: Progress) -> None:
+    """Builds megatron.core.datasets.helpers_cpp, which the wheel brings along and a checkout does not."""
+    source = tree / HELPERS / "helpers.cpp"
+    if not source.is_file() or list((tree / HELPERS).glob("helpers_cpp*.so")):
+        return
+    check_compiler()
+    include = run([PYTHON, "-c", "import pybind11; print(pybind11.get_include())"], logs / "helpers.log",
+                  environment=clean_environment()).strip()
+    library = source.with_name("helpers_cpp" + sysconfig.get_config_var("EXT_SUFFIX"))
+    command = [compiler() or "g++", "-O3", "-shared", "-std=c++17", "-fPIC", f"-I{sysconfig.get_paths()['include']}",
+               f"-I{include}", source, "-o", library]
+    try:
+        run(command, logs / "helpers.log", progress, clean_environment())
+    except ChildError as error:
+        raise ConvertError(f"Megatron's data set helper could not be compiled:\n{error.tail()}") from None
+
+
+def _patch(tree: Path, destination: Path, origin: Mapping[str, str], logs: Path, progress: Progress) -> None:
+    # In the environment's python: a rule may need libcst.
+    environment = clean_environment() | {"PYTHONPATH": str(ROOT)}
+    command = [PYTHON, "-P", "-m", "patches", "apply", UPSTREAM, tree, destination, "--origin", json.dumps(origin)]
+    try:
+        run(command, logs / "patches.log", progress, environment)
+    except ChildError as error:
+        raise ConvertError(f"the rules could not be applied:\n{error.tail()}") from None
+
+
+def _up_to_date(tree: Path, key: str) -> bool:
+    try:
+        return verify(tree)["origin"].get("key") == key
+    except PatchError:
+        return False  # broken or absent: it is written again
+
+
+def _rules() -> list[Path]:
+    return [ROOT / "patches"]
+
+
+class _scratch:
+    """A folder beside the output that is gone afterwards, whatever happens."""
+
+    def __init__(self, output: Path) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix=".convert.", suffix=".part", dir=output))
+
+    def __enter__(self) -> Path:
+        return self.path
+
+    def __exit__(self, *_: object) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+def _commit_of(source: Path) -> str:
+    """The commit of the checkout for the manifest; 'unknown' if git cannot tell."""
+    try:
+        answer = subprocess.run(["git", "-C", source, "rev-parse", "HEAD"], capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return "unknown"
+    commit = answer.stdout.strip()
+    return commit if answer.returncode == 0 and re.fullmatch(r"[0-9a-f]{40,64}", commit) else "unknown"

@@ -1,0 +1,182 @@
+"""What is installed, what is built, what is wrong and how it is mended.
+
+`python -m msadapter doctor`; if msadapter itself cannot be imported, `python -P msadapter/doctor.py` says why.
+Standard library only; everything that might fail or hang is tried in a child process.
+"""
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+PACKAGE = Path(__file__).resolve().parent
+NEEDED = {"mindspore": "2.10.0", "numpy": "1.26.4"}
+USEFUL = ("safetensors", "sentencepiece", "libcst", "tensorboard", "mpi4py", "transformers")
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of the report. fix is empty if nothing is wrong; a note (wrong=False) never fails the doctor."""
+
+    name: str
+    value: str
+    wrong: bool = False
+    fix: str = ""
+
+
+def main(arguments: list[str]) -> int:
+    """Prints the report. Returns 0 if torch programs can run, 1 if something is wrong."""
+    if arguments:
+        print("python -m msadapter doctor takes no arguments", file=sys.stderr)
+        return 2
+    wrong = []
+    for check in _all_checks():
+        print(f"  {'WRONG' if check.wrong else 'ok   '}  {check.name:18s} {check.value}", flush=True)
+        if check.fix:
+            print(f"         {'':18s} -> {check.fix}")
+        if check.wrong:
+            wrong.append(check.name)
+    if wrong:
+        print(f"\n{len(wrong)} wrong: {', '.join(wrong)}. The lines with -> say what to do.")
+        return 1
+    print("\nAll is well.")
+    return 0
+
+
+def build() -> int:
+    """Builds the CPU kernels unless they are built, and prints the library's path as the last line."""
+    try:
+        print(_native().build(verbose=True))
+    except RuntimeError as error:
+        print(f"msadapter build: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _all_checks() -> Iterator[Check]:
+    steps: tuple[Callable[[], Iterator[Check]], ...] = (
+        _python, _packages, _compiler, _kernels, _device, _torch_name, _first_steps
+    )
+    for step in steps:
+        try:
+            yield from step()
+        except Exception as error:  # the doctor goes on: one check that breaks is itself a finding
+            yield Check(step.__name__.strip("_"), f"{type(error).__name__}: {error}", wrong=True)
+
+
+def _python() -> Iterator[Check]:
+    right = sys.version_info[:2] == (3, 11)
+    yield Check("python", f"{platform.python_version()} {sys.executable}", not right,
+                "" if right else "MindSpore 2.10 is proven with Python 3.11: make the environment with it")
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    yield Check("machine", f"{platform.system()} {platform.machine()}, {cores} cores for this process")
+
+
+def _packages() -> Iterator[Check]:
+    version = _version_of("msadapter")
+    yield Check("msadapter", f"{version or 'not installed, used in place'} {PACKAGE}")
+    for name, wanted in NEEDED.items():
+        found = _version_of(name)
+        yield Check(name, found or "absent", found != wanted, "" if found == wanted else f"pip install {name}=={wanted}")
+    optional = [f"{name} {found}" for name in USEFUL if (found := _version_of(name))]
+    yield Check("also there", ", ".join(optional) or "none")
+
+
+def _compiler() -> Iterator[Check]:
+    try:
+        path = _native().compiler()
+    except RuntimeError as error:
+        yield Check("compiler", "absent", not _is_built(), str(error))
+        return
+    answer = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=20)
+    yield Check("compiler", f"{path}: {answer.stdout.splitlines()[0] if answer.stdout else 'no answer'}")
+
+
+def _kernels() -> Iterator[Check]:
+    try:
+        path = _native().library_path()
+    except RuntimeError as error:
+        yield Check("CPU kernels", "unknown", True, str(error))
+        return
+    if path.exists():
+        yield Check("CPU kernels", f"built, {path} ({path.stat().st_size / 1e6:.1f} MB)")
+    else:
+        yield Check("CPU kernels", "not built for these sources", True, "python -m msadapter build (some minutes)")
+
+
+def _device() -> Iterator[Check]:
+    asked = os.environ.get("MSADAPTER_DEVICE")
+    cards = sorted(str(path) for path in Path("/dev").glob("davinci[0-9]*"))
+    yield Check("device", f"{len(cards)} Ascend cards" if cards else "no Ascend card: the accelerator is this CPU")
+    valid = asked in (None, "cpu", "cuda", "npu")
+    yield Check("MSADAPTER_DEVICE", asked or "not set", not valid, "" if valid else "set it to cuda, npu or cpu, or unset it")
+
+
+def _torch_name() -> Iterator[Check]:
+    spec = importlib.util.find_spec("torch")
+    origin = Path(spec.origin).resolve() if spec and spec.origin else None
+    if origin is None:
+        yield Check("import torch", "finds nothing by itself; with `python -m msadapter` or env.sh it finds msadapter")
+    elif origin.is_relative_to(PACKAGE):
+        yield Check("import torch", "finds msadapter")
+    else:
+        yield Check("import torch", f"finds another torch, {origin.parent}",
+                    fix="`python -m msadapter` and env.sh still put msadapter first; plain python does not")
+
+
+def _first_steps() -> Iterator[Check]:
+    """A sum, a gradient and the time of `import torch`, in a fresh process."""
+    program = (
+        "import time; began = time.perf_counter(); import msadapter; msadapter.install(); import torch\n"
+        "took = time.perf_counter() - began\n"
+        "x = torch.ones(2, 3, requires_grad=True); (x * 2 + 1).sum().backward()\n"
+        "assert x.grad.tolist() == [[2.0] * 3] * 2, x.grad\n"
+        "print(f'torch {torch.__version__} imported in {took:.1f} s; a sum and its gradient are right')"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(
+        [str(PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])])}
+    answer = subprocess.run([sys.executable, "-P", "-c", program], env=environment, capture_output=True, text=True,
+                            timeout=900)
+    if answer.returncode == 0:
+        yield Check("first steps", answer.stdout.strip().splitlines()[-1])
+    else:
+        words = answer.stderr.strip().splitlines()
+        yield Check("first steps", words[-1] if words else f"exit code {answer.returncode}", True,
+                    "the lines above first; then python -c 'import msadapter' shows the whole error")
+
+
+def _native() -> ModuleType:
+    """msadapter._native, also when the package around it cannot be imported."""
+    if "msadapter._native" in sys.modules:
+        return sys.modules["msadapter._native"]
+    spec = importlib.util.spec_from_file_location("_msadapter_native", PACKAGE / "_native.py")
+    if spec is None or spec.loader is None:
+        raise RuntimeError(f"{PACKAGE / '_native.py'} is missing: install msadapter again")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _is_built() -> bool:
+    try:
+        return _native().library_path().exists()
+    except RuntimeError:
+        return False
+
+
+def _version_of(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+if __name__ == "__main__":
+    sys.exit(build() if sys.argv[1:] == ["build"] else main(sys.argv[1:]))
