@@ -1,0 +1,103 @@
+// The normal distribution's relatives: inverse and scaled error functions, ndtr, and small entropy helpers.
+#include "special_math.h"
+
+namespace msa {
+namespace {
+
+constexpr double kSqrtPi = 1.77245385090551602730;
+constexpr double kSqrtTwo = 1.41421356237309504880;
+
+// exp(x^2), with the rounding error of x^2 put back
+double exp_of_square(double x) {
+  const double s = x * x;
+  return std::exp(s) * (1 + std::fma(x, x, -s));
+}
+
+// exp(x^2) erfc(x); the asymptotic series where erfc underflows
+double erfcx(double x) {
+  if (x != x) return x;
+  if (x < 25) return x < -26.7 ? kInf : exp_of_square(x) * std::erfc(x);
+  const double z = 0.5 / (x * x);
+  return (1 - z * (1 - z * (3 - z * (15 - z * 105)))) / (x * kSqrtPi);
+}
+
+// Winitzki's approximation, then Halley steps on erf (or erfc in the tail)
+double erfinv_tail(double q);
+double erfinv(double y) {
+  if (!(std::abs(y) < 1)) return std::abs(y) == 1 ? std::copysign(kInf, y) : kNaN;
+  if (y == 0) return y;
+  if (std::abs(y) > 0.5) return std::copysign(erfinv_tail(1 - std::abs(y)), y);
+  const double l = std::log1p(-y * y), a = 2 / (kPiD * 0.147) + l / 2;
+  double x = std::copysign(std::sqrt(std::sqrt(a * a - l / 0.147) - a), y);
+  for (int i = 0; i < 3; ++i) {
+    const double e = (std::erf(x) - y) * (kSqrtPi / 2) * std::exp(x * x);
+    x -= e / (1 + x * e);
+  }
+  return x;
+}
+// x with erfc(x) = q, 0 < q < 1
+double erfinv_tail(double q) {
+  const double l = std::log(q) + std::log(2 - q), a = 2 / (kPiD * 0.147) + l / 2;
+  double x = std::sqrt(std::sqrt(a * a - l / 0.147) - a);
+  for (int i = 0; i < 4; ++i) {
+    // relative form: erfc(x) e^{x^2} = erfcx(x)
+    const double e = (q * exp_of_square(x) - erfcx(x)) * (kSqrtPi / 2);
+    x -= e / (1 + x * e);
+  }
+  return x;
+}
+
+double ndtr(double x) { return x < 1 ? 0.5 * std::erfc(-x / kSqrtTwo) : 0.5 + 0.5 * std::erf(x / kSqrtTwo); }
+double log_ndtr(double x) {
+  if (x < -1) return std::log(erfcx(-x / kSqrtTwo) / 2) - x * x / 2;
+  return std::log1p(-std::erfc(x / kSqrtTwo) / 2);
+}
+double ndtri(double p) {
+  if (p == 0) return -kInf;
+  if (p == 1) return kInf;
+  if (!(p > 0 && p < 1)) return kNaN;
+  if (p < 0.25) return -kSqrtTwo * erfinv_tail(2 * p);
+  if (p > 0.75) return kSqrtTwo * erfinv_tail(2 * (1 - p));
+  return kSqrtTwo * erfinv(2 * p - 1);
+}
+double entr(double x) { return x != x ? x : x > 0 ? -x * std::log(x) : x == 0 ? 0 : -kInf; }
+
+}  // namespace
+
+MSA_SPECIAL_KERNEL(Erfinv, "erfinv_vml_cpu", erfinv)
+MSA_KERNEL_ALIAS(InplaceErfinv, Erfinv)
+MSA_SPECIAL_KERNEL(Erfcx, "erfcx", erfcx)
+MSA_SPECIAL_KERNEL(Ndtr, "ndtr_cpu", ndtr)
+MSA_SPECIAL_KERNEL(Ndtri, "ndtri_cpu", ndtri)
+MSA_SPECIAL_KERNEL(LogNdtr, "log_ndtr_cpu", log_ndtr)
+MSA_SPECIAL_KERNEL(Entr, "entr_cpu", entr)
+
+MSA_POINTWISE_KERNEL(Logit) {  // input, eps?: log(z / (1 - z)), z clamped to [eps, 1 - eps]
+  const Tensor &a = c.in(0);
+  if (is_complex(a.dtype)) unsupported("logit_cpu", a.dtype);
+  Tensor o = c.out_pointwise(0, is_integral(a.dtype) ? DType::F32 : a.dtype, {&a});
+  const bool clamped = c.has(1);
+  const double eps = clamped ? c.real(1) : 0;
+  MSA_COMPUTE_FLOAT(o.dtype, "logit_cpu", {
+    const T lo = T(eps); const T hi = T(1) - lo;
+    unary<T, T>(o, a, [=](T x) {
+      const T z = !clamped ? x : x < lo ? lo : x > hi ? hi : x;
+      return z == T(1) ? T(INFINITY) : std::log(z / (T(1) - z));
+    });
+  });
+}
+MSA_POINTWISE_KERNEL(LogitGrad) {  // dy, input, eps?
+  const Tensor &g = c.in(0), &a = c.in(1);
+  Tensor o = c.out_pointwise(0, g.dtype, {&g, &a});
+  const bool clamped = c.has(2);
+  const double eps = clamped ? c.real(2) : 0;
+  MSA_COMPUTE_FLOAT(o.dtype, "logit_backward_cpu", {
+    const T lo = T(eps); const T hi = T(1) - lo;
+    binary<T, T, T>(o, g, a, [=](T d, T x) {
+      if (clamped) return x < lo || x > hi ? T(0) : d / (x * (T(1) - x));
+      return x < 0 || x > 1 ? T(NAN) : x == 0 || x == 1 ? T(d * INFINITY) : T(d / (x * (T(1) - x)));
+    });
+  });
+}
+
+}  // namespace msa

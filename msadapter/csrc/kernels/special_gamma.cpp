@@ -1,0 +1,159 @@
+// Gamma, its logarithmic derivatives, the Hurwitz zeta function and the incomplete gamma functions.
+#include "special_math.h"
+
+namespace msa {
+
+// Recurrence up to 10, then the asymptotic series; reflection on the left.
+double digamma(double x) {
+  if (x == 0) return std::copysign(kInf, -x);
+  if (std::isinf(x)) return x > 0 ? x : kNaN;
+  if (x < 0) {
+    double whole;
+    const double fraction = std::modf(x, &whole);
+    if (fraction == 0) return kNaN;
+    return digamma(1 - x) - kPiD / std::tan(kPiD * fraction);
+  }
+  double r = 0;
+  for (; x < 10; x += 1) r -= 1 / x;
+  const double z = 1 / (x * x);
+  // B_2k / 2k
+  const double tail = z * (1. / 12 - z * (1. / 120 - z * (1. / 252 - z * (1. / 240 - z * (1. / 132 - z * (691. / 32760 - z / 12))))));
+  return r + std::log(x) - 0.5 / x - tail;
+}
+
+// sum over k >= 0 of (k + q)^-s: ten terms or more directly, the rest by Euler-Maclaurin
+double zeta(double s, double q) {
+  if (s == 1) return kInf;
+  if (!(s > 1)) return kNaN;
+  if (q <= 0) {
+    if (q == std::floor(q)) return kInf;
+    if (s != std::floor(s)) return kNaN;
+  }
+  double sum = 0, a = q;
+  int terms = 0;
+  for (; terms < 10 || a < 10; ++terms, a += 1) {
+    const double t = std::pow(a, -s);
+    sum += t;
+    if (std::abs(t) < 1e-17 * std::abs(sum) && a > 0) return sum;
+  }
+  double power = std::pow(a, -s);
+  sum += a * power / (s - 1) + 0.5 * power;
+  // (2k)! / B_2k
+  static const double factors[] = {12., -720., 30240., -1209600., 47900160., -1.8924375803183791606e9,
+                                   7.47242496e10, -2.950130727918164224e12, 1.1646782814350067249e14,
+                                   -4.5979787224074726105e15, 1.8152105401943546773e17, -7.1661652561756670113e18};
+  double rising = 1, k = 0;
+  for (const double f : factors) {
+    rising *= s + k;
+    power /= a;
+    const double t = rising * power / f;
+    sum += t;
+    if (std::abs(t) < 1e-17 * std::abs(sum)) break;
+    rising *= s + k + 1;
+    power /= a;
+    k += 2;
+  }
+  return sum;
+}
+
+namespace {
+
+double lgamma_of(double x) {
+  int sign;
+  return ::lgamma_r(x, &sign);
+}
+
+double trigamma(double x) {
+  if (x > 0 || std::isnan(x)) return zeta(2, x);
+  if (x == std::floor(x)) return kInf;
+  const double s = std::sin(kPiD * (x - std::floor(x)));
+  return kPiD * kPiD / (s * s) - zeta(2, 1 - x);
+}
+
+double polygamma(int64_t n, double x) {
+  if (n == 0) return digamma(x);
+  if (n == 1) return trigamma(x);
+  return (n % 2 ? 1. : -1.) * std::exp(lgamma_of(static_cast<double>(n) + 1)) * zeta(static_cast<double>(n) + 1, x);
+}
+
+// x^a e^-x / Gamma(a + 1); for large a by Stirling's series around x = a, where the direct form cancels
+double gamma_factor(double a, double x) {
+  if (a < 50) return std::exp(a * std::log(x) - x - lgamma_of(a + 1));
+  const double d = (x - a) / a;
+  const double exponent = std::abs(d) < 0.5 ? a * (std::log1p(d) - d) : a * std::log(x / a) + a - x;
+  const double z = 1 / (a * a), stirling = (1. / 12 - z * (1. / 360 - z * (1. / 1260 - z / 1680))) / a;
+  return std::exp(exponent - stirling) / std::sqrt(2 * kPiD * a);
+}
+double lower_series(double a, double x) {
+  double term = 1, sum = 1;
+  for (double k = 1; k < 200000; k += 1) {
+    term *= x / (a + k);
+    sum += term;
+    if (term < 1e-17 * sum) break;
+  }
+  return gamma_factor(a, x) * sum;
+}
+// Lentz's form of the continued fraction, for x > a + 1
+double upper_fraction(double a, double x) {
+  double b = x + 1 - a, c = 1e300, d = 1 / b, h = d;
+  for (double i = 1; i < 200000; i += 1) {
+    const double an = -i * (i - a);
+    b += 2;
+    d = an * d + b;
+    d = std::abs(d) < 1e-300 ? 1e-300 : d;
+    c = b + an / c;
+    c = std::abs(c) < 1e-300 ? 1e-300 : c;
+    d = 1 / d;
+    const double step = d * c;
+    h *= step;
+    if (std::abs(step - 1) < 1e-16) break;
+  }
+  return gamma_factor(a, x) * a * h;
+}
+// Gamma(a, x) / Gamma(a) for small a and x, where 1 - P cancels
+double upper_small(double a, double x) {
+  double term = 1, sum = 0;
+  for (double k = 1; k < 200; k += 1) {
+    term *= -x / k;
+    const double t = term / (a + k);
+    sum += t;
+    if (std::abs(t) < 1e-17 * std::abs(sum)) break;
+  }
+  const double log_factor = a * std::log(x) - lgamma_of(1 + a);
+  return -std::expm1(log_factor) - std::exp(log_factor) * a * sum;
+}
+
+enum class Part { lower, upper };
+double incomplete_gamma(Part part, double a, double x) {
+  const bool lower = part == Part::lower;
+  if (std::isnan(a) || std::isnan(x) || x < 0 || a < 0) return kNaN;
+  if (a == 0) return x > 0 ? (lower ? 1 : 0) : kNaN;
+  if (x == 0) return lower ? 0 : 1;
+  if (std::isinf(a)) return std::isinf(x) ? kNaN : (lower ? 0 : 1);
+  if (std::isinf(x)) return lower ? 1 : 0;
+  if (x > 1.1 && x > a + 1) {
+    const double q = upper_fraction(a, x);
+    return lower ? 1 - q : q;
+  }
+  if (!lower && a < 1 && x <= 1.1) return upper_small(a, x);
+  const double p = lower_series(a, x);
+  return lower ? p : 1 - p;
+}
+
+}  // namespace
+
+MSA_SPECIAL_KERNEL(Lgamma, "lgamma_vml_cpu", lgamma_of)
+MSA_SPECIAL_KERNEL(Digamma, "digamma", digamma)
+MSA_SPECIAL_BINARY_KERNEL(Zeta, "zeta", zeta)
+MSA_SPECIAL_BINARY_KERNEL(Igamma, "igamma_cpu", [](double a, double x) { return incomplete_gamma(Part::lower, a, x); })
+MSA_SPECIAL_BINARY_KERNEL(Igammac, "igammac_cpu", [](double a, double x) { return incomplete_gamma(Part::upper, a, x); })
+
+MSA_POINTWISE_KERNEL(Polygamma) {  // n, input
+  const int64_t n = c.integer(0);
+  const Tensor &a = c.in(1);
+  check(n >= 0, "polygamma(n, x) does not support negative n.");
+  Tensor o = c.out_pointwise(0, is_integral(a.dtype) ? DType::F32 : a.dtype, {&a});
+  unary<double, double>(o, a, [n](double x) { return polygamma(n, x); }, kCostlyGrain);
+}
+
+}  // namespace msa
