@@ -1,0 +1,234 @@
+"""Multi-head attention as a function, and the mask helpers that modules share with it."""
+import math
+import warnings
+
+from ... import ops
+from ...tensor import Tensor
+from ._table import table
+
+__all__ = ["_canonical_mask", "_in_projection", "_in_projection_packed", "_mha_shape_check", "_none_or_dtype",
+           "multi_head_attention_forward"]
+
+
+def _none_or_dtype(input):
+    """The dtype of a mask, None for no mask."""
+    if input is None:
+        return None
+    if isinstance(input, Tensor):
+        return input.dtype
+    raise RuntimeError("input to _none_or_dtype() must be None or torch.Tensor")
+
+
+def _canonical_mask(mask, mask_name, other_type, other_name, target_type, check_other=True):
+    """A boolean mask as an additive one (-inf where True); a floating one as it is."""
+    if mask is None:
+        return None
+    if mask.dtype != ops.bool and not mask.is_floating_point():
+        raise RuntimeError(f"only bool and floating types of {mask_name} are supported")
+    if check_other and other_type is not None and mask.dtype != other_type:
+        warnings.warn(f"Support for mismatched {mask_name} and {other_name} is deprecated. Use same type for both "
+                      "instead.", stacklevel=3)
+    if mask.dtype == ops.bool:
+        return ops.zeros_like(mask, dtype=target_type).masked_fill_(mask, float("-inf"))
+    return mask
+
+
+def _in_projection_packed(q, k, v, w, b=None):
+    """Query, key and value projections with one stacked weight; equal inputs are projected together."""
+    size = q.size(-1)
+    if k is v and q is k:
+        packed = table.linear(q, w, b)
+        return tuple(t.contiguous() for t in packed.chunk(3, -1))
+    w_q, w_k, w_v = w.chunk(3)
+    b_q, b_k, b_v = (None, None, None) if b is None else b.chunk(3)
+    if k is v:
+        key, value = table.linear(k, w[size:], None if b is None else b[size:]).chunk(2, -1)
+        return table.linear(q, w_q, b_q), key.contiguous(), value.contiguous()
+    return table.linear(q, w_q, b_q), table.linear(k, w_k, b_k), table.linear(v, w_v, b_v)
+
+
+def _in_projection(q, k, v, w_q, w_k, w_v, b_q=None, b_k=None, b_v=None):
+    """Query, key and value projections with separate weights."""
+    e_q, e_k, e_v = q.size(-1), k.size(-1), v.size(-1)
+    for name, weight, size in (("query", w_q, e_q), ("key", w_k, e_k), ("value", w_v, e_v)):
+        if tuple(weight.shape) != (e_q, size):
+            raise AssertionError(f"expecting {name} weights shape of {(e_q, size)}, but got {weight.shape}")
+    return table.linear(q, w_q, b_q), table.linear(k, w_k, b_k), table.linear(v, w_v, b_v)
+
+
+def _mha_shape_check(query, key, value, key_padding_mask, attn_mask, num_heads):
+    """Whether the inputs have a batch dimension; AssertionError when their ranks do not fit together."""
+    if query.dim() not in (2, 3):
+        raise AssertionError(f"query should be unbatched 2D or batched 3D tensor but received {query.dim()}-D query "
+                             "tensor")
+    batched = query.dim() == 3
+    kind = "batched (3-D)" if batched else "unbatched (2-D)"
+    n = query.dim()
+    if key.dim() != n or value.dim() != n:
+        raise AssertionError(f"For {kind} `query`, expected `key` and `value` to be {n}-D but found {key.dim()}-D and "
+                             f"{value.dim()}-D tensors respectively")
+    if key_padding_mask is not None and key_padding_mask.dim() != n - 1:
+        raise AssertionError(f"For {kind} `query`, expected `key_padding_mask` to be `None` or {n - 1}-D but found "
+                             f"{key_padding_mask.dim()}-D tensor instead")
+    if attn_mask is not None:
+        if attn_mask.dim() not in (2, 3):
+            raise AssertionError(f"For {kind} `query`, expected `attn_mask` to be `None`, 2-D or 3-D but found "
+                                 f"{attn_mask.dim()}-D tensor instead")
+        if not batched and attn_mask.dim() == 3:
+            expected = (num_heads, query.shape[0], key.shape[0])
+            if tuple(attn_mask.shape) != expected:
+                raise AssertionError(f"Expected `attn_mask` shape to be {expected} but got {attn_mask.shape}")
+    return batched
+
+
+def _check_attn_mask(attn_mask, batch, num_heads, length, source):
+    """``attn_mask`` with a leading dimension; RuntimeError when its sizes are wrong."""
+    if attn_mask.dim() == 2:
+        if tuple(attn_mask.shape) != (length, source):
+            raise RuntimeError(f"The shape of the 2D attn_mask is {attn_mask.shape}, but should be "
+                               f"{(length, source)}.")
+        return attn_mask.unsqueeze(0)
+    if attn_mask.dim() == 3:
+        expected = (batch * num_heads, length, source)
+        if tuple(attn_mask.shape) != expected:
+            raise RuntimeError(f"The shape of the 3D attn_mask is {attn_mask.shape}, but should be {expected}.")
+        return attn_mask
+    raise RuntimeError(f"attn_mask's dimension {attn_mask.dim()} is not supported")
+
+
+def _heads_first(x, batch, num_heads, head_dim):
+    """(L, N, E) to (N * heads, L, head_dim)."""
+    return x.view(x.shape[0], batch * num_heads, head_dim).transpose(0, 1)
+
+
+def _static(value, name, batch, num_heads, head_dim):
+    if value.size(0) != batch * num_heads:
+        raise AssertionError(f"expecting {name}.size(0) of {batch * num_heads}, but got {value.size(0)}")
+    if value.size(2) != head_dim:
+        raise AssertionError(f"expecting {name}.size(2) of {head_dim}, but got {value.size(2)}")
+    return value
+
+
+def _merge_masks(attn_mask, key_padding_mask, batch, num_heads, source):
+    """One additive mask from both."""
+    if key_padding_mask is None:
+        return attn_mask
+    if tuple(key_padding_mask.shape) != (batch, source):
+        raise AssertionError(f"expecting key_padding_mask shape of {(batch, source)}, but got "
+                             f"{key_padding_mask.shape}")
+    padding = key_padding_mask.view(batch, 1, 1, source).expand(-1, num_heads, -1, -1)
+    padding = padding.reshape(batch * num_heads, 1, source)
+    return padding if attn_mask is None else attn_mask + padding
+
+
+def _projected(query, key, value, weights, in_proj_bias, separate):
+    in_proj_weight, w_q, w_k, w_v = weights
+    if not separate:
+        if in_proj_weight is None:
+            raise AssertionError("use_separate_proj_weight is False but in_proj_weight is None")
+        return _in_projection_packed(query, key, value, in_proj_weight, in_proj_bias)
+    for name, weight in (("q", w_q), ("k", w_k), ("v", w_v)):
+        if weight is None:
+            raise AssertionError(f"use_separate_proj_weight is True but {name}_proj_weight is None")
+    biases = (None, None, None) if in_proj_bias is None else in_proj_bias.chunk(3)
+    return _in_projection(query, key, value, w_q, w_k, w_v, *biases)
+
+
+def _checked_shapes(query, key, value, embed_dim_to_check, num_heads, separate):
+    embed_dim = query.shape[2]
+    if embed_dim != embed_dim_to_check:
+        raise AssertionError(f"was expecting embedding dimension of {embed_dim_to_check}, but got {embed_dim}")
+    head_dim = embed_dim // num_heads
+    if head_dim * num_heads != embed_dim:
+        raise AssertionError(f"embed_dim {embed_dim} not divisible by num_heads {num_heads}")
+    if separate:
+        if key.shape[:2] != value.shape[:2]:
+            raise AssertionError(f"key's sequence and batch dims {key.shape[:2]} do not match value's "
+                                 f"{value.shape[:2]}")
+    elif key.shape != value.shape:
+        raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
+    return head_dim
+
+
+def multi_head_attention_forward(
+        query, key, value, embed_dim_to_check, num_heads, in_proj_weight, in_proj_bias, bias_k, bias_v,
+        add_zero_attn, dropout_p, out_proj_weight, out_proj_bias, training=True, key_padding_mask=None,
+        need_weights=True, attn_mask=None, use_separate_proj_weight=False, q_proj_weight=None, k_proj_weight=None,
+        v_proj_weight=None, static_k=None, static_v=None, average_attn_weights=True, is_causal=False):
+    """Attention of ``num_heads`` heads; query (L, N, E), key (S, N, Ek), value (S, N, Ev), or without N.
+
+    Returns:
+        (output (L, N, E), weights (N, L, S) - averaged over heads or not - or None).
+    """
+    batched = _mha_shape_check(query, key, value, key_padding_mask, attn_mask, num_heads)
+    if not batched:
+        # One input given three times stays one object: the packed projection looks at identity.
+        lifted = {id(t): t.unsqueeze(1) for t in (query, key, value)}
+        query, key, value = (lifted[id(t)] for t in (query, key, value))
+        key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
+    length, batch, embed_dim = query.shape
+    source = key.shape[0]
+    padding = _canonical_mask(key_padding_mask, "key_padding_mask", _none_or_dtype(attn_mask), "attn_mask",
+                              query.dtype)
+    if is_causal and attn_mask is None:
+        raise RuntimeError("Need attn_mask if specifying the is_causal hint.")
+    hint_is_enough = is_causal and padding is None and not need_weights
+    mask = None if hint_is_enough else _canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, False)
+    head_dim = _checked_shapes(query, key, value, embed_dim_to_check, num_heads, use_separate_proj_weight)
+    q, k, v = _projected(query, key, value, (in_proj_weight, q_proj_weight, k_proj_weight, v_proj_weight),
+                         in_proj_bias, use_separate_proj_weight)
+    if mask is not None:
+        mask = _check_attn_mask(mask, batch, num_heads, length, source)
+
+    added = 0
+    if bias_k is not None and bias_v is not None:
+        if static_k is not None:
+            raise AssertionError("bias cannot be added to static key.")
+        if static_v is not None:
+            raise AssertionError("bias cannot be added to static value.")
+        k = ops.cat([k, bias_k.repeat(1, batch, 1)])
+        v = ops.cat([v, bias_v.repeat(1, batch, 1)])
+        added += 1
+    q = _heads_first(q, batch, num_heads, head_dim)
+    k = (_heads_first(k, batch, num_heads, head_dim) if static_k is None
+         else _static(static_k, "static_k", batch, num_heads, head_dim))
+    v = (_heads_first(v, batch, num_heads, head_dim) if static_v is None
+         else _static(static_v, "static_v", batch, num_heads, head_dim))
+    if add_zero_attn:
+        zero = ops.zeros((batch * num_heads, 1, head_dim), dtype=k.dtype, device=k.device)
+        k, v = ops.cat([k, zero], 1), ops.cat([v, zero], 1)
+        added += 1
+    # Columns added to the keys are always attended to.
+    if added and mask is not None:
+        mask = table.pad(mask, (0, added))
+    if added and padding is not None:
+        padding = table.pad(padding, (0, added))
+    source = k.size(1)
+    mask = _merge_masks(mask, padding, batch, num_heads, source)
+    dropout_p = dropout_p if training else 0.0
+
+    if need_weights:
+        scores = (q * math.sqrt(1.0 / head_dim)) @ k.transpose(-2, -1)
+        if mask is not None:
+            scores = scores + mask
+        weights = table.softmax(scores, -1)
+        if dropout_p > 0.0:
+            weights = table.dropout(weights, dropout_p)
+        context = ops.bmm(weights, v).transpose(0, 1).reshape(length * batch, embed_dim)
+        output = table.linear(context, out_proj_weight, out_proj_bias).view(length, batch, -1)
+        weights = weights.view(batch, num_heads, length, source)
+        if average_attn_weights:
+            weights = weights.mean(1)
+        return (output, weights) if batched else (output.squeeze(1), weights.squeeze(0))
+
+    if mask is not None:
+        if mask.size(0) == 1 and mask.dim() == 3:
+            mask = mask.unsqueeze(0)
+        else:
+            mask = mask.view(batch, num_heads, -1, source)
+    context = table.scaled_dot_product_attention(
+        q.view(batch, num_heads, length, head_dim), k.view(batch, num_heads, source, head_dim),
+        v.view(batch, num_heads, source, head_dim), mask, dropout_p, hint_is_enough)
+    context = context.permute(2, 0, 1, 3).reshape(batch * length, embed_dim)
+    output = table.linear(context, out_proj_weight, out_proj_bias).view(length, batch, -1)
+    return (output if batched else output.squeeze(1)), None

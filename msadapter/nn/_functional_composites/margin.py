@@ -1,0 +1,71 @@
+"""Margin losses over classes."""
+from ... import ops
+from ._table import table
+from .losses import chosen, reduced
+
+__all__ = ["margin_ranking_loss", "multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss"]
+
+
+def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
+    """max(0, -y (x1 - x2) + margin)."""
+    reduction = chosen(size_average, reduce, reduction)
+    if not input1.dim() == input2.dim() == target.dim():
+        raise RuntimeError(f"margin_ranking_loss : All input tensors should have same dimension but got sizes: "
+                           f"input1: {input1.size()}, input2: {input2.size()}, target: {target.size()} ")
+    return reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)
+
+
+def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None,
+                      reduction="mean"):
+    """Mean over classes i != y of max(0, margin - x[y] + x[i]) ** p, times weight[y]; (N, C) or (C)."""
+    reduction = chosen(size_average, reduce, reduction)
+    if p not in (1, 2):
+        raise ValueError("only p == 1 and p == 2 supported")
+    if weight is not None and weight.dim() != 1:
+        raise ValueError(f"weight must be one-dimensional, got {weight.dim()} dimensions")
+    rows = input if input.dim() == 2 else input.reshape(1, -1)
+    index = target.reshape(-1, 1)
+    if index.size(0) != rows.size(0):
+        raise RuntimeError(f"inconsistent target size, expected {rows.size(0)} but got {list(target.shape)}")
+    gap = (margin - rows.gather(1, index) + rows).clamp_min(0)
+    if p == 2:
+        gap = gap * gap
+    if weight is not None:
+        gap = gap * weight.index_select(0, index.squeeze(1)).unsqueeze(1)
+    own = ops.zeros_like(gap, dtype=ops.bool).scatter(1, index, True)
+    loss = gap.masked_fill(own, 0).sum(1) / rows.size(1)
+    if reduction == "none" and input.dim() < 2:
+        return loss.squeeze(0)
+    return reduced(loss, reduction)
+
+
+def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+    """Mean over classes of max(0, 1 - (x[target] - x[other])) for every target class and every other class.
+
+    The target classes of a row are its entries before the first -1.
+    """
+    reduction = chosen(size_average, reduce, reduction)
+    if input.size() != target.size():
+        raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}")
+    rows = input if input.dim() == 2 else input.reshape(1, -1)
+    labels = target if input.dim() == 2 else target.reshape(1, -1)
+    valid = (labels >= 0).to(ops.int64).cumprod(1).to(ops.bool)
+    index = labels.masked_fill(~valid, 0)
+    hits = ops.zeros_like(labels).scatter_add(1, index, valid.to(labels.dtype))
+    is_target = hits > 0
+    own = rows.gather(1, index).unsqueeze(2)
+    gap = (1 - (own - rows.unsqueeze(1))).clamp_min(0)
+    counted = valid.unsqueeze(2) & ~is_target.unsqueeze(1)
+    loss = ops.where(counted, gap, ops.zeros_like(gap)).sum((1, 2)) / rows.size(1)
+    if reduction == "none" and input.dim() < 2:
+        return loss.squeeze(0)
+    return reduced(loss, reduction)
+
+
+def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
+    """Mean over classes of the binary cross entropy of logits."""
+    reduction = chosen(size_average, reduce, reduction)
+    loss = -(target * table.logsigmoid(input) + (1 - target) * table.logsigmoid(-input))
+    if weight is not None:
+        loss = loss * weight
+    return reduced(loss.sum(-1) / input.size(-1), reduction)

@@ -1,0 +1,198 @@
+"""Pooling that is a composition: power average, unpooling, fractional, and the forms with indices."""
+import math
+
+from ... import ops
+from .._sizes import _pair, _single, _triple
+from ._table import table
+
+__all__ = [f"{kind}_max_pool{n}d_with_indices" for kind in ("adaptive",) for n in (1, 2, 3)]
+__all__ += [f"max_pool{n}d_with_indices" for n in (1, 2, 3)]
+__all__ += [f"lp_pool{n}d" for n in (1, 2, 3)]
+__all__ += [f"max_unpool{n}d" for n in (1, 2, 3)]
+__all__ += ["fractional_max_pool2d", "fractional_max_pool2d_with_indices", "fractional_max_pool3d",
+            "fractional_max_pool3d_with_indices"]
+
+
+def adaptive_max_pool1d_with_indices(input, output_size, return_indices=False):
+    """adaptive_max_pool1d and the indices of the maxima."""
+    return table.adaptive_max_pool1d(input, output_size, return_indices=True)
+
+
+def adaptive_max_pool2d_with_indices(input, output_size, return_indices=False):
+    """adaptive_max_pool2d and the indices of the maxima."""
+    return table.adaptive_max_pool2d(input, output_size, return_indices=True)
+
+
+def adaptive_max_pool3d_with_indices(input, output_size, return_indices=False):
+    """adaptive_max_pool3d and the indices of the maxima."""
+    return table.adaptive_max_pool3d(input, output_size, return_indices=True)
+
+
+def max_pool1d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
+                            return_indices=False):
+    """max_pool1d and the indices of the maxima."""
+    return table.max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode=ceil_mode, return_indices=True)
+
+
+def max_pool2d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
+                            return_indices=False):
+    """max_pool2d and the indices of the maxima."""
+    return table.max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode=ceil_mode, return_indices=True)
+
+
+def max_pool3d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
+                            return_indices=False):
+    """max_pool3d and the indices of the maxima."""
+    return table.max_pool3d(input, kernel_size, stride, padding, dilation, ceil_mode=ceil_mode, return_indices=True)
+
+
+def _lp_pool(pool, expand, input, norm_type, kernel_size, stride, ceil_mode):
+    """(sum of x ** p over each window) ** (1 / p), by way of the mean."""
+    kernel = expand(kernel_size)
+    mean = pool(input.pow(norm_type), kernel, kernel if stride is None else expand(stride), 0, ceil_mode)
+    return (ops.sign(mean) * table.relu(mean.abs())).mul(math.prod(kernel)).pow(1.0 / norm_type)
+
+
+def lp_pool1d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+    """p-norm over windows of (N, C, L)."""
+    return _lp_pool(table.avg_pool1d, _single, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+def lp_pool2d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+    """p-norm over windows of (N, C, H, W)."""
+    return _lp_pool(table.avg_pool2d, _pair, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+def lp_pool3d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+    """p-norm over windows of (N, C, D, H, W)."""
+    return _lp_pool(table.avg_pool3d, _triple, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+def _unpool_output_size(input, kernel_size, stride, padding, output_size):
+    """The spatial sizes after unpooling; ``output_size`` may choose among those that pool to the same."""
+    n = len(kernel_size)
+    default = [(input.size(-n + d) - 1) * stride[d] + kernel_size[d] - 2 * padding[d] for d in range(n)]
+    if output_size is None:
+        return default
+    output_size = list(output_size)
+    if len(output_size) == n + 2:
+        output_size = output_size[2:]
+    if len(output_size) != n:
+        raise ValueError(f"output_size should be a sequence containing {n} or {n + 2} elements, but it has a length "
+                         f"of '{len(output_size)}'")
+    for d in range(n):
+        low, high = default[d] - stride[d], default[d] + stride[d]
+        if not low < output_size[d] < high:
+            raise ValueError(f"invalid output_size \"{output_size}\" (dim {d} must be between {low} and {high})")
+    return output_size
+
+
+def _max_unpool(expand, input, indices, kernel_size, stride, padding, output_size):
+    kernel = expand(kernel_size)
+    stride = kernel if stride is None else expand(stride)
+    padding = expand(padding)
+    n = len(kernel)
+    size = _unpool_output_size(input, kernel, stride, padding, output_size)
+    if input.shape != indices.shape:
+        raise RuntimeError(f"Expected shape of indices to be same as that of the input tensor ({list(input.shape)}) "
+                           f"but got indices tensor with shape: {list(indices.shape)}")
+    lead = list(input.shape[:-n])
+    places = math.prod(size)
+    if indices.numel() and not 0 <= int(indices.min()) <= int(indices.max()) < places:
+        wrong = int(indices.max()) if int(indices.max()) >= places else int(indices.min())
+        raise RuntimeError(f"Found an invalid max index: {wrong} (output volumes are of size "
+                           f"{'x'.join(str(s) for s in size)}")
+    flat = ops.zeros([*lead, places], dtype=input.dtype, device=input.device)
+    return flat.scatter(-1, indices.reshape([*lead, -1]), input.reshape([*lead, -1])).view([*lead, *size])
+
+
+def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+    """Put maxima back at their indices, zeros elsewhere: (N, C, L)."""
+    return _max_unpool(_single, input, indices, kernel_size, stride, padding, output_size)
+
+
+def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+    """Put maxima back at their indices, zeros elsewhere: (N, C, H, W)."""
+    return _max_unpool(_pair, input, indices, kernel_size, stride, padding, output_size)
+
+
+def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+    """Put maxima back at their indices, zeros elsewhere: (N, C, D, H, W)."""
+    return _max_unpool(_triple, input, indices, kernel_size, stride, padding, output_size)
+
+
+def _starts(sample, size, out, kernel):
+    """First positions (N, C, out) of the random windows along one dimension; the last window ends at the border."""
+    if out == 1:
+        return ops.full([*sample.shape, 1], size - kernel, dtype=ops.int64, device=sample.device)
+    alpha = (size - kernel) / (out - 1)
+    step = ops.arange(out, device=sample.device, dtype=sample.dtype)
+    u = sample.unsqueeze(-1)
+    first = ((step + u) * alpha).to(ops.int64) - (u * alpha).to(ops.int64)
+    is_last = ops.arange(out, device=sample.device) == out - 1
+    return ops.where(is_last, ops.full_like(first, size - kernel), first)
+
+
+def _fractional(expand, name, input, kernel_size, output_size, output_ratio, samples):
+    """Values and flat indices of the maxima over random windows."""
+    if output_size is None and output_ratio is None:
+        raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
+    kernel = expand(kernel_size)
+    n = len(kernel)
+    sizes = list(input.shape[-n:])
+    if output_size is None:
+        ratio = expand(output_ratio)
+        out = [int(s * r) for s, r in zip(sizes, ratio, strict=True)]
+    else:
+        out = list(expand(output_size))
+    for size, o, k in zip(sizes, out, kernel, strict=True):
+        if o + k - 1 > size:
+            raise RuntimeError(f"{name}: pool size {k} too large relative to input size {size}")
+    x = input if input.dim() == n + 2 else input.unsqueeze(0)
+    batch, channels = x.shape[:2]
+    if samples is None:
+        samples = ops.rand(batch, channels, n, dtype=input.dtype, device=input.device)
+    index = None
+    for d in range(n):
+        # Two dimensions: the first sample is for the width, the second for the height.
+        column = n - 1 - d if n == 2 else d
+        start = _starts(samples[..., column], sizes[d], out[d], kernel[d])
+        places = start.unsqueeze(-1) + ops.arange(kernel[d], device=input.device)
+        shape = [batch, channels] + [1] * (2 * n)
+        shape[2 + d], shape[2 + n + d] = out[d], kernel[d]
+        places = places.view(shape)
+        index = places if index is None else index * sizes[d] + places
+    index = index.reshape(batch, channels, math.prod(out), math.prod(kernel))
+    flat = x.reshape(batch, channels, 1, -1).expand(-1, -1, math.prod(out), -1)
+    values, which = flat.gather(3, index).max(-1)
+    chosen = index.gather(3, which.unsqueeze(-1)).squeeze(-1)
+    shape = [*input.shape[:-n], *out]
+    return values.reshape(shape), chosen.reshape(shape)
+
+
+def fractional_max_pool2d_with_indices(input, kernel_size, output_size=None, output_ratio=None,
+                                       return_indices=False, _random_samples=None):
+    """fractional_max_pool2d and the indices of the maxima."""
+    return _fractional(_pair, "fractional_max_pool2d", input, kernel_size, output_size, output_ratio,
+                       _random_samples)
+
+
+def fractional_max_pool3d_with_indices(input, kernel_size, output_size=None, output_ratio=None,
+                                       return_indices=False, _random_samples=None):
+    """fractional_max_pool3d and the indices of the maxima."""
+    return _fractional(_triple, "fractional_max_pool3d", input, kernel_size, output_size, output_ratio,
+                       _random_samples)
+
+
+def fractional_max_pool2d(input, kernel_size, output_size=None, output_ratio=None, return_indices=False,
+                          _random_samples=None):
+    """Maximum over windows with random borders: (N, C, H, W)."""
+    both = fractional_max_pool2d_with_indices(input, kernel_size, output_size, output_ratio, True, _random_samples)
+    return both if return_indices else both[0]
+
+
+def fractional_max_pool3d(input, kernel_size, output_size=None, output_ratio=None, return_indices=False,
+                          _random_samples=None):
+    """Maximum over windows with random borders: (N, C, D, H, W)."""
+    both = fractional_max_pool3d_with_indices(input, kernel_size, output_size, output_ratio, True, _random_samples)
+    return both if return_indices else both[0]

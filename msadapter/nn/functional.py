@@ -1,0 +1,7 @@
+"""torch.nn.functional: the op table's functions and the compositions beside them."""
+from .. import ops
+from . import _functional_composites
+
+globals().update(_functional_composites.exports)
+# The op table wins: a kernel, where there is one, replaces the composition.
+globals().update(ops.namespaces["nn.functional"])

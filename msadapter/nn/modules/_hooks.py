@@ -1,0 +1,408 @@
+"""Hooks of modules: the registries (one module's and global) and the backward wiring."""
+from __future__ import annotations
+
+import warnings
+from collections import OrderedDict
+
+from ...autograd import Function
+from ...tensor import Tensor
+from ...utils.hooks import RemovableHandle
+
+_global_forward_pre_hooks: dict = OrderedDict()
+_global_forward_hooks: dict = OrderedDict()
+_global_forward_hooks_always_called: dict = OrderedDict()
+_global_forward_hooks_with_kwargs: dict = OrderedDict()
+_global_backward_pre_hooks: dict = OrderedDict()
+_global_backward_hooks: dict = OrderedDict()
+_global_buffer_registration_hooks: dict = OrderedDict()
+_global_module_registration_hooks: dict = OrderedDict()
+_global_parameter_registration_hooks: dict = OrderedDict()
+_global_is_full_backward_hook: bool | None = None
+
+
+def _has_any_global_hook():
+    return (_global_backward_pre_hooks or _global_backward_hooks or _global_forward_hooks
+            or _global_forward_pre_hooks or _global_forward_hooks_always_called
+            or _global_forward_hooks_with_kwargs)
+
+
+def _add(registry, hook):
+    handle = RemovableHandle(registry)
+    registry[handle.id] = hook
+    return handle
+
+
+def register_module_forward_pre_hook(hook):
+    """Call ``hook(module, input)`` before every module's forward; returns a removable handle."""
+    return _add(_global_forward_pre_hooks, hook)
+
+
+def register_module_forward_hook(hook, *, with_kwargs=False, always_call=False):
+    """Call ``hook(module, input, output)`` after every module's forward; returns a removable handle."""
+    handle = RemovableHandle(
+        _global_forward_hooks,
+        extra_dict=[_global_forward_hooks_with_kwargs, _global_forward_hooks_always_called])
+    _global_forward_hooks[handle.id] = hook
+    if with_kwargs:
+        _global_forward_hooks_with_kwargs[handle.id] = True
+    if always_call:
+        _global_forward_hooks_always_called[handle.id] = True
+    return handle
+
+
+def register_module_backward_hook(hook):
+    """Legacy form of :func:`register_module_full_backward_hook`."""
+    global _global_is_full_backward_hook
+    if _global_is_full_backward_hook is True:
+        raise RuntimeError("Cannot use both regular backward hooks and full backward hooks as a global Module "
+                           "hook. Please use only one of them.")
+    _global_is_full_backward_hook = False
+    return _add(_global_backward_hooks, hook)
+
+
+def register_module_full_backward_pre_hook(hook):
+    """Call ``hook(module, grad_output)`` before every module's backward."""
+    return _add(_global_backward_pre_hooks, hook)
+
+
+def register_module_full_backward_hook(hook):
+    """Call ``hook(module, grad_input, grad_output)`` after every module's backward."""
+    global _global_is_full_backward_hook
+    if _global_is_full_backward_hook is False:
+        raise RuntimeError("Cannot use both regular backward hooks and full backward hooks as a global Module "
+                           "hook. Please use only one of them.")
+    _global_is_full_backward_hook = True
+    return _add(_global_backward_hooks, hook)
+
+
+def register_module_buffer_registration_hook(hook):
+    """Call ``hook(module, name, buffer)`` whenever a module registers a buffer."""
+    return _add(_global_buffer_registration_hooks, hook)
+
+
+def register_module_module_registration_hook(hook):
+    """Call ``hook(module, name, submodule)`` whenever a module registers a submodule."""
+    return _add(_global_module_registration_hooks, hook)
+
+
+def register_module_parameter_registration_hook(hook):
+    """Call ``hook(module, name, param)`` whenever a module registers a parameter."""
+    return _add(_global_parameter_registration_hooks, hook)
+
+
+class _Tap(Function):
+    """Identity on tensors that shows their gradients, all at once, to a callback."""
+
+    @staticmethod
+    def forward(ctx, callback, *tensors):
+        ctx.callback = callback
+        ctx.set_materialize_grads(False)
+        return tuple(t.view_as(t) for t in tensors)
+
+    @staticmethod
+    def backward(ctx, *grads):
+        return (None, *ctx.callback(grads))
+
+
+def _as_tuple(value):
+    return value if isinstance(value, tuple) else (value,)
+
+
+class BackwardPass:
+    """Runs the full backward hooks of one call of a module.
+
+    The inputs and the outputs of the call pass through identity nodes. The node of the outputs
+    sees grad_output first (pre-hooks); the node of the inputs then sees grad_input (hooks).
+    """
+
+    def __init__(self, module, hooks, pre_hooks):
+        self.module = module
+        self.hooks = hooks
+        self.pre_hooks = pre_hooks
+        self.grad_outputs = None
+        self.n_inputs = None
+        self.input_positions = []
+        self.n_outputs = 0
+        self.output_positions = []
+
+    def tap_inputs(self, args):
+        self.n_inputs = len(args)
+        args, self.input_positions = self._tap(args, self._on_grad_inputs)
+        return args
+
+    def tap_outputs(self, result):
+        if isinstance(result, Tensor):
+            values, rebuild = (result,), None
+        elif isinstance(result, tuple):
+            values, rebuild = result, type(result)
+        else:
+            return result
+        self.n_outputs = len(values)
+        values, self.output_positions = self._tap(values, self._on_grad_outputs)
+        if rebuild is None:
+            return values[0]
+        return rebuild(*values) if hasattr(rebuild, "_fields") else rebuild(values)
+
+    @staticmethod
+    def _tap(values, callback):
+        positions = [i for i, v in enumerate(values) if isinstance(v, Tensor)]
+        if not any(values[i].requires_grad for i in positions):
+            return values, []
+        tapped = _Tap.apply(callback, *(values[i] for i in positions))
+        values = list(values)
+        for i, t in zip(positions, tapped, strict=True):
+            values[i] = t
+        return tuple(values), positions
+
+    def _on_grad_outputs(self, grads):
+        full = self._spread(grads, self.output_positions, self.n_outputs)
+        for hook in self.pre_hooks:
+            changed = hook(self.module, full)
+            if changed is not None:
+                full = self._checked(changed, full, "grad_outputs")
+        self.grad_outputs = full
+        if not self.input_positions:
+            # Nothing before the module wants a gradient: the hooks run now, with nothing to show.
+            for hook in self.hooks:
+                changed = hook(self.module, (None,) * (self.n_inputs or 0), full)
+                if changed is not None and not all(g is None for g in _as_tuple(changed)):
+                    raise RuntimeError("Backward hook for Modules where no input requires gradient should "
+                                       "always return None or None for all gradients.")
+            self.grad_outputs = None
+        return tuple(full[i] for i in self.output_positions)
+
+    def _on_grad_inputs(self, grads):
+        if self.grad_outputs is None and self.hooks and self.n_outputs:
+            raise RuntimeError("Module backward hook for grad_input is called before the grad_output one. "
+                               "This happens because the gradient in your nn.Module flows to the Module's "
+                               "input without passing through the Module's output.")
+        full = self._spread(grads, self.input_positions, self.n_inputs)
+        for hook in self.hooks:
+            changed = hook(self.module, full, self.grad_outputs)
+            if changed is not None:
+                full = self._checked(changed, full, "grad_inputs")
+        self.grad_outputs = None
+        return tuple(full[i] for i in self.input_positions)
+
+    @staticmethod
+    def _spread(grads, positions, length):
+        full = [None] * length
+        for i, g in zip(positions, grads, strict=True):
+            full[i] = g
+        return tuple(full)
+
+    @staticmethod
+    def _checked(changed, current, what):
+        changed = _as_tuple(changed)
+        if len(changed) != len(current):
+            raise RuntimeError(f"Backward hook returned an invalid number of {what}, "
+                               f"got {len(changed)}, but expected {len(current)}")
+        return changed
+
+
+class HookSupport:
+    """The registering half of Module: one method for each kind of hook."""
+
+    def register_forward_pre_hook(self, hook, *, prepend=False, with_kwargs=False):
+        """Call ``hook(module, args)`` (``hook(module, args, kwargs)`` with ``with_kwargs``) before forward.
+
+        A result that is not None replaces the arguments. Returns a removable handle.
+        """
+        handle = RemovableHandle(self._forward_pre_hooks, extra_dict=self._forward_pre_hooks_with_kwargs)
+        self._forward_pre_hooks[handle.id] = hook
+        if with_kwargs:
+            self._forward_pre_hooks_with_kwargs[handle.id] = True
+        if prepend:
+            self._forward_pre_hooks.move_to_end(handle.id, last=False)
+        return handle
+
+    def register_forward_hook(self, hook, *, prepend=False, with_kwargs=False, always_call=False):
+        """Call ``hook(module, args, output)`` (``(module, args, kwargs, output)``) after forward.
+
+        A result that is not None replaces the output; ``always_call`` runs it also when forward raises.
+        """
+        handle = RemovableHandle(
+            self._forward_hooks,
+            extra_dict=[self._forward_hooks_with_kwargs, self._forward_hooks_always_called])
+        self._forward_hooks[handle.id] = hook
+        if with_kwargs:
+            self._forward_hooks_with_kwargs[handle.id] = True
+        if always_call:
+            self._forward_hooks_always_called[handle.id] = True
+        if prepend:
+            self._forward_hooks.move_to_end(handle.id, last=False)
+        return handle
+
+    def register_full_backward_pre_hook(self, hook, prepend=False):
+        """Call ``hook(module, grad_output)`` before the module's backward; a result replaces grad_output."""
+        handle = _add(self._backward_pre_hooks, hook)
+        if prepend:
+            self._backward_pre_hooks.move_to_end(handle.id, last=False)
+        return handle
+
+    def register_full_backward_hook(self, hook, prepend=False):
+        """Call ``hook(module, grad_input, grad_output)`` after the module's backward.
+
+        A result replaces grad_input. Cannot be mixed with :meth:`register_backward_hook`.
+        """
+        if self._is_full_backward_hook is False:
+            raise RuntimeError("Cannot use both regular backward hooks and full backward hooks on a single "
+                               "Module. Please use only one of them.")
+        self._is_full_backward_hook = True
+        handle = _add(self._backward_hooks, hook)
+        if prepend:
+            self._backward_hooks.move_to_end(handle.id, last=False)
+        return handle
+
+    def register_backward_hook(self, hook):
+        """Legacy hook on the node that made the output; prefer :meth:`register_full_backward_hook`."""
+        if self._is_full_backward_hook is True:
+            raise RuntimeError("Cannot use both regular backward hooks and full backward hooks on a single "
+                               "Module. Please use only one of them.")
+        self._is_full_backward_hook = False
+        return _add(self._backward_hooks, hook)
+
+    def register_state_dict_post_hook(self, hook):
+        """Call ``hook(module, state_dict, prefix, local_metadata)`` after state_dict; may edit in place."""
+        hook._from_public_api = True
+        return _add(self._state_dict_hooks, hook)
+
+    def _register_state_dict_hook(self, hook):
+        """As the public form, but a result that is not None replaces the state dict."""
+        if getattr(hook, "_from_public_api", False):
+            raise RuntimeError("Cannot register the same function as the state dict post hook that was "
+                               "previously registered via register_state_dict_post_hook")
+        return _add(self._state_dict_hooks, hook)
+
+    def register_state_dict_pre_hook(self, hook):
+        """Call ``hook(module, prefix, keep_vars)`` before state_dict is taken."""
+        return _add(self._state_dict_pre_hooks, hook)
+
+    def register_load_state_dict_pre_hook(self, hook):
+        """Call ``hook(module, state_dict, prefix, local_metadata, strict, missing, unexpected, errors)``."""
+        return self._register_load_state_dict_pre_hook(hook, with_module=True)
+
+    def _register_load_state_dict_pre_hook(self, hook, with_module=False):
+        return _add(self._load_state_dict_pre_hooks, _LoadPreHook(hook, self if with_module else None))
+
+    def register_load_state_dict_post_hook(self, hook):
+        """Call ``hook(module, incompatible_keys)`` after loading; it may edit the keys in place."""
+        return _add(self._load_state_dict_post_hooks, hook)
+
+    def _get_backward_hooks(self):
+        """The full and the legacy backward hooks that apply to this module, global ones first."""
+        full, legacy = [], []
+        if _global_is_full_backward_hook is True:
+            full += _global_backward_hooks.values()
+        if self._is_full_backward_hook is True:
+            full += self._backward_hooks.values()
+        if _global_is_full_backward_hook is False:
+            legacy += _global_backward_hooks.values()
+        if self._is_full_backward_hook is False:
+            legacy += self._backward_hooks.values()
+        return full, legacy
+
+    def _get_backward_pre_hooks(self):
+        return [*_global_backward_pre_hooks.values(), *self._backward_pre_hooks.values()]
+
+
+class _LoadPreHook:
+    """A load-state-dict pre-hook, with the module as first argument when it asked for it."""
+
+    def __init__(self, hook, module):
+        self.hook = hook
+        self.with_module = module is not None
+        self.module = module
+
+    def __call__(self, *args, **kwargs):
+        if self.with_module:
+            return self.hook(self.module, *args, **kwargs)
+        return self.hook(*args, **kwargs)
+
+
+def call_with_hooks(module, args, kwargs):
+    """One call of ``module`` with every hook that applies; the order is torch's."""
+    called: set[int] = set()
+    try:
+        return _call(module, args, kwargs, called)
+    except Exception:
+        _run_always_called(module, args, kwargs, called)
+        raise
+
+
+def _call(module, args, kwargs, called):
+    full, legacy = module._get_backward_hooks()
+    pre = module._get_backward_pre_hooks()
+    args, kwargs = _run_forward_pre(module, args, kwargs)
+    tap = None
+    if full or pre:
+        tap = BackwardPass(module, full, pre)
+        args = tap.tap_inputs(args)
+    result = module.forward(*args, **kwargs)
+    for key, hook, with_kwargs in _forward_hooks_of(module):
+        if key in module._forward_hooks_always_called or key in _global_forward_hooks_always_called:
+            called.add(key)
+        changed = hook(module, args, kwargs, result) if with_kwargs else hook(module, args, result)
+        if changed is not None:
+            result = changed
+    if tap is not None:
+        if not isinstance(result, (Tensor, tuple)):
+            warnings.warn("For backward hooks to be called, module output should be a Tensor or a tuple of "
+                          f"Tensors but received {type(result)}", stacklevel=3)
+        result = tap.tap_outputs(result)
+    if legacy:
+        _attach_legacy(module, result, legacy)
+    return result
+
+
+def _run_forward_pre(module, args, kwargs):
+    hooks = [*((hook, False) for hook in _global_forward_pre_hooks.values()),
+             *((hook, key in module._forward_pre_hooks_with_kwargs)
+               for key, hook in module._forward_pre_hooks.items())]
+    for hook, with_kwargs in hooks:
+        if with_kwargs:
+            changed = hook(module, args, kwargs)
+            if changed is None:
+                continue
+            if not (isinstance(changed, tuple) and len(changed) == 2):
+                raise RuntimeError("forward pre-hook must return None or a tuple of (new_args, new_kwargs), "
+                                   f"but got {changed}.")
+            args, kwargs = changed
+        else:
+            changed = hook(module, args)
+            if changed is not None:
+                args = _as_tuple(changed)
+    return args, kwargs
+
+
+def _forward_hooks_of(module):
+    return [*((k, h, k in _global_forward_hooks_with_kwargs) for k, h in _global_forward_hooks.items()),
+            *((k, h, k in module._forward_hooks_with_kwargs) for k, h in module._forward_hooks.items())]
+
+
+def _run_always_called(module, args, kwargs, called):
+    """After an error: the always-called hooks that did not run yet see a result of None."""
+    always = {**_global_forward_hooks_always_called, **module._forward_hooks_always_called}
+    for key, hook, with_kwargs in _forward_hooks_of(module):
+        if key not in always or key in called:
+            continue
+        try:
+            changed = hook(module, args, kwargs, None) if with_kwargs else hook(module, args, None)
+        except Exception as error:
+            # The first error is the one to report; torch warns about this one.
+            warnings.warn(f"module forward hook with ``always_call=True`` raised an exception that was "
+                          f"silenced as another error was raised in forward: {error}", stacklevel=4)
+            continue
+        del changed
+
+
+def _attach_legacy(module, result, hooks):
+    """Legacy hooks watch the node that made the (first) tensor of the output."""
+    var = result
+    while not isinstance(var, Tensor):
+        var = next(v for v in var.values() if isinstance(v, Tensor)) if isinstance(var, dict) else var[0]
+    node = var.grad_fn
+    if node is None:
+        return
+    for hook in hooks:
+        node.register_hook(lambda grad_in, grad_out, hook=hook: hook(module, grad_in, grad_out))

@@ -1,0 +1,150 @@
+"""The computation of recurrent networks on ordinary ops: cells, layers, stacks."""
+from __future__ import annotations
+
+from ... import ops
+from .. import functional as F
+
+
+def tanh_step(gates, hidden, w_hh, b_hh):
+    """h' = tanh(gates + W h)."""
+    return ops.tanh(gates + F.linear(hidden, w_hh, b_hh))
+
+
+def relu_step(gates, hidden, w_hh, b_hh):
+    """h' = relu(gates + W h)."""
+    return F.relu(gates + F.linear(hidden, w_hh, b_hh))
+
+
+def gru_step(gates, hidden, w_hh, b_hh):
+    """Reset, update and new gates; h' = n + z (h - n)."""
+    in_reset, in_update, in_new = gates.chunk(3, -1)
+    h_reset, h_update, h_new = F.linear(hidden, w_hh, b_hh).chunk(3, -1)
+    reset = ops.sigmoid(in_reset + h_reset)
+    update = ops.sigmoid(in_update + h_update)
+    new = ops.tanh(in_new + reset * h_new)
+    return (hidden - new) * update + new
+
+
+def lstm_step(gates, state, w_hh, b_hh, w_hr=None):
+    """Input, forget, cell and output gates; returns (h', c'), h' projected by ``w_hr`` if given."""
+    hidden, cell = state
+    in_gate, forget, new, out = (gates + F.linear(hidden, w_hh, b_hh)).chunk(4, -1)
+    cell = ops.sigmoid(forget) * cell + ops.sigmoid(in_gate) * ops.tanh(new)
+    hidden = ops.sigmoid(out) * ops.tanh(cell)
+    if w_hr is not None:
+        hidden = F.linear(hidden, w_hr)
+    return hidden, cell
+
+
+STEPS = {"RNN_TANH": tanh_step, "RNN_RELU": relu_step, "GRU": gru_step, "LSTM": lstm_step}
+
+
+class _States:
+    """A state that is one tensor (RNN, GRU) or two (LSTM), handled row-wise."""
+
+    @staticmethod
+    def map(state, fn):
+        return tuple(fn(s) for s in state) if isinstance(state, tuple) else fn(state)
+
+    @staticmethod
+    def cat(first, second):
+        if isinstance(first, tuple):
+            return tuple(ops.cat([a, b], 0) for a, b in zip(first, second, strict=True))
+        return ops.cat([first, second], 0)
+
+    @staticmethod
+    def hidden(state):
+        return state[0] if isinstance(state, tuple) else state
+
+
+def _split_weights(weights, bias):
+    """(w_ih, b_ih, what the step takes) of one layer and direction."""
+    w_ih, w_hh = weights[:2]
+    b_ih, b_hh = weights[2:4] if bias else (None, None)
+    rest = weights[4 if bias else 2:]
+    return w_ih, b_ih, (w_hh, b_hh, *rest)
+
+
+def _run_padded(step, inputs, state, weights, bias, reverse):
+    """One direction over (T, B, I); returns the outputs (T, B, H) and the last state."""
+    w_ih, b_ih, own = _split_weights(weights, bias)
+    gates = F.linear(inputs, w_ih, b_ih).unbind(0)
+    outputs = []
+    for gate in reversed(gates) if reverse else gates:
+        state = step(gate, state, *own)
+        outputs.append(_States.hidden(state))
+    if reverse:
+        outputs.reverse()
+    return ops.stack(outputs, 0), state
+
+
+def _run_packed(step, inputs, state, weights, bias, reverse, batch_sizes):
+    """One direction over packed rows, longest sequence first."""
+    w_ih, b_ih, own = _split_weights(weights, bias)
+    gates = list(F.linear(inputs, w_ih, b_ih).split(batch_sizes, 0))
+    if reverse:
+        return _run_packed_backwards(step, gates, state, own, batch_sizes)
+    outputs, finished = [], []
+    current = batch_sizes[0]
+    for gate, size in zip(gates, batch_sizes, strict=True):
+        if size < current:
+            finished.append(_States.map(state, lambda s, a=size: s[a:]))
+            state = _States.map(state, lambda s, a=size: s[:a])
+            current = size
+        state = step(gate, state, *own)
+        outputs.append(_States.hidden(state))
+    for tail in reversed(finished):
+        state = _States.cat(state, tail)
+    return ops.cat(outputs, 0), state
+
+
+def _run_packed_backwards(step, gates, initial, own, batch_sizes):
+    """From the last step to the first: sequences join at their ends."""
+    outputs = []
+    current = batch_sizes[-1]
+    state = _States.map(initial, lambda s: s[:current])
+    for gate, size in zip(reversed(gates), reversed(batch_sizes), strict=True):
+        if size > current:
+            joining = _States.map(initial, lambda s, a=current, b=size: s[a:b])
+            state = _States.cat(state, joining)
+            current = size
+        state = step(gate, state, *own)
+        outputs.append(_States.hidden(state))
+    outputs.reverse()
+    return ops.cat(outputs, 0), state
+
+
+def run_stack(mode, inputs, hx, weights, *, bias, num_layers, dropout, training, bidirectional, batch_sizes=None):
+    """Every layer and direction.
+
+    Args:
+        inputs: (T, B, I), or the packed rows when ``batch_sizes`` is given.
+        hx: initial states (layers * directions, B, H), a pair for LSTM.
+        weights: flat list, layer by layer, forward direction first.
+
+    Returns:
+        (outputs, last states in the form of ``hx``).
+    """
+    step = STEPS[mode]
+    directions = 2 if bidirectional else 1
+    per_cell = len(weights) // (num_layers * directions)
+    last = []
+    for layer in range(num_layers):
+        parts = []
+        for direction in range(directions):
+            index = layer * directions + direction
+            cell = weights[index * per_cell:(index + 1) * per_cell]
+            state = _States.map(hx, lambda s, i=index: s[i])
+            reverse = direction == 1
+            if batch_sizes is None:
+                out, state = _run_padded(step, inputs, state, cell, bias, reverse)
+            else:
+                out, state = _run_packed(step, inputs, state, cell, bias, reverse, batch_sizes)
+            parts.append(out)
+            last.append(state)
+        inputs = parts[0] if directions == 1 else ops.cat(parts, -1)
+        if dropout and training and layer < num_layers - 1:
+            inputs = F.dropout(inputs, dropout, True)
+    if mode == "LSTM":
+        return inputs, tuple(ops.stack([s[i] for s in last], 0) for i in (0, 1))
+    return inputs, ops.stack(last, 0)

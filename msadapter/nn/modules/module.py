@@ -1,0 +1,337 @@
+"""Module: the base class of every network part."""
+from __future__ import annotations
+
+import functools
+import warnings
+from collections import OrderedDict
+
+from ... import ops
+from ...autograd import no_grad
+from ...tensor import Tensor
+from ...tensor.device import device as Device
+from ...tensor.dtype import dtype as DType
+from ..parameter import Parameter
+from . import _hooks
+from ._hooks import (  # noqa: F401  torch.nn.modules.module has these names too
+    HookSupport,
+    _global_backward_hooks,
+    _global_backward_pre_hooks,
+    _global_buffer_registration_hooks,
+    _global_forward_hooks,
+    _global_forward_hooks_always_called,
+    _global_forward_hooks_with_kwargs,
+    _global_forward_pre_hooks,
+    _global_module_registration_hooks,
+    _global_parameter_registration_hooks,
+    _has_any_global_hook,
+    call_with_hooks,
+    register_module_backward_hook,
+    register_module_buffer_registration_hook,
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+    register_module_full_backward_hook,
+    register_module_full_backward_pre_hook,
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
+)
+from ._members import MemberSupport
+from ._state import _EXTRA_STATE_KEY_SUFFIX, StateSupport, _IncompatibleKeys  # noqa: F401
+
+__all__ = [
+    "Module",
+    "register_module_backward_hook",
+    "register_module_buffer_registration_hook",
+    "register_module_forward_hook",
+    "register_module_forward_pre_hook",
+    "register_module_full_backward_hook",
+    "register_module_full_backward_pre_hook",
+    "register_module_module_registration_hook",
+    "register_module_parameter_registration_hook",
+]
+
+_compile_announced = False
+
+
+def _addindent(text, spaces):
+    """Indent every line of ``text`` but the first."""
+    first, *rest = text.split("\n")
+    return "\n".join([first, *(" " * spaces + line for line in rest)])
+
+
+def _forward_unimplemented(self, *input):
+    """Placeholder that subclasses override with the computation."""
+    raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
+
+
+class Module(MemberSupport, HookSupport, StateSupport):
+    """Base class of all network parts: a tree of parameters, buffers and submodules with hooks.
+
+    Subclasses call ``super().__init__()`` first, assign Parameters and Modules as attributes
+    and define ``forward``.
+    """
+
+    dump_patches = False
+    _version = 1
+    training: bool
+    call_super_init = False
+    _compiled_call_impl = None
+    forward = _forward_unimplemented
+
+    def __init__(self, *args, **kwargs):
+        if not self.call_super_init:
+            if kwargs:
+                raise TypeError(f"{type(self).__name__}.__init__() got an unexpected keyword argument "
+                                f"'{next(iter(kwargs))}'")
+            if args:
+                raise TypeError(f"{type(self).__name__}.__init__() takes 1 positional argument but "
+                                f"{len(args) + 1} were given")
+        # Written into __dict__ at once: __setattr__ would look for registries that do not exist yet.
+        self.__dict__.update(
+            training=True, _parameters={}, _buffers={}, _non_persistent_buffers_set=set(),
+            _backward_pre_hooks=OrderedDict(), _backward_hooks=OrderedDict(), _is_full_backward_hook=None,
+            _forward_hooks=OrderedDict(), _forward_hooks_with_kwargs=OrderedDict(),
+            _forward_hooks_always_called=OrderedDict(), _forward_pre_hooks=OrderedDict(),
+            _forward_pre_hooks_with_kwargs=OrderedDict(), _state_dict_hooks=OrderedDict(),
+            _state_dict_pre_hooks=OrderedDict(), _load_state_dict_pre_hooks=OrderedDict(),
+            _load_state_dict_post_hooks=OrderedDict(), _modules={})
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
+
+    # ---- calling ------------------------------------------------------------------------------
+    def _call_impl(self, *args, **kwargs):
+        if (self._forward_hooks or self._forward_pre_hooks or self._backward_hooks or self._backward_pre_hooks
+                or _global_forward_hooks or _global_forward_pre_hooks
+                or _global_backward_hooks or _global_backward_pre_hooks):
+            return call_with_hooks(self, args, kwargs)
+        return self.forward(*args, **kwargs)
+
+    __call__ = _call_impl
+    _wrapped_call_impl = _call_impl
+
+    def compile(self, *args, **kwargs):
+        """Accepted for compatibility: the module runs eagerly, as before."""
+        global _compile_announced
+        if not _compile_announced:
+            _compile_announced = True
+            warnings.warn("Module.compile: modules run eagerly, compilation is a pass-through", stacklevel=2)
+
+    # ---- conversion ---------------------------------------------------------------------------
+    def _apply(self, fn, recurse=True):
+        """Replace every parameter, gradient and buffer by ``fn`` of it, keeping the identity of parameters."""
+        if recurse:
+            for module in self.children():
+                module._apply(fn)
+        for name, param in self._parameters.items():
+            if param is not None:
+                self._apply_to_parameter(name, param, fn)
+        for name, buf in self._buffers.items():
+            if buf is not None:
+                self._buffers[name] = fn(buf)
+        return self
+
+    def _apply_to_parameter(self, name, param, fn):
+        with no_grad():
+            changed = fn(param)
+        grad = param.grad
+        # A meta tensor and a real one cannot share an object: the parameter is then a new one.
+        if type(changed) is Tensor or isinstance(changed, Parameter):
+            same_kind = param.is_meta == changed.is_meta
+        else:
+            same_kind = type(changed) is type(param)
+        if same_kind:
+            param.data = changed
+            kept = param
+        else:
+            kept = Parameter(changed, param.requires_grad)
+            self._parameters[name] = kept
+        if grad is not None:
+            with no_grad():
+                changed_grad = fn(grad)
+            kept.grad = changed_grad.requires_grad_(grad.requires_grad)
+
+    def apply(self, fn):
+        """Call ``fn(module)`` on every submodule, children first, then on this module; returns self."""
+        for module in self.children():
+            module.apply(fn)
+        fn(self)
+        return self
+
+    def to(self, *args, **kwargs):
+        """Move and/or cast: ``to(device, dtype, non_blocking)``, ``to(dtype)``, ``to(tensor)``, ``memory_format=``.
+
+        Only floating point and complex members are cast. Works in place and returns self.
+        """
+        device, dtype, non_blocking, memory_format = _parse_to(*args, **kwargs)
+        if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
+            raise TypeError("nn.Module.to only accepts floating point or complex dtypes, "
+                            f"but got desired dtype={dtype}")
+
+        def convert(t):
+            castable = t.is_floating_point() or t.is_complex()
+            target = dtype if castable else None
+            if memory_format is not None and t.dim() in (4, 5):
+                return t.to(device, target, non_blocking, memory_format=memory_format)
+            return t.to(device, target, non_blocking)
+
+        return self._apply(convert)
+
+    def to_empty(self, *, device, recurse=True):
+        """Move to ``device`` without copying: the storage is uninitialised."""
+        return self._apply(lambda t: ops.empty_like(t, device=device), recurse=recurse)
+
+    def cpu(self):
+        """Move to the CPU."""
+        return self._apply(lambda t: t.cpu())
+
+    def cuda(self, device=None):
+        """Move to the accelerator."""
+        return self._apply(lambda t: t.cuda(device))
+
+    def npu(self, device=None):
+        """Move to the accelerator."""
+        return self._apply(lambda t: t.npu(device))
+
+    def type(self, dst_type):
+        """Cast every parameter and buffer."""
+        return self._apply(lambda t: t.type(dst_type))
+
+    def float(self):
+        """Cast floating point members to float32."""
+        return self._apply(lambda t: t.float() if t.is_floating_point() else t)
+
+    def double(self):
+        """Cast floating point members to float64."""
+        return self._apply(lambda t: t.double() if t.is_floating_point() else t)
+
+    def half(self):
+        """Cast floating point members to float16."""
+        return self._apply(lambda t: t.half() if t.is_floating_point() else t)
+
+    def bfloat16(self):
+        """Cast floating point members to bfloat16."""
+        return self._apply(lambda t: t.bfloat16() if t.is_floating_point() else t)
+
+    def share_memory(self):
+        """Move every member's storage into shared memory."""
+        return self._apply(lambda t: t.share_memory_())
+
+    # ---- modes --------------------------------------------------------------------------------
+    def train(self, mode=True):
+        """Set training mode on the tree; returns self."""
+        if not isinstance(mode, bool):
+            raise ValueError("training mode is expected to be boolean")
+        self.training = mode
+        for module in self.children():
+            module.train(mode)
+        return self
+
+    def eval(self):
+        """Set evaluation mode on the tree; returns self."""
+        return self.train(False)
+
+    def requires_grad_(self, requires_grad=True):
+        """Set ``requires_grad`` of every parameter; returns self."""
+        for param in self.parameters():
+            param.requires_grad_(requires_grad)
+        return self
+
+    def zero_grad(self, set_to_none=True):
+        """Drop (or fill with zeros) the gradients of every parameter."""
+        if getattr(self, "_is_replica", False):
+            warnings.warn("Calling .zero_grad() from a module created with nn.DataParallel() has no effect.",
+                          stacklevel=2)
+        for param in self.parameters():
+            if param.grad is None:
+                continue
+            if set_to_none:
+                param.grad = None
+                continue
+            if param.grad.grad_fn is not None:
+                param.grad.detach_()
+            else:
+                param.grad.requires_grad_(False)
+            param.grad.zero_()
+
+    # ---- state for pickle, text ---------------------------------------------------------------
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        for name in ("_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_forward_hooks_with_kwargs",
+                     "_forward_hooks_always_called", "_state_dict_hooks", "_state_dict_pre_hooks",
+                     "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks", "_backward_pre_hooks"):
+            self.__dict__.setdefault(name, OrderedDict())
+        self.__dict__.setdefault("_non_persistent_buffers_set", set())
+        self.__dict__.setdefault("_is_full_backward_hook", None)
+
+    def __getstate__(self):
+        state = self.__dict__.copy()
+        state.pop("_compiled_call_impl", None)
+        return state
+
+    def _get_name(self):
+        return type(self).__name__
+
+    def extra_repr(self):
+        """What to print between the parentheses of the module's own line."""
+        return ""
+
+    def __repr__(self):
+        extra = self.extra_repr()
+        lines = extra.split("\n") if extra else []
+        children = [f"({name}): " + _addindent(repr(module), 2) for name, module in self._modules.items()]
+        if len(lines) == 1 and not children:
+            return f"{self._get_name()}({lines[0]})"
+        body = lines + children
+        if not body:
+            return self._get_name() + "()"
+        return self._get_name() + "(\n  " + "\n  ".join(body) + "\n)"
+
+    def _replicate_for_data_parallel(self):
+        replica = type(self).__new__(type(self))
+        replica.__dict__ = self.__dict__.copy()
+        replica._parameters = {}
+        replica._buffers = replica._buffers.copy()
+        replica._modules = replica._modules.copy()
+        replica._is_replica = True
+        return replica
+
+
+@functools.singledispatch
+def _to_target(value):
+    """(device, dtype) meant by the first argument of ``to``."""
+    raise TypeError("to() received an invalid combination of arguments - got "
+                    f"({type(value).__name__}), but expected one of: (torch.device, torch.dtype, bool, bool), "
+                    "(torch.dtype, bool, bool), (Tensor, bool, bool)")
+
+
+_to_target.register(str, lambda value: (Device(value), None))
+_to_target.register(int, lambda value: (Device(value), None))
+_to_target.register(Device, lambda value: (value, None))
+_to_target.register(DType, lambda value: (None, value))
+_to_target.register(type(None), lambda value: (None, None))
+_to_target.register(Tensor, lambda value: (value.device, value.dtype))
+
+
+def _parse_to(*args, device=None, dtype=None, other=None, non_blocking=False, copy=False,
+              tensor=None, memory_format=None):
+    """The arguments of ``Module.to`` in torch's three call forms, as (device, dtype, non_blocking, format)."""
+    first = args[0] if args else (tensor if tensor is not None else other)
+    rest = list(args[1:])
+    if first is not None:
+        target_device, target_dtype = _to_target(first)
+        device = target_device if target_device is not None else device
+        dtype = target_dtype if target_dtype is not None else dtype
+    if rest and (rest[0] is None or isinstance(rest[0], DType)):
+        dtype = rest.pop(0) or dtype
+    if rest:
+        non_blocking = rest.pop(0)
+    if device is not None and not isinstance(device, Device):
+        device = Device(device)
+    if dtype is not None and not isinstance(dtype, DType):
+        raise TypeError(f"to(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
+    return device, dtype, bool(non_blocking), memory_format
+
+
+def __getattr__(name):
+    if name == "_global_is_full_backward_hook":
+        return _hooks._global_is_full_backward_hook
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

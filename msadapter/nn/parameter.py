@@ -1,0 +1,157 @@
+"""Tensors that modules own: Parameter, Buffer and their lazily shaped forms."""
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from .. import ops
+from ..tensor import Tensor
+
+__all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "is_lazy"]
+
+
+class _ParameterMeta(type(Tensor)):
+    """Makes ``isinstance(t, Parameter)`` true for tensor subclasses marked with ``_is_param``."""
+
+    def __instancecheck__(cls, instance):
+        if type.__instancecheck__(cls, instance):
+            return True
+        return cls is Parameter and isinstance(instance, Tensor) and getattr(instance, "_is_param", False)
+
+
+class Parameter(Tensor, metaclass=_ParameterMeta):
+    """A tensor that a Module registers when it is assigned as an attribute.
+
+    Args:
+        data: tensor whose storage the parameter shares; an empty tensor when omitted.
+        requires_grad: whether gradients are computed for it, also under ``no_grad``.
+    """
+
+    def __new__(cls, data=None, requires_grad=True):
+        if data is None:
+            data = ops.empty(0)
+        if type(data) is Tensor or type(data) is Parameter:
+            return Tensor._make_subclass(cls, data, requires_grad)
+        # A tensor subclass keeps its own type and is only marked.
+        marked = data.detach().requires_grad_(requires_grad)
+        if type(marked) is not type(data):
+            raise RuntimeError(
+                f"Creating a Parameter from an instance of type {type(data).__name__} requires that detach() "
+                f"returns an instance of the same type, but return type {type(marked).__name__} was found instead.")
+        marked._is_param = True
+        return marked
+
+    def __deepcopy__(self, memo):
+        if id(self) in memo:
+            return memo[id(self)]
+        copied = type(self)(self.data.clone(memory_format=ops.preserve_format), self.requires_grad)
+        memo[id(self)] = copied
+        return copied
+
+    def __repr__(self):
+        return "Parameter containing:\n" + super().__repr__()
+
+    def __reduce_ex__(self, protocol):
+        from .._utils import _rebuild_parameter, _rebuild_parameter_with_state
+
+        state = {k: v for k, v in self.__dict__.items() if k in _user_attributes(self)}
+        # Backward hooks are not written: a hook belongs to the running process.
+        if not state:
+            return _rebuild_parameter, (self.data, self.requires_grad, OrderedDict())
+        return _rebuild_parameter_with_state, (self.data, self.requires_grad, OrderedDict(), state)
+
+
+def _user_attributes(tensor):
+    """Names that user code set on the tensor (the tensor's own bookkeeping starts with an underscore)."""
+    return {name for name in tensor.__dict__ if not name.startswith("_") and name != "grad"}
+
+
+class _BufferMeta(type(Tensor)):
+    """Makes ``isinstance(t, Buffer)`` true for tensors marked with ``_is_buffer``."""
+
+    def __instancecheck__(cls, instance):
+        if type.__instancecheck__(cls, instance):
+            return True
+        return cls is Buffer and isinstance(instance, Tensor) and getattr(instance, "_is_buffer", False)
+
+
+class Buffer(Tensor, metaclass=_BufferMeta):
+    """A tensor that a Module registers as a buffer when it is assigned as an attribute.
+
+    ``persistent=False`` keeps it out of ``state_dict``. The result is the plain tensor, marked.
+    """
+
+    def __new__(cls, data=None, *, persistent=True):
+        if data is None:
+            data = ops.empty(0)
+        marked = data.detach().requires_grad_(data.requires_grad)
+        marked.persistent = persistent
+        marked._is_buffer = True
+        return marked
+
+
+class UninitializedTensorMixin:
+    """What a tensor without shape may do: move, change type, and be materialized once."""
+
+    _allowed_attributes = frozenset((
+        "dtype", "device", "is_cuda", "is_npu", "is_leaf", "grad", "data", "requires_grad", "layout",
+        "half", "float", "double", "bfloat16", "char", "short", "int", "long", "cuda", "npu", "cpu", "to",
+        "get_device", "_has_compatible_shallow_copy_type", "requires_grad_", "detach", "detach_",
+        "is_meta", "is_sparse", "is_mkldnn", "_is_param", "_is_buffer", "persistent",
+    ))
+    _refused = frozenset(("shape", "size", "numel", "dim", "stride", "view", "reshape", "sum", "mean", "ndim",
+                          "share_memory_", "tolist", "item", "clone", "__add__", "__mul__", "__matmul__",
+                          "__getitem__", "add", "mul", "matmul", "add_", "mul_", "copy_", "fill_", "normal_"))
+
+    def materialize(self, shape, device=None, dtype=None):
+        """Give the tensor its shape (uninitialised values) and its ordinary class."""
+        device = self.data.device if device is None else device
+        dtype = self.data.dtype if dtype is None else dtype
+        self.data = ops.empty(tuple(shape), device=device, dtype=dtype)
+        self.__class__ = self.cls_to_become
+
+    def __getattribute__(self, name):
+        if name in UninitializedTensorMixin._refused:
+            raise ValueError(
+                "Attempted to use an uninitialized parameter in "
+                f"{name}. This error happens when you are using a `LazyModule` or explicitly manipulating "
+                f"`torch.nn.parameter.{type(self).__name__}` objects. Call `forward` with a dummy batch first.")
+        return super().__getattribute__(name)
+
+    def __repr__(self):
+        return f"<{type(self).__name__}>"
+
+
+class UninitializedParameter(UninitializedTensorMixin, Parameter):
+    """A parameter whose shape is not known yet; ``materialize(shape)`` turns it into a Parameter."""
+
+    cls_to_become = Parameter
+
+    def __new__(cls, requires_grad=True, device=None, dtype=None):
+        return Tensor._make_subclass(cls, ops.empty(0, device=device, dtype=dtype), requires_grad)
+
+    def __deepcopy__(self, memo):
+        if id(self) in memo:
+            return memo[id(self)]
+        copied = type(self)(self.requires_grad, self.data.device, self.data.dtype)
+        memo[id(self)] = copied
+        return copied
+
+    def __reduce_ex__(self, protocol):
+        return UninitializedParameter, (self.requires_grad, self.data.device, self.data.dtype)
+
+
+class UninitializedBuffer(UninitializedTensorMixin, Tensor):
+    """A buffer whose shape is not known yet; ``materialize(shape)`` turns it into a tensor."""
+
+    cls_to_become = Tensor
+
+    def __new__(cls, requires_grad=False, device=None, dtype=None, persistent=True):
+        made = Tensor._make_subclass(cls, ops.empty(0, device=device, dtype=dtype), requires_grad)
+        made.persistent = persistent
+        made._is_buffer = True
+        return made
+
+
+def is_lazy(param):
+    """Whether ``param`` still waits for its shape."""
+    return isinstance(param, UninitializedTensorMixin)

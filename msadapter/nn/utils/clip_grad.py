@@ -1,0 +1,77 @@
+"""Clipping gradients by norm or by value."""
+import warnings
+
+from ... import ops
+from ...autograd import no_grad
+from ...tensor import Tensor
+
+__all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
+
+
+def _listed(parameters):
+    return [parameters] if isinstance(parameters, Tensor) else list(parameters)
+
+
+def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+    """The norm of all ``tensors`` taken as one vector (a 0-dim tensor; zero for none).
+
+    RuntimeError with ``error_if_nonfinite`` when it is nan or inf. ``foreach`` is accepted and changes nothing.
+    """
+    tensors = _listed(tensors)
+    norm_type = float(norm_type)
+    if not tensors:
+        return ops.tensor(0.0)
+    with no_grad():
+        device = tensors[0].device
+        norms = [ops.linalg.vector_norm(t, norm_type).to(device) for t in tensors]
+        total = ops.linalg.vector_norm(ops.stack(norms), norm_type)
+        if error_if_nonfinite and bool(ops.logical_or(total.isnan(), total.isinf())):
+            raise RuntimeError(f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, "
+                               "so it cannot be clipped. To disable this error and scale the gradients by the "
+                               "non-finite norm anyway, set `error_if_nonfinite=False`")
+    return total
+
+
+def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
+    """Scale the gradients by max_norm / total_norm where that is below one, in place."""
+    grads = [p.grad for p in _listed(parameters) if p.grad is not None]
+    if not grads:
+        return
+    with no_grad():
+        # Multiplying also when nothing is clipped saves waiting for the device.
+        factor = ops.clamp(float(max_norm) / (total_norm + 1e-6), max=1.0)
+        for grad in grads:
+            grad.mul_(factor.to(grad.device))
+
+
+def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+    """Scale the gradients of ``parameters`` in place so that their total norm is at most ``max_norm``.
+
+    Returns the total norm before clipping.
+    """
+    if not isinstance(parameters, Tensor):
+        single_use = not hasattr(parameters, "__len__")
+        parameters = list(parameters)
+        if single_use and not parameters:
+            warnings.warn("`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=2)
+    parameters = _listed(parameters)
+    total = get_total_norm([p.grad for p in parameters if p.grad is not None], norm_type, error_if_nonfinite,
+                           foreach)
+    clip_grads_with_norm_(parameters, max_norm, total, foreach)
+    return total
+
+
+def clip_grad_norm(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+    """Old name of :func:`clip_grad_norm_`."""
+    warnings.warn("`torch.nn.utils.clip_grad_norm` is now deprecated in favor of "
+                  "`torch.nn.utils.clip_grad_norm_`.", FutureWarning, stacklevel=2)
+    return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
+
+
+def clip_grad_value_(parameters, clip_value, foreach=None):
+    """Clamp the gradients of ``parameters`` to [-clip_value, clip_value], in place."""
+    limit = float(clip_value)
+    with no_grad():
+        for param in _listed(parameters):
+            if param.grad is not None:
+                param.grad.clamp_(min=-limit, max=limit)

@@ -1,0 +1,78 @@
+"""Calling a module with other parameters and buffers than its own."""
+import contextlib
+import warnings
+
+__all__ = ["functional_call"]
+
+
+def _owner(module, path):
+    """(module that holds ``path``, last name)."""
+    parent, _, name = path.rpartition(".")
+    return module.get_submodule(parent), name
+
+
+def _tied(module):
+    """Every name of each tensor of ``module``, by its identity."""
+    names = {}
+    for named in (module.named_parameters(remove_duplicate=False), module.named_buffers(remove_duplicate=False)):
+        for name, tensor in named:
+            names.setdefault(id(tensor), []).append(name)
+    return {name: group for group in names.values() for name in group}
+
+
+def _with_tied(module, given):
+    """``given`` extended to the other names of tensors that the module shares."""
+    groups = _tied(module)
+    extended = dict(given)
+    for name, value in given.items():
+        for other in groups.get(name, ()):
+            if other not in given:
+                extended[other] = value
+            elif given[other] is not value:
+                raise ValueError(f"functional_call got multiple values for keys {sorted(groups[name])}, which are "
+                                 "tied. Consider using tie_weights=False")
+    return extended
+
+
+@contextlib.contextmanager
+def _reparametrize_module(module, parameters_and_buffers, *, tie_weights=False, strict=False):
+    """Put the given tensors in the places of the module's own for the length of the block."""
+    given = _with_tied(module, parameters_and_buffers) if tie_weights else dict(parameters_and_buffers)
+    own = {name for name, _ in module.named_parameters(remove_duplicate=False)}
+    own |= {name for name, _ in module.named_buffers(remove_duplicate=False)}
+    if strict:
+        missing, unexpected = sorted(own - set(given)), sorted(set(given) - own)
+        if missing or unexpected:
+            raise RuntimeError("Error(s) in reparametrizing module "
+                               + (f"Unexpected key(s): {', '.join(unexpected)}. " if unexpected else "")
+                               + (f"Missing key(s): {', '.join(missing)}." if missing else ""))
+    replaced = []
+    try:
+        for name, value in given.items():
+            holder, leaf = _owner(module, name)
+            store = next((s for s in (holder._parameters, holder._buffers) if leaf in s), None)
+            if store is None:
+                raise AttributeError(f"{type(holder).__name__} has no attribute `{leaf}`")
+            replaced.append((name, store, leaf, store[leaf]))
+            store[leaf] = value
+        yield
+    finally:
+        for name, store, leaf, value in reversed(replaced):
+            # What the call wrote in place of a buffer belongs to the caller's dict.
+            if name in parameters_and_buffers and isinstance(parameters_and_buffers, dict):
+                parameters_and_buffers[name] = store.get(leaf)
+            store[leaf] = value
+
+
+def _functional_call(module, parameters_and_buffers, args=None, kwargs=None, *, tie_weights=True, strict=False):
+    args = () if args is None else args if isinstance(args, tuple) else (args,)
+    with _reparametrize_module(module, parameters_and_buffers, tie_weights=tie_weights, strict=strict):
+        return module(*args, **(kwargs or {}))
+
+
+def functional_call(module, parameters_and_buffers, args=None, kwargs=None, *, tie_weights=True, strict=False):
+    """Old place of ``torch.func.functional_call``."""
+    warnings.warn("`torch.nn.utils.stateless.functional_call` is deprecated as of PyTorch 2.0 and will be removed in "
+                  "a future version of PyTorch. Please use `torch.func.functional_call` instead which is a drop-in "
+                  "replacement.", FutureWarning, stacklevel=2)
+    return _functional_call(module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict)
