@@ -1,0 +1,141 @@
+// nonzero, masked_select, masked_scatter, take, put.
+#include "indexing.h"
+
+namespace msa {
+namespace {
+
+MSA_KERNEL(NonZero) {  // input -> [count, dims]
+  const Tensor &x = c.in(0);
+  std::vector<int64_t *> at;
+  const int64_t n = true_positions(c, x, &at);
+  Tensor o = c.out(0, DType::I64, Dims{n, x.ndim});
+  int64_t *p = o.ptr<int64_t>();
+  for (int64_t i = 0; i < n; ++i)
+    for (int d = 0; d < x.ndim; ++d) p[i * x.ndim + d] = at[d][i];
+}
+MSA_KERNEL_ALIAS(InnerNonZero, NonZero)
+
+MSA_KERNEL(NonZeroExt) {  // input -> one vector per dim
+  const Tensor x = at_least_1d(c.in(0));
+  std::vector<int64_t *> at;
+  const int64_t n = true_positions(c, x, &at);
+  for (int d = 0; d < x.ndim; ++d) {
+    Tensor o = c.out(d, DType::I64, Dims{n});
+    std::copy(at[d], at[d] + n, o.ptr<int64_t>());
+  }
+}
+
+Tensor broadcast_mask(Call &c, const Tensor &mask, const Dims &shape, const char *op) {
+  if (mask.dtype != DType::Bool && mask.dtype != DType::U8) fail(op, ": expected BoolTensor for mask");
+  return c.cast(expand(mask, shape), DType::Bool);
+}
+
+MSA_KERNEL(MaskedSelect) {  // input, mask
+  const Tensor &x = c.in(0);
+  const Dims shape = broadcast_shapes({&x, &c.in(1)});
+  const Tensor m = broadcast_mask(c, c.in(1), shape, "masked_select");
+  const Tensor v = c.contiguous(expand(x, shape));
+  const bool *p = m.ptr<bool>();
+  Tensor o = c.out(0, x.dtype, Dims{true_positions(c, m, nullptr)});
+  MSA_SWITCH_BYTES(x.dtype, ({
+    const T *s = v.ptr<T>();
+    T *d = o.ptr<T>();
+    for (int64_t i = 0; i < v.numel; ++i)
+      if (p[i]) *d++ = s[i];
+  }));
+}
+
+// Gradient with respect to the source: the kept elements of grad at the front, zeros after.
+MSA_KERNEL(MaskedSelectGrad) {  // input, mask, grad
+  const Tensor &x = c.in(0);
+  const Dims shape = broadcast_shapes({&x, &c.in(1)});
+  const Tensor m = broadcast_mask(c, c.in(1), shape, "masked_select");
+  const Tensor g = c.contiguous(c.in(2));
+  Tensor o = c.out(0, x.dtype, shape);
+  const bool *p = m.ptr<bool>();
+  MSA_SWITCH_BYTES(x.dtype, ({
+    const T *s = g.ptr<T>();
+    for (int64_t i = 0; i < o.numel; ++i) o.ptr<T>()[i] = p[i] ? *s++ : T(0);
+  }));
+}
+
+MSA_POINTWISE_KERNEL(MaskedScatter) {  // input, mask, source
+  const Tensor &x = c.in(0);
+  check(x.dtype == c.in(2).dtype, "masked_scatter_: expected self and source to have same dtypes but got ", dtype_name(x.dtype), " and ",
+        dtype_name(c.in(2).dtype));
+  const Tensor m = broadcast_mask(c, c.in(1), x.shape(), "masked_scatter_");
+  const Tensor s = c.contiguous(c.in(2));
+  check(true_positions(c, m, nullptr) <= s.numel, "Number of elements of source < number of ones in mask");
+  const Tensor o = changed_copy(c, x);
+  const bool *p = m.ptr<bool>();
+  MSA_SWITCH_BYTES(x.dtype, ({
+    const T *v = s.ptr<T>();
+    int64_t strides[kMaxDims];
+    int64_t at[kMaxDims] = {0};
+    for (int d = 0; d < o.ndim; ++d) strides[d] = o.strides[d];
+    T *q = o.ptr<T>();
+    for (int64_t i = 0; i < o.numel; ++i) {
+      if (p[i]) *q = *v++;
+      for (int d = o.ndim - 1; d >= 0; --d) {
+        q += strides[d];
+        if (++at[d] < o.sizes[d]) break;
+        q -= strides[d] * o.sizes[d];
+        at[d] = 0;
+      }
+    }
+  }));
+}
+MSA_KERNEL_ALIAS(InplaceMaskedScatter, MaskedScatter)
+
+// Element offset of flat position i of a strided operand.
+int64_t element_offset(const Tensor &t, int64_t i) {
+  int64_t r = 0;
+  for (int d = t.ndim - 1; d >= 0; --d) {
+    r += i % t.sizes[d] * t.strides[d];
+    i /= t.sizes[d];
+  }
+  return r;
+}
+int64_t wrapped_flat(int64_t i, int64_t numel) {
+  if (i < -numel || i >= numel)
+    throw IndexError(text("out of range: tried to access index ", i, " on a tensor of ", numel, " elements."));
+  return i < 0 ? i + numel : i;
+}
+
+MSA_KERNEL(Take) {  // input, index
+  const Tensor &x = c.in(0);
+  check(c.in(1).dtype == DType::I64, "take(): Expected a long tensor for index, but got ", dtype_name(c.in(1).dtype));
+  if (x.numel == 0 && c.in(1).numel != 0) throw IndexError("take(): tried to take from an empty tensor");
+  const Tensor index = c.contiguous(c.in(1));
+  Tensor o = c.out(0, x.dtype, index.shape());
+  const bool dense = x.contiguous();
+  MSA_SWITCH_BYTES(x.dtype, ({
+    for (int64_t i = 0; i < index.numel; ++i) {
+      const int64_t k = wrapped_flat(index.ptr<int64_t>()[i], x.numel);
+      o.ptr<T>()[i] = x.ptr<T>()[dense ? k : element_offset(x, k)];
+    }
+  }));
+}
+
+MSA_POINTWISE_KERNEL(Put) {  // input, index, source, accumulate
+  const Tensor &x = c.in(0);
+  check(c.in(1).dtype == DType::I64, "put_(): Expected a long tensor for index, but got ", dtype_name(c.in(1).dtype));
+  check(c.in(2).dtype == x.dtype, "put_(): self and source expected to have the same dtype, but got self.dtype = ", dtype_name(x.dtype),
+        " and source.dtype = ", dtype_name(c.in(2).dtype));
+  check(c.in(1).numel == c.in(2).numel, "put_(): Expected source and index to have the same number of elements, but got source.numel() = ",
+        c.in(2).numel, ", index.numel() = ", c.in(1).numel);
+  const Tensor index = c.contiguous(c.in(1)), s = c.contiguous(c.in(2));
+  const Tensor o = changed_copy(c, x);
+  const bool accumulate = c.flag(3);
+  MSA_SWITCH_ALL(x.dtype, "put_", ({
+    for (int64_t i = 0; i < index.numel; ++i) {
+      T &d = o.ptr<T>()[element_offset(o, wrapped_flat(index.ptr<int64_t>()[i], o.numel))];
+      const T v = s.ptr<T>()[i];
+      d = accumulate ? T(compute_t<T>(d) + compute_t<T>(v)) : v;
+    }
+  }));
+}
+MSA_KERNEL_ALIAS(InplacePut, Put)
+
+}  // namespace
+}  // namespace msa
