@@ -1,0 +1,132 @@
+// Rows of a table by index, the gradient that adds them back, norm limits, one-hot.
+#include "rows.h"
+
+namespace msa {
+namespace {
+
+// Indices as int64, each a row of the table.
+Tensor row_indices(Call &c, const Tensor &t, int64_t rows) {
+  if (t.dtype != DType::I64 && t.dtype != DType::I32)
+    fail("Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got torch.",
+         t.dtype, "Tensor instead (while checking arguments for embedding)");
+  const Tensor r = c.cast(t, DType::I64);
+  for (int64_t i = 0; i < r.numel; ++i)
+    if (r.ptr<int64_t>()[i] < 0 || r.ptr<int64_t>()[i] >= rows) throw IndexError("index out of range in self");
+  return r;
+}
+
+template <class T> void gather(const Tensor &idx, const Tensor &w, const Tensor &o) {
+  const int64_t n = w.size(1), step = w.stride(0), inner = w.stride(1);
+  const int64_t *at = idx.ptr<int64_t>();
+  const T *from = w.ptr<T>();
+  T *to = o.ptr<T>();
+  parallel_for(idx.numel, rows::grain_for(n), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const T *row = from + at[i] * step;
+      if (inner == 1) std::copy_n(row, n, to + i * n);
+      else for (int64_t j = 0; j < n; ++j) to[i * n + j] = row[j * inner];
+    }
+  });
+}
+
+// Sums in the compute type, a block of columns at a time; the order of the additions is that of the indices.
+template <class T> void scatter_rows(const Tensor &grad, const Tensor &idx, const Tensor &o, int64_t padding, bool by_frequency) {
+  using C = compute_t<T>;
+  const int64_t n = o.size(1), count = idx.numel, table = o.size(0);
+  const int64_t *at = idx.ptr<int64_t>();
+  const T *g = grad.ptr<T>();
+  T *to = o.ptr<T>();
+  std::vector<int64_t> seen(by_frequency ? table : 0, 0);
+  if (by_frequency) for (int64_t i = 0; i < count; ++i) ++seen[at[i]];
+  const int64_t grain = std::max<int64_t>(8, rows::grain_for(count));
+  parallel_for(n, grain, [&](int64_t begin, int64_t end) {
+    const int64_t width = end - begin;
+    constexpr bool kDirect = std::is_same_v<T, C>;
+    rows::Buffer<C> sums(kDirect ? 1 : table * width);
+    if constexpr (!kDirect) std::fill(sums.get(), sums.get() + table * width, C(0));
+    for (int64_t i = 0; i < count; ++i) {
+      if (at[i] == padding) continue;
+      const T *from = g + i * n + begin;
+      const C scale = by_frequency ? C(1) / static_cast<C>(seen[at[i]]) : C(1);
+      C *dst;
+      if constexpr (kDirect) dst = to + at[i] * n + begin;
+      else dst = sums + at[i] * width;
+      for (int64_t j = 0; j < width; ++j) dst[j] += convert<C>(from[j]) * scale;
+    }
+    if constexpr (!kDirect)
+      for (int64_t r = 0; r < table; ++r)
+        for (int64_t j = 0; j < width; ++j) to[r * n + begin + j] = convert<T>(sums[r * width + j]);
+  });
+}
+
+template <class T> void renorm_rows(const Tensor &w, const Tensor &idx, double max_norm, double p) {
+  std::vector<int64_t> list(idx.ptr<int64_t>(), idx.ptr<int64_t>() + idx.numel);
+  std::sort(list.begin(), list.end());
+  list.erase(std::unique(list.begin(), list.end()), list.end());
+  for (int64_t r : list) {
+    T *row = w.ptr<T>() + r * w.stride(0);
+    double norm = 0;
+    for (int64_t j = 0; j < w.size(1); ++j) {
+      const double v = std::abs(static_cast<double>(row[j * w.stride(1)]));
+      if (std::isinf(p)) norm = std::max(norm, v);
+      else norm += p == 2 ? v * v : std::pow(v, p);
+    }
+    if (!std::isinf(p)) norm = p == 2 ? std::sqrt(norm) : std::pow(norm, 1 / p);
+    if (norm <= max_norm) continue;
+    const double scale = max_norm / (norm + 1e-7);
+    for (int64_t j = 0; j < w.size(1); ++j) row[j * w.stride(1)] = convert<T>(static_cast<double>(row[j * w.stride(1)]) * scale);
+  }
+}
+
+}  // namespace
+
+MSA_KERNEL(Embedding) {  // indices, weight, padding_idx?, max_norm?, norm_type, scale_grad_by_freq
+  const Tensor &w = c.in(1);
+  check(w.ndim == 2, "'weight' must be 2-D");
+  const Tensor idx = row_indices(c, c.in(0), w.size(0));
+  Dims shape = idx.shape();
+  shape.push_back(w.size(1));
+  const Tensor o = c.out(0, w.dtype, shape);
+  MSA_SWITCH_BYTES(w.dtype, (gather<T>(idx, w, o)));
+}
+
+MSA_KERNEL(EmbeddingDenseBackward) {  // grad, indices, num_weights, padding_idx?, scale_grad_by_freq
+  const int64_t table = c.integer(2);
+  const Tensor idx = row_indices(c, c.in(1), table), g = c.contiguous(c.in(0));
+  const Tensor o = c.out(0, g.dtype, Dims{table, g.size(-1)});
+  fill_zero(o);
+  MSA_SWITCH_FLOAT_COMPLEX(g.dtype, "embedding_backward", (scatter_rows<T>(g, idx, o, c.has(3) ? c.integer(3) : -1, c.flag(4))));
+}
+
+MSA_KERNEL(EmbeddingRenorm) {  // weight (changed in place), indices, max_norm, norm_type
+  const Tensor &w = c.in(0);
+  const Tensor idx = row_indices(c, c.in(1), w.size(0));
+  MSA_SWITCH_FLOAT(w.dtype, "embedding_renorm_", (renorm_rows<T>(w, idx, c.real(2), c.real(3))));
+  c.out(0, DType::I64, Dims{0});
+}
+
+MSA_KERNEL(OneHotExt) {  // index, num_classes (-1: largest + 1), on_value, off_value, axis (last)
+  if (c.in(0).dtype != DType::I64) fail("one_hot is only applicable to index tensor of type LongTensor.");
+  const Tensor idx = c.contiguous(c.in(0));
+  const int64_t *at = idx.ptr<int64_t>();
+  int64_t low = 0, high = -1, classes = c.integer(1);
+  for (int64_t i = 0; i < idx.numel; ++i) {
+    low = std::min(low, at[i]);
+    high = std::max(high, at[i]);
+  }
+  check(low >= 0, "Class values must be non-negative.");
+  if (classes == -1) {
+    check(idx.numel > 0, "Can not infer total number of classes from empty tensor.");
+    classes = high + 1;
+  }
+  check(idx.numel > 0 || classes > 0, "Can not infer total number of classes from empty tensor.");
+  check(classes > 0 || idx.numel == 0, "num_classes should be positive");
+  check(high < classes, "Class values must be smaller than num_classes.");
+  Dims shape = idx.shape();
+  shape.push_back(classes);
+  const Tensor o = c.out(0, DType::I64, shape);
+  fill_zero(o);
+  for (int64_t i = 0; i < idx.numel; ++i) o.ptr<int64_t>()[i * classes + at[i]] = 1;
+}
+
+}  // namespace msa
