@@ -1,0 +1,219 @@
+"""torch.autocast: the block, the decorator and the questions about its state."""
+import functools
+import warnings
+
+from ..tensor import Tensor
+from .state import state
+
+__all__ = ["autocast", "autocast_decorator", "custom_bwd", "custom_fwd", "is_autocast_available"]
+
+_LOWER = {"cpu": ("bfloat16", "float16"), "accelerator": ("float16", "bfloat16")}
+
+
+def autocast_decorator(autocast_instance, func):
+    """`func` run inside an autocast block."""
+
+    @functools.wraps(func)
+    def decorated(*args, **kwargs):
+        with autocast_instance:
+            return func(*args, **kwargs)
+
+    decorated.__script_unsupported = "@autocast() decorator is not supported in script mode"
+    return decorated
+
+
+def is_autocast_available(device_type: str) -> bool:
+    """Whether autocast is possible on this type of device."""
+    return device_type in ("cpu", "cuda", "npu")
+
+
+class autocast:
+    """Context manager and decorator: operators run in the precision of their policy.
+
+    device_type: 'cpu', 'cuda' or 'npu'; dtype: the lower precision (default get_autocast_dtype); cache_enabled: cast
+    weights once in a block.
+    """
+
+    def __init__(self, device_type: str, dtype=None, enabled: bool = True, cache_enabled: bool | None = None):
+        if not isinstance(device_type, str):
+            raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+        self.device = device_type
+        if not is_autocast_available(device_type):
+            raise RuntimeError(f"User specified an unsupported autocast device_type '{device_type}'")
+        self.fast_dtype = get_autocast_dtype(device_type) if dtype is None else dtype
+        self._cache_enabled = state.cache_enabled if cache_enabled is None else cache_enabled
+        self._enabled = bool(enabled) and self._possible()
+        self._entered = []
+
+    def _possible(self) -> bool:
+        from .. import _accelerator
+
+        if self.device != "cpu" and not _accelerator.is_available():
+            warnings.warn(f"User provided device_type of '{self.device}', but {self.device.upper()} is not "
+                          "available. Disabling", UserWarning, stacklevel=4)
+            return False
+        name = str(self.fast_dtype).rpartition(".")[2]
+        allowed = _LOWER["cpu" if self.device == "cpu" else "accelerator"]
+        if name not in allowed:
+            warnings.warn(f"In {self.device} autocast, but the target dtype is not supported. Disabling autocast.\n"
+                          f"{self.device} Autocast only supports dtypes of torch.{', torch.'.join(allowed)} "
+                          "currently.", UserWarning, stacklevel=4)
+            return False
+        return True
+
+    def __enter__(self):
+        settings = state.settings(self.device)
+        self._entered.append((settings.enabled, settings.dtype_object, state.cache_enabled))
+        state.set_enabled(self.device, self._enabled)
+        state.set_dtype(self.device, self.fast_dtype)
+        state.cache_enabled = self._cache_enabled
+        state.nesting += 1
+        return self
+
+    def __exit__(self, *exc):
+        enabled, dtype, cache = self._entered.pop()
+        state.nesting -= 1
+        if state.nesting == 0:
+            state.clear_cache()
+        state.set_enabled(self.device, enabled)
+        state.set_dtype(self.device, dtype)
+        state.cache_enabled = cache
+        return False
+
+    def __call__(self, func):
+        return autocast_decorator(self, func)
+
+
+# -- the state, as torch's functions name it ---------------------------------------------------------------------
+def is_autocast_enabled(device_type: str = "cuda") -> bool:
+    """Whether autocast is on for a device type."""
+    return state.settings(device_type).enabled
+
+
+def set_autocast_enabled(*args) -> None:
+    """(device_type, enabled) or (enabled) for the accelerator."""
+    device_type, enabled = args if len(args) == 2 else ("cuda", args[0])
+    state.set_enabled(device_type, enabled)
+
+
+def get_autocast_dtype(device_type: str):
+    """The lower precision of autocast on a device type."""
+    return state.settings(device_type).dtype
+
+
+def set_autocast_dtype(device_type: str, dtype) -> None:
+    """Set the lower precision of autocast on a device type."""
+    state.set_dtype(device_type, dtype)
+
+
+def get_autocast_gpu_dtype():
+    """get_autocast_dtype('cuda')."""
+    return get_autocast_dtype("cuda")
+
+
+def set_autocast_gpu_dtype(dtype) -> None:
+    """set_autocast_dtype('cuda', dtype)."""
+    set_autocast_dtype("cuda", dtype)
+
+
+def is_autocast_cpu_enabled() -> bool:
+    """is_autocast_enabled('cpu')."""
+    return is_autocast_enabled("cpu")
+
+
+def set_autocast_cpu_enabled(enabled: bool) -> None:
+    """set_autocast_enabled('cpu', enabled)."""
+    state.set_enabled("cpu", enabled)
+
+
+def get_autocast_cpu_dtype():
+    """get_autocast_dtype('cpu')."""
+    return get_autocast_dtype("cpu")
+
+
+def set_autocast_cpu_dtype(dtype) -> None:
+    """set_autocast_dtype('cpu', dtype)."""
+    set_autocast_dtype("cpu", dtype)
+
+
+def is_autocast_cache_enabled() -> bool:
+    """Whether weights are cast once in a block."""
+    return state.cache_enabled
+
+
+def set_autocast_cache_enabled(enabled: bool) -> None:
+    """Set whether weights are cast once in a block."""
+    state.cache_enabled = bool(enabled)
+
+
+def clear_autocast_cache() -> None:
+    """Forget the cast weights."""
+    state.clear_cache()
+
+
+def autocast_increment_nesting() -> int:
+    """One block deeper; the depth."""
+    state.nesting += 1
+    return state.nesting
+
+
+def autocast_decrement_nesting() -> int:
+    """One block up; the depth."""
+    state.nesting -= 1
+    return state.nesting
+
+
+# -- autograd.Function -------------------------------------------------------------------------------------------
+def _cast(value, device_type, dtype):
+    if isinstance(value, Tensor):
+        wanted = value.is_floating_point() and value.device.type == device_type and value.dtype.itemsize != 8
+        return value.to(dtype) if wanted else value
+    if isinstance(value, dict):
+        return {_cast(k, device_type, dtype): _cast(v, device_type, dtype) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        items = [_cast(v, device_type, dtype) for v in value]
+        return type(value)(items)
+    return value
+
+
+def custom_fwd(fwd=None, *, device_type: str, cast_inputs=None):
+    """Decorator for the forward of an autograd.Function.
+
+    cast_inputs: run without autocast, floating inputs on the device cast to this dtype; None: run under the present
+    autocast, which custom_bwd then repeats in backward.
+    """
+    if not isinstance(device_type, str):
+        raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+    if fwd is None:
+        return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
+
+    @functools.wraps(fwd)
+    def decorated(*args, **kwargs):
+        ctx = args[0]
+        ctx._dtype = get_autocast_dtype(device_type)
+        if cast_inputs is None:
+            ctx._fwd_used_autocast = is_autocast_enabled(device_type)
+            return fwd(*args, **kwargs)
+        under_autocast = is_autocast_enabled(device_type)
+        ctx._fwd_used_autocast = False
+        if not under_autocast:
+            return fwd(*args, **kwargs)
+        with autocast(device_type, enabled=False):
+            return fwd(*_cast(args, device_type, cast_inputs), **_cast(kwargs, device_type, cast_inputs))
+
+    return decorated
+
+
+def custom_bwd(bwd=None, *, device_type: str):
+    """Decorator for the backward of an autograd.Function: the autocast of its forward."""
+    if not isinstance(device_type, str):
+        raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+    if bwd is None:
+        return functools.partial(custom_bwd, device_type=device_type)
+
+    @functools.wraps(bwd)
+    def decorated(*args, **kwargs):
+        with autocast(device_type, enabled=args[0]._fwd_used_autocast, dtype=args[0]._dtype):
+            return bwd(*args, **kwargs)
+
+    return decorated

@@ -1,0 +1,82 @@
+"""torch.backends.cuda: switches of matrix products and of the attention implementations."""
+from contextlib import contextmanager
+
+_sdp = {"flash": True, "mem_efficient": True, "math": True, "cudnn": False}
+
+
+class _Matmul:
+    """Switches of matrix products. Reduced precision inside products is not used here; the values are remembered."""
+
+    allow_tf32 = False
+    allow_fp16_reduced_precision_reduction = True
+    allow_bf16_reduced_precision_reduction = True
+    allow_fp16_accumulation = False
+    fp32_precision = "none"
+
+
+class _PlanCache:
+    """Cache of FFT plans: there is none."""
+
+    size = 0
+    max_size = 0
+
+    def clear(self) -> None:
+        """Nothing to forget."""
+
+    def __getitem__(self, device):
+        return self
+
+
+matmul = _Matmul()
+cufft_plan_cache = _PlanCache()
+
+
+def is_built() -> bool:
+    """Whether the accelerator answers under the name cuda in this run."""
+    from .. import _accelerator
+
+    return _accelerator.is_available()
+
+
+def preferred_linalg_library(backend=None) -> str:
+    """Name of the linear algebra library: one exists."""
+    return "default"
+
+
+def preferred_blas_library(backend=None) -> str:
+    """Name of the matrix library: one exists."""
+    return "default"
+
+
+def _switch(name):
+    def enabled() -> bool:
+        return _sdp[name]
+
+    def enable(enabled: bool) -> None:
+        _sdp[name] = bool(enabled)
+
+    enabled.__doc__ = f"Whether the {name} attention may be chosen (the math path always computes here)."
+    enable.__doc__ = f"Allow or forbid the {name} attention."
+    return enabled, enable
+
+
+flash_sdp_enabled, enable_flash_sdp = _switch("flash")
+mem_efficient_sdp_enabled, enable_mem_efficient_sdp = _switch("mem_efficient")
+math_sdp_enabled, enable_math_sdp = _switch("math")
+cudnn_sdp_enabled, enable_cudnn_sdp = _switch("cudnn")
+
+
+def is_flash_attention_available() -> bool:
+    """False: attention is computed by the math path."""
+    return False
+
+
+@contextmanager
+def sdp_kernel(enable_flash=True, enable_math=True, enable_mem_efficient=True, enable_cudnn=True):
+    """Choose attention implementations for a block."""
+    before = dict(_sdp)
+    _sdp.update(flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn)
+    try:
+        yield
+    finally:
+        _sdp.update(before)

@@ -1,0 +1,12 @@
+"""torch.backends.mha: the fast path of attention modules."""
+_fastpath = [True]
+
+
+def get_fastpath_enabled() -> bool:
+    """Whether the fast path may be taken."""
+    return _fastpath[0]
+
+
+def set_fastpath_enabled(value: bool) -> None:
+    """Allow or forbid the fast path."""
+    _fastpath[0] = bool(value)

@@ -1,0 +1,3 @@
+"""torch.backends.quantized: quantized engines do not exist here."""
+supported_engines = ["none"]
+engine = "none"

@@ -1,0 +1,220 @@
+"""torch.cuda: the face of MindSpore's device (see _accelerator for what that is here)."""
+from .. import _accelerator
+from .._accelerator import Device as device
+from .._accelerator import DeviceOf as device_of
+from .._accelerator import current_device, device_count, is_available
+from . import amp, graphs, memory, nccl, nvtx, profiler, random, streams
+from ._tensor_types import make_types
+from ._utils import _get_device_index
+from .graphs import CUDAGraph, graph, graph_pool_handle, is_current_stream_capturing, make_graphed_callables
+from .memory import (
+    empty_cache,
+    get_allocator_backend,
+    host_memory_stats,
+    list_gpu_processes,
+    max_memory_allocated,
+    max_memory_cached,
+    max_memory_reserved,
+    mem_get_info,
+    memory_allocated,
+    memory_cached,
+    memory_reserved,
+    memory_snapshot,
+    memory_stats,
+    memory_stats_as_nested_dict,
+    memory_summary,
+    reset_accumulated_memory_stats,
+    reset_max_memory_allocated,
+    reset_max_memory_cached,
+    reset_peak_memory_stats,
+    set_per_process_memory_fraction,
+)
+from .properties import (
+    _CudaDeviceProperties,
+    can_device_access_peer,
+    clock_rate,
+    get_arch_list,
+    get_device_capability,
+    get_device_name,
+    get_device_properties,
+    get_gencode_flags,
+    is_bf16_supported,
+    memory_usage,
+    power_draw,
+    temperature,
+    utilization,
+)
+from .random import (
+    default_generators,
+    get_rng_state,
+    get_rng_state_all,
+    initial_seed,
+    manual_seed,
+    manual_seed_all,
+    seed,
+    seed_all,
+    set_rng_state,
+    set_rng_state_all,
+)
+from .streams import (
+    Event,
+    ExternalStream,
+    Stream,
+    StreamContext,
+    current_stream,
+    default_stream,
+    get_stream_from_external,
+    set_stream,
+    stream,
+    synchronize,
+)
+
+globals().update(make_types("cuda"))
+
+has_magma = False
+has_half = True
+_sync_mode = [0]
+
+
+class CudaError(RuntimeError):
+    """An error code of the device's runtime."""
+
+    def __init__(self, code: int):
+        super().__init__(f"CUDA error: code {code}")
+
+
+class DeferredCudaCallError(Exception):
+    """An error in a call that _lazy_call had put off."""
+
+
+def _out_of_memory():
+    from ..tensor import Tensor
+
+    return getattr(__import__("sys").modules[Tensor.__module__.partition(".")[0]], "OutOfMemoryError", MemoryError)
+
+
+def init() -> None:
+    """Prepare the device; RuntimeError if there is none."""
+    _accelerator.require()
+
+
+def is_initialized() -> bool:
+    """Whether the device is ready: it is whenever it is available."""
+    return is_available() and not _is_in_bad_fork()
+
+
+def _lazy_init() -> None:
+    init()
+
+
+def _lazy_call(callable, **kwargs) -> None:
+    """Call when the device is ready: now, or never in a run without an accelerator."""
+    if is_available():
+        callable()
+
+
+def _is_in_bad_fork() -> bool:
+    return False
+
+
+def _is_compiled() -> bool:
+    return is_available()
+
+
+def _exchange_device(index: int) -> int:
+    """Make `index` current; the one before (-1 changes nothing)."""
+    before = current_device()
+    _accelerator.set_device(index)
+    return before
+
+
+_maybe_exchange_device = _exchange_device
+
+
+def set_device(device) -> None:
+    """Make a device current (torch.device, 'cuda:0' or its index)."""
+    _accelerator.set_device(-1 if isinstance(device, int) and device < 0 else _accelerator.index_of(device))
+
+
+def ipc_collect() -> None:
+    """Free memory shared with other processes: nothing is shared this way."""
+
+
+def get_sync_debug_mode() -> int:
+    """The mode of set_sync_debug_mode."""
+    return _sync_mode[0]
+
+
+def set_sync_debug_mode(debug_mode) -> None:
+    """Kept, without effect: 0, 1, 2 or 'default', 'warn', 'error'."""
+    modes = {"default": 0, "warn": 1, "error": 2}
+    mode = modes.get(debug_mode, debug_mode)
+    if mode not in (0, 1, 2):
+        raise RuntimeError("invalid value of debug_mode, expected one of `default`, `warn`, `error`")
+    _sync_mode[0] = mode
+
+
+class cudaStatus:
+    """Error codes."""
+
+    SUCCESS = 0
+    ERROR_NOT_READY = 34
+
+
+class _Runtime:
+    """The calls of the device's runtime that programs make."""
+
+    cudaError = cudaStatus
+
+    @staticmethod
+    def cudaProfilerStart() -> int:
+        return profiler.start()
+
+    @staticmethod
+    def cudaProfilerStop() -> int:
+        return profiler.stop()
+
+    @staticmethod
+    def cudaMemGetInfo(device=None) -> tuple:
+        return mem_get_info(device)
+
+    @staticmethod
+    def cudaHostRegister(pointer, size, flags) -> int:
+        return cudaStatus.SUCCESS
+
+    @staticmethod
+    def cudaHostUnregister(pointer) -> int:
+        return cudaStatus.SUCCESS
+
+    @staticmethod
+    def cudaGetErrorString(code) -> str:
+        return f"CUDA error: code {int(code)}"
+
+
+def cudart() -> _Runtime:
+    """The runtime of the device."""
+    return _Runtime()
+
+
+def check_error(res: int) -> None:
+    """CudaError unless `res` says success."""
+    if int(res) != cudaStatus.SUCCESS:
+        raise CudaError(res)
+
+
+def current_blas_handle() -> int:
+    """A handle of the matrix library: oneDNN has none."""
+    return 0
+
+
+def _sleep(cycles: int) -> None:
+    """Keep the device busy for about `cycles` clock cycles."""
+    import time
+
+    time.sleep(cycles / 1e9)
+
+
+def __getattr__(name):
+    if name == "OutOfMemoryError":
+        return _out_of_memory()
+    raise AttributeError(f"module 'torch.cuda' has no attribute {name!r}")

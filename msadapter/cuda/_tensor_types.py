@@ -1,0 +1,38 @@
+"""torch.cuda.FloatTensor and its kin: constructors, and classes for isinstance."""
+
+_DTYPES = {
+    "DoubleTensor": "float64", "FloatTensor": "float32", "HalfTensor": "float16", "BFloat16Tensor": "bfloat16",
+    "LongTensor": "int64", "IntTensor": "int32", "ShortTensor": "int16", "CharTensor": "int8",
+    "ByteTensor": "uint8", "BoolTensor": "bool", "ComplexDoubleTensor": "complex128", "ComplexFloatTensor": "complex64",
+}
+
+
+class TensorType(type):
+    """Class of the classes: a call makes a tensor, isinstance looks at dtype and device."""
+
+    def __call__(cls, *args):
+        from .._serialization.names import root
+
+        torch = root()
+        options = {"dtype": getattr(torch, cls.dtype_name), "device": cls.device_name}
+        if all(isinstance(a, int) and not isinstance(a, bool) for a in args):
+            return torch.empty(args or (0,), **options)
+        if len(args) == 1 and isinstance(args[0], torch.Size):
+            return torch.empty(args[0], **options)
+        if len(args) != 1:
+            raise TypeError(f"new(): expected sizes or one sequence of data, but got {len(args)} arguments")
+        return torch.as_tensor(args[0]).to(**options)
+
+    def __instancecheck__(cls, obj):
+        from .._serialization.names import root
+
+        torch = root()
+        return (isinstance(obj, torch.Tensor) and obj.dtype == getattr(torch, cls.dtype_name)
+                and obj.device.type == cls.device_name)
+
+
+def make_types(device_name: str) -> dict:
+    """The classes for one device, by name."""
+    module = f"torch.{device_name}"
+    return {name: TensorType(name, (), {"dtype_name": dtype, "device_name": device_name, "__module__": module})
+            for name, dtype in _DTYPES.items()}

@@ -1,0 +1,175 @@
+"""Memory of the accelerator. On the host: the pool of our kernels if it is loaded, and the process's own figures."""
+import os
+import re
+
+from .. import _accelerator
+
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def _pool():
+    """The statistics of the memory pool of the kernels, {} when they are not loaded."""
+    import sys
+
+    native = sys.modules.get(__package__.partition(".")[0] + "._C")
+    statistics = getattr(native, "memory_stats", None)
+    return dict(statistics()) if statistics is not None else {}
+
+
+def _resident() -> int:
+    with open("/proc/self/statm") as stream:
+        return int(stream.read().split()[1]) * _PAGE
+
+
+def _peak_resident() -> int:
+    with open("/proc/self/status") as stream:
+        found = re.search(r"VmHWM:\s+(\d+) kB", stream.read())
+    return int(found.group(1)) * 1024 if found else _resident()
+
+
+def _figures() -> dict:
+    pool = _pool()
+    now, peak = _resident(), _peak_resident()
+    return {
+        "allocated_bytes": (pool.get("allocated", now), pool.get("max_allocated", peak)),
+        "reserved_bytes": (pool.get("reserved", now), pool.get("max_reserved", peak)),
+        "active_bytes": (pool.get("allocated", now), pool.get("max_allocated", peak)),
+        "requested_bytes": (pool.get("allocated", now), pool.get("max_allocated", peak)),
+        "allocation": (pool.get("num_allocs", 0), pool.get("num_allocs", 0)),
+        "segment": (pool.get("num_segments", 0), pool.get("num_segments", 0)),
+    }
+
+
+def memory_stats(device=None) -> dict:
+    """Figures by name: 'allocated_bytes.all.current', '...peak' and so on."""
+    if not _accelerator.is_available():
+        return {}
+    result = {}
+    for name, (now, peak) in _figures().items():
+        for pool in ("all", "large_pool", "small_pool"):
+            counted = pool != "small_pool"  # the pool does not tell sizes apart: all counts as large
+            result[f"{name}.{pool}.current"] = now if counted else 0
+            result[f"{name}.{pool}.peak"] = peak if counted else 0
+            result[f"{name}.{pool}.allocated"] = peak if counted else 0
+            result[f"{name}.{pool}.freed"] = max(peak - now, 0) if counted else 0
+    for name in ("num_alloc_retries", "num_ooms", "num_sync_all_streams", "num_device_alloc", "num_device_free"):
+        result[name] = 0
+    return result
+
+
+def memory_stats_as_nested_dict(device=None) -> dict:
+    """memory_stats as dictionaries inside each other."""
+    nested = {}
+    for key, value in memory_stats(device).items():
+        *folders, last = key.split(".")
+        place = nested
+        for folder in folders:
+            place = place.setdefault(folder, {})
+        place[last] = value
+    return nested
+
+
+def memory_allocated(device=None) -> int:
+    """Bytes of tensors."""
+    return _figures()["allocated_bytes"][0]
+
+
+def max_memory_allocated(device=None) -> int:
+    """Peak of memory_allocated since the start or reset_peak_memory_stats."""
+    return _figures()["allocated_bytes"][1]
+
+
+def memory_reserved(device=None) -> int:
+    """Bytes held by the allocator."""
+    return _figures()["reserved_bytes"][0]
+
+
+def max_memory_reserved(device=None) -> int:
+    """Peak of memory_reserved."""
+    return _figures()["reserved_bytes"][1]
+
+
+memory_cached, max_memory_cached = memory_reserved, max_memory_reserved
+
+
+def reset_peak_memory_stats(device=None) -> None:
+    """Start the peaks anew from the present figures."""
+    import sys
+
+    native = sys.modules.get(__package__.partition(".")[0] + "._C")
+    if hasattr(native, "reset_peak_memory_stats"):
+        native.reset_peak_memory_stats()
+    try:
+        with open("/proc/self/clear_refs", "w") as stream:
+            stream.write("5")  # Linux: set the peak of the resident size to its present value
+    except PermissionError:
+        return
+
+
+def reset_accumulated_memory_stats(device=None) -> None:
+    """Counters are not accumulated here."""
+
+
+reset_max_memory_allocated = reset_max_memory_cached = reset_peak_memory_stats
+
+
+def empty_cache() -> None:
+    """Give unused blocks of the pool back to the system."""
+    import sys
+
+    native = sys.modules.get(__package__.partition(".")[0] + "._C")
+    if hasattr(native, "empty_cache"):
+        native.empty_cache()
+
+
+def mem_get_info(device=None) -> tuple:
+    """(free, total) bytes of the machine's memory."""
+    with open("/proc/meminfo") as stream:
+        rows = dict(re.findall(r"(\w+):\s+(\d+)", stream.read()))
+    return int(rows["MemAvailable"]) * 1024, int(rows["MemTotal"]) * 1024
+
+
+def memory_summary(device=None, abbreviated=False) -> str:
+    """The figures as text."""
+    lines = [f"{name:<20} {now / 2**20:>12.1f} MiB  peak {peak / 2**20:>12.1f} MiB"
+             for name, (now, peak) in _figures().items() if name.endswith("bytes")]
+    return "\n".join(["memory summary", *lines])
+
+
+def memory_snapshot(mempool_id=None) -> list:
+    """Blocks of the allocator: it does not list them."""
+    return []
+
+
+def _snapshot(device=None) -> dict:
+    return {"segments": memory_snapshot(), "device_traces": []}
+
+
+def _record_memory_history(enabled="all", *args, **kwargs) -> None:
+    if enabled is not None:
+        raise NotImplementedError("torch.cuda.memory._record_memory_history is not supported (docs/coverage.md)")
+
+
+def _dump_snapshot(filename="dump_snapshot.pickle") -> None:
+    raise NotImplementedError("torch.cuda.memory._dump_snapshot is not supported (docs/coverage.md)")
+
+
+def set_per_process_memory_fraction(fraction, device=None) -> None:
+    """Limit the share of the memory that this process may take (not enforced on the host)."""
+    if not 0 <= fraction <= 1:
+        raise ValueError(f"Invalid fraction value: {fraction}. Allowed range: 0~1")
+
+
+def get_allocator_backend() -> str:
+    """Name of the allocator."""
+    return "native"
+
+
+def list_gpu_processes(device=None) -> str:
+    """The processes that use the device: this one, as far as is known."""
+    return f"process {os.getpid():>10d} uses {_resident() / 2**20:>12.3f} MB memory"
+
+
+def host_memory_stats() -> dict:
+    """Figures of pinned memory: nothing is pinned on the host."""
+    return {}

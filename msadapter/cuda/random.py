@@ -1,0 +1,90 @@
+"""Generators of the accelerator: one for each device, apart from the host's."""
+from .. import _accelerator
+
+__all__ = ["default_generators", "get_rng_state", "get_rng_state_all", "initial_seed", "manual_seed",
+           "manual_seed_all", "seed", "seed_all", "set_rng_state", "set_rng_state_all"]
+
+
+class _Generators:
+    """One generator for each device, made when it is first asked for."""
+
+    def __init__(self):
+        self._made = {}
+
+    def __len__(self):
+        return _accelerator.device_count()
+
+    def __getitem__(self, index):
+        if index < 0:
+            index += len(self)
+        if not 0 <= index < max(len(self), 1):
+            raise IndexError("device index out of range")
+        if index not in self._made:
+            from .._serialization.names import root
+
+            torch = root()
+            self._made[index] = torch.Generator(device=torch.device(_accelerator.kind() or "cuda", index))
+        return self._made[index]
+
+    def __iter__(self):
+        return (self[i] for i in range(len(self)))
+
+
+default_generators = _Generators()
+
+
+def _generator(device):
+    return default_generators[_accelerator.index_of(device)]
+
+
+def get_rng_state(device="cuda"):
+    """State of the device's generator as a ByteTensor on the host."""
+    _accelerator.require()
+    return _generator(device).get_state()
+
+
+def get_rng_state_all() -> list:
+    """States of all devices."""
+    return [get_rng_state(i) for i in range(_accelerator.device_count())]
+
+
+def set_rng_state(new_state, device="cuda") -> None:
+    """Set the state of the device's generator."""
+    _accelerator.require()
+    _generator(device).set_state(new_state)
+
+
+def set_rng_state_all(new_states) -> None:
+    """Set the states of all devices."""
+    for i, state in enumerate(new_states):
+        set_rng_state(state, i)
+
+
+def manual_seed(seed: int) -> None:
+    """Seed the generator of the current device (nothing happens without an accelerator)."""
+    if _accelerator.is_available():
+        _generator(None).manual_seed(int(seed))
+
+
+def manual_seed_all(seed: int) -> None:
+    """Seed the generators of all devices (nothing happens without an accelerator)."""
+    for generator in default_generators:
+        generator.manual_seed(int(seed))
+
+
+def seed() -> None:
+    """Seed the current device's generator with a random number."""
+    _accelerator.require()
+    _generator(None).seed()
+
+
+def seed_all() -> None:
+    """Seed all devices' generators with the same random number."""
+    _accelerator.require()
+    manual_seed_all(_generator(None).seed())
+
+
+def initial_seed() -> int:
+    """The seed of the current device's generator."""
+    _accelerator.require()
+    return _generator(None).initial_seed()

@@ -1,0 +1,76 @@
+"""torch.npu: the same device under the name that torch_npu uses."""
+from .. import cuda as _cuda
+from .._accelerator import current_device, device_count, is_available
+from ..cuda import *  # noqa: F403
+from ..cuda import (
+    Event,
+    Stream,
+    StreamContext,
+    _get_device_index,
+    _lazy_call,
+    _lazy_init,
+    amp,
+    current_stream,
+    default_generators,
+    default_stream,
+    device,
+    empty_cache,
+    get_device_name,
+    get_device_properties,
+    init,
+    is_bf16_supported,
+    is_initialized,
+    manual_seed,
+    manual_seed_all,
+    max_memory_allocated,
+    max_memory_reserved,
+    mem_get_info,
+    memory,
+    memory_allocated,
+    memory_reserved,
+    memory_stats,
+    random,
+    reset_peak_memory_stats,
+    set_device,
+    set_stream,
+    stream,
+    streams,
+    synchronize,
+)
+from ..cuda._tensor_types import make_types
+from ..cuda.random import get_rng_state, get_rng_state_all, initial_seed, seed, set_rng_state, set_rng_state_all
+
+globals().update(make_types("npu"))
+_options: dict = {}
+
+
+def set_compile_mode(jit_compile: bool = False) -> None:
+    """Kept, without effect on the host: operators are not compiled at run time."""
+    _options["jitCompile"] = bool(jit_compile)
+
+
+def is_jit_compile_false() -> bool:
+    """Whether set_compile_mode(jit_compile=False) holds."""
+    return not _options.get("jitCompile", False)
+
+
+def set_option(option: dict) -> None:
+    """Keep options of the device's runtime."""
+    if not isinstance(option, dict):
+        raise TypeError("npu option must be a dict")
+    _options.update(option)
+
+
+class config:
+    """Switches of torch_npu that programs set."""
+
+    allow_internal_format = False
+
+
+def get_device_capability(device=None):
+    """NPUs have no compute capability: None, as torch_npu answers."""
+    return None
+
+
+def __getattr__(name):
+    return getattr(_cuda, name)
