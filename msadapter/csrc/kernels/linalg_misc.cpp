@@ -1,0 +1,189 @@
+// Matrix exponential, determinant, cross product, pairwise distances.
+#include <cmath>
+#include <limits>
+
+#include "linalg.h"
+
+namespace msa {
+namespace {
+
+// c = alpha a b + beta c on column-major n x n matrices
+template <class T> void gemm(const T *a, const T *b, T *c, int n, T alpha, T beta) {
+  lapack<T>(Routine::gemm, "N", "N", &n, &n, &n, &alpha, a, &n, b, &n, &beta, c, &n);
+}
+
+// exp(a) by a Taylor polynomial of degree 18 evaluated in blocks of A^1..A^3 (Paterson-Stockmeyer) after halving the
+// norm below 1/2, then squaring back.
+template <class T> void matrix_exp(T *a, int64_t n) {
+  using R = real_t<T>;
+  constexpr int kDegree = 18, kBlock = 3;
+  const int64_t nn = n * n;
+  R norm = 0;
+  for (int64_t j = 0; j < n; ++j) {
+    R sum = 0;
+    for (int64_t i = 0; i < n; ++i) sum += std::abs(a[i + j * n]);
+    norm = std::max(norm, sum);
+  }
+  if (!std::isfinite(norm)) return std::fill(a, a + nn, T(std::numeric_limits<R>::quiet_NaN()));
+  int squarings = 0;
+  for (; norm > R(0.5); norm /= 2) ++squarings;
+  const R scale = std::ldexp(R(1), -squarings);
+  std::vector<T> powers(nn * kBlock), sum(nn), next(nn);
+  for (int64_t i = 0; i < nn; ++i) powers[i] = a[i] * scale;
+  const int order = narrow_int(n);
+  for (int p = 1; p < kBlock; ++p) gemm(&powers[0], &powers[(p - 1) * nn], &powers[p * nn], order, T(1), T(0));
+  R inverse_factorial[kDegree + 1] = {1};
+  for (int k = 1; k <= kDegree; ++k) inverse_factorial[k] = inverse_factorial[k - 1] / R(k);
+  // sum = ((c18) A^3 + (c15..c17)) A^3 + ...
+  for (int block = kDegree / kBlock; block >= 0; --block) {
+    if (block < kDegree / kBlock) gemm(sum.data(), &powers[(kBlock - 1) * nn], next.data(), order, T(1), T(0));
+    else std::fill(next.begin(), next.end(), T(0));
+    sum.swap(next);
+    const int first = block * kBlock;
+    for (int64_t i = 0; i < n; ++i) sum[i + i * n] += inverse_factorial[first];
+    for (int p = 1; p < kBlock && first + p <= kDegree; ++p)
+      for (int64_t i = 0; i < nn; ++i) sum[i] += inverse_factorial[first + p] * powers[(p - 1) * nn + i];
+  }
+  for (int s = 0; s < squarings; ++s) {
+    gemm(sum.data(), sum.data(), next.data(), order, T(1), T(0));
+    sum.swap(next);
+  }
+  std::copy(sum.begin(), sum.end(), a);
+}
+
+// LU of every matrix; returns the sign of the permutation through `odd`.
+template <class T> void factor(const Tensor &lu, int *pivots, bool *odd) {
+  const int64_t n = lu.size(-1), count = matrix_count(lu);
+  const int order = narrow_int(n), ld = leading(n);
+  for (int64_t i = 0; i < count; ++i) {
+    int info = 0;
+    odd[i] = false;
+    if (n == 0) continue;
+    lapack<T>(Routine::getrf, &order, &order, lu.ptr<T>() + i * n * n, &ld, pivots + i * n, &info);
+    for (int64_t j = 0; j < n; ++j) odd[i] ^= pivots[i * n + j] != j + 1;
+  }
+}
+
+template <class T> real_t<T> distance(const T *a, const T *b, int64_t n, double p) {
+  using C = compute_t<T>;
+  C r = 0;
+  auto d = [&](int64_t i) { return std::abs(static_cast<C>(a[i]) - static_cast<C>(b[i])); };
+  if (p == 0) {
+    for (int64_t i = 0; i < n; ++i) r += d(i) != 0;
+    return T(r);
+  }
+  if (p == 1) {
+    for (int64_t i = 0; i < n; ++i) r += d(i);
+    return T(r);
+  }
+  if (p == 2) {
+    for (int64_t i = 0; i < n; ++i) r += d(i) * d(i);
+    return T(std::sqrt(r));
+  }
+  if (std::isinf(p)) {
+    for (int64_t i = 0; i < n; ++i) r = std::max(r, d(i));
+    return T(r);
+  }
+  for (int64_t i = 0; i < n; ++i) r += std::pow(d(i), static_cast<C>(p));
+  return T(std::pow(r, static_cast<C>(1 / p)));
+}
+
+}  // namespace
+
+MSA_KERNEL(LinalgMatrixExp) {  // A -> exp(A)
+  const Tensor &a = c.in(0);
+  check_square(a, "linalg.matrix_exp");
+  const DType work_type = a.dtype == DType::F16 || a.dtype == DType::BF16 ? DType::F32 : a.dtype;
+  const Tensor source = work_type == a.dtype ? a : c.cast(a, work_type);
+  const Tensor f = columns_of(c, source, batch_of(a)), o = c.out(0, a.dtype, a.shape());
+  const int64_t n = a.size(-1), count = matrix_count(a);
+  MSA_SWITCH_LAPACK(work_type, "matrix_exp", ({
+    for (int64_t i = 0; i < count && n > 0; ++i) matrix_exp(f.ptr<T>() + i * n * n, n);
+  }));
+  copy_into(o, f);
+}
+
+MSA_KERNEL(LinalgDet) {  // A -> det, LU, pivots
+  const Tensor &a = c.in(0);
+  check_square(a, "linalg.det");
+  const Dims batch = batch_of(a);
+  const int64_t n = a.size(-1), count = matrix_count(a);
+  const Tensor o = c.out(0, a.dtype, batch), lu = out_columns(c, 1, a.dtype, batch, n, n), pivots = c.out(2, DType::I32, join(batch, {n}));
+  copy_into(lu, a);
+  bool *odd = c.scratch_of<bool>(count + 1);
+  MSA_SWITCH_LAPACK(a.dtype, "linalg_det", ({
+    factor<T>(lu, pivots.ptr<int>(), odd);
+    for (int64_t i = 0; i < count; ++i) {
+      T r = odd[i] ? T(-1) : T(1);
+      for (int64_t j = 0; j < n; ++j) r *= lu.ptr<T>()[i * n * n + j * (n + 1)];
+      o.ptr<T>()[i] = r;
+    }
+  }));
+}
+
+MSA_KERNEL(LinalgSlogdet) {  // A -> sign, log |det|, LU, pivots
+  const Tensor &a = c.in(0);
+  check_square(a, "linalg.slogdet");
+  const Dims batch = batch_of(a);
+  const int64_t n = a.size(-1), count = matrix_count(a);
+  const Tensor sign = c.out(0, a.dtype, batch), log_abs = c.out(1, real_of(a.dtype), batch);
+  const Tensor lu = out_columns(c, 2, a.dtype, batch, n, n), pivots = c.out(3, DType::I32, join(batch, {n}));
+  copy_into(lu, a);
+  bool *odd = c.scratch_of<bool>(count + 1);
+  MSA_SWITCH_LAPACK(a.dtype, "linalg_slogdet", ({
+    using R = real_t<T>;
+    factor<T>(lu, pivots.ptr<int>(), odd);
+    for (int64_t i = 0; i < count; ++i) {
+      T s = odd[i] ? T(-1) : T(1);
+      R sum = 0;
+      for (int64_t j = 0; j < n; ++j) {
+        const T d = lu.ptr<T>()[i * n * n + j * (n + 1)];
+        const R size = std::abs(d);
+        s *= size == 0 ? T(0) : d / size;
+        sum += std::log(size);
+      }
+      sign.ptr<T>()[i] = s;
+      log_abs.ptr<R>()[i] = sum;
+    }
+  }));
+}
+
+MSA_KERNEL(Cross) {  // a, b (one shape after broadcasting), dim of size 3
+  const Dims shape = broadcast_shapes({&c.in(0), &c.in(1)});
+  const Tensor a = expand(c.in(0), shape), b = expand(c.in(1), shape);
+  const int d = static_cast<int>(wrap_dim(c.integer(2), a.ndim));
+  check(a.sizes[d] == 3 && b.sizes[d] == 3, "linalg.cross: inputs dimension ", c.integer(2), " must have length 3. Got ", a.sizes[d], " and ", b.sizes[d]);
+  const Tensor o = c.out(0, a.dtype, shape);
+  auto part = [&](const Tensor &t, int i) {
+    Tensor r = t;
+    r.data = static_cast<char *>(t.data) + i * t.strides[d] * item_size(t.dtype);
+    r.sizes[d] = 1;
+    r.numel = t.numel / 3;
+    return r;
+  };
+  MSA_SWITCH_NUMBER(a.dtype, "cross", ({
+    for (int i = 0; i < 3; ++i) {
+      const int j = (i + 1) % 3, k = (i + 2) % 3;
+      const Tensor first = part(o, i);
+      map2<T, T, T>(first, part(a, j), part(b, k), [](T x, T y) { return T(x * y); });
+      map3<T, T, T, T>(first, first, part(a, k), part(b, j), [](T r, T x, T y) { return T(r - x * y); });
+    }
+  }));
+}
+
+MSA_KERNEL(Cdist) {  // x1 (..., n, m), x2 (..., k, m), p -> (..., n, k)
+  const Tensor &x = c.in(0), &y = c.in(1);
+  const double p = c.real(2);
+  const Dims batch = broadcast_batches(batch_of(x), batch_of(y));
+  const int64_t n = x.size(-2), k = y.size(-2), m = x.size(-1), count = count_of(batch);
+  const Tensor a = c.contiguous(expand(x, join(batch, {n, m}))), b = c.contiguous(expand(y, join(batch, {k, m})));
+  const Tensor o = c.out(0, x.dtype, join(batch, {n, k}));
+  MSA_SWITCH_FLOAT(x.dtype, "cdist", ({
+    parallel_for(count * n, std::max<int64_t>(1, 20000 / std::max<int64_t>(k * m, 1)), [&](int64_t from, int64_t to) {
+      for (int64_t r = from; r < to; ++r)
+        for (int64_t j = 0; j < k; ++j) o.ptr<T>()[r * k + j] = distance(a.ptr<T>() + r * m, b.ptr<T>() + ((r / n) * k + j) * m, m, p);
+    });
+  }));
+}
+
+}  // namespace msa
