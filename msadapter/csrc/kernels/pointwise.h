@@ -77,9 +77,9 @@ template <class TO, class TP, class TA, class F> void unary_pair(const Tensor &o
   }, &f);
 }
 
-// The tensor at position i; a Python number becomes a 0-dim tensor in the type the kernel computes in, so
-// that a number beside a 16-bit tensor is not rounded to 16 bits.
-Tensor operand(Call &c, int i, DType beside);
+// The tensor at position i; a Python number becomes a 0-dim tensor of the type beside it. Products and
+// quotients take a number beside a 16-bit tensor as it is (exact), the others round it to 16 bits.
+Tensor operand(Call &c, int i, DType beside, bool exact = false);
 // The common element type of operands i and j (already promoted, unless an engine call mixes them).
 DType common_dtype(Call &c, int i, int j);
 
@@ -87,9 +87,9 @@ struct Two {
   DType dtype;
   Tensor a, b;
 };
-inline Two operands(Call &c, int i = 0, int j = 1) {
-  const DType d = common_dtype(c, i, j);
-  return {d, operand(c, i, d), operand(c, j, d)};
+inline Two operands(Call &c, bool exact = false) {
+  const DType d = common_dtype(c, 0, 1);
+  return {d, operand(c, 0, d, exact), operand(c, 1, d, exact)};
 }
 inline Tensor out2(Call &c, DType d, const Two &p) { return c.out_pointwise(0, d, {&p.a, &p.b}); }
 

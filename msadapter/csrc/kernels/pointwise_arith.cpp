@@ -13,6 +13,9 @@ void check_alpha(DType d, const Scalar &alpha) {
         "For non-complex input tensors, argument alpha must not be a complex number.");
 }
 
+bool is_reduced(DType d) { return d == DType::F16 || d == DType::BF16; }
+float rounded(DType d, double v) { return d == DType::F16 ? float(Half(static_cast<float>(v))) : float(BFloat16(static_cast<float>(v))); }
+
 // a + sign * alpha * b
 void add_scaled(Call &c, const char *op, int sign) {
   const Two p = operands(c);
@@ -23,7 +26,7 @@ void add_scaled(Call &c, const char *op, int sign) {
     if (!scaled && sign > 0) binary<T, T, T>(o, p.a, p.b, [](T x, T y) { return x + y; });
     else if (!scaled) binary<T, T, T>(o, p.a, p.b, [](T x, T y) { return x - y; });
     else {
-      const T alpha = c.scalar(2).to<T>() * T(sign);
+      const T alpha = (is_reduced(p.dtype) ? T(rounded(p.dtype, c.real(2))) : c.scalar(2).to<T>()) * T(sign);
       binary<T, T, T>(o, p.a, p.b, [alpha](T x, T y) { return x + mul(alpha, y); });
     }
   });
@@ -74,8 +77,20 @@ template <class T> T trunc_divide(T a, T b) {
   }
 }
 
+// In 16 bits torch rounds after every step of these two, so that quotients next to an integer come out alike.
+template <class H> float trunc_divide16(float a, float b) { return std::trunc(float(H(a / b))); }
+template <class H> float floor_divide16(float a, float b) {
+  if (b == 0) return a / b;
+  const float mod = H(std::fmod(a, b));
+  float div = H(float(H(a - mod)) / b);
+  if (mod != 0 && (b < 0) != (mod < 0)) div = H(div - 1);
+  if (div == 0) return std::copysign(0.f, a / b);
+  const float f = H(std::floor(div));
+  return div - f > 0.5f ? f + 1 : f;
+}
+
 void true_divide(Call &c) {
-  Two p = operands(c);
+  Two p = operands(c, true);
   if (is_integral(p.dtype)) p.dtype = DType::F32;
   Tensor o = out2(c, p.dtype, p);
   MSA_COMPUTE_FLOAT_COMPLEX(p.dtype, "div_true_cpu", (binary<T, T, T>(o, p.a, p.b, [](T x, T y) { return x / y; })));
@@ -83,6 +98,8 @@ void true_divide(Call &c) {
 void floor_division(Call &c) {
   const Two p = operands(c);
   Tensor o = out2(c, p.dtype, p);
+  if (p.dtype == DType::F16) return binary<float, float, float>(o, p.a, p.b, floor_divide16<Half>);
+  if (p.dtype == DType::BF16) return binary<float, float, float>(o, p.a, p.b, floor_divide16<BFloat16>);
   MSA_COMPUTE_REAL(p.dtype, "div_floor_cpu", (binary<T, T, T>(o, p.a, p.b, floor_divide<T>)));
 }
 
@@ -100,7 +117,7 @@ MSA_KERNEL_ALIAS(InplaceSubExt, SubExt)
 MSA_KERNEL_ALIAS(InplaceSubScalar, SubExt)
 
 MSA_POINTWISE_KERNEL(Mul) {  // input, other
-  const Two p = operands(c);
+  const Two p = operands(c, true);
   Tensor o = out2(c, p.dtype, p);
   MSA_COMPUTE_ALL(p.dtype, "mul_cpu", (binary<T, T, T>(o, p.a, p.b, [](T x, T y) { return mul(x, y); })));
 }
@@ -119,6 +136,8 @@ MSA_POINTWISE_KERNEL(DivMod) {  // input, other, rounding_mode (1 trunc, 2 floor
   if (c.integer(2) == 2) return floor_division(c);
   const Two p = operands(c);
   Tensor o = out2(c, p.dtype, p);
+  if (p.dtype == DType::F16) return binary<float, float, float>(o, p.a, p.b, trunc_divide16<Half>);
+  if (p.dtype == DType::BF16) return binary<float, float, float>(o, p.a, p.b, trunc_divide16<BFloat16>);
   MSA_COMPUTE_REAL(p.dtype, "div_trunc_cpu", (binary<T, T, T>(o, p.a, p.b, trunc_divide<T>)));
 }
 MSA_KERNEL_ALIAS(DivMods, DivMod)
@@ -172,7 +191,7 @@ MSA_KERNEL_ALIAS(Addcdiv, AddcdivExt)
 // ---- input, end, weight: from the nearer end, so that weight 1 gives exactly `end`
 MSA_POINTWISE_KERNEL(Lerp) {
   const Tensor &a = c.in(0), &e = c.in(1);
-  const Tensor w = operand(c, 2, a.dtype);
+  const Tensor w = operand(c, 2, a.dtype, true);
   Tensor o = c.out_pointwise(0, a.dtype, {&a, &e, &w});
   MSA_COMPUTE_FLOAT_COMPLEX(a.dtype, "lerp_kernel_tensor", (ternary<T, T, T, T>(o, a, e, w, [](T s, T t, T u) {
     return std::abs(u) < 0.5 ? s + mul(u, t - s) : t - mul(t - s, T(1) - u); })));
@@ -185,7 +204,11 @@ MSA_POINTWISE_KERNEL(Neg) {
         "invert a mask, use the `~` or `logical_not()` operator instead.");
   MSA_UNARY_BODY(NUMBER, "neg", -x);
 }
-MSA_UNARY_KERNEL(Square, ALL, "pow", mul(x, x))
+MSA_POINTWISE_KERNEL(Square) {  // bool -> int64
+  const Tensor &a = c.in(0);
+  Tensor o = c.out_pointwise(0, a.dtype == DType::Bool ? DType::I64 : a.dtype, {&a});
+  MSA_COMPUTE_ALL(a.dtype, "pow", (unary<T, T>(o, a, [](T x) { return mul(x, x); })));
+}
 MSA_UNARY_KERNEL(Reciprocal, FLOAT_COMPLEX, "reciprocal_cpu", T(1) / x)
 
 MSA_POINTWISE_KERNEL(Abs) {  // complex -> real

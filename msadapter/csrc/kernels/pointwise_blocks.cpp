@@ -229,26 +229,13 @@ DType common_dtype(Call &c, int i, int j) {
   return wider(a.dtype, b.dtype);
 }
 
-Tensor operand(Call &c, int i, DType beside) {
+Tensor operand(Call &c, int i, DType beside, bool exact) {
   if (!is_number(c, i)) return c.in(i);
   Tensor r;
   r.numel = 1;
   r.data = c.scratch(16);
-  r.dtype = beside;
-  const Scalar &s = c.scalar(i);
-  switch (beside) {
-    case DType::F16: case DType::BF16: case DType::F32:
-      r.dtype = DType::F32;
-      *r.ptr<float>() = s.to<float>();
-      break;
-    case DType::F64: *r.ptr<double>() = s.to<double>(); break;
-    case DType::C64: *r.ptr<c64>() = s.to<c64>(); break;
-    case DType::C128: *r.ptr<c128>() = s.to<c128>(); break;
-    case DType::Bool: *r.ptr<bool>() = s.to<bool>(); break;
-    default:
-      r.dtype = DType::I64;
-      *r.ptr<int64_t>() = s.to<int64_t>();
-  }
+  r.dtype = exact && (beside == DType::F16 || beside == DType::BF16) ? DType::F32 : beside;
+  MSA_SWITCH_ALL(r.dtype, "fill_cpu", (*r.ptr<T>() = c.scalar(i).to<T>()));
   return r;
 }
 
