@@ -168,7 +168,8 @@ MSA_KERNEL(IndexSelect) {  // input, dim, index
 Tensor source_rows(Call &c, const IndexPlan &p, const Tensor &x, int64_t dim, const Tensor &source, const char *op) {
   const Tensor s = at_least_1d(source);
   if (s.sizes[dim < s.ndim ? dim : 0] != p.count)
-    throw IndexError(text(op, "(): Number of indices (", p.count, ") should be equal to source.size(dim) (", s.sizes[dim < s.ndim ? dim : 0], ")"));
+    throw IndexError(text(op, "_(): Number of indices (", p.count, ") should be equal to source.size(dim): (", s.sizes[dim < s.ndim ? dim : 0],
+                          "), for dim: ", dim));
   if (s.shape() != p.shape)
     fail(op, "(): Source/destination tensor must have same slice shapes. Destination slice shape: ", x.shape(), " at dimension ", dim,
          " and source slice shape: ", s.shape(), " at dimension ", dim, ".");

@@ -133,6 +133,7 @@ IndexPlan plan_index(Call &c, const Tensor &x, const std::vector<Tensor> &indice
 
 IndexPlan plan_index_dim(Call &c, const Tensor &x, int64_t dim, const Tensor &index, const char *op) {
   IndexPlan p;
+  const bool select = std::strcmp(op, "index_select") == 0;
   if (index.ndim > 1) throw IndexError(text(op, "(): Index is supposed to be a vector, but got dim: ", index.ndim));
   if (index.dtype != DType::I64 && index.dtype != DType::I32)
     fail(op, "(): Expected dtype int32 or int64 for index");
@@ -146,7 +147,10 @@ IndexPlan plan_index_dim(Call &c, const Tensor &x, int64_t dim, const Tensor &in
   int64_t *offsets = c.scratch_of<int64_t>(std::max<int64_t>(p.count, 1));
   const int64_t *v = flat.ptr<int64_t>();
   for (int64_t b = 0; b < p.count; ++b) {
-    if (v[b] < 0 || v[b] >= size) throw IndexError("index out of range in self");
+    if (v[b] < 0 || v[b] >= size) {
+      if (select) throw IndexError("index out of range in self");
+      out_of_bounds(v[b], dim, size);
+    }
     offsets[b] = v[b] * step;
   }
   p.offsets = offsets;

@@ -39,8 +39,8 @@ struct IndexPlan {
   const int64_t *offsets = nullptr;  // bytes from the operand's start, one per index position
 };
 
-// An entry of 9 dims of size 0 stands for a full slice.
-inline bool is_full_slice(const Tensor &t) { return t.ndim == 9 && t.numel == 0; }
+// A missing entry, or one of 9 dims of size 0 (MindSpore's way), stands for a full slice.
+inline bool is_full_slice(const Tensor &t) { return t.ndim < 0 || (t.ndim == 9 && t.numel == 0); }
 
 IndexPlan plan_index(Call &c, const Tensor &x, const std::vector<Tensor> &indices);
 // One index vector on one dim (index_select and family); negative positions are errors.

@@ -7,7 +7,8 @@ namespace {
 void check_not_empty(const char *op, const Tensor &x, const std::vector<bool> &mask, bool has_dim) {
   if (x.numel != 0) return;
   if (!has_dim)
-    fail(op, "(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.");
+    fail(op, "(): Expected reduction dim to be specified for input.numel() == 0.",
+         op[0] == 'a' && op[1] == 'r' ? "" : " Specify the reduction dim with the 'dim' argument.");
   for (int d = 0; d < x.ndim; ++d)
     if (mask[d] && x.sizes[d] == 0) throw IndexError(text(op, "(): Expected reduction dim ", d, " to have non-zero size."));
 }

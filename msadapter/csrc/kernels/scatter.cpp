@@ -143,7 +143,7 @@ Operands scatter_operands(Call &c, const char *op, const Tensor *src) {
     for (int d = 0; d < x.ndim; ++d)
       if ((d != r.dim && index.sizes[d] > x.sizes[d]) || index.sizes[d] > s.sizes[d])
         fail("Expected index ", index.shape(), " to be no larger than self ", x.shape(), " apart from dimension ", r.dim,
-             src ? text(" and to be no larger than src ", s.shape()) : std::string());
+             src ? text(" and to be no larger size than src ", s.shape()) : std::string());
   }
   r.o = at_least_1d(changed_copy(c, c.in(0)));
   r.index = c.cast(index, DType::I64);
@@ -151,24 +151,36 @@ Operands scatter_operands(Call &c, const char *op, const Tensor *src) {
   return r;
 }
 
-void scatter_tensor(Call &c, const char *op, Reduce how, bool include_self) {
-  const Operands r = scatter_operands(c, op, &c.in(3));
-  if (r.index.numel == 0) return;
+#define MSA_SWITCH_ALL_BUT_HALF(D, OP, ...)                                                                         \
+  MSA_SWITCH_(D, OP, MSA_CASES_INT_(__VA_ARGS__) MSA_CASES_UINT_(__VA_ARGS__) MSA_CASE(F32, float, __VA_ARGS__)      \
+              MSA_CASE(F64, double, __VA_ARGS__) MSA_CASES_COMPLEX_(__VA_ARGS__) MSA_CASE(Bool, bool, __VA_ARGS__))
+
+void scatter_into(Call &c, const char *op, const Operands &r, Reduce how, bool include_self) {
   if (how == Reduce::kAssign) {
     MSA_SWITCH_BYTES(r.o.dtype, (scatter_loop<T>(r.o, r.index, r.src, r.dim, [](T &a, T b) { a = b; })));
     return;
   }
-  MSA_SWITCH_ALL(r.o.dtype, op, (scatter_reduce<T>(c, r.o, r.index, r.src, r.dim, how, include_self)));
+  if (r.o.dtype == DType::F16 || r.o.dtype == DType::BF16) {  // meeting values are combined in float
+    Tensor wide = contiguous_tensor(c.scratch_of<float>(r.o.numel), DType::F32, r.o.shape());
+    copy_into(wide, r.o);
+    scatter_reduce<float>(c, wide, r.index, c.cast(r.src, DType::F32), r.dim, how, include_self);
+    return copy_into(r.o, wide);
+  }
+  MSA_SWITCH_ALL_BUT_HALF(r.o.dtype, op, (scatter_reduce<T>(c, r.o, r.index, r.src, r.dim, how, include_self)));
+}
+
+void scatter_tensor(Call &c, const char *op, Reduce how, bool include_self) {
+  const Operands r = scatter_operands(c, op, &c.in(3));
+  if (r.index.numel) scatter_into(c, op, r, how, include_self);
 }
 
 void scatter_number(Call &c, const char *op, Reduce how) {
   const Operands r = scatter_operands(c, op, nullptr);
   if (r.index.numel == 0) return;
-  MSA_SWITCH_ALL(r.o.dtype, op, ({
-    T value = c.scalar(3).to<T>();
-    const Tensor v = make_view(contiguous_tensor(&value, r.o.dtype, {1}), r.index.shape(), Dims(r.index.ndim, 0));
-    scatter_reduce<T>(c, r.o, r.index, v, r.dim, how, true);
-  }));
+  double bits[2];  // room for one value of any type
+  MSA_SWITCH_ALL(r.o.dtype, op, ({ const T v = c.scalar(3).to<T>(); std::memcpy(bits, &v, sizeof v); }));
+  const Tensor v = make_view(contiguous_tensor(bits, r.o.dtype, {1}), r.index.shape(), Dims(r.index.ndim, 0));
+  scatter_into(c, op, {r.o, r.index, v, r.dim}, how, true);
 }
 
 // MindSpore's reduce enum: 0 none, 1 add, 2 multiply.
@@ -191,11 +203,11 @@ MSA_POINTWISE_KERNEL(ScatterReduce) {  // input, dim, index, src, reduce, includ
 }
 
 MSA_KERNEL(GatherDGradV2) {  // x, dim, index, dout
-  const Tensor x = at_least_1d(c.in(0)), index = c.cast(at_least_1d(c.in(2)), DType::I64), g = at_least_1d(c.in(3));
+  const Tensor index = c.cast(at_least_1d(c.in(2)), DType::I64), g = at_least_1d(c.in(3));
   Tensor o = at_least_1d(c.out_like(0, c.in(0)));
   fill_zero(o);
   if (index.numel == 0) return;
-  MSA_SWITCH_NUMBER(x.dtype, "gather_backward", (scatter_reduce<T>(c, o, index, g, wrap_dim(c.integer(1), c.in(0).ndim), Reduce::kAdd, true)));
+  scatter_into(c, "gather_backward", {o, index, same_corner(g, index), wrap_dim(c.integer(1), c.in(0).ndim)}, Reduce::kAdd, true);
 }
 
 }  // namespace
