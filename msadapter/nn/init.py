@@ -56,7 +56,9 @@ def _no_grad_zero_(tensor):
 
 
 def _no_grad_trunc_normal_(tensor, mean, std, a, b, generator=None):
-    """Inverse-CDF sampling of a normal cut to [a, b]."""
+    """Rejection sampling of a normal cut to [a, b], with torch's draws in torch's order."""
+    if tensor.is_meta:
+        return tensor
 
     def cdf(x):
         return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
@@ -65,13 +67,44 @@ def _no_grad_trunc_normal_(tensor, mean, std, a, b, generator=None):
         warnings.warn("mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values "
                       "may be incorrect.", stacklevel=2)
     with no_grad():
-        low, high = cdf((a - mean) / std), cdf((b - mean) / std)
-        tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator)
-        tensor.erfinv_()
-        tensor.mul_(std * math.sqrt(2.0))
-        tensor.add_(mean)
-        tensor.clamp_(min=a, max=b)
-        return tensor
+        if cdf((b - mean) / std) - cdf((a - mean) / std) > 0.3:
+            _reject_from_normal(tensor, mean, std, a, b, generator)
+        else:
+            _reject_from_uniform(tensor, mean, std, a, b, generator)
+    return tensor
+
+
+def _reject_from_normal(tensor, mean, std, a, b, generator):
+    """Draw normals for the whole tensor again until every element has one inside [a, b]."""
+    # The bounds as the dtype holds them.
+    low, high = ops.tensor([a, b], dtype=tensor.dtype, device="cpu").tolist()
+    result = tensor.normal_(mean, std, generator=generator)
+    outside = (result < low) | (result > high)
+    while bool(outside.any()):
+        fresh = ops.empty_like(result).normal_(mean, std, generator=generator)
+        result = ops.where(outside, fresh, result)
+        outside = (result < low) | (result > high)
+    if result is not tensor:
+        tensor.copy_(result)
+
+
+def _reject_from_uniform(tensor, mean, std, a, b, generator):
+    """Draw uniforms in [a, b], kept with the probability of the density over its peak."""
+    peak = -0.5 * ((max(a, min(mean, b)) - mean) / std) ** 2
+
+    def refused(candidates):
+        log_density = candidates.sub(mean).div_(std).pow_(2).mul_(-0.5).sub_(peak)
+        return ops.empty_like(tensor).uniform_(generator=generator).log_().gt(log_density)
+
+    tensor.uniform_(a, b, generator=generator)
+    pending = refused(tensor)
+    result = tensor
+    while bool(pending.any()):
+        candidates = ops.empty_like(tensor).uniform_(a, b, generator=generator)
+        result = ops.where(pending, candidates, result)
+        pending = pending & refused(candidates)
+    if result is not tensor:
+        tensor.copy_(result)
 
 
 def uniform_(tensor, a=0.0, b=1.0, generator=None):

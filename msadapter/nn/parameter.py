@@ -92,15 +92,10 @@ class Buffer(Tensor, metaclass=_BufferMeta):
 class UninitializedTensorMixin:
     """What a tensor without shape may do: move, change type, and be materialized once."""
 
-    _allowed_attributes = frozenset((
-        "dtype", "device", "is_cuda", "is_npu", "is_leaf", "grad", "data", "requires_grad", "layout",
-        "half", "float", "double", "bfloat16", "char", "short", "int", "long", "cuda", "npu", "cpu", "to",
-        "get_device", "_has_compatible_shallow_copy_type", "requires_grad_", "detach", "detach_",
-        "is_meta", "is_sparse", "is_mkldnn", "_is_param", "_is_buffer", "persistent",
+    _allowed_functions = frozenset((
+        "__hash__", "size", "copy_", "is_complex", "is_floating_point", "half", "float", "double", "char", "short",
+        "int", "long", "cuda", "npu", "cpu", "to", "get_device", "__get__", "__set__", "__delete__",
     ))
-    _refused = frozenset(("shape", "size", "numel", "dim", "stride", "view", "reshape", "sum", "mean", "ndim",
-                          "share_memory_", "tolist", "item", "clone", "__add__", "__mul__", "__matmul__",
-                          "__getitem__", "add", "mul", "matmul", "add_", "mul_", "copy_", "fill_", "normal_"))
 
     def materialize(self, shape, device=None, dtype=None):
         """Give the tensor its shape (uninitialised values) and its ordinary class."""
@@ -109,13 +104,21 @@ class UninitializedTensorMixin:
         self.data = ops.empty(tuple(shape), device=device, dtype=dtype)
         self.__class__ = self.cls_to_become
 
-    def __getattribute__(self, name):
-        if name in UninitializedTensorMixin._refused:
-            raise ValueError(
-                "Attempted to use an uninitialized parameter in "
-                f"{name}. This error happens when you are using a `LazyModule` or explicitly manipulating "
-                f"`torch.nn.parameter.{type(self).__name__}` objects. Call `forward` with a dummy batch first.")
-        return super().__getattribute__(name)
+    @property
+    def shape(self):
+        raise RuntimeError("Can't access the shape of an uninitialized parameter or buffer. This error usually happens "
+                           "in `load_state_dict` when trying to load an uninitialized parameter into an initialized "
+                           "one. Call `forward` to initialize the parameters before accessing their attributes.")
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        if getattr(func, "__name__", "") in cls._allowed_functions:
+            return super().__torch_function__(func, types, args, kwargs or {})
+        raise ValueError(
+            f"Attempted to use an uninitialized parameter in {func}. This error happens when you are using a "
+            f"`LazyModule` or explicitly manipulating `torch.nn.parameter.{cls.__name__}` objects. When using "
+            "LazyModules Call `forward` with a dummy batch to initialize the parameters before calling torch "
+            "functions")
 
     def __repr__(self):
         return f"<{type(self).__name__}>"

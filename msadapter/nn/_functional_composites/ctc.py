@@ -48,6 +48,7 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
                            f"{int(input_lengths.max())}")
     loss = -_log_likelihood(log_probs, _padded_targets(targets, target_lengths, blank), input_lengths, target_lengths,
                             blank)
+    loss = loss + _normalisation_gradient(log_probs, input_lengths)
     if zero_infinity:
         loss = ops.where(loss == float("inf"), ops.zeros_like(loss), loss)
     if reduction == "mean":
@@ -88,3 +89,11 @@ def _log_likelihood(log_probs, targets, input_lengths, target_lengths, blank):
     previous = ops.where(target_lengths.unsqueeze(1) > 0, alpha.gather(1, (last - 1).clamp(min=0)), floor[:, :1])
     total = ops.logsumexp(ops.cat([final, previous], 1), 1)
     return ops.where(total < low / 2, ops.full_like(total, float("-inf")), total)
+
+
+def _normalisation_gradient(log_probs, input_lengths):
+    """Zero, with the gradient exp(log_probs): torch's gradient is the one of unnormalised scores."""
+    step = ops.arange(log_probs.size(0), device=log_probs.device).unsqueeze(1)
+    inside = (step < input_lengths).unsqueeze(2)
+    total = ops.where(inside, log_probs.exp(), ops.zeros_like(log_probs)).sum((0, 2))
+    return total - total.detach()

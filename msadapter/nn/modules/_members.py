@@ -147,9 +147,16 @@ class MemberSupport:
 
     # ---- attributes ---------------------------------------------------------------------------
     def __getattr__(self, name):
+        # Written out, not a loop: every access of a parameter in a forward comes through here.
         own = self.__dict__
-        for store in ("_parameters", "_buffers", "_modules"):
-            members = own.get(store)
+        members = own.get("_parameters")
+        if members is not None:
+            if name in members:
+                return members[name]
+            members = own.get("_modules")
+            if members is not None and name in members:
+                return members[name]
+            members = own.get("_buffers")
             if members is not None and name in members:
                 return members[name]
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
@@ -263,9 +270,9 @@ class MemberSupport:
                 seen.add(module)
                 yield name, module
 
-    def modules(self):
-        """Every module of the tree once, this one first."""
-        for _, module in self.named_modules():
+    def modules(self, remove_duplicate=True):
+        """Every module of the tree (once, unless ``remove_duplicate`` is false), this one first."""
+        for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
     def named_modules(self, memo=None, prefix="", remove_duplicate=True):

@@ -148,7 +148,7 @@ class Hardtanh(Module):
         self.max_val = max_val
         self.inplace = inplace
         if not self.max_val > self.min_val:
-            raise AssertionError(f"max_val must be larger than min_val. Got {max_val} and {min_val}")
+            raise AssertionError(f"max_val ({max_val}) must be greater than min_val ({min_val})")
 
     def forward(self, input):
         return F.hardtanh(input, self.min_val, self.max_val, self.inplace)

@@ -281,18 +281,14 @@ class ModuleDict(Module):
             self[pair[0]] = pair[1]
 
 
-def _describe(value):
+def _describe(value, type_text):
     """What the representation of a ParameterList or ParameterDict says about one entry."""
     if not isinstance(value, Tensor):
         return f"Object of type: {type(value).__name__}"
     size = "x".join(str(n) for n in value.size())
     kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
-    if value.device.type == "cpu":
-        place = ""
-    else:
-        place = f" ({value.device})" if kind == "Tensor" else f" (GPU {value.device.index or 0})"
-    dtype = str(value.dtype) if kind == "Parameter" else f"{value.dtype}"
-    return f"{kind} containing: [{dtype} of size {size}{place}]"
+    place = "" if value.device.type == "cpu" else f" (GPU {value.device.index or 0})"
+    return f"{kind} containing: [{type_text(value)} of size {size}{place}]"
 
 
 class ParameterList(Module):
@@ -349,7 +345,7 @@ class ParameterList(Module):
         return self
 
     def extra_repr(self):
-        return "\n".join(f"  ({i}): {_describe(value)}" for i, value in enumerate(self))
+        return "\n".join(f"  ({i}): {_describe(value, lambda v: v.dtype)}" for i, value in enumerate(self))
 
     def __call__(self, *args, **kwargs):
         raise RuntimeError("ParameterList should not be called.")
@@ -466,7 +462,7 @@ class ParameterDict(Module):
                 self[pair[0]] = pair[1]
 
     def extra_repr(self):
-        return "\n".join(f"  ({key}): {_describe(value)}" for key, value in self.items())
+        return "\n".join(f"  ({key}): {_describe(value, lambda v: v.type())}" for key, value in self.items())
 
     def __call__(self, input):
         raise RuntimeError("ParameterDict should not be called.")

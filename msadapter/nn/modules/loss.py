@@ -3,6 +3,7 @@ import warnings
 
 from .. import _reduction as _Reduction
 from .. import functional as F
+from .distance import PairwiseDistance
 from .module import Module
 
 __all__ = [
@@ -295,7 +296,7 @@ class TripletMarginWithDistanceLoss(_Loss):
         if margin <= 0:
             raise ValueError("TripletMarginWithDistanceLoss: expected margin to be greater than 0, "
                              f"got {margin} instead")
-        self.distance_function = distance_function if distance_function is not None else F.pairwise_distance
+        self.distance_function = distance_function if distance_function is not None else PairwiseDistance()
         self.margin = margin
         self.swap = swap
 

@@ -63,6 +63,13 @@ def _forward_unimplemented(self, *input):
     raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
 
+def _can_share(tensor, changed):
+    """Whether ``tensor`` can take the data of ``changed``: not between a meta tensor and a real one."""
+    if type(changed) is Tensor or isinstance(changed, Parameter):
+        return tensor.is_meta == changed.is_meta
+    return type(changed) is type(tensor)
+
+
 class Module(MemberSupport, HookSupport, StateSupport):
     """Base class of all network parts: a tree of parameters, buffers and submodules with hooks.
 
@@ -132,22 +139,21 @@ class Module(MemberSupport, HookSupport, StateSupport):
     def _apply_to_parameter(self, name, param, fn):
         with no_grad():
             changed = fn(param)
-        grad = param.grad
-        # A meta tensor and a real one cannot share an object: the parameter is then a new one.
-        if type(changed) is Tensor or isinstance(changed, Parameter):
-            same_kind = param.is_meta == changed.is_meta
-        else:
-            same_kind = type(changed) is type(param)
-        if same_kind:
+        if _can_share(param, changed):
             param.data = changed
             kept = param
         else:
             kept = Parameter(changed, param.requires_grad)
             self._parameters[name] = kept
-        if grad is not None:
-            with no_grad():
-                changed_grad = fn(grad)
-            kept.grad = changed_grad.requires_grad_(grad.requires_grad)
+        grad = param.grad
+        if grad is None:
+            return
+        with no_grad():
+            changed = fn(grad)
+        if kept is param and _can_share(grad, changed):
+            grad.data = changed
+        else:
+            kept.grad = changed.requires_grad_(grad.requires_grad)
 
     def apply(self, fn):
         """Call ``fn(module)`` on every submodule, children first, then on this module; returns self."""

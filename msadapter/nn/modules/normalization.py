@@ -49,6 +49,11 @@ class CrossMapLRN2d(Module):
         window = squares[:, :channels]
         for shift in range(1, self.size):
             window = window + squares[:, shift:shift + channels]
+        if channels > before + 1:
+            # torch's running sum never lets the first channel go: results must agree with it.
+            late = F.pad(squares[:, before:before + 1].expand(-1, channels - before - 1, -1, -1),
+                         (0, 0, 0, 0, before + 1, 0))
+            window = window + late
         return input * (window * (self.alpha / self.size) + self.k).pow(-self.beta)
 
     def extra_repr(self):
@@ -90,7 +95,8 @@ class LayerNorm(Module):
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self):
-        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+        return (f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, "
+                f"bias={self.bias is not None}")
 
 
 class GroupNorm(Module):
@@ -98,7 +104,7 @@ class GroupNorm(Module):
 
     __constants__ = ["num_groups", "num_channels", "eps", "affine"]
 
-    def __init__(self, num_groups, num_channels, eps=1e-5, affine=True, device=None, dtype=None):
+    def __init__(self, num_groups, num_channels, eps=1e-5, affine=True, device=None, dtype=None, *, bias=True):
         super().__init__()
         if num_channels % num_groups != 0:
             raise ValueError(f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})")
@@ -106,8 +112,8 @@ class GroupNorm(Module):
         self.num_channels = num_channels
         self.eps = eps
         self.affine = affine
-        for name in ("weight", "bias"):
-            value = Parameter(ops.empty(num_channels, device=device, dtype=dtype)) if affine else None
+        for name, wanted in (("weight", affine), ("bias", affine and bias)):
+            value = Parameter(ops.empty(num_channels, device=device, dtype=dtype)) if wanted else None
             self.register_parameter(name, value)
         self.reset_parameters()
 
@@ -115,13 +121,15 @@ class GroupNorm(Module):
         """Scale one, shift zero."""
         if self.affine:
             init.ones_(self.weight)
-            init.zeros_(self.bias)
+            if self.bias is not None:
+                init.zeros_(self.bias)
 
     def forward(self, input):
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self):
-        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
+        return (f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
+                f"bias={self.bias is not None}")
 
 
 class RMSNorm(Module):

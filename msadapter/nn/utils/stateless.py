@@ -41,27 +41,47 @@ def _reparametrize_module(module, parameters_and_buffers, *, tie_weights=False, 
     own = {name for name, _ in module.named_parameters(remove_duplicate=False)}
     own |= {name for name, _ in module.named_buffers(remove_duplicate=False)}
     if strict:
-        missing, unexpected = sorted(own - set(given)), sorted(set(given) - own)
-        if missing or unexpected:
-            raise RuntimeError("Error(s) in reparametrizing module "
-                               + (f"Unexpected key(s): {', '.join(unexpected)}. " if unexpected else "")
-                               + (f"Missing key(s): {', '.join(missing)}." if missing else ""))
+        _check_keys(module, own, given)
     replaced = []
     try:
         for name, value in given.items():
             holder, leaf = _owner(module, name)
-            store = next((s for s in (holder._parameters, holder._buffers) if leaf in s), None)
-            if store is None:
-                raise AttributeError(f"{type(holder).__name__} has no attribute `{leaf}`")
-            replaced.append((name, store, leaf, store[leaf]))
-            store[leaf] = value
+            replaced.append((name, holder, leaf, _swap(holder, leaf, value)))
         yield
     finally:
-        for name, store, leaf, value in reversed(replaced):
-            # What the call wrote in place of a buffer belongs to the caller's dict.
-            if name in parameters_and_buffers and isinstance(parameters_and_buffers, dict):
-                parameters_and_buffers[name] = store.get(leaf)
+        for name, holder, leaf, value in reversed(replaced):
+            present = _swap(holder, leaf, value)
+            # What the call put in the place of a buffer belongs to the caller's dict.
+            if name in parameters_and_buffers and present is not _ABSENT:
+                parameters_and_buffers[name] = present
+
+
+_ABSENT = object()
+
+
+def _swap(holder, leaf, value):
+    """Put ``value`` at ``holder.leaf`` (or remove it) and return what was there, _ABSENT for nothing."""
+    for store in (holder._parameters, holder._buffers):
+        if leaf in store:
+            before = store[leaf]
             store[leaf] = value
+            return before
+    before = getattr(holder, leaf, _ABSENT)
+    if value is _ABSENT:
+        delattr(holder, leaf)
+    else:
+        setattr(holder, leaf, value)
+    return before
+
+
+def _check_keys(module, own, given):
+    """RuntimeError unless the given names are exactly the module's."""
+    lines = []
+    for what, names in (("Unexpected", set(given) - own), ("Missing", own - set(given))):
+        if names:
+            lines.append(f"{what} key(s): {', '.join(repr(n) for n in sorted(names))}.")
+    if lines:
+        raise RuntimeError("Error(s) in reparametrizing for {}:\n\t{}".format(module._get_name(), "\n\t".join(lines)))
 
 
 def _functional_call(module, parameters_and_buffers, args=None, kwargs=None, *, tie_weights=True, strict=False):

@@ -1,0 +1,5 @@
+"""The tests of nn need its cases next to them."""
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
