@@ -18,7 +18,7 @@ def invert_permutation(permutation):
     """The permutation that undoes ``permutation``; None for None."""
     if permutation is None:
         return None
-    output = ops.empty_like(permutation, memory_format=ops.contiguous_format)
+    output = ops.empty_like(permutation)
     output.scatter_(0, permutation, ops.arange(0, permutation.numel(), device=permutation.device))
     return output
 

@@ -9,6 +9,7 @@ import warnings
 
 from .. import ops
 from ..autograd import no_grad
+from ..tensor._tensor import tensor as make_tensor
 
 _UNIT_GAIN = ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
               "sigmoid")
@@ -77,7 +78,7 @@ def _no_grad_trunc_normal_(tensor, mean, std, a, b, generator=None):
 def _reject_from_normal(tensor, mean, std, a, b, generator):
     """Draw normals for the whole tensor again until every element has one inside [a, b]."""
     # The bounds as the dtype holds them.
-    low, high = ops.tensor([a, b], dtype=tensor.dtype, device="cpu").tolist()
+    low, high = make_tensor([a, b], dtype=tensor.dtype, device="cpu").tolist()
     result = tensor.normal_(mean, std, generator=generator)
     outside = (result < low) | (result > high)
     while bool(outside.any()):
@@ -232,7 +233,7 @@ def orthogonal_(tensor, gain=1, generator=None):
     flat = tensor.new_empty((rows, cols)).normal_(0, 1, generator=generator)
     if rows < cols:
         flat.t_()
-    q, r = ops.linalg.qr(flat)
+    q, r = ops.linalg_qr(flat)
     # The sign of R's diagonal is free: fixing it makes the distribution uniform.
     q *= ops.diag(r, 0).sign()
     if rows < cols:

@@ -43,7 +43,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     def __deepcopy__(self, memo):
         if id(self) in memo:
             return memo[id(self)]
-        copied = type(self)(self.data.clone(memory_format=ops.preserve_format), self.requires_grad)
+        copied = type(self)(self.data.clone(), self.requires_grad)
         memo[id(self)] = copied
         return copied
 

@@ -1,6 +1,7 @@
 """Activations without a kernel of their own, and the in-place forms."""
 from ... import ops
 from ...autograd import no_grad
+from ...tensor.dtype import float64
 from ._table import table
 
 __all__ = ["celu_", "elu_", "glu", "gumbel_softmax", "hardshrink", "hardtanh_", "leaky_relu_", "prelu", "relu_",
@@ -86,7 +87,7 @@ def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
         # Slopes are drawn for the elements that need one, in memory order, in double precision.
         negative = (input <= 0).reshape(-1)
         count = int(negative.sum())
-        drawn = ops.empty(count, dtype=ops.float64, device=input.device).uniform_(lower, upper)
+        drawn = ops.empty(count, dtype=float64, device=input.device).uniform_(lower, upper)
         slope = ops.ones(input.numel(), dtype=input.dtype, device=input.device)
         slope[negative] = drawn.to(input.dtype)
         slope = slope.reshape(input.shape)
@@ -95,12 +96,12 @@ def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
 
 def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
     """A sample of the Gumbel-softmax distribution; ``hard`` gives one-hot values with soft gradients."""
-    noise = -ops.empty_like(logits, memory_format=ops.contiguous_format).exponential_().log()
+    noise = -ops.empty(logits.shape, dtype=logits.dtype, device=logits.device).exponential_().log()
     soft = table.softmax((logits + noise) / tau, dim)
     if not hard:
         return soft
     index = soft.max(dim, keepdim=True)[1]
-    one_hot = ops.zeros_like(logits, memory_format=ops.contiguous_format).scatter_(dim, index, 1.0)
+    one_hot = ops.zeros_like(logits).scatter_(dim, index, 1.0)
     return one_hot - soft.detach() + soft
 
 

@@ -4,6 +4,7 @@ import warnings
 
 from ... import ops
 from ...tensor import Tensor
+from ...tensor.dtype import bool as bool_
 from ._table import table
 
 __all__ = ["_canonical_mask", "_in_projection", "_in_projection_packed", "_mha_shape_check", "_none_or_dtype",
@@ -23,12 +24,12 @@ def _canonical_mask(mask, mask_name, other_type, other_name, target_type, check_
     """A boolean mask as an additive one (-inf where True); a floating one as it is."""
     if mask is None:
         return None
-    if mask.dtype != ops.bool and not mask.is_floating_point():
+    if mask.dtype != bool_ and not mask.is_floating_point():
         raise RuntimeError(f"only bool and floating types of {mask_name} are supported")
     if check_other and other_type is not None and mask.dtype != other_type:
         warnings.warn(f"Support for mismatched {mask_name} and {other_name} is deprecated. Use same type for both "
                       "instead.", stacklevel=3)
-    if mask.dtype == ops.bool:
+    if mask.dtype == bool_:
         return ops.zeros_like(mask, dtype=target_type).masked_fill_(mask, float("-inf"))
     return mask
 

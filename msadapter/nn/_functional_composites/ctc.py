@@ -1,12 +1,14 @@
 """Connectionist temporal classification."""
 from ... import ops
 from ...tensor import Tensor
+from ...tensor._tensor import tensor
+from ...tensor.dtype import bool as bool_, float16, int64
 
 __all__ = ["ctc_loss"]
 
 
 def _lengths(values, device):
-    return values.to(device, ops.int64) if isinstance(values, Tensor) else ops.tensor(list(values), dtype=ops.int64,
+    return values.to(device, int64) if isinstance(values, Tensor) else tensor(list(values), dtype=int64,
                                                                                         device=device)
 
 
@@ -21,7 +23,7 @@ def _padded_targets(targets, lengths, blank):
     else:
         rows = targets[:, :longest]
         position = ops.arange(longest, device=targets.device).unsqueeze(0)
-    return ops.where(position < lengths.unsqueeze(1), rows, ops.full_like(rows, blank)).to(ops.int64)
+    return ops.where(position < lengths.unsqueeze(1), rows, ops.full_like(rows, blank)).to(int64)
 
 
 def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False):
@@ -64,15 +66,15 @@ def _log_likelihood(log_probs, targets, input_lengths, target_lengths, blank):
     """Forward recursion over the labels with blanks between them, in log space."""
     steps, batch, _ = log_probs.shape
     width = 2 * targets.size(1) + 1
-    labels = ops.full((batch, width), blank, dtype=ops.int64, device=log_probs.device)
+    labels = ops.full((batch, width), blank, dtype=int64, device=log_probs.device)
     labels[:, 1::2] = targets
     emitted = log_probs.gather(2, labels.unsqueeze(0).expand(steps, batch, width))
     # A label may be reached over the blank before it, unless the label before is the same.
-    skip = ops.zeros((batch, width), dtype=ops.bool, device=log_probs.device)
+    skip = ops.zeros((batch, width), dtype=bool_, device=log_probs.device)
     if width > 2:
         skip[:, 2:] = (labels[:, 2:] != blank) & (labels[:, 2:] != labels[:, :-2])
     # A very small finite number instead of -inf keeps the gradient of logsumexp free of NaN.
-    low = -1e30 if log_probs.dtype != ops.float16 else -6e4
+    low = -1e30 if log_probs.dtype != float16 else -6e4
     position = ops.arange(width, device=log_probs.device).unsqueeze(0)
     floor = ops.full((batch, width), low, dtype=log_probs.dtype, device=log_probs.device)
     alpha = ops.where(position < 2, emitted[0], floor)

@@ -34,7 +34,7 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-8):
 
 
 def _floored_norm(x, dim, eps):
-    norm = ops.linalg.vector_norm(x, 2, dim, True)
+    norm = ops.linalg_vector_norm(x, 2, dim, True)
     # The floor changes the value, not the gradient.
     with no_grad():
         lift = norm.clamp_min(eps) - norm

@@ -1,5 +1,6 @@
 """Margin losses over classes."""
 from ... import ops
+from ...tensor.dtype import bool as bool_, int64
 from ._table import table
 from .losses import chosen, reduced
 
@@ -32,7 +33,7 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
         gap = gap * gap
     if weight is not None:
         gap = gap * weight.index_select(0, index.squeeze(1)).unsqueeze(1)
-    own = ops.zeros_like(gap, dtype=ops.bool).scatter(1, index, True)
+    own = ops.zeros_like(gap, dtype=bool_).scatter(1, index, True)
     loss = gap.masked_fill(own, 0).sum(1) / rows.size(1)
     if reduction == "none" and input.dim() < 2:
         return loss.squeeze(0)
@@ -49,7 +50,7 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
         raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}")
     rows = input if input.dim() == 2 else input.reshape(1, -1)
     labels = target if input.dim() == 2 else target.reshape(1, -1)
-    valid = (labels >= 0).to(ops.int64).cumprod(1).to(ops.bool)
+    valid = (labels >= 0).to(int64).cumprod(1).to(bool_)
     index = labels.masked_fill(~valid, 0)
     hits = ops.zeros_like(labels).scatter_add(1, index, valid.to(labels.dtype))
     is_target = hits > 0

@@ -2,6 +2,7 @@
 import math
 
 from ... import ops
+from ...tensor.dtype import int64
 from .._sizes import _pair, _single, _triple
 from ._table import table
 
@@ -124,11 +125,11 @@ def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_siz
 def _starts(sample, size, out, kernel):
     """First positions (N, C, out) of the random windows along one dimension; the last window ends at the border."""
     if out == 1:
-        return ops.full([*sample.shape, 1], size - kernel, dtype=ops.int64, device=sample.device)
+        return ops.full([*sample.shape, 1], size - kernel, dtype=int64, device=sample.device)
     alpha = (size - kernel) / (out - 1)
     step = ops.arange(out, device=sample.device, dtype=sample.dtype)
     u = sample.unsqueeze(-1)
-    first = ((step + u) * alpha).to(ops.int64) - (u * alpha).to(ops.int64)
+    first = ((step + u) * alpha).to(int64) - (u * alpha).to(int64)
     is_last = ops.arange(out, device=sample.device) == out - 1
     return ops.where(is_last, ops.full_like(first, size - kernel), first)
 

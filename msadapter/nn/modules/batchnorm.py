@@ -1,5 +1,7 @@
 """Batch normalisation for 1, 2 and 3 spatial dimensions, its lazy and synchronised forms."""
 from ... import ops
+from ...tensor._tensor import tensor
+from ...tensor.dtype import int64
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter, UninitializedBuffer, UninitializedParameter
@@ -31,7 +33,7 @@ class _NormBase(Module):
         self.register_buffer("running_mean", ops.zeros(num_features, device=device, dtype=dtype) if tracked else None)
         self.register_buffer("running_var", ops.ones(num_features, device=device, dtype=dtype) if tracked else None)
         self.register_buffer("num_batches_tracked",
-                             ops.tensor(0, dtype=ops.int64, device=device) if tracked else None)
+                             tensor(0, dtype=int64, device=device) if tracked else None)
         self.reset_parameters()
 
     def reset_running_stats(self):
@@ -64,7 +66,7 @@ class _NormBase(Module):
             key = prefix + "num_batches_tracked"
             if key not in state_dict:
                 own = self.num_batches_tracked
-                state_dict[key] = own if own is not None and not own.is_meta else ops.tensor(0, dtype=ops.int64)
+                state_dict[key] = own if own is not None and not own.is_meta else tensor(0, dtype=int64)
         super()._load_from_state_dict(state_dict, prefix, local_metadata, strict,
                                       missing_keys, unexpected_keys, error_msgs)
 
@@ -105,7 +107,7 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
         if track_running_stats:
             self.running_mean = UninitializedBuffer(device=device, dtype=dtype)
             self.running_var = UninitializedBuffer(device=device, dtype=dtype)
-            self.num_batches_tracked = ops.tensor(0, dtype=ops.int64, device=device)
+            self.num_batches_tracked = tensor(0, dtype=int64, device=device)
 
     def reset_parameters(self):
         """As _NormBase, once the shape is known."""

@@ -9,7 +9,7 @@ def norm_except_dim(v, dim=0):
     rest = [d for d in range(v.dim()) if d != dim % v.dim()]
     if not rest:
         return v.abs()
-    return ops.linalg.vector_norm(v, 2, rest, True)
+    return ops.linalg_vector_norm(v, 2, rest, True)
 
 
 def weight_from(v, g, dim=0):

@@ -4,6 +4,7 @@ import warnings
 from ... import ops
 from ...autograd import no_grad
 from ...tensor import Tensor
+from ...tensor._tensor import tensor
 
 __all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
 
@@ -20,11 +21,11 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
     tensors = _listed(tensors)
     norm_type = float(norm_type)
     if not tensors:
-        return ops.tensor(0.0)
+        return tensor(0.0)
     with no_grad():
         device = tensors[0].device
-        norms = [ops.linalg.vector_norm(t, norm_type).to(device) for t in tensors]
-        total = ops.linalg.vector_norm(ops.stack(norms), norm_type)
+        norms = [ops.linalg_vector_norm(t, norm_type).to(device) for t in tensors]
+        total = ops.linalg_vector_norm(ops.stack(norms), norm_type)
         if error_if_nonfinite and bool(ops.logical_or(total.isnan(), total.isinf())):
             raise RuntimeError(f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, "
                                "so it cannot be clipped. To disable this error and scale the gradients by the "

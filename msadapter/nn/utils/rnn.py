@@ -1,6 +1,8 @@
 """Sequences of different lengths: padding, packing and back."""
 from ... import ops
 from ...tensor import Tensor
+from ...tensor._tensor import as_tensor, tensor
+from ...tensor.dtype import int64
 from .._packed import PackedSequence, invert_permutation
 
 __all__ = ["PackedSequence", "invert_permutation", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence",
@@ -13,7 +15,7 @@ def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True)
     With ``enforce_sorted`` the lengths must already be in decreasing order.
     """
     if not isinstance(lengths, Tensor):
-        lengths = ops.as_tensor(lengths, dtype=ops.int64, device="cpu")
+        lengths = as_tensor(lengths, dtype=int64, device="cpu")
     else:
         lengths = lengths.to("cpu")
     order = None
@@ -46,7 +48,7 @@ def _pack(steps, lengths):
         raise RuntimeError(f"start (0) + length ({sizes[0]}) exceeds dimension size ({steps.size(0)}).")
     batch_sizes = [sum(n > t for n in sizes) for t in range(sizes[0])]
     data = ops.cat([steps[t, :n] for t, n in enumerate(batch_sizes)], 0)
-    return data, ops.tensor(batch_sizes, dtype=ops.int64)
+    return data, tensor(batch_sizes, dtype=int64)
 
 
 def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_length=None):
@@ -62,9 +64,9 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_le
     batch = sizes[0]
     index = [t * batch + b for t, n in enumerate(sizes) for b in range(n)]
     flat = ops.full((steps * batch, *data.shape[1:]), padding_value, dtype=data.dtype, device=data.device)
-    padded = flat.index_copy(0, ops.tensor(index, dtype=ops.int64, device=data.device), data)
+    padded = flat.index_copy(0, tensor(index, dtype=int64, device=data.device), data)
     padded = padded.view(steps, batch, *data.shape[1:])
-    lengths = ops.tensor([sum(n > b for n in sizes) for b in range(batch)], dtype=ops.int64)
+    lengths = tensor([sum(n > b for n in sizes) for b in range(batch)], dtype=int64)
     if batch_first:
         padded = padded.transpose(0, 1)
     back = sequence.unsorted_indices
@@ -106,7 +108,7 @@ def unpad_sequence(padded_sequences, lengths, batch_first=False):
 
 def pack_sequence(sequences, enforce_sorted=True):
     """Pack a list of tensors (L_i, ...)."""
-    lengths = ops.as_tensor([s.size(0) for s in sequences])
+    lengths = as_tensor([s.size(0) for s in sequences])
     return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
 
 
