@@ -38,7 +38,7 @@ for distribution in metadata.distributions():
     if "site-packages" not in str(distribution.locate_file("")):
         continue
     for file in distribution.files or ():
-        if file.size is None:
+        if file.size is None or file.suffix == ".pyc":
             continue
         try:
             whole = os.stat(file.locate()).st_size == file.size

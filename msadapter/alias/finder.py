@@ -16,9 +16,6 @@ TORCH_VERSION = "2.7.1"
 # alias -> the package that answers. One that does not exist is simply not found, and its alias neither.
 ALIASES = {"torch": "msadapter", "torch_npu": "msadapter.torch_npu"}
 
-# Parts of this project that are no part of the torch namespace.
-HIDDEN = {"msadapter.alias", "msadapter.doctor", "msadapter.launcher", "msadapter.__main__"}
-
 # The stand-in packages of build/env.sh carry this name; they may be replaced, a real torch may not.
 SHIM_MARK = "__msadapter_shim__"
 
@@ -80,8 +77,7 @@ class AliasFinder:
         head, dot, rest = fullname.partition(".")
         if head not in self.aliases:
             return None
-        target = self.aliases[head] + dot + rest
-        return None if target in HIDDEN else target
+        return self.aliases[head] + dot + rest
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
         own_name = self.target_of(fullname)
@@ -169,8 +165,10 @@ def _modules_of(aliases: Mapping[str, str]) -> list[str]:
 
 def _spec_of(name: str) -> ModuleSpec | None:
     """The spec of name, None if there is no such module. Errors inside its parents are not hidden."""
-    if name in sys.modules:
-        return sys.modules[name].__spec__
+    module = sys.modules.get(name)
+    if module is not None:
+        # Modules made at run time (torch.ops and its like) have none.
+        return module.__spec__ or ModuleSpec(name, None, is_package=hasattr(module, "__path__"))
     try:
         return importlib.util.find_spec(name)
     except ModuleNotFoundError as error:

@@ -1,0 +1,54 @@
+"""What tests of every package share: where outside references are, and skipping with a reason when they are absent.
+
+    MSADAPTER_REFERENCE     folder with init_gpt, losses.json ... (losses of real PyTorch on Megatron-LM)
+    MSADAPTER_CONFORMANCE   folder with the golden answers of PyTorch's OpInfo samples
+    MSADAPTER_MEGATRON      a Megatron-LM checkout, core_v0.12.1
+    MSADAPTER_TORCH_PYTHON  a python that has real PyTorch (2.13 CPU), numpy and sentencepiece
+"""
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def _path_from(variable: str, what: str) -> Path:
+    value = os.environ.get(variable)
+    if not value:
+        pytest.skip(f"needs {what}: set {variable} to its path")
+    path = Path(value)
+    if not path.exists():
+        pytest.fail(f"{variable}={value} does not exist")
+    return path
+
+
+@pytest.fixture(scope="session")
+def reference() -> Path:
+    return _path_from("MSADAPTER_REFERENCE", "the reference losses and weights")
+
+
+@pytest.fixture(scope="session")
+def conformance() -> Path:
+    return _path_from("MSADAPTER_CONFORMANCE", "the golden answers of PyTorch's OpInfo samples")
+
+
+@pytest.fixture(scope="session")
+def megatron_checkout() -> Path:
+    return _path_from("MSADAPTER_MEGATRON", "a Megatron-LM checkout (core_v0.12.1)")
+
+
+@pytest.fixture(scope="session")
+def torch_python() -> Path:
+    return _path_from("MSADAPTER_TORCH_PYTHON", "a python with real PyTorch")
+
+
+@pytest.fixture(scope="session")
+def converted() -> Path:
+    """The converted Megatron Core tree of build/, as auto_convert.sh leaves it."""
+    tree = Path(os.environ.get("MSADAPTER_BUILD", ROOT / "build")) / "megatron"
+    if not (tree / "manifest.json").exists():
+        pytest.skip("needs the converted tree: run bash auto_convert.sh")
+    return tree
