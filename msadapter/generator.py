@@ -1,0 +1,2 @@
+"""torch.Generator."""
+from .ops._generator import Generator  # noqa: F401

@@ -1,0 +1,199 @@
+"""Random generators: PyTorch's CPU stream in C++ on the host, MindSpore's (seed, offset) pair on a device."""
+from __future__ import annotations
+
+import functools
+import os
+import weakref
+
+from ._declare import _C, raw
+
+_DEFAULT_ID = 0
+_DEVICE_STATE_BYTES = 16
+_LOW, _HIGH = -(1 << 63), (1 << 64) - 1
+
+
+@functools.cache
+def _dtypes():
+    from ..tensor import dtype
+    return dtype.ALL
+
+
+def _int64(value: int):
+    return raw.FillScalar([], value - (1 << 64) if value >= 1 << 63 else value, _dtypes()["int64"])
+
+
+@functools.cache
+def _offset():
+    return _int64(0)  # the CPU generators have no offset
+
+
+@functools.cache
+def on_host() -> bool:
+    """Whether MindSpore computes on the CPU in this process."""
+    import mindspore
+    return mindspore.get_context("device_target") == "CPU"
+
+
+def checked_seed(seed) -> int:
+    """``seed`` as an int in torch's range; negative numbers stand for seed + 2**64."""
+    seed = int(seed)
+    if not _LOW <= seed <= _HIGH:
+        raise RuntimeError("Overflow when unpacking long")
+    return seed % (1 << 64)
+
+
+def fresh_seed() -> int:
+    """53 bits from the operating system."""
+    return int.from_bytes(os.urandom(8), "little") >> 11
+
+
+class _HostStream:
+    """mt19937 in C++, named by an id."""
+
+    def __init__(self, default: bool):
+        self._id = _int64(_DEFAULT_ID) if default else raw.GeneratorNew()
+        if not default:
+            weakref.finalize(self, raw.GeneratorFree, self._id).atexit = False
+
+    def operands(self):
+        return self._id, _offset()
+
+    def reseed(self, seed: int) -> None:
+        raw.GeneratorSeed(self._id, _int64(seed))
+
+    def initial_seed(self) -> int:
+        return _C.item(raw.GeneratorInitialSeed(self._id)) % (1 << 64)
+
+    def get_state(self):
+        return raw.GeneratorGetState(self._id)
+
+    def set_state(self, state) -> None:
+        raw.GeneratorSetState(self._id, state)
+
+
+class _DeviceStream:
+    """MindSpore's own generator."""
+
+    def __init__(self):
+        import mindspore
+        self._generator = mindspore.Generator()
+        self._step = mindspore.Tensor(12, mindspore.int64)
+
+    def operands(self):
+        return self._generator._step(self._step)
+
+    def reseed(self, seed: int) -> None:
+        self._generator.manual_seed(seed - (1 << 64) if seed >= 1 << 63 else seed)
+
+    def initial_seed(self) -> int:
+        return int(self._generator.initial_seed()) % (1 << 64)
+
+    def get_state(self):
+        return self._generator.get_state()
+
+    def set_state(self, state) -> None:
+        self._generator.set_state(state)
+
+
+class Generator:
+    """Source of random numbers (torch.Generator).
+
+    On the CPU the stream and the state (5056 bytes) are PyTorch's.
+
+    Args:
+        device: where its tensors live; "cpu" by default.
+    """
+
+    def __init__(self, device="cpu", *, _default: bool = False):
+        from ..tensor.device import device as device_type
+        self._device = device if isinstance(device, device_type) else device_type(device)
+        host = self._device.type == "cpu" or on_host()
+        self._stream = _HostStream(_default) if host else _DeviceStream()
+
+    @property
+    def device(self):
+        return self._device
+
+    def manual_seed(self, seed: int) -> "Generator":
+        """Starts the stream of ``seed``; returns the generator."""
+        self._stream.reseed(checked_seed(seed))
+        return self
+
+    def seed(self) -> int:
+        """Starts a stream that nobody knows; returns its seed."""
+        seed = fresh_seed()
+        self._stream.reseed(seed)
+        return seed
+
+    def initial_seed(self) -> int:
+        """The seed of the current stream."""
+        return self._stream.initial_seed()
+
+    def get_state(self):
+        """The state as a ByteTensor."""
+        return self._stream.get_state()
+
+    def set_state(self, new_state) -> None:
+        """Continues from ``new_state``: a ByteTensor of get_state, ours or PyTorch's.
+
+        A device generator on the host also takes PyTorch's 16 bytes of (seed, offset): the stream of that seed.
+        """
+        from ..tensor import Tensor
+        if not isinstance(new_state, Tensor):
+            raise TypeError(f"expected a torch.ByteTensor, but got {type(new_state).__name__}")
+        if new_state.dtype is not _dtypes()["uint8"]:
+            raise TypeError("RNG state must be a torch.ByteTensor")
+        if self._device.type != "cpu" and isinstance(self._stream, _HostStream) and new_state.numel() == _DEVICE_STATE_BYTES:
+            self._stream.reseed(int.from_bytes(bytes(new_state.tolist()[:8]), "little"))
+            return
+        self._stream.set_state(new_state.cpu())
+
+    def clone_state(self) -> "Generator":
+        """Another generator in the same state."""
+        other = Generator(self._device)
+        other.set_state(self.get_state())
+        return other
+
+    graphsafe_get_state = clone_state
+
+    def graphsafe_set_state(self, state: "Generator") -> None:
+        self.set_state(state.get_state())
+
+    def operands(self):
+        """The (seed, offset) pair of tensors that MindSpore's random operators take."""
+        return self._stream.operands()
+
+    def __repr__(self) -> str:
+        return f"<torch._C.Generator object at {id(self):#x}>"
+
+    def __reduce__(self):
+        return _restored, (str(self._device), self.get_state())
+
+
+Generator.__module__ = "torch"
+
+
+def _restored(device: str, state) -> Generator:
+    generator = Generator(device)
+    generator.set_state(state)
+    return generator
+
+
+@functools.cache
+def default_generator() -> Generator:
+    """The CPU's generator."""
+    return Generator("cpu", _default=True)
+
+
+def operands(generator, tag: int):
+    """(seed, offset) for a draw on the device with this tag (0: cpu, n + 1: accelerator n)."""
+    if generator is None:
+        if tag == 0:
+            return default_generator().operands()
+        from ..cuda.random import default_generators
+        return default_generators[tag - 1].operands()
+    if (generator.device.type == "cpu") != (tag == 0):
+        from ..tensor.device import accelerator
+        wanted = "cpu" if tag == 0 else accelerator() or "cuda"
+        raise RuntimeError(f"Expected a '{wanted}' device type for generator but found '{generator.device.type}'")
+    return generator.operands()

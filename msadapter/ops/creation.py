@@ -1,0 +1,281 @@
+"""Factories: tensors from sizes and numbers."""
+from __future__ import annotations
+
+from ._declare import _C, op, raw, raw_empty
+
+# what every factory takes after its own arguments
+OPTIONS = ("ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool requires_grad=False, "
+           "bool pin_memory=False")
+LIKE = OPTIONS + ", MemoryFormat? memory_format=None"
+
+
+def dtype_of(name: str):
+    """The element type of this name."""
+    from ..tensor.dtype import ALL
+    return ALL[name]
+
+
+def number_type(*values):
+    """Element type that torch infers from Python numbers: int64, the default float type, its complex type."""
+    if any(isinstance(v, complex) for v in values):
+        return _C.default_dtype().to_complex()
+    return _C.default_dtype() if any(isinstance(v, float) for v in values) else dtype_of("int64")
+
+
+def _checked_layout(layout) -> None:
+    if layout is not None and getattr(layout, "_name", "strided") != "strided":
+        raise NotImplementedError(f"{layout}: only strided tensors are supported (docs/coverage.md)")
+
+
+def finish(result, layout, device, requires_grad: bool, like=None):
+    """Last step of a factory: layout checked, device marked (that of ``like`` when none is named), gradient switched on."""
+    _checked_layout(layout)
+    from ..tensor import device as devices
+    if device is None and like is not None:
+        _C.set_device_tag(result, _C.device_tag(like))
+    elif device is not None or devices.default_device().type != "cpu":
+        from ..tensor._tensor import place
+        result = place(result, device)
+    if requires_grad:
+        result.requires_grad = True
+    return result
+
+
+def device_tag(device, like=None) -> int:
+    """Tag of the device where a factory will put its result."""
+    from ..tensor import device as devices
+    if device is None and like is not None:
+        return _C.device_tag(like)
+    d = devices.resolve(device)
+    return d.index + 1 if d.type in devices.ACCELERATORS else 0
+
+
+def checked_sizes(size) -> list[int]:
+    """``size`` as it is; RuntimeError for a negative one."""
+    for s in size:
+        if s < 0:
+            raise RuntimeError(f"Trying to create tensor with negative dimension {s}: {list(size)}")
+    return size
+
+
+_CHANNELS_LAST = {"channels_last": (0, 2, 3, 1), "channels_last_3d": (0, 2, 3, 4, 1)}
+
+
+def permuted_strides(size, order) -> list[int]:
+    """Strides of a dense tensor whose dims lie in memory in this order, the last one innermost."""
+    strides, step = [0] * len(size), 1
+    for d in reversed(order):
+        strides[d] = step
+        step *= max(size[d], 1)
+    return strides
+
+
+def _format_strides(size, memory_format):
+    """Strides that a memory format asks for, None for contiguous."""
+    name = memory_format._name if memory_format is not None else "contiguous_format"
+    order = _CHANNELS_LAST.get(name)
+    if order is None:
+        return None
+    if len(size) != len(order):
+        raise RuntimeError(f"required rank {len(order)} tensor to use {name} format")
+    return permuted_strides(size, order)
+
+
+def _dense(tensor) -> bool:
+    pairs = sorted((st, s) for st, s in zip(tensor.stride(), tensor.shape, strict=True) if s != 1)
+    expected = 1
+    for stride, size in pairs:
+        if stride != expected:
+            return False
+        expected *= size
+    return True
+
+
+def _kept_strides(tensor):
+    """Strides of an empty_like: the tensor's own if it is dense, else dense ones in the same order of dims."""
+    if tensor.is_contiguous() or tensor.numel() == 0:
+        return None
+    if _dense(tensor):
+        return tensor.stride()
+    order = sorted(range(tensor.ndim), key=lambda d: -tensor.stride(d))
+    return None if 0 in tensor.stride() else permuted_strides(tensor.shape, order)
+
+
+def empty_as(tensor, dtype, memory_format):
+    """Uninitialised tensor shaped and laid out as ``tensor`` (or as the memory format says)."""
+    preserve = memory_format is None or memory_format._name == "preserve_format"
+    strides = _kept_strides(tensor) if preserve else _format_strides(tensor.shape, memory_format)
+    return raw_empty(tensor.shape, strides, dtype or tensor.dtype)
+
+
+def filled(tensor, value):
+    """``tensor`` with every element set to ``value``."""
+    _C.copy_into(tensor, raw.FillScalar([], value, tensor.dtype))
+    return tensor
+
+
+# ---- from sizes
+@op(f"empty(int[] size, *, {LIKE}, any names=None) -> Tensor", forms="fo")
+def empty(size, *, dtype, layout, device, requires_grad, pin_memory, memory_format, names):
+    """Uninitialised tensor."""
+    size = checked_sizes(size)
+    return finish(raw_empty(size, _format_strides(size, memory_format), dtype or _C.default_dtype()), layout, device, requires_grad)
+
+
+@op(f"zeros(int[] size, *, {OPTIONS}, any names=None) -> Tensor", forms="fo")
+def zeros(size, *, dtype, layout, device, requires_grad, pin_memory, names):
+    return finish(raw.Zeros(checked_sizes(size), dtype or _C.default_dtype()), layout, device, requires_grad)
+
+
+@op(f"ones(int[] size, *, {OPTIONS}, any names=None) -> Tensor", forms="fo")
+def ones(size, *, dtype, layout, device, requires_grad, pin_memory, names):
+    return finish(raw.Ones(checked_sizes(size), dtype or _C.default_dtype()), layout, device, requires_grad)
+
+
+def _fill_type(value):
+    return dtype_of("bool") if isinstance(value, bool) else number_type(value)
+
+
+@op(f"full(int[] size, Scalar fill_value, *, {OPTIONS}, any names=None) -> Tensor", forms="fo")
+def full(size, fill_value, *, dtype, layout, device, requires_grad, pin_memory, names):
+    """Tensor of ``size`` filled with one value, of the value's type unless ``dtype`` is given."""
+    return finish(raw.FillScalar(checked_sizes(size), fill_value, dtype or _fill_type(fill_value)), layout, device, requires_grad)
+
+
+@op(f"scalar_tensor(Scalar s, *, {OPTIONS}) -> Tensor", forms="f")
+def scalar_tensor(s, *, dtype, layout, device, requires_grad, pin_memory):
+    return finish(raw.FillScalar([], s, dtype or _C.default_dtype()), layout, device, requires_grad)
+
+
+@op(f"empty_strided(int[] size, int[] stride, *, {OPTIONS}) -> Tensor", forms="f")
+def empty_strided(size, stride, *, dtype, layout, device, requires_grad, pin_memory):
+    """Uninitialised tensor with these strides (in elements)."""
+    if len(size) != len(stride):
+        raise RuntimeError(f"mismatch in length of strides and shape: {len(stride)} and {len(size)}")
+    return finish(raw_empty(checked_sizes(size), stride, dtype or _C.default_dtype()), layout, device, requires_grad)
+
+
+@op(f"empty_permuted(int[] size, int[] physical_layout, *, {OPTIONS}) -> Tensor", forms="f")
+def empty_permuted(size, physical_layout, *, dtype, layout, device, requires_grad, pin_memory):
+    """Uninitialised tensor whose dims lie in memory in the given order."""
+    if len(size) != len(physical_layout):
+        raise RuntimeError("Number of dimensions in size does not match the length of the physical_layout; i.e. "
+                           f"len(size) = {len(size)} is not equal to len(physical_layout) = {len(physical_layout)}")
+    if sorted(physical_layout) != list(range(len(size))):
+        raise RuntimeError("Duplicate dim not allowed" if len(set(physical_layout)) < len(size) else "Dimension out of range")
+    return finish(raw_empty(checked_sizes(size), permuted_strides(size, physical_layout), dtype or _C.default_dtype()), layout, device,
+                  requires_grad)
+
+
+@op(f"eye(int n, int? m=None, *, {OPTIONS}) -> Tensor", forms="fo")
+def eye(n, m, *, dtype, layout, device, requires_grad, pin_memory):
+    """Ones on the diagonal of an n x m (or n x n) matrix."""
+    return finish(raw.Eye(n, n if m is None else m, dtype or _C.default_dtype()), layout, device, requires_grad)
+
+
+# ---- like another tensor
+@op(f"empty_like(Tensor self, *, {LIKE}) -> Tensor", forms="f")
+def empty_like(self, *, dtype, layout, device, requires_grad, pin_memory, memory_format):
+    return finish(empty_as(self, dtype, memory_format), layout, device, requires_grad, self)
+
+
+def _like(self, value, layout, device, requires_grad, memory_format, dtype):
+    return finish(filled(empty_as(self, dtype, memory_format), value), layout, device, requires_grad, self)
+
+
+@op(f"zeros_like(Tensor self, *, {LIKE}) -> Tensor", forms="fo")
+def zeros_like(self, *, dtype, layout, device, requires_grad, pin_memory, memory_format):
+    if memory_format is None:
+        return finish(raw.ZerosLikeExt(self, dtype), layout, device, requires_grad, self)
+    return _like(self, 0, layout, device, requires_grad, memory_format, dtype)
+
+
+@op(f"ones_like(Tensor self, *, {LIKE}) -> Tensor", forms="fo")
+def ones_like(self, *, dtype, layout, device, requires_grad, pin_memory, memory_format):
+    if memory_format is None:
+        return finish(raw.OnesLikeExt(self, dtype), layout, device, requires_grad, self)
+    return _like(self, 1, layout, device, requires_grad, memory_format, dtype)
+
+
+@op(f"full_like(Tensor self, Scalar fill_value, *, {LIKE}) -> Tensor", forms="fo")
+def full_like(self, fill_value, *, dtype, layout, device, requires_grad, pin_memory, memory_format):
+    if memory_format is None:
+        return finish(raw.FullLike(self, fill_value, dtype), layout, device, requires_grad, self)
+    return _like(self, fill_value, layout, device, requires_grad, memory_format, dtype)
+
+
+@op(f"Tensor.new_empty(Tensor self, int[] size, *, {OPTIONS}) -> Tensor", forms="m")
+def new_empty(self, size, *, dtype, layout, device, requires_grad, pin_memory):
+    return finish(raw_empty(checked_sizes(size), None, dtype or self.dtype), layout, device, requires_grad, self)
+
+
+@op(f"Tensor.new_empty_strided(Tensor self, int[] size, int[] stride, *, {OPTIONS}) -> Tensor", forms="m")
+def new_empty_strided(self, size, stride, *, dtype, layout, device, requires_grad, pin_memory):
+    return finish(raw_empty(checked_sizes(size), stride, dtype or self.dtype), layout, device, requires_grad, self)
+
+
+@op(f"Tensor.new_zeros(Tensor self, int[] size, *, {OPTIONS}) -> Tensor", forms="m")
+def new_zeros(self, size, *, dtype, layout, device, requires_grad, pin_memory):
+    return finish(raw.Zeros(checked_sizes(size), dtype or self.dtype), layout, device, requires_grad, self)
+
+
+@op(f"Tensor.new_ones(Tensor self, int[] size, *, {OPTIONS}) -> Tensor", forms="m")
+def new_ones(self, size, *, dtype, layout, device, requires_grad, pin_memory):
+    return finish(raw.Ones(checked_sizes(size), dtype or self.dtype), layout, device, requires_grad, self)
+
+
+@op(f"Tensor.new_full(Tensor self, int[] size, Scalar fill_value, *, {OPTIONS}) -> Tensor", forms="m")
+def new_full(self, size, fill_value, *, dtype, layout, device, requires_grad, pin_memory):
+    return finish(raw.FillScalar(checked_sizes(size), fill_value, dtype or self.dtype), layout, device, requires_grad, self)
+
+
+# ---- ranges
+@op(f"arange(Scalar? start=None, Scalar? end=None, Scalar step=1, *, {OPTIONS}) -> Tensor", forms="fo")
+def arange(start, end, step, *, dtype, layout, device, requires_grad, pin_memory):
+    """Numbers from ``start`` (0) up to but not including ``end``; ``arange(n)`` counts from 0."""
+    if end is None:
+        if start is None:
+            raise TypeError("arange() received an invalid combination of arguments")
+        start, end = 0, start
+    start = 0 if start is None else start
+    return finish(raw.Arange(start, end, step, dtype or number_type(start, end, step)), layout, device, requires_grad)
+
+
+@op(f"range(Scalar start=0, Scalar? end=None, Scalar step=1, *, {OPTIONS}) -> Tensor", forms="fo")
+def range_(start, end, step, *, dtype, layout, device, requires_grad, pin_memory):
+    """Deprecated in torch: as arange with ``end`` included."""
+    start, end = (0, start) if end is None else (start, end)
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if (end - start) * step < 0:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    count = int((end - start) / step) + 1
+    return finish(raw.Arange(start, start + step * (count - 0.5), step, dtype or _C.default_dtype()), layout, device, requires_grad)
+
+
+def _scalar(value):
+    if hasattr(value, "item"):
+        if value.ndim != 0:
+            raise RuntimeError(f"linspace only supports 0-dimensional start and end tensors, but got start with {value.ndim} dimension(s)")
+        return value.item()
+    return value
+
+
+def _space_type(dtype, start, end):
+    if dtype is not None:
+        return dtype
+    return _C.default_dtype().to_complex() if isinstance(start, complex) or isinstance(end, complex) else _C.default_dtype()
+
+
+@op(f"linspace(TensorOrScalar start, TensorOrScalar end, int steps, *, {OPTIONS}) -> Tensor", forms="fo")
+def linspace(start, end, steps, *, dtype, layout, device, requires_grad, pin_memory):
+    """``steps`` numbers from ``start`` to ``end``, both included."""
+    start, end = _scalar(start), _scalar(end)
+    return finish(raw.LinSpaceExt(start, end, steps, _space_type(dtype, start, end)), layout, device, requires_grad)
+
+
+@op(f"logspace(TensorOrScalar start, TensorOrScalar end, int steps, float base=10.0, *, {OPTIONS}) -> Tensor", forms="fo")
+def logspace(start, end, steps, base, *, dtype, layout, device, requires_grad, pin_memory):
+    """``base`` to the powers of linspace."""
+    start, end = _scalar(start), _scalar(end)
+    return finish(raw.LogSpaceExt(start, end, steps, base, _space_type(dtype, start, end)), layout, device, requires_grad)

@@ -1,0 +1,230 @@
+"""Random tensors: factories, in-place filling, sampling. The stream on the CPU is PyTorch's."""
+from __future__ import annotations
+
+from ._declare import _C, op, raw, raw_empty, t
+from ._generator import operands
+from .creation import LIKE, OPTIONS, checked_sizes, device_tag, dtype_of, empty_as, finish
+
+WITH_GENERATOR = "Generator? generator=None, " + OPTIONS
+
+
+def _on(tensor, generator):
+    return operands(generator, _C.device_tag(tensor))
+
+
+def _no_grad(g):
+    return t.zeros_like(g)
+
+
+# ---- factories
+@op(f"rand(int[] size, *, {WITH_GENERATOR}, any names=None) -> Tensor", forms="fo")
+def rand(size, *, generator, dtype, layout, device, requires_grad, pin_memory, names):
+    """Uniform numbers in [0, 1)."""
+    pair = operands(generator, device_tag(device))
+    return finish(raw.RandExt(checked_sizes(size), *pair, dtype or _C.default_dtype(), None), layout, device, requires_grad)
+
+
+@op(f"randn(int[] size, *, {WITH_GENERATOR}, any names=None) -> Tensor", forms="fo")
+def randn(size, *, generator, dtype, layout, device, requires_grad, pin_memory, names):
+    """Standard normal numbers."""
+    pair = operands(generator, device_tag(device))
+    return finish(raw.Randn(checked_sizes(size), *pair, dtype or _C.default_dtype(), None), layout, device, requires_grad)
+
+
+def _bounds(low, high, size):
+    """randint's arguments: (high, size) or (low, high, size)."""
+    if size is None and isinstance(high, (tuple, list)):
+        low, high, size = 0, low, high
+    if low is not None and high is None:
+        low, high = 0, low
+    if high is None or size is None:
+        raise TypeError("randint() received an invalid combination of arguments")
+    return int(low or 0), int(high), [int(s) for s in ((size,) if isinstance(size, int) else size)]
+
+
+@op(f"randint(any low=None, any high=None, any size=None, *, {WITH_GENERATOR}) -> Tensor", forms="fo")
+def randint(low, high, size, *, generator, dtype, layout, device, requires_grad, pin_memory):
+    """Integers in [low, high); ``randint(high, size)`` starts at 0."""
+    low, high, size = _bounds(low, high, size)
+    pair = operands(generator, device_tag(device))
+    return finish(raw.RandInt(low, high, checked_sizes(size), *pair, dtype or dtype_of("int64"), None), layout, device, requires_grad)
+
+
+@op(f"randperm(int n, *, {WITH_GENERATOR}) -> Tensor", forms="fo")
+def randperm(n, *, generator, dtype, layout, device, requires_grad, pin_memory):
+    """The numbers 0 .. n - 1 in random order."""
+    pair = operands(generator, device_tag(device))
+    return finish(raw.RandpermExt(n, *pair, dtype or dtype_of("int64")), layout, device, requires_grad)
+
+
+def _like(self, dtype, memory_format, layout, device, requires_grad, fill):
+    """An empty_like filled by ``fill(tensor, seed, offset)``."""
+    result = finish(empty_as(self, dtype, memory_format), layout, device, False, self)
+    fill(result, *_on(result, None))
+    if requires_grad:
+        result.requires_grad = True
+    return result
+
+
+@op(f"rand_like(Tensor self, *, {LIKE}) -> Tensor", forms="f")
+def rand_like(self, *, dtype, layout, device, requires_grad, pin_memory, memory_format):
+    return _like(self, dtype, memory_format, layout, device, requires_grad, lambda r, *pair: raw.InplaceUniform(r, 0, 1, *pair))
+
+
+@op(f"randn_like(Tensor self, *, {LIKE}) -> Tensor", forms="f")
+def randn_like(self, *, dtype, layout, device, requires_grad, pin_memory, memory_format):
+    return _like(self, dtype, memory_format, layout, device, requires_grad, lambda r, *pair: raw.InplaceNormal(r, 0, 1, *pair))
+
+
+@op(f"randint_like(Tensor self, int low=0, int? high=None, *, {LIKE}) -> Tensor", forms="f")
+def randint_like(self, low, high, *, dtype, layout, device, requires_grad, pin_memory, memory_format):
+    low, high = (0, low) if high is None else (low, high)
+    return _like(self, dtype, memory_format, layout, device, requires_grad, lambda r, *pair: raw.InplaceRandom(r, low, high, *pair))
+
+
+# ---- torch.normal
+def _checked_std(std):
+    if hasattr(std, "is_complex"):
+        if std.is_complex():
+            raise RuntimeError("normal expects standard deviation to be non-complex")
+        if std.numel() and not bool((t.min(std) >= 0).item()):
+            raise RuntimeError("normal expects all elements of std >= 0.0")
+    elif std < 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
+
+
+@op(f"normal(TensorOrScalar mean, TensorOrScalar std=1.0, int[]? size=None, *, {WITH_GENERATOR}) -> Tensor", forms="fo",
+    grad={"mean": _no_grad, "std": _no_grad})
+def normal(mean, std, size, *, generator, dtype, layout, device, requires_grad, pin_memory):
+    """Normal numbers with mean and standard deviation given as numbers (then with ``size``) or as tensors."""
+    _checked_std(std)
+    with_mean, with_std = hasattr(mean, "shape"), hasattr(std, "shape")
+    if not (with_mean or with_std):
+        if size is None:
+            raise TypeError("normal() received an invalid combination of arguments: two numbers need a size")
+        pair = operands(generator, device_tag(device))
+        result = raw_empty(checked_sizes(size), None, dtype or _C.default_dtype())
+        raw.InplaceNormal(result, mean, std, *pair)
+        return finish(result, layout, device, requires_grad)
+    model = mean if with_mean else std
+    shape = t.broadcast_tensors(mean, std)[0].shape if with_mean and with_std else model.shape
+    result = raw_empty(shape, None, model.dtype)
+    raw.InplaceNormal(result, 0, 1 if with_std else std, *_on(model, generator))
+    return t.add(t.mul(result, std) if with_std else result, mean)
+
+
+# ---- in place
+@op("Tensor.normal(Tensor self, float mean=0.0, float std=1.0, *, Generator? generator=None) -> Tensor", forms="i",
+    grad={"self": _no_grad})
+def normal_(self, mean, std, *, generator):
+    raw.InplaceNormal(self, mean, std, *_on(self, generator))
+    return self
+
+
+@op("Tensor.uniform(Tensor self, float from=0.0, float to=1.0, *, Generator? generator=None) -> Tensor", forms="i",
+    grad={"self": _no_grad})
+def uniform_(self, low, high, *, generator):
+    raw.InplaceUniform(self, low, high, *_on(self, generator))
+    return self
+
+
+@op("Tensor.random(Tensor self, int? from=None, int? to=None, *, Generator? generator=None) -> Tensor", forms="i",
+    grad={"self": _no_grad})
+def random_(self, low, high, *, generator):
+    """Integers: random_() over what the type can hold, random_(to), random_(from, to)."""
+    if low is not None and high is None and low >= 0:
+        low, high = 0, low
+    raw.InplaceRandom(self, 0 if low is None else low, high, *_on(self, generator))
+    return self
+
+
+@op("Tensor.exponential(Tensor self, float lambd=1.0, *, Generator? generator=None) -> Tensor", forms="i", grad={"self": _no_grad})
+def exponential_(self, lambd, *, generator):
+    raw.InplaceExponential(self, lambd, *_on(self, generator))
+    return self
+
+
+@op("Tensor.cauchy(Tensor self, float median=0.0, float sigma=1.0, *, Generator? generator=None) -> Tensor", forms="i",
+    grad={"self": _no_grad})
+def cauchy_(self, median, sigma, *, generator):
+    raw.InplaceCauchy(self, median, sigma, *_on(self, generator))
+    return self
+
+
+@op("Tensor.log_normal(Tensor self, float mean=1.0, float std=2.0, *, Generator? generator=None) -> Tensor", forms="i",
+    grad={"self": _no_grad})
+def log_normal_(self, mean, std, *, generator):
+    raw.InplaceLogNormal(self, mean, std, *_on(self, generator))
+    return self
+
+
+@op("Tensor.geometric(Tensor self, float p, *, Generator? generator=None) -> Tensor", forms="i", grad={"self": _no_grad})
+def geometric_(self, p, *, generator):
+    raw.InplaceGeometric(self, p, *_on(self, generator))
+    return self
+
+
+# ---- sampling
+@op("bernoulli(Tensor self, float? p=None, *, Generator? generator=None) -> Tensor", forms="fmo", grad={"self": _no_grad})
+def bernoulli(self, p, *, generator):
+    """Ones with probability ``p`` (or with those in the tensor), else zeros."""
+    if p is None:
+        return raw.BernoulliExt(self, *_on(self, generator))
+    result = raw_empty(self.shape, None, self.dtype)
+    raw.InplaceBernoulliScalar(result, p, *_on(self, generator))
+    return result
+
+
+@op("Tensor.bernoulli(Tensor self, TensorOrScalar p=0.5, *, Generator? generator=None) -> Tensor", forms="i", grad={"self": _no_grad})
+def bernoulli_(self, p, *, generator):
+    pair = _on(self, generator)
+    if hasattr(p, "shape"):
+        raw.InplaceBernoulliTensor(self, p, *pair)
+    else:
+        if not 0 <= p <= 1:
+            raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p}")
+        raw.InplaceBernoulliScalar(self, p, *pair)
+    return self
+
+
+@op("multinomial(Tensor self, int num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor", forms="fmo")
+def multinomial(self, num_samples, replacement, *, generator):
+    """Indices drawn by the weights in each row."""
+    return raw.MultinomialExt(self, num_samples, replacement, *_on(self, generator))
+
+
+@op("poisson(Tensor self, Generator? generator=None) -> Tensor", forms="f", grad={"self": _no_grad})
+def poisson(self, generator):
+    return raw.Poisson(self, *_on(self, generator))
+
+
+@op("binomial(Tensor count, Tensor prob, Generator? generator=None) -> Tensor", forms="f",
+    grad={"count": _no_grad, "prob": _no_grad})
+def binomial(count, prob, generator):
+    if count.dtype is not prob.dtype:
+        raise RuntimeError(f"Found dtype {prob.dtype} but expected {count.dtype}")
+    return raw.Binomial(count, prob, *_on(count, generator))
+
+
+@op("_standard_gamma(Tensor self, Generator? generator=None) -> Tensor", forms="f",
+    grad={"self": lambda g, self, result: g * t._standard_gamma_grad(self, result)})
+def _standard_gamma(self, generator):
+    return raw.StandardGamma(self, *_on(self, generator))
+
+
+op("_standard_gamma_grad(Tensor self, Tensor output) -> Tensor", ms="StandardGammaGrad", forms="f")
+
+
+@op("_sample_dirichlet(Tensor self, Generator? generator=None) -> Tensor", forms="f",
+    grad={"self": lambda g, self, result: t._dirichlet_backward(g, self, result)})
+def _sample_dirichlet(self, generator):
+    return raw.Dirichlet(self, *_on(self, generator))
+
+
+@op("_dirichlet_backward(Tensor grad, Tensor alpha, Tensor x) -> Tensor", forms="f")
+def _dirichlet_backward(grad, alpha, x):
+    total = t.expand_as(t.sum(alpha, -1, True), alpha)
+    return t._dirichlet_grad(x, alpha, total) * (grad - t.sum(x * grad, -1, True))
+
+
+op("_dirichlet_grad(Tensor x, Tensor alpha, Tensor total) -> Tensor", ms="DirichletGrad", forms="f")

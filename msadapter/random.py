@@ -1,0 +1,84 @@
+"""torch.random: seeds and states of the generators."""
+from __future__ import annotations
+
+import contextlib
+import warnings
+
+from .generator import Generator
+from .ops import _generator
+
+default_generator: Generator = _generator.default_generator()
+
+__all__ = ["default_generator", "fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"]
+
+
+def set_rng_state(new_state) -> None:
+    """Continue the CPU's stream from ``new_state`` (a ByteTensor of get_rng_state, ours or PyTorch's)."""
+    default_generator.set_state(new_state)
+
+
+def get_rng_state():
+    """State of the CPU's stream as a ByteTensor."""
+    return default_generator.get_state()
+
+
+def _seed_accelerator(seed: int) -> None:
+    from . import _accelerator
+    if _accelerator.is_available():
+        from .cuda.random import manual_seed_all
+        manual_seed_all(seed)
+
+
+def manual_seed(seed) -> Generator:
+    """Seed every generator; returns the CPU's. RuntimeError outside [-2**63, 2**64)."""
+    seed = int(seed)
+    _seed_accelerator(_generator.checked_seed(seed))
+    return default_generator.manual_seed(seed)
+
+
+def seed() -> int:
+    """Seed every generator with a number from the operating system, and return it."""
+    value = default_generator.seed()
+    _seed_accelerator(value)
+    return value
+
+
+def initial_seed() -> int:
+    """The seed of the CPU's stream."""
+    return default_generator.initial_seed()
+
+
+_fork_warned = False
+
+
+@contextlib.contextmanager
+def fork_rng(devices=None, enabled=True, _caller="fork_rng", _devices_kw="devices", device_type="cuda"):
+    """A block after which the generators are as before it.
+
+    Args:
+        devices: accelerators whose generators are restored too; all of them by default.
+        enabled: False does nothing.
+    """
+    if not enabled:
+        yield
+        return
+    from . import _accelerator
+    from .cuda import random as accelerator_random
+    if devices is None:
+        count = _accelerator.device_count()
+        global _fork_warned
+        if count > 1 and not _fork_warned:
+            _fork_warned = True
+            warnings.warn(f"{device_type.upper()} reports that you have {count} available devices, and you have used {_caller} without "
+                          f"explicitly specifying which devices are being used: all their states are saved. Name them with "
+                          f"`{_devices_kw}` to silence this warning.", stacklevel=3)
+        devices = range(count)
+    devices = list(devices)
+    state = get_rng_state()
+    device_states = [accelerator_random.get_rng_state(d) for d in devices]
+    try:
+        yield
+    finally:
+        set_rng_state(state)
+        for device, saved in zip(devices, device_states, strict=True):
+            accelerator_random.set_rng_state(saved, device)
