@@ -1,16 +1,6 @@
 """torch.nn: modules, parameters, initialisers, functions."""
-from . import (
-    _reduction,
-    attention,
-    common_types,
-    functional,
-    grad,
-    init,
-    modules,
-    parallel,
-    parameter,
-    utils,
-)
+
+from . import _reduction, attention, common_types, functional, grad, init, modules, parallel, parameter, utils
 from .modules import *  # noqa: F403
 from .parallel import DataParallel
 from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
@@ -32,6 +22,21 @@ def factory_kwargs(kwargs):
     return found
 
 
-__all__ = [*modules.__all__, "Buffer", "DataParallel", "Parameter", "UninitializedBuffer", "UninitializedParameter",
-           "attention", "common_types", "factory_kwargs", "functional", "grad", "init", "modules", "parallel",
-           "parameter", "utils"]
+__all__ = [
+    *modules.__all__,
+    "Buffer",
+    "DataParallel",
+    "Parameter",
+    "UninitializedBuffer",
+    "UninitializedParameter",
+    "attention",
+    "common_types",
+    "factory_kwargs",
+    "functional",
+    "grad",
+    "init",
+    "modules",
+    "parallel",
+    "parameter",
+    "utils",
+]

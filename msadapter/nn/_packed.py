@@ -1,4 +1,5 @@
 """PackedSequence: the steps of several sequences of different lengths, without padding."""
+
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -38,10 +39,12 @@ class PackedSequence(_Fields):
         if unsorted_indices is None:
             unsorted_indices = invert_permutation(sorted_indices)
         if batch_sizes.device.type != "cpu":
-            raise ValueError("batch_sizes should always be on CPU. Instances of PackedSequence should never be "
-                             "created manually. They should be instantiated by functions like pack_sequence and "
-                             "pack_padded_sequences in nn.utils.rnn. "
-                             "https://pytorch.org/docs/stable/nn.html#torch.nn.utils.rnn.pack_sequence")
+            raise ValueError(
+                "batch_sizes should always be on CPU. Instances of PackedSequence should never be "
+                "created manually. They should be instantiated by functions like pack_sequence and "
+                "pack_padded_sequences in nn.utils.rnn. "
+                "https://pytorch.org/docs/stable/nn.html#torch.nn.utils.rnn.pack_sequence"
+            )
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
 
     def __reduce__(self):
@@ -51,9 +54,12 @@ class PackedSequence(_Fields):
         """Same packing around ``data``; indices follow it through ``move``."""
         if data is self.data:
             return self
-        return type(self)(data, self.batch_sizes,
-                          None if self.sorted_indices is None else move(self.sorted_indices),
-                          None if self.unsorted_indices is None else move(self.unsorted_indices))
+        return type(self)(
+            data,
+            self.batch_sizes,
+            None if self.sorted_indices is None else move(self.sorted_indices),
+            None if self.unsorted_indices is None else move(self.unsorted_indices),
+        )
 
     def to(self, *args, **kwargs):
         """``Tensor.to`` of the data; the indices move to its device."""
@@ -93,7 +99,15 @@ def _cast(name):
     return method
 
 
-for _method, _dtype in {"double": "float64", "float": "float32", "half": "float16", "long": "int64", "int": "int32",
-                        "short": "int16", "char": "int8", "byte": "uint8"}.items():
+for _method, _dtype in {
+    "double": "float64",
+    "float": "float32",
+    "half": "float16",
+    "long": "int64",
+    "int": "int32",
+    "short": "int16",
+    "char": "int8",
+    "byte": "uint8",
+}.items():
     setattr(PackedSequence, _method, _cast(_dtype))
     getattr(PackedSequence, _method).__name__ = _method

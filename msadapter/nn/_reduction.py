@@ -1,4 +1,5 @@
 """The ``reduction`` argument of losses, in its present and its old form."""
+
 import warnings
 
 _CODES = {"none": 0, "mean": 1, "elementwise_mean": 1, "sum": 2}
@@ -7,8 +8,9 @@ _CODES = {"none": 0, "mean": 1, "elementwise_mean": 1, "sum": 2}
 def get_enum(reduction):
     """The number of a reduction: none 0, mean 1, sum 2; ValueError for anything else."""
     if reduction == "elementwise_mean":
-        warnings.warn("reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.",
-                      stacklevel=2)
+        warnings.warn(
+            "reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.", stacklevel=2
+        )
     if reduction not in _CODES:
         raise ValueError(f"{reduction} is not a valid value for reduction")
     return _CODES[reduction]
@@ -20,8 +22,10 @@ def legacy_get_string(size_average, reduce, emit_warning=True):
     reduce = True if reduce is None else reduce
     name = ("mean" if size_average else "sum") if reduce else "none"
     if emit_warning:
-        warnings.warn(f"size_average and reduce args will be deprecated, please use reduction='{name}' instead.",
-                      stacklevel=2)
+        warnings.warn(
+            f"size_average and reduce args will be deprecated, please use reduction='{name}' instead.",
+            stacklevel=2,
+        )
     return name
 
 

@@ -1,4 +1,5 @@
 """One number or a sequence, as a tuple of fixed length."""
+
 from collections.abc import Iterable
 from itertools import repeat
 

@@ -1,4 +1,5 @@
 """torch.nn.functional: the op table's functions and the compositions beside them."""
+
 from .. import ops
 from . import _functional_composites
 

@@ -1,4 +1,5 @@
 """Gradients of convolutions with respect to input and weight."""
+
 from .. import ops
 from ..autograd import enable_grad
 from ..autograd import grad as _grad
@@ -7,13 +8,17 @@ from . import functional as F
 
 def _wrt_input(conv, input_size, weight, grad_output, *settings):
     with enable_grad():
-        x = ops.zeros(tuple(input_size), dtype=grad_output.dtype, device=grad_output.device, requires_grad=True)
+        x = ops.zeros(
+            tuple(input_size), dtype=grad_output.dtype, device=grad_output.device, requires_grad=True
+        )
         return _grad(conv(x, weight, None, *settings), x, grad_output)[0]
 
 
 def _wrt_weight(conv, input, weight_size, grad_output, *settings):
     with enable_grad():
-        w = ops.zeros(tuple(weight_size), dtype=grad_output.dtype, device=grad_output.device, requires_grad=True)
+        w = ops.zeros(
+            tuple(weight_size), dtype=grad_output.dtype, device=grad_output.device, requires_grad=True
+        )
         return _grad(conv(input, w, None, *settings), w, grad_output)[0]
 
 

@@ -2,6 +2,7 @@
 
 The draws from the random generator are torch's, in torch's order.
 """
+
 from __future__ import annotations
 
 import math
@@ -11,8 +12,16 @@ from .. import ops
 from ..autograd import no_grad
 from ..tensor._tensor import tensor as make_tensor
 
-_UNIT_GAIN = ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
-              "sigmoid")
+_UNIT_GAIN = (
+    "linear",
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
+    "sigmoid",
+)
 
 
 def calculate_gain(nonlinearity, param=None):
@@ -65,8 +74,11 @@ def _no_grad_trunc_normal_(tensor, mean, std, a, b, generator=None):
         return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
 
     if mean < a - 2 * std or mean > b + 2 * std:
-        warnings.warn("mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values "
-                      "may be incorrect.", stacklevel=2)
+        warnings.warn(
+            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values "
+            "may be incorrect.",
+            stacklevel=2,
+        )
     with no_grad():
         if cdf((b - mean) / std) - cdf((a - mean) / std) > 0.3:
             _reject_from_normal(tensor, mean, std, a, b, generator)
@@ -263,8 +275,11 @@ def _deprecated_alias(function):
     old_name = new_name[:-1]
 
     def alias(*args, **kwargs):
-        warnings.warn(f"`nn.init.{old_name}` is now deprecated in favor of `nn.init.{new_name}`.",
-                      FutureWarning, stacklevel=2)
+        warnings.warn(
+            f"`nn.init.{old_name}` is now deprecated in favor of `nn.init.{new_name}`.",
+            FutureWarning,
+            stacklevel=2,
+        )
         return function(*args, **kwargs)
 
     alias.__name__ = old_name

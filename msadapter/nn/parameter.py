@@ -1,4 +1,5 @@
 """Tensors that modules own: Parameter, Buffer and their lazily shaped forms."""
+
 from __future__ import annotations
 
 from collections import OrderedDict
@@ -36,7 +37,9 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         if type(marked) is not type(data):
             raise RuntimeError(
                 f"Creating a Parameter from an instance of type {type(data).__name__} requires that detach() "
-                f"returns an instance of the same type, but return type {type(marked).__name__} was found instead.")
+                f"returns an instance of the same type, but return type {type(marked).__name__} was found "
+                "instead."
+            )
         marked._is_param = True
         return marked
 
@@ -92,10 +95,30 @@ class Buffer(Tensor, metaclass=_BufferMeta):
 class UninitializedTensorMixin:
     """What a tensor without shape may do: move, change type, and be materialized once."""
 
-    _allowed_functions = frozenset((
-        "__hash__", "size", "copy_", "is_complex", "is_floating_point", "half", "float", "double", "char", "short",
-        "int", "long", "cuda", "npu", "cpu", "to", "get_device", "__get__", "__set__", "__delete__",
-    ))
+    _allowed_functions = frozenset(
+        (
+            "__hash__",
+            "size",
+            "copy_",
+            "is_complex",
+            "is_floating_point",
+            "half",
+            "float",
+            "double",
+            "char",
+            "short",
+            "int",
+            "long",
+            "cuda",
+            "npu",
+            "cpu",
+            "to",
+            "get_device",
+            "__get__",
+            "__set__",
+            "__delete__",
+        )
+    )
 
     def materialize(self, shape, device=None, dtype=None):
         """Give the tensor its shape (uninitialised values) and its ordinary class."""
@@ -106,9 +129,11 @@ class UninitializedTensorMixin:
 
     @property
     def shape(self):
-        raise RuntimeError("Can't access the shape of an uninitialized parameter or buffer. This error usually happens "
-                           "in `load_state_dict` when trying to load an uninitialized parameter into an initialized "
-                           "one. Call `forward` to initialize the parameters before accessing their attributes.")
+        raise RuntimeError(
+            "Can't access the shape of an uninitialized parameter or buffer. This error usually happens "
+            "in `load_state_dict` when trying to load an uninitialized parameter into an initialized "
+            "one. Call `forward` to initialize the parameters before accessing their attributes."
+        )
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
@@ -116,9 +141,10 @@ class UninitializedTensorMixin:
             return super().__torch_function__(func, types, args, kwargs or {})
         raise ValueError(
             f"Attempted to use an uninitialized parameter in {func}. This error happens when you are using a "
-            f"`LazyModule` or explicitly manipulating `torch.nn.parameter.{cls.__name__}` objects. When using "
-            "LazyModules Call `forward` with a dummy batch to initialize the parameters before calling torch "
-            "functions")
+            f"`LazyModule` or explicitly manipulating `torch.nn.parameter.{cls.__name__}` objects. When "
+            "using LazyModules Call `forward` with a dummy batch to initialize the parameters before calling "
+            "torch functions"
+        )
 
     def __repr__(self):
         return f"<{type(self).__name__}>"

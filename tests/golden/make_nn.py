@@ -1,8 +1,9 @@
 """Write the golden data of the nn tests with real PyTorch.
 
 Run in an environment with torch: ``python tests/golden/make_nn.py``. Makes ``nn_cases.npz`` (digests of the
-tensors of each case) and ``nn_scenarios.json`` (what each scenario tells, and the names that torch.nn exports).
+tensors of each case) and ``nn_scenarios.json`` (what each scenario tells, and torch.nn's names).
 """
+
 import json
 import sys
 import warnings
@@ -16,9 +17,17 @@ sys.path.insert(0, str(HERE.parent / "nn"))
 
 import cases  # noqa: E402
 import scenarios  # noqa: E402
+import scenarios_parts  # noqa: E402, F401  adds its stories
 
 # Names of torch.nn that came after the surface we claim (2.7), or are no part of it.
-NOT_CLAIMED = {"LinearCrossEntropyLoss", "LinearCrossEntropyOptions", "intrinsic", "qat", "quantizable", "quantized"}
+NOT_CLAIMED = {
+    "LinearCrossEntropyLoss",
+    "LinearCrossEntropyOptions",
+    "intrinsic",
+    "qat",
+    "quantizable",
+    "quantized",
+}
 NOT_CLAIMED_FUNCTIONS = {"grouped_mm", "linear_cross_entropy", "scaled_grouped_mm", "scaled_mm"}
 
 
@@ -29,9 +38,23 @@ def public(module, unwanted=()):
 def functions():
     """Public functions of torch.nn.functional that work on tensors."""
     f = torch.nn.functional
-    helpers = {"assert_int_or_pair", "boolean_dispatch", "handle_torch_function", "has_torch_function",
-               "has_torch_function_unary", "has_torch_function_variadic", "Callable", "Optional", "Tensor", "DType",
-               "ScalingType", "SwizzleType", "BroadcastingList1", "BroadcastingList2", "BroadcastingList3"}
+    helpers = {
+        "assert_int_or_pair",
+        "boolean_dispatch",
+        "handle_torch_function",
+        "has_torch_function",
+        "has_torch_function_unary",
+        "has_torch_function_variadic",
+        "Callable",
+        "Optional",
+        "Tensor",
+        "DType",
+        "ScalingType",
+        "SwizzleType",
+        "BroadcastingList1",
+        "BroadcastingList2",
+        "BroadcastingList3",
+    }
     return [n for n in public(f, helpers | NOT_CLAIMED_FUNCTIONS) if callable(getattr(f, n))]
 
 
@@ -50,13 +73,24 @@ def main():
     for key, value in arrays.items():
         index[key] = [len(flat), len(value)]
         flat.extend(value.tolist())
-    np.savez_compressed(HERE / "nn_cases.npz", values=np.array(flat, dtype=np.float32),
-                        index=np.frombuffer(json.dumps(index, separators=(",", ":")).encode(), dtype=np.uint8))
+    np.savez_compressed(
+        HERE / "nn_cases.npz",
+        values=np.array(flat, dtype=np.float32),
+        index=np.frombuffer(json.dumps(index, separators=(",", ":")).encode(), dtype=np.uint8),
+    )
     told = {name: story(torch) for name, story in scenarios.SCENARIOS.items()}
-    data = {"torch": torch.__version__, "seed": 11, "reprs": reprs, "scenarios": told,
-            "nn": public(torch.nn, NOT_CLAIMED), "nn.functional": functions(),
-            "nn.init": [n for n in public(torch.nn.init) if n.islower() and n not in ("math", "torch", "warnings")],
-            "nn.utils": public(torch.nn.utils)}
+    data = {
+        "torch": torch.__version__,
+        "seed": 11,
+        "reprs": reprs,
+        "scenarios": told,
+        "nn": public(torch.nn, NOT_CLAIMED),
+        "nn.functional": functions(),
+        "nn.init": [
+            n for n in public(torch.nn.init) if n.islower() and n not in ("math", "torch", "warnings")
+        ],
+        "nn.utils": public(torch.nn.utils),
+    }
     (HERE / "nn_scenarios.json").write_text(json.dumps(data, indent=0, sort_keys=True) + "\n")
     print(f"{len(arrays)} tensors, {len(told)} scenarios from torch {torch.__version__}")
 

@@ -1,4 +1,5 @@
 """The tests of nn need its cases next to them."""
+
 import sys
 from pathlib import Path
 

@@ -1,4 +1,5 @@
-"""Every case of ``cases.py``: initial values from the seed, outputs, gradients, states, text, as PyTorch's."""
+"""Every case of ``cases.py``: initial values, outputs, gradients, states, text, as PyTorch's."""
+
 import json
 import warnings
 from pathlib import Path
@@ -18,7 +19,7 @@ def _load():
     grouped = {}
     for key, (start, size) in index.items():
         name, what = key.split("|")
-        grouped.setdefault(name, {})[what] = stored["values"][start:start + size]
+        grouped.setdefault(name, {})[what] = stored["values"][start : start + size]
     reprs = json.loads((GOLDEN / "nn_scenarios.json").read_text())["reprs"]
     return grouped, reprs
 
@@ -41,5 +42,10 @@ def test_case(name):
     for what, tensor in seen.items():
         # Initial values come from the generator alone, so they are equal to the last bits.
         tolerance = 1e-6 if what.startswith("init/") else 2e-5
-        np.testing.assert_allclose(cases.digest(tensor), EXPECTED[name][what], rtol=tolerance, atol=tolerance,
-                                   err_msg=f"{name} {what}")
+        np.testing.assert_allclose(
+            cases.digest(tensor),
+            EXPECTED[name][what],
+            rtol=tolerance,
+            atol=tolerance,
+            err_msg=f"{name} {what}",
+        )

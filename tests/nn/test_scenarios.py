@@ -1,10 +1,12 @@
-"""Hooks, states, containers, initialisers, errors: the stories of ``scenarios.py`` told as PyTorch tells them."""
+"""Hooks, states, containers, initialisers, errors: the stories of ``scenarios.py`` as PyTorch tells them."""
+
 import json
 import warnings
 from pathlib import Path
 
 import pytest
 import scenarios
+import scenarios_parts  # noqa: F401  adds its stories
 
 import msadapter as torch
 
@@ -17,10 +19,17 @@ def _differences(got, want, path):
         found = [f"{path}: keys {sorted(set(got) ^ set(want))}"] if set(got) != set(want) else []
         return found + [d for k in want if k in got for d in _differences(got[k], want[k], f"{path}.{k}")]
     if isinstance(want, list) and isinstance(got, list) and len(want) == len(got):
-        return [d for i, (g, w) in enumerate(zip(got, want, strict=True))
-                for d in _differences(g, w, f"{path}[{i}]")]
+        return [
+            d
+            for i, (g, w) in enumerate(zip(got, want, strict=True))
+            for d in _differences(g, w, f"{path}[{i}]")
+        ]
     if isinstance(want, float) and isinstance(got, (int, float)):
-        return [] if got == pytest.approx(want, rel=1e-4, abs=2e-5, nan_ok=True) else [f"{path}: {got} for {want}"]
+        return (
+            []
+            if got == pytest.approx(want, rel=1e-4, abs=2e-5, nan_ok=True)
+            else [f"{path}: {got} for {want}"]
+        )
     return [] if got == want else [f"{path}:\n  got  {got!r}\n  want {want!r}"]
 
 

@@ -3,9 +3,34 @@
 ``exports`` maps each public name to its function. A function that the op table declares itself
 replaces the one of the same name here (see ``nn/functional.py``).
 """
-from . import activation, attention, ctc, distance, dropout, embedding, losses, margin, normalization, pooling, vision
 
-_MODULES = (activation, attention, ctc, distance, dropout, embedding, losses, margin, normalization, pooling, vision)
+from . import (
+    activation,
+    attention,
+    ctc,
+    distance,
+    dropout,
+    embedding,
+    losses,
+    margin,
+    normalization,
+    pooling,
+    vision,
+)
+
+_MODULES = (
+    activation,
+    attention,
+    ctc,
+    distance,
+    dropout,
+    embedding,
+    losses,
+    margin,
+    normalization,
+    pooling,
+    vision,
+)
 
 exports = {}
 for _module in _MODULES:

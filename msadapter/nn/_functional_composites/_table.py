@@ -1,4 +1,5 @@
 """The functions that the op table declares for torch.nn.functional, as attributes."""
+
 from types import SimpleNamespace
 
 from ... import ops

@@ -1,12 +1,31 @@
 """Activations without a kernel of their own, and the in-place forms."""
+
 from ... import ops
 from ...autograd import no_grad
 from ...tensor.dtype import float64
 from ._table import table
 
-__all__ = ["celu_", "elu_", "glu", "gumbel_softmax", "hardshrink", "hardtanh_", "leaky_relu_", "prelu", "relu_",
-           "rrelu", "rrelu_", "selu_", "sigmoid", "softmin", "softshrink", "softsign", "tanh", "tanhshrink",
-           "threshold_"]
+__all__ = [
+    "celu_",
+    "elu_",
+    "glu",
+    "gumbel_softmax",
+    "hardshrink",
+    "hardtanh_",
+    "leaky_relu_",
+    "prelu",
+    "relu_",
+    "rrelu",
+    "rrelu_",
+    "selu_",
+    "sigmoid",
+    "softmin",
+    "softshrink",
+    "softsign",
+    "tanh",
+    "tanhshrink",
+    "threshold_",
+]
 
 
 def sigmoid(input):
@@ -56,7 +75,9 @@ def glu(input, dim=-1):
         raise RuntimeError("glu does not support scalars because halving size must be even")
     size = input.size(dim)
     if size % 2:
-        raise RuntimeError(f"Halving dimension must be even, but dimension {dim % input.dim()} is size {size}")
+        raise RuntimeError(
+            f"Halving dimension must be even, but dimension {dim % input.dim()} is size {size}"
+        )
     first, second = input.chunk(2, dim)
     return first * ops.sigmoid(second)
 
@@ -64,14 +85,18 @@ def glu(input, dim=-1):
 def prelu(input, weight):
     """x for x > 0, else weight * x; one weight, or one a channel (dimension 1)."""
     if weight.dim() > 1:
-        raise RuntimeError(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.dim()}")
+        raise RuntimeError(
+            f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.dim()}"
+        )
     if weight.dim() == 1 and weight.numel() != 1:
         if input.dim() == 0:
             raise RuntimeError("Not allow zero-dim input tensor.")
         channels = input.size(1) if input.dim() > 1 else 1
         if channels != weight.numel():
-            raise RuntimeError(f"Mismatch of parameter numbers and input channel size. Found parameter numbers = "
-                               f"{weight.numel()} and channel size = {channels}.")
+            raise RuntimeError(
+                f"Mismatch of parameter numbers and input channel size. Found parameter numbers = "
+                f"{weight.numel()} and channel size = {channels}."
+            )
     if input.dim() > 1:
         weight = weight.reshape([1, -1] + [1] * (input.dim() - 2))
     elif weight.dim() == 1 and input.dim() == 0:

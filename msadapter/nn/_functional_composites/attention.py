@@ -1,4 +1,5 @@
 """Multi-head attention as a function, and the mask helpers that modules share with it."""
+
 import math
 import warnings
 
@@ -7,8 +8,14 @@ from ...tensor import Tensor
 from ...tensor.dtype import bool as bool_
 from ._table import table
 
-__all__ = ["_canonical_mask", "_in_projection", "_in_projection_packed", "_mha_shape_check", "_none_or_dtype",
-           "multi_head_attention_forward"]
+__all__ = [
+    "_canonical_mask",
+    "_in_projection",
+    "_in_projection_packed",
+    "_mha_shape_check",
+    "_none_or_dtype",
+    "multi_head_attention_forward",
+]
 
 
 def _none_or_dtype(input):
@@ -27,8 +34,11 @@ def _canonical_mask(mask, mask_name, other_type, other_name, target_type, check_
     if mask.dtype != bool_ and not mask.is_floating_point():
         raise RuntimeError(f"only bool and floating types of {mask_name} are supported")
     if check_other and other_type is not None and mask.dtype != other_type:
-        warnings.warn(f"Support for mismatched {mask_name} and {other_name} is deprecated. Use same type for both "
-                      "instead.", stacklevel=3)
+        warnings.warn(
+            f"Support for mismatched {mask_name} and {other_name} is deprecated. Use same type for both "
+            "instead.",
+            stacklevel=3,
+        )
     if mask.dtype == bool_:
         return ops.zeros_like(mask, dtype=target_type).masked_fill_(mask, float("-inf"))
     return mask
@@ -60,21 +70,28 @@ def _in_projection(q, k, v, w_q, w_k, w_v, b_q=None, b_k=None, b_v=None):
 def _mha_shape_check(query, key, value, key_padding_mask, attn_mask, num_heads):
     """Whether the inputs have a batch dimension; AssertionError when their ranks do not fit together."""
     if query.dim() not in (2, 3):
-        raise AssertionError(f"query should be unbatched 2D or batched 3D tensor but received {query.dim()}-D query "
-                             "tensor")
+        raise AssertionError(
+            f"query should be unbatched 2D or batched 3D tensor but received {query.dim()}-D query tensor"
+        )
     batched = query.dim() == 3
     kind = "batched (3-D)" if batched else "unbatched (2-D)"
     n = query.dim()
     if key.dim() != n or value.dim() != n:
-        raise AssertionError(f"For {kind} `query`, expected `key` and `value` to be {n}-D but found {key.dim()}-D and "
-                             f"{value.dim()}-D tensors respectively")
+        raise AssertionError(
+            f"For {kind} `query`, expected `key` and `value` to be {n}-D but found {key.dim()}-D and "
+            f"{value.dim()}-D tensors respectively"
+        )
     if key_padding_mask is not None and key_padding_mask.dim() != n - 1:
-        raise AssertionError(f"For {kind} `query`, expected `key_padding_mask` to be `None` or {n - 1}-D but found "
-                             f"{key_padding_mask.dim()}-D tensor instead")
+        raise AssertionError(
+            f"For {kind} `query`, expected `key_padding_mask` to be `None` or {n - 1}-D but found "
+            f"{key_padding_mask.dim()}-D tensor instead"
+        )
     if attn_mask is not None:
         if attn_mask.dim() not in (2, 3):
-            raise AssertionError(f"For {kind} `query`, expected `attn_mask` to be `None`, 2-D or 3-D but found "
-                                 f"{attn_mask.dim()}-D tensor instead")
+            raise AssertionError(
+                f"For {kind} `query`, expected `attn_mask` to be `None`, 2-D or 3-D but found "
+                f"{attn_mask.dim()}-D tensor instead"
+            )
         if not batched and attn_mask.dim() == 3:
             expected = (num_heads, query.shape[0], key.shape[0])
             if tuple(attn_mask.shape) != expected:
@@ -86,13 +103,16 @@ def _check_attn_mask(attn_mask, batch, num_heads, length, source):
     """``attn_mask`` with a leading dimension; RuntimeError when its sizes are wrong."""
     if attn_mask.dim() == 2:
         if tuple(attn_mask.shape) != (length, source):
-            raise RuntimeError(f"The shape of the 2D attn_mask is {attn_mask.shape}, but should be "
-                               f"{(length, source)}.")
+            raise RuntimeError(
+                f"The shape of the 2D attn_mask is {attn_mask.shape}, but should be {(length, source)}."
+            )
         return attn_mask.unsqueeze(0)
     if attn_mask.dim() == 3:
         expected = (batch * num_heads, length, source)
         if tuple(attn_mask.shape) != expected:
-            raise RuntimeError(f"The shape of the 3D attn_mask is {attn_mask.shape}, but should be {expected}.")
+            raise RuntimeError(
+                f"The shape of the 3D attn_mask is {attn_mask.shape}, but should be {expected}."
+            )
         return attn_mask
     raise RuntimeError(f"attn_mask's dimension {attn_mask.dim()} is not supported")
 
@@ -115,8 +135,9 @@ def _merge_masks(attn_mask, key_padding_mask, batch, num_heads, source):
     if key_padding_mask is None:
         return attn_mask
     if tuple(key_padding_mask.shape) != (batch, source):
-        raise AssertionError(f"expecting key_padding_mask shape of {(batch, source)}, but got "
-                             f"{key_padding_mask.shape}")
+        raise AssertionError(
+            f"expecting key_padding_mask shape of {(batch, source)}, but got {key_padding_mask.shape}"
+        )
     padding = key_padding_mask.view(batch, 1, 1, source).expand(-1, num_heads, -1, -1)
     padding = padding.reshape(batch * num_heads, 1, source)
     return padding if attn_mask is None else attn_mask + padding
@@ -138,24 +159,49 @@ def _projected(query, key, value, weights, in_proj_bias, separate):
 def _checked_shapes(query, key, value, embed_dim_to_check, num_heads, separate):
     embed_dim = query.shape[2]
     if embed_dim != embed_dim_to_check:
-        raise AssertionError(f"was expecting embedding dimension of {embed_dim_to_check}, but got {embed_dim}")
+        raise AssertionError(
+            f"was expecting embedding dimension of {embed_dim_to_check}, but got {embed_dim}"
+        )
     head_dim = embed_dim // num_heads
     if head_dim * num_heads != embed_dim:
         raise AssertionError(f"embed_dim {embed_dim} not divisible by num_heads {num_heads}")
     if separate:
         if key.shape[:2] != value.shape[:2]:
-            raise AssertionError(f"key's sequence and batch dims {key.shape[:2]} do not match value's "
-                                 f"{value.shape[:2]}")
+            raise AssertionError(
+                f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}"
+            )
     elif key.shape != value.shape:
         raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
     return head_dim
 
 
 def multi_head_attention_forward(
-        query, key, value, embed_dim_to_check, num_heads, in_proj_weight, in_proj_bias, bias_k, bias_v,
-        add_zero_attn, dropout_p, out_proj_weight, out_proj_bias, training=True, key_padding_mask=None,
-        need_weights=True, attn_mask=None, use_separate_proj_weight=False, q_proj_weight=None, k_proj_weight=None,
-        v_proj_weight=None, static_k=None, static_v=None, average_attn_weights=True, is_causal=False):
+    query,
+    key,
+    value,
+    embed_dim_to_check,
+    num_heads,
+    in_proj_weight,
+    in_proj_bias,
+    bias_k,
+    bias_v,
+    add_zero_attn,
+    dropout_p,
+    out_proj_weight,
+    out_proj_bias,
+    training=True,
+    key_padding_mask=None,
+    need_weights=True,
+    attn_mask=None,
+    use_separate_proj_weight=False,
+    q_proj_weight=None,
+    k_proj_weight=None,
+    v_proj_weight=None,
+    static_k=None,
+    static_v=None,
+    average_attn_weights=True,
+    is_causal=False,
+):
     """Attention of ``num_heads`` heads; query (L, N, E), key (S, N, Ek), value (S, N, Ev), or without N.
 
     Returns:
@@ -169,15 +215,22 @@ def multi_head_attention_forward(
         key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
     length, batch, embed_dim = query.shape
     source = key.shape[0]
-    padding = _canonical_mask(key_padding_mask, "key_padding_mask", _none_or_dtype(attn_mask), "attn_mask",
-                              query.dtype)
+    padding = _canonical_mask(
+        key_padding_mask, "key_padding_mask", _none_or_dtype(attn_mask), "attn_mask", query.dtype
+    )
     if is_causal and attn_mask is None:
         raise RuntimeError("Need attn_mask if specifying the is_causal hint.")
     hint_is_enough = is_causal and padding is None and not need_weights
     mask = None if hint_is_enough else _canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, False)
     head_dim = _checked_shapes(query, key, value, embed_dim_to_check, num_heads, use_separate_proj_weight)
-    q, k, v = _projected(query, key, value, (in_proj_weight, q_proj_weight, k_proj_weight, v_proj_weight),
-                         in_proj_bias, use_separate_proj_weight)
+    q, k, v = _projected(
+        query,
+        key,
+        value,
+        (in_proj_weight, q_proj_weight, k_proj_weight, v_proj_weight),
+        in_proj_bias,
+        use_separate_proj_weight,
+    )
     if mask is not None:
         mask = _check_attn_mask(mask, batch, num_heads, length, source)
 
@@ -191,10 +244,16 @@ def multi_head_attention_forward(
         v = ops.cat([v, bias_v.repeat(1, batch, 1)])
         added += 1
     q = _heads_first(q, batch, num_heads, head_dim)
-    k = (_heads_first(k, batch, num_heads, head_dim) if static_k is None
-         else _static(static_k, "static_k", batch, num_heads, head_dim))
-    v = (_heads_first(v, batch, num_heads, head_dim) if static_v is None
-         else _static(static_v, "static_v", batch, num_heads, head_dim))
+    k = (
+        _heads_first(k, batch, num_heads, head_dim)
+        if static_k is None
+        else _static(static_k, "static_k", batch, num_heads, head_dim)
+    )
+    v = (
+        _heads_first(v, batch, num_heads, head_dim)
+        if static_v is None
+        else _static(static_v, "static_v", batch, num_heads, head_dim)
+    )
     if add_zero_attn:
         zero = ops.zeros((batch * num_heads, 1, head_dim), dtype=k.dtype, device=k.device)
         k, v = ops.cat([k, zero], 1), ops.cat([v, zero], 1)
@@ -228,8 +287,13 @@ def multi_head_attention_forward(
         else:
             mask = mask.view(batch, num_heads, -1, source)
     context = table.scaled_dot_product_attention(
-        q.view(batch, num_heads, length, head_dim), k.view(batch, num_heads, source, head_dim),
-        v.view(batch, num_heads, source, head_dim), mask, dropout_p, hint_is_enough)
+        q.view(batch, num_heads, length, head_dim),
+        k.view(batch, num_heads, source, head_dim),
+        v.view(batch, num_heads, source, head_dim),
+        mask,
+        dropout_p,
+        hint_is_enough,
+    )
     context = context.permute(2, 0, 1, 3).reshape(batch * length, embed_dim)
     output = table.linear(context, out_proj_weight, out_proj_bias).view(length, batch, -1)
     return (output if batched else output.squeeze(1)), None

@@ -1,15 +1,20 @@
 """Connectionist temporal classification."""
+
 from ... import ops
 from ...tensor import Tensor
 from ...tensor._tensor import tensor
-from ...tensor.dtype import bool as bool_, float16, int64
+from ...tensor.dtype import bool as bool_
+from ...tensor.dtype import float16, int64
 
 __all__ = ["ctc_loss"]
 
 
 def _lengths(values, device):
-    return values.to(device, int64) if isinstance(values, Tensor) else tensor(list(values), dtype=int64,
-                                                                                        device=device)
+    return (
+        values.to(device, int64)
+        if isinstance(values, Tensor)
+        else tensor(list(values), dtype=int64, device=device)
+    )
 
 
 def _padded_targets(targets, lengths, blank):
@@ -26,10 +31,13 @@ def _padded_targets(targets, lengths, blank):
     return ops.where(position < lengths.unsqueeze(1), rows, ops.full_like(rows, blank)).to(int64)
 
 
-def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False):
+def ctc_loss(
+    log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False
+):
     """Minus the log probability of ``targets`` over every alignment with (T, N, C) ``log_probs``.
 
-    ``targets`` is (N, S), or all targets one after another. ``mean`` divides each loss by its target length first.
+    ``targets`` is (N, S), or all targets one after another. ``mean`` divides each loss by its
+    target length first.
     """
     single = log_probs.dim() == 2
     if single:
@@ -46,10 +54,12 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
     if target_lengths.numel() != batch:
         raise RuntimeError("target_lengths must be of size batch_size")
     if batch and int(input_lengths.max()) > steps:
-        raise RuntimeError(f"Expected input_lengths to have value at most {steps}, but got value "
-                           f"{int(input_lengths.max())}")
-    loss = -_log_likelihood(log_probs, _padded_targets(targets, target_lengths, blank), input_lengths, target_lengths,
-                            blank)
+        raise RuntimeError(
+            f"Expected input_lengths to have value at most {steps}, but got value {int(input_lengths.max())}"
+        )
+    loss = -_log_likelihood(
+        log_probs, _padded_targets(targets, target_lengths, blank), input_lengths, target_lengths, blank
+    )
     loss = loss + _normalisation_gradient(log_probs, input_lengths)
     if zero_infinity:
         loss = ops.where(loss == float("inf"), ops.zeros_like(loss), loss)
@@ -88,7 +98,9 @@ def _log_likelihood(log_probs, targets, input_lengths, target_lengths, blank):
         alpha = ops.where((t < input_lengths).unsqueeze(1), moved, alpha)
     last = (2 * target_lengths).unsqueeze(1)
     final = alpha.gather(1, last)
-    previous = ops.where(target_lengths.unsqueeze(1) > 0, alpha.gather(1, (last - 1).clamp(min=0)), floor[:, :1])
+    previous = ops.where(
+        target_lengths.unsqueeze(1) > 0, alpha.gather(1, (last - 1).clamp(min=0)), floor[:, :1]
+    )
     total = ops.logsumexp(ops.cat([final, previous], 1), 1)
     return ops.where(total < low / 2, ops.full_like(total, float("-inf")), total)
 

@@ -1,4 +1,5 @@
 """Distances, similarities and the bilinear form."""
+
 from ... import ops
 from ...autograd import no_grad
 
@@ -25,10 +26,8 @@ def pdist(input, p=2):
 
 def cosine_similarity(x1, x2, dim=1, eps=1e-8):
     """Cosine of the angle along ``dim``, norms not below eps."""
-    common = ops.result_type(x1, x2)
-    if not common.is_floating_point:
-        raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {common}")
-    x1, x2 = x1.to(common), x2.to(common)
+    if not (x1.is_floating_point() or x2.is_floating_point() or x1.is_complex() or x2.is_complex()):
+        raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {x1.dtype}")
     x1, x2 = ops.broadcast_tensors(x1, x2)
     return ((x1 / _floored_norm(x1, dim, eps)) * (x2 / _floored_norm(x2, dim, eps))).sum(dim)
 
@@ -44,18 +43,25 @@ def _floored_norm(x, dim, eps):
 def bilinear(input1, input2, weight, bias=None):
     """x1 @ weight[k] @ x2 (+ bias[k]) for every output k; weight (out, in1, in2)."""
     if input1.dim() != input2.dim():
-        raise RuntimeError(f"bilinear(): input dimensions do not match: got {input1.dim()} and {input2.dim()}")
+        raise RuntimeError(
+            f"bilinear(): input dimensions do not match: got {input1.dim()} and {input2.dim()}"
+        )
     for i in range(input1.dim() - 1):
         if input1.size(i) != input2.size(i):
-            raise RuntimeError(f"bilinear(): input batch dimensions do not match at dim {i}: got {input1.size(i)} and "
-                               f"{input2.size(i)}")
+            raise RuntimeError(
+                f"bilinear(): input batch dimensions do not match at dim {i}: got {input1.size(i)} and "
+                f"{input2.size(i)}"
+            )
     out, size1, size2 = weight.shape
     for n, (x, size) in enumerate(((input1, size1), (input2, size2)), 1):
         if x.size(-1) != size:
-            raise RuntimeError(f"bilinear(): input{n} size does not match weight size: got {x.size(-1)} but expected "
-                               f"{size}")
+            raise RuntimeError(
+                f"bilinear(): input{n} size does not match weight size: got {x.size(-1)} but expected {size}"
+            )
     if bias is not None and bias.size(0) != out:
-        raise RuntimeError(f"bilinear(): bias size does not match weight size: got {bias.size(0)} but expected {out}")
+        raise RuntimeError(
+            f"bilinear(): bias size does not match weight size: got {bias.size(0)} but expected {out}"
+        )
     batch = list(input1.shape[:-1])
     left = input1.reshape(-1, size1) @ weight.permute(1, 0, 2).reshape(size1, out * size2)
     result = (left.view(-1, out, size2) * input2.reshape(-1, 1, size2)).sum(-1).view([*batch, out])

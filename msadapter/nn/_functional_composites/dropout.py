@@ -1,4 +1,5 @@
 """Dropout of channels, and alpha dropout. The draws are torch's: one bernoulli per kept unit of noise."""
+
 import warnings
 
 from ... import ops
@@ -60,9 +61,11 @@ def dropout1d(input, p=0.5, training=True, inplace=False):
     """Zero whole channels of (N, C, L) or (C, L) with probability p; the rest is scaled by 1 / (1 - p)."""
     _check_p(p)
     if input.dim() not in (2, 3):
-        raise RuntimeError(f"dropout1d: Expected 2D or 3D input, but received a {input.dim()}D input. Note that "
-                           "dropout1d exists to provide channel-wise dropout on inputs with 1 spatial dimension, a "
-                           "channel dimension, and an optional batch dimension (i.e. 2D or 3D inputs).")
+        raise RuntimeError(
+            f"dropout1d: Expected 2D or 3D input, but received a {input.dim()}D input. Note that "
+            "dropout1d exists to provide channel-wise dropout on inputs with 1 spatial dimension, a "
+            "channel dimension, and an optional batch dimension (i.e. 2D or 3D inputs)."
+        )
     if input.dim() == 2:
         return _one_sample(input, lambda x: _feature_dropout(x, p, training, inplace))
     return _feature_dropout(input, p, training, inplace)
@@ -72,11 +75,17 @@ def dropout2d(input, p=0.5, training=True, inplace=False):
     """Zero whole channels of (N, C, H, W); a 3D input is taken as (N, C, L), as torch does."""
     _check_p(p)
     if input.dim() not in (3, 4):
-        warnings.warn(f"dropout2d: Received a {input.dim()}-D input to dropout2d, which is deprecated and will result "
-                      "in an error in a future release.", stacklevel=2)
+        warnings.warn(
+            f"dropout2d: Received a {input.dim()}-D input to dropout2d, which is deprecated and will result "
+            "in an error in a future release.",
+            stacklevel=2,
+        )
     if input.dim() == 3:
-        warnings.warn("dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior "
-                      "is desired - input is interpreted as shape (N, C, L).", stacklevel=2)
+        warnings.warn(
+            "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior "
+            "is desired - input is interpreted as shape (N, C, L).",
+            stacklevel=2,
+        )
     return _feature_dropout(input, p, training, inplace)
 
 
@@ -84,8 +93,11 @@ def dropout3d(input, p=0.5, training=True, inplace=False):
     """Zero whole channels of (N, C, D, H, W) or (C, D, H, W)."""
     _check_p(p)
     if input.dim() not in (4, 5):
-        warnings.warn(f"dropout3d: Received a {input.dim()}-D input to dropout3d, which is deprecated and will result "
-                      "in an error in a future release.", stacklevel=2)
+        warnings.warn(
+            f"dropout3d: Received a {input.dim()}-D input to dropout3d, which is deprecated and will result "
+            "in an error in a future release.",
+            stacklevel=2,
+        )
     if input.dim() == 4:
         return _one_sample(input, lambda x: _feature_dropout(x, p, training, inplace))
     return _feature_dropout(input, p, training, inplace)

@@ -1,4 +1,5 @@
 """Bags of embeddings."""
+
 from ... import ops
 from ...autograd import no_grad
 
@@ -18,15 +19,19 @@ def _no_grad_embedding_renorm_(weight, input, max_norm, norm_type):
 
 def _check_bag(input, weight, offsets, mode, per_sample_weights, include_last_offset):
     if per_sample_weights is not None and input.size() != per_sample_weights.size():
-        raise ValueError("embedding_bag: If per_sample_weights "
-                         f"({list(per_sample_weights.shape)}) is not None, then it must have the same shape as the "
-                         f"input ({list(input.shape)})")
+        raise ValueError(
+            "embedding_bag: If per_sample_weights "
+            f"({list(per_sample_weights.shape)}) is not None, then it must have the same shape as the "
+            f"input ({list(input.shape)})"
+        )
     if weight.dim() != 2:
         raise ValueError(f"weight has to be a 2D Tensor, but got Tensor of dimension {weight.dim()}")
     if input.dim() == 2 and offsets is not None:
         kind = type(offsets).__name__ if not hasattr(offsets, "dim") else str(type(offsets))
-        raise ValueError("if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed "
-                         f"length sequences. However, found offsets of type {kind}")
+        raise ValueError(
+            "if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed "
+            f"length sequences. However, found offsets of type {kind}"
+        )
     if input.dim() not in (1, 2):
         raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.dim()}")
     if input.dim() == 1:
@@ -37,9 +42,11 @@ def _check_bag(input, weight, offsets, mode, per_sample_weights, include_last_of
     if mode not in ("sum", "mean", "max"):
         raise ValueError("mode has to be one of sum, mean or max")
     if mode != "sum" and per_sample_weights is not None:
-        raise NotImplementedError("embedding_bag: per_sample_weights was not None. per_sample_weights is only "
-                                  f"supported for mode='sum' (got mode='{mode}'). Please open a feature request on "
-                                  "GitHub.")
+        raise NotImplementedError(
+            "embedding_bag: per_sample_weights was not None. per_sample_weights is only "
+            f"supported for mode='sum' (got mode='{mode}'). Please open a feature request on "
+            "GitHub."
+        )
 
 
 def _bag_of_each(n, offsets, include_last_offset):
@@ -50,8 +57,19 @@ def _bag_of_each(n, offsets, include_last_offset):
     return bag, starts.size(0)
 
 
-def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, mode="mean",
-                  sparse=False, per_sample_weights=None, include_last_offset=False, padding_idx=None):
+def embedding_bag(
+    input,
+    weight,
+    offsets=None,
+    max_norm=None,
+    norm_type=2,
+    scale_grad_by_freq=False,
+    mode="mean",
+    sparse=False,
+    per_sample_weights=None,
+    include_last_offset=False,
+    padding_idx=None,
+):
     """Sum, mean or maximum of the rows of ``weight`` in each bag.
 
     Bags are the rows of a 2D ``input``, or the stretches of a 1D ``input`` that begin at ``offsets``.
@@ -59,10 +77,13 @@ def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale
     """
     _check_bag(input, weight, offsets, mode, per_sample_weights, include_last_offset)
     if sparse:
-        raise NotImplementedError("torch.nn.functional.embedding_bag: sparse=True is not supported (docs/coverage.md)")
+        raise NotImplementedError(
+            "torch.nn.functional.embedding_bag: sparse=True is not supported (docs/coverage.md)"
+        )
     if scale_grad_by_freq:
         raise NotImplementedError(
-            "torch.nn.functional.embedding_bag: scale_grad_by_freq=True is not supported (docs/coverage.md)")
+            "torch.nn.functional.embedding_bag: scale_grad_by_freq=True is not supported (docs/coverage.md)"
+        )
     rows, cols = weight.shape
     if padding_idx is not None:
         if not -rows <= padding_idx < rows:

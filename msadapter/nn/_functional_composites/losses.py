@@ -1,4 +1,5 @@
 """Losses that are compositions: likelihoods, embedding losses, cross entropy."""
+
 import math
 import warnings
 
@@ -7,8 +8,17 @@ from .. import _reduction
 from ._table import table
 from .distance import pairwise_distance
 
-__all__ = ["cosine_embedding_loss", "cross_entropy", "gaussian_nll_loss", "hinge_embedding_loss", "kl_div",
-           "poisson_nll_loss", "soft_margin_loss", "triplet_margin_loss", "triplet_margin_with_distance_loss"]
+__all__ = [
+    "cosine_embedding_loss",
+    "cross_entropy",
+    "gaussian_nll_loss",
+    "hinge_embedding_loss",
+    "kl_div",
+    "poisson_nll_loss",
+    "soft_margin_loss",
+    "triplet_margin_loss",
+    "triplet_margin_with_distance_loss",
+]
 
 
 def chosen(size_average, reduce, reduction):
@@ -31,10 +41,12 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
     if size_average is not None or reduce is not None:
         reduction = _reduction.legacy_get_string(size_average, reduce)
     elif reduction == "mean":
-        warnings.warn("reduction: 'mean' divides the total loss by both the batch size and the support size."
-                      "'batchmean' divides only by the batch size, and aligns with the KL div math definition."
-                      "'mean' will be changed to behave the same as 'batchmean' in the next major release.",
-                      stacklevel=2)
+        warnings.warn(
+            "reduction: 'mean' divides the total loss by both the batch size and the support size."
+            "'batchmean' divides only by the batch size, and aligns with the KL div math definition."
+            "'mean' will be changed to behave the same as 'batchmean' in the next major release.",
+            stacklevel=2,
+        )
     if log_target:
         loss = target.exp() * (target - input)
     else:
@@ -45,8 +57,9 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
     return reduced(loss, reduction)
 
 
-def poisson_nll_loss(input, target, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None,
-                     reduction="mean"):
+def poisson_nll_loss(
+    input, target, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None, reduction="mean"
+):
     """exp(input) - target * input (``log_input``), or input - target * log(input + eps).
 
     ``full`` adds Stirling's approximation of log(target!) where target > 1.
@@ -78,7 +91,7 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(reduction + " is not valid")
     # The floor is a constant: no gradient through the clamp.
-    lift = (var.detach().clamp(min=eps) - var.detach())
+    lift = var.detach().clamp(min=eps) - var.detach()
     floored = var + lift
     loss = 0.5 * (floored.log() + (input - target) ** 2 / floored)
     if full:
@@ -112,11 +125,15 @@ def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, r
     if target.dim() not in (0, 1):
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
     if target.dim() == 1 and (input1.dim() != 2 or input2.dim() != 2):
-        raise RuntimeError(f"1D target tensor expects 2D input tensors, but found inputs with sizes "
-                           f"{list(input1.shape)} and {list(input2.shape)}.")
+        raise RuntimeError(
+            f"1D target tensor expects 2D input tensors, but found inputs with sizes "
+            f"{list(input1.shape)} and {list(input2.shape)}."
+        )
     if target.dim() == 0 and (input1.dim() != 1 or input2.dim() != 1):
-        raise RuntimeError(f"0D target tensor expects 1D input tensors, but found inputs with sizes "
-                           f"{list(input1.shape)} and {list(input2.shape)}.")
+        raise RuntimeError(
+            f"0D target tensor expects 1D input tensors, but found inputs with sizes "
+            f"{list(input1.shape)} and {list(input2.shape)}."
+        )
     dim = target.dim()
     tiny = 1e-12
     squares = ((input1 * input1).sum(dim) + tiny) * ((input2 * input2).sum(dim) + tiny)
@@ -127,16 +144,28 @@ def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, r
     return reduced(same + other, reduction)
 
 
-def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, size_average=None,
-                        reduce=None, reduction="mean"):
+def triplet_margin_loss(
+    anchor,
+    positive,
+    negative,
+    margin=1.0,
+    p=2,
+    eps=1e-6,
+    swap=False,
+    size_average=None,
+    reduce=None,
+    reduction="mean",
+):
     """max(0, d(anchor, positive) - d(anchor, negative) + margin) with the p-norm distance."""
     reduction = chosen(size_average, reduce, reduction)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
     if not anchor.dim() == positive.dim() == negative.dim():
-        raise RuntimeError("The anchor, positive, and negative tensors are expected to have the same number of "
-                           f"dimensions, but got: anchor {anchor.dim()}D, positive {positive.dim()}D, and negative "
-                           f"{negative.dim()}D inputs")
+        raise RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have the same number of "
+            f"dimensions, but got: anchor {anchor.dim()}D, positive {positive.dim()}D, and negative "
+            f"{negative.dim()}D inputs"
+        )
     near = pairwise_distance(anchor, positive, p, eps)
     far = pairwise_distance(anchor, negative, p, eps)
     if swap:
@@ -144,8 +173,9 @@ def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, s
     return reduced((near - far + margin).clamp_min(0), reduction)
 
 
-def triplet_margin_with_distance_loss(anchor, positive, negative, *, distance_function=None, margin=1.0, swap=False,
-                                      reduction="mean"):
+def triplet_margin_with_distance_loss(
+    anchor, positive, negative, *, distance_function=None, margin=1.0, swap=False, reduction="mean"
+):
     """Triplet loss with any distance (default: ``pairwise_distance``)."""
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"{reduction} is not a valid value for reduction")
@@ -153,9 +183,11 @@ def triplet_margin_with_distance_loss(anchor, positive, negative, *, distance_fu
         raise ValueError(f"margin must be greater than 0, got {margin}")
     distance = distance_function if distance_function is not None else pairwise_distance
     if not anchor.dim() == positive.dim() == negative.dim():
-        raise RuntimeError("The anchor, positive, and negative tensors are expected to have the same number of "
-                           f"dimensions, but got: anchor {anchor.dim()}D, positive {positive.dim()}D, and negative "
-                           f"{negative.dim()}D inputs")
+        raise RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have the same number of "
+            f"dimensions, but got: anchor {anchor.dim()}D, positive {positive.dim()}D, and negative "
+            f"{negative.dim()}D inputs"
+        )
     near = distance(anchor, positive)
     far = distance(anchor, negative)
     if swap:
@@ -163,8 +195,16 @@ def triplet_margin_with_distance_loss(anchor, positive, negative, *, distance_fu
     return reduced((near - far + margin).clamp_min(0), reduction)
 
 
-def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean",
-                  label_smoothing=0.0):
+def cross_entropy(
+    input,
+    target,
+    weight=None,
+    size_average=None,
+    ignore_index=-100,
+    reduce=None,
+    reduction="mean",
+    label_smoothing=0.0,
+):
     """Cross entropy of logits (N, C, ...) or (C).
 
     ``target``: class indices (N, ...), or class probabilities of the shape of ``input``.
@@ -176,16 +216,21 @@ def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-1
     class_dim = 0 if input.dim() == 1 else 1
     classes = input.size(class_dim)
     if weight is not None and (weight.dim() != 1 or weight.numel() != classes):
-        raise RuntimeError("cross_entropy: weight tensor should be defined either for all "
-                           f"{classes} classes or no classes but got weight tensor of shape: {list(weight.shape)}")
+        raise RuntimeError(
+            "cross_entropy: weight tensor should be defined either for all "
+            f"{classes} classes or no classes but got weight tensor of shape: {list(weight.shape)}"
+        )
     log_prob = table.log_softmax(input, class_dim)
     if input.size() == target.size():
-        return _probability_entropy(log_prob, target, weight, class_dim, classes, reduction, label_smoothing,
-                                    ignore_index)
+        return _probability_entropy(
+            log_prob, target, weight, class_dim, classes, reduction, label_smoothing, ignore_index
+        )
     loss = table.nll_loss(log_prob, target, weight, None, ignore_index, None, reduction)
     if label_smoothing == 0.0:
         return loss
-    return _smoothed(loss, log_prob, target, weight, class_dim, classes, reduction, label_smoothing, ignore_index)
+    return _smoothed(
+        loss, log_prob, target, weight, class_dim, classes, reduction, label_smoothing, ignore_index
+    )
 
 
 def _along_classes(weight, log_prob, class_dim):
@@ -194,10 +239,14 @@ def _along_classes(weight, log_prob, class_dim):
     return weight.view(shape)
 
 
-def _probability_entropy(log_prob, target, weight, class_dim, classes, reduction, label_smoothing, ignore_index):
+def _probability_entropy(
+    log_prob, target, weight, class_dim, classes, reduction, label_smoothing, ignore_index
+):
     if not target.is_floating_point():
-        raise RuntimeError("Expected floating point type for target with class probabilities, got "
-                           f"{str(target.dtype).removeprefix('torch.').capitalize()}")
+        raise RuntimeError(
+            "Expected floating point type for target with class probabilities, got "
+            f"{str(target.dtype).removeprefix('torch.').capitalize()}"
+        )
     if ignore_index >= 0:
         raise RuntimeError("ignore_index is not supported for floating point target")
     if label_smoothing > 0.0:

@@ -1,23 +1,33 @@
 """Margin losses over classes."""
+
 from ... import ops
-from ...tensor.dtype import bool as bool_, int64
+from ...tensor.dtype import bool as bool_
+from ...tensor.dtype import int64
 from ._table import table
 from .losses import chosen, reduced
 
-__all__ = ["margin_ranking_loss", "multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss"]
+__all__ = [
+    "margin_ranking_loss",
+    "multi_margin_loss",
+    "multilabel_margin_loss",
+    "multilabel_soft_margin_loss",
+]
 
 
 def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
     """max(0, -y (x1 - x2) + margin)."""
     reduction = chosen(size_average, reduce, reduction)
     if not input1.dim() == input2.dim() == target.dim():
-        raise RuntimeError(f"margin_ranking_loss : All input tensors should have same dimension but got sizes: "
-                           f"input1: {input1.size()}, input2: {input2.size()}, target: {target.size()} ")
+        raise RuntimeError(
+            f"margin_ranking_loss : All input tensors should have same dimension but got sizes: "
+            f"input1: {input1.size()}, input2: {input2.size()}, target: {target.size()} "
+        )
     return reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)
 
 
-def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None,
-                      reduction="mean"):
+def multi_margin_loss(
+    input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"
+):
     """Mean over classes i != y of max(0, margin - x[y] + x[i]) ** p, times weight[y]; (N, C) or (C)."""
     reduction = chosen(size_average, reduce, reduction)
     if p not in (1, 2):
@@ -47,7 +57,9 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
     """
     reduction = chosen(size_average, reduce, reduction)
     if input.size() != target.size():
-        raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}")
+        raise RuntimeError(
+            f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}"
+        )
     rows = input if input.dim() == 2 else input.reshape(1, -1)
     labels = target if input.dim() == 2 else target.reshape(1, -1)
     valid = (labels >= 0).to(int64).cumprod(1).to(bool_)

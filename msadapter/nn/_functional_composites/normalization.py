@@ -1,4 +1,5 @@
 """Normalisations that are compositions."""
+
 from ... import ops
 from ...autograd import no_grad
 from ._table import table
@@ -31,8 +32,16 @@ def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
     return input / denominator if out is None else ops.div(input, denominator, out=out)
 
 
-def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True,
-                  momentum=0.1, eps=1e-5):
+def instance_norm(
+    input,
+    running_mean=None,
+    running_var=None,
+    weight=None,
+    bias=None,
+    use_input_stats=True,
+    momentum=0.1,
+    eps=1e-5,
+):
     """Normalise each channel of each sample (or by the running statistics), then scale and shift."""
     if use_input_stats:
         _verify_spatial_size(input.size())
@@ -42,8 +51,16 @@ def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=
         return None if t is None else t.repeat(n)
 
     mean, var = repeated(running_mean), repeated(running_var)
-    out = table.batch_norm(input.reshape(1, n * c, *input.shape[2:]), mean, var, repeated(weight), repeated(bias),
-                           use_input_stats, momentum, eps)
+    out = table.batch_norm(
+        input.reshape(1, n * c, *input.shape[2:]),
+        mean,
+        var,
+        repeated(weight),
+        repeated(bias),
+        use_input_stats,
+        momentum,
+        eps,
+    )
     if use_input_stats:
         with no_grad():
             for running, all_samples in ((running_mean, mean), (running_var, var)):

@@ -1,4 +1,5 @@
 """Pooling that is a composition: power average, unpooling, fractional, and the forms with indices."""
+
 import math
 
 from ... import ops
@@ -10,8 +11,12 @@ __all__ = [f"{kind}_max_pool{n}d_with_indices" for kind in ("adaptive",) for n i
 __all__ += [f"max_pool{n}d_with_indices" for n in (1, 2, 3)]
 __all__ += [f"lp_pool{n}d" for n in (1, 2, 3)]
 __all__ += [f"max_unpool{n}d" for n in (1, 2, 3)]
-__all__ += ["fractional_max_pool2d", "fractional_max_pool2d_with_indices", "fractional_max_pool3d",
-            "fractional_max_pool3d_with_indices"]
+__all__ += [
+    "fractional_max_pool2d",
+    "fractional_max_pool2d_with_indices",
+    "fractional_max_pool3d",
+    "fractional_max_pool3d_with_indices",
+]
 
 
 def adaptive_max_pool1d_with_indices(input, output_size, return_indices=False):
@@ -29,22 +34,31 @@ def adaptive_max_pool3d_with_indices(input, output_size, return_indices=False):
     return table.adaptive_max_pool3d(input, output_size, return_indices=True)
 
 
-def max_pool1d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
-                            return_indices=False):
+def max_pool1d_with_indices(
+    input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
+):
     """max_pool1d and the indices of the maxima."""
-    return table.max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode=ceil_mode, return_indices=True)
+    return table.max_pool1d(
+        input, kernel_size, stride, padding, dilation, ceil_mode=ceil_mode, return_indices=True
+    )
 
 
-def max_pool2d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
-                            return_indices=False):
+def max_pool2d_with_indices(
+    input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
+):
     """max_pool2d and the indices of the maxima."""
-    return table.max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode=ceil_mode, return_indices=True)
+    return table.max_pool2d(
+        input, kernel_size, stride, padding, dilation, ceil_mode=ceil_mode, return_indices=True
+    )
 
 
-def max_pool3d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False,
-                            return_indices=False):
+def max_pool3d_with_indices(
+    input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
+):
     """max_pool3d and the indices of the maxima."""
-    return table.max_pool3d(input, kernel_size, stride, padding, dilation, ceil_mode=ceil_mode, return_indices=True)
+    return table.max_pool3d(
+        input, kernel_size, stride, padding, dilation, ceil_mode=ceil_mode, return_indices=True
+    )
 
 
 def _lp_pool(pool, expand, input, norm_type, kernel_size, stride, ceil_mode):
@@ -79,12 +93,16 @@ def _unpool_output_size(input, kernel_size, stride, padding, output_size):
     if len(output_size) == n + 2:
         output_size = output_size[2:]
     if len(output_size) != n:
-        raise ValueError(f"output_size should be a sequence containing {n} or {n + 2} elements, but it has a length "
-                         f"of '{len(output_size)}'")
+        raise ValueError(
+            f"output_size should be a sequence containing {n} or {n + 2} elements, but it has a length "
+            f"of '{len(output_size)}'"
+        )
     for d in range(n):
         low, high = default[d] - stride[d], default[d] + stride[d]
         if not low < output_size[d] < high:
-            raise ValueError(f"invalid output_size \"{output_size}\" (dim {d} must be between {low} and {high})")
+            raise ValueError(
+                f'invalid output_size "{output_size}" (dim {d} must be between {low} and {high})'
+            )
     return output_size
 
 
@@ -95,14 +113,18 @@ def _max_unpool(expand, input, indices, kernel_size, stride, padding, output_siz
     n = len(kernel)
     size = _unpool_output_size(input, kernel, stride, padding, output_size)
     if input.shape != indices.shape:
-        raise RuntimeError(f"Expected shape of indices to be same as that of the input tensor ({list(input.shape)}) "
-                           f"but got indices tensor with shape: {list(indices.shape)}")
+        raise RuntimeError(
+            f"Expected shape of indices to be same as that of the input tensor ({list(input.shape)}) "
+            f"but got indices tensor with shape: {list(indices.shape)}"
+        )
     lead = list(input.shape[:-n])
     places = math.prod(size)
     if indices.numel() and not 0 <= int(indices.min()) <= int(indices.max()) < places:
         wrong = int(indices.max()) if int(indices.max()) >= places else int(indices.min())
-        raise RuntimeError(f"Found an invalid max index: {wrong} (output volumes are of size "
-                           f"{'x'.join(str(s) for s in size)}")
+        raise RuntimeError(
+            f"Found an invalid max index: {wrong} (output volumes are of size "
+            f"{'x'.join(str(s) for s in size)}"
+        )
     flat = ops.zeros([*lead, places], dtype=input.dtype, device=input.device)
     return flat.scatter(-1, indices.reshape([*lead, -1]), input.reshape([*lead, -1])).view([*lead, *size])
 
@@ -123,7 +145,7 @@ def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_siz
 
 
 def _starts(sample, size, out, kernel):
-    """First positions (N, C, out) of the random windows along one dimension; the last window ends at the border."""
+    """First positions (N, C, out) of the random windows along one dimension; the last ends at the border."""
     if out == 1:
         return ops.full([*sample.shape, 1], size - kernel, dtype=int64, device=sample.device)
     alpha = (size - kernel) / (out - 1)
@@ -171,29 +193,39 @@ def _fractional(expand, name, input, kernel_size, output_size, output_ratio, sam
     return values.reshape(shape), chosen.reshape(shape)
 
 
-def fractional_max_pool2d_with_indices(input, kernel_size, output_size=None, output_ratio=None,
-                                       return_indices=False, _random_samples=None):
+def fractional_max_pool2d_with_indices(
+    input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
+):
     """fractional_max_pool2d and the indices of the maxima."""
-    return _fractional(_pair, "fractional_max_pool2d", input, kernel_size, output_size, output_ratio,
-                       _random_samples)
+    return _fractional(
+        _pair, "fractional_max_pool2d", input, kernel_size, output_size, output_ratio, _random_samples
+    )
 
 
-def fractional_max_pool3d_with_indices(input, kernel_size, output_size=None, output_ratio=None,
-                                       return_indices=False, _random_samples=None):
+def fractional_max_pool3d_with_indices(
+    input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
+):
     """fractional_max_pool3d and the indices of the maxima."""
-    return _fractional(_triple, "fractional_max_pool3d", input, kernel_size, output_size, output_ratio,
-                       _random_samples)
+    return _fractional(
+        _triple, "fractional_max_pool3d", input, kernel_size, output_size, output_ratio, _random_samples
+    )
 
 
-def fractional_max_pool2d(input, kernel_size, output_size=None, output_ratio=None, return_indices=False,
-                          _random_samples=None):
+def fractional_max_pool2d(
+    input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
+):
     """Maximum over windows with random borders: (N, C, H, W)."""
-    both = fractional_max_pool2d_with_indices(input, kernel_size, output_size, output_ratio, True, _random_samples)
+    both = fractional_max_pool2d_with_indices(
+        input, kernel_size, output_size, output_ratio, True, _random_samples
+    )
     return both if return_indices else both[0]
 
 
-def fractional_max_pool3d(input, kernel_size, output_size=None, output_ratio=None, return_indices=False,
-                          _random_samples=None):
+def fractional_max_pool3d(
+    input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
+):
     """Maximum over windows with random borders: (N, C, D, H, W)."""
-    both = fractional_max_pool3d_with_indices(input, kernel_size, output_size, output_ratio, True, _random_samples)
+    both = fractional_max_pool3d_with_indices(
+        input, kernel_size, output_size, output_ratio, True, _random_samples
+    )
     return both if return_indices else both[0]

@@ -1,24 +1,39 @@
 """Images: resizing, sampling grids, shuffles, and convolution over time-first sequences."""
+
 import math
 import warnings
 
 from ... import ops
 from ._table import table
 
-__all__ = ["affine_grid", "channel_shuffle", "conv_tbc", "interpolate", "native_channel_shuffle", "pixel_unshuffle",
-           "upsample", "upsample_bilinear", "upsample_nearest"]
+__all__ = [
+    "affine_grid",
+    "channel_shuffle",
+    "conv_tbc",
+    "interpolate",
+    "native_channel_shuffle",
+    "pixel_unshuffle",
+    "upsample",
+    "upsample_bilinear",
+    "upsample_nearest",
+]
 
 
 def channel_shuffle(input, groups):
     """Interleave the channels (dimension 1) of ``groups`` groups."""
     if input.dim() <= 2:
-        raise RuntimeError("channel_shuffle expects input with > 2 dims, but got input with sizes "
-                           f"{list(input.shape)}")
+        raise RuntimeError(
+            f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(input.shape)}"
+        )
     if groups <= 0:
-        raise RuntimeError(f"Number of groups to divide channels in must be positive. Value of groups:{groups}")
+        raise RuntimeError(
+            f"Number of groups to divide channels in must be positive. Value of groups:{groups}"
+        )
     n, c = input.shape[:2]
     if c % groups:
-        raise RuntimeError(f"Number of channels must be divisible by groups. Got {c} channels and {groups} groups.")
+        raise RuntimeError(
+            f"Number of channels must be divisible by groups. Got {c} channels and {groups} groups."
+        )
     rest = list(input.shape[2:])
     return input.reshape([n, groups, c // groups, *rest]).transpose(1, 2).reshape(input.shape)
 
@@ -31,16 +46,20 @@ def native_channel_shuffle(input, groups):
 def pixel_unshuffle(input, downscale_factor):
     """(..., C, H * r, W * r) to (..., C * r * r, H, W)."""
     if input.dim() < 3:
-        raise RuntimeError("pixel_unshuffle expects input to have at least 3 dimensions, but got input with "
-                           f"{input.dim()} dimension(s)")
+        raise RuntimeError(
+            "pixel_unshuffle expects input to have at least 3 dimensions, but got input with "
+            f"{input.dim()} dimension(s)"
+        )
     r = downscale_factor
     if r <= 0:
         raise RuntimeError(f"pixel_unshuffle expects a positive downscale_factor, but got {r}")
     *lead, c, h, w = input.shape
     for name, size in (("height", h), ("width", w)):
         if size % r:
-            raise RuntimeError(f"pixel_unshuffle expects {name} to be divisible by downscale_factor, but "
-                               f"input.size({-2 if name == 'height' else -1})={size} is not divisible by {r}")
+            raise RuntimeError(
+                f"pixel_unshuffle expects {name} to be divisible by downscale_factor, but "
+                f"input.size({-2 if name == 'height' else -1})={size} is not divisible by {r}"
+            )
     n = len(lead)
     split = input.reshape([*lead, c, h // r, r, w // r, r])
     moved = split.permute([*range(n), n, n + 2, n + 4, n + 1, n + 3])
@@ -64,20 +83,27 @@ def _steps(n, align_corners, like):
 def affine_grid(theta, size, align_corners=None):
     """Sampling grid (N, [D,] H, W, 2 or 3) of the affine maps theta (N, 2, 3) or (N, 3, 4)."""
     if align_corners is None:
-        warnings.warn("Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. "
-                      "Please specify align_corners=True if the old behavior is desired. See the documentation of "
-                      "grid_sample for details.", stacklevel=2)
+        warnings.warn(
+            "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. "
+            "Please specify align_corners=True if the old behavior is desired. See the documentation of "
+            "grid_sample for details.",
+            stacklevel=2,
+        )
         align_corners = False
     if not theta.is_floating_point():
         raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
     spatial = len(size) - 2
     if spatial not in (2, 3):
-        raise NotImplementedError("affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, "
-                                  f"respectively. Got size {list(size)}.")
+        raise NotImplementedError(
+            "affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, "
+            f"respectively. Got size {list(size)}."
+        )
     rows = (spatial, spatial + 1)
     if theta.dim() != 3 or tuple(theta.shape[-2:]) != rows or theta.size(0) != size[0]:
-        raise ValueError(f"Expected a batch of {spatial}D affine matrices of shape Nx{rows[0]}x{rows[1]} for size "
-                         f"{list(size)}. Got {theta.shape}.")
+        raise ValueError(
+            f"Expected a batch of {spatial}D affine matrices of shape Nx{rows[0]}x{rows[1]} for size "
+            f"{list(size)}. Got {theta.shape}."
+        )
     if min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {list(size)}")
     n, shape = size[0], list(size[2:])
@@ -91,11 +117,18 @@ def affine_grid(theta, size, align_corners=None):
     return base.bmm(theta.transpose(1, 2)).view([n, *shape, spatial])
 
 
-_KERNELS = {("nearest", 3): "upsample_nearest1d", ("nearest", 4): "upsample_nearest2d",
-            ("nearest", 5): "upsample_nearest3d", ("nearest-exact", 3): "_upsample_nearest_exact1d",
-            ("nearest-exact", 4): "_upsample_nearest_exact2d", ("nearest-exact", 5): "_upsample_nearest_exact3d",
-            ("linear", 3): "upsample_linear1d", ("bilinear", 4): "upsample_bilinear2d",
-            ("trilinear", 5): "upsample_trilinear3d", ("bicubic", 4): "upsample_bicubic2d"}
+_KERNELS = {
+    ("nearest", 3): "upsample_nearest1d",
+    ("nearest", 4): "upsample_nearest2d",
+    ("nearest", 5): "upsample_nearest3d",
+    ("nearest-exact", 3): "_upsample_nearest_exact1d",
+    ("nearest-exact", 4): "_upsample_nearest_exact2d",
+    ("nearest-exact", 5): "_upsample_nearest_exact3d",
+    ("linear", 3): "upsample_linear1d",
+    ("bilinear", 4): "upsample_bilinear2d",
+    ("trilinear", 5): "upsample_trilinear3d",
+    ("bicubic", 4): "upsample_bicubic2d",
+}
 _LINEAR = ("linear", "bilinear", "bicubic", "trilinear")
 
 
@@ -110,19 +143,23 @@ def _target_size(input, size, scale_factor, recompute):
         if not isinstance(size, (list, tuple)):
             return [size] * spatial, None
         if len(size) != spatial:
-            raise ValueError("Input and output must have the same number of spatial dimensions, but got input with "
-                             f"spatial dimensions of {list(input.shape[2:])} and output size of {size}. Please provide "
-                             "input tensor in (N, C, d1, d2, ...,dK) format and output size in (o1, o2, ...,oK) "
-                             "format.")
+            raise ValueError(
+                "Input and output must have the same number of spatial dimensions, but got input with "
+                f"spatial dimensions of {list(input.shape[2:])} and output size of {size}. Please provide "
+                "input tensor in (N, C, d1, d2, ...,dK) format and output size in (o1, o2, ...,oK) "
+                "format."
+            )
         return list(size), None
     if scale_factor is None:
         raise ValueError("either size or scale_factor should be defined")
     if isinstance(scale_factor, (list, tuple)):
         if len(scale_factor) != spatial:
-            raise ValueError("Input and scale_factor must have the same number of spatial dimensions, but got input "
-                             f"with spatial dimensions of {list(input.shape[2:])} and scale_factor of shape "
-                             f"{scale_factor}. Please provide input tensor in (N, C, d1, d2, ...,dK) format and "
-                             "scale_factor in (s1, s2, ...,sK) format.")
+            raise ValueError(
+                "Input and scale_factor must have the same number of spatial dimensions, but got input "
+                f"with spatial dimensions of {list(input.shape[2:])} and scale_factor of shape "
+                f"{scale_factor}. Please provide input tensor in (N, C, d1, d2, ...,dK) format and "
+                "scale_factor in (s1, s2, ...,sK) format."
+            )
         scales = list(scale_factor)
     else:
         scales = [scale_factor] * spatial
@@ -130,35 +167,51 @@ def _target_size(input, size, scale_factor, recompute):
     return sizes, None if recompute else scales
 
 
-def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corners=None,
-                recompute_scale_factor=None, antialias=False):
+def interpolate(
+    input,
+    size=None,
+    scale_factor=None,
+    mode="nearest",
+    align_corners=None,
+    recompute_scale_factor=None,
+    antialias=False,
+):
     """Resize the spatial dimensions of (N, C, ...) to ``size`` or by ``scale_factor``.
 
     Modes: nearest, nearest-exact, linear (3D), bilinear and bicubic (4D), trilinear (5D), area.
     """
     if mode in ("nearest", "area", "nearest-exact"):
         if align_corners is not None:
-            raise ValueError("align_corners option can only be set with the interpolating modes: linear | bilinear | "
-                             "bicubic | trilinear")
+            raise ValueError(
+                "align_corners option can only be set with the interpolating modes: linear | bilinear | "
+                "bicubic | trilinear"
+            )
     elif align_corners is None:
         align_corners = False
     if antialias:
         if not (mode in ("bilinear", "bicubic") and input.dim() == 4):
-            raise ValueError("Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor "
-                             "as input")
-        raise NotImplementedError("torch.nn.functional.interpolate: antialias=True is not supported "
-                                  "(docs/coverage.md)")
+            raise ValueError(
+                "Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor "
+                "as input"
+            )
+        raise NotImplementedError(
+            "torch.nn.functional.interpolate: antialias=True is not supported (docs/coverage.md)"
+        )
     sizes, scales = _target_size(input, size, scale_factor, recompute_scale_factor)
     if mode == "area" and input.dim() in (3, 4, 5):
         return getattr(table, f"adaptive_avg_pool{input.dim() - 2}d")(input, sizes)
     kernel = _KERNELS.get((mode, input.dim()))
     if kernel is None:
-        if (mode in _LINEAR and input.dim() in (3, 4, 5)):
-            raise NotImplementedError(f"Got {input.dim()}D input, but {mode} mode needs "
-                                      f"{ {'linear': 3, 'trilinear': 5}.get(mode, 4)}D input")
-        raise NotImplementedError("Input Error: Only 3D, 4D and 5D input Tensors supported (got "
-                                  f"{input.dim()}D) for the modes: nearest | linear | bilinear | bicubic | trilinear | "
-                                  f"area | nearest-exact (got {mode})")
+        if mode in _LINEAR and input.dim() in (3, 4, 5):
+            raise NotImplementedError(
+                f"Got {input.dim()}D input, but {mode} mode needs "
+                f"{ {'linear': 3, 'trilinear': 5}.get(mode, 4) }D input"
+            )
+        raise NotImplementedError(
+            "Input Error: Only 3D, 4D and 5D input Tensors supported (got "
+            f"{input.dim()}D) for the modes: nearest | linear | bilinear | bicubic | trilinear | "
+            f"area | nearest-exact (got {mode})"
+        )
     scales = scales if scales is not None else [None] * len(sizes)
     corners = (align_corners,) if mode in _LINEAR else ()
     return getattr(ops, kernel)(input, sizes, *corners, *scales)
@@ -166,19 +219,25 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
 
 def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
     """Old name of :func:`interpolate`."""
-    warnings.warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
+    warnings.warn(
+        "`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
+    )
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
 def upsample_nearest(input, size=None, scale_factor=None):
     """Old name of :func:`interpolate` with mode nearest."""
-    warnings.warn("`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.",
-                  stacklevel=2)
+    warnings.warn(
+        "`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.",
+        stacklevel=2,
+    )
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
 def upsample_bilinear(input, size=None, scale_factor=None):
     """Old name of :func:`interpolate` with mode bilinear and aligned corners."""
-    warnings.warn("`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.",
-                  stacklevel=2)
+    warnings.warn(
+        "`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.",
+        stacklevel=2,
+    )
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)

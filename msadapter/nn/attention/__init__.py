@@ -1,4 +1,5 @@
 """Choice of the kernel of scaled dot product attention."""
+
 from __future__ import annotations
 
 import contextlib
@@ -18,8 +19,12 @@ class SDPBackend(IntEnum):
     OVERRIDEABLE = 4
 
 
-_enabled = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH,
-            SDPBackend.CUDNN_ATTENTION]
+_enabled = [
+    SDPBackend.FLASH_ATTENTION,
+    SDPBackend.EFFICIENT_ATTENTION,
+    SDPBackend.MATH,
+    SDPBackend.CUDNN_ATTENTION,
+]
 
 
 def _cur_sdpa_kernel_backends(with_priority=False):

@@ -4,8 +4,9 @@ __all__ = ["BlockMask", "create_block_mask", "create_mask", "flex_attention"]
 
 
 def _refuse(name):
-    raise NotImplementedError(f"torch.nn.attention.flex_attention.{name}: flexible attention is not supported "
-                              "(docs/coverage.md)")
+    raise NotImplementedError(
+        f"torch.nn.attention.flex_attention.{name}: flexible attention is not supported (docs/coverage.md)"
+    )
 
 
 class BlockMask:
@@ -15,8 +16,17 @@ class BlockMask:
         _refuse("BlockMask")
 
 
-def flex_attention(query, key, value, score_mod=None, block_mask=None, scale=None, enable_gqa=False,
-                   return_lse=False, kernel_options=None):
+def flex_attention(
+    query,
+    key,
+    value,
+    score_mod=None,
+    block_mask=None,
+    scale=None,
+    enable_gqa=False,
+    return_lse=False,
+    kernel_options=None,
+):
     """Refused."""
     _refuse("flex_attention")
 

@@ -1,4 +1,5 @@
 """The classes of torch.nn, one file for each family."""
+
 from . import (
     activation,
     adaptive,
@@ -24,9 +25,29 @@ from . import (
 )
 from .module import Module
 
-_FAMILIES = (activation, adaptive, batchnorm, channelshuffle, container, conv, distance, dropout, flatten, fold,
-             instancenorm, linear, loss, normalization, padding, pixelshuffle, pooling, rnn, sparse, transformer,
-             upsampling)
+_FAMILIES = (
+    activation,
+    adaptive,
+    batchnorm,
+    channelshuffle,
+    container,
+    conv,
+    distance,
+    dropout,
+    flatten,
+    fold,
+    instancenorm,
+    linear,
+    loss,
+    normalization,
+    padding,
+    pixelshuffle,
+    pooling,
+    rnn,
+    sparse,
+    transformer,
+    upsampling,
+)
 
 __all__ = ["Module"]
 for _family in _FAMILIES:

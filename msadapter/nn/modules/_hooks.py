@@ -1,4 +1,5 @@
 """Hooks of modules: the registries (one module's and global) and the backward wiring."""
+
 from __future__ import annotations
 
 import warnings
@@ -21,9 +22,14 @@ _global_is_full_backward_hook: bool | None = None
 
 
 def _has_any_global_hook():
-    return (_global_backward_pre_hooks or _global_backward_hooks or _global_forward_hooks
-            or _global_forward_pre_hooks or _global_forward_hooks_always_called
-            or _global_forward_hooks_with_kwargs)
+    return (
+        _global_backward_pre_hooks
+        or _global_backward_hooks
+        or _global_forward_hooks
+        or _global_forward_pre_hooks
+        or _global_forward_hooks_always_called
+        or _global_forward_hooks_with_kwargs
+    )
 
 
 def _add(registry, hook):
@@ -41,7 +47,8 @@ def register_module_forward_hook(hook, *, with_kwargs=False, always_call=False):
     """Call ``hook(module, input, output)`` after every module's forward; returns a removable handle."""
     handle = RemovableHandle(
         _global_forward_hooks,
-        extra_dict=[_global_forward_hooks_with_kwargs, _global_forward_hooks_always_called])
+        extra_dict=[_global_forward_hooks_with_kwargs, _global_forward_hooks_always_called],
+    )
     _global_forward_hooks[handle.id] = hook
     if with_kwargs:
         _global_forward_hooks_with_kwargs[handle.id] = True
@@ -54,8 +61,10 @@ def register_module_backward_hook(hook):
     """Legacy form of :func:`register_module_full_backward_hook`."""
     global _global_is_full_backward_hook
     if _global_is_full_backward_hook is True:
-        raise RuntimeError("Cannot use both regular backward hooks and full backward hooks as a global Module "
-                           "hook. Please use only one of them.")
+        raise RuntimeError(
+            "Cannot use both regular backward hooks and full backward hooks as a global Module "
+            "hook. Please use only one of them."
+        )
     _global_is_full_backward_hook = False
     return _add(_global_backward_hooks, hook)
 
@@ -69,8 +78,10 @@ def register_module_full_backward_hook(hook):
     """Call ``hook(module, grad_input, grad_output)`` after every module's backward."""
     global _global_is_full_backward_hook
     if _global_is_full_backward_hook is False:
-        raise RuntimeError("Cannot use both regular backward hooks and full backward hooks as a global Module "
-                           "hook. Please use only one of them.")
+        raise RuntimeError(
+            "Cannot use both regular backward hooks and full backward hooks as a global Module "
+            "hook. Please use only one of them."
+        )
     _global_is_full_backward_hook = True
     return _add(_global_backward_hooks, hook)
 
@@ -166,16 +177,20 @@ class BackwardPass:
             for hook in self.hooks:
                 changed = hook(self.module, (None,) * (self.n_inputs or 0), full)
                 if changed is not None and not all(g is None for g in _as_tuple(changed)):
-                    raise RuntimeError("Backward hook for Modules where no input requires gradient should "
-                                       "always return None or None for all gradients.")
+                    raise RuntimeError(
+                        "Backward hook for Modules where no input requires gradient should "
+                        "always return None or None for all gradients."
+                    )
             self.grad_outputs = None
         return tuple(full[i] for i in self.output_positions)
 
     def _on_grad_inputs(self, grads):
         if self.grad_outputs is None and self.hooks and self.n_outputs:
-            raise RuntimeError("Module backward hook for grad_input is called before the grad_output one. "
-                               "This happens because the gradient in your nn.Module flows to the Module's "
-                               "input without passing through the Module's output.")
+            raise RuntimeError(
+                "Module backward hook for grad_input is called before the grad_output one. "
+                "This happens because the gradient in your nn.Module flows to the Module's "
+                "input without passing through the Module's output."
+            )
         full = self._spread(grads, self.input_positions, self.n_inputs)
         for hook in self.hooks:
             changed = hook(self.module, full, self.grad_outputs)
@@ -195,8 +210,10 @@ class BackwardPass:
     def _checked(changed, current, what):
         changed = _as_tuple(changed)
         if len(changed) != len(current):
-            raise RuntimeError(f"Backward hook returned an invalid number of {what}, "
-                               f"got {len(changed)}, but expected {len(current)}")
+            raise RuntimeError(
+                f"Backward hook returned an invalid number of {what}, "
+                f"got {len(changed)}, but expected {len(current)}"
+            )
         return changed
 
 
@@ -223,7 +240,8 @@ class HookSupport:
         """
         handle = RemovableHandle(
             self._forward_hooks,
-            extra_dict=[self._forward_hooks_with_kwargs, self._forward_hooks_always_called])
+            extra_dict=[self._forward_hooks_with_kwargs, self._forward_hooks_always_called],
+        )
         self._forward_hooks[handle.id] = hook
         if with_kwargs:
             self._forward_hooks_with_kwargs[handle.id] = True
@@ -246,8 +264,10 @@ class HookSupport:
         A result replaces grad_input. Cannot be mixed with :meth:`register_backward_hook`.
         """
         if self._is_full_backward_hook is False:
-            raise RuntimeError("Cannot use both regular backward hooks and full backward hooks on a single "
-                               "Module. Please use only one of them.")
+            raise RuntimeError(
+                "Cannot use both regular backward hooks and full backward hooks on a single "
+                "Module. Please use only one of them."
+            )
         self._is_full_backward_hook = True
         handle = _add(self._backward_hooks, hook)
         if prepend:
@@ -257,8 +277,10 @@ class HookSupport:
     def register_backward_hook(self, hook):
         """Legacy hook on the node that made the output; prefer :meth:`register_full_backward_hook`."""
         if self._is_full_backward_hook is True:
-            raise RuntimeError("Cannot use both regular backward hooks and full backward hooks on a single "
-                               "Module. Please use only one of them.")
+            raise RuntimeError(
+                "Cannot use both regular backward hooks and full backward hooks on a single "
+                "Module. Please use only one of them."
+            )
         self._is_full_backward_hook = False
         return _add(self._backward_hooks, hook)
 
@@ -270,8 +292,10 @@ class HookSupport:
     def _register_state_dict_hook(self, hook):
         """As the public form, but a result that is not None replaces the state dict."""
         if getattr(hook, "_from_public_api", False):
-            raise RuntimeError("Cannot register the same function as the state dict post hook that was "
-                               "previously registered via register_state_dict_post_hook")
+            raise RuntimeError(
+                "Cannot register the same function as the state dict post hook that was "
+                "previously registered via register_state_dict_post_hook"
+            )
         return _add(self._state_dict_hooks, hook)
 
     def register_state_dict_pre_hook(self, hook):
@@ -347,8 +371,11 @@ def _call(module, args, kwargs, called):
             result = changed
     if tap is not None:
         if not isinstance(result, (Tensor, tuple)):
-            warnings.warn("For backward hooks to be called, module output should be a Tensor or a tuple of "
-                          f"Tensors but received {type(result)}", stacklevel=3)
+            warnings.warn(
+                "For backward hooks to be called, module output should be a Tensor or a tuple of "
+                f"Tensors but received {type(result)}",
+                stacklevel=3,
+            )
         result = tap.tap_outputs(result)
     if legacy:
         _attach_legacy(module, result, legacy)
@@ -356,17 +383,23 @@ def _call(module, args, kwargs, called):
 
 
 def _run_forward_pre(module, args, kwargs):
-    hooks = [*((hook, False) for hook in _global_forward_pre_hooks.values()),
-             *((hook, key in module._forward_pre_hooks_with_kwargs)
-               for key, hook in module._forward_pre_hooks.items())]
+    hooks = [
+        *((hook, False) for hook in _global_forward_pre_hooks.values()),
+        *(
+            (hook, key in module._forward_pre_hooks_with_kwargs)
+            for key, hook in module._forward_pre_hooks.items()
+        ),
+    ]
     for hook, with_kwargs in hooks:
         if with_kwargs:
             changed = hook(module, args, kwargs)
             if changed is None:
                 continue
             if not (isinstance(changed, tuple) and len(changed) == 2):
-                raise RuntimeError("forward pre-hook must return None or a tuple of (new_args, new_kwargs), "
-                                   f"but got {changed}.")
+                raise RuntimeError(
+                    "forward pre-hook must return None or a tuple of (new_args, new_kwargs), "
+                    f"but got {changed}."
+                )
             args, kwargs = changed
         else:
             changed = hook(module, args)
@@ -376,8 +409,10 @@ def _run_forward_pre(module, args, kwargs):
 
 
 def _forward_hooks_of(module):
-    return [*((k, h, k in _global_forward_hooks_with_kwargs) for k, h in _global_forward_hooks.items()),
-            *((k, h, k in module._forward_hooks_with_kwargs) for k, h in module._forward_hooks.items())]
+    return [
+        *((k, h, k in _global_forward_hooks_with_kwargs) for k, h in _global_forward_hooks.items()),
+        *((k, h, k in module._forward_hooks_with_kwargs) for k, h in module._forward_hooks.items()),
+    ]
 
 
 def _run_always_called(module, args, kwargs, called):
@@ -390,8 +425,11 @@ def _run_always_called(module, args, kwargs, called):
             changed = hook(module, args, kwargs, None) if with_kwargs else hook(module, args, None)
         except Exception as error:
             # The first error is the one to report; torch warns about this one.
-            warnings.warn(f"module forward hook with ``always_call=True`` raised an exception that was "
-                          f"silenced as another error was raised in forward: {error}", stacklevel=4)
+            warnings.warn(
+                f"module forward hook with ``always_call=True`` raised an exception that was "
+                f"silenced as another error was raised in forward: {error}",
+                stacklevel=4,
+            )
             continue
         del changed
 

@@ -1,4 +1,5 @@
 """The membership half of Module: registering, finding and listing parameters, buffers and submodules."""
+
 from __future__ import annotations
 
 from ...tensor import Tensor
@@ -56,11 +57,14 @@ class MemberSupport:
         """Add a tensor (or None) that is state but not a parameter; see ``state_dict`` for ``persistent``."""
         if "_buffers" not in self.__dict__:
             raise AttributeError(_BEFORE_INIT.format("buffer"))
-        _check_name(self, name, "buffer", isinstance(name, str) and hasattr(self, name)
-                    and name not in self._buffers)
+        _check_name(
+            self, name, "buffer", isinstance(name, str) and hasattr(self, name) and name not in self._buffers
+        )
         if tensor is not None and not isinstance(tensor, Tensor):
-            raise TypeError(f"cannot assign '{_typename(tensor)}' object to buffer '{name}' "
-                            "(torch Tensor or None required)")
+            raise TypeError(
+                f"cannot assign '{_typename(tensor)}' object to buffer '{name}' "
+                "(torch Tensor or None required)"
+            )
         self._buffers[name] = _announce(_hooks._global_buffer_registration_hooks, self, name, tensor)
         if persistent:
             self._non_persistent_buffers_set.discard(name)
@@ -71,15 +75,23 @@ class MemberSupport:
         """Add a Parameter (or None) under ``name``."""
         if "_parameters" not in self.__dict__:
             raise AttributeError("cannot assign parameter before Module.__init__() call")
-        _check_name(self, name, "parameter", isinstance(name, str) and hasattr(self, name)
-                    and name not in self._parameters)
+        _check_name(
+            self,
+            name,
+            "parameter",
+            isinstance(name, str) and hasattr(self, name) and name not in self._parameters,
+        )
         if param is not None and not isinstance(param, Parameter):
-            raise TypeError(f"cannot assign '{_typename(param)}' object to parameter '{name}' "
-                            "(torch.nn.Parameter or None required)")
+            raise TypeError(
+                f"cannot assign '{_typename(param)}' object to parameter '{name}' "
+                "(torch.nn.Parameter or None required)"
+            )
         if param is not None and param.grad_fn:
-            raise ValueError(f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created "
-                             f"explicitly. To express '{name}' as a function of another Tensor, compute the value in "
-                             "the forward() method.")
+            raise ValueError(
+                f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created "
+                f"explicitly. To express '{name}' as a function of another Tensor, compute the value in "
+                "the forward() method."
+            )
         if param is not None:
             param = _announce(_hooks._global_parameter_registration_hooks, self, name, param)
         self._parameters[name] = param
@@ -88,8 +100,9 @@ class MemberSupport:
         """Add a submodule (or None) under ``name``."""
         if module is not None and not isinstance(module, MemberSupport):
             raise TypeError(f"{_typename(module)} is not a Module subclass")
-        _check_name(self, name, "module", isinstance(name, str) and hasattr(self, name)
-                    and name not in self._modules)
+        _check_name(
+            self, name, "module", isinstance(name, str) and hasattr(self, name) and name not in self._modules
+        )
         self._modules[name] = _announce(_hooks._global_module_registration_hooks, self, name, module)
 
     def register_module(self, name, module):
@@ -171,8 +184,10 @@ class MemberSupport:
             self.register_parameter(name, value)
         elif params is not None and name in params:
             if value is not None:
-                raise TypeError(f"cannot assign '{_typename(value)}' as parameter '{name}' "
-                                "(torch.nn.Parameter or None expected)")
+                raise TypeError(
+                    f"cannot assign '{_typename(value)}' as parameter '{name}' "
+                    "(torch.nn.Parameter or None expected)"
+                )
             self.register_parameter(name, value)
         else:
             self._set_other(name, value, own)
@@ -188,8 +203,10 @@ class MemberSupport:
             return
         if modules is not None and name in modules:
             if value is not None:
-                raise TypeError(f"cannot assign '{_typename(value)}' as child module '{name}' "
-                                "(torch.nn.Module or None expected)")
+                raise TypeError(
+                    f"cannot assign '{_typename(value)}' as child module '{name}' "
+                    "(torch.nn.Module or None expected)"
+                )
             modules[name] = _announce(_hooks._global_module_registration_hooks, self, name, value)
             return
         buffers = own.get("_buffers")
@@ -200,8 +217,10 @@ class MemberSupport:
 
     def _set_buffer(self, name, value, own, buffers):
         if value is not None and not isinstance(value, Tensor):
-            raise TypeError(f"cannot assign '{_typename(value)}' as buffer '{name}' "
-                            "(torch.nn.Buffer, torch.Tensor or None expected)")
+            raise TypeError(
+                f"cannot assign '{_typename(value)}' as buffer '{name}' "
+                "(torch.nn.Buffer, torch.Tensor or None expected)"
+            )
         if buffers is None:
             raise AttributeError(_BEFORE_INIT.format("buffer"))
         if isinstance(value, Buffer):
@@ -229,8 +248,11 @@ class MemberSupport:
     def _named_members(self, get_members_fn, prefix="", recurse=True, remove_duplicate=True):
         """Dotted names and values of what ``get_members_fn`` lists, over the tree."""
         seen = set()
-        modules = (self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
-                   if recurse else [(prefix, self)])
+        modules = (
+            self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
+            if recurse
+            else [(prefix, self)]
+        )
         for path, module in modules:
             for name, value in get_members_fn(module):
                 if value is None or value in seen:

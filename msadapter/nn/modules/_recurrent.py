@@ -1,4 +1,5 @@
 """The computation of recurrent networks on ordinary ops: cells, layers, stacks."""
+
 from __future__ import annotations
 
 from ... import ops
@@ -61,7 +62,7 @@ def _split_weights(weights, bias):
     """(w_ih, b_ih, what the step takes) of one layer and direction."""
     w_ih, w_hh = weights[:2]
     b_ih, b_hh = weights[2:4] if bias else (None, None)
-    rest = weights[4 if bias else 2:]
+    rest = weights[4 if bias else 2 :]
     return w_ih, b_ih, (w_hh, b_hh, *rest)
 
 
@@ -114,7 +115,9 @@ def _run_packed_backwards(step, gates, initial, own, batch_sizes):
     return ops.cat(outputs, 0), state
 
 
-def run_stack(mode, inputs, hx, weights, *, bias, num_layers, dropout, training, bidirectional, batch_sizes=None):
+def run_stack(
+    mode, inputs, hx, weights, *, bias, num_layers, dropout, training, bidirectional, batch_sizes=None
+):
     """Every layer and direction.
 
     Args:
@@ -133,7 +136,7 @@ def run_stack(mode, inputs, hx, weights, *, bias, num_layers, dropout, training,
         parts = []
         for direction in range(directions):
             index = layer * directions + direction
-            cell = weights[index * per_cell:(index + 1) * per_cell]
+            cell = weights[index * per_cell : (index + 1) * per_cell]
             state = _States.map(hx, lambda s, i=index: s[i])
             reverse = direction == 1
             if batch_sizes is None:

@@ -1,4 +1,5 @@
 """The state_dict half of Module: taking, checking and loading states."""
+
 from __future__ import annotations
 
 import itertools
@@ -55,9 +56,13 @@ class StateSupport:
         keeps each module's ``_version``. Positional arguments are the deprecated old form.
         """
         if args:
-            warnings.warn("Positional args are being deprecated, use kwargs instead. Refer to "
-                          "https://pytorch.org/docs/main/generated/torch.nn.Module.html#torch.nn.Module.state_dict"
-                          " for details.", FutureWarning, stacklevel=2)
+            warnings.warn(
+                "Positional args are being deprecated, use kwargs instead. Refer to "
+                "https://pytorch.org/docs/main/generated/torch.nn.Module.html#torch.nn.Module.state_dict"
+                " for details.",
+                FutureWarning,
+                stacklevel=2,
+            )
             given = dict(zip(("destination", "prefix", "keep_vars"), args, strict=False))
             destination = given.get("destination", destination)
             prefix = given["prefix"] if "prefix" in given and prefix == "" else prefix
@@ -83,14 +88,16 @@ class StateSupport:
                 destination = replaced
         return destination
 
-    def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict,
-                              missing_keys, unexpected_keys, error_msgs):
+    def _load_from_state_dict(
+        self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+    ):
         """Copy (or assign) this module's own entries; what went wrong is added to the lists."""
         for hook in self._load_state_dict_pre_hooks.values():
             hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
         persistent = {k: v for k, v in self._buffers.items() if k not in self._non_persistent_buffers_set}
-        local_state = {k: v for k, v in itertools.chain(self._parameters.items(), persistent.items())
-                       if v is not None}
+        local_state = {
+            k: v for k, v in itertools.chain(self._parameters.items(), persistent.items()) if v is not None
+        }
         assign = local_metadata.get("assign_to_params_buffers", False)
         for name, param in local_state.items():
             key = prefix + name
@@ -110,31 +117,38 @@ class StateSupport:
             self._report_unexpected(state_dict, prefix, local_state, extra_key, unexpected_keys)
 
     def _report_unexpected(self, state_dict, prefix, local_state, extra_key, unexpected_keys):
-        for key in state_dict.keys():
+        for key in state_dict:
             if key.startswith(prefix) and key != extra_key:
-                head, *rest = key[len(prefix):].split(".", 1)
+                head, *rest = key[len(prefix) :].split(".", 1)
                 known = head in self._modules if rest else head in local_state
                 if not known:
                     unexpected_keys.append(key)
 
     def _load_entry(self, name, param, key, value, assign, error_msgs):
         if not isinstance(value, Tensor):
-            error_msgs.append(f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like '
-                              f"object from checkpoint but received {type(value)}")
+            error_msgs.append(
+                f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like '
+                f"object from checkpoint but received {type(value)}"
+            )
             return
         lazy = is_lazy(param)
         # A scalar used to be written with one element.
         if not lazy and param.dim() == 0 and value.dim() == 1:
             value = value[0]
         if not lazy and value.shape != param.shape:
-            error_msgs.append(f"size mismatch for {key}: copying a param with shape {value.shape} from "
-                              f"checkpoint, the shape in current model is {param.shape}.")
+            error_msgs.append(
+                f"size mismatch for {key}: copying a param with shape {value.shape} from "
+                f"checkpoint, the shape in current model is {param.shape}."
+            )
             return
         if param.is_meta and not value.is_meta and not assign:
-            warnings.warn(f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in "
-                          "the current model, which is a no-op. (Did you mean to pass `assign=True` to assign items "
-                          "in the state dictionary to their corresponding key in the module instead of copying them "
-                          "in place?)", stacklevel=2)
+            warnings.warn(
+                f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in "
+                "the current model, which is a no-op. (Did you mean to pass `assign=True` to assign items "
+                "in the state dictionary to their corresponding key in the module instead of copying them "
+                "in place?)",
+                stacklevel=2,
+            )
         try:
             with no_grad():
                 if assign:
@@ -142,9 +156,11 @@ class StateSupport:
                 else:
                     param.copy_(value)
         except Exception as error:
-            error_msgs.append(f'While copying the parameter named "{key}", whose dimensions in the model are '
-                              f"{param.size()} and whose dimensions in the checkpoint are {value.size()}, "
-                              f"an exception occurred : {error.args}.")
+            error_msgs.append(
+                f'While copying the parameter named "{key}", whose dimensions in the model are '
+                f"{param.size()} and whose dimensions in the checkpoint are {value.size()}, "
+                f"an exception occurred : {error.args}."
+            )
 
     def _assign_entry(self, name, param, value):
         if isinstance(param, Parameter):
@@ -178,28 +194,38 @@ class StateSupport:
             local_metadata = {} if metadata is None else metadata.get(prefix[:-1], {})
             if assign:
                 local_metadata["assign_to_params_buffers"] = assign
-            module._load_from_state_dict(local_state, prefix, local_metadata, True,
-                                         missing_keys, unexpected_keys, error_msgs)
+            module._load_from_state_dict(
+                local_state, prefix, local_metadata, True, missing_keys, unexpected_keys, error_msgs
+            )
             for name, child in module._modules.items():
                 if child is not None:
                     child_prefix = prefix + name + "."
-                    load(child, {k: v for k, v in local_state.items() if k.startswith(child_prefix)}, child_prefix)
+                    load(
+                        child,
+                        {k: v for k, v in local_state.items() if k.startswith(child_prefix)},
+                        child_prefix,
+                    )
             incompatible = _IncompatibleKeys(missing_keys, unexpected_keys)
             for hook in module._load_state_dict_post_hooks.values():
                 if hook(module, incompatible) is not None:
-                    raise AssertionError("Hooks registered with ``register_load_state_dict_post_hook`` are not "
-                                         "expected to return new values, if incompatible_keys need to be modified, "
-                                         "it should be done inplace.")
+                    raise AssertionError(
+                        "Hooks registered with ``register_load_state_dict_post_hook`` are not "
+                        "expected to return new values, if incompatible_keys need to be modified, "
+                        "it should be done inplace."
+                    )
 
         load(self, state_dict, "")
         if strict:
             if unexpected_keys:
-                error_msgs.insert(0, "Unexpected key(s) in state_dict: {}. ".format(_quoted(unexpected_keys)))
+                error_msgs.insert(0, f"Unexpected key(s) in state_dict: {_quoted(unexpected_keys)}. ")
             if missing_keys:
-                error_msgs.insert(0, "Missing key(s) in state_dict: {}. ".format(_quoted(missing_keys)))
+                error_msgs.insert(0, f"Missing key(s) in state_dict: {_quoted(missing_keys)}. ")
         if error_msgs:
-            raise RuntimeError("Error(s) in loading state_dict for {}:\n\t{}".format(
-                type(self).__name__, "\n\t".join(error_msgs)))
+            raise RuntimeError(
+                "Error(s) in loading state_dict for {}:\n\t{}".format(
+                    type(self).__name__, "\n\t".join(error_msgs)
+                )
+            )
         return _IncompatibleKeys(missing_keys, unexpected_keys)
 
 

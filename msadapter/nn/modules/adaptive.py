@@ -1,4 +1,5 @@
 """Softmax over many classes by clusters of frequency."""
+
 from collections import namedtuple
 
 from ... import ops
@@ -19,15 +20,24 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     ``in_features / div_value ** (i + 1)`` features.
     """
 
-    def __init__(self, in_features, n_classes, cutoffs, div_value=4.0, head_bias=False, device=None, dtype=None):
+    def __init__(
+        self, in_features, n_classes, cutoffs, div_value=4.0, head_bias=False, device=None, dtype=None
+    ):
         super().__init__()
         cutoffs = list(cutoffs)
         if not cutoffs:
             raise ValueError("cutoffs should be a sequence of length larger than 0")
-        if (cutoffs != sorted(cutoffs) or min(cutoffs) <= 0 or max(cutoffs) > n_classes - 1
-                or len(set(cutoffs)) != len(cutoffs) or any(int(c) != c for c in cutoffs)):
-            raise ValueError("cutoffs should be a sequence of unique, positive integers sorted in an increasing "
-                             "order, where each value is between 1 and n_classes-1")
+        if (
+            cutoffs != sorted(cutoffs)
+            or min(cutoffs) <= 0
+            or max(cutoffs) > n_classes - 1
+            or len(set(cutoffs)) != len(cutoffs)
+            or any(int(c) != c for c in cutoffs)
+        ):
+            raise ValueError(
+                "cutoffs should be a sequence of unique, positive integers sorted in an increasing "
+                "order, where each value is between 1 and n_classes-1"
+            )
         self.in_features = in_features
         self.n_classes = n_classes
         self.cutoffs = [*cutoffs, n_classes]
@@ -42,8 +52,12 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         for i in range(self.n_clusters):
             hidden = int(in_features // (div_value ** (i + 1)))
             size = self.cutoffs[i + 1] - self.cutoffs[i]
-            self.tail.append(Sequential(Linear(in_features, hidden, bias=False, **place),
-                                        Linear(hidden, size, bias=False, **place)))
+            self.tail.append(
+                Sequential(
+                    Linear(in_features, hidden, bias=False, **place),
+                    Linear(hidden, size, bias=False, **place),
+                )
+            )
 
     def reset_parameters(self):
         """Reset the head and both projections of every cluster."""
@@ -58,16 +72,21 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             if input_.shape[0] != target_.shape[0]:
                 raise RuntimeError("Input and target should have the same size in the batch dimension.")
             if input_.dim() != 2:
-                raise RuntimeError("1D target tensor expects 2D input tensors, "
-                                   f"but found inputs with size {input_.size()}")
+                raise RuntimeError(
+                    f"1D target tensor expects 2D input tensors, but found inputs with size {input_.size()}"
+                )
         elif input_.dim() != 1:
-            raise RuntimeError(f"0D target tensor expects 1D input tensors, but found inputs with size {input_.size()}")
+            raise RuntimeError(
+                f"0D target tensor expects 1D input tensors, but found inputs with size {input_.size()}"
+            )
         x = input_ if batched else input_.unsqueeze(0)
         target = target_ if batched else target_.unsqueeze(0)
         in_range = (target >= 0) & (target < self.n_classes)
         if not bool(in_range.all()):
-            raise RuntimeError(f"Target values should be in [0, {self.n_classes - 1}], but values in range "
-                               f"[{target.min().item()}, {target.max().item()}] were found. ")
+            raise RuntimeError(
+                f"Target values should be in [0, {self.n_classes - 1}], but values in range "
+                f"[{target.min().item()}, {target.max().item()}] were found. "
+            )
         head = F.log_softmax(self.head(x), dim=1)
         output = head.gather(1, target.clamp(max=self.shortlist_size - 1).unsqueeze(1)).squeeze(1)
         for i in range(self.n_clusters):
@@ -85,7 +104,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     def _get_full_log_prob(self, input, head_output):
         """Log probabilities of every class from the head's output."""
         head = F.log_softmax(head_output, dim=1)
-        parts = [head[:, :self.shortlist_size]]
+        parts = [head[:, : self.shortlist_size]]
         for i in range(self.n_clusters):
             cluster = F.log_softmax(self.tail[i](input), dim=1)
             parts.append(cluster + head[:, self.shortlist_size + i].unsqueeze(1))

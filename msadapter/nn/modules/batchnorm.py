@@ -1,4 +1,5 @@
 """Batch normalisation for 1, 2 and 3 spatial dimensions, its lazy and synchronised forms."""
+
 from ... import ops
 from ...tensor._tensor import tensor
 from ...tensor.dtype import int64
@@ -8,8 +9,15 @@ from ..parameter import Parameter, UninitializedBuffer, UninitializedParameter
 from .lazy import LazyModuleMixin
 from .module import Module
 
-__all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d",
-           "SyncBatchNorm"]
+__all__ = [
+    "BatchNorm1d",
+    "BatchNorm2d",
+    "BatchNorm3d",
+    "LazyBatchNorm1d",
+    "LazyBatchNorm2d",
+    "LazyBatchNorm3d",
+    "SyncBatchNorm",
+]
 
 
 class _NormBase(Module):
@@ -18,8 +26,18 @@ class _NormBase(Module):
     _version = 2
     __constants__ = ["track_running_stats", "momentum", "eps", "num_features", "affine"]
 
-    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True,
-                 device=None, dtype=None, *, bias=True):
+    def __init__(
+        self,
+        num_features,
+        eps=1e-5,
+        momentum=0.1,
+        affine=True,
+        track_running_stats=True,
+        device=None,
+        dtype=None,
+        *,
+        bias=True,
+    ):
         super().__init__()
         self.num_features = num_features
         self.eps = eps
@@ -30,10 +48,15 @@ class _NormBase(Module):
             value = Parameter(ops.empty(num_features, device=device, dtype=dtype)) if wanted else None
             self.register_parameter(name, value)
         tracked = track_running_stats
-        self.register_buffer("running_mean", ops.zeros(num_features, device=device, dtype=dtype) if tracked else None)
-        self.register_buffer("running_var", ops.ones(num_features, device=device, dtype=dtype) if tracked else None)
-        self.register_buffer("num_batches_tracked",
-                             tensor(0, dtype=int64, device=device) if tracked else None)
+        self.register_buffer(
+            "running_mean", ops.zeros(num_features, device=device, dtype=dtype) if tracked else None
+        )
+        self.register_buffer(
+            "running_var", ops.ones(num_features, device=device, dtype=dtype) if tracked else None
+        )
+        self.register_buffer(
+            "num_batches_tracked", tensor(0, dtype=int64, device=device) if tracked else None
+        )
         self.reset_parameters()
 
     def reset_running_stats(self):
@@ -55,11 +78,14 @@ class _NormBase(Module):
         raise NotImplementedError
 
     def extra_repr(self):
-        return (f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
-                f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}")
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+            f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
+        )
 
-    def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict,
-                              missing_keys, unexpected_keys, error_msgs):
+    def _load_from_state_dict(
+        self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+    ):
         version = local_metadata.get("version", None)
         if (version is None or version < 2) and self.track_running_stats:
             # Version 1 did not count batches.
@@ -67,8 +93,9 @@ class _NormBase(Module):
             if key not in state_dict:
                 own = self.num_batches_tracked
                 state_dict[key] = own if own is not None and not own.is_meta else tensor(0, dtype=int64)
-        super()._load_from_state_dict(state_dict, prefix, local_metadata, strict,
-                                      missing_keys, unexpected_keys, error_msgs)
+        super()._load_from_state_dict(
+            state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+        )
 
 
 class _BatchNorm(_NormBase):
@@ -88,15 +115,32 @@ class _BatchNorm(_NormBase):
         factor = self._momentum_now()
         use_batch = self.training or (self.running_mean is None and self.running_var is None)
         keep = not self.training or self.track_running_stats
-        return F.batch_norm(input, self.running_mean if keep else None, self.running_var if keep else None,
-                            self.weight, self.bias, use_batch, factor, self.eps)
+        return F.batch_norm(
+            input,
+            self.running_mean if keep else None,
+            self.running_var if keep else None,
+            self.weight,
+            self.bias,
+            use_batch,
+            factor,
+            self.eps,
+        )
 
 
 class _LazyNormBase(LazyModuleMixin, _NormBase):
     """Members without shape until the first input."""
 
-    def __init__(self, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None, dtype=None, *,
-                 bias=True):
+    def __init__(
+        self,
+        eps=1e-5,
+        momentum=0.1,
+        affine=True,
+        track_running_stats=True,
+        device=None,
+        dtype=None,
+        *,
+        bias=True,
+    ):
         super().__init__(0, eps, momentum, False, False, device=device, dtype=dtype)
         self.affine = affine
         self.track_running_stats = track_running_stats
@@ -180,10 +224,22 @@ class SyncBatchNorm(_BatchNorm):
     With one process it is an ordinary batch normalisation; several need a distributed backend.
     """
 
-    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True,
-                 process_group=None, device=None, dtype=None, *, bias=True):
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device=device, dtype=dtype,
-                         bias=bias)
+    def __init__(
+        self,
+        num_features,
+        eps=1e-5,
+        momentum=0.1,
+        affine=True,
+        track_running_stats=True,
+        process_group=None,
+        device=None,
+        dtype=None,
+        *,
+        bias=True,
+    ):
+        super().__init__(
+            num_features, eps, momentum, affine, track_running_stats, device=device, dtype=dtype, bias=bias
+        )
         self.process_group = process_group
 
     def _check_input_dim(self, input):
@@ -194,8 +250,10 @@ class SyncBatchNorm(_BatchNorm):
 
     def forward(self, input):
         if self.training and self._world_size() > 1:
-            raise NotImplementedError("torch.nn.SyncBatchNorm: statistics over several processes are not "
-                                      "supported (docs/coverage.md)")
+            raise NotImplementedError(
+                "torch.nn.SyncBatchNorm: statistics over several processes are not "
+                "supported (docs/coverage.md)"
+            )
         return super().forward(input)
 
     def _world_size(self):
@@ -210,8 +268,14 @@ class SyncBatchNorm(_BatchNorm):
         """``module`` with every batch normalisation in it replaced by a SyncBatchNorm on the same tensors."""
         converted = module
         if isinstance(module, _BatchNorm) and not isinstance(module, cls):
-            converted = cls(module.num_features, module.eps, module.momentum, module.affine,
-                            module.track_running_stats, process_group)
+            converted = cls(
+                module.num_features,
+                module.eps,
+                module.momentum,
+                module.affine,
+                module.track_running_stats,
+                process_group,
+            )
             if module.affine:
                 converted.weight = module.weight
                 converted.bias = module.bias

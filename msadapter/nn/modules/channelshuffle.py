@@ -1,4 +1,5 @@
 """ChannelShuffle."""
+
 from .. import functional as F
 from .module import Module
 

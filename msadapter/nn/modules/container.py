@@ -1,4 +1,5 @@
-"""Modules that hold modules or parameters: Sequential, ModuleList, ModuleDict, ParameterList, ParameterDict."""
+"""Holders of modules or parameters: Sequential, ModuleList, ModuleDict, ParameterList, ParameterDict."""
+
 from __future__ import annotations
 
 import operator
@@ -28,8 +29,12 @@ class Container(Module):
 
     def __init__(self, **kwargs):
         super().__init__()
-        warnings.warn("nn.Container is deprecated. All of it's functionality is now implemented in nn.Module. "
-                      "Subclass that instead.", FutureWarning, stacklevel=2)
+        warnings.warn(
+            "nn.Container is deprecated. All of it's functionality is now implemented in nn.Module. "
+            "Subclass that instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
         for key, value in kwargs.items():
             self.add_module(key, value)
 
@@ -90,14 +95,16 @@ class Sequential(_Numbered):
 
     def __add__(self, other):
         if not isinstance(other, Sequential):
-            raise ValueError("add operator supports only objects of Sequential class, "
-                             f"but {type(other)} is given.")
+            raise ValueError(
+                f"add operator supports only objects of Sequential class, but {type(other)} is given."
+            )
         return Sequential(*self, *other)
 
     def __iadd__(self, other):
         if not isinstance(other, Sequential):
-            raise ValueError("add operator supports only objects of Sequential class, "
-                             f"but {type(other)} is given.")
+            raise ValueError(
+                f"add operator supports only objects of Sequential class, but {type(other)} is given."
+            )
         return self.extend(list(other))
 
     def __mul__(self, other):
@@ -190,8 +197,9 @@ class ModuleList(_Numbered):
     def extend(self, modules):
         """Append every module of an iterable; returns self."""
         if not isinstance(modules, Iterable):
-            raise TypeError("ModuleList.extend should be called with an iterable, but got "
-                            + type(modules).__name__)
+            raise TypeError(
+                "ModuleList.extend should be called with an iterable, but got " + type(modules).__name__
+            )
         start = len(self)
         for i, module in enumerate(modules):
             self.add_module(str(start + i), module)
@@ -209,7 +217,9 @@ class ModuleList(_Numbered):
                 runs.append([i, i, text])
         lines = []
         for first, last, text in runs:
-            label = f"({first}): {text}" if first == last else f"({first}-{last}): {last - first + 1} x {text}"
+            label = (
+                f"({first}): {text}" if first == last else f"({first}-{last}): {last - first + 1} x {text}"
+            )
             lines.append(_addindent(label, 2))
         return self._get_name() + "(\n  " + "\n  ".join(lines) + "\n)"
 
@@ -265,19 +275,24 @@ class ModuleDict(Module):
     def update(self, modules):
         """Add or replace modules from a mapping or from (name, module) pairs."""
         if not isinstance(modules, _AbcContainer):
-            raise TypeError("ModuleDict.update should be called with an iterable of key/value pairs, but got "
-                            + type(modules).__name__)
+            raise TypeError(
+                "ModuleDict.update should be called with an iterable of key/value pairs, but got "
+                + type(modules).__name__
+            )
         if isinstance(modules, (OrderedDict, ModuleDict, Mapping)):
             for key, module in modules.items():
                 self[key] = module
             return
         for i, pair in enumerate(modules):
             if not isinstance(pair, Iterable):
-                raise TypeError(f"ModuleDict update sequence element #{i} should be Iterable; is"
-                                + type(pair).__name__)
+                raise TypeError(
+                    f"ModuleDict update sequence element #{i} should be Iterable; is" + type(pair).__name__
+                )
             pair = list(pair)
             if len(pair) != 2:
-                raise ValueError(f"ModuleDict update sequence element #{i} has length {len(pair)}; 2 is required")
+                raise ValueError(
+                    f"ModuleDict update sequence element #{i} has length {len(pair)}; 2 is required"
+                )
             self[pair[0]] = pair[1]
 
 
@@ -338,8 +353,9 @@ class ParameterList(Module):
     def extend(self, values):
         """Append every value of an iterable; returns self."""
         if not isinstance(values, Iterable) or isinstance(values, Tensor):
-            raise TypeError("ParameterList.extend should be called with an iterable, but got "
-                            + type(values).__name__)
+            raise TypeError(
+                "ParameterList.extend should be called with an iterable, but got " + type(values).__name__
+            )
         for value in values:
             self.append(value)
         return self
@@ -362,8 +378,10 @@ class ParameterDict(Module):
 
     def _key_to_attr(self, key):
         if not isinstance(key, str):
-            raise TypeError("Index given to ParameterDict cannot be used as a key as it is not a string "
-                            f"(type is '{type(key).__name__}'). Open an issue on github if you need non-string keys.")
+            raise TypeError(
+                "Index given to ParameterDict cannot be used as a key as it is not a string "
+                f"(type is '{type(key).__name__}'). Open an issue on github if you need non-string keys."
+            )
         return key
 
     def __getitem__(self, key):
@@ -421,7 +439,7 @@ class ParameterDict(Module):
 
     def get(self, key, default=None):
         """The value of ``key`` or ``default``."""
-        return self[key] if key in self else default
+        return self[key] if key in self._keys else default  # noqa: SIM401  this is the method
 
     def fromkeys(self, keys, default=None):
         """A new ParameterDict with ``keys``, every value ``default``."""
@@ -442,8 +460,10 @@ class ParameterDict(Module):
     def update(self, parameters):
         """Add or replace values from a mapping or from (key, value) pairs."""
         if not isinstance(parameters, Iterable):
-            raise TypeError("ParametersDict.update should be called with an iterable of key/value pairs, but got "
-                            + type(parameters).__name__)
+            raise TypeError(
+                "ParametersDict.update should be called with an iterable of key/value pairs, but got "
+                + type(parameters).__name__
+            )
         if isinstance(parameters, (OrderedDict, ParameterDict)):
             for key, value in parameters.items():
                 self[key] = value
@@ -453,12 +473,15 @@ class ParameterDict(Module):
         else:
             for i, pair in enumerate(parameters):
                 if not isinstance(pair, Iterable):
-                    raise TypeError(f"ParameterDict update sequence element #{i} should be Iterable; is"
-                                    + type(pair).__name__)
+                    raise TypeError(
+                        f"ParameterDict update sequence element #{i} should be Iterable; is"
+                        + type(pair).__name__
+                    )
                 pair = list(pair)
                 if len(pair) != 2:
-                    raise ValueError(f"ParameterDict update sequence element #{i} has length {len(pair)}; "
-                                     "2 is required")
+                    raise ValueError(
+                        f"ParameterDict update sequence element #{i} has length {len(pair)}; 2 is required"
+                    )
                 self[pair[0]] = pair[1]
 
     def extra_repr(self):

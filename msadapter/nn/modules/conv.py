@@ -1,4 +1,5 @@
 """Convolutions and transposed convolutions for 1, 2 and 3 spatial dimensions, and their lazy forms."""
+
 import math
 
 from ... import ops
@@ -9,7 +10,12 @@ from .lazy import LazyModuleMixin
 from .module import Module
 from .utils import _pair, _reverse_repeat_tuple, _single, _triple
 
-__all__ = [f"{lazy}Conv{transpose}{n}d" for lazy in ("", "Lazy") for transpose in ("", "Transpose") for n in (1, 2, 3)]
+__all__ = [
+    f"{lazy}Conv{transpose}{n}d"
+    for lazy in ("", "Lazy")
+    for transpose in ("", "Transpose")
+    for n in (1, 2, 3)
+]
 
 _EXPAND = {1: _single, 2: _pair, 3: _triple}
 _PADDING_MODES = {"zeros", "reflect", "replicate", "circular"}
@@ -18,11 +24,34 @@ _PADDING_MODES = {"zeros", "reflect", "replicate", "circular"}
 class _ConvNd(Module):
     """Sizes, weight and bias of a convolution."""
 
-    __constants__ = ["stride", "padding", "dilation", "groups", "padding_mode", "output_padding", "in_channels",
-                     "out_channels", "kernel_size"]
+    __constants__ = [
+        "stride",
+        "padding",
+        "dilation",
+        "groups",
+        "padding_mode",
+        "output_padding",
+        "in_channels",
+        "out_channels",
+        "kernel_size",
+    ]
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride, padding, dilation, transposed,
-                 output_padding, groups, bias, padding_mode, device=None, dtype=None):
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride,
+        padding,
+        dilation,
+        transposed,
+        output_padding,
+        groups,
+        bias,
+        padding_mode,
+        device=None,
+        dtype=None,
+    ):
         super().__init__()
         self._check(in_channels, out_channels, groups, padding, stride, padding_mode)
         self.in_channels = in_channels
@@ -59,7 +88,9 @@ class _ConvNd(Module):
             if padding == "same" and any(s != 1 for s in stride):
                 raise ValueError("padding='same' is not supported for strided convolutions")
         if padding_mode not in _PADDING_MODES:
-            raise ValueError(f"padding_mode must be one of {_PADDING_MODES}, but got padding_mode='{padding_mode}'")
+            raise ValueError(
+                f"padding_mode must be one of {_PADDING_MODES}, but got padding_mode='{padding_mode}'"
+            )
 
     def _border(self):
         """Padding in the form of ``F.pad``: used by the padding modes other than zeros."""
@@ -85,7 +116,9 @@ class _ConvNd(Module):
 
     def extra_repr(self):
         n = len(self.kernel_size)
-        text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
+        text = (
+            f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
+        )
         if self.padding != (0,) * n:
             text += f", padding={self.padding}"
         if self.dilation != (1,) * n:
@@ -110,12 +143,36 @@ class _Conv(_ConvNd):
 
     _n: int
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True,
-                 padding_mode="zeros", device=None, dtype=None):
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride=1,
+        padding=0,
+        dilation=1,
+        groups=1,
+        bias=True,
+        padding_mode="zeros",
+        device=None,
+        dtype=None,
+    ):
         expand = _EXPAND[self._n]
-        super().__init__(in_channels, out_channels, expand(kernel_size), expand(stride),
-                         padding if isinstance(padding, str) else expand(padding), expand(dilation), False,
-                         expand(0), groups, bias, padding_mode, device=device, dtype=dtype)
+        super().__init__(
+            in_channels,
+            out_channels,
+            expand(kernel_size),
+            expand(stride),
+            padding if isinstance(padding, str) else expand(padding),
+            expand(dilation),
+            False,
+            expand(0),
+            groups,
+            bias,
+            padding_mode,
+            device=device,
+            dtype=dtype,
+        )
 
     def _conv_forward(self, input, weight, bias):
         conv = getattr(F, f"conv{self._n}d")
@@ -151,16 +208,43 @@ class _ConvTransposeNd(_ConvNd):
 
     _n: int
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1,
-                 bias=True, dilation=1, padding_mode="zeros", device=None, dtype=None):
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride=1,
+        padding=0,
+        output_padding=0,
+        groups=1,
+        bias=True,
+        dilation=1,
+        padding_mode="zeros",
+        device=None,
+        dtype=None,
+    ):
         if padding_mode != "zeros":
             raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
         expand = _EXPAND[self._n]
-        super().__init__(in_channels, out_channels, expand(kernel_size), expand(stride), expand(padding),
-                         expand(dilation), True, expand(output_padding), groups, bias, padding_mode,
-                         device=device, dtype=dtype)
+        super().__init__(
+            in_channels,
+            out_channels,
+            expand(kernel_size),
+            expand(stride),
+            expand(padding),
+            expand(dilation),
+            True,
+            expand(output_padding),
+            groups,
+            bias,
+            padding_mode,
+            device=device,
+            dtype=dtype,
+        )
 
-    def _output_padding(self, input, output_size, stride, padding, kernel_size, num_spatial_dims, dilation=None):
+    def _output_padding(
+        self, input, output_size, stride, padding, kernel_size, num_spatial_dims, dilation=None
+    ):
         """The output padding that gives ``output_size`` (spatial sizes, or all sizes)."""
         if output_size is None:
             return _single(self.output_padding)
@@ -169,25 +253,43 @@ class _ConvTransposeNd(_ConvNd):
         if len(output_size) == leading + n:
             output_size = output_size[leading:]
         if len(output_size) != n:
-            raise ValueError(f"ConvTranspose{n}D: for {input.dim()}D input, output_size must have {n} or "
-                             f"{leading + n} elements (got {len(output_size)})")
-        low = [(input.size(d + leading) - 1) * stride[d] - 2 * padding[d]
-               + (dilation[d] if dilation is not None else 1) * (kernel_size[d] - 1) + 1 for d in range(n)]
+            raise ValueError(
+                f"ConvTranspose{n}D: for {input.dim()}D input, output_size must have {n} or "
+                f"{leading + n} elements (got {len(output_size)})"
+            )
+        low = [
+            (input.size(d + leading) - 1) * stride[d]
+            - 2 * padding[d]
+            + (dilation[d] if dilation is not None else 1) * (kernel_size[d] - 1)
+            + 1
+            for d in range(n)
+        ]
         high = [low[d] + stride[d] - 1 for d in range(n)]
         for size, least, most in zip(output_size, low, high, strict=True):
             if not least <= size <= most:
-                raise ValueError(f"requested an output size of {output_size}, but valid sizes range from {low} to "
-                                 f"{high} (for an input of {input.size()[2:]})")
+                raise ValueError(
+                    f"requested an output size of {output_size}, but valid sizes range from {low} to "
+                    f"{high} (for an input of {input.size()[2:]})"
+                )
         return [size - least for size, least in zip(output_size, low, strict=True)]
 
     def forward(self, input, output_size=None):
         if self.padding_mode != "zeros":
             raise ValueError(f"Only `zeros` padding mode is supported for ConvTranspose{self._n}d")
-        output_padding = self._output_padding(input, output_size, self.stride, self.padding, self.kernel_size,
-                                              self._n, self.dilation)
+        output_padding = self._output_padding(
+            input, output_size, self.stride, self.padding, self.kernel_size, self._n, self.dilation
+        )
         conv = getattr(F, f"conv_transpose{self._n}d")
-        return conv(input, self.weight, self.bias, self.stride, self.padding, output_padding, self.groups,
-                    self.dilation)
+        return conv(
+            input,
+            self.weight,
+            self.bias,
+            self.stride,
+            self.padding,
+            output_padding,
+            self.groups,
+            self.dilation,
+        )
 
 
 class ConvTranspose1d(_ConvTransposeNd):
@@ -227,13 +329,18 @@ class _LazyConvMixin(LazyModuleMixin):
         if not self.has_uninitialized_params():
             return
         if input.dim() not in (self._n + 1, self._n + 2):
-            raise RuntimeError(f"Expected {self._n + 1}D (unbatched) or {self._n + 2}D (batched) input to "
-                               f"{type(self).__name__}, but got input of size: {input.shape}")
+            raise RuntimeError(
+                f"Expected {self._n + 1}D (unbatched) or {self._n + 2}D (batched) input to "
+                f"{type(self).__name__}, but got input of size: {input.shape}"
+            )
         self.in_channels = input.shape[-self._n - 1]
         if self.in_channels % self.groups != 0:
             raise ValueError("in_channels must be divisible by groups")
-        pair = (self.in_channels, self.out_channels // self.groups) if self.transposed else (
-            self.out_channels, self.in_channels // self.groups)
+        pair = (
+            (self.in_channels, self.out_channels // self.groups)
+            if self.transposed
+            else (self.out_channels, self.in_channels // self.groups)
+        )
         self.weight.materialize((*pair, *self.kernel_size))
         if self.bias is not None:
             self.bias.materialize((self.out_channels,))
@@ -241,16 +348,41 @@ class _LazyConvMixin(LazyModuleMixin):
 
 
 class _LazyConv(_LazyConvMixin, _Conv):
-    def __init__(self, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True,
-                 padding_mode="zeros", device=None, dtype=None):
+    def __init__(
+        self,
+        out_channels,
+        kernel_size,
+        stride=1,
+        padding=0,
+        dilation=1,
+        groups=1,
+        bias=True,
+        padding_mode="zeros",
+        device=None,
+        dtype=None,
+    ):
         super().__init__(0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode)
         self._finish(bias, out_channels, device, dtype)
 
 
 class _LazyConvTranspose(_LazyConvMixin, _ConvTransposeNd):
-    def __init__(self, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=True,
-                 dilation=1, padding_mode="zeros", device=None, dtype=None):
-        super().__init__(0, 0, kernel_size, stride, padding, output_padding, groups, False, dilation, padding_mode)
+    def __init__(
+        self,
+        out_channels,
+        kernel_size,
+        stride=1,
+        padding=0,
+        output_padding=0,
+        groups=1,
+        bias=True,
+        dilation=1,
+        padding_mode="zeros",
+        device=None,
+        dtype=None,
+    ):
+        super().__init__(
+            0, 0, kernel_size, stride, padding, output_padding, groups, False, dilation, padding_mode
+        )
         self._finish(bias, out_channels, device, dtype)
 
 

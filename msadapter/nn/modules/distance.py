@@ -1,4 +1,5 @@
 """Distances between rows."""
+
 from .. import functional as F
 from .module import Module
 

@@ -1,4 +1,5 @@
 """Dropout and its relatives."""
+
 from .. import functional as F
 from .module import Module
 

@@ -1,4 +1,5 @@
 """Flatten and Unflatten."""
+
 from .module import Module
 
 __all__ = ["Flatten", "Unflatten"]
@@ -29,7 +30,9 @@ class Unflatten(Module):
     def __init__(self, dim, unflattened_size):
         super().__init__()
         if isinstance(dim, str):
-            raise NotImplementedError("torch.nn.Unflatten: named dimensions are not supported (docs/coverage.md)")
+            raise NotImplementedError(
+                "torch.nn.Unflatten: named dimensions are not supported (docs/coverage.md)"
+            )
         if not isinstance(dim, int):
             raise TypeError("invalid argument type for dim parameter")
         self._require_sizes(unflattened_size)
@@ -39,11 +42,15 @@ class Unflatten(Module):
     @staticmethod
     def _require_sizes(sizes):
         if not isinstance(sizes, (tuple, list)):
-            raise TypeError(f"unflattened_size must be a tuple of ints, but found type {type(sizes).__name__}")
+            raise TypeError(
+                f"unflattened_size must be a tuple of ints, but found type {type(sizes).__name__}"
+            )
         for i, size in enumerate(sizes):
             if not isinstance(size, int):
-                raise TypeError("unflattened_size must be tuple of ints, but found element of type "
-                                f"{type(size).__name__} at pos {i}")
+                raise TypeError(
+                    "unflattened_size must be tuple of ints, but found element of type "
+                    f"{type(size).__name__} at pos {i}"
+                )
 
     def forward(self, input):
         return input.unflatten(self.dim, self.unflattened_size)

@@ -1,11 +1,18 @@
 """Instance normalisation for 1, 2 and 3 spatial dimensions, and its lazy forms."""
+
 import warnings
 
 from .. import functional as F
 from .batchnorm import _LazyNormBase, _NormBase
 
-__all__ = ["InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "LazyInstanceNorm1d", "LazyInstanceNorm2d",
-           "LazyInstanceNorm3d"]
+__all__ = [
+    "InstanceNorm1d",
+    "InstanceNorm2d",
+    "InstanceNorm3d",
+    "LazyInstanceNorm1d",
+    "LazyInstanceNorm2d",
+    "LazyInstanceNorm3d",
+]
 
 
 class _InstanceNorm(_NormBase):
@@ -13,10 +20,21 @@ class _InstanceNorm(_NormBase):
 
     _spatial: int
 
-    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=False, track_running_stats=False,
-                 device=None, dtype=None, *, bias=True):
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device=device, dtype=dtype,
-                         bias=bias)
+    def __init__(
+        self,
+        num_features,
+        eps=1e-5,
+        momentum=0.1,
+        affine=False,
+        track_running_stats=False,
+        device=None,
+        dtype=None,
+        *,
+        bias=True,
+    ):
+        super().__init__(
+            num_features, eps, momentum, affine, track_running_stats, device=device, dtype=dtype, bias=bias
+        )
 
     def _get_no_batch_dim(self):
         return self._spatial + 1
@@ -26,27 +44,38 @@ class _InstanceNorm(_NormBase):
         if input.dim() not in (low, low + 1):
             raise ValueError(f"expected {low}D or {low + 1}D input (got {input.dim()}D input)")
 
-    def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict,
-                              missing_keys, unexpected_keys, error_msgs):
+    def _load_from_state_dict(
+        self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+    ):
         version = local_metadata.get("version", None)
         if version is None and not self.track_running_stats:
             # Old files carry statistics that this module does not keep.
             found = [prefix + n for n in ("running_mean", "running_var") if prefix + n in state_dict]
             if found:
                 error_msgs.append(
-                    "Unexpected running stats buffer(s) {} for {} with track_running_stats=False. If state_dict is a "
-                    "checkpoint saved before 0.4.0, this may be expected because {} does not track running stats by "
-                    "default since 0.4.0.".format(" and ".join(f'"{k}"' for k in found), type(self).__name__,
-                                                  type(self).__name__))
+                    "Unexpected running stats buffer(s) {} for {} with track_running_stats=False. If "
+                    "state_dict is a checkpoint saved before 0.4.0, this may be expected because {} does not "
+                    "track running stats by default since 0.4.0.".format(
+                        " and ".join(f'"{k}"' for k in found), type(self).__name__, type(self).__name__
+                    )
+                )
                 for key in found:
                     state_dict.pop(key)
-        super()._load_from_state_dict(state_dict, prefix, local_metadata, strict,
-                                      missing_keys, unexpected_keys, error_msgs)
+        super()._load_from_state_dict(
+            state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+        )
 
     def _normalize(self, input):
-        return F.instance_norm(input, self.running_mean, self.running_var, self.weight, self.bias,
-                               self.training or not self.track_running_stats,
-                               0.0 if self.momentum is None else self.momentum, self.eps)
+        return F.instance_norm(
+            input,
+            self.running_mean,
+            self.running_var,
+            self.weight,
+            self.bias,
+            self.training or not self.track_running_stats,
+            0.0 if self.momentum is None else self.momentum,
+            self.eps,
+        )
 
     def forward(self, input):
         self._check_input_dim(input)
@@ -54,11 +83,15 @@ class _InstanceNorm(_NormBase):
         feature_dim = input.dim() - no_batch
         if input.size(feature_dim) != self.num_features:
             if self.affine:
-                raise ValueError(f"expected input's size at dim={feature_dim} to match num_features "
-                                 f"({self.num_features}), but got: {input.size(feature_dim)}.")
-            warnings.warn(f"input's size at dim={feature_dim} does not match num_features. You can silence this "
-                          "warning by not passing in num_features, which is not used because affine=False",
-                          stacklevel=2)
+                raise ValueError(
+                    f"expected input's size at dim={feature_dim} to match num_features "
+                    f"({self.num_features}), but got: {input.size(feature_dim)}."
+                )
+            warnings.warn(
+                f"input's size at dim={feature_dim} does not match num_features. You can silence this "
+                "warning by not passing in num_features, which is not used because affine=False",
+                stacklevel=2,
+            )
         if input.dim() == no_batch:
             return self._normalize(input.unsqueeze(0)).squeeze(0)
         return self._normalize(input)
@@ -83,13 +116,24 @@ class InstanceNorm3d(_InstanceNorm):
 
 
 class _LazyInstanceNorm(_LazyNormBase, _InstanceNorm):
-    def __init__(self, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None, dtype=None, *,
-                 bias=True):
+    def __init__(
+        self,
+        eps=1e-5,
+        momentum=0.1,
+        affine=True,
+        track_running_stats=True,
+        device=None,
+        dtype=None,
+        *,
+        bias=True,
+    ):
         super().__init__(eps, momentum, affine, track_running_stats, device=device, dtype=dtype, bias=bias)
 
     def initialize_parameters(self, input):
         """Take the number of channels from ``input``."""
-        super().initialize_parameters(input.unsqueeze(0) if input.dim() == self._get_no_batch_dim() else input)
+        super().initialize_parameters(
+            input.unsqueeze(0) if input.dim() == self._get_no_batch_dim() else input
+        )
 
 
 class LazyInstanceNorm1d(_LazyInstanceNorm):

@@ -1,4 +1,5 @@
 """Modules whose shapes come with the first input."""
+
 from __future__ import annotations
 
 import warnings
@@ -21,16 +22,20 @@ class LazyModuleMixin:
         super().__init__(*args, **kwargs)
         self._load_hook = self._register_load_state_dict_pre_hook(self._lazy_load_hook)
         self._initialize_hook = self.register_forward_pre_hook(self._infer_parameters, with_kwargs=True)
-        warnings.warn("Lazy modules are a new feature under heavy development so changes to the API or functionality "
-                      "can happen at any moment.", stacklevel=2)
+        warnings.warn(
+            "Lazy modules are a new feature under heavy development so changes to the API or functionality "
+            "can happen at any moment.",
+            stacklevel=2,
+        )
 
     def _save_to_state_dict(self, destination, prefix, keep_vars):
         for name, value in [*self._parameters.items(), *self._buffers.items()]:
             if value is not None and name not in self._non_persistent_buffers_set:
                 destination[prefix + name] = value if is_lazy(value) or keep_vars else value.detach()
 
-    def _lazy_load_hook(self, state_dict, prefix, local_metadata, strict,
-                        missing_keys, unexpected_keys, error_msgs):
+    def _lazy_load_hook(
+        self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+    ):
         """A stored tensor gives its shape to the uninitialised member before the copy."""
         for name, value in [*self._parameters.items(), *self._buffers.items()]:
             key = prefix + name
@@ -59,5 +64,7 @@ class LazyModuleMixin:
             module.__class__ = module.cls_to_become
 
     def _replicate_for_data_parallel(self):
-        raise RuntimeError("Modules with uninitialized parameters can't be used with `DataParallel`. "
-                           "Run a dummy forward pass to correctly initialize the modules")
+        raise RuntimeError(
+            "Modules with uninitialized parameters can't be used with `DataParallel`. "
+            "Run a dummy forward pass to correctly initialize the modules"
+        )

@@ -1,4 +1,5 @@
 """Module: the base class of every network part."""
+
 from __future__ import annotations
 
 import functools
@@ -87,28 +88,50 @@ class Module(MemberSupport, HookSupport, StateSupport):
     def __init__(self, *args, **kwargs):
         if not self.call_super_init:
             if kwargs:
-                raise TypeError(f"{type(self).__name__}.__init__() got an unexpected keyword argument "
-                                f"'{next(iter(kwargs))}'")
+                raise TypeError(
+                    f"{type(self).__name__}.__init__() got an unexpected keyword argument "
+                    f"'{next(iter(kwargs))}'"
+                )
             if args:
-                raise TypeError(f"{type(self).__name__}.__init__() takes 1 positional argument but "
-                                f"{len(args) + 1} were given")
+                raise TypeError(
+                    f"{type(self).__name__}.__init__() takes 1 positional argument but "
+                    f"{len(args) + 1} were given"
+                )
         # Written into __dict__ at once: __setattr__ would look for registries that do not exist yet.
         self.__dict__.update(
-            training=True, _parameters={}, _buffers={}, _non_persistent_buffers_set=set(),
-            _backward_pre_hooks=OrderedDict(), _backward_hooks=OrderedDict(), _is_full_backward_hook=None,
-            _forward_hooks=OrderedDict(), _forward_hooks_with_kwargs=OrderedDict(),
-            _forward_hooks_always_called=OrderedDict(), _forward_pre_hooks=OrderedDict(),
-            _forward_pre_hooks_with_kwargs=OrderedDict(), _state_dict_hooks=OrderedDict(),
-            _state_dict_pre_hooks=OrderedDict(), _load_state_dict_pre_hooks=OrderedDict(),
-            _load_state_dict_post_hooks=OrderedDict(), _modules={})
+            training=True,
+            _parameters={},
+            _buffers={},
+            _non_persistent_buffers_set=set(),
+            _backward_pre_hooks=OrderedDict(),
+            _backward_hooks=OrderedDict(),
+            _is_full_backward_hook=None,
+            _forward_hooks=OrderedDict(),
+            _forward_hooks_with_kwargs=OrderedDict(),
+            _forward_hooks_always_called=OrderedDict(),
+            _forward_pre_hooks=OrderedDict(),
+            _forward_pre_hooks_with_kwargs=OrderedDict(),
+            _state_dict_hooks=OrderedDict(),
+            _state_dict_pre_hooks=OrderedDict(),
+            _load_state_dict_pre_hooks=OrderedDict(),
+            _load_state_dict_post_hooks=OrderedDict(),
+            _modules={},
+        )
         if self.call_super_init:
             super().__init__(*args, **kwargs)
 
     # ---- calling ------------------------------------------------------------------------------
     def _call_impl(self, *args, **kwargs):
-        if (self._forward_hooks or self._forward_pre_hooks or self._backward_hooks or self._backward_pre_hooks
-                or _global_forward_hooks or _global_forward_pre_hooks
-                or _global_backward_hooks or _global_backward_pre_hooks):
+        if (
+            self._forward_hooks
+            or self._forward_pre_hooks
+            or self._backward_hooks
+            or self._backward_pre_hooks
+            or _global_forward_hooks
+            or _global_forward_pre_hooks
+            or _global_backward_hooks
+            or _global_backward_pre_hooks
+        ):
             return call_with_hooks(self, args, kwargs)
         return self.forward(*args, **kwargs)
 
@@ -124,7 +147,7 @@ class Module(MemberSupport, HookSupport, StateSupport):
 
     # ---- conversion ---------------------------------------------------------------------------
     def _apply(self, fn, recurse=True):
-        """Replace every parameter, gradient and buffer by ``fn`` of it, keeping the identity of parameters."""
+        """Replace every parameter, gradient and buffer by ``fn`` of it; parameters keep their identity."""
         if recurse:
             for module in self.children():
                 module._apply(fn)
@@ -163,14 +186,15 @@ class Module(MemberSupport, HookSupport, StateSupport):
         return self
 
     def to(self, *args, **kwargs):
-        """Move and/or cast: ``to(device, dtype, non_blocking)``, ``to(dtype)``, ``to(tensor)``, ``memory_format=``.
+        """Move and/or cast: ``to(device, dtype, non_blocking)``, ``to(dtype)``, ``to(tensor)``.
 
         Only floating point and complex members are cast. Works in place and returns self.
         """
         device, dtype, non_blocking, memory_format = _parse_to(*args, **kwargs)
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
-            raise TypeError("nn.Module.to only accepts floating point or complex dtypes, "
-                            f"but got desired dtype={dtype}")
+            raise TypeError(
+                f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}"
+            )
 
         def convert(t):
             castable = t.is_floating_point() or t.is_complex()
@@ -244,8 +268,10 @@ class Module(MemberSupport, HookSupport, StateSupport):
     def zero_grad(self, set_to_none=True):
         """Drop (or fill with zeros) the gradients of every parameter."""
         if getattr(self, "_is_replica", False):
-            warnings.warn("Calling .zero_grad() from a module created with nn.DataParallel() has no effect.",
-                          stacklevel=2)
+            warnings.warn(
+                "Calling .zero_grad() from a module created with nn.DataParallel() has no effect.",
+                stacklevel=2,
+            )
         for param in self.parameters():
             if param.grad is None:
                 continue
@@ -261,9 +287,17 @@ class Module(MemberSupport, HookSupport, StateSupport):
     # ---- state for pickle, text ---------------------------------------------------------------
     def __setstate__(self, state):
         self.__dict__.update(state)
-        for name in ("_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_forward_hooks_with_kwargs",
-                     "_forward_hooks_always_called", "_state_dict_hooks", "_state_dict_pre_hooks",
-                     "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks", "_backward_pre_hooks"):
+        for name in (
+            "_forward_pre_hooks",
+            "_forward_pre_hooks_with_kwargs",
+            "_forward_hooks_with_kwargs",
+            "_forward_hooks_always_called",
+            "_state_dict_hooks",
+            "_state_dict_pre_hooks",
+            "_load_state_dict_pre_hooks",
+            "_load_state_dict_post_hooks",
+            "_backward_pre_hooks",
+        ):
             self.__dict__.setdefault(name, OrderedDict())
         self.__dict__.setdefault("_non_persistent_buffers_set", set())
         self.__dict__.setdefault("_is_full_backward_hook", None)
@@ -304,9 +338,11 @@ class Module(MemberSupport, HookSupport, StateSupport):
 @functools.singledispatch
 def _to_target(value):
     """(device, dtype) meant by the first argument of ``to``."""
-    raise TypeError("to() received an invalid combination of arguments - got "
-                    f"({type(value).__name__}), but expected one of: (torch.device, torch.dtype, bool, bool), "
-                    "(torch.dtype, bool, bool), (Tensor, bool, bool)")
+    raise TypeError(
+        "to() received an invalid combination of arguments - got "
+        f"({type(value).__name__}), but expected one of: (torch.device, torch.dtype, bool, bool), "
+        "(torch.dtype, bool, bool), (Tensor, bool, bool)"
+    )
 
 
 _to_target.register(str, lambda value: (Device(value), None))
@@ -317,9 +353,17 @@ _to_target.register(type(None), lambda value: (None, None))
 _to_target.register(Tensor, lambda value: (value.device, value.dtype))
 
 
-def _parse_to(*args, device=None, dtype=None, other=None, non_blocking=False, copy=False,
-              tensor=None, memory_format=None):
-    """The arguments of ``Module.to`` in torch's three call forms, as (device, dtype, non_blocking, format)."""
+def _parse_to(
+    *args,
+    device=None,
+    dtype=None,
+    other=None,
+    non_blocking=False,
+    copy=False,
+    tensor=None,
+    memory_format=None,
+):
+    """The arguments of ``Module.to`` in torch's three forms, as (device, dtype, non_blocking, format)."""
     first = args[0] if args else (tensor if tensor is not None else other)
     rest = list(args[1:])
     if first is not None:

@@ -1,4 +1,5 @@
 """LayerNorm, RMSNorm, GroupNorm and local response normalisation."""
+
 import numbers
 
 from ... import ops
@@ -48,11 +49,13 @@ class CrossMapLRN2d(Module):
         channels = input.size(1)
         window = squares[:, :channels]
         for shift in range(1, self.size):
-            window = window + squares[:, shift:shift + channels]
+            window = window + squares[:, shift : shift + channels]
         if channels > before + 1:
             # torch's running sum never lets the first channel go: results must agree with it.
-            late = F.pad(squares[:, before:before + 1].expand(-1, channels - before - 1, -1, -1),
-                         (0, 0, 0, 0, before + 1, 0))
+            late = F.pad(
+                squares[:, before : before + 1].expand(-1, channels - before - 1, -1, -1),
+                (0, 0, 0, 0, before + 1, 0),
+            )
             window = window + late
         return input * (window * (self.alpha / self.size) + self.k).pow(-self.beta)
 
@@ -69,7 +72,9 @@ class LayerNorm(Module):
 
     __constants__ = ["normalized_shape", "eps", "elementwise_affine"]
 
-    def __init__(self, normalized_shape, eps=1e-5, elementwise_affine=True, bias=True, device=None, dtype=None):
+    def __init__(
+        self, normalized_shape, eps=1e-5, elementwise_affine=True, bias=True, device=None, dtype=None
+    ):
         super().__init__()
         self.normalized_shape = _shape_tuple(normalized_shape)
         self.eps = eps
@@ -95,8 +100,10 @@ class LayerNorm(Module):
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self):
-        return (f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, "
-                f"bias={self.bias is not None}")
+        return (
+            f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, "
+            f"bias={self.bias is not None}"
+        )
 
 
 class GroupNorm(Module):
@@ -104,7 +111,9 @@ class GroupNorm(Module):
 
     __constants__ = ["num_groups", "num_channels", "eps", "affine"]
 
-    def __init__(self, num_groups, num_channels, eps=1e-5, affine=True, device=None, dtype=None, *, bias=True):
+    def __init__(
+        self, num_groups, num_channels, eps=1e-5, affine=True, device=None, dtype=None, *, bias=True
+    ):
         super().__init__()
         if num_channels % num_groups != 0:
             raise ValueError(f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})")
@@ -128,8 +137,10 @@ class GroupNorm(Module):
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self):
-        return (f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
-                f"bias={self.bias is not None}")
+        return (
+            f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
+            f"bias={self.bias is not None}"
+        )
 
 
 class RMSNorm(Module):

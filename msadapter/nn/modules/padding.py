@@ -1,10 +1,14 @@
 """Padding layers: constant, zero, reflected, replicated and circular borders."""
+
 from .. import functional as F
 from .module import Module
 from .utils import _ntuple, _pair, _quadruple
 
-__all__ = [f"{kind}Pad{n}d" for kind in ("Circular", "Constant", "Reflection", "Replication", "Zero")
-           for n in (1, 2, 3)]
+__all__ = [
+    f"{kind}Pad{n}d"
+    for kind in ("Circular", "Constant", "Reflection", "Replication", "Zero")
+    for n in (1, 2, 3)
+]
 
 _sextuple = _ntuple(6)
 

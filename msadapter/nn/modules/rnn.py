@@ -1,4 +1,5 @@
 """Recurrent networks: RNN, LSTM, GRU and their cells."""
+
 from __future__ import annotations
 
 import math
@@ -20,8 +21,11 @@ _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 
 def apply_permutation(tensor, permutation, dim=1):
     """Reorder ``tensor`` along ``dim``."""
-    warnings.warn("`apply_permutation` is deprecated, please use `tensor.index_select(dim, permutation)` instead",
-                  FutureWarning, stacklevel=2)
+    warnings.warn(
+        "`apply_permutation` is deprecated, please use `tensor.index_select(dim, permutation)` instead",
+        FutureWarning,
+        stacklevel=2,
+    )
     return _permute(tensor, permutation, dim)
 
 
@@ -32,12 +36,33 @@ def _permute(tensor, permutation, dim=1):
 class RNNBase(Module):
     """Weights, checks and the call that RNN, LSTM and GRU share."""
 
-    __constants__ = ["mode", "input_size", "hidden_size", "num_layers", "bias", "batch_first", "dropout",
-                     "bidirectional", "proj_size"]
+    __constants__ = [
+        "mode",
+        "input_size",
+        "hidden_size",
+        "num_layers",
+        "bias",
+        "batch_first",
+        "dropout",
+        "bidirectional",
+        "proj_size",
+    ]
     __jit_unused_properties__ = ["all_weights"]
 
-    def __init__(self, mode, input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0,
-                 bidirectional=False, proj_size=0, device=None, dtype=None):
+    def __init__(
+        self,
+        mode,
+        input_size,
+        hidden_size,
+        num_layers=1,
+        bias=True,
+        batch_first=False,
+        dropout=0.0,
+        bidirectional=False,
+        proj_size=0,
+        device=None,
+        dtype=None,
+    ):
         super().__init__()
         self.mode = mode
         self.input_size = input_size
@@ -58,12 +83,17 @@ class RNNBase(Module):
 
     def _check_settings(self, dropout):
         if not isinstance(dropout, numbers.Number) or isinstance(dropout, bool) or not 0 <= dropout <= 1:
-            raise ValueError("dropout should be a number in range [0, 1] representing the probability of an element "
-                             "being zeroed")
+            raise ValueError(
+                "dropout should be a number in range [0, 1] representing the probability of an element "
+                "being zeroed"
+            )
         if dropout > 0 and self.num_layers == 1:
-            warnings.warn("dropout option adds dropout after all but last recurrent layer, so non-zero dropout "
-                          f"expects num_layers greater than 1, but got dropout={dropout} and "
-                          f"num_layers={self.num_layers}", stacklevel=4)
+            warnings.warn(
+                "dropout option adds dropout after all but last recurrent layer, so non-zero dropout "
+                f"expects num_layers greater than 1, but got dropout={dropout} and "
+                f"num_layers={self.num_layers}",
+                stacklevel=4,
+            )
         if not isinstance(self.hidden_size, int):
             raise TypeError(f"hidden_size should be of type int, got: {type(self.hidden_size).__name__}")
         if self.hidden_size <= 0:
@@ -116,8 +146,10 @@ class RNNBase(Module):
         if input.dim() != expected:
             raise RuntimeError(f"input must have {expected} dimensions, got {input.dim()}")
         if self.input_size != input.size(-1):
-            raise RuntimeError("input.size(-1) must be equal to input_size. "
-                               f"Expected {self.input_size}, got {input.size(-1)}")
+            raise RuntimeError(
+                "input.size(-1) must be equal to input_size. "
+                f"Expected {self.input_size}, got {input.size(-1)}"
+            )
 
     def get_expected_hidden_size(self, input, batch_sizes):
         """(layers * directions, batch, size of h)."""
@@ -172,7 +204,9 @@ class RNNBase(Module):
         else:
             data, batch_sizes, back = input, None, None
             if data.dim() not in (2, 3):
-                raise ValueError(f"{self._get_name()}: Expected input to be 2D or 3D, got {data.dim()}D instead")
+                raise ValueError(
+                    f"{self._get_name()}: Expected input to be 2D or 3D, got {data.dim()}D instead"
+                )
             batched = data.dim() == 3
             batch_dim = 0 if self.batch_first else 1
             if not batched:
@@ -186,9 +220,17 @@ class RNNBase(Module):
         self.check_forward_args(data, hx, batch_sizes)
         rows = data.transpose(0, 1) if self.batch_first and not packed else data
         output, last = _recurrent.run_stack(
-            self.mode, rows, hx, self._flat_weights, bias=self.bias, num_layers=self.num_layers,
-            dropout=self.dropout, training=self.training, bidirectional=self.bidirectional,
-            batch_sizes=batch_sizes.tolist() if packed else None)
+            self.mode,
+            rows,
+            hx,
+            self._flat_weights,
+            bias=self.bias,
+            num_layers=self.num_layers,
+            dropout=self.dropout,
+            training=self.training,
+            bidirectional=self.bidirectional,
+            batch_sizes=batch_sizes.tolist() if packed else None,
+        )
         if packed:
             return PackedSequence(output, batch_sizes, order, back), self.permute_hidden(last, back)
         if self.batch_first:
@@ -223,7 +265,8 @@ def _refuse_projection(kwargs):
 class RNN(RNNBase):
     """h' = tanh (or relu) of W_ih x + b_ih + W_hh h + b_hh, over time and layers.
 
-    Arguments: input_size, hidden_size, num_layers=1, nonlinearity="tanh", bias, batch_first, dropout, bidirectional.
+    Arguments: input_size, hidden_size, num_layers=1, nonlinearity="tanh", bias, batch_first, dropout,
+    bidirectional.
     """
 
     def __init__(self, *args, **kwargs):
@@ -256,10 +299,12 @@ class LSTM(RNNBase):
     def check_forward_args(self, input, hidden, batch_sizes):
         """Check the input and both initial states."""
         self.check_input(input, batch_sizes)
-        self.check_hidden_size(hidden[0], self.get_expected_hidden_size(input, batch_sizes),
-                               "Expected hidden[0] size {}, got {}")
-        self.check_hidden_size(hidden[1], self.get_expected_cell_size(input, batch_sizes),
-                               "Expected hidden[1] size {}, got {}")
+        self.check_hidden_size(
+            hidden[0], self.get_expected_hidden_size(input, batch_sizes), "Expected hidden[0] size {}, got {}"
+        )
+        self.check_hidden_size(
+            hidden[1], self.get_expected_cell_size(input, batch_sizes), "Expected hidden[1] size {}, got {}"
+        )
 
     def permute_hidden(self, hx, permutation):
         """Reorder the batch of both states."""
@@ -269,15 +314,19 @@ class LSTM(RNNBase):
 
     def _initial_state(self, input, batch_sizes):
         place = {"dtype": input.dtype, "device": input.device}
-        return (ops.zeros(self.get_expected_hidden_size(input, batch_sizes), **place),
-                ops.zeros(self.get_expected_cell_size(input, batch_sizes), **place))
+        return (
+            ops.zeros(self.get_expected_hidden_size(input, batch_sizes), **place),
+            ops.zeros(self.get_expected_cell_size(input, batch_sizes), **place),
+        )
 
     def _require_state_dim(self, hx, batched):
         want = 3 if batched else 2
         if hx[0].dim() != want or hx[1].dim() != want:
             kind = "batched 3-D" if batched else "unbatched 2-D"
-            raise RuntimeError(f"For {kind} input, hx and cx should also be {want}-D but got "
-                               f"({hx[0].dim()}-D, {hx[1].dim()}-D) tensors")
+            raise RuntimeError(
+                f"For {kind} input, hx and cx should also be {want}-D but got "
+                f"({hx[0].dim()}-D, {hx[1].dim()}-D) tensors"
+            )
 
     @staticmethod
     def _map_state(hx, fn):
@@ -298,7 +347,9 @@ class RNNCellBase(Module):
         self.weight_ih = Parameter(ops.empty((rows, input_size), device=device, dtype=dtype))
         self.weight_hh = Parameter(ops.empty((rows, hidden_size), device=device, dtype=dtype))
         for name in ("bias_ih", "bias_hh"):
-            self.register_parameter(name, Parameter(ops.empty(rows, device=device, dtype=dtype)) if bias else None)
+            self.register_parameter(
+                name, Parameter(ops.empty(rows, device=device, dtype=dtype)) if bias else None
+            )
         self.reset_parameters()
 
     def reset_parameters(self):
@@ -309,7 +360,9 @@ class RNNCellBase(Module):
 
     def _check(self, tensor, what):
         if tensor.dim() not in (1, 2):
-            raise ValueError(f"{self._get_name()}: Expected {what} to be 1D or 2D, got {tensor.dim()}D instead")
+            raise ValueError(
+                f"{self._get_name()}: Expected {what} to be 1D or 2D, got {tensor.dim()}D instead"
+            )
 
     def _batch(self, tensor):
         return tensor if tensor.dim() == 2 else tensor.unsqueeze(0)
@@ -330,12 +383,17 @@ class RNNCellBase(Module):
 
     def _check_sizes(self, input, state):
         if input.size(1) != self.input_size:
-            raise RuntimeError(f"input has inconsistent input_size: got {input.size(1)} expected {self.input_size}")
+            raise RuntimeError(
+                f"input has inconsistent input_size: got {input.size(1)} expected {self.input_size}"
+            )
         if input.size(0) != state.size(0):
-            raise RuntimeError(f"Input batch size {input.size(0)} doesn't match hidden0 batch size {state.size(0)}")
+            raise RuntimeError(
+                f"Input batch size {input.size(0)} doesn't match hidden0 batch size {state.size(0)}"
+            )
         if state.size(1) != self.hidden_size:
-            raise RuntimeError(f"hidden0 has inconsistent hidden_size: got {state.size(1)}, "
-                               f"expected {self.hidden_size}")
+            raise RuntimeError(
+                f"hidden0 has inconsistent hidden_size: got {state.size(1)}, expected {self.hidden_size}"
+            )
 
     def extra_repr(self):
         text = f"{self.input_size}, {self.hidden_size}"

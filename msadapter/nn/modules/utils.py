@@ -1,4 +1,5 @@
 """Small helpers that several module families share."""
+
 from .._sizes import _ntuple, _pair, _quadruple, _single, _triple  # noqa: F401  torch.nn.modules.utils has them
 
 __all__ = ["consume_prefix_in_state_dict_if_present"]
@@ -15,7 +16,7 @@ def _list_with_default(out_size, defaults):
         return out_size
     if len(defaults) <= len(out_size):
         raise ValueError(f"Input dimension should be at least {len(out_size) + 1}")
-    tail = defaults[-len(out_size):]
+    tail = defaults[-len(out_size) :]
     return [d if v is None else v for v, d in zip(out_size, tail, strict=True)]
 
 
@@ -28,4 +29,4 @@ def consume_prefix_in_state_dict_if_present(state_dict, prefix):
     if metadata is not None:
         for key in list(metadata.keys()):
             if key and (key == prefix.replace(".", "") or key.startswith(prefix)):
-                metadata[key[len(prefix):]] = metadata.pop(key)
+                metadata[key[len(prefix) :]] = metadata.pop(key)

@@ -1,4 +1,5 @@
 """Data parallelism: DistributedDataParallel comes from the distributed package; DataParallel is refused."""
+
 from ..modules.module import Module
 
 __all__ = ["DataParallel", "DistributedDataParallel"]
@@ -9,14 +10,18 @@ class DataParallel(Module):
 
     def __init__(self, module, device_ids=None, output_device=None, dim=0):
         super().__init__()
-        raise NotImplementedError("torch.nn.DataParallel: one process with several devices is not supported; use "
-                                  "torch.nn.parallel.DistributedDataParallel (docs/coverage.md)")
+        raise NotImplementedError(
+            "torch.nn.DataParallel: one process with several devices is not supported; use "
+            "torch.nn.parallel.DistributedDataParallel (docs/coverage.md)"
+        )
 
 
 def data_parallel(module, inputs, device_ids=None, output_device=None, dim=0, module_kwargs=None):
     """Refused for the same reason as :class:`DataParallel`."""
-    raise NotImplementedError("torch.nn.parallel.data_parallel: one process with several devices is not supported; "
-                              "use torch.nn.parallel.DistributedDataParallel (docs/coverage.md)")
+    raise NotImplementedError(
+        "torch.nn.parallel.data_parallel: one process with several devices is not supported; "
+        "use torch.nn.parallel.DistributedDataParallel (docs/coverage.md)"
+    )
 
 
 def __getattr__(name):

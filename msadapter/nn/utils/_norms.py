@@ -1,4 +1,5 @@
 """The norm that weight normalisation takes: over every dimension but one."""
+
 from ... import ops
 
 

@@ -1,4 +1,5 @@
 """Clipping gradients by norm or by value."""
+
 import warnings
 
 from ... import ops
@@ -16,7 +17,7 @@ def _listed(parameters):
 def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=None):
     """The norm of all ``tensors`` taken as one vector (a 0-dim tensor; zero for none).
 
-    RuntimeError with ``error_if_nonfinite`` when it is nan or inf. ``foreach`` is accepted and changes nothing.
+    RuntimeError with ``error_if_nonfinite`` when it is nan or inf. ``foreach`` changes nothing.
     """
     tensors = _listed(tensors)
     norm_type = float(norm_type)
@@ -27,9 +28,11 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
         norms = [ops.linalg_vector_norm(t, norm_type).to(device) for t in tensors]
         total = ops.linalg_vector_norm(ops.stack(norms), norm_type)
         if error_if_nonfinite and bool(ops.logical_or(total.isnan(), total.isinf())):
-            raise RuntimeError(f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, "
-                               "so it cannot be clipped. To disable this error and scale the gradients by the "
-                               "non-finite norm anyway, set `error_if_nonfinite=False`")
+            raise RuntimeError(
+                f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, "
+                "so it cannot be clipped. To disable this error and scale the gradients by the "
+                "non-finite norm anyway, set `error_if_nonfinite=False`"
+            )
     return total
 
 
@@ -54,18 +57,24 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
         single_use = not hasattr(parameters, "__len__")
         parameters = list(parameters)
         if single_use and not parameters:
-            warnings.warn("`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=2)
+            warnings.warn(
+                "`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=2
+            )
     parameters = _listed(parameters)
-    total = get_total_norm([p.grad for p in parameters if p.grad is not None], norm_type, error_if_nonfinite,
-                           foreach)
+    total = get_total_norm(
+        [p.grad for p in parameters if p.grad is not None], norm_type, error_if_nonfinite, foreach
+    )
     clip_grads_with_norm_(parameters, max_norm, total, foreach)
     return total
 
 
 def clip_grad_norm(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
     """Old name of :func:`clip_grad_norm_`."""
-    warnings.warn("`torch.nn.utils.clip_grad_norm` is now deprecated in favor of "
-                  "`torch.nn.utils.clip_grad_norm_`.", FutureWarning, stacklevel=2)
+    warnings.warn(
+        "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.",
+        FutureWarning,
+        stacklevel=2,
+    )
     return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
 
 

@@ -1,4 +1,5 @@
 """Parameters as one vector and back."""
+
 from ... import ops
 from ...tensor import Tensor
 
@@ -29,5 +30,5 @@ def vector_to_parameters(vec, parameters):
     for param in parameters:
         device = _checked_device(param, device)
         n = param.numel()
-        param.data = vec[start:start + n].view_as(param).data
+        param.data = vec[start : start + n].view_as(param).data
         start += n

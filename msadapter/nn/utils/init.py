@@ -1,4 +1,5 @@
 """Creating modules without running their initialisers."""
+
 import inspect
 
 from ..modules.module import Module

@@ -1,4 +1,5 @@
 """Memory format of convolution weights."""
+
 from ..modules.conv import Conv2d, Conv3d, ConvTranspose2d, ConvTranspose3d
 
 

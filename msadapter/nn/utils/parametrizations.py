@@ -1,4 +1,5 @@
 """Ready parametrisations: orthogonal, weight norm, spectral norm."""
+
 from __future__ import annotations
 
 from enum import Enum, auto
@@ -89,8 +90,10 @@ class _Orthogonal(Module):
 
     def _right_inverse(self, Q):
         if Q.shape != self.shape:
-            raise ValueError(f"Expected a matrix or batch of matrices of shape {self.shape}. "
-                             f"Got a tensor of shape {Q.shape}.")
+            raise ValueError(
+                f"Expected a matrix or batch of matrices of shape {self.shape}. "
+                f"Got a tensor of shape {Q.shape}."
+            )
         given = Q
         n, k = Q.size(-2), Q.size(-1)
         transpose = n < k
@@ -99,8 +102,10 @@ class _Orthogonal(Module):
             n, k = k, n
         if not hasattr(self, "base"):
             if self.orthogonal_map is not _OrthMaps.householder:
-                raise NotImplementedError("It is not possible to assign to the matrix exponential or the Cayley "
-                                          "parametrizations when use_trivialization=False.")
+                raise NotImplementedError(
+                    "It is not possible to assign to the matrix exponential or the Cayley "
+                    "parametrizations when use_trivialization=False."
+                )
             A, tau = ops.geqrf(Q)
             A.diagonal(dim1=-2, dim2=-1).sign_()
             A.diagonal(dim1=-2, dim2=-1)[tau == 0.0] *= -1
@@ -117,7 +122,7 @@ class _Orthogonal(Module):
 
 
 def orthogonal(module, name="weight", orthogonal_map=None, *, use_trivialization=True):
-    """Keep ``module.name`` orthogonal (semi-orthogonal if not square) while it is trained; returns the module.
+    """Keep ``module.name`` (semi-)orthogonal while it is trained; returns the module.
 
     ``orthogonal_map``: matrix_exp, cayley or householder (default by shape).
     """
@@ -131,8 +136,9 @@ def orthogonal(module, name="weight", orthogonal_map=None, *, use_trivialization
         orthogonal_map = "matrix_exp" if square or weight.is_complex() else "householder"
     kind = getattr(_OrthMaps, orthogonal_map, None)
     if kind is None:
-        raise ValueError('orthogonal_map has to be one of "matrix_exp", "cayley", "householder". '
-                         f"Got: {orthogonal_map}")
+        raise ValueError(
+            f'orthogonal_map has to be one of "matrix_exp", "cayley", "householder". Got: {orthogonal_map}'
+        )
     made = _Orthogonal(weight, kind, use_trivialization=use_trivialization)
     parametrize.register_parametrization(module, name, made, unsafe=True)
     return module
@@ -160,7 +166,9 @@ def weight_norm(module, name="weight", dim=0):
     """
     parametrize.register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
 
-    def accept_old_names(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs):
+    def accept_old_names(
+        state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+    ):
         g_key, v_key = f"{prefix}{name}_g", f"{prefix}{name}_v"
         if g_key in state_dict and v_key in state_dict:
             state_dict[f"{prefix}parametrizations.{name}.original0"] = state_dict.pop(g_key)
@@ -177,11 +185,13 @@ class _SpectralNorm(Module):
         super().__init__()
         ndim = weight.ndim
         if dim >= ndim or dim < -ndim:
-            raise IndexError(f"Dimension out of range (expected to be in range of [-{ndim}, {ndim - 1}] "
-                             f"but got {dim})")
+            raise IndexError(
+                f"Dimension out of range (expected to be in range of [-{ndim}, {ndim - 1}] but got {dim})"
+            )
         if n_power_iterations <= 0:
-            raise ValueError("Expected n_power_iterations to be positive, but got n_power_iterations="
-                             f"{n_power_iterations}")
+            raise ValueError(
+                f"Expected n_power_iterations to be positive, but got n_power_iterations={n_power_iterations}"
+            )
         self.dim = dim if dim >= 0 else dim + ndim
         self.eps = eps
         if ndim > 1:

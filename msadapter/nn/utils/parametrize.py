@@ -3,20 +3,27 @@
 A module with parametrisations gets a class of its own, whose properties compute the tensors; the originals
 and the modules live in ``module.parametrizations[name]``, a ParametrizationList.
 """
+
 from __future__ import annotations
 
 import copyreg
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import deepcopy
 
 from ...autograd import no_grad
 from ...tensor import Tensor
 from ..modules.container import ModuleDict, ModuleList
-from ..modules.module import Module
 from ..parameter import Parameter
 
-__all__ = ["ParametrizationList", "cached", "is_parametrized", "register_parametrization", "remove_parametrizations",
-           "transfer_parametrizations_and_params", "type_before_parametrizations"]
+__all__ = [
+    "ParametrizationList",
+    "cached",
+    "is_parametrized",
+    "register_parametrization",
+    "remove_parametrizations",
+    "transfer_parametrizations_and_params",
+    "type_before_parametrizations",
+]
 
 _cache_enabled = 0
 _cache: dict = {}
@@ -49,7 +56,7 @@ def _maybe_set(dest, src):
 class ParametrizationList(ModuleList):
     """The parametrisations of one tensor, applied in order, and its original tensor or tensors.
 
-    Attributes: ``original``, or ``original0``, ``original1``, ... when the first ``right_inverse`` gives several.
+    Attributes: ``original``, or ``original0``, ``original1``, ... when ``right_inverse`` gives several.
     """
 
     def __init__(self, modules, original, unsafe=False):
@@ -62,8 +69,10 @@ class ParametrizationList(ModuleList):
         with no_grad():
             new = self._to_originals(original)
         if not isinstance(new, Tensor) and not isinstance(new, (list, tuple)):
-            raise ValueError("'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). "
-                             f"Got {type(new).__name__}")
+            raise ValueError(
+                "'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). "
+                f"Got {type(new).__name__}"
+            )
         self.is_tensor = isinstance(new, Tensor)
         self.ntensors = 1 if self.is_tensor else len(new)
         if self.is_tensor:
@@ -76,27 +85,32 @@ class ParametrizationList(ModuleList):
     def _to_originals(self, value):
         for module in reversed(list(self)):
             if hasattr(module, "right_inverse"):
-                try:
+                # A right_inverse that says so counts as absent.
+                with suppress(NotImplementedError):
                     value = module.right_inverse(value)
-                except NotImplementedError:
-                    pass  # a right_inverse that says so counts as absent
         return value
 
     def _keep_single(self, original, new):
         if original.dtype != new.dtype:
-            raise ValueError("When `right_inverse` outputs one tensor, it may not change the dtype.\n"
-                             f"original.dtype: {original.dtype}\nright_inverse(original).dtype: {new.dtype}")
+            raise ValueError(
+                "When `right_inverse` outputs one tensor, it may not change the dtype.\n"
+                f"original.dtype: {original.dtype}\nright_inverse(original).dtype: {new.dtype}"
+            )
         if original.device != new.device:
-            raise ValueError("When `right_inverse` outputs one tensor, it may not change the device.\n"
-                             f"original.device: {original.device}\nright_inverse(original).device: {new.device}")
+            raise ValueError(
+                "When `right_inverse` outputs one tensor, it may not change the device.\n"
+                f"original.device: {original.device}\nright_inverse(original).device: {new.device}"
+            )
         _maybe_set(original, new)
         _register_parameter_or_buffer(self, "original", original)
 
     def _keep_several(self, original, new):
         for i, value in enumerate(new):
             if not isinstance(value, Tensor):
-                raise ValueError("'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). "
-                                 f"Got element {i} of the sequence with type {type(value).__name__}.")
+                raise ValueError(
+                    "'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). "
+                    f"Got element {i} of the sequence with type {type(value).__name__}."
+                )
             if isinstance(original, Parameter):
                 value = Parameter(value, original.requires_grad)
             value.requires_grad_(original.requires_grad)
@@ -107,39 +121,54 @@ class ParametrizationList(ModuleList):
         if not isinstance(value, Tensor):
             raise ValueError(f"A parametrization must return a tensor. Got {type(value).__name__}.")
         if value.dtype != dtype:
-            raise ValueError("Registering a parametrization may not change the dtype of the tensor, unless `unsafe` "
-                             f"flag is enabled.\nunparametrized dtype: {dtype}\nparametrized dtype: {value.dtype}")
+            raise ValueError(
+                "Registering a parametrization may not change the dtype of the tensor, unless `unsafe` "
+                f"flag is enabled.\nunparametrized dtype: {dtype}\nparametrized dtype: {value.dtype}"
+            )
         if value.shape != shape:
-            raise ValueError("Registering a parametrization may not change the shape of the tensor, unless `unsafe` "
-                             f"flag is enabled.\nunparametrized shape: {shape}\nparametrized shape: {value.shape}")
+            raise ValueError(
+                "Registering a parametrization may not change the shape of the tensor, unless `unsafe` "
+                f"flag is enabled.\nunparametrized shape: {shape}\nparametrized shape: {value.shape}"
+            )
 
     def right_inverse(self, value):
         """Set the originals so that the parametrised tensor becomes ``value``; needs every right_inverse."""
         with no_grad():
             for module in reversed(list(self)):
                 if not hasattr(module, "right_inverse"):
-                    raise RuntimeError(f"parametrization {type(module).__name__} does not implement right_inverse.")
+                    raise RuntimeError(
+                        f"parametrization {type(module).__name__} does not implement right_inverse."
+                    )
                 value = module.right_inverse(value)
             if self.is_tensor:
                 if not isinstance(value, Tensor):
                     raise ValueError(f"`right_inverse` should return a tensor. Got {type(value).__name__}")
                 if value.dtype != self.original.dtype:
-                    raise ValueError("The tensor returned by `right_inverse` has dtype "
-                                     f"{value.dtype} while `original` has dtype {self.original.dtype}")
+                    raise ValueError(
+                        "The tensor returned by `right_inverse` has dtype "
+                        f"{value.dtype} while `original` has dtype {self.original.dtype}"
+                    )
                 _maybe_set(self.original, value)
                 return
             if not isinstance(value, (list, tuple)):
-                raise ValueError(f"'right_inverse' must return a sequence of tensors. Got {type(value).__name__}.")
+                raise ValueError(
+                    f"'right_inverse' must return a sequence of tensors. Got {type(value).__name__}."
+                )
             if len(value) != self.ntensors:
-                raise ValueError("'right_inverse' must return a sequence of tensors of length "
-                                 f"{self.ntensors}. Got a sequence of length {len(value)}.")
+                raise ValueError(
+                    "'right_inverse' must return a sequence of tensors of length "
+                    f"{self.ntensors}. Got a sequence of length {len(value)}."
+                )
             for i, tensor in enumerate(value):
                 _maybe_set(getattr(self, f"original{i}"), tensor)
 
     def forward(self):
         first, *rest = self
-        value = first(self.original) if self.is_tensor else first(
-            *(getattr(self, f"original{i}") for i in range(self.ntensors)))
+        value = (
+            first(self.original)
+            if self.is_tensor
+            else first(*(getattr(self, f"original{i}") for i in range(self.ntensors)))
+        )
         for module in rest:
             value = module(value)
         return value
@@ -154,16 +183,18 @@ def _inject_new_class(module):
             return memo[id(self)]
         replica = self.__new__(type(self))
         memo[id(self)] = replica
-        replica.__dict__ = deepcopy({k: v for k, v in self.__dict__.items()}, memo)
+        replica.__dict__ = deepcopy(dict(self.__dict__), memo)
         for slot in copyreg._slotnames(type(self)):
             if hasattr(self, slot):
                 setattr(replica, slot, deepcopy(getattr(self, slot), memo))
         return replica
 
     def getstate(self):
-        raise RuntimeError("Serialization of parametrized modules is only supported through state_dict(). See:\n"
-                           "https://pytorch.org/tutorials/beginner/saving_loading_models.html"
-                           "#saving-loading-a-general-checkpoint-for-inference-and-or-resuming-training")
+        raise RuntimeError(
+            "Serialization of parametrized modules is only supported through state_dict(). See:\n"
+            "https://pytorch.org/tutorials/beginner/saving_loading_models.html"
+            "#saving-loading-a-general-checkpoint-for-inference-and-or-resuming-training"
+        )
 
     members = {"__getstate__": getstate}
     if not hasattr(cls, "__deepcopy__"):
@@ -206,8 +237,10 @@ def register_parametrization(module, tensor_name, parametrization, *, unsafe=Fal
         _inject_property(module, tensor_name)
         module.parametrizations[tensor_name] = wrapped
     else:
-        raise ValueError(f"Module '{module}' does not have a parameter, a buffer, or a parametrized element with name "
-                         f"'{tensor_name}'")
+        raise ValueError(
+            f"Module '{module}' does not have a parameter, a buffer, or a parametrized element with name "
+            f"'{tensor_name}'"
+        )
     return module
 
 
@@ -224,9 +257,11 @@ def _append(module, tensor_name, parametrization, unsafe):
         raise ValueError(f"A parametrization must return a tensor. Got {type(result).__name__}.")
     for what in ("dtype", "shape"):
         if getattr(result, what) != getattr(value, what):
-            raise ValueError(f"Registering a parametrization may not change the {what} of the tensor, unless the "
-                             f"`unsafe` flag is enabled.\nmodule.{tensor_name}.{what}: {getattr(value, what)}\n"
-                             f"parametrization(module.{tensor_name}).{what}: {getattr(result, what)}")
+            raise ValueError(
+                f"Registering a parametrization may not change the {what} of the tensor, unless the "
+                f"`unsafe` flag is enabled.\nmodule.{tensor_name}.{what}: {getattr(value, what)}\n"
+                f"parametrization(module.{tensor_name}).{what}: {getattr(result, what)}"
+            )
     if hasattr(parametrization, "right_inverse"):
         try:
             original = parametrization.right_inverse(value)
@@ -234,8 +269,9 @@ def _append(module, tensor_name, parametrization, unsafe):
             original = None
         if original is not None:
             if not isinstance(original, Tensor):
-                raise ValueError("parametrization.right_inverse must return a tensor. "
-                                 f"Got: {type(original).__name__}")
+                raise ValueError(
+                    f"parametrization.right_inverse must return a tensor. Got: {type(original).__name__}"
+                )
             chain.right_inverse(original)
     chain.append(parametrization)
 
@@ -266,8 +302,10 @@ def remove_parametrizations(module, tensor_name, leave_parametrized=True):
         else:
             _maybe_set(original, value)
     elif original is None:
-        raise ValueError("Cannot leave unparametrized (`leave_parametrized=False`) a tensor that is parametrized in "
-                         "terms of a sequence of tensors.")
+        raise ValueError(
+            "Cannot leave unparametrized (`leave_parametrized=False`) a tensor that is parametrized in "
+            "terms of a sequence of tensors."
+        )
     delattr(type(module), tensor_name)
     del module.parametrizations[tensor_name]
     _register_parameter_or_buffer(module, tensor_name, original)
@@ -283,7 +321,7 @@ def type_before_parametrizations(module):
 
 
 def transfer_parametrizations_and_params(from_module, to_module, tensor_name=None):
-    """Give ``to_module`` the parametrisations (of ``tensor_name``) and originals of ``from_module``; returns it."""
+    """Give ``to_module`` the parametrisations (of ``tensor_name``) of ``from_module``; returns it."""
     if not is_parametrized(from_module):
         return to_module
     names = list(from_module.parametrizations) if tensor_name is None else [tensor_name]
@@ -296,6 +334,9 @@ def transfer_parametrizations_and_params(from_module, to_module, tensor_name=Non
         for parametrization in chain:
             register_parametrization(to_module, name, parametrization)
         for original, value in chain.named_parameters(recurse=False):
-            setattr(to_module.parametrizations[name], original, Parameter(value.detach().clone(),
-                                                                          value.requires_grad))
+            setattr(
+                to_module.parametrizations[name],
+                original,
+                Parameter(value.detach().clone(), value.requires_grad),
+            )
     return to_module

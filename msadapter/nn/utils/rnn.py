@@ -1,12 +1,21 @@
 """Sequences of different lengths: padding, packing and back."""
+
 from ... import ops
 from ...tensor import Tensor
 from ...tensor._tensor import as_tensor, tensor
 from ...tensor.dtype import int64
 from .._packed import PackedSequence, invert_permutation
 
-__all__ = ["PackedSequence", "invert_permutation", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence",
-           "pad_sequence", "unpack_sequence", "unpad_sequence"]
+__all__ = [
+    "PackedSequence",
+    "invert_permutation",
+    "pack_padded_sequence",
+    "pack_sequence",
+    "pad_packed_sequence",
+    "pad_sequence",
+    "unpack_sequence",
+    "unpad_sequence",
+]
 
 
 def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True):
@@ -30,20 +39,25 @@ def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True)
 
 
 def _pack(steps, lengths):
-    """Rows of (T, B, ...) that are inside their sequence, step by step, and how many there are at each step."""
+    """Rows of (T, B, ...) inside their sequence, step by step, and how many there are at each step."""
     sizes = lengths.tolist()
     if not sizes:
         raise RuntimeError("Cannot pack empty tensors.")
     if len(sizes) != steps.size(1):
-        raise RuntimeError(f"Expected `len(lengths)` to be equal to batch_size, but got {len(sizes)} (batch_size="
-                           f"{steps.size(1)})")
+        raise RuntimeError(
+            f"Expected `len(lengths)` to be equal to batch_size, but got {len(sizes)} (batch_size="
+            f"{steps.size(1)})"
+        )
     if sizes[-1] <= 0:
-        raise RuntimeError("Length of all samples has to be greater than 0, but found an element in 'lengths' that is "
-                           "<= 0")
+        raise RuntimeError(
+            "Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0"
+        )
     if any(a < b for a, b in zip(sizes, sizes[1:], strict=False)):
-        raise RuntimeError("`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You can "
-                           "pass `enforce_sorted=False` to pack_padded_sequence and/or pack_sequence to sidestep this "
-                           "requirement if you do not need ONNX exportability.")
+        raise RuntimeError(
+            "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You can "
+            "pass `enforce_sorted=False` to pack_padded_sequence and/or pack_sequence to sidestep this "
+            "requirement if you do not need ONNX exportability."
+        )
     if sizes[0] > steps.size(0):
         raise RuntimeError(f"start (0) + length ({sizes[0]}) exceeds dimension size ({steps.size(0)}).")
     batch_sizes = [sum(n > t for n in sizes) for t in range(sizes[0])]
@@ -57,8 +71,10 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_le
     steps = len(sizes)
     if total_length is not None:
         if total_length < steps:
-            raise ValueError("Expected total_length to be at least the length of the longest sequence in input, but "
-                             f"got total_length={total_length} and max sequence length being {steps}")
+            raise ValueError(
+                "Expected total_length to be at least the length of the longest sequence in input, but "
+                f"got total_length={total_length} and max sequence length being {steps}"
+            )
         steps = total_length
     data = sequence.data
     batch = sizes[0]
@@ -76,12 +92,13 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_le
 
 
 def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="right"):
-    """Stack tensors (L_i, ...) into (T, B, ...) or (B, T, ...), filled up to the longest at ``padding_side``."""
+    """Stack tensors (L_i, ...) into (T, B, ...) or (B, T, ...), filled up at ``padding_side``."""
     if isinstance(sequences, Tensor):
         sequences = sequences.unbind(0)
     elif not hasattr(sequences, "__iter__"):
-        raise RuntimeError("pad_sequence: Expected iterable for input sequences, but got arg of type: "
-                           f"{type(sequences)}")
+        raise RuntimeError(
+            f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences)}"
+        )
     sequences = list(sequences)
     if not sequences:
         raise RuntimeError("received an empty list of sequences")
@@ -103,7 +120,7 @@ def unpad_sequence(padded_sequences, lengths, batch_first=False):
     """The sequences of a padded batch, each cut to its length."""
     if not batch_first:
         padded_sequences = padded_sequences.transpose(0, 1)
-    return [row[:int(n)] for row, n in zip(padded_sequences, lengths, strict=True)]
+    return [row[: int(n)] for row, n in zip(padded_sequences, lengths, strict=True)]
 
 
 def pack_sequence(sequences, enforce_sorted=True):

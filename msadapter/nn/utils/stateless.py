@@ -1,4 +1,5 @@
 """Calling a module with other parameters and buffers than its own."""
+
 import contextlib
 import warnings
 
@@ -14,7 +15,10 @@ def _owner(module, path):
 def _tied(module):
     """Every name of each tensor of ``module``, by its identity."""
     names = {}
-    for named in (module.named_parameters(remove_duplicate=False), module.named_buffers(remove_duplicate=False)):
+    for named in (
+        module.named_parameters(remove_duplicate=False),
+        module.named_buffers(remove_duplicate=False),
+    ):
         for name, tensor in named:
             names.setdefault(id(tensor), []).append(name)
     return {name: group for group in names.values() for name in group}
@@ -29,8 +33,10 @@ def _with_tied(module, given):
             if other not in given:
                 extended[other] = value
             elif given[other] is not value:
-                raise ValueError(f"functional_call got multiple values for keys {sorted(groups[name])}, which are "
-                                 "tied. Consider using tie_weights=False")
+                raise ValueError(
+                    f"functional_call got multiple values for keys {sorted(groups[name])}, which are "
+                    "tied. Consider using tie_weights=False"
+                )
     return extended
 
 
@@ -81,18 +87,30 @@ def _check_keys(module, own, given):
         if names:
             lines.append(f"{what} key(s): {', '.join(repr(n) for n in sorted(names))}.")
     if lines:
-        raise RuntimeError("Error(s) in reparametrizing for {}:\n\t{}".format(module._get_name(), "\n\t".join(lines)))
+        raise RuntimeError(
+            "Error(s) in reparametrizing for {}:\n\t{}".format(module._get_name(), "\n\t".join(lines))
+        )
 
 
-def _functional_call(module, parameters_and_buffers, args=None, kwargs=None, *, tie_weights=True, strict=False):
+def _functional_call(
+    module, parameters_and_buffers, args=None, kwargs=None, *, tie_weights=True, strict=False
+):
     args = () if args is None else args if isinstance(args, tuple) else (args,)
     with _reparametrize_module(module, parameters_and_buffers, tie_weights=tie_weights, strict=strict):
         return module(*args, **(kwargs or {}))
 
 
-def functional_call(module, parameters_and_buffers, args=None, kwargs=None, *, tie_weights=True, strict=False):
+def functional_call(
+    module, parameters_and_buffers, args=None, kwargs=None, *, tie_weights=True, strict=False
+):
     """Old place of ``torch.func.functional_call``."""
-    warnings.warn("`torch.nn.utils.stateless.functional_call` is deprecated as of PyTorch 2.0 and will be removed in "
-                  "a future version of PyTorch. Please use `torch.func.functional_call` instead which is a drop-in "
-                  "replacement.", FutureWarning, stacklevel=2)
-    return _functional_call(module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict)
+    warnings.warn(
+        "`torch.nn.utils.stateless.functional_call` is deprecated as of PyTorch 2.0 and will be removed in "
+        "a future version of PyTorch. Please use `torch.func.functional_call` instead which is a drop-in "
+        "replacement.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return _functional_call(
+        module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict
+    )

@@ -1,4 +1,5 @@
 """Weight normalisation by a forward pre-hook (the older form; see parametrizations)."""
+
 import warnings
 
 from ..parameter import Parameter, is_lazy
@@ -27,8 +28,10 @@ class WeightNorm:
         made = WeightNorm(name, dim)
         weight = getattr(module, name)
         if is_lazy(weight):
-            raise ValueError("The module passed to `WeightNorm` can't have uninitialized parameters. Make sure to run "
-                             "the dummy forward before applying weight normalization")
+            raise ValueError(
+                "The module passed to `WeightNorm` can't have uninitialized parameters. Make sure to run "
+                "the dummy forward before applying weight normalization"
+            )
         del module._parameters[name]
         module.register_parameter(name + "_g", Parameter(norm_except_dim(weight, made.dim).data))
         module.register_parameter(name + "_v", Parameter(weight.data))
@@ -49,9 +52,13 @@ class WeightNorm:
 
 
 def weight_norm(module, name="weight", dim=0):
-    """Reparametrise ``module.name`` as magnitude ``name_g`` times direction ``name_v``; returns the module."""
-    warnings.warn("`torch.nn.utils.weight_norm` is deprecated in favor of "
-                  "`torch.nn.utils.parametrizations.weight_norm`.", FutureWarning, stacklevel=2)
+    """Reparametrise ``module.name`` as magnitude ``name_g`` times direction ``name_v``; returns it."""
+    warnings.warn(
+        "`torch.nn.utils.weight_norm` is deprecated in favor of "
+        "`torch.nn.utils.parametrizations.weight_norm`.",
+        FutureWarning,
+        stacklevel=2,
+    )
     WeightNorm.apply(module, name, dim)
     return module
 
