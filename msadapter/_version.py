@@ -1,2 +1,3 @@
-"""This project's own version (torch.__version__ is the version of the torch surface, see alias)."""
+"""Two versions: this project's own, and the one of the torch surface that it offers."""
 MSADAPTER_VERSION = "0.1.0"
+__version__ = "2.7.1"

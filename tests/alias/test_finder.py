@@ -8,6 +8,9 @@ import pytest
 
 FINDER = Path(__file__).resolve().parents[2] / "msadapter" / "alias" / "finder.py"
 SHIM = FINDER.parent / "shim"
+_SPEC = importlib.util.spec_from_file_location("alias_finder", FINDER)
+FINDER_MODULE = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(FINDER_MODULE)
 
 
 @pytest.fixture
@@ -203,8 +206,9 @@ class TestShim:
                       SHIM) == "True"
 
     def test_version_is_the_alias_version(self) -> None:
-        spec = importlib.util.spec_from_file_location("alias_finder", FINDER)
-        finder = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(finder)
-        metadata = SHIM / f"torch-{finder.TORCH_VERSION}.dist-info" / "METADATA"
-        assert metadata.read_text() == finder.metadata_text("torch", finder.TORCH_VERSION)
+        metadata = SHIM / f"torch-{FINDER_MODULE.TORCH_VERSION}.dist-info" / "METADATA"
+        assert metadata.read_text() == FINDER_MODULE.metadata_text("torch", FINDER_MODULE.TORCH_VERSION)
+
+    def test_version_is_torchs(self) -> None:
+        version = (FINDER.parents[1] / "_version.py").read_text()
+        assert f'__version__ = "{FINDER_MODULE.TORCH_VERSION}"' in version.splitlines()
