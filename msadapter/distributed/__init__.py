@@ -1,0 +1,72 @@
+"""torch.distributed."""
+import importlib
+from enum import Enum
+
+from .device_mesh import DeviceMesh, init_device_mesh
+from .distributed_c10d import *  # noqa: F403
+from .distributed_c10d import (
+    _all_gather_base,
+    _coalescing_manager,
+    _CoalescingManager,
+    _get_process_group_name,
+    _make_nccl_premul_sum,
+    _rank_not_in_group,
+    _reduce_scatter_base,
+    _Work,
+    is_available,
+)
+
+# parts that are read only when somebody asks for them
+_LAZY = ("_functional_collectives", "_shard", "algorithms", "checkpoint", "constants", "device_mesh",
+         "distributed_c10d", "elastic", "nn", "run", "tensor", "_tensor", "utils", "launch", "fsdp", "optim",
+         "_composable", "rpc", "pipelining")
+
+
+class DebugLevel(Enum):
+    """How much is checked and logged (TORCH_DISTRIBUTED_DEBUG)."""
+
+    OFF = 0
+    INFO = 1
+    DETAIL = 2
+
+
+def get_debug_level() -> DebugLevel:
+    """The level in the environment."""
+    import os
+
+    return DebugLevel[os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF").upper()]
+
+
+class GradBucket:
+    """Gradients of one bucket, as communication hooks of DistributedDataParallel get them."""
+
+    def __init__(self, index, buffer, gradients, parameters, last):
+        self._index, self._buffer, self._gradients = index, buffer, gradients
+        self._parameters, self._last = parameters, last
+
+    def index(self) -> int:
+        return self._index
+
+    def buffer(self):
+        return self._buffer
+
+    def gradients(self) -> list:
+        return self._gradients
+
+    def parameters(self) -> list:
+        return self._parameters
+
+    def is_last(self) -> bool:
+        return self._last
+
+    def set_buffer(self, buffer) -> None:
+        self._buffer = buffer
+
+
+def __getattr__(name):
+    if name in _LAZY:
+        try:
+            return importlib.import_module(f"{__name__}.{name}")
+        except ModuleNotFoundError as err:
+            raise AttributeError(f"torch.distributed.{name} is not supported (docs/coverage.md)") from err
+    raise AttributeError(f"module 'torch.distributed' has no attribute {name!r}")

@@ -1,0 +1,1 @@
+"""torch.distributed._shard: descriptions of sharded tensors."""

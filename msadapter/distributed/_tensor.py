@@ -1,0 +1,3 @@
+"""The old name of torch.distributed.tensor."""
+from .tensor import *  # noqa: F403
+from .tensor import DTensor, distribute_tensor

@@ -1,0 +1,126 @@
+"""The interface between c10d's functions and what moves the data, and its form for one process.
+
+A backend belongs to one group. Its methods take ranks inside the group and contiguous or strided tensors, start the
+operation and return a Work; checks of arguments are done before. A backend for many processes (MPI, HCCL) is a class
+with these methods, announced by `register`.
+"""
+from .reduce_op import ReduceOp
+from .work import Work
+
+_factories: dict = {}
+
+
+def register(name: str, factory) -> None:
+    """Announce `factory(rank, world_size, ranks, store, timeout) -> backend` under a backend's name."""
+    _factories[name] = factory
+
+
+def create(name: str, rank: int, world_size: int, ranks, store, timeout):
+    """The backend of a new group; NotImplementedError for several processes without a registered backend."""
+    if name in _factories:
+        return _factories[name](rank, world_size, ranks, store, timeout)
+    if world_size == 1:
+        return SingleProcess()
+    raise NotImplementedError(f"torch.distributed: the backend {name!r} with {world_size} processes is not supported "
+                              "(docs/coverage.md)")
+
+
+class SingleProcess:
+    """All operations of a group whose only member is this process."""
+
+    def __init__(self):
+        self._mail = {}
+
+    def allreduce(self, tensor, op) -> Work:
+        """tensor = reduction over the group."""
+        _premultiply(tensor, op)
+        return Work([tensor])
+
+    def reduce(self, tensor, root: int, op) -> Work:
+        """tensor on `root` = reduction over the group."""
+        return self.allreduce(tensor, op)
+
+    def broadcast(self, tensor, root: int) -> Work:
+        """tensor = the tensor of `root`."""
+        return Work([tensor])
+
+    def allgather(self, outputs, tensor) -> Work:
+        """outputs[i] = the tensor of process i."""
+        return _copied(outputs[:1], [tensor])
+
+    def allgather_into(self, output, tensor) -> Work:
+        """output = the tensors of all processes, one after the other."""
+        return _copied([output], [tensor.reshape(output.shape)])
+
+    def gather(self, outputs, tensor, root: int) -> Work:
+        """On `root`: outputs[i] = the tensor of process i."""
+        return _copied(outputs[:1], [tensor])
+
+    def scatter(self, output, inputs, root: int) -> Work:
+        """output = root's inputs[own rank]."""
+        return _copied([output], inputs[:1])
+
+    def reduce_scatter(self, output, inputs, op) -> Work:
+        """output = reduction over the group of inputs[own rank]."""
+        work = _copied([output], inputs[:1])
+        _premultiply(output, op)
+        return work
+
+    def reduce_scatter_into(self, output, tensor, op) -> Work:
+        """output = own part of the reduction of `tensor` over the group."""
+        return self.reduce_scatter(output, [tensor.reshape(output.shape)], op)
+
+    def alltoall(self, outputs, inputs) -> Work:
+        """outputs[i] = inputs[own rank] of process i."""
+        return _copied(outputs[:1], inputs[:1])
+
+    def alltoall_single(self, output, tensor, output_sizes, input_sizes) -> Work:
+        """As alltoall with parts of one tensor along dimension 0."""
+        return _copied([output], [tensor])
+
+    def send(self, tensor, dst: int, tag: int) -> Work:
+        """Send; the data is kept until it is received."""
+        self._mail.setdefault(tag, []).append(tensor.detach().clone())
+        return Work([tensor])
+
+    def recv(self, tensor, src: int, tag: int) -> Work:
+        """Receive into `tensor`."""
+
+        def finish(timeout):
+            waiting = self._mail.get(tag)
+            if not waiting:
+                raise RuntimeError("recv: a process that is alone in its group waits for a message that it has not "
+                                   "sent")
+            _write(tensor, waiting.pop(0))
+
+        return Work([tensor], finish, source=src)
+
+    def barrier(self) -> Work:
+        """Wait for all processes."""
+        return Work()
+
+    def close(self) -> None:
+        """The group is destroyed."""
+        self._mail.clear()
+
+
+def _premultiply(tensor, op):
+    if op == ReduceOp.PREMUL_SUM:
+        from ..autograd import no_grad
+
+        with no_grad():
+            tensor.mul_(op.factor)
+
+
+def _write(target, source):
+    from ..autograd import no_grad
+
+    with no_grad():
+        target.copy_(source)
+
+
+def _copied(targets, sources) -> Work:
+    for target, source in zip(targets, sources, strict=True):
+        if target is not source and target.data_ptr() != source.data_ptr():
+            _write(target, source)
+    return Work(targets)

@@ -1,0 +1,275 @@
+"""Collective operations on tensors: checks of the arguments, then the backend."""
+from contextlib import contextmanager
+
+from ..tensor import Tensor
+from .process_group import default_group, resolve, world
+from .reduce_op import ReduceOp
+from .setup import get_group_rank, not_in_group
+from .work import Work
+
+
+def _check_tensor(value, name):
+    if not isinstance(value, Tensor):
+        raise TypeError(f"Invalid function argument. Expected parameter `{name}` of type torch.Tensor\n"
+                        f"             but got {type(value)} instead.")
+
+
+def _check_list(value, name):
+    if not isinstance(value, (list, tuple)) or not all(isinstance(t, Tensor) for t in value):
+        raise TypeError(f"Invalid function argument. Expected parameter `{name}` of type List[torch.Tensor]\n"
+                        f"             but got {type(value)} with elements of type "
+                        f"{[type(t) for t in value] if isinstance(value, (list, tuple)) else None}.")
+
+
+def _check_sizes(tensors, others, what):
+    if any(t.dtype != o.dtype for t, o in zip(tensors, others, strict=False)):
+        raise ValueError(f"{what}: tensors must have the same dtype")
+
+
+def _root(group, rank, group_rank, what):
+    """Rank inside the group of a root given in the job (src, dst) or in the group (group_src, group_dst)."""
+    if rank is not None and group_rank is not None:
+        raise ValueError(f"Can't specify both group_{what} and {what}")
+    pg = resolve(group)
+    if group_rank is not None:
+        return group_rank
+    if rank is None:
+        return 0
+    return rank if pg is default_group() else get_group_rank(pg, rank)
+
+
+def _done(work, async_op, group=None):
+    gathering = world.coalescing.get(resolve(group))
+    if gathering is not None:
+        gathering.append(work)
+        return work if async_op else None
+    if async_op:
+        return work
+    work.wait()
+    return None
+
+
+def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False):
+    """tensor = reduction over the group, in place. A Work with async_op, else None."""
+    _check_tensor(tensor, "tensor")
+    if not_in_group(group, "all_reduce"):
+        return None
+    return _done(resolve(group)._backend.allreduce(tensor, op), async_op, group)
+
+
+def all_reduce_coalesced(tensors, op=ReduceOp.SUM, group=None, async_op=False):
+    """all_reduce of several tensors."""
+    tensors = [tensors] if isinstance(tensors, Tensor) else tensors
+    _check_list(tensors, "tensors")
+    if not_in_group(group, "all_reduce_coalesced"):
+        return None
+    return _done(_Together([resolve(group)._backend.allreduce(t, op) for t in tensors]), async_op)
+
+
+def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False, group_dst=None):
+    """tensor on dst = reduction over the group."""
+    _check_tensor(tensor, "tensor")
+    if not_in_group(group, "reduce"):
+        return None
+    return _done(resolve(group)._backend.reduce(tensor, _root(group, dst, group_dst, "dst"), op), async_op, group)
+
+
+def broadcast(tensor, src=None, group=None, async_op=False, group_src=None):
+    """tensor = the tensor of src, in place."""
+    _check_tensor(tensor, "tensor")
+    if not_in_group(group, "broadcast"):
+        return None
+    return _done(resolve(group)._backend.broadcast(tensor, _root(group, src, group_src, "src")), async_op, group)
+
+
+def all_gather(tensor_list, tensor, group=None, async_op=False):
+    """tensor_list[i] = the tensor of process i."""
+    _check_list(tensor_list, "tensor_list")
+    _check_tensor(tensor, "tensor")
+    if not_in_group(group, "all_gather"):
+        return None
+    pg = resolve(group)
+    _check_length(tensor_list, pg.size(), "all_gather: the output list")
+    _check_sizes(tensor_list, [tensor], "all_gather")
+    return _done(pg._backend.allgather(tensor_list, tensor), async_op, group)
+
+
+def _check_length(tensors, size, what):
+    if len(tensors) != size:
+        raise ValueError(f"{what} must hold one tensor for each of the {size} processes, but got {len(tensors)}")
+
+
+def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op=False):
+    """output_tensor = the tensors of all processes, concatenated or stacked along dimension 0."""
+    _check_tensor(input_tensor, "input_tensor")
+    _check_tensor(output_tensor, "output_tensor")
+    if not_in_group(group, "all_gather_into_tensor"):
+        return None
+    pg = resolve(group)
+    if output_tensor.numel() != input_tensor.numel() * pg.size():
+        raise ValueError("output tensor size must be equal to world_size times input tensor size")
+    if output_tensor.dtype != input_tensor.dtype:
+        raise TypeError("output tensor must have the same type as input tensor")
+    return _done(pg._backend.allgather_into(output_tensor, input_tensor), async_op, group)
+
+
+_all_gather_base = all_gather_into_tensor
+
+
+def all_gather_coalesced(output_tensor_lists, input_tensor_list, group=None, async_op=False):
+    """all_gather of several tensors: output_tensor_lists[i][j] = tensor j of process i."""
+    if not_in_group(group, "all_gather_coalesced"):
+        return None
+    pg = resolve(group)
+    works = [pg._backend.allgather([outputs[j] for outputs in output_tensor_lists], tensor)
+             for j, tensor in enumerate(input_tensor_list)]
+    return _done(_Together(works), async_op)
+
+
+def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group_dst=None):
+    """On dst: gather_list[i] = the tensor of process i."""
+    _check_tensor(tensor, "tensor")
+    if not_in_group(group, "gather"):
+        return None
+    pg = resolve(group)
+    root = _root(group, dst, group_dst, "dst")
+    if pg.rank() == root:
+        if not gather_list:
+            raise ValueError("Argument ``gather_list`` must be specified on destination rank.")
+        _check_list(gather_list, "gather_list")
+        _check_length(gather_list, pg.size(), "gather: gather_list")
+    elif gather_list:
+        raise ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.")
+    return _done(pg._backend.gather(gather_list or [], tensor, root), async_op, group)
+
+
+def scatter(tensor, scatter_list=None, src=None, group=None, async_op=False, group_src=None):
+    """tensor = src's scatter_list[own rank]."""
+    _check_tensor(tensor, "tensor")
+    if not_in_group(group, "scatter"):
+        return None
+    pg = resolve(group)
+    root = _root(group, src, group_src, "src")
+    if pg.rank() == root:
+        if not scatter_list:
+            raise ValueError("Argument ``scatter_list`` must be specified on source rank.")
+        _check_list(scatter_list, "scatter_list")
+        _check_length(scatter_list, pg.size(), "scatter: scatter_list")
+    elif scatter_list:
+        raise ValueError("Argument ``scatter_list`` must NOT be specified on non-source ranks.")
+    return _done(pg._backend.scatter(tensor, scatter_list or [], root), async_op, group)
+
+
+def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None, async_op=False):
+    """output = reduction over the group of input_list[own rank]."""
+    _check_tensor(output, "output")
+    _check_list(input_list, "input_list")
+    if not_in_group(group, "reduce_scatter"):
+        return None
+    _check_length(input_list, resolve(group).size(), "reduce_scatter: input_list")
+    return _done(resolve(group)._backend.reduce_scatter(output, list(input_list), op), async_op, group)
+
+
+def reduce_scatter_tensor(output, input, op=ReduceOp.SUM, group=None, async_op=False):
+    """output = own part (along dimension 0) of the reduction of `input` over the group."""
+    _check_tensor(output, "output")
+    _check_tensor(input, "input")
+    if not_in_group(group, "reduce_scatter_tensor"):
+        return None
+    pg = resolve(group)
+    if input.numel() != output.numel() * pg.size():
+        raise ValueError("input tensor must be the same size as output size times world size")
+    if output.dtype != input.dtype:
+        raise TypeError("input tensor must have the same type as output tensor")
+    return _done(pg._backend.reduce_scatter_into(output, input, op), async_op, group)
+
+
+_reduce_scatter_base = reduce_scatter_tensor
+
+
+def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False):
+    """output_tensor_list[i] = input_tensor_list[own rank] of process i."""
+    _check_list(output_tensor_list, "output_tensor_list")
+    _check_list(input_tensor_list, "input_tensor_list")
+    if not_in_group(group, "all_to_all"):
+        return None
+    for tensors in (output_tensor_list, input_tensor_list):
+        _check_length(tensors, resolve(group).size(), "all_to_all: a list")
+    return _done(resolve(group)._backend.alltoall(list(output_tensor_list), list(input_tensor_list)), async_op, group)
+
+
+def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=None, group=None, async_op=False):
+    """As all_to_all with parts of one tensor along dimension 0 (equal parts without split sizes)."""
+    _check_tensor(output, "output")
+    _check_tensor(input, "input")
+    if not_in_group(group, "all_to_all_single"):
+        return None
+    pg = resolve(group)
+    for tensor, sizes in ((output, output_split_sizes), (input, input_split_sizes)):
+        if sizes and (len(sizes) != pg.size() or sum(sizes) != tensor.size(0)):
+            raise RuntimeError("Split sizes doesn't match total dim 0 size")
+        if not sizes and tensor.size(0) % pg.size():
+            raise RuntimeError("Tensor's dim 0 does not divide equally across group size")
+    work = pg._backend.alltoall_single(output, input, output_split_sizes or [], input_split_sizes or [])
+    return _done(work, async_op, group)
+
+
+def barrier(group=None, async_op=False, device_ids=None):
+    """Wait for all processes of the group."""
+    if not_in_group(group, "barrier"):
+        return None
+    if device_ids is not None and not isinstance(device_ids, list):
+        raise TypeError("Invalid function argument: device_ids type should be List[int]")
+    return _done(resolve(group)._backend.barrier(), async_op)
+
+
+def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
+    """A barrier that names who is missing."""
+    if not_in_group(group, "monitored_barrier"):
+        return
+    resolve(group)._backend.barrier().wait(timeout)
+
+
+class _Together(Work):
+    """Several operations as one."""
+
+    def __init__(self, works):
+        super().__init__([t for work in works for t in work._result], self._wait_all)
+        self._works = works
+
+    def _wait_all(self, timeout):
+        for work in self._works:
+            work.wait(timeout)
+
+
+class _CoalescingManager:
+    """What _coalescing_manager gives: `works` of the block, and wait()."""
+
+    def __init__(self):
+        self.works = []
+
+    def append(self, work) -> None:
+        """Add an operation."""
+        if work is not None:
+            self.works.append(work)
+
+    def wait(self) -> None:
+        """Wait for all operations."""
+        for work in self.works:
+            work.wait()
+
+
+@contextmanager
+def _coalescing_manager(group=None, device=None, async_ops=False):
+    """Operations of the block are waited for together: at its end, or by the yielded object if async_ops."""
+    pg = resolve(group)
+    if pg in world.coalescing:
+        raise ValueError("ProcessGroup has non-empty op list at the start of coalescing")
+    manager = _CoalescingManager()
+    world.coalescing[pg] = manager
+    try:
+        yield manager
+    finally:
+        world.coalescing.pop(pg, None)
+    if not async_ops:
+        manager.wait()

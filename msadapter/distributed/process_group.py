@@ -1,0 +1,210 @@
+"""Groups of processes and the table of those that exist."""
+from datetime import timedelta
+
+from .reduce_op import ReduceOp
+from .store import Store
+from .work import Work
+
+default_pg_timeout = timedelta(minutes=30)
+default_pg_nccl_timeout = timedelta(minutes=10)
+
+
+class Backend(str):
+    """Name of a backend in lower case: Backend('NCCL') == 'nccl'."""
+
+    UNDEFINED, GLOO, NCCL, UCC, MPI, XCCL, HCCL, FAKE = (
+        "undefined", "gloo", "nccl", "ucc", "mpi", "xccl", "hccl", "fake")
+    backend_list = [UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI, HCCL]
+    default_device_backend_map = {"cpu": GLOO, "cuda": NCCL, "npu": HCCL}
+    backend_capability = {GLOO: ["cpu", "cuda", "npu"], NCCL: ["cuda", "npu"], HCCL: ["npu", "cuda"],
+                          MPI: ["cpu", "cuda", "npu"]}
+
+    def __new__(cls, name: str):
+        if not isinstance(name, str):
+            raise ValueError(f"Backend constructor parameter must be string-ish, got: {name!r}")
+        return str.__new__(cls, name.lower())
+
+    @classmethod
+    def register_backend(cls, name, func, extended_api=False, devices=None, _backend_type=None) -> None:
+        """A backend in Python is announced by msadapter's own interface, not by this one."""
+        raise NotImplementedError("torch.distributed.Backend.register_backend is not supported (docs/coverage.md)")
+
+
+class _Options:
+    """Options of a backend; they are kept with the group."""
+
+    def __init__(self, backend: str = "gloo", timeout=default_pg_timeout):
+        self.backend = backend
+        self._timeout = timeout
+        self.is_high_priority_stream = False
+        self.global_ranks_in_group = []
+        self.group_name = ""
+        self.config = _Config()
+
+
+class _Config:
+    """Tuning values of NCCL that programs set: min_ctas, max_ctas, cga_cluster_size, net_name ..."""
+
+
+class _NcclOptions(_Options):
+    def __init__(self, is_high_priority_stream: bool = False):
+        super().__init__("nccl", default_pg_nccl_timeout)
+        self.is_high_priority_stream = is_high_priority_stream
+
+
+class ProcessGroup:
+    """Some of the job's processes. `ranks`: their global ranks; the backend moves their data."""
+
+    class BackendType:
+        UNDEFINED, GLOO, NCCL, UCC, MPI, XCCL, CUSTOM = range(7)
+
+    Options = _Options
+
+    def __init__(self, rank: int, ranks, backend_name: str, backend, name: str, desc: str, store: Store, timeout):
+        self._rank = rank
+        self._ranks = list(ranks)
+        self._backend_name = backend_name
+        self._backend = backend
+        self._name = name
+        self.group_desc = desc
+        self.store = store
+        self.timeout = timeout
+        self.bound_device_id = None
+
+    def rank(self) -> int:
+        """Rank of this process inside the group."""
+        return self._rank
+
+    def size(self) -> int:
+        """Number of processes."""
+        return len(self._ranks)
+
+    def name(self) -> str:
+        """Name of the backend."""
+        return self._backend_name
+
+    @property
+    def group_name(self) -> str:
+        return self._name
+
+    @property
+    def _device_types(self):
+        from ..tensor import device
+
+        return [device("cpu"), device("cuda")]
+
+    def _get_backend_name(self) -> str:
+        return self._backend_name
+
+    def _get_backend(self, device):
+        return self
+
+    def __repr__(self):
+        return f"<ProcessGroup {self._name!r} of {self.size()}, {self._backend_name}>"
+
+    # the lower level of calls, with lists of tensors as c10d has them
+    def allreduce(self, tensors, opts=None) -> Work:
+        tensors = tensors if isinstance(tensors, (list, tuple)) else [tensors]
+        op = getattr(opts, "reduceOp", opts) or ReduceOp.SUM
+        return [self._backend.allreduce(t, op) for t in tensors][-1]
+
+    def broadcast(self, tensors, opts=None, root: int = 0) -> Work:
+        tensors = tensors if isinstance(tensors, (list, tuple)) else [tensors]
+        return [self._backend.broadcast(t, getattr(opts, "rootRank", root)) for t in tensors][-1]
+
+    def allgather(self, output_lists, inputs, opts=None) -> Work:
+        return [self._backend.allgather(o, i) for o, i in zip(output_lists, inputs, strict=True)][-1]
+
+    def _allgather_base(self, output, tensor, opts=None) -> Work:
+        return self._backend.allgather_into(output, tensor)
+
+    def _reduce_scatter_base(self, output, tensor, opts=None) -> Work:
+        return self._backend.reduce_scatter_into(output, tensor, getattr(opts, "reduceOp", None) or ReduceOp.SUM)
+
+    def barrier(self, opts=None) -> Work:
+        return self._backend.barrier()
+
+    def send(self, tensors, dst: int, tag: int = 0) -> Work:
+        return self._backend.send(tensors[0], dst, tag)
+
+    def recv(self, tensors, src: int, tag: int = 0) -> Work:
+        return self._backend.recv(tensors[0], src, tag)
+
+
+class ProcessGroupNCCL(ProcessGroup):
+    """Names of NCCL's group that programs use: its options."""
+
+    Options = _NcclOptions
+
+
+class ProcessGroupGloo(ProcessGroup):
+    """Names of gloo's group that programs use."""
+
+
+class _MetaGroupMember(type):
+    @property
+    def WORLD(cls):
+        return world.default_pg
+
+    @WORLD.setter
+    def WORLD(cls, group):
+        world.default_pg = group
+
+
+class GroupMember(metaclass=_MetaGroupMember):
+    """The whole job, and the mark of a group that this process is not in."""
+
+    NON_GROUP_MEMBER = -100
+
+
+class group(metaclass=_MetaGroupMember):
+    """torch.distributed.group.WORLD."""
+
+
+class _World:
+    """The table of groups."""
+
+    def __init__(self):
+        self.clear()
+
+    def clear(self):
+        self.default_pg = None
+        self.pg_map = {}
+        self.pg_names = {}
+        self.pg_group_ranks = {}
+        self.pg_backend_config = {}
+        self.group_count = 0
+        self.coalescing = {}
+
+    @property
+    def pg_coalesce_state(self):
+        return self.coalescing
+
+    def add(self, pg: ProcessGroup):
+        self.pg_map[pg] = (pg._backend_name, pg.store)
+        self.pg_names[pg] = pg.group_name
+        self.pg_group_ranks[pg] = {rank: i for i, rank in enumerate(pg._ranks)}
+        self.pg_backend_config[pg] = pg._backend_name
+        return pg
+
+    def remove(self, pg: ProcessGroup):
+        for table in (self.pg_map, self.pg_names, self.pg_group_ranks, self.pg_backend_config):
+            table.pop(pg, None)
+
+
+world = _World()
+
+
+def default_group() -> ProcessGroup:
+    """The group of all processes; ValueError before init_process_group."""
+    if world.default_pg is None:
+        raise ValueError("Default process group has not been initialized, please make sure to call "
+                         "init_process_group.")
+    return world.default_pg
+
+
+def resolve(pg):
+    """The group meant by a `group` argument (None: all); None if this process is not in it."""
+    if pg is GroupMember.NON_GROUP_MEMBER:
+        return None
+    return default_group() if pg is None else pg

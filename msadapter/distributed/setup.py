@@ -1,0 +1,331 @@
+"""Starting and ending the job, making groups, questions about ranks."""
+import os
+import warnings
+
+from . import backend as backends
+from .process_group import (
+    Backend,
+    GroupMember,
+    ProcessGroup,
+    default_group,
+    default_pg_timeout,
+    resolve,
+    world,
+)
+from .store import FileStore, HashStore, PrefixStore, Store, TCPStore
+
+_KNOWN = ("gloo", "nccl", "hccl", "mpi", "ucc", "xccl", "fake", "undefined", "lccl", "cncl")
+_handlers: dict = {}
+
+
+def is_available() -> bool:
+    """True: the package is there."""
+    return True
+
+
+def is_initialized() -> bool:
+    """Whether init_process_group has been called."""
+    return world.default_pg is not None
+
+
+def is_backend_available(backend: str) -> bool:
+    """Whether a backend's name is accepted."""
+    return backend.lower() in ("gloo", "nccl", "hccl", "mpi")
+
+
+def is_mpi_available() -> bool:
+    """Whether the name mpi is accepted: yes."""
+    return True
+
+
+def is_nccl_available() -> bool:
+    """Whether the name nccl is accepted: yes (it means the accelerator's collectives)."""
+    return True
+
+
+def is_gloo_available() -> bool:
+    """Whether the name gloo is accepted: yes."""
+    return True
+
+
+def is_ucc_available() -> bool:
+    """UCC: no."""
+    return False
+
+
+def is_xccl_available() -> bool:
+    """XCCL: no."""
+    return False
+
+
+def is_torchelastic_launched() -> bool:
+    """Whether the process was started by torchrun."""
+    return os.environ.get("TORCHELASTIC_RUN_ID") is not None
+
+
+def register_rendezvous_handler(scheme: str, handler) -> None:
+    """`handler(url, timeout=...)` yields (store, rank, world_size) for init methods of a scheme."""
+    if scheme in _handlers:
+        raise RuntimeError(f"Rendezvous handler for {scheme}:// already registered")
+    _handlers[scheme] = handler
+
+
+def _env(name: str, given: int) -> int:
+    if given != -1:
+        return given
+    if name not in os.environ:
+        raise ValueError(f"Error initializing torch.distributed using env:// rendezvous: environment variable {name} "
+                         "expected, but not set")
+    return int(os.environ[name])
+
+
+def rendezvous(url: str, rank: int = -1, world_size: int = -1, timeout=default_pg_timeout, **kwargs):
+    """Yield (store, rank, world_size) for env://, tcp://host:port or file:///path."""
+    scheme, _, rest = url.partition("://")
+    if scheme in _handlers:
+        yield from _handlers[scheme](url, timeout=timeout, **kwargs)
+        return
+    place, _, query = rest.partition("?")
+    options = dict(part.split("=") for part in query.split("&") if part)
+    rank, world_size = int(options.get("rank", rank)), int(options.get("world_size", world_size))
+    if scheme == "env":
+        rank, world_size = _env("RANK", rank), _env("WORLD_SIZE", world_size)
+        host, port = os.environ.get("MASTER_ADDR", "localhost"), int(os.environ.get("MASTER_PORT", 0))
+        yield _tcp_store(host, port, rank, world_size, timeout), rank, world_size
+    elif scheme == "tcp":
+        _need(url, rank, world_size)
+        host, _, port = place.rpartition(":")
+        yield _tcp_store(host, int(port), rank, world_size, timeout), rank, world_size
+    elif scheme == "file":
+        _need(url, rank, world_size)
+        yield FileStore(place, world_size), rank, world_size
+    else:
+        raise RuntimeError(f"No rendezvous handler for {scheme}://")
+
+
+def _need(url, rank, world_size):
+    for name, value in (("rank", rank), ("world size", world_size)):
+        if value == -1:
+            raise ValueError(f"Error initializing torch.distributed using {url.split(':')[0]}:// rendezvous: "
+                             f"{name} parameter missing")
+
+
+def _tcp_store(host, port, rank, world_size, timeout):
+    if world_size == 1:
+        return TCPStore(host, port, 1, is_master=rank == 0, timeout=timeout)
+    return HashStore()  # a backend for many processes meets by its own means
+
+
+def init_process_group(backend=None, init_method=None, timeout=None, world_size: int = -1, rank: int = -1, store=None,
+                       group_name: str = "", pg_options=None, device_id=None) -> None:
+    """Start the job: the group of all processes.
+
+    backend: nccl, gloo, hccl, mpi, a map like 'cpu:gloo,cuda:nccl', or None. Rank and size come from the arguments,
+    the init_method or the environment. ValueError when called twice.
+    """
+    if is_initialized():
+        raise ValueError("trying to initialize the default process group twice!")
+    if store is not None and init_method is not None:
+        raise ValueError("Cannot specify both init_method and store.")
+    name = _backend_name(backend)
+    timeout = timeout or default_pg_timeout
+    if store is not None:
+        if world_size <= 0:
+            raise ValueError("world_size must be positive if using store")
+        if rank < 0:
+            raise ValueError("rank must be non-negative if using store")
+    elif name == "mpi" and rank == -1 and world_size == -1 and "mpi" not in backends._factories:
+        store, rank, world_size = HashStore(), 0, 1
+    else:
+        store, rank, world_size = next(rendezvous(init_method or "env://", rank, world_size, timeout))
+    if not isinstance(store, Store):
+        raise TypeError("store must be a torch.distributed.Store")
+    if not 0 <= rank < world_size:
+        raise ValueError(f"rank {rank} is not in a job of {world_size} processes")
+    ranks = list(range(world_size))
+    moving = backends.create(name, rank, world_size, ranks, store, timeout)
+    world.group_count = 1
+    group = ProcessGroup(rank, ranks, str(backend or name), moving, group_name or "0", "default_pg",
+                         PrefixStore("default_pg", store), timeout)
+    group.bound_device_id = device_id
+    world.default_pg = world.add(group)
+
+
+def _backend_name(backend) -> str:
+    """One of the known names; in a map of devices the accelerator's."""
+    if backend is None:
+        return "nccl"
+    text = str(backend).lower()
+    if ":" in text:
+        table = dict(part.split(":") for part in text.split(","))
+        text = table.get("cuda") or table.get("npu") or next(iter(table.values()))
+    if text not in _KNOWN and text not in backends._factories:
+        raise ValueError(f"Invalid backend: '{backend}'. Known backends: {', '.join(_KNOWN)}")
+    return text
+
+
+def new_group(ranks=None, timeout=None, backend=None, pg_options=None, use_local_synchronization=False,
+              group_desc=None, device_id=None):
+    """A group of some processes (all must call this). GroupMember.NON_GROUP_MEMBER if this one is not in it."""
+    everyone = default_group()
+    ranks = sorted(range(everyone.size()) if ranks is None else ranks)
+    if len(ranks) > everyone.size():
+        raise ValueError("the new group's world size should be less or equal to the world size set by "
+                         "init_process_group")
+    for rank in ranks:
+        if not 0 <= rank < everyone.size():
+            raise ValueError("The new group's rank should be within the world_size set by init_process_group")
+    if len(set(ranks)) != len(ranks):
+        raise ValueError(f"the ranks of the new group hold a rank twice: {ranks}")
+    name = str(world.group_count)
+    world.group_count += 1
+    if everyone.rank() not in ranks:
+        return GroupMember.NON_GROUP_MEMBER
+    chosen = backend or everyone._backend_name
+    timeout = timeout or default_pg_timeout
+    store = PrefixStore(name, everyone.store)
+    own = ranks.index(everyone.rank())
+    moving = backends.create(_backend_name(chosen), own, len(ranks), ranks, store, timeout)
+    pg = ProcessGroup(own, ranks, str(chosen), moving, name, group_desc or "undefined", store, timeout)
+    return world.add(pg)
+
+
+def new_subgroups(group_size=None, group=None, timeout=None, backend=None, pg_options=None, group_desc=None):
+    """Groups of `group_size` neighbours; (the own one, all)."""
+    size = get_world_size()
+    if group_size is None:
+        raise ValueError("Default group size only takes effect when there are accelerators in the cluster")
+    if group_size <= 0:
+        raise ValueError(f"The arg 'group_size' ({group_size}) must be positive")
+    if size < group_size:
+        raise ValueError(f"The arg 'group_size' ({group_size}) must not exceed the world size ({size})")
+    if size % group_size:
+        raise ValueError(f"The world size ({size}) must be divisible by 'group_size={group_size}'")
+    lists = [list(range(start, start + group_size)) for start in range(0, size, group_size)]
+    return new_subgroups_by_enumeration(lists, timeout, backend, pg_options, group_desc)
+
+
+def new_subgroups_by_enumeration(ranks_per_subgroup_list, timeout=None, backend=None, pg_options=None,
+                                 group_desc=None):
+    """Groups given by lists of ranks; (the own one, all)."""
+    if not ranks_per_subgroup_list:
+        raise ValueError("The arg 'ranks_per_subgroup_list' cannot be empty")
+    groups, own, seen = [], None, set()
+    for ranks in ranks_per_subgroup_list:
+        if seen & set(ranks):
+            raise ValueError(f"Rank {sorted(seen & set(ranks))[0]} has appeared in two subgroups")
+        seen |= set(ranks)
+        made = new_group(ranks, timeout, backend, pg_options, group_desc=group_desc)
+        groups.append(made)
+        own = made if get_rank() in ranks else own
+    return own, groups
+
+
+def split_group(parent_pg=None, split_ranks=None, timeout=None, pg_options=None, group_desc=None, backend=None):
+    """The part of `parent_pg` that this process is in, of parts given by ranks inside the parent."""
+    parent = parent_pg or default_group()
+    if not split_ranks:
+        raise ValueError("split_ranks cannot be None")
+    own = None
+    for part in split_ranks:
+        made = new_group([parent._ranks[i] for i in part], timeout, backend, group_desc=group_desc)
+        own = made if made is not GroupMember.NON_GROUP_MEMBER else own
+    return own
+
+
+def destroy_process_group(group=None) -> None:
+    """End a group, or with None (or the default group) the job."""
+    if group is GroupMember.NON_GROUP_MEMBER:
+        return
+    if group is None or group is world.default_pg:
+        default_group()
+        for pg in list(world.pg_map):
+            pg._backend.close()
+        world.clear()
+        return
+    if group not in world.pg_map:
+        raise ValueError("Invalid process group specified or has been destroyed.")
+    group._backend.close()
+    world.remove(group)
+
+
+# -- ranks -------------------------------------------------------------------------------------------------------
+def get_rank(group=None) -> int:
+    """Rank of this process in a group, -1 if it is not in it."""
+    pg = resolve(group)
+    return -1 if pg is None else pg.rank()
+
+
+def get_world_size(group=None) -> int:
+    """Number of processes of a group, -1 if this one is not in it."""
+    pg = resolve(group)
+    return -1 if pg is None else pg.size()
+
+
+def get_backend(group=None) -> Backend:
+    """Name of a group's backend."""
+    pg = resolve(group)
+    if pg is None:
+        raise ValueError("Invalid process group specified")
+    return Backend(_backend_name(pg._backend_name))
+
+
+def get_backend_config(group=None) -> str:
+    """The backend as it was given."""
+    return resolve(group)._backend_name
+
+
+def get_default_backend_for_device(device) -> str:
+    """'gloo' for the host, 'nccl' or 'hccl' for the accelerator."""
+    kind = str(device).partition(":")[0]
+    if kind not in Backend.default_device_backend_map:
+        raise ValueError(f"Default backend not registered for device : {device}")
+    return Backend.default_device_backend_map[kind]
+
+
+def get_global_rank(group, group_rank: int) -> int:
+    """Rank in the job of a rank inside a group."""
+    pg = resolve(group)
+    if not 0 <= group_rank < pg.size():
+        raise ValueError(f"Group rank {group_rank} is not part of group {pg}")
+    return pg._ranks[group_rank]
+
+
+def get_group_rank(group, global_rank: int) -> int:
+    """Rank inside a group of a rank in the job."""
+    pg = resolve(group)
+    if pg not in world.pg_map:
+        raise ValueError(f"Group {group} is not registered, please create group with torch.distributed.new_group API")
+    if global_rank not in pg._ranks:
+        raise ValueError(f"Global rank {global_rank} is not part of group {group}")
+    return pg._ranks.index(global_rank)
+
+
+def get_process_group_ranks(group) -> list:
+    """Ranks in the job of a group's processes."""
+    return list(resolve(group)._ranks)
+
+
+def get_node_local_rank(fallback_rank=None) -> int:
+    """Rank among the processes of this machine (LOCAL_RANK)."""
+    if "LOCAL_RANK" in os.environ:
+        return int(os.environ["LOCAL_RANK"])
+    if fallback_rank is not None:
+        return int(fallback_rank)
+    raise RuntimeError("LOCAL_RANK is not in the environment. Consider passing fallback_rank to allow "
+                       "`get_node_local_rank` to work, assuming you are not running in a multi-device context and "
+                       "want the code to run locally instead.")
+
+
+def get_pg_count() -> int:
+    """Number of groups."""
+    return world.group_count
+
+
+def not_in_group(group, what: str) -> bool:
+    """Whether this process is outside; then torch warns and the operation does nothing."""
+    if resolve(group) is not None:
+        return False
+    warnings.warn(f"Running {what} on global rank {get_rank()} which does not belong to the given group.",
+                  stacklevel=3)
+    return True

@@ -1,0 +1,230 @@
+"""Key-value stores by which processes meet. TCPStore lives in this process until the many-process backend comes."""
+import os
+import struct
+import threading
+import time
+from datetime import timedelta
+
+_DEFAULT_TIMEOUT = timedelta(seconds=300)
+
+
+def _seconds(timeout) -> float:
+    return timeout.total_seconds() if isinstance(timeout, timedelta) else float(timeout)
+
+
+def _bytes(value) -> bytes:
+    return value.encode() if isinstance(value, str) else bytes(value)
+
+
+class Store:
+    """Base: subclasses keep the bytes (`_read`, `_write`, `_transaction`); the rest follows."""
+
+    def __init__(self):
+        self._timeout = _DEFAULT_TIMEOUT
+
+    @property
+    def timeout(self) -> timedelta:
+        return self._timeout
+
+    def set_timeout(self, timeout) -> None:
+        """How long get and wait have patience."""
+        self._timeout = timeout
+
+    def _update(self, change):
+        """Run `change(dict of bytes)` alone and keep what it does; its result."""
+        raise NotImplementedError
+
+    def set(self, key: str, value) -> None:
+        """Store a value (str or bytes)."""
+        self._update(lambda data: data.__setitem__(key, _bytes(value)))
+
+    def get(self, key: str) -> bytes:
+        """The value; waits until there is one."""
+        self.wait([key])
+        return self._update(lambda data: data[key])
+
+    def add(self, key: str, amount: int) -> int:
+        """Add to a counter (0 at the start); the sum."""
+
+        def change(data):
+            total = int(data.get(key, b"0")) + int(amount)
+            data[key] = str(total).encode()
+            return total
+
+        return self._update(change)
+
+    def append(self, key: str, value) -> None:
+        """Append to a value."""
+        self._update(lambda data: data.__setitem__(key, data.get(key, b"") + _bytes(value)))
+
+    def check(self, keys) -> bool:
+        """Whether all keys are there."""
+        return self._update(lambda data: all(key in data for key in keys))
+
+    def compare_set(self, key: str, expected_value, desired_value) -> bytes:
+        """Store `desired_value` if the present value is `expected_value` (empty: if there is none); the value."""
+
+        def change(data):
+            if key not in data:
+                if _bytes(expected_value):
+                    return _bytes(expected_value)
+                data[key] = _bytes(desired_value)
+            elif data[key] == _bytes(expected_value):
+                data[key] = _bytes(desired_value)
+            return data[key]
+
+        return self._update(change)
+
+    def delete_key(self, key: str) -> bool:
+        """Forget a key; whether it was there."""
+        return self._update(lambda data: data.pop(key, None) is not None)
+
+    def num_keys(self) -> int:
+        """How many keys there are."""
+        return self._update(len)
+
+    def multi_get(self, keys) -> list:
+        """Values of several keys."""
+        return [self.get(key) for key in keys]
+
+    def multi_set(self, keys, values) -> None:
+        """Store several values."""
+        for key, value in zip(keys, values, strict=True):
+            self.set(key, value)
+
+    def wait(self, keys, timeout=None) -> None:
+        """Wait until all keys are there; DistStoreError when the patience ends."""
+        end = time.monotonic() + _seconds(timeout or self._timeout)
+        while not self.check(keys):
+            if time.monotonic() >= end:
+                from .errors import DistStoreError
+
+                missing = [key for key in keys if not self.check([key])]
+                raise DistStoreError(f"wait timeout after {int(_seconds(timeout or self._timeout) * 1000)}ms, "
+                                     f"keys: {', '.join(missing)}")
+            time.sleep(0.01)
+
+
+class HashStore(Store):
+    """A store in this process."""
+
+    def __init__(self):
+        super().__init__()
+        self._data, self._lock = {}, threading.RLock()
+
+    def _update(self, change):
+        with self._lock:
+            return change(self._data)
+
+
+class FileStore(Store):
+    """A store in a file that all processes see; each operation locks the file."""
+
+    def __init__(self, file_name: str, world_size: int = -1):
+        super().__init__()
+        self._path = os.fspath(file_name)
+
+    @property
+    def path(self) -> str:
+        return self._path
+
+    def _update(self, change):
+        import fcntl
+
+        with open(self._path, "a+b") as stream:
+            fcntl.flock(stream, fcntl.LOCK_EX)
+            stream.seek(0)
+            before = stream.read()
+            data = _unpack(before)
+            result = change(data)
+            after = _pack(data)
+            if after != before:
+                stream.truncate(0)
+                stream.write(after)
+            return result
+
+
+def _pack(data: dict) -> bytes:
+    parts = []
+    for key, value in data.items():
+        encoded = key.encode()
+        parts += [struct.pack("<II", len(encoded), len(value)), encoded, value]
+    return b"".join(parts)
+
+
+def _unpack(raw: bytes) -> dict:
+    data, place = {}, 0
+    while place < len(raw):
+        key_size, value_size = struct.unpack_from("<II", raw, place)
+        place += 8
+        key = raw[place:place + key_size].decode()
+        data[key] = raw[place + key_size:place + key_size + value_size]
+        place += key_size + value_size
+    return data
+
+
+class TCPStore(HashStore):
+    """A store named by host and port; all objects of one name in this process share it."""
+
+    _servers: dict = {}
+
+    def __init__(self, host_name: str, port: int = 0, world_size: int | None = None, is_master: bool = False,
+                 timeout=_DEFAULT_TIMEOUT, wait_for_workers: bool = True, multi_tenant: bool = False,
+                 master_listen_fd=None, use_libuv: bool = True):
+        super().__init__()
+        if world_size not in (None, -1, 0, 1):
+            raise NotImplementedError("torch.distributed.TCPStore: more than one process is not supported "
+                                      "(docs/coverage.md)")
+        self._host, self._port, self._timeout = host_name, int(port), timeout
+        self._data, self._lock = self._servers.setdefault((host_name, self._port), (self._data, self._lock))
+
+    @property
+    def host(self) -> str:
+        return self._host
+
+    @property
+    def port(self) -> int:
+        return self._port
+
+
+class PrefixStore(Store):
+    """A store whose keys are those of another behind a prefix."""
+
+    def __init__(self, prefix: str, store: Store):
+        super().__init__()
+        self._prefix, self._store = prefix, store
+        self._timeout = store.timeout
+
+    @property
+    def underlying_store(self) -> Store:
+        return self._store
+
+    def _key(self, key):
+        return f"{self._prefix}/{key}"
+
+    def set(self, key, value):
+        self._store.set(self._key(key), value)
+
+    def add(self, key, amount):
+        return self._store.add(self._key(key), amount)
+
+    def append(self, key, value):
+        self._store.append(self._key(key), value)
+
+    def get(self, key):
+        return self._store.get(self._key(key))
+
+    def check(self, keys):
+        return self._store.check([self._key(key) for key in keys])
+
+    def compare_set(self, key, expected_value, desired_value):
+        return self._store.compare_set(self._key(key), expected_value, desired_value)
+
+    def delete_key(self, key):
+        return self._store.delete_key(self._key(key))
+
+    def num_keys(self):
+        return self._store.num_keys()
+
+    def wait(self, keys, timeout=None):
+        self._store.wait([self._key(key) for key in keys], timeout)

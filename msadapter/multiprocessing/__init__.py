@@ -1,0 +1,42 @@
+"""torch.multiprocessing: the standard library's, with tensors sent through shared memory.
+
+A tensor that arrives is a copy in memory of its own: writes are not seen by the sender.
+"""
+import multiprocessing as _standard
+from multiprocessing import *  # noqa: F403
+from multiprocessing import get_context  # noqa: F401
+
+from .reductions import init_reductions
+from .spawn import (
+    ProcessContext,
+    ProcessException,
+    ProcessExitedException,
+    ProcessRaisedException,
+    SpawnContext,
+    spawn,
+    start_processes,
+)
+
+__all__ = [*_standard.__all__, "ProcessContext", "ProcessException", "ProcessExitedException",
+           "ProcessRaisedException", "SpawnContext", "get_all_sharing_strategies", "get_sharing_strategy",
+           "set_sharing_strategy", "spawn", "start_processes"]
+
+_strategy = ["file_system"]
+init_reductions()
+
+
+def get_all_sharing_strategies() -> set:
+    """The ways by which tensors travel."""
+    return {"file_descriptor", "file_system"}
+
+
+def get_sharing_strategy() -> str:
+    """The chosen way."""
+    return _strategy[0]
+
+
+def set_sharing_strategy(new_strategy: str) -> None:
+    """Choose a way; both lead through files in shared memory here."""
+    if new_strategy not in get_all_sharing_strategies():
+        raise AssertionError(f"invalid sharing strategy {new_strategy!r}")
+    _strategy[0] = new_strategy

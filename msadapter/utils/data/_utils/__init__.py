@@ -1,0 +1,2 @@
+"""Pieces of the DataLoader."""
+from . import collate, fetch, worker

@@ -1,0 +1,131 @@
+"""Samples to batches."""
+import collections.abc
+import copy
+import re
+
+import numpy as np
+
+from .... import ops
+from ....tensor import Tensor
+
+__all__ = ["collate", "default_collate", "default_collate_fn_map", "default_convert"]
+
+_NOT_NUMBERS = re.compile(r"[SaUO]")
+_MESSAGE = ("default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}")
+
+
+def _from_numpy(array):
+    return ops.from_numpy(array) if array.flags.writeable else ops.from_numpy(array.copy())
+
+
+def default_convert(data):
+    """numpy arrays inside `data` as tensors; the rest unchanged."""
+    if isinstance(data, Tensor):
+        return data
+    if isinstance(data, (np.ndarray, np.generic)):
+        if isinstance(data, np.ndarray) and _NOT_NUMBERS.search(data.dtype.str):
+            return data
+        return ops.as_tensor(data)
+    return _rebuild(data, default_convert)
+
+
+def _rebuild(data, function):
+    """A container of the same type with `function` applied to its members."""
+    if isinstance(data, collections.abc.Mapping):
+        return _like(data, {key: function(value) for key, value in data.items()})
+    if isinstance(data, tuple) and hasattr(data, "_fields"):
+        return type(data)(*(function(value) for value in data))
+    if isinstance(data, tuple):
+        return [function(value) for value in data]
+    if isinstance(data, collections.abc.Sequence) and not isinstance(data, (str, bytes)):
+        return _like(data, [function(value) for value in data])
+    return data
+
+
+def _like(original, items):
+    """`items` in a container of original's type, or as they are if that type cannot be made from them."""
+    try:
+        if isinstance(original, collections.abc.MutableMapping):
+            clone = copy.copy(original)
+            clone.update(items)
+            return clone
+        if isinstance(original, collections.abc.MutableSequence):
+            clone = copy.copy(original)
+            for i, value in enumerate(items):
+                clone[i] = value
+            return clone
+        return type(original)(items)
+    except TypeError:
+        return items
+
+
+def collate(batch, *, collate_fn_map=None):
+    """A batch from a list of samples; collate_fn_map: functions for types of members."""
+    first = batch[0]
+    kind = type(first)
+    if collate_fn_map is not None:
+        if kind in collate_fn_map:
+            return collate_fn_map[kind](batch, collate_fn_map=collate_fn_map)
+        for known, function in collate_fn_map.items():
+            if isinstance(first, known):
+                return function(batch, collate_fn_map=collate_fn_map)
+    if isinstance(first, collections.abc.Mapping):
+        return _like(first, {key: collate([s[key] for s in batch], collate_fn_map=collate_fn_map) for key in first})
+    if isinstance(first, tuple) and hasattr(first, "_fields"):
+        return kind(*(collate(column, collate_fn_map=collate_fn_map) for column in zip(*batch, strict=True)))
+    if isinstance(first, collections.abc.Sequence):
+        if any(len(sample) != len(first) for sample in batch):
+            raise RuntimeError("each element in list of batch should be of equal size")
+        columns = [collate(column, collate_fn_map=collate_fn_map) for column in zip(*batch, strict=True)]
+        return columns if isinstance(first, tuple) else _like(first, columns)
+    raise TypeError(_MESSAGE.format(kind))
+
+
+def collate_tensor_fn(batch, *, collate_fn_map=None):
+    """Tensors stacked."""
+    return ops.stack(list(batch), 0)
+
+
+def collate_numpy_array_fn(batch, *, collate_fn_map=None):
+    """Arrays as stacked tensors."""
+    if _NOT_NUMBERS.search(batch[0].dtype.str) is not None:
+        raise TypeError(_MESSAGE.format(batch[0].dtype))
+    return ops.stack([_from_numpy(array) for array in batch], 0)
+
+
+def collate_numpy_scalar_fn(batch, *, collate_fn_map=None):
+    """numpy numbers as one tensor."""
+    return ops.as_tensor(np.asarray(batch))
+
+
+def collate_float_fn(batch, *, collate_fn_map=None):
+    """Python floats as a float64 tensor."""
+    from ...._serialization.names import root
+
+    return ops.tensor(batch, dtype=root().float64)
+
+
+def collate_int_fn(batch, *, collate_fn_map=None):
+    """Python ints as a tensor."""
+    return ops.tensor(batch)
+
+
+def collate_str_fn(batch, *, collate_fn_map=None):
+    """Texts stay a list."""
+    return batch
+
+
+default_collate_fn_map = {
+    Tensor: collate_tensor_fn,
+    np.ndarray: collate_numpy_array_fn,
+    (np.bool_, np.number, np.object_): collate_numpy_scalar_fn,
+    float: collate_float_fn,
+    int: collate_int_fn,
+    str: collate_str_fn,
+    bytes: collate_str_fn,
+}
+
+
+def default_collate(batch):
+    """A batch from a list of samples: tensors stacked, numbers as tensors, containers member by member."""
+    return collate(batch, collate_fn_map=default_collate_fn_map)

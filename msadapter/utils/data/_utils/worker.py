@@ -1,0 +1,124 @@
+"""What a worker process of a DataLoader does."""
+import os
+import queue
+import random
+
+import numpy as np
+
+from ...._utils import ExceptionWrapper
+from . import fetch
+
+ALIVE_CHECK = 5.0
+_worker_info = None
+
+
+class WorkerInfo:
+    """Facts about this worker: id, num_workers, seed, dataset (and worker_method for libraries)."""
+
+    def __init__(self, **facts):
+        self.__dict__.update(facts)
+        self.__dict__["_closed"] = True
+
+    def __setattr__(self, name, value):
+        raise RuntimeError("Cannot assign attributes to WorkerInfo objects")
+
+    def __repr__(self):
+        facts = ", ".join(f"{k}={v}" for k, v in self.__dict__.items() if k != "_closed")
+        return f"WorkerInfo({facts})"
+
+
+def get_worker_info():
+    """WorkerInfo inside a worker process, None elsewhere."""
+    return _worker_info
+
+
+class Resume:
+    """Start of a new epoch for persistent workers (with the seed of shared shuffles)."""
+
+    def __init__(self, seed=None):
+        self.seed = seed
+
+
+class Ended:
+    """The stream of one worker is at its end."""
+
+    def __init__(self, worker_id):
+        self.worker_id = worker_id
+
+
+def numpy_seed(base_seed: int, worker_id: int):
+    """Seed words for numpy, different for each worker and epoch."""
+    words = [worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
+    return np.random.SeedSequence(words).generate_state(4)
+
+
+def _seed_all(base_seed, worker_id):
+    from ...._serialization.names import root
+
+    seed = base_seed + worker_id
+    random.seed(seed)
+    root().manual_seed(seed)
+    np.random.seed(numpy_seed(base_seed, worker_id))
+    return seed
+
+
+def worker_loop(setup, indices, results, done):
+    """Answer (number, indices) with (number, batch or ExceptionWrapper) until None comes.
+
+    setup: dict of dataset, iterable, auto_collation, collate_fn, drop_last, base_seed, init_fn, worker_id, num_workers.
+    """
+    from ...._serialization.names import root
+
+    global _worker_info
+    root().set_num_threads(1)  # the parent's thread pool does not exist in a forked child
+    worker_id, parent = setup["worker_id"], os.getppid()
+    where = f"in DataLoader worker process {worker_id}"
+    seed = _seed_all(setup["base_seed"], worker_id)
+    _worker_info = WorkerInfo(id=worker_id, num_workers=setup["num_workers"], seed=seed, dataset=setup["dataset"])
+    make = lambda: fetch.make(*(setup[k] for k in ("dataset", "iterable", "auto_collation", "collate_fn",  # noqa: E731
+                                                   "drop_last")))
+    failure, fetcher, ended = None, None, False
+    try:
+        if setup["init_fn"] is not None:
+            setup["init_fn"](worker_id)
+        fetcher = make()
+    except Exception:  # sent to the main process with the first batch
+        failure = ExceptionWrapper(where=where)
+    while True:
+        request = _next_request(indices, done, parent)
+        if request is None:
+            break
+        if isinstance(request, Resume):
+            results.put((request, None))
+            ended = False
+            fetcher = make()
+            continue
+        number, index = request
+        if ended:
+            continue
+        try:
+            if failure is not None:
+                data, failure = failure, None
+            else:
+                data = fetcher.fetch(index)
+        except StopIteration if setup["iterable"] else ():
+            data, ended = Ended(worker_id), True
+        except Exception:
+            data = ExceptionWrapper(where=where)
+        results.put((number, data))
+        del data
+    if done.is_set():
+        results.cancel_join_thread()
+        results.close()
+
+
+def _next_request(indices, done, parent):
+    """The next request; None to end: because of None in the queue, or a parent that is gone."""
+    while True:
+        try:
+            request = indices.get(timeout=ALIVE_CHECK)
+        except queue.Empty:
+            if done.is_set() or os.getppid() != parent:
+                return None
+            continue
+        return None if done.is_set() else request

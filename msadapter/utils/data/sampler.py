@@ -1,0 +1,151 @@
+"""Orders in which samples are taken."""
+import itertools
+
+from ... import ops
+
+__all__ = ["BatchSampler", "RandomSampler", "Sampler", "SequentialSampler", "SubsetRandomSampler",
+           "WeightedRandomSampler"]
+
+
+def draw_seed(generator=None) -> int:
+    """A 63-bit number from a generator (the default one advances as in PyTorch)."""
+    from ..._serialization.names import root
+
+    return int(ops.empty((), dtype=root().int64).random_(generator=generator).item())
+
+
+def _new_generator(seed):
+    from ..._serialization.names import root
+
+    generator = root().Generator()
+    generator.manual_seed(seed)
+    return generator
+
+
+class Sampler:
+    """Base: __iter__ yields indices (or lists of them)."""
+
+    def __init__(self, data_source=None):
+        pass
+
+    def __class_getitem__(cls, item):
+        return cls
+
+    def __iter__(self):
+        raise NotImplementedError
+
+
+class SequentialSampler(Sampler):
+    """0, 1, 2 ..."""
+
+    def __init__(self, data_source):
+        self.data_source = data_source
+
+    def __iter__(self):
+        return iter(range(len(self.data_source)))
+
+    def __len__(self):
+        return len(self.data_source)
+
+
+class RandomSampler(Sampler):
+    """A random order, or random draws with replacement."""
+
+    def __init__(self, data_source, replacement: bool = False, num_samples=None, generator=None):
+        self.data_source = data_source
+        self.replacement = replacement
+        self._num_samples = num_samples
+        self.generator = generator
+        if not isinstance(replacement, bool):
+            raise TypeError(f"replacement should be a boolean value, but got replacement={replacement}")
+        if not isinstance(self.num_samples, int) or self.num_samples < 0:
+            raise ValueError(f"num_samples should be a non-negative integer value, but got "
+                             f"num_samples={self.num_samples}")
+
+    @property
+    def num_samples(self) -> int:
+        # a dataset may grow while it is used
+        return len(self.data_source) if self._num_samples is None else self._num_samples
+
+    def __iter__(self):
+        from ..._serialization.names import root
+
+        count, wanted = len(self.data_source), self.num_samples
+        generator = self.generator if self.generator is not None else _new_generator(draw_seed())
+        if self.replacement:
+            for _ in range(wanted // 32):
+                yield from ops.randint(high=count, size=(32,), dtype=root().int64, generator=generator).tolist()
+            yield from ops.randint(high=count, size=(wanted % 32,), dtype=root().int64, generator=generator).tolist()
+            return
+        for _ in range(wanted // count if count else 0):
+            yield from ops.randperm(count, generator=generator).tolist()
+        if count:
+            yield from ops.randperm(count, generator=generator).tolist()[:wanted % count]
+
+    def __len__(self):
+        return self.num_samples
+
+
+class SubsetRandomSampler(Sampler):
+    """The given indices in a random order."""
+
+    def __init__(self, indices, generator=None):
+        self.indices = indices
+        self.generator = generator
+
+    def __iter__(self):
+        for i in ops.randperm(len(self.indices), generator=self.generator).tolist():
+            yield self.indices[i]
+
+    def __len__(self):
+        return len(self.indices)
+
+
+class WeightedRandomSampler(Sampler):
+    """Draws with the given weights."""
+
+    def __init__(self, weights, num_samples: int, replacement: bool = True, generator=None):
+        from ..._serialization.names import root
+
+        if not isinstance(num_samples, int) or isinstance(num_samples, bool) or num_samples <= 0:
+            raise ValueError(f"num_samples should be a positive integer value, but got num_samples={num_samples}")
+        if not isinstance(replacement, bool):
+            raise ValueError(f"replacement should be a boolean value, but got replacement={replacement}")
+        weights = ops.as_tensor(weights, dtype=root().double)
+        if weights.dim() != 1:
+            raise ValueError(f"weights should be a 1d sequence but given weights have shape {tuple(weights.shape)}")
+        self.weights = weights
+        self.num_samples = num_samples
+        self.replacement = replacement
+        self.generator = generator
+
+    def __iter__(self):
+        drawn = ops.multinomial(self.weights, self.num_samples, self.replacement, generator=self.generator)
+        yield from iter(drawn.tolist())
+
+    def __len__(self):
+        return self.num_samples
+
+
+class BatchSampler(Sampler):
+    """Lists of batch_size indices of another sampler; drop_last leaves out an incomplete one."""
+
+    def __init__(self, sampler, batch_size: int, drop_last: bool):
+        if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size <= 0:
+            raise ValueError(f"batch_size should be a positive integer value, but got batch_size={batch_size}")
+        if not isinstance(drop_last, bool):
+            raise ValueError(f"drop_last should be a boolean value, but got drop_last={drop_last}")
+        self.sampler = sampler
+        self.batch_size = batch_size
+        self.drop_last = drop_last
+
+    def __iter__(self):
+        indices = iter(self.sampler)
+        while batch := list(itertools.islice(indices, self.batch_size)):
+            if self.drop_last and len(batch) < self.batch_size:
+                return
+            yield batch
+
+    def __len__(self):
+        count = len(self.sampler)
+        return count // self.batch_size if self.drop_last else (count + self.batch_size - 1) // self.batch_size
