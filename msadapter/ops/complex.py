@@ -1,0 +1,98 @@
+"""Complex tensors: parts, conjugates, polar form and construction."""
+
+from ._declare import composite, op, raw_view, t
+from .pointwise import conj as conjugated
+
+# ---- views of the parts
+def _parts_view(self, shift):
+    """The real (shift 0) or imaginary (shift 1) numbers in the memory of a complex tensor."""
+    return raw_view(self, list(self.shape), [2 * s for s in self.stride()], 2 * self.storage_offset() + shift,
+                    self.dtype.to_real())
+
+
+@op("real(Tensor self) -> Tensor", forms="f", view=True, grad={"self": lambda g: t.complex(g, t.zeros_like(g))})
+def real(self):
+    """A view of the real parts; a real tensor is its own real part."""
+    return _parts_view(self, 0) if self.is_complex() else self
+
+
+@op("imag(Tensor self) -> Tensor", forms="f", view=True, grad={"self": lambda g: t.complex(t.zeros_like(g), g)})
+def imag(self):
+    """A view of the imaginary parts."""
+    if not self.is_complex():
+        raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+    return _parts_view(self, 1)
+
+
+@op("view_as_real(Tensor self) -> Tensor", forms="f", view=True, grad={"self": lambda g: t.view_as_complex(g.contiguous())})
+def view_as_real(self):
+    """A view with a last dimension of two: real and imaginary part."""
+    if not self.is_complex():
+        raise RuntimeError("view_as_real is only supported for complex tensors")
+    return raw_view(self, [*self.shape, 2], [*(2 * s for s in self.stride()), 1], 2 * self.storage_offset(),
+                    self.dtype.to_real())
+
+
+@op("view_as_complex(Tensor self) -> Tensor", forms="f", view=True, grad={"self": lambda g: t.view_as_real(g)})
+def view_as_complex(self):
+    """A complex view of pairs of numbers: the inverse of `view_as_real`."""
+    if not self.is_floating_point():
+        raise RuntimeError(f"view_as_complex is only supported for half, float and double tensors, but got a tensor "
+                           f"of scalar type: {self.dtype.storage_name.removesuffix('Storage')}")
+    shape, stride, offset = list(self.shape), list(self.stride()), self.storage_offset()
+    if not shape:
+        raise RuntimeError("Input tensor must have one or more dimensions")
+    if shape[-1] != 2:
+        raise RuntimeError("Tensor must have a last dimension of size 2")
+    if stride[-1] != 1:
+        raise RuntimeError("Tensor must have a last dimension with stride 1")
+    if any(s % 2 for s in stride[:-1]):
+        raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
+    if offset % 2:
+        raise RuntimeError("Tensor must have a storage_offset divisible by 2")
+    return raw_view(self, shape[:-1], [s // 2 for s in stride[:-1]], offset // 2, self.dtype.to_complex())
+
+
+# ---- conjugation and the rest
+op("conj_physical(Tensor self) -> Tensor", ms="Conj", forms="fmio", grad={"self": lambda g: conjugated(g)})
+
+
+@composite("conj(Tensor self) -> Tensor", forms="fm")
+def conj(self):
+    """The conjugate; a real tensor is returned as it is."""
+    return t.conj_physical(self) if self.is_complex() else self
+
+
+@composite("resolve_conj(Tensor self) -> Tensor", forms="fm")
+def resolve_conj(self):
+    """`self`: conjugation is never deferred here."""
+    return self
+
+
+@composite("resolve_neg(Tensor self) -> Tensor", forms="fm")
+def resolve_neg(self):
+    """`self`: negation is never deferred here."""
+    return self
+
+
+def _angle_grad(g, self):
+    if not self.is_complex():
+        return t.zeros_like(g)
+    size = self.abs()
+    turn = t.complex(-t.imag(self), t.real(self)) / (size * size)
+    return t.where(size == 0, t.zeros_like(turn), g * turn)
+
+
+op("angle(Tensor self) -> Tensor", ms="Angle", forms="fmo", grad={"self": _angle_grad})
+op("complex(Tensor real, Tensor imag) -> Tensor", ms="Complex", forms="fo",
+   grad={"real": lambda g: t.real(g), "imag": lambda g: t.imag(g)})
+
+
+def _polar_grad(g, angle, result, needs):
+    direction = t.polar(t.ones_like(angle), angle)
+    size = t.real(t.conj(g) * direction) if needs[0] else None
+    turn = t.real(t.conj(g) * result * 1j) if needs[1] else None
+    return size, turn
+
+
+op("polar(Tensor abs, Tensor angle) -> Tensor", ms="Polar", forms="fo", grad={("abs", "angle"): _polar_grad})

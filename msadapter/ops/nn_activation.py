@@ -1,0 +1,351 @@
+"""Activation functions.
+
+Each has an operator `_x_backward(grad, ...)` for its gradient, which is differentiable itself: linear in
+`grad` (the same operator again), and in the input where the function is curved.
+"""
+
+import math
+
+from ._declare import composite, op, raw, t
+
+_APPROXIMATE = {"none": 0, "tanh": 1}
+
+
+# ---- relu and the piecewise linear ones
+op("relu(Tensor self) -> Tensor", ms="ReLU", forms="fmi", grad={"self": lambda g, result: t._relu_backward(g, result)})
+op("_relu_backward(Tensor grad, Tensor result) -> Tensor", ms="ReluGrad", forms="f",
+   grad={"grad": lambda g, result: t._relu_backward(g, result)})
+
+
+@composite("nn.functional.relu(Tensor input, bool inplace=False) -> Tensor", forms="f")
+def relu(input, inplace):
+    """max(0, x)."""
+    return t.relu_(input) if inplace else t.relu(input)
+
+
+op("_threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", ms="Threshold", forms="fi",
+   grad={"self": lambda g, self, threshold: t._threshold_backward(g, self, threshold)})
+op("_threshold_backward(Tensor grad, Tensor self, Scalar threshold) -> Tensor", ms="ThresholdGrad", forms="f",
+   grad={"grad": lambda g, self, threshold: t._threshold_backward(g, self, threshold)})
+
+
+@composite("nn.functional.threshold(Tensor input, Scalar threshold, Scalar value, bool inplace=False) -> Tensor",
+           forms="f", aliases=("threshold",))
+def threshold(input, threshold, value, inplace):
+    """x where x > threshold, else `value`."""
+    return (t._threshold_ if inplace else t._threshold)(input, threshold, value)
+
+
+op("_hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", ms="Hardtanh", forms="fi",
+   grad={"self": lambda g, self, min_val, max_val: t._hardtanh_backward(g, self, min_val, max_val)})
+op("_hardtanh_backward(Tensor grad, Tensor self, Scalar min_val, Scalar max_val) -> Tensor", ms="HardtanhGrad", forms="f",
+   grad={"grad": lambda g, self, min_val, max_val: t._hardtanh_backward(g, self, min_val, max_val)})
+
+
+@composite("nn.functional.hardtanh(Tensor input, Scalar min_val=-1.0, Scalar max_val=1.0, bool inplace=False) -> Tensor",
+           forms="f")
+def hardtanh(input, min_val, max_val, inplace):
+    """x limited to [min_val, max_val]."""
+    if min_val > max_val:
+        raise ValueError("min_val cannot be greater than max_val")
+    return (t._hardtanh_ if inplace else t._hardtanh)(input, min_val, max_val)
+
+
+@composite("nn.functional.relu6(Tensor input, bool inplace=False) -> Tensor", forms="f")
+def relu6(input, inplace):
+    """x limited to [0, 6]."""
+    return (t._hardtanh_ if inplace else t._hardtanh)(input, 0, 6)
+
+
+op("_leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", ms="LeakyReLUExt", forms="fi",
+   grad={"self": lambda g, self, negative_slope: t._leaky_relu_backward(g, self, negative_slope, False)})
+op("_leaky_relu_backward(Tensor grad, Tensor self, Scalar negative_slope, bool is_result) -> Tensor",
+   ms="LeakyReLUGradExt", forms="f",
+   grad={"grad": lambda g, self, negative_slope, is_result: t._leaky_relu_backward(g, self, negative_slope, is_result)})
+
+
+@composite("nn.functional.leaky_relu(Tensor input, Scalar negative_slope=0.01, bool inplace=False) -> Tensor", forms="f")
+def leaky_relu(input, negative_slope, inplace):
+    """x where x > 0, else `negative_slope * x`."""
+    return (t._leaky_relu_ if inplace else t._leaky_relu)(input, negative_slope)
+
+
+@composite("nn.functional.rrelu(Tensor input, Scalar lower=0.125, Scalar upper=0.3333333333333333, "
+           "bool training=False, bool inplace=False) -> Tensor", forms="f")
+def rrelu(input, lower, upper, training, inplace):
+    """leaky_relu whose slope is drawn from [lower, upper] per element in training, their mean otherwise."""
+    if not training:
+        return (t._leaky_relu_ if inplace else t._leaky_relu)(input, (lower + upper) / 2)
+    slope = t.empty_like(input).uniform_(lower, upper)
+    result = t.where(input > 0, input, input * slope)
+    return input.copy_(result) if inplace else result
+
+
+op("_prelu(Tensor self, Tensor weight) -> Tensor", ms="PReLU", forms="f",
+   grad={"self": lambda g, self, weight: t.where(self > 0, g, g * weight),
+         "weight": lambda g, self: t.where(self > 0, 0, g * self)})
+
+
+@composite("nn.functional.prelu(Tensor input, Tensor weight) -> Tensor", forms="f", aliases=("prelu", "Tensor.prelu"))
+def prelu(input, weight):
+    """x where x > 0, else `weight * x`; one weight, or one for each channel (dimension 1)."""
+    if weight.dtype != input.dtype:
+        raise RuntimeError(f"prelu: Type promoting not supported. Got {input.dtype} and {weight.dtype}")
+    if weight.numel() == 1:
+        return t._prelu(input, weight.reshape(()))
+    if weight.dim() != 1:
+        raise RuntimeError(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.dim()}")
+    channels = input.shape[1] if input.dim() >= 2 else 1
+    if input.dim() == 0 or weight.numel() != channels:
+        raise RuntimeError("Mismatch of parameter numbers and input channel size. Found parameter numbers = "
+                           f"{weight.numel()} and channel size = {channels}.")
+    return t._prelu(input, weight.reshape([1, channels] + [1] * (input.dim() - 2)))
+
+
+op("nn.functional.hardshrink(Tensor input, float lambd=0.5) -> Tensor", ms="HShrink", forms="f",
+   aliases=("hardshrink", "Tensor.hardshrink"),
+   grad={"input": lambda g, input, lambd: t._hardshrink_backward(g, input, lambd)})
+op("_hardshrink_backward(Tensor grad, Tensor self, float lambd) -> Tensor", ms="HShrinkGrad", forms="f",
+   grad={"grad": lambda g, self, lambd: t._hardshrink_backward(g, self, lambd)})
+op("_softshrink(Tensor self, float lambd=0.5) -> Tensor", ms="SoftShrink", forms="f",
+   grad={"self": lambda g, self, lambd: t._softshrink_backward(g, self, lambd)})
+op("_softshrink_backward(Tensor grad, Tensor self, float lambd) -> Tensor", ms="SoftShrinkGrad", forms="f",
+   grad={"grad": lambda g, self, lambd: t._softshrink_backward(g, self, lambd)})
+
+
+@composite("nn.functional.softshrink(Tensor input, float lambd=0.5) -> Tensor", forms="f")
+def softshrink(input, lambd):
+    """x moved towards 0 by `lambd`."""
+    if lambd < 0:
+        raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd:g}.")
+    return t._softshrink(input, lambd)
+
+
+op("_hardsigmoid(Tensor self) -> Tensor", ms="HSigmoid", forms="fi",
+   grad={"self": lambda g, self: t._hardsigmoid_backward(g, self)})
+op("_hardsigmoid_backward(Tensor grad, Tensor self) -> Tensor", ms="HSigmoidGrad", forms="f",
+   grad={"grad": lambda g, self: t._hardsigmoid_backward(g, self)})
+
+
+@composite("nn.functional.hardsigmoid(Tensor input, bool inplace=False) -> Tensor", forms="f")
+def hardsigmoid(input, inplace):
+    """relu6(x + 3) / 6."""
+    return t._hardsigmoid_(input) if inplace else t._hardsigmoid(input)
+
+
+op("_hardswish(Tensor self) -> Tensor", ms="HSwish", forms="fi",
+   grad={"self": lambda g, self: t._hardswish_backward(g, self)})
+op("_hardswish_backward(Tensor grad, Tensor self) -> Tensor", ms="HSwishGrad", forms="f",
+   grad={"grad": lambda g, self: t._hardswish_backward(g, self),
+         "self": lambda g, grad, self: g * grad * ((self > -3) & (self < 3)) / 3})
+
+
+@composite("nn.functional.hardswish(Tensor input, bool inplace=False) -> Tensor", forms="f")
+def hardswish(input, inplace):
+    """x * relu6(x + 3) / 6."""
+    return t._hardswish_(input) if inplace else t._hardswish(input)
+
+
+# ---- exponential linear units: max(0, scale x) + min(0, alpha scale (exp(input_scale x) - 1))
+def _elu_second(g, grad, x, alpha, is_result, scale, input_scale):
+    if is_result:
+        return t.where(x <= 0, g * grad * input_scale, 0)
+    return t.where(x <= 0, g * grad * (alpha * scale * input_scale**2) * t.exp(x * input_scale), 0)
+
+
+op("_elu(Tensor self, float alpha=1, float scale=1, float input_scale=1) -> Tensor", ms="EluExt", forms="fi",
+   grad={"self": lambda g, self, alpha, scale, input_scale: t._elu_backward(g, self, alpha, False, scale, input_scale)})
+op("_elu_backward(Tensor grad, Tensor x, float alpha, bool is_result, float scale, float input_scale) -> Tensor",
+   ms="EluGradExt", forms="f",
+   grad={"grad": lambda g, x, alpha, is_result, scale, input_scale:
+         t._elu_backward(g, x, alpha, is_result, scale, input_scale), "x": _elu_second})
+_SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805
+
+
+@composite("nn.functional.elu(Tensor input, float alpha=1.0, bool inplace=False) -> Tensor", forms="f")
+def elu(input, alpha, inplace):
+    """x where x > 0, else `alpha * (exp(x) - 1)`."""
+    return (t._elu_ if inplace else t._elu)(input, alpha, 1.0, 1.0)
+
+
+@composite("nn.functional.selu(Tensor input, bool inplace=False) -> Tensor", forms="f", aliases=("selu",))
+def selu(input, inplace):
+    """elu scaled so that activations normalise themselves."""
+    return (t._elu_ if inplace else t._elu)(input, _SELU_ALPHA, _SELU_SCALE, 1.0)
+
+
+@composite("nn.functional.celu(Tensor input, float alpha=1.0, bool inplace=False) -> Tensor", forms="f",
+           aliases=("celu",))
+def celu(input, alpha, inplace):
+    """elu that is continuously differentiable for every alpha."""
+    if alpha == 0:
+        raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
+    return (t._elu_ if inplace else t._elu)(input, alpha, 1.0, 1.0 / alpha)
+
+
+# ---- in-place functions that exist beside the `inplace` argument
+@composite("nn.functional.elu_(Tensor input, float alpha=1.0) -> Tensor", forms="f")
+def elu_(input, alpha):
+    """`elu`, in place."""
+    return t._elu_(input, alpha, 1.0, 1.0)
+
+
+@composite("nn.functional.selu_(Tensor input) -> Tensor", forms="f", aliases=("selu_",))
+def selu_(input):
+    """`selu`, in place."""
+    return t._elu_(input, _SELU_ALPHA, _SELU_SCALE, 1.0)
+
+
+@composite("nn.functional.celu_(Tensor input, float alpha=1.0) -> Tensor", forms="f", aliases=("celu_",))
+def celu_(input, alpha):
+    """`celu`, in place."""
+    return celu(input, alpha, True)
+
+
+@composite("nn.functional.relu_(Tensor input) -> Tensor", forms="f")
+def relu_(input):
+    """`relu`, in place."""
+    return t.relu_(input)
+
+
+@composite("nn.functional.leaky_relu_(Tensor input, Scalar negative_slope=0.01) -> Tensor", forms="f")
+def leaky_relu_(input, negative_slope):
+    """`leaky_relu`, in place."""
+    return t._leaky_relu_(input, negative_slope)
+
+
+@composite("nn.functional.hardtanh_(Tensor input, Scalar min_val=-1.0, Scalar max_val=1.0) -> Tensor", forms="f")
+def hardtanh_(input, min_val, max_val):
+    """`hardtanh`, in place."""
+    return hardtanh(input, min_val, max_val, True)
+
+
+@composite("nn.functional.threshold_(Tensor input, Scalar threshold, Scalar value) -> Tensor", forms="f",
+           aliases=("threshold_",))
+def threshold_(input, threshold, value):
+    """`threshold`, in place."""
+    return t._threshold_(input, threshold, value)
+
+
+# ---- smooth ones
+def _silu_second(g, grad, self):
+    s = t.sigmoid(self)
+    return g * grad * s * (1 - s) * (2 + self * (1 - 2 * s))
+
+
+def _silu_grad(g, self):
+    if not self.is_complex():
+        return t._silu_backward(g, self)
+    s = t.sigmoid(self)
+    return g * t.conj(s * (1 + self * (1 - s)))
+
+
+op("_silu(Tensor self) -> Tensor", ms="SiLU", forms="fi", grad={"self": _silu_grad})
+op("_silu_backward(Tensor grad, Tensor self) -> Tensor", ms="SiLUGrad", forms="f",
+   grad={"grad": lambda g, self: t._silu_backward(g, self), "self": _silu_second})
+
+
+@composite("nn.functional.silu(Tensor input, bool inplace=False) -> Tensor", forms="f")
+def silu(input, inplace):
+    """x * sigmoid(x)."""
+    return t._silu_(input) if inplace else t._silu(input)
+
+
+_CUBE = 0.044715
+
+
+def _gelu_second(g, grad, self, approximate):
+    if approximate == _APPROXIMATE["none"]:
+        density = t.exp(self * self * -0.5) / math.sqrt(2 * math.pi)
+        return g * grad * density * (2 - self * self)
+    k = math.sqrt(2 / math.pi)
+    square = self * self
+    th = t.tanh(k * (self + _CUBE * self * square))
+    slope, bend = k * (1 + 3 * _CUBE * square), 6 * k * _CUBE * self
+    cosh = 1 - th * th
+    return g * grad * cosh * (slope + 0.5 * self * (bend - 2 * th * slope * slope))
+
+
+op("_gelu(Tensor self, int approximate=0) -> Tensor", ms="GeluExt", forms="fi",
+   grad={"self": lambda g, self, approximate: t._gelu_backward(g, self, approximate)})
+op("_gelu_backward(Tensor grad, Tensor self, int approximate) -> Tensor", ms="GeluGradExt", forms="f",
+   grad={"grad": lambda g, self, approximate: t._gelu_backward(g, self, approximate), "self": _gelu_second})
+
+
+@composite("nn.functional.gelu(Tensor input, *, str approximate='none') -> Tensor", forms="f")
+def gelu(input, *, approximate):
+    """x times the normal distribution function of x, exactly or by its tanh approximation."""
+    if approximate not in _APPROXIMATE:
+        raise RuntimeError("approximate argument must be either none or tanh.")
+    return t._gelu(input, _APPROXIMATE[approximate])
+
+
+def _mish_second(g, grad, self):
+    s, th = t.sigmoid(self), t.tanh(t.nn.functional.softplus(self))
+    sech = 1 - th * th
+    return g * grad * s * sech * (2 + self * ((1 - s) - 2 * s * th))
+
+
+op("_mish(Tensor self) -> Tensor", ms="MishExt", forms="fi", grad={"self": lambda g, self: t._mish_backward(g, self)})
+op("_mish_backward(Tensor grad, Tensor self) -> Tensor", ms="MishGradExt", forms="f",
+   grad={"grad": lambda g, self: t._mish_backward(g, self), "self": _mish_second})
+
+
+@composite("nn.functional.mish(Tensor input, bool inplace=False) -> Tensor", forms="f")
+def mish(input, inplace):
+    """x * tanh(softplus(x))."""
+    return t._mish_(input) if inplace else t._mish(input)
+
+
+def _softplus_second(g, grad, self, beta, threshold):
+    s = t.sigmoid(self * beta)
+    return t.where(self * beta > threshold, 0, g * grad * beta * s * (1 - s))
+
+
+op("nn.functional.softplus(Tensor input, Scalar beta=1, Scalar threshold=20) -> Tensor", ms="SoftplusExt", forms="f",
+   grad={"input": lambda g, input, beta, threshold: t._softplus_backward(g, input, beta, threshold)})
+op("_softplus_backward(Tensor grad, Tensor self, Scalar beta, Scalar threshold) -> Tensor", ms="SoftplusGradExt", forms="f",
+   grad={"grad": lambda g, self, beta, threshold: t._softplus_backward(g, self, beta, threshold),
+         "self": _softplus_second})
+
+
+def _logsigmoid_second(g, grad, self):
+    s = t.sigmoid(self)
+    return g * grad * s * (s - 1)
+
+
+@op("nn.functional.logsigmoid(Tensor input) -> Tensor", forms="f",
+    grad={"input": lambda g, input: t._logsigmoid_backward(g, input)})
+def logsigmoid(input):
+    """log(1 / (1 + exp(-x)))."""
+    return raw.LogSigmoid(input)[0]
+
+
+@op("_logsigmoid_backward(Tensor grad, Tensor self) -> Tensor", forms="f",
+    grad={"grad": lambda g, self: t._logsigmoid_backward(g, self), "self": _logsigmoid_second})
+def _logsigmoid_backward(grad, self):
+    return raw.LogSigmoidGrad(grad, self, self)
+
+
+@composite("nn.functional.softsign(Tensor input) -> Tensor", forms="f")
+def softsign(input):
+    """x / (1 + |x|)."""
+    return input / (input.abs() + 1)
+
+
+@composite("nn.functional.tanhshrink(Tensor input) -> Tensor", forms="f")
+def tanhshrink(input):
+    """x - tanh(x)."""
+    return input - t.tanh(input)
+
+
+@composite("nn.functional.glu(Tensor input, int dim=-1) -> Tensor", forms="f")
+def glu(input, dim):
+    """The first half along `dim` times the sigmoid of the second half."""
+    if input.dim() == 0:
+        raise RuntimeError("glu does not support 0-dimensional tensors")
+    size = input.shape[dim]
+    if size % 2:
+        raise RuntimeError(f"Halving dimension must be even, but dimension {dim % input.dim()} is size {size}")
+    half = size // 2
+    return t.narrow(input, dim, 0, half) * t.sigmoid(t.narrow(input, dim, half, half))

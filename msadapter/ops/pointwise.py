@@ -1,0 +1,241 @@
+"""Elementwise functions of one tensor, and the arithmetic helpers that take a few more operands."""
+
+import math
+
+from ._declare import composite, op, raw, t
+
+_LN2 = math.log(2.0)
+_LN10 = math.log(10.0)
+
+
+def conj(x):
+    """What a gradient is multiplied by for a derivative `x`: the conjugate of a complex one, `x` itself otherwise."""
+    if isinstance(x, (int, float, complex)):
+        return x.conjugate()
+    return t.conj_physical(x) if x.is_complex() else x
+
+
+def zero_grad(g):
+    """The gradient of a step function."""
+    return t.zeros_like(g)
+
+
+def unary(name, ms, grad, *, promote="float", aliases=(), forms="fmio", dunder=None):
+    """One elementwise function `name(self)` answered by the operator `ms`."""
+    op(f"{name}(Tensor self) -> Tensor", ms=ms, promote=promote, forms=forms, aliases=aliases, dunder=dunder,
+       grad={"self": grad} if grad else None)
+
+
+# ---- sign and size
+unary("abs", "Abs", lambda g, self: g * t.sgn(self), promote=None, aliases=("absolute",), dunder="__abs__")
+unary("neg", "Neg", lambda g: -g, promote=None, aliases=("negative",), dunder="__neg__")
+unary("sign", "Sign", zero_grad, promote=None)
+
+
+def _sgn_grad(g, self, result):
+    if not self.is_complex():
+        return t.zeros_like(g)
+    size = self.abs()
+    radial = t.real(g * conj(result))
+    return t.where(size == 0, t.zeros_like(g), (g - radial * result) / size)
+
+
+unary("sgn", "Sgn", _sgn_grad, promote=None)
+unary("square", "Square", lambda g, self: g * conj(self) * 2, promote=None)
+
+
+@composite("positive(Tensor self) -> Tensor", forms="fm", dunder="__pos__")
+def positive(self):
+    """`self` itself; bool tensors are refused."""
+    if self.dtype.storage_name == "BoolStorage":
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return self
+
+
+# ---- powers, exponentials and logarithms
+unary("reciprocal", "Reciprocal", lambda g, result: -g * conj(result * result))
+unary("sqrt", "Sqrt", lambda g, result: g / (2 * conj(result)))
+unary("rsqrt", "Rsqrt", lambda g, result: -0.5 * g * conj(result * result * result))
+unary("exp", "Exp", lambda g, result: g * conj(result))
+unary("exp2", "Exp2", lambda g, result: g * conj(result) * _LN2, aliases=("special.exp2",))
+unary("expm1", "Expm1", lambda g, result: g * (conj(result) + 1), aliases=("special.expm1",))
+unary("log", "Log", lambda g, self: g / conj(self))
+unary("log2", "Log2", lambda g, self: g / (conj(self) * _LN2))
+unary("log10", "Log10", lambda g, self: g / (conj(self) * _LN10))
+unary("log1p", "Log1p", lambda g, self: g / (conj(self) + 1), aliases=("special.log1p",))
+
+# ---- trigonometric and hyperbolic functions
+unary("sin", "Sin", lambda g, self: g * conj(self.cos()))
+unary("cos", "Cos", lambda g, self: -g * conj(self.sin()))
+unary("tan", "Tan", lambda g, result: g * conj(1 + result * result))
+unary("asin", "AsinExt", lambda g, self: g * conj((1 - self * self).rsqrt()), aliases=("arcsin",))
+unary("acos", "AcosExt", lambda g, self: -g * conj((1 - self * self).rsqrt()), aliases=("arccos",))
+unary("atan", "AtanExt", lambda g, self: g / conj(self * self + 1), aliases=("arctan",))
+unary("sinh", "Sinh", lambda g, self: g * conj(self.cosh()))
+unary("cosh", "Cosh", lambda g, self: g * conj(self.sinh()))
+unary("tanh", "Tanh", lambda g, result: t._tanh_backward(g, result), aliases=("nn.functional.tanh",))
+unary("asinh", "AsinhExt", lambda g, self: g * conj((self * self + 1).rsqrt()), aliases=("arcsinh",))
+
+
+def _acosh_grad(g, self):
+    if self.is_complex():
+        return g * conj((self + 1).rsqrt() * (self - 1).rsqrt())
+    return g * (self * self - 1).rsqrt()
+
+
+unary("acosh", "AcoshExt", _acosh_grad, aliases=("arccosh",))
+unary("atanh", "Atanh", lambda g, self: g / conj(1 - self * self), aliases=("arctanh",))
+
+
+def _sinc_grad(g, self):
+    angle = self * math.pi
+    slope = (angle * angle.cos() - angle.sin()) / (angle * self)
+    return t.where(self == 0, t.zeros_like(g), g * conj(slope))
+
+
+unary("sinc", "Sinc", _sinc_grad, aliases=("special.sinc",))
+
+
+@op("_tanh_backward(Tensor grad, Tensor output) -> Tensor", forms="f",
+    grad={"grad": lambda g, output: t._tanh_backward(g, output),
+          "output": lambda g, grad, output: g * conj(grad * output * -2)})
+def _tanh_backward(grad, output):
+    return raw.TanhGrad(output, grad)
+
+
+unary("sigmoid", "Sigmoid", lambda g, result: t._sigmoid_backward(g, result),
+      aliases=("special.expit", "nn.functional.sigmoid"))
+
+
+@op("_sigmoid_backward(Tensor grad, Tensor output) -> Tensor", forms="f",
+    grad={"grad": lambda g, output: t._sigmoid_backward(g, output),
+          "output": lambda g, grad, output: g * conj(grad * (1 - 2 * output))})
+def _sigmoid_backward(grad, output):
+    return raw.SigmoidGrad(output, grad)
+
+
+
+# ---- rounding
+unary("ceil", "Ceil", zero_grad, promote=None, dunder="__ceil__")
+unary("floor", "Floor", zero_grad, promote=None, dunder="__floor__")
+unary("trunc", "Trunc", zero_grad, promote=None, aliases=("fix",), dunder="__trunc__")
+unary("frac", "Frac", lambda g: g, promote=None)
+op("round(Tensor self, *, int decimals=0) -> Tensor", ms="Round", forms="fmio", aliases=("special.round",),
+   grad={"self": zero_grad})
+
+# ---- angles
+_DEGREE = math.pi / 180
+
+
+@composite("deg2rad(Tensor self) -> Tensor", forms="fmio")
+def deg2rad(self):
+    """Degrees to radians."""
+    return self * _DEGREE
+
+
+@composite("rad2deg(Tensor self) -> Tensor", forms="fmio")
+def rad2deg(self):
+    """Radians to degrees."""
+    return self * (1 / _DEGREE)
+
+
+# ---- fused forms
+op("addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", ms="AddcmulExt",
+   promote="default", forms="fmio",
+   grad={"self": lambda g: g,
+         "tensor1": lambda g, tensor2, value: g * conj(tensor2 * value),
+         "tensor2": lambda g, tensor1, value: g * conj(tensor1 * value)})
+op("addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", ms="AddcdivExt",
+   promote="default", forms="fmio",
+   grad={"self": lambda g: g,
+         "tensor1": lambda g, tensor2, value: g * conj(value / tensor2),
+         "tensor2": lambda g, tensor1, tensor2, value: -g * conj(value * tensor1 / (tensor2 * tensor2))})
+op("lerp(Tensor self, Tensor end, TensorOrScalar weight) -> Tensor", ms="Lerp", forms="fmio",
+   grad={"self": lambda g, weight: g * conj(1 - weight),
+         "end": lambda g, weight: g * conj(weight),
+         "weight": lambda g, self, end: g * conj(end - self)})
+
+# ---- limits
+op("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor", ms="NanToNum",
+   forms="fmio", grad={"self": lambda g, self: g * t.isfinite(self)})
+
+
+def _inside(self, min, max):
+    """Where clamp passes its input through."""
+    if min is None:
+        return self <= max
+    if max is None:
+        return self >= min
+    return (self >= min) & (self <= max)
+
+
+def _clamp_min_grad(g, self, min, max):
+    below = self < min
+    return g * (below if max is None else below & (min < max))
+
+
+def _clamp_max_grad(g, self, min, max):
+    above = self > max
+    return g * (above if min is None else above | (max < min))
+
+
+@op("clamp(Tensor self, TensorOrScalar? min=None, TensorOrScalar? max=None) -> Tensor", promote="default",
+    forms="fmio", aliases=("clip",),
+    grad={"self": lambda g, self, min, max: g * _inside(self, min, max),
+          "min": _clamp_min_grad, "max": _clamp_max_grad})
+def clamp(self, min, max):
+    """Limit every element to [min, max]; NaN passes; min above max gives max."""
+    return raw.ClampTensor(self, min, max)
+
+
+
+@op("clamp_min(Tensor self, TensorOrScalar min) -> Tensor", promote="default", forms="fmio",
+    grad={"self": lambda g, self, min: g * (self >= min), "min": lambda g, self, min: g * (self < min)})
+def clamp_min(self, min):
+    """`clamp` with a lower limit only."""
+    return raw.ClampTensor(self, min, None)
+
+
+@op("clamp_max(Tensor self, TensorOrScalar max) -> Tensor", promote="default", forms="fmio",
+    grad={"self": lambda g, self, max: g * (self <= max), "max": lambda g, self, max: g * (self > max)})
+def clamp_max(self, max):
+    """`clamp` with an upper limit only."""
+    return raw.ClampTensor(self, None, max)
+
+
+# ---- choosing
+op("where(Tensor condition, TensorOrScalar input, TensorOrScalar other) -> Tensor", ms="Select", promote="default",
+   promote_args=("input", "other"), forms="fo",
+   grad={"input": lambda g, condition: t.where(condition, g, 0),
+         "other": lambda g, condition: t.where(condition, 0, g)})
+op("masked_fill(Tensor self, Tensor mask, TensorOrScalar value) -> Tensor", ms="MaskedFill", forms="fmi",
+   grad={"self": lambda g, mask: g.masked_fill(mask, 0),
+         "value": lambda g, mask: t.where(mask, g, 0).sum()})
+
+# ---- copies and casts
+
+@op("clone(Tensor self, *, any memory_format=None) -> Tensor", forms="fm", grad={"self": lambda g: g})
+def clone(self, memory_format):
+    """A copy that keeps the layout of a dense tensor, or takes the given memory format."""
+    return raw.Clone(self)
+
+
+op("_to_dtype(Tensor self, ScalarType dtype) -> Tensor", ms="Cast", forms="f", grad={"self": lambda g: g})
+op("copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", ms="InplaceCopy", forms="i",
+   grad={"self": zero_grad, "src": lambda g: g})
+op("zero(Tensor self) -> Tensor", ms="InplaceZero", forms="i", grad={"self": zero_grad})
+op("_fill_scalar(Tensor self, Scalar value) -> Tensor", ms="InplaceFillScalar", forms="fi", grad={"self": zero_grad})
+op("_fill_tensor(Tensor self, Tensor value) -> Tensor", ms="InplaceFillTensor", forms="fi",
+   grad={"self": zero_grad, "value": lambda g: g.sum()})
+
+
+@composite("fill(Tensor self, TensorOrScalar value) -> Tensor", forms="f")
+def fill(self, value):
+    """A tensor like `self` with every element `value`."""
+    return self.clone().fill_(value)
+
+
+@composite("fill_(Tensor self, TensorOrScalar value) -> Tensor", forms="fm")
+def fill_(self, value):
+    """`fill`, in place."""
+    return t._fill_scalar_(self, value) if isinstance(value, (int, float, complex)) else t._fill_tensor_(self, value)

@@ -1,0 +1,142 @@
+"""Special functions: torch.special and the functions of its kind in torch."""
+
+import math
+
+from ._declare import composite, op, raw, t
+from .pointwise import unary
+
+_SQRT_PI = math.sqrt(math.pi)
+_SQRT_2PI = math.sqrt(2 * math.pi)
+
+
+def _no_grad(name, argument):
+    """A derivative that torch does not have either."""
+    def grad(g):
+        raise NotImplementedError(f"the derivative for '{argument}' of '{name}' is not implemented.")
+    return grad
+
+
+def binary(name, ms, grad, *, aliases=(), forms="fo"):
+    """One special function of two real operands, each a tensor or a number."""
+    op(f"{name}(TensorOrScalar self, TensorOrScalar other) -> Tensor", ms=ms, promote="float", forms=forms,
+       aliases=aliases, grad=grad)
+
+
+# ---- error functions and the normal distribution
+unary("erf", "Erf", lambda g, self: g * (2 / _SQRT_PI) * t.exp(-self * self), aliases=("special.erf",))
+unary("erfc", "Erfc", lambda g, self: g * (-2 / _SQRT_PI) * t.exp(-self * self), aliases=("special.erfc",))
+unary("erfinv", "Erfinv", lambda g, result: g * (_SQRT_PI / 2) * t.exp(result * result), aliases=("special.erfinv",))
+unary("special.erfcx", "Erfcx", lambda g, self, result: g * (2 * self * result - 2 / _SQRT_PI), forms="fo")
+unary("special.ndtr", "Ndtr", lambda g, self: g * t.exp(self * self * -0.5) / _SQRT_2PI, forms="fo")
+unary("special.ndtri", "Ndtri", lambda g, result: g * _SQRT_2PI * t.exp(result * result * 0.5), forms="fo")
+# density / distribution = sqrt(2/pi) / erfcx(-x / sqrt 2): does not underflow on the left
+unary("special.log_ndtr", "LogNdtr",
+      lambda g, self: g * math.sqrt(2 / math.pi) / t.special.erfcx(self * -math.sqrt(0.5)), forms="fo")
+unary("special.entr", "Entr", lambda g, self: g * t.where(self < 0, math.nan, -self.log() - 1), forms="fo")
+
+op("logit(Tensor self, float? eps=None) -> Tensor", ms="Logit", promote="float", forms="fmio", aliases=("special.logit",),
+   grad={"self": lambda g, self, eps: t._logit_backward(g, self, eps)})
+
+
+def _logit_second(g, grad, self, eps):
+    product = self * (1 - self)
+    slope = g * grad * (2 * self - 1) / (product * product)
+    if eps is None:
+        return slope
+    return t.where((self < eps) | (self > 1 - eps), 0, slope)
+
+
+op("_logit_backward(Tensor grad, Tensor self, float? eps=None) -> Tensor", ms="LogitGrad", forms="f",
+   grad={"grad": lambda g, self, eps: t._logit_backward(g, self, eps), "self": _logit_second})
+
+# ---- gamma
+unary("lgamma", "Lgamma", lambda g, self: g * t.digamma(self), aliases=("special.gammaln",))
+unary("digamma", "Digamma", lambda g, self: g * t.polygamma(1, self), aliases=("special.digamma", "special.psi"))
+
+
+@op("polygamma(int n, Tensor self) -> Tensor", promote="float", forms="fo", aliases=("special.polygamma",),
+    grad={"self": lambda g, n, self: g * t.polygamma(n + 1, self)})
+def polygamma(n, self):
+    """The derivative of order `n` of digamma."""
+    return raw.Polygamma(n, self)
+
+
+@composite("Tensor.polygamma(Tensor self, int n) -> Tensor", forms="mi")
+def tensor_polygamma(self, n):
+    """`torch.polygamma(n, self)`."""
+    return t.polygamma(n, self)
+
+
+@composite("mvlgamma(Tensor self, int p) -> Tensor", forms="fmio", aliases=("special.multigammaln",))
+def mvlgamma(self, p):
+    """The logarithm of the multivariate gamma function of dimension `p`."""
+    if p < 1:
+        raise RuntimeError("p has to be greater than or equal to 1")
+    steps = t.arange(p, dtype=self.dtype if self.is_floating_point() else None) * -0.5
+    return t.lgamma(self.unsqueeze(-1) + steps).sum(-1) + p * (p - 1) / 4 * math.log(math.pi)
+
+
+def _igamma_other_grad(g, self, other):
+    return g * t.exp((self - 1) * t.log(other) - other - t.lgamma(self))
+
+
+op("igamma(Tensor self, Tensor other) -> Tensor", ms="Igamma", promote="default", forms="fmio",
+   aliases=("special.gammainc",),
+   grad={"self": _no_grad("igamma", "input"), "other": _igamma_other_grad})
+op("igammac(Tensor self, Tensor other) -> Tensor", ms="Igammac", promote="default", forms="fmio",
+   aliases=("special.gammaincc",),
+   grad={"self": _no_grad("igammac", "input"), "other": lambda g, self, other: -_igamma_other_grad(g, self, other)})
+binary("special.zeta", "Zeta",
+       {"self": _no_grad("zeta", "self"), "other": lambda g, self, other: g * -self * t.special.zeta(self + 1, other)})
+
+
+# ---- x log y
+def _xlogy_self(g, self, other):
+    return g * t.where((self == 0) & (other <= 0), 0.0, t.log(other))
+
+
+def _xlog1py_self(g, self, other):
+    return g * t.where((self == 0) & (other <= -1), 0.0, t.log1p(other))
+
+
+op("xlogy(TensorOrScalar self, TensorOrScalar other) -> Tensor", ms="Xlogy", promote="float", forms="fmio",
+   aliases=("special.xlogy",),
+   grad={"self": _xlogy_self, "other": lambda g, self, other: g * self / other})
+binary("special.xlog1py", "Xlog1py",
+       {"self": _xlog1py_self, "other": lambda g, self, other: g * self / (other + 1)})
+
+
+# ---- Bessel functions
+def _ratio(result, self, at_zero):
+    """result / self, with its limit at 0."""
+    zero = self == 0
+    return t.where(zero, at_zero, result / t.where(zero, 1.0, self))
+
+
+unary("i0", "I0", lambda g, self: g * t.special.i1(self), aliases=("special.i0",))
+unary("special.i0e", "I0e", lambda g, self, result: g * (t.special.i1e(self) - t.sgn(self) * result), forms="fo")
+unary("special.i1", "I1", lambda g, self, result: g * (t.i0(self) - _ratio(result, self, 0.5)), forms="fo")
+
+
+def _i1e_grad(g, self, result):
+    slope = t.special.i0e(self) - result * t.sgn(self)
+    return g * (slope - _ratio(result, self, 0.5))
+
+
+unary("special.i1e", "I1e", _i1e_grad, forms="fo")
+for _name, _ms in (("bessel_j0", "BesselJ0"), ("bessel_j1", "BesselJ1"), ("bessel_y0", "BesselY0"),
+                   ("bessel_y1", "BesselY1"), ("modified_bessel_i0", "ModifiedBesselI0"),
+                   ("modified_bessel_i1", "ModifiedBesselI1"), ("modified_bessel_k0", "ModifiedBesselK0"),
+                   ("modified_bessel_k1", "ModifiedBesselK1"), ("scaled_modified_bessel_k0", "ScaledModifiedBesselK0"),
+                   ("scaled_modified_bessel_k1", "ScaledModifiedBesselK1"),
+                   ("spherical_bessel_j0", "SphericalBesselJ0"), ("airy_ai", "AiryAi")):
+    unary(f"special.{_name}", _ms, _no_grad(f"special_{_name}", "self"), forms="fo")
+
+# ---- orthogonal polynomials of degree n
+for _kind in "tuvw":
+    for _prefix in ("", "shifted_"):
+        _ms = ("ShiftedChebyshevPolynomial" if _prefix else "ChebyshevPolynomial") + _kind.upper()
+        binary(f"special.{_prefix}chebyshev_polynomial_{_kind}", _ms, None)
+for _name, _ms in (("hermite_polynomial_h", "HermitePolynomialH"), ("hermite_polynomial_he", "HermitePolynomialHe"),
+                   ("laguerre_polynomial_l", "LaguerrePolynomialL"), ("legendre_polynomial_p", "LegendrePolynomialP")):
+    binary(f"special.{_name}", _ms, None)
