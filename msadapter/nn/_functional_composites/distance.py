@@ -8,7 +8,7 @@ __all__ = ["bilinear", "cosine_similarity", "pairwise_distance", "pdist"]
 
 def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
     """p-norm of x1 - x2 + eps along the last dimension."""
-    return ops.norm(x1 - x2 + eps, p, -1, keepdim)
+    return ops.linalg_vector_norm(x1 - x2 + eps, p, -1, keepdim)
 
 
 def pdist(input, p=2):
@@ -21,7 +21,7 @@ def pdist(input, p=2):
     if n < 2:
         return input.new_empty(0)
     first, second = ops.triu_indices(n, n, 1, device=input.device)
-    return ops.norm(input.index_select(0, first) - input.index_select(0, second), p, 1)
+    return ops.linalg_vector_norm(input.index_select(0, first) - input.index_select(0, second), p, 1)
 
 
 def cosine_similarity(x1, x2, dim=1, eps=1e-8):

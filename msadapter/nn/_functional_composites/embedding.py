@@ -11,7 +11,7 @@ def _no_grad_embedding_renorm_(weight, input, max_norm, norm_type):
     with no_grad():
         rows = ops.unique(input.reshape(-1))
         chosen = weight.index_select(0, rows)
-        norms = ops.norm(chosen, norm_type, 1, True)
+        norms = ops.linalg_vector_norm(chosen, norm_type, 1, True)
         scale = ops.where(norms > max_norm, max_norm / (norms + 1e-7), ops.ones_like(norms))
         weight.index_copy_(0, rows, chosen * scale)
     return weight, input

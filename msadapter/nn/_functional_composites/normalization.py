@@ -28,7 +28,7 @@ def _verify_spatial_size(size):
 
 def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
     """input / max(p-norm along ``dim``, eps)."""
-    denominator = input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
+    denominator = ops.linalg_vector_norm(input, p, dim, True).clamp_min(eps).expand_as(input)
     return input / denominator if out is None else ops.div(input, denominator, out=out)
 
 

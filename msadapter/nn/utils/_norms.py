@@ -6,7 +6,7 @@ from ... import ops
 def norm_except_dim(v, dim=0):
     """Norms with size one in every dimension but ``dim``; one norm of all for ``dim`` -1 or None."""
     if dim is None or dim == -1:
-        return v.norm()
+        return ops.linalg_vector_norm(v)
     rest = [d for d in range(v.dim()) if d != dim % v.dim()]
     if not rest:
         return v.abs()
