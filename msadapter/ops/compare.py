@@ -30,7 +30,8 @@ def isreal(self):
 def isclose(self, other, rtol, atol, equal_nan):
     """`|self - other| <= atol + rtol * |other|`, elementwise; infinities are close only to themselves."""
     if self.dtype != other.dtype:
-        raise RuntimeError(f"{self.dtype} did not match {other.dtype}")
+        have, want = (x.dtype.storage_name.removesuffix("Storage") for x in (self, other))
+        raise RuntimeError(f"{have} did not match {want}")
     return raw.IsClose(self, other, rtol, atol, equal_nan)
 
 
