@@ -1,0 +1,138 @@
+// Running sums, products, extremes along a dim.
+#include "reduce.h"
+
+namespace msa {
+namespace {
+
+// Contiguous [outer][n][inner] operands; one scan per (outer, inner), inner ones side by side.
+struct Lines { int64_t outer = 1, n = 1, inner = 1; };
+
+Lines lines_of(const Tensor &x, int64_t dim) {
+  Lines l;
+  if (x.ndim) l.n = x.sizes[dim];
+  for (int d = 0; d < x.ndim; ++d) (d < dim ? l.outer : d > dim ? l.inner : l.n) *= d == dim ? 1 : x.sizes[d];
+  return l;
+}
+
+constexpr int64_t kTile = 128;
+
+// f(first, count): scans of `count` neighbouring columns; first = offset of the first element.
+template <class F> void each_tile(const Lines &l, F f) {
+  const int64_t tiles = (l.inner + kTile - 1) / kTile, width = std::min(l.inner, kTile);
+  parallel_for(l.outer * tiles, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, l.n * width)), [&](int64_t b, int64_t e) {
+    for (int64_t t = b; t < e; ++t) {
+      const int64_t j = t % tiles * kTile;
+      f(t / tiles * l.n * l.inner + j, std::min(kTile, l.inner - j));
+    }
+  });
+}
+
+template <class T, class Wide, class Step> void running(const Tensor &x, const Tensor &o, const Lines &l, Wide start, Step step) {
+  const T *p = x.ptr<T>();
+  T *q = o.ptr<T>();
+  each_tile(l, [&](int64_t first, int64_t w) {
+    Wide acc[kTile];
+    for (int64_t j = 0; j < w; ++j) acc[j] = start;
+    for (int64_t i = 0; i < l.n; ++i) {
+      const int64_t at = first + i * l.inner;
+      for (int64_t j = 0; j < w; ++j) {
+        step(acc[j], convert<Wide>(p[at + j]));
+        q[at + j] = convert<T>(acc[j]);
+      }
+    }
+  });
+}
+
+template <class Step> void scan(Call &c, const char *op, Step step) {  // input, dim, dtype
+  const Tensor &x = c.in(0);
+  const DType dt = c.has(2) ? c.dtype(2) : is_integral(x.dtype) ? DType::I64 : x.dtype;
+  const int64_t dim = wrap_dim(c.integer(1), x.ndim);
+  Tensor o = c.out(0, dt, x.shape());
+  if (o.numel == 0) return;
+  const Tensor v = c.cast(x, dt);
+  const Lines l = lines_of(v, dim);
+  const int start = Step::start;
+  switch (dt) {
+    case DType::F32: return running<float, double>(v, o, l, start, step);
+    case DType::F64: return running<double, double>(v, o, l, start, step);
+    case DType::F16: return running<Half, float>(v, o, l, static_cast<float>(start), step);
+    case DType::BF16: return running<BFloat16, float>(v, o, l, static_cast<float>(start), step);
+    case DType::C64: return running<c64, c128>(v, o, l, c128(start), step);
+    case DType::C128: return running<c128, c128>(v, o, l, c128(start), step);
+    default: MSA_SWITCH_INT(dt, op, (running<T, int64_t>(v, o, l, start, step)));
+  }
+}
+MSA_KERNEL(CumsumExt) { scan(c, "cumsum_out_cpu", SumStep()); }
+MSA_KERNEL(Cumprod) { scan(c, "cumprod_out_cpu", ProdStep()); }
+
+template <bool kMax> void running_extreme(Call &c) {  // input, dim -> values, indices
+  const Tensor &x = c.in(0);
+  const int64_t dim = wrap_dim(c.integer(1), x.ndim);
+  Tensor o = c.out(0, x.dtype, x.shape()), at_out = c.out(1, DType::I64, x.shape());
+  if (o.numel == 0) return;
+  const Tensor v = c.contiguous(x);
+  const Lines l = lines_of(v, dim);
+  MSA_SWITCH_REAL_BOOL(x.dtype, kMax ? "cummax_cpu" : "cummin_cpu", ({
+    const T *p = v.ptr<T>();
+    T *q = o.ptr<T>();
+    int64_t *k = at_out.ptr<int64_t>();
+    each_tile(l, [&](int64_t first, int64_t w) {
+      for (int64_t j = 0; j < w; ++j) {
+        T best = p[first + j];
+        int64_t where = 0;
+        for (int64_t i = 0; i < l.n; ++i) {
+          const int64_t at = first + i * l.inner + j;
+          const compute_t<T> a = p[at];
+          const compute_t<T> b = best;
+          if (a != a || (b == b && (kMax ? a >= b : a <= b))) {
+            best = p[at];
+            where = i;
+          }
+          q[at] = best;
+          k[at] = where;
+        }
+      }
+    });
+  }));
+}
+MSA_KERNEL(Cummax) { running_extreme<true>(c); }
+MSA_KERNEL(CumminExt) { running_extreme<false>(c); }
+
+struct LogAdd {
+  template <class A> void operator()(A &a, const A &b) const {
+    if constexpr (is_complex_v<A>) {
+      const bool larger = a.real() >= b.real();
+      const A hi = larger ? a : b, lo = larger ? b : a;
+      if (std::isinf(hi.real()) && hi.real() < 0) return;
+      a = hi + std::log(A(1) + std::exp(lo - hi));
+    } else {
+      if (std::isnan(a) || std::isnan(b)) {
+        a = std::numeric_limits<A>::quiet_NaN();
+        return;
+      }
+      const A hi = std::max(a, b), lo = std::min(a, b);
+      a = std::isinf(hi) && hi == lo ? hi : hi + std::log1p(std::exp(lo - hi));
+    }
+  }
+};
+MSA_KERNEL(LogCumsumExp) {  // input, dim
+  const Tensor &x = c.in(0);
+  const int64_t dim = wrap_dim(c.integer(1), x.ndim);
+  Tensor o = c.out(0, x.dtype, x.shape());
+  if (o.numel == 0) return;
+  const Tensor v = c.contiguous(x);
+  const Lines l = lines_of(v, dim);
+  const double low = -std::numeric_limits<double>::infinity();
+  switch (x.dtype) {
+    case DType::F32: return running<float, double>(v, o, l, low, LogAdd());
+    case DType::F64: return running<double, double>(v, o, l, low, LogAdd());
+    case DType::F16: return running<Half, double>(v, o, l, low, LogAdd());
+    case DType::BF16: return running<BFloat16, double>(v, o, l, low, LogAdd());
+    case DType::C64: return running<c64, c128>(v, o, l, c128(low), LogAdd());
+    case DType::C128: return running<c128, c128>(v, o, l, c128(low), LogAdd());
+    default: unsupported("logcumsumexp_out_cpu", x.dtype);
+  }
+}
+
+}  // namespace
+}  // namespace msa

@@ -1,0 +1,234 @@
+// searchsorted, histograms, bincount, unique.
+#include "indexing.h"
+#include "sort_keys.h"
+
+namespace msa {
+namespace {
+
+// First place in sorted s[0..n) that keeps the order when v is put there (after equals when right); NaN is largest.
+template <class T> int64_t place_of(const T *s, const int64_t *sorter, int64_t n, T v, bool right) {
+  auto less = [](compute_t<T> a, compute_t<T> b) {
+    if constexpr (is_floating_v<T>) return a < b || (b != b && a == a);
+    else return a < b;
+  };
+  int64_t lo = 0, hi = n;
+  while (lo < hi) {
+    const int64_t mid = (lo + hi) / 2;
+    const T m = s[sorter ? sorter[mid] : mid];
+    if (right ? !less(v, m) : less(m, v)) lo = mid + 1;
+    else hi = mid;
+  }
+  return lo;
+}
+
+MSA_KERNEL(SearchSorted) {  // sorted_sequence, values, sorter, dtype (int64 or int32), right
+  const Tensor &s = c.in(0), &v = c.in(1);
+  check(s.ndim >= 1, "torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1");
+  const DType dt = c.has(3) ? c.dtype(3) : DType::I64;
+  Tensor o = c.out(0, dt, v.shape());
+  if (v.numel == 0) return;
+  const int64_t n = s.size(-1);
+  if (s.ndim > 1) {
+    bool fits = s.ndim == v.ndim;
+    for (int d = 0; fits && d < s.ndim - 1; ++d) fits = s.sizes[d] == v.sizes[d];
+    check(fits, "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and input "
+          "value tensor must match, but we got boundaries tensor ", s.shape(), " and input value tensor ", v.shape());
+  }
+  const Tensor sc = c.contiguous(s), vc = c.cast(v, s.dtype), sorter = c.has(2) ? c.contiguous(c.in(2)) : Tensor();
+  const int64_t per_row = s.ndim > 1 ? v.size(-1) : v.numel;
+  int64_t *w = dt == DType::I64 ? o.ptr<int64_t>() : c.scratch_of<int64_t>(v.numel);
+  MSA_SWITCH_REAL(s.dtype, "searchsorted_out_cpu", ({
+    parallel_for(v.numel, 4096, [&](int64_t b, int64_t e) {
+      for (int64_t i = b; i < e; ++i) {
+        const int64_t row = i / per_row * n;
+        w[i] = place_of<T>(sc.ptr<T>() + row, sorter.data ? sorter.ptr<int64_t>() + row : nullptr, n, vc.ptr<T>()[i], c.flag(4));
+      }
+    });
+  }));
+  if (dt != DType::I64) copy_into(o, contiguous_tensor(w, DType::I64, v.shape()));
+}
+
+// Bin of v among equal bins of [low, high], or -1; the right edge belongs to the last bin.
+MSA_KERNEL(HistcExt) {  // input, bins, min, max
+  const Tensor &x = c.in(0);
+  const int64_t bins = c.integer(1);
+  check(bins > 0, "torch.histogram(): bins must be > 0, but got ", bins, " for dimension 0");
+  double low = c.real(2), high = c.real(3);
+  Tensor o = c.out(0, x.dtype, Dims{bins});
+  fill_zero(o);
+  const Tensor v = c.cast(x, DType::F64);
+  const double *p = v.ptr<double>();
+  if (low == high && v.numel > 0) {
+    low = *std::min_element(p, p + v.numel);
+    high = *std::max_element(p, p + v.numel);
+  }
+  if (low == high) low -= 1, high += 1;
+  check(std::isfinite(low) && std::isfinite(high), "torch.histc: range of [", low, ", ", high, "] is not finite");
+  check(low < high, "torch.histc: max must be larger than min");
+  std::vector<int64_t> count(bins, 0);
+  for (int64_t i = 0; i < v.numel; ++i)
+    if (p[i] >= low && p[i] <= high) ++count[std::min(static_cast<int64_t>((p[i] - low) / (high - low) * static_cast<double>(bins)), bins - 1)];
+  copy_into(o, contiguous_tensor(count.data(), DType::I64, {bins}));
+}
+
+MSA_KERNEL(BincountExt) {  // input, weights, minlength
+  const Tensor &x = c.in(0);
+  check(is_integral(x.dtype, false), "\"bincount_cpu\" not implemented for '", dtype_name(x.dtype), "'");
+  check(x.ndim == 1, "bincount only supports 1-d non-negative integral inputs.");
+  check(c.integer(2) >= 0, "minlength should be >= 0");
+  const Tensor v = c.cast(x, DType::I64);
+  const int64_t *p = v.ptr<int64_t>();
+  int64_t n = c.integer(2);
+  for (int64_t i = 0; i < v.numel; ++i) {
+    check(p[i] >= 0, "bincount only supports 1-d non-negative integral inputs.");
+    n = std::max(n, p[i] + 1);
+  }
+  if (!c.has(1)) {
+    Tensor o = c.out(0, DType::I64, Dims{n});
+    fill_zero(o);
+    for (int64_t i = 0; i < v.numel; ++i) ++o.ptr<int64_t>()[p[i]];
+    return;
+  }
+  const Tensor &weights = c.in(1);
+  check(weights.ndim == 1 && weights.numel == x.numel, "weights should be 1-d and have the same length as input");
+  const DType dt = weights.dtype == DType::F32 ? DType::F32 : DType::F64;
+  const Tensor w = c.cast(weights, dt);
+  Tensor o = c.out(0, dt, Dims{n});
+  fill_zero(o);
+  MSA_SWITCH_FLOAT(dt, "bincount_cpu", ({ for (int64_t i = 0; i < v.numel; ++i) o.ptr<T>()[p[i]] = T(o.ptr<T>()[p[i]] + w.ptr<T>()[i]); }));
+}
+
+// histogram: input, edges (sorted, bins + 1), weight or none -> counts in input's type
+MSA_KERNEL(HistogramEdges) {
+  const Tensor &x = c.in(0);
+  const Tensor v = c.cast(x, DType::F64), edges = c.cast(c.in(1), DType::F64), w = c.has(2) ? c.cast(c.in(2), DType::F64) : Tensor();
+  const int64_t bins = edges.numel - 1;
+  Tensor o = c.out(0, x.dtype, Dims{bins});
+  std::vector<double> count(bins, 0.0);
+  const double *e = edges.ptr<double>();
+  for (int64_t i = 0; i < v.numel; ++i) {
+    const double a = v.ptr<double>()[i];
+    if (!(a >= e[0] && a <= e[bins])) continue;
+    const int64_t k = std::min<int64_t>(std::upper_bound(e, e + bins + 1, a) - e - 1, bins - 1);
+    count[k] += w.data ? w.ptr<double>()[i] : 1.0;
+  }
+  copy_into(o, contiguous_tensor(count.data(), DType::F64, {bins}));
+}
+
+// ---- unique
+struct Groups {
+  std::vector<int64_t> first, inverse, counts;  // position of a representative of each group
+};
+
+// Result 1 (inverse) and 2 (counts); empty where not asked.
+void emit_groups(Call &c, const Groups &g, bool inverse, const Dims &inverse_shape, bool counts) {
+  Tensor i = c.out(1, DType::I64, inverse ? inverse_shape : Dims{0});
+  if (inverse) std::copy(g.inverse.begin(), g.inverse.end(), i.ptr<int64_t>());
+  Tensor n = c.out(2, DType::I64, Dims{counts ? static_cast<int64_t>(g.counts.size()) : 0});
+  if (counts) std::copy(g.counts.begin(), g.counts.end(), n.ptr<int64_t>());
+}
+
+// Groups of equal neighbours in the order given; same(a, b) compares two positions.
+template <class Same> Groups group(const std::vector<int64_t> &order, Same same) {
+  Groups g;
+  g.inverse.resize(order.size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    if (i == 0 || !same(order[i - 1], order[i])) {
+      g.first.push_back(order[i]);
+      g.counts.push_back(0);
+    }
+    ++g.counts.back();
+    g.inverse[order[i]] = static_cast<int64_t>(g.first.size()) - 1;
+  }
+  return g;
+}
+
+template <class T> bool equal(T a, T b) {
+  if constexpr (is_reduced_v<T>) return static_cast<float>(a) == static_cast<float>(b);
+  else return a == b;
+}
+
+Groups groups_of(const Tensor &x, const std::vector<int64_t> &order) {
+  Groups g;
+  MSA_SWITCH_ALL(x.dtype, "unique", (g = group(order, [p = x.ptr<T>()](int64_t a, int64_t b) { return equal<T>(p[a], p[b]); })));
+  return g;
+}
+
+void unique_flat(Call &c, const Tensor &x, bool sorted, bool inverse, bool counts) {
+  const Tensor v = c.contiguous(x);
+  std::vector<int64_t> order(v.numel);
+  if (!sorted) for (int64_t i = 0; i < v.numel; ++i) order[i] = i;
+  else if (v.numel) RowSorter(v.dtype, v.numel, false).sort(v.data, order.data());
+  const Groups g = groups_of(v, order);
+  Tensor o = c.out(0, x.dtype, Dims{static_cast<int64_t>(g.first.size())});
+  pick(v.data, v.dtype, g.first.data(), o.numel, o.data);
+  emit_groups(c, g, inverse, x.shape(), counts);
+}
+
+// Slices of a dim compared as wholes.
+void unique_slices(Call &c, const Tensor &x0, int64_t dim, bool sorted, bool inverse, bool counts) {
+  const Tensor x = at_least_1d(x0);
+  const int64_t n = x.sizes[dim], width = n ? x.numel / n : 0;
+  Dims sizes = x.shape(), strides(x.strides, x.strides + x.ndim);
+  std::rotate(sizes.begin(), sizes.begin() + dim, sizes.begin() + dim + 1);
+  std::rotate(strides.begin(), strides.begin() + dim, strides.begin() + dim + 1);
+  const Tensor v = c.contiguous(make_view(x, sizes, strides));
+  std::vector<int64_t> order(n);
+  for (int64_t i = 0; i < n; ++i) order[i] = i;
+  Groups g;
+  MSA_SWITCH_REAL_BOOL(x.dtype, "unique_dim", ({
+    const T *p = v.ptr<T>();
+    auto less = [&](int64_t a, int64_t b) {
+      for (int64_t j = 0; j < width; ++j) {
+        const compute_t<T> s = p[a * width + j], t = p[b * width + j];
+        if (s < t) return true;
+        if (s > t) return false;
+      }
+      return false;
+    };
+    if (sorted) std::stable_sort(order.begin(), order.end(), less);
+    g = group(order, [&](int64_t a, int64_t b) {
+      for (int64_t j = 0; j < width; ++j)
+        if (!equal<T>(p[a * width + j], p[b * width + j])) return false;
+      return true;
+    });
+  }));
+  const Tensor index = contiguous_tensor(g.first.data(), DType::I64, {static_cast<int64_t>(g.first.size())});
+  const IndexPlan p = plan_index_dim(c, x, dim, index, "unique_dim");
+  index_load(p, x, c.out(0, x.dtype, p.shape));
+  emit_groups(c, g, inverse, Dims{n}, counts);
+}
+
+MSA_KERNEL(Unique2) {  // input, sorted, return_inverse, return_counts
+  unique_flat(c, c.in(0), true, c.flag(2), c.flag(3));
+}
+MSA_KERNEL(UniqueDim) {  // input, sorted, return_inverse, dim
+  unique_slices(c, c.in(0), wrap_dim(c.integer(3), c.in(0).ndim), true, c.flag(2), true);
+}
+MSA_KERNEL(UniqueConsecutive) {  // input, return_inverse, return_counts, dim
+  if (c.has(3)) unique_slices(c, c.in(0), wrap_dim(c.integer(3), c.in(0).ndim), false, c.flag(1), c.flag(2));
+  else unique_flat(c, c.in(0), false, c.flag(1), c.flag(2));
+}
+
+// Whether each element of the first operand is among those of the second.
+MSA_KERNEL(IsinTensor) {  // elements, test_elements, invert
+  const Tensor &x = c.in(0);
+  Tensor o = c.out(0, DType::Bool, x.shape());
+  const Tensor v = c.contiguous(x), pool = c.contiguous(c.in(1));
+  const bool invert = c.flag(2);
+  MSA_SWITCH_REAL_BOOL(x.dtype, "isin_default_cpu", ({
+    std::vector<compute_t<T>> sorted;
+    for (int64_t i = 0; i < pool.numel; ++i) {
+      const compute_t<T> e = pool.ptr<T>()[i];
+      if (e == e) sorted.push_back(e);
+    }
+    std::sort(sorted.begin(), sorted.end());
+    for (int64_t i = 0; i < v.numel; ++i) {
+      const compute_t<T> e = v.ptr<T>()[i];
+      o.ptr<bool>()[i] = (e == e && std::binary_search(sorted.begin(), sorted.end(), e)) != invert;
+    }
+  }));
+}
+
+}  // namespace
+}  // namespace msa

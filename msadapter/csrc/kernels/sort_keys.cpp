@@ -1,0 +1,122 @@
+#include "sort_keys.h"
+
+namespace msa {
+namespace {
+
+// Order-preserving keys; both zeros and all not-a-numbers are equal.
+template <class T> uint64_t key_of(T v) {
+  if constexpr (std::is_same_v<T, double>) {
+    if (v != v) return ~uint64_t(0);
+    v += 0.0;
+    uint64_t u;
+    std::memcpy(&u, &v, 8);
+    return u >> 63 ? ~u : u | (uint64_t(1) << 63);
+  } else if constexpr (is_floating_v<T>) {
+    float f = v;
+    if (f != f) return 0xFFFFFFFFu;
+    f += 0.f;
+    uint32_t u;
+    std::memcpy(&u, &f, 4);
+    return u >> 31 ? ~u : u | 0x80000000u;
+  } else if constexpr (std::is_same_v<T, int64_t>) {
+    return static_cast<uint64_t>(v) ^ (uint64_t(1) << 63);
+  } else if constexpr (std::is_same_v<T, uint64_t>) {
+    return v;
+  } else {
+    return static_cast<uint32_t>(static_cast<int64_t>(v) - (std::is_signed_v<T> ? static_cast<int64_t>(std::numeric_limits<T>::min()) : 0));
+  }
+}
+
+constexpr int64_t kRadixFrom = 1024;
+
+// Least significant digit first over the upper 32 bits; positions are ascending to begin with.
+void radix(std::vector<uint64_t> &v, std::vector<uint64_t> &spare) {
+  spare.resize(v.size());
+  for (int shift = 32; shift < 64; shift += 11) {
+    uint32_t count[2049] = {0};
+    for (uint64_t x : v) ++count[((x >> shift) & 2047) + 1];
+    if (*std::max_element(count, count + 2049) == v.size()) continue;
+    for (int i = 0; i < 2048; ++i) count[i + 1] += count[i];
+    for (uint64_t x : v) spare[count[(x >> shift) & 2047]++] = x;
+    v.swap(spare);
+  }
+}
+
+}  // namespace
+
+RowSorter::RowSorter(DType dtype, int64_t n, bool descending)
+    : dtype_(dtype), n_(n), descending_(descending), narrow_((item_size(dtype) <= 4) && n < (int64_t(1) << 32)) {
+  if (is_complex(dtype)) fail("Sort does not support complex dtypes on CPU");
+  if (narrow_) packed_.resize(n);
+  else wide_.resize(n);
+}
+
+void RowSorter::load(const void *row) {
+  MSA_SWITCH_(dtype_, "sort", MSA_CASES_INT_(({
+    const T *p = static_cast<const T *>(row);
+    if (narrow_) {
+      const uint64_t flip = descending_ ? 0xFFFFFFFFu : 0;
+      for (int64_t i = 0; i < n_; ++i) packed_[i] = (key_of(p[i]) ^ flip) << 32 | static_cast<uint64_t>(i);
+    } else {
+      const uint64_t flip = descending_ ? ~uint64_t(0) : 0;
+      for (int64_t i = 0; i < n_; ++i) wide_[i] = {key_of(p[i]) ^ flip, i};
+    }
+  })) MSA_CASES_UINT_(({
+    const T *p = static_cast<const T *>(row);
+    const uint64_t flip = !descending_ ? 0 : narrow_ ? 0xFFFFFFFFu : ~uint64_t(0);
+    for (int64_t i = 0; i < n_; ++i) {
+      if (narrow_) packed_[i] = (key_of(p[i]) ^ flip) << 32 | static_cast<uint64_t>(i);
+      else wide_[i] = {key_of(p[i]) ^ flip, i};
+    }
+  })) MSA_CASES_FLOAT_(({
+    const T *p = static_cast<const T *>(row);
+    const uint64_t flip = !descending_ ? 0 : narrow_ ? 0xFFFFFFFFu : ~uint64_t(0);
+    if (narrow_) for (int64_t i = 0; i < n_; ++i) packed_[i] = (key_of(p[i]) ^ flip) << 32 | static_cast<uint64_t>(i);
+    else for (int64_t i = 0; i < n_; ++i) wide_[i] = {key_of(p[i]) ^ flip, i};
+  })) MSA_CASE(Bool, bool, ({
+    const uint64_t flip = descending_ ? 0xFFFFFFFFu : 0;
+    for (int64_t i = 0; i < n_; ++i)
+      packed_[i] = (static_cast<uint64_t>(static_cast<const T *>(row)[i]) ^ flip) << 32 | static_cast<uint64_t>(i);
+  })))
+}
+
+void RowSorter::sort(const void *row, int64_t *order) {
+  load(row);
+  if (narrow_) {
+    if (n_ >= kRadixFrom) radix(packed_, spare_);
+    else std::sort(packed_.begin(), packed_.end());
+    for (int64_t i = 0; i < n_; ++i) order[i] = static_cast<int64_t>(packed_[i] & 0xFFFFFFFFu);
+  } else {
+    std::sort(wide_.begin(), wide_.end(), [](const Wide &a, const Wide &b) { return a.key != b.key ? a.key < b.key : a.at < b.at; });
+    for (int64_t i = 0; i < n_; ++i) order[i] = wide_[i].at;
+  }
+}
+
+void RowSorter::first(const void *row, int64_t k, bool sorted, int64_t *order) {
+  load(row);
+  auto take = [&](auto &v, auto less, auto at) {
+    if (k < n_) std::nth_element(v.begin(), v.begin() + k, v.end(), less);
+    if (sorted) std::sort(v.begin(), v.begin() + k, less);
+    for (int64_t i = 0; i < k; ++i) order[i] = at(v[i]);
+  };
+  if (narrow_) take(packed_, [](uint64_t a, uint64_t b) { return a < b; }, [](uint64_t v) { return static_cast<int64_t>(v & 0xFFFFFFFFu); });
+  else take(wide_, [](const Wide &a, const Wide &b) { return a.key != b.key ? a.key < b.key : a.at < b.at; }, [](const Wide &v) { return v.at; });
+}
+
+int64_t RowSorter::nth(const void *row, int64_t k) {
+  load(row);
+  if (narrow_) {
+    std::nth_element(packed_.begin(), packed_.begin() + k, packed_.end());
+    return static_cast<int64_t>(packed_[k] & 0xFFFFFFFFu);
+  }
+  std::nth_element(wide_.begin(), wide_.begin() + k, wide_.end(), [](const Wide &a, const Wide &b) { return a.key != b.key ? a.key < b.key : a.at < b.at; });
+  return wide_[k].at;
+}
+
+void pick(const void *row, DType dtype, const int64_t *order, int64_t n, void *out) {
+  MSA_SWITCH_BYTES(dtype, ({
+    for (int64_t i = 0; i < n; ++i) static_cast<T *>(out)[i] = static_cast<const T *>(row)[order[i]];
+  }));
+}
+
+}  // namespace msa

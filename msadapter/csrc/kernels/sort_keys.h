@@ -1,0 +1,33 @@
+// Sorting by keys: every element type maps to an unsigned integer with the same order, not-a-number last.
+#pragma once
+#include "reduce.h"
+
+namespace msa {
+
+// Sorted positions of p[0..n) (element type dtype, contiguous), stable.
+class RowSorter {
+ public:
+  RowSorter(DType dtype, int64_t n, bool descending);
+  // order[0..n) <- positions of the sorted row
+  void sort(const void *row, int64_t *order);
+  // order[0..k) <- positions of the k first of the sorted row, in order when `sorted`
+  void first(const void *row, int64_t k, bool sorted, int64_t *order);
+  // position of the k-th (from 0) of the sorted row
+  int64_t nth(const void *row, int64_t k);
+  // keys of the last row handled, by sorted place (after sort): equal elements have equal keys
+  uint64_t key(int64_t place) const { return narrow_ ? packed_[place] >> 32 : wide_[place].key; }
+
+ private:
+  struct Wide { uint64_t key; int64_t at; };
+  void load(const void *row);
+  DType dtype_;
+  int64_t n_;
+  bool descending_, narrow_;
+  std::vector<uint64_t> packed_, spare_;  // key << 32 | position
+  std::vector<Wide> wide_;
+};
+
+// Values of a row by positions.
+void pick(const void *row, DType dtype, const int64_t *order, int64_t n, void *out);
+
+}  // namespace msa

@@ -1,0 +1,494 @@
+"""Reading and writing by index: gather and scatter, index_*, masked_*, and what `Tensor.__getitem__` does."""
+from __future__ import annotations
+
+import operator
+
+from ._declare import _C, composite, op, raw, t
+from ._geometry import wrap_dim
+from .view import zeros_of
+
+
+# ---- along one dim by an index vector
+op("index_select(Tensor self, int dim, Tensor index) -> Tensor", ms="IndexSelect", forms="fmo",
+   grad={"self": lambda g, self, dim, index: t.index_add(zeros_of(g, self.shape), dim, index, g)})
+op("index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", ms="IndexAddExt", forms="fmio",
+   grad={"self": lambda g: g,
+         "source": lambda g, dim, index, source, alpha: t.reshape(_scaled(t.index_select(g, dim, index), alpha), source.shape)})
+op("index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", ms="IndexCopy", forms="fmio",
+   grad={"self": lambda g, dim, index: t.index_fill(g, dim, index, 0),
+         "source": lambda g, dim, index, source: t.reshape(t.index_select(g, dim, index), source.shape)})
+
+
+def _scaled(g, alpha):
+    return g if alpha == 1 else g * alpha
+
+
+@op("index_fill(Tensor self, int dim, Tensor index, TensorOrScalar value) -> Tensor", forms="fmi",
+    grad={"self": lambda g, dim, index: t.index_fill(g, dim, index, 0),
+          "value": lambda g, dim, index: t.sum(t.index_select(g, dim, index))})
+def index_fill(self, dim, index, value):
+    """`self` with `value` at the given positions of a dim."""
+    if isinstance(value, (bool, int, float, complex)):
+        if isinstance(value, complex) and not self.is_complex():
+            raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
+        return raw.IndexFillScalar(self, dim, index, value)
+    return raw.IndexFillTensor(self, dim, index, value)
+
+
+def _index_reduce_grad(g, self, dim, index, source, reduce, include_self, result, needs):
+    gs = gx = None
+    if reduce == "mean":
+        n = t.ones_like(g) if include_self else t.zeros_like(g)
+        n = t.index_add(n, dim, index, t.ones_like(source))
+        n = t.masked_fill(n, n == 0, 1)
+        gs, gx = g / n, t.index_select(g / n, dim, index)
+    elif reduce in ("amax", "amin"):
+        value = t.index_select(result, dim, index)
+        mine, theirs = (self == result).to(g.dtype), (source == value).to(g.dtype)
+        share = g / t.index_add(mine, dim, index, theirs)
+        gs, gx = mine * share, theirs * t.index_select(share, dim, index)
+    else:
+        safe = t.masked_fill(self, self == 0, 1)
+        gs = g * t.index_reduce(safe, dim, index, source, "prod", include_self=include_self) / safe
+        zero = source == 0
+        zeros = t.index_select(t.index_add(t.zeros_like(self), dim, index, zero.to(self.dtype)), dim, index)
+        single = t.logical_and(zero, zeros == 1)
+        others = t.index_reduce(self, dim, index, t.masked_fill(source, single, 1), "prod", include_self=include_self)
+        plain = t.index_select(g * result, dim, index) / t.masked_fill(source, zero, 1)
+        gx = t.where(single, t.index_select(g * others, dim, index), plain)
+    if not include_self:
+        gs = t.index_fill(gs, dim, index, 0)
+    return gs, gx
+
+
+op("index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor",
+   ms="IndexReduce", forms="fmio", grad={("self", "source"): _index_reduce_grad})
+
+
+# ---- along one dim by an index of the same rank
+@op("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", forms="fmo",
+    grad={"self": lambda g, self, dim, index: t.scatter_add(zeros_of(g, self.shape), dim, index, g)})
+def gather(self, dim, index, *, sparse_grad):
+    """`out[i][j] = self[index[i][j]][j]` for dim 0, and so on."""
+    return raw.GatherD(self, dim, index)
+
+
+op("scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", ms="ScatterAddExt", forms="fmio",
+   grad={"self": lambda g: g, "src": lambda g, dim, index, src: _corner(t.gather(g, dim, index), src)})
+
+
+def _corner(g, src):
+    """Gradient of a source of which only the index's corner was read."""
+    if g.shape == src.shape:
+        return g
+    spec = [n for size in g.shape for n in (1, 0, 1, size)]
+    return t._region_backward(g, list(src.shape), spec)
+
+
+_REDUCE = {None: 0, "add": 1, "multiply": 2}
+
+
+@op("_scatter(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", forms="fi",
+    grad={"self": lambda g, dim, index: t._scatter_value(g, dim, index, 0),
+          "src": lambda g, dim, index, src: _corner(t.gather(g, dim, index), src)})
+def _scatter(self, dim, index, src):
+    return raw.Scatter(self, dim, index, src, 0)
+
+
+@op("_scatter_value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", forms="fi",
+    grad={"self": lambda g, dim, index: t._scatter_value(g, dim, index, 0)})
+def _scatter_value(self, dim, index, value):
+    return raw.ScatterValue(self, dim, index, value, 0)
+
+
+@op("_scatter_with(Tensor self, int dim, Tensor index, any src, str reduce) -> Tensor", forms="fi",
+    grad={"self": lambda g: _no_scatter_gradient()})
+def _scatter_with(self, dim, index, src, reduce):
+    if reduce not in ("add", "multiply"):
+        raise RuntimeError("reduce argument must be either add or multiply.")
+    call = raw.ScatterValue if isinstance(src, (bool, int, float, complex)) else raw.Scatter
+    return call(self, dim, index, src, _REDUCE[reduce])
+
+
+def _no_scatter_gradient():
+    raise RuntimeError("scatter with reduce is not differentiable; use scatter_reduce")
+
+
+@composite("scatter(Tensor self, int dim, Tensor index, any src=None, *, any value=None, str? reduce=None) -> Tensor", forms="fmio")
+def scatter(self, dim, index, src, *, value, reduce):
+    """`self` with `src` (a tensor or a number) written at `index` along a dim."""
+    src = value if src is None else src
+    if reduce is not None:
+        return t._scatter_with(self, dim, index, src, reduce)
+    if isinstance(src, (bool, int, float, complex)):
+        return t._scatter_value(self, dim, index, src)
+    return t._scatter(self, dim, index, src)
+
+
+def _scatter_reduce_grad(g, self, dim, index, src, reduce, include_self, result, needs):
+    if reduce == "sum":
+        gs, gx = g, t.gather(g, dim, index)
+    elif reduce == "mean":
+        n = t.ones_like(g) if include_self else t.zeros_like(g)
+        n = t.scatter_add(n, dim, index, t.ones_like(src))
+        n = t.masked_fill(n, n == 0, 1)
+        gs, gx = g / n, t.gather(g / n, dim, index)
+    elif reduce in ("amax", "amin"):
+        value = t.gather(result, dim, index)
+        mine, theirs = (self == result).to(g.dtype), (_head(src, index) == value).to(g.dtype)
+        share = g / t.scatter_add(mine, dim, index, theirs)
+        gs, gx = share * mine, t.gather(share, dim, index) * theirs
+    else:
+        part = _head(src, index)
+        safe = t.masked_fill(self, self == 0, 1)
+        gs = g * t.scatter_reduce(safe, dim, index, part, "prod", include_self=include_self) / safe
+        zero = part == 0
+        zeros = t.gather(t.scatter_add(t.zeros_like(self), dim, index, zero.to(self.dtype)), dim, index)
+        single = t.logical_and(zero, zeros == 1)
+        others = t.scatter_reduce(self, dim, index, t.masked_fill(part, single, 1), "prod", include_self=include_self)
+        plain = t.gather(g * result, dim, index) / t.masked_fill(part, zero, 1)
+        gx = t.where(single, t.gather(g * others, dim, index), plain)
+    if not include_self:
+        gs = t._scatter_value(gs, dim, index, 0)
+    return gs, _corner(gx, src)
+
+
+def _head(src, index):
+    """The corner of `src` that the index covers."""
+    if src.shape == index.shape:
+        return src
+    return t._region(src, [n for size in index.shape for n in (1, 0, 1, size)])
+
+
+op("scatter_reduce(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor",
+   ms="ScatterReduce", forms="fmio", grad={("self", "src"): _scatter_reduce_grad})
+
+
+@composite("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", forms="fmo")
+def take_along_dim(self, indices, dim):
+    """`gather` with broadcasting; without dim, of the flattened tensor."""
+    if indices.dtype.is_floating_point or indices.dtype.is_complex or indices.dtype.is_bool:
+        raise RuntimeError(f"torch.take_along_dim(): dtype of indices should be Long but got {indices.dtype.storage_name[:-7]}")
+    if dim is None:
+        return t.gather(t.reshape(self, [-1]), 0, t.reshape(indices, [-1]))
+    if self.ndim != indices.ndim:
+        raise RuntimeError(f"torch.take_along_dim(): input and indices should have the same number of dimensions, but got {self.ndim} "
+                           f"dimensions for input, and {indices.ndim} dimensions for indices")
+    dim = wrap_dim(dim, self.ndim)
+    a, b = list(self.shape), list(indices.shape)
+    both = [y if x == 1 else x for x, y in zip(a, b, strict=True)]
+    sizes_a, sizes_b = list(both), list(both)
+    sizes_a[dim], sizes_b[dim] = a[dim], b[dim]
+    return t.gather(t.expand(self, sizes_a), dim, t.expand(indices, sizes_b))
+
+
+# ---- by tensors of positions over any dims
+op("_index(Tensor self, Tensor[] indices) -> Tensor", ms="Index", forms="f",
+   grad={"self": lambda g, self, indices: t.index_put(zeros_of(g, self.shape), indices, g, True)})
+op("index_put(Tensor self, Tensor[] indices, Tensor values, bool accumulate=False) -> Tensor", ms="IndexPut", forms="fmi",
+   grad={"self": lambda g, indices, accumulate: g if accumulate else t.index_put(g, indices, zeros_of(g, [])),
+         "values": lambda g, indices: t._index(g, indices)})
+
+
+@composite("_unsafe_index(Tensor self, Tensor[] indices) -> Tensor", forms="f")
+def _unsafe_index(self, indices):
+    return t._index(self, indices)
+
+
+@composite("_unsafe_masked_index(Tensor self, Tensor mask, Tensor[] indices, Scalar fill) -> Tensor", forms="f")
+def _unsafe_masked_index(self, mask, indices, fill):
+    """`self[indices]` where the mask holds, `fill` elsewhere; masked-out positions may be out of range."""
+    inside = [None if i is None else t.clamp(i, min=-self.shape[d], max=self.shape[d] - 1) for d, i in enumerate(indices)]
+    return t.masked_fill(t._index(self, inside), t.logical_not(mask), fill)
+
+
+@composite("_unsafe_masked_index_put_accumulate(Tensor self, Tensor mask, Tensor[] indices, Tensor values) -> Tensor", forms="f")
+def _unsafe_masked_index_put_accumulate(self, mask, indices, values):
+    inside = [None if i is None else t.clamp(i, min=-self.shape[d], max=self.shape[d] - 1) for d, i in enumerate(indices)]
+    return t.index_put(self, inside, t.masked_fill(values, t.logical_not(mask), 0), True)
+
+
+op("take(Tensor self, Tensor index) -> Tensor", ms="Take", forms="fmo",
+   grad={"self": lambda g, self, index: t.put(zeros_of(g, self.shape), index, g, True)})
+op("put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor", ms="Put", forms="fmi",
+   grad={"self": lambda g, index, accumulate: g if accumulate else t.put(g, index, zeros_of(g, index.shape), False),
+         "source": lambda g, index, source: t.reshape(t.take(g, index), source.shape)})
+
+# ---- by masks
+op("masked_select(Tensor self, Tensor mask) -> Tensor", ms="MaskedSelect", forms="fmo",
+   grad={"self": lambda g, self, mask: t._masked_select_backward(self.detach(), mask, g)})
+op("_masked_select_backward(Tensor self, Tensor mask, Tensor grad) -> Tensor", ms="MaskedSelectGrad", forms="f",
+   grad={"grad": lambda g, mask: t.masked_select(g, mask)})
+
+
+def _masked_source_grad(g, mask, source):
+    kept = t.masked_select(g, mask)
+    return t.reshape(t._region_backward(kept, [source.numel()], [1, 0, 1, kept.shape[0]]), source.shape)
+
+
+op("_masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", ms="MaskedScatter", forms="fi",
+   grad={"self": lambda g, mask: t.masked_fill(g, mask, 0), "source": _masked_source_grad})
+
+
+@composite("masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", forms="fmi")
+def masked_scatter(self, mask, source):
+    """`self` with the elements of `source`, in order, where the mask holds."""
+    sizes = list(t.broadcast_shapes(self.shape, mask.shape))
+    return t._masked_scatter(self if list(self.shape) == sizes else t.expand(self, sizes), mask, source)
+
+
+op("_nonzero(Tensor self) -> Tensor", ms="NonZero", forms="f")
+
+
+@op("_nonzero_tuple(Tensor self) -> Tensor", forms="f")
+def _nonzero_tuple(self):
+    out = raw.NonZeroExt(self)
+    return tuple(out) if isinstance(out, (tuple, list)) else (out,)
+
+
+@composite("nonzero(Tensor self, *, bool as_tuple=False) -> Tensor", forms="fmo")
+def nonzero(self, *, as_tuple):
+    """Positions of the elements that are not zero: one row each, or one vector per dim."""
+    return tuple(t._nonzero_tuple(self)) if as_tuple else t._nonzero(self)
+
+
+@composite("argwhere(Tensor self) -> Tensor", forms="fm")
+def argwhere(self):
+    """`nonzero`, one row each."""
+    return t._nonzero(self)
+
+
+@composite("nonzero_static(Tensor self, *, int size, int fill_value=-1) -> Tensor", forms="fm")
+def nonzero_static(self, *, size, fill_value):
+    """The first `size` rows of nonzero, filled up with fill_value."""
+    at = t._nonzero(self)
+    have = at.shape[0]
+    if have >= size:
+        return t._slice(at, 0, 0, size, 1)
+    return t.cat([at, t.full([size - have, self.ndim], fill_value, dtype=at.dtype)], 0)
+
+
+# ---- writing into a part of a copy
+def _changed(x, part, src, what):
+    out = _C.raw_empty(x.shape, None, x.dtype)
+    _C.copy_into(out, x)
+    view = part(out)
+    if list(view.shape) != list(src.shape):
+        raise RuntimeError(f"expected src to have a size equal to the {what} of self. src size = {list(src.shape)}, {what} size = "
+                           f"{list(view.shape)}")
+    _C.copy_into(view, src)
+    return out
+
+
+@op("select_scatter(Tensor self, Tensor src, int dim, int index) -> Tensor", forms="fm",
+    grad={"self": lambda g, src, dim, index: t.select_scatter(g, zeros_of(g, src.shape), dim, index),
+          "src": lambda g, dim, index: t.select(g, dim, index)})
+def select_scatter(self, src, dim, index):
+    """A copy of `self` with `src` at one position of a dim."""
+    return _changed(self, lambda x: t.select(x, dim, index), src, "slice")
+
+
+@op("slice_scatter(Tensor self, Tensor src, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor", forms="fm",
+    grad={"self": lambda g, src, dim, start, end, step: t.slice_scatter(g, zeros_of(g, src.shape), dim, start, end, step),
+          "src": lambda g, dim, start, end, step: t._slice(g, dim, start, end, step)})
+def slice_scatter(self, src, dim, start, end, step):
+    """A copy of `self` with `src` in a slice of a dim."""
+    return _changed(self, lambda x: t._slice(x, dim, start, end, step), src, "slice")
+
+
+@op("diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor", forms="fm",
+    grad={"self": lambda g, src, offset, dim1, dim2: t.diagonal_scatter(g, zeros_of(g, src.shape), offset, dim1, dim2),
+          "src": lambda g, offset, dim1, dim2: t.diagonal(g, offset, dim1, dim2)})
+def diagonal_scatter(self, src, offset, dim1, dim2):
+    """A copy of `self` with `src` on a diagonal."""
+    return _changed(self, lambda x: t.diagonal(x, offset, dim1, dim2), src, "slice")
+
+
+@op("as_strided_scatter(Tensor self, Tensor src, int[] size, int[] stride, int? storage_offset=None) -> Tensor", forms="fm",
+    grad={"self": lambda g, src, size, stride, storage_offset: t.as_strided_scatter(g, zeros_of(g, src.shape), size, stride, storage_offset),
+          "src": lambda g, size, stride, storage_offset: t.as_strided(t._contiguous_copy(g), size, stride, storage_offset)})
+def as_strided_scatter(self, src, size, stride, storage_offset):
+    """A copy of `self` with `src` in the given geometry of its memory."""
+    return _changed(self, lambda x: t.as_strided(x, size, stride, storage_offset or 0), src, "slice")
+
+
+# ---- Tensor.__getitem__ and __setitem__
+def _is_tensor(x) -> bool:
+    return hasattr(x, "data_ptr") and hasattr(x, "requires_grad")
+
+
+def _bound(x, default):
+    if x is None:
+        return default
+    try:
+        return operator.index(x)
+    except TypeError:
+        if _is_tensor(x):
+            return int(x.item())
+        raise TypeError("slice indices must be integers or None or have an __index__ method") from None
+
+
+def _as_index_tensor(item):
+    """Lists, ranges and numpy arrays as tensors; IndexError for what cannot be an index."""
+    if isinstance(item, (list, tuple, range)) or type(item).__module__ == "numpy":
+        made = t.tensor(list(item) if isinstance(item, range) else item)
+        if made.numel() == 0 and made.dtype.is_floating_point:
+            return made.to(_long())
+        return made
+    raise IndexError("only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
+                     f"(got {type(item).__name__})")
+
+
+def _long():
+    from ..tensor import dtype
+    return dtype.int64
+
+
+def _consumed(item) -> int:
+    """Dims that one item takes."""
+    if item is None or item is Ellipsis or isinstance(item, bool):
+        return 0
+    if _is_tensor(item) and (item.dtype.is_bool or item.dtype.storage_name == "ByteStorage"):
+        return item.ndim
+    return 1
+
+
+def _position(index, dim, size):
+    if not -size <= index < size:
+        raise IndexError(f"index {index} is out of bounds for dimension {dim} with size {size}")
+    return index + size if index < 0 else index
+
+
+def _slice_item(item, size):
+    """(start, step, length) of a slice."""
+    step = _bound(item.step, 1)
+    if step <= 0:
+        raise ValueError("step must be greater than zero")
+    start, end = _bound(item.start, 0), _bound(item.stop, size)
+    start = max(start + size, 0) if start < 0 else min(start, size)
+    end = max(end + size, 0) if end < 0 else min(end, size)
+    return start, step, max(end - start + step - 1, 0) // step
+
+
+def lower(shape, items):
+    """(spec, tensors): the basic part of an index as a region, and the index tensors over the region's dims.
+
+    `spec` is None when the basic part is the whole tensor."""
+    used, dots = 0, 0
+    for i, item in enumerate(items):
+        kind = type(item)
+        if kind is int or kind is slice:
+            used += 1
+        elif item is Ellipsis:
+            dots += 1
+        elif item is not None:
+            if not (_is_tensor(item) or isinstance(item, (bool, int)) or hasattr(item, "__index__")):
+                items = (*items[:i], _as_index_tensor(item), *items[i + 1:])
+                item = items[i]
+            used += _consumed(item)
+    rank = len(shape)
+    if used > rank:
+        raise IndexError(f"too many indices for tensor of dimension {rank}")
+    if dots > 1:
+        raise IndexError("an index can only have a single ellipsis ('...')")
+    spec, tensors, dim, out, changed = [], [], 0, 0, False
+
+    def whole(n):
+        nonlocal dim, out
+        for _ in range(n):
+            spec.extend((1, 0, 1, shape[dim]))
+            dim += 1
+            out += 1
+
+    def new_dim():
+        nonlocal out, changed
+        spec.extend((2, 0, 0, 0))
+        out += 1
+        changed = True
+
+    for item in items:
+        kind = type(item)
+        if kind is slice:
+            start, step, length = _slice_item(item, shape[dim])
+            spec.extend((1, start, step, length))
+            changed = changed or length != shape[dim] or step != 1
+            dim += 1
+            out += 1
+        elif item is None:
+            new_dim()
+        elif item is Ellipsis:
+            whole(rank - used)
+        elif isinstance(item, bool) or (_is_tensor(item) and item.ndim == 0 and item.dtype.is_bool):
+            tensors.append((out, t.tensor([0] if bool(item) else [], dtype=_long())))
+            new_dim()
+        elif _is_tensor(item) and (item.ndim or item.dtype.is_floating_point or item.dtype.is_complex
+                                   or item.dtype.storage_name == "ByteStorage"):
+            tensors.append((out, item))
+            whole(_consumed(item))
+        else:
+            spec.extend((0, _position(operator.index(item) if not _is_tensor(item) else int(item.item()), dim, shape[dim]), 0, 0))
+            dim += 1
+            changed = True
+    return (spec if changed else None), tensors
+
+
+def _index_list(tensors):
+    """Entries in dim order with None for the dims between; a mask takes as many dims as it has."""
+    out, dim = [], 0
+    for at, x in tensors:
+        out.extend([None] * (at - dim))
+        out.append(x)
+        dim = at + (_consumed(x) if x.ndim else 1)
+    return out
+
+
+def getitem(x, index):
+    """`x[index]`: a view for basic indices, a copy where tensors index."""
+    if type(index) is int:
+        shape = x.shape
+        if not shape:
+            raise IndexError("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a "
+                             "0-dim tensor to a number")
+        return t._region(x, (0, _position(index, 0, shape[0]), 0, 0))
+    spec, tensors = lower(x.shape, index if isinstance(index, tuple) else (index,))
+    if not tensors:
+        return t._region(x, spec or ())
+    return t._index(t._region(x, spec) if spec else x, _index_list(tensors))
+
+
+def _as_value(value, like):
+    if _is_tensor(value):
+        return value if value.dtype is like.dtype else value.to(like.dtype)
+    return t.tensor(value, dtype=like.dtype)
+
+
+def setitem(x, index, value):
+    """`x[index] = value`, in place."""
+    if type(index) is tuple or type(index) is not int:
+        spec, tensors = lower(x.shape, index if isinstance(index, tuple) else (index,))
+    else:
+        if not x.shape:
+            raise IndexError("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a "
+                             "0-dim tensor to a number")
+        spec, tensors = (0, _position(index, 0, x.shape[0]), 0, 0), ()
+    part = t._region(x, spec) if spec else x
+    number = isinstance(value, (bool, int, float, complex))
+    if not tensors:
+        if number:
+            t.fill_(part, value)
+        else:
+            t.copy_(part, _fitting(value if _is_tensor(value) else t.tensor(value, dtype=x.dtype), part.ndim))
+        return
+    if number and len(tensors) == 1 and tensors[0][0] == 0 and tensors[0][1].dtype.is_bool and tensors[0][1].shape == part.shape:
+        t.masked_fill_(part, tensors[0][1], value)
+        return
+    t.index_put_(part, _index_list(tensors), _as_value(value, x))
+
+
+def _fitting(value, ndim):
+    """Leading dims of size 1 that the destination does not have are dropped."""
+    shape = list(value.shape)
+    while len(shape) > ndim and shape[0] == 1:
+        shape.pop(0)
+    return value if len(shape) == value.ndim else t.reshape(value, shape)
+

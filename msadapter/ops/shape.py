@@ -1,0 +1,494 @@
+"""Joining, repeating and rearranging; copies of views; small builders (diagonals, grids, triangles)."""
+from __future__ import annotations
+
+import itertools
+
+from ._declare import composite, namespaces, op, raw, t
+from ._geometry import numel, wrap_dim
+from .view import zeros_of
+
+
+# ---- joining
+def _cat_back(g, tensors, dim):
+    out, at = [], 0
+    for x in tensors:
+        if x.ndim == 1 and x.shape[0] == 0:
+            out.append(zeros_of(g, x.shape))
+            continue
+        n = x.shape[wrap_dim(dim, x.ndim)]
+        out.append(t._slice(g, dim, at, at + n, 1))
+        at += n
+    return out
+
+
+op("cat(Tensor[] tensors, int dim=0) -> Tensor", ms="Concat", promote="default", forms="fo", aliases=("concat", "concatenate"),
+   autocast="widest", grad={"tensors": _cat_back})
+op("stack(Tensor[] tensors, int dim=0) -> Tensor", ms="StackExt", promote="default", forms="fo", autocast="widest",
+   grad={"tensors": lambda g, dim: list(t.unbind(g, dim))})
+
+
+@composite("hstack(Tensor[] tensors) -> Tensor", forms="fo")
+def hstack(tensors):
+    """Side by side: along dim 1, vectors along dim 0."""
+    if not tensors:
+        raise RuntimeError("hstack expects a non-empty TensorList")
+    rows = [t.atleast_1d(x) for x in tensors]
+    return t.cat(rows, 0 if rows[0].ndim == 1 else 1)
+
+
+@composite("vstack(Tensor[] tensors) -> Tensor", forms="fo", aliases=("row_stack",))
+def vstack(tensors):
+    """One above the other."""
+    if not tensors:
+        raise RuntimeError("vstack expects a non-empty TensorList")
+    return t.cat([t.atleast_2d(x) for x in tensors], 0)
+
+
+@composite("dstack(Tensor[] tensors) -> Tensor", forms="fo")
+def dstack(tensors):
+    """Along the third dim."""
+    if not tensors:
+        raise RuntimeError("dstack expects a non-empty TensorList")
+    return t.cat([t.atleast_3d(x) for x in tensors], 2)
+
+
+@composite("column_stack(Tensor[] tensors) -> Tensor", forms="fo")
+def column_stack(tensors):
+    """Vectors as columns, matrices side by side."""
+    if not tensors:
+        raise RuntimeError("column_stack expects a non-empty TensorList")
+    return t.cat([t.reshape(x, [x.numel(), 1]) if x.ndim <= 1 else x for x in tensors], 1)
+
+
+def _several(tensors):
+    return tuple(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
+
+
+def _at_least(name, grow):
+    def function(*tensors):
+        if len(tensors) == 1 and not isinstance(tensors[0], (list, tuple)):
+            return grow(tensors[0])
+        return tuple(grow(x) for x in _several(tensors))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"Each tensor with dims of size 1 added, to at least {name[-2]} dims."
+    setattr(t, name, function)
+    namespaces["torch"][name] = function
+
+
+_at_least("atleast_1d", lambda x: x if x.ndim else t.reshape(x, [1]))
+_at_least("atleast_2d", lambda x: t.reshape(x, [1, 1]) if x.ndim == 0 else t.unsqueeze(x, 0) if x.ndim == 1 else x)
+_at_least("atleast_3d", lambda x: t.reshape(x, [1, 1, 1]) if x.ndim == 0 else t.unsqueeze(t.unsqueeze(x, 0), -1) if x.ndim == 1
+          else t.unsqueeze(x, -1) if x.ndim == 2 else x)
+
+
+def _function(f):
+    """Publishes a function of any number of arguments, which a schema cannot say."""
+    setattr(t, f.__name__, f)
+    namespaces["torch"][f.__name__] = f
+    return f
+
+
+@_function
+def broadcast_shapes(*shapes):
+    """The shape that all the given shapes broadcast to."""
+    from ..tensor.size import Size
+    out: list[int] = []
+    for shape in shapes:
+        shape = [shape] if isinstance(shape, int) else list(shape)
+        if any(n < 0 for n in shape):
+            raise RuntimeError(f"Trying to create tensor with negative dimension ({min(shape)}): ({min(shape)})")
+        out = [1] * (len(shape) - len(out)) + out
+        for d in range(1, len(shape) + 1):
+            if out[-d] == 1:
+                out[-d] = shape[-d]
+            elif shape[-d] not in (1, out[-d]):
+                raise RuntimeError("Shape mismatch: objects cannot be broadcast to a single shape")
+    return Size(out)
+
+
+@_function
+def broadcast_tensors(*tensors):
+    """Every tensor expanded to their common shape."""
+    tensors = _several(tensors)
+    out: list[int] = []
+    for x in tensors:
+        shape = list(x.shape)
+        out = [1] * (len(shape) - len(out)) + out
+        for d in range(1, len(shape) + 1):
+            if out[-d] == 1:
+                out[-d] = shape[-d]
+            elif shape[-d] not in (1, out[-d]):
+                raise RuntimeError(f"The size of tensor a ({out[-d]}) must match the size of tensor b ({shape[-d]}) at non-singleton dimension "
+                                   f"{len(out) - d}")
+    return tuple(t.expand(x, out) for x in tensors)
+
+
+@_function
+def meshgrid(*tensors, indexing=None):
+    """Grids of coordinates from vectors, in "ij" or "xy" order."""
+    tensors = _several(tensors)
+    if not tensors:
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
+    for x in tensors:
+        if x.ndim > 1:
+            raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {x}")
+    if len({x.dtype for x in tensors}) > 1:
+        raise RuntimeError("torch.meshgrid expects all tensors to have the same dtype")
+    if indexing not in (None, "ij", "xy"):
+        raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+    sizes = [x.numel() for x in tensors]
+    grids = []
+    for i, x in enumerate(tensors):
+        shape = [1] * len(sizes)
+        shape[i] = sizes[i]
+        grids.append(t.expand(t.reshape(x, shape), sizes))
+    if indexing == "xy" and len(grids) > 1:
+        grids = [t.transpose(x, 0, 1) for x in _xy(tensors, sizes)]
+    return tuple(grids)
+
+
+def _xy(tensors, sizes):
+    out = []
+    for i, x in enumerate(tensors):
+        shape = [1] * len(sizes)
+        shape[i] = sizes[i]
+        out.append(t.expand(t.reshape(x, shape), sizes))
+    return out
+
+
+@_function
+def cartesian_prod(*tensors):
+    """All combinations of one element of each vector, one row each."""
+    for x in tensors:
+        if x.ndim != 1:
+            raise RuntimeError(f"Expect a 1D vector, but got shape {list(x.shape)}")
+    if len(tensors) == 1:
+        return tensors[0]
+    return t.stack([t.reshape(x, [-1]) for x in meshgrid(*tensors, indexing="ij")], 1)
+
+
+@_function
+def block_diag(*tensors):
+    """Matrices along the diagonal of one matrix."""
+    tensors = _several(tensors)
+    if not tensors:
+        return t.zeros([1, 0])
+    blocks = []
+    for i, x in enumerate(tensors):
+        if x.ndim > 2:
+            raise RuntimeError(f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has {x.ndim} dimensions")
+        blocks.append(t.atleast_2d(x))
+    width = sum(b.shape[1] for b in blocks)
+    rows, left = [], 0
+    for b in blocks:
+        n, m = b.shape
+        rows.append(t.cat([zeros_of(b, [n, left]), b, zeros_of(b, [n, width - left - m])], 1))
+        left += m
+    return t.cat(rows, 0)
+
+
+@composite("combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor", forms="fm")
+def combinations(self, r, with_replacement):
+    """Combinations of r elements of a vector, one row each."""
+    if self.ndim != 1:
+        raise RuntimeError(f"Expect a 1D vector, but got shape {list(self.shape)}")
+    if r < 0:
+        raise RuntimeError(f"Expect a non-negative number, but got {r}")
+    if r == 0:
+        return zeros_of(self, [0])
+    pick = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    rows = list(pick(range(self.shape[0]), r))
+    if not rows:
+        return zeros_of(self, [0, r])
+    return t._index(self, [t.tensor(rows)])
+
+
+@composite("_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor", forms="fo")
+def _chunk_cat(tensors, dim, num_chunks):
+    """Every tensor padded and cut into `num_chunks`; the chunks of all tensors laid side by side."""
+    out = []
+    for x in tensors:
+        shape = list(x.shape)
+        d = wrap_dim(dim, len(shape))
+        each = -(-shape[d] // num_chunks)
+        missing = each * num_chunks - shape[d]
+        if missing:
+            x = t.cat([x, zeros_of(x, shape[:d] + [missing] + shape[d + 1:])], d)
+        lead = shape[:d]
+        out.append(t.reshape(x, lead + [num_chunks, -1]))
+    return t.cat(out, wrap_dim(dim, tensors[0].ndim) + 1)
+
+
+# ---- repeating
+@op("repeat(Tensor self, int[] repeats) -> Tensor", forms="m", grad={"self": lambda g, self, repeats: _repeat_back(g, self.shape, repeats)})
+def repeat(self, repeats):
+    """`self` laid out repeats[d] times along each dim."""
+    return raw.Repeat(self, repeats)
+
+
+def _repeat_back(g, shape, repeats):
+    lead = len(repeats) - len(shape)
+    shape = [1] * lead + list(shape)
+    if 0 in repeats:
+        return zeros_of(g, shape[lead:])
+    wide, dims = [], []
+    for n, r in zip(shape, repeats, strict=True):
+        if r != 1:
+            dims.append(len(wide))
+            wide.append(r)
+        wide.append(n)
+    out = t.reshape(g, wide)
+    return t.reshape(t.sum(out, dims) if dims else out, shape[lead:])
+
+
+@composite("tile(Tensor self, int[] dims) -> Tensor", forms="fm")
+def tile(self, dims):
+    """`repeat`, with missing leading repeats taken as 1."""
+    dims = list(dims)
+    return t.repeat(self, [1] * (self.ndim - len(dims)) + dims)
+
+
+@op("_repeat_interleave_int(Tensor self, int repeats, int? dim=None, int? output_size=None) -> Tensor", forms="f",
+    grad={"self": lambda g, self, repeats, dim: _interleave_back(g, self.shape, repeats, dim)})
+def _repeat_interleave_int(self, repeats, dim, output_size):
+    return raw.RepeatInterleaveInt(self, repeats, dim, output_size)
+
+
+def _interleave_back(g, shape, repeats, dim):
+    if repeats == 0:
+        return zeros_of(g, shape)
+    if dim is None:
+        return t.reshape(t.sum(t.reshape(g, [-1, repeats]), [1]), shape)
+    shape = list(shape) or [1]
+    d = wrap_dim(dim, len(shape))
+    return t.sum(t.reshape(g, shape[:d + 1] + [repeats] + shape[d + 1:]), [d + 1])
+
+
+op("_repeat_interleave_tensor(Tensor self, Tensor repeats, int? dim=None, int? output_size=None) -> Tensor", ms="RepeatInterleaveTensor",
+   forms="f", grad={"self": lambda g, self, repeats, dim: _interleave_tensor_back(g, self, repeats, dim)})
+
+
+def _interleave_tensor_back(g, self, repeats, dim):
+    n = self.numel() if dim is None else (self.shape[dim] if self.ndim else 1)
+    at = raw.RepeatInterleaveTensor(t.arange(n), repeats, 0, None)
+    shape = [n] if dim is None else list(self.shape)
+    return t.reshape(t.index_add(zeros_of(g, shape), 0 if dim is None else dim, at, g), self.shape)
+
+
+@composite("repeat_interleave(Tensor self, any repeats=None, int? dim=None, *, int? output_size=None) -> Tensor", forms="fm")
+def repeat_interleave(self, repeats, dim, *, output_size):
+    """Every element (or position of a dim) repeated; a vector of counts alone gives the positions themselves."""
+    if repeats is None:
+        return t._repeat_interleave_tensor(t.arange(self.numel()), self, 0, output_size)
+    if isinstance(repeats, int):
+        if repeats < 0:
+            raise RuntimeError("Repeats must be non-negative")
+        return t._repeat_interleave_int(self, repeats, dim, output_size)
+    if isinstance(repeats, (list, tuple)):
+        repeats = t.tensor(repeats)
+    return t._repeat_interleave_tensor(self, repeats, dim, output_size)
+
+
+# ---- rearranging
+@op("roll(Tensor self, int[] shifts, int[]? dims=None) -> Tensor", forms="fm",
+    grad={"self": lambda g, shifts, dims: t.roll(g, [-s for s in shifts], dims)})
+def roll(self, shifts, dims):
+    """Positions moved along dims, those pushed out come back at the other end; without dims, of the flattened tensor."""
+    return raw.Roll(self, shifts, dims or None)
+
+
+@op("flip(Tensor self, int[] dims) -> Tensor", forms="fm", grad={"self": lambda g, dims: t.flip(g, dims)})
+def flip(self, dims):
+    """Dims in reverse order, as a copy."""
+    return raw.ReverseV2(self, dims)
+
+
+@composite("fliplr(Tensor self) -> Tensor", forms="fm")
+def fliplr(self):
+    """Dim 1 reversed."""
+    if self.ndim < 2:
+        raise RuntimeError("Input must be >= 2-d.")
+    return t.flip(self, [1])
+
+
+@composite("flipud(Tensor self) -> Tensor", forms="fm")
+def flipud(self):
+    """Dim 0 reversed."""
+    if self.ndim < 1:
+        raise RuntimeError("Input must be >= 1-d.")
+    return t.flip(self, [0])
+
+
+@composite("rot90(Tensor self, int k=1, int[] dims=(0, 1)) -> Tensor", forms="fm")
+def rot90(self, k, dims):
+    """Turned by 90 degrees k times in the plane of two dims."""
+    if len(dims) != 2:
+        raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
+    if self.ndim < 2:
+        raise RuntimeError(f"expected total dims >= 2, but got total dims = {self.ndim}")
+    a, b = dims
+    if a == b or abs(a - b) == self.ndim:
+        raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {a} and dim1 = {b}")
+    for d in (a, b):
+        if not -self.ndim <= d < self.ndim:
+            raise RuntimeError(f"Rotation dim{0 if d == a else 1} out of range, dim{0 if d == a else 1} = {d}")
+    k %= 4
+    if k == 1:
+        return t.transpose(t.flip(self, [b]), a, b)
+    if k == 2:
+        return t.flip(self, [a, b])
+    if k == 3:
+        return t.transpose(t.flip(self, [a]), a, b)
+    return t.clone(self)
+
+
+op("tril(Tensor self, int diagonal=0) -> Tensor", ms="TrilExt", forms="fmio", grad={"self": lambda g, diagonal: t.tril(g, diagonal)})
+op("triu(Tensor self, int diagonal=0) -> Tensor", ms="Triu", forms="fmio", grad={"self": lambda g, diagonal: t.triu(g, diagonal)})
+
+
+def _triangle_indices(row, col, offset, dtype, lower):
+    if row < 0 or col < 0:
+        raise RuntimeError(f"{'row' if row < 0 else 'col'} must be non-negative, got{row if row < 0 else col}")
+    i, j = t.reshape(t.arange(row), [-1, 1]), t.reshape(t.arange(col), [1, -1])
+    mask = (j - i) <= offset if lower else (j - i) >= offset
+    at = t.transpose(t._nonzero(mask), 0, 1)
+    return t._contiguous_copy(at if dtype is None else at.to(dtype))
+
+
+@composite("tril_indices(int row, int col, int offset=0, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+           "bool? pin_memory=None) -> Tensor", forms="f")
+def tril_indices(row, col, offset, *, dtype, layout, device, pin_memory):
+    """Positions of the lower triangle of a row x col matrix, as two rows."""
+    return _triangle_indices(row, col, offset, dtype, True)
+
+
+@composite("triu_indices(int row, int col, int offset=0, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+           "bool? pin_memory=None) -> Tensor", forms="f")
+def triu_indices(row, col, offset, *, dtype, layout, device, pin_memory):
+    """Positions of the upper triangle of a row x col matrix, as two rows."""
+    return _triangle_indices(row, col, offset, dtype, False)
+
+
+# ---- diagonals
+@composite("diag(Tensor self, int diagonal=0) -> Tensor", forms="fmo")
+def diag(self, diagonal):
+    """A vector as a diagonal matrix, or the diagonal of a matrix."""
+    if self.ndim == 1:
+        return t.diag_embed(self, diagonal)
+    if self.ndim == 2:
+        return t._contiguous_copy(t.diagonal(self, diagonal))
+    raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {self.ndim}D")
+
+
+@composite("diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor", forms="fm")
+def diag_embed(self, offset, dim1, dim2):
+    """Matrices whose diagonal is the last dim of `self`."""
+    rank = self.ndim + 1
+    a, b = wrap_dim(dim1, rank), wrap_dim(dim2, rank)
+    if a == b:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    n = self.shape[-1] + abs(offset)
+    sizes = list(self.shape[:-1])
+    for d in sorted((a, b)):
+        sizes.insert(d, n)
+    return t._diagonal_backward(self, sizes, offset, a, b)
+
+
+@composite("diagflat(Tensor self, int offset=0) -> Tensor", forms="fm")
+def diagflat(self, offset):
+    """The flattened tensor as a diagonal matrix."""
+    return t.diag_embed(t.reshape(self, [-1]), offset)
+
+
+@composite("trace(Tensor self) -> Tensor", forms="fm")
+def trace(self):
+    """Sum of the diagonal of a matrix."""
+    if self.ndim != 2:
+        raise RuntimeError("trace: expected a matrix")
+    return t.sum(t.diagonal(self))
+
+
+@composite("kron(Tensor self, Tensor other) -> Tensor", forms="fmo")
+def kron(self, other):
+    """Kronecker product."""
+    rank = max(self.ndim, other.ndim)
+    a = [1] * (rank - self.ndim) + list(self.shape)
+    b = [1] * (rank - other.ndim) + list(other.shape)
+    left = t.reshape(self, [n for s in a for n in (s, 1)])
+    right = t.reshape(other, [n for s in b for n in (1, s)])
+    return t.reshape(left * right, [x * y for x, y in zip(a, b, strict=True)])
+
+
+@composite("nn.functional.one_hot(Tensor self, int num_classes=-1) -> Tensor", forms="f")
+def one_hot(self, num_classes):
+    """1 at the position that each element names, in a new last dim."""
+    return t._one_hot(self, num_classes)
+
+
+@op("_one_hot(Tensor self, int num_classes) -> Tensor", forms="f")
+def _one_hot(self, num_classes):
+    one = raw.Zeros([], self.dtype)
+    return raw.OneHotExt(self, num_classes, one, one, -1)
+
+
+@composite("sum_to_size(Tensor self, int[] size) -> Tensor", forms="m")
+def sum_to_size(self, size):
+    """Summed to a shape that broadcasts to its own."""
+    shape, lead = list(self.shape), self.ndim - len(size)
+    if lead < 0 or any(s not in (1, n) for s, n in zip(size, shape[lead:], strict=True)):
+        raise RuntimeError(f"size {{{list(size)}}} is not expandable to size {{{shape}}}.")
+    dims = list(range(lead)) + [d + lead for d, s in enumerate(size) if s == 1 and shape[d + lead] != 1]
+    return t.reshape(t.sum(self, dims, True), list(size)) if dims else self
+
+
+@composite("unravel_index(Tensor self, any shape) -> Tensor", forms="f")
+def unravel_index(self, shape):
+    """Flat positions as one tensor of coordinates per dim."""
+    if self.dtype.is_floating_point or self.dtype.is_complex or self.dtype.is_bool:
+        raise ValueError(f"expected 'indices' to be integer dtype, but got {self.dtype}")
+    shape = [shape] if isinstance(shape, int) else list(shape)
+    if any(n < 0 for n in shape):
+        raise ValueError(f"'shape' cannot have negative values, but got {tuple(shape)}")
+    out, step = [], numel(shape)
+    for n in shape:
+        step //= n or 1
+        out.append(t.remainder(t.div(self, step or 1, rounding_mode="floor"), n))
+    return tuple(out)
+
+
+# ---- copies of views: torch.view_copy and the like
+def _copies(*schemas):
+    for schema in schemas:
+        name = schema[:schema.index("(")]
+
+        def body(*args, _view=name, **kwargs):
+            made = getattr(t, _VIEW_OF.get(_view, _view))(*args, **kwargs)
+            return tuple(t._contiguous_copy(x) for x in made) if isinstance(made, (tuple, list)) else t._contiguous_copy(made)
+
+        body.__doc__ = f"`{name}` as a copy."
+        composite(schema.replace(name, name + "_copy", 1), forms="fo")(body)
+
+
+_VIEW_OF = {"slice": "_slice"}
+_copies("view(Tensor self, int[]? size=None, *, ScalarType? dtype=None) -> Tensor", "expand(Tensor self, int[] size, *, bool implicit=False) -> Tensor",
+        "permute(Tensor self, int[] dims) -> Tensor", "transpose(Tensor self, int dim0, int dim1) -> Tensor", "t(Tensor self) -> Tensor",
+        "squeeze(Tensor self, int[]? dim=None) -> Tensor", "unsqueeze(Tensor self, int dim) -> Tensor",
+        "select(Tensor self, int dim, int index) -> Tensor", "diagonal(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor",
+        "slice(Tensor self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor",
+        "as_strided(Tensor self, int[] size, int[] stride, int? storage_offset=None) -> Tensor",
+        "unfold(Tensor self, int dimension, int size, int step) -> Tensor", "unbind(Tensor self, int dim=0) -> Tensor",
+        "split(Tensor self, any split_size, int dim=0) -> Tensor",
+        "split_with_sizes(Tensor self, int[] split_sizes, int dim=0) -> Tensor")
+
+
+@composite("alias_copy(Tensor self) -> Tensor", forms="fo")
+def alias_copy(self):
+    """A copy."""
+    return t.clone(self)
+
+
+@composite("narrow_copy(Tensor self, int dim, any start, int length) -> Tensor", forms="fmo")
+def narrow_copy(self, dim, start, length):
+    """`narrow` as a copy."""
+    return t._contiguous_copy(t.narrow(self, dim, start, length))
