@@ -1,0 +1,280 @@
+// Convolution in one to three dims by columns and matrix products; transposed convolution is its input gradient.
+#include "conv.h"
+
+#include "gemm.h"
+#include "rows.h"
+
+namespace msa {
+namespace {
+
+// `image` side: the input of the plain convolution; `result` side: its output. A transposed convolution swaps them.
+struct Problem {
+  Window w;
+  int spatial;
+  int64_t n, image_channels, result_channels, groups;
+  int64_t per_image() const { return image_channels / groups; }
+  int64_t per_result() const { return result_channels / groups; }
+  int64_t depth() const { return per_image() * w.taps(); }
+};
+
+DType compute_dtype(DType d) {
+  if (d == DType::F16 || d == DType::BF16) return DType::F32;
+  return is_integral(d) ? DType::I64 : d;
+}
+
+Dims image_shape(const Problem &p, bool result) {
+  Dims s{p.n, result ? p.result_channels : p.image_channels};
+  for (int d = 0; d < p.spatial; ++d) s.push_back((result ? p.w.out : p.w.in)[3 - p.spatial + d]);
+  return s;
+}
+
+// Operands from `at` on: stride, padding, dilation, transposed, output_padding, groups.
+Problem problem(Call &c, const Tensor &x, const Tensor &weight, int at) {
+  Problem p;
+  p.spatial = x.ndim - 2;
+  check(p.spatial >= 1 && p.spatial <= 3 && weight.ndim == x.ndim, "Expected 3D, 4D or 5D input and weight to convolution, but got input of size: ",
+        x.shape(), " and weight of size: ", weight.shape());
+  const bool transposed = c.flag(at + 3);
+  p.groups = c.integer(at + 5);
+  p.n = x.size(0);
+  check(p.groups > 0, "non-positive groups is not supported");
+  if (transposed) {
+    p.result_channels = x.size(1);
+    p.image_channels = weight.size(1) * p.groups;
+    check(weight.size(0) == x.size(1), "Given transposed=1, weight of size ", weight.shape(), ", expected input", x.shape(), " to have ",
+          weight.size(0), " channels, but got ", x.size(1), " channels instead");
+  } else {
+    p.image_channels = x.size(1);
+    p.result_channels = weight.size(0);
+    check(weight.size(1) * p.groups == x.size(1), "Given groups=", p.groups, ", weight of size ", weight.shape(), ", expected input", x.shape(),
+          " to have ", weight.size(1) * p.groups, " channels, but got ", x.size(1), " channels instead");
+    check(weight.size(0) % p.groups == 0, "Given groups=", p.groups, ", expected weight to be divisible by ", p.groups,
+          " at dimension 0, but got weight of size ", weight.shape(), " instead");
+  }
+  Dims padded, kernel;
+  bool fits = true;
+  for (int d = 0; d < p.spatial; ++d) {
+    const int s = 3 - p.spatial + d;
+    Window &w = p.w;
+    w.kernel[s] = weight.size(d + 2);
+    w.stride[s] = spread(c.ints(at), d);
+    w.pad[s] = spread(c.ints(at + 1), d);
+    w.dilation[s] = spread(c.ints(at + 2), d);
+    check(w.stride[s] > 0, "non-positive stride is not supported");
+    check(w.pad[s] >= 0, "negative padding is not supported");
+    check(w.dilation[s] > 0, "dilation should be greater than zero");
+    const int64_t reach = w.dilation[s] * (w.kernel[s] - 1) + 1;
+    if (transposed) {
+      w.out[s] = x.size(d + 2);
+      w.in[s] = (w.out[s] - 1) * w.stride[s] - 2 * w.pad[s] + reach + spread(c.ints(at + 4), d);
+      check(w.in[s] > 0, "Given input size per channel: (", x.size(d + 2), "). Calculated output size per channel: (", w.in[s],
+            "). Output size is too small");
+    } else {
+      w.in[s] = x.size(d + 2);
+      padded.push_back(w.in[s] + 2 * w.pad[s]);
+      kernel.push_back(reach);
+      fits = fits && padded.back() >= reach;
+      w.out[s] = (padded.back() - reach) / w.stride[s] + 1;
+    }
+  }
+  if (!fits) {
+    auto times = [](const Dims &v) { std::string s; for (size_t i = 0; i < v.size(); ++i) s += (i ? " x " : "") + std::to_string(v[i]); return s; };
+    fail("Calculated padded input size per channel: (", times(padded), "). Kernel size: (", times(kernel),
+         "). Kernel size can't be greater than actual input size");
+  }
+  return p;
+}
+
+template <class T> struct Columns {
+  const Problem &p;
+  rows::Buffer<T> buffer;
+  explicit Columns(const Problem &problem) : p(problem), buffer(problem.w.identity() ? 1 : problem.depth() * problem.w.positions()) {}
+  const T *of(const T *image) {
+    if (p.w.identity()) return image;
+    image_to_columns(p.w, p.per_image(), image, buffer.get());
+    return buffer;
+  }
+};
+
+template <class F> void each_sample(const Problem &p, F f) {
+  if (p.n >= num_threads()) parallel_for(p.n, 1, [&](int64_t begin, int64_t end) { for (int64_t i = begin; i < end; ++i) f(i); });
+  else for (int64_t i = 0; i < p.n; ++i) f(i);
+}
+
+// result = weight * columns(image)
+template <class T> void forward(const Problem &p, DType d, const T *image, const T *weight, T *result) {
+  const int64_t depth = p.depth(), positions = p.w.positions(), rows = p.per_result();
+  each_sample(p, [&](int64_t i) {
+    Columns<T> columns(p);
+    for (int64_t g = 0; g < p.groups; ++g) {
+      const T *col = columns.of(image + (i * p.image_channels + g * p.per_image()) * p.w.pixels());
+      gemm(d, rows, positions, depth, make_scalar(1), {weight + g * rows * depth, depth, 1}, {col, positions, 1}, make_scalar(0),
+           result + (i * p.result_channels + g * rows) * positions, positions);
+    }
+  });
+}
+
+// image = columns_to_image(weight^T * result)
+template <class T> void input_grad(const Problem &p, DType d, const T *result, const T *weight, T *image) {
+  const int64_t depth = p.depth(), positions = p.w.positions(), rows = p.per_result();
+  each_sample(p, [&](int64_t i) {
+    rows::Buffer<T> buffer(p.w.identity() ? 1 : depth * positions);
+    for (int64_t g = 0; g < p.groups; ++g) {
+      T *to = image + (i * p.image_channels + g * p.per_image()) * p.w.pixels();
+      T *col = p.w.identity() ? to : buffer.get();
+      gemm(d, depth, positions, rows, make_scalar(1), {weight + g * rows * depth, 1, depth},
+           {result + (i * p.result_channels + g * rows) * positions, positions, 1}, make_scalar(0), col, positions);
+      if (!p.w.identity()) columns_to_image(p.w, p.per_image(), col, to);
+    }
+  });
+}
+
+// weight = sum over samples of result * columns(image)^T
+template <class T> void weight_grad(const Problem &p, DType d, const T *result, const T *image, T *weight) {
+  const int64_t depth = p.depth(), positions = p.w.positions(), rows = p.per_result();
+  Columns<T> columns(p);
+  for (int64_t i = 0; i < p.n; ++i)
+    for (int64_t g = 0; g < p.groups; ++g) {
+      const T *col = columns.of(image + (i * p.image_channels + g * p.per_image()) * p.w.pixels());
+      gemm(d, rows, depth, positions, make_scalar(1), {result + (i * p.result_channels + g * rows) * positions, positions, 1},
+           {col, 1, positions}, make_scalar(i == 0 ? 0 : 1), weight + g * rows * depth, depth);
+    }
+}
+
+Tensor zeros_if_empty(const Tensor &t, int64_t samples) {
+  if (samples == 0) fill_zero(t);
+  return t;
+}
+
+// The result `index` in the computing type: itself, or scratch to be converted by finish().
+struct Target {
+  Tensor out, work;
+  Target(Call &c, int index, DType dtype, DType compute, const Dims &shape) : out(c.out(index, dtype, shape)) {
+    work = dtype == compute ? out : contiguous_tensor(c.scratch(std::max<int64_t>(out.numel, 1) * item_size(compute)), compute, shape);
+  }
+  void finish() const { if (work.data != out.data) copy_into(out, work); }
+};
+
+#define MSA_SWITCH_CONV(D, ...) MSA_SWITCH_(D, "convolution", MSA_CASE(I64, int64_t, __VA_ARGS__) MSA_CASE(F32, float, __VA_ARGS__) \
+  MSA_CASE(F64, double, __VA_ARGS__) MSA_CASES_COMPLEX_(__VA_ARGS__))
+
+void check_types(const Tensor &x, const Tensor &w) {
+  check(x.dtype == w.dtype, "expected m1 and m2 to have the same dtype, but got: ", x.dtype, " != ", w.dtype);
+}
+
+}  // namespace
+
+MSA_KERNEL(Convolution) {  // input, weight, bias?, stride, padding, dilation, transposed, output_padding, groups
+  const Tensor &x = c.in(0), &w = c.in(1);
+  check_types(x, w);
+  const Problem p = problem(c, x, w, 3);
+  const bool transposed = c.flag(6);
+  const DType d = compute_dtype(x.dtype);
+  const Tensor cx = c.cast(x, d), cw = c.cast(w, d);
+  const Target t(c, 0, x.dtype, d, image_shape(p, !transposed));
+  MSA_SWITCH_CONV(d, ({
+    if (transposed) input_grad<T>(p, d, cx.ptr<T>(), cw.ptr<T>(), t.work.ptr<T>());
+    else forward<T>(p, d, cx.ptr<T>(), cw.ptr<T>(), t.work.ptr<T>());
+    if (c.has(2)) {
+      const Tensor bias = c.cast(c.in(2), d);
+      const int64_t channels = t.work.size(1);
+      const int64_t plane = channels == 0 || p.n == 0 ? 0 : t.work.numel / (channels * p.n);
+      check(bias.numel == channels, "Given weight of size ", w.shape(), ", expected bias to be 1-dimensional with ", channels,
+            " elements, but got bias of size ", bias.shape(), " instead");
+      for (int64_t i = 0; i < p.n * channels; ++i)
+        for (int64_t j = 0; j < plane; ++j) t.work.ptr<T>()[i * plane + j] += bias.ptr<T>()[i % channels];
+    }
+  }));
+  t.finish();
+}
+
+// dout, input, weight, bias?, stride, padding, dilation, transposed, output_padding, groups, output_mask
+MSA_KERNEL(ConvolutionGrad) {
+  const Tensor &g = c.in(0), &x = c.in(1), &w = c.in(2);
+  const Problem p = problem(c, x, w, 4);
+  const bool transposed = c.flag(7);
+  const Dims &mask = c.ints(10);
+  const DType d = compute_dtype(g.dtype);
+  const Tensor cg = c.cast(g, d);
+  if (mask[0]) {
+    const Tensor cw = c.cast(w, d);
+    const Target t(c, 0, g.dtype, d, x.shape());
+    MSA_SWITCH_CONV(d, ({
+      if (transposed) forward<T>(p, d, cg.ptr<T>(), cw.ptr<T>(), t.work.ptr<T>());
+      else input_grad<T>(p, d, cg.ptr<T>(), cw.ptr<T>(), t.work.ptr<T>());
+    }));
+    t.finish();
+  }
+  if (mask[1]) {
+    const Tensor cx = c.cast(x, d);
+    const Target t(c, 1, g.dtype, d, w.shape());
+    zeros_if_empty(t.work, p.n);
+    MSA_SWITCH_CONV(d, ({
+      if (transposed) weight_grad<T>(p, d, cx.ptr<T>(), cg.ptr<T>(), t.work.ptr<T>());
+      else weight_grad<T>(p, d, cg.ptr<T>(), cx.ptr<T>(), t.work.ptr<T>());
+    }));
+    t.finish();
+  }
+  if (mask[2]) {
+    const int64_t channels = g.size(1), plane = channels == 0 || p.n == 0 ? 0 : cg.numel / (channels * p.n);
+    const Target t(c, 2, g.dtype, d, Dims{channels});
+    MSA_SWITCH_CONV(d, ({
+      for (int64_t ch = 0; ch < channels; ++ch) {
+        T sum(0);
+        for (int64_t i = 0; i < p.n; ++i) {
+          const T *from = cg.ptr<T>() + (i * channels + ch) * plane;
+          sum += rows::sum<T>(plane, [=](int64_t j) { return from[j]; });
+        }
+        t.work.ptr<T>()[ch] = sum;
+      }
+    }));
+    t.finish();
+  }
+}
+
+// input [n, c, h, w], kernel_size, dilation, padding, stride -> [n, c * taps, positions]
+MSA_KERNEL(Im2ColExt) {
+  const Tensor x = c.contiguous(c.in(0));
+  Window w;
+  for (int d = 0; d < 2; ++d) {
+    w.kernel[d + 1] = spread(c.ints(1), d);
+    w.dilation[d + 1] = spread(c.ints(2), d);
+    w.pad[d + 1] = spread(c.ints(3), d);
+    w.stride[d + 1] = spread(c.ints(4), d);
+    w.in[d + 1] = x.size(d + 2);
+    const int64_t reach = w.dilation[d + 1] * (w.kernel[d + 1] - 1) + 1;
+    w.out[d + 1] = (w.in[d + 1] + 2 * w.pad[d + 1] - reach) / w.stride[d + 1] + 1;
+    check(w.in[d + 1] + 2 * w.pad[d + 1] >= reach && w.out[d + 1] > 0, "Given input with spatial size (", x.size(2), ", ", x.size(3),
+          "), kernel_size=", c.ints(1), ", dilation=", c.ints(2), ", padding=", c.ints(3),
+          ", calculated shape of the array of sliding blocks is too small: its components must be at least one");
+  }
+  const int64_t channels = x.size(1);
+  const Tensor o = c.out(0, x.dtype, Dims{x.size(0), channels * w.taps(), w.positions()});
+  MSA_SWITCH_BYTES(x.dtype, (image_to_columns<T>(w, x.size(0) * channels, x.ptr<T>(), o.ptr<T>())));
+}
+
+// input [n, c * taps, positions], output_size, kernel_size, dilation, padding, stride -> [n, c, h, w]
+MSA_KERNEL(Col2ImExt) {
+  const DType d = compute_dtype(c.in(0).dtype);
+  const Tensor x = c.cast(c.in(0), d);
+  Window w;
+  for (int k = 0; k < 2; ++k) {
+    w.in[k + 1] = spread(c.ints(1), k);
+    w.kernel[k + 1] = spread(c.ints(2), k);
+    w.dilation[k + 1] = spread(c.ints(3), k);
+    w.pad[k + 1] = spread(c.ints(4), k);
+    w.stride[k + 1] = spread(c.ints(5), k);
+    w.out[k + 1] = (w.in[k + 1] + 2 * w.pad[k + 1] - w.dilation[k + 1] * (w.kernel[k + 1] - 1) - 1) / w.stride[k + 1] + 1;
+  }
+  check(x.size(1) % w.taps() == 0, "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got input.size(1)=",
+        x.size(1), " and kernel_size=", c.ints(2), ".");
+  check(x.size(2) == w.positions(), "Given output_size=", c.ints(1), ", kernel_size=", c.ints(2), ", dilation=", c.ints(3), ", padding=",
+        c.ints(4), ", stride=", c.ints(5), ", expected size of input's dimension 2 to match the calculated number of sliding blocks ",
+        w.out[1], " * ", w.out[2], " = ", w.positions(), ", but got input.size(2)=", x.size(2), ".");
+  const int64_t channels = x.size(1) / w.taps();
+  const Target t(c, 0, c.in(0).dtype, d, Dims{x.size(0), channels, w.in[1], w.in[2]});
+  MSA_SWITCH_CONV(d, (columns_to_image<T>(w, x.size(0) * channels, x.ptr<T>(), t.work.ptr<T>())));
+  t.finish();
+}
+
+}  // namespace msa

@@ -1,0 +1,267 @@
+// Pooling over windows of one to three spatial dims, by fixed or adaptive windows, with gradients.
+#include <cmath>
+#include <limits>
+
+#include "conv.h"
+
+namespace msa {
+namespace {
+
+// [lead dims] x spatial; the spatial dims are the last ones.
+struct Pool {
+  Window w;
+  int spatial;
+  int64_t planes = 1;
+  Dims lead;
+  Pool(const Tensor &x, int dims) : spatial(dims) {
+    check(x.ndim > dims, "non-empty ", dims + 1, "D or ", dims + 2, "D (batch mode) tensor expected for input, but got ", x.shape());
+    for (int d = 0; d < x.ndim - dims; ++d) {
+      lead.push_back(x.size(d));
+      planes *= x.size(d);
+    }
+    for (int d = 0; d < dims; ++d) w.in[3 - dims + d] = x.size(x.ndim - dims + d);
+  }
+  Dims shape() const {
+    Dims s = lead;
+    for (int d = 0; d < spatial; ++d) s.push_back(w.out[3 - spatial + d]);
+    return s;
+  }
+};
+
+std::string size_text(const Dims &lead, const int64_t *v, int spatial) {
+  std::string s = "(" + std::to_string(lead.empty() ? 1 : lead.back());
+  for (int d = 0; d < spatial; ++d) s += "x" + std::to_string(v[3 - spatial + d]);
+  return s + ")";
+}
+
+int64_t pooled(int64_t in, int64_t kernel, int64_t pad, int64_t stride, int64_t dilation, bool ceil_mode) {
+  const int64_t span = in + 2 * pad - dilation * (kernel - 1) - 1;
+  if (span < 0 && !ceil_mode) return 0;
+  int64_t n = (span + (ceil_mode ? stride - 1 : 0)) / stride;
+  if (span + (ceil_mode ? stride - 1 : 0) < 0) n = -1;
+  if (ceil_mode && n * stride >= in + pad) --n;  // the last window must begin inside
+  return n + 1;
+}
+
+Pool windows(const Tensor &x, const Dims &kernel, const Dims &stride, const Dims &pad, const Dims &dilation, bool ceil_mode) {
+  const int dims = static_cast<int>(kernel.size());
+  Pool p(x, dims);
+  bool room = true;
+  for (int d = 0; d < dims; ++d) {
+    const int s = 3 - dims + d;
+    p.w.kernel[s] = kernel[d];
+    p.w.stride[s] = stride.empty() ? kernel[d] : spread(stride, d);
+    p.w.pad[s] = spread(pad, d);
+    p.w.dilation[s] = spread(dilation, d);
+    check(p.w.kernel[s] > 0, "kernel size should be greater than zero, but got ", p.w.kernel[s]);
+    check(p.w.stride[s] > 0, "stride should be greater than zero, but got ", p.w.stride[s]);
+    check(p.w.dilation[s] > 0, "dilation should be greater than zero, but got ", p.w.dilation[s]);
+    check(p.w.pad[s] >= 0, "pad must be non-negative, but got pad: ", p.w.pad[s]);
+    check(p.w.pad[s] <= ((p.w.kernel[s] - 1) * p.w.dilation[s] + 1) / 2,
+          "pad should be at most half of effective kernel size, but got pad=", p.w.pad[s], ", kernel_size=", p.w.kernel[s], " and dilation=", p.w.dilation[s]);
+    p.w.out[s] = pooled(p.w.in[s], p.w.kernel[s], p.w.pad[s], p.w.stride[s], p.w.dilation[s], ceil_mode);
+    room = room && p.w.out[s] >= 1;
+  }
+  check(room, "Given input size: ", size_text(p.lead, p.w.in, dims), ". Calculated output size: ", size_text(p.lead, p.w.out, dims),
+        ". Output size is too small");
+  return p;
+}
+
+// Range of the input that one output position sees in one dim.
+struct Span { int64_t begin, end, step; };
+Span fixed_span(const Window &w, int d, int64_t o) {
+  int64_t begin = o * w.stride[d] - w.pad[d];
+  const int64_t end = std::min(begin + (w.kernel[d] - 1) * w.dilation[d] + 1, w.in[d]);
+  while (begin < 0) begin += w.dilation[d];
+  return {begin, end, w.dilation[d]};
+}
+Span adaptive_span(const Window &w, int d, int64_t o) {
+  return {o * w.in[d] / w.out[d], ((o + 1) * w.in[d] + w.out[d] - 1) / w.out[d], 1};
+}
+
+// f(plane, output position, spans of the three dims) for every output, planes in parallel
+template <class S, class F> void each_window(const Pool &p, S span, F f) {
+  const Window &w = p.w;
+  const int64_t cost = w.positions() * std::max<int64_t>(1, w.pixels() / std::max<int64_t>(1, w.positions()));
+  parallel_for(p.planes, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, cost)), [&](int64_t begin, int64_t end) {
+    for (int64_t plane = begin; plane < end; ++plane)
+      for (int64_t a = 0, at = 0; a < w.out[0]; ++a)
+        for (int64_t b = 0; b < w.out[1]; ++b)
+          for (int64_t c = 0; c < w.out[2]; ++c, ++at) f(plane, at, span(w, 0, a), span(w, 1, b), span(w, 2, c));
+  });
+}
+template <class F> void each_pixel(const Window &w, const Span &a, const Span &b, const Span &c, F f) {
+  for (int64_t i = a.begin; i < a.end; i += a.step)
+    for (int64_t j = b.begin; j < b.end; j += b.step)
+      for (int64_t k = c.begin; k < c.end; k += c.step) f((i * w.in[1] + j) * w.in[2] + k);
+}
+
+template <class T, class S> void max_forward(const Pool &p, S span, const T *x, T *y, int64_t *index) {
+  using C = compute_t<T>;
+  each_window(p, span, [&](int64_t plane, int64_t at, Span a, Span b, Span c) {
+    const T *from = x + plane * p.w.pixels();
+    int64_t best = (a.begin * p.w.in[1] + b.begin) * p.w.in[2] + c.begin;
+    C top = std::numeric_limits<C>::has_infinity ? -std::numeric_limits<C>::infinity() : std::numeric_limits<C>::lowest();
+    each_pixel(p.w, a, b, c, [&](int64_t i) {
+      const C v = convert<C>(from[i]);
+      if (v > top || v != v) {
+        top = v;
+        best = i;
+      }
+    });
+    y[plane * p.w.positions() + at] = convert<T>(top);
+    index[plane * p.w.positions() + at] = best;
+  });
+}
+
+// Adds grad[i] at index[i] of its plane.
+template <class T> void add_at(int64_t planes, int64_t positions, int64_t pixels, const T *grad, const int64_t *index, T *dx) {
+  using C = compute_t<T>;
+  parallel_for(planes, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, positions + pixels)), [&](int64_t begin, int64_t end) {
+    std::vector<C> sums(pixels);
+    for (int64_t plane = begin; plane < end; ++plane) {
+      std::fill(sums.begin(), sums.end(), C(0));
+      for (int64_t i = 0; i < positions; ++i) sums[index[plane * positions + i]] += convert<C>(grad[plane * positions + i]);
+      for (int64_t i = 0; i < pixels; ++i) dx[plane * pixels + i] = convert<T>(sums[i]);
+    }
+  });
+}
+
+struct Average {
+  bool include_pad = true;
+  int64_t divisor = 0;  // 0: number of elements
+  // Elements that the average of this window divides by.
+  double count(const Window &w, const int64_t *o, const Span &a, const Span &b, const Span &c) const {
+    if (divisor != 0) return static_cast<double>(divisor);
+    if (!include_pad) return static_cast<double>((a.end - a.begin) * (b.end - b.begin) * (c.end - c.begin));
+    double n = 1;
+    for (int d = 0; d < 3; ++d) {
+      const int64_t begin = o[d] * w.stride[d] - w.pad[d];
+      n *= static_cast<double>(std::min(begin + w.kernel[d], w.in[d] + w.pad[d]) - begin);
+    }
+    return n;
+  }
+};
+
+template <class T, class S> void average_forward(const Pool &p, S span, const Average &avg, const T *x, T *y) {
+  using C = std::conditional_t<std::is_integral_v<T>, int64_t, compute_t<T>>;
+  each_window(p, span, [&](int64_t plane, int64_t at, Span a, Span b, Span c) {
+    const int64_t o[3] = {at / (p.w.out[1] * p.w.out[2]), at / p.w.out[2] % p.w.out[1], at % p.w.out[2]};
+    C sum = 0;
+    const T *from = x + plane * p.w.pixels();
+    each_pixel(p.w, a, b, c, [&](int64_t i) { sum += convert<C>(from[i]); });
+    y[plane * p.w.positions() + at] = convert<T>(static_cast<C>(sum / static_cast<C>(avg.count(p.w, o, a, b, c))));
+  });
+}
+
+template <class T, class S> void average_backward(const Pool &p, S span, const Average &avg, const T *g, T *dx) {
+  using C = std::conditional_t<std::is_integral_v<T>, int64_t, compute_t<T>>;
+  const Window &w = p.w;
+  parallel_for(p.planes, std::max<int64_t>(1, 8192 / std::max<int64_t>(1, w.pixels())), [&](int64_t begin, int64_t end) {
+    std::vector<C> sums(w.pixels());
+    for (int64_t plane = begin; plane < end; ++plane) {
+      std::fill(sums.begin(), sums.end(), C(0));
+      for (int64_t at = 0; at < w.positions(); ++at) {
+        const int64_t o[3] = {at / (w.out[1] * w.out[2]), at / w.out[2] % w.out[1], at % w.out[2]};
+        const Span a = span(w, 0, o[0]), b = span(w, 1, o[1]), c = span(w, 2, o[2]);
+        const C share = convert<C>(g[plane * w.positions() + at]) / static_cast<C>(avg.count(w, o, a, b, c));
+        each_pixel(w, a, b, c, [&](int64_t i) { sums[i] += share; });
+      }
+      for (int64_t i = 0; i < w.pixels(); ++i) dx[plane * w.pixels() + i] = convert<T>(sums[i]);
+    }
+  });
+}
+
+#define MSA_SWITCH_AVERAGE(D, OP, ...) MSA_SWITCH_(D, OP, MSA_CASE(I64, int64_t, __VA_ARGS__) MSA_CASES_FLOAT_(__VA_ARGS__))
+
+Average average_options(Call &c, int include, int divisor) {
+  Average a;
+  a.include_pad = c.flag(include);
+  if (c.has(divisor)) {
+    a.divisor = c.integer(divisor);
+    check(a.divisor != 0, "divisor must be not zero");
+  }
+  return a;
+}
+Dims optional_ints(Call &c, int i) { return c.has(i) ? c.ints(i) : Dims{}; }
+
+// input, kernel, stride?, padding, ceil_mode, count_include_pad, divisor?
+void average(Call &c) {
+  const Tensor x = c.contiguous(c.in(0));
+  const Pool p = windows(x, c.ints(1), optional_ints(c, 2), c.ints(3), {1}, c.flag(4));
+  const Tensor o = c.out(0, x.dtype, p.shape());
+  MSA_SWITCH_AVERAGE(x.dtype, "avg_pool2d_out_frame", (average_forward<T>(p, fixed_span, average_options(c, 5, 6), x.ptr<T>(), o.ptr<T>())));
+}
+// grad, input, then as above
+void average_grad(Call &c) {
+  const Tensor &x = c.in(1);
+  const Tensor g = c.contiguous(c.in(0));
+  const Pool p = windows(x, c.ints(2), optional_ints(c, 3), c.ints(4), {1}, c.flag(5));
+  const Tensor o = c.out(0, g.dtype, x.shape());
+  MSA_SWITCH_AVERAGE(g.dtype, "avg_pool2d_backward_out_frame", (average_backward<T>(p, fixed_span, average_options(c, 6, 7), g.ptr<T>(), o.ptr<T>())));
+}
+
+Average plain_average() {
+  Average a;
+  a.include_pad = false;
+  return a;
+}
+Pool adaptive(const Tensor &x, const Dims &size) {
+  Pool p(x, static_cast<int>(size.size()));
+  for (size_t d = 0; d < size.size(); ++d) p.w.out[3 - size.size() + d] = size[d];
+  return p;
+}
+void adaptive_average(Call &c) {  // input, output_size
+  const Tensor x = c.contiguous(c.in(0));
+  const Pool p = adaptive(x, c.ints(1));
+  const Tensor o = c.out(0, x.dtype, p.shape());
+  MSA_SWITCH_FLOAT(x.dtype, "adaptive_avg_pool2d", (average_forward<T>(p, adaptive_span, plain_average(), x.ptr<T>(), o.ptr<T>())));
+}
+void adaptive_average_grad(Call &c, int dims) {  // grad, input
+  const Tensor g = c.contiguous(c.in(0));
+  const Tensor &x = c.in(1);
+  Dims size;
+  for (int d = 0; d < dims; ++d) size.push_back(g.size(g.ndim - dims + d));
+  const Pool p = adaptive(x, size);
+  const Tensor o = c.out(0, g.dtype, x.shape());
+  MSA_SWITCH_FLOAT(g.dtype, "adaptive_avg_pool2d_backward", (average_backward<T>(p, adaptive_span, plain_average(), g.ptr<T>(), o.ptr<T>())));
+}
+
+void scatter_grad(Call &c, const Tensor &grad, const Tensor &x, const Tensor &indices, int dims) {
+  const Tensor g = c.contiguous(grad), index = c.cast(indices, DType::I64), o = c.out(0, g.dtype, x.shape());
+  int64_t planes = 1, pixels = 1, positions = 1;
+  for (int d = 0; d < x.ndim; ++d) (d < x.ndim - dims ? planes : pixels) *= x.size(d);
+  for (int d = g.ndim - dims; d < g.ndim; ++d) positions *= g.size(d);
+  MSA_SWITCH_REAL(g.dtype, "max_pool2d_backward", (add_at<T>(planes, positions, pixels, g.ptr<T>(), index.ptr<int64_t>(), o.ptr<T>())));
+}
+
+}  // namespace
+
+MSA_KERNEL(MaxPoolWithIndices) {  // input, kernel, stride?, padding, dilation, ceil_mode -> output, indices in the plane
+  const Tensor x = c.contiguous(c.in(0));
+  const Pool p = windows(x, c.ints(1), optional_ints(c, 2), c.ints(3), c.ints(4), c.flag(5));
+  const Tensor o = c.out(0, x.dtype, p.shape()), index = c.out(1, DType::I64, p.shape());
+  MSA_SWITCH_REAL(x.dtype, "max_pool2d", (max_forward<T>(p, fixed_span, x.ptr<T>(), o.ptr<T>(), index.ptr<int64_t>())));
+}
+// input, grad, indices, kernel
+MSA_KERNEL(MaxPoolGradWithIndices) { scatter_grad(c, c.in(1), c.in(0), c.in(2), static_cast<int>(c.ints(3).size())); }
+
+MSA_KERNEL(AvgPool2D) { average(c); }
+MSA_KERNEL(AvgPool2DGrad) { average_grad(c); }
+MSA_KERNEL(AvgPool1D) { average(c); }
+MSA_KERNEL(AvgPool3DExt) { average(c); }
+MSA_KERNEL(AvgPool3DGradExt) { average_grad(c); }
+MSA_KERNEL(AdaptiveAvgPool2DExt) { adaptive_average(c); }
+MSA_KERNEL(AdaptiveAvgPool3DExt) { adaptive_average(c); }
+MSA_KERNEL(AdaptiveAvgPool2DGradExt) { adaptive_average_grad(c, 2); }
+MSA_KERNEL(AdaptiveAvgPool3DGradExt) { adaptive_average_grad(c, 3); }
+
+MSA_KERNEL(AdaptiveMaxPool2D) {  // input, output_size (one to three dims) -> output, indices
+  const Tensor x = c.contiguous(c.in(0));
+  const Pool p = adaptive(x, c.ints(1));
+  const Tensor o = c.out(0, x.dtype, p.shape()), index = c.out(1, DType::I64, p.shape());
+  MSA_SWITCH_FLOAT(x.dtype, "adaptive_max_pool2d", (max_forward<T>(p, adaptive_span, x.ptr<T>(), o.ptr<T>(), index.ptr<int64_t>())));
+}
+MSA_KERNEL(AdaptiveMaxPool2DGrad) { scatter_grad(c, c.in(0), c.in(1), c.in(2), 2); }  // grad, input, indices
+
+}  // namespace msa

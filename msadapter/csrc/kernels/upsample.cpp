@@ -1,0 +1,172 @@
+// Resizing of the spatial dims: every output value is a sum of a few source values per dim, so the forward pass is a
+// gather with weights and the gradient the same taps the other way round.
+#include <cmath>
+
+#include "conv.h"
+
+namespace msa {
+namespace {
+
+enum class Mode { kNearest, kNearestExact, kLinear, kCubic };
+constexpr int kMaxTaps = 4;
+
+// For one dim: the source index and weight of each tap of each output position.
+struct Taps {
+  int count = 1;
+  std::vector<int64_t> index;
+  std::vector<double> weight;
+};
+
+double cubic(double distance, double a) {
+  distance = std::abs(distance);
+  if (distance <= 1) return ((a + 2) * distance - (a + 3)) * distance * distance + 1;
+  return ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a;
+}
+
+// `scale` is the user's factor, 0 where only sizes were given. float32 positions where torch computes them so.
+template <class P> Taps make_taps(Mode mode, int64_t in, int64_t out, bool corners, double scale) {
+  Taps t;
+  t.count = mode == Mode::kLinear ? 2 : mode == Mode::kCubic ? 4 : 1;
+  t.index.resize(out * t.count);
+  t.weight.resize(out * t.count);
+  P step;
+  if (corners && mode >= Mode::kLinear) step = out > 1 ? static_cast<P>(in - 1) / static_cast<P>(out - 1) : P(0);
+  else step = scale > 0 ? static_cast<P>(1.0 / scale) : static_cast<P>(in) / static_cast<P>(out);
+  auto put = [&](int64_t o, int k, int64_t i, double w) {
+    t.index[o * t.count + k] = std::clamp<int64_t>(i, 0, in - 1);
+    t.weight[o * t.count + k] = w;
+  };
+  for (int64_t o = 0; o < out; ++o) {
+    if (mode == Mode::kNearest || mode == Mode::kNearestExact) {
+      const float fs = static_cast<float>(step);
+      const int64_t i = in == out ? o : static_cast<int64_t>(std::floor((static_cast<float>(o) + (mode == Mode::kNearestExact ? 0.5f : 0.f)) * fs));
+      put(o, 0, std::min(i, in - 1), 1);
+      continue;
+    }
+    P x = corners ? step * static_cast<P>(o) : step * (static_cast<P>(o) + P(0.5)) - P(0.5);
+    if (mode == Mode::kLinear) {
+      if (x < 0) x = 0;
+      const int64_t i = std::min(static_cast<int64_t>(x), in - 1);
+      const P f = std::min<P>(std::max<P>(x - static_cast<P>(i), 0), 1);
+      put(o, 0, i, 1 - f);
+      put(o, 1, i + (i < in - 1), f);
+    } else {
+      const int64_t i = static_cast<int64_t>(std::floor(x));
+      const P f = std::min<P>(std::max<P>(x - static_cast<P>(i), 0), 1);
+      for (int k = 0; k < 4; ++k) put(o, k, i - 1 + k, cubic(static_cast<double>(f) - (k - 1), -0.75));
+    }
+  }
+  return t;
+}
+
+struct Resize {
+  int spatial;
+  int64_t planes, in[3] = {1, 1, 1}, out[3] = {1, 1, 1};
+  Taps taps[3];
+  int64_t pixels() const { return in[0] * in[1] * in[2]; }
+  int64_t positions() const { return out[0] * out[1] * out[2]; }
+  // f(source index, output index, weight) for every pair that meets
+  template <class F> void each(F f) const {
+    for (int64_t a = 0, at = 0; a < out[0]; ++a)
+      for (int64_t b = 0; b < out[1]; ++b)
+        for (int64_t c = 0; c < out[2]; ++c, ++at)
+          for (int i = 0; i < taps[0].count; ++i)
+            for (int j = 0; j < taps[1].count; ++j)
+              for (int k = 0; k < taps[2].count; ++k) {
+                const int64_t ia = taps[0].index[a * taps[0].count + i], ib = taps[1].index[b * taps[1].count + j], ic = taps[2].index[c * taps[2].count + k];
+                f((ia * in[1] + ib) * in[2] + ic, at,
+                  taps[0].weight[a * taps[0].count + i] * taps[1].weight[b * taps[1].count + j] * taps[2].weight[c * taps[2].count + k]);
+              }
+  }
+};
+
+Resize make(Mode mode, DType dtype, const Dims &input, const Dims &size, const std::vector<double> &scales, bool corners) {
+  Resize r;
+  r.spatial = static_cast<int>(input.size()) - 2;
+  check(r.spatial >= 1 && r.spatial <= 3 && static_cast<int>(size.size()) == r.spatial, "It is expected output_size equals to ", r.spatial,
+        ", but got size ", static_cast<int64_t>(size.size()));
+  r.planes = input[0] * input[1];
+  for (int d = 0; d < r.spatial; ++d) {
+    const int s = 3 - r.spatial + d;
+    r.in[s] = input[d + 2];
+    r.out[s] = size[d];
+    check(r.in[s] > 0 && r.out[s] > 0, "Input and output sizes should be greater than 0, but got input (", r.in[s], ") and output (", r.out[s], ")");
+  }
+  for (int s = 0; s < 3; ++s) {
+    const int d = s - (3 - r.spatial);
+    const double scale = d >= 0 && d < static_cast<int>(scales.size()) ? scales[d] : 0;
+    if (d < 0) r.taps[s] = make_taps<double>(Mode::kNearest, 1, 1, false, 0);
+    else if (dtype == DType::F64) r.taps[s] = make_taps<double>(mode, r.in[s], r.out[s], corners, scale);
+    else r.taps[s] = make_taps<float>(mode, r.in[s], r.out[s], corners, scale);
+  }
+  return r;
+}
+
+std::vector<double> scales_of(Call &c, int i) {
+  if (!c.has(i)) return {};
+  if (c.args[i].kind == Arg::kFloats) return c.floats(i);
+  return std::vector<double>(c.ints(i).begin(), c.ints(i).end());
+}
+
+template <class T> void gather(const Resize &r, const T *x, T *y) {
+  using C = std::conditional_t<std::is_same_v<T, double>, double, float>;
+  parallel_for(r.planes, std::max<int64_t>(1, 8192 / r.positions()), [&](int64_t begin, int64_t end) {
+    std::vector<C> sums(r.positions());
+    for (int64_t p = begin; p < end; ++p) {
+      std::fill(sums.begin(), sums.end(), C(0));
+      const T *from = x + p * r.pixels();
+      r.each([&](int64_t source, int64_t at, double w) { sums[at] += convert<C>(from[source]) * static_cast<C>(w); });
+      if constexpr (std::is_integral_v<T>)
+        for (int64_t i = 0; i < r.positions(); ++i) y[p * r.positions() + i] = static_cast<T>(std::min<C>(std::max<C>(std::nearbyint(sums[i]), 0), 255));
+      else
+        for (int64_t i = 0; i < r.positions(); ++i) y[p * r.positions() + i] = convert<T>(sums[i]);
+    }
+  });
+}
+template <class T> void scatter(const Resize &r, const T *g, T *dx) {
+  using C = std::conditional_t<std::is_same_v<T, double>, double, float>;
+  parallel_for(r.planes, std::max<int64_t>(1, 8192 / r.positions()), [&](int64_t begin, int64_t end) {
+    std::vector<C> sums(r.pixels());
+    for (int64_t p = begin; p < end; ++p) {
+      std::fill(sums.begin(), sums.end(), C(0));
+      const T *from = g + p * r.positions();
+      r.each([&](int64_t source, int64_t at, double w) { sums[source] += convert<C>(from[at]) * static_cast<C>(w); });
+      for (int64_t i = 0; i < r.pixels(); ++i) dx[p * r.pixels() + i] = convert<T>(sums[i]);
+    }
+  });
+}
+
+#define MSA_SWITCH_IMAGE(D, OP, ...) MSA_SWITCH_(D, OP, MSA_CASE(U8, uint8_t, __VA_ARGS__) MSA_CASES_FLOAT_(__VA_ARGS__))
+
+// input, output_size, scales?, (align_corners)
+void forward(Call &c, Mode mode, const char *name) {
+  const Tensor x = c.contiguous(c.in(0));
+  const Resize r = make(mode, x.dtype, x.shape(), c.ints(1), scales_of(c, 2), c.has(3) && c.flag(3));
+  Dims shape{x.size(0), x.size(1)};
+  shape.insert(shape.end(), c.ints(1).begin(), c.ints(1).end());
+  const Tensor o = c.out(0, x.dtype, shape);
+  MSA_SWITCH_IMAGE(x.dtype, name, (gather<T>(r, x.ptr<T>(), o.ptr<T>())));
+}
+// grad, input_size, output_size, scales?, (align_corners)
+void backward(Call &c, Mode mode, const char *name) {
+  const Tensor g = c.contiguous(c.in(0));
+  const Resize r = make(mode, g.dtype, c.ints(1), c.ints(2), scales_of(c, 3), c.has(4) && c.flag(4));
+  const Tensor o = c.out(0, g.dtype, c.ints(1));
+  MSA_SWITCH_IMAGE(g.dtype, name, (scatter<T>(r, g.ptr<T>(), o.ptr<T>())));
+}
+
+}  // namespace
+
+#define MSA_RESIZE(Name, M, Text)                                        \
+  MSA_KERNEL(Name) { forward(c, Mode::M, Text); }                        \
+  MSA_KERNEL(Name##Grad) { backward(c, Mode::M, Text "_backward"); }
+MSA_RESIZE(UpsampleNearest1D, kNearest, "upsample_nearest1d")
+MSA_RESIZE(UpsampleNearest2D, kNearest, "upsample_nearest2d")
+MSA_RESIZE(UpsampleNearest3D, kNearest, "upsample_nearest3d")
+MSA_RESIZE(UpsampleNearestExact, kNearestExact, "upsample_nearest_exact")
+MSA_RESIZE(UpsampleLinear1D, kLinear, "upsample_linear1d")
+MSA_RESIZE(UpsampleBilinear2D, kLinear, "upsample_bilinear2d")
+MSA_RESIZE(UpsampleTrilinear3D, kLinear, "upsample_trilinear3d")
+MSA_RESIZE(UpsampleBicubic2D, kCubic, "upsample_bicubic2d")
+
+}  // namespace msa

@@ -1,0 +1,270 @@
+"""Losses: likelihoods by kernels, distances by formulas."""
+from __future__ import annotations
+
+import warnings
+
+from ._declare import composite, op, raw, t
+from .nn_norm import gradients_of, recording
+
+_SUM, _MEAN, _NONE = 0, 1, 2  # MindSpore's numbers
+_CODES = {"sum": _SUM, "mean": _MEAN, "none": _NONE}
+_TAIL = "bool? size_average=None, bool? reduce=None, str reduction='mean'"
+
+
+def chosen(size_average, reduce, reduction):
+    """The reduction meant by the present and the old arguments; ValueError for an unknown name."""
+    if size_average is not None or reduce is not None:
+        reduction = "none" if reduce is False else "sum" if size_average is False else "mean"
+        warnings.warn(f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.", stacklevel=3)
+    if reduction not in _CODES:
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    return reduction
+
+
+def reduced(loss, reduction):
+    """`loss` as it is, its mean or its sum."""
+    return loss if reduction == "none" else loss.sum() if reduction == "sum" else loss.mean()
+
+
+def _paired(name, input, target):
+    if input.shape != target.shape:
+        warnings.warn(f"Using a target size ({_size(target)}) that is different to the input size ({_size(input)}). This will likely "
+                      f"lead to incorrect results due to broadcasting. Please ensure they have the same size.", stacklevel=4)
+    return t.broadcast_tensors(input, target)
+
+
+def _size(x):
+    return f"torch.Size({list(x.shape)})"
+
+
+# ---- distances
+@composite(f"nn.functional.mse_loss(Tensor input, Tensor target, {_TAIL}, Tensor? weight=None) -> Tensor", forms="f")
+def mse_loss(input, target, size_average, reduce, reduction, weight):
+    """Mean (or sum, or none) of the squared differences."""
+    reduction = chosen(size_average, reduce, reduction)
+    a, b = _paired("mse_loss", input, target)
+    return _weighted((a - b).square(), weight, reduction)
+
+
+def _weighted(loss, weight, reduction):
+    if weight is None:
+        return reduced(loss, reduction)
+    loss = loss * weight
+    if reduction == "mean":
+        return loss.sum() / weight.expand_as(loss).sum()
+    return reduced(loss, reduction)
+
+
+@composite(f"nn.functional.l1_loss(Tensor input, Tensor target, {_TAIL}, Tensor? weight=None) -> Tensor", forms="f")
+def l1_loss(input, target, size_average, reduce, reduction, weight):
+    """Mean of the absolute differences."""
+    reduction = chosen(size_average, reduce, reduction)
+    a, b = _paired("l1_loss", input, target)
+    return _weighted((a - b).abs(), weight, reduction)
+
+
+@composite(f"nn.functional.smooth_l1_loss(Tensor input, Tensor target, {_TAIL}, float beta=1.0) -> Tensor", forms="f")
+def smooth_l1_loss(input, target, size_average, reduce, reduction, beta):
+    """Squared below `beta`, absolute above."""
+    reduction = chosen(size_average, reduce, reduction)
+    if beta < 0:
+        raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
+    a, b = _paired("smooth_l1_loss", input, target)
+    if beta == 0:
+        return reduced((a - b).abs(), reduction)
+    d = a - b
+    size = d.abs()
+    return reduced(t.where(size < beta, d * d * (0.5 / beta), size - 0.5 * beta), reduction)
+
+
+@composite("nn.functional.huber_loss(Tensor input, Tensor target, str reduction='mean', float delta=1.0, Tensor? weight=None) -> Tensor",
+           forms="f")
+def huber_loss(input, target, reduction, delta, weight):
+    """Squared below `delta`, linear above."""
+    reduction = chosen(None, None, reduction)
+    if delta <= 0:
+        raise RuntimeError("huber_loss does not support non-positive values for delta.")
+    a, b = _paired("huber_loss", input, target)
+    d = a - b
+    size = d.abs()
+    return _weighted(t.where(size <= delta, 0.5 * d * d, delta * (size - 0.5 * delta)), weight, reduction)
+
+
+# ---- binary cross entropy
+def _bce_grad(g, input, target):
+    return g * (input - target) / ((1 - input) * input).clamp_min(1e-12)
+
+
+@op("_bce(Tensor input, Tensor target) -> Tensor", forms="f",
+    grad={"input": _bce_grad, "target": lambda g, input: g * ((1 - input).log().clamp_min(-100) - input.log().clamp_min(-100))})
+def _bce(input, target):
+    # log is limited from below as in torch, so that a wrong certainty costs 100 and not infinity
+    low, high = raw.ClampScalar(raw.Log(input), -100.0, None), raw.ClampScalar(raw.Log1p(raw.Neg(input)), -100.0, None)
+    return raw.SubExt(raw.Mul(raw.SubExt(target, _ones_like(target), 1), high), raw.Mul(target, low), 1)
+
+
+def _ones_like(x):
+    return t.ones_like(x)
+
+
+@composite(f"nn.functional.binary_cross_entropy(Tensor input, Tensor target, Tensor? weight=None, {_TAIL}) -> Tensor", forms="f")
+def binary_cross_entropy(input, target, weight, size_average, reduce, reduction):
+    """-(target log(input) + (1 - target) log(1 - input)) of probabilities."""
+    reduction = chosen(size_average, reduce, reduction)
+    if input.shape != target.shape:
+        raise ValueError(f"Using a target size ({_size(target)}) that is different to the input size ({_size(input)}) is deprecated. "
+                         "Please ensure they have the same size.")
+    if input.numel() and not bool(((input >= 0) & (input <= 1)).all()):
+        raise RuntimeError("all elements of input should be between 0 and 1")
+    loss = t._bce(input, target.to(input.dtype))
+    return reduced(loss if weight is None else loss * weight, reduction)
+
+
+@composite(f"nn.functional.binary_cross_entropy_with_logits(Tensor input, Tensor target, Tensor? weight=None, "
+           f"{_TAIL}, Tensor? pos_weight=None) -> Tensor", forms="f")
+def binary_cross_entropy_with_logits(input, target, weight, size_average, reduce, reduction, pos_weight):
+    """Binary cross entropy of sigmoid(input), without leaving the logarithmic scale."""
+    reduction = chosen(size_average, reduce, reduction)
+    if input.shape != target.shape:
+        raise ValueError(f"Target size ({_size(target)}) must be the same as input size ({_size(input)})")
+    log_sigmoid = t.logsigmoid(input)
+    if pos_weight is None:
+        loss = (1 - target) * input - log_sigmoid
+    else:
+        loss = (1 - target) * input - ((pos_weight - 1) * target + 1) * log_sigmoid
+    return reduced(loss if weight is None else loss * weight, reduction)
+
+
+@composite("binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, int reduction=1)"
+           " -> Tensor", forms="f")
+def torch_binary_cross_entropy_with_logits(self, target, weight, pos_weight, reduction):
+    """torch.binary_cross_entropy_with_logits: reduction by number (none 0, mean 1, sum 2)."""
+    return binary_cross_entropy_with_logits(self, target, weight, reduction=("none", "mean", "sum")[reduction], pos_weight=pos_weight)
+
+
+# ---- negative log likelihood and cross entropy
+def _nll_reference(x, target, weight, reduction, ignore_index):
+    """nll_loss of table operators: for gradients of gradients."""
+    dim = 1 if x.dim() > 1 else 0
+    kept = target != ignore_index
+    index = t.where(kept, target, t.zeros_like(target))
+    picked = -t.gather(x, dim, index.unsqueeze(dim)).squeeze(dim)
+    scale = kept.to(x.dtype) if weight is None else weight[index] * kept
+    loss = t.where(kept, picked, t.zeros_like(picked)) * scale
+    return loss if reduction == _NONE else loss.sum() if reduction == _SUM else loss.sum() / scale.sum()
+
+
+def _nll_grad(gs, self, target, weight, reduction, ignore_index, result1, needs):
+    g = gs[0]
+    if g is None:
+        return (None,)
+    if recording():
+        return gradients_of(lambda x: _nll_reference(x, target, weight, reduction, ignore_index), (self,), needs, g)
+    if self.dim() <= 2:
+        return (raw.NLLLossGrad(self, g, target, weight, result1, reduction, ignore_index),)
+    return (raw.NLLLoss2dGrad(g, self, target, weight, reduction, ignore_index, result1),)
+
+
+@op("_nll_loss(Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index) -> (Tensor, Tensor)", forms="f",
+    grad={("self",): _nll_grad})
+def _nll_loss(self, target, weight, reduction, ignore_index):
+    return (raw.NLLLoss if self.dim() <= 2 else raw.NLLLoss2d)(self, target, weight, reduction, ignore_index)
+
+
+def _check_target(input, target, what):
+    if input.dim() < 1:
+        raise RuntimeError("input tensor should be 1D or 2D")
+    if input.dim() == 1:
+        if target.dim() > 1 or target.numel() != 1:
+            raise ValueError(f"Expected input batch_size (1) to match target batch_size ({target.numel()}).")
+        return
+    if target.dim() < 1 or input.shape[0] != target.shape[0]:
+        raise ValueError(f"Expected input batch_size ({input.shape[0]}) to match target batch_size "
+                         f"({target.shape[0] if target.dim() else 1}).")
+    if tuple(input.shape[2:]) != tuple(target.shape[1:]):
+        expected = [input.shape[0], *input.shape[2:]]
+        raise RuntimeError(f"Expected target size {expected}, got {list(target.shape)}")
+
+
+@composite("nn.functional.nll_loss(Tensor input, Tensor target, Tensor? weight=None, bool? size_average=None, int ignore_index=-100, "
+           "bool? reduce=None, str reduction='mean') -> Tensor", forms="f")
+def nll_loss(input, target, weight, size_average, ignore_index, reduce, reduction):
+    """-weight[target] * input[target], averaged by the weights, for scores (N, C, ...) and classes (N, ...)."""
+    reduction = chosen(size_average, reduce, reduction)
+    _check_target(input, target, "nll_loss")
+    return t._nll_loss(input, target, weight, _CODES[reduction], ignore_index)[0]
+
+
+def _cross_entropy_grad(gs, self, target, weight, reduction, ignore_index, label_smoothing, result1, needs):
+    g = gs[0]
+    if g is None:
+        return (None,)
+    if recording():
+        return gradients_of(lambda x: _smoothed_reference(x, target, weight, reduction, ignore_index, label_smoothing), (self,), needs, g)
+    return (raw.CrossEntropyLossGrad(g, result1, target, weight, None, None, reduction, ignore_index, label_smoothing, 0.0),)
+
+
+def _smoothed_reference(x, target, weight, reduction, ignore_index, smoothing):
+    log_prob = t.log_softmax(x, 1)
+    loss = _nll_reference(log_prob, target, weight, reduction, ignore_index)
+    if smoothing == 0:
+        return loss
+    kept = target != ignore_index
+    spread = -(log_prob if weight is None else log_prob * weight).sum(1) * kept
+    if reduction != _NONE:
+        spread = spread.sum()
+    if reduction == _MEAN:
+        scale = kept.to(x.dtype) if weight is None else weight[t.where(kept, target, t.zeros_like(target))] * kept
+        spread = spread / scale.sum()
+    return (1 - smoothing) * loss + spread * (smoothing / x.shape[1])
+
+
+@op("_cross_entropy(Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index, float label_smoothing) -> (Tensor, Tensor)",
+    forms="f", grad={("self",): _cross_entropy_grad})
+def _cross_entropy(self, target, weight, reduction, ignore_index, label_smoothing):
+    return tuple(raw.CrossEntropyLoss(self, target, weight, reduction, ignore_index, label_smoothing, 0.0, False))[:2]
+
+
+def _with_probabilities(input, target, weight, reduction, smoothing):
+    dim = 1 if input.dim() > 1 else 0
+    classes = input.shape[dim]
+    if smoothing > 0:
+        target = target * (1 - smoothing) + smoothing / classes
+    loss = -(t.log_softmax(input, dim) * target)
+    if weight is not None:
+        loss = loss * weight.view([-1] + [1] * (input.dim() - 1 - dim))
+    if reduction == "none":
+        return loss.sum(dim)
+    total = loss.sum()
+    return total if reduction == "sum" else total / max(input.numel() // classes, 1)
+
+
+@composite("nn.functional.cross_entropy(Tensor input, Tensor target, Tensor? weight=None, bool? size_average=None, "
+           "int ignore_index=-100, bool? reduce=None, str reduction='mean', float label_smoothing=0.0) -> Tensor", forms="f")
+def cross_entropy(input, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing):
+    """Cross entropy of logits (N, C, ...) or (C) with classes (N, ...) or with probabilities of the shape of `input`."""
+    reduction = chosen(size_average, reduce, reduction)
+    if not 0.0 <= label_smoothing <= 1.0:
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
+    dim = 1 if input.dim() > 1 else 0
+    if weight is not None and (weight.dim() != 1 or weight.numel() != input.shape[dim]):
+        raise RuntimeError(f"cross_entropy: weight tensor should be defined either for all {input.shape[dim]} classes or no classes but "
+                           f"got weight tensor of shape: {list(weight.shape)}")
+    if input.shape == target.shape and target.is_floating_point():
+        if ignore_index >= 0:
+            raise RuntimeError("ignore_index is not supported for floating point target")
+        return _with_probabilities(input, target, weight, reduction, label_smoothing)
+    if input.shape == target.shape and input.dim() > 0:
+        raise RuntimeError("Expected floating point type for target with class probabilities, got "
+                           f"{target.dtype.storage_name.removesuffix('Storage')}")
+    if target.is_floating_point():
+        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {target.dtype.storage_name.removesuffix('Storage')}")
+    _check_target(input, target, "cross_entropy")
+    shape = tuple(target.shape)
+    if input.dim() == 1:
+        input, target = input.unsqueeze(0), target.reshape(1)
+    elif input.dim() > 2:
+        input = input.movedim(1, -1).reshape(-1, input.shape[1])
+        target = target.reshape(-1)
+    loss = t._cross_entropy(input, target, weight, _CODES[reduction], ignore_index, label_smoothing)[0]
+    return loss.reshape(shape) if reduction == "none" else loss

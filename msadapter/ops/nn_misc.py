@@ -1,0 +1,188 @@
+"""Embedding, one-hot, dropout and padding."""
+from __future__ import annotations
+
+
+from ._declare import _C, composite, op, raw, t
+
+
+# ---- embedding
+@op("_embedding(Tensor weight, Tensor indices, int padding_idx, bool scale_grad_by_freq) -> Tensor", forms="f",
+    grad={"weight": lambda g, weight, indices, padding_idx, scale_grad_by_freq: t._embedding_backward(
+        g, indices, weight.shape[0], padding_idx, scale_grad_by_freq)})
+def _embedding(weight, indices, padding_idx, scale_grad_by_freq):
+    return raw.Embedding(indices, weight, padding_idx, None, 2.0, scale_grad_by_freq)
+
+
+@op("_embedding_backward(Tensor grad, Tensor indices, int num_weights, int padding_idx, bool scale_grad_by_freq) -> Tensor", forms="f",
+    aliases=("embedding_dense_backward",),
+    grad={"grad": lambda g, indices, padding_idx, scale_grad_by_freq: _embedding_second(g, indices, padding_idx, scale_grad_by_freq)})
+def _embedding_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq):
+    return raw.EmbeddingDenseBackward(grad, indices, num_weights, None if padding_idx < 0 else padding_idx, scale_grad_by_freq)
+
+
+def _embedding_second(g, indices, padding_idx, scale_grad_by_freq):
+    rows = t._embedding(g, indices, -1, False)
+    if scale_grad_by_freq:
+        counts = t.bincount(indices.reshape(-1), minlength=g.shape[0])
+        rows = rows / counts[indices].unsqueeze(-1).to(rows.dtype)
+    if padding_idx >= 0:
+        rows = rows.masked_fill((indices == padding_idx).unsqueeze(-1), 0)
+    return rows
+
+
+@composite("nn.functional.embedding(Tensor input, Tensor weight, int? padding_idx=None, float? max_norm=None, float norm_type=2.0, "
+           "bool scale_grad_by_freq=False, bool sparse=False) -> Tensor", forms="f")
+def embedding(input, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse):
+    """Rows of `weight` by index; the row `padding_idx` gets no gradient, rows longer than `max_norm` are shortened in place."""
+    rows = weight.shape[0]
+    if padding_idx is not None:
+        if padding_idx >= rows:
+            raise AssertionError("Padding_idx must be within num_embeddings")
+        if padding_idx < -rows:
+            raise AssertionError("Padding_idx must be within num_embeddings")
+        padding_idx %= rows
+    if max_norm is not None:
+        embedding_renorm_(weight, input, max_norm, norm_type)
+    return t._embedding(weight, input, -1 if padding_idx is None else padding_idx, scale_grad_by_freq)
+
+
+@composite("embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
+           forms="f")
+def torch_embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse):
+    """torch.embedding: the table first, padding_idx -1 for none."""
+    return t._embedding(weight, indices, padding_idx, scale_grad_by_freq)
+
+
+@composite("embedding_renorm_(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor", forms="f")
+def embedding_renorm_(self, indices, max_norm, norm_type):
+    """Shortens in place the rows in use that are longer than `max_norm`."""
+    raw.EmbeddingRenorm(self, indices, max_norm, norm_type)
+    _C.bump_version(self)
+    return self
+
+
+@op("nn.functional.one_hot(Tensor input, int num_classes=-1) -> Tensor", forms="f", grad=None)
+def one_hot(input, num_classes):
+    """1 at the class of each element, along a new last dim."""
+    return raw.OneHotExt(input, num_classes, None, None, -1)
+
+
+# ---- dropout: torch's draws, one bernoulli(1 - p) an element in the type of the input
+def _dropout(input, p, training, inplace):
+    if p < 0.0 or p > 1.0:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+    if p == 0 or not training or input.numel() == 0:
+        return input
+    if p == 1:
+        return input.mul_(0.0) if inplace else input * t.zeros((), dtype=input.dtype)
+    noise = t.empty_like(input).detach().bernoulli_(1 - p).div_(1 - p)
+    return input.mul_(noise) if inplace else input * noise
+
+
+@composite("nn.functional.dropout(Tensor input, float p=0.5, bool training=True, bool inplace=False) -> Tensor", forms="f")
+def dropout(input, p, training, inplace):
+    """Zeroes elements with probability p, the others are divided by 1 - p."""
+    return _dropout(input, p, training, inplace)
+
+
+@composite("dropout(Tensor input, float p, bool train) -> Tensor", forms="f")
+def torch_dropout(input, p, train):
+    """torch.dropout."""
+    return _dropout(input, p, train, False)
+
+
+@composite("dropout_(Tensor input, float p, bool train) -> Tensor", forms="f")
+def torch_dropout_(input, p, train):
+    """torch.dropout_: in place."""
+    return _dropout(input, p, train, True)
+
+
+@composite("native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)", forms="f")
+def native_dropout(input, p, train):
+    """Dropout and its mask of kept elements."""
+    if train is False or input.numel() == 0:
+        return input.clone(), t.ones_like(input, dtype=(input == input).dtype)
+    if p == 1:
+        return input * 0.0, t.zeros_like(input, dtype=(input == input).dtype)
+    mask = t.empty_like(input, dtype=(input == input).dtype).bernoulli_(1 - p)
+    return input * mask * (1 / (1 - p)), mask
+
+
+# ---- padding
+def _split_pads(x, pad):
+    """[(before, after)] of every dim, the first dim first; `pad` begins with the last one."""
+    out = [(0, 0)] * x.dim()
+    for i in range(len(pad) // 2):
+        out[x.dim() - 1 - i] = (pad[2 * i], pad[2 * i + 1])
+    return out
+
+
+@op("_constant_pad(Tensor self, int[] pad, Scalar value) -> Tensor", forms="f",
+    grad={"self": lambda g, pad: t._constant_pad(g, [-p for p in pad], 0)})
+def _constant_pad(self, pad, value):
+    return raw.ConstantPadND(self, list(pad), value)
+
+
+@composite("constant_pad_nd(Tensor self, any pad, Scalar value=0) -> Tensor", forms="f")
+def constant_pad_nd(self, pad, value):
+    """`value` around the last dims (before and after, the last dim first); a negative count crops."""
+    pad = list(pad)
+    if len(pad) % 2:
+        raise RuntimeError("Length of pad must be even but instead it equals " + str(len(pad)))
+    if len(pad) > 2 * self.dim():
+        raise RuntimeError(f"Length of pad should be no more than twice the number of dimensions of the input. Pad length is {len(pad)} "
+                           f"while the input has {self.dim()} dimensions.")
+    for d, (before, after) in enumerate(_split_pads(self, pad)):
+        if self.shape[d] + before + after < 0:
+            raise RuntimeError(f"The input size {self.shape[d]}, plus negative padding {before} and {after} resulted in a negative output "
+                               f"size, which is invalid. Check dimension {d} of your input.")
+    return t._constant_pad(self, pad, value)
+
+
+def _border_index(n, before, after, mode):
+    """Source position of every position of a padded dim of n."""
+    positions = range(-before, n + after)
+    if mode == "replicate":
+        return [min(max(i, 0), n - 1) for i in positions]
+    if mode == "circular":
+        return [i % n for i in positions]
+    return [-i if i < 0 else 2 * (n - 1) - i if i >= n else i for i in positions]
+
+
+def _check_border(x, pad, mode):
+    dims = len(pad) // 2
+    if x.dim() not in (dims + 1, dims + 2) or not 1 <= dims <= 3:
+        raise NotImplementedError("Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now")
+    for i in range(dims):
+        n, before, after = x.shape[x.dim() - 1 - i], pad[2 * i], pad[2 * i + 1]
+        if mode == "reflect" and (before >= n or after >= n):
+            raise RuntimeError(f"Argument #{2 * dims + 2}: Padding size should be less than the corresponding input dimension, but got: "
+                               f"padding ({before}, {after}) at dimension {x.dim() - 1 - i} of input {list(x.shape)}")
+        if mode == "circular" and (before > n or after > n):
+            raise RuntimeError("Padding value causes wrapping around more than once.")
+
+
+@composite("nn.functional.pad(Tensor input, int[] pad, str mode='constant', float? value=None) -> Tensor", forms="f")
+def pad(input, pad, mode, value):
+    """Extends the last dims; `pad` gives (before, after) pairs from the last dim on."""
+    pad = list(pad)
+    if len(pad) % 2:
+        raise RuntimeError("Padding length must be divisible by 2")
+    if len(pad) > 2 * input.dim():
+        raise RuntimeError(f"Padding length should be less than or equal to two times the input dimension but got padding length "
+                           f"{len(pad)} and input of dimension {input.dim()}")
+    if mode == "constant":
+        return t.constant_pad_nd(input, pad, 0 if value is None else value)
+    if mode not in ("reflect", "replicate", "circular"):
+        raise NotImplementedError(f"Unrecognised padding mode {mode}")
+    if value is not None and value != 0:
+        raise ValueError(f'Padding mode "{mode}" doesn\'t take in value argument')
+    _check_border(input, pad, mode)
+    out = input
+    for d, (before, after) in enumerate(_split_pads(input, pad)):
+        if before or after:
+            index = _border_index(out.shape[d], before, after, mode)
+            out = t.index_select(out, d, t.tensor(index, device=input.device) if index else t.arange(0))
+    return out.clone() if out is input else out
+
+

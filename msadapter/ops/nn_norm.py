@@ -1,0 +1,331 @@
+"""softmax and the normalisations.
+
+A fused gradient is used while no graph of it is recorded; under ``create_graph`` the gradient is the one of the plain
+formula, so every further order follows from the table.
+"""
+from __future__ import annotations
+
+from ._declare import _C, composite, op, raw, t
+
+recording = _C.is_grad_enabled
+
+
+# ---- softmax
+def _to(x, dtype):
+    return x if dtype is None or x.dtype == dtype else x.to(dtype)
+
+
+@op("softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", forms="fmo", aliases=("special.softmax",),
+    grad={"self": lambda g, result, dim: t._softmax_backward(g, result, dim)})
+def softmax(self, dim, dtype):
+    """exp(x) along `dim`, divided by its sum."""
+    return raw.Softmax(_to(self, dtype), [dim])
+
+
+@op("log_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", forms="fmo", aliases=("special.log_softmax",),
+    grad={"self": lambda g, result, dim: t._log_softmax_backward(g, result, dim)})
+def log_softmax(self, dim, dtype):
+    """x - log(sum(exp(x))) along `dim`."""
+    return raw.LogSoftmax(_to(self, dtype), dim)
+
+
+op("_softmax_backward(Tensor grad, Tensor result, int dim) -> Tensor", ms="SoftmaxBackward", forms="f",
+   grad={"grad": lambda g, result, dim: t._softmax_backward(g, result, dim),
+         "result": lambda g, grad, result, dim: g * (grad - (grad * result).sum(dim, keepdim=True)) - grad * (g * result).sum(dim, keepdim=True)})
+
+
+@op("_log_softmax_backward(Tensor grad, Tensor result, int dim) -> Tensor", forms="f",
+    grad={"grad": lambda g, result, dim: g - (g * result.exp()).sum(dim, keepdim=True),
+          "result": lambda g, grad, result, dim: -g * result.exp() * grad.sum(dim, keepdim=True)})
+def _log_softmax_backward(grad, result, dim):
+    return raw.LogSoftmaxGrad(result, grad, dim)
+
+
+def _default_dim(x):
+    """The dim that softmax took before it had to be named."""
+    return 0 if x.dim() in (0, 1, 3) else 1
+
+
+@composite("nn.functional.softmax(Tensor input, int? dim=None, int _stacklevel=3, ScalarType? dtype=None) -> Tensor", forms="f")
+def functional_softmax(input, dim, _stacklevel, dtype):
+    """exp(x) along `dim`, divided by its sum."""
+    return t.softmax(input, _default_dim(input) if dim is None else dim, dtype)
+
+
+@composite("nn.functional.log_softmax(Tensor input, int? dim=None, int _stacklevel=3, ScalarType? dtype=None) -> Tensor", forms="f")
+def functional_log_softmax(input, dim, _stacklevel, dtype):
+    """log of softmax."""
+    return t.log_softmax(input, _default_dim(input) if dim is None else dim, dtype)
+
+
+@composite("_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", forms="f")
+def _safe_softmax(self, dim, dtype):
+    """softmax that gives zeros where everything along `dim` is -inf."""
+    masked = (self == float("-inf")).all(dim, keepdim=True)
+    return t.softmax(self, dim, dtype).masked_fill(masked, 0.0)
+
+
+# ---- layer_norm
+def _normalized_dims(x, normalized_shape):
+    return list(range(x.dim() - len(normalized_shape), x.dim()))
+
+
+def _computed(x):
+    """x in float32 if it is a 16-bit type."""
+    return x.float() if x.element_size() == 2 else x
+
+
+def _standardized(x, dims, eps):
+    centred = x - x.mean(dims, keepdim=True)
+    return centred * t.rsqrt((centred * centred).mean(dims, keepdim=True) + eps)
+
+
+def gradients_of(function, inputs, needs, g):
+    """Gradients of `function(*inputs)` as a recorded computation, None where not needed."""
+    # Views cut the graph at the inputs: what produced them is not walked.
+    views = [None if x is None else x.view_as(x) for x in inputs]
+    wanted = tuple(v for v, n in zip(views, needs, strict=True) if n and v is not None)
+    if not wanted:
+        return tuple(None for _ in inputs)
+    found = iter(_C.backward((function(*views),), (g,), wanted, True, True, True, False))
+    return tuple(next(found) if n and v is not None else None for v, n in zip(views, needs, strict=True))
+
+
+def _layer_norm_reference(x, weight, bias, normalized_shape, eps):
+    y = _standardized(_computed(x), _normalized_dims(x, normalized_shape), eps)
+    if weight is not None:
+        y = y * _computed(weight)
+    if bias is not None:
+        y = y + _computed(bias)
+    return y.to(x.dtype)
+
+
+def _layer_norm_grad(gs, input, normalized_shape, weight, bias, eps, result1, result2, needs):
+    g = gs[0]
+    if g is None:
+        return None, None, None
+    if recording():
+        return gradients_of(lambda x, w, b: _layer_norm_reference(x, w, b, normalized_shape, eps), (input, weight, bias), needs, g)
+    mask = [int(needs[0]), int(needs[1]), int(needs[2])]
+    return raw.LayerNormGradExt(g, input, list(normalized_shape), result1, result2, weight, bias, mask)
+
+
+op("_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
+   ms="LayerNormExt", forms="f", grad={("input", "weight", "bias"): _layer_norm_grad})
+
+
+@composite("nn.functional.layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-5)"
+           " -> Tensor", forms="f")
+def layer_norm(input, normalized_shape, weight, bias, eps):
+    """Mean 0 and variance 1 over the last dims, then scale and shift."""
+    return t._layer_norm(input, normalized_shape, weight, bias, eps)[0]
+
+
+@composite("layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-5, "
+           "bool cudnn_enable=True) -> Tensor", forms="f")
+def torch_layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable):
+    """torch.layer_norm: as in nn.functional."""
+    return t._layer_norm(input, normalized_shape, weight, bias, eps)[0]
+
+
+@composite("native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
+           forms="f")
+def native_layer_norm(input, normalized_shape, weight, bias, eps):
+    """Result, mean and 1 / standard deviation."""
+    out, mean, rstd = t._layer_norm(input, normalized_shape, weight, bias, eps)
+    mixed = weight is not None and weight.dtype != input.dtype
+    return (out, mean, rstd) if mixed else (out, mean.detach().to(input.dtype), rstd.detach().to(input.dtype))
+
+
+# ---- rms_norm
+def _rms_norm_reference(x, weight, normalized_shape, eps):
+    y = _computed(x)
+    y = y * t.rsqrt((y * y).mean(_normalized_dims(x, normalized_shape), keepdim=True) + eps)
+    return (y if weight is None else y * _computed(weight)).to(x.dtype)
+
+
+def _rms_norm_grad(gs, input, weight, eps, result1, needs):
+    g = gs[0]
+    if g is None:
+        return None, None
+    if recording():
+        return gradients_of(lambda x, w: _rms_norm_reference(x, w, list(weight.shape), eps), (input, weight), needs, g)
+    return raw.RmsNormGrad(g, input, result1, weight)
+
+
+op("_rms_norm(Tensor input, Tensor weight, float eps) -> (Tensor, Tensor)", ms="RmsNorm", forms="f",
+   grad={("input", "weight"): _rms_norm_grad})
+
+
+@composite("nn.functional.rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor", forms="f",
+           aliases=("rms_norm",))
+def rms_norm(input, normalized_shape, weight, eps):
+    """Divided by the root of the mean square over the last dims, then scaled."""
+    normalized_shape = list(normalized_shape)
+    if list(input.shape[input.dim() - len(normalized_shape):]) != normalized_shape:
+        raise RuntimeError(f"Given normalized_shape={normalized_shape}, expected input with shape "
+                           f"[*{', '.join(map(str, normalized_shape))}], but got input of size{list(input.shape)}")
+    if eps is None:
+        eps = t.finfo(input.dtype).eps if hasattr(t, "finfo") else _epsilon(input)
+    if weight is None or input.is_complex():
+        return _rms_norm_reference(input, weight, normalized_shape, eps)
+    if weight.dtype != input.dtype:
+        return _rms_norm_reference(input, weight, normalized_shape, eps).to(t.result_type(input, weight))
+    return t._rms_norm(input, weight, eps)[0]
+
+
+def _epsilon(x):
+    return {2: 2.0 ** -10 if x.dtype.storage_name == "HalfStorage" else 2.0 ** -7, 4: 2.0 ** -23}.get(x.element_size(), 2.0 ** -52)
+
+
+# ---- group_norm
+def _group_norm_reference(x, weight, bias, num_groups, eps):
+    rows = _computed(x).reshape(x.shape[0], num_groups, -1)
+    y = _standardized(rows, [2], eps).reshape(x.shape)
+    shape = [1, -1] + [1] * (x.dim() - 2)
+    if weight is not None:
+        y = y * _computed(weight).reshape(shape)
+    if bias is not None:
+        y = y + _computed(bias).reshape(shape)
+    return y.to(x.dtype)
+
+
+def _group_norm_grad(gs, input, num_groups, weight, bias, eps, result1, result2, needs):
+    g = gs[0]
+    if g is None:
+        return None, None, None
+    if recording():
+        return gradients_of(lambda x, w, b: _group_norm_reference(x, w, b, num_groups, eps), (input, weight, bias), needs, g)
+    return raw.GroupNormGrad(g, input, result1, result2, weight, num_groups, needs[0], needs[1], needs[2])
+
+
+op("_group_norm(Tensor input, int num_groups, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)", ms="GroupNorm",
+   forms="f", grad={("input", "weight", "bias"): _group_norm_grad})
+
+
+def _check_groups(input, num_groups, weight, bias):
+    if input.dim() < 2:
+        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.dim()}")
+    if num_groups <= 0:
+        raise RuntimeError(f"Expected num groups to be greater than 0, got {num_groups}")
+    channels = input.shape[1]
+    if channels % num_groups:
+        raise RuntimeError("Expected number of channels in input to be divisible by num_groups, but got input of shape "
+                           f"{list(input.shape)} and num_groups={num_groups}")
+    for name, p in (("weight", weight), ("bias", bias)):
+        if p is not None and (p.dim() != 1 or p.numel() != channels):
+            raise RuntimeError(f"Expected {name} to be a vector of size equal to the number of channels in input, but got {name} of "
+                               f"shape {list(p.shape)} and input of shape {list(input.shape)}")
+
+
+@composite("nn.functional.group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-5) -> Tensor",
+           forms="f")
+def group_norm(input, num_groups, weight, bias, eps):
+    """Mean 0 and variance 1 over groups of channels of each sample, then scale and shift by channel."""
+    _check_groups(input, num_groups, weight, bias)
+    return t._group_norm(input, num_groups, weight, bias, eps)[0]
+
+
+@composite("group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-5, bool cudnn_enabled=True)"
+           " -> Tensor", forms="f")
+def torch_group_norm(input, num_groups, weight, bias, eps, cudnn_enabled):
+    """torch.group_norm: as in nn.functional."""
+    return group_norm(input, num_groups, weight, bias, eps)
+
+
+@composite("native_group_norm(Tensor input, Tensor? weight, Tensor? bias, int N, int C, int HxW, int group, float eps)"
+           " -> (Tensor, Tensor, Tensor)", forms="f")
+def native_group_norm(input, weight, bias, N, C, HxW, group, eps):  # noqa: N803
+    """Result, mean and 1 / standard deviation."""
+    out, mean, rstd = t._group_norm(input, group, weight, bias, eps)
+    mixed = weight is not None and weight.dtype != input.dtype
+    return (out, mean, rstd) if mixed else (out, mean.detach().to(input.dtype), rstd.detach().to(input.dtype))
+
+
+# ---- batch_norm
+def _batch_norm_reference(x, weight, bias, mean, var, training, eps):
+    dims = [0, *range(2, x.dim())]
+    shape = [1, -1] + [1] * (x.dim() - 2)
+    y = _computed(x)
+    if training:
+        y = _standardized(y, dims, eps)
+    else:
+        y = (y - _computed(mean).reshape(shape)) * t.rsqrt(_computed(var).reshape(shape) + eps)
+    if weight is not None:
+        y = y * _computed(weight).reshape(shape)
+    if bias is not None:
+        y = y + _computed(bias).reshape(shape)
+    return y.to(x.dtype)
+
+
+def _batch_norm_grad(gs, input, weight, bias, running_mean, running_var, training, eps, result1, result2, needs):
+    g = gs[0]
+    if g is None:
+        return None, None, None
+    if recording():
+        return gradients_of(lambda x, w, b: _batch_norm_reference(x, w, b, running_mean, running_var, training, eps), (input, weight, bias),
+                    needs, g)
+    mask = [int(needs[0]), int(needs[1]), int(needs[2])]
+    mean, var = (None, None) if training else (running_mean, running_var)
+    return raw.BatchNormGradExt(g, input, weight, mean, var, result1, result2, training, eps, mask)
+
+
+@op("_batch_norm(Tensor input, Tensor? weight, Tensor? bias, any running_mean, any running_var, bool training, float momentum, "
+    "float eps) -> (Tensor, Tensor, Tensor)", forms="f", grad={("input", "weight", "bias"): _batch_norm_grad})
+def _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
+    # The running statistics are `any`: they change in place, so they are not saved as operands.
+    return raw.BatchNormExt(input, weight, bias, running_mean, running_var, training, momentum, eps)
+
+
+def _batch_norm_checked(input, weight, bias, running_mean, running_var, training, momentum, eps):
+    channels = input.shape[1]
+    for name, p in (("running_mean", running_mean), ("running_var", running_var), ("weight", weight), ("bias", bias)):
+        if p is not None and p.numel() != channels:
+            raise RuntimeError(f"{name} should contain {channels} elements not {p.numel()}")
+        if p is None and name.startswith("running") and not training:
+            raise RuntimeError(f"running_{name[8:]} must be defined in evaluation mode")
+    out = t._batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
+    if training:
+        for p in (running_mean, running_var):
+            if p is not None:
+                _C.bump_version(p)
+    return out
+
+
+@composite("nn.functional.batch_norm(Tensor input, Tensor? running_mean, Tensor? running_var, Tensor? weight=None, Tensor? bias=None, "
+           "bool training=False, float momentum=0.1, float eps=1e-5) -> Tensor", forms="f")
+def batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps):
+    """Each channel normalised by the batch's statistics (training) or by the running ones, then scaled and shifted."""
+    if training and input.numel() == (input.shape[1] if input.dim() > 1 else 0):
+        from ..tensor.size import Size
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {Size(input.shape)}")
+    return _batch_norm_checked(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
+
+
+@composite("batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, "
+           "float momentum, float eps, bool cudnn_enabled) -> Tensor", forms="f")
+def torch_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
+    """torch.batch_norm: as in nn.functional, the parameters first."""
+    return _batch_norm_checked(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
+
+
+def _native(input, weight, bias, running_mean, running_var, training, momentum, eps):
+    out, mean, rstd = _batch_norm_checked(input, weight, bias, running_mean, running_var, training, momentum, eps)
+    mixed = weight is not None and weight.dtype != input.dtype
+    return (out, mean, rstd) if mixed else (out, mean.detach().to(input.dtype), rstd.detach().to(input.dtype))
+
+
+@composite("native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, "
+           "float momentum, float eps) -> (Tensor, Tensor, Tensor)", forms="f")
+def native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
+    """Result, batch mean and 1 / standard deviation (both empty outside training)."""
+    return _native(input, weight, bias, running_mean, running_var, training, momentum, eps)
+
+
+@composite("_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, any running_mean, any running_var, any training, "
+           "any momentum=None, any eps=None) -> (Tensor, Tensor, Tensor)", forms="f")
+def _native_batch_norm_legit(input, weight, bias, running_mean, running_var, training, momentum, eps):
+    """native_batch_norm, also without running statistics: (input, weight, bias, training, momentum, eps)."""
+    if eps is None:
+        running_mean, running_var, training, momentum, eps = None, None, running_mean, running_var, training
+    return _native(input, weight, bias, running_mean, running_var, training, momentum, eps)
