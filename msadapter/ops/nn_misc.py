@@ -186,3 +186,38 @@ def pad(input, pad, mode, value):
     return out.clone() if out is input else out
 
 
+
+
+# ---- sampling at the positions of a grid
+_INTERPOLATIONS = {"bilinear": 0, "nearest": 1, "bicubic": 2}
+_BORDERS = {"zeros": 0, "border": 1, "reflection": 2}
+
+
+def _grid_grad(g, self, grid, interpolation_mode, padding_mode, align_corners, needs):
+    if _C.is_grad_enabled() and g.requires_grad:
+        raise RuntimeError("derivative for aten::grid_sampler_2d_backward is not implemented")
+    kernel = raw.GridSampler2DGrad if self.dim() == 4 else raw.GridSampler3DGrad
+    out = kernel(g, self, grid, interpolation_mode, padding_mode, align_corners, [int(needs[0]), int(needs[1])])
+    out = out if isinstance(out, (tuple, list)) else (out,)
+    return out[0] if needs[0] else None, out[1] if needs[1] else None
+
+
+@op("grid_sampler(Tensor self, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor", forms="f",
+    aliases=("grid_sampler_2d", "grid_sampler_3d"), grad={("self", "grid"): _grid_grad})
+def grid_sampler(self, grid, interpolation_mode, padding_mode, align_corners):
+    kernel = raw.GridSampler2D if self.dim() == 4 else raw.GridSampler3D
+    return kernel(self, grid, interpolation_mode, padding_mode, align_corners)
+
+
+@composite("nn.functional.grid_sample(Tensor input, Tensor grid, str mode='bilinear', str padding_mode='zeros', bool? align_corners=None)"
+           " -> Tensor", forms="f")
+def grid_sample(input, grid, mode, padding_mode, align_corners):
+    """Values of (N, C, [D,] H, W) at the positions (N, ..., 2 or 3) of a grid in [-1, 1], x first."""
+    if mode not in _INTERPOLATIONS:
+        raise ValueError(f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'")
+    if padding_mode not in _BORDERS:
+        raise ValueError("nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', but got: "
+                         f"'{padding_mode}'")
+    if mode == "bicubic" and input.dim() == 5:
+        raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
+    return t.grid_sampler(input, grid, _INTERPOLATIONS[mode], _BORDERS[padding_mode], bool(align_corners))
