@@ -1,0 +1,129 @@
+"""Running sums, products and extremes; differences and trapezoids."""
+from __future__ import annotations
+
+from ._declare import composite, op, raw, t
+from ._geometry import wrap_dim
+from .pointwise import conj
+from .reduction import scattered
+
+
+def _from_the_end(f, x, dim):
+    """A running function that starts at the other end."""
+    return t.flip(f(t.flip(x, [dim]), dim), [dim]) if x.ndim else f(x, dim)
+
+
+@op("cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", forms="fmio", autocast="float32",
+    grad={"self": lambda g, dim: _from_the_end(t.cumsum, g, dim)})
+def cumsum(self, dim, *, dtype):
+    """Running sum along a dim."""
+    return raw.CumsumExt(self, dim, dtype)
+
+
+def _cumprod_back(g, self, result, dim):
+    if self.ndim == 0 or self.numel() == 0:
+        return g
+    if not bool((self == 0).any()):
+        return _from_the_end(t.cumsum, g * conj(result), dim) / conj(self)
+    # With zeros: d/dx_k = (product before k) * sum over i >= k of g_i * (product of k+1..i)
+    dim, parts = wrap_dim(dim, self.ndim), []
+    n = self.shape[dim]
+    one = t.ones_like(t._slice(self, dim, 0, 1, 1))
+    before = t.cat([one, t._slice(result, dim, 0, n - 1, 1)], dim)
+    for k in range(n):
+        after = t.cumprod(t.cat([one, t._slice(self, dim, k + 1, n, 1)], dim), dim)
+        inner = t.sum(t._slice(g, dim, k, n, 1) * conj(after), [dim], True)
+        parts.append(conj(t._slice(before, dim, k, k + 1, 1)) * inner)
+    return t.cat(parts, dim)
+
+
+@op("cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", forms="fmio", autocast="float32",
+    grad={"self": lambda g, self, result, dim: _cumprod_back(g, self.to(result.dtype), result, dim)})
+def cumprod(self, dim, *, dtype):
+    """Running product along a dim."""
+    return raw.Cumprod(self, dim, dtype)
+
+
+def _extreme(name, ms):
+    op(f"{name}(Tensor self, int dim) -> (Tensor values, Tensor indices)", ms=ms, forms="fmo",
+       grad={"self": lambda gs, self, indices, dim: scattered(gs[0], self.shape, dim, indices, True)})
+
+
+_extreme("cummax", "Cummax")
+_extreme("cummin", "CumminExt")
+
+
+def _logcumsumexp_back(g, self, result, dim):
+    if self.is_complex():
+        return _from_the_end(t.cumsum, g * t.conj(t.exp(-result)), dim) * t.conj(t.exp(self))
+    low = t.full_like(g, float("-inf"))
+
+    def part(size):
+        return t.exp(_from_the_end(t.logcumsumexp, size - result, dim) + self)
+
+    up = t.where(g > 0, t.log(t.clamp(g, min=0)), low)
+    down = t.where(g < 0, t.log(t.clamp(-g, min=0)), low)
+    return part(up) - part(down)
+
+
+op("logcumsumexp(Tensor self, int dim) -> Tensor", ms="LogCumsumExp", forms="fmo", grad={"self": _logcumsumexp_back})
+
+
+@composite("diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor", forms="fmo")
+def diff(self, n, dim, prepend, append):
+    """n-th differences along a dim."""
+    if self.ndim == 0:
+        raise RuntimeError("diff expects input to be at least one-dimensional")
+    if n < 0:
+        raise RuntimeError(f"order must be non-negative but got {n}")
+    dim = wrap_dim(dim, self.ndim)
+    parts = [x for x in (prepend, self, append) if x is not None]
+    x = t.cat(parts, dim) if len(parts) > 1 else self
+    if n == 0:
+        return t.clone(x)
+    n = min(n, x.shape[dim])
+    for _ in range(n):
+        size = x.shape[dim]
+        a, b = t._slice(x, dim, 1, size, 1), t._slice(x, dim, 0, max(size - 1, 0), 1)
+        x = t.logical_xor(a, b) if x.dtype.is_bool else a - b
+    return x
+
+
+def _widths(y, x, dim):
+    """Distances between neighbouring points, shaped to multiply the slices of y."""
+    if x.ndim == 1:
+        shape = [1] * y.ndim
+        shape[dim] = x.shape[0]
+        x = t.reshape(x, shape)
+    elif x.ndim < y.ndim:
+        x = t.reshape(x, [1] * (y.ndim - x.ndim) + list(x.shape))
+    n = x.shape[dim]
+    return t._slice(x, dim, 1, n, 1) - t._slice(x, dim, 0, n - 1, 1)
+
+
+def _trapezoids(name, y, x, dx, dim):
+    dim = wrap_dim(dim, y.ndim)
+    n = y.shape[dim]
+    both = t._slice(y, dim, 1, n, 1) + t._slice(y, dim, 0, max(n - 1, 0), 1)
+    if x is None:
+        return dim, both * (dx / 2.0)
+    if x.ndim == 1 and x.shape[0] != n:
+        raise RuntimeError(f"{name}: There must be one `x` value for each sample point")
+    return dim, both * _widths(y, x, dim) / 2.0
+
+
+@composite("trapezoid(Tensor y, Tensor? x=None, *, Scalar dx=1, int dim=-1) -> Tensor", forms="f", aliases=("trapz",))
+def trapezoid(y, x, *, dx, dim):
+    """Integral by the trapezoid rule."""
+    if y.shape[wrap_dim(dim, y.ndim)] == 0:
+        shape = list(y.shape)
+        shape.pop(wrap_dim(dim, y.ndim))
+        return t.zeros(shape, dtype=y.dtype if y.dtype.is_floating_point or y.is_complex() else None)
+    dim, parts = _trapezoids("trapezoid", y, x, dx, dim)
+    return t.sum(parts, [dim])
+
+
+@composite("cumulative_trapezoid(Tensor y, Tensor? x=None, *, Scalar dx=1, int dim=-1) -> Tensor", forms="f")
+def cumulative_trapezoid(y, x, *, dx, dim):
+    """Running integral by the trapezoid rule."""
+    dim, parts = _trapezoids("cumulative_trapezoid", y, x, dx, dim)
+    return t.cumsum(parts, dim)

@@ -1,0 +1,319 @@
+"""Order: sort, topk, medians, quantiles; histograms, search, unique."""
+from __future__ import annotations
+
+from ._declare import composite, namespaces, op, raw, t
+from ._geometry import numel, wrap_dim
+from .reduction import _share, scattered
+
+
+def _named(name, values):
+    return namespaces["return_types"][name](values)
+
+
+# ---- sorting
+def _values_back(gs, self, indices, dim):
+    return scattered(gs[0], self.shape, dim, indices, True)
+
+
+@op("sort(Tensor self, int dim=-1, bool descending=False, bool stable=False) -> (Tensor values, Tensor indices)", forms="fmo",
+    grad={"self": _values_back})
+def sort(self, dim, descending, stable):
+    """Sorted along a dim, with positions; always stable."""
+    return raw.SortExt(self, dim, descending, True)
+
+
+@op("argsort(Tensor self, int dim=-1, bool descending=False, bool stable=False) -> Tensor", forms="fm")
+def argsort(self, dim, descending, stable):
+    """Positions that sort a dim."""
+    return raw.ArgSort(self, dim, descending, True)
+
+
+@composite("msort(Tensor self) -> Tensor", forms="fmo")
+def msort(self):
+    """Sorted along the first dim."""
+    return t.sort(self, 0)[0]
+
+
+op("topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)", ms="TopkExt",
+    forms="fmo", grad={"self": _values_back})
+
+
+@op("kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", forms="fmo",
+    grad={"self": lambda gs, self, indices, dim, keepdim: scattered(gs[0], self.shape, dim, indices, keepdim)})
+def kthvalue(self, k, dim, keepdim):
+    """The k-th smallest (from 1) along a dim."""
+    return raw.Kthvalue(self, k, dim, keepdim)
+
+
+@op("mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", forms="fmo",
+    grad={"self": lambda gs, self, indices, dim, keepdim: scattered(gs[0], self.shape, dim, indices, keepdim)})
+def mode(self, dim, keepdim):
+    """The most frequent value along a dim, the smallest of them."""
+    return raw.Mode(self, dim, keepdim)
+
+
+def _median(name, ms_all, ms_dim):
+    op(f"_{name}_all(Tensor self) -> Tensor", ms=ms_all, forms="f",
+       grad={"self": lambda g, self, result: _share(g, self, result, None, False)})
+    op(f"_{name}_dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", ms=ms_dim, forms="f",
+       grad={"self": lambda gs, self, indices, dim, keepdim: scattered(gs[0], self.shape, dim, indices, keepdim)})
+
+    @composite(f"{name}(Tensor self, int? dim=None, bool keepdim=False) -> (Tensor values, Tensor indices)", forms="fmo")
+    def body(self, dim, keepdim):
+        if dim is None:
+            return getattr(t, f"_{name}_all")(self)
+        return _named(name, tuple(getattr(t, f"_{name}_dim")(self, dim, keepdim)))
+
+    body.__doc__ = "The lower middle of all elements, or along a dim with positions."
+
+
+_median("median", "MedianExt", "MedianDim")
+_median("nanmedian", "NanMedian", "NanMedianDim")
+
+
+# ---- quantiles
+def _quantile(name, self, q, dim, keepdim, interpolation, skip_nan):
+    if not (self.dtype.is_floating_point and self.dtype.itemsize >= 4):
+        raise RuntimeError(f"{name}() input tensor must be either float or double dtype")
+    if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):
+        raise RuntimeError(f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got {interpolation}")
+    if self.numel() == 0:
+        raise RuntimeError(f"{name}() input tensor must be non-empty")
+    scalar = not hasattr(q, "data_ptr")
+    if scalar:
+        if not 0 <= q <= 1:
+            raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {q}")
+        q = t.tensor(q, dtype=self.dtype)
+    elif q.ndim > 1:
+        raise RuntimeError(f"{name}() q must be a scalar or 1D tensor")
+    elif q.dtype != self.dtype:
+        raise RuntimeError(f"{name}() q tensor must be same dtype as the input tensor")
+    elif bool(t.logical_or(q < 0, q > 1).any()):
+        raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
+    rank, many = self.ndim, q.ndim == 1
+    if dim is None:
+        rows, kept = t.reshape(self, [-1]), [1] * rank
+    else:
+        dim = wrap_dim(dim, rank)
+        kept = list(self.shape)
+        if rank:
+            kept[dim] = 1
+        rows = t.movedim(self, [dim], [-1]) if rank else t.reshape(self, [1])
+    ordered = t.sort(rows, -1)[0]
+    n = ordered.shape[-1]
+    place = _ranks(t.reshape(q, [-1]), ordered.detach(), n, skip_nan, interpolation)
+    below = t.floor(place).to(t.arange(1).dtype)
+    out = t.gather(ordered, -1, below)
+    if interpolation in ("linear", "midpoint"):
+        above = t.gather(ordered, -1, t.ceil(place).to(below.dtype))
+        weight = t.full_like(place, 0.5) if interpolation == "midpoint" else place - below.to(place.dtype)
+        out = t.lerp(out, above, weight)
+    out = t.movedim(out, [-1], [0])
+    if keepdim:
+        out = t.reshape(out, [out.shape[0], *kept])
+    return out if many else t.squeeze(out, [0])
+
+
+def _ranks(q, ordered, n, skip_nan, interpolation):
+    """Real places in the sorted rows, one column per q; rows with not-a-number point at it unless skipped."""
+    lead = list(ordered.shape[:-1])
+    nan = t.isnan(ordered)
+    if skip_nan:
+        valid = t.sum(t.logical_not(nan), [-1], True).to(q.dtype)
+        place = q * t.clamp(valid - 1, min=0)
+    else:
+        place = t.expand(q * (n - 1), [*lead, q.shape[0]])
+        place = t.masked_fill(place, t.any(nan, [-1], True), n - 1)
+    step = {"lower": t.floor, "higher": t.ceil, "nearest": t.round}.get(interpolation)
+    return step(place) if step else place
+
+
+@composite("quantile(Tensor self, any q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor", forms="fmo")
+def quantile(self, q, dim, keepdim, *, interpolation):
+    """Quantiles along a dim, or of all elements; several q become a new first dim."""
+    return _quantile("quantile", self, q, dim, keepdim, interpolation, False)
+
+
+@composite("nanquantile(Tensor self, any q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor", forms="fmo")
+def nanquantile(self, q, dim, keepdim, *, interpolation):
+    """`quantile` that skips not-a-numbers."""
+    return _quantile("nanquantile", self, q, dim, keepdim, interpolation, True)
+
+
+# ---- search
+def _int_dtypes():
+    from ..tensor import dtype
+    return dtype.int64, dtype.int32
+
+
+@op("_searchsorted(Tensor sorted_sequence, Tensor input, Tensor? sorter, bool out_int32, bool right) -> Tensor", forms="f",
+    promote="default", promote_args=("sorted_sequence", "input"))
+def _searchsorted(sorted_sequence, input, sorter, out_int32, right):
+    return raw.SearchSorted(sorted_sequence, input, sorter, _int_dtypes()[out_int32], right)
+
+
+@composite("searchsorted(Tensor sorted_sequence, any input, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) "
+           "-> Tensor", forms="fo")
+def searchsorted(sorted_sequence, input, *, out_int32, right, side, sorter):
+    """Places in the sorted last dim where the values keep the order."""
+    if side not in (None, "left", "right"):
+        raise RuntimeError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}")
+    if side == "left" and right:
+        raise RuntimeError("torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True")
+    if not hasattr(input, "data_ptr"):
+        if sorted_sequence.ndim != 1:
+            raise RuntimeError("torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we got "
+                               f"boundaries tensor dim({sorted_sequence.ndim}) and input value's dim(0) numel(1)")
+        input = t.tensor(input)
+    return t._searchsorted(sorted_sequence, input, sorter, out_int32, right or side == "right")
+
+
+@composite("bucketize(any input, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor", forms="fo")
+def bucketize(input, boundaries, *, out_int32, right):
+    """Number of the bucket between sorted boundaries that each value falls in."""
+    if boundaries.ndim != 1:
+        raise RuntimeError(f"bucketize(): boundaries tensor must be 1 dimension, but got dim({boundaries.ndim})")
+    return t.searchsorted(boundaries, input, out_int32=out_int32, right=right)
+
+
+op("_isin(Tensor elements, Tensor test_elements, bool invert) -> Tensor", ms="IsinTensor", promote="default",
+    promote_args=("elements", "test_elements"), forms="f")
+
+
+@composite("isin(any elements, any test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor", forms="fo")
+def isin(elements, test_elements, *, assume_unique, invert):
+    """Whether each element is among the test elements."""
+    if not hasattr(elements, "data_ptr"):
+        elements = t.tensor(elements, dtype=test_elements.dtype)
+    if not hasattr(test_elements, "data_ptr"):
+        test_elements = t.tensor(test_elements, dtype=elements.dtype)
+    return t._isin(elements, test_elements, invert)
+
+
+# ---- histograms
+op("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", ms="HistcExt", forms="fmo")
+
+
+@op("bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor", forms="fm")
+def bincount(self, weights, minlength):
+    """How often each non-negative integer appears, or the sum of its weights."""
+    return raw.BincountExt(self, weights, minlength)
+
+
+op("_histogram_edges(Tensor self, Tensor edges, Tensor? weight) -> Tensor", ms="HistogramEdges", forms="f")
+
+
+def _range_of(values, bounds, name):
+    low, high = bounds if bounds is not None else (float(values.min()), float(values.max())) if values.numel() else (0.0, 0.0)
+    if low == high:
+        low, high = low - 1, high + 1
+    if not low < high:
+        raise RuntimeError(f"{name}: max must be larger than min")
+    return low, high
+
+
+@composite("histogram(Tensor self, any bins, *, float[]? range=None, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)",
+           forms="fmo")
+def histogram(self, bins, *, range, weight, density):
+    """Counts (or densities) in bins of equal width or between given edges, and the edges."""
+    flat = t.reshape(self, [-1])
+    edges = bins if hasattr(bins, "data_ptr") else t.linspace(*_range_of(flat, range, "torch.histogram()"), bins + 1, dtype=self.dtype)
+    hist = t._histogram_edges(flat, edges, None if weight is None else t.reshape(weight, [-1]))
+    if density:
+        hist = hist / (t.sum(hist) * t.diff(edges))
+    return _named("histogram", (hist, edges))
+
+
+@composite("histogramdd(Tensor self, any bins, *, float[]? range=None, Tensor? weight=None, bool density=False) -> "
+           "(Tensor hist, any bin_edges)", forms="fm")
+def histogramdd(self, bins, *, range, weight, density):
+    """Counts in a grid of bins; the last dim of `self` holds the coordinates."""
+    dims = self.shape[-1]
+    points = t.reshape(self, [-1, dims])
+    bins = [bins] * dims if isinstance(bins, int) else list(bins)
+    edges = []
+    for d, b in enumerate(bins):
+        if hasattr(b, "data_ptr"):
+            edges.append(b)
+            continue
+        bounds = None if range is None else (range[2 * d], range[2 * d + 1])
+        edges.append(t.linspace(*_range_of(t.select(points, 1, d), bounds, "torch.histogramdd()"), b + 1, dtype=self.dtype))
+    sizes = [e.shape[0] - 1 for e in edges]
+    flat, inside = None, None
+    for d, e in enumerate(edges):
+        x = t._contiguous_copy(t.select(points, 1, d))
+        last = t.select(e, 0, sizes[d])
+        ok = t.logical_and(x >= t.select(e, 0, 0), x <= last)
+        at = t.clamp(t.searchsorted(e, x, right=True) - 1, min=0, max=sizes[d] - 1)
+        flat = at if flat is None else flat * sizes[d] + at
+        inside = ok if inside is None else t.logical_and(inside, ok)
+    w = t.ones([points.shape[0]], dtype=self.dtype) if weight is None else t.reshape(weight, [-1])
+    hist = t.index_add(t.zeros([numel(sizes)], dtype=self.dtype), 0, flat, w * inside.to(w.dtype))
+    hist = t.reshape(hist, sizes)
+    if density:
+        hist = hist / t.sum(hist)
+        for d, e in enumerate(edges):
+            shape = [1] * dims
+            shape[d] = sizes[d]
+            hist = hist / t.reshape(t.diff(e), shape)
+    return _named("histogramdd", (hist, tuple(edges)))
+
+
+# ---- unique
+def _without(results, inverse, counts):
+    values, i, n = results
+    out = (values, *([i] if inverse else []), *([n] if counts else []))
+    return out if len(out) > 1 else values
+
+
+op("_unique2(Tensor self, bool sorted, bool return_inverse, bool return_counts) -> (Tensor, Tensor, Tensor)", ms="Unique2", forms="f")
+
+
+op("_unique_dim(Tensor self, bool sorted, bool return_inverse, int dim) -> (Tensor, Tensor, Tensor)", ms="UniqueDim", forms="f")
+
+
+@composite("unique(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False, int? dim=None) -> Tensor", forms="fm")
+def unique(self, sorted, return_inverse, return_counts, dim):
+    """Distinct elements (or slices of a dim), sorted, with places and counts when asked."""
+    found = t._unique2(self, True, return_inverse, return_counts) if dim is None else t._unique_dim(self, True, return_inverse, dim)
+    return _without(found, return_inverse, return_counts)
+
+
+op("_unique_consecutive(Tensor self, bool return_inverse, bool return_counts, int? dim) -> (Tensor, Tensor, Tensor)",
+    ms="UniqueConsecutive", forms="f")
+
+
+@composite("unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> Tensor", forms="fm")
+def unique_consecutive(self, return_inverse, return_counts, dim):
+    """Elements (or slices of a dim) without repeats of their neighbour."""
+    return _without(t._unique_consecutive(self, return_inverse, return_counts, dim), return_inverse, return_counts)
+
+
+# ---- segments
+@composite("segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None, Tensor? offsets=None, int axis=0, "
+           "bool unsafe=False, Scalar? initial=None) -> Tensor", forms="f", aliases=("_segment_reduce",))
+def segment_reduce(data, reduce, *, lengths, indices, offsets, axis, unsafe, initial):
+    """Reduces consecutive segments of a dim, given by their lengths or by their bounds."""
+    if reduce not in ("sum", "mean", "max", "min", "prod"):
+        raise RuntimeError(f"segment_reduce(): unsupported reduction {reduce}")
+    if lengths is None and offsets is None:
+        raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
+    if lengths is None:
+        n = offsets.shape[-1]
+        lengths = t._slice(offsets, offsets.ndim - 1, 1, n, 1) - t._slice(offsets, offsets.ndim - 1, 0, n - 1, 1)
+    axis = wrap_dim(axis, data.ndim)
+    rest, n = list(data.shape[axis + 1:]), lengths.shape[-1]
+    lead = list(data.shape[:axis])
+    flat = t.reshape(data, [numel(lead) * data.shape[axis], *rest])
+    each = t.reshape(lengths, [-1])
+    ids = t.repeat_interleave(t.arange(each.shape[0]), each)
+    start = initial if initial is not None else {"sum": 0, "mean": 0, "prod": 1, "max": float("-inf"), "min": float("inf")}[reduce]
+    out = t.full([each.shape[0], *rest], start, dtype=data.dtype)
+    at = t.expand(t.reshape(ids, [-1] + [1] * len(rest)), list(flat.shape))
+    how = {"sum": "sum", "mean": "sum", "prod": "prod", "max": "amax", "min": "amin"}[reduce]
+    out = t.scatter_reduce(out, 0, at, flat, how)
+    if reduce == "mean":
+        count = t.reshape(each.to(data.dtype), [-1] + [1] * len(rest))
+        empty = count == 0
+        out = t.where(empty, out if initial is not None else t.full_like(out, float("nan")), out / t.masked_fill(count, empty, 1))
+    return t.reshape(out, [*lead, n, *rest])
