@@ -7,6 +7,7 @@
 
 The accelerator is called cuda unless MSADAPTER_DEVICE says npu or cpu (cpu: torch.cuda.is_available() is False).
 """
+
 import sys
 
 

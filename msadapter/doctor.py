@@ -3,6 +3,7 @@
 `python -m msadapter doctor`; if msadapter itself cannot be imported, `python -P msadapter/doctor.py` says why.
 Standard library only; everything that might fail or hang is tried in a child process.
 """
+
 from __future__ import annotations
 
 import importlib.metadata
@@ -62,7 +63,13 @@ def build() -> int:
 
 def _all_checks() -> Iterator[Check]:
     steps: tuple[Callable[[], Iterator[Check]], ...] = (
-        _python, _packages, _compiler, _kernels, _device, _torch_name, _first_steps
+        _python,
+        _packages,
+        _compiler,
+        _kernels,
+        _device,
+        _torch_name,
+        _first_steps,
     )
     for step in steps:
         try:
@@ -73,8 +80,12 @@ def _all_checks() -> Iterator[Check]:
 
 def _python() -> Iterator[Check]:
     right = sys.version_info[:2] == (3, 11)
-    yield Check("python", f"{platform.python_version()} {sys.executable}", not right,
-                "" if right else "MindSpore 2.10 is proven with Python 3.11: make the environment with it")
+    yield Check(
+        "python",
+        f"{platform.python_version()} {sys.executable}",
+        not right,
+        "" if right else "MindSpore 2.10 is proven with Python 3.11: make the environment with it",
+    )
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     yield Check("machine", f"{platform.system()} {platform.machine()}, {cores} cores for this process")
 
@@ -84,7 +95,12 @@ def _packages() -> Iterator[Check]:
     yield Check("msadapter", f"{version or 'not installed, used in place'} {PACKAGE}")
     for name, wanted in NEEDED.items():
         found = _version_of(name)
-        yield Check(name, found or "absent", found != wanted, "" if found == wanted else f"pip install {name}=={wanted}")
+        yield Check(
+            name,
+            found or "absent",
+            found != wanted,
+            "" if found == wanted else f"pip install {name}=={wanted}",
+        )
     optional = [f"{name} {found}" for name in USEFUL if (found := _version_of(name))]
     yield Check("also there", ", ".join(optional) or "none")
 
@@ -108,27 +124,41 @@ def _kernels() -> Iterator[Check]:
     if path.exists():
         yield Check("CPU kernels", f"built, {path} ({path.stat().st_size / 1e6:.1f} MB)")
     else:
-        yield Check("CPU kernels", "not built for these sources", True, "python -m msadapter build (some minutes)")
+        yield Check(
+            "CPU kernels", "not built for these sources", True, "python -m msadapter build (some minutes)"
+        )
 
 
 def _device() -> Iterator[Check]:
     asked = os.environ.get("MSADAPTER_DEVICE")
     cards = sorted(str(path) for path in Path("/dev").glob("davinci[0-9]*"))
-    yield Check("device", f"{len(cards)} Ascend cards" if cards else "no Ascend card: the accelerator is this CPU")
+    yield Check(
+        "device", f"{len(cards)} Ascend cards" if cards else "no Ascend card: the accelerator is this CPU"
+    )
     valid = asked in (None, "cpu", "cuda", "npu")
-    yield Check("MSADAPTER_DEVICE", asked or "not set", not valid, "" if valid else "set it to cuda, npu or cpu, or unset it")
+    yield Check(
+        "MSADAPTER_DEVICE",
+        asked or "not set",
+        not valid,
+        "" if valid else "set it to cuda, npu or cpu, or unset it",
+    )
 
 
 def _torch_name() -> Iterator[Check]:
     spec = importlib.util.find_spec("torch")
     origin = Path(spec.origin).resolve() if spec and spec.origin else None
     if origin is None:
-        yield Check("import torch", "finds nothing by itself; with `python -m msadapter` or env.sh it finds msadapter")
+        yield Check(
+            "import torch", "finds nothing by itself; with `python -m msadapter` or env.sh it finds msadapter"
+        )
     elif origin.is_relative_to(PACKAGE):
         yield Check("import torch", "finds msadapter")
     else:
-        yield Check("import torch", f"finds another torch, {origin.parent}",
-                    fix="`python -m msadapter` and env.sh still put msadapter first; plain python does not")
+        yield Check(
+            "import torch",
+            f"finds another torch, {origin.parent}",
+            fix="`python -m msadapter` and env.sh still put msadapter first; plain python does not",
+        )
 
 
 def _first_steps() -> Iterator[Check]:
@@ -140,16 +170,22 @@ def _first_steps() -> Iterator[Check]:
         "assert x.grad.tolist() == [[2.0] * 3] * 2, x.grad\n"
         "print(f'torch {torch.__version__} imported in {took:.1f} s; a sum and its gradient are right')"
     )
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(
-        [str(PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])])}
-    answer = subprocess.run([sys.executable, "-P", "-c", program], env=environment, capture_output=True, text=True,
-                            timeout=900)
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join([str(PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+    }
+    answer = subprocess.run(
+        [sys.executable, "-P", "-c", program], env=environment, capture_output=True, text=True, timeout=900
+    )
     if answer.returncode == 0:
         yield Check("first steps", answer.stdout.strip().splitlines()[-1])
     else:
         words = answer.stderr.strip().splitlines()
-        yield Check("first steps", words[-1] if words else f"exit code {answer.returncode}", True,
-                    "the lines above first; then python -c 'import msadapter' shows the whole error")
+        yield Check(
+            "first steps",
+            words[-1] if words else f"exit code {answer.returncode}",
+            True,
+            "the lines above first; then python -c 'import msadapter' shows the whole error",
+        )
 
 
 def _native() -> ModuleType:

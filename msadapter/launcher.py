@@ -1,4 +1,5 @@
 """Runs a script, a module or a line of code as `python` would, with torch answered by msadapter."""
+
 from __future__ import annotations
 
 import builtins

@@ -6,6 +6,7 @@
 
 docs/patches.md tells how to write one. One folder per upstream, one rule per file.
 """
+
 from .manager import MANIFEST, Patch, PatchError, Upstream, apply, discover, upstreams, verify
 
 __all__ = ["MANIFEST", "Patch", "PatchError", "Upstream", "apply", "discover", "upstreams", "verify"]

@@ -1,4 +1,5 @@
 """The command line of the patch manager: python -m patches list | apply | verify."""
+
 from __future__ import annotations
 
 import argparse
@@ -10,7 +11,9 @@ from . import PatchError, apply, discover, upstreams, verify
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m patches", description="Apply our changes to a copy of an upstream.")
+    parser = argparse.ArgumentParser(
+        prog="python -m patches", description="Apply our changes to a copy of an upstream."
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("list", help="every rule and its reason")
     one = commands.add_parser("apply", help="copy SOURCE to DESTINATION with the rules applied")
@@ -44,8 +47,10 @@ def _list() -> None:
 
 
 def _report(manifest: dict) -> None:
-    print(f"{manifest['upstream']} {manifest['version']}: {len(manifest['files'])} files, "
-          f"{len(manifest['patches'])} rules applied")
+    print(
+        f"{manifest['upstream']} {manifest['version']}: {len(manifest['files'])} files, "
+        f"{len(manifest['patches'])} rules applied"
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 """Ways to write a rule's edit. Each returns a function from source text to source text that fails if it finds nothing."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -14,7 +15,9 @@ def replace(old: str, new: str, count: int = 1) -> Edit:
     def edit(source: str) -> str:
         found = source.count(old)
         if found != count:
-            raise PatchError(f"the fragment to replace is there {found} times, not {count}: {_first_line(old)!r}")
+            raise PatchError(
+                f"the fragment to replace is there {found} times, not {count}: {_first_line(old)!r}"
+            )
         return source.replace(old, new)
 
     return edit

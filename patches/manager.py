@@ -1,4 +1,5 @@
 """Finds the rules of an upstream, applies them to a copy of its tree, and proves later that the copy is whole."""
+
 from __future__ import annotations
 
 import hashlib
@@ -71,11 +72,19 @@ class Patch:
 
     def __post_init__(self) -> None:
         if not self.reason.strip() or self.reason_class not in REASONS:
-            raise PatchError(f"{self.id}: a rule needs a reason, and a reason_class out of {', '.join(REASONS)}")
+            raise PatchError(
+                f"{self.id}: a rule needs a reason, and a reason_class out of {', '.join(REASONS)}"
+            )
         if not self.fingerprints:
             raise PatchError(f"{self.id}: a rule needs the sha256 of the target that it was written for")
         parts = PurePosixPath(self.target).parts
-        if not parts or self.target.startswith("/") or ".." in parts or "\\" in self.target or ":" in parts[0]:
+        if (
+            not parts
+            or self.target.startswith("/")
+            or ".." in parts
+            or "\\" in self.target
+            or ":" in parts[0]
+        ):
             raise PatchError(f"{self.id}: the target {self.target!r} must be a relative path inside the tree")
 
     def applies_to(self, version: str) -> bool:
@@ -125,7 +134,9 @@ def apply(
             was written for, or an edit finds nothing. destination is then as it was.
     """
     if (source / MANIFEST).exists():
-        raise PatchError(f"{source} is already patched (it has a {MANIFEST}): apply to the upstream's own tree")
+        raise PatchError(
+            f"{source} is already patched (it has a {MANIFEST}): apply to the upstream's own tree"
+        )
     version = upstream.version_of(source)
     destination.parent.mkdir(parents=True, exist_ok=True)
     beside = Path(tempfile.mkdtemp(prefix=f".{destination.name}.", suffix=".part", dir=destination.parent))
@@ -159,14 +170,18 @@ def verify(tree: Path) -> dict:
         manifest = json.loads((tree / MANIFEST).read_text(encoding="utf-8"))
         files = manifest["files"]
     except FileNotFoundError:
-        raise PatchError(f"{tree} has no {MANIFEST}: it was not written by the converter, or only half") from None
+        raise PatchError(
+            f"{tree} has no {MANIFEST}: it was not written by the converter, or only half"
+        ) from None
     except (ValueError, KeyError, TypeError) as error:
         raise PatchError(f"{tree / MANIFEST} cannot be read: {error}") from error
     present = {path.relative_to(tree).as_posix(): path for path in _files(tree) if path.name != MANIFEST}
     present = {name: path for name, path in present.items() if "__pycache__" not in name.split("/")}
     wrong = [f"missing {name}" for name in files.keys() - present.keys()]
     wrong += [f"new {name}" for name in present.keys() - files.keys()]
-    wrong += [f"changed {name}" for name in files.keys() & present.keys() if digest(present[name]) != files[name]]
+    wrong += [
+        f"changed {name}" for name in files.keys() & present.keys() if digest(present[name]) != files[name]
+    ]
     if wrong:
         shown = ", ".join(sorted(wrong)[:5]) + (f" and {len(wrong) - 5} more" if len(wrong) > 5 else "")
         raise PatchError(f"{tree} is not as it was written: {shown}")
@@ -218,7 +233,9 @@ def _apply_one(patch: Patch, tree: Path, version: str) -> dict:
         try:
             compile(changed, patch.target, "exec", dont_inherit=True)
         except SyntaxError as error:
-            raise PatchError(f"{patch.id}: {patch.target} does not compile after the edit: {error}") from error
+            raise PatchError(
+                f"{patch.id}: {patch.target} does not compile after the edit: {error}"
+            ) from error
     with open(path, "w", encoding="utf-8", newline="") as file:
         file.write(changed)
     return {

@@ -1,10 +1,11 @@
 """What tests of every package share: where outside references are, and skipping with a reason when they are absent.
 
-    MSADAPTER_REFERENCE     folder with init_gpt, losses.json ... (losses of real PyTorch on Megatron-LM)
-    MSADAPTER_CONFORMANCE   folder with the golden answers of PyTorch's OpInfo samples
-    MSADAPTER_MEGATRON      a Megatron-LM checkout, core_v0.12.1
-    MSADAPTER_TORCH_PYTHON  a python that has real PyTorch (2.13 CPU), numpy and sentencepiece
+MSADAPTER_REFERENCE     folder with init_gpt, losses.json ... (losses of real PyTorch on Megatron-LM)
+MSADAPTER_CONFORMANCE   folder with the golden answers of PyTorch's OpInfo samples
+MSADAPTER_MEGATRON      a Megatron-LM checkout, core_v0.12.1
+MSADAPTER_TORCH_PYTHON  a python that has real PyTorch (2.13 CPU), numpy and sentencepiece
 """
+
 from __future__ import annotations
 
 import os

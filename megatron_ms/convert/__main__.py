@@ -1,4 +1,5 @@
 """The command behind auto_convert.sh and tests/run.sh."""
+
 from __future__ import annotations
 
 import argparse
@@ -36,12 +37,24 @@ exit code: 0 done, 1 something is wrong (the last lines say what), 2 wrong argum
 
 
 def parse_args(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="bash auto_convert.sh", description=_HELP, epilog=_AFTER,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--train", action="store_true", help="then train a GPT on the bundled text (the main job)")
-    parser.add_argument("--source", type=Path, metavar="DIR", help="a local Megatron-LM checkout instead of the wheel")
-    parser.add_argument("--output", type=Path, default=ROOT / "build", metavar="DIR", help="where to write (build)")
-    parser.add_argument("--tests", action="store_true", help=argparse.SUPPRESS)  # tests/run.sh: test packages as well
+    parser = argparse.ArgumentParser(
+        prog="bash auto_convert.sh",
+        description=_HELP,
+        epilog=_AFTER,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--train", action="store_true", help="then train a GPT on the bundled text (the main job)"
+    )
+    parser.add_argument(
+        "--source", type=Path, metavar="DIR", help="a local Megatron-LM checkout instead of the wheel"
+    )
+    parser.add_argument(
+        "--output", type=Path, default=ROOT / "build", metavar="DIR", help="where to write (build)"
+    )
+    parser.add_argument(
+        "--tests", action="store_true", help=argparse.SUPPRESS
+    )  # tests/run.sh: test packages as well
     return parser.parse_args(arguments)
 
 
@@ -54,7 +67,10 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"\nauto_convert: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("\nauto_convert: stopped. Nothing is half-written; the same command goes on from here.", file=sys.stderr)
+        print(
+            "\nauto_convert: stopped. Nothing is half-written; the same command goes on from here.",
+            file=sys.stderr,
+        )
         return 130
     except OSError as error:
         print(f"\nauto_convert: {error.strerror or error}: {error.filename or ''}", file=sys.stderr)
@@ -80,13 +96,18 @@ def convert(args: argparse.Namespace) -> None:
         console.step("CPU kernels", lambda progress: environment.build_kernels(logs, progress))
         if args.source is None:
             downloads = output / "downloads"
-            console.step(f"Download {upstream.MEGATRON_CORE.requirement}",
-                         lambda progress: upstream.fetch_wheel(downloads, logs, progress))
-            console.step("Convert Megatron Core",
-                         lambda progress: upstream.convert_wheel(output, logs, progress))
+            console.step(
+                f"Download {upstream.MEGATRON_CORE.requirement}",
+                lambda progress: upstream.fetch_wheel(downloads, logs, progress),
+            )
+            console.step(
+                "Convert Megatron Core", lambda progress: upstream.convert_wheel(output, logs, progress)
+            )
         else:
-            console.step(f"Convert {args.source}",
-                         lambda progress: upstream.convert_checkout(args.source, output, logs, progress))
+            console.step(
+                f"Convert {args.source}",
+                lambda progress: upstream.convert_checkout(args.source, output, logs, progress),
+            )
         env = shell.write_env(output)
         if args.train:
             console.step("Tokenizer and data set", lambda progress: job.preprocess(output, logs, progress))
@@ -115,7 +136,9 @@ def _alone(output: Path) -> Iterator[None]:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise ConvertError("another run is at work in this clone or output folder: wait for it") from None
+                raise ConvertError(
+                    "another run is at work in this clone or output folder: wait for it"
+                ) from None
         yield
 
 
@@ -129,20 +152,28 @@ def _farewell(args: argparse.Namespace, output: Path, env: Path, seconds: float)
         return relative if not relative.startswith("..") else str(path)
 
     print(f"\nDone in {seconds:.0f} s.\n")
-    print(f"  converted Megatron   {short(output / 'megatron')}  (manifest.json lists every file and every rule)")
+    print(
+        f"  converted Megatron   {short(output / 'megatron')}  (manifest.json lists every file and every rule)"
+    )
     if args.train:
         folder, loss = output / "train" / "gpt", job.losses(output)
-        print(f"  loss                 {loss['first']:.3f} at first, {loss['last']:.3f} over the last 10 iterations, "
-              f"{loss['validation']:.3f} on validation; knowing nothing is {loss['uniform']:.3f}")
-        print(f"  curve                {short(folder / 'loss.png')}, TensorBoard events in {short(folder / 'tensorboard')}")
+        print(
+            f"  loss                 {loss['first']:.3f} at first, {loss['last']:.3f} over the last 10 iterations, "
+            f"{loss['validation']:.3f} on validation; knowing nothing is {loss['uniform']:.3f}"
+        )
+        print(
+            f"  curve                {short(folder / 'loss.png')}, TensorBoard events in {short(folder / 'tensorboard')}"
+        )
         print(f"  checkpoint           {short(folder / 'checkpoint.pt')}  (PyTorch's torch.load reads it)")
         print(f"  tokenizer and data   {short(output / 'train')}/shakespeare.{{model,bin,idx}}")
     print("\nWhat to try next:")
     print(f"  source {short(env)}      then python script.py and torchrun find torch and megatron")
     if args.train:
         script = short(job.TRAIN)
-        print(f"  python {script} --data-prefix {short(output / 'train' / 'shakespeare')} \\\n"
-              f"      --save {short(output / 'train' / 'gpt')} --train-iters 400      train on (after the line above)")
+        print(
+            f"  python {script} --data-prefix {short(output / 'train' / 'shakespeare')} \\\n"
+            f"      --save {short(output / 'train' / 'gpt')} --train-iters 400      train on (after the line above)"
+        )
         print(f"  tensorboard --logdir {short(output / 'train' / 'gpt' / 'tensorboard')}")
     else:
         print("  bash auto_convert.sh --train      train a small GPT (about two minutes)")

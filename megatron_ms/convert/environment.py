@@ -1,4 +1,5 @@
 """Python, compiler, virtual environment, CPU kernels."""
+
 from __future__ import annotations
 
 import json
@@ -64,7 +65,9 @@ def check_python() -> None:
         raise ConvertError(f"Python 3.11 is needed, this is {sys.version.split()[0]}")
     include = Path(sysconfig.get_paths()["include"])
     if not (include / "Python.h").is_file():
-        raise ConvertError(f"Python's C headers are missing ({include}/Python.h). On Debian: apt install python3.11-dev")
+        raise ConvertError(
+            f"Python's C headers are missing ({include}/Python.h). On Debian: apt install python3.11-dev"
+        )
     try:
         import ensurepip  # noqa: F401  (Debian ships it in a package of its own)
         import venv  # noqa: F401
@@ -105,22 +108,35 @@ def prepare_venv(extras: tuple[str, ...], logs: Path, progress: Progress) -> boo
     extras = tuple(sorted(set(extras) | set(_extras_of(stamp))))
     state = _inspect(extras)
     key = digest(json.dumps([extras, pinned(extras), str(ROOT), sys.version]))
-    if state == {"python": [3, 11], "absent": [], "damaged": []} and Stamp(VENV / "msadapter-stamp.json").holds(key):
+    if state == {"python": [3, 11], "absent": [], "damaged": []} and Stamp(
+        VENV / "msadapter-stamp.json"
+    ).holds(key):
         return False
     if state is None or state["damaged"] or state["python"] != [3, 11]:
         if VENV.exists():
             progress.note = "the environment is broken: starting it anew"
             shutil.rmtree(VENV)
         _create_venv(logs, progress)
-    command = [PYTHON, "-m", "pip", "install", "--no-input", "--retries", "2", "--editable",
-               f"{ROOT}[{','.join(extras)}]" if extras else str(ROOT)]
+    command: list[str | Path] = [
+        PYTHON,
+        "-m",
+        "pip",
+        "install",
+        "--no-input",
+        "--retries",
+        "2",
+        "--editable",
+        f"{ROOT}[{','.join(extras)}]" if extras else str(ROOT),
+    ]
     try:
         run(command, logs / "pip.log", progress, clean_environment())
     except ChildError as error:
         raise ConvertError(_pip_words(error, "the dependencies could not be installed")) from None
     state = _inspect(extras)
     if state is None or state["absent"] or state["damaged"]:
-        raise ConvertError(f"the environment {VENV} is not whole after the installation: {state}. Remove it, run again")
+        raise ConvertError(
+            f"the environment {VENV} is not whole after the installation: {state}. Remove it, run again"
+        )
     stamp.write_text(json.dumps(extras), encoding="utf-8")
     Stamp(VENV / "msadapter-stamp.json").write(key)
     return True
@@ -128,14 +144,16 @@ def prepare_venv(extras: tuple[str, ...], logs: Path, progress: Progress) -> boo
 
 def build_kernels(logs: Path, progress: Progress) -> bool:
     """Builds the CPU kernels (the package caches them by the hash of their sources; so does the stamp here)."""
-    sources = [path for path in (ROOT / "msadapter" / "csrc", ROOT / "msadapter" / "_native.py") if path.exists()]
+    sources = [
+        path for path in (ROOT / "msadapter" / "csrc", ROOT / "msadapter" / "_native.py") if path.exists()
+    ]
     key = digest(*sources, json.dumps(pinned(())), sys.version)
     stamp = Stamp(VENV / "msadapter-kernels.json")
     if stamp.holds(key):
         return False
     check_compiler()
     # The file itself: importing the package would load the very kernels that are not built yet.
-    command = [PYTHON, "-P", ROOT / "msadapter" / "doctor.py", "build"]
+    command: list[str | Path] = [PYTHON, "-P", ROOT / "msadapter" / "doctor.py", "build"]
     try:
         output = run(command, logs / "kernels.log", progress, clean_environment())
     except ChildError as error:
@@ -149,8 +167,20 @@ def build_kernels(logs: Path, progress: Progress) -> bool:
 
 def pip_download(requirement: str, folder: Path, logs: Path, progress: Progress) -> None:
     """Puts the wheel of requirement into folder."""
-    command = [PYTHON, "-m", "pip", "download", "--no-input", "--retries", "2", "--no-deps", "--only-binary=:all:",
-               "--dest", folder, requirement]
+    command: list[str | Path] = [
+        PYTHON,
+        "-m",
+        "pip",
+        "download",
+        "--no-input",
+        "--retries",
+        "2",
+        "--no-deps",
+        "--only-binary=:all:",
+        "--dest",
+        folder,
+        requirement,
+    ]
     try:
         run(command, logs / "download.log", progress, clean_environment())
     except ChildError as error:
@@ -185,8 +215,14 @@ def _inspect(extras: tuple[str, ...]) -> dict | None:
         return None
     wanted = json.dumps(pinned(extras) | {"msadapter": "", "pip": ""})
     try:
-        answer = subprocess.run([PYTHON, "-c", _INSPECT, wanted], env=clean_environment(), cwd=VENV,
-                                capture_output=True, text=True, timeout=120)
+        answer = subprocess.run(
+            [PYTHON, "-c", _INSPECT, wanted],
+            env=clean_environment(),
+            cwd=VENV,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
         return json.loads(answer.stdout) if answer.returncode == 0 else None
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return None

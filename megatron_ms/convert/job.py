@@ -1,4 +1,5 @@
 """The main job: tokenizer and data set from the bundled text, then the training of a GPT."""
+
 from __future__ import annotations
 
 import json
@@ -44,7 +45,12 @@ def train(output: Path, progress: Progress) -> bool:
     _forget_other_run(folder, key)
     progress.pause()
     try:
-        run(train_command(output), output / "logs" / "train.log", environment=job_environment(output), show=True)
+        run(
+            train_command(output),
+            output / "logs" / "train.log",
+            environment=job_environment(output),
+            show=True,
+        )
     except ChildError as error:
         raise ConvertError(f"the training ended with exit code {error.code}; its words are above") from None
     missing = [path.name for path in results if not path.is_file()]
@@ -55,8 +61,15 @@ def train(output: Path, progress: Progress) -> bool:
 
 
 def train_command(output: Path) -> list[str | Path]:
-    return _adapter(TRAIN, "--data-prefix", output / "train" / "shakespeare", "--save", output / "train" / "gpt",
-                    "--train-iters", str(ITERATIONS))
+    return _adapter(
+        TRAIN,
+        "--data-prefix",
+        output / "train" / "shakespeare",
+        "--save",
+        output / "train" / "gpt",
+        "--train-iters",
+        str(ITERATIONS),
+    )
 
 
 def losses(output: Path) -> dict:
@@ -64,8 +77,12 @@ def losses(output: Path) -> dict:
     summary = json.loads((output / "train" / "gpt" / "losses.json").read_text(encoding="utf-8"))
     history = summary["iterations"]
     last = [record["loss"] for record in history[-10:]]
-    return {"first": history[0]["loss"], "last": sum(last) / len(last), "validation": summary["validation_loss"],
-            "uniform": summary["ln_vocabulary"]}
+    return {
+        "first": history[0]["loss"],
+        "last": sum(last) / len(last),
+        "validation": summary["validation_loss"],
+        "uniform": summary["ln_vocabulary"],
+    }
 
 
 def data_key(output: Path) -> str:

@@ -1,4 +1,5 @@
 """build/env.sh: a shell in which `import torch` is answered by this project."""
+
 from __future__ import annotations
 
 import shlex
@@ -12,7 +13,8 @@ _TEMPLATE = """\
 # In this shell `python script.py` and `torchrun ...` then find torch (msadapter) and megatron. msadapter_off undoes it.
 if [ -z "${{MSADAPTER_SHELL:-}}" ]; then
     export MSADAPTER_SHELL={output}
-    export MSADAPTER_OLD_PATH="$PATH" MSADAPTER_OLD_PYTHONPATH="${{PYTHONPATH:-}}" MSADAPTER_OLD_DEVICE="${{MSADAPTER_DEVICE:-}}"
+    export MSADAPTER_OLD_PATH="$PATH" MSADAPTER_OLD_PYTHONPATH="${{PYTHONPATH:-}}"
+    export MSADAPTER_OLD_DEVICE="${{MSADAPTER_DEVICE:-}}"
     export PATH={shim}/bin:{venv}/bin:"$PATH"
     export PYTHONPATH={shim}:{megatron}"${{PYTHONPATH:+:$PYTHONPATH}}"
     # What torch.cuda.is_available() answers: cuda and npu mean yes (MindSpore's device), cpu means no.
@@ -40,5 +42,7 @@ def write_env(output: Path) -> Path:
         "venv": VENV,
         "megatron": output / "megatron",
     }
-    write_atomically(path, _TEMPLATE.format(**{name: shlex.quote(str(place)) for name, place in places.items()}))
+    write_atomically(
+        path, _TEMPLATE.format(**{name: shlex.quote(str(place)) for name, place in places.items()})
+    )
     return path

@@ -1,4 +1,5 @@
 """What every step is made of: hashes, stamps, atomic files, child processes, progress."""
+
 from __future__ import annotations
 
 import hashlib
@@ -170,8 +171,16 @@ def run(
     lines: list[str] = []
     with open(log, "w", encoding="utf-8") as file:
         file.write("$ " + " ".join(words) + "\n")
-        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                              env=environment, cwd=ROOT, text=True, errors="replace") as child:
+        with subprocess.Popen(
+            words,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            env=environment,
+            cwd=ROOT,
+            text=True,
+            errors="replace",
+        ) as child:
             try:
                 for line in child.stdout or ():
                     lines.append(line)

@@ -1,4 +1,5 @@
 """Megatron Core: the pinned wheel or a local checkout, converted into one tree that Python can import."""
+
 from __future__ import annotations
 
 import json
@@ -102,7 +103,13 @@ def convert_wheel(output: Path, logs: Path, progress: Progress, pin: Pin = MEGAT
         raise ConvertError(f"the wheel of {pin.requirement} is gone from {output / 'downloads'}: run again")
     with _scratch(output) as scratch:
         unpack(wheel, scratch)
-        _patch(scratch, output / "megatron", {"wheel": wheel.name, "sha256": expected, "key": key}, logs, progress)
+        _patch(
+            scratch,
+            output / "megatron",
+            {"wheel": wheel.name, "sha256": expected, "key": key},
+            logs,
+            progress,
+        )
     return True
 
 
@@ -129,7 +136,9 @@ def unpack(wheel: Path, folder: Path) -> None:
                     raise ConvertError(f"{wheel.name} holds a path that leads out of it: {name!r}")
             archive.extractall(folder)
     except (zipfile.BadZipFile, EOFError, OSError) as error:
-        raise ConvertError(f"{wheel.name} cannot be unpacked ({error}): it is truncated or no wheel") from error
+        raise ConvertError(
+            f"{wheel.name} cannot be unpacked ({error}): it is truncated or no wheel"
+        ) from error
 
 
 def compile_helpers(tree: Path, logs: Path, progress: Progress) -> None:
@@ -138,11 +147,24 @@ def compile_helpers(tree: Path, logs: Path, progress: Progress) -> None:
     if not source.is_file() or list((tree / HELPERS).glob("helpers_cpp*.so")):
         return
     check_compiler()
-    include = run([PYTHON, "-c", "import pybind11; print(pybind11.get_include())"], logs / "helpers.log",
-                  environment=clean_environment()).strip()
+    include = run(
+        [PYTHON, "-c", "import pybind11; print(pybind11.get_include())"],
+        logs / "helpers.log",
+        environment=clean_environment(),
+    ).strip()
     library = source.with_name("helpers_cpp" + sysconfig.get_config_var("EXT_SUFFIX"))
-    command = [compiler() or "g++", "-O3", "-shared", "-std=c++17", "-fPIC", f"-I{sysconfig.get_paths()['include']}",
-               f"-I{include}", source, "-o", library]
+    command: list[str | Path] = [
+        compiler() or "g++",
+        "-O3",
+        "-shared",
+        "-std=c++17",
+        "-fPIC",
+        f"-I{sysconfig.get_paths()['include']}",
+        f"-I{include}",
+        source,
+        "-o",
+        library,
+    ]
     try:
         run(command, logs / "helpers.log", progress, clean_environment())
     except ChildError as error:
@@ -152,7 +174,18 @@ def compile_helpers(tree: Path, logs: Path, progress: Progress) -> None:
 def _patch(tree: Path, destination: Path, origin: Mapping[str, str], logs: Path, progress: Progress) -> None:
     # In the environment's python: a rule may need libcst.
     environment = clean_environment() | {"PYTHONPATH": str(ROOT)}
-    command = [PYTHON, "-P", "-m", "patches", "apply", UPSTREAM, tree, destination, "--origin", json.dumps(origin)]
+    command: list[str | Path] = [
+        PYTHON,
+        "-P",
+        "-m",
+        "patches",
+        "apply",
+        UPSTREAM,
+        tree,
+        destination,
+        "--origin",
+        json.dumps(origin),
+    ]
     try:
         run(command, logs / "patches.log", progress, environment)
     except ChildError as error:
@@ -186,7 +219,9 @@ class _scratch:
 def _commit_of(source: Path) -> str:
     """The commit of the checkout for the manifest; 'unknown' if git cannot tell."""
     try:
-        answer = subprocess.run(["git", "-C", source, "rev-parse", "HEAD"], capture_output=True, text=True, timeout=30)
+        answer = subprocess.run(
+            ["git", "-C", source, "rev-parse", "HEAD"], capture_output=True, text=True, timeout=30
+        )
     except (OSError, subprocess.TimeoutExpired):
         return "unknown"
     commit = answer.stdout.strip()

@@ -5,6 +5,7 @@ The script imports only torch and megatron.core beside sentencepiece: it runs th
 
     python -m msadapter megatron_ms/data/preprocess.py --input book.txt --output-prefix build/train/book
 """
+
 from __future__ import annotations
 
 import argparse
@@ -25,8 +26,12 @@ EOD_PIECE = "<eod>"
 
 def parse_args() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--input", type=Path, required=True, help="UTF-8 text, paragraphs parted by blank lines")
-    parser.add_argument("--output-prefix", type=Path, required=True, help="PREFIX.bin, .idx and .model are written")
+    parser.add_argument(
+        "--input", type=Path, required=True, help="UTF-8 text, paragraphs parted by blank lines"
+    )
+    parser.add_argument(
+        "--output-prefix", type=Path, required=True, help="PREFIX.bin, .idx and .model are written"
+    )
     parser.add_argument("--vocab-size", type=int, default=2048, help="pieces of the tokenizer (default 2048)")
     parser.add_argument("--tokenizer-model", type=Path, help="use this sentencepiece model, do not train one")
     return parser.parse_args()
@@ -83,7 +88,9 @@ def main() -> None:
     prefix: Path = args.output_prefix
     prefix.parent.mkdir(parents=True, exist_ok=True)
 
-    model = args.tokenizer_model.read_bytes() if args.tokenizer_model else train_tokenizer(text, args.vocab_size)
+    model = (
+        args.tokenizer_model.read_bytes() if args.tokenizer_model else train_tokenizer(text, args.vocab_size)
+    )
     tokenizer = sentencepiece.SentencePieceProcessor(model_proto=model)
     eod = tokenizer.piece_to_id(EOD_PIECE)
     if eod == tokenizer.unk_id():
@@ -103,8 +110,10 @@ def main() -> None:
     write_atomically(prefix.with_name(f"{prefix.name}.model"), model)
     for ending, part in parts.items():
         os.replace(part, prefix.with_name(f"{prefix.name}.{ending}"))
-    print(f"{tokens} tokens, {len(builder.document_indices) - 1} documents, vocabulary {tokenizer.vocab_size()}: "
-          f"{prefix}.bin, .idx, .model")
+    print(
+        f"{tokens} tokens, {len(builder.document_indices) - 1} documents, vocabulary {tokenizer.vocab_size()}: "
+        f"{prefix}.bin, .idx, .model"
+    )
 
 
 if __name__ == "__main__":

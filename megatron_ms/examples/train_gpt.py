@@ -6,6 +6,7 @@ Plain PyTorch: nothing here knows what answers `import torch`. With PyTorch: `py
 What it leaves in --save: checkpoint.pt (model, optimiser, schedule, random states), losses.json, loss.png, and
 TensorBoard events. Started again with the same arguments it continues from the checkpoint.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -97,7 +98,12 @@ class SentencePieceTokenizer(MegatronTokenizer):
 def initialise(args: argparse.Namespace) -> torch.device:
     """Process group of this process alone, Megatron's parallel state, seeds. Returns the device to train on."""
     on_accelerator = torch.cuda.is_available()
-    for variable, value in {"MASTER_ADDR": "localhost", "MASTER_PORT": "29513", "RANK": "0", "WORLD_SIZE": "1"}.items():
+    for variable, value in {
+        "MASTER_ADDR": "localhost",
+        "MASTER_PORT": "29513",
+        "RANK": "0",
+        "WORLD_SIZE": "1",
+    }.items():
         os.environ.setdefault(variable, value)
     torch.distributed.init_process_group(backend="nccl" if on_accelerator else "gloo")
     parallel_state.initialize_model_parallel()
@@ -157,7 +163,9 @@ def build_datasets(args: argparse.Namespace, tokenizer: MegatronTokenizer) -> tu
 
 def batches(dataset: GPTDataset, first: int, size: int) -> DataLoader:
     """Batches of size samples in the data set's own (already shuffled) order, starting with sample first."""
-    return DataLoader(torch.utils.data.Subset(dataset, range(first, len(dataset))), batch_size=size, drop_last=True)
+    return DataLoader(
+        torch.utils.data.Subset(dataset, range(first, len(dataset))), batch_size=size, drop_last=True
+    )
 
 
 def loss_of(model: GPTModel, batch: dict[str, torch.Tensor], device: torch.device) -> torch.Tensor:
@@ -168,12 +176,16 @@ def loss_of(model: GPTModel, batch: dict[str, torch.Tensor], device: torch.devic
     return (losses.float() * mask).sum() / mask.sum()
 
 
-def build_optimizer(args: argparse.Namespace, model: GPTModel) -> tuple[torch.optim.AdamW, OptimizerParamScheduler]:
+def build_optimizer(
+    args: argparse.Namespace, model: GPTModel
+) -> tuple[torch.optim.AdamW, OptimizerParamScheduler]:
     """AdamW without decay for biases and norms; warm-up, then cosine."""
     decayed = [parameter for parameter in model.parameters() if parameter.dim() > 1]
     others = [parameter for parameter in model.parameters() if parameter.dim() <= 1]
     groups = [{"params": decayed, "wd_mult": 1.0}, {"params": others, "wd_mult": 0.0}]
-    optimizer = torch.optim.AdamW(groups, lr=args.lr, betas=(0.9, 0.95), eps=1e-8, weight_decay=args.weight_decay)
+    optimizer = torch.optim.AdamW(
+        groups, lr=args.lr, betas=(0.9, 0.95), eps=1e-8, weight_decay=args.weight_decay
+    )
     scheduler = OptimizerParamScheduler(
         optimizer,
         init_lr=0.0,
@@ -266,8 +278,12 @@ def evaluate(args, model, dataset, device) -> float:
     """Mean loss of up to --eval-iters batches of the validation part."""
     model.eval()
     with torch.no_grad():
-        losses = [loss_of(model, batch, device).item()
-                  for _, batch in zip(range(args.eval_iters), batches(dataset, 0, args.micro_batch_size), strict=False)]
+        losses = [
+            loss_of(model, batch, device).item()
+            for _, batch in zip(
+                range(args.eval_iters), batches(dataset, 0, args.micro_batch_size), strict=False
+            )
+        ]
     model.train()
     return sum(losses) / len(losses)
 
@@ -279,8 +295,12 @@ def plot(history: list[dict], vocab_size: int, path: Path) -> None:
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(figsize=(8, 4.5))
-    axes.plot([record["iteration"] for record in history], [record["loss"] for record in history], label="lm loss")
-    axes.axhline(math.log(vocab_size), color="grey", linestyle="--", label=f"ln({vocab_size}): knowing nothing")
+    axes.plot(
+        [record["iteration"] for record in history], [record["loss"] for record in history], label="lm loss"
+    )
+    axes.axhline(
+        math.log(vocab_size), color="grey", linestyle="--", label=f"ln({vocab_size}): knowing nothing"
+    )
     axes.set(xlabel="iteration", ylabel="loss", title="GPT on Shakespeare")
     axes.legend()
     axes.grid(alpha=0.3)
@@ -305,13 +325,22 @@ def main() -> None:
     else:
         scheduler.step(0)
     parameters = sum(parameter.numel() for parameter in model.parameters())
-    print(f"GPT of {parameters} parameters on {device}, {len(train_data)} training samples of {args.seq_length} tokens")
+    print(
+        f"GPT of {parameters} parameters on {device}, {len(train_data)} training samples of {args.seq_length} tokens"
+    )
 
     loader = iter(batches(train_data, done * args.global_batch_size, args.micro_batch_size))
     writer = SummaryWriter(str(args.save / "tensorboard"), purge_step=done + 1)
     model.train()
-    bar = tqdm(range(done + 1, args.train_iters + 1), initial=done, total=args.train_iters, desc="train", unit="it",
-               dynamic_ncols=True, disable=None)
+    bar = tqdm(
+        range(done + 1, args.train_iters + 1),
+        initial=done,
+        total=args.train_iters,
+        desc="train",
+        unit="it",
+        dynamic_ncols=True,
+        disable=None,
+    )
     skipped = nan = 0
     for iteration in bar:
         record = {"iteration": iteration, **train_step(args, model, loader, optimizer, scheduler, device)}
@@ -321,8 +350,10 @@ def main() -> None:
         for name in ("loss", "lr", "grad_norm", "milliseconds"):
             writer.add_scalar(f"train/{name}", record[name], iteration)
         if iteration % args.log_interval == 0 or iteration in (1, args.train_iters):
-            recent = history[-args.log_interval:]
-            means = {name: sum(entry[name] for entry in recent) / len(recent) for name in ("loss", "milliseconds")}
+            recent = history[-args.log_interval :]
+            means = {
+                name: sum(entry[name] for entry in recent) / len(recent) for name in ("loss", "milliseconds")
+            }
             bar.write(report_line(args, {**record, **means, "skipped": skipped, "nan": nan}))
             skipped = nan = 0
         if iteration % args.save_interval == 0 or iteration == args.train_iters:
@@ -331,11 +362,17 @@ def main() -> None:
     validation = evaluate(args, model, validation_data, device)
     writer.add_scalar("validation/loss", validation, args.train_iters)
     writer.close()
-    summary = {"validation_loss": validation, "ln_vocabulary": math.log(tokenizer.vocab_size), "iterations": history}
+    summary = {
+        "validation_loss": validation,
+        "ln_vocabulary": math.log(tokenizer.vocab_size),
+        "iterations": history,
+    }
     (args.save / "losses.json").write_text(json.dumps(summary, indent=1))
     plot(history, tokenizer.vocab_size, args.save / "loss.png")
-    print(f" validation loss at iteration {args.train_iters} | lm loss value: {validation:.6E} |"
-          f" lm loss PPL: {math.exp(validation):.6E} | ln(vocabulary): {math.log(tokenizer.vocab_size):.3f}")
+    print(
+        f" validation loss at iteration {args.train_iters} | lm loss value: {validation:.6E} |"
+        f" lm loss PPL: {math.exp(validation):.6E} | ln(vocabulary): {math.log(tokenizer.vocab_size):.3f}"
+    )
     torch.distributed.destroy_process_group()
 
 

@@ -4,6 +4,7 @@
 `msadapter.x.y`, imported when first asked for, and `importlib.metadata` finds a distribution named torch.
 This package imports nothing but the standard library.
 """
+
 from .finder import ALIASES, TORCH_VERSION, AliasFinder, install, installed, uninstall
 
 __all__ = ["ALIASES", "TORCH_VERSION", "AliasFinder", "install", "installed", "uninstall"]

@@ -1,4 +1,5 @@
 """The meta-path finder behind `import torch`."""
+
 from __future__ import annotations
 
 import importlib

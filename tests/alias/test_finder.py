@@ -1,4 +1,5 @@
 """The alias against a small package of our own: nothing here needs MindSpore."""
+
 import importlib.util
 import subprocess
 import sys
@@ -43,14 +44,19 @@ def python(folder: Path, program: str, *more_path: Path, arguments: tuple[str, .
     """Runs program in a fresh python that finds only folder and more_path; returns what it prints."""
     path = ":".join(str(entry) for entry in (*more_path, folder))
     command = [sys.executable, "-P", *(arguments or ("-c", program))]
-    answer = subprocess.run(command, env={"PYTHONPATH": path, "PATH": "/usr/bin:/bin"}, capture_output=True, text=True)
+    answer = subprocess.run(
+        command, env={"PYTHONPATH": path, "PATH": "/usr/bin:/bin"}, capture_output=True, text=True
+    )
     assert answer.returncode == 0, answer.stderr
     assert "Warning" not in answer.stderr
     return answer.stdout.strip()
 
 
 def test_every_form_of_import_gives_the_same_module_objects(toy: Path) -> None:
-    assert python(toy, """
+    assert (
+        python(
+            toy,
+            """
 import msadapter, sys
 msadapter.install()
 import torch, torch.nn as nn, torch.nn.functional as F
@@ -62,11 +68,17 @@ assert nn is again is msadapter.nn and F is msadapter.nn.functional
 assert sys.modules['torch.utils.checkpoint'] is sys.modules['msadapter.utils.checkpoint']
 assert F.relu(-3) == 0
 print(torch.LOADED)
-""") == "['nn', 'checkpoint']"
+""",
+        )
+        == "['nn', 'checkpoint']"
+    )
 
 
 def test_modules_keep_their_own_name_and_spec(toy: Path) -> None:
-    assert python(toy, """
+    assert (
+        python(
+            toy,
+            """
 import msadapter; msadapter.install()
 import torch.nn.functional as F, torch
 for module, name in ((F, 'msadapter.nn.functional'), (torch, 'msadapter')):
@@ -74,11 +86,17 @@ for module, name in ((F, 'msadapter.nn.functional'), (torch, 'msadapter')):
 assert F.__package__ == F.__spec__.parent == 'msadapter.nn'
 import importlib; assert importlib.reload(torch.nn) is torch.nn
 print('kept')
-""") == "kept"
+""",
+        )
+        == "kept"
+    )
 
 
 def test_importing_alone_changes_nothing(toy: Path) -> None:
-    assert python(toy, """
+    assert (
+        python(
+            toy,
+            """
 import sys
 before = list(sys.meta_path)
 import msadapter
@@ -87,11 +105,17 @@ try:
     import torch
 except ModuleNotFoundError as error:
     print(error.name)
-""") == "torch"
+""",
+        )
+        == "torch"
+    )
 
 
 def test_install_twice_is_install_once_and_uninstall_takes_it_away(toy: Path) -> None:
-    assert python(toy, """
+    assert (
+        python(
+            toy,
+            """
 import msadapter, sys
 length = len(sys.meta_path)
 msadapter.install(); msadapter.install()
@@ -107,44 +131,67 @@ except ModuleNotFoundError:
 import torch
 assert torch is msadapter
 print('ok')
-""") == "ok"
+""",
+        )
+        == "ok"
+    )
 
 
-@pytest.mark.parametrize("missing", ["torch.nothing", "torch.nn.functional.deeper", "torch.nothing.deeper", "torch_npu"])
+@pytest.mark.parametrize(
+    "missing", ["torch.nothing", "torch.nn.functional.deeper", "torch.nothing.deeper", "torch_npu"]
+)
 def test_what_is_not_there_is_not_found(toy: Path, missing: str) -> None:
-    assert python(toy, f"""
+    assert python(
+        toy,
+        f"""
 import msadapter; msadapter.install()
 try:
     import {missing}
 except ModuleNotFoundError as error:
     print(error.name)
-""").startswith("torch")
+""",
+    ).startswith("torch")
 
 
 def test_modules_made_at_run_time(toy: Path) -> None:
-    assert python(toy, """
+    assert (
+        python(
+            toy,
+            """
 import msadapter, sys, types; msadapter.install()
 made = sys.modules['msadapter.ops'] = types.ModuleType('msadapter.ops')
 import torch.ops
 print(sys.modules['torch.ops'] is made, torch.ops is made, made.__spec__)
-""") == "True True None"
+""",
+        )
+        == "True True None"
+    )
 
 
 def test_an_error_inside_a_module_is_not_taken_for_its_absence(toy: Path) -> None:
-    assert python(toy, """
+    assert (
+        python(
+            toy,
+            """
 import msadapter, sys; msadapter.install()
 try:
     import torch.broken
 except ModuleNotFoundError as error:
     print(error.name, 'torch.broken' in sys.modules)
-""") == "a_module_that_is_not_there False"
+""",
+        )
+        == "a_module_that_is_not_there False"
+    )
 
 
 def test_a_torch_that_is_already_imported_is_an_error(toy: Path) -> None:
     other = toy / "other" / "torch"
     other.mkdir(parents=True)
     (other / "__init__.py").write_text("")
-    assert python(toy, """
+    assert (
+        python(
+            toy,
+            """
 import torch, msadapter
 try:
     msadapter.install()
@@ -152,11 +199,18 @@ except RuntimeError as error:
     assert 'already imported' in str(error) and 'other/torch' in str(error), error
 import sys
 print(sys.modules['torch'] is torch, torch is not msadapter)
-""", toy / "other") == "True True"
+""",
+            toy / "other",
+        )
+        == "True True"
+    )
 
 
 def test_the_distribution_named_torch(toy: Path) -> None:
-    assert python(toy, """
+    assert (
+        python(
+            toy,
+            """
 import msadapter; msadapter.install()
 from importlib import metadata
 print(metadata.version('torch'), metadata.metadata('Torch')['Name'],
@@ -165,18 +219,27 @@ try:
     metadata.version('torch_npu')
 except metadata.PackageNotFoundError:
     print('no torch_npu')
-""") == "2.7.1 torch ['torch']\nno torch_npu"
+""",
+        )
+        == "2.7.1 torch ['torch']\nno torch_npu"
+    )
 
 
 def test_find_spec_before_and_after_the_import(toy: Path) -> None:
-    assert python(toy, """
+    assert (
+        python(
+            toy,
+            """
 import msadapter, importlib.util; msadapter.install()
 before = importlib.util.find_spec('torch')
 import torch
 assert before is not None and importlib.util.find_spec('torch') is not None
 assert importlib.util.find_spec('torch.nn.functional') is not None
 print('found')
-""") == "found"
+""",
+        )
+        == "found"
+    )
 
 
 def test_modules_run_by_name(toy: Path) -> None:
@@ -189,21 +252,37 @@ class TestShim:
     """The folder that env.sh puts on PYTHONPATH."""
 
     def test_import_torch_alone(self, toy: Path) -> None:
-        assert python(toy, "import torch, msadapter, sys; print(torch is msadapter is sys.modules['torch'])",
-                      SHIM) == "True"
+        assert (
+            python(
+                toy, "import torch, msadapter, sys; print(torch is msadapter is sys.modules['torch'])", SHIM
+            )
+            == "True"
+        )
 
     def test_import_of_a_submodule_first(self, toy: Path) -> None:
-        assert python(toy, "import torch.nn.functional as F, msadapter; print(F is msadapter.nn.functional)",
-                      SHIM) == "True"
+        assert (
+            python(
+                toy, "import torch.nn.functional as F, msadapter; print(F is msadapter.nn.functional)", SHIM
+            )
+            == "True"
+        )
 
     def test_version_without_import(self, toy: Path) -> None:
-        program = ("import importlib.metadata as m, importlib.util as u, sys; print(m.version('torch'), "
-                   "u.find_spec('torch') is not None, 'msadapter' in sys.modules)")
+        program = (
+            "import importlib.metadata as m, importlib.util as u, sys; print(m.version('torch'), "
+            "u.find_spec('torch') is not None, 'msadapter' in sys.modules)"
+        )
         assert python(toy, program, SHIM) == "2.7.1 True False"
 
     def test_install_after_the_shim_was_imported(self, toy: Path) -> None:
-        assert python(toy, "import torch, msadapter; msadapter.install(); import torch as t; print(t is torch)",
-                      SHIM) == "True"
+        assert (
+            python(
+                toy,
+                "import torch, msadapter; msadapter.install(); import torch as t; print(t is torch)",
+                SHIM,
+            )
+            == "True"
+        )
 
     def test_version_is_the_alias_version(self) -> None:
         metadata = SHIM / f"torch-{FINDER_MODULE.TORCH_VERSION}.dist-info" / "METADATA"

@@ -1,4 +1,5 @@
 """auto_convert's steps and its behaviour when something is wrong. No network: wheels are made here."""
+
 import contextlib
 import hashlib
 import json
@@ -63,7 +64,11 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder that is pip's only source of packages."""
     folder = tmp_path / "index"
     folder.mkdir()
-    for name, value in {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(folder), "PIP_CONFIG_FILE": os.devnull}.items():
+    for name, value in {
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": str(folder),
+        "PIP_CONFIG_FILE": os.devnull,
+    }.items():
         monkeypatch.setenv(name, value)
     return folder
 
@@ -222,13 +227,21 @@ class TestEnvSh:
         assert self.sourced(output, "command -v torchrun") == str(ROOT / "msadapter/alias/shim/bin/torchrun")
 
 
-@pytest.mark.parametrize("make, message", [
-    (lambda path: None, "there is no such folder"),
-    (lambda path: path.mkdir(), "has no megatron/core/package_info.py"),
-    (lambda path: ((path / "megatron/core").mkdir(parents=True),
-                   (path / "megatron/core/package_info.py").write_text("MAJOR = 0\nMINOR = 16\nPATCH = 1\n")),
-     r"0\.16\.1.*from 0\.12\.0"),
-], ids=["absent", "empty", "version"])
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda path: None, "there is no such folder"),
+        (lambda path: path.mkdir(), "has no megatron/core/package_info.py"),
+        (
+            lambda path: (
+                (path / "megatron/core").mkdir(parents=True),
+                (path / "megatron/core/package_info.py").write_text("MAJOR = 0\nMINOR = 16\nPATCH = 1\n"),
+            ),
+            r"0\.16\.1.*from 0\.12\.0",
+        ),
+    ],
+    ids=["absent", "empty", "version"],
+)
 def test_wrong_source(tmp_path, make, message) -> None:
     make(tmp_path / "source")
     with pytest.raises(ConvertError, match=message):
@@ -279,19 +292,28 @@ class TestCommand:
         return clone
 
     def environment(self, **more: str) -> dict[str, str]:
-        return {**{name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "PYTHON"))},
-                "PYTHON": getattr(sys, "_base_executable", sys.executable), "PIP_CONFIG_FILE": os.devnull, **more}
+        return {
+            **{name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "PYTHON"))},
+            "PYTHON": getattr(sys, "_base_executable", sys.executable),
+            "PIP_CONFIG_FILE": os.devnull,
+            **more,
+        }
 
     def test_help(self, clone: Path) -> None:
-        answer = subprocess.run(["bash", clone / "auto_convert.sh", "--help"], capture_output=True, text=True,
-                                env=self.environment())
+        answer = subprocess.run(
+            ["bash", clone / "auto_convert.sh", "--help"],
+            capture_output=True,
+            text=True,
+            env=self.environment(),
+        )
         assert answer.returncode == 0
         for word in ("--train", "--source", "--output", "env.sh", "doctor", "exit code"):
             assert word in answer.stdout
 
     def test_unknown_option(self, clone: Path) -> None:
-        answer = subprocess.run(["bash", clone / "auto_convert.sh", "--nonsense"], capture_output=True,
-                                env=self.environment())
+        answer = subprocess.run(
+            ["bash", clone / "auto_convert.sh", "--nonsense"], capture_output=True, env=self.environment()
+        )
         assert answer.returncode == 2
 
     def test_no_python_3_11(self, clone: Path, tmp_path: Path) -> None:
@@ -314,12 +336,18 @@ class TestCommand:
         env.pop("CXX", None)
         if more:
             env["PYTHON"] = getattr(sys, "_base_executable", sys.executable)
-        return subprocess.run([str(tools / "bash"), str(clone / "auto_convert.sh")], env=env, capture_output=True,
-                              text=True)
+        return subprocess.run(
+            [str(tools / "bash"), str(clone / "auto_convert.sh")], env=env, capture_output=True, text=True
+        )
 
     def test_no_network(self, clone: Path) -> None:
-        answer = subprocess.run(["bash", clone / "auto_convert.sh"], capture_output=True, text=True,
-                                env=self.environment(PIP_NO_INDEX="1"), timeout=120)
+        answer = subprocess.run(
+            ["bash", clone / "auto_convert.sh"],
+            capture_output=True,
+            text=True,
+            env=self.environment(PIP_NO_INDEX="1"),
+            timeout=120,
+        )
         assert answer.returncode == 1
         assert "the dependencies could not be installed: no package index could be reached" in answer.stderr
         assert not list((clone / "build").glob("megatron*"))
@@ -327,8 +355,14 @@ class TestCommand:
     def test_ctrl_c_in_the_middle(self, clone: Path) -> None:
         with socket.create_server(("127.0.0.1", 0)) as silent:  # a package index that never answers
             env = self.environment(PIP_INDEX_URL=f"http://127.0.0.1:{silent.getsockname()[1]}/simple")
-            process = subprocess.Popen(["bash", clone / "auto_convert.sh"], env=env, stdout=subprocess.PIPE,
-                                       stderr=subprocess.PIPE, text=True, start_new_session=True)
+            process = subprocess.Popen(
+                ["bash", clone / "auto_convert.sh"],
+                env=env,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                start_new_session=True,
+            )
             try:
                 log = clone / "build/logs/pip.log"
                 deadline = time.monotonic() + 60
@@ -345,6 +379,11 @@ class TestCommand:
         assert "stopped" in words and "Traceback" not in words
         assert not list((clone / "build").glob(".*part")) and not list((clone / "build").glob("megatron*"))
         # The next run is not held up by a lock or a half-made environment: it gets as far as its own trouble.
-        again = subprocess.run(["bash", clone / "auto_convert.sh"], capture_output=True, text=True, timeout=120,
-                               env=self.environment(PIP_NO_INDEX="1"))
+        again = subprocess.run(
+            ["bash", clone / "auto_convert.sh"],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            env=self.environment(PIP_NO_INDEX="1"),
+        )
         assert "no package index could be reached" in again.stderr

@@ -1,4 +1,5 @@
 """The main job, small: preprocessing and training through the adapter, compared with real PyTorch where it is at hand."""
+
 import json
 import math
 import os
@@ -21,7 +22,9 @@ ITERATIONS = 6
 
 def run(command: list, converted: Path) -> str:
     env = {**os.environ, "PYTHONPATH": str(converted), "MSADAPTER_DEVICE": "cuda"}
-    answer = subprocess.run([str(word) for word in command], env=env, capture_output=True, text=True, timeout=600)
+    answer = subprocess.run(
+        [str(word) for word in command], env=env, capture_output=True, text=True, timeout=600
+    )
     assert answer.returncode == 0, answer.stderr[-3000:]
     return answer.stdout
 
@@ -32,8 +35,22 @@ def adapter(script: Path) -> list:
 
 def train_arguments(prefix: Path, save: Path, iterations: int = ITERATIONS) -> list:
     # The schedule's length is fixed by --train-iters, so a run of fewer iterations is a run that is stopped.
-    return ["--data-prefix", prefix, "--save", save, "--train-iters", iterations, "--lr-warmup-iters", 2,
-            "--log-interval", 1, "--save-interval", 3, "--eval-iters", 2]
+    return [
+        "--data-prefix",
+        prefix,
+        "--save",
+        save,
+        "--train-iters",
+        iterations,
+        "--lr-warmup-iters",
+        2,
+        "--log-interval",
+        1,
+        "--save-interval",
+        3,
+        "--eval-iters",
+        2,
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +83,9 @@ def test_the_tokens_are_the_text(prefix: Path) -> None:
     tokens = numpy.fromfile(prefix.with_suffix(".bin"), numpy.uint16)
     ends = numpy.flatnonzero(tokens == model.piece_to_id("<eod>"))
     assert model.vocab_size() == 2048 and tokens[-1] == model.piece_to_id("<eod>")
-    decoded = [model.decode(part[part != model.piece_to_id("<eod>")].tolist()) for part in numpy.split(tokens, ends)]
+    decoded = [
+        model.decode(part[part != model.piece_to_id("<eod>")].tolist()) for part in numpy.split(tokens, ends)
+    ]
     assert "\n\n".join(part for part in decoded if part) == TEXT.read_text().strip("\n")
 
 
@@ -75,8 +94,18 @@ def test_it_prints_and_leaves_what_it_says(trained: tuple[Path, str]) -> None:
     lines = [line for line in printed.splitlines() if line.startswith(" iteration ")]
     assert len(lines) == ITERATIONS
     fields = [field.split(":")[0].strip() for field in lines[-1].split("|")[1:]]
-    assert fields == ["consumed samples", "elapsed time per iteration (ms)", "learning rate", "global batch size", "lm loss",
-                      "loss scale", "grad norm", "number of skipped iterations", "number of nan iterations", ""]
+    assert fields == [
+        "consumed samples",
+        "elapsed time per iteration (ms)",
+        "learning rate",
+        "global batch size",
+        "lm loss",
+        "loss scale",
+        "grad norm",
+        "number of skipped iterations",
+        "number of nan iterations",
+        "",
+    ]
     assert (save / "loss.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     assert not list(save.glob("*.part"))
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -93,12 +122,16 @@ def test_the_loss_falls_from_ln_vocabulary(trained: tuple[Path, str]) -> None:
     assert losses[-1] < losses[0] - 0.3
 
 
-def test_a_stopped_run_goes_on_to_the_same_losses(trained, converted: Path, prefix: Path, tmp_path: Path) -> None:
+def test_a_stopped_run_goes_on_to_the_same_losses(
+    trained, converted: Path, prefix: Path, tmp_path: Path
+) -> None:
     """Killed behind iteration 3's checkpoint, started again: the same numbers as in one go."""
     save = tmp_path / "gpt"
     command = [*adapter(TRAIN), *train_arguments(prefix, save)]
     env = {**os.environ, "PYTHONPATH": str(converted), "MSADAPTER_DEVICE": "cuda", "PYTHONUNBUFFERED": "1"}
-    with subprocess.Popen([str(word) for word in command], env=env, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [str(word) for word in command], env=env, stdout=subprocess.PIPE, text=True
+    ) as process:
         for line in process.stdout:
             if line.startswith(" iteration        4/"):
                 process.kill()
@@ -110,8 +143,9 @@ def test_a_stopped_run_goes_on_to_the_same_losses(trained, converted: Path, pref
     assert [r["loss"] for r in resumed] == pytest.approx([r["loss"] for r in whole], rel=1e-6)
 
 
-def test_real_pytorch_trains_to_the_same_losses(trained, converted: Path, prefix: Path, torch_python: Path,
-                                                tmp_path: Path) -> None:
+def test_real_pytorch_trains_to_the_same_losses(
+    trained, converted: Path, prefix: Path, torch_python: Path, tmp_path: Path
+) -> None:
     run([torch_python, WITHOUT_CUDA, TRAIN, *train_arguments(prefix, tmp_path / "gpt")], converted)
     ours = json.loads((trained[0] / "losses.json").read_text())["iterations"]
     theirs = json.loads((tmp_path / "gpt/losses.json").read_text())["iterations"]
@@ -119,13 +153,19 @@ def test_real_pytorch_trains_to_the_same_losses(trained, converted: Path, prefix
         assert [r[name] for r in ours] == pytest.approx([r[name] for r in theirs], rel=1e-5)
 
 
-def test_real_pytorch_writes_the_same_data_and_reads_our_checkpoint(trained, converted: Path, prefix: Path,
-                                                                    torch_python: Path, tmp_path: Path) -> None:
+def test_real_pytorch_writes_the_same_data_and_reads_our_checkpoint(
+    trained, converted: Path, prefix: Path, torch_python: Path, tmp_path: Path
+) -> None:
     run([torch_python, PREPROCESS, "--input", TEXT, "--output-prefix", tmp_path / "text"], converted)
     for ending in (".bin", ".idx", ".model"):
         assert (tmp_path / "text").with_suffix(ending).read_bytes() == prefix.with_suffix(ending).read_bytes()
-    program = ("import sys, torch; state = torch.load(sys.argv[1], weights_only=False); "
-               "print(state['iteration'], state['model']['decoder.final_layernorm.weight'].dtype, "
-               "torch.isfinite(state['model']['embedding.word_embeddings.weight']).all().item())")
+    program = (
+        "import sys, torch; state = torch.load(sys.argv[1], weights_only=False); "
+        "print(state['iteration'], state['model']['decoder.final_layernorm.weight'].dtype, "
+        "torch.isfinite(state['model']['embedding.word_embeddings.weight']).all().item())"
+    )
     assert run([torch_python, "-c", program, trained[0] / "checkpoint.pt"], converted).split() == [
-        str(ITERATIONS), "torch.float32", "True"]
+        str(ITERATIONS),
+        "torch.float32",
+        "True",
+    ]

@@ -3,6 +3,7 @@
 Megatron Core 0.12.1 asks `torch.cuda.current_device()` for the device of its shared buffer even when the model is on
 the CPU. Answering "cpu" is all that it needs; nothing else of PyTorch is touched.
 """
+
 import runpy
 import sys
 

@@ -1,4 +1,5 @@
 """The patch manager on small upstreams made here."""
+
 import hashlib
 import os
 import shutil
@@ -30,15 +31,22 @@ def tree(tmp_path: Path) -> Path:
 
 def rule(edit=None, **changes) -> Patch:
     fields = {
-        "id": "speed", "target": "toy/engine.py", "reason": "no fast path here", "reason_class": "environment",
-        "since": "1.0", "before": "2.0", "fingerprints": (sha(ENGINE),),
+        "id": "speed",
+        "target": "toy/engine.py",
+        "reason": "no fast path here",
+        "reason_class": "environment",
+        "since": "1.0",
+        "before": "2.0",
+        "fingerprints": (sha(ENGINE),),
         "edit": edit or replace("# fast", "# exact"),
     }
     return Patch(**(fields | changes))
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()
+    }
 
 
 def test_a_copy_is_changed_and_the_source_is_not(tree: Path, tmp_path: Path) -> None:
@@ -76,8 +84,12 @@ REFUSED = {
 
 @pytest.mark.parametrize("patch, message", REFUSED.values(), ids=REFUSED)
 def test_a_rule_that_fails_leaves_nothing(tree: Path, tmp_path: Path, patch: Patch, message: str) -> None:
-    good = rule(id="first", target="toy/windows.py", edit=replace("x = 1", "x = 3"),
-                fingerprints=(hashlib.sha256(b"x = 1\r\ny = 2\r\n").hexdigest(),))
+    good = rule(
+        id="first",
+        target="toy/windows.py",
+        edit=replace("x = 1", "x = 3"),
+        fingerprints=(hashlib.sha256(b"x = 1\r\ny = 2\r\n").hexdigest(),),
+    )
     with pytest.raises(PatchError, match=message):
         apply(UPSTREAM, [good, patch], tree, tmp_path / "out")
     assert sorted(os.listdir(tmp_path)) == ["upstream"]
@@ -96,8 +108,11 @@ def test_a_failure_keeps_the_earlier_result(tree: Path, tmp_path: Path) -> None:
 
 
 def test_line_ends_survive(tree: Path, tmp_path: Path) -> None:
-    patch = rule(replace("x = 1", "x = 3"), target="toy/windows.py",
-                 fingerprints=(hashlib.sha256(b"x = 1\r\ny = 2\r\n").hexdigest(),))
+    patch = rule(
+        replace("x = 1", "x = 3"),
+        target="toy/windows.py",
+        fingerprints=(hashlib.sha256(b"x = 1\r\ny = 2\r\n").hexdigest(),),
+    )
     apply(UPSTREAM, [patch], tree, tmp_path / "out")
     assert (tmp_path / "out/toy/windows.py").read_bytes() == b"x = 3\r\ny = 2\r\n"
 
@@ -120,7 +135,9 @@ def test_another_tree_is_refused(tmp_path: Path) -> None:
         apply(UPSTREAM, [], tmp_path / "empty", tmp_path / "out")
 
 
-@pytest.mark.parametrize("target", ["../outside.py", "/etc/passwd", "toy/../../x.py", "C:x.py", "toy\\x.py", ""])
+@pytest.mark.parametrize(
+    "target", ["../outside.py", "/etc/passwd", "toy/../../x.py", "C:x.py", "toy\\x.py", ""]
+)
 def test_targets_outside_the_tree_are_refused(target: str) -> None:
     with pytest.raises(PatchError, match="inside the tree"):
         rule(target=target)
@@ -194,7 +211,9 @@ def test_every_shipped_rule_is_well_formed() -> None:
         discover("nothing")
 
 
-@pytest.mark.parametrize("text, version", [("MAJOR = 0\nMINOR = 12\nPATCH = 1\n", "0.12.1"), ("MAJOR = 0\n", None)])
+@pytest.mark.parametrize(
+    "text, version", [("MAJOR = 0\nMINOR = 12\nPATCH = 1\n", "0.12.1"), ("MAJOR = 0\n", None)]
+)
 def test_megatron_version(text: str, version: str | None) -> None:
     upstream, _ = discover("megatron_core")
     if version:

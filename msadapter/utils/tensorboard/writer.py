@@ -1,4 +1,5 @@
 """SummaryWriter over tensorboard's own event file writer and protocol buffers."""
+
 from __future__ import annotations
 
 import os
@@ -17,7 +18,9 @@ from tensorboard.summary.writer.event_file_writer import EventFileWriter
 class FileWriter:
     """Puts protocol buffers into one event file of log_dir."""
 
-    def __init__(self, log_dir, max_queue: int = 10, flush_secs: int = 120, filename_suffix: str = "") -> None:
+    def __init__(
+        self, log_dir, max_queue: int = 10, flush_secs: int = 120, filename_suffix: str = ""
+    ) -> None:
         self.event_writer = EventFileWriter(str(log_dir), max_queue, flush_secs, filename_suffix)
 
     def get_logdir(self) -> str:
@@ -52,8 +55,15 @@ class SummaryWriter:
         max_queue: events held back before a write. flush_secs: at most this long.
     """
 
-    def __init__(self, log_dir=None, comment: str = "", purge_step: int | None = None, max_queue: int = 10,
-                 flush_secs: int = 120, filename_suffix: str = "") -> None:
+    def __init__(
+        self,
+        log_dir=None,
+        comment: str = "",
+        purge_step: int | None = None,
+        max_queue: int = 10,
+        flush_secs: int = 120,
+        filename_suffix: str = "",
+    ) -> None:
         if not log_dir:
             moment = datetime.now().strftime("%b%d_%H-%M-%S")
             log_dir = os.path.join("runs", f"{moment}_{socket.gethostname()}{comment}")
@@ -67,33 +77,56 @@ class SummaryWriter:
     def get_logdir(self) -> str:
         return self.log_dir
 
-    def add_scalar(self, tag: str, scalar_value, global_step=None, walltime: float | None = None,
-                   new_style: bool = False, double_precision: bool = False) -> None:
+    def add_scalar(
+        self,
+        tag: str,
+        scalar_value,
+        global_step=None,
+        walltime: float | None = None,
+        new_style: bool = False,
+        double_precision: bool = False,
+    ) -> None:
         """One number, also from a tensor or array of one element.
 
         new_style writes it as a tensor summary, which TensorBoard shows faster; double_precision then keeps 64 bits.
         """
-        self._get_file_writer().add_summary(_scalar(tag, scalar_value, new_style, double_precision), global_step, walltime)
+        self._get_file_writer().add_summary(
+            _scalar(tag, scalar_value, new_style, double_precision), global_step, walltime
+        )
 
-    def add_scalars(self, main_tag: str, tag_scalar_dict: dict, global_step=None, walltime: float | None = None) -> None:
+    def add_scalars(
+        self, main_tag: str, tag_scalar_dict: dict, global_step=None, walltime: float | None = None
+    ) -> None:
         """Several curves in one picture: each gets an event file of its own under the log folder."""
         moment = time.time() if walltime is None else walltime
         for tag, value in tag_scalar_dict.items():
             folder = os.path.join(self.log_dir, f"{main_tag}_{tag}".replace("/", "_"))
             if folder not in self.all_writers:
-                self.all_writers[folder] = FileWriter(folder, self.max_queue, self.flush_secs, self.filename_suffix)
+                self.all_writers[folder] = FileWriter(
+                    folder, self.max_queue, self.flush_secs, self.filename_suffix
+                )
             self.all_writers[folder].add_summary(_scalar(main_tag, value), global_step, moment)
 
     def add_text(self, tag: str, text_string: str, global_step=None, walltime: float | None = None) -> None:
         """A text in Markdown."""
         plugin = SummaryMetadata(plugin_data=SummaryMetadata.PluginData(plugin_name="text"))
-        tensor = TensorProto(dtype="DT_STRING", string_val=[str(text_string).encode()],
-                             tensor_shape=TensorShapeProto(dim=[TensorShapeProto.Dim(size=1)]))
+        tensor = TensorProto(
+            dtype="DT_STRING",
+            string_val=[str(text_string).encode()],
+            tensor_shape=TensorShapeProto(dim=[TensorShapeProto.Dim(size=1)]),
+        )
         value = Summary.Value(tag=f"{tag}/text_summary", metadata=plugin, tensor=tensor)
         self._get_file_writer().add_summary(Summary(value=[value]), global_step, walltime)
 
-    def add_histogram(self, tag: str, values, global_step=None, bins: str = "tensorflow", walltime: float | None = None,
-                      max_bins: int | None = None) -> None:
+    def add_histogram(
+        self,
+        tag: str,
+        values,
+        global_step=None,
+        bins: str = "tensorflow",
+        walltime: float | None = None,
+        max_bins: int | None = None,
+    ) -> None:
         """The distribution of values. bins: tensorflow, auto, fd, ... or edges as numpy.histogram takes them."""
         array = _array(values).astype(numpy.float64).reshape(-1)
         if array.size == 0:
@@ -108,33 +141,55 @@ class SummaryWriter:
         first, last = filled[0], filled[-1] + 1
         # TensorBoard reads each limit as the right end of its bucket: an empty one in front gives the left end.
         histogram = HistogramProto(
-            min=array.min(), max=array.max(), num=array.size, sum=array.sum(), sum_squares=array.dot(array),
-            bucket_limit=limits[first:last + 1].tolist(), bucket=[0.0, *counts[first:last].astype(float).tolist()],
+            min=array.min(),
+            max=array.max(),
+            num=array.size,
+            sum=array.sum(),
+            sum_squares=array.dot(array),
+            bucket_limit=limits[first : last + 1].tolist(),
+            bucket=[0.0, *counts[first:last].astype(float).tolist()],
         )
-        self._get_file_writer().add_summary(Summary(value=[Summary.Value(tag=tag, histo=histogram)]), global_step, walltime)
+        self._get_file_writer().add_summary(
+            Summary(value=[Summary.Value(tag=tag, histo=histogram)]), global_step, walltime
+        )
 
-    def add_hparams(self, hparam_dict: dict, metric_dict: dict, hparam_domain_discrete=None, run_name=None,
-                    global_step=None) -> None:
+    def add_hparams(
+        self,
+        hparam_dict: dict,
+        metric_dict: dict,
+        hparam_domain_discrete=None,
+        run_name=None,
+        global_step=None,
+    ) -> None:
         raise NotImplementedError(
-            "torch.utils.tensorboard.SummaryWriter.add_hparams: this is not supported (docs/coverage.md)")
+            "torch.utils.tensorboard.SummaryWriter.add_hparams: this is not supported (docs/coverage.md)"
+        )
 
     def add_custom_scalars(self, layout: dict) -> None:
         raise NotImplementedError(
-            "torch.utils.tensorboard.SummaryWriter.add_custom_scalars: this is not supported (docs/coverage.md)")
+            "torch.utils.tensorboard.SummaryWriter.add_custom_scalars: this is not supported (docs/coverage.md)"
+        )
 
-    def add_image(self, tag: str, img_tensor, global_step=None, walltime: float | None = None,
-                  dataformats: str = "CHW") -> None:
+    def add_image(
+        self, tag: str, img_tensor, global_step=None, walltime: float | None = None, dataformats: str = "CHW"
+    ) -> None:
         """One picture, integers of 0..255 or floats of 0..1, with axes named by dataformats (CHW, HWC or HW)."""
-        self._get_file_writer().add_summary(_image(tag, _array(img_tensor), dataformats), global_step, walltime)
+        self._get_file_writer().add_summary(
+            _image(tag, _array(img_tensor), dataformats), global_step, walltime
+        )
 
-    def add_figure(self, tag: str, figure, global_step=None, close: bool = True, walltime: float | None = None) -> None:
+    def add_figure(
+        self, tag: str, figure, global_step=None, close: bool = True, walltime: float | None = None
+    ) -> None:
         """A matplotlib figure as a picture."""
         from matplotlib import pyplot
         from matplotlib.backends.backend_agg import FigureCanvasAgg
 
         canvas = FigureCanvasAgg(figure)
         canvas.draw()
-        self.add_image(tag, numpy.asarray(canvas.buffer_rgba())[..., :3], global_step, walltime, dataformats="HWC")
+        self.add_image(
+            tag, numpy.asarray(canvas.buffer_rgba())[..., :3], global_step, walltime, dataformats="HWC"
+        )
         if close:
             pyplot.close(figure)
 
@@ -165,7 +220,9 @@ class SummaryWriter:
             if self.purge_step is not None:
                 start = Event(file_version="brain.Event:2")
                 self.file_writer.add_event(start, self.purge_step)
-                self.file_writer.add_event(Event(session_log=SessionLog(status=SessionLog.START)), self.purge_step)
+                self.file_writer.add_event(
+                    Event(session_log=SessionLog(status=SessionLog.START)), self.purge_step
+                )
                 self.purge_step = None
         return self.file_writer
 
@@ -182,8 +239,11 @@ def _scalar(tag: str, value, new_style: bool = False, double_precision: bool = F
     number = float(number.reshape(()))
     if not new_style:
         return Summary(value=[Summary.Value(tag=tag, simple_value=number)])
-    tensor = TensorProto(double_val=[number], dtype="DT_DOUBLE") if double_precision else TensorProto(
-        float_val=[number], dtype="DT_FLOAT")
+    tensor = (
+        TensorProto(double_val=[number], dtype="DT_DOUBLE")
+        if double_precision
+        else TensorProto(float_val=[number], dtype="DT_FLOAT")
+    )
     metadata = SummaryMetadata(plugin_data=SummaryMetadata.PluginData(plugin_name="scalars"))
     return Summary(value=[Summary.Value(tag=tag, tensor=tensor, metadata=metadata)])
 
@@ -195,15 +255,19 @@ def _image(tag: str, array: numpy.ndarray, dataformats: str) -> Summary:
 
     axes = dataformats.upper()
     if sorted(axes) not in (["C", "H", "W"], ["H", "W"]) or len(axes) != array.ndim:
-        raise AssertionError(f"size of input tensor and input format are different. tensor shape: {array.shape}, "
-                             f"input_format: {dataformats}")
+        raise AssertionError(
+            f"size of input tensor and input format are different. tensor shape: {array.shape}, "
+            f"input_format: {dataformats}"
+        )
     array = array[..., None] if "C" not in axes else array.transpose([axes.index(axis) for axis in "HWC"])
     if array.dtype != numpy.uint8:
         array = numpy.clip(array.astype(numpy.float32) * 255.0, 0, 255).astype(numpy.uint8)
     height, width, channels = array.shape
     picture = io.BytesIO()
     Image.fromarray(array[..., 0] if channels == 1 else array).save(picture, format="PNG")
-    image = Summary.Image(height=height, width=width, colorspace=channels, encoded_image_string=picture.getvalue())
+    image = Summary.Image(
+        height=height, width=width, colorspace=channels, encoded_image_string=picture.getvalue()
+    )
     return Summary(value=[Summary.Value(tag=tag, image=image)])
 
 

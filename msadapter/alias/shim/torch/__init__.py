@@ -1,4 +1,5 @@
 """Stands on PYTHONPATH where torch would be: the first `import torch` installs the alias and gives way to it."""
+
 import sys
 
 __msadapter_shim__ = True
