@@ -1,8 +1,7 @@
-"""Dropout in its forms: elements, channels, alpha."""
+"""Dropout in one pass over the elements (`_dropout`), and torch's forms by channel and with alpha."""
 from __future__ import annotations
 
 import math
-import warnings
 
 from ._declare import _C, composite, op, raw, raw_empty, t
 from ._generator import operands
@@ -71,65 +70,6 @@ def _declare_torch_form(name: str, *, feature: bool, alpha: bool) -> None:
         return _inplace(self, _apply(self, p, train, feature=feature, alpha=alpha))
 
 
-def _declare_functional(name: str, default: float, training: bool, *, feature: bool, alpha: bool) -> None:
-    """torch.nn.functional.<name>(input, p, training, inplace)."""
-    @composite(f"nn.functional.{name}(Tensor self, float p={default}, bool training={training}, bool inplace=False) -> Tensor", forms="f")
-    def function(self, p, training, inplace):
-        result = _apply(self, p, training, feature=feature, alpha=alpha)
-        return _inplace(self, result) if inplace else result
-
-
-_declare_torch_form("dropout", feature=False, alpha=False)
 _declare_torch_form("feature_dropout", feature=True, alpha=False)
 _declare_torch_form("alpha_dropout", feature=False, alpha=True)
 _declare_torch_form("feature_alpha_dropout", feature=True, alpha=True)
-_declare_functional("dropout", 0.5, True, feature=False, alpha=False)
-_declare_functional("alpha_dropout", 0.5, False, feature=False, alpha=True)
-_declare_functional("feature_alpha_dropout", 0.5, False, feature=True, alpha=True)
-
-
-@composite("native_dropout(Tensor self, float p, bool? train) -> (Tensor, Tensor)", forms="f")
-def native_dropout(self, p, train):
-    """Output and mask."""
-    if train is False or p == 0 or self.numel() == 0:
-        return t.clone(self), t.ones_like(self, dtype=t.ge(self, 0).dtype)
-    return t._dropout(self, p)
-
-
-def _batched(self, p, training, inplace, batched: bool):
-    """Channel dropout of one sample (no batch dim) or of a batch."""
-    x = self if batched else t.unsqueeze(self, 0)
-    result = _apply(x, p, training, feature=True, alpha=False)
-    result = result if batched else t.squeeze(result, 0)
-    return _inplace(self, result) if inplace else result
-
-
-@composite("nn.functional.dropout1d(Tensor self, float p=0.5, bool training=True, bool inplace=False) -> Tensor", forms="f")
-def dropout1d(self, p, training, inplace):
-    _check(p)
-    if self.ndim not in (2, 3):
-        raise RuntimeError(f"dropout1d: Expected 2D or 3D input, but received a {self.ndim}D input. Note that dropout1d exists to provide "
-                           "channel-wise dropout on inputs with 1 spatial dimension, a channel dimension, and an optional batch dimension "
-                           "(i.e. 2D or 3D inputs).")
-    return _batched(self, p, training, inplace, self.ndim == 3)
-
-
-@composite("nn.functional.dropout2d(Tensor self, float p=0.5, bool training=True, bool inplace=False) -> Tensor", forms="f")
-def dropout2d(self, p, training, inplace):
-    _check(p)
-    if self.ndim not in (3, 4):
-        warnings.warn(f"dropout2d: Received a {self.ndim}-D input to dropout2d, which is deprecated and will result in an error in a future "
-                      "release.", stacklevel=2)
-    if self.ndim == 3:
-        warnings.warn("dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is desired - input is "
-                      "interpreted as shape (N, C, L).", stacklevel=2)
-    return _batched(self, p, training, inplace, True)
-
-
-@composite("nn.functional.dropout3d(Tensor self, float p=0.5, bool training=True, bool inplace=False) -> Tensor", forms="f")
-def dropout3d(self, p, training, inplace):
-    _check(p)
-    if self.ndim not in (4, 5):
-        warnings.warn(f"dropout3d: Received a {self.ndim}-D input to dropout3d, which is deprecated and will result in an error in a future "
-                      "release.", stacklevel=2)
-    return _batched(self, p, training, inplace, self.ndim != 4)

@@ -228,3 +228,6 @@ def _dirichlet_backward(grad, alpha, x):
 
 
 op("_dirichlet_grad(Tensor x, Tensor alpha, Tensor total) -> Tensor", ms="DirichletGrad", forms="f")
+
+
+from . import dropout  # noqa: E402, F401  (the family's second file)

@@ -1,0 +1,62 @@
+"""LAPACK for the CPU kernels: scipy's routines, bound at the first use."""
+from __future__ import annotations
+
+import ctypes
+
+from ._declare import raw
+from ._generator import on_host
+
+# names that differ between the real and the complex routines
+_COMPLEX = {"orgqr": "ungqr", "ormqr": "unmqr", "syevd": "heevd"}
+_REAL = {"hetrf": "sytrf", "hetrs": "sytrs"}
+
+
+class LinAlgError(RuntimeError):
+    """A matrix for which the operation has no answer."""
+
+
+LinAlgError.__module__ = "torch.linalg"
+LinAlgError.__qualname__ = LinAlgError.__name__ = "LinAlgError"
+
+
+def _address_reader():
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    name = ctypes.pythonapi.PyCapsule_GetName
+    name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    return lambda capsule: pointer(capsule, name(capsule))
+
+
+def _bind() -> None:
+    from scipy.linalg import cython_blas, cython_lapack
+
+    from ..tensor.dtype import ALL
+    from ..tensor._tensor import tensor
+    address = _address_reader()
+    table = {**cython_blas.__pyx_capi__, **cython_lapack.__pyx_capi__}
+    names = bytes(raw.LapackNames().tolist()).decode().split(",")
+    addresses = []
+    for name in names:
+        for kind in "sdcz":
+            own = _COMPLEX.get(name, name) if kind in "cz" else _REAL.get(name, name)
+            addresses.append(address(table[kind + own]))
+    raw.LapackBind(tensor(addresses, dtype=ALL["int64"]))
+
+
+class _Lapack:
+    """``lapack.LinalgSvd(...)``: a raw operator whose kernel needs LAPACK."""
+
+    def __init__(self):
+        self._bound = False
+
+    def __getattr__(self, name: str):
+        if not self._bound:
+            if on_host():
+                _bind()
+            self._bound = True
+        function = getattr(raw, name)
+        setattr(self, name, function)
+        return function
+
+
+lapack = _Lapack()

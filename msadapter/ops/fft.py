@@ -1,0 +1,413 @@
+"""Discrete Fourier transforms (torch.fft), stft and istft."""
+from __future__ import annotations
+
+from ._declare import _C, composite, op, raw, t
+from .creation import OPTIONS, finish
+
+_NONE, _BY_ROOT, _BY_N = 0, 1, 2
+
+
+def _norm(norm, forward: bool) -> int:
+    if norm is None or norm == "backward":
+        return _NONE if forward else _BY_N
+    if norm == "forward":
+        return _BY_N if forward else _NONE
+    if norm == "ortho":
+        return _BY_ROOT
+    raise RuntimeError(f"Invalid normalization mode: \"{norm}\"")
+
+
+# ---- the three primitives
+op("_fft_c2c(Tensor self, int[] dim, int normalization, bool forward) -> Tensor", ms="FftC2c", forms="f",
+   grad={"self": lambda g, dim, normalization, forward: t._fft_c2c(g, dim, normalization, not forward)})
+
+
+def _r2c_grad(g, self, dim, normalization, onesided):
+    if onesided:
+        last = dim[-1]
+        missing = self.shape[last] - g.shape[last]
+        if missing > 0:
+            shape = list(g.shape)
+            shape[last] = missing
+            g = t.cat([g, t.zeros(shape, dtype=g.dtype)], last)
+    return t.real(t._fft_c2c(g, dim, normalization, False))
+
+
+op("_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor", ms="FftR2c", forms="f", grad={"self": _r2c_grad})
+
+
+def _c2r_grad(g, self, dim, normalization, last_dim_size):
+    half = t._fft_r2c(g, dim, normalization, True)
+    last, have = dim[-1], half.shape[dim[-1]]
+    twice = last_dim_size - have  # values that stand for a conjugate pair
+    weight = [1.0] + [2.0] * twice + [1.0] * (have - 1 - twice)
+    shape = [1] * half.ndim
+    shape[last] = have
+    half = half * t.reshape(t.cat([t.full([1], w, dtype=g.dtype) for w in weight], 0), shape)
+    extra = self.shape[last] - have
+    if extra > 0:
+        rest = list(half.shape)
+        rest[last] = extra
+        half = t.cat([half, t.zeros(rest, dtype=half.dtype)], last)
+    return half
+
+
+op("_fft_c2r(Tensor self, int[] dim, int normalization, int last_dim_size) -> Tensor", ms="FftC2r", forms="f", grad={"self": _c2r_grad})
+
+
+# ---- arguments
+def _check_input(x) -> None:
+    if x.dtype.itemsize == 2 and x.is_floating_point():
+        raise RuntimeError(f"Unsupported dtype {x.dtype.storage_name.removesuffix('Storage')}")
+
+
+def _complex(x):
+    """x in a complex type; integers become the default one."""
+    _check_input(x)
+    if x.is_complex():
+        return x
+    base = x.dtype if x.is_floating_point() else _C.default_dtype()
+    return t._to_dtype(x, base.to_complex())
+
+
+def _real(x, name: str):
+    if x.is_complex():
+        raise RuntimeError(f"{name} expects a real input tensor, but got {x.dtype.storage_name.removesuffix('Storage')}")
+    _check_input(x)
+    return x if x.is_floating_point() else t._to_dtype(x, _C.default_dtype())
+
+
+def _resized(x, dims, sizes):
+    """x cut or filled with zeros to these sizes (-1: as it is)."""
+    for d, n in zip(dims, sizes, strict=True):
+        have = x.shape[d]
+        if n == -1 or n == have:
+            continue
+        if n < have:
+            x = t.narrow(x, d, 0, n)
+        else:
+            shape = list(x.shape)
+            shape[d] = n - have
+            x = t.cat([x, t.zeros(shape, dtype=x.dtype)], d)
+    return x
+
+
+def _wrap(x, d: int) -> int:
+    n = max(x.ndim, 1)
+    if not -n <= d < n:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {d})")
+    return d % n
+
+
+def _check_points(n: int) -> None:
+    if n < 1:
+        raise RuntimeError(f"Invalid number of data points ({n}) specified")
+
+
+def _dims_and_sizes(x, s, dim):
+    """Wrapped dims and a size for each (-1 where none is asked for)."""
+    if isinstance(s, int):
+        s = (s,)
+    if isinstance(dim, int):
+        dim = (dim,)
+    if dim is not None:
+        dims = [_wrap(x, d) for d in dim]
+        if len(set(dims)) != len(dims):
+            raise RuntimeError("FFT dims must be unique")
+        if s is not None and len(s) != len(dims):
+            raise RuntimeError("When given, dim and shape arguments must have the same length")
+    elif s is not None:
+        if len(s) > x.ndim:
+            raise RuntimeError(f"Got shape with {len(s)} values but input tensor only has {x.ndim} dimensions.")
+        dims = list(range(x.ndim - len(s), x.ndim))
+    else:
+        dims = list(range(x.ndim))
+    sizes = [-1] * len(dims) if s is None else list(s)
+    for d, n in zip(dims, sizes, strict=True):
+        if n != -1 or x.shape[d] < 1:
+            _check_points(x.shape[d] if n == -1 else n)
+    return dims, sizes
+
+
+# ---- one dim
+def _c2c(x, n, dim, norm, forward):
+    if not x.is_complex() and forward:
+        return _r2c(x, n, dim, norm, True, onesided=False)
+    x = _complex(x)
+    d = _wrap(x, dim)
+    if n is not None:
+        _check_points(n)
+        x = _resized(x, [d], [n])
+    _check_points(x.shape[d])
+    return t._fft_c2c(x, [d], _norm(norm, forward), forward)
+
+
+def _r2c(x, n, dim, norm, forward, *, onesided, name="fft"):
+    x = _real(x, name)
+    d = _wrap(x, dim)
+    if n is not None:
+        _check_points(n)
+        x = _resized(x, [d], [n])
+    _check_points(x.shape[d])
+    result = t._fft_r2c(x, [d], _norm(norm, forward), onesided)
+    return result if forward else t.conj(result)
+
+
+def _c2r(x, n, dim, norm, forward):
+    x = _complex(x)
+    d = _wrap(x, dim)
+    n = 2 * (x.shape[d] - 1) if n is None else n
+    _check_points(n)
+    x = _resized(x, [d], [n // 2 + 1])
+    return t._fft_c2r(t.conj(x) if forward else x, [d], _norm(norm, forward), n)
+
+
+@composite("fft.fft(Tensor self, int? n=None, int dim=-1, str? norm=None) -> Tensor", forms="fo")
+def fft(self, n, dim, norm):
+    """Transform along one dim, cut or filled to n."""
+    return _c2c(self, n, dim, norm, True)
+
+
+@composite("fft.ifft(Tensor self, int? n=None, int dim=-1, str? norm=None) -> Tensor", forms="fo")
+def ifft(self, n, dim, norm):
+    return _c2c(self, n, dim, norm, False)
+
+
+@composite("fft.rfft(Tensor self, int? n=None, int dim=-1, str? norm=None) -> Tensor", forms="fo")
+def rfft(self, n, dim, norm):
+    """Non-negative frequencies of a real signal."""
+    return _r2c(self, n, dim, norm, True, onesided=True, name="rfft")
+
+
+@composite("fft.irfft(Tensor self, int? n=None, int dim=-1, str? norm=None) -> Tensor", forms="fo")
+def irfft(self, n, dim, norm):
+    return _c2r(self, n, dim, norm, False)
+
+
+@composite("fft.hfft(Tensor self, int? n=None, int dim=-1, str? norm=None) -> Tensor", forms="fo")
+def hfft(self, n, dim, norm):
+    """Transform of a signal with Hermitian symmetry, given by its first half."""
+    return _c2r(self, n, dim, norm, True)
+
+
+@composite("fft.ihfft(Tensor self, int? n=None, int dim=-1, str? norm=None) -> Tensor", forms="fo")
+def ihfft(self, n, dim, norm):
+    return _r2c(self, n, dim, norm, False, onesided=True, name="ihfft")
+
+
+# ---- several dims
+def _fftn(x, s, dim, norm, forward):
+    x = _complex(x)
+    dims, sizes = _dims_and_sizes(x, s, dim)
+    x = _resized(x, dims, sizes)
+    return t._fft_c2c(x, dims, _norm(norm, forward), forward) if dims else t.clone(x)
+
+
+def _rfftn(x, s, dim, norm, forward, name):
+    x = _real(x, name)
+    dims, sizes = _dims_and_sizes(x, s, dim)
+    if not dims:
+        raise RuntimeError(f"{name} must transform at least one axis")
+    x = _resized(x, dims, sizes)
+    return t._fft_r2c(x, dims, _norm(norm, forward), True)
+
+
+def _irfftn(x, s, dim, norm, forward, name):
+    x = _complex(x)
+    dims, sizes = _dims_and_sizes(x, s, dim)
+    if not dims:
+        raise RuntimeError(f"{name} must transform at least one axis")
+    n = 2 * (x.shape[dims[-1]] - 1) if s is None or sizes[-1] == -1 else sizes[-1]
+    _check_points(n)
+    return t._fft_c2r(_resized(x, dims, sizes[:-1] + [n // 2 + 1]), dims, _norm(norm, forward), n)
+
+
+def _ihfftn(x, s, dim, norm, name):
+    """Real to half along the last dim, then the inverse transforms along the others."""
+    x = _real(x, name)
+    dims, sizes = _dims_and_sizes(x, s, dim)
+    if not dims:
+        raise RuntimeError(f"{name} must transform at least one axis")
+    x = _resized(x, dims, sizes)
+    half = t.conj(t._fft_r2c(x, dims[-1:], _norm(norm, False), True))
+    return t._fft_c2c(half, dims[:-1], _norm(norm, False), False) if len(dims) > 1 else half
+
+
+def _hfftn(x, s, dim, norm, name):
+    x = _complex(x)
+    dims, sizes = _dims_and_sizes(x, s, dim)
+    if not dims:
+        raise RuntimeError(f"{name} must transform at least one axis")
+    n = 2 * (x.shape[dims[-1]] - 1) if s is None or sizes[-1] == -1 else sizes[-1]
+    _check_points(n)
+    x = _resized(x, dims, sizes[:-1] + [n // 2 + 1])
+    if len(dims) > 1:
+        x = t._fft_c2c(x, dims[:-1], _norm(norm, True), True)
+    return t._fft_c2r(t.conj(x), dims[-1:], _norm(norm, True), n)
+
+
+_ND = {"fft": lambda x, s, dim, norm, name: _fftn(x, s, dim, norm, True),
+       "ifft": lambda x, s, dim, norm, name: _fftn(x, s, dim, norm, False),
+       "rfft": lambda x, s, dim, norm, name: _rfftn(x, s, dim, norm, True, name),
+       "irfft": lambda x, s, dim, norm, name: _irfftn(x, s, dim, norm, False, name),
+       "hfft": _hfftn, "ihfft": _ihfftn}
+
+
+def _declare_nd(kind: str, suffix: str, default: str) -> None:
+    """fft.<kind><suffix>: n-dimensional (default: all dims) and two-dimensional (the last two)."""
+    name = kind + suffix
+
+    @composite(f"fft.{name}(Tensor self, any s=None, any dim={default}, str? norm=None) -> Tensor", forms="fo")
+    def function(self, s, dim, norm):
+        return _ND[kind](self, s, dim, norm, name)
+
+
+for _kind in _ND:
+    _declare_nd(_kind, "n", "None")
+    _declare_nd(_kind, "2", "(-2, -1)")
+
+
+# ---- frequencies and shifts
+@op(f"fft.fftfreq(int n, float d=1.0, *, {OPTIONS}) -> Tensor", forms="fo")
+def fftfreq(n, d, *, dtype, layout, device, requires_grad, pin_memory):
+    """Frequency of every value of an fft of n samples that are d apart."""
+    dtype = dtype or _C.default_dtype()
+    positive = raw.Arange(0, (n + 1) // 2, 1, dtype)
+    negative = raw.Arange(-(n // 2), 0, 1, dtype)
+    return finish(t.cat([positive, negative], 0) * (1.0 / (n * d)), layout, device, requires_grad)
+
+
+@op(f"fft.rfftfreq(int n, float d=1.0, *, {OPTIONS}) -> Tensor", forms="fo")
+def rfftfreq(n, d, *, dtype, layout, device, requires_grad, pin_memory):
+    return finish(raw.Arange(0, n // 2 + 1, 1, dtype or _C.default_dtype()) * (1.0 / (n * d)), layout, device, requires_grad)
+
+
+def _shift_dims(x, dim):
+    return list(range(x.ndim)) if dim is None else [dim] if isinstance(dim, int) else list(dim)
+
+
+@composite("fft.fftshift(Tensor self, any dim=None) -> Tensor", forms="f")
+def fftshift(self, dim):
+    """Zero frequency moved to the middle."""
+    dims = _shift_dims(self, dim)
+    return t.roll(self, [self.shape[d] // 2 for d in dims], dims) if dims else t.clone(self)
+
+
+@composite("fft.ifftshift(Tensor self, any dim=None) -> Tensor", forms="f")
+def ifftshift(self, dim):
+    dims = _shift_dims(self, dim)
+    return t.roll(self, [(self.shape[d] + 1) // 2 for d in dims], dims) if dims else t.clone(self)
+
+
+# ---- short-time transforms
+def _window_of(window, win_length, n_fft, dtype):
+    """The window centred in n_fft points; ones without a window."""
+    if window is None:
+        window = t.ones([win_length], dtype=dtype)
+    if win_length < n_fft:
+        left = (n_fft - win_length) // 2
+        parts = [t.zeros([left], dtype=window.dtype), window, t.zeros([n_fft - win_length - left], dtype=window.dtype)]
+        window = t.cat(parts, 0)
+    return window
+
+
+@composite("stft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool center=True, "
+           "str pad_mode='reflect', bool normalized=False, bool? onesided=None, bool? return_complex=None, bool? align_to_window=None) -> Tensor",
+           forms="fm")
+def stft(self, n_fft, hop_length, win_length, window, center, pad_mode, normalized, onesided, return_complex, align_to_window):
+    """Transforms of overlapping windows of a signal: (..., frequencies, frames)."""
+    hop_length = n_fft // 4 if hop_length is None else hop_length
+    win_length = n_fft if win_length is None else win_length
+    if return_complex is None:
+        if not (self.is_complex() or window is not None and window.is_complex()):
+            raise RuntimeError("stft requires the return_complex parameter be given for real inputs, and will further require that "
+                               "return_complex=True in a future PyTorch release.")
+        return_complex = True
+    if self.ndim not in (1, 2):
+        raise RuntimeError(f"stft({self.dtype}{list(self.shape)}, n_fft={n_fft}): expected a 1D or 2D tensor")
+    x = t.unsqueeze(self, 0) if self.ndim == 1 else self
+    if center:
+        pad = n_fft // 2
+        x = t.squeeze(t.pad(t.unsqueeze(x, 1), [pad, pad], pad_mode), 1)
+    length = x.shape[-1]
+    if not 0 < n_fft <= length:
+        raise RuntimeError(f"stft: expected 0 < n_fft < {length}, but got n_fft={n_fft}")
+    if hop_length <= 0:
+        raise RuntimeError(f"stft: expected hop_length > 0, but got hop_length={hop_length}")
+    if not 0 < win_length <= n_fft:
+        raise RuntimeError(f"stft: expected 0 < win_length <= n_fft, but got win_length={win_length}")
+    if window is not None and (window.ndim != 1 or window.shape[0] != win_length):
+        raise RuntimeError(f"stft: expected a 1D window tensor of size equal to win_length={win_length}, but got window with size "
+                           f"{list(window.shape)}")
+    frames = 1 + (length - n_fft) // hop_length
+    step = x.stride()
+    x = t.as_strided(x, [x.shape[0], frames, n_fft], [step[0], hop_length * step[1], step[1]], x.storage_offset())
+    if window is not None:
+        x = x * _window_of(window, win_length, n_fft, x.dtype)
+    elif win_length < n_fft:
+        x = x * _window_of(None, win_length, n_fft, x.dtype.to_real())
+    norm = _BY_ROOT if normalized else _NONE
+    onesided = not x.is_complex() if onesided is None else onesided
+    if x.is_complex():
+        if onesided:
+            raise RuntimeError("Cannot have onesided output if window or input is complex")
+        out = t._fft_c2c(x, [2], norm, True)
+    else:
+        out = t._fft_r2c(x, [2], norm, onesided)
+    out = t.transpose(out, 1, 2)
+    out = t.squeeze(out, 0) if self.ndim == 1 else out
+    return out if return_complex else t.view_as_real(out)
+
+
+def _overlap_add(frames, hop, total):
+    """Sum of frames (batch, count, n), each hop after the last one."""
+    batch, count, n = frames.shape
+    position = t.unsqueeze(t.arange(count) * hop, 1) + t.arange(n)
+    flat = t.reshape(position, [-1])
+    return t.index_add(t.zeros([batch, total], dtype=frames.dtype), 1, flat, t.reshape(frames, [batch, count * n]))
+
+
+@composite("istft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool center=True, "
+           "bool normalized=False, bool? onesided=None, int? length=None, bool return_complex=False) -> Tensor", forms="fm")
+def istft(self, n_fft, hop_length, win_length, window, center, normalized, onesided, length, return_complex):
+    """The signal whose stft this is (least squares)."""
+    hop_length = n_fft // 4 if hop_length is None else hop_length
+    win_length = n_fft if win_length is None else win_length
+    if not self.is_complex():
+        raise RuntimeError("istft requires a complex-valued input tensor matching the output from stft with return_complex=True.")
+    if not 0 < hop_length <= win_length:
+        raise RuntimeError("istft: expected 0 < hop_length <= win_length")
+    if not 0 < win_length <= n_fft:
+        raise RuntimeError("istft: expected 0 < win_length <= n_fft")
+    x = t.unsqueeze(self, 0) if self.ndim == 2 else self
+    frequencies, count = x.shape[1], x.shape[2]
+    onesided = frequencies != n_fft if onesided is None else onesided
+    expected = n_fft // 2 + 1 if onesided else n_fft
+    if frequencies != expected:
+        raise RuntimeError(f"istft: expected the frequency dimension (3rd to the last) of the input tensor to match n_fft "
+                           f"{'/ 2 + 1 ' if onesided else ''}when onesided={onesided}, but got {frequencies}")
+    if return_complex and onesided:
+        raise RuntimeError("Cannot have onesided output if window or input is complex")
+    window = _window_of(window, win_length, n_fft, x.dtype.to_real())
+    x = t.transpose(x, 1, 2)
+    norm = _BY_ROOT if normalized else _BY_N
+    if return_complex:
+        x = t._fft_c2c(x, [2], norm, False)
+    else:
+        x = t._fft_c2r(x if onesided else t.narrow(x, 2, 0, n_fft // 2 + 1), [2], norm, n_fft)
+    total = n_fft + hop_length * (count - 1)
+    signal = _overlap_add(x * window, hop_length, total)
+    squares = t.expand(t.reshape(window * window, [1, 1, n_fft]), [1, count, n_fft])
+    envelope = _overlap_add(squares, hop_length, total)
+    start = n_fft // 2 if center else 0
+    end = start + length if length is not None else total - start if center else total
+    stop = min(end, total)
+    signal, envelope = t.narrow(signal, 1, start, stop - start), t.narrow(envelope, 1, start, stop - start)
+    smallest = float(t.amin(t.abs(envelope)).item())
+    if not smallest > 1e-11:
+        raise RuntimeError(f"istft: window overlap add min: {smallest:g}")
+    signal = signal / envelope
+    if end > total:
+        signal = t.cat([signal, t.zeros([signal.shape[0], end - total], dtype=signal.dtype)], 1)
+    return t.squeeze(signal, 0) if self.ndim == 2 else signal
+

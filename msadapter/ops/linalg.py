@@ -1,0 +1,453 @@
+"""Linear systems and the factorisations that solve them. Spectral decompositions: linalg_spectral.py, norms and the rest: linalg_misc.py."""
+from __future__ import annotations
+
+from ._declare import _C, composite, namespaces, op, raw, t
+from ._lapack import LinAlgError, lapack
+from ._linalg_tools import (check_floating, check_info, check_matrix, check_square, identity, mH, mT, named, needs_graph, set_diagonal)
+from .pointwise import conj
+
+namespaces["linalg"]["LinAlgError"] = LinAlgError
+
+
+# ---- Cholesky
+def _half_diagonal_tril(x):
+    """Lower triangle with the diagonal halved."""
+    return t.tril(x) - t.diag_embed(t.diagonal(x, 0, -2, -1)) * 0.5
+
+
+def _cholesky_grad(gs, L, upper):
+    g = gs[0]
+    if g is None:
+        return None
+    if upper:
+        g, L = mH(g), mH(L)
+    phi = _half_diagonal_tril(mH(L) @ g)
+    inner = t.linalg_solve_triangular(mH(L), phi, upper=True)
+    gA = t.linalg_solve_triangular(L, inner, upper=False, left=False)
+    return (gA + mH(gA)) * 0.5
+
+
+@op("_cholesky_ex(Tensor A, bool upper) -> (Tensor L, Tensor info)", forms="f", grad={"A": _cholesky_grad})
+def _cholesky_ex(A, upper):
+    return lapack.LinalgCholeskyEx(A, upper)
+
+
+@composite("linalg.cholesky_ex(Tensor A, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)", forms="fo")
+def cholesky_ex(A, *, upper, check_errors):
+    """L with A = L L^H (or U with A = U^H U) and, per matrix, 0 or the order of the first bad minor."""
+    check_floating(A, "linalg.cholesky")
+    check_square(A, "linalg.cholesky")
+    L, info = t._cholesky_ex(A, upper)
+    if check_errors:
+        check_info(info, "linalg.cholesky_ex", "cholesky")
+    return named("linalg.cholesky_ex", L, info)
+
+
+@composite("linalg.cholesky(Tensor A, *, bool upper=False) -> Tensor", forms="fo")
+def linalg_cholesky(A, *, upper):
+    """L with A = L L^H; LinAlgError where A is not positive definite."""
+    L, info = t.linalg_cholesky_ex(A, upper=upper)
+    check_info(info, "linalg.cholesky", "cholesky")
+    return L
+
+
+@composite("cholesky(Tensor self, bool upper=False) -> Tensor", forms="fmo")
+def cholesky(self, upper):
+    check_square(self, "cholesky")
+    L, info = t.linalg_cholesky_ex(self, upper=upper)
+    check_info(info, "cholesky", "cholesky")
+    return L
+
+
+def _cholesky_solve_grad(g, L, upper, result, needs):
+    gB = t.cholesky_solve(g, L, upper)
+    gL = None
+    if needs[1]:
+        common = gB @ mH(result)
+        common = common + mH(common)
+        gL = t.triu(-(L @ common)) if upper else t.tril(-(common @ L))
+    return gB, gL
+
+
+@op("cholesky_solve(Tensor self, Tensor L, bool upper=False) -> Tensor", forms="fmo", grad={("self", "L"): _cholesky_solve_grad})
+def cholesky_solve(self, L, upper):
+    """X with A X = self, A given by its Cholesky factor."""
+    return lapack.CholeskySolve(self, L, upper)
+
+
+@op("_cholesky_inverse(Tensor L, bool upper) -> Tensor", forms="f")
+def _cholesky_inverse(L, upper):
+    return lapack.CholeskyInverse(L, upper)
+
+
+@composite("cholesky_inverse(Tensor L, bool upper=False) -> Tensor", forms="fmo")
+def cholesky_inverse(L, upper):
+    """Inverse of the matrix whose Cholesky factor is L."""
+    check_square(L, "cholesky_inverse")
+    if needs_graph(L):
+        return t.cholesky_solve(t.expand_as(identity(L.shape[-1], L), L), L, upper)
+    return t._cholesky_inverse(L, upper)
+
+
+# ---- inverse
+def _inverse_grad(g, P):
+    return -(mH(P) @ (g @ mH(P)))
+
+
+@op("_inv_ex(Tensor A) -> (Tensor inverse, Tensor info)", forms="f",
+    grad={"A": lambda gs, inverse: None if gs[0] is None else _inverse_grad(gs[0], inverse)})
+def _inv_ex(A):
+    return lapack.LinalgInvEx(A)
+
+
+@composite("linalg.inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)", forms="fo")
+def inv_ex(A, *, check_errors):
+    """Inverse and, per matrix, 0 or the position of a zero pivot."""
+    check_floating(A, "linalg.inv")
+    check_square(A, "linalg.inv")
+    inverse, info = t._inv_ex(A)
+    if check_errors:
+        check_info(info, "linalg.inv_ex", "inv")
+    return named("linalg.inv_ex", inverse, info)
+
+
+@composite("linalg.inv(Tensor A) -> Tensor", forms="fmo", aliases=("inverse",))
+def inv(A):
+    """Inverse of every matrix; LinAlgError where there is none."""
+    check_floating(A, "linalg.inv")
+    check_square(A, "linalg.inv")
+    inverse, info = t._inv_ex(A)
+    check_info(info, "linalg.inv", "inv")
+    return inverse
+
+
+# ---- LU
+def _permutation(pivots, m, dtype):
+    """P of the row swaps, as a matrix."""
+    empty = t.zeros(list(pivots.shape[:-1]) + [m, pivots.shape[-1]], dtype=dtype)
+    return raw.LuUnpack(empty, pivots, False, True)[0]
+
+
+def _lu_grad(gL, gU, P, L, U):
+    """Gradient of A = P L U; P may be None (no row swaps)."""
+    m, n = L.shape[-2], U.shape[-1]
+    k = min(m, n)
+    zero = t.zeros_like
+    gL = zero(L) if gL is None else gL
+    gU = zero(U) if gU is None else gU
+    L1, U1, gL1, gU1 = t.narrow(L, -2, 0, k), t.narrow(U, -1, 0, k), t.narrow(gL, -2, 0, k), t.narrow(gU, -1, 0, k)
+    lower, upper = mH(L1) @ gL1, gU1 @ mH(U1)
+    if n > k:
+        U2, gU2 = t.narrow(U, -1, k, n - k), t.narrow(gU, -1, k, n - k)
+        lower = lower - gU2 @ mH(U2)
+    if m > k:
+        L2, gL2 = t.narrow(L, -2, k, m - k), t.narrow(gL, -2, k, m - k)
+        upper = upper - mH(L2) @ gL2
+    phi = t.tril(lower, -1) + t.triu(upper)
+    half = t.linalg_solve_triangular(mH(L1), phi, upper=True, unitriangular=True)
+    gA = t.linalg_solve_triangular(mH(U1), half, upper=False, left=False)
+    if n > k:
+        gA = t.cat([gA, t.linalg_solve_triangular(mH(L1), gU2, upper=True, unitriangular=True)], -1)
+    if m > k:
+        gA = t.cat([gA, t.linalg_solve_triangular(mH(U1), gL2, upper=False, left=False)], -2)
+    return gA if P is None else P @ gA
+
+
+def _split_lu(LU):
+    m, n = LU.shape[-2:]
+    k = min(m, n)
+    L = set_diagonal(t.tril(t.narrow(LU, -1, 0, k), -1), 1)
+    return L, t.triu(t.narrow(LU, -2, 0, k))
+
+
+def _lu_factor_grad(gs, LU, pivots):
+    g = gs[0]
+    if g is None:
+        return None
+    m, n = LU.shape[-2:]
+    k = min(m, n)
+    L, U = _split_lu(LU)
+    return _lu_grad(t.tril(t.narrow(g, -1, 0, k), -1), t.triu(t.narrow(g, -2, 0, k)), _permutation(pivots, m, LU.dtype), L, U)
+
+
+@op("_lu_factor_ex(Tensor A) -> (Tensor LU, Tensor pivots, Tensor info)", forms="f", grad={"A": _lu_factor_grad})
+def _lu_factor_ex(A):
+    return lapack.LinalgLuFactorEx(A, True)
+
+
+def _check_pivot(pivot: bool, name: str) -> None:
+    if not pivot:
+        raise RuntimeError(f"{name}: LU without pivoting is not implemented on the CPU")
+
+
+@composite("linalg.lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> (Tensor LU, Tensor pivots, Tensor info)", forms="fo")
+def lu_factor_ex(A, *, pivot, check_errors):
+    """L and U in one matrix, the row swaps (from 1), and 0 or the position of a zero pivot."""
+    check_floating(A, "torch.lu_factor")
+    check_matrix(A, "torch.lu_factor")
+    _check_pivot(pivot, "linalg.lu_factor")
+    LU, pivots, info = t._lu_factor_ex(A)
+    if check_errors:
+        check_info(info, "torch.linalg.lu_factor_ex", "lu_factor")
+    return named("linalg.lu_factor_ex", LU, pivots, info)
+
+
+@composite("linalg.lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)", forms="fo")
+def lu_factor(A, *, pivot):
+    LU, pivots, info = t.linalg_lu_factor_ex(A, pivot=pivot)
+    check_info(info, "torch.linalg.lu_factor", "lu_factor")
+    return named("linalg.lu_factor", LU, pivots)
+
+
+@composite("lu(Tensor self, bool pivot=True, bool get_infos=False) -> (Tensor, Tensor)", forms="fm")
+def lu(self, pivot, get_infos):
+    """The older torch.lu: LU and pivots, with the infos when asked."""
+    LU, pivots, info = t.linalg_lu_factor_ex(self, pivot=pivot)
+    if get_infos:
+        return LU, pivots, info
+    check_info(info, "torch.linalg.lu_factor_ex", "lu_factor")
+    return LU, pivots
+
+
+@composite("linalg.lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)", forms="fo")
+def linalg_lu(A, *, pivot):
+    """P, L, U with A = P L U."""
+    check_floating(A, "linalg.lu")
+    _check_pivot(pivot, "linalg.lu")
+    check_matrix(A, "torch.lu_factor")
+    LU, pivots, _ = t._lu_factor_ex(A)
+    P, L, U = t.lu_unpack(LU, pivots)
+    return named("linalg.lu", P, L, U)
+
+
+@op("_lu_permutation(Tensor LU, Tensor pivots) -> Tensor", forms="f")
+def _lu_permutation(LU, pivots):
+    return raw.LuUnpack(LU, pivots, False, True)[0]
+
+
+@composite("lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) -> (Tensor P, Tensor L, Tensor U)",
+           forms="fo")
+def lu_unpack(LU_data, LU_pivots, unpack_data, unpack_pivots):
+    """P, L and U of an LU factorisation; what is not asked for is empty."""
+    if unpack_pivots and LU_pivots.dtype.name != "int32":
+        raise RuntimeError("torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.\nNote: this function "
+                           "is intended to be used with the output produced by torch.linalg.lu_factor")
+    nothing = t.empty([0], dtype=LU_data.dtype)
+    L, U = _split_lu(LU_data) if unpack_data else (nothing, t.clone(nothing))
+    P = t._lu_permutation(LU_data, LU_pivots) if unpack_pivots else t.clone(nothing)
+    return named("lu_unpack", P, L, U)
+
+
+def _lu_solve_grad(g, LU, pivots, left, adjoint, result, needs):
+    gB = t.linalg_lu_solve(LU, pivots, g, left=left, adjoint=not adjoint)
+    if not needs[0]:
+        return None, gB
+    # the gradient of A (or A^H), sent through P L U with P fixed
+    gA = -(gB @ mH(result)) if left else -(mH(result) @ gB)
+    if adjoint:
+        gA = mH(gA)
+    L, U = _split_lu(LU)
+    gPA = mT(_permutation(pivots, LU.shape[-2], LU.dtype)) @ gA
+    gL, gU = gPA @ mH(U), mH(L) @ gPA
+    return t.tril(gL, -1) + t.triu(gU), gB
+
+
+@op("linalg.lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor", forms="fo",
+    grad={("LU", "B"): _lu_solve_grad})
+def linalg_lu_solve(LU, pivots, B, *, left, adjoint):
+    """X with A X = B (X A = B), A given by lu_factor."""
+    return lapack.LinalgLuSolve(LU, pivots, B, left, adjoint)
+
+
+@composite("lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor", forms="fmo")
+def lu_solve(self, LU_data, LU_pivots):
+    return t.linalg_lu_solve(LU_data, LU_pivots, self)
+
+
+# ---- solve
+def _solve_grad(gs, A, left, result0, needs):
+    g, X = gs[0], result0
+    if g is None:
+        return None, None
+    vector = X.ndim == A.ndim - 1 or X.ndim == 1
+    if vector:
+        g, X = t.unsqueeze(g, -1), t.unsqueeze(X, -1)
+    gB = t.linalg_solve(mH(A), g, left=left)
+    gA = (-(gB @ mH(X)) if left else -(mH(X) @ gB)) if needs[0] else None
+    return gA, t.squeeze(gB, -1) if vector else gB
+
+
+@op("_solve_ex(Tensor A, Tensor B, bool left) -> (Tensor, Tensor, Tensor, Tensor)", forms="f", grad={("A", "B"): _solve_grad})
+def _solve_ex(A, B, left):
+    """X, LU, pivots, info."""
+    return lapack.LinalgSolveEx(A, B, left)
+
+
+def _check_solve(A, B, name: str) -> None:
+    check_floating(A, name)
+    if A.dtype is not B.dtype:
+        raise RuntimeError(f"{name}: Expected A and B to have the same dtype, but found A of type "
+                           f"{A.dtype.storage_name.removesuffix('Storage')} and B of type {B.dtype.storage_name.removesuffix('Storage')} instead")
+    check_square(A, name)
+
+
+@composite("linalg.solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)", forms="fo")
+def solve_ex(A, B, *, left, check_errors):
+    _check_solve(A, B, "linalg.solve")
+    X, _, _, info = t._solve_ex(A, B, left)
+    if check_errors:
+        check_info(info, "torch.linalg.solve_ex", "solve")
+    return named("linalg.solve_ex", X, info)
+
+
+@composite("linalg.solve(Tensor A, Tensor B, *, bool left=True) -> Tensor", forms="fo")
+def linalg_solve(A, B, *, left):
+    """X with A X = B (X A = B for left=False); B may be a vector (or a batch of them)."""
+    _check_solve(A, B, "linalg.solve")
+    X, _, _, info = t._solve_ex(A, B, left)
+    check_info(info, "torch.linalg.solve", "solve")
+    return X
+
+
+def _solve_triangular_grad(g, A, upper, left, unitriangular, result, needs):
+    gB = t.linalg_solve_triangular(mH(A), g, upper=not upper, left=left, unitriangular=unitriangular)
+    if not needs[0]:
+        return None, gB
+    gA = -(gB @ mH(result)) if left else -(mH(result) @ gB)
+    skip = int(unitriangular)
+    return t.triu(gA, skip) if upper else t.tril(gA, -skip), gB
+
+
+@op("linalg.solve_triangular(Tensor A, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor", forms="fo",
+    grad={("A", "B"): _solve_triangular_grad})
+def solve_triangular(A, B, *, upper, left, unitriangular):
+    """X with A X = B, only one triangle of A being read."""
+    return raw.LinalgSolveTriangular(A, B, upper, left, unitriangular)
+
+
+def _triangular_solve_grad(gs, A, upper, transpose, unitriangular, solution, needs):
+    g, gM = gs
+    gB = gA = None
+    if g is not None:
+        back = t.triangular_solve(g, conj(A), upper, not transpose, unitriangular)[0]
+        gB = back
+        if needs[1]:
+            gA = -(conj(solution) @ mT(back)) if transpose else -(back @ mH(solution))
+            skip = int(unitriangular)
+            gA = t.triu(gA, skip) if upper else t.tril(gA, -skip)
+    if gM is not None:
+        gA = gM if gA is None else gA + gM
+    return gB, gA
+
+
+@op("triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) -> "
+    "(Tensor solution, Tensor cloned_coefficient)", forms="fmo", grad={("self", "A"): _triangular_solve_grad})
+def triangular_solve(self, A, upper, transpose, unitriangular):
+    """The older interface: solves A X = self (A^T X = self)."""
+    return raw.TriangularSolve(self, A, upper, transpose, unitriangular)
+
+
+# ---- LDL
+@op("linalg.ldl_factor_ex(Tensor self, *, bool hermitian=False, bool check_errors=False) -> (Tensor LD, Tensor pivots, Tensor info)", forms="fo")
+def ldl_factor_ex(self, *, hermitian, check_errors):
+    """Bunch-Kaufman factors of a symmetric (Hermitian) matrix."""
+    check_floating(self, "torch.linalg.ldl_factor_ex")
+    check_square(self, "torch.linalg.ldl_factor_ex")
+    LD, pivots, info = lapack.LinalgLdlFactorEx(self, hermitian)
+    if check_errors:
+        check_info(info, "torch.linalg.ldl_factor_ex", "ldl_factor")
+    return LD, pivots, info
+
+
+@op("linalg.ldl_factor(Tensor self, *, bool hermitian=False) -> (Tensor LD, Tensor pivots)", forms="fo")
+def ldl_factor(self, *, hermitian):
+    LD, pivots, info = t.linalg_ldl_factor_ex(self, hermitian=hermitian)
+    check_info(info, "torch.linalg.ldl_factor", "ldl_factor")
+    return LD, pivots
+
+
+@op("linalg.ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor", forms="fo")
+def ldl_solve(LD, pivots, B, *, hermitian):
+    return lapack.LinalgLdlSolve(LD, pivots, B, hermitian)
+
+
+# ---- determinant
+def _det_grad(gs, A, result0, result1, result2):
+    g, det, LU, pivots = gs[0], result0, result1, result2
+    if g is None:
+        return None
+    if _C.is_grad_enabled() and A.requires_grad:
+        return t.unsqueeze(t.unsqueeze(g * conj(t.linalg_det(A)), -1), -1) * mH(t.linalg_inv(A))
+    diagonal = t.diagonal(LU, 0, -2, -1)
+    singular = t.eq(diagonal, 0)
+    if bool(t.any(singular).item()):  # a small pivot in place of zero: the determinant is a polynomial, its gradient continuous
+        tiny = 2.0 ** -23 if A.dtype.to_real().itemsize == 4 else 2.0 ** -52
+        tiny = float(t.amax(t.abs(A)).item()) * tiny or tiny
+        repaired = t.masked_fill(diagonal, singular, tiny)
+        LU = set_diagonal(LU, repaired)
+        sign = t._slogdet_sign(pivots, A)
+        det = t.prod(repaired, -1) * sign
+    scaled = t.unsqueeze(t.unsqueeze(g * conj(det), -1), -1) * identity(A.shape[-1], A)
+    return t.linalg_lu_solve(LU, pivots, scaled, adjoint=True)
+
+
+@op("_slogdet_sign(Tensor pivots, Tensor like) -> Tensor", forms="f")
+def _slogdet_sign(pivots, like):
+    """Sign of the permutation in the pivots."""
+    n = pivots.shape[-1]
+    moved = t.sum(t.ne(pivots, t.arange(1, n + 1, dtype=pivots.dtype)), -1)
+    return t._to_dtype(1 - 2 * t.remainder(moved, 2), like.dtype)
+
+
+@op("_linalg_det(Tensor A) -> (Tensor, Tensor, Tensor)", forms="f", grad={"A": _det_grad})
+def _linalg_det(A):
+    return lapack.LinalgDet(A)
+
+
+@composite("linalg.det(Tensor A) -> Tensor", forms="fmo", aliases=("det",))
+def det(A):
+    """Determinant of every matrix."""
+    check_floating(A, "linalg.det")
+    check_square(A, "linalg.det")
+    return t._linalg_det(A)[0]
+
+
+def _slogdet_grad(gs, A, result0, result2, result3):
+    g_sign, g_log, sign = gs[0], gs[1], result0
+    if g_sign is None and g_log is None:
+        return None
+    weight = 0 if g_log is None else t._to_dtype(g_log, A.dtype)
+    if g_sign is not None and A.is_complex():
+        weight = weight - 1j * t.imag(conj(g_sign) * sign)
+    if not hasattr(weight, "shape"):
+        return t.zeros_like(A)
+    weight = t.unsqueeze(t.unsqueeze(weight, -1), -1)
+    if _C.is_grad_enabled():
+        return weight * mH(t.linalg_inv(A))
+    return t.linalg_lu_solve(result2, result3, weight * identity(A.shape[-1], A), adjoint=True)
+
+
+@op("_linalg_slogdet(Tensor A) -> (Tensor, Tensor, Tensor, Tensor)", forms="f", grad={"A": _slogdet_grad})
+def _linalg_slogdet(A):
+    return lapack.LinalgSlogdet(A)
+
+
+@composite("linalg.slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", forms="fmo", aliases=("slogdet",))
+def slogdet(A):
+    """Sign and logarithm of the absolute value of the determinant."""
+    check_floating(A, "linalg.slogdet")
+    check_square(A, "linalg.slogdet")
+    sign, log_abs, _, _ = t._linalg_slogdet(A)
+    return named("linalg.slogdet", sign, log_abs)
+
+
+@composite("logdet(Tensor self) -> Tensor", forms="fm")
+def logdet(self):
+    """Logarithm of the determinant; nan where it is negative."""
+    sign, log_abs = t.linalg_slogdet(self)
+    if self.is_complex():
+        return t.log(sign) + log_abs
+    return t.where(t.eq(sign, -1), t.full_like(log_abs, float("nan")), log_abs)
+
+
+from . import linalg_misc, linalg_spectral  # noqa: E402, F401  (the family's other files)

@@ -1,0 +1,279 @@
+"""Matrix functions, norms, products and distances."""
+from __future__ import annotations
+
+import math
+
+from ._declare import composite, op, raw, t
+from ._lapack import lapack
+from ._linalg_tools import check_floating, check_matrix, check_square, identity, mH
+from .pointwise import conj
+
+
+# ---- functions of a matrix
+def _matrix_exp_grad(g, self):
+    """The off-diagonal block of exp([[A^H, g], [0, A^H]])."""
+    AH, n = mH(self), self.shape[-1]
+    top = t.cat([AH, g], -1)
+    bottom = t.cat([t.zeros_like(AH), AH], -1)
+    return t.narrow(t.narrow(t.linalg_matrix_exp(t.cat([top, bottom], -2)), -2, 0, n), -1, n, n)
+
+
+@op("linalg.matrix_exp(Tensor self) -> Tensor", forms="fm", aliases=("matrix_exp",), grad={"self": _matrix_exp_grad})
+def matrix_exp(self):
+    """Exponential of every matrix."""
+    check_floating(self, "linalg.matrix_exp", low_precision=True)
+    check_square(self, "linalg.matrix_exp")
+    return lapack.LinalgMatrixExp(self)
+
+
+@composite("linalg.matrix_power(Tensor self, int n) -> Tensor", forms="fmo", aliases=("matrix_power",))
+def matrix_power(self, n):
+    """n-th power by repeated squaring; powers of the inverse for negative n."""
+    check_square(self, "linalg.matrix_power", "A")
+    if n == 0:
+        return t.clone(t.expand_as(identity(self.shape[-1], self), self))
+    base = t.linalg_inv(self) if n < 0 else self
+    n = abs(n)
+    if n == 1:
+        return base if base is not self else t.clone(self)
+    if n == 2:
+        return base @ base
+    if n == 3:
+        return base @ base @ base
+    result = None
+    while n:
+        if n & 1:
+            result = base if result is None else result @ base
+        n >>= 1
+        if n:
+            base = base @ base
+    return result
+
+
+# ---- norms of matrices
+def _moved(A, dim, keepdim):
+    """A with the two dims last, and how to bring a result of that shape back."""
+    rows, cols = (d % A.ndim for d in dim)
+    if rows == cols:
+        raise RuntimeError(f"linalg.matrix_norm: dims must be different. Got ({dim[0]}, {dim[1]})")
+    others = [d for d in range(A.ndim) if d not in (rows, cols)]
+    shape = [1 if d in (rows, cols) else A.shape[d] for d in range(A.ndim)]
+    return t.permute(A, [*others, rows, cols]), (lambda r: t.reshape(r, shape)) if keepdim else (lambda r: r)
+
+
+@composite("linalg.matrix_norm(Tensor A, any ord='fro', any dim=(-2, -1), bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", forms="fo")
+def matrix_norm(A, ord, dim, keepdim, *, dtype):
+    """Norm of matrices: "fro", "nuc", 1, -1, 2, -2, inf, -inf."""
+    check_matrix(A, "linalg.matrix_norm")
+    if not (A.is_floating_point() or A.is_complex()) and dtype is None:
+        raise RuntimeError(f"linalg.matrix_norm: Expected a floating point or complex tensor as input. Got "
+                           f"{A.dtype.storage_name.removesuffix('Storage')}")
+    dim = tuple(dim) if isinstance(dim, (tuple, list)) else (dim,)
+    if len(dim) != 2:
+        raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {' '.join(map(str, dim))}")
+    for d in dim:
+        if not -A.ndim <= d < A.ndim:
+            raise IndexError(f"Dimension out of range (expected to be in range of [{-A.ndim}, {A.ndim - 1}], but got {d})")
+    if dtype is not None:
+        A = t._to_dtype(A, dtype)
+    if ord == "fro":
+        return t.linalg_vector_norm(A, 2.0, list(dim), keepdim)
+    if isinstance(ord, str) and ord != "nuc":
+        raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
+    if ord == "nuc" or abs(ord) == 2:
+        matrix, restore = _moved(A, dim, keepdim)
+        S = t.linalg_svdvals(matrix)
+        if ord == "nuc":
+            return restore(t.sum(S, -1))
+        return restore(t.amax(S, -1) if ord > 0 else t.amin(S, -1))
+    if abs(ord) not in (1, math.inf):
+        raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
+    rows, cols = (d % A.ndim for d in dim)
+    if rows == cols:
+        raise RuntimeError(f"linalg.matrix_norm: dims must be different. Got ({dim[0]}, {dim[1]})")
+    summed, kept = (rows, cols) if abs(ord) == 1 else (cols, rows)
+    sums = t.linalg_vector_norm(A, 1.0, [summed], True)
+    result = t.amax(sums, kept, True) if ord > 0 else t.amin(sums, kept, True)
+    return result if keepdim else t.squeeze(result, [rows, cols])
+
+
+@composite("nuclear_norm(Tensor self, any dim=(-2, -1), bool keepdim=False) -> Tensor", forms="fo")
+def nuclear_norm(self, dim, keepdim):
+    if isinstance(dim, bool):
+        dim, keepdim = (-2, -1), dim
+    return t.linalg_matrix_norm(self, "nuc", dim, keepdim)
+
+
+@composite("frobenius_norm(Tensor self, any dim=(-2, -1), bool keepdim=False) -> Tensor", forms="fo")
+def frobenius_norm(self, dim, keepdim):
+    return t.linalg_vector_norm(self, 2.0, dim, keepdim)
+
+
+# ---- products
+@composite("linalg.vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", forms="fo")
+def vecdot(x, y, *, dim):
+    """Dot products along a dim, the first factor conjugated."""
+    if x.dtype is not y.dtype:
+        raise RuntimeError(f"linalg.vecdot: Expected x and y to have the same dtype, but found x of type "
+                           f"{x.dtype.storage_name.removesuffix('Storage')} and y of type {y.dtype.storage_name.removesuffix('Storage')} instead")
+    return t._to_dtype(t.sum(conj(x) * y, dim), x.dtype)
+
+
+@op("linalg.cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", promote="default", forms="fo",
+    grad={"self": lambda g, other, dim: t.linalg_cross(conj(other), g, dim=dim), "other": lambda g, self, dim: t.linalg_cross(g, conj(self), dim=dim)})
+def linalg_cross(self, other, *, dim):
+    """Vector product along a dim of size 3."""
+    if self.ndim != other.ndim:
+        raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
+    if self.shape[dim] != 3 or other.shape[dim] != 3:
+        raise RuntimeError(f"linalg.cross: inputs dimension {dim} must have length 3. Got {self.shape[dim]} and {other.shape[dim]}")
+    return raw.Cross(self, other, dim)
+
+
+@composite("cross(Tensor self, Tensor other, int? dim=None) -> Tensor", forms="fmo")
+def cross(self, other, dim):
+    """Vector product; without ``dim``, along the first dim of size 3."""
+    if dim is None:
+        dim = next((d for d, n in enumerate(self.shape) if n == 3), None)
+        if dim is None:
+            raise RuntimeError(f"no dimension of size 3 in input {self.shape}")
+    return t.linalg_cross(self, other, dim=dim)
+
+
+def _powers(x, n):
+    """Columns x^0 .. x^(n - 1)."""
+    if n == 0:
+        return t.empty([*x.shape, 0], dtype=x.dtype)
+    columns = [t.ones_like(x)]
+    for _ in range(n - 1):
+        columns.append(columns[-1] * x)
+    return t.stack(columns, -1)
+
+
+@composite("linalg.vander(Tensor x, *, int? N=None) -> Tensor", forms="f")
+def linalg_vander(x, *, N):
+    """Vandermonde matrix with growing powers."""
+    if x.ndim < 1 or (x.shape[-1] == 0 and N is None):
+        raise RuntimeError("N must be greater than 1." if x.ndim else "x must be a tensor with at least one dimension.")
+    if N is not None and N <= 1:
+        raise RuntimeError("N must be greater than 1.")
+    if x.dtype.name == "bool":
+        x = t._to_dtype(x, t.arange(0).dtype)
+    return _powers(x, x.shape[-1] if N is None else N)
+
+
+@composite("vander(Tensor x, int? N=None, bool increasing=False) -> Tensor", forms="f")
+def vander(x, N, increasing):
+    """Vandermonde matrix of a vector, powers falling unless ``increasing``."""
+    if x.ndim != 1:
+        raise RuntimeError("x must be a one-dimensional tensor.")
+    if x.dtype.name in ("bool", "uint8", "int8", "int16", "int32"):
+        x = t._to_dtype(x, t.arange(0).dtype)
+    result = _powers(x, x.shape[0] if N is None else N)
+    return result if increasing else t.flip(result, [1])
+
+
+@composite("linalg.tensorinv(Tensor self, int ind=2) -> Tensor", forms="fo")
+def tensorinv(self, ind):
+    """Inverse with respect to tensordot over the first ``ind`` dims."""
+    if ind <= 0:
+        raise RuntimeError("Expected a strictly positive integer for 'ind'")
+    shape = list(self.shape)
+    rows, cols = math.prod(shape[:ind]), math.prod(shape[ind:])
+    if rows != cols:
+        raise RuntimeError(f"Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got {cols} != {rows}")
+    return t.reshape(t.linalg_inv(t.reshape(self, [rows, cols])), shape[ind:] + shape[:ind])
+
+
+@composite("linalg.tensorsolve(Tensor self, Tensor other, any dims=None) -> Tensor", forms="fo")
+def tensorsolve(self, other, dims):
+    """X with tensordot(self, X, X.ndim) = other; ``dims`` of self are moved last first."""
+    n = self.ndim
+    if dims is not None:
+        chosen = [d % n for d in dims]
+        self = t.permute(self, [d for d in range(n) if d not in chosen] + chosen)
+    shape = list(self.shape[other.ndim:])
+    if math.prod(self.shape[:other.ndim]) != math.prod(shape):
+        raise RuntimeError(f"Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), but got "
+                           f"{math.prod(shape)} != {math.prod(self.shape[:other.ndim])}")
+    size = math.prod(shape)
+    return t.reshape(t.linalg_solve(t.reshape(self, [other.numel(), size]), t.reshape(other, [-1])), shape)
+
+
+# ---- distances
+@composite("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", forms="fm")
+def dist(self, other, p):
+    """p-norm of the difference."""
+    return t.linalg_vector_norm(self - other, float(p) if not hasattr(p, "item") else float(p.item()))
+
+
+@composite("renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", forms="fmio")
+def renorm(self, p, dim, maxnorm):
+    """Slices along ``dim`` whose p-norm is above ``maxnorm`` are scaled down to it."""
+    if self.ndim < 2:
+        raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {self.ndim} dimensions")
+    if isinstance(p, complex):
+        raise RuntimeError("renorm: p must be real-valued")
+    if p <= 0:
+        raise RuntimeError("renorm: non-positive-norm not supported")
+    if maxnorm < 0:
+        raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
+    dim = dim % self.ndim
+    norms = t.linalg_vector_norm(self, float(p), [d for d in range(self.ndim) if d != dim], True)
+    factor = t.where(norms > maxnorm, maxnorm / (norms + 1e-7), t.ones_like(norms))
+    return self * factor
+
+
+def _cdist_grad(g, x1, x2, p, result, needs):
+    difference = t.unsqueeze(x1, -2) - t.unsqueeze(x2, -3)
+    distance, g = t.unsqueeze(result, -1), t.unsqueeze(g, -1)
+    zero = t.zeros_like(difference)
+    if p == 0:
+        slope = zero
+    elif p == 1:
+        slope = g * t.sgn(difference)
+    elif math.isinf(p):
+        slope = g * t.where(t.eq(t.abs(difference), distance), t.sgn(difference), zero)
+    elif p == 2:
+        slope = t.where(t.eq(distance, 0), zero, g * difference / t.masked_fill(distance, t.eq(distance, 0), 1))
+    else:
+        off = t.eq(difference, 0)
+        size = t.masked_fill(t.abs(difference), off, 1)
+        slope = g * t.sgn(difference) * t.pow(size, p - 1) / t.pow(t.masked_fill(distance, t.eq(distance, 0), 1), p - 1)
+        slope = t.where(off, zero, slope)
+    return t.sum(slope, -2) if needs[0] else None, -t.sum(slope, -3) if needs[1] else None
+
+
+@op("_cdist(Tensor x1, Tensor x2, float p) -> Tensor", forms="f", grad={("x1", "x2"): _cdist_grad})
+def _cdist(x1, x2, p):
+    return raw.Cdist(x1, x2, p)
+
+
+@composite("cdist(Tensor x1, Tensor x2, float p=2.0, str? compute_mode=None) -> Tensor", forms="f")
+def cdist(x1, x2, p, compute_mode):
+    """Distances between the rows of x1 and those of x2."""
+    for x, name in ((x1, "X1"), (x2, "X2")):
+        if x.ndim < 2:
+            raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {x.ndim}D")
+        if not x.is_floating_point():
+            raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {x.dtype.storage_name.removesuffix('Storage')}")
+    if x1.shape[-1] != x2.shape[-1]:
+        raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}")
+    if p < 0:
+        raise RuntimeError("cdist only supports non-negative p values")
+    return t._cdist(x1, x2, float(p))
+
+
+@composite("pdist(Tensor self, float p=2.0) -> Tensor", forms="f", aliases=("nn.functional.pdist",))
+def pdist(self, p):
+    """Distances between all pairs of rows, the upper triangle of cdist row by row."""
+    if self.ndim != 2:
+        raise RuntimeError(f"pdist only supports 2D tensors, got: {self.ndim}D")
+    if not self.is_floating_point():
+        raise RuntimeError("pdist only supports floating-point dtypes")
+    if p < 0:
+        raise RuntimeError("pdist only supports non-negative p values")
+    n = self.shape[0]
+    rows, cols = t.unbind(t.triu_indices(n, n, 1), 0)
+    flat = t.reshape(t._cdist(self, self, float(p)), [-1])
+    return t.index_select(flat, 0, rows * n + cols)

@@ -1,0 +1,471 @@
+"""QR, singular values, eigenvalues and what is made of them: pseudo-inverse, rank, least squares, low-rank factors."""
+from __future__ import annotations
+
+import math
+
+from ._declare import composite, op, t
+from ._lapack import lapack
+from ._linalg_tools import (check_floating, check_matrix, check_square, eps, mH, named, needs_graph, set_diagonal)
+from .pointwise import conj
+
+# ---- QR
+_QR_MODES = {"reduced": 0, "complete": 1, "r": 2}
+
+
+def _hermitian_part(x):
+    """x + x^H with the diagonal counted once."""
+    return set_diagonal(x + mH(x), t._to_dtype(t.real(t.diagonal(x, 0, -2, -1)), x.dtype) if x.is_complex() else t.diagonal(x, 0, -2, -1))
+
+
+def _qr_grad(gs, Q, R, mode):
+    gQ, gR = gs
+    if gQ is None and gR is None:
+        return None
+    if mode == _QR_MODES["r"]:
+        raise RuntimeError("The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use "
+                           "linalg.qr(A, mode='reduced') if you are going to require gradients.")
+    m, n = Q.shape[-2], R.shape[-1]
+    if mode == _QR_MODES["complete"] and m > n:
+        raise RuntimeError(f"The QR decomposition is not differentiable when mode='complete' and nrows > ncols, but got "
+                           f"{m} rows and {n} columns.")
+    gQ = t.zeros_like(Q) if gQ is None else gQ
+    gR = t.zeros_like(R) if gR is None else gR
+    k = min(m, n)
+    R1, gR1 = t.narrow(R, -1, 0, k), t.narrow(gR, -1, 0, k)
+    rest = None
+    if n > k:  # A2 = Q R2: R2 is a product with Q
+        R2, gR2 = t.narrow(R, -1, k, n - k), t.narrow(gR, -1, k, n - k)
+        gQ, rest = gQ + Q @ R2 @ mH(gR2), Q @ gR2
+    inner = gQ + Q @ _hermitian_part(t.triu(gR1 @ mH(R1) - mH(Q) @ gQ))
+    gA = t.linalg_solve_triangular(mH(R1), inner, upper=False, left=False)
+    return gA if rest is None else t.cat([gA, rest], -1)
+
+
+@op("_linalg_qr(Tensor A, int mode) -> (Tensor Q, Tensor R)", forms="f", grad={"A": _qr_grad})
+def _linalg_qr(A, mode):
+    return lapack.LinalgQr(A, mode)
+
+
+@composite("linalg.qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)", forms="fo")
+def linalg_qr(A, mode):
+    """Q with orthonormal columns and upper triangular R."""
+    check_floating(A, "linalg.qr")
+    check_matrix(A, "linalg.qr")
+    if mode not in _QR_MODES:
+        raise RuntimeError(f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'")
+    Q, R = t._linalg_qr(A, _QR_MODES[mode])
+    return named("linalg.qr", Q, R)
+
+
+@composite("qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)", forms="fmo")
+def qr(self, some):
+    return named("qr", *t.linalg_qr(self, "reduced" if some else "complete"))
+
+
+@op("geqrf(Tensor self) -> (Tensor a, Tensor tau)", forms="fmo")
+def geqrf(self):
+    """Householder vectors (below the diagonal of a), R (above) and their factors."""
+    check_floating(self, "geqrf")
+    return lapack.Geqrf(self)
+
+
+@op("_householder_product(Tensor input, Tensor tau) -> Tensor", forms="f")
+def _householder_product(input, tau):
+    return lapack.HouseholderProduct(input, tau)
+
+
+@composite("linalg.householder_product(Tensor input, Tensor tau) -> Tensor", forms="fmo", aliases=("orgqr",))
+def householder_product(input, tau):
+    """The first columns of the product of reflectors I - tau v v^H."""
+    check_floating(input, "torch.linalg.householder_product")
+    check_matrix(input, "torch.linalg.householder_product", "input")
+    if not needs_graph(input, tau):
+        return t._householder_product(input, tau)
+    m, n = input.shape[-2:]
+    Q = t.expand(t.eye(m, n, dtype=input.dtype), list(input.shape))
+    return _reflect(input, tau, Q, reversed(range(tau.shape[-1])))
+
+
+def _reflector(input, i):
+    """v_i: zeros, one at i, column i below."""
+    v = t.tril(t.narrow(input, -1, i, 1), -(i + 1))
+    unit = t.eq(t.arange(input.shape[-2]), i)
+    return t.where(t.unsqueeze(unit, -1), t.ones_like(v), v)
+
+
+def _reflect(input, tau, X, order, adjoint: bool = False):
+    """The reflectors applied to X from the left, in this order."""
+    for i in order:
+        v = _reflector(input, i)
+        factor = t.unsqueeze(t.narrow(tau, -1, i, 1), -1)
+        X = X - (conj(factor) if adjoint else factor) * (v @ (mH(v) @ X))
+    return X
+
+
+@op("_ormqr(Tensor self, Tensor tau, Tensor other, bool left, bool transpose) -> Tensor", forms="f")
+def _ormqr(self, tau, other, left, transpose):
+    return lapack.Ormqr(self, tau, other, left, transpose)
+
+
+@composite("ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor", forms="fmo")
+def ormqr(self, input2, input3, left, transpose):
+    """Product of ``input3`` with the Q of geqrf (or its adjoint)."""
+    check_matrix(self, "torch.ormqr", "input")
+    if not needs_graph(self, input2, input3):
+        return t._ormqr(self, input2, input3, left, transpose)
+    k = input2.shape[-1]
+    if left:
+        return _reflect(self, input2, input3, range(k) if transpose else reversed(range(k)), transpose)
+    # X Q = (Q^H X^H)^H
+    return mH(_reflect(self, input2, mH(input3), reversed(range(k)) if transpose else range(k), not transpose))
+
+
+# ---- singular values
+def _skew(x):
+    return x - mH(x)
+
+
+def _svd_grad(gs, A, full_matrices, U, S, Vh):
+    gU, gS, gVh = gs
+    if gU is None and gS is None and gVh is None:
+        return None
+    if gU is None and gVh is None:
+        k = S.shape[-1]
+        return (t.narrow(U, -1, 0, k) * t.unsqueeze(t._to_dtype(gS, U.dtype), -2)) @ t.narrow(Vh, -2, 0, k)
+    m, n = A.shape[-2:]
+    k = min(m, n)
+    if full_matrices and m != n:
+        U, Vh = t.narrow(U, -1, 0, k), t.narrow(Vh, -2, 0, k)
+        gU = None if gU is None else t.narrow(gU, -1, 0, k)
+        gVh = None if gVh is None else t.narrow(gVh, -2, 0, k)
+    squares = S * S
+    E = set_diagonal(t.unsqueeze(squares, -2) - t.unsqueeze(squares, -1), 1)
+    row, column = t.unsqueeze(S, -2), t.unsqueeze(S, -1)
+    skew_U = None if gU is None else _skew(mH(U) @ gU)
+    core = None
+    if gU is not None:
+        core = (skew_U / E) * row
+    if gVh is not None:
+        right = column * (_skew(Vh @ mH(gVh)) / E)
+        core = right if core is None else core + right
+    if gS is not None:
+        core = core + t.diag_embed(t._to_dtype(gS, core.dtype))
+    if A.is_complex() and gU is not None:
+        core = core + t.diag_embed(t.diagonal(skew_U, 0, -2, -1) / (2 * S))
+    left, outer = U @ core, None
+    if m > k and gU is not None:
+        scaled = gU / row
+        left = left + scaled - U @ (mH(U) @ scaled)
+    if n > k and gVh is not None:
+        scaled = gVh / column
+        outer = U @ (scaled - (scaled @ mH(Vh)) @ Vh)
+    gA = left @ Vh
+    return gA if outer is None else gA + outer
+
+
+@op("_linalg_svd(Tensor A, bool full_matrices, bool compute_uv) -> (Tensor U, Tensor S, Tensor Vh)", forms="f", grad={"A": _svd_grad})
+def _linalg_svd(A, full_matrices, compute_uv):
+    return lapack.LinalgSvd(A, full_matrices, compute_uv)
+
+
+@composite("linalg.svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)", forms="fo")
+def linalg_svd(A, full_matrices, *, driver):
+    """A = U diag(S) Vh, singular values in descending order."""
+    check_floating(A, "linalg.svd")
+    check_matrix(A, "linalg.svd")
+    if driver is not None:
+        raise RuntimeError("torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend.")
+    return named("linalg.svd", *t._linalg_svd(A, full_matrices, True))
+
+
+@composite("linalg.svdvals(Tensor A, *, str? driver=None) -> Tensor", forms="fo")
+def svdvals(A, *, driver):
+    """Singular values in descending order."""
+    check_floating(A, "linalg.svd")
+    check_matrix(A, "linalg.svd")
+    return t._linalg_svd(A, False, needs_graph(A))[1]
+
+
+@composite("svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)", forms="fmo")
+def svd(self, some, compute_uv):
+    """The older interface: U, S, V with A = U diag(S) V^H; zeros for U and V that are not computed."""
+    check_matrix(self, "linalg.svd")
+    m, n = self.shape[-2:]
+    if compute_uv:
+        U, S, Vh = t._linalg_svd(self, not some, True)
+        return named("svd", U, S, mH(Vh))
+    batch = list(self.shape[:-2])
+    S = t._linalg_svd(self, False, needs_graph(self))[1]
+    return named("svd", t.zeros(batch + [m, m], dtype=self.dtype), S, t.zeros(batch + [n, n], dtype=self.dtype))
+
+
+# ---- eigenvalues
+def _eigh_grad(gs, eigenvalues, eigenvectors):
+    gL, gV = gs
+    L, V = eigenvalues, eigenvectors
+    if gL is None and gV is None:
+        return None
+    if gV is None:
+        return (V * t.unsqueeze(t._to_dtype(gL, V.dtype), -2)) @ mH(V)
+    inner = mH(V) @ gV
+    E = set_diagonal(t.unsqueeze(L, -2) - t.unsqueeze(L, -1), 1)
+    diagonal = t.zeros_like(t.diagonal(inner, 0, -2, -1)) if gL is None else t._to_dtype(gL, V.dtype)
+    return V @ set_diagonal(inner / E, diagonal) @ mH(V)
+
+
+@op("_linalg_eigh(Tensor A, bool upper, bool compute_v) -> (Tensor eigenvalues, Tensor eigenvectors)", forms="f", grad={"A": _eigh_grad})
+def _linalg_eigh(A, upper, compute_v):
+    return lapack.LinalgEigh(A, upper, compute_v)
+
+
+def _upper(UPLO: str) -> bool:
+    if UPLO.upper() not in ("L", "U"):
+        raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
+    return UPLO.upper() == "U"
+
+
+@composite("linalg.eigh(Tensor A, str UPLO='L') -> (Tensor eigenvalues, Tensor eigenvectors)", forms="fo")
+def eigh(A, UPLO):
+    """Eigenvalues (ascending) and vectors of a symmetric or Hermitian matrix, of which one triangle is read."""
+    check_floating(A, "linalg.eigh")
+    check_square(A, "linalg.eigh")
+    return named("linalg.eigh", *t._linalg_eigh(A, _upper(UPLO), True))
+
+
+@composite("linalg.eigvalsh(Tensor A, str UPLO='L') -> Tensor", forms="fo")
+def eigvalsh(A, UPLO):
+    check_floating(A, "linalg.eigh")
+    check_square(A, "linalg.eigh")
+    return t._linalg_eigh(A, _upper(UPLO), needs_graph(A))[0]
+
+
+def _eig_grad(gs, eigenvalues, eigenvectors):
+    gL, gV = gs
+    L, V = eigenvalues, eigenvectors
+    if gL is None and gV is None:
+        return None
+    if gV is None:
+        return t.linalg_solve(mH(V), t.unsqueeze(gL, -1) * mH(V))
+    inner = mH(V) @ gV
+    pull = t._to_dtype(t.real(t.diagonal(inner, 0, -2, -1)), V.dtype)  # the vectors have length one
+    inner = inner - (mH(V) @ V) * t.unsqueeze(pull, -2)
+    E = set_diagonal(t.unsqueeze(L, -2) - t.unsqueeze(L, -1), 1)
+    diagonal = t.zeros_like(L) if gL is None else gL
+    return t.linalg_solve(mH(V), set_diagonal(inner / conj(E), diagonal) @ mH(V))
+
+
+@op("_linalg_eig(Tensor A, bool compute_v) -> (Tensor eigenvalues, Tensor eigenvectors)", forms="f", grad={"A": _eig_grad})
+def _linalg_eig(A, compute_v):
+    return lapack.LinalgEig(A, compute_v)
+
+
+@composite("linalg.eig(Tensor A) -> (Tensor eigenvalues, Tensor eigenvectors)", forms="fo")
+def eig(A):
+    """Eigenvalues and vectors of a square matrix, both complex."""
+    check_floating(A, "linalg.eig")
+    check_square(A, "linalg.eig")
+    return named("linalg.eig", *t._linalg_eig(A, True))
+
+
+@composite("linalg.eigvals(Tensor A) -> Tensor", forms="fo")
+def eigvals(A):
+    check_floating(A, "linalg.eig")
+    check_square(A, "linalg.eig")
+    return t._linalg_eig(A, needs_graph(A))[0]
+
+
+# ---- tolerances
+def _as_tensor(value, like):
+    return value if hasattr(value, "shape") else t.full([], value, dtype=like.dtype.to_real())
+
+
+def _tolerances(A, atol, rtol):
+    """atol and rtol as tensors; without both, rtol is the larger side times the distance of 1 to the next number."""
+    given = atol is not None
+    if rtol is None:
+        rtol = 0.0
+        if not given or hasattr(atol, "shape"):
+            rtol = max(A.shape[-2:]) * eps(A.dtype)
+        if given and hasattr(atol, "shape"):  # a positive atol switches the default rtol off
+            rtol = t.where(atol > 0, t.zeros_like(atol), t.full_like(atol, rtol))
+    return _as_tensor(atol if given else 0.0, A), _as_tensor(rtol, A)
+
+
+def _threshold(A, largest, atol, rtol):
+    atol, rtol = _tolerances(A, atol, rtol)
+    return t.maximum(atol, rtol * largest) if largest.ndim else t.maximum(atol, t.mul(rtol, largest))
+
+
+# ---- pseudo-inverse
+def _pinv_grad(g, A, result):
+    P = result
+    PH = mH(P)
+    GP = g
+    first = PH @ GP @ PH
+    second = (P @ PH) @ (GP - (GP @ A) @ P)
+    third = (GP - P @ (A @ GP)) @ (PH @ P)
+    return mH(second) + mH(third) - first
+
+
+def _pinv_body(A, atol, rtol, hermitian):
+    if A.numel() == 0:
+        return t.empty(list(A.shape[:-2]) + [A.shape[-1], A.shape[-2]], dtype=A.dtype)
+    if hermitian:
+        L, V = t._linalg_eigh(A, False, True)
+        size = t.abs(L)
+        keep = size > t.unsqueeze(_threshold(A, t.amax(size, -1), atol, rtol), -1)
+        inverse = t.where(keep, t.reciprocal(L), t.zeros_like(L))
+        return (V * t.unsqueeze(inverse, -2)) @ mH(V)
+    U, S, Vh = t._linalg_svd(A, False, True)
+    keep = S > t.unsqueeze(_threshold(A, t.amax(S, -1), atol, rtol), -1)
+    inverse = t.where(keep, t.reciprocal(S), t.zeros_like(S))
+    return (mH(Vh) * t.unsqueeze(inverse, -2)) @ mH(U)
+
+
+@op("_linalg_pinv(Tensor A, any atol, any rtol, bool hermitian) -> Tensor", forms="f", grad={"A": _pinv_grad})
+def _linalg_pinv(A, atol, rtol, hermitian):
+    return _pinv_body(A, atol, rtol, hermitian)
+
+
+@composite("linalg.pinv(Tensor A, any rcond=None, bool hermitian=False, *, any atol=None, any rtol=None) -> Tensor", forms="fo")
+def pinv(A, rcond, hermitian, *, atol, rtol):
+    """Moore-Penrose inverse; singular values below max(atol, rtol * largest) count as zero."""
+    check_floating(A, "linalg.pinv")
+    check_matrix(A, "linalg.pinv")
+    if hermitian:
+        check_square(A, "linalg.pinv")
+    return t._linalg_pinv(A, atol, rcond if rtol is None else rtol, hermitian)
+
+
+@composite("pinverse(Tensor self, float rcond=1e-15) -> Tensor", forms="fm")
+def pinverse(self, rcond):
+    return t.linalg_pinv(self, rcond)
+
+
+# ---- rank, condition
+@composite("linalg.matrix_rank(Tensor A, any tol=None, bool hermitian=False, *, any atol=None, any rtol=None) -> Tensor", forms="fo")
+def matrix_rank(A, tol, hermitian, *, atol, rtol):
+    """How many singular values are above max(atol, rtol * largest)."""
+    check_floating(A, "linalg.matrix_rank")
+    check_matrix(A, "linalg.matrix_rank")
+    if tol is not None:
+        atol, rtol = tol, 0.0 if rtol is None else rtol
+    A = A.detach()
+    S = t.abs(t.linalg_eigvalsh(A)) if hermitian else t.linalg_svdvals(A)
+    if S.shape[-1] == 0:
+        return t._to_dtype(t.sum(S, -1), t.arange(0).dtype)
+    return t.sum(S > t.unsqueeze(_threshold(A, t.amax(S, -1), atol, rtol), -1), -1)
+
+
+@composite("linalg.cond(Tensor A, any p=None) -> Tensor", forms="fo")
+def cond(A, p):
+    """Condition number: ratio of extreme singular values for p None, 2, -2, else norm(A, p) norm(A^-1, p)."""
+    check_matrix(A, "linalg.cond")
+    check_floating(A, "linalg.cond")
+    if p is None or p in (2, -2):
+        S = t.linalg_svdvals(A)
+        first, last = t.select(S, -1, 0), t.select(S, -1, S.shape[-1] - 1)
+        return last / first if p == -2 else first / last
+    check_square(A, "linalg.cond")
+    if A.numel() == 0:
+        return t.linalg_matrix_norm(A, p)
+    inverse, info = t.linalg_inv_ex(A)
+    result = t.linalg_matrix_norm(A, p) * t.linalg_matrix_norm(inverse, p)
+    return t.masked_fill(result, t.ne(info, 0), math.inf)
+
+
+# ---- least squares
+def _lstsq_grad(gs, A, B):
+    g = gs[0]
+    if g is None:
+        return None, None
+    P = t.linalg_pinv(A)
+    vector = g.ndim == A.ndim - 1
+    if vector:
+        g, B = t.unsqueeze(g, -1), t.unsqueeze(B, -1)
+    gB = mH(P) @ g
+    gA = _pinv_grad(g @ mH(B), A, P)
+    return gA, t.squeeze(gB, -1) if vector else gB
+
+
+@op("_linalg_lstsq(Tensor A, Tensor B, float rcond, str driver) -> (Tensor solution, Tensor rank, Tensor singular_values)", forms="f",
+    grad={("A", "B"): _lstsq_grad})
+def _linalg_lstsq(A, B, rcond, driver):
+    vector = B.ndim == A.ndim - 1
+    x, rank, values = lapack.LinalgLstsq(A, t.unsqueeze(B, -1) if vector else B, rcond, driver)
+    x = t.clone(t.narrow(x, -2, 0, A.shape[-1]))
+    return (t.squeeze(x, -1) if vector else x), rank, values
+
+
+@composite("linalg.lstsq(Tensor A, Tensor B, float? rcond=None, *, str? driver=None) -> "
+           "(Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)", forms="f")
+def lstsq(A, B, rcond, *, driver):
+    """X that makes ||A X - B|| least; residuals for tall matrices of full rank."""
+    check_floating(A, "torch.linalg.lstsq")
+    if A.dtype is not B.dtype:
+        raise RuntimeError(f"torch.linalg.lstsq: Expected input and other to have the same dtype, but got input's dtype {A.dtype} and "
+                           f"other's dtype {B.dtype}")
+    if A.ndim < 2:
+        raise RuntimeError("torch.linalg.lstsq: input must have at least 2 dimensions.")
+    driver = "gelsy" if driver is None else driver
+    if driver not in ("gels", "gelsy", "gelsd", "gelss"):
+        raise RuntimeError(f"torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss), got {driver}")
+    vector = B.ndim == A.ndim - 1
+    m, n = A.shape[-2:]
+    if B.shape[-1 if vector else -2] != m:
+        raise RuntimeError("torch.linalg.lstsq: input.size(-2) should match " + ("other.size(-1)" if vector else "other.size(-2)"))
+    X, rank, values = t._linalg_lstsq(A, B, eps(A.dtype) * max(m, n) if rcond is None else rcond, driver)
+    full = driver == "gels" or (rank.numel() > 0 and bool(t.all(t.eq(rank, n)).item()))
+    if m > n and driver != "gelsy" and full:
+        difference = (A @ (t.unsqueeze(X, -1) if vector else X)) - (t.unsqueeze(B, -1) if vector else B)
+        residuals = t.sum(t.square(t.abs(difference)), -2)
+        residuals = t.squeeze(residuals, -1) if vector else residuals
+    else:
+        residuals = t.empty([0], dtype=A.dtype.to_real())
+    return named("linalg.lstsq", X, residuals, rank, values)
+
+
+# ---- low rank
+def _range_basis(A, q, niter, M):
+    """Orthonormal columns that nearly span the range of A (of A - M), by random projections."""
+    R = t.randn([A.shape[-1], q], dtype=A.dtype, device=A.device)
+
+    def apply(X):
+        return A @ X if M is None else A @ X - M @ X
+
+    def adjoint(X):
+        return mH(A) @ X if M is None else mH(A) @ X - mH(M) @ X
+
+    Q = t.linalg_qr(apply(R))[0]
+    for _ in range(niter):
+        Q = t.linalg_qr(adjoint(Q))[0]
+        Q = t.linalg_qr(apply(Q))[0]
+    return Q
+
+
+@composite("svd_lowrank(Tensor A, int? q=6, int? niter=2, Tensor? M=None) -> (Tensor, Tensor, Tensor)", forms="f")
+def svd_lowrank(A, q, niter, M):
+    """U, S, V of rank q near those of A (of A - M)."""
+    q, niter = 6 if q is None else q, 2 if niter is None else niter
+    m, n = A.shape[-2:]
+    shifted = A if M is None else A - t.expand_as(M, A)
+    wide = m < n
+    X = mH(shifted) if wide else shifted
+    Q = _range_basis(X, q, niter, None)
+    U, S, Vh = t.linalg_svd(mH(Q) @ X, False)
+    U, V = Q @ U, mH(Vh)
+    return (V, S, U) if wide else (U, S, V)
+
+
+@composite("pca_lowrank(Tensor A, int? q=None, bool center=True, int niter=2) -> (Tensor, Tensor, Tensor)", forms="f")
+def pca_lowrank(A, q, center, niter):
+    """Principal components: svd_lowrank of A, its columns centred first."""
+    check_floating(A, "pca_lowrank")
+    m, n = A.shape[-2:]
+    q = min(6, m, n) if q is None else q
+    if not 0 <= q <= min(m, n):
+        raise ValueError(f"q(={q}) must be non-negative integer and not greater than min(m, n)={min(m, n)}")
+    if niter < 0:
+        raise ValueError(f"niter(={niter}) must be non-negative integer")
+    return t.svd_lowrank(A - t.mean(A, [-2], True) if center else A, q, niter)
+
