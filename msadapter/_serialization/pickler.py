@@ -67,7 +67,7 @@ class TorchReduce:
     def __init__(self):
         torch = names.root()
         self.tensor_class = torch.Tensor
-        self._plain = {getattr(cls, "__reduce_ex__") for cls in (torch.Tensor, torch.nn.Parameter)}
+        self._plain = {cls.__reduce_ex__ for cls in (torch.Tensor, torch.nn.Parameter)}
         self._named = {torch.dtype: "torch", torch.memory_format: "torch"}
         self._size, self._device, self._layout = torch.Size, torch.device, torch.layout
         self._classes = {

@@ -16,7 +16,7 @@ def is_available() -> bool:
 
 def version():
     """None: there is no cuDNN."""
-    return None
+    return
 
 
 def is_acceptable(tensor) -> bool:

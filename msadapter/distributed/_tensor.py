@@ -1,3 +1,2 @@
 """The old name of torch.distributed.tensor."""
 from .tensor import *  # noqa: F403
-from .tensor import DTensor, distribute_tensor

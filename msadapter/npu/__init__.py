@@ -38,7 +38,14 @@ from ..cuda import (
     synchronize,
 )
 from ..cuda._tensor_types import make_types
-from ..cuda.random import get_rng_state, get_rng_state_all, initial_seed, seed, set_rng_state, set_rng_state_all
+from ..cuda.random import (
+    get_rng_state,
+    get_rng_state_all,
+    initial_seed,
+    seed,
+    set_rng_state,
+    set_rng_state_all,
+)
 
 globals().update(make_types("npu"))
 _options: dict = {}
@@ -69,7 +76,7 @@ class config:
 
 def get_device_capability(device=None):
     """NPUs have no compute capability: None, as torch_npu answers."""
-    return None
+    return
 
 
 def __getattr__(name):

@@ -18,7 +18,7 @@ def check_lr(lr, foreach=False, capturable=False):
             raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
         if lr.numel() != 1:
             raise ValueError("Tensor lr must be 1-element")
-    check(lr, 0.0 <= lr, "learning rate")
+    check(lr, lr >= 0.0, "learning rate")
 
 
 def check_betas(betas):

@@ -13,8 +13,8 @@ class Adadelta(RuleOptimizer):
                  maximize=False, differentiable=False):
         check_lr(lr, foreach, capturable)
         check(rho, 0.0 <= rho <= 1.0, "rho value")
-        check(eps, 0.0 <= eps, "epsilon value")
-        check(weight_decay, 0.0 <= weight_decay, "weight_decay value")
+        check(eps, eps >= 0.0, "epsilon value")
+        check(weight_decay, weight_decay >= 0.0, "weight_decay value")
         super().__init__(params, {
             "lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize,
             "capturable": capturable, "foreach": foreach, "differentiable": differentiable,

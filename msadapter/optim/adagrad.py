@@ -17,10 +17,10 @@ class Adagrad(RuleOptimizer):
         if isinstance(lr, Tensor) and lr.numel() != 1:
             raise ValueError("Tensor lr must be 1-element")
         check_lr(lr)
-        check(lr_decay, 0.0 <= lr_decay, "lr_decay value")
-        check(weight_decay, 0.0 <= weight_decay, "weight_decay value")
-        check(initial_accumulator_value, 0.0 <= initial_accumulator_value, "initial_accumulator_value value")
-        check(eps, 0.0 <= eps, "epsilon value")
+        check(lr_decay, lr_decay >= 0.0, "lr_decay value")
+        check(weight_decay, weight_decay >= 0.0, "weight_decay value")
+        check(initial_accumulator_value, initial_accumulator_value >= 0.0, "initial_accumulator_value value")
+        check(eps, eps >= 0.0, "epsilon value")
         if fused and differentiable:
             raise RuntimeError("`fused` does not support `differentiable`")
         if fused and foreach:

@@ -17,9 +17,9 @@ class Adam(RuleOptimizer):
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, amsgrad=False, *, foreach=None,
                  maximize=False, capturable=False, differentiable=False, fused=None, decoupled_weight_decay=False):
         check_lr(lr, foreach, capturable)
-        check(eps, 0.0 <= eps, "epsilon value")
+        check(eps, eps >= 0.0, "epsilon value")
         check_betas(betas)
-        check(weight_decay, 0.0 <= weight_decay, "weight_decay value")
+        check(weight_decay, weight_decay >= 0.0, "weight_decay value")
         if fused and differentiable:
             raise RuntimeError("`fused` does not support `differentiable`")
         if fused and foreach:

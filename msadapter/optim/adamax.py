@@ -1,6 +1,16 @@
 """Adamax: Adam with the infinity norm."""
 from .. import ops
-from ._rules import RuleOptimizer, as_real, check, check_betas, check_lr, decayed, new_step, signed, zeros_like
+from ._rules import (
+    RuleOptimizer,
+    as_real,
+    check,
+    check_betas,
+    check_lr,
+    decayed,
+    new_step,
+    signed,
+    zeros_like,
+)
 from .optimizer import _get_value, _to_scalar
 
 __all__ = ["Adamax", "adamax"]
@@ -12,9 +22,9 @@ class Adamax(RuleOptimizer):
     def __init__(self, params, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, foreach=None, *, maximize=False,
                  differentiable=False, capturable=False):
         check_lr(lr, foreach, capturable)
-        check(eps, 0.0 <= eps, "epsilon value")
+        check(eps, eps >= 0.0, "epsilon value")
         check_betas(betas)
-        check(weight_decay, 0.0 <= weight_decay, "weight_decay value")
+        check(weight_decay, weight_decay >= 0.0, "weight_decay value")
         super().__init__(params, {
             "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "foreach": foreach,
             "maximize": maximize, "differentiable": differentiable, "capturable": capturable,

@@ -13,10 +13,10 @@ class NAdam(RuleOptimizer):
                  decoupled_weight_decay=False, *, foreach=None, maximize=False, capturable=False,
                  differentiable=False):
         check_lr(lr, foreach, capturable)
-        check(eps, 0.0 <= eps, "epsilon value")
+        check(eps, eps >= 0.0, "epsilon value")
         check_betas(betas)
-        check(weight_decay, 0.0 <= weight_decay, "weight_decay value")
-        check(momentum_decay, 0.0 <= momentum_decay, "momentum_decay value")
+        check(weight_decay, weight_decay >= 0.0, "weight_decay value")
+        check(momentum_decay, momentum_decay >= 0.0, "momentum_decay value")
         super().__init__(params, {
             "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "momentum_decay": momentum_decay,
             "decoupled_weight_decay": decoupled_weight_decay, "maximize": maximize, "foreach": foreach,

@@ -11,9 +11,9 @@ class RAdam(RuleOptimizer):
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, decoupled_weight_decay=False, *,
                  foreach=None, maximize=False, capturable=False, differentiable=False):
         check_lr(lr, foreach, capturable)
-        check(eps, 0.0 <= eps, "epsilon value")
+        check(eps, eps >= 0.0, "epsilon value")
         check_betas(betas)
-        check(weight_decay, 0.0 <= weight_decay, "weight_decay value")
+        check(weight_decay, weight_decay >= 0.0, "weight_decay value")
         super().__init__(params, {
             "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize,
             "foreach": foreach, "capturable": capturable, "decoupled_weight_decay": decoupled_weight_decay,

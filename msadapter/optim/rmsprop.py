@@ -11,10 +11,10 @@ class RMSprop(RuleOptimizer):
     def __init__(self, params, lr=1e-2, alpha=0.99, eps=1e-8, weight_decay=0, momentum=0, centered=False,
                  capturable=False, foreach=None, maximize=False, differentiable=False):
         check_lr(lr, foreach, capturable)
-        check(eps, 0.0 <= eps, "epsilon value")
-        check(momentum, 0.0 <= momentum, "momentum value")
-        check(weight_decay, 0.0 <= weight_decay, "weight_decay value")
-        check(alpha, 0.0 <= alpha, "alpha value")
+        check(eps, eps >= 0.0, "epsilon value")
+        check(momentum, momentum >= 0.0, "momentum value")
+        check(weight_decay, weight_decay >= 0.0, "weight_decay value")
+        check(alpha, alpha >= 0.0, "alpha value")
         super().__init__(params, {
             "lr": lr, "momentum": momentum, "alpha": alpha, "eps": eps, "centered": centered,
             "weight_decay": weight_decay, "capturable": capturable, "foreach": foreach, "maximize": maximize,

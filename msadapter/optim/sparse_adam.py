@@ -11,9 +11,9 @@ class SparseAdam(RuleOptimizer):
     _sparse = True
 
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, maximize=False):
-        check(lr, 0.0 < lr, "learning rate")
+        check(lr, lr > 0.0, "learning rate")
         check_lr(lr)
-        check(eps, 0.0 < eps, "epsilon value")
+        check(eps, eps > 0.0, "epsilon value")
         check_betas(betas)
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
         dense = [i for group in self.param_groups for i, p in enumerate(group["params"]) if p.is_sparse]

@@ -1,0 +1,110 @@
+"""What a distributed checkpoint says about its contents."""
+import os
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from ..._serialization.names import root
+
+__all__ = ["BytesStorageMetadata", "ChunkStorageMetadata", "Metadata", "MetadataIndex", "StorageMeta",
+           "TensorProperties", "TensorStorageMetadata"]
+
+
+@dataclass
+class ChunkStorageMetadata:
+    """Place and size of a chunk in its tensor."""
+
+    offsets: Any
+    sizes: Any
+
+
+class _MEM_FORMAT_ENCODING(Enum):
+    TORCH_CONTIGUOUS_FORMAT = 0
+    TORCH_CHANNELS_LAST = 1
+    TORCH_PRESERVE_FORMAT = 2
+
+
+_FORMATS = {"contiguous_format": _MEM_FORMAT_ENCODING.TORCH_CONTIGUOUS_FORMAT,
+            "channels_last": _MEM_FORMAT_ENCODING.TORCH_CHANNELS_LAST,
+            "preserve_format": _MEM_FORMAT_ENCODING.TORCH_PRESERVE_FORMAT}
+
+
+@dataclass
+class TensorProperties:
+    """What a tensor is beside its size. Pickled as a tuple, the memory format as a number."""
+
+    dtype: Any = field(default_factory=lambda: root().get_default_dtype())
+    layout: Any = field(default_factory=lambda: root().strided)
+    requires_grad: bool = False
+    memory_format: Any = field(default_factory=lambda: root().contiguous_format)
+    pin_memory: bool = False
+
+    def __getstate__(self):
+        name = str(self.memory_format).rpartition(".")[2]
+        if name not in _FORMATS:
+            raise RuntimeError(f"Invalid torch.memory_format: {self.memory_format}")
+        return self.dtype, self.layout, self.requires_grad, _FORMATS[name], self.pin_memory
+
+    def __setstate__(self, state):
+        self.dtype, self.layout, self.requires_grad, encoding, self.pin_memory = state
+        name = next(name for name, value in _FORMATS.items() if value == encoding)
+        self.memory_format = getattr(root(), name)
+
+    @staticmethod
+    def create_from_tensor(tensor) -> "TensorProperties":
+        """The properties of a tensor."""
+        return TensorProperties(dtype=tensor.dtype, layout=tensor.layout, requires_grad=tensor.requires_grad,
+                                pin_memory=tensor.is_pinned())
+
+
+@dataclass
+class TensorStorageMetadata:
+    """A tensor: properties, size and chunks."""
+
+    properties: TensorProperties
+    size: Any
+    chunks: list
+
+
+@dataclass
+class BytesStorageMetadata:
+    """An object that is not a tensor."""
+
+
+STORAGE_TYPES = TensorStorageMetadata | BytesStorageMetadata
+STATE_DICT_TYPE = dict[str, Any]
+
+
+@dataclass
+class StorageMeta:
+    """Names of the checkpoint and of the calls that wrote and read it."""
+
+    checkpoint_id: str | os.PathLike | None = None
+    save_id: str | None = None
+    load_id: str | None = None
+    modules: list = field(default_factory=list)
+
+
+@dataclass
+class Metadata:
+    """Everything by name, and what planner and storage keep for themselves."""
+
+    state_dict_metadata: dict
+    planner_data: Any = None
+    storage_data: Any = None
+    storage_meta: StorageMeta | None = None
+    version: str | None = None
+
+
+@dataclass(frozen=True)
+class MetadataIndex:
+    """An entry: its name, for a chunk its offset, and a hint where the chunk stands in the list."""
+
+    fqn: str
+    offset: Any = None
+    index: int | None = field(hash=False, compare=False, default=None)
+
+    def __init__(self, fqn, offset=None, index=None):
+        object.__setattr__(self, "fqn", fqn)
+        object.__setattr__(self, "index", index)
+        object.__setattr__(self, "offset", root().Size(offset) if offset is not None else None)

@@ -1,0 +1,296 @@
+"""torch.library: operators that programs define, under torch.ops.<namespace>.<name>.
+
+An operator has an implementation (for all devices or one), and may have an autograd formula and a fake (shape)
+implementation, which nothing here needs but which is kept.
+"""
+import inspect
+import typing
+
+from .autograd import Function
+from .tensor import Tensor
+
+__all__ = ["CustomOpDef", "Library", "custom_op", "define", "get_ctx", "impl", "impl_abstract", "infer_schema",
+           "opcheck", "register_autocast", "register_autograd", "register_fake", "register_kernel",
+           "register_torch_dispatch", "register_vmap", "triton_op", "wrap_triton"]
+
+_registry: dict = {}
+_ANY = "default"
+_KEYS = {"CompositeExplicitAutograd": _ANY, "CompositeImplicitAutograd": _ANY, "": _ANY, "CPU": "cpu",
+         "CUDA": "accelerator", "PrivateUse1": "accelerator", "NPU": "accelerator", "cpu": "cpu",
+         "cuda": "accelerator", "npu": "accelerator", "Autograd": "autograd", "AutogradCPU": "autograd",
+         "AutogradCUDA": "autograd", "AutogradPrivateUse1": "autograd", "Meta": "fake"}
+
+
+class _Operator:
+    """One operator: its schema, implementations and autograd formula. Called as torch.ops.ns.name(...)."""
+
+    def __init__(self, qualname: str, schema: str):
+        self._qualname = qualname
+        self._schema = schema
+        self.__name__ = qualname.partition("::")[2]
+        self._kernels = {}
+        self._backward = self._setup_context = None
+
+    @property
+    def default(self):
+        return self
+
+    def overloads(self) -> list:
+        """Names of overloads: one."""
+        return ["default"]
+
+    def __call__(self, *args, **kwargs):
+        kernel = self._kernels.get("autograd")
+        if kernel is not None:
+            return kernel(*args, **kwargs)
+        if self._backward is not None and any(t.requires_grad for t in _tensors((args, kwargs))):
+            return _Recorded.apply(self, kwargs, *args)
+        return self._run(args, kwargs)
+
+    def _run(self, args, kwargs):
+        accelerated = any(t.device.type != "cpu" for t in _tensors((args, kwargs)))
+        kind = "accelerator" if accelerated else "cpu"
+        # on a machine without an NPU both kinds of device are the host: the other's kernel serves too
+        for key in (kind, _ANY):
+            if key in self._kernels:
+                return self._kernels[key](*args, **kwargs)
+        raise NotImplementedError(f"Could not run '{self._qualname}' with arguments from the '{kind}' backend.")
+
+    def __repr__(self):
+        return f"<OpOverload(op='{self._qualname.replace('::', '.')}', overload='default')>"
+
+
+class _Recorded(Function):
+    """The autograd formula of an operator."""
+
+    @staticmethod
+    def forward(ctx, operator, kwargs, *args):
+        output = operator._run(args, kwargs)
+        ctx.operator, ctx.count = operator, len(args)
+        if operator._setup_context is not None:
+            options = {"ctx": ctx, "inputs": args, "output": output}
+            if kwargs:
+                options["keyword_only_inputs"] = kwargs
+            operator._setup_context(**options)
+        return output
+
+    @staticmethod
+    def backward(ctx, *grads):
+        found = ctx.operator._backward(ctx, *grads)
+        found = found if isinstance(found, tuple) else (found,)
+        if len(found) != ctx.count:
+            raise RuntimeError(f"{ctx.operator._qualname}: backward gave {len(found)} gradients for {ctx.count} inputs")
+        return (None, None, *found)
+
+
+def _tensors(value) -> list:
+    if isinstance(value, Tensor):
+        return [value]
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, (list, tuple)):
+        return []
+    return [t for item in value for t in _tensors(item)]
+
+
+def _get(op) -> _Operator:
+    name = op if isinstance(op, str) else getattr(op, "_qualname", None)
+    if name not in _registry:
+        raise RuntimeError(f"There is no operator {name!r}: define it first")
+    return _registry[name]
+
+
+def find(namespace: str, name: str):
+    """The operator of torch.ops.<namespace>.<name>, or None."""
+    return _registry.get(f"{namespace}::{name}")
+
+
+def _define(qualname: str, schema: str) -> _Operator:
+    if "::" not in qualname:
+        raise ValueError(f"Expected qualname to be of the form 'namespace::name', but got {qualname!r}")
+    if qualname in _registry:
+        raise RuntimeError(f"The operator {qualname} was defined before")
+    _registry[qualname] = _Operator(qualname, schema)
+    return _registry[qualname]
+
+
+def define(qualname, schema, *, lib=None, tags=()) -> None:
+    """Define an operator: ('ns::name', '(Tensor x) -> Tensor')."""
+    _define(qualname, schema)
+
+
+def impl(qualname, types, func=None, *, lib=None):
+    """Implement an operator for 'cpu', 'cuda', 'npu', 'default' or a dispatch key; a decorator without func."""
+    if func is None:
+        return lambda f: impl(qualname, types, f)
+    for kind in (types,) if isinstance(types, str) else types:
+        _get(qualname)._kernels[_KEYS.get(kind, kind)] = func
+    return func
+
+
+def register_kernel(op, device_types, func=None, /, *, lib=None):
+    """impl under its newer name; device_types None: all."""
+    return impl(_get(op)._qualname, _ANY if device_types is None else device_types, func)
+
+
+def register_fake(op, func=None, /, *, lib=None, _stacklevel=1, allow_override=False):
+    """Give an operator the function that computes shapes without data."""
+    if func is None:
+        return lambda f: register_fake(op, f)
+    _get(op)._kernels["fake"] = func
+    return func
+
+
+impl_abstract = register_fake
+
+
+def register_autograd(op, backward, /, *, setup_context=None, lib=None) -> None:
+    """Give an operator its gradient: backward(ctx, *grads), setup_context(ctx, inputs, output)."""
+    operator = _get(op)
+    operator._backward, operator._setup_context = backward, setup_context
+
+
+def register_autocast(op, device_type, cast_inputs, /, *, lib=None):
+    """Inputs cast under autocast."""
+    raise NotImplementedError("torch.library.register_autocast is not supported (docs/coverage.md)")
+
+
+def register_vmap(op, func=None, /, *, lib=None):
+    """A rule for vmap."""
+    raise NotImplementedError("torch.library.register_vmap is not supported (docs/coverage.md)")
+
+
+def register_torch_dispatch(op, torch_dispatch_class, func=None, /, *, lib=None):
+    """A rule for a dispatch mode."""
+    raise NotImplementedError("torch.library.register_torch_dispatch is not supported (docs/coverage.md)")
+
+
+def triton_op(*args, **kwargs):
+    """An operator written in Triton."""
+    raise NotImplementedError("torch.library.triton_op is not supported (docs/coverage.md)")
+
+
+wrap_triton = triton_op
+
+
+def opcheck(*args, **kwargs):
+    """Tests of an operator's registrations."""
+    raise NotImplementedError("torch.library.opcheck is not supported (docs/coverage.md)")
+
+
+def get_ctx():
+    """The context of a fake implementation."""
+    raise NotImplementedError("torch.library.get_ctx is not supported (docs/coverage.md)")
+
+
+_SCHEMA_NAMES = {int: "SymInt", float: "float", bool: "bool", str: "str", Tensor: "Tensor"}
+
+
+def _schema_type(annotation) -> str:
+    if annotation in _SCHEMA_NAMES:
+        return _SCHEMA_NAMES[annotation]
+    origin, args = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin in (list, typing.Sequence) or str(origin).endswith("Sequence'>"):
+        return f"{_schema_type(args[0])}[]"
+    if type(None) in args:
+        return f"{_schema_type(next(a for a in args if a is not type(None)))}?"
+    name = getattr(annotation, "__name__", "")
+    if name in ("dtype", "device"):
+        return {"dtype": "ScalarType", "device": "Device"}[name]
+    raise ValueError(f"infer_schema(func): unsupported type {annotation}")
+
+
+def infer_schema(prototype_function, /, *, mutates_args, op_name=None) -> str:
+    """The schema text of a function with type annotations."""
+    signature = inspect.signature(prototype_function, eval_str=True)
+    parts, mutated = [], 0
+    for name, parameter in signature.parameters.items():
+        if parameter.annotation is inspect.Parameter.empty:
+            raise ValueError(f"infer_schema(func): Parameter {name} must have a type annotation.")
+        text = _schema_type(parameter.annotation)
+        if mutates_args == "unknown" or name in mutates_args:
+            if text.startswith("Tensor"):
+                text = text.replace("Tensor", f"Tensor(a{mutated}!)", 1)
+                mutated += 1
+        if parameter.kind is parameter.KEYWORD_ONLY and "*" not in parts:
+            parts.append("*")
+        default = "" if parameter.default is parameter.empty else f"={parameter.default}"
+        parts.append(f"{text} {name}{default}")
+    returned = signature.return_annotation
+    if returned in (None, type(None)):
+        result = "()"
+    elif typing.get_origin(returned) is tuple:
+        result = "(" + ", ".join(_schema_type(a) for a in typing.get_args(returned)) + ")"
+    else:
+        result = _schema_type(returned)
+    return f"{op_name or ''}({', '.join(parts)}) -> {result}"
+
+
+class CustomOpDef:
+    """What custom_op gives: the operator and the ways to complete it."""
+
+    def __init__(self, qualname, schema, fn):
+        self._qualname = qualname
+        self._operator = _define(qualname, schema)
+        self._init_fn = fn
+
+    @property
+    def _opoverload(self):
+        return self._operator
+
+    def __call__(self, *args, **kwargs):
+        return self._operator(*args, **kwargs)
+
+    def register_kernel(self, device_types, fn=None, /):
+        """Another implementation for some devices."""
+        return register_kernel(self._qualname, device_types, fn)
+
+    def register_fake(self, fn, /):
+        """The function that computes shapes."""
+        return register_fake(self._qualname, fn)
+
+    def register_autograd(self, backward, /, *, setup_context=None) -> None:
+        """The gradient."""
+        register_autograd(self._qualname, backward, setup_context=setup_context)
+
+    def __repr__(self):
+        return f"<CustomOpDef({self._qualname})>"
+
+
+def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None, tags=None):
+    """Make a function the operator 'ns::name' (a decorator without fn)."""
+    if fn is None:
+        return lambda f: custom_op(name, f, mutates_args=mutates_args, device_types=device_types, schema=schema)
+    text = infer_schema(fn, mutates_args=mutates_args) if schema is None else schema
+    made = CustomOpDef(name, text, fn)
+    register_kernel(name, device_types, fn)
+    return made
+
+
+class Library:
+    """Operators of one namespace: kind 'DEF' (a new one), 'FRAGMENT' (more of one), 'IMPL' (implementations)."""
+
+    def __init__(self, ns: str, kind: str, dispatch_key: str = ""):
+        if kind not in ("IMPL", "DEF", "FRAGMENT"):
+            raise ValueError(f"Unsupported kind: {kind}")
+        self.ns = ns
+        self.kind = kind
+        self.dispatch_key = dispatch_key
+        self._defined = []
+
+    def define(self, schema: str, alias_analysis="", *, tags=()) -> str:
+        """Define 'name(Tensor x) -> Tensor'; its name."""
+        name = schema.partition("(")[0].strip()
+        _define(f"{self.ns}::{name}", schema[len(name):])
+        self._defined.append(f"{self.ns}::{name}")
+        return name
+
+    def impl(self, op_name, fn, dispatch_key="", *, with_keyset=False, allow_override=False) -> None:
+        """Implement an operator for a dispatch key."""
+        name = op_name if isinstance(op_name, str) else op_name._qualname
+        name = name if "::" in name else f"{self.ns}::{name}"
+        impl(name, dispatch_key or self.dispatch_key, fn)
+
+    def _destroy(self) -> None:
+        for name in self._defined:
+            _registry.pop(name, None)

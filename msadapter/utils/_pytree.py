@@ -1,0 +1,370 @@
+"""Nested containers as a list of leaves and a description of the structure."""
+import json
+from collections import OrderedDict, defaultdict, deque, namedtuple
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+__all__ = ["LeafSpec", "PyTree", "TreeSpec", "register_pytree_node", "tree_all", "tree_any", "tree_flatten",
+           "tree_flatten_with_path", "tree_is_leaf", "tree_iter", "tree_leaves", "tree_map", "tree_map_",
+           "tree_map_only", "tree_map_only_", "tree_map_with_path", "tree_structure", "tree_unflatten",
+           "treespec_dumps", "treespec_loads"]
+PyTree = Any
+
+
+class NodeDef(NamedTuple):
+    """How one type of container comes apart and together again, and what its members are called."""
+
+    flatten_fn: Any
+    unflatten_fn: Any
+    flatten_with_keys_fn: Any = None
+
+
+@dataclass(frozen=True)
+class SequenceKey:
+    """Place in a sequence."""
+
+    idx: int
+
+    def __str__(self):
+        return f"[{self.idx!r}]"
+
+    def get(self, sequence):
+        """The member there."""
+        return sequence[self.idx]
+
+
+@dataclass(frozen=True)
+class MappingKey:
+    """Key in a mapping."""
+
+    key: Any
+
+    def __str__(self):
+        return f"[{self.key!r}]"
+
+    def get(self, mapping):
+        """The member there."""
+        return mapping[self.key]
+
+
+@dataclass(frozen=True)
+class GetAttrKey:
+    """Name of an attribute."""
+
+    name: str
+
+    def __str__(self):
+        return f".{self.name}"
+
+    def get(self, obj):
+        """The member there."""
+        return getattr(obj, self.name)
+
+
+SUPPORTED_NODES: dict = {}
+_NAMES: dict = {}
+
+
+def register_pytree_node(cls, flatten_fn, unflatten_fn, *, serialized_type_name=None, to_dumpable_context=None,
+                         from_dumpable_context=None, flatten_with_keys_fn=None) -> None:
+    """Teach a container type: flatten_fn(x) -> (members, context), unflatten_fn(members, context) -> x."""
+    if cls in SUPPORTED_NODES:
+        raise ValueError(f"{cls} is already registered as pytree node.")
+    SUPPORTED_NODES[cls] = NodeDef(flatten_fn, unflatten_fn, flatten_with_keys_fn)
+    _NAMES[serialized_type_name or f"{cls.__module__}.{cls.__qualname__}"] = cls
+
+
+_register_pytree_node = register_pytree_node
+
+
+def _mapping(make):
+    return (lambda d: (list(d.values()), list(d.keys())), lambda values, keys: make(zip(keys, values, strict=True)),
+            lambda d: ([(MappingKey(k), v) for k, v in d.items()], list(d.keys())))
+
+
+def _sequence(make):
+    return (lambda s: (list(s), None), lambda values, _: make(values),
+            lambda s: ([(SequenceKey(i), v) for i, v in enumerate(s)], None))
+
+
+for _type, _functions in ((dict, _mapping(dict)), (OrderedDict, _mapping(OrderedDict)), (list, _sequence(list)),
+                          (tuple, _sequence(tuple))):
+    register_pytree_node(_type, _functions[0], _functions[1], flatten_with_keys_fn=_functions[2])
+register_pytree_node(
+    namedtuple, lambda t: (list(t), type(t)), lambda values, kind: kind(*values),
+    serialized_type_name="collections.namedtuple",
+    flatten_with_keys_fn=lambda t: ([(GetAttrKey(f), getattr(t, f)) for f in t._fields], type(t)))
+register_pytree_node(
+    defaultdict, lambda d: (list(d.values()), [d.default_factory, list(d.keys())]),
+    lambda values, context: defaultdict(context[0], zip(context[1], values, strict=True)),
+    flatten_with_keys_fn=lambda d: ([(MappingKey(k), v) for k, v in d.items()], [d.default_factory, list(d)]))
+register_pytree_node(
+    deque, lambda d: (list(d), d.maxlen), lambda values, maxlen: deque(values, maxlen=maxlen),
+    flatten_with_keys_fn=lambda d: ([(SequenceKey(i), v) for i, v in enumerate(d)], d.maxlen))
+
+
+def _is_namedtuple(value) -> bool:
+    return isinstance(value, tuple) and hasattr(type(value), "_fields")
+
+
+def _node_type(value):
+    return namedtuple if _is_namedtuple(value) and type(value) not in SUPPORTED_NODES else type(value)
+
+
+def tree_is_leaf(tree, is_leaf=None) -> bool:
+    """Whether a value is not a known container (or is_leaf says so)."""
+    return bool(is_leaf is not None and is_leaf(tree)) or _node_type(tree) not in SUPPORTED_NODES
+
+
+@dataclass
+class TreeSpec:
+    """A structure: type of the container, its context and the structures of its members."""
+
+    type: Any
+    context: Any
+    children_specs: list
+    num_nodes: int = field(init=False)
+    num_leaves: int = field(init=False)
+    num_children: int = field(init=False)
+
+    def __post_init__(self):
+        self.num_children = len(self.children_specs)
+        self.num_nodes = 1 + sum(child.num_nodes for child in self.children_specs)
+        self.num_leaves = sum(child.num_leaves for child in self.children_specs) if self.type is not None else 1
+
+    def is_leaf(self) -> bool:
+        """Whether it stands for a single value."""
+        return self.type is None
+
+    def unflatten(self, leaves):
+        """The structure filled with leaves."""
+        leaves = list(leaves)
+        if len(leaves) != self.num_leaves:
+            raise ValueError(f"treespec.unflatten(leaves): `leaves` has length {len(leaves)} but the spec refers to a "
+                             f"pytree that holds {self.num_leaves} items ({self}).")
+        return self._fill(iter(leaves))
+
+    def _fill(self, leaves):
+        if self.type is None:
+            return next(leaves)
+        members = [child._fill(leaves) for child in self.children_specs]
+        return SUPPORTED_NODES[self.type].unflatten_fn(members, self.context)
+
+    def flatten_up_to(self, tree) -> list:
+        """Parts of `tree` at the places of this structure's leaves."""
+        if self.type is None:
+            return [tree]
+        if _node_type(tree) is not self.type:
+            raise ValueError(f"Type mismatch; expected {self.type!r}, but got {type(tree)!r}.")
+        members, context = SUPPORTED_NODES[self.type].flatten_fn(tree)
+        if len(members) != self.num_children:
+            raise ValueError(f"Node arity mismatch; expected {self.num_children}, but got {len(members)}.")
+        if self.type in (dict, OrderedDict) and context != self.context:
+            if set(context) != set(self.context):
+                raise ValueError(f"Node keys mismatch; expected {self.context}, but got {context}.")
+            members = [tree[key] for key in self.context]
+        parts = []
+        for child, member in zip(self.children_specs, members, strict=True):
+            parts.extend(child.flatten_up_to(member))
+        return parts
+
+    def __hash__(self):
+        return hash((self.type, repr(self.context), tuple(self.children_specs)))
+
+    def __repr__(self):
+        if self.type is None:
+            return "*"
+        return f"TreeSpec({self.type.__name__}, {self.context}, {self.children_specs})"
+
+
+class LeafSpec(TreeSpec):
+    """The structure of a single value."""
+
+    def __init__(self):
+        super().__init__(None, None, [])
+
+    def __hash__(self):
+        return 1
+
+
+def tree_flatten(tree, is_leaf=None):
+    """(leaves, TreeSpec)."""
+    leaves = []
+    return leaves, _flatten(tree, leaves, is_leaf)
+
+
+def _flatten(tree, leaves, is_leaf):
+    if tree_is_leaf(tree, is_leaf):
+        leaves.append(tree)
+        return LeafSpec()
+    kind = _node_type(tree)
+    members, context = SUPPORTED_NODES[kind].flatten_fn(tree)
+    return TreeSpec(kind, context, [_flatten(member, leaves, is_leaf) for member in members])
+
+
+def tree_unflatten(leaves, treespec):
+    """A structure filled with leaves."""
+    if not isinstance(treespec, TreeSpec):
+        raise TypeError("tree_unflatten(leaves, treespec): Expected `treespec` to be instance of TreeSpec but got "
+                        f"item of type {type(treespec)}.")
+    return treespec.unflatten(leaves)
+
+
+def tree_iter(tree, is_leaf=None):
+    """The leaves, one by one."""
+    yield from tree_flatten(tree, is_leaf)[0]
+
+
+def tree_leaves(tree, is_leaf=None) -> list:
+    """The leaves."""
+    return tree_flatten(tree, is_leaf)[0]
+
+
+def tree_structure(tree, is_leaf=None) -> TreeSpec:
+    """The structure."""
+    return tree_flatten(tree, is_leaf)[1]
+
+
+def tree_map(func, tree, *rests, is_leaf=None):
+    """A tree of func(leaf, leaves of the other trees at the same places)."""
+    leaves, spec = tree_flatten(tree, is_leaf)
+    columns = [leaves] + [spec.flatten_up_to(rest) for rest in rests]
+    return spec.unflatten(map(func, *columns))
+
+
+def tree_map_(func, tree, *rests, is_leaf=None):
+    """Call func for every leaf; the tree."""
+    leaves, spec = tree_flatten(tree, is_leaf)
+    columns = [leaves] + [spec.flatten_up_to(rest) for rest in rests]
+    for _ in map(func, *columns):
+        pass
+    return tree
+
+
+def map_only(type_or_types_or_pred, /):
+    """A decorator: the function for leaves of some types (or that a predicate accepts), others pass."""
+    if isinstance(type_or_types_or_pred, (type, tuple)) or hasattr(type_or_types_or_pred, "__args__"):
+        chosen = lambda x: isinstance(x, type_or_types_or_pred)  # noqa: E731
+    elif callable(type_or_types_or_pred):
+        chosen = type_or_types_or_pred
+    else:
+        raise TypeError("Argument must be a type, a tuple of types, or a callable.")
+
+    def decorate(func):
+        return lambda x: func(x) if chosen(x) else x
+
+    return decorate
+
+
+def tree_map_only(type_or_types_or_pred, func, tree, is_leaf=None):
+    """tree_map for leaves of some types; the others stay."""
+    return tree_map(map_only(type_or_types_or_pred)(func), tree, is_leaf=is_leaf)
+
+
+def tree_map_only_(type_or_types_or_pred, func, tree, is_leaf=None):
+    """tree_map_ for leaves of some types."""
+    return tree_map_(map_only(type_or_types_or_pred)(func), tree, is_leaf=is_leaf)
+
+
+def tree_all(pred, tree, is_leaf=None) -> bool:
+    """Whether pred holds for all leaves."""
+    return all(map(pred, tree_iter(tree, is_leaf)))
+
+
+def tree_any(pred, tree, is_leaf=None) -> bool:
+    """Whether pred holds for some leaf."""
+    return any(map(pred, tree_iter(tree, is_leaf)))
+
+
+def tree_all_only(type_or_types, pred, tree, is_leaf=None) -> bool:
+    """Whether pred holds for all leaves of some types."""
+    return all(pred(x) for x in tree_iter(tree, is_leaf) if isinstance(x, type_or_types))
+
+
+def tree_any_only(type_or_types, pred, tree, is_leaf=None) -> bool:
+    """Whether pred holds for some leaf of some types."""
+    return any(pred(x) for x in tree_iter(tree, is_leaf) if isinstance(x, type_or_types))
+
+
+def _paths(tree, path, is_leaf):
+    if tree_is_leaf(tree, is_leaf):
+        yield path, tree
+        return
+    named = SUPPORTED_NODES[_node_type(tree)].flatten_with_keys_fn
+    if named is None:
+        raise ValueError(f"Did not find a flatten_with_keys_fn for type: {type(tree)}. Please pass a "
+                         "flatten_with_keys_fn argument to register_pytree_node.")
+    for key, member in named(tree)[0]:
+        yield from _paths(member, (*path, key), is_leaf)
+
+
+def tree_flatten_with_path(tree, is_leaf=None):
+    """([(path, leaf)], TreeSpec)."""
+    return list(_paths(tree, (), is_leaf)), tree_structure(tree, is_leaf)
+
+
+def tree_leaves_with_path(tree, is_leaf=None) -> list:
+    """[(path, leaf)]."""
+    return list(_paths(tree, (), is_leaf))
+
+
+def tree_map_with_path(func, tree, *rests, is_leaf=None):
+    """tree_map with func(path, leaf, ...)."""
+    pairs, spec = tree_flatten_with_path(tree, is_leaf)
+    columns = [list(column) for column in zip(*pairs, strict=True)] or [[], []]
+    return spec.unflatten(map(func, *columns, *(spec.flatten_up_to(rest) for rest in rests)))
+
+
+def keystr(path) -> str:
+    """A path as text: ['a'][0].name."""
+    return "".join(str(key) for key in path)
+
+
+def key_get(obj, path):
+    """What lies at a path."""
+    for key in path:
+        obj = key.get(obj)
+    return obj
+
+
+def _broadcast_to_and_flatten(tree, treespec, is_leaf=None):
+    """Leaves of `tree` repeated to the leaves of `treespec`; None if it does not fit."""
+    if tree_is_leaf(tree, is_leaf):
+        return [tree] * treespec.num_leaves
+    if treespec.is_leaf() or _node_type(tree) is not treespec.type:
+        return None
+    members, context = SUPPORTED_NODES[treespec.type].flatten_fn(tree)
+    if context != treespec.context or len(members) != treespec.num_children:
+        return None
+    result = []
+    for member, child in zip(members, treespec.children_specs, strict=True):
+        part = _broadcast_to_and_flatten(member, child, is_leaf)
+        if part is None:
+            return None
+        result += part
+    return result
+
+
+def treespec_dumps(treespec, protocol=None) -> str:
+    """A structure as JSON (contexts must be JSON values)."""
+    names = {kind: name for name, kind in _NAMES.items()}
+
+    def plain(spec):
+        if spec.is_leaf():
+            return {"type": None, "context": None, "children_spec": []}
+        return {"type": names[spec.type], "context": json.dumps(spec.context),
+                "children_spec": [plain(child) for child in spec.children_specs]}
+
+    return json.dumps([1 if protocol is None else protocol, plain(treespec)])
+
+
+def treespec_loads(serialized: str) -> TreeSpec:
+    """The structure of treespec_dumps."""
+
+    def build(plain):
+        if plain["type"] is None:
+            return LeafSpec()
+        return TreeSpec(_NAMES[plain["type"]], json.loads(plain["context"]),
+                        [build(child) for child in plain["children_spec"]])
+
+    return build(json.loads(serialized)[1])

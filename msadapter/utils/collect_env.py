@@ -1,0 +1,25 @@
+"""What a bug report needs to know."""
+import platform
+import sys
+
+from .._serialization.names import root
+
+
+def get_pretty_env_info() -> str:
+    """Versions of what takes part, as text."""
+    from importlib import metadata
+
+    rows = [("PyTorch interface", root().__version__), ("Python", sys.version.split()[0]),
+            ("OS", platform.platform())]
+    for package in ("mindspore", "numpy"):
+        rows.append((package, metadata.version(package)))
+    return "\n".join(f"{name}: {value}" for name, value in rows)
+
+
+def main() -> None:
+    """Print the facts."""
+    print(get_pretty_env_info())
+
+
+if __name__ == "__main__":
+    main()
