@@ -1,7 +1,8 @@
-"""Embedding, one-hot, dropout and padding."""
+"""Embedding, dropout, padding and grid sampling."""
 from __future__ import annotations
 
 
+from . import dropout as _  # noqa: F401  (declares the fused `_dropout`)
 from ._declare import _C, composite, op, raw, t
 
 
@@ -61,12 +62,6 @@ def embedding_renorm_(self, indices, max_norm, norm_type):
     return self
 
 
-@op("nn.functional.one_hot(Tensor input, int num_classes=-1) -> Tensor", forms="f", grad=None)
-def one_hot(input, num_classes):
-    """1 at the class of each element, along a new last dim."""
-    return raw.OneHotExt(input, num_classes, None, None, -1)
-
-
 # ---- dropout: torch's draws, one bernoulli(1 - p) an element in the type of the input
 def _dropout(input, p, training, inplace):
     if p < 0.0 or p > 1.0:
@@ -75,8 +70,8 @@ def _dropout(input, p, training, inplace):
         return input
     if p == 1:
         return input.mul_(0.0) if inplace else input * t.zeros((), dtype=input.dtype)
-    noise = t.empty_like(input).detach().bernoulli_(1 - p).div_(1 - p)
-    return input.mul_(noise) if inplace else input * noise
+    result = t._dropout(input, p)[0]
+    return t._inplace_from(input, result) if inplace else result
 
 
 @composite("nn.functional.dropout(Tensor input, float p=0.5, bool training=True, bool inplace=False) -> Tensor", forms="f")

@@ -1,0 +1,33 @@
+"""Products against recorded answers of real PyTorch (tests/golden/nn_ops_cases.py), and what they cost in memory."""
+from __future__ import annotations
+
+import pytest
+from nn_answers import ANSWERS, MATMUL, check_case
+
+import msadapter as torch
+
+
+@pytest.mark.parametrize("case", [c for c in ANSWERS if c in MATMUL])
+def test_case(case):
+    check_case(case)
+
+
+def test_large_product_does_not_depend_on_threads():
+    a, b = torch.randn(300, 513), torch.randn(513, 257)
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        one = torch.mm(a, b)
+        torch.set_num_threads(3)
+        assert torch.equal(torch.mm(a, b), one)
+    finally:
+        torch.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("shape", [(1, 700, 900), (257, 300, 1), (129, 513, 65)])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_blocks_and_edges(shape, transposed):
+    m, k, n = shape
+    a = torch.randn(k, m).t() if transposed else torch.randn(m, k)
+    b = torch.randn(n, k).t() if transposed else torch.randn(k, n)
+    torch.testing.assert_close(torch.mm(a, b).double(), torch.mm(a.double(), b.double()), rtol=1e-4, atol=1e-4)
