@@ -1,4 +1,6 @@
-"""Functions that PyTorch's files and libraries reach by the name torch._utils: rebuilding and flattening tensors."""
+"""Functions that PyTorch's files and libraries reach by the name torch._utils: rebuilding and flattening
+tensors."""
+
 import traceback
 from collections import OrderedDict
 
@@ -29,7 +31,7 @@ class TypedStorageRef:
         return self.nbytes() // self.dtype.itemsize
 
 
-# -- rebuilding: what the pickles call ---------------------------------------------------------------------------
+# -- rebuilding: what the pickles call ---------------------------------------------------------------------
 def _from_storage(storage, dtype, offset, size, stride):
     untyped = getattr(storage, "_untyped_storage", storage)
     return names.root().Tensor._from_storage(untyped, dtype, offset, tuple(size), tuple(stride))
@@ -46,7 +48,9 @@ def _rebuild_tensor_v2(storage, storage_offset, size, stride, requires_grad, bac
     return _finish(tensor, requires_grad, backward_hooks, metadata)
 
 
-def _rebuild_tensor_v3(storage, storage_offset, size, stride, requires_grad, backward_hooks, dtype, metadata=None):
+def _rebuild_tensor_v3(
+    storage, storage_offset, size, stride, requires_grad, backward_hooks, dtype, metadata=None
+):
     """A tensor of `dtype` over an untyped storage (dtypes that have no storage class)."""
     tensor = _from_storage(storage, dtype, storage_offset, size, stride)
     return _finish(tensor, requires_grad, backward_hooks, metadata)
@@ -132,13 +136,14 @@ def _rebuild_sparse_tensor(layout, data):
     """A sparse COO tensor from (indices, values, size, is_coalesced)."""
     torch = names.root()
     if layout != torch.sparse_coo:
-        raise NotImplementedError(f"torch.load: rebuilding tensors of layout {layout} is not supported "
-                                  "(docs/coverage.md)")
+        raise NotImplementedError(
+            f"torch.load: rebuilding tensors of layout {layout} is not supported (docs/coverage.md)"
+        )
     indices, values, size = data[:3]
     return torch.sparse_coo_tensor(indices, values, size, check_invariants=False)
 
 
-# -- reducing: what the pickler writes ---------------------------------------------------------------------------
+# -- reducing: what the pickler writes ---------------------------------------------------------------------
 def _tensor_state(tensor) -> dict:
     """Python attributes that the user gave to a tensor (none of the implementation's own)."""
     return {k: v for k, v in getattr(tensor, "__dict__", {}).items() if not k.startswith("_")}
@@ -172,16 +177,25 @@ def _reduce_plain(tensor):
     if "sparse" in str(tensor.layout):
         data = (tensor._indices(), tensor._values(), tensor.size(), tensor.is_coalesced())
         return TorchGlobal("torch._utils", "_rebuild_sparse_tensor"), (tensor.layout, data)
-    metadata = {name: True for name, bit in (("conj", "is_conj"), ("neg", "is_neg")) if getattr(tensor, bit)()}
+    metadata = {
+        name: True for name, bit in (("conj", "is_conj"), ("neg", "is_neg")) if getattr(tensor, bit)()
+    }
     storage = StorageRef(tensor.untyped_storage(), tensor.dtype, location_tag(tensor.device))
-    args = (storage, tensor.storage_offset(), tuple(tensor.size()), tuple(tensor.stride()), requires_grad, OrderedDict())
+    args = (
+        storage,
+        tensor.storage_offset(),
+        tuple(tensor.size()),
+        tuple(tensor.stride()),
+        requires_grad,
+        OrderedDict(),
+    )
     name = "_rebuild_tensor_v2"
     if not names.has_typed_storage(tensor.dtype):
         name, args = "_rebuild_tensor_v3", (*args, tensor.dtype)
     return TorchGlobal("torch._utils", name), args + ((metadata,) if metadata else ())
 
 
-# -- flat buffers ------------------------------------------------------------------------------------------------
+# -- flat buffers ------------------------------------------------------------------------------------------
 def _flatten_dense_tensors(tensors):
     """One contiguous 1-D tensor with the elements of all tensors, one after the other."""
     tensors = list(tensors)
@@ -224,9 +238,10 @@ def _reorder_tensors_as(tensors, ordered_tensors):
     return tuple(next(queues[tensor.type()]) for tensor in ordered_tensors)
 
 
-# -- devices and workers -----------------------------------------------------------------------------------------
+# -- devices and workers -----------------------------------------------------------------------------------
 def _get_device_index(device, optional=False, allow_cpu=False) -> int:
-    """Index of an accelerator device given as int, str, device or None (then the current one, if optional)."""
+    """Index of an accelerator device given as int, str, device or None (then the current one, if optional).
+    """
     torch = names.root()
     if isinstance(device, str):
         device = torch.device(device)
@@ -239,7 +254,9 @@ def _get_device_index(device, optional=False, allow_cpu=False) -> int:
         index = device
     if index is None:
         if not optional:
-            raise ValueError(f"Expected a torch.device with a specified index or an integer, but got:{device}")
+            raise ValueError(
+                f"Expected a torch.device with a specified index or an integer, but got:{device}"
+            )
         return torch.cuda.current_device()
     return index
 
@@ -268,7 +285,8 @@ class KeyErrorMessage(str):
 
 
 class ExceptionWrapper:
-    """An exception on its way from a worker to the process that waits for it, with the worker's traceback as text."""
+    """An exception on its way from a worker to the process that waits for it, with the worker's traceback as
+    text."""
 
     def __init__(self, exc_info=None, where="in background"):
         import sys

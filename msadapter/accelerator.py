@@ -1,4 +1,5 @@
 """torch.accelerator: the current accelerator, whatever its name."""
+
 from . import _accelerator
 from .cuda import (
     empty_cache,
@@ -14,10 +15,26 @@ from .cuda.memory import mem_get_info as get_memory_info
 from .cuda.streams import current_stream, set_stream, synchronize
 
 __all__ = [
-    "current_accelerator", "current_device_idx", "current_device_index", "current_stream", "device_count",
-    "device_index", "empty_cache", "get_memory_info", "is_available", "max_memory_allocated", "max_memory_reserved",
-    "memory_allocated", "memory_reserved", "memory_stats", "reset_accumulated_memory_stats",
-    "reset_peak_memory_stats", "set_device_idx", "set_device_index", "set_stream", "synchronize",
+    "current_accelerator",
+    "current_device_idx",
+    "current_device_index",
+    "current_stream",
+    "device_count",
+    "device_index",
+    "empty_cache",
+    "get_memory_info",
+    "is_available",
+    "max_memory_allocated",
+    "max_memory_reserved",
+    "memory_allocated",
+    "memory_reserved",
+    "memory_stats",
+    "reset_accumulated_memory_stats",
+    "reset_peak_memory_stats",
+    "set_device_idx",
+    "set_device_index",
+    "set_stream",
+    "synchronize",
 ]
 
 device_count, is_available = _accelerator.device_count, _accelerator.is_available

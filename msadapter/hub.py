@@ -20,7 +20,8 @@ def set_dir(d) -> None:
 
 def _refuse(name):
     def refused(*args, **kwargs):
-        raise NotImplementedError(f"torch.hub.{name}: loading from the network is not supported (docs/coverage.md)")
+        raise NotImplementedError(f"torch.hub.{name}: loading from the network is not supported "
+                                  "(docs/coverage.md)")
 
     refused.__name__ = name
     refused.__doc__ = f"Refused: {name} would use the network."

@@ -1,24 +1,54 @@
 """torch.library: operators that programs define, under torch.ops.<namespace>.<name>.
 
-An operator has an implementation (for all devices or one), and may have an autograd formula and a fake (shape)
-implementation, which nothing here needs but which is kept.
+An operator has an implementation (for all devices or one), and may have an autograd formula and a fake
+(shape) implementation, which nothing here needs but which is kept.
 """
+
 import inspect
 import typing
 
 from .autograd import Function
 from .tensor import Tensor
 
-__all__ = ["CustomOpDef", "Library", "custom_op", "define", "get_ctx", "impl", "impl_abstract", "infer_schema",
-           "opcheck", "register_autocast", "register_autograd", "register_fake", "register_kernel",
-           "register_torch_dispatch", "register_vmap", "triton_op", "wrap_triton"]
+__all__ = [
+    "CustomOpDef",
+    "Library",
+    "custom_op",
+    "define",
+    "get_ctx",
+    "impl",
+    "impl_abstract",
+    "infer_schema",
+    "opcheck",
+    "register_autocast",
+    "register_autograd",
+    "register_fake",
+    "register_kernel",
+    "register_torch_dispatch",
+    "register_vmap",
+    "triton_op",
+    "wrap_triton",
+]
 
 _registry: dict = {}
 _ANY = "default"
-_KEYS = {"CompositeExplicitAutograd": _ANY, "CompositeImplicitAutograd": _ANY, "": _ANY, "CPU": "cpu",
-         "CUDA": "accelerator", "PrivateUse1": "accelerator", "NPU": "accelerator", "cpu": "cpu",
-         "cuda": "accelerator", "npu": "accelerator", "Autograd": "autograd", "AutogradCPU": "autograd",
-         "AutogradCUDA": "autograd", "AutogradPrivateUse1": "autograd", "Meta": "fake"}
+_KEYS = {
+    "CompositeExplicitAutograd": _ANY,
+    "CompositeImplicitAutograd": _ANY,
+    "": _ANY,
+    "CPU": "cpu",
+    "CUDA": "accelerator",
+    "PrivateUse1": "accelerator",
+    "NPU": "accelerator",
+    "cpu": "cpu",
+    "cuda": "accelerator",
+    "npu": "accelerator",
+    "Autograd": "autograd",
+    "AutogradCPU": "autograd",
+    "AutogradCUDA": "autograd",
+    "AutogradPrivateUse1": "autograd",
+    "Meta": "fake",
+}
 
 
 class _Operator:
@@ -54,7 +84,9 @@ class _Operator:
         for key in (kind, _ANY):
             if key in self._kernels:
                 return self._kernels[key](*args, **kwargs)
-        raise NotImplementedError(f"Could not run '{self._qualname}' with arguments from the '{kind}' backend.")
+        raise NotImplementedError(
+            f"Could not run '{self._qualname}' with arguments from the '{kind}' backend."
+        )
 
     def __repr__(self):
         return f"<OpOverload(op='{self._qualname.replace('::', '.')}', overload='default')>"
@@ -79,7 +111,9 @@ class _Recorded(Function):
         found = ctx.operator._backward(ctx, *grads)
         found = found if isinstance(found, tuple) else (found,)
         if len(found) != ctx.count:
-            raise RuntimeError(f"{ctx.operator._qualname}: backward gave {len(found)} gradients for {ctx.count} inputs")
+            raise RuntimeError(
+                f"{ctx.operator._qualname}: backward gave {len(found)} gradients for {ctx.count} inputs"
+            )
         return (None, None, *found)
 
 
@@ -120,7 +154,8 @@ def define(qualname, schema, *, lib=None, tags=()) -> None:
 
 
 def impl(qualname, types, func=None, *, lib=None):
-    """Implement an operator for 'cpu', 'cuda', 'npu', 'default' or a dispatch key; a decorator without func."""
+    """Implement an operator for 'cpu', 'cuda', 'npu', 'default' or a dispatch key; a decorator without func.
+    """
     if func is None:
         return lambda f: impl(qualname, types, f)
     for kind in (types,) if isinstance(types, str) else types:
@@ -208,10 +243,9 @@ def infer_schema(prototype_function, /, *, mutates_args, op_name=None) -> str:
         if parameter.annotation is inspect.Parameter.empty:
             raise ValueError(f"infer_schema(func): Parameter {name} must have a type annotation.")
         text = _schema_type(parameter.annotation)
-        if mutates_args == "unknown" or name in mutates_args:
-            if text.startswith("Tensor"):
-                text = text.replace("Tensor", f"Tensor(a{mutated}!)", 1)
-                mutated += 1
+        if text.startswith("Tensor") and (mutates_args == "unknown" or name in mutates_args):
+            text = text.replace("Tensor", f"Tensor(a{mutated}!)", 1)
+            mutated += 1
         if parameter.kind is parameter.KEYWORD_ONLY and "*" not in parts:
             parts.append("*")
         default = "" if parameter.default is parameter.empty else f"={parameter.default}"
@@ -260,7 +294,9 @@ class CustomOpDef:
 def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None, tags=None):
     """Make a function the operator 'ns::name' (a decorator without fn)."""
     if fn is None:
-        return lambda f: custom_op(name, f, mutates_args=mutates_args, device_types=device_types, schema=schema)
+        return lambda f: custom_op(
+            name, f, mutates_args=mutates_args, device_types=device_types, schema=schema
+        )
     text = infer_schema(fn, mutates_args=mutates_args) if schema is None else schema
     made = CustomOpDef(name, text, fn)
     register_kernel(name, device_types, fn)
@@ -268,7 +304,8 @@ def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None,
 
 
 class Library:
-    """Operators of one namespace: kind 'DEF' (a new one), 'FRAGMENT' (more of one), 'IMPL' (implementations)."""
+    """Operators of one namespace: kind 'DEF' (a new one), 'FRAGMENT' (more of one), 'IMPL' (implementations).
+    """
 
     def __init__(self, ns: str, kind: str, dispatch_key: str = ""):
         if kind not in ("IMPL", "DEF", "FRAGMENT"):
@@ -281,7 +318,7 @@ class Library:
     def define(self, schema: str, alias_analysis="", *, tags=()) -> str:
         """Define 'name(Tensor x) -> Tensor'; its name."""
         name = schema.partition("(")[0].strip()
-        _define(f"{self.ns}::{name}", schema[len(name):])
+        _define(f"{self.ns}::{name}", schema[len(name) :])
         self._defined.append(f"{self.ns}::{name}")
         return name
 

@@ -1,4 +1,5 @@
 """torch.save and torch.load: PyTorch's files, both ways."""
+
 import io
 import os
 import pickle
@@ -23,19 +24,37 @@ from ._serialization.zip_reader import ZipReader
 from ._serialization.zip_writer import ALIGNMENT, ZipWriter
 
 __all__ = [
-    "SourceChangeWarning", "add_safe_globals", "check_module_version_greater_or_equal", "clear_safe_globals",
-    "default_restore_location", "get_crc32_options", "get_default_load_endianness", "get_default_mmap_options",
-    "get_safe_globals", "get_unsafe_globals_in_checkpoint", "load", "location_tag", "mkdtemp", "register_package",
-    "safe_globals", "save", "set_crc32_options", "set_default_load_endianness", "set_default_mmap_options",
-    "skip_data", "validate_cuda_device",
+    "SourceChangeWarning",
+    "add_safe_globals",
+    "check_module_version_greater_or_equal",
+    "clear_safe_globals",
+    "default_restore_location",
+    "get_crc32_options",
+    "get_default_load_endianness",
+    "get_default_mmap_options",
+    "get_safe_globals",
+    "get_unsafe_globals_in_checkpoint",
+    "load",
+    "location_tag",
+    "mkdtemp",
+    "register_package",
+    "safe_globals",
+    "save",
+    "set_crc32_options",
+    "set_default_load_endianness",
+    "set_default_mmap_options",
+    "skip_data",
+    "validate_cuda_device",
 ]
 
 DEFAULT_PROTOCOL = 2
 MAP_SHARED, MAP_PRIVATE = 1, 2
 _options = threading.local()
 _WEIGHTS_ONLY_FAILED = (
-    "Weights only load failed. This file can still be loaded: torch.load with `weights_only=False` executes whatever "
-    "the file holds, so do it only if you trust its source; or allow the global that the following line names.\n"
+    "Weights only load failed. This file can still be loaded: torch.load with `weights_only=False` executes "
+    "whatever "
+    "the file holds, so do it only if you trust its source; or allow the global that the following line "
+    "names.\n"
     "\tWeightsUnpickler error: {error}\n\tFile: {file}"
 )
 
@@ -44,7 +63,7 @@ class SourceChangeWarning(Warning):
     """Kept for files of old PyTorch versions that carry source code; nothing here raises it."""
 
 
-# -- options -----------------------------------------------------------------------------------------------------
+# -- options -----------------------------------------------------------------------------------------------
 def get_crc32_options() -> bool:
     """Whether torch.save computes the checksum of each record (default True)."""
     return getattr(_options, "crc32", True)
@@ -65,8 +84,11 @@ class set_default_mmap_options:
 
     def __init__(self, flags: int):
         if flags not in (MAP_PRIVATE, MAP_SHARED):
-            raise ValueError(f"Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE or "
-                             f"mmap.MAP_SHARED, but got {flags}")
+            raise ValueError(
+                "Invalid argument in function set_default_mmap_options, expected "
+                "mmap.MAP_PRIVATE or "
+                f"mmap.MAP_SHARED, but got {flags}"
+            )
         self._before = get_default_mmap_options()
         _options.mmap = flags
 
@@ -92,7 +114,8 @@ def set_default_load_endianness(endianness) -> None:
 
 
 class skip_data:
-    """Context manager: torch.save writes records of zeros in place of the storages' data (a skeleton file)."""
+    """Context manager: torch.save writes records of zeros in place of the storages' data (a skeleton file).
+    """
 
     def __init__(self, materialize_fake_tensors: bool = False):
         self._materialize = materialize_fake_tensors
@@ -105,19 +128,27 @@ class skip_data:
         _options.skip_data = self._before
 
 
-# -- saving ------------------------------------------------------------------------------------------------------
-def save(obj, f, pickle_module=pickle, pickle_protocol: int = DEFAULT_PROTOCOL,
-         _use_new_zipfile_serialization: bool = True, _disable_byteorder_record: bool = False) -> None:
+# -- saving ------------------------------------------------------------------------------------------------
+def save(
+    obj,
+    f,
+    pickle_module=pickle,
+    pickle_protocol: int = DEFAULT_PROTOCOL,
+    _use_new_zipfile_serialization: bool = True,
+    _disable_byteorder_record: bool = False,
+) -> None:
     """Write `obj` (tensors, containers, modules ...) to the path or binary file `f` in PyTorch's format.
 
-    Tensors that share a storage share it in the file. A path is written beside and renamed: an interrupted save
-    leaves the old file. RuntimeError if the folder does not exist.
+    Tensors that share a storage share it in the file. A path is written beside and renamed: an interrupted
+    save leaves the old file. RuntimeError if the folder does not exist.
     """
     if files.is_path(f) and not os.fspath(f):
         raise ValueError("torch.save: the path is empty")
     with files.open_for_writing(f) as stream:
         if _use_new_zipfile_serialization:
-            _save_zip(obj, stream, files.archive_name(f), pickle_module, pickle_protocol, _disable_byteorder_record)
+            _save_zip(
+                obj, stream, files.archive_name(f), pickle_module, pickle_protocol, _disable_byteorder_record
+            )
         else:
             legacy.save(obj, stream, pickle_module, pickle_protocol)
 
@@ -145,14 +176,14 @@ def _bytes_of(storage):
     return storage._numpy()
 
 
-# -- loading -----------------------------------------------------------------------------------------------------
+# -- loading -----------------------------------------------------------------------------------------------
 def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=None, **pickle_load_args):
     """Read what torch.save (ours or PyTorch's) wrote to the path or seekable binary file `f`.
 
-    map_location: None (where it was), a device, its name, a dict of names, or `f(storage, location) -> storage`.
-    weights_only: True by default: only tensors, containers and what add_safe_globals allows; nothing else of the
-    file is executed (pickle.UnpicklingError names it). mmap: map the file instead of reading it (paths only).
-    RuntimeError names a truncated or corrupted file.
+    map_location: None (where it was), a device, its name, a dict of names, or `f(storage, location) ->
+    storage`. weights_only: True by default: only tensors, containers and what add_safe_globals allows;
+    nothing else of the file is executed (pickle.UnpicklingError names it). mmap: map the file instead of
+    reading it (paths only). RuntimeError names a truncated or corrupted file.
     """
     if weights_only is None:
         weights_only = _weights_only_by_default(pickle_module)
@@ -167,14 +198,14 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
         start = stream.tell()
         head = stream.read(4)
         stream.seek(start)
-        if head == b"PK\x03\x04":
-            window = stream if start == 0 else files.Window(stream, start)
-            load_it = lambda: _load_zip(ZipReader(window, file, _map(f) if mmap else None), unpickler, place)  # noqa: E731
-        else:
+        zipped = head == b"PK\x03\x04"
+        if not zipped:
             _refuse_other_formats(stream, start, head, file, mmap)
-            load_it = lambda: legacy.load(stream, file, unpickler, _wrap, place)  # noqa: E731
         try:
-            return load_it()
+            if not zipped:
+                return legacy.load(stream, file, unpickler, _wrap, place)
+            window = stream if start == 0 else files.Window(stream, start)
+            return _load_zip(ZipReader(window, file, _map(f) if mmap else None), unpickler, place)
         except pickle.UnpicklingError as err:
             if weights_only:
                 raise pickle.UnpicklingError(_WEIGHTS_ONLY_FAILED.format(error=err, file=file)) from err
@@ -185,11 +216,18 @@ def _weights_only_by_default(pickle_module) -> bool:
     forced_on = os.environ.get("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "0").lower() in ("1", "y", "yes", "true")
     forced_off = os.environ.get("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "0").lower() in ("1", "y", "yes", "true")
     if forced_on and forced_off:
-        raise RuntimeError("Only one of `TORCH_FORCE_WEIGHTS_ONLY_LOAD` or `TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD` should "
-                           "be set, but both were set.")
+        raise RuntimeError(
+            "Only one of `TORCH_FORCE_WEIGHTS_ONLY_LOAD` or "
+            "`TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD` should "
+            "be set, but both were set."
+        )
     if forced_off:
-        warnings.warn("Environment variable TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD detected: loading without "
-                      "weights_only executes what the file holds.", UserWarning, stacklevel=3)
+        warnings.warn(
+            "Environment variable TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD detected: loading without "
+            "weights_only executes what the file holds.",
+            UserWarning,
+            stacklevel=3,
+        )
         return False
     return pickle_module is None
 
@@ -200,12 +238,17 @@ def _refuse_other_formats(stream, start, head, file, mmap):
     header = stream.read(512)
     stream.seek(start)
     if header[257:262] == b"ustar":
-        raise RuntimeError(f"{file} is in the legacy .tar format of PyTorch 0.1, which is not supported: "
-                           "load and save it again with a newer PyTorch (docs/coverage.md)")
+        raise RuntimeError(
+            f"{file} is in the legacy .tar format of PyTorch 0.1, which is not supported: "
+            "load and save it again with a newer PyTorch (docs/coverage.md)"
+        )
     if mmap:
-        raise RuntimeError("mmap can only be used with files saved with "
-                           f"`torch.save({file}, _use_new_zipfile_serialization=True), please torch.save your "
-                           "checkpoint with this option in order to use mmap.")
+        raise RuntimeError(
+            "mmap can only be used with files saved with "
+            f"`torch.save({file}, _use_new_zipfile_serialization=True), please torch.save "
+            "your "
+            "checkpoint with this option in order to use mmap."
+        )
 
 
 def _map(f):
@@ -254,15 +297,20 @@ def _load_zip(reader, make_unpickler, place):
 
     def persistent_load(pid):
         if not isinstance(pid, tuple) or pid[0] != "storage":
-            raise pickle.UnpicklingError(f"Unknown typename for persistent_load, expected 'storage' but got {pid!r}")
+            raise pickle.UnpicklingError(
+                f"Unknown typename for persistent_load, expected 'storage' but got {pid!r}"
+            )
         _, kind, key, location, count = pid
         dtype = getattr(kind, "dtype", None)
         if key not in loaded:
             size = count * (dtype.itemsize if dtype is not None else 1)
             array = np.empty(size, np.uint8) if location == "meta" else reader.read_array(f"data/{key}")
             if array.size < size:
-                raise RuntimeError(f"PytorchStreamReader failed reading file data/{key}: it holds {array.size} bytes "
-                                   f"where {size} are expected")
+                raise RuntimeError(
+                    f"PytorchStreamReader failed reading file data/{key}: it holds "
+                    f"{array.size} bytes "
+                    f"where {size} are expected"
+                )
             if swap and dtype is not None:
                 array = _swapped(array, dtype)
             loaded[key] = place(untyped_class.from_numpy(array), location)
@@ -291,7 +339,7 @@ def get_unsafe_globals_in_checkpoint(f) -> list:
         return unsafe_globals(ZipReader(stream, files.describe(f)).read("data.pkl"))
 
 
-# -- names that libraries import ---------------------------------------------------------------------------------
+# -- names that libraries import ---------------------------------------------------------------------------
 def _get_layout(name: str):
     """The layout object called 'torch.strided' and the like."""
     return getattr(names.root(), name.rpartition(".")[2])
@@ -302,19 +350,23 @@ def validate_cuda_device(location) -> int:
     torch = names.root()
     index = torch.device(str(location)).index or 0
     if not torch.cuda.is_available() or index >= torch.cuda.device_count():
-        raise RuntimeError("Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False "
-                           "or the device does not exist. Use map_location=torch.device('cpu').")
+        raise RuntimeError(
+            "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() "
+            "is False "
+            "or the device does not exist. Use map_location=torch.device('cpu')."
+        )
     return index
 
 
 def check_module_version_greater_or_equal(module, req_version_tuple, error_if_malformed=True) -> bool:
     """Whether `module.__version__` is at least the version given as a tuple of ints."""
     try:
-        version = tuple(int(part) for part in module.__version__.split(".")[:len(req_version_tuple)])
+        version = tuple(int(part) for part in module.__version__.split(".")[: len(req_version_tuple)])
     except ValueError as err:
         if error_if_malformed:
-            raise RuntimeError(f"'{module.__name__}' module version string is malformed "
-                               f"'{module.__version__}'") from err
+            raise RuntimeError(
+                f"'{module.__name__}' module version string is malformed '{module.__version__}'"
+            ) from err
         warnings.warn(f"'{module.__name__}' module version string is malformed", stacklevel=2)
         return True
     return version >= tuple(req_version_tuple)

@@ -34,7 +34,8 @@ def open_for_writing(f):
     """
     if not is_path(f):
         if not hasattr(f, "write"):
-            raise AttributeError(f"expected 'f' to be string, path, or a file-like object with a 'write' attribute, "
+            raise AttributeError("expected 'f' to be string, path, or a file-like object with a 'write' "
+                                 "attribute, "
                                  f"got {type(f).__name__}")
         yield f
         f.flush() if hasattr(f, "flush") else None
@@ -96,14 +97,17 @@ def open_for_reading(f):
     for method in ("read", "readline", "seek", "tell"):
         if not hasattr(f, method):
             raise AttributeError(
-                f"'{type(f).__name__}' object has no attribute '{method}'. You can only torch.load from a file that "
-                "is seekable. Please pre-load the data into a buffer like io.BytesIO and try to load from it instead."
+                f"'{type(f).__name__}' object has no attribute '{method}'. You can only torch.load from a "
+                "file that "
+                "is seekable. Please pre-load the data into a buffer like io.BytesIO and try to load from it "
+                "instead."
             )
     try:
         f.tell()
     except (io.UnsupportedOperation, OSError) as err:
         raise io.UnsupportedOperation(
-            f"{err}. You can only torch.load from a file that is seekable. Please pre-load the data into a buffer "
+            f"{err}. You can only torch.load from a file that is seekable. Please pre-load the data into a "
+            "buffer "
             "like io.BytesIO and try to load from it instead."
         ) from err
     yield f

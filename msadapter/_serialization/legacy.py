@@ -1,8 +1,9 @@
 """The stream format that torch.save wrote before version 1.6 (and with _use_new_zipfile_serialization=False).
 
-Five pickles one after the other (magic number, protocol version, system, object, storage keys), then the storages
-in the order of the keys: an int64 element count and the raw bytes.
+Five pickles one after the other (magic number, protocol version, system, object, storage keys), then the
+storages in the order of the keys: an int64 element count and the raw bytes.
 """
+
 import pickle
 import struct
 import sys
@@ -16,7 +17,11 @@ from .zip_reader import _read_into
 
 MAGIC_NUMBER = 0x1950A86A20F9469CFC6C
 PROTOCOL_VERSION = 1001
-_SYSTEM = {"protocol_version": PROTOCOL_VERSION, "little_endian": True, "type_sizes": {"short": 2, "int": 4, "long": 4}}
+_SYSTEM = {
+    "protocol_version": PROTOCOL_VERSION,
+    "little_endian": True,
+    "type_sizes": {"short": 2, "int": 4, "long": 4},
+}
 
 
 class LegacyContext(SaveContext):
@@ -33,7 +38,9 @@ class LegacyContext(SaveContext):
             return None
         _, typed, key, location, count = pid
         if self._types.setdefault(key, typed) is not typed:
-            raise RuntimeError("Cannot save multiple tensors or storages that view the same data as different types")
+            raise RuntimeError(
+                "Cannot save multiple tensors or storages that view the same data as different types"
+            )
         self.itemsizes[key] = self.storages[key].nbytes() // count if count else 1
         return ("storage", typed, key, location, count, None)
 
@@ -41,8 +48,9 @@ class LegacyContext(SaveContext):
 def save(obj, stream, pickle_module, protocol) -> None:
     """Write `obj` in the legacy format."""
     if sys.byteorder != "little":
-        raise NotImplementedError("torch.save: the legacy format on a big endian machine is not supported "
-                                  "(docs/coverage.md)")
+        raise NotImplementedError(
+            "torch.save: the legacy format on a big endian machine is not supported (docs/coverage.md)"
+        )
     for header in (MAGIC_NUMBER, PROTOCOL_VERSION, _SYSTEM):
         pickle.dump(header, stream, protocol=protocol)
     context = LegacyContext()
@@ -58,8 +66,8 @@ def save(obj, stream, pickle_module, protocol) -> None:
 def load(stream, file: str, make_unpickler, wrap, place):
     """Read the legacy format.
 
-    make_unpickler(stream, persistent_load) gives an object with load(); wrap(untyped, dtype) the storage for the
-    rebuilding functions; place(untyped, location) moves it to its device.
+    make_unpickler(stream, persistent_load) gives an object with load(); wrap(untyped, dtype) the storage for
+    the rebuilding functions; place(untyped, location) moves it to its device.
     """
     untyped_class = names.root().UntypedStorage
     storages = {}  # key -> (buffer, itemsize, wrapped); buffers are filled after the object pickle is read
@@ -72,8 +80,11 @@ def load(stream, file: str, make_unpickler, wrap, place):
             raise pickle.UnpicklingError(f"Unknown saved id type: {kind}")
         typed, key, location, count, view = pid[1], _text(pid[2]), _text(pid[3]), pid[4], pid[5]
         if view is not None:
-            raise NotImplementedError("torch.load: storage views of files older than PyTorch 0.4 are not supported "
-                                      "(docs/coverage.md)")
+            raise NotImplementedError(
+                "torch.load: storage views of files older than PyTorch 0.4 are not "
+                "supported "
+                "(docs/coverage.md)"
+            )
         dtype = typed.dtype if isinstance(typed, StorageType) else None
         itemsize = dtype.itemsize if dtype is not None else 1
         if key not in storages:
@@ -91,7 +102,14 @@ def load(stream, file: str, make_unpickler, wrap, place):
     def is_checkpoint():
         try:
             return next_pickle("the magic number") == MAGIC_NUMBER
-        except (pickle.UnpicklingError, ValueError, LookupError, AttributeError, TypeError, ImportError) as err:
+        except (
+            pickle.UnpicklingError,
+            ValueError,
+            LookupError,
+            AttributeError,
+            TypeError,
+            ImportError,
+        ) as err:
             raise pickle.UnpicklingError(f"{file} is neither a zip nor a legacy checkpoint: {err}") from err
 
     if not is_checkpoint():

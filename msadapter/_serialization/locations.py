@@ -1,11 +1,13 @@
 """Where a loaded storage goes: location tags of files and the map_location argument of torch.load."""
+
 from . import names
 
 _packages: list = []  # (priority, tagger, deserializer), lowest priority first
 
 
 def register_package(priority: int, tagger, deserializer) -> None:
-    """Add a handler: `tagger(storage) -> str or None`, `deserializer(storage, location) -> storage or None`."""
+    """Add a handler: `tagger(storage) -> str or None`, `deserializer(storage, location) -> storage or None`.
+    """
     _packages.append((priority, tagger, deserializer))
     _packages.sort(key=lambda entry: entry[0])
 
@@ -17,7 +19,9 @@ def default_restore_location(storage, location: str):
         restored = deserialize(storage, location)
         if restored is not None:
             return restored
-    raise RuntimeError(f"don't know how to restore data location of {type(storage).__name__} (tagged with {location})")
+    raise RuntimeError(
+        f"don't know how to restore data location of {type(storage).__name__} (tagged with {location})"
+    )
 
 
 def _cpu(storage, location):
@@ -35,7 +39,8 @@ def _accelerator(storage, location):
     torch = names.root()
     if not torch.cuda.is_available():
         raise RuntimeError(
-            f"Attempting to deserialize object on a {kind.upper()} device but torch.{kind}.is_available() is False. "
+            f"Attempting to deserialize object on a {kind.upper()} device but torch.{kind}.is_available() is "
+            "False. "
             "If you are running on a CPU-only machine, please use torch.load with "
             "map_location=torch.device('cpu') to map your storages to the CPU."
         )
@@ -43,7 +48,8 @@ def _accelerator(storage, location):
     number = int(index) if index else torch.cuda.current_device()
     if number >= count:
         raise RuntimeError(
-            f"Attempting to deserialize object on {kind.upper()} device {number} but torch.{kind}.device_count() is "
+            f"Attempting to deserialize object on {kind.upper()} device {number} but "
+            f"torch.{kind}.device_count() is "
             f"{count}. Please use torch.load with map_location to map your storages to an existing device."
         )
     return storage.to(device=torch.device(kind if kind != "privateuseone" else "npu", number))
@@ -59,14 +65,18 @@ def restore_function(map_location):
     if map_location is None:
         return default_restore_location
     if isinstance(map_location, dict):
-        return lambda storage, location: default_restore_location(storage, map_location.get(location, location))
+        return lambda storage, location: default_restore_location(
+            storage, map_location.get(location, location)
+        )
     if isinstance(map_location, (str, bytes)):
         fixed = map_location.decode() if isinstance(map_location, bytes) else map_location
         return lambda storage, location: default_restore_location(storage, fixed)
     if isinstance(map_location, names.root().device):
         return lambda storage, location: default_restore_location(storage, str(map_location))
     if not callable(map_location):
-        raise TypeError(f"map_location should be a string, device, dict or callable, but got {type(map_location)}")
+        raise TypeError(
+            f"map_location should be a string, device, dict or callable, but got {type(map_location)}"
+        )
 
     def restore(storage, location):
         result = map_location(storage, location)

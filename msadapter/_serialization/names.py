@@ -65,7 +65,8 @@ def dtype_name(dtype) -> str:
 
 
 def storage_global(dtype) -> TorchGlobal:
-    """The storage class by which files name a dtype: torch.FloatStorage, or UntypedStorage for the newer dtypes."""
+    """The storage class by which files name a dtype: torch.FloatStorage, or UntypedStorage for the newer
+    dtypes."""
     name = _STORAGE_OF_DTYPE.get(dtype_name(dtype))
     return TorchGlobal("torch", name) if name else TorchGlobal(*UNTYPED_STORAGE)
 
@@ -115,7 +116,8 @@ def find(module: str, name: str):
     try:
         found = sys.modules.get(target) or importlib.import_module(target)
     except ImportError as err:
-        raise ModuleNotFoundError(f"the file refers to {module}.{name}, but there is no module {module!r}") from err
+        raise ModuleNotFoundError(f"the file refers to {module}.{name}, but there is no module "
+                                  f"{module!r}") from err
     for part in name.split("."):
         if not hasattr(found, part):
             raise AttributeError(f"the file refers to {module}.{name}, which this version does not have")

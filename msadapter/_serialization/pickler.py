@@ -1,4 +1,6 @@
-"""Pickling with PyTorch's names: tensors become storages and calls of torch._utils, our modules become torch.X."""
+"""Pickling with PyTorch's names: tensors become storages and calls of torch._utils, our modules become
+torch.X."""
+
 import pickle
 import types
 
@@ -42,7 +44,9 @@ class SaveContext:
         key = self._keys.setdefault(identity, str(len(self._keys)))
         self.storages[key] = obj.untyped
         # one storage saved under two dtypes is fine for readers of the zip format: the record is bytes
-        typed = names.storage_global(obj.dtype) if obj.dtype is not None else TorchGlobal(*names.UNTYPED_STORAGE)
+        typed = (
+            names.storage_global(obj.dtype) if obj.dtype is not None else TorchGlobal(*names.UNTYPED_STORAGE)
+        )
         itemsize = 1 if typed is TorchGlobal(*names.UNTYPED_STORAGE) else obj.itemsize
         return ("storage", typed, key, obj.location, obj.untyped.nbytes() // itemsize)
 
@@ -100,7 +104,8 @@ class TorchReduce:
         return type(obj) in self._named or (isinstance(obj, type) and obj in self._classes)
 
     def global_name(self, obj, name):
-        """(module, name) that a file shall carry for a class or function of ours; None: leave it to pickle."""
+        """(module, name) that a file shall carry for a class or function of ours; None: leave it to pickle.
+        """
         if type(obj) is TorchGlobal:
             return obj.module, obj.name
         if type(obj) in self._named:
@@ -130,7 +135,8 @@ class TorchNames:
     def save_global(self, obj, name=None):
         found = self._torch.global_name(obj, name)
         if found is None:
-            return super().save_global(obj, name)
+            super().save_global(obj, name)
+            return
         module, qualname = found
         self._check_reachable(obj, module, qualname)
         if self.proto >= 4:
@@ -162,7 +168,8 @@ class TorchPickler(TorchNames, pickle._Pickler):
 
 
 def make_pickler(stream, pickle_module, protocol, context: SaveContext):
-    """A pickler for one file. A foreign pickle_module (dill, cloudpickle) keeps its own rules for functions."""
+    """A pickler for one file. A foreign pickle_module (dill, cloudpickle) keeps its own rules for functions.
+    """
     base = pickle_module.Pickler
     if pickle_module is pickle:
         kind = TorchPickler

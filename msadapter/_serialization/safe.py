@@ -1,4 +1,5 @@
 """The allow-list of the restricted unpickler: what PyTorch allows by default and what the user adds."""
+
 import pickletools
 from collections import Counter, OrderedDict
 
@@ -7,9 +8,17 @@ from . import names
 MISSING = object()
 
 _REBUILDERS = (
-    "_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_tensor_v3", "_rebuild_parameter",
-    "_rebuild_parameter_with_state", "_rebuild_meta_tensor_no_storage", "_rebuild_device_tensor_from_cpu_tensor",
-    "_rebuild_device_tensor_from_numpy", "_rebuild_qtensor", "_rebuild_sparse_tensor", "_rebuild_nested_tensor",
+    "_rebuild_tensor",
+    "_rebuild_tensor_v2",
+    "_rebuild_tensor_v3",
+    "_rebuild_parameter",
+    "_rebuild_parameter_with_state",
+    "_rebuild_meta_tensor_no_storage",
+    "_rebuild_device_tensor_from_cpu_tensor",
+    "_rebuild_device_tensor_from_numpy",
+    "_rebuild_qtensor",
+    "_rebuild_sparse_tensor",
+    "_rebuild_nested_tensor",
     "_rebuild_wrapper_subclass",
 )
 _PLAIN = {
@@ -87,11 +96,15 @@ def _key(entry) -> tuple:
     """(full name in files, object) of an entry of add_safe_globals: an object, or (object, full name)."""
     if isinstance(entry, tuple):
         if len(entry) != 2:
-            raise ValueError(f"Expected tuple of length 2 (global, str of callable full path), but got tuple of "
-                             f"length: {len(entry)}")
+            raise ValueError(
+                "Expected tuple of length 2 (global, str of callable full path), but got tuple "
+                "of "
+                f"length: {len(entry)}"
+            )
         if not isinstance(entry[1], str):
-            raise TypeError(f"Expected second item in tuple to be str of callable full path, but got: "
-                            f"{type(entry[1])}")
+            raise TypeError(
+                f"Expected second item in tuple to be str of callable full path, but got: {type(entry[1])}"
+            )
         return entry[1], entry[0]
     return f"{names.to_file(entry.__module__)}.{entry.__qualname__}", entry
 

@@ -1,8 +1,8 @@
 """The restricted unpickler behind torch.load(weights_only=True).
 
-A stack machine over pickle opcodes that can only build containers, strings, numbers, tensors, and instances of
-what the allow-list names. A global that is not on the list is an error before anything of it runs;
-REDUCE, NEWOBJ and BUILD accept only objects that came from the list.
+A stack machine over pickle opcodes that can only build containers, strings, numbers, tensors, and instances
+of what the allow-list names. A global that is not on the list is an error before anything of it runs; REDUCE,
+NEWOBJ and BUILD accept only objects that came from the list.
 """
 import pickle
 import struct
@@ -18,7 +18,8 @@ def _error(text: str) -> pickle.UnpicklingError:
 
 
 class RestrictedUnpickler:
-    """`load()` the next pickle of `stream`. Set `persistent_load` before (a callable of the persistent id)."""
+    """`load()` the next pickle of `stream`. Set `persistent_load` before (a callable of the persistent id).
+    """
 
     def __init__(self, stream, encoding: str = "utf-8"):
         self._read = stream.read
@@ -28,7 +29,8 @@ class RestrictedUnpickler:
 
     @staticmethod
     def _no_persistent_load(pid):
-        raise _error("A load persistent id instruction was encountered, but no persistent_load function was specified.")
+        raise _error("A load persistent id instruction was encountered, but no persistent_load function was "
+                     "specified.")
 
     def load(self):
         """The object, or UnpicklingError for anything that is not allowed and EOFError at a premature end."""
@@ -52,7 +54,7 @@ class RestrictedUnpickler:
                 raise _error(f"Unsupported operand {code[0]}")
             handler(self)
 
-    # -- bytes of the stream ------------------------------------------------------------------------------------
+    # -- bytes of the stream -------------------------------------------------------------------------------
     def _bytes(self, count: int) -> bytes:
         data = self._read(count)
         if len(data) != count:
@@ -72,7 +74,7 @@ class RestrictedUnpickler:
         items, self._stack = self._stack, self._marks.pop()
         return items
 
-    # -- globals ------------------------------------------------------------------------------------------------
+    # -- globals -------------------------------------------------------------------------------------------
     def _global(self, module: str, name: str):
         module, name = names.py2_to_py3(module, name)
         full = f"{module}.{name}"
@@ -101,7 +103,7 @@ class RestrictedUnpickler:
             raise _error("STACK_GLOBAL requires str")
         self._global(module, name)
 
-    # -- calls --------------------------------------------------------------------------------------------------
+    # -- calls ---------------------------------------------------------------------------------------------
     def _permitted(self, func, what: str):
         if id(func) not in self._resolved:
             raise _error(f"Trying to call {what} for unrecognized function {func!r}")
@@ -150,7 +152,7 @@ class RestrictedUnpickler:
             raise _error(f"Only persistent_load of storage is allowed, but got {pid[0]}")
         return self.persistent_load(pid)
 
-    # -- containers ---------------------------------------------------------------------------------------------
+    # -- containers ----------------------------------------------------------------------------------------
     def op_mark(self):
         self._marks.append(self._stack)
         self._stack = []
@@ -222,7 +224,7 @@ class RestrictedUnpickler:
         items = self._pop_mark()
         self._push(frozenset(items))
 
-    # -- memo ---------------------------------------------------------------------------------------------------
+    # -- memo ----------------------------------------------------------------------------------------------
     def op_memoize(self):
         self._memo[len(self._memo)] = self._stack[-1]
 
@@ -234,7 +236,7 @@ class RestrictedUnpickler:
     def _store(self, index: int):
         self._memo[index] = self._stack[-1]
 
-    # -- numbers and text ---------------------------------------------------------------------------------------
+    # -- numbers and text ----------------------------------------------------------------------------------
     def op_int(self):
         text = self._line()
         self._push({"00": False, "01": True}[text] if text in ("00", "01") else int(text))

@@ -3,6 +3,7 @@
 Sizes and checksums are known before a record is written, so the stream is never sought.
 Zip64 fields appear only where a size or an offset needs them.
 """
+
 import struct
 import zlib
 
@@ -42,10 +43,22 @@ class ZipWriter:
             extra = struct.pack("<HHQQ", 1, 16, size, size)
         extra += self._padding(offset + 30 + len(encoded) + len(extra))
         size32 = min(size, _LIMIT32)
-        self._write(struct.pack(
-            "<IHHHHHIIIHH", 0x04034B50, 45 if size >= _LIMIT32 else 20, _UTF8, 0, 0, _DOS_DATE,
-            crc, size32, size32, len(encoded), len(extra),
-        ))
+        self._write(
+            struct.pack(
+                "<IHHHHHIIIHH",
+                0x04034B50,
+                45 if size >= _LIMIT32 else 20,
+                _UTF8,
+                0,
+                0,
+                _DOS_DATE,
+                crc,
+                size32,
+                size32,
+                len(encoded),
+                len(extra),
+            )
+        )
         self._write(encoded)
         self._write(extra)
         self._write(data)
@@ -68,10 +81,28 @@ class ZipWriter:
             extra = struct.pack(f"<HH{len(wide)}Q", 1, 8 * len(wide), *wide) if wide else b""
             size32 = min(size, _LIMIT32)
             version = 45 if wide else 20
-            self._write(struct.pack(
-                "<IHHHHHHIIIHHHHHII", 0x02014B50, version, version, _UTF8, 0, 0, _DOS_DATE, crc, size32, size32,
-                len(encoded), len(extra), 0, 0, 0, 0, min(offset, _LIMIT32),
-            ))
+            self._write(
+                struct.pack(
+                    "<IHHHHHHIIIHHHHHII",
+                    0x02014B50,
+                    version,
+                    version,
+                    _UTF8,
+                    0,
+                    0,
+                    _DOS_DATE,
+                    crc,
+                    size32,
+                    size32,
+                    len(encoded),
+                    len(extra),
+                    0,
+                    0,
+                    0,
+                    0,
+                    min(offset, _LIMIT32),
+                )
+            )
             self._write(encoded)
             self._write(extra)
         self._write_end(start, self._position - start)
@@ -83,5 +114,16 @@ class ZipWriter:
             self._write(struct.pack("<IQHHIIQQQQ", 0x06064B50, 44, 45, 45, 0, 0, count, count, length, start))
             self._write(struct.pack("<IIQI", 0x07064B50, 0, end64, 1))
         count16 = min(count, _LIMIT16)
-        self._write(struct.pack("<IHHHHIIH", 0x06054B50, 0, 0, count16, count16,
-                                min(length, _LIMIT32), min(start, _LIMIT32), 0))
+        self._write(
+            struct.pack(
+                "<IHHHHIIH",
+                0x06054B50,
+                0,
+                0,
+                count16,
+                count16,
+                min(length, _LIMIT32),
+                min(start, _LIMIT32),
+                0,
+            )
+        )

@@ -30,8 +30,8 @@ def is_autocast_available(device_type: str) -> bool:
 class autocast:
     """Context manager and decorator: operators run in the precision of their policy.
 
-    device_type: 'cpu', 'cuda' or 'npu'; dtype: the lower precision (default get_autocast_dtype); cache_enabled: cast
-    weights once in a block.
+    device_type: 'cpu', 'cuda' or 'npu'; dtype: the lower precision (default get_autocast_dtype);
+    cache_enabled: cast weights once in a block.
     """
 
     def __init__(self, device_type: str, dtype=None, enabled: bool = True, cache_enabled: bool | None = None):
@@ -55,7 +55,8 @@ class autocast:
         name = str(self.fast_dtype).rpartition(".")[2]
         allowed = _LOWER["cpu" if self.device == "cpu" else "accelerator"]
         if name not in allowed:
-            warnings.warn(f"In {self.device} autocast, but the target dtype is not supported. Disabling autocast.\n"
+            warnings.warn(f"In {self.device} autocast, but the target dtype is not supported. Disabling "
+                          "autocast.\n"
                           f"{self.device} Autocast only supports dtypes of torch.{', torch.'.join(allowed)} "
                           "currently.", UserWarning, stacklevel=4)
             return False
@@ -84,7 +85,7 @@ class autocast:
         return autocast_decorator(self, func)
 
 
-# -- the state, as torch's functions name it ---------------------------------------------------------------------
+# -- the state, as torch's functions name it ---------------------------------------------------------------
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
     """Whether autocast is on for a device type."""
     return state.settings(device_type).enabled
@@ -163,7 +164,7 @@ def autocast_decrement_nesting() -> int:
     return state.nesting
 
 
-# -- autograd.Function -------------------------------------------------------------------------------------------
+# -- autograd.Function -------------------------------------------------------------------------------------
 def _cast(value, device_type, dtype):
     if isinstance(value, Tensor):
         wanted = value.is_floating_point() and value.device.type == device_type and value.dtype.itemsize != 8
@@ -179,8 +180,8 @@ def _cast(value, device_type, dtype):
 def custom_fwd(fwd=None, *, device_type: str, cast_inputs=None):
     """Decorator for the forward of an autograd.Function.
 
-    cast_inputs: run without autocast, floating inputs on the device cast to this dtype; None: run under the present
-    autocast, which custom_bwd then repeats in backward.
+    cast_inputs: run without autocast, floating inputs on the device cast to this dtype; None: run under the
+    present autocast, which custom_bwd then repeats in backward.
     """
     if not isinstance(device_type, str):
         raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")

@@ -1,4 +1,5 @@
 """GradScaler: losses scaled so that half precision gradients do not vanish; steps with infinities skipped."""
+
 import inspect
 import warnings
 from collections import abc, defaultdict
@@ -24,14 +25,22 @@ def _fresh_optimizer_state() -> dict:
 
 
 class GradScaler:
-    """Scales losses and unscales gradients: `scaler.scale(loss).backward(); scaler.step(opt); scaler.update()`.
+    """Scales losses and unscales gradients: `scaler.scale(loss).backward(); scaler.step(opt);
+    scaler.update()`.
 
-    The scale grows by growth_factor after growth_interval steps without inf or nan and shrinks by backoff_factor
-    after a step with one (which is skipped). enabled=False makes every method a pass-through.
+    The scale grows by growth_factor after growth_interval steps without inf or nan and shrinks by
+    backoff_factor after a step with one (which is skipped). enabled=False makes every method a pass-through.
     """
 
-    def __init__(self, device: str = "cuda", init_scale: float = 2.0**16, growth_factor: float = 2.0,
-                 backoff_factor: float = 0.5, growth_interval: int = 2000, enabled: bool = True):
+    def __init__(
+        self,
+        device: str = "cuda",
+        init_scale: float = 2.0**16,
+        growth_factor: float = 2.0,
+        backoff_factor: float = 0.5,
+        growth_interval: int = 2000,
+        enabled: bool = True,
+    ):
         self._device = device
         self._enabled = enabled and self._available(device)
         if not self._enabled:
@@ -55,7 +64,9 @@ class GradScaler:
 
         if device == "cpu" or _accelerator.is_available():
             return True
-        warnings.warn("torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling.", stacklevel=3)
+        warnings.warn(
+            "torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling.", stacklevel=3
+        )
         return False
 
     def _lazy_init_scale_growth_tracker(self, device):
@@ -66,7 +77,10 @@ class GradScaler:
         self._growth_tracker = ops.full((), self._init_growth_tracker, dtype=_int32(), device=device)
 
     def _check_scale_growth_tracker(self, name):
-        fix = "This may indicate your script did not use scaler.scale(loss or outputs) earlier in the iteration."
+        fix = (
+            "This may indicate your script did not use scaler.scale(loss or outputs) earlier in the "
+            "iteration."
+        )
         if self._scale is None:
             raise AssertionError(f"Attempted {name} but _scale is None.  " + fix)
         if self._growth_tracker is None:
@@ -109,7 +123,9 @@ class GradScaler:
         self._check_scale_growth_tracker("unscale_")
         state = self._per_optimizer_states[id(optimizer)]
         if state["stage"] is OptState.UNSCALED:
-            raise RuntimeError("unscale_() has already been called on this optimizer since the last update().")
+            raise RuntimeError(
+                "unscale_() has already been called on this optimizer since the last update()."
+            )
         if state["stage"] is OptState.STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
         inverse = self._scale.double().reciprocal().float()
@@ -177,8 +193,11 @@ class GradScaler:
         if new_scale is not None:
             self._set_scale(new_scale)
         else:
-            flags = [flag.to(device=scale.device) for state in self._per_optimizer_states.values()
-                     for flag in state["found_inf_per_device"].values()]
+            flags = [
+                flag.to(device=scale.device)
+                for state in self._per_optimizer_states.values()
+                for flag in state["found_inf_per_device"].values()
+            ]
             if not flags:
                 raise AssertionError("No inf checks were recorded prior to update.")
             with no_grad():
@@ -189,8 +208,10 @@ class GradScaler:
         if isinstance(new_scale, float):
             self._scale.fill_(new_scale)
             return
-        reason = "new_scale should be a float or a 1-element torch.cuda.FloatTensor or torch.FloatTensor with " \
-                 "requires_grad=False."
+        reason = (
+            "new_scale should be a float or a 1-element torch.cuda.FloatTensor or torch.FloatTensor with "
+            "requires_grad=False."
+        )
         if not isinstance(new_scale, Tensor) or new_scale.numel() != 1 or new_scale.requires_grad:
             raise AssertionError(reason)
         self._scale.copy_(new_scale)
@@ -254,17 +275,24 @@ class GradScaler:
         """Scale, factors and counters ({} if disabled)."""
         if not self._enabled:
             return {}
-        return {"scale": self.get_scale(), "growth_factor": self._growth_factor,
-                "backoff_factor": self._backoff_factor, "growth_interval": self._growth_interval,
-                "_growth_tracker": self._get_growth_tracker()}
+        return {
+            "scale": self.get_scale(),
+            "growth_factor": self._growth_factor,
+            "backoff_factor": self._backoff_factor,
+            "growth_interval": self._growth_interval,
+            "_growth_tracker": self._get_growth_tracker(),
+        }
 
     def load_state_dict(self, state_dict: dict) -> None:
         """Take what state_dict() gave."""
         if not self._enabled:
             return
         if len(state_dict) == 0:
-            raise RuntimeError("The source state dict is empty, possibly because it was saved from a disabled "
-                               "instance of GradScaler.")
+            raise RuntimeError(
+                "The source state dict is empty, possibly because it was saved from a "
+                "disabled "
+                "instance of GradScaler."
+            )
         self._init_scale = state_dict["scale"]
         if self._scale is not None:
             self._scale.fill_(state_dict["scale"])
@@ -279,8 +307,11 @@ class GradScaler:
         state = self.__dict__.copy()
         if self._enabled:
             if len(self._per_optimizer_states) != 0:
-                raise AssertionError("A GradScaler instance may only be pickled at the beginning of an iteration, or "
-                                     "at the end after scaler.update().")
+                raise AssertionError(
+                    "A GradScaler instance may only be pickled at the beginning of an "
+                    "iteration, or "
+                    "at the end after scaler.update()."
+                )
             state["_init_scale"] = self.get_scale()
             state["_init_growth_tracker"] = self._get_growth_tracker()
             state["_scale"] = None

@@ -1,8 +1,9 @@
 """Autocast state of each thread, read by every operator call: cheap to ask when autocast is off.
 
-`state.enabled` is False unless some device type has autocast on; then `state.cast_args(op, args, kwargs)` gives the
-arguments in the dtypes that the operator's policy wants.
+`state.enabled` is False unless some device type has autocast on; then `state.cast_args(op, args, kwargs)`
+gives the arguments in the dtypes that the operator's policy wants.
 """
+
 import threading
 
 from . import lists
@@ -105,7 +106,9 @@ class AutocastState(threading.local):
         if value.dtype == _dtype("float64"):
             return value
         # weights are cast once for all their uses in the outermost block
-        keep = self.cache_enabled and value.requires_grad and value.is_leaf and value.dtype == _dtype("float32")
+        keep = (
+            self.cache_enabled and value.requires_grad and value.is_leaf and value.dtype == _dtype("float32")
+        )
         if not keep:
             return value.to(dtype)
         key = (id(value), dtype)

@@ -5,7 +5,8 @@ _sdp = {"flash": True, "mem_efficient": True, "math": True, "cudnn": False}
 
 
 class _Matmul:
-    """Switches of matrix products. Reduced precision inside products is not used here; the values are remembered."""
+    """Switches of matrix products. Reduced precision inside products is not used here; the values are
+    remembered."""
 
     allow_tf32 = False
     allow_fp16_reduced_precision_reduction = True

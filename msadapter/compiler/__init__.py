@@ -1,25 +1,52 @@
 """torch.compiler: nothing is compiled; functions run as they are."""
+
 import functools
 
 from ._once import say_once
 
-__all__ = ["allow_in_graph", "assume_constant_result", "compile", "cudagraph_mark_step_begin", "disable",
-           "is_compiling", "is_dynamo_compiling", "is_exporting", "list_backends", "reset", "set_stance",
-           "substitute_in_graph"]
+__all__ = [
+    "allow_in_graph",
+    "assume_constant_result",
+    "compile",
+    "cudagraph_mark_step_begin",
+    "disable",
+    "is_compiling",
+    "is_dynamo_compiling",
+    "is_exporting",
+    "list_backends",
+    "reset",
+    "set_stance",
+    "substitute_in_graph",
+]
 
 
-def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, disable=False):
+def compile(
+    model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, disable=False
+):
     """The function or module itself (said once); without one, a decorator."""
     if mode is not None and options is not None:
-        raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
+        raise RuntimeError(
+            "Either mode or options can be specified, but both can't be specified at the same time."
+        )
     if model is None:
-        return functools.partial(compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode,
-                                 options=options, disable=disable)
+        return functools.partial(
+            compile,
+            fullgraph=fullgraph,
+            dynamic=dynamic,
+            backend=backend,
+            mode=mode,
+            options=options,
+            disable=disable,
+        )
     if not callable(model):
         raise RuntimeError(f"torch.compile: expected a callable, but got {type(model)}")
     if not disable:
-        say_once("compile", "torch.compile runs functions as they are here: every operator is MindSpore's already "
-                            "(docs/coverage.md)")
+        say_once(
+            "compile",
+            "torch.compile runs functions as they are here: every operator is MindSpore's "
+            "already "
+            "(docs/coverage.md)",
+        )
     return model
 
 

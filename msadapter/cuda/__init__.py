@@ -1,7 +1,6 @@
 """torch.cuda: the face of MindSpore's device (see _accelerator for what that is here)."""
+
 from .. import _accelerator
-from .._accelerator import Device as device
-from .._accelerator import DeviceOf as device_of
 from .._accelerator import current_device, device_count, is_available
 from . import amp, graphs, memory, nccl, nvtx, profiler, random, streams
 from ._tensor_types import make_types
@@ -71,6 +70,7 @@ from .streams import (
 
 globals().update(make_types("cuda"))
 
+device, device_of = _accelerator.Device, _accelerator.DeviceOf
 has_magma = False
 has_half = True
 _sync_mode = [0]
@@ -90,7 +90,9 @@ class DeferredCudaCallError(Exception):
 def _out_of_memory():
     from ..tensor import Tensor
 
-    return getattr(__import__("sys").modules[Tensor.__module__.partition(".")[0]], "OutOfMemoryError", MemoryError)
+    return getattr(
+        __import__("sys").modules[Tensor.__module__.partition(".")[0]], "OutOfMemoryError", MemoryError
+    )
 
 
 def init() -> None:

@@ -1,9 +1,18 @@
 """torch.cuda.FloatTensor and its kin: constructors, and classes for isinstance."""
 
 _DTYPES = {
-    "DoubleTensor": "float64", "FloatTensor": "float32", "HalfTensor": "float16", "BFloat16Tensor": "bfloat16",
-    "LongTensor": "int64", "IntTensor": "int32", "ShortTensor": "int16", "CharTensor": "int8",
-    "ByteTensor": "uint8", "BoolTensor": "bool", "ComplexDoubleTensor": "complex128", "ComplexFloatTensor": "complex64",
+    "DoubleTensor": "float64",
+    "FloatTensor": "float32",
+    "HalfTensor": "float16",
+    "BFloat16Tensor": "bfloat16",
+    "LongTensor": "int64",
+    "IntTensor": "int32",
+    "ShortTensor": "int16",
+    "CharTensor": "int8",
+    "ByteTensor": "uint8",
+    "BoolTensor": "bool",
+    "ComplexDoubleTensor": "complex128",
+    "ComplexFloatTensor": "complex64",
 }
 
 
@@ -27,12 +36,17 @@ class TensorType(type):
         from .._serialization.names import root
 
         torch = root()
-        return (isinstance(obj, torch.Tensor) and obj.dtype == getattr(torch, cls.dtype_name)
-                and obj.device.type == cls.device_name)
+        return (
+            isinstance(obj, torch.Tensor)
+            and obj.dtype == getattr(torch, cls.dtype_name)
+            and obj.device.type == cls.device_name
+        )
 
 
 def make_types(device_name: str) -> dict:
     """The classes for one device, by name."""
     module = f"torch.{device_name}"
-    return {name: TensorType(name, (), {"dtype_name": dtype, "device_name": device_name, "__module__": module})
-            for name, dtype in _DTYPES.items()}
+    return {
+        name: TensorType(name, (), {"dtype_name": dtype, "device_name": device_name, "__module__": module})
+        for name, dtype in _DTYPES.items()
+    }

@@ -1,4 +1,6 @@
-"""Memory of the accelerator. On the host: the pool of our kernels if it is loaded, and the process's own figures."""
+"""Memory of the accelerator. On the host: the pool of our kernels if it is loaded, and the process's own
+figures."""
+
 import os
 import re
 
@@ -52,7 +54,13 @@ def memory_stats(device=None) -> dict:
             result[f"{name}.{pool}.peak"] = peak if counted else 0
             result[f"{name}.{pool}.allocated"] = peak if counted else 0
             result[f"{name}.{pool}.freed"] = max(peak - now, 0) if counted else 0
-    for name in ("num_alloc_retries", "num_ooms", "num_sync_all_streams", "num_device_alloc", "num_device_free"):
+    for name in (
+        "num_alloc_retries",
+        "num_ooms",
+        "num_sync_all_streams",
+        "num_device_alloc",
+        "num_device_free",
+    ):
         result[name] = 0
     return result
 
@@ -131,8 +139,11 @@ def mem_get_info(device=None) -> tuple:
 
 def memory_summary(device=None, abbreviated=False) -> str:
     """The figures as text."""
-    lines = [f"{name:<20} {now / 2**20:>12.1f} MiB  peak {peak / 2**20:>12.1f} MiB"
-             for name, (now, peak) in _figures().items() if name.endswith("bytes")]
+    lines = [
+        f"{name:<20} {now / 2**20:>12.1f} MiB  peak {peak / 2**20:>12.1f} MiB"
+        for name, (now, peak) in _figures().items()
+        if name.endswith("bytes")
+    ]
     return "\n".join(["memory summary", *lines])
 
 
@@ -147,7 +158,9 @@ def _snapshot(device=None) -> dict:
 
 def _record_memory_history(enabled="all", *args, **kwargs) -> None:
     if enabled is not None:
-        raise NotImplementedError("torch.cuda.memory._record_memory_history is not supported (docs/coverage.md)")
+        raise NotImplementedError(
+            "torch.cuda.memory._record_memory_history is not supported (docs/coverage.md)"
+        )
 
 
 def _dump_snapshot(filename="dump_snapshot.pickle") -> None:

@@ -1,4 +1,5 @@
 """Streams and events. Work is done at once and in order, so waiting is trivial; times are real."""
+
 import threading
 import time
 
@@ -77,7 +78,10 @@ class Stream:
         self._context.__exit__(*exc)
 
     def __eq__(self, other):
-        return isinstance(other, Stream) and (other.stream_id, other.device_index) == (self.stream_id, self.device_index)
+        return isinstance(other, Stream) and (other.stream_id, other.device_index) == (
+            self.stream_id,
+            self.device_index,
+        )
 
     def __hash__(self):
         return hash((self.stream_id, self.device_index))

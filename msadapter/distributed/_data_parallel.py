@@ -1,4 +1,5 @@
 """DistributedDataParallel: the same model on every process, gradients averaged after backward."""
+
 import contextlib
 import itertools
 
@@ -16,20 +17,38 @@ __all__ = ["DistributedDataParallel"]
 class DistributedDataParallel(Module):
     """Wraps `module`; its gradients are averaged over the group when backward has accumulated them.
 
-    Every parameter's gradient is reduced as soon as it is complete. A parameter that took no part in a backward pass
-    is an error in the next forward unless find_unused_parameters (it then keeps its gradient). Communication hooks
-    get a bucket of one gradient.
+    Every parameter's gradient is reduced as soon as it is complete. A parameter that took no part in a
+    backward pass is an error in the next forward unless find_unused_parameters (it then keeps its gradient).
+    Communication hooks get a bucket of one gradient.
     """
 
-    def __init__(self, module, device_ids=None, output_device=None, dim=0, broadcast_buffers=True, init_sync=True,
-                 process_group=None, bucket_cap_mb=None, find_unused_parameters=False, check_reduction=False,
-                 gradient_as_bucket_view=False, static_graph=False, delay_all_reduce_named_params=None,
-                 param_to_hook_all_reduce=None, mixed_precision=None, device_mesh=None,
-                 skip_all_reduce_unused_params=False):
+    def __init__(
+        self,
+        module,
+        device_ids=None,
+        output_device=None,
+        dim=0,
+        broadcast_buffers=True,
+        init_sync=True,
+        process_group=None,
+        bucket_cap_mb=None,
+        find_unused_parameters=False,
+        check_reduction=False,
+        gradient_as_bucket_view=False,
+        static_graph=False,
+        delay_all_reduce_named_params=None,
+        param_to_hook_all_reduce=None,
+        mixed_precision=None,
+        device_mesh=None,
+        skip_all_reduce_unused_params=False,
+    ):
         super().__init__()
         if mixed_precision is not None:
-            raise NotImplementedError("torch.nn.parallel.DistributedDataParallel: mixed_precision is not supported "
-                                      "(docs/coverage.md)")
+            raise NotImplementedError(
+                "torch.nn.parallel.DistributedDataParallel: mixed_precision is not "
+                "supported "
+                "(docs/coverage.md)"
+            )
         self.process_group = device_mesh.get_group() if device_mesh is not None else resolve(process_group)
         self.module = module
         self.device_ids = device_ids
@@ -40,15 +59,21 @@ class DistributedDataParallel(Module):
         self.require_backward_grad_sync = True
         self._comm_hook = None
         ignored = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
-        self._parameters_to_reduce = [p for name, p in module.named_parameters()
-                                      if p.requires_grad and name not in ignored]
+        self._parameters_to_reduce = [
+            p for name, p in module.named_parameters() if p.requires_grad and name not in ignored
+        ]
         if not self._parameters_to_reduce:
-            raise RuntimeError("DistributedDataParallel is not needed when a module doesn't have any parameters that "
-                               "require a gradient.")
+            raise RuntimeError(
+                "DistributedDataParallel is not needed when a module doesn't have any "
+                "parameters that "
+                "require a gradient."
+            )
         if init_sync and get_world_size(self.process_group) > 1:
             _verify_param_shape_across_processes(self.process_group, self._parameters_to_reduce)
             _sync_module_states(module, self.process_group, 0, self.process_group._ranks[0], ignored)
-        self._handles = [p.register_post_accumulate_grad_hook(self._reduce) for p in self._parameters_to_reduce]
+        self._handles = [
+            p.register_post_accumulate_grad_hook(self._reduce) for p in self._parameters_to_reduce
+        ]
 
     def _reduce(self, parameter):
         if not self.require_backward_grad_sync or parameter.grad is None:
@@ -91,8 +116,9 @@ class DistributedDataParallel(Module):
     def join(self, divide_by_initial_world_size=True, enable=True, throw_on_early_termination=False):
         """A block for uneven inputs: nothing to do for one process."""
         if self.process_group.size() > 1:
-            raise NotImplementedError("torch.nn.parallel.DistributedDataParallel.join is not supported "
-                                      "(docs/coverage.md)")
+            raise NotImplementedError(
+                "torch.nn.parallel.DistributedDataParallel.join is not supported (docs/coverage.md)"
+            )
         return contextlib.nullcontext()
 
     def register_comm_hook(self, state, hook) -> None:

@@ -1,4 +1,5 @@
 """Collectives that return new tensors instead of writing into their arguments."""
+
 from .. import ops
 from . import collectives
 from .process_group import ProcessGroup, resolve
@@ -15,8 +16,9 @@ def _group(group):
         return resolve(group)
     if hasattr(group, "get_group"):
         return group.get_group()
-    raise NotImplementedError("torch.distributed._functional_collectives: this kind of group is not supported "
-                              "(docs/coverage.md)")
+    raise NotImplementedError(
+        "torch.distributed._functional_collectives: this kind of group is not supported (docs/coverage.md)"
+    )
 
 
 def _op(name) -> ReduceOp:
@@ -58,7 +60,9 @@ def all_to_all_single(self, output_split_sizes, input_split_sizes, group, tag=""
     """Parts along dimension 0 exchanged between all processes."""
     rows = sum(output_split_sizes) if output_split_sizes else self.size(0)
     out = self.new_empty((rows, *self.shape[1:]))
-    collectives.all_to_all_single(out, self.contiguous(), output_split_sizes, input_split_sizes, _group(group))
+    collectives.all_to_all_single(
+        out, self.contiguous(), output_split_sizes, input_split_sizes, _group(group)
+    )
     return out
 
 

@@ -1,8 +1,8 @@
 """The interface between c10d's functions and what moves the data, and its form for one process.
 
-A backend belongs to one group. Its methods take ranks inside the group and contiguous or strided tensors, start the
-operation and return a Work; checks of arguments are done before. A backend for many processes (MPI, HCCL) is a class
-with these methods, announced by `register`.
+A backend belongs to one group. Its methods take ranks inside the group and contiguous or strided tensors,
+start the operation and return a Work; checks of arguments are done before. A backend for many processes (MPI,
+HCCL) is a class with these methods, announced by `register`.
 """
 from .reduce_op import ReduceOp
 from .work import Work
@@ -21,7 +21,8 @@ def create(name: str, rank: int, world_size: int, ranks, store, timeout):
         return _factories[name](rank, world_size, ranks, store, timeout)
     if world_size == 1:
         return SingleProcess()
-    raise NotImplementedError(f"torch.distributed: the backend {name!r} with {world_size} processes is not supported "
+    raise NotImplementedError(f"torch.distributed: the backend {name!r} with {world_size} processes is not "
+                              "supported "
                               "(docs/coverage.md)")
 
 
@@ -89,7 +90,8 @@ class SingleProcess:
         def finish(timeout):
             waiting = self._mail.get(tag)
             if not waiting:
-                raise RuntimeError("recv: a process that is alone in its group waits for a message that it has not "
+                raise RuntimeError("recv: a process that is alone in its group waits for a message that it "
+                                   "has not "
                                    "sent")
             _write(tensor, waiting.pop(0))
 

@@ -1,4 +1,5 @@
 """Collective operations on tensors: checks of the arguments, then the backend."""
+
 from contextlib import contextmanager
 
 from ..tensor import Tensor
@@ -10,15 +11,19 @@ from .work import Work
 
 def _check_tensor(value, name):
     if not isinstance(value, Tensor):
-        raise TypeError(f"Invalid function argument. Expected parameter `{name}` of type torch.Tensor\n"
-                        f"             but got {type(value)} instead.")
+        raise TypeError(
+            f"Invalid function argument. Expected parameter `{name}` of type torch.Tensor\n"
+            f"             but got {type(value)} instead."
+        )
 
 
 def _check_list(value, name):
     if not isinstance(value, (list, tuple)) or not all(isinstance(t, Tensor) for t in value):
-        raise TypeError(f"Invalid function argument. Expected parameter `{name}` of type List[torch.Tensor]\n"
-                        f"             but got {type(value)} with elements of type "
-                        f"{[type(t) for t in value] if isinstance(value, (list, tuple)) else None}.")
+        raise TypeError(
+            f"Invalid function argument. Expected parameter `{name}` of type List[torch.Tensor]\n"
+            f"             but got {type(value)} with elements of type "
+            f"{[type(t) for t in value] if isinstance(value, (list, tuple)) else None}."
+        )
 
 
 def _check_sizes(tensors, others, what):
@@ -71,7 +76,9 @@ def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False, group_
     _check_tensor(tensor, "tensor")
     if not_in_group(group, "reduce"):
         return None
-    return _done(resolve(group)._backend.reduce(tensor, _root(group, dst, group_dst, "dst"), op), async_op, group)
+    return _done(
+        resolve(group)._backend.reduce(tensor, _root(group, dst, group_dst, "dst"), op), async_op, group
+    )
 
 
 def broadcast(tensor, src=None, group=None, async_op=False, group_src=None):
@@ -79,7 +86,9 @@ def broadcast(tensor, src=None, group=None, async_op=False, group_src=None):
     _check_tensor(tensor, "tensor")
     if not_in_group(group, "broadcast"):
         return None
-    return _done(resolve(group)._backend.broadcast(tensor, _root(group, src, group_src, "src")), async_op, group)
+    return _done(
+        resolve(group)._backend.broadcast(tensor, _root(group, src, group_src, "src")), async_op, group
+    )
 
 
 def all_gather(tensor_list, tensor, group=None, async_op=False):
@@ -96,7 +105,9 @@ def all_gather(tensor_list, tensor, group=None, async_op=False):
 
 def _check_length(tensors, size, what):
     if len(tensors) != size:
-        raise ValueError(f"{what} must hold one tensor for each of the {size} processes, but got {len(tensors)}")
+        raise ValueError(
+            f"{what} must hold one tensor for each of the {size} processes, but got {len(tensors)}"
+        )
 
 
 def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op=False):
@@ -121,8 +132,10 @@ def all_gather_coalesced(output_tensor_lists, input_tensor_list, group=None, asy
     if not_in_group(group, "all_gather_coalesced"):
         return None
     pg = resolve(group)
-    works = [pg._backend.allgather([outputs[j] for outputs in output_tensor_lists], tensor)
-             for j, tensor in enumerate(input_tensor_list)]
+    works = [
+        pg._backend.allgather([outputs[j] for outputs in output_tensor_lists], tensor)
+        for j, tensor in enumerate(input_tensor_list)
+    ]
     return _done(_Together(works), async_op)
 
 
@@ -195,10 +208,14 @@ def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False
         return None
     for tensors in (output_tensor_list, input_tensor_list):
         _check_length(tensors, resolve(group).size(), "all_to_all: a list")
-    return _done(resolve(group)._backend.alltoall(list(output_tensor_list), list(input_tensor_list)), async_op, group)
+    return _done(
+        resolve(group)._backend.alltoall(list(output_tensor_list), list(input_tensor_list)), async_op, group
+    )
 
 
-def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=None, group=None, async_op=False):
+def all_to_all_single(
+    output, input, output_split_sizes=None, input_split_sizes=None, group=None, async_op=False
+):
     """As all_to_all with parts of one tensor along dimension 0 (equal parts without split sizes)."""
     _check_tensor(output, "output")
     _check_tensor(input, "input")

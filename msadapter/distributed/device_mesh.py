@@ -1,4 +1,5 @@
 """DeviceMesh: the job's processes as an array with named dimensions."""
+
 import math
 
 from . import setup
@@ -56,13 +57,18 @@ class DeviceMesh:
     def _dim(self, mesh_dim) -> int:
         if isinstance(mesh_dim, str):
             if not self.mesh_dim_names or mesh_dim not in self.mesh_dim_names:
-                raise KeyError(f"Invalid mesh_dim_names {mesh_dim!r} specified. Valid mesh_dim_names are "
-                               f"{self.mesh_dim_names}.")
+                raise KeyError(
+                    f"Invalid mesh_dim_names {mesh_dim!r} specified. Valid mesh_dim_names are "
+                    f"{self.mesh_dim_names}."
+                )
             return self.mesh_dim_names.index(mesh_dim)
         if mesh_dim is None:
             if self.ndim > 1:
-                raise RuntimeError(f"Found the DeviceMesh have {self.ndim} dimensions. Optional kwarg `mesh_dim` "
-                                   "needs to be specified when device_mesh.ndim > 1.")
+                raise RuntimeError(
+                    f"Found the DeviceMesh have {self.ndim} dimensions. Optional kwarg "
+                    "`mesh_dim` "
+                    "needs to be specified when device_mesh.ndim > 1."
+                )
             return 0
         return mesh_dim
 
@@ -100,20 +106,29 @@ class DeviceMesh:
     @staticmethod
     def from_group(group, device_type, mesh=None, *, mesh_dim_names=None):
         """The mesh of one existing group."""
-        made = DeviceMesh(device_type, setup.get_process_group_ranks(group), mesh_dim_names=mesh_dim_names,
-                          _init_backend=False)
+        made = DeviceMesh(
+            device_type,
+            setup.get_process_group_ranks(group),
+            mesh_dim_names=mesh_dim_names,
+            _init_backend=False,
+        )
         made._groups = [group]
         return made
 
     def __eq__(self, other):
-        return (isinstance(other, DeviceMesh) and self.device_type == other.device_type
-                and self._ranks == other._ranks and self.mesh_dim_names == other.mesh_dim_names)
+        return (
+            isinstance(other, DeviceMesh)
+            and self.device_type == other.device_type
+            and self._ranks == other._ranks
+            and self.mesh_dim_names == other.mesh_dim_names
+        )
 
     def __hash__(self):
         return hash((self.device_type, str(self._ranks), self.mesh_dim_names))
 
     def __repr__(self):
-        return f"DeviceMesh({self._ranks}, device_type={self.device_type!r}, mesh_dim_names={self.mesh_dim_names})"
+        names = f"mesh_dim_names={self.mesh_dim_names}"
+        return f"DeviceMesh({self._ranks}, device_type={self.device_type!r}, {names})"
 
 
 def _shape_of(ranks) -> tuple:
@@ -145,7 +160,7 @@ def _places(shape):
 def _lines(ranks, shape, dim):
     """Lists of ranks along one dimension, one for each place in the others."""
     others = [p for p in _places(shape) if p[dim] == 0]
-    return [[_at(ranks, (*p[:dim], i, *p[dim + 1:])) for i in range(shape[dim])] for p in others]
+    return [[_at(ranks, (*p[:dim], i, *p[dim + 1 :])) for i in range(shape[dim])] for p in others]
 
 
 def _slice(ranks, place, dims, depth=0):
@@ -156,7 +171,9 @@ def _slice(ranks, place, dims, depth=0):
     return _slice(ranks[place[depth]], place, dims, depth + 1)
 
 
-def init_device_mesh(device_type: str, mesh_shape, *, mesh_dim_names=None, backend_override=None) -> DeviceMesh:
+def init_device_mesh(
+    device_type: str, mesh_shape, *, mesh_dim_names=None, backend_override=None
+) -> DeviceMesh:
     """The mesh of all processes in the given shape, ranks in order."""
     if mesh_dim_names is not None:
         if len(set(mesh_dim_names)) != len(mesh_dim_names):
@@ -167,9 +184,11 @@ def init_device_mesh(device_type: str, mesh_shape, *, mesh_dim_names=None, backe
         setup.init_process_group()
     count = math.prod(mesh_shape)
     if count > setup.get_world_size():
-        raise RuntimeError(f"Mesh should not be bigger than default world size {setup.get_world_size()}, "
-                           f"but found {count} ranks!")
+        raise RuntimeError(
+            f"Mesh should not be bigger than default world size {setup.get_world_size()}, "
+            f"but found {count} ranks!"
+        )
     ranks = list(range(count))
     for length in reversed(mesh_shape[1:]):
-        ranks = [ranks[i:i + length] for i in range(0, len(ranks), length)]
+        ranks = [ranks[i : i + length] for i in range(0, len(ranks), length)]
     return DeviceMesh(device_type, ranks, mesh_dim_names=mesh_dim_names)

@@ -1,4 +1,5 @@
 """Collectives on Python objects, by pickling. Only for processes that trust each other."""
+
 import io
 import pickle
 
@@ -23,7 +24,7 @@ def _object_to_tensor(obj, device=None, group=None):
 
 def _tensor_to_object(tensor, tensor_size, group=None):
     """The object of a byte tensor."""
-    return pickle.load(io.BytesIO(tensor[:int(tensor_size)].numpy().tobytes()))
+    return pickle.load(io.BytesIO(tensor[: int(tensor_size)].numpy().tobytes()))
 
 
 def _sizes(size, pg):
@@ -34,7 +35,7 @@ def _sizes(size, pg):
 
 def _padded(data, length):
     out = ops.zeros(length, dtype=_uint8())
-    out[:data.numel()].copy_(data)
+    out[: data.numel()].copy_(data)
     return out
 
 
@@ -76,19 +77,22 @@ def broadcast_object_list(object_list, src=None, group=None, device=None, group_
         object_list[:] = [pickle.loads(pickle.dumps(obj)) for obj in object_list]
         return
     pairs = [_object_to_tensor(obj) for obj in object_list] if pg.rank() == root else None
-    sizes = ops.cat([s for _, s in pairs]) if pairs else ops.zeros(len(object_list), dtype=ops.tensor([0]).dtype)
+    sizes = (
+        ops.cat([s for _, s in pairs]) if pairs else ops.zeros(len(object_list), dtype=ops.tensor([0]).dtype)
+    )
     broadcast(sizes, group=pg, group_src=root)
     counts = [int(s) for s in sizes]
     data = ops.cat([d for d, _ in pairs]) if pairs else ops.empty(sum(counts), dtype=_uint8())
     broadcast(data, group=pg, group_src=root)
     offset = 0
     for i, count in enumerate(counts if pg.rank() != root else []):
-        object_list[i] = _tensor_to_object(data[offset:offset + count], count)
+        object_list[i] = _tensor_to_object(data[offset : offset + count], count)
         offset += count
 
 
-def scatter_object_list(scatter_object_output_list, scatter_object_input_list=None, src=None, group=None,
-                        group_src=None) -> None:
+def scatter_object_list(
+    scatter_object_output_list, scatter_object_input_list=None, src=None, group=None, group_src=None
+) -> None:
     """scatter_object_output_list[0] = src's scatter_object_input_list[own rank]."""
     if not_in_group(group, "scatter_object_list"):
         return
@@ -120,6 +124,6 @@ def recv_object_list(object_list, src=None, group=None, device=None, group_src=N
     recv(data, src, group, group_src=group_src)
     offset = 0
     for i, count in enumerate(counts):
-        object_list[i] = _tensor_to_object(data[offset:offset + count], count)
+        object_list[i] = _tensor_to_object(data[offset : offset + count], count)
         offset += count
     return sender

@@ -8,7 +8,8 @@ from .work import Work
 def _peer(group, rank, group_rank, what):
     peer = _root(group, rank, group_rank, what)
     if what == "dst" and peer == get_rank(group):
-        raise ValueError("Invalid destination rank: destination rank should not be the same as the rank of the "
+        raise ValueError("Invalid destination rank: destination rank should not be the same as the rank of "
+                         "the "
                          "current process.")
     return peer
 

@@ -1,4 +1,5 @@
 """Groups of processes and the table of those that exist."""
+
 from datetime import timedelta
 
 from .reduce_op import ReduceOp
@@ -13,11 +14,23 @@ class Backend(str):
     """Name of a backend in lower case: Backend('NCCL') == 'nccl'."""
 
     UNDEFINED, GLOO, NCCL, UCC, MPI, XCCL, HCCL, FAKE = (
-        "undefined", "gloo", "nccl", "ucc", "mpi", "xccl", "hccl", "fake")
+        "undefined",
+        "gloo",
+        "nccl",
+        "ucc",
+        "mpi",
+        "xccl",
+        "hccl",
+        "fake",
+    )
     backend_list = [UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI, HCCL]
     default_device_backend_map = {"cpu": GLOO, "cuda": NCCL, "npu": HCCL}
-    backend_capability = {GLOO: ["cpu", "cuda", "npu"], NCCL: ["cuda", "npu"], HCCL: ["npu", "cuda"],
-                          MPI: ["cpu", "cuda", "npu"]}
+    backend_capability = {
+        GLOO: ["cpu", "cuda", "npu"],
+        NCCL: ["cuda", "npu"],
+        HCCL: ["npu", "cuda"],
+        MPI: ["cpu", "cuda", "npu"],
+    }
 
     def __new__(cls, name: str):
         if not isinstance(name, str):
@@ -27,7 +40,9 @@ class Backend(str):
     @classmethod
     def register_backend(cls, name, func, extended_api=False, devices=None, _backend_type=None) -> None:
         """A backend in Python is announced by msadapter's own interface, not by this one."""
-        raise NotImplementedError("torch.distributed.Backend.register_backend is not supported (docs/coverage.md)")
+        raise NotImplementedError(
+            "torch.distributed.Backend.register_backend is not supported (docs/coverage.md)"
+        )
 
 
 class _Options:
@@ -60,7 +75,9 @@ class ProcessGroup:
 
     Options = _Options
 
-    def __init__(self, rank: int, ranks, backend_name: str, backend, name: str, desc: str, store: Store, timeout):
+    def __init__(
+        self, rank: int, ranks, backend_name: str, backend, name: str, desc: str, store: Store, timeout
+    ):
         self._rank = rank
         self._ranks = list(ranks)
         self._backend_name = backend_name
@@ -119,7 +136,9 @@ class ProcessGroup:
         return self._backend.allgather_into(output, tensor)
 
     def _reduce_scatter_base(self, output, tensor, opts=None) -> Work:
-        return self._backend.reduce_scatter_into(output, tensor, getattr(opts, "reduceOp", None) or ReduceOp.SUM)
+        return self._backend.reduce_scatter_into(
+            output, tensor, getattr(opts, "reduceOp", None) or ReduceOp.SUM
+        )
 
     def barrier(self, opts=None) -> Work:
         return self._backend.barrier()
@@ -198,8 +217,9 @@ world = _World()
 def default_group() -> ProcessGroup:
     """The group of all processes; ValueError before init_process_group."""
     if world.default_pg is None:
-        raise ValueError("Default process group has not been initialized, please make sure to call "
-                         "init_process_group.")
+        raise ValueError(
+            "Default process group has not been initialized, please make sure to call init_process_group."
+        )
     return world.default_pg
 
 

@@ -1,4 +1,5 @@
 """What a reduction does with the values of the processes."""
+
 from enum import IntEnum
 
 
@@ -25,7 +26,9 @@ class ReduceOp:
         self.factor = factor
 
     def __eq__(self, other):
-        return int(self.op) == int(getattr(other, "op", other)) if isinstance(other, (ReduceOp, int)) else False
+        return (
+            int(self.op) == int(getattr(other, "op", other)) if isinstance(other, (ReduceOp, int)) else False
+        )
 
     def __hash__(self):
         return hash(self.op)

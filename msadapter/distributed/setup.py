@@ -1,4 +1,5 @@
 """Starting and ending the job, making groups, questions about ranks."""
+
 import os
 import warnings
 
@@ -74,8 +75,11 @@ def _env(name: str, given: int) -> int:
     if given != -1:
         return given
     if name not in os.environ:
-        raise ValueError(f"Error initializing torch.distributed using env:// rendezvous: environment variable {name} "
-                         "expected, but not set")
+        raise ValueError(
+            "Error initializing torch.distributed using env:// rendezvous: environment "
+            f"variable {name} "
+            "expected, but not set"
+        )
     return int(os.environ[name])
 
 
@@ -106,8 +110,10 @@ def rendezvous(url: str, rank: int = -1, world_size: int = -1, timeout=default_p
 def _need(url, rank, world_size):
     for name, value in (("rank", rank), ("world size", world_size)):
         if value == -1:
-            raise ValueError(f"Error initializing torch.distributed using {url.split(':')[0]}:// rendezvous: "
-                             f"{name} parameter missing")
+            raise ValueError(
+                f"Error initializing torch.distributed using {url.split(':')[0]}:// rendezvous: "
+                f"{name} parameter missing"
+            )
 
 
 def _tcp_store(host, port, rank, world_size, timeout):
@@ -116,12 +122,21 @@ def _tcp_store(host, port, rank, world_size, timeout):
     return HashStore()  # a backend for many processes meets by its own means
 
 
-def init_process_group(backend=None, init_method=None, timeout=None, world_size: int = -1, rank: int = -1, store=None,
-                       group_name: str = "", pg_options=None, device_id=None) -> None:
+def init_process_group(
+    backend=None,
+    init_method=None,
+    timeout=None,
+    world_size: int = -1,
+    rank: int = -1,
+    store=None,
+    group_name: str = "",
+    pg_options=None,
+    device_id=None,
+) -> None:
     """Start the job: the group of all processes.
 
-    backend: nccl, gloo, hccl, mpi, a map like 'cpu:gloo,cuda:nccl', or None. Rank and size come from the arguments,
-    the init_method or the environment. ValueError when called twice.
+    backend: nccl, gloo, hccl, mpi, a map like 'cpu:gloo,cuda:nccl', or None. Rank and size come from the
+    arguments, the init_method or the environment. ValueError when called twice.
     """
     if is_initialized():
         raise ValueError("trying to initialize the default process group twice!")
@@ -145,8 +160,16 @@ def init_process_group(backend=None, init_method=None, timeout=None, world_size:
     ranks = list(range(world_size))
     moving = backends.create(name, rank, world_size, ranks, store, timeout)
     world.group_count = 1
-    group = ProcessGroup(rank, ranks, str(backend or name), moving, group_name or "0", "default_pg",
-                         PrefixStore("default_pg", store), timeout)
+    group = ProcessGroup(
+        rank,
+        ranks,
+        str(backend or name),
+        moving,
+        group_name or "0",
+        "default_pg",
+        PrefixStore("default_pg", store),
+        timeout,
+    )
     group.bound_device_id = device_id
     world.default_pg = world.add(group)
 
@@ -164,14 +187,23 @@ def _backend_name(backend) -> str:
     return text
 
 
-def new_group(ranks=None, timeout=None, backend=None, pg_options=None, use_local_synchronization=False,
-              group_desc=None, device_id=None):
-    """A group of some processes (all must call this). GroupMember.NON_GROUP_MEMBER if this one is not in it."""
+def new_group(
+    ranks=None,
+    timeout=None,
+    backend=None,
+    pg_options=None,
+    use_local_synchronization=False,
+    group_desc=None,
+    device_id=None,
+):
+    """A group of some processes (all must call this). GroupMember.NON_GROUP_MEMBER if this one is not in it.
+    """
     everyone = default_group()
     ranks = sorted(range(everyone.size()) if ranks is None else ranks)
     if len(ranks) > everyone.size():
-        raise ValueError("the new group's world size should be less or equal to the world size set by "
-                         "init_process_group")
+        raise ValueError(
+            "the new group's world size should be less or equal to the world size set by init_process_group"
+        )
     for rank in ranks:
         if not 0 <= rank < everyone.size():
             raise ValueError("The new group's rank should be within the world_size set by init_process_group")
@@ -205,8 +237,9 @@ def new_subgroups(group_size=None, group=None, timeout=None, backend=None, pg_op
     return new_subgroups_by_enumeration(lists, timeout, backend, pg_options, group_desc)
 
 
-def new_subgroups_by_enumeration(ranks_per_subgroup_list, timeout=None, backend=None, pg_options=None,
-                                 group_desc=None):
+def new_subgroups_by_enumeration(
+    ranks_per_subgroup_list, timeout=None, backend=None, pg_options=None, group_desc=None
+):
     """Groups given by lists of ranks; (the own one, all)."""
     if not ranks_per_subgroup_list:
         raise ValueError("The arg 'ranks_per_subgroup_list' cannot be empty")
@@ -221,7 +254,9 @@ def new_subgroups_by_enumeration(ranks_per_subgroup_list, timeout=None, backend=
     return own, groups
 
 
-def split_group(parent_pg=None, split_ranks=None, timeout=None, pg_options=None, group_desc=None, backend=None):
+def split_group(
+    parent_pg=None, split_ranks=None, timeout=None, pg_options=None, group_desc=None, backend=None
+):
     """The part of `parent_pg` that this process is in, of parts given by ranks inside the parent."""
     parent = parent_pg or default_group()
     if not split_ranks:
@@ -249,7 +284,7 @@ def destroy_process_group(group=None) -> None:
     world.remove(group)
 
 
-# -- ranks -------------------------------------------------------------------------------------------------------
+# -- ranks -------------------------------------------------------------------------------------------------
 def get_rank(group=None) -> int:
     """Rank of this process in a group, -1 if it is not in it."""
     pg = resolve(group)
@@ -295,7 +330,9 @@ def get_group_rank(group, global_rank: int) -> int:
     """Rank inside a group of a rank in the job."""
     pg = resolve(group)
     if pg not in world.pg_map:
-        raise ValueError(f"Group {group} is not registered, please create group with torch.distributed.new_group API")
+        raise ValueError(
+            f"Group {group} is not registered, please create group with torch.distributed.new_group API"
+        )
     if global_rank not in pg._ranks:
         raise ValueError(f"Global rank {global_rank} is not part of group {group}")
     return pg._ranks.index(global_rank)
@@ -312,9 +349,12 @@ def get_node_local_rank(fallback_rank=None) -> int:
         return int(os.environ["LOCAL_RANK"])
     if fallback_rank is not None:
         return int(fallback_rank)
-    raise RuntimeError("LOCAL_RANK is not in the environment. Consider passing fallback_rank to allow "
-                       "`get_node_local_rank` to work, assuming you are not running in a multi-device context and "
-                       "want the code to run locally instead.")
+    raise RuntimeError(
+        "LOCAL_RANK is not in the environment. Consider passing fallback_rank to allow "
+        "`get_node_local_rank` to work, assuming you are not running in a multi-device "
+        "context and "
+        "want the code to run locally instead."
+    )
 
 
 def get_pg_count() -> int:
@@ -326,6 +366,7 @@ def not_in_group(group, what: str) -> bool:
     """Whether this process is outside; then torch warns and the operation does nothing."""
     if resolve(group) is not None:
         return False
-    warnings.warn(f"Running {what} on global rank {get_rank()} which does not belong to the given group.",
-                  stacklevel=3)
+    warnings.warn(
+        f"Running {what} on global rank {get_rank()} which does not belong to the given group.", stacklevel=3
+    )
     return True

@@ -1,4 +1,5 @@
-"""Key-value stores by which processes meet. TCPStore lives in this process until the many-process backend comes."""
+"""Key-value stores by which processes meet. TCPStore lives in this process until the many-process backend
+comes."""
 import os
 import struct
 import threading
@@ -62,7 +63,8 @@ class Store:
         return self._update(lambda data: all(key in data for key in keys))
 
     def compare_set(self, key: str, expected_value, desired_value) -> bytes:
-        """Store `desired_value` if the present value is `expected_value` (empty: if there is none); the value."""
+        """Store `desired_value` if the present value is `expected_value` (empty: if there is none); the
+        value."""
 
         def change(data):
             if key not in data:
@@ -100,7 +102,8 @@ class Store:
                 from .errors import DistStoreError
 
                 missing = [key for key in keys if not self.check([key])]
-                raise DistStoreError(f"wait timeout after {int(_seconds(timeout or self._timeout) * 1000)}ms, "
+                raise DistStoreError("wait timeout after "
+                                     f"{int(_seconds(timeout or self._timeout) * 1000)}ms, "
                                      f"keys: {', '.join(missing)}")
             time.sleep(0.01)
 

@@ -3,7 +3,8 @@ from ..futures import Future
 
 
 class Work:
-    """An operation that was started. `result` is what wait-ers read; `finish` is called once at the first wait."""
+    """An operation that was started. `result` is what wait-ers read; `finish` is called once at the first
+    wait."""
 
     def __init__(self, result=None, finish=None, source=-1):
         self._result = list(result or [])

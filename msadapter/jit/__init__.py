@@ -1,13 +1,39 @@
 """torch.jit: TorchScript does not exist here; scripted functions and modules run as the Python they are."""
+
 from contextlib import contextmanager
 
 from ..compiler._once import say_once
 
 __all__ = [
-    "Attribute", "Final", "ScriptFunction", "ScriptModule", "annotate", "enable_onednn_fusion", "export",
-    "export_opnames", "fork", "freeze", "fuser", "ignore", "interface", "is_scripting", "is_tracing", "isinstance",
-    "load", "onednn_fusion_enabled", "optimize_for_inference", "optimized_execution", "save", "script",
-    "script_if_tracing", "script_method", "set_fusion_strategy", "strict_fusion", "trace", "trace_module", "unused",
+    "Attribute",
+    "Final",
+    "ScriptFunction",
+    "ScriptModule",
+    "annotate",
+    "enable_onednn_fusion",
+    "export",
+    "export_opnames",
+    "fork",
+    "freeze",
+    "fuser",
+    "ignore",
+    "interface",
+    "is_scripting",
+    "is_tracing",
+    "isinstance",
+    "load",
+    "onednn_fusion_enabled",
+    "optimize_for_inference",
+    "optimized_execution",
+    "save",
+    "script",
+    "script_if_tracing",
+    "script_method",
+    "set_fusion_strategy",
+    "strict_fusion",
+    "trace",
+    "trace_module",
+    "unused",
     "wait",
 ]
 
@@ -26,7 +52,9 @@ RecursiveScriptModule = TopLevelTracedModule = TracedModule = ScriptModule
 
 
 def _note():
-    say_once("jit", "torch.jit.script and torch.jit.trace return the Python function as it is (docs/coverage.md)")
+    say_once(
+        "jit", "torch.jit.script and torch.jit.trace return the Python function as it is (docs/coverage.md)"
+    )
 
 
 def script(obj=None, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):

@@ -52,8 +52,10 @@ def reduce_tensor(tensor):
 
     torch = root()
     if tensor.requires_grad and not tensor.is_leaf:
-        raise RuntimeError("Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does "
-                           "not support crossing process boundaries.  If you just want to transfer the data, call "
+        raise RuntimeError("Cowardly refusing to serialize non-leaf tensor which requires_grad, since "
+                           "autograd does "
+                           "not support crossing process boundaries.  If you just want to transfer the data, "
+                           "call "
                            "detach() on the tensor before serializing (e.g., putting it on the queue).")
     compact = tensor.detach().clone(memory_format=torch.contiguous_format)
     data = compact.untyped_storage()._numpy()[:compact.numel() * compact.element_size()]

@@ -1,4 +1,5 @@
 """Starting a function in several processes."""
+
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -8,8 +9,15 @@ import sys
 import tempfile
 import traceback
 
-__all__ = ["ProcessContext", "ProcessException", "ProcessExitedException", "ProcessRaisedException", "SpawnContext",
-           "spawn", "start_processes"]
+__all__ = [
+    "ProcessContext",
+    "ProcessException",
+    "ProcessExitedException",
+    "ProcessRaisedException",
+    "SpawnContext",
+    "spawn",
+    "start_processes",
+]
 
 
 class ProcessException(Exception):
@@ -65,7 +73,8 @@ class ProcessContext:
         return [int(process.pid) for process in self.processes]
 
     def join(self, timeout=None, grace_period=None) -> bool:
-        """Wait for the end of one (or more) processes; True when all have ended. The first bad end ends all."""
+        """Wait for the end of one (or more) processes; True when all have ended. The first bad end ends all.
+        """
         if not self.sentinels:
             return True
         ready = multiprocessing.connection.wait(list(self.sentinels), timeout=timeout)
@@ -100,9 +109,12 @@ class ProcessContext:
         code = process.exitcode
         if code < 0:
             name = signal.Signals(-code).name
-            raise ProcessExitedException(f"process {index} terminated with signal {name}", index, process.pid, code,
-                                         name)
-        raise ProcessExitedException(f"process {index} terminated with exit code {code}", index, process.pid, code)
+            raise ProcessExitedException(
+                f"process {index} terminated with signal {name}", index, process.pid, code, name
+            )
+        raise ProcessExitedException(
+            f"process {index} terminated with exit code {code}", index, process.pid, code
+        )
 
 
 SpawnContext = ProcessContext

@@ -13,7 +13,6 @@ from ..cuda import (
     current_stream,
     default_generators,
     default_stream,
-    device,
     empty_cache,
     get_device_name,
     get_device_properties,
@@ -48,6 +47,7 @@ from ..cuda.random import (
 )
 
 globals().update(make_types("npu"))
+device = _cuda.device
 _options: dict = {}
 
 

@@ -1,4 +1,5 @@
 """Adafactor (Shazeer and Stern, 2018): second moments kept as a row and a column."""
+
 from .. import ops
 from ..tensor import Tensor
 from ._rules import RuleOptimizer, check, check_lr, signed
@@ -10,8 +11,18 @@ __all__ = ["Adafactor", "adafactor"]
 class Adafactor(RuleOptimizer):
     """Adafactor. State: step, and row_var, col_var (matrices) or variance (vectors)."""
 
-    def __init__(self, params, lr=1e-2, beta2_decay=-0.8, eps=(None, 1e-3), d=1.0, weight_decay=0.0, *, foreach=None,
-                 maximize=False):
+    def __init__(
+        self,
+        params,
+        lr=1e-2,
+        beta2_decay=-0.8,
+        eps=(None, 1e-3),
+        d=1.0,
+        weight_decay=0.0,
+        *,
+        foreach=None,
+        maximize=False,
+    ):
         check_lr(lr)
         check(beta2_decay, beta2_decay <= 0.0, "beta2_decay value")
         if eps[0] is not None and not eps[0] >= 0.0:
@@ -22,8 +33,18 @@ class Adafactor(RuleOptimizer):
             raise ValueError(f"Clipping threshold d should be >= 1 but got {d}")
         if not weight_decay >= 0.0:
             raise ValueError(f"weight_decay should be >= 0 but got {weight_decay}")
-        super().__init__(params, {"lr": lr, "beta2_decay": beta2_decay, "eps": eps, "d": d,
-                                  "weight_decay": weight_decay, "foreach": foreach, "maximize": maximize})
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "beta2_decay": beta2_decay,
+                "eps": eps,
+                "d": d,
+                "weight_decay": weight_decay,
+                "foreach": foreach,
+                "maximize": maximize,
+            },
+        )
 
     def _check_gradient(self, grad):
         if grad.is_complex():
@@ -43,14 +64,43 @@ class Adafactor(RuleOptimizer):
     def _run(self, group, rows):
         states = [s for _, _, s in rows]
         eps1, eps2 = group["eps"]
-        adafactor([p for p, _, _ in rows], [g for _, g, _ in rows], [s.get("row_var") for s in states],
-                  [s.get("col_var") for s in states], [s.get("variance") for s in states],
-                  [s["step"] for s in states], d=group["d"], lr=group["lr"], beta2_decay=group["beta2_decay"],
-                  weight_decay=group["weight_decay"], eps1=eps1, eps2=eps2, maximize=group["maximize"])
+        adafactor(
+            [p for p, _, _ in rows],
+            [g for _, g, _ in rows],
+            [s.get("row_var") for s in states],
+            [s.get("col_var") for s in states],
+            [s.get("variance") for s in states],
+            [s["step"] for s in states],
+            d=group["d"],
+            lr=group["lr"],
+            beta2_decay=group["beta2_decay"],
+            weight_decay=group["weight_decay"],
+            eps1=eps1,
+            eps2=eps2,
+            maximize=group["maximize"],
+        )
 
 
-def adafactor(params, grads, row_vars, col_vars, variances, state_steps, foreach=None, grad_scale=None, found_inf=None,
-              has_complex=False, *, d, lr, beta2_decay, weight_decay, eps1, eps2, maximize):
+def adafactor(
+    params,
+    grads,
+    row_vars,
+    col_vars,
+    variances,
+    state_steps,
+    foreach=None,
+    grad_scale=None,
+    found_inf=None,
+    has_complex=False,
+    *,
+    d,
+    lr,
+    beta2_decay,
+    weight_decay,
+    eps1,
+    eps2,
+    maximize,
+):
     """Update `params` in place by one step of Adafactor."""
     if not all(isinstance(t, Tensor) for t in state_steps):
         raise RuntimeError("`state_steps` argument must contain a list of singleton tensors")

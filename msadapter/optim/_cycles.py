@@ -1,4 +1,5 @@
 """Schedules that also move the momentum (CyclicLR, OneCycleLR) and the one that watches a metric."""
+
 import math
 import types
 
@@ -20,7 +21,10 @@ class _MomentumCycle(LRScheduler):
         if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
             raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
         self.use_beta1 = "betas" in optimizer.defaults
-        bases, tops = _per_group("base_momentum", optimizer, base), _per_group("max_momentum", optimizer, largest)
+        bases, tops = (
+            _per_group("base_momentum", optimizer, base),
+            _per_group("max_momentum", optimizer, largest),
+        )
         if first:
             for top, low, group in zip(tops, bases, optimizer.param_groups, strict=True):
                 _set_momentum(group, self.use_beta1, top)
@@ -31,9 +35,22 @@ class _MomentumCycle(LRScheduler):
 class CyclicLR(_MomentumCycle):
     """Between base_lr and max_lr in triangles; momentum moves the other way."""
 
-    def __init__(self, optimizer, base_lr, max_lr, step_size_up=2000, step_size_down=None, mode="triangular", gamma=1.0,
-                 scale_fn=None, scale_mode="cycle", cycle_momentum=True, base_momentum=0.8, max_momentum=0.9,
-                 last_epoch=-1):
+    def __init__(
+        self,
+        optimizer,
+        base_lr,
+        max_lr,
+        step_size_up=2000,
+        step_size_down=None,
+        mode="triangular",
+        gamma=1.0,
+        scale_fn=None,
+        scale_mode="cycle",
+        cycle_momentum=True,
+        base_momentum=0.8,
+        max_momentum=0.9,
+        last_epoch=-1,
+    ):
         _check_optimizer(optimizer)
         self.optimizer = optimizer
         base_lrs = _per_group("base_lr", optimizer, base_lr)
@@ -53,7 +70,8 @@ class CyclicLR(_MomentumCycle):
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
             self.base_momentums, self.max_momentums = self._init_momentum(
-                optimizer, base_momentum, max_momentum, last_epoch == -1)
+                optimizer, base_momentum, max_momentum, last_epoch == -1
+            )
         super().__init__(optimizer, last_epoch)
         self.base_lrs = base_lrs
 
@@ -79,7 +97,9 @@ class CyclicLR(_MomentumCycle):
             rows = zip(self.optimizer.param_groups, self.base_momentums, self.max_momentums, strict=True)
             for group, low, top in rows:
                 _set_momentum(group, self.use_beta1, top - (top - low) * share * scale)
-        return [low + (top - low) * share * scale for low, top in zip(self.base_lrs, self.max_lrs, strict=True)]
+        return [
+            low + (top - low) * share * scale for low, top in zip(self.base_lrs, self.max_lrs, strict=True)
+        ]
 
     def state_dict(self):
         """Attributes; of a custom scale function only the state of a callable object."""
@@ -100,20 +120,38 @@ class CyclicLR(_MomentumCycle):
 class OneCycleLR(_MomentumCycle):
     """One rise to max_lr and one long fall (Smith and Topin's 1cycle policy)."""
 
-    def __init__(self, optimizer, max_lr, total_steps=None, epochs=None, steps_per_epoch=None, pct_start=0.3,
-                 anneal_strategy="cos", cycle_momentum=True, base_momentum=0.85, max_momentum=0.95, div_factor=25.0,
-                 final_div_factor=1e4, three_phase=False, last_epoch=-1):
+    def __init__(
+        self,
+        optimizer,
+        max_lr,
+        total_steps=None,
+        epochs=None,
+        steps_per_epoch=None,
+        pct_start=0.3,
+        anneal_strategy="cos",
+        cycle_momentum=True,
+        base_momentum=0.85,
+        max_momentum=0.95,
+        div_factor=25.0,
+        final_div_factor=1e4,
+        three_phase=False,
+        last_epoch=-1,
+    ):
         _check_optimizer(optimizer)
         self.optimizer = optimizer
         self.total_steps = _total_steps(total_steps, epochs, steps_per_epoch)
         if not isinstance(pct_start, float) or not 0 <= pct_start <= 1:
             raise ValueError(f"Expected float between 0 and 1 pct_start, but got {pct_start}")
         if anneal_strategy not in ("cos", "linear"):
-            raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
+            raise ValueError(
+                f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}"
+            )
         self._schedule_phases = _phases(self.total_steps, pct_start, three_phase)
         self._anneal_func_type = anneal_strategy
         if last_epoch == -1:
-            for group, top in zip(optimizer.param_groups, _per_group("max_lr", optimizer, max_lr), strict=True):
+            for group, top in zip(
+                optimizer.param_groups, _per_group("max_lr", optimizer, max_lr), strict=True
+            ):
                 group["initial_lr"] = top / div_factor
                 group["max_lr"] = top
                 group["min_lr"] = group["initial_lr"] / final_div_factor
@@ -131,7 +169,9 @@ class OneCycleLR(_MomentumCycle):
         self._warn_outside_step()
         step = self.last_epoch
         if step > self.total_steps:
-            raise ValueError(f"Tried to step {step} times. The specified number of total steps is {self.total_steps}")
+            raise ValueError(
+                f"Tried to step {step} times. The specified number of total steps is {self.total_steps}"
+            )
         phase, share = self._phase(step)
         rates = []
         for group in self.optimizer.param_groups:
@@ -154,8 +194,11 @@ class OneCycleLR(_MomentumCycle):
 def _total_steps(total_steps, epochs, steps_per_epoch) -> int:
     if total_steps is None and (epochs is None or steps_per_epoch is None):
         raise ValueError("You must define either total_steps OR (epochs AND steps_per_epoch)")
-    given = {"total_steps": total_steps} if total_steps is not None else {
-        "epochs": epochs, "steps_per_epoch": steps_per_epoch}
+    given = (
+        {"total_steps": total_steps}
+        if total_steps is not None
+        else {"epochs": epochs, "steps_per_epoch": steps_per_epoch}
+    )
     for name, value in given.items():
         if not isinstance(value, int) or value <= 0:
             raise ValueError(f"Expected positive integer {name}, but got {value}")
@@ -164,21 +207,39 @@ def _total_steps(total_steps, epochs, steps_per_epoch) -> int:
 
 def _phases(total, share, three_phase):
     def phase(end, start_lr, end_lr, start_momentum, end_momentum):
-        return {"end_step": end, "start_lr": start_lr, "end_lr": end_lr,
-                "start_momentum": start_momentum + "_momentum", "end_momentum": end_momentum + "_momentum"}
+        return {
+            "end_step": end,
+            "start_lr": start_lr,
+            "end_lr": end_lr,
+            "start_momentum": start_momentum + "_momentum",
+            "end_momentum": end_momentum + "_momentum",
+        }
 
     rise = phase(float(share * total) - 1, "initial_lr", "max_lr", "max", "base")
     if not three_phase:
         return [rise, phase(total - 1, "max_lr", "min_lr", "base", "max")]
-    return [rise, phase(float(2 * share * total) - 2, "max_lr", "initial_lr", "base", "max"),
-            phase(total - 1, "initial_lr", "min_lr", "max", "max")]
+    return [
+        rise,
+        phase(float(2 * share * total) - 2, "max_lr", "initial_lr", "base", "max"),
+        phase(total - 1, "initial_lr", "min_lr", "max", "max"),
+    ]
 
 
 class ReduceLROnPlateau(LRScheduler):
     """Times `factor` when a metric has not become better for `patience` epochs."""
 
-    def __init__(self, optimizer, mode="min", factor=0.1, patience=10, threshold=1e-4, threshold_mode="rel", cooldown=0,
-                 min_lr=0, eps=1e-8):
+    def __init__(
+        self,
+        optimizer,
+        mode="min",
+        factor=0.1,
+        patience=10,
+        threshold=1e-4,
+        threshold_mode="rel",
+        cooldown=0,
+        min_lr=0,
+        eps=1e-8,
+    ):
         if factor >= 1.0:
             raise ValueError("Factor should be < 1.0.")
         _check_optimizer(optimizer)
@@ -229,11 +290,16 @@ class ReduceLROnPlateau(LRScheduler):
     def _reduce_lr(self):
         if len(self.optimizer.param_groups) != len(self.min_lrs):
             if self.default_min_lr is None:
-                raise RuntimeError("The number of param groups in the `optimizer` "
-                                   f"({len(self.optimizer.param_groups)}) differs from when `ReduceLROnPlateau` was "
-                                   f"initialized ({len(self.min_lrs)}), usually due to a new param group being added "
-                                   "to the optimizer. Please modify the `min_lrs` field to match the length of the "
-                                   "`optimizer` param groups.")
+                raise RuntimeError(
+                    "The number of param groups in the `optimizer` "
+                    f"({len(self.optimizer.param_groups)}) differs from when "
+                    "`ReduceLROnPlateau` was "
+                    f"initialized ({len(self.min_lrs)}), usually due to a new param group "
+                    "being added "
+                    "to the optimizer. Please modify the `min_lrs` field to match the length "
+                    "of the "
+                    "`optimizer` param groups."
+                )
             self.min_lrs = [self.default_min_lr] * len(self.optimizer.param_groups)
         for group, smallest in zip(self.optimizer.param_groups, self.min_lrs, strict=True):
             old = group["lr"].item() if isinstance(group["lr"], Tensor) else float(group["lr"])

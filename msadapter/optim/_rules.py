@@ -1,4 +1,6 @@
-"""What the update rules share: the loop over parameters, checks of hyper-parameters, small pieces of arithmetic."""
+"""What the update rules share: the loop over parameters, checks of hyper-parameters, small pieces of
+arithmetic."""
+
 from .. import ops
 from ..autograd import enable_grad
 from ..tensor import Tensor
@@ -85,9 +87,18 @@ class RuleOptimizer(Optimizer):
     @staticmethod
     def _later_options(known: set) -> dict:
         # options that groups of files older than the option do not have
-        options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False, "fused": None,
-                   "decoupled_weight_decay": False, "amsgrad": False, "nesterov": False, "centered": False,
-                   "momentum": 0}
+        options = {
+            "foreach": None,
+            "maximize": False,
+            "differentiable": False,
+            "capturable": False,
+            "fused": None,
+            "decoupled_weight_decay": False,
+            "amsgrad": False,
+            "nesterov": False,
+            "centered": False,
+            "momentum": 0,
+        }
         return {name: value for name, value in options.items() if name in known}
 
     @staticmethod

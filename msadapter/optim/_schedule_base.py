@@ -70,7 +70,8 @@ class LRScheduler:
                 lr = group["lr"]
                 group.setdefault("initial_lr", lr.clone() if isinstance(lr, Tensor) else lr)
             elif "initial_lr" not in group:
-                raise KeyError(f"param 'initial_lr' is not specified in param_groups[{i}] when resuming scheduler "
+                raise KeyError(f"param 'initial_lr' is not specified in param_groups[{i}] when resuming "
+                               "scheduler "
                                "with last_epoch >= 0.")
         self.base_lrs = _values(optimizer, "initial_lr")
         self.last_epoch = last_epoch
@@ -103,7 +104,8 @@ class LRScheduler:
 
     def _warn_outside_step(self):
         if not self._get_lr_called_within_step:
-            warnings.warn("To get the last learning rate computed by the scheduler, please use `get_last_lr()`.",
+            warnings.warn("To get the last learning rate computed by the scheduler, please use "
+                          "`get_last_lr()`.",
                           UserWarning, stacklevel=3)
 
     def step(self, epoch=None) -> None:
@@ -112,8 +114,10 @@ class LRScheduler:
             self._warn_order()
         self._step_count += 1
         if epoch is not None:
-            warnings.warn("The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where "
-                          "possible. Please use `scheduler.step()` to step the scheduler.", UserWarning, stacklevel=2)
+            warnings.warn("The epoch parameter in `scheduler.step()` was not necessary and is being "
+                          "deprecated where "
+                          "possible. Please use `scheduler.step()` to step the "
+                          "scheduler.", UserWarning, stacklevel=2)
         self._update_lr(epoch)
 
     def _warn_order(self):
@@ -122,7 +126,8 @@ class LRScheduler:
                           "initialization. Please, make sure to call `optimizer.step()` before "
                           "`lr_scheduler.step()`.", UserWarning, stacklevel=3)
         elif not getattr(self.optimizer, "_opt_called", False):
-            warnings.warn("Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 and "
+            warnings.warn("Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch "
+                          "1.1.0 and "
                           "later, you should call them in the opposite order: `optimizer.step()` before "
                           "`lr_scheduler.step()`.", UserWarning, stacklevel=3)
 

@@ -16,18 +16,25 @@ class SequentialLR(LRScheduler):
                              "but got no scheduler.")
         for i, scheduler in enumerate(schedulers):
             if not hasattr(scheduler, "optimizer"):
-                raise TypeError(f"{type(self).__name__} at index {i} should have `optimizer` as its attribute.")
+                raise TypeError(f"{type(self).__name__} at index {i} should have `optimizer` as its "
+                                "attribute.")
             if isinstance(scheduler, ReduceLROnPlateau):
-                raise ValueError(f"{type(self).__name__} does not support `ReduceLROnPlateau` scheduler as it "
-                                 f"requires additional kwargs to be specified when calling `step`, but got one at "
+                raise ValueError(f"{type(self).__name__} does not support `ReduceLROnPlateau` scheduler as "
+                                 "it "
+                                 "requires additional kwargs to be specified when calling `step`, but got "
+                                 "one at "
                                  f"index {i} in the given schedulers sequence.")
             if optimizer != scheduler.optimizer:
-                raise ValueError(f"{type(self).__name__} expects all schedulers to belong to the same optimizer, but "
-                                 f"got scheduler {type(scheduler).__name__} at index {i} which is different from the "
+                raise ValueError(f"{type(self).__name__} expects all schedulers to belong to the same "
+                                 "optimizer, but "
+                                 f"got scheduler {type(scheduler).__name__} at index {i} which is different "
+                                 "from the "
                                  "optimizer passed in.")
         if len(milestones) != len(schedulers) - 1:
-            raise ValueError("Sequential Schedulers expects number of schedulers provided to be one more than the "
-                             f"number of milestone points, but got number of schedulers {len(schedulers)} and the "
+            raise ValueError("Sequential Schedulers expects number of schedulers provided to be one more "
+                             "than the "
+                             f"number of milestone points, but got number of schedulers {len(schedulers)} "
+                             "and the "
                              f"number of milestones to be equal to {len(milestones)}")
         self._schedulers = schedulers
         self._milestones = milestones
@@ -100,14 +107,19 @@ class ChainedScheduler(LRScheduler):
         optimizer = optimizer or schedulers[0].optimizer
         for i, scheduler in enumerate(schedulers):
             if not hasattr(scheduler, "optimizer"):
-                raise TypeError(f"{type(self).__name__} at index {i} should have `optimizer` as its attribute.")
+                raise TypeError(f"{type(self).__name__} at index {i} should have `optimizer` as its "
+                                "attribute.")
             if isinstance(scheduler, ReduceLROnPlateau):
-                raise ValueError(f"{type(self).__name__} does not support `ReduceLROnPlateau` scheduler as it "
-                                 "requires additional kwargs to be specified when calling `step`, but got one at "
+                raise ValueError(f"{type(self).__name__} does not support `ReduceLROnPlateau` scheduler as "
+                                 "it "
+                                 "requires additional kwargs to be specified when calling `step`, but got "
+                                 "one at "
                                  f"index {i} in the given schedulers sequence.")
             if optimizer != scheduler.optimizer:
-                raise ValueError(f"{type(self).__name__} expects all schedulers to belong to the same optimizer, but "
-                                 f"got scheduler {type(scheduler).__name__} at index {i} which has a different one.")
+                raise ValueError(f"{type(self).__name__} expects all schedulers to belong to the same "
+                                 "optimizer, but "
+                                 f"got scheduler {type(scheduler).__name__} at index {i} which has a "
+                                 "different one.")
         self._schedulers = schedulers
         self.optimizer = optimizer
         self._last_lr = _values(optimizer, "lr")

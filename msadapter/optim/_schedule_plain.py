@@ -1,4 +1,5 @@
 """Schedules that are a function of the epoch."""
+
 import math
 import types
 from bisect import bisect_right
@@ -29,7 +30,9 @@ class _Lambdas(LRScheduler):
         self.optimizer = optimizer
         if isinstance(lr_lambda, (list, tuple)):
             if len(lr_lambda) != len(optimizer.param_groups):
-                raise ValueError(f"Expected {len(optimizer.param_groups)} lr_lambdas, but got {len(lr_lambda)}")
+                raise ValueError(
+                    f"Expected {len(optimizer.param_groups)} lr_lambdas, but got {len(lr_lambda)}"
+                )
             self.lr_lambdas = list(lr_lambda)
         else:
             self.lr_lambdas = [lr_lambda] * len(optimizer.param_groups)
@@ -38,8 +41,9 @@ class _Lambdas(LRScheduler):
     def state_dict(self):
         """Attributes; of the functions only the state of callable objects is kept."""
         state = super().state_dict()
-        state["lr_lambdas"] = [None if isinstance(f, types.FunctionType) else f.__dict__.copy()
-                               for f in self.lr_lambdas]
+        state["lr_lambdas"] = [
+            None if isinstance(f, types.FunctionType) else f.__dict__.copy() for f in self.lr_lambdas
+        ]
         return state
 
     def load_state_dict(self, state_dict):
@@ -136,10 +140,18 @@ class ConstantLR(_Factor):
 class LinearLR(_Factor):
     """From start_factor to end_factor times the rate, linearly over total_iters epochs."""
 
-    def __init__(self, optimizer, start_factor: float = 1.0 / 3, end_factor: float = 1.0, total_iters: int = 5,
-                 last_epoch: int = -1):
+    def __init__(
+        self,
+        optimizer,
+        start_factor: float = 1.0 / 3,
+        end_factor: float = 1.0,
+        total_iters: int = 5,
+        last_epoch: int = -1,
+    ):
         if start_factor > 1.0 or start_factor <= 0:
-            raise ValueError("Starting multiplicative factor expected to be greater than 0 and less or equal to 1.")
+            raise ValueError(
+                "Starting multiplicative factor expected to be greater than 0 and less or equal to 1."
+            )
         if end_factor > 1.0 or end_factor < 0:
             raise ValueError("Ending multiplicative factor expected to be between 0 and 1.")
         self.start_factor = start_factor
@@ -190,7 +202,10 @@ class PolynomialLR(_Factor):
     def _factor(self):
         if self._is_initial or self.last_epoch > self.total_iters:
             return None
-        left, before = 1.0 - self.last_epoch / self.total_iters, 1.0 - (self.last_epoch - 1) / self.total_iters
+        left, before = (
+            1.0 - self.last_epoch / self.total_iters,
+            1.0 - (self.last_epoch - 1) / self.total_iters,
+        )
         return (left / before) ** self.power
 
     def _get_closed_form_lr(self):
@@ -219,7 +234,9 @@ class CosineAnnealingLR(LRScheduler):
         if (self.last_epoch - 1 - self.T_max) % (2 * self.T_max) == 0:
             rise = (1 - math.cos(math.pi / self.T_max)) / 2
             return [lr + (base - low) * rise for base, lr in zip(self.base_lrs, rates, strict=True)]
-        return [self._wave(self.last_epoch) / self._wave(self.last_epoch - 1) * (lr - low) + low for lr in rates]
+        return [
+            self._wave(self.last_epoch) / self._wave(self.last_epoch - 1) * (lr - low) + low for lr in rates
+        ]
 
     def _get_closed_form_lr(self):
         low = self.eta_min

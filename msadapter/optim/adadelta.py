@@ -1,4 +1,5 @@
 """Adadelta (Zeiler, 2012)."""
+
 from .. import ops
 from ._rules import RuleOptimizer, as_real, check, check_lr, decayed, new_step, signed, zeros_like
 from .optimizer import _get_value, _to_scalar
@@ -9,33 +10,84 @@ __all__ = ["Adadelta", "adadelta"]
 class Adadelta(RuleOptimizer):
     """Adadelta. State: step, square_avg, acc_delta."""
 
-    def __init__(self, params, lr=1.0, rho=0.9, eps=1e-6, weight_decay=0, foreach=None, *, capturable=False,
-                 maximize=False, differentiable=False):
+    def __init__(
+        self,
+        params,
+        lr=1.0,
+        rho=0.9,
+        eps=1e-6,
+        weight_decay=0,
+        foreach=None,
+        *,
+        capturable=False,
+        maximize=False,
+        differentiable=False,
+    ):
         check_lr(lr, foreach, capturable)
         check(rho, 0.0 <= rho <= 1.0, "rho value")
         check(eps, eps >= 0.0, "epsilon value")
         check(weight_decay, weight_decay >= 0.0, "weight_decay value")
-        super().__init__(params, {
-            "lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize,
-            "capturable": capturable, "foreach": foreach, "differentiable": differentiable,
-        })
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "rho": rho,
+                "eps": eps,
+                "weight_decay": weight_decay,
+                "maximize": maximize,
+                "capturable": capturable,
+                "foreach": foreach,
+                "differentiable": differentiable,
+            },
+        )
 
     def _new_state(self, param, group):
-        return {"step": new_step(param, group), "square_avg": zeros_like(param), "acc_delta": zeros_like(param)}
+        return {
+            "step": new_step(param, group),
+            "square_avg": zeros_like(param),
+            "acc_delta": zeros_like(param),
+        }
 
     def _run(self, group, rows):
         states = [s for _, _, s in rows]
-        adadelta([p for p, _, _ in rows], [g for _, g, _ in rows], [s["square_avg"] for s in states],
-                 [s["acc_delta"] for s in states], [s["step"] for s in states], capturable=group["capturable"],
-                 differentiable=group["differentiable"], lr=group["lr"], rho=group["rho"], eps=group["eps"],
-                 weight_decay=group["weight_decay"], maximize=group["maximize"])
+        adadelta(
+            [p for p, _, _ in rows],
+            [g for _, g, _ in rows],
+            [s["square_avg"] for s in states],
+            [s["acc_delta"] for s in states],
+            [s["step"] for s in states],
+            capturable=group["capturable"],
+            differentiable=group["differentiable"],
+            lr=group["lr"],
+            rho=group["rho"],
+            eps=group["eps"],
+            weight_decay=group["weight_decay"],
+            maximize=group["maximize"],
+        )
 
 
-def adadelta(params, grads, square_avgs, acc_deltas, state_steps, capturable=False, foreach=None,
-             differentiable=False, has_complex=False, *, lr, rho, eps, weight_decay, maximize):
+def adadelta(
+    params,
+    grads,
+    square_avgs,
+    acc_deltas,
+    state_steps,
+    capturable=False,
+    foreach=None,
+    differentiable=False,
+    has_complex=False,
+    *,
+    lr,
+    rho,
+    eps,
+    weight_decay,
+    maximize,
+):
     """Update `params` in place by one step of Adadelta."""
     lr = _to_scalar(lr)
-    for param, grad, square_avg, acc_delta, step in zip(params, grads, square_avgs, acc_deltas, state_steps, strict=True):
+    for param, grad, square_avg, acc_delta, step in zip(
+        params, grads, square_avgs, acc_deltas, state_steps, strict=True
+    ):
         step += 1
         grad = decayed(signed(grad, maximize), param, weight_decay)
         real, grad, square_avg, acc_delta = as_real(param, grad, square_avg, acc_delta)

@@ -1,4 +1,5 @@
 """Adagrad (Duchi et al., 2011)."""
+
 from .. import ops
 from ..tensor import Tensor
 from ._rules import RuleOptimizer, as_real, check, check_lr, signed
@@ -12,8 +13,20 @@ class Adagrad(RuleOptimizer):
 
     _sparse = True
 
-    def __init__(self, params, lr=1e-2, lr_decay=0, weight_decay=0, initial_accumulator_value=0, eps=1e-10,
-                 foreach=None, *, maximize=False, differentiable=False, fused=None):
+    def __init__(
+        self,
+        params,
+        lr=1e-2,
+        lr_decay=0,
+        weight_decay=0,
+        initial_accumulator_value=0,
+        eps=1e-10,
+        foreach=None,
+        *,
+        maximize=False,
+        differentiable=False,
+        fused=None,
+    ):
         if isinstance(lr, Tensor) and lr.numel() != 1:
             raise ValueError("Tensor lr must be 1-element")
         check_lr(lr)
@@ -25,11 +38,20 @@ class Adagrad(RuleOptimizer):
             raise RuntimeError("`fused` does not support `differentiable`")
         if fused and foreach:
             raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
-        super().__init__(params, {
-            "lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay,
-            "initial_accumulator_value": initial_accumulator_value, "foreach": foreach, "maximize": maximize,
-            "differentiable": differentiable, "fused": fused,
-        })
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "lr_decay": lr_decay,
+                "eps": eps,
+                "weight_decay": weight_decay,
+                "initial_accumulator_value": initial_accumulator_value,
+                "foreach": foreach,
+                "maximize": maximize,
+                "differentiable": differentiable,
+                "fused": fused,
+            },
+        )
         for group in self.param_groups:
             for p in group["params"]:
                 self.state[p].update(self._new_state(p, group))
@@ -45,14 +67,39 @@ class Adagrad(RuleOptimizer):
             state["sum"].share_memory_()
 
     def _run(self, group, rows):
-        adagrad([p for p, _, _ in rows], [g for _, g, _ in rows], [s["sum"] for _, _, s in rows],
-                [s["step"] for _, _, s in rows], differentiable=group["differentiable"], lr=group["lr"],
-                weight_decay=group["weight_decay"], lr_decay=group["lr_decay"], eps=group["eps"],
-                maximize=group["maximize"])
+        adagrad(
+            [p for p, _, _ in rows],
+            [g for _, g, _ in rows],
+            [s["sum"] for _, _, s in rows],
+            [s["step"] for _, _, s in rows],
+            differentiable=group["differentiable"],
+            lr=group["lr"],
+            weight_decay=group["weight_decay"],
+            lr_decay=group["lr_decay"],
+            eps=group["eps"],
+            maximize=group["maximize"],
+        )
 
 
-def adagrad(params, grads, state_sums, state_steps, fused=None, grad_scale=None, found_inf=None, has_sparse_grad=False,
-            foreach=None, differentiable=False, has_complex=False, *, lr, weight_decay, lr_decay, eps, maximize):
+def adagrad(
+    params,
+    grads,
+    state_sums,
+    state_steps,
+    fused=None,
+    grad_scale=None,
+    found_inf=None,
+    has_sparse_grad=False,
+    foreach=None,
+    differentiable=False,
+    has_complex=False,
+    *,
+    lr,
+    weight_decay,
+    lr_decay,
+    eps,
+    maximize,
+):
     """Update `params` in place by one step of Adagrad."""
     lr = _to_scalar(lr)
     for param, grad, state_sum, step in zip(params, grads, state_sums, state_steps, strict=True):

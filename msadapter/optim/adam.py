@@ -1,4 +1,5 @@
 """Adam (Kingma and Ba, 2014), also with decoupled weight decay."""
+
 from .. import ops
 from ..tensor import Tensor
 from ._rules import RuleOptimizer, as_real, check, check_betas, check_lr, new_step, signed, zeros_like
@@ -10,12 +11,26 @@ __all__ = ["Adam", "adam"]
 class Adam(RuleOptimizer):
     """Adam. State of a parameter: step, exp_avg, exp_avg_sq (and max_exp_avg_sq with amsgrad).
 
-    foreach, fused and capturable choose an implementation in PyTorch; here the fused kernel is used wherever the
-    parameters allow it, and the numbers do not depend on these options beyond rounding.
+    foreach, fused and capturable choose an implementation in PyTorch; here the fused kernel is used wherever
+    the parameters allow it, and the numbers do not depend on these options beyond rounding.
     """
 
-    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, amsgrad=False, *, foreach=None,
-                 maximize=False, capturable=False, differentiable=False, fused=None, decoupled_weight_decay=False):
+    def __init__(
+        self,
+        params,
+        lr=1e-3,
+        betas=(0.9, 0.999),
+        eps=1e-8,
+        weight_decay=0,
+        amsgrad=False,
+        *,
+        foreach=None,
+        maximize=False,
+        capturable=False,
+        differentiable=False,
+        fused=None,
+        decoupled_weight_decay=False,
+    ):
         check_lr(lr, foreach, capturable)
         check(eps, eps >= 0.0, "epsilon value")
         check_betas(betas)
@@ -24,11 +39,22 @@ class Adam(RuleOptimizer):
             raise RuntimeError("`fused` does not support `differentiable`")
         if fused and foreach:
             raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
-        super().__init__(params, {
-            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad,
-            "maximize": maximize, "foreach": foreach, "capturable": capturable, "differentiable": differentiable,
-            "fused": fused, "decoupled_weight_decay": decoupled_weight_decay,
-        })
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "betas": betas,
+                "eps": eps,
+                "weight_decay": weight_decay,
+                "amsgrad": amsgrad,
+                "maximize": maximize,
+                "foreach": foreach,
+                "capturable": capturable,
+                "differentiable": differentiable,
+                "fused": fused,
+                "decoupled_weight_decay": decoupled_weight_decay,
+            },
+        )
         if fused:
             self._step_supports_amp_scaling = True
 
@@ -37,7 +63,11 @@ class Adam(RuleOptimizer):
             raise RuntimeError("Adam does not support sparse gradients, please consider SparseAdam instead")
 
     def _new_state(self, param, group):
-        state = {"step": new_step(param, group), "exp_avg": zeros_like(param), "exp_avg_sq": zeros_like(param)}
+        state = {
+            "step": new_step(param, group),
+            "exp_avg": zeros_like(param),
+            "exp_avg_sq": zeros_like(param),
+        }
         if group["amsgrad"]:
             state["max_exp_avg_sq"] = zeros_like(param)
         return state
@@ -46,28 +76,73 @@ class Adam(RuleOptimizer):
         states = [state for _, _, state in rows]
         beta1, beta2 = group["betas"]
         adam(
-            [p for p, _, _ in rows], [g for _, g, _ in rows], [s["exp_avg"] for s in states],
-            [s["exp_avg_sq"] for s in states], [s["max_exp_avg_sq"] for s in states] if group["amsgrad"] else [],
-            [s["step"] for s in states], foreach=group["foreach"], capturable=group["capturable"],
-            differentiable=group["differentiable"], fused=group["fused"],
-            grad_scale=getattr(self, "grad_scale", None), found_inf=getattr(self, "found_inf", None),
-            decoupled_weight_decay=group["decoupled_weight_decay"], amsgrad=group["amsgrad"], beta1=beta1,
-            beta2=beta2, lr=group["lr"], weight_decay=group["weight_decay"], eps=group["eps"],
+            [p for p, _, _ in rows],
+            [g for _, g, _ in rows],
+            [s["exp_avg"] for s in states],
+            [s["exp_avg_sq"] for s in states],
+            [s["max_exp_avg_sq"] for s in states] if group["amsgrad"] else [],
+            [s["step"] for s in states],
+            foreach=group["foreach"],
+            capturable=group["capturable"],
+            differentiable=group["differentiable"],
+            fused=group["fused"],
+            grad_scale=getattr(self, "grad_scale", None),
+            found_inf=getattr(self, "found_inf", None),
+            decoupled_weight_decay=group["decoupled_weight_decay"],
+            amsgrad=group["amsgrad"],
+            beta1=beta1,
+            beta2=beta2,
+            lr=group["lr"],
+            weight_decay=group["weight_decay"],
+            eps=group["eps"],
             maximize=group["maximize"],
         )
 
 
-def adam(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, foreach=None, capturable=False,
-         differentiable=False, fused=None, grad_scale=None, found_inf=None, has_complex=False,
-         decoupled_weight_decay=False, *, amsgrad, beta1, beta2, lr, weight_decay, eps, maximize):
+def adam(
+    params,
+    grads,
+    exp_avgs,
+    exp_avg_sqs,
+    max_exp_avg_sqs,
+    state_steps,
+    foreach=None,
+    capturable=False,
+    differentiable=False,
+    fused=None,
+    grad_scale=None,
+    found_inf=None,
+    has_complex=False,
+    decoupled_weight_decay=False,
+    *,
+    amsgrad,
+    beta1,
+    beta2,
+    lr,
+    weight_decay,
+    eps,
+    maximize,
+):
     """Update `params` in place by one step of Adam; state_steps are counters as tensors."""
     if not all(isinstance(t, Tensor) for t in state_steps):
         raise RuntimeError("API has changed, `state_steps` argument must contain a list of singleton tensors")
     lr, beta1, beta2 = _to_scalar(lr), _to_scalar(beta1), _to_scalar(beta2)
-    options = {"amsgrad": amsgrad, "beta1": beta1, "beta2": beta2, "lr": lr, "weight_decay": weight_decay, "eps": eps,
-               "maximize": maximize}
+    options = {
+        "amsgrad": amsgrad,
+        "beta1": beta1,
+        "beta2": beta2,
+        "lr": lr,
+        "weight_decay": weight_decay,
+        "eps": eps,
+        "maximize": maximize,
+    }
     lists = (params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps)
-    if _has_kernel(decoupled_weight_decay) and fused is not False and foreach is not True and not differentiable:
+    if (
+        _has_kernel(decoupled_weight_decay)
+        and fused is not False
+        and foreach is not True
+        and not differentiable
+    ):
         lists = _fused(lists, options, decoupled_weight_decay, grad_scale, found_inf)
     elif found_inf is not None and found_inf.item():
         return
@@ -76,8 +151,17 @@ def adam(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, for
     params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps = lists
     for i, param in enumerate(params):
         largest = max_exp_avg_sqs[i] if amsgrad else None
-        _update(param, grads[i], exp_avgs[i], exp_avg_sqs[i], largest, state_steps[i],
-                decoupled=decoupled_weight_decay, differentiable=differentiable, **options)
+        _update(
+            param,
+            grads[i],
+            exp_avgs[i],
+            exp_avg_sqs[i],
+            largest,
+            state_steps[i],
+            decoupled=decoupled_weight_decay,
+            differentiable=differentiable,
+            **options,
+        )
 
 
 def _kernel_name(decoupled):
@@ -104,15 +188,33 @@ def _fused(lists, options, decoupled, grad_scale, found_inf):
         steps = pick(lists[5], rows)
         for step in steps:
             step.add_(1)
-        kernel(*(pick(column, rows) for column in lists), grad_scale=grad_scale, found_inf=found_inf, **options)
+        kernel(
+            *(pick(column, rows) for column in lists), grad_scale=grad_scale, found_inf=found_inf, **options
+        )
         if found_inf is not None and found_inf.item():
             for step in steps:
                 step.sub_(1)
     return [pick(column, rest) for column in lists]
 
 
-def _update(param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, step_t, *, decoupled, differentiable, amsgrad, beta1,
-            beta2, lr, weight_decay, eps, maximize):
+def _update(
+    param,
+    grad,
+    exp_avg,
+    exp_avg_sq,
+    max_exp_avg_sq,
+    step_t,
+    *,
+    decoupled,
+    differentiable,
+    amsgrad,
+    beta1,
+    beta2,
+    lr,
+    weight_decay,
+    eps,
+    maximize,
+):
     grad = signed(grad, maximize)
     step_t += 1
     if weight_decay != 0:
@@ -120,7 +222,9 @@ def _update(param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, step_t, *, decoupl
             param.mul_(1 - lr * weight_decay)
         else:
             grad = grad.add(param, alpha=weight_decay)
-    param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq = as_real(param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq)
+    param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq = as_real(
+        param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq
+    )
     exp_avg.lerp_(grad, 1 - beta1)
     exp_avg_sq.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
     step = _get_value(step_t)

@@ -1,4 +1,5 @@
 """Averaged stochastic gradient descent (Polyak and Juditsky, 1992)."""
+
 from .. import ops
 from ._rules import RuleOptimizer, as_real, check, check_lr, decayed, signed, zeros_like
 from .optimizer import _get_scalar_dtype, _get_value, _to_scalar
@@ -9,30 +10,84 @@ __all__ = ["ASGD", "asgd"]
 class ASGD(RuleOptimizer):
     """ASGD. State: step, eta, mu, ax (the average)."""
 
-    def __init__(self, params, lr=1e-2, lambd=1e-4, alpha=0.75, t0=1e6, weight_decay=0, foreach=None, maximize=False,
-                 differentiable=False, capturable=False):
+    def __init__(
+        self,
+        params,
+        lr=1e-2,
+        lambd=1e-4,
+        alpha=0.75,
+        t0=1e6,
+        weight_decay=0,
+        foreach=None,
+        maximize=False,
+        differentiable=False,
+        capturable=False,
+    ):
         check_lr(lr, foreach, capturable)
         check(weight_decay, weight_decay >= 0.0, "weight_decay value")
-        super().__init__(params, {
-            "lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0, "weight_decay": weight_decay, "foreach": foreach,
-            "maximize": maximize, "differentiable": differentiable, "capturable": capturable,
-        })
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "lambd": lambd,
+                "alpha": alpha,
+                "t0": t0,
+                "weight_decay": weight_decay,
+                "foreach": foreach,
+                "maximize": maximize,
+                "differentiable": differentiable,
+                "capturable": capturable,
+            },
+        )
 
     def _new_state(self, param, group):
         scalar = {"dtype": _get_scalar_dtype(), "device": param.device}
-        return {"step": ops.zeros((), **scalar), "eta": ops.full((), _get_value(group["lr"]), **scalar),
-                "mu": ops.ones((), **scalar), "ax": zeros_like(param)}
+        return {
+            "step": ops.zeros((), **scalar),
+            "eta": ops.full((), _get_value(group["lr"]), **scalar),
+            "mu": ops.ones((), **scalar),
+            "ax": zeros_like(param),
+        }
 
     def _run(self, group, rows):
         states = [s for _, _, s in rows]
-        asgd([p for p, _, _ in rows], [g for _, g, _ in rows], [s["ax"] for s in states], [s["mu"] for s in states],
-             [s["eta"] for s in states], [s["step"] for s in states], maximize=group["maximize"],
-             differentiable=group["differentiable"], capturable=group["capturable"], lambd=group["lambd"],
-             lr=group["lr"], t0=group["t0"], alpha=group["alpha"], weight_decay=group["weight_decay"])
+        asgd(
+            [p for p, _, _ in rows],
+            [g for _, g, _ in rows],
+            [s["ax"] for s in states],
+            [s["mu"] for s in states],
+            [s["eta"] for s in states],
+            [s["step"] for s in states],
+            maximize=group["maximize"],
+            differentiable=group["differentiable"],
+            capturable=group["capturable"],
+            lambd=group["lambd"],
+            lr=group["lr"],
+            t0=group["t0"],
+            alpha=group["alpha"],
+            weight_decay=group["weight_decay"],
+        )
 
 
-def asgd(params, grads, axs, mus, etas, state_steps, foreach=None, maximize=False, differentiable=False,
-         capturable=False, has_complex=False, *, lambd, lr, t0, alpha, weight_decay):
+def asgd(
+    params,
+    grads,
+    axs,
+    mus,
+    etas,
+    state_steps,
+    foreach=None,
+    maximize=False,
+    differentiable=False,
+    capturable=False,
+    has_complex=False,
+    *,
+    lambd,
+    lr,
+    t0,
+    alpha,
+    weight_decay,
+):
     """Update `params` in place by one step of ASGD."""
     lr = _get_value(_to_scalar(lr))
     for param, grad, ax, mu, eta, step_t in zip(params, grads, axs, mus, etas, state_steps, strict=True):
@@ -49,5 +104,3 @@ def asgd(params, grads, axs, mus, etas, state_steps, foreach=None, maximize=Fals
             ax.copy_(param)
         eta.copy_(ops.tensor(lr / ((1 + lambd * lr * step) ** alpha)))
         mu.copy_(ops.tensor(1 / max(1, step - t0)))
-
-

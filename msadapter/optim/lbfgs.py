@@ -1,4 +1,5 @@
 """Limited-memory BFGS with an optional strong Wolfe line search."""
+
 import math
 
 from .. import ops
@@ -12,18 +13,34 @@ __all__ = ["LBFGS"]
 class LBFGS(Optimizer):
     """L-BFGS over one parameter group. `step(closure)` evaluates the closure several times.
 
-    line_search_fn: None (fixed step) or 'strong_wolfe'. State (of the first parameter): func_evals, n_iter, d, t,
-    old_dirs, old_stps, ro, H_diag, prev_flat_grad, prev_loss.
+    line_search_fn: None (fixed step) or 'strong_wolfe'. State (of the first parameter): func_evals, n_iter,
+    d, t, old_dirs, old_stps, ro, H_diag, prev_flat_grad, prev_loss.
     """
 
-    def __init__(self, params, lr=1, max_iter=20, max_eval=None, tolerance_grad=1e-7, tolerance_change=1e-9,
-                 history_size=100, line_search_fn=None):
+    def __init__(
+        self,
+        params,
+        lr=1,
+        max_iter=20,
+        max_eval=None,
+        tolerance_grad=1e-7,
+        tolerance_change=1e-9,
+        history_size=100,
+        line_search_fn=None,
+    ):
         check_lr(lr)
-        super().__init__(params, {
-            "lr": lr, "max_iter": max_iter, "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval,
-            "tolerance_grad": tolerance_grad, "tolerance_change": tolerance_change, "history_size": history_size,
-            "line_search_fn": line_search_fn,
-        })
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "max_iter": max_iter,
+                "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval,
+                "tolerance_grad": tolerance_grad,
+                "tolerance_change": tolerance_change,
+                "history_size": history_size,
+                "line_search_fn": line_search_fn,
+            },
+        )
         if len(self.param_groups) != 1:
             raise ValueError("LBFGS doesn't support per-parameter options (parameter groups)")
         self._params = self.param_groups[0]["params"]
@@ -44,7 +61,7 @@ class LBFGS(Optimizer):
         for p in self._params:
             target = ops.view_as_real(p) if p.is_complex() else p
             count = target.numel()
-            target.add_(direction[offset:offset + count].view_as(target), alpha=float(step_size))
+            target.add_(direction[offset : offset + count].view_as(target), alpha=float(step_size))
             offset += count
 
     def _directional_evaluate(self, closure, start, t, direction):
@@ -89,8 +106,16 @@ class LBFGS(Optimizer):
             if slope > -tolerance:
                 break
             loss, flat_grad, t, used, optimal = self._advance(
-                group, evaluate, d, t, loss, flat_grad, slope, group["max_eval"] - evaluations,
-                last=iteration == group["max_iter"])
+                group,
+                evaluate,
+                d,
+                t,
+                loss,
+                flat_grad,
+                slope,
+                group["max_eval"] - evaluations,
+                last=iteration == group["max_iter"],
+            )
             evaluations += used
             state["func_evals"] += used
             if iteration == group["max_iter"] or evaluations >= group["max_eval"] or optimal:
@@ -208,7 +233,9 @@ class _StrongWolfe:
             if point.slope >= 0:
                 return [previous, point], False, iterations
             bounds = (point.t + 0.01 * (point.t - previous.t), point.t * 10)
-            t = _cubic_minimum(previous.t, previous.loss, previous.slope, point.t, point.loss, point.slope, bounds)
+            t = _cubic_minimum(
+                previous.t, previous.loss, previous.slope, point.t, point.loss, point.slope, bounds
+            )
             previous, point = point, self._at(t)
             iterations += 1
         return [start, point], False, iterations

@@ -1,4 +1,5 @@
 """NAdam (Dozat, 2016): Adam with Nesterov momentum."""
+
 from .. import ops
 from ._rules import RuleOptimizer, as_real, check, check_betas, check_lr, new_step, signed, zeros_like
 from .optimizer import _get_scalar_dtype, _get_value, _to_scalar
@@ -9,40 +10,95 @@ __all__ = ["NAdam", "nadam"]
 class NAdam(RuleOptimizer):
     """NAdam. State: step, mu_product, exp_avg, exp_avg_sq."""
 
-    def __init__(self, params, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, momentum_decay=4e-3,
-                 decoupled_weight_decay=False, *, foreach=None, maximize=False, capturable=False,
-                 differentiable=False):
+    def __init__(
+        self,
+        params,
+        lr=2e-3,
+        betas=(0.9, 0.999),
+        eps=1e-8,
+        weight_decay=0,
+        momentum_decay=4e-3,
+        decoupled_weight_decay=False,
+        *,
+        foreach=None,
+        maximize=False,
+        capturable=False,
+        differentiable=False,
+    ):
         check_lr(lr, foreach, capturable)
         check(eps, eps >= 0.0, "epsilon value")
         check_betas(betas)
         check(weight_decay, weight_decay >= 0.0, "weight_decay value")
         check(momentum_decay, momentum_decay >= 0.0, "momentum_decay value")
-        super().__init__(params, {
-            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "momentum_decay": momentum_decay,
-            "decoupled_weight_decay": decoupled_weight_decay, "maximize": maximize, "foreach": foreach,
-            "capturable": capturable, "differentiable": differentiable,
-        })
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "betas": betas,
+                "eps": eps,
+                "weight_decay": weight_decay,
+                "momentum_decay": momentum_decay,
+                "decoupled_weight_decay": decoupled_weight_decay,
+                "maximize": maximize,
+                "foreach": foreach,
+                "capturable": capturable,
+                "differentiable": differentiable,
+            },
+        )
 
     def _new_state(self, param, group):
         device = param.device if group["capturable"] else "cpu"
-        return {"step": new_step(param, group),
-                "mu_product": ops.ones((), dtype=_get_scalar_dtype(), device=device),
-                "exp_avg": zeros_like(param), "exp_avg_sq": zeros_like(param)}
+        return {
+            "step": new_step(param, group),
+            "mu_product": ops.ones((), dtype=_get_scalar_dtype(), device=device),
+            "exp_avg": zeros_like(param),
+            "exp_avg_sq": zeros_like(param),
+        }
 
     def _run(self, group, rows):
         beta1, beta2 = group["betas"]
         states = [s for _, _, s in rows]
-        nadam([p for p, _, _ in rows], [g for _, g, _ in rows], [s["exp_avg"] for s in states],
-              [s["exp_avg_sq"] for s in states], [s["mu_product"] for s in states], [s["step"] for s in states],
-              decoupled_weight_decay=group["decoupled_weight_decay"], capturable=group["capturable"],
-              differentiable=group["differentiable"], maximize=group["maximize"], beta1=beta1, beta2=beta2,
-              lr=group["lr"], weight_decay=group["weight_decay"], momentum_decay=group["momentum_decay"],
-              eps=group["eps"])
+        nadam(
+            [p for p, _, _ in rows],
+            [g for _, g, _ in rows],
+            [s["exp_avg"] for s in states],
+            [s["exp_avg_sq"] for s in states],
+            [s["mu_product"] for s in states],
+            [s["step"] for s in states],
+            decoupled_weight_decay=group["decoupled_weight_decay"],
+            capturable=group["capturable"],
+            differentiable=group["differentiable"],
+            maximize=group["maximize"],
+            beta1=beta1,
+            beta2=beta2,
+            lr=group["lr"],
+            weight_decay=group["weight_decay"],
+            momentum_decay=group["momentum_decay"],
+            eps=group["eps"],
+        )
 
 
-def nadam(params, grads, exp_avgs, exp_avg_sqs, mu_products, state_steps, decoupled_weight_decay=False, foreach=None,
-          capturable=False, differentiable=False, has_complex=False, maximize=False, *, beta1, beta2, lr,
-          weight_decay, momentum_decay, eps):
+def nadam(
+    params,
+    grads,
+    exp_avgs,
+    exp_avg_sqs,
+    mu_products,
+    state_steps,
+    decoupled_weight_decay=False,
+    foreach=None,
+    capturable=False,
+    differentiable=False,
+    has_complex=False,
+    maximize=False,
+    *,
+    beta1,
+    beta2,
+    lr,
+    weight_decay,
+    momentum_decay,
+    eps,
+):
     """Update `params` in place by one step of NAdam."""
     lr = _get_value(_to_scalar(lr))
     rows = zip(params, grads, exp_avgs, exp_avg_sqs, mu_products, state_steps, strict=True)

@@ -1,4 +1,5 @@
 """The base of all optimizers: parameter groups, state, hooks and the state_dict contract."""
+
 import functools
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterable
@@ -60,7 +61,8 @@ def _use_grad_for_differentiable(step):
 
 
 def _to_scalar(x):
-    """A learning rate as the update rules want it: a number or a 0-dim tensor (whose dtype rounds the arithmetic)."""
+    """A learning rate as the update rules want it: a number or a 0-dim tensor (whose dtype rounds the
+    arithmetic)."""
     return x.reshape(()) if isinstance(x, Tensor) and x.dim() != 0 else x
 
 
@@ -105,8 +107,11 @@ class Optimizer:
         self._init_hooks()
         self._patch_step_function()
         if isinstance(params, Tensor):
-            raise TypeError("params argument given to the optimizer should be an iterable of Tensors or dicts, "
-                            f"but got {params.type()}")
+            raise TypeError(
+                "params argument given to the optimizer should be an iterable of Tensors or "
+                "dicts, "
+                f"but got {params.type()}"
+            )
         self.state = defaultdict(dict)
         self.param_groups = []
         groups = list(params)
@@ -145,7 +150,7 @@ class Optimizer:
                     text += f"    {key}: {group[key]}\n"
         return text + ")"
 
-    # -- steps and their hooks ----------------------------------------------------------------------------------
+    # -- steps and their hooks -----------------------------------------------------------------------------
     def _patch_step_function(self):
         self._zero_grad_profile_name = f"Optimizer.zero_grad#{self.__class__.__name__}.zero_grad"
         if not getattr(self.__class__.step, "hooked", None):
@@ -166,8 +171,11 @@ class Optimizer:
                     result = hook(self, args, kwargs)
                     if result is not None:
                         if not (isinstance(result, tuple) and len(result) == 2):
-                            raise RuntimeError(f"{func} must return None or a tuple of (new_args, new_kwargs), "
-                                               f"but got {result}.")
+                            raise RuntimeError(
+                                f"{func} must return None or a tuple of (new_args, "
+                                "new_kwargs), "
+                                f"but got {result}."
+                            )
                         args, kwargs = result
                 out = func(*args, **kwargs)
                 self._optimizer_step_code()
@@ -227,29 +235,36 @@ class Optimizer:
                     grad.requires_grad_(False)
                 grad.zero_()
 
-    # -- groups -------------------------------------------------------------------------------------------------
+    # -- groups --------------------------------------------------------------------------------------------
     def add_param_group(self, param_group: dict) -> None:
-        """Add a group: a dict with 'params' (a tensor, tensors, or (name, tensor) pairs) and hyper-parameters."""
+        """Add a group: a dict with 'params' (a tensor, tensors, or (name, tensor) pairs) and hyper-
+        parameters."""
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
         params = param_group["params"]
         if isinstance(params, Tensor):
             params = [params]
         elif isinstance(params, set):
-            raise TypeError("optimizer parameters need to be organized in ordered collections, but the ordering of "
-                            "tensors in sets will change between runs. Please use a list instead.")
-        named = [p for p in params] if isinstance(params, Iterable) else list(params)
-        param_group["params"], names = _split_names(named)
+            raise TypeError(
+                "optimizer parameters need to be organized in ordered collections, but the "
+                "ordering of "
+                "tensors in sets will change between runs. Please use a list instead."
+            )
+        param_group["params"], names = _split_names(list(params))
         if names:
             param_group["param_names"] = names
         for p in param_group["params"]:
             if not isinstance(p, Tensor):
-                raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {_type_name(p)}")
+                raise TypeError(
+                    f"optimizer can only optimize Tensors, but one of the params is {_type_name(p)}"
+                )
             if not self.defaults.get("differentiable", None) and not (p.is_leaf or p.retains_grad):
                 raise ValueError("can't optimize a non-leaf Tensor")
         for name, default in self.defaults.items():
             if default is required and name not in param_group:
-                raise ValueError(f"parameter group didn't specify a value of required optimization parameter {name}")
+                raise ValueError(
+                    f"parameter group didn't specify a value of required optimization parameter {name}"
+                )
             param_group.setdefault(name, default)
         self._check_new_group(param_group)
         self.param_groups.append(param_group)
@@ -259,19 +274,23 @@ class Optimizer:
         if len(params) != len({id(p) for p in params}):
             import warnings
 
-            warnings.warn("optimizer contains a parameter group with duplicate parameters; in future, this will "
-                          "cause an error; see github.com/pytorch/pytorch/issues/40967 for more information",
-                          stacklevel=4)
-        if self.param_groups:
-            if ("param_names" in self.param_groups[0]) != ("param_names" in group):
-                given = "with names" if "param_names" in group else "without names"
-                raise ValueError("all optimizer param groups should be with/without names. "
-                                 f"cannot add param group {given} to the optimizer")
+            warnings.warn(
+                "optimizer contains a parameter group with duplicate parameters; in future, this "
+                "will "
+                "cause an error; see github.com/pytorch/pytorch/issues/40967 for more information",
+                stacklevel=4,
+            )
+        if self.param_groups and ("param_names" in self.param_groups[0]) != ("param_names" in group):
+            given = "with names" if "param_names" in group else "without names"
+            raise ValueError(
+                "all optimizer param groups should be with/without names. "
+                f"cannot add param group {given} to the optimizer"
+            )
         present = {id(p) for other in self.param_groups for p in other["params"]}
         if present & {id(p) for p in params}:
             raise ValueError("some parameters appear in more than one parameter group")
 
-    # -- state_dict ---------------------------------------------------------------------------------------------
+    # -- state_dict ----------------------------------------------------------------------------------------
     def state_dict(self) -> dict:
         """{'state': {index: state}, 'param_groups': [groups with indices in place of parameters]}."""
         for hook in self._optimizer_state_dict_pre_hooks.values():
@@ -303,11 +322,20 @@ class Optimizer:
         groups = self.param_groups
         if len(groups) != len(saved):
             raise ValueError("loaded state dict has a different number of parameter groups")
-        if any(len(mine["params"]) != len(theirs["params"]) for mine, theirs in zip(groups, saved, strict=True)):
-            raise ValueError("loaded state dict contains a parameter group that doesn't match the size of "
-                             "optimizer's group")
-        by_index = dict(zip(chain.from_iterable(g["params"] for g in saved),
-                            chain.from_iterable(g["params"] for g in groups), strict=True))
+        if any(
+            len(mine["params"]) != len(theirs["params"]) for mine, theirs in zip(groups, saved, strict=True)
+        ):
+            raise ValueError(
+                "loaded state dict contains a parameter group that doesn't match the size of "
+                "optimizer's group"
+            )
+        by_index = dict(
+            zip(
+                chain.from_iterable(g["params"] for g in saved),
+                chain.from_iterable(g["params"] for g in groups),
+                strict=True,
+            )
+        )
         state = defaultdict(dict)
         for key, value in state_dict["state"].items():
             if key in by_index:
@@ -339,12 +367,16 @@ class Optimizer:
 def _split_names(params):
     if not params or not isinstance(params[0], tuple):
         if any(isinstance(p, tuple) for p in params):
-            raise ValueError("all optimizer params should be with/without names. Some param names are missing")
+            raise ValueError(
+                "all optimizer params should be with/without names. Some param names are missing"
+            )
         return params, []
     names = []
     for entry in params:
         if not isinstance(entry, tuple):
-            raise ValueError("all optimizer params should be with/without names. Some param names are missing")
+            raise ValueError(
+                "all optimizer params should be with/without names. Some param names are missing"
+            )
         names.append(entry[0])
     return [entry[1] for entry in params], names
 

@@ -1,4 +1,5 @@
 """RAdam (Liu et al., 2019): Adam that waits until the variance of its denominator is known."""
+
 from ._rules import RuleOptimizer, as_real, check, check_betas, check_lr, new_step, signed, zeros_like
 from .optimizer import _get_value, _to_scalar
 
@@ -8,17 +9,38 @@ __all__ = ["RAdam", "radam"]
 class RAdam(RuleOptimizer):
     """RAdam. State: step, exp_avg, exp_avg_sq."""
 
-    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, decoupled_weight_decay=False, *,
-                 foreach=None, maximize=False, capturable=False, differentiable=False):
+    def __init__(
+        self,
+        params,
+        lr=1e-3,
+        betas=(0.9, 0.999),
+        eps=1e-8,
+        weight_decay=0,
+        decoupled_weight_decay=False,
+        *,
+        foreach=None,
+        maximize=False,
+        capturable=False,
+        differentiable=False,
+    ):
         check_lr(lr, foreach, capturable)
         check(eps, eps >= 0.0, "epsilon value")
         check_betas(betas)
         check(weight_decay, weight_decay >= 0.0, "weight_decay value")
-        super().__init__(params, {
-            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize,
-            "foreach": foreach, "capturable": capturable, "decoupled_weight_decay": decoupled_weight_decay,
-            "differentiable": differentiable,
-        })
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "betas": betas,
+                "eps": eps,
+                "weight_decay": weight_decay,
+                "maximize": maximize,
+                "foreach": foreach,
+                "capturable": capturable,
+                "decoupled_weight_decay": decoupled_weight_decay,
+                "differentiable": differentiable,
+            },
+        )
 
     def _new_state(self, param, group):
         return {"step": new_step(param, group), "exp_avg": zeros_like(param), "exp_avg_sq": zeros_like(param)}
@@ -26,20 +48,49 @@ class RAdam(RuleOptimizer):
     def _run(self, group, rows):
         beta1, beta2 = group["betas"]
         states = [s for _, _, s in rows]
-        radam([p for p, _, _ in rows], [g for _, g, _ in rows], [s["exp_avg"] for s in states],
-              [s["exp_avg_sq"] for s in states], [s["step"] for s in states],
-              decoupled_weight_decay=group["decoupled_weight_decay"], differentiable=group["differentiable"],
-              capturable=group["capturable"], maximize=group["maximize"], beta1=beta1, beta2=beta2, lr=group["lr"],
-              weight_decay=group["weight_decay"], eps=group["eps"])
+        radam(
+            [p for p, _, _ in rows],
+            [g for _, g, _ in rows],
+            [s["exp_avg"] for s in states],
+            [s["exp_avg_sq"] for s in states],
+            [s["step"] for s in states],
+            decoupled_weight_decay=group["decoupled_weight_decay"],
+            differentiable=group["differentiable"],
+            capturable=group["capturable"],
+            maximize=group["maximize"],
+            beta1=beta1,
+            beta2=beta2,
+            lr=group["lr"],
+            weight_decay=group["weight_decay"],
+            eps=group["eps"],
+        )
 
 
-def radam(params, grads, exp_avgs, exp_avg_sqs, state_steps, decoupled_weight_decay=False, foreach=None,
-          differentiable=False, capturable=False, has_complex=False, maximize=False, *, beta1, beta2, lr,
-          weight_decay, eps):
+def radam(
+    params,
+    grads,
+    exp_avgs,
+    exp_avg_sqs,
+    state_steps,
+    decoupled_weight_decay=False,
+    foreach=None,
+    differentiable=False,
+    capturable=False,
+    has_complex=False,
+    maximize=False,
+    *,
+    beta1,
+    beta2,
+    lr,
+    weight_decay,
+    eps,
+):
     """Update `params` in place by one step of RAdam."""
     lr = _to_scalar(lr)
     rho_inf = 2 / (1 - beta2) - 1
-    for param, grad, exp_avg, exp_avg_sq, step_t in zip(params, grads, exp_avgs, exp_avg_sqs, state_steps, strict=True):
+    for param, grad, exp_avg, exp_avg_sq, step_t in zip(
+        params, grads, exp_avgs, exp_avg_sqs, state_steps, strict=True
+    ):
         grad = signed(grad, maximize)
         param, grad, exp_avg, exp_avg_sq = as_real(param, grad, exp_avg, exp_avg_sq)
         step_t += 1

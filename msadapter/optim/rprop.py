@@ -1,4 +1,5 @@
 """Resilient backpropagation (Riedmiller and Braun, 1993)."""
+
 from .. import ops
 from ._rules import RuleOptimizer, as_real, check, check_lr, new_step, signed, zeros_like
 from .optimizer import _get_value
@@ -9,34 +10,81 @@ __all__ = ["Rprop", "rprop"]
 class Rprop(RuleOptimizer):
     """Rprop. State: step, prev, step_size."""
 
-    def __init__(self, params, lr=1e-2, etas=(0.5, 1.2), step_sizes=(1e-6, 50), *, capturable=False, foreach=None,
-                 maximize=False, differentiable=False):
+    def __init__(
+        self,
+        params,
+        lr=1e-2,
+        etas=(0.5, 1.2),
+        step_sizes=(1e-6, 50),
+        *,
+        capturable=False,
+        foreach=None,
+        maximize=False,
+        differentiable=False,
+    ):
         check_lr(lr)
         if not 0.0 < etas[0] < 1.0 < etas[1]:
             raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
-        super().__init__(params, {
-            "lr": lr, "etas": etas, "step_sizes": step_sizes, "foreach": foreach, "maximize": maximize,
-            "differentiable": differentiable, "capturable": capturable,
-        })
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "etas": etas,
+                "step_sizes": step_sizes,
+                "foreach": foreach,
+                "maximize": maximize,
+                "differentiable": differentiable,
+                "capturable": capturable,
+            },
+        )
         check(step_sizes, step_sizes[0] <= step_sizes[1], "step sizes")
 
     def _new_state(self, param, group):
         size = _get_value(group["lr"])
         size = complex(size, size) if param.is_complex() else size
-        return {"step": new_step(param, group), "prev": zeros_like(param), "step_size": ops.full_like(param, size)}
+        return {
+            "step": new_step(param, group),
+            "prev": zeros_like(param),
+            "step_size": ops.full_like(param, size),
+        }
 
     def _run(self, group, rows):
         states = [s for _, _, s in rows]
         etaminus, etaplus = group["etas"]
         smallest, largest = group["step_sizes"]
-        rprop([p for p, _, _ in rows], [g for _, g, _ in rows], [s["prev"] for s in states],
-              [s["step_size"] for s in states], [s["step"] for s in states], capturable=group["capturable"],
-              maximize=group["maximize"], differentiable=group["differentiable"], step_size_min=smallest,
-              step_size_max=largest, etaminus=etaminus, etaplus=etaplus)
+        rprop(
+            [p for p, _, _ in rows],
+            [g for _, g, _ in rows],
+            [s["prev"] for s in states],
+            [s["step_size"] for s in states],
+            [s["step"] for s in states],
+            capturable=group["capturable"],
+            maximize=group["maximize"],
+            differentiable=group["differentiable"],
+            step_size_min=smallest,
+            step_size_max=largest,
+            etaminus=etaminus,
+            etaplus=etaplus,
+        )
 
 
-def rprop(params, grads, prevs, step_sizes, state_steps, foreach=None, capturable=False, maximize=False,
-          differentiable=False, has_complex=False, *, step_size_min, step_size_max, etaminus, etaplus):
+def rprop(
+    params,
+    grads,
+    prevs,
+    step_sizes,
+    state_steps,
+    foreach=None,
+    capturable=False,
+    maximize=False,
+    differentiable=False,
+    has_complex=False,
+    *,
+    step_size_min,
+    step_size_max,
+    etaminus,
+    etaplus,
+):
     """Update `params` in place by one step of Rprop."""
     for param, grad, prev, step_size, step in zip(params, grads, prevs, step_sizes, state_steps, strict=True):
         step += 1

@@ -1,4 +1,5 @@
 """Stochastic gradient descent with momentum."""
+
 from .. import ops
 from ..tensor import Tensor
 from ._rules import RuleOptimizer, check, check_lr, decayed, signed
@@ -12,8 +13,20 @@ class SGD(RuleOptimizer):
 
     _sparse = True
 
-    def __init__(self, params, lr=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=False, *, maximize=False,
-                 foreach=None, differentiable=False, fused=None):
+    def __init__(
+        self,
+        params,
+        lr=1e-3,
+        momentum=0,
+        dampening=0,
+        weight_decay=0,
+        nesterov=False,
+        *,
+        maximize=False,
+        foreach=None,
+        differentiable=False,
+        fused=None,
+    ):
         if isinstance(lr, Tensor) and lr.numel() != 1:
             raise ValueError("Tensor lr must be 1-element")
         check_lr(lr)
@@ -25,11 +38,20 @@ class SGD(RuleOptimizer):
             raise RuntimeError("`fused` does not support `differentiable`")
         if fused and foreach:
             raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
-        super().__init__(params, {
-            "lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay,
-            "nesterov": nesterov, "maximize": maximize, "foreach": foreach, "differentiable": differentiable,
-            "fused": fused,
-        })
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "momentum": momentum,
+                "dampening": dampening,
+                "weight_decay": weight_decay,
+                "nesterov": nesterov,
+                "maximize": maximize,
+                "foreach": foreach,
+                "differentiable": differentiable,
+                "fused": fused,
+            },
+        )
         if fused:
             self._step_supports_amp_scaling = True
 
@@ -39,10 +61,18 @@ class SGD(RuleOptimizer):
     def _run(self, group, rows):
         buffers = [state.get("momentum_buffer") for _, _, state in rows]
         sgd(
-            [p for p, _, _ in rows], [g for _, g, _ in rows], buffers, foreach=group["foreach"],
-            fused=group["fused"], grad_scale=getattr(self, "grad_scale", None),
-            found_inf=getattr(self, "found_inf", None), weight_decay=group["weight_decay"],
-            momentum=group["momentum"], lr=group["lr"], dampening=group["dampening"], nesterov=group["nesterov"],
+            [p for p, _, _ in rows],
+            [g for _, g, _ in rows],
+            buffers,
+            foreach=group["foreach"],
+            fused=group["fused"],
+            grad_scale=getattr(self, "grad_scale", None),
+            found_inf=getattr(self, "found_inf", None),
+            weight_decay=group["weight_decay"],
+            momentum=group["momentum"],
+            lr=group["lr"],
+            dampening=group["dampening"],
+            nesterov=group["nesterov"],
             maximize=group["maximize"],
         )
         if group["momentum"] != 0:
@@ -50,9 +80,25 @@ class SGD(RuleOptimizer):
                 state["momentum_buffer"] = buffer
 
 
-def sgd(params, d_p_list, momentum_buffer_list, has_sparse_grad=False, foreach=None, fused=None, grad_scale=None,
-        found_inf=None, *, weight_decay, momentum, lr, dampening, nesterov, maximize):
-    """Update `params` in place by one step of SGD; missing momentum buffers (None) are put into their list."""
+def sgd(
+    params,
+    d_p_list,
+    momentum_buffer_list,
+    has_sparse_grad=False,
+    foreach=None,
+    fused=None,
+    grad_scale=None,
+    found_inf=None,
+    *,
+    weight_decay,
+    momentum,
+    lr,
+    dampening,
+    nesterov,
+    maximize,
+):
+    """Update `params` in place by one step of SGD; missing momentum buffers (None) are put into their list.
+    """
     if found_inf is not None and found_inf.item():
         return
     lr = _to_scalar(lr)

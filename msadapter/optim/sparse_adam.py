@@ -1,4 +1,5 @@
 """Adam for sparse gradients: only the rows that have a gradient are updated."""
+
 from ._rules import RuleOptimizer, check, check_betas, check_lr, signed, zeros_like
 from .optimizer import _get_value
 
@@ -45,4 +46,6 @@ class SparseAdam(RuleOptimizer):
             second[where] = second[where] + (values.pow(2) - second[where]) * (1 - beta2)
             correction1, correction2 = 1 - beta1 ** state["step"], 1 - beta2 ** state["step"]
             size = lr * correction2**0.5 / correction1
-            param.index_put_(where, first[where] / second[where].sqrt().add(group["eps"]) * -size, accumulate=True)
+            param.index_put_(
+                where, first[where] / second[where].sqrt().add(group["eps"]) * -size, accumulate=True
+            )

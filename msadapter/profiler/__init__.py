@@ -1,4 +1,5 @@
 """torch.profiler: ranges of the host's time, as a table and as a chrome trace."""
+
 from ._ranges import record_function
 from .profiler import (
     ProfilerAction,
@@ -9,5 +10,12 @@ from .profiler import (
     tensorboard_trace_handler,
 )
 
-__all__ = ["ProfilerAction", "ProfilerActivity", "profile", "record_function", "schedule", "supported_activities",
-           "tensorboard_trace_handler"]
+__all__ = [
+    "ProfilerAction",
+    "ProfilerActivity",
+    "profile",
+    "record_function",
+    "schedule",
+    "supported_activities",
+    "tensorboard_trace_handler",
+]

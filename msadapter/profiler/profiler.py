@@ -1,4 +1,5 @@
 """`profile`: collects ranges according to a schedule and writes them as a chrome trace."""
+
 import enum
 import gzip
 import json
@@ -33,7 +34,9 @@ def supported_activities() -> set:
     return {ProfilerActivity.CPU}
 
 
-def schedule(*, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, skip_first_wait: int = 0):
+def schedule(
+    *, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, skip_first_wait: int = 0
+):
     """`f(step) -> ProfilerAction`: skip_first steps, then cycles of wait, warmup and active steps."""
     if min(wait, warmup, repeat, skip_first) < 0 or active <= 0:
         raise AssertionError("Invalid profiler schedule arguments")
@@ -91,7 +94,10 @@ class EventList(list):
         rows = sorted(self, key=lambda row: -row.cpu_time_total)[:row_limit]
         width = max([len(row.key) for row in rows] + [4])
         lines = [f"{'Name':<{width}}  {'CPU total':>12}  {'CPU time avg':>12}  {'# of Calls':>10}"]
-        lines += [f"{r.key:<{width}}  {r.cpu_time_total:>10.3f}us  {r.cpu_time:>10.3f}us  {r.count:>10}" for r in rows]
+        lines += [
+            f"{r.key:<{width}}  {r.cpu_time_total:>10.3f}us  {r.cpu_time:>10.3f}us  {r.count:>10}"
+            for r in rows
+        ]
         return "\n".join(lines)
 
 
@@ -102,9 +108,22 @@ class profile:
     on_trace_ready: called with the profiler after each finished recording.
     """
 
-    def __init__(self, *, activities=None, schedule=None, on_trace_ready=None, record_shapes=False,
-                 profile_memory=False, with_stack=False, with_flops=False, with_modules=False,
-                 experimental_config=None, execution_trace_observer=None, acc_events=False, use_cuda=None):
+    def __init__(
+        self,
+        *,
+        activities=None,
+        schedule=None,
+        on_trace_ready=None,
+        record_shapes=False,
+        profile_memory=False,
+        with_stack=False,
+        with_flops=False,
+        with_modules=False,
+        experimental_config=None,
+        execution_trace_observer=None,
+        acc_events=False,
+        use_cuda=None,
+    ):
         self._schedule = schedule or (lambda step: ProfilerAction.RECORD)
         self._has_schedule = schedule is not None
         self._on_trace_ready = on_trace_ready
@@ -185,9 +204,19 @@ class profile:
     def export_chrome_trace(self, path: str) -> None:
         """Write the trace for chrome://tracing or Perfetto (gzip if the name ends with .gz)."""
         process = os.getpid()
-        events = [{"ph": "X", "cat": "user_annotation", "name": name, "pid": process, "tid": thread,
-                   "ts": start / 1e3, "dur": (end - start) / 1e3, "args": {"args": args} if args else {}}
-                  for name, args, start, end, thread in self._events]
+        events = [
+            {
+                "ph": "X",
+                "cat": "user_annotation",
+                "name": name,
+                "pid": process,
+                "tid": thread,
+                "ts": start / 1e3,
+                "dur": (end - start) / 1e3,
+                "args": {"args": args} if args else {},
+            }
+            for name, args, start, end, thread in self._events
+        ]
         opener = gzip.open if str(path).endswith(".gz") else open
         with opener(path, "wt") as stream:
             json.dump({"schemaVersion": 1, **self._metadata, "traceEvents": events}, stream)

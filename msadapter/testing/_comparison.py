@@ -1,4 +1,5 @@
 """assert_close."""
+
 import warnings
 from collections.abc import Mapping, Sequence
 
@@ -9,22 +10,47 @@ from ..tensor import Tensor
 __all__ = ["assert_allclose", "assert_close"]
 
 _TOLERANCES = {
-    "float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7),
-    "complex32": (1e-3, 1e-5), "complex64": (1.3e-6, 1e-5), "complex128": (1e-7, 1e-7),
+    "float16": (1e-3, 1e-5),
+    "bfloat16": (1.6e-2, 1e-5),
+    "float32": (1.3e-6, 1e-5),
+    "float64": (1e-7, 1e-7),
+    "complex32": (1e-3, 1e-5),
+    "complex64": (1.3e-6, 1e-5),
+    "complex128": (1e-7, 1e-7),
 }
 
 
-def assert_close(actual, expected, *, allow_subclasses=True, rtol=None, atol=None, equal_nan=False, check_device=True,
-                 check_dtype=True, check_layout=True, check_stride=False, msg=None) -> None:
+def assert_close(
+    actual,
+    expected,
+    *,
+    allow_subclasses=True,
+    rtol=None,
+    atol=None,
+    equal_nan=False,
+    check_device=True,
+    check_dtype=True,
+    check_layout=True,
+    check_stride=False,
+    msg=None,
+) -> None:
     """AssertionError unless |actual - expected| <= atol + rtol * |expected| everywhere, in containers too.
 
     Tolerances depend on the dtype unless given (both or none). msg: text or a function of the text.
     """
     if (rtol is None) != (atol is None):
-        raise ValueError(f"rtol and atol must both be specified or both be unspecified, but got no "
-                         f"{'rtol' if rtol is None else 'atol'}.")
-    options = {"rtol": rtol, "atol": atol, "equal_nan": equal_nan, "check_device": check_device,
-               "check_dtype": check_dtype, "check_stride": check_stride}
+        raise ValueError(
+            f"rtol and atol must both be specified or both be unspecified, but got no "
+            f"{'rtol' if rtol is None else 'atol'}."
+        )
+    options = {
+        "rtol": rtol,
+        "atol": atol,
+        "equal_nan": equal_nan,
+        "check_device": check_device,
+        "check_dtype": check_dtype,
+        "check_stride": check_stride,
+    }
     try:
         _compare(actual, expected, "", options)
     except AssertionError as err:
@@ -37,15 +63,21 @@ def _compare(actual, expected, where, options):
     at = f"\n\nThe failure occurred for item {where}" if where else ""
     if isinstance(actual, Mapping) and isinstance(expected, Mapping):
         if set(actual) != set(expected):
-            raise AssertionError(f"The keys of the mappings do not match:\n"
-                                 f"Missing keys in the actual mapping: {sorted(set(expected) - set(actual))}\n"
-                                 f"Missing keys in the expected mapping: {sorted(set(actual) - set(expected))}{at}")
+            raise AssertionError(
+                f"The keys of the mappings do not match:\n"
+                "Missing keys in the actual mapping: "
+                f"{sorted(set(expected) - set(actual))}\n"
+                "Missing keys in the expected mapping: "
+                f"{sorted(set(actual) - set(expected))}{at}"
+            )
         for key in expected:
             _compare(actual[key], expected[key], f"{where}[{key!r}]", options)
         return
     if _is_sequence(actual) and _is_sequence(expected):
         if len(actual) != len(expected):
-            raise AssertionError(f"The length of the sequences mismatch: {len(actual)} != {len(expected)}{at}")
+            raise AssertionError(
+                f"The length of the sequences mismatch: {len(actual)} != {len(expected)}{at}"
+            )
         for i, (a, e) in enumerate(zip(actual, expected, strict=True)):
             _compare(a, e, f"{where}[{i}]", options)
         return
@@ -64,7 +96,9 @@ def _to_tensor(value, other):
     if isinstance(value, Tensor):
         return value.detach()
     if isinstance(value, (str, bytes)) or isinstance(other, (str, bytes)):
-        raise TypeError(f"No comparison pair was able to handle inputs of type {type(value)} and {type(other)}.")
+        raise TypeError(
+            f"No comparison pair was able to handle inputs of type {type(value)} and {type(other)}."
+        )
     if isinstance(value, float):
         return ops.tensor(value, dtype=root().float64)
     if isinstance(value, complex):
@@ -74,14 +108,17 @@ def _to_tensor(value, other):
 
 def _compare_tensors(actual, expected, at, options):
     if tuple(actual.shape) != tuple(expected.shape):
-        raise AssertionError(f"The values for attribute 'shape' do not match: {actual.shape} != {expected.shape}.{at}")
+        raise AssertionError(
+            f"The values for attribute 'shape' do not match: {actual.shape} != {expected.shape}.{at}"
+        )
     for name in ("device", "dtype"):
         a, e = getattr(actual, name), getattr(expected, name)
         if options[f"check_{name}"] and a != e:
             raise AssertionError(f"The values for attribute '{name}' do not match: {a} != {e}.{at}")
     if options["check_stride"] and actual.stride() != expected.stride():
-        raise AssertionError(f"The values for attribute 'stride()' do not match: {actual.stride()} != "
-                             f"{expected.stride()}.{at}")
+        raise AssertionError(
+            f"The values for attribute 'stride()' do not match: {actual.stride()} != {expected.stride()}.{at}"
+        )
     rtol, atol = options["rtol"], options["atol"]
     if rtol is None:
         pairs = [_TOLERANCES.get(dtype_name(t.dtype), (0.0, 0.0)) for t in (actual, expected)]
@@ -104,10 +141,12 @@ def _fail(actual, expected, wrong, rtol, atol, at):
     allowed = ["", ""] if exact else [f" (up to {atol} allowed)", f" (up to {rtol} allowed)"]
     if not actual.dim():
         difference = abs(actual.item() - expected.item())
-        raise AssertionError(f"{title}Expected {expected.item()} but got {actual.item()}.\n"
-                             f"Absolute difference: {difference}{allowed[0]}\n"
-                             f"Relative difference: {difference / (abs(expected.item()) or float('nan'))}"
-                             f"{allowed[1]}{at}")
+        raise AssertionError(
+            f"{title}Expected {expected.item()} but got {actual.item()}.\n"
+            f"Absolute difference: {difference}{allowed[0]}\n"
+            f"Relative difference: {difference / (abs(expected.item()) or float('nan'))}"
+            f"{allowed[1]}{at}"
+        )
     if dtype_name(actual.dtype) == "bool":
         actual, expected = actual.to(root().int64), expected.to(root().int64)
     count, total = int(wrong.sum()), wrong.numel()
@@ -118,7 +157,8 @@ def _fail(actual, expected, wrong, rtol, atol, at):
     raise AssertionError(
         f"{title}Mismatched elements: {count} / {total} ({count / total:.1%})\n"
         f"Greatest absolute difference: {distance.max().item()} at index {_place(distance)}{allowed[0]}\n"
-        f"Greatest relative difference: {relative.max().item()} at index {_place(relative)}{allowed[1]}{at}")
+        f"Greatest relative difference: {relative.max().item()} at index {_place(relative)}{allowed[1]}{at}"
+    )
 
 
 def _place(values) -> tuple:
@@ -132,7 +172,20 @@ def _place(values) -> tuple:
 
 def assert_allclose(actual, expected, rtol=None, atol=None, equal_nan=True, msg="") -> None:
     """The old name of assert_close, without checks of dtype and device."""
-    warnings.warn("`torch.testing.assert_allclose()` is deprecated since 1.12 and will be removed in a future "
-                  "release. Please use `torch.testing.assert_close()` instead.", FutureWarning, stacklevel=2)
-    assert_close(actual, expected, rtol=rtol, atol=atol, equal_nan=equal_nan, check_device=False, check_dtype=False,
-                 msg=msg or None)
+    warnings.warn(
+        "`torch.testing.assert_allclose()` is deprecated since 1.12 and will be removed in a "
+        "future "
+        "release. Please use `torch.testing.assert_close()` instead.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    assert_close(
+        actual,
+        expected,
+        rtol=rtol,
+        atol=atol,
+        equal_nan=equal_nan,
+        check_device=False,
+        check_dtype=False,
+        msg=msg or None,
+    )

@@ -1,4 +1,5 @@
 """Random tensors for tests."""
+
 import math
 
 from .. import ops
@@ -9,18 +10,31 @@ __all__ = ["make_tensor"]
 _FLOAT_DEFAULT, _INTEGER_DEFAULT = (-9.0, 9.0), (-9, 10)
 
 
-def make_tensor(*shape, dtype, device, low=None, high=None, requires_grad=False, noncontiguous=False,
-                exclude_zero=False, memory_format=None):
+def make_tensor(
+    *shape,
+    dtype,
+    device,
+    low=None,
+    high=None,
+    requires_grad=False,
+    noncontiguous=False,
+    exclude_zero=False,
+    memory_format=None,
+):
     """A tensor of random values in [low, high) (defaults by dtype), of any memory layout asked for."""
     torch = root()
     if len(shape) == 1 and not isinstance(shape[0], int):
         shape = tuple(shape[0])
     if requires_grad and not (dtype.is_floating_point or dtype.is_complex):
-        raise ValueError(f"`requires_grad=True` is not supported for boolean and integral dtypes, but got "
-                         f"dtype={dtype!r}")
+        raise ValueError(
+            f"`requires_grad=True` is not supported for boolean and integral dtypes, but got dtype={dtype!r}"
+        )
     if noncontiguous and memory_format is not None:
-        raise ValueError(f"The parameters `noncontiguous` and `memory_format` are mutually exclusive, but got "
-                         f"noncontiguous={noncontiguous!r} and memory_format={memory_format!r}")
+        raise ValueError(
+            "The parameters `noncontiguous` and `memory_format` are mutually exclusive, but "
+            "got "
+            f"noncontiguous={noncontiguous!r} and memory_format={memory_format!r}"
+        )
     if low is not None and high is not None and (math.isnan(low) or math.isnan(high) or low > high):
         raise ValueError(f"`low` must be less than `high`, but got low={low!r} > high={high!r}")
     spread = noncontiguous and math.prod(shape) > 1
@@ -42,7 +56,9 @@ def _values(torch, shape, dtype, low, high):
         return ops.randint(0, 2, shape, dtype=dtype)
     if dtype.is_complex:
         part = torch.float64 if name == "complex128" else torch.float32
-        return ops.complex(_values(torch, shape, part, low, high), _values(torch, shape, part, low, high)).to(dtype)
+        return ops.complex(_values(torch, shape, part, low, high), _values(torch, shape, part, low, high)).to(
+            dtype
+        )
     if dtype.is_floating_point:
         low, high = (_FLOAT_DEFAULT[0] if low is None else low), (_FLOAT_DEFAULT[1] if high is None else high)
         return ops.empty(shape, dtype=torch.float32).uniform_(low, high).to(dtype)

@@ -1,13 +1,32 @@
 """Nested containers as a list of leaves and a description of the structure."""
+
 import json
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-__all__ = ["LeafSpec", "PyTree", "TreeSpec", "register_pytree_node", "tree_all", "tree_any", "tree_flatten",
-           "tree_flatten_with_path", "tree_is_leaf", "tree_iter", "tree_leaves", "tree_map", "tree_map_",
-           "tree_map_only", "tree_map_only_", "tree_map_with_path", "tree_structure", "tree_unflatten",
-           "treespec_dumps", "treespec_loads"]
+__all__ = [
+    "LeafSpec",
+    "PyTree",
+    "TreeSpec",
+    "register_pytree_node",
+    "tree_all",
+    "tree_any",
+    "tree_flatten",
+    "tree_flatten_with_path",
+    "tree_is_leaf",
+    "tree_iter",
+    "tree_leaves",
+    "tree_map",
+    "tree_map_",
+    "tree_map_only",
+    "tree_map_only_",
+    "tree_map_with_path",
+    "tree_structure",
+    "tree_unflatten",
+    "treespec_dumps",
+    "treespec_loads",
+]
 PyTree = Any
 
 
@@ -65,8 +84,16 @@ SUPPORTED_NODES: dict = {}
 _NAMES: dict = {}
 
 
-def register_pytree_node(cls, flatten_fn, unflatten_fn, *, serialized_type_name=None, to_dumpable_context=None,
-                         from_dumpable_context=None, flatten_with_keys_fn=None) -> None:
+def register_pytree_node(
+    cls,
+    flatten_fn,
+    unflatten_fn,
+    *,
+    serialized_type_name=None,
+    to_dumpable_context=None,
+    from_dumpable_context=None,
+    flatten_with_keys_fn=None,
+) -> None:
     """Teach a container type: flatten_fn(x) -> (members, context), unflatten_fn(members, context) -> x."""
     if cls in SUPPORTED_NODES:
         raise ValueError(f"{cls} is already registered as pytree node.")
@@ -78,29 +105,47 @@ _register_pytree_node = register_pytree_node
 
 
 def _mapping(make):
-    return (lambda d: (list(d.values()), list(d.keys())), lambda values, keys: make(zip(keys, values, strict=True)),
-            lambda d: ([(MappingKey(k), v) for k, v in d.items()], list(d.keys())))
+    return (
+        lambda d: (list(d.values()), list(d.keys())),
+        lambda values, keys: make(zip(keys, values, strict=True)),
+        lambda d: ([(MappingKey(k), v) for k, v in d.items()], list(d.keys())),
+    )
 
 
 def _sequence(make):
-    return (lambda s: (list(s), None), lambda values, _: make(values),
-            lambda s: ([(SequenceKey(i), v) for i, v in enumerate(s)], None))
+    return (
+        lambda s: (list(s), None),
+        lambda values, _: make(values),
+        lambda s: ([(SequenceKey(i), v) for i, v in enumerate(s)], None),
+    )
 
 
-for _type, _functions in ((dict, _mapping(dict)), (OrderedDict, _mapping(OrderedDict)), (list, _sequence(list)),
-                          (tuple, _sequence(tuple))):
+for _type, _functions in (
+    (dict, _mapping(dict)),
+    (OrderedDict, _mapping(OrderedDict)),
+    (list, _sequence(list)),
+    (tuple, _sequence(tuple)),
+):
     register_pytree_node(_type, _functions[0], _functions[1], flatten_with_keys_fn=_functions[2])
 register_pytree_node(
-    namedtuple, lambda t: (list(t), type(t)), lambda values, kind: kind(*values),
+    namedtuple,
+    lambda t: (list(t), type(t)),
+    lambda values, kind: kind(*values),
     serialized_type_name="collections.namedtuple",
-    flatten_with_keys_fn=lambda t: ([(GetAttrKey(f), getattr(t, f)) for f in t._fields], type(t)))
+    flatten_with_keys_fn=lambda t: ([(GetAttrKey(f), getattr(t, f)) for f in t._fields], type(t)),
+)
 register_pytree_node(
-    defaultdict, lambda d: (list(d.values()), [d.default_factory, list(d.keys())]),
+    defaultdict,
+    lambda d: (list(d.values()), [d.default_factory, list(d.keys())]),
     lambda values, context: defaultdict(context[0], zip(context[1], values, strict=True)),
-    flatten_with_keys_fn=lambda d: ([(MappingKey(k), v) for k, v in d.items()], [d.default_factory, list(d)]))
+    flatten_with_keys_fn=lambda d: ([(MappingKey(k), v) for k, v in d.items()], [d.default_factory, list(d)]),
+)
 register_pytree_node(
-    deque, lambda d: (list(d), d.maxlen), lambda values, maxlen: deque(values, maxlen=maxlen),
-    flatten_with_keys_fn=lambda d: ([(SequenceKey(i), v) for i, v in enumerate(d)], d.maxlen))
+    deque,
+    lambda d: (list(d), d.maxlen),
+    lambda values, maxlen: deque(values, maxlen=maxlen),
+    flatten_with_keys_fn=lambda d: ([(SequenceKey(i), v) for i, v in enumerate(d)], d.maxlen),
+)
 
 
 def _is_namedtuple(value) -> bool:
@@ -130,7 +175,9 @@ class TreeSpec:
     def __post_init__(self):
         self.num_children = len(self.children_specs)
         self.num_nodes = 1 + sum(child.num_nodes for child in self.children_specs)
-        self.num_leaves = sum(child.num_leaves for child in self.children_specs) if self.type is not None else 1
+        self.num_leaves = (
+            sum(child.num_leaves for child in self.children_specs) if self.type is not None else 1
+        )
 
     def is_leaf(self) -> bool:
         """Whether it stands for a single value."""
@@ -140,8 +187,11 @@ class TreeSpec:
         """The structure filled with leaves."""
         leaves = list(leaves)
         if len(leaves) != self.num_leaves:
-            raise ValueError(f"treespec.unflatten(leaves): `leaves` has length {len(leaves)} but the spec refers to a "
-                             f"pytree that holds {self.num_leaves} items ({self}).")
+            raise ValueError(
+                f"treespec.unflatten(leaves): `leaves` has length {len(leaves)} but the spec "
+                "refers to a "
+                f"pytree that holds {self.num_leaves} items ({self})."
+            )
         return self._fill(iter(leaves))
 
     def _fill(self, leaves):
@@ -205,8 +255,11 @@ def _flatten(tree, leaves, is_leaf):
 def tree_unflatten(leaves, treespec):
     """A structure filled with leaves."""
     if not isinstance(treespec, TreeSpec):
-        raise TypeError("tree_unflatten(leaves, treespec): Expected `treespec` to be instance of TreeSpec but got "
-                        f"item of type {type(treespec)}.")
+        raise TypeError(
+            "tree_unflatten(leaves, treespec): Expected `treespec` to be instance of TreeSpec "
+            "but got "
+            f"item of type {type(treespec)}."
+        )
     return treespec.unflatten(leaves)
 
 
@@ -292,8 +345,10 @@ def _paths(tree, path, is_leaf):
         return
     named = SUPPORTED_NODES[_node_type(tree)].flatten_with_keys_fn
     if named is None:
-        raise ValueError(f"Did not find a flatten_with_keys_fn for type: {type(tree)}. Please pass a "
-                         "flatten_with_keys_fn argument to register_pytree_node.")
+        raise ValueError(
+            f"Did not find a flatten_with_keys_fn for type: {type(tree)}. Please pass a "
+            "flatten_with_keys_fn argument to register_pytree_node."
+        )
     for key, member in named(tree)[0]:
         yield from _paths(member, (*path, key), is_leaf)
 
@@ -352,8 +407,11 @@ def treespec_dumps(treespec, protocol=None) -> str:
     def plain(spec):
         if spec.is_leaf():
             return {"type": None, "context": None, "children_spec": []}
-        return {"type": names[spec.type], "context": json.dumps(spec.context),
-                "children_spec": [plain(child) for child in spec.children_specs]}
+        return {
+            "type": names[spec.type],
+            "context": json.dumps(spec.context),
+            "children_spec": [plain(child) for child in spec.children_specs],
+        }
 
     return json.dumps([1 if protocol is None else protocol, plain(treespec)])
 
@@ -364,7 +422,10 @@ def treespec_loads(serialized: str) -> TreeSpec:
     def build(plain):
         if plain["type"] is None:
             return LeafSpec()
-        return TreeSpec(_NAMES[plain["type"]], json.loads(plain["context"]),
-                        [build(child) for child in plain["children_spec"]])
+        return TreeSpec(
+            _NAMES[plain["type"]],
+            json.loads(plain["context"]),
+            [build(child) for child in plain["children_spec"]],
+        )
 
     return build(json.loads(serialized)[1])

@@ -1,7 +1,17 @@
-"""torch.utils.cpp_extension: PyTorch's C++ API does not exist here; using it says so. Paths are as asked for."""
+"""torch.utils.cpp_extension: PyTorch's C++ API does not exist here; using it says so. Paths are as asked for.
+"""
+
 import os
 
-__all__ = ["BuildExtension", "CUDAExtension", "CUDA_HOME", "CppExtension", "include_paths", "load", "load_inline"]
+__all__ = [
+    "BuildExtension",
+    "CUDAExtension",
+    "CUDA_HOME",
+    "CppExtension",
+    "include_paths",
+    "load",
+    "load_inline",
+]
 
 CUDA_HOME = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH")
 ROCM_HOME = None
@@ -10,8 +20,11 @@ IS_HIP_EXTENSION = False
 
 def _refuse(name):
     def refused(*args, **kwargs):
-        raise NotImplementedError(f"torch.utils.cpp_extension.{name}: extensions in PyTorch's C++ API are not "
-                                  "supported (docs/coverage.md)")
+        raise NotImplementedError(
+            f"torch.utils.cpp_extension.{name}: extensions in PyTorch's C++ API are "
+            "not "
+            "supported (docs/coverage.md)"
+        )
 
     refused.__name__ = name
     refused.__doc__ = f"{name} would compile against PyTorch's C++ API."
@@ -19,8 +32,17 @@ def _refuse(name):
 
 
 CppExtension, CUDAExtension, SyclExtension, load, load_inline, include_paths, library_paths = map(
-    _refuse, ("CppExtension", "CUDAExtension", "SyclExtension", "load", "load_inline", "include_paths",
-              "library_paths"))
+    _refuse,
+    (
+        "CppExtension",
+        "CUDAExtension",
+        "SyclExtension",
+        "load",
+        "load_inline",
+        "include_paths",
+        "library_paths",
+    ),
+)
 
 
 class BuildExtension:

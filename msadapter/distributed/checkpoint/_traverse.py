@@ -15,7 +15,8 @@ def _has_tensor(value) -> bool:
 
 
 def traverse_state_dict(state_dict, visitor, keep_traversing=_has_tensor) -> None:
-    """Call visitor(path, value) for every leaf. Dicts are always entered; lists only if keep_traversing says so."""
+    """Call visitor(path, value) for every leaf. Dicts are always entered; lists only if keep_traversing says
+    so."""
 
     def walk(path, value):
         if isinstance(value, dict) and value:

@@ -1,4 +1,5 @@
 """Plans: what each process writes and reads."""
+
 import abc
 import math
 from dataclasses import dataclass
@@ -7,8 +8,19 @@ from typing import Any
 
 from .metadata import STATE_DICT_TYPE, ChunkStorageMetadata, MetadataIndex, TensorProperties
 
-__all__ = ["BytesIOWriteData", "LoadItemType", "LoadPlan", "LoadPlanner", "ReadItem", "STATE_DICT_TYPE", "SavePlan",
-           "SavePlanner", "TensorWriteData", "WriteItem", "WriteItemType"]
+__all__ = [
+    "BytesIOWriteData",
+    "LoadItemType",
+    "LoadPlan",
+    "LoadPlanner",
+    "ReadItem",
+    "STATE_DICT_TYPE",
+    "SavePlan",
+    "SavePlanner",
+    "TensorWriteData",
+    "WriteItem",
+    "WriteItemType",
+]
 
 
 class WriteItemType(Enum):

@@ -1,4 +1,5 @@
 """Steps that all processes take together, errors included."""
+
 from .. import objects
 from ..setup import get_global_rank, get_rank, get_world_size, is_initialized
 from .api import CheckpointException, _is_wrapped_exception, _wrap_exception
@@ -24,7 +25,10 @@ class _DistWrapper:
         self.use_dist = use_dist and is_initialized()
         self.coordinator_rank = coordinator_rank
         self.global_coordinator_rank = (
-            get_global_rank(group, coordinator_rank) if self.use_dist and group is not None else coordinator_rank)
+            get_global_rank(group, coordinator_rank)
+            if self.use_dist and group is not None
+            else coordinator_rank
+        )
         self.rank = get_rank(group) if self.use_dist else 0
         self.is_coordinator = self.rank == coordinator_rank
 
@@ -64,8 +68,12 @@ class _DistWrapper:
         if not self.use_dist:
             return object_list[0]
         received = [None]
-        objects.scatter_object_list(received, object_list if self.is_coordinator else None,
-                                    src=self.global_coordinator_rank, group=self.group)
+        objects.scatter_object_list(
+            received,
+            object_list if self.is_coordinator else None,
+            src=self.global_coordinator_rank,
+            group=self.group,
+        )
         return received[0]
 
     def _on_coordinator(self, step, gathered, reduce_fun):
@@ -76,7 +84,8 @@ class _DistWrapper:
         return CheckpointException(step, {self.rank: result}) if _is_wrapped_exception(result) else result
 
     def reduce_scatter(self, step, map_fun, reduce_fun):
-        """reduce_fun on the coordinator over everybody's map_fun(); its list's entries go to their processes."""
+        """reduce_fun on the coordinator over everybody's map_fun(); its list's entries go to their processes.
+        """
         gathered = self.gather_object(_attempt(map_fun))
         results = None
         if self.is_coordinator:

@@ -1,4 +1,5 @@
-"""torch.distributed.tensor: placements and the class DTensor for isinstance checks. DTensors cannot be made here."""
+"""torch.distributed.tensor: placements and the class DTensor for isinstance checks. DTensors cannot be made
+here."""
 from ..device_mesh import DeviceMesh, init_device_mesh
 from .placement_types import Partial, Placement, Replicate, Shard
 
@@ -25,4 +26,5 @@ def distribute_tensor(tensor, device_mesh=None, placements=None, *, src_data_ran
 
 def distribute_module(module, *args, **kwargs):
     """A module whose parameters are DTensors."""
-    raise NotImplementedError("torch.distributed.tensor.distribute_module is not supported (docs/coverage.md)")
+    raise NotImplementedError("torch.distributed.tensor.distribute_module is not supported "
+                              "(docs/coverage.md)")

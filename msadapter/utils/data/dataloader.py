@@ -1,4 +1,5 @@
 """DataLoader: batches of a dataset, made in this process or by worker processes."""
+
 import itertools
 import os
 import time
@@ -32,17 +33,35 @@ class _DatasetKind:
 class DataLoader:
     """Iterates over batches of `dataset`.
 
-    num_workers: processes that fetch (0: this one); worker_init_fn(id) runs in each at its start; prefetch_factor:
-    batches in advance for each; persistent_workers: keep them between epochs; timeout: seconds to wait for a batch;
-    pin_memory: accepted (the host's memory needs no pinning); in_order: batches in the sampler's order.
+    num_workers: processes that fetch (0: this one); worker_init_fn(id) runs in each at its start;
+    prefetch_factor: batches in advance for each; persistent_workers: keep them between epochs; timeout:
+    seconds to wait for a batch; pin_memory: accepted (the host's memory needs no pinning); in_order: batches
+    in the sampler's order.
     """
 
     _initialized = False
 
-    def __init__(self, dataset, batch_size=1, shuffle=None, sampler=None, batch_sampler=None, num_workers=0,
-                 collate_fn=None, pin_memory=False, drop_last=False, timeout=0, worker_init_fn=None,
-                 multiprocessing_context=None, generator=None, *, prefetch_factor=None, persistent_workers=False,
-                 pin_memory_device="", in_order=True):
+    def __init__(
+        self,
+        dataset,
+        batch_size=1,
+        shuffle=None,
+        sampler=None,
+        batch_sampler=None,
+        num_workers=0,
+        collate_fn=None,
+        pin_memory=False,
+        drop_last=False,
+        timeout=0,
+        worker_init_fn=None,
+        multiprocessing_context=None,
+        generator=None,
+        *,
+        prefetch_factor=None,
+        persistent_workers=False,
+        pin_memory_device="",
+        in_order=True,
+    ):
         _check_workers(num_workers, timeout, prefetch_factor, persistent_workers)
         self.dataset = dataset
         self.num_workers = num_workers
@@ -53,7 +72,9 @@ class DataLoader:
         self.worker_init_fn = worker_init_fn
         self.multiprocessing_context = multiprocessing_context
         self.in_order = in_order
-        self._dataset_kind = _DatasetKind.Iterable if isinstance(dataset, IterableDataset) else _DatasetKind.Map
+        self._dataset_kind = (
+            _DatasetKind.Iterable if isinstance(dataset, IterableDataset) else _DatasetKind.Map
+        )
         if self._dataset_kind == _DatasetKind.Iterable:
             sampler = self._sampler_of_stream(shuffle, sampler, batch_sampler)
         shuffle = bool(shuffle)
@@ -61,11 +82,16 @@ class DataLoader:
             raise ValueError("sampler option is mutually exclusive with shuffle")
         if batch_sampler is not None:
             if batch_size != 1 or shuffle or sampler is not None or drop_last:
-                raise ValueError("batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and "
-                                 "drop_last")
+                raise ValueError(
+                    "batch_sampler option is mutually exclusive with batch_size, shuffle, "
+                    "sampler, and "
+                    "drop_last"
+                )
             batch_size, drop_last = None, False
         elif batch_size is None and drop_last:
-            raise ValueError("batch_size=None option disables auto-batching and is mutually exclusive with drop_last")
+            raise ValueError(
+                "batch_size=None option disables auto-batching and is mutually exclusive with drop_last"
+            )
         if sampler is None:
             sampler = RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset)
         if batch_size is not None and batch_sampler is None:
@@ -85,14 +111,21 @@ class DataLoader:
     @staticmethod
     def _sampler_of_stream(shuffle, sampler, batch_sampler):
         if shuffle not in (False, None):
-            raise ValueError(f"DataLoader with IterableDataset: expected unspecified shuffle option, but got "
-                             f"shuffle={shuffle}")
+            raise ValueError(
+                f"DataLoader with IterableDataset: expected unspecified shuffle option, but got "
+                f"shuffle={shuffle}"
+            )
         if sampler is not None:
-            raise ValueError(f"DataLoader with IterableDataset: expected unspecified sampler option, but got "
-                             f"sampler={sampler}")
+            raise ValueError(
+                f"DataLoader with IterableDataset: expected unspecified sampler option, but got "
+                f"sampler={sampler}"
+            )
         if batch_sampler is not None:
-            raise ValueError("DataLoader with IterableDataset: expected unspecified batch_sampler option, but got "
-                             f"batch_sampler={batch_sampler}")
+            raise ValueError(
+                "DataLoader with IterableDataset: expected unspecified batch_sampler option, "
+                "but got "
+                f"batch_sampler={batch_sampler}"
+            )
         return _InfiniteConstantSampler()
 
     def __setattr__(self, name, value):
@@ -119,7 +152,9 @@ class DataLoader:
             else:
                 self._iterator._reset(self)
             return self._iterator
-        return _MultiProcessingDataLoaderIter(self) if self.num_workers else _SingleProcessDataLoaderIter(self)
+        return (
+            _MultiProcessingDataLoaderIter(self) if self.num_workers else _SingleProcessDataLoaderIter(self)
+        )
 
     def __len__(self):
         if self._dataset_kind == _DatasetKind.Map:
@@ -135,12 +170,17 @@ class DataLoader:
 
 def _check_workers(num_workers, timeout, prefetch_factor, persistent_workers):
     if num_workers < 0:
-        raise ValueError("num_workers option should be non-negative; use num_workers=0 to disable multiprocessing.")
+        raise ValueError(
+            "num_workers option should be non-negative; use num_workers=0 to disable multiprocessing."
+        )
     if timeout < 0:
         raise ValueError("timeout option should be non-negative")
     if num_workers == 0 and prefetch_factor is not None:
-        raise ValueError("prefetch_factor option could only be specified in multiprocessing.let num_workers > 0 to "
-                         "enable multiprocessing, otherwise set prefetch_factor to None.")
+        raise ValueError(
+            "prefetch_factor option could only be specified in multiprocessing.let num_workers "
+            "> 0 to "
+            "enable multiprocessing, otherwise set prefetch_factor to None."
+        )
     if prefetch_factor is not None and prefetch_factor < 0:
         raise ValueError("prefetch_factor option should be non-negative")
     if persistent_workers and num_workers == 0:
@@ -182,9 +222,12 @@ class _BaseDataLoaderIter:
     def _check_length(self):
         declared = getattr(self._loader, "_IterableDataset_len_called", None)
         if self._iterable and declared is not None and self._num_yielded == len(self._loader) + 1:
-            warnings.warn(f"Length of IterableDataset {self._loader.dataset} was reported to be {declared} when "
-                          f"accessing len(dataloader), but {self._num_yielded} samples have been fetched.",
-                          stacklevel=3)
+            warnings.warn(
+                f"Length of IterableDataset {self._loader.dataset} was reported to be {declared} "
+                "when "
+                f"accessing len(dataloader), but {self._num_yielded} samples have been fetched.",
+                stacklevel=3,
+            )
 
     def __len__(self):
         return len(self._loader._index_sampler)
@@ -200,8 +243,9 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
         super().__init__(loader)
         if loader.timeout != 0:
             raise AssertionError("timeout must be 0 for single-process dataloader")
-        self._fetcher = _utils.fetch.make(loader.dataset, self._iterable, loader._auto_collation, loader.collate_fn,
-                                          loader.drop_last)
+        self._fetcher = _utils.fetch.make(
+            loader.dataset, self._iterable, loader._auto_collation, loader.collate_fn, loader.drop_last
+        )
 
     def _next_data(self):
         return self._fetcher.fetch(next(self._sampler_iter))
@@ -231,12 +275,22 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._begin(loader)
 
     def _start(self, context, loader, worker_id):
-        setup = {"dataset": loader.dataset, "iterable": self._iterable, "auto_collation": loader._auto_collation,
-                 "collate_fn": loader.collate_fn, "drop_last": loader.drop_last, "base_seed": self._base_seed,
-                 "init_fn": loader.worker_init_fn, "worker_id": worker_id, "num_workers": self._num_workers}
+        setup = {
+            "dataset": loader.dataset,
+            "iterable": self._iterable,
+            "auto_collation": loader._auto_collation,
+            "collate_fn": loader.collate_fn,
+            "drop_last": loader.drop_last,
+            "base_seed": self._base_seed,
+            "init_fn": loader.worker_init_fn,
+            "worker_id": worker_id,
+            "num_workers": self._num_workers,
+        }
         requests = context.Queue()
         requests.cancel_join_thread()
-        process = context.Process(target=workers.worker_loop, args=(setup, requests, self._results, self._done))
+        process = context.Process(
+            target=workers.worker_loop, args=(setup, requests, self._results, self._done)
+        )
         process.daemon = True
         process.start()
         self._index_queues.append(requests)
@@ -282,7 +336,9 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         end = time.monotonic() + self._timeout if self._timeout else None
         while True:
             patience = None if end is None else max(0.0, end - time.monotonic())
-            sentinels = [w.sentinel for i, w in enumerate(self._workers) if self._persistent or self._active[i]]
+            sentinels = [
+                w.sentinel for i, w in enumerate(self._workers) if self._persistent or self._active[i]
+            ]
             ready = connection.wait([self._results._reader, *sentinels], patience)
             if self._results._reader in ready:
                 return self._results.get()
@@ -292,7 +348,11 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
                 raise RuntimeError(f"DataLoader timed out after {self._timeout} seconds")
 
     def _check_alive(self):
-        dead = [w for i, w in enumerate(self._workers) if not w.is_alive() and (self._persistent or self._active[i])]
+        dead = [
+            w
+            for i, w in enumerate(self._workers)
+            if not w.is_alive() and (self._persistent or self._active[i])
+        ]
         if dead:
             pids = ", ".join(str(w.pid) for w in dead)
             codes = ", ".join(str(w.exitcode) for w in dead)

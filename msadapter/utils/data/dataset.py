@@ -1,4 +1,5 @@
 """Datasets: by index and as streams."""
+
 import bisect
 import itertools
 import math
@@ -7,8 +8,16 @@ import warnings
 from ... import ops
 from ...tensor import Tensor
 
-__all__ = ["ChainDataset", "ConcatDataset", "Dataset", "IterableDataset", "StackDataset", "Subset", "TensorDataset",
-           "random_split"]
+__all__ = [
+    "ChainDataset",
+    "ConcatDataset",
+    "Dataset",
+    "IterableDataset",
+    "StackDataset",
+    "Subset",
+    "TensorDataset",
+    "random_split",
+]
 
 
 class Dataset:
@@ -54,8 +63,11 @@ class StackDataset(Dataset):
 
     def __init__(self, *args, **kwargs):
         if args and kwargs:
-            raise ValueError("Supported either ``tuple``- (via ``args``) or ``dict``- (via ``kwargs``) like input/"
-                             "output, but both types are given.")
+            raise ValueError(
+                "Supported either ``tuple``- (via ``args``) or ``dict``- (via ``kwargs``) like "
+                "input/"
+                "output, but both types are given."
+            )
         if not args and not kwargs:
             raise ValueError("At least one dataset should be passed")
         self.datasets = args or kwargs
@@ -120,7 +132,9 @@ class ConcatDataset(Dataset):
     @property
     def cummulative_sizes(self):
         """The misspelt old name of cumulative_sizes."""
-        warnings.warn("cummulative_sizes attribute is renamed to cumulative_sizes", FutureWarning, stacklevel=2)
+        warnings.warn(
+            "cummulative_sizes attribute is renamed to cumulative_sizes", FutureWarning, stacklevel=2
+        )
         return self.cumulative_sizes
 
 
@@ -174,11 +188,12 @@ def random_split(dataset, lengths, generator=None) -> list:
             sizes[i % len(sizes)] += 1
         for i, size in enumerate(sizes):
             if size == 0:
-                warnings.warn(f"Length of split at index {i} is 0. This might result in an empty dataset.",
-                              stacklevel=2)
+                warnings.warn(
+                    f"Length of split at index {i} is 0. This might result in an empty dataset.", stacklevel=2
+                )
         lengths = sizes
     if sum(lengths) != len(dataset):
         raise ValueError("Sum of input lengths does not equal the length of the input dataset!")
     indices = ops.randperm(sum(lengths), generator=generator).tolist()
     ends = list(itertools.accumulate(lengths))
-    return [Subset(dataset, indices[end - length:end]) for end, length in zip(ends, lengths, strict=True)]
+    return [Subset(dataset, indices[end - length : end]) for end, length in zip(ends, lengths, strict=True)]

@@ -46,7 +46,8 @@ class DistributedSampler(Sampler):
             missing = self.total_size - count
             indices += (indices * math.ceil(missing / count))[:missing] if missing else []
         if len(indices) != self.total_size:
-            raise AssertionError(f"Number of indices ({len(indices)}) does not match total_size ({self.total_size})")
+            raise AssertionError(f"Number of indices ({len(indices)}) does not match total_size "
+                                 f"({self.total_size})")
         return iter(indices[self.rank:self.total_size:self.num_replicas])
 
     def __len__(self):

@@ -1,10 +1,17 @@
 """Orders in which samples are taken."""
+
 import itertools
 
 from ... import ops
 
-__all__ = ["BatchSampler", "RandomSampler", "Sampler", "SequentialSampler", "SubsetRandomSampler",
-           "WeightedRandomSampler"]
+__all__ = [
+    "BatchSampler",
+    "RandomSampler",
+    "Sampler",
+    "SequentialSampler",
+    "SubsetRandomSampler",
+    "WeightedRandomSampler",
+]
 
 
 def draw_seed(generator=None) -> int:
@@ -59,8 +66,9 @@ class RandomSampler(Sampler):
         if not isinstance(replacement, bool):
             raise TypeError(f"replacement should be a boolean value, but got replacement={replacement}")
         if not isinstance(self.num_samples, int) or self.num_samples < 0:
-            raise ValueError(f"num_samples should be a non-negative integer value, but got "
-                             f"num_samples={self.num_samples}")
+            raise ValueError(
+                f"num_samples should be a non-negative integer value, but got num_samples={self.num_samples}"
+            )
 
     @property
     def num_samples(self) -> int:
@@ -74,13 +82,17 @@ class RandomSampler(Sampler):
         generator = self.generator if self.generator is not None else _new_generator(draw_seed())
         if self.replacement:
             for _ in range(wanted // 32):
-                yield from ops.randint(high=count, size=(32,), dtype=root().int64, generator=generator).tolist()
-            yield from ops.randint(high=count, size=(wanted % 32,), dtype=root().int64, generator=generator).tolist()
+                yield from ops.randint(
+                    high=count, size=(32,), dtype=root().int64, generator=generator
+                ).tolist()
+            yield from ops.randint(
+                high=count, size=(wanted % 32,), dtype=root().int64, generator=generator
+            ).tolist()
             return
         for _ in range(wanted // count if count else 0):
             yield from ops.randperm(count, generator=generator).tolist()
         if count:
-            yield from ops.randperm(count, generator=generator).tolist()[:wanted % count]
+            yield from ops.randperm(count, generator=generator).tolist()[: wanted % count]
 
     def __len__(self):
         return self.num_samples
@@ -108,12 +120,16 @@ class WeightedRandomSampler(Sampler):
         from ..._serialization.names import root
 
         if not isinstance(num_samples, int) or isinstance(num_samples, bool) or num_samples <= 0:
-            raise ValueError(f"num_samples should be a positive integer value, but got num_samples={num_samples}")
+            raise ValueError(
+                f"num_samples should be a positive integer value, but got num_samples={num_samples}"
+            )
         if not isinstance(replacement, bool):
             raise ValueError(f"replacement should be a boolean value, but got replacement={replacement}")
         weights = ops.as_tensor(weights, dtype=root().double)
         if weights.dim() != 1:
-            raise ValueError(f"weights should be a 1d sequence but given weights have shape {tuple(weights.shape)}")
+            raise ValueError(
+                f"weights should be a 1d sequence but given weights have shape {tuple(weights.shape)}"
+            )
         self.weights = weights
         self.num_samples = num_samples
         self.replacement = replacement
@@ -132,7 +148,9 @@ class BatchSampler(Sampler):
 
     def __init__(self, sampler, batch_size: int, drop_last: bool):
         if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size <= 0:
-            raise ValueError(f"batch_size should be a positive integer value, but got batch_size={batch_size}")
+            raise ValueError(
+                f"batch_size should be a positive integer value, but got batch_size={batch_size}"
+            )
         if not isinstance(drop_last, bool):
             raise ValueError(f"drop_last should be a boolean value, but got drop_last={drop_last}")
         self.sampler = sampler
@@ -148,4 +166,6 @@ class BatchSampler(Sampler):
 
     def __len__(self):
         count = len(self.sampler)
-        return count // self.batch_size if self.drop_last else (count + self.batch_size - 1) // self.batch_size
+        return (
+            count // self.batch_size if self.drop_last else (count + self.batch_size - 1) // self.batch_size
+        )

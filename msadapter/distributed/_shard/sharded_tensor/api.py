@@ -1,4 +1,5 @@
 """A shard, and the tensor made of the shards of all processes."""
+
 from dataclasses import dataclass
 
 from ...setup import get_rank
@@ -20,7 +21,8 @@ class Shard:
 
 
 class ShardedTensor:
-    """Shards of this process, with the description of the whole (made by Megatron for distributed checkpoints)."""
+    """Shards of this process, with the description of the whole (made by Megatron for distributed
+    checkpoints)."""
 
     def __init__(self, metadata, local_shards, process_group=None):
         self._metadata = metadata
@@ -28,8 +30,9 @@ class ShardedTensor:
         self._process_group = process_group
 
     @classmethod
-    def _init_from_local_shards_and_global_metadata(cls, local_shards, sharded_tensor_metadata, process_group=None,
-                                                    init_rrefs=False, sharding_spec=None):
+    def _init_from_local_shards_and_global_metadata(
+        cls, local_shards, sharded_tensor_metadata, process_group=None, init_rrefs=False, sharding_spec=None
+    ):
         """From this process's shards, trusting the description."""
         return cls(sharded_tensor_metadata, local_shards, process_group)
 

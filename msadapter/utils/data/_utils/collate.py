@@ -1,4 +1,5 @@
 """Samples to batches."""
+
 import collections.abc
 import copy
 import re
@@ -11,7 +12,7 @@ from ....tensor import Tensor
 __all__ = ["collate", "default_collate", "default_collate_fn_map", "default_convert"]
 
 _NOT_NUMBERS = re.compile(r"[SaUO]")
-_MESSAGE = ("default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}")
+_MESSAGE = "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
 
 
 def _from_numpy(array):
@@ -70,7 +71,9 @@ def collate(batch, *, collate_fn_map=None):
             if isinstance(first, known):
                 return function(batch, collate_fn_map=collate_fn_map)
     if isinstance(first, collections.abc.Mapping):
-        return _like(first, {key: collate([s[key] for s in batch], collate_fn_map=collate_fn_map) for key in first})
+        return _like(
+            first, {key: collate([s[key] for s in batch], collate_fn_map=collate_fn_map) for key in first}
+        )
     if isinstance(first, tuple) and hasattr(first, "_fields"):
         return kind(*(collate(column, collate_fn_map=collate_fn_map) for column in zip(*batch, strict=True)))
     if isinstance(first, collections.abc.Sequence):

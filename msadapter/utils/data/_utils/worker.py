@@ -1,4 +1,5 @@
 """What a worker process of a DataLoader does."""
+
 import os
 import queue
 import random
@@ -65,7 +66,8 @@ def _seed_all(base_seed, worker_id):
 def worker_loop(setup, indices, results, done):
     """Answer (number, indices) with (number, batch or ExceptionWrapper) until None comes.
 
-    setup: dict of dataset, iterable, auto_collation, collate_fn, drop_last, base_seed, init_fn, worker_id, num_workers.
+    setup: dict of dataset, iterable, auto_collation, collate_fn, drop_last, base_seed, init_fn, worker_id,
+    num_workers.
     """
     from ...._serialization.names import root
 
@@ -74,14 +76,15 @@ def worker_loop(setup, indices, results, done):
     worker_id, parent = setup["worker_id"], os.getppid()
     where = f"in DataLoader worker process {worker_id}"
     seed = _seed_all(setup["base_seed"], worker_id)
-    _worker_info = WorkerInfo(id=worker_id, num_workers=setup["num_workers"], seed=seed, dataset=setup["dataset"])
-    make = lambda: fetch.make(*(setup[k] for k in ("dataset", "iterable", "auto_collation", "collate_fn",  # noqa: E731
-                                                   "drop_last")))
+    _worker_info = WorkerInfo(
+        id=worker_id, num_workers=setup["num_workers"], seed=seed, dataset=setup["dataset"]
+    )
+    parts = [setup[k] for k in ("dataset", "iterable", "auto_collation", "collate_fn", "drop_last")]
     failure, fetcher, ended = None, None, False
     try:
         if setup["init_fn"] is not None:
             setup["init_fn"](worker_id)
-        fetcher = make()
+        fetcher = fetch.make(*parts)
     except Exception:  # sent to the main process with the first batch
         failure = ExceptionWrapper(where=where)
     while True:
@@ -91,7 +94,7 @@ def worker_loop(setup, indices, results, done):
         if isinstance(request, Resume):
             results.put((request, None))
             ended = False
-            fetcher = make()
+            fetcher = fetch.make(*parts)
             continue
         number, index = request
         if ended:
@@ -101,10 +104,9 @@ def worker_loop(setup, indices, results, done):
                 data, failure = failure, None
             else:
                 data = fetcher.fetch(index)
-        except StopIteration if setup["iterable"] else ():
-            data, ended = Ended(worker_id), True
-        except Exception:
-            data = ExceptionWrapper(where=where)
+        except Exception as err:
+            ended = setup["iterable"] and isinstance(err, StopIteration)
+            data = Ended(worker_id) if ended else ExceptionWrapper(where=where)
         results.put((number, data))
         del data
     if done.is_set():
