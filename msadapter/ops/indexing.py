@@ -340,8 +340,8 @@ def _as_index_tensor(item):
 
 
 def _long():
-    from ..tensor import dtype
-    return dtype.int64
+    from ..tensor.dtype import int64
+    return int64
 
 
 def _consumed(item) -> int:

@@ -420,18 +420,6 @@ def kron(self, other):
     return t.reshape(left * right, [x * y for x, y in zip(a, b, strict=True)])
 
 
-@composite("nn.functional.one_hot(Tensor self, int num_classes=-1) -> Tensor", forms="f")
-def one_hot(self, num_classes):
-    """1 at the position that each element names, in a new last dim."""
-    return t._one_hot(self, num_classes)
-
-
-@op("_one_hot(Tensor self, int num_classes) -> Tensor", forms="f")
-def _one_hot(self, num_classes):
-    one = raw.Zeros([], self.dtype)
-    return raw.OneHotExt(self, num_classes, one, one, -1)
-
-
 @composite("sum_to_size(Tensor self, int[] size) -> Tensor", forms="m")
 def sum_to_size(self, size):
     """Summed to a shape that broadcasts to its own."""

@@ -142,8 +142,8 @@ def nanquantile(self, q, dim, keepdim, *, interpolation):
 
 # ---- search
 def _int_dtypes():
-    from ..tensor import dtype
-    return dtype.int64, dtype.int32
+    from ..tensor.dtype import int32, int64
+    return int64, int32
 
 
 @op("_searchsorted(Tensor sorted_sequence, Tensor input, Tensor? sorter, bool out_int32, bool right) -> Tensor", forms="f",

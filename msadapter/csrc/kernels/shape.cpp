@@ -1,4 +1,4 @@
-// cat, stack, tile, repeat, repeat_interleave, roll, flip, tril, triu, one_hot.
+// cat, stack, tile, repeat, repeat_interleave, roll, flip, tril, triu.
 #include "indexing.h"
 
 namespace msa {
@@ -252,27 +252,6 @@ MSA_KERNEL(TrilExt) {  // input, diagonal
 MSA_KERNEL(Triu) {  // input, diagonal
   const int64_t k = c.integer(1);
   triangle(c, "triu", [k](int64_t i, int64_t cols, int64_t *j0, int64_t *j1) { *j0 = i + k, *j1 = cols; });
-}
-
-MSA_KERNEL(OneHotExt) {  // tensor, num_classes, on_value, off_value, axis (last only)
-  check(c.in(0).dtype == DType::I64, "one_hot is only applicable to index tensor of type LongTensor.");
-  const Tensor x = c.contiguous(c.in(0));
-  const int64_t *v = x.ptr<int64_t>();
-  int64_t classes = c.integer(1);
-  if (x.numel == 0 && classes <= 0) fail("Can not infer total number of classes from empty tensor.");
-  int64_t top = -1;
-  for (int64_t i = 0; i < x.numel; ++i) {
-    check(v[i] >= 0, "Class values must be non-negative.");
-    top = std::max(top, v[i]);
-  }
-  if (classes == -1) classes = top + 1;
-  check(classes >= 1, "num_classes should be positive");
-  check(top < classes, "Class values must be smaller than num_classes.");
-  Dims shape = x.shape();
-  shape.push_back(classes);
-  Tensor o = c.out(0, DType::I64, shape);
-  fill_zero(o);
-  for (int64_t i = 0; i < x.numel; ++i) o.ptr<int64_t>()[i * classes + v[i]] = 1;
 }
 
 }  // namespace
