@@ -14,8 +14,8 @@ _LOW, _HIGH = -(1 << 63), (1 << 64) - 1
 
 @functools.cache
 def _dtypes():
-    from ..tensor import dtype
-    return dtype.ALL
+    from ..tensor.dtype import ALL
+    return ALL
 
 
 def _int64(value: int):

@@ -30,10 +30,10 @@ def _checked_layout(layout) -> None:
 def finish(result, layout, device, requires_grad: bool, like=None):
     """Last step of a factory: layout checked, device marked (that of ``like`` when none is named), gradient switched on."""
     _checked_layout(layout)
-    from ..tensor import device as devices
+    from ..tensor.device import default_device
     if device is None and like is not None:
         _C.set_device_tag(result, _C.device_tag(like))
-    elif device is not None or devices.default_device().type != "cpu":
+    elif device is not None or default_device().type != "cpu":
         from ..tensor._tensor import place
         result = place(result, device)
     if requires_grad:
@@ -43,11 +43,11 @@ def finish(result, layout, device, requires_grad: bool, like=None):
 
 def device_tag(device, like=None) -> int:
     """Tag of the device where a factory will put its result."""
-    from ..tensor import device as devices
+    from ..tensor.device import ACCELERATORS, resolve
     if device is None and like is not None:
         return _C.device_tag(like)
-    d = devices.resolve(device)
-    return d.index + 1 if d.type in devices.ACCELERATORS else 0
+    d = resolve(device)
+    return d.index + 1 if d.type in ACCELERATORS else 0
 
 
 def checked_sizes(size) -> list[int]:

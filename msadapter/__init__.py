@@ -1,0 +1,341 @@
+"""msadapter: the torch namespace, answered by MindSpore.
+
+Importing it changes nothing else; ``msadapter.install()``, ``python -m msadapter`` or ``source build/env.sh`` make ``import torch``
+mean this package.
+"""
+from __future__ import annotations
+
+import builtins as _builtins
+import importlib as _importlib
+import math as _math
+
+from ._version import __version__  # noqa: F401
+from ._native import load as _load
+
+_C = _load()
+
+from . import ops as ops_table  # noqa: E402
+from . import tensor as _tensor_package  # noqa: E402
+from .tensor import _printing, _tensor  # noqa: E402
+
+_tensor.install()
+
+from .tensor import Size, Tensor, TypedStorage, UntypedStorage, device, dtype, layout, memory_format  # noqa: E402, F401
+from .tensor._tensor import as_tensor, from_numpy, tensor  # noqa: E402, F401
+from .tensor.device import FORMATS as _FORMATS  # noqa: E402
+from .tensor.device import LAYOUTS as _LAYOUTS  # noqa: E402
+from .tensor.device import default_device as get_default_device  # noqa: E402, F401
+from .tensor.device import set_default_device  # noqa: E402, F401
+from .tensor.dtype import exports as _dtype_exports  # noqa: E402
+
+globals().update(_dtype_exports())
+globals().update(_LAYOUTS)
+globals().update(_FORMATS)
+inf, nan, pi, e, newaxis = _math.inf, _math.nan, _math.pi, _math.e, None
+
+_TABLE = ops_table.namespaces
+for _name, _function in _TABLE["torch"].items():
+    if _name not in ("tensor", "device", "dtype"):
+        globals()[_name] = _function
+
+from . import autograd  # noqa: E402
+from .autograd import (enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad,  # noqa: E402, F401
+                       set_grad_enabled)
+from .tensor._printing import get_printoptions, set_printoptions  # noqa: E402, F401
+
+promote_types = _C.promote_types
+get_num_threads, set_num_threads = _C.num_threads, _C.set_num_threads
+get_default_dtype = _C.default_dtype
+
+
+def set_default_dtype(d) -> None:
+    """Element type of factories that name none; must be floating."""
+    if not isinstance(d, dtype) or not d.is_floating_point:
+        raise TypeError(f"only floating-point types are supported as the default type (got {d})")
+    _C.set_default_dtype(d)
+
+
+def set_default_tensor_type(t) -> None:
+    set_default_dtype(_tensor._dtype_from_type_name(t) if isinstance(t, str) else t.dtype)
+
+
+def is_tensor(obj) -> _builtins.bool:
+    return isinstance(obj, Tensor)
+
+
+def is_storage(obj) -> _builtins.bool:
+    return isinstance(obj, (UntypedStorage, TypedStorage))
+
+
+def is_floating_point(input) -> _builtins.bool:
+    return input.dtype.is_floating_point
+
+
+def is_complex(input) -> _builtins.bool:
+    return input.dtype.is_complex
+
+
+def is_conj(input) -> _builtins.bool:
+    return False
+
+
+def numel(input) -> _builtins.int:
+    return input.numel()
+
+
+def is_same_size(input, other) -> _builtins.bool:
+    return input.shape == other.shape
+
+
+def can_cast(from_, to) -> _builtins.bool:
+    from .ops.internal import _castable
+    return _castable(from_, to)
+
+
+def result_type(tensor1, tensor2):
+    """dtype that arithmetic of the two would have."""
+    return ops_table.add(_probe(tensor1), _probe(tensor2)).dtype
+
+
+def _probe(x):
+    if isinstance(x, Tensor):
+        return _C.raw_empty((0,) * _builtins.min(x.ndim, 1) if x.ndim else (), None, x.dtype)
+    return x
+
+
+def broadcast_shapes(*shapes):
+    """Common shape of several."""
+    rows = [(s,) if isinstance(s, _builtins.int) else tuple(s) for s in shapes]
+    n = _builtins.max((len(r) for r in rows), default=0)
+    out = [1] * n
+    for r in rows:
+        for i, s in enumerate(reversed(r)):
+            have = out[n - 1 - i]
+            if s != 1 and have not in (1, s):
+                raise RuntimeError("Shape mismatch: objects cannot be broadcast to a single shape")
+            if s != 1:
+                out[n - 1 - i] = s
+    return Size(out)
+
+
+def typename(obj) -> str:
+    if isinstance(obj, Tensor):
+        return obj.type()
+    cls = obj if isinstance(obj, type) else type(obj)
+    return f"{cls.__module__}.{cls.__qualname__}" if cls.__module__ not in ("builtins", None) else cls.__qualname__
+
+
+def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
+    """Tensor on the memory of a Python buffer."""
+    import numpy as np
+    size = dtype.itemsize
+    data = np.frombuffer(buffer, np.uint8)
+    n = (data.nbytes - offset) // size if count < 0 else count
+    if n <= 0 or offset + n * size > data.nbytes:
+        raise ValueError(f"both buffer length ({data.nbytes}) and count ({count}) must not be 0" if data.nbytes == 0 else
+                         f"requested buffer length ({n} * {size} bytes) after offset ({offset} bytes) must not be greater than actual buffer length ({data.nbytes} bytes)")
+    out = _C.from_buffer(data.ctypes.data + offset, n * size, dtype, (n,), data)
+    return out.requires_grad_() if requires_grad else out
+
+
+def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
+    out = tensor(obj, dtype=dtype, device=device) if copy else as_tensor(obj, dtype=dtype, device=device)
+    return out.requires_grad_() if requires_grad else out
+
+
+def scalar_tensor(s, *, dtype=None, device=None, requires_grad=False):
+    return tensor(s, dtype=dtype or get_default_dtype(), device=device, requires_grad=requires_grad)
+
+
+def from_dlpack(ext_tensor, **kwargs):
+    import numpy as np
+    return from_numpy(np.from_dlpack(ext_tensor))
+
+
+def get_num_interop_threads() -> _builtins.int:
+    return 1
+
+
+def set_num_interop_threads(n: _builtins.int) -> None:
+    if n <= 0:
+        raise RuntimeError("Expected positive number of threads")
+
+
+_determinism = {"enabled": False, "warn_only": False, "fill": True, "precision": "highest"}
+
+
+def use_deterministic_algorithms(mode, *, warn_only=False) -> None:
+    """Every kernel of this package is deterministic; the flag is kept for those who ask."""
+    _determinism.update(enabled=_builtins.bool(mode), warn_only=warn_only)
+
+
+def are_deterministic_algorithms_enabled() -> _builtins.bool:
+    return _determinism["enabled"]
+
+
+def is_deterministic_algorithms_warn_only_enabled() -> _builtins.bool:
+    return _determinism["warn_only"]
+
+
+def set_deterministic_debug_mode(mode) -> None:
+    use_deterministic_algorithms(mode not in (0, "default"))
+
+
+def get_deterministic_debug_mode() -> _builtins.int:
+    return 2 if _determinism["enabled"] else 0
+
+
+def get_float32_matmul_precision() -> str:
+    return _determinism["precision"]
+
+
+def set_float32_matmul_precision(precision: str) -> None:
+    _determinism["precision"] = precision
+
+
+def set_flush_denormal(mode) -> _builtins.bool:
+    return False
+
+
+def _assert(condition, message):
+    if not condition:
+        raise AssertionError(message)
+
+
+def _check(condition, message=None):
+    if not condition:
+        raise RuntimeError(message() if callable(message) else message or "Expected cond to be True")
+
+
+class finfo:
+    """Limits of a floating type."""
+
+    def __init__(self, type=None):
+        import numpy as np
+        d = (type or get_default_dtype()).to_real()
+        if not d.is_floating_point:
+            raise TypeError(f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle '{d}'")
+        self.dtype, self.bits = d.name, d.itemsize * 8
+        if d.name == "bfloat16":
+            self.eps, self.tiny, self.max, self.resolution = 0.0078125, 1.1754943508222875e-38, 3.3895313892515355e38, 0.01
+        else:
+            f = np.finfo(d.name)
+            self.eps, self.tiny, self.max, self.resolution = (_builtins.float(v) for v in (f.eps, f.tiny, f.max, f.resolution))
+        self.min, self.smallest_normal = -self.max, self.tiny
+
+    def __repr__(self) -> str:
+        return (f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, "
+                f"smallest_normal={self.tiny:g}, tiny={self.tiny:g}, dtype={self.dtype})")
+
+
+class iinfo:
+    """Limits of an integer type."""
+
+    def __init__(self, type):
+        if type.is_floating_point or type.is_complex or type.name == "bool":
+            raise TypeError(f"torch.iinfo() requires an integer input type. Use torch.finfo to handle '{type}'")
+        self.dtype, self.bits = type.name, type.itemsize * 8
+        self.min = -(1 << self.bits - 1) if type.is_signed else 0
+        self.max = (1 << self.bits - type.is_signed) - 1
+
+    def __repr__(self) -> str:
+        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
+
+
+def _typed(name: str):
+    """Legacy constructors such as torch.FloatTensor."""
+    d = _tensor._dtype_from_type_name(name)
+
+    class _Meta(type):
+        def __instancecheck__(cls, instance):
+            return isinstance(instance, Tensor) and instance.dtype is d and not _C.device_tag(instance)
+
+        def __call__(cls, *args, **kwargs):
+            if args and not isinstance(args[0], (_builtins.int, Size, Tensor, UntypedStorage, TypedStorage)):
+                return tensor(args[0], dtype=d)
+            if args and isinstance(args[0], Tensor):
+                return args[0].to(d)
+            if args and isinstance(args[0], (UntypedStorage, TypedStorage)):
+                return _C.raw_empty((0,), None, d).set_(args[0])
+            return _C.raw_empty(tuple(args[0]) if args and isinstance(args[0], Size) else args or (0,), None, d)
+
+        dtype = d
+
+    return _Meta(name, (), {"__module__": "torch", "dtype": d})
+
+
+for _d in _tensor.dtypes.ALL.values():
+    _short = _d.storage_name.removesuffix("Storage")
+    globals()[_short + "Tensor"] = _typed(_short + "Tensor")
+
+
+def _typed_storage(name: str, d):
+    def make(*args, **kwargs):
+        return TypedStorage(*args, dtype=d)
+
+    return type(name, (TypedStorage,), {"__module__": "torch", "dtype": d, "__new__": lambda cls, *a, **k: make(*a, **k)})
+
+
+for _d in _tensor.dtypes.ALL.values():
+    globals()[_d.storage_name] = _typed_storage(_d.storage_name, _d)
+
+from . import overrides, random  # noqa: E402, F401
+from .generator import Generator  # noqa: E402, F401
+from .random import (default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state)  # noqa: E402, F401
+from .serialization import load, save  # noqa: E402, F401
+from . import nn  # noqa: E402
+
+_C.bind_parameter(nn.Parameter)
+
+from . import amp, cuda, distributed, npu, optim, utils, version  # noqa: E402, F401
+from .amp import autocast  # noqa: E402, F401
+
+_LAZY = {"linalg": None, "fft": None, "special": None, "signal": None, "masked": None, "distributions": None, "func": None, "fx": None}
+
+
+class _Namespace(type(_importlib)):
+    """A module made of the table's functions of one dotted name (torch.linalg, torch.fft, torch.special)."""
+
+
+def _table_module(name: str):
+    import sys
+    module = _Namespace(f"{__name__}.{name}")
+    module.__dict__.update(_TABLE[name])
+    for space, functions in _TABLE.items():
+        if space.startswith(name + "."):
+            child = _Namespace(f"{__name__}.{space}")
+            child.__dict__.update(functions)
+            setattr(module, space[len(name) + 1:].split(".")[0], child)
+            sys.modules[f"{__name__}.{space}"] = child
+    module.__path__ = []
+    sys.modules[f"{__name__}.{name}"] = module
+    return module
+
+
+linalg, fft, special = _table_module("linalg"), _table_module("fft"), _table_module("special")
+signal = _table_module("signal")
+return_types = _table_module("return_types")
+
+
+def is_autocast_enabled(device_type="cuda"):
+    return amp.is_autocast_enabled(device_type) if hasattr(amp, "is_autocast_enabled") else False
+
+
+def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, disable=False):
+    """Runs the model as it is: MindSpore's graph compiler is not behind torch.compile; says so once."""
+    from . import compiler
+    return compiler.compile(model, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options, disable=disable)
+
+
+def __getattr__(name: str):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    if _importlib.util.find_spec(f"{__name__}.{name}") is not None:
+        return _importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module 'torch' has no attribute '{name}'")
+
+
+def install() -> None:
+    """Makes ``import torch`` (and its submodules) mean this package in this process."""
+    from . import alias
+    alias.install()

@@ -1,0 +1,269 @@
+"""Builds and loads the native layer (`_C`).
+
+The sources under ``csrc/`` are compiled once for this machine and cached under a key made of the sources, the
+compiler, the processor and the MindSpore release. Set ``MSADAPTER_CACHE`` to choose where.
+"""
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import importlib.machinery
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import zlib
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+MINDSPORE_VERSION = "2.10.0"
+SOURCES = Path(__file__).parent / "csrc"
+OPERATOR_UNITS = 8
+
+
+class BuildError(RuntimeError):
+    """The native layer could not be built; the message says what to do."""
+
+
+def _mindspore_root() -> Path:
+    spec = importlib.util.find_spec("mindspore")
+    if spec is None or spec.origin is None:
+        raise BuildError(f"mindspore is not installed: pip install mindspore=={MINDSPORE_VERSION}")
+    root = Path(spec.origin).parent
+    found = re.search(r"['\"]([\d.]+)", (root / "version.py").read_text())
+    version = found.group(1) if found else "unknown"
+    if version != MINDSPORE_VERSION:
+        raise BuildError(f"msadapter is built against the headers of mindspore {MINDSPORE_VERSION}, found {version}: "
+                         f"pip install mindspore=={MINDSPORE_VERSION}")
+    return root
+
+
+def compiler() -> str:
+    """Path of the C++ compiler: $CXX or g++."""
+    name = os.environ.get("CXX", "g++")
+    path = shutil.which(name)
+    if path is None:
+        raise BuildError(f"no C++ compiler: {name!r} is not on PATH. Install one (Debian: apt-get install g++) "
+                         "or name it in CXX")
+    return path
+
+
+def _processor() -> str:
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return "unknown"
+    flags = re.search(r"^flags\s*:(.*)$", text, re.M)
+    return " ".join(sorted(flags.group(1).split())) if flags else "unknown"
+
+
+def _source_files() -> list[Path]:
+    return sorted(p for p in SOURCES.rglob("*") if p.suffix in (".cpp", ".h"))
+
+
+def _key() -> str:
+    h = hashlib.sha256()
+    version = subprocess.run([compiler(), "--version"], capture_output=True, text=True, check=True).stdout
+    for part in (version, _processor(), MINDSPORE_VERSION, sysconfig.get_config_var("SOABI") or "", Path(__file__).read_text()):
+        h.update(part.encode())
+    for path in _source_files():
+        h.update(str(path.relative_to(SOURCES)).encode())
+        h.update(path.read_bytes())
+    return h.hexdigest()[:20]
+
+
+def cache_root() -> Path:
+    """Folder of the built extensions."""
+    if os.environ.get("MSADAPTER_CACHE"):
+        return Path(os.environ["MSADAPTER_CACHE"])
+    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "msadapter"
+
+
+def library_path() -> Path:
+    """Where the extension for these sources is, built or not."""
+    return cache_root() / _key() / "_C.so"
+
+
+def _kernel_flags() -> list[str]:
+    return ["-std=c++17", "-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-fPIC",
+            "-fvisibility=hidden", "-D_GLIBCXX_USE_CXX11_ABI=0"]
+
+
+def _device_flags(root: Path) -> list[str]:
+    inc = root / "include"
+    ms = inc / "mindspore"
+    folders = [root, inc, inc / "third_party", inc / "third_party/robin_hood_hashing", inc / "third_party/securec/include",
+               ms / "include", ms / "core", ms / "core/include", ms / "core/mindrt/include", ms / "core/mindrt", ms / "ops",
+               ms / "ops/include", ms / "ops/kernel/include", ms / "ccsrc", ms / "ccsrc/include",
+               ms / "ccsrc/minddata/mindrecord/include", Path(sysconfig.get_paths()["include"])]
+    return ["-std=c++17", "-fPIC", "-D_GLIBCXX_USE_CXX11_ABI=0", "-DENABLE_FAST_HASH_TABLE=1",
+            *(f"-I{p}" for p in folders)]
+
+
+def _mindspore_operators(root: Path) -> dict[str, str]:
+    """Class name -> header of every pyboost operator."""
+    folder = root / "include/mindspore/ccsrc/include/pynative/utils/pyboost/auto_generate"
+    found = {}
+    for path in sorted(folder.glob("*.h")):
+        match = re.search(r"class PYBOOST_API (\w+) : public", path.read_text())
+        if match:
+            found[match.group(1)] = path.name
+    return found
+
+
+def _kernel_names() -> set[str]:
+    names = set()
+    for path in (SOURCES / "kernels").rglob("*.cpp"):
+        names.update(re.findall(r"\b(?:MSA|[A-Z]+)_(?:\w*KERNEL\w*|ALIAS\w*)\(\s*(\w+)", path.read_text()))
+        names.update(re.findall(r"\b[A-Z][A-Z0-9_]{3,}\(\s*(\w+)", path.read_text()))
+    return names
+
+
+def _operator_units(root: Path) -> list[str]:
+    """Generated C++: the MindSpore operators that our kernels stand behind. An operator keeps its unit when others come."""
+    headers = _mindspore_operators(root)
+    buckets: list[list[str]] = [[] for _ in range(OPERATOR_UNITS)]
+    for name in sorted(set(headers) & _kernel_names()):
+        buckets[zlib.crc32(name.encode()) % OPERATOR_UNITS].append(name)
+    units = []
+    for part in buckets:
+        lines = [f'#include "include/pynative/utils/pyboost/auto_generate/{headers[n]}"' for n in part]
+        lines += ["namespace msa {"]
+        lines += [f'static RegisterOperator<pb::{n}> register_{n}("{n}");' for n in part]
+        lines += ["}"]
+        units.append("\n".join(lines) + "\n")
+    return units
+
+
+def _compile(command: list[str], source: Path, verbose: bool) -> None:
+    if verbose:
+        print(f"  {source.name}", flush=True)
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise BuildError(f"compiling {source.name} failed:\n{done.stderr[-4000:]}")
+
+
+def _with_headers(path: Path, seen: dict[Path, bytes]) -> dict[Path, bytes]:
+    """The file and every header of ours that it includes, with their content."""
+    if path not in seen:
+        seen[path] = path.read_bytes()
+        for name in re.findall(rb'^#include "([^"]+)"', seen[path], re.M):
+            header = (path.parent / name.decode()).resolve()
+            if header.is_relative_to(SOURCES.resolve()) and header.exists():
+                _with_headers(header, seen)
+    return seen
+
+
+class _Compilation:
+    """Object files by content: what did not change is not compiled again."""
+
+    def __init__(self, root: Path, objects: Path, verbose: bool):
+        self.root, self.objects, self.verbose = root, objects, verbose
+        self.base = f"{compiler()} {_processor()} {MINDSPORE_VERSION} {sys.version_info}".encode()
+
+    def _cached(self, name: str, suffix: str, path: Path, flags: list[str], content: bytes) -> Path:
+        options = " ".join(f for f in flags if not f.startswith(("-I", "/")))  # where the headers lie does not matter
+        key = hashlib.sha256(self.base + options.encode() + content).hexdigest()[:20]
+        target = self.objects / f"{name}-{key}{suffix}"
+        if not target.exists():
+            part = target.with_suffix(f".{os.getpid()}.part")
+            kind = ["-x", "c++-header"] if suffix == ".gch" else ["-c"]
+            _compile([compiler(), *flags, *kind, str(path), "-o", str(part)], path, self.verbose)
+            part.rename(target)
+        return target
+
+    def precompiled(self, header: str, level: str) -> tuple[Path, bytes]:
+        """MindSpore's headers take twenty seconds to read: once per optimisation level. Returns (file to -include, its key)."""
+        source = SOURCES / header
+        content = b"".join(_with_headers(source, {}).values())
+        flags = [*_device_flags(self.root), level]
+        key = hashlib.sha256(self.base + str(source).encode() + content).hexdigest()[:16]
+        folder = self.objects / f"pch{level}-{key}"
+        folder.mkdir(exist_ok=True)
+        stub = folder / "all.h"
+        text = f'#include "{source}"\n'
+        if not stub.exists() or stub.read_text() != text:
+            stub.write_text(text)
+        gch = folder / "all.h.gch"
+        if not gch.exists():
+            part = folder / f"all.{os.getpid()}.part"
+            _compile([compiler(), *flags, "-x", "c++-header", str(stub), "-o", str(part)], source, self.verbose)
+            part.rename(gch)
+        return stub, content
+
+    def kernel(self, path: Path) -> Path:
+        content = b"".join(_with_headers(path, {}).values())
+        return self._cached(path.stem, ".o", path, _kernel_flags(), content)
+
+    def device(self, path: Path, stub: Path, content: bytes, level: str) -> Path:
+        own = b"".join(_with_headers(path, {}).values()) if path.is_relative_to(SOURCES) else path.read_bytes()
+        flags = [*_device_flags(self.root), level, "-include", str(stub)]
+        return self._cached(path.stem, ".o", path, flags, content + own)
+
+
+def _objects(root: Path, objects: Path, work: Path, verbose: bool) -> list[Path]:
+    """Compiles what is not cached per file; returns all object files."""
+    compilation = _Compilation(root, objects, verbose)
+    kernels = [p for p in _source_files() if p.suffix == ".cpp" and p.is_relative_to(SOURCES / "kernels")]
+    devices = [p for p in _source_files() if p.suffix == ".cpp" and not p.is_relative_to(SOURCES / "kernels")]
+    units = []
+    for i, text in enumerate(_operator_units(root)):
+        path = work / f"operators_{i}.cpp"
+        path.write_text(text)
+        units.append(path)
+    with ThreadPoolExecutor(max_workers=max(1, min(os.cpu_count() or 1, 8))) as pool:
+        quick = pool.submit(compilation.precompiled, "device/pyboost_bind.h", "-O2")
+        plain = pool.submit(compilation.precompiled, "device/pyboost_bind.h", "-O0")
+        done = [pool.submit(compilation.kernel, p) for p in sorted(kernels, key=lambda p: -p.stat().st_size)]
+        done += [pool.submit(compilation.device, p, *quick.result(), "-O2") for p in devices]
+        done += [pool.submit(compilation.device, p, *plain.result(), "-O0") for p in units]
+        return [f.result() for f in done]
+
+
+def build(verbose: bool = False) -> Path:
+    """Builds the extension unless it is there; returns its path. Raises BuildError (a RuntimeError)."""
+    root = _mindspore_root()
+    target = library_path()
+    if target.exists():
+        return target
+    cache_root().mkdir(parents=True, exist_ok=True)
+    with open(cache_root() / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # several processes may ask at once: one builds, the others wait
+        return target if target.exists() else _build(root, target, verbose)
+
+
+def _build(root: Path, target: Path, verbose: bool) -> Path:
+    if verbose:
+        print("building the CPU kernels (once for this machine; about two minutes on two cores)", flush=True)
+    objects = cache_root() / "objects"
+    objects.mkdir(parents=True, exist_ok=True)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=cache_root()) as tmp:
+        work = Path(tmp)
+        files = _objects(root, objects, work, verbose)
+        part = target.parent / f"_C.{os.getpid()}.part"
+        lib = root / "lib"
+        link = [compiler(), "-shared", "-o", str(part), *map(str, files), f"-L{lib}", "-lmindspore_core",
+                "-lmindspore_common", "-lmindspore_ms_backend", "-lmindspore_pynative", "-lmindspore_pyboost",
+                "-lmindspore_pynative_utils", "-lmindspore_runtime_utils", "-lmindspore_backend_common", "-lmindspore_ops", "-ldl", "-lpthread",
+                f"-Wl,--disable-new-dtags,-rpath,{lib}"]
+        _compile(link, Path("_C.so"), verbose)
+        part.rename(target)
+    return target
+
+
+def load():
+    """Imports the extension (building it first if needed)."""
+    if "msadapter._C" in sys.modules:
+        return sys.modules["msadapter._C"]
+    path = build(verbose=bool(sys.stderr and sys.stderr.isatty()))
+    loader = importlib.machinery.ExtensionFileLoader("msadapter._C", str(path))
+    spec = importlib.util.spec_from_file_location("msadapter._C", path, loader=loader)
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    sys.modules["msadapter._C"] = module
+    return module

@@ -1,0 +1,131 @@
+"""torch.autograd."""
+from __future__ import annotations
+
+from .. import ops
+from .._native import load
+from ..tensor import Tensor
+from . import _hooks, graph  # noqa: F401
+from .function import Function, FunctionCtx  # noqa: F401
+from .grad_mode import (enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad, set_grad_enabled,  # noqa: F401
+                        set_multithreading_enabled)
+
+_C = load()
+Variable = Tensor
+_hooks.install()
+
+
+def _sequence(x) -> tuple:
+    return (x,) if isinstance(x, Tensor) else tuple(x)
+
+
+def _make_grads(outputs, grads, is_grads_batched=False) -> list:
+    if len(outputs) != len(grads):
+        raise RuntimeError(f"got {len(outputs)} tensors and {len(grads)} gradients")
+    made = []
+    for out, g in zip(outputs, grads, strict=True):
+        if isinstance(g, Tensor):
+            if g.shape != out.shape:
+                raise RuntimeError(f"Mismatch in shape: grad_output[{len(made)}] has a shape of {g.shape} and output[{len(made)}] has a shape of "
+                                   f"{out.shape}.")
+            if out.dtype.is_complex != g.dtype.is_complex:
+                raise RuntimeError(f"For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
+                                   f"grad_output[{len(made)}] has a dtype of {g.dtype} and output[{len(made)}] has a dtype of {out.dtype}.")
+            made.append(g if g.dtype is out.dtype else g.to(out.dtype))
+        elif g is None:
+            if out.requires_grad:
+                if out.numel() != 1:
+                    raise RuntimeError("grad can be implicitly created only for scalar outputs")
+                if not out.dtype.is_floating_point:
+                    raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {out.dtype}")
+                made.append(ops.ones_like(out.detach()))
+            else:
+                made.append(None)
+        else:
+            raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
+    return made
+
+
+def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, inputs=None):
+    """Adds the gradients of ``tensors`` to ``.grad`` of the graph's leaves (or of ``inputs`` only)."""
+    tensors = _sequence(tensors)
+    if inputs is not None:
+        inputs = _sequence(inputs)
+        if not inputs:
+            raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+    grads = (None,) * len(tensors) if grad_tensors is None else (grad_tensors,) if isinstance(grad_tensors, Tensor) else tuple(grad_tensors)
+    for i, t in enumerate(tensors):
+        if not t.requires_grad:
+            raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
+    keep = create_graph if retain_graph is None else retain_graph
+    _C.backward(tensors, _make_grads(tensors, grads), inputs or (), bool(keep), bool(create_graph), True, True)
+
+
+def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True, allow_unused=None,
+         is_grads_batched=False, materialize_grads=False):
+    """Gradients of ``outputs`` with respect to ``inputs``, as a tuple; ``.grad`` is not touched."""
+    if is_grads_batched:
+        raise NotImplementedError("torch.autograd.grad(is_grads_batched=True) is not supported (docs/coverage.md)")
+    outputs, inputs = _sequence(outputs), _sequence(inputs)
+    if not inputs:
+        raise ValueError("grad requires non-empty inputs.")
+    if materialize_grads and allow_unused is False:
+        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
+    grads = (None,) * len(outputs) if grad_outputs is None else (grad_outputs,) if isinstance(grad_outputs, Tensor) else tuple(grad_outputs)
+    allow = materialize_grads if allow_unused is None else allow_unused
+    for i, t in enumerate(outputs):
+        if not t.requires_grad:
+            raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
+    keep = create_graph if retain_graph is None else retain_graph
+    result = _C.backward(outputs, _make_grads(outputs, grads), inputs, bool(keep), bool(create_graph), bool(allow), False)
+    if materialize_grads:
+        result = tuple(ops.zeros_like(i) if r is None else r for r, i in zip(result, inputs, strict=True))
+    return result
+
+
+class _Engine:
+    """Face of the engine that upstream code names."""
+
+    @staticmethod
+    def queue_callback(function):
+        _C.queue_callback(function)
+
+    @staticmethod
+    def run_backward(tensors, grad_tensors, keep_graph, create_graph, inputs=(), allow_unreachable=False, accumulate_grad=False):
+        return _C.backward(tensors, _make_grads(tensors, grad_tensors), inputs, keep_graph, create_graph, allow_unreachable, accumulate_grad)
+
+
+Variable._execution_engine = _Engine()
+_anomaly = {"enabled": False, "check_nan": True}
+
+
+class set_detect_anomaly:
+    """Accepted flag; the check itself is not supported when switched on."""
+
+    def __init__(self, mode: bool, check_nan: bool = True):
+        self._previous = dict(_anomaly)
+        if mode:
+            raise NotImplementedError("torch.autograd.set_detect_anomaly(True) is not supported (docs/coverage.md)")
+        _anomaly.update(enabled=mode, check_nan=check_nan)
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, *exc):
+        _anomaly.update(self._previous)
+
+
+class detect_anomaly(set_detect_anomaly):
+    def __init__(self, check_nan: bool = True):
+        super().__init__(True, check_nan)
+
+
+def is_anomaly_enabled() -> bool:
+    return _anomaly["enabled"]
+
+
+def __getattr__(name: str):
+    import importlib
+    if name in ("functional", "gradcheck", "profiler", "forward_ad", "anomaly_mode", "variable"):
+        if importlib.util.find_spec(f"{__name__}.{name}") is not None:
+            return importlib.import_module(f".{name}", __name__)
+    raise AttributeError(f"module 'torch.autograd' has no attribute {name!r}")

@@ -1,0 +1,111 @@
+"""Hooks on tensors and nodes."""
+from __future__ import annotations
+
+import collections
+import weakref
+
+from .._native import load
+
+_C = load()
+
+
+class RemovableHandle:
+    """Removes one hook; usable as a context manager."""
+
+    _next = 0
+
+    def __init__(self, hooks_dict, *, extra_dict=None):
+        self.hooks_dict = hooks_dict
+        self.id = RemovableHandle._next
+        RemovableHandle._next += 1
+        self.extra_dicts = tuple(extra_dict) if isinstance(extra_dict, (list, tuple)) else (extra_dict,) if extra_dict is not None else ()
+
+    def remove(self) -> None:
+        self.hooks_dict.pop(self.id, None)
+        for extra in self.extra_dicts:
+            extra.pop(self.id, None)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.remove()
+
+
+def _add(hooks: dict, function) -> RemovableHandle:
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = function
+    return handle
+
+
+def register_tensor_hook(tensor, hook) -> RemovableHandle:
+    if not tensor.requires_grad:
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    node, index = _C.gradient_edge(tensor)
+    return _add(node._hooks("tensor_pre", index), hook)
+
+
+def register_post_accumulate(tensor, hook) -> RemovableHandle:
+    if not tensor.requires_grad:
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    if not tensor.is_leaf:
+        raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+    return _add(_C.grad_accumulator(tensor)._hooks("post_accumulate"), hook)
+
+
+def retain_grad(tensor) -> None:
+    if not tensor.requires_grad:
+        raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+    if tensor.is_leaf or tensor.retains_grad:
+        return
+    reference = weakref.ref(tensor)
+
+    def keep(grad):
+        owner = reference()
+        if owner is not None:
+            have = owner.__dict__.get("_retained_grad")
+            owner.__dict__["_retained_grad"] = grad.clone() if have is None else have + grad
+
+    node, index = _C.gradient_edge(tensor)
+    node._retain(index, keep)
+    tensor.__dict__["_retains"] = True
+
+
+def _node_register_hook(node, hook) -> RemovableHandle:
+    """hook(grad_inputs, grad_outputs) -> None or new grad_inputs, after the node has run."""
+    return _add(node._hooks("post"), hook)
+
+
+def _node_register_prehook(node, hook) -> RemovableHandle:
+    """hook(grad_outputs) -> None or new grad_outputs, before the node runs."""
+    return _add(node._hooks("pre"), hook)
+
+
+def _node_getattr(node, name):
+    """The node of an autograd.Function shows its context's attributes."""
+    context = None if name.startswith("__") else _C.node_context(node)
+    if context is not None:
+        if name in ("saved_tensors", "saved_variables"):
+            return _C.function_saved(node)
+        return getattr(context, name)
+    raise AttributeError(f"'{type(node).__name__}' object has no attribute '{name}'")
+
+
+def install() -> None:
+    _C.Node.register_hook = _node_register_hook
+    _C.Node.register_prehook = _node_register_prehook
+    _C.Node.__getattr__ = _node_getattr
+    _C.Node._register_hook_dict = lambda self, tensor: None
+    _C.Node.__repr__ = lambda self: f"<{self.name()} object at {hex(id(self))}>"
+
+
+def post_order(nodes) -> list:
+    """Nodes reachable from the given ones (used by tests and tools)."""
+    seen, queue = {}, collections.deque(nodes)
+    while queue:
+        n = queue.popleft()
+        if n is None or id(n) in seen:
+            continue
+        seen[id(n)] = n
+        queue.extend(e[0] for e in n.next_functions)
+    return list(seen.values())

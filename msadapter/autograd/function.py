@@ -1,0 +1,208 @@
+"""torch.autograd.Function."""
+from __future__ import annotations
+
+import functools
+
+from .. import ops
+from .._native import load
+from ..tensor import Tensor
+
+_C = load()
+
+
+class FunctionCtx:
+    """What a Function's forward and backward share."""
+
+    _node = None
+    _to_save = ()
+    _dirty = ()
+    _non_differentiable = ()
+    _materialize = True
+    needs_input_grad = ()
+
+    def save_for_backward(self, *tensors):
+        for t in tensors:
+            if t is not None and not isinstance(t, Tensor):
+                raise TypeError(f"save_for_backward can only save variables, but argument is of type {type(t).__name__}")
+        self._to_save = tensors
+
+    def save_for_forward(self, *tensors):
+        self.saved_for_forward = tensors
+
+    def mark_dirty(self, *tensors):
+        self._dirty = tensors
+
+    def mark_non_differentiable(self, *tensors):
+        self._non_differentiable = tensors
+
+    def mark_shared_storage(self, *pairs):
+        raise ValueError("mark_shared_storage is deprecated. Tensors with shared storages are automatically tracked.")
+
+    def set_materialize_grads(self, value: bool):
+        self._materialize = value
+
+    @property
+    def saved_tensors(self):
+        if self._node is not None:
+            return _C.function_saved(self._node)
+        return tuple(self._to_save)
+
+    saved_variables = saved_tensors
+
+
+BackwardCFunction = FunctionCtx
+
+
+class _SingleLevelFunction:
+    pass
+
+
+class Function(FunctionCtx):
+    """Base of user-defined operations: static ``forward`` and ``backward`` (or ``vjp``), called through ``apply``."""
+
+    generate_vmap_rule = False
+
+    def __init__(self, *args, **kwargs):
+        raise RuntimeError(f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should invoke "
+                           "them on the class itself. Instantiating an autograd function will raise an error in a future version of PyTorch.")
+
+    @staticmethod
+    def forward(*args, **kwargs):
+        raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        raise NotImplementedError("setup_context is not implemented.")
+
+    @staticmethod
+    def backward(ctx, *grad_outputs):
+        raise NotImplementedError("You must implement either the backward or vjp method for your custom autograd.Function to use it with "
+                                  "backward mode AD.")
+
+    vjp = backward
+
+    @staticmethod
+    def jvp(ctx, *grad_inputs):
+        raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with forward mode AD.")
+
+    @classmethod
+    def apply(cls, *args, **kwargs):
+        separate = cls.setup_context is not Function.setup_context
+        if kwargs and not separate:
+            raise TypeError(f"{cls.__name__}.apply() takes no keyword arguments")
+        tensors = [a for a in args if isinstance(a, Tensor)]
+        recording = _C.is_grad_enabled() and any(t.requires_grad for t in tensors)
+        ctx = _context_class(cls)()
+        ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
+        before = {id(t): t._version for t in tensors}
+        mode = _C.is_grad_enabled()
+        _C.set_grad_enabled(False)
+        try:
+            if separate:
+                output = cls.forward(*args, **kwargs)
+                cls.setup_context(ctx, args, output)
+            else:
+                output = cls.forward(ctx, *args)
+        finally:
+            _C.set_grad_enabled(mode)
+        return _finish(cls, ctx, args, tensors, output, recording, before)
+
+
+@functools.lru_cache(maxsize=None)
+def _context_class(cls):
+    """Context objects are instances of the Function's own class, without its refusal to be made."""
+    return type(cls.__name__ + "Backward", (cls,), {"__init__": lambda self: None, "_forward_cls": cls, "__module__": cls.__module__})
+
+
+def _finish(cls, ctx, args, tensors, output, recording, before):
+    single = not isinstance(output, tuple)
+    outputs = [output] if single else list(output)
+    dirty = {id(t) for t in ctx._dirty}
+    inputs = {id(t) for t in tensors}
+    for t in ctx._dirty:
+        if t._version == before.get(id(t)):
+            _C.bump_version(t)
+    if not recording:
+        ctx._to_save = ctx._to_save if not _C.is_grad_enabled() else ()
+        return output
+    for i, o in enumerate(outputs):
+        if not isinstance(o, Tensor):
+            continue
+        if id(o) in dirty:
+            _C.inplace_check(o)
+        elif id(o) in inputs or o.requires_grad:
+            outputs[i] = _C.detach(o)  # an input handed back is another tensor for autograd
+            ctx._to_save = tuple(outputs[i] if s is o and id(o) not in inputs else s for s in ctx._to_save)
+            if id(o) in inputs:
+                _C.mark_view(outputs[i], o, 3)
+    non_differentiable = {id(t) for t in ctx._non_differentiable}
+    tracked = [o if isinstance(o, Tensor) and id(o) not in non_differentiable else None for o in outputs]
+    meta = [(o.shape, o.dtype, o.device) if isinstance(o, Tensor) else None for o in outputs]
+    ctx._output_meta = meta
+    edges = [a if isinstance(a, Tensor) else None for a in args]
+    to_save = ctx._to_save
+    ctx._to_save = ()
+    _C.make_function_node(cls.__name__ + "Backward", ctx, functools.partial(_run_backward, cls, len(args)), edges, tracked, to_save,
+                          [t for t in ctx._dirty if any(t is o for o in outputs)])
+    return outputs[0] if single else tuple(outputs)
+
+
+def _run_backward(cls, count, ctx, node, grads):
+    ctx._node = node
+    try:
+        if ctx._materialize:
+            grads = tuple(ops.zeros(m[0], dtype=m[1], device=m[2]) if g is None and m is not None else g
+                          for g, m in zip(grads, ctx._output_meta, strict=True))
+        backward = cls.backward if cls.backward is not Function.backward else cls.vjp
+        result = backward(ctx, *grads)
+    finally:
+        ctx._node = None
+    if not isinstance(result, tuple):
+        result = (result,)
+    if len(result) > count and all(r is None for r in result[count:]):
+        result = result[:count]
+    if len(result) != count:
+        raise RuntimeError(f"function {cls.__name__}Backward returned an incorrect number of gradients (expected {count}, got {len(result)})")
+    for r in result:
+        if r is not None and not isinstance(r, Tensor):
+            raise TypeError(f"expected Variable or None (got {type(r).__name__})")
+    return result
+
+
+class InplaceFunction(Function):
+    pass
+
+
+class NestedIOFunction(Function):
+    pass
+
+
+def once_differentiable(function):
+    """Decorator of a backward that is not itself differentiable: a second derivative raises."""
+
+    @functools.wraps(function)
+    def wrapper(ctx, *args):
+        recording = _C.is_grad_enabled() and any(isinstance(a, Tensor) and a.requires_grad for a in args)
+        mode = _C.is_grad_enabled()
+        _C.set_grad_enabled(False)
+        try:
+            outputs = function(ctx, *args)
+        finally:
+            _C.set_grad_enabled(mode)
+        if not recording:
+            return outputs
+        listed = outputs if isinstance(outputs, tuple) else (outputs,)
+        refused = tuple(_NotTwice.apply(o, *[a for a in args if isinstance(a, Tensor)]) if isinstance(o, Tensor) else o for o in listed)
+        return refused if isinstance(outputs, tuple) else refused[0]
+
+    return wrapper
+
+
+class _NotTwice(Function):
+    @staticmethod
+    def forward(ctx, output, *inputs):
+        return output.clone()
+
+    @staticmethod
+    def backward(ctx, *grads):
+        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")

@@ -1,0 +1,155 @@
+"""no_grad, enable_grad, set_grad_enabled, inference_mode."""
+from __future__ import annotations
+
+import functools
+import inspect
+
+from .._native import load
+
+_C = load()
+is_grad_enabled = _C.is_grad_enabled
+
+
+class _Mode:
+    """Context manager and decorator (functions and generators) around a grad mode."""
+
+    def _value(self) -> bool:
+        raise NotImplementedError
+
+    def __enter__(self):
+        self._previous = _C.is_grad_enabled()
+        _C.set_grad_enabled(self._value())
+
+    def __exit__(self, *exc):
+        _C.set_grad_enabled(self._previous)
+
+    def clone(self):
+        return self.__class__()
+
+    def __call__(self, function):
+        if inspect.isgeneratorfunction(function):
+            return self._generator(function)
+
+        @functools.wraps(function)
+        def wrapper(*args, **kwargs):
+            with self.clone():
+                return function(*args, **kwargs)
+
+        return wrapper
+
+    def _generator(self, function):
+        @functools.wraps(function)
+        def wrapper(*args, **kwargs):
+            generator = function(*args, **kwargs)
+            try:
+                with self.clone():
+                    item = next(generator)
+                while True:
+                    try:
+                        sent = yield item
+                    except GeneratorExit:
+                        with self.clone():
+                            generator.close()
+                        raise
+                    except BaseException as error:
+                        with self.clone():
+                            item = generator.throw(error)
+                    else:
+                        with self.clone():
+                            item = generator.send(sent)
+            except StopIteration as stop:
+                return stop.value
+
+        return wrapper
+
+
+class no_grad(_Mode):
+    """Nothing inside is recorded."""
+
+    def __new__(cls, function=None):
+        self = super().__new__(cls)
+        return self if function is None else self(function)
+
+    def _value(self) -> bool:
+        return False
+
+
+class enable_grad(_Mode):
+    """Operations inside are recorded again."""
+
+    def __new__(cls, function=None):
+        self = super().__new__(cls)
+        return self if function is None else self(function)
+
+    def _value(self) -> bool:
+        return True
+
+
+class set_grad_enabled(_Mode):
+    """Sets the mode at once; as a context manager, restores it at the end."""
+
+    def __init__(self, mode: bool):
+        self._previous = _C.is_grad_enabled()
+        self.mode = bool(mode)
+        _C.set_grad_enabled(self.mode)
+
+    def __enter__(self):
+        _C.set_grad_enabled(self.mode)
+
+    def _value(self) -> bool:
+        return self.mode
+
+    def clone(self):
+        return self.__class__(self.mode)
+
+    def __call__(self, function):
+        _C.set_grad_enabled(self._previous)
+        return super().__call__(function)
+
+
+_inference = [0]
+
+
+class inference_mode(_Mode):
+    """no_grad whose extent can be asked for (tensors made inside stay ordinary tensors)."""
+
+    def __new__(cls, mode=True):
+        self = super().__new__(cls)
+        if callable(mode):
+            self.mode = True
+            return self(mode)
+        return self
+
+    def __init__(self, mode=True):
+        self.mode = bool(mode)
+
+    def _value(self) -> bool:
+        return False if self.mode else _C.is_grad_enabled()
+
+    def __enter__(self):
+        _inference[0] += self.mode
+        super().__enter__()
+
+    def __exit__(self, *exc):
+        _inference[0] -= self.mode
+        super().__exit__(*exc)
+
+    def clone(self):
+        return self.__class__(self.mode)
+
+
+def is_inference_mode_enabled() -> bool:
+    return _inference[0] > 0
+
+
+class set_multithreading_enabled(_Mode):
+    """Accepted; the backward pass runs in the calling thread."""
+
+    def __init__(self, mode: bool):
+        self.mode = mode
+
+    def _value(self) -> bool:
+        return _C.is_grad_enabled()
+
+    def clone(self):
+        return self.__class__(self.mode)

@@ -1,0 +1,105 @@
+"""torch.autograd.graph: saved-tensor hooks and nodes."""
+from __future__ import annotations
+
+import contextlib
+
+from .._native import load
+from ._hooks import RemovableHandle
+
+_C = load()
+Node = _C.Node
+
+
+class saved_tensors_hooks:
+    """Tensors saved for backward inside go through ``pack_hook``; ``unpack_hook`` gives them back."""
+
+    def __init__(self, pack_hook, unpack_hook):
+        self.pack_hook, self.unpack_hook = pack_hook, unpack_hook
+
+    def __enter__(self):
+        _C.push_saved_hooks(self.pack_hook, self.unpack_hook)
+        return self
+
+    def __exit__(self, *exc):
+        _C.pop_saved_hooks()
+
+
+class save_on_cpu(saved_tensors_hooks):
+    """Keeps saved tensors in host memory until backward."""
+
+    def __init__(self, pin_memory=False, device_type="cuda"):
+        super().__init__(lambda x: (x.device, x.cpu()), lambda packed: packed[1].to(packed[0]))
+
+
+@contextlib.contextmanager
+def disable_saved_tensors_hooks(error_message: str):
+    def refuse(_):
+        raise RuntimeError(error_message)
+    _C.push_saved_hooks(None, None)
+    try:
+        yield
+    finally:
+        _C.pop_saved_hooks()
+
+
+class GradientEdge(tuple):
+    node = property(lambda self: self[0])
+    output_nr = property(lambda self: self[1])
+
+
+def get_gradient_edge(tensor) -> GradientEdge:
+    if not tensor.requires_grad:
+        raise RuntimeError("It is not possible to get the gradient edge of a Tensor that does not require gradients")
+    return GradientEdge(_C.gradient_edge(tensor))
+
+
+def register_multi_grad_hook(tensors, fn, *, mode="all"):
+    """fn(grads) once the gradients of all tensors (mode "all"), or of the first ("any"), have been computed."""
+    tensors = tuple(tensors)
+    state = {"count": 0, "grads": [None] * len(tensors)}
+    handles = []
+
+    def reset():
+        state["count"], state["grads"] = 0, [None] * len(tensors)
+
+    def make(i):
+        def hook(grad):
+            if mode == "any":
+                if state["count"] == 0:
+                    fn(grad)
+                state["count"] += 1
+                if state["count"] == 1:
+                    _C.queue_callback(reset)
+                return
+            if state["count"] == 0:
+                _C.queue_callback(reset)
+            state["count"] += 1
+            state["grads"][i] = grad
+            if state["count"] == len([t for t in tensors if t.requires_grad]):
+                fn(state["grads"])
+        return hook
+
+    for i, t in enumerate(tensors):
+        if t.requires_grad:
+            handles.append(t.register_hook(make(i)))
+
+    class Handle(RemovableHandle):
+        def __init__(self):
+            super().__init__({})
+
+        def remove(self):
+            for h in handles:
+                h.remove()
+
+    return Handle()
+
+
+@contextlib.contextmanager
+def allow_mutation_on_saved_tensors():
+    raise NotImplementedError("torch.autograd.graph.allow_mutation_on_saved_tensors is not supported (docs/coverage.md)")
+    yield
+
+
+def increment_version(tensor):
+    for t in (tensor,) if hasattr(tensor, "_version") else tensor:
+        _C.bump_version(t)

@@ -1,0 +1,297 @@
+// The backward pass: nodes in the reverse order of their recording, hooks in torch's order.
+#include <queue>
+
+#include "graph.h"
+
+namespace msa {
+
+namespace {
+
+struct Task {
+  std::unordered_map<BackwardNode *, Tensors> buffers;
+  std::unordered_map<BackwardNode *, int> dependencies;
+  std::unordered_set<BackwardNode *> wanted;  // nodes on a path to a requested input
+  bool restrict_to_wanted = false;
+  std::unordered_map<BackwardNode *, std::vector<std::pair<size_t, size_t>>> captures;  // node -> (output, input position)
+  Tensors captured;
+  std::vector<Ref> callbacks;
+};
+
+thread_local std::vector<Task *> running;
+
+// MindSpore's own nodes ask the engine which parts of the graph run.
+class EngineFace final : public ag::AutoDiffInterface {
+ public:
+  bool IsInExecGraph(const BackwardNodePtr &node) const override {
+    return running.empty() || !running.back()->restrict_to_wanted || running.back()->wanted.count(node.get()) != 0;
+  }
+  void AddNodeToExecGraph(const BackwardNodePtr &) override {}
+  size_t CurrentAutoDiffEngineId() override { return running.size(); }
+};
+
+uint64_t order_of(BackwardNode *n) {
+  auto *ours = dynamic_cast<Node *>(n);
+  return ours ? ours->order() : n->seq_id();
+}
+
+struct Later {
+  bool operator()(const std::pair<uint64_t, BackwardNodePtr> &a, const std::pair<uint64_t, BackwardNodePtr> &b) const {
+    return a.first < b.first;
+  }
+};
+using Queue = std::priority_queue<std::pair<uint64_t, BackwardNodePtr>, std::vector<std::pair<uint64_t, BackwardNodePtr>>, Later>;
+
+void count_dependencies(const std::vector<Edge> &roots, Task *task) {
+  std::unordered_set<BackwardNode *> seen;
+  std::vector<BackwardNode *> stack;
+  for (auto &e : roots)
+    if (seen.insert(e.grad_node.get()).second) stack.push_back(e.grad_node.get());
+  while (!stack.empty()) {
+    BackwardNode *n = stack.back();
+    stack.pop_back();
+    for (auto &e : n->next_edges()) {
+      if (!e.is_defined()) continue;
+      task->dependencies[e.grad_node.get()]++;
+      if (seen.insert(e.grad_node.get()).second) stack.push_back(e.grad_node.get());
+    }
+  }
+}
+
+// A node is wanted when a requested input can be reached from it: depth first, memoised.
+void mark_wanted(const std::vector<Edge> &roots, Task *task) {
+  std::unordered_map<BackwardNode *, bool> done;
+  for (auto &c : task->captures) task->wanted.insert(c.first);
+  struct Frame { BackwardNode *node; size_t next; };
+  for (auto &r : roots) {
+    std::vector<Frame> stack{{r.grad_node.get(), 0}};
+    if (done.count(r.grad_node.get())) continue;
+    done[r.grad_node.get()] = true;
+    while (!stack.empty()) {
+      Frame &f = stack.back();
+      const auto &edges = f.node->next_edges();
+      if (f.next < edges.size()) {
+        BackwardNode *child = edges[f.next++].grad_node.get();
+        if (child && !done.count(child)) {
+          done[child] = true;
+          stack.push_back({child, 0});
+        }
+        continue;
+      }
+      for (auto &e : edges)
+        if (e.is_defined() && task->wanted.count(e.grad_node.get())) task->wanted.insert(f.node);
+      stack.pop_back();
+    }
+  }
+}
+
+Ref to_tuple(const Tensors &t) {
+  Ref r = checked(PyTuple_New(static_cast<Py_ssize_t>(t.size())));
+  for (size_t i = 0; i < t.size(); ++i) {
+    PyObject *o = t[i] ? wrap(t[i]) : Py_None;
+    if (o == Py_None) Py_INCREF(o);
+    PyTuple_SET_ITEM(r.get(), i, o);
+  }
+  return r;
+}
+void from_result(PyObject *r, Tensors *t) {  // None keeps, a tensor or a tuple replaces
+  if (r == Py_None) return;
+  if (is_tensor(r)) {
+    if (t->empty()) t->resize(1);
+    (*t)[0] = unwrap(r);
+    return;
+  }
+  Ref seq = checked(PySequence_Fast(r, "hooks must return None, a Tensor or a tuple of them"));
+  const Py_ssize_t n = PySequence_Fast_GET_SIZE(seq.get());
+  check(n == static_cast<Py_ssize_t>(t->size()), "hook has changed the number of values: expected ", static_cast<int64_t>(t->size()), " got ", static_cast<int64_t>(n));
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    PyObject *e = PySequence_Fast_GET_ITEM(seq.get(), i);
+    (*t)[i] = e == Py_None ? nullptr : unwrap(e);
+  }
+}
+// Calls every function of the dict (a copy: hooks may remove themselves).
+template <class F> void for_each_hook(const Ref &dict, F f) {
+  if (!dict || PyDict_Size(dict.get()) == 0) return;
+  Ref values = checked(PyDict_Values(dict.get()));
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(values.get()); ++i) f(PyList_GET_ITEM(values.get(), i));
+}
+
+void run_tensor_hooks(HookSet &hooks, Tensors *grads) {
+  for (auto &h : hooks.tensor_pre) {
+    if (h.first >= grads->size() || !(*grads)[h.first]) continue;
+    for_each_hook(h.second, [&](PyObject *f) {
+      Ref g = checked(wrap((*grads)[h.first]));
+      Ref r = checked(PyObject_CallFunctionObjArgs(f, g.get(), nullptr));
+      if (r.get() != Py_None) {
+        if (!is_tensor(r.get())) {
+          PyErr_SetString(PyExc_TypeError, "hook returned a value that is not a Tensor or None");
+          throw PythonError{};
+        }
+        (*grads)[h.first] = unwrap(r.get());
+      }
+    });
+  }
+  for (auto &h : hooks.retain_grad)
+    if (h.first < grads->size() && (*grads)[h.first])
+      checked(PyObject_CallFunctionObjArgs(h.second.get(), checked(wrap((*grads)[h.first])).get(), nullptr));
+}
+
+Tensors call_node(BackwardNode *node, Node *ours, Tensors *grads) {
+  if (ours) {
+    Tensors local;
+    local.swap(*grads);  // the node alone holds them now
+    return ours->apply(local);
+  }
+  mindspore::ValuePtrList in(grads->begin(), grads->end());
+  for (size_t i = 0; i < in.size(); ++i)
+    if (!in[i] && i < node->mutable_metadata().size() && !node->mutable_metadata()[i].is_default()) {
+      auto &m = node->mutable_metadata()[i];
+      TensorPtr z = new_tensor(from_ms(m.dtype()->type_id()), m.shape());
+      fill_zero(view_of(z));
+      in[i] = z;
+    }
+  auto out = node->PostProcess(node->CallBackward(in));
+  Tensors r;
+  for (auto &v : out) r.push_back(v && v->isa<MsTensor>() ? v->cast<TensorPtr>() : nullptr);
+  return r;
+}
+
+void evaluate(BackwardNode *node, Tensors grads, Task *task, const BackwardOptions &o, Queue *ready) {
+  auto *ours = dynamic_cast<Node *>(node);
+  if (ours && ours->has_hooks()) run_tensor_hooks(ours->hooks(), &grads);
+  auto cap = task->captures.find(node);
+  if (cap != task->captures.end())
+    for (auto &c : cap->second)
+      if (c.first < grads.size()) task->captured[c.second] = grads[c.first];
+  if (task->restrict_to_wanted) {
+    bool goes_on = ours && ours->is_accumulate() && o.accumulate;
+    for (auto &e : node->next_edges()) goes_on = goes_on || (e.is_defined() && task->wanted.count(e.grad_node.get()));
+    if (!goes_on) return;
+  }
+  bool any = false;
+  for (auto &g : grads) any = any || g;
+  Tensors out;
+  if (any) {
+    const bool hooked = ours && ours->has_hooks();
+    if (hooked)
+      for_each_hook(ours->hooks().pre, [&](PyObject *f) {
+        from_result(checked(PyObject_CallFunctionObjArgs(f, to_tuple(grads).get(), nullptr)).get(), &grads); });
+    Tensors kept;
+    const bool post = hooked && ours->hooks().post && PyDict_Size(ours->hooks().post.get()) > 0;
+    if (post) kept = grads;
+    out = call_node(node, ours, &grads);
+    if (post)
+      for_each_hook(ours->hooks().post, [&](PyObject *f) {
+        from_result(checked(PyObject_CallFunctionObjArgs(f, to_tuple(out).get(), to_tuple(kept).get(), nullptr)).get(), &out); });
+    if (hooked && ours->is_accumulate()) {
+      TensorPtr leaf = static_cast<AccumulateGrad *>(ours)->leaf();
+      if (leaf)
+        for_each_hook(ours->hooks().post_accumulate, [&](PyObject *f) {
+          checked(PyObject_CallFunctionObjArgs(f, checked(wrap(leaf)).get(), nullptr)); });
+    }
+  } else {
+    out.resize(node->next_edges().size());
+  }
+  if (!o.keep_graph) node->Release();
+  const auto &edges = node->next_edges();
+  check(out.size() >= edges.size() || edges.empty(), "function ", node->name(), " returned an incorrect number of gradients (expected ",
+        static_cast<int64_t>(edges.size()), ", got ", static_cast<int64_t>(out.size()), ")");
+  for (size_t i = 0; i < edges.size(); ++i) {
+    const Edge &e = edges[i];
+    if (!e.is_defined()) continue;
+    BackwardNode *next = e.grad_node.get();
+    const bool last = --task->dependencies[next] == 0;
+    if (!task->restrict_to_wanted || task->wanted.count(next)) {
+      Tensors &buffer = task->buffers[next];
+      if (buffer.size() <= e.input_index) buffer.resize(std::max<size_t>(e.input_index + 1, next->output_size()));
+      TensorPtr &slot = buffer[e.input_index];
+      if (out[i]) slot = slot ? add_gradients(slot, out[i]) : std::move(out[i]);
+      if (last) ready->emplace(order_of(next), e.grad_node);
+    }
+  }
+}
+
+struct Running {
+  explicit Running(Task *t) { running.push_back(t); }
+  ~Running() { running.pop_back(); }
+};
+struct GradMode {
+  explicit GradMode(bool on) : before(grad_enabled()) { mindspore::pynative::GradState::Get().set_enable_grad(on); }
+  ~GradMode() { mindspore::pynative::GradState::Get().set_enable_grad(before); }
+  bool before;
+};
+
+}  // namespace
+
+bool Node::needs(size_t edge) const {
+  const auto &e = next_edges_[edge];
+  if (!e.is_defined()) return false;
+  return running.empty() || !running.back()->restrict_to_wanted || running.back()->wanted.count(e.grad_node.get()) != 0;
+}
+
+void queue_callback(PyObject *f) {
+  if (running.empty()) fail("Final callbacks can only be installed during backward pass.");
+  running.front()->callbacks.push_back(Ref::borrow(f));
+}
+
+Tensors run_backward(const Tensors &roots, const Tensors &gradients, const Tensors &inputs, const BackwardOptions &o) {
+  static auto face = std::make_shared<EngineFace>();
+  Task task;
+  std::vector<Edge> edges;
+  for (size_t i = 0; i < roots.size(); ++i) {
+    Edge e = edge_of(roots[i]);
+    if (!e.is_defined())
+      fail("element ", static_cast<int64_t>(i), " of tensors does not require grad and does not have a grad_fn");
+    Tensors &buffer = task.buffers[e.grad_node.get()];
+    if (buffer.size() <= e.input_index) buffer.resize(std::max<size_t>(e.input_index + 1, e.grad_node->output_size()));
+    TensorPtr &slot = buffer[e.input_index];
+    slot = slot ? add_gradients(slot, gradients[i]) : gradients[i];
+    edges.push_back(e);
+  }
+  task.captured.resize(inputs.size());
+  std::vector<Edge> targets;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    check(requires_grad(inputs[i]), "One of the differentiated Tensors does not require grad");
+    Edge e = edge_of(inputs[i]);
+    targets.push_back(e);
+    if (o.accumulate) {
+      task.captures[e.grad_node.get()];
+    } else {
+      task.captures[e.grad_node.get()].emplace_back(e.input_index, i);
+    }
+  }
+  count_dependencies(edges, &task);
+  if (!inputs.empty()) {
+    task.restrict_to_wanted = true;
+    mark_wanted(edges, &task);
+  }
+  Queue ready;
+  std::unordered_set<BackwardNode *> queued;
+  for (auto &e : edges)
+    if (task.dependencies[e.grad_node.get()] == 0 && queued.insert(e.grad_node.get()).second)
+      ready.emplace(order_of(e.grad_node.get()), e.grad_node);
+  {
+    Running guard(&task);
+    ag::AutoDiffGuard auto_diff(face);
+    GradMode mode(o.create_graph);
+    while (!ready.empty()) {
+      BackwardNodePtr node = ready.top().second;
+      ready.pop();
+      auto it = task.buffers.find(node.get());
+      Tensors grads;
+      if (it != task.buffers.end()) {
+        grads = std::move(it->second);
+        task.buffers.erase(it);
+      }
+      if (grads.size() < node->output_size()) grads.resize(node->output_size());
+      if (task.restrict_to_wanted && !task.wanted.count(node.get())) continue;
+      evaluate(node.get(), std::move(grads), &task, o, &ready);
+    }
+    for (size_t i = 0; i < task.callbacks.size(); ++i) checked(PyObject_CallNoArgs(task.callbacks[i].get()));
+  }
+  if (!o.allow_unreachable && !o.accumulate)
+    for (auto &g : task.captured)
+      check(g != nullptr, "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if this is the desired behavior.");
+  return task.captured;
+}
+
+}  // namespace msa

@@ -1,0 +1,125 @@
+// The autograd graph: MindSpore's BackwardNode / AutoGradMetaData, with torch's rules on top.
+#pragma once
+#include <map>
+#include <memory>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "../device/operators.h"
+
+namespace msa {
+
+namespace ag = mindspore::pynative::autograd;
+using ag::BackwardNode;
+using ag::BackwardNodePtr;
+using ag::Edge;
+
+// Python hooks of one node; every dict maps an id to a callable and is shared with the Python handles.
+struct HookSet {
+  std::map<size_t, Ref> tensor_pre;   // per output
+  std::map<size_t, Ref> retain_grad;  // per output: callable(grad)
+  Ref pre, post, post_accumulate;
+};
+
+// Base of every node that we record.
+class Node : public BackwardNode {
+ public:
+  Node(const std::string &name, size_t outputs) : BackwardNode(name, outputs) {}
+  ~Node() override;
+  // grads: one per output, null = no gradient came. Returns one per edge.
+  virtual Tensors apply(const Tensors &grads) = 0;
+  mindspore::ValuePtrList CallBackward(const mindspore::ValuePtrList &grads) override;
+  mindspore::ValuePtrList PostProcess(const mindspore::ValuePtrList &g) override { return g; }
+  virtual bool is_accumulate() const { return false; }
+  virtual bool single_use() const { return true; }  // saved values are freed by the first backward
+  HookSet &hooks() {
+    if (!hooks_) hooks_ = std::make_unique<HookSet>();
+    return *hooks_;
+  }
+  bool has_hooks() const { return hooks_ != nullptr; }
+  uint64_t order() const { return is_accumulate() ? UINT64_MAX : sequence_; }
+  uint64_t sequence() const { return sequence_; }
+  bool needs(size_t edge) const;  // this edge's gradient is wanted in the running backward
+  PyObject *python = nullptr;     // borrowed: the Python face, while it lives
+
+  void drop_python();
+
+ private:
+  std::unique_ptr<HookSet> hooks_;
+  uint64_t sequence_ = next_sequence();
+  static uint64_t next_sequence();
+};
+using NodePtr = std::shared_ptr<Node>;
+
+// The end of the graph at a leaf: adds to `.grad`, in place unless the graph of the gradient is wanted.
+class AccumulateGrad final : public Node {
+ public:
+  explicit AccumulateGrad(const TensorPtr &leaf) : Node("AccumulateGrad", 1), leaf_(leaf) {}
+  bool IsLeaf() override { return true; }
+  bool is_accumulate() const override { return true; }
+  bool single_use() const override { return false; }
+  Tensors apply(const Tensors &grads) override;
+  TensorPtr leaf() const { return leaf_.lock(); }
+  Ref grad;  // Python tensor or null
+
+ private:
+  std::weak_ptr<MsTensor> leaf_;
+};
+
+// ---- metadata of a tensor
+bool requires_grad(const TensorPtr &t);
+void set_requires_grad(const TensorPtr &t, bool value);  // leaves only
+bool is_leaf(const TensorPtr &t);
+BackwardNodePtr grad_fn(const TensorPtr &t);  // null for leaves; regenerated for views after in-place writes
+AccumulateGrad *accumulator(const TensorPtr &t);         // null unless the tensor has one
+std::shared_ptr<AccumulateGrad> make_accumulator(const TensorPtr &t);
+Edge edge_of(const TensorPtr &t);  // undefined when no gradient is required
+void set_history(const TensorPtr &out, const BackwardNodePtr &node, size_t index);
+bool is_view(const TensorPtr &t);
+TensorPtr base_of(const TensorPtr &t);  // null if not a view
+enum class ViewKind { kNormal, kNoGrad, kMultiOutput, kCustom };
+// Declares `view` a view of `of`'s base.
+void set_view(const TensorPtr &view, const TensorPtr &of, ViewKind kind);
+// Torch's rules before an in-place write; throws its errors.
+void check_inplace(const TensorPtr &t, const char *op);
+// After an in-place write recorded as `node` (edges: whatever; gradient of the written tensor enters node).
+void rebase_history(const TensorPtr &t, const NodePtr &node);
+inline uint32_t version_of(const TensorPtr &t) { return t->version().current_version(); }
+
+// ---- saved tensors
+struct SavedHooks { Ref pack, unpack; };
+std::vector<SavedHooks> &saved_hooks_stack();
+
+class SavedTensor {
+ public:
+  SavedTensor() = default;
+  SavedTensor(const TensorPtr &t, bool is_output);
+  // `owner` is the node that saved it (an output finds its history there).
+  TensorPtr unpack(const Node *owner) const;
+  void reset();
+
+ private:
+  TensorPtr data_;
+  bool is_output_ = false, is_leaf_ = false, requires_grad_ = false;
+  size_t output_index_ = 0;
+  uint32_t version_ = 0;
+  Ref packed_, unpack_hook_;
+  std::weak_ptr<BackwardNode> node_;
+  bool defined_ = false, released_ = false;
+};
+
+// ---- running
+struct BackwardOptions {
+  bool keep_graph = false, create_graph = false, allow_unreachable = true, accumulate = true;
+};
+// Returns the gradients of `inputs` (null where unreachable), empty when inputs is empty.
+Tensors run_backward(const Tensors &roots, const Tensors &gradients, const Tensors &inputs, const BackwardOptions &o);
+void queue_callback(PyObject *f);
+// Sum that does not touch its operands unless `a` is owned by the engine alone.
+TensorPtr add_gradients(const TensorPtr &a, const TensorPtr &b);
+
+// The Python object for a node (identity is kept while it lives).
+PyObject *node_object(const BackwardNodePtr &node);
+extern PyTypeObject *node_type;
+
+}  // namespace msa

@@ -1,0 +1,196 @@
+#include "bridge.h"
+
+#include <pybind11/pybind11.h>
+
+namespace msa {
+
+using mindspore::device::DeviceAddress;
+using mindspore::device::DeviceType;
+
+static const struct { DType d; TypeId t; } kTypes[] = {
+    {DType::Bool, mindspore::kNumberTypeBool}, {DType::U8, mindspore::kNumberTypeUInt8},
+    {DType::I8, mindspore::kNumberTypeInt8}, {DType::I16, mindspore::kNumberTypeInt16},
+    {DType::I32, mindspore::kNumberTypeInt32}, {DType::I64, mindspore::kNumberTypeInt64},
+    {DType::U16, mindspore::kNumberTypeUInt16}, {DType::U32, mindspore::kNumberTypeUInt32},
+    {DType::U64, mindspore::kNumberTypeUInt64}, {DType::F16, mindspore::kNumberTypeFloat16},
+    {DType::BF16, mindspore::kNumberTypeBFloat16}, {DType::F32, mindspore::kNumberTypeFloat32},
+    {DType::F64, mindspore::kNumberTypeFloat64}, {DType::C64, mindspore::kNumberTypeComplex64},
+    {DType::C128, mindspore::kNumberTypeComplex128}};
+
+TypeId to_ms(DType d) { return kTypes[static_cast<int>(d)].t; }
+
+static const int8_t *reverse_types() {
+  static int8_t table[256];
+  static bool ready = [] {
+    for (auto &v : table) v = -1;
+    for (auto &e : kTypes) table[static_cast<int>(e.t) & 255] = static_cast<int8_t>(e.d);
+    return true;
+  }();
+  (void)ready;
+  return table;
+}
+bool known_dtype(TypeId t) { return t >= 0 && t < 256 && reverse_types()[t] >= 0; }
+DType from_ms(TypeId t) {
+  if (!known_dtype(t)) fail("tensor of an element type that torch does not have: ", static_cast<int>(t));
+  return static_cast<DType>(reverse_types()[t]);
+}
+
+bool on_cpu(const TensorPtr &t) {
+  const auto &a = t->device_address();
+  return !a || a->GetDeviceType() == DeviceType::kCPU || a->GetDeviceType() == DeviceType::kUnknown;
+}
+
+Tensor view_of(const TensorPtr &t) {
+  Tensor r;
+  const auto &shape = t->shape();
+  const int nd = static_cast<int>(shape.size());
+  check(nd <= kMaxDims, "tensors of more than ", kMaxDims, " dimensions are not supported on CPU, got ", nd);
+  r.dtype = from_ms(t->data_type());
+  r.ndim = nd;
+  const auto &address = t->device_address();
+  char *base = address ? static_cast<char *>(address->GetMutablePtr()) : static_cast<char *>(t->data_c());
+  int64_t n = 1;
+  const auto info = t->storage_info();
+  if (info) {
+    for (int d = 0; d < nd; ++d) {
+      r.sizes[d] = shape[d];
+      r.strides[d] = info->strides[d];
+      n *= shape[d];
+    }
+    base += static_cast<int64_t>(info->storage_offset) * item_size(r.dtype);
+  } else {
+    for (int d = nd - 1; d >= 0; --d) {
+      r.sizes[d] = shape[d];
+      r.strides[d] = n;
+      n *= std::max<int64_t>(shape[d], 1);
+    }
+    n = 1;
+    for (int d = 0; d < nd; ++d) n *= shape[d];
+  }
+  r.numel = n;
+  r.data = base;
+  check(base != nullptr || n == 0, "The tensor has no storage: its memory was released");
+  return r;
+}
+
+static thread_local int current_tag = 0;
+int device_tag(const TensorPtr &t) {
+  const auto &a = t->device_address();
+  return a ? static_cast<int>(a->stream_id()) : 0;
+}
+void set_device_tag(const TensorPtr &t, int tag) {
+  if (t->device_address()) t->device_address()->set_stream_id(static_cast<uint32_t>(tag));
+}
+DeviceScope::DeviceScope(int tag) : previous_(current_tag) { current_tag = tag; }
+DeviceScope::~DeviceScope() { current_tag = previous_; }
+
+static Dims contiguous_strides(const Dims &sizes) {
+  Dims s(sizes.size());
+  int64_t n = 1;
+  for (int d = static_cast<int>(sizes.size()) - 1; d >= 0; --d) {
+    s[d] = n;
+    n *= std::max<int64_t>(sizes[d], 1);
+  }
+  return s;
+}
+
+static mindspore::TensorStorageInfoPtr storage_info(const Dims &sizes, const Dims &strides, int64_t offset) {
+  Dims expected = contiguous_strides(sizes);
+  bool contiguous = true;
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (sizes[d] != 1 && strides[d] != expected[d]) contiguous = false;
+  return std::make_shared<mindspore::TensorStorageInfo>(sizes, strides, static_cast<size_t>(offset), sizes, expected, contiguous);
+}
+
+TensorPtr tensor_on(void *data, size_t bytes, DType dtype, const Dims &sizes, std::shared_ptr<void> owner) {
+  auto address = std::make_shared<DeviceAddress>(data, bytes, DeviceType::kCPU, 0);
+  address->set_from_mem_pool(true);
+  address->SetDevicePointerDeleter([owner](void *, bool) mutable { owner.reset(); });
+  return std::make_shared<MsTensor>(to_ms(dtype), sizes, address);
+}
+
+TensorPtr new_tensor(DType dtype, const int64_t *sizes, int ndim, const int64_t *strides) {
+  size_t bytes = item_size(dtype);
+  for (int d = 0; d < ndim; ++d) {
+    check(sizes[d] >= 0, "Trying to create tensor with negative dimension ", sizes[d], ": ", Dims(sizes, sizes + ndim));
+    bytes *= sizes[d];
+  }
+  const size_t asked = std::max<size_t>(bytes, 1);
+  void *p = allocate(asked);
+  auto address = std::make_shared<DeviceAddress>(p, bytes, DeviceType::kCPU, static_cast<uint32_t>(current_tag));
+  address->set_from_mem_pool(true);
+  address->SetDevicePointerDeleter([asked](void *q, bool) { deallocate(q, asked); });
+  auto t = std::make_shared<MsTensor>(to_ms(dtype), Dims(sizes, sizes + ndim), address);
+  if (strides) t->set_storage_info(storage_info(Dims(sizes, sizes + ndim), Dims(strides, strides + ndim), 0));
+  return t;
+}
+
+TensorPtr new_view(const TensorPtr &base, DType dtype, const Dims &sizes, const Dims &strides, int64_t offset) {
+  auto t = std::make_shared<MsTensor>(to_ms(dtype), sizes, base->device_address());
+  t->set_storage_info(storage_info(sizes, strides, offset));
+  t->set_version(base->version());
+  t->set_need_pipeline_sync(true);
+  return t;
+}
+
+Dims strides_of(const TensorPtr &t) {
+  if (auto i = t->storage_info()) return i->strides;
+  return contiguous_strides(t->shape());
+}
+int64_t offset_of(const TensorPtr &t) {
+  auto i = t->storage_info();
+  return i ? static_cast<int64_t>(i->storage_offset) : 0;
+}
+bool is_contiguous(const TensorPtr &t) { return view_of(t).contiguous(); }
+
+TensorPtr alias_of(const TensorPtr &t) {
+  auto r = std::make_shared<MsTensor>(t->data_type(), t->shape(), t->device_address());
+  if (auto i = t->storage_info()) r->set_storage_info(i);
+  r->set_version(t->version());
+  return r;
+}
+
+PyTypeObject *tensor_type = nullptr;
+PyTypeObject *parameter_type = nullptr;
+
+static PyObject *dtype_objects[16];
+PyObject *dtype_object(DType d) {
+  PyObject *o = dtype_objects[static_cast<int>(d)];
+  return o ? o : Py_None;
+}
+void bind_dtype(DType d, PyObject *o) {
+  Py_INCREF(o);
+  dtype_objects[static_cast<int>(d)] = o;
+}
+bool dtype_from_object(PyObject *o, DType *d) {
+  for (int i = 0; i <= static_cast<int>(DType::C128); ++i)
+    if (dtype_objects[i] == o) {
+      *d = static_cast<DType>(i);
+      return true;
+    }
+  return false;
+}
+
+void translate_exception() {
+  try {
+    throw;
+  } catch (const PythonError &) {
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_SystemError, "msadapter: error without a Python exception");
+  } catch (pybind11::error_already_set &e) {
+    e.restore();
+  } catch (const IndexError &e) {
+    PyErr_SetString(PyExc_IndexError, e.what());
+  } catch (const ValueError &e) {
+    PyErr_SetString(PyExc_ValueError, e.what());
+  } catch (const TypeError &e) {
+    PyErr_SetString(PyExc_TypeError, e.what());
+  } catch (const NotImplementedError &e) {
+    PyErr_SetString(PyExc_NotImplementedError, e.what());
+  } catch (const std::bad_alloc &) {
+    PyErr_NoMemory();
+  } catch (const std::exception &e) {
+    PyErr_SetString(PyExc_RuntimeError, e.what());
+  }
+}
+
+}  // namespace msa

@@ -1,0 +1,249 @@
+#include "operators.h"
+
+#include <cstdlib>
+#include <set>
+
+#include "include/pynative/utils/runtime/op_runner.h"
+#include "kernel/cpu/cpu_kernel.h"
+#include "pyboost_bind.h"
+
+namespace mindspore::kernel {
+// MindSpore's kernel selection asks by name whether a CPU kernel exists before it takes the operator that
+// we override. This one answers yes and is never launched.
+class NameOnlyKernel : public NativeCpuKernelMod {
+ public:
+  bool Init(const std::vector<KernelTensor *> &, const std::vector<KernelTensor *> &) override { return true; }
+  bool Launch(const std::vector<KernelTensor *> &, const std::vector<KernelTensor *> &,
+              const std::vector<KernelTensor *> &) override { return false; }
+  std::vector<KernelAttr> GetOpSupport() override { return {KernelAttr().AddSkipCheckAttr(true)}; }
+};
+}  // namespace mindspore::kernel
+
+namespace msa {
+
+// ---------------------------------------------------------------- boxing
+Operand box(const TensorPtr &t) { return Operand::of(t); }
+Operand box(const mindspore::Int64ImmPtr &v) {
+  Operand o = Operand::of(static_cast<int64_t>(v->value()));
+  // MindSpore passes element types as plain integers; whoever asks for a dtype finds it.
+  const auto id = static_cast<TypeId>(v->value());
+  if (v->value() > 0 && v->value() < 256 && known_dtype(id)) o.dtype = from_ms(id);
+  return o;
+}
+Operand box(const mindspore::BoolImmPtr &v) { return Operand::of(static_cast<bool>(v->value())); }
+Operand box(const mindspore::FP32ImmPtr &v) { return Operand::of(static_cast<double>(v->value())); }
+Operand box(const mindspore::StringImmPtr &v) {
+  Operand o;
+  o.kind = Arg::kString;
+  o.str = v->value();
+  return o;
+}
+Operand box(const mindspore::ScalarPtr &v) {
+  using namespace mindspore;
+  if (v->isa<BoolImm>()) return Operand::of(static_cast<bool>(GetValue<bool>(v)));
+  if (v->isa<FP32Imm>()) return Operand::of(static_cast<double>(GetValue<float>(v)));
+  if (v->isa<FP64Imm>()) return Operand::of(GetValue<double>(v));
+  if (v->isa<Int64Imm>()) return Operand::of(static_cast<int64_t>(GetValue<int64_t>(v)));
+  if (v->isa<Int32Imm>()) return Operand::of(static_cast<int64_t>(GetValue<int32_t>(v)));
+  fail("scalar operand of an unknown kind: ", v->ToString());
+}
+Operand box(const mindspore::ValueTuplePtr &t) {
+  Operand o;
+  const auto &v = t->value();
+  if (!v.empty() && v[0]->isa<MsTensor>()) {
+    o.kind = Arg::kTensors;
+    for (auto &e : v) o.tensors.push_back(e->cast<TensorPtr>());
+  } else if (!v.empty() && (v[0]->isa<mindspore::FP32Imm>() || v[0]->isa<mindspore::FP64Imm>())) {
+    o.kind = Arg::kFloats;
+    for (auto &e : v) o.floats.push_back(box(e->cast<mindspore::ScalarPtr>()).scalar.d);
+  } else {
+    o.kind = Arg::kInts;
+    for (auto &e : v) o.ints.push_back(box(e->cast<mindspore::ScalarPtr>()).scalar.i);
+  }
+  return o;
+}
+
+TensorPtr Unbox<TensorPtr>::get(const Operand &o) { return o.tensor; }
+mindspore::Int64ImmPtr Unbox<mindspore::Int64ImmPtr>::get(const Operand &o) {
+  return std::make_shared<mindspore::Int64Imm>(o.kind == Arg::kDType ? to_ms(o.dtype) : o.scalar.to<int64_t>());
+}
+mindspore::BoolImmPtr Unbox<mindspore::BoolImmPtr>::get(const Operand &o) { return std::make_shared<mindspore::BoolImm>(o.scalar.to<bool>()); }
+mindspore::FP32ImmPtr Unbox<mindspore::FP32ImmPtr>::get(const Operand &o) { return std::make_shared<mindspore::FP32Imm>(o.scalar.to<float>()); }
+mindspore::StringImmPtr Unbox<mindspore::StringImmPtr>::get(const Operand &o) { return std::make_shared<mindspore::StringImm>(o.str); }
+mindspore::ScalarPtr Unbox<mindspore::ScalarPtr>::get(const Operand &o) {
+  switch (o.scalar.kind) {
+    case Scalar::kBool: return std::make_shared<mindspore::BoolImm>(o.scalar.i != 0);
+    case Scalar::kInt: return std::make_shared<mindspore::Int64Imm>(o.scalar.i);
+    case Scalar::kFloat: return std::make_shared<mindspore::FP64Imm>(o.scalar.d);
+    default: fail("MindSpore's operators take no complex scalar");
+  }
+}
+mindspore::ValueTuplePtr Unbox<mindspore::ValueTuplePtr>::get(const Operand &o) {
+  mindspore::ValuePtrList v;
+  for (auto &t : o.tensors) v.push_back(t);
+  for (auto i : o.ints) v.push_back(mindspore::MakeValue<int64_t>(i));
+  for (auto d : o.floats) v.push_back(mindspore::MakeValue<float>(static_cast<float>(d)));
+  return std::make_shared<mindspore::ValueTuple>(v);
+}
+
+// ---------------------------------------------------------------- kernels
+namespace {
+class BoxedCall final : public Call {
+ public:
+  explicit BoxedCall(const TensorPtr *destination) : destination_(destination) {}
+  ~BoxedCall() override {
+    for (auto &s : scratch_) deallocate(s.first, s.second);
+  }
+  Tensor out(int index, DType dtype, const int64_t *sizes, int ndim, const int64_t *strides) override {
+    if (static_cast<int>(results.size()) <= index) results.resize(index + 1);
+    if (destination_ && index == 0) {
+      Tensor d = view_of(*destination_);
+      bool same = d.dtype == dtype && d.ndim == ndim;
+      for (int i = 0; same && i < ndim; ++i) same = d.sizes[i] == sizes[i];
+      if (same) {
+        results[0] = *destination_;
+        return d;
+      }
+    }
+    results[index] = new_tensor(dtype, sizes, ndim, strides);
+    return view_of(results[index]);
+  }
+  void *scratch(size_t bytes) override {
+    scratch_.emplace_back(allocate(std::max<size_t>(bytes, 1)), std::max<size_t>(bytes, 1));
+    return scratch_.back().first;
+  }
+  Tensors results;
+
+ private:
+  const TensorPtr *destination_;
+  std::vector<std::pair<void *, size_t>> scratch_;
+};
+constexpr int kMaxOperands = 40;
+}  // namespace
+
+Tensors run_kernel(const char *name, const KernelInfo *kernel, const Operand *args, int n, const TensorPtr *destination) {
+  if (!kernel) throw NotImplementedError(text(name, " is not supported on CPU (docs/coverage.md)"));
+  check(n <= kMaxOperands, name, ": too many operands");
+  Arg boxed[kMaxOperands];
+  int tag = 0;
+  for (int i = 0; i < n; ++i) {
+    if (args[i].kind == Arg::kTensor) tag = std::max(tag, device_tag(args[i].tensor));
+    for (auto &t : args[i].tensors)
+      if (t) tag = std::max(tag, device_tag(t));
+  }
+  DeviceScope scope(tag);
+  for (int i = 0; i < n; ++i) {
+    const Operand &o = args[i];
+    Arg &a = boxed[i];
+    a.kind = o.kind;
+    switch (o.kind) {
+      case Arg::kTensor: a.tensor = view_of(o.tensor); break;
+      case Arg::kTensors:
+        a.tensors.reserve(o.tensors.size());
+        for (auto &t : o.tensors) {
+          a.tensors.push_back(t ? view_of(t) : Tensor{});
+          if (!t) a.tensors.back().ndim = -1;
+        }
+        break;
+      case Arg::kInts: a.ints = o.ints; break;
+      case Arg::kFloats: a.floats = o.floats; break;
+      case Arg::kString: a.str = o.str; break;
+      case Arg::kDType: case Arg::kScalar: a.scalar = o.scalar; a.dtype = o.dtype; break;
+      case Arg::kNone: break;
+    }
+  }
+  BoxedCall call(kernel->elementwise ? destination : nullptr);
+  call.name = name;
+  call.args = boxed;
+  call.nargs = n;
+  kernel->run(call);
+  if (destination && !kernel->elementwise) {  // computed aside, because the kernel may read what it has written
+    copy_into(view_of(*destination), view_of(call.results.at(0)));
+    call.results[0] = *destination;
+  }
+  return std::move(call.results);
+}
+
+// ---------------------------------------------------------------- registry
+namespace {
+struct Thunk {
+  std::function<Tensors(const Operand *, int)> call;
+  std::function<void()> install;
+};
+std::unordered_map<std::string, Thunk> &thunks() {
+  static std::unordered_map<std::string, Thunk> t;
+  return t;
+}
+bool &fast() {
+  static bool on = [] {
+    const char *e = std::getenv("MSADAPTER_FAST");
+    return !(e && std::string(e) == "0");
+  }();
+  return on;
+}
+}  // namespace
+
+bool fast_path() { return fast(); }
+void set_fast_path(bool on) { fast() = on; }
+
+void register_thunk(const std::string &name, std::function<Tensors(const Operand *, int)> call, std::function<void()> install) {
+  thunks()[name] = Thunk{std::move(call), std::move(install)};
+}
+
+const mindspore::device::DeviceContext *cpu_context() {
+  static auto c = mindspore::runtime::OpRunner::GetDeviceContext(mindspore::device::DeviceType::kCPU);
+  return c;
+}
+mindspore::device::DeviceType current_device() {
+  static const auto type = mindspore::device::GetDeviceTypeByName(
+      mindspore::MsContext::GetInstance()->get_param<std::string>(mindspore::MS_CTX_DEVICE_TARGET));
+  return type;
+}
+
+const Operator *find_operator(const std::string &name) {
+  static std::unordered_map<std::string, std::unique_ptr<Operator>> known;
+  auto it = known.find(name);
+  if (it != known.end()) return it->second.get();
+  auto op = std::make_unique<Operator>();
+  op->name = name;
+  op->kernel = find_kernel(name);
+  auto th = thunks().find(name);
+  if (th != thunks().end()) op->through_mindspore = th->second.call;
+  if (!op->kernel && !op->through_mindspore)
+    throw NotImplementedError(text(name, ": neither MindSpore nor the CPU kernels have this operator (docs/coverage.md)"));
+  return (known[name] = std::move(op)).get();
+}
+
+std::vector<std::string> mindspore_operators() {
+  std::vector<std::string> r;
+  for (auto &e : thunks()) r.push_back(e.first);
+  std::sort(r.begin(), r.end());
+  return r;
+}
+
+Tensors run_operator(const Operator *op, const Operand *args, int n, const TensorPtr *destination) {
+  if (current_device() == mindspore::device::DeviceType::kCPU) {
+    if (op->kernel && (fast() || !op->through_mindspore || destination))
+      return run_kernel(op->name.c_str(), op->kernel, args, n, destination);
+  }
+  if (!op->through_mindspore)
+    throw NotImplementedError(text(op->name, ": MindSpore has no such operator for this device (docs/ascend.md)"));
+  NoGrad guard;
+  return op->through_mindspore(args, n);
+}
+
+TensorPtr run1(const char *name, std::initializer_list<Operand> args) {
+  return run_operator(find_operator(name), args.begin(), static_cast<int>(args.size()))[0];
+}
+
+void install_overrides() {
+  auto &factory = mindspore::kernel::Factory<mindspore::kernel::NativeCpuKernelMod>::Instance();
+  for (auto &e : thunks()) {
+    if (!find_kernel(e.first)) continue;
+    e.second.install();
+    if (!factory.IsRegistered(e.first))
+      factory.Register(e.first, [] { return std::make_shared<mindspore::kernel::NameOnlyKernel>(); });
+  }
+}
+
+}  // namespace msa

@@ -1,0 +1,102 @@
+// A declared operator: parses a call by its schema, promotes, runs, records the gradient.
+#pragma once
+#include "../autograd/graph.h"
+
+namespace msa {
+
+enum class ParamType : uint8_t { kTensor, kTensors, kTensorOrScalar, kScalar, kInt, kInts, kFloat, kFloats, kBool, kString, kDType, kAny };
+
+struct Param {
+  PyObject *name = nullptr;  // interned
+  std::vector<PyObject *> aliases;
+  ParamType type = ParamType::kAny;
+  bool nullable = false, keyword_only = false, required = true;
+  PyObject *fallback = nullptr;  // default value
+};
+
+// Where a gradient lambda finds one of its arguments.
+struct Need {
+  enum Kind : uint8_t { kParam, kResult, kNeeds } kind;
+  int index;
+};
+struct Formula {
+  std::vector<int> params;  // whose gradient it gives
+  PyObject *function = nullptr;
+  std::vector<Need> needs;
+  bool joint = false;  // returns a tuple
+};
+
+enum class Promote : uint8_t { kNone, kDefault, kFloat };
+
+struct Op;
+// Gradient in C++ for hot operators: same results as the formulas, used when no graph of it is wanted.
+struct OpNode;
+using NativeGradient = Tensors (*)(OpNode &, const TensorPtr &g);
+
+struct Op {
+  std::string name;
+  std::vector<Param> params;
+  PyObject *body = nullptr;          // python body, or null when `kernel` is called directly
+  bool composite = false;            // body is differentiable by itself
+  bool view = false;
+  bool varargs = false;              // the first int[] parameter takes varargs
+  int vararg_index = -1;
+  const Operator *kernel = nullptr;
+  std::string kernel_name;
+  Promote promote = Promote::kNone;
+  std::vector<int> promote_params;
+  std::vector<Formula> formulas;
+  std::vector<uint8_t> saved_params;  // bit: parameter is read by some formula
+  bool saves_self = false, saves_result = false, differentiable = false;
+  PyObject *result_type = nullptr;   // namedtuple class, or null
+  PyObject *keyword_names = nullptr; // tuple of the keyword-only names (for python bodies)
+  int autocast = 0;                  // 1 lower precision, 2 float32, 3 widest
+  std::string node_name;
+  NativeGradient native = nullptr;
+  PyObject *doc = nullptr;
+};
+
+struct OpObject {
+  PyObject_HEAD
+  vectorcallfunc vectorcall;
+  Op *op;
+  bool inplace;
+  PyObject *dict;
+};
+extern PyTypeObject op_type;
+
+// The recorded call of an Op.
+struct OpNode final : Node {
+  OpNode(const Op *o, size_t outputs) : Node(o->node_name, outputs), op(o) {}
+  bool single_use() const override { return op->saves_self || !saved.empty() || op->saves_result; }
+  Tensors apply(const Tensors &grads) override;
+  void Release() override;
+
+  const Op *op;
+  struct Input { int edge = -1; int count = 1; Dims sizes; DType dtype = DType::F32; bool tensor = false; };
+  std::vector<Input> inputs;                // per parameter
+  std::vector<std::pair<Dims, DType>> list_meta;  // for Tensor[] parameters, in edge order
+  std::vector<std::pair<int, SavedTensor>> saved;
+  std::vector<std::pair<int, std::vector<SavedTensor>>> saved_lists;
+  std::vector<std::pair<int, Ref>> plain;   // other values read by formulas
+  std::vector<SavedTensor> results;
+  bool released = false;
+  TensorPtr saved_tensor(int param) const;
+};
+
+void register_native_gradients();
+NativeGradient native_gradient(const std::string &op_name);
+// g summed to `sizes` and cast to `dtype`; differentiable when grad mode is on.
+TensorPtr reduce_to(const TensorPtr &g, const Dims &sizes, DType dtype);
+
+DType default_dtype();
+void set_default_dtype(DType d);
+DType promote_types(DType a, DType b);
+
+struct AutocastState { bool enabled = false; DType dtype = DType::BF16; };
+AutocastState &autocast_state();
+
+PyObject *table_function(const char *name);  // borrowed: msadapter.ops.<name>
+bool init_ops(PyObject *module);
+
+}  // namespace msa

@@ -1,0 +1,181 @@
+// What a CPU kernel sees: strided operands in, a way to allocate results, and a registry keyed by
+// MindSpore's operator name. No MindSpore header here: these files compile fast and are tested alone.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "dtype.h"
+
+namespace msa {
+
+constexpr int kMaxDims = 16;
+
+using Dims = std::vector<int64_t>;
+
+// A strided operand. `data` already includes the storage offset; strides count elements.
+struct Tensor {
+  void *data = nullptr;
+  DType dtype = DType::F32;
+  int32_t ndim = 0;
+  int64_t numel = 1;
+  int64_t sizes[kMaxDims];
+  int64_t strides[kMaxDims];
+
+  template <class T> T *ptr() const { return static_cast<T *>(data); }
+  int64_t size(int d) const { return sizes[d < 0 ? d + ndim : d]; }
+  int64_t stride(int d) const { return strides[d < 0 ? d + ndim : d]; }
+  Dims shape() const { return Dims(sizes, sizes + ndim); }
+  bool contiguous() const {
+    int64_t expected = 1;
+    for (int d = ndim - 1; d >= 0; --d) {
+      if (sizes[d] == 1) continue;
+      if (strides[d] != expected) return numel == 0;
+      expected *= sizes[d];
+    }
+    return true;
+  }
+  bool same_shape(const Tensor &o) const {
+    if (ndim != o.ndim) return false;
+    for (int d = 0; d < ndim; ++d)
+      if (sizes[d] != o.sizes[d]) return false;
+    return true;
+  }
+};
+
+// A Python number; `kind` keeps what the user wrote.
+struct Scalar {
+  enum Kind : uint8_t { kBool, kInt, kFloat, kComplex } kind = kInt;
+  int64_t i = 0;
+  double d = 0;
+  double imag = 0;
+  template <class T> T to() const {
+    if constexpr (is_complex_v<T>) {
+      using R = typename T::value_type;
+      return T(kind <= kInt ? static_cast<R>(i) : static_cast<R>(d), static_cast<R>(imag));
+    } else {
+      return kind <= kInt ? convert<T>(i) : convert<T>(d);
+    }
+  }
+};
+
+// One operand of a call, as boxed by the dispatcher.
+struct Arg {
+  enum Kind : uint8_t { kNone, kTensor, kTensors, kScalar, kInts, kFloats, kString, kDType } kind = kNone;
+  Tensor tensor;
+  Scalar scalar;
+  DType dtype = DType::F32;
+  std::vector<Tensor> tensors;
+  Dims ints;
+  std::vector<double> floats;
+  std::string str;
+};
+
+// The call of one operator: operands by position, results by index.
+class Call {
+ public:
+  virtual ~Call() = default;
+  const char *name = "";
+  const Arg *args = nullptr;
+  int nargs = 0;
+
+  bool has(int i) const { return i < nargs && args[i].kind != Arg::kNone; }
+  const Tensor &in(int i) const { return args[i].tensor; }
+  const std::vector<Tensor> &list(int i) const { return args[i].tensors; }
+  const Scalar &scalar(int i) const { return args[i].scalar; }
+  int64_t integer(int i) const { return args[i].scalar.to<int64_t>(); }
+  double real(int i) const { return args[i].scalar.to<double>(); }
+  bool flag(int i) const { return args[i].scalar.to<bool>(); }
+  const Dims &ints(int i) const { return args[i].ints; }
+  const std::vector<double> &floats(int i) const { return args[i].floats; }
+  const std::string &str(int i) const { return args[i].str; }
+  DType dtype(int i) const { return args[i].dtype; }
+
+  // Result `index`, uninitialised, contiguous unless strides are given. Where the caller supplied a
+  // destination (in-place and out= forms of operators marked elementwise) it is that strided view.
+  virtual Tensor out(int index, DType dtype, const int64_t *sizes, int ndim, const int64_t *strides = nullptr) = 0;
+  Tensor out(int index, DType dtype, const Dims &sizes) { return out(index, dtype, sizes.data(), static_cast<int>(sizes.size())); }
+  Tensor out_like(int index, const Tensor &t) { return out(index, t.dtype, t.sizes, t.ndim); }
+  // Result of an elementwise operator: broadcast shape of the operands, torch's layout rule (a dense
+  // permuted operand keeps its permutation).
+  Tensor out_pointwise(int index, DType dtype, std::initializer_list<const Tensor *> operands);
+  // Scratch memory that lives as long as the call.
+  virtual void *scratch(size_t bytes) = 0;
+  template <class T> T *scratch_of(int64_t n) { return static_cast<T *>(scratch(static_cast<size_t>(n) * sizeof(T))); }
+  // A contiguous version of an operand (itself if it already is), optionally in another type.
+  Tensor contiguous(const Tensor &t);
+  Tensor cast(const Tensor &t, DType dtype);
+};
+
+using Kernel = void (*)(Call &);
+
+struct KernelInfo {
+  Kernel run = nullptr;
+  bool elementwise = false;  // may write straight into an operand of the same shape
+};
+
+// name -> kernel; registering a name twice is an error found at load.
+void register_kernel(const char *name, Kernel k, bool elementwise);
+const KernelInfo *find_kernel(const std::string &name);
+std::vector<std::string> kernel_names();
+
+struct KernelRegistration {
+  KernelRegistration(const char *name, Kernel k, bool elementwise) { register_kernel(name, k, elementwise); }
+};
+// MSA_KERNEL(AddExt) { ... c ... }     body receives `Call &c`
+#define MSA_KERNEL_(Name, Elementwise)                                                        \
+  static void kernel_##Name(::msa::Call &c);                                                  \
+  static ::msa::KernelRegistration registration_##Name(#Name, kernel_##Name, Elementwise);    \
+  static void kernel_##Name([[maybe_unused]] ::msa::Call &c)
+#define MSA_KERNEL(Name) MSA_KERNEL_(Name, false)
+#define MSA_POINTWISE_KERNEL(Name) MSA_KERNEL_(Name, true)
+// The same kernel under a second operator name.
+#define MSA_KERNEL_ALIAS(Alias, Name) \
+  static ::msa::KernelRegistration registration_##Alias(#Alias, kernel_##Name, ::msa::find_kernel(#Name)->elementwise);
+
+// ---- errors with torch's text: `check(cond, "expected ", x, " but got ", y)`
+template <class... A> [[noreturn]] void fail(const A &...parts);
+template <class... A> inline void check(bool ok, const A &...parts) { if (!ok) fail(parts...); }
+struct IndexError : std::out_of_range { using std::out_of_range::out_of_range; };
+struct ValueError : std::invalid_argument { using std::invalid_argument::invalid_argument; };
+struct TypeError : std::domain_error { using std::domain_error::domain_error; };
+struct NotImplementedError : std::logic_error { using std::logic_error::logic_error; };
+
+inline void append(std::string &s, const char *v) { s += v; }
+inline void append(std::string &s, const std::string &v) { s += v; }
+inline void append(std::string &s, DType v) { s += dtype_name(v); }
+template <class T, class = std::enable_if_t<std::is_arithmetic_v<T>>> inline void append(std::string &s, T v) { s += std::to_string(v); }
+inline void append(std::string &s, const Dims &v) {
+  s += "[";
+  for (size_t i = 0; i < v.size(); ++i) s += (i ? ", " : "") + std::to_string(v[i]);
+  s += "]";
+}
+template <class... A> std::string text(const A &...parts) {
+  std::string s;
+  (append(s, parts), ...);
+  return s;
+}
+template <class... A> [[noreturn]] void fail(const A &...parts) { throw std::runtime_error(text(parts...)); }
+
+// dim in [-ndim, ndim) -> [0, ndim); IndexError with torch's text otherwise. A 0-dim tensor counts as 1-dim.
+int64_t wrap_dim(int64_t dim, int64_t ndim);
+
+// ---- threads
+int num_threads();
+void set_num_threads(int n);
+// Splits [0, n) over the pool when n >= grain; nested calls run in place. f(begin, end).
+void parallel_for(int64_t n, int64_t grain, const std::function<void(int64_t, int64_t)> &f);
+bool in_parallel_region();
+
+// ---- memory: size-class pool
+void *allocate(size_t bytes);
+void deallocate(void *p, size_t bytes);
+struct MemoryStats { int64_t allocated, peak, reserved; };
+MemoryStats memory_stats();
+void reset_peak();
+void release_cached();
+
+}  // namespace msa

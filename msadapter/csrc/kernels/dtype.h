@@ -1,0 +1,149 @@
+// Element types of the CPU kernels and the switch from a run-time type to a C++ one.
+#pragma once
+#include <complex>
+#include <cstdint>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+
+namespace msa {
+
+enum class DType : uint8_t { Bool, U8, I8, I16, I32, I64, U16, U32, U64, F16, BF16, F32, F64, C64, C128 };
+
+using c64 = std::complex<float>;
+using c128 = std::complex<double>;
+
+// Storage type for float16; arithmetic is done in float.
+struct Half {
+  uint16_t bits;
+  Half() = default;
+  Half(float f) {
+    _Float16 h = static_cast<_Float16>(f);
+    std::memcpy(&bits, &h, 2);
+  }
+  operator float() const {
+    _Float16 h;
+    std::memcpy(&h, &bits, 2);
+    return static_cast<float>(h);
+  }
+};
+
+// Storage type for bfloat16; round to nearest even on the way in.
+struct BFloat16 {
+  uint16_t bits;
+  BFloat16() = default;
+  BFloat16(float f) {
+    uint32_t u;
+    std::memcpy(&u, &f, 4);
+    const uint32_t rounded = (u + 0x7FFF + ((u >> 16) & 1)) >> 16;
+    const bool is_nan = (u & 0x7FFFFFFF) > 0x7F800000;
+    bits = static_cast<uint16_t>(is_nan ? 0x7FC0 : rounded);
+  }
+  operator float() const {
+    uint32_t u = static_cast<uint32_t>(bits) << 16;
+    float f;
+    std::memcpy(&f, &u, 4);
+    return f;
+  }
+};
+
+template <class T> struct dtype_of;
+#define MSA_DTYPE_OF(T, D) template <> struct dtype_of<T> { static constexpr DType value = DType::D; };
+MSA_DTYPE_OF(bool, Bool) MSA_DTYPE_OF(uint8_t, U8) MSA_DTYPE_OF(int8_t, I8) MSA_DTYPE_OF(int16_t, I16)
+MSA_DTYPE_OF(int32_t, I32) MSA_DTYPE_OF(int64_t, I64) MSA_DTYPE_OF(uint16_t, U16) MSA_DTYPE_OF(uint32_t, U32)
+MSA_DTYPE_OF(uint64_t, U64) MSA_DTYPE_OF(Half, F16) MSA_DTYPE_OF(BFloat16, BF16) MSA_DTYPE_OF(float, F32)
+MSA_DTYPE_OF(double, F64) MSA_DTYPE_OF(c64, C64) MSA_DTYPE_OF(c128, C128)
+#undef MSA_DTYPE_OF
+
+inline int item_size(DType d) {
+  switch (d) {
+    case DType::Bool: case DType::U8: case DType::I8: return 1;
+    case DType::I16: case DType::U16: case DType::F16: case DType::BF16: return 2;
+    case DType::I32: case DType::U32: case DType::F32: return 4;
+    case DType::I64: case DType::U64: case DType::F64: case DType::C64: return 8;
+    case DType::C128: return 16;
+  }
+  return 0;
+}
+
+// The name as torch's error messages spell it ("Float", "BFloat16", ...).
+inline const char *dtype_name(DType d) {
+  static const char *names[] = {"Bool", "Byte", "Char", "Short", "Int", "Long", "UInt16", "UInt32", "UInt64",
+                                "Half", "BFloat16", "Float", "Double", "ComplexFloat", "ComplexDouble"};
+  return names[static_cast<int>(d)];
+}
+
+inline bool is_complex(DType d) { return d >= DType::C64; }
+inline bool is_floating(DType d) { return d >= DType::F16 && d <= DType::F64; }
+inline bool is_integral(DType d, bool with_bool = true) { return d <= DType::U64 && (with_bool || d != DType::Bool); }
+inline DType real_of(DType d) { return d == DType::C64 ? DType::F32 : d == DType::C128 ? DType::F64 : d; }
+inline DType complex_of(DType d) { return d == DType::F64 || d == DType::C128 ? DType::C128 : DType::C64; }
+
+// The type in which a kernel computes: float for the 16-bit types, else the type itself.
+template <class T> struct compute_type { using type = T; };
+template <> struct compute_type<Half> { using type = float; };
+template <> struct compute_type<BFloat16> { using type = float; };
+template <class T> using compute_t = typename compute_type<T>::type;
+
+template <class T> struct is_complex_t : std::false_type {};
+template <class R> struct is_complex_t<std::complex<R>> : std::true_type {};
+template <class T> inline constexpr bool is_complex_v = is_complex_t<T>::value;
+template <class T> inline constexpr bool is_reduced_v = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
+template <class T> inline constexpr bool is_floating_v = std::is_floating_point_v<T> || is_reduced_v<T>;
+
+// Value conversion as C++ does it, complex -> real drops the imaginary part, anything -> bool is `!= 0`.
+template <class To, class From> inline To convert(From v) {
+  if constexpr (std::is_same_v<To, From>) return v;
+  else if constexpr (std::is_same_v<To, bool>) {
+    if constexpr (is_reduced_v<From>) return static_cast<float>(v) != 0.f;
+    else return v != From(0);
+  } else if constexpr (is_complex_v<To>) {
+    using R = typename To::value_type;
+    if constexpr (is_complex_v<From>) return To(static_cast<R>(v.real()), static_cast<R>(v.imag()));
+    else return To(convert<R>(v), R(0));
+  } else if constexpr (is_complex_v<From>) return convert<To>(v.real());
+  else if constexpr (is_reduced_v<To>) return To(static_cast<float>(v));
+  else if constexpr (is_reduced_v<From>) return convert<To>(static_cast<float>(v));
+  else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To> && std::is_unsigned_v<To>)
+    return static_cast<To>(static_cast<int64_t>(v));
+  else return static_cast<To>(v);
+}
+
+[[noreturn]] inline void unsupported(const char *op, DType d) {
+  throw std::runtime_error(std::string("\"") + op + "\" not implemented for '" + dtype_name(d) + "'");
+}
+
+// MSA_SWITCH_xxx(dtype, "op", { ... T ... }): runs the body with T bound to the element type.
+#define MSA_CASE(D, CT, ...) case ::msa::DType::D: { using T = CT; __VA_ARGS__; break; }
+#define MSA_CASES_INT_(...) MSA_CASE(U8, uint8_t, __VA_ARGS__) MSA_CASE(I8, int8_t, __VA_ARGS__) \
+  MSA_CASE(I16, int16_t, __VA_ARGS__) MSA_CASE(I32, int32_t, __VA_ARGS__) MSA_CASE(I64, int64_t, __VA_ARGS__)
+#define MSA_CASES_FLOAT_(...) MSA_CASE(F16, ::msa::Half, __VA_ARGS__) MSA_CASE(BF16, ::msa::BFloat16, __VA_ARGS__) \
+  MSA_CASE(F32, float, __VA_ARGS__) MSA_CASE(F64, double, __VA_ARGS__)
+#define MSA_CASES_COMPLEX_(...) MSA_CASE(C64, ::msa::c64, __VA_ARGS__) MSA_CASE(C128, ::msa::c128, __VA_ARGS__)
+#define MSA_CASES_UINT_(...) MSA_CASE(U16, uint16_t, __VA_ARGS__) MSA_CASE(U32, uint32_t, __VA_ARGS__) \
+  MSA_CASE(U64, uint64_t, __VA_ARGS__)
+#define MSA_SWITCH_(D, OP, CASES) switch (D) { CASES default: ::msa::unsupported(OP, D); }
+#define MSA_SWITCH_FLOAT(D, OP, ...) MSA_SWITCH_(D, OP, MSA_CASES_FLOAT_(__VA_ARGS__))
+#define MSA_SWITCH_FLOAT_COMPLEX(D, OP, ...) MSA_SWITCH_(D, OP, MSA_CASES_FLOAT_(__VA_ARGS__) MSA_CASES_COMPLEX_(__VA_ARGS__))
+#define MSA_SWITCH_INT(D, OP, ...) MSA_SWITCH_(D, OP, MSA_CASES_INT_(__VA_ARGS__))
+#define MSA_SWITCH_INT_BOOL(D, OP, ...) MSA_SWITCH_(D, OP, MSA_CASES_INT_(__VA_ARGS__) MSA_CASE(Bool, bool, __VA_ARGS__))
+#define MSA_SWITCH_REAL(D, OP, ...) MSA_SWITCH_(D, OP, MSA_CASES_INT_(__VA_ARGS__) MSA_CASES_FLOAT_(__VA_ARGS__))
+#define MSA_SWITCH_REAL_BOOL(D, OP, ...) \
+  MSA_SWITCH_(D, OP, MSA_CASES_INT_(__VA_ARGS__) MSA_CASES_FLOAT_(__VA_ARGS__) MSA_CASE(Bool, bool, __VA_ARGS__))
+#define MSA_SWITCH_NUMBER(D, OP, ...) \
+  MSA_SWITCH_(D, OP, MSA_CASES_INT_(__VA_ARGS__) MSA_CASES_FLOAT_(__VA_ARGS__) MSA_CASES_COMPLEX_(__VA_ARGS__))
+#define MSA_SWITCH_ALL(D, OP, ...) \
+  MSA_SWITCH_(D, OP, MSA_CASES_INT_(__VA_ARGS__) MSA_CASES_UINT_(__VA_ARGS__) MSA_CASES_FLOAT_(__VA_ARGS__) \
+              MSA_CASES_COMPLEX_(__VA_ARGS__) MSA_CASE(Bool, bool, __VA_ARGS__))
+// By size only: for kernels that move values without looking at them.
+#define MSA_SWITCH_BYTES(D, ...)                                    \
+  switch (::msa::item_size(D)) {                                    \
+    case 1: { using T = uint8_t; __VA_ARGS__; break; }              \
+    case 2: { using T = uint16_t; __VA_ARGS__; break; }             \
+    case 4: { using T = uint32_t; __VA_ARGS__; break; }             \
+    case 8: { using T = uint64_t; __VA_ARGS__; break; }             \
+    default: { using T = ::msa::c128; __VA_ARGS__; break; }         \
+  }
+
+}  // namespace msa

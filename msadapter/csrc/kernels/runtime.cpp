@@ -1,0 +1,386 @@
+// Registry, shapes, memory pool and thread pool shared by the kernels.
+#include <unistd.h>
+#include <pthread.h>
+#include <sched.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+
+#include "loops.h"
+
+namespace msa {
+
+// ---------------------------------------------------------------- registry
+static std::unordered_map<std::string, KernelInfo> &table() {
+  static std::unordered_map<std::string, KernelInfo> t;
+  return t;
+}
+std::string &duplicate_kernels() {  // reported when the module is loaded: static initialisers cannot throw
+  static std::string names;
+  return names;
+}
+void register_kernel(const char *name, Kernel k, bool elementwise) {
+  if (!table().emplace(name, KernelInfo{k, elementwise}).second) duplicate_kernels() += std::string(" ") + name;
+}
+const KernelInfo *find_kernel(const std::string &name) {
+  auto it = table().find(name);
+  return it == table().end() ? nullptr : &it->second;
+}
+std::vector<std::string> kernel_names() {
+  std::vector<std::string> r;
+  for (auto &e : table()) r.push_back(e.first);
+  std::sort(r.begin(), r.end());
+  return r;
+}
+
+// ---------------------------------------------------------------- shapes
+int64_t wrap_dim(int64_t dim, int64_t ndim) {
+  const int64_t n = ndim == 0 ? 1 : ndim;
+  if (dim < -n || dim >= n)
+    throw IndexError(text("Dimension out of range (expected to be in range of [", -n, ", ", n - 1, "], but got ", dim, ")"));
+  return dim < 0 ? dim + n : dim;
+}
+
+Dims broadcast_shapes(std::initializer_list<const Tensor *> operands) {
+  Dims r;
+  for (const Tensor *t : operands) {
+    if (t->ndim > static_cast<int>(r.size())) r.insert(r.begin(), t->ndim - r.size(), 1);
+    const int shift = static_cast<int>(r.size()) - t->ndim;
+    for (int d = 0; d < t->ndim; ++d) {
+      int64_t &have = r[d + shift];
+      const int64_t s = t->sizes[d];
+      if (have == s || s == 1) continue;
+      if (have != 1)
+        fail("The size of tensor a (", have, ") must match the size of tensor b (", s, ") at non-singleton dimension ", d + shift);
+      have = s;
+    }
+  }
+  return r;
+}
+
+Tensor expand(const Tensor &t, const Dims &shape) {
+  Tensor r = t;
+  r.ndim = static_cast<int>(shape.size());
+  r.numel = 1;
+  const int shift = r.ndim - t.ndim;
+  for (int d = 0; d < r.ndim; ++d) {
+    const int s = d - shift;
+    r.sizes[d] = shape[d];
+    r.strides[d] = s < 0 || (t.sizes[s] == 1 && shape[d] != 1) ? 0 : t.strides[s];
+    r.numel *= shape[d];
+  }
+  return r;
+}
+
+Tensor make_view(const Tensor &t, const Dims &sizes, const Dims &strides, int64_t offset) {
+  Tensor r;
+  r.dtype = t.dtype;
+  r.data = static_cast<char *>(t.data) + offset * item_size(t.dtype);
+  r.ndim = static_cast<int>(sizes.size());
+  r.numel = 1;
+  for (int d = 0; d < r.ndim; ++d) {
+    r.sizes[d] = sizes[d];
+    r.strides[d] = strides[d];
+    r.numel *= sizes[d];
+  }
+  return r;
+}
+
+Tensor contiguous_tensor(void *data, DType dtype, const Dims &sizes) {
+  Tensor r;
+  r.data = data;
+  r.dtype = dtype;
+  r.ndim = static_cast<int>(sizes.size());
+  r.numel = 1;
+  for (int d = r.ndim - 1; d >= 0; --d) {
+    r.sizes[d] = sizes[d];
+    r.strides[d] = r.numel;
+    r.numel *= sizes[d];
+  }
+  return r;
+}
+
+// Dense, non-overlapping and not contiguous: its permutation is worth keeping in the result.
+static bool permuted_dense(const Tensor &t, int *order) {
+  if (t.contiguous()) return false;
+  for (int d = 0; d < t.ndim; ++d) order[d] = d;
+  std::stable_sort(order, order + t.ndim, [&](int a, int b) { return t.strides[a] > t.strides[b]; });
+  int64_t expected = 1;
+  for (int i = t.ndim - 1; i >= 0; --i) {
+    if (t.sizes[order[i]] == 1) continue;
+    if (t.strides[order[i]] != expected) return false;
+    expected *= t.sizes[order[i]];
+  }
+  return true;
+}
+
+Tensor Call::out_pointwise(int index, DType dtype, std::initializer_list<const Tensor *> operands) {
+  const Tensor *first = *operands.begin();
+  bool same = true;
+  for (const Tensor *t : operands) same = same && t->same_shape(*first);
+  if (same && first->contiguous()) return out(index, dtype, first->sizes, first->ndim);
+  const Dims shape = broadcast_shapes(operands);
+  for (const Tensor *t : operands) {
+    if (t->shape() != shape) continue;
+    if (t->contiguous()) break;
+    int order[kMaxDims];
+    if (!permuted_dense(*t, order)) continue;
+    int64_t strides[kMaxDims], step = 1;
+    for (int i = t->ndim - 1; i >= 0; --i) {
+      strides[order[i]] = step;
+      step *= t->sizes[order[i]];
+    }
+    return out(index, dtype, shape.data(), t->ndim, strides);
+  }
+  return out(index, dtype, shape);
+}
+
+Tensor Call::contiguous(const Tensor &t) { return t.contiguous() ? t : cast(t, t.dtype); }
+
+Tensor Call::cast(const Tensor &t, DType dtype) {
+  if (t.dtype == dtype && t.contiguous()) return t;
+  Tensor r = contiguous_tensor(scratch(std::max<int64_t>(t.numel, 1) * item_size(dtype)), dtype, t.shape());
+  copy_into(r, t);
+  return r;
+}
+
+void fill_zero(const Tensor &t) {
+  if (t.contiguous()) {
+    std::memset(t.data, 0, t.numel * item_size(t.dtype));
+    return;
+  }
+  MSA_SWITCH_BYTES(t.dtype, (map1<T, T>(t, t, [](T) { return T(0); })));
+}
+
+// ---------------------------------------------------------------- memory
+// Power-of-two classes with a half step, kept in free lists; blocks above 64 MiB are also kept (one each).
+namespace {
+constexpr int kClasses = 80;
+struct Pool {
+  std::mutex m;
+  std::vector<void *> free[kClasses];
+  int64_t allocated = 0, peak = 0, reserved = 0;
+};
+Pool &pool() {
+  static Pool *p = new Pool;  // never destroyed: tensors may outlive static destructors
+  return *p;
+}
+int size_class(size_t bytes, size_t *rounded) {
+  if (bytes <= 64) { *rounded = 64; return 0; }
+  const int top = 63 - __builtin_clzll(bytes - 1);  // 2^top < bytes <= 2^(top+1)
+  const size_t low = size_t(1) << top, mid = low + (low >> 1);
+  if (bytes <= mid) { *rounded = mid; return (top - 5) * 2 - 1; }
+  *rounded = low << 1;
+  return (top - 5) * 2;
+}
+}  // namespace
+
+void *allocate(size_t bytes) {
+  size_t rounded;
+  const int c = size_class(bytes, &rounded);
+  Pool &p = pool();
+  {
+    std::lock_guard<std::mutex> g(p.m);
+    p.allocated += rounded;
+    p.peak = std::max(p.peak, p.allocated);
+    if (!p.free[c].empty()) {
+      void *r = p.free[c].back();
+      p.free[c].pop_back();
+      return r;
+    }
+    p.reserved += rounded;
+  }
+  void *r = std::aligned_alloc(64, (rounded + 63) / 64 * 64);
+  if (!r) {
+    release_cached();
+    r = std::aligned_alloc(64, (rounded + 63) / 64 * 64);
+  }
+  if (!r) fail("DefaultCPUAllocator: can't allocate memory: you tried to allocate ", bytes, " bytes.");
+  return r;
+}
+void deallocate(void *ptr, size_t bytes) {
+  size_t rounded;
+  const int c = size_class(bytes, &rounded);
+  Pool &p = pool();
+  std::lock_guard<std::mutex> g(p.m);
+  p.allocated -= rounded;
+  // Keep at most 64 MiB per class of large blocks: a size that is not used again must not stay.
+  if (rounded > (8u << 20) && p.free[c].size() * rounded >= (64u << 20)) {
+    std::free(ptr);
+    p.reserved -= rounded;
+    return;
+  }
+  p.free[c].push_back(ptr);
+}
+MemoryStats memory_stats() {
+  Pool &p = pool();
+  std::lock_guard<std::mutex> g(p.m);
+  return {p.allocated, p.peak, p.reserved};
+}
+void reset_peak() {
+  Pool &p = pool();
+  std::lock_guard<std::mutex> g(p.m);
+  p.peak = p.allocated;
+}
+void release_cached() {
+  Pool &p = pool();
+  std::lock_guard<std::mutex> g(p.m);
+  for (int c = 0; c < kClasses; ++c) {
+    const size_t rounded = c == 0 ? 64 : (c & 1 ? (size_t(3) << ((c + 1) / 2 + 4)) : (size_t(1) << (c / 2 + 6)));
+    for (void *b : p.free[c]) {
+      std::free(b);
+      p.reserved -= rounded;
+    }
+    p.free[c].clear();
+  }
+}
+
+// ---------------------------------------------------------------- threads
+namespace {
+thread_local bool inside = false;
+
+class ThreadPool {
+ public:
+  explicit ThreadPool(int n) : n_(n) {
+    for (int i = 1; i < n; ++i) workers_.emplace_back([this, i] { work(i); });
+  }
+  ~ThreadPool() {
+    {
+      std::lock_guard<std::mutex> g(m_);
+      stop_ = true;
+      ++epoch_;
+    }
+    cv_.notify_all();
+    for (auto &w : workers_) w.join();
+  }
+  int size() const { return n_; }
+
+  // f(i) for i in [0, n): caller takes part; returns when all are done. The first exception is rethrown.
+  void run(int n, const std::function<void(int)> &f) {
+    std::lock_guard<std::mutex> one(run_);
+    next_.store(0);
+    left_.store(n);
+    total_ = n;
+    job_ = &f;
+    error_ = nullptr;
+    {
+      std::lock_guard<std::mutex> g(m_);
+      active_.store(n_ - 1);
+      epoch_.fetch_add(1, std::memory_order_release);
+    }
+    if (sleepers_.load() > 0) cv_.notify_all();
+    inside = true;
+    drain();
+    inside = false;
+    while (left_.load(std::memory_order_acquire) != 0 || active_.load(std::memory_order_acquire) != 0) __builtin_ia32_pause();
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  void drain() {
+    for (;;) {
+      const int i = next_.fetch_add(1);
+      if (i >= total_) return;
+      try {
+        (*job_)(i);
+      } catch (...) {
+        std::lock_guard<std::mutex> g(m_);
+        if (!error_) error_ = std::current_exception();
+      }
+      left_.fetch_sub(1, std::memory_order_release);
+    }
+  }
+  void work(int) {
+    inside = true;
+    uint64_t seen = 0;
+    for (;;) {
+      // Spin briefly: consecutive kernels follow each other within microseconds.
+      int spins = 0;
+      while (epoch_.load(std::memory_order_acquire) == seen && spins < 4000) {
+        __builtin_ia32_pause();
+        ++spins;
+      }
+      if (epoch_.load(std::memory_order_acquire) == seen) {
+        std::unique_lock<std::mutex> l(m_);
+        sleepers_.fetch_add(1);
+        cv_.wait(l, [&] { return epoch_.load() != seen; });
+        sleepers_.fetch_sub(1);
+      }
+      seen = epoch_.load(std::memory_order_acquire);
+      if (stop_) return;
+      drain();
+      active_.fetch_sub(1, std::memory_order_release);
+    }
+  }
+  const int n_;
+  std::vector<std::thread> workers_;
+  std::mutex m_, run_;
+  std::condition_variable cv_;
+  std::atomic<uint64_t> epoch_{0};
+  std::atomic<int> next_{0}, left_{0}, active_{0}, sleepers_{0};
+  int total_ = 0;
+  const std::function<void(int)> *job_ = nullptr;
+  std::exception_ptr error_;
+  bool stop_ = false;
+};
+
+int default_threads() {
+  if (const char *e = std::getenv("OMP_NUM_THREADS")) {
+    const int n = std::atoi(e);
+    if (n > 0) return n;
+  }
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) return std::max(1, CPU_COUNT(&set));
+  return std::max(1u, std::thread::hardware_concurrency());
+}
+int &thread_count() {
+  static int n = default_threads();
+  return n;
+}
+ThreadPool *the_pool = nullptr;
+pid_t pool_owner = 0;
+std::mutex pool_mutex;
+
+ThreadPool &threads() {
+  std::lock_guard<std::mutex> g(pool_mutex);
+  if (the_pool && pool_owner != getpid()) the_pool = nullptr;  // forked child: the workers stayed in the parent
+  if (the_pool && the_pool->size() != thread_count()) {
+    delete the_pool;
+    the_pool = nullptr;
+  }
+  if (!the_pool) {
+    the_pool = new ThreadPool(thread_count());
+    pool_owner = getpid();
+  }
+  return *the_pool;
+}
+}  // namespace
+
+int num_threads() { return thread_count(); }
+void set_num_threads(int n) {
+  check(n > 0, "set_num_threads expects a positive integer");
+  thread_count() = n;
+}
+bool in_parallel_region() { return inside; }
+
+void parallel_for(int64_t n, int64_t grain, const std::function<void(int64_t, int64_t)> &f) {
+  if (n <= 0) return;
+  const int64_t pieces = std::min<int64_t>(thread_count(), (n + grain - 1) / std::max<int64_t>(grain, 1));
+  if (pieces <= 1 || inside) {
+    f(0, n);
+    return;
+  }
+  const int64_t step = (n + pieces - 1) / pieces;
+  threads().run(static_cast<int>(pieces), [&](int i) {
+    const int64_t b = i * step, e = std::min(n, b + step);
+    if (b < e) f(b, e);
+  });
+}
+
+}  // namespace msa

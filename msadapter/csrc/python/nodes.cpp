@@ -1,0 +1,256 @@
+// The Python face of graph nodes, and the node behind torch.autograd.Function.
+#include "../dispatch/op.h"
+
+namespace msa {
+
+PyTypeObject *node_type = nullptr;
+
+namespace {
+
+struct NodeObject {
+  PyObject_HEAD
+  BackwardNodePtr *node;
+  PyObject *dict;
+};
+
+Node *ours(PyObject *o) { return dynamic_cast<Node *>(reinterpret_cast<NodeObject *>(o)->node->get()); }
+
+// One Python class per kind of node: type(x.grad_fn).__name__ is "AddBackward0".
+PyObject *class_for(const std::string &name) {
+  static std::unordered_map<std::string, PyObject *> classes;
+  auto it = classes.find(name);
+  if (it != classes.end()) return it->second;
+  PyObject *c = PyObject_CallFunction(reinterpret_cast<PyObject *>(&PyType_Type), "s(O){s:s}", name.c_str(), node_type, "__module__", "torch.autograd.graph");
+  if (!c) throw PythonError{};
+  return classes[name] = c;
+}
+
+// Behind torch.autograd.Function: the context object is the Python face of the node.
+class FunctionNode final : public Node {
+ public:
+  FunctionNode(const std::string &name, size_t outputs, PyObject *ctx, PyObject *backward)
+      : Node(name, outputs), ctx_(Ref::borrow(ctx)), backward_(Ref::borrow(backward)) {}
+  Tensors apply(const Tensors &grads) override {
+    Ref g = checked(PyTuple_New(grads.size()));
+    for (size_t i = 0; i < grads.size(); ++i) {
+      PyObject *e = grads[i] ? wrap(grads[i]) : Py_None;
+      if (!grads[i]) Py_INCREF(e);
+      PyTuple_SET_ITEM(g.get(), i, e);
+    }
+    // The context sees its node only while backward runs: holding it longer would be a cycle.
+    Ref self = checked(node_object(shared_from_this()));
+    Ref r = checked(PyObject_CallFunctionObjArgs(backward_.get(), ctx_.get(), self.get(), g.get(), nullptr));
+    Tensors out;
+    Ref seq = checked(PySequence_Fast(r.get(), "backward must return a tuple"));
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(seq.get()); ++i) {
+      PyObject *e = PySequence_Fast_GET_ITEM(seq.get(), i);
+      TensorPtr t = e == Py_None ? nullptr : unwrap(e);
+      if (t && static_cast<size_t>(i) < meta.size()) t = reduce_to(t, meta[i].first, meta[i].second);
+      out.push_back(t);
+    }
+    return out;
+  }
+  void Release() override {
+    for (auto &s : saved) s.reset();
+  }
+  PyObject *ctx() const { return ctx_.get(); }
+  std::vector<SavedTensor> saved;
+  std::vector<std::pair<Dims, DType>> meta;  // per edge
+ private:
+  Ref ctx_, backward_;
+};
+
+// Tensors saved by a Function live in the node; the context asks for them here.
+PyObject *make_function_node(PyObject *, PyObject *const *a, Py_ssize_t n) {
+  // (name, ctx, backward, inputs, outputs, saved, dirty)  -> node capsule object
+  try {
+    if (n != 7) throw TypeError("make_function_node takes 7 arguments");
+    Ref inputs = checked(PySequence_Fast(a[3], "")), outputs = checked(PySequence_Fast(a[4], "")), saved = checked(PySequence_Fast(a[5], ""));
+    auto node = BackwardNode::Create<FunctionNode>(PyUnicode_AsUTF8(a[0]), PySequence_Fast_GET_SIZE(outputs.get()), a[1], a[2]);
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(inputs.get()); ++i) {
+      PyObject *o = PySequence_Fast_GET_ITEM(inputs.get(), i);
+      if (!is_tensor(o)) {
+        node->add_next_edge(Edge());
+        node->meta.emplace_back(Dims{}, DType::F32);
+        continue;
+      }
+      TensorPtr t = unwrap(o);
+      node->add_next_edge(edge_of(t));
+      node->meta.emplace_back(t->shape(), from_ms(t->data_type()));
+    }
+    std::unordered_set<MsTensor *> made;
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(outputs.get()); ++i) {
+      PyObject *o = PySequence_Fast_GET_ITEM(outputs.get(), i);
+      if (!is_tensor(o)) continue;
+      TensorPtr t = unwrap(o);
+      made.insert(t.get());
+      const DType d = from_ms(t->data_type());
+      const bool dirty = PySequence_Contains(a[6], o) == 1;
+      node->add_output_metadata(t);
+      if (!is_floating(d) && !is_complex(d)) continue;
+      if (dirty && is_view(t)) rebase_history(t, node);
+      else set_history(t, node, i);
+    }
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(saved.get()); ++i) {
+      PyObject *o = PySequence_Fast_GET_ITEM(saved.get(), i);
+      TensorPtr t = o == Py_None ? nullptr : unwrap(o);
+      node->saved.emplace_back(t, t && made.count(t.get()));
+    }
+    return node_object(node);
+  } catch (...) {
+    translate_exception();
+    return nullptr;
+  }
+}
+PyObject *function_saved(PyObject *, PyObject *o) {  // node -> tuple of saved tensors
+  try {
+    auto *f = dynamic_cast<FunctionNode *>(ours(o));
+    if (!f) throw TypeError("not the node of a Function");
+    Ref r = checked(PyTuple_New(f->saved.size()));
+    for (size_t i = 0; i < f->saved.size(); ++i) {
+      TensorPtr t = f->saved[i].unpack(f);
+      PyObject *e = t ? wrap(t) : Py_None;
+      if (!t) Py_INCREF(e);
+      PyTuple_SET_ITEM(r.get(), i, e);
+    }
+    return r.release();
+  } catch (...) {
+    translate_exception();
+    return nullptr;
+  }
+}
+PyObject *node_context(PyObject *, PyObject *o) {
+  auto *f = dynamic_cast<FunctionNode *>(ours(o));
+  PyObject *r = f ? f->ctx() : Py_None;
+  Py_INCREF(r);
+  return r;
+}
+
+void node_dealloc(PyObject *o) {
+  auto *n = reinterpret_cast<NodeObject *>(o);
+  if (auto *mine = dynamic_cast<Node *>(n->node->get()))
+    if (mine->python == o) mine->python = nullptr;
+  Py_XDECREF(n->dict);
+  delete n->node;
+  PyTypeObject *t = Py_TYPE(o);
+  t->tp_free(o);
+  Py_DECREF(t);
+}
+PyObject *node_name(PyObject *o, PyObject *) { return PyUnicode_FromString((*reinterpret_cast<NodeObject *>(o)->node)->name().c_str()); }
+PyObject *node_next(PyObject *o, void *) {
+  try {
+    auto &edges = (*reinterpret_cast<NodeObject *>(o)->node)->next_edges();
+    Ref r = checked(PyTuple_New(edges.size()));
+    for (size_t i = 0; i < edges.size(); ++i) {
+      Ref n = edges[i].is_defined() ? checked(node_object(edges[i].grad_node)) : Ref::borrow(Py_None);
+      PyTuple_SET_ITEM(r.get(), i, Py_BuildValue("(On)", n.get(), static_cast<Py_ssize_t>(edges[i].input_index)));
+    }
+    return r.release();
+  } catch (...) {
+    translate_exception();
+    return nullptr;
+  }
+}
+PyObject *node_variable(PyObject *o, void *) {
+  auto *acc = dynamic_cast<AccumulateGrad *>(ours(o));
+  if (!acc) {
+    PyErr_SetString(PyExc_AttributeError, "variable");
+    return nullptr;
+  }
+  TensorPtr t = acc->leaf();
+  if (!t) Py_RETURN_NONE;
+  return wrap(t);
+}
+// hooks(kind, output_index): the dict whose values are called; kinds: tensor_pre, retain_grad, pre, post, post_accumulate
+PyObject *node_hooks(PyObject *o, PyObject *args) {
+  const char *kind;
+  Py_ssize_t index = 0;
+  if (!PyArg_ParseTuple(args, "s|n", &kind, &index)) return nullptr;
+  Node *n = ours(o);
+  if (!n) {
+    PyErr_SetString(PyExc_NotImplementedError, "hooks on nodes that MindSpore recorded itself are not supported (docs/coverage.md)");
+    return nullptr;
+  }
+  const std::string k = kind;
+  HookSet &h = n->hooks();
+  Ref *slot = k == "tensor_pre" ? &h.tensor_pre[index] : k == "pre" ? &h.pre : k == "post" ? &h.post : &h.post_accumulate;
+  if (!*slot) *slot = Ref(PyDict_New());
+  Py_INCREF(slot->get());
+  return slot->get();
+}
+PyObject *node_retain(PyObject *o, PyObject *args) {  // (output index, callable)
+  Py_ssize_t index;
+  PyObject *f;
+  if (!PyArg_ParseTuple(args, "nO", &index, &f)) return nullptr;
+  Node *n = ours(o);
+  if (n) n->hooks().retain_grad[index] = Ref::borrow(f);
+  Py_RETURN_NONE;
+}
+PyObject *node_sequence(PyObject *o, PyObject *) { Node *n = ours(o); return PyLong_FromUnsignedLongLong(n ? n->sequence() : (*reinterpret_cast<NodeObject *>(o)->node)->seq_id()); }
+PyObject *node_needs(PyObject *o, PyObject *) {  // which edges want a gradient in the running backward
+  Node *n = ours(o);
+  const size_t m = n->next_edges().size();
+  PyObject *r = PyTuple_New(m);
+  for (size_t i = 0; i < m; ++i) {
+    PyObject *b = n->needs(i) ? Py_True : Py_False;
+    Py_INCREF(b);
+    PyTuple_SET_ITEM(r, i, b);
+  }
+  return r;
+}
+PyObject *node_meta(PyObject *o, void *) {
+  auto *n = reinterpret_cast<NodeObject *>(o);
+  if (!n->dict) n->dict = PyDict_New();
+  Py_XINCREF(n->dict);
+  return n->dict;
+}
+
+PyMethodDef node_methods[] = {{"name", node_name, METH_NOARGS, "kind of the node"},
+                              {"_hooks", node_hooks, METH_VARARGS, nullptr},
+                              {"_retain", node_retain, METH_VARARGS, nullptr},
+                              {"_sequence_nr", node_sequence, METH_NOARGS, nullptr},
+                              {"_needs", node_needs, METH_NOARGS, nullptr},
+                              {nullptr, nullptr, 0, nullptr}};
+PyGetSetDef node_getset[] = {{"next_functions", node_next, nullptr, "(node, index) of every input", nullptr},
+                             {"variable", node_variable, nullptr, "leaf of an AccumulateGrad", nullptr},
+                             {"metadata", node_meta, nullptr, "dict for the user", nullptr},
+                             {nullptr, nullptr, nullptr, nullptr, nullptr}};
+PyType_Slot node_slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(node_dealloc)},
+                            {Py_tp_methods, node_methods},
+                            {Py_tp_getset, node_getset},
+                            {0, nullptr}};
+PyType_Spec node_spec = {"torch.autograd.graph.Node", sizeof(NodeObject), 0,
+                         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION, node_slots};
+
+PyMethodDef functions[] = {
+    {"make_function_node", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(make_function_node)), METH_FASTCALL, nullptr},
+    {"function_saved", function_saved, METH_O, nullptr},
+    {"node_context", node_context, METH_O, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+PyObject *node_object(const BackwardNodePtr &node) {
+  auto *mine = dynamic_cast<Node *>(node.get());
+  if (mine && mine->python) {
+    Py_INCREF(mine->python);
+    return mine->python;
+  }
+  auto *c = reinterpret_cast<PyTypeObject *>(class_for(node->name()));
+  PyObject *o = c->tp_alloc(c, 0);
+  if (!o) throw PythonError{};
+  auto *n = reinterpret_cast<NodeObject *>(o);
+  n->node = new BackwardNodePtr(node);
+  n->dict = nullptr;
+  if (mine) mine->python = o;
+  return o;
+}
+
+bool init_nodes(PyObject *module) {
+  node_type = reinterpret_cast<PyTypeObject *>(PyType_FromSpec(&node_spec));
+  if (!node_type || PyModule_AddFunctions(module, functions) < 0) return false;
+  Py_INCREF(node_type);
+  return PyModule_AddObject(module, "Node", reinterpret_cast<PyObject *>(node_type)) == 0;
+}
+
+}  // namespace msa

@@ -1,0 +1,66 @@
+"""Operators that the dispatcher itself calls."""
+from __future__ import annotations
+
+from ._declare import _C, composite, t
+
+
+@composite("_inplace_from(Tensor self, Tensor result) -> Tensor", forms="f")
+def _inplace_from(self, result):
+    """In-place form of a composite: its result copied into self."""
+    if self.shape != result.shape:
+        raise RuntimeError(f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(result.shape)}")
+    return t.copy_(self, result)
+
+
+@composite("_copy_to_out(any result, any out) -> Tensor", forms="f")
+def _copy_to_out(result, out):
+    """``out=``: the result written into the caller's tensor (or tensors), which is resized where its shape differs."""
+    if isinstance(result, (tuple, list)):
+        if not isinstance(out, (tuple, list)) or len(out) != len(result):
+            raise TypeError(f"out must be a tuple of {len(result)} tensors")
+        for r, o in zip(result, out, strict=True):
+            _copy_one(r, o)
+        return type(result)(out) if isinstance(result, tuple) else out
+    return _copy_one(result, out)
+
+
+def _copy_one(result, out):
+    if out.requires_grad and _C.is_grad_enabled():
+        raise RuntimeError("out=... arguments don't support automatic differentiation, but one of the arguments requires grad.")
+    if not _castable(result.dtype, out.dtype):
+        raise RuntimeError(f"result type {_pretty(result.dtype)} can't be cast to the desired output type {_pretty(out.dtype)}")
+    if out.shape != result.shape:
+        out.resize_(result.shape)
+    _C.copy_into(out, result)
+    _C.bump_version(out)
+    return out
+
+
+def _castable(source, target) -> bool:
+    def rank(d):
+        return 3 if d.is_complex else 2 if d.is_floating_point else 0 if d.storage_name == "BoolStorage" else 1
+    return rank(source) <= rank(target)
+
+
+def _pretty(d) -> str:
+    return d.storage_name.removesuffix("Storage")
+
+
+_autocast_cache: dict = {}
+
+
+@composite("_autocast_cast(Tensor self, any dtype) -> Tensor", forms="f")
+def _autocast_cast(self, dtype):
+    """Cast that autocast inserts; the casts of leaves are kept until the region ends."""
+    if self.is_leaf and self.requires_grad and _C.is_grad_enabled():
+        key = (id(self), self._version, dtype)
+        hit = _autocast_cache.get(key)
+        if hit is None or hit[0] is not self:
+            hit = (self, self.to(dtype))
+            _autocast_cache[key] = hit
+        return hit[1]
+    return self.to(dtype)
+
+
+def clear_autocast_cache() -> None:
+    _autocast_cache.clear()

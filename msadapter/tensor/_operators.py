@@ -1,0 +1,91 @@
+"""Python operators of Tensor that need more than the table's function: reflected forms, foreign operands, conversions."""
+from __future__ import annotations
+
+import numbers
+
+import numpy as np
+
+from ..ops._declare import namespaces, t
+from .dtype import ALIASES, ALL
+
+
+def _is_operand(x, tensor_class) -> bool:
+    return isinstance(x, (tensor_class, numbers.Number, np.generic))
+
+
+def _reflected(function):
+    def method(self, other):
+        return function(other, self)
+    return method
+
+
+def _guarded(function, tensor_class):
+    """Returns NotImplemented for operands that are neither tensors nor numbers."""
+    def method(self, other):
+        if not _is_operand(other, tensor_class):
+            if isinstance(other, np.ndarray):
+                from ._tensor import from_numpy
+                return function(self, from_numpy(other))
+            return NotImplemented
+        return function(self, other)
+    return method
+
+
+def _as_tensor_like(value, like):
+    from ._tensor import tensor
+    return tensor(value, dtype=None, device=like.device) if not hasattr(value, "untyped_storage") else value
+
+
+def install(cls) -> None:
+    """Adds the operators to the Tensor class."""
+    table = namespaces["Tensor"]
+
+    def have(name):
+        return table.get(name)
+
+    for name, torch_name in {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "floordiv": "floor_divide", "mod": "remainder",
+                             "pow": "pow", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
+                             "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift", "eq": "eq", "ne": "ne", "lt": "lt",
+                             "le": "le", "gt": "gt", "ge": "ge", "matmul": "matmul"}.items():
+        function = have(torch_name)
+        if function is not None:
+            setattr(cls, f"__{name}__", _guarded(function, cls))
+            inplace = have(torch_name + "_")
+            if inplace is not None and name not in ("eq", "ne", "lt", "le", "gt", "ge", "matmul"):
+                setattr(cls, f"__i{name}__", inplace)
+    cls.__rmatmul__ = lambda self, other: t.matmul(_as_tensor_like(other, self), self)
+    cls.__radd__ = lambda self, other: t.add(self, other)
+    cls.__rmul__ = lambda self, other: t.mul(self, other)
+    cls.__rsub__ = lambda self, other: t.rsub(self, other) if hasattr(t, "rsub") else t.add(t.neg(self), other)
+    cls.__rtruediv__ = lambda self, other: t.mul(t.reciprocal(self), other)
+    cls.__rdiv__ = cls.__rtruediv__
+    cls.__rfloordiv__ = lambda self, other: t.floor_divide(_as_tensor_like(other, self), self)
+    cls.__rmod__ = lambda self, other: t.remainder(_as_tensor_like(other, self), self)
+    cls.__rpow__ = lambda self, other: t.pow(other, self)
+    cls.__rand__ = lambda self, other: t.bitwise_and(self, other)
+    cls.__ror__ = lambda self, other: t.bitwise_or(self, other)
+    cls.__rxor__ = lambda self, other: t.bitwise_xor(self, other)
+    cls.__rlshift__ = lambda self, other: t.bitwise_left_shift(_as_tensor_like(other, self), self)
+    cls.__rrshift__ = lambda self, other: t.bitwise_right_shift(_as_tensor_like(other, self), self)
+    cls.__neg__ = lambda self: t.neg(self)
+    cls.__pos__ = lambda self: t.positive(self)
+    cls.__abs__ = lambda self: t.abs(self)
+    cls.__invert__ = lambda self: t.bitwise_not(self)
+    cls.__div__ = cls.__truediv__
+    cls.__ipow__ = lambda self, other: t.pow_(self, other)
+    for short, full in ALIASES.items():
+        if short not in ("cfloat", "cdouble"):
+            setattr(cls, short, _cast_method(full))
+    for name in ("cfloat", "cdouble", "bfloat16", "bool"):
+        setattr(cls, name, _cast_method(ALIASES.get(name, name)))
+    cls.byte, cls.char = _cast_method("uint8"), _cast_method("int8")
+
+
+def _cast_method(name: str):
+    target = ALL[name]
+
+    def cast(self, memory_format=None):
+        return self.to(target)
+
+    cast.__doc__ = f"Tensor.to(torch.{name})"
+    return cast

@@ -1,0 +1,174 @@
+"""Text of a tensor, as torch prints it."""
+from __future__ import annotations
+
+import math
+
+from .dtype import ALL
+
+
+class PrintOptions:
+    precision = 4
+    threshold = 1000
+    edgeitems = 3
+    linewidth = 80
+    sci_mode: bool | None = None
+
+
+OPTIONS = PrintOptions()
+
+
+def set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None) -> None:
+    """torch.set_printoptions."""
+    presets = {"default": (4, 1000, 3, 80), "short": (2, 1000, 2, 80), "full": (4, math.inf, 3, 80)}
+    if profile is not None:
+        OPTIONS.precision, OPTIONS.threshold, OPTIONS.edgeitems, OPTIONS.linewidth = presets[profile]
+    for name, value in (("precision", precision), ("threshold", threshold), ("edgeitems", edgeitems), ("linewidth", linewidth)):
+        if value is not None:
+            setattr(OPTIONS, name, value)
+    OPTIONS.sci_mode = sci_mode
+
+
+def get_printoptions() -> dict:
+    return {n: getattr(OPTIONS, n) for n in ("precision", "threshold", "edgeitems", "linewidth", "sci_mode")}
+
+
+class _RealFormat:
+    """One width for all the values shown."""
+
+    def __init__(self, values: list, floating: bool):
+        self.floating, self.integral, self.scientific, self.width = floating, True, False, 1
+        if not floating:
+            self.width = max([1, *(len(str(v)) for v in values)])
+            return
+        finite = [abs(v) for v in values if math.isfinite(v) and v != 0]
+        if not finite:
+            self.width = max([1, *(len(self(v)) for v in values)]) if values else 1
+            return
+        top, low, p = max(finite), min(finite), OPTIONS.precision
+        self.integral = all(v == math.ceil(v) for v in finite)
+        if self.integral:
+            self.scientific = top / low > 1000.0 or top > 1.0e8
+        else:
+            self.scientific = top / low > 1000.0 or top > 1.0e8 or low < 1.0e-4
+            if not (top / low > 1000.0 or top > 1.0e8 or low < 1.0e-4):
+                self.scientific = False
+        if OPTIONS.sci_mode is not None:
+            self.scientific = OPTIONS.sci_mode
+        if self.integral and not self.scientific:
+            self.width = max(len(f"{v:.0f}") for v in values if math.isfinite(v)) + 1
+        elif self.scientific:
+            self.width = max(len(f"{v:.{p}e}") for v in values if math.isfinite(v))
+        else:
+            self.width = max(len(f"{v:.{p}f}") for v in values if math.isfinite(v))
+        if any(not math.isfinite(v) for v in values):
+            self.width = max(self.width, 3 + any(v == -math.inf for v in values))
+
+    def __call__(self, v) -> str:
+        if not self.floating:
+            return str(v).rjust(self.width)
+        if not math.isfinite(v):
+            text = "nan" if math.isnan(v) else "inf" if v > 0 else "-inf"
+        elif self.scientific:
+            text = f"{v:.{OPTIONS.precision}e}"
+        elif self.integral:
+            text = f"{v:.0f}."
+        else:
+            text = f"{v:.{OPTIONS.precision}f}"
+        return text.rjust(self.width)
+
+
+class _ComplexFormat:
+    def __init__(self, values: list):
+        self.real = _RealFormat([v.real for v in values], True)
+        self.imag = _RealFormat([v.imag for v in values], True)
+
+    def __call__(self, v) -> str:
+        imag = self.imag(v.imag).lstrip()
+        sign = "" if imag.startswith("-") else "+"
+        return self.real(v.real) + sign + imag + "j"
+
+
+def _summarised(values, shape, limit):
+    """Nested lists with None where elements are left out."""
+    if not shape or not isinstance(values, list):
+        return values
+    e = OPTIONS.edgeitems
+    if limit and len(values) > 2 * e:
+        kept = values[:e] + [None] + values[-e:]
+    else:
+        kept = values
+    return [v if v is None else _summarised(v, shape[1:], limit) for v in kept]
+
+
+def _leaves(nested):
+    if isinstance(nested, list):
+        for v in nested:
+            yield from _leaves(v)
+    elif nested is not None:
+        yield nested
+
+
+def _lines(nested, depth: int, indent: int, fmt) -> str:
+    if depth == 0:
+        return fmt(nested)
+    if depth == 1:
+        cells = ["..." if v is None else fmt(v) for v in nested]
+        width = max([len(c) for c in cells], default=0) + 2
+        per_line = max(1, (OPTIONS.linewidth - indent) // max(width, 1))
+        rows = [", ".join(cells[i:i + per_line]) for i in range(0, len(cells), per_line)]
+        return "[" + (",\n" + " " * (indent + 1)).join(rows) + "]"
+    parts = [" ..." if v is None else _lines(v, depth - 1, indent + 1, fmt) for v in nested]
+    parts = [p.strip() if p == " ..." else p for p in parts]
+    return "[" + ("," + "\n" * (depth - 1) + " " * (indent + 1)).join(parts) + "]"
+
+
+def _edges(tensor):
+    """The tensor itself, or a smaller one holding only what is shown (with the same summarised picture)."""
+    return tensor
+
+
+def tensor_str(tensor) -> str:
+    """repr(tensor)."""
+    from ._tensor import _C
+    prefix = "Parameter containing:\n" if type(tensor).__name__ == "Parameter" else ""
+    name = "tensor" if prefix or type(tensor).__name__ == "Tensor" else type(tensor).__name__
+    indent = len(name) + 1
+    suffixes = []
+    if _C.device_tag(tensor):
+        suffixes.append(f"device='{tensor.device}'")
+    plain = tensor.detach()
+    plain.__class__ = type(tensor).__mro__[-3] if False else plain.__class__
+    if tensor.numel() == 0:
+        if tensor.ndim != 1:
+            suffixes.append(f"size={tuple(tensor.shape)}")
+        if tensor.dtype is not _C.default_dtype():
+            suffixes.append(f"dtype={tensor.dtype}")
+        body = "[]"
+    else:
+        d = tensor.dtype
+        default = d is _C.default_dtype() or d.name in ("int64", "bool") or d is _C.default_dtype().to_complex() and d.is_complex
+        if not default:
+            suffixes.append(f"dtype={d}")
+        if d.name in ("bfloat16", "float16"):
+            plain = plain.to(ALL["float32"])
+        if _C.device_tag(plain):
+            plain = plain.to("cpu")
+        limit = tensor.numel() > OPTIONS.threshold
+        nested = _summarised(plain.tolist(), tuple(tensor.shape), limit)
+        leaves = list(_leaves(nested))
+        fmt = _ComplexFormat(leaves) if d.is_complex else _RealFormat(leaves, d.is_floating_point)
+        body = _lines(nested, tensor.ndim, indent, fmt)
+    if tensor.grad_fn is not None:
+        suffixes.append(f"grad_fn=<{tensor.grad_fn.name()}>")
+    elif tensor.requires_grad:
+        suffixes.append("requires_grad=True")
+    out = name + "(" + body
+    last = len(out) - out.rfind("\n") - 1
+    for i, s in enumerate(suffixes):
+        if last + len(s) + 2 + (i == len(suffixes) - 1) > OPTIONS.linewidth:
+            out += ",\n" + " " * indent + s
+            last = indent + len(s)
+        else:
+            out += ", " + s
+            last += len(s) + 2
+    return prefix + out + ")"

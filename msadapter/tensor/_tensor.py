@@ -1,0 +1,773 @@
+"""The Tensor class: what is not an operator of the table."""
+from __future__ import annotations
+
+import copy
+import sys
+import warnings
+
+import mindspore  # noqa: F401  (its runtime must be up before the class is replaced)
+import numpy as np
+
+from .. import ops
+from .._native import load
+from ..ops._declare import namespaces, t
+from . import device as devices
+from . import dtype as dtypes
+from .device import device as Device
+from .size import Size
+from .storage import TypedStorage, UntypedStorage
+
+_C = load()
+_mindspore_module = sys.modules["mindspore.common.tensor"]
+_MindSporeTensor = _mindspore_module.Tensor
+
+
+def device_of(tensor) -> Device:
+    """Device of a tensor: cpu, or the accelerator under the name that the run asked for."""
+    tag = _C.device_tag(tensor)
+    if tag == 0:
+        return devices.CPU
+    return Device(devices.accelerator() or "cuda", tag - 1)
+
+
+def place(tensor, device):
+    """Marks a freshly made tensor as living on ``device``; returns it."""
+    d = devices.resolve(device)
+    if d.type == "meta":
+        raise NotImplementedError("torch.device('meta') is not supported (docs/coverage.md)")
+    if d.type == "cpu":
+        return tensor
+    if d.type not in devices.ACCELERATORS:
+        raise RuntimeError(f"PyTorch is not linked with support for {d.type} devices")
+    _C.set_device_tag(tensor, d.index + 1)
+    return tensor
+
+
+class _TensorMeta(type(_MindSporeTensor)):
+    def __instancecheck__(cls, instance):
+        if cls is Tensor:
+            return issubclass(type(instance), _MindSporeTensor)
+        return super().__instancecheck__(instance)
+
+
+class Tensor(_MindSporeTensor, metaclass=_TensorMeta):
+    """A torch tensor on MindSpore memory."""
+
+    __array_priority__ = 1000
+    _is_param = False
+
+    def __new__(cls, *args, **kwargs):
+        return _legacy_new(cls, *args, **kwargs)
+
+    def __init__(self, *args, **kwargs):
+        pass
+
+    # ---------------------------------------------------------------- making
+    @staticmethod
+    def _make_subclass(cls, data, require_grad=False, **kwargs):
+        """A tensor of class ``cls`` on data's memory, a leaf."""
+        alias = _C.detach(data)
+        alias.__class__ = cls
+        if require_grad:
+            alias.requires_grad = True
+        return alias
+
+    @staticmethod
+    def _make_wrapper_subclass(cls, size, **kwargs):
+        raise NotImplementedError("torch.Tensor._make_wrapper_subclass is not supported (docs/coverage.md)")
+
+    @staticmethod
+    def _from_storage(storage, dtype, offset, size, stride):
+        """The tensor over ``storage`` with this geometry (in elements)."""
+        return _C.raw_view(storage._holder, tuple(size), tuple(stride), int(offset), dtype)
+
+    def as_subclass(self, cls):
+        alias = self.view_as(self) if _C.is_grad_enabled() and self.requires_grad else _C.detach(self)
+        alias.__class__ = cls
+        return alias
+
+    # ---------------------------------------------------------------- description
+    @property
+    def device(self) -> Device:
+        return device_of(self)
+
+    @property
+    def layout(self):
+        return devices.LAYOUTS["strided"]
+
+    itemsize = property(lambda self: self.dtype.itemsize)
+    nbytes = property(lambda self: self.numel() * self.dtype.itemsize)
+    is_cuda = property(lambda self: _C.device_tag(self) > 0 and (devices.accelerator() or "cuda") == "cuda")
+    is_npu = property(lambda self: _C.device_tag(self) > 0 and devices.accelerator() == "npu")
+    is_cpu = property(lambda self: _C.device_tag(self) == 0)
+    is_sparse = is_sparse_csr = is_quantized = is_meta = is_nested = is_mkldnn = is_xla = is_mps = is_xpu = is_vulkan = is_hpu = is_ipu = is_maia = is_mtia = property(
+        lambda self: False)
+    names = property(lambda self: (None,) * self.ndim)
+    name = None
+
+    def has_names(self):
+        return False
+
+    def size(self, dim=None):
+        shape = self.shape
+        if dim is None:
+            return shape
+        n = len(shape)
+        if not -n <= dim < n:
+            raise IndexError(f"Dimension out of range (expected to be in range of [{-max(n, 1)}, {max(n, 1) - 1}], but got {dim})")
+        return shape[dim]
+
+    def dim(self) -> int:
+        return self.ndim
+
+    ndimension = dim
+
+    def numel(self) -> int:
+        return self.shape.numel()
+
+    nelement = numel
+
+    def element_size(self) -> int:
+        return self.dtype.itemsize
+
+    def stride(self, dim=None):
+        s = _C.stride(self)
+        return s if dim is None else s[dim]
+
+    def storage_offset(self) -> int:
+        return _C.storage_offset(self)
+
+    def is_contiguous(self, memory_format=None) -> bool:
+        if memory_format is None or memory_format is devices.FORMATS["contiguous_format"]:
+            return _C.is_contiguous(self)
+        order = {"channels_last": (0, 2, 3, 1), "channels_last_3d": (0, 2, 3, 4, 1)}[memory_format._name]
+        return self.ndim == len(order) and _C.is_contiguous(self.detach().permute(order))
+
+    def data_ptr(self) -> int:
+        return _C.data_ptr(self)
+
+    def is_floating_point(self) -> bool:
+        return self.dtype.is_floating_point
+
+    def is_complex(self) -> bool:
+        return self.dtype.is_complex
+
+    def is_signed(self) -> bool:
+        return self.dtype.is_signed
+
+    def is_conj(self) -> bool:
+        return False
+
+    def is_neg(self) -> bool:
+        return False
+
+    def is_inference(self) -> bool:
+        return False
+
+    def is_shared(self) -> bool:
+        return False
+
+    def is_pinned(self, device=None) -> bool:
+        return False
+
+    def pin_memory(self, device=None):
+        return self
+
+    def share_memory_(self):
+        return self
+
+    def is_same_size(self, other) -> bool:
+        return self.shape == other.shape
+
+    def is_set_to(self, other) -> bool:
+        return (_C.storage_id(self) == _C.storage_id(other) and self.storage_offset() == other.storage_offset()
+                and self.shape == other.shape and self.stride() == other.stride())
+
+    def get_device(self) -> int:
+        return _C.device_tag(self) - 1
+
+    def _is_view(self) -> bool:
+        return _C.is_view(self)
+
+    def __len__(self) -> int:
+        if self.ndim == 0:
+            raise TypeError("len() of a 0-d tensor")
+        return self.shape[0]
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __dir__(self):
+        return sorted(n for n in set(dir(type(self))) | set(self.__dict__) if not isinstance(getattr(type(self), n, None), _Absent))
+
+    # ---------------------------------------------------------------- storage
+    def untyped_storage(self) -> UntypedStorage:
+        return UntypedStorage(_holder=_C.raw_view(self, (_C.storage_nbytes(self),), (1,), 0, dtypes.ALL["uint8"]))
+
+    def storage(self) -> TypedStorage:
+        return TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype)
+
+    _typed_storage = storage
+
+    @property
+    def data(self):
+        return _C.fresh_version(self)
+
+    @data.setter
+    def data(self, other):
+        if not isinstance(other, Tensor):
+            raise TypeError(f"Variable data has to be a tensor, but got {type(other).__name__}")
+        _C.set_data(self, other)
+
+    def detach(self):
+        out = _C.detach(self)
+        _C.mark_view(out, self, 0) if False else None
+        return out
+
+    def detach_(self):
+        if _C.is_view(self):
+            raise RuntimeError("Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for "
+                               "training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence "
+                               "detach_() cannot be called on these gradients.")
+        _C.strip_autograd(self)
+        return self
+
+    def set_(self, source=None, storage_offset=0, size=None, stride=None):
+        if source is None:
+            source = _C.raw_empty((0,), None, self.dtype)
+        if isinstance(source, Tensor):
+            if size is None:
+                _C.set_geometry(self, source, source.shape, source.stride(), source.storage_offset())
+                return self
+            base = source
+        else:
+            base = source.untyped()._holder if isinstance(source, TypedStorage) else source._holder
+            if size is None:
+                size = (source.nbytes() // self.dtype.itemsize,)
+        size = (size,) if isinstance(size, int) else tuple(size)
+        _C.set_geometry(self, base, size, _contiguous_strides(size) if stride is None else stride, storage_offset)
+        return self
+
+    def resize_(self, *size, memory_format=None):
+        size = tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else size
+        if self.requires_grad:
+            raise RuntimeError("cannot resize variables that require grad")
+        if self.shape == size:
+            return self
+        strides = _contiguous_strides(size)
+        need = (_C.storage_offset(self) + int(np.prod(size, dtype=np.int64))) * self.dtype.itemsize
+        if need > _C.storage_nbytes(self):
+            _C.resize_storage(self, need)
+        _C.set_geometry(self, self, size, strides, _C.storage_offset(self))
+        return self
+
+    def resize_as_(self, other, memory_format=None):
+        return self.resize_(other.shape)
+
+    # ---------------------------------------------------------------- conversion
+    def item(self):
+        return _C.item(self)
+
+    def tolist(self):
+        if self.ndim == 0:
+            return self.item()
+        if self.dtype is dtypes.ALL["bfloat16"]:
+            return self.detach().to(dtypes.ALL["float32"]).tolist()
+        return self.detach().numpy().tolist()
+
+    def numpy(self, *, force=False):
+        """The same memory as a numpy array."""
+        if self.requires_grad and not force:
+            raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+        if _C.device_tag(self) and not force:
+            raise TypeError(f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.")
+        if self.dtype.name not in dtypes.NUMPY:
+            raise TypeError(f"Got unsupported ScalarType {self.dtype.storage_name.removesuffix('Storage')}")
+        return _as_numpy(self)
+
+    def __array__(self, dtype=None, copy=None):
+        array = self.numpy()
+        return array if dtype is None else array.astype(dtype, copy=False)
+
+    def __array_wrap__(self, array, context=None, return_scalar=False):
+        return from_numpy(np.ascontiguousarray(array))
+
+    def __dlpack__(self, *, stream=None, **kwargs):
+        if self.requires_grad:
+            raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+        return _as_numpy(self).__dlpack__()
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+    def to(self, *args, **kwargs):
+        device, dtype, copy_, memory_format = _parse_to(*args, **kwargs)
+        out = self
+        if dtype is not None and dtype is not self.dtype:
+            out = t._to_dtype(out, dtype)
+        if device is not None:
+            d = devices.resolve(device)
+            if d.type == "meta":
+                raise NotImplementedError("torch.Tensor.to('meta') is not supported (docs/coverage.md)")
+            tag = 0 if d.type == "cpu" else d.index + 1
+            if tag != _C.device_tag(out):
+                out = t.clone(out) if out is self else out
+                _C.set_device_tag(out, tag)
+        if copy_ and out is self:
+            out = t.clone(out)
+        if memory_format is not None and memory_format._name.startswith("channels"):
+            out = out.contiguous(memory_format=memory_format)
+        return out
+
+    def type(self, dtype=None, non_blocking=False, **kwargs):
+        if dtype is None:
+            prefix = f"torch.{devices.accelerator() or 'cuda'}." if _C.device_tag(self) else "torch."
+            return prefix + self.dtype.storage_name.removesuffix("Storage") + "Tensor"
+        if isinstance(dtype, str):
+            dtype = _dtype_from_type_name(dtype)
+        elif not isinstance(dtype, dtypes.dtype):
+            dtype = dtype.dtype
+        return self.to(dtype)
+
+    def type_as(self, other):
+        return self.to(other)
+
+    def cpu(self, memory_format=None):
+        return self.to("cpu")
+
+    def cuda(self, device=None, non_blocking=False, memory_format=None):
+        return self.to(Device("cuda") if device is None else Device(device))
+
+    def npu(self, device=None, non_blocking=False):
+        return self.to(Device("npu") if device is None else Device(device))
+
+    def __bool__(self) -> bool:
+        n = self.numel()
+        if n == 0:
+            raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
+        if n > 1:
+            raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
+        return bool(_C.item(self))
+
+    def __int__(self) -> int:
+        return int(_C.item(self))
+
+    def __float__(self) -> float:
+        return float(_C.item(self))
+
+    def __complex__(self) -> complex:
+        return complex(_C.item(self))
+
+    def __index__(self) -> int:
+        if self.dtype.is_floating_point or self.dtype.is_complex or self.numel() != 1:
+            raise TypeError("only integer tensors of a single element can be converted to an index")
+        return int(_C.item(self))
+
+    def __contains__(self, element) -> bool:
+        if isinstance(element, (Tensor, int, float, complex)):
+            return bool((self == element).any())
+        raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
+
+    def __iter__(self):
+        if self.ndim == 0:
+            raise TypeError("iteration over a 0-d tensor")
+        return iter(self.unbind(0))
+
+    def __reversed__(self):
+        return self if self.ndim == 0 else self.flip(0)
+
+    def __getitem__(self, index):
+        return ops.indexing.getitem(self, index)
+
+    def __setitem__(self, index, value):
+        ops.indexing.setitem(self, index, value)
+
+    def __format__(self, spec):
+        if self.ndim == 0 and spec:
+            return self.item().__format__(spec)
+        return object.__format__(self, spec)
+
+    def __repr__(self, *, tensor_contents=None):
+        from ._printing import tensor_str
+        return tensor_str(self)
+
+    __str__ = __repr__
+
+    # ---------------------------------------------------------------- gradients
+    @property
+    def grad(self):
+        if _C.get_grad(self) is not None:
+            return _C.get_grad(self)
+        kept = self.__dict__.get("_retained_grad")
+        if kept is None and not self.is_leaf and not self.retains_grad:
+            warnings.warn("The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
+                          "populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf "
+                          "Tensor, use .retain_grad() on the non-leaf Tensor.", UserWarning, stacklevel=2)
+        return kept
+
+    @grad.setter
+    def grad(self, value):
+        if value is not None:
+            if not isinstance(value, Tensor):
+                raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
+            if value is self:
+                raise RuntimeError("can't assign Variable as its own grad")
+            if value.shape != self.shape:
+                raise RuntimeError("assigned grad has data of a different size")
+            if value.dtype is not self.dtype:
+                raise RuntimeError("assigned grad has data of a different type")
+        if not _C.set_grad(self, value):
+            self.__dict__["_retained_grad"] = value
+
+    @grad.deleter
+    def grad(self):
+        self.grad = None
+
+    _grad = grad
+
+    def requires_grad_(self, requires_grad=True):
+        self.requires_grad = requires_grad
+        return self
+
+    def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
+        from .. import autograd
+        autograd.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+    def register_hook(self, hook):
+        from ..autograd import _hooks
+        return _hooks.register_tensor_hook(self, hook)
+
+    def register_post_accumulate_grad_hook(self, hook):
+        from ..autograd import _hooks
+        return _hooks.register_post_accumulate(self, hook)
+
+    def retain_grad(self):
+        from ..autograd import _hooks
+        _hooks.retain_grad(self)
+
+    @property
+    def retains_grad(self) -> bool:
+        return not self.is_leaf and "_retains" in self.__dict__
+
+    # ---------------------------------------------------------------- copies
+    def __deepcopy__(self, memo):
+        if not self.is_leaf:
+            raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
+                               "moment.  If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm "
+                               "usage, see https://github.com/pytorch/pytorch/pull/103001")
+        if id(self) in memo:
+            return memo[id(self)]
+        storage = self.untyped_storage()
+        copied = memo.get(("storage", storage._cdata))
+        if copied is None:
+            copied = memo[("storage", storage._cdata)] = storage.clone()
+        new = Tensor._from_storage(copied, self.dtype, self.storage_offset(), self.shape, self.stride())
+        _C.set_device_tag(new, _C.device_tag(self))
+        new.__class__ = type(self)
+        new.requires_grad = self.requires_grad
+        memo[id(self)] = new
+        if self.is_leaf and self.grad is not None:
+            new.grad = copy.deepcopy(self.grad, memo)
+        for key, value in self.__dict__.items():
+            new.__dict__[key] = copy.deepcopy(value, memo)
+        return new
+
+    def __reduce_ex__(self, protocol):
+        from .. import _utils
+        return _utils._reduce_tensor(self, protocol)
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+
+    def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
+        out = tensor(data, dtype=dtype or self.dtype, device=device or self.device)
+        return out.requires_grad_(requires_grad) if requires_grad else out
+
+    def new(self, *args, **kwargs):
+        if not args:
+            return _C.raw_empty((0,), None, self.dtype)
+        if isinstance(args[0], int) or isinstance(args[0], Size):
+            return _C.raw_empty(tuple(args[0]) if isinstance(args[0], Size) else args, None, self.dtype)
+        return tensor(args[0], dtype=self.dtype)
+
+    def apply_(self, function):
+        array = self.detach().numpy()
+        array[...] = np.vectorize(function, otypes=[array.dtype])(array)
+        return self
+
+    def map_(self, other, function):
+        array = self.detach().numpy()
+        array[...] = np.vectorize(function, otypes=[array.dtype])(array, other.numpy())
+        return self
+
+    def coalesce(self):
+        raise NotImplementedError("torch.Tensor.coalesce: sparse tensors are not supported (docs/coverage.md)")
+
+    @classmethod
+    def __torch_function__(cls, function, types, args=(), kwargs=None):
+        return _default_torch_function(cls, function, types, args, kwargs or {})
+
+
+Tensor.__module__ = "torch"
+
+
+class _Absent:
+    """Hides a method that only MindSpore's tensor has."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __get__(self, instance, owner=None):
+        raise AttributeError(f"'Tensor' object has no attribute '{self.name}'")
+
+
+def _contiguous_strides(size) -> tuple[int, ...]:
+    out, step = [], 1
+    for s in reversed(size):
+        out.append(step)
+        step *= max(s, 1)
+    return tuple(reversed(out))
+
+
+def _default_torch_function(cls, function, types, args, kwargs):
+    if not all(issubclass(cls, tp) or tp is Tensor for tp in types):
+        return NotImplemented
+    with _DisableTorchFunction():
+        result = function(*args, **kwargs)
+    return _convert(result, cls)
+
+
+def _convert(result, cls):
+    if cls is Tensor:
+        return result
+    if isinstance(result, Tensor) and not isinstance(result, cls):
+        result.__class__ = cls
+    elif isinstance(result, (tuple, list)):
+        result = type(result)(_convert(r, cls) for r in result)
+    return result
+
+
+class _DisableTorchFunction:
+    depth = 0
+
+    def __enter__(self):
+        _DisableTorchFunction.depth += 1
+
+    def __exit__(self, *exc):
+        _DisableTorchFunction.depth -= 1
+
+
+_MISSING_ARGUMENT = object()
+
+
+def _parse_to(*args, **kwargs):
+    device = kwargs.pop("device", None)
+    dtype = kwargs.pop("dtype", None)
+    copy_ = kwargs.pop("copy", False)
+    memory_format = kwargs.pop("memory_format", None)
+    kwargs.pop("non_blocking", None)
+    other = kwargs.pop("other", None)
+    if kwargs:
+        raise TypeError(f"to() got an unexpected keyword argument '{next(iter(kwargs))}'")
+    flags = []
+    for a in args:
+        if isinstance(a, dtypes.dtype):
+            dtype = a
+        elif isinstance(a, Tensor):
+            other = a
+        elif isinstance(a, bool):
+            flags.append(a)
+        elif isinstance(a, (str, Device, int)):
+            device = a
+        elif a is not None:
+            raise TypeError(f"to() received an invalid combination of arguments - got ({type(a).__name__})")
+    if len(flags) > 1:
+        copy_ = flags[1]
+    if other is not None:
+        dtype, device = other.dtype, other.device
+    return device, dtype, copy_, memory_format
+
+
+def _dtype_from_type_name(name: str) -> dtypes.dtype:
+    short = name.rpartition(".")[2].removesuffix("Tensor")
+    for d in dtypes.ALL.values():
+        if d.storage_name == short + "Storage":
+            return d
+    raise ValueError(f"invalid type: '{name}'")
+
+
+class _ArrayView:
+    """Gives numpy the memory of a tensor, and keeps the tensor alive."""
+
+    __slots__ = ("__array_interface__", "owner")
+
+    def __init__(self, tensor):
+        dtype = np.dtype(dtypes.NUMPY[tensor.dtype.name])
+        size = dtype.itemsize
+        self.owner = tensor
+        self.__array_interface__ = {"data": (_C.data_ptr(tensor) or 64, False), "shape": tuple(tensor.shape),
+                                    "strides": tuple(s * size for s in _C.stride(tensor)), "typestr": dtype.str, "version": 3}
+
+
+def _as_numpy(tensor):
+    if tensor.numel() == 0:
+        return np.empty(tuple(tensor.shape), dtypes.NUMPY[tensor.dtype.name])
+    return np.asarray(_ArrayView(tensor))
+
+
+_FROM_NUMPY = {np.dtype(v): dtypes.ALL[k] for k, v in dtypes.NUMPY.items()}
+
+
+def from_numpy(array):
+    """Tensor on the memory of a numpy array (torch.from_numpy). TypeError for element types torch lacks, ValueError for
+    negative strides."""
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
+    dtype = _FROM_NUMPY.get(array.dtype)
+    if dtype is None:
+        raise TypeError(f"can't convert np.ndarray of type {array.dtype}. The only supported types are: float64, float32, float16, "
+                        "complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool.")
+    if any(s < 0 for s in array.strides):
+        raise ValueError("At least one stride in the given numpy array is negative, and tensors with negative strides are not currently "
+                         "supported. (You can probably work around this by making a copy of your array  with array.copy().) ")
+    size = dtype.itemsize
+    if array.size == 0:
+        return _C.raw_empty(array.shape, None, dtype)
+    extent = sum((n - 1) * s for n, s in zip(array.shape, array.strides, strict=True)) + size
+    base = _C.from_buffer(array.ctypes.data, extent, dtype, (extent // size,), array)
+    return _C.raw_view(base, array.shape, tuple(s // size for s in array.strides), 0)
+
+
+def _plain(data):
+    """Nested sequences with tensors or numpy scalars inside -> the same of Python numbers / arrays."""
+    if isinstance(data, Tensor):
+        return data.detach().to("cpu").tolist()
+    if isinstance(data, (list, tuple)):
+        return [_plain(d) for d in data]
+    return data
+
+
+def _has_tensor(data) -> bool:
+    if isinstance(data, (list, tuple)):
+        return any(_has_tensor(d) for d in data)
+    return isinstance(data, Tensor)
+
+
+def _infer(array: np.ndarray, data) -> dtypes.dtype:
+    kind = array.dtype.kind
+    if kind == "f":
+        return _C.default_dtype()
+    if kind == "c":
+        return _C.default_dtype().to_complex()
+    if kind == "b":
+        return dtypes.ALL["bool"]
+    if kind in "iu":
+        return dtypes.ALL["int64"]
+    raise TypeError(f"new(): data must be made of numbers, got {type(data).__name__}")
+
+
+def _first_leaf(data):
+    while isinstance(data, (list, tuple)) and data:
+        data = data[0]
+    return data
+
+
+def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False):
+    """A new tensor holding a copy of ``data`` (number, nested sequence, numpy array or tensor)."""
+    if isinstance(data, Tensor):
+        warnings.warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+                      "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).", UserWarning, stacklevel=2)
+        out = data.detach().to(dtype=dtype, device=device, copy=True)
+    elif isinstance(data, np.ndarray) or isinstance(data, np.generic):
+        out = from_numpy(np.array(data, order="C", copy=True))
+        out = out if dtype is None else out.to(dtype)
+        out = place(out, device)
+    else:
+        leaf = _first_leaf(data)
+        leaf_dtype = None
+        if _has_tensor(data):
+            leaf_dtype = leaf.dtype if isinstance(leaf, Tensor) else None
+            data = _plain(data)
+        elif isinstance(leaf, np.ndarray | np.generic):
+            leaf_dtype = _FROM_NUMPY.get(leaf.dtype)
+        if isinstance(data, (list, tuple)) and not data:
+            out = _C.raw_empty((0,), None, dtype or _C.default_dtype())
+        else:
+            try:
+                array = np.array(data)
+            except ValueError as e:
+                raise ValueError(f"expected sequence of equal length at each dimension ({e})") from None
+            if array.dtype == object:
+                if any(isinstance(v, int) for v in np.ravel(array)):
+                    raise RuntimeError("Overflow when unpacking long")
+                raise RuntimeError(f"Could not infer dtype of {type(_first_leaf(data)).__name__}")
+            inferred = leaf_dtype or _infer(array, data)
+            target = dtype or inferred
+            wide = {"f": np.float64, "c": np.complex128, "b": np.bool_}.get(array.dtype.kind, array.dtype)
+            out = from_numpy(np.ascontiguousarray(array, dtype=wide)) if array.size else _C.raw_empty(array.shape, None, target)
+            if array.ndim == 0 and array.size:
+                out = _C.raw_view(out, (), (), 0)
+            if out.dtype is not target:
+                with_target = _C.raw_empty(out.shape, None, target)
+                _C.copy_into(with_target, out)
+                out = with_target
+        out = place(out, device)
+    if requires_grad:
+        out.requires_grad = True
+    return out
+
+
+def as_tensor(data, dtype=None, device=None):
+    """``data`` as a tensor, without a copy where that is possible."""
+    if isinstance(data, Tensor):
+        return data.to(dtype=dtype, device=device) if dtype is not None or device is not None else data
+    if isinstance(data, np.ndarray) and data.dtype in _FROM_NUMPY and not any(s < 0 for s in data.strides):
+        out = from_numpy(data)
+        return out.to(dtype=dtype, device=device) if dtype is not None or device is not None else out
+    return tensor(data, dtype=dtype, device=device)
+
+
+def _legacy_new(cls, *args, device=None, dtype=None, **kwargs):
+    """torch.Tensor(...): sizes give an uninitialised tensor, data a float tensor."""
+    d = _C.default_dtype()
+    if not args:
+        out = _C.raw_empty((0,), None, d)
+    elif isinstance(args[0], (int, np.integer)) and not isinstance(args[0], bool):
+        out = _C.raw_empty(args, None, d)
+    elif isinstance(args[0], Size):
+        out = _C.raw_empty(args[0], None, d)
+    elif isinstance(args[0], Tensor):
+        out = _C.alias(args[0])
+    elif isinstance(args[0], (UntypedStorage, TypedStorage)):
+        out = _C.raw_empty((0,), None, d)
+        out.set_(args[0])
+    else:
+        out = tensor(args[0], dtype=d)
+    out = place(out, device) if device is not None else out
+    if cls is not Tensor:
+        out.__class__ = cls
+    return out
+
+
+def install() -> None:
+    """Makes Tensor the class of every MindSpore result and gives it the table's methods."""
+    _mindspore_module.Tensor = Tensor
+    for name, function in namespaces["Tensor"].items():
+        if name not in Tensor.__dict__:
+            setattr(Tensor, name, function)
+    from . import _operators
+    _operators.install(Tensor)
+    for name in dir(_MindSporeTensor):
+        if name.startswith("_") or name in Tensor.__dict__:
+            continue
+        setattr(Tensor, name, _Absent(name))
+    _C.bind_types(Tensor, Size)
+    _C.set_torch_function_handler(_handle_torch_function)
+    _C.install_overrides()
+    mindspore.runtime.launch_blocking()
+
+
+def _handle_torch_function(function, args, kwargs):
+    """Called for tensors of another class than ours and inside modes."""
+    from .. import overrides
+    return overrides.dispatch(function, args, kwargs)

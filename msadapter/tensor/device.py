@@ -1,0 +1,125 @@
+"""torch.device and its neighbours (layout, memory_format)."""
+from __future__ import annotations
+
+import os
+import threading
+
+ACCELERATORS = ("cuda", "npu", "privateuseone")
+KNOWN = ("cpu", *ACCELERATORS, "meta", "mps", "xpu", "hpu", "mkldnn", "xla")
+_current = threading.local()
+
+
+def accelerator() -> str | None:
+    """Name under which this run asked for MindSpore's device (``MSADAPTER_DEVICE``), or None."""
+    name = os.environ.get("MSADAPTER_DEVICE", "")
+    return name if name in ACCELERATORS else None
+
+
+class device:
+    """Where a tensor lives; keeps the name that the user wrote. Usable as a context manager, as in torch."""
+
+    __slots__ = ("type", "index", "_previous")
+
+    def __init__(self, type="cpu", index=None):
+        if isinstance(type, device):
+            type, index = type.type, type.index if index is None else index
+        elif isinstance(type, int) and not isinstance(type, bool):
+            type, index = accelerator() or "cuda", type
+        elif isinstance(type, str) and ":" in type:
+            if index is not None:
+                raise RuntimeError(f"type (string) must not include an index because index was passed explicitly: {type}")
+            type, _, number = type.partition(":")
+            if not number.isdigit():
+                raise RuntimeError(f"Invalid device string: '{type}:{number}'")
+            index = int(number)
+        elif not isinstance(type, str):
+            raise TypeError(f"device(): argument 'type' (position 1) must be str, not {type.__class__.__name__}")
+        if type not in KNOWN:
+            raise RuntimeError(f"Expected one of cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, "
+                               f"vulkan, mps, meta, hpu, mtia, privateuseone device type at start of device string: {type}")
+        self.type, self.index, self._previous = type, index, None
+
+    def __repr__(self) -> str:
+        return f"device(type='{self.type}')" if self.index is None else f"device(type='{self.type}', index={self.index})"
+
+    def __str__(self) -> str:
+        return self.type if self.index is None else f"{self.type}:{self.index}"
+
+    def __eq__(self, other) -> bool:
+        return isinstance(other, device) and (self.type, self.index) == (other.type, other.index)
+
+    def __hash__(self) -> int:
+        return hash((self.type, self.index))
+
+    def __reduce__(self):
+        return device, ((self.type,) if self.index is None else (self.type, self.index))
+
+    def __enter__(self):
+        stack = _stack()
+        stack.append(self)
+        return self
+
+    def __exit__(self, *exc):
+        _stack().pop()
+
+    def __call__(self, function):
+        import functools
+
+        @functools.wraps(function)
+        def wrapper(*args, **kwargs):
+            with self:
+                return function(*args, **kwargs)
+
+        return wrapper
+
+
+device.__module__ = "torch"
+
+
+def _stack() -> list:
+    if not hasattr(_current, "stack"):
+        _current.stack = []
+        _current.default = None
+    return _current.stack
+
+
+CPU = device("cpu")
+
+
+def default_device() -> device:
+    """Device of factories that name none."""
+    stack = _stack()
+    return stack[-1] if stack else (_current.default or CPU)
+
+
+def set_default_device(value) -> None:
+    _stack()
+    _current.default = None if value is None else device(value)
+
+
+def resolve(value) -> device:
+    """``device=`` argument -> device with the accelerator's current index filled in."""
+    d = default_device() if value is None else value if isinstance(value, device) else device(value)
+    if d.type in ACCELERATORS and d.index is None:
+        return device(d.type, 0)
+    return d
+
+
+class layout:
+    def __init__(self, name: str):
+        self._name = name
+
+    def __repr__(self) -> str:
+        return f"torch.{self._name}"
+
+    def __reduce__(self):
+        return self._name
+
+
+class memory_format(layout):
+    pass
+
+
+layout.__module__ = memory_format.__module__ = "torch"
+LAYOUTS = {n: layout(n) for n in ("strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged")}
+FORMATS = {n: memory_format(n) for n in ("contiguous_format", "channels_last", "channels_last_3d", "preserve_format")}
