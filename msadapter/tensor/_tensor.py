@@ -752,6 +752,7 @@ def _legacy_new(cls, *args, device=None, dtype=None, **kwargs):
 def install() -> None:
     """Makes Tensor the class of every MindSpore result and gives it the table's methods."""
     _mindspore_module.Tensor = Tensor
+    ops.tensor, ops.as_tensor, ops.from_numpy, ops.place = tensor, as_tensor, from_numpy, place  # factories that are no operators
     for name, function in namespaces["Tensor"].items():
         if name not in Tensor.__dict__:
             setattr(Tensor, name, function)

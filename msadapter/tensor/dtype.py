@@ -18,6 +18,10 @@ class dtype:
         self.is_signed = kind in "fci"
         self.storage_name = storage
 
+    @property
+    def is_bool(self) -> bool:
+        return self.code == 0
+
     def __repr__(self) -> str:
         return f"torch.{self.name}"
 

@@ -206,6 +206,7 @@ const Operator *find_operator(const std::string &name) {
   if (it != known.end()) return it->second.get();
   auto op = std::make_unique<Operator>();
   op->name = name;
+  op->inplace = name.rfind("Inplace", 0) == 0;
   op->kernel = find_kernel(name);
   auto th = thunks().find(name);
   if (th != thunks().end()) op->through_mindspore = th->second.call;
@@ -222,8 +223,9 @@ std::vector<std::string> mindspore_operators() {
 }
 
 Tensors run_operator(const Operator *op, const Operand *args, int n, const TensorPtr *destination) {
+  if (op->inplace && !destination) destination = &args[0].tensor;
   if (current_device() == mindspore::device::DeviceType::kCPU) {
-    if (op->kernel && (fast() || !op->through_mindspore || destination))
+    if (op->kernel && (fast() || !op->through_mindspore || (destination && !op->inplace)))
       return run_kernel(op->name.c_str(), op->kernel, args, n, destination);
   }
   if (!op->through_mindspore)

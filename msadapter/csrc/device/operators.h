@@ -31,6 +31,7 @@ using Tensors = std::vector<TensorPtr>;
 // What we know of one operator name.
 struct Operator {
   std::string name;
+  bool inplace = false;                                            // MindSpore's Inplace*: result 0 is operand 0
   const KernelInfo *kernel = nullptr;                              // our CPU kernel, if any
   std::function<Tensors(const Operand *, int)> through_mindspore;  // MindSpore's operator, if it has one
 };
