@@ -162,7 +162,7 @@ class LBFGS(Optimizer):
             ro.append(1.0 / ys)
             state["H_diag"] = ys / y.dot(y)
         q = flat_grad.neg()
-        alphas = [None] * len(changes)
+        alphas = state.setdefault("al", [None] * group["history_size"])
         for i in reversed(range(len(changes))):
             alphas[i] = steps[i].dot(q) * ro[i]
             q.add_(changes[i], alpha=-alphas[i].item())

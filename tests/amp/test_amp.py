@@ -1,0 +1,87 @@
+"""Autocast's state and policies, and GradScaler against PyTorch."""
+import json
+import pickle
+from pathlib import Path
+
+import amp_cases as cases
+import numpy as np
+import pytest
+
+import msadapter as torch
+from msadapter.amp.state import state
+
+GOLDEN = json.loads((Path(__file__).resolve().parents[1] / "golden" / "amp.json").read_text())
+
+
+def test_scaler_run():
+    for (weights, scale, saved), (want, want_scale, want_saved) in zip(
+            cases.run_scaler(torch), GOLDEN["scaler"], strict=True):
+        np.testing.assert_allclose(weights, want, rtol=1e-6)
+        assert scale == want_scale
+        assert saved == want_saved
+
+
+def test_scaler_refuses_a_second_unscale_and_a_second_step():
+    p = torch.nn.Parameter(torch.ones(2))
+    optimizer = torch.optim.SGD([p], lr=0.1)
+    scaler = torch.amp.GradScaler("cpu")
+    scaler.scale(p.sum()).backward()
+    scaler.unscale_(optimizer)
+    with pytest.raises(RuntimeError, match="already been called on this optimizer"):
+        scaler.unscale_(optimizer)
+    scaler.step(optimizer)
+    with pytest.raises(RuntimeError, match="already been called since the last update"):
+        scaler.step(optimizer)
+
+
+def test_scaler_pickles():
+    scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+    assert pickle.loads(pickle.dumps(scaler)).get_scale() == 8.0
+
+
+def test_disabled_scaler_passes_everything():
+    scaler = torch.amp.GradScaler("cpu", enabled=False)
+    loss = torch.ones(())
+    assert scaler.scale(loss) is loss
+    assert scaler.state_dict() == {}
+
+
+def test_nesting_restores_the_state():
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert state.enabled
+        with torch.autocast("cpu", enabled=False):
+            assert not state.enabled
+        assert state.enabled
+    assert not state.enabled
+
+
+def test_weights_are_cast_once_in_a_block():
+    weight = torch.nn.Parameter(torch.ones(2, 2))
+    x = torch.ones(2, 2)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        (left, right), _ = state.cast_args("matmul", (x, weight), {})
+        assert left.dtype == right.dtype == torch.bfloat16
+        assert state.cast_args("matmul", (x, weight), {})[0][1] is right
+        assert state.cast_args("mse_loss", (left, right), {})[0][0].dtype == torch.float32
+        assert state.cast_args("add", (x, weight), {})[0][0] is x
+    assert not state._cache
+
+
+def test_matmul_runs_in_the_lower_precision():
+    weight = torch.nn.Parameter(torch.randn(4, 4))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        out = torch.randn(2, 4) @ weight
+        assert out.dtype == torch.bfloat16
+        loss = torch.nn.functional.mse_loss(out, torch.zeros(2, 4, dtype=torch.bfloat16))
+        assert loss.dtype == torch.float32
+    loss.backward()
+    assert weight.grad.dtype == torch.float32
+
+
+def test_decorator():
+    @torch.autocast("cpu", dtype=torch.bfloat16)
+    def run():
+        return torch.is_autocast_enabled("cpu")
+
+    assert run() is True
+    assert torch.is_autocast_enabled("cpu") is False

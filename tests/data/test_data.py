@@ -1,0 +1,109 @@
+"""Loaders and samplers against PyTorch: the same seeds give the same batches."""
+import json
+import os
+import time
+from pathlib import Path
+
+import data_cases as cases
+import pytest
+
+import msadapter as torch
+
+GOLDEN = json.loads((Path(__file__).resolve().parents[1] / "golden" / "data.json").read_text())
+
+
+def _json(value):
+    return json.loads(json.dumps(value))
+
+
+@pytest.mark.parametrize("case", cases.CASES, ids=lambda case: "-".join(map(str, case)))
+def test_loader(case):
+    assert _json(cases.run_loader(torch, *case)) == GOLDEN["loaders"]["|".join(map(str, case))]
+
+
+def test_persistent_workers_give_the_same_batches():
+    fresh = cases.run_loader(torch, "nested", "drop_last", 2)
+    assert cases.run_loader(torch, "nested", "drop_last", 2, persistent=True)[0] == fresh[0]
+
+
+@pytest.mark.parametrize("name", cases.SAMPLERS)
+def test_sampler(name):
+    assert _json(cases.run_sampler(torch, name)) == GOLDEN["samplers"][name]
+
+
+class _Broken(torch.utils.data.Dataset):
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, i):
+        if i == 5:
+            raise KeyError("five")
+        return i
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_error_of_the_dataset_arrives(workers):
+    seen = []
+    with pytest.raises(KeyError) as caught:
+        for batch in torch.utils.data.DataLoader(_Broken(), num_workers=workers):
+            seen.append(batch.item())
+    assert seen == [0, 1, 2, 3, 4]
+    if workers:
+        assert "in DataLoader worker process" in str(caught.value)
+        assert "Traceback" in str(caught.value)
+
+
+class _Dying(_Broken):
+    def __getitem__(self, i):
+        os._exit(3)
+
+
+class _Slow(_Broken):
+    def __getitem__(self, i):
+        time.sleep(30)
+
+
+def test_death_of_a_worker_is_an_error():
+    with pytest.raises(RuntimeError, match="exited unexpectedly"):
+        list(torch.utils.data.DataLoader(_Dying(), num_workers=1))
+
+
+def test_timeout():
+    with pytest.raises(RuntimeError, match="timed out after 1 seconds"):
+        list(torch.utils.data.DataLoader(_Slow(), num_workers=1, timeout=1))
+
+
+def test_large_tensors_pass_whole_and_leave_nothing():
+    rows = [torch.randn(300, 300) for _ in range(6)]
+    got = torch.cat(list(torch.utils.data.DataLoader(rows, num_workers=2, batch_size=2)))
+    assert torch.equal(got, torch.stack(rows))
+    folder = Path("/dev/shm")
+    assert not folder.is_dir() or not list(folder.glob(f"msadapter-{os.getpid()}-*"))
+
+
+def test_worker_info_and_init():
+    class Info(torch.utils.data.Dataset):
+        def __len__(self):
+            return 4
+
+        def __getitem__(self, i):
+            info = torch.utils.data.get_worker_info()
+            return info.id, info.num_workers, int(os.environ["WORKER"])
+
+    def start(worker_id):
+        os.environ["WORKER"] = str(worker_id + 10)
+
+    rows = list(torch.utils.data.DataLoader(Info(), batch_size=None, num_workers=2, worker_init_fn=start))
+    assert [list(row) for row in rows] == [[0, 2, 10], [1, 2, 11], [0, 2, 10], [1, 2, 11]]
+    assert torch.utils.data.get_worker_info() is None
+
+
+@pytest.mark.parametrize("options, text", [
+    ({"num_workers": -1}, "num_workers option should be non-negative"),
+    ({"batch_size": None, "drop_last": True}, "batch_size=None option disables auto-batching"),
+    ({"shuffle": True, "sampler": [0]}, "sampler option is mutually exclusive with shuffle"),
+    ({"prefetch_factor": 2}, "prefetch_factor option could only be specified in multiprocessing"),
+])
+def test_wrong_options(options, text):
+    with pytest.raises(ValueError, match=text):
+        torch.utils.data.DataLoader([1], **options)

@@ -1,0 +1,151 @@
+"""torch.distributed in a job of one process."""
+import datetime
+
+import pytest
+
+import msadapter as torch
+import msadapter.distributed as dist
+
+
+@pytest.fixture
+def job(monkeypatch):
+    for name, value in (("RANK", "0"), ("WORLD_SIZE", "1"), ("MASTER_ADDR", "localhost"), ("MASTER_PORT", "29501")):
+        monkeypatch.setenv(name, value)
+    dist.init_process_group("nccl")
+    yield
+    if dist.is_initialized():
+        dist.destroy_process_group()
+
+
+def test_before_the_start():
+    assert not dist.is_initialized()
+    with pytest.raises(ValueError, match="Default process group has not been initialized"):
+        dist.get_rank()
+
+
+def test_missing_environment(monkeypatch):
+    monkeypatch.delenv("RANK", raising=False)
+    with pytest.raises(ValueError, match="environment variable RANK expected"):
+        dist.init_process_group("gloo")
+
+
+def test_several_processes_are_refused(tmp_path):
+    with pytest.raises(NotImplementedError, match="docs/coverage.md"):
+        dist.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=2)
+    assert not dist.is_initialized()
+
+
+def test_ranks_and_groups(job):
+    group = dist.new_group([0], backend="gloo")
+    assert (dist.get_rank(), dist.get_world_size(), dist.get_backend()) == (0, 1, "nccl")
+    assert dist.get_backend(group) == "gloo"
+    assert dist.get_process_group_ranks(group) == [0]
+    assert dist.group.WORLD is dist.distributed_c10d._get_default_group()
+    with pytest.raises(ValueError, match="twice"):
+        dist.init_process_group("nccl")
+    with pytest.raises(ValueError, match="rank should be within the world_size"):
+        dist.new_group([1])
+
+
+def test_collectives(job):
+    t = torch.arange(4.0)
+    work = dist.all_reduce(t, async_op=True)
+    assert work.wait() and work.is_completed()
+    assert dist.all_reduce(t) is None
+    out = torch.zeros(4)
+    dist.all_gather_into_tensor(out, t)
+    assert torch.equal(out, t)
+    pieces = [torch.zeros(4)]
+    dist.all_gather(pieces, t)
+    assert torch.equal(pieces[0], t)
+    dist.reduce_scatter_tensor(out, t, op=dist._make_nccl_premul_sum(0.5))
+    assert torch.equal(out, t * 0.5)
+    dist.all_to_all_single(out, t, [4], [4])
+    assert torch.equal(out, t)
+    received = torch.zeros(4)
+    works = dist.batch_isend_irecv([dist.P2POp(dist.isend, t, 0), dist.P2POp(dist.irecv, received, 0)])
+    t.zero_()  # what was sent belongs to the backend
+    for work in works:
+        work.wait()
+    assert received.tolist() == [0.0, 1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize("call, error", [
+    (lambda t: dist.all_reduce([t]), TypeError),
+    (lambda t: dist.all_gather_into_tensor(torch.zeros(3), t), ValueError),
+    (lambda t: dist.all_gather([t, t], t), ValueError),
+    (lambda t: dist.send(t, 0), ValueError),
+    (lambda t: dist.all_to_all_single(torch.zeros(4), t, [3], [4]), RuntimeError),
+])
+def test_wrong_arguments(job, call, error):
+    with pytest.raises(error):
+        call(torch.arange(4.0))
+
+
+def test_objects(job):
+    gathered = [None]
+    dist.all_gather_object(gathered, {"a": 1})
+    assert gathered == [{"a": 1}]
+    dist.gather_object("x", gathered, dst=0)
+    assert gathered == ["x"]
+    items = [(1, 2)]
+    dist.broadcast_object_list(items, 0)
+    assert items == [(1, 2)]
+    dist.scatter_object_list(gathered, [{"q": 2}], 0)
+    assert gathered == [{"q": 2}]
+
+
+def test_coalescing(job):
+    with dist._coalescing_manager(dist.group.WORLD, async_ops=True) as manager:
+        dist.all_reduce(torch.ones(2))
+        dist.reduce_scatter_tensor(torch.zeros(2), torch.ones(2), async_op=True)
+    manager.wait()
+    assert len(manager.works) == 2
+
+
+def test_mesh(job):
+    mesh = dist.init_device_mesh("cuda", (1, 1), mesh_dim_names=("dp", "tp"))
+    assert mesh["tp"].size() == 1
+    assert mesh.get_group("dp").size() == 1
+    assert mesh.get_coordinate() == [0, 0]
+
+
+def test_stores(tmp_path):
+    for store in (dist.HashStore(), dist.FileStore(str(tmp_path / "store"), 1), dist.TCPStore("h", 1, 1, True)):
+        store.set("a", "b")
+        assert store.get("a") == b"b"
+        assert store.add("n", 3) == 3
+        assert dist.PrefixStore("p", store).add("n", 1) == 1
+        assert store.compare_set("a", "b", "c") == b"c"
+        assert store.delete_key("a") and not store.check(["a"])
+        with pytest.raises(dist.DistStoreError, match="wait timeout"):
+            store.wait(["missing"], datetime.timedelta(seconds=0.05))
+
+
+def test_data_parallel(job):
+    model = torch.nn.Linear(2, 1)
+    wrapped = torch.nn.parallel.DistributedDataParallel(model)
+    wrapped(torch.ones(3, 2)).sum().backward()
+    assert model.weight.grad.tolist() == [[3.0, 3.0]]
+    with wrapped.no_sync():
+        wrapped(torch.ones(3, 2)).sum().backward()
+    assert model.weight.grad.tolist() == [[6.0, 6.0]]
+    assert set(wrapped.state_dict()) == {"module.weight", "module.bias"}
+
+
+def test_launcher(tmp_path, capsys):
+    script = tmp_path / "job.py"
+    script.write_text("import os, sys\nprint(os.environ['WORLD_SIZE'], os.environ['LOCAL_RANK'], sys.argv[1:])\n")
+    import os
+    import sys
+
+    from msadapter.distributed import run
+
+    before, argv, path = dict(os.environ), list(sys.argv), list(sys.path)
+    try:
+        run.main(["--nproc_per_node", "1", "--master_port", "1", str(script), "--x", "2"])
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+        sys.argv[:], sys.path[:] = argv, path
+    assert capsys.readouterr().out == "1 0 ['--x', '2']\n"

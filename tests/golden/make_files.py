@@ -1,0 +1,21 @@
+"""Files of tests/serialization from real PyTorch 2.13.0: python tests/golden/make_files.py."""
+import sys
+from pathlib import Path
+
+import torch
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "serialization"))
+import file_cases as cases  # noqa: E402
+
+FOLDER = HERE / "files"
+FOLDER.mkdir(exist_ok=True)
+contents = cases.make(torch)
+torch.save(contents, FOLDER / "zip.pt")
+torch.save(cases.make(torch, legacy=True), FOLDER / "legacy.pt", _use_new_zipfile_serialization=False)
+torch.save(torch.nn.Linear(2, 1), FOLDER / "module.pt")
+p = torch.nn.Parameter(torch.ones(3))
+p.grad = torch.ones(3)
+optimizer = torch.optim.Adam([p])
+optimizer.step()
+torch.save(optimizer.state_dict(), FOLDER / "optimizer.pt")

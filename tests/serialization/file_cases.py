@@ -1,0 +1,38 @@
+"""What the files of these tests hold, made and checked with PyTorch or msadapter."""
+
+DTYPES = ("float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool",
+          "complex64", "complex128")
+
+
+def make(torch, legacy: bool = False) -> dict:
+    """Tensors of every dtype, views of one storage, and the small objects that checkpoints hold."""
+    base = torch.arange(24.0).reshape(4, 6)
+    contents = {name: torch.tensor([0, 1, 2]).to(getattr(torch, name)) for name in DTYPES}
+    if not legacy:  # the legacy format has no place for dtypes without a storage class
+        contents["uint16"] = torch.tensor([0, 1, 65535], dtype=torch.int64).to(torch.uint16)
+    contents.update(
+        base=base, row=base[1:3, ::2], transposed=base.t(), scalar=torch.tensor(3.5), empty=torch.empty(0, 3),
+        parameter=torch.nn.Parameter(torch.ones(3)), frozen=torch.nn.Parameter(torch.ones(3), requires_grad=False),
+        leaf=torch.ones(2, requires_grad=True), size=base.shape, device=torch.device("cpu"),
+        accelerator=torch.device("cuda:1"), dtype=torch.bfloat16, layout=torch.strided,
+        plain={"set": {1, 2}, "bytes": b"abc\xff", "bytearray": bytearray(b"x"), "complex": 1 + 2j, "big": 2**70,
+               "none": None, "float": 1.5, "tuple": (1, "two"), "list": [True, False]},
+    )
+    return contents
+
+
+def check(torch, got: dict, legacy: bool = False) -> None:
+    """AssertionError unless `got` is what make() gives, sharing included."""
+    want = make(torch, legacy)
+    assert list(got) == list(want)
+    for key, value in want.items():
+        assert type(got[key]) is type(value), key
+        if not isinstance(value, torch.Tensor):
+            assert got[key] == value, key
+            continue
+        for fact in ("dtype", "shape", "requires_grad"):
+            assert getattr(got[key], fact) == getattr(value, fact), (key, fact)
+        assert got[key].stride() == value.stride(), key
+        assert got[key].tolist() == value.tolist(), key
+    pointers = {got[key].untyped_storage().data_ptr() for key in ("base", "row", "transposed")}
+    assert len(pointers) == 1

@@ -1,0 +1,227 @@
+"""torch.save and torch.load against files of real PyTorch, damage, and what must not be executed."""
+import argparse
+import io
+import os
+import pickle
+import subprocess
+import tarfile
+import zipfile
+from collections import OrderedDict
+from pathlib import Path
+
+import file_cases as cases
+import pytest
+
+import msadapter as torch
+
+FILES = Path(__file__).resolve().parents[1] / "golden" / "files"
+
+
+@pytest.mark.parametrize("options", [{}, {"weights_only": False}, {"mmap": True}, {"map_location": "cpu"}],
+                         ids=lambda o: "-".join(o) or "default")
+def test_reads_pytorchs_file(options):
+    cases.check(torch, torch.load(FILES / "zip.pt", **options))
+
+
+@pytest.mark.parametrize("weights_only", [True, False])
+def test_reads_pytorchs_legacy_file(weights_only):
+    cases.check(torch, torch.load(FILES / "legacy.pt", weights_only=weights_only), legacy=True)
+
+
+@pytest.mark.parametrize("legacy", [False, True])
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+def test_round_trip(legacy, protocol):
+    stream = io.BytesIO()
+    torch.save(cases.make(torch, legacy), stream, pickle_protocol=protocol,
+               _use_new_zipfile_serialization=not legacy)
+    stream.seek(0)
+    cases.check(torch, torch.load(stream), legacy)
+
+
+def test_pytorch_reads_our_files(torch_python, tmp_path):
+    torch.save(cases.make(torch), tmp_path / "zip.pt")
+    torch.save(cases.make(torch, True), tmp_path / "legacy.pt", _use_new_zipfile_serialization=False)
+    torch.save(torch.nn.Linear(2, 1), tmp_path / "module.pt")
+    program = f"""
+import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})
+import torch, file_cases as cases
+for options in ({{}}, {{"mmap": True}}, {{"weights_only": False}}):
+    cases.check(torch, torch.load("zip.pt", **options))
+cases.check(torch, torch.load("legacy.pt"), legacy=True)
+assert torch.load("module.pt", weights_only=False)(torch.ones(1, 2)).shape == (1, 1)
+"""
+    clean = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "MSADAPTER_DEVICE")}
+    subprocess.run([str(torch_python), "-c", program], cwd=tmp_path, env=clean, check=True, timeout=120)
+
+
+def test_module_of_pytorch():
+    module = torch.load(FILES / "module.pt", weights_only=False)
+    assert type(module) is torch.nn.Linear
+    assert module(torch.ones(1, 2)).shape == (1, 1)
+
+
+def test_optimizer_state_of_pytorch():
+    p = torch.nn.Parameter(torch.ones(3))
+    optimizer = torch.optim.Adam([p])
+    optimizer.load_state_dict(torch.load(FILES / "optimizer.pt"))
+    assert optimizer.state[p]["step"].item() == 1.0
+
+
+def test_mmap_does_not_write_to_the_file(tmp_path):
+    path = tmp_path / "a.pt"
+    torch.save(torch.zeros(64), path)
+    before = path.read_bytes()
+    torch.load(path, mmap=True).add_(1)
+    assert path.read_bytes() == before
+
+
+def test_records_are_aligned_and_stored(tmp_path):
+    path = tmp_path / "a.b.pt"
+    torch.save({"x": torch.ones(3), "y": torch.ones(5)}, path)
+    with zipfile.ZipFile(path) as archive:
+        assert archive.testzip() is None
+        for info in archive.infolist():
+            assert info.filename.startswith("a.b/")
+            assert info.compress_type == zipfile.ZIP_STORED
+            with open(path, "rb") as stream:
+                stream.seek(info.header_offset + 26)
+                name, extra = (int.from_bytes(stream.read(2), "little") for _ in range(2))
+            assert (info.header_offset + 30 + name + extra) % 64 == 0
+
+
+@pytest.mark.parametrize("location", ["cpu", {"cpu": "cpu"}, lambda storage, tag: storage], ids=str)
+def test_map_location(location):
+    assert torch.load(FILES / "zip.pt", map_location=location)["base"].device.type == "cpu"
+
+
+def _saved(obj) -> io.BytesIO:
+    stream = io.BytesIO()
+    torch.save(obj, stream)
+    stream.seek(0)
+    return stream
+
+
+class _Evil:
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (self.path, "w")
+
+
+def test_nothing_is_executed_by_default(tmp_path):
+    target = str(tmp_path / "touched")
+    with pytest.raises(pickle.UnpicklingError, match="open"):
+        torch.load(_saved(_Evil(target)))
+    assert not os.path.exists(target)
+    assert torch.serialization.get_unsafe_globals_in_checkpoint(_saved(_Evil(target))) == ["io.open"]
+
+
+@pytest.mark.parametrize("program", [
+    b"cos\nsystem\n(S'true'\ntR.",  # a call of os.system
+    b"c__builtin__\neval\n(S'1'\ntR.",
+    b"\x80\x04\x8c\x08builtins\x8c\x04eval\x93\x8c\x011\x85R.",
+    b"ccollections\nOrderedDict\n(dcollections\nOrderedDict\nb.",  # state for a class, not for an object
+    b"ctorch\nfloat32\n)R.",  # a call of something that is not callable
+    b"(lp0\n(I1\nI2\ntR.",  # a call of a list
+    b"\x82\x01.", b"(ios\nsystem\n.",
+])
+def test_hostile_pickles_are_refused(program):
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("archive/data.pkl", program)
+        archive.writestr("archive/version", "3\n")
+    stream.seek(0)
+    with pytest.raises((pickle.UnpicklingError, TypeError)):
+        torch.load(stream)
+
+
+def test_safe_globals():
+    stream = _saved(argparse.Namespace(a=1))
+    with pytest.raises(pickle.UnpicklingError, match="argparse.Namespace was not an allowed global"):
+        torch.load(stream)
+    with torch.serialization.safe_globals([argparse.Namespace]):
+        stream.seek(0)
+        assert torch.load(stream).a == 1
+    stream.seek(0)
+    with pytest.raises(pickle.UnpicklingError):
+        torch.load(stream)
+
+
+def test_ordered_dict_keeps_its_attributes():
+    state = torch.nn.Linear(1, 1).state_dict()
+    loaded = torch.load(_saved(state))
+    assert type(loaded) is OrderedDict
+    assert loaded._metadata == state._metadata
+
+
+def test_every_truncation_is_noticed(tmp_path):
+    for legacy in (False, True):
+        stream = io.BytesIO()
+        torch.save(torch.ones(3), stream, _use_new_zipfile_serialization=not legacy)
+        whole = stream.getvalue()
+        for length in range(0, len(whole) - 1, 7):
+            with pytest.raises((RuntimeError, EOFError, pickle.UnpicklingError)):
+                torch.load(io.BytesIO(whole[:length]))
+
+
+def test_damaged_data_is_noticed_and_the_file_named(tmp_path):
+    path = tmp_path / "damaged.pt"
+    torch.save(torch.arange(100.0), path)
+    data = bytearray(path.read_bytes())
+    place = data.index(torch.arange(100.0).numpy().tobytes()[:64]) + 40
+    data[place] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(RuntimeError, match=r"(?s)checksum.*damaged\.pt"):
+        torch.load(path)
+
+
+def test_wrong_files(tmp_path):
+    (tmp_path / "empty").write_bytes(b"")
+    with pytest.raises(EOFError, match="empty"):
+        torch.load(tmp_path / "empty")
+    (tmp_path / "text").write_bytes(b"hello")
+    with pytest.raises(pickle.UnpicklingError, match="text"):
+        torch.load(tmp_path / "text")
+    with tarfile.open(tmp_path / "tar", "w") as archive:
+        archive.add(tmp_path / "text", "text")
+    with pytest.raises(RuntimeError, match="legacy .tar format"):
+        torch.load(tmp_path / "tar", weights_only=False)
+    with pytest.raises(FileNotFoundError):
+        torch.load(tmp_path / "missing")
+    with pytest.raises(RuntimeError, match="Parent directory .* does not exist"):
+        torch.save(1, tmp_path / "no" / "file")
+    with pytest.raises(RuntimeError, match="mmap can only be used"):
+        torch.load(FILES / "legacy.pt", mmap=True)
+
+
+def test_failed_save_leaves_the_old_file(tmp_path):
+    path = tmp_path / "a.pt"
+    torch.save(torch.ones(2), path)
+    with pytest.raises((pickle.PicklingError, AttributeError)):
+        torch.save({"t": torch.zeros(2), "f": lambda: 0}, path)
+    assert torch.load(path).tolist() == [1.0, 1.0]
+    assert os.listdir(tmp_path) == ["a.pt"]
+
+
+def test_without_checksums(tmp_path):
+    torch.serialization.set_crc32_options(False)
+    try:
+        torch.save(torch.ones(2), tmp_path / "a.pt")
+    finally:
+        torch.serialization.set_crc32_options(True)
+    assert torch.load(tmp_path / "a.pt").tolist() == [1.0, 1.0]
+
+
+def test_behind_other_data():
+    stream = io.BytesIO()
+    stream.write(b"header")
+    torch.save(torch.ones(2), stream)
+    stream.seek(6)
+    assert torch.load(stream).tolist() == [1.0, 1.0]
+
+
+def test_megatron_checkpoint(reference):
+    path = reference / "init_gpt" / "iter_0000001" / "mp_rank_00" / "model_optim_rng.pt"
+    names = torch.serialization.get_unsafe_globals_in_checkpoint(path)
+    assert "argparse.Namespace" in names
