@@ -6,6 +6,7 @@ See docs/architecture.md for the reading of a declaration.
 from __future__ import annotations
 
 import collections
+import copyreg
 import inspect
 from dataclasses import dataclass, field
 
@@ -192,6 +193,7 @@ def _declare(text: str, *, ms, body, composite_, promote, promote_args, forms, g
     d.function = _C.make_op(_spec(schema, **common, inplace=False))
     if "i" in forms:
         d.inplace = _C.make_op(_spec(schema, **common, inplace=True))
+    copyreg.pickle(type(d.function), _reduce_operator)
     name = schema.name.split(".")[-1]
     for f, suffix in ((d.function, ""), (d.inplace, "_")):
         if f is not None:
@@ -201,6 +203,19 @@ def _declare(text: str, *, ms, body, composite_, promote, promote_args, forms, g
     declarations[schema.name] = d
     _publish(d)
     return d
+
+
+def _by_name(space: str, name: str):
+    return namespaces[space][name]
+
+
+def _reduce_operator(function):
+    """Operators are pickled and deep-copied by name."""
+    module = function.__module__.removeprefix("torch").lstrip(".") or "torch"
+    for space in (module, "Tensor", "torch", "nn.functional"):
+        if namespaces[space].get(function.__name__) is function:
+            return _by_name, (space, function.__name__)
+    raise TypeError(f"cannot pickle operator {function.__name__}")
 
 
 _AUTOCAST = {None: 0, "lower": 1, "float32": 2, "widest": 3}

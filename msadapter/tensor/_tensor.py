@@ -102,6 +102,12 @@ class Tensor(_MindSporeTensor, metaclass=_TensorMeta):
     is_cpu = property(lambda self: _C.device_tag(self) == 0)
     is_sparse = is_sparse_csr = is_quantized = is_meta = is_nested = is_mkldnn = is_xla = is_mps = is_xpu = is_vulkan = is_hpu = is_ipu = is_maia = is_mtia = property(
         lambda self: False)
+    T = property(lambda self: self.permute(tuple(reversed(range(self.ndim)))))
+    mT = property(lambda self: t.transpose(self, -2, -1))
+    H = property(lambda self: t.transpose(self, 0, 1).conj() if self.ndim == 2 else self.conj())
+    mH = property(lambda self: t.transpose(self, -2, -1).conj())
+    real = property(lambda self: t.real(self))
+    imag = property(lambda self: t.imag(self))
     names = property(lambda self: (None,) * self.ndim)
     name = None
 
@@ -220,9 +226,7 @@ class Tensor(_MindSporeTensor, metaclass=_TensorMeta):
         _C.set_data(self, other)
 
     def detach(self):
-        out = _C.detach(self)
-        _C.mark_view(out, self, 0) if False else None
-        return out
+        return _C.detach(self)
 
     def detach_(self):
         if _C.is_view(self):

@@ -152,7 +152,9 @@ Tensors OpNode::apply(const Tensors &grads) {
       argv[n++] = hold.back().get();
     }
     Ref r = checked(PyObject_Vectorcall(f.function, argv, n, nullptr));
-    if (f.joint) {
+    if (f.joint && is_tensor(r.get())) {
+      put(f.params[0], r.get());  // an operator with one result: the others got none
+    } else if (f.joint) {
       Ref seq = checked(PySequence_Fast(r.get(), "a joint gradient must return a tuple"));
       for (size_t i = 0; i < f.params.size() && static_cast<Py_ssize_t>(i) < PySequence_Fast_GET_SIZE(seq.get()); ++i)
         put(f.params[i], PySequence_Fast_GET_ITEM(seq.get(), i));

@@ -1,0 +1,263 @@
+"""torch.utils.checkpoint: recompute activations in the backward pass instead of keeping them."""
+from __future__ import annotations
+
+import contextlib
+import warnings
+import weakref
+
+from .. import random as _random
+from ..amp import autocast
+from ..amp import get_autocast_dtype, is_autocast_enabled
+from ..autograd import Function, backward, enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from ..autograd.graph import saved_tensors_hooks
+from ..tensor import Tensor
+
+_determinism_default = "default"
+
+
+def detach_variable(inputs) -> tuple:
+    """Detached copies of the tensors among ``inputs``, with the same requires_grad."""
+    if not isinstance(inputs, tuple):
+        raise RuntimeError(f"Only tuple of tensors is supported. Got Unsupported input type:  {type(inputs).__name__}")
+    out = []
+    for x in inputs:
+        if isinstance(x, Tensor):
+            d = x.detach()
+            d.requires_grad = x.requires_grad
+            out.append(d)
+        else:
+            out.append(x)
+    return tuple(out)
+
+
+def check_backward_validity(inputs) -> None:
+    if not any(isinstance(x, Tensor) and x.requires_grad for x in inputs):
+        warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
+
+
+def get_device_states(*args):
+    """(device ids, generator states) of the accelerators among the arguments."""
+    from .. import cuda
+    ids = sorted({a.get_device() for a in args if isinstance(a, Tensor) and a.get_device() >= 0})
+    return ids, [cuda.get_rng_state(i) for i in ids]
+
+
+def set_device_states(devices, states, *, device_type=None) -> None:
+    from .. import cuda
+    for i, state in zip(devices, states, strict=True):
+        cuda.set_rng_state(state, i)
+
+
+class _Surroundings:
+    """Random states and autocast as they were at the first run."""
+
+    def __init__(self, preserve: bool, args):
+        self.preserve = preserve
+        self.autocast = {d: (is_autocast_enabled(d), get_autocast_dtype(d)) for d in ("cuda", "cpu")}
+        if preserve:
+            self.cpu_state = _random.get_rng_state()
+            self.devices, self.states = get_device_states(*args)
+
+    @contextlib.contextmanager
+    def again(self):
+        with contextlib.ExitStack() as stack:
+            if self.preserve:
+                stack.enter_context(_random.fork_rng(devices=self.devices, enabled=True))
+                _random.set_rng_state(self.cpu_state)
+                set_device_states(self.devices, self.states)
+            for device, (on, dtype) in self.autocast.items():
+                if on or is_autocast_enabled(device):
+                    stack.enter_context(autocast(device, dtype=dtype, enabled=on))
+            yield
+
+
+class CheckpointFunction(Function):
+    """The re-entrant form: forward without graph, a whole forward and backward inside backward."""
+
+    @staticmethod
+    def forward(ctx, run_function, preserve_rng_state, *args):
+        check_backward_validity(args)
+        ctx.run_function = run_function
+        ctx.surroundings = _Surroundings(preserve_rng_state, args)
+        ctx.places = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
+        ctx.inputs = [None if isinstance(a, Tensor) else a for a in args]
+        ctx.save_for_backward(*[args[i] for i in ctx.places])
+        with no_grad():
+            return run_function(*args)
+
+    @staticmethod
+    def backward(ctx, *grads):
+        inputs = list(ctx.inputs)
+        for i, t in zip(ctx.places, ctx.saved_tensors, strict=True):
+            inputs[i] = t
+        detached = detach_variable(tuple(inputs))
+        with ctx.surroundings.again(), enable_grad():
+            outputs = ctx.run_function(*detached)
+        outputs = (outputs,) if isinstance(outputs, Tensor) else outputs
+        pairs = [(o, g) for o, g in zip(outputs, grads, strict=True) if isinstance(o, Tensor) and o.requires_grad]
+        if not pairs:
+            raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
+        backward([o for o, _ in pairs], [g for _, g in pairs])
+        return (None, None, *(d.grad if isinstance(d, Tensor) else None for d in detached))
+
+
+class CheckpointError(RuntimeError):
+    """Recomputation did not save what the first run saved."""
+
+
+class _StopRecomputation(Exception):
+    pass
+
+
+class _Frame:
+    """One checkpointed region: counts what it saved, and recomputes all of it at the first need."""
+
+    def __init__(self, function, args, kwargs, preserve, early_stop):
+        self.function, self.args, self.kwargs = function, args, kwargs
+        self.surroundings = _Surroundings(preserve, args)
+        self.early_stop = early_stop
+        self.saved: list[weakref.ref] = []
+        self.recomputed: dict[int, Tensor] = {}
+        self.used = 0
+
+    def pack(self, tensor):
+        holder = _Holder(self, len(self.saved), tuple(tensor.shape), tensor.dtype)
+        self.saved.append(weakref.ref(holder))
+        return holder
+
+    def recompute(self):
+        self.recomputed = {}
+        position = 0
+
+        def keep(tensor):
+            nonlocal position
+            if position < len(self.saved) and self.saved[position]() is not None:
+                self.recomputed[position] = tensor.detach()
+            position += 1
+            if self.early_stop and position == len(self.saved):
+                raise _StopRecomputation
+            return tensor.detach()
+
+        with self.surroundings.again(), enable_grad(), saved_tensors_hooks(keep, lambda t: t):
+            with contextlib.suppress(_StopRecomputation):
+                self.function(*self.args, **self.kwargs)
+        if position != len(self.saved):
+            raise CheckpointError(f"torch.utils.checkpoint: A different number of tensors was saved during the original forward and "
+                                  f"recomputation.\nNumber of tensors saved during forward: {len(self.saved)}\nNumber of tensors saved "
+                                  f"during recomputation: {position}")
+
+
+class _Holder:
+    """Stands for a tensor that will be computed again."""
+
+    __slots__ = ("frame", "index", "shape", "dtype", "__weakref__")
+
+    def __init__(self, frame, index, shape, dtype):
+        self.frame, self.index, self.shape, self.dtype = frame, index, shape, dtype
+
+
+def _unpack(holder):
+    frame = holder.frame
+    if holder.index not in frame.recomputed:
+        frame.recompute()
+    if holder.index not in frame.recomputed:
+        raise CheckpointError("torch.utils.checkpoint: a saved tensor was not recomputed")
+    tensor = frame.recomputed.pop(holder.index)
+    if tuple(tensor.shape) != holder.shape or tensor.dtype is not holder.dtype:
+        raise CheckpointError("torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than during "
+                              f"the forward pass.\nsaved: {holder.shape} {holder.dtype}, recomputed: {tuple(tensor.shape)} {tensor.dtype}")
+    return tensor
+
+
+_early_stop = [True]
+
+
+@contextlib.contextmanager
+def set_checkpoint_early_stop(enable: bool):
+    """Whether recomputation stops as soon as everything needed is there."""
+    before, _early_stop[0] = _early_stop[0], enable
+    try:
+        yield
+    finally:
+        _early_stop[0] = before
+
+
+@contextlib.contextmanager
+def set_checkpoint_debug_enabled(enabled):
+    if enabled:
+        raise NotImplementedError("torch.utils.checkpoint: debug mode is not supported (docs/coverage.md)")
+    yield
+
+
+def noop_context_fn():
+    return contextlib.nullcontext(), contextlib.nullcontext()
+
+
+def checkpoint(function, *args, use_reentrant=None, context_fn=noop_context_fn, determinism_check=_determinism_default, debug=False,
+               early_stop=True, **kwargs):
+    """``function(*args)`` without keeping its activations; they are computed again in the backward pass."""
+    if use_reentrant is None:
+        warnings.warn("torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly.", stacklevel=2)
+        use_reentrant = True
+    preserve = kwargs.pop("preserve_rng_state", True)
+    if use_reentrant:
+        if kwargs:
+            raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+        if context_fn is not noop_context_fn or debug:
+            raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
+        return CheckpointFunction.apply(function, preserve, *args)
+    if debug:
+        raise NotImplementedError("torch.utils.checkpoint.checkpoint(debug=True) is not supported (docs/coverage.md)")
+    if not is_grad_enabled():
+        return function(*args, **kwargs)
+    first, second = context_fn()
+
+    def again(*a, **k):
+        with second:
+            return function(*a, **k)
+
+    frame = _Frame(again if context_fn is not noop_context_fn else function, args, kwargs, preserve, early_stop and _early_stop[0])
+    with first, saved_tensors_hooks(frame.pack, _unpack):
+        return function(*args, **kwargs)
+
+
+def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwargs):
+    """A sequence of functions in ``segments`` checkpointed pieces; the last piece keeps its activations."""
+    if use_reentrant is None:
+        warnings.warn("torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed explicitly.", stacklevel=2)
+        use_reentrant = True
+    preserve = kwargs.pop("preserve_rng_state", True)
+    if kwargs:
+        raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+    functions = list(functions.children()) if hasattr(functions, "children") else list(functions)
+
+    def run(start, end):
+        def forward(x):
+            for j in range(start, end + 1):
+                x = functions[j](x)
+            return x
+        return forward
+
+    size, end = len(functions) // segments, -1
+    for start in range(0, size * (segments - 1), size):
+        end = start + size - 1
+        input = checkpoint(run(start, end), input, use_reentrant=use_reentrant, preserve_rng_state=preserve)
+    return run(end + 1, len(functions) - 1)(input)
+
+
+class DefaultDeviceType:
+    """Device type assumed where the arguments do not tell."""
+
+    _type = "cuda"
+
+    @staticmethod
+    def set_device_type(device: str = "cuda") -> None:
+        DefaultDeviceType._type = device
+
+    @staticmethod
+    def get_device_type() -> str:
+        return DefaultDeviceType._type
+
+
+__all__ = ["checkpoint", "checkpoint_sequential", "CheckpointError", "CheckpointFunction", "check_backward_validity", "detach_variable",
+           "get_device_states", "set_device_states", "noop_context_fn", "set_checkpoint_early_stop", "DefaultDeviceType", "set_grad_enabled"]
