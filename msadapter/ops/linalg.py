@@ -65,7 +65,7 @@ def _cholesky_solve_grad(g, L, upper, result, needs):
     if needs[1]:
         common = gB @ mH(result)
         common = common + mH(common)
-        gL = t.triu(-(L @ common)) if upper else t.tril(-(common @ L))
+        gL = -(L @ common) if upper else -(common @ L)
     return gB, gL
 
 

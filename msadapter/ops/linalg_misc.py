@@ -26,12 +26,17 @@ def matrix_exp(self):
     return lapack.LinalgMatrixExp(self)
 
 
+@op("_identity_like(Tensor self) -> Tensor", forms="f", grad={"self": lambda g: t.zeros_like(g)})
+def _identity_like(self):
+    return t.clone(t.expand_as(identity(self.shape[-1], self), self))
+
+
 @composite("linalg.matrix_power(Tensor self, int n) -> Tensor", forms="fmo", aliases=("matrix_power",))
 def matrix_power(self, n):
     """n-th power by repeated squaring; powers of the inverse for negative n."""
     check_square(self, "linalg.matrix_power", "A")
     if n == 0:
-        return t.clone(t.expand_as(identity(self.shape[-1], self), self))
+        return t._identity_like(self)
     base = t.linalg_inv(self) if n < 0 else self
     n = abs(n)
     if n == 1:
@@ -153,8 +158,8 @@ def _powers(x, n):
 @composite("linalg.vander(Tensor x, *, int? N=None) -> Tensor", forms="f")
 def linalg_vander(x, *, N):
     """Vandermonde matrix with growing powers."""
-    if x.ndim < 1 or (x.shape[-1] == 0 and N is None):
-        raise RuntimeError("N must be greater than 1." if x.ndim else "x must be a tensor with at least one dimension.")
+    if N is None and x.ndim == 0:
+        raise IndexError("Dimension specified as -1 but tensor has no dimensions")
     if N is not None and N <= 1:
         raise RuntimeError("N must be greater than 1.")
     if x.dtype.name == "bool":

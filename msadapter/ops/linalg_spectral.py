@@ -307,24 +307,20 @@ def _pinv_grad(g, A, result):
     return mH(second) + mH(third) - first
 
 
-def _pinv_body(A, atol, rtol, hermitian):
-    if A.numel() == 0:
-        return t.empty(list(A.shape[:-2]) + [A.shape[-1], A.shape[-2]], dtype=A.dtype)
-    if hermitian:
-        L, V = t._linalg_eigh(A, False, True)
-        size = t.abs(L)
-        keep = size > t.unsqueeze(_threshold(A, t.amax(size, -1), atol, rtol), -1)
-        inverse = t.where(keep, t.reciprocal(L), t.zeros_like(L))
-        return (V * t.unsqueeze(inverse, -2)) @ mH(V)
+def _hermitian_pinv(A, atol, rtol):
+    L, V = t._linalg_eigh(A, False, True)
+    size = t.abs(L)
+    keep = size > t.unsqueeze(_threshold(A, t.amax(size, -1), atol, rtol), -1)
+    inverse = t.where(keep, t.reciprocal(L), t.zeros_like(L))
+    return (V * t.unsqueeze(inverse, -2)) @ mH(V)
+
+
+@op("_linalg_pinv(Tensor A, any atol, any rtol) -> Tensor", forms="f", grad={"A": _pinv_grad})
+def _linalg_pinv(A, atol, rtol):
     U, S, Vh = t._linalg_svd(A, False, True)
     keep = S > t.unsqueeze(_threshold(A, t.amax(S, -1), atol, rtol), -1)
     inverse = t.where(keep, t.reciprocal(S), t.zeros_like(S))
     return (mH(Vh) * t.unsqueeze(inverse, -2)) @ mH(U)
-
-
-@op("_linalg_pinv(Tensor A, any atol, any rtol, bool hermitian) -> Tensor", forms="f", grad={"A": _pinv_grad})
-def _linalg_pinv(A, atol, rtol, hermitian):
-    return _pinv_body(A, atol, rtol, hermitian)
 
 
 @composite("linalg.pinv(Tensor A, any rcond=None, bool hermitian=False, *, any atol=None, any rtol=None) -> Tensor", forms="fo")
@@ -334,7 +330,10 @@ def pinv(A, rcond, hermitian, *, atol, rtol):
     check_matrix(A, "linalg.pinv")
     if hermitian:
         check_square(A, "linalg.pinv")
-    return t._linalg_pinv(A, atol, rcond if rtol is None else rtol, hermitian)
+    rtol = rcond if rtol is None else rtol
+    if A.numel() == 0:
+        return t.reshape(A, list(A.shape[:-2]) + [A.shape[-1], A.shape[-2]])
+    return _hermitian_pinv(A, atol, rtol) if hermitian else t._linalg_pinv(A, atol, rtol)
 
 
 @composite("pinverse(Tensor self, float rcond=1e-15) -> Tensor", forms="fm")

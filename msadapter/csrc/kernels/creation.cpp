@@ -82,12 +82,12 @@ template <class T> void logspace_values(const Tensor &o, const Scalar &start, co
     using R = typename T::value_type;
     const T a = start.to<T>(), b = end.to<T>(), d = n > 1 ? (b - a) / static_cast<R>(n - 1) : T(0);
     for (int64_t i = 0; i < n; ++i)
-      p[i] = std::pow(T(static_cast<R>(base)), i < half ? a + d * static_cast<R>(i) : b - d * static_cast<R>(n - i - 1));
+      p[i] = std::pow(T(static_cast<R>(base)), i < half || n == 1 ? a + d * static_cast<R>(i) : b - d * static_cast<R>(n - i - 1));
   } else {
-    using C = double;
-    const C a = convert<C>(start.to<T>()), b = convert<C>(end.to<T>()), d = n > 1 ? (b - a) / static_cast<C>(n - 1) : C(0);
+    const double a = convert<double>(start.to<T>()), b = convert<double>(end.to<T>());
+    const double d = n > 1 ? (b - a) / static_cast<double>(n - 1) : 0;
     for (int64_t i = 0; i < n; ++i)
-      p[i] = convert<T>(std::pow(base, static_cast<double>(i < half ? a + d * static_cast<C>(i) : b - d * static_cast<C>(n - i - 1))));
+      p[i] = convert<T>(std::pow(base, i < half || n == 1 ? a + d * static_cast<double>(i) : b - d * static_cast<double>(n - i - 1)));
   }
 }
 

@@ -93,7 +93,7 @@ template <class T> real_t<T> distance(const T *a, const T *b, int64_t n, double 
 MSA_KERNEL(LinalgMatrixExp) {  // A -> exp(A)
   const Tensor &a = c.in(0);
   check_square(a, "linalg.matrix_exp");
-  const DType work_type = a.dtype == DType::F16 || a.dtype == DType::BF16 ? DType::F32 : a.dtype;
+  const DType work_type = is_complex(a.dtype) ? DType::C128 : DType::F64;  // scaling and squaring loses digits
   const Tensor source = work_type == a.dtype ? a : c.cast(a, work_type);
   const Tensor f = columns_of(c, source, batch_of(a)), o = c.out(0, a.dtype, a.shape());
   const int64_t n = a.size(-1), count = matrix_count(a);

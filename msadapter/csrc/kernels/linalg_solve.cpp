@@ -252,24 +252,30 @@ MSA_KERNEL(MatrixInverseExt) {  // A -> inverse, an error where there is none
           " is zero, the inversion could not be completed because the input matrix is singular.");
 }
 
-// Back substitution, own loop: works with zero on the diagonal as PyTorch does (inf and nan, no error).
-template <class T> static void triangular_solve(const T *a, T *b, int64_t n, int64_t k, bool upper, char op, bool unit) {
-  const bool transposed = op != 'N';
+// Back substitution with sums in double, own loop: zeros on the diagonal give inf and nan as in PyTorch, no error.
+template <class T> static void triangular_solve(const T *a, T *b, int64_t n, int64_t k, bool upper, bool transposed, bool unit) {
+  using W = std::conditional_t<is_complex_v<T>, c128, double>;
   const bool backwards = upper != transposed;  // effective upper triangle: last row first
-  auto at = [&](int64_t i, int64_t j) {
-    const T v = transposed ? a[j + i * n] : a[i + j * n];
-    return op == 'C' ? conjugate(v) : v;
-  };
+  std::vector<W> x(n);
   for (int64_t col = 0; col < k; ++col) {
-    T *x = b + col * n;
+    T *column = b + col * n;
+    for (int64_t i = 0; i < n; ++i) x[i] = W(column[i]);
     for (int64_t s = 0; s < n; ++s) {
       const int64_t i = backwards ? n - 1 - s : s;
-      if (!unit) x[i] = x[i] / at(i, i);
-      const T v = x[i];
-      if (v == T(0)) continue;
-      if (backwards) for (int64_t r = 0; r < i; ++r) x[r] -= at(r, i) * v;
-      else for (int64_t r = i + 1; r < n; ++r) x[r] -= at(r, i) * v;
+      const int64_t first = backwards ? i + 1 : 0, last = backwards ? n : i;
+      if (transposed) {  // row i of the effective matrix is column i of a
+        W sum = x[i];
+        for (int64_t r = first; r < last; ++r) sum -= W(a[r + i * n]) * x[r];
+        x[i] = unit ? sum : sum / W(a[i + i * n]);
+      } else {
+        if (!unit) x[i] = x[i] / W(a[i + i * n]);
+        const W v = x[i];
+        if (v == W(0)) continue;
+        const int64_t from = backwards ? 0 : i + 1, to = backwards ? i : n;
+        for (int64_t r = from; r < to; ++r) x[r] -= W(a[r + i * n]) * v;
+      }
     }
+    for (int64_t i = 0; i < n; ++i) column[i] = T(x[i]);
   }
 }
 
@@ -287,7 +293,7 @@ MSA_KERNEL(LinalgSolveTriangular) {  // A, B, upper, left, unitriangular -> X
   const int64_t n = a.size(-1), k = b.size(left ? -1 : -2), count = count_of(batch);
   MSA_SWITCH_LAPACK(b.dtype, "triangular_solve_cpu", ({
     for_each_matrix(count, [&](int64_t i) {
-      triangular_solve(f.ptr<T>() + i * n * n, o.ptr<T>() + i * n * k, n, k, upper, left ? 'N' : 'T', unit);
+      triangular_solve(f.ptr<T>() + i * n * n, o.ptr<T>() + i * n * k, n, k, upper, !left, unit);
     });
   }));
 }
@@ -304,7 +310,7 @@ MSA_KERNEL(TriangularSolve) {  // b, A, upper, transpose, unitriangular -> solut
   const int64_t n = a.size(-1), k = b.size(-1), count = count_of(batch);
   MSA_SWITCH_LAPACK(b.dtype, "triangular_solve_cpu", ({
     for_each_matrix(count, [&](int64_t i) {
-      triangular_solve(f.ptr<T>() + i * n * n, o.ptr<T>() + i * n * k, n, k, c.flag(2), c.flag(3) ? 'T' : 'N', c.flag(4));
+      triangular_solve(f.ptr<T>() + i * n * n, o.ptr<T>() + i * n * k, n, k, c.flag(2), c.flag(3), c.flag(4));
     });
   }));
 }

@@ -2,10 +2,17 @@
 // density f. Both are one-dimensional integrals of smooth decaying functions, done by the double-exponential rule.
 #include <cmath>
 
-#include "special_math.h"
+#include "loops.h"
 
 namespace msa {
 namespace {
+
+double digamma(double x) {  // x > 0
+  double r = 0;
+  for (; x < 12; ++x) r -= 1 / x;
+  const double i = 1 / (x * x);
+  return r + std::log(x) - 0.5 / x - i * (1.0 / 12 - i * (1.0 / 120 - i * (1.0 / 252 - i * (1.0 / 240 - i * (1.0 / 132)))));
+}
 
 // Integral of f over (0, inf), for f that decays at least like exp(-w).
 template <class F> double half_line(F f) {
