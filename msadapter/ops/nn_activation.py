@@ -281,7 +281,7 @@ def gelu(input, *, approximate):
 
 
 def _mish_second(g, grad, self):
-    s, th = t.sigmoid(self), t.tanh(t.nn.functional.softplus(self))
+    s, th = t.sigmoid(self), t.tanh(t.softplus(self))
     sech = 1 - th * th
     return g * grad * s * sech * (2 + self * ((1 - s) - 2 * s * th))
 

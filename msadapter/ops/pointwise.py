@@ -20,6 +20,13 @@ def zero_grad(g):
     return t.zeros_like(g)
 
 
+def not_implemented(name):
+    """The gradient of a function that torch cannot differentiate either, although its result asks for one."""
+    def grad(g):
+        raise RuntimeError(f"derivative for {name} is not implemented")
+    return grad
+
+
 def unary(name, ms, grad, *, promote="float", aliases=(), forms="fmio", dunder=None):
     """One elementwise function `name(self)` answered by the operator `ms`."""
     op(f"{name}(Tensor self) -> Tensor", ms=ms, promote=promote, forms=forms, aliases=aliases, dunder=dunder,

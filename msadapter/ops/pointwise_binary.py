@@ -4,7 +4,7 @@ import cmath
 import math
 
 from ._declare import composite, op, raw, t
-from .pointwise import conj, zero_grad
+from .pointwise import conj, not_implemented, zero_grad
 
 
 def binary(name, ms, grad, *, promote="default", forms="fmio", aliases=(), dunder=None, left="Tensor", right="TensorOrScalar"):
@@ -41,7 +41,8 @@ _MODES = {"trunc": _TRUNC, "floor": _FLOOR}
 
 op("true_divide(Tensor self, TensorOrScalar other) -> Tensor", ms="Div", promote="float", forms="fmio",
    dunder="__truediv__", grad={"self": lambda g, other: g / conj(other), "other": _div_other_grad})
-binary("floor_divide", "FloorDiv", None, dunder="__floordiv__")
+binary("floor_divide", "FloorDiv", {"self": not_implemented("aten::floor_divide"),
+                                    "other": not_implemented("aten::floor_divide")}, dunder="__floordiv__")
 op("_div_mode(Tensor self, TensorOrScalar other, int mode) -> Tensor", ms="DivMod", promote="default", forms="fio",
    grad={"self": zero_grad, "other": zero_grad})
 
@@ -137,8 +138,9 @@ def _copysign_grad(g, self, result):
 
 
 binary("copysign", "CopySign", {"self": _copysign_grad, "other": zero_grad}, promote="float")
-binary("nextafter", "NextAfter", None, right="Tensor")
-binary("heaviside", "Heaviside", None, right="Tensor", promote=None)
+binary("nextafter", "NextAfter", {"self": lambda g, self, other: g * (self != other), "other": zero_grad}, right="Tensor")
+binary("heaviside", "Heaviside", {"self": not_implemented("heaviside"), "other": not_implemented("heaviside")},
+       right="Tensor", promote=None)
 
 
 binary("logaddexp", "LogAddExp", right="Tensor",

@@ -3,17 +3,10 @@
 import math
 
 from ._declare import composite, op, raw, t
-from .pointwise import unary
+from .pointwise import not_implemented, unary
 
 _SQRT_PI = math.sqrt(math.pi)
 _SQRT_2PI = math.sqrt(2 * math.pi)
-
-
-def _no_grad(name, argument):
-    """A derivative that torch does not have either."""
-    def grad(g):
-        raise NotImplementedError(f"the derivative for '{argument}' of '{name}' is not implemented.")
-    return grad
 
 
 def binary(name, ms, grad, *, aliases=(), forms="fo"):
@@ -31,7 +24,7 @@ unary("special.ndtr", "Ndtr", lambda g, self: g * t.exp(self * self * -0.5) / _S
 unary("special.ndtri", "Ndtri", lambda g, result: g * _SQRT_2PI * t.exp(result * result * 0.5), forms="fo")
 # density / distribution = sqrt(2/pi) / erfcx(-x / sqrt 2): does not underflow on the left
 unary("special.log_ndtr", "LogNdtr",
-      lambda g, self: g * math.sqrt(2 / math.pi) / t.special.erfcx(self * -math.sqrt(0.5)), forms="fo")
+      lambda g, self: g * math.sqrt(2 / math.pi) / t.special_erfcx(self * -math.sqrt(0.5)), forms="fo")
 unary("special.entr", "Entr", lambda g, self: g * t.where(self < 0, math.nan, -self.log() - 1), forms="fo")
 
 op("logit(Tensor self, float? eps=None) -> Tensor", ms="Logit", promote="float", forms="fmio", aliases=("special.logit",),
@@ -82,12 +75,12 @@ def _igamma_other_grad(g, self, other):
 
 op("igamma(Tensor self, Tensor other) -> Tensor", ms="Igamma", promote="default", forms="fmio",
    aliases=("special.gammainc",),
-   grad={"self": _no_grad("igamma", "input"), "other": _igamma_other_grad})
+   grad={"self": not_implemented("igamma: input"), "other": _igamma_other_grad})
 op("igammac(Tensor self, Tensor other) -> Tensor", ms="Igammac", promote="default", forms="fmio",
    aliases=("special.gammaincc",),
-   grad={"self": _no_grad("igammac", "input"), "other": lambda g, self, other: -_igamma_other_grad(g, self, other)})
+   grad={"self": not_implemented("igammac: input"), "other": lambda g, self, other: -_igamma_other_grad(g, self, other)})
 binary("special.zeta", "Zeta",
-       {"self": _no_grad("zeta", "self"), "other": lambda g, self, other: g * -self * t.special.zeta(self + 1, other)})
+       {"self": not_implemented("zeta"), "other": lambda g, self, other: g * -self * t.special_zeta(self + 1, other)})
 
 
 # ---- x log y
@@ -113,13 +106,13 @@ def _ratio(result, self, at_zero):
     return t.where(zero, at_zero, result / t.where(zero, 1.0, self))
 
 
-unary("i0", "I0", lambda g, self: g * t.special.i1(self), aliases=("special.i0",))
-unary("special.i0e", "I0e", lambda g, self, result: g * (t.special.i1e(self) - t.sgn(self) * result), forms="fo")
+unary("i0", "I0", lambda g, self: g * t.special_i1(self), aliases=("special.i0",))
+unary("special.i0e", "I0e", lambda g, self, result: g * (t.special_i1e(self) - t.sgn(self) * result), forms="fo")
 unary("special.i1", "I1", lambda g, self, result: g * (t.i0(self) - _ratio(result, self, 0.5)), forms="fo")
 
 
 def _i1e_grad(g, self, result):
-    slope = t.special.i0e(self) - result * t.sgn(self)
+    slope = t.special_i0e(self) - result * t.sgn(self)
     return g * (slope - _ratio(result, self, 0.5))
 
 
@@ -130,7 +123,7 @@ for _name, _ms in (("bessel_j0", "BesselJ0"), ("bessel_j1", "BesselJ1"), ("besse
                    ("modified_bessel_k1", "ModifiedBesselK1"), ("scaled_modified_bessel_k0", "ScaledModifiedBesselK0"),
                    ("scaled_modified_bessel_k1", "ScaledModifiedBesselK1"),
                    ("spherical_bessel_j0", "SphericalBesselJ0"), ("airy_ai", "AiryAi")):
-    unary(f"special.{_name}", _ms, _no_grad(f"special_{_name}", "self"), forms="fo")
+    unary(f"special.{_name}", _ms, None, forms="fo")
 
 # ---- orthogonal polynomials of degree n
 for _kind in "tuvw":

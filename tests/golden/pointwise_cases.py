@@ -19,7 +19,7 @@ def grad(f, *v):
 def grad2(f, v):
     v = v.clone().requires_grad_()
     g, = torch.autograd.grad(f(v).pow(2).sum(), v, create_graph=True)
-    return torch.autograd.grad(g.sin().sum(), v)[0]
+    return torch.autograd.grad((g * g).sum(), v)[0]
 """
 
 _SPECIAL = ("exp log sqrt rsqrt tanh erf sigmoid sign sgn abs floor ceil round trunc frac relu isnan isinf isfinite isposinf "
@@ -35,7 +35,7 @@ CASES += [
     # layout of results
     "torch.exp(x.t())", "x.t() + x.t()", "x.t() + y[:3]", "x[:, ::2] * 2", "x[:, :1] + y", "x.t() + i.t()", "x[:0] * y",
     "torch.where(x.t() > 0, x.t(), 0)", "x.expand(2, 3, 4) + 1", "x.t().clone()", "x[:, ::2].clone()", "x.t().double()",
-    "torch.rand(2, 3, 4, 5).to(memory_format=torch.channels_last).neg().stride()",
+    "torch.rand(2, 3, 4, 5).permute(0, 3, 1, 2).neg().stride()",
     # promotion
     "x + 1", "i + 1.5", "b + 1", "b + True", "b * 2.5", "i / 2", "i // 2", "i % -3", "i.fmod(-4)", "x + i", "x.double() + y",
     "torch.tensor(2.0, dtype=torch.float64) * x", "x * torch.tensor(2)", "i * torch.tensor(2.5)", "i + torch.tensor(2, dtype=torch.uint8)",

@@ -21,6 +21,8 @@ void add_scaled(Call &c, const char *op, int sign) {
   const Two p = operands(c);
   const bool scaled = c.has(2) && !(c.scalar(2).kind <= Scalar::kInt && c.scalar(2).i == 1);
   if (c.has(2)) check_alpha(p.dtype, c.scalar(2));
+  check(sign > 0 || p.dtype != DType::Bool, "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` "
+        "or `logical_xor()` operator instead.");
   Tensor o = out2(c, p.dtype, p);
   MSA_COMPUTE_ALL(p.dtype, op, {
     if (!scaled && sign > 0) binary<T, T, T>(o, p.a, p.b, [](T x, T y) { return x + y; });
@@ -193,7 +195,7 @@ MSA_POINTWISE_KERNEL(Lerp) {
   const Tensor &a = c.in(0), &e = c.in(1);
   const Tensor w = operand(c, 2, a.dtype, true);
   Tensor o = c.out_pointwise(0, a.dtype, {&a, &e, &w});
-  MSA_COMPUTE_FLOAT_COMPLEX(a.dtype, "lerp_kernel_tensor", (ternary<T, T, T, T>(o, a, e, w, [](T s, T t, T u) {
+  MSA_COMPUTE_FLOAT_COMPLEX(a.dtype, c.args[2].kind == Arg::kScalar ? "lerp_kernel_scalar" : "lerp_kernel_tensor", (ternary<T, T, T, T>(o, a, e, w, [](T s, T t, T u) {
     return std::abs(u) < 0.5 ? s + mul(u, t - s) : t - mul(t - s, T(1) - u); })));
 }
 MSA_KERNEL_ALIAS(LerpScalar, Lerp)

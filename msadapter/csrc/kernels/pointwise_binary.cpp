@@ -33,6 +33,13 @@ template <class T> bool simple_power(const Tensor &o, const Tensor &a, double e)
   return true;
 }
 
+// The exponent when it is one real number for all elements.
+bool single_exponent(const Tensor &b, double *value) {
+  if (b.ndim != 0 || is_complex(b.dtype)) return false;
+  MSA_SWITCH_REAL_BOOL(b.dtype, "pow", (*value = convert<double>(*b.ptr<T>())));
+  return true;
+}
+
 // log(e^a + e^b) without overflow; base 2 in the second form
 template <class T> T logaddexp(T a, T b) {
   if (std::isinf(a) && a == b) return a;
@@ -96,10 +103,12 @@ template <class F> void float_binary(Call &c, const char *op, F f, int64_t grain
 MSA_POINTWISE_KERNEL(Pow) {  // input, exponent: tensors or numbers
   const Two p = operands(c);
   Tensor o = out2(c, p.dtype, p);
-  const bool number = c.args[1].kind == Arg::kScalar && c.scalar(1).kind != Scalar::kComplex;
-  if (number && is_integral(p.dtype)) check(c.real(1) >= 0, "Integers to negative integer powers are not allowed.");
+  double exponent = 0;
+  const bool one = single_exponent(p.b, &exponent);
+  if (one && c.args[1].kind == Arg::kScalar && is_integral(p.dtype))
+    check(exponent >= 0, "Integers to negative integer powers are not allowed.");
   MSA_COMPUTE_NUMBER(p.dtype, "pow", {
-    if (!(number && simple_power<T>(o, p.a, c.real(1))))
+    if (!(one && simple_power<T>(o, p.a, exponent)))
       binary<T, T, T>(o, p.a, p.b, [](T x, T y) { return power(x, y); }, kCostlyGrain);
   });
 }

@@ -37,6 +37,14 @@ void select(const Tensor &o, const Tensor &mask, const Tensor &a, const Tensor &
   run_blocks(4, 1, t, d, f, nullptr);
 }
 
+// The name of the C++ type, as one of torch's messages has it.
+const char *c_name(DType d) {
+  static const char *names[] = {"bool", "unsigned char", "signed char", "short int", "int", "long int", "unsigned short",
+                                "unsigned int", "unsigned long", "c10::Half", "c10::BFloat16", "float", "double",
+                                "c10::complex<float>", "c10::complex<double>"};
+  return names[static_cast<int>(d)];
+}
+
 void fill(Call &c, DType d, const Dims &sizes, const Scalar &value) {
   Tensor o = c.out(0, d, sizes);
   copy_into(o, scalar_tensor(c, value, d));
@@ -54,8 +62,8 @@ void fill_like(Call &c, int dtype_index, const Scalar &value) {
   copy_into(o, scalar_tensor(c, value, o.dtype));
 }
 
-template <class T> T larger(T x, T y) { return x != x ? x : (x > y ? x : y); }
-template <class T> T smaller(T x, T y) { return x != x ? x : (x < y ? x : y); }
+template <class T> T larger(T x, T y) { return x != x ? x : (x < y ? y : x); }
+template <class T> T smaller(T x, T y) { return x != x ? x : (y < x ? y : x); }
 
 }  // namespace
 
@@ -71,7 +79,7 @@ MSA_KERNEL_ALIAS(SelectV2, Select)
 
 MSA_POINTWISE_KERNEL(MaskedFill) {  // input, mask, value (a number or a 0-dim tensor)
   const Tensor &a = c.in(0), &m = c.in(1);
-  check(m.dtype == DType::Bool || m.dtype == DType::U8, "masked_fill_ only supports boolean masks, but got mask with dtype ", m.dtype);
+  check(m.dtype == DType::Bool || m.dtype == DType::U8, "masked_fill_ only supports boolean masks, but got mask with dtype ", c_name(m.dtype));
   const Tensor v = value_as(c, 2, a.dtype);
   select(c.out_pointwise(0, a.dtype, {&a, &m}), m, v, a);
 }

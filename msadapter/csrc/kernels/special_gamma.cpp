@@ -2,23 +2,26 @@
 #include "special_math.h"
 
 namespace msa {
+namespace {
 
-// Recurrence up to 10, then the asymptotic series; reflection on the left.
-double digamma(double x) {
-  if (x == 0) return std::copysign(kInf, -x);
-  if (std::isinf(x)) return x > 0 ? x : kNaN;
+// Recurrence up to 10, then the asymptotic series; reflection on the left. Float steps for float: near the zeros,
+// where terms cancel, the answer is torch's.
+template <class T> T digamma(T x) {
+  if (x == 0) return std::copysign(T(INFINITY), -x);
+  if (std::isinf(x)) return x > 0 ? x : T(NAN);
   if (x < 0) {
     double whole;
-    const double fraction = std::modf(x, &whole);
-    if (fraction == 0) return kNaN;
-    return digamma(1 - x) - kPiD / std::tan(kPiD * fraction);
+    const double fraction = std::modf(static_cast<double>(x), &whole);
+    if (fraction == 0) return T(NAN);
+    return digamma(1 - x) - static_cast<T>(kPiD / std::tan(kPiD * fraction));
   }
-  double r = 0;
+  T r = 0;
   for (; x < 10; x += 1) r -= 1 / x;
-  const double z = 1 / (x * x);
+  if (x == 10) return r + T(2.25175258906672110764);
+  const T z = 1 / (x * x);
   // B_2k / 2k
-  const double tail = z * (1. / 12 - z * (1. / 120 - z * (1. / 252 - z * (1. / 240 - z * (1. / 132 - z * (691. / 32760 - z / 12))))));
-  return r + std::log(x) - 0.5 / x - tail;
+  const T tail = z * (T(1. / 12) - z * (T(1. / 120) - z * (T(1. / 252) - z * (T(1. / 240) - z * (T(1. / 132) - z * (T(691. / 32760) - z / T(12)))))));
+  return r + std::log(x) - T(0.5) / x - tail;
 }
 
 // sum over k >= 0 of (k + q)^-s: ten terms or more directly, the rest by Euler-Maclaurin
@@ -56,23 +59,28 @@ double zeta(double s, double q) {
   return sum;
 }
 
-namespace {
-
 double lgamma_of(double x) {
   int sign;
   return ::lgamma_r(x, &sign);
 }
 
-double trigamma(double x) {
-  if (x > 0 || std::isnan(x)) return zeta(2, x);
-  if (x == std::floor(x)) return kInf;
-  const double s = std::sin(kPiD * (x - std::floor(x)));
-  return kPiD * kPiD / (s * s) - zeta(2, 1 - x);
+// Six steps of the recurrence, then the asymptotic series; reflection below 1/2.
+template <class T> T trigamma(T x) {
+  T reflected = 0;
+  const bool left = x < T(0.5);
+  if (left) {
+    const T s = std::sin(kPi<T> * x);
+    reflected = kPi<T> * kPi<T> / (s * s);
+    x = 1 - x;
+  }
+  T r = 0;
+  for (int k = 0; k < 6; ++k, x += 1) r += 1 / (x * x);
+  const T z = 1 / (x * x);
+  r += (1 + 1 / (2 * x) + z * (T(1. / 6) - z * (T(1. / 30) - z * T(1. / 42)))) / x;
+  return left ? reflected - r : r;
 }
 
 double polygamma(int64_t n, double x) {
-  if (n == 0) return digamma(x);
-  if (n == 1) return trigamma(x);
   return (n % 2 ? 1. : -1.) * std::exp(lgamma_of(static_cast<double>(n) + 1)) * zeta(static_cast<double>(n) + 1, x);
 }
 
@@ -143,7 +151,7 @@ double incomplete_gamma(Part part, double a, double x) {
 }  // namespace
 
 MSA_SPECIAL_KERNEL(Lgamma, "lgamma_vml_cpu", lgamma_of)
-MSA_SPECIAL_KERNEL(Digamma, "digamma", digamma)
+MSA_COSTLY_KERNEL(Digamma, FLOAT, "digamma", digamma(x))
 MSA_SPECIAL_BINARY_KERNEL(Zeta, "zeta", zeta)
 MSA_SPECIAL_BINARY_KERNEL(Igamma, "igamma_cpu", [](double a, double x) { return incomplete_gamma(Part::lower, a, x); })
 MSA_SPECIAL_BINARY_KERNEL(Igammac, "igammac_cpu", [](double a, double x) { return incomplete_gamma(Part::upper, a, x); })
@@ -153,7 +161,11 @@ MSA_POINTWISE_KERNEL(Polygamma) {  // n, input
   const Tensor &a = c.in(1);
   check(n >= 0, "polygamma(n, x) does not support negative n.");
   Tensor o = c.out_pointwise(0, is_integral(a.dtype) ? DType::F32 : a.dtype, {&a});
-  unary<double, double>(o, a, [n](double x) { return polygamma(n, x); }, kCostlyGrain);
+  if (n > 1) return unary<double, double>(o, a, [n](double x) { return polygamma(n, x); }, kCostlyGrain);
+  MSA_COMPUTE_FLOAT(o.dtype, "polygamma", {
+    if (n == 0) unary<T, T>(o, a, [](T x) { return digamma(x); }, kCostlyGrain);
+    else unary<T, T>(o, a, [](T x) { return trigamma(x); }, kCostlyGrain);
+  });
 }
 
 }  // namespace msa

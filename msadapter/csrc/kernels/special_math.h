@@ -23,9 +23,6 @@ inline void special_binary(Call &c, const char *op, double (*f)(double, double))
   binary<double, double, double>(o, p.a, p.b, f, kCostlyGrain);
 }
 
-double digamma(double x);
-double zeta(double s, double q);
-
 }  // namespace msa
 
 #define MSA_SPECIAL_KERNEL(Name, Op, F) MSA_POINTWISE_KERNEL(Name) { special_unary(c, Op, F); }
