@@ -504,6 +504,13 @@ class Tensor(_MindSporeTensor, metaclass=_TensorMeta):
         array[...] = np.vectorize(function, otypes=[array.dtype])(array, other.numpy())
         return self
 
+    def to_dense(self, dtype=None, *, masked_grad=True):
+        """Dense tensors are dense already."""
+        return self if dtype is None else self.to(dtype)
+
+    def to_sparse(self, *args, **kwargs):
+        raise NotImplementedError("torch.Tensor.to_sparse: sparse tensors are not supported (docs/coverage.md)")
+
     def coalesce(self):
         raise NotImplementedError("torch.Tensor.coalesce: sparse tensors are not supported (docs/coverage.md)")
 

@@ -13,7 +13,8 @@ __all__ = [
     "load_inline",
 ]
 
-CUDA_HOME = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH")
+# Upstream scripts run $CUDA_HOME/bin/nvcc -V before they decide what to build: ours answers and compiles nothing.
+CUDA_HOME = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH") or os.path.join(os.path.dirname(__file__), "toolkit")
 ROCM_HOME = None
 IS_HIP_EXTENSION = False
 
