@@ -1,5 +1,7 @@
 """Where a loaded storage goes: location tags of files and the map_location argument of torch.load."""
 
+from .. import _accelerator as _accelerator_state
+from .._native import load
 from . import names
 
 _packages: list = []  # (priority, tagger, deserializer), lowest priority first
@@ -29,7 +31,8 @@ def _cpu(storage, location):
 
 
 def _meta(storage, location):
-    return storage.to(device=names.root().device("meta")) if location == "meta" else None
+    if location == "meta":
+        raise NotImplementedError("torch.load: map_location='meta' is not supported (docs/coverage.md)")
 
 
 def _accelerator(storage, location):
@@ -52,7 +55,10 @@ def _accelerator(storage, location):
             f"torch.{kind}.device_count() is "
             f"{count}. Please use torch.load with map_location to map your storages to an existing device."
         )
-    return storage.to(device=torch.device(kind if kind != "privateuseone" else "npu", number))
+    if _accelerator_state.on_host():
+        load().set_device_tag(storage._holder, number + 1)
+        return storage
+    raise NotImplementedError("torch.load: placing storages on an NPU is not supported (docs/coverage.md)")
 
 
 register_package(10, lambda storage: None, _cpu)

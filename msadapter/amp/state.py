@@ -6,6 +6,8 @@ gives the arguments in the dtypes that the operator's policy wants.
 
 import threading
 
+from .._native import load
+from ..ops.internal import clear_autocast_cache
 from . import lists
 
 
@@ -50,13 +52,21 @@ class AutocastState(threading.local):
 
     def set_enabled(self, device_type: str, enabled: bool) -> None:
         self.settings(device_type).enabled = bool(enabled)
-        self.enabled = any(s.enabled for s in self._devices.values())
+        self._tell()
 
     def set_dtype(self, device_type: str, dtype) -> None:
         self.settings(device_type).dtype_object = dtype
+        self._tell()
+
+    def _tell(self) -> None:
+        # the dispatcher in C has one switch: the accelerator's settings come first
+        active = next((s for s in reversed(self._devices.values()) if s.enabled), None)
+        self.enabled = active is not None
+        load().set_autocast(self.enabled, active.dtype if active is not None else None)
 
     def clear_cache(self) -> None:
         self._cache.clear()
+        clear_autocast_cache()
 
     def cast_policy(self, op_name: str, device_type: str = "cuda"):
         """'lower', 'fp32', 'promote', 'banned' or None for an operator under autocast."""

@@ -26,9 +26,9 @@ class DeviceMesh:
 
     @property
     def mesh(self):
-        from .. import ops
+        from ..tensor import _tensor as factory
 
-        return ops.tensor(self._ranks)
+        return factory.tensor(self._ranks)
 
     @property
     def ndim(self) -> int:

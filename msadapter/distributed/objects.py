@@ -3,7 +3,10 @@
 import io
 import pickle
 
+import numpy as np
+
 from .. import ops
+from ..tensor import _tensor as factory
 from .collectives import _root, all_gather, all_gather_into_tensor, broadcast, gather, scatter
 from .point_to_point import recv, send
 from .process_group import resolve
@@ -19,7 +22,7 @@ def _uint8():
 def _object_to_tensor(obj, device=None, group=None):
     """(bytes of the pickled object, their number) as tensors."""
     data = bytearray(pickle.dumps(obj))
-    return ops.frombuffer(data, dtype=_uint8()), ops.tensor([len(data)])
+    return factory.from_numpy(np.frombuffer(data, dtype=np.uint8)), factory.tensor([len(data)])
 
 
 def _tensor_to_object(tensor, tensor_size, group=None):
@@ -78,7 +81,7 @@ def broadcast_object_list(object_list, src=None, group=None, device=None, group_
         return
     pairs = [_object_to_tensor(obj) for obj in object_list] if pg.rank() == root else None
     sizes = (
-        ops.cat([s for _, s in pairs]) if pairs else ops.zeros(len(object_list), dtype=ops.tensor([0]).dtype)
+        ops.cat([s for _, s in pairs]) if pairs else ops.zeros(len(object_list), dtype=factory.tensor([0]).dtype)
     )
     broadcast(sizes, group=pg, group_src=root)
     counts = [int(s) for s in sizes]
@@ -100,9 +103,9 @@ def scatter_object_list(
         raise ValueError("Expected argument scatter_object_output_list to be a list of size at least 1.")
     pg, root = resolve(group), _root(group, src, group_src, "src")
     pairs = [_object_to_tensor(o) for o in scatter_object_input_list] if pg.rank() == root else []
-    longest = ops.tensor([max((int(s) for _, s in pairs), default=0)])
+    longest = factory.tensor([max((int(s) for _, s in pairs), default=0)])
     broadcast(longest, group=pg, group_src=root)
-    out, count = ops.empty(int(longest), dtype=_uint8()), ops.tensor([0])
+    out, count = ops.empty(int(longest), dtype=_uint8()), factory.tensor([0])
     scatter(out, [_padded(d, int(longest)) for d, _ in pairs] or None, group=pg, group_src=root)
     scatter(count, [s for _, s in pairs] or None, group=pg, group_src=root)
     scatter_object_output_list[0] = _tensor_to_object(out, count)
@@ -117,7 +120,7 @@ def send_object_list(object_list, dst=None, group=None, device=None, group_dst=N
 
 def recv_object_list(object_list, src=None, group=None, device=None, group_src=None, use_batch=False) -> int:
     """Receive into a list of the right length; the sender's rank."""
-    sizes = ops.zeros(len(object_list), dtype=ops.tensor([0]).dtype)
+    sizes = ops.zeros(len(object_list), dtype=factory.tensor([0]).dtype)
     sender = recv(sizes, src, group, group_src=group_src)
     counts = [int(s) for s in sizes]
     data = ops.empty(sum(counts), dtype=_uint8())

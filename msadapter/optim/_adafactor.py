@@ -2,6 +2,7 @@
 
 from .. import ops
 from ..tensor import Tensor
+from ..tensor import _tensor as factory
 from ._rules import RuleOptimizer, check, check_lr, signed
 from .optimizer import _get_scalar_dtype, _get_value, _to_scalar
 
@@ -52,7 +53,7 @@ class Adafactor(RuleOptimizer):
         super()._check_gradient(grad)
 
     def _new_state(self, param, group):
-        state = {"step": ops.tensor(0.0, dtype=_get_scalar_dtype())}
+        state = {"step": factory.tensor(0.0, dtype=_get_scalar_dtype())}
         shape = tuple(param.grad.shape)
         if len(shape) > 1:
             state["row_var"] = param.grad.new_zeros((*shape[:-1], 1))

@@ -4,6 +4,7 @@ arithmetic."""
 from .. import ops
 from ..autograd import enable_grad
 from ..tensor import Tensor
+from ..tensor import _tensor as factory
 from .optimizer import Optimizer, _get_scalar_dtype, _use_grad_for_differentiable
 
 
@@ -33,7 +34,7 @@ def new_step(param, group):
     """A step counter: on the parameter's device for capturable and fused groups, else on the host."""
     if group.get("capturable") or group.get("fused"):
         return ops.zeros((), dtype=_get_scalar_dtype(is_fused=group.get("fused")), device=param.device)
-    return ops.tensor(0.0, dtype=_get_scalar_dtype())
+    return factory.tensor(0.0, dtype=_get_scalar_dtype())
 
 
 def zeros_like(param):

@@ -2,6 +2,7 @@
 
 from .. import ops
 from ..tensor import Tensor
+from ..tensor import _tensor as factory
 from ._rules import RuleOptimizer, as_real, check, check_lr, signed
 from .optimizer import _get_scalar_dtype, _get_value, _to_scalar
 
@@ -59,7 +60,7 @@ class Adagrad(RuleOptimizer):
     def _new_state(self, param, group):
         start = group["initial_accumulator_value"]
         start = complex(start, start) if param.is_complex() else start
-        return {"step": ops.tensor(0.0, dtype=_get_scalar_dtype()), "sum": ops.full_like(param, start)}
+        return {"step": factory.tensor(0.0, dtype=_get_scalar_dtype()), "sum": ops.full_like(param, start)}
 
     def share_memory(self):
         """Put the state into shared memory (for training with several processes)."""

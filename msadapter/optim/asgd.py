@@ -1,6 +1,7 @@
 """Averaged stochastic gradient descent (Polyak and Juditsky, 1992)."""
 
 from .. import ops
+from ..tensor import _tensor as factory
 from ._rules import RuleOptimizer, as_real, check, check_lr, decayed, signed, zeros_like
 from .optimizer import _get_scalar_dtype, _get_value, _to_scalar
 
@@ -102,5 +103,5 @@ def asgd(
             ax.add_(param.sub(ax).mul_(mu))
         else:
             ax.copy_(param)
-        eta.copy_(ops.tensor(lr / ((1 + lambd * lr * step) ** alpha)))
-        mu.copy_(ops.tensor(1 / max(1, step - t0)))
+        eta.copy_(factory.tensor(lr / ((1 + lambd * lr * step) ** alpha)))
+        mu.copy_(factory.tensor(1 / max(1, step - t0)))

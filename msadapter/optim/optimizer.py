@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from copy import deepcopy
 from itertools import chain
 
-from .. import ops
 from ..autograd import is_grad_enabled, set_grad_enabled
 from ..tensor import Tensor
+from ..tensor import _tensor as factory
 from ..utils.hooks import RemovableHandle
 
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
@@ -75,7 +75,7 @@ def _get_scalar_dtype(is_fused=None):
     """dtype of step counters: float32, or float64 where that is the default dtype."""
     if is_fused:
         return _float32()
-    default = ops.tensor(0.0).dtype
+    default = factory.tensor(0.0).dtype
     return default if default.itemsize == 8 else _float32()
 
 

@@ -2,9 +2,9 @@
 import itertools
 from copy import deepcopy
 
-from .. import ops
 from ..autograd import no_grad
 from ..nn import Module
+from ..tensor import _tensor as factory
 from ._swa_schedule import SWALR
 
 __all__ = ["AveragedModel", "SWALR", "get_ema_avg_fn", "get_ema_multi_avg_fn", "get_swa_avg_fn",
@@ -85,7 +85,7 @@ class AveragedModel(Module):
         self.module = deepcopy(model)
         if device is not None:
             self.module = self.module.to(device)
-        self.register_buffer("n_averaged", ops.tensor(0, device=device))
+        self.register_buffer("n_averaged", factory.tensor(0, device=device))
         self.avg_fn = avg_fn
         self.multi_avg_fn = multi_avg_fn
         self.use_buffers = use_buffers

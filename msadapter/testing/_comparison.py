@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from .. import ops
 from .._serialization.names import dtype_name, root
 from ..tensor import Tensor
+from ..tensor import _tensor as factory
 
 __all__ = ["assert_allclose", "assert_close"]
 
@@ -100,10 +101,10 @@ def _to_tensor(value, other):
             f"No comparison pair was able to handle inputs of type {type(value)} and {type(other)}."
         )
     if isinstance(value, float):
-        return ops.tensor(value, dtype=root().float64)
+        return factory.tensor(value, dtype=root().float64)
     if isinstance(value, complex):
-        return ops.tensor(value, dtype=root().complex128)
-    return ops.as_tensor(value)
+        return factory.tensor(value, dtype=root().complex128)
+    return factory.as_tensor(value)
 
 
 def _compare_tensors(actual, expected, at, options):

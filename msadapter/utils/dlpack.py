@@ -1,6 +1,4 @@
 """Exchange of tensors by DLPack."""
-from .. import ops
-
 __all__ = ["from_dlpack", "to_dlpack"]
 
 
@@ -13,5 +11,4 @@ def from_dlpack(ext_tensor):
     """A tensor over the memory of a capsule or of an object with __dlpack__."""
     from .._serialization.names import root
 
-    function = getattr(ops, "from_dlpack", None) or root().from_dlpack
-    return function(ext_tensor)
+    return root().from_dlpack(ext_tensor)

@@ -3,6 +3,7 @@
 import itertools
 
 from ... import ops
+from ...tensor import _tensor as factory
 
 __all__ = [
     "BatchSampler",
@@ -125,7 +126,7 @@ class WeightedRandomSampler(Sampler):
             )
         if not isinstance(replacement, bool):
             raise ValueError(f"replacement should be a boolean value, but got replacement={replacement}")
-        weights = ops.as_tensor(weights, dtype=root().double)
+        weights = factory.as_tensor(weights, dtype=root().double)
         if weights.dim() != 1:
             raise ValueError(
                 f"weights should be a 1d sequence but given weights have shape {tuple(weights.shape)}"

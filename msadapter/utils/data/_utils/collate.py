@@ -8,6 +8,7 @@ import numpy as np
 
 from .... import ops
 from ....tensor import Tensor
+from ....tensor import _tensor as factory
 
 __all__ = ["collate", "default_collate", "default_collate_fn_map", "default_convert"]
 
@@ -16,7 +17,7 @@ _MESSAGE = "default_collate: batch must contain tensors, numpy arrays, numbers, 
 
 
 def _from_numpy(array):
-    return ops.from_numpy(array) if array.flags.writeable else ops.from_numpy(array.copy())
+    return factory.from_numpy(array) if array.flags.writeable else factory.from_numpy(array.copy())
 
 
 def default_convert(data):
@@ -26,7 +27,7 @@ def default_convert(data):
     if isinstance(data, (np.ndarray, np.generic)):
         if isinstance(data, np.ndarray) and _NOT_NUMBERS.search(data.dtype.str):
             return data
-        return ops.as_tensor(data)
+        return factory.as_tensor(data)
     return _rebuild(data, default_convert)
 
 
@@ -98,19 +99,19 @@ def collate_numpy_array_fn(batch, *, collate_fn_map=None):
 
 def collate_numpy_scalar_fn(batch, *, collate_fn_map=None):
     """numpy numbers as one tensor."""
-    return ops.as_tensor(np.asarray(batch))
+    return factory.as_tensor(np.asarray(batch))
 
 
 def collate_float_fn(batch, *, collate_fn_map=None):
     """Python floats as a float64 tensor."""
     from ...._serialization.names import root
 
-    return ops.tensor(batch, dtype=root().float64)
+    return factory.tensor(batch, dtype=root().float64)
 
 
 def collate_int_fn(batch, *, collate_fn_map=None):
     """Python ints as a tensor."""
-    return ops.tensor(batch)
+    return factory.tensor(batch)
 
 
 def collate_str_fn(batch, *, collate_fn_map=None):
