@@ -3,6 +3,7 @@
 from ._declare import composite, op, raw_view, t
 from .pointwise import conj as conjugated
 
+
 # ---- views of the parts
 def _parts_view(self, shift):
     """The real (shift 0) or imaginary (shift 1) numbers in the memory of a complex tensor."""
@@ -10,10 +11,15 @@ def _parts_view(self, shift):
                     self.dtype.to_real())
 
 
-@op("real(Tensor self) -> Tensor", forms="f", view=True, grad={"self": lambda g: t.complex(g, t.zeros_like(g))})
+@op("_real_view(Tensor self) -> Tensor", forms="f", view=True, grad={"self": lambda g: t.complex(g, t.zeros_like(g))})
+def _real_view(self):
+    return _parts_view(self, 0)
+
+
+@composite("real(Tensor self) -> Tensor", forms="f")
 def real(self):
     """A view of the real parts; a real tensor is its own real part."""
-    return _parts_view(self, 0) if self.is_complex() else self
+    return t._real_view(self) if self.is_complex() else self
 
 
 @op("imag(Tensor self) -> Tensor", forms="f", view=True, grad={"self": lambda g: t.complex(t.zeros_like(g), g)})
@@ -39,6 +45,8 @@ def view_as_complex(self):
     if not self.is_floating_point():
         raise RuntimeError(f"view_as_complex is only supported for half, float and double tensors, but got a tensor "
                            f"of scalar type: {self.dtype.storage_name.removesuffix('Storage')}")
+    if self.dtype.itemsize == 2:
+        raise NotImplementedError("torch.view_as_complex: complex32 is not supported (docs/coverage.md)")
     shape, stride, offset = list(self.shape), list(self.stride()), self.storage_offset()
     if not shape:
         raise RuntimeError("Input tensor must have one or more dimensions")

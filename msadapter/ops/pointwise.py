@@ -62,7 +62,7 @@ def positive(self):
 # ---- powers, exponentials and logarithms
 unary("reciprocal", "Reciprocal", lambda g, result: -g * conj(result * result))
 unary("sqrt", "Sqrt", lambda g, result: g / (2 * conj(result)))
-unary("rsqrt", "Rsqrt", lambda g, result: -0.5 * g * conj(result * result * result))
+unary("rsqrt", "Rsqrt", lambda g, result: -0.5 * g * conj(result**3))
 unary("exp", "Exp", lambda g, result: g * conj(result))
 unary("exp2", "Exp2", lambda g, result: g * conj(result) * _LN2, aliases=("special.exp2",))
 unary("expm1", "Expm1", lambda g, result: g * (conj(result) + 1), aliases=("special.expm1",))

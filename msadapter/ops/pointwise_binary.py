@@ -7,7 +7,8 @@ from ._declare import composite, op, raw, t
 from .pointwise import conj, not_implemented, zero_grad
 
 
-def binary(name, ms, grad, *, promote="default", forms="fmio", aliases=(), dunder=None, left="Tensor", right="TensorOrScalar"):
+def binary(name, ms, grad, *, promote="default", forms="fmio", aliases=(), dunder=None, left="Tensor",
+           right="TensorOrScalar"):
     """One elementwise function `name(self, other)` answered by the operator `ms`."""
     op(f"{name}({left} self, {right} other) -> Tensor", ms=ms, promote=promote, forms=forms, aliases=aliases,
        dunder=dunder, grad=grad)
@@ -123,8 +124,8 @@ op("frexp(Tensor self) -> (Tensor mantissa, Tensor exponent)", ms="Frexp", forms
 # ---- two-operand functions of floats
 def _atan2_grad(g, self, other, needs):
     size = self * self + other * other
-    scaled = g / t.where(size == 0, t.ones_like(size), size)
-    return scaled * other if needs[0] else None, scaled * -self if needs[1] else None
+    inverse = t.where(size == 0, 0, size.reciprocal())
+    return g * (other * inverse) if needs[0] else None, g * (-self * inverse) if needs[1] else None
 
 
 op("atan2(Tensor self, Tensor other) -> Tensor", ms="Atan2Ext", promote="float", forms="fmio", aliases=("arctan2",),

@@ -35,7 +35,8 @@ def _number(v):
 def _same(have, want, tolerance):
     if isinstance(want, complex):
         size = abs(want) if math.isfinite(abs(want)) else 0
-        return all(_close(h, w, tolerance, max(abs(w), size)) for h, w in ((have.real, want.real), (have.imag, want.imag)))
+        parts = ((have.real + 0.0, want.real + 0.0), (have.imag + 0.0, want.imag + 0.0))  # the sign of zero is not compared
+        return all(_close(h, w, tolerance, max(abs(w), size)) for h, w in parts)
     if isinstance(want, float):
         return _close(have, want, tolerance, abs(want))
     return have == want and type(have) is type(want)

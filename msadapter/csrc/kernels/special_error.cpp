@@ -60,6 +60,13 @@ double ndtri(double p) {
   if (p > 0.75) return kSqrtTwo * erfinv_tail(2 * (1 - p));
   return kSqrtTwo * erfinv(2 * p - 1);
 }
+// In 16 bits torch rounds each step.
+template <class H> float logit16(float x, bool clamped, double eps) {
+  const float lo = H(static_cast<float>(eps)), hi = H(1 - lo);
+  const float z = !clamped ? x : x < lo ? lo : x > hi ? hi : x;
+  return z == 1 ? INFINITY : std::log(float(H(z / float(H(1 - z)))));
+}
+
 double entr(double x) { return x != x ? x : x > 0 ? -x * std::log(x) : x == 0 ? 0 : -kInf; }
 
 }  // namespace
@@ -78,6 +85,8 @@ MSA_POINTWISE_KERNEL(Logit) {  // input, eps?: log(z / (1 - z)), z clamped to [e
   Tensor o = c.out_pointwise(0, is_integral(a.dtype) ? DType::F32 : a.dtype, {&a});
   const bool clamped = c.has(1);
   const double eps = clamped ? c.real(1) : 0;
+  if (o.dtype == DType::F16) return unary<float, float>(o, a, [=](float x) { return logit16<Half>(x, clamped, eps); });
+  if (o.dtype == DType::BF16) return unary<float, float>(o, a, [=](float x) { return logit16<BFloat16>(x, clamped, eps); });
   MSA_COMPUTE_FLOAT(o.dtype, "logit_cpu", {
     const T lo = T(eps); const T hi = T(1) - lo;
     unary<T, T>(o, a, [=](T x) {
