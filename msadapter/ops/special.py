@@ -22,8 +22,9 @@ unary("erfinv", "Erfinv", lambda g, result: g * (_SQRT_PI / 2) * t.exp(result * 
 unary("special.erfcx", "Erfcx", lambda g, self, result: g * (2 * self * result - 2 / _SQRT_PI), forms="fo")
 unary("special.ndtr", "Ndtr", lambda g, self: g * t.exp(self * self * -0.5) / _SQRT_2PI, forms="fo")
 unary("special.ndtri", "Ndtri", lambda g, result: g * _SQRT_2PI * t.exp(result * result * 0.5), forms="fo")
-# density / distribution, both as exponents
-unary("special.log_ndtr", "LogNdtr", lambda g, self, result: g / _SQRT_2PI * t.exp(-(result + self * self / 2)), forms="fo")
+# density / distribution = sqrt(2/pi) / erfcx(-x / sqrt 2): exact in the left tail, where exp(-(result + x^2/2)) cancels
+unary("special.log_ndtr", "LogNdtr",
+      lambda g, self: g * math.sqrt(2 / math.pi) / t.special_erfcx(self * -math.sqrt(0.5)), forms="fo")
 unary("special.entr", "Entr", lambda g, self: g * t.where(self < 0, math.nan, -self.log() - 1), forms="fo")
 
 op("logit(Tensor self, float? eps=None) -> Tensor", ms="Logit", promote="float", forms="fmio", aliases=("special.logit",),
