@@ -21,6 +21,11 @@ def wrap_dims(dims, ndim: int) -> list[int]:
     return out
 
 
+def as_list(dims) -> list[int]:
+    """One int or several, as a list."""
+    return list(dims) if isinstance(dims, (list, tuple)) else [int(dims)]
+
+
 def numel(sizes) -> int:
     n = 1
     for s in sizes:

@@ -5,18 +5,26 @@ import operator
 
 from ._declare import _C, composite, op, raw, t
 from ._geometry import wrap_dim
-from .view import zeros_of
+from .view import make_tensor, zeros_of
 
 
 # ---- along one dim by an index vector
 op("index_select(Tensor self, int dim, Tensor index) -> Tensor", ms="IndexSelect", forms="fmo",
    grad={"self": lambda g, self, dim, index: t.index_add(zeros_of(g, self.shape), dim, index, g)})
-op("index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", ms="IndexAddExt", forms="fmio",
-   grad={"self": lambda g: g,
-         "source": lambda g, dim, index, source, alpha: t.reshape(_scaled(t.index_select(g, dim, index), alpha), source.shape)})
-op("index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", ms="IndexCopy", forms="fmio",
-   grad={"self": lambda g, dim, index: t.index_fill(g, dim, index, 0),
-         "source": lambda g, dim, index, source: t.reshape(t.index_select(g, dim, index), source.shape)})
+@op("index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", forms="fmio",
+    grad={"self": lambda g: g,
+          "source": lambda g, dim, index, source, alpha: t.reshape(_scaled(t.index_select(g, dim, index), alpha), source.shape)})
+def index_add(self, dim, index, source, *, alpha):
+    """`self` with alpha * source added at the given positions of a dim."""
+    return raw.IndexAddExt(self, dim, index, source, alpha)
+
+
+@op("index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", forms="fmio",
+    grad={"self": lambda g, dim, index: t.index_fill(g, dim, index, 0),
+          "source": lambda g, dim, index, source: t.reshape(t.index_select(g, dim, index), source.shape)})
+def index_copy(self, dim, index, source):
+    """`self` with `source` at the given positions of a dim."""
+    return raw.IndexCopy(self, dim, index, source)
 
 
 def _scaled(g, alpha):
@@ -25,7 +33,7 @@ def _scaled(g, alpha):
 
 @op("index_fill(Tensor self, int dim, Tensor index, TensorOrScalar value) -> Tensor", forms="fmi",
     grad={"self": lambda g, dim, index: t.index_fill(g, dim, index, 0),
-          "value": lambda g, dim, index: t.sum(t.index_select(g, dim, index))})
+          "value": lambda g, dim, index: t.sum(g - t.index_fill(g, dim, index, 0))})
 def index_fill(self, dim, index, value):
     """`self` with `value` at the given positions of a dim."""
     if isinstance(value, (bool, int, float, complex)):
@@ -61,8 +69,11 @@ def _index_reduce_grad(g, self, dim, index, source, reduce, include_self, result
     return gs, gx
 
 
-op("index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor",
-   ms="IndexReduce", forms="fmio", grad={("self", "source"): _index_reduce_grad})
+@op("index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor", forms="fmio", grad={("self", "source"): _index_reduce_grad})
+def index_reduce(self, dim, index, source, reduce, *, include_self):
+    """`self` reduced with `source` at the given positions of a dim."""
+    return raw.IndexReduce(self, dim, index, source, reduce, include_self)
+
 
 
 # ---- along one dim by an index of the same rank
@@ -73,8 +84,12 @@ def gather(self, dim, index, *, sparse_grad):
     return raw.GatherD(self, dim, index)
 
 
-op("scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", ms="ScatterAddExt", forms="fmio",
+@op("scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", forms="fmio",
    grad={"self": lambda g: g, "src": lambda g, dim, index, src: _corner(t.gather(g, dim, index), src)})
+def scatter_add(self, dim, index, src):
+    """`self` with `src` added at `index` along a dim."""
+    return raw.ScatterAddExt(self, dim, index, src)
+
 
 
 def _corner(g, src):
@@ -160,8 +175,16 @@ def _head(src, index):
     return t._region(src, [n for size in index.shape for n in (1, 0, 1, size)])
 
 
-op("scatter_reduce(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor",
-   ms="ScatterReduce", forms="fmio", grad={("self", "src"): _scatter_reduce_grad})
+@op("scatter_reduce(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor", forms="fmio", grad={("self", "src"): _scatter_reduce_grad})
+def scatter_reduce(self, dim, index, src, reduce, *, include_self):
+    """`self` reduced with `src` at `index` along a dim."""
+    return raw.ScatterReduce(self, dim, index, src, reduce, include_self)
+
+
+
+def _from_front(indices, size):
+    """Negative positions counted from the end."""
+    return t.where(indices < 0, indices + size, indices)
 
 
 @composite("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", forms="fmo")
@@ -170,7 +193,7 @@ def take_along_dim(self, indices, dim):
     if indices.dtype.is_floating_point or indices.dtype.is_complex or indices.dtype.is_bool:
         raise RuntimeError(f"torch.take_along_dim(): dtype of indices should be Long but got {indices.dtype.storage_name[:-7]}")
     if dim is None:
-        return t.gather(t.reshape(self, [-1]), 0, t.reshape(indices, [-1]))
+        return t.gather(t.reshape(self, [-1]), 0, _from_front(t.reshape(indices, [-1]), self.numel()))
     if self.ndim != indices.ndim:
         raise RuntimeError(f"torch.take_along_dim(): input and indices should have the same number of dimensions, but got {self.ndim} "
                            f"dimensions for input, and {indices.ndim} dimensions for indices")
@@ -179,15 +202,19 @@ def take_along_dim(self, indices, dim):
     both = [y if x == 1 else x for x, y in zip(a, b, strict=True)]
     sizes_a, sizes_b = list(both), list(both)
     sizes_a[dim], sizes_b[dim] = a[dim], b[dim]
-    return t.gather(t.expand(self, sizes_a), dim, t.expand(indices, sizes_b))
+    return t.gather(t.expand(self, sizes_a), dim, _from_front(t.expand(indices, sizes_b), a[dim]))
 
 
 # ---- by tensors of positions over any dims
 op("_index(Tensor self, Tensor[] indices) -> Tensor", ms="Index", forms="f",
    grad={"self": lambda g, self, indices: t.index_put(zeros_of(g, self.shape), indices, g, True)})
-op("index_put(Tensor self, Tensor[] indices, Tensor values, bool accumulate=False) -> Tensor", ms="IndexPut", forms="fmi",
+@op("index_put(Tensor self, Tensor[] indices, Tensor values, bool accumulate=False) -> Tensor", forms="fmi",
    grad={"self": lambda g, indices, accumulate: g if accumulate else t.index_put(g, indices, zeros_of(g, [])),
          "values": lambda g, indices: t._index(g, indices)})
+def index_put(self, indices, values, accumulate):
+    """`self` with `values` written (or added) at the positions that index tensors name."""
+    return raw.IndexPut(self, indices, values, accumulate)
+
 
 
 @composite("_unsafe_index(Tensor self, Tensor[] indices) -> Tensor", forms="f")
@@ -210,9 +237,13 @@ def _unsafe_masked_index_put_accumulate(self, mask, indices, values):
 
 op("take(Tensor self, Tensor index) -> Tensor", ms="Take", forms="fmo",
    grad={"self": lambda g, self, index: t.put(zeros_of(g, self.shape), index, g, True)})
-op("put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor", ms="Put", forms="fmi",
+@op("put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor", forms="fmi",
    grad={"self": lambda g, index, accumulate: g if accumulate else t.put(g, index, zeros_of(g, index.shape), False),
          "source": lambda g, index, source: t.reshape(t.take(g, index), source.shape)})
+def put(self, index, source, accumulate):
+    """`self` with `source` at flat positions."""
+    return raw.Put(self, index, source, accumulate)
+
 
 # ---- by masks
 op("masked_select(Tensor self, Tensor mask) -> Tensor", ms="MaskedSelect", forms="fmo",
@@ -226,8 +257,12 @@ def _masked_source_grad(g, mask, source):
     return t.reshape(t._region_backward(kept, [source.numel()], [1, 0, 1, kept.shape[0]]), source.shape)
 
 
-op("_masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", ms="MaskedScatter", forms="fi",
+@op("_masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", forms="fi",
    grad={"self": lambda g, mask: t.masked_fill(g, mask, 0), "source": _masked_source_grad})
+def _masked_scatter(self, mask, source):
+    """`self` with `source` where the mask holds."""
+    return raw.MaskedScatter(self, mask, source)
+
 
 
 @composite("masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", forms="fmi")
@@ -305,7 +340,9 @@ def diagonal_scatter(self, src, offset, dim1, dim2):
 
 
 @op("as_strided_scatter(Tensor self, Tensor src, int[] size, int[] stride, int? storage_offset=None) -> Tensor", forms="fm",
-    grad={"self": lambda g, src, size, stride, storage_offset: t.as_strided_scatter(g, zeros_of(g, src.shape), size, stride, storage_offset),
+    # as torch answers: the gradient of self is kept inside the written region
+    grad={"self": lambda g, size, stride, storage_offset: t.as_strided_scatter(
+              zeros_of(g, g.shape), t.as_strided(t._contiguous_copy(g), size, stride, storage_offset), size, stride, storage_offset),
           "src": lambda g, size, stride, storage_offset: t.as_strided(t._contiguous_copy(g), size, stride, storage_offset)})
 def as_strided_scatter(self, src, size, stride, storage_offset):
     """A copy of `self` with `src` in the given geometry of its memory."""
@@ -331,7 +368,7 @@ def _bound(x, default):
 def _as_index_tensor(item):
     """Lists, ranges and numpy arrays as tensors; IndexError for what cannot be an index."""
     if isinstance(item, (list, tuple, range)) or type(item).__module__ == "numpy":
-        made = t.tensor(list(item) if isinstance(item, range) else item)
+        made = make_tensor(list(item) if isinstance(item, range) else item)
         if made.numel() == 0 and made.dtype.is_floating_point:
             return made.to(_long())
         return made
@@ -419,7 +456,7 @@ def lower(shape, items):
         elif item is Ellipsis:
             whole(rank - used)
         elif isinstance(item, bool) or (_is_tensor(item) and item.ndim == 0 and item.dtype.is_bool):
-            tensors.append((out, t.tensor([0] if bool(item) else [], dtype=_long())))
+            tensors.append((out, make_tensor([0] if bool(item) else [], dtype=_long())))
             new_dim()
         elif _is_tensor(item) and (item.ndim or item.dtype.is_floating_point or item.dtype.is_complex
                                    or item.dtype.storage_name == "ByteStorage"):
@@ -459,7 +496,7 @@ def getitem(x, index):
 def _as_value(value, like):
     if _is_tensor(value):
         return value if value.dtype is like.dtype else value.to(like.dtype)
-    return t.tensor(value, dtype=like.dtype)
+    return make_tensor(value, dtype=like.dtype)
 
 
 def setitem(x, index, value):
@@ -477,7 +514,7 @@ def setitem(x, index, value):
         if number:
             t.fill_(part, value)
         else:
-            t.copy_(part, _fitting(value if _is_tensor(value) else t.tensor(value, dtype=x.dtype), part.ndim))
+            t.copy_(part, _fitting(value if _is_tensor(value) else make_tensor(value, dtype=x.dtype), part.ndim))
         return
     if number and len(tensors) == 1 and tensors[0][0] == 0 and tensors[0][1].dtype.is_bool and tensors[0][1].shape == part.shape:
         t.masked_fill_(part, tensors[0][1], value)

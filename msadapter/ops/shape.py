@@ -4,8 +4,8 @@ from __future__ import annotations
 import itertools
 
 from ._declare import composite, namespaces, op, raw, t
-from ._geometry import numel, wrap_dim
-from .view import zeros_of
+from ._geometry import as_list, numel, wrap_dim
+from .view import make_tensor, zeros_of
 
 
 # ---- joining
@@ -201,7 +201,7 @@ def combinations(self, r, with_replacement):
     rows = list(pick(range(self.shape[0]), r))
     if not rows:
         return zeros_of(self, [0, r])
-    return t._index(self, [t.tensor(rows)])
+    return t._index(self, [make_tensor(rows)])
 
 
 @composite("_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor", forms="fo")
@@ -286,16 +286,16 @@ def repeat_interleave(self, repeats, dim, *, output_size):
             raise RuntimeError("Repeats must be non-negative")
         return t._repeat_interleave_int(self, repeats, dim, output_size)
     if isinstance(repeats, (list, tuple)):
-        repeats = t.tensor(repeats)
+        repeats = make_tensor(repeats)
     return t._repeat_interleave_tensor(self, repeats, dim, output_size)
 
 
 # ---- rearranging
-@op("roll(Tensor self, int[] shifts, int[]? dims=None) -> Tensor", forms="fm",
-    grad={"self": lambda g, shifts, dims: t.roll(g, [-s for s in shifts], dims)})
+@op("roll(Tensor self, any shifts, int[]? dims=None) -> Tensor", forms="fm",
+    grad={"self": lambda g, shifts, dims: t.roll(g, [-s for s in as_list(shifts)], dims)})
 def roll(self, shifts, dims):
     """Positions moved along dims, those pushed out come back at the other end; without dims, of the flattened tensor."""
-    return raw.Roll(self, shifts, dims or None)
+    return raw.Roll(self, as_list(shifts), dims or None)
 
 
 @op("flip(Tensor self, int[] dims) -> Tensor", forms="fm", grad={"self": lambda g, dims: t.flip(g, dims)})

@@ -4,6 +4,7 @@ from __future__ import annotations
 from ._declare import composite, namespaces, op, raw, t
 from ._geometry import numel, wrap_dim
 from .reduction import _share, scattered
+from .view import make_tensor
 
 
 def _named(name, values):
@@ -83,7 +84,7 @@ def _quantile(name, self, q, dim, keepdim, interpolation, skip_nan):
     if scalar:
         if not 0 <= q <= 1:
             raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {q}")
-        q = t.tensor(q, dtype=self.dtype)
+        q = make_tensor(q, dtype=self.dtype)
     elif q.ndim > 1:
         raise RuntimeError(f"{name}() q must be a scalar or 1D tensor")
     elif q.dtype != self.dtype:
@@ -164,7 +165,7 @@ def searchsorted(sorted_sequence, input, *, out_int32, right, side, sorter):
         if sorted_sequence.ndim != 1:
             raise RuntimeError("torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we got "
                                f"boundaries tensor dim({sorted_sequence.ndim}) and input value's dim(0) numel(1)")
-        input = t.tensor(input)
+        input = make_tensor(input)
     return t._searchsorted(sorted_sequence, input, sorter, out_int32, right or side == "right")
 
 
@@ -184,9 +185,9 @@ op("_isin(Tensor elements, Tensor test_elements, bool invert) -> Tensor", ms="Is
 def isin(elements, test_elements, *, assume_unique, invert):
     """Whether each element is among the test elements."""
     if not hasattr(elements, "data_ptr"):
-        elements = t.tensor(elements, dtype=test_elements.dtype)
+        elements = make_tensor(elements, dtype=test_elements.dtype)
     if not hasattr(test_elements, "data_ptr"):
-        test_elements = t.tensor(test_elements, dtype=elements.dtype)
+        test_elements = make_tensor(test_elements, dtype=elements.dtype)
     return t._isin(elements, test_elements, invert)
 
 
@@ -203,10 +204,10 @@ def bincount(self, weights, minlength):
 op("_histogram_edges(Tensor self, Tensor edges, Tensor? weight) -> Tensor", ms="HistogramEdges", forms="f")
 
 
-def _range_of(values, bounds, name):
+def _range_of(values, bounds, name, margin):
     low, high = bounds if bounds is not None else (float(values.min()), float(values.max())) if values.numel() else (0.0, 0.0)
     if low == high:
-        low, high = low - 1, high + 1
+        low, high = low - margin, high + margin
     if not low < high:
         raise RuntimeError(f"{name}: max must be larger than min")
     return low, high
@@ -217,7 +218,7 @@ def _range_of(values, bounds, name):
 def histogram(self, bins, *, range, weight, density):
     """Counts (or densities) in bins of equal width or between given edges, and the edges."""
     flat = t.reshape(self, [-1])
-    edges = bins if hasattr(bins, "data_ptr") else t.linspace(*_range_of(flat, range, "torch.histogram()"), bins + 1, dtype=self.dtype)
+    edges = bins if hasattr(bins, "data_ptr") else t.linspace(*_range_of(flat, range, "torch.histogram()", 0.5), bins + 1, dtype=self.dtype)
     hist = t._histogram_edges(flat, edges, None if weight is None else t.reshape(weight, [-1]))
     if density:
         hist = hist / (t.sum(hist) * t.diff(edges))
@@ -237,7 +238,7 @@ def histogramdd(self, bins, *, range, weight, density):
             edges.append(b)
             continue
         bounds = None if range is None else (range[2 * d], range[2 * d + 1])
-        edges.append(t.linspace(*_range_of(t.select(points, 1, d), bounds, "torch.histogramdd()"), b + 1, dtype=self.dtype))
+        edges.append(t.linspace(*_range_of(t.select(points, 1, d), bounds, "torch.histogramdd()", 0.5), b + 1, dtype=self.dtype))
     sizes = [e.shape[0] - 1 for e in edges]
     flat, inside = None, None
     for d, e in enumerate(edges):

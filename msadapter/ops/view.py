@@ -1,8 +1,8 @@
 """Views: every function here returns a tensor on the memory of its argument."""
 from __future__ import annotations
 
-from ._declare import _C, composite, op, raw, raw_view, t
-from ._geometry import infer_size, numel, view_strides, wrap_dim, wrap_dims
+from ._declare import _C, composite, namespaces, op, raw, raw_view, t
+from ._geometry import as_list, infer_size, numel, view_strides, wrap_dim, wrap_dims
 
 stride_of, offset_of = _C.stride, _C.storage_offset
 
@@ -10,6 +10,12 @@ stride_of, offset_of = _C.stride, _C.storage_offset
 def zeros_of(like, sizes):
     """Zeros with the type of `like`, without gradient."""
     return raw.Zeros(list(sizes), like.dtype)
+
+
+def make_tensor(data, dtype=None):
+    """`torch.tensor`, which lives a layer above."""
+    from ..tensor._tensor import tensor
+    return tensor(data, dtype=dtype)
 
 
 def _back(g, self):
@@ -116,6 +122,7 @@ def ravel(self):
 @composite("unflatten(Tensor self, int dim, int[] sizes) -> Tensor", forms="fm")
 def unflatten(self, dim, sizes):
     """One dim split into `sizes` (one may be -1)."""
+    sizes = as_list(sizes)
     dim = wrap_dim(dim, self.ndim)
     if not sizes:
         raise RuntimeError("unflatten: sizes must be non-empty")
@@ -130,7 +137,7 @@ def unflatten(self, dim, sizes):
     return t.view(self, shape[:dim] + list(sizes) + shape[dim + 1:])
 
 
-@op("squeeze(Tensor self, int[]? dim=None) -> Tensor", forms="fmi", view=True, grad={"self": _back})
+@op("squeeze(Tensor self, int[]? dim=None) -> Tensor", forms="fm", view=True, grad={"self": _back})
 def squeeze(self, dim):
     """Without its dims of size 1, or without those of `dim` that are 1."""
     sizes, strides = list(self.shape), list(stride_of(self))
@@ -139,7 +146,7 @@ def squeeze(self, dim):
     return raw_view(self, [sizes[d] for d in keep], [strides[d] for d in keep], offset_of(self))
 
 
-@op("unsqueeze(Tensor self, int dim) -> Tensor", forms="fmi", view=True, grad={"self": lambda g, dim: t.squeeze(g, dim)})
+@op("unsqueeze(Tensor self, int dim) -> Tensor", forms="fm", view=True, grad={"self": lambda g, dim: t.squeeze(g, dim)})
 def unsqueeze(self, dim):
     """With a new dim of size 1."""
     sizes, strides = list(self.shape), list(stride_of(self))
@@ -217,7 +224,7 @@ def permute(self, dims):
     return raw_view(self, [sizes[d] for d in order], [strides[d] for d in order], offset_of(self))
 
 
-@op("transpose(Tensor self, int dim0, int dim1) -> Tensor", forms="fmi", view=True, aliases=("swapaxes", "swapdims"),
+@op("transpose(Tensor self, int dim0, int dim1) -> Tensor", forms="fm", view=True, aliases=("swapaxes", "swapdims"),
     grad={"self": lambda g, dim0, dim1: t.transpose(g, dim0, dim1)})
 def transpose(self, dim0, dim1):
     """Two dims swapped."""
@@ -229,7 +236,7 @@ def transpose(self, dim0, dim1):
     return raw_view(self, sizes, strides, offset_of(self))
 
 
-@op("t(Tensor self) -> Tensor", forms="fmi", view=True, grad={"self": lambda g: t.t(g)})
+@op("t(Tensor self) -> Tensor", forms="fm", view=True, grad={"self": lambda g: t.t(g)})
 def t_(self):
     """A matrix transposed; vectors and numbers as they are."""
     sizes, strides = list(self.shape), list(stride_of(self))
@@ -238,10 +245,10 @@ def t_(self):
     return raw_view(self, sizes[::-1], strides[::-1], offset_of(self))
 
 
-@composite("movedim(Tensor self, int[] source, int[] destination) -> Tensor", forms="fm", aliases=("moveaxis",))
+@composite("movedim(Tensor self, any source, any destination) -> Tensor", forms="fm", aliases=("moveaxis",))
 def movedim(self, source, destination):
     """Dims moved to other places; the rest keep their order."""
-    n = self.ndim
+    n, source, destination = self.ndim, as_list(source), as_list(destination)
     if len(source) != len(destination):
         raise RuntimeError(f"movedim: Invalid source or destination dims: source ({list(source)} dims) should contain the same number of dims "
                            f"as destination ({list(destination)} dims)")
@@ -256,40 +263,6 @@ def movedim(self, source, destination):
         order[d] = s
     rest = iter(d for d in range(n) if d not in a)
     return t.permute(self, [next(rest) if o < 0 else o for o in order])
-
-
-def _last_two(x, what):
-    if x.ndim == 0 and what in ("mT", "mH"):
-        raise RuntimeError(f"tensor.{what} is only supported on matrices or batches of matrices. Got 0-D tensor.")
-    if x.ndim < 2:
-        raise RuntimeError(f"tensor.{what} is only supported on matrices or batches of matrices. Got {x.ndim}-D tensor.")
-    return t.transpose(x, -2, -1)
-
-
-@composite("numpy_T(Tensor self) -> Tensor", forms="", notes="property T")
-def numpy_T(self):
-    """All dims reversed (`Tensor.T`)."""
-    return t.permute(self, list(range(self.ndim - 1, -1, -1)))
-
-
-@composite("matrix_H(Tensor self) -> Tensor", forms="", notes="property H")
-def matrix_H(self):
-    """Conjugate transpose of a matrix (`Tensor.H`)."""
-    if self.ndim not in (0, 2):
-        raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {self.ndim}-D tensor.")
-    return _conjugated(t.transpose(self, 0, 1) if self.ndim else self)
-
-
-@composite("mT(Tensor self) -> Tensor", forms="", notes="property mT")
-def mT(self):
-    """Last two dims swapped (`Tensor.mT`)."""
-    return _last_two(self, "mT")
-
-
-@composite("mH(Tensor self) -> Tensor", forms="", notes="property mH")
-def mH(self):
-    """Last two dims swapped and conjugated (`Tensor.mH`)."""
-    return _conjugated(_last_two(self, "mH"))
 
 
 @composite("adjoint(Tensor self) -> Tensor", forms="fm")
@@ -452,7 +425,7 @@ def linalg_diagonal(A, *, offset, dim1, dim2):
 
 
 # ---- any geometry
-@op("as_strided(Tensor self, int[] size, int[] stride, int? storage_offset=None) -> Tensor", forms="fmi", view=True,
+@op("as_strided(Tensor self, int[] size, int[] stride, int? storage_offset=None) -> Tensor", forms="fm", view=True,
     grad={"self": lambda g, self, size, stride, storage_offset: _as_strided_back(g, self, size, stride, storage_offset)})
 def as_strided(self, size, stride, storage_offset):
     """A view with the given sizes, strides and offset into the storage."""
@@ -689,3 +662,26 @@ def contiguous(self, *, memory_format):
     return self if _C.is_contiguous(self) else _copy(self)
 
 
+# ---- in place: the tensor itself gets another geometry
+def _inplace_view(name, aliases=()):
+    function = getattr(t, name)
+
+    def inplace(self, *args, **kwargs):
+        if self.requires_grad and _C.is_grad_enabled():
+            raise NotImplementedError(f"torch.Tensor.{name}_: a tensor that requires grad is not supported (docs/coverage.md)")
+        made = function(self.detach(), *args, **kwargs)
+        _C.set_geometry(self, self, list(made.shape), list(stride_of(made)), offset_of(made))
+        _C.bump_version(self)
+        return self
+
+    for public in (name, *aliases):
+        namespaces["Tensor"][public + "_"] = inplace
+    inplace.__name__ = inplace.__qualname__ = name + "_"
+    inplace.__doc__ = f"`{name}` of the tensor itself."
+    setattr(t, name + "_", inplace)
+    return inplace
+
+
+for _name, _aliases in (("squeeze", ()), ("unsqueeze", ()), ("transpose", ("swapaxes", "swapdims")), ("t", ()), ("as_strided", ())):
+    _inplace_view(_name, _aliases)
+namespaces["torch"]["as_strided_"] = t.as_strided_
