@@ -124,7 +124,14 @@ constexpr int kMaxOperands = 40;
 Tensors run_kernel(const char *name, const KernelInfo *kernel, const Operand *args, int n, const TensorPtr *destination) {
   if (!kernel) throw NotImplementedError(text(name, " is not supported on CPU (docs/coverage.md)"));
   check(n <= kMaxOperands, name, ": too many operands");
-  Arg boxed[kMaxOperands];
+  struct Boxed {  // only as many as there are operands: an Arg is large
+    explicit Boxed(int count) : n(count) { for (int i = 0; i < n; ++i) new (at(i)) Arg(); }
+    ~Boxed() { for (int i = 0; i < n; ++i) at(i)->~Arg(); }
+    Arg *at(int i) { return reinterpret_cast<Arg *>(bytes) + i; }
+    alignas(Arg) unsigned char bytes[sizeof(Arg) * kMaxOperands];
+    int n;
+  } storage(n);
+  Arg *boxed = storage.at(0);
   int tag = 0;
   for (int i = 0; i < n; ++i) {
     if (args[i].kind == Arg::kTensor) tag = std::max(tag, device_tag(args[i].tensor));

@@ -53,6 +53,7 @@ struct Op {
   int autocast = 0;                  // 1 lower precision, 2 float32, 3 widest
   std::string node_name;
   NativeGradient native = nullptr;
+  bool (*native_body)(const Operand *v, Tensors *out) = nullptr;  // C++ body, see native_views.cpp
   PyObject *doc = nullptr;
 };
 
@@ -84,7 +85,6 @@ struct OpNode final : Node {
   TensorPtr saved_tensor(int param) const;
 };
 
-void register_native_gradients();
 NativeGradient native_gradient(const std::string &op_name);
 // g summed to `sizes` and cast to `dtype`; differentiable when grad mode is on.
 TensorPtr reduce_to(const TensorPtr &g, const Dims &sizes, DType dtype);

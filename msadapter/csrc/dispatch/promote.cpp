@@ -1,5 +1,5 @@
 // Torch's type promotion.
-#include "op.h"
+#include "internal.h"
 
 namespace msa {
 
@@ -34,6 +34,75 @@ DType promote_types(DType a, DType b) {
   if (u != DType::U8)
     fail("Promotion for uint16, uint32, uint64 types is not supported, attempted to promote ", dtype_name(a), " and ", dtype_name(b));
   return s == DType::I8 ? DType::I16 : s;
+}
+
+static DType cast_target(const Op &op, const Operand *v) {
+  bool has[3] = {false, false, false};
+  DType best[3] = {};
+  auto add = [&](int level, DType d) {
+    best[level] = has[level] ? promote_types(best[level], d) : d;
+    has[level] = true;
+  };
+  for (int i : op.promote_params) {
+    const Operand &o = v[i];
+    if (o.kind == Arg::kTensor) add(o.tensor->shape().empty() ? 1 : 0, from_ms(o.tensor->data_type()));
+    else if (o.kind == Arg::kScalar) add(2, scalar_dtype(o.scalar));
+    else if (o.kind == Arg::kTensors)
+      for (auto &t : o.tensors) if (t) add(t->shape().empty() ? 1 : 0, from_ms(t->data_type()));
+  }
+  auto category = [](DType d) { return d == DType::Bool ? 0 : is_integral(d) ? 1 : is_floating(d) ? 2 : 3; };
+  bool any = false;
+  DType r = DType::F32;
+  for (int level = 0; level < 3; ++level) {
+    if (!has[level]) continue;
+    if (!any) r = best[level];
+    else if (category(best[level]) > category(r)) {
+      // a lower-priority operand decides only the kind: its own type (complex follows the tensor's width)
+      r = category(best[level]) == 3 && category(r) == 2 && level == 2 ? complex_of(r) : level == 2 && category(r) == 2 ? r : best[level];
+      if (level == 1) r = best[level];
+      if (category(best[level]) == 3 && is_floating(best[0]) && has[0]) r = complex_of(best[0]);
+    }
+    any = true;
+  }
+  if (op.promote == Promote::kFloat && is_integral(r)) r = default_dtype();
+  return r;
+}
+
+TensorPtr raw_cast(const TensorPtr &t, DType d) {
+  if (from_ms(t->data_type()) == d) return t;
+  if (!on_cpu(t)) return run1("Cast", {Operand::of(t), Operand::of(d)});
+  Tensor src = view_of(t);
+  // keeps the operand's own (dense) layout, as torch's cast does
+  Dims strides = strides_of(t);
+  int64_t extent = 1;
+  for (int k = 0; k < src.ndim; ++k) extent += (src.sizes[k] - 1) * strides[k];
+  TensorPtr r = new_tensor(d, src.sizes, src.ndim, src.numel > 0 && extent == src.numel ? strides.data() : nullptr);
+  copy_into(view_of(r), src);
+  return r;
+}
+
+static TensorPtr scalar_tensor(const Scalar &s, DType d) {
+  TensorPtr t = new_tensor(d, Dims{});
+  void *p = view_of(t).data;
+  MSA_SWITCH_ALL(d, "scalar", (*static_cast<T *>(p) = s.to<T>()));
+  return t;
+}
+
+void promote(const Op &op, Operand *v) {
+  const DType d = cast_target(op, v);
+  // Our element-wise kernels take a Python number as it is: 16-bit types then round once, as in torch.
+  const bool keep_numbers = !op.body && op.kernel && op.kernel->kernel && op.kernel->kernel->elementwise && fast_path();
+  for (int i : op.promote_params) {
+    Operand &o = v[i];
+    if (o.kind == Arg::kTensor) {
+      if (from_ms(o.tensor->data_type()) != d) o.tensor = raw_cast(o.tensor, d);
+    } else if (o.kind == Arg::kScalar && op.params[i].type == ParamType::kTensorOrScalar && !keep_numbers) {
+      o.tensor = scalar_tensor(o.scalar, d);
+      o.kind = Arg::kTensor;
+    } else if (o.kind == Arg::kTensors) {
+      for (auto &t : o.tensors) if (t) t = raw_cast(t, d);
+    }
+  }
 }
 
 }  // namespace msa

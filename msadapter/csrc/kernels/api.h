@@ -142,7 +142,6 @@ template <class... A> inline void check(bool ok, const A &...parts) { if (!ok) f
 struct IndexError : std::out_of_range { using std::out_of_range::out_of_range; };
 struct ValueError : std::invalid_argument { using std::invalid_argument::invalid_argument; };
 struct TypeError : std::domain_error { using std::domain_error::domain_error; };
-struct NotImplementedError : std::logic_error { using std::logic_error::logic_error; };
 
 inline void append(std::string &s, const char *v) { s += v; }
 inline void append(std::string &s, const std::string &v) { s += v; }

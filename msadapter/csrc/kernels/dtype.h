@@ -110,8 +110,10 @@ template <class To, class From> inline To convert(From v) {
   else return static_cast<To>(v);
 }
 
+struct NotImplementedError : std::logic_error { using std::logic_error::logic_error; };
+
 [[noreturn]] inline void unsupported(const char *op, DType d) {
-  throw std::runtime_error(std::string("\"") + op + "\" not implemented for '" + dtype_name(d) + "'");
+  throw NotImplementedError(std::string("\"") + op + "\" not implemented for '" + dtype_name(d) + "'");
 }
 
 // MSA_SWITCH_xxx(dtype, "op", { ... T ... }): runs the body with T bound to the element type.

@@ -1,0 +1,72 @@
+// What the pieces of the dispatcher share.
+#pragma once
+#include <new>
+
+#include "op.h"
+
+namespace msa {
+
+constexpr int kMaxParams = 40;
+
+// n values on the stack, made and destroyed as needed: a call has few operands of the many it might have.
+template <class T, int Capacity> class Slots {
+ public:
+  explicit Slots(int n) : n_(n) {
+    for (int i = 0; i < n_; ++i) new (at(i)) T();
+  }
+  Slots(const T *from, int n) : n_(n) {
+    for (int i = 0; i < n_; ++i) new (at(i)) T(from[i]);
+  }
+  Slots(const Slots &) = delete;
+  ~Slots() {
+    for (int i = 0; i < n_; ++i) at(i)->~T();
+  }
+  T *data() { return at(0); }
+  T &operator[](int i) { return *at(i); }
+
+ private:
+  T *at(int i) { return reinterpret_cast<T *>(bytes_) + i; }
+  alignas(T) unsigned char bytes_[sizeof(T) * Capacity];
+  int n_;
+};
+using Operands = Slots<Operand, kMaxParams>;
+
+struct Results {
+  Tensors tensors;
+  bool single = true;
+  bool as_list = false;
+  Ref python;  // set when the body returned something that is not tensors
+};
+
+// ---- node.cpp
+Ref result_of_none();
+Ref python_tensor(const TensorPtr &t);
+
+// ---- parse.cpp
+std::string type_name(PyObject *o);
+bool scalar_from(PyObject *o, Scalar *s);
+DType scalar_dtype(const Scalar &s);
+void convert(const Op &op, int i, PyObject *o, Operand *r);
+// Keyword values of a call; `out` receives out= when the schema has no such parameter.
+struct Keywords {
+  PyObject *names = nullptr;
+  PyObject *const *values = nullptr;
+  PyObject *out = nullptr;
+};
+void parse(const Op &op, PyObject *const *args, Py_ssize_t nargs, Keywords *keywords, PyObject **slots, Ref *held);
+
+// ---- promote.cpp
+void promote(const Op &op, Operand *v);
+TensorPtr raw_cast(const TensorPtr &t, DType d);
+
+// ---- run.cpp
+Ref call_body(const Op &op, PyObject **objects);
+Ref run_functional(Op &op, Operand *v, PyObject **slots);
+Ref run_inplace(Op &op, Operand *v, PyObject **slots);
+void resolve_kernel(Op &op);
+
+// ---- native_views.cpp: bodies of the hottest views in C++; nullptr where there is none.
+using NativeBody = bool (*)(const Operand *v, Tensors *out);  // false: let the Python body decide (and raise)
+NativeBody native_body(const std::string &op_name);
+
+}  // namespace msa

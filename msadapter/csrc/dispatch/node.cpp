@@ -1,0 +1,169 @@
+// The recorded call of an operator, and the shaping of its gradients.
+#include "internal.h"
+
+namespace msa {
+
+// ---------------------------------------------------------------- small helpers
+PyObject *table_function(const char *name) {
+  static PyObject *ops = nullptr;
+  if (!ops) {
+    Ref m = checked(PyImport_ImportModule("msadapter.ops"));
+    ops = m.release();
+  }
+  Ref f = checked(PyObject_GetAttrString(ops, name));
+  return f.get();  // the module keeps it
+}
+
+TensorPtr reduce_to(const TensorPtr &g, const Dims &sizes, DType dtype) {
+  TensorPtr r = g;
+  const Dims &have = g->shape();
+  if (have != sizes) {
+    const int extra = static_cast<int>(have.size()) - static_cast<int>(sizes.size());
+    Dims dims;
+    for (int d = 0; d < static_cast<int>(have.size()); ++d)
+      if (d < extra || (sizes[d - extra] == 1 && have[d] != 1)) dims.push_back(d);
+    check(extra >= 0, "gradient of shape ", have, " cannot be reduced to ", sizes);
+    if (!dims.empty()) {
+      if (grad_enabled() && requires_grad(r)) {
+        Ref d = checked(PyTuple_New(dims.size()));
+        for (size_t i = 0; i < dims.size(); ++i) PyTuple_SET_ITEM(d.get(), i, PyLong_FromLongLong(dims[i]));
+        r = unwrap(checked(PyObject_CallFunctionObjArgs(table_function("sum"), checked(wrap(r)).get(), d.get(), Py_True, nullptr)).get());
+      } else {
+        r = run1("SumExt", {Operand::of(r), Operand::of(dims), Operand::of(true), Operand()});
+      }
+    }
+    if (r->shape() != sizes) {
+      if (grad_enabled() && requires_grad(r)) {
+        Ref s = checked(PyTuple_New(sizes.size()));
+        for (size_t i = 0; i < sizes.size(); ++i) PyTuple_SET_ITEM(s.get(), i, PyLong_FromLongLong(sizes[i]));
+        r = unwrap(checked(PyObject_CallFunctionObjArgs(table_function("reshape"), checked(wrap(r)).get(), s.get(), nullptr)).get());
+      } else {
+        int64_t n = 1, m = 1;
+        for (auto s : sizes) n *= s;
+        for (auto s : r->shape()) m *= s;
+        check(n == m, "gradient of shape ", r->shape(), " does not fit ", sizes);
+        Dims strides(sizes.size());
+        int64_t step = 1;
+        for (int d = static_cast<int>(sizes.size()) - 1; d >= 0; --d) { strides[d] = step; step *= std::max<int64_t>(sizes[d], 1); }
+        TensorPtr base = is_contiguous(r) ? r : run1("Clone", {Operand::of(r)});
+        TensorPtr v = new_view(base, from_ms(base->data_type()), sizes, strides, offset_of(base));
+        r = v;
+      }
+    }
+  }
+  if (from_ms(r->data_type()) != dtype) {
+    if (grad_enabled() && requires_grad(r)) {
+      r = unwrap(checked(PyObject_CallFunctionObjArgs(table_function("_to_dtype"), checked(wrap(r)).get(), dtype_object(dtype), nullptr)).get());
+    } else {
+      TensorPtr c = new_tensor(dtype, sizes);
+      copy_into(view_of(c), view_of(r));
+      r = c;
+    }
+  }
+  return r;
+}
+
+// ---------------------------------------------------------------- recorded node
+void OpNode::Release() {
+  for (auto &s : saved) s.second.reset();
+  for (auto &l : saved_lists)
+    for (auto &s : l.second) s.reset();
+  for (auto &s : results) s.reset();
+  released = true;
+}
+
+TensorPtr OpNode::saved_tensor(int param) const {
+  for (auto &s : saved)
+    if (s.first == param) return s.second.unpack(this);
+  return nullptr;
+}
+
+Ref result_of_none() { return Ref::borrow(Py_None); }
+Ref python_tensor(const TensorPtr &t) { return t ? checked(wrap(t)) : result_of_none(); }
+
+Tensors OpNode::apply(const Tensors &grads) {
+  Tensors out(next_edges_.size());
+  if (op->native && output_size_ == 1 && !grad_enabled() && grads[0] && fast_path()) return op->native(*this, grads[0]);
+  std::unordered_map<int, Ref> cache;
+  auto value_of = [&](const Need &n, const Formula &f) -> Ref {
+    if (n.kind == Need::kResult) return python_tensor(results.at(n.index).unpack(this));
+    if (n.kind == Need::kNeeds) {
+      Ref l = checked(PyList_New(f.params.size()));
+      for (size_t i = 0; i < f.params.size(); ++i) {
+        const Input &in = inputs[f.params[i]];
+        PyObject *b = in.edge >= 0 && needs(in.edge) ? Py_True : Py_False;
+        Py_INCREF(b);
+        PyList_SET_ITEM(l.get(), i, b);
+      }
+      return l;
+    }
+    auto hit = cache.find(n.index);
+    if (hit != cache.end()) return hit->second;
+    Ref r;
+    for (auto &s : saved)
+      if (s.first == n.index) r = python_tensor(s.second.unpack(this));
+    for (auto &l : saved_lists)
+      if (l.first == n.index) {
+        r = checked(PyList_New(l.second.size()));
+        for (size_t i = 0; i < l.second.size(); ++i) PyList_SET_ITEM(r.get(), i, python_tensor(l.second[i].unpack(this)).release());
+      }
+    for (auto &p : plain)
+      if (p.first == n.index) r = p.second;
+    if (!r) r = result_of_none();
+    cache[n.index] = r;
+    return r;
+  };
+  Ref g;
+  if (output_size_ == 1 && !op->result_type) g = python_tensor(grads[0]);
+  else {
+    g = checked(PyList_New(grads.size()));
+    for (size_t i = 0; i < grads.size(); ++i) PyList_SET_ITEM(g.get(), i, python_tensor(grads[i]).release());
+  }
+  auto put = [&](int param, PyObject *value) {
+    const Input &in = inputs[param];
+    if (in.edge < 0 || value == Py_None) return;
+    if (op->params[param].type == ParamType::kTensors) {
+      Ref seq = checked(PySequence_Fast(value, "gradient of a list of tensors must be a list"));
+      for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(seq.get()) && i < in.count; ++i) {
+        PyObject *e = PySequence_Fast_GET_ITEM(seq.get(), i);
+        if (e == Py_None || !needs(in.edge + i)) continue;
+        out[in.edge + i] = reduce_to(unwrap(e), list_meta[i].first, list_meta[i].second);
+      }
+      return;
+    }
+    if (!is_tensor(value)) {
+      PyErr_Format(PyExc_TypeError, "gradient of %s for '%U' must be a Tensor, not %s", op->name.c_str(), op->params[param].name, Py_TYPE(value)->tp_name);
+      throw PythonError{};
+    }
+    out[in.edge] = reduce_to(unwrap(value), in.sizes, in.dtype);
+  };
+  for (const Formula &f : op->formulas) {
+    bool wanted = false;
+    for (int p : f.params) {
+      const Input &in = inputs[p];
+      for (int e = 0; in.edge >= 0 && e < in.count; ++e) wanted = wanted || needs(in.edge + e);
+    }
+    if (!wanted) continue;
+    std::vector<Ref> hold;
+    PyObject *argv[24];
+    size_t n = 0;
+    argv[n++] = g.get();
+    for (auto &need : f.needs) {
+      hold.push_back(value_of(need, f));
+      argv[n++] = hold.back().get();
+    }
+    Ref r = checked(PyObject_Vectorcall(f.function, argv, n, nullptr));
+    if (f.joint && is_tensor(r.get())) {
+      put(f.params[0], r.get());  // an operator with one result: the others got none
+    } else if (f.joint) {
+      Ref seq = checked(PySequence_Fast(r.get(), "a joint gradient must return a tuple"));
+      for (size_t i = 0; i < f.params.size() && static_cast<Py_ssize_t>(i) < PySequence_Fast_GET_SIZE(seq.get()); ++i)
+        put(f.params[i], PySequence_Fast_GET_ITEM(seq.get(), i));
+    } else {
+      put(f.params[0], r.get());
+    }
+  }
+  return out;
+}
+
+}  // namespace msa

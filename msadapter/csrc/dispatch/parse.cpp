@@ -1,0 +1,234 @@
+// Python arguments -> operands, by the schema; torch's error texts.
+#include "internal.h"
+
+namespace msa {
+
+[[noreturn]] static void raise_type(const std::string &m) { throw TypeError(m); }
+
+std::string type_name(PyObject *o) { return Py_TYPE(o)->tp_name; }
+
+static const char *expected_name(ParamType t) {
+  switch (t) {
+    case ParamType::kTensor: case ParamType::kTensorOrScalar: return "Tensor";
+    case ParamType::kTensors: return "tuple of Tensors";
+    case ParamType::kScalar: return "Number";
+    case ParamType::kInt: return "int";
+    case ParamType::kInts: return "tuple of ints";
+    case ParamType::kFloat: return "float";
+    case ParamType::kFloats: return "tuple of floats";
+    case ParamType::kBool: return "bool";
+    case ParamType::kString: return "str";
+    case ParamType::kDType: return "torch.dtype";
+    default: return "object";
+  }
+}
+[[noreturn]] static void bad_argument(const Op &op, int i, PyObject *o) {
+  Ref n = Ref::borrow(op.params[i].name);
+  raise_type(op.name + "(): argument '" + PyUnicode_AsUTF8(n.get()) + "' (position " + std::to_string(i + 1) + ") must be " +
+             expected_name(op.params[i].type) + ", not " + type_name(o));
+}
+
+bool scalar_from(PyObject *o, Scalar *s) {
+  if (PyBool_Check(o)) { s->kind = Scalar::kBool; s->i = o == Py_True; return true; }
+  if (PyLong_Check(o)) {
+    s->kind = Scalar::kInt;
+    int overflow = 0;
+    s->i = PyLong_AsLongLongAndOverflow(o, &overflow);
+    if (overflow) {
+      unsigned long long u = PyLong_AsUnsignedLongLong(o);
+      if (PyErr_Occurred()) { PyErr_Clear(); fail("value cannot be converted to type int64_t without overflow"); }
+      s->i = static_cast<int64_t>(u);
+    }
+    return true;
+  }
+  if (PyFloat_Check(o)) { s->kind = Scalar::kFloat; s->d = PyFloat_AS_DOUBLE(o); return true; }
+  if (PyComplex_Check(o)) { s->kind = Scalar::kComplex; s->d = PyComplex_RealAsDouble(o); s->imag = PyComplex_ImagAsDouble(o); return true; }
+  if (is_tensor(o)) {
+    Ref v = checked(PyObject_CallMethod(o, "item", nullptr));
+    return scalar_from(v.get(), s);
+  }
+  // numpy scalars and the like
+  if (PyIndex_Check(o)) {
+    Ref v = checked(PyNumber_Index(o));
+    return scalar_from(v.get(), s);
+  }
+  if (Py_TYPE(o)->tp_as_number && Py_TYPE(o)->tp_as_number->nb_float) {
+    Ref c = Ref(PyObject_GetAttrString(o, "imag"));
+    if (!c) PyErr_Clear();
+    Ref v = checked(PyNumber_Float(o));
+    return scalar_from(v.get(), s);
+  }
+  return false;
+}
+
+DType scalar_dtype(const Scalar &s) {
+  switch (s.kind) {
+    case Scalar::kBool: return DType::Bool;
+    case Scalar::kInt: return DType::I64;
+    case Scalar::kFloat: return default_dtype();
+    default: return complex_of(default_dtype());
+  }
+}
+
+static int64_t index_from(const Op &op, int i, PyObject *o) {
+  if (PyLong_CheckExact(o)) return PyLong_AsLongLong(o);
+  if (PyFloat_Check(o) || !PyIndex_Check(o)) bad_argument(op, i, o);
+  Ref v = checked(PyNumber_Index(o));
+  return PyLong_AsLongLong(v.get());
+}
+
+void convert(const Op &op, int i, PyObject *o, Operand *r) {
+  const Param &p = op.params[i];
+  if (o == Py_None) {
+    if (p.nullable || p.type == ParamType::kAny) return;
+    bad_argument(op, i, o);
+  }
+  switch (p.type) {
+    case ParamType::kTensor:
+      if (!is_tensor(o)) bad_argument(op, i, o);
+      r->kind = Arg::kTensor;
+      r->tensor = unwrap(o);
+      return;
+    case ParamType::kTensorOrScalar:
+      if (is_tensor(o)) {
+        r->kind = Arg::kTensor;
+        r->tensor = unwrap(o);
+        return;
+      }
+      [[fallthrough]];
+    case ParamType::kScalar:
+      r->kind = Arg::kScalar;
+      if (!scalar_from(o, &r->scalar)) bad_argument(op, i, o);
+      return;
+    case ParamType::kTensors: {
+      if (!PyTuple_Check(o) && !PyList_Check(o)) bad_argument(op, i, o);
+      r->kind = Arg::kTensors;
+      Ref seq = checked(PySequence_Fast(o, ""));
+      for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(seq.get()); ++k) {
+        PyObject *e = PySequence_Fast_GET_ITEM(seq.get(), k);
+        if (e == Py_None) { r->tensors.push_back(nullptr); continue; }
+        if (!is_tensor(e))
+          raise_type("expected Tensor as element " + std::to_string(k) + " in argument " + std::to_string(i) + ", but got " + type_name(e));
+        r->tensors.push_back(unwrap(e));
+      }
+      return;
+    }
+    case ParamType::kInt:
+      r->kind = Arg::kScalar;
+      r->scalar.kind = Scalar::kInt;
+      r->scalar.i = index_from(op, i, o);
+      return;
+    case ParamType::kInts:
+      r->kind = Arg::kInts;
+      if (PyTuple_Check(o) || PyList_Check(o)) {
+        Ref seq = checked(PySequence_Fast(o, ""));
+        for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(seq.get()); ++k) r->ints.push_back(index_from(op, i, PySequence_Fast_GET_ITEM(seq.get(), k)));
+      } else {
+        r->ints.push_back(index_from(op, i, o));
+      }
+      return;
+    case ParamType::kFloat:
+      r->kind = Arg::kScalar;
+      if (!scalar_from(o, &r->scalar) || r->scalar.kind == Scalar::kComplex) bad_argument(op, i, o);
+      if (r->scalar.kind <= Scalar::kInt) { r->scalar.d = static_cast<double>(r->scalar.i); r->scalar.kind = Scalar::kFloat; }
+      return;
+    case ParamType::kFloats: {
+      r->kind = Arg::kFloats;
+      if (!PyTuple_Check(o) && !PyList_Check(o)) {
+        r->floats.push_back(PyFloat_AsDouble(o));
+      } else {
+        Ref seq = checked(PySequence_Fast(o, ""));
+        for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(seq.get()); ++k) r->floats.push_back(PyFloat_AsDouble(PySequence_Fast_GET_ITEM(seq.get(), k)));
+      }
+      if (PyErr_Occurred()) throw PythonError{};
+      return;
+    }
+    case ParamType::kBool: {
+      const int v = PyBool_Check(o) ? (o == Py_True) : PyObject_IsTrue(o);
+      if (v < 0) throw PythonError{};
+      if (!PyBool_Check(o) && !PyLong_Check(o) && !is_tensor(o)) {
+        if (!PyIndex_Check(o) && std::string(Py_TYPE(o)->tp_name).find("bool") == std::string::npos) bad_argument(op, i, o);
+      }
+      r->kind = Arg::kScalar;
+      r->scalar.kind = Scalar::kBool;
+      r->scalar.i = v;
+      return;
+    }
+    case ParamType::kString:
+      if (!PyUnicode_Check(o)) bad_argument(op, i, o);
+      r->kind = Arg::kString;
+      r->str = PyUnicode_AsUTF8(o);
+      return;
+    case ParamType::kDType:
+      r->kind = Arg::kDType;
+      if (!dtype_from_object(o, &r->dtype)) bad_argument(op, i, o);
+      r->scalar.i = to_ms(r->dtype);
+      return;
+    case ParamType::kAny: return;
+  }
+}
+
+// Fills slots (borrowed) from a vectorcall; `held` owns what had to be made.
+void parse(const Op &op, PyObject *const *args, Py_ssize_t nargs, Keywords *keywords, PyObject **slots, Ref *held) {
+  const int n = static_cast<int>(op.params.size());
+  for (int i = 0; i < n; ++i) slots[i] = nullptr;
+  int positional = 0;
+  while (positional < n && !op.params[positional].keyword_only) ++positional;
+  if (op.varargs && nargs > op.vararg_index) {
+    // x.view(2, 3): ints from vararg_index on belong together
+    PyObject *first = args[op.vararg_index];
+    const bool looks_like_ints = !PyTuple_Check(first) && !PyList_Check(first) && first != Py_None && PyIndex_Check(first) && !PyBool_Check(first);
+    if (looks_like_ints && (nargs - op.vararg_index > 1 || op.vararg_index + 1 == positional)) {
+      bool all = nargs > positional;
+      if (!all) {
+        all = true;
+        for (Py_ssize_t k = op.vararg_index; k < nargs; ++k) all = all && PyIndex_Check(args[k]) && !PyBool_Check(args[k]);
+      }
+      if (all) {
+        *held = checked(PyTuple_New(nargs - op.vararg_index));
+        for (Py_ssize_t k = op.vararg_index; k < nargs; ++k) {
+          Py_INCREF(args[k]);
+          PyTuple_SET_ITEM(held->get(), k - op.vararg_index, args[k]);
+        }
+        slots[op.vararg_index] = held->get();
+        for (int k = 0; k < op.vararg_index; ++k) slots[k] = args[k];
+        nargs = 0;
+      }
+    }
+  }
+  if (nargs > positional)
+    raise_type(op.name + "() takes " + std::to_string(positional) + " positional arguments but " + std::to_string(nargs) + " were given");
+  for (Py_ssize_t i = 0; i < nargs; ++i) slots[i] = args[i];
+  if (PyObject *kwnames = keywords->names) {
+    const Py_ssize_t nk = PyTuple_GET_SIZE(kwnames);
+    for (Py_ssize_t k = 0; k < nk; ++k) {
+      PyObject *key = PyTuple_GET_ITEM(kwnames, k);
+      PyObject *value = keywords->values[k];
+      int hit = -1;
+      for (int i = 0; i < n && hit < 0; ++i) {
+        if (op.params[i].name == key) hit = i;
+        for (auto *a : op.params[i].aliases)
+          if (a == key) hit = i;
+      }
+      for (int i = 0; i < n && hit < 0; ++i) {
+        if (PyUnicode_Compare(op.params[i].name, key) == 0) hit = i;
+        for (auto *a : op.params[i].aliases)
+          if (PyUnicode_Compare(a, key) == 0) hit = i;
+      }
+      if (hit < 0) {
+        if (PyUnicode_CompareWithASCIIString(key, "out") == 0) { keywords->out = value; continue; }
+        raise_type(op.name + "() got an unexpected keyword argument '" + PyUnicode_AsUTF8(key) + "'");
+      }
+      if (slots[hit]) raise_type(op.name + "() got multiple values for argument '" + PyUnicode_AsUTF8(key) + "'");
+      slots[hit] = value;
+    }
+  }
+  for (int i = 0; i < n; ++i) {
+    if (slots[i]) continue;
+    if (op.params[i].required)
+      raise_type(op.name + "() missing 1 required positional argument: \"" + PyUnicode_AsUTF8(op.params[i].name) + "\"");
+    slots[i] = op.params[i].fallback;
+  }
+}
+
+}  // namespace msa
