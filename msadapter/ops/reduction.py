@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 
-from ._declare import composite, op, raw, t
+from ._declare import _C, composite, op, raw, t
 from ._geometry import numel, wrap_dim, wrap_dims
 from .pointwise import conj
 from .view import zeros_of
@@ -215,7 +215,7 @@ def _var_back(g, self, dim, correction, keepdim):
     n = _freedom(self.shape, dim, correction)
     centred = self - t.mean(self, dim, True)
     g = restored(g, self.shape, dim, keepdim)
-    return g * centred * (2.0 / n) if n else g * centred * math.nan
+    return (2.0 / n if n else math.nan) * g * centred
 
 
 def _std_back(g, self, result, dim, correction, keepdim):
@@ -418,17 +418,19 @@ def _logsumexp_back(g, self, result, dim, keepdim):
     return restored(g, shape, dim, keepdim) * conj(t.exp(self - restored(result, shape, dim, keepdim)))
 
 
-op("_logsumexp(Tensor self, int[] dim, bool keepdim) -> Tensor", ms="LogSumExp", forms="f", grad={"self": _logsumexp_back})
+@op("_logsumexp(Tensor self, int[] dim, bool keepdim) -> Tensor", forms="f", grad={"self": _logsumexp_back})
+def _logsumexp(self, dim, keepdim):
+    if not self.is_complex():
+        return raw.LogSumExp(self, dim, keepdim)
+    top = t.amax(t.real(self), dim, True)
+    top = t.masked_fill(top, t.isinf(top), 0)
+    total = t.log(t.sum(t.exp(self - top), dim, True)) + top
+    return total if keepdim else t.reshape(total, t.sum(top, dim).shape)
 
 
 @composite("logsumexp(Tensor self, int[] dim, bool keepdim=False) -> Tensor", forms="fmo", aliases=("special.logsumexp",))
 def logsumexp(self, dim, keepdim):
     """log of the sum of exponentials, computed without overflow."""
     if not (self.dtype.is_floating_point or self.is_complex()):
-        self = self.to(t.get_default_dtype())
-    if self.is_complex():
-        top = t.amax(t.real(self.detach()), dim, True)
-        top = t.masked_fill(top, t.isinf(top), 0)
-        total = t.log(t.sum(t.exp(self - top), dim, True)) + top
-        return total if keepdim else t.squeeze(total, dim) if dim else t.reshape(total, [])
+        self = self.to(_C.default_dtype())
     return t._logsumexp(self, dim, keepdim)

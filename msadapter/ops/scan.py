@@ -53,8 +53,10 @@ _extreme("cummin", "CumminExt")
 
 
 def _logcumsumexp_back(g, self, result, dim):
+    if self.ndim == 0 or self.numel() == 0:
+        return g
     if self.is_complex():
-        return _from_the_end(t.cumsum, g * t.conj(t.exp(-result)), dim) * t.conj(t.exp(self))
+        return t.conj(t.exp(_from_the_end(t.logcumsumexp, t.log(t.conj(g)) - result, dim) + self))
     low = t.full_like(g, float("-inf"))
 
     def part(size):

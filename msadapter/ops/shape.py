@@ -424,6 +424,8 @@ def kron(self, other):
 def sum_to_size(self, size):
     """Summed to a shape that broadcasts to its own."""
     shape, lead = list(self.shape), self.ndim - len(size)
+    if not size:
+        return t.sum(self)
     if lead < 0 or any(s not in (1, n) for s, n in zip(size, shape[lead:], strict=True)):
         raise RuntimeError(f"size {{{list(size)}}} is not expandable to size {{{shape}}}.")
     dims = list(range(lead)) + [d + lead for d, s in enumerate(size) if s == 1 and shape[d + lead] != 1]
