@@ -311,6 +311,18 @@ def _window_of(window, win_length, n_fft, dtype):
     return window
 
 
+def _centred(x, pad: int, mode: str):
+    """The signals (batch, n) with ``pad`` more samples on both sides."""
+    if mode != "reflect":
+        return t.squeeze(t.pad(t.unsqueeze(x, 1), [pad, pad], mode), 1)
+    n = x.shape[-1]
+    if pad >= n:
+        raise RuntimeError(f"Argument #4: Padding size should be less than the corresponding input dimension, but got: padding "
+                           f"({pad}, {pad}) at dimension 2 of input {[1, *x.shape]}")
+    position = t.abs(t.arange(-pad, n + pad))
+    return t.index_select(x, 1, (n - 1) - t.abs(position - (n - 1)))
+
+
 @composite("stft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool center=True, "
            "str pad_mode='reflect', bool normalized=False, bool? onesided=None, bool? return_complex=None, bool? align_to_window=None) -> Tensor",
            forms="fm")
@@ -327,8 +339,7 @@ def stft(self, n_fft, hop_length, win_length, window, center, pad_mode, normaliz
         raise RuntimeError(f"stft({self.dtype}{list(self.shape)}, n_fft={n_fft}): expected a 1D or 2D tensor")
     x = t.unsqueeze(self, 0) if self.ndim == 1 else self
     if center:
-        pad = n_fft // 2
-        x = t.squeeze(t.pad(t.unsqueeze(x, 1), [pad, pad], pad_mode), 1)
+        x = _centred(x, n_fft // 2, pad_mode)
     length = x.shape[-1]
     if not 0 < n_fft <= length:
         raise RuntimeError(f"stft: expected 0 < n_fft < {length}, but got n_fft={n_fft}")

@@ -10,21 +10,17 @@ namespaces["linalg"]["LinAlgError"] = LinAlgError
 
 
 # ---- Cholesky
-def _half_diagonal_tril(x):
-    """Lower triangle with the diagonal halved."""
-    return t.tril(x) - t.diag_embed(t.diagonal(x, 0, -2, -1)) * 0.5
-
-
 def _cholesky_grad(gs, L, upper):
+    """L^-H pi(L^H g) L^-1, pi(X): half the Hermitian completion of X's lower triangle."""
     g = gs[0]
     if g is None:
         return None
     if upper:
         g, L = mH(g), mH(L)
-    phi = _half_diagonal_tril(mH(L) @ g)
+    phi = t.tril(mH(L) @ g)
+    phi = (phi + mH(phi) - t.diag_embed(t.diagonal(phi, 0, -2, -1))) * 0.5
     inner = t.linalg_solve_triangular(mH(L), phi, upper=True)
-    gA = t.linalg_solve_triangular(L, inner, upper=False, left=False)
-    return (gA + mH(gA)) * 0.5
+    return t.linalg_solve_triangular(L, inner, upper=False, left=False)
 
 
 @op("_cholesky_ex(Tensor A, bool upper) -> (Tensor L, Tensor info)", forms="f", grad={"A": _cholesky_grad})

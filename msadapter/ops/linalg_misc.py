@@ -158,8 +158,7 @@ def _powers(x, n):
 @composite("linalg.vander(Tensor x, *, int? N=None) -> Tensor", forms="f")
 def linalg_vander(x, *, N):
     """Vandermonde matrix with growing powers."""
-    if N is None and x.ndim == 0:
-        raise IndexError("Dimension specified as -1 but tensor has no dimensions")
+    x = t.reshape(x, [1]) if x.ndim == 0 else x
     if N is not None and N <= 1:
         raise RuntimeError("N must be greater than 1.")
     if x.dtype.name == "bool":

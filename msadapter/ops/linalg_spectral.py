@@ -5,7 +5,7 @@ import math
 
 from ._declare import composite, op, t
 from ._lapack import lapack
-from ._linalg_tools import (check_floating, check_matrix, check_square, eps, mH, named, needs_graph, set_diagonal)
+from ._linalg_tools import (check_floating, check_matrix, check_square, eps, mH, named, needs_graph, set_diagonal, widened)
 from .pointwise import conj
 
 # ---- QR
@@ -81,9 +81,11 @@ def householder_product(input, tau):
     check_matrix(input, "torch.linalg.householder_product", "input")
     if not needs_graph(input, tau):
         return t._householder_product(input, tau)
+    dtype = input.dtype
+    input, tau = widened(input, tau)
     m, n = input.shape[-2:]
     Q = t.expand(t.eye(m, n, dtype=input.dtype), list(input.shape))
-    return _reflect(input, tau, Q, reversed(range(tau.shape[-1])))
+    return t._to_dtype(_reflect(input, tau, Q, reversed(range(tau.shape[-1]))), dtype)
 
 
 def _reflector(input, i):
@@ -298,13 +300,14 @@ def _threshold(A, largest, atol, rtol):
 
 # ---- pseudo-inverse
 def _pinv_grad(g, A, result):
-    P = result
-    PH = mH(P)
-    GP = g
-    first = PH @ GP @ PH
-    second = (P @ PH) @ (GP - (GP @ A) @ P)
-    third = (GP - P @ (A @ GP)) @ (PH @ P)
-    return mH(second) + mH(third) - first
+    P, PH, gH = result, mH(result), mH(g)
+    if A.shape[-2] <= A.shape[-1]:
+        K = gH @ P
+        KPH = K @ PH
+        return KPH - mH(P @ K) - (A @ P) @ KPH + (PH @ P) @ (gH - K @ A)
+    K = P @ gH
+    PHK = PH @ K
+    return PHK - mH(K @ P) + (gH - A @ K) @ P @ PH - (PHK @ P) @ A
 
 
 def _hermitian_pinv(A, atol, rtol):
@@ -315,8 +318,10 @@ def _hermitian_pinv(A, atol, rtol):
     return (V * t.unsqueeze(inverse, -2)) @ mH(V)
 
 
-@op("_linalg_pinv(Tensor A, any atol, any rtol) -> Tensor", forms="f", grad={"A": _pinv_grad})
-def _linalg_pinv(A, atol, rtol):
+@op("_linalg_pinv(Tensor A, any atol, any rtol, bool hermitian) -> Tensor", forms="f", grad={"A": _pinv_grad})
+def _linalg_pinv(A, atol, rtol, hermitian):
+    if hermitian:
+        return _hermitian_pinv(A, atol, rtol)
     U, S, Vh = t._linalg_svd(A, False, True)
     keep = S > t.unsqueeze(_threshold(A, t.amax(S, -1), atol, rtol), -1)
     inverse = t.where(keep, t.reciprocal(S), t.zeros_like(S))
@@ -333,7 +338,7 @@ def pinv(A, rcond, hermitian, *, atol, rtol):
     rtol = rcond if rtol is None else rtol
     if A.numel() == 0:
         return t.reshape(A, list(A.shape[:-2]) + [A.shape[-1], A.shape[-2]])
-    return _hermitian_pinv(A, atol, rtol) if hermitian else t._linalg_pinv(A, atol, rtol)
+    return t._linalg_pinv(A, atol, rtol, hermitian)
 
 
 @composite("pinverse(Tensor self, float rcond=1e-15) -> Tensor", forms="fm")
@@ -362,15 +367,18 @@ def cond(A, p):
     check_matrix(A, "linalg.cond")
     check_floating(A, "linalg.cond")
     if p is None or p in (2, -2):
-        S = t.linalg_svdvals(A)
+        (wide,) = widened(A)
+        S = t.linalg_svdvals(wide)
         first, last = t.select(S, -1, 0), t.select(S, -1, S.shape[-1] - 1)
-        return last / first if p == -2 else first / last
+        return t._to_dtype(last / first if p == -2 else first / last, A.dtype.to_real())
     check_square(A, "linalg.cond")
     if A.numel() == 0:
         return t.linalg_matrix_norm(A, p)
+    dtype = A.dtype.to_real()
+    (A,) = widened(A)
     inverse, info = t.linalg_inv_ex(A)
     result = t.linalg_matrix_norm(A, p) * t.linalg_matrix_norm(inverse, p)
-    return t.masked_fill(result, t.ne(info, 0), math.inf)
+    return t._to_dtype(t.masked_fill(result, t.ne(info, 0), math.inf), dtype)
 
 
 # ---- least squares
@@ -378,6 +386,7 @@ def _lstsq_grad(gs, A, B):
     g = gs[0]
     if g is None:
         return None, None
+    A, B, g = widened(A, B, g)
     P = t.linalg_pinv(A)
     vector = g.ndim == A.ndim - 1
     if vector:

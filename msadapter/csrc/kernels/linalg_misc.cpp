@@ -161,12 +161,15 @@ MSA_KERNEL(Cross) {  // a, b (one shape after broadcasting), dim of size 3
     r.numel = t.numel / 3;
     return r;
   };
+  void *scratch = c.scratch(std::max<int64_t>(o.numel, 1) * item_size(a.dtype));
   MSA_SWITCH_NUMBER(a.dtype, "cross", ({
+    // every product is rounded to the element type, as there
     for (int i = 0; i < 3; ++i) {
       const int j = (i + 1) % 3, k = (i + 2) % 3;
-      const Tensor first = part(o, i);
+      const Tensor first = part(o, i), second = contiguous_tensor(scratch, a.dtype, first.shape());
       map2<T, T, T>(first, part(a, j), part(b, k), [](T x, T y) { return T(x * y); });
-      map3<T, T, T, T>(first, first, part(a, k), part(b, j), [](T r, T x, T y) { return T(r - x * y); });
+      map2<T, T, T>(second, part(a, k), part(b, j), [](T x, T y) { return T(x * y); });
+      map2<T, T, T>(first, first, second, [](T x, T y) { return T(x - y); });
     }
   }));
 }
