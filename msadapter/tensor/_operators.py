@@ -43,7 +43,7 @@ def install(cls) -> None:
     def have(name):
         return table.get(name)
 
-    for name, torch_name in {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "floordiv": "floor_divide", "mod": "remainder",
+    for name, torch_name in {"add": "add", "sub": "sub", "mul": "mul", "truediv": "true_divide", "floordiv": "floor_divide", "mod": "remainder",
                              "pow": "pow", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
                              "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift", "eq": "eq", "ne": "ne", "lt": "lt",
                              "le": "le", "gt": "gt", "ge": "ge", "matmul": "matmul"}.items():

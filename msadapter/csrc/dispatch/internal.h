@@ -65,7 +65,7 @@ Ref run_functional(Op &op, Operand *v, PyObject **slots);
 Ref run_inplace(Op &op, Operand *v, PyObject **slots);
 void resolve_kernel(Op &op);
 
-// ---- native_views.cpp: bodies of the hottest views in C++; nullptr where there is none.
+// ---- native_bodies.cpp: bodies of the hottest views in C++; nullptr where there is none.
 using NativeBody = bool (*)(const Operand *v, Tensors *out);  // false: let the Python body decide (and raise)
 NativeBody native_body(const std::string &op_name);
 

@@ -43,6 +43,11 @@ PyObject *op_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyOb
         if (r.get() != Py_NotImplemented) return r.release();
       }
     }
+    if (op.matrix_product && !self->inplace && !keywords.out && is_tensor(slots[0]) && is_tensor(slots[1]) &&
+        unwrap(slots[0])->shape().size() == 2 && unwrap(slots[1])->shape().size() == 2) {
+      static PyObject *mm = table_function("mm");  // what the composite would call for two matrices
+      return PyObject_Vectorcall(mm, slots, 2, nullptr);
+    }
     if (op.composite) {
       Ref r;
       if (self->inplace) {
@@ -161,6 +166,8 @@ PyObject *make_op(PyObject *, PyObject *spec) {
     op->differentiable = !op->formulas.empty();
     op->native = native_gradient(op->name);
     op->native_body = native_body(op->name);
+    op->subtraction = op->name == "sub" || op->name == "rsub";
+    op->matrix_product = op->composite && op->name == "matmul";
     auto *o = PyObject_New(OpObject, &op_type);
     o->vectorcall = op_call;
     o->op = op;

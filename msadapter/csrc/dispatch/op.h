@@ -31,7 +31,7 @@ enum class Promote : uint8_t { kNone, kDefault, kFloat };
 struct Op;
 // Gradient in C++ for hot operators: same results as the formulas, used when no graph of it is wanted.
 struct OpNode;
-using NativeGradient = Tensors (*)(OpNode &, const TensorPtr &g);
+using NativeGradient = bool (*)(OpNode &, const TensorPtr &g, Tensors *out);  // false: take the formulas
 
 struct Op {
   std::string name;
@@ -53,7 +53,8 @@ struct Op {
   int autocast = 0;                  // 1 lower precision, 2 float32, 3 widest
   std::string node_name;
   NativeGradient native = nullptr;
-  bool (*native_body)(const Operand *v, Tensors *out) = nullptr;  // C++ body, see native_views.cpp
+  bool (*native_body)(const Operand *v, Tensors *out) = nullptr;  // C++ body, see native_bodies.cpp
+  bool matrix_product = false, subtraction = false;
   PyObject *doc = nullptr;
 };
 

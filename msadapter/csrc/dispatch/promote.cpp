@@ -88,7 +88,16 @@ static TensorPtr scalar_tensor(const Scalar &s, DType d) {
   return t;
 }
 
+static bool is_bool(const Operand &o) {
+  return o.kind == Arg::kTensor ? from_ms(o.tensor->data_type()) == DType::Bool : o.kind == Arg::kScalar && o.scalar.kind == Scalar::kBool;
+}
+
 void promote(const Op &op, Operand *v) {
+  if (op.subtraction) {
+    check(!is_bool(v[0]) || !is_bool(v[1]), "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator instead.");
+    check(!is_bool(v[0]) && !is_bool(v[1]), "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the `~` or "
+          "`logical_not()` operator instead.");
+  }
   const DType d = cast_target(op, v);
   // Our element-wise kernels take a Python number as it is: 16-bit types then round once, as in torch.
   const bool keep_numbers = !op.body && op.kernel && op.kernel->kernel && op.kernel->kernel->elementwise && fast_path();

@@ -1,4 +1,4 @@
-// Bodies of the hottest views in C++. They do what the Python bodies do where nothing is wrong with the call;
+// Bodies of the hottest views and reductions in C++. They do what the Python bodies do where nothing is wrong with the call;
 // anything else is left to those, which raise torch's errors.
 #include "internal.h"
 
@@ -160,11 +160,22 @@ bool expand(const Operand *v, Tensors *out) {
   return make(t, sizes, strides, offset_of(t), out);
 }
 
+// Sums of floating tensors; other types have their result type decided by the Python body.
+bool sum(const Operand *v, Tensors *out) {
+  if (v[3].kind != Arg::kNone) return false;
+  const DType d = from_ms(v[0].tensor->data_type());
+  if (!is_floating(d) && !is_complex(d)) return false;
+  static const Operator *op = find_operator("SumExt");
+  *out = run_operator(op, v, 4);
+  return true;
+}
+
 }  // namespace
 
 NativeBody native_body(const std::string &name) {
   static const std::unordered_map<std::string, NativeBody> table = {
-      {"view", view}, {"transpose", transpose}, {"t", t_}, {"permute", permute}, {"unsqueeze", unsqueeze}, {"select", select}, {"expand", expand}};
+      {"view", view}, {"transpose", transpose}, {"t", t_}, {"permute", permute}, {"unsqueeze", unsqueeze}, {"select", select}, {"expand", expand},
+      {"sum", sum}};
   auto it = table.find(name);
   return it == table.end() ? nullptr : it->second;
 }
