@@ -1,0 +1,1 @@
+"""Times of msadapter beside real PyTorch's, work by work, on one machine in one run: ``python -m benchmarks --help``."""

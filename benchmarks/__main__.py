@@ -1,0 +1,102 @@
+"""python -m benchmarks [names] --torch-python PATH: see --help."""
+from __future__ import annotations
+
+import argparse
+import datetime
+import importlib.metadata
+import json
+import os
+import platform
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from . import report
+from .sides import ROOT, Pair
+
+MEMORY_OF = "GPT step 128 float32"
+
+
+def arguments(argv=None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Times of msadapter beside real PyTorch's.")
+    parser.add_argument("names", nargs="*", help="works, or parts of their names or groups' names (default: all)")
+    parser.add_argument("--torch-python", default=os.environ.get("MSADAPTER_TORCH_PYTHON"), help="python with real PyTorch")
+    parser.add_argument("--megatron", default="", help="a Megatron-LM checkout or converted tree: adds its GPT step")
+    parser.add_argument("--rounds", type=int, default=15, help="turns of each side a work")
+    parser.add_argument("--slice", type=float, default=0.02, help="seconds of a turn, about")
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--exact", action="store_true", help="names are whole names")
+    parser.add_argument("--json", type=Path, help="write all numbers here")
+    parser.add_argument("--table", type=Path, help="write the Markdown page here (docs/benchmarks.md)")
+    parser.add_argument("--plot", type=Path, help="write the picture here (needs matplotlib)")
+    parser.add_argument("--list", action="store_true", help="name the works and stop")
+    args = parser.parse_args(argv)
+    if not args.torch_python:
+        parser.error("name a python with real PyTorch: --torch-python PATH (or MSADAPTER_TORCH_PYTHON)")
+    return args
+
+
+def catalog(python: str) -> dict[str, dict]:
+    """Works by name, asked from a process: this one needs no torch at all."""
+    code = ("import json; from benchmarks.catalog import WORKS; "
+            "print(json.dumps({n: {'group': w.group, 'flops': w.flops, 'moved': w.moved} for n, w in WORKS.items()}))")
+    done = subprocess.run([python, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def wanted(name: str, group: str, args: argparse.Namespace) -> bool:
+    if not args.names:
+        return True
+    return name in args.names if args.exact else any(part in name or part in group for part in args.names)
+
+
+def cpu_name() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":")[1].strip()
+    return platform.processor()
+
+
+def measure(args: argparse.Namespace) -> dict:
+    works = {n: w for n, w in catalog(args.torch_python).items() if wanted(n, w["group"], args)}
+    pair = Pair(args.torch_python, args.threads, args.megatron)
+    results = {}
+
+    def note(name: str, entry: dict, kind: str, group: str, **more) -> None:
+        results[name] = {**entry, "kind": kind, "group": group, **more}
+        print(report._row(name, results[name]), flush=True)
+
+    for name, about in works.items():
+        note(name, pair.compare(name, args.rounds, args.slice), "time", **about)
+    if wanted("peak memory of " + MEMORY_OF, "process", args):
+        note("peak memory of " + MEMORY_OF, pair.memory(MEMORY_OF), "memory", "process")
+    if wanted("start of python with torch", "process", args):
+        note("start of python with torch", pair.import_time(), "time", "process")
+    pair.close()
+    about = {"cpu": cpu_name(), "threads": args.threads, "rounds": args.rounds, "when": datetime.date.today().isoformat(),
+             "torch": pair.sides["theirs"].about["torch"], "mindspore": importlib.metadata.version("mindspore"),
+             "load": round(os.getloadavg()[0], 1)}
+    return {"about": about, "results": results, "roofline": report.roofline(results)}
+
+
+def main() -> int:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the workers are ended too
+    args = arguments()
+    if args.list:
+        for name, about in catalog(args.torch_python).items():
+            print(f"{about['group']:30} {name}")
+        return 0
+    run = measure(args)
+    if args.json:
+        args.json.write_text(json.dumps(run, indent=1) + "\n")
+    if args.table:
+        args.table.write_text(report.markdown(run))
+    if args.plot:
+        report.plot(run, args.plot)
+    failed = [name for name, entry in run["results"].items() if "error" in entry]
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,95 @@
+"""Results as a Markdown table and as a picture."""
+from __future__ import annotations
+
+from pathlib import Path
+
+# What the project holds itself to: PyTorch's time over ours (for memory and start: PyTorch's amount over ours).
+TARGETS = {**dict.fromkeys(("add", "mul", "matmul", "sum", "view"), 0.5),
+           **dict.fromkeys(("matmul 1024 float32", "matmul 1024 bfloat16"), 0.85),
+           "GPT step 128 float32": 0.5, "Megatron GPT step": 0.5, "peak memory of GPT step 128 float32": 1 / 1.3}
+HEAD = """# Speed beside PyTorch
+
+Written by `python -m benchmarks --torch-python PATH`; do not edit. Both sides run the same code of `benchmarks/` in turns,
+in two processes on the same machine ({cpu}, {threads} threads, load average {load}). A ratio is PyTorch's time divided by
+ours: above 1, msadapter is faster. It is the median over {rounds} turns, and the times are medians too.
+PyTorch {torch}, MindSpore {mindspore}, {when}.
+"""
+
+
+def _time(seconds: float) -> str:
+    for limit, unit, factor in ((1e-3, "us", 1e6), (1, "ms", 1e3)):
+        if seconds < limit:
+            return f"{seconds * factor:.2f} {unit}"
+    return f"{seconds:.2f} s"
+
+
+def _amount(value: float, kind: str) -> str:
+    return f"{value / 2**20:.0f} MB" if kind == "memory" else _time(value)
+
+
+def _rate(entry: dict, who: str) -> str:
+    if entry.get("flops"):
+        return f"{entry['flops'] / entry[who] / 1e9:.0f} GFLOP/s"
+    if entry.get("moved"):
+        return f"{entry['moved'] / entry[who] / 1e9:.1f} GB/s"
+    return ""
+
+
+CEILINGS = {"copy, GB/s": ("moved", ("copy 64 MB",)),
+            "float32, GFLOP/s": ("flops", ("matmul 1024 float32", "matmul 2048 float32")),
+            "bfloat16, GFLOP/s": ("flops", ("matmul 1024 bfloat16", "matmul 2048 bfloat16"))}
+
+
+def roofline(results: dict) -> dict:
+    """The best rates that any side reached in this run: what the machine gives."""
+    best = {}
+    for label, (amount, names) in CEILINGS.items():
+        seen = [results[n] for n in names if "ratio" in results.get(n, {})]
+        if seen:
+            best[label] = max(entry[amount] / min(entry["ours"], entry["theirs"]) / 1e9 for entry in seen)
+    return best
+
+
+def _row(name: str, entry: dict) -> str:
+    target = TARGETS.get(name)
+    goal = f"{target:.2f}" if target else ""
+    if "error" in entry:
+        return f"| {name} | | | {entry['error'].splitlines()[0][:100]} | {goal} | |"
+    ratio = f"{entry['ratio']:.2f}"
+    if target and entry["ratio"] < target:
+        ratio += " (below)"
+    rates = " / ".join(filter(None, (_rate(entry, "theirs"), _rate(entry, "ours"))))
+    theirs, ours = (_amount(entry[who], entry["kind"]) for who in ("theirs", "ours"))
+    return f"| {name} | {theirs} | {ours} | {ratio} | {goal} | {rates} |"
+
+
+def markdown(run: dict) -> str:
+    lines = [HEAD.format(**run["about"])]
+    titles = "| work | PyTorch | msadapter | ratio | target | rates, PyTorch / msadapter |"
+    ceiling = ", ".join(f"{label} {rate:.0f}" for label, rate in run["roofline"].items())
+    if ceiling:
+        lines.append(f"The machine's ceilings, the best seen in this run: {ceiling}.\n")
+    groups: dict[str, list[str]] = {}
+    for name, entry in run["results"].items():
+        groups.setdefault(entry["group"], []).append(_row(name, entry))
+    for group, rows in groups.items():
+        lines += [f"## {group[0].upper()}{group[1:]}\n", titles, "|---|---|---|---|---|---|", *rows, ""]
+    return "\n".join(lines)
+
+
+def plot(run: dict, path: Path) -> None:
+    """A bar a work: ratio on a logarithmic axis, the line at 1."""
+    import matplotlib
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+    rows = [(name, entry["ratio"]) for name, entry in run["results"].items() if "ratio" in entry][::-1]
+    figure, axes = pyplot.subplots(figsize=(8, 1 + 0.2 * len(rows)))
+    axes.barh([name for name, _ in rows], [ratio for _, ratio in rows],
+              color=["tab:green" if ratio >= TARGETS.get(name, 0.5) else "tab:orange" for name, ratio in rows])
+    axes.axvline(1, color="black", linewidth=1)
+    axes.set_xscale("log")
+    axes.set_xlabel("PyTorch's time / msadapter's time")
+    axes.margins(y=0.01)
+    figure.tight_layout()
+    figure.savefig(path, dpi=110)
+    pyplot.close(figure)

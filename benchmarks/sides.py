@@ -1,0 +1,120 @@
+"""The two processes that are compared, and how their works are timed in turns."""
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+SHIM = ROOT / "msadapter" / "alias" / "shim"
+
+
+class WorkFailed(Exception):
+    """A side could not run a work."""
+
+
+class Side:
+    """A worker process, stopped while it has nothing to do so that its waiting threads cost the other side nothing."""
+
+    def __init__(self, python: str, ours: bool, threads: int, extra_path: str = ""):
+        paths = [str(SHIM)] * ours + [str(ROOT), extra_path, os.environ.get("PYTHONPATH", "") * ours]
+        environment = dict(os.environ, PYTHONPATH=os.pathsep.join(filter(None, paths)), OMP_NUM_THREADS=str(threads))
+        start = time.perf_counter()
+        self.process = subprocess.Popen([python, "-m", "benchmarks.worker", str(threads)], stdin=subprocess.PIPE, cwd=ROOT,
+                                        stdout=subprocess.PIPE, text=True, env=environment)
+        atexit.register(self.close)  # a stopped worker would outlive this process
+        self.about = self._answer()
+        self.start_seconds = time.perf_counter() - start
+        self.process.send_signal(signal.SIGSTOP)
+
+    def _answer(self) -> dict:
+        line = self.process.stdout.readline()
+        if not line:
+            raise WorkFailed(f"the worker ended with code {self.process.wait()}")
+        return json.loads(line)
+
+    def ask(self, **order) -> dict:
+        self.process.send_signal(signal.SIGCONT)
+        self.process.stdin.write(json.dumps(order) + "\n")
+        self.process.stdin.flush()
+        answer = self._answer()
+        self.process.send_signal(signal.SIGSTOP)
+        if "error" in answer:
+            raise WorkFailed(answer["error"])
+        return answer
+
+    def seconds(self, work: str, calls: int) -> float:
+        return self.ask(work=work, calls=calls)["seconds"]
+
+    def calls_within(self, work: str, seconds: float) -> int:
+        """How many calls take about this long; at least one."""
+        calls, taken = 1, self.seconds(work, 1)
+        while taken < seconds / 4 and calls < 10**6:
+            calls *= 4
+            taken = self.seconds(work, calls)
+        return max(1, round(calls * seconds / max(taken, 1e-9)))
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+class Pair:
+    """Our side and PyTorch's."""
+
+    def __init__(self, torch_python: str, threads: int, extra_path: str = ""):
+        self.make = {"ours": lambda: Side(sys.executable, True, threads, extra_path),
+                     "theirs": lambda: Side(torch_python, False, threads, extra_path)}
+        self.sides = {who: make() for who, make in self.make.items()}
+
+    def compare(self, work: str, rounds: int, slice_seconds: float) -> dict:
+        """Median seconds a call of both sides and the median over the rounds of (theirs / ours)."""
+        try:
+            calls = {who: side.calls_within(work, slice_seconds) for who, side in self.sides.items()}
+            times = {who: [] for who in self.sides}
+            for turn in range(rounds):
+                for who in sorted(self.sides, reverse=bool(turn % 2)):
+                    times[who].append(self.sides[who].seconds(work, calls[who]) / calls[who])
+        except WorkFailed as error:
+            self._revive()
+            return {"error": str(error)}
+        ratios = [theirs / ours for ours, theirs in zip(times["ours"], times["theirs"], strict=True)]
+        return {**{who: statistics.median(seen) for who, seen in times.items()}, "ratio": statistics.median(ratios),
+                "spread": [min(ratios), max(ratios)]}
+
+    def _revive(self) -> None:
+        for who, side in self.sides.items():
+            if side.process.poll() is not None:
+                self.sides[who] = self.make[who]()
+
+    def fresh(self, measure, rounds: int) -> dict:
+        """Median of ``measure(side)`` over fresh processes of both sides; ratio as in ``compare``."""
+        seen = {who: [] for who in self.make}
+        for _ in range(rounds):
+            for who, make in self.make.items():
+                side = make()
+                try:
+                    seen[who].append(measure(side))
+                finally:
+                    side.close()
+        result = {who: statistics.median(values) for who, values in seen.items()}
+        return {**result, "ratio": result["theirs"] / result["ours"]}
+
+    def memory(self, work: str, rounds: int = 3) -> dict:
+        try:
+            return self.fresh(lambda side: side.ask(memory=work, calls=3)["bytes"], rounds)
+        except WorkFailed as error:
+            return {"error": str(error)}
+
+    def import_time(self, rounds: int = 3) -> dict:
+        return self.fresh(lambda side: side.start_seconds, rounds)
+
+    def close(self) -> None:
+        for side in self.sides.values():
+            side.close()

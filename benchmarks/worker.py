@@ -1,0 +1,69 @@
+"""One side of the comparison: answers one JSON line with another, until its input ends.
+
+{"work": name, "calls": n}    seconds of n calls (after one call that is not counted, the first time)
+{"memory": name, "calls": n}  growth of the peak resident set by n calls, in bytes; for a fresh worker
+"""
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+import time
+
+import torch
+
+from benchmarks.catalog import WORKS
+
+
+def peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+class Bench:
+    """Keeps the latest work prepared."""
+
+    def __init__(self):
+        self.name, self.call = None, None
+
+    def prepare(self, name: str):
+        if name != self.name:
+            self.call = None  # the former data goes first
+            self.name, self.call = name, WORKS[name].prepare()
+            self.call()
+        return self.call
+
+    def seconds(self, name: str, calls: int) -> float:
+        call = self.prepare(name)
+        start = time.perf_counter()
+        for _ in range(calls):
+            call()
+        return time.perf_counter() - start
+
+    def memory(self, name: str, calls: int) -> int:
+        before = peak()
+        call = WORKS[name].prepare()
+        for _ in range(calls):
+            call()
+        return peak() - before
+
+
+def main() -> None:
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what libraries print goes to stderr; answers have the pipe for themselves
+    torch.set_num_threads(int(sys.argv[1]))
+    print(json.dumps({"torch": torch.__version__, "threads": torch.get_num_threads()}), file=answers, flush=True)
+    bench = Bench()
+    for line in sys.stdin:
+        order = json.loads(line)
+        try:
+            if "memory" in order:
+                answer = {"bytes": bench.memory(order["memory"], order["calls"])}
+            else:
+                answer = {"seconds": bench.seconds(order["work"], order["calls"])}
+        except Exception as error:  # handed to the driver, which puts it into the table
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+main()
