@@ -1,6 +1,8 @@
 """torch.autograd."""
 from __future__ import annotations
 
+import threading
+
 from .. import ops
 from .._native import load
 from ..tensor import Tensor
@@ -11,7 +13,7 @@ from .grad_mode import (enable_grad, inference_mode, is_grad_enabled, is_inferen
 
 _C = load()
 Variable = Tensor
-_hooks.install()
+_hooks.install(Tensor)
 
 
 def _sequence(x) -> tuple:
@@ -45,6 +47,29 @@ def _make_grads(outputs, grads, is_grads_batched=False) -> list:
     return made
 
 
+class _Pass(threading.local):
+    """The running backward pass of a thread."""
+
+    whole = True  # every reachable leaf gets its gradient, as re-entrant checkpoints need it
+
+
+_pass = _Pass()
+
+
+def _is_checkpoint_valid() -> bool:
+    """Whether a re-entrant checkpoint may run now: not below ``autograd.grad`` or ``backward(inputs=...)``."""
+    return _pass.whole
+
+
+def _execute(tensors, grads, inputs, *flags):
+    outer = _pass.whole
+    _pass.whole = outer and not inputs
+    try:
+        return _C.backward(tensors, _make_grads(tensors, grads), inputs, *flags)
+    finally:
+        _pass.whole = outer
+
+
 def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, inputs=None):
     """Adds the gradients of ``tensors`` to ``.grad`` of the graph's leaves (or of ``inputs`` only)."""
     tensors = _sequence(tensors)
@@ -57,7 +82,15 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
         if not t.requires_grad:
             raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
     keep = create_graph if retain_graph is None else retain_graph
-    _C.backward(tensors, _make_grads(tensors, grads), inputs or (), bool(keep), bool(create_graph), True, True)
+    _execute(tensors, grads, inputs or (), bool(keep), bool(create_graph), True, True)
+
+
+def _tensor_backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
+    """Adds this tensor's gradients to the graph's leaves."""
+    backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+
+Tensor.backward = _tensor_backward
 
 
 def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True, allow_unused=None,
@@ -76,7 +109,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
         if not t.requires_grad:
             raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
     keep = create_graph if retain_graph is None else retain_graph
-    result = _C.backward(outputs, _make_grads(outputs, grads), inputs, bool(keep), bool(create_graph), bool(allow), False)
+    result = _execute(outputs, grads, inputs, bool(keep), bool(create_graph), bool(allow), False)
     if materialize_grads:
         result = tuple(ops.zeros_like(i) if r is None else r for r, i in zip(result, inputs, strict=True))
     return result
@@ -91,7 +124,7 @@ class _Engine:
 
     @staticmethod
     def run_backward(tensors, grad_tensors, keep_graph, create_graph, inputs=(), allow_unreachable=False, accumulate_grad=False):
-        return _C.backward(tensors, _make_grads(tensors, grad_tensors), inputs, keep_graph, create_graph, allow_unreachable, accumulate_grad)
+        return _execute(tensors, grad_tensors, inputs, keep_graph, create_graph, allow_unreachable, accumulate_grad)
 
 
 Variable._execution_engine = _Engine()

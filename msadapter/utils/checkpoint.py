@@ -8,7 +8,7 @@ import weakref
 from .. import random as _random
 from ..amp import autocast
 from ..amp import get_autocast_dtype, is_autocast_enabled
-from ..autograd import Function, backward, enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from ..autograd import Function, _is_checkpoint_valid, backward, enable_grad, is_grad_enabled, no_grad, set_grad_enabled
 from ..autograd.graph import saved_tensors_hooks
 from ..tensor import Tensor
 
@@ -87,6 +87,9 @@ class CheckpointFunction(Function):
 
     @staticmethod
     def backward(ctx, *grads):
+        if not _is_checkpoint_valid():
+            raise RuntimeError("When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` "
+                               "parameter to .backward(). Give use_reentrant=False, or call .backward() without `inputs`.")
         inputs = list(ctx.inputs)
         for i, t in zip(ctx.places, ctx.saved_tensors, strict=True):
             inputs[i] = t
