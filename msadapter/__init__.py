@@ -22,6 +22,8 @@ _tensor.install()
 
 from .tensor import Size, Tensor, TypedStorage, UntypedStorage, device, dtype, layout, memory_format  # noqa: E402, F401
 from .tensor._tensor import as_tensor, from_numpy, tensor  # noqa: E402, F401
+from .tensor._arguments import dtype_from_type_name as _dtype_from_type_name  # noqa: E402
+from .tensor.dtype import ALL as _DTYPES  # noqa: E402
 from .tensor.device import FORMATS as _FORMATS  # noqa: E402
 from .tensor.device import LAYOUTS as _LAYOUTS  # noqa: E402
 from .tensor.device import default_device as get_default_device  # noqa: E402, F401
@@ -56,7 +58,7 @@ def set_default_dtype(d) -> None:
 
 
 def set_default_tensor_type(t) -> None:
-    set_default_dtype(_tensor._dtype_from_type_name(t) if isinstance(t, str) else t.dtype)
+    set_default_dtype(_dtype_from_type_name(t) if isinstance(t, str) else t.dtype)
 
 
 def is_tensor(obj) -> _builtins.bool:
@@ -244,7 +246,7 @@ class iinfo:
 
 def _typed(name: str):
     """Legacy constructors such as torch.FloatTensor."""
-    d = _tensor._dtype_from_type_name(name)
+    d = _dtype_from_type_name(name)
 
     class _Meta(type):
         def __instancecheck__(cls, instance):
@@ -264,7 +266,7 @@ def _typed(name: str):
     return _Meta(name, (), {"__module__": "torch", "dtype": d})
 
 
-for _d in _tensor.dtypes.ALL.values():
+for _d in _DTYPES.values():
     _short = _d.storage_name.removesuffix("Storage")
     globals()[_short + "Tensor"] = _typed(_short + "Tensor")
 
@@ -276,10 +278,11 @@ def _typed_storage(name: str, d):
     return type(name, (TypedStorage,), {"__module__": "torch", "dtype": d, "__new__": lambda cls, *a, **k: make(*a, **k)})
 
 
-for _d in _tensor.dtypes.ALL.values():
+for _d in _DTYPES.values():
     globals()[_d.storage_name] = _typed_storage(_d.storage_name, _d)
 
 from . import overrides, random  # noqa: E402, F401
+
 from .generator import Generator  # noqa: E402, F401
 from .random import (default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state)  # noqa: E402, F401
 from .serialization import load, save  # noqa: E402, F401

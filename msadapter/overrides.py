@@ -6,6 +6,7 @@ import threading
 
 from ._native import load
 from .tensor import Tensor
+from .tensor._tensor import _convert
 
 _C = load()
 _state = threading.local()
@@ -54,12 +55,10 @@ def dispatch(function, args, kwargs):
 
 
 def _is_subclass_result(f) -> bool:
-    from .nn.parameter import Parameter
-    return not isinstance(f, Parameter)
+    return not getattr(f, "_is_param", False) and type(f).__name__ not in ("Parameter", "Buffer")
 
 
 def _plain(function, cls, args, kwargs):
-    from .tensor._tensor import _convert
     with DisableTorchFunctionSubclass():
         result = function(*args, **kwargs)
     return _convert(result, cls)
@@ -129,3 +128,6 @@ def wrap_torch_function(dispatcher):
             return function(*args, **kwargs)
         return wrapper
     return decorate
+
+
+_C.set_torch_function_handler(dispatch)

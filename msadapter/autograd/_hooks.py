@@ -91,7 +91,11 @@ def _node_getattr(node, name):
     raise AttributeError(f"'{type(node).__name__}' object has no attribute '{name}'")
 
 
-def install() -> None:
+def install(tensor_class) -> None:
+    """Gives nodes and tensors their hook methods."""
+    tensor_class.register_hook = register_tensor_hook
+    tensor_class.register_post_accumulate_grad_hook = register_post_accumulate
+    tensor_class.retain_grad = retain_grad
     _C.Node.register_hook = _node_register_hook
     _C.Node.register_prehook = _node_register_prehook
     _C.Node.__getattr__ = _node_getattr

@@ -64,10 +64,6 @@ class GradBucket:
 
 
 def __getattr__(name):
-    if name == "DistributedDataParallel":
-        from ._data_parallel import DistributedDataParallel
-
-        return DistributedDataParallel
     if name in _LAZY:
         try:
             return importlib.import_module(f"{__name__}.{name}")

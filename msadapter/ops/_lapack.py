@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import ctypes
 
-from ._declare import raw
+from ._declare import raw, t
 from ._generator import on_host
 
 # names that differ between the real and the complex routines
@@ -31,7 +31,7 @@ def _bind() -> None:
     from scipy.linalg import cython_blas, cython_lapack
 
     from ..tensor.dtype import ALL
-    from ..tensor._tensor import tensor
+    tensor = t.tensor
     address = _address_reader()
     table = {**cython_blas.__pyx_capi__, **cython_lapack.__pyx_capi__}
     names = bytes(raw.LapackNames().tolist()).decode().split(",")

@@ -1,7 +1,7 @@
 """Factories: tensors from sizes and numbers."""
 from __future__ import annotations
 
-from ._declare import _C, op, raw, raw_empty
+from ._declare import _C, op, raw, raw_empty, t
 
 # what every factory takes after its own arguments
 OPTIONS = ("ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool requires_grad=False, "
@@ -34,7 +34,7 @@ def finish(result, layout, device, requires_grad: bool, like=None):
     if device is None and like is not None:
         _C.set_device_tag(result, _C.device_tag(like))
     elif device is not None or default_device().type != "cpu":
-        from ..tensor._tensor import place
+        place = t.place
         result = place(result, device)
     if requires_grad:
         result.requires_grad = True

@@ -14,7 +14,7 @@ def zeros_of(like, sizes):
 
 def make_tensor(data, dtype=None):
     """`torch.tensor`, which lives a layer above."""
-    from ..tensor._tensor import tensor
+    tensor = t.tensor
     return tensor(data, dtype=dtype)
 
 

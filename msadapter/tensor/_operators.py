@@ -6,6 +6,7 @@ import numbers
 import numpy as np
 
 from ..ops._declare import namespaces, t
+from ._construct import from_numpy, tensor
 from .dtype import ALIASES, ALL
 
 
@@ -24,7 +25,6 @@ def _guarded(function, tensor_class):
     def method(self, other):
         if not _is_operand(other, tensor_class):
             if isinstance(other, np.ndarray):
-                from ._tensor import from_numpy
                 return function(self, from_numpy(other))
             return NotImplemented
         return function(self, other)
@@ -32,7 +32,6 @@ def _guarded(function, tensor_class):
 
 
 def _as_tensor_like(value, like):
-    from ._tensor import tensor
     return tensor(value, dtype=None, device=like.device) if not hasattr(value, "untyped_storage") else value
 
 

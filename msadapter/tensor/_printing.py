@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import math
 
+from ._base import _C
 from .dtype import ALL
 
 
@@ -122,22 +123,14 @@ def _lines(nested, depth: int, indent: int, fmt) -> str:
     return "[" + ("," + "\n" * (depth - 1) + " " * (indent + 1)).join(parts) + "]"
 
 
-def _edges(tensor):
-    """The tensor itself, or a smaller one holding only what is shown (with the same summarised picture)."""
-    return tensor
-
-
 def tensor_str(tensor) -> str:
     """repr(tensor)."""
-    from ._tensor import _C
-    prefix = "Parameter containing:\n" if type(tensor).__name__ == "Parameter" else ""
-    name = "tensor" if prefix or type(tensor).__name__ == "Tensor" else type(tensor).__name__
+    name = "tensor" if type(tensor).__name__ in ("Tensor", "Parameter") else type(tensor).__name__
     indent = len(name) + 1
     suffixes = []
     if _C.device_tag(tensor):
         suffixes.append(f"device='{tensor.device}'")
     plain = tensor.detach()
-    plain.__class__ = type(tensor).__mro__[-3] if False else plain.__class__
     if tensor.numel() == 0:
         if tensor.ndim != 1:
             suffixes.append(f"size={tuple(tensor.shape)}")
@@ -171,4 +164,4 @@ def tensor_str(tensor) -> str:
         else:
             out += ", " + s
             last += len(s) + 2
-    return prefix + out + ")"
+    return out + ")"

@@ -2,55 +2,34 @@
 from __future__ import annotations
 
 import copy
-import sys
 import warnings
 
-import mindspore  # noqa: F401  (its runtime must be up before the class is replaced)
+import mindspore
 import numpy as np
 
 from .. import ops
-from .._native import load
 from ..ops._declare import namespaces, t
+from . import _operators
 from . import device as devices
 from . import dtype as dtypes
+from ._arguments import dtype_from_type_name, parse_to
+from ._base import _C, Base, device_of, mindspore_module, place
+from ._construct import as_numpy, as_tensor, contiguous_strides, from_numpy, tensor
+from ._pickling import reduce_tensor
+from ._printing import tensor_str
 from .device import device as Device
 from .size import Size
 from .storage import TypedStorage, UntypedStorage
 
-_C = load()
-_mindspore_module = sys.modules["mindspore.common.tensor"]
-_MindSporeTensor = _mindspore_module.Tensor
 
-
-def device_of(tensor) -> Device:
-    """Device of a tensor: cpu, or the accelerator under the name that the run asked for."""
-    tag = _C.device_tag(tensor)
-    if tag == 0:
-        return devices.CPU
-    return Device(devices.accelerator() or "cuda", tag - 1)
-
-
-def place(tensor, device):
-    """Marks a freshly made tensor as living on ``device``; returns it."""
-    d = devices.resolve(device)
-    if d.type == "meta":
-        raise NotImplementedError("torch.device('meta') is not supported (docs/coverage.md)")
-    if d.type == "cpu":
-        return tensor
-    if d.type not in devices.ACCELERATORS:
-        raise RuntimeError(f"PyTorch is not linked with support for {d.type} devices")
-    _C.set_device_tag(tensor, d.index + 1)
-    return tensor
-
-
-class _TensorMeta(type(_MindSporeTensor)):
+class _TensorMeta(type(Base)):
     def __instancecheck__(cls, instance):
         if cls is Tensor:
-            return issubclass(type(instance), _MindSporeTensor)
+            return issubclass(type(instance), Base)
         return super().__instancecheck__(instance)
 
 
-class Tensor(_MindSporeTensor, metaclass=_TensorMeta):
+class Tensor(Base, metaclass=_TensorMeta):
     """A torch tensor on MindSpore memory."""
 
     __array_priority__ = 1000
@@ -249,7 +228,7 @@ class Tensor(_MindSporeTensor, metaclass=_TensorMeta):
             if size is None:
                 size = (source.nbytes() // self.dtype.itemsize,)
         size = (size,) if isinstance(size, int) else tuple(size)
-        _C.set_geometry(self, base, size, _contiguous_strides(size) if stride is None else stride, storage_offset)
+        _C.set_geometry(self, base, size, contiguous_strides(size) if stride is None else stride, storage_offset)
         return self
 
     def resize_(self, *size, memory_format=None):
@@ -258,7 +237,7 @@ class Tensor(_MindSporeTensor, metaclass=_TensorMeta):
             raise RuntimeError("cannot resize variables that require grad")
         if self.shape == size:
             return self
-        strides = _contiguous_strides(size)
+        strides = contiguous_strides(size)
         need = (_C.storage_offset(self) + int(np.prod(size, dtype=np.int64))) * self.dtype.itemsize
         if need > _C.storage_nbytes(self):
             _C.resize_storage(self, need)
@@ -287,7 +266,7 @@ class Tensor(_MindSporeTensor, metaclass=_TensorMeta):
             raise TypeError(f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.")
         if self.dtype.name not in dtypes.NUMPY:
             raise TypeError(f"Got unsupported ScalarType {self.dtype.storage_name.removesuffix('Storage')}")
-        return _as_numpy(self)
+        return as_numpy(self)
 
     def __array__(self, dtype=None, copy=None):
         array = self.numpy()
@@ -299,13 +278,13 @@ class Tensor(_MindSporeTensor, metaclass=_TensorMeta):
     def __dlpack__(self, *, stream=None, **kwargs):
         if self.requires_grad:
             raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
-        return _as_numpy(self).__dlpack__()
+        return as_numpy(self).__dlpack__()
 
     def __dlpack_device__(self):
         return (1, 0)
 
     def to(self, *args, **kwargs):
-        device, dtype, copy_, memory_format = _parse_to(*args, **kwargs)
+        device, dtype, copy_, memory_format = parse_to(*args, **kwargs)
         out = self
         if dtype is not None and dtype is not self.dtype:
             out = t._to_dtype(out, dtype)
@@ -328,7 +307,7 @@ class Tensor(_MindSporeTensor, metaclass=_TensorMeta):
             prefix = f"torch.{devices.accelerator() or 'cuda'}." if _C.device_tag(self) else "torch."
             return prefix + self.dtype.storage_name.removesuffix("Storage") + "Tensor"
         if isinstance(dtype, str):
-            dtype = _dtype_from_type_name(dtype)
+            dtype = dtype_from_type_name(dtype)
         elif not isinstance(dtype, dtypes.dtype):
             dtype = dtype.dtype
         return self.to(dtype)
@@ -392,7 +371,6 @@ class Tensor(_MindSporeTensor, metaclass=_TensorMeta):
         return object.__format__(self, spec)
 
     def __repr__(self, *, tensor_contents=None):
-        from ._printing import tensor_str
         return tensor_str(self)
 
     __str__ = __repr__
@@ -433,22 +411,6 @@ class Tensor(_MindSporeTensor, metaclass=_TensorMeta):
         self.requires_grad = requires_grad
         return self
 
-    def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
-        from .. import autograd
-        autograd.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
-
-    def register_hook(self, hook):
-        from ..autograd import _hooks
-        return _hooks.register_tensor_hook(self, hook)
-
-    def register_post_accumulate_grad_hook(self, hook):
-        from ..autograd import _hooks
-        return _hooks.register_post_accumulate(self, hook)
-
-    def retain_grad(self):
-        from ..autograd import _hooks
-        _hooks.retain_grad(self)
-
     @property
     def retains_grad(self) -> bool:
         return not self.is_leaf and "_retains" in self.__dict__
@@ -476,9 +438,7 @@ class Tensor(_MindSporeTensor, metaclass=_TensorMeta):
             new.__dict__[key] = copy.deepcopy(value, memo)
         return new
 
-    def __reduce_ex__(self, protocol):
-        from .. import _utils
-        return _utils._reduce_tensor(self, protocol)
+    __reduce_ex__ = reduce_tensor
 
     def __setstate__(self, state):
         self.__dict__.update(state)
@@ -532,14 +492,6 @@ class _Absent:
         raise AttributeError(f"'Tensor' object has no attribute '{self.name}'")
 
 
-def _contiguous_strides(size) -> tuple[int, ...]:
-    out, step = [], 1
-    for s in reversed(size):
-        out.append(step)
-        step *= max(s, 1)
-    return tuple(reversed(out))
-
-
 def _default_torch_function(cls, function, types, args, kwargs):
     if not all(issubclass(cls, tp) or tp is Tensor for tp in types):
         return NotImplemented
@@ -568,176 +520,6 @@ class _DisableTorchFunction:
         _DisableTorchFunction.depth -= 1
 
 
-_MISSING_ARGUMENT = object()
-
-
-def _parse_to(*args, **kwargs):
-    device = kwargs.pop("device", None)
-    dtype = kwargs.pop("dtype", None)
-    copy_ = kwargs.pop("copy", False)
-    memory_format = kwargs.pop("memory_format", None)
-    kwargs.pop("non_blocking", None)
-    other = kwargs.pop("other", None)
-    if kwargs:
-        raise TypeError(f"to() got an unexpected keyword argument '{next(iter(kwargs))}'")
-    flags = []
-    for a in args:
-        if isinstance(a, dtypes.dtype):
-            dtype = a
-        elif isinstance(a, Tensor):
-            other = a
-        elif isinstance(a, bool):
-            flags.append(a)
-        elif isinstance(a, (str, Device, int)):
-            device = a
-        elif a is not None:
-            raise TypeError(f"to() received an invalid combination of arguments - got ({type(a).__name__})")
-    if len(flags) > 1:
-        copy_ = flags[1]
-    if other is not None:
-        dtype, device = other.dtype, other.device
-    return device, dtype, copy_, memory_format
-
-
-def _dtype_from_type_name(name: str) -> dtypes.dtype:
-    short = name.rpartition(".")[2].removesuffix("Tensor")
-    for d in dtypes.ALL.values():
-        if d.storage_name == short + "Storage":
-            return d
-    raise ValueError(f"invalid type: '{name}'")
-
-
-class _ArrayView:
-    """Gives numpy the memory of a tensor, and keeps the tensor alive."""
-
-    __slots__ = ("__array_interface__", "owner")
-
-    def __init__(self, tensor):
-        dtype = np.dtype(dtypes.NUMPY[tensor.dtype.name])
-        size = dtype.itemsize
-        self.owner = tensor
-        self.__array_interface__ = {"data": (_C.data_ptr(tensor) or 64, False), "shape": tuple(tensor.shape),
-                                    "strides": tuple(s * size for s in _C.stride(tensor)), "typestr": dtype.str, "version": 3}
-
-
-def _as_numpy(tensor):
-    if tensor.numel() == 0:
-        return np.empty(tuple(tensor.shape), dtypes.NUMPY[tensor.dtype.name])
-    return np.asarray(_ArrayView(tensor))
-
-
-_FROM_NUMPY = {np.dtype(v): dtypes.ALL[k] for k, v in dtypes.NUMPY.items()}
-
-
-def from_numpy(array):
-    """Tensor on the memory of a numpy array (torch.from_numpy). TypeError for element types torch lacks, ValueError for
-    negative strides."""
-    if not isinstance(array, np.ndarray):
-        raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
-    dtype = _FROM_NUMPY.get(array.dtype)
-    if dtype is None:
-        raise TypeError(f"can't convert np.ndarray of type {array.dtype}. The only supported types are: float64, float32, float16, "
-                        "complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool.")
-    if any(s < 0 for s in array.strides):
-        raise ValueError("At least one stride in the given numpy array is negative, and tensors with negative strides are not currently "
-                         "supported. (You can probably work around this by making a copy of your array  with array.copy().) ")
-    size = dtype.itemsize
-    if array.size == 0:
-        return _C.raw_empty(array.shape, None, dtype)
-    extent = sum((n - 1) * s for n, s in zip(array.shape, array.strides, strict=True)) + size
-    base = _C.from_buffer(array.ctypes.data, extent, dtype, (extent // size,), array)
-    return _C.raw_view(base, array.shape, tuple(s // size for s in array.strides), 0)
-
-
-def _plain(data):
-    """Nested sequences with tensors or numpy scalars inside -> the same of Python numbers / arrays."""
-    if isinstance(data, Tensor):
-        return data.detach().to("cpu").tolist()
-    if isinstance(data, (list, tuple)):
-        return [_plain(d) for d in data]
-    return data
-
-
-def _has_tensor(data) -> bool:
-    if isinstance(data, (list, tuple)):
-        return any(_has_tensor(d) for d in data)
-    return isinstance(data, Tensor)
-
-
-def _infer(array: np.ndarray, data) -> dtypes.dtype:
-    kind = array.dtype.kind
-    if kind == "f":
-        return _C.default_dtype()
-    if kind == "c":
-        return _C.default_dtype().to_complex()
-    if kind == "b":
-        return dtypes.ALL["bool"]
-    if kind in "iu":
-        return dtypes.ALL["int64"]
-    raise TypeError(f"new(): data must be made of numbers, got {type(data).__name__}")
-
-
-def _first_leaf(data):
-    while isinstance(data, (list, tuple)) and data:
-        data = data[0]
-    return data
-
-
-def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False):
-    """A new tensor holding a copy of ``data`` (number, nested sequence, numpy array or tensor)."""
-    if isinstance(data, Tensor):
-        warnings.warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
-                      "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).", UserWarning, stacklevel=2)
-        out = data.detach().to(dtype=dtype, device=device, copy=True)
-    elif isinstance(data, np.ndarray) or isinstance(data, np.generic):
-        out = from_numpy(np.array(data, order="C", copy=True))
-        out = out if dtype is None else out.to(dtype)
-        out = place(out, device)
-    else:
-        leaf = _first_leaf(data)
-        leaf_dtype = None
-        if _has_tensor(data):
-            leaf_dtype = leaf.dtype if isinstance(leaf, Tensor) else None
-            data = _plain(data)
-        elif isinstance(leaf, np.ndarray | np.generic):
-            leaf_dtype = _FROM_NUMPY.get(leaf.dtype)
-        if isinstance(data, (list, tuple)) and not data:
-            out = _C.raw_empty((0,), None, dtype or _C.default_dtype())
-        else:
-            try:
-                array = np.array(data)
-            except ValueError as e:
-                raise ValueError(f"expected sequence of equal length at each dimension ({e})") from None
-            if array.dtype == object:
-                if any(isinstance(v, int) for v in np.ravel(array)):
-                    raise RuntimeError("Overflow when unpacking long")
-                raise RuntimeError(f"Could not infer dtype of {type(_first_leaf(data)).__name__}")
-            inferred = leaf_dtype or _infer(array, data)
-            target = dtype or inferred
-            wide = {"f": np.float64, "c": np.complex128, "b": np.bool_}.get(array.dtype.kind, array.dtype)
-            out = from_numpy(np.ascontiguousarray(array, dtype=wide)) if array.size else _C.raw_empty(array.shape, None, target)
-            if array.ndim == 0 and array.size:
-                out = _C.raw_view(out, (), (), 0)
-            if out.dtype is not target:
-                with_target = _C.raw_empty(out.shape, None, target)
-                _C.copy_into(with_target, out)
-                out = with_target
-        out = place(out, device)
-    if requires_grad:
-        out.requires_grad = True
-    return out
-
-
-def as_tensor(data, dtype=None, device=None):
-    """``data`` as a tensor, without a copy where that is possible."""
-    if isinstance(data, Tensor):
-        return data.to(dtype=dtype, device=device) if dtype is not None or device is not None else data
-    if isinstance(data, np.ndarray) and data.dtype in _FROM_NUMPY and not any(s < 0 for s in data.strides):
-        out = from_numpy(data)
-        return out.to(dtype=dtype, device=device) if dtype is not None or device is not None else out
-    return tensor(data, dtype=dtype, device=device)
-
-
 def _legacy_new(cls, *args, device=None, dtype=None, **kwargs):
     """torch.Tensor(...): sizes give an uninitialised tensor, data a float tensor."""
     d = _C.default_dtype()
@@ -762,24 +544,18 @@ def _legacy_new(cls, *args, device=None, dtype=None, **kwargs):
 
 def install() -> None:
     """Makes Tensor the class of every MindSpore result and gives it the table's methods."""
-    _mindspore_module.Tensor = Tensor
-    ops.tensor, ops.as_tensor, ops.from_numpy, ops.place = tensor, as_tensor, from_numpy, place  # factories that are no operators
+    mindspore_module.Tensor = Tensor
+    for name, factory in (("tensor", tensor), ("as_tensor", as_tensor), ("from_numpy", from_numpy), ("place", place)):
+        setattr(ops, name, factory)  # factories that are no operators
+        setattr(t, name, factory)
     for name, function in namespaces["Tensor"].items():
         if name not in Tensor.__dict__:
             setattr(Tensor, name, function)
-    from . import _operators
     _operators.install(Tensor)
-    for name in dir(_MindSporeTensor):
+    for name in dir(Base):
         if name.startswith("_") or name in Tensor.__dict__:
             continue
         setattr(Tensor, name, _Absent(name))
     _C.bind_types(Tensor, Size)
-    _C.set_torch_function_handler(_handle_torch_function)
     _C.install_overrides()
     mindspore.runtime.launch_blocking()
-
-
-def _handle_torch_function(function, args, kwargs):
-    """Called for tensors of another class than ours and inside modes."""
-    from .. import overrides
-    return overrides.dispatch(function, args, kwargs)

@@ -26,7 +26,7 @@ class dtype:
         return f"torch.{self.name}"
 
     def __reduce__(self):
-        return self.name
+        return _by_name, (self.name,)
 
     def __copy__(self):
         return self
@@ -39,6 +39,10 @@ class dtype:
 
     def to_complex(self) -> "dtype":
         return {"float64": complex128, "complex128": complex128}.get(self.name, complex64)
+
+
+def _by_name(name: str) -> dtype:
+    return exports()[name]
 
 
 dtype.__module__ = "torch"

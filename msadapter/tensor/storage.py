@@ -5,11 +5,9 @@ import ctypes
 
 import numpy as np
 
-from .._native import load
 from . import dtype as dtypes
+from ._base import _C, device_of
 from .device import device as Device
-
-_C = load()
 
 
 class UntypedStorage:
@@ -48,7 +46,6 @@ class UntypedStorage:
 
     @property
     def device(self) -> Device:
-        from ._tensor import device_of
         return device_of(self._holder)
 
     @property
