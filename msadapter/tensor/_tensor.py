@@ -373,7 +373,8 @@ class Tensor(Base, metaclass=_TensorMeta):
     def __repr__(self, *, tensor_contents=None):
         return tensor_str(self)
 
-    __str__ = __repr__
+    def __str__(self):
+        return self.__repr__()
 
     # ---------------------------------------------------------------- gradients
     @property

@@ -1,0 +1,35 @@
+"""MindSpore's own Tensor class, and where a tensor lives."""
+from __future__ import annotations
+
+import sys
+
+import mindspore  # noqa: F401  (its runtime must be up before the class is replaced)
+
+from .._native import load
+from . import device as devices
+from .device import device as Device
+
+_C = load()
+mindspore_module = sys.modules["mindspore.common.tensor"]
+Base = mindspore_module.Tensor
+
+
+def device_of(tensor) -> Device:
+    """Device of a tensor: cpu, or the accelerator under the name that the run asked for."""
+    tag = _C.device_tag(tensor)
+    if tag == 0:
+        return devices.CPU
+    return Device(devices.accelerator() or "cuda", tag - 1)
+
+
+def place(tensor, device):
+    """Marks a freshly made tensor as living on ``device``; returns it."""
+    d = devices.resolve(device)
+    if d.type == "meta":
+        raise NotImplementedError("torch.device('meta') is not supported (docs/coverage.md)")
+    if d.type == "cpu":
+        return tensor
+    if d.type not in devices.ACCELERATORS:
+        raise RuntimeError(f"PyTorch is not linked with support for {d.type} devices")
+    _C.set_device_tag(tensor, d.index + 1)
+    return tensor

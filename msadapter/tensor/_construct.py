@@ -1,0 +1,148 @@
+"""Tensors from Python data and numpy arrays, and back."""
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from . import dtype as dtypes
+from ._base import _C, Base, place
+
+def contiguous_strides(size) -> tuple[int, ...]:
+    """Strides of a contiguous tensor."""
+    out, step = [], 1
+    for s in reversed(size):
+        out.append(step)
+        step *= max(s, 1)
+    return tuple(reversed(out))
+
+
+class _ArrayView:
+    """Gives numpy the memory of a tensor, and keeps the tensor alive."""
+
+    __slots__ = ("__array_interface__", "owner")
+
+    def __init__(self, tensor):
+        dtype = np.dtype(dtypes.NUMPY[tensor.dtype.name])
+        size = dtype.itemsize
+        self.owner = tensor
+        self.__array_interface__ = {"data": (_C.data_ptr(tensor) or 64, False), "shape": tuple(tensor.shape),
+                                    "strides": tuple(s * size for s in _C.stride(tensor)), "typestr": dtype.str, "version": 3}
+
+
+def as_numpy(tensor):
+    if tensor.numel() == 0:
+        return np.empty(tuple(tensor.shape), dtypes.NUMPY[tensor.dtype.name])
+    return np.asarray(_ArrayView(tensor))
+
+
+_FROM_NUMPY = {np.dtype(v): dtypes.ALL[k] for k, v in dtypes.NUMPY.items()}
+
+
+def from_numpy(array):
+    """Tensor on the memory of a numpy array (torch.from_numpy). TypeError for element types torch lacks, ValueError for
+    negative strides."""
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
+    dtype = _FROM_NUMPY.get(array.dtype)
+    if dtype is None:
+        raise TypeError(f"can't convert np.ndarray of type {array.dtype}. The only supported types are: float64, float32, float16, "
+                        "complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool.")
+    if any(s < 0 for s in array.strides):
+        raise ValueError("At least one stride in the given numpy array is negative, and tensors with negative strides are not currently "
+                         "supported. (You can probably work around this by making a copy of your array  with array.copy().) ")
+    size = dtype.itemsize
+    if array.size == 0:
+        return _C.raw_empty(array.shape, None, dtype)
+    extent = sum((n - 1) * s for n, s in zip(array.shape, array.strides, strict=True)) + size
+    base = _C.from_buffer(array.ctypes.data, extent, dtype, (extent // size,), array)
+    return _C.raw_view(base, array.shape, tuple(s // size for s in array.strides), 0)
+
+
+def _plain(data):
+    """Nested sequences with tensors or numpy scalars inside -> the same of Python numbers / arrays."""
+    if isinstance(data, Base):
+        return data.detach().to("cpu").tolist()
+    if isinstance(data, (list, tuple)):
+        return [_plain(d) for d in data]
+    return data
+
+
+def _has_tensor(data) -> bool:
+    if isinstance(data, (list, tuple)):
+        return any(_has_tensor(d) for d in data)
+    return isinstance(data, Base)
+
+
+def _infer(array: np.ndarray, data) -> dtypes.dtype:
+    kind = array.dtype.kind
+    if kind == "f":
+        return _C.default_dtype()
+    if kind == "c":
+        return _C.default_dtype().to_complex()
+    if kind == "b":
+        return dtypes.ALL["bool"]
+    if kind in "iu":
+        return dtypes.ALL["int64"]
+    raise TypeError(f"new(): data must be made of numbers, got {type(data).__name__}")
+
+
+def _first_leaf(data):
+    while isinstance(data, (list, tuple)) and data:
+        data = data[0]
+    return data
+
+
+def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False):
+    """A new tensor holding a copy of ``data`` (number, nested sequence, numpy array or tensor)."""
+    if isinstance(data, Base):
+        warnings.warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+                      "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).", UserWarning, stacklevel=2)
+        out = data.detach().to(dtype=dtype, device=device, copy=True)
+    elif isinstance(data, np.ndarray) or isinstance(data, np.generic):
+        out = from_numpy(np.array(data, order="C", copy=True))
+        out = out if dtype is None else out.to(dtype)
+        out = place(out, device)
+    else:
+        leaf = _first_leaf(data)
+        leaf_dtype = None
+        if _has_tensor(data):
+            leaf_dtype = leaf.dtype if isinstance(leaf, Base) else None
+            data = _plain(data)
+        elif isinstance(leaf, np.ndarray | np.generic):
+            leaf_dtype = _FROM_NUMPY.get(leaf.dtype)
+        if isinstance(data, (list, tuple)) and not data:
+            out = _C.raw_empty((0,), None, dtype or _C.default_dtype())
+        else:
+            try:
+                array = np.array(data)
+            except ValueError as e:
+                raise ValueError(f"expected sequence of equal length at each dimension ({e})") from None
+            if array.dtype == object:
+                if any(isinstance(v, int) for v in np.ravel(array)):
+                    raise RuntimeError("Overflow when unpacking long")
+                raise RuntimeError(f"Could not infer dtype of {type(_first_leaf(data)).__name__}")
+            inferred = leaf_dtype or _infer(array, data)
+            target = dtype or inferred
+            wide = {"f": np.float64, "c": np.complex128, "b": np.bool_}.get(array.dtype.kind, array.dtype)
+            out = from_numpy(np.ascontiguousarray(array, dtype=wide)) if array.size else _C.raw_empty(array.shape, None, target)
+            if array.ndim == 0 and array.size:
+                out = _C.raw_view(out, (), (), 0)
+            if out.dtype is not target:
+                with_target = _C.raw_empty(out.shape, None, target)
+                _C.copy_into(with_target, out)
+                out = with_target
+        out = place(out, device)
+    if requires_grad:
+        out.requires_grad = True
+    return out
+
+
+def as_tensor(data, dtype=None, device=None):
+    """``data`` as a tensor, without a copy where that is possible."""
+    if isinstance(data, Base):
+        return data.to(dtype=dtype, device=device) if dtype is not None or device is not None else data
+    if isinstance(data, np.ndarray) and data.dtype in _FROM_NUMPY and not any(s < 0 for s in data.strides):
+        out = from_numpy(data)
+        return out.to(dtype=dtype, device=device) if dtype is not None or device is not None else out
+    return tensor(data, dtype=dtype, device=device)
