@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 
 from . import _einsum  # noqa: F401
-from ._declare import composite, namespaces, op, t
+from ._declare import _C, composite, namespaces, op, t
 from .pointwise import conj
 
 
@@ -90,7 +90,7 @@ def addr(self, vec1, vec2, *, beta, alpha):
     if alpha != 1:
         product = product * alpha
     if beta == 0:
-        return product.to(t.result_type(self, product))
+        return product.to(_C.promote_types(self.dtype, product.dtype))
     return (start if beta == 1 else start * beta) + product
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 import math
 
 from ._declare import composite, op, raw, t
+from .nn_norm import outputs
 
 # ---- the bilinear core: result, gradient of the input, gradient of the weight; each is made of the other two
 _GEOMETRY = "int[] stride, int[] padding, int[] dilation, bool transposed, int[] output_padding, int groups"
@@ -40,8 +41,8 @@ def _conj(x):
               _conj(grad), g, weight, stride, padding, dilation, transposed, output_padding, groups)})
 def _conv_input_grad(grad, weight, input, stride, padding, dilation, transposed, output_padding, groups):
     # `input` gives the shape only.
-    return raw.ConvolutionGrad(grad, input, weight, None, list(stride), list(padding), list(dilation), transposed, list(output_padding),
-                               groups, [1, 0, 0])[0]
+    return outputs(raw.ConvolutionGrad(grad, input, weight, None, list(stride), list(padding), list(dilation), transposed,
+                                       list(output_padding), groups, [1, 0, 0]), 3)[0]
 
 
 @op(f"_conv_weight_grad(Tensor grad, Tensor input, Tensor weight, {_GEOMETRY}) -> Tensor", forms="f",
@@ -51,8 +52,8 @@ def _conv_input_grad(grad, weight, input, stride, padding, dilation, transposed,
               _conj(grad), g, input, stride, padding, dilation, transposed, output_padding, groups)})
 def _conv_weight_grad(grad, input, weight, stride, padding, dilation, transposed, output_padding, groups):
     # `weight` gives the shape only.
-    return raw.ConvolutionGrad(grad, input, weight, None, list(stride), list(padding), list(dilation), transposed, list(output_padding),
-                               groups, [0, 1, 0])[1]
+    return outputs(raw.ConvolutionGrad(grad, input, weight, None, list(stride), list(padding), list(dilation), transposed,
+                                       list(output_padding), groups, [0, 1, 0]), 3)[1]
 
 
 # ---- the torch faces

@@ -268,3 +268,21 @@ def cross_entropy(input, target, weight, size_average, ignore_index, reduce, red
         target = target.reshape(-1)
     loss = t._cross_entropy(input, target, weight, _CODES[reduction], ignore_index, label_smoothing)[0]
     return loss.reshape(shape) if reduction == "none" else loss
+
+
+@composite("nn.functional.linear_cross_entropy(Tensor input, Tensor linear_weight, Tensor target, *, Tensor? linear_bias=None, "
+           "Tensor? weight=None, str reduction='mean', int? ignore_index=None, float label_smoothing=0.0, any options=None) -> Tensor",
+           forms="f")
+def linear_cross_entropy(input, linear_weight, target, *, linear_bias, weight, reduction, ignore_index, label_smoothing, options):
+    """cross_entropy(linear(input, linear_weight, linear_bias), target); linear_weight is (C, ..., in_features)."""
+    if options is not None:
+        raise NotImplementedError("torch.nn.functional.linear_cross_entropy: options is not supported (docs/coverage.md)")
+    if not 1 <= input.dim() <= 2:
+        raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.dim()}")
+    if linear_weight.dim() < 2:
+        raise RuntimeError(f"expected linear_weight with dimensionality at least 2, got {linear_weight.dim()}")
+    flat = linear_weight.reshape(-1, linear_weight.shape[-1])
+    logits = t.linear(input, flat, None if linear_bias is None else linear_bias.reshape(-1))
+    logits = logits.reshape(*input.shape[:-1], *linear_weight.shape[:-1])
+    return t.cross_entropy(logits, target, weight, ignore_index=-100 if ignore_index is None else ignore_index, reduction=reduction,
+                           label_smoothing=label_smoothing)

@@ -1,9 +1,10 @@
-"""Embedding, dropout, padding and grid sampling."""
+"""Embedding, one-hot, dropout, padding and grid sampling."""
 from __future__ import annotations
 
 
 from . import dropout as _  # noqa: F401  (declares the fused `_dropout`)
 from ._declare import _C, composite, op, raw, t
+from .nn_norm import outputs
 
 
 # ---- embedding
@@ -60,6 +61,12 @@ def embedding_renorm_(self, indices, max_norm, norm_type):
     raw.EmbeddingRenorm(self, indices, max_norm, norm_type)
     _C.bump_version(self)
     return self
+
+
+@op("nn.functional.one_hot(Tensor input, int num_classes=-1) -> Tensor", forms="f", grad=None)
+def one_hot(input, num_classes):
+    """1 at the class of each element, along a new last dim."""
+    return raw.OneHotExt(input, num_classes, None, None, -1)
 
 
 # ---- dropout: torch's draws, one bernoulli(1 - p) an element in the type of the input
@@ -175,6 +182,9 @@ def pad(input, pad, mode, value):
     _check_border(input, pad, mode)
     out = input
     for d, (before, after) in enumerate(_split_pads(input, pad)):
+        if mode == "circular" and (before < 0 or after < 0):  # what is cropped does not come round again
+            out = t.narrow(out, d, max(0, -before), out.shape[d] + min(0, before) + min(0, after))
+            before, after = max(0, before), max(0, after)
         if before or after:
             index = _border_index(out.shape[d], before, after, mode)
             out = t.index_select(out, d, t.tensor(index, device=input.device) if index else t.arange(0))
@@ -193,7 +203,7 @@ def _grid_grad(g, self, grid, interpolation_mode, padding_mode, align_corners, n
         raise RuntimeError("derivative for aten::grid_sampler_2d_backward is not implemented")
     kernel = raw.GridSampler2DGrad if self.dim() == 4 else raw.GridSampler3DGrad
     out = kernel(g, self, grid, interpolation_mode, padding_mode, align_corners, [int(needs[0]), int(needs[1])])
-    out = out if isinstance(out, (tuple, list)) else (out,)
+    out = outputs(out, 2)
     return out[0] if needs[0] else None, out[1] if needs[1] else None
 
 

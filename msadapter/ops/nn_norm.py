@@ -5,6 +5,8 @@ formula, so every further order follows from the table.
 """
 from __future__ import annotations
 
+import math
+
 from ._declare import _C, composite, op, raw, t
 
 recording = _C.is_grad_enabled
@@ -29,16 +31,16 @@ def log_softmax(self, dim, dtype):
     return raw.LogSoftmax(_to(self, dtype), dim)
 
 
-op("_softmax_backward(Tensor grad, Tensor result, int dim) -> Tensor", ms="SoftmaxBackward", forms="f",
-   grad={"grad": lambda g, result, dim: t._softmax_backward(g, result, dim),
-         "result": lambda g, grad, result, dim: g * (grad - (grad * result).sum(dim, keepdim=True)) - grad * (g * result).sum(dim, keepdim=True)})
+op("_softmax_backward(Tensor grad, Tensor output, int dim) -> Tensor", ms="SoftmaxBackward", forms="f",
+   grad={"grad": lambda g, output, dim: t._softmax_backward(g, output, dim),
+         "output": lambda g, grad, output, dim: g * (grad - (grad * output).sum(dim, keepdim=True)) - grad * (g * output).sum(dim, keepdim=True)})
 
 
-@op("_log_softmax_backward(Tensor grad, Tensor result, int dim) -> Tensor", forms="f",
-    grad={"grad": lambda g, result, dim: g - (g * result.exp()).sum(dim, keepdim=True),
-          "result": lambda g, grad, result, dim: -g * result.exp() * grad.sum(dim, keepdim=True)})
-def _log_softmax_backward(grad, result, dim):
-    return raw.LogSoftmaxGrad(result, grad, dim)
+@op("_log_softmax_backward(Tensor grad, Tensor output, int dim) -> Tensor", forms="f",
+    grad={"grad": lambda g, output, dim: g - (g * output.exp()).sum(dim, keepdim=True),
+          "output": lambda g, grad, output, dim: -g * output.exp() * grad.sum(dim, keepdim=True)})
+def _log_softmax_backward(grad, output, dim):
+    return raw.LogSoftmaxGrad(output, grad, dim)
 
 
 def _default_dim(x):
@@ -81,14 +83,22 @@ def _standardized(x, dims, eps):
 
 
 def gradients_of(function, inputs, needs, g):
-    """Gradients of `function(*inputs)` as a recorded computation, None where not needed."""
+    """Gradients of `function(*inputs)` (a tensor, or a tuple with a tuple `g`) as a recorded computation, None where not needed."""
     # Views cut the graph at the inputs: what produced them is not walked.
     views = [None if x is None else x.view_as(x) for x in inputs]
     wanted = tuple(v for v, n in zip(views, needs, strict=True) if n and v is not None)
     if not wanted:
         return tuple(None for _ in inputs)
-    found = iter(_C.backward((function(*views),), (g,), wanted, True, True, True, False))
+    results = function(*views)
+    pairs = [(r, x) for r, x in zip(results, g, strict=True) if x is not None] if isinstance(results, tuple) else [(results, g)]
+    found = iter(_C.backward(tuple(r for r, _ in pairs), tuple(x for _, x in pairs), wanted, True, True, True, False))
     return tuple(next(found) if n and v is not None else None for v, n in zip(views, needs, strict=True))
+
+
+def outputs(result, count):
+    """The results of a raw call with an output mask: one for each, None for those not asked for."""
+    found = list(result) if isinstance(result, (tuple, list)) else [result]
+    return found + [None] * (count - len(found))
 
 
 def _layer_norm_reference(x, weight, bias, normalized_shape, eps):
@@ -107,7 +117,7 @@ def _layer_norm_grad(gs, input, normalized_shape, weight, bias, eps, result1, re
     if recording():
         return gradients_of(lambda x, w, b: _layer_norm_reference(x, w, b, normalized_shape, eps), (input, weight, bias), needs, g)
     mask = [int(needs[0]), int(needs[1]), int(needs[2])]
-    return raw.LayerNormGradExt(g, input, list(normalized_shape), result1, result2, weight, bias, mask)
+    return outputs(raw.LayerNormGradExt(g, input, list(normalized_shape), result1, result2, weight, bias, mask), 3)
 
 
 op("_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
@@ -166,11 +176,11 @@ def rms_norm(input, normalized_shape, weight, eps):
         raise RuntimeError(f"Given normalized_shape={normalized_shape}, expected input with shape "
                            f"[*{', '.join(map(str, normalized_shape))}], but got input of size{list(input.shape)}")
     if eps is None:
-        eps = t.finfo(input.dtype).eps if hasattr(t, "finfo") else _epsilon(input)
+        eps = _epsilon(input)
     if weight is None or input.is_complex():
         return _rms_norm_reference(input, weight, normalized_shape, eps)
     if weight.dtype != input.dtype:
-        return _rms_norm_reference(input, weight, normalized_shape, eps).to(t.result_type(input, weight))
+        return _rms_norm_reference(input, weight, normalized_shape, eps).to(_C.promote_types(input.dtype, weight.dtype))
     return t._rms_norm(input, weight, eps)[0]
 
 
@@ -180,23 +190,31 @@ def _epsilon(x):
 
 # ---- group_norm
 def _group_norm_reference(x, weight, bias, num_groups, eps):
+    """Result, mean and 1 / standard deviation."""
     rows = _computed(x).reshape(x.shape[0], num_groups, -1)
-    y = _standardized(rows, [2], eps).reshape(x.shape)
+    mean = rows.mean(2, keepdim=True)
+    rstd = t.rsqrt((rows - mean).square().mean(2, keepdim=True) + eps)
+    y = ((rows - mean) * rstd).reshape(x.shape)
     shape = [1, -1] + [1] * (x.dim() - 2)
     if weight is not None:
         y = y * _computed(weight).reshape(shape)
     if bias is not None:
         y = y + _computed(bias).reshape(shape)
-    return y.to(x.dtype)
+    return y.to(x.dtype), mean.squeeze(2), rstd.squeeze(2)
 
 
 def _group_norm_grad(gs, input, num_groups, weight, bias, eps, result1, result2, needs):
-    g = gs[0]
-    if g is None:
+    if recording() or gs[1] is not None or gs[2] is not None:
+        with_graph = recording()
+        _C.set_grad_enabled(True)
+        try:
+            found = gradients_of(lambda x, w, b: _group_norm_reference(x, w, b, num_groups, eps), (input, weight, bias), needs, gs)
+        finally:
+            _C.set_grad_enabled(with_graph)
+        return found if with_graph else tuple(None if x is None else x.detach() for x in found)
+    if gs[0] is None:
         return None, None, None
-    if recording():
-        return gradients_of(lambda x, w, b: _group_norm_reference(x, w, b, num_groups, eps), (input, weight, bias), needs, g)
-    return raw.GroupNormGrad(g, input, result1, result2, weight, num_groups, needs[0], needs[1], needs[2])
+    return outputs(raw.GroupNormGrad(gs[0], input, result1, result2, weight, num_groups, needs[0], needs[1], needs[2]), 3)
 
 
 op("_group_norm(Tensor input, int num_groups, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)", ms="GroupNorm",
@@ -239,7 +257,7 @@ def native_group_norm(input, weight, bias, N, C, HxW, group, eps):  # noqa: N803
     """Result, mean and 1 / standard deviation."""
     out, mean, rstd = t._group_norm(input, group, weight, bias, eps)
     mixed = weight is not None and weight.dtype != input.dtype
-    return (out, mean, rstd) if mixed else (out, mean.detach().to(input.dtype), rstd.detach().to(input.dtype))
+    return (out, mean, rstd) if mixed else (out, mean.to(input.dtype), rstd.to(input.dtype))
 
 
 # ---- batch_norm
@@ -267,7 +285,7 @@ def _batch_norm_grad(gs, input, weight, bias, running_mean, running_var, trainin
                     needs, g)
     mask = [int(needs[0]), int(needs[1]), int(needs[2])]
     mean, var = (None, None) if training else (running_mean, running_var)
-    return raw.BatchNormGradExt(g, input, weight, mean, var, result1, result2, training, eps, mask)
+    return outputs(raw.BatchNormGradExt(g, input, weight, mean, var, result1, result2, training, eps, mask), 3)
 
 
 @op("_batch_norm(Tensor input, Tensor? weight, Tensor? bias, any running_mean, any running_var, bool training, float momentum, "
@@ -296,7 +314,7 @@ def _batch_norm_checked(input, weight, bias, running_mean, running_var, training
            "bool training=False, float momentum=0.1, float eps=1e-5) -> Tensor", forms="f")
 def batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps):
     """Each channel normalised by the batch's statistics (training) or by the running ones, then scaled and shifted."""
-    if training and input.numel() == (input.shape[1] if input.dim() > 1 else 0):
+    if training and input.dim() > 1 and math.prod(input.shape[:1] + input.shape[2:]) == 1:
         from ..tensor.size import Size
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {Size(input.shape)}")
     return _batch_norm_checked(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]

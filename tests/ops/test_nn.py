@@ -1,10 +1,17 @@
 """Norms, losses, attention, convolution ... against recorded answers of real PyTorch (tests/golden/nn_ops_cases.py)."""
 from __future__ import annotations
 
+import importlib.util
+from pathlib import Path
+
 import pytest
-from nn_answers import ANSWERS, MATMUL, check_case
 
 import msadapter as torch
+
+_SPEC = importlib.util.spec_from_file_location("nn_answers", Path(__file__).with_name("nn_answers.py"))
+nn_answers = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(nn_answers)
+ANSWERS, MATMUL, check_case = nn_answers.ANSWERS, nn_answers.MATMUL, nn_answers.check_case
 
 F = torch.nn.functional
 

@@ -1,4 +1,4 @@
-// Rows of a table by index, the gradient that adds them back, norm limits.
+// Rows of a table by index, the gradient that adds them back, norm limits, one-hot.
 #include "rows.h"
 
 namespace msa {
@@ -103,6 +103,27 @@ MSA_KERNEL(EmbeddingRenorm) {  // weight (changed in place), indices, max_norm, 
   const Tensor idx = row_indices(c, c.in(1), w.size(0));
   MSA_SWITCH_FLOAT(w.dtype, "embedding_renorm_", (renorm_rows<T>(w, idx, c.real(2), c.real(3))));
   c.out(0, DType::I64, Dims{0});
+}
+
+MSA_KERNEL(OneHotExt) {  // index, num_classes (-1: largest + 1), on_value, off_value, axis (last)
+  if (c.in(0).dtype != DType::I64) fail("one_hot is only applicable to index tensor of type LongTensor.");
+  const Tensor idx = c.contiguous(c.in(0));
+  const int64_t *at = idx.ptr<int64_t>();
+  int64_t low = 0, high = -1, classes = c.integer(1);
+  for (int64_t i = 0; i < idx.numel; ++i) {
+    low = std::min(low, at[i]);
+    high = std::max(high, at[i]);
+  }
+  check(low >= 0, "Class values must be non-negative.");
+  check(idx.numel > 0 || classes > 0, "Can not infer total number of classes from empty tensor.");
+  if (classes == -1) classes = high + 1;
+  check(classes > 0, "num_classes should be positive");
+  check(high < classes, "Class values must be smaller than num_classes.");
+  Dims shape = idx.shape();
+  shape.push_back(classes);
+  const Tensor o = c.out(0, DType::I64, shape);
+  fill_zero(o);
+  for (int64_t i = 0; i < idx.numel; ++i) o.ptr<int64_t>()[i * classes + at[i]] = 1;
 }
 
 }  // namespace msa
