@@ -43,25 +43,6 @@ def _bind() -> None:
     raw.LapackBind(tensor(addresses, dtype=ALL["int64"]))
 
 
-_SMALL = 64  # matrices up to this size are factored in double: it costs microseconds and saves the last digits
-
-
-def _is_tensor(x) -> bool:
-    return hasattr(x, "data_ptr")
-
-
-def _in_double(function, args):
-    """``function`` on float64 (complex128) copies of its float32 (complex64) tensors, results cast back."""
-    from ..tensor.dtype import ALL
-    up = {ALL["float32"]: ALL["float64"], ALL["complex64"]: ALL["complex128"]}
-    down = {wide: narrow for narrow, wide in up.items()}
-    wide_args = [raw.Cast(a, up[a.dtype]) if _is_tensor(a) and a.dtype in up else a for a in args]
-    results = function(*wide_args)
-    several = isinstance(results, (tuple, list))
-    out = tuple(raw.Cast(r, down[r.dtype]) if r.dtype in down else r for r in (results if several else (results,)))
-    return out if several else out[0]
-
-
 class _Lapack:
     """``lapack.LinalgSvd(...)``: a raw operator whose kernel needs LAPACK."""
 
@@ -73,14 +54,7 @@ class _Lapack:
             if on_host():
                 _bind()
             self._bound = True
-        operator = getattr(raw, name)
-
-        def function(*args):
-            first = args[0]
-            if first.dtype.name in ("float32", "complex64") and max(first.shape[-2:], default=0) <= _SMALL and on_host():
-                return _in_double(operator, args)
-            return operator(*args)
-
+        function = getattr(raw, name)
         setattr(self, name, function)
         return function
 

@@ -98,15 +98,3 @@ def set_diagonal(x, value):
 def eps(dtype) -> float:
     """Distance from 1 to the next number."""
     return 2.0 ** -52 if dtype.to_real().itemsize == 8 else 2.0 ** -23
-
-
-_SMALL = 64
-
-
-def widened(*tensors):
-    """Small float32 (complex64) matrices in double, others as they are; recorded like any cast."""
-    if any(x.dtype.name not in ("float32", "complex64") or max(x.shape[-2:], default=0) > _SMALL for x in tensors):
-        return tensors
-    from ..tensor.dtype import ALL
-    wide = {"float32": ALL["float64"], "complex64": ALL["complex128"]}
-    return tuple(t._to_dtype(x, wide[x.dtype.name]) for x in tensors)

@@ -18,7 +18,7 @@ def _cholesky_grad(gs, L, upper):
     if upper:
         g, L = mH(g), mH(L)
     phi = t.tril(mH(L) @ g)
-    phi = (phi + mH(phi) - t.diag_embed(t.diagonal(phi, 0, -2, -1))) * 0.5
+    phi = (phi + mH(phi) - t.diag_embed(conj(t.diagonal(phi, 0, -2, -1)))) * 0.5
     inner = t.linalg_solve_triangular(mH(L), phi, upper=True)
     return t.linalg_solve_triangular(L, inner, upper=False, left=False)
 

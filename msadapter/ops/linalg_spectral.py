@@ -5,7 +5,7 @@ import math
 
 from ._declare import composite, op, t
 from ._lapack import lapack
-from ._linalg_tools import (check_floating, check_matrix, check_square, eps, mH, named, needs_graph, set_diagonal, widened)
+from ._linalg_tools import (check_floating, check_matrix, check_square, eps, mH, named, needs_graph, set_diagonal)
 from .pointwise import conj
 
 # ---- QR
@@ -81,11 +81,9 @@ def householder_product(input, tau):
     check_matrix(input, "torch.linalg.householder_product", "input")
     if not needs_graph(input, tau):
         return t._householder_product(input, tau)
-    dtype = input.dtype
-    input, tau = widened(input, tau)
     m, n = input.shape[-2:]
     Q = t.expand(t.eye(m, n, dtype=input.dtype), list(input.shape))
-    return t._to_dtype(_reflect(input, tau, Q, reversed(range(tau.shape[-1]))), dtype)
+    return _reflect(input, tau, Q, reversed(range(tau.shape[-1])))
 
 
 def _reflector(input, i):
@@ -367,18 +365,15 @@ def cond(A, p):
     check_matrix(A, "linalg.cond")
     check_floating(A, "linalg.cond")
     if p is None or p in (2, -2):
-        (wide,) = widened(A)
-        S = t.linalg_svdvals(wide)
+        S = t.linalg_svdvals(A)
         first, last = t.select(S, -1, 0), t.select(S, -1, S.shape[-1] - 1)
-        return t._to_dtype(last / first if p == -2 else first / last, A.dtype.to_real())
+        return last / first if p == -2 else first / last
     check_square(A, "linalg.cond")
     if A.numel() == 0:
         return t.linalg_matrix_norm(A, p)
-    dtype = A.dtype.to_real()
-    (A,) = widened(A)
     inverse, info = t.linalg_inv_ex(A)
     result = t.linalg_matrix_norm(A, p) * t.linalg_matrix_norm(inverse, p)
-    return t._to_dtype(t.masked_fill(result, t.ne(info, 0), math.inf), dtype)
+    return t.masked_fill(result, t.ne(info, 0), math.inf)
 
 
 # ---- least squares
@@ -386,7 +381,6 @@ def _lstsq_grad(gs, A, B):
     g = gs[0]
     if g is None:
         return None, None
-    A, B, g = widened(A, B, g)
     P = t.linalg_pinv(A)
     vector = g.ndim == A.ndim - 1
     if vector:
