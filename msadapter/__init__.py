@@ -342,3 +342,9 @@ def install() -> None:
     """Makes ``import torch`` (and its submodules) mean this package in this process."""
     from . import alias
     alias.install()
+
+
+def complete_mindspore() -> None:
+    """Puts our kernels behind MindSpore's own CPU operators too, so that ``mindspore.mint`` has them (compiled at the first use)."""
+    from ._native import load_operators
+    load_operators()

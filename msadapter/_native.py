@@ -5,6 +5,7 @@ compiler, the processor and the MindSpore release. Set ``MSADAPTER_CACHE`` to ch
 """
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import hashlib
 import importlib.machinery
@@ -86,6 +87,11 @@ def cache_root() -> Path:
 def library_path() -> Path:
     """Where the extension for these sources is, built or not."""
     return cache_root() / _key() / "_C.so"
+
+
+def operators_path(library: Path) -> Path:
+    """The library of MindSpore's operators that belongs to an extension."""
+    return library.with_name("_operators.so")
 
 
 def _kernel_flags() -> list[str]:
@@ -205,55 +211,80 @@ class _Compilation:
         return self._cached(path.stem, ".o", path, flags, content + own)
 
 
-def _objects(root: Path, objects: Path, work: Path, verbose: bool) -> list[Path]:
-    """Compiles what is not cached per file; returns all object files."""
-    compilation = _Compilation(root, objects, verbose)
-    kernels = [p for p in _source_files() if p.suffix == ".cpp" and p.is_relative_to(SOURCES / "kernels")]
-    devices = [p for p in _source_files() if p.suffix == ".cpp" and not p.is_relative_to(SOURCES / "kernels")]
-    units = []
-    for i, text in enumerate(_operator_units(root)):
-        path = work / f"operators_{i}.cpp"
-        path.write_text(text)
-        units.append(path)
+def _parallel(jobs) -> list[Path]:
     with ThreadPoolExecutor(max_workers=max(1, min(os.cpu_count() or 1, 8))) as pool:
-        quick = pool.submit(compilation.precompiled, "device/pyboost_bind.h", "-O2")
-        plain = pool.submit(compilation.precompiled, "device/pyboost_bind.h", "-O0")
-        done = [pool.submit(compilation.kernel, p) for p in sorted(kernels, key=lambda p: -p.stat().st_size)]
-        done += [pool.submit(compilation.device, p, *quick.result(), "-O2") for p in devices]
-        done += [pool.submit(compilation.device, p, *plain.result(), "-O0") for p in units]
-        return [f.result() for f in done]
+        return [f.result() for f in [pool.submit(*job) for job in jobs]]
+
+
+def _extension_objects(compilation: _Compilation) -> list[Path]:
+    """Kernels and dispatcher; only what changed is compiled."""
+    units = [p for p in _source_files() if p.suffix == ".cpp"]
+    kernels = [p for p in units if p.is_relative_to(SOURCES / "kernels")]
+    with ThreadPoolExecutor(max_workers=1) as beside:  # MindSpore's headers are read while kernels compile
+        header = beside.submit(compilation.precompiled, "dispatch/op.h", "-O2")
+        done = _parallel([(compilation.kernel, p) for p in sorted(kernels, key=lambda p: -p.stat().st_size)])
+        return done + _parallel([(compilation.device, p, *header.result(), "-O2") for p in units if p not in kernels])
+
+
+def _operator_objects(compilation: _Compilation, work: Path) -> list[Path]:
+    units = []
+    for i, text in enumerate(_operator_units(compilation.root)):
+        units.append(work / f"operators_{i}.cpp")
+        units[-1].write_text(text)
+    header = compilation.precompiled("device/pyboost_bind.h", "-O0")
+    return _parallel([(compilation.device, p, *header, "-O0") for p in units])
+
+
+def _locked(target: Path, make, verbose: bool) -> Path:
+    """``target``, made by ``make(compilation, work)`` -> (objects, link options) unless it is there."""
+    if target.exists():
+        return target
+    root = _mindspore_root()
+    objects = cache_root() / "objects"
+    objects.mkdir(parents=True, exist_ok=True)
+    with open(cache_root() / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # several processes may ask at once: one builds, the others wait
+        if target.exists():
+            return target
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=cache_root()) as tmp:
+            files, options = make(_Compilation(root, objects, verbose), Path(tmp))
+            part = target.parent / f"{target.stem}.{os.getpid()}.part"
+            lib = root / "lib"
+            names = ("core", "common", "ms_backend", "pynative", "pyboost", "pynative_utils", "runtime_utils", "backend_common", "ops")
+            _compile([compiler(), "-shared", "-o", str(part), *map(str, files), f"-L{lib}", *(f"-lmindspore_{n}" for n in names), "-ldl",
+                      "-lpthread", *options, f"-Wl,--disable-new-dtags,-rpath,{lib}:$ORIGIN"], target, verbose)
+            part.rename(target)
+    return target
 
 
 def build(verbose: bool = False) -> Path:
     """Builds the extension unless it is there; returns its path. Raises BuildError (a RuntimeError)."""
-    root = _mindspore_root()
+    _mindspore_root()
     target = library_path()
-    if target.exists():
-        return target
-    cache_root().mkdir(parents=True, exist_ok=True)
-    with open(cache_root() / "lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # several processes may ask at once: one builds, the others wait
-        return target if target.exists() else _build(root, target, verbose)
-
-
-def _build(root: Path, target: Path, verbose: bool) -> Path:
-    if verbose:
+    if verbose and not target.exists():
         print("building the CPU kernels (once for this machine; about two minutes on two cores)", flush=True)
-    objects = cache_root() / "objects"
-    objects.mkdir(parents=True, exist_ok=True)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=cache_root()) as tmp:
-        work = Path(tmp)
-        files = _objects(root, objects, work, verbose)
-        part = target.parent / f"_C.{os.getpid()}.part"
-        lib = root / "lib"
-        link = [compiler(), "-shared", "-o", str(part), *map(str, files), f"-L{lib}", "-lmindspore_core",
-                "-lmindspore_common", "-lmindspore_ms_backend", "-lmindspore_pynative", "-lmindspore_pyboost",
-                "-lmindspore_pynative_utils", "-lmindspore_runtime_utils", "-lmindspore_backend_common", "-lmindspore_ops", "-ldl", "-lpthread",
-                f"-Wl,--disable-new-dtags,-rpath,{lib}"]
-        _compile(link, Path("_C.so"), verbose)
-        part.rename(target)
-    return target
+    return _locked(target, lambda compilation, work: (_extension_objects(compilation), []), verbose)
+
+
+def build_operators(library: Path | None = None, verbose: bool = False) -> Path:
+    """Builds the library that reaches MindSpore's operators and puts our kernels behind them; returns its path."""
+    library = library or build(verbose)
+    target = operators_path(library)
+    if verbose and not target.exists():
+        print("building the library of MindSpore's operators (once for this machine; several minutes)", flush=True)
+    options = [f"-L{library.parent}", f"-l:{library.name}"]
+    return _locked(target, lambda compilation, work: (_operator_objects(compilation, work), options), verbose)
+
+
+def load_operators() -> None:
+    """Loads that library (building it first if needed) and installs the overrides of MindSpore's CPU operators."""
+    module = load()
+    if not getattr(module, "operators_loaded", False):
+        path = build_operators(Path(module.__file__), verbose=bool(sys.stderr and sys.stderr.isatty()))
+        module._operators_library = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
+        module.install_overrides()
+        module.operators_loaded = True
 
 
 def load():

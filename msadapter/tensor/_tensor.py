@@ -8,6 +8,7 @@ import mindspore
 import numpy as np
 
 from .. import ops
+from .._native import load_operators
 from ..ops._declare import namespaces, t
 from . import _operators
 from . import device as devices
@@ -558,5 +559,6 @@ def install() -> None:
             continue
         setattr(Tensor, name, _Absent(name))
     _C.bind_types(Tensor, Size)
-    _C.install_overrides()
+    if not _C.fast_path() or mindspore.get_context("device_target") != "CPU":
+        load_operators()
     mindspore.runtime.launch_blocking()

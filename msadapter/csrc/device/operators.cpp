@@ -207,10 +207,17 @@ mindspore::device::DeviceType current_device() {
   return type;
 }
 
+const KernelInfo *kernel_of(const char *name) { return find_kernel(name); }
+
 const Operator *find_operator(const std::string &name) {
   static std::unordered_map<std::string, std::unique_ptr<Operator>> known;
   auto it = known.find(name);
-  if (it != known.end()) return it->second.get();
+  if (it != known.end()) {
+    Operator &have = *it->second;  // the library of operators may have been loaded since
+    auto late = thunks().find(name);
+    if (!have.through_mindspore && late != thunks().end()) have.through_mindspore = late->second.call;
+    return &have;
+  }
   auto op = std::make_unique<Operator>();
   op->name = name;
   op->inplace = name.rfind("Inplace", 0) == 0;

@@ -1,3 +1,5 @@
+// Belongs to the library of operators, which is built and loaded only where MindSpore's dispatch is wanted (an
+// accelerator, MSADAPTER_FAST=0, msadapter.complete_mindspore()): it takes minutes to compile.
 // One template turns the C++ type of a MindSpore operator into (a) an override of its CPU implementation
 // that runs our kernel and (b) a thunk that calls the operator with boxed operands on any device.
 #pragma once
@@ -49,6 +51,7 @@ template <class... T> struct FromResults<std::tuple<T...>> {
 };
 
 Tensors run_kernel(const char *name, const KernelInfo *kernel, const Operand *args, int n, const TensorPtr *destination);
+const KernelInfo *kernel_of(const char *name);  // as find_kernel, for the library of operators
 const mindspore::device::DeviceContext *cpu_context();
 mindspore::device::DeviceType current_device();
 
@@ -57,7 +60,7 @@ template <class Op, class R, class... A> struct Bind<Op, R (Op::*)(A...)> {
   struct Override : Op {
     using Op::Op;
     R Call(A... a) override {
-      static const KernelInfo *kernel = find_kernel(Op::op_name());
+      static const KernelInfo *kernel = kernel_of(Op::op_name().c_str());
       static const bool inplace = Op::op_name().rfind("Inplace", 0) == 0;
       Operand args[sizeof...(A) ? sizeof...(A) : 1] = {box(a)...};
       this->outputs_ = run_kernel(Op::op_name().c_str(), kernel, args, sizeof...(A), inplace ? &args[0].tensor : nullptr);
