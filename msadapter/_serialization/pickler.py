@@ -163,8 +163,24 @@ class TorchNames:
 class TorchPickler(TorchNames, pickle._Pickler):
     """The pickler of torch.save."""
 
-    dispatch = dict(pickle._Pickler.dispatch)
-    dispatch[types.FunctionType] = TorchNames.save_global
+    # written out: dill, which MindSpore imports, puts its own functions into pickle._Pickler.dispatch
+    dispatch = {
+        type(None): pickle._Pickler.save_none,
+        bool: pickle._Pickler.save_bool,
+        int: pickle._Pickler.save_long,
+        float: pickle._Pickler.save_float,
+        bytes: pickle._Pickler.save_bytes,
+        bytearray: pickle._Pickler.save_bytearray,
+        pickle.PickleBuffer: pickle._Pickler.save_picklebuffer,
+        str: pickle._Pickler.save_str,
+        tuple: pickle._Pickler.save_tuple,
+        list: pickle._Pickler.save_list,
+        dict: pickle._Pickler.save_dict,
+        set: pickle._Pickler.save_set,
+        frozenset: pickle._Pickler.save_frozenset,
+        type: pickle._Pickler.save_type,
+        types.FunctionType: TorchNames.save_global,
+    }
 
 
 def make_pickler(stream, pickle_module, protocol, context: SaveContext):
