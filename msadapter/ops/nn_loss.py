@@ -33,6 +33,13 @@ def _paired(name, input, target):
     return t.broadcast_tensors(input, target)
 
 
+def _each(function, *tensors):
+    """An elementwise loss; 16-bit tensors are taken through float32 and rounded once."""
+    if not any(x.element_size() == 2 for x in tensors) or not tensors[0].is_floating_point():
+        return function(*tensors)
+    return function(*(x.float() for x in tensors)).to(tensors[0].dtype)
+
+
 def _size(x):
     return f"torch.Size({list(x.shape)})"
 
@@ -43,7 +50,7 @@ def mse_loss(input, target, size_average, reduce, reduction, weight):
     """Mean (or sum, or none) of the squared differences."""
     reduction = chosen(size_average, reduce, reduction)
     a, b = _paired("mse_loss", input, target)
-    return _weighted((a - b).square(), weight, reduction)
+    return _weighted(_each(lambda x, y: (x - y).square(), a, b), weight, reduction)
 
 
 def _weighted(loss, weight, reduction):
@@ -72,9 +79,12 @@ def smooth_l1_loss(input, target, size_average, reduce, reduction, beta):
     a, b = _paired("smooth_l1_loss", input, target)
     if beta == 0:
         return reduced((a - b).abs(), reduction)
-    d = a - b
+    return reduced(_each(lambda x, y: _smooth(x - y, beta), a, b), reduction)
+
+
+def _smooth(d, beta):
     size = d.abs()
-    return reduced(t.where(size < beta, d * d * (0.5 / beta), size - 0.5 * beta), reduction)
+    return t.where(size < beta, d * d * (0.5 / beta), size - 0.5 * beta)
 
 
 @composite("nn.functional.huber_loss(Tensor input, Tensor target, str reduction='mean', float delta=1.0, Tensor? weight=None) -> Tensor",
@@ -85,9 +95,12 @@ def huber_loss(input, target, reduction, delta, weight):
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     a, b = _paired("huber_loss", input, target)
-    d = a - b
+    return _weighted(_each(lambda x, y: _huber(x - y, delta), a, b), weight, reduction)
+
+
+def _huber(d, delta):
     size = d.abs()
-    return _weighted(t.where(size <= delta, 0.5 * d * d, delta * (size - 0.5 * delta)), weight, reduction)
+    return t.where(size <= delta, 0.5 * d * d, delta * (size - 0.5 * delta))
 
 
 # ---- binary cross entropy
@@ -127,12 +140,13 @@ def binary_cross_entropy_with_logits(input, target, weight, size_average, reduce
     reduction = chosen(size_average, reduce, reduction)
     if input.shape != target.shape:
         raise ValueError(f"Target size ({_size(target)}) must be the same as input size ({_size(input)})")
-    log_sigmoid = t.logsigmoid(input)
-    if pos_weight is None:
-        loss = (1 - target) * input - log_sigmoid
-    else:
-        loss = (1 - target) * input - ((pos_weight - 1) * target + 1) * log_sigmoid
+    loss = _each(_logit_entropy, input, target) if pos_weight is None else _each(_logit_entropy, input, target, pos_weight)
     return reduced(loss if weight is None else loss * weight, reduction)
+
+
+def _logit_entropy(x, target, pos_weight=None):
+    log_sigmoid = t.logsigmoid(x)
+    return (1 - target) * x - (log_sigmoid if pos_weight is None else ((pos_weight - 1) * target + 1) * log_sigmoid)
 
 
 @composite("binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, int reduction=1)"

@@ -143,8 +143,7 @@ def torch_layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable):
 def native_layer_norm(input, normalized_shape, weight, bias, eps):
     """Result, mean and 1 / standard deviation."""
     out, mean, rstd = t._layer_norm(input, normalized_shape, weight, bias, eps)
-    mixed = weight is not None and weight.dtype != input.dtype
-    return (out, mean, rstd) if mixed else (out, mean.detach().to(input.dtype), rstd.detach().to(input.dtype))
+    return out, mean.detach(), rstd.detach()
 
 
 # ---- rms_norm
@@ -256,8 +255,7 @@ def torch_group_norm(input, num_groups, weight, bias, eps, cudnn_enabled):
 def native_group_norm(input, weight, bias, N, C, HxW, group, eps):  # noqa: N803
     """Result, mean and 1 / standard deviation."""
     out, mean, rstd = t._group_norm(input, group, weight, bias, eps)
-    mixed = weight is not None and weight.dtype != input.dtype
-    return (out, mean, rstd) if mixed else (out, mean.to(input.dtype), rstd.to(input.dtype))
+    return out, mean, rstd
 
 
 # ---- batch_norm
@@ -296,7 +294,7 @@ def _batch_norm(input, weight, bias, running_mean, running_var, training, moment
 
 
 def _batch_norm_checked(input, weight, bias, running_mean, running_var, training, momentum, eps):
-    channels = input.shape[1]
+    channels = input.shape[1] if input.dim() > 1 else 0
     for name, p in (("running_mean", running_mean), ("running_var", running_var), ("weight", weight), ("bias", bias)):
         if p is not None and p.numel() != channels:
             raise RuntimeError(f"{name} should contain {channels} elements not {p.numel()}")
@@ -314,7 +312,7 @@ def _batch_norm_checked(input, weight, bias, running_mean, running_var, training
            "bool training=False, float momentum=0.1, float eps=1e-5) -> Tensor", forms="f")
 def batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps):
     """Each channel normalised by the batch's statistics (training) or by the running ones, then scaled and shifted."""
-    if training and input.dim() > 1 and math.prod(input.shape[:1] + input.shape[2:]) == 1:
+    if training and math.prod([n for d, n in enumerate(input.shape) if d != 1]) == 1:
         from ..tensor.size import Size
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {Size(input.shape)}")
     return _batch_norm_checked(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
@@ -329,8 +327,7 @@ def torch_batch_norm(input, weight, bias, running_mean, running_var, training, m
 
 def _native(input, weight, bias, running_mean, running_var, training, momentum, eps):
     out, mean, rstd = _batch_norm_checked(input, weight, bias, running_mean, running_var, training, momentum, eps)
-    mixed = weight is not None and weight.dtype != input.dtype
-    return (out, mean, rstd) if mixed else (out, mean.detach().to(input.dtype), rstd.detach().to(input.dtype))
+    return out, mean.detach(), rstd.detach()
 
 
 @composite("native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, "

@@ -95,7 +95,9 @@ void parameter_grad(const Shape &s, const T *dy, const T *x, const compute_t<T> 
       for (int64_t r = blk * step; r < std::min(s.outer, (blk + 1) * step); ++r) {
         const C m = Rms ? C(0) : mean[r], scale = rstd[r];
         const T *g = dy + r * n, *v = x + r * n;
-        for (int64_t i = 0; i < n; ++i) pw[i] += convert<C>(g[i]) * ((convert<C>(v[i]) - m) * scale);
+        // x rstd - mean rstd, as torch: with a large rstd the rounding of the second product shows
+        const C shift = -m * scale;
+        for (int64_t i = 0; i < n; ++i) pw[i] += convert<C>(g[i]) * (convert<C>(v[i]) * scale + shift);
         if (db) for (int64_t i = 0; i < n; ++i) pb[i] += convert<C>(g[i]);
       }
     }
@@ -122,8 +124,12 @@ template <class T> void layer_norm(Call &c) {
   const Tensor &in = c.in(0);
   const Shape s = split_shape(in, c.ints(1));
   const Tensor x = c.contiguous(in), y = c.out_like(0, x);
-  const Tensor mean = c.out(1, compute_dtype<T>(), s.stats), rstd = c.out(2, compute_dtype<T>(), s.stats);
-  forward_rows<T, false>(s, x.ptr<T>(), rows::parameter<C>(c, 2), rows::parameter<C>(c, 3), c.real(4), y.ptr<T>(), mean.ptr<C>(), rstd.ptr<C>());
+  // The statistics have the parameters' type: those of 16-bit parameters are rounded, as in torch.
+  const DType stats = c.has(2) ? c.in(2).dtype : in.dtype;
+  const rows::Stats<C> mean(c, 1, stats, s.stats), rstd(c, 2, stats, s.stats);
+  forward_rows<T, false>(s, x.ptr<T>(), rows::parameter<C>(c, 2), rows::parameter<C>(c, 3), c.real(4), y.ptr<T>(), mean.data(), rstd.data());
+  mean.finish();
+  rstd.finish();
 }
 
 template <class T> void layer_norm_grad(Call &c) {

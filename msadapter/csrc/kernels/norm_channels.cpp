@@ -46,8 +46,9 @@ template <class T> void batch_norm(Call &c) {
   const bool training = c.flag(5);
   const double eps = c.real(7);
   const Dims stats{training ? im.channels : 0};
-  const Tensor saved_mean = c.out(1, dtype_of<C>::value, stats), saved_rstd = c.out(2, dtype_of<C>::value, stats);
-  rows::Buffer<C> mean(im.channels), var(im.channels);
+  const DType kept = c.has(1) ? c.in(1).dtype : c.has(3) ? c.in(3).dtype : x.dtype;
+  const rows::Stats<C> saved_mean(c, 1, kept, stats), saved_rstd(c, 2, kept, stats);
+  rows::Buffer<C> mean(im.channels), var(im.channels), rstd(im.channels);
   const T *px = x.ptr<T>();
   const double count = static_cast<double>(im.n * im.spatial);
   if (training) {
@@ -56,23 +57,28 @@ template <class T> void batch_norm(Call &c) {
         const C m = channel_sum<C>(im, ch, [=](int64_t i) { return convert<C>(px[i]); }) / static_cast<C>(count);
         mean[ch] = m;
         var[ch] = channel_sum<C>(im, ch, [=](int64_t i) { const C d = convert<C>(px[i]) - m; return d * d; }) / static_cast<C>(count);
-        saved_mean.ptr<C>()[ch] = m;
-        saved_rstd.ptr<C>()[ch] = C(1) / std::sqrt(var[ch] + static_cast<C>(eps));
+        saved_mean.data()[ch] = m;
+        saved_rstd.data()[ch] = C(1) / std::sqrt(var[ch] + static_cast<C>(eps));
       }
     });
+    saved_mean.round();
+    saved_rstd.round();
+    std::copy_n(saved_rstd.data(), im.channels, rstd.get());
     if (c.has(3)) update_running<C>(c.in(3), mean, im.channels, c.real(6), 1);
     if (c.has(4)) update_running<C>(c.in(4), var, im.channels, c.real(6), count / (count - 1));
+    std::copy_n(saved_mean.data(), im.channels, mean.get());
   } else {
     check(c.has(3) && c.has(4), "Expected running_mean and running_var to be defined when training=False");
     std::copy_n(rows::parameter<C>(c, 3), im.channels, mean.get());
     std::copy_n(rows::parameter<C>(c, 4), im.channels, var.get());
+    for (int64_t ch = 0; ch < im.channels; ++ch) rstd[ch] = C(1) / std::sqrt(var[ch] + static_cast<C>(eps));
   }
   const C *w = rows::parameter<C>(c, 1), *b = rows::parameter<C>(c, 2);
   T *py = y.ptr<T>();
   parallel_for(im.n * im.channels, rows::grain_for(im.spatial), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       const int64_t ch = r % im.channels;
-      const C scale = (w ? w[ch] : C(1)) / std::sqrt(var[ch] + static_cast<C>(eps)), m = mean[ch], shift = b ? b[ch] : C(0);
+      const C scale = rstd[ch] * (w ? w[ch] : C(1)), m = mean[ch], shift = b ? b[ch] : C(0);
       const T *from = px + r * im.spatial;
       T *to = py + r * im.spatial;
       for (int64_t i = 0; i < im.spatial; ++i) to[i] = convert<T>((convert<C>(from[i]) - m) * scale + shift);
@@ -127,7 +133,8 @@ template <class T> void group_norm(Call &c) {
   const Image im(c.in(0));
   const Tensor x = c.contiguous(c.in(0)), y = c.out_like(0, x);
   const int64_t groups = c.integer(1), per = im.channels / groups, size = per * im.spatial;
-  const Tensor mean = c.out(1, dtype_of<C>::value, Dims{im.n, groups}), rstd = c.out(2, dtype_of<C>::value, Dims{im.n, groups});
+  const DType kept = c.has(2) ? c.in(2).dtype : x.dtype;
+  const rows::Stats<C> mean(c, 1, kept, Dims{im.n, groups}), rstd(c, 2, kept, Dims{im.n, groups});
   const C *w = rows::parameter<C>(c, 2), *b = rows::parameter<C>(c, 3);
   const double eps = c.real(4);
   const T *px = x.ptr<T>();
@@ -138,8 +145,8 @@ template <class T> void group_norm(Call &c) {
       const C m = rows::sum<C>(size, [=](int64_t i) { return convert<C>(from[i]); }) / static_cast<C>(size);
       const C var = rows::sum<C>(size, [=](int64_t i) { const C d = convert<C>(from[i]) - m; return d * d; }) / static_cast<C>(size);
       const C s = C(1) / std::sqrt(var + static_cast<C>(eps));
-      mean.ptr<C>()[r] = m;
-      rstd.ptr<C>()[r] = s;
+      mean.data()[r] = m;
+      rstd.data()[r] = s;
       for (int64_t k = 0; k < per; ++k) {
         const int64_t ch = r % groups * per + k;
         const C scale = w ? w[ch] * s : s, shift = b ? b[ch] : C(0);
@@ -148,6 +155,8 @@ template <class T> void group_norm(Call &c) {
       }
     }
   });
+  mean.finish();
+  rstd.finish();
 }
 
 // operands: dy, x, mean, rstd, gamma?, num_groups, three masks -> dx, dgamma, dbeta

@@ -92,6 +92,25 @@ template <class C> const C *parameter(Call &c, int i) {
   return static_cast<const C *>(t.data);
 }
 
+// A result that is made in the compute type and given in another.
+template <class C> class Stats {
+ public:
+  Stats(Call &c, int index, DType dtype, const Dims &shape) : out_(c.out(index, dtype, shape)), work_(out_) {
+    if (dtype != dtype_of<C>::value)
+      work_ = contiguous_tensor(c.scratch(std::max<int64_t>(out_.numel, 1) * sizeof(C)), dtype_of<C>::value, shape);
+  }
+  C *data() const { return static_cast<C *>(work_.data); }
+  void finish() const { if (work_.data != out_.data) copy_into(out_, work_); }
+  // What finish() stored, back in the compute type.
+  void round() const {
+    finish();
+    if (work_.data != out_.data) copy_into(work_, out_);
+  }
+
+ private:
+  Tensor out_, work_;
+};
+
 // A tensor seen as [outer, n, inner] around one dim.
 struct Split {
   int64_t outer = 1, n = 1, inner = 1;
