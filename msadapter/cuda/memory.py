@@ -1,5 +1,4 @@
-"""Memory of the accelerator. On the host: the pool of our kernels if it is loaded, and the process's own
-figures."""
+"""Memory of the accelerator. On the host: the pool of the kernels, and the process (resident_bytes)."""
 
 import os
 import re
@@ -9,13 +8,11 @@ from .. import _accelerator
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
-def _pool():
-    """The statistics of the memory pool of the kernels, {} when they are not loaded."""
-    import sys
+def _native():
+    """The extension with the memory pool."""
+    from .._native import load
 
-    native = sys.modules.get(__package__.partition(".")[0] + "._C")
-    statistics = getattr(native, "memory_stats", None)
-    return dict(statistics()) if statistics is not None else {}
+    return load()
 
 
 def _resident() -> int:
@@ -30,15 +27,15 @@ def _peak_resident() -> int:
 
 
 def _figures() -> dict:
-    pool = _pool()
-    now, peak = _resident(), _peak_resident()
+    pool = _native().memory_stats()
+    used = (pool["allocated"], pool["peak"])
+    held = (pool["reserved"], max(pool["reserved"], pool["peak"]))
     return {
-        "allocated_bytes": (pool.get("allocated", now), pool.get("max_allocated", peak)),
-        "reserved_bytes": (pool.get("reserved", now), pool.get("max_reserved", peak)),
-        "active_bytes": (pool.get("allocated", now), pool.get("max_allocated", peak)),
-        "requested_bytes": (pool.get("allocated", now), pool.get("max_allocated", peak)),
-        "allocation": (pool.get("num_allocs", 0), pool.get("num_allocs", 0)),
-        "segment": (pool.get("num_segments", 0), pool.get("num_segments", 0)),
+        "allocated_bytes": used,
+        "active_bytes": used,
+        "requested_bytes": used,
+        "reserved_bytes": held,
+        "resident_bytes": (_resident(), _peak_resident()),
     }
 
 
@@ -102,11 +99,7 @@ memory_cached, max_memory_cached = memory_reserved, max_memory_reserved
 
 def reset_peak_memory_stats(device=None) -> None:
     """Start the peaks anew from the present figures."""
-    import sys
-
-    native = sys.modules.get(__package__.partition(".")[0] + "._C")
-    if hasattr(native, "reset_peak_memory_stats"):
-        native.reset_peak_memory_stats()
+    _native().reset_peak()
     try:
         with open("/proc/self/clear_refs", "w") as stream:
             stream.write("5")  # Linux: set the peak of the resident size to its present value
@@ -123,11 +116,7 @@ reset_max_memory_allocated = reset_max_memory_cached = reset_peak_memory_stats
 
 def empty_cache() -> None:
     """Give unused blocks of the pool back to the system."""
-    import sys
-
-    native = sys.modules.get(__package__.partition(".")[0] + "._C")
-    if hasattr(native, "empty_cache"):
-        native.empty_cache()
+    _native().release_cached()
 
 
 def mem_get_info(device=None) -> tuple:

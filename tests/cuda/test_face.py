@@ -1,0 +1,112 @@
+"""torch.cuda, torch.npu and torch.accelerator on a machine whose accelerator is the host."""
+import subprocess
+import sys
+
+import pytest
+
+import msadapter as torch
+
+
+@pytest.fixture
+def accelerator(monkeypatch):
+    monkeypatch.setenv("MSADAPTER_DEVICE", "cuda")
+    monkeypatch.setenv("MSADAPTER_DEVICE_COUNT", "2")
+    yield
+    monkeypatch.setenv("MSADAPTER_DEVICE", "cuda")  # a test may have taken it away
+    torch.cuda.set_device(0)
+
+
+def test_absent_unless_asked_for(monkeypatch):
+    monkeypatch.delenv("MSADAPTER_DEVICE", raising=False)
+    assert not torch.cuda.is_available()
+    assert torch.cuda.device_count() == 0
+    assert torch.accelerator.current_accelerator() is None
+    with pytest.raises(RuntimeError, match="MSADAPTER_DEVICE"):
+        torch.cuda.init()
+
+
+def test_current_device(accelerator):
+    assert torch.cuda.device_count() == 2
+    with torch.cuda.device(1):
+        assert torch.cuda.current_device() == 1
+    assert torch.cuda.current_device() == 0
+    torch.cuda.set_device("cuda:1")
+    assert torch.accelerator.current_device_index() == 1
+    with pytest.raises(RuntimeError, match="invalid device ordinal"):
+        torch.cuda.set_device(2)
+
+
+def test_memory_follows_tensors(accelerator):
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    block = torch.zeros(1 << 18)
+    assert torch.cuda.memory_allocated() - before >= 1 << 20
+    del block
+    assert torch.cuda.memory_allocated() == before
+    assert torch.cuda.max_memory_allocated() - before >= 1 << 20
+    assert torch.cuda.memory_stats()["allocated_bytes.all.current"] == before
+    free, total = torch.cuda.mem_get_info()
+    assert 0 < free < total
+
+
+def test_streams_and_events(accelerator):
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        assert torch.cuda.current_stream() == stream
+    assert torch.cuda.current_stream() == torch.cuda.default_stream()
+    first, second = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    first.record()
+    sum(range(100000))
+    second.record()
+    assert first.elapsed_time(second) > 0
+    with pytest.raises(ValueError, match="enable_timing=True"):
+        torch.cuda.Event().elapsed_time(second)
+
+
+def test_random_state_of_a_device(accelerator):
+    state = torch.cuda.get_rng_state()
+    host = torch.get_rng_state()
+    drawn = torch.rand(3, device="cuda")
+    assert torch.equal(torch.get_rng_state(), host)
+    torch.cuda.set_rng_state(state)
+    assert torch.equal(torch.rand(3, device="cuda"), drawn)
+    torch.cuda.manual_seed(5)
+    assert torch.cuda.initial_seed() == 5
+
+
+def test_graphs_say_no(accelerator):
+    with pytest.raises(NotImplementedError, match="docs/coverage.md"):
+        torch.cuda.CUDAGraph()
+
+
+@pytest.mark.parametrize("name", ["FloatTensor", "LongTensor", "BFloat16Tensor"])
+def test_typed_tensors(accelerator, name):
+    kind = getattr(torch.cuda, name)
+    made = kind([1, 2])
+    assert made.device.type == "cuda"
+    assert isinstance(made, kind)
+    assert not isinstance(made.cpu(), kind)
+
+
+def test_saved_on_the_accelerator(accelerator, tmp_path):
+    base = torch.ones(3, device="cuda")
+    torch.save({"base": base, "view": base[1:]}, tmp_path / "a.pt")
+    loaded = torch.load(tmp_path / "a.pt")
+    assert str(loaded["view"].device) == "cuda:0"
+    loaded["base"][2] = 5
+    assert loaded["view"].tolist() == [1.0, 5.0]
+    assert torch.load(tmp_path / "a.pt", map_location="cpu")["base"].device.type == "cpu"
+
+
+def test_loading_without_an_accelerator_says_how(accelerator, tmp_path, monkeypatch):
+    torch.save(torch.ones(1, device="cuda"), tmp_path / "a.pt")
+    monkeypatch.delenv("MSADAPTER_DEVICE")
+    with pytest.raises(RuntimeError, match="map_location"):
+        torch.load(tmp_path / "a.pt")
+
+
+def test_import_changes_nothing_else():
+    program = "import sys, msadapter; assert 'torch' not in sys.modules; print(msadapter.cuda.is_available())"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True,
+                          env={k: v for k, v in __import__("os").environ.items() if k != "MSADAPTER_DEVICE"})
+    assert done.stdout.strip() == "False"
