@@ -1,4 +1,8 @@
-"""Generators of the accelerator: one for each device, apart from the host's."""
+"""Generators of the accelerator.
+
+An NPU has its own stream. Where the accelerator is the host itself there is one stream, the CPU's: a run then draws
+the numbers that PyTorch draws on the CPU, whichever of the two names its tensors carry.
+"""
 from .. import _accelerator
 
 __all__ = ["default_generators", "get_rng_state", "get_rng_state_all", "initial_seed", "manual_seed",
@@ -20,10 +24,10 @@ class _Generators:
         if not 0 <= index < max(len(self), 1):
             raise IndexError("device index out of range")
         if index not in self._made:
-            from .._serialization.names import root
+            from ..generator import Generator
+            from ..tensor.device import device
 
-            torch = root()
-            self._made[index] = torch.Generator(device=torch.device(_accelerator.kind() or "cuda", index))
+            self._made[index] = Generator(device(_accelerator.kind() or "cuda", index), _default=True)
         return self._made[index]
 
     def __iter__(self):

@@ -102,6 +102,8 @@ class Generator:
 
     Args:
         device: where its tensors live; "cpu" by default.
+
+    Default generators (``_default``) on the host are faces of one stream.
     """
 
     def __init__(self, device="cpu", *, _default: bool = False):
