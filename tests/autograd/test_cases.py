@@ -1,0 +1,18 @@
+"""The autograd contract, case by case, against the answers recorded from PyTorch."""
+from __future__ import annotations
+
+import function_cases
+import graph_cases
+import hook_cases
+import pytest
+from contracts import cases_of, difference, golden, outcome
+
+import msadapter as torch
+
+RECORDED = golden("autograd")
+CASES = [(module.__name__, name, case) for module in (graph_cases, function_cases, hook_cases) for name, case in cases_of(module).items()]
+
+
+@pytest.mark.parametrize(("module", "name", "case"), CASES, ids=[name for _, name, _ in CASES])
+def test_case(module, name, case):
+    assert difference(outcome(case, torch), RECORDED[module][name]) is None

@@ -1,0 +1,34 @@
+"""Answers of real PyTorch 2.13.0 to the cases of tests/autograd and tests/tensor, and to random programs.
+
+    <python with torch> tests/golden/make_contracts.py
+"""
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from pathlib import Path
+
+import programs
+import torch
+from contracts import HERE, cases_of, outcome
+
+PROGRAMS = 300
+MODULES = {"autograd": ("graph_cases", "function_cases", "hook_cases"), "tensor": ("tensor_cases", "indexing_cases")}
+
+
+def main() -> None:
+    for folder, modules in MODULES.items():
+        sys.path.insert(0, str(HERE.parent / folder))
+        answers = {}
+        for module in modules:
+            if (HERE.parent / folder / f"{module}.py").exists():
+                found = cases_of(importlib.import_module(module))
+                answers[module] = {name: outcome(case, torch) for name, case in found.items()}
+        Path(HERE / f"{folder}.json").write_text(json.dumps(answers, indent=0) + "\n")
+    seeds = {str(seed): programs.run(torch, programs.from_seed(seed)) for seed in range(PROGRAMS)}
+    (HERE / "programs.json").write_text(json.dumps(seeds, separators=(",", ":")).replace('},"', '},\n"') + "\n")
+
+
+if __name__ == "__main__":
+    main()
