@@ -6,7 +6,7 @@ import threading
 
 from ._native import load
 from .tensor import Tensor
-from .tensor._tensor import _convert
+from .tensor._tensor import _convert, _DisableTorchFunction
 
 _C = load()
 _state = threading.local()
@@ -41,7 +41,7 @@ def dispatch(function, args, kwargs):
         finally:
             modes.append(mode)
             _C.set_torch_function_modes(len(modes))
-    if getattr(_state, "disabled", 0):
+    if _DisableTorchFunction.active():
         return NotImplemented
     overriding = [f for f in found if type(f).__torch_function__.__func__ is not Tensor.__torch_function__.__func__] if found else []
     candidates = overriding or [f for f in found if type(f) is not Tensor and _is_subclass_result(f)]
@@ -64,17 +64,7 @@ def _plain(function, cls, args, kwargs):
     return _convert(result, cls)
 
 
-class DisableTorchFunctionSubclass:
-    """Inside, subclasses are treated as plain tensors."""
-
-    def __enter__(self):
-        _state.disabled = getattr(_state, "disabled", 0) + 1
-
-    def __exit__(self, *exc):
-        _state.disabled -= 1
-
-
-DisableTorchFunction = DisableTorchFunctionSubclass
+DisableTorchFunction = DisableTorchFunctionSubclass = _DisableTorchFunction
 
 
 class TorchFunctionMode:

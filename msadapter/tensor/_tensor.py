@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import copy
+import threading
 import warnings
 
 import mindspore
@@ -513,13 +514,19 @@ def _convert(result, cls):
 
 
 class _DisableTorchFunction:
-    depth = 0
+    """Inside, subclasses are treated as plain tensors (in this thread)."""
+
+    _thread = threading.local()
+
+    @classmethod
+    def active(cls) -> bool:
+        return getattr(cls._thread, "depth", 0) > 0
 
     def __enter__(self):
-        _DisableTorchFunction.depth += 1
+        self._thread.depth = getattr(self._thread, "depth", 0) + 1
 
     def __exit__(self, *exc):
-        _DisableTorchFunction.depth -= 1
+        self._thread.depth -= 1
 
 
 def _legacy_new(cls, *args, device=None, dtype=None, **kwargs):
