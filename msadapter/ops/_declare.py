@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import collections
 import copyreg
+import dis
 import inspect
 from dataclasses import dataclass, field
 
@@ -100,6 +101,14 @@ def _result_type(schema: _schema.Schema):
     return Result
 
 
+def _reads_shape_only(function, name: str) -> bool:
+    """Whether a formula asks its argument for nothing but shape, dtype and ndim: then the values are not kept."""
+    code = list(dis.get_instructions(function))
+    uses = [i for i, step in enumerate(code) if step.opname.startswith("LOAD_") and step.argval == name]
+    return bool(uses) and all(code[i].opname == "LOAD_FAST" and code[i + 1].opname == "LOAD_ATTR"
+                              and code[i + 1].argval in ("shape", "dtype", "ndim") for i in uses)
+
+
 def _formulas(schema: _schema.Schema, grad) -> list:
     out = []
     names = [p.name for p in schema.parameters]
@@ -110,15 +119,15 @@ def _formulas(schema: _schema.Schema, grad) -> list:
         needs = []
         for name in parameters:
             if name == "needs":
-                needs.append((2, 0))
+                needs.append((2, 0, False))
             elif name == "result":
-                needs.append((1, 0))
+                needs.append((1, 0, False))
             elif name.startswith("result") and name[6:].isdigit():
-                needs.append((1, int(name[6:])))
+                needs.append((1, int(name[6:]), False))
             elif name in names:
-                needs.append((0, names.index(name)))
+                needs.append((0, names.index(name), _reads_shape_only(function, name)))
             elif name in schema.results:
-                needs.append((1, schema.results.index(name)))
+                needs.append((1, schema.results.index(name), False))
             else:
                 raise ValueError(f"{schema.name}: the gradient reads {name!r}, which is neither argument nor result")
         out.append((wanted, function, needs, joint))

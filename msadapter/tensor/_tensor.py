@@ -258,7 +258,7 @@ class Tensor(Base, metaclass=_TensorMeta):
             return self.item()
         if self.dtype is dtypes.ALL["bfloat16"]:
             return self.detach().to(dtypes.ALL["float32"]).tolist()
-        return self.detach().numpy().tolist()
+        return as_numpy(self.detach()).tolist()
 
     def numpy(self, *, force=False):
         """The same memory as a numpy array."""

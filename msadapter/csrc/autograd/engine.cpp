@@ -179,15 +179,15 @@ void evaluate(BackwardNode *node, Tensors grads, Task *task, const BackwardOptio
     const bool post = hooked && ours->hooks().post && PyDict_Size(ours->hooks().post.get()) > 0;
     if (post) kept = grads;
     out = call_node(node, ours, &grads);
+    if (hooked && ours->is_accumulate()) {
+      auto *acc = static_cast<AccumulateGrad *>(ours);
+      if (acc->leaf())
+        for_each_hook(ours->hooks().post_accumulate, [&](PyObject *f) {
+          checked(PyObject_CallFunctionObjArgs(f, checked(acc->object()).get(), nullptr)); });
+    }
     if (post)
       for_each_hook(ours->hooks().post, [&](PyObject *f) {
         from_result(checked(PyObject_CallFunctionObjArgs(f, to_tuple(out).get(), to_tuple(kept).get(), nullptr)).get(), &out); });
-    if (hooked && ours->is_accumulate()) {
-      TensorPtr leaf = static_cast<AccumulateGrad *>(ours)->leaf();
-      if (leaf)
-        for_each_hook(ours->hooks().post_accumulate, [&](PyObject *f) {
-          checked(PyObject_CallFunctionObjArgs(f, checked(wrap(leaf)).get(), nullptr)); });
-    }
   } else {
     out.resize(node->next_edges().size());
   }

@@ -126,6 +126,38 @@ static bool dense(const Dims &sizes, const Dims &strides) {
   return n == 0 || extent == n;
 }
 
+// window += g, one element after the other: elements of the window may share memory (expand, unfold).
+static void add_overlapping(const Tensor &window, const Tensor &g) {
+  int64_t index[kMaxDims] = {0};
+  MSA_SWITCH_FLOAT_COMPLEX(window.dtype, "as_strided_backward", ({
+    for (int64_t i = 0; i < g.numel; ++i) {
+      int64_t a = 0, b = 0;
+      for (int d = 0; d < g.ndim; ++d) {
+        a += index[d] * window.strides[d];
+        b += index[d] * g.strides[d];
+      }
+      using C = compute_t<T>;
+      T &into = window.ptr<T>()[a];
+      into = convert<T>(convert<C>(into) + convert<C>(g.ptr<T>()[b]));
+      for (int d = g.ndim - 1; d >= 0 && ++index[d] == g.sizes[d]; --d) index[d] = 0;
+    }
+  }));
+}
+
+// Whether two elements of this geometry may be the same memory (a safe yes where it is not sure).
+static bool may_overlap(const Dims &sizes, const Dims &strides) {
+  std::vector<std::pair<int64_t, int64_t>> dims;
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (sizes[d] > 1) dims.emplace_back(strides[d], sizes[d]);
+  std::sort(dims.begin(), dims.end());
+  int64_t extent = 1;
+  for (auto &d : dims) {
+    if (d.first < extent) return true;
+    extent = d.first * (d.second - 1) + extent;
+  }
+  return false;
+}
+
 Tensors ViewOfBase::apply(const Tensors &grads) {
   if (!grads[0]) return {nullptr};
   // A dense base: the gradient has the base's own geometry, so the view's geometry applies to it as it is.
@@ -135,7 +167,8 @@ Tensors ViewOfBase::apply(const Tensors &grads) {
   TensorPtr flat = new_tensor(from_ms(grads[0]->data_type()), {n});
   fill_zero(view_of(flat));
   TensorPtr window = new_view(flat, from_ms(grads[0]->data_type()), sizes_, strides_, offset_ - base_offset_);
-  copy_into(view_of(window), view_of(grads[0]));
+  if (may_overlap(sizes_, strides_)) add_overlapping(view_of(window), view_of(grads[0]));
+  else copy_into(view_of(window), view_of(grads[0]));
   return {new_view(flat, from_ms(grads[0]->data_type()), base_sizes_, base_strides_, 0)};
 }
 
@@ -190,12 +223,15 @@ void set_view(const TensorPtr &view, const TensorPtr &of, ViewKind kind) {
   view->set_auto_grad_meta_data(m);
 }
 
-void check_inplace(const TensorPtr &t, const char *) {
-  const Tensor v = view_of(t);
-  for (int d = 0; d < v.ndim; ++d)
-    if (v.strides[d] == 0 && v.sizes[d] > 1)
-      fail("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-           "Please clone() the tensor before performing the operation.");
+// "MulBackward0" is "Mul" in messages.
+static std::string short_name(const BackwardNodePtr &node) {
+  if (!node) return "a function";
+  const std::string &n = node->name();
+  const size_t at = n.rfind("Backward0");
+  return at != std::string::npos && at + 9 == n.size() ? n.substr(0, at) : n;
+}
+
+static void check_history(const TensorPtr &t) {
   if (!grad_enabled() || !requires_grad(t)) {
     if (!grad_enabled()) return;
     auto *m = view_meta(t);
@@ -215,7 +251,7 @@ void check_inplace(const TensorPtr &t, const char *) {
   switch (m->creation_type()) {
     case ag::CreationType::kMultiOutput:
       if (requires_grad(t))
-        fail("Output 0 of ", grad_fn(t) ? grad_fn(t)->name() : std::string("a function"),
+        fail("Output ", static_cast<int64_t>(meta(t)->output_index()), " of ", short_name(grad_fn(t)),
              " is a view and is being modified inplace. This view is the output of a function that returns multiple "
              "views. Such functions do not allow the output views to be modified inplace. You should replace the "
              "inplace operation by an out-of-place one.");
@@ -229,7 +265,7 @@ void check_inplace(const TensorPtr &t, const char *) {
       break;
     case ag::CreationType::kCustomBprop:
       if (requires_grad(t))
-        fail("Output 0 of ", grad_fn(t) ? grad_fn(t)->name() : std::string("a function"),
+        fail("Output ", static_cast<int64_t>(meta(t)->output_index()), " of ", short_name(grad_fn(t)),
              " is a view and is being modified inplace. This view was created inside a custom Function (or because an "
              "input was returned as-is) and the autograd logic to handle view+inplace would override the custom "
              "backward associated with the custom Function, leading to incorrect gradients. This behavior is "
@@ -237,6 +273,15 @@ void check_inplace(const TensorPtr &t, const char *) {
       break;
     default: break;
   }
+}
+
+void check_inplace(const TensorPtr &t, const char *) {
+  check_history(t);
+  const Tensor v = view_of(t);
+  for (int d = 0; d < v.ndim; ++d)
+    if (v.strides[d] == 0 && v.sizes[d] > 1)
+      fail("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+           "Please clone() the tensor before performing the operation.");
 }
 
 // A write through a view, as the base sees it: the window's gradient goes to `inner`, the rest passes.
@@ -284,8 +329,19 @@ class CopySlices final : public Node {
   int64_t base_offset_;
 };
 
+// .grad of a tensor that retains it is that of its newest value.
+static void move_retained(const TensorPtr &t, const NodePtr &node) {
+  auto *old = dynamic_cast<Node *>(raw_node(t));
+  if (!old || !old->has_hooks() || old->is_accumulate()) return;
+  auto hook = old->hooks().retain_grad.find(meta(t)->output_index());
+  if (hook == old->hooks().retain_grad.end()) return;
+  node->hooks().retain_grad[0] = hook->second;
+  old->hooks().retain_grad.erase(hook);
+}
+
 void rebase_history(const TensorPtr &t, const NodePtr &node) {
   node->add_output_metadata(t);
+  if (!is_view(t)) move_retained(t, node);
   if (auto *v = view_meta(t)) {
     TensorPtr base = v->view_info().base();
     auto slices = BackwardNode::Create<CopySlices>(t, base, node);
@@ -365,10 +421,10 @@ TensorPtr SavedTensor::unpack(const Node *owner) const {
   if (version_of(data_) != version_)
     fail("one of the variables needed for gradient computation has been modified by an inplace operation: [",
          "torch.", dtype_name(from_ms(data_->data_type())), "Tensor ", data_->shape(), "]",
-         is_output_ ? text(", which is output ", static_cast<int64_t>(output_index_), " of ", owner->name(), ",") : std::string(","),
+         is_output_ ? text(", which is output ", static_cast<int64_t>(output_index_), " of ", short_name(self), ",") : std::string(","),
          " is at version ", static_cast<int64_t>(version_of(data_)), "; expected version ", static_cast<int64_t>(version_),
          " instead. Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
-         "torch.autograd.set_detect_anomaly(True).");
+         "torch.autograd.set_detect_anomaly(True, check_nan=False).");
   if (is_output_ && requires_grad_) {
     TensorPtr a = alias_of(data_);
     set_history(a, self, output_index_);
@@ -390,6 +446,18 @@ TensorPtr add_gradients(const TensorPtr &a, const TensorPtr &b) {
   static const Operator *op = find_operator("AddExt");
   Operand args[3] = {Operand::of(a), Operand::of(b), Operand::of(static_cast<int64_t>(1))};
   return run_operator(op, args, 3)[0];
+}
+
+void AccumulateGrad::remember(PyObject *leaf) {
+  if (object_ && PyWeakref_GetObject(object_.get()) == leaf) return;
+  object_ = checked(PyWeakref_NewRef(leaf, nullptr));
+}
+PyObject *AccumulateGrad::object() const {
+  TensorPtr t = leaf_.lock();
+  PyObject *o = object_ ? PyWeakref_GetObject(object_.get()) : Py_None;
+  if (o == Py_None && t) return wrap(t);
+  Py_INCREF(o);
+  return o;
 }
 
 Tensors AccumulateGrad::apply(const Tensors &grads) {

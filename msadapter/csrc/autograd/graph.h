@@ -61,9 +61,13 @@ class AccumulateGrad final : public Node {
   Tensors apply(const Tensors &grads) override;
   TensorPtr leaf() const { return leaf_.lock(); }
   Ref grad;  // Python tensor or null
+  // The user's own object for the leaf while it lives, else a new one (new reference).
+  PyObject *object() const;
+  void remember(PyObject *leaf);
 
  private:
   std::weak_ptr<MsTensor> leaf_;
+  Ref object_;  // weakref
 };
 
 // ---- metadata of a tensor

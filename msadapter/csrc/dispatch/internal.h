@@ -64,6 +64,8 @@ Ref call_body(const Op &op, PyObject **objects);
 Ref run_functional(Op &op, Operand *v, PyObject **slots);
 Ref run_inplace(Op &op, Operand *v, PyObject **slots);
 void resolve_kernel(Op &op);
+// Casts the floating tensors among the operands as autocast asks; `slots` then holds the casts, owned by `hold`.
+void apply_autocast(const Op &op, Operand *v, PyObject **slots, std::vector<Ref> *hold);
 
 // ---- native_bodies.cpp: bodies of the hottest views in C++; nullptr where there is none.
 using NativeBody = bool (*)(const Operand *v, Tensors *out);  // false: let the Python body decide (and raise)

@@ -109,6 +109,8 @@ Tensors OpNode::apply(const Tensors &grads) {
       }
     for (auto &p : plain)
       if (p.first == n.index) r = p.second;
+    for (auto &p : shapes)
+      if (p.first == n.index) r = python_tensor(p.second);
     if (!r) r = result_of_none();
     cache[n.index] = r;
     return r;

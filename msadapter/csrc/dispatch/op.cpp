@@ -49,6 +49,13 @@ PyObject *op_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyOb
       return PyObject_Vectorcall(mm, slots, 2, nullptr);
     }
     if (op.composite) {
+      std::vector<Ref> cast;
+      if (op.autocast && autocast_state().enabled) {
+        Operands operands(n);
+        for (int i = 0; i < n; ++i)
+          if (is_tensor(slots[i])) operands[i] = Operand::of(unwrap(slots[i]));
+        apply_autocast(op, operands.data(), slots, &cast);
+      }
       Ref r;
       if (self->inplace) {
         Ref copy_from = call_body(op, slots);
@@ -155,9 +162,10 @@ PyObject *make_op(PyObject *, PyObject *spec) {
       PyObject *ns = PyTuple_GET_ITEM(e, 2);
       for (Py_ssize_t k = 0; k < PyList_GET_SIZE(ns); ++k) {
         PyObject *t = PyList_GET_ITEM(ns, k);
-        Need need{static_cast<Need::Kind>(PyLong_AsLong(PyTuple_GET_ITEM(t, 0))), static_cast<int>(PyLong_AsLong(PyTuple_GET_ITEM(t, 1)))};
+        Need need{static_cast<Need::Kind>(PyLong_AsLong(PyTuple_GET_ITEM(t, 0))), static_cast<int>(PyLong_AsLong(PyTuple_GET_ITEM(t, 1))),
+                  truth(PyTuple_GET_ITEM(t, 2))};
         f.needs.push_back(need);
-        if (need.kind == Need::kParam && need.index == 0) op->saves_self = true;
+        if (need.kind == Need::kParam && need.index == 0 && !need.shape_only) op->saves_self = true;
         if (need.kind == Need::kResult) op->saves_result = true;
       }
       f.joint = truth(PyTuple_GET_ITEM(e, 3));

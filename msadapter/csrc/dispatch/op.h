@@ -18,6 +18,7 @@ struct Param {
 struct Need {
   enum Kind : uint8_t { kParam, kResult, kNeeds } kind;
   int index;
+  bool shape_only = false;  // the formula reads nothing but shape, dtype and ndim of this parameter
 };
 struct Formula {
   std::vector<int> params;  // whose gradient it gives
@@ -80,6 +81,7 @@ struct OpNode final : Node {
   std::vector<std::pair<Dims, DType>> list_meta;  // for Tensor[] parameters, in edge order
   std::vector<std::pair<int, SavedTensor>> saved;
   std::vector<std::pair<int, std::vector<SavedTensor>>> saved_lists;
+  std::vector<std::pair<int, TensorPtr>> shapes;  // parameters of which only shape and type are read
   std::vector<std::pair<int, Ref>> plain;   // other values read by formulas
   std::vector<SavedTensor> results;
   bool released = false;

@@ -99,6 +99,9 @@ static bool any_requires_grad(const Op &op, const Operand *v) {
   return false;
 }
 
+// A tensor without memory: what a formula needs that only asks for shape and type.
+static TensorPtr shape_of(const TensorPtr &t) { return std::make_shared<MsTensor>(t->data_type(), t->shape(), mindspore::device::DeviceAddressPtr()); }
+
 // Node with its edges and saved inputs; `before` are the operands as the user gave them.
 static std::shared_ptr<OpNode> make_node(const Op &op, const Operand *before, PyObject **slots, size_t outputs) {
   auto node = BackwardNode::Create<OpNode>(&op, outputs);
@@ -125,10 +128,12 @@ static std::shared_ptr<OpNode> make_node(const Op &op, const Operand *before, Py
         node->list_meta.emplace_back(t ? t->shape() : Dims{}, t ? from_ms(t->data_type()) : DType::F32);
         node->add_next_edge(t ? edge_of(t) : Edge());
       }
+    } else {
+      node->add_next_edge(Edge());  // a number or None keeps its place among the inputs
     }
   }
   // Only what the formulas of inputs that need a gradient read is kept.
-  std::vector<uint8_t> keep(n, 0);
+  std::vector<uint8_t> keep(n, 0);  // 1: shape and type only, 2: the values
   for (const Formula &f : op.formulas) {
     bool wanted = false;
     for (int p : f.params)
@@ -136,12 +141,13 @@ static std::shared_ptr<OpNode> make_node(const Op &op, const Operand *before, Py
         wanted = wanted || node->next_edges()[node->inputs[p].edge + e].is_defined();
     if (!wanted) continue;
     for (auto &need : f.needs)
-      if (need.kind == Need::kParam) keep[need.index] = 1;
+      if (need.kind == Need::kParam) keep[need.index] = std::max<uint8_t>(keep[need.index], need.shape_only ? 1 : 2);
   }
   for (int i = 0; i < n; ++i) {
     if (!keep[i]) continue;
     const Operand &o = before[i];
-    if (o.kind == Arg::kTensor) node->saved.emplace_back(i, SavedTensor(o.tensor, false));
+    if (o.kind == Arg::kTensor && keep[i] == 1) node->shapes.emplace_back(i, shape_of(o.tensor));
+    else if (o.kind == Arg::kTensor) node->saved.emplace_back(i, SavedTensor(o.tensor, false));
     else if (o.kind == Arg::kTensors) {
       std::vector<SavedTensor> l;
       for (auto &t : o.tensors) l.emplace_back(t, false);
@@ -189,7 +195,7 @@ void resolve_kernel(Op &op) {
 }
 
 // Casts the floating tensors of a call as autocast asks; returns true when something changed.
-static void apply_autocast(const Op &op, Operand *v, PyObject **slots, std::vector<Ref> *hold) {
+void apply_autocast(const Op &op, Operand *v, PyObject **slots, std::vector<Ref> *hold) {
   const AutocastState &s = autocast_state();
   DType target = op.autocast == 1 ? s.dtype : DType::F32;
   auto eligible = [](const TensorPtr &t) {

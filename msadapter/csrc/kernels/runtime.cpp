@@ -51,7 +51,7 @@ Dims broadcast_shapes(std::initializer_list<const Tensor *> operands) {
   for (const Tensor *t : operands) {
     if (t->ndim > static_cast<int>(r.size())) r.insert(r.begin(), t->ndim - r.size(), 1);
     const int shift = static_cast<int>(r.size()) - t->ndim;
-    for (int d = 0; d < t->ndim; ++d) {
+    for (int d = t->ndim - 1; d >= 0; --d) {  // from the right, as torch finds the first mismatch
       int64_t &have = r[d + shift];
       const int64_t s = t->sizes[d];
       if (have == s || s == 1) continue;

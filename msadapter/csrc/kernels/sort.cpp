@@ -149,7 +149,7 @@ MSA_KERNEL(Mode) {  // input, dim, keepdim
     int64_t best = 0, longest = 0;
     for (int64_t i = 0; i < r.n;) {
       int64_t j = i + 1;
-      while (j < r.n && s.key(j) == s.key(i)) ++j;
+      while (j < r.n && s.key(j) == s.key(i) && !s.nan_key(s.key(i))) ++j;  // no not-a-number equals another
       if (j - i > longest) longest = j - i, best = j - 1;
       i = j;
     }

@@ -17,6 +17,9 @@ class RowSorter {
   // keys of the last row handled, by sorted place (after sort): equal elements have equal keys
   uint64_t key(int64_t place) const { return narrow_ ? packed_[place] >> 32 : wide_[place].key; }
 
+  // the key of not-a-number in an ascending row
+  bool nan_key(uint64_t key) const { return is_floating(dtype_) && key == (narrow_ ? 0xFFFFFFFFu : ~uint64_t(0)); }
+
  private:
   struct Wide { uint64_t key; int64_t at; };
   void load(const void *row);

@@ -60,6 +60,7 @@ int put_requires_grad(PyObject *t, PyObject *v, void *) {
     const int on = PyObject_IsTrue(v);
     if (on < 0) return -1;
     set_requires_grad(unwrap(t), on);
+    if (auto *acc = accumulator(unwrap(t))) acc->remember(t);
     return 0;
   } catch (...) {
     translate_exception();
@@ -277,7 +278,23 @@ MSA_FUNCTION(set_grad) {
     Py_RETURN_TRUE;
   });
 }
-MSA_FUNCTION(grad_accumulator) { return guarded([&] { (void)n; return node_object(make_accumulator(arg_tensor(a[0]))); }); }
+MSA_FUNCTION(grad_accumulator) {
+  return guarded([&] {
+    (void)n;
+    auto acc = make_accumulator(arg_tensor(a[0]));
+    acc->remember(a[0]);
+    return node_object(acc);
+  });
+}
+// set_autocast_policy(op, 0 none | 1 lower precision | 2 float32 | 3 widest)
+MSA_FUNCTION(set_autocast_policy) {
+  return guarded([&]() -> PyObject * {
+    expect(n, 2);
+    if (Py_TYPE(a[0]) != &op_type) throw TypeError("not an operator of the table");
+    reinterpret_cast<OpObject *>(a[0])->op->autocast = static_cast<int>(PyLong_AsLong(a[1]));
+    Py_RETURN_NONE;
+  });
+}
 MSA_FUNCTION(gradient_edge) {  // (node, output index) of a tensor that requires grad
   return guarded([&]() -> PyObject * {
     (void)n;
@@ -443,7 +460,7 @@ PyMethodDef functions[] = {
     MSA_ENTRY("strip_autograd", strip_autograd), MSA_ENTRY("bind_types", bind_types), MSA_ENTRY("bind_parameter", bind_parameter),
     MSA_ENTRY("bind_dtype", py_bind_dtype), MSA_ENTRY("dtype_from_ms", dtype_from_ms), MSA_ENTRY("ms_type_id", ms_type_id),
     MSA_ENTRY("default_dtype", py_default_dtype), MSA_ENTRY("set_default_dtype", py_set_default_dtype),
-    MSA_ENTRY("promote_types", py_promote_types), MSA_ENTRY("set_autocast", set_autocast), MSA_ENTRY("num_threads", py_num_threads),
+    MSA_ENTRY("promote_types", py_promote_types), MSA_ENTRY("set_autocast", set_autocast), MSA_ENTRY("set_autocast_policy", set_autocast_policy), MSA_ENTRY("num_threads", py_num_threads),
     MSA_ENTRY("set_num_threads", py_set_num_threads), MSA_ENTRY("memory_stats", py_memory_stats), MSA_ENTRY("reset_peak", py_reset_peak),
     MSA_ENTRY("release_cached", py_release_cached), MSA_ENTRY("set_fast_path", py_set_fast_path), MSA_ENTRY("fast_path", py_fast_path),
     MSA_ENTRY("names", names), MSA_ENTRY("device_tag", get_device_tag), MSA_ENTRY("set_device_tag", put_device_tag), MSA_ENTRY("install_overrides", py_install_overrides),

@@ -25,6 +25,16 @@ PyObject *class_for(const std::string &name) {
   return classes[name] = c;
 }
 
+// A gradient of shape `from` can be summed to `to`.
+bool reducible(const Dims &from, const Dims &to) {
+  if (from.size() < to.size()) return false;
+  for (size_t i = 0; i < to.size(); ++i) {
+    const int64_t have = from[from.size() - to.size() + i];
+    if (to[i] != have && to[i] != 1) return false;
+  }
+  return true;
+}
+
 // Behind torch.autograd.Function: the context object is the Python face of the node.
 class FunctionNode final : public Node {
  public:
@@ -45,7 +55,12 @@ class FunctionNode final : public Node {
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(seq.get()); ++i) {
       PyObject *e = PySequence_Fast_GET_ITEM(seq.get(), i);
       TensorPtr t = e == Py_None ? nullptr : unwrap(e);
-      if (t && static_cast<size_t>(i) < meta.size()) t = reduce_to(t, meta[i].first, meta[i].second);
+      if (t && static_cast<size_t>(i) < meta.size()) {
+        if (!reducible(t->shape(), meta[i].first))
+          fail("Function ", name(), " returned an invalid gradient at index ", static_cast<int64_t>(i), " - got ", t->shape(),
+               " but expected shape compatible with ", meta[i].first);
+        t = reduce_to(t, meta[i].first, meta[i].second);
+      }
       out.push_back(t);
     }
     return out;
@@ -157,9 +172,7 @@ PyObject *node_variable(PyObject *o, void *) {
     PyErr_SetString(PyExc_AttributeError, "variable");
     return nullptr;
   }
-  TensorPtr t = acc->leaf();
-  if (!t) Py_RETURN_NONE;
-  return wrap(t);
+  return acc->object();
 }
 // hooks(kind, output_index): the dict whose values are called; kinds: tensor_pre, retain_grad, pre, post, post_accumulate
 PyObject *node_hooks(PyObject *o, PyObject *args) {
