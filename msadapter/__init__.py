@@ -293,7 +293,7 @@ _C.bind_parameter(nn.Parameter)
 from . import amp, cuda, distributed, npu, optim, utils, version  # noqa: E402, F401
 from .amp import autocast  # noqa: E402, F401
 
-_LAZY = {"linalg": None, "fft": None, "special": None, "signal": None, "masked": None, "distributions": None, "func": None, "fx": None}
+globals().update(amp.TORCH_NAMES)
 
 
 class _Namespace(type(_importlib)):
@@ -318,10 +318,6 @@ def _table_module(name: str):
 linalg, fft, special = _table_module("linalg"), _table_module("fft"), _table_module("special")
 signal = _table_module("signal")
 return_types = _table_module("return_types")
-
-
-def is_autocast_enabled(device_type="cuda"):
-    return amp.is_autocast_enabled(device_type) if hasattr(amp, "is_autocast_enabled") else False
 
 
 def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, disable=False):

@@ -293,6 +293,8 @@ def load():
         return sys.modules["msadapter._C"]
     chosen = os.environ.get("MSADAPTER_LIBRARY")  # a library built elsewhere for this MindSpore, taken as it is
     path = Path(chosen) if chosen else build(verbose=bool(sys.stderr and sys.stderr.isatty()))
+    # Matrix products may use the oneDNN that MindSpore ships (where the processor makes it worth while).
+    os.environ.setdefault("MSADAPTER_ONEDNN_LIBRARY", str(_mindspore_root() / "lib" / "libdnnl.so.3"))
     loader = importlib.machinery.ExtensionFileLoader("msadapter._C", str(path))
     spec = importlib.util.spec_from_file_location("msadapter._C", path, loader=loader)
     module = importlib.util.module_from_spec(spec)

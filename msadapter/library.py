@@ -7,6 +7,7 @@ An operator has an implementation (for all devices or one), and may have an auto
 import inspect
 import typing
 
+from . import ops as _ops
 from .autograd import Function
 from .tensor import Tensor
 
@@ -331,3 +332,19 @@ class Library:
     def _destroy(self) -> None:
         for name in self._defined:
             _registry.pop(name, None)
+
+
+class _OpNamespace:
+    """torch.ops.<namespace>."""
+
+    def __init__(self, name: str):
+        self._name = name
+
+    def __getattr__(self, name: str):
+        found = find(self._name, name)
+        if found is None:
+            raise AttributeError(f"'_OpNamespace' '{self._name}' object has no attribute '{name}'")
+        return found
+
+
+_ops.install_user_namespaces(_OpNamespace)

@@ -1,4 +1,6 @@
 """torch.amp: mixed precision."""
+from .._native import load
+from ..ops._declare import namespaces
 from .autocast_mode import (
     autocast,
     autocast_decrement_nesting,
@@ -20,6 +22,7 @@ from .autocast_mode import (
     set_autocast_enabled,
     set_autocast_gpu_dtype,
 )
+from . import lists
 from .grad_scaler import GradScaler
 
 __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
@@ -31,3 +34,18 @@ TORCH_NAMES = {f.__name__: f for f in (
     is_autocast_enabled, set_autocast_cache_enabled, set_autocast_cpu_dtype, set_autocast_cpu_enabled,
     set_autocast_dtype, set_autocast_enabled, set_autocast_gpu_dtype,
 )}
+
+
+def _install_policies() -> None:
+    """Tells the operators which precision autocast wants for them (the accelerator's list, then the CPU's)."""
+    native = load()
+    codes = {"lower": 1, "fp32": 2, "promote": 3}
+    for table in (lists.CPU, lists.ACCELERATOR):
+        for name, policy in table.items():
+            for space in ("torch", "nn.functional", "linalg"):
+                function = namespaces[space].get(name)
+                if policy in codes and type(function).__name__ == "builtin_function_or_method":
+                    native.set_autocast_policy(function, codes[policy])
+
+
+_install_policies()

@@ -8,7 +8,7 @@ from ._declare import composite, declarations, namespaces, op, raw, raw_empty, r
 
 FAMILIES = ("pointwise", "pointwise_binary", "compare", "complex", "special", "reduction", "scan", "sorting", "view", "shape",
             "indexing", "creation", "random", "matmul", "nn_activation", "nn_norm", "nn_loss", "nn_conv", "nn_pool", "nn_misc",
-            "attention", "optim_fused", "linalg", "fft", "windows", "internal")
+            "attention", "dropout", "optim_fused", "linalg", "fft", "windows", "internal")
 
 
 def _import_families() -> None:
@@ -18,6 +18,8 @@ def _import_families() -> None:
 
 
 _import_families()
+# A family file may be named like an operator (matmul, dropout): the operator wins as an attribute.
+globals().update({name: namespaces[space][name] for space in ("nn.functional", "torch") for name in FAMILIES if name in namespaces[space]})
 
 
 def __getattr__(name: str):
@@ -27,4 +29,15 @@ def __getattr__(name: str):
     table = vars(t)
     if name in table:
         return table[name]
+    if _user_namespace is not None and not name.startswith("_"):
+        return _user_namespace(name)
     raise AttributeError(f"module {__name__!r} has no operator {name!r}")
+
+
+_user_namespace = None  # torch.ops.<namespace>: installed by torch.library
+
+
+def install_user_namespaces(finder) -> None:
+    """``finder(name)`` answers torch.ops.<name> where the table has no such operator."""
+    global _user_namespace
+    _user_namespace = finder
