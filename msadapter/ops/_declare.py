@@ -67,6 +67,7 @@ class Declaration:
     dunder: str | None
     function: object = None         # the callable
     inplace: object = None
+    body: object = None             # the Python function behind it, None for "operator"
     module: str = ""
     notes: str = ""
     names: list[str] = field(default_factory=list)
@@ -197,7 +198,7 @@ def _declare(text: str, *, ms, body, composite_, promote, promote_args, forms, g
     kind = "composite" if composite_ else "body" if body else "operator"
     common = dict(body=body, composite=composite_, kernel=ms, promote=promote, promote_args=promote_args, grad=grad, view=view,
                   autocast=autocast)
-    d = Declaration(schema, forms, kind, ms, promote, view, bool(grad) or composite_, tuple(aliases), dunder, notes=notes,
+    d = Declaration(schema, forms, kind, ms, promote, view, bool(grad) or composite_, tuple(aliases), dunder, notes=notes, body=body,
                     module=(inspect.getmodule(body).__name__ if body else ""))
     d.function = _C.make_op(_spec(schema, **common, inplace=False))
     if "i" in forms:
