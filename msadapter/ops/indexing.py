@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import operator
 
-from ._declare import _C, composite, op, raw, t
-from ._geometry import wrap_dim
+from ._declare import _C, composite, op, raw, raw_view, t
+from ._geometry import numel, wrap_dim
 from .view import make_tensor, zeros_of
 
 
@@ -85,19 +85,19 @@ def gather(self, dim, index, *, sparse_grad):
 
 
 @op("scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", forms="fmio",
-   grad={"self": lambda g: g, "src": lambda g, dim, index, src: _corner(t.gather(g, dim, index), src)})
+   grad={"self": lambda g: g, "src": lambda g, dim, index, src: _corner(t.gather(g, dim, index), src.shape)})
 def scatter_add(self, dim, index, src):
     """`self` with `src` added at `index` along a dim."""
     return raw.ScatterAddExt(self, dim, index, src)
 
 
 
-def _corner(g, src):
+def _corner(g, shape):
     """Gradient of a source of which only the index's corner was read."""
-    if g.shape == src.shape:
+    if g.shape == shape:
         return g
     spec = [n for size in g.shape for n in (1, 0, 1, size)]
-    return t._region_backward(g, list(src.shape), spec)
+    return t._region_backward(g, list(shape), spec)
 
 
 _REDUCE = {None: 0, "add": 1, "multiply": 2}
@@ -105,7 +105,7 @@ _REDUCE = {None: 0, "add": 1, "multiply": 2}
 
 @op("_scatter(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", forms="fi",
     grad={"self": lambda g, dim, index: t._scatter_value(g, dim, index, 0),
-          "src": lambda g, dim, index, src: _corner(t.gather(g, dim, index), src)})
+          "src": lambda g, dim, index, src: _corner(t.gather(g, dim, index), src.shape)})
 def _scatter(self, dim, index, src):
     return raw.Scatter(self, dim, index, src, 0)
 
@@ -165,7 +165,7 @@ def _scatter_reduce_grad(g, self, dim, index, src, reduce, include_self, result,
         gx = t.where(single, t.gather(g * others, dim, index), plain)
     if not include_self:
         gs = t._scatter_value(gs, dim, index, 0)
-    return gs, _corner(gx, src)
+    return gs, _corner(gx, src.shape)
 
 
 def _head(src, index):
@@ -247,14 +247,20 @@ def put(self, index, source, accumulate):
 
 # ---- by masks
 op("masked_select(Tensor self, Tensor mask) -> Tensor", ms="MaskedSelect", forms="fmo",
-   grad={"self": lambda g, self, mask: t._masked_select_backward(self.detach(), mask, g)})
-op("_masked_select_backward(Tensor self, Tensor mask, Tensor grad) -> Tensor", ms="MaskedSelectGrad", forms="f",
-   grad={"grad": lambda g, mask: t.masked_select(g, mask)})
+   grad={"self": lambda g, self, mask: t._masked_select_backward(g, mask, list(self.shape))})
+
+
+@op("_masked_select_backward(Tensor grad, Tensor mask, int[] sizes) -> Tensor", forms="f",
+    grad={"grad": lambda g, mask: t.masked_select(g, mask)})
+def _masked_select_backward(grad, mask, sizes):
+    """Zeros with `grad`, in order, where the mask holds."""
+    shape_only = raw_view(zeros_of(grad, [1]), sizes, [0] * len(sizes), 0)
+    return raw.MaskedSelectGrad(shape_only, mask, grad)
 
 
 def _masked_source_grad(g, mask, source):
     kept = t.masked_select(g, mask)
-    return t.reshape(t._region_backward(kept, [source.numel()], [1, 0, 1, kept.shape[0]]), source.shape)
+    return t.reshape(t._region_backward(kept, [numel(source.shape)], [1, 0, 1, kept.shape[0]]), source.shape)
 
 
 @op("_masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", forms="fi",
@@ -367,6 +373,8 @@ def _bound(x, default):
 
 def _as_index_tensor(item):
     """Lists, ranges and numpy arrays as tensors; IndexError for what cannot be an index."""
+    if isinstance(item, str):
+        raise TypeError("new(): invalid data type 'str'")
     if isinstance(item, (list, tuple, range)) or type(item).__module__ == "numpy":
         made = make_tensor(list(item) if isinstance(item, range) else item)
         if made.numel() == 0 and made.dtype.is_floating_point:
@@ -379,6 +387,22 @@ def _as_index_tensor(item):
 def _long():
     from ..tensor.dtype import int64
     return int64
+
+
+def _is_number(item) -> bool:
+    """Integers of other libraries; an array of several numbers is none though it has the method."""
+    return hasattr(item, "__index__") and not getattr(item, "ndim", 0)
+
+
+def _as_tuple(index):
+    """The items of an index; torch still reads a list that holds more than plain numbers as a tuple."""
+    if isinstance(index, tuple):
+        return index
+    if type(index) is list and len(index) < 32:
+        for item in index:
+            if item is None or item is Ellipsis or isinstance(item, (slice, list, tuple)) or _is_tensor(item):
+                return tuple(index)
+    return (index,)
 
 
 def _consumed(item) -> int:
@@ -399,7 +423,9 @@ def _position(index, dim, size):
 def _slice_item(item, size):
     """(start, step, length) of a slice."""
     step = _bound(item.step, 1)
-    if step <= 0:
+    if step == 0:
+        raise ValueError("slice step cannot be zero")
+    if step < 0:
         raise ValueError("step must be greater than zero")
     start, end = _bound(item.start, 0), _bound(item.stop, size)
     start = max(start + size, 0) if start < 0 else min(start, size)
@@ -411,23 +437,19 @@ def lower(shape, items):
     """(spec, tensors): the basic part of an index as a region, and the index tensors over the region's dims.
 
     `spec` is None when the basic part is the whole tensor."""
-    used, dots = 0, 0
+    used = 0
     for i, item in enumerate(items):
         kind = type(item)
         if kind is int or kind is slice:
             used += 1
-        elif item is Ellipsis:
-            dots += 1
-        elif item is not None:
-            if not (_is_tensor(item) or isinstance(item, (bool, int)) or hasattr(item, "__index__")):
+        elif item is not None and item is not Ellipsis:
+            if not (_is_tensor(item) or isinstance(item, (bool, int)) or _is_number(item)):
                 items = (*items[:i], _as_index_tensor(item), *items[i + 1:])
                 item = items[i]
             used += _consumed(item)
     rank = len(shape)
     if used > rank:
         raise IndexError(f"too many indices for tensor of dimension {rank}")
-    if dots > 1:
-        raise IndexError("an index can only have a single ellipsis ('...')")
     spec, tensors, dim, out, changed = [], [], 0, 0, False
 
     def whole(n):
@@ -455,6 +477,7 @@ def lower(shape, items):
             new_dim()
         elif item is Ellipsis:
             whole(rank - used)
+            used = rank  # further ones stand for nothing
         elif isinstance(item, bool) or (_is_tensor(item) and item.ndim == 0 and item.dtype.is_bool):
             tensors.append((out, make_tensor([0] if bool(item) else [], dtype=_long())))
             new_dim()
@@ -479,53 +502,53 @@ def _index_list(tensors):
     return out
 
 
+_NOT_INDEXABLE = ("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim tensor "
+                  "to a number")
+
+
 def getitem(x, index):
     """`x[index]`: a view for basic indices, a copy where tensors index."""
     if type(index) is int:
         shape = x.shape
         if not shape:
-            raise IndexError("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a "
-                             "0-dim tensor to a number")
+            raise IndexError(_NOT_INDEXABLE)
         return t._region(x, (0, _position(index, 0, shape[0]), 0, 0))
-    spec, tensors = lower(x.shape, index if isinstance(index, tuple) else (index,))
+    spec, tensors = lower(x.shape, _as_tuple(index))
     if not tensors:
         return t._region(x, spec or ())
     return t._index(t._region(x, spec) if spec else x, _index_list(tensors))
 
 
-def _as_value(value, like):
-    if _is_tensor(value):
-        return value if value.dtype is like.dtype else value.to(like.dtype)
-    return make_tensor(value, dtype=like.dtype)
-
-
 def setitem(x, index, value):
     """`x[index] = value`, in place."""
-    if type(index) is tuple or type(index) is not int:
-        spec, tensors = lower(x.shape, index if isinstance(index, tuple) else (index,))
-    else:
+    if type(index) is int:
         if not x.shape:
-            raise IndexError("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a "
-                             "0-dim tensor to a number")
+            raise IndexError(_NOT_INDEXABLE)
         spec, tensors = (0, _position(index, 0, x.shape[0]), 0, 0), ()
+    else:
+        spec, tensors = lower(x.shape, _as_tuple(index))
     part = t._region(x, spec) if spec else x
     number = isinstance(value, (bool, int, float, complex))
-    if not tensors:
-        if number:
-            t.fill_(part, value)
-        else:
-            t.copy_(part, _fitting(value if _is_tensor(value) else make_tensor(value, dtype=x.dtype), part.ndim))
-        return
-    if number and len(tensors) == 1 and tensors[0][0] == 0 and tensors[0][1].dtype.is_bool and tensors[0][1].shape == part.shape:
+    if not tensors and number:
+        t.fill_(part, value)
+    elif not tensors:
+        t.copy_(part, _fitting(value if _is_tensor(value) else make_tensor(value, dtype=x.dtype), part.shape))
+    elif (number or _is_tensor(value) and not value.ndim) and len(tensors) == 1 and _is_full_mask(tensors[0], part):
         t.masked_fill_(part, tensors[0][1], value)
-        return
-    t.index_put_(part, _index_list(tensors), _as_value(value, x))
+    else:
+        t.index_put_(part, _index_list(tensors), value if _is_tensor(value) else make_tensor(value, dtype=x.dtype))
 
 
-def _fitting(value, ndim):
-    """Leading dims of size 1 that the destination does not have are dropped."""
-    shape = list(value.shape)
-    while len(shape) > ndim and shape[0] == 1:
-        shape.pop(0)
-    return value if len(shape) == value.ndim else t.reshape(value, shape)
+def _is_full_mask(entry, part):
+    at, mask = entry
+    return at == 0 and mask.dtype.is_bool and mask.shape == part.shape
 
+
+def _fitting(value, shape):
+    """`value` expanded to the destination; leading dims of size 1 that it has too many are dropped."""
+    have = list(value.shape)
+    while len(have) > len(shape) and have[0] == 1:
+        have.pop(0)
+    if len(have) != value.ndim:
+        value = t.reshape(value, have)
+    return value if value.shape == shape else t.expand(value, list(shape))

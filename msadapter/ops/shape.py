@@ -9,20 +9,34 @@ from .view import make_tensor, zeros_of
 
 
 # ---- joining
-def _cat_back(g, tensors, dim):
+def _cat_back(g, dim, lengths):
     out, at = [], 0
-    for x in tensors:
-        if x.ndim == 1 and x.shape[0] == 0:
-            out.append(zeros_of(g, x.shape))
-            continue
-        n = x.shape[wrap_dim(dim, x.ndim)]
-        out.append(t._slice(g, dim, at, at + n, 1))
-        at += n
+    for n in lengths:
+        out.append(zeros_of(g, [0]) if n < 0 else t._slice(g, dim, at, at + n, 1))
+        at += max(n, 0)
     return out
 
 
-op("cat(Tensor[] tensors, int dim=0) -> Tensor", ms="Concat", promote="default", forms="fo", aliases=("concat", "concatenate"),
-   autocast="widest", grad={"tensors": _cat_back})
+# the lengths are arguments so that the gradient needs no operand
+@op("_cat(Tensor[] tensors, int dim, int[] lengths) -> Tensor", promote="default", promote_args=("tensors",), forms="f",
+    autocast="widest", grad={"tensors": _cat_back})
+def _cat(tensors, dim, lengths):
+    return raw.Concat(tensors, dim)
+
+
+@composite("cat(Tensor[] tensors, int dim=0) -> Tensor", forms="fo", aliases=("concat", "concatenate"))
+def cat(tensors, dim):
+    """Joined along a dim; empty vectors do not count."""
+    lengths = []
+    for i, x in enumerate(tensors):
+        if not hasattr(x, "data_ptr"):
+            raise TypeError(f"expected Tensor as element {i} in argument 0, but got {type(x).__name__}")
+        shape = x.shape
+        rank = len(shape)
+        lengths.append(-1 if rank == 1 and shape[0] == 0 else shape[dim] if -rank <= dim < rank else 0)
+    return t._cat(tensors, dim, lengths)
+
+
 op("stack(Tensor[] tensors, int dim=0) -> Tensor", ms="StackExt", promote="default", forms="fo", autocast="widest",
    grad={"tensors": lambda g, dim: list(t.unbind(g, dim))})
 
@@ -266,14 +280,14 @@ def _interleave_back(g, shape, repeats, dim):
 
 
 op("_repeat_interleave_tensor(Tensor self, Tensor repeats, int? dim=None, int? output_size=None) -> Tensor", ms="RepeatInterleaveTensor",
-   forms="f", grad={"self": lambda g, self, repeats, dim: _interleave_tensor_back(g, self, repeats, dim)})
+   forms="f", grad={"self": lambda g, self, repeats, dim: _interleave_tensor_back(g, self.shape, repeats, dim)})
 
 
-def _interleave_tensor_back(g, self, repeats, dim):
-    n = self.numel() if dim is None else (self.shape[dim] if self.ndim else 1)
+def _interleave_tensor_back(g, shape, repeats, dim):
+    n = numel(shape) if dim is None else (shape[dim] if shape else 1)
     at = raw.RepeatInterleaveTensor(t.arange(n), repeats, 0, None)
-    shape = [n] if dim is None else list(self.shape)
-    return t.reshape(t.index_add(zeros_of(g, shape), 0 if dim is None else dim, at, g), self.shape)
+    sizes = [n] if dim is None else list(shape)
+    return t.reshape(t.index_add(zeros_of(g, sizes), 0 if dim is None else dim, at, g), list(shape))
 
 
 @composite("repeat_interleave(Tensor self, any repeats=None, int? dim=None, *, int? output_size=None) -> Tensor", forms="fm")

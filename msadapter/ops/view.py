@@ -37,14 +37,26 @@ def view(self, size, dtype):
     return raw_view(self, size, strides, offset_of(self))
 
 
+def _view_method(self, *size, dtype=None):
+    """The same elements in another shape (one size may be -1), or the same bytes as another dtype."""
+    if len(size) == 1 and hasattr(size[0], "itemsize"):
+        return t.view(self, dtype=size[0])
+    return t.view(self, *size) if dtype is None else t.view(self, dtype=dtype)
+
+
+_view_method.__name__ = _view_method.__qualname__ = "view"
+namespaces["Tensor"]["view"] = _view_method  # the only method whose first argument is sizes or a dtype
+
+
 def _view_dtype(self, dtype):
     old, new = self.dtype.itemsize, dtype.itemsize
+    names = f"{_kind(self.dtype)} as {_kind(dtype)}"
     sizes, strides, offset = list(self.shape), list(stride_of(self)), offset_of(self)
     if old != new:
         if not sizes:
-            raise RuntimeError(f"self.dim() cannot be 0 to view {self.dtype} as {dtype} (different element sizes)")
+            raise RuntimeError(f"self.dim() cannot be 0 to view {names} (different element sizes)")
         if strides[-1] != 1:
-            raise RuntimeError(f"self.stride(-1) must be 1 to view {self.dtype} as {dtype} (different element sizes), but got {strides[-1]}")
+            raise RuntimeError(f"self.stride(-1) must be 1 to view {names} (different element sizes), but got {strides[-1]}")
         if old > new:
             k = old // new
             sizes[-1] *= k
@@ -53,19 +65,23 @@ def _view_dtype(self, dtype):
         else:
             k = new // old
             if sizes[-1] % k:
-                raise RuntimeError(f"self.size(-1) must be divisible by {k} to view {self.dtype} as {dtype} (different element sizes), "
+                raise RuntimeError(f"self.size(-1) must be divisible by {k} to view {names} (different element sizes), "
                                    f"but got {sizes[-1]}")
             if offset % k:
-                raise RuntimeError(f"self.storage_offset() must be divisible by {k} to view {self.dtype} as {dtype} (different element "
+                raise RuntimeError(f"self.storage_offset() must be divisible by {k} to view {names} (different element "
                                    f"sizes), but got {offset}")
             for d, s in enumerate(strides[:-1]):
                 if s % k:
-                    raise RuntimeError(f"self.stride({d}) must be divisible by {k} to view {self.dtype} as {dtype} (different element "
+                    raise RuntimeError(f"self.stride({d}) must be divisible by {k} to view {names} (different element "
                                        f"sizes), but got {s}")
             sizes[-1] //= k
             strides = [s // k for s in strides[:-1]] + [1]
             offset //= k
     return raw_view(self, sizes, strides, offset, dtype)
+
+
+def _kind(dtype) -> str:
+    return dtype.storage_name.removesuffix("Storage")
 
 
 @composite("reshape(Tensor self, int[] shape) -> Tensor", forms="fm")
@@ -511,13 +527,13 @@ def unfold(self, dimension, size, step):
 
 
 # ---- several views
-def _parts_back(gs, self, dim, lengths):
+def _parts_back(gs, shape, dim, lengths):
     """Gradients of consecutive parts of a dim, put side by side."""
-    shape = list(self.shape)
+    shape, like = list(shape), next(g for g in gs if g is not None)
     dim = wrap_dim(dim, len(shape))
     parts = []
     for g, n in zip(gs, lengths, strict=True):
-        parts.append(zeros_of(self, shape[:dim] + [n] + shape[dim + 1:]) if g is None else g)
+        parts.append(zeros_of(like, shape[:dim] + [n] + shape[dim + 1:]) if g is None else g)
     return t.cat(parts, dim)
 
 
@@ -525,8 +541,8 @@ def _even(size, each):
     return [min(each, size - i) for i in range(0, size, each)] if size else [0]
 
 
-@op("_split_sizes(Tensor self, int[] sizes, int dim) -> Tensor", forms="f", view=True, 
-    grad={"self": lambda gs, self, sizes, dim: _parts_back(gs if isinstance(gs, list) else [gs], self, dim, sizes)})
+@op("_split_sizes(Tensor self, int[] sizes, int dim) -> Tensor", forms="f", view=True,
+    grad={"self": lambda gs, self, sizes, dim: _parts_back(gs, self.shape, dim, sizes)})
 def _split_sizes(self, sizes, dim):
     """Consecutive parts of a dim, as a tuple of views."""
     shape, strides, offset = list(self.shape), stride_of(self), offset_of(self)
@@ -628,11 +644,9 @@ _axis_split("dsplit", 3, lambda x: 2)
 
 
 def _unbind_back(gs, self, dim):
-    gs = gs if isinstance(gs, list) else [gs]
-    shape = list(self.shape)
-    dim = wrap_dim(dim, len(shape))
+    shape, like = list(self.shape), next(g for g in gs if g is not None)
     one = shape[:dim] + shape[dim + 1:]
-    return t.stack([zeros_of(self, one) if g is None else g for g in gs], dim)
+    return t.stack([zeros_of(like, one) if g is None else g for g in gs], dim)
 
 
 @op("_unbind(Tensor self, int dim=0) -> Tensor", forms="f", view=True, grad={"self": _unbind_back})
