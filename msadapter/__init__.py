@@ -53,7 +53,7 @@ get_default_dtype = _C.default_dtype
 def set_default_dtype(d) -> None:
     """Element type of factories that name none; must be floating."""
     if not isinstance(d, dtype) or not d.is_floating_point:
-        raise TypeError(f"only floating-point types are supported as the default type (got {d})")
+        raise TypeError("only floating-point types are supported as the default type")
     _C.set_default_dtype(d)
 
 
@@ -290,7 +290,7 @@ from . import nn  # noqa: E402
 
 _C.bind_parameter(nn.Parameter)
 
-from . import amp, cuda, distributed, npu, optim, utils, version  # noqa: E402, F401
+from . import amp, cuda, distributed, library, npu, optim, utils, version  # noqa: E402, F401
 from .amp import autocast  # noqa: E402, F401
 
 globals().update(amp.TORCH_NAMES)
