@@ -287,6 +287,13 @@ def load_operators() -> None:
         module.operators_loaded = True
 
 
+def _load_mindspore() -> None:
+    """Loads this environment's MindSpore libraries: one built from another environment (the cache is shared) finds them by name."""
+    lib = _mindspore_root() / "lib"
+    for name in ("core", "common", "pynative_utils"):
+        ctypes.CDLL(str(lib / f"libmindspore_{name}.so"))
+
+
 def load():
     """Imports the extension (building it first if needed)."""
     if "msadapter._C" in sys.modules:
@@ -295,6 +302,7 @@ def load():
     path = Path(chosen) if chosen else build(verbose=bool(sys.stderr and sys.stderr.isatty()))
     # Matrix products may use the oneDNN that MindSpore ships (where the processor makes it worth while).
     os.environ.setdefault("MSADAPTER_ONEDNN_LIBRARY", str(_mindspore_root() / "lib" / "libdnnl.so.3"))
+    _load_mindspore()
     loader = importlib.machinery.ExtensionFileLoader("msadapter._C", str(path))
     spec = importlib.util.spec_from_file_location("msadapter._C", path, loader=loader)
     module = importlib.util.module_from_spec(spec)
