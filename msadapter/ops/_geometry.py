@@ -1,4 +1,5 @@
 """Sizes and strides of views: what torch's view functions compute, on plain lists."""
+
 from __future__ import annotations
 
 
@@ -57,8 +58,10 @@ def infer_size(sizes, count: int) -> list[int]:
         if known == count:
             return list(sizes)
     elif known == 0 and count == 0:
-        raise RuntimeError(f"cannot reshape tensor of 0 elements into shape {list(sizes)} because the unspecified dimension size -1 "
-                           "can be any value and is ambiguous")
+        raise RuntimeError(
+            f"cannot reshape tensor of 0 elements into shape {list(sizes)} because the unspecified dimension size -1 "
+            "can be any value and is ambiguous"
+        )
     elif known and count % known == 0:
         out = list(sizes)
         out[hole] = count // known

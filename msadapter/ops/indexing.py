@@ -1,27 +1,44 @@
 """Reading and writing by index: gather and scatter, index_*, masked_*, and what `Tensor.__getitem__` does."""
-from __future__ import annotations
 
-import operator
+from __future__ import annotations
 
 from ._declare import _C, composite, op, raw, raw_view, t
 from ._geometry import numel, wrap_dim
-from .view import make_tensor, zeros_of
-
+from ._subscript import getitem, setitem  # noqa: F401  (Tensor's subscripts)
+from .view import zeros_of
 
 # ---- along one dim by an index vector
-op("index_select(Tensor self, int dim, Tensor index) -> Tensor", ms="IndexSelect", forms="fmo",
-   grad={"self": lambda g, self, dim, index: t.index_add(zeros_of(g, self.shape), dim, index, g)})
-@op("index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", forms="fmio",
-    grad={"self": lambda g: g,
-          "source": lambda g, dim, index, source, alpha: t.reshape(_scaled(t.index_select(g, dim, index), alpha), source.shape)})
+op(
+    "index_select(Tensor self, int dim, Tensor index) -> Tensor",
+    ms="IndexSelect",
+    forms="fmo",
+    grad={"self": lambda g, self, dim, index: t.index_add(zeros_of(g, self.shape), dim, index, g)},
+)
+
+
+@op(
+    "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
+    forms="fmio",
+    grad={
+        "self": lambda g: g,
+        "source": lambda g, dim, index, source, alpha: t.reshape(
+            _scaled(t.index_select(g, dim, index), alpha), source.shape
+        ),
+    },
+)
 def index_add(self, dim, index, source, *, alpha):
     """`self` with alpha * source added at the given positions of a dim."""
     return raw.IndexAddExt(self, dim, index, source, alpha)
 
 
-@op("index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", forms="fmio",
-    grad={"self": lambda g, dim, index: t.index_fill(g, dim, index, 0),
-          "source": lambda g, dim, index, source: t.reshape(t.index_select(g, dim, index), source.shape)})
+@op(
+    "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
+    forms="fmio",
+    grad={
+        "self": lambda g, dim, index: t.index_fill(g, dim, index, 0),
+        "source": lambda g, dim, index, source: t.reshape(t.index_select(g, dim, index), source.shape),
+    },
+)
 def index_copy(self, dim, index, source):
     """`self` with `source` at the given positions of a dim."""
     return raw.IndexCopy(self, dim, index, source)
@@ -31,14 +48,21 @@ def _scaled(g, alpha):
     return g if alpha == 1 else g * alpha
 
 
-@op("index_fill(Tensor self, int dim, Tensor index, TensorOrScalar value) -> Tensor", forms="fmi",
-    grad={"self": lambda g, dim, index: t.index_fill(g, dim, index, 0),
-          "value": lambda g, dim, index: t.sum(g - t.index_fill(g, dim, index, 0))})
+@op(
+    "index_fill(Tensor self, int dim, Tensor index, TensorOrScalar value) -> Tensor",
+    forms="fmi",
+    grad={
+        "self": lambda g, dim, index: t.index_fill(g, dim, index, 0),
+        "value": lambda g, dim, index: t.sum(g - t.index_fill(g, dim, index, 0)),
+    },
+)
 def index_fill(self, dim, index, value):
     """`self` with `value` at the given positions of a dim."""
     if isinstance(value, (bool, int, float, complex)):
         if isinstance(value, complex) and not self.is_complex():
-            raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
+            raise RuntimeError(
+                "index_fill_(): Converting complex Scalar to non-complex type is not supported"
+            )
         return raw.IndexFillScalar(self, dim, index, value)
     return raw.IndexFillTensor(self, dim, index, value)
 
@@ -61,7 +85,9 @@ def _index_reduce_grad(g, self, dim, index, source, reduce, include_self, result
         zero = source == 0
         zeros = t.index_select(t.index_add(t.zeros_like(self), dim, index, zero.to(self.dtype)), dim, index)
         single = t.logical_and(zero, zeros == 1)
-        others = t.index_reduce(self, dim, index, t.masked_fill(source, single, 1), "prod", include_self=include_self)
+        others = t.index_reduce(
+            self, dim, index, t.masked_fill(source, single, 1), "prod", include_self=include_self
+        )
         plain = t.index_select(g * result, dim, index) / t.masked_fill(source, zero, 1)
         gx = t.where(single, t.index_select(g * others, dim, index), plain)
     if not include_self:
@@ -69,27 +95,35 @@ def _index_reduce_grad(g, self, dim, index, source, reduce, include_self, result
     return gs, gx
 
 
-@op("index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor", forms="fmio", grad={("self", "source"): _index_reduce_grad})
+@op(
+    "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor",
+    forms="fmio",
+    grad={("self", "source"): _index_reduce_grad},
+)
 def index_reduce(self, dim, index, source, reduce, *, include_self):
     """`self` reduced with `source` at the given positions of a dim."""
     return raw.IndexReduce(self, dim, index, source, reduce, include_self)
 
 
-
 # ---- along one dim by an index of the same rank
-@op("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", forms="fmo",
-    grad={"self": lambda g, self, dim, index: t.scatter_add(zeros_of(g, self.shape), dim, index, g)})
+@op(
+    "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor",
+    forms="fmo",
+    grad={"self": lambda g, self, dim, index: t.scatter_add(zeros_of(g, self.shape), dim, index, g)},
+)
 def gather(self, dim, index, *, sparse_grad):
     """`out[i][j] = self[index[i][j]][j]` for dim 0, and so on."""
     return raw.GatherD(self, dim, index)
 
 
-@op("scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", forms="fmio",
-   grad={"self": lambda g: g, "src": lambda g, dim, index, src: _corner(t.gather(g, dim, index), src.shape)})
+@op(
+    "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+    forms="fmio",
+    grad={"self": lambda g: g, "src": lambda g, dim, index, src: _corner(t.gather(g, dim, index), src.shape)},
+)
 def scatter_add(self, dim, index, src):
     """`self` with `src` added at `index` along a dim."""
     return raw.ScatterAddExt(self, dim, index, src)
-
 
 
 def _corner(g, shape):
@@ -103,21 +137,32 @@ def _corner(g, shape):
 _REDUCE = {None: 0, "add": 1, "multiply": 2}
 
 
-@op("_scatter(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", forms="fi",
-    grad={"self": lambda g, dim, index: t._scatter_value(g, dim, index, 0),
-          "src": lambda g, dim, index, src: _corner(t.gather(g, dim, index), src.shape)})
+@op(
+    "_scatter(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+    forms="fi",
+    grad={
+        "self": lambda g, dim, index: t._scatter_value(g, dim, index, 0),
+        "src": lambda g, dim, index, src: _corner(t.gather(g, dim, index), src.shape),
+    },
+)
 def _scatter(self, dim, index, src):
     return raw.Scatter(self, dim, index, src, 0)
 
 
-@op("_scatter_value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", forms="fi",
-    grad={"self": lambda g, dim, index: t._scatter_value(g, dim, index, 0)})
+@op(
+    "_scatter_value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
+    forms="fi",
+    grad={"self": lambda g, dim, index: t._scatter_value(g, dim, index, 0)},
+)
 def _scatter_value(self, dim, index, value):
     return raw.ScatterValue(self, dim, index, value, 0)
 
 
-@op("_scatter_with(Tensor self, int dim, Tensor index, any src, str reduce) -> Tensor", forms="fi",
-    grad={"self": lambda g: _no_scatter_gradient()})
+@op(
+    "_scatter_with(Tensor self, int dim, Tensor index, any src, str reduce) -> Tensor",
+    forms="fi",
+    grad={"self": lambda g: _no_scatter_gradient()},
+)
 def _scatter_with(self, dim, index, src, reduce):
     if reduce not in ("add", "multiply"):
         raise RuntimeError("reduce argument must be either add or multiply.")
@@ -129,7 +174,10 @@ def _no_scatter_gradient():
     raise RuntimeError("scatter with reduce is not differentiable; use scatter_reduce")
 
 
-@composite("scatter(Tensor self, int dim, Tensor index, any src=None, *, any value=None, str? reduce=None) -> Tensor", forms="fmio")
+@composite(
+    "scatter(Tensor self, int dim, Tensor index, any src=None, *, any value=None, str? reduce=None) -> Tensor",
+    forms="fmio",
+)
 def scatter(self, dim, index, src, *, value, reduce):
     """`self` with `src` (a tensor or a number) written at `index` along a dim."""
     src = value if src is None else src
@@ -160,7 +208,9 @@ def _scatter_reduce_grad(g, self, dim, index, src, reduce, include_self, result,
         zero = part == 0
         zeros = t.gather(t.scatter_add(t.zeros_like(self), dim, index, zero.to(self.dtype)), dim, index)
         single = t.logical_and(zero, zeros == 1)
-        others = t.scatter_reduce(self, dim, index, t.masked_fill(part, single, 1), "prod", include_self=include_self)
+        others = t.scatter_reduce(
+            self, dim, index, t.masked_fill(part, single, 1), "prod", include_self=include_self
+        )
         plain = t.gather(g * result, dim, index) / t.masked_fill(part, zero, 1)
         gx = t.where(single, t.gather(g * others, dim, index), plain)
     if not include_self:
@@ -175,11 +225,14 @@ def _head(src, index):
     return t._region(src, [n for size in index.shape for n in (1, 0, 1, size)])
 
 
-@op("scatter_reduce(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor", forms="fmio", grad={("self", "src"): _scatter_reduce_grad})
+@op(
+    "scatter_reduce(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor",
+    forms="fmio",
+    grad={("self", "src"): _scatter_reduce_grad},
+)
 def scatter_reduce(self, dim, index, src, reduce, *, include_self):
     """`self` reduced with `src` at `index` along a dim."""
     return raw.ScatterReduce(self, dim, index, src, reduce, include_self)
-
 
 
 def _from_front(indices, size):
@@ -191,12 +244,16 @@ def _from_front(indices, size):
 def take_along_dim(self, indices, dim):
     """`gather` with broadcasting; without dim, of the flattened tensor."""
     if indices.dtype.is_floating_point or indices.dtype.is_complex or indices.dtype.is_bool:
-        raise RuntimeError(f"torch.take_along_dim(): dtype of indices should be Long but got {indices.dtype.storage_name[:-7]}")
+        raise RuntimeError(
+            f"torch.take_along_dim(): dtype of indices should be Long but got {indices.dtype.storage_name[:-7]}"
+        )
     if dim is None:
         return t.gather(t.reshape(self, [-1]), 0, _from_front(t.reshape(indices, [-1]), self.numel()))
     if self.ndim != indices.ndim:
-        raise RuntimeError(f"torch.take_along_dim(): input and indices should have the same number of dimensions, but got {self.ndim} "
-                           f"dimensions for input, and {indices.ndim} dimensions for indices")
+        raise RuntimeError(
+            f"torch.take_along_dim(): input and indices should have the same number of dimensions, but got {self.ndim} "
+            f"dimensions for input, and {indices.ndim} dimensions for indices"
+        )
     dim = wrap_dim(dim, self.ndim)
     a, b = list(self.shape), list(indices.shape)
     both = [y if x == 1 else x for x, y in zip(a, b, strict=True)]
@@ -206,15 +263,25 @@ def take_along_dim(self, indices, dim):
 
 
 # ---- by tensors of positions over any dims
-op("_index(Tensor self, Tensor[] indices) -> Tensor", ms="Index", forms="f",
-   grad={"self": lambda g, self, indices: t.index_put(zeros_of(g, self.shape), indices, g, True)})
-@op("index_put(Tensor self, Tensor[] indices, Tensor values, bool accumulate=False) -> Tensor", forms="fmi",
-   grad={"self": lambda g, indices, accumulate: g if accumulate else t.index_put(g, indices, zeros_of(g, [])),
-         "values": lambda g, indices: t._index(g, indices)})
+op(
+    "_index(Tensor self, Tensor[] indices) -> Tensor",
+    ms="Index",
+    forms="f",
+    grad={"self": lambda g, self, indices: t.index_put(zeros_of(g, self.shape), indices, g, True)},
+)
+
+
+@op(
+    "index_put(Tensor self, Tensor[] indices, Tensor values, bool accumulate=False) -> Tensor",
+    forms="fmi",
+    grad={
+        "self": lambda g, indices, accumulate: g if accumulate else t.index_put(g, indices, zeros_of(g, [])),
+        "values": lambda g, indices: t._index(g, indices),
+    },
+)
 def index_put(self, indices, values, accumulate):
     """`self` with `values` written (or added) at the positions that index tensors name."""
     return raw.IndexPut(self, indices, values, accumulate)
-
 
 
 @composite("_unsafe_index(Tensor self, Tensor[] indices) -> Tensor", forms="f")
@@ -222,36 +289,67 @@ def _unsafe_index(self, indices):
     return t._index(self, indices)
 
 
-@composite("_unsafe_masked_index(Tensor self, Tensor mask, Tensor[] indices, Scalar fill) -> Tensor", forms="f")
+@composite(
+    "_unsafe_masked_index(Tensor self, Tensor mask, Tensor[] indices, Scalar fill) -> Tensor", forms="f"
+)
 def _unsafe_masked_index(self, mask, indices, fill):
     """`self[indices]` where the mask holds, `fill` elsewhere; masked-out positions may be out of range."""
-    inside = [None if i is None else t.clamp(i, min=-self.shape[d], max=self.shape[d] - 1) for d, i in enumerate(indices)]
+    inside = [
+        None if i is None else t.clamp(i, min=-self.shape[d], max=self.shape[d] - 1)
+        for d, i in enumerate(indices)
+    ]
     return t.masked_fill(t._index(self, inside), t.logical_not(mask), fill)
 
 
-@composite("_unsafe_masked_index_put_accumulate(Tensor self, Tensor mask, Tensor[] indices, Tensor values) -> Tensor", forms="f")
+@composite(
+    "_unsafe_masked_index_put_accumulate(Tensor self, Tensor mask, Tensor[] indices, Tensor values) -> Tensor",
+    forms="f",
+)
 def _unsafe_masked_index_put_accumulate(self, mask, indices, values):
-    inside = [None if i is None else t.clamp(i, min=-self.shape[d], max=self.shape[d] - 1) for d, i in enumerate(indices)]
+    inside = [
+        None if i is None else t.clamp(i, min=-self.shape[d], max=self.shape[d] - 1)
+        for d, i in enumerate(indices)
+    ]
     return t.index_put(self, inside, t.masked_fill(values, t.logical_not(mask), 0), True)
 
 
-op("take(Tensor self, Tensor index) -> Tensor", ms="Take", forms="fmo",
-   grad={"self": lambda g, self, index: t.put(zeros_of(g, self.shape), index, g, True)})
-@op("put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor", forms="fmi",
-   grad={"self": lambda g, index, accumulate: g if accumulate else t.put(g, index, zeros_of(g, index.shape), False),
-         "source": lambda g, index, source: t.reshape(t.take(g, index), source.shape)})
+op(
+    "take(Tensor self, Tensor index) -> Tensor",
+    ms="Take",
+    forms="fmo",
+    grad={"self": lambda g, self, index: t.put(zeros_of(g, self.shape), index, g, True)},
+)
+
+
+@op(
+    "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor",
+    forms="fmi",
+    grad={
+        "self": lambda g, index, accumulate: (
+            g if accumulate else t.put(g, index, zeros_of(g, index.shape), False)
+        ),
+        "source": lambda g, index, source: t.reshape(t.take(g, index), source.shape),
+    },
+)
 def put(self, index, source, accumulate):
     """`self` with `source` at flat positions."""
     return raw.Put(self, index, source, accumulate)
 
 
 # ---- by masks
-op("masked_select(Tensor self, Tensor mask) -> Tensor", ms="MaskedSelect", forms="fmo",
-   grad={"self": lambda g, self, mask: t._masked_select_backward(g, mask, list(self.shape))})
+op(
+    "masked_select(Tensor self, Tensor mask) -> Tensor",
+    ms="MaskedSelect",
+    forms="fmo",
+    grad={"self": lambda g, self, mask: t._masked_select_backward(g, mask, list(self.shape))},
+)
 
 
-@op("_masked_select_backward(Tensor grad, Tensor mask, int[] sizes) -> Tensor", forms="f",
-    grad={"grad": lambda g, mask: t.masked_select(g, mask)})
+@op(
+    "_masked_select_backward(Tensor grad, Tensor mask, int[] sizes) -> Tensor",
+    forms="f",
+    grad={"grad": lambda g, mask: t.masked_select(g, mask)},
+)
 def _masked_select_backward(grad, mask, sizes):
     """Zeros with `grad`, in order, where the mask holds."""
     shape_only = raw_view(zeros_of(grad, [1]), sizes, [0] * len(sizes), 0)
@@ -263,12 +361,14 @@ def _masked_source_grad(g, mask, source):
     return t.reshape(t._region_backward(kept, [numel(source.shape)], [1, 0, 1, kept.shape[0]]), source.shape)
 
 
-@op("_masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", forms="fi",
-   grad={"self": lambda g, mask: t.masked_fill(g, mask, 0), "source": _masked_source_grad})
+@op(
+    "_masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
+    forms="fi",
+    grad={"self": lambda g, mask: t.masked_fill(g, mask, 0), "source": _masked_source_grad},
+)
 def _masked_scatter(self, mask, source):
     """`self` with `source` where the mask holds."""
     return raw.MaskedScatter(self, mask, source)
-
 
 
 @composite("masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", forms="fmi")
@@ -315,240 +415,74 @@ def _changed(x, part, src, what):
     _C.copy_into(out, x)
     view = part(out)
     if list(view.shape) != list(src.shape):
-        raise RuntimeError(f"expected src to have a size equal to the {what} of self. src size = {list(src.shape)}, {what} size = "
-                           f"{list(view.shape)}")
+        raise RuntimeError(
+            f"expected src to have a size equal to the {what} of self. src size = {list(src.shape)}, {what} size = "
+            f"{list(view.shape)}"
+        )
     _C.copy_into(view, src)
     return out
 
 
-@op("select_scatter(Tensor self, Tensor src, int dim, int index) -> Tensor", forms="fm",
-    grad={"self": lambda g, src, dim, index: t.select_scatter(g, zeros_of(g, src.shape), dim, index),
-          "src": lambda g, dim, index: t.select(g, dim, index)})
+@op(
+    "select_scatter(Tensor self, Tensor src, int dim, int index) -> Tensor",
+    forms="fm",
+    grad={
+        "self": lambda g, src, dim, index: t.select_scatter(g, zeros_of(g, src.shape), dim, index),
+        "src": lambda g, dim, index: t.select(g, dim, index),
+    },
+)
 def select_scatter(self, src, dim, index):
     """A copy of `self` with `src` at one position of a dim."""
     return _changed(self, lambda x: t.select(x, dim, index), src, "slice")
 
 
-@op("slice_scatter(Tensor self, Tensor src, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor", forms="fm",
-    grad={"self": lambda g, src, dim, start, end, step: t.slice_scatter(g, zeros_of(g, src.shape), dim, start, end, step),
-          "src": lambda g, dim, start, end, step: t._slice(g, dim, start, end, step)})
+@op(
+    "slice_scatter(Tensor self, Tensor src, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor",
+    forms="fm",
+    grad={
+        "self": lambda g, src, dim, start, end, step: t.slice_scatter(
+            g, zeros_of(g, src.shape), dim, start, end, step
+        ),
+        "src": lambda g, dim, start, end, step: t._slice(g, dim, start, end, step),
+    },
+)
 def slice_scatter(self, src, dim, start, end, step):
     """A copy of `self` with `src` in a slice of a dim."""
     return _changed(self, lambda x: t._slice(x, dim, start, end, step), src, "slice")
 
 
-@op("diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor", forms="fm",
-    grad={"self": lambda g, src, offset, dim1, dim2: t.diagonal_scatter(g, zeros_of(g, src.shape), offset, dim1, dim2),
-          "src": lambda g, offset, dim1, dim2: t.diagonal(g, offset, dim1, dim2)})
+@op(
+    "diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor",
+    forms="fm",
+    grad={
+        "self": lambda g, src, offset, dim1, dim2: t.diagonal_scatter(
+            g, zeros_of(g, src.shape), offset, dim1, dim2
+        ),
+        "src": lambda g, offset, dim1, dim2: t.diagonal(g, offset, dim1, dim2),
+    },
+)
 def diagonal_scatter(self, src, offset, dim1, dim2):
     """A copy of `self` with `src` on a diagonal."""
     return _changed(self, lambda x: t.diagonal(x, offset, dim1, dim2), src, "slice")
 
 
-@op("as_strided_scatter(Tensor self, Tensor src, int[] size, int[] stride, int? storage_offset=None) -> Tensor", forms="fm",
+@op(
+    "as_strided_scatter(Tensor self, Tensor src, int[] size, int[] stride, int? storage_offset=None) -> Tensor",
+    forms="fm",
     # as torch answers: the gradient of self is kept inside the written region
-    grad={"self": lambda g, size, stride, storage_offset: t.as_strided_scatter(
-              zeros_of(g, g.shape), t.as_strided(t._contiguous_copy(g), size, stride, storage_offset), size, stride, storage_offset),
-          "src": lambda g, size, stride, storage_offset: t.as_strided(t._contiguous_copy(g), size, stride, storage_offset)})
+    grad={
+        "self": lambda g, size, stride, storage_offset: t.as_strided_scatter(
+            zeros_of(g, g.shape),
+            t.as_strided(t._contiguous_copy(g), size, stride, storage_offset),
+            size,
+            stride,
+            storage_offset,
+        ),
+        "src": lambda g, size, stride, storage_offset: t.as_strided(
+            t._contiguous_copy(g), size, stride, storage_offset
+        ),
+    },
+)
 def as_strided_scatter(self, src, size, stride, storage_offset):
     """A copy of `self` with `src` in the given geometry of its memory."""
     return _changed(self, lambda x: t.as_strided(x, size, stride, storage_offset or 0), src, "slice")
-
-
-# ---- Tensor.__getitem__ and __setitem__
-def _is_tensor(x) -> bool:
-    return hasattr(x, "data_ptr") and hasattr(x, "requires_grad")
-
-
-def _bound(x, default):
-    if x is None:
-        return default
-    try:
-        return operator.index(x)
-    except TypeError:
-        if _is_tensor(x):
-            return int(x.item())
-        raise TypeError("slice indices must be integers or None or have an __index__ method") from None
-
-
-def _as_index_tensor(item):
-    """Lists, ranges and numpy arrays as tensors; IndexError for what cannot be an index."""
-    if isinstance(item, str):
-        raise TypeError("new(): invalid data type 'str'")
-    if isinstance(item, (list, tuple, range)) or type(item).__module__ == "numpy":
-        made = make_tensor(list(item) if isinstance(item, range) else item)
-        if made.numel() == 0 and made.dtype.is_floating_point:
-            return made.to(_long())
-        return made
-    raise IndexError("only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
-                     f"(got {type(item).__name__})")
-
-
-def _long():
-    from ..tensor.dtype import int64
-    return int64
-
-
-def _is_number(item) -> bool:
-    """Integers of other libraries; an array of several numbers is none though it has the method."""
-    return hasattr(item, "__index__") and not getattr(item, "ndim", 0)
-
-
-def _as_tuple(index):
-    """The items of an index; torch still reads a list that holds more than plain numbers as a tuple."""
-    if isinstance(index, tuple):
-        return index
-    if type(index) is list and len(index) < 32:
-        for item in index:
-            if item is None or item is Ellipsis or isinstance(item, (slice, list, tuple)) or _is_tensor(item):
-                return tuple(index)
-    return (index,)
-
-
-def _consumed(item) -> int:
-    """Dims that one item takes."""
-    if item is None or item is Ellipsis or isinstance(item, bool):
-        return 0
-    if _is_tensor(item) and (item.dtype.is_bool or item.dtype.storage_name == "ByteStorage"):
-        return item.ndim
-    return 1
-
-
-def _position(index, dim, size):
-    if not -size <= index < size:
-        raise IndexError(f"index {index} is out of bounds for dimension {dim} with size {size}")
-    return index + size if index < 0 else index
-
-
-def _slice_item(item, size):
-    """(start, step, length) of a slice."""
-    step = _bound(item.step, 1)
-    if step == 0:
-        raise ValueError("slice step cannot be zero")
-    if step < 0:
-        raise ValueError("step must be greater than zero")
-    start, end = _bound(item.start, 0), _bound(item.stop, size)
-    start = max(start + size, 0) if start < 0 else min(start, size)
-    end = max(end + size, 0) if end < 0 else min(end, size)
-    return start, step, max(end - start + step - 1, 0) // step
-
-
-def lower(shape, items):
-    """(spec, tensors): the basic part of an index as a region, and the index tensors over the region's dims.
-
-    `spec` is None when the basic part is the whole tensor."""
-    used = 0
-    for i, item in enumerate(items):
-        kind = type(item)
-        if kind is int or kind is slice:
-            used += 1
-        elif item is not None and item is not Ellipsis:
-            if not (_is_tensor(item) or isinstance(item, (bool, int)) or _is_number(item)):
-                items = (*items[:i], _as_index_tensor(item), *items[i + 1:])
-                item = items[i]
-            used += _consumed(item)
-    rank = len(shape)
-    if used > rank:
-        raise IndexError(f"too many indices for tensor of dimension {rank}")
-    spec, tensors, dim, out, changed = [], [], 0, 0, False
-
-    def whole(n):
-        nonlocal dim, out
-        for _ in range(n):
-            spec.extend((1, 0, 1, shape[dim]))
-            dim += 1
-            out += 1
-
-    def new_dim():
-        nonlocal out, changed
-        spec.extend((2, 0, 0, 0))
-        out += 1
-        changed = True
-
-    for item in items:
-        kind = type(item)
-        if kind is slice:
-            start, step, length = _slice_item(item, shape[dim])
-            spec.extend((1, start, step, length))
-            changed = changed or length != shape[dim] or step != 1
-            dim += 1
-            out += 1
-        elif item is None:
-            new_dim()
-        elif item is Ellipsis:
-            whole(rank - used)
-            used = rank  # further ones stand for nothing
-        elif isinstance(item, bool) or (_is_tensor(item) and item.ndim == 0 and item.dtype.is_bool):
-            tensors.append((out, make_tensor([0] if bool(item) else [], dtype=_long())))
-            new_dim()
-        elif _is_tensor(item) and (item.ndim or item.dtype.is_floating_point or item.dtype.is_complex
-                                   or item.dtype.storage_name == "ByteStorage"):
-            tensors.append((out, item))
-            whole(_consumed(item))
-        else:
-            spec.extend((0, _position(operator.index(item) if not _is_tensor(item) else int(item.item()), dim, shape[dim]), 0, 0))
-            dim += 1
-            changed = True
-    return (spec if changed else None), tensors
-
-
-def _index_list(tensors):
-    """Entries in dim order with None for the dims between; a mask takes as many dims as it has."""
-    out, dim = [], 0
-    for at, x in tensors:
-        out.extend([None] * (at - dim))
-        out.append(x)
-        dim = at + (_consumed(x) if x.ndim else 1)
-    return out
-
-
-_NOT_INDEXABLE = ("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim tensor "
-                  "to a number")
-
-
-def getitem(x, index):
-    """`x[index]`: a view for basic indices, a copy where tensors index."""
-    if type(index) is int:
-        shape = x.shape
-        if not shape:
-            raise IndexError(_NOT_INDEXABLE)
-        return t._region(x, (0, _position(index, 0, shape[0]), 0, 0))
-    spec, tensors = lower(x.shape, _as_tuple(index))
-    if not tensors:
-        return t._region(x, spec or ())
-    return t._index(t._region(x, spec) if spec else x, _index_list(tensors))
-
-
-def setitem(x, index, value):
-    """`x[index] = value`, in place."""
-    if type(index) is int:
-        if not x.shape:
-            raise IndexError(_NOT_INDEXABLE)
-        spec, tensors = (0, _position(index, 0, x.shape[0]), 0, 0), ()
-    else:
-        spec, tensors = lower(x.shape, _as_tuple(index))
-    part = t._region(x, spec) if spec else x
-    number = isinstance(value, (bool, int, float, complex))
-    if not tensors and number:
-        t.fill_(part, value)
-    elif not tensors:
-        t.copy_(part, _fitting(value if _is_tensor(value) else make_tensor(value, dtype=x.dtype), part.shape))
-    elif (number or _is_tensor(value) and not value.ndim) and len(tensors) == 1 and _is_full_mask(tensors[0], part):
-        t.masked_fill_(part, tensors[0][1], value)
-    else:
-        t.index_put_(part, _index_list(tensors), value if _is_tensor(value) else make_tensor(value, dtype=x.dtype))
-
-
-def _is_full_mask(entry, part):
-    at, mask = entry
-    return at == 0 and mask.dtype.is_bool and mask.shape == part.shape
-
-
-def _fitting(value, shape):
-    """`value` expanded to the destination; leading dims of size 1 that it has too many are dropped."""
-    have = list(value.shape)
-    while len(have) > len(shape) and have[0] == 1:
-        have.pop(0)
-    if len(have) != value.ndim:
-        value = t.reshape(value, have)
-    return value if value.shape == shape else t.expand(value, list(shape))

@@ -1,4 +1,5 @@
 """Reductions: sums, extremes, moments, norms."""
+
 from __future__ import annotations
 
 import math
@@ -15,7 +16,11 @@ def restored(g, shape, dim, keepdim):
     """`g` with the reduced dims put back as size 1."""
     if keepdim or not shape:
         return g
-    dims = range(len(shape)) if dim is None or dim == [] else wrap_dims([dim] if isinstance(dim, int) else dim, len(shape))
+    dims = (
+        range(len(shape))
+        if dim is None or dim == []
+        else wrap_dims([dim] if isinstance(dim, int) else dim, len(shape))
+    )
     for d in sorted(dims):
         g = t.unsqueeze(g, d)
     return g
@@ -29,19 +34,32 @@ def spread(g, shape, dim, keepdim):
 def count_of(shape, dim):
     if dim is None or dim == []:
         return numel(shape)
-    return numel(shape[d] for d in wrap_dims([dim] if isinstance(dim, int) else dim, len(shape))) if shape else 1
+    return (
+        numel(shape[d] for d in wrap_dims([dim] if isinstance(dim, int) else dim, len(shape))) if shape else 1
+    )
 
 
 # ---- sums and products
-@op("sum(Tensor self, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", forms="fmo", autocast="float32",
-    grad={"self": lambda g, self, dim, keepdim: spread(g, self.shape, dim, keepdim)})
+@op(
+    "sum(Tensor self, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    forms="fmo",
+    autocast="float32",
+    grad={"self": lambda g, self, dim, keepdim: spread(g, self.shape, dim, keepdim)},
+)
 def sum(self, dim, keepdim, *, dtype):
     """Sum over dims (all without dim); integers and booleans are added up in int64."""
     return raw.SumExt(self, dim, keepdim, dtype)
 
 
-@op("nansum(Tensor self, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", forms="fmo",
-    grad={"self": lambda g, self, dim, keepdim: spread(g, self.shape, dim, keepdim) * t.logical_not(t.isnan(self)).to(g.dtype)})
+@op(
+    "nansum(Tensor self, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    forms="fmo",
+    grad={
+        "self": lambda g, self, dim, keepdim: (
+            spread(g, self.shape, dim, keepdim) * t.logical_not(t.isnan(self)).to(g.dtype)
+        )
+    },
+)
 def nansum(self, dim, keepdim, *, dtype):
     """Sum that skips not-a-numbers."""
     if self.is_complex():
@@ -49,22 +67,34 @@ def nansum(self, dim, keepdim, *, dtype):
     return raw.Nansum(self, dim, keepdim, dtype)
 
 
-@op("mean(Tensor self, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", forms="fmo",
-    grad={"self": lambda g, self, dim, keepdim: spread(g, self.shape, dim, keepdim) / count_of(self.shape, dim)})
+@op(
+    "mean(Tensor self, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    forms="fmo",
+    grad={
+        "self": lambda g, self, dim, keepdim: spread(g, self.shape, dim, keepdim) / count_of(self.shape, dim)
+    },
+)
 def mean(self, dim, keepdim, *, dtype):
     """Mean over dims (all without dim)."""
     return raw.MeanExt(self, dim, keepdim, dtype)
 
 
-@composite("nanmean(Tensor self, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", forms="fmo")
+@composite(
+    "nanmean(Tensor self, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    forms="fmo",
+)
 def nanmean(self, dim, keepdim, *, dtype):
     """Mean that skips not-a-numbers."""
     if not (self.dtype.is_floating_point or self.is_complex()):
-        raise RuntimeError(f"nanmean(): expected input to have floating point or complex dtype but got {self.dtype.storage_name[:-7]}")
+        raise RuntimeError(
+            f"nanmean(): expected input to have floating point or complex dtype but got {self.dtype.storage_name[:-7]}"
+        )
     some = t.logical_not(t.isnan(self.detach()))
     n = t.sum(some, dim, keepdim)
     x = t.where(some, self, zeros_of(self, [])) if self.is_complex() else None
-    total = t.sum(x, dim, keepdim, dtype=dtype) if x is not None else t.nansum(self, dim, keepdim, dtype=dtype)
+    total = (
+        t.sum(x, dim, keepdim, dtype=dtype) if x is not None else t.nansum(self, dim, keepdim, dtype=dtype)
+    )
     return t.div(total, n)
 
 
@@ -75,7 +105,12 @@ def _prod_back(g, self, result, dim, keepdim):
         return t.reshape(_prod_back_dim(t.reshape(g, [1]), flat, t.reshape(result, [1]), 0), shape)
     if not shape:
         return t.reshape(g, [])
-    return _prod_back_dim(restored(g, shape, dim, keepdim), self, restored(result, shape, dim, keepdim), wrap_dim(dim, len(shape)))
+    return _prod_back_dim(
+        restored(g, shape, dim, keepdim),
+        self,
+        restored(result, shape, dim, keepdim),
+        wrap_dim(dim, len(shape)),
+    )
 
 
 def _prod_back_dim(g, x, result, dim):
@@ -89,8 +124,16 @@ def _prod_back_dim(g, x, result, dim):
     return g * conj(before * after)
 
 
-@op("prod(Tensor self, int? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", forms="fmo", autocast="float32",
-    grad={"self": lambda g, self, result, dim, keepdim: _prod_back(g, self.to(result.dtype), result, dim, keepdim)})
+@op(
+    "prod(Tensor self, int? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    forms="fmo",
+    autocast="float32",
+    grad={
+        "self": lambda g, self, result, dim, keepdim: _prod_back(
+            g, self.to(result.dtype), result, dim, keepdim
+        )
+    },
+)
 def prod(self, dim, keepdim, *, dtype):
     """Product along a dim, or of all elements."""
     return raw.ProdExt(self, dim, keepdim, dtype)
@@ -131,8 +174,11 @@ def _share(g, self, result, dim, keepdim):
 
 
 def _extreme(name, ms):
-    @op(f"{name}(Tensor self, int[] dim=(), bool keepdim=False) -> Tensor", forms="fmo",
-        grad={"self": lambda g, self, result, dim, keepdim: _share(g, self, result, dim, keepdim)})
+    @op(
+        f"{name}(Tensor self, int[] dim=(), bool keepdim=False) -> Tensor",
+        forms="fmo",
+        grad={"self": lambda g, self, result, dim, keepdim: _share(g, self, result, dim, keepdim)},
+    )
     def body(self, dim, keepdim):
         return getattr(raw, ms)(self, list(dim), keepdim)
 
@@ -143,12 +189,16 @@ _extreme("amax", "ReduceMax")
 _extreme("amin", "ReduceMin")
 
 
-@composite("aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", forms="fmo")
+@composite(
+    "aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", forms="fmo"
+)
 def aminmax(self, *, dim, keepdim):
     """Smallest and largest element along a dim, or of all."""
     dims = [] if dim is None else [dim]
     if dim is None and self.numel() == 0:
-        raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.")
+        raise RuntimeError(
+            "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity."
+        )
     low, high = t.amin(self, dims, keepdim), t.amax(self, dims, keepdim)
     if dim is None and keepdim and self.ndim:
         low, high = (t.reshape(x, [1] * self.ndim) for x in (low, high))
@@ -157,6 +207,7 @@ def aminmax(self, *, dim, keepdim):
 
 def _named(name, values):
     from ._declare import namespaces
+
     return namespaces["return_types"][name](values)
 
 
@@ -170,16 +221,30 @@ def scattered(g, shape, dim, indices, keepdim):
 
 
 def _declare_extreme_dim(name, ms):
-    @op(f"_{name}_dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", forms="f",
-        grad={"self": lambda gs, self, indices, dim, keepdim: scattered(gs[0], self.shape, dim, indices, keepdim)})
+    @op(
+        f"_{name}_dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+        forms="f",
+        grad={
+            "self": lambda gs, self, indices, dim, keepdim: scattered(
+                gs[0], self.shape, dim, indices, keepdim
+            )
+        },
+    )
     def along(self, dim, keepdim):
         return getattr(raw, ms + "Dim")(self, dim, keepdim)
 
-    op(f"_{name}_all(Tensor self) -> Tensor", ms=ms, forms="f",
-       grad={"self": lambda g, self, result: _share(g, self, result, None, False)})
+    op(
+        f"_{name}_all(Tensor self) -> Tensor",
+        ms=ms,
+        forms="f",
+        grad={"self": lambda g, self, result: _share(g, self, result, None, False)},
+    )
     pair = "maximum" if name == "max" else "minimum"
 
-    @composite(f"{name}(Tensor self, any dim=None, bool keepdim=False, *, any other=None) -> (Tensor values, Tensor indices)", forms="fmo")
+    @composite(
+        f"{name}(Tensor self, any dim=None, bool keepdim=False, *, any other=None) -> (Tensor values, Tensor indices)",
+        forms="fmo",
+    )
     def body(self, dim, keepdim, *, other):
         other = dim if hasattr(dim, "data_ptr") else other
         if other is not None:
@@ -223,12 +288,20 @@ def _std_back(g, self, result, dim, correction, keepdim):
     return _var_back(t.masked_fill(g, result == 0, 0), self, dim, correction, keepdim)
 
 
-@op("_var(Tensor self, int[]? dim, Scalar correction, bool keepdim) -> Tensor", forms="f", grad={"self": _var_back})
+@op(
+    "_var(Tensor self, int[]? dim, Scalar correction, bool keepdim) -> Tensor",
+    forms="f",
+    grad={"self": _var_back},
+)
 def _var(self, dim, correction, keepdim):
     return raw.Var(self, dim, correction, keepdim)
 
 
-@op("_std(Tensor self, int[]? dim, Scalar correction, bool keepdim) -> Tensor", forms="f", grad={"self": _std_back})
+@op(
+    "_std(Tensor self, int[]? dim, Scalar correction, bool keepdim) -> Tensor",
+    forms="f",
+    grad={"self": _std_back},
+)
 def _std(self, dim, correction, keepdim):
     return raw.Std(self, dim, correction, keepdim)
 
@@ -283,11 +356,16 @@ def std_mean(self, dim, unbiased, keepdim, *, correction):
     return _moment("std", self, dim, unbiased, keepdim, correction), t.mean(self, where, keepdim)
 
 
-@composite("cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor", forms="fm")
+@composite(
+    "cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor",
+    forms="fm",
+)
 def cov(self, *, correction, fweights, aweights):
     """Covariance matrix of the rows."""
     if self.ndim > 2:
-        raise RuntimeError(f"cov(): expected input to have two or fewer dimensions but got an input with {self.ndim} dimensions")
+        raise RuntimeError(
+            f"cov(): expected input to have two or fewer dimensions but got an input with {self.ndim} dimensions"
+        )
     if self.dtype.is_bool:
         raise RuntimeError("cov(): bool dtype is not supported for input")
     x = t.reshape(self, [1, -1]) if self.ndim < 2 else self
@@ -296,10 +374,14 @@ def cov(self, *, correction, fweights, aweights):
         if extra is None:
             continue
         if extra.ndim > 1:
-            raise RuntimeError(f"cov(): expected {name} to have one or fewer dimensions but got {name} with {extra.ndim} dimensions")
+            raise RuntimeError(
+                f"cov(): expected {name} to have one or fewer dimensions but got {name} with {extra.ndim} dimensions"
+            )
         if extra.numel() != n:
-            raise RuntimeError(f"cov(): expected {name} to have the same numel as there are observations in the input but got "
-                               f"{extra.numel()} != {n}")
+            raise RuntimeError(
+                f"cov(): expected {name} to have the same numel as there are observations in the input but got "
+                f"{extra.numel()} != {n}"
+            )
         w = extra if w is None else w * extra
     total = n if w is None else t.sum(w)
     mean = (t.sum(x * w, [1]) / total) if w is not None else t.sum(x, [1]) / n
@@ -307,7 +389,11 @@ def cov(self, *, correction, fweights, aweights):
     if w is None:
         norm = max(n - correction, 0)
     else:
-        norm = total - correction if aweights is None or correction == 0 else total - correction * t.sum(w * aweights) / total
+        norm = (
+            total - correction
+            if aweights is None or correction == 0
+            else total - correction * t.sum(w * aweights) / total
+        )
         norm = t.clamp(norm, min=0)
     right = t.conj(t.transpose(x if w is None else x * w, 0, 1))
     return t.squeeze(t.div(t.matmul(x, right.to(x.dtype)), norm))
@@ -317,7 +403,9 @@ def cov(self, *, correction, fweights, aweights):
 def corrcoef(self):
     """Correlation coefficients of the rows."""
     if self.ndim > 2:
-        raise RuntimeError(f"corrcoef(): expected input to have two or fewer dimensions but got an input with {self.ndim} dimensions")
+        raise RuntimeError(
+            f"corrcoef(): expected input to have two or fewer dimensions but got an input with {self.ndim} dimensions"
+        )
     c = t.cov(self)
     if c.ndim == 0:
         return c / c
@@ -351,7 +439,11 @@ def _norm_back(g, self, result, ord, dim, keepdim):
     return self * t.pow(size, ord - 2) * t.masked_fill(g / t.pow(n, ord - 1), n == 0, 0)
 
 
-@op("_vector_norm(Tensor self, float ord, int[]? dim, bool keepdim) -> Tensor", forms="f", grad={"self": _norm_back})
+@op(
+    "_vector_norm(Tensor self, float ord, int[]? dim, bool keepdim) -> Tensor",
+    forms="f",
+    grad={"self": _norm_back},
+)
 def _vector_norm(self, ord, dim, keepdim):
     if self.is_complex():
         self = raw.Abs(self)
@@ -362,21 +454,31 @@ def _as_dims(dim):
     return None if dim is None else [dim] if isinstance(dim, int) else list(dim)
 
 
-@composite("linalg.vector_norm(Tensor x, Scalar ord=2, any dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", forms="fo")
+@composite(
+    "linalg.vector_norm(Tensor x, Scalar ord=2, any dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    forms="fo",
+)
 def vector_norm(x, ord, dim, keepdim, *, dtype):
     """Vector norm over dims (all without dim)."""
     if not (x.dtype.is_floating_point or x.is_complex()):
-        raise RuntimeError(f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {x.dtype.storage_name[:-7]}")
+        raise RuntimeError(
+            f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {x.dtype.storage_name[:-7]}"
+        )
     if dtype is not None:
         if dtype.is_complex and not x.is_complex() or x.is_complex() and not dtype.is_complex:
-            raise RuntimeError("linalg.vector_norm: dtype should be "
-                               f"{'complex' if x.is_complex() else 'floating point'} for {'complex' if x.is_complex() else 'real'} inputs, "
-                               f"but got {dtype}")
+            raise RuntimeError(
+                "linalg.vector_norm: dtype should be "
+                f"{'complex' if x.is_complex() else 'floating point'} for {'complex' if x.is_complex() else 'real'} inputs, "
+                f"but got {dtype}"
+            )
         x = x.to(dtype)
     dim = _as_dims(dim)
     if (ord < 0 or ord == math.inf) and x.numel() == 0 and _reduces_nothing(x.shape, dim):
-        raise RuntimeError(f"linalg.vector_norm cannot compute the {float(ord)} norm on an empty tensor because the operation does not have an "
-                           "identity")
+        raise RuntimeError(
+            f"linalg.vector_norm cannot compute the {float(ord)} norm on an empty tensor because the "
+            "operation does not have an "
+            "identity"
+        )
     return t._vector_norm(x, float(ord), dim, keepdim)
 
 
@@ -384,7 +486,10 @@ def _reduces_nothing(shape, dim):
     return 0 in [shape[d] for d in (wrap_dims(dim, len(shape)) if dim else range(len(shape)))]
 
 
-@composite("norm(Tensor self, any p='fro', any dim=None, bool keepdim=False, ScalarType? dtype=None) -> Tensor", forms="fmo")
+@composite(
+    "norm(Tensor self, any p='fro', any dim=None, bool keepdim=False, ScalarType? dtype=None) -> Tensor",
+    forms="fmo",
+)
 def norm(self, p, dim, keepdim, dtype):
     """Vector norm (p a number, or "fro"), or nuclear norm of matrices (p="nuc")."""
     if p == "nuc":
@@ -392,11 +497,16 @@ def norm(self, p, dim, keepdim, dtype):
     if isinstance(p, str) and p != "fro":
         raise RuntimeError(f"only valid string values are 'fro' and 'nuc', found {p}")
     if not (self.dtype.is_floating_point or self.is_complex()) and dtype is None:
-        raise RuntimeError(f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {self.dtype.storage_name[:-7]}")
+        raise RuntimeError(
+            f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {self.dtype.storage_name[:-7]}"
+        )
     return t.linalg_vector_norm(self, 2.0 if p in ("fro", None) else p, dim, keepdim, dtype=dtype)
 
 
-@composite("linalg.norm(Tensor A, any ord=None, any dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", forms="fo")
+@composite(
+    "linalg.norm(Tensor A, any ord=None, any dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    forms="fo",
+)
 def linalg_norm(A, ord, dim, keepdim, *, dtype):
     """Vector norm, or matrix norm when `ord` is given for a matrix or two dims."""
     dims = _as_dims(dim)
@@ -405,8 +515,9 @@ def linalg_norm(A, ord, dim, keepdim, *, dtype):
     if isinstance(ord, str):
         raise RuntimeError("linalg.matrix_norm: The input tensor A must have at least 2 dimensions.")
     if ord is not None and dims is None and A.ndim > 2:
-        raise RuntimeError("linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got "
-                           f"{A.ndim}D.")
+        raise RuntimeError(
+            f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {A.ndim}D."
+        )
     if ord is None and dims is None:
         out = t.linalg_vector_norm(t.reshape(A, [-1]), 2, None, False, dtype=dtype)
         return t.reshape(out, [1] * A.ndim) if keepdim else out
@@ -428,7 +539,11 @@ def _logsumexp(self, dim, keepdim):
     return total if keepdim else t.reshape(total, t.sum(top, dim).shape)
 
 
-@composite("logsumexp(Tensor self, int[] dim, bool keepdim=False) -> Tensor", forms="fmo", aliases=("special.logsumexp",))
+@composite(
+    "logsumexp(Tensor self, int[] dim, bool keepdim=False) -> Tensor",
+    forms="fmo",
+    aliases=("special.logsumexp",),
+)
 def logsumexp(self, dim, keepdim):
     """log of the sum of exponentials, computed without overflow."""
     if not (self.dtype.is_floating_point or self.is_complex()):

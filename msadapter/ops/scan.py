@@ -1,4 +1,5 @@
 """Running sums, products and extremes; differences and trapezoids."""
+
 from __future__ import annotations
 
 from ._declare import composite, op, raw, t
@@ -12,8 +13,12 @@ def _from_the_end(f, x, dim):
     return t.flip(f(t.flip(x, [dim]), dim), [dim]) if x.ndim else f(x, dim)
 
 
-@op("cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", forms="fmio", autocast="float32",
-    grad={"self": lambda g, dim: _from_the_end(t.cumsum, g, dim)})
+@op(
+    "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+    forms="fmio",
+    autocast="float32",
+    grad={"self": lambda g, dim: _from_the_end(t.cumsum, g, dim)},
+)
 def cumsum(self, dim, *, dtype):
     """Running sum along a dim."""
     return raw.CumsumExt(self, dim, dtype)
@@ -36,16 +41,24 @@ def _cumprod_back(g, self, result, dim):
     return t.cat(parts, dim)
 
 
-@op("cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", forms="fmio", autocast="float32",
-    grad={"self": lambda g, self, result, dim: _cumprod_back(g, self.to(result.dtype), result, dim)})
+@op(
+    "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+    forms="fmio",
+    autocast="float32",
+    grad={"self": lambda g, self, result, dim: _cumprod_back(g, self.to(result.dtype), result, dim)},
+)
 def cumprod(self, dim, *, dtype):
     """Running product along a dim."""
     return raw.Cumprod(self, dim, dtype)
 
 
 def _extreme(name, ms):
-    op(f"{name}(Tensor self, int dim) -> (Tensor values, Tensor indices)", ms=ms, forms="fmo",
-       grad={"self": lambda gs, self, indices, dim: scattered(gs[0], self.shape, dim, indices, True)})
+    op(
+        f"{name}(Tensor self, int dim) -> (Tensor values, Tensor indices)",
+        ms=ms,
+        forms="fmo",
+        grad={"self": lambda gs, self, indices, dim: scattered(gs[0], self.shape, dim, indices, True)},
+    )
 
 
 _extreme("cummax", "Cummax")
@@ -67,10 +80,17 @@ def _logcumsumexp_back(g, self, result, dim):
     return part(up) - part(down)
 
 
-op("logcumsumexp(Tensor self, int dim) -> Tensor", ms="LogCumsumExp", forms="fmo", grad={"self": _logcumsumexp_back})
+op(
+    "logcumsumexp(Tensor self, int dim) -> Tensor",
+    ms="LogCumsumExp",
+    forms="fmo",
+    grad={"self": _logcumsumexp_back},
+)
 
 
-@composite("diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor", forms="fmo")
+@composite(
+    "diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor", forms="fmo"
+)
 def diff(self, n, dim, prepend, append):
     """n-th differences along a dim."""
     if self.ndim == 0:
@@ -113,7 +133,9 @@ def _trapezoids(name, y, x, dx, dim):
     return dim, both * _widths(y, x, dim) / 2.0
 
 
-@composite("trapezoid(Tensor y, Tensor? x=None, *, Scalar dx=1, int dim=-1) -> Tensor", forms="f", aliases=("trapz",))
+@composite(
+    "trapezoid(Tensor y, Tensor? x=None, *, Scalar dx=1, int dim=-1) -> Tensor", forms="f", aliases=("trapz",)
+)
 def trapezoid(y, x, *, dx, dim):
     """Integral by the trapezoid rule."""
     if y.shape[wrap_dim(dim, y.ndim)] == 0:

@@ -1,4 +1,5 @@
 """Joining, repeating and rearranging; copies of views; small builders (diagonals, grids, triangles)."""
+
 from __future__ import annotations
 
 import itertools
@@ -18,8 +19,14 @@ def _cat_back(g, dim, lengths):
 
 
 # the lengths are arguments so that the gradient needs no operand
-@op("_cat(Tensor[] tensors, int dim, int[] lengths) -> Tensor", promote="default", promote_args=("tensors",), forms="f",
-    autocast="widest", grad={"tensors": _cat_back})
+@op(
+    "_cat(Tensor[] tensors, int dim, int[] lengths) -> Tensor",
+    promote="default",
+    promote_args=("tensors",),
+    forms="f",
+    autocast="widest",
+    grad={"tensors": _cat_back},
+)
 def _cat(tensors, dim, lengths):
     return raw.Concat(tensors, dim)
 
@@ -37,8 +44,14 @@ def cat(tensors, dim):
     return t._cat(tensors, dim, lengths)
 
 
-op("stack(Tensor[] tensors, int dim=0) -> Tensor", ms="StackExt", promote="default", forms="fo", autocast="widest",
-   grad={"tensors": lambda g, dim: list(t.unbind(g, dim))})
+op(
+    "stack(Tensor[] tensors, int dim=0) -> Tensor",
+    ms="StackExt",
+    promote="default",
+    forms="fo",
+    autocast="widest",
+    grad={"tensors": lambda g, dim: list(t.unbind(g, dim))},
+)
 
 
 @composite("hstack(Tensor[] tensors) -> Tensor", forms="fo")
@@ -91,9 +104,21 @@ def _at_least(name, grow):
 
 
 _at_least("atleast_1d", lambda x: x if x.ndim else t.reshape(x, [1]))
-_at_least("atleast_2d", lambda x: t.reshape(x, [1, 1]) if x.ndim == 0 else t.unsqueeze(x, 0) if x.ndim == 1 else x)
-_at_least("atleast_3d", lambda x: t.reshape(x, [1, 1, 1]) if x.ndim == 0 else t.unsqueeze(t.unsqueeze(x, 0), -1) if x.ndim == 1
-          else t.unsqueeze(x, -1) if x.ndim == 2 else x)
+_at_least(
+    "atleast_2d", lambda x: t.reshape(x, [1, 1]) if x.ndim == 0 else t.unsqueeze(x, 0) if x.ndim == 1 else x
+)
+_at_least(
+    "atleast_3d",
+    lambda x: (
+        t.reshape(x, [1, 1, 1])
+        if x.ndim == 0
+        else t.unsqueeze(t.unsqueeze(x, 0), -1)
+        if x.ndim == 1
+        else t.unsqueeze(x, -1)
+        if x.ndim == 2
+        else x
+    ),
+)
 
 
 def _function(f):
@@ -107,11 +132,14 @@ def _function(f):
 def broadcast_shapes(*shapes):
     """The shape that all the given shapes broadcast to."""
     from ..tensor.size import Size
+
     out: list[int] = []
     for shape in shapes:
         shape = [shape] if isinstance(shape, int) else list(shape)
         if any(n < 0 for n in shape):
-            raise RuntimeError(f"Trying to create tensor with negative dimension ({min(shape)}): ({min(shape)})")
+            raise RuntimeError(
+                f"Trying to create tensor with negative dimension ({min(shape)}): ({min(shape)})"
+            )
         out = [1] * (len(shape) - len(out)) + out
         for d in range(1, len(shape) + 1):
             if out[-d] == 1:
@@ -133,8 +161,11 @@ def broadcast_tensors(*tensors):
             if out[-d] == 1:
                 out[-d] = shape[-d]
             elif shape[-d] not in (1, out[-d]):
-                raise RuntimeError(f"The size of tensor a ({out[-d]}) must match the size of tensor b ({shape[-d]}) at non-singleton dimension "
-                                   f"{len(out) - d}")
+                raise RuntimeError(
+                    f"The size of tensor a ({out[-d]}) must match the size of tensor b ({shape[-d]}) at "
+                    "non-singleton dimension "
+                    f"{len(out) - d}"
+                )
     return tuple(t.expand(x, out) for x in tensors)
 
 
@@ -191,7 +222,9 @@ def block_diag(*tensors):
     blocks = []
     for i, x in enumerate(tensors):
         if x.ndim > 2:
-            raise RuntimeError(f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has {x.ndim} dimensions")
+            raise RuntimeError(
+                f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has {x.ndim} dimensions"
+            )
         blocks.append(t.atleast_2d(x))
     width = sum(b.shape[1] for b in blocks)
     rows, left = [], 0
@@ -228,14 +261,18 @@ def _chunk_cat(tensors, dim, num_chunks):
         each = -(-shape[d] // num_chunks)
         missing = each * num_chunks - shape[d]
         if missing:
-            x = t.cat([x, zeros_of(x, shape[:d] + [missing] + shape[d + 1:])], d)
+            x = t.cat([x, zeros_of(x, shape[:d] + [missing] + shape[d + 1 :])], d)
         lead = shape[:d]
         out.append(t.reshape(x, lead + [num_chunks, -1]))
     return t.cat(out, wrap_dim(dim, tensors[0].ndim) + 1)
 
 
 # ---- repeating
-@op("repeat(Tensor self, int[] repeats) -> Tensor", forms="m", grad={"self": lambda g, self, repeats: _repeat_back(g, self.shape, repeats)})
+@op(
+    "repeat(Tensor self, int[] repeats) -> Tensor",
+    forms="m",
+    grad={"self": lambda g, self, repeats: _repeat_back(g, self.shape, repeats)},
+)
 def repeat(self, repeats):
     """`self` laid out repeats[d] times along each dim."""
     return raw.Repeat(self, repeats)
@@ -263,8 +300,11 @@ def tile(self, dims):
     return t.repeat(self, [1] * (self.ndim - len(dims)) + dims)
 
 
-@op("_repeat_interleave_int(Tensor self, int repeats, int? dim=None, int? output_size=None) -> Tensor", forms="f",
-    grad={"self": lambda g, self, repeats, dim: _interleave_back(g, self.shape, repeats, dim)})
+@op(
+    "_repeat_interleave_int(Tensor self, int repeats, int? dim=None, int? output_size=None) -> Tensor",
+    forms="f",
+    grad={"self": lambda g, self, repeats, dim: _interleave_back(g, self.shape, repeats, dim)},
+)
 def _repeat_interleave_int(self, repeats, dim, output_size):
     return raw.RepeatInterleaveInt(self, repeats, dim, output_size)
 
@@ -276,11 +316,15 @@ def _interleave_back(g, shape, repeats, dim):
         return t.reshape(t.sum(t.reshape(g, [-1, repeats]), [1]), shape)
     shape = list(shape) or [1]
     d = wrap_dim(dim, len(shape))
-    return t.sum(t.reshape(g, shape[:d + 1] + [repeats] + shape[d + 1:]), [d + 1])
+    return t.sum(t.reshape(g, shape[: d + 1] + [repeats] + shape[d + 1 :]), [d + 1])
 
 
-op("_repeat_interleave_tensor(Tensor self, Tensor repeats, int? dim=None, int? output_size=None) -> Tensor", ms="RepeatInterleaveTensor",
-   forms="f", grad={"self": lambda g, self, repeats, dim: _interleave_tensor_back(g, self.shape, repeats, dim)})
+op(
+    "_repeat_interleave_tensor(Tensor self, Tensor repeats, int? dim=None, int? output_size=None) -> Tensor",
+    ms="RepeatInterleaveTensor",
+    forms="f",
+    grad={"self": lambda g, self, repeats, dim: _interleave_tensor_back(g, self.shape, repeats, dim)},
+)
 
 
 def _interleave_tensor_back(g, shape, repeats, dim):
@@ -290,7 +334,10 @@ def _interleave_tensor_back(g, shape, repeats, dim):
     return t.reshape(t.index_add(zeros_of(g, sizes), 0 if dim is None else dim, at, g), list(shape))
 
 
-@composite("repeat_interleave(Tensor self, any repeats=None, int? dim=None, *, int? output_size=None) -> Tensor", forms="fm")
+@composite(
+    "repeat_interleave(Tensor self, any repeats=None, int? dim=None, *, int? output_size=None) -> Tensor",
+    forms="fm",
+)
 def repeat_interleave(self, repeats, dim, *, output_size):
     """Every element (or position of a dim) repeated; a vector of counts alone gives the positions themselves."""
     if repeats is None:
@@ -305,8 +352,11 @@ def repeat_interleave(self, repeats, dim, *, output_size):
 
 
 # ---- rearranging
-@op("roll(Tensor self, any shifts, int[]? dims=None) -> Tensor", forms="fm",
-    grad={"self": lambda g, shifts, dims: t.roll(g, [-s for s in as_list(shifts)], dims)})
+@op(
+    "roll(Tensor self, any shifts, int[]? dims=None) -> Tensor",
+    forms="fm",
+    grad={"self": lambda g, shifts, dims: t.roll(g, [-s for s in as_list(shifts)], dims)},
+)
 def roll(self, shifts, dims):
     """Positions moved along dims, those pushed out come back at the other end; without dims, of the flattened tensor."""
     return raw.Roll(self, as_list(shifts), dims or None)
@@ -346,7 +396,9 @@ def rot90(self, k, dims):
         raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {a} and dim1 = {b}")
     for d in (a, b):
         if not -self.ndim <= d < self.ndim:
-            raise RuntimeError(f"Rotation dim{0 if d == a else 1} out of range, dim{0 if d == a else 1} = {d}")
+            raise RuntimeError(
+                f"Rotation dim{0 if d == a else 1} out of range, dim{0 if d == a else 1} = {d}"
+            )
     k %= 4
     if k == 1:
         return t.transpose(t.flip(self, [b]), a, b)
@@ -357,28 +409,46 @@ def rot90(self, k, dims):
     return t.clone(self)
 
 
-op("tril(Tensor self, int diagonal=0) -> Tensor", ms="TrilExt", forms="fmio", grad={"self": lambda g, diagonal: t.tril(g, diagonal)})
-op("triu(Tensor self, int diagonal=0) -> Tensor", ms="Triu", forms="fmio", grad={"self": lambda g, diagonal: t.triu(g, diagonal)})
+op(
+    "tril(Tensor self, int diagonal=0) -> Tensor",
+    ms="TrilExt",
+    forms="fmio",
+    grad={"self": lambda g, diagonal: t.tril(g, diagonal)},
+)
+op(
+    "triu(Tensor self, int diagonal=0) -> Tensor",
+    ms="Triu",
+    forms="fmio",
+    grad={"self": lambda g, diagonal: t.triu(g, diagonal)},
+)
 
 
 def _triangle_indices(row, col, offset, dtype, lower):
     if row < 0 or col < 0:
-        raise RuntimeError(f"{'row' if row < 0 else 'col'} must be non-negative, got{row if row < 0 else col}")
+        raise RuntimeError(
+            f"{'row' if row < 0 else 'col'} must be non-negative, got{row if row < 0 else col}"
+        )
     i, j = t.reshape(t.arange(row), [-1, 1]), t.reshape(t.arange(col), [1, -1])
     mask = (j - i) <= offset if lower else (j - i) >= offset
     at = t.transpose(t._nonzero(mask), 0, 1)
     return t._contiguous_copy(at if dtype is None else at.to(dtype))
 
 
-@composite("tril_indices(int row, int col, int offset=0, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
-           "bool? pin_memory=None) -> Tensor", forms="f")
+@composite(
+    "tril_indices(int row, int col, int offset=0, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+    "bool? pin_memory=None) -> Tensor",
+    forms="f",
+)
 def tril_indices(row, col, offset, *, dtype, layout, device, pin_memory):
     """Positions of the lower triangle of a row x col matrix, as two rows."""
     return _triangle_indices(row, col, offset, dtype, True)
 
 
-@composite("triu_indices(int row, int col, int offset=0, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
-           "bool? pin_memory=None) -> Tensor", forms="f")
+@composite(
+    "triu_indices(int row, int col, int offset=0, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+    "bool? pin_memory=None) -> Tensor",
+    forms="f",
+)
 def triu_indices(row, col, offset, *, dtype, layout, device, pin_memory):
     """Positions of the upper triangle of a row x col matrix, as two rows."""
     return _triangle_indices(row, col, offset, dtype, False)
@@ -464,26 +534,38 @@ def unravel_index(self, shape):
 # ---- copies of views: torch.view_copy and the like
 def _copies(*schemas):
     for schema in schemas:
-        name = schema[:schema.index("(")]
+        name = schema[: schema.index("(")]
 
         def body(*args, _view=name, **kwargs):
             made = getattr(t, _VIEW_OF.get(_view, _view))(*args, **kwargs)
-            return tuple(t._contiguous_copy(x) for x in made) if isinstance(made, (tuple, list)) else t._contiguous_copy(made)
+            return (
+                tuple(t._contiguous_copy(x) for x in made)
+                if isinstance(made, (tuple, list))
+                else t._contiguous_copy(made)
+            )
 
         body.__doc__ = f"`{name}` as a copy."
         composite(schema.replace(name, name + "_copy", 1), forms="fo")(body)
 
 
 _VIEW_OF = {"slice": "_slice"}
-_copies("view(Tensor self, int[]? size=None, *, ScalarType? dtype=None) -> Tensor", "expand(Tensor self, int[] size, *, bool implicit=False) -> Tensor",
-        "permute(Tensor self, int[] dims) -> Tensor", "transpose(Tensor self, int dim0, int dim1) -> Tensor", "t(Tensor self) -> Tensor",
-        "squeeze(Tensor self, int[]? dim=None) -> Tensor", "unsqueeze(Tensor self, int dim) -> Tensor",
-        "select(Tensor self, int dim, int index) -> Tensor", "diagonal(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor",
-        "slice(Tensor self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor",
-        "as_strided(Tensor self, int[] size, int[] stride, int? storage_offset=None) -> Tensor",
-        "unfold(Tensor self, int dimension, int size, int step) -> Tensor", "unbind(Tensor self, int dim=0) -> Tensor",
-        "split(Tensor self, any split_size, int dim=0) -> Tensor",
-        "split_with_sizes(Tensor self, int[] split_sizes, int dim=0) -> Tensor")
+_copies(
+    "view(Tensor self, int[]? size=None, *, ScalarType? dtype=None) -> Tensor",
+    "expand(Tensor self, int[] size, *, bool implicit=False) -> Tensor",
+    "permute(Tensor self, int[] dims) -> Tensor",
+    "transpose(Tensor self, int dim0, int dim1) -> Tensor",
+    "t(Tensor self) -> Tensor",
+    "squeeze(Tensor self, int[]? dim=None) -> Tensor",
+    "unsqueeze(Tensor self, int dim) -> Tensor",
+    "select(Tensor self, int dim, int index) -> Tensor",
+    "diagonal(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor",
+    "slice(Tensor self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor",
+    "as_strided(Tensor self, int[] size, int[] stride, int? storage_offset=None) -> Tensor",
+    "unfold(Tensor self, int dimension, int size, int step) -> Tensor",
+    "unbind(Tensor self, int dim=0) -> Tensor",
+    "split(Tensor self, any split_size, int dim=0) -> Tensor",
+    "split_with_sizes(Tensor self, int[] split_sizes, int dim=0) -> Tensor",
+)
 
 
 @composite("alias_copy(Tensor self) -> Tensor", forms="fo")

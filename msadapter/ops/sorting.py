@@ -1,4 +1,5 @@
 """Order: sort, topk, medians, quantiles; histograms, search, unique."""
+
 from __future__ import annotations
 
 from ._declare import composite, namespaces, op, raw, t
@@ -16,8 +17,11 @@ def _values_back(gs, self, indices, dim):
     return scattered(gs[0], self.shape, dim, indices, True)
 
 
-@op("sort(Tensor self, int dim=-1, bool descending=False, bool stable=False) -> (Tensor values, Tensor indices)", forms="fmo",
-    grad={"self": _values_back})
+@op(
+    "sort(Tensor self, int dim=-1, bool descending=False, bool stable=False) -> (Tensor values, Tensor indices)",
+    forms="fmo",
+    grad={"self": _values_back},
+)
 def sort(self, dim, descending, stable):
     """Sorted along a dim, with positions; always stable."""
     return raw.SortExt(self, dim, descending, True)
@@ -35,31 +39,60 @@ def msort(self):
     return t.sort(self, 0)[0]
 
 
-op("topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)", ms="TopkExt",
-    forms="fmo", grad={"self": _values_back})
+op(
+    "topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",
+    ms="TopkExt",
+    forms="fmo",
+    grad={"self": _values_back},
+)
 
 
-@op("kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", forms="fmo",
-    grad={"self": lambda gs, self, indices, dim, keepdim: scattered(gs[0], self.shape, dim, indices, keepdim)})
+@op(
+    "kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
+    forms="fmo",
+    grad={
+        "self": lambda gs, self, indices, dim, keepdim: scattered(gs[0], self.shape, dim, indices, keepdim)
+    },
+)
 def kthvalue(self, k, dim, keepdim):
     """The k-th smallest (from 1) along a dim."""
     return raw.Kthvalue(self, k, dim, keepdim)
 
 
-@op("mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", forms="fmo",
-    grad={"self": lambda gs, self, indices, dim, keepdim: scattered(gs[0], self.shape, dim, indices, keepdim)})
+@op(
+    "mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
+    forms="fmo",
+    grad={
+        "self": lambda gs, self, indices, dim, keepdim: scattered(gs[0], self.shape, dim, indices, keepdim)
+    },
+)
 def mode(self, dim, keepdim):
     """The most frequent value along a dim, the smallest of them."""
     return raw.Mode(self, dim, keepdim)
 
 
 def _median(name, ms_all, ms_dim):
-    op(f"_{name}_all(Tensor self) -> Tensor", ms=ms_all, forms="f",
-       grad={"self": lambda g, self, result: _share(g, self, result, None, False)})
-    op(f"_{name}_dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", ms=ms_dim, forms="f",
-       grad={"self": lambda gs, self, indices, dim, keepdim: scattered(gs[0], self.shape, dim, indices, keepdim)})
+    op(
+        f"_{name}_all(Tensor self) -> Tensor",
+        ms=ms_all,
+        forms="f",
+        grad={"self": lambda g, self, result: _share(g, self, result, None, False)},
+    )
+    op(
+        f"_{name}_dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+        ms=ms_dim,
+        forms="f",
+        grad={
+            "self": lambda gs, self, indices, dim, keepdim: scattered(
+                gs[0], self.shape, dim, indices, keepdim
+            )
+        },
+    )
 
-    @composite(f"{name}(Tensor self, int? dim=None, bool keepdim=False) -> (Tensor values, Tensor indices)", forms="fmo")
+    @composite(
+        f"{name}(Tensor self, int? dim=None, bool keepdim=False) -> (Tensor values, Tensor indices)",
+        forms="fmo",
+    )
     def body(self, dim, keepdim):
         if dim is None:
             return getattr(t, f"_{name}_all")(self)
@@ -77,7 +110,9 @@ def _quantile(name, self, q, dim, keepdim, interpolation, skip_nan):
     if not (self.dtype.is_floating_point and self.dtype.itemsize >= 4):
         raise RuntimeError(f"{name}() input tensor must be either float or double dtype")
     if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):
-        raise RuntimeError(f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got {interpolation}")
+        raise RuntimeError(
+            f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got {interpolation}"
+        )
     if self.numel() == 0:
         raise RuntimeError(f"{name}() input tensor must be non-empty")
     scalar = not hasattr(q, "data_ptr")
@@ -129,13 +164,19 @@ def _ranks(q, ordered, n, skip_nan, interpolation):
     return step(place) if step else place
 
 
-@composite("quantile(Tensor self, any q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor", forms="fmo")
+@composite(
+    "quantile(Tensor self, any q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor",
+    forms="fmo",
+)
 def quantile(self, q, dim, keepdim, *, interpolation):
     """Quantiles along a dim, or of all elements; several q become a new first dim."""
     return _quantile("quantile", self, q, dim, keepdim, interpolation, False)
 
 
-@composite("nanquantile(Tensor self, any q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor", forms="fmo")
+@composite(
+    "nanquantile(Tensor self, any q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor",
+    forms="fmo",
+)
 def nanquantile(self, q, dim, keepdim, *, interpolation):
     """`quantile` that skips not-a-numbers."""
     return _quantile("nanquantile", self, q, dim, keepdim, interpolation, True)
@@ -144,44 +185,69 @@ def nanquantile(self, q, dim, keepdim, *, interpolation):
 # ---- search
 def _int_dtypes():
     from ..tensor.dtype import int32, int64
+
     return int64, int32
 
 
-@op("_searchsorted(Tensor sorted_sequence, Tensor input, Tensor? sorter, bool out_int32, bool right) -> Tensor", forms="f",
-    promote="default", promote_args=("sorted_sequence", "input"))
+@op(
+    "_searchsorted(Tensor sorted_sequence, Tensor input, Tensor? sorter, bool out_int32, bool right) -> Tensor",
+    forms="f",
+    promote="default",
+    promote_args=("sorted_sequence", "input"),
+)
 def _searchsorted(sorted_sequence, input, sorter, out_int32, right):
     return raw.SearchSorted(sorted_sequence, input, sorter, _int_dtypes()[out_int32], right)
 
 
-@composite("searchsorted(Tensor sorted_sequence, any input, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) "
-           "-> Tensor", forms="fo")
+@composite(
+    "searchsorted(Tensor sorted_sequence, any input, *, bool out_int32=False, bool right=False, "
+    "str? side=None, Tensor? sorter=None) "
+    "-> Tensor",
+    forms="fo",
+)
 def searchsorted(sorted_sequence, input, *, out_int32, right, side, sorter):
     """Places in the sorted last dim where the values keep the order."""
     if side not in (None, "left", "right"):
         raise RuntimeError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}")
     if side == "left" and right:
-        raise RuntimeError("torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True")
+        raise RuntimeError(
+            "torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True"
+        )
     if not hasattr(input, "data_ptr"):
         if sorted_sequence.ndim != 1:
-            raise RuntimeError("torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we got "
-                               f"boundaries tensor dim({sorted_sequence.ndim}) and input value's dim(0) numel(1)")
+            raise RuntimeError(
+                "torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we got "
+                f"boundaries tensor dim({sorted_sequence.ndim}) and input value's dim(0) numel(1)"
+            )
         input = make_tensor(input)
     return t._searchsorted(sorted_sequence, input, sorter, out_int32, right or side == "right")
 
 
-@composite("bucketize(any input, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor", forms="fo")
+@composite(
+    "bucketize(any input, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor", forms="fo"
+)
 def bucketize(input, boundaries, *, out_int32, right):
     """Number of the bucket between sorted boundaries that each value falls in."""
     if boundaries.ndim != 1:
-        raise RuntimeError(f"bucketize(): boundaries tensor must be 1 dimension, but got dim({boundaries.ndim})")
+        raise RuntimeError(
+            f"bucketize(): boundaries tensor must be 1 dimension, but got dim({boundaries.ndim})"
+        )
     return t.searchsorted(boundaries, input, out_int32=out_int32, right=right)
 
 
-op("_isin(Tensor elements, Tensor test_elements, bool invert) -> Tensor", ms="IsinTensor", promote="default",
-    promote_args=("elements", "test_elements"), forms="f")
+op(
+    "_isin(Tensor elements, Tensor test_elements, bool invert) -> Tensor",
+    ms="IsinTensor",
+    promote="default",
+    promote_args=("elements", "test_elements"),
+    forms="f",
+)
 
 
-@composite("isin(any elements, any test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor", forms="fo")
+@composite(
+    "isin(any elements, any test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor",
+    forms="fo",
+)
 def isin(elements, test_elements, *, assume_unique, invert):
     """Whether each element is among the test elements."""
     if not hasattr(elements, "data_ptr"):
@@ -205,7 +271,13 @@ op("_histogram_edges(Tensor self, Tensor edges, Tensor? weight) -> Tensor", ms="
 
 
 def _range_of(values, bounds, name, margin):
-    low, high = bounds if bounds is not None else (float(values.min()), float(values.max())) if values.numel() else (0.0, 0.0)
+    low, high = (
+        bounds
+        if bounds is not None
+        else (float(values.min()), float(values.max()))
+        if values.numel()
+        else (0.0, 0.0)
+    )
     if low == high:
         low, high = low - margin, high + margin
     if not low < high:
@@ -213,20 +285,30 @@ def _range_of(values, bounds, name, margin):
     return low, high
 
 
-@composite("histogram(Tensor self, any bins, *, float[]? range=None, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor bin_edges)",
-           forms="fmo")
+@composite(
+    "histogram(Tensor self, any bins, *, float[]? range=None, Tensor? weight=None, bool "
+    "density=False) -> (Tensor hist, Tensor bin_edges)",
+    forms="fmo",
+)
 def histogram(self, bins, *, range, weight, density):
     """Counts (or densities) in bins of equal width or between given edges, and the edges."""
     flat = t.reshape(self, [-1])
-    edges = bins if hasattr(bins, "data_ptr") else t.linspace(*_range_of(flat, range, "torch.histogram()", 0.5), bins + 1, dtype=self.dtype)
+    edges = (
+        bins
+        if hasattr(bins, "data_ptr")
+        else t.linspace(*_range_of(flat, range, "torch.histogram()", 0.5), bins + 1, dtype=self.dtype)
+    )
     hist = t._histogram_edges(flat, edges, None if weight is None else t.reshape(weight, [-1]))
     if density:
         hist = hist / (t.sum(hist) * t.diff(edges))
     return _named("histogram", (hist, edges))
 
 
-@composite("histogramdd(Tensor self, any bins, *, float[]? range=None, Tensor? weight=None, bool density=False) -> "
-           "(Tensor hist, any bin_edges)", forms="fm")
+@composite(
+    "histogramdd(Tensor self, any bins, *, float[]? range=None, Tensor? weight=None, bool density=False) -> "
+    "(Tensor hist, any bin_edges)",
+    forms="fm",
+)
 def histogramdd(self, bins, *, range, weight, density):
     """Counts in a grid of bins; the last dim of `self` holds the coordinates."""
     dims = self.shape[-1]
@@ -238,7 +320,13 @@ def histogramdd(self, bins, *, range, weight, density):
             edges.append(b)
             continue
         bounds = None if range is None else (range[2 * d], range[2 * d + 1])
-        edges.append(t.linspace(*_range_of(t.select(points, 1, d), bounds, "torch.histogramdd()", 0.5), b + 1, dtype=self.dtype))
+        edges.append(
+            t.linspace(
+                *_range_of(t.select(points, 1, d), bounds, "torch.histogramdd()", 0.5),
+                b + 1,
+                dtype=self.dtype,
+            )
+        )
     sizes = [e.shape[0] - 1 for e in edges]
     flat, inside = None, None
     for d, e in enumerate(edges):
@@ -267,32 +355,60 @@ def _without(results, inverse, counts):
     return out if len(out) > 1 else values
 
 
-op("_unique2(Tensor self, bool sorted, bool return_inverse, bool return_counts) -> (Tensor, Tensor, Tensor)", ms="Unique2", forms="f")
+op(
+    "_unique2(Tensor self, bool sorted, bool return_inverse, bool return_counts) -> (Tensor, Tensor, Tensor)",
+    ms="Unique2",
+    forms="f",
+)
 
 
-op("_unique_dim(Tensor self, bool sorted, bool return_inverse, int dim) -> (Tensor, Tensor, Tensor)", ms="UniqueDim", forms="f")
+op(
+    "_unique_dim(Tensor self, bool sorted, bool return_inverse, int dim) -> (Tensor, Tensor, Tensor)",
+    ms="UniqueDim",
+    forms="f",
+)
 
 
-@composite("unique(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False, int? dim=None) -> Tensor", forms="fm")
+@composite(
+    "unique(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False, int? dim=None) -> Tensor",
+    forms="fm",
+)
 def unique(self, sorted, return_inverse, return_counts, dim):
     """Distinct elements (or slices of a dim), sorted, with places and counts when asked."""
-    found = t._unique2(self, True, return_inverse, return_counts) if dim is None else t._unique_dim(self, True, return_inverse, dim)
+    found = (
+        t._unique2(self, True, return_inverse, return_counts)
+        if dim is None
+        else t._unique_dim(self, True, return_inverse, dim)
+    )
     return _without(found, return_inverse, return_counts)
 
 
-op("_unique_consecutive(Tensor self, bool return_inverse, bool return_counts, int? dim) -> (Tensor, Tensor, Tensor)",
-    ms="UniqueConsecutive", forms="f")
+op(
+    "_unique_consecutive(Tensor self, bool return_inverse, bool return_counts, int? dim) -> (Tensor, Tensor, Tensor)",
+    ms="UniqueConsecutive",
+    forms="f",
+)
 
 
-@composite("unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> Tensor", forms="fm")
+@composite(
+    "unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> Tensor",
+    forms="fm",
+)
 def unique_consecutive(self, return_inverse, return_counts, dim):
     """Elements (or slices of a dim) without repeats of their neighbour."""
-    return _without(t._unique_consecutive(self, return_inverse, return_counts, dim), return_inverse, return_counts)
+    return _without(
+        t._unique_consecutive(self, return_inverse, return_counts, dim), return_inverse, return_counts
+    )
 
 
 # ---- segments
-@composite("segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None, Tensor? offsets=None, int axis=0, "
-           "bool unsafe=False, Scalar? initial=None) -> Tensor", forms="f", aliases=("_segment_reduce",))
+@composite(
+    "segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None, Tensor? "
+    "offsets=None, int axis=0, "
+    "bool unsafe=False, Scalar? initial=None) -> Tensor",
+    forms="f",
+    aliases=("_segment_reduce",),
+)
 def segment_reduce(data, reduce, *, lengths, indices, offsets, axis, unsafe, initial):
     """Reduces consecutive segments of a dim, given by their lengths or by their bounds."""
     if reduce not in ("sum", "mean", "max", "min", "prod"):
@@ -301,14 +417,20 @@ def segment_reduce(data, reduce, *, lengths, indices, offsets, axis, unsafe, ini
         raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
     if lengths is None:
         n = offsets.shape[-1]
-        lengths = t._slice(offsets, offsets.ndim - 1, 1, n, 1) - t._slice(offsets, offsets.ndim - 1, 0, n - 1, 1)
+        lengths = t._slice(offsets, offsets.ndim - 1, 1, n, 1) - t._slice(
+            offsets, offsets.ndim - 1, 0, n - 1, 1
+        )
     axis = wrap_dim(axis, data.ndim)
-    rest, n = list(data.shape[axis + 1:]), lengths.shape[-1]
+    rest, n = list(data.shape[axis + 1 :]), lengths.shape[-1]
     lead = list(data.shape[:axis])
     flat = t.reshape(data, [numel(lead) * data.shape[axis], *rest])
     each = t.reshape(lengths, [-1])
     ids = t.repeat_interleave(t.arange(each.shape[0]), each)
-    start = initial if initial is not None else {"sum": 0, "mean": 0, "prod": 1, "max": float("-inf"), "min": float("inf")}[reduce]
+    start = (
+        initial
+        if initial is not None
+        else {"sum": 0, "mean": 0, "prod": 1, "max": float("-inf"), "min": float("inf")}[reduce]
+    )
     out = t.full([each.shape[0], *rest], start, dtype=data.dtype)
     at = t.expand(t.reshape(ids, [-1] + [1] * len(rest)), list(flat.shape))
     how = {"sum": "sum", "mean": "sum", "prod": "prod", "max": "amax", "min": "amin"}[reduce]
@@ -316,5 +438,9 @@ def segment_reduce(data, reduce, *, lengths, indices, offsets, axis, unsafe, ini
     if reduce == "mean":
         count = t.reshape(each.to(data.dtype), [-1] + [1] * len(rest))
         empty = count == 0
-        out = t.where(empty, out if initial is not None else t.full_like(out, float("nan")), out / t.masked_fill(count, empty, 1))
+        out = t.where(
+            empty,
+            out if initial is not None else t.full_like(out, float("nan")),
+            out / t.masked_fill(count, empty, 1),
+        )
     return t.reshape(out, [*lead, n, *rest])

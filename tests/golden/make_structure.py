@@ -1,7 +1,8 @@
 """Writes structure.json: the answers of real PyTorch (2.13) to structure_cases.py.
 
-    <python with torch> tests/golden/make_structure.py
+<python with torch> tests/golden/make_structure.py
 """
+
 from __future__ import annotations
 
 import json
@@ -22,7 +23,11 @@ def number(v):
 def record(value):
     """What the tests compare of an answer."""
     if isinstance(value, torch.Tensor):
-        return {"dtype": str(value.dtype), "shape": list(value.shape), "values": [number(v) for v in value.detach().flatten().tolist()]}
+        return {
+            "dtype": str(value.dtype),
+            "shape": list(value.shape),
+            "values": [number(v) for v in value.detach().flatten().tolist()],
+        }
     if isinstance(value, (tuple, list)):
         return [record(v) for v in value]
     return {"value": str(value) if isinstance(value, torch.dtype) else value}

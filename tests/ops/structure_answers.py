@@ -1,4 +1,5 @@
 """Compares answers with those of real PyTorch in tests/golden/structure.json."""
+
 from __future__ import annotations
 
 import importlib.util
@@ -23,9 +24,12 @@ def _values_agree(have, want):
         if isinstance(w, float) and (math.isnan(w) or math.isnan(h)):
             if math.isnan(w) != math.isnan(h):
                 return False
-        elif isinstance(w, float) and not math.isclose(h, w, rel_tol=1e-3 if abs(w) < 1e-4 else 2e-6, abs_tol=1e-6):
-            return False
-        elif not isinstance(w, float) and h != w:
+        elif (
+            isinstance(w, float)
+            and not math.isclose(h, w, rel_tol=1e-3 if abs(w) < 1e-4 else 2e-6, abs_tol=1e-6)
+            or not isinstance(w, float)
+            and h != w
+        ):
             return False
     return True
 

@@ -1,4 +1,5 @@
 """Reductions, scans and sorting as recorded from real PyTorch (tests/golden/structure_cases.py)."""
+
 from __future__ import annotations
 
 import importlib.util
@@ -6,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-_SPEC = importlib.util.spec_from_file_location("structure_answers", Path(__file__).with_name("structure_answers.py"))
+_SPEC = importlib.util.spec_from_file_location(
+    "structure_answers", Path(__file__).with_name("structure_answers.py")
+)
 structure = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(structure)
 

@@ -1,0 +1,229 @@
+"""`Tensor.__getitem__` and `__setitem__`: every form of index, lowered to one view and one gather or write."""
+
+from __future__ import annotations
+
+import operator
+
+from ._declare import t
+from .slicing import slice_bounds
+from .view import make_tensor
+
+
+def _is_tensor(x) -> bool:
+    return hasattr(x, "data_ptr") and hasattr(x, "requires_grad")
+
+
+def _bound(x, default):
+    if x is None:
+        return default
+    try:
+        return operator.index(x)
+    except TypeError:
+        if _is_tensor(x):
+            return int(x.item())
+        raise TypeError("slice indices must be integers or None or have an __index__ method") from None
+
+
+def _as_index_tensor(item):
+    """Lists, ranges and numpy arrays as tensors; IndexError for what cannot be an index."""
+    if isinstance(item, str):
+        raise TypeError("new(): invalid data type 'str'")
+    if isinstance(item, (list, tuple, range)) or type(item).__module__ == "numpy":
+        made = make_tensor(list(item) if isinstance(item, range) else item)
+        if made.numel() == 0 and made.dtype.is_floating_point:
+            return made.to(_long())
+        return made
+    raise IndexError(
+        "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
+        f"(got {type(item).__name__})"
+    )
+
+
+def _long():
+    from ..tensor.dtype import int64
+
+    return int64
+
+
+def _is_number(item) -> bool:
+    """Integers of other libraries; an array of several numbers is none though it has the method."""
+    return hasattr(item, "__index__") and not getattr(item, "ndim", 0)
+
+
+def _as_tuple(index):
+    """The items of an index; torch still reads a list that holds more than plain numbers as a tuple."""
+    if isinstance(index, tuple):
+        return index
+    if type(index) is list and len(index) < 32:
+        for item in index:
+            if item is None or item is Ellipsis or isinstance(item, (slice, list, tuple)) or _is_tensor(item):
+                return tuple(index)
+    return (index,)
+
+
+def _consumed(item) -> int:
+    """Dims that one item takes."""
+    if item is None or item is Ellipsis or isinstance(item, bool):
+        return 0
+    if _is_tensor(item) and (item.dtype.is_bool or item.dtype.storage_name == "ByteStorage"):
+        return item.ndim
+    return 1
+
+
+def _position(index, dim, size):
+    if not -size <= index < size:
+        raise IndexError(f"index {index} is out of bounds for dimension {dim} with size {size}")
+    return index + size if index < 0 else index
+
+
+def _slice_item(item, size):
+    """(start, step, length) of a slice."""
+    step = _bound(item.step, 1)
+    if step == 0:
+        raise ValueError("slice step cannot be zero")
+    if step < 0:
+        raise ValueError("step must be greater than zero")
+    start, length = slice_bounds(_bound(item.start, 0), _bound(item.stop, size), size)
+    return start, step, (length + step - 1) // step
+
+
+def lower(shape, items):
+    """(spec, tensors): the basic part of an index as a region, and the index tensors over the region's dims.
+
+    `spec` is None when the basic part is the whole tensor."""
+    used = 0
+    for i, item in enumerate(items):
+        kind = type(item)
+        if kind is int or kind is slice:
+            used += 1
+        elif item is not None and item is not Ellipsis:
+            if not (_is_tensor(item) or isinstance(item, (bool, int)) or _is_number(item)):
+                items = (*items[:i], _as_index_tensor(item), *items[i + 1 :])
+                item = items[i]
+            used += _consumed(item)
+    rank = len(shape)
+    if used > rank:
+        raise IndexError(f"too many indices for tensor of dimension {rank}")
+    spec, tensors, dim, out, changed = [], [], 0, 0, False
+
+    def whole(n):
+        nonlocal dim, out
+        for _ in range(n):
+            spec.extend((1, 0, 1, shape[dim]))
+            dim += 1
+            out += 1
+
+    def new_dim():
+        nonlocal out, changed
+        spec.extend((2, 0, 0, 0))
+        out += 1
+        changed = True
+
+    for item in items:
+        kind = type(item)
+        if kind is slice:
+            start, step, length = _slice_item(item, shape[dim])
+            spec.extend((1, start, step, length))
+            changed = changed or length != shape[dim] or step != 1
+            dim += 1
+            out += 1
+        elif item is None:
+            new_dim()
+        elif item is Ellipsis:
+            whole(rank - used)
+            used = rank  # further ones stand for nothing
+        elif isinstance(item, bool) or (_is_tensor(item) and item.ndim == 0 and item.dtype.is_bool):
+            tensors.append((out, make_tensor([0] if bool(item) else [], dtype=_long())))
+            new_dim()
+        elif _is_tensor(item) and (
+            item.ndim
+            or item.dtype.is_floating_point
+            or item.dtype.is_complex
+            or item.dtype.storage_name == "ByteStorage"
+        ):
+            tensors.append((out, item))
+            whole(_consumed(item))
+        else:
+            spec.extend(
+                (
+                    0,
+                    _position(
+                        operator.index(item) if not _is_tensor(item) else int(item.item()), dim, shape[dim]
+                    ),
+                    0,
+                    0,
+                )
+            )
+            dim += 1
+            changed = True
+    return (spec if changed else None), tensors
+
+
+def _index_list(tensors):
+    """Entries in dim order with None for the dims between; a mask takes as many dims as it has."""
+    out, dim = [], 0
+    for at, x in tensors:
+        out.extend([None] * (at - dim))
+        out.append(x)
+        dim = at + (_consumed(x) if x.ndim else 1)
+    return out
+
+
+_NOT_INDEXABLE = (
+    "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim tensor "
+    "to a number"
+)
+
+
+def getitem(x, index):
+    """`x[index]`: a view for basic indices, a copy where tensors index."""
+    if type(index) is int:
+        shape = x.shape
+        if not shape:
+            raise IndexError(_NOT_INDEXABLE)
+        return t._region(x, (0, _position(index, 0, shape[0]), 0, 0))
+    spec, tensors = lower(x.shape, _as_tuple(index))
+    if not tensors:
+        return t._region(x, spec or ())
+    return t._index(t._region(x, spec) if spec else x, _index_list(tensors))
+
+
+def setitem(x, index, value):
+    """`x[index] = value`, in place."""
+    if type(index) is int:
+        if not x.shape:
+            raise IndexError(_NOT_INDEXABLE)
+        spec, tensors = (0, _position(index, 0, x.shape[0]), 0, 0), ()
+    else:
+        spec, tensors = lower(x.shape, _as_tuple(index))
+    part = t._region(x, spec) if spec else x
+    number = isinstance(value, (bool, int, float, complex))
+    if not tensors and number:
+        t.fill_(part, value)
+    elif not tensors:
+        t.copy_(part, _fitting(value if _is_tensor(value) else make_tensor(value, dtype=x.dtype), part.shape))
+    elif (
+        (number or _is_tensor(value) and not value.ndim)
+        and len(tensors) == 1
+        and _is_full_mask(tensors[0], part)
+    ):
+        t.masked_fill_(part, tensors[0][1], value)
+    else:
+        t.index_put_(
+            part, _index_list(tensors), value if _is_tensor(value) else make_tensor(value, dtype=x.dtype)
+        )
+
+
+def _is_full_mask(entry, part):
+    at, mask = entry
+    return at == 0 and mask.dtype.is_bool and mask.shape == part.shape
+
+
+def _fitting(value, shape):
+    """`value` expanded to the destination; leading dims of size 1 that it has too many are dropped."""
+    have = list(value.shape)
+    while len(have) > len(shape) and have[0] == 1:
+        have.pop(0)
+    if len(have) != value.ndim:
+        value = t.reshape(value, have)
+    return value if value.shape == shape else t.expand(value, list(shape))
