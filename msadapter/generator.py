@@ -1,2 +1,3 @@
 """torch.Generator."""
+
 from .ops._generator import Generator  # noqa: F401

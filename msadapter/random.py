@@ -1,4 +1,5 @@
 """torch.random: seeds and states of the generators."""
+
 from __future__ import annotations
 
 import contextlib
@@ -9,7 +10,15 @@ from .ops import _generator
 
 default_generator: Generator = _generator.default_generator()
 
-__all__ = ["default_generator", "fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"]
+__all__ = [
+    "default_generator",
+    "fork_rng",
+    "get_rng_state",
+    "initial_seed",
+    "manual_seed",
+    "seed",
+    "set_rng_state",
+]
 
 
 def set_rng_state(new_state) -> None:
@@ -24,13 +33,15 @@ def get_rng_state():
 
 def _seed_accelerator(seed: int) -> None:
     from . import _accelerator
+
     if _accelerator.is_available():
         from .cuda.random import manual_seed_all
+
         manual_seed_all(seed)
 
 
 def manual_seed(seed) -> Generator:
-    """Seed every generator; returns the CPU's. RuntimeError outside [-2**63, 2**64)."""
+    """Seed every generator; returns the CPU's. ValueError outside [-2**63, 2**64)."""
     seed = int(seed)
     _seed_accelerator(_generator.checked_seed(seed))
     return default_generator.manual_seed(seed)
@@ -64,14 +75,19 @@ def fork_rng(devices=None, enabled=True, _caller="fork_rng", _devices_kw="device
         return
     from . import _accelerator
     from .cuda import random as accelerator_random
+
     if devices is None:
         count = _accelerator.device_count()
         global _fork_warned
         if count > 1 and not _fork_warned:
             _fork_warned = True
-            warnings.warn(f"{device_type.upper()} reports that you have {count} available devices, and you have used {_caller} without "
-                          f"explicitly specifying which devices are being used: all their states are saved. Name them with "
-                          f"`{_devices_kw}` to silence this warning.", stacklevel=3)
+            warnings.warn(
+                f"{device_type.upper()} reports that you have {count} available devices, and you have used "
+                f"{_caller} without "
+                f"explicitly specifying which devices are being used: all their states are saved. Name them with "
+                f"`{_devices_kw}` to silence this warning.",
+                stacklevel=3,
+            )
         devices = range(count)
     devices = list(devices)
     state = get_rng_state()

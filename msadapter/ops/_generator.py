@@ -1,11 +1,12 @@
 """Random generators: PyTorch's CPU stream in C++ on the host, MindSpore's (seed, offset) pair on a device."""
+
 from __future__ import annotations
 
 import functools
 import os
 import weakref
 
-from ._declare import _C, raw
+from ._declare import _C, raw, t
 
 _DEFAULT_ID = 0
 _DEVICE_STATE_BYTES = 16
@@ -15,6 +16,7 @@ _LOW, _HIGH = -(1 << 63), (1 << 64) - 1
 @functools.cache
 def _dtypes():
     from ..tensor.dtype import ALL
+
     return ALL
 
 
@@ -31,6 +33,7 @@ def _offset():
 def on_host() -> bool:
     """Whether MindSpore computes on the CPU in this process."""
     import mindspore
+
     return mindspore.get_context("device_target") == "CPU"
 
 
@@ -38,7 +41,7 @@ def checked_seed(seed) -> int:
     """``seed`` as an int in torch's range; negative numbers stand for seed + 2**64."""
     seed = int(seed)
     if not _LOW <= seed <= _HIGH:
-        raise RuntimeError("Overflow when unpacking long")
+        raise ValueError("Overflow when unpacking long long")
     return seed % (1 << 64)
 
 
@@ -76,6 +79,7 @@ class _DeviceStream:
 
     def __init__(self):
         import mindspore
+
         self._generator = mindspore.Generator()
         self._step = mindspore.Tensor(12, mindspore.int64)
 
@@ -108,6 +112,7 @@ class Generator:
 
     def __init__(self, device="cpu", *, _default: bool = False):
         from ..tensor.device import device as device_type
+
         self._device = device if isinstance(device, device_type) else device_type(device)
         host = self._device.type == "cpu" or on_host()
         self._stream = _HostStream(_default) if host else _DeviceStream()
@@ -116,7 +121,7 @@ class Generator:
     def device(self):
         return self._device
 
-    def manual_seed(self, seed: int) -> "Generator":
+    def manual_seed(self, seed: int) -> Generator:
         """Starts the stream of ``seed``; returns the generator."""
         self._stream.reseed(checked_seed(seed))
         return self
@@ -141,16 +146,21 @@ class Generator:
         A device generator on the host also takes PyTorch's 16 bytes of (seed, offset): the stream of that seed.
         """
         from ..tensor import Tensor
+
         if not isinstance(new_state, Tensor):
             raise TypeError(f"expected a torch.ByteTensor, but got {type(new_state).__name__}")
         if new_state.dtype is not _dtypes()["uint8"]:
             raise TypeError("RNG state must be a torch.ByteTensor")
-        if self._device.type != "cpu" and isinstance(self._stream, _HostStream) and new_state.numel() == _DEVICE_STATE_BYTES:
+        if (
+            self._device.type != "cpu"
+            and isinstance(self._stream, _HostStream)
+            and new_state.numel() == _DEVICE_STATE_BYTES
+        ):
             self._stream.reseed(int.from_bytes(bytes(new_state.tolist()[:8]), "little"))
             return
         self._stream.set_state(new_state.cpu())
 
-    def clone_state(self) -> "Generator":
+    def clone_state(self) -> Generator:
         """Another generator in the same state."""
         other = Generator(self._device)
         other.set_state(self.get_state())
@@ -158,7 +168,7 @@ class Generator:
 
     graphsafe_get_state = clone_state
 
-    def graphsafe_set_state(self, state: "Generator") -> None:
+    def graphsafe_set_state(self, state: Generator) -> None:
         self.set_state(state.get_state())
 
     def operands(self):
@@ -169,15 +179,15 @@ class Generator:
         return f"<torch._C.Generator object at {id(self):#x}>"
 
     def __reduce__(self):
-        return _restored, (str(self._device), self.get_state())
+        return _restored, (str(self._device), bytes(self.get_state().tolist()))
 
 
 Generator.__module__ = "torch"
 
 
-def _restored(device: str, state) -> Generator:
+def _restored(device: str, state: bytes) -> Generator:
     generator = Generator(device)
-    generator.set_state(state)
+    generator.set_state(t.tensor(list(state), dtype=_dtypes()["uint8"]))
     return generator
 
 
@@ -193,9 +203,13 @@ def operands(generator, tag: int):
         if tag == 0:
             return default_generator().operands()
         from ..cuda.random import default_generators
+
         return default_generators[tag - 1].operands()
     if (generator.device.type == "cpu") != (tag == 0):
         from ..tensor.device import accelerator
+
         wanted = "cpu" if tag == 0 else accelerator() or "cuda"
-        raise RuntimeError(f"Expected a '{wanted}' device type for generator but found '{generator.device.type}'")
+        raise RuntimeError(
+            f"Expected a '{wanted}' device type for generator but found '{generator.device.type}'"
+        )
     return generator.operands()

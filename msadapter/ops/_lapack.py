@@ -1,4 +1,5 @@
 """LAPACK for the CPU kernels: scipy's routines, bound at the first use."""
+
 from __future__ import annotations
 
 import ctypes
@@ -31,6 +32,7 @@ def _bind() -> None:
     from scipy.linalg import cython_blas, cython_lapack
 
     from ..tensor.dtype import ALL
+
     tensor = t.tensor
     address = _address_reader()
     table = {**cython_blas.__pyx_capi__, **cython_lapack.__pyx_capi__}

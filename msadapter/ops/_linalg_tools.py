@@ -1,4 +1,5 @@
 """What the linear algebra declarations share: checks, adjoints, results with names."""
+
 from __future__ import annotations
 
 from . import _declare
@@ -37,7 +38,9 @@ def type_text(tensor) -> str:
 
 def check_floating(tensor, name: str, low_precision: bool = False) -> None:
     if not (tensor.is_floating_point() or tensor.is_complex()):
-        raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {type_text(tensor)}")
+        raise RuntimeError(
+            f"{name}: Expected a floating point or complex tensor as input. Got {type_text(tensor)}"
+        )
     if not low_precision and tensor.dtype.itemsize == 2:
         raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {type_text(tensor)}")
 
@@ -50,19 +53,24 @@ def check_matrix(tensor, name: str, argument: str = "A") -> None:
 def check_square(tensor, name: str, argument: str = "A") -> None:
     check_matrix(tensor, name, argument)
     if tensor.shape[-1] != tensor.shape[-2]:
-        raise RuntimeError(f"{name}: {argument} must be batches of square matrices, but they are {tensor.shape[-2]} by "
-                           f"{tensor.shape[-1]} matrices")
+        raise RuntimeError(
+            f"{name}: {argument} must be batches of square matrices, but they are {tensor.shape[-2]} by "
+            f"{tensor.shape[-1]} matrices"
+        )
 
 
 _REASONS = {
     "inv": "The diagonal element {0} is zero, the inversion could not be completed because the input matrix is singular.",
-    "cholesky": "The factorization could not be completed because the input is not positive-definite (the leading minor of order {0} is "
-                "not positive-definite).",
+    "cholesky": "The factorization could not be completed because the input is not positive-definite (the "
+    "leading minor of order {0} is "
+    "not positive-definite).",
     "solve": "The solver failed because the input matrix is singular.",
-    "lu_factor": "U[{0},{0}] is zero and using it on lu_solve would result in a division by zero. If you still want to perform the "
-                 "factorization, consider calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)",
-    "ldl_factor": "The diagonal element {0} of D is exactly zero. Using it for the solution of a linear system would result in a division "
-                  "by zero.",
+    "lu_factor": "U[{0},{0}] is zero and using it on lu_solve would result in a division by zero. If you "
+    "still want to perform the "
+    "factorization, consider calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)",
+    "ldl_factor": "The diagonal element {0} of D is exactly zero. Using it for the solution of a linear "
+    "system would result in a division "
+    "by zero.",
 }
 
 
@@ -97,4 +105,4 @@ def set_diagonal(x, value):
 
 def eps(dtype) -> float:
     """Distance from 1 to the next number."""
-    return 2.0 ** -52 if dtype.to_real().itemsize == 8 else 2.0 ** -23
+    return 2.0**-52 if dtype.to_real().itemsize == 8 else 2.0**-23

@@ -1,17 +1,21 @@
 """Factories: tensors from sizes and numbers."""
+
 from __future__ import annotations
 
 from ._declare import _C, op, raw, raw_empty, t
 
 # what every factory takes after its own arguments
-OPTIONS = ("ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool requires_grad=False, "
-           "bool pin_memory=False")
+OPTIONS = (
+    "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool requires_grad=False, "
+    "bool pin_memory=False"
+)
 LIKE = OPTIONS + ", MemoryFormat? memory_format=None"
 
 
 def dtype_of(name: str):
     """The element type of this name."""
     from ..tensor.dtype import ALL
+
     return ALL[name]
 
 
@@ -31,6 +35,7 @@ def finish(result, layout, device, requires_grad: bool, like=None):
     """Last step of a factory: layout checked, device marked (that of ``like`` when none is named), gradient switched on."""
     _checked_layout(layout)
     from ..tensor.device import default_device
+
     if device is None and like is not None:
         _C.set_device_tag(result, _C.device_tag(like))
     elif device is not None or default_device().type != "cpu":
@@ -44,6 +49,7 @@ def finish(result, layout, device, requires_grad: bool, like=None):
 def device_tag(device, like=None) -> int:
     """Tag of the device where a factory will put its result."""
     from ..tensor.device import ACCELERATORS, resolve
+
     if device is None and like is not None:
         return _C.device_tag(like)
     d = resolve(device)
@@ -119,12 +125,19 @@ def filled(tensor, value):
 def empty(size, *, dtype, layout, device, requires_grad, pin_memory, memory_format, names):
     """Uninitialised tensor."""
     size = checked_sizes(size)
-    return finish(raw_empty(size, _format_strides(size, memory_format), dtype or _C.default_dtype()), layout, device, requires_grad)
+    return finish(
+        raw_empty(size, _format_strides(size, memory_format), dtype or _C.default_dtype()),
+        layout,
+        device,
+        requires_grad,
+    )
 
 
 @op(f"zeros(int[] size, *, {OPTIONS}, any names=None) -> Tensor", forms="fo")
 def zeros(size, *, dtype, layout, device, requires_grad, pin_memory, names):
-    return finish(raw.Zeros(checked_sizes(size), dtype or _C.default_dtype()), layout, device, requires_grad)
+    if min(size, default=0) < 0:
+        raise RuntimeError("zeros: Dimension size must be non-negative.")
+    return finish(raw.Zeros(size, dtype or _C.default_dtype()), layout, device, requires_grad)
 
 
 @op(f"ones(int[] size, *, {OPTIONS}, any names=None) -> Tensor", forms="fo")
@@ -139,7 +152,12 @@ def _fill_type(value):
 @op(f"full(int[] size, Scalar fill_value, *, {OPTIONS}, any names=None) -> Tensor", forms="fo")
 def full(size, fill_value, *, dtype, layout, device, requires_grad, pin_memory, names):
     """Tensor of ``size`` filled with one value, of the value's type unless ``dtype`` is given."""
-    return finish(raw.FillScalar(checked_sizes(size), fill_value, dtype or _fill_type(fill_value)), layout, device, requires_grad)
+    return finish(
+        raw.FillScalar(checked_sizes(size), fill_value, dtype or _fill_type(fill_value)),
+        layout,
+        device,
+        requires_grad,
+    )
 
 
 @op(f"scalar_tensor(Scalar s, *, {OPTIONS}) -> Tensor", forms="f")
@@ -152,25 +170,37 @@ def empty_strided(size, stride, *, dtype, layout, device, requires_grad, pin_mem
     """Uninitialised tensor with these strides (in elements)."""
     if len(size) != len(stride):
         raise RuntimeError(f"mismatch in length of strides and shape: {len(stride)} and {len(size)}")
-    return finish(raw_empty(checked_sizes(size), stride, dtype or _C.default_dtype()), layout, device, requires_grad)
+    return finish(
+        raw_empty(checked_sizes(size), stride, dtype or _C.default_dtype()), layout, device, requires_grad
+    )
 
 
 @op(f"empty_permuted(int[] size, int[] physical_layout, *, {OPTIONS}) -> Tensor", forms="f")
 def empty_permuted(size, physical_layout, *, dtype, layout, device, requires_grad, pin_memory):
     """Uninitialised tensor whose dims lie in memory in the given order."""
     if len(size) != len(physical_layout):
-        raise RuntimeError("Number of dimensions in size does not match the length of the physical_layout; i.e. "
-                           f"len(size) = {len(size)} is not equal to len(physical_layout) = {len(physical_layout)}")
+        raise RuntimeError(
+            "Number of dimensions in size does not match the length of the physical_layout; i.e. "
+            f"len(size) = {len(size)} is not equal to len(physical_layout) = {len(physical_layout)}"
+        )
     if sorted(physical_layout) != list(range(len(size))):
-        raise RuntimeError("Duplicate dim not allowed" if len(set(physical_layout)) < len(size) else "Dimension out of range")
-    return finish(raw_empty(checked_sizes(size), permuted_strides(size, physical_layout), dtype or _C.default_dtype()), layout, device,
-                  requires_grad)
+        raise RuntimeError(
+            "Duplicate dim not allowed" if len(set(physical_layout)) < len(size) else "Dimension out of range"
+        )
+    return finish(
+        raw_empty(checked_sizes(size), permuted_strides(size, physical_layout), dtype or _C.default_dtype()),
+        layout,
+        device,
+        requires_grad,
+    )
 
 
 @op(f"eye(int n, int? m=None, *, {OPTIONS}) -> Tensor", forms="fo")
 def eye(n, m, *, dtype, layout, device, requires_grad, pin_memory):
     """Ones on the diagonal of an n x m (or n x n) matrix."""
-    return finish(raw.Eye(n, n if m is None else m, dtype or _C.default_dtype()), layout, device, requires_grad)
+    return finish(
+        raw.Eye(n, n if m is None else m, dtype or _C.default_dtype()), layout, device, requires_grad
+    )
 
 
 # ---- like another tensor
@@ -206,12 +236,16 @@ def full_like(self, fill_value, *, dtype, layout, device, requires_grad, pin_mem
 
 @op(f"Tensor.new_empty(Tensor self, int[] size, *, {OPTIONS}) -> Tensor", forms="m")
 def new_empty(self, size, *, dtype, layout, device, requires_grad, pin_memory):
-    return finish(raw_empty(checked_sizes(size), None, dtype or self.dtype), layout, device, requires_grad, self)
+    return finish(
+        raw_empty(checked_sizes(size), None, dtype or self.dtype), layout, device, requires_grad, self
+    )
 
 
 @op(f"Tensor.new_empty_strided(Tensor self, int[] size, int[] stride, *, {OPTIONS}) -> Tensor", forms="m")
 def new_empty_strided(self, size, stride, *, dtype, layout, device, requires_grad, pin_memory):
-    return finish(raw_empty(checked_sizes(size), stride, dtype or self.dtype), layout, device, requires_grad, self)
+    return finish(
+        raw_empty(checked_sizes(size), stride, dtype or self.dtype), layout, device, requires_grad, self
+    )
 
 
 @op(f"Tensor.new_zeros(Tensor self, int[] size, *, {OPTIONS}) -> Tensor", forms="m")
@@ -226,7 +260,13 @@ def new_ones(self, size, *, dtype, layout, device, requires_grad, pin_memory):
 
 @op(f"Tensor.new_full(Tensor self, int[] size, Scalar fill_value, *, {OPTIONS}) -> Tensor", forms="m")
 def new_full(self, size, fill_value, *, dtype, layout, device, requires_grad, pin_memory):
-    return finish(raw.FillScalar(checked_sizes(size), fill_value, dtype or self.dtype), layout, device, requires_grad, self)
+    return finish(
+        raw.FillScalar(checked_sizes(size), fill_value, dtype or self.dtype),
+        layout,
+        device,
+        requires_grad,
+        self,
+    )
 
 
 # ---- ranges
@@ -238,7 +278,9 @@ def arange(start, end, step, *, dtype, layout, device, requires_grad, pin_memory
             raise TypeError("arange() received an invalid combination of arguments")
         start, end = 0, start
     start = 0 if start is None else start
-    return finish(raw.Arange(start, end, step, dtype or number_type(start, end, step)), layout, device, requires_grad)
+    return finish(
+        raw.Arange(start, end, step, dtype or number_type(start, end, step)), layout, device, requires_grad
+    )
 
 
 @op(f"range(Scalar start=0, Scalar? end=None, Scalar step=1, *, {OPTIONS}) -> Tensor", forms="fo")
@@ -250,13 +292,20 @@ def range_(start, end, step, *, dtype, layout, device, requires_grad, pin_memory
     if (end - start) * step < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
     count = int((end - start) / step) + 1
-    return finish(raw.Arange(start, start + step * (count - 0.5), step, dtype or _C.default_dtype()), layout, device, requires_grad)
+    return finish(
+        raw.Arange(start, start + step * (count - 0.5), step, dtype or _C.default_dtype()),
+        layout,
+        device,
+        requires_grad,
+    )
 
 
 def _scalar(value):
     if hasattr(value, "item"):
         if value.ndim != 0:
-            raise RuntimeError(f"linspace only supports 0-dimensional start and end tensors, but got start with {value.ndim} dimension(s)")
+            raise RuntimeError(
+                f"linspace only supports 0-dimensional start and end tensors, but got start with {value.ndim} dimension(s)"
+            )
         return value.item()
     return value
 
@@ -264,18 +313,32 @@ def _scalar(value):
 def _space_type(dtype, start, end):
     if dtype is not None:
         return dtype
-    return _C.default_dtype().to_complex() if isinstance(start, complex) or isinstance(end, complex) else _C.default_dtype()
+    return (
+        _C.default_dtype().to_complex()
+        if isinstance(start, complex) or isinstance(end, complex)
+        else _C.default_dtype()
+    )
 
 
 @op(f"linspace(TensorOrScalar start, TensorOrScalar end, int steps, *, {OPTIONS}) -> Tensor", forms="fo")
 def linspace(start, end, steps, *, dtype, layout, device, requires_grad, pin_memory):
     """``steps`` numbers from ``start`` to ``end``, both included."""
     start, end = _scalar(start), _scalar(end)
-    return finish(raw.LinSpaceExt(start, end, steps, _space_type(dtype, start, end)), layout, device, requires_grad)
+    return finish(
+        raw.LinSpaceExt(start, end, steps, _space_type(dtype, start, end)), layout, device, requires_grad
+    )
 
 
-@op(f"logspace(TensorOrScalar start, TensorOrScalar end, int steps, float base=10.0, *, {OPTIONS}) -> Tensor", forms="fo")
+@op(
+    f"logspace(TensorOrScalar start, TensorOrScalar end, int steps, float base=10.0, *, {OPTIONS}) -> Tensor",
+    forms="fo",
+)
 def logspace(start, end, steps, base, *, dtype, layout, device, requires_grad, pin_memory):
     """``base`` to the powers of linspace."""
     start, end = _scalar(start), _scalar(end)
-    return finish(raw.LogSpaceExt(start, end, steps, base, _space_type(dtype, start, end)), layout, device, requires_grad)
+    return finish(
+        raw.LogSpaceExt(start, end, steps, base, _space_type(dtype, start, end)),
+        layout,
+        device,
+        requires_grad,
+    )

@@ -1,4 +1,5 @@
 """Dropout in one pass over the elements (`_dropout`), and torch's forms by channel and with alpha."""
+
 from __future__ import annotations
 
 import math
@@ -9,15 +10,22 @@ from ._generator import operands
 _SELU_ALPHA = 1.7580993408473766  # of self-normalising networks: scale * alpha of selu
 
 
-@op("_dropout(Tensor self, float p) -> (Tensor, Tensor)", forms="f",
-    grad={"self": lambda gs, result1, p: t._dropout_mask(gs[0], result1, p)})
+@op(
+    "_dropout(Tensor self, float p) -> (Tensor, Tensor)",
+    forms="f",
+    grad={"self": lambda gs, result1, p: t._dropout_mask(gs[0], result1, p)},
+)
 def _dropout(self, p):
     """Output and mask: an element stays with probability 1 - p and is divided by it."""
     return raw.DropoutExt(self, p, *operands(None, _C.device_tag(self)))
 
 
-op("_dropout_mask(Tensor self, Tensor mask, float p) -> Tensor", ms="DropoutDoMaskExt", forms="f",
-   grad={"self": lambda g, mask, p: t._dropout_mask(g, mask, p)})
+op(
+    "_dropout_mask(Tensor self, Tensor mask, float p) -> Tensor",
+    ms="DropoutDoMaskExt",
+    forms="f",
+    grad={"self": lambda g, mask, p: t._dropout_mask(g, mask, p)},
+)
 
 
 def _check(p) -> None:
@@ -61,6 +69,7 @@ def _inplace(self, result):
 
 def _declare_torch_form(name: str, *, feature: bool, alpha: bool) -> None:
     """torch.<name>(input, p, train) and its in-place form."""
+
     @composite(f"{name}(Tensor self, float p, bool train) -> Tensor", forms="f")
     def function(self, p, train):
         return _apply(self, p, train, feature=feature, alpha=alpha)

@@ -1,4 +1,5 @@
 """Discrete Fourier transforms (torch.fft), stft and istft."""
+
 from __future__ import annotations
 
 from ._declare import _C, composite, op, raw, t
@@ -14,12 +15,16 @@ def _norm(norm, forward: bool) -> int:
         return _BY_N if forward else _NONE
     if norm == "ortho":
         return _BY_ROOT
-    raise RuntimeError(f"Invalid normalization mode: \"{norm}\"")
+    raise RuntimeError(f'Invalid normalization mode: "{norm}"')
 
 
 # ---- the three primitives
-op("_fft_c2c(Tensor self, int[] dim, int normalization, bool forward) -> Tensor", ms="FftC2c", forms="f",
-   grad={"self": lambda g, dim, normalization, forward: t._fft_c2c(g, dim, normalization, not forward)})
+op(
+    "_fft_c2c(Tensor self, int[] dim, int normalization, bool forward) -> Tensor",
+    ms="FftC2c",
+    forms="f",
+    grad={"self": lambda g, dim, normalization, forward: t._fft_c2c(g, dim, normalization, not forward)},
+)
 
 
 def _r2c_grad(g, self, dim, normalization, onesided):
@@ -33,7 +38,12 @@ def _r2c_grad(g, self, dim, normalization, onesided):
     return t.real(t._fft_c2c(g, dim, normalization, False))
 
 
-op("_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor", ms="FftR2c", forms="f", grad={"self": _r2c_grad})
+op(
+    "_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor",
+    ms="FftR2c",
+    forms="f",
+    grad={"self": _r2c_grad},
+)
 
 
 def _c2r_grad(g, self, dim, normalization, last_dim_size):
@@ -52,7 +62,12 @@ def _c2r_grad(g, self, dim, normalization, last_dim_size):
     return half
 
 
-op("_fft_c2r(Tensor self, int[] dim, int normalization, int last_dim_size) -> Tensor", ms="FftC2r", forms="f", grad={"self": _c2r_grad})
+op(
+    "_fft_c2r(Tensor self, int[] dim, int normalization, int last_dim_size) -> Tensor",
+    ms="FftC2r",
+    forms="f",
+    grad={"self": _c2r_grad},
+)
 
 
 # ---- arguments
@@ -72,7 +87,9 @@ def _complex(x):
 
 def _real(x, name: str):
     if x.is_complex():
-        raise RuntimeError(f"{name} expects a real input tensor, but got {x.dtype.storage_name.removesuffix('Storage')}")
+        raise RuntimeError(
+            f"{name} expects a real input tensor, but got {x.dtype.storage_name.removesuffix('Storage')}"
+        )
     _check_input(x)
     return x if x.is_floating_point() else t._to_dtype(x, _C.default_dtype())
 
@@ -118,7 +135,9 @@ def _dims_and_sizes(x, s, dim):
             raise RuntimeError("When given, dim and shape arguments must have the same length")
     elif s is not None:
         if len(s) > x.ndim:
-            raise RuntimeError(f"Got shape with {len(s)} values but input tensor only has {x.ndim} dimensions.")
+            raise RuntimeError(
+                f"Got shape with {len(s)} values but input tensor only has {x.ndim} dimensions."
+            )
         dims = list(range(x.ndim - len(s), x.ndim))
     else:
         dims = list(range(x.ndim))
@@ -246,18 +265,23 @@ def _hfftn(x, s, dim, norm, name):
     return t._fft_c2r(t.conj(x), dims[-1:], _norm(norm, True), n)
 
 
-_ND = {"fft": lambda x, s, dim, norm, name: _fftn(x, s, dim, norm, True),
-       "ifft": lambda x, s, dim, norm, name: _fftn(x, s, dim, norm, False),
-       "rfft": lambda x, s, dim, norm, name: _rfftn(x, s, dim, norm, True, name),
-       "irfft": lambda x, s, dim, norm, name: _irfftn(x, s, dim, norm, False, name),
-       "hfft": _hfftn, "ihfft": _ihfftn}
+_ND = {
+    "fft": lambda x, s, dim, norm, name: _fftn(x, s, dim, norm, True),
+    "ifft": lambda x, s, dim, norm, name: _fftn(x, s, dim, norm, False),
+    "rfft": lambda x, s, dim, norm, name: _rfftn(x, s, dim, norm, True, name),
+    "irfft": lambda x, s, dim, norm, name: _irfftn(x, s, dim, norm, False, name),
+    "hfft": _hfftn,
+    "ihfft": _ihfftn,
+}
 
 
 def _declare_nd(kind: str, suffix: str, default: str) -> None:
     """fft.<kind><suffix>: n-dimensional (default: all dims) and two-dimensional (the last two)."""
     name = kind + suffix
 
-    @composite(f"fft.{name}(Tensor self, any s=None, any dim={default}, str? norm=None) -> Tensor", forms="fo")
+    @composite(
+        f"fft.{name}(Tensor self, any s=None, any dim={default}, str? norm=None) -> Tensor", forms="fo"
+    )
     def function(self, s, dim, norm):
         return _ND[kind](self, s, dim, norm, name)
 
@@ -279,7 +303,12 @@ def fftfreq(n, d, *, dtype, layout, device, requires_grad, pin_memory):
 
 @op(f"fft.rfftfreq(int n, float d=1.0, *, {OPTIONS}) -> Tensor", forms="fo")
 def rfftfreq(n, d, *, dtype, layout, device, requires_grad, pin_memory):
-    return finish(raw.Arange(0, n // 2 + 1, 1, dtype or _C.default_dtype()) * (1.0 / (n * d)), layout, device, requires_grad)
+    return finish(
+        raw.Arange(0, n // 2 + 1, 1, dtype or _C.default_dtype()) * (1.0 / (n * d)),
+        layout,
+        device,
+        requires_grad,
+    )
 
 
 def _shift_dims(x, dim):
@@ -306,7 +335,11 @@ def _window_of(window, win_length, n_fft, dtype):
         window = t.ones([win_length], dtype=dtype)
     if win_length < n_fft:
         left = (n_fft - win_length) // 2
-        parts = [t.zeros([left], dtype=window.dtype), window, t.zeros([n_fft - win_length - left], dtype=window.dtype)]
+        parts = [
+            t.zeros([left], dtype=window.dtype),
+            window,
+            t.zeros([n_fft - win_length - left], dtype=window.dtype),
+        ]
         window = t.cat(parts, 0)
     return window
 
@@ -317,23 +350,42 @@ def _centred(x, pad: int, mode: str):
         return t.squeeze(t.pad(t.unsqueeze(x, 1), [pad, pad], mode), 1)
     n = x.shape[-1]
     if pad >= n:
-        raise RuntimeError(f"Argument #4: Padding size should be less than the corresponding input dimension, but got: padding "
-                           f"({pad}, {pad}) at dimension 2 of input {[1, *x.shape]}")
+        raise RuntimeError(
+            f"Argument #4: Padding size should be less than the corresponding input dimension, but got: padding "
+            f"({pad}, {pad}) at dimension 2 of input {[1, *x.shape]}"
+        )
     position = t.abs(t.arange(-pad, n + pad))
     return t.index_select(x, 1, (n - 1) - t.abs(position - (n - 1)))
 
 
-@composite("stft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool center=True, "
-           "str pad_mode='reflect', bool normalized=False, bool? onesided=None, bool? return_complex=None, bool? align_to_window=None) -> Tensor",
-           forms="fm")
-def stft(self, n_fft, hop_length, win_length, window, center, pad_mode, normalized, onesided, return_complex, align_to_window):
+@composite(
+    "stft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool center=True, "
+    "str pad_mode='reflect', bool normalized=False, bool? onesided=None, bool? return_complex=None, bool? "
+    "align_to_window=None) -> Tensor",
+    forms="fm",
+)
+def stft(
+    self,
+    n_fft,
+    hop_length,
+    win_length,
+    window,
+    center,
+    pad_mode,
+    normalized,
+    onesided,
+    return_complex,
+    align_to_window,
+):
     """Transforms of overlapping windows of a signal: (..., frequencies, frames)."""
     hop_length = n_fft // 4 if hop_length is None else hop_length
     win_length = n_fft if win_length is None else win_length
     if return_complex is None:
         if not (self.is_complex() or window is not None and window.is_complex()):
-            raise RuntimeError("stft requires the return_complex parameter be given for real inputs, and will further require that "
-                               "return_complex=True in a future PyTorch release.")
+            raise RuntimeError(
+                "stft requires the return_complex parameter be given for real inputs, and will further require that "
+                "return_complex=True in a future PyTorch release."
+            )
         return_complex = True
     if self.ndim not in (1, 2):
         raise RuntimeError(f"stft({self.dtype}{list(self.shape)}, n_fft={n_fft}): expected a 1D or 2D tensor")
@@ -348,11 +400,15 @@ def stft(self, n_fft, hop_length, win_length, window, center, pad_mode, normaliz
     if not 0 < win_length <= n_fft:
         raise RuntimeError(f"stft: expected 0 < win_length <= n_fft, but got win_length={win_length}")
     if window is not None and (window.ndim != 1 or window.shape[0] != win_length):
-        raise RuntimeError(f"stft: expected a 1D window tensor of size equal to win_length={win_length}, but got window with size "
-                           f"{list(window.shape)}")
+        raise RuntimeError(
+            f"stft: expected a 1D window tensor of size equal to win_length={win_length}, but got window with size "
+            f"{list(window.shape)}"
+        )
     frames = 1 + (length - n_fft) // hop_length
     step = x.stride()
-    x = t.as_strided(x, [x.shape[0], frames, n_fft], [step[0], hop_length * step[1], step[1]], x.storage_offset())
+    x = t.as_strided(
+        x, [x.shape[0], frames, n_fft], [step[0], hop_length * step[1], step[1]], x.storage_offset()
+    )
     if window is not None:
         x = x * _window_of(window, win_length, n_fft, x.dtype)
     elif win_length < n_fft:
@@ -375,17 +431,24 @@ def _overlap_add(frames, hop, total):
     batch, count, n = frames.shape
     position = t.unsqueeze(t.arange(count) * hop, 1) + t.arange(n)
     flat = t.reshape(position, [-1])
-    return t.index_add(t.zeros([batch, total], dtype=frames.dtype), 1, flat, t.reshape(frames, [batch, count * n]))
+    return t.index_add(
+        t.zeros([batch, total], dtype=frames.dtype), 1, flat, t.reshape(frames, [batch, count * n])
+    )
 
 
-@composite("istft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool center=True, "
-           "bool normalized=False, bool? onesided=None, int? length=None, bool return_complex=False) -> Tensor", forms="fm")
+@composite(
+    "istft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool center=True, "
+    "bool normalized=False, bool? onesided=None, int? length=None, bool return_complex=False) -> Tensor",
+    forms="fm",
+)
 def istft(self, n_fft, hop_length, win_length, window, center, normalized, onesided, length, return_complex):
     """The signal whose stft this is (least squares)."""
     hop_length = n_fft // 4 if hop_length is None else hop_length
     win_length = n_fft if win_length is None else win_length
     if not self.is_complex():
-        raise RuntimeError("istft requires a complex-valued input tensor matching the output from stft with return_complex=True.")
+        raise RuntimeError(
+            "istft requires a complex-valued input tensor matching the output from stft with return_complex=True."
+        )
     if not 0 < hop_length <= win_length:
         raise RuntimeError("istft: expected 0 < hop_length <= win_length")
     if not 0 < win_length <= n_fft:
@@ -395,8 +458,10 @@ def istft(self, n_fft, hop_length, win_length, window, center, normalized, onesi
     onesided = frequencies != n_fft if onesided is None else onesided
     expected = n_fft // 2 + 1 if onesided else n_fft
     if frequencies != expected:
-        raise RuntimeError(f"istft: expected the frequency dimension (3rd to the last) of the input tensor to match n_fft "
-                           f"{'/ 2 + 1 ' if onesided else ''}when onesided={onesided}, but got {frequencies}")
+        raise RuntimeError(
+            f"istft: expected the frequency dimension (3rd to the last) of the input tensor to match n_fft "
+            f"{'/ 2 + 1 ' if onesided else ''}when onesided={onesided}, but got {frequencies}"
+        )
     if return_complex and onesided:
         raise RuntimeError("Cannot have onesided output if window or input is complex")
     window = _window_of(window, win_length, n_fft, x.dtype.to_real())
@@ -421,4 +486,3 @@ def istft(self, n_fft, hop_length, win_length, window, center, normalized, onesi
     if end > total:
         signal = t.cat([signal, t.zeros([signal.shape[0], end - total], dtype=signal.dtype)], 1)
     return t.squeeze(signal, 0) if self.ndim == 2 else signal
-

@@ -1,9 +1,21 @@
-"""Linear systems and the factorisations that solve them. Spectral decompositions: linalg_spectral.py, norms and the rest: linalg_misc.py."""
+"""Linear systems and the factorisations that solve them (others: linalg_spectral, linalg_misc)."""
+
 from __future__ import annotations
 
 from ._declare import _C, composite, namespaces, op, raw, t
 from ._lapack import LinAlgError, lapack
-from ._linalg_tools import (check_floating, check_info, check_matrix, check_square, identity, mH, mT, named, needs_graph, set_diagonal)
+from ._linalg_tools import (
+    check_floating,
+    check_info,
+    check_matrix,
+    check_square,
+    identity,
+    mH,
+    mT,
+    named,
+    needs_graph,
+    set_diagonal,
+)
 from .pointwise import conj
 
 namespaces["linalg"]["LinAlgError"] = LinAlgError
@@ -28,7 +40,10 @@ def _cholesky_ex(A, upper):
     return lapack.LinalgCholeskyEx(A, upper)
 
 
-@composite("linalg.cholesky_ex(Tensor A, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)", forms="fo")
+@composite(
+    "linalg.cholesky_ex(Tensor A, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)",
+    forms="fo",
+)
 def cholesky_ex(A, *, upper, check_errors):
     """L with A = L L^H (or U with A = U^H U) and, per matrix, 0 or the order of the first bad minor."""
     check_floating(A, "linalg.cholesky")
@@ -65,7 +80,11 @@ def _cholesky_solve_grad(g, L, upper, result, needs):
     return gB, gL
 
 
-@op("cholesky_solve(Tensor self, Tensor L, bool upper=False) -> Tensor", forms="fmo", grad={("self", "L"): _cholesky_solve_grad})
+@op(
+    "cholesky_solve(Tensor self, Tensor L, bool upper=False) -> Tensor",
+    forms="fmo",
+    grad={("self", "L"): _cholesky_solve_grad},
+)
 def cholesky_solve(self, L, upper):
     """X with A X = self, A given by its Cholesky factor."""
     return lapack.CholeskySolve(self, L, upper)
@@ -90,8 +109,11 @@ def _inverse_grad(g, P):
     return -(mH(P) @ (g @ mH(P)))
 
 
-@op("_inv_ex(Tensor A) -> (Tensor inverse, Tensor info)", forms="f",
-    grad={"A": lambda gs, inverse: None if gs[0] is None else _inverse_grad(gs[0], inverse)})
+@op(
+    "_inv_ex(Tensor A) -> (Tensor inverse, Tensor info)",
+    forms="f",
+    grad={"A": lambda gs, inverse: None if gs[0] is None else _inverse_grad(gs[0], inverse)},
+)
 def _inv_ex(A):
     return lapack.LinalgInvEx(A)
 
@@ -131,7 +153,12 @@ def _lu_grad(gL, gU, P, L, U):
     zero = t.zeros_like
     gL = zero(L) if gL is None else gL
     gU = zero(U) if gU is None else gU
-    L1, U1, gL1, gU1 = t.narrow(L, -2, 0, k), t.narrow(U, -1, 0, k), t.narrow(gL, -2, 0, k), t.narrow(gU, -1, 0, k)
+    L1, U1, gL1, gU1 = (
+        t.narrow(L, -2, 0, k),
+        t.narrow(U, -1, 0, k),
+        t.narrow(gL, -2, 0, k),
+        t.narrow(gU, -1, 0, k),
+    )
     lower, upper = mH(L1) @ gL1, gU1 @ mH(U1)
     if n > k:
         U2, gU2 = t.narrow(U, -1, k, n - k), t.narrow(gU, -1, k, n - k)
@@ -163,10 +190,20 @@ def _lu_factor_grad(gs, LU, pivots):
     m, n = LU.shape[-2:]
     k = min(m, n)
     L, U = _split_lu(LU)
-    return _lu_grad(t.tril(t.narrow(g, -1, 0, k), -1), t.triu(t.narrow(g, -2, 0, k)), _permutation(pivots, m, LU.dtype), L, U)
+    return _lu_grad(
+        t.tril(t.narrow(g, -1, 0, k), -1),
+        t.triu(t.narrow(g, -2, 0, k)),
+        _permutation(pivots, m, LU.dtype),
+        L,
+        U,
+    )
 
 
-@op("_lu_factor_ex(Tensor A) -> (Tensor LU, Tensor pivots, Tensor info)", forms="f", grad={"A": _lu_factor_grad})
+@op(
+    "_lu_factor_ex(Tensor A) -> (Tensor LU, Tensor pivots, Tensor info)",
+    forms="f",
+    grad={"A": _lu_factor_grad},
+)
 def _lu_factor_ex(A):
     return lapack.LinalgLuFactorEx(A, True)
 
@@ -176,7 +213,10 @@ def _check_pivot(pivot: bool, name: str) -> None:
         raise RuntimeError(f"{name}: LU without pivoting is not implemented on the CPU")
 
 
-@composite("linalg.lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> (Tensor LU, Tensor pivots, Tensor info)", forms="fo")
+@composite(
+    "linalg.lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> (Tensor LU, Tensor pivots, Tensor info)",
+    forms="fo",
+)
 def lu_factor_ex(A, *, pivot, check_errors):
     """L and U in one matrix, the row swaps (from 1), and 0 or the position of a zero pivot."""
     check_floating(A, "torch.lu_factor")
@@ -221,13 +261,18 @@ def _lu_permutation(LU, pivots):
     return raw.LuUnpack(LU, pivots, False, True)[0]
 
 
-@composite("lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) -> (Tensor P, Tensor L, Tensor U)",
-           forms="fo")
+@composite(
+    "lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) -> "
+    "(Tensor P, Tensor L, Tensor U)",
+    forms="fo",
+)
 def lu_unpack(LU_data, LU_pivots, unpack_data, unpack_pivots):
     """P, L and U of an LU factorisation; what is not asked for is empty."""
     if unpack_pivots and LU_pivots.dtype.name != "int32":
-        raise RuntimeError("torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.\nNote: this function "
-                           "is intended to be used with the output produced by torch.linalg.lu_factor")
+        raise RuntimeError(
+            "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.\nNote: this function "
+            "is intended to be used with the output produced by torch.linalg.lu_factor"
+        )
     nothing = t.empty([0], dtype=LU_data.dtype)
     L, U = _split_lu(LU_data) if unpack_data else (nothing, t.clone(nothing))
     P = t._lu_permutation(LU_data, LU_pivots) if unpack_pivots else t.clone(nothing)
@@ -248,8 +293,11 @@ def _lu_solve_grad(g, LU, pivots, left, adjoint, result, needs):
     return t.tril(gL, -1) + t.triu(gU), gB
 
 
-@op("linalg.lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor", forms="fo",
-    grad={("LU", "B"): _lu_solve_grad})
+@op(
+    "linalg.lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor",
+    forms="fo",
+    grad={("LU", "B"): _lu_solve_grad},
+)
 def linalg_lu_solve(LU, pivots, B, *, left, adjoint):
     """X with A X = B (X A = B), A given by lu_factor."""
     return lapack.LinalgLuSolve(LU, pivots, B, left, adjoint)
@@ -273,7 +321,11 @@ def _solve_grad(gs, A, left, result0, needs):
     return gA, t.squeeze(gB, -1) if vector else gB
 
 
-@op("_solve_ex(Tensor A, Tensor B, bool left) -> (Tensor, Tensor, Tensor, Tensor)", forms="f", grad={("A", "B"): _solve_grad})
+@op(
+    "_solve_ex(Tensor A, Tensor B, bool left) -> (Tensor, Tensor, Tensor, Tensor)",
+    forms="f",
+    grad={("A", "B"): _solve_grad},
+)
 def _solve_ex(A, B, left):
     """X, LU, pivots, info."""
     return lapack.LinalgSolveEx(A, B, left)
@@ -282,12 +334,18 @@ def _solve_ex(A, B, left):
 def _check_solve(A, B, name: str) -> None:
     check_floating(A, name)
     if A.dtype is not B.dtype:
-        raise RuntimeError(f"{name}: Expected A and B to have the same dtype, but found A of type "
-                           f"{A.dtype.storage_name.removesuffix('Storage')} and B of type {B.dtype.storage_name.removesuffix('Storage')} instead")
+        raise RuntimeError(
+            f"{name}: Expected A and B to have the same dtype, but found A of type "
+            f"{A.dtype.storage_name.removesuffix('Storage')} and B of type "
+            f"{B.dtype.storage_name.removesuffix('Storage')} instead"
+        )
     check_square(A, name)
 
 
-@composite("linalg.solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)", forms="fo")
+@composite(
+    "linalg.solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)",
+    forms="fo",
+)
 def solve_ex(A, B, *, left, check_errors):
     _check_solve(A, B, "linalg.solve")
     X, _, _, info = t._solve_ex(A, B, left)
@@ -314,8 +372,11 @@ def _solve_triangular_grad(g, A, upper, left, unitriangular, result, needs):
     return t.triu(gA, skip) if upper else t.tril(gA, -skip), gB
 
 
-@op("linalg.solve_triangular(Tensor A, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor", forms="fo",
-    grad={("A", "B"): _solve_triangular_grad})
+@op(
+    "linalg.solve_triangular(Tensor A, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor",
+    forms="fo",
+    grad={("A", "B"): _solve_triangular_grad},
+)
 def solve_triangular(A, B, *, upper, left, unitriangular):
     """X with A X = B, only one triangle of A being read."""
     return raw.LinalgSolveTriangular(A, B, upper, left, unitriangular)
@@ -336,15 +397,23 @@ def _triangular_solve_grad(gs, A, upper, transpose, unitriangular, solution, nee
     return gB, gA
 
 
-@op("triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) -> "
-    "(Tensor solution, Tensor cloned_coefficient)", forms="fmo", grad={("self", "A"): _triangular_solve_grad})
+@op(
+    "triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False) -> "
+    "(Tensor solution, Tensor cloned_coefficient)",
+    forms="fmo",
+    grad={("self", "A"): _triangular_solve_grad},
+)
 def triangular_solve(self, A, upper, transpose, unitriangular):
     """The older interface: solves A X = self (A^T X = self)."""
     return raw.TriangularSolve(self, A, upper, transpose, unitriangular)
 
 
 # ---- LDL
-@op("linalg.ldl_factor_ex(Tensor self, *, bool hermitian=False, bool check_errors=False) -> (Tensor LD, Tensor pivots, Tensor info)", forms="fo")
+@op(
+    "linalg.ldl_factor_ex(Tensor self, *, bool hermitian=False, bool check_errors=False) -> (Tensor LD, "
+    "Tensor pivots, Tensor info)",
+    forms="fo",
+)
 def ldl_factor_ex(self, *, hermitian, check_errors):
     """Bunch-Kaufman factors of a symmetric (Hermitian) matrix."""
     check_floating(self, "torch.linalg.ldl_factor_ex")
@@ -376,8 +445,10 @@ def _det_grad(gs, A, result0, result1, result2):
         return t.unsqueeze(t.unsqueeze(g * conj(t.linalg_det(A)), -1), -1) * mH(t.linalg_inv(A))
     diagonal = t.diagonal(LU, 0, -2, -1)
     singular = t.eq(diagonal, 0)
-    if bool(t.any(singular).item()):  # a small pivot in place of zero: the determinant is a polynomial, its gradient continuous
-        tiny = 2.0 ** -23 if A.dtype.to_real().itemsize == 4 else 2.0 ** -52
+    if bool(
+        t.any(singular).item()
+    ):  # a small pivot in place of zero: the determinant is a polynomial, its gradient continuous
+        tiny = 2.0**-23 if A.dtype.to_real().itemsize == 4 else 2.0**-52
         tiny = float(t.amax(t.abs(A)).item()) * tiny or tiny
         repaired = t.masked_fill(diagonal, singular, tiny)
         LU = set_diagonal(LU, repaired)

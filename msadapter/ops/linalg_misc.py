@@ -1,4 +1,5 @@
 """Matrix functions, norms, products and distances."""
+
 from __future__ import annotations
 
 import math
@@ -18,7 +19,12 @@ def _matrix_exp_grad(g, self):
     return t.narrow(t.narrow(t.linalg_matrix_exp(t.cat([top, bottom], -2)), -2, 0, n), -1, n, n)
 
 
-@op("linalg.matrix_exp(Tensor self) -> Tensor", forms="fm", aliases=("matrix_exp",), grad={"self": _matrix_exp_grad})
+@op(
+    "linalg.matrix_exp(Tensor self) -> Tensor",
+    forms="fm",
+    aliases=("matrix_exp",),
+    grad={"self": _matrix_exp_grad},
+)
 def matrix_exp(self):
     """Exponential of every matrix."""
     check_floating(self, "linalg.matrix_exp", low_precision=True)
@@ -66,19 +72,26 @@ def _moved(A, dim, keepdim):
     return t.permute(A, [*others, rows, cols]), (lambda r: t.reshape(r, shape)) if keepdim else (lambda r: r)
 
 
-@composite("linalg.matrix_norm(Tensor A, any ord='fro', any dim=(-2, -1), bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", forms="fo")
+@composite(
+    "linalg.matrix_norm(Tensor A, any ord='fro', any dim=(-2, -1), bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    forms="fo",
+)
 def matrix_norm(A, ord, dim, keepdim, *, dtype):
     """Norm of matrices: "fro", "nuc", 1, -1, 2, -2, inf, -inf."""
     check_matrix(A, "linalg.matrix_norm")
     if not (A.is_floating_point() or A.is_complex()) and dtype is None:
-        raise RuntimeError(f"linalg.matrix_norm: Expected a floating point or complex tensor as input. Got "
-                           f"{A.dtype.storage_name.removesuffix('Storage')}")
+        raise RuntimeError(
+            f"linalg.matrix_norm: Expected a floating point or complex tensor as input. Got "
+            f"{A.dtype.storage_name.removesuffix('Storage')}"
+        )
     dim = tuple(dim) if isinstance(dim, (tuple, list)) else (dim,)
     if len(dim) != 2:
         raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {' '.join(map(str, dim))}")
     for d in dim:
         if not -A.ndim <= d < A.ndim:
-            raise IndexError(f"Dimension out of range (expected to be in range of [{-A.ndim}, {A.ndim - 1}], but got {d})")
+            raise IndexError(
+                f"Dimension out of range (expected to be in range of [{-A.ndim}, {A.ndim - 1}], but got {d})"
+            )
     if dtype is not None:
         A = t._to_dtype(A, dtype)
     if ord == "fro":
@@ -119,19 +132,31 @@ def frobenius_norm(self, dim, keepdim):
 def vecdot(x, y, *, dim):
     """Dot products along a dim, the first factor conjugated."""
     if x.dtype is not y.dtype:
-        raise RuntimeError(f"linalg.vecdot: Expected x and y to have the same dtype, but found x of type "
-                           f"{x.dtype.storage_name.removesuffix('Storage')} and y of type {y.dtype.storage_name.removesuffix('Storage')} instead")
+        raise RuntimeError(
+            f"linalg.vecdot: Expected x and y to have the same dtype, but found x of type "
+            f"{x.dtype.storage_name.removesuffix('Storage')} and y of type "
+            f"{y.dtype.storage_name.removesuffix('Storage')} instead"
+        )
     return t._to_dtype(t.sum(conj(x) * y, dim), x.dtype)
 
 
-@op("linalg.cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", promote="default", forms="fo",
-    grad={"self": lambda g, other, dim: t.linalg_cross(conj(other), g, dim=dim), "other": lambda g, self, dim: t.linalg_cross(g, conj(self), dim=dim)})
+@op(
+    "linalg.cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor",
+    promote="default",
+    forms="fo",
+    grad={
+        "self": lambda g, other, dim: t.linalg_cross(conj(other), g, dim=dim),
+        "other": lambda g, self, dim: t.linalg_cross(g, conj(self), dim=dim),
+    },
+)
 def linalg_cross(self, other, *, dim):
     """Vector product along a dim of size 3."""
     if self.ndim != other.ndim:
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
     if self.shape[dim] != 3 or other.shape[dim] != 3:
-        raise RuntimeError(f"linalg.cross: inputs dimension {dim} must have length 3. Got {self.shape[dim]} and {other.shape[dim]}")
+        raise RuntimeError(
+            f"linalg.cross: inputs dimension {dim} must have length 3. Got {self.shape[dim]} and {other.shape[dim]}"
+        )
     return raw.Cross(self, other, dim)
 
 
@@ -185,7 +210,10 @@ def tensorinv(self, ind):
     shape = list(self.shape)
     rows, cols = math.prod(shape[:ind]), math.prod(shape[ind:])
     if rows != cols:
-        raise RuntimeError(f"Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got {cols} != {rows}")
+        raise RuntimeError(
+            f"Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), "
+            f"but got {cols} != {rows}"
+        )
     return t.reshape(t.linalg_inv(t.reshape(self, [rows, cols])), shape[ind:] + shape[:ind])
 
 
@@ -196,10 +224,13 @@ def tensorsolve(self, other, dims):
     if dims is not None:
         chosen = [d % n for d in dims]
         self = t.permute(self, [d for d in range(n) if d not in chosen] + chosen)
-    shape = list(self.shape[other.ndim:])
-    if math.prod(self.shape[:other.ndim]) != math.prod(shape):
-        raise RuntimeError(f"Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), but got "
-                           f"{math.prod(shape)} != {math.prod(self.shape[:other.ndim])}")
+    shape = list(self.shape[other.ndim :])
+    if math.prod(self.shape[: other.ndim]) != math.prod(shape):
+        raise RuntimeError(
+            f"Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "
+            "prod(self.shape[:other.ndim]), but got "
+            f"{math.prod(shape)} != {math.prod(self.shape[: other.ndim])}"
+        )
     size = math.prod(shape)
     return t.reshape(t.linalg_solve(t.reshape(self, [other.numel(), size]), t.reshape(other, [-1])), shape)
 
@@ -239,11 +270,18 @@ def _cdist_grad(g, x1, x2, p, result, needs):
     elif math.isinf(p):
         slope = g * t.where(t.eq(t.abs(difference), distance), t.sgn(difference), zero)
     elif p == 2:
-        slope = t.where(t.eq(distance, 0), zero, g * difference / t.masked_fill(distance, t.eq(distance, 0), 1))
+        slope = t.where(
+            t.eq(distance, 0), zero, g * difference / t.masked_fill(distance, t.eq(distance, 0), 1)
+        )
     else:
         off = t.eq(difference, 0)
         size = t.masked_fill(t.abs(difference), off, 1)
-        slope = g * t.sgn(difference) * t.pow(size, p - 1) / t.pow(t.masked_fill(distance, t.eq(distance, 0), 1), p - 1)
+        slope = (
+            g
+            * t.sgn(difference)
+            * t.pow(size, p - 1)
+            / t.pow(t.masked_fill(distance, t.eq(distance, 0), 1), p - 1)
+        )
         slope = t.where(off, zero, slope)
     return t.sum(slope, -2) if needs[0] else None, -t.sum(slope, -3) if needs[1] else None
 
@@ -260,9 +298,13 @@ def cdist(x1, x2, p, compute_mode):
         if x.ndim < 2:
             raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {x.ndim}D")
         if not x.is_floating_point():
-            raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {x.dtype.storage_name.removesuffix('Storage')}")
+            raise RuntimeError(
+                f"cdist only supports floating-point dtypes, {name} got: {x.dtype.storage_name.removesuffix('Storage')}"
+            )
     if x1.shape[-1] != x2.shape[-1]:
-        raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}")
+        raise RuntimeError(
+            f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}"
+        )
     if p < 0:
         raise RuntimeError("cdist only supports non-negative p values")
     return t._cdist(x1, x2, float(p))

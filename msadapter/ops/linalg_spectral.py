@@ -1,12 +1,33 @@
 """QR, singular values, eigenvalues and what is made of them: pseudo-inverse, rank, least squares, low-rank factors."""
+
 from __future__ import annotations
 
 import math
 
 from ._declare import composite, op, t
-from ._lapack import lapack
-from ._linalg_tools import (check_floating, check_matrix, check_square, eps, mH, named, needs_graph, set_diagonal)
+from ._lapack import LinAlgError, lapack
+from ._linalg_tools import (
+    check_floating,
+    check_matrix,
+    check_square,
+    eps,
+    mH,
+    named,
+    needs_graph,
+    set_diagonal,
+)
 from .pointwise import conj
+
+
+def _converging(function, *args):
+    """A raw call whose failure to converge is a LinAlgError."""
+    try:
+        return function(*args)
+    except RuntimeError as e:
+        if "failed to converge" in str(e):
+            raise LinAlgError(str(e)) from None
+        raise
+
 
 # ---- QR
 _QR_MODES = {"reduced": 0, "complete": 1, "r": 2}
@@ -14,7 +35,12 @@ _QR_MODES = {"reduced": 0, "complete": 1, "r": 2}
 
 def _hermitian_part(x):
     """x + x^H with the diagonal counted once."""
-    return set_diagonal(x + mH(x), t._to_dtype(t.real(t.diagonal(x, 0, -2, -1)), x.dtype) if x.is_complex() else t.diagonal(x, 0, -2, -1))
+    return set_diagonal(
+        x + mH(x),
+        t._to_dtype(t.real(t.diagonal(x, 0, -2, -1)), x.dtype)
+        if x.is_complex()
+        else t.diagonal(x, 0, -2, -1),
+    )
 
 
 def _qr_grad(gs, Q, R, mode):
@@ -22,12 +48,16 @@ def _qr_grad(gs, Q, R, mode):
     if gQ is None and gR is None:
         return None
     if mode == _QR_MODES["r"]:
-        raise RuntimeError("The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use "
-                           "linalg.qr(A, mode='reduced') if you are going to require gradients.")
+        raise RuntimeError(
+            "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use "
+            "linalg.qr(A, mode='reduced') if you are going to require gradients."
+        )
     m, n = Q.shape[-2], R.shape[-1]
     if mode == _QR_MODES["complete"] and m > n:
-        raise RuntimeError(f"The QR decomposition is not differentiable when mode='complete' and nrows > ncols, but got "
-                           f"{m} rows and {n} columns.")
+        raise RuntimeError(
+            f"The QR decomposition is not differentiable when mode='complete' and nrows > ncols, but got "
+            f"{m} rows and {n} columns."
+        )
     gQ = t.zeros_like(Q) if gQ is None else gQ
     gR = t.zeros_like(R) if gR is None else gR
     k = min(m, n)
@@ -52,7 +82,9 @@ def linalg_qr(A, mode):
     check_floating(A, "linalg.qr")
     check_matrix(A, "linalg.qr")
     if mode not in _QR_MODES:
-        raise RuntimeError(f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'")
+        raise RuntimeError(
+            f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'"
+        )
     Q, R = t._linalg_qr(A, _QR_MODES[mode])
     return named("linalg.qr", Q, R)
 
@@ -107,7 +139,10 @@ def _ormqr(self, tau, other, left, transpose):
     return lapack.Ormqr(self, tau, other, left, transpose)
 
 
-@composite("ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor", forms="fmo")
+@composite(
+    "ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor",
+    forms="fmo",
+)
 def ormqr(self, input2, input3, left, transpose):
     """Product of ``input3`` with the Q of geqrf (or its adjoint)."""
     check_matrix(self, "torch.ormqr", "input")
@@ -117,7 +152,9 @@ def ormqr(self, input2, input3, left, transpose):
     if left:
         return _reflect(self, input2, input3, range(k) if transpose else reversed(range(k)), transpose)
     # X Q = (Q^H X^H)^H
-    return mH(_reflect(self, input2, mH(input3), reversed(range(k)) if transpose else range(k), not transpose))
+    return mH(
+        _reflect(self, input2, mH(input3), reversed(range(k)) if transpose else range(k), not transpose)
+    )
 
 
 # ---- singular values
@@ -163,18 +200,27 @@ def _svd_grad(gs, A, full_matrices, U, S, Vh):
     return gA if outer is None else gA + outer
 
 
-@op("_linalg_svd(Tensor A, bool full_matrices, bool compute_uv) -> (Tensor U, Tensor S, Tensor Vh)", forms="f", grad={"A": _svd_grad})
+@op(
+    "_linalg_svd(Tensor A, bool full_matrices, bool compute_uv) -> (Tensor U, Tensor S, Tensor Vh)",
+    forms="f",
+    grad={"A": _svd_grad},
+)
 def _linalg_svd(A, full_matrices, compute_uv):
-    return lapack.LinalgSvd(A, full_matrices, compute_uv)
+    return _converging(lapack.LinalgSvd, A, full_matrices, compute_uv)
 
 
-@composite("linalg.svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)", forms="fo")
+@composite(
+    "linalg.svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
+    forms="fo",
+)
 def linalg_svd(A, full_matrices, *, driver):
     """A = U diag(S) Vh, singular values in descending order."""
     check_floating(A, "linalg.svd")
     check_matrix(A, "linalg.svd")
     if driver is not None:
-        raise RuntimeError("torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend.")
+        raise RuntimeError(
+            "torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend."
+        )
     return named("linalg.svd", *t._linalg_svd(A, full_matrices, True))
 
 
@@ -186,7 +232,9 @@ def svdvals(A, *, driver):
     return t._linalg_svd(A, False, needs_graph(A))[1]
 
 
-@composite("svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)", forms="fmo")
+@composite(
+    "svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)", forms="fmo"
+)
 def svd(self, some, compute_uv):
     """The older interface: U, S, V with A = U diag(S) V^H; zeros for U and V that are not computed."""
     check_matrix(self, "linalg.svd")
@@ -196,7 +244,9 @@ def svd(self, some, compute_uv):
         return named("svd", U, S, mH(Vh))
     batch = list(self.shape[:-2])
     S = t._linalg_svd(self, False, needs_graph(self))[1]
-    return named("svd", t.zeros(batch + [m, m], dtype=self.dtype), S, t.zeros(batch + [n, n], dtype=self.dtype))
+    return named(
+        "svd", t.zeros(batch + [m, m], dtype=self.dtype), S, t.zeros(batch + [n, n], dtype=self.dtype)
+    )
 
 
 # ---- eigenvalues
@@ -213,9 +263,13 @@ def _eigh_grad(gs, eigenvalues, eigenvectors):
     return V @ set_diagonal(inner / E, diagonal) @ mH(V)
 
 
-@op("_linalg_eigh(Tensor A, bool upper, bool compute_v) -> (Tensor eigenvalues, Tensor eigenvectors)", forms="f", grad={"A": _eigh_grad})
+@op(
+    "_linalg_eigh(Tensor A, bool upper, bool compute_v) -> (Tensor eigenvalues, Tensor eigenvectors)",
+    forms="f",
+    grad={"A": _eigh_grad},
+)
 def _linalg_eigh(A, upper, compute_v):
-    return lapack.LinalgEigh(A, upper, compute_v)
+    return _converging(lapack.LinalgEigh, A, upper, compute_v)
 
 
 def _upper(UPLO: str) -> bool:
@@ -254,9 +308,13 @@ def _eig_grad(gs, eigenvalues, eigenvectors):
     return t.linalg_solve(mH(V), set_diagonal(inner / conj(E), diagonal) @ mH(V))
 
 
-@op("_linalg_eig(Tensor A, bool compute_v) -> (Tensor eigenvalues, Tensor eigenvectors)", forms="f", grad={"A": _eig_grad})
+@op(
+    "_linalg_eig(Tensor A, bool compute_v) -> (Tensor eigenvalues, Tensor eigenvectors)",
+    forms="f",
+    grad={"A": _eig_grad},
+)
 def _linalg_eig(A, compute_v):
-    return lapack.LinalgEig(A, compute_v)
+    return _converging(lapack.LinalgEig, A, compute_v)
 
 
 @composite("linalg.eig(Tensor A) -> (Tensor eigenvalues, Tensor eigenvectors)", forms="fo")
@@ -321,12 +379,15 @@ def _linalg_pinv(A, atol, rtol, hermitian):
     if hermitian:
         return _hermitian_pinv(A, atol, rtol)
     U, S, Vh = t._linalg_svd(A, False, True)
-    keep = S > t.unsqueeze(_threshold(A, t.amax(S, -1), atol, rtol), -1)
+    keep = t.unsqueeze(_threshold(A, t.amax(S, -1), atol, rtol), -1) < S
     inverse = t.where(keep, t.reciprocal(S), t.zeros_like(S))
     return (mH(Vh) * t.unsqueeze(inverse, -2)) @ mH(U)
 
 
-@composite("linalg.pinv(Tensor A, any rcond=None, bool hermitian=False, *, any atol=None, any rtol=None) -> Tensor", forms="fo")
+@composite(
+    "linalg.pinv(Tensor A, any rcond=None, bool hermitian=False, *, any atol=None, any rtol=None) -> Tensor",
+    forms="fo",
+)
 def pinv(A, rcond, hermitian, *, atol, rtol):
     """Moore-Penrose inverse; singular values below max(atol, rtol * largest) count as zero."""
     check_floating(A, "linalg.pinv")
@@ -345,7 +406,10 @@ def pinverse(self, rcond):
 
 
 # ---- rank, condition
-@composite("linalg.matrix_rank(Tensor A, any tol=None, bool hermitian=False, *, any atol=None, any rtol=None) -> Tensor", forms="fo")
+@composite(
+    "linalg.matrix_rank(Tensor A, any tol=None, bool hermitian=False, *, any atol=None, any rtol=None) -> Tensor",
+    forms="fo",
+)
 def matrix_rank(A, tol, hermitian, *, atol, rtol):
     """How many singular values are above max(atol, rtol * largest)."""
     check_floating(A, "linalg.matrix_rank")
@@ -356,7 +420,7 @@ def matrix_rank(A, tol, hermitian, *, atol, rtol):
     S = t.abs(t.linalg_eigvalsh(A)) if hermitian else t.linalg_svdvals(A)
     if S.shape[-1] == 0:
         return t._to_dtype(t.sum(S, -1), t.arange(0).dtype)
-    return t.sum(S > t.unsqueeze(_threshold(A, t.amax(S, -1), atol, rtol), -1), -1)
+    return t.sum(t.unsqueeze(_threshold(A, t.amax(S, -1), atol, rtol), -1) < S, -1)
 
 
 @composite("linalg.cond(Tensor A, any p=None) -> Tensor", forms="fo")
@@ -390,32 +454,45 @@ def _lstsq_grad(gs, A, B):
     return gA, t.squeeze(gB, -1) if vector else gB
 
 
-@op("_linalg_lstsq(Tensor A, Tensor B, float rcond, str driver) -> (Tensor solution, Tensor rank, Tensor singular_values)", forms="f",
-    grad={("A", "B"): _lstsq_grad})
+@op(
+    "_linalg_lstsq(Tensor A, Tensor B, float rcond, str driver) -> (Tensor solution, Tensor rank, Tensor singular_values)",
+    forms="f",
+    grad={("A", "B"): _lstsq_grad},
+)
 def _linalg_lstsq(A, B, rcond, driver):
     vector = B.ndim == A.ndim - 1
     x, rank, values = lapack.LinalgLstsq(A, t.unsqueeze(B, -1) if vector else B, rcond, driver)
-    x = t.clone(t.narrow(x, -2, 0, A.shape[-1]))
+    x = t.narrow(x, -2, 0, A.shape[-1])
     return (t.squeeze(x, -1) if vector else x), rank, values
 
 
-@composite("linalg.lstsq(Tensor A, Tensor B, float? rcond=None, *, str? driver=None) -> "
-           "(Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)", forms="f")
+@composite(
+    "linalg.lstsq(Tensor A, Tensor B, float? rcond=None, *, str? driver=None) -> "
+    "(Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)",
+    forms="f",
+)
 def lstsq(A, B, rcond, *, driver):
     """X that makes ||A X - B|| least; residuals for tall matrices of full rank."""
     check_floating(A, "torch.linalg.lstsq")
     if A.dtype is not B.dtype:
-        raise RuntimeError(f"torch.linalg.lstsq: Expected input and other to have the same dtype, but got input's dtype {A.dtype} and "
-                           f"other's dtype {B.dtype}")
+        raise RuntimeError(
+            f"torch.linalg.lstsq: Expected input and other to have the same dtype, but got input's dtype {A.dtype} and "
+            f"other's dtype {B.dtype}"
+        )
     if A.ndim < 2:
         raise RuntimeError("torch.linalg.lstsq: input must have at least 2 dimensions.")
     driver = "gelsy" if driver is None else driver
     if driver not in ("gels", "gelsy", "gelsd", "gelss"):
-        raise RuntimeError(f"torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss), got {driver}")
+        raise RuntimeError(
+            f"torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss), got {driver}"
+        )
     vector = B.ndim == A.ndim - 1
     m, n = A.shape[-2:]
     if B.shape[-1 if vector else -2] != m:
-        raise RuntimeError("torch.linalg.lstsq: input.size(-2) should match " + ("other.size(-1)" if vector else "other.size(-2)"))
+        raise RuntimeError(
+            "torch.linalg.lstsq: input.size(-2) should match "
+            + ("other.size(-1)" if vector else "other.size(-2)")
+        )
     X, rank, values = t._linalg_lstsq(A, B, eps(A.dtype) * max(m, n) if rcond is None else rcond, driver)
     full = driver == "gels" or (rank.numel() > 0 and bool(t.all(t.eq(rank, n)).item()))
     if m > n and driver != "gelsy" and full:
@@ -445,7 +522,9 @@ def _range_basis(A, q, niter, M):
     return Q
 
 
-@composite("svd_lowrank(Tensor A, int? q=6, int? niter=2, Tensor? M=None) -> (Tensor, Tensor, Tensor)", forms="f")
+@composite(
+    "svd_lowrank(Tensor A, int? q=6, int? niter=2, Tensor? M=None) -> (Tensor, Tensor, Tensor)", forms="f"
+)
 def svd_lowrank(A, q, niter, M):
     """U, S, V of rank q near those of A (of A - M)."""
     q, niter = 6 if q is None else q, 2 if niter is None else niter
@@ -459,7 +538,9 @@ def svd_lowrank(A, q, niter, M):
     return (V, S, U) if wide else (U, S, V)
 
 
-@composite("pca_lowrank(Tensor A, int? q=None, bool center=True, int niter=2) -> (Tensor, Tensor, Tensor)", forms="f")
+@composite(
+    "pca_lowrank(Tensor A, int? q=None, bool center=True, int niter=2) -> (Tensor, Tensor, Tensor)", forms="f"
+)
 def pca_lowrank(A, q, center, niter):
     """Principal components: svd_lowrank of A, its columns centred first."""
     check_floating(A, "pca_lowrank")
@@ -470,4 +551,3 @@ def pca_lowrank(A, q, center, niter):
     if niter < 0:
         raise ValueError(f"niter(={niter}) must be non-negative integer")
     return t.svd_lowrank(A - t.mean(A, [-2], True) if center else A, q, niter)
-

@@ -1,4 +1,5 @@
 """Random tensors: factories, in-place filling, sampling. The stream on the CPU is PyTorch's."""
+
 from __future__ import annotations
 
 from ._declare import _C, op, raw, raw_empty, t
@@ -21,14 +22,24 @@ def _no_grad(g):
 def rand(size, *, generator, dtype, layout, device, requires_grad, pin_memory, names):
     """Uniform numbers in [0, 1)."""
     pair = operands(generator, device_tag(device))
-    return finish(raw.RandExt(checked_sizes(size), *pair, dtype or _C.default_dtype(), None), layout, device, requires_grad)
+    return finish(
+        raw.RandExt(checked_sizes(size), *pair, dtype or _C.default_dtype(), None),
+        layout,
+        device,
+        requires_grad,
+    )
 
 
 @op(f"randn(int[] size, *, {WITH_GENERATOR}, any names=None) -> Tensor", forms="fo")
 def randn(size, *, generator, dtype, layout, device, requires_grad, pin_memory, names):
     """Standard normal numbers."""
     pair = operands(generator, device_tag(device))
-    return finish(raw.Randn(checked_sizes(size), *pair, dtype or _C.default_dtype(), None), layout, device, requires_grad)
+    return finish(
+        raw.Randn(checked_sizes(size), *pair, dtype or _C.default_dtype(), None),
+        layout,
+        device,
+        requires_grad,
+    )
 
 
 def _bounds(low, high, size):
@@ -47,12 +58,18 @@ def randint(low, high, size, *, generator, dtype, layout, device, requires_grad,
     """Integers in [low, high); ``randint(high, size)`` starts at 0."""
     low, high, size = _bounds(low, high, size)
     pair = operands(generator, device_tag(device))
-    return finish(raw.RandInt(low, high, checked_sizes(size), *pair, dtype or dtype_of("int64"), None), layout, device, requires_grad)
+    return finish(
+        raw.RandInt(low, high, checked_sizes(size), *pair, dtype or dtype_of("int64"), None),
+        layout,
+        device,
+        requires_grad,
+    )
 
 
 @op(f"randperm(int n, *, {WITH_GENERATOR}) -> Tensor", forms="fo")
 def randperm(n, *, generator, dtype, layout, device, requires_grad, pin_memory):
     """The numbers 0 .. n - 1 in random order."""
+    checked_sizes([n])
     pair = operands(generator, device_tag(device))
     return finish(raw.RandpermExt(n, *pair, dtype or dtype_of("int64")), layout, device, requires_grad)
 
@@ -68,18 +85,42 @@ def _like(self, dtype, memory_format, layout, device, requires_grad, fill):
 
 @op(f"rand_like(Tensor self, *, {LIKE}) -> Tensor", forms="f")
 def rand_like(self, *, dtype, layout, device, requires_grad, pin_memory, memory_format):
-    return _like(self, dtype, memory_format, layout, device, requires_grad, lambda r, *pair: raw.InplaceUniform(r, 0, 1, *pair))
+    return _like(
+        self,
+        dtype,
+        memory_format,
+        layout,
+        device,
+        requires_grad,
+        lambda r, *pair: raw.InplaceUniform(r, 0, 1, *pair),
+    )
 
 
 @op(f"randn_like(Tensor self, *, {LIKE}) -> Tensor", forms="f")
 def randn_like(self, *, dtype, layout, device, requires_grad, pin_memory, memory_format):
-    return _like(self, dtype, memory_format, layout, device, requires_grad, lambda r, *pair: raw.InplaceNormal(r, 0, 1, *pair))
+    return _like(
+        self,
+        dtype,
+        memory_format,
+        layout,
+        device,
+        requires_grad,
+        lambda r, *pair: raw.InplaceNormal(r, 0, 1, *pair),
+    )
 
 
 @op(f"randint_like(Tensor self, int low=0, int? high=None, *, {LIKE}) -> Tensor", forms="f")
 def randint_like(self, low, high, *, dtype, layout, device, requires_grad, pin_memory, memory_format):
     low, high = (0, low) if high is None else (low, high)
-    return _like(self, dtype, memory_format, layout, device, requires_grad, lambda r, *pair: raw.InplaceRandom(r, low, high, *pair))
+    return _like(
+        self,
+        dtype,
+        memory_format,
+        layout,
+        device,
+        requires_grad,
+        lambda r, *pair: raw.InplaceRandom(r, low, high, *pair),
+    )
 
 
 # ---- torch.normal
@@ -90,11 +131,14 @@ def _checked_std(std):
         if std.numel() and not bool((t.min(std) >= 0).item()):
             raise RuntimeError("normal expects all elements of std >= 0.0")
     elif std < 0:
-        raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
 
 
-@op(f"normal(TensorOrScalar mean, TensorOrScalar std=1.0, int[]? size=None, *, {WITH_GENERATOR}) -> Tensor", forms="fo",
-    grad={"mean": _no_grad, "std": _no_grad})
+@op(
+    f"normal(TensorOrScalar mean, TensorOrScalar std=1.0, int[]? size=None, *, {WITH_GENERATOR}) -> Tensor",
+    forms="fo",
+    grad={"mean": _no_grad, "std": _no_grad},
+)
 def normal(mean, std, size, *, generator, dtype, layout, device, requires_grad, pin_memory):
     """Normal numbers with mean and standard deviation given as numbers (then with ``size``) or as tensors."""
     _checked_std(std)
@@ -114,22 +158,31 @@ def normal(mean, std, size, *, generator, dtype, layout, device, requires_grad, 
 
 
 # ---- in place
-@op("Tensor.normal(Tensor self, float mean=0.0, float std=1.0, *, Generator? generator=None) -> Tensor", forms="i",
-    grad={"self": _no_grad})
+@op(
+    "Tensor.normal(Tensor self, float mean=0.0, float std=1.0, *, Generator? generator=None) -> Tensor",
+    forms="i",
+    grad={"self": _no_grad},
+)
 def normal_(self, mean, std, *, generator):
     raw.InplaceNormal(self, mean, std, *_on(self, generator))
     return self
 
 
-@op("Tensor.uniform(Tensor self, float from=0.0, float to=1.0, *, Generator? generator=None) -> Tensor", forms="i",
-    grad={"self": _no_grad})
+@op(
+    "Tensor.uniform(Tensor self, float from=0.0, float to=1.0, *, Generator? generator=None) -> Tensor",
+    forms="i",
+    grad={"self": _no_grad},
+)
 def uniform_(self, low, high, *, generator):
     raw.InplaceUniform(self, low, high, *_on(self, generator))
     return self
 
 
-@op("Tensor.random(Tensor self, int? from=None, int? to=None, *, Generator? generator=None) -> Tensor", forms="i",
-    grad={"self": _no_grad})
+@op(
+    "Tensor.random(Tensor self, int? from=None, int? to=None, *, Generator? generator=None) -> Tensor",
+    forms="i",
+    grad={"self": _no_grad},
+)
 def random_(self, low, high, *, generator):
     """Integers: random_() over what the type can hold, random_(to), random_(from, to)."""
     if low is not None and high is None and low >= 0:
@@ -138,34 +191,52 @@ def random_(self, low, high, *, generator):
     return self
 
 
-@op("Tensor.exponential(Tensor self, float lambd=1.0, *, Generator? generator=None) -> Tensor", forms="i", grad={"self": _no_grad})
+@op(
+    "Tensor.exponential(Tensor self, float lambd=1.0, *, Generator? generator=None) -> Tensor",
+    forms="i",
+    grad={"self": _no_grad},
+)
 def exponential_(self, lambd, *, generator):
     raw.InplaceExponential(self, lambd, *_on(self, generator))
     return self
 
 
-@op("Tensor.cauchy(Tensor self, float median=0.0, float sigma=1.0, *, Generator? generator=None) -> Tensor", forms="i",
-    grad={"self": _no_grad})
+@op(
+    "Tensor.cauchy(Tensor self, float median=0.0, float sigma=1.0, *, Generator? generator=None) -> Tensor",
+    forms="i",
+    grad={"self": _no_grad},
+)
 def cauchy_(self, median, sigma, *, generator):
     raw.InplaceCauchy(self, median, sigma, *_on(self, generator))
     return self
 
 
-@op("Tensor.log_normal(Tensor self, float mean=1.0, float std=2.0, *, Generator? generator=None) -> Tensor", forms="i",
-    grad={"self": _no_grad})
+@op(
+    "Tensor.log_normal(Tensor self, float mean=1.0, float std=2.0, *, Generator? generator=None) -> Tensor",
+    forms="i",
+    grad={"self": _no_grad},
+)
 def log_normal_(self, mean, std, *, generator):
     raw.InplaceLogNormal(self, mean, std, *_on(self, generator))
     return self
 
 
-@op("Tensor.geometric(Tensor self, float p, *, Generator? generator=None) -> Tensor", forms="i", grad={"self": _no_grad})
+@op(
+    "Tensor.geometric(Tensor self, float p, *, Generator? generator=None) -> Tensor",
+    forms="i",
+    grad={"self": _no_grad},
+)
 def geometric_(self, p, *, generator):
     raw.InplaceGeometric(self, p, *_on(self, generator))
     return self
 
 
 # ---- sampling
-@op("bernoulli(Tensor self, float? p=None, *, Generator? generator=None) -> Tensor", forms="fmo", grad={"self": _no_grad})
+@op(
+    "bernoulli(Tensor self, float? p=None, *, Generator? generator=None) -> Tensor",
+    forms="fmo",
+    grad={"self": _no_grad},
+)
 def bernoulli(self, p, *, generator):
     """Ones with probability ``p`` (or with those in the tensor), else zeros."""
     if p is None:
@@ -175,19 +246,26 @@ def bernoulli(self, p, *, generator):
     return result
 
 
-@op("Tensor.bernoulli(Tensor self, TensorOrScalar p=0.5, *, Generator? generator=None) -> Tensor", forms="i", grad={"self": _no_grad})
+@op(
+    "Tensor.bernoulli(Tensor self, TensorOrScalar p=0.5, *, Generator? generator=None) -> Tensor",
+    forms="i",
+    grad={"self": _no_grad},
+)
 def bernoulli_(self, p, *, generator):
     pair = _on(self, generator)
     if hasattr(p, "shape"):
         raw.InplaceBernoulliTensor(self, p, *pair)
     else:
         if not 0 <= p <= 1:
-            raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p}")
+            raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
         raw.InplaceBernoulliScalar(self, p, *pair)
     return self
 
 
-@op("multinomial(Tensor self, int num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor", forms="fmo")
+@op(
+    "multinomial(Tensor self, int num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor",
+    forms="fmo",
+)
 def multinomial(self, num_samples, replacement, *, generator):
     """Indices drawn by the weights in each row."""
     return raw.MultinomialExt(self, num_samples, replacement, *_on(self, generator))
@@ -198,16 +276,22 @@ def poisson(self, generator):
     return raw.Poisson(self, *_on(self, generator))
 
 
-@op("binomial(Tensor count, Tensor prob, Generator? generator=None) -> Tensor", forms="f",
-    grad={"count": _no_grad, "prob": _no_grad})
+@op(
+    "binomial(Tensor count, Tensor prob, Generator? generator=None) -> Tensor",
+    forms="f",
+    grad={"count": _no_grad, "prob": _no_grad},
+)
 def binomial(count, prob, generator):
     if count.dtype is not prob.dtype:
         raise RuntimeError(f"Found dtype {prob.dtype} but expected {count.dtype}")
     return raw.Binomial(count, prob, *_on(count, generator))
 
 
-@op("_standard_gamma(Tensor self, Generator? generator=None) -> Tensor", forms="f",
-    grad={"self": lambda g, self, result: g * t._standard_gamma_grad(self, result)})
+@op(
+    "_standard_gamma(Tensor self, Generator? generator=None) -> Tensor",
+    forms="f",
+    grad={"self": lambda g, self, result: g * t._standard_gamma_grad(self, result)},
+)
 def _standard_gamma(self, generator):
     return raw.StandardGamma(self, *_on(self, generator))
 
@@ -215,8 +299,11 @@ def _standard_gamma(self, generator):
 op("_standard_gamma_grad(Tensor self, Tensor output) -> Tensor", ms="StandardGammaGrad", forms="f")
 
 
-@op("_sample_dirichlet(Tensor self, Generator? generator=None) -> Tensor", forms="f",
-    grad={"self": lambda g, self, result: t._dirichlet_backward(g, self, result)})
+@op(
+    "_sample_dirichlet(Tensor self, Generator? generator=None) -> Tensor",
+    forms="f",
+    grad={"self": lambda g, self, result: t._dirichlet_backward(g, self, result)},
+)
 def _sample_dirichlet(self, generator):
     return raw.Dirichlet(self, *_on(self, generator))
 

@@ -1,4 +1,5 @@
 """Window functions: torch.hann_window and its family, torch.signal.windows."""
+
 from __future__ import annotations
 
 import math
@@ -37,12 +38,14 @@ def _ramp(n, dtype, step):
 
 def _cosines(weights):
     """sum of (-1)^k w_k cos(2 pi k i / (n - 1))"""
+
     def shape(n, dtype):
         turn = _ramp(n, dtype, 2 * math.pi / (n - 1))
         window = raw.FillScalar([n], weights[0], dtype)
         for k, w in enumerate(weights[1:], 1):
             window = window + t.cos(turn * k) * (w if k % 2 == 0 else -w)
         return window
+
     return shape
 
 
@@ -56,32 +59,58 @@ def _kaiser(beta):
         ratio = _ramp(n, dtype, 2 / (n - 1)) - 1
         bessel = t.special_i0(beta * t.sqrt(t.clamp(1 - ratio * ratio, min=0)))
         return bessel / t.special_i0(raw.FillScalar([], beta, dtype))
+
     return shape
 
 
 @op(f"hann_window(int window_length, bool periodic=True, *, {OPTIONS}) -> Tensor", forms="f")
 def hann_window(window_length, periodic, *, dtype, layout, device, requires_grad, pin_memory):
-    return finish(_window("hann_window", window_length, periodic, dtype, _cosines((0.5, 0.5))), layout, device, requires_grad)
+    return finish(
+        _window("hann_window", window_length, periodic, dtype, _cosines((0.5, 0.5))),
+        layout,
+        device,
+        requires_grad,
+    )
 
 
-@op(f"hamming_window(int window_length, bool periodic=True, float alpha=0.54, float beta=0.46, *, {OPTIONS}) -> Tensor", forms="f")
+@op(
+    f"hamming_window(int window_length, bool periodic=True, float alpha=0.54, float beta=0.46, *, {OPTIONS}) -> Tensor",
+    forms="f",
+)
 def hamming_window(window_length, periodic, alpha, beta, *, dtype, layout, device, requires_grad, pin_memory):
-    return finish(_window("hamming_window", window_length, periodic, dtype, _cosines((alpha, beta))), layout, device, requires_grad)
+    return finish(
+        _window("hamming_window", window_length, periodic, dtype, _cosines((alpha, beta))),
+        layout,
+        device,
+        requires_grad,
+    )
 
 
 @op(f"blackman_window(int window_length, bool periodic=True, *, {OPTIONS}) -> Tensor", forms="f")
 def blackman_window(window_length, periodic, *, dtype, layout, device, requires_grad, pin_memory):
-    return finish(_window("blackman_window", window_length, periodic, dtype, _cosines((0.42, 0.5, 0.08))), layout, device, requires_grad)
+    return finish(
+        _window("blackman_window", window_length, periodic, dtype, _cosines((0.42, 0.5, 0.08))),
+        layout,
+        device,
+        requires_grad,
+    )
 
 
 @op(f"bartlett_window(int window_length, bool periodic=True, *, {OPTIONS}) -> Tensor", forms="f")
 def bartlett_window(window_length, periodic, *, dtype, layout, device, requires_grad, pin_memory):
-    return finish(_window("bartlett_window", window_length, periodic, dtype, _bartlett), layout, device, requires_grad)
+    return finish(
+        _window("bartlett_window", window_length, periodic, dtype, _bartlett), layout, device, requires_grad
+    )
 
 
-@op(f"kaiser_window(int window_length, bool periodic=True, float beta=12.0, *, {OPTIONS}) -> Tensor", forms="f")
+@op(
+    f"kaiser_window(int window_length, bool periodic=True, float beta=12.0, *, {OPTIONS}) -> Tensor",
+    forms="f",
+)
 def kaiser_window(window_length, periodic, beta, *, dtype, layout, device, requires_grad, pin_memory):
-    return finish(_window("kaiser_window", window_length, periodic, dtype, _kaiser(beta)), layout, device, requires_grad)
+    return finish(
+        _window("kaiser_window", window_length, periodic, dtype, _kaiser(beta)), layout, device, requires_grad
+    )
 
 
 # ---- torch.signal.windows: symmetric by default
@@ -109,6 +138,7 @@ def _general_cosine(a):
         for k, w in enumerate(a):
             window = window + t.cos(turn * k) * (w if k % 2 == 0 else -w)
         return window
+
     return shape
 
 
@@ -126,7 +156,9 @@ def general_cosine(M, *, a, sym, dtype, layout, device, requires_grad):
 
 @op(f"signal.windows.general_hamming(int M, *, float alpha=0.54, {SIGNAL[3:]}) -> Tensor", forms="f")
 def general_hamming(M, *, alpha, sym, dtype, layout, device, requires_grad):
-    return _signal("general_hamming", M, sym, dtype, layout, device, requires_grad, _general_cosine([alpha, 1 - alpha]))
+    return _signal(
+        "general_hamming", M, sym, dtype, layout, device, requires_grad, _general_cosine([alpha, 1 - alpha])
+    )
 
 
 @op(f"signal.windows.hamming(int M, {SIGNAL}) -> Tensor", forms="f")
@@ -141,12 +173,23 @@ def hann(M, *, sym, dtype, layout, device, requires_grad):
 
 @op(f"signal.windows.blackman(int M, {SIGNAL}) -> Tensor", forms="f")
 def blackman(M, *, sym, dtype, layout, device, requires_grad):
-    return _signal("blackman", M, sym, dtype, layout, device, requires_grad, _general_cosine([0.42, 0.5, 0.08]))
+    return _signal(
+        "blackman", M, sym, dtype, layout, device, requires_grad, _general_cosine([0.42, 0.5, 0.08])
+    )
 
 
 @op(f"signal.windows.nuttall(int M, {SIGNAL}) -> Tensor", forms="f")
 def nuttall(M, *, sym, dtype, layout, device, requires_grad):
-    return _signal("nuttall", M, sym, dtype, layout, device, requires_grad, _general_cosine([0.3635819, 0.4891775, 0.1365995, 0.0106411]))
+    return _signal(
+        "nuttall",
+        M,
+        sym,
+        dtype,
+        layout,
+        device,
+        requires_grad,
+        _general_cosine([0.3635819, 0.4891775, 0.1365995, 0.0106411]),
+    )
 
 
 @op(f"signal.windows.bartlett(int M, {SIGNAL}) -> Tensor", forms="f")
@@ -155,6 +198,7 @@ def bartlett(M, *, sym, dtype, layout, device, requires_grad):
         if M == 1:
             return raw.Ones([1], dtype)
         return 1 - t.abs(_points(M, sym, dtype, -1.0, 2 / (M - 1 if sym else M)))
+
     return _signal("bartlett", M, sym, dtype, layout, device, requires_grad, shape)
 
 
@@ -163,10 +207,14 @@ def cosine(M, *, sym, dtype, layout, device, requires_grad):
     def shape(M, sym, dtype):
         step = math.pi / (M if sym else M + 1)
         return t.sin(_points(M, sym, dtype, 0.5 * step, step))
+
     return _signal("cosine", M, sym, dtype, layout, device, requires_grad, shape)
 
 
-@op(f"signal.windows.exponential(int M, *, float? center=None, float tau=1.0, {SIGNAL[3:]}) -> Tensor", forms="f")
+@op(
+    f"signal.windows.exponential(int M, *, float? center=None, float tau=1.0, {SIGNAL[3:]}) -> Tensor",
+    forms="f",
+)
 def exponential(M, *, center, tau, sym, dtype, layout, device, requires_grad):
     if tau <= 0:
         raise ValueError(f"Tau must be positive, got: {tau} instead.")
@@ -176,6 +224,7 @@ def exponential(M, *, center, tau, sym, dtype, layout, device, requires_grad):
     def shape(M, sym, dtype):
         middle = (M if not sym and M > 1 else M - 1) / 2 if center is None else center
         return t.exp(-t.abs(_points(M, sym, dtype, -middle / tau, 1 / tau)))
+
     return _signal("exponential", M, sym, dtype, layout, device, requires_grad, shape)
 
 
@@ -188,6 +237,7 @@ def gaussian(M, *, std, sym, dtype, layout, device, requires_grad):
         scale = 1 / (std * math.sqrt(2))
         k = _points(M, sym, dtype, -(M if not sym and M > 1 else M - 1) / 2 * scale, scale)
         return t.exp(-(k * k))
+
     return _signal("gaussian", M, sym, dtype, layout, device, requires_grad, shape)
 
 
@@ -202,4 +252,5 @@ def kaiser(M, *, beta, sym, dtype, layout, device, requires_grad):
         k = _points(M, sym, dtype, -beta, 2 * beta / (M - 1 if sym else M))
         top = raw.FillScalar([], beta, dtype)
         return t.special_i0(t.sqrt(t.clamp(beta * beta - k * k, min=0))) / t.special_i0(top)
+
     return _signal("kaiser", M, sym, dtype, layout, device, requires_grad, shape)

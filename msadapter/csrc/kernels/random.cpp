@@ -110,14 +110,14 @@ void random_default(const Tensor &o, Generator &g) {
 }
 
 void normal_into(Call &c, const Tensor &o, double mean, double std, int seed) {
-  check(std >= 0.0, "normal expects std >= 0.0, but found std ", std);
+  check(std >= 0.0, "normal expects std >= 0.0, but found std ", shown(std));
   if (o.numel == 0) return;
   Generator &g = generator_of(c.in(seed));
   Lock lock(g.mutex);
   fill_normal(o, mean, std, g);
 }
 void uniform_into(Call &c, const Tensor &o, double from, double to, int seed) {
-  check(from <= to, "uniform_ expects to return a [from, to) range, but found from=", from, " > to=", to);
+  check(from <= to, "uniform_ expects to return a [from, to) range, but found from=", shown(from), " > to=", shown(to));
   if (!is_floating(o.dtype) && !is_complex(o.dtype)) unsupported("check_uniform_bounds", o.dtype);
   if (o.numel == 0) return;
   Generator &g = generator_of(c.in(seed));
@@ -161,25 +161,25 @@ MSA_POINTWISE_KERNEL(InplaceRandom) {  // self, from, to?, seed, offset
 }
 MSA_POINTWISE_KERNEL(InplaceExponential) {  // self, lambda, seed, offset
   const double lambda = c.real(1);
-  check(lambda > 0.0, "exponential_ expects lambda > 0.0, but found lambda=", lambda);
+  check(lambda > 0.0, "exponential_ expects lambda > 0.0, but found lambda=", shown(lambda));
   need_floating(c.in(0), "Exponential");
   each(c, self_out(c), 2, [=](Generator &g) { return -1.0 / lambda * std::log1p(-g.uniform_double()); });
 }
 MSA_POINTWISE_KERNEL(InplaceCauchy) {  // self, median, sigma, seed, offset
   const double median = c.real(1), sigma = c.real(2);
-  check(sigma > 0.0, "cauchy_ expects sigma > 0.0, but found sigma=", sigma);
+  check(sigma > 0.0, "cauchy_ expects sigma > 0.0, but found sigma=", shown(sigma));
   need_floating(c.in(0), "Cauchy");
   each(c, self_out(c), 3, [=](Generator &g) { return std::fma(sigma, std::tan(M_PI * (g.uniform_double() - 0.5)), median); });
 }
 MSA_POINTWISE_KERNEL(InplaceLogNormal) {  // self, mean, std, seed, offset
   const double mean = c.real(1), std = c.real(2);
-  check(std > 0.0, "log_normal_ expects std > 0.0, but found std=", std);
+  check(std > 0.0, "log_normal_ expects std > 0.0, but found std=", shown(std));
   if (!is_floating(c.in(0).dtype)) unsupported("log_normal_cpu", c.in(0).dtype);
   each(c, self_out(c), 3, [=](Generator &g) { return std::exp(std::fma(g.normal(), std, mean)); });
 }
 MSA_POINTWISE_KERNEL(InplaceGeometric) {  // self, p, seed, offset
   const double p = c.real(1);
-  check(0 < p && p < 1, "geometric_ expects p to be in (0, 1), but got p=", p);
+  check(0 < p && p < 1, "geometric_ expects p to be in (0, 1), but got p=", shown(p));
   if (c.in(0).dtype == DType::Bool || is_complex(c.in(0).dtype)) unsupported("geometric_cpu", c.in(0).dtype);
   each(c, self_out(c), 2, [=](Generator &g) { return std::ceil(std::log(g.uniform_double()) / std::log1p(-p)); });
 }

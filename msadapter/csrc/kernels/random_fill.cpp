@@ -5,6 +5,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <limits>
 
 namespace msa {
@@ -170,6 +171,12 @@ double as_written(double p) {
   return r;
 }
 
+std::string shown(double v) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", v);
+  return text;
+}
+
 void fill_uniform(const Tensor &o, double from, double to, Generator &g) {
   if (is_complex(o.dtype)) return fill_uniform(real_view(o), from, to, g);
   if (o.dtype == DType::F64) {
@@ -226,7 +233,7 @@ void fill_integers(const Tensor &o, int64_t from, uint64_t range, Generator &g) 
 }
 
 void fill_bernoulli(const Tensor &o, double p, Generator &g) {
-  check(p >= 0 && p <= 1, "bernoulli_ expects p to be in [0, 1], but got p=", p);
+  check(p >= 0 && p <= 1, "bernoulli_ expects p to be in [0, 1], but got p=", shown(p));
   const uint64_t bound = bound53(p);
   fill_in_order(o, std::function<void(float *, int64_t)>([&](float *b, int64_t n) {
     uint64_t draw[kBlock];

@@ -23,6 +23,8 @@ void draw53(Generator &g, uint64_t *out, int64_t n);
 uint64_t bound53(double p);
 // MindSpore carries probabilities in float32; the number the user wrote is its shortest decimal form.
 double as_written(double p);
+// A number in an error message, as C++ streams print it ("1.5", "2").
+std::string shown(double v);
 // A complex tensor as its (..., 2) real view.
 Tensor real_view(const Tensor &t);
 

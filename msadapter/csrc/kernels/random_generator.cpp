@@ -85,7 +85,7 @@ void Generator::get_state(uint8_t *b) const {
 
 void Generator::set_state(const uint8_t *b, int64_t n) {
   check(n == kGeneratorStateBytes, "Expected a CPUGeneratorImplState of size ", kGeneratorStateBytes,
-        " or a CPUGeneratorImplStateLegacy of size ", kHasDouble + 8, " but found the input RNG state size to be ", n);
+        " but found the input RNG state size to be ", n);
   const int32_t new_left = take<int32_t>(b, kLeft);
   const uint64_t new_next = take<uint64_t>(b, kNext);
   check(take<int32_t>(b, kSeeded) != 0 && new_left > 0 && new_left <= kMersenneWords && new_next <= kMersenneWords,

@@ -1,0 +1,146 @@
+"""The CPU generator is PyTorch's: streams, states and errors against recorded draws (tests/golden/make_random.py)."""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+import json
+import pickle
+from pathlib import Path
+
+import pytest
+
+import msadapter as torch
+
+GOLDEN = Path(__file__).resolve().parents[1] / "golden"
+ANSWERS = json.loads((GOLDEN / "random.json").read_text())
+
+
+def _module(name):
+    spec = importlib.util.spec_from_file_location(name, GOLDEN / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+CASES = _module("random_cases")
+
+
+def digest(tensor) -> str:
+    import hashlib
+
+    text = f"{tensor.dtype}{list(tensor.shape)}{list(tensor.stride())}".encode()
+    raw = tensor.contiguous().flatten()
+    raw = torch.view_as_real(raw).contiguous().flatten() if raw.is_complex() else raw
+    return hashlib.sha256(text + bytes(raw.view(torch.uint8).tolist() if raw.numel() else [])).hexdigest()[
+        :16
+    ]
+
+
+@pytest.mark.parametrize("case", CASES.EXACT)
+def test_bits(case):
+    torch.manual_seed(CASES.SEED)
+    assert [digest(eval(case)), digest(torch.get_rng_state())] == ANSWERS["exact"][case]
+
+
+@pytest.mark.parametrize("case", CASES.CLOSE)
+def test_values(case):
+    torch.manual_seed(CASES.SEED)
+    value, want = eval(case), ANSWERS["close"][case]
+    assert str(value.dtype) == want["dtype"] and list(value.stride()) == want["stride"]
+    torch.testing.assert_close(value, torch.tensor(want["values"], dtype=value.dtype), rtol=3e-7, atol=1e-9)
+    assert torch.get_rng_state()[8:24].tolist() == want["left"]  # as many words were drawn
+
+
+@pytest.mark.parametrize("case", CASES.ERRORS)
+def test_errors(case):
+    name, message = ANSWERS["errors"][case]
+    with pytest.raises(Exception) as info:
+        eval(case)
+    assert [type(info.value).__name__, str(info.value).splitlines()[0]] == [name, message]
+
+
+@pytest.mark.parametrize("seed", ANSWERS["states"])
+def test_seed_and_state(seed):
+    torch.manual_seed(int(seed))
+    torch.randn(3)
+    assert [torch.initial_seed(), digest(torch.get_rng_state())] == ANSWERS["states"][seed]
+
+
+def test_state_written_by_pytorch_continues_its_stream():
+    state = torch.tensor(list(bytes.fromhex(ANSWERS["saved_state"])), dtype=torch.uint8)
+    torch.set_rng_state(state)
+    assert torch.get_rng_state().tolist() == state.tolist()
+    torch.testing.assert_close(torch.randn(4), torch.tensor(ANSWERS["after_saved_state"]), rtol=3e-7, atol=0)
+
+
+def test_generators_are_independent():
+    torch.manual_seed(3)
+    before = torch.get_rng_state()
+    g = torch.Generator()
+    assert g.initial_seed() == 67280421310721 and g.device.type == "cpu"
+    assert g.manual_seed(11) is g
+    first = torch.rand(5, generator=g)
+    assert torch.get_rng_state().tolist() == before.tolist()
+    assert torch.rand(5, generator=torch.Generator().manual_seed(11)).tolist() == first.tolist()
+    twin = g.clone_state()
+    assert torch.rand(3, generator=twin).tolist() == torch.rand(3, generator=g).tolist()
+    assert isinstance(g.seed(), int) and g.initial_seed() != 11
+
+
+def test_generator_is_pickled_with_its_state():
+    g = torch.Generator().manual_seed(5)
+    torch.rand(3, generator=g)
+    again = pickle.loads(pickle.dumps(g))
+    assert torch.rand(3, generator=again).tolist() == torch.rand(3, generator=g).tolist()
+    assert torch.rand(3, generator=copy.deepcopy(g)).tolist() == torch.rand(3, generator=g).tolist()
+
+
+def test_fork_rng_restores():
+    torch.manual_seed(9)
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        torch.rand(3)
+    inside = torch.rand(3).tolist()
+    torch.manual_seed(9)
+    assert torch.rand(3).tolist() == inside
+
+
+def test_in_place_draw_has_gradient_zero_and_counts_as_a_write():
+    x = torch.ones(4, requires_grad=True)
+    y = x * 2
+    version = y._version
+    y.uniform_()
+    assert y._version == version + 1
+    (y * 3).sum().backward()
+    assert x.grad.tolist() == [0.0] * 4
+
+
+def test_returns_self_and_writes_into_views():
+    base = torch.zeros(6, 6)
+    view = base[1:4, ::2]
+    assert view.normal_() is view
+    assert bool((base[1:4, ::2] != 0).all()) and base[0].abs().sum() == 0 and base[:, 1].abs().sum() == 0
+
+
+def test_fused_dropout_keeps_its_mask():
+    torch.manual_seed(0)
+    x = torch.rand(1000, requires_grad=True)
+    out, mask = torch.native_dropout(x, 0.25, True)
+    out.sum().backward()
+    assert mask.dtype is torch.bool
+    torch.testing.assert_close(x.grad, mask.float() / 0.75)
+    assert 700 < int(mask.sum()) < 800
+
+
+def test_gradient_of_gamma_samples():
+    torch.manual_seed(0)
+    a = torch.linspace(0.3, 8, 9, dtype=torch.float64, requires_grad=True)
+    x = torch._standard_gamma(a)
+    x.sum().backward()
+    # the distribution function is constant along the sample's path: dF/da + f dx/da = 0
+    h = 1e-5
+    with torch.no_grad():
+        change = (torch.special.gammainc(a + h, x) - torch.special.gammainc(a - h, x)) / (2 * h)
+        density = torch.exp((a - 1) * x.log() - x - torch.lgamma(a))
+    torch.testing.assert_close(a.grad, -change / density, rtol=1e-5, atol=1e-8)
