@@ -94,7 +94,6 @@ class Function(FunctionCtx):
         recording = _C.is_grad_enabled() and any(t.requires_grad for t in tensors)
         ctx = _context_class(cls)()
         ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
-        before = {id(t): t._version for t in tensors}
         mode = _C.is_grad_enabled()
         _C.set_grad_enabled(False)
         try:
@@ -105,7 +104,7 @@ class Function(FunctionCtx):
                 output = cls.forward(ctx, *args)
         finally:
             _C.set_grad_enabled(mode)
-        return _finish(cls, ctx, args, tensors, output, recording, before)
+        return _finish(cls, ctx, args, tensors, output, recording)
 
 
 @functools.lru_cache(maxsize=None)
@@ -114,14 +113,13 @@ def _context_class(cls):
     return type(cls.__name__ + "Backward", (cls,), {"__init__": lambda self: None, "_forward_cls": cls, "__module__": cls.__module__})
 
 
-def _finish(cls, ctx, args, tensors, output, recording, before):
+def _finish(cls, ctx, args, tensors, output, recording):
     single = not isinstance(output, tuple)
     outputs = [output] if single else list(output)
     dirty = {id(t) for t in ctx._dirty}
     inputs = {id(t) for t in tensors}
     for t in ctx._dirty:
-        if t._version == before.get(id(t)):
-            _C.bump_version(t)
+        _C.bump_version(t)
     if not recording:
         ctx._to_save = ctx._to_save if not _C.is_grad_enabled() else ()
         return output
@@ -129,6 +127,8 @@ def _finish(cls, ctx, args, tensors, output, recording, before):
         if not isinstance(o, Tensor):
             continue
         if id(o) in dirty:
+            if o.is_leaf and o.requires_grad:
+                raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
             _C.inplace_check(o)
         elif id(o) in inputs or o.requires_grad:
             outputs[i] = _C.detach(o)  # an input handed back is another tensor for autograd
@@ -165,7 +165,7 @@ def _run_backward(cls, count, ctx, node, grads):
         raise RuntimeError(f"function {cls.__name__}Backward returned an incorrect number of gradients (expected {count}, got {len(result)})")
     for r in result:
         if r is not None and not isinstance(r, Tensor):
-            raise TypeError(f"expected Variable or None (got {type(r).__name__})")
+            raise RuntimeError(f"expected Variable or None (got {type(r).__name__})")
     return result
 
 

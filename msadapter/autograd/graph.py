@@ -2,12 +2,16 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 
 from .._native import load
 from ._hooks import RemovableHandle
 
 _C = load()
 Node = _C.Node
+
+
+_refusal = threading.local()
 
 
 class saved_tensors_hooks:
@@ -17,6 +21,9 @@ class saved_tensors_hooks:
         self.pack_hook, self.unpack_hook = pack_hook, unpack_hook
 
     def __enter__(self):
+        refusal = getattr(_refusal, "message", None)
+        if refusal is not None:
+            raise RuntimeError(refusal)
         _C.push_saved_hooks(self.pack_hook, self.unpack_hook)
         return self
 
@@ -33,13 +40,13 @@ class save_on_cpu(saved_tensors_hooks):
 
 @contextlib.contextmanager
 def disable_saved_tensors_hooks(error_message: str):
-    def refuse(_):
-        raise RuntimeError(error_message)
-    _C.push_saved_hooks(None, None)
+    """Entering ``saved_tensors_hooks`` inside raises RuntimeError with this message (in this thread)."""
+    previous = getattr(_refusal, "message", None)
+    _refusal.message = error_message
     try:
         yield
     finally:
-        _C.pop_saved_hooks()
+        _refusal.message = previous
 
 
 class GradientEdge(tuple):

@@ -84,13 +84,31 @@ def _infer(array: np.ndarray, data) -> dtypes.dtype:
         return dtypes.ALL["bool"]
     if kind in "iu":
         return dtypes.ALL["int64"]
-    raise TypeError(f"new(): data must be made of numbers, got {type(data).__name__}")
+    raise TypeError(f"new(): invalid data type '{type(_first_leaf(data)).__name__}'")
 
 
 def _first_leaf(data):
     while isinstance(data, (list, tuple)) and data:
         data = data[0]
     return data
+
+
+def _check_even(data) -> None:
+    """Raises for nested sequences whose lengths differ, naming the first that does."""
+    shape, first = [], data
+    while isinstance(first, (list, tuple)):
+        shape.append(len(first))
+        first = first[0] if first else None
+
+    def walk(part, depth):
+        if not isinstance(part, (list, tuple)):
+            return
+        if depth == len(shape) or len(part) != shape[depth]:
+            expected = shape[depth] if depth < len(shape) else 0
+            raise ValueError(f"expected sequence of length {expected} at dim {depth} (got {len(part)})")
+        for p in part:
+            walk(p, depth + 1)
+    walk(data, 0)
 
 
 def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False):
@@ -116,8 +134,9 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
         else:
             try:
                 array = np.array(data)
-            except ValueError as e:
-                raise ValueError(f"expected sequence of equal length at each dimension ({e})") from None
+            except ValueError:
+                _check_even(data)
+                raise
             if array.dtype == object:
                 if any(isinstance(v, int) for v in np.ravel(array)):
                     raise RuntimeError("Overflow when unpacking long")

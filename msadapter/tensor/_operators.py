@@ -35,6 +35,12 @@ def _as_tensor_like(value, like):
     return tensor(value, dtype=None, device=like.device) if not hasattr(value, "untyped_storage") else value
 
 
+def _invert(self):
+    if self.dtype.is_floating_point or self.dtype.is_complex:
+        raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors")
+    return t.bitwise_not(self)
+
+
 def install(cls) -> None:
     """Adds the operators to the Tensor class."""
     table = namespaces["Tensor"]
@@ -69,7 +75,7 @@ def install(cls) -> None:
     cls.__neg__ = lambda self: t.neg(self)
     cls.__pos__ = lambda self: t.positive(self)
     cls.__abs__ = lambda self: t.abs(self)
-    cls.__invert__ = lambda self: t.bitwise_not(self)
+    cls.__invert__ = _invert
     cls.__div__ = cls.__truediv__
     cls.__ipow__ = lambda self, other: t.pow_(self, other)
     for short, full in ALIASES.items():

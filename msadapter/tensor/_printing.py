@@ -43,26 +43,13 @@ class _RealFormat:
             return
         finite = [abs(v) for v in values if math.isfinite(v) and v != 0]
         if not finite:
-            self.width = max([1, *(len(self(v)) for v in values)]) if values else 1
             return
-        top, low, p = max(finite), min(finite), OPTIONS.precision
+        top, low = max(finite), min(finite)
         self.integral = all(v == math.ceil(v) for v in finite)
-        if self.integral:
-            self.scientific = top / low > 1000.0 or top > 1.0e8
-        else:
-            self.scientific = top / low > 1000.0 or top > 1.0e8 or low < 1.0e-4
-            if not (top / low > 1000.0 or top > 1.0e8 or low < 1.0e-4):
-                self.scientific = False
+        self.scientific = top / low > 1000.0 or top > 1.0e8 or (not self.integral and low < 1.0e-4)
         if OPTIONS.sci_mode is not None:
             self.scientific = OPTIONS.sci_mode
-        if self.integral and not self.scientific:
-            self.width = max(len(f"{v:.0f}") for v in values if math.isfinite(v)) + 1
-        elif self.scientific:
-            self.width = max(len(f"{v:.{p}e}") for v in values if math.isfinite(v))
-        else:
-            self.width = max(len(f"{v:.{p}f}") for v in values if math.isfinite(v))
-        if any(not math.isfinite(v) for v in values):
-            self.width = max(self.width, 3 + any(v == -math.inf for v in values))
+        self.width = max(len(self(v)) for v in values if math.isfinite(v) and v != 0)  # nan and inf do not widen the rest
 
     def __call__(self, v) -> str:
         if not self.floating:
@@ -113,7 +100,7 @@ def _lines(nested, depth: int, indent: int, fmt) -> str:
     if depth == 0:
         return fmt(nested)
     if depth == 1:
-        cells = ["..." if v is None else fmt(v) for v in nested]
+        cells = [" ..." if v is None else fmt(v) for v in nested]
         width = max([len(c) for c in cells], default=0) + 2
         per_line = max(1, (OPTIONS.linewidth - indent) // max(width, 1))
         rows = [", ".join(cells[i:i + per_line]) for i in range(0, len(cells), per_line)]

@@ -335,13 +335,13 @@ class Tensor(Base, metaclass=_TensorMeta):
         return bool(_C.item(self))
 
     def __int__(self) -> int:
-        return int(_C.item(self))
+        return int(_number(self))
 
     def __float__(self) -> float:
-        return float(_C.item(self))
+        return float(_number(self))
 
     def __complex__(self) -> complex:
-        return complex(_C.item(self))
+        return complex(_number(self))
 
     def __index__(self) -> int:
         if self.dtype.is_floating_point or self.dtype.is_complex or self.numel() != 1:
@@ -368,7 +368,7 @@ class Tensor(Base, metaclass=_TensorMeta):
         ops.indexing.setitem(self, index, value)
 
     def __format__(self, spec):
-        if self.ndim == 0 and spec:
+        if self.ndim == 0 and type(self) is Tensor:
             return self.item().__format__(spec)
         return object.__format__(self, spec)
 
@@ -398,9 +398,11 @@ class Tensor(Base, metaclass=_TensorMeta):
             if value is self:
                 raise RuntimeError("can't assign Variable as its own grad")
             if value.shape != self.shape:
-                raise RuntimeError("assigned grad has data of a different size")
+                raise RuntimeError(f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of size '{list(self.shape)}'. "
+                                   "Please ensure that the gradient and the tensor are the same size")
             if value.dtype is not self.dtype:
-                raise RuntimeError("assigned grad has data of a different type")
+                raise RuntimeError(f"attempting to assign a gradient with dtype '{_scalar_name(value.dtype).lower()}' to a tensor with grad_dtype "
+                                   f"'{_scalar_name(self.dtype)}'. The gradient must match the tensor's grad_dtype (defaults to the tensor's dtype)")
         if not _C.set_grad(self, value):
             self.__dict__["_retained_grad"] = value
 
@@ -483,6 +485,16 @@ class Tensor(Base, metaclass=_TensorMeta):
 
 
 Tensor.__module__ = "torch"
+
+
+def _scalar_name(dtype) -> str:
+    return dtype.storage_name.removesuffix("Storage")
+
+
+def _number(tensor):
+    if tensor.numel() != 1:
+        raise ValueError("only one element tensors can be converted to Python scalars")
+    return _C.item(tensor)
 
 
 class _Absent:

@@ -10,6 +10,10 @@ class Size(tuple):
     __slots__ = ()
 
     def __new__(cls, sizes=()):
+        sizes = tuple(sizes)
+        for i, s in enumerate(sizes):
+            if not hasattr(s, "__index__"):
+                raise TypeError(f"torch.Size() takes an iterable of 'int' (item {i} is '{type(s).__name__}')")
         return tuple.__new__(cls, (s.__index__() for s in sizes))
 
     def numel(self) -> int:
