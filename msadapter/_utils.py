@@ -6,7 +6,7 @@ from collections import OrderedDict
 
 from ._serialization import names
 from ._serialization.names import TorchGlobal
-from ._serialization.pickler import StorageRef, location_tag
+from ._serialization.storage_ref import StorageRef, location_tag
 
 
 class TypedStorageRef:

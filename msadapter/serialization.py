@@ -11,7 +11,8 @@ import numpy as np
 
 from ._serialization import files, legacy, locations, names
 from ._serialization.locations import default_restore_location, register_package
-from ._serialization.pickler import SaveContext, location_tag, make_pickler
+from ._serialization.pickler import SaveContext, make_pickler
+from ._serialization.storage_ref import location_tag
 from ._serialization.safe import (
     add_safe_globals,
     clear_safe_globals,

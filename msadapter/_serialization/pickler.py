@@ -4,27 +4,10 @@ torch.X."""
 import pickle
 import types
 
+from .._utils import _reduce_tensor
 from . import names
 from .names import TorchGlobal
-
-
-class StorageRef:
-    """A storage on its way into a file: the persistent id is made from it."""
-
-    __slots__ = ("untyped", "dtype", "location", "itemsize")
-
-    def __init__(self, untyped, dtype, location: str):
-        self.untyped = untyped
-        self.dtype = dtype
-        self.location = location
-        self.itemsize = dtype.itemsize if dtype is not None else 1
-
-
-def location_tag(device) -> str:
-    """'cpu', 'cuda:0', 'npu:1' ...: where a storage was when it was saved."""
-    if device.type in ("cpu", "meta"):
-        return device.type
-    return f"{device.type}:{device.index or 0}"
+from .storage_ref import StorageRef, location_tag
 
 
 class SaveContext:
@@ -95,8 +78,6 @@ class TorchReduce:
         if kind is self._layout:
             return TorchGlobal("torch.serialization", "_get_layout"), (str(obj),)
         if isinstance(obj, self.tensor_class) and kind.__reduce_ex__ in self._plain:
-            from .._utils import _reduce_tensor
-
             return _reduce_tensor(obj)
         return NotImplemented
 

@@ -197,14 +197,15 @@ def default_generator() -> Generator:
     return Generator("cpu", _default=True)
 
 
+accelerator_generators = None  # the accelerator's default generators by index: put here by msadapter.cuda.random
+
+
 def operands(generator, tag: int):
     """(seed, offset) for a draw on the device with this tag (0: cpu, n + 1: accelerator n)."""
     if generator is None:
         if tag == 0:
             return default_generator().operands()
-        from ..cuda.random import default_generators
-
-        return default_generators[tag - 1].operands()
+        return accelerator_generators[tag - 1].operands()
     if (generator.device.type == "cpu") != (tag == 0):
         from ..tensor.device import accelerator
 
