@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 
 TYPES = {"Tensor", "Tensor[]", "TensorOrScalar", "Scalar", "int", "int[]", "float", "float[]", "bool", "str",
          "ScalarType", "Generator", "Layout", "Device", "MemoryFormat", "any"}
-# numpy's spelling, accepted wherever torch accepts it
-NUMPY_NAMES = {"dim": ("axis",), "keepdim": ("keepdims",), "self": ("input", "x"), "other": ("x2",)}
+# numpy's and the documentation's spelling, accepted wherever torch accepts it
+NUMPY_NAMES = {"dim": ("axis",), "keepdim": ("keepdims",), "self": ("input", "x"), "other": ("x2",),
+               # torch.linalg documents A and x, its functions take input
+               "A": ("input",), "x": ("input",)}
 
 
 @dataclass

@@ -70,7 +70,8 @@ def cholesky(self, upper):
     return L
 
 
-def _cholesky_solve_grad(g, L, upper, result, needs):
+def _cholesky_solve_grad(g, input2, upper, result, needs):
+    L = input2
     gB = t.cholesky_solve(g, L, upper)
     gL = None
     if needs[1]:
@@ -81,13 +82,13 @@ def _cholesky_solve_grad(g, L, upper, result, needs):
 
 
 @op(
-    "cholesky_solve(Tensor self, Tensor L, bool upper=False) -> Tensor",
+    "cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor",
     forms="fmo",
-    grad={("self", "L"): _cholesky_solve_grad},
+    grad={("self", "input2"): _cholesky_solve_grad},
 )
-def cholesky_solve(self, L, upper):
-    """X with A X = self, A given by its Cholesky factor."""
-    return lapack.CholeskySolve(self, L, upper)
+def cholesky_solve(self, input2, upper):
+    """X with A X = self, A given by its Cholesky factor input2."""
+    return lapack.CholeskySolve(self, input2, upper)
 
 
 @op("_cholesky_inverse(Tensor L, bool upper) -> Tensor", forms="f")
@@ -95,13 +96,13 @@ def _cholesky_inverse(L, upper):
     return lapack.CholeskyInverse(L, upper)
 
 
-@composite("cholesky_inverse(Tensor L, bool upper=False) -> Tensor", forms="fmo")
-def cholesky_inverse(L, upper):
-    """Inverse of the matrix whose Cholesky factor is L."""
-    check_square(L, "cholesky_inverse")
-    if needs_graph(L):
-        return t.cholesky_solve(t.expand_as(identity(L.shape[-1], L), L), L, upper)
-    return t._cholesky_inverse(L, upper)
+@composite("cholesky_inverse(Tensor self, bool upper=False) -> Tensor", forms="fmo")
+def cholesky_inverse(self, upper):
+    """Inverse of the matrix whose Cholesky factor is self."""
+    check_square(self, "cholesky_inverse")
+    if needs_graph(self):
+        return t.cholesky_solve(t.expand_as(identity(self.shape[-1], self), self), self, upper)
+    return t._cholesky_inverse(self, upper)
 
 
 # ---- inverse

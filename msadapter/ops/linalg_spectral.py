@@ -467,17 +467,17 @@ def _linalg_lstsq(A, B, rcond, driver):
 
 
 @composite(
-    "linalg.lstsq(Tensor A, Tensor B, float? rcond=None, *, str? driver=None) -> "
+    "linalg.lstsq(Tensor A, Tensor b, float? rcond=None, *, str? driver=None) -> "
     "(Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)",
     forms="f",
 )
-def lstsq(A, B, rcond, *, driver):
-    """X that makes ||A X - B|| least; residuals for tall matrices of full rank."""
+def lstsq(A, b, rcond, *, driver):
+    """X that makes ||A X - b|| least; residuals for tall matrices of full rank."""
     check_floating(A, "torch.linalg.lstsq")
-    if A.dtype is not B.dtype:
+    if A.dtype is not b.dtype:
         raise RuntimeError(
             f"torch.linalg.lstsq: Expected input and other to have the same dtype, but got input's dtype {A.dtype} and "
-            f"other's dtype {B.dtype}"
+            f"other's dtype {b.dtype}"
         )
     if A.ndim < 2:
         raise RuntimeError("torch.linalg.lstsq: input must have at least 2 dimensions.")
@@ -486,17 +486,17 @@ def lstsq(A, B, rcond, *, driver):
         raise RuntimeError(
             f"torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss), got {driver}"
         )
-    vector = B.ndim == A.ndim - 1
+    vector = b.ndim == A.ndim - 1
     m, n = A.shape[-2:]
-    if B.shape[-1 if vector else -2] != m:
+    if b.shape[-1 if vector else -2] != m:
         raise RuntimeError(
             "torch.linalg.lstsq: input.size(-2) should match "
             + ("other.size(-1)" if vector else "other.size(-2)")
         )
-    X, rank, values = t._linalg_lstsq(A, B, eps(A.dtype) * max(m, n) if rcond is None else rcond, driver)
+    X, rank, values = t._linalg_lstsq(A, b, eps(A.dtype) * max(m, n) if rcond is None else rcond, driver)
     full = driver == "gels" or (rank.numel() > 0 and bool(t.all(t.eq(rank, n)).item()))
     if m > n and driver != "gelsy" and full:
-        difference = (A @ (t.unsqueeze(X, -1) if vector else X)) - (t.unsqueeze(B, -1) if vector else B)
+        difference = (A @ (t.unsqueeze(X, -1) if vector else X)) - (t.unsqueeze(b, -1) if vector else b)
         residuals = t.sum(t.square(t.abs(difference)), -2)
         residuals = t.squeeze(residuals, -1) if vector else residuals
     else:

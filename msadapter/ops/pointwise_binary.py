@@ -8,9 +8,9 @@ from .pointwise import conj, not_implemented, zero_grad
 
 
 def binary(name, ms, grad, *, promote="default", forms="fmio", aliases=(), dunder=None, left="Tensor",
-           right="TensorOrScalar"):
-    """One elementwise function `name(self, other)` answered by the operator `ms`."""
-    op(f"{name}({left} self, {right} other) -> Tensor", ms=ms, promote=promote, forms=forms, aliases=aliases,
+           right="TensorOrScalar", other="other"):
+    """One elementwise function `name(self, other)` answered by the operator `ms`; `other` is the second argument's name."""
+    op(f"{name}({left} self, {right} {other}) -> Tensor", ms=ms, promote=promote, forms=forms, aliases=aliases,
        dunder=dunder, grad=grad)
 
 
@@ -140,8 +140,8 @@ def _copysign_grad(g, self, result):
 
 binary("copysign", "CopySign", {"self": _copysign_grad, "other": zero_grad}, promote="float")
 binary("nextafter", "NextAfter", {"self": lambda g, self, other: g * (self != other), "other": zero_grad}, right="Tensor")
-binary("heaviside", "Heaviside", {"self": not_implemented("heaviside"), "other": not_implemented("heaviside")},
-       right="Tensor", promote=None)
+binary("heaviside", "Heaviside", {"self": not_implemented("heaviside"), "values": not_implemented("heaviside")},
+       right="Tensor", promote=None, other="values")
 
 
 binary("logaddexp", "LogAddExp", right="Tensor",

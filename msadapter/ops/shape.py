@@ -516,18 +516,18 @@ def sum_to_size(self, size):
     return t.reshape(t.sum(self, dims, True), list(size)) if dims else self
 
 
-@composite("unravel_index(Tensor self, any shape) -> Tensor", forms="f")
-def unravel_index(self, shape):
+@composite("unravel_index(Tensor indices, any shape) -> Tensor", forms="f")
+def unravel_index(indices, shape):
     """Flat positions as one tensor of coordinates per dim."""
-    if self.dtype.is_floating_point or self.dtype.is_complex or self.dtype.is_bool:
-        raise ValueError(f"expected 'indices' to be integer dtype, but got {self.dtype}")
+    if indices.dtype.is_floating_point or indices.dtype.is_complex or indices.dtype.is_bool:
+        raise ValueError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
     shape = [shape] if isinstance(shape, int) else list(shape)
     if any(n < 0 for n in shape):
         raise ValueError(f"'shape' cannot have negative values, but got {tuple(shape)}")
     out, step = [], numel(shape)
     for n in shape:
         step //= n or 1
-        out.append(t.remainder(t.div(self, step or 1, rounding_mode="floor"), n))
+        out.append(t.remainder(t.div(indices, step or 1, rounding_mode="floor"), n))
     return tuple(out)
 
 

@@ -9,9 +9,9 @@ _SQRT_PI = math.sqrt(math.pi)
 _SQRT_2PI = math.sqrt(2 * math.pi)
 
 
-def binary(name, ms, grad, *, aliases=(), forms="fo"):
-    """One special function of two real operands, each a tensor or a number."""
-    op(f"{name}(TensorOrScalar self, TensorOrScalar other) -> Tensor", ms=ms, promote="float", forms=forms,
+def binary(name, ms, grad, *, aliases=(), forms="fo", other="other"):
+    """One special function of two real operands, each a tensor or a number; `other` is the second one's name."""
+    op(f"{name}(TensorOrScalar self, TensorOrScalar {other}) -> Tensor", ms=ms, promote="float", forms=forms,
        aliases=aliases, grad=grad)
 
 
@@ -129,7 +129,7 @@ for _name, _ms in (("bessel_j0", "BesselJ0"), ("bessel_j1", "BesselJ1"), ("besse
 for _kind in "tuvw":
     for _prefix in ("", "shifted_"):
         _ms = ("ShiftedChebyshevPolynomial" if _prefix else "ChebyshevPolynomial") + _kind.upper()
-        binary(f"special.{_prefix}chebyshev_polynomial_{_kind}", _ms, None)
+        binary(f"special.{_prefix}chebyshev_polynomial_{_kind}", _ms, None, other="n")
 for _name, _ms in (("hermite_polynomial_h", "HermitePolynomialH"), ("hermite_polynomial_he", "HermitePolynomialHe"),
                    ("laguerre_polynomial_l", "LaguerrePolynomialL"), ("legendre_polynomial_p", "LegendrePolynomialP")):
-    binary(f"special.{_name}", _ms, None)
+    binary(f"special.{_name}", _ms, None, other="n")

@@ -28,7 +28,12 @@ def report(conformance: Path, tmp_path_factory) -> dict:
     command += ["--fail-under", min(FLOORS.values()), "--out", folder / "report.json"]
     environment = os.environ | {"PYTHONPATH": f"{SHIM}{os.pathsep}{ROOT}"}
     done = subprocess.run(
-        [str(word) for word in command], env=environment, cwd=folder, capture_output=True, text=True, timeout=900
+        [str(word) for word in command],
+        env=environment,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=900,
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
     return json.loads((folder / "report.json").read_text())
@@ -42,4 +47,6 @@ def test_rate(report: dict, check: str) -> None:
     total = sum(counts.values())
     assert total > 200, counts
     rate = 100 * counts.get("pass", 0) / total
-    assert rate >= FLOORS[check], f"{check}: {rate:.1f} % of {total} operators, the floor is {FLOORS[check]} %: {counts}"
+    assert rate >= FLOORS[check], (
+        f"{check}: {rate:.1f} % of {total} operators, the floor is {FLOORS[check]} %: {counts}"
+    )

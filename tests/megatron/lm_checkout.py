@@ -41,15 +41,29 @@ class Iteration:
 def scratch_copy(checkout: Path, folder: Path) -> Path:
     """A copy of the checkout with its data set helper compiled; the checkout itself is not touched."""
     tree = folder / "megatron-lm"
-    shutil.copytree(checkout, tree, ignore=shutil.ignore_patterns(".git", "__pycache__", "*.so", "docs", "tests"))
+    shutil.copytree(
+        checkout, tree, ignore=shutil.ignore_patterns(".git", "__pycache__", "*.so", "docs", "tests")
+    )
     source = tree / DATASETS / "helpers.cpp"
     pybind = subprocess.run(
         [sys.executable, "-c", "import pybind11; print(pybind11.get_include())"],
-        capture_output=True, text=True, check=True,
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout.strip()
     library = source.with_name("helpers_cpp" + sysconfig.get_config_var("EXT_SUFFIX"))
     includes = [f"-I{sysconfig.get_paths()['include']}", f"-I{pybind}"]
-    command = [os.environ.get("CXX", "g++"), "-O2", "-shared", "-std=c++17", "-fPIC", *includes, source, "-o", library]
+    command = [
+        os.environ.get("CXX", "g++"),
+        "-O2",
+        "-shared",
+        "-std=c++17",
+        "-fPIC",
+        *includes,
+        source,
+        "-o",
+        library,
+    ]
     subprocess.run(command, check=True)
     return tree
 
@@ -65,9 +79,23 @@ def pretrain(tree: Path, arguments: list[str], cache: Path) -> list[Iteration]:
     places = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(_free_port()), "RANK": "0", "WORLD_SIZE": "1"}
     adapter = {"MSADAPTER_DEVICE": "cuda", "CUDA_DEVICE_MAX_CONNECTIONS": "1", "LOCAL_RANK": "0"}
     environment = os.environ | places | adapter | {"PYTHONPATH": f"{ROOT}{os.pathsep}{tree}"}
-    command = [sys.executable, "-m", "msadapter", "pretrain_gpt.py", *COMMON, "--data-cache-path", cache, *arguments]
+    command = [
+        sys.executable,
+        "-m",
+        "msadapter",
+        "pretrain_gpt.py",
+        *COMMON,
+        "--data-cache-path",
+        cache,
+        *arguments,
+    ]
     done = subprocess.run(
-        [str(word) for word in command], cwd=tree, env=environment, capture_output=True, text=True, timeout=600
+        [str(word) for word in command],
+        cwd=tree,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
     )
     output = done.stdout + done.stderr
     assert done.returncode == 0, output[-4000:]

@@ -56,7 +56,11 @@ def tree(megatron_checkout: Path, tmp_path_factory) -> Path:
 
 
 def _load(reference: Path, weights: str | None) -> list[str]:
-    return ["--load", str(reference / weights), "--finetune", "--no-load-optim", "--no-load-rng"] if weights else []
+    return (
+        ["--load", str(reference / weights), "--finetune", "--no-load-optim", "--no-load-rng"]
+        if weights
+        else []
+    )
 
 
 def _compare(measured: list, expected: list[dict], row: Row) -> None:
@@ -66,7 +70,9 @@ def _compare(measured: list, expected: list[dict], row: Row) -> None:
         if abs(ours.lm_loss - theirs["lm_loss"]) > row.loss * theirs["lm_loss"]:
             wrong.append(f"iteration {ours.number}: lm loss {ours.lm_loss}, PyTorch {theirs['lm_loss']}")
         if abs(ours.grad_norm - theirs["grad_norm"]) > row.grad_norm * theirs["grad_norm"] + PRINTED * 1.001:
-            wrong.append(f"iteration {ours.number}: grad norm {ours.grad_norm}, PyTorch {theirs['grad_norm']}")
+            wrong.append(
+                f"iteration {ours.number}: grad norm {ours.grad_norm}, PyTorch {theirs['grad_norm']}"
+            )
     assert not wrong, "\n".join(wrong)
 
 
@@ -80,8 +86,19 @@ def test_curve(name: str, reference: Path, tree: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_checkpoint_is_read_by_pytorch(reference: Path, tree: Path, torch_python: Path, tmp_path: Path) -> None:
-    save = ["--ckpt-format", "torch", "--save", str(tmp_path / "saved"), "--save-interval", "2", "--train-iters", "2"]
+def test_checkpoint_is_read_by_pytorch(
+    reference: Path, tree: Path, torch_python: Path, tmp_path: Path
+) -> None:
+    save = [
+        "--ckpt-format",
+        "torch",
+        "--save",
+        str(tmp_path / "saved"),
+        "--save-interval",
+        "2",
+        "--train-iters",
+        "2",
+    ]
     tools.pretrain(tree, [*_load(reference, "init_gpt"), *save], tmp_path)
     checkpoint = next((tmp_path / "saved").rglob("model_optim_rng.pt"))
     readers = {"pytorch": [torch_python], "ours": [sys.executable, "-m", "msadapter"]}
@@ -90,7 +107,9 @@ def test_checkpoint_is_read_by_pytorch(reference: Path, tree: Path, torch_python
         script = tmp_path / "read.py"
         script.write_text(_READ)
         words = [*command, script, checkpoint, tree, tmp_path / f"{reader}.pt"]
-        done = subprocess.run([str(w) for w in words], cwd=tools.ROOT, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [str(w) for w in words], cwd=tools.ROOT, capture_output=True, text=True, check=False
+        )
         assert done.returncode == 0, done.stderr[-2000:]
         said[reader] = done.stdout.split()
     assert said["pytorch"][0] != said["ours"][0]
@@ -99,5 +118,7 @@ def test_checkpoint_is_read_by_pytorch(reference: Path, tree: Path, torch_python
     code = "import torch, sys; print(len(torch.load(sys.argv[1], weights_only=True)))"
     (tmp_path / "plain.py").write_text(code)
     command = [sys.executable, "-m", "msadapter", tmp_path / "plain.py", tmp_path / "pytorch.pt"]
-    done = subprocess.run([str(w) for w in command], cwd=tools.ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [str(w) for w in command], cwd=tools.ROOT, capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == said["ours"][2]

@@ -1,0 +1,344 @@
+"""Writes docs/coverage.md: what of torch's public names is here, and which MindSpore operators each one runs on.
+
+    python -m msadapter.coverage            write the page
+    python -m msadapter.coverage --check    exit code 1 if the page is not what would be written
+
+Nothing on the page is typed by hand but the reasons in docs/coverage_reasons.json. Names are those of real PyTorch
+(tests/golden/surface.json); a name is supported if it is there, partial if its code refuses some arguments (the
+NotImplementedError that names it says which), not supported if it is absent. Operators are read from the op table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import dis
+import functools
+import importlib
+import json
+import re
+import sys
+import types
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parent
+ROOT = PACKAGE.parent
+SURFACE = ROOT / "tests" / "golden" / "surface.json"
+REASONS = ROOT / "docs" / "coverage_reasons.json"
+PAGE = ROOT / "docs" / "coverage.md"
+_MISSING = object()
+
+
+# ---- which MindSpore operators a table operator runs on
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _codes(constant)
+
+
+def _is_raw(value: object) -> bool:
+    return "_Raw.__getattr__" in getattr(value, "__qualname__", "") or (
+        isinstance(value, types.FunctionType) and value.__code__.co_qualname.startswith("_Raw.__getattr__")
+    )
+
+
+def _reached(function: types.FunctionType) -> Iterator[tuple[str, object]]:
+    """("raw", name), ("table", name) or ("function", object) for everything that the code of ``function`` names."""
+    captured = [cell.cell_contents for cell in function.__closure__ or () if _filled(cell)]
+    yield from (_kind(value) for value in captured)
+    yield from (_kind(value) for value in function.__defaults__ or ())
+    for code in _codes(function.__code__):
+        steps = list(dis.get_instructions(code))
+        for step, after in zip(steps, [*steps[1:], None], strict=True):
+            if step.opname not in ("LOAD_GLOBAL", "LOAD_NAME"):
+                continue
+            attribute = (
+                after.argval if after is not None and after.opname in ("LOAD_ATTR", "LOAD_METHOD") else None
+            )
+            if step.argval in ("raw", "t") and attribute:
+                yield ("raw" if step.argval == "raw" else "table"), attribute
+            else:
+                value = function.__globals__.get(step.argval)
+                yield _kind(
+                    getattr(value, attribute, None)
+                    if isinstance(value, types.ModuleType) and attribute
+                    else value
+                )
+
+
+def _filled(cell: types.CellType) -> bool:
+    try:
+        return cell.cell_contents is not None
+    except ValueError:  # empty: a local function that was never bound
+        return False
+
+
+def _kind(value: object) -> tuple[str, object]:
+    if _is_raw(value):
+        return "raw", value.__name__
+    value = getattr(value, "__wrapped__", value)
+    ours = isinstance(value, types.FunctionType) and value.__module__.startswith(__package__ + ".ops")
+    return ("function", value) if ours else ("", None)
+
+
+def behind(function: types.FunctionType) -> tuple[set[str], set[str]]:
+    """(MindSpore operators, table operators) that ``function`` names, itself or through helpers of the op table."""
+    raws: set[str] = set()
+    tables: set[str] = set()
+    seen, queue = set(), [function]
+    while queue:
+        current = queue.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        for kind, value in _reached(current):
+            if kind == "raw":
+                raws.add(value)
+            elif kind == "table":
+                tables.add(value)
+            elif kind == "function":
+                queue.append(value)
+    return raws, tables
+
+
+@dataclass(frozen=True)
+class Operator:
+    """A row of the operators' table."""
+
+    name: str
+    forms: str
+    kind: str
+    mindspore: tuple[str, ...]  # operators that MindSpore has on every device
+    ours: tuple[str, ...]  # operators that only our CPU kernels answer
+    through: tuple[str, ...]  # table operators
+
+
+def operators() -> list[Operator]:
+    """One row for each declaration."""
+    from . import _native
+    from .ops import declarations
+
+    mindspore = set(_native._mindspore_operators(_native._mindspore_root()))
+    rows = []
+    for name, declaration in sorted(declarations.items()):
+        raws, tables = (
+            behind(declaration.body) if declaration.body is not None else ({declaration.mindspore}, set())
+        )
+        only_here = raws - mindspore
+        rows.append(
+            Operator(
+                name,
+                _forms(declaration),
+                declaration.kind,
+                tuple(sorted(raws - only_here)),
+                tuple(sorted(only_here)),
+                tuple(sorted(tables)),
+            )
+        )
+    return rows
+
+
+def _forms(declaration) -> str:
+    words = {"f": "function", "m": "method", "i": "in place", "o": "out="}
+    return ", ".join(words[letter] for letter in "fmio" if letter in declaration.forms)
+
+
+# ---- which public names are there
+def _joined(node: ast.expr) -> str:
+    """The text of a string expression; what is only known later is an ellipsis."""
+    if isinstance(node, ast.Constant):
+        return str(node.value)
+    if isinstance(node, ast.JoinedStr):
+        return "".join(_joined(part) if isinstance(part, ast.Constant) else "…" for part in node.values)
+    if isinstance(node, ast.BinOp):
+        return _joined(node.left) + _joined(node.right)
+    return ""
+
+
+def _refusal(node: ast.AST) -> str | None:
+    """The message, if the node raises NotImplementedError about a name of torch."""
+    if not isinstance(node, ast.Raise) or not isinstance(node.exc, ast.Call) or not node.exc.args:
+        return None
+    if getattr(node.exc.func, "id", "") != "NotImplementedError":
+        return None
+    message = _joined(node.exc.args[0]).replace(" (docs/coverage.md)", "").rstrip(".")
+    return message if re.match(r"torch\.[\w.]+\w", message) else None
+
+
+@functools.cache
+def refusals() -> dict[str, list[str]]:
+    """Name of torch -> what its code says it does not support."""
+    found: dict[str, list[str]] = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            message = _refusal(node)
+            if message is None:
+                continue
+            name = re.match(r"torch\.[\w.]+\w", message)[0]
+            rest = message[len(name) :].lstrip(": ")
+            found.setdefault(name, []).append(rest)
+    return {name: sorted(set(messages)) for name, messages in found.items()}
+
+
+def _lookup(namespace: str, name: str) -> object:
+    module_path = __package__ + namespace.removeprefix("torch")
+    try:
+        if namespace == "torch.Tensor":
+            from .tensor import Tensor as holder
+        else:
+            holder = importlib.import_module(module_path)
+    except ModuleNotFoundError:
+        return _MISSING
+    try:
+        return getattr(holder, name, _MISSING)
+    except NotImplementedError:
+        return _MISSING
+    except (RuntimeError, AttributeError):  # a property that asks for an instance
+        return _MISSING
+
+
+@dataclass(frozen=True)
+class Name:
+    """One public name of torch: status is "supported", "partial" or "not supported"."""
+
+    namespace: str
+    name: str
+    status: str
+    reason: str = ""
+
+
+def _reasons() -> dict[str, str]:
+    return json.loads(REASONS.read_text(encoding="utf-8"))
+
+
+def _reason_of(full: str, reasons: dict[str, str]) -> str:
+    """The most particular reason that matches: the name itself, or a pattern of its beginning."""
+    matching = [pattern for pattern in reasons if re.fullmatch(pattern, full)]
+    return reasons[max(matching, key=len)] if matching else ""
+
+
+def names() -> list[Name]:
+    """Every public name of torch with its status."""
+    surface = json.loads(SURFACE.read_text(encoding="utf-8"))["names"]
+    refused, reasons = refusals(), _reasons()
+    rows = []
+    for namespace in sorted(surface):
+        for name in surface[namespace]:
+            full = f"{namespace}.{name}"
+            present = _lookup(namespace, name) is not _MISSING
+            said = refused.get(full, [])
+            if not present:
+                rows.append(
+                    Name(namespace, name, "not supported", _reason_of(full, reasons) or "not written yet")
+                )
+            elif said:
+                rows.append(Name(namespace, name, "partial", "; ".join(text for text in said if text)))
+            else:
+                rows.append(Name(namespace, name, "supported"))
+    return rows
+
+
+# ---- the page
+def _table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
+    header = list(header)
+    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+    return lines + ["| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |" for row in rows]
+
+
+def _summary(rows: list[Name]) -> list[str]:
+    counts: dict[str, dict[str, int]] = {}
+    for row in rows:
+        of = counts.setdefault(row.namespace, {"supported": 0, "partial": 0, "not supported": 0})
+        of[row.status] += 1
+    cells = [[f"`{space}`", *of.values()] for space, of in counts.items()]
+    total = [
+        "all",
+        *(sum(of[key] for of in counts.values()) for key in ("supported", "partial", "not supported")),
+    ]
+    return _table(("namespace", "supported", "partial", "not supported"), [*cells, total])
+
+
+def _namespace(space: str, rows: list[Name]) -> list[str]:
+    lines = [f"### {space}", ""]
+    whole = [row.name for row in rows if row.status == "supported"]
+    if whole:
+        lines += ["Supported: " + ", ".join(f"`{name}`" for name in whole) + ".", ""]
+    partial = [(f"`{row.name}`", row.reason) for row in rows if row.status == "partial"]
+    if partial:
+        lines += [*_table(("partial", "what is not supported"), partial), ""]
+    absent: dict[str, list[str]] = {}
+    for row in rows:
+        if row.status == "not supported":
+            absent.setdefault(row.reason, []).append(f"`{row.name}`")
+    if absent:
+        cells = [(", ".join(items), reason) for reason, items in absent.items()]
+        lines += [*_table(("not supported", "why"), cells), ""]
+    return lines
+
+
+def _operator_cells(row: Operator) -> tuple[str, str, str]:
+    parts = []
+    if row.mindspore:
+        parts.append(", ".join(row.mindspore))
+    if row.ours:
+        parts.append("CPU-only kernel " + ", ".join(row.ours))
+    if row.kind == "composite" or not parts:
+        parts.insert(0, "composite" + (" of " + ", ".join(row.through) if row.through else ""))
+    return f"`{row.name}`", row.forms, "; ".join(parts)
+
+
+def page() -> str:
+    """The text of docs/coverage.md."""
+    rows, table = names(), operators()
+    version = json.loads(SURFACE.read_text(encoding="utf-8"))["torch"].partition("+")[0]
+    lines = [
+        "# What is supported",
+        "",
+        "Written by `python -m msadapter.coverage`; a test checks that it is up to date. The names are the public ones of",
+        f"PyTorch {version}, so those added after 2.7, the surface we claim, are on the list as well. *Supported* means that",
+        "the name is here and refuses nothing that torch takes, as far as its code says; what it answers is checked by",
+        "the tests and by PyTorch's own operator samples. *Partial* says what is refused.",
+        "",
+        *_summary(rows),
+        "",
+        "## Operators",
+        "",
+        f"The {len(table)} operators of the table and the MindSpore operators that each one runs on. On the CPU device our",
+        "kernels stand behind the same MindSpore operators. *CPU-only kernel*: MindSpore has no operator for it, so it",
+        "does not run on an NPU yet. *Composite*: made of other operators of the table.",
+        "",
+        *_table(("operator", "forms", "runs on"), (_operator_cells(row) for row in table)),
+        "",
+        "## Names",
+        "",
+    ]
+    for space in dict.fromkeys(row.namespace for row in rows):
+        lines += _namespace(space, [row for row in rows if row.namespace == space])
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m msadapter.coverage", description="Writes docs/coverage.md."
+    )
+    parser.add_argument("--check", action="store_true", help="only say whether the page is up to date")
+    args = parser.parse_args(arguments)
+    text = page()
+    if args.check:
+        same = PAGE.exists() and PAGE.read_text(encoding="utf-8") == text
+        print(
+            "docs/coverage.md is up to date"
+            if same
+            else "docs/coverage.md is old: python -m msadapter.coverage"
+        )
+        return 0 if same else 1
+    PAGE.write_text(text, encoding="utf-8")
+    print(f"{PAGE.relative_to(ROOT)}: {text.count(chr(10))} lines")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,119 @@
+"""What every declaration of the op table promises: its names are reachable, its arguments are torch's."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections import Counter
+from pathlib import Path
+
+import msadapter
+from msadapter import coverage
+from msadapter.ops import declarations
+
+HERE = Path(__file__).resolve().parent
+SURFACE = json.loads((HERE.parent / "golden" / "surface.json").read_text(encoding="utf-8"))
+DIFFERENCES = json.loads((HERE / "differences.json").read_text(encoding="utf-8"))
+
+_SAME = {"self": "input", "tensor": "input"}  # a method's first argument, as functions call it
+
+
+def _holder(space: str) -> object:
+    if space == "torch":
+        return msadapter
+    if space == "Tensor":
+        return msadapter.Tensor
+    return importlib.import_module(f"msadapter.{space}")
+
+
+def test_every_name_is_reachable() -> None:
+    wrong = []
+    for declaration in declarations.values():
+        for full in declaration.names:
+            space, _, name = full.rpartition(".")
+            if name.startswith("_") and not name.startswith("__"):
+                continue  # for the table's own use
+            found = getattr(_holder(space), name, None)
+            if not callable(found):
+                wrong.append(full)
+    assert not wrong
+
+
+def test_every_operator_of_torch_has_a_name() -> None:
+    nameless = [
+        name
+        for name, declaration in declarations.items()
+        if not declaration.names and not name.startswith("_")
+    ]
+    assert not nameless
+
+
+def test_no_name_is_declared_twice() -> None:
+    counts = Counter(full for declaration in declarations.values() for full in set(declaration.names))
+    assert [full for full, n in counts.items() if n > 1] == []
+
+
+def _known(declaration) -> set[str]:
+    """Every keyword that the operator takes, torch's two names of the first argument as one."""
+    names = {name for p in declaration.schema.parameters for name in (p.name, *p.aliases)}
+    names |= {"out"} if "o" in declaration.forms else set()
+    return {_SAME.get(name, name) for name in names}
+
+
+def _torchs(name: str) -> set[str] | None:
+    """The keywords that torch takes; None if neither Python nor the dispatcher tells."""
+    inspected = SURFACE["signatures"].get(f"torch.{name}")
+    if inspected is not None:
+        names = {p[0] for p in inspected}
+    elif (overloads := SURFACE["schemas"].get(name.removeprefix("Tensor.").replace(".", "_"))) is not None:
+        names = {argument[0] for overload in overloads for argument in overload}
+    else:
+        return None
+    return {_SAME.get(name, name) for name in names}
+
+
+def test_arguments_are_torchs() -> None:
+    """Keywords of torch that an operator does not take: none but the listed ones, and every listed one still is."""
+    missing, compared = {}, 0
+    for name, declaration in declarations.items():
+        theirs = _torchs(name)
+        if theirs is None or name.startswith("_"):
+            continue
+        compared += 1
+        if absent := sorted(theirs - _known(declaration)):
+            missing[name] = absent
+    assert compared > 400
+    assert missing == {name: entry["absent"] for name, entry in DIFFERENCES.items()}
+    assert all(entry["why"] for entry in DIFFERENCES.values())
+
+
+def test_order_of_positional_arguments_is_torchs() -> None:
+    """Where Python tells the order: the positional arguments that both have come in the same one."""
+    wrong = []
+    for name, declaration in declarations.items():
+        inspected = SURFACE["signatures"].get(f"torch.{name}")
+        if inspected is None:
+            continue
+        theirs = [_SAME.get(p[0], p[0]) for p in inspected if p[1] == "POSITIONAL_OR_KEYWORD"]
+        ours = [_SAME.get(p.name, p.name) for p in declaration.schema.parameters if not p.keyword_only]
+        common = [p for p in ours if p in theirs]
+        if common != [p for p in theirs if p in ours]:
+            wrong.append((name, ours, theirs))
+    assert not wrong
+
+
+def test_coverage_page_is_up_to_date() -> None:
+    assert coverage.PAGE.read_text(encoding="utf-8") == coverage.page(), "run python -m msadapter.coverage"
+
+
+def test_coverage_counts_what_is_there() -> None:
+    rows = {f"{row.namespace}.{row.name}": row for row in coverage.names()}
+    assert rows["torch.add"].status == "supported" and rows["torch.nn.Linear"].status == "supported"
+    assert rows["torch.sparse.mm"].status == "not supported"
+    assert all(row.reason for row in rows.values() if row.status == "not supported")
+
+
+def test_operators_behind_the_table() -> None:
+    rows = {row.name: row for row in coverage.operators()}
+    assert "AddExt" in rows["add"].mindspore
+    assert all(row.mindspore or row.ours or row.through or row.kind != "operator" for row in rows.values())

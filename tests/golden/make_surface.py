@@ -1,0 +1,108 @@
+"""Writes surface.json: the public names of PyTorch's namespaces, and the parameters of its functions.
+
+Run with real PyTorch:  python tests/golden/make_surface.py
+
+A module's public names are its __all__, or else what it defines without a leading underscore. Parameters come from
+inspect.signature where a function has one, and from the schemas of the dispatcher (overloads kept apart) where not.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import types
+import warnings
+from pathlib import Path
+
+import torch
+
+_MODULES = """
+torch torch.nn torch.nn.functional torch.nn.init torch.nn.utils torch.nn.utils.rnn torch.nn.utils.parametrize
+torch.nn.utils.parametrizations torch.nn.utils.stateless torch.nn.utils.prune torch.nn.attention torch.nn.parallel
+torch.nn.parameter torch.linalg torch.fft torch.special torch.signal.windows torch.optim torch.optim.lr_scheduler
+torch.optim.swa_utils torch.utils torch.utils.data torch.utils.checkpoint torch.utils.dlpack torch.utils.hooks
+torch.utils.tensorboard torch.utils.cpp_extension torch.utils.benchmark torch.utils.flop_counter torch.autograd
+torch.autograd.functional torch.autograd.graph torch.autograd.forward_ad torch.autograd.profiler torch.amp torch.cuda
+torch.cuda.amp torch.cuda.nvtx torch.random torch.accelerator torch.cpu torch.mps torch.xpu torch.mtia
+torch.distributed torch.distributed.checkpoint torch.distributed.algorithms.join torch.distributed.device_mesh
+torch.distributed.elastic.multiprocessing.errors torch.distributed.fsdp torch.distributed.tensor
+torch.distributed.tensor.parallel torch.distributed.pipelining torch.distributed.optim torch.distributed.rpc
+torch.distributions torch.func torch.jit torch.compiler torch.library torch.testing torch.sparse torch.nested
+torch.masked torch.futures torch.hub torch.profiler torch.serialization torch.overrides torch.multiprocessing
+torch.backends torch.backends.cuda torch.backends.cudnn torch.backends.mkldnn torch.types torch.export torch.onnx
+torch.fx torch.package torch.ao.quantization torch.monitor
+"""
+
+
+def public_names(module: types.ModuleType) -> list[str]:
+    names = getattr(module, "__all__", None)
+    if names is None:
+        names = [
+            name
+            for name, value in vars(module).items()
+            if not name.startswith("_")
+            and not isinstance(value, types.ModuleType)
+            and (
+                inspect.isbuiltin(value) or str(getattr(value, "__module__", "")).startswith(module.__name__)
+            )
+        ]
+    return sorted({name for name in names if not name.startswith("_")})
+
+
+def _default(value: object) -> str:
+    return "required" if value is inspect.Parameter.empty else repr(value)
+
+
+def inspected(function: object) -> list[list[str]] | None:
+    """[name, kind, default] of every parameter; None if Python cannot tell."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    found = [[p.name, p.kind.name, _default(p.default)] for p in parameters]
+    generic = [(name, kind) for name, kind, _ in found] == [
+        ("args", "VAR_POSITIONAL"),
+        ("kwargs", "VAR_KEYWORD"),
+    ]
+    return None if generic else found
+
+
+def overloads() -> dict[str, list[list[list]]]:
+    """Operator -> its overloads -> [name, keyword only, has a default]; those with out=, names or symbols are left out."""
+    found: dict[str, list[list[list]]] = {}
+    for schema in torch._C._jit_get_all_schemas():
+        if not schema.name.startswith("aten::") or "out" in schema.overload_name:
+            continue
+        text = str(schema)
+        if "Dimname" in text or "Tensor" not in text:
+            continue
+        arguments = [[a.name, a.kwarg_only, a.has_default_value()] for a in schema.arguments if not a.is_out]
+        found.setdefault(schema.name.removeprefix("aten::"), []).append(arguments)
+    return found
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    names, signatures = {}, {}
+    for path in _MODULES.split():
+        module = importlib.import_module(path)
+        names[path] = public_names(module)
+        for name in names[path]:
+            value = getattr(module, name, None)
+            if callable(value) and not isinstance(value, type) and (found := inspected(value)) is not None:
+                signatures[f"{path}.{name}"] = found
+    names["torch.Tensor"] = sorted(name for name in dir(torch.Tensor) if not name.startswith("_"))
+    aten = overloads()
+    schemas = {name: aten[name] for name in sorted(aten) if not name.startswith("_")}
+    record = {"torch": torch.__version__, "names": names, "signatures": signatures, "schemas": schemas}
+    text = (
+        json.dumps(record, separators=(",", ":"), sort_keys=True)
+        .replace('],"', '],\n"')
+        .replace('{"', '{\n"')
+    )
+    Path(__file__).with_name("surface.json").write_text(text + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
