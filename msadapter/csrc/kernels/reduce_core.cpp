@@ -6,26 +6,38 @@ namespace {
 
 constexpr int64_t kRun = 2048, kBuffer = 512, kPiece = 32768, kTile = 512;
 
-// p[0..n) folded with four vectors of lanes.
+#ifdef __AVX512F__
+constexpr int kVector = 64, kVectors = 4;
+#else
+constexpr int kVector = 32, kVectors = 8;  // wider ones would be taken apart
+#endif
+
+// p[0..n) folded with kVectors vectors of lanes.
 template <class Acc, class Step> Acc fold_contiguous(const Acc *p, int64_t n, Acc identity) {
   const Step step;
   int64_t i = 0;
   Acc a = identity;
   if constexpr (std::is_arithmetic_v<Acc>) {
-    typedef Acc V __attribute__((vector_size(64), aligned(1), may_alias));
-    typedef Acc W __attribute__((vector_size(64)));
-    constexpr int L = 64 / sizeof(Acc);
-    if (n >= 4 * L) {
-      const V *v = reinterpret_cast<const V *>(p);
-      W a0 = v[0], a1 = v[1], a2 = v[2], a3 = v[3];
-      for (i = 4 * L; i + 4 * L <= n; i += 4 * L) {
-        v += 4;
-        const W b0 = v[0], b1 = v[1], b2 = v[2], b3 = v[3];
-        step(a0, b0), step(a1, b1), step(a2, b2), step(a3, b3);
+    typedef Acc Loose __attribute__((vector_size(kVector), aligned(alignof(Acc)), may_alias));
+    typedef Acc Vector __attribute__((vector_size(kVector)));
+    constexpr int L = kVector / sizeof(Acc), kStep = L * kVectors;
+    if (n >= kStep) {
+      const Loose *v = reinterpret_cast<const Loose *>(p);
+      Vector acc[kVectors];
+#pragma GCC unroll 8
+      for (int k = 0; k < kVectors; ++k) acc[k] = v[k];
+      for (i = kStep; i + kStep <= n; i += kStep) {
+        v += kVectors;
+#pragma GCC unroll 8
+        for (int k = 0; k < kVectors; ++k) {
+          const Vector b = v[k];
+          step(acc[k], b);
+        }
       }
-      step(a0, a1), step(a2, a3), step(a0, a2);
+      for (int w = kVectors / 2; w > 0; w /= 2)
+        for (int k = 0; k < w; ++k) step(acc[k], acc[k + w]);
       Acc lane[L];
-      std::memcpy(lane, &a0, sizeof lane);
+      std::memcpy(lane, &acc[0], sizeof lane);
       for (int w = L / 2; w > 0; w /= 2)
         for (int l = 0; l < w; ++l) step(lane[l], lane[l + w]);
       a = lane[0];
@@ -115,6 +127,15 @@ void reduce_inner(const ReducePlan &p, const char *in, wide_t<Acc> *out, Acc ide
   }
 }
 
+template <class Acc, class Step>
+void fold_rows(Acc *__restrict acc, const Acc *a, const Acc *b, const Acc *c, const Acc *d, int64_t w) {
+  const Step step;
+  for (int64_t j = 0; j < w; ++j) {
+    Acc x = a[j], y = c[j];
+    step(x, b[j]), step(y, d[j]), step(x, y), step(acc[j], x);
+  }
+}
+
 // Columns [base, base + w * kin[0]) folded over reduced positions [b, e) into wide[0..w).
 template <class Acc, class Step>
 void fold_columns(const ReducePlan &p, const char *base, int64_t w, int64_t b, int64_t e, wide_t<Acc> *wide, Acc identity, Load<Acc> load) {
@@ -128,7 +149,16 @@ void fold_columns(const ReducePlan &p, const char *base, int64_t w, int64_t b, i
     rows = 0;
   };
   reduced_runs(p, b, e, [&](int64_t offset, int64_t n) {
-    for (int64_t r = 0; r < n; ++r) {
+    int64_t r = 0;
+    if (!load && p.kin[0] == sizeof(Acc)) {  // four rows a pass: the accumulators are read and written less
+      for (; r + 4 <= n; r += 4) {
+        const char *q = base + offset + r * p.rin[0];
+        fold_rows<Acc, Step>(acc, reinterpret_cast<const Acc *>(q), reinterpret_cast<const Acc *>(q + p.rin[0]),
+                             reinterpret_cast<const Acc *>(q + 2 * p.rin[0]), reinterpret_cast<const Acc *>(q + 3 * p.rin[0]), w);
+        if ((rows += 4) >= 64) flush();
+      }
+    }
+    for (; r < n; ++r) {
       const char *q = base + offset + r * p.rin[0];
       const Acc *row = reinterpret_cast<const Acc *>(q);
       if (load) {
@@ -140,7 +170,7 @@ void fold_columns(const ReducePlan &p, const char *base, int64_t w, int64_t b, i
       }
 #pragma GCC ivdep
       for (int64_t j = 0; j < w; ++j) step(acc[j], row[j]);
-      if (++rows == 64) flush();
+      if (++rows >= 64) flush();
     }
   });
   if (rows) flush();

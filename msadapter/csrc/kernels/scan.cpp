@@ -27,9 +27,38 @@ template <class F> void each_tile(const Lines &l, F f) {
   });
 }
 
+// Rows of contiguous elements: four at a time, so that one does not wait for the other.
+template <class T, class Wide, class Step> void running_rows(const T *p, T *q, const Lines &l, Wide start, Step step) {
+  constexpr int R = 4;
+  parallel_for((l.outer + R - 1) / R, std::max<int64_t>(1, kGrain / (l.n * R)), [&](int64_t b, int64_t e) {
+    for (int64_t g = b; g < e; ++g) {
+      const int64_t first = g * R, rows = std::min<int64_t>(R, l.outer - first);
+      const T *in = p + first * l.n;
+      T *out = q + first * l.n;
+      if (rows == R) {
+        Wide acc[R] = {start, start, start, start};
+        for (int64_t i = 0; i < l.n; ++i)
+          for (int k = 0; k < R; ++k) {
+            step(acc[k], convert<Wide>(in[k * l.n + i]));
+            out[k * l.n + i] = convert<T>(acc[k]);
+          }
+        continue;
+      }
+      for (int64_t k = 0; k < rows; ++k) {
+        Wide acc = start;
+        for (int64_t i = 0; i < l.n; ++i) {
+          step(acc, convert<Wide>(in[k * l.n + i]));
+          out[k * l.n + i] = convert<T>(acc);
+        }
+      }
+    }
+  });
+}
+
 template <class T, class Wide, class Step> void running(const Tensor &x, const Tensor &o, const Lines &l, Wide start, Step step) {
   const T *p = x.ptr<T>();
   T *q = o.ptr<T>();
+  if (l.inner == 1) return running_rows(p, q, l, start, step);
   each_tile(l, [&](int64_t first, int64_t w) {
     Wide acc[kTile];
     for (int64_t j = 0; j < w; ++j) acc[j] = start;

@@ -95,7 +95,15 @@ void RowSorter::sort(const void *row, int64_t *order) {
 void RowSorter::first(const void *row, int64_t k, bool sorted, int64_t *order) {
   load(row);
   auto take = [&](auto &v, auto less, auto at) {
-    if (k < n_) std::nth_element(v.begin(), v.begin() + k, v.end(), less);
+    if (k > 0 && k < n_ / 8) {  // few of many: most elements lose against the worst of the best so far
+      std::make_heap(v.begin(), v.begin() + k, less);
+      for (int64_t i = k; i < n_; ++i) {
+        if (!less(v[i], v[0])) continue;
+        std::pop_heap(v.begin(), v.begin() + k, less);
+        v[k - 1] = v[i];
+        std::push_heap(v.begin(), v.begin() + k, less);
+      }
+    } else if (k < n_) std::nth_element(v.begin(), v.begin() + k, v.end(), less);
     if (sorted) std::sort(v.begin(), v.begin() + k, less);
     for (int64_t i = 0; i < k; ++i) order[i] = at(v[i]);
   };
