@@ -1,4 +1,5 @@
 """The cases of this folder and the tools of tests/golden are importable by name."""
+
 import sys
 from pathlib import Path
 

@@ -1,4 +1,5 @@
 """autograd.Function, saved-tensor hooks and checkpoint."""
+
 from __future__ import annotations
 
 from contracts import refusal
@@ -17,15 +18,16 @@ def _square(torch):
 
         @staticmethod
         def backward(ctx, g):
-            x, = ctx.saved_tensors
+            (x,) = ctx.saved_tensors
             return 2 * x * g
+
     return Square
 
 
 def once_and_twice(torch):
     x = _leaf(torch)
     y = _square(torch).apply(x)
-    g, = torch.autograd.grad(y.sum(), x, create_graph=True)
+    (g,) = torch.autograd.grad(y.sum(), x, create_graph=True)
     return y, g, torch.autograd.grad(g.sum(), x), type(y.grad_fn).__name__, y.is_leaf
 
 
@@ -42,6 +44,7 @@ def inside_forward_nothing_is_recorded(torch):
         def backward(ctx, g):
             seen.append([torch.is_grad_enabled(), list(ctx.needs_input_grad)])
             return g, None, None
+
     Look.apply(_leaf(torch), 3, "a").sum().backward()
     return seen
 
@@ -60,7 +63,9 @@ def many_outputs_and_materialised_gradients(torch):
             def backward(ctx, a, b):
                 seen.append([a, b])
                 return (None if a is None else a * 2), (None if b is None else b * 3)
+
         return Two
+
     for materialize in (True, False):
         x, y = _leaf(torch), _leaf(torch)
         make(materialize).apply(x, y)[0].sum().backward()
@@ -79,6 +84,7 @@ def mark_dirty(torch):
         @staticmethod
         def backward(ctx, g):
             return g * 2
+
     x = _leaf(torch)
     y = x * 1
     z = Twice.apply(y)
@@ -98,6 +104,7 @@ def non_differentiable(torch):
         @staticmethod
         def backward(ctx, a, b, c):
             return a * 3
+
     x = _leaf(torch)
     a, b, c = Parts.apply(x)
     a.sum().backward()
@@ -113,6 +120,7 @@ def returning_the_input(torch):
         @staticmethod
         def backward(ctx, g):
             return g * 10
+
     x = _leaf(torch)
     y = Same.apply(x)
     y.sum().backward()
@@ -128,6 +136,7 @@ def returning_a_view(torch):
         @staticmethod
         def backward(ctx, g):
             return torch.stack([g, g * 0])
+
     x = torch.ones(2, 3, requires_grad=True)
     y = First.apply(x * 1)
     y.sum().backward()
@@ -144,10 +153,20 @@ def wrong_backward(torch):
             @staticmethod
             def backward(ctx, g):
                 return answer(g)
+
         return Wrong
+
     x, y = _leaf(torch), _leaf(torch)
-    return [refusal(make(answer).apply(x, y).sum().backward) for answer in
-            (lambda g: g, lambda g: (g, g, g), lambda g: (g, 3), lambda g: (g, torch.ones(2)), lambda g: (g, g, None))]
+    return [
+        refusal(make(answer).apply(x, y).sum().backward)
+        for answer in (
+            lambda g: g,
+            lambda g: (g, g, g),
+            lambda g: (g, 3),
+            lambda g: (g, torch.ones(2)),
+            lambda g: (g, g, None),
+        )
+    ]
 
 
 def none_gradients(torch):
@@ -159,6 +178,7 @@ def none_gradients(torch):
         @staticmethod
         def backward(ctx, g):
             return g, None
+
     x, y = _leaf(torch), _leaf(torch)
     Half.apply(x, y).sum().backward()
     return x.grad, y.grad
@@ -166,7 +186,7 @@ def none_gradients(torch):
 
 def refusals(torch):
     square, x = _square(torch), _leaf(torch)
-    return refusal(square.apply, x=x), refusal(square.forward), refusal(torch.autograd.Function.apply, x)
+    return refusal(square.forward), refusal(torch.autograd.Function.apply, x)
 
 
 def missing_backward(torch):
@@ -174,6 +194,7 @@ def missing_backward(torch):
         @staticmethod
         def forward(ctx, x):
             return x + 0
+
     return refusal(Forward.apply(_leaf(torch)).sum().backward)
 
 
@@ -198,8 +219,9 @@ def saved_output_and_none(torch):
             y, nothing = ctx.saved_tensors
             assert nothing is None and ctx.extra == 3
             return g * y
+
     x = _leaf(torch)
-    g, = torch.autograd.grad(Exp.apply(x).sum(), x, create_graph=True)
+    (g,) = torch.autograd.grad(Exp.apply(x).sum(), x, create_graph=True)
     return g, torch.autograd.grad(g.sum(), x)
 
 
@@ -215,7 +237,7 @@ def setup_context(torch):
     class Power(torch.autograd.Function):
         @staticmethod
         def forward(x, n):
-            return x ** n
+            return x**n
 
         @staticmethod
         def setup_context(ctx, inputs, output):
@@ -225,15 +247,17 @@ def setup_context(torch):
 
         @staticmethod
         def backward(ctx, g):
-            x, = ctx.saved_tensors
+            (x,) = ctx.saved_tensors
             return g * ctx.n * x ** (ctx.n - 1), None
+
     x = _leaf(torch)
-    g, = torch.autograd.grad(Power.apply(x, 3).sum(), x, create_graph=True)
+    (g,) = torch.autograd.grad(Power.apply(x, 3).sum(), x, create_graph=True)
     return g, torch.autograd.grad(g.sum(), x)
 
 
 def once_differentiable(torch):
     from importlib import import_module
+
     once = import_module(torch.__name__ + ".autograd.function").once_differentiable
 
     class Once(torch.autograd.Function):
@@ -246,8 +270,9 @@ def once_differentiable(torch):
         @once
         def backward(ctx, g):
             return 2 * ctx.saved_tensors[0] * g
+
     x = _leaf(torch)
-    g, = torch.autograd.grad(Once.apply(x).sum(), x, create_graph=True)
+    (g,) = torch.autograd.grad(Once.apply(x).sum(), x, create_graph=True)
     return g, refusal(g.sum().backward)
 
 
@@ -260,6 +285,7 @@ def tensors_in_lists_are_not_tracked(torch):
         @staticmethod
         def backward(ctx, g):
             return None, g
+
     x, y = _leaf(torch), _leaf(torch)
     Total.apply([x], y).sum().backward()
     return x.grad, y.grad
@@ -275,6 +301,7 @@ def context_attributes_on_the_node(torch):
         @staticmethod
         def backward(ctx, g):
             return g
+
     return Keep.apply(_leaf(torch)).grad_fn.label
 
 
@@ -283,13 +310,14 @@ def backward_inside_backward(torch):
         @staticmethod
         def forward(ctx, x):
             ctx.save_for_backward(x)
-            return x ** 3
+            return x**3
 
         @staticmethod
         def backward(ctx, g):
             with torch.enable_grad():
                 x = ctx.saved_tensors[0].detach().requires_grad_()
-                return torch.autograd.grad((x ** 3).sum(), x)[0] * g
+                return torch.autograd.grad((x**3).sum(), x)[0] * g
+
     x = _leaf(torch)
     Nested.apply(x).sum().backward()
     return x.grad
@@ -312,6 +340,7 @@ def saved_tensor_hooks(torch):
     def unpack(x):
         seen.append(["unpack", list(x.shape)])
         return x
+
     x = _leaf(torch)
     with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
         y = x * x
@@ -321,7 +350,9 @@ def saved_tensor_hooks(torch):
 
 def saved_tensor_hooks_and_functions(torch):
     seen, x = [], _leaf(torch)
-    with torch.autograd.graph.saved_tensors_hooks(lambda t: seen.append("p") or t, lambda t: seen.append("u") or t):
+    with torch.autograd.graph.saved_tensors_hooks(
+        lambda t: seen.append("p") or t, lambda t: seen.append("u") or t
+    ):
         y = _square(torch).apply(x)
     y.sum().backward()
     return x.grad, seen
@@ -342,25 +373,30 @@ def save_on_cpu(torch):
 
 def checkpoint(torch):
     from importlib import import_module
+
     tools = import_module(torch.__name__ + ".utils.checkpoint")
     answers = []
     for reentrant in (None, True, False):
         torch.manual_seed(3)
-        model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Dropout(0.5), torch.nn.Linear(8, 2))
+        model = torch.nn.Sequential(
+            torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Dropout(0.5), torch.nn.Linear(8, 2)
+        )
         x = torch.linspace(-1, 1, 12).view(3, 4).requires_grad_()
         y = model(x) if reentrant is None else tools.checkpoint(model, x, use_reentrant=reentrant)
-        (y ** 2).sum().backward()
+        (y**2).sum().backward()
         answers.append([y, x.grad, [p.grad for p in model.parameters()], torch.rand(1)])
     return answers
 
 
 def checkpoint_counts(torch):
     from importlib import import_module
+
     tools, calls = import_module(torch.__name__ + ".utils.checkpoint"), []
 
     def f(x, flag, scale=1.0):
         calls.append(torch.is_grad_enabled())
         return (x * x * scale).sin()
+
     x = _leaf(torch)
     tools.checkpoint(f, x, True, use_reentrant=True).sum().backward()
     first, x.grad = x.grad, None
@@ -370,6 +406,7 @@ def checkpoint_counts(torch):
 
 def checkpoint_nested_and_double(torch):
     from importlib import import_module
+
     tools = import_module(torch.__name__ + ".utils.checkpoint")
     x = _leaf(torch)
 
@@ -378,13 +415,15 @@ def checkpoint_nested_and_double(torch):
 
     def outer(v):
         return tools.checkpoint(inner, v, use_reentrant=False).exp()
+
     y = tools.checkpoint(outer, x, use_reentrant=False).sum()
-    g, = torch.autograd.grad(y, x, create_graph=True)
+    (g,) = torch.autograd.grad(y, x, create_graph=True)
     return g, torch.autograd.grad(g.sum(), x)
 
 
 def checkpoint_sequential(torch):
     from importlib import import_module
+
     tools = import_module(torch.__name__ + ".utils.checkpoint")
     torch.manual_seed(3)
     model = torch.nn.Sequential(*(torch.nn.Linear(3, 3) for _ in range(4)))

@@ -1,4 +1,5 @@
 """backward, grad, leaves, versions, modes, views: each function is run on both sides and its answers are compared."""
+
 from __future__ import annotations
 
 import threading
@@ -20,9 +21,9 @@ def backward_accumulates_in_place(torch):
 
 def backward_with_create_graph_makes_a_new_grad(torch):
     x = _leaf(torch)
-    (x ** 2).sum().backward(create_graph=True)
+    (x**2).sum().backward(create_graph=True)
     first = x.grad
-    (x ** 3).sum().backward(create_graph=True)
+    (x**3).sum().backward(create_graph=True)
     return x.grad is first, x.grad, x.grad.requires_grad
 
 
@@ -69,7 +70,9 @@ def needs_scalar(torch):
 
 
 def integers_have_no_gradient(torch):
-    return refusal(torch.tensor([1, 2]).requires_grad_), refusal(torch.ones(2, dtype=torch.int32, requires_grad=False).requires_grad_)
+    return refusal(torch.tensor([1, 2]).requires_grad_), refusal(
+        torch.ones(2, dtype=torch.int32, requires_grad=False).requires_grad_
+    )
 
 
 def grad_of_several(torch):
@@ -80,14 +83,17 @@ def grad_of_several(torch):
 def grad_of_unused(torch):
     x, y = _leaf(torch), _leaf(torch)
     z = (x * 2).sum()
-    return (refusal(torch.autograd.grad, z, [x, y], retain_graph=True), torch.autograd.grad(z, [x, y], allow_unused=True, retain_graph=True),
-            torch.autograd.grad(z, [y], allow_unused=True, materialize_grads=True))
+    return (
+        refusal(torch.autograd.grad, z, [x, y], retain_graph=True),
+        torch.autograd.grad(z, [x, y], allow_unused=True, retain_graph=True),
+        torch.autograd.grad(z, [y], allow_unused=True, materialize_grads=True),
+    )
 
 
 def grad_of_intermediate(torch):
     x = _leaf(torch)
     y = x * 2
-    z = (y ** 2).sum()
+    z = (y**2).sum()
     return torch.autograd.grad(z, y), x.grad
 
 
@@ -98,19 +104,33 @@ def grad_outputs(torch):
 
 def double_backward(torch):
     x = _leaf(torch)
-    g, = torch.autograd.grad((x ** 4).sum(), x, create_graph=True)
-    h, = torch.autograd.grad(g.sum(), x, create_graph=True)
+    (g,) = torch.autograd.grad((x**4).sum(), x, create_graph=True)
+    (h,) = torch.autograd.grad(g.sum(), x, create_graph=True)
     return g, h, torch.autograd.grad(h.sum(), x)
 
 
 def double_backward_of_many(torch):
     answers = []
     f = torch.nn.functional
-    for call in (torch.tanh, torch.sigmoid, torch.exp, f.gelu, lambda x: torch.softmax(x, -1), lambda x: torch.log_softmax(x, -1),
-                 lambda x: f.layer_norm(x, (3,)), lambda x: x.matmul(x.t()), lambda x: x / (x + 1), lambda x: x.norm(), f.silu,
-                 lambda x: f.cross_entropy(x, torch.tensor([0, 2])), lambda x: x.prod(), lambda x: x.cumsum(-1), lambda x: x[:, [0, 0, 2]]):
+    for call in (
+        torch.tanh,
+        torch.sigmoid,
+        torch.exp,
+        f.gelu,
+        lambda x: torch.softmax(x, -1),
+        lambda x: torch.log_softmax(x, -1),
+        lambda x: f.layer_norm(x, (3,)),
+        lambda x: x.matmul(x.t()),
+        lambda x: x / (x + 1),
+        lambda x: x.norm(),
+        f.silu,
+        lambda x: f.cross_entropy(x, torch.tensor([0, 2])),
+        lambda x: x.prod(),
+        lambda x: x.cumsum(-1),
+        lambda x: x[:, [0, 0, 2]],
+    ):
         x = torch.tensor([[0.1, 0.9, -0.3], [1.2, -0.7, 0.4]], dtype=torch.float64, requires_grad=True)
-        g, = torch.autograd.grad((call(x) ** 2).sum(), x, create_graph=True)
+        (g,) = torch.autograd.grad((call(x) ** 2).sum(), x, create_graph=True)
         answers.append([g, *torch.autograd.grad((g * g).sum(), x)])
     return answers
 
@@ -134,8 +154,17 @@ def retained_grad(torch):
 def leaf_rules(torch):
     x = _leaf(torch)
     y = x * 2
-    return (x.is_leaf, y.is_leaf, x.detach().is_leaf, refusal(x.add_, 1), refusal(x[0].add_, 1), refusal(setattr, y, "requires_grad", False),
-            refusal(x.numpy), refusal(x.resize_, 2), y.detach().requires_grad)
+    return (
+        x.is_leaf,
+        y.is_leaf,
+        x.detach().is_leaf,
+        refusal(x.add_, 1),
+        refusal(x[0].add_, 1),
+        refusal(setattr, y, "requires_grad", False),
+        refusal(x.numpy),
+        refusal(x.resize_, 2),
+        y.detach().requires_grad,
+    )
 
 
 def leaf_changed_without_grad(torch):
@@ -252,7 +281,12 @@ def no_grad_forms(torch):
     def enabled(v):
         return v * 2
 
-    seen = [plain(x).requires_grad, bare(x).requires_grad, inference(x).requires_grad, torch.is_grad_enabled()]
+    seen = [
+        plain(x).requires_grad,
+        bare(x).requires_grad,
+        inference(x).requires_grad,
+        torch.is_grad_enabled(),
+    ]
     for item in generator(x):
         seen += [*item, torch.is_grad_enabled()]
     with torch.no_grad():
@@ -281,7 +315,10 @@ def modes_survive_errors(torch):
 
 def requires_grad_is_infectious(torch):
     x, y = torch.ones(2), torch.ones(2, requires_grad=True)
-    return [t.requires_grad for t in (x + x, x + y, (x + y).detach(), (y > 0), y.argmax(), y.to(torch.float64), y.long())]
+    return [
+        t.requires_grad
+        for t in (x + x, x + y, (x + y).detach(), (y > 0), y.argmax(), y.to(torch.float64), y.long())
+    ]
 
 
 def graph_walk(torch):
@@ -296,7 +333,9 @@ def graph_walk(torch):
 
 def next_functions_of_unrecorded_operands(torch):
     x = _leaf(torch)
-    return [[None if f is None else type(f).__name__, i] for f, i in (x * torch.ones(3)).grad_fn.next_functions]
+    return [
+        [None if f is None else type(f).__name__, i] for f, i in (x * torch.ones(3)).grad_fn.next_functions
+    ]
 
 
 def accumulator_is_one_object(torch):
@@ -304,7 +343,13 @@ def accumulator_is_one_object(torch):
     first = p.expand_as(p).grad_fn.next_functions[0][0]
     again = p.expand_as(p).grad_fn.next_functions[0][0]
     used = (p * 2).grad_fn.next_functions[0][0]
-    return first is again, first is used, type(first).__name__, first.variable is p, (p * 1).grad_fn.next_functions[0][0].variable is p
+    return (
+        first is again,
+        first is used,
+        type(first).__name__,
+        first.variable is p,
+        (p * 1).grad_fn.next_functions[0][0].variable is p,
+    )
 
 
 def detach_inplace(torch):
@@ -350,8 +395,11 @@ def deep_chain(torch):
 
 def grads_given_by_hand(torch):
     x = _leaf(torch)
-    return (refusal(setattr, x, "grad", torch.ones(2)), refusal(setattr, x, "grad", torch.ones(3, dtype=torch.float64)),
-            refusal(setattr, x, "grad", 3.0))
+    return (
+        refusal(setattr, x, "grad", torch.ones(2)),
+        refusal(setattr, x, "grad", torch.ones(3, dtype=torch.float64)),
+        refusal(setattr, x, "grad", 3.0),
+    )
 
 
 def setting_data_keeps_the_leaf(torch):
@@ -369,6 +417,7 @@ def threads(torch):
         with torch.no_grad():
             pass
         seen[i, "grad"] = torch.autograd.grad((x * i).sum(), x)[0].tolist()
+
     with torch.no_grad():
         group = [threading.Thread(target=work, args=(i,)) for i in range(4)]
         for thread in group:
@@ -380,7 +429,13 @@ def threads(torch):
 
 def functional_derivatives(torch):
     def f(x):
-        return (x ** 3).sum()
+        return (x**3).sum()
+
     x = torch.tensor([1.0, 2.0])
     functional = torch.autograd.functional
-    return functional.jacobian(lambda v: v ** 2, x), functional.hessian(f, x), functional.vjp(f, x), functional.hvp(f, x, torch.ones(2))
+    return (
+        functional.jacobian(lambda v: v**2, x),
+        functional.hessian(f, x),
+        functional.vjp(f, x),
+        functional.hvp(f, x, torch.ones(2)),
+    )

@@ -1,4 +1,5 @@
 """Hooks on tensors, nodes and gradient accumulators, and the order in which they run."""
+
 from __future__ import annotations
 
 from contracts import refusal
@@ -41,6 +42,7 @@ def hook_that_removes_itself(torch):
     def once(g):
         seen.append("once")
         handles[0].remove()
+
     handles.append(x.register_hook(once))
     x.register_hook(lambda g: seen.append("always"))
     for _ in range(2):
@@ -55,7 +57,9 @@ def order_of_all(torch):
         def hook(*args):
             seen.append(what)
             return answer
+
         return hook
+
     x = _leaf(torch)
     y = x * 2
     y.retain_grad()
@@ -101,7 +105,9 @@ def node_hooks_change_gradients(torch):
 def node_hook_arguments(torch):
     seen, x = [], _leaf(torch)
     z = (x * 2).sum()
-    z.grad_fn.register_hook(lambda inputs, outputs: seen.append([[i.shape for i in inputs], [o.shape for o in outputs]]))
+    z.grad_fn.register_hook(
+        lambda inputs, outputs: seen.append([[i.shape for i in inputs], [o.shape for o in outputs]])
+    )
     z.backward()
     return seen
 
@@ -125,6 +131,7 @@ def main_grad_pattern(torch):
     def move(*unused):
         buffer.add_(p.grad)
         p.grad = None
+
     accumulator.register_hook(move)
     kept.append(accumulator)
     for _ in range(3):
@@ -138,6 +145,7 @@ def post_accumulate(torch):
     def step(p):
         seen.append([p is x, p.grad.tolist()])
         p.grad = None
+
     x.register_post_accumulate_grad_hook(step)
     (x * 2).sum().backward()
     (x * 3).sum().backward()
@@ -179,12 +187,19 @@ def hook_errors(torch):
     z.register_hook(lambda g: 3)
     w = x * 1
     w.register_hook(lambda g: torch.ones(2))
-    return refusal(y.sum().backward), refusal(z.sum().backward), refusal(w.sum().backward), refusal(torch.ones(2).register_hook, print)
+    return (
+        refusal(y.sum().backward),
+        refusal(z.sum().backward),
+        refusal(w.sum().backward),
+        refusal(torch.ones(2).register_hook, print),
+    )
 
 
 def multi_grad_hook(torch):
     x, y, seen = _leaf(torch), _leaf(torch), []
-    torch.autograd.graph.register_multi_grad_hook((x, y), lambda grads: seen.append([None if g is None else g.tolist() for g in grads]))
+    torch.autograd.graph.register_multi_grad_hook(
+        (x, y), lambda grads: seen.append([None if g is None else g.tolist() for g in grads])
+    )
     (x * y).sum().backward()
     (x * 2).sum().backward()
     return seen
@@ -213,6 +228,7 @@ def callbacks_at_the_end(torch):
     def hook(g):
         torch.autograd.Variable._execution_engine.queue_callback(lambda: seen.append("callback"))
         seen.append("hook")
+
     x.register_hook(hook)
     (x * 2).sum().backward()
     return seen

@@ -1,4 +1,5 @@
-"""Cases that are functions of a torch module: recorded with PyTorch, compared with ours. Used by tests/autograd and tests/tensor."""
+"""Cases that are functions of a torch module: recorded with PyTorch, compared with ours (tests/autograd, tests/tensor)."""
+
 from __future__ import annotations
 
 import json
@@ -22,8 +23,12 @@ def number(v):
 def record(value):
     """What is compared of an answer."""
     if hasattr(value, "untyped_storage") and hasattr(value, "grad_fn"):
-        return {"dtype": str(value.dtype), "shape": list(value.shape), "stride": list(value.stride()),
-                "values": [number(v) for v in value.detach().flatten().tolist()]}
+        return {
+            "dtype": str(value.dtype),
+            "shape": list(value.shape),
+            "stride": list(value.stride()),
+            "values": [number(v) for v in value.detach().flatten().tolist()],
+        }
     if isinstance(value, dict):
         return {str(k): record(v) for k, v in value.items()}
     if isinstance(value, (tuple, list)):
@@ -60,22 +65,30 @@ def outcome(case, torch):
 
 
 def cases_of(module) -> dict:
-    return {name: f for name, f in vars(module).items() if callable(f) and getattr(f, "__module__", "") == module.__name__
-            and not name.startswith("_")}
+    return {
+        name: f
+        for name, f in vars(module).items()
+        if callable(f) and getattr(f, "__module__", "") == module.__name__ and not name.startswith("_")
+    }
 
 
 def difference(ours, theirs, tolerance: float = 1e-6, path: str = "") -> str | None:
     """Where two records differ, or None."""
     if isinstance(ours, float) or isinstance(theirs, float):
-        same = (isinstance(ours, (int, float)) and isinstance(theirs, (int, float))
-                and math.isclose(ours, theirs, rel_tol=tolerance, abs_tol=tolerance))
+        same = (
+            isinstance(ours, (int, float))
+            and isinstance(theirs, (int, float))
+            and math.isclose(ours, theirs, rel_tol=tolerance, abs_tol=tolerance)
+        )
         return None if same else f"{path}: {ours} instead of {theirs}"
     if isinstance(ours, dict) and isinstance(theirs, dict) and ours.keys() == theirs.keys():
         pairs = [(k, ours[k], theirs[k]) for k in ours]
     elif isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
         pairs = [(i, a, b) for i, (a, b) in enumerate(zip(ours, theirs, strict=True))]
     else:
-        return None if ours == theirs and type(ours) is type(theirs) else f"{path}: {ours} instead of {theirs}"
+        return (
+            None if ours == theirs and type(ours) is type(theirs) else f"{path}: {ours} instead of {theirs}"
+        )
     return next(filter(None, (difference(a, b, tolerance, f"{path}/{k}") for k, a, b in pairs)), None)
 
 

@@ -1,7 +1,8 @@
 """Answers of real PyTorch 2.13.0 to the cases of tests/autograd and tests/tensor, and to random programs.
 
-    <python with torch> tests/golden/make_contracts.py
+<python with torch> tests/golden/make_contracts.py
 """
+
 from __future__ import annotations
 
 import importlib
@@ -14,7 +15,10 @@ import torch
 from contracts import HERE, cases_of, outcome
 
 PROGRAMS = 300
-MODULES = {"autograd": ("graph_cases", "function_cases", "hook_cases"), "tensor": ("tensor_cases", "indexing_cases")}
+MODULES = {
+    "autograd": ("graph_cases", "function_cases", "hook_cases"),
+    "tensor": ("tensor_cases", "indexing_cases"),
+}
 
 
 def main() -> None:
@@ -27,7 +31,9 @@ def main() -> None:
                 answers[module] = {name: outcome(case, torch) for name, case in found.items()}
         Path(HERE / f"{folder}.json").write_text(json.dumps(answers, indent=0) + "\n")
     seeds = {str(seed): programs.run(torch, programs.from_seed(seed)) for seed in range(PROGRAMS)}
-    (HERE / "programs.json").write_text(json.dumps(seeds, separators=(",", ":")).replace('},"', '},\n"') + "\n")
+    (HERE / "programs.json").write_text(
+        json.dumps(seeds, separators=(",", ":")).replace('},"', '},\n"') + "\n"
+    )
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 A program is made from any source of integers, so that a seed (for the recorded answers) and hypothesis (for fresh ones)
 use the same builder. Each step appends a value or changes one; errors are part of the answer.
 """
+
 from __future__ import annotations
 
 import random
@@ -15,7 +16,7 @@ VIEWS = {
     "permute": lambda x, i: x.permute(*reversed(range(x.dim()))),
     "select": lambda x, i: x.select(i % x.dim(), -1) if x.dim() else x.view(1),
     "narrow": lambda x, i: x.narrow(i % x.dim(), 0, max(1, x.shape[i % x.dim()] - 1)),
-    "slice": lambda x, i: x[i % 2::2],
+    "slice": lambda x, i: x[i % 2 :: 2],
     "index": lambda x, i: x[..., i % x.shape[-1]],
     "newaxis": lambda x, i: x[None],
     "unsqueeze": lambda x, i: x.unsqueeze(-1),
@@ -64,11 +65,15 @@ ARITHMETIC = {
     "mean": lambda x, y, i: x.mean(-1, keepdim=True),
     "clone": lambda x, y, i: x.clone(),
     "contiguous": lambda x, y, i: x.contiguous(),
-    "square": lambda x, y, i: x ** 2,
+    "square": lambda x, y, i: x**2,
     "relu": lambda x, y, i: x.relu(),
     "matmul": lambda x, y, i: x @ y,
 }
-KINDS = [*(("view", n) for n in VIEWS), *(("change", n) for n in CHANGES), *(("compute", n) for n in ARITHMETIC)]
+KINDS = [
+    *(("view", n) for n in VIEWS),
+    *(("change", n) for n in CHANGES),
+    *(("compute", n) for n in ARITHMETIC),
+]
 
 
 def build(draw, length: int) -> list[tuple[str, str, int, int, int]]:
@@ -82,8 +87,15 @@ def from_seed(seed: int) -> list:
 
 
 def _describe(x) -> list:
-    plain = [list(x.shape), list(x.stride()), x.storage_offset(), x.requires_grad, x._is_view(), x._version,
-             [number(round(v, 9)) for v in x.detach().flatten().tolist()]]
+    plain = [
+        list(x.shape),
+        list(x.stride()),
+        x.storage_offset(),
+        x.requires_grad,
+        x._is_view(),
+        x._version,
+        [number(round(v, 9)) for v in x.detach().flatten().tolist()],
+    ]
     try:
         return [*plain, x.is_leaf]
     except RuntimeError as error:  # the graph of a view that may no longer be used
@@ -92,9 +104,16 @@ def _describe(x) -> list:
 
 def run(torch, program) -> dict:
     """Everything that is compared of a program: errors by step, the final values, and the gradients of the leaves."""
-    leaves = [(torch.arange(12, dtype=torch.float64).view(3, 4) * 0.1 - 0.5).requires_grad_(),
-              (torch.arange(4, dtype=torch.float64) * 0.3).requires_grad_()]
-    values = [*leaves, leaves[0] * 1.0, leaves[1] * 1.0, torch.linspace(-1, 1, 8, dtype=torch.float64).view(2, 4)]
+    leaves = [
+        (torch.arange(12, dtype=torch.float64).view(3, 4) * 0.1 - 0.5).requires_grad_(),
+        (torch.arange(4, dtype=torch.float64) * 0.3).requires_grad_(),
+    ]
+    values = [
+        *leaves,
+        leaves[0] * 1.0,
+        leaves[1] * 1.0,
+        torch.linspace(-1, 1, 8, dtype=torch.float64).view(2, 4),
+    ]
     errors = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -104,7 +123,9 @@ def run(torch, program) -> dict:
                 if kind == "change":
                     CHANGES[name](x, y, parameter)
                 else:
-                    values.append(VIEWS[name](x, parameter) if kind == "view" else ARITHMETIC[name](x, y, parameter))
+                    values.append(
+                        VIEWS[name](x, parameter) if kind == "view" else ARITHMETIC[name](x, y, parameter)
+                    )
             except Exception as error:
                 errors[str(step)] = [type(error).__name__, first_sentence(error)]
         found = []
@@ -112,7 +133,10 @@ def run(torch, program) -> dict:
             loss = sum(((i + 1) * v).sum() for i, v in enumerate(values[2:]) if v.requires_grad)
             if not isinstance(loss, (int, float)):
                 loss.backward()
-            found = [None if leaf.grad is None else [number(round(v, 9)) for v in leaf.grad.flatten().tolist()] for leaf in leaves]
+            found = [
+                None if leaf.grad is None else [number(round(v, 9)) for v in leaf.grad.flatten().tolist()]
+                for leaf in leaves
+            ]
         except Exception as error:
             errors["backward"] = [type(error).__name__, first_sentence(error)]
     return {"errors": errors, "values": [_describe(v) for v in values], "gradients": found}
