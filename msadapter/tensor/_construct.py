@@ -46,7 +46,7 @@ def from_numpy(array):
         raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
     dtype = _FROM_NUMPY.get(array.dtype)
     if dtype is None:
-        raise TypeError(f"can't convert np.ndarray of type {array.dtype}. The only supported types are: float64, float32, float16, "
+        raise TypeError(f"can't convert np.ndarray of type numpy.{array.dtype.type.__name__}. The only supported types are: float64, float32, float16, "
                         "complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool.")
     if any(s < 0 for s in array.strides):
         raise ValueError("At least one stride in the given numpy array is negative, and tensors with negative strides are not currently "
