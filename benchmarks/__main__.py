@@ -22,11 +22,9 @@ def arguments(argv=None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Times of msadapter beside real PyTorch's.")
     parser.add_argument("names", nargs="*", help="works, or parts of their names or groups' names (default: all)")
     parser.add_argument("--torch-python", default=os.environ.get("MSADAPTER_TORCH_PYTHON"), help="python with real PyTorch")
-    parser.add_argument("--megatron", default="", help="a Megatron-LM checkout or converted tree: adds its GPT step")
     parser.add_argument("--rounds", type=int, default=15, help="turns of each side a work")
     parser.add_argument("--slice", type=float, default=0.02, help="seconds of a turn, about")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--exact", action="store_true", help="names are whole names")
     parser.add_argument("--json", type=Path, help="write all numbers here")
     parser.add_argument("--table", type=Path, help="write the Markdown page here (docs/benchmarks.md)")
     parser.add_argument("--plot", type=Path, help="write the picture here (needs matplotlib)")
@@ -46,9 +44,7 @@ def catalog(python: str) -> dict[str, dict]:
 
 
 def wanted(name: str, group: str, args: argparse.Namespace) -> bool:
-    if not args.names:
-        return True
-    return name in args.names if args.exact else any(part in name or part in group for part in args.names)
+    return not args.names or any(part in name or part in group for part in args.names)
 
 
 def cpu_name() -> str:
@@ -60,7 +56,7 @@ def cpu_name() -> str:
 
 def measure(args: argparse.Namespace) -> dict:
     works = {n: w for n, w in catalog(args.torch_python).items() if wanted(n, w["group"], args)}
-    pair = Pair(args.torch_python, args.threads, args.megatron)
+    pair = Pair(args.torch_python, args.threads)
     results = {}
 
     def note(name: str, entry: dict, kind: str, group: str, **more) -> None:

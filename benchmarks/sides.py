@@ -22,8 +22,8 @@ class WorkFailed(Exception):
 class Side:
     """A worker process, stopped while it has nothing to do so that its waiting threads cost the other side nothing."""
 
-    def __init__(self, python: str, ours: bool, threads: int, extra_path: str = ""):
-        paths = [str(SHIM)] * ours + [str(ROOT), extra_path, os.environ.get("PYTHONPATH", "") * ours]
+    def __init__(self, python: str, ours: bool, threads: int):
+        paths = [str(SHIM)] * ours + [str(ROOT), os.environ.get("PYTHONPATH", "") * ours]
         environment = dict(os.environ, PYTHONPATH=os.pathsep.join(filter(None, paths)), OMP_NUM_THREADS=str(threads))
         start = time.perf_counter()
         self.process = subprocess.Popen([python, "-m", "benchmarks.worker", str(threads)], stdin=subprocess.PIPE, cwd=ROOT,
@@ -68,9 +68,9 @@ class Side:
 class Pair:
     """Our side and PyTorch's."""
 
-    def __init__(self, torch_python: str, threads: int, extra_path: str = ""):
-        self.make = {"ours": lambda: Side(sys.executable, True, threads, extra_path),
-                     "theirs": lambda: Side(torch_python, False, threads, extra_path)}
+    def __init__(self, torch_python: str, threads: int):
+        self.make = {"ours": lambda: Side(sys.executable, True, threads),
+                     "theirs": lambda: Side(torch_python, False, threads)}
         self.sides = {who: make() for who, make in self.make.items()}
 
     def compare(self, work: str, rounds: int, slice_seconds: float) -> dict:
