@@ -15,6 +15,9 @@ ROOT = Path(__file__).resolve().parents[1]
 SHIM = ROOT / "msadapter" / "alias" / "shim"
 
 
+PATIENCE = 15.0  # seconds for the turns of one work
+
+
 class WorkFailed(Exception):
     """A side could not run a work."""
 
@@ -52,13 +55,14 @@ class Side:
     def seconds(self, work: str, calls: int) -> float:
         return self.ask(work=work, calls=calls)["seconds"]
 
-    def calls_within(self, work: str, seconds: float) -> int:
-        """How many calls take about this long; at least one."""
+    def calls_within(self, work: str, seconds: float) -> tuple[int, float]:
+        """How many calls take about this long, at least one; and the seconds of one call."""
         calls, taken = 1, self.seconds(work, 1)
         while taken < seconds / 4 and calls < 10**6:
             calls *= 4
             taken = self.seconds(work, calls)
-        return max(1, round(calls * seconds / max(taken, 1e-9)))
+        one = max(taken / calls, 1e-9)
+        return max(1, round(seconds / one)), one
 
     def close(self) -> None:
         self.process.kill()
@@ -74,9 +78,11 @@ class Pair:
         self.sides = {who: make() for who, make in self.make.items()}
 
     def compare(self, work: str, rounds: int, slice_seconds: float) -> dict:
-        """Median seconds a call of both sides and the median over the rounds of (theirs / ours)."""
+        """Median seconds a call of both sides and the median over the rounds of (theirs / ours); slow works get fewer."""
         try:
-            calls = {who: side.calls_within(work, slice_seconds) for who, side in self.sides.items()}
+            sizes = {who: side.calls_within(work, slice_seconds) for who, side in self.sides.items()}
+            calls = {who: n for who, (n, _) in sizes.items()}
+            rounds = max(1, min(rounds, round(PATIENCE / sum(n * one for n, one in sizes.values()))))
             times = {who: [] for who in self.sides}
             for turn in range(rounds):
                 for who in sorted(self.sides, reverse=bool(turn % 2)):
