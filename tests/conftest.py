@@ -53,3 +53,15 @@ def converted() -> Path:
     if not (tree / "manifest.json").exists():
         pytest.skip("needs the converted tree: run bash auto_convert.sh")
     return tree
+
+
+@pytest.fixture
+def torch_by_name():
+    """`import torch` means this project while the test runs: pickle finds classes by the name they give themselves."""
+    from msadapter import alias
+
+    before = alias.installed()
+    alias.install()
+    yield
+    if not before:
+        alias.uninstall()

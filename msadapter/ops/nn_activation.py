@@ -76,8 +76,11 @@ def rrelu(input, lower, upper, training, inplace):
     """leaky_relu whose slope is drawn from [lower, upper] per element in training, their mean otherwise."""
     if not training:
         return (t._leaky_relu_ if inplace else t._leaky_relu)(input, (lower + upper) / 2)
-    slope = t.empty_like(input).uniform_(lower, upper)
-    result = t.where(input > 0, input, input * slope)
+    # As in torch, numbers are drawn for the elements that use them, in double precision.
+    falls = input <= 0
+    drawn = input.new_empty([int(falls.sum().item())]).double().uniform_(lower, upper).to(input.dtype)
+    slope = t.masked_scatter(t.ones_like(input, requires_grad=False), falls, drawn)
+    result = t.where(falls, input * slope, input)
     return input.copy_(result) if inplace else result
 
 

