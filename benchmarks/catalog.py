@@ -134,8 +134,8 @@ def _matmul(n, dtype):
     return functools.partial(torch.matmul, a, b)
 
 
-for _n in (256, 512, 1024, 2048):
-    for _type in ("float32", "bfloat16"):
+for _type, _sizes in (("float32", (256, 512, 1024, 2048)), ("bfloat16", (256, 512, 1024))):
+    for _n in _sizes:
         work(f"matmul {_n} {_type}", "products", flops=2 * _n**3)(functools.partial(_matmul, _n, getattr(torch, _type)))
 
 

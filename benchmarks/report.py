@@ -37,7 +37,7 @@ def _rate(entry: dict, who: str) -> str:
 
 CEILINGS = {"copy, GB/s": ("moved", ("copy 64 MB",)),
             "float32, GFLOP/s": ("flops", ("matmul 1024 float32", "matmul 2048 float32")),
-            "bfloat16, GFLOP/s": ("flops", ("matmul 1024 bfloat16", "matmul 2048 bfloat16"))}
+            "bfloat16, GFLOP/s": ("flops", ("matmul 512 bfloat16", "matmul 1024 bfloat16"))}
 
 
 def roofline(results: dict) -> dict:
