@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SHIM = ROOT / "msadapter" / "alias" / "shim"
 
 # Per cent of operators of which every sample passes. Raised whenever the measured rate has risen for good.
-FLOORS = {"forward": 85.0, "grad": 75.0, "inplace": 75.0, "method": 85.0}
+FLOORS = {"forward": 95.0, "grad": 93.0, "inplace": 98.0, "method": 98.0}
 
 
 @pytest.fixture(scope="module")
