@@ -1,7 +1,6 @@
 """Hooks on tensors and nodes."""
 from __future__ import annotations
 
-import collections
 import weakref
 
 from .._native import load
@@ -101,15 +100,3 @@ def install(tensor_class) -> None:
     _C.Node.__getattr__ = _node_getattr
     _C.Node._register_hook_dict = lambda self, tensor: None
     _C.Node.__repr__ = lambda self: f"<{self.name()} object at {hex(id(self))}>"
-
-
-def post_order(nodes) -> list:
-    """Nodes reachable from the given ones (used by tests and tools)."""
-    seen, queue = {}, collections.deque(nodes)
-    while queue:
-        n = queue.popleft()
-        if n is None or id(n) in seen:
-            continue
-        seen[id(n)] = n
-        queue.extend(e[0] for e in n.next_functions)
-    return list(seen.values())
