@@ -329,6 +329,8 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mo
 def __getattr__(name: str):
     if name.startswith("__"):
         raise AttributeError(name)
+    if name == "torch":  # torch.torch is torch
+        return _importlib.import_module(__name__)
     if _importlib.util.find_spec(f"{__name__}.{name}") is not None:
         return _importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module 'torch' has no attribute '{name}'")

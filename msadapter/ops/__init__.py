@@ -1,12 +1,13 @@
 """The op table. Importing it declares every operator; attributes are the functions by torch's name."""
 from __future__ import annotations
 
+import functools
 import importlib
 
 from . import _declare
 from ._declare import composite, declarations, namespaces, op, raw, raw_empty, raw_view, t  # noqa: F401
 
-FAMILIES = ("pointwise", "pointwise_binary", "compare", "complex", "special", "reduction", "scan", "sorting", "view", "shape",
+FAMILIES = ("pointwise", "pointwise_binary", "compare", "complex", "special", "reduction", "scan", "calculus", "hashing", "sorting", "view", "shape",
             "indexing", "creation", "random", "matmul", "nn_activation", "nn_norm", "nn_loss", "nn_conv", "nn_pool", "nn_misc",
             "attention", "dropout", "optim_fused", "linalg", "fft", "windows", "internal")
 
@@ -29,9 +30,19 @@ def __getattr__(name: str):
     table = vars(t)
     if name in table:
         return table[name]
+    if name == "aten" and _user_namespace is not None:
+        return _aten_namespace()
     if _user_namespace is not None and not name.startswith("_"):
         return _user_namespace(name)
     raise AttributeError(f"module {__name__!r} has no operator {name!r}")
+
+
+@functools.cache
+def _aten_namespace():
+    from . import _aten
+
+    programs = _user_namespace("aten")
+    return _aten.namespace(lambda operator: getattr(programs, operator, None))
 
 
 _user_namespace = None  # torch.ops.<namespace>: installed by torch.library

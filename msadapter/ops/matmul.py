@@ -60,10 +60,19 @@ op("baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar 
          "batch2": lambda g, batch1, alpha: _times(_bmm_flags(conj(batch1), g, True, False), alpha)})
 
 
-op("addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", ms="Addbmm", forms="fmio",
+op("addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", ms="Addbmm", forms="fmo",
    autocast="lower",
    grad={**_ADD, "batch1": lambda g, batch2, alpha: _times(_bmm_flags(g.unsqueeze(0), conj(batch2), False, True), alpha),
          "batch2": lambda g, batch1, alpha: _times(_bmm_flags(conj(batch1), g.unsqueeze(0), True, False), alpha)})
+
+
+@composite("Tensor.addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", forms="i")
+def addbmm_(self, batch1, batch2, *, beta, alpha):
+    """The one in-place operator of torch that lets its tensor grow to the result's shape."""
+    result = t.addbmm(self, batch1, batch2, beta=beta, alpha=alpha)
+    if self.shape != result.shape:
+        self.resize_(result.shape)
+    return result
 
 
 @composite("outer(Tensor self, Tensor vec2) -> Tensor", forms="fmo", aliases=("ger",))

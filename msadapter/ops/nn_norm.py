@@ -60,11 +60,12 @@ def functional_log_softmax(input, dim, _stacklevel, dtype):
     return t.log_softmax(input, _default_dim(input) if dim is None else dim, dtype)
 
 
-@composite("_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", forms="f")
+@op("_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", forms="f",
+    grad={"self": lambda g, result, dim: t._softmax_backward(g, result, dim)})
 def _safe_softmax(self, dim, dtype):
     """softmax that gives zeros where everything along `dim` is -inf."""
     masked = (self == float("-inf")).all(dim, keepdim=True)
-    return t.softmax(self, dim, dtype).masked_fill(masked, 0.0)
+    return raw.Softmax(_to(self, dtype), [dim]).masked_fill(masked, 0.0)
 
 
 # ---- layer_norm

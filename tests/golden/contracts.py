@@ -64,12 +64,31 @@ def outcome(case, torch):
             return {"error": [type(error).__name__, first_sentence(error)]}
 
 
+def expressions(setup: str, texts) -> dict:
+    """Cases written as lines of Python: statements separated by "; ", of which the last one's value is the answer."""
+
+    def case_of(text):
+        def case(torch):
+            space = {"torch": torch}
+            exec(setup, space)
+            *statements, last = text.split("; ")
+            for statement in statements:
+                exec(statement, space)
+            return eval(last, space)
+
+        return case
+
+    return {text: case_of(text) for text in texts}
+
+
 def cases_of(module) -> dict:
-    return {
+    """Functions of a module by name, and the expressions in its ``CASES``."""
+    functions = {
         name: f
         for name, f in vars(module).items()
         if callable(f) and getattr(f, "__module__", "") == module.__name__ and not name.startswith("_")
     }
+    return functions | getattr(module, "CASES", {})
 
 
 def difference(ours, theirs, tolerance: float = 1e-6, path: str = "") -> str | None:

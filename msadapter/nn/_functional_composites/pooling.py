@@ -186,7 +186,7 @@ def _fractional(expand, name, input, kernel_size, output_size, output_ratio, sam
         places = places.view(shape)
         index = places if index is None else index * sizes[d] + places
     index = index.reshape(batch, channels, math.prod(out), math.prod(kernel))
-    flat = x.reshape(batch, channels, 1, -1).expand(-1, -1, math.prod(out), -1)
+    flat = x.reshape(batch, channels, 1, math.prod(sizes)).expand(-1, -1, math.prod(out), -1)
     values, which = flat.gather(3, index).max(-1)
     chosen = index.gather(3, which.unsqueeze(-1)).squeeze(-1)
     shape = [*input.shape[:-n], *out]

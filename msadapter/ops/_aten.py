@@ -1,0 +1,96 @@
+"""torch.ops.aten: the op table under the names of PyTorch's dispatcher."""
+
+from __future__ import annotations
+
+from ._declare import namespaces
+
+_SPACES = ("torch", "nn.functional", "Tensor")
+_FAMILIES = ("linalg", "special", "fft")
+
+
+def _find(name: str):
+    """The table's function for a dispatcher name: ``add``, ``add_``, ``linalg_inv``."""
+    for space in _SPACES:
+        if name in namespaces[space]:
+            return namespaces[space][name]
+    family, _, rest = name.partition("_")
+    return namespaces[family].get(rest) if family in _FAMILIES else None
+
+
+class OpOverload:
+    """One overload (``aten.add.Tensor``): called with the arguments of the operator."""
+
+    def __init__(self, packet: OpOverloadPacket, name: str):
+        self._overloadpacket, self._overloadname = packet, name
+        self.namespace = "aten"
+        self.__name__ = f"{packet.__name__}.{name}"
+        self.__qualname__ = self.__name__
+
+    def name(self) -> str:
+        """The qualified name, without the overload where it is the default."""
+        suffix = "" if self._overloadname == "default" else f".{self._overloadname}"
+        return f"aten::{self._overloadpacket.__name__}{suffix}"
+
+    @property
+    def overloadpacket(self) -> OpOverloadPacket:
+        return self._overloadpacket
+
+    def __call__(self, *args, **kwargs):
+        return self._overloadpacket(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<OpOverload(op='aten.{self._overloadpacket.__name__}', overload='{self._overloadname}')>"
+
+    def __str__(self) -> str:
+        return f"aten.{self.__name__}"
+
+
+class OpOverloadPacket:
+    """All overloads of an operator: the table's one function chooses by its arguments."""
+
+    def __init__(self, name: str, function):
+        self.__name__, self._function = name, function
+        self._made: dict[str, OpOverload] = {}
+
+    def __call__(self, *args, **kwargs):
+        return self._function(*args, **kwargs)
+
+    def overloads(self) -> list[str]:
+        """Names of the overloads that have been asked for."""
+        return sorted({"default", *self._made})
+
+    def __getattr__(self, name: str):
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return self._made.setdefault(name, OpOverload(self, name))
+
+    def __repr__(self) -> str:
+        return f"<OpOverloadPacket(op='aten.{self.__name__}')>"
+
+    def __str__(self) -> str:
+        return f"aten.{self.__name__}"
+
+
+class _Aten:
+    """The namespace: operators that programs define in it come first."""
+
+    def __init__(self, programs):
+        self._programs = programs
+
+    def __getattr__(self, name: str):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        defined = self._programs(name)
+        if defined is not None:
+            return defined
+        function = _find(name)
+        if function is None:
+            raise AttributeError(f"'_OpNamespace' 'aten' object has no attribute '{name}'")
+        packet = OpOverloadPacket(name, function)
+        setattr(self, name, packet)
+        return packet
+
+
+def namespace(programs):
+    """torch.ops.aten; ``programs(name)`` answers operators that programs define in it, or None."""
+    return _Aten(programs)

@@ -1,0 +1,54 @@
+"""Hashes of a tensor's bits."""
+
+from __future__ import annotations
+
+from ._declare import composite, t
+from ._geometry import wrap_dims
+from .creation import dtype_of
+
+
+def _bits(x):
+    """The elements widened to 64 bits, as int64."""
+    if x.is_complex():
+        name = x.dtype.storage_name.removesuffix("Storage")
+        raise NotImplementedError(f"\"xor_sum_cpu\" not implemented for '{name}'")
+    if x.dtype.is_floating_point:
+        return x.detach().to(dtype_of("float64")).contiguous().view(dtype_of("int64"))
+    return x.to(dtype_of("int64"))
+
+
+def _folded(x):
+    """Exclusive or of the last dimension: halves upon halves."""
+    while x.shape[-1] > 1:
+        n = x.shape[-1]
+        half = n // 2
+        pairs = t.bitwise_xor(t._slice(x, -1, 0, half, 1), t._slice(x, -1, half, 2 * half, 1))
+        x = t.cat([pairs, t._slice(x, -1, n - 1, n, 1)], -1) if n % 2 else pairs
+    return t.squeeze(x, -1)
+
+
+@composite("hash_tensor(Tensor self, int[]? dim=(), *, bool keepdim=False, int mode=0) -> Tensor", forms="fm")
+def hash_tensor(self, dim, *, keepdim, mode):
+    """Exclusive or of the elements' 64-bit patterns over ``dim`` (all by default), as uint64."""
+    if mode != 0:
+        raise RuntimeError(f"Unknown hash_tensor mode: {mode}")
+    dim = [dim] if isinstance(dim, int) else dim
+    dims = wrap_dims(dim, self.ndim) if dim else list(range(self.ndim))
+    if self.numel() == 0:
+        if not dim:
+            raise RuntimeError(
+                "hash_tensor: Expected reduction dim to be specified for input.numel() == 0. Specify the reduction "
+                "dim with the 'dim' argument."
+            )
+        for d in dims:
+            if self.ndim and self.shape[d] == 0:
+                raise IndexError(f"hash_tensor: Expected reduction dim {d} to have non-zero size.")
+    kept = [d for d in range(self.ndim) if d not in dims]
+    bits = t.permute(_bits(self), kept + dims) if self.ndim else _bits(self)
+    count = 1
+    for d in dims:
+        count *= self.shape[d] if self.ndim else 1
+    folded = _folded(t.reshape(bits, [self.shape[d] for d in kept] + [count]))
+    if keepdim:
+        folded = t.reshape(folded, [1 if d in dims else self.shape[d] for d in range(self.ndim)])
+    return folded.view(dtype_of("uint64"))
