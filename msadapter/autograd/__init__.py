@@ -97,7 +97,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
          is_grads_batched=False, materialize_grads=False):
     """Gradients of ``outputs`` with respect to ``inputs``, as a tuple; ``.grad`` is not touched."""
     if is_grads_batched:
-        raise NotImplementedError("torch.autograd.grad(is_grads_batched=True) is not supported (docs/coverage.md)")
+        return _batched(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused, materialize_grads)
     outputs, inputs = _sequence(outputs), _sequence(inputs)
     if not inputs:
         raise ValueError("grad requires non-empty inputs.")
@@ -113,6 +113,22 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     if materialize_grads:
         result = tuple(ops.zeros_like(i) if r is None else r for r, i in zip(result, inputs, strict=True))
     return result
+
+
+def _batched(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused, materialize_grads) -> tuple:
+    """Gradients for every row of ``grad_outputs``, stacked; the rows are run one after the other."""
+    if grad_outputs is None:
+        raise RuntimeError("grad_outputs must be given when is_grads_batched=True")
+    vectors = _sequence(grad_outputs)
+    counts = {v.shape[0] for v in vectors if v is not None}
+    if len(counts) != 1:
+        raise RuntimeError("grad_outputs must have the same first dimension when is_grads_batched=True")
+    count, rows = counts.pop(), []
+    for i in range(count):
+        keep = True if i < count - 1 else retain_graph
+        row = [None if v is None else v[i] for v in vectors]
+        rows.append(grad(outputs, inputs, row, keep, create_graph, True, allow_unused, False, materialize_grads))
+    return tuple(None if column[0] is None else ops.stack(column) for column in zip(*rows, strict=True))
 
 
 class _Engine:
@@ -158,7 +174,11 @@ def is_anomaly_enabled() -> bool:
 
 def __getattr__(name: str):
     import importlib
-    if name in ("functional", "gradcheck", "profiler", "forward_ad", "anomaly_mode", "variable"):
+    if name in ("gradcheck", "gradgradcheck"):  # a function has the name of its module
+        module = importlib.import_module(".gradcheck", __name__)
+        globals().update(gradcheck=module.gradcheck, gradgradcheck=module.gradgradcheck)
+        return getattr(module, name)
+    if name in ("functional", "profiler", "forward_ad", "anomaly_mode", "variable"):
         if importlib.util.find_spec(f"{__name__}.{name}") is not None:
             return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module 'torch.autograd' has no attribute {name!r}")

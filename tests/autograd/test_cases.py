@@ -14,7 +14,6 @@ RECORDED = golden("autograd")
 PENDING = {  # what is known to differ; a case that agrees again must leave this list
     "grad_of_unused": "the message does not name the tensor's index",
     "view_made_in_no_grad": "requires_grad of a view made in no_grad",
-    "functional_derivatives": "torch.autograd.functional is not there",
     "hook_errors": "messages for wrong answers of hooks",
     "multi_grad_hook": "tensors outside the running graph are waited for",
 }

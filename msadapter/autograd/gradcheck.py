@@ -1,0 +1,303 @@
+"""torch.autograd.gradcheck: gradients compared with finite differences.
+
+Complex numbers count as pairs of real ones: the Jacobian that is compared is the real one.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+from .. import ops
+from ..tensor import Tensor
+from ..tensor.dtype import float64
+from . import grad
+from .function import Function
+from .grad_mode import enable_grad, no_grad
+
+__all__ = ["gradcheck", "gradgradcheck", "GradcheckError"]
+
+
+class GradcheckError(RuntimeError):
+    """Gradients that are wrong, or that change from run to run."""
+
+
+class _Undefined(Function):
+    """The identity, whose backward hands on no gradient."""
+
+    @staticmethod
+    def forward(ctx, *tensors):
+        return tuple(x.view_as(x) for x in tensors)
+
+    @staticmethod
+    def backward(ctx, *grads):
+        return (None,) * len(grads)
+
+
+def _tuple(x) -> tuple:
+    return tuple(x) if isinstance(x, (tuple, list)) else (x,)
+
+
+def _continuous(x) -> bool:
+    return isinstance(x, Tensor) and (x.dtype.is_floating_point or x.dtype.is_complex)
+
+
+def _reals(x: Tensor) -> Tensor:
+    """The numbers of a tensor as a float64 vector: real parts and imaginary parts side by side."""
+    x = x.detach()
+    x = ops.view_as_real(x.contiguous()) if x.dtype.is_complex else x
+    return x.reshape(-1).to(float64)
+
+
+def _like(vector: Tensor, x: Tensor) -> Tensor:
+    """The inverse of ``_reals``: a tensor like ``x`` with the numbers of a vector."""
+    if not x.dtype.is_complex:
+        return vector.to(x.dtype).reshape(x.shape)
+    return ops.view_as_complex(vector.to(x.dtype.to_real()).reshape([*x.shape, 2]))
+
+
+def _moved(func, inputs, index: int, direction: Tensor) -> list[Tensor]:
+    """Outputs as vectors after one input has moved."""
+    x = inputs[index]
+    there = _like(_reals(x) + direction, x).detach()
+    at = ops.empty_like(x.detach())
+    at.copy_(there)
+    arguments = list(inputs)
+    arguments[index] = at.requires_grad_(x.requires_grad)
+    with enable_grad():
+        outputs = _tuple(func(*arguments))
+    return [_reals(o) for o in outputs if _continuous(o)]
+
+
+def _slopes(func, inputs, index: int, direction: Tensor, eps: float) -> list[Tensor]:
+    """Directional derivatives of all outputs by a central difference."""
+    ahead = _moved(func, inputs, index, direction * eps)
+    behind = _moved(func, inputs, index, direction * -eps)
+    return [(a - b) / (2 * eps) for a, b in zip(ahead, behind, strict=True)]
+
+
+def _units(n: int):
+    for i in range(n):
+        unit = ops.zeros(n, dtype=float64)
+        unit[i] = 1.0
+        yield unit
+
+
+def _back(output: Tensor, inputs, vector: Tensor) -> list[Tensor]:
+    """Gradients of vector . output for each input, as vectors."""
+    found = grad(output, inputs, _like(vector, output), retain_graph=True, allow_unused=True)
+    return [_reals(ops.zeros_like(x) if g is None else g) for g, x in zip(found, inputs, strict=True)]
+
+
+def _mismatch(i: int, j: int, numerical, analytical, note: str = "") -> GradcheckError:
+    return GradcheckError(
+        f"{note}Jacobian mismatch for output {i} with respect to input {j},\nnumerical:{numerical}\n"
+        f"analytical:{analytical}\n"
+    )
+
+
+class _Check:
+    """One comparison: the function, its inputs and the tolerances."""
+
+    def __init__(self, func, inputs, eps, atol, rtol, nondet_tol):
+        self.func, self.inputs = func, inputs
+        self.eps, self.atol, self.rtol, self.nondet_tol = eps, atol, rtol, nondet_tol
+        self.places = [i for i, x in enumerate(inputs) if _continuous(x) and x.requires_grad]
+        self.wanted = [inputs[i] for i in self.places]
+
+    def outputs(self) -> list[Tensor]:
+        with enable_grad():
+            return [o for o in _tuple(self.func(*self.inputs)) if _continuous(o)]
+
+    def close(self, a: Tensor, b: Tensor) -> bool:
+        return bool(ops.allclose(a, b, self.rtol, self.atol))
+
+    def numerical(self) -> list[list[Tensor]]:
+        """For each input, for each output, the matrix (input numbers, output numbers)."""
+        made = []
+        for i in self.places:
+            rows = [
+                _slopes(self.func, self.inputs, i, unit, self.eps)
+                for unit in _units(_reals(self.inputs[i]).numel())
+            ]
+            made.append([ops.stack(column) for column in zip(*rows, strict=True)] if rows else [])
+        return made
+
+    def flat(self) -> None:
+        """Of a function without a graph, everything must be constant."""
+        for matrices in self.numerical():
+            if any(bool((m != 0).any()) for m in matrices):
+                raise GradcheckError("Numerical gradient for function expected to be zero")
+
+    def slow(self, outputs) -> None:
+        numerical = self.numerical()
+        for o, output in enumerate(outputs):
+            if not output.requires_grad:
+                continue
+            rows = [_back(output, self.wanted, unit) for unit in _units(_reals(output).numel())]
+            again = [_back(output, self.wanted, unit) for unit in _units(_reals(output).numel())]
+            for j in range(len(self.wanted)):
+                if not rows:
+                    continue
+                matrix = ops.stack([r[j] for r in rows], 1)
+                if not self.close(matrix, numerical[j][o]):
+                    raise _mismatch(o, j, numerical[j][o], matrix)
+                self.repeated(matrix, ops.stack([r[j] for r in again], 1))
+
+    def fast(self, outputs) -> None:
+        """One random direction of inputs and one of outputs in the place of whole matrices."""
+        for o, output in enumerate(outputs):
+            if not output.requires_grad:
+                continue
+            vector = ops.rand(_reals(output).numel(), dtype=float64) + 0.1
+            found, again = _back(output, self.wanted, vector), _back(output, self.wanted, vector)
+            for j, i in enumerate(self.places):
+                direction = ops.rand(_reals(self.inputs[i]).numel(), dtype=float64)
+                size = direction.norm()
+                direction = direction / size if bool(size) else direction
+                there = (_slopes(self.func, self.inputs, i, direction, self.eps)[o] * vector).sum()
+                here = (found[j] * direction).sum()
+                if not self.close(here, there):
+                    raise _mismatch(o, j, there, here, "")
+                self.repeated(found[j], again[j])
+
+    def repeated(self, a: Tensor, b: Tensor) -> None:
+        if a.numel() and float((a - b).abs().max()) > self.nondet_tol:
+            raise GradcheckError(
+                "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times "
+                "gives different values, although analytical gradient matches numerical gradient.The tolerance for "
+                f"nondeterminism was {self.nondet_tol}."
+            )
+
+    def linear(self, outputs) -> None:
+        """Zero gradients of outputs give zero gradients of inputs."""
+        recorded = [o for o in outputs if o.requires_grad]
+        zeros = [ops.zeros_like(o) for o in recorded]
+        found = grad(recorded, self.wanted, zeros, retain_graph=True, allow_unused=True)
+        for g, x in zip(found, self.wanted, strict=True):
+            if g is None:
+                continue
+            if bool((g != 0).any()):
+                raise GradcheckError("backward not multiplied by grad_output")
+            if g.shape != x.shape:
+                raise GradcheckError("grad is incorrect size")
+            if g.device != x.device:
+                raise GradcheckError("grad is incorrect device")
+
+    def undefined(self) -> None:
+        """Absent gradients of outputs are taken as zeros."""
+        outputs = [o for o in self.outputs() if o.requires_grad]
+        text = "Expected backward function to handle undefined output grads."
+        choices = [[o] for o in range(len(outputs))] if len(outputs) > 1 else []
+        for absent in [list(range(len(outputs))), *choices]:
+            hidden = _Undefined.apply(*(outputs[i] for i in absent))
+            shown = list(outputs)
+            for i, h in zip(absent, hidden, strict=True):
+                shown[i] = h
+            grads = [ops.zeros_like(o) for o in outputs]
+            try:
+                found = grad(shown, self.wanted, grads, retain_graph=True, allow_unused=True)
+            except RuntimeError as error:
+                raise GradcheckError(f"{text} Please look at the function's backward.") from error
+            if any(g is not None and bool((g != 0).any()) for g in found):
+                raise GradcheckError(f"{text} They count as zeros, and the gradients of inputs are not zero.")
+
+
+def _check_types(check: _Check, outputs) -> None:
+    found = grad([o for o in outputs if o.requires_grad], check.wanted,
+                 [ops.ones_like(o) for o in outputs if o.requires_grad], retain_graph=True, allow_unused=True)  # fmt: skip
+    for g, x in zip(found, check.wanted, strict=True):
+        if g is not None and g.dtype is not x.dtype:
+            raise GradcheckError("grad is incorrect type")
+
+
+def _run(check: _Check, undefined: bool, types: bool, fast: bool) -> None:
+    if not check.wanted:
+        raise ValueError(
+            "gradcheck expects at least one input tensor to require gradient, but none of them have "
+            "requires_grad=True."
+        )
+    for i, x in enumerate(check.inputs):
+        if isinstance(x, Tensor) and x.requires_grad and x.dtype.to_real() is not float64:
+            warnings.warn(
+                f"Input #{i} requires gradient and is not a double precision floating point or complex. This check "
+                "will likely fail if all the inputs are not of double precision floating point or complex. ",
+                stacklevel=4,
+            )
+    outputs = check.outputs()
+    if not outputs:
+        return
+    if not any(o.requires_grad for o in outputs):
+        check.flat()
+        return
+    (check.fast if fast else check.slow)(outputs)
+    check.linear(outputs)
+    if undefined:
+        check.undefined()
+    if types:
+        _check_types(check, outputs)
+
+
+def gradcheck(
+    func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=True, nondet_tol=0.0, check_undefined_grad=True,
+    check_grad_dtypes=False, check_batched_grad=False, check_batched_forward_grad=False, check_forward_ad=False,
+    check_backward_ad=True, fast_mode=False, masked=None,
+) -> bool:  # fmt: skip
+    """Whether the gradients of ``func`` at ``inputs`` agree with finite differences of width ``eps``.
+
+    Inputs that require grad should be float64 or complex128. A difference is a GradcheckError, or False without
+    ``raise_exception``. ``fast_mode`` compares one random projection in the place of whole Jacobians.
+    """
+    if check_forward_ad or check_batched_forward_grad:
+        raise NotImplementedError(
+            "torch.autograd.gradcheck(check_forward_ad=True) is not supported (docs/coverage.md)"
+        )
+    if not check_backward_ad:
+        raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
+    check = _Check(func, _tuple(inputs), eps, atol, rtol, nondet_tol)
+    try:
+        _run(check, check_undefined_grad, check_grad_dtypes, fast_mode)
+    except GradcheckError:
+        if raise_exception:
+            raise
+        return False
+    return True
+
+
+def gradgradcheck(
+    func, inputs, grad_outputs=None, *, eps=1e-6, atol=1e-5, rtol=1e-3, gen_non_contig_grad_outputs=False,
+    raise_exception=True, nondet_tol=0.0, check_undefined_grad=True, check_grad_dtypes=False,
+    check_batched_grad=False, check_fwd_over_rev=False, check_rev_over_rev=True, fast_mode=False, masked=False,
+) -> bool:  # fmt: skip
+    """gradcheck of the gradients themselves, at random gradients of the outputs unless they are given."""
+    if check_fwd_over_rev:
+        raise NotImplementedError(
+            "torch.autograd.gradgradcheck(check_fwd_over_rev=True) is not supported (docs/coverage.md)"
+        )
+    inputs = _tuple(inputs)
+    if grad_outputs is None:
+        with no_grad():
+            outputs = [o.detach() for o in _tuple(func(*inputs)) if _continuous(o)]
+        grad_outputs = [_random_like(o, gen_non_contig_grad_outputs) for o in outputs]
+    grad_outputs = _tuple(grad_outputs)
+    count = len(grad_outputs)
+
+    def first(*arguments):
+        own, vectors = arguments[: len(arguments) - count], arguments[len(arguments) - count :]
+        outputs = [o for o in _tuple(func(*own)) if _continuous(o)]
+        pairs = [(o, v) for o, v in zip(outputs, vectors, strict=True) if o.requires_grad]
+        wanted = [x for x in own if isinstance(x, Tensor) and x.requires_grad]
+        outs, vecs = [o for o, _ in pairs], [v for _, v in pairs]
+        found = grad(outs, wanted, vecs, create_graph=True, allow_unused=True)
+        return tuple(g for g in found if g is not None)
+
+    return gradcheck(
+        first, (*inputs, *grad_outputs), eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception,
+        nondet_tol=nondet_tol, check_undefined_grad=check_undefined_grad, check_grad_dtypes=check_grad_dtypes,
+        fast_mode=fast_mode,
+    )  # fmt: skip
+
+
+def _random_like(o: Tensor, strided: bool) -> Tensor:
+    shape = [*o.shape, 2] if strided else o.shape
+    made = ops.randn(shape, dtype=o.dtype, device=o.device)
+    return (made[..., 0] if strided else made).detach().requires_grad_()
