@@ -21,6 +21,8 @@ import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from ._mindspore import native
+
 MINDSPORE_VERSION = "2.10.0"
 SOURCES = Path(__file__).parent / "csrc"
 OPERATOR_UNITS = 8
@@ -287,13 +289,6 @@ def load_operators() -> None:
         module.operators_loaded = True
 
 
-def _load_mindspore() -> None:
-    """Loads this environment's MindSpore libraries: one built from another environment (the cache is shared) finds them by name."""
-    lib = _mindspore_root() / "lib"
-    for name in ("core", "common", "pynative_utils"):
-        ctypes.CDLL(str(lib / f"libmindspore_{name}.so"))
-
-
 def load():
     """Imports the extension (building it first if needed)."""
     if "msadapter._C" in sys.modules:
@@ -302,7 +297,7 @@ def load():
     path = Path(chosen) if chosen else build(verbose=bool(sys.stderr and sys.stderr.isatty()))
     # Matrix products may use the oneDNN that MindSpore ships (where the processor makes it worth while).
     os.environ.setdefault("MSADAPTER_ONEDNN_LIBRARY", str(_mindspore_root() / "lib" / "libdnnl.so.3"))
-    _load_mindspore()
+    native()  # a library built from another environment (the cache is shared) finds this one's MindSpore by name
     loader = importlib.machinery.ExtensionFileLoader("msadapter._C", str(path))
     spec = importlib.util.spec_from_file_location("msadapter._C", path, loader=loader)
     module = importlib.util.module_from_spec(spec)

@@ -9,16 +9,11 @@ from ._declare import composite, declarations, namespaces, op, raw, raw_empty, r
 
 FAMILIES = ("pointwise", "pointwise_binary", "compare", "complex", "special", "reduction", "scan", "calculus", "hashing", "sorting", "view", "shape",
             "indexing", "creation", "random", "matmul", "nn_activation", "nn_norm", "nn_loss", "nn_conv", "nn_pool", "nn_misc",
-            "attention", "dropout", "optim_fused", "linalg", "fft", "windows", "internal")
+            "attention", "dropout", "optim_fused", "linalg", "fft", "windows", "view_window", "internal")
 
 
-def _import_families() -> None:
-    for name in FAMILIES:
-        if importlib.util.find_spec(f"{__name__}.{name}") is not None:
-            importlib.import_module(f".{name}", __name__)
-
-
-_import_families()
+for _name in FAMILIES:
+    importlib.import_module(f".{_name}", __name__)
 # A family file may be named like an operator (matmul, dropout): the operator wins as an attribute.
 globals().update({name: namespaces[space][name] for space in ("nn.functional", "torch") for name in FAMILIES if name in namespaces[space]})
 

@@ -6,6 +6,7 @@ import functools
 import os
 import weakref
 
+from .._mindspore import device_target
 from ._declare import _C, raw, t
 
 _DEFAULT_ID = 0
@@ -32,9 +33,7 @@ def _offset():
 @functools.cache
 def on_host() -> bool:
     """Whether MindSpore computes on the CPU in this process."""
-    import mindspore
-
-    return mindspore.get_context("device_target") == "CPU"
+    return device_target() == "CPU"
 
 
 def checked_seed(seed) -> int:

@@ -182,10 +182,15 @@ def getitem(x, index):
         if not shape:
             raise IndexError(_NOT_INDEXABLE)
         return t._region(x, (0, _position(index, 0, shape[0]), 0, 0))
+    if type(index) is slice and not x.shape:
+        raise IndexError("slice() cannot be applied to a 0-dim tensor.")
     spec, tensors = lower(x.shape, _as_tuple(index))
     if not tensors:
         return t._region(x, spec or ())
     return t._index(t._region(x, spec) if spec else x, _index_list(tensors))
+
+
+t._getitem = getitem  # the C++ subscript hands over here what is not plain
 
 
 def setitem(x, index, value):

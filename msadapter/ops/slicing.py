@@ -99,7 +99,7 @@ def slice_bounds(start, end, size):
 def _slice_spec(shape, dim, start, end, step):
     dim = wrap_dim(dim, len(shape))
     if not shape:
-        raise RuntimeError("slice() cannot be applied to a 0-dim tensor.")
+        raise IndexError("slice() cannot be applied to a 0-dim tensor.")
     if step <= 0:
         raise RuntimeError("slice step must be positive")
     start, length = slice_bounds(start, end, shape[dim])
@@ -223,7 +223,17 @@ def as_strided(self, size, stride, storage_offset):
     return raw_view(self, list(size), list(stride), offset)
 
 
-def _positions(like, sizes, strides):
+def may_overlap(sizes, strides) -> bool:
+    """Whether two elements may be the same memory (a safe yes where it is not sure)."""
+    extent = 1
+    for step, n in sorted((s, n) for n, s in zip(sizes, strides, strict=True) if n > 1):
+        if step < extent:
+            return True
+        extent += step * (n - 1)
+    return False
+
+
+def positions(sizes, strides):
     """Flat storage positions (relative) of every element of a geometry."""
     at = t._region(t.arange(1), [])
     for d, (n, s) in enumerate(zip(sizes, strides, strict=True)):
@@ -245,11 +255,11 @@ def _as_strided_back(g, self, size, stride, storage_offset):
     room = max(extent(shape, own, start), extent(size, stride, offset), 1)
     flat = zeros_of(g, [room])
     if 0 not in size:
-        flat = t.index_add(flat, 0, _positions(g, size, stride) + (offset - low), t.reshape(g, [-1]))
+        flat = t.index_add(flat, 0, positions(size, stride) + (offset - low), t.reshape(g, [-1]))
     if 0 in shape:
         return zeros_of(g, shape)
-    at = _positions(g, shape, own) + (start - low)
-    if any(s == 0 and n > 1 for n, s in zip(shape, own, strict=True)):
+    at = positions(shape, own) + (start - low)
+    if may_overlap(shape, own):
         hits = t.index_add(zeros_of(g, [room]), 0, at, t.ones_like(t.index_select(flat, 0, at)))
         flat = flat / t.clamp(hits, min=1)
     return t.reshape(t.index_select(flat, 0, at), shape)
@@ -307,13 +317,7 @@ def _even(size, each):
     return [min(each, size - i) for i in range(0, size, each)] if size else [0]
 
 
-@op(
-    "_split_sizes(Tensor self, int[] sizes, int dim) -> Tensor",
-    forms="f",
-    view=True,
-    grad={"self": lambda gs, self, sizes, dim: _parts_back(gs, self.shape, dim, sizes)},
-)
-def _split_sizes(self, sizes, dim):
+def _consecutive(self, sizes, dim):
     """Consecutive parts of a dim, as a tuple of views."""
     shape, strides, offset = list(self.shape), stride_of(self), offset_of(self)
     out = []
@@ -324,8 +328,17 @@ def _split_sizes(self, sizes, dim):
     return tuple(out)
 
 
-def _split(x, sizes, dim):
-    return tuple(t._split_sizes(x, sizes, dim)) if len(sizes) != 1 else (t._slice(x, dim, 0, sizes[0], 1),)
+for _name in ("_split", "_split_with_sizes"):  # alike but for the name of the node
+    op(
+        f"{_name}(Tensor self, int[] sizes, int dim) -> Tensor",
+        forms="f",
+        view=True,
+        grad={"self": lambda gs, self, sizes, dim: _parts_back(gs, self.shape, dim, sizes)},
+    )(_consecutive)
+
+
+def _split(x, sizes, dim, split=None):
+    return tuple((split or t._split)(x, sizes, dim)) if len(sizes) != 1 else (t._slice(x, dim, 0, sizes[0], 1),)
 
 
 @composite(
@@ -347,7 +360,7 @@ def split_with_sizes(self, split_sizes, dim):
             f"split_with_sizes expects split_sizes to sum exactly to {self.shape[dim]} (input tensor's size at dimension "
             f"{dim}), but got split_sizes={list(split_sizes)}"
         )
-    return _split(self, list(split_sizes), dim)
+    return _split(self, list(split_sizes), dim, t._split_with_sizes)
 
 
 @composite(
@@ -460,7 +473,7 @@ def _unbind(self, dim):
 def unbind(self, dim):
     """Every position of a dim, as a tuple of views."""
     if self.ndim == 0:
-        raise RuntimeError("Dimension specified as 0 but tensor has no dimensions")
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     dim = wrap_dim(dim, self.ndim)
     n = self.shape[dim]
     if n == 0:
@@ -473,13 +486,10 @@ def _inplace_view(name, aliases=()):
     function = getattr(t, name)
 
     def inplace(self, *args, **kwargs):
-        if self.requires_grad and _C.is_grad_enabled():
-            raise NotImplementedError(
-                f"torch.Tensor.{name}_: a tensor that requires grad is not supported (docs/coverage.md)"
-            )
-        made = function(self.detach(), *args, **kwargs)
-        _C.set_geometry(self, self, list(made.shape), list(stride_of(made)), offset_of(made))
-        _C.bump_version(self)
+        _C.check_history(self)
+        if name == "t" and self.ndim > 2:
+            raise RuntimeError(f"t_() expects a tensor with <= 2 dimensions, but self is {self.ndim}D")
+        _C.become_view(self, function(self, *args, **kwargs))
         return self
 
     for public in (name, *aliases):

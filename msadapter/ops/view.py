@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ._declare import _C, composite, namespaces, op, raw, raw_view, t
-from ._geometry import as_list, infer_size, numel, view_strides, wrap_dim, wrap_dims
+from ._geometry import as_list, contiguous_strides, infer_size, numel, view_strides, wrap_dim, wrap_dims
 
 stride_of, offset_of = _C.stride, _C.storage_offset
 
@@ -105,8 +105,14 @@ def reshape(self, shape):
     """`view` where memory allows, else a contiguous copy."""
     size = infer_size(shape, numel(self.shape))
     if view_strides(self.shape, stride_of(self), size) is None:
-        return t.view(_copy(self), size)
+        return t._unsafe_view(_copy(self), size)
     return t.view(self, size)
+
+
+@op("_unsafe_view(Tensor self, int[] size) -> Tensor", forms="f", grad={"self": lambda g, self: t.reshape(g, list(self.shape))})
+def _unsafe_view(self, size):
+    """Other sizes for a contiguous tensor that nobody else sees, so that the result need not be a view of it."""
+    return raw_view(self, list(size), contiguous_strides(size), offset_of(self))
 
 
 def _copy(x):

@@ -1,17 +1,17 @@
 """MindSpore's own Tensor class, and where a tensor lives."""
 from __future__ import annotations
 
-import sys
-
-import mindspore  # noqa: F401  (its runtime must be up before the class is replaced)
-
+from .._mindspore import native
 from .._native import load
 from . import device as devices
 from .device import device as Device
 
 _C = load()
-mindspore_module = sys.modules["mindspore.common.tensor"]
-Base = mindspore_module.Tensor
+Base = native().TensorPy  # every tensor of MindSpore is one
+
+
+class Plain(Base):
+    """Holds the place of MindSpore's Python class, whose instances have this layout, until that class is there."""
 
 
 def device_of(tensor) -> Device:

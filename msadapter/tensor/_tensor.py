@@ -2,20 +2,21 @@
 from __future__ import annotations
 
 import copy
+import sys
 import threading
 import warnings
 
-import mindspore
 import numpy as np
 
 from .. import ops
+from .._mindspore import device_target, native, when_complete
 from .._native import load_operators
 from ..ops._declare import namespaces, t
 from . import _operators
 from . import device as devices
 from . import dtype as dtypes
 from ._arguments import dtype_from_type_name, parse_to
-from ._base import _C, Base, device_of, mindspore_module, place
+from ._base import _C, Base, Plain, device_of, place
 from ._construct import as_numpy, as_tensor, contiguous_strides, from_numpy, tensor
 from ._pickling import reduce_tensor
 from ._printing import tensor_str
@@ -31,7 +32,7 @@ class _TensorMeta(type(Base)):
         return super().__instancecheck__(instance)
 
 
-class Tensor(Base, metaclass=_TensorMeta):
+class Tensor(Plain, metaclass=_TensorMeta):
     """A torch tensor on MindSpore memory."""
 
     __array_priority__ = 1000
@@ -250,9 +251,6 @@ class Tensor(Base, metaclass=_TensorMeta):
         return self.resize_(other.shape)
 
     # ---------------------------------------------------------------- conversion
-    def item(self):
-        return _C.item(self)
-
     def tolist(self):
         if self.ndim == 0:
             return self.item()
@@ -360,9 +358,6 @@ class Tensor(Base, metaclass=_TensorMeta):
 
     def __reversed__(self):
         return self if self.ndim == 0 else self.flip(0)
-
-    def __getitem__(self, index):
-        return ops.indexing.getitem(self, index)
 
     def __setitem__(self, index, value):
         ops.indexing.setitem(self, index, value)
@@ -563,9 +558,24 @@ def _legacy_new(cls, *args, device=None, dtype=None, **kwargs):
     return out
 
 
+def _hide_methods_of(cls) -> None:
+    """MindSpore's methods with other names than torch's are no methods of a torch tensor."""
+    for name in dir(cls):
+        if not name.startswith("_") and name not in Tensor.__dict__:
+            setattr(Tensor, name, _Absent(name))
+
+
+def _join_mindspore() -> None:
+    """Makes Tensor a MindSpore tensor to MindSpore's Python code too, and the class of its results."""
+    module = sys.modules["mindspore.common.tensor"]
+    theirs = module.Tensor
+    Tensor.__bases__ = (theirs,)
+    _hide_methods_of(theirs)
+    module.Tensor = Tensor
+
+
 def install() -> None:
     """Makes Tensor the class of every MindSpore result and gives it the table's methods."""
-    mindspore_module.Tensor = Tensor
     for name, factory in (("tensor", tensor), ("as_tensor", as_tensor), ("from_numpy", from_numpy), ("place", place)):
         setattr(ops, name, factory)  # factories that are no operators
         setattr(t, name, factory)
@@ -573,11 +583,9 @@ def install() -> None:
         if name not in Tensor.__dict__:
             setattr(Tensor, name, function)
     _operators.install(Tensor)
-    for name in dir(Base):
-        if name.startswith("_") or name in Tensor.__dict__:
-            continue
-        setattr(Tensor, name, _Absent(name))
+    _hide_methods_of(Base)
     _C.bind_types(Tensor, Size)
-    if not _C.fast_path() or mindspore.get_context("device_target") != "CPU":
+    if not _C.fast_path() or device_target() != "CPU":
         load_operators()
-    mindspore.runtime.launch_blocking()
+    native().RuntimeConf.get_instance().set_launch_blocking()
+    when_complete(_join_mindspore)

@@ -33,9 +33,9 @@ ROWS = {
     "gpt from the seed alone": Row("gpt_fp32_1proc", None),
     "gpt recomputed": Row("gpt_fp32_full_recompute", "init_gpt", RECOMPUTE),
     "llama": Row("llama_fp32_1proc", "init_llama", LLAMA),
-    # PyTorch's bfloat16 gradients of layer_norm's weight and of embeddings are summed in bfloat16, row by row; ours
-    # in float32. The loss does not see it, the norm of the gradients does.
-    "gpt bfloat16": Row("gpt_bf16_1proc", "init_gpt", "--bf16", loss=1e-3, grad_norm=1e-2),
+    # The norm of bfloat16 gradients is not fixed closer than this by PyTorch itself: run with one thread instead of two it
+    # moves by up to 3.7e-3 on these 20 steps, because layer_norm's gradients are summed in bfloat16 by each thread.
+    "gpt bfloat16": Row("gpt_bf16_1proc", "init_gpt", "--bf16", loss=1e-4, grad_norm=5e-3),
 }
 PRINTED = 0.001  # Megatron prints gradient norms with three decimals
 

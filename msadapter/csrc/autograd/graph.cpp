@@ -8,6 +8,16 @@ using mindspore::InputType;
 using ag::AutoGradMetaData;
 using ag::ViewAutoGradMetaData;
 
+PyObject *table_function(const char *name) {
+  static PyObject *ops = nullptr;
+  if (!ops) {
+    Ref m = checked(PyImport_ImportModule("msadapter.ops"));
+    ops = m.release();
+  }
+  Ref f = checked(PyObject_GetAttrString(ops, name));
+  return f.get();  // the module keeps it
+}
+
 uint64_t Node::next_sequence() {
   thread_local uint64_t n = 0;
   return n++;
@@ -100,22 +110,6 @@ void set_requires_grad(const TensorPtr &t, bool value) {
   meta(t)->set_requires_grad(value);
 }
 
-// Gradient of the base's history seen through one view: its values put back into place, zeros elsewhere.
-class ViewOfBase final : public Node {
- public:
-  ViewOfBase(const TensorPtr &view, const TensorPtr &base)
-      : Node("AsStridedBackward0", 1), sizes_(view->shape()), strides_(strides_of(view)), offset_(offset_of(view)),
-        base_sizes_(base->shape()), base_strides_(strides_of(base)), base_offset_(offset_of(base)) {}
-  bool single_use() const override { return false; }
-  Tensors apply(const Tensors &grads) override;
-
- private:
-  Dims sizes_, strides_;
-  int64_t offset_;
-  Dims base_sizes_, base_strides_;
-  int64_t base_offset_;
-};
-
 static bool dense(const Dims &sizes, const Dims &strides) {
   Tensor t;
   t.ndim = static_cast<int>(sizes.size());
@@ -125,6 +119,51 @@ static bool dense(const Dims &sizes, const Dims &strides) {
   for (size_t d = 0; d < sizes.size(); ++d) extent += (sizes[d] - 1) * strides[d];
   return n == 0 || extent == n;
 }
+
+// Whether two elements of this geometry may be the same memory (a safe yes where it is not sure).
+static bool may_overlap(const Dims &sizes, const Dims &strides) {
+  std::vector<std::pair<int64_t, int64_t>> dims;
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (sizes[d] > 1) dims.emplace_back(strides[d], sizes[d]);
+  std::sort(dims.begin(), dims.end());
+  int64_t extent = 1;
+  for (auto &d : dims) {
+    if (d.first < extent) return true;
+    extent = d.first * (d.second - 1) + extent;
+  }
+  return false;
+}
+
+// A geometry as arguments of the table's functions.
+static Ref list_of(const Dims &d) {
+  Ref l = checked(PyList_New(d.size()));
+  for (size_t i = 0; i < d.size(); ++i) PyList_SET_ITEM(l.get(), i, PyLong_FromLongLong(d[i]));
+  return l;
+}
+
+// Where a view lies in its base.
+struct Window {
+  Dims sizes, strides, base_sizes, base_strides;
+  int64_t offset;  // from the base's first element
+  Window(const TensorPtr &view, const TensorPtr &base)
+      : sizes(view->shape()), strides(strides_of(view)), base_sizes(base->shape()), base_strides(strides_of(base)),
+        offset(offset_of(view) - offset_of(base)) {}
+  // Whether the window lies inside a base without holes, so that memory laid out like the base can be written directly.
+  bool plain() const {
+    if (!dense(base_sizes, base_strides) || offset < 0) return false;
+    int64_t last = offset, n = 1;
+    for (size_t d = 0; d < sizes.size(); ++d) last += sizes[d] > 0 ? (sizes[d] - 1) * strides[d] : 0;
+    for (auto s : base_sizes) n *= s;
+    return last < n;
+  }
+  // With the table's operators: recorded, and for any base. `first` is a gradient, `second` one more or null.
+  Ref call(const char *function, const TensorPtr &first, const TensorPtr &second = nullptr) const {
+    Ref at = checked(PyLong_FromLongLong(offset));
+    Ref other = second ? checked(wrap(second)) : Ref::borrow(Py_None);
+    return checked(PyObject_CallFunctionObjArgs(table_function(function), checked(wrap(first)).get(), other.get(), list_of(base_sizes).get(),
+                                                list_of(base_strides).get(), list_of(sizes).get(), list_of(strides).get(), at.get(), nullptr));
+  }
+};
 
 // window += g, one element after the other: elements of the window may share memory (expand, unfold).
 static void add_overlapping(const Tensor &window, const Tensor &g) {
@@ -144,32 +183,66 @@ static void add_overlapping(const Tensor &window, const Tensor &g) {
   }));
 }
 
-// Whether two elements of this geometry may be the same memory (a safe yes where it is not sure).
-static bool may_overlap(const Dims &sizes, const Dims &strides) {
-  std::vector<std::pair<int64_t, int64_t>> dims;
-  for (size_t d = 0; d < sizes.size(); ++d)
-    if (sizes[d] > 1) dims.emplace_back(strides[d], sizes[d]);
-  std::sort(dims.begin(), dims.end());
-  int64_t extent = 1;
-  for (auto &d : dims) {
-    if (d.first < extent) return true;
-    extent = d.first * (d.second - 1) + extent;
+// Gradient of the base's history seen through one view: its values put back into place, zeros elsewhere.
+class ViewOfBase final : public Node {
+ public:
+  ViewOfBase(const TensorPtr &view, const TensorPtr &base) : Node("AsStridedBackward0", 1), at_(view, base) {}
+  bool single_use() const override { return false; }
+  Tensors apply(const Tensors &grads) override {
+    if (!grads[0]) return {nullptr};
+    if (grad_enabled() || !at_.plain()) return {unwrap(at_.call("_window_to_base", grads[0]).get())};
+    // A dense base: the gradient has the base's own geometry, so the view's geometry applies to it as it is.
+    const DType d = from_ms(grads[0]->data_type());
+    int64_t n = 1;
+    for (auto s : at_.base_sizes) n *= s;
+    TensorPtr flat = new_tensor(d, {n});
+    fill_zero(view_of(flat));
+    TensorPtr window = new_view(flat, d, at_.sizes, at_.strides, at_.offset);
+    if (may_overlap(at_.sizes, at_.strides)) add_overlapping(view_of(window), view_of(grads[0]));
+    else copy_into(view_of(window), view_of(grads[0]));
+    return {new_view(flat, d, at_.base_sizes, at_.base_strides, 0)};
   }
-  return false;
+
+ private:
+  Window at_;
+};
+
+// "MulBackward0" is "Mul" in messages.
+static std::string short_name(const BackwardNodePtr &node) {
+  if (!node) return "a function";
+  const std::string &n = node->name();
+  const size_t at = n.rfind("Backward0");
+  return at != std::string::npos && at + 9 == n.size() ? n.substr(0, at) : n;
 }
 
-Tensors ViewOfBase::apply(const Tensors &grads) {
-  if (!grads[0]) return {nullptr};
-  // A dense base: the gradient has the base's own geometry, so the view's geometry applies to it as it is.
-  check(dense(base_sizes_, base_strides_), "gradient of an in-place write through a view of a non-dense base is not supported");
-  int64_t n = 1;
-  for (auto s : base_sizes_) n *= s;
-  TensorPtr flat = new_tensor(from_ms(grads[0]->data_type()), {n});
-  fill_zero(view_of(flat));
-  TensorPtr window = new_view(flat, from_ms(grads[0]->data_type()), sizes_, strides_, offset_ - base_offset_);
-  if (may_overlap(sizes_, strides_)) add_overlapping(view_of(window), view_of(grads[0]));
-  else copy_into(view_of(window), view_of(grads[0]));
-  return {new_view(flat, from_ms(grads[0]->data_type()), base_sizes_, base_strides_, 0)};
+// Refuses views whose history cannot follow a write: to themselves, or (`indirect`) to their base.
+static void check_creation(const TensorPtr &t, ViewAutoGradMetaData *v, bool indirect) {
+  const auto kind = v->creation_type();
+  if (kind == ag::CreationType::kDefault) return;
+  auto node = v->UnsafeGetGradNodeImpl();
+  std::string who = node ? text("Output ", static_cast<int64_t>(v->output_index()), " of ", short_name(node))
+                         : std::string("A view was created in no_grad mode");
+  who += indirect ? " is a view and its base or another view of its base has been modified inplace."
+         : node   ? " is a view and is being modified inplace."
+                  : " and is being modified inplace with grad mode enabled.";
+  switch (kind) {
+    case ag::CreationType::kMultiOutput:
+      if (!node) return;
+      fail(who, " This view is the output of a function that returns multiple views. Such functions do not allow the output "
+                "views to be modified inplace. You should replace the inplace operation by an out-of-place one.");
+    case ag::CreationType::kNoGradMode:
+      if (indirect) return;
+      fail(who, " Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving "
+                "both the view and the inplace either both inside the no_grad block (if you don't want the inplace to be "
+                "tracked) or both outside (if you want the inplace to be tracked).");
+    case ag::CreationType::kCustomBprop:
+      if (!node) return;
+      fail(who, " This view was created inside a custom Function (or because an input was returned as-is) and the autograd "
+                "logic to handle view+inplace would override the custom backward associated with the custom Function, leading "
+                "to incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of the custom "
+                "Function.");
+    default: return;
+  }
 }
 
 BackwardNodePtr grad_fn(const TensorPtr &t) {
@@ -178,6 +251,7 @@ BackwardNodePtr grad_fn(const TensorPtr &t) {
   if (auto *v = view_meta(t)) {
     const auto &base = v->view_info().base();
     if (view_is_stale(t, v) && base && requires_grad(base) && !is_leaf(base)) {
+      check_creation(t, v, true);
       auto node = BackwardNode::Create<ViewOfBase>(t, base);
       node->add_next_edge(edge_of(base));
       node->add_output_metadata(t);
@@ -223,56 +297,16 @@ void set_view(const TensorPtr &view, const TensorPtr &of, ViewKind kind) {
   view->set_auto_grad_meta_data(m);
 }
 
-// "MulBackward0" is "Mul" in messages.
-static std::string short_name(const BackwardNodePtr &node) {
-  if (!node) return "a function";
-  const std::string &n = node->name();
-  const size_t at = n.rfind("Backward0");
-  return at != std::string::npos && at + 9 == n.size() ? n.substr(0, at) : n;
-}
-
-static void check_history(const TensorPtr &t) {
-  if (!grad_enabled() || !requires_grad(t)) {
-    if (!grad_enabled()) return;
-    auto *m = view_meta(t);
-    if (!m || m->creation_type() == ag::CreationType::kDefault) {
-      if (m && m->view_info().base() && requires_grad(m->view_info().base()) && is_leaf(m->view_info().base()))
-        fail("a view of a leaf Variable that requires grad is being used in an in-place operation.");
-      return;
+void check_history(const TensorPtr &t) {
+  if (!grad_enabled()) return;
+  if (auto *m = view_meta(t)) {
+    const auto &base = m->view_info().base();
+    if (base && requires_grad(base)) {
+      check_creation(t, m, false);
+      if (is_leaf(base)) fail("a view of a leaf Variable that requires grad is being used in an in-place operation.");
     }
   }
-  if (requires_grad(t) && is_leaf(t))
-    fail("a leaf Variable that requires grad is being used in an in-place operation.");
-  auto *m = view_meta(t);
-  if (!m) return;
-  const auto &base = m->view_info().base();
-  if (base && requires_grad(base) && is_leaf(base))
-    fail("a view of a leaf Variable that requires grad is being used in an in-place operation.");
-  switch (m->creation_type()) {
-    case ag::CreationType::kMultiOutput:
-      if (requires_grad(t))
-        fail("Output ", static_cast<int64_t>(meta(t)->output_index()), " of ", short_name(grad_fn(t)),
-             " is a view and is being modified inplace. This view is the output of a function that returns multiple "
-             "views. Such functions do not allow the output views to be modified inplace. You should replace the "
-             "inplace operation by an out-of-place one.");
-      break;
-    case ag::CreationType::kNoGradMode:
-      if (base && requires_grad(base))
-        fail("A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that this "
-             "use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the "
-             "view and the inplace either both inside the no_grad block (if you don't want the inplace to be tracked) "
-             "or both outside (if you want the inplace to be tracked).");
-      break;
-    case ag::CreationType::kCustomBprop:
-      if (requires_grad(t))
-        fail("Output ", static_cast<int64_t>(meta(t)->output_index()), " of ", short_name(grad_fn(t)),
-             " is a view and is being modified inplace. This view was created inside a custom Function (or because an "
-             "input was returned as-is) and the autograd logic to handle view+inplace would override the custom "
-             "backward associated with the custom Function, leading to incorrect gradients. This behavior is "
-             "forbidden. You can fix this by cloning the output of the custom Function.");
-      break;
-    default: break;
-  }
+  if (requires_grad(t) && is_leaf(t)) fail("a leaf Variable that requires grad is being used in an in-place operation.");
 }
 
 void check_inplace(const TensorPtr &t, const char *) {
@@ -284,13 +318,29 @@ void check_inplace(const TensorPtr &t, const char *) {
            "Please clone() the tensor before performing the operation.");
 }
 
+// Two tensors on parts of the same memory: fine when they are the same elements in the same order.
+void check_overlap(const TensorPtr &written, const TensorPtr &read) {
+  if (written->device_address() != read->device_address() || written->data_type() != read->data_type()) return;
+  const Dims a = strides_of(written), b = strides_of(read);
+  if (may_overlap(written->shape(), a) || may_overlap(read->shape(), b)) return;  // torch does not look further here
+  if (!dense(written->shape(), a) || !dense(read->shape(), b)) return;
+  auto count = [](const TensorPtr &t) {
+    int64_t n = 1;
+    for (auto s : t->shape()) n *= s;
+    return n;
+  };
+  const int64_t x = offset_of(written), y = offset_of(read), n = count(written), m = count(read);
+  if (n == 0 || m == 0 || x + n <= y || y + m <= x || (x == y && n == m && a == b)) return;
+  fail("unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+       "location. Please clone() the tensor before performing the operation.");
+}
+
 // A write through a view, as the base sees it: the window's gradient goes to `inner`, the rest passes.
 class CopySlices final : public Node {
  public:
-  CopySlices(const TensorPtr &view, const TensorPtr &base, const NodePtr &inner)
-      : Node("CopySlices", 1), inner_(inner), sizes_(view->shape()), strides_(strides_of(view)), offset_(offset_of(view)),
-        base_sizes_(base->shape()), base_strides_(strides_of(base)), base_offset_(offset_of(base)) {
+  CopySlices(const TensorPtr &view, const TensorPtr &base, const NodePtr &inner) : Node("CopySlices", 1), inner_(inner), at_(view, base) {
     add_next_edge(edge_of(base));
+    if (!inner->next_edges().empty()) inner->set_next_edge(Edge(next_edges_[0]), 0);  // wanted when the base's is
     for (size_t i = 1; i < inner->next_edges().size(); ++i) add_next_edge(inner->next_edges()[i]);
   }
   bool single_use() const override { return inner_ && inner_->single_use(); }
@@ -300,33 +350,35 @@ class CopySlices final : public Node {
   Tensors apply(const Tensors &grads) override {
     Tensors r(next_edges_.size());
     if (!grads[0]) return r;
-    check(dense(base_sizes_, base_strides_), "gradient of an in-place write through a view of a non-dense base is not supported");
-    const DType d = from_ms(grads[0]->data_type());
-    int64_t n = 1;
-    for (auto s : base_sizes_) n *= s;
-    TensorPtr flat = new_tensor(d, {n});
-    TensorPtr whole = new_view(flat, d, base_sizes_, base_strides_, 0);
-    copy_into(view_of(whole), view_of(grads[0]));
-    TensorPtr window = new_view(flat, d, sizes_, strides_, offset_ - base_offset_);
-    TensorPtr g = new_tensor(d, sizes_);
-    copy_into(view_of(g), view_of(window));
     // inner's first edge is the written tensor itself: what passes through it stays in the window.
     for (size_t i = 1; i < inner_->next_edges().size(); ++i)
       if (!needs(i)) inner_->set_next_edge(Edge(), i);
-    Tensors in = inner_->apply({g});
-    if (!in.empty() && in[0]) copy_into(view_of(window), view_of(in[0]));
-    else fill_zero(view_of(window));
-    r[0] = whole;
+    Tensors in;
+    if (grad_enabled() || !at_.plain()) {
+      in = inner_->apply({unwrap(at_.call("_base_to_window", grads[0]).get())});
+      r[0] = unwrap(at_.call("_replace_window", grads[0], in.empty() ? nullptr : in[0]).get());
+    } else {
+      const DType d = from_ms(grads[0]->data_type());
+      int64_t n = 1;
+      for (auto s : at_.base_sizes) n *= s;
+      TensorPtr flat = new_tensor(d, {n});
+      TensorPtr whole = new_view(flat, d, at_.base_sizes, at_.base_strides, 0);
+      copy_into(view_of(whole), view_of(grads[0]));
+      TensorPtr window = new_view(flat, d, at_.sizes, at_.strides, at_.offset);
+      TensorPtr g = new_tensor(d, at_.sizes);
+      copy_into(view_of(g), view_of(window));
+      in = inner_->apply({g});
+      if (!in.empty() && in[0]) copy_into(view_of(window), view_of(in[0]));
+      else fill_zero(view_of(window));
+      r[0] = whole;
+    }
     for (size_t i = 1; i < in.size() && i < r.size(); ++i) r[i] = in[i];
     return r;
   }
 
  private:
   NodePtr inner_;
-  Dims sizes_, strides_;
-  int64_t offset_;
-  Dims base_sizes_, base_strides_;
-  int64_t base_offset_;
+  Window at_;
 };
 
 // .grad of a tensor that retains it is that of its newest value.
@@ -353,6 +405,23 @@ void rebase_history(const TensorPtr &t, const NodePtr &node) {
     return;
   }
   set_history(t, node, 0);
+}
+
+void become_view(const TensorPtr &t, const TensorPtr &made) {
+  check_history(t);
+  auto node = raw_node(made) ? std::static_pointer_cast<Node>(meta(made)->UnsafeGetGradNodeImpl()) : nullptr;
+  TensorPtr geometry = alias_of(made);
+  t->set_shape(geometry->shape());
+  t->set_storage_info(geometry->storage_info());
+  t->BumpVersion();
+  if (!grad_enabled() || !node) return;
+  if (auto *v = view_meta(t)) {  // its base was not written: seen through the new geometry from now on
+    v->set_grad_node(nullptr);
+    v->set_version_attr(version_of(t) - 1);
+    return;
+  }
+  move_retained(t, node);
+  set_history(t, node, meta(made)->output_index());
 }
 
 // ---------------------------------------------------------------- saved tensors
@@ -436,12 +505,7 @@ TensorPtr SavedTensor::unpack(const Node *owner) const {
 // ---------------------------------------------------------------- accumulation
 TensorPtr add_gradients(const TensorPtr &a, const TensorPtr &b) {
   if (grad_enabled() && (requires_grad(a) || requires_grad(b))) {
-    static Ref add = Ref();
-    if (!add) {
-      Ref m = checked(PyImport_ImportModule("msadapter.ops"));
-      add = checked(PyObject_GetAttrString(m.get(), "add"));
-    }
-    return unwrap(checked(PyObject_CallFunctionObjArgs(add.get(), checked(wrap(a)).get(), checked(wrap(b)).get(), nullptr)).get());
+    return unwrap(checked(PyObject_CallFunctionObjArgs(table_function("add"), checked(wrap(a)).get(), checked(wrap(b)).get(), nullptr)).get());
   }
   static const Operator *op = find_operator("AddExt");
   Operand args[3] = {Operand::of(a), Operand::of(b), Operand::of(static_cast<int64_t>(1))};

@@ -70,6 +70,8 @@ class AccumulateGrad final : public Node {
   Ref object_;  // weakref
 };
 
+PyObject *table_function(const char *name);  // borrowed: msadapter.ops.<name>
+
 // ---- metadata of a tensor
 bool requires_grad(const TensorPtr &t);
 void set_requires_grad(const TensorPtr &t, bool value);  // leaves only
@@ -84,10 +86,15 @@ TensorPtr base_of(const TensorPtr &t);  // null if not a view
 enum class ViewKind { kNormal, kNoGrad, kMultiOutput, kCustom };
 // Declares `view` a view of `of`'s base.
 void set_view(const TensorPtr &view, const TensorPtr &of, ViewKind kind);
-// Torch's rules before an in-place write; throws its errors.
+// Torch's rules before an in-place write; throws its errors. The first is about history alone.
+void check_history(const TensorPtr &t);
 void check_inplace(const TensorPtr &t, const char *op);
+// Refuses a write to a tensor that shares a part of `read`'s memory, as torch does.
+void check_overlap(const TensorPtr &written, const TensorPtr &read);
 // After an in-place write recorded as `node` (edges: whatever; gradient of the written tensor enters node).
 void rebase_history(const TensorPtr &t, const NodePtr &node);
+// `t` takes the geometry and the history of `made`, a view of it.
+void become_view(const TensorPtr &t, const TensorPtr &made);
 inline uint32_t version_of(const TensorPtr &t) { return t->version().current_version(); }
 
 // ---- saved tensors

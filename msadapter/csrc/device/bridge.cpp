@@ -151,6 +151,18 @@ TensorPtr alias_of(const TensorPtr &t) {
 }
 
 PyTypeObject *tensor_type = nullptr;
+
+// As MindSpore's Wrap does, but with our class, and without its Python package.
+PyObject *wrap(const TensorPtr &t) {
+  using Object = mindspore::tensor::PyType<mindspore::tensor::TensorPy>;
+  if (!tensor_type) return mindspore::tensor::Wrap(t);
+  PyObject *o = tensor_type->tp_alloc(tensor_type, 0);
+  if (!o) return nullptr;
+  auto *value = &reinterpret_cast<Object *>(o)->value;
+  new (value) mindspore::tensor::TensorPy(t);
+  value->SetInitFinished(true);
+  return o;
+}
 PyTypeObject *parameter_type = nullptr;
 
 static PyObject *dtype_objects[16];

@@ -62,7 +62,7 @@ inline TensorPtr unwrap(PyObject *o) {
   auto &v = reinterpret_cast<mindspore::tensor::PyType<mindspore::tensor::TensorPy> *>(o)->value;
   return v.has_stub() ? mindspore::tensor::ConvertPyObjectToTensor(o) : v.GetTensor();
 }
-inline PyObject *wrap(const TensorPtr &t) { return mindspore::tensor::Wrap(t); }
+PyObject *wrap(const TensorPtr &t);  // a new object of the class of every result
 
 PyObject *dtype_object(DType d);                    // torch.float32 ...
 bool dtype_from_object(PyObject *o, DType *d);

@@ -70,5 +70,13 @@ void apply_autocast(const Op &op, Operand *v, PyObject **slots, std::vector<Ref>
 // ---- native_bodies.cpp: bodies of the hottest views in C++; nullptr where there is none.
 using NativeBody = bool (*)(const Operand *v, Tensors *out);  // false: let the Python body decide (and raise)
 NativeBody native_body(const std::string &op_name);
+bool can_view(const TensorPtr &t, const Operand &sizes);  // whether `view` gives a tensor these sizes
+
+// ---- subscript.cpp: null (without an error) where the Python body must decide
+PyObject *plain_subscript(PyObject *tensor, PyObject *index);
+PyObject *plain_reshape(const Op &op, PyObject **slots);
+
+// ---- op.cpp
+bool functions_overridden();  // a __torch_function__ mode is active
 
 }  // namespace msa

@@ -71,6 +71,83 @@ bool view(const Operand *v, Tensors *out) {
   return make(t, sizes, strides, offset_of(t), out);
 }
 
+// Four numbers an item: (0, index, 0, 0), (1, start, step, length) or (2, 0, 0, 0) for a new dim.
+bool region(const Operand *v, Tensors *out) {
+  const TensorPtr &t = v[0].tensor;
+  const Dims &spec = v[1].ints, &have = t->shape();
+  if (v[1].kind != Arg::kInts) return false;
+  const Dims from = strides_of(t);
+  Dims sizes, strides;
+  int64_t offset = offset_of(t);
+  size_t d = 0;
+  for (size_t i = 0; i + 3 < spec.size(); i += 4) {
+    if (spec[i] == 2) {
+      sizes.push_back(1);
+      strides.push_back(d < from.size() ? have[d] * from[d] : 1);
+      continue;
+    }
+    offset += spec[i + 1] * from[d];
+    if (spec[i] == 1) {
+      sizes.push_back(spec[i + 3]);
+      strides.push_back(from[d] * spec[i + 2]);
+    }
+    ++d;
+  }
+  sizes.insert(sizes.end(), have.begin() + d, have.end());
+  strides.insert(strides.end(), from.begin() + d, from.end());
+  return make(t, sizes, strides, offset, out);
+}
+
+bool slice(const Operand *v, Tensors *out) {
+  const TensorPtr &t = v[0].tensor;
+  const int64_t n = static_cast<int64_t>(t->shape().size());
+  int64_t d = v[1].scalar.i;
+  const int64_t step = v[4].scalar.i;
+  if (d < -n || d >= n || step <= 0) return false;
+  d += d < 0 ? n : 0;
+  Dims sizes = t->shape(), strides = strides_of(t);
+  const int64_t size = sizes[d];
+  int64_t start = v[2].kind == Arg::kNone ? 0 : v[2].scalar.i, stop = v[3].kind == Arg::kNone ? size : v[3].scalar.i;
+  start = start < 0 ? std::max<int64_t>(start + size, 0) : std::min(start, size);
+  stop = stop < 0 ? std::max<int64_t>(stop + size, 0) : std::min(stop, size);
+  const int64_t offset = offset_of(t) + start * strides[d];
+  sizes[d] = (std::max<int64_t>(stop - start, 0) + step - 1) / step;
+  strides[d] *= step;
+  return make(t, sizes, strides, offset, out);
+}
+
+bool split_sizes(const Operand *v, Tensors *out) {
+  const TensorPtr &t = v[0].tensor;
+  const int64_t n = static_cast<int64_t>(t->shape().size());
+  int64_t d = v[2].scalar.i;
+  if (v[1].kind != Arg::kInts || d < -n || d >= n) return false;
+  d += d < 0 ? n : 0;
+  Dims sizes = t->shape();
+  const Dims strides = strides_of(t);
+  int64_t offset = offset_of(t);
+  for (int64_t s : v[1].ints) {
+    sizes[d] = s;
+    make(t, sizes, strides, offset, out);
+    offset += s * strides[d];
+  }
+  return true;
+}
+
+bool unbind(const Operand *v, Tensors *out) {
+  const TensorPtr &t = v[0].tensor;
+  const int64_t n = static_cast<int64_t>(t->shape().size());
+  int64_t d = v[1].scalar.i;
+  if (d < -n || d >= n) return false;
+  d += d < 0 ? n : 0;
+  Dims sizes = t->shape(), strides = strides_of(t);
+  const int64_t count = sizes[d], step = strides[d];
+  if (count < 2) return false;  // the Python body knows what one part means
+  sizes.erase(sizes.begin() + d);
+  strides.erase(strides.begin() + d);
+  for (int64_t i = 0; i < count; ++i) make(t, sizes, strides, offset_of(t) + i * step, out);
+  return true;
+}
+
 bool transpose(const Operand *v, Tensors *out) {
   const TensorPtr &t = v[0].tensor;
   const int64_t n = static_cast<int64_t>(t->shape().size());
@@ -172,10 +249,16 @@ bool sum(const Operand *v, Tensors *out) {
 
 }  // namespace
 
+bool can_view(const TensorPtr &t, const Operand &asked) {
+  if (asked.kind != Arg::kInts) return false;
+  Dims sizes = asked.ints, strides;
+  return infer(&sizes, elements(t->shape())) && strides_for(t->shape(), strides_of(t), sizes, &strides);
+}
+
 NativeBody native_body(const std::string &name) {
   static const std::unordered_map<std::string, NativeBody> table = {
       {"view", view}, {"transpose", transpose}, {"t", t_}, {"permute", permute}, {"unsqueeze", unsqueeze}, {"select", select}, {"expand", expand},
-      {"sum", sum}};
+      {"_region", region}, {"_slice", slice}, {"_split", split_sizes}, {"_split_with_sizes", split_sizes}, {"_unbind", unbind}, {"sum", sum}};
   auto it = table.find(name);
   return it == table.end() ? nullptr : it->second;
 }

@@ -4,16 +4,6 @@
 namespace msa {
 
 // ---------------------------------------------------------------- small helpers
-PyObject *table_function(const char *name) {
-  static PyObject *ops = nullptr;
-  if (!ops) {
-    Ref m = checked(PyImport_ImportModule("msadapter.ops"));
-    ops = m.release();
-  }
-  Ref f = checked(PyObject_GetAttrString(ops, name));
-  return f.get();  // the module keeps it
-}
-
 TensorPtr reduce_to(const TensorPtr &g, const Dims &sizes, DType dtype) {
   TensorPtr r = g;
   const Dims &have = g->shape();

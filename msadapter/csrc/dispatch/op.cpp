@@ -48,6 +48,9 @@ PyObject *op_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyOb
       static PyObject *mm = table_function("mm");  // what the composite would call for two matrices
       return PyObject_Vectorcall(mm, slots, 2, nullptr);
     }
+    if (op.reshape && !self->inplace && !out) {
+      if (PyObject *r = plain_reshape(op, slots)) return r;
+    }
     if (op.composite) {
       std::vector<Ref> cast;
       if (op.autocast && autocast_state().enabled) {
@@ -175,6 +178,7 @@ PyObject *make_op(PyObject *, PyObject *spec) {
     op->native = native_gradient(op->name);
     op->native_body = native_body(op->name);
     op->subtraction = op->name == "sub" || op->name == "rsub";
+    op->reshape = op->composite && op->name == "reshape";
     op->matrix_product = op->composite && op->name == "matmul";
     auto *o = PyObject_New(OpObject, &op_type);
     o->vectorcall = op_call;
@@ -267,6 +271,8 @@ PyMethodDef functions[] = {
 }  // namespace
 
 PyTypeObject op_type = {PyVarObject_HEAD_INIT(nullptr, 0)};
+
+bool functions_overridden() { return torch_function_modes > 0; }
 
 bool init_ops(PyObject *module) {
   op_type.tp_name = "builtin_function_or_method";

@@ -55,7 +55,7 @@ struct Op {
   std::string node_name;
   NativeGradient native = nullptr;
   bool (*native_body)(const Operand *v, Tensors *out) = nullptr;  // C++ body, see native_bodies.cpp
-  bool matrix_product = false, subtraction = false;
+  bool matrix_product = false, subtraction = false, reshape = false;
   PyObject *doc = nullptr;
 };
 
@@ -99,7 +99,6 @@ DType promote_types(DType a, DType b);
 struct AutocastState { bool enabled = false; DType dtype = DType::BF16; };
 AutocastState &autocast_state();
 
-PyObject *table_function(const char *name);  // borrowed: msadapter.ops.<name>
 bool init_ops(PyObject *module);
 
 }  // namespace msa

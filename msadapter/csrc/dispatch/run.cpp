@@ -286,6 +286,9 @@ Ref run_inplace(Op &op, Operand *v, PyObject **slots) {
   }
   if (op.promote != Promote::kNone) promote(op, copy.data());
   TensorPtr result;
+  if (!op.body && op.kernel->kernel && op.kernel->kernel->elementwise)
+    for (int i = 1; i < n; ++i)
+      if (v[i].kind == Arg::kTensor) check_overlap(self, v[i].tensor);
   const bool direct = !op.body && op.kernel->kernel && op.kernel->kernel->elementwise && copy[0].tensor == self && on_cpu(self);
   if (direct) {
     Dims shape = self->shape();

@@ -29,7 +29,8 @@ template <class T> void gather(const Tensor &idx, const Tensor &w, const Tensor 
   });
 }
 
-// Sums in the compute type, a block of columns at a time; the order of the additions is that of the indices.
+// Adds rows in the order of the indices, in the type of the table, as torch does on a CPU: a 16-bit sum is rounded at
+// every addition. Threads share the columns, so the result does not depend on their number.
 template <class T> void scatter_rows(const Tensor &grad, const Tensor &idx, const Tensor &o, int64_t padding, bool by_frequency) {
   using C = compute_t<T>;
   const int64_t n = o.size(1), count = idx.numel, table = o.size(0);
@@ -41,21 +42,17 @@ template <class T> void scatter_rows(const Tensor &grad, const Tensor &idx, cons
   const int64_t grain = std::max<int64_t>(8, rows::grain_for(count));
   parallel_for(n, grain, [&](int64_t begin, int64_t end) {
     const int64_t width = end - begin;
-    constexpr bool kDirect = std::is_same_v<T, C>;
-    rows::Buffer<C> sums(kDirect ? 1 : table * width);
-    if constexpr (!kDirect) std::fill(sums.get(), sums.get() + table * width, C(0));
     for (int64_t i = 0; i < count; ++i) {
       if (at[i] == padding) continue;
       const T *from = g + i * n + begin;
-      const C scale = by_frequency ? C(1) / static_cast<C>(seen[at[i]]) : C(1);
-      C *dst;
-      if constexpr (kDirect) dst = to + at[i] * n + begin;
-      else dst = sums + at[i] * width;
-      for (int64_t j = 0; j < width; ++j) dst[j] += convert<C>(from[j]) * scale;
+      T *dst = to + at[i] * n + begin;
+      if (by_frequency) {
+        const C scale = convert<C>(convert<T>(C(1) / static_cast<C>(seen[at[i]])));
+        for (int64_t j = 0; j < width; ++j) dst[j] = convert<T>(convert<C>(dst[j]) + convert<C>(convert<T>(convert<C>(from[j]) * scale)));
+      } else {
+        for (int64_t j = 0; j < width; ++j) dst[j] = convert<T>(convert<C>(dst[j]) + convert<C>(from[j]));
+      }
     }
-    if constexpr (!kDirect)
-      for (int64_t r = 0; r < table; ++r)
-        for (int64_t j = 0; j < width; ++j) to[r * n + begin + j] = convert<T>(sums[r * width + j]);
   });
 }
 

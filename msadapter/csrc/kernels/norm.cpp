@@ -113,6 +113,40 @@ void parameter_grad(const Shape &s, const T *dy, const T *x, const compute_t<T> 
   }
 }
 
+// The same with 16-bit parameters: as torch on a CPU, each thread sums its rows in the parameters' own type, rounding at
+// every row. The result depends on the number of threads, there as here.
+template <class T>
+void rounded_parameter_grad(const Shape &s, const T *dy, const T *x, const compute_t<T> *mean, const compute_t<T> *rstd,
+                            compute_t<T> *dw, compute_t<T> *db) {
+  using C = compute_t<T>;
+  const int64_t n = s.n, threads = num_threads(), step = (s.outer + threads - 1) / threads;
+  rows::Buffer<T> partial(threads * 2 * n);
+  std::fill(partial.get(), partial.get() + threads * 2 * n, convert<T>(C(0)));
+  parallel_for(threads, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t part = begin; part < end; ++part) {
+      T *pw = partial + part * 2 * n, *pb = pw + n;
+      for (int64_t r = part * step; r < std::min(s.outer, (part + 1) * step); ++r) {
+        const T *g = dy + r * n, *v = x + r * n;
+        const C scale = rstd[r], shift = -mean[r] * scale;
+        for (int64_t i = 0; i < n; ++i) {
+          const C gi = convert<C>(g[i]);
+          pw[i] = convert<T>(convert<C>(pw[i]) + gi * (convert<C>(v[i]) * scale + shift));
+          pb[i] = convert<T>(convert<C>(pb[i]) + gi);
+        }
+      }
+    }
+  });
+  for (int64_t i = 0; i < n; ++i) {
+    T a = convert<T>(C(0)), b = a;
+    for (int64_t part = 0; part < threads; ++part) {
+      a = convert<T>(convert<C>(a) + convert<C>(partial[part * 2 * n + i]));
+      b = convert<T>(convert<C>(b) + convert<C>(partial[part * 2 * n + n + i]));
+    }
+    dw[i] = convert<C>(a);
+    db[i] = convert<C>(b);
+  }
+}
+
 // Result `index` of a parameter's shape and type, filled from sums in the compute type.
 template <class C> void store_parameter(Call &c, int index, const Tensor &like, const C *sums) {
   Tensor o = c.out(index, like.dtype, like.shape());
@@ -141,7 +175,9 @@ template <class T> void layer_norm_grad(Call &c) {
   if (mask[0]) input_grad_rows<T, false>(s, dy.ptr<T>(), x.ptr<T>(), mean, rstd, w, c.out_like(0, x).template ptr<T>());
   if (!mask[1] && !mask[2]) return;
   rows::Buffer<C> dw(s.n), db(s.n);
-  parameter_grad<T, false>(s, dy.ptr<T>(), x.ptr<T>(), mean, rstd, dw, mask[2] ? db.get() : nullptr);
+  const bool rounded = !std::is_same_v<T, C> && c.in(mask[1] ? 5 : 6).dtype == x.dtype;
+  if (rounded) rounded_parameter_grad<T>(s, dy.ptr<T>(), x.ptr<T>(), mean, rstd, dw, db);
+  else parameter_grad<T, false>(s, dy.ptr<T>(), x.ptr<T>(), mean, rstd, dw, mask[2] ? db.get() : nullptr);
   if (mask[1]) store_parameter<C>(c, 1, c.in(5), dw);
   if (mask[2]) store_parameter<C>(c, 2, c.in(6), db);
 }

@@ -105,13 +105,13 @@ Tensor contiguous_tensor(void *data, DType dtype, const Dims &sizes) {
   return r;
 }
 
-// Dense, non-overlapping and not contiguous: its permutation is worth keeping in the result.
-static bool permuted_dense(const Tensor &t, int *order) {
-  if (t.contiguous()) return false;
+// Every element has a place of its own and no place is left out.
+static bool dense(const Tensor &t) {
+  int order[kMaxDims];
   for (int d = 0; d < t.ndim; ++d) order[d] = d;
-  std::stable_sort(order, order + t.ndim, [&](int a, int b) { return t.strides[a] > t.strides[b]; });
+  std::sort(order, order + t.ndim, [&](int a, int b) { return t.strides[a] < t.strides[b]; });
   int64_t expected = 1;
-  for (int i = t.ndim - 1; i >= 0; --i) {
+  for (int i = 0; i < t.ndim; ++i) {
     if (t.sizes[order[i]] == 1) continue;
     if (t.strides[order[i]] != expected) return false;
     expected *= t.sizes[order[i]];
@@ -119,25 +119,51 @@ static bool permuted_dense(const Tensor &t, int *order) {
   return true;
 }
 
+// Whether dim a lies inside (-1) or outside (1) of dim b in the memory of the operands, the first that tells; 0: none does.
+static int compare_dims(const std::vector<Tensor> &operands, int a, int b) {
+  for (const Tensor &t : operands) {
+    const int64_t x = t.strides[a], y = t.strides[b];
+    if (x == 0 || y == 0) continue;
+    if (x != y) return x < y ? -1 : 1;
+    if (t.sizes[a] > t.sizes[b]) return 1;
+  }
+  return 0;
+}
+
+// The layout is torch's: that of the operands where they are dense and agree, else the dims ordered as the operands' are.
 Tensor Call::out_pointwise(int index, DType dtype, std::initializer_list<const Tensor *> operands) {
   const Tensor *first = *operands.begin();
-  bool same = true;
-  for (const Tensor *t : operands) same = same && t->same_shape(*first);
-  if (same && first->contiguous()) return out(index, dtype, first->sizes, first->ndim);
-  const Dims shape = broadcast_shapes(operands);
+  bool same = true, contiguous = true, alike = true;
   for (const Tensor *t : operands) {
-    if (t->shape() != shape) continue;
-    if (t->contiguous()) break;
-    int order[kMaxDims];
-    if (!permuted_dense(*t, order)) continue;
-    int64_t strides[kMaxDims], step = 1;
-    for (int i = t->ndim - 1; i >= 0; --i) {
-      strides[order[i]] = step;
-      step *= t->sizes[order[i]];
-    }
-    return out(index, dtype, shape.data(), t->ndim, strides);
+    same = same && t->same_shape(*first);
+    contiguous = contiguous && t->contiguous();
+    alike = alike && same && std::equal(t->strides, t->strides + t->ndim, first->strides);
   }
-  return out(index, dtype, shape);
+  if (same && contiguous) return out(index, dtype, first->sizes, first->ndim);
+  if (same && alike && dense(*first)) return out(index, dtype, first->sizes, first->ndim, first->strides);
+  const Dims shape = broadcast_shapes(operands);
+  const int n = static_cast<int>(shape.size());
+  std::vector<Tensor> seen;
+  for (const Tensor *t : operands) seen.push_back(expand(*t, shape));
+  int order[kMaxDims];  // fastest first
+  for (int i = 0; i < n; ++i) order[i] = n - 1 - i;
+  for (int i = 1; i < n; ++i) {  // an insertion sort: dims that nothing orders keep their places
+    int at = i;
+    for (int k = i - 1; k >= 0; --k) {
+      const int c = compare_dims(seen, order[k], order[at]);
+      if (c < 0) break;
+      if (c > 0) {
+        std::swap(order[k], order[at]);
+        at = k;
+      }
+    }
+  }
+  int64_t strides[kMaxDims], step = 1;
+  for (int i = 0; i < n; ++i) {
+    strides[order[i]] = step;
+    step *= std::max<int64_t>(shape[order[i]], 1);
+  }
+  return out(index, dtype, shape.data(), n, strides);
 }
 
 Tensor Call::contiguous(const Tensor &t) { return t.contiguous() ? t : cast(t, t.dtype); }

@@ -1,7 +1,7 @@
 // The Python module `_C`: metadata of tensors, storage, autograd entry points.
 #include <pybind11/pybind11.h>
 
-#include "../dispatch/op.h"
+#include "../dispatch/internal.h"
 
 namespace msa {
 
@@ -67,7 +67,12 @@ int put_requires_grad(PyObject *t, PyObject *v, void *) {
     return -1;
   }
 }
-PyObject *get_is_leaf(PyObject *t, void *) { return guarded([&] { return PyBool_FromLong(is_leaf(unwrap(t))); }); }
+PyObject *get_is_leaf(PyObject *t, void *) {
+  return guarded([&] {
+    grad_fn(unwrap(t));  // raises for a view whose history was lost
+    return PyBool_FromLong(is_leaf(unwrap(t)));
+  });
+}
 PyObject *get_grad_fn(PyObject *t, void *) {
   return guarded([&]() -> PyObject * {
     auto n = grad_fn(unwrap(t));
@@ -173,6 +178,14 @@ MSA_FUNCTION(set_geometry) {
     Py_RETURN_NONE;
   });
 }
+// become_view(t, view): t takes the geometry and the history of a view of it
+MSA_FUNCTION(py_become_view) {
+  return guarded([&]() -> PyObject * {
+    expect(n, 2);
+    become_view(arg_tensor(a[0]), arg_tensor(a[1]));
+    Py_RETURN_NONE;
+  });
+}
 // resize_storage(t, nbytes): the storage shared by all its views gets another size; old bytes are kept
 MSA_FUNCTION(resize_storage) {
   return guarded([&]() -> PyObject * {
@@ -207,6 +220,7 @@ MSA_FUNCTION(from_buffer) {
   });
 }
 MSA_FUNCTION(bump_version) { return guarded([&]() -> PyObject * { (void)n; arg_tensor(a[0])->BumpVersion(); Py_RETURN_NONE; }); }
+MSA_FUNCTION(py_check_history) { return guarded([&]() -> PyObject * { (void)n; check_history(arg_tensor(a[0])); Py_RETURN_NONE; }); }
 MSA_FUNCTION(inplace_check) { return guarded([&]() -> PyObject * { (void)n; check_inplace(arg_tensor(a[0]), ""); Py_RETURN_NONE; }); }
 MSA_FUNCTION(py_copy_into) {
   return guarded([&]() -> PyObject * {
@@ -247,6 +261,7 @@ MSA_FUNCTION(item) {
     Py_RETURN_NONE;
   });
 }
+PyObject *tensor_item(PyObject *self, PyObject *) { return item(nullptr, &self, 1); }
 // wrap_as(cls, tensor): the same C++ tensor under a Python class of the caller's
 MSA_FUNCTION(alias) { return guarded([&] { (void)n; return wrap(alias_of(arg_tensor(a[0]))); }); }
 
@@ -367,6 +382,21 @@ MSA_FUNCTION(strip_autograd) {  // detach_()
 }
 
 // ---- configuration
+// Tensor.__getitem__: a plain index here, any other in the table's Python function.
+PyObject *tensor_getitem(PyObject *self, PyObject *index) {
+  return guarded([&]() -> PyObject * {
+    static PyObject *general = table_function("_getitem");
+    const bool ours = Py_TYPE(self) == tensor_type || Py_TYPE(self) == parameter_type;
+    if (ours && !functions_overridden())
+      if (PyObject *r = plain_subscript(self, index)) return r;
+    return checked(PyObject_CallFunctionObjArgs(general, self, index, nullptr)).release();
+  });
+}
+PyMethodDef tensor_methods[] = {{"__getitem__", tensor_getitem, METH_O, "x[index]: a view for plain indices, a copy where tensors index."},
+                                {"item", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(tensor_item)), METH_NOARGS,
+                                 "The value of a tensor of one element, as a Python number."},
+                                {nullptr, nullptr, 0, nullptr}};
+
 MSA_FUNCTION(bind_types) {  // (tensor class, size class)
   expect(n, 2);
   tensor_type = reinterpret_cast<PyTypeObject *>(a[0]);
@@ -376,6 +406,11 @@ MSA_FUNCTION(bind_types) {  // (tensor class, size class)
   for (PyGetSetDef *g = tensor_getset; g->name; ++g) {
     PyObject *d = PyDescr_NewGetSet(tensor_type, g);
     if (!d || PyObject_SetAttrString(a[0], g->name, d) < 0) return nullptr;
+    Py_DECREF(d);
+  }
+  for (PyMethodDef *m = tensor_methods; m->ml_name; ++m) {
+    PyObject *d = PyDescr_NewMethod(tensor_type, m);
+    if (!d || PyObject_SetAttrString(a[0], m->ml_name, d) < 0) return nullptr;
     Py_DECREF(d);
   }
   Py_RETURN_NONE;
@@ -450,8 +485,8 @@ PyMethodDef functions[] = {
     MSA_ENTRY("data_ptr", data_ptr), MSA_ENTRY("storage_ptr", storage_ptr), MSA_ENTRY("storage_nbytes", storage_nbytes),
     MSA_ENTRY("storage_id", storage_id), MSA_ENTRY("raw_empty", raw_empty), MSA_ENTRY("raw_view", raw_view),
     MSA_ENTRY("detach", detach), MSA_ENTRY("fresh_version", fresh_version), MSA_ENTRY("set_data", set_data),
-    MSA_ENTRY("set_geometry", set_geometry), MSA_ENTRY("resize_storage", resize_storage), MSA_ENTRY("from_buffer", from_buffer),
-    MSA_ENTRY("bump_version", bump_version), MSA_ENTRY("inplace_check", inplace_check), MSA_ENTRY("copy_into", py_copy_into),
+    MSA_ENTRY("set_geometry", set_geometry), MSA_ENTRY("become_view", py_become_view), MSA_ENTRY("resize_storage", resize_storage), MSA_ENTRY("from_buffer", from_buffer),
+    MSA_ENTRY("bump_version", bump_version), MSA_ENTRY("inplace_check", inplace_check), MSA_ENTRY("check_history", py_check_history), MSA_ENTRY("copy_into", py_copy_into),
     MSA_ENTRY("item", item), MSA_ENTRY("alias", alias), MSA_ENTRY("get_grad", get_grad), MSA_ENTRY("set_grad", set_grad),
     MSA_ENTRY("grad_accumulator", grad_accumulator), MSA_ENTRY("gradient_edge", gradient_edge), MSA_ENTRY("backward", backward),
     MSA_ENTRY("queue_callback", py_queue_callback), MSA_ENTRY("push_saved_hooks", push_saved_hooks),

@@ -1,6 +1,6 @@
 // Gradients of the hottest operators in C++. The Python formulas stay the definition: these give the same
 // numbers with fewer steps, and only run when no graph of the gradient is asked for.
-#include "../dispatch/op.h"
+#include "internal.h"
 
 namespace msa {
 
@@ -118,6 +118,27 @@ bool swapped(OpNode &n, const TensorPtr &g, Tensors *out) {
   return true;
 }
 
+// The gradient of a view of a part: zeros in which the same view holds g.
+bool placed(OpNode &n, const TensorPtr &g, Tensors *out) {
+  if (!wants(n, 0)) return true;
+  if (n.inputs[0].dtype != type_of(g) || !n.op->native_body) return false;
+  const int count = static_cast<int>(n.op->params.size());
+  TensorPtr whole = new_tensor(type_of(g), n.inputs[0].sizes);
+  fill_zero(view_of(whole));
+  Operands v(count);
+  v[0] = Operand::of(whole);
+  for (int i = 1; i < count; ++i) {
+    PyObject *o = plain(n, i);
+    if (!o) return false;
+    convert(*n.op, i, o, &v[i]);
+  }
+  Tensors part;
+  if (!n.op->native_body(v.data(), &part)) return false;
+  copy_into(view_of(part[0]), view_of(g));
+  (*out)[n.inputs[0].edge] = whole;
+  return true;
+}
+
 // Gradient of a sum over everything: the scalar seen as the whole shape.
 bool sum(OpNode &n, const TensorPtr &g, Tensors *out) {
   if (!wants(n, 0)) return true;
@@ -137,7 +158,7 @@ bool cast(OpNode &n, const TensorPtr &g, Tensors *out) {
 NativeGradient native_gradient(const std::string &name) {
   static const std::unordered_map<std::string, NativeGradient> table = {
       {"add", add}, {"sub", sub}, {"mul", mul}, {"true_divide", divide}, {"neg", negative}, {"mm", mm}, {"view", reshaped},
-      {"unsqueeze", reshaped}, {"transpose", swapped}, {"t", swapped}, {"sum", sum}, {"_to_dtype", cast}, {"expand", cast}};
+      {"unsqueeze", reshaped}, {"transpose", swapped}, {"t", swapped}, {"select", placed}, {"_slice", placed}, {"_region", placed}, {"sum", sum}, {"_to_dtype", cast}, {"expand", cast}};
   auto it = table.find(name);
   return it == table.end() ? nullptr : it->second;
 }

@@ -1,0 +1,116 @@
+"""MindSpore's native runtime, without its Python package until somebody asks for the package.
+
+`import mindspore` runs some two thousand modules (networks, data sets, the compiler's front end): two seconds and 170 MB that
+a torch program on a CPU does not use. Here `mindspore` is first a package that has only its place on disk, so that
+`mindspore._c_expression` can be imported; the first use of any other attribute or submodule runs the real `__init__` in the
+same module object. On an accelerator it runs at once.
+"""
+from __future__ import annotations
+
+import atexit
+import importlib.machinery
+import importlib.util
+import sys
+import threading
+import types
+from collections.abc import Callable
+
+NATIVE = "mindspore._c_expression"
+_lock = threading.RLock()
+_waiting = False
+_listeners: list[Callable[[], None]] = []
+
+
+class _WaitingPackage(types.ModuleType):
+    """The package before its `__init__` ran."""
+
+    def __getattr__(self, name: str):
+        complete()
+        return getattr(self, name)
+
+
+class _Present:
+    """Loader of a module that the package's `__init__` has imported meanwhile."""
+
+    def __init__(self, module: types.ModuleType):
+        self.module, self.spec = module, module.__spec__
+
+    def create_module(self, spec):
+        return self.module
+
+    def exec_module(self, module) -> None:
+        module.__spec__ = self.spec
+
+
+class _Finder:
+    """Runs the package's `__init__` before any of its submodules."""
+
+    @staticmethod
+    def find_spec(name: str, path=None, target=None):
+        if not name.startswith("mindspore.") or name == NATIVE or name.startswith(NATIVE + "."):
+            return None
+        complete()
+        module = sys.modules.get(name)
+        return None if module is None else importlib.machinery.ModuleSpec(name, _Present(module))
+
+
+def complete() -> None:
+    """Runs MindSpore's own `__init__` if it has not run yet."""
+    global _waiting
+    with _lock:
+        if not _waiting:
+            return
+        _waiting = False
+        sys.meta_path.remove(_Finder)
+        package = sys.modules["mindspore"]
+        package.__class__ = types.ModuleType
+        package.__spec__.loader.exec_module(package)
+        for listener in _listeners:
+            listener()
+
+
+def when_complete(listener: Callable[[], None]) -> None:
+    """Calls `listener` once MindSpore's Python package is there, now or later."""
+    with _lock:
+        if not _waiting:
+            listener()
+        _listeners.append(listener)
+
+
+def _before_exit() -> None:
+    """MindSpore's exit handler imports its profiler and its data sets to close what is open. Nothing of a package that never
+    ran can be open, and two seconds at every exit are not due."""
+    if not _waiting:
+        return
+    sys.meta_path.remove(_Finder)
+    profiler = types.ModuleType("mindspore.profiler")
+    profiler.EnvProfiler = type("EnvProfiler", (), {"analyse": lambda self: None})
+    iterators = types.ModuleType("mindspore.dataset.engine.iterators")
+    iterators._cleanup = lambda: None
+    for module in (profiler, types.ModuleType("mindspore.dataset"), types.ModuleType("mindspore.dataset.engine"), iterators):
+        sys.modules[module.__name__] = module
+
+
+def native():
+    """`mindspore._c_expression`, with the whole package behind it where the device is not the CPU."""
+    global _waiting
+    fresh = "mindspore" not in sys.modules
+    if fresh:
+        spec = importlib.util.find_spec("mindspore")
+        package = importlib.util.module_from_spec(spec)
+        package.__class__ = _WaitingPackage
+        sys.modules["mindspore"] = package
+        sys.meta_path.insert(0, _Finder)
+        _waiting = True
+    runtime = importlib.import_module(NATIVE)
+    if fresh:
+        atexit.register(_before_exit)  # after MindSpore's own, so it runs before it
+        if device_target() != "CPU":
+            complete()
+    return runtime
+
+
+def device_target() -> str:
+    """Where MindSpore computes: CPU, Ascend or GPU."""
+    runtime = sys.modules[NATIVE]
+    return runtime.MSContext.get_instance().get_param(runtime.ms_ctx_param.device_target)

@@ -1,0 +1,118 @@
+// tensor[numbers, slices, None, ...] and reshape as one recorded view, without Python in between. Whatever is not plain,
+// or wrong, is left to the Python bodies, which raise torch's errors.
+#include "internal.h"
+
+namespace msa {
+namespace {
+
+bool number(PyObject *o, int64_t *value) {
+  if (!PyLong_CheckExact(o)) return false;
+  int overflow = 0;
+  *value = PyLong_AsLongLongAndOverflow(o, &overflow);
+  return !overflow;
+}
+bool bound(PyObject *o, int64_t fallback, int64_t *value) {
+  if (o != Py_None) return number(o, value);
+  *value = fallback;
+  return true;
+}
+
+// Four numbers an item, as the table's `_region` takes them; returns false for any index that is not plain.
+class Region {
+ public:
+  explicit Region(const Dims &shape) : shape_(shape) {}
+  bool add(PyObject *item, int64_t skipped) {
+    if (item == Py_None) return put(2, 0, 0, 0);
+    if (item == Py_Ellipsis) {
+      for (; skipped > 0; --skipped)
+        if (!whole()) return false;
+      return true;
+    }
+    if (dim_ >= shape_.size()) return false;
+    const int64_t size = shape_[dim_];
+    if (PySlice_Check(item)) {
+      auto *s = reinterpret_cast<PySliceObject *>(item);
+      int64_t start, stop, step;
+      if (!bound(s->step, 1, &step) || !bound(s->start, 0, &start) || !bound(s->stop, size, &stop) || step <= 0) return false;
+      start = start < 0 ? std::max<int64_t>(start + size, 0) : std::min(start, size);
+      stop = stop < 0 ? std::max<int64_t>(stop + size, 0) : std::min(stop, size);
+      ++dim_;
+      return put(1, start, step, (std::max<int64_t>(stop - start, 0) + step - 1) / step);
+    }
+    int64_t i;
+    if (!number(item, &i) || i < -size || i >= size) return false;
+    ++dim_;
+    return put(0, i < 0 ? i + size : i, 0, 0);
+  }
+  Dims spec;
+
+ private:
+  bool whole() {
+    if (dim_ >= shape_.size()) return false;
+    const int64_t size = shape_[dim_++];
+    return put(1, 0, 1, size);
+  }
+  bool put(int64_t kind, int64_t a, int64_t b, int64_t c) {
+    spec.insert(spec.end(), {kind, a, b, c});
+    return true;
+  }
+  const Dims &shape_;
+  size_t dim_ = 0;
+};
+
+bool plain_region(const Dims &shape, PyObject *index, Dims *spec) {
+  Region region(shape);
+  if (!PyTuple_CheckExact(index)) {
+    if (index == Py_Ellipsis || !region.add(index, 0)) return false;
+  } else {
+    const Py_ssize_t n = PyTuple_GET_SIZE(index);
+    int64_t used = 0, ellipses = 0;
+    for (Py_ssize_t i = 0; i < n; ++i) {
+      PyObject *o = PyTuple_GET_ITEM(index, i);
+      if (o == Py_Ellipsis) ++ellipses;
+      else if (o != Py_None) ++used;
+    }
+    if (ellipses > 1) return false;
+    for (Py_ssize_t i = 0; i < n; ++i)
+      if (!region.add(PyTuple_GET_ITEM(index, i), static_cast<int64_t>(shape.size()) - used)) return false;
+  }
+  *spec = std::move(region.spec);
+  return true;
+}
+
+// The declared operator (a family's file may have the name of one, so it is not asked from msadapter.ops itself).
+Op *op_named(const char *name) {
+  PyObject *table = table_function("t");
+  Ref f = checked(PyObject_GetAttrString(table, name));
+  check(Py_TYPE(f.get()) == &op_type, name, " is no operator");
+  return reinterpret_cast<OpObject *>(f.get())->op;
+}
+
+}  // namespace
+
+// The view that a plain index names, or null (no error set) where the Python body must look.
+PyObject *plain_subscript(PyObject *tensor, PyObject *index) {
+  static Op *op = op_named("_region");
+  static PyObject *name = PyUnicode_InternFromString("spec");
+  const TensorPtr t = unwrap(tensor);
+  Operands v(2);
+  if (!plain_region(t->shape(), index, &v[1].ints)) return nullptr;
+  v[0] = Operand::of(t);
+  v[1].kind = Arg::kInts;
+  PyObject *slots[2] = {tensor, name};  // the second is never looked at: its value is in the operand
+  return run_functional(*op, v.data(), slots).release();
+}
+
+// reshape where a view does; null where a copy or an error is due.
+PyObject *plain_reshape(const Op &op, PyObject **slots) {
+  static Op *view = op_named("view");
+  if (!is_tensor(slots[0])) return nullptr;
+  Operands v(static_cast<int>(view->params.size()));
+  PyObject *all[kMaxParams];
+  std::fill_n(all, view->params.size(), Py_None);
+  for (int i = 0; i < 2; ++i) convert(op, i, all[i] = slots[i], &v[i]);
+  if (!can_view(v[0].tensor, v[1])) return nullptr;
+  return run_functional(*view, v.data(), all).release();
+}
+
+}  // namespace msa
