@@ -326,9 +326,14 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mo
     return compiler.compile(model, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options, disable=disable)
 
 
+_ELSEWHERE = {"vmap": "func", "is_anomaly_enabled": "autograd", "is_anomaly_check_nan_enabled": "autograd"}
+
+
 def __getattr__(name: str):
     if name.startswith("__"):
         raise AttributeError(name)
+    if name in _ELSEWHERE:
+        return getattr(_importlib.import_module(f".{_ELSEWHERE[name]}", __name__), name)
     if name == "torch":  # torch.torch is torch
         return _importlib.import_module(__name__)
     if _importlib.util.find_spec(f"{__name__}.{name}") is not None:

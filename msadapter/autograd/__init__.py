@@ -47,6 +47,9 @@ def _make_grads(outputs, grads, is_grads_batched=False) -> list:
     return made
 
 
+before_pass = None  # anomaly detection's look at the graph, while it is on
+
+
 class _Pass(threading.local):
     """The running backward pass of a thread."""
 
@@ -62,6 +65,8 @@ def _is_checkpoint_valid() -> bool:
 
 
 def _execute(tensors, grads, inputs, *flags):
+    if before_pass is not None:
+        before_pass(tensors)
     outer = _pass.whole
     _pass.whole = outer and not inputs
     try:
@@ -144,32 +149,7 @@ class _Engine:
 
 
 Variable._execution_engine = _Engine()
-_anomaly = {"enabled": False, "check_nan": True}
-
-
-class set_detect_anomaly:
-    """Accepted flag; the check itself is not supported when switched on."""
-
-    def __init__(self, mode: bool, check_nan: bool = True):
-        self._previous = dict(_anomaly)
-        if mode:
-            raise NotImplementedError("torch.autograd.set_detect_anomaly(True) is not supported (docs/coverage.md)")
-        _anomaly.update(enabled=mode, check_nan=check_nan)
-
-    def __enter__(self):
-        pass
-
-    def __exit__(self, *exc):
-        _anomaly.update(self._previous)
-
-
-class detect_anomaly(set_detect_anomaly):
-    def __init__(self, check_nan: bool = True):
-        super().__init__(True, check_nan)
-
-
-def is_anomaly_enabled() -> bool:
-    return _anomaly["enabled"]
+_ANOMALY = ("detect_anomaly", "set_detect_anomaly", "is_anomaly_enabled", "is_anomaly_check_nan_enabled")
 
 
 def __getattr__(name: str):
@@ -178,6 +158,8 @@ def __getattr__(name: str):
         module = importlib.import_module(".gradcheck", __name__)
         globals().update(gradcheck=module.gradcheck, gradgradcheck=module.gradgradcheck)
         return getattr(module, name)
+    if name in _ANOMALY:
+        return getattr(importlib.import_module(".anomaly_mode", __name__), name)
     if name in ("functional", "profiler", "forward_ad", "anomaly_mode", "variable"):
         if importlib.util.find_spec(f"{__name__}.{name}") is not None:
             return importlib.import_module(f".{name}", __name__)

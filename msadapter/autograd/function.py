@@ -8,6 +8,7 @@ from .._native import load
 from ..tensor import Tensor
 
 _C = load()
+apply_batched = None  # torch.func's way for arguments that are batched, once it is imported
 
 
 class FunctionCtx:
@@ -87,6 +88,10 @@ class Function(FunctionCtx):
 
     @classmethod
     def apply(cls, *args, **kwargs):
+        if apply_batched is not None:
+            batched = apply_batched(cls, args, kwargs)
+            if batched is not NotImplemented:
+                return batched
         separate = cls.setup_context is not Function.setup_context
         if kwargs and not separate:
             raise TypeError(f"{cls.__name__}.apply() takes no keyword arguments")

@@ -137,6 +137,7 @@ def lower(shape, items):
             new_dim()
         elif _is_tensor(item) and (
             item.ndim
+            or getattr(item, "_level", None) is not None  # a number of its own for every element of a vmap
             or item.dtype.is_floating_point
             or item.dtype.is_complex
             or item.dtype.storage_name == "ByteStorage"

@@ -130,7 +130,7 @@ for _type, _functions in (
 register_pytree_node(
     namedtuple,
     lambda t: (list(t), type(t)),
-    lambda values, kind: kind(*values),
+    lambda values, kind: kind._make(values),
     serialized_type_name="collections.namedtuple",
     flatten_with_keys_fn=lambda t: ([(GetAttrKey(f), getattr(t, f)) for f in t._fields], type(t)),
 )

@@ -27,6 +27,24 @@ class Wrong(torch.autograd.Function):
     @staticmethod
     def backward(ctx, g):
         return g * 3
+class Broken(Wrong):
+    @staticmethod
+    def forward(ctx, a):
+        return a.sum()
+    @staticmethod
+    def backward(ctx, g):
+        return g * torch.tensor([float("nan"), 1.0])
+def anomaly(f, **options):
+    import warnings
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            with torch.autograd.detect_anomaly(**options):
+                f(x.clone().requires_grad_()).backward()
+            text = "nothing raised"
+        except RuntimeError as error:
+            text = str(error)
+    return text, [w.message.args[0].splitlines()[0] for w in caught]
 class Noisy(Wrong):
     @staticmethod
     def backward(ctx, g):
@@ -131,4 +149,13 @@ _checks = [
     "G(lambda v: v.long(), (xd,))",
     "from torch.autograd.gradcheck import GradcheckError; issubclass(GradcheckError, RuntimeError)",
 ]
-CASES = expressions(SETUP, [*_products, *_graphs, *_checks])
+_anomalies = [
+    "anomaly(lambda v: (torch.sqrt(v * 0) * 0).sum())",
+    "anomaly(lambda v: (torch.sqrt(v * 0) * 0).sum(), check_nan=False)",
+    "anomaly(lambda v: Broken.apply(v))",
+    "anomaly(lambda v: v.log().sum())",
+    "with_detection = torch.autograd.detect_anomaly(); with_detection.__enter__(); on = torch.is_anomaly_enabled(); "
+    "with_detection.__exit__(None, None, None); [on, torch.is_anomaly_enabled()]",
+    "torch.is_anomaly_check_nan_enabled()",
+]
+CASES = expressions(SETUP, [*_products, *_graphs, *_checks, *_anomalies])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import func_cases
 import functional_cases
 import pytest
 from contracts import cases_of, difference, golden, outcome
@@ -9,7 +10,7 @@ from contracts import cases_of, difference, golden, outcome
 import msadapter as torch
 
 RECORDED = golden("func")
-MODULES = (functional_cases,)
+MODULES = (functional_cases, func_cases)
 CASES = [(m.__name__, name) for m in MODULES for name in cases_of(m)]
 
 

@@ -121,7 +121,7 @@ def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
 
 def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
     """A sample of the Gumbel-softmax distribution; ``hard`` gives one-hot values with soft gradients."""
-    noise = -ops.empty(logits.shape, dtype=logits.dtype, device=logits.device).exponential_().log()
+    noise = -ops.empty_like(logits.detach()).exponential_().log()
     soft = table.softmax((logits + noise) / tau, dim)
     if not hard:
         return soft

@@ -1,0 +1,130 @@
+"""torch.autograd.anomaly_mode: names the forward operation whose backward makes a not-a-number.
+
+While the mode is on, every operation's graph nodes keep the stack of the call that made them and get a hook that
+looks at the gradients they hand on.
+"""
+
+from __future__ import annotations
+
+import traceback
+import warnings
+
+from .. import autograd, ops
+from .._native import load
+from ..tensor import Tensor
+
+_C = load()
+__all__ = ["detect_anomaly", "set_detect_anomaly"]
+_KEY = "traceback_"  # where torch keeps the stack in a node's metadata
+_state = {"mode": None, "check_nan": True}
+
+
+def _tensors(value):
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for v in value:
+            yield from _tensors(v)
+
+
+def _checker(node, name: str, stack: list[str]):
+    def hook(grad_inputs, grad_outputs):
+        if not _state["check_nan"]:
+            return
+        for i, g in enumerate(grad_inputs):
+            if g is None or not (g.dtype.is_floating_point or g.dtype.is_complex):
+                continue
+            if bool(ops.isnan(g.detach()).any()):
+                warnings.warn(
+                    f"Error detected in {name}. Traceback of forward call that caused the error:\n{''.join(stack)}",
+                    stacklevel=2,
+                )
+                raise RuntimeError(f"Function '{name}' returned nan values in its {i}th output.")
+
+    return hook
+
+
+def _watch(result) -> None:
+    """Marks the nodes behind a result that have not been marked yet."""
+    stack = None
+    todo = [x.grad_fn for x in _tensors(result) if x.grad_fn is not None]
+    while todo:
+        node = todo.pop()
+        if node is None or _KEY in node.metadata or node.name() == "AccumulateGrad":
+            continue
+        stack = stack or traceback.format_stack()[:-3]
+        node.metadata[_KEY] = stack
+        node.register_hook(_checker(node, node.name(), stack))
+        todo.extend(following for following, _ in node.next_functions)
+
+
+def _make_mode():
+    from ..overrides import TorchFunctionMode
+
+    class Anomaly(TorchFunctionMode):
+        """Sees every operation and marks what it recorded."""
+
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            result = function(*args, **(kwargs or {}))
+            if _C.is_grad_enabled():
+                _watch(result)
+            return result
+
+    return Anomaly()
+
+
+def _switch(on: bool) -> None:
+    from ..overrides import _modes
+
+    mode = _state["mode"]
+    if on and mode is None:
+        _state["mode"] = _make_mode().__enter__()
+        autograd.before_pass = _watch
+    elif not on and mode is not None:
+        stack = _modes()
+        if mode in stack:
+            stack.remove(mode)
+            _C.set_torch_function_modes(len(stack))
+        _state["mode"] = autograd.before_pass = None
+
+
+class set_detect_anomaly:
+    """Sets the mode at once; as a context manager, restores it at the end."""
+
+    def __init__(self, mode: bool, check_nan: bool = True):
+        self._previous = (_state["mode"] is not None, _state["check_nan"])
+        _switch(bool(mode))
+        _state["check_nan"] = check_nan
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, *exc):
+        on, _state["check_nan"] = self._previous
+        _switch(on)
+
+
+class detect_anomaly(set_detect_anomaly):
+    """Context in which a backward that makes a not-a-number raises RuntimeError and shows the forward call."""
+
+    def __init__(self, check_nan: bool = True):
+        warnings.warn(
+            "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for "
+            "debugging.",
+            stacklevel=2,
+        )
+        self._previous, self._wanted = (_state["mode"] is not None, _state["check_nan"]), check_nan
+
+    def __enter__(self):
+        _switch(True)
+        _state["check_nan"] = self._wanted
+
+
+def is_anomaly_enabled() -> bool:
+    """Whether the mode is on."""
+    return _state["mode"] is not None
+
+
+def is_anomaly_check_nan_enabled() -> bool:
+    """Whether gradients are looked at while the mode is on."""
+    return _state["check_nan"]

@@ -1,0 +1,26 @@
+"""torch.func: functions of functions. Derivatives, batching, modules as functions."""
+
+from . import _functions
+from ._derivatives import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, linearize, vjp
+from ._modules import functional_call, replace_all_batch_norm_modules_, stack_module_state
+from ._vmap import vmap
+
+__all__ = [
+    "functional_call",
+    "grad",
+    "grad_and_value",
+    "hessian",
+    "jacfwd",
+    "jacrev",
+    "jvp",
+    "linearize",
+    "replace_all_batch_norm_modules_",
+    "stack_module_state",
+    "vjp",
+    "vmap",
+]
+
+
+def functionalize(func, *, remove="mutations"):
+    """Not supported: programs are run as they are written."""
+    raise NotImplementedError("torch.func.functionalize is not supported (docs/coverage.md)")

@@ -1,0 +1,199 @@
+"""The tensor that a function sees inside vmap: one element of a batch, standing for all of them.
+
+A ``BatchedTensor`` has the shape of one element; its ``_value`` holds the whole batch, the batch dimension first. Inside
+nested vmaps the value of the inner one may be batched for the outer one. Its own storage is empty, so that what looks
+past this class fails loudly instead of mixing up elements.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .. import ops
+from ..tensor import Size, Tensor
+
+
+@dataclass(eq=False)
+class Level:
+    """One running vmap."""
+
+    size: int
+    randomness: str
+
+
+levels: list[Level] = []  # running vmaps, the outermost first
+
+
+def _refused(name: str):
+    def method(self, *args, **kwargs):
+        raise RuntimeError(
+            f"vmap: It looks like you're calling .{name}() on a Tensor. We don't support vmap over "
+            f"calling .{name}() on a "
+            "Tensor, please try to rewrite what you're doing with other operations."
+        )
+
+    method.__name__ = name
+    return method
+
+
+def _of_value(name: str):
+    """A property that the batch has in common with its elements."""
+    return property(lambda self: getattr(self._value, name))
+
+
+def _asked_of_value(name: str):
+    def method(self, *args, **kwargs):
+        return getattr(self._value, name)(*args, **kwargs)
+
+    method.__name__ = name
+    return method
+
+
+def _elementwise(name: str):
+    """A method that changes elements one by one: it may be called on the whole batch."""
+
+    def method(self, *args, **kwargs):
+        args = [a._value if isinstance(a, BatchedTensor) and a._level is self._level else a for a in args]
+        return wrap(getattr(self._value, name)(*args, **kwargs), self._level)
+
+    method.__name__ = name
+    return method
+
+
+class BatchedTensor(Tensor):
+    """See the module."""
+
+    shape = property(lambda self: Size(self._value.shape[1:]))
+    ndim = property(lambda self: self._value.ndim - 1)
+
+    @classmethod
+    def __torch_function__(cls, function, types, args=(), kwargs=None):
+        from ._rules import call
+
+        return call(function, args, kwargs or {})
+
+    def size(self, dim=None):
+        """Shape of an element, or its extent along a dim."""
+        return self.shape if dim is None else self.shape[dim]
+
+    def dim(self) -> int:
+        """Number of dimensions of an element."""
+        return self.ndim
+
+    ndimension = dim
+
+    def numel(self) -> int:
+        """Number of numbers of an element."""
+        return self.shape.numel()
+
+    nelement = numel
+
+    def stride(self, dim=None):
+        """Strides of an element."""
+        strides = tuple(self._value.stride()[1:])
+        return strides if dim is None else strides[dim]
+
+    def is_contiguous(self, *args, **kwargs) -> bool:
+        """Whether an element's memory is contiguous."""
+        return self._value.is_contiguous(*args, **kwargs) if self._level.size else True
+
+    def __len__(self) -> int:
+        if not self.ndim:
+            raise TypeError("len() of a 0-d tensor")
+        return self.shape[0]
+
+    def __iter__(self):
+        if not self.ndim:
+            raise TypeError("iteration over a 0-d tensor")
+        return iter(ops.unbind(self, 0))
+
+    def __repr__(self, *args, **kwargs) -> str:
+        depth = levels.index(self._level) + 1 if self._level in levels else 0
+        return f"BatchedTensor(lvl={depth}, bdim=0, value=\n{self._value}\n)"
+
+    __str__ = __repr__
+
+    def __format__(self, spec) -> str:
+        return repr(self)
+
+    def __getitem__(self, index):
+        from ._rules import get_item
+
+        return get_item(self, index)
+
+    def __setitem__(self, index, value):
+        from ._rules import set_item
+
+        set_item(self, index, value)
+
+    def requires_grad_(self, requires_grad=True):
+        """Whether operations on the batch are recorded."""
+        self._value.requires_grad_(requires_grad)
+        return self
+
+    def new_tensor(self, data, **kwargs):
+        """A tensor of this type that is the same for all elements."""
+        return self._value.new_tensor(data, **kwargs)
+
+
+for _name in ("dtype", "device", "requires_grad", "grad_fn", "is_leaf", "layout", "itemsize", "is_cuda", "is_cpu", "is_npu",
+              "is_meta", "is_sparse", "is_quantized", "_version", "is_nested"):  # fmt: skip
+    setattr(BatchedTensor, _name, _of_value(_name))
+for _name in ("is_floating_point", "is_complex", "is_signed", "element_size", "get_device", "register_hook"):
+    setattr(BatchedTensor, _name, _asked_of_value(_name))
+for _name in ("to", "type", "type_as", "float", "double", "half", "bfloat16", "int", "long", "short", "byte", "char", "bool",
+              "cfloat", "cdouble", "cpu", "cuda", "npu", "detach"):  # fmt: skip
+    setattr(BatchedTensor, _name, _elementwise(_name))
+for _name in ("item", "tolist", "numpy", "backward", "data_ptr", "storage", "untyped_storage", "__bool__", "__int__",
+              "__float__", "__complex__", "__index__", "__array__", "__deepcopy__", "resize_", "set_",
+              "__reduce_ex__"):  # fmt: skip
+    setattr(BatchedTensor, _name, _refused(_name))
+BatchedTensor.data = property(lambda self: wrap(self._value.detach(), self._level))
+
+
+def wrap(value: Tensor, level: Level) -> BatchedTensor:
+    """The batched tensor of ``value``, whose first dimension is the batch of ``level``."""
+    made = Tensor._make_subclass(BatchedTensor, ops.empty(0))
+    made.__dict__["_value"], made.__dict__["_level"] = value, level
+    return made
+
+
+def is_batched(x, level: Level | None = None) -> bool:
+    """Whether ``x`` is batched at ``level`` (at any without one), as its outermost layer."""
+    return isinstance(x, BatchedTensor) and (level is None or x._level is level)
+
+
+def batch_of(x: Tensor, level: Level) -> Tensor:
+    """``x`` with the batch dimension of ``level`` first: expanded where ``x`` is the same for all elements."""
+    if is_batched(x, level):
+        return x._value
+    return ops.expand(ops.unsqueeze(x, 0), [level.size, *x.shape])
+
+
+def fully_batched(x: Tensor, depth: int | None = None) -> Tensor:
+    """``x`` as a tensor that is batched at every running level (at the first ``depth``), the innermost outside."""
+    return _batched_to(x, len(levels) if depth is None else depth)
+
+
+def _batched_to(x, depth: int):
+    if depth == 0:
+        return x
+    level = levels[depth - 1]
+    if is_batched(x, level):
+        return wrap(_batched_to(x._value, depth - 1), level)
+    x = _batched_to(x, depth - 1)
+    return wrap(batch_of(x, level), level)
+
+
+def innermost(x: Tensor) -> Tensor:
+    """The plain tensor inside all layers."""
+    while isinstance(x, BatchedTensor):
+        x = x._value
+    return x
+
+
+def rewrapped(plain: Tensor, like: Tensor) -> Tensor:
+    """``plain`` in the layers of ``like``."""
+    if not isinstance(like, BatchedTensor):
+        return plain
+    return wrap(rewrapped(plain, like._value), like._level)

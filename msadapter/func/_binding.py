@@ -1,0 +1,60 @@
+"""Arguments of table operators by the names of their schemas."""
+
+from __future__ import annotations
+
+from ..ops import declarations
+
+_by_function: dict = {}
+
+
+def declaration_of(function):
+    """(declaration, whether it is the in-place form) of a table function, or (None, False)."""
+    if not _by_function:
+        for d in declarations.values():
+            if d.inplace is not None:
+                _by_function[d.inplace] = (d, True)
+            _by_function[d.function] = (d, False)
+    try:
+        return _by_function.get(function, (None, False))
+    except TypeError:
+        return None, False
+
+
+def bind(declaration, args, kwargs) -> dict:
+    """Every parameter's value, in the schema's order; TypeError where the call does not fit."""
+    parameters = declaration.schema.parameters
+    positional = [p for p in parameters if not p.keyword_only]
+    args = list(args)
+    if len(args) > len(positional) or _has_trailing_sizes(positional, args):
+        args = _gathered(positional, args)
+    bound = dict(zip((p.name for p in positional), args, strict=False))
+    rest = dict(kwargs)
+    for p in parameters:
+        if p.name in bound:
+            continue
+        for name in (p.name, *p.aliases):
+            if name in rest:
+                bound[p.name] = rest.pop(name)
+                break
+        else:
+            if p.required:
+                raise TypeError(f"{declaration.schema.name}(): missing argument '{p.name}'")
+            bound[p.name] = p.default
+    if rest:
+        raise TypeError(f"{declaration.schema.name}(): unexpected argument '{next(iter(rest))}'")
+    return {p.name: bound[p.name] for p in parameters}
+
+
+def _has_trailing_sizes(positional, args) -> bool:
+    """``x.permute(1, 0)``: several ints where one list is meant."""
+    for i, p in enumerate(positional[:2]):
+        if p.type == "int[]":
+            return len(args) > i + 1 and all(isinstance(a, int) and not isinstance(a, bool) for a in args[i:])
+    return False
+
+
+def _gathered(positional, args) -> list:
+    for i, p in enumerate(positional[:2]):
+        if p.type == "int[]":
+            return [*args[:i], list(args[i:])]
+    raise TypeError(f"takes {len(positional)} positional arguments but {len(args)} were given")

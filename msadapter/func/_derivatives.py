@@ -1,0 +1,353 @@
+"""torch.func's derivatives, on the ordinary graph.
+
+A transform takes copies of its inputs that start a graph of their own: connected to the caller's graph where an
+input requires grad there (so transforms nest, and compose with autograd), cut off where it does not. Inside vmap the
+copies are made batched, so that the graph of the whole batch holds every element's derivatives apart.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from .. import autograd, ops
+from .._native import load
+from ..autograd.grad_mode import enable_grad
+from ..tensor import Tensor
+from ..utils._pytree import tree_flatten, tree_map, tree_unflatten
+from ._batched import fully_batched, innermost, is_batched, levels, rewrapped
+from ._looped import looped
+
+_C = load()
+
+
+class _Start:
+    """The inputs of one transform."""
+
+    def __init__(self, tensors):
+        self.outer = _C.is_grad_enabled()
+        self.depth = len(levels)
+        self.batched = [fully_batched(x) for x in tensors]
+        self.plain = []
+        for x in map(innermost, self.batched):
+            linked = self.outer and x.requires_grad
+            self.plain.append(x.view_as(x) if linked else x.detach().requires_grad_())
+        self.inputs = [rewrapped(p, b) for p, b in zip(self.plain, self.batched, strict=True)]
+        self._own = {_C.gradient_edge(p)[0] for p in self.plain if p.is_leaf}
+
+    def leads_outside(self, outputs) -> bool:
+        """Whether the graph of some outputs reaches anything but this transform's own inputs."""
+        todo = [x.grad_fn for x in outputs if x.grad_fn is not None]
+        todo += [_C.gradient_edge(x)[0] for x in outputs if x.grad_fn is None and x.requires_grad]
+        seen = set()
+        while todo:
+            node = todo.pop()
+            if node is None or node in seen:
+                continue
+            seen.add(node)
+            following = [n for n, _ in node.next_functions if n is not None]
+            if not following and node not in self._own and node.name() == "AccumulateGrad":
+                return True
+            todo.extend(following)
+        return False
+
+    def gradients(self, outputs, vectors, keep=False):
+        """(gradients of the inputs, whether they belong to the caller's graph)."""
+        pairs = [
+            (innermost(o), innermost(v)) for o, v in zip(outputs, vectors, strict=True) if o.requires_grad
+        ]
+        if not pairs:
+            return [ops.zeros_like(x) for x in self.batched], False
+        outs, vecs = zip(*pairs, strict=True)
+        linked = self.outer and (self.leads_outside(outs) or any(v.requires_grad for v in vecs))
+        found = autograd.grad(
+            outs, self.plain, vecs, retain_graph=keep or linked, create_graph=linked, allow_unused=True
+        )
+        made = [ops.zeros_like(p) if g is None else g for g, p in zip(found, self.plain, strict=True)]
+        return [rewrapped(g, b) for g, b in zip(made, self.batched, strict=True)], linked
+
+    def left(self, tree):
+        """Results as the caller sees them: without this transform's graph unless the caller's goes through it."""
+
+        def leave(x):
+            if not isinstance(x, Tensor) or not x.requires_grad:
+                return x
+            plain = innermost(x)
+            return x if self.outer and self.leads_outside([plain]) else rewrapped(plain.detach(), x)
+
+        return tree_map(leave, tree)
+
+
+def _differentiable(tree, where: str):
+    leaves, spec = tree_flatten(tree)
+    for x in leaves:
+        if not isinstance(x, Tensor):
+            raise ValueError(f"Thing passed to transform API must be Tensor, got {type(x)}")
+        if not (x.dtype.is_floating_point or x.dtype.is_complex):
+            raise RuntimeError("only Tensors of floating point dtype can require gradients")
+    return leaves, spec
+
+
+def _chosen(args, argnums):
+    """The arguments of these positions, checked."""
+    numbers = (argnums,) if isinstance(argnums, int) else argnums
+    if not isinstance(numbers, tuple) or not all(isinstance(n, int) for n in numbers):
+        raise RuntimeError(f"argnum must be int or tuple of ints, but got {argnums}")
+    if not numbers:
+        raise RuntimeError("argnums must be non-empty")
+    for n in numbers:
+        if not -len(args) <= n < len(args):
+            raise RuntimeError(f"Got argnum={n}, but only {len(args)} positional inputs")
+    numbers = [n % len(args) for n in numbers]
+    if len(set(numbers)) != len(numbers):
+        raise RuntimeError(f"argnums elements must be unique, got {tuple(numbers)}")
+    return numbers
+
+
+def _put(args, numbers, values) -> list:
+    args = list(args)
+    for n, v in zip(numbers, values, strict=True):
+        args[n] = v
+    return args
+
+
+def grad_and_value(func, argnums=0, has_aux=False):
+    """A function that gives (gradient with respect to the arguments ``argnums``, value) of ``func``.
+
+    The value of ``func`` is one number.
+
+    With ``has_aux``, ``func`` returns (value, anything) and the result is (gradient, (value, anything)).
+    """
+
+    @functools.wraps(func)
+    def wrapper(*args, **kwargs):
+        numbers = _chosen(args, argnums)
+        leaves, spec = _differentiable([args[n] for n in numbers], "grad")
+        start = _Start(leaves)
+        with enable_grad():
+            own = _put(args, numbers, tree_unflatten(start.inputs, spec))
+            output = func(*own, **kwargs)
+            aux = None
+            if has_aux:
+                if not (isinstance(output, tuple) and len(output) == 2):
+                    raise RuntimeError(
+                        "grad_and_value(f)(*args): output of function f should be a tuple: (output, aux) "
+                        "if has_aux is True"
+                    )
+                output, aux = output
+            if not isinstance(output, Tensor):
+                raise RuntimeError(
+                    f"grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got {type(output)}"
+                )
+            if output.ndim:
+                raise RuntimeError(
+                    "grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, got tensor with "
+                    f"{output.ndim} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
+                )
+            value = fully_batched(output)
+            found, _ = start.gradients([value], [ops.ones_like(innermost(value))], keep=has_aux)
+        found = tree_unflatten(start.left(found), spec)
+        found = found[0] if isinstance(argnums, int) else tuple(found)
+        output = start.left(output)
+        return found, ((output, start.left(aux)) if has_aux else output)
+
+    return wrapper
+
+
+def grad(func, argnums=0, has_aux=False):
+    """A function that gives the gradient of ``func``, whose value is one number, for the arguments ``argnums``."""
+    both = grad_and_value(func, argnums, has_aux)
+
+    @functools.wraps(func)
+    def wrapper(*args, **kwargs):
+        found, value = both(*args, **kwargs)
+        return (found, value[1]) if has_aux else found
+
+    return wrapper
+
+
+def _outputs(output, where: str):
+    leaves, spec = tree_flatten(output)
+    if not leaves:
+        raise RuntimeError(
+            f"{where}: Expected f to be a function that has non-empty output (got output = {output})"
+        )
+    for x in leaves:
+        if not isinstance(x, Tensor):
+            raise RuntimeError(
+                f"{where}: expected f(*args) to return only tensors, got unsupported type {type(x)}"
+            )
+    return leaves, spec
+
+
+class _Star:
+    def __repr__(self) -> str:
+        return "*"
+
+
+def _drawn(spec) -> str:
+    """A structure with stars for its leaves."""
+    return repr(tree_unflatten([_Star()] * spec.num_leaves, spec))
+
+
+def _split_aux(output, has_aux: bool, where: str):
+    if not has_aux:
+        return output, None
+    if not (isinstance(output, tuple) and len(output) == 2):
+        raise RuntimeError(
+            f"{where}: output of function f should be a tuple: (output, aux) if has_aux is True"
+        )
+    return output
+
+
+def vjp(func, *primals, has_aux=False):
+    """(func(*primals), vjp_fn): ``vjp_fn`` gives a cotangent's (of the output's structure) product with the Jacobian."""
+    leaves, spec = _differentiable(primals, "vjp")
+    start = _Start(leaves)
+    with enable_grad():
+        output, aux = _split_aux(func(*tree_unflatten(start.inputs, spec)), has_aux, "vjp(f, *primals)")
+        flat, out_spec = _outputs(output, "vjp(f, *primals)")
+        values = [fully_batched(x) for x in flat]
+
+    def vjp_fn(*cotangents, retain_graph=True, create_graph=None):
+        given = cotangents[0] if len(cotangents) == 1 else cotangents
+        vectors, given_spec = tree_flatten(given)
+        if given_spec != out_spec:
+            raise RuntimeError(
+                "Expected pytree structure of cotangents to be the same as pytree structure of outputs "
+                "to the function. "
+                f"cotangents: {_drawn(given_spec)}, primal output: {_drawn(out_spec)}"
+            )
+        for v, x in zip(vectors, flat, strict=True):
+            if v.shape != x.shape:
+                raise RuntimeError(
+                    f"Mismatch in shape: grad_output[0] has a shape of {v.shape} and output[0] has a "
+                    f"shape of {x.shape}."
+                )
+        for level in reversed(
+            levels[start.depth :]
+        ):  # a vmap over cotangents only: the graph has no such batch
+            if any(is_batched(v, level) for v in vectors):
+                return looped(vjp_fn, cotangents, {}, level, False)
+        with enable_grad():
+            found, _ = start.gradients(values, [fully_batched(v, start.depth) for v in vectors], keep=True)
+        made = tree_unflatten(start.left(found), spec)
+        return tuple(made)
+
+    output = start.left(output)
+    return (output, vjp_fn, start.left(aux)) if has_aux else (output, vjp_fn)
+
+
+def jvp(func, primals, tangents, *, strict=False, has_aux=False):
+    """(func(*primals), the product of its Jacobian with ``tangents``), by differentiating a ``vjp``."""
+    if not isinstance(primals, tuple):
+        raise RuntimeError(
+            "jvp(f, primals, tangents): Expected primals to be a tuple. E.g. it should be valid to call f(*primals)."
+        )
+    leaves, spec = _differentiable(primals, "jvp")
+    directions, tangent_spec = tree_flatten(tangents)
+    if tangent_spec != spec:
+        raise RuntimeError(
+            "jvp(f, primals, tangents): Expected primals and tangents to have the same python structure. "
+            "For example, if primals "
+            "is a tuple of 3 tensors, tangents also must be. Got primals with structure "
+            f"{spec} and tangents with structure {tangent_spec}"
+        )
+    start = _Start(leaves)
+    with enable_grad():
+        output, aux = _split_aux(
+            func(*tree_unflatten(start.inputs, spec)), has_aux, "jvp(f, primals, tangents)"
+        )
+        flat, out_spec = _outputs(output, "jvp(f, primals, tangents)")
+        if strict and not all(x.requires_grad for x in flat):
+            raise RuntimeError("jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. "
+                               "This is not allowed with strict=True.")  # fmt: skip
+        pushed = [_push(start, x, directions) for x in flat]
+    made = tree_unflatten(start.left(pushed), out_spec)
+    output = start.left(output)
+    return (output, made, start.left(aux)) if has_aux else (output, made)
+
+
+def _push(start, output, directions):
+    """J . v of one output: the derivative of u -> (J^T u) . v, which is linear in u."""
+    value = fully_batched(output)
+    plain = innermost(value)
+    if not plain.requires_grad:
+        return ops.zeros_like(output)
+    u = ops.zeros_like(plain).detach().requires_grad_()
+    back = autograd.grad(plain, start.plain, u, retain_graph=True, create_graph=True, allow_unused=True)
+    pairs = [
+        (g, innermost(fully_batched(d)))
+        for g, d in zip(back, directions, strict=True)
+        if g is not None and g.requires_grad
+    ]
+    if not pairs:
+        return ops.zeros_like(output)
+    outs, vecs = zip(*pairs, strict=True)
+    linked = start.outer and (start.leads_outside([plain]) or any(v.requires_grad for v in vecs))
+    found = autograd.grad(outs, u, vecs, retain_graph=True, create_graph=linked, allow_unused=True)[0]
+    return rewrapped(ops.zeros_like(plain) if found is None else found, value)
+
+
+def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_copy=False):
+    """A function that gives the Jacobian of ``func``: for each output and input, of shape output.shape + input.shape.
+
+    Rows are computed one after the other, whatever ``chunk_size`` says.
+    """
+    if chunk_size is not None and chunk_size <= 0:
+        raise ValueError("jacrev: `chunk_size` should be greater than 0.")
+
+    @functools.wraps(func)
+    def wrapper(*args, **kwargs):
+        numbers = _chosen(args, argnums)
+
+        def of_chosen(*values):
+            return func(*_put(args, numbers, values), **kwargs)
+
+        result = vjp(of_chosen, *(args[n] for n in numbers), has_aux=has_aux)
+        output, pull = result[:2]
+        flat, out_spec = tree_flatten(output)
+        jacobians = [_rows(pull, flat, i, out_spec) for i in range(len(flat))]
+        jacobians = [j[0] if isinstance(argnums, int) else j for j in jacobians]
+        made = tree_unflatten(jacobians, out_spec)
+        return (made, result[2]) if has_aux else made
+
+    return wrapper
+
+
+def _rows(pull, flat, i, out_spec):
+    """The Jacobian of one output with respect to every input."""
+    out, rows = flat[i], []
+    for j in range(out.numel()):
+        one = ops.zeros(out.shape, dtype=out.dtype, device=out.device)
+        one.reshape(-1)[j] = 1
+        vectors = [
+            one if k == i else ops.zeros(x.shape, dtype=x.dtype, device=x.device) for k, x in enumerate(flat)
+        ]
+        leaves, spec = tree_flatten(pull(tree_unflatten(vectors, out_spec)))
+        rows.append(leaves)
+    if not rows:
+        raise RuntimeError("jacrev: an output has no elements")
+    made = []
+    for column in zip(*rows, strict=True):
+        made.append(ops.reshape(ops.stack(list(column)), [*out.shape, *column[0].shape]))
+    return tree_unflatten(made, spec)
+
+
+def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
+    """The Jacobian as ``jacrev`` gives it, under the name of its forward-mode computation."""
+    return jacrev(func, argnums, has_aux=has_aux)
+
+
+def hessian(func, argnums=0):
+    """A function that gives the Hessian of ``func``."""
+    return jacfwd(jacrev(func, argnums), argnums)
+
+
+def linearize(func, *primals):
+    """(func(*primals), a function that gives the Jacobian's products with tangents at ``primals``)."""
+    output = func(*primals)
+
+    def jvp_fn(*tangents):
+        return jvp(func, primals, tangents)[1]
+
+    return output, jvp_fn

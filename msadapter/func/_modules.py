@@ -1,0 +1,78 @@
+"""Modules as functions of their parameters."""
+
+from __future__ import annotations
+
+from .. import ops
+from ..nn.utils.stateless import _functional_call
+
+__all__ = ["functional_call", "replace_all_batch_norm_modules_", "stack_module_state"]
+
+
+def functional_call(
+    module, parameter_and_buffer_dicts, args=None, kwargs=None, *, tie_weights=True, strict=False
+):
+    """``module(*args, **kwargs)`` with the given tensors in the places of its own of these names.
+
+    Args:
+        parameter_and_buffer_dicts: a dict from names to tensors, or several whose names do not overlap.
+        args: the arguments; a single value that is no tuple is the only argument.
+        tie_weights: names that share a tensor in the module share the given one.
+        strict: the names must be exactly the module's.
+    """
+    if isinstance(parameter_and_buffer_dicts, dict):
+        given = parameter_and_buffer_dicts
+    elif isinstance(parameter_and_buffer_dicts, (tuple, list)):
+        dicts = parameter_and_buffer_dicts
+        if not all(isinstance(d, dict) for d in dicts):
+            raise ValueError("Expected all elements of parameter_and_buffer_dicts to be dictionaries")
+        names = [name for d in dicts for name in d]
+        repeated = {name for name in names if names.count(name) > 1}
+        if repeated:
+            raise ValueError(
+                f"{sorted(repeated)} appeared in multiple dictionaries; behavior of functional call is ambiguous"
+            )
+        given = {name: value for d in dicts for name, value in d.items()}
+    else:
+        raise ValueError(
+            "Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got "
+            f"{type(parameter_and_buffer_dicts)}"
+        )
+    return _functional_call(module, given, args, kwargs, tie_weights=tie_weights, strict=strict)
+
+
+def stack_module_state(models):
+    """(parameters, buffers) of several modules of one kind: dicts whose tensors have a first dimension of len(models)."""
+    models = list(models)
+    if not models:
+        raise RuntimeError("stack_module_state: Expected at least one model, got 0.")
+    if len({m.training for m in models}) > 1:
+        raise RuntimeError("stack_module_state: Expected all models to have the same training/eval mode.")
+    if any(type(m) is not type(models[0]) for m in models):
+        raise RuntimeError("stack_module_state: Expected all models to be of the same class.")
+    return _stacked([dict(m.named_parameters()) for m in models]), _stacked(
+        [dict(m.named_buffers()) for m in models]
+    )
+
+
+def _stacked(states: list[dict]) -> dict:
+    return {name: _stack([s[name] for s in states]) for name in states[0]}
+
+
+def _stack(tensors):
+    needs = {t.requires_grad for t in tensors}
+    if len(needs) > 1:
+        raise RuntimeError("Expected all parameters with a name to have the same requires_grad")
+    if all(t.is_leaf for t in tensors):
+        return ops.stack([t.detach() for t in tensors]).requires_grad_(needs.pop())
+    return ops.stack(tensors)
+
+
+def replace_all_batch_norm_modules_(root):
+    """``root`` with batch normalization that keeps no running statistics: nothing is changed in place by a call."""
+    from ..nn.modules.batchnorm import _BatchNorm
+
+    for module in root.modules():
+        if isinstance(module, _BatchNorm):
+            module.running_mean = module.running_var = module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root

@@ -1,0 +1,471 @@
+"""How operations on batched tensors are run: once on the whole batch where a rule is known, else element by element.
+
+Element by element is always right, so a rule exists only for speed. Every rule gets the operator's arguments by name.
+"""
+
+from __future__ import annotations
+
+from .. import ops
+from ..tensor import Tensor
+from ._batched import BatchedTensor, batch_of, is_batched, levels, wrap
+from ._binding import bind, declaration_of
+from ._looped import IN_PLACE, looped, tensors_in
+
+RULES: dict = {}
+
+
+class NoRule(Exception):
+    """Arguments that a rule does not cover."""
+
+
+def rule(*names):
+    """Registers a rule for operators by schema name."""
+
+    def decorate(function):
+        for name in names:
+            RULES[name] = function
+        return function
+
+    return decorate
+
+
+def call(function, args, kwargs):
+    """A table operator on arguments of which some are batched."""
+    present = [x for x in tensors_in((args, kwargs)) if isinstance(x, BatchedTensor)]
+    if not present:
+        return function(*args, **kwargs)
+    level = max((x._level for x in present), key=levels.index)
+    if kwargs.get("out") is not None:
+        raise NotImplementedError("torch.func.vmap: out= arguments are not supported (docs/coverage.md)")
+    declaration, inplace = declaration_of(function)
+    found = RULES.get(declaration.schema.name) if declaration is not None else None
+    if inplace and not is_batched(args[0], level) and found is not _pointwise:
+        raise RuntimeError(IN_PLACE)
+    if found is not None:
+        try:
+            return found(function, bind(declaration, args, kwargs), level, inplace)
+        except NoRule:
+            pass
+    return looped(function, args, kwargs, level, inplace)
+
+
+def _wrapped(result, level):
+    if isinstance(result, Tensor):
+        return wrap(result, level)
+    made = [_wrapped(r, level) for r in result]
+    return type(result)(tuple(made)) if isinstance(result, tuple) else made
+
+
+def _finished(result, bound, level, inplace):
+    return next(iter(bound.values())) if inplace else _wrapped(result, level)
+
+
+def _only_first(bound, level, name=None):
+    """The batch of the first argument; no rule when others are batched too."""
+    first = name or next(iter(bound))
+    for key, value in bound.items():
+        if key != first and any(is_batched(x, level) for x in tensors_in(value)):
+            raise NoRule
+    if not is_batched(bound[first], level):
+        raise NoRule
+    return bound[first]._value
+
+
+def _call(function, bound, changed) -> object:
+    """The operator with some arguments changed."""
+    declaration, _ = declaration_of(function)
+    args, kwargs = [], {}
+    for p in declaration.schema.parameters:
+        value = changed.get(p.name, bound[p.name])
+        if p.keyword_only:
+            if value is not p.default:
+                kwargs[p.name] = value
+        else:
+            args.append(value)
+    # Trailing defaults are left to the operator: some forms take fewer arguments.
+    positional = [p for p in declaration.schema.parameters if not p.keyword_only]
+    while args and not positional[len(args) - 1].required and args[-1] is positional[len(args) - 1].default:
+        args.pop()
+    return function(*args, **kwargs)
+
+
+# ---- element by element: shapes only have to line up
+POINTWISE = """
+abs neg ceil floor trunc bitwise_not sign sgn square frac round lerp nan_to_num masked_fill zero heaviside
+logical_not isnan isinf isfinite isposinf isneginf signbit conj_physical angle complex polar relu
+nn.functional.hardshrink nn.functional.softplus reciprocal sqrt rsqrt exp exp2 expm1 log log2 log10 log1p sin
+cos tan asin acos atan sinh cosh tanh asinh acosh atanh sinc sigmoid atan2 copysign erf erfc erfinv
+special.erfcx special.ndtr special.ndtri special.log_ndtr special.entr logit lgamma digamma special.zeta xlogy
+special.xlog1py i0 special.i0e special.i1 special.i1e clone isclose nn.functional.logsigmoid positive deg2rad
+rad2deg div float_power ldexp isreal conj resolve_conj resolve_neg nn.functional.relu nn.functional.threshold
+nn.functional.hardtanh nn.functional.relu6 nn.functional.leaky_relu nn.functional.softshrink
+nn.functional.hardsigmoid nn.functional.hardswish nn.functional.elu nn.functional.selu nn.functional.celu
+nn.functional.silu nn.functional.gelu nn.functional.mish nn.functional.softsign nn.functional.tanhshrink
+addcmul addcdiv where fmod hypot nextafter logaddexp logaddexp2 maximum minimum fmax fmin gcd lcm igamma
+igammac clamp clamp_min clamp_max rsub add sub mul floor_divide remainder pow bitwise_and bitwise_or
+bitwise_xor bitwise_left_shift bitwise_right_shift true_divide eq ne lt le gt ge logical_and logical_or
+logical_xor polygamma zeros_like ones_like full_like empty_like contiguous fill copy isneginf real imag
+""".split()  # noqa: SIM905
+
+
+def _aligned(x: Tensor, level, rank: int) -> Tensor:
+    value = batch_of(x, level)
+    extra = rank + 1 - value.ndim
+    return ops.reshape(value, [value.shape[0], *[1] * extra, *value.shape[1:]]) if extra else value
+
+
+def _common(present, rank):
+    """Among tensors with dims, a 0-dim one does not decide the type: such batches are cast before they get a dim."""
+    wide = [x for x in present if x.ndim]
+    if not rank or not wide:
+        return None
+    made = wide[0].dtype
+    for x in wide[1:]:
+        made = ops.add(ops.empty([0], dtype=made), ops.empty([0], dtype=x.dtype)).dtype
+    return made
+
+
+def _kind(dtype) -> int:
+    return 3 if dtype.is_complex else 2 if dtype.is_floating_point else 0 if dtype.is_bool else 1
+
+
+def _pointwise(function, bound, level, inplace):
+    if inplace and not is_batched(next(iter(bound.values())), level):
+        shape = list(next(iter(bound.values())).shape)
+        raise RuntimeError(
+            f"output with shape {shape} doesn't match the broadcast shape {[level.size, *shape]}"
+        )
+    present = [x for x in bound.values() if isinstance(x, Tensor)]
+    rank = max(x.ndim for x in present)
+    first = next(iter(bound.values()))
+    if inplace and first.ndim < rank:
+        raise NoRule
+    common, changed = _common(present, rank), {}
+    for name, x in bound.items():
+        if not is_batched(x, level):
+            continue
+        value = _aligned(x, level, rank)
+        if common is not None and not x.ndim and x.dtype is not common and _kind(x.dtype) <= _kind(common):
+            value = value.to(common)
+        changed[name] = value
+    return _finished(_call(function, bound, changed), bound, level, inplace)
+
+
+for _name in POINTWISE:
+    RULES[_name] = _pointwise
+
+
+# ---- dims counted within an element
+def _shifted(d, rank: int, level=None):
+    """A dim, or several, of an element as dims of the batch."""
+    if isinstance(d, (tuple, list)):
+        return [_shifted(x, rank) for x in d]
+    bound = max(rank, 1)
+    if not -bound <= d < bound:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-bound}, {bound - 1}], but got {d})"
+        )
+    return d % bound + 1
+
+
+_ALONG = {
+    "softmax": ("dim",), "log_softmax": ("dim",), "nn.functional.softmax": ("dim",),
+    "nn.functional.log_softmax": ("dim",), "cumsum": ("dim",), "cumprod": ("dim",), "logcumsumexp": ("dim",),
+    "cummax": ("dim",), "cummin": ("dim",), "sort": ("dim",), "argsort": ("dim",), "topk": ("dim",),
+    "transpose": ("dim0", "dim1"), "select": ("dim",), "_slice": ("dim",), "unbind": ("dim",),
+    "_unbind": ("dim",), "chunk": ("dim",), "split": ("dim",), "narrow": ("dim",), "squeeze": ("dim",),
+    "flip": ("dims",), "kthvalue": ("dim",), "nn.functional.glu": ("dim",), "diff": ("dim",),
+    "movedim": ("source", "destination"), "_max_dim": ("dim",), "_min_dim": ("dim",), "_median_dim": ("dim",),
+    "tensor_split": ("dim",), "unflatten": ("dim",),
+}  # fmt: skip
+
+
+@rule(*_ALONG)
+def _along(function, bound, level, inplace):
+    value, rank = _only_first(bound, level), next(iter(bound.values())).ndim
+    names = _ALONG[declaration_of(function)[0].schema.name]
+    if not rank or inplace or any(bound[n] is None for n in names):
+        raise NoRule
+    changed = {n: _shifted(bound[n], rank) for n in names} | {next(iter(bound)): value}
+    return _wrapped(_call(function, bound, changed), level)
+
+
+@rule("flatten")
+def _flatten(function, bound, level, inplace):
+    value, rank = _only_first(bound, level), bound["self"].ndim
+    if not rank:
+        return wrap(ops.reshape(value, [value.shape[0], 1]), level)
+    changed = {n: _shifted(bound[n], rank) for n in ("start_dim", "end_dim")}
+    return wrap(_call(function, bound, changed | {"self": value}), level)
+
+
+@rule("unsqueeze")
+def _unsqueeze(function, bound, level, inplace):
+    value, rank = _only_first(bound, level), bound["self"].ndim
+    return wrap(ops.unsqueeze(value, _shifted(bound["dim"], rank + 1)), level)
+
+
+@rule("permute")
+def _permute(function, bound, level, inplace):
+    value, rank = _only_first(bound, level), bound["self"].ndim
+    return wrap(ops.permute(value, [0, *_shifted(list(bound["dims"]), rank)]), level)
+
+
+@rule("t")
+def _t(function, bound, level, inplace):
+    value = _only_first(bound, level)
+    return wrap(ops.transpose(value, 1, 2) if value.ndim == 3 else value, level)
+
+
+@rule("view", "reshape")
+def _view(function, bound, level, inplace):
+    value = _only_first(bound, level)
+    names = list(bound)
+    shape = bound[names[1]]
+    shape = [shape] if isinstance(shape, int) else shape
+    if not isinstance(shape, (tuple, list)) or not all(isinstance(s, int) for s in shape) or 0 in value.shape:
+        raise NoRule
+    return wrap(function(value, [value.shape[0], *shape]), level)
+
+
+@rule("expand", "broadcast_to")
+def _expand(function, bound, level, inplace):
+    value, rank = _only_first(bound, level), bound["self"].ndim
+    sizes = bound[list(bound)[1]]
+    sizes = [sizes] if isinstance(sizes, int) else list(sizes)
+    if len(sizes) < rank:
+        raise NoRule
+    value = _aligned(bound["self"], level, len(sizes))
+    return wrap(ops.expand(value, [value.shape[0], *sizes]), level)
+
+
+@rule("view_as", "reshape_as", "expand_as")
+def _as_other(function, bound, level, inplace):
+    name = declaration_of(function)[0].schema.name.removesuffix("_as")
+    return getattr(bound["self"], name)(list(bound["other"].shape))
+
+
+# ---- reductions
+_LISTS = ("sum", "nansum", "mean", "nanmean", "amax", "amin", "var", "std", "logsumexp", "all", "any", "norm",
+          "count_nonzero", "var_mean", "std_mean")  # fmt: skip
+_SINGLE = ("prod", "argmax", "argmin", "max", "min", "median", "nanmedian")
+
+
+def _reduced_dims(bound, rank):
+    dim = bound["dim"]
+    if isinstance(dim, (Tensor, bool)):
+        raise NoRule
+    if dim is None or (isinstance(dim, (tuple, list)) and not dim):
+        return list(range(1, rank + 1))
+    return _shifted(dim, rank)
+
+
+@rule(*_LISTS)
+def _reduction(function, bound, level, inplace):
+    value, rank = _only_first(bound, level), bound["self"].ndim
+    if not rank or inplace:
+        raise NoRule
+    changed = {"self": value, "dim": _reduced_dims(bound, rank)}
+    return _wrapped(_call(function, bound, changed), level)
+
+
+@rule(*_SINGLE)
+def _single_reduction(function, bound, level, inplace):
+    value, rank = _only_first(bound, level), bound["self"].ndim
+    if not rank or bound.get("other") is not None:
+        raise NoRule
+    if bound["dim"] is not None:
+        return _wrapped(_call(function, bound, {"self": value, "dim": _reduced_dims(bound, rank)}), level)
+    if bound["keepdim"] or 0 in value.shape:
+        raise NoRule
+    flat = ops.reshape(value, [value.shape[0], -1])
+    result = _call(function, bound, {"self": flat, "dim": 1})
+    return wrap(result[0] if isinstance(result, tuple) else result, level)
+
+
+@rule("linalg.vector_norm")
+def _vector_norm(function, bound, level, inplace):
+    first = next(iter(bound))
+    value, rank = _only_first(bound, level), bound[first].ndim
+    if not rank:
+        raise NoRule
+    return _wrapped(_call(function, bound, {first: value, "dim": _reduced_dims(bound, rank)}), level)
+
+
+# ---- products
+def _matmul(a, b, level):
+    """torch.matmul of elements: vectors become matrices of one row or column, batch dims line up."""
+    left, right = a.ndim == 1, b.ndim == 1
+    if not a.ndim or not b.ndim:
+        raise RuntimeError("both arguments to matmul need to be at least 1D, but they are "
+                           f"{a.ndim}D and {b.ndim}D")  # fmt: skip
+    rank = max(a.ndim, b.ndim, 2)
+    x = a._value if is_batched(a, level) else a
+    y = b._value if is_batched(b, level) else b
+    x = ops.unsqueeze(x, -2) if left else x
+    y = ops.unsqueeze(y, -1) if right else y
+
+    def lined_up(value, element):
+        return (
+            ops.reshape(value, [value.shape[0], *[1] * (rank + 1 - value.ndim), *value.shape[1:]])
+            if is_batched(element, level)
+            else value
+        )
+
+    out = ops.matmul(lined_up(x, a), lined_up(y, b))
+    out = ops.squeeze(out, -1) if right else out
+    return ops.squeeze(out, -1 if right else -2) if left else out
+
+
+@rule("matmul", "mm", "bmm", "mv", "dot", "inner")
+def _products(function, bound, level, inplace):
+    a, b = list(bound.values())[:2]
+    name = declaration_of(function)[0].schema.name
+    ranks = {"mm": (2, 2), "bmm": (3, 3), "mv": (2, 1), "dot": (1, 1)}.get(name)
+    if (ranks and (a.ndim, b.ndim) != ranks) or (name == "inner" and not (a.ndim == b.ndim == 1)):
+        raise NoRule
+    if ranks and a.dtype is not b.dtype:
+        raise NoRule
+    return wrap(_matmul(a, b, level), level)
+
+
+@rule("nn.functional.linear")
+def _linear(function, bound, level, inplace):
+    x, weight, bias = bound.values()
+    if not is_batched(weight, level) and not is_batched(bias, level):
+        return wrap(function(x._value, weight, bias), level)
+    if weight.ndim != 2 or not x.ndim:
+        raise NoRule
+    out = ops.matmul(x, ops.transpose(weight, 0, 1))
+    return out if bias is None else ops.add(out, bias)
+
+
+@rule("addmm", "addmv", "baddbmm")
+def _added_product(function, bound, level, inplace):
+    x, a, b, beta, alpha = bound.values()
+    if inplace or (beta == 0 and isinstance(x, Tensor)):
+        raise NoRule
+    product = ops.matmul(a, b)
+    product = product if alpha == 1 else product * alpha
+    return ops.add(product, x if beta == 1 else x * beta)
+
+
+# ---- joins
+@rule("cat", "stack", "_cat", "hstack", "vstack")
+def _joined(function, bound, level, inplace):
+    tensors, rest = next(iter(bound.values())), list(bound.values())[1:]
+    name = declaration_of(function)[0].schema.name
+    if name in ("hstack", "vstack") or not rest:
+        raise NoRule
+    parts = [batch_of(x, level) for x in tensors]
+    rank = tensors[0].ndim
+    if name != "stack" and (not rank or any(x.ndim != rank for x in tensors)):
+        raise NoRule
+    dim = _shifted(rest[0], rank + (name == "stack"))
+    return wrap(function(parts, dim), level)
+
+
+# ---- lookups
+@rule("nn.functional.embedding", "embedding")
+def _embedding(function, bound, level, inplace):
+    weight, index = bound["weight"], bound.get("input", bound.get("indices"))
+    if is_batched(weight, level) or not is_batched(index, level):
+        raise NoRule
+    name = "input" if "input" in bound else "indices"
+    return wrap(_call(function, bound, {name: index._value}), level)
+
+
+@rule("gather", "scatter_add")
+def _gather(function, bound, level, inplace):
+    tensors = [x for x in bound.values() if isinstance(x, Tensor)]
+    rank = tensors[0].ndim
+    if not rank or inplace or any(x.ndim != rank for x in tensors):
+        raise NoRule
+    changed = {n: batch_of(x, level) for n, x in bound.items() if isinstance(x, Tensor)}
+    return wrap(_call(function, bound, changed | {"dim": _shifted(bound["dim"], rank)}), level)
+
+
+@rule("index_select")
+def _index_select(function, bound, level, inplace):
+    value, rank = _only_first(bound, level), bound["self"].ndim
+    if not rank:
+        raise NoRule
+    return wrap(_call(function, bound, {"self": value, "dim": _shifted(bound["dim"], rank)}), level)
+
+
+@rule("Tensor.new_zeros", "Tensor.new_ones", "Tensor.new_empty", "Tensor.new_full")
+def _new(function, bound, level, inplace):
+    size = bound["size"]
+    size = [size] if isinstance(size, int) else list(size)
+    value = bound["self"]._value
+    return wrap(_call(function, bound, {"self": value, "size": [value.shape[0], *size]}), level)
+
+
+# ---- layers that take a batch of their own
+_WITH_BATCH = {
+    "nn.functional.conv1d": 2, "nn.functional.conv2d": 3, "nn.functional.conv3d": 4,
+    "nn.functional.conv_transpose1d": 2, "nn.functional.conv_transpose2d": 3,
+    "nn.functional.conv_transpose3d": 4, "nn.functional.max_pool1d": 2, "nn.functional.max_pool2d": 3,
+    "nn.functional.max_pool3d": 4, "nn.functional.avg_pool1d": 2, "nn.functional.avg_pool2d": 3,
+    "nn.functional.avg_pool3d": 4, "nn.functional.adaptive_avg_pool1d": 2,
+    "nn.functional.adaptive_avg_pool2d": 3, "nn.functional.adaptive_avg_pool3d": 4,
+}  # fmt: skip
+
+
+@rule(*_WITH_BATCH)
+def _layer(function, bound, level, inplace):
+    """The batch becomes part of the layer's own batch dimension."""
+    first = next(iter(bound))
+    value, rank = _only_first(bound, level), bound[first].ndim
+    lone = _WITH_BATCH[declaration_of(function)[0].schema.name]
+    if rank == lone:
+        return _wrapped(_call(function, bound, {first: value}), level)
+    if rank != lone + 1 or 0 in value.shape:
+        raise NoRule
+    size, inner = value.shape[:2]
+    result = _call(function, bound, {first: ops.flatten(value, 0, 1)})
+    if not isinstance(result, Tensor):
+        raise NoRule
+    return wrap(ops.unflatten(result, 0, [size, inner]), level)
+
+
+@rule("nn.functional.layer_norm")
+def _layer_norm(function, bound, level, inplace):
+    x, shape, weight, bias, eps = bound.values()
+    if not is_batched(x, level):
+        raise NoRule
+    out = wrap(function(x._value, shape, None, None, eps), level)
+    out = out if weight is None else ops.mul(out, weight)
+    return out if bias is None else ops.add(out, bias)
+
+
+# ---- subscripts
+def _plain(index) -> bool:
+    parts = index if isinstance(index, tuple) else (index,)
+    return all(
+        p is None or p is Ellipsis or isinstance(p, slice) or (isinstance(p, int) and not isinstance(p, bool))
+        for p in parts
+    )
+
+
+def get_item(x, index):
+    """``x[index]`` of a batched tensor, or of a plain one with batched indices."""
+    if isinstance(x, BatchedTensor) and _plain(index):
+        return wrap(x._value[(slice(None), *(index if isinstance(index, tuple) else (index,)))], x._level)
+    present = [t for t in tensors_in((x, index)) if isinstance(t, BatchedTensor)]
+    level = max((t._level for t in present), key=levels.index)
+    return looped(lambda a, i: a[i], (x, index), {}, level, False)
+
+
+def set_item(x, index, value) -> None:
+    """``x[index] = value``, element by element."""
+    present = [t for t in tensors_in((x, index, value)) if isinstance(t, BatchedTensor)]
+    level = max((t._level for t in present), key=levels.index)
+    if not is_batched(x, level):
+        raise RuntimeError(IN_PLACE)
+
+    def assign(a, i, v):
+        a[i] = v
+        return a
+
+    looped(assign, (x, index, value), {}, level, True)

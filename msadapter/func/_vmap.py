@@ -1,0 +1,245 @@
+"""torch.func.vmap."""
+
+from __future__ import annotations
+
+import functools
+
+from .. import ops
+from ..overrides import TorchFunctionMode
+from ..random import get_rng_state, set_rng_state
+from ..tensor import Tensor
+from ..utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
+from ._batched import BatchedTensor, Level, batch_of, is_batched, levels, wrap
+from ._binding import declaration_of
+from ._looped import looped, tensors_in
+
+_FACTORIES = {"rand", "randn", "randint", "randperm"}
+_ON_BATCH = {"rand_like", "randn_like", "randint_like", "bernoulli", "nn.functional.dropout", "dropout", "Tensor.uniform",
+             "Tensor.normal", "Tensor.bernoulli", "Tensor.exponential"}  # fmt: skip
+_RANDOM = _FACTORIES | _ON_BATCH | {
+    "normal", "Tensor.random", "Tensor.cauchy", "Tensor.log_normal", "Tensor.geometric", "multinomial", "poisson",
+    "binomial", "_standard_gamma", "_sample_dirichlet", "nn.functional.rrelu", "feature_dropout", "feature_dropout_",
+    "alpha_dropout", "alpha_dropout_", "feature_alpha_dropout", "dropout_", "native_dropout",
+}  # fmt: skip
+_ERROR = (
+    "vmap: called random operation while in randomness error mode. Please either use the 'same' or "
+    "'different' randomness "
+    "flags on vmap or perform the randomness operation out of vmap"
+)
+
+
+class _Randomness(TorchFunctionMode):
+    """Random operations inside a vmap draw as its ``randomness`` says."""
+
+    def __init__(self, level: Level):
+        self.level = level
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        declaration, inplace = declaration_of(function)
+        name = declaration.schema.name if declaration is not None else ""
+        if name not in _RANDOM or (name.endswith("dropout") and not _drops(args, kwargs)):
+            return function(*args, **kwargs)
+        if self.level.randomness == "error":
+            raise RuntimeError(_ERROR)
+        if self.level.randomness == "same":
+            return self._same(function, args, kwargs, inplace)
+        return self._different(name, function, args, kwargs, inplace)
+
+    def _same(self, function, args, kwargs, inplace):
+        """Every element sees the same numbers."""
+        if not any(is_batched(x, self.level) for x in tensors_in((args, kwargs))):
+            return function(*args, **kwargs)
+        start = get_rng_state()
+
+        def again(*a, **k):
+            set_rng_state(start)
+            return function(*a, **k)
+
+        return looped(again, args, kwargs, self.level, inplace)
+
+    def _different(self, name, function, args, kwargs, inplace):
+        """Every element draws its own; whole batches at once where torch does."""
+        level = self.level
+        batched = [x for x in tensors_in((args, kwargs)) if is_batched(x, level)]
+        if name in ("rand", "randn"):
+            sizes = (
+                list(args[0])
+                if args and not isinstance(args[0], int)
+                else list(args) or list(kwargs.pop("size"))
+            )
+            return wrap(function([level.size, *sizes], **kwargs), level)
+        if name in _ON_BATCH and len(batched) == 1 and args and args[0] is batched[0]:
+            result = function(args[0]._value, *args[1:], **kwargs)
+            return args[0] if inplace else wrap(result, level)
+        if inplace and not batched:
+            raise RuntimeError(
+                "vmap: We do not yet support calling random operations inplace with randomness='different' on an "
+                "unbatched tensor. Please use the out of place version of the random operation."
+            )
+        if batched:
+            return looped(function, args, kwargs, level, inplace)
+        return wrap(ops.stack([function(*args, **kwargs) for _ in range(level.size)]), level)
+
+
+def _drops(args, kwargs) -> bool:
+    p = kwargs.get("p", args[1] if len(args) > 1 else 0.5)
+    training = kwargs.get("training", kwargs.get("train", args[2] if len(args) > 2 else True))
+    return bool(training) and p > 0
+
+
+def _name(func) -> str:
+    return getattr(func, "__name__", None) or repr(func)
+
+
+def _checked_inputs(func, in_dims, args):
+    """(leaves, dim of each leaf, structure, batch size)."""
+    where = f"vmap({_name(func)}, in_dims={in_dims}, ...)(<inputs>)"
+    if not isinstance(in_dims, (int, tuple)) or isinstance(in_dims, bool):
+        raise ValueError(
+            f"{where}: expected `in_dims` to be int or a (potentially nested) tuple matching the "
+            "structure of inputs, got: "
+            f"{type(in_dims)}."
+        )
+    if not args:
+        raise ValueError(
+            f"vmap({_name(func)})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to "
+            "vmap over a function with no inputs. The latter is unsupported."
+        )
+    leaves, spec = tree_flatten(tuple(args))
+    dims = _broadcast_to_and_flatten(in_dims, spec)
+    if dims is None:
+        raise ValueError(
+            f"{where}: in_dims is not compatible with the structure of `inputs`. in_dims has structure "
+            f"{tree_flatten(in_dims)[1]} but inputs has structure {spec}."
+        )
+    dims = [_checked_dim(where, x, d) for x, d in zip(leaves, dims, strict=True)]
+    sizes = [x.shape[d] for x, d in zip(leaves, dims, strict=True) if d is not None]
+    if not sizes:
+        raise ValueError(
+            f"{where}: Expected at least one input to be mapped over, got in_dims that are all None."
+        )
+    if any(s != sizes[0] for s in sizes):
+        raise ValueError(
+            f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} "
+            "for the mapped dimension"
+        )
+    return leaves, dims, spec, sizes[0]
+
+
+def _checked_dim(where, x, d):
+    if d is None:
+        return None
+    if not isinstance(d, int):
+        raise ValueError(
+            f"{where}: Got in_dim={d} for an input but in_dim must be either an integer dimension or None."
+        )
+    if not isinstance(x, Tensor):
+        raise ValueError(
+            f"{where}: Got in_dim={d} for an input but the input is of type {type(x)}. We cannot vmap "
+            "over non-Tensor arguments, "
+            "please use None as the respective in_dim"
+        )
+    if d < -x.ndim or d >= x.ndim:
+        raise ValueError(
+            f"{where}: Got in_dim={d} for some input, but that input is a Tensor of dimensionality "
+            f"{x.ndim} so expected in_dim "
+            f"to satisfy -{x.ndim} <= in_dim < {x.ndim}."
+        )
+    return d % x.ndim
+
+
+def _results(func, outputs, out_dims, level):
+    """Outputs of a batched run with their batch dimension where ``out_dims`` puts it."""
+    leaves, spec = tree_flatten(outputs)
+    dims = _broadcast_to_and_flatten(out_dims, spec)
+    if dims is None:
+        raise ValueError(
+            f"vmap({_name(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with "
+            "the structure of `outputs`. "
+            f"out_dims has structure {tree_flatten(out_dims)[1]} but outputs has structure {spec}."
+        )
+    made = []
+    for out, d in zip(leaves, dims, strict=True):
+        if not isinstance(out, Tensor):
+            if d is not None:
+                raise ValueError(
+                    f"vmap({_name(func)}, ...): `{_name(func)}` must only return Tensors, got type "
+                    f"{type(out)}. Did you mean to set "
+                    "out_dims= to None for output?"
+                )
+            made.append(out)
+        elif d is None:
+            if is_batched(out, level):
+                raise ValueError(
+                    f"vmap({_name(func)}, ...): `{_name(func)}` can not return a BatchedTensor when out_dim is None"
+                )
+            made.append(out)
+        else:
+            made.append(ops.movedim(batch_of(out, level), 0, d))
+    return tree_unflatten(made, spec)
+
+
+def _run(func, leaves, dims, spec, size, out_dims, randomness, kwargs):
+    level = Level(size, randomness)
+    levels.append(level)
+    try:
+        inside = [
+            x if d is None else wrap(ops.movedim(x, d, 0), level) for x, d in zip(leaves, dims, strict=True)
+        ]
+        with _Randomness(level):
+            outputs = func(*tree_unflatten(inside, spec), **kwargs)
+    finally:
+        levels.pop()
+    return _results(func, outputs, out_dims, level)
+
+
+def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
+    """A function that maps ``func`` over a dimension of its inputs.
+
+    Args:
+        in_dims: dimension of each input that is mapped over (None: the input is the same for all), nested as the inputs are.
+        out_dims: where the mapped dimension goes in the outputs.
+        randomness: "error", "different" (every element draws its own numbers) or "same".
+        chunk_size: the largest part of the batch that is run at once.
+    """
+    if randomness not in ("error", "different", "same"):
+        raise RuntimeError(
+            f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}"
+        )
+    if chunk_size is not None and not chunk_size > 0:
+        raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
+
+    @functools.wraps(func)
+    def wrapped(*args, **kwargs):
+        leaves, dims, spec, size = _checked_inputs(func, in_dims, args)
+        if chunk_size is None or size <= chunk_size:
+            return _run(func, leaves, dims, spec, size, out_dims, randomness, kwargs)
+        parts = []
+        for start in range(0, size, chunk_size):
+            count = min(chunk_size, size - start)
+            chunk = [
+                x if d is None else ops.narrow(x, d, start, count) for x, d in zip(leaves, dims, strict=True)
+            ]
+            parts.append(_run(func, chunk, dims, spec, count, out_dims, randomness, kwargs))
+        return _joined(parts, out_dims)
+
+    return wrapped
+
+
+def _joined(parts, out_dims):
+    flat = [tree_flatten(p) for p in parts]
+    spec = flat[0][1]
+    dims = _broadcast_to_and_flatten(out_dims, spec)
+    columns = zip(*(leaves for leaves, _ in flat), strict=True)
+    return tree_unflatten(
+        [c[0] if d is None else ops.cat(list(c), d) for c, d in zip(columns, dims, strict=True)], spec
+    )
+
+
+def inside() -> bool:
+    """Whether a vmap is running."""
+    return bool(levels)
+
+
+__all__ = ["BatchedTensor", "inside", "vmap"]

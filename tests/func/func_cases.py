@@ -1,0 +1,182 @@
+"""torch.func: derivatives, batching, their nesting, randomness and refusals."""
+
+from contracts import expressions
+
+SETUP = """
+from torch.func import functional_call, grad, grad_and_value, hessian, jacfwd, jacrev, jvp, linearize, stack_module_state
+from torch.func import vjp, vmap
+x = torch.tensor([0.3, -1.2, 0.7])
+y = torch.tensor([-0.4, 0.9, 1.5])
+W = torch.tensor([[0.4, 0.8, -0.7], [-0.4, -0.6, 0.2], [-0.9, 1.1, -1.1], [0.1, -0.6, 0.4]])
+class F(torch.autograd.Function):
+    generate_vmap_rule = True
+    @staticmethod
+    def forward(a):
+        return a * 2
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(inputs[0])
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.saved_tensors[0]
+class Own(F):
+    generate_vmap_rule = False
+    @staticmethod
+    def vmap(info, in_dims, a):
+        return Own.apply(a) * info.batch_size, in_dims[0]
+def filled(a):
+    out = a.new_zeros(2)
+    out[0] = a.sum()
+    out[1:] = a[1]
+    return out
+def placed(i, v):
+    a = torch.zeros(3) + 0 * v
+    a[i] = v
+    return a
+net = torch.nn.Sequential(torch.nn.Linear(3, 5), torch.nn.Tanh(), torch.nn.Linear(5, 2))
+with torch.no_grad():
+    for p in net.parameters():
+        p.copy_(torch.arange(p.numel()).reshape(p.shape) * 0.1 - 0.3)
+params = {k: v.detach() for k, v in net.named_parameters()}
+def loss(p, a, t):
+    return torch.nn.functional.cross_entropy(functional_call(net, p, (a[None],)), t[None])
+def after(f, w):
+    w = w.clone().requires_grad_()
+    o = f(w)
+    o.sum().backward()
+    return o.requires_grad, w.grad
+conv = torch.nn.Conv2d(1, 2, 3)
+with torch.no_grad():
+    conv.weight.copy_(torch.arange(18.0).reshape(2, 1, 3, 3) * 0.1)
+    conv.bias.zero_()
+image = torch.arange(50.0).reshape(2, 1, 1, 5, 5) * 0.1
+twins = [torch.nn.Linear(3, 2) for _ in range(3)]
+for k, m in enumerate(twins):
+    with torch.no_grad():
+        m.weight.fill_(0.5 * k)
+        m.bias.fill_(1.0)
+"""
+EXPRESSIONS = [
+    "grad(lambda a:(a.sin()).sum())(x)",
+    "grad(grad(torch.sin))(x[0])",
+    "grad_and_value(lambda a,b:(a*b).sum(),argnums=(0,1))(x,y)",
+    "grad(lambda d:(d['a']*d['b']).sum())({'a':x,'b':y})",
+    "vjp(torch.sin,x)[1](y)",
+    "jvp(torch.sin,(x,),(y,))",
+    "jacrev(lambda a:W@a)(x)",
+    "jacfwd(lambda a:(W@a).sin())(x)",
+    "hessian(lambda a:(W@a).sin().sum())(x)",
+    "vmap(torch.dot)(W,W)",
+    "vmap(lambda a:a.sum())(W)",
+    "vmap(lambda a:W@a, in_dims=1,out_dims=1)(W.t()@W)",
+    "vmap(grad(lambda w,a:(w@a).sin().sum()),in_dims=(None,0))(W,torch.stack([x,y]))",
+    "vmap(vmap(lambda a,b:a*b))(W,W).sum()",
+    "vmap(vmap(lambda a,b:a*b,(0,None)),(None,0))(x,y)",
+    "vmap(jacrev(lambda a:a**2))(W)",
+    "jacrev(vmap(torch.sin))(x)",
+    "vmap(hessian(lambda a:(a**3).sum()))(W[:2])",
+    "vmap(lambda a: a+torch.randn(3))(W)",
+    "vmap(lambda a: torch.nn.functional.dropout(a),randomness='different')(torch.ones(2,6))",
+    "vmap(lambda a: a.item())(x)",
+    "vmap(lambda a: 3)(x)",
+    "vmap(lambda a,b: a+b)(x,W)",
+    "vmap(lambda a,b: a.add_(b),(None,0))(x,W)",
+    "vmap(torch.sin,in_dims=None)(x)",
+    "vmap(torch.sin,in_dims=3)(x)",
+    "vmap(torch.sin)()",
+    "vmap(torch.sin,in_dims=(0,0))(x)",
+    "vmap(lambda a:(a,a),out_dims=(0,1))(W)[1].shape",
+    "vmap(lambda a:(a,a),out_dims=(0,1,2))(W)",
+    "vmap(torch.sin,randomness='x')(x)",
+    "vmap(torch.sin,chunk_size=0)(x)",
+    "vmap(torch.sin,chunk_size=2)(x)",
+    "vmap(lambda a: {'u':a[1],'v':a[::2],'w':a[torch.tensor([0,0])]})(W)",
+    "vmap(lambda a,i:a[i])(W,torch.tensor([0,1,2,0]))",
+    "vmap(lambda i:x[i])(torch.tensor([0,1,2,0]))",
+    "grad(lambda a: a*2)(x)",
+    "grad(lambda a: 3.)(x)",
+    "grad(lambda a: a.sum(), argnums=2)(x)",
+    "grad(lambda a: a.sum())(3)",
+    "grad(lambda a:(a.sum(),a*2),has_aux=True)(x)",
+    "vjp(lambda a:(a,a*2),x)[1](x)",
+    "vjp(lambda a:(a,a*2),x)[1]((x,x))",
+    "jvp(torch.sin,x,x)",
+    "jacrev(lambda a,b:(a*b,a.sum()),argnums=(0,1))(x[:2],y[:2])",
+    "vmap(lambda a: torch.stack([a,a*2]).softmax(0))(W[:2])",
+    "vmap(lambda a,b: torch.where(a>0,a,b))(W,W.double()).dtype",
+    "vmap(lambda a: a.max(0))(W)",
+    "vmap(lambda a: a.max())(W)",
+    "vmap(lambda a: torch.linalg.inv(a))(torch.eye(2).expand(2,2,2)*2)",
+    "vmap(lambda s:s*x.double())(torch.ones(2)).dtype",
+    "vmap(lambda s:s*x)(torch.ones(2).double()).dtype",
+    "vmap(lambda m: x[m.long()])(torch.tensor([[0,2],[1,0]]))",
+    "vmap(lambda i: x[i:],)(torch.tensor([0,2,1]))",
+    "vmap(lambda a: torch.einsum('i,j->ij',a,x))(W).shape",
+    "vmap(lambda a: torch.nn.functional.layer_norm(a,(3,)))(W)",
+    "vmap(lambda a: torch.nn.functional.cross_entropy(a[None],torch.tensor([1])))(W)",
+    "vmap(lambda a: a.view(3,1).expand(3,2).t().reshape(-1).flatten().unsqueeze(0).squeeze(0).sort().values)(W)",
+    "vmap(lambda a: torch.cat([a,x]).cumsum(0))(W)",
+    "vmap(lambda a,b:torch.mm(a[None],b[:,None]))(W,W)",
+    "vmap(lambda a,b: torch.linalg.norm(a-b))(W,W*2)",
+    "vmap(lambda a: a.var())(W)",
+    "vmap(lambda a: a.prod())(W)",
+    "vmap(lambda a: a.argmax())(W)",
+    "vmap(lambda a: a.mean(dim=-1,keepdim=True))(W)",
+    "vmap(lambda a: a.T)(W[None].expand(2,4,3)).shape",
+    "vmap(lambda a: a.mT @ a)(torch.ones(2,4,3))",
+    "vmap(lambda a: (len(a.shape),a.dim(),a.size(),a.numel(),a.dtype) and a.half().float())(W)",
+    "vmap(lambda a: [c*2 for c in a])(W)",
+    "vmap(lambda a: a.unbind(0)[0] if a.shape[0]>2 else a)(W)",
+    "jvp(lambda a,b:(a*b,a.sum()),(x,y),(y,x))",
+    "jvp(lambda a:jvp(torch.sin,(a,),(y,))[1],(x,),(x,))",
+    "vmap(lambda v: jvp(torch.sin,(x,),(v,))[1])(torch.eye(3))",
+    "vmap(vjp(lambda a:W@a,x)[1])(torch.eye(4))",
+    "linearize(torch.sin,x)[1](y)",
+    "grad(lambda a: vjp(torch.sin,a)[1](y)[0].sum())(x)",
+    "hessian(lambda p: (p['w']*x).sum().pow(2))({'w':y[:2].sum()})",
+    "grad(lambda a: grad(lambda b:(a*b).sum())(a*a).sum())(x)",
+    "grad(lambda a:a.detach().sum())(x)",
+    "vmap(grad(lambda a: vmap(torch.sin)(a).sum()))(W)",
+    "jacrev(lambda a: a.sum())(x)",
+    "jacrev(lambda a:(a,{'k':a*2}))(x[:2])",
+    "vmap(lambda a: torch.nn.functional.normalize(a,dim=0))(W)",
+    "vmap(torch.nn.functional.gumbel_softmax,randomness='different')(W).shape",
+    "vmap(lambda a: torch.nn.functional.scaled_dot_product_attention(a,a,a))(torch.ones(2,1,3,4)).shape",
+    "vmap(lambda a,b: a-b, in_dims=(-1,0), out_dims=-1)(W, W.t()).shape",
+    "vmap(lambda a: a.copy_(x))(W.clone())",
+    "vmap(lambda a: a.add_(1).mul_(2))(W.clone())",
+    "vmap(lambda a: a[0].fill_(0))(W.clone())",
+]
+EXPRESSIONS += [
+    "vmap(filled)(W)",
+    "vmap(placed)(torch.tensor([0, 2, 1]), x)",
+    "vmap(F.apply)(W)",
+    "vmap(grad(lambda a: F.apply(a).sum()))(W)",
+    "grad(lambda a: vmap(F.apply)(a).sum())(W)",
+    "vmap(Own.apply)(W)",
+    "vmap(grad(loss), in_dims=(None, 0, 0))(params, W, torch.tensor([0, 1, 1, 0]))",
+    "vmap(loss, in_dims=(None, 0, 0))(params, W, torch.tensor([0, 1, 1, 0]))",
+    "grad(loss)(params, W[0], torch.tensor(1))",
+    "after(lambda w: vmap(lambda a: a.exp().sum())(w), W)",
+    "after(lambda w: grad(lambda a: (a * w).pow(2).sum())(W), W)",
+    "after(lambda w: grad(lambda a: (a**3).sum())(w), x)",
+    "after(lambda w: vjp(torch.sin, w)[1](y)[0], x)",
+    "after(lambda w: jvp(torch.sin, (w,), (y,))[1], x)",
+    "after(lambda w: jacrev(torch.sin)(w), x)",
+    "vmap(conv)(image)",
+    "vmap(lambda p, a: functional_call(twins[0], p, (a,)), (0, None))(stack_module_state(twins)[0], x)",
+    "vmap(lambda a: torch.rand(3) + 0 * a, randomness='different')(W)",
+    "o = vmap(lambda a: torch.rand(3) + 0 * a, randomness='same')(W); [(o == o[0]).all().item(), o.shape]",
+    "o = vmap(lambda a: torch.nn.functional.dropout(a), randomness='same')(torch.ones(3, 9)); (o == o[0]).all().item()",
+    "vmap(lambda a: torch.nn.functional.dropout(a), randomness='different')(torch.ones(2, 6)).shape",
+    "functional_call(net, {'0.weight': torch.zeros(5, 3)}, x)",
+    "functional_call(net, [{'0.bias': torch.ones(5)}, {'2.bias': torch.ones(2)}], (x,))",
+    "functional_call(net, [{'0.bias': torch.ones(5)}, {'0.bias': torch.ones(2)}], (x,))",
+    "functional_call(net, {'0.bias': torch.ones(5)}, x, strict=True)",
+    "functional_call(net, 3, x)",
+    "stack_module_state([])",
+    "stack_module_state([torch.nn.Linear(1, 1), torch.nn.Tanh()])",
+    "torch.vmap is vmap",
+    "v = x.clone().requires_grad_(); torch.autograd.grad(v.exp(), v, torch.eye(3), is_grads_batched=True)",
+]
+CASES = expressions(SETUP, EXPRESSIONS)
