@@ -4,6 +4,8 @@ from __future__ import annotations
 import os
 import threading
 
+from .._native import load
+
 ACCELERATORS = ("cuda", "npu", "privateuseone")
 KNOWN = ("cpu", *ACCELERATORS, "meta", "mps", "xpu", "hpu", "mkldnn", "xla")
 _current = threading.local()
@@ -57,10 +59,12 @@ class device:
     def __enter__(self):
         stack = _stack()
         stack.append(self)
+        _tell()
         return self
 
     def __exit__(self, *exc):
         _stack().pop()
+        _tell()
 
     def __call__(self, function):
         import functools
@@ -95,6 +99,12 @@ def default_device() -> device:
 def set_default_device(value) -> None:
     _stack()
     _current.default = None if value is None else device(value)
+    _tell()
+
+
+def _tell() -> None:
+    """The native factories make CPU tensors by themselves only while that is this thread's default."""
+    load().set_factories_on_cpu(default_device().type == "cpu")
 
 
 def resolve(value) -> device:

@@ -68,13 +68,19 @@ void resolve_kernel(Op &op);
 void apply_autocast(const Op &op, Operand *v, PyObject **slots, std::vector<Ref> *hold);
 
 // ---- native_bodies.cpp: bodies of the hottest views in C++; nullptr where there is none.
-using NativeBody = bool (*)(const Operand *v, Tensors *out);  // false: let the Python body decide (and raise)
 NativeBody native_body(const std::string &op_name);
+bool factories_on_cpu();  // no default device was set
+
+// ---- native_views.cpp
+NativeBody native_view(const std::string &op_name);
 bool can_view(const TensorPtr &t, const Operand &sizes);  // whether `view` gives a tensor these sizes
 
 // ---- subscript.cpp: null (without an error) where the Python body must decide
 PyObject *plain_subscript(PyObject *tensor, PyObject *index);
-PyObject *plain_reshape(const Op &op, PyObject **slots);
+
+// ---- plain_calls.cpp: the same for composites
+PlainCall plain_call(const std::string &op_name);
+Op *op_named(const char *name);
 
 // ---- op.cpp
 bool functions_overridden();  // a __torch_function__ mode is active

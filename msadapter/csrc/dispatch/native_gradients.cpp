@@ -133,18 +133,205 @@ bool placed(OpNode &n, const TensorPtr &g, Tensors *out) {
     convert(*n.op, i, o, &v[i]);
   }
   Tensors part;
-  if (!n.op->native_body(v.data(), &part)) return false;
+  if (!n.op->native_body(v.data(), nullptr, &part)) return false;
   copy_into(view_of(part[0]), view_of(g));
   (*out)[n.inputs[0].edge] = whole;
   return true;
 }
 
-// Gradient of a sum over everything: the scalar seen as the whole shape.
-bool sum(OpNode &n, const TensorPtr &g, Tensors *out) {
-  if (!wants(n, 0)) return true;
-  if (!g->shape().empty() || n.inputs[0].dtype != type_of(g)) return false;
+// g of a reduction, seen as the whole shape again; null where the arguments are not plain. `count`: elements of each sum.
+TensorPtr spread(OpNode &n, const TensorPtr &g, int64_t *count) {
   const Dims &sizes = n.inputs[0].sizes;
-  (*out)[n.inputs[0].edge] = new_view(g, type_of(g), sizes, Dims(sizes.size(), 0), offset_of(g));
+  const int64_t rank = static_cast<int64_t>(sizes.size());
+  std::vector<bool> reduced(sizes.size(), true);
+  PyObject *dims = plain(n, 1), *keep = plain(n, 2);
+  if (!dims || !keep || n.inputs[0].dtype != type_of(g)) return nullptr;
+  if (dims != Py_None) {
+    Operand o;
+    convert(*n.op, 1, dims, &o);
+    if (!o.ints.empty()) {
+      reduced.assign(sizes.size(), false);
+      for (int64_t d : o.ints) {
+        if (d < -rank || d >= rank) return nullptr;
+        reduced[d < 0 ? d + rank : d] = true;
+      }
+    }
+  }
+  const bool kept = keep == Py_True;
+  const Dims from = strides_of(g);
+  Dims strides(sizes.size(), 0);
+  size_t at = 0;
+  *count = 1;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    if (reduced[d]) *count *= sizes[d];
+    else if (at < from.size()) strides[d] = from[at];
+    if (kept || !reduced[d]) ++at;
+  }
+  if (at != from.size()) return nullptr;
+  return new_view(g, type_of(g), sizes, strides, offset_of(g));
+}
+bool sum(OpNode &n, const TensorPtr &g, Tensors *out) {
+  int64_t count;
+  if (wants(n, 0) && !((*out)[n.inputs[0].edge] = spread(n, g, &count))) return false;
+  return true;
+}
+bool mean(OpNode &n, const TensorPtr &g, Tensors *out) {
+  if (!wants(n, 0)) return true;
+  int64_t count;
+  if (!spread(n, g, &count) || is_complex(type_of(g))) return false;
+  (*out)[n.inputs[0].edge] = spread(n, MSA_RUN("Div", Operand::of(g), Operand::of(static_cast<double>(count))), &count);
+  return true;
+}
+
+// ---- one operator of MindSpore's for the whole gradient
+TensorPtr result_of(OpNode &n, int i) { return n.results.at(i).unpack(&n); }
+Operand number(OpNode &n, int param) {
+  Operand o;
+  if (PyObject *p = plain(n, param)) convert(*n.op, param, p, &o);
+  return o;
+}
+bool same_type(OpNode &n, const TensorPtr &g) { return n.inputs[0].dtype == type_of(g); }
+
+bool gelu(OpNode &n, const TensorPtr &g, Tensors *out) {
+  if (!same_type(n, g)) return false;
+  if (wants(n, 0)) put(n, out, 0, MSA_RUN("GeluGradExt", Operand::of(g), Operand::of(n.saved_tensor(0)), number(n, 1)));
+  return true;
+}
+bool silu(OpNode &n, const TensorPtr &g, Tensors *out) {
+  if (!same_type(n, g)) return false;
+  if (wants(n, 0)) put(n, out, 0, MSA_RUN("SiLUGrad", Operand::of(g), Operand::of(n.saved_tensor(0))));
+  return true;
+}
+bool relu(OpNode &n, const TensorPtr &g, Tensors *out) {
+  if (!same_type(n, g)) return false;
+  if (wants(n, 0)) put(n, out, 0, MSA_RUN("ReluGrad", Operand::of(g), Operand::of(result_of(n, 0))));
+  return true;
+}
+bool tanh(OpNode &n, const TensorPtr &g, Tensors *out) {
+  if (!same_type(n, g)) return false;
+  if (wants(n, 0)) put(n, out, 0, MSA_RUN("TanhGrad", Operand::of(result_of(n, 0)), Operand::of(g)));
+  return true;
+}
+bool sigmoid(OpNode &n, const TensorPtr &g, Tensors *out) {
+  if (!same_type(n, g)) return false;
+  if (wants(n, 0)) put(n, out, 0, MSA_RUN("SigmoidGrad", Operand::of(result_of(n, 0)), Operand::of(g)));
+  return true;
+}
+bool softmax(OpNode &n, const TensorPtr &g, Tensors *out) {
+  if (!same_type(n, g)) return false;
+  if (wants(n, 0)) put(n, out, 0, MSA_RUN("SoftmaxBackward", Operand::of(g), Operand::of(result_of(n, 0)), number(n, 1)));
+  return true;
+}
+bool log_softmax(OpNode &n, const TensorPtr &g, Tensors *out) {
+  if (!same_type(n, g)) return false;
+  if (wants(n, 0)) put(n, out, 0, MSA_RUN("LogSoftmaxGrad", Operand::of(result_of(n, 0)), Operand::of(g), number(n, 1)));
+  return true;
+}
+bool layer_norm(OpNode &n, const TensorPtr &g, Tensors *out) {  // input, normalized_shape, weight, bias, eps
+  if (!same_type(n, g)) return false;
+  static const Operator *op = find_operator("LayerNormGradExt");
+  const int inputs[3] = {0, 2, 3};
+  Dims mask;
+  for (int p : inputs) mask.push_back(wants(n, p));
+  Operand v[8] = {Operand::of(g), Operand::of(n.saved_tensor(0)), number(n, 1), Operand::of(result_of(n, 1)), Operand::of(result_of(n, 2)),
+                  Operand::of(n.saved_tensor(2)), Operand::of(n.saved_tensor(3)), Operand::of(mask)};
+  Tensors r = run_operator(op, v, 8);
+  for (int i = 0; i < 3; ++i)
+    if (mask[i]) put(n, out, inputs[i], r.at(i));
+  return true;
+}
+bool cross_entropy(OpNode &n, const TensorPtr &g, Tensors *out) {  // self, target, weight, reduction, ignore_index, label_smoothing
+  if (!wants(n, 0)) return true;
+  put(n, out, 0, MSA_RUN("CrossEntropyLossGrad", Operand::of(g), Operand::of(result_of(n, 1)), Operand::of(n.saved_tensor(1)),
+                         Operand::of(n.saved_tensor(2)), Operand(), Operand(), number(n, 3), number(n, 4), number(n, 5), Operand::of(0.0)));
+  return true;
+}
+bool embedding(OpNode &n, const TensorPtr &g, Tensors *out) {  // weight, indices, padding_idx, scale_grad_by_freq
+  if (!wants(n, 0)) return true;
+  Operand padding = number(n, 2);
+  if (padding.scalar.i < 0) padding = Operand();
+  put(n, out, 0, MSA_RUN("EmbeddingDenseBackward", Operand::of(g), Operand::of(n.saved_tensor(1)), Operand::of(n.inputs[0].sizes[0]), padding, number(n, 3)));
+  return true;
+}
+bool index_select(OpNode &n, const TensorPtr &g, Tensors *out) {  // self, dim, index
+  if (!wants(n, 0)) return true;
+  TensorPtr whole = new_tensor(type_of(g), n.inputs[0].sizes);
+  fill_zero(view_of(whole));
+  static const Operator *op = find_operator("IndexAddExt");
+  Operand v[5] = {Operand::of(whole), number(n, 1), Operand::of(n.saved_tensor(2)), Operand::of(g), Operand::of(static_cast<int64_t>(1))};
+  put(n, out, 0, run_operator(op, v, 5, &whole)[0]);
+  return true;
+}
+
+// ---- products: g and what was multiplied as matrices
+TensorPtr as_matrix(const TensorPtr &t) {
+  if (!is_contiguous(t) || t->shape().empty()) return nullptr;
+  const int64_t columns = t->shape().back();
+  int64_t rows = 1;
+  for (size_t d = 0; d + 1 < t->shape().size(); ++d) rows *= t->shape()[d];
+  return new_view(t, type_of(t), {rows, columns}, {columns, 1}, offset_of(t));
+}
+bool linear(OpNode &n, const TensorPtr &g, Tensors *out) {  // input, weight, bias
+  if (!same_type(n, g) || is_complex(type_of(g)) || n.inputs[1].sizes.size() != 2 || g->shape().empty()) return false;
+  TensorPtr gm = as_matrix(g), x = wants(n, 1) ? n.saved_tensor(0) : nullptr, w = wants(n, 0) ? n.saved_tensor(1) : nullptr;
+  TensorPtr xm = x ? as_matrix(x) : nullptr;
+  for (auto &t : {x, w})
+    if (t && type_of(t) != type_of(g)) return false;
+  if (!gm || (x && !xm)) return false;
+  if (w) {
+    TensorPtr dx = MSA_RUN("MatMul", Operand::of(gm), Operand::of(w), Operand::of(false), Operand::of(false));
+    const Dims &sizes = n.inputs[0].sizes;
+    Dims strides(sizes.size());
+    int64_t step = 1;
+    for (int d = static_cast<int>(sizes.size()) - 1; d >= 0; --d) {
+      strides[d] = step;
+      step *= std::max<int64_t>(sizes[d], 1);
+    }
+    (*out)[n.inputs[0].edge] = new_view(dx, type_of(dx), sizes, strides, offset_of(dx));
+  }
+  if (x) put(n, out, 1, MSA_RUN("MatMul", Operand::of(gm), Operand::of(xm), Operand::of(true), Operand::of(false)));
+  if (n.inputs[2].edge >= 0 && wants(n, 2)) put(n, out, 2, g);
+  return true;
+}
+bool bmm(OpNode &n, const TensorPtr &g, Tensors *out) {
+  if (!same_type(n, g) || is_complex(type_of(g))) return false;
+  if (wants(n, 0)) put(n, out, 0, MSA_RUN("BatchMatMul", Operand::of(g), Operand::of(n.saved_tensor(1)), Operand::of(false), Operand::of(true)));
+  if (wants(n, 1)) put(n, out, 1, MSA_RUN("BatchMatMul", Operand::of(n.saved_tensor(0)), Operand::of(g), Operand::of(true), Operand::of(false)));
+  return true;
+}
+
+// ---- rearranged
+bool permute(OpNode &n, const TensorPtr &g, Tensors *out) {
+  if (!wants(n, 0)) return true;
+  Operand order = number(n, 1);
+  const size_t rank = g->shape().size();
+  if (order.kind != Arg::kInts || order.ints.size() != rank) return false;
+  const Dims from = strides_of(g);
+  Dims sizes(rank), strides(rank);
+  for (size_t i = 0; i < rank; ++i) {
+    const int64_t d = order.ints[i] < 0 ? order.ints[i] + static_cast<int64_t>(rank) : order.ints[i];
+    sizes[d] = g->shape()[i];
+    strides[d] = from[i];
+  }
+  (*out)[n.inputs[0].edge] = new_view(g, type_of(g), sizes, strides, offset_of(g));
+  return true;
+}
+bool cat(OpNode &n, const TensorPtr &g, Tensors *out) {  // tensors, dim, lengths
+  Operand dim = number(n, 1), lengths = number(n, 2);
+  if (lengths.kind != Arg::kInts) return false;
+  const int64_t rank = static_cast<int64_t>(g->shape().size());
+  const int64_t d = dim.scalar.i < 0 ? dim.scalar.i + rank : dim.scalar.i;
+  for (int64_t l : lengths.ints)
+    if (l < 0) return false;
+  const Dims strides = strides_of(g);
+  int64_t at = 0;
+  for (size_t i = 0; i < lengths.ints.size(); ++i) {
+    Dims sizes = g->shape();
+    sizes[d] = lengths.ints[i];
+    const size_t edge = n.inputs[0].edge + i;
+    if (n.needs(edge)) (*out)[edge] = reduce_to(new_view(g, type_of(g), sizes, strides, offset_of(g) + at * strides[d]), n.list_meta[i].first, n.list_meta[i].second);
+    at += lengths.ints[i];
+  }
   return true;
 }
 
@@ -158,7 +345,11 @@ bool cast(OpNode &n, const TensorPtr &g, Tensors *out) {
 NativeGradient native_gradient(const std::string &name) {
   static const std::unordered_map<std::string, NativeGradient> table = {
       {"add", add}, {"sub", sub}, {"mul", mul}, {"true_divide", divide}, {"neg", negative}, {"mm", mm}, {"view", reshaped},
-      {"unsqueeze", reshaped}, {"transpose", swapped}, {"t", swapped}, {"select", placed}, {"_slice", placed}, {"_region", placed}, {"sum", sum}, {"_to_dtype", cast}, {"expand", cast}};
+      {"unsqueeze", reshaped}, {"transpose", swapped}, {"t", swapped}, {"select", placed}, {"_slice", placed}, {"_region", placed}, {"sum", sum}, {"_to_dtype", cast}, {"expand", cast},
+      {"clone", cast}, {"_contiguous_copy", cast}, {"_unsafe_view", reshaped}, {"squeeze", reshaped}, {"permute", permute}, {"mean", mean},
+      {"_gelu", gelu}, {"_silu", silu}, {"relu", relu}, {"tanh", tanh}, {"sigmoid", sigmoid}, {"softmax", softmax}, {"log_softmax", log_softmax},
+      {"_layer_norm", layer_norm}, {"_cross_entropy", cross_entropy}, {"_embedding", embedding}, {"index_select", index_select},
+      {"linear", linear}, {"bmm", bmm}, {"_cat", cat}};
   auto it = table.find(name);
   return it == table.end() ? nullptr : it->second;
 }

@@ -73,7 +73,9 @@ Ref python_tensor(const TensorPtr &t) { return t ? checked(wrap(t)) : result_of_
 
 Tensors OpNode::apply(const Tensors &grads) {
   Tensors out(next_edges_.size());
-  if (op->native && output_size_ == 1 && !grad_enabled() && grads[0] && fast_path() && on_cpu(grads[0]) && op->native(*this, grads[0], &out)) return out;
+  bool first_only = grads[0] != nullptr;  // further outputs are mostly there for the backward itself
+  for (size_t i = 1; i < grads.size(); ++i) first_only = first_only && !grads[i];
+  if (op->native && first_only && !grad_enabled() && fast_path() && on_cpu(grads[0]) && op->native(*this, grads[0], &out)) return out;
   std::unordered_map<int, Ref> cache;
   auto value_of = [&](const Need &n, const Formula &f) -> Ref {
     if (n.kind == Need::kResult) return python_tensor(results.at(n.index).unpack(this));

@@ -43,13 +43,8 @@ PyObject *op_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyOb
         if (r.get() != Py_NotImplemented) return r.release();
       }
     }
-    if (op.matrix_product && !self->inplace && !keywords.out && is_tensor(slots[0]) && is_tensor(slots[1]) &&
-        unwrap(slots[0])->shape().size() == 2 && unwrap(slots[1])->shape().size() == 2) {
-      static PyObject *mm = table_function("mm");  // what the composite would call for two matrices
-      return PyObject_Vectorcall(mm, slots, 2, nullptr);
-    }
-    if (op.reshape && !self->inplace && !out) {
-      if (PyObject *r = plain_reshape(op, slots)) return r;
+    if (op.plain_call && !self->inplace && !out) {
+      if (PyObject *r = op.plain_call(op, slots)) return r;
     }
     if (op.composite) {
       std::vector<Ref> cast;
@@ -178,8 +173,7 @@ PyObject *make_op(PyObject *, PyObject *spec) {
     op->native = native_gradient(op->name);
     op->native_body = native_body(op->name);
     op->subtraction = op->name == "sub" || op->name == "rsub";
-    op->reshape = op->composite && op->name == "reshape";
-    op->matrix_product = op->composite && op->name == "matmul";
+    if (op->composite) op->plain_call = plain_call(op->name);
     auto *o = PyObject_New(OpObject, &op_type);
     o->vectorcall = op_call;
     o->op = op;
@@ -260,7 +254,14 @@ PyObject *operator_handle(PyObject *, PyObject *name) {
   }
 }
 
+thread_local bool default_device_set = false;
+PyObject *set_factories_on_cpu(PyObject *, PyObject *o) {
+  default_device_set = o != Py_True;
+  Py_RETURN_NONE;
+}
+
 PyMethodDef functions[] = {
+    {"set_factories_on_cpu", set_factories_on_cpu, METH_O, "whether a factory without a device makes CPU tensors"},
     {"make_op", make_op, METH_O, "make_op(spec) -> callable operator"},
     {"call_operator", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call_operator)), METH_FASTCALL, nullptr},
     {"operator_handle", operator_handle, METH_O, nullptr},
@@ -272,6 +273,7 @@ PyMethodDef functions[] = {
 
 PyTypeObject op_type = {PyVarObject_HEAD_INIT(nullptr, 0)};
 
+bool factories_on_cpu() { return !default_device_set; }
 bool functions_overridden() { return torch_function_modes > 0; }
 
 bool init_ops(PyObject *module) {

@@ -34,6 +34,10 @@ struct Op;
 struct OpNode;
 using NativeGradient = bool (*)(OpNode &, const TensorPtr &g, Tensors *out);  // false: take the formulas
 
+// Bodies in C++ (false) and shortcuts of composites (null): then the Python body decides, and raises.
+using NativeBody = bool (*)(const Operand *v, PyObject **slots, Tensors *out);
+using PlainCall = PyObject *(*)(const Op &, PyObject **slots);
+
 struct Op {
   std::string name;
   std::vector<Param> params;
@@ -54,8 +58,9 @@ struct Op {
   int autocast = 0;                  // 1 lower precision, 2 float32, 3 widest
   std::string node_name;
   NativeGradient native = nullptr;
-  bool (*native_body)(const Operand *v, Tensors *out) = nullptr;  // C++ body, see native_bodies.cpp
-  bool matrix_product = false, subtraction = false, reshape = false;
+  NativeBody native_body = nullptr;
+  PlainCall plain_call = nullptr;
+  bool subtraction = false;
   PyObject *doc = nullptr;
 };
 

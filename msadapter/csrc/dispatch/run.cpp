@@ -32,6 +32,9 @@ static PyObject *plain_object(const Op &op, int i, const Operand &o, PyObject *o
     case ParamType::kBool:
       if (o.kind == Arg::kScalar) return PyBool_FromLong(o.scalar.i);
       break;
+    case ParamType::kFloat:
+      if (o.kind == Arg::kScalar && original == Py_None) return PyFloat_FromDouble(o.scalar.d);
+      break;
     case ParamType::kScalar:
       if (o.kind == Arg::kScalar && is_tensor(original)) {
         switch (o.scalar.kind) {
@@ -152,10 +155,8 @@ static std::shared_ptr<OpNode> make_node(const Op &op, const Operand *before, Py
       std::vector<SavedTensor> l;
       for (auto &t : o.tensors) l.emplace_back(t, false);
       node->saved_lists.emplace_back(i, std::move(l));
-    } else if (o.kind == Arg::kInts || op.params[i].type == ParamType::kInt || op.params[i].type == ParamType::kScalar) {
-      node->plain.emplace_back(i, checked(plain_object(op, i, o, slots[i])));
     } else {
-      node->plain.emplace_back(i, Ref::borrow(slots[i]));
+      node->plain.emplace_back(i, checked(plain_object(op, i, o, slots[i])));
     }
   }
   return node;
@@ -188,6 +189,12 @@ static Ref wrap_results(const Op &op, Results &r) {
   for (size_t i = 0; i < r.tensors.size(); ++i) PyTuple_SET_ITEM(t.get(), i, checked(wrap(r.tensors[i])).release());
   if (!op.result_type) return t;
   return checked(PyObject_CallFunctionObjArgs(op.result_type, t.get(), nullptr));
+}
+
+// Whether the first operand lies where our kernels can reach it; a factory has none.
+static bool on_host(const Operand &o) {
+  if (o.tensor) return on_cpu(o.tensor);
+  return o.tensors.empty() || !o.tensors[0] || on_cpu(o.tensors[0]);
 }
 
 void resolve_kernel(Op &op) {
@@ -237,7 +244,7 @@ Ref run_functional(Op &op, Operand *v, PyObject **slots) {
     run = copy.data();
   }
   Results r;
-  if (op.native_body && fast_path() && on_cpu(run[0].tensor) && op.native_body(run, &r.tensors)) {
+  if (op.native_body && fast_path() && on_host(run[0]) && op.native_body(run, slots, &r.tensors)) {
     r.single = r.tensors.size() == 1;
   } else if (op.body) {
     r = run_body(op, run, slots);

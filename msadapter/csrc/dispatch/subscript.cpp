@@ -1,4 +1,4 @@
-// tensor[numbers, slices, None, ...] and reshape as one recorded view, without Python in between. Whatever is not plain,
+// tensor[numbers, slices, None, ...] as one recorded view, without Python in between. Whatever is not plain,
 // or wrong, is left to the Python bodies, which raise torch's errors.
 #include "internal.h"
 
@@ -80,14 +80,6 @@ bool plain_region(const Dims &shape, PyObject *index, Dims *spec) {
   return true;
 }
 
-// The declared operator (a family's file may have the name of one, so it is not asked from msadapter.ops itself).
-Op *op_named(const char *name) {
-  PyObject *table = table_function("t");
-  Ref f = checked(PyObject_GetAttrString(table, name));
-  check(Py_TYPE(f.get()) == &op_type, name, " is no operator");
-  return reinterpret_cast<OpObject *>(f.get())->op;
-}
-
 }  // namespace
 
 // The view that a plain index names, or null (no error set) where the Python body must look.
@@ -101,18 +93,6 @@ PyObject *plain_subscript(PyObject *tensor, PyObject *index) {
   v[1].kind = Arg::kInts;
   PyObject *slots[2] = {tensor, name};  // the second is never looked at: its value is in the operand
   return run_functional(*op, v.data(), slots).release();
-}
-
-// reshape where a view does; null where a copy or an error is due.
-PyObject *plain_reshape(const Op &op, PyObject **slots) {
-  static Op *view = op_named("view");
-  if (!is_tensor(slots[0])) return nullptr;
-  Operands v(static_cast<int>(view->params.size()));
-  PyObject *all[kMaxParams];
-  std::fill_n(all, view->params.size(), Py_None);
-  for (int i = 0; i < 2; ++i) convert(op, i, all[i] = slots[i], &v[i]);
-  if (!can_view(v[0].tensor, v[1])) return nullptr;
-  return run_functional(*view, v.data(), all).release();
 }
 
 }  // namespace msa

@@ -1,0 +1,119 @@
+// Composites whose ordinary call is one other operator: that operator at once, without the Python body in between. Whatever is
+// not ordinary, or wrong, is left to the body, which raises torch's errors.
+#include "internal.h"
+
+namespace msa {
+
+// The declared operator (a family's file may have the name of one, so it is not asked from msadapter.ops itself).
+Op *op_named(const char *name) {
+  PyObject *table = table_function("t");
+  Ref f = checked(PyObject_GetAttrString(table, name));
+  check(Py_TYPE(f.get()) == &op_type, name, " is no operator");
+  return reinterpret_cast<OpObject *>(f.get())->op;
+}
+
+namespace {
+
+using Values = Operands;
+
+// Calls a declared operator with operands at hand; `slots` are only looked at where an operand says nothing.
+Ref run(Op *op, Values &v) {
+  PyObject *slots[kMaxParams];
+  std::fill_n(slots, op->params.size(), Py_None);
+  return run_functional(*op, v.data(), slots);
+}
+int width(const Op *op) { return static_cast<int>(op->params.size()); }
+bool integer(PyObject *o, int64_t *value) {
+  if (!PyLong_CheckExact(o)) return false;
+  *value = PyLong_AsLongLong(o);
+  return !PyErr_Occurred();
+}
+
+PyObject *matmul(const Op &, PyObject **slots) {
+  if (!is_tensor(slots[0]) || !is_tensor(slots[1]) || unwrap(slots[0])->shape().size() != 2 || unwrap(slots[1])->shape().size() != 2) return nullptr;
+  static PyObject *mm = table_function("mm");
+  return checked(PyObject_Vectorcall(mm, slots, 2, nullptr)).release();
+}
+
+PyObject *reshape(const Op &op, PyObject **slots) {
+  static Op *view = op_named("view");
+  if (!is_tensor(slots[0])) return nullptr;
+  Values v(width(view));
+  for (int i = 0; i < 2; ++i) convert(op, i, slots[i], &v[i]);
+  return can_view(v[0].tensor, v[1]) ? run(view, v).release() : nullptr;
+}
+
+PyObject *contiguous(const Op &, PyObject **slots) {
+  if (!is_tensor(slots[0]) || slots[1] != Py_None || !is_contiguous(unwrap(slots[0]))) return nullptr;
+  Py_INCREF(slots[0]);
+  return slots[0];
+}
+
+PyObject *cat(const Op &, PyObject **slots) {
+  static Op *joined = op_named("_cat");
+  int64_t dim;
+  if ((!PyList_CheckExact(slots[0]) && !PyTuple_CheckExact(slots[0])) || !integer(slots[1], &dim)) return nullptr;
+  Values v(width(joined));
+  v[0].kind = Arg::kTensors;
+  v[2].kind = Arg::kInts;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(slots[0]); ++i) {
+    PyObject *o = PySequence_Fast_GET_ITEM(slots[0], i);
+    if (!is_tensor(o)) return nullptr;
+    TensorPtr t = unwrap(o);
+    const int64_t rank = static_cast<int64_t>(t->shape().size());
+    if (dim < -rank || dim >= rank) return nullptr;
+    const int64_t length = t->shape()[dim < 0 ? dim + rank : dim];
+    v[2].ints.push_back(rank == 1 && length == 0 ? -1 : length);
+    v[0].tensors.push_back(std::move(t));
+  }
+  if (v[0].tensors.empty()) return nullptr;
+  v[1] = Operand::of(dim);
+  return run(joined, v).release();
+}
+
+PyObject *embedding(const Op &op, PyObject **slots) {  // nn.functional's: input, weight, padding_idx, max_norm, norm_type, scale, sparse
+  static Op *rows = op_named("_embedding");
+  if (width(&op) != 7 || !is_tensor(slots[0]) || !is_tensor(slots[1]) || slots[2] != Py_None || slots[3] != Py_None || !PyBool_Check(slots[5])) return nullptr;
+  Values v(width(rows));
+  v[0] = Operand::of(unwrap(slots[1]));
+  v[1] = Operand::of(unwrap(slots[0]));
+  v[2] = Operand::of(static_cast<int64_t>(-1));
+  v[3] = Operand::of(slots[5] == Py_True);
+  return run(rows, v).release();
+}
+
+// Logits (N, C), classes (N), nothing else asked for: input, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing
+PyObject *cross_entropy(const Op &op, PyObject **slots) {
+  static Op *fused = op_named("_cross_entropy");
+  if (width(&op) != 8 || !is_tensor(slots[0]) || !is_tensor(slots[1])) return nullptr;
+  int64_t ignored;
+  for (int i : {2, 3, 5})
+    if (slots[i] != Py_None) return nullptr;
+  if (!PyUnicode_Check(slots[6]) || !PyFloat_CheckExact(slots[7]) || !integer(slots[4], &ignored)) return nullptr;
+  TensorPtr x = unwrap(slots[0]), y = unwrap(slots[1]);
+  const double smoothing = PyFloat_AS_DOUBLE(slots[7]);
+  if (x->shape().size() != 2 || y->shape().size() != 1 || x->shape()[0] != y->shape()[0] || from_ms(y->data_type()) != DType::I64) return nullptr;
+  if (smoothing < 0 || smoothing > 1) return nullptr;
+  const std::string reduction = PyUnicode_AsUTF8(slots[6]);
+  const int64_t code = reduction == "sum" ? 0 : reduction == "mean" ? 1 : reduction == "none" ? 2 : -1;
+  if (code < 0) return nullptr;
+  Values v(width(fused));
+  v[0] = Operand::of(x);
+  v[1] = Operand::of(y);
+  v[3] = Operand::of(code);
+  v[4] = Operand::of(ignored);
+  v[5] = Operand::of(smoothing);
+  Ref both = run(fused, v);
+  return Ref::borrow(PyTuple_GET_ITEM(both.get(), 0)).release();
+}
+
+}  // namespace
+
+PlainCall plain_call(const std::string &name) {
+  static const std::unordered_map<std::string, PlainCall> table = {{"matmul", matmul}, {"reshape", reshape}, {"contiguous", contiguous},
+      {"cat", cat}, {"embedding", embedding}, {"cross_entropy", cross_entropy}};
+  auto it = table.find(name);
+  return it == table.end() ? nullptr : it->second;
+}
+
+}  // namespace msa
