@@ -1,0 +1,71 @@
+"""What each fused operator is on Ascend: MindSpore's operator and the names of its operands, in order.
+
+`ascend(name, operand=value, ...)` calls one. The names are checked, here and, against MindSpore's own headers, by
+tests/kernels/test_mapping.py: that much of the mapping is proven without the device.
+"""
+
+from __future__ import annotations
+
+from msadapter import _accelerator
+from msadapter.ops._declare import raw
+
+_ATTENTION_TAIL = (
+    "scale keep_prob pre_tokens next_tokens inner_precise prefix actual_seq_qlen actual_seq_kvlen sparse_mode "
+    "gen_mask_parallel sync pse_type q_start_idx kv_start_idx"
+)
+_ATTENTION_GRAD = (
+    "query key value dy head_num input_layout pse padding_mask atten_mask softmax_max softmax_sum softmax_in "
+    "attention_in scale_value keep_prob pre_tokens next_tokens inner_precise seed offset numels prefix "
+    "actual_seq_qlen actual_seq_kvlen sparse_mode gen_mask_parallel sync pse_type q_start_idx kv_start_idx"
+)
+
+OPERATORS: dict[str, tuple[str, ...]] = {
+    name: tuple(operands.split())
+    for name, operands in {
+        "SpeedFusionAttention": "query key value head_num input_layout seed offset pse padding_mask atten_mask "
+        + _ATTENTION_TAIL,
+        "SpeedFusionAttentionGrad": _ATTENTION_GRAD,
+        "RmsNorm": "x gamma epsilon",
+        "RmsNormGrad": "dy x rstd gamma",
+        "AddRmsNorm": "x1 x2 gamma epsilon",
+        "Swiglu": "input dim",
+        "SwigluGrad": "grad_output input dim",
+        "RotaryPositionEmbedding": "x cos sin mode",
+        "RotaryPositionEmbeddingGrad": "dy cos sin dx mode",
+        "MoeTokenPermute": "tokens indices num_out_tokens padded_mode",
+        "MoeTokenPermuteGrad": "permuted_tokens_grad sorted_indices num_topk padded_mode",
+        "MoeTokenUnpermute": "permuted_tokens sorted_indices probs padded_mode restore_shape",
+        "MoeTokenUnpermuteGrad": "permuted_tokens unpermuted_tokens_grad sorted_indices probs padded_mode "
+        "restore_shape",
+        "MoeGatingTopKSoftmax": "x finished k",
+        "MoeInitRouting": "x row_idx expert_idx active_num",
+        "MoeFinalizeRouting": "expanded_x x1 x2 bias scales expanded_row_idx expanded_expert_idx",
+        "MoeComputeExpertTokens": "sorted_experts num_expert",
+        "GroupedMatmulV4": "x weight bias scale offset antiquant_scale antiquant_offset pre_token_scale group_list "
+        "activation_input activation_quant_scale activation_quant_offset split_item group_type group_list_type "
+        "act_type output_dtype",
+        "InplaceMatmulAdd": "x weight C",
+        "InplaceGroupedMatmulAdd": "x weight group_list out",
+        "RingAttentionUpdate": "prev_attn_out prev_softmax_max prev_softmax_sum cur_attn_out cur_softmax_max "
+        "cur_softmax_sum actual_seq_qlen layout",
+        "AdamW": "var m v max_v gradient step lr beta1 beta2 decay eps amsgrad maximize",
+        "AllGatherMatmul": "input x2 group world_size bias gather_index gather_output comm_turn trans_input "
+        "trans_x2",
+        "MatmulReduceScatter": "input x2 group world_size reduce_op bias comm_turn trans_input trans_x2",
+    }.items()
+}
+
+# MindSpore passes a layout as a number (its enumeration FASInputLayoutMode).
+LAYOUTS = {"BSH": 0, "BNSD": 1, "SBH": 2, "BSND": 3, "TND": 4}
+
+
+def on_ascend(tensor) -> bool:
+    """Whether the tensor is in an NPU's memory (and not on the host under the name npu)."""
+    return not _accelerator.on_host() and tensor.device.type != "cpu"
+
+
+def ascend(name: str, **operands):
+    """Run MindSpore's operator `name`; the operands by name, in its order, all of them."""
+    if tuple(operands) != OPERATORS[name]:
+        raise TypeError(f"{name} takes {', '.join(OPERATORS[name])}; got {', '.join(operands)}")
+    return getattr(raw, name)(*operands.values())

@@ -1,0 +1,123 @@
+"""The position bias (pse) of npu_fusion_attention, tile by tile: given, compressed ALiBi, or made from slopes."""
+
+from __future__ import annotations
+
+import msadapter
+
+from .attention_layout import Sizes
+from .attention_tiles import Tile, _part, working
+
+AFTER_SCALE, BEFORE_SCALE, ALIBI, ALIBI_ROOT = range(4)
+COMPRESSED_ROWS = 1024
+
+
+def check(pse, pse_type: int, sizes: Sizes, dtype) -> None:
+    """RuntimeError if pse does not fit its type and the sizes of the call."""
+    if not 0 <= pse_type <= 3:
+        raise RuntimeError(f"npu_fusion_attention: pse_type must be from 0 to 3, but got {pse_type}")
+    if pse is None:
+        if pse_type in (ALIBI, ALIBI_ROOT):
+            raise RuntimeError(
+                f"npu_fusion_attention: pse_type {pse_type} needs pse with the slope of each head"
+            )
+        return
+    shape, n = tuple(pse.shape), sizes.heads
+    if pse_type in (ALIBI, ALIBI_ROOT):
+        if shape not in ((n,), (sizes.batch, n)) or pse.dtype != msadapter.float32:
+            raise RuntimeError(
+                f"npu_fusion_attention: with pse_type {pse_type} pse must be float32 slopes of shape [{n}] or "
+                f"[{sizes.batch}, {n}], but got {pse.dtype} of {list(shape)}"
+            )
+        return
+    if pse.dtype != dtype:
+        raise RuntimeError(
+            f"npu_fusion_attention: pse must have the dtype of query, {dtype}, but got {pse.dtype}"
+        )
+    rows = {COMPRESSED_ROWS} if sizes.lengths else {sizes.queries, 1, COMPRESSED_ROWS}
+    keys = sizes.keys if not sizes.lengths else (shape[3] if len(shape) == 4 else -1)
+    if (
+        len(shape) != 4
+        or shape[0] not in (1, sizes.batch)
+        or shape[1] != n
+        or shape[2] not in rows
+        or shape[3] != keys
+    ):
+        raise RuntimeError(
+            f"npu_fusion_attention: pse of shape {list(shape)} does not fit {sizes.batch} batches of {n} heads, "
+            f"{sizes.queries} queries and {sizes.keys} keys"
+        )
+
+
+class Bias:
+    """Called with a tile: what is added to its scaled scores. `gradient` takes the gradient of the scores.
+
+    Args:
+        pse, pse_type, scale: of the call. q_start, kv_start: shifts of the ALiBi pattern.
+        sequence: which sequence of a packed batch; None for a dense one.
+    """
+
+    def __init__(
+        self, pse, pse_type: int, scale: float, queries: int, q_start: int, kv_start: int, sequence=None
+    ):
+        self.pse_type, self.shift = pse_type, q_start - kv_start
+        self.factor = scale if pse_type == BEFORE_SCALE else 1.0
+        if sequence is not None and pse.shape[0] > 1 and (pse.dim() == 4 or pse_type in (ALIBI, ALIBI_ROOT)):
+            if pse.dim() > 1:
+                pse = pse[sequence : sequence + 1]
+        self.pse = pse
+        self.compressed = (
+            pse.dim() == 4
+            and pse.shape[2] == COMPRESSED_ROWS
+            and (sequence is not None or queries != COMPRESSED_ROWS)
+        )
+        self.sum = None
+
+    def __call__(self, tile: Tile):
+        if self.pse_type in (ALIBI, ALIBI_ROOT):
+            return self._alibi(tile)
+        if self.compressed:
+            found = self._unpacked(tile)
+        else:
+            found = _part(self.pse, tile.b, tile.n, tile.rows, tile.columns)
+        return found.to(working(found.dtype)) * self.factor
+
+    def _distance(self, tile: Tile, shift: int):
+        i = msadapter.arange(tile.rows.start, tile.rows.stop, device=self.pse.device).unsqueeze(1)
+        j = msadapter.arange(tile.columns.start, tile.columns.stop, device=self.pse.device)
+        return i - j + shift
+
+    def _alibi(self, tile: Tile):
+        distance = self._distance(tile, self.shift).abs().to(msadapter.float32)
+        if self.pse_type == ALIBI_ROOT:
+            distance = distance.sqrt()
+        slopes = self.pse if self.pse.dim() == 2 else self.pse.unsqueeze(0)
+        return _part(slopes, tile.b, tile.n)[:, :, None, None] * -distance
+
+    def _unpacked(self, tile: Tile):
+        """Row i is the last row moved by the distance to it: ALiBi depends on i - j alone."""
+        last = _part(self.pse, tile.b, tile.n)[:, :, -1]
+        place = (last.shape[-1] - 1 - self._distance(tile, 0)).clamp(0, last.shape[-1] - 1)
+        return last[:, :, place]
+
+    def gradient(self, tile: Tile, ds) -> None:
+        """Adds to `sum`, the gradient of pse."""
+        if self.sum is None:
+            self.sum = msadapter.zeros(self.pse.shape, dtype=ds.dtype, device=ds.device)
+        ds = ds * self.factor
+        if self.sum.shape[0] == 1:
+            ds = ds.sum(0, keepdim=True)
+        if self.sum.shape[2] == 1:
+            ds = ds.sum(2, keepdim=True)
+        _part(self.sum, tile.b, tile.n, tile.rows, tile.columns).add_(ds)
+
+    def formula(self, queries: int, keys: int):
+        """The whole bias, differentiable."""
+        whole = slice(0, queries), slice(0, keys)
+        batches, heads = (
+            slice(0, self.pse.shape[0]),
+            slice(0, self.pse.shape[-1 if self.pse.dim() < 3 else 1]),
+        )
+        return self(Tile(0, batches, heads, heads, *whole))
+
+
+__all__ = ["ALIBI", "ALIBI_ROOT", "AFTER_SCALE", "BEFORE_SCALE", "Bias", "check"]

@@ -1,0 +1,167 @@
+"""Which keys a query may see: the sparse modes of npu_fusion_attention as bands, and checks of the mask.
+
+A mask is true where a key is hidden. Modes 2 to 4 and 6 to 8 describe the pattern themselves; the device wants one
+fixed "compressed" mask with them, and any other one beside them is a mistake that would stay unseen: it is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import msadapter
+
+SIDE = 2048  # of the compressed mask
+PREFIX_ROWS = 3072  # of the compressed mask of mode 6
+FULL, ALL, LEFT_UP, RIGHT_DOWN, BAND, PREFIX, PREFIX_COMPRESSED, VARLEN_LAST_BAND, VARLEN_FIRST_BAND = range(
+    9
+)
+COMPRESSED = (LEFT_UP, RIGHT_DOWN, BAND, PREFIX_COMPRESSED, VARLEN_LAST_BAND, VARLEN_FIRST_BAND)
+
+
+@dataclass(frozen=True)
+class Visible:
+    """Query i sees the keys j with i - left <= j <= i + right (None: no bound), and those with j < prefix."""
+
+    left: int | None = None
+    right: int | None = None
+    prefix: int = 0
+
+    def columns(self, first: int, last: int, keys: int) -> tuple[int, int]:
+        """The range of keys that any of the queries first..last-1 may see."""
+        low = 0 if self.left is None or self.prefix else max(0, first - self.left)
+        high = keys if self.right is None else min(keys, max(last + self.right, self.prefix))
+        return min(low, keys), max(high, 0)
+
+    def hidden(self, rows: tuple[int, int], columns: tuple[int, int], device):
+        """A mask of these rows and columns, true where hidden; None if nothing is."""
+        (i0, i1), (j0, j1) = rows, columns
+        right = self.right is not None and j1 - 1 > i0 + self.right
+        left = self.left is not None and j0 < i1 - 1 - self.left
+        if not right and not left:
+            return None
+        i = msadapter.arange(i0, i1, device=device).unsqueeze(1)
+        j = msadapter.arange(j0, j1, device=device)
+        mask = j > i + self.right if right else None
+        if left:
+            before = j < i - self.left
+            mask = before if mask is None else mask | before
+        return mask & (j >= self.prefix) if self.prefix else mask
+
+
+EVERYTHING = Visible()
+
+
+def visible(mode: int, queries: int, keys: int, pre: int, following: int, has_mask: bool, prefix: int = 0):
+    """What a sequence of `queries` queries and `keys` keys may see in a sparse mode, besides the mask itself."""
+    if not has_mask or mode == ALL:
+        return EVERYTHING
+    offset = keys - queries  # of the diagonal that ends in the lower right corner
+    if mode == FULL:
+        return Visible(pre, following)
+    if mode == LEFT_UP:
+        return Visible(None, 0)
+    if mode == BAND:
+        return Visible(pre - offset, following + offset)
+    causal = Visible(None, offset)
+    return replace(causal, prefix=prefix) if mode in (PREFIX, PREFIX_COMPRESSED) else causal
+
+
+def of_packed(mode: int, lengths: list[tuple[int, int]], pre: int, following: int, has_mask: bool, prefix):
+    """`visible` of each sequence of a packed (TND) batch. Modes 7 and 8 have a band in the last, or the first, one."""
+    filled = [n for n, (queries, _) in enumerate(lengths) if queries]
+    special = None
+    if filled:
+        special = {VARLEN_LAST_BAND: filled[-1], VARLEN_FIRST_BAND: filled[0]}.get(mode)
+    plain = {VARLEN_LAST_BAND: RIGHT_DOWN, VARLEN_FIRST_BAND: LEFT_UP}.get(mode, mode)
+    return [
+        visible(
+            BAND if n == special else plain,
+            queries,
+            keys,
+            pre,
+            following,
+            has_mask,
+            prefix[n] if prefix else 0,
+        )
+        for n, (queries, keys) in enumerate(lengths)
+    ]
+
+
+def check_mode(mode: int, has_mask: bool, packed: bool, prefix, batch: int) -> None:
+    """RuntimeError for a mode that does not exist, or whose companions are missing."""
+    if not 0 <= mode <= 8:
+        raise RuntimeError(f"npu_fusion_attention: sparse_mode must be from 0 to 8, but got {mode}")
+    if mode and not has_mask:
+        raise RuntimeError(
+            f"npu_fusion_attention: sparse_mode {mode} needs atten_mask; without one the device computes every "
+            "score, whatever the mode says. Pass the mask, or sparse_mode 0"
+        )
+    if mode in (VARLEN_LAST_BAND, VARLEN_FIRST_BAND) and not packed:
+        raise RuntimeError(f"npu_fusion_attention: sparse_mode {mode} is for input_layout TND")
+    if mode == PREFIX and packed:
+        raise RuntimeError("npu_fusion_attention: sparse_mode 5 is not for input_layout TND; 6 is")
+    wanted = mode in (PREFIX, PREFIX_COMPRESSED)
+    if wanted and (prefix is None or len(prefix) != batch):
+        raise RuntimeError(
+            f"npu_fusion_attention: sparse_mode {mode} needs prefix with one length for each of the {batch} sequences"
+        )
+
+
+def check_mask(mask, mode: int, batch: int, heads: int, queries: int, keys: int, packed: bool):
+    """The mask as (B or 1, N or 1, Sq, Skv) of bool, None where the mode stands for it.
+
+    Raises:
+        RuntimeError: not bool or uint8, a shape that does not fit, or not the compressed mask that the mode wants.
+    """
+    if mask is None:
+        return None
+    if mask.dtype not in (msadapter.bool, msadapter.uint8):
+        raise RuntimeError(
+            f"npu_fusion_attention: atten_mask must be bool or uint8 (true hides a key), but got {mask.dtype}; "
+            "masks that are added to the scores go into pse"
+        )
+    shape = tuple(mask.shape)
+    if mode in COMPRESSED:
+        _check_compressed(mask, mode, shape)
+        return None
+    allowed = [(queries, keys)]
+    if not packed:
+        allowed += [(b, n, queries, keys) for b, n in ((batch, heads), (batch, 1), (1, 1))]
+    if shape not in allowed:
+        raise RuntimeError(
+            f"npu_fusion_attention: atten_mask of shape {list(shape)} fits none of "
+            f"{', '.join(str(list(one)) for one in allowed)}"
+        )
+    mask = mask if mask.dtype == msadapter.bool else mask != 0
+    return mask.reshape((1,) * (4 - len(shape)) + shape)
+
+
+def _check_compressed(mask, mode: int, shape: tuple[int, ...]) -> None:
+    rows = PREFIX_ROWS if mode == PREFIX_COMPRESSED else SIDE
+    if shape[-2:] != (rows, SIDE) or any(size != 1 for size in shape[:-2]):
+        raise RuntimeError(
+            f"npu_fusion_attention: sparse_mode {mode} takes the compressed atten_mask of shape "
+            f"[{rows}, {SIDE}], but got {list(shape)}"
+        )
+    if not _is_compressed(mask.reshape(rows, SIDE)):
+        raise RuntimeError(
+            f"npu_fusion_attention: with sparse_mode {mode} atten_mask must be true above the diagonal and false "
+            "elsewhere: the mode says what is hidden, the device reads only this pattern"
+        )
+
+
+_seen: dict = {}  # the last mask found good: a model passes the same one at every step
+
+
+def _is_compressed(mask) -> bool:
+    key = (mask.data_ptr(), mask._version, tuple(mask.shape), mask.dtype)
+    if key == _seen.get("key"):
+        return True
+    flags = mask != 0
+    good = bool((flags[:SIDE] == msadapter.ones_like(flags[:SIDE]).triu(1)).all())
+    if good and flags.shape[0] > SIDE:
+        rest = flags[SIDE:]
+        good = not bool(rest[:, : SIDE // 2].any()) and bool(rest[:, SIDE // 2 :].all())
+    if good:
+        _seen.update(key=key, mask=mask)  # kept alive: its address stays its own
+    return good

@@ -1,0 +1,60 @@
+"""Plain formulas in float64 numpy, all scores at once: what the fused kernels are compared with."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def hidden(mode, queries, keys, pre, following, mask, prefix=0, special=False):
+    """Which scores are hidden, by the words of the documentation, score by score."""
+    out = np.zeros((queries, keys), bool)
+    if mask is None:
+        return out
+    corner = keys - queries
+    for i in range(queries):
+        for j in range(keys):
+            if mode == 0:
+                out[i, j] = j < i - pre or j > i + following
+            elif mode == 4 or special:
+                out[i, j] = j < i + corner - pre or j > i + corner + following
+            elif mode in (2, 8):
+                out[i, j] = j > i
+            elif mode in (3, 7):
+                out[i, j] = j > i + corner
+            elif mode in (5, 6):
+                out[i, j] = j > i + corner and j >= prefix
+    return out
+
+
+def attention(q, k, v, hide, scale, before=0.0, after=0.0, keep=None):
+    """Output, maxima, sums and a function from the output's gradient to those of q, k, v and the bias before scaling.
+
+    q (B, N, S, D), k and v with fewer heads; `keep`: factors of the dropout.
+    """
+    group = q.shape[1] // k.shape[1]
+    kk, vv = (np.repeat(x, group, 1) for x in (k, v))
+    s = (q @ kk.swapaxes(-1, -2) + before) * scale + after
+    s = np.where(hide, -np.inf, s)
+    top = s.max(-1, keepdims=True)
+    with np.errstate(invalid="ignore"):
+        e = np.where(np.isfinite(top), np.exp(s - top), 0.0)
+    total = e.sum(-1, keepdims=True)
+    p = e / np.where(total == 0, 1, total)
+    dropped = p if keep is None else p * keep
+    out = dropped @ vv
+
+    def gradient(g):
+        dv = dropped.swapaxes(-1, -2) @ g
+        dp = g @ vv.swapaxes(-1, -2)
+        dp = dp if keep is None else dp * keep
+        ds = p * (dp - (p * dp).sum(-1, keepdims=True))
+        dq, dk = ds @ kk * scale, (ds * scale).swapaxes(-1, -2) @ q
+        fold = (k.shape[0], k.shape[1], group)
+        return (
+            dq,
+            dk.reshape(*fold, *dk.shape[2:]).sum(2),
+            dv.reshape(*fold, *dv.shape[2:]).sum(2),
+            ds,
+        )
+
+    return out, top[..., 0], total[..., 0], gradient
