@@ -102,12 +102,17 @@ def _result_type(schema: _schema.Schema):
     return Result
 
 
+_METADATA = ("shape", "dtype", "ndim")
+
+
 def _reads_shape_only(function, name: str) -> bool:
     """Whether a formula asks its argument for nothing but shape, dtype and ndim: then the values are not kept."""
+    if not any(attribute in function.__code__.co_names for attribute in _METADATA):
+        return False  # seen at once; reading instructions costs import time
     code = list(dis.get_instructions(function))
     uses = [i for i, step in enumerate(code) if step.opname.startswith("LOAD_") and step.argval == name]
     return bool(uses) and all(code[i].opname == "LOAD_FAST" and code[i + 1].opname == "LOAD_ATTR"
-                              and code[i + 1].argval in ("shape", "dtype", "ndim") for i in uses)
+                              and code[i + 1].argval in _METADATA for i in uses)
 
 
 def _formulas(schema: _schema.Schema, grad) -> list:

@@ -29,6 +29,68 @@ template <class W> void through(const Tensor &dst, const Tensor &src) {
   });
 }
 
+// ---- copies that swap which dim is contiguous: tiles of a cache line each way, so that every line is read and written once
+typedef uint32_t Four __attribute__((vector_size(16)));
+typedef uint32_t LooseFour __attribute__((vector_size(16), aligned(4), may_alias));
+
+// to[j * to_step + i] = from[i * from_step + j] for i, j below 4
+inline void transpose4(uint32_t *to, int64_t to_step, const uint32_t *from, int64_t from_step) {
+  Four r[4];
+  for (int i = 0; i < 4; ++i) r[i] = *reinterpret_cast<const LooseFour *>(from + i * from_step);
+  const Four a = __builtin_shuffle(r[0], r[1], Four{0, 4, 1, 5}), b = __builtin_shuffle(r[0], r[1], Four{2, 6, 3, 7});
+  const Four c = __builtin_shuffle(r[2], r[3], Four{0, 4, 1, 5}), d = __builtin_shuffle(r[2], r[3], Four{2, 6, 3, 7});
+  const Four low{0, 1, 4, 5}, high{2, 3, 6, 7};
+  *reinterpret_cast<LooseFour *>(to) = __builtin_shuffle(a, c, low);
+  *reinterpret_cast<LooseFour *>(to + to_step) = __builtin_shuffle(a, c, high);
+  *reinterpret_cast<LooseFour *>(to + 2 * to_step) = __builtin_shuffle(b, d, low);
+  *reinterpret_cast<LooseFour *>(to + 3 * to_step) = __builtin_shuffle(b, d, high);
+}
+
+template <class T> void transpose_tile(T *to, int64_t to_step, const T *from, int64_t from_step, int64_t rows, int64_t columns) {
+  if constexpr (sizeof(T) == 4) {
+    if (rows % 4 == 0 && columns % 4 == 0) {
+      for (int64_t i = 0; i < rows; i += 4)
+        for (int64_t j = 0; j < columns; j += 4)
+          transpose4(reinterpret_cast<uint32_t *>(to + j * to_step + i), to_step, reinterpret_cast<const uint32_t *>(from + i * from_step + j), from_step);
+      return;
+    }
+  }
+  for (int64_t j = 0; j < columns; ++j)
+    for (int64_t i = 0; i < rows; ++i) to[j * to_step + i] = from[i * from_step + j];
+}
+
+// Copies when one dim is contiguous in the destination and another in the source; false when they are not so.
+template <class T> bool copy_transposed(const Tensor &dst, const Tensor &src) {
+  constexpr int64_t kTile = 64 / sizeof(T);
+  if (dst.numel < 4 * kTile * kTile || !dst.same_shape(src)) return false;
+  int in = -1, out = -1;
+  for (int d = 0; d < dst.ndim; ++d) {
+    if (dst.sizes[d] == 1) continue;
+    if (dst.strides[d] == 1) out = d;
+    if (src.strides[d] == 1) in = d;
+    if (src.strides[d] == 0 || dst.strides[d] == 0) return false;
+  }
+  if (in < 0 || out < 0 || in == out || dst.sizes[in] < 8 || dst.sizes[out] < 8) return false;
+  const int64_t rows = dst.sizes[out], columns = dst.sizes[in], from_step = src.strides[out], to_step = dst.strides[in];
+  const int64_t row_tiles = (rows + kTile - 1) / kTile, outer = dst.numel / (rows * columns);
+  parallel_for(outer * row_tiles, std::max<int64_t>(1, kGrain / (kTile * columns)), [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      int64_t rest = t / row_tiles, to = 0, from = 0;
+      for (int d = dst.ndim - 1; d >= 0; --d) {
+        if (d == in || d == out) continue;
+        const int64_t i = rest % dst.sizes[d];
+        rest /= dst.sizes[d];
+        to += i * dst.strides[d];
+        from += i * src.strides[d];
+      }
+      const int64_t i = t % row_tiles * kTile, n = std::min(kTile, rows - i);
+      for (int64_t j = 0; j < columns; j += kTile)
+        transpose_tile(dst.ptr<T>() + to + j * to_step + i, to_step, src.ptr<T>() + from + i * from_step + j, from_step, n, std::min(kTile, columns - j));
+    }
+  });
+  return true;
+}
+
 constexpr int pair(DType a, DType b) { return static_cast<int>(a) * 16 + static_cast<int>(b); }
 
 }  // namespace
@@ -42,7 +104,7 @@ void copy_into(const Tensor &dst, const Tensor &src) {
         std::memmove(static_cast<char *>(dst.data) + b, static_cast<const char *>(src.data) + b, e - b); });
       return;
     }
-    MSA_SWITCH_BYTES(dst.dtype, (map1<T, T>(dst, src, [](T v) { return v; })));
+    MSA_SWITCH_BYTES(dst.dtype, ({ if (!copy_transposed<T>(dst, src)) map1<T, T>(dst, src, [](T v) { return v; }); }));
     return;
   }
   using D = DType;

@@ -1,4 +1,8 @@
 // The loops of reductions, once per accumulator type and step.
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
+
 #include "reduce.h"
 
 namespace msa {
@@ -46,6 +50,33 @@ template <class Acc, class Step> Acc fold_contiguous(const Acc *p, int64_t n, Ac
   for (; i < n; ++i) step(a, p[i]);
   return a;
 }
+
+// The extreme of floats: the vector instructions keep their second operand when one is not a number, so that is looked for
+// beside, two vectors at a time.
+#ifdef __AVX2__
+template <bool kMax> float fold_extreme(const float *p, int64_t n, float identity) {
+  auto pick = [](__m256 v, __m256 best) { return kMax ? _mm256_max_ps(v, best) : _mm256_min_ps(v, best); };
+  __m256 best[4], odd = _mm256_setzero_ps();
+  for (auto &b : best) b = _mm256_set1_ps(identity);
+  int64_t i = 0;
+  for (; i + 32 <= n; i += 32) {
+    const __m256 a = _mm256_loadu_ps(p + i), b = _mm256_loadu_ps(p + i + 8), c = _mm256_loadu_ps(p + i + 16), d = _mm256_loadu_ps(p + i + 24);
+    best[0] = pick(a, best[0]);
+    best[1] = pick(b, best[1]);
+    best[2] = pick(c, best[2]);
+    best[3] = pick(d, best[3]);
+    odd = _mm256_or_ps(odd, _mm256_or_ps(_mm256_cmp_ps(a, b, _CMP_UNORD_Q), _mm256_cmp_ps(c, d, _CMP_UNORD_Q)));
+  }
+  if (_mm256_movemask_ps(odd)) return std::numeric_limits<float>::quiet_NaN();
+  float lane[8], top = identity;
+  _mm256_storeu_ps(lane, pick(pick(best[0], best[1]), pick(best[2], best[3])));
+  for (float v : lane) top = (kMax ? v > top : v < top) ? v : top;
+  for (; i < n; ++i) std::conditional_t<kMax, MaxStep, MinStep>()(top, p[i]);
+  return top;
+}
+template <> float fold_contiguous<float, MaxStep>(const float *p, int64_t n, float identity) { return fold_extreme<true>(p, n, identity); }
+template <> float fold_contiguous<float, MinStep>(const float *p, int64_t n, float identity) { return fold_extreme<false>(p, n, identity); }
+#endif
 
 template <class Acc, class Step>
 void fold_run(const char *p, int64_t n, int64_t stride, wide_t<Acc> &total, Acc identity, Load<Acc> load) {

@@ -42,6 +42,22 @@ inline float exp(float x) {
   return p * float_of((half + 127) << 23) * float_of((e - half + 127) << 23);
 }
 
+// exp(x) for x in [-87, 0]: no care is needed at the ends
+inline float exp_negative(float x) {
+  const float shifted = __builtin_fmaf(x, 1.44269504f, 12582912.f);
+  const float n = shifted - 12582912.f;
+  float r = __builtin_fmaf(n, -0.693359375f, x);
+  r = __builtin_fmaf(n, 2.12194440e-4f, r);
+  float p = 1.991937764e-4f;
+  p = __builtin_fmaf(p, r, 1.394722497e-3f);
+  p = __builtin_fmaf(p, r, 8.333262643e-3f);
+  p = __builtin_fmaf(p, r, 4.166625375e-2f);
+  p = __builtin_fmaf(p, r, 1.666666687e-1f);
+  p = __builtin_fmaf(p, r, 5.000000083e-1f);
+  p = __builtin_fmaf(p, r * r, r) + 1.f;
+  return float_of(bits_of(p) + (bits_of(shifted) << 23));
+}
+
 // x = 2^e m, m in [sqrt(1/2), sqrt(2))
 inline float log(float x) {
   const bool denormal = x < 1.17549435e-38f;
@@ -100,7 +116,7 @@ inline float erf(float x) {
   q = __builtin_fmaf(q, t, -1.052861454e-1f);
   q = __builtin_fmaf(q, t, -6.356131370e-1f);
   q = __builtin_fmaf(q, t, -1.128554382e+0f);
-  const float large = copysign(1.f - exp(q * t), x);
+  const float large = copysign(1.f - exp_negative(q * t), x);
   return a < 0.93f ? small : (x != x ? x : large);
 }
 

@@ -14,6 +14,13 @@ def _listed(parameters):
     return [parameters] if isinstance(parameters, Tensor) else list(parameters)
 
 
+def _together(tensors) -> bool:
+    """Whether one kernel call may take them all: tensors proper of one floating type on one device."""
+    first = tensors[0]
+    dtype, device = first.dtype, first.device
+    return dtype.is_floating_point and all(type(t) is Tensor and t.dtype is dtype and t.device == device for t in tensors)
+
+
 def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=None):
     """The norm of all ``tensors`` taken as one vector (a 0-dim tensor; zero for none).
 
@@ -25,8 +32,11 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
         return tensor(0.0)
     with no_grad():
         device = tensors[0].device
-        norms = [ops.linalg_vector_norm(t, norm_type).to(device) for t in tensors]
-        total = ops.linalg_vector_norm(ops.stack(norms), norm_type)
+        if _together(tensors):
+            norms = ops._norms(tensors, norm_type)
+        else:
+            norms = ops.stack([ops.linalg_vector_norm(t, norm_type).to(device) for t in tensors])
+        total = ops.linalg_vector_norm(norms, norm_type)
         if error_if_nonfinite and bool(ops.logical_or(total.isnan(), total.isinf())):
             raise RuntimeError(
                 f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, "
@@ -44,8 +54,11 @@ def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
     with no_grad():
         # Multiplying also when nothing is clipped saves waiting for the device.
         factor = ops.clamp(float(max_norm) / (total_norm + 1e-6), max=1.0)
-        for grad in grads:
-            grad.mul_(factor.to(grad.device))
+        if _together([*grads, factor]):
+            ops._scale_all_(grads, factor)
+        else:
+            for grad in grads:
+                grad.mul_(factor.to(grad.device))
 
 
 def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
