@@ -11,26 +11,27 @@ _factories: dict = {}
 
 
 def register(name: str, factory) -> None:
-    """Announce `factory(rank, world_size, ranks, store, timeout) -> backend` under a backend's name."""
+    """Announce `factory(rank, world_size, ranks, store, timeout, parent) -> backend` under a backend's name."""
     _factories[name] = factory
 
 
-def create(name: str, rank: int, world_size: int, ranks, store, timeout):
-    """The backend of a new group; NotImplementedError for several processes without a registered backend."""
-    if name in _factories:
-        return _factories[name](rank, world_size, ranks, store, timeout)
+def create(name: str, rank: int, world_size: int, ranks, store, timeout, parent=None):
+    """The backend of a new group of the job, or (parent: the job's backend) of some of its ranks."""
     if world_size == 1:
         return SingleProcess()
-    raise NotImplementedError(f"torch.distributed: the backend {name!r} with {world_size} processes is not "
-                              "supported "
-                              "(docs/coverage.md)")
+    if name not in _factories:
+        raise NotImplementedError(f"torch.distributed: the backend {name!r} with {world_size} processes is not "
+                                  "supported (docs/coverage.md)")
+    return _factories[name](rank, world_size, ranks, store, timeout, parent)
 
 
 class SingleProcess:
     """All operations of a group whose only member is this process."""
 
+    sequence, position = 0, None
+
     def __init__(self):
-        self._mail = {}
+        self._mail, self.name = {}, ""
 
     def allreduce(self, tensor, op) -> Work:
         """tensor = reduction over the group."""
@@ -79,7 +80,7 @@ class SingleProcess:
         """As alltoall with parts of one tensor along dimension 0."""
         return _copied([output], [tensor])
 
-    def send(self, tensor, dst: int, tag: int) -> Work:
+    def send(self, tensor, dst: int, tag: int, own: bool = True) -> Work:
         """Send; the data is kept until it is received."""
         self._mail.setdefault(tag, []).append(tensor.detach().clone())
         return Work([tensor])

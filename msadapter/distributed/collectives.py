@@ -44,12 +44,12 @@ def _root(group, rank, group_rank, what):
 
 
 def _done(work, async_op, group=None):
-    gathering = world.coalescing.get(resolve(group))
+    gathering = world.coalescing.get(resolve(group)) if world.coalescing else None
     if gathering is not None:
         gathering.append(work)
+    if gathering is not None or async_op:
+        work.in_background()
         return work if async_op else None
-    if async_op:
-        return work
     work.wait()
     return None
 

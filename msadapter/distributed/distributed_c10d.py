@@ -75,7 +75,8 @@ from .setup import (
     rendezvous,
     split_group,
 )
-from .store import FileStore, HashStore, PrefixStore, Store, TCPStore
+from .store import FileStore, HashStore, PrefixStore, Store
+from .tcp_store import TCPStore
 from .work import Work, _Work
 
 __all__ = [
@@ -102,6 +103,7 @@ __all__ = [
     "_all_gather_base",
     "_coalescing_manager",
     "_get_default_group",
+    "_get_default_store",
     "_get_pg_default_device",
     "_get_process_group_name",
     "_make_nccl_premul_sum",
@@ -182,6 +184,11 @@ def _resolve_process_group(group_name: str):
         if name == group_name:
             return pg
     raise RuntimeError(f"Could not resolve the process group registered under the name {group_name}")
+
+
+def _get_default_store() -> Store:
+    """The store of the job."""
+    return _get_default_group().store
 
 
 def _rank_not_in_group(group) -> bool:

@@ -14,16 +14,22 @@ def _peer(group, rank, group_rank, what):
     return peer
 
 
-def isend(tensor, dst=None, group=None, tag=0, group_dst=None):
-    """Start sending; the data is the backend's at once (the tensor may be released)."""
+def _send(tensor, dst, group, tag, group_dst, own):
     _check_tensor(tensor, "tensor")
     if not_in_group(group, "isend"):
         return None
-    return resolve(group)._backend.send(tensor, _peer(group, dst, group_dst, "dst"), tag)
+    return resolve(group)._backend.send(tensor, _peer(group, dst, group_dst, "dst"), tag, own)
 
 
-def irecv(tensor, src=None, group=None, tag=0, group_src=None):
-    """Start receiving (src None: from anyone)."""
+def isend(tensor, dst=None, group=None, tag=0, group_dst=None):
+    """Start sending; the data is the backend's at once (the tensor may be overwritten or released)."""
+    work = _send(tensor, dst, group, tag, group_dst, own=True)
+    if work is not None:
+        work.in_background()
+    return work
+
+
+def _receive(tensor, src, group, tag, group_src):
     _check_tensor(tensor, "tensor")
     if not_in_group(group, "irecv"):
         return None
@@ -31,16 +37,24 @@ def irecv(tensor, src=None, group=None, tag=0, group_src=None):
     return resolve(group)._backend.recv(tensor, -1 if anyone else _peer(group, src, group_src, "src"), tag)
 
 
+def irecv(tensor, src=None, group=None, tag=0, group_src=None):
+    """Start receiving (src None: from anyone)."""
+    work = _receive(tensor, src, group, tag, group_src)
+    if work is not None:
+        work.in_background()
+    return work
+
+
 def send(tensor, dst=None, group=None, tag=0, group_dst=None) -> None:
     """Send and wait until the tensor may be used again."""
-    work = isend(tensor, dst, group, tag, group_dst)
+    work = _send(tensor, dst, group, tag, group_dst, own=False)
     if work is not None:
         work.wait()
 
 
 def recv(tensor, src=None, group=None, tag=0, group_src=None) -> int:
     """Receive; the sender's rank in the job, -1 if this process is not in the group."""
-    work = irecv(tensor, src, group, tag, group_src)
+    work = _receive(tensor, src, group, tag, group_src)
     if work is None:
         return -1
     work.wait()
@@ -79,4 +93,5 @@ def batch_isend_irecv(p2p_op_list) -> list:
     for op in p2p_op_list:
         start = op.group._backend.send if op.op is isend else op.group._backend.recv
         works.append(start(op.tensor, op.group_peer, op.tag))
+        works[-1].in_background()
     return works

@@ -82,7 +82,7 @@ class ProcessGroup:
         self._ranks = list(ranks)
         self._backend_name = backend_name
         self._backend = backend
-        self._name = name
+        self._name = backend.name = name
         self.group_desc = desc
         self.store = store
         self.timeout = timeout
@@ -122,7 +122,8 @@ class ProcessGroup:
     # the lower level of calls, with lists of tensors as c10d has them
     def allreduce(self, tensors, opts=None) -> Work:
         tensors = tensors if isinstance(tensors, (list, tuple)) else [tensors]
-        op = getattr(opts, "reduceOp", opts) or ReduceOp.SUM
+        op = getattr(opts, "reduceOp", opts)
+        op = ReduceOp.SUM if op is None else op
         return [self._backend.allreduce(t, op) for t in tensors][-1]
 
     def broadcast(self, tensors, opts=None, root: int = 0) -> Work:
@@ -136,9 +137,8 @@ class ProcessGroup:
         return self._backend.allgather_into(output, tensor)
 
     def _reduce_scatter_base(self, output, tensor, opts=None) -> Work:
-        return self._backend.reduce_scatter_into(
-            output, tensor, getattr(opts, "reduceOp", None) or ReduceOp.SUM
-        )
+        op = getattr(opts, "reduceOp", None)
+        return self._backend.reduce_scatter_into(output, tensor, ReduceOp.SUM if op is None else op)
 
     def barrier(self, opts=None) -> Work:
         return self._backend.barrier()
@@ -184,6 +184,7 @@ class _World:
     """The table of groups."""
 
     def __init__(self):
+        self.starts = 0
         self.clear()
 
     def clear(self):

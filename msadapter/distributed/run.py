@@ -1,94 +1,131 @@
-"""torchrun for one process: the environment of a job of one, then the script."""
+"""torchrun: starts the ranks of a job (python -m torch.distributed.run)."""
 
 import argparse
 import os
-import runpy
 import sys
+import tempfile
 import uuid
+
+from .agent import Agent, Job
 
 
 def get_args_parser() -> argparse.ArgumentParser:
-    """torchrun's options; those that concern several processes must say one."""
-    parser = argparse.ArgumentParser(prog="torchrun", description="Run a script as a distributed job")
-    for name, default in (
-        ("nnodes", "1"),
-        ("nproc-per-node", "1"),
-        ("node-rank", "0"),
-        ("rdzv-backend", "static"),
-        ("rdzv-endpoint", ""),
-        ("rdzv-id", "none"),
-        ("rdzv-conf", ""),
-        ("max-restarts", "0"),
-        ("monitor-interval", "0.1"),
-        ("start-method", "spawn"),
-        ("role", "default"),
-        ("log-dir", None),
-        ("redirects", "0"),
-        ("tee", "0"),
-        ("local-ranks-filter", ""),
-        ("master-addr", "127.0.0.1"),
-        ("master-port", "29500"),
-        ("local-addr", None),
+    """torchrun's options."""
+    parser = argparse.ArgumentParser(prog="torchrun", description="Run a script as a distributed job",
+                                     allow_abbrev=False)
+    for name, default, text in (
+        ("nnodes", "1", "number of machines"),
+        ("nproc-per-node", "1", "ranks on this machine: a number, cpu, gpu or auto"),
+        ("node-rank", None, "this machine's place; not needed with --rdzv-backend c10d"),
+        ("rdzv-backend", "static", "static or c10d: the agents always meet in a TCPStore"),
+        ("rdzv-endpoint", "", "host:port at which the agents meet"),
+        ("rdzv-id", "none", "name of the job"),
+        ("rdzv-conf", "", "key=value,...: join_timeout in seconds"),
+        ("max-restarts", "0", "how often all ranks are started again after a failure"),
+        ("monitor-interval", "0.1", "seconds between looks at the ranks"),
+        ("start-method", "spawn", "accepted: ranks are new processes"),
+        ("role", "default", "name before a line of --tee"),
+        ("log-dir", None, "folder of the ranks' output"),
+        ("redirects", "0", "output into files: 0 none, 1 stdout, 2 stderr, 3 both, or local_rank:n,..."),
+        ("tee", "0", "as --redirects, and shown too, with the rank before each line"),
+        ("local-ranks-filter", "", "local ranks whose output is shown"),
+        ("master-addr", "127.0.0.1", "host at which the agents meet (static)"),
+        ("master-port", None, "port at which the agents meet (one machine: a free one)"),
+        ("local-addr", None, "accepted: a rank's address is its host's"),
+        ("logs-specs", None, "accepted: only the default form"),
     ):
-        parser.add_argument(f"--{name}", f"--{name.replace('-', '_')}", default=default)
-    parser.add_argument("--standalone", action="store_true")
+        parser.add_argument(f"--{name}", f"--{name.replace('-', '_')}", default=default, help=text)
+    parser.add_argument("--standalone", action="store_true", help="one machine, its own free port")
     parser.add_argument("-m", "--module", action="store_true", help="the script is a module")
-    parser.add_argument("--no-python", "--no_python", action="store_true")
-    parser.add_argument("--run-path", "--run_path", action="store_true")
+    parser.add_argument("--no-python", "--no_python", action="store_true", help="the script is a program")
+    parser.add_argument("--run-path", "--run_path", action="store_true", help="run the script by runpy.run_path")
     parser.add_argument("training_script")
     parser.add_argument("training_script_args", nargs=argparse.REMAINDER)
     return parser
 
 
-def _count(text: str, name: str) -> int:
-    first = text.partition(":")[0]
-    if first in ("cpu", "gpu", "auto"):
-        return 1
-    if not first.isdigit():
-        raise ValueError(f"Unsupported {name} value: {text}")
-    return int(first)
-
-
 def parse_args(args=None) -> argparse.Namespace:
-    """The parsed options."""
-    return get_args_parser().parse_args(args)
+    """The parsed options; PET_NNODES and its like in the environment give defaults."""
+    parser = get_args_parser()
+    known = {action.dest for action in parser._actions}
+    given = {key[4:].lower(): value for key, value in os.environ.items() if key.startswith("PET_")}
+    parser.set_defaults(**{key: value for key, value in given.items() if key in known})
+    return parser.parse_args(args)
+
+
+def _local_size(text: str) -> int:
+    if text.isdigit() and int(text) > 0:
+        return int(text)
+    if text in ("gpu", "auto"):
+        from .. import cuda
+
+        return max(cuda.device_count(), 1) if text == "gpu" or cuda.is_available() else os.cpu_count() or 1
+    if text == "cpu":
+        return os.cpu_count() or 1
+    raise ValueError(f"Unsupported nproc_per_node value: {text}")
+
+
+def _nodes(text: str) -> int:
+    least, _, most = text.partition(":")
+    if most and most != least:
+        raise NotImplementedError("torch.distributed.run: a job of a varying number of nodes is not supported "
+                                  "(docs/coverage.md)")
+    return int(least)
+
+
+def _streams(text: str, local_size: int) -> dict:
+    """{local rank: 1 stdout + 2 stderr} of '3' or '0:1,1:2'."""
+    if ":" not in text:
+        return dict.fromkeys(range(local_size), int(text))
+    return {int(rank): int(kind) for rank, kind in (part.split(":") for part in text.split(","))}
+
+
+def _command(args) -> list:
+    if args.no_python:
+        return [args.training_script, *args.training_script_args]
+    python = [os.environ.get("PYTHON_EXEC", sys.executable), "-u"]
+    if args.run_path:
+        code = "import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
+        python += ["-c", code]
+    elif args.module:
+        python.append("-m")
+    return [*python, args.training_script, *args.training_script_args]
+
+
+def job_of(args) -> Job:
+    """The job that the options describe; ValueError for options that do not fit together."""
+    nodes, local_size = (1 if args.standalone else _nodes(args.nnodes)), _local_size(args.nproc_per_node)
+    host, port = args.master_addr, args.master_port
+    if args.rdzv_endpoint and not args.standalone:
+        host, _, port = args.rdzv_endpoint.partition(":")
+    if nodes > 1 and not port:
+        port = 29500 if args.rdzv_backend == "static" else 29400
+    node_rank = args.node_rank
+    if node_rank is None:
+        node_rank = None if nodes > 1 and args.rdzv_backend != "static" else 0
+    conf = dict(part.split("=") for part in args.rdzv_conf.split(",") if part)
+    redirects, tee = _streams(args.redirects, local_size), _streams(args.tee, local_size)
+    log_dir = args.log_dir
+    if log_dir is None and (any(redirects.values()) or any(tee.values())):
+        log_dir = tempfile.mkdtemp(prefix="torchelastic_")
+    return Job(
+        command=_command(args), local_size=local_size, nodes=nodes,
+        node_rank=None if node_rank is None else int(node_rank), host="127.0.0.1" if args.standalone else host,
+        port=0 if args.standalone else int(port or 0),
+        run_id=args.rdzv_id if args.rdzv_id != "none" or nodes > 1 else uuid.uuid4().hex[:12],
+        role=args.role, max_restarts=int(args.max_restarts), interval=float(args.monitor_interval), log_dir=log_dir,
+        redirects=redirects, tee=tee, join_timeout=float(conf.get("join_timeout", 600)),
+        shown={int(r) for r in args.local_ranks_filter.split(",")} if args.local_ranks_filter else None,
+    )
 
 
 def run(args) -> None:
-    """Set the environment and run the script in this process."""
-    if _count(args.nproc_per_node, "nproc_per_node") != 1 or _count(args.nnodes, "nnodes") != 1:
-        raise NotImplementedError(
-            "torch.distributed.run: more than one process is not supported (docs/coverage.md)"
-        )
-    if args.no_python:
-        raise NotImplementedError("torch.distributed.run: --no-python is not supported (docs/coverage.md)")
-    os.environ.update(
-        {
-            "RANK": "0",
-            "LOCAL_RANK": "0",
-            "GROUP_RANK": "0",
-            "ROLE_RANK": "0",
-            "WORLD_SIZE": "1",
-            "LOCAL_WORLD_SIZE": "1",
-            "GROUP_WORLD_SIZE": "1",
-            "ROLE_WORLD_SIZE": "1",
-            "ROLE_NAME": args.role,
-            "MASTER_ADDR": args.master_addr,
-            "MASTER_PORT": str(args.master_port),
-            "TORCHELASTIC_RESTART_COUNT": "0",
-            "TORCHELASTIC_MAX_RESTARTS": str(args.max_restarts),
-            "TORCHELASTIC_RUN_ID": args.rdzv_id if args.rdzv_id != "none" else str(uuid.uuid4()),
-        }
-    )
-    sys.argv = [args.training_script, *args.training_script_args]
-    if args.module:
-        sys.path.insert(0, os.getcwd())
-        runpy.run_module(args.training_script, run_name="__main__", alter_sys=True)
-        return
-    if not os.path.isfile(args.training_script):
+    """Run the job of parsed options; SystemExit with a rank's exit code when it fails."""
+    if not args.no_python and not args.module and not os.path.exists(args.training_script):
         raise SystemExit(f"torchrun: can't open file {args.training_script!r}")
-    sys.path.insert(0, os.path.dirname(os.path.abspath(args.training_script)))
-    runpy.run_path(args.training_script, run_name="__main__")
+    code = Agent(job_of(args)).run()
+    if code:
+        raise SystemExit(code)
 
 
 def main(args=None) -> None:

@@ -4,6 +4,7 @@ import os
 import warnings
 
 from . import backend as backends
+from . import mpi_backend, mpi_world, watchdog  # noqa: F401  mpi_backend announces itself
 from .process_group import (
     Backend,
     GroupMember,
@@ -13,7 +14,8 @@ from .process_group import (
     resolve,
     world,
 )
-from .store import FileStore, HashStore, PrefixStore, Store, TCPStore
+from .store import FileStore, HashStore, PrefixStore, Store
+from .tcp_store import TCPStore
 
 _KNOWN = ("gloo", "nccl", "hccl", "mpi", "ucc", "xccl", "fake", "undefined", "lccl", "cncl")
 _handlers: dict = {}
@@ -35,7 +37,7 @@ def is_backend_available(backend: str) -> bool:
 
 
 def is_mpi_available() -> bool:
-    """Whether the name mpi is accepted: yes."""
+    """Whether the name mpi is accepted: yes (CPU ranks always talk over MPI)."""
     return True
 
 
@@ -117,9 +119,12 @@ def _need(url, rank, world_size):
 
 
 def _tcp_store(host, port, rank, world_size, timeout):
-    if world_size == 1:
-        return TCPStore(host, port, 1, is_master=rank == 0, timeout=timeout)
-    return HashStore()  # a backend for many processes meets by its own means
+    """The job's store: kept by the launcher if it says so, else by rank 0."""
+    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+        attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+        return PrefixStore(f"/worker/attempt_{attempt}", TCPStore(host, port, timeout=timeout))
+    return TCPStore(host, port, world_size, is_master=rank == 0, timeout=timeout, multi_tenant=True,
+                    wait_for_workers=False)
 
 
 def init_process_group(
@@ -149,8 +154,9 @@ def init_process_group(
             raise ValueError("world_size must be positive if using store")
         if rank < 0:
             raise ValueError("rank must be non-negative if using store")
-    elif name == "mpi" and rank == -1 and world_size == -1 and "mpi" not in backends._factories:
-        store, rank, world_size = HashStore(), 0, 1
+    elif name == "mpi" and init_method is None and rank == world_size == -1 and "RANK" not in os.environ:
+        under = mpi_world.under_mpiexec()
+        store, rank, world_size = mpi_world.meet_under_mpiexec() if under else (HashStore(), 0, 1)
     else:
         store, rank, world_size = next(rendezvous(init_method or "env://", rank, world_size, timeout))
     if not isinstance(store, Store):
@@ -158,6 +164,8 @@ def init_process_group(
     if not 0 <= rank < world_size:
         raise ValueError(f"rank {rank} is not in a job of {world_size} processes")
     ranks = list(range(world_size))
+    store = PrefixStore(f"job/{world.starts}", store)  # a store may serve one job after another
+    world.starts += 1
     moving = backends.create(name, rank, world_size, ranks, store, timeout)
     world.group_count = 1
     group = ProcessGroup(
@@ -172,6 +180,8 @@ def init_process_group(
     )
     group.bound_device_id = device_id
     world.default_pg = world.add(group)
+    if world_size > 1:
+        watchdog.watch.start(store, rank, lambda: [pg._backend for pg in list(world.pg_map)])
 
 
 def _backend_name(backend) -> str:
@@ -217,7 +227,7 @@ def new_group(
     timeout = timeout or default_pg_timeout
     store = PrefixStore(name, everyone.store)
     own = ranks.index(everyone.rank())
-    moving = backends.create(_backend_name(chosen), own, len(ranks), ranks, store, timeout)
+    moving = backends.create(_backend_name(chosen), own, len(ranks), ranks, store, timeout, everyone._backend)
     pg = ProcessGroup(own, ranks, str(chosen), moving, name, group_desc or "undefined", store, timeout)
     return world.add(pg)
 
@@ -276,6 +286,7 @@ def destroy_process_group(group=None) -> None:
         default_group()
         for pg in list(world.pg_map):
             pg._backend.close()
+        watchdog.watch.stop()
         world.clear()
         return
     if group not in world.pg_map:

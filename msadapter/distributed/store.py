@@ -1,10 +1,12 @@
-"""Key-value stores by which processes meet. TCPStore lives in this process until the many-process backend
-comes."""
+"""Key-value stores by which processes meet: in this process, in a file, behind a prefix. TCPStore: tcp_store.py."""
+
 import os
 import struct
 import threading
 import time
 from datetime import timedelta
+
+from .errors import DistStoreError
 
 _DEFAULT_TIMEOUT = timedelta(seconds=300)
 
@@ -96,16 +98,21 @@ class Store:
 
     def wait(self, keys, timeout=None) -> None:
         """Wait until all keys are there; DistStoreError when the patience ends."""
-        end = time.monotonic() + _seconds(timeout or self._timeout)
+        patience = _seconds(timeout or self._timeout)
+        end, pause = time.monotonic() + patience, 0.001
         while not self.check(keys):
             if time.monotonic() >= end:
-                from .errors import DistStoreError
+                self._give_up(keys, patience)
+            time.sleep(pause)
+            pause = min(pause * 1.5, 0.1)  # a file that is asked often keeps its writers waiting
 
-                missing = [key for key in keys if not self.check([key])]
-                raise DistStoreError("wait timeout after "
-                                     f"{int(_seconds(timeout or self._timeout) * 1000)}ms, "
-                                     f"keys: {', '.join(missing)}")
-            time.sleep(0.01)
+    def _give_up(self, keys, patience: float):
+        missing = [key for key in keys if not self.check([key])]
+        raise DistStoreError(f"wait timeout after {int(patience * 1000)}ms, keys: {', '.join(missing)}")
+
+    def has_extended_api(self) -> bool:
+        """Whether append, multi_get and multi_set are there: yes."""
+        return True
 
 
 class HashStore(Store):
@@ -113,11 +120,21 @@ class HashStore(Store):
 
     def __init__(self):
         super().__init__()
-        self._data, self._lock = {}, threading.RLock()
+        self._data, self._changed = {}, threading.Condition(threading.RLock())
 
     def _update(self, change):
-        with self._lock:
-            return change(self._data)
+        with self._changed:
+            before = len(self._data)
+            result = change(self._data)
+            if len(self._data) != before:
+                self._changed.notify_all()
+            return result
+
+    def wait(self, keys, timeout=None) -> None:
+        patience = _seconds(timeout or self._timeout)
+        with self._changed:
+            if not self._changed.wait_for(lambda: all(key in self._data for key in keys), patience):
+                self._give_up(keys, patience)
 
 
 class FileStore(Store):
@@ -166,30 +183,6 @@ def _unpack(raw: bytes) -> dict:
     return data
 
 
-class TCPStore(HashStore):
-    """A store named by host and port; all objects of one name in this process share it."""
-
-    _servers: dict = {}
-
-    def __init__(self, host_name: str, port: int = 0, world_size: int | None = None, is_master: bool = False,
-                 timeout=_DEFAULT_TIMEOUT, wait_for_workers: bool = True, multi_tenant: bool = False,
-                 master_listen_fd=None, use_libuv: bool = True):
-        super().__init__()
-        if world_size not in (None, -1, 0, 1):
-            raise NotImplementedError("torch.distributed.TCPStore: more than one process is not supported "
-                                      "(docs/coverage.md)")
-        self._host, self._port, self._timeout = host_name, int(port), timeout
-        self._data, self._lock = self._servers.setdefault((host_name, self._port), (self._data, self._lock))
-
-    @property
-    def host(self) -> str:
-        return self._host
-
-    @property
-    def port(self) -> int:
-        return self._port
-
-
 class PrefixStore(Store):
     """A store whose keys are those of another behind a prefix."""
 
@@ -229,5 +222,8 @@ class PrefixStore(Store):
     def num_keys(self):
         return self._store.num_keys()
 
+    def multi_get(self, keys):
+        return self._store.multi_get([self._key(key) for key in keys])
+
     def wait(self, keys, timeout=None):
-        self._store.wait([self._key(key) for key in keys], timeout)
+        self._store.wait([self._key(key) for key in keys], timeout or self._timeout)

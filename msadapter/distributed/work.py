@@ -1,5 +1,11 @@
 """Handles of asynchronous operations."""
+
+import os
+import threading
+import time
+
 from ..futures import Future
+from . import progress, watchdog
 
 
 class Work:
@@ -58,11 +64,11 @@ class Work:
     _source_rank = source_rank
 
     def get_future(self) -> Future:
-        """A future of the tensors."""
-        future = Future()
-        self.wait()
-        future.set_result(self._result)
-        return future
+        """A future of the tensors; it is waited for as this is."""
+        return _LazyFuture(self.result, self.is_completed)
+
+    def in_background(self) -> None:
+        """Nobody waits at once: go on while the program computes."""
 
     def abort(self) -> None:
         """Give the operation up."""
@@ -70,3 +76,133 @@ class Work:
 
 
 _Work = Work
+
+_SPINS, _YIELDS = 50, 0.001  # polls without giving way; seconds of giving way before sleeping between polls
+
+
+class MpiWork(Work):
+    """A nonblocking MPI operation. What belongs to it (`keep`) lives until it has ended, waited for or not."""
+
+    def __init__(self, backend, name, tensor, request, result, finish, keep, source, message=False):
+        super().__init__(result, finish, source)
+        self.backend, self.name, self.sequence = backend, name, backend.sequence
+        self.shape = None if tensor is None else tuple(tensor.shape)
+        self.dtype = None if tensor is None else tensor.dtype
+        self.message = message
+        self._request, self._keep, self._ended = request, (keep, tensor), False
+        self._lock = threading.Lock()
+
+    def in_background(self) -> None:
+        if not self.poll():
+            progress.follow(self)
+
+    def poll(self) -> bool:
+        """Whether MPI has finished; any thread may ask. What remains to be done is done by who waits."""
+        if self._ended:
+            return True
+        with self._lock:
+            if not self._ended:
+                try:
+                    self._ended = self._test()
+                except Exception as err:
+                    self._exception, self._ended = watchdog.failure(self, err), True
+            return self._ended
+
+    def _test(self) -> bool:
+        if self._source >= 0 or not self.name.startswith("RECV"):
+            return self._request.Test()
+        status = self.backend.mpi.Status()
+        ended = self._request.Test(status)
+        if ended:
+            self._source = status.Get_source()
+        return ended
+
+    def _complete(self, timeout=None):
+        for _ in range(_SPINS):
+            if self.poll():
+                break
+        else:
+            self._patiently(timeout)
+        if self._exception is not None:
+            raise self._exception
+        self._keep = None
+        if self._finish is not None:
+            finish, self._finish = self._finish, None
+            finish()
+
+    def _patiently(self, timeout):
+        patience = watchdog.seconds(timeout or self.backend.timeout)
+        begin, pause = time.monotonic(), 0.00002
+        while not self.poll():
+            waited = time.monotonic() - begin
+            if waited < _YIELDS:
+                os.sched_yield()
+                continue
+            time.sleep(pause)
+            pause = min(pause * 1.2, 0.0005)
+            if waited > patience:
+                raise watchdog.late(self, waited)
+
+    def is_completed(self) -> bool:
+        if not self.poll():
+            return False
+        if self._exception is None:
+            self._complete()
+        return True
+
+    def is_success(self) -> bool:
+        return self.is_completed() and self._exception is None
+
+    def exception(self):
+        self.is_completed()
+        return self._exception
+
+    def describe(self) -> str:
+        """Name, shape and place in the order of the group's operations."""
+        what = "" if self.shape is None else f", {list(self.shape)} {self.dtype}"
+        return f"{self.name}(SeqNum={self.sequence}{what})"
+
+
+class _LazyFuture(Future):
+    """A future that nobody sets: whoever waits for it makes `compute()` run, which is asked once `ready()`."""
+
+    def __init__(self, compute, ready):
+        super().__init__()
+        self._compute, self._is_ready = compute, ready
+
+    def _advance(self):
+        compute, self._compute = self._compute, None
+        if compute is None:  # done, or at work further up
+            return
+        try:
+            result = compute()
+        except Exception as err:  # it belongs to whoever waits
+            self.set_exception(err)
+        else:
+            self.set_result(result)
+
+    def done(self) -> bool:
+        if self._compute is not None and self._is_ready():
+            self._advance()
+        return self._ready.is_set()
+
+    def wait(self):
+        self._advance()
+        return super().wait()
+
+    def then(self, callback) -> Future:
+        def compute():
+            self._advance()
+            self._ready.wait()
+            return callback(self)
+
+        return _LazyFuture(compute, self.done)
+
+    def add_done_callback(self, callback) -> None:
+        if self._compute is not None:
+            callback(self)  # it will look at the value, which makes it come
+        else:
+            super().add_done_callback(callback)
+
+    def value(self):
+        return self.wait() if self._compute is not None else super().value()

@@ -29,9 +29,10 @@ def test_missing_environment(monkeypatch):
         dist.init_process_group("gloo")
 
 
-def test_several_processes_are_refused(tmp_path):
-    with pytest.raises(NotImplementedError, match="docs/coverage.md"):
-        dist.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=2)
+def test_missing_ranks_are_named(tmp_path):
+    with pytest.raises(dist.DistStoreError, match=r"rank 0 still waits for ranks \[1\] of 2"):
+        dist.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=2,
+                                timeout=datetime.timedelta(seconds=0.3))
     assert not dist.is_initialized()
 
 
@@ -111,7 +112,7 @@ def test_mesh(job):
 
 
 def test_stores(tmp_path):
-    for store in (dist.HashStore(), dist.FileStore(str(tmp_path / "store"), 1), dist.TCPStore("h", 1, 1, True)):
+    for store in (dist.HashStore(), dist.FileStore(str(tmp_path / "store"), 1), dist.TCPStore("localhost", 0, 1, True)):
         store.set("a", "b")
         assert store.get("a") == b"b"
         assert store.add("n", 3) == 3
@@ -133,7 +134,7 @@ def test_data_parallel(job):
     assert set(wrapped.state_dict()) == {"module.weight", "module.bias"}
 
 
-def test_launcher(tmp_path, capsys):
+def test_launcher(tmp_path, capfd):
     script = tmp_path / "job.py"
     script.write_text("import os, sys\nprint(os.environ['WORLD_SIZE'], os.environ['LOCAL_RANK'], sys.argv[1:])\n")
     import os
@@ -143,9 +144,9 @@ def test_launcher(tmp_path, capsys):
 
     before, argv, path = dict(os.environ), list(sys.argv), list(sys.path)
     try:
-        run.main(["--nproc_per_node", "1", "--master_port", "1", str(script), "--x", "2"])
+        run.main(["--nproc_per_node", "1", "--master_port", "0", str(script), "--x", "2"])
     finally:
         os.environ.clear()
         os.environ.update(before)
         sys.argv[:], sys.path[:] = argv, path
-    assert capsys.readouterr().out == "1 0 ['--x', '2']\n"
+    assert capfd.readouterr().out == "1 0 ['--x', '2']\n"

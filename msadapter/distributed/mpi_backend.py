@@ -1,0 +1,217 @@
+"""The collectives of one process group over MPI (CPU ranks).
+
+Every operation is MPI's nonblocking one on the tensors' own memory; a Work polls it. Sixteen-bit floats are reduced
+in float32. Tensors that are not contiguous, and lists, travel in one flat copy.
+"""
+
+import zlib
+
+from . import mpi_world
+from .backend import SingleProcess, register
+from .mpi_buffers import memory, mpi_op, packed, reducible, room, same_memory, settle, typed, write
+from .reduce_op import ReduceOp
+from .work import MpiWork, Work
+
+
+class MpiBackend:
+    """The methods of backend.SingleProcess between the processes of an MPI communicator."""
+
+    def __init__(self, comm, rank: int, ranks, timeout):
+        self.mpi = mpi_world.job.mpi
+        self.comm, self.rank, self.ranks, self.timeout = comm, rank, list(ranks), timeout
+        # collectives and messages must not be taken for each other's: MPI keeps them apart inside one communicator
+        self.size = len(self.ranks)
+        self.name = ""
+        self.sequence, self.position = 0, None
+        self._largest_tag = comm.Get_attr(self.mpi.TAG_UB) or 32767
+
+    def _work(self, name, tensor, request, result, finish=None, keep=None, source=-1, message=False) -> Work:
+        if not message:  # messages pair two ranks: counting them would tell the others nothing
+            self.sequence += 1
+        work = MpiWork(self, name, tensor, request, result, finish, keep, source, message)
+        self.position = work
+        return work
+
+    # -- reductions ----------------------------------------------------------------------------------------
+    def allreduce(self, tensor, op) -> Work:
+        """tensor = reduction over the group."""
+        kind = mpi_op(self.mpi, op, tensor.dtype)
+        data = reducible(tensor, op)
+        request = self.comm.Iallreduce(self.mpi.IN_PLACE, typed(self.mpi, data), kind)
+        return self._work("ALLREDUCE", tensor, request, [tensor], self._settler(data, tensor, op))
+
+    def _settler(self, data, tensor, op):
+        if op != ReduceOp.AVG and same_memory(data, tensor):
+            return None
+        return lambda: settle(data, tensor, op, self.size)
+
+    def reduce(self, tensor, root: int, op) -> Work:
+        """tensor on `root` = reduction over the group."""
+        kind = mpi_op(self.mpi, op, tensor.dtype)
+        data = reducible(tensor, op)
+        if self.rank == root:
+            request = self.comm.Ireduce(self.mpi.IN_PLACE, typed(self.mpi, data), kind, root)
+            return self._work("REDUCE", tensor, request, [tensor], self._settler(data, tensor, op))
+        request = self.comm.Ireduce(typed(self.mpi, data), None, kind, root)
+        return self._work("REDUCE", tensor, request, [tensor], keep=data)
+
+    def reduce_scatter(self, output, inputs, op) -> Work:
+        """output = reduction over the group of inputs[own rank]."""
+        return self._reduce_scatter(output, packed(inputs), op, [t.numel() for t in inputs], "REDUCE_SCATTER")
+
+    def reduce_scatter_into(self, output, tensor, op) -> Work:
+        """output = own part of the reduction of `tensor` over the group."""
+        return self._reduce_scatter(output, tensor, op, [output.numel()] * self.size, "_REDUCE_SCATTER_BASE")
+
+    def _reduce_scatter(self, output, tensor, op, counts, name):
+        kind = mpi_op(self.mpi, op, tensor.dtype)
+        data = reducible(tensor, op)
+        usable = output.is_contiguous() and output.dtype == data.dtype and not _overlap(output, data)
+        target = output.detach() if usable else data.new_empty(output.numel())
+        request = self.comm.Ireduce_scatter(typed(self.mpi, data), typed(self.mpi, target), counts, kind)
+        return self._work(name, output, request, [output], self._settler(target, output, op), keep=(data, target))
+
+    # -- copies --------------------------------------------------------------------------------------------
+    def broadcast(self, tensor, root: int) -> Work:
+        """tensor = the tensor of `root`."""
+        data = tensor.detach().contiguous()
+        request = self.comm.Ibcast(memory(self.mpi, data), root)
+        copied = self.rank != root and not same_memory(data, tensor)
+        finish = (lambda: write(tensor, data)) if copied else None
+        return self._work("BROADCAST", tensor, request, [tensor], finish, keep=data)
+
+    def allgather(self, outputs, tensor) -> Work:
+        """outputs[i] = the tensor of process i (sizes may differ)."""
+        flat, unpack = room(outputs)
+        counts = [t.nbytes for t in outputs]
+        return self._allgather(flat, tensor, counts, outputs, unpack, "ALLGATHER")
+
+    def allgather_into(self, output, tensor) -> Work:
+        """output = the tensors of all processes, one after the other."""
+        flat, unpack = room([output])
+        return self._allgather(flat, tensor, [tensor.nbytes] * self.size, [output], unpack, "_ALLGATHER_BASE")
+
+    def _allgather(self, flat, tensor, counts, outputs, unpack, name):
+        data = tensor.detach().contiguous()
+        start = flat.data_ptr() + sum(counts[:self.rank])
+        send = self.mpi.IN_PLACE if data.data_ptr() == start and data.nbytes else memory(self.mpi, data)
+        if send is not self.mpi.IN_PLACE and _overlap(data, flat):
+            data = data.clone()
+            send = memory(self.mpi, data)
+        receive = memory(self.mpi, flat)
+        if len(set(counts)) == 1:
+            request = self.comm.Iallgather(send, [receive[0], counts[0], self.mpi.BYTE])
+        else:
+            request = self.comm.Iallgatherv(send, [receive[0], (counts, _offsets(counts)), self.mpi.BYTE])
+        return self._work(name, tensor, request, outputs, unpack, keep=(data, flat))
+
+    def gather(self, outputs, tensor, root: int) -> Work:
+        """On `root`: outputs[i] = the tensor of process i."""
+        data = tensor.detach().contiguous()
+        if self.rank != root:
+            request = self.comm.Igatherv(memory(self.mpi, data), None, root)
+            return self._work("GATHER", tensor, request, [tensor], keep=data)
+        flat, unpack = room(outputs)
+        if _overlap(data, flat):
+            data = data.clone()
+        counts = [t.nbytes for t in outputs]
+        receive = [memory(self.mpi, flat)[0], (counts, _offsets(counts)), self.mpi.BYTE]
+        request = self.comm.Igatherv(memory(self.mpi, data), receive, root)
+        return self._work("GATHER", tensor, request, outputs, unpack, keep=(data, flat))
+
+    def scatter(self, output, inputs, root: int) -> Work:
+        """output = root's inputs[own rank]."""
+        target, unpack = room([output])
+        if self.rank != root:
+            request = self.comm.Iscatterv(None, memory(self.mpi, target), root)
+            return self._work("SCATTER", output, request, [output], unpack, keep=target)
+        flat, counts = packed(inputs), [t.nbytes for t in inputs]
+        if _overlap(flat, target):
+            flat = flat.clone()
+        send = [memory(self.mpi, flat)[0], (counts, _offsets(counts)), self.mpi.BYTE]
+        request = self.comm.Iscatterv(send, memory(self.mpi, target), root)
+        return self._work("SCATTER", output, request, [output], unpack, keep=(flat, target))
+
+    def alltoall(self, outputs, inputs) -> Work:
+        """outputs[i] = inputs[own rank] of process i."""
+        flat, unpack = room(outputs)
+        data = packed(inputs)
+        return self._alltoall(flat, data, [t.nbytes for t in outputs], [t.nbytes for t in inputs], outputs, unpack)
+
+    def alltoall_single(self, output, tensor, output_sizes, input_sizes) -> Work:
+        """As alltoall with parts of one tensor along dimension 0."""
+        flat, unpack = room([output])
+        data = tensor.detach().contiguous()
+        counts = [_part_bytes(t, sizes, self.size) for t, sizes in ((output, output_sizes), (tensor, input_sizes))]
+        return self._alltoall(flat, data, *counts, [output], unpack)
+
+    def _alltoall(self, flat, data, received, sent, outputs, unpack):
+        if _overlap(flat, data):
+            data = data.clone()
+        send = [memory(self.mpi, data)[0], (sent, _offsets(sent)), self.mpi.BYTE]
+        receive = [memory(self.mpi, flat)[0], (received, _offsets(received)), self.mpi.BYTE]
+        request = self.comm.Ialltoallv(send, receive)
+        return self._work("ALLTOALL", data, request, outputs, unpack, keep=(data, flat))
+
+    # -- messages ------------------------------------------------------------------------------------------
+    def send(self, tensor, dst: int, tag: int, own: bool = True) -> Work:
+        """Send. The message is a copy (`own`), because the tensor may be overwritten or released before it leaves."""
+        data = tensor.detach()
+        data = data.clone() if own and data.is_contiguous() else data.contiguous()
+        request = self.comm.Isend(memory(self.mpi, data), dst, tag % self._largest_tag)
+        return self._work(f"SEND to {dst}", tensor, request, [tensor], keep=data, message=True)
+
+    def recv(self, tensor, src: int, tag: int) -> Work:
+        """Receive into `tensor` (src -1: from anyone)."""
+        target, unpack = room([tensor])
+        source = self.mpi.ANY_SOURCE if src < 0 else src
+        request = self.comm.Irecv(memory(self.mpi, target), source, tag % self._largest_tag)
+        return self._work(f"RECV from {src}", tensor, request, [tensor], unpack, keep=target, source=src, message=True)
+
+    def barrier(self) -> Work:
+        """Wait for all processes."""
+        return self._work("BARRIER", None, self.comm.Ibarrier(), [])
+
+    def close(self) -> None:
+        """The group is destroyed."""
+        self.comm.Free()
+
+
+def _offsets(counts) -> list:
+    places = [0]
+    for count in counts[:-1]:
+        places.append(places[-1] + count)
+    return places
+
+
+def _part_bytes(tensor, sizes, parts) -> list:
+    if not sizes:
+        return [tensor.nbytes // parts] * parts
+    row = tensor.nbytes // tensor.size(0) if tensor.size(0) else 0
+    return [int(size) * row for size in sizes]
+
+
+def _overlap(one, other) -> bool:
+    begin, start = one.data_ptr(), other.data_ptr()
+    return begin < start + other.nbytes and start < begin + one.nbytes
+
+
+def _create(rank, world_size, ranks, store, timeout, parent=None):
+    """The backend of a new group: of the whole job (it is joined), or of some ranks of `parent`."""
+    if world_size == 1:
+        return SingleProcess()
+    if parent is None:
+        comm = mpi_world.join(store, rank, world_size, timeout)
+    else:
+        everyone = parent.comm.Get_group()
+        comm = parent.comm.Create_group(everyone.Incl(ranks), _group_tag(store))
+    return MpiBackend(comm, rank, ranks, timeout)
+
+
+def _group_tag(store) -> int:
+    """Two groups that are made at the same time must differ: by the number in their name."""
+    return zlib.crc32(store._prefix.encode()) % 32768
+
+
+for _name in ("mpi", "gloo", "nccl", "hccl", "ucc", "xccl"):
+    register(_name, _create)

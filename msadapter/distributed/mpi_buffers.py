@@ -1,0 +1,125 @@
+"""What MPI is given of a tensor: its memory, a type to reduce in, and copies where its own memory does not do."""
+
+from .. import ops
+from ..autograd import no_grad
+from .reduce_op import ReduceOp
+
+_TYPES = {
+    "float32": "FLOAT", "float64": "DOUBLE", "int8": "INT8_T", "uint8": "UINT8_T",
+    "int16": "INT16_T", "int32": "INT32_T", "int64": "INT64_T", "uint16": "UINT16_T",
+    "uint32": "UINT32_T", "uint64": "UINT64_T", "bool": "C_BOOL",
+    "complex64": "C_FLOAT_COMPLEX", "complex128": "C_DOUBLE_COMPLEX",
+}
+_OPS = {"SUM": "SUM", "AVG": "SUM", "PREMUL_SUM": "SUM", "PRODUCT": "PROD", "MIN": "MIN", "MAX": "MAX",
+        "BAND": "BAND", "BOR": "BOR", "BXOR": "BXOR"}
+_LOGICAL = {"SUM": "LOR", "MAX": "LOR", "BOR": "LOR", "PRODUCT": "LAND", "MIN": "LAND", "BAND": "LAND", "BXOR": "LXOR"}
+_BITS = ("BAND", "BOR", "BXOR")
+
+
+def memory(mpi, tensor):
+    """[bytes of a contiguous tensor, number of bytes, BYTE], nothing copied."""
+    size = tensor.nbytes
+    return [mpi.buffer.fromaddress(tensor.data_ptr(), size) if size else None, size, mpi.BYTE]
+
+
+def typed(mpi, tensor):
+    """[memory of a contiguous tensor, number of elements, MPI's type]."""
+    size = tensor.nbytes
+    return [mpi.buffer.fromaddress(tensor.data_ptr(), size) if size else None, tensor.numel(),
+            getattr(mpi, _TYPES[tensor.dtype.name])]
+
+
+def mpi_op(mpi, op, dtype):
+    """MPI's reduction for torch's; RuntimeError where torch has none."""
+    name = ReduceOp(op).op.name
+    if dtype.is_bool:
+        if name not in _LOGICAL:
+            raise RuntimeError(f"Cannot use ReduceOp.{name} with Bool")
+        return getattr(mpi, _LOGICAL[name])
+    if name in _BITS and (dtype.is_floating_point or dtype.is_complex):
+        raise RuntimeError(f"Cannot use ReduceOp.{name} with non-integral dtype")
+    if dtype.is_complex and name not in ("SUM", "AVG", "PREMUL_SUM"):
+        raise ValueError(f"all_reduce does not support {ReduceOp(op)} on complex tensors")
+    if name not in _OPS:
+        raise RuntimeError("Unhandled ReduceOp")
+    return getattr(mpi, _OPS[name])
+
+
+def reducible(tensor, op):
+    """A contiguous tensor that MPI can reduce: `tensor` itself, or a copy.
+
+    Sixteen-bit floats become float32, so that the sum is rounded once; PREMUL_SUM's factor is applied.
+    """
+    with no_grad():
+        work = tensor.detach()
+        if work.dtype.name not in _TYPES:
+            if not work.dtype.is_floating_point:
+                raise NotImplementedError(f"torch.distributed: a reduction of {work.dtype} is not supported "
+                                          "(docs/coverage.md)")
+            work = work.float()
+        if op == ReduceOp.PREMUL_SUM:
+            work = work * op.factor
+        return work.contiguous()
+
+
+def settle(result, target, op, size: int) -> None:
+    """After a reduction: divide for AVG, write into `target` if `result` is another tensor (or another view)."""
+    with no_grad():
+        if op == ReduceOp.AVG:
+            if result.dtype.is_floating_point or result.dtype.is_complex:
+                result.div_(size)
+            else:
+                result.copy_(ops.div(result, size, rounding_mode="trunc"))
+        if not same_memory(result, target):
+            target.detach().copy_(result.reshape(target.shape))
+
+
+def same_memory(one, other) -> bool:
+    """Whether two tensors are the same elements in the same order."""
+    return one.data_ptr() == other.data_ptr() and one.dtype == other.dtype and other.is_contiguous()
+
+
+def write(target, source) -> None:
+    """target = source, outside of autograd."""
+    with no_grad():
+        target.detach().copy_(source.reshape(target.shape))
+
+
+def packed(tensors):
+    """One flat tensor of all elements, in order."""
+    with no_grad():
+        if len(tensors) == 1:
+            return tensors[0].detach().contiguous().reshape(-1)
+        return ops.cat([t.detach().reshape(-1) for t in tensors])
+
+
+def room(tensors):
+    """(flat tensor for all elements, function that copies its parts into the tensors).
+
+    Neighbouring parts of one memory are their own room: nothing is copied then.
+    """
+    first = tensors[0]
+    if _neighbours(tensors):
+        total = sum(t.numel() for t in tensors)
+        return first.detach().as_strided((total,), (1,), first.storage_offset()), None
+    flat = ops.empty(sum(t.numel() for t in tensors), dtype=first.dtype)
+
+    def unpack():
+        place = 0
+        for tensor in tensors:
+            write(tensor, flat[place:place + tensor.numel()])
+            place += tensor.numel()
+
+    return flat, unpack
+
+
+def _neighbours(tensors) -> bool:
+    place = tensors[0].data_ptr()
+    storage = tensors[0].untyped_storage().data_ptr()
+    for tensor in tensors:
+        # the same bytes behind each other by chance, in two storages, are not one memory
+        if not tensor.is_contiguous() or tensor.data_ptr() != place or \
+                tensor.untyped_storage().data_ptr() != storage:
+            return False
+        place += tensor.nbytes
+    return True

@@ -1,0 +1,251 @@
+"""How processes that were started in any way become one MPI job.
+
+MPI_Init asks its process manager for rank, size and the addresses of the others, in lines of text over a socket
+(PMI-1). Here the manager is a thread of the process itself, whose answers come from the job's store. So torchrun,
+plain environment variables, torch.multiprocessing.spawn and several nodes all work alike, without mpiexec; under
+mpiexec or srun the job that they made is used.
+"""
+
+import atexit
+import contextlib
+import ctypes
+import json
+import os
+import socket
+import sys
+import threading
+import time
+import uuid
+
+from .errors import DistBackendError, DistStoreError
+from .store import PrefixStore, _seconds
+from .tcp_store import TCPStore
+
+_HELP = ("torch.distributed between processes of a machine without an NPU needs mpi4py and an MPI library: "
+         "pip install 'msadapter[dist]'")
+_FROM_OUTSIDE = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
+_EXIT_PATIENCE = 2.0  # seconds in which messages may still leave when the program ends
+
+
+def load():
+    """mpi4py.MPI, not yet initialised by the import."""
+    try:
+        import mpi4py
+    except ImportError as err:
+        raise ImportError(_HELP) from err
+    if "mpi4py.MPI" not in sys.modules:
+        # import would initialise a job of one before the process manager is there, and MPI_Finalize at exit would
+        # wait for ranks that have failed
+        mpi4py.rc.initialize = mpi4py.rc.finalize = False
+        mpi4py.rc.thread_level = "multiple"
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as err:
+        raise ImportError(_HELP) from err
+    return MPI
+
+
+class _Manager:
+    """Answers one process's PMI-1 requests from the store."""
+
+    def __init__(self, store, rank: int, nodes: list, job: str):
+        self.store, self.rank, self.nodes, self.job = store, rank, nodes, job
+        self.barriers = 0
+        self.ours, self.theirs = socket.socketpair()
+        self.theirs.set_inheritable(True)
+        threading.Thread(target=self._serve, name="PMI manager", daemon=True).start()
+
+    def environment(self) -> dict:
+        return {"PMI_FD": str(self.theirs.fileno()), "PMI_RANK": str(self.rank), "PMI_SIZE": str(len(self.nodes))}
+
+    def _serve(self):
+        with self.ours, self.ours.makefile("rw") as stream:
+            for line in stream:
+                words = dict(word.split("=", 1) for word in line.split() if "=" in word)
+                try:
+                    answer = self._answer(words.get("cmd"), words, line.rstrip("\n"))
+                except (DistStoreError, OSError) as err:
+                    print(f"torch.distributed: joining the MPI job failed: {err}", file=sys.stderr, flush=True)
+                    return  # MPI reads the end of the stream as an error and ends the process
+                if answer is None:
+                    return
+                stream.write(answer + "\n")
+                stream.flush()
+
+    def _answer(self, command, words, line):
+        if command == "put":
+            self.store.set(f"kvs/{words['key']}", line.split("value=", 1)[1])
+            return "cmd=put_result rc=0 msg=success"
+        if command == "get":
+            value = self._value(words["key"])
+            if value is None:
+                return "cmd=get_result rc=-1 msg=key_not_found value=unknown"
+            return f"cmd=get_result rc=0 msg=success value={value}"
+        if command == "barrier_in":
+            self.barriers += 1
+            if self.store.add(f"barrier/{self.barriers}", 1) == len(self.nodes):
+                self.store.set(f"barrier/{self.barriers}/out", b"1")
+            self.store.wait([f"barrier/{self.barriers}/out"])
+            return "cmd=barrier_out"
+        return {
+            "init": "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0",
+            "get_maxes": "cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=1024",
+            "get_appnum": "cmd=appnum appnum=0",
+            "get_my_kvsname": f"cmd=my_kvsname kvsname={self.job}",
+            "get_universe_size": f"cmd=universe_size size={len(self.nodes)}",
+            "finalize": "cmd=finalize_ack",
+            "abort": None,
+        }.get(command, "cmd=unknown rc=-1 msg=unknown_command")
+
+    def _value(self, key):
+        if key == "PMI_process_mapping":
+            return self._mapping()
+        return self.store.get(f"kvs/{key}").decode() if self.store.check([f"kvs/{key}"]) else None
+
+    def _mapping(self) -> str:
+        """Which ranks share a machine: runs of (machine, 1, number of ranks)."""
+        numbers, runs = {}, []
+        for node in self.nodes:
+            number = numbers.setdefault(node, len(numbers))
+            if runs and runs[-1][0] == number:
+                runs[-1][1] += 1
+            else:
+                runs.append([number, 1])
+        return "(vector," + ",".join(f"({number},1,{count})" for number, count in runs) + ")"
+
+
+class _Job:
+    """The MPI job of this process: made once, because MPI cannot start twice in a process."""
+
+    def __init__(self):
+        self.mpi = None
+        self.name = None
+        self.library = None
+
+    def start(self, store, rank: int, nodes: list, name: str, timeout) -> None:
+        """Initialise MPI as rank of len(nodes) processes."""
+        self.mpi = load()
+        if self.mpi.Is_initialized() or under_mpiexec():
+            self._join_existing()
+            return
+        vendor = self.mpi.get_vendor()[0]
+        if vendor != "MPICH":
+            raise DistBackendError(f"{vendor} can only be used under its own mpiexec; {_HELP}")
+        manager = _Manager(store, rank, nodes, name)
+        before = {key: os.environ.get(key) for key in manager.environment()}
+        os.environ.update(manager.environment())
+        try:
+            self._initialise()
+        finally:
+            for key, value in before.items():  # children must not take this process's place
+                os.environ.pop(key, None) if value is None else os.environ.__setitem__(key, value)
+        self.name = name
+        self._forget_segments()
+        atexit.register(self.leave)
+
+    def _initialise(self):
+        # by ctypes because mpi4py's Init keeps the interpreter lock, which the manager's thread needs
+        self.library = ctypes.CDLL(self.mpi.__file__)
+        provided = ctypes.c_int()
+        code = self.library.MPI_Init_thread(None, None, int(self.mpi.THREAD_MULTIPLE), ctypes.byref(provided))
+        if code:
+            raise DistBackendError(f"MPI_Init_thread failed with code {code}")
+        for comm in (self.mpi.COMM_WORLD, self.mpi.COMM_SELF):
+            comm.Set_errhandler(self.mpi.ERRORS_RETURN)
+
+    def _join_existing(self):
+        if self.name is not None:
+            return
+        if not self.mpi.Is_initialized():
+            self.mpi.Init_thread(self.mpi.THREAD_MULTIPLE)
+            atexit.register(self.mpi.Finalize)
+        self.name = self.mpi.COMM_WORLD.bcast(uuid.uuid4().hex, root=0)
+
+    def _forget_segments(self):
+        """Unlink MPI's shared memory as soon as all have mapped it: whoever is killed then leaves nothing behind."""
+        self.mpi.COMM_WORLD.Barrier()
+        with open("/proc/self/maps") as maps:
+            paths = {line.split()[-1] for line in maps if "/mpich_shm_" in line and "(deleted)" not in line}
+        for path in paths:
+            with contextlib.suppress(FileNotFoundError):  # another rank of this machine was faster
+                os.unlink(path)
+
+    def leave(self) -> None:
+        """At exit: let the last messages leave. A rank that has failed, or waits for one that has, does not wait."""
+        if hasattr(sys, "last_value"):
+            return
+        request, end = self.mpi.COMM_WORLD.Ibarrier(), time.monotonic() + _EXIT_PATIENCE
+        while not request.Test() and time.monotonic() < end:
+            time.sleep(0.001)
+
+
+job = _Job()
+
+
+def join(store, rank: int, world_size: int, timeout):
+    """The communicator of the ranks that meet in `store`, in their order (collective).
+
+    Errors: DistStoreError naming the ranks that have not come within timeout.
+    """
+    store = PrefixStore("mpi", store)
+    here = f"{socket.gethostname()}/{_boot_id()}"
+    own = {"node": here, "job": job.name, "rank": job.mpi.COMM_WORLD.Get_rank() if job.name else None,
+           "new": uuid.uuid4().hex}
+    store.set(f"rank/{rank}", json.dumps(own))
+    try:
+        store.wait([f"rank/{i}" for i in range(world_size)], timeout)
+    except DistStoreError as err:
+        missing = [i for i in range(world_size) if not store.check([f"rank/{i}"])]
+        raise DistStoreError(f"init_process_group: after {_seconds(timeout):g} s rank {rank} still waits for "
+                             f"ranks {missing} of {world_size}") from err
+    everyone = [json.loads(raw) for raw in store.multi_get([f"rank/{i}" for i in range(world_size)])]
+    if under_mpiexec() or all(other["job"] is None for other in everyone):
+        job.start(store, rank, [other["node"] for other in everyone], everyone[0]["new"], timeout)
+        if job.library is not None:
+            return job.mpi.COMM_WORLD.Dup()
+        return _under_mpiexec(rank, world_size)
+    if any(other["job"] != job.name for other in everyone):
+        raise NotImplementedError("torch.distributed.init_process_group: a second job with processes that were not in "
+                                  "the first is not supported (docs/coverage.md)")
+    return _of_ranks([other["rank"] for other in everyone])
+
+
+def _boot_id() -> str:
+    """Names the running machine: containers may share a host name."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id") as stream:
+            boot = stream.read().strip()
+        return f"{boot}/{os.stat('/dev/shm').st_dev}"
+    except OSError:
+        return ""
+
+
+def _under_mpiexec(rank, world_size):
+    given = job.mpi.COMM_WORLD
+    if (given.Get_rank(), given.Get_size()) != (rank, world_size):
+        raise DistBackendError(f"rank {rank} of {world_size} was asked for, but mpiexec started this process as rank "
+                               f"{given.Get_rank()} of {given.Get_size()}")
+    return given.Dup()
+
+
+def _of_ranks(ranks):
+    group = job.mpi.COMM_WORLD.Get_group().Incl(ranks)
+    return job.mpi.COMM_WORLD.Create_group(group)
+
+
+def under_mpiexec() -> bool:
+    """Whether mpiexec, srun or the like has started this process as a rank."""
+    return any(variable in os.environ for variable in _FROM_OUTSIDE)
+
+
+def meet_under_mpiexec():
+    """(store, rank, world_size) of the job that mpiexec has made."""
+    job.mpi = load()
+    job._join_existing()
+    world = job.mpi.COMM_WORLD
+    rank, place = world.Get_rank(), None
+    if rank == 0:
+        store = TCPStore(socket.gethostname(), 0, is_master=True)
+        place = store.host, store.port
+    host, port = world.bcast(place, root=0)
+    return store if rank == 0 else TCPStore(host, port), rank, world.Get_size()

@@ -1,0 +1,115 @@
+"""Explains operations that do not end: which one, in which group, who is missing and where everybody stands.
+
+Every process has a thread that waits at the job's store for the question. A process whose patience has ended asks,
+collects the answers for a few seconds and puts them into its error.
+"""
+
+import json
+import sys
+import threading
+import time
+import traceback
+
+from .errors import DistBackendError, DistError
+from .store import PrefixStore, _seconds
+
+_ANSWER_PATIENCE = 3.0
+_FOREVER = 10 * 365 * 86400.0
+
+seconds = _seconds
+
+
+class _Watch:
+    """The job's side channel of this process."""
+
+    def __init__(self):
+        self.store = self.rank = self.groups = None
+
+    def start(self, store, rank: int, groups) -> None:
+        """Answer questions; `groups()` gives the backends of this process."""
+        self.store, self.rank, self.groups = PrefixStore("watchdog", store), rank, groups
+        self._thread = threading.Thread(target=self._listen, args=(self.store,), name="torch.distributed watchdog",
+                                        daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """No more answers (the thread ends with the process or at the next question)."""
+        self.store = None
+
+    def _listen(self, store):
+        number = 0
+        main = threading.main_thread().ident
+        while True:
+            number += 1
+            try:
+                store.wait([f"ask/{number}"], _FOREVER)
+                if self.store is not store:
+                    return
+                store.set(f"answer/{number}/{self.rank}", json.dumps(self._standing(main)))
+            except (DistError, OSError):  # the store has gone: the job is ending
+                return
+
+    def _standing(self, main):
+        frame = sys._current_frames().get(main)
+        stack = traceback.format_stack(frame) if frame is not None else []
+        places = {}
+        for backend in self.groups():
+            last = backend.position
+            places[backend.name] = [backend.sequence, last.describe() if last else "nothing yet",
+                                    bool(last is None or last._ended)]
+        return {"places": places, "stack": "".join(stack[-6:])}
+
+    def ask(self, ranks) -> dict:
+        """Answers by rank; a rank that is dead or stopped gives none."""
+        number = self.store.add("count", 1)
+        self.store.set(f"ask/{number}", b"1")
+        end = time.monotonic() + _ANSWER_PATIENCE
+        left, answers = set(ranks) - {self.rank}, {}
+        while left and time.monotonic() < end:
+            for rank in sorted(left):
+                if self.store.check([f"answer/{number}/{rank}"]):
+                    answers[rank] = json.loads(self.store.get(f"answer/{number}/{rank}"))
+                    left.discard(rank)
+            time.sleep(0.02)
+        return answers
+
+
+watch = _Watch()
+
+
+def late(work, waited: float) -> DistBackendError:
+    """The error of an operation whose patience has ended."""
+    backend = work.backend
+    head = (f"[Rank {watch.rank}] Watchdog caught collective operation timeout: WorkMPI({work.describe()}, "
+            f"Timeout(ms)={int(seconds(backend.timeout) * 1000)}) ran for {int(waited * 1000)} milliseconds before "
+            f"timing out. Process group {backend.name!r} of ranks {backend.ranks}.")
+    if watch.store is None:
+        return DistBackendError(head)
+    try:
+        answers = watch.ask(backend.ranks)
+    except (DistError, OSError) as err:
+        return DistBackendError(f"{head}\nThe job's store does not answer either ({err}).")
+    return DistBackendError("\n".join([head, *_report(work, answers)]))
+
+
+def _report(work, answers) -> list:
+    backend, lines, missing = work.backend, [], []
+    for rank in backend.ranks:
+        if rank == watch.rank:
+            continue
+        if rank not in answers:
+            missing.append(rank)
+            lines.append(f"Rank {rank} does not answer: it has ended, or is stopped.")
+            continue
+        sequence, last, ended = answers[rank]["places"].get(backend.name, [0, "not in the group", True])
+        if sequence < work.sequence and not work.message:
+            missing.append(rank)
+        state = "finished" if ended else "is in"
+        lines.append(f"Rank {rank} {state} {last} of this group and stands at:\n{answers[rank]['stack']}")
+    first = "All ranks have arrived at this operation, or gone on to another."
+    return [f"Ranks that have not arrived: {missing}." if missing else first, *lines]
+
+
+def failure(work, error) -> Exception:
+    """The error of an operation that MPI refused."""
+    return DistBackendError(f"[Rank {watch.rank}] {work.describe()} in process group {work.backend.name!r}: {error}")

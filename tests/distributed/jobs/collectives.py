@@ -1,0 +1,357 @@
+"""Every collective against what its definition says, each on all ranks."""
+
+import contextlib
+import time
+
+import torch
+import torch.distributed as dist
+from torch.distributed import ReduceOp
+
+
+def own(rank, *shape, dtype=torch.float32):
+    """A tensor that differs from rank to rank."""
+    count = int(torch.tensor(shape).prod())
+    return ((torch.arange(count) + 10 * rank) % 61 + 1).reshape(shape).to(dtype)
+
+
+def everyone(size, *shape, dtype=torch.float32):
+    return [own(rank, *shape, dtype=dtype) for rank in range(size)]
+
+
+@contextlib.contextmanager
+def raises(error, text):
+    try:
+        yield
+    except error as err:
+        assert text in str(err), str(err)
+    else:
+        raise AssertionError(f"no {error}")
+
+
+def check_all_reduce_dtypes(rank, size):
+    for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int8, torch.uint8, torch.int16,
+                  torch.int32, torch.int64, torch.complex64, torch.complex128):
+        t = own(rank, 5, dtype=dtype)
+        dist.all_reduce(t)
+        assert t.dtype == dtype and torch.equal(t, sum(everyone(size, 5, dtype=dtype))), dtype
+
+
+def check_all_reduce_ops(rank, size):
+    fold = {ReduceOp.PRODUCT: torch.mul, ReduceOp.MIN: torch.minimum, ReduceOp.MAX: torch.maximum,
+            ReduceOp.BAND: torch.bitwise_and, ReduceOp.BOR: torch.bitwise_or, ReduceOp.BXOR: torch.bitwise_xor}
+    for op, function in fold.items():
+        t, expected, *others = own(rank, 4, dtype=torch.int64), *everyone(size, 4, dtype=torch.int64)
+        for other in others:
+            expected = function(expected, other)
+        dist.all_reduce(t, op)
+        assert torch.equal(t, expected), op
+    t = own(rank, 4)
+    dist.all_reduce(t, ReduceOp.AVG)
+    assert torch.allclose(t, sum(everyone(size, 4)) / size)
+    t = own(rank, 4)
+    dist.all_reduce(t, dist._make_nccl_premul_sum(0.25))
+    assert torch.allclose(t, sum(everyone(size, 4)) * 0.25)
+    t = torch.tensor([rank == 0, False, True])
+    dist.all_reduce(t)
+    assert t.tolist() == [True, False, True]
+    with raises(RuntimeError, "Cannot use ReduceOp.BAND with non-integral dtype"):
+        dist.all_reduce(torch.ones(1), ReduceOp.BAND)
+
+
+def check_bfloat16_sums_in_float32(rank, size):
+    # 256 + 1 is lost in bfloat16 when every step is rounded
+    t = torch.full((3,), 256.0 if rank == 0 else 1.0, dtype=torch.bfloat16)
+    dist.all_reduce(t)
+    assert torch.equal(t, torch.full((3,), 256.0 + size - 1).bfloat16())
+
+
+def check_strided(rank, size):
+    base = own(rank, 4, 6)
+    dist.all_reduce(base.t()[1:3])
+    expected = own(rank, 4, 6)
+    expected[:, 1:3] = sum(everyone(size, 4, 6))[:, 1:3]
+    assert torch.equal(base, expected)
+    target = torch.zeros(6, 4).t()
+    dist.broadcast(target if rank else own(0, 4, 6), 0)
+    assert rank == 0 or torch.equal(target, own(0, 4, 6))
+    out = [torch.zeros(3, 2).t() for _ in range(size)]
+    dist.all_gather(out, own(rank, 3, 2).t())
+    assert all(torch.equal(o, e.t()) for o, e in zip(out, everyone(size, 3, 2), strict=True))
+
+
+def check_results_keep_autograd_out(rank, size):
+    t = torch.ones(2, requires_grad=True)
+    copy = t * 1
+    dist.all_reduce(copy)
+    copy.sum().backward()
+    assert torch.equal(t.grad, torch.ones(2))
+
+
+def check_reduce_and_broadcast(rank, size):
+    for root in range(size):
+        t = own(rank, 3, dtype=torch.bfloat16)
+        dist.reduce(t, root)
+        if rank == root:
+            assert torch.equal(t, sum(everyone(size, 3, dtype=torch.bfloat16)))
+        t = own(rank, 3, dtype=torch.bool)
+        dist.broadcast(t, src=root)
+        assert torch.equal(t, own(root, 3, dtype=torch.bool))
+
+
+def check_all_gather(rank, size):
+    expected = everyone(size, 2, 3)
+    out = [torch.zeros(2, 3) for _ in range(size)]
+    dist.all_gather(out, own(rank, 2, 3))
+    assert all(torch.equal(o, e) for o, e in zip(out, expected, strict=True))
+    for shape in ((2 * size, 3), (size, 2, 3)):
+        flat = torch.zeros(shape)
+        dist.all_gather_into_tensor(flat, own(rank, 2, 3))
+        assert torch.equal(flat, torch.cat(expected).reshape(shape))
+    own_part = flat[rank]  # input inside output
+    own_part.copy_(own(rank, 2, 3) + 1)
+    dist.all_gather_into_tensor(flat, own_part)
+    assert torch.equal(flat, torch.stack(expected) + 1)
+    uneven = [torch.zeros(i + 1) for i in range(size)]
+    dist.all_gather(uneven, own(rank, rank + 1))
+    assert all(torch.equal(o, own(i, i + 1)) for i, o in enumerate(uneven))
+
+
+def check_reduce_scatter(rank, size):
+    for dtype in (torch.float32, torch.bfloat16):
+        total = sum(everyone(size, 2 * size, 3, dtype=dtype))
+        out = torch.zeros(2, 3, dtype=dtype)
+        dist.reduce_scatter_tensor(out, own(rank, 2 * size, 3, dtype=dtype))
+        assert torch.equal(out, total[2 * rank:2 * rank + 2])
+        dist.reduce_scatter(out, list(own(rank, 2 * size, 3, dtype=dtype).chunk(size)), op=ReduceOp.AVG)
+        assert torch.allclose(out, total[2 * rank:2 * rank + 2] / size)
+    buffer = own(rank, 2 * size)  # output inside input
+    dist.reduce_scatter_tensor(buffer[2 * rank:2 * rank + 2], buffer)
+    assert torch.equal(buffer[2 * rank:2 * rank + 2], sum(everyone(size, 2 * size))[2 * rank:2 * rank + 2])
+
+
+def check_all_to_all(rank, size):
+    out = torch.zeros(size, 2, dtype=torch.int32)
+    dist.all_to_all_single(out, own(rank, size, 2, dtype=torch.int32))
+    assert torch.equal(out, torch.stack([own(i, size, 2, dtype=torch.int32)[rank] for i in range(size)]))
+    # rank r sends r + j + 1 rows to j
+    sent, received = [rank + j + 1 for j in range(size)], [j + rank + 1 for j in range(size)]
+    out = torch.zeros(sum(received), 2)
+    dist.all_to_all_single(out, torch.full((sum(sent), 2), float(rank)), received, sent)
+    assert torch.equal(out, torch.cat([torch.full((n, 2), float(j)) for j, n in enumerate(received)]))
+    # some parts are empty
+    sizes = [3 if j == rank else 0 for j in range(size)]
+    out = torch.zeros(3)
+    dist.all_to_all_single(out, own(rank, 3), sizes, sizes)
+    assert torch.equal(out, own(rank, 3))
+    outs = [torch.zeros(j + 1) for j in range(size)]
+    dist.all_to_all(outs, [torch.full((rank + 1,), float(rank)) for _ in range(size)])
+    assert all(torch.equal(o, torch.full((j + 1,), float(j))) for j, o in enumerate(outs))
+
+
+def check_gather_scatter(rank, size):
+    last = size - 1
+    out = [torch.zeros(3) for _ in range(size)] if rank == last else None
+    dist.gather(own(rank, 3), out, dst=last)
+    assert rank != last or all(torch.equal(o, e) for o, e in zip(out, everyone(size, 3), strict=True))
+    t = torch.zeros(3)
+    dist.scatter(t, everyone(size, 3) if rank == last else None, src=last)
+    assert torch.equal(t, own(rank, 3))
+
+
+def check_send_recv(rank, size):
+    after, before = (rank + 1) % size, (rank - 1) % size
+    t = torch.zeros(70000)
+    if rank % 2 == 0 and not (size % 2 and rank == size - 1):
+        dist.send(own(rank, 70000), after)
+    work = dist.irecv(t, before)
+    if rank % 2 or (size % 2 and rank == size - 1):
+        dist.send(own(rank, 70000), after)
+    work.wait()
+    assert torch.equal(t, own(before, 70000))
+    if rank == 0:
+        senders = {dist.recv(t[:1], tag=5) for _ in range(size - 1)}
+        assert senders == set(range(1, size))
+    else:
+        dist.send(t[:1], 0, tag=5)
+
+
+def check_tags_keep_messages_apart(rank, size):
+    if rank == 0:
+        dist.isend(torch.tensor([1.0]), 1, tag=1)
+        dist.isend(torch.tensor([2.0]), 1, tag=2)
+    elif rank == 1:
+        a, b = torch.zeros(1), torch.zeros(1)
+        dist.recv(a, 0, tag=2)
+        dist.recv(b, 0, tag=1)
+        assert (a.item(), b.item()) == (2.0, 1.0)
+
+
+def check_isend_owns_its_data(rank, size):
+    count = 1 << 20
+    if rank == 0:
+        t, u = torch.full((count,), 7.0), torch.full((count,), 8.0)
+        works = [dist.isend(t, 1), dist.isend(u, 1)]
+        t.zero_()  # overwritten
+        u.data = torch.empty(1)  # released
+        junk = [torch.zeros(count) for _ in range(4)]
+        for work in works:
+            work.wait()
+        assert len(junk) == 4
+    elif rank == 1:
+        time.sleep(0.2)
+        t, u = torch.zeros(count), torch.zeros(count)
+        dist.recv(t, 0)
+        dist.recv(u, 0)
+        assert (t == 7).all() and (u == 8).all()
+
+
+def check_forgotten_isend_is_delivered(rank, size):
+    if rank == 0:
+        dist.isend(torch.full((1 << 20,), 3.0), 1)
+    elif rank == 1:
+        t = torch.zeros(1 << 20)
+        dist.recv(t, 0)
+        assert (t == 3).all()
+
+
+def check_batch_isend_irecv(rank, size):
+    after, before = (rank + 1) % size, (rank - 1) % size
+    t = torch.zeros(5)
+    works = dist.batch_isend_irecv([dist.P2POp(dist.isend, own(rank, 5), after), dist.P2POp(dist.irecv, t, before)])
+    for work in works:
+        work.wait()
+    assert torch.equal(t, own(before, 5))
+
+
+def check_async_work(rank, size):
+    t, half = own(rank, 4), own(rank, 4, dtype=torch.bfloat16)
+    works = [dist.all_reduce(t, async_op=True), dist.all_reduce(half, async_op=True)]
+    futures = [work.get_future() for work in works]
+    for work in works:
+        assert work.wait() and work.is_completed() and work.is_success() and work.exception() is None
+    assert torch.equal(t, sum(everyone(size, 4))) and torch.equal(half, sum(everyone(size, 4)).bfloat16())
+    assert futures[0].then(lambda f: f.value()[0] / 2).wait().tolist() == (sum(everyone(size, 4)) / 2).tolist()
+
+
+def check_progress_without_wait(rank, size):
+    if rank == 0:
+        dist.isend(torch.ones(1 << 20), 1)
+        time.sleep(0.5)
+    elif rank == 1:
+        t = torch.zeros(1 << 20)
+        work = dist.irecv(t, 0)
+        end = time.monotonic() + 10
+        while not work.is_completed():
+            assert time.monotonic() < end
+            time.sleep(0.01)
+        assert (t == 1).all()
+
+
+def check_many_async_out_of_order(rank, size):
+    tensors = [own(rank, 100 + i) for i in range(30)]
+    works = [dist.all_reduce(t, async_op=True) for t in tensors]
+    for i in reversed(range(30)):
+        works[i].wait()
+        assert torch.equal(tensors[i], sum(everyone(size, 100 + i)))
+
+
+def check_coalescing(rank, size):
+    a, b = own(rank, 3), own(rank, 2 * size)
+    out = torch.zeros(2)
+    with dist._coalescing_manager(async_ops=True) as manager:
+        dist.all_reduce(a)
+        dist.reduce_scatter_tensor(out, b)
+    manager.wait()
+    assert torch.equal(a, sum(everyone(size, 3)))
+    assert torch.equal(out, sum(everyone(size, 2 * size))[2 * rank:2 * rank + 2])
+
+
+def check_groups(rank, size):
+    groups = [dist.new_group([r for r in range(size) if r % 2 == half]) for half in (0, 1)]
+    backwards = dist.new_group(list(reversed(range(size))), backend="nccl")
+    everywhere = [dist.new_group([r]) for r in range(size)]
+    assert dist.get_process_group_ranks(backwards) == list(range(size))
+    mine = groups[rank % 2]
+    t = own(rank, 2)
+    dist.all_reduce(t, group=mine)
+    assert torch.equal(t, sum(own(r, 2) for r in range(rank % 2, size, 2)))
+    assert dist.get_rank(groups[1 - rank % 2]) == -1 and dist.get_rank(mine) == rank // 2
+    t = own(rank, 2)
+    dist.all_reduce(t, group=everywhere[rank])
+    assert torch.equal(t, own(rank, 2))
+    t = torch.tensor([float(rank)])
+    dist.broadcast(t, src=size - 1, group=backwards)
+    assert t.item() == size - 1
+    dist.destroy_process_group(backwards)
+    own_group, all_groups = dist.new_subgroups_by_enumeration([[r] for r in range(size)])
+    assert own_group.size() == 1 and len(all_groups) == size
+
+
+def check_two_groups_of_the_same_ranks(rank, size):
+    one, two = dist.new_group(), dist.new_group()
+    a, b = torch.tensor([1.0]), torch.tensor([10.0])
+    works = [dist.all_reduce(t, group=g, async_op=True)
+             for t, g in (((a, one), (b, two)) if rank else ((b, two), (a, one)))]
+    for work in works:
+        work.wait()
+    assert (a.item(), b.item()) == (size, 10.0 * size)
+
+
+def check_objects(rank, size):
+    out = [None] * size
+    dist.all_gather_object(out, {"rank": rank, "text": "x" * rank})
+    assert out == [{"rank": r, "text": "x" * r} for r in range(size)]
+    out = [None] * size if rank == 0 else None
+    dist.gather_object((rank,), out, dst=0)
+    assert rank != 0 or out == [(r,) for r in range(size)]
+    objects = [rank, "a", [rank]] if rank == 1 else [None] * 3
+    dist.broadcast_object_list(objects, src=1)
+    assert objects == [1, "a", [1]]
+    out = [None]
+    dist.scatter_object_list(out, [f"for {r}" for r in range(size)] if rank == 0 else None, src=0)
+    assert out == [f"for {rank}"]
+    if rank == 0:
+        dist.send_object_list(["one", 2], dst=1)
+    elif rank == 1:
+        objects = [None, None]
+        assert dist.recv_object_list(objects, src=0) == 0 and objects == ["one", 2]
+
+
+def check_empty_and_zero_dim(rank, size):
+    t = torch.zeros(0)
+    dist.all_reduce(t)
+    t = torch.tensor(float(rank))
+    dist.all_reduce(t)
+    assert t.item() == sum(range(size)) and t.dim() == 0
+    out = torch.zeros(size)
+    dist.all_gather_into_tensor(out, torch.tensor(float(rank)))
+    assert out.tolist() == list(range(size))
+    out = torch.zeros(0, 3)
+    dist.all_to_all_single(out, torch.zeros(0, 3), [0] * size, [0] * size)
+
+
+def check_barriers(rank, size):
+    begin = time.monotonic()
+    if rank == 0:
+        time.sleep(0.3)
+    dist.barrier()
+    assert time.monotonic() - begin > 0.2
+    dist.monitored_barrier()
+
+
+def check_refusals(rank, size):
+    with raises(ValueError, "output tensor size must be equal to world_size times input tensor size"):
+        dist.all_gather_into_tensor(torch.zeros(size + 1), torch.zeros(1))
+    with raises(ValueError, "should not be the same as the rank"):
+        dist.send(torch.zeros(1), rank)
+
+
+def check_start_again(rank, size):
+    """The job can end and start again, with other rank numbers too."""
+    store = dist.distributed_c10d._get_default_store()
+    dist.destroy_process_group()
+    dist.init_process_group("nccl", store=store, rank=size - 1 - rank, world_size=size)
+    t = torch.tensor([float(dist.get_rank())])
+    out = torch.zeros(size)
+    dist.all_gather_into_tensor(out, t)
+    assert out.tolist() == list(range(size)) and dist.get_rank() == size - 1 - rank

@@ -1,0 +1,32 @@
+"""A rank of a test job: runs every check of a module in order and writes what became of them."""
+
+import faulthandler
+import importlib.util
+import json
+import sys
+import traceback
+from datetime import timedelta
+
+import torch.distributed as dist
+
+
+def main():
+    path, results = sys.argv[1:3]
+    spec = importlib.util.spec_from_file_location("checks", path)
+    checks = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(checks)
+    dist.init_process_group("cpu:gloo,cuda:nccl", timeout=timedelta(seconds=15))
+    outcome = {}
+    faulthandler.dump_traceback_later(40, exit=True)
+    for name in [name for name in vars(checks) if name.startswith("check_")]:
+        try:
+            getattr(checks, name)(dist.get_rank(), dist.get_world_size())
+            outcome[name] = "ok"
+        except Exception:
+            outcome[name] = traceback.format_exc()
+    with open(f"{results}.{dist.get_rank()}", "w") as stream:
+        json.dump(outcome, stream)
+    dist.destroy_process_group()
+
+
+main()

@@ -1,0 +1,42 @@
+"""Starts real ranks for the tests and sees to it that none is left."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+JOBS = Path(__file__).with_name("jobs")
+TORCHRUN = ("-m", "msadapter", "-m", "torch.distributed.run")
+
+
+def environment(**extra) -> dict:
+    """The test's environment, with a mark by which processes of this job are found."""
+    path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    clean = {k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE", "MASTER_PORT", "LOCAL_RANK")}
+    return clean | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"} | {k: str(v) for k, v in extra.items()}
+
+
+def torchrun(*arguments, timeout=60, **extra) -> subprocess.CompletedProcess:
+    """Run torchrun to its end; the test fails if one of its processes is left."""
+    mark = f"job-{os.getpid()}-{time.monotonic_ns()}"
+    try:
+        return subprocess.run([sys.executable, *TORCHRUN, *map(str, arguments)], capture_output=True, text=True,
+                              timeout=timeout, env=environment(MSADAPTER_TEST_JOB=mark, **extra), check=False)
+    finally:
+        assert not left(mark), "processes are left"
+
+
+def left(mark: str) -> list:
+    """Processes that carry a job's mark in their environment."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
+                if mark.encode() in (entry / "environ").read_bytes() and state != "Z":
+                    found.append(int(entry.name))
+            except OSError:  # ended meanwhile, or not ours to read
+                continue
+    return found
