@@ -61,9 +61,8 @@ class Bias:
     ):
         self.pse_type, self.shift = pse_type, q_start - kv_start
         self.factor = scale if pse_type == BEFORE_SCALE else 1.0
-        if sequence is not None and pse.shape[0] > 1 and (pse.dim() == 4 or pse_type in (ALIBI, ALIBI_ROOT)):
-            if pse.dim() > 1:
-                pse = pse[sequence : sequence + 1]
+        if sequence is not None and pse.dim() > 1 and pse.shape[0] > 1:
+            pse = pse[sequence : sequence + 1]
         self.pse = pse
         self.compressed = (
             pse.dim() == 4

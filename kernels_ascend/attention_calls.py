@@ -1,0 +1,341 @@
+"""npu_fusion_attention and its relatives as programs call them."""
+
+from __future__ import annotations
+
+import msadapter
+from msadapter.ops._declare import t
+
+from . import attention_bias
+from .attention import UNBOUNDED, Options
+from .attention_layout import sizes_of
+
+
+def _ints(values) -> tuple[int, ...] | None:
+    if values is None:
+        return None
+    values = values.tolist() if hasattr(values, "tolist") else values
+    return tuple(int(n) for n in values)
+
+
+def _first(values) -> int:
+    return int(_ints(values)[0]) if values is not None and len(values) else 0
+
+
+def options_of(
+    head_num,
+    input_layout,
+    scale,
+    keep_prob,
+    pre,
+    following,
+    inner_precise,
+    prefix,
+    qlen,
+    kvlen,
+    sparse_mode,
+    gen_mask_parallel,
+    sync,
+    pse_type=1,
+    q_start_idx=None,
+    kv_start_idx=None,
+    seed=0,
+    offset=0,
+) -> Options:
+    """The options of a call, from the arguments as programs give them."""
+    return Options(
+        int(head_num),
+        input_layout,
+        float(scale),
+        float(keep_prob),
+        int(pre),
+        int(following),
+        int(inner_precise),
+        _ints(prefix),
+        _ints(qlen),
+        _ints(kvlen),
+        int(sparse_mode),
+        bool(gen_mask_parallel),
+        bool(sync),
+        int(pse_type),
+        _first(q_start_idx),
+        _first(kv_start_idx),
+        int(seed),
+        int(offset),
+    )
+
+
+def _no_padding_mask(padding_mask) -> None:
+    if padding_mask is not None:
+        raise NotImplementedError("npu_fusion_attention: padding_mask is not supported (docs/coverage.md)")
+
+
+def _with_rope(query, key, query_rope, key_rope, layout: str):
+    if query_rope is None and key_rope is None:
+        return query, key
+    if query_rope is None or key_rope is None or layout in ("BSH", "SBH"):
+        raise RuntimeError(
+            "npu_fusion_attention_v2: query_rope and key_rope go together, in layouts with a head dimension"
+        )
+    return t.cat([query, query_rope], -1), t.cat([key, key_rope], -1)
+
+
+def npu_fusion_attention_v2(
+    query,
+    key,
+    value,
+    head_num,
+    input_layout,
+    pse=None,
+    padding_mask=None,
+    atten_mask=None,
+    scale=1.0,
+    keep_prob=1.0,
+    pre_tokens=UNBOUNDED,
+    next_tokens=UNBOUNDED,
+    inner_precise=0,
+    prefix=None,
+    actual_seq_qlen=None,
+    actual_seq_kvlen=None,
+    sparse_mode=0,
+    gen_mask_parallel=True,
+    sync=False,
+    pse_type=1,
+    q_start_idx=None,
+    kv_start_idx=None,
+    *,
+    query_rope=None,
+    key_rope=None,
+):
+    """npu_fusion_attention with ALiBi made inside (pse_type 2 and 3) and the rotary part of queries and keys apart."""
+    _no_padding_mask(padding_mask)
+    query, key = _with_rope(query, key, query_rope, key_rope, input_layout)
+    seed = 0
+    if keep_prob < 1:
+        seed = int(msadapter.randint(0, 1 << 62, (1,), device=query.device))
+    o = options_of(
+        head_num,
+        input_layout,
+        scale,
+        keep_prob,
+        pre_tokens,
+        next_tokens,
+        inner_precise,
+        prefix,
+        actual_seq_qlen,
+        actual_seq_kvlen,
+        sparse_mode,
+        gen_mask_parallel,
+        sync,
+        pse_type,
+        q_start_idx,
+        kv_start_idx,
+        seed,
+    )
+    out, top, total = t.torch_npu__fusion_attention(query, key, value, pse, atten_mask, o)
+    numels = sizes_of(query, key, value, o.heads, o.layout, o.qlen, o.kvlen).scores
+    return out, top.detach(), total.detach(), query.new_empty(0).detach(), seed, 0, numels
+
+
+def npu_fusion_attention(
+    query,
+    key,
+    value,
+    head_num,
+    input_layout,
+    pse=None,
+    padding_mask=None,
+    atten_mask=None,
+    scale=1.0,
+    keep_prob=1.0,
+    pre_tockens=UNBOUNDED,
+    next_tockens=UNBOUNDED,
+    inner_precise=0,
+    prefix=None,
+    actual_seq_qlen=None,
+    actual_seq_kvlen=None,
+    sparse_mode=0,
+    gen_mask_parallel=True,
+    sync=False,
+):
+    """Attention of one fused operator.
+
+    Args:
+        query, key, value: in `input_layout`: BSH, SBH, BSND, BNSD, or TND with the ends of the sequences in
+            actual_seq_qlen and actual_seq_kvlen. Heads of key may be fewer by a whole factor.
+        head_num: heads of query.
+        pse: added to query @ key^T before `scale`: (B or 1, N, Sq or 1, Skv), or the last 1024 rows of ALiBi.
+        atten_mask: bool or uint8, true hides: (B, N, Sq, Skv), (B, 1, Sq, Skv), (1, 1, Sq, Skv), (Sq, Skv), or the
+            compressed (2048, 2048) with a sparse_mode that has a pattern.
+        sparse_mode: 0 mask and band, 1 mask, 2 causal from the upper left, 3 causal to the lower right, 4 band of
+            pre_tockens and next_tockens from the lower right, 5 and 6 causal with a visible prefix, 7 and 8 packed
+            sequences of which the last, or first, has a band.
+
+    Returns:
+        (out, softmax_max, softmax_sum, an empty tensor, seed, offset, numels): the statistics are float32
+        (B, N, S, 8), packed (T, N, 8) where each sequence lies as (N, S, 8); the integers name the dropout's draws.
+    """
+    return npu_fusion_attention_v2(
+        query,
+        key,
+        value,
+        head_num,
+        input_layout,
+        pse,
+        padding_mask,
+        atten_mask,
+        scale,
+        keep_prob,
+        pre_tockens,
+        next_tockens,
+        inner_precise,
+        prefix,
+        actual_seq_qlen,
+        actual_seq_kvlen,
+        sparse_mode,
+        gen_mask_parallel,
+        sync,
+    )
+
+
+def npu_fusion_attention_grad_v2(
+    query,
+    key,
+    value,
+    dy,
+    head_num,
+    input_layout,
+    *,
+    pse=None,
+    padding_mask=None,
+    atten_mask=None,
+    softmax_max=None,
+    softmax_sum=None,
+    softmax_in=None,
+    attention_in=None,
+    scale_value=1.0,
+    keep_prob=1.0,
+    pre_tokens=UNBOUNDED,
+    next_tokens=UNBOUNDED,
+    inner_precise=0,
+    seed=0,
+    offset=0,
+    numels=0,
+    prefix=None,
+    actual_seq_qlen=None,
+    actual_seq_kvlen=None,
+    sparse_mode=0,
+    gen_mask_parallel=True,
+    sync=False,
+    pse_type=1,
+    q_start_idx=None,
+    kv_start_idx=None,
+    query_rope=None,
+    key_rope=None,
+):
+    """The gradients of npu_fusion_attention_v2: (query, key, value, pse or empty, query_rope, key_rope or empty)."""
+    _no_padding_mask(padding_mask)
+    if softmax_max is None or softmax_sum is None or attention_in is None:
+        raise RuntimeError(
+            "npu_fusion_attention_grad: softmax_max, softmax_sum and attention_in of the forward are needed"
+        )
+    size = query.shape[-1]
+    query, key = _with_rope(query, key, query_rope, key_rope, input_layout)
+    o = options_of(
+        head_num,
+        input_layout,
+        scale_value,
+        keep_prob,
+        pre_tokens,
+        next_tokens,
+        inner_precise,
+        prefix,
+        actual_seq_qlen,
+        actual_seq_kvlen,
+        sparse_mode,
+        gen_mask_parallel,
+        sync,
+        pse_type,
+        q_start_idx,
+        kv_start_idx,
+        seed,
+        offset,
+    )
+    wants_pse = (
+        pse is not None
+        and pse_type < attention_bias.ALIBI
+        and (
+            pse.shape[2]
+            in (1, query.shape[2 if input_layout == "BNSD" else 1 if input_layout != "SBH" else 0])
+            and input_layout != "TND"
+        )
+    )
+    dq, dk, dv, dpse = t.torch_npu__fusion_attention_grad(
+        query, key, value, pse, atten_mask, dy, softmax_max, softmax_sum, attention_in, o, wants_pse
+    )
+    empty = dq.new_empty(0)
+    if query_rope is None:
+        return dq, dk, dv, dpse, empty, empty
+    return dq[..., :size], dk[..., :size], dv, dpse, dq[..., size:], dk[..., size:]
+
+
+def npu_fusion_attention_grad(
+    query,
+    key,
+    value,
+    dy,
+    head_num,
+    input_layout,
+    *,
+    pse=None,
+    padding_mask=None,
+    atten_mask=None,
+    softmax_max=None,
+    softmax_sum=None,
+    softmax_in=None,
+    attention_in=None,
+    scale_value=1.0,
+    keep_prob=1.0,
+    pre_tockens=UNBOUNDED,
+    next_tockens=UNBOUNDED,
+    inner_precise=0,
+    seed=0,
+    offset=0,
+    numels=0,
+    prefix=None,
+    actual_seq_qlen=None,
+    actual_seq_kvlen=None,
+    sparse_mode=0,
+    gen_mask_parallel=True,
+    sync=False,
+):
+    """The gradients of npu_fusion_attention, from its outputs: (query, key, value, pse or empty).
+
+    The statistics may be those of longer rows than `key` has (ring attention).
+    """
+    return npu_fusion_attention_grad_v2(
+        query,
+        key,
+        value,
+        dy,
+        head_num,
+        input_layout,
+        pse=pse,
+        padding_mask=padding_mask,
+        atten_mask=atten_mask,
+        softmax_max=softmax_max,
+        softmax_sum=softmax_sum,
+        attention_in=attention_in,
+        scale_value=scale_value,
+        keep_prob=keep_prob,
+        pre_tokens=pre_tockens,
+        next_tokens=next_tockens,
+        inner_precise=inner_precise,
+        seed=seed,
+        offset=offset,
+        prefix=prefix,
+        actual_seq_qlen=actual_seq_qlen,
+        actual_seq_kvlen=actual_seq_kvlen,
+        sparse_mode=sparse_mode,
+        gen_mask_parallel=gen_mask_parallel,
+        sync=sync,
+    )[:4]
