@@ -64,13 +64,13 @@ def _is_checkpoint_valid() -> bool:
     return _pass.whole
 
 
-def _execute(tensors, grads, inputs, *flags):
+def _execute(tensors, grads, inputs, *flags, make=_make_grads):
     if before_pass is not None:
         before_pass(tensors)
     outer = _pass.whole
     _pass.whole = outer and not inputs
     try:
-        return _C.backward(tensors, _make_grads(tensors, grads), inputs, *flags)
+        return _C.backward(tensors, make(tensors, grads), inputs, *flags)
     finally:
         _pass.whole = outer
 
@@ -145,7 +145,9 @@ class _Engine:
 
     @staticmethod
     def run_backward(tensors, grad_tensors, keep_graph, create_graph, inputs=(), allow_unreachable=False, accumulate_grad=False):
-        return _execute(tensors, grad_tensors, inputs, keep_graph, create_graph, allow_unreachable, accumulate_grad)
+        """Like backward, but a gradient is only compared with the node: the tensor may have given its memory away."""
+        return _execute(tensors, grad_tensors, inputs, keep_graph, create_graph, allow_unreachable, accumulate_grad,
+                        make=lambda _, grads: list(grads))
 
 
 Variable._execution_engine = _Engine()

@@ -222,13 +222,19 @@ def all_to_all_single(
     if not_in_group(group, "all_to_all_single"):
         return None
     pg = resolve(group)
+    output_split_sizes, input_split_sizes = _numbers(output_split_sizes), _numbers(input_split_sizes)
     for tensor, sizes in ((output, output_split_sizes), (input, input_split_sizes)):
         if sizes and (len(sizes) != pg.size() or sum(sizes) != tensor.size(0)):
             raise RuntimeError("Split sizes doesn't match total dim 0 size")
         if not sizes and tensor.size(0) % pg.size():
             raise RuntimeError("Tensor's dim 0 does not divide equally across group size")
-    work = pg._backend.alltoall_single(output, input, output_split_sizes or [], input_split_sizes or [])
+    work = pg._backend.alltoall_single(output, input, output_split_sizes, input_split_sizes)
     return _done(work, async_op, group)
+
+
+def _numbers(sizes) -> list:
+    """Split sizes as a list of int, from a list, tensor or array."""
+    return [] if sizes is None else [int(size) for size in (sizes.tolist() if hasattr(sizes, "tolist") else sizes)]
 
 
 def barrier(group=None, async_op=False, device_ids=None):

@@ -161,6 +161,9 @@ class Tensor(Plain, metaclass=_TensorMeta):
     def pin_memory(self, device=None):
         return self
 
+    def record_stream(self, stream) -> None:
+        """A stream uses this memory: it is freed by count of references, after the work, whatever the stream."""
+
     def share_memory_(self):
         return self
 
