@@ -24,6 +24,7 @@ from .tensor import Size, Tensor, TypedStorage, UntypedStorage, device, dtype, l
 from .tensor._tensor import as_tensor, from_numpy, tensor  # noqa: E402, F401
 from .tensor._arguments import dtype_from_type_name as _dtype_from_type_name  # noqa: E402
 from .tensor.dtype import ALL as _DTYPES  # noqa: E402
+from .tensor.limits import finfo, iinfo  # noqa: E402, F401
 from .tensor.device import FORMATS as _FORMATS  # noqa: E402
 from .tensor.device import LAYOUTS as _LAYOUTS  # noqa: E402
 from .tensor.device import default_device as get_default_device  # noqa: E402, F401
@@ -207,41 +208,6 @@ def _assert(condition, message):
 def _check(condition, message=None):
     if not condition:
         raise RuntimeError(message() if callable(message) else message or "Expected cond to be True")
-
-
-class finfo:
-    """Limits of a floating type."""
-
-    def __init__(self, type=None):
-        import numpy as np
-        d = (type or get_default_dtype()).to_real()
-        if not d.is_floating_point:
-            raise TypeError(f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle '{d}'")
-        self.dtype, self.bits = d.name, d.itemsize * 8
-        if d.name == "bfloat16":
-            self.eps, self.tiny, self.max, self.resolution = 0.0078125, 1.1754943508222875e-38, 3.3895313892515355e38, 0.01
-        else:
-            f = np.finfo(d.name)
-            self.eps, self.tiny, self.max, self.resolution = (_builtins.float(v) for v in (f.eps, f.tiny, f.max, f.resolution))
-        self.min, self.smallest_normal = -self.max, self.tiny
-
-    def __repr__(self) -> str:
-        return (f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, "
-                f"smallest_normal={self.tiny:g}, tiny={self.tiny:g}, dtype={self.dtype})")
-
-
-class iinfo:
-    """Limits of an integer type."""
-
-    def __init__(self, type):
-        if type.is_floating_point or type.is_complex or type.name == "bool":
-            raise TypeError(f"torch.iinfo() requires an integer input type. Use torch.finfo to handle '{type}'")
-        self.dtype, self.bits = type.name, type.itemsize * 8
-        self.min = -(1 << self.bits - 1) if type.is_signed else 0
-        self.max = (1 << self.bits - type.is_signed) - 1
-
-    def __repr__(self) -> str:
-        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
 
 
 def _typed(name: str):

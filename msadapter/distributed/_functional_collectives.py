@@ -1,6 +1,7 @@
 """Collectives that return new tensors instead of writing into their arguments."""
 
 from .. import ops
+from ..autograd import Function
 from . import collectives
 from .process_group import ProcessGroup, resolve
 from .reduce_op import ReduceOp
@@ -69,3 +70,57 @@ def all_to_all_single(self, output_split_sizes, input_split_sizes, group, tag=""
 def wait_tensor(tensor):
     """The tensor: the operations above are done when they return."""
     return tensor
+
+
+# ---- with gradients: the backward of each is the collective that undoes it
+class _AllToAllSingle(Function):
+    @staticmethod
+    def forward(ctx, x, output_split_sizes, input_split_sizes, group):
+        ctx.back = input_split_sizes, output_split_sizes, group
+        return all_to_all_single(x, output_split_sizes, input_split_sizes, group)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return all_to_all_single(grad, *ctx.back), None, None, None
+
+
+class _AllGather(Function):
+    @staticmethod
+    def forward(ctx, x, gather_dim, group):
+        ctx.back = gather_dim, group
+        return all_gather_tensor(x, gather_dim, group)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return reduce_scatter_tensor(grad, "sum", *ctx.back), None, None
+
+
+class _ReduceScatter(Function):
+    @staticmethod
+    def forward(ctx, x, reduceOp, scatter_dim, group):
+        ctx.back = scatter_dim, group
+        ctx.parts = _group(group).size() if _op(reduceOp) == ReduceOp.AVG else 1
+        return reduce_scatter_tensor(x, reduceOp, scatter_dim, group)
+
+    @staticmethod
+    def backward(ctx, grad):
+        whole = all_gather_tensor(grad, *ctx.back)
+        return whole if ctx.parts == 1 else whole / ctx.parts, None, None, None
+
+
+def all_to_all_single_autograd(self, output_split_sizes, input_split_sizes, group, tag=""):
+    """`all_to_all_single` that is recorded."""
+    return _AllToAllSingle.apply(self, output_split_sizes, input_split_sizes, group)
+
+
+def all_gather_tensor_autograd(self, gather_dim, group, tag=""):
+    """`all_gather_tensor` that is recorded."""
+    return _AllGather.apply(self, gather_dim, group)
+
+
+def reduce_scatter_tensor_autograd(self, reduceOp, scatter_dim, group, tag=""):
+    """`reduce_scatter_tensor` that is recorded, for sums and averages."""
+    if _op(reduceOp) not in (ReduceOp.SUM, ReduceOp.AVG):
+        raise NotImplementedError(f"torch.distributed._functional_collectives.reduce_scatter_tensor_autograd: the gradient of {reduceOp} is not "
+                                  "supported (docs/coverage.md)")
+    return _ReduceScatter.apply(self, reduceOp, scatter_dim, group)

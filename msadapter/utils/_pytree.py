@@ -106,10 +106,25 @@ _register_pytree_node = register_pytree_node
 
 def _mapping(make):
     return (
-        lambda d: (list(d.values()), list(d.keys())),
+        _dict_flatten,
         lambda values, keys: make(zip(keys, values, strict=True)),
-        lambda d: ([(MappingKey(k), v) for k, v in d.items()], list(d.keys())),
+        _dict_flatten_with_keys,
     )
+
+
+def _dict_flatten(d):
+    """(values, keys) of a mapping."""
+    return list(d.values()), list(d.keys())
+
+
+def _dict_flatten_with_keys(d):
+    """(pairs of key entry and value, keys) of a mapping."""
+    return [(MappingKey(k), v) for k, v in d.items()], list(d.keys())
+
+
+def _dict_unflatten(values, context):
+    """The dict of these values and keys."""
+    return dict(zip(context, values, strict=True))
 
 
 def _sequence(make):

@@ -84,5 +84,7 @@ Op *op_named(const char *name);
 
 // ---- op.cpp
 bool functions_overridden();  // a __torch_function__ mode is active
+// What a mode or a subclass among the arguments makes of a call; null when they leave it alone.
+Ref call_torch_function(PyObject *function, PyObject *args, PyObject *kwargs);
 
 }  // namespace msa

@@ -39,8 +39,8 @@ PyObject *op_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyOb
         for (Py_ssize_t i = 0; i < nargs; ++i) { Py_INCREF(args[i]); PyTuple_SET_ITEM(pos.get(), i, args[i]); }
         Ref kw = checked(PyDict_New());
         for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); ++k) PyDict_SetItem(kw.get(), PyTuple_GET_ITEM(kwnames, k), args[nargs + k]);
-        Ref r = checked(PyObject_CallFunctionObjArgs(torch_function_handler, callable, pos.get(), kw.get(), nullptr));
-        if (r.get() != Py_NotImplemented) return r.release();
+        Ref r = call_torch_function(callable, pos.get(), kw.get());
+        if (r) return r.release();
       }
     }
     if (op.plain_call && !self->inplace && !out) {
@@ -270,6 +270,12 @@ PyMethodDef functions[] = {
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
+
+Ref call_torch_function(PyObject *function, PyObject *args, PyObject *kwargs) {
+  if (!torch_function_handler) return Ref();
+  Ref r = checked(PyObject_CallFunctionObjArgs(torch_function_handler, function, args, kwargs, nullptr));
+  return r.get() == Py_NotImplemented ? Ref() : r;
+}
 
 PyTypeObject op_type = {PyVarObject_HEAD_INIT(nullptr, 0)};
 

@@ -387,8 +387,12 @@ PyObject *tensor_getitem(PyObject *self, PyObject *index) {
   return guarded([&]() -> PyObject * {
     static PyObject *general = table_function("_getitem");
     const bool ours = Py_TYPE(self) == tensor_type || Py_TYPE(self) == parameter_type;
-    if (ours && !functions_overridden())
-      if (PyObject *r = plain_subscript(self, index)) return r;
+    if (!ours || functions_overridden()) {
+      static PyObject *method = PyObject_GetAttrString(reinterpret_cast<PyObject *>(tensor_type), "__getitem__");
+      Ref args = checked(PyTuple_Pack(2, self, index)), none = checked(PyDict_New());
+      if (Ref r = call_torch_function(method, args.get(), none.get())) return r.release();
+    }
+    if (PyObject *r = plain_subscript(self, index)) return r;
     return checked(PyObject_CallFunctionObjArgs(general, self, index, nullptr)).release();
   });
 }

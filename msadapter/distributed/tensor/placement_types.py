@@ -35,3 +35,10 @@ class Partial(Placement):
     """A summand on every process."""
 
     reduce_op: str = "sum"
+
+
+@dataclass(frozen=True)
+class _StridedShard(Shard):
+    """Cut along a dimension that a later mesh dimension has cut before into ``split_factor`` parts."""
+
+    split_factor: int = 1

@@ -1,6 +1,17 @@
 """flex_attention is not offered: it needs a compiler for the score function."""
 
-__all__ = ["BlockMask", "create_block_mask", "create_mask", "flex_attention"]
+from typing import NamedTuple
+
+__all__ = ["AuxRequest", "BlockMask", "create_block_mask", "create_mask", "flex_attention"]
+
+_DEFAULT_SPARSE_BLOCK_SIZE = 128
+
+
+class AuxRequest(NamedTuple):
+    """What flex_attention is asked to return beside the result."""
+
+    lse: bool = False
+    max_scores: bool = False
 
 
 def _refuse(name):
