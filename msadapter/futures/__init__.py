@@ -1,11 +1,14 @@
 """torch.futures: values that come later."""
 import threading
+import types
 
 __all__ = ["Future", "collect_all", "wait_all"]
 
 
 class Future:
     """A value that another thread sets; callbacks run when it is there."""
+
+    __class_getitem__ = classmethod(types.GenericAlias)
 
     def __init__(self, *, devices=None):
         self._ready = threading.Event()

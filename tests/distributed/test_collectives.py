@@ -4,6 +4,7 @@ import json
 import re
 
 import pytest
+
 from tests.distributed.ranks import JOBS, torchrun
 
 CHECKS = re.findall(r"^def (check_\w+)", (JOBS / "collectives.py").read_text(), re.M)

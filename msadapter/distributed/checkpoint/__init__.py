@@ -1,7 +1,5 @@
-"""torch.distributed.checkpoint: descriptions and plans are there; saving and loading are not supported yet.
-"""
+"""torch.distributed.checkpoint: one checkpoint written and read by many processes, in PyTorch's files."""
 
-from ._unsupported import refuse
 from .api import CheckpointException
 from .default_planner import DefaultLoadPlanner, DefaultSavePlanner
 from .filesystem import FileSystemReader, FileSystemWriter
@@ -14,11 +12,10 @@ from .metadata import (
     TensorStorageMetadata,
 )
 from .planner import LoadPlan, LoadPlanner, ReadItem, SavePlan, SavePlanner, WriteItem
+from .state_dict_loader import load, load_state_dict
+from .state_dict_saver import async_save, save, save_state_dict
+from .stateful import Stateful
 from .storage import StorageReader, StorageWriter, WriteResult
-
-save, load, async_save, save_state_dict, load_state_dict = map(
-    refuse, ("save", "load", "async_save", "save_state_dict", "load_state_dict")
-)
 
 __all__ = [
     "BytesStorageMetadata",
@@ -35,6 +32,7 @@ __all__ = [
     "ReadItem",
     "SavePlan",
     "SavePlanner",
+    "Stateful",
     "StorageReader",
     "StorageWriter",
     "TensorProperties",

@@ -1,10 +1,28 @@
-"""Checkpoints as folders of files."""
-from dataclasses import dataclass
+"""Checkpoints as folders: a file (or several) a process, and .metadata, which names what stands where.
 
-from ._unsupported import refuse, refusing_class
+.metadata is written last, beside its place, flushed to disk and renamed: a folder without it was never finished.
+"""
+
+import importlib
+import io
+import os
+import pickle
+import uuid
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ...autograd import no_grad
+from ...futures import Future
+from .default_planner import narrow_tensor_by_index
+from .metadata import Metadata, StorageMeta
+from .planner import LoadItemType, WriteItem, WriteItemType
+from .storage import StorageReader, StorageWriter, WriteResult
+
+__all__ = ["FileSystemReader", "FileSystemWriter"]
 
 DEFAULT_SUFFIX = ".distcp"
 CURRENT_DCP_VERSION = "1.0.0"
+_metadata_fn = ".metadata"
 
 
 @dataclass
@@ -16,6 +34,9 @@ class _StorageInfo:
     length: int
     transform_descriptors: list | None = None
 
+    def __getstate__(self):
+        return {key: value for key, value in self.__dict__.items() if value is not None}
+
 
 @dataclass
 class _StoragePrefix:
@@ -24,14 +45,225 @@ class _StoragePrefix:
     prefix: str
 
 
-class FileSystemWriter(refusing_class("FileSystemWriter")):
-    """Writes folders of files."""
+class _StorageWriterTransforms:
+    """Changes of the bytes on their way into a file: none."""
+
+    def __init__(self, extensions=None):
+        if extensions:
+            raise NotImplementedError("torch.distributed.checkpoint: stream extensions are not supported "
+                                      "(docs/coverage.md)")
+        self.extensions = ()
 
 
-class FileSystemReader(refusing_class("FileSystemReader")):
-    """Reads folders of files."""
+class _NameUnpickler(pickle.Unpickler):
+    """Finds torch's classes in this package, whether or not `import torch` gives it."""
+
+    def find_class(self, module, name):
+        if module == "torch" or module.startswith("torch."):
+            package = __name__.partition(".")[0]
+            return getattr(importlib.import_module(package + module[len("torch"):]), name)
+        return super().find_class(module, name)
 
 
-_write_item = refuse("filesystem._write_item")
-_item_size = refuse("filesystem._item_size")
-_split_by_size_and_type = refuse("filesystem._split_by_size_and_type")
+def _item_size(item: WriteItem) -> int:
+    """Bytes of the chunk that a tensor's item writes."""
+    size = item.tensor_data.properties.dtype.itemsize
+    for length in item.tensor_data.chunk.sizes:
+        size *= length
+    return size
+
+
+def _split_by_size_and_type(bins: int, items) -> list:
+    """The items in `bins` lists of about the same size."""
+    if bins == 1:
+        return [items]
+    objects = [item for item in items if item.type == WriteItemType.BYTE_IO]
+    tensors = [item for item in items if item.type != WriteItemType.BYTE_IO]
+    lists, sizes = [[] for _ in range(bins)], [0] * bins
+    for i, item in enumerate(objects):
+        lists[i % bins].append(item)
+    for item in sorted(tensors, key=_item_size, reverse=True):
+        smallest = sizes.index(min(sizes))
+        lists[smallest].append(item)
+        sizes[smallest] += _item_size(item)
+    return lists
+
+
+def _write_item(transforms, stream, data, write_item: WriteItem, storage_key: str) -> WriteResult:
+    """Append a tensor (as torch.save writes it) or bytes; where it stands."""
+    offset = stream.tell()
+    if write_item.type == WriteItemType.BYTE_IO:
+        stream.write(data.getbuffer())
+    else:
+        from ...serialization import save
+
+        buffer = io.BytesIO()  # an archive counts its places from its own beginning
+        save(data, buffer)
+        stream.write(buffer.getbuffer())
+    length = stream.tell() - offset
+    return WriteResult(write_item.index, length, _StorageInfo(storage_key, offset, length))
+
+
+def _alone(tensor):
+    """A host tensor with storage of its own, so that no more than it is written."""
+    tensor = tensor.detach().cpu()
+    return tensor.clone() if tensor.untyped_storage().nbytes() != tensor.nbytes else tensor
+
+
+class _Folder:
+    """The path of a checkpoint."""
+
+    def __init__(self, path):
+        self.path = Path(path)
+
+    def reset(self, checkpoint_id=None) -> None:
+        """Begin with a checkpoint, of another name if one is given."""
+        if checkpoint_id:
+            self.path = Path(checkpoint_id)
+        self.save_id = self.load_id = str(uuid.uuid4())
+
+    @property
+    def checkpoint_id(self):
+        return self.path
+
+    @classmethod
+    def validate_checkpoint_id(cls, checkpoint_id) -> bool:
+        """Whether this kind of storage takes the name: a path, not a URL."""
+        return isinstance(checkpoint_id, Path) or "://" not in str(checkpoint_id)
+
+
+class FileSystemWriter(_Folder, StorageWriter):
+    """Writes a folder. sync_files: flush to disk; thread_count: number of files a process."""
+
+    def __init__(self, path, single_file_per_rank: bool = True, sync_files: bool = True, thread_count: int = 1,
+                 per_thread_copy_ahead: int = 10_000_000, cache_staged_state_dict: bool = False,
+                 overwrite: bool = True, _extensions=None):
+        super().__init__(path)
+        self.single_file_per_rank, self.sync_files, self.thread_count = single_file_per_rank, sync_files, thread_count
+        self.per_thread_copy_ahead, self.overwrite = per_thread_copy_ahead, overwrite
+        self.transforms = _StorageWriterTransforms(_extensions)
+        self.save_id = str(uuid.uuid4())
+
+    def set_up_storage_writer(self, is_coordinator: bool, *args, **kwargs) -> None:
+        self.is_coordinator = is_coordinator
+
+    def prepare_local_plan(self, plan):
+        self.path.mkdir(parents=True, exist_ok=True)
+        if self.is_coordinator and (self.path / _metadata_fn).exists():
+            if not self.overwrite:
+                raise RuntimeError("Checkpoint already exists and self.overwrite=False.")
+            os.unlink(self.path / _metadata_fn)  # from now on the folder is unfinished
+        return plan
+
+    def prepare_global_plan(self, plans):
+        return [replace(plan, storage_data=_StoragePrefix(f"__{i}_")) for i, plan in enumerate(plans)]
+
+    def write_data(self, plan, planner) -> Future:
+        """Write the plan's items now; a done future of their WriteResults."""
+        if self.single_file_per_rank:
+            groups = [group for group in _split_by_size_and_type(self.thread_count, plan.items) if group]
+        else:
+            groups = [[item] for item in plan.items]
+        results = []
+        for number, items in enumerate(groups):
+            name = f"{plan.storage_data.prefix}{number}{DEFAULT_SUFFIX}"
+            with open(self.path / name, "wb") as stream:
+                for item in sorted(items, key=lambda item: item.type != WriteItemType.BYTE_IO):
+                    data = planner.resolve_data(item)
+                    data = data if item.type == WriteItemType.BYTE_IO else _alone(data)
+                    results.append(_write_item(self.transforms, stream, data, item, name))
+                self._sync(stream)
+        future = Future()
+        future.set_result(results)
+        return future
+
+    def _sync(self, stream):
+        stream.flush()
+        if self.sync_files:
+            os.fsync(stream.fileno())
+
+    def finish(self, metadata: Metadata, results) -> None:
+        metadata.version = CURRENT_DCP_VERSION
+        metadata.storage_data = {result.index: result.storage_data for one in results for result in one}
+        metadata.storage_meta = self.storage_meta()
+        beside = self.path / f"{_metadata_fn}.tmp"
+        with open(beside, "wb") as stream:
+            pickle.dump(metadata, stream)
+            self._sync(stream)
+        os.replace(beside, self.path / _metadata_fn)
+        if self.sync_files:
+            folder = os.open(self.path, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+
+    def storage_meta(self) -> StorageMeta:
+        return StorageMeta(checkpoint_id=self.checkpoint_id, save_id=self.save_id)
+
+
+class FileSystemReader(_Folder, StorageReader):
+    """Reads a folder that FileSystemWriter, here or in PyTorch, has written."""
+
+    def __init__(self, path, _extension_registry=None):
+        super().__init__(path)
+        self.storage_data, self.load_id = {}, str(uuid.uuid4())
+
+    def read_metadata(self, *args, **kwargs) -> Metadata:
+        """The metadata. It is a pickle: only read checkpoints that you trust."""
+        with open(self.path / _metadata_fn, "rb") as stream:
+            metadata = _NameUnpickler(stream).load()
+        if getattr(metadata, "storage_meta", None) is None:
+            metadata.storage_meta = StorageMeta()
+        metadata.storage_meta.load_id = self.load_id
+        return metadata
+
+    def set_up_storage_reader(self, metadata, is_coordinator: bool, *args, **kwargs) -> None:
+        self.storage_data = metadata.storage_data
+
+    def prepare_local_plan(self, plan):
+        return plan
+
+    def prepare_global_plan(self, plans):
+        return plans
+
+    def read_data(self, plan, planner) -> Future:
+        files = {}
+        for item in plan.items:
+            files.setdefault(self.storage_data[item.storage_index].relative_path, []).append(item)
+        for name, items in files.items():
+            with open(self.path / name, "rb") as stream:
+                # items of one saved chunk stand together, so it is read once
+                items.sort(key=lambda item: self.storage_data[item.storage_index].offset)
+                self._read_items(stream, items, planner)
+        future = Future()
+        future.set_result(None)
+        return future
+
+    def _read_items(self, stream, items, planner):
+        from ...serialization import load
+
+        last, whole = None, None
+        for item in items:
+            place = self.storage_data[item.storage_index]
+            if getattr(place, "transform_descriptors", None):
+                raise NotImplementedError("torch.distributed.checkpoint: stream extensions are not supported "
+                                          "(docs/coverage.md)")
+            if item.type == LoadItemType.BYTE_IO:
+                stream.seek(place.offset)
+                planner.load_bytes(item, io.BytesIO(stream.read(place.length)))
+                continue
+            if last != place.offset:
+                stream.seek(place.offset)
+                whole = load(io.BytesIO(stream.read(place.length)), map_location="cpu", weights_only=True)
+                last = place.offset
+            part = narrow_tensor_by_index(whole, item.storage_offsets, item.lengths)
+            target = planner.resolve_tensor(item).detach()
+            if target.size() != part.size():
+                raise AssertionError(f"req {item.storage_index} mismatch sizes {target.size()} vs {part.size()}")
+            with no_grad():
+                target.copy_(part)
+            planner.commit_tensor(item, target)
+
+    def storage_meta(self) -> StorageMeta:
+        return StorageMeta(checkpoint_id=self.checkpoint_id, load_id=self.load_id)

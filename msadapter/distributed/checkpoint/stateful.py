@@ -1,0 +1,16 @@
+"""Objects that give and take a state_dict."""
+
+from typing import Any, Protocol, runtime_checkable
+
+__all__ = ["Stateful"]
+
+
+@runtime_checkable
+class Stateful(Protocol):
+    """Anything with state_dict and load_state_dict."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state."""
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take a state."""
