@@ -268,6 +268,7 @@ def bernoulli_(self, p, *, generator):
 )
 def multinomial(self, num_samples, replacement, *, generator):
     """Indices drawn by the weights in each row."""
+    replacement = replacement and num_samples > 1  # torch draws a single index as if without replacement
     return raw.MultinomialExt(self, num_samples, replacement, *_on(self, generator))
 
 

@@ -1,0 +1,58 @@
+"""Distributions that are given by probabilities or by log-odds."""
+
+from __future__ import annotations
+
+from ..tensor._tensor import tensor
+from .utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits
+
+
+def one_of(probs, logits) -> None:
+    """ValueError unless exactly one of the two is given."""
+    if (probs is None) == (logits is None):
+        raise ValueError("Either `probs` or `logits` must be specified, but not both.")
+
+
+class Binary:
+    """Gives a class ``probs`` and ``logits``, each from the other: one number for each distribution."""
+
+    _binary = True
+
+    def _take(self, probs, logits) -> None:
+        """Stores the parameter that is given."""
+        one_of(probs, logits)
+        if probs is not None:
+            (self.probs,) = broadcast_all(probs)
+        else:
+            (self.logits,) = broadcast_all(logits)
+
+    @property
+    def _param(self):
+        return self.__dict__["probs"] if "probs" in self.__dict__ else self.__dict__["logits"]
+
+    @lazy_property
+    def logits(self):
+        """Log-odds."""
+        return probs_to_logits(self.probs, is_binary=self._binary)
+
+    @lazy_property
+    def probs(self):
+        """Probabilities."""
+        return logits_to_probs(self.logits, is_binary=self._binary)
+
+    @property
+    def param_shape(self):
+        """Shape of the parameter."""
+        return self._param.shape
+
+    def _new(self, *args, **kwargs):
+        return self._param.new(*args, **kwargs)
+
+
+def is_number(x) -> bool:
+    """Whether a parameter is a plain number."""
+    return isinstance(x, (int, float, bool))
+
+
+def as_tensor(x, like):
+    """A number as a tensor of the kind of another."""
+    return tensor(x, dtype=like.dtype, device=like.device) if is_number(x) else x

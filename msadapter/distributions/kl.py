@@ -1,0 +1,70 @@
+"""Kullback-Leibler divergences of pairs of distributions, by the classes of both."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+
+__all__ = ["kl_divergence", "register_kl"]
+_registry: dict = {}
+_found: dict = {}
+
+
+def register_kl(type_p, type_q):
+    """Decorator of a function of (p, q) for these classes and their subclasses; the most special pair wins."""
+    from .distribution import Distribution
+
+    for name, kind in (("type_p", type_p), ("type_q", type_q)):
+        if not (isinstance(kind, type) and issubclass(kind, Distribution)):
+            raise TypeError(f"Expected {name} to be a Distribution subclass but got {kind}")
+
+    def decorate(function):
+        _registry[type_p, type_q] = function
+        _found.clear()
+        return function
+
+    return decorate
+
+
+def _distance(kind, base) -> int:
+    return kind.__mro__.index(base)
+
+
+def _dispatch(type_p, type_q):
+    """The most special registered function for two classes; None without any."""
+    pairs = [(p, q) for p, q in _registry if issubclass(type_p, p) and issubclass(type_q, q)]
+    if not pairs:
+        return None
+    left = min(pairs, key=lambda pair: (_distance(type_p, pair[0]), _distance(type_q, pair[1])))
+    right = min(pairs, key=lambda pair: (_distance(type_q, pair[1]), _distance(type_p, pair[0])))
+    if _registry[left] is not _registry[right]:
+        names = [kind.__name__ for kind in (type_p, type_q, *left, *right)]
+        warnings.warn(
+            f"Ambiguous kl_divergence({names[0]}, {names[1]}). Please register_kl({names[2]}, {names[5]})",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+    return _registry[left]
+
+
+def kl_divergence(p, q):
+    """KL(p || q) = E_p[log p - log q], of the batch's shape; NotImplementedError for a pair without formula."""
+    _load()
+    key = (type(p), type(q))
+    if key not in _found:
+        _found[key] = _dispatch(*key)
+    if _found[key] is None:
+        raise NotImplementedError(
+            f"No KL(p || q) is implemented for p type {p.__class__.__name__} and q type {q.__class__.__name__}"
+        )
+    return _found[key](p, q)
+
+
+@functools.cache
+def _load() -> None:
+    """The formulas are imported with the first divergence; pairs that are registered before stay."""
+    own = dict(_registry)
+    from . import _kl_pairs  # noqa: F401
+
+    _registry.update(own)
+    _found.clear()
