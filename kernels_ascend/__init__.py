@@ -1,0 +1,43 @@
+"""The fused operators of Ascend, each once: its mapping onto MindSpore's operator, and exact on the CPU.
+
+Importing declares them in the op table under `torch_npu.`; msadapter.torch_npu is their face.
+"""
+
+from . import activation, attention, grouped, moe, norm, optimizer, ring
+from .attention_calls import (
+    npu_fusion_attention,
+    npu_fusion_attention_grad,
+    npu_fusion_attention_grad_v2,
+    npu_fusion_attention_v2,
+    npu_incre_flash_attention,
+    npu_prompt_flash_attention,
+)
+from .collective import (
+    npu_all_gather_base_mm,
+    npu_alltoallv_gmm,
+    npu_gmm_alltoallv,
+    npu_mm_all_reduce_base,
+    npu_mm_reduce_scatter_base,
+)
+from .grouped import npu_grouped_matmul, npu_groupmatmul_add_fp32, npu_matmul_add_fp32
+from .optimizer import npu_apply_adam_w, npu_apply_fused_adamw_v2, npu_apply_fused_ema_adamw
+
+__all__ = [
+    "npu_all_gather_base_mm",
+    "npu_alltoallv_gmm",
+    "npu_apply_adam_w",
+    "npu_apply_fused_adamw_v2",
+    "npu_apply_fused_ema_adamw",
+    "npu_fusion_attention",
+    "npu_fusion_attention_grad",
+    "npu_fusion_attention_grad_v2",
+    "npu_fusion_attention_v2",
+    "npu_gmm_alltoallv",
+    "npu_grouped_matmul",
+    "npu_incre_flash_attention",
+    "npu_prompt_flash_attention",
+    "npu_groupmatmul_add_fp32",
+    "npu_matmul_add_fp32",
+    "npu_mm_all_reduce_base",
+    "npu_mm_reduce_scatter_base",
+]

@@ -339,3 +339,123 @@ def npu_fusion_attention_grad(
         gen_mask_parallel=gen_mask_parallel,
         sync=sync,
     )[:4]
+
+
+def _no_quantization(name: str, options) -> None:
+    given = [key for key, value in options.items() if value is not None and key != "inner_precise"]
+    if given:
+        raise NotImplementedError(
+            f"torch_npu.{name}: {', '.join(given)} are not supported (docs/coverage.md)"
+        )
+
+
+def _lengths_as_mask(lengths, keys: int, batch: int, mask, device):
+    """The mask that also hides the keys behind each sequence's length."""
+    if lengths is None:
+        return mask
+    numbers = _ints(lengths)
+    numbers = numbers * batch if len(numbers) == 1 else numbers
+    ends = msadapter.tensor(numbers, device=device).reshape(batch, 1, 1, 1)
+    behind = msadapter.arange(keys, device=device).reshape(1, 1, 1, keys) >= ends
+    return behind if mask is None else behind | (mask != 0)
+
+
+def npu_prompt_flash_attention(
+    query,
+    key,
+    value,
+    *,
+    padding_mask=None,
+    atten_mask=None,
+    pse_shift=None,
+    actual_seq_lengths=None,
+    num_heads=1,
+    scale_value=1.0,
+    pre_tokens=UNBOUNDED,
+    next_tokens=0,
+    input_layout="BSH",
+    num_key_value_heads=0,
+    actual_seq_lengths_kv=None,
+    sparse_mode=0,
+    **quantization,
+):
+    """Attention of a prompt, without gradient; pse_shift is added to the scaled scores.
+
+    Args:
+        actual_seq_lengths, actual_seq_lengths_kv: lengths of the sequences; keys behind them are not seen.
+        the others as of npu_fusion_attention. The number of key heads follows from the shapes.
+    """
+    _no_padding_mask(padding_mask)
+    _no_quantization("npu_prompt_flash_attention", quantization)
+    if atten_mask is None:
+        sparse_mode, next_tokens = 0, UNBOUNDED
+    batch, keys = key.shape[0], key.shape[2 if input_layout == "BNSD" else 1]
+    if actual_seq_lengths_kv is not None or actual_seq_lengths is not None:
+        if sparse_mode > 1:
+            raise NotImplementedError(
+                "torch_npu.npu_prompt_flash_attention: lengths with a compressed mask are not supported (docs/coverage.md)"
+            )
+        lengths = actual_seq_lengths_kv if actual_seq_lengths_kv is not None else actual_seq_lengths
+        queries = query.shape[2 if input_layout == "BNSD" else 1]
+        atten_mask = _lengths_as_mask(lengths, keys, batch, atten_mask, query.device).expand(
+            batch, 1, queries, keys
+        )
+    with msadapter.no_grad():
+        return npu_fusion_attention_v2(
+            query,
+            key,
+            value,
+            num_heads,
+            input_layout,
+            pse_shift,
+            None,
+            atten_mask,
+            scale_value,
+            1.0,
+            pre_tokens,
+            next_tokens,
+            sparse_mode=sparse_mode,
+            pse_type=attention_bias.AFTER_SCALE,
+        )[0]
+
+
+def npu_incre_flash_attention(
+    query,
+    key,
+    value,
+    *,
+    padding_mask=None,
+    pse_shift=None,
+    atten_mask=None,
+    actual_seq_lengths=None,
+    num_heads=1,
+    scale_value=1.0,
+    input_layout="BSH",
+    num_key_value_heads=0,
+    block_size=0,
+    **quantization,
+):
+    """Attention of one new query over cached keys, without gradient.
+
+    Args:
+        atten_mask: (B, Skv) or (B, 1, 1, Skv), true hides. actual_seq_lengths: how many keys of each sequence are filled.
+    """
+    _no_padding_mask(padding_mask)
+    _no_quantization("npu_incre_flash_attention", quantization)
+    batch, keys = key.shape[0], key.shape[2 if input_layout == "BNSD" else 1]
+    mask = None if atten_mask is None else atten_mask.reshape(batch, 1, 1, keys)
+    mask = _lengths_as_mask(actual_seq_lengths, keys, batch, mask, query.device)
+    with msadapter.no_grad():
+        return npu_fusion_attention_v2(
+            query,
+            key,
+            value,
+            num_heads,
+            input_layout,
+            pse_shift,
+            None,
+            mask,
+            scale_value,
+            sparse_mode=0 if mask is None else 1,
+            pse_type=attention_bias.AFTER_SCALE,
+        )[0]

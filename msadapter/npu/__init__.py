@@ -1,4 +1,6 @@
 """torch.npu: the same device under the name that torch_npu uses."""
+
+from .. import _accelerator
 from .. import cuda as _cuda
 from .._accelerator import current_device, device_count, is_available
 from ..cuda import *  # noqa: F403
@@ -45,6 +47,7 @@ from ..cuda.random import (
     set_rng_state,
     set_rng_state_all,
 )
+from . import mstx  # noqa: E402
 
 globals().update(make_types("npu"))
 device = _cuda.device
@@ -77,6 +80,23 @@ class config:
 def get_device_capability(device=None):
     """NPUs have no compute capability: None, as torch_npu answers."""
     return
+
+
+def _on_host_only(name: str) -> None:
+    if not _accelerator.on_host():
+        raise NotImplementedError(f"torch.npu.{name} is not supported on a device (docs/coverage.md)")
+
+
+def stop_device(device_id) -> int:
+    """Stop what the device computes; 0. On the host nothing is under way after a call."""
+    _on_host_only("stop_device")
+    return 0
+
+
+def check_uce_in_memory(device_id) -> int:
+    """Uncorrectable errors in the device's memory; 0, none: the host's memory reports them otherwise."""
+    _on_host_only("check_uce_in_memory")
+    return 0
 
 
 def __getattr__(name):

@@ -18,6 +18,8 @@ from kernels_ascend.attention_calls import (
     npu_fusion_attention_grad,
     npu_fusion_attention_grad_v2,
     npu_fusion_attention_v2,
+    npu_incre_flash_attention,
+    npu_prompt_flash_attention,
 )
 
 _spec = importlib.util.spec_from_file_location("kernels_reference", Path(__file__).with_name("reference.py"))
@@ -542,3 +544,32 @@ def test_layouts_agree_with_one_another():
         results.append(out.numpy())
     for layout, out in zip(["BSH", "SBH", "BSND"], results[:3], strict=True):
         np.testing.assert_array_equal(out, to_layout(results[3], layout))
+
+
+def test_attention_of_inference():
+    q, k, v, _ = made(20, 2, 4, 2, 5, 5, 4)
+    arrays = [torch.tensor(np.ascontiguousarray(to_layout(x, "BSH"))) for x in (q, k, v)]
+    bias = np.random.default_rng(1).standard_normal((2, 4, 5, 5))
+    expected = reference.attention(q, k, v, np.triu(np.ones((5, 5), bool), 1), 0.5, 0.0, bias)
+    call = {"num_heads": 4, "scale_value": 0.5, "pse_shift": torch.tensor(bias)}
+    out = npu_prompt_flash_attention(*arrays, sparse_mode=2, atten_mask=TRIANGLE, **call)
+    np.testing.assert_allclose(out.numpy(), to_layout(expected[0], "BSH"), atol=1e-9)
+    expected = reference.attention(q, k, v, np.zeros((5, 5), bool), 0.5)
+    np.testing.assert_allclose(
+        npu_prompt_flash_attention(*arrays, num_heads=4, scale_value=0.5).numpy(),
+        to_layout(expected[0], "BSH"),
+        atol=1e-9,
+    )
+    lengths = np.array([3, 5])
+    behind = np.broadcast_to(np.arange(5) >= lengths[:, None, None, None], (2, 1, 5, 5))
+    expected = reference.attention(q, k, v, behind, 0.5)
+    out = npu_prompt_flash_attention(*arrays, num_heads=4, scale_value=0.5, actual_seq_lengths_kv=[3, 5])
+    np.testing.assert_allclose(out.numpy(), to_layout(expected[0], "BSH"), atol=1e-9)
+    one = arrays[0][:, :1]
+    out = npu_incre_flash_attention(one, *arrays[1:], num_heads=4, scale_value=0.5, actual_seq_lengths=[3, 5])
+    np.testing.assert_allclose(out.numpy(), to_layout(expected[0], "BSH")[:, :1], atol=1e-9)
+    hide = torch.tensor(behind[:, 0, 0].copy())
+    same = npu_incre_flash_attention(one, *arrays[1:], num_heads=4, scale_value=0.5, atten_mask=hide)
+    assert torch.equal(out, same)
+    with pytest.raises(NotImplementedError, match="quant_scale1"):
+        npu_prompt_flash_attention(*arrays, num_heads=4, quant_scale1=one)

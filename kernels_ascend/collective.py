@@ -1,0 +1,284 @@
+"""Products fused with communication: product and collective one after the other, results as of the fused operators."""
+
+from __future__ import annotations
+
+import msadapter
+from msadapter.ops._declare import t
+
+from .grouped import npu_grouped_matmul
+
+
+def _group(name: str, world_size: int):
+    """The process group of a communicator's name; None for one process alone."""
+    from msadapter import distributed
+
+    if world_size == 1:
+        return None
+    group = distributed.distributed_c10d._resolve_process_group(name)
+    if group.size() != world_size:
+        raise RuntimeError(f"the communicator {name!r} has {group.size()} processes, not {world_size}")
+    return group
+
+
+def _no_bias(bias) -> None:
+    if bias is not None and bool((bias != 0).any()):
+        raise NotImplementedError(
+            "torch_npu: a bias in a product fused with communication is not supported (docs/coverage.md)"
+        )
+
+
+def _gathered(x, group, world_size: int):
+    if group is None:
+        return x
+    from msadapter import distributed
+
+    out = x.new_empty(world_size * x.shape[0], *x.shape[1:])
+    distributed.all_gather_into_tensor(out, x.contiguous(), group=group)
+    return out
+
+
+def _scattered(x, group, world_size: int):
+    if group is None:
+        return x
+    from msadapter import distributed
+
+    if x.shape[0] % world_size:
+        raise RuntimeError(f"{x.shape[0]} rows cannot be divided among {world_size} processes")
+    out = x.new_empty(x.shape[0] // world_size, *x.shape[1:])
+    distributed.reduce_scatter_tensor(out, x.contiguous(), group=group)
+    return out
+
+
+def _reduced(x, group):
+    if group is not None:
+        from msadapter import distributed
+
+        distributed.all_reduce(x, group=group)
+    return x
+
+
+def _only_sum(reduce_op: str) -> None:
+    if reduce_op != "sum":
+        raise NotImplementedError(
+            f"torch_npu: reduce_op {reduce_op!r} is not supported, only 'sum' (docs/coverage.md)"
+        )
+
+
+def npu_all_gather_base_mm(
+    input,
+    x2,
+    hcom,
+    world_size,
+    bias=None,
+    x1_scale=None,
+    x2_scale=None,
+    gather_index=0,
+    gather_output=True,
+    comm_turn=0,
+):
+    """(gather(input) @ x2, gather(input)); with gather_index 1 x2 is gathered instead.
+
+    Args:
+        input: (m, k), x2: (k, n). hcom: the communicator's name. gather_output: False gives an empty second result.
+    """
+    _no_bias(bias)
+    if gather_index not in (0, 1):
+        raise RuntimeError(f"npu_all_gather_base_mm: gather_index must be 0 or 1, but got {gather_index}")
+    group = _group(hcom, world_size)
+    gathered = _gathered(x2 if gather_index else input, group, world_size)
+    out = t.matmul(input, gathered) if gather_index else t.matmul(gathered, x2)
+    return out, gathered if gather_output else input.new_empty(0)
+
+
+def npu_mm_reduce_scatter_base(
+    input, x2, hcom, world_size, reduce_op="sum", bias=None, x1_scale=None, x2_scale=None, comm_turn=0
+):
+    """This process's rows of the sum of input @ x2 over the processes."""
+    _no_bias(bias)
+    _only_sum(reduce_op)
+    return _scattered(t.matmul(input, x2), _group(hcom, world_size), world_size)
+
+
+def all_reduce(x, hcom, reduce_op="sum"):
+    """The sum of x over the processes of the communicator; x itself in a program of one process."""
+    from msadapter import distributed
+
+    _only_sum(reduce_op)
+    ready = distributed.is_available() and distributed.is_initialized()
+    alone = not ready or distributed.get_world_size() == 1
+    return _reduced(x, None if alone else distributed.distributed_c10d._resolve_process_group(hcom))
+
+
+def npu_mm_all_reduce_base(x1, x2, hcom, reduce_op="sum", bias=None, comm_turn=0):
+    """The sum of x1 @ x2 (+ bias) over the processes of the communicator."""
+    out = t.matmul(x1, x2)
+    return all_reduce(out if bias is None else out + bias, hcom, reduce_op)
+
+
+def mm_all_reduce_add_rms_norm(x1, x2, residual, gamma, hcom, reduce_op="sum", epsilon=1e-6, bias=None):
+    """y = all_reduce(x1 @ x2 + bias) + residual and its RMS norm: (y, norm), of the residual's shape."""
+    y = npu_mm_all_reduce_base(x1, x2, hcom, reduce_op, bias).reshape(residual.shape) + residual
+    return y, t.torch_npu_npu_rms_norm(y, gamma, epsilon)[0]
+
+
+def _exchanged(x, send: list[int], received: list[int], group, world_size: int):
+    """Rows to the processes: `send` and `received` count rows by (process, expert)."""
+    if group is None:
+        return x
+    from msadapter import distributed
+
+    experts = len(send) // world_size
+    inputs, outputs = (
+        [sum(counts[i : i + experts]) for i in range(0, len(counts), experts)] for counts in (send, received)
+    )
+    out = x.new_empty(sum(outputs), *x.shape[1:])
+    distributed.all_to_all_single(out, x.contiguous(), outputs, inputs, group=group)
+    return out
+
+
+def _by_expert(x, counts: list[int], world_size: int, back: bool = False):
+    """Blocks of rows from (process, expert) order into (expert, process) order, or back."""
+    experts = len(counts) // world_size
+    order = [p * experts + e for e in range(experts) for p in range(world_size)]
+    if back:
+        have = x.split([counts[i] for i in order])
+        place = {i: n for n, i in enumerate(order)}
+        return t.cat([have[place[i]] for i in range(len(counts))])
+    have = x.split(counts)
+    return t.cat([have[i] for i in order])
+
+
+def _counts(given, world_size: int) -> list[int]:
+    found = [int(n) for n in (given.tolist() if hasattr(given, "tolist") else given)]
+    if not found or len(found) % world_size:
+        raise RuntimeError(f"counts {found} are not one number for each expert of {world_size} processes")
+    return found
+
+
+def _per_expert(counts: list[int], world_size: int) -> list[int]:
+    experts = len(counts) // world_size
+    return [sum(counts[e::experts]) for e in range(experts)]
+
+
+def _second(mm_x, mm_weight, turned: bool):
+    return None if mm_x is None else t.matmul(mm_x, mm_weight.t() if turned else mm_weight)
+
+
+def npu_alltoallv_gmm(
+    gmm_x,
+    gmm_weight,
+    hcom,
+    ep_world_size,
+    send_counts,
+    recv_counts,
+    *,
+    send_counts_tensor=None,
+    recv_counts_tensor=None,
+    mm_x=None,
+    mm_weight=None,
+    trans_gmm_weight=False,
+    trans_mm_weight=False,
+    permute_out_flag=False,
+):
+    """Rows to the processes of their experts, then each expert's product.
+
+    Args:
+        gmm_x: rows in the order (process, its expert). gmm_weight: (experts here, k, n).
+        send_counts, recv_counts: rows by (process, expert).
+        mm_x, mm_weight: a second product without communication.
+
+    Returns:
+        (gmm result, mm result or None, the received rows in the order of the experts or None)
+    """
+    sent, received = _counts(send_counts, ep_world_size), _counts(recv_counts, ep_world_size)
+    rows = _exchanged(gmm_x, sent, received, _group(hcom, ep_world_size), ep_world_size)
+    rows = _by_expert(rows, received, ep_world_size)
+    weight = gmm_weight.transpose(1, 2) if trans_gmm_weight else gmm_weight
+    out = npu_grouped_matmul(
+        [rows],
+        [weight],
+        group_list=_per_expert(received, ep_world_size),
+        split_item=3,
+        group_type=0,
+        group_list_type=1,
+    )[0]
+    return out, _second(mm_x, mm_weight, trans_mm_weight), rows if permute_out_flag else None
+
+
+def npu_gmm_alltoallv(
+    gmm_x,
+    gmm_weight,
+    hcom,
+    ep_world_size,
+    send_counts,
+    recv_counts,
+    *,
+    send_counts_tensor=None,
+    recv_counts_tensor=None,
+    mm_x=None,
+    mm_weight=None,
+    trans_gmm_weight=False,
+    trans_mm_weight=False,
+):
+    """Each expert's product, then its rows back to the processes they came from: (gmm result, mm result or None).
+
+    gmm_x: rows in the order of the experts; send_counts and recv_counts as of npu_alltoallv_gmm.
+    """
+    sent, received = _counts(send_counts, ep_world_size), _counts(recv_counts, ep_world_size)
+    weight = gmm_weight.transpose(1, 2) if trans_gmm_weight else gmm_weight
+    rows = npu_grouped_matmul(
+        [gmm_x],
+        [weight],
+        group_list=_per_expert(sent, ep_world_size),
+        split_item=3,
+        group_type=0,
+        group_list_type=1,
+    )[0]
+    rows = _by_expert(rows, sent, ep_world_size, back=True)
+    return _exchanged(rows, sent, received, _group(hcom, ep_world_size), ep_world_size), _second(
+        mm_x, mm_weight, trans_mm_weight
+    )
+
+
+def _into(output, value) -> None:
+    with msadapter.no_grad():
+        output.copy_(value.reshape(output.shape))
+
+
+class Lcal:
+    """The low-level operators of --use-ascend-coc: results go into a tensor that the caller gives.
+
+    `group` answers the process group of (rank, size, domain); one process alone needs none.
+    """
+
+    def __init__(self, group):
+        self.group = group
+
+    def _of(self, rank, size, domain):
+        return None if size == 1 else self.group(rank, size, domain)
+
+    @staticmethod
+    def _product(a, b, bias):
+        out = t.matmul(a, b if a.shape[1] == b.shape[0] else b.t())
+        return out if bias is None else out + bias
+
+    def pure_matmul(self, input1, input2, bias, output, rank, rank_size, comm_domain) -> None:
+        _into(output, self._product(input1, input2, bias))
+
+    def matmul_all_reduce(self, input1, input2, bias, output, rank, rank_size, comm_domain) -> None:
+        _into(output, _reduced(self._product(input1, input2, bias), self._of(rank, rank_size, comm_domain)))
+
+    def all_gather_matmul(self, input1, input2, bias, output, rank, rank_size, comm_domain) -> None:
+        gathered = _gathered(input1, self._of(rank, rank_size, comm_domain), rank_size)
+        _into(output, self._product(gathered, input2, bias))
+
+    def all_gather_matmul_v2(
+        self, input1, input2, bias, output, comm_output, rank, rank_size, comm_domain
+    ) -> None:
+        gathered = _gathered(input1, self._of(rank, rank_size, comm_domain), rank_size)
+        _into(comm_output, gathered)
+        _into(output, self._product(gathered, input2, bias))
+
+    def matmul_reduce_scatter(self, input1, input2, bias, output, rank, rank_size, comm_domain) -> None:
+        product = self._product(input1, input2, bias)
+        _into(output, _scattered(product, self._of(rank, rank_size, comm_domain), rank_size))

@@ -1,0 +1,233 @@
+"""Matrix products of groups of rows, and products added to a float32 gradient."""
+
+from __future__ import annotations
+
+import msadapter
+from msadapter.ops._declare import t
+
+from ._mapping import ascend, on_ascend
+
+NO_GROUPS, ROWS, INNER = -1, 0, 2  # what a group is a part of
+ENDS, COUNTS = 0, 1  # what group_list holds
+_ACTIVATIONS = {
+    0: lambda x: x,
+    1: lambda x: t.relu(x),
+    2: lambda x: t.gelu(x, approximate="tanh"),
+    5: lambda x: t.silu(x),
+}
+
+
+def bounds(group_list, kind: int, total: int) -> list[tuple[int, int]]:
+    """The ranges of the groups.
+
+    Raises:
+        RuntimeError: numbers that do not grow, or that lead behind `total`.
+    """
+    numbers = [int(n) for n in (group_list.tolist() if hasattr(group_list, "tolist") else group_list)]
+    if kind == COUNTS:
+        ends, at = [], 0
+        for n in numbers:
+            at += n
+            ends.append(at)
+    elif kind == ENDS:
+        ends = numbers
+    else:
+        raise RuntimeError(f"group_list_type must be 0 or 1, but got {kind}")
+    starts = [0, *ends[:-1]]
+    if any(b < a for a, b in zip(starts, ends, strict=True)) or (ends and ends[-1] > total):
+        raise RuntimeError(f"group_list {numbers} does not divide {total} rows into groups")
+    return list(zip(starts, ends, strict=True))
+
+
+def _weights(weight) -> list:
+    """One matrix a group: of a list of them, or of one tensor (E, K, N)."""
+    return list(weight[0].unbind(0)) if len(weight) == 1 and weight[0].dim() == 3 else list(weight)
+
+
+def _with_rest(parts: list, rows: int):
+    """The parts one under the other, and zeros for rows in no group."""
+    out = t.cat(parts, 0) if len(parts) > 1 else parts[0]
+    return out if len(out) == rows else t.cat([out, out.new_zeros(rows - len(out), out.shape[1])], 0)
+
+
+def _product(x, weight, bias):
+    out = t.matmul(x, weight)
+    return out if bias is None else out + bias.to(out.dtype)
+
+
+def _of_rows(x: list, weight: list, bias, group_list, kind: int, joined: bool):
+    matrices = _weights(weight)
+    biases = (
+        [None] * len(matrices)
+        if not bias
+        else list(bias[0].unbind(0))
+        if len(bias) == 1 and bias[0].dim() == 2
+        else bias
+    )
+    if len(x) == 1:
+        if group_list is None:
+            raise RuntimeError("npu_grouped_matmul: one x with group_type 0 needs group_list")
+        pieces = [x[0][a:b] for a, b in bounds(group_list, kind, len(x[0]))]
+    else:
+        pieces = x
+    if len(pieces) != len(matrices) or len(biases) != len(matrices):
+        raise RuntimeError(
+            f"npu_grouped_matmul: {len(pieces)} groups, {len(matrices)} weights and {len(biases)} biases do not fit"
+        )
+    found = [_product(*one) for one in zip(pieces, matrices, biases, strict=True)]
+    return [_with_rest(found, sum(len(one) for one in x))] if joined else found
+
+
+def _of_inner(x: list, weight: list, group_list, kind: int):
+    if len(x) != 1 or len(weight) != 1 or group_list is None:
+        raise RuntimeError("npu_grouped_matmul: group_type 2 takes one x, one weight and group_list")
+    a, b = x[0], weight[0]
+    return [t.stack([t.matmul(a[:, i:j], b[i:j]) for i, j in bounds(group_list, kind, len(b))])]
+
+
+def npu_grouped_matmul(
+    x,
+    weight,
+    *,
+    bias=None,
+    scale=None,
+    offset=None,
+    antiquant_scale=None,
+    antiquant_offset=None,
+    per_token_scale=None,
+    group_list=None,
+    activation_input=None,
+    activation_quant_scale=None,
+    activation_quant_offset=None,
+    split_item=0,
+    group_type=None,
+    group_list_type=0,
+    act_type=0,
+    output_dtype=None,
+    tuning_config=None,
+):
+    """Products of groups.
+
+    Args:
+        x, weight: lists of matrices; one weight may be (E, K, N).
+        group_type: None or -1: x[i] @ weight[i]. 0: rows of the one x are divided. 2: columns of the one x and rows of the
+            one weight are, the result is (E, M, N).
+        group_list: ends of the groups (group_list_type 0) or their sizes (1); int64 tensor or list.
+        split_item: 0 and 1 give one result a group, 2 and 3 all in one.
+
+    Returns:
+        A list of tensors. Rows in no group are zeros.
+
+    Raises:
+        RuntimeError: operands that do not fit. NotImplementedError: quantized operands.
+    """
+    quantized = (scale, offset, antiquant_scale, antiquant_offset, per_token_scale, activation_quant_scale)
+    if any(quantized) or activation_quant_offset:
+        raise NotImplementedError(
+            "torch_npu.npu_grouped_matmul: quantized operands are not supported (docs/coverage.md)"
+        )
+    if act_type not in _ACTIVATIONS:
+        raise NotImplementedError(
+            f"torch_npu.npu_grouped_matmul: act_type {act_type} is not supported (docs/coverage.md)"
+        )
+    if split_item not in (0, 1, 2, 3):
+        raise RuntimeError(f"npu_grouped_matmul: split_item must be from 0 to 3, but got {split_item}")
+    x, weight = list(x), list(weight)
+    kind = NO_GROUPS if group_type is None else group_type
+    grads = msadapter.is_grad_enabled()
+    if on_ascend(x[0]) and not (grads and any(one.requires_grad for one in (*x, *weight))):
+        return list(
+            ascend(
+                "GroupedMatmulV4",
+                x=x,
+                weight=weight,
+                bias=bias,
+                scale=None,
+                offset=None,
+                antiquant_scale=None,
+                antiquant_offset=None,
+                pre_token_scale=None,
+                group_list=group_list,
+                activation_input=None,
+                activation_quant_scale=None,
+                activation_quant_offset=None,
+                split_item=split_item,
+                group_type=kind,
+                group_list_type=group_list_type,
+                act_type=act_type,
+                output_dtype=None,
+            )
+        )
+    if kind == INNER:
+        found = _of_inner(x, weight, group_list, group_list_type)
+    elif kind == ROWS:
+        found = _of_rows(x, weight, bias, group_list, group_list_type, split_item in (2, 3))
+    elif kind == NO_GROUPS:
+        if len(x) != len(weight):
+            raise RuntimeError(f"npu_grouped_matmul: {len(x)} x and {len(weight)} weights")
+        found = [_product(*one) for one in zip(x, weight, bias or [None] * len(x), strict=True)]
+    else:
+        raise RuntimeError(f"npu_grouped_matmul: group_type must be -1, 0 or 2, but got {group_type}")
+    found = [_ACTIVATIONS[act_type](one) for one in found]
+    return found if output_dtype is None else [one.to(output_dtype) for one in found]
+
+
+def _accumulate(into, product) -> None:
+    with msadapter.no_grad():
+        into.add_(product.reshape(into.shape).to(into.dtype))
+
+
+def matmul_add(x, dy, grad) -> None:
+    """grad += x^T @ dy in grad's dtype (float32), in place.
+
+    x: (rows, M), dy: (rows, N), grad: (M, N) or the same numbers in another shape. Nothing happens without rows.
+    """
+    if not x.numel() or not dy.numel():
+        return
+    if on_ascend(x):
+        ascend("InplaceMatmulAdd", x=x, weight=dy, C=grad)
+        return
+    with msadapter.no_grad():
+        _accumulate(grad, t.matmul(x.to(grad.dtype).t(), dy.to(grad.dtype)))
+
+
+def npu_matmul_add_fp32(total_input, grad_output, grad) -> None:
+    """grad += grad_output^T @ total_input, in place, in float32. Nothing happens where a size is 0."""
+    matmul_add(grad_output, total_input, grad)
+
+
+def npu_groupmatmul_add_fp32(x, dy, group_list, grad) -> None:
+    """grad[e] += x_e^T @ dy_e in place: x (rows, M), dy (rows, N), group_list the ends, grad E * M * N numbers."""
+    if on_ascend(x):
+        ascend("InplaceGroupedMatmulAdd", x=x, weight=dy, group_list=group_list, out=grad)
+        return
+    with msadapter.no_grad():
+        wide, dy = x.to(grad.dtype), dy.to(grad.dtype)
+        parts = [t.matmul(wide[a:b].t(), dy[a:b]) for a, b in bounds(group_list, ENDS, len(x))]
+        _accumulate(grad, t.stack(parts))
+
+
+def gmm(x, weight, bias, group_list, group_type, group_list_type) -> list:
+    """The forward of MindSpeed's npu_gmm: lists of one tensor each."""
+    return npu_grouped_matmul(
+        x,
+        weight,
+        bias=bias or None,
+        group_list=group_list,
+        split_item=3,
+        group_type=group_type or 0,
+        group_list_type=group_list_type or 0,
+    )
+
+
+def gmm_backward(grad, x, weight, group_list, group_list_type) -> tuple[list, list, list]:
+    """The gradients of gmm with group_type 0: ([x], [weight], [])."""
+    dx = gmm_backward_fusion(grad, weight, group_list, group_list_type)[0]
+    dw = gmm([one.t() for one in x], grad, None, group_list, INNER, group_list_type)
+    return dx, [d.reshape(w.shape) for d, w in zip(dw, weight, strict=True)], []
+
+
+def gmm_backward_fusion(grad, weight, group_list, group_list_type) -> tuple[list, list, list]:
+    """The gradient of x alone: the weight's is added to its main_grad elsewhere."""
+    turned = [w.transpose(-2, -1) for w in weight]
+    return gmm(grad, turned, None, group_list, ROWS, group_list_type), [], []

@@ -1,0 +1,126 @@
+"""RMS norm, alone, behind an addition, and behind dropout and an addition."""
+
+from __future__ import annotations
+
+import msadapter
+from msadapter.ops._declare import composite, op, t
+from msadapter.ops.nn_norm import recording
+
+from ._mapping import ascend, on_ascend
+from .attention_tiles import working
+
+
+def _check(x, gamma) -> None:
+    if gamma.dim() == 0 or tuple(x.shape[-gamma.dim() :]) != tuple(gamma.shape):
+        raise RuntimeError(
+            f"npu_rms_norm: gamma {list(gamma.shape)} must have the last dimensions of x {list(x.shape)}"
+        )
+
+
+def _rows(x, gamma):
+    """x as rows of the normalized size, in the dtype of the computation."""
+    return x.reshape(-1, gamma.numel()).to(working(x.dtype))
+
+
+def _gradient(gs, self, gamma, epsilon, result1):
+    g = gs[0]
+    if g is None:
+        return None, None
+    if on_ascend(self) and not recording():
+        return ascend("RmsNormGrad", dy=g, x=self, rstd=result1, gamma=gamma)
+    x, g, weight = _rows(self, gamma), _rows(g, gamma), gamma.reshape(-1).to(working(self.dtype))
+    if recording():  # from x again: the result has no graph
+        rstd = t.rsqrt((x * x).mean(-1, keepdim=True) + epsilon)
+    else:
+        rstd = result1.reshape(-1, 1).to(x.dtype)
+    normal = x * rstd
+    scaled = g * weight
+    dx = rstd * (scaled - normal * (scaled * normal).mean(-1, keepdim=True))
+    return dx.reshape(self.shape).to(self.dtype), (g * normal).sum(0).reshape(gamma.shape).to(gamma.dtype)
+
+
+@op(
+    "torch_npu.npu_rms_norm(Tensor self, Tensor gamma, float epsilon=1e-06) -> (Tensor, Tensor)",
+    forms="f",
+    grad={("self", "gamma"): _gradient},
+)
+def npu_rms_norm(self, gamma, epsilon):
+    """x / sqrt(mean(x^2) + epsilon) * gamma over gamma's dimensions, and 1 / sqrt(...) in float32.
+
+    Raises:
+        RuntimeError: gamma has not the last dimensions of x.
+    """
+    _check(self, gamma)
+    if on_ascend(self):
+        return ascend("RmsNorm", x=self, gamma=gamma, epsilon=epsilon)
+    x = _rows(self, gamma)
+    rstd = t.rsqrt((x * x).mean(-1, keepdim=True) + epsilon)
+    kept = self.shape[: self.dim() - gamma.dim()]
+    y = x * rstd * gamma.reshape(-1).to(x.dtype)
+    return y.reshape(self.shape).to(self.dtype), rstd.reshape(*kept, *(1,) * gamma.dim())
+
+
+@composite(
+    "torch_npu.npu_add_rms_norm(Tensor x1, Tensor x2, Tensor gamma, float epsilon=1e-06) -> (Tensor, Tensor, Tensor)",
+    forms="f",
+)
+def npu_add_rms_norm(x1, x2, gamma, epsilon):
+    """npu_rms_norm of x1 + x2: (y, rstd, x1 + x2)."""
+    x = x1 + x2
+    y, rstd = t.torch_npu_npu_rms_norm(x, gamma, epsilon)
+    return y, rstd, x
+
+
+def _scaled(x, scale, shape):
+    return x if scale is None else x * scale.to(x.dtype).reshape(shape)
+
+
+def dropout_add_norm(
+    x0,
+    weight,
+    residual,
+    bias,
+    rowscale,
+    layerscale,
+    p,
+    epsilon,
+    prenorm,
+    residual_in_fp32,
+    is_rms_norm,
+    return_dropout_mask,
+):
+    """norm(dropout(x0 * rowscale * layerscale) + residual) over the last dimension, computed in float32.
+
+    Args:
+        x0: (batch, length, hidden). rowscale: (batch, length). layerscale, weight, bias: (hidden,).
+        p: probability of a zero. residual_in_fp32: dtype of the sum where there is no residual.
+
+    Returns:
+        (normed in x0's dtype, the sum in the residual's dtype or None, the kept elements or None)
+
+    Raises:
+        RuntimeError: p outside [0, 1], a negative epsilon, shapes that do not fit.
+    """
+    if not 0 <= p <= 1:
+        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p}")
+    if epsilon < 0 or x0.dim() != 3 or weight.shape != x0.shape[2:]:
+        raise RuntimeError(
+            "npu_dropout_add_layer_norm: x0 must be (batch, length, hidden), weight (hidden,), epsilon >= 0"
+        )
+    batch, length, hidden = x0.shape
+    computed = working(x0.dtype)
+    x = _scaled(x0.to(computed), rowscale, (batch, length, 1))
+    x = _scaled(x, layerscale, (1, 1, hidden))
+    if p:
+        mask = msadapter.rand(x.shape, device=x.device) >= p
+        x = x * mask * (1 / (1 - p) if p < 1 else 0.0)
+    else:
+        mask = msadapter.ones(x.shape, dtype=msadapter.bool, device=x.device)
+    total = x if residual is None else x + residual.to(computed)
+    weight = weight.to(computed)
+    if is_rms_norm:
+        y = t.torch_npu_npu_rms_norm(total, weight, epsilon)[0]
+    else:
+        y = t.layer_norm(total, [hidden], weight, None if bias is None else bias.to(computed), epsilon)
+    sum_dtype = residual.dtype if residual is not None else computed if residual_in_fp32 else x0.dtype
+    return y.to(x0.dtype), total.to(sum_dtype) if prenorm else None, mask if return_dropout_mask else None

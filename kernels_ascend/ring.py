@@ -1,0 +1,80 @@
+"""Attention over parts of the keys, merged."""
+
+from __future__ import annotations
+
+from msadapter.ops._declare import op, t
+
+from ._mapping import LAYOUTS, ascend, on_ascend
+
+
+def _ends(actual_seq_qlen) -> list[int]:
+    return [
+        int(n) for n in (actual_seq_qlen.tolist() if hasattr(actual_seq_qlen, "tolist") else actual_seq_qlen)
+    ]
+
+
+def _spread(scale, out, layout: str, ends):
+    """The factor of each element of `out`. Packed: each sequence's statistics lie as (N, S)."""
+    if layout == "SBH":
+        batch, heads, length = scale.shape
+        size = out.shape[-1] // heads
+        return scale.permute(2, 0, 1).unsqueeze(-1).expand(length, batch, heads, size).reshape(out.shape)
+    heads, flat = scale.shape[1], scale.reshape(-1)
+    parts = [
+        flat[a * heads : b * heads].view(heads, b - a).t() for a, b in zip([0, *ends[:-1]], ends, strict=True)
+    ]
+    return t.cat(parts).unsqueeze(-1)
+
+
+@op(
+    "torch_npu.npu_ring_attention_update(Tensor prev_attn_out, Tensor prev_softmax_max, Tensor prev_softmax_sum, "
+    "Tensor cur_attn_out, Tensor cur_softmax_max, Tensor cur_softmax_sum, Tensor? actual_seq_qlen=None, "
+    "str layout='SBH') -> (Tensor, Tensor, Tensor)",
+    forms="f",
+    grad=None,
+)
+def npu_ring_attention_update(
+    prev_attn_out,
+    prev_softmax_max,
+    prev_softmax_sum,
+    cur_attn_out,
+    cur_softmax_max,
+    cur_softmax_sum,
+    actual_seq_qlen,
+    layout,
+):
+    """Two attentions of the same queries over different keys as one: (out, softmax_max, softmax_sum).
+
+    Args:
+        prev_attn_out, cur_attn_out: (S, B, H), or (T, N, D) with layout TND and the ends of the sequences.
+        the statistics: those of npu_fusion_attention, float32, eight equal columns.
+
+    Raises:
+        RuntimeError: an unknown layout, TND without actual_seq_qlen.
+    """
+    if layout not in ("SBH", "TND"):
+        raise RuntimeError(f"npu_ring_attention_update: layout must be SBH or TND, but got {layout}")
+    if layout == "TND" and actual_seq_qlen is None:
+        raise RuntimeError("npu_ring_attention_update: layout TND needs actual_seq_qlen")
+    if on_ascend(prev_attn_out):
+        return ascend(
+            "RingAttentionUpdate",
+            prev_attn_out=prev_attn_out,
+            prev_softmax_max=prev_softmax_max,
+            prev_softmax_sum=prev_softmax_sum,
+            cur_attn_out=cur_attn_out,
+            cur_softmax_max=cur_softmax_max,
+            cur_softmax_sum=cur_softmax_sum,
+            actual_seq_qlen=actual_seq_qlen,
+            layout=LAYOUTS[layout],
+        )
+    top = t.maximum(prev_softmax_max, cur_softmax_max)
+    before = prev_softmax_sum * t.exp(prev_softmax_max - top)
+    now = cur_softmax_sum * t.exp(cur_softmax_max - top)
+    total = before + now
+    ends = _ends(actual_seq_qlen) if layout == "TND" else None
+    out = sum(
+        x * _spread((part / total)[..., 0], x, layout, ends)
+        for x, part in ((prev_attn_out, before), (cur_attn_out, now))
+    )
+    return out.to(prev_attn_out.dtype), top, total

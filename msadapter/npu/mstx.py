@@ -1,0 +1,31 @@
+"""torch.npu.mstx: named ranges and marks in the profiler's record."""
+
+from __future__ import annotations
+
+import itertools
+
+from ..profiler import record_function
+
+_open: dict[int, record_function] = {}
+_next = itertools.count(1)
+
+
+def mark(message: str, stream=None, domain: str = "default") -> None:
+    """A range of no length."""
+    with record_function(message):
+        pass
+
+
+def range_start(message: str, stream=None, domain: str = "default") -> int:
+    """Begin a range; its number, for range_end."""
+    number = next(_next)
+    _open[number] = record_function(message)
+    _open[number].__enter__()
+    return number
+
+
+def range_end(range_id: int, domain: str = "default") -> None:
+    """End the range; a number that names none changes nothing."""
+    found = _open.pop(range_id, None)
+    if found is not None:
+        found.__exit__(None, None, None)

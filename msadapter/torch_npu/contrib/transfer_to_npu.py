@@ -1,0 +1,49 @@
+"""From the import on, a program's "cuda" is "npu", and its "nccl" is "hccl".
+
+Both names mean the one accelerator here already: what changes is what devices are called, in the program's own
+comparisons and prints.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+
+from ... import _accelerator, distributed, npu
+from ...tensor.device import device as _device
+
+
+def _rename_devices() -> None:
+    plain = _device.__init__
+    if hasattr(plain, "__wrapped__"):
+        return
+
+    @functools.wraps(plain)
+    def renamed(self, type="cpu", index=None):
+        if isinstance(type, str) and type.partition(":")[0] == "cuda":
+            type = "npu" + type[4:]
+        plain(self, type, index)
+
+    _device.__init__ = renamed
+
+
+def _rename_backends() -> None:
+    plain = distributed.init_process_group
+    if hasattr(plain, "__wrapped__"):
+        return
+
+    @functools.wraps(plain)
+    def renamed(backend=None, *args, **kwargs):
+        if isinstance(backend, str):
+            backend = backend.replace("nccl", "hccl").replace("cuda", "npu")
+        return plain(backend, *args, **kwargs)
+
+    distributed.init_process_group = renamed
+
+
+if _accelerator.kind() == "cuda":
+    os.environ["MSADAPTER_DEVICE"] = "npu"
+_rename_devices()
+_rename_backends()
+
+__all__ = ["npu"]

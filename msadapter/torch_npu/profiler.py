@@ -1,0 +1,102 @@
+"""torch_npu.profiler: torch.profiler with the NPU's options. Ranges of the host are recorded; the options are kept."""
+
+from __future__ import annotations
+
+import enum
+
+from .. import profiler as _profiler
+from ..profiler import ProfilerAction, schedule, tensorboard_trace_handler
+
+
+class ProfilerActivity(enum.Enum):
+    """What to record."""
+
+    CPU = _profiler.ProfilerActivity.CPU
+    NPU = _profiler.ProfilerActivity.PrivateUse1
+
+
+class ProfilerLevel(enum.Enum):
+    """How much of the device's work to record."""
+
+    Level0 = "Level0"
+    Level1 = "Level1"
+    Level2 = "Level2"
+    Level_none = "Level_none"
+
+
+class AiCMetrics(enum.Enum):
+    """Which counters of the device's cores to read."""
+
+    PipeUtilization = "PipeUtilization"
+    ArithmeticUtilization = "ArithmeticUtilization"
+    Memory = "Memory"
+    MemoryL0 = "MemoryL0"
+    MemoryUB = "MemoryUB"
+    ResourceConflictRatio = "ResourceConflictRatio"
+    L2Cache = "L2Cache"
+    MemoryAccess = "MemoryAccess"
+    AiCoreNone = "ACL_AICORE_NONE"
+
+
+class ExportType(enum.Enum):
+    """The form of the device's records."""
+
+    Text = "text"
+    Db = "db"
+
+
+class _ExperimentalConfig:
+    """Options of the NPU's profiler."""
+
+    def __init__(
+        self,
+        profiler_level=ProfilerLevel.Level0,
+        aic_metrics=AiCMetrics.AiCoreNone,
+        l2_cache: bool = False,
+        msprof_tx: bool = False,
+        mstx: bool = False,
+        data_simplification: bool | None = True,
+        record_op_args: bool = False,
+        op_attr: bool = False,
+        gc_detect_threshold: float | None = None,
+        export_type=None,
+        **more,
+    ):
+        self.profiler_level = profiler_level
+        self.aic_metrics = aic_metrics
+        self.l2_cache = l2_cache
+        self.mstx = mstx or msprof_tx
+        self.data_simplification = data_simplification
+        self.record_op_args = record_op_args
+        self.op_attr = op_attr
+        self.gc_detect_threshold = gc_detect_threshold
+        self.export_type = export_type if isinstance(export_type, list) else [export_type or ExportType.Text]
+        self.more = more
+
+
+class profile(_profiler.profile):
+    """torch.profiler.profile that takes this module's activities and configuration."""
+
+    def __init__(self, *, activities=None, **options):
+        if activities is not None:
+            activities = [one.value if isinstance(one, ProfilerActivity) else one for one in activities]
+        super().__init__(activities=activities, **options)
+
+
+def supported_activities() -> set:
+    """The activities that are really recorded."""
+    return {ProfilerActivity.CPU}
+
+
+__all__ = [
+    "AiCMetrics",
+    "ExportType",
+    "ProfilerAction",
+    "ProfilerActivity",
+    "ProfilerLevel",
+    "_ExperimentalConfig",
+    "profile",
+    "schedule",
+    "supported_activities",
+    "tensorboard_trace_handler",
+]

@@ -1,0 +1,46 @@
+"""torch_npu.utils."""
+
+from . import collect_env, flops_count
+
+
+def register_asd_hook(x, weight) -> None:
+    """Watches for silent errors of the device's arithmetic: nothing to watch on the host."""
+
+
+def set_thread_affinity(core_range=None) -> None:
+    """Binds this thread to some processors, numbered as in the range [first, last]; without it nothing changes."""
+    import os
+
+    if core_range is not None:
+        os.sched_setaffinity(0, range(core_range[0], core_range[1] + 1))
+
+
+def reset_thread_affinity() -> None:
+    """This thread may run on every processor of the machine again."""
+    import os
+
+    os.sched_setaffinity(0, range(os.cpu_count() or 1))
+
+
+def npu_combine_tensors(list_of_tensor, require_copy_value=True):
+    """One flat tensor of which the given ones become parts."""
+    from ...ops import cat
+
+    flat = cat([one.detach().reshape(-1) for one in list_of_tensor])
+    if not require_copy_value:
+        flat.zero_()
+    place = 0
+    for one in list_of_tensor:
+        one.data = flat[place : place + one.numel()].view(one.shape)
+        place += one.numel()
+    return flat
+
+
+__all__ = [
+    "collect_env",
+    "flops_count",
+    "npu_combine_tensors",
+    "register_asd_hook",
+    "reset_thread_affinity",
+    "set_thread_affinity",
+]

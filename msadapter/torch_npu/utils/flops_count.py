@@ -1,0 +1,72 @@
+"""torch_npu.utils.flops_count: counts the multiplications of matrix products, twice."""
+
+from __future__ import annotations
+
+from ...overrides import TorchFunctionMode
+
+
+def _of_matmul(a, b) -> int:
+    rows = a.numel() // a.shape[-1] if a.dim() else 0
+    columns = b.shape[-1] if b.dim() > 1 else 1
+    batch = 1
+    if b.dim() > 2 and b.dim() > a.dim():
+        batch = b.shape[:-2].numel()
+    return 2 * batch * rows * a.shape[-1] * columns
+
+
+def _flops(name: str, args) -> int:
+    if name in ("matmul", "mm", "bmm", "__matmul__", "mv", "dot"):
+        return _of_matmul(args[0], args[1])
+    if name in ("addmm", "baddbmm", "addbmm"):
+        return _of_matmul(args[1], args[2])
+    if name == "linear":
+        return 2 * args[0].numel() * args[1].shape[0]
+    return 0
+
+
+class _Counting(TorchFunctionMode):
+    def __init__(self, counter):
+        super().__init__()
+        self.counter = counter
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        flops = _flops(getattr(func, "__name__", ""), args)
+        self.counter._traversed += flops
+        if not self.counter._paused:
+            self.counter._recorded += flops
+        return func(*args, **(kwargs or {}))
+
+
+class FlopsCounter:
+    """Between start() and stop(): get_flops() gives [counted outside of pauses, counted at all]."""
+
+    def __init__(self):
+        self._recorded = self._traversed = 0
+        self._paused = False
+        self._mode = None
+
+    def start(self) -> None:
+        """Count from zero."""
+        self.stop()
+        self._recorded = self._traversed = 0
+        self._mode = _Counting(self)
+        self._mode.__enter__()
+
+    def stop(self) -> None:
+        """Count no more."""
+        if self._mode is not None:
+            self._mode.__exit__(None, None, None)
+            self._mode = None
+        self._paused = False
+
+    def pause(self) -> None:
+        """What follows is recomputation: only the second number grows."""
+        self._paused = True
+
+    def resume(self) -> None:
+        """The pause is over."""
+        self._paused = False
+
+    def get_flops(self) -> list[int]:
+        """[counted outside of pauses, counted at all]."""
+        return [self._recorded, self._traversed]

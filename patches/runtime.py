@@ -1,0 +1,180 @@
+"""Patches of modules that are not in a tree of ours (site-packages): applied by an import hook when the module is imported.
+
+    install_patches([RuntimePatch(id="...", module="package.module", attribute="Class.method", ...)])
+
+must run before the first import of the module: afterwards other modules hold the old function by value, so being late is
+an error. Applied before anybody can copy the attribute, one replacement reaches everyone.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import importlib.abc
+import inspect
+import sys
+import textwrap
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+from .manager import REASONS, PatchError
+
+
+@dataclass(frozen=True)
+class RuntimePatch:
+    """One replacement.
+
+    module, attribute: where; `attribute` may be dotted. replacement: gets what is there, gives what shall be.
+    expected: source of what is there, as the rule was written for ("" if it does not matter); drift is an error.
+    """
+
+    id: str
+    module: str
+    attribute: str
+    reason: str
+    reason_class: str
+    replacement: Callable[[Any], Any] = field(repr=False, compare=False)
+    expected: str = field(default="", repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.reason.strip() or self.reason_class not in REASONS:
+            raise PatchError(
+                f"{self.id}: a rule needs a reason, and a reason_class out of {', '.join(REASONS)}"
+            )
+
+
+def fingerprint(source: str) -> str:
+    """sha256 of a definition, whatever its indentation."""
+    return hashlib.sha256(textwrap.dedent(source).strip().encode()).hexdigest()
+
+
+class _Applied:
+    """What was replaced, to put it back."""
+
+    def __init__(self, owner: Any, name: str, original: Any) -> None:
+        self.owner, self.name, self.original = owner, name, original
+
+
+_waiting: dict[str, list[RuntimePatch]] = {}
+_known: dict[str, RuntimePatch] = {}
+_applied: dict[str, _Applied] = {}
+
+
+def install_patches(patches: Iterable[RuntimePatch]) -> None:
+    """Apply each patch when its module is imported. A patch that is installed already is left alone.
+
+    Raises:
+        PatchError: a module is imported already, or another patch has the id. Nothing is installed then.
+    """
+    fresh = []
+    for patch in patches:
+        if patch.id in _known:
+            if _known[patch.id] != patch:
+                raise PatchError(f"two runtime patches have the id {patch.id}")
+            continue
+        if patch.module in sys.modules:
+            raise PatchError(
+                f"{patch.id}: {patch.module} is imported already; install the patch before the first import of it"
+            )
+        fresh.append(patch)
+    for patch in fresh:
+        _known[patch.id] = patch
+        _waiting.setdefault(patch.module, []).append(patch)
+    if fresh and _finder not in sys.meta_path:
+        sys.meta_path.insert(0, _finder)
+
+
+def remove_patches(ids: Iterable[str] | None = None) -> None:
+    """Put back what the patches replaced (all of them without `ids`), the last one first; those that wait wait no more."""
+    for name in list(reversed(_known)) if ids is None else list(ids):
+        patch = _known.pop(name, None)
+        if patch is None:
+            continue
+        done = _applied.pop(name, None)
+        if done is not None:
+            setattr(done.owner, done.name, done.original)
+        _waiting[patch.module] = [one for one in _waiting.get(patch.module, []) if one.id != name]
+    if not _known and _finder in sys.meta_path:
+        sys.meta_path.remove(_finder)
+
+
+def applied_patches() -> list[str]:
+    """The ids of the patches in effect, in the order of application."""
+    return list(_applied)
+
+
+def _apply(module: ModuleType) -> None:
+    for patch in _waiting.get(module.__name__, ()):
+        owner: Any = module
+        *path, name = patch.attribute.split(".")
+        for step in path:
+            owner = _attribute(owner, step, patch)
+        original = inspect.getattr_static(owner, name, None)
+        if original is None:
+            raise PatchError(f"{patch.id}: {patch.module} has no {patch.attribute}: upstream has changed")
+        _check(patch, _attribute(owner, name, patch))
+        setattr(owner, name, patch.replacement(original))
+        _applied[patch.id] = _Applied(owner, name, original)
+
+
+def _attribute(owner: Any, name: str, patch: RuntimePatch) -> Any:
+    if not hasattr(owner, name):
+        raise PatchError(f"{patch.id}: {patch.module} has no {patch.attribute}: upstream has changed")
+    return getattr(owner, name)
+
+
+def _check(patch: RuntimePatch, found: Any) -> None:
+    if not patch.expected:
+        return
+    source = inspect.getsource(found)
+    if fingerprint(source) != fingerprint(patch.expected):
+        raise PatchError(
+            f"{patch.id}: {patch.module}.{patch.attribute} is not what the rule was written for:\n"
+            + difference(patch.expected, source)
+        )
+
+
+def difference(expected: str, found: str) -> str:
+    """What changed, as a unified diff of two sources."""
+    lines = (textwrap.dedent(text).strip().splitlines() for text in (expected, found))
+    return "\n".join(difflib.unified_diff(*lines, "expected", "found", lineterm=""))
+
+
+class _Loader(importlib.abc.Loader):
+    """The module's own loader; the patches follow it."""
+
+    def __init__(self, loader: Any) -> None:
+        self.loader = loader
+
+    def create_module(self, spec: Any) -> ModuleType | None:
+        return self.loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        self.loader.exec_module(module)
+        if module.__spec__ is not None:
+            module.__spec__.loader = self.loader
+        module.__loader__ = self.loader
+        _apply(module)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.loader, name)
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
+        if not _waiting.get(fullname):
+            return None
+        for finder in sys.meta_path:
+            if finder is self or not hasattr(finder, "find_spec"):
+                continue
+            spec = finder.find_spec(fullname, path, target)
+            if spec is not None:
+                if spec.loader is not None:
+                    spec.loader = _Loader(spec.loader)
+                return spec
+        return None
+
+
+_finder = _Finder()

@@ -1,0 +1,217 @@
+"""The face of torch_npu: modules, torch.ops.npu, profiler, tools, transfer_to_npu."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import msadapter as torch
+from msadapter import torch_npu
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# What MindSpeed 2.3.0 and MindSpeed-LLM 2.3.0 name.
+NAMES = [
+    "_C._distributed_c10d.ProcessGroupHCCL.Options.hccl_config",
+    "__file__",
+    "__version__",
+    "_npu_moe_token_unpermute_with_routing_map",
+    "empty_with_swapped_memory",
+    "npu.Event",
+    "npu.Stream",
+    "npu._lazy_call",
+    "npu.check_uce_in_memory",
+    "npu.current_stream",
+    "npu.device",
+    "npu.empty_cache",
+    "npu.get_device_properties",
+    "npu.init",
+    "npu.manual_seed",
+    "npu.manual_seed_all",
+    "npu.mstx.range_end",
+    "npu.mstx.range_start",
+    "npu.set_compile_mode",
+    "npu.stop_device",
+    "npu.stream",
+    "npu_all_gather_base_mm",
+    "npu_apply_adam_w",
+    "npu_apply_fused_ema_adamw",
+    "npu_fusion_attention",
+    "npu_fusion_attention_grad",
+    "npu_fusion_attention_v2",
+    "npu_grouped_matmul",
+    "npu_groupmatmul_add_fp32",
+    "npu_matmul_add_fp32",
+    "npu_mm_reduce_scatter_base",
+    "npu_moe_compute_expert_tokens",
+    "npu_moe_finalize_routing",
+    "npu_moe_init_routing",
+    "npu_moe_token_permute_with_routing_map",
+    "npu_moe_token_permute_with_routing_map_grad",
+    "npu_moe_token_unpermute_with_routing_map_grad",
+    "npu_rms_norm",
+    "npu_rotary_mul",
+    "npu_rotary_position_embedding",
+    "npu_scaled_masked_softmax",
+    "npu_swiglu",
+    "npu_swiglu_backward",
+    "profiler.AiCMetrics.PipeUtilization",
+    "profiler.ExportType.Db",
+    "profiler.ExportType.Text",
+    "profiler.ProfilerActivity.CPU",
+    "profiler.ProfilerActivity.NPU",
+    "profiler.ProfilerLevel.Level0",
+    "profiler.ProfilerLevel.Level1",
+    "profiler.ProfilerLevel.Level2",
+    "profiler.ProfilerLevel.Level_none",
+    "profiler._ExperimentalConfig",
+    "profiler.profile",
+    "profiler.schedule",
+    "profiler.tensorboard_trace_handler",
+    "unsupported_dtype",
+    "utils.collect_env.get_cann_version",
+    "utils.flops_count.FlopsCounter",
+    "utils.register_asd_hook",
+    "utils.reset_thread_affinity",
+    "npu_incre_flash_attention",
+    "npu_prompt_flash_attention",
+    "npu_alltoallv_gmm",
+    "npu_gmm_alltoallv",
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_name_is_there(name):
+    found = torch_npu
+    for part in name.split("."):
+        found = getattr(found, part)
+
+
+def run(program, **environment):
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+    ).stdout.split()
+
+
+def test_npu_is_the_module_of_torch_under_every_name():
+    out = run("""
+        import msadapter
+        msadapter.install()
+        import torch, torch_npu
+        from torch_npu.npu import set_device
+        import torch_npu.npu as one
+        print(one is torch.npu is torch_npu.npu, torch.npu.set_device is set_device)
+        import torchair
+        from torchair.ge import Tensor, TensorSpec
+        from torchair import ge, register_fx_node_ge_converter
+        print(register_fx_node_ge_converter("x")(len) is len)
+    """)
+    assert out == ["True"] * 3
+
+
+def test_compiling_graphs_says_that_it_cannot():
+    with pytest.raises(NotImplementedError, match="compiling graphs"):
+        torch_npu.dynamo.torchair.get_npu_backend()
+
+
+def test_operators_are_in_torch_ops():
+    x = torch.randn(2, 4)
+    assert torch.equal(torch.ops.npu.npu_swiglu(x), torch_npu.npu_swiglu(x))
+    assert torch.equal(
+        torch.ops.npu.npu_rms_norm(x, torch.ones(4))[0], torch_npu.npu_rms_norm(x, torch.ones(4))[0]
+    )
+
+
+def test_a_missing_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="npu_hans_encode"):
+        torch_npu.npu_hans_encode  # noqa: B018
+    assert not hasattr(torch_npu, "no_such_thing")
+
+
+def test_transfer_renames_devices_and_backends():
+    out = run(
+        """
+        import msadapter
+        msadapter.install()
+        import torch, torch_npu
+        before = torch.zeros(1, device="cuda").device
+        from torch_npu.contrib import transfer_to_npu
+        x = torch.zeros(2, device="cuda:0")
+        print(before.type, x.device, torch.device("cuda"), torch.device("cuda", 0))
+        print(x.is_npu, x.cuda().device, x.npu().device)
+        print(x.device == torch.device("cuda:0") == torch.device("npu:0"), torch.device("cpu"))
+        importlib = __import__("importlib"); importlib.reload(transfer_to_npu)
+        print(torch.device("cuda:0"))
+        """,
+        MSADAPTER_DEVICE="cuda",
+    )
+    assert out == ["cuda", "npu:0", "npu", "npu:0", "True", "npu:0", "npu:0", "True", "cpu", "npu:0"]
+
+
+def test_profiler_writes_a_trace(tmp_path):
+    p = torch_npu.profiler
+    config = p._ExperimentalConfig(
+        aic_metrics=p.AiCMetrics.PipeUtilization,
+        profiler_level=p.ProfilerLevel.Level1,
+        export_type=[p.ExportType.Text],
+    )
+    with p.profile(
+        activities=[p.ProfilerActivity.CPU, p.ProfilerActivity.NPU],
+        schedule=p.schedule(wait=0, warmup=0, active=1, repeat=1),
+        on_trace_ready=p.tensorboard_trace_handler(str(tmp_path)),
+        experimental_config=config,
+    ) as prof:
+        number = torch_npu.npu.mstx.range_start("my range")
+        torch_npu.npu.mstx.range_end(number)
+        torch_npu.npu.mstx.mark("here")
+        prof.step()
+    (trace,) = tmp_path.iterdir()
+    assert "my range" in trace.read_text()
+
+
+def test_flops_are_counted_and_paused():
+    counter = torch_npu.utils.flops_count.FlopsCounter()
+    a, b = torch.zeros(2, 3), torch.zeros(3, 5)
+    counter.start()
+    torch.matmul(a, b)
+    counter.pause()
+    torch.nn.functional.linear(a, b.t().contiguous())
+    counter.resume()
+    assert counter.get_flops() == [60, 120]
+    counter.stop()
+    torch.matmul(a, b)
+    assert counter.get_flops() == [60, 120]
+
+
+def test_cann_version(tmp_path, monkeypatch):
+    monkeypatch.delenv("ASCEND_HOME_PATH", raising=False)
+    assert torch_npu.utils.collect_env.get_cann_version() == ""
+    (tmp_path / "aarch64-linux").mkdir()
+    (tmp_path / "aarch64-linux" / "ascend_toolkit_install.info").write_text(
+        "package_name=x\nversion=8.2.RC1\n"
+    )
+    monkeypatch.setenv("ASCEND_HOME_PATH", str(tmp_path))
+    assert torch_npu.utils.collect_env.get_cann_version() == "8.2.RC1"
+
+
+def test_small_tools():
+    module = importlib.import_module("msadapter.torch_npu")
+    assert module.empty_with_swapped_memory([2, 3]).shape == (2, 3)
+    parts = [torch.ones(2, 2), torch.zeros(3)]
+    flat = torch_npu.utils.npu_combine_tensors(parts)
+    flat.add_(1)
+    assert parts[0].tolist() == [[2, 2], [2, 2]]
+    assert parts[1].tolist() == [1, 1, 1]
+    torch_npu.utils.set_thread_affinity([0, 0])
+    assert os.sched_getaffinity(0) == {0}
+    torch_npu.utils.reset_thread_affinity()
