@@ -18,7 +18,8 @@ from datetime import timedelta
 from .errors import DistError
 from .tcp_store import TCPStore
 
-_GRACE = 5.0  # seconds between SIGTERM and SIGKILL
+_GRACE = 5.0  # seconds between SIGTERM and SIGKILL for the ranks beside one that has failed
+_GOODBYE = 30.0  # and for all ranks when the job itself is asked to end: a checkpoint may have to be written
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
 
@@ -97,7 +98,10 @@ class Agent:
                         print(f"torchrun: {failure}", file=sys.stderr, flush=True)
                         return failure.code
         except _Stopped as stop:
-            print(f"torchrun: received {stop}, ending the ranks", file=sys.stderr, flush=True)
+            print(f"torchrun: received {stop.args[0]}, ending the ranks", file=sys.stderr, flush=True)
+            for number in handled:  # a second signal does not wait
+                signal.signal(number, signal.SIG_DFL)
+            self._end_ranks(_GOODBYE)
             return 128 + stop.args[1]
         finally:
             for number, handler in before.items():
@@ -169,8 +173,8 @@ class Agent:
             time.sleep(self.job.interval)
         if self.job.node_rank == 0:
             time.sleep(0.5)
-    # -- ranks ----------------------------------------------------------------------------------------------
 
+    # -- ranks ----------------------------------------------------------------------------------------------
     def _environment(self, local: int) -> dict:
         job, rank, size = self.job, self.first_rank + local, self.world_size
         environment = dict(os.environ)
@@ -262,13 +266,14 @@ class Agent:
                 copy.join(1.0)
             _signal_session(rank, signal.SIGKILL)  # what a rank started ends with it
 
-    def _end_ranks(self):
+    def _end_ranks(self, grace: float = _GRACE):
         """SIGTERM, a while later SIGKILL, to the ranks and all that they have started."""
         ranks, self.ranks = self.ranks, []
         for rank in ranks:
             if rank.process.poll() is None:
                 _signal_session(rank, signal.SIGTERM)
-        end = time.monotonic() + _GRACE
+                _signal_session(rank, signal.SIGCONT)  # a stopped one would not hear it
+        end = time.monotonic() + grace
         for rank in ranks:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 rank.process.wait(max(end - time.monotonic(), 0.01))

@@ -4,6 +4,7 @@ A backend belongs to one group. Its methods take ranks inside the group and cont
 start the operation and return a Work; checks of arguments are done before. A backend for many processes (MPI,
 HCCL) is a class with these methods, announced by `register`.
 """
+from . import debug
 from .reduce_op import ReduceOp
 from .work import Work
 
@@ -22,7 +23,8 @@ def create(name: str, rank: int, world_size: int, ranks, store, timeout, parent=
     if name not in _factories:
         raise NotImplementedError(f"torch.distributed: the backend {name!r} with {world_size} processes is not "
                                   "supported (docs/coverage.md)")
-    return _factories[name](rank, world_size, ranks, store, timeout, parent)
+    made = _factories[name](rank, world_size, ranks, store, timeout, parent)
+    return debug.Checked(made, store, timeout) if debug.detail() else made
 
 
 class SingleProcess:

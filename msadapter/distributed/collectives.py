@@ -3,6 +3,7 @@
 from contextlib import contextmanager
 
 from ..tensor import Tensor
+from . import debug
 from .process_group import default_group, resolve, world
 from .reduce_op import ReduceOp
 from .setup import get_group_rank, not_in_group
@@ -247,10 +248,9 @@ def barrier(group=None, async_op=False, device_ids=None):
 
 
 def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
-    """A barrier that names who is missing."""
-    if not_in_group(group, "monitored_barrier"):
-        return
-    resolve(group)._backend.barrier().wait(timeout)
+    """A barrier that names who is missing (with wait_all_ranks all of them, else the first)."""
+    if not not_in_group(group, "monitored_barrier"):
+        debug.monitored_barrier(resolve(group), timeout, wait_all_ranks)
 
 
 class _Together(Work):

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import subprocess
 import sys
 import tempfile
 import uuid
@@ -57,9 +58,12 @@ def _local_size(text: str) -> int:
     if text.isdigit() and int(text) > 0:
         return int(text)
     if text in ("gpu", "auto"):
-        from .. import cuda
-
-        return max(cuda.device_count(), 1) if text == "gpu" or cuda.is_available() else os.cpu_count() or 1
+        # asked in a process of its own: the agent does not load the framework
+        code = "import msadapter.cuda as cuda; print(cuda.device_count() if cuda.is_available() else 0)"
+        devices = int(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout)
+        if text == "gpu" and not devices:
+            raise ValueError("Cuda is not available.")
+        return devices or os.cpu_count() or 1
     if text == "cpu":
         return os.cpu_count() or 1
     raise ValueError(f"Unsupported nproc_per_node value: {text}")

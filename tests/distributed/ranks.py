@@ -8,12 +8,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 JOBS = Path(__file__).with_name("jobs")
-TORCHRUN = ("-m", "msadapter", "-m", "torch.distributed.run")
+TORCHRUN = (str(ROOT / "msadapter/distributed/_torchrun.py"),)
 
 
 def environment(**extra) -> dict:
     """The test's environment, with a mark by which processes of this job are found."""
-    path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    path = os.pathsep.join([str(ROOT / "msadapter/alias/shim"), str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     clean = {k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE", "MASTER_PORT", "LOCAL_RANK")}
     return clean | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"} | {k: str(v) for k, v in extra.items()}
 

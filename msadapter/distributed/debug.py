@@ -1,0 +1,100 @@
+"""Checks that cost a question at the job's store: monitored_barrier, and TORCH_DISTRIBUTED_DEBUG=DETAIL."""
+
+import os
+import time
+
+from .errors import DistBackendError, DistStoreError
+from .store import PrefixStore, _seconds
+from .work import Work
+
+# tensors of these have one shape on all ranks; the others' parts may differ
+_SAME_SHAPE = ("allreduce", "reduce", "broadcast", "allgather_into", "reduce_scatter_into")
+_CHECKED = (*_SAME_SHAPE, "allgather", "gather", "scatter", "reduce_scatter", "alltoall", "alltoall_single", "barrier")
+
+
+def detail() -> bool:
+    """Whether collectives are compared before they run."""
+    return os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF").upper() == "DETAIL"
+
+
+def monitored_barrier(pg, timeout=None, wait_all_ranks: bool = False) -> None:
+    """A barrier in which rank 0 of the group looks for the others: RuntimeError names who does not come in time."""
+    if pg.size() == 1:
+        return
+    patience = _seconds(timeout or pg.timeout)
+    pg.monitored = getattr(pg, "monitored", 0) + 1
+    store = PrefixStore(f"monitored/{pg.monitored}", pg.store)
+    if pg.rank() == 0:
+        missing, end = [], time.monotonic() + patience
+        for rank in range(1, pg.size()):
+            try:
+                store.wait([f"arrived/{rank}"], max(end - time.monotonic(), 0.001))
+            except DistStoreError:
+                missing.append(pg._ranks[rank])
+                if not wait_all_ranks:
+                    break
+        if missing:
+            who = f"Ranks {', '.join(map(str, missing))}" if wait_all_ranks else f"Rank {missing[0]}"
+            raise RuntimeError(f"[Rank {pg._ranks[0]}]: {who} failed to pass monitoredBarrier in "
+                               f"{int(patience * 1000)} ms")
+        store.set("all", b"1")
+        return
+    own = pg._ranks[pg.rank()]
+    store.set(f"arrived/{pg.rank()}", b"1")
+    try:
+        store.wait(["all"], patience)
+    except DistStoreError as err:
+        raise RuntimeError(f"[Rank {own}]: Rank {own} successfully reached monitoredBarrier, but received errors while "
+                           f"waiting for send/recv from rank {pg._ranks[0]}. Please check rank {pg._ranks[0]} logs for "
+                           "faulty rank.") from err
+
+
+class Checked:
+    """A backend whose collectives are first compared between the ranks."""
+
+    def __init__(self, backend, store, timeout):
+        self.__dict__.update(backend=backend, store=PrefixStore("detail", store), timeout=timeout, count=0)
+
+    def __getattr__(self, name):
+        found = getattr(self.backend, name)
+        if name not in _CHECKED:
+            return found
+
+        def checked(*arguments) -> Work:
+            self._compare(name, arguments)
+            return found(*arguments)
+
+        return checked
+
+    def __setattr__(self, name, value):
+        setattr(self.backend, name, value)
+
+    def _fingerprint(self, name, arguments) -> str:
+        tensors = [a for a in arguments if hasattr(a, "dtype")] or [a[0] for a in arguments if isinstance(a, list) and a]
+        tensor = tensors[-1] if tensors and hasattr(tensors[-1], "dtype") else None
+        parts = [f"SequenceNumber={self.count}", f"OpType={name.upper()}"]
+        if tensor is not None:
+            parts += [f"TensorShape={list(tensor.shape)}"] if name in _SAME_SHAPE else []
+            parts.append(f"TensorDtypes={tensor.dtype}")
+        parts += [f"Argument={a!r}" for a in arguments if not isinstance(a, list) and not hasattr(a, "dtype")]
+        return f"CollectiveFingerPrint({', '.join(parts)})"
+
+    def _compare(self, name, arguments):
+        self.__dict__["count"] += 1
+        number, rank, ranks = self.count, self.backend.rank, self.backend.ranks
+        own = self._fingerprint(name, arguments)
+        self.store.set(f"{number}/{rank}", own)
+        keys = [f"{number}/{i}" for i in range(len(ranks))]
+        try:
+            self.store.wait(keys, self.timeout)
+        except DistStoreError as err:
+            missing = [ranks[i] for i, key in enumerate(keys) if not self.store.check([key])]
+            raise DistBackendError(f"[Rank {ranks[rank]}]: ranks {missing} did not call a collective of process group "
+                                   f"{self.backend.name!r} within {_seconds(self.timeout):g} s, while this one is "
+                                   f"running collective: {own}") from err
+        for i, other in enumerate(self.store.multi_get(keys)):
+            if other.decode() != own:
+                raise RuntimeError(f"Detected mismatch between collectives on ranks. Rank {ranks[rank]} is running "
+                                   f"collective: {own}, but Rank {ranks[i]} is running collective: {other.decode()}.")
+        if number > 2:  # everybody has read what was two calls ago
+            self.store.delete_key(f"{number - 2}/{rank}")

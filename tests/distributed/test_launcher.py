@@ -1,0 +1,182 @@
+"""torchrun: logs, failures, restarts, signals, several nodes; ranks without a launcher."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.distributed.ranks import TORCHRUN, environment, left, torchrun
+
+# python without torch starts at once; what the agent does with ranks is the same
+PLAIN = "import os, sys, time\nrank, attempt = int(os.environ['RANK']), os.environ['TORCHELASTIC_RESTART_COUNT']\n"
+
+
+@pytest.fixture
+def script(tmp_path):
+    def write(text, head=PLAIN):
+        path = tmp_path / "job.py"
+        path.write_text(head + text)
+        return path
+
+    return write
+
+
+def _start(*arguments, **extra):
+    return subprocess.Popen([sys.executable, *TORCHRUN, *map(str, arguments)], stdout=subprocess.PIPE, text=True,
+                            stderr=subprocess.STDOUT, env=environment(**extra))
+
+
+def _gone(mark, seconds=5.0) -> bool:
+    end = time.monotonic() + seconds
+    while left(mark) and time.monotonic() < end:
+        time.sleep(0.05)
+    return not left(mark)
+
+
+def _port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("localhost", 0))
+        return probe.getsockname()[1]
+
+
+def test_environment_of_ranks(script):
+    names = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "TORCHELASTIC_RUN_ID")
+    done = torchrun("--standalone", "--nproc-per-node=2", "--rdzv-id", "me",
+                    script(f"print(*[os.environ[n] for n in {names}], sys.argv[1:], flush=True)\n"), "--flag", "3")
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == [f"{r} {r} 2 2 0 me ['--flag', '3']" for r in (0, 1)]
+
+
+def test_logs_with_prefixes(script, tmp_path):
+    done = torchrun("--nproc-per-node", 2, "--tee", "0:3", "--redirects", "1:1", "--log-dir", tmp_path / "logs",
+                    "--rdzv-id", "run", script("print('hello', flush=True)\nprint('bad', file=sys.stderr)\n"))
+    assert done.stdout == "[default0]:hello\n"
+    assert sorted(done.stderr.splitlines()) == ["[default0]:bad", "bad"]
+    assert (tmp_path / "logs/run/attempt_0/0/stdout.log").read_text() == "hello\n"
+    assert (tmp_path / "logs/run/attempt_0/1/stdout.log").read_text() == "hello\n"
+
+
+def test_a_failed_rank_ends_the_job(script):
+    begin = time.monotonic()
+    done = torchrun("--nproc-per-node", 2, script("if rank == 1: raise SystemExit(7)\ntime.sleep(60)\n"))
+    assert done.returncode == 7 and "rank 1" in done.stderr and "exit code 7" in done.stderr
+    assert time.monotonic() - begin < 20
+
+
+def test_a_killed_rank_ends_the_job(script):
+    done = torchrun("--nproc-per-node", 2, script("if rank == 0: os.kill(os.getpid(), 9)\ntime.sleep(60)\n"))
+    assert done.returncode == 137 and "SIGKILL" in done.stderr
+
+
+def test_a_rank_that_ignores_sigterm_and_has_children(script):
+    text = ("import signal, subprocess\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+            "subprocess.Popen(['sleep', '60'])\nif rank == 1: sys.exit(3)\ntime.sleep(60)\n")
+    assert torchrun("--nproc-per-node", 2, script(text)).returncode == 3
+
+
+def test_restarts_are_bounded(script):
+    text = "print('attempt', attempt, rank, flush=True)\nif attempt == '0' and rank: sys.exit(1)\n"
+    done = torchrun("--nproc-per-node", 2, "--max-restarts", 2, script(text))
+    assert done.returncode == 0 and {"attempt 1 0", "attempt 1 1"} <= set(done.stdout.splitlines())
+    done = torchrun("--nproc-per-node", 1, "--max-restarts", 2, script("print('attempt', attempt)\nsys.exit(4)\n"))
+    assert done.returncode == 4 and done.stdout.split() == ["attempt", "0", "attempt", "1", "attempt", "2"]
+
+
+@pytest.mark.parametrize("number, code", [(signal.SIGTERM, 143), (signal.SIGKILL, -9)])
+def test_a_signal_to_the_launcher_leaves_no_rank(script, number, code):
+    mark = f"signal-{os.getpid()}-{number}"
+    job = _start("--nproc-per-node", 2, script("print('up', flush=True)\ntime.sleep(60)\n"), MSADAPTER_TEST_JOB=mark)
+    assert [job.stdout.readline() for _ in range(2)] == ["up\n", "up\n"]
+    job.send_signal(number)
+    assert job.wait(20) == code and _gone(mark)
+
+
+def test_two_nodes(script):
+    port = _port()
+    path = script("print('rank', rank, os.environ['LOCAL_RANK'], os.environ['WORLD_SIZE'], flush=True)\n")
+    jobs = [_start("--nnodes", 2, "--node-rank", node, "--nproc-per-node", node + 1, "--master-port", port, path)
+            for node in (1, 0)]
+    outputs = [job.communicate(timeout=30)[0] for job in jobs]
+    assert [job.returncode for job in jobs] == [0, 0]
+    assert sorted("".join(outputs).splitlines()) == ["rank 0 0 3", "rank 1 0 3", "rank 2 1 3"]
+
+
+def test_a_failure_on_another_node_ends_this_one(script):
+    port = _port()
+    path = script("if rank == 1: sys.exit(5)\ntime.sleep(60)\n")
+    jobs = [_start("--nnodes", 2, "--rdzv-backend", "c10d", "--rdzv-endpoint", f"localhost:{port}", path)
+            for _ in range(2)]
+    outputs = [job.communicate(timeout=30)[0] for job in jobs]
+    assert sorted(job.returncode for job in jobs) == [1, 5], outputs
+
+
+JOB = """
+import os, sys, time, torch
+import torch.distributed as dist
+from datetime import timedelta
+"""
+
+
+def test_the_traceback_of_a_rank_is_seen(script):
+    text = "dist.init_process_group('gloo')\nif dist.get_rank() == 1: raise ValueError('boom')\ndist.barrier()\n"
+    done = torchrun("--nproc-per-node", 2, script(text, JOB))
+    assert done.returncode == 1 and "ValueError: boom" in done.stderr and "rank 1" in done.stderr
+
+
+@pytest.mark.parametrize("what, text", [
+    ("missing", "if rank == 0: dist.all_reduce(torch.ones(3))\nelse: time.sleep(20)\n"),
+    ("stopped", "if rank: os.kill(os.getpid(), 19)\ndist.barrier()\n"),
+], ids=["missing", "stopped"])
+def test_a_late_rank_is_named(script, what, text):
+    head = "dist.init_process_group('nccl', timeout=timedelta(seconds=1))\nrank = dist.get_rank()\n"
+    done = torchrun("--nproc-per-node", 2, script(head + text, JOB))
+    assert done.returncode == 1
+    assert "Watchdog caught collective operation timeout" in done.stderr
+    assert "Ranks that have not arrived: [1]" in done.stderr
+    assert ("time.sleep(20)" if what == "missing" else "Rank 1 does not answer") in done.stderr
+
+
+def test_monitored_barrier_names_who_is_missing(script):
+    text = ("dist.init_process_group('gloo')\nif dist.get_rank(): time.sleep(20)\n"
+            "dist.monitored_barrier(timeout=timedelta(seconds=1), wait_all_ranks=True)\n")
+    done = torchrun("--nproc-per-node", 2, script(text, JOB))
+    assert done.returncode == 1 and "Ranks 1 failed to pass monitoredBarrier in 1000 ms" in done.stderr
+
+
+def test_debug_mode_finds_a_mismatch(script):
+    text = ("dist.init_process_group('gloo')\ndist.all_reduce(torch.ones(2))\n"
+            "dist.all_reduce(torch.ones(3 if dist.get_rank() else 4))\n")
+    done = torchrun("--nproc-per-node", 2, script(text, JOB), TORCH_DISTRIBUTED_DEBUG="DETAIL")
+    assert done.returncode == 1 and "Detected mismatch between collectives on ranks" in done.stderr
+    assert "[3]" in done.stderr and "[4]" in done.stderr
+
+
+def test_ranks_without_a_launcher(script, tmp_path):
+    path = script("dist.init_process_group('gloo', init_method=sys.argv[1], rank=int(sys.argv[2]), world_size=2)\n"
+                  "t = torch.ones(1)\ndist.all_reduce(t)\nprint(t.item())\n", JOB)
+    jobs = [subprocess.Popen([sys.executable, "-m", "msadapter", str(path), f"file://{tmp_path}/meet", str(rank)],
+                             text=True, env=environment(), stdout=subprocess.PIPE) for rank in (0, 1)]
+    assert [job.communicate(timeout=30)[0] for job in jobs] == ["2.0\n", "2.0\n"]
+
+
+def test_spawned_ranks(script):
+    text = """
+import torch.multiprocessing as mp
+def work(rank, port):
+    dist.init_process_group('gloo', init_method=f'tcp://localhost:{port}', rank=rank, world_size=2)
+    t = torch.tensor([rank + 1.0])
+    dist.all_reduce(t)
+    dist.destroy_process_group()
+    if rank == 1:
+        raise RuntimeError(f'the sum is {t.item()}')
+if __name__ == '__main__':
+    mp.spawn(work, args=(PORT,), nprocs=2)
+"""
+    path = script(text.replace("PORT", str(_port())), JOB)
+    done = subprocess.run([sys.executable, "-m", "msadapter", str(path)], capture_output=True, text=True,
+                          env=environment(), timeout=40, check=False)
+    assert done.returncode == 1 and "the sum is 3.0" in done.stderr
