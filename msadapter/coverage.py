@@ -124,6 +124,8 @@ def operators() -> list[Operator]:
     mindspore = set(_native._mindspore_operators(_native._mindspore_root()))
     rows = []
     for name, declaration in sorted(declarations.items()):
+        if name.startswith("torch_npu."):  # declared when torch_npu is imported; kernels_ascend tells of them
+            continue
         raws, tables = (
             behind(declaration.body) if declaration.body is not None else ({declaration.mindspore}, set())
         )
