@@ -1,5 +1,6 @@
 """Starts real ranks for the tests and sees to it that none is left."""
 
+import json
 import os
 import subprocess
 import sys
@@ -40,3 +41,10 @@ def left(mark: str) -> list:
             except OSError:  # ended meanwhile, or not ours to read
                 continue
     return found
+
+
+def outcomes_of(checks: str, size: int, folder) -> list:
+    """What every rank says about every check of a module in jobs/."""
+    done = torchrun("--nproc-per-node", size, JOBS / "run_checks.py", JOBS / checks, folder / "rank")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return [json.loads((folder / f"rank.{rank}").read_text()) for rank in range(size)]

@@ -3,7 +3,6 @@
 .metadata is written last, beside its place, flushed to disk and renamed: a folder without it was never finished.
 """
 
-import importlib
 import io
 import os
 import pickle
@@ -11,6 +10,8 @@ import uuid
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ..._serialization import names
+from ..._serialization.pickler import SaveContext, make_pickler
 from ...autograd import no_grad
 from ...futures import Future
 from .default_planner import narrow_tensor_by_index
@@ -55,14 +56,10 @@ class _StorageWriterTransforms:
         self.extensions = ()
 
 
-class _NameUnpickler(pickle.Unpickler):
+class _Unpickler(pickle.Unpickler):
     """Finds torch's classes in this package, whether or not `import torch` gives it."""
 
-    def find_class(self, module, name):
-        if module == "torch" or module.startswith("torch."):
-            package = __name__.partition(".")[0]
-            return getattr(importlib.import_module(package + module[len("torch"):]), name)
-        return super().find_class(module, name)
+    find_class = staticmethod(names.find)
 
 
 def _item_size(item: WriteItem) -> int:
@@ -188,7 +185,7 @@ class FileSystemWriter(_Folder, StorageWriter):
         metadata.storage_meta = self.storage_meta()
         beside = self.path / f"{_metadata_fn}.tmp"
         with open(beside, "wb") as stream:
-            pickle.dump(metadata, stream)
+            make_pickler(stream, pickle, 4, SaveContext()).dump(metadata)
             self._sync(stream)
         os.replace(beside, self.path / _metadata_fn)
         if self.sync_files:
@@ -212,7 +209,7 @@ class FileSystemReader(_Folder, StorageReader):
     def read_metadata(self, *args, **kwargs) -> Metadata:
         """The metadata. It is a pickle: only read checkpoints that you trust."""
         with open(self.path / _metadata_fn, "rb") as stream:
-            metadata = _NameUnpickler(stream).load()
+            metadata = _Unpickler(stream).load()
         if getattr(metadata, "storage_meta", None) is None:
             metadata.storage_meta = StorageMeta()
         metadata.storage_meta.load_id = self.load_id

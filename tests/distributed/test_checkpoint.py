@@ -1,0 +1,45 @@
+"""torch.distributed.checkpoint: between ranks, and files exchanged with PyTorch."""
+
+import re
+import subprocess
+
+import pytest
+
+import msadapter as torch
+import msadapter.distributed.checkpoint as dcp
+from tests.distributed.ranks import JOBS, outcomes_of
+
+CHECKS = re.findall(r"^def (check_\w+)", (JOBS / "checkpoints.py").read_text(), re.M)
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory):
+    return outcomes_of("checkpoints.py", 2, tmp_path_factory.mktemp("outcomes"))
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_check(outcomes, name):
+    for rank, outcome in enumerate(outcomes):
+        assert outcome[name] == "ok", f"rank {rank}: {outcome[name]}"
+
+
+def test_one_process_without_a_job(tmp_path):
+    dcp.save({"a": torch.arange(4), "b": {"c": "text"}}, checkpoint_id=tmp_path)
+    state = {"a": torch.zeros(4, dtype=torch.int64), "b": {"c": None}}
+    dcp.load(state, checkpoint_id=tmp_path)
+    assert state["a"].tolist() == [0, 1, 2, 3] and state["b"]["c"] == "text"
+
+
+def test_files_of_pytorch_both_ways(tmp_path, torch_python):
+    dcp.save({"w": torch.arange(6.0).reshape(2, 3), "n": {"step": 3}}, checkpoint_id=tmp_path / "ours")
+    code = f"""
+import torch, torch.distributed.checkpoint as dcp
+state = {{"w": torch.zeros(2, 3), "n": {{"step": 0}}}}
+dcp.load(state, checkpoint_id={str(tmp_path / "ours")!r})
+assert state["w"].tolist() == [[0, 1, 2], [3, 4, 5]] and state["n"]["step"] == 3
+dcp.save({{"w": state["w"].bfloat16() * 2, "n": {{"step": 4}}}}, checkpoint_id={str(tmp_path / "theirs")!r})
+"""
+    subprocess.run([torch_python, "-c", code], check=True, env={})
+    state = {"w": torch.zeros(2, 3, dtype=torch.bfloat16), "n": {"step": 0}}
+    dcp.load(state, checkpoint_id=tmp_path / "theirs")
+    assert state["w"].tolist() == [[0, 2, 4], [6, 8, 10]] and state["n"]["step"] == 4
