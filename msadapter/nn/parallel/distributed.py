@@ -3,23 +3,24 @@
 import contextlib
 import itertools
 
-from ...autograd import no_grad
+from ...autograd import is_grad_enabled, no_grad
 from ...distributed import collectives
 from ...distributed.process_group import resolve
-from ...distributed.reduce_op import ReduceOp
 from ...distributed.setup import get_world_size
 from ...distributed.utils import _sync_module_states, _verify_param_shape_across_processes
+from ...tensor import Tensor
 from ..modules.module import Module
+from ._reducer import Reducer, unreached
 
 __all__ = ["DistributedDataParallel"]
 
 
 class DistributedDataParallel(Module):
-    """Wraps `module`; its gradients are averaged over the group when backward has accumulated them.
+    """Wraps `module`; its gradients are averaged over the group while backward runs.
 
-    Every parameter's gradient is reduced as soon as it is complete. A parameter that took no part in a
-    backward pass is an error in the next forward unless find_unused_parameters (it then keeps its gradient).
-    Communication hooks get a bucket of one gradient.
+    Gradients travel in buckets of bucket_cap_mb (25, the first 1), each as soon as it is full. A parameter that takes
+    no part in a backward pass is an error in the next forward unless find_unused_parameters (or static_graph); it then
+    keeps its gradient if no process has used it. gradient_as_bucket_view: `.grad` is the bucket's memory.
     """
 
     def __init__(
@@ -57,7 +58,6 @@ class DistributedDataParallel(Module):
         self.broadcast_buffers = broadcast_buffers
         self.find_unused_parameters = find_unused_parameters
         self.require_backward_grad_sync = True
-        self._comm_hook = None
         ignored = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
         self._parameters_to_reduce = [
             p for name, p in module.named_parameters() if p.requires_grad and name not in ignored
@@ -71,38 +71,33 @@ class DistributedDataParallel(Module):
         if init_sync and get_world_size(self.process_group) > 1:
             _verify_param_shape_across_processes(self.process_group, self._parameters_to_reduce)
             _sync_module_states(module, self.process_group, 0, self.process_group._ranks[0], ignored)
+        self.gradient_as_bucket_view = gradient_as_bucket_view
+        self.static_graph = static_graph
+        cap = int((25 if bucket_cap_mb is None else bucket_cap_mb) * 1024 * 1024)
+        self.reducer = Reducer(self._parameters_to_reduce, self.process_group, cap, gradient_as_bucket_view)
         self._handles = [
             p.register_post_accumulate_grad_hook(self._reduce) for p in self._parameters_to_reduce
         ]
 
     def _reduce(self, parameter):
-        if not self.require_backward_grad_sync or parameter.grad is None:
-            return
-        with no_grad():
-            if self._comm_hook is not None:
-                self._run_hook(parameter)
-            elif self.process_group.size() > 1:
-                collectives.all_reduce(parameter.grad, ReduceOp.SUM, self.process_group)
-                parameter.grad.div_(self.process_group.size())
-
-    def _run_hook(self, parameter):
-        from ...distributed import GradBucket
-
-        state, hook = self._comm_hook
-        flat = parameter.grad.reshape(-1)
-        index = next(i for i, p in enumerate(self._parameters_to_reduce) if p is parameter)
-        bucket = GradBucket(index, flat, [parameter.grad], [parameter], index == 0)
-        result = hook(state, bucket).wait()
-        result = result[0] if isinstance(result, (list, tuple)) else result
-        parameter.grad.copy_(result.reshape(parameter.grad.shape))
+        if self.require_backward_grad_sync and parameter.grad is not None:
+            if self.process_group.size() > 1 or self.reducer.hook is not None:
+                self.reducer.ready(parameter)
 
     def forward(self, *inputs, **kwargs):
         """The module's output; buffers are those of the first process if broadcast_buffers."""
-        if self.broadcast_buffers and self.process_group.size() > 1:
+        several = self.process_group.size() > 1
+        if self.broadcast_buffers and several and self.require_backward_grad_sync:
             with no_grad():
                 for buffer in self.module.buffers():
                     collectives.broadcast(buffer, group=self.process_group, group_src=0)
-        return self.module(*inputs, **kwargs)
+        output = self.module(*inputs, **kwargs)
+        if is_grad_enabled() and self.require_backward_grad_sync and (several or self.reducer.hook is not None):
+            unused = None
+            if self.find_unused_parameters or self.static_graph:
+                unused = unreached(_tensors(output), self._parameters_to_reduce)
+            self.reducer.start(unused)
+        return output
 
     @contextlib.contextmanager
     def no_sync(self):
@@ -125,9 +120,9 @@ class DistributedDataParallel(Module):
         """`hook(state, bucket) -> Future` replaces the averaging."""
         if not callable(hook):
             raise TypeError("Communication hook must be callable.")
-        if self._comm_hook is not None:
+        if self.reducer.hook is not None:
             raise RuntimeError("register_comm_hook or register_builtin_comm_hook can only be called once.")
-        self._comm_hook = (state, hook)
+        self.reducer.hook = (state, hook)
 
     def scatter(self, inputs, kwargs, device_ids):
         """The inputs as they are: each process has one device."""
@@ -139,7 +134,8 @@ class DistributedDataParallel(Module):
         return self
 
     def _set_static_graph(self) -> None:
-        """Nothing is planned ahead."""
+        """Every iteration uses the same parameters; those that it does not reach are found each time."""
+        self.static_graph = True
 
     @staticmethod
     def _set_params_and_buffers_to_ignore_for_model(module, params_and_buffers_to_ignore) -> None:
@@ -147,3 +143,14 @@ class DistributedDataParallel(Module):
         module._ddp_params_and_buffers_to_ignore = params_and_buffers_to_ignore
         for name, tensor in itertools.chain(module.named_parameters(), module.named_buffers()):
             tensor._ddp_ignored = name in params_and_buffers_to_ignore
+
+
+def _tensors(value) -> list:
+    """All tensors in nested lists, tuples, dicts and dataclasses."""
+    if isinstance(value, Tensor):
+        return [value]
+    if isinstance(value, dict):
+        value = list(value.values())
+    elif hasattr(value, "__dataclass_fields__"):
+        value = [getattr(value, name) for name in value.__dataclass_fields__]
+    return [t for inner in value for t in _tensors(inner)] if isinstance(value, (list, tuple)) else []

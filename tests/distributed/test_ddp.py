@@ -1,0 +1,20 @@
+"""DistributedDataParallel on two ranks: each check of jobs/ddp.py."""
+
+import re
+
+import pytest
+
+from tests.distributed.ranks import JOBS, outcomes_of
+
+CHECKS = re.findall(r"^def (check_\w+)", (JOBS / "ddp.py").read_text(), re.M)
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory):
+    return outcomes_of("ddp.py", 2, tmp_path_factory.mktemp("outcomes"))
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_check(outcomes, name):
+    for rank, outcome in enumerate(outcomes):
+        assert outcome[name] == "ok", f"rank {rank}: {outcome[name]}"
