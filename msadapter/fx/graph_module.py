@@ -1,0 +1,194 @@
+"""Modules whose forward is a graph."""
+
+from __future__ import annotations
+
+import copy
+import linecache
+
+from .. import nn
+from ..tensor import Tensor
+from .graph import Graph
+
+__all__ = ["GraphModule"]
+_count = [0]
+
+
+def _compiled(code):
+    """The function of a PythonCode; its source is there for tracebacks."""
+    _count[0] += 1
+    name = f"<eval_with_key>.{_count[0]}"
+    space = dict(code.globals)
+    exec(compile(code.src, name, "exec"), space)
+    linecache.cache[name] = (len(code.src), None, code.src.splitlines(True), name)
+    return space["forward"]
+
+
+def _assign(target: str, value, module) -> None:
+    """Puts ``value`` at a dotted path; plain modules are made on the way."""
+    *path, leaf = target.split(".")
+    for part in path:
+        if not hasattr(module, part):
+            module.add_module(part, nn.Module())
+        module = getattr(module, part)
+    if isinstance(value, Tensor) and not isinstance(value, nn.Parameter):
+        module.register_buffer(leaf, value)
+    else:
+        setattr(module, leaf, value)
+
+
+def _read(module, target: str):
+    for part in target.split("."):
+        module = getattr(module, part)
+    return module
+
+
+class GraphModule(nn.Module):
+    """A module made of a graph and what its nodes name of ``root`` (a module, or a dict of values by name)."""
+
+    def __new__(cls, *args, **kwargs):
+        for base in cls.__mro__:
+            if base.__qualname__ != "GraphModule.__new__.<locals>.GraphModuleImpl":
+                own = base
+                break
+
+        class GraphModuleImpl(own):
+            """A class of its own: ``forward`` belongs to one graph."""
+
+        return super().__new__(GraphModuleImpl)
+
+    def __init__(self, root, graph: Graph, class_name: str = "GraphModule"):
+        super().__init__()
+        self.__class__.__name__ = class_name
+        if isinstance(root, nn.Module):
+            self.training = getattr(root, "training", True)
+        elif not isinstance(root, dict):
+            raise RuntimeError("Unsupported type " + str(root) + " passed for root!")
+        for node in graph.nodes:
+            if node.op in ("get_attr", "call_module"):
+                self._take(root, node.name, node.target)
+        self.meta: dict = {}
+        self.graph = graph
+
+    def _take(self, root, name: str, target: str) -> None:
+        if isinstance(root, dict):
+            if target not in root:
+                raise RuntimeError(
+                    f"Node {name} referenced target {target} but that target was not provided in ``root``!"
+                )
+            _assign(target, root[target], self)
+            return
+        try:
+            _read(self, target)
+        except AttributeError:
+            _assign(target, _read(root, target), self)
+
+    @property
+    def graph(self) -> Graph:
+        """The graph; after changing it call ``recompile``."""
+        return self._graph
+
+    @graph.setter
+    def graph(self, g: Graph) -> None:
+        if not isinstance(g, Graph):
+            raise AssertionError(f"Expected a Graph instance, but got {type(g)}")
+        self.__dict__["_graph"] = g
+        g.owning_module = self
+        self.recompile()
+
+    @property
+    def code(self) -> str:
+        """Source of ``forward``."""
+        return self._code
+
+    def recompile(self):
+        """Makes ``forward`` of the graph as it is."""
+        made = self._graph.python_code("self")
+        self.__dict__["_code"] = made.src
+        type(self).forward = _compiled(made)
+        return made
+
+    def add_submodule(self, target: str, m) -> bool:
+        """Puts a module at a dotted path; False where something else is in the way."""
+        *path, leaf = target.split(".")
+        holder = self
+        for part in path:
+            if not hasattr(holder, part):
+                holder.add_module(part, nn.Module())
+            holder = getattr(holder, part)
+            if not isinstance(holder, nn.Module):
+                return False
+        holder.add_module(leaf, m)
+        return True
+
+    def delete_submodule(self, target: str) -> bool:
+        """Removes the module at a dotted path; whether there was one."""
+        *path, leaf = target.split(".")
+        holder = self
+        for part in path:
+            if part not in holder._modules:
+                return False
+            holder = holder._modules[part]
+        return holder._modules.pop(leaf, None) is not None
+
+    def delete_all_unused_submodules(self) -> None:
+        """Removes modules that no node names."""
+        used = set()
+        for node in self._graph.nodes:
+            if node.op in ("call_module", "get_attr"):
+                parts = node.target.split(".")
+                used.update(".".join(parts[: i + 1]) for i in range(len(parts)))
+                if node.op == "call_module":
+                    below = self.get_submodule(node.target).named_modules(prefix=node.target)
+                    used.update(name for name, _ in below)
+        for name in [name for name, _ in self.named_modules() if name and name not in used]:
+            self.delete_submodule(name)
+
+    def print_readable(self, print_output: bool = True, **options) -> str:
+        """The code as the text of a class; printed unless told otherwise."""
+        body = "\n".join("    " + line if line.strip() else "" for line in self._code.strip().splitlines())
+        text = f"class {self._get_name()}(torch.nn.Module):\n{body}\n"
+        if print_output:
+            print(text)
+        return text
+
+    def __deepcopy__(self, memo):
+        holder = nn.Module()
+        memo[id(self)] = holder
+        for name, value in self.__dict__.items():
+            if name not in ("_graph", "_code"):
+                holder.__dict__[name] = copy.deepcopy(value, memo)
+        made = GraphModule(holder, copy.deepcopy(self._graph), type(self).__name__)
+        made.train(self.training)
+        return made
+
+    def __copy__(self):
+        return GraphModule(self, copy.deepcopy(self._graph), type(self).__name__)
+
+    def __reduce__(self):
+        state = {k: v for k, v in self.__dict__.items() if k not in ("_graph", "_code")}
+        return _restored, (state, self._code, type(self).__name__)
+
+    def __str__(self) -> str:
+        hint = "# To see more debug info, please use `graph_module.print_readable()`"
+        return "\n".join([super().__str__(), self._code, hint])
+
+
+def _restored(state: dict, code: str, name: str):
+    """A GraphModule from a pickle: its code is recorded again, submodules staying as they are."""
+    import msadapter
+
+    from ._symbolic_trace import Tracer
+
+    holder = nn.Module()
+    holder.__dict__.update(state)
+    space = {"torch": msadapter, "inf": float("inf"), "nan": float("nan"), "device": msadapter.device}
+    exec(code, space)
+
+    class _Calls(Tracer):
+        def is_leaf_module(self, m, module_qualified_name):
+            return True
+
+    carrier = type(name, (nn.Module,), {"forward": space["forward"]})
+    root = carrier.__new__(carrier)
+    root.__dict__.update(state)
+    return GraphModule(holder, _Calls().trace(root), name)

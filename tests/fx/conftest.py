@@ -1,0 +1,7 @@
+"""The cases of this folder and the tools of tests/golden are importable by name."""
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "golden")]

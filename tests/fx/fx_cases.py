@@ -1,0 +1,134 @@
+"""torch.fx: recording, the text and code of graphs, running, changing, copying and replacing."""
+
+from contracts import expressions
+
+SETUP = """
+import copy, operator, pickle
+import torch.fx as fx
+F = torch.nn.functional
+class M(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.l = torch.nn.Linear(3, 4)
+        self.p = torch.nn.Parameter(torch.ones(4))
+        self.seq = torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Linear(4, 2))
+        self.register_buffer("b", torch.ones(4))
+    def forward(self, x, y=2, *, z=None):
+        a = self.l(x) + self.p * self.b
+        u, v = a.chunk(2, dim=-1)
+        w = torch.cat([u, v], -1).relu().view(a.shape[0], -1)
+        q = torch.relu(w)[:, 1:]
+        k = {"a": q, "b": [q.size(0), -q]}
+        return self.seq(w), k, w.sum()
+m = M()
+with torch.no_grad():
+    for p in m.parameters():
+        p.copy_(torch.arange(p.numel()).reshape(p.shape) * 0.1 - 0.3)
+x = torch.arange(6.0).reshape(2, 3)
+g = fx.symbolic_trace(m)
+trace = fx.symbolic_trace
+class Minus(fx.Interpreter):
+    def call_function(self, target, args, kwargs):
+        return super().call_function(operator.sub if target is operator.add else target, args, kwargs)
+class ToMinus(fx.Transformer):
+    def call_function(self, target, args, kwargs):
+        return super().call_function(operator.sub if target is operator.add else target, args, kwargs)
+class Through(fx.Tracer):
+    def is_leaf_module(self, module, name):
+        return isinstance(module, torch.nn.Linear)
+def nodes(graph):
+    return [(n.op, n.name, str(n.args), str(n.kwargs), len(n.users), str(n.all_input_nodes)) for n in graph.nodes]
+def summed(x, w):
+    return torch.relu(x + w).sum() + torch.relu(x * 2 + w)
+def inplace(x):
+    y = x.clone()
+    y += 1
+    return y
+def edited():
+    gm = trace(lambda x: torch.sin(x) + torch.cos(x))
+    for n in gm.graph.nodes:
+        if n.target is torch.sin:
+            with gm.graph.inserting_after(n):
+                new = gm.graph.call_function(torch.exp, (n.args[0],))
+            n.replace_all_uses_with(new)
+            gm.graph.erase_node(n)
+    gm.graph.lint()
+    gm.recompile()
+    return gm
+def small():
+    graph = fx.Graph()
+    a = graph.placeholder("x")
+    b = graph.call_function(torch.add, (a, 1))
+    graph.output(b)
+    return graph
+def replaced(f, pattern, replacement):
+    gm = trace(f)
+    found = fx.replace_pattern(gm, pattern, replacement)
+    return len(found), gm.code
+def dead():
+    graph = small()
+    first = next(iter(graph.nodes))
+    with graph.inserting_after(first):
+        graph.call_function(torch.sin, (first,))
+    return graph.eliminate_dead_code(), str(graph)
+"""
+CASES = expressions(
+    SETUP,
+    [
+        "str(g.graph)",
+        "g.code",
+        "nodes(g.graph)",
+        "g(x)[0] - m(x)[0]",
+        "g(x)[1]",
+        "type(g).__name__",
+        "sorted(n for n, _ in g.named_modules())",
+        "sorted(g.state_dict())",
+        "trace(lambda x: x + 1 if x.sum() > 0 else x)",
+        "trace(lambda x: [i for i in x])",
+        "trace(lambda x: len(x))",
+        "trace(lambda x: range(x))",
+        "trace(lambda *a, **k: a[0] + k['z']).code",
+        "trace(lambda *a, **k: a[0] + k['z'])(x, z=2)",
+        "trace(lambda x, y: x + y, concrete_args={'y': 3}).code",
+        "trace(lambda x, y: x + y, concrete_args={'y': 3})(x, 3)",
+        "trace(lambda x, y: x + y, concrete_args={'y': 3})(x, 4)",
+        "Minus(trace(lambda x, y: (x + y) * 2)).run(x, x * 3)",
+        "fx.Interpreter(g).run(x)[0]",
+        "fx.Interpreter(trace(lambda x: x)).run()",
+        "ToMinus(trace(lambda x, y: (x + y) * 2)).transform().code",
+        "ToMinus(g).transform()(x)[0]",
+        "replaced(summed, lambda a, b: torch.relu(a + b), lambda a, b: torch.tanh(a - b))",
+        "replaced(lambda x: torch.relu(x).neg().neg(), lambda a: a.neg().neg(), lambda a: a)",
+        "replaced(lambda x: (torch.relu(x), torch.relu(x + 1)), lambda a: torch.relu(a), lambda a: a.clamp(min=0))[0]",
+        "replaced(lambda x: torch.sin(x), lambda a: torch.cos(a), lambda a: a)",
+        "edited().code",
+        "edited()(x)",
+        "h = copy.deepcopy(g); [h(x)[0], h.l is g.l]",
+        "h = pickle.loads(pickle.dumps(trace(lambda x: x + 1))); h(x)",
+        "str(small())",
+        "fx.GraphModule({}, small())(x)",
+        "dead()",
+        "graph = small(); graph.erase_node(list(graph.nodes)[1])",
+        "graph = small(); list(graph.nodes)[1].args",
+        "[n.name for n in reversed(small().nodes)]",
+        "len(small().nodes)",
+        "graph = small(); copy.deepcopy(graph).lint()",
+        "str(Through().trace(torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.Sequential(torch.nn.Linear(2, 2)))))",
+        "trace(inplace).code",
+        "trace(inplace)(x)",
+        "trace(lambda x: x.to(torch.float64).sum(dim=(0, 1), dtype=torch.float32) + float('inf')).code",
+        "trace(lambda x: x.T[0] + abs(x) // 2 + (x > 0) * 2 - 1 / x + 2 ** x + (-x) % 3 + ~(x == 1)).code",
+        "trace(lambda x: torch.max(x, 1)[0] + x[..., None, 1:2, ::2].sum()).code",
+        "trace(lambda x: x.shape[0] + x.size(-1)).code",
+        "trace(lambda x: x * torch.ones(3)).code.count('_tensor_constant0')",
+        "trace(torch.nn.Linear(3, 2)).code.count('self.weight')",
+        "fx.GraphModule({}, small(), 'Own').__class__.__name__",
+        "fx.GraphModule({}, g.graph)",
+        "fx.Node(small(), 'a', 'nothing', 'b', (), {})",
+        "small().call_function('a')",
+        "fx.map_arg((1, {'a': [2]}), 3)",
+        "gm = trace(m); [gm.add_submodule('new.inner', torch.nn.ReLU()), gm.delete_submodule('new.inner'), "
+        "hasattr(gm, 'new')]",
+        "gm = trace(lambda x: F.relu(x, inplace=False)); gm(x - 3)",
+    ],
+)

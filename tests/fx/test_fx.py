@@ -1,0 +1,45 @@
+"""torch.fx against the answers recorded from PyTorch."""
+
+from __future__ import annotations
+
+import fx_cases
+import pytest
+from contracts import difference, golden, outcome
+
+import msadapter as torch
+
+RECORDED = golden("fx")["fx_cases"]
+
+
+@pytest.fixture(autouse=True)
+def _names(torch_by_name):
+    """Cases import from torch by name."""
+
+
+def test_wrap_keeps_calls():
+    from msadapter import fx
+
+    space: dict = {"fx": fx, "__name__": "wrapping"}
+    code = "fx.wrap('len')\nfx.wrap('twice')\ndef twice(x):\n    return x * 2\ndef f(x):\n    return twice(x) + len(x)\n"
+    exec(compile(code, "wrapping", "exec"), space)
+    graph = fx.symbolic_trace(space["f"]).graph
+    assert [n.name for n in graph.nodes if n.op == "call_function"] == ["twice", "len_1", "add"]
+    assert "len" not in space  # what recording puts into the module is taken out again
+
+
+def test_modules_are_as_before():
+    from msadapter import fx
+
+    before = torch.nn.Module.__call__, torch.nn.functional.relu, "__getattr__" in vars(torch.nn.Module)
+    with pytest.raises(ValueError, match="control flow"):
+        fx.symbolic_trace(lambda x: 1 if x else 2)
+    assert before == (
+        torch.nn.Module.__call__,
+        torch.nn.functional.relu,
+        "__getattr__" in vars(torch.nn.Module),
+    )
+
+
+@pytest.mark.parametrize("case", list(fx_cases.CASES))
+def test_case(case):
+    assert difference(outcome(fx_cases.CASES[case], torch), RECORDED[case]) is None
