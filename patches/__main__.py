@@ -1,52 +1,159 @@
-"""The command line of the patch manager: python -m patches list | apply | verify."""
+"""The command line of the patch manager."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import runpy
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
-from . import PatchError, apply, discover, upstreams, verify
+from . import PatchError, apply, discover, plan, revert, runtime_rules, upstreams, verify
+from .bisect import bisect
+from .history import diff, report, trace
+from .new import new_rule
 
 
 def main(arguments: list[str] | None = None) -> int:
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    command: list[str] = []
+    if "--" in words:
+        words, command = words[: words.index("--")], words[words.index("--") + 1 :]
+    args = _parser().parse_args(words)
+    args.words = command
+    try:
+        return args.run(args)
+    except PatchError as error:
+        print(f"patches: {error}", file=sys.stderr)
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m patches", description="Apply our changes to a copy of an upstream."
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("list", help="every rule and its reason")
-    one = commands.add_parser("apply", help="copy SOURCE to DESTINATION with the rules applied")
-    one.add_argument("upstream")
-    one.add_argument("source", type=Path)
-    one.add_argument("destination", type=Path)
+
+    def command(
+        name: str, run: Callable[[argparse.Namespace], int], words: str, *places: str
+    ) -> argparse.ArgumentParser:
+        one = commands.add_parser(name, help=words)
+        for place in places:
+            one.add_argument(place, type=str if place == "upstream" else Path)
+        one.set_defaults(run=run)
+        return one
+
+    command("list", _list, "every rule and its reason")
+    command("plan", _plan, "what would become of each rule with SOURCE; writes nothing", "upstream", "source")
+    one = command(
+        "apply",
+        _apply,
+        "copy SOURCE to DESTINATION with the rules applied",
+        "upstream",
+        "source",
+        "destination",
+    )
     one.add_argument("--origin", type=json.loads, default={}, help="JSON object for the manifest")
-    check = commands.add_parser("verify", help="is DESTINATION as apply left it?")
-    check.add_argument("destination", type=Path)
-    args = parser.parse_args(arguments)
-    try:
-        if args.command == "list":
-            _list()
-        elif args.command == "apply":
-            manifest = apply(*discover(args.upstream), args.source, args.destination, args.origin)
-            _report(manifest)
-        else:
-            _report(verify(args.destination))
-    except PatchError as error:
-        print(f"patches: {error}", file=sys.stderr)
-        return 1
+    one.add_argument("--jobs", type=int, help="processes for the edits")
+    command("verify", _verify, "is TREE as apply left it?", "tree")
+    command("revert", _revert, "give TREE back as upstream ships it", "tree")
+    command("diff", _diff, "what the rules changed in TREE", "tree")
+    one = command("new", _new, "begin a rule", "upstream", "source")
+    one.add_argument("target", help="the file to change, relative to SOURCE")
+    one.add_argument("name", help="the rule's file name without .py")
+    one.add_argument("--symbol", default="", help="the function or class to change: Class.method")
+    command(
+        "bisect",
+        _bisect,
+        "find the rules with which a command fails: ... -- command with {tree}",
+        "upstream",
+        "source",
+    )
+    one = command(
+        "report", _report, "which changed lines of TREE ran; with -- script.py ..., run that first", "tree"
+    )
+    one.add_argument("--record", type=Path, help="the file of what runs entered (TREE.lines)")
+    return parser
+
+
+def _list(args: argparse.Namespace) -> int:
+    for name in upstreams():
+        upstream, patches = discover(name)
+        waiting = runtime_rules(name)
+        print(
+            f"{name} ({upstream.since} <= version < {upstream.before}): {len(patches)} rules, {len(waiting)} at run time"
+        )
+        for patch in patches:
+            place = f"{patch.target}{': ' if patch.symbol else ''}{patch.symbol}"
+            print(f"  {patch.id}  [{patch.reason_class}]  {place}\n      {patch.reason}")
+        for rule in waiting:
+            print(f"  {rule.id}  [{rule.reason_class}]  {rule.module}.{rule.attribute}\n      {rule.reason}")
     return 0
 
 
-def _list() -> None:
-    for name in upstreams():
-        upstream, patches = discover(name)
-        print(f"{name} ({upstream.since} <= version < {upstream.before}): {len(patches)} rules")
-        for patch in patches:
-            print(f"  {patch.id}  [{patch.reason_class}]  {patch.target}\n      {patch.reason}")
+def _plan(args: argparse.Namespace) -> int:
+    upstream, patches = discover(args.upstream)
+    version, planned = plan(upstream, patches, args.source)
+    print(f"{upstream.name} {version}: {len(planned)} rules")
+    for one in planned:
+        print(f"  {one.patch.id}: {one.status}{'  ' + one.note if one.note else ''}")
+    return 1 if any(one.status == "wrong" for one in planned) else 0
 
 
-def _report(manifest: dict) -> None:
+def _apply(args: argparse.Namespace) -> int:
+    _summary(apply(*discover(args.upstream), args.source, args.destination, args.origin, args.jobs))
+    return 0
+
+
+def _verify(args: argparse.Namespace) -> int:
+    _summary(verify(args.tree))
+    return 0
+
+
+def _revert(args: argparse.Namespace) -> int:
+    changed = revert(args.tree)
+    print(f"{args.tree}: {len(changed)} files are upstream's own again")
+    return 0
+
+
+def _diff(args: argparse.Namespace) -> int:
+    print(diff(args.tree))
+    return 0
+
+
+def _new(args: argparse.Namespace) -> int:
+    print(new_rule(discover(args.upstream)[0], args.source, args.target, args.symbol, args.name))
+    return 0
+
+
+def _bisect(args: argparse.Namespace) -> int:
+    if not args.words:
+        raise PatchError("bisect needs a command: python -m patches bisect UPSTREAM SOURCE -- command {tree}")
+    upstream, patches = discover(args.upstream)
+    found = bisect(upstream, patches, args.source, args.words)
+    print("the run fails because of " + " together with ".join(patch.id for patch in found))
+    return 0
+
+
+def _report(args: argparse.Namespace) -> int:
+    record = args.record or args.tree.with_name(args.tree.name + ".lines")
+    if args.words:
+        tracer = trace(args.tree, record)
+        sys.path.insert(0, str(Path(args.words[0]).resolve().parent))
+        sys.argv = args.words
+        try:
+            runpy.run_path(args.words[0], run_name="__main__")
+        finally:
+            tracer.stop()
+            with open(record, "a", encoding="utf-8") as file:
+                file.write(json.dumps({name: sorted(seen) for name, seen in tracer.seen.items()}) + "\n")
+    for row in report(args.tree, record):
+        print(f"{row['id']}: {row['entered']} of {row['lines']} changed lines ran  ({row['target']})")
+    return 0
+
+
+def _summary(manifest: dict) -> None:
     print(
         f"{manifest['upstream']} {manifest['version']}: {len(manifest['files'])} files, "
         f"{len(manifest['patches'])} rules applied"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .manager import PatchError
+from .rules import PatchError
 
 Edit = Callable[[str], str]
 

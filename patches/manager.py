@@ -1,94 +1,46 @@
-"""Finds the rules of an upstream, applies them to a copy of its tree, and proves later that the copy is whole."""
+"""Finds the rules of an upstream, applies them to a copy of its tree, proves that the copy is whole, takes them back."""
 
 from __future__ import annotations
 
-import hashlib
+import base64
 import importlib
 import json
+import multiprocessing
 import os
 import pkgutil
-import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 
-MANIFEST = "manifest.json"
-MANIFEST_VERSION = 1
-REASONS = ("temporary", "environment", "incompatible")
-_NOT_COPIED = shutil.ignore_patterns(".git", "__pycache__", "*.pyc", MANIFEST)
+from .rules import REASONS, Patch, PatchError, Upstream, check_target, edited
+from .runtime import RuntimePatch
+from .tree import MANIFEST, check_source, copy, digest, files_of, hashes, read_target, replace_tree
 
+__all__ = [
+    "MANIFEST",
+    "REASONS",
+    "Patch",
+    "PatchError",
+    "Upstream",
+    "apply",
+    "digest",
+    "discover",
+    "files_of",
+    "original_of",
+    "plan",
+    "replace_tree",
+    "revert",
+    "runtime_rules",
+    "upstreams",
+    "verify",
+]
 
-class PatchError(Exception):
-    """A rule, a tree or a manifest that is not what it should be. The message says which and what to do."""
-
-
-@dataclass(frozen=True)
-class Upstream:
-    """A source tree that we change.
-
-    version_file: the file whose presence tells that a tree is this upstream; read_version gets its text.
-    since, before: versions v with since <= v < before are accepted.
-    """
-
-    name: str
-    version_file: str
-    read_version: Callable[[str], str]
-    since: str
-    before: str
-
-    def version_of(self, tree: Path) -> str:
-        """The version of the tree; an error if it is another upstream or outside the range."""
-        path = tree / self.version_file
-        if not path.is_file():
-            raise PatchError(f"{tree} is not a {self.name} source tree: it has no {self.version_file}")
-        version = self.read_version(path.read_text(encoding="utf-8"))
-        if not _number(self.since) <= _number(version) < _number(self.before):
-            raise PatchError(
-                f"{tree} holds {self.name} {version}; the rules are for versions from {self.since} up to, "
-                f"but without, {self.before}"
-            )
-        return version
-
-
-@dataclass(frozen=True)
-class Patch:
-    """One rule.
-
-    id: unique within its upstream. target: the file that it changes, relative, with forward slashes.
-    reason: why it cannot be done without changing the source. reason_class: one of REASONS.
-    fingerprints: sha256 of the target as upstream ships it, one for each version that the rule was checked with.
-    """
-
-    id: str
-    target: str
-    reason: str
-    reason_class: str
-    since: str
-    before: str
-    fingerprints: tuple[str, ...]
-    edit: Callable[[str], str] = field(repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        if not self.reason.strip() or self.reason_class not in REASONS:
-            raise PatchError(
-                f"{self.id}: a rule needs a reason, and a reason_class out of {', '.join(REASONS)}"
-            )
-        if not self.fingerprints:
-            raise PatchError(f"{self.id}: a rule needs the sha256 of the target that it was written for")
-        parts = PurePosixPath(self.target).parts
-        if (
-            not parts
-            or self.target.startswith("/")
-            or ".." in parts
-            or "\\" in self.target
-            or ":" in parts[0]
-        ):
-            raise PatchError(f"{self.id}: the target {self.target!r} must be a relative path inside the tree")
-
-    def applies_to(self, version: str) -> bool:
-        return _number(self.since) <= _number(version) < _number(self.before)
+MANIFEST_VERSION = 2
+_FEW = 8  # files with rules below which other processes are not worth their start
 
 
 def upstreams() -> list[str]:
@@ -98,24 +50,103 @@ def upstreams() -> list[str]:
 
 
 def discover(name: str) -> tuple[Upstream, list[Patch]]:
-    """The declaration of an upstream and its rules in the order of their file names.
+    """The declaration of an upstream and its rules for the tree, in the order of their file names.
 
     Raises:
         PatchError: no such upstream, a rule file without PATCH, or two rules of one id.
     """
+    package, rules = _rules_of(name)
+    return package.UPSTREAM, [rule for rule in rules if isinstance(rule, Patch)]
+
+
+def runtime_rules(name: str) -> list[RuntimePatch]:
+    """The rules of an upstream that are applied when its modules are imported."""
+    return [rule for rule in _rules_of(name)[1] if isinstance(rule, RuntimePatch)]
+
+
+def _rules_of(name: str):  # type: ignore[no-untyped-def]
     if name not in upstreams():
         raise PatchError(f"there is no upstream {name!r}; known: {', '.join(upstreams())}")
     package = importlib.import_module(f"{__package__}.{name}")
-    patches: dict[str, Patch] = {}
+    rules: dict[str, Patch | RuntimePatch] = {}
     for module in sorted(pkgutil.iter_modules(package.__path__), key=lambda entry: entry.name):
         rule = importlib.import_module(f"{package.__name__}.{module.name}")
         patch = getattr(rule, "PATCH", None)
-        if not isinstance(patch, Patch):
+        if not isinstance(patch, (Patch, RuntimePatch)):
             raise PatchError(f"{rule.__name__} defines no PATCH")
-        if patch.id in patches:
+        if patch.id in rules:
             raise PatchError(f"two rules of {name} have the id {patch.id}")
-        patches[patch.id] = patch
-    return package.UPSTREAM, list(patches.values())
+        rules[patch.id] = patch
+    return package, list(rules.values())
+
+
+@dataclass(frozen=True)
+class _File:
+    """One file's rules and their result, or what went wrong."""
+
+    target: str
+    patches: tuple[Patch, ...]
+    source: bytes = b""
+    steps: tuple[bytes, ...] = ()
+    error: str = ""
+
+
+def _grouped(patches: Iterable[Patch]) -> list[_File]:
+    groups: dict[str, list[Patch]] = {}
+    for patch in patches:
+        groups.setdefault(patch.target, []).append(patch)
+    return [_File(target, tuple(rules)) for target, rules in groups.items()]
+
+
+def _edit_file(tree: Path, group: _File) -> _File:
+    """The group with the text after each rule. Every rule is held against the file as upstream ships it."""
+    try:
+        text, raw = read_target(group.target, tree, group.patches[0].id)
+        steps, current = [], text
+        for patch in group.patches:
+            check_target(patch, text, raw)
+            current = edited(patch, current)
+            steps.append(current.encode("utf-8"))
+    except PatchError as error:
+        return _File(group.target, group.patches, error=str(error))
+    return _File(group.target, group.patches, raw, tuple(steps))
+
+
+_shared: tuple[Path, list[_File]] | None = (
+    None  # what forked workers see; a rule's functions need not be picklable
+)
+
+
+def _edit_numbered(place: int) -> tuple[bytes, tuple[bytes, ...], str]:
+    assert _shared is not None
+    done = _edit_file(_shared[0], _shared[1][place])
+    return done.source, done.steps, done.error
+
+
+def _edit_all(tree: Path, groups: list[_File], jobs: int | None) -> list[_File]:
+    """The edits of all files, side by side where there are many."""
+    global _shared
+    jobs = len(os.sched_getaffinity(0)) if jobs is None else jobs
+    if jobs < 2 or len(groups) < _FEW:
+        return [_edit_file(tree, group) for group in groups]
+    _shared = (tree, groups)
+    try:
+        with multiprocessing.get_context("fork").Pool(jobs) as pool:
+            results = pool.map(_edit_numbered, range(len(groups)))
+    finally:
+        _shared = None
+    return [_File(g.target, g.patches, *result) for g, result in zip(groups, results, strict=True)]
+
+
+@contextmanager
+def _beside(destination: Path) -> Iterator[Path]:
+    """A folder beside the destination that is gone afterwards, whatever happens."""
+    destination.parent.mkdir(parents=True, exist_ok=True)
+    beside = Path(tempfile.mkdtemp(prefix=f".{destination.name}.", suffix=".part", dir=destination.parent))
+    try:
+        yield beside
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
 
 
 def apply(
@@ -124,40 +155,112 @@ def apply(
     source: Path,
     destination: Path,
     origin: Mapping[str, str] | None = None,
+    jobs: int | None = None,
+    keep: Callable[[str], bool] | None = None,
 ) -> dict:
     """Copies source to destination with the patches applied, and writes the manifest. All or nothing.
 
-    destination is replaced if it exists. origin is written into the manifest as it is. Returns the manifest.
+    destination is replaced if it exists. origin is written into the manifest as it is. jobs: processes for the edits.
+    keep: of relative names, which files to copy (all without it). Returns the manifest.
 
     Raises:
         PatchError: the tree is not the upstream, is already patched, a target is missing or differs from what the rule
             was written for, or an edit finds nothing. destination is then as it was.
     """
+    _refuse_patched(source)
+    version = upstream.version_of(source)
+    chosen = [patch for patch in patches if patch.applies_to(version)]
+    found = check_source(source)
+    if keep is not None:
+        found = [path for path in found if keep(path.relative_to(source).as_posix())]
+    groups = _edit_all(source, _grouped(chosen), jobs)
+    wrong = [group.error for group in groups if group.error]
+    if wrong:
+        raise PatchError("\n".join(wrong).replace(" is missing", f" is missing in version {version}"))
+    with _beside(destination) as beside:
+        new = beside / "tree"
+        new.mkdir()
+        before = copy(source, new, found)
+        manifest = _manifest(upstream, version, origin, groups, before, new)
+        (new / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+        replace_tree(new, destination)
+    return manifest
+
+
+def _manifest(upstream, version, origin, groups, before, new) -> dict:  # type: ignore[no-untyped-def]
+    """Writes the edited files into `new` and tells of everything."""
+    after, applied, originals = dict(before), {}, {}
+    for group in groups:
+        (new / group.target).write_bytes(group.steps[-1])
+        after[group.target] = digest(new / group.target)
+        originals[group.target] = base64.b85encode(zlib.compress(group.source, 9)).decode()
+        for patch in group.patches:
+            applied[patch.id] = {
+                "id": patch.id,
+                "target": patch.target,
+                "symbol": patch.symbol,
+                "reason_class": patch.reason_class,
+                "reason": patch.reason,
+                "sha256_before": before[group.target],
+                "sha256_after": after[group.target],
+            }
+    return {
+        "manifest_version": MANIFEST_VERSION,
+        "upstream": upstream.name,
+        "version": version,
+        "origin": dict(origin or {}),
+        "patches": list(applied.values()),
+        "files": dict(sorted(after.items())),
+        "originals": originals,
+    }
+
+
+def _refuse_patched(source: Path) -> None:
     if (source / MANIFEST).exists():
         raise PatchError(
             f"{source} is already patched (it has a {MANIFEST}): apply to the upstream's own tree"
         )
-    version = upstream.version_of(source)
-    destination.parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(tempfile.mkdtemp(prefix=f".{destination.name}.", suffix=".part", dir=destination.parent))
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What would become of one rule: status is 'applies', 'other version' or 'wrong', note tells more."""
+
+    patch: Patch
+    status: str
+    note: str = ""
+
+
+def plan(upstream: Upstream, patches: Iterable[Patch], source: Path) -> tuple[str, list[Planned]]:
+    """The tree's version, whatever it is, and what would become of each rule. Nothing is written."""
+    _refuse_patched(source)
+    version = upstream.version_of(source, any_version=True)
+    check_source(source)
+    found = []
+    for patch in patches:
+        done = _edit_file(source, _File(patch.target, (patch,)))
+        if done.error:
+            found.append(Planned(patch, "wrong", done.error))
+        elif not patch.applies_to(version):
+            found.append(Planned(patch, "other version", f"for {patch.since} <= version < {patch.before}"))
+        else:
+            found.append(Planned(patch, "applies"))
+    return version, found
+
+
+def read_manifest(tree: Path) -> dict:
+    """The manifest of a patched tree; PatchError if there is none that can be read."""
     try:
-        copy = beside / "tree"
-        _refuse_links_outside(source)
-        shutil.copytree(source, copy, symlinks=True, ignore=_NOT_COPIED)
-        applied = [_apply_one(patch, copy, version) for patch in patches if patch.applies_to(version)]
-        manifest = {
-            "manifest_version": MANIFEST_VERSION,
-            "upstream": upstream.name,
-            "version": version,
-            "origin": dict(origin or {}),
-            "patches": applied,
-            "files": {path.relative_to(copy).as_posix(): digest(path) for path in _files(copy)},
-        }
-        (copy / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
-        replace_tree(copy, destination)
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
-    return manifest
+        manifest = json.loads((tree / MANIFEST).read_text(encoding="utf-8"))
+        if not isinstance(manifest["files"], dict):
+            raise ValueError("files is no table")
+        return manifest
+    except FileNotFoundError:
+        raise PatchError(
+            f"{tree} has no {MANIFEST}: it was not written by the converter, or only half"
+        ) from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise PatchError(f"{tree / MANIFEST} cannot be read: {error}") from error
 
 
 def verify(tree: Path) -> dict:
@@ -166,103 +269,38 @@ def verify(tree: Path) -> dict:
     Raises:
         PatchError: no manifest, or one that cannot be read, or files that are missing, changed or new.
     """
-    try:
-        manifest = json.loads((tree / MANIFEST).read_text(encoding="utf-8"))
-        files = manifest["files"]
-    except FileNotFoundError:
-        raise PatchError(
-            f"{tree} has no {MANIFEST}: it was not written by the converter, or only half"
-        ) from None
-    except (ValueError, KeyError, TypeError) as error:
-        raise PatchError(f"{tree / MANIFEST} cannot be read: {error}") from error
-    present = {path.relative_to(tree).as_posix(): path for path in _files(tree) if path.name != MANIFEST}
-    present = {name: path for name, path in present.items() if "__pycache__" not in name.split("/")}
+    manifest = read_manifest(tree)
+    files, present = manifest["files"], hashes(tree)
     wrong = [f"missing {name}" for name in files.keys() - present.keys()]
     wrong += [f"new {name}" for name in present.keys() - files.keys()]
-    wrong += [
-        f"changed {name}" for name in files.keys() & present.keys() if digest(present[name]) != files[name]
-    ]
+    wrong += [f"changed {name}" for name in files.keys() & present.keys() if present[name] != files[name]]
     if wrong:
         shown = ", ".join(sorted(wrong)[:5]) + (f" and {len(wrong) - 5} more" if len(wrong) > 5 else "")
         raise PatchError(f"{tree} is not as it was written: {shown}")
     return manifest
 
 
-def replace_tree(new: Path, destination: Path) -> None:
-    """new takes destination's place; what stood there goes only after new is in place."""
-    old = destination.with_name(f".{destination.name}.old-{os.getpid()}")
-    if destination.exists():
-        os.rename(destination, old)
+def original_of(manifest: dict, target: str) -> bytes:
+    """A patched file as upstream ships it."""
     try:
-        os.rename(new, destination)
-    except BaseException:
-        if old.exists():
-            os.rename(old, destination)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
+        return zlib.decompress(base64.b85decode(manifest["originals"][target]))
+    except (KeyError, ValueError, zlib.error) as error:
+        raise PatchError(f"the manifest does not hold the original of {target}: {error}") from error
 
 
-def digest(path: Path) -> str:
-    """sha256 of a file, in hexadecimal; of a link, the hash of where it points."""
-    content = os.readlink(path).encode() if path.is_symlink() else path.read_bytes()
-    return hashlib.sha256(content).hexdigest()
+def revert(tree: Path) -> list[str]:
+    """Gives the tree back as upstream ships it: the original bytes, no manifest. Returns the files that changed back.
 
-
-def _apply_one(patch: Patch, tree: Path, version: str) -> dict:
-    path = tree / patch.target
-    if not path.resolve().is_relative_to(tree.resolve()):
-        raise PatchError(f"{patch.id}: the target {patch.target} leads out of the tree")
-    if not path.is_file():
-        raise PatchError(f"{patch.id}: the target {patch.target} is missing in version {version}")
-    before = digest(path)
-    if before not in patch.fingerprints:
-        raise PatchError(
-            f"{patch.id}: {patch.target} is not the file that the rule was written for (sha256 {before[:12]}...): "
-            f"it is already changed, or upstream changed it; look at the rule again"
-        )
-    try:
-        # Line ends stay as they are: newline="" both ways.
-        with open(path, encoding="utf-8", newline="") as file:
-            source = file.read()
-        changed = patch.edit(source)
-    except PatchError as error:
-        raise PatchError(f"{patch.id}: {patch.target}: {error}") from error
-    if changed == source:
-        raise PatchError(f"{patch.id}: {patch.target}: the edit changes nothing")
-    if path.suffix == ".py":
-        try:
-            compile(changed, patch.target, "exec", dont_inherit=True)
-        except SyntaxError as error:
-            raise PatchError(
-                f"{patch.id}: {patch.target} does not compile after the edit: {error}"
-            ) from error
-    with open(path, "w", encoding="utf-8", newline="") as file:
-        file.write(changed)
-    return {
-        "id": patch.id,
-        "target": patch.target,
-        "reason_class": patch.reason_class,
-        "reason": patch.reason,
-        "sha256_before": before,
-        "sha256_after": digest(path),
-    }
-
-
-def _files(tree: Path) -> list[Path]:
-    return sorted(path for path in tree.rglob("*") if path.is_file() or path.is_symlink())
-
-
-def _refuse_links_outside(tree: Path) -> None:
-    root = tree.resolve()
-    for path in tree.rglob("*"):
-        if path.is_symlink() and not path.resolve().is_relative_to(root):
-            raise PatchError(f"{path} is a link out of the tree; it is not copied and nothing is written")
-
-
-def _number(version: str) -> tuple[int, ...]:
-    """(0, 12, 1) of '0.12.1rc1': enough to compare the releases of an upstream."""
-    match = re.match(r"\d+(\.\d+)*", version)
-    numbers = [int(part) for part in match.group().split(".")] if match else []
-    if not numbers:
-        raise PatchError(f"{version!r} is no version")
-    return tuple(numbers + [0] * (4 - len(numbers)))
+    Raises:
+        PatchError: the tree is not as apply() left it; it stays as it is then.
+    """
+    manifest = verify(tree)
+    changed = list(manifest.get("originals", {}))
+    with _beside(tree) as beside:
+        new = beside / "tree"
+        new.mkdir()
+        copy(tree, new, check_source(tree))
+        for target in changed:
+            (new / target).write_bytes(original_of(manifest, target))
+        replace_tree(new, tree)
+    return changed

@@ -8,18 +8,15 @@ an error. Applied before anybody can copy the attribute, one replacement reaches
 
 from __future__ import annotations
 
-import difflib
-import hashlib
 import importlib.abc
 import inspect
 import sys
-import textwrap
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
-from .manager import REASONS, PatchError
+from .rules import PatchError, check_reason, difference, fingerprint
 
 
 @dataclass(frozen=True)
@@ -37,17 +34,11 @@ class RuntimePatch:
     reason_class: str
     replacement: Callable[[Any], Any] = field(repr=False, compare=False)
     expected: str = field(default="", repr=False)
+    link: str = ""
+    until: str = ""
 
     def __post_init__(self) -> None:
-        if not self.reason.strip() or self.reason_class not in REASONS:
-            raise PatchError(
-                f"{self.id}: a rule needs a reason, and a reason_class out of {', '.join(REASONS)}"
-            )
-
-
-def fingerprint(source: str) -> str:
-    """sha256 of a definition, whatever its indentation."""
-    return hashlib.sha256(textwrap.dedent(source).strip().encode()).hexdigest()
+        check_reason(self.id, self.reason, self.reason_class, self.link, self.until)
 
 
 class _Applied:
@@ -134,12 +125,6 @@ def _check(patch: RuntimePatch, found: Any) -> None:
             f"{patch.id}: {patch.module}.{patch.attribute} is not what the rule was written for:\n"
             + difference(patch.expected, source)
         )
-
-
-def difference(expected: str, found: str) -> str:
-    """What changed, as a unified diff of two sources."""
-    lines = (textwrap.dedent(text).strip().splitlines() for text in (expected, found))
-    return "\n".join(difflib.unified_diff(*lines, "expected", "found", lineterm=""))
 
 
 class _Loader(importlib.abc.Loader):

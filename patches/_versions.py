@@ -1,0 +1,21 @@
+"""Reading the version out of an upstream's files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from .rules import PatchError
+
+
+def of_setup_py(package: str) -> Callable[[str], str]:
+    """A reader of `__version__ = '...'` in the setup.py of the package."""
+
+    def read(text: str) -> str:
+        named = re.search(rf"^__package_name__ = '{package}'|name=['\"]{package}['\"]", text, re.MULTILINE)
+        version = re.search(r"^__version__ = ['\"]([^'\"]+)['\"]", text, re.MULTILINE)
+        if not named or not version:
+            raise PatchError(f"setup.py is not that of {package}, or names no version")
+        return version.group(1)
+
+    return read

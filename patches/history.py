@@ -1,0 +1,122 @@
+"""What the rules changed in a tree, and which of the changed lines a run entered."""
+
+from __future__ import annotations
+
+import atexit
+import difflib
+import json
+import os
+import sys
+import threading
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+from .manager import original_of, read_manifest
+from .rules import difference
+
+
+def diff(tree: Path) -> str:
+    """Every change of a patched tree, as one unified diff."""
+    manifest = read_manifest(tree)
+    parts = []
+    for target in manifest.get("originals", {}):
+        before = original_of(manifest, target).decode("utf-8")
+        after = (tree / target).read_bytes().decode("utf-8")
+        parts.append(difference(before, after, (f"a/{target}", f"b/{target}")))
+    return "\n".join(parts)
+
+
+def changed_lines(tree: Path) -> dict[str, list[int]]:
+    """The numbers of the lines that are new or changed, for each patched file."""
+    manifest = read_manifest(tree)
+    found = {}
+    for target in manifest.get("originals", {}):
+        before = original_of(manifest, target).decode("utf-8").splitlines()
+        after = (tree / target).read_bytes().decode("utf-8").splitlines()
+        blocks = difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+        found[target] = [n + 1 for kind, _, _, a, b in blocks if kind != "equal" for n in range(a, b)]
+    return found
+
+
+def _lines_of(code: CodeType) -> set[int]:
+    """The numbers of the lines that a code object and those in it can stop at."""
+    found = {line for _, _, line in code.co_lines() if line is not None}
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            found |= _lines_of(constant)
+    return found
+
+
+class Tracer:
+    """Notes which changed lines run. Code outside of the patched files runs at its usual speed."""
+
+    def __init__(self, tree: Path) -> None:
+        self.wanted = {
+            str((tree / name).resolve()): set(lines) for name, lines in changed_lines(tree).items()
+        }
+        self.names = {str((tree / name).resolve()): name for name in changed_lines(tree)}
+        self.seen: dict[str, set[int]] = {name: set() for name in self.names.values()}
+
+    def _call(self, frame: FrameType, event: str, arg: Any) -> Any:
+        name = frame.f_code.co_filename
+        if name not in self.wanted:
+            return None
+        self._line(frame, "line", None)
+        return self._line
+
+    def _line(self, frame: FrameType, event: str, arg: Any) -> Any:
+        if event == "line":
+            name = frame.f_code.co_filename
+            if frame.f_lineno in self.wanted[name]:
+                self.seen[self.names[name]].add(frame.f_lineno)
+        return self._line
+
+    def start(self) -> None:
+        threading.settrace(self._call)
+        sys.settrace(self._call)
+
+    def stop(self) -> None:
+        sys.settrace(None)
+        threading.settrace(None)
+
+
+def trace(tree: Path, record: Path) -> Tracer:
+    """Trace this process from here on; when it ends, what was seen is added to the file `record`."""
+    tracer = Tracer(tree)
+    tracer.start()
+
+    def write() -> None:
+        tracer.stop()
+        lines = json.dumps({name: sorted(seen) for name, seen in tracer.seen.items()})
+        with open(record, "a", encoding="utf-8") as file:
+            file.write(lines + "\n")
+
+    atexit.register(write)
+    return tracer
+
+
+def report(tree: Path, record: Path) -> list[dict]:
+    """For each rule of the tree: its file, how many of its file's changed lines can run, and how many did."""
+    seen: dict[str, set[int]] = {}
+    if record.exists():
+        for line in record.read_text(encoding="utf-8").splitlines():
+            for name, numbers in json.loads(line).items():
+                seen.setdefault(name, set()).update(numbers)
+    manifest, changed = read_manifest(tree), changed_lines(tree)
+    rows = []
+    for patch in manifest["patches"]:
+        target = patch["target"]
+        lines = set(changed[target])
+        if target.endswith(".py"):
+            source = (tree / target).read_bytes()
+            lines &= _lines_of(compile(source, os.fspath(tree / target), "exec", dont_inherit=True))
+        rows.append(
+            {
+                "id": patch["id"],
+                "target": target,
+                "lines": len(lines),
+                "entered": len(lines & seen.get(target, set())),
+            }
+        )
+    return rows

@@ -1,0 +1,12 @@
+"""MindSpeed-LLM."""
+
+from .._versions import of_setup_py
+from ..manager import Upstream
+
+UPSTREAM = Upstream(
+    name="mindspeed_llm",
+    version_file="setup.py",
+    read_version=of_setup_py("mindspeed_llm"),
+    since="2.3.0",
+    before="2.4.0",
+)

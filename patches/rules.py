@@ -1,0 +1,211 @@
+"""What a rule is, and what it does to one file's text."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import hashlib
+import re
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+# temporary and not yet: the adapter cannot do it so far; environment and device: something is not on this machine;
+# incompatible: meant for another engine; upstream bug: wrong there too.
+REASONS = ("temporary", "environment", "incompatible", "device", "upstream bug", "not yet")
+
+
+class PatchError(Exception):
+    """A rule, a tree or a manifest that is not what it should be. The message says which and what to do."""
+
+
+def number(version: str) -> tuple[int, ...]:
+    """(0, 12, 1) of '0.12.1rc1': enough to compare the releases of an upstream."""
+    match = re.match(r"\d+(\.\d+)*", version)
+    numbers = [int(part) for part in match.group().split(".")] if match else []
+    if not numbers:
+        raise PatchError(f"{version!r} is no version")
+    return tuple(numbers + [0] * (4 - len(numbers)))
+
+
+@dataclass(frozen=True)
+class Upstream:
+    """A source tree that we change.
+
+    version_file: the file whose presence tells that a tree is this upstream; read_version gets its text.
+    since, before: versions v with since <= v < before are accepted.
+    """
+
+    name: str
+    version_file: str
+    read_version: Callable[[str], str]
+    since: str
+    before: str
+
+    def version_of(self, tree: Path, any_version: bool = False) -> str:
+        """The version of the tree; an error if it is another upstream or (without any_version) outside the range."""
+        path = tree / self.version_file
+        if not path.is_file():
+            raise PatchError(f"{tree} is not a {self.name} source tree: it has no {self.version_file}")
+        version = self.read_version(path.read_text(encoding="utf-8"))
+        if not any_version and not number(self.since) <= number(version) < number(self.before):
+            raise PatchError(
+                f"{tree} holds {self.name} {version}; the rules are for versions from {self.since} up to, "
+                f"but without, {self.before}"
+            )
+        return version
+
+
+@dataclass(frozen=True)
+class Patch:
+    """One rule.
+
+    id: unique within its upstream. target: the file that it changes, relative, with forward slashes.
+    reason: why it cannot be done without changing the source. reason_class: one of REASONS.
+    symbol: the function or class that it changes ("Class.method"); "" for the whole file.
+    fingerprints: sha256 of the target (or of the symbol's source) as upstream ships it, one for each version.
+    expected: the source of the symbol, or of the part that matters, to show beside what is found.
+    link: the upstream bug. until: what would remove the rule. example: source before and after. untouched: source in
+    which the edit must find nothing.
+    """
+
+    id: str
+    target: str
+    reason: str
+    reason_class: str
+    since: str
+    before: str
+    fingerprints: tuple[str, ...]
+    edit: Callable[[str], str] = field(repr=False, compare=False)
+    symbol: str = ""
+    expected: str = field(default="", repr=False)
+    link: str = ""
+    until: str = ""
+    example: tuple[str, str] | None = field(default=None, repr=False)
+    untouched: str = field(default="", repr=False)
+
+    def __post_init__(self) -> None:
+        check_reason(self.id, self.reason, self.reason_class, self.link, self.until)
+        if not self.fingerprints:
+            raise PatchError(f"{self.id}: a rule needs the sha256 of the target that it was written for")
+        parts = PurePosixPath(self.target).parts
+        if (
+            not parts
+            or self.target.startswith("/")
+            or ".." in parts
+            or "\\" in self.target
+            or ":" in parts[0]
+        ):
+            raise PatchError(f"{self.id}: the target {self.target!r} must be a relative path inside the tree")
+
+    def applies_to(self, version: str) -> bool:
+        return number(self.since) <= number(version) < number(self.before)
+
+
+def check_reason(name: str, reason: str, reason_class: str, link: str, until: str) -> None:
+    """PatchError for a rule that does not say why it is there, and how it goes away."""
+    if not reason.strip() or reason_class not in REASONS:
+        raise PatchError(f"{name}: a rule needs a reason, and a reason_class out of {', '.join(REASONS)}")
+    if reason_class == "upstream bug" and not link:
+        raise PatchError(f"{name}: a rule for an upstream bug needs its link")
+    if reason_class == "not yet" and not until:
+        raise PatchError(
+            f"{name}: a rule for what the adapter cannot do yet needs 'until': what would remove it"
+        )
+
+
+def fingerprint(source: str) -> str:
+    """sha256 of a definition, whatever its indentation and its line ends."""
+    text = textwrap.dedent(source.replace("\r\n", "\n")).strip()
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def difference(expected: str, found: str, names: tuple[str, str] = ("expected", "found")) -> str:
+    """What changed, as a unified diff of two sources."""
+    old, new = (
+        textwrap.dedent(text.replace("\r\n", "\n")).strip().splitlines() for text in (expected, found)
+    )
+    return "\n".join(difflib.unified_diff(old, new, names[0], names[1], lineterm=""))
+
+
+def source_of(symbol: str, source: str, where: str) -> str:
+    """The source of a function or class with its decorators.
+
+    Raises:
+        PatchError: the file does not parse, or has no such name.
+    """
+    try:
+        body: list[ast.stmt] = ast.parse(source).body
+    except (SyntaxError, ValueError) as error:
+        raise PatchError(f"{where} does not parse: {error}") from error
+    found: ast.stmt | None = None
+    for name in symbol.split("."):
+        kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+        found = next((one for one in reversed(body) if isinstance(one, kinds) and one.name == name), None)
+        if found is None:
+            raise PatchError(f"{where} has no {symbol}")
+        body = getattr(found, "body", [])
+    first = min([found.lineno, *(d.lineno for d in getattr(found, "decorator_list", []))])  # type: ignore[union-attr]
+    return "".join(source.splitlines(keepends=True)[first - 1 : found.end_lineno])  # type: ignore[union-attr]
+
+
+def check_target(patch: Patch, original: str, raw: bytes) -> None:
+    """PatchError if the target is not what the rule was written for; it shows what changed if the rule knows.
+
+    original, raw: the target as upstream ships it, as text and as bytes.
+    """
+    if patch.symbol:
+        found = source_of(patch.symbol, original, patch.target)
+        good = fingerprint(found) in patch.fingerprints
+        name = f"{patch.target}: {patch.symbol}"
+        sha = fingerprint(found)
+    else:
+        found, name = original, patch.target
+        sha = hashlib.sha256(raw).hexdigest()
+        good = sha in patch.fingerprints
+    if good:
+        return
+    shown = f"\n{difference(patch.expected, found)}" if patch.expected else ""
+    raise PatchError(
+        f"{patch.id}: {name} is not the file that the rule was written for (sha256 {sha[:12]}...): "
+        f"it is already changed, or upstream changed it; look at the rule again{shown}"
+    )
+
+
+def edited(patch: Patch, source: str) -> str:
+    """The text after the rule's edit.
+
+    Raises:
+        PatchError: the edit finds nothing, changes nothing, or leaves no valid Python.
+    """
+    try:
+        changed = patch.edit(source)
+    except PatchError as error:
+        raise PatchError(f"{patch.id}: {patch.target}: {error}") from error
+    if changed == source:
+        raise PatchError(f"{patch.id}: {patch.target}: the edit changes nothing")
+    if patch.target.endswith(".py"):
+        try:
+            compile(changed, patch.target, "exec", dont_inherit=True)
+        except (SyntaxError, ValueError) as error:
+            raise PatchError(
+                f"{patch.id}: {patch.target} does not compile after the edit: {error}"
+            ) from error
+    return changed
+
+
+def check_example(patch: Patch) -> None:
+    """PatchError unless the rule's example comes out as it says, a second time finds nothing, and so does `untouched`."""
+    if patch.example is None or not patch.untouched:
+        raise PatchError(f"{patch.id}: a rule needs an example (before, after) and an untouched source")
+    before, after = patch.example
+    found = edited(patch, before)
+    if found != after:
+        raise PatchError(f"{patch.id}: the example does not come out as it says:\n{difference(after, found)}")
+    for name, source in (("the untouched source", patch.untouched), ("its own result", after)):
+        try:
+            edited(patch, source)
+        except PatchError:
+            continue
+        raise PatchError(f"{patch.id}: the edit changes {name}")

@@ -1,0 +1,127 @@
+"""Rules at run time: put in at import, before anybody can copy the attribute."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+import pytest
+
+from patches import PatchError
+from patches.runtime import RuntimePatch, applied_patches, install_patches, remove_patches
+
+SOURCE = """def speed(x):
+    return x * 2
+
+
+class Engine:
+    def start(self):
+        return "plain"
+
+    @staticmethod
+    def kind():
+        return "plain"
+"""
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch) -> str:
+    folder = tmp_path / "toylib"
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    (folder / "engine.py").write_text(SOURCE)
+    (folder / "user.py").write_text("from .engine import speed as faster\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    before = set(sys.modules)
+    finders = list(sys.meta_path)
+    yield "toylib"
+    remove_patches()
+    for name in set(sys.modules) - before:
+        if name.startswith("toylib"):
+            del sys.modules[name]
+    assert sys.meta_path == finders
+
+
+def rule(**changes) -> RuntimePatch:
+    fields = {
+        "id": "speed",
+        "module": "toylib.engine",
+        "attribute": "speed",
+        "reason": "for the test",
+        "reason_class": "device",
+        "replacement": lambda original: lambda x: original(x) + 1,
+    }
+    return RuntimePatch(**(fields | changes))
+
+
+def test_everyone_gets_the_replacement(package: str) -> None:
+    install_patches(
+        [rule(), rule(id="start", attribute="Engine.start", replacement=lambda old: lambda self: "ours")]
+    )
+    user = importlib.import_module("toylib.user")
+    engine = importlib.import_module("toylib.engine")
+    assert user.faster(3) == 7
+    assert engine.Engine().start() == "ours"
+    assert applied_patches() == ["speed", "start"]
+    assert engine.__spec__.loader is engine.__loader__
+    assert engine.__loader__.get_source("toylib.engine") == SOURCE
+    remove_patches()
+    assert engine.speed(3) == 6
+    assert engine.Engine().start() == "plain"
+    assert applied_patches() == []
+
+
+def test_a_static_method_is_put_back_as_one(package: str) -> None:
+    install_patches([rule(attribute="Engine.kind", replacement=lambda old: staticmethod(lambda: "ours"))])
+    engine = importlib.import_module("toylib.engine")
+    assert engine.Engine().kind() == "ours"
+    remove_patches(["speed"])
+    assert engine.Engine().kind() == "plain"
+
+
+def test_too_late_is_an_error_and_installs_nothing(package: str) -> None:
+    importlib.import_module("toylib.engine")
+    with pytest.raises(PatchError, match="imported already"):
+        install_patches([rule(id="other", module="toylib.unknown"), rule()])
+    install_patches([rule(id="other", module="toylib.unknown")])  # it did not wait since then
+
+
+def test_installing_again_changes_nothing(package: str) -> None:
+    one = rule()
+    install_patches([one])
+    engine = importlib.import_module("toylib.engine")
+    install_patches([one])
+    assert engine.speed(1) == 3
+    with pytest.raises(PatchError, match="two runtime patches"):
+        install_patches([rule(reason="another")])
+
+
+@pytest.mark.parametrize("attribute", ["gone", "Engine.gone", "Gone.start"])
+def test_a_target_that_is_gone_fails_the_import(package: str, attribute: str) -> None:
+    install_patches([rule(attribute=attribute)])
+    with pytest.raises(PatchError, match="upstream has changed"):
+        importlib.import_module("toylib.engine")
+    assert "toylib.engine" not in sys.modules
+
+
+def test_drift_shows_both_sources(package: str) -> None:
+    install_patches([rule(expected="def speed(x):\n    return x * 3\n")])
+    with pytest.raises(PatchError, match=r"(?s)-    return x \* 3.*\+    return x \* 2"):
+        importlib.import_module("toylib.engine")
+    remove_patches()
+    install_patches([rule(expected="def speed(x):\n    return x * 2\n")])
+    assert importlib.import_module("toylib.engine").speed(1) == 3
+
+
+def test_a_reason_is_needed() -> None:
+    with pytest.raises(PatchError, match="needs a reason"):
+        rule(reason=" ")
+    with pytest.raises(PatchError, match="needs its link"):
+        rule(reason_class="upstream bug")
+
+
+def test_removed_while_it_waits(package: str) -> None:
+    install_patches([rule()])
+    remove_patches(["speed", "never there"])
+    assert importlib.import_module("toylib.engine").speed(1) == 2
