@@ -4,11 +4,13 @@ An operator has an implementation (for all devices or one), and may have an auto
 (shape) implementation, which nothing here needs but which is kept.
 """
 
+import functools
 import inspect
 import typing
 
 from . import ops as _ops
 from .autograd import Function
+from .ops._schema import split_arguments
 from .tensor import Tensor
 
 __all__ = [
@@ -66,6 +68,24 @@ class _Operator:
     def default(self):
         return self
 
+    @functools.cached_property
+    def _parameters(self) -> tuple[list[str], list[str]]:
+        """Names of the positional parameters of the schema, and of those after its star."""
+        text = self._schema[self._schema.index("(") + 1 : self._schema.rindex("->")].rstrip().removesuffix(")")
+        names = [part.partition("=")[0].split()[-1] for part in split_arguments(text) if part.strip()]
+        star = names.index("*") if "*" in names else len(names)
+        return names[:star], names[star + 1 :]
+
+    def _arranged(self, args, kwargs):
+        """The call with what the schema takes by position given by position, as far as the names follow on the arguments."""
+        positional, _ = self._parameters
+        args, kwargs = list(args), dict(kwargs)
+        for name in positional[len(args) :]:
+            if name not in kwargs:
+                break
+            args.append(kwargs.pop(name))
+        return args, kwargs
+
     def overloads(self) -> list:
         """Names of overloads: one."""
         return ["default"]
@@ -75,6 +95,7 @@ class _Operator:
         if kernel is not None:
             return kernel(*args, **kwargs)
         if self._backward is not None and any(t.requires_grad for t in _tensors((args, kwargs))):
+            args, kwargs = self._arranged(args, kwargs)
             return _Recorded.apply(self, kwargs, *args)
         return self._run(args, kwargs)
 
@@ -102,7 +123,7 @@ class _Recorded(Function):
         ctx.operator, ctx.count = operator, len(args)
         if operator._setup_context is not None:
             options = {"ctx": ctx, "inputs": args, "output": output}
-            if kwargs:
+            if operator._parameters[1]:
                 options["keyword_only_inputs"] = kwargs
             operator._setup_context(**options)
         return output

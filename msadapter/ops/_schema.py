@@ -45,7 +45,7 @@ class Schema:
         raise KeyError(f"{self.name}: the schema has no parameter {name!r}")
 
 
-def _split(text: str) -> list[str]:
+def split_arguments(text: str) -> list[str]:
     parts, depth, quote, current = [], 0, "", ""
     for ch in text:
         if quote:
@@ -84,7 +84,7 @@ def parse(text: str) -> Schema:
         raise ValueError(f"not an operator schema: {text!r}")
     name, arguments, results = match.groups()
     parameters, keyword_only = [], False
-    for part in _split(arguments):
+    for part in split_arguments(arguments):
         if part == "*":
             keyword_only = True
             continue
@@ -100,7 +100,7 @@ def parse(text: str) -> Schema:
         parameters.append(Parameter(parameter, kind, nullable, keyword_only, not eq, _default(default.strip()) if eq else None))
     if results.startswith("("):
         names = []
-        for part in _split(results[1:-1]):
+        for part in split_arguments(results[1:-1]):
             pieces = part.split()
             names.append(pieces[1] if len(pieces) > 1 else "")
     else:
