@@ -200,7 +200,11 @@ accelerator_generators = None  # the accelerator's default generators by index: 
 
 
 def operands(generator, tag: int):
-    """(seed, offset) for a draw on the device with this tag (0: cpu, n + 1: accelerator n)."""
+    """(seed, offset) for a draw on the device with this tag (0: cpu, n + 1: accelerator n, META_TAG: nothing is drawn)."""
+    from ..tensor.device import META_TAG
+
+    if tag == META_TAG:
+        return default_generator().operands() if generator is None else generator.operands()
     if generator is None:
         if tag == 0:
             return default_generator().operands()

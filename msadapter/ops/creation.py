@@ -48,11 +48,13 @@ def finish(result, layout, device, requires_grad: bool, like=None):
 
 def device_tag(device, like=None) -> int:
     """Tag of the device where a factory will put its result."""
-    from ..tensor.device import ACCELERATORS, resolve
+    from ..tensor.device import ACCELERATORS, META_TAG, resolve
 
     if device is None and like is not None:
         return _C.device_tag(like)
     d = resolve(device)
+    if d.type == "meta":
+        return META_TAG
     return d.index + 1 if d.type in ACCELERATORS else 0
 
 

@@ -2,7 +2,7 @@
 
 import math
 
-from ._declare import composite, op, raw, t
+from ._declare import _C, composite, op, raw, t
 
 _LN2 = math.log(2.0)
 _LN10 = math.log(10.0)
@@ -225,6 +225,12 @@ op("masked_fill(Tensor self, Tensor mask, TensorOrScalar value) -> Tensor", ms="
 def clone(self, memory_format):
     """A copy that keeps the layout of a dense tensor, or takes the given memory format."""
     return raw.Clone(self)
+
+
+@op("_to_meta(Tensor self) -> Tensor", forms="f", grad={"self": lambda g, self: t.zeros_like(g, device="cpu")})
+def _to_meta(self):
+    """The geometry without the values."""
+    return _C.to_meta(self)
 
 
 op("_to_dtype(Tensor self, ScalarType dtype) -> Tensor", ms="Cast", forms="f", grad={"self": lambda g: g})

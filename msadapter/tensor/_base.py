@@ -19,6 +19,8 @@ def device_of(tensor) -> Device:
     tag = _C.device_tag(tensor)
     if tag == 0:
         return devices.CPU
+    if tag == devices.META_TAG:
+        return devices.META
     return Device(devices.accelerator() or "cuda", tag - 1)
 
 
@@ -26,7 +28,7 @@ def place(tensor, device):
     """Marks a freshly made tensor as living on ``device``; returns it."""
     d = devices.resolve(device)
     if d.type == "meta":
-        raise NotImplementedError("torch.device('meta') is not supported (docs/coverage.md)")
+        return tensor if _C.device_tag(tensor) == devices.META_TAG else _C.to_meta(tensor)
     if d.type == "cpu":
         return tensor
     if d.type not in devices.ACCELERATORS:

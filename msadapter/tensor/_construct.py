@@ -161,6 +161,8 @@ def as_tensor(data, dtype=None, device=None):
     """``data`` as a tensor, without a copy where that is possible."""
     if isinstance(data, Base):
         return data.to(dtype=dtype, device=device) if dtype is not None or device is not None else data
+    if hasattr(data, "__array__") and not isinstance(data, np.generic):  # other libraries' arrays, storages
+        data = np.asarray(data)
     if isinstance(data, np.ndarray) and data.dtype in _FROM_NUMPY and not any(s < 0 for s in data.strides):
         out = from_numpy(data)
         return out.to(dtype=dtype, device=device) if dtype is not None or device is not None else out

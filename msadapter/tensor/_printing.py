@@ -118,7 +118,12 @@ def tensor_str(tensor) -> str:
     if _C.device_tag(tensor):
         suffixes.append(f"device='{tensor.device}'")
     plain = tensor.detach()
-    if tensor.numel() == 0:
+    if tensor.is_meta:
+        suffixes.append(f"size={tuple(tensor.shape)}")
+        if tensor.dtype is not _C.default_dtype():
+            suffixes.append(f"dtype={tensor.dtype}")
+        body = "..."
+    elif tensor.numel() == 0:
         if tensor.ndim != 1:
             suffixes.append(f"size={tuple(tensor.shape)}")
         if tensor.dtype is not _C.default_dtype():

@@ -79,10 +79,11 @@ class Tensor(Plain, metaclass=_TensorMeta):
 
     itemsize = property(lambda self: self.dtype.itemsize)
     nbytes = property(lambda self: self.numel() * self.dtype.itemsize)
-    is_cuda = property(lambda self: _C.device_tag(self) > 0 and (devices.accelerator() or "cuda") == "cuda")
-    is_npu = property(lambda self: _C.device_tag(self) > 0 and devices.accelerator() == "npu")
+    is_cuda = property(lambda self: 0 < _C.device_tag(self) != devices.META_TAG and (devices.accelerator() or "cuda") == "cuda")
+    is_npu = property(lambda self: 0 < _C.device_tag(self) != devices.META_TAG and devices.accelerator() == "npu")
     is_cpu = property(lambda self: _C.device_tag(self) == 0)
-    is_sparse = is_sparse_csr = is_quantized = is_meta = is_nested = is_mkldnn = is_xla = is_mps = is_xpu = is_vulkan = is_hpu = is_ipu = is_maia = is_mtia = property(
+    is_meta = property(lambda self: _C.device_tag(self) == devices.META_TAG)
+    is_sparse = is_sparse_csr = is_quantized = is_nested = is_mkldnn = is_xla = is_mps = is_xpu = is_vulkan = is_hpu = is_ipu = is_maia = is_mtia = property(
         lambda self: False)
     T = property(lambda self: self.permute(tuple(reversed(range(self.ndim)))))
     mT = property(lambda self: t.transpose(self, -2, -1))
@@ -175,7 +176,8 @@ class Tensor(Plain, metaclass=_TensorMeta):
                 and self.shape == other.shape and self.stride() == other.stride())
 
     def get_device(self) -> int:
-        return _C.device_tag(self) - 1
+        tag = _C.device_tag(self)
+        return -1 if tag == devices.META_TAG else tag - 1
 
     def _is_view(self) -> bool:
         return _C.is_view(self)
@@ -255,6 +257,8 @@ class Tensor(Plain, metaclass=_TensorMeta):
 
     # ---------------------------------------------------------------- conversion
     def tolist(self):
+        if self.is_meta:
+            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
         if self.ndim == 0:
             return self.item()
         if self.dtype is dtypes.ALL["bfloat16"]:
@@ -294,8 +298,10 @@ class Tensor(Plain, metaclass=_TensorMeta):
         if device is not None:
             d = devices.resolve(device)
             if d.type == "meta":
-                raise NotImplementedError("torch.Tensor.to('meta') is not supported (docs/coverage.md)")
+                return out if _C.device_tag(out) == devices.META_TAG else t._to_meta(out)
             tag = 0 if d.type == "cpu" else d.index + 1
+            if _C.device_tag(out) == devices.META_TAG:
+                raise NotImplementedError("Cannot copy out of meta tensor; no data!")
             if tag != _C.device_tag(out):
                 out = t.clone(out) if out is self else out
                 _C.set_device_tag(out, tag)
@@ -307,7 +313,7 @@ class Tensor(Plain, metaclass=_TensorMeta):
 
     def type(self, dtype=None, non_blocking=False, **kwargs):
         if dtype is None:
-            prefix = f"torch.{devices.accelerator() or 'cuda'}." if _C.device_tag(self) else "torch."
+            prefix = "torch." if self.is_cpu else "torch.meta." if self.is_meta else f"torch.{devices.accelerator() or 'cuda'}."
             return prefix + self.dtype.storage_name.removesuffix("Storage") + "Tensor"
         if isinstance(dtype, str):
             dtype = dtype_from_type_name(dtype)

@@ -87,7 +87,8 @@ def _stack() -> list:
     return _current.stack
 
 
-CPU = device("cpu")
+CPU, META = device("cpu"), device("meta")
+META_TAG = 32767  # as csrc/device/bridge.h
 
 
 def default_device() -> device:
@@ -103,8 +104,9 @@ def set_default_device(value) -> None:
 
 
 def _tell() -> None:
-    """The native factories make CPU tensors by themselves only while that is this thread's default."""
-    load().set_factories_on_cpu(default_device().type == "cpu")
+    """Tells the native factories this thread's default."""
+    kind = default_device().type
+    load().set_default_device(0 if kind == "cpu" else 2 if kind == "meta" else 1)
 
 
 def resolve(value) -> device:

@@ -61,6 +61,11 @@ class UntypedStorage:
         buffer._owner = self._holder  # the array's base keeps the memory alive
         return array
 
+    def __array__(self, dtype=None, copy=None):
+        """The same bytes as a numpy array."""
+        array = self._numpy()
+        return array if dtype is None else array.astype(dtype, copy=bool(copy))
+
     def resize_(self, nbytes: int) -> "UntypedStorage":
         """Changes the size for every tensor on it; the common part of the content stays."""
         _C.resize_storage(self._holder, int(nbytes))

@@ -137,6 +137,11 @@ void run_tensor_hooks(HookSet &hooks, Tensors *grads) {
 
 Tensors call_node(BackwardNode *node, Node *ours, Tensors *grads) {
   if (ours) {
+    int tag = 0;
+    for (auto &g : *grads)
+      if (g) tag = std::max(tag, device_tag(g));
+    DeviceScope scope(tag);  // what a node makes lies where its gradients do
+    ShapeOnly shapes(tag == kMetaTag);
     Tensors local;
     local.swap(*grads);  // the node alone holds them now
     return ours->apply(local);

@@ -81,6 +81,7 @@ int device_tag(const TensorPtr &t) {
 void set_device_tag(const TensorPtr &t, int tag) {
   if (t->device_address()) t->device_address()->set_stream_id(static_cast<uint32_t>(tag));
 }
+int factory_tag() { return shape_only() ? kMetaTag : 0; }
 DeviceScope::DeviceScope(int tag) : previous_(current_tag) { current_tag = tag; }
 DeviceScope::~DeviceScope() { current_tag = previous_; }
 
@@ -116,10 +117,12 @@ TensorPtr new_tensor(DType dtype, const int64_t *sizes, int ndim, const int64_t 
     bytes *= sizes[d];
   }
   const size_t asked = std::max<size_t>(bytes, 1);
-  void *p = allocate(asked);
+  const bool meta = current_tag == kMetaTag;
+  void *p = meta ? reserve_address_space(asked) : allocate(asked);
   auto address = std::make_shared<DeviceAddress>(p, bytes, DeviceType::kCPU, static_cast<uint32_t>(current_tag));
   address->set_from_mem_pool(true);
-  address->SetDevicePointerDeleter([asked](void *q, bool) { deallocate(q, asked); });
+  if (meta) address->SetDevicePointerDeleter([asked](void *q, bool) { release_address_space(q, asked); });
+  else address->SetDevicePointerDeleter([asked](void *q, bool) { deallocate(q, asked); });
   auto t = std::make_shared<MsTensor>(to_ms(dtype), Dims(sizes, sizes + ndim), address);
   if (strides) t->set_storage_info(storage_info(Dims(sizes, sizes + ndim), Dims(strides, strides + ndim), 0));
   return t;

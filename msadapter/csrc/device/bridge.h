@@ -40,8 +40,13 @@ bool is_contiguous(const TensorPtr &t);
 
 // On a host without an NPU the accelerator is the host: which device a storage belongs to is kept with it
 // (0 = cpu, k = accelerator k-1). New tensors take the tag of the operands in scope.
+constexpr int kMetaTag = 32767;  // a tensor without values (torch.device("meta"))
+inline bool is_meta(const TensorPtr &t);
 int device_tag(const TensorPtr &t);
 void set_device_tag(const TensorPtr &t, int tag);
+inline bool is_meta(const TensorPtr &t) { return device_tag(t) == kMetaTag; }
+// The tag of results without operands: meta inside a factory for that device, else that of the CPU.
+int factory_tag();
 class DeviceScope {
  public:
   explicit DeviceScope(int tag);

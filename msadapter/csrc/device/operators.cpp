@@ -138,7 +138,9 @@ Tensors run_kernel(const char *name, const KernelInfo *kernel, const Operand *ar
     for (auto &t : args[i].tensors)
       if (t) tag = std::max(tag, device_tag(t));
   }
-  DeviceScope scope(tag);
+  if (tag == kMetaTag && destination && !is_meta(*destination)) throw NotImplementedError("Cannot copy out of meta tensor; no data!");
+  DeviceScope scope(tag ? tag : factory_tag());
+  ShapeOnly shapes(tag == kMetaTag || shape_only());
   for (int i = 0; i < n; ++i) {
     const Operand &o = args[i];
     Arg &a = boxed[i];
@@ -236,10 +238,19 @@ std::vector<std::string> mindspore_operators() {
   return r;
 }
 
+static bool any_meta(const Operand *args, int n) {
+  for (int i = 0; i < n; ++i) {
+    if (args[i].tensor && is_meta(args[i].tensor)) return true;
+    for (auto &t : args[i].tensors)
+      if (t && is_meta(t)) return true;
+  }
+  return shape_only();
+}
+
 Tensors run_operator(const Operator *op, const Operand *args, int n, const TensorPtr *destination) {
   if (op->inplace && !destination) destination = &args[0].tensor;
   if (current_device() == mindspore::device::DeviceType::kCPU) {
-    if (op->kernel && (fast() || !op->through_mindspore || (destination && !op->inplace)))
+    if (op->kernel && (fast() || any_meta(args, n) || !op->through_mindspore || (destination && !op->inplace)))
       return run_kernel(op->name.c_str(), op->kernel, args, n, destination);
   }
   if (!op->through_mindspore)

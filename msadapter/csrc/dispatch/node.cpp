@@ -75,7 +75,7 @@ Tensors OpNode::apply(const Tensors &grads) {
   Tensors out(next_edges_.size());
   bool first_only = grads[0] != nullptr;  // further outputs are mostly there for the backward itself
   for (size_t i = 1; i < grads.size(); ++i) first_only = first_only && !grads[i];
-  if (op->native && first_only && !grad_enabled() && fast_path() && on_cpu(grads[0]) && op->native(*this, grads[0], &out)) return out;
+  if (op->native && first_only && !grad_enabled() && fast_path() && on_cpu(grads[0]) && !is_meta(grads[0]) && op->native(*this, grads[0], &out)) return out;
   std::unordered_map<int, Ref> cache;
   auto value_of = [&](const Need &n, const Formula &f) -> Ref {
     if (n.kind == Need::kResult) return python_tensor(results.at(n.index).unpack(this));

@@ -12,6 +12,17 @@ bool foreign(PyObject *o) {
   return t != tensor_type && t != parameter_type && PyType_IsSubtype(t, mindspore::tensor::GetTensorPyType());
 }
 
+thread_local int default_device = 0;  // of factories that name none: 0 the CPU, 1 an accelerator, 2 meta
+
+// Whether a factory is to make a meta tensor: asked for, by default, or like its operand.
+bool makes_meta(const Op &op, PyObject **slots, const Operand &like) {
+  PyObject *device = slots[op.device_param];
+  if (device == Py_None) return like.tensor ? is_meta(like.tensor) : default_device == 2;
+  Ref name = PyUnicode_Check(device) ? Ref::borrow(device) : Ref(PyObject_GetAttrString(device, "type"));
+  if (!name) PyErr_Clear();  // an index of an accelerator
+  return name && PyUnicode_Check(name.get()) && PyUnicode_CompareWithASCIIString(name.get(), "meta") == 0;
+}
+
 PyObject *op_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
   auto *self = reinterpret_cast<OpObject *>(callable);
   Op &op = *self->op;
@@ -66,6 +77,16 @@ PyObject *op_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyOb
     }
     Operands operands(n);
     for (int i = 0; i < n; ++i) convert(op, i, slots[i], &operands[i]);
+    const bool meta = op.device_param >= 0 && makes_meta(op, slots, operands[0]);
+    Ref like;
+    if (op.device_param >= 0 && !meta && n && operands[0].tensor && is_meta(operands[0].tensor)) {  // of its shape, elsewhere
+      const TensorPtr &t = operands[0].tensor;
+      operands[0].tensor = new_tensor(from_ms(t->data_type()), t->shape().data(), static_cast<int>(t->shape().size()), strides_of(t).data());
+      like = checked(wrap(operands[0].tensor));
+      slots[0] = like.get();
+    }
+    DeviceScope scope(meta ? kMetaTag : 0);
+    ShapeOnly shapes(meta || shape_only());
     if (!op.body) resolve_kernel(op);
     if (self->inplace) return run_inplace(op, operands.data(), slots).release();
     if (out) {
@@ -141,6 +162,7 @@ PyObject *make_op(PyObject *, PyObject *spec) {
       q.required = truth(item(e, "required"));
       q.fallback = item(e, "default");
       Py_XINCREF(q.fallback);
+      if (PyUnicode_CompareWithASCIIString(q.name, "device") == 0) op->device_param = static_cast<int>(i);
       if (q.keyword_only) kwonly.push_back(q.name);
       op->params.push_back(q);
     }
@@ -254,14 +276,13 @@ PyObject *operator_handle(PyObject *, PyObject *name) {
   }
 }
 
-thread_local bool default_device_set = false;
-PyObject *set_factories_on_cpu(PyObject *, PyObject *o) {
-  default_device_set = o != Py_True;
+PyObject *set_default_device(PyObject *, PyObject *kind) {
+  default_device = static_cast<int>(PyLong_AsLong(kind));
   Py_RETURN_NONE;
 }
 
 PyMethodDef functions[] = {
-    {"set_factories_on_cpu", set_factories_on_cpu, METH_O, "whether a factory without a device makes CPU tensors"},
+    {"set_default_device", set_default_device, METH_O, "device of factories that name none: 0 the CPU, 1 an accelerator, 2 meta"},
     {"make_op", make_op, METH_O, "make_op(spec) -> callable operator"},
     {"call_operator", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call_operator)), METH_FASTCALL, nullptr},
     {"operator_handle", operator_handle, METH_O, nullptr},
@@ -279,7 +300,7 @@ Ref call_torch_function(PyObject *function, PyObject *args, PyObject *kwargs) {
 
 PyTypeObject op_type = {PyVarObject_HEAD_INIT(nullptr, 0)};
 
-bool factories_on_cpu() { return !default_device_set; }
+bool factories_on_cpu() { return default_device == 0; }
 bool functions_overridden() { return torch_function_modes > 0; }
 
 bool init_ops(PyObject *module) {

@@ -58,6 +58,7 @@ struct Op {
   int autocast = 0;                  // 1 lower precision, 2 float32, 3 widest
   std::string node_name;
   NativeGradient native = nullptr;
+  int device_param = -1;             // the parameter named device
   NativeBody native_body = nullptr;
   PlainCall plain_call = nullptr;
   bool subtraction = false;

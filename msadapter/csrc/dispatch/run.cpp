@@ -193,8 +193,16 @@ static Ref wrap_results(const Op &op, Results &r) {
 
 // Whether the first operand lies where our kernels can reach it; a factory has none.
 static bool on_host(const Operand &o) {
-  if (o.tensor) return on_cpu(o.tensor);
-  return o.tensors.empty() || !o.tensors[0] || on_cpu(o.tensors[0]);
+  const TensorPtr &t = o.tensor || o.tensors.empty() ? o.tensor : o.tensors[0];
+  return !t || on_cpu(t);
+}
+
+// What the body makes lies where its first operand does.
+static bool call_native(const Op &op, const Operand *v, PyObject **slots, Tensors *out) {
+  const int tag = v[0].tensor ? device_tag(v[0].tensor) : 0;
+  DeviceScope scope(tag);
+  ShapeOnly shapes(tag == kMetaTag);
+  return op.native_body(v, slots, out);
 }
 
 void resolve_kernel(Op &op) {
@@ -244,7 +252,7 @@ Ref run_functional(Op &op, Operand *v, PyObject **slots) {
     run = copy.data();
   }
   Results r;
-  if (op.native_body && fast_path() && on_host(run[0]) && op.native_body(run, slots, &r.tensors)) {
+  if (op.native_body && fast_path() && !shape_only() && on_host(run[0]) && call_native(op, run, slots, &r.tensors)) {
     r.single = r.tensors.size() == 1;
   } else if (op.body) {
     r = run_body(op, run, slots);
@@ -321,7 +329,11 @@ Ref run_inplace(Op &op, Operand *v, PyObject **slots) {
     check_result_cast(from_ms(result->data_type()), self_dtype);
     if (result->shape() != self->shape())
       fail("output with shape ", self->shape(), " doesn't match the broadcast shape ", result->shape());
-    if (on_cpu(self)) copy_into(view_of(self), view_of(result));
+    if (is_meta(result) && !is_meta(self)) throw NotImplementedError("Cannot copy out of meta tensor; no data!");
+    if (on_cpu(self)) {
+      ShapeOnly shapes(is_meta(self));
+      copy_into(view_of(self), view_of(result));
+    }
     else run1("InplaceCopy", {Operand::of(self), Operand::of(result), Operand::of(false)});
   }
   self->BumpVersion();

@@ -169,6 +169,22 @@ void set_num_threads(int n);
 void parallel_for(int64_t n, int64_t grain, const std::function<void(int64_t, int64_t)> &f);
 bool in_parallel_region();
 
+// While true in this thread, kernels shape their results and compute nothing: the operands are meta tensors, whose memory is
+// address space alone.
+bool shape_only();
+class ShapeOnly {
+ public:
+  explicit ShapeOnly(bool on);
+  ~ShapeOnly();
+
+ private:
+  bool previous_;
+};
+// For kernels whose results' sizes depend on values.
+void needs_values(const char *op);
+void *reserve_address_space(size_t bytes);
+void release_address_space(void *p, size_t bytes);
+
 // ---- memory: size-class pool
 void *allocate(size_t bytes);
 void deallocate(void *p, size_t bytes);

@@ -140,7 +140,7 @@ void typed_gemm(DType dtype, int64_t m, int64_t n, int64_t k, const Scalar &alph
 
 void gemm(DType dtype, int64_t m, int64_t n, int64_t k, const Scalar &alpha, Matrix a, Matrix b, const Scalar &beta,
           void *c, int64_t ldc) {
-  if (m == 0 || n == 0) return;
+  if (m == 0 || n == 0 || shape_only()) return;
   MSA_SWITCH_NUMBER(dtype, "addmm_impl_cpu_", (typed_gemm(dtype, m, n, k, alpha, a, b, beta, static_cast<T *>(c), ldc)));
 }
 
@@ -154,7 +154,7 @@ static bool uniform(const int64_t *offset, int64_t count, int64_t *step) {
 
 void gemm_batched(DType dtype, const Batch &batch, int64_t m, int64_t n, int64_t k, const Scalar &alpha, Matrix a,
                   Matrix b, const Scalar &beta, void *c, int64_t ldc) {
-  if (batch.count == 0) return;
+  if (batch.count == 0 || shape_only()) return;
   const int size = item_size(dtype);
   auto at = [&](const void *p, int64_t offset) { return static_cast<const char *>(p) + offset * size; };
   auto one = [&](int64_t i) {

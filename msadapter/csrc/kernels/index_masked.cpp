@@ -4,7 +4,8 @@
 namespace msa {
 namespace {
 
-MSA_KERNEL(NonZero) {  // input -> [count, dims]
+MSA_KERNEL(NonZero) {
+  needs_values("nonzero");  // input -> [count, dims]
   const Tensor &x = c.in(0);
   std::vector<int64_t *> at;
   const int64_t n = true_positions(c, x, &at);
@@ -15,7 +16,8 @@ MSA_KERNEL(NonZero) {  // input -> [count, dims]
 }
 MSA_KERNEL_ALIAS(InnerNonZero, NonZero)
 
-MSA_KERNEL(NonZeroExt) {  // input -> one vector per dim
+MSA_KERNEL(NonZeroExt) {
+  needs_values("nonzero");  // input -> one vector per dim
   const Tensor x = at_least_1d(c.in(0));
   std::vector<int64_t *> at;
   const int64_t n = true_positions(c, x, &at);
@@ -30,7 +32,8 @@ Tensor broadcast_mask(Call &c, const Tensor &mask, const Dims &shape, const char
   return c.cast(expand(mask, shape), DType::Bool);
 }
 
-MSA_KERNEL(MaskedSelect) {  // input, mask
+MSA_KERNEL(MaskedSelect) {
+  needs_values("masked_select");  // input, mask
   const Tensor &x = c.in(0);
   const Dims shape = broadcast_shapes({&x, &c.in(1)});
   const Tensor m = broadcast_mask(c, c.in(1), shape, "masked_select");

@@ -70,7 +70,7 @@ template <int N> struct Loop {
 
   // inner(char **ptrs, const int64_t *byte_strides, int64_t n) on 1-d runs; in parallel above kGrain elements.
   template <class F> void run(F inner, int64_t grain = kGrain) const {
-    if (numel == 0) return;
+    if (numel == 0 || shape_only()) return;
     int64_t step[N];
     for (int k = 0; k < N; ++k) step[k] = strides[k][0];
     const int64_t inner_n = sizes[0], outer_n = numel / inner_n;

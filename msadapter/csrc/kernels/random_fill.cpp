@@ -19,6 +19,7 @@ template <class V> void store(char *p, const V *v, int64_t step, int64_t n, DTyp
 }
 
 template <class V> void fill_blocks(const Tensor &o, const std::function<void(V *, int64_t)> &produce) {
+  if (shape_only()) return;
   Loop<1>(o.shape(), {o}).run([&](char **p, const int64_t *s, int64_t n) {
     V buffer[kBlock];
     for (int64_t i = 0; i < n; i += kBlock) {
@@ -151,6 +152,7 @@ Tensor real_view(const Tensor &t) {
 }
 
 void draw53(Generator &g, uint64_t *out, int64_t n) {
+  if (shape_only()) return;
   uint32_t raw[kBlock];
   for (int64_t i = 0; i < n; i += kBlock / 2) {
     const int64_t m = std::min(kBlock / 2, n - i);
@@ -178,6 +180,7 @@ std::string shown(double v) {
 }
 
 void fill_uniform(const Tensor &o, double from, double to, Generator &g) {
+  if (shape_only()) return;
   if (is_complex(o.dtype)) return fill_uniform(real_view(o), from, to, g);
   if (o.dtype == DType::F64) {
     return fill_in_order(o, std::function<void(double *, int64_t)>([&](double *b, int64_t n) {
@@ -205,6 +208,7 @@ void fill_uniform(const Tensor &o, double from, double to, Generator &g) {
 }
 
 void fill_normal(const Tensor &o, double mean, double std, Generator &g) {
+  if (shape_only()) return;
   if (is_complex(o.dtype)) return fill_normal(real_view(o), mean, std / std::sqrt(2.0), g);
   if (!is_floating(o.dtype)) unsupported("normal_kernel_cpu", o.dtype);
   if (o.numel >= 16 && o.contiguous()) {
@@ -222,6 +226,7 @@ void fill_normal(const Tensor &o, double mean, double std, Generator &g) {
 
 // range 0 stands for 2^64. From 2^28 on, the remainder is taken of 64 bits.
 void fill_integers(const Tensor &o, int64_t from, uint64_t range, Generator &g) {
+  if (shape_only()) return;
   const bool wide = range == 0 || range >= (1ull << 28);
   fill_in_order(o, std::function<void(int64_t *, int64_t)>([&](int64_t *b, int64_t n) {
     for (int64_t i = 0; i < n; ++i) {
@@ -233,6 +238,7 @@ void fill_integers(const Tensor &o, int64_t from, uint64_t range, Generator &g) 
 }
 
 void fill_bernoulli(const Tensor &o, double p, Generator &g) {
+  if (shape_only()) return;
   check(p >= 0 && p <= 1, "bernoulli_ expects p to be in [0, 1], but got p=", shown(p));
   const uint64_t bound = bound53(p);
   fill_in_order(o, std::function<void(float *, int64_t)>([&](float *b, int64_t n) {

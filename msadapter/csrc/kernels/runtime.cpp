@@ -11,6 +11,8 @@
 #include <thread>
 #include <unordered_map>
 
+#include <sys/mman.h>
+
 #include "loops.h"
 
 namespace msa {
@@ -176,6 +178,7 @@ Tensor Call::cast(const Tensor &t, DType dtype) {
 }
 
 void fill_zero(const Tensor &t) {
+  if (shape_only()) return;
   if (t.contiguous()) {
     std::memset(t.data, 0, t.numel * item_size(t.dtype));
     return;
@@ -395,8 +398,23 @@ void set_num_threads(int n) {
 }
 bool in_parallel_region() { return inside; }
 
+// ---------------------------------------------------------------- meta tensors
+static thread_local bool only_shapes = false;
+bool shape_only() { return only_shapes; }
+ShapeOnly::ShapeOnly(bool on) : previous_(only_shapes) { only_shapes = on; }
+ShapeOnly::~ShapeOnly() { only_shapes = previous_; }
+void needs_values(const char *op) {
+  if (only_shapes) throw NotImplementedError(text(op, ": the size of the result depends on values, which a meta tensor does not have"));
+}
+void *reserve_address_space(size_t bytes) {
+  void *p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  check(p != MAP_FAILED, "no address space left for a meta tensor of ", static_cast<int64_t>(bytes), " bytes");
+  return p;
+}
+void release_address_space(void *p, size_t bytes) { munmap(p, bytes); }
+
 void parallel_for(int64_t n, int64_t grain, const std::function<void(int64_t, int64_t)> &f) {
-  if (n <= 0) return;
+  if (n <= 0 || only_shapes) return;
   const int64_t pieces = std::min<int64_t>(thread_count(), (n + grain - 1) / std::max<int64_t>(grain, 1));
   if (pieces <= 1 || inside) {
     f(0, n);

@@ -71,7 +71,8 @@ MSA_KERNEL(HistcExt) {  // input, bins, min, max
   copy_into(o, contiguous_tensor(count.data(), DType::I64, {bins}));
 }
 
-MSA_KERNEL(BincountExt) {  // input, weights, minlength
+MSA_KERNEL(BincountExt) {
+  needs_values("bincount");  // input, weights, minlength
   const Tensor &x = c.in(0);
   check(is_integral(x.dtype, false), "\"bincount_cpu\" not implemented for '", dtype_name(x.dtype), "'");
   check(x.ndim == 1, "bincount only supports 1-d non-negative integral inputs.");
@@ -199,13 +200,16 @@ void unique_slices(Call &c, const Tensor &x0, int64_t dim, bool sorted, bool inv
   emit_groups(c, g, inverse, Dims{n}, counts);
 }
 
-MSA_KERNEL(Unique2) {  // input, sorted, return_inverse, return_counts
+MSA_KERNEL(Unique2) {
+  needs_values("unique");  // input, sorted, return_inverse, return_counts
   unique_flat(c, c.in(0), true, c.flag(2), c.flag(3));
 }
-MSA_KERNEL(UniqueDim) {  // input, sorted, return_inverse, dim
+MSA_KERNEL(UniqueDim) {
+  needs_values("unique");  // input, sorted, return_inverse, dim
   unique_slices(c, c.in(0), wrap_dim(c.integer(3), c.in(0).ndim), true, c.flag(2), true);
 }
-MSA_KERNEL(UniqueConsecutive) {  // input, return_inverse, return_counts, dim
+MSA_KERNEL(UniqueConsecutive) {
+  needs_values("unique_consecutive");  // input, return_inverse, return_counts, dim
   if (c.has(3)) unique_slices(c, c.in(0), wrap_dim(c.integer(3), c.in(0).ndim), false, c.flag(1), c.flag(2));
   else unique_flat(c, c.in(0), false, c.flag(1), c.flag(2));
 }

@@ -155,7 +155,8 @@ Tensor repeated_positions(Call &c, const Tensor &repeats, int64_t n) {
   return contiguous_tensor(p, DType::I64, {total});
 }
 
-MSA_KERNEL(RepeatInterleaveTensor) {  // input, repeats, dim, output_size
+MSA_KERNEL(RepeatInterleaveTensor) {
+  needs_values("repeat_interleave");  // input, repeats, dim, output_size
   const Tensor x = c.has(2) ? at_least_1d(c.in(0)) : flat(c, c.in(0));
   const int64_t dim = c.has(2) ? wrap_dim(c.integer(2), c.in(0).ndim) : 0;
   const Tensor index = repeated_positions(c, c.in(1), x.sizes[dim]);

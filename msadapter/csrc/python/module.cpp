@@ -178,6 +178,16 @@ MSA_FUNCTION(set_geometry) {
     Py_RETURN_NONE;
   });
 }
+// to_meta(t): a tensor of t's geometry without values
+MSA_FUNCTION(to_meta) {
+  return guarded([&] {
+    (void)n;
+    TensorPtr t = arg_tensor(a[0]);
+    DeviceScope scope(kMetaTag);
+    const Dims strides = strides_of(t);
+    return wrap(new_tensor(from_ms(t->data_type()), t->shape().data(), static_cast<int>(t->shape().size()), strides.data()));
+  });
+}
 // become_view(t, view): t takes the geometry and the history of a view of it
 MSA_FUNCTION(py_become_view) {
   return guarded([&]() -> PyObject * {
@@ -241,6 +251,7 @@ MSA_FUNCTION(item) {
     if (!on_cpu(t)) t = t->cpu();
     Tensor v = view_of(t);
     if (v.numel != 1) fail("a Tensor with ", v.numel, " elements cannot be converted to Scalar");
+    if (is_meta(t)) fail("Tensor.item() cannot be called on meta tensors");
     switch (v.dtype) {
       case DType::Bool: return PyBool_FromLong(*v.ptr<bool>());
       case DType::U8: return PyLong_FromLong(*v.ptr<uint8_t>());
@@ -489,7 +500,7 @@ PyMethodDef functions[] = {
     MSA_ENTRY("data_ptr", data_ptr), MSA_ENTRY("storage_ptr", storage_ptr), MSA_ENTRY("storage_nbytes", storage_nbytes),
     MSA_ENTRY("storage_id", storage_id), MSA_ENTRY("raw_empty", raw_empty), MSA_ENTRY("raw_view", raw_view),
     MSA_ENTRY("detach", detach), MSA_ENTRY("fresh_version", fresh_version), MSA_ENTRY("set_data", set_data),
-    MSA_ENTRY("set_geometry", set_geometry), MSA_ENTRY("become_view", py_become_view), MSA_ENTRY("resize_storage", resize_storage), MSA_ENTRY("from_buffer", from_buffer),
+    MSA_ENTRY("set_geometry", set_geometry), MSA_ENTRY("become_view", py_become_view), MSA_ENTRY("to_meta", to_meta), MSA_ENTRY("resize_storage", resize_storage), MSA_ENTRY("from_buffer", from_buffer),
     MSA_ENTRY("bump_version", bump_version), MSA_ENTRY("inplace_check", inplace_check), MSA_ENTRY("check_history", py_check_history), MSA_ENTRY("copy_into", py_copy_into),
     MSA_ENTRY("item", item), MSA_ENTRY("alias", alias), MSA_ENTRY("get_grad", get_grad), MSA_ENTRY("set_grad", set_grad),
     MSA_ENTRY("grad_accumulator", grad_accumulator), MSA_ENTRY("gradient_edge", gradient_edge), MSA_ENTRY("backward", backward),
