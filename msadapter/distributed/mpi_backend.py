@@ -6,7 +6,7 @@ in float32. Tensors that are not contiguous, and lists, travel in one flat copy.
 
 import zlib
 
-from . import mpi_world
+from . import hccl_backend, mpi_world
 from .backend import SingleProcess, register
 from .mpi_buffers import memory, mpi_op, packed, reducible, room, same_memory, settle, typed, write
 from .reduce_op import ReduceOp
@@ -213,5 +213,12 @@ def _group_tag(store) -> int:
     return zlib.crc32(store._prefix.encode()) % 32768
 
 
-for _name in ("mpi", "gloo", "nccl", "hccl", "ucc", "xccl"):
+def _create_on_device(*arguments):
+    """The accelerator's collectives where there is one; its memory is the host's elsewhere."""
+    return (hccl_backend.create if hccl_backend.present() else _create)(*arguments)
+
+
+for _name in ("mpi", "gloo", "ucc"):
     register(_name, _create)
+for _name in ("nccl", "hccl", "xccl"):
+    register(_name, _create_on_device)

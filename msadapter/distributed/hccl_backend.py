@@ -1,0 +1,172 @@
+"""The collectives of one process group over MindSpore's communication (HCCL) on Ascend.
+
+Written from MindSpore's documentation and signatures; docs/ascend.md lists it among what has not run on a device.
+mindspore.mint.distributed takes ranks of the job and a group's name, writes into contiguous tensors and gives a
+handle; Ascend orders what follows behind it, so a Work only has to wait for the handle.
+"""
+
+import socket
+
+from .backend import SingleProcess
+from .mpi_buffers import write
+from .reduce_op import ReduceOp
+from .work import Work
+
+_OPS = {"SUM": "sum", "PREMUL_SUM": "sum", "AVG": "avg", "PRODUCT": "prod", "MIN": "min", "MAX": "max"}
+
+
+def present() -> bool:
+    """Whether MindSpore runs on an Ascend device in this process."""
+    import mindspore
+
+    return mindspore.get_context("device_target") == "Ascend"
+
+
+def _comm():
+    from mindspore.mint import distributed
+
+    return distributed
+
+
+def _op(op) -> str:
+    name = ReduceOp(op).op.name
+    if name not in _OPS:
+        raise NotImplementedError(f"torch.distributed: ReduceOp.{name} on Ascend is not supported (docs/coverage.md)")
+    return _OPS[name]
+
+
+def _scaled(tensor, op):
+    return (tensor.detach() * op.factor if op == ReduceOp.PREMUL_SUM else tensor.detach()).contiguous()
+
+
+class HcclBackend:
+    """The methods of backend.SingleProcess between the processes of a communication group of MindSpore."""
+
+    def __init__(self, rank: int, ranks, group_name: str, timeout):
+        self.rank, self.ranks, self.size, self.timeout = rank, list(ranks), len(ranks), timeout
+        self.group, self.name = group_name, ""
+        self.sequence, self.position = 0, None
+
+    def _work(self, handle, tensors, pairs=(), source=-1) -> Work:
+        """pairs: (tensor, what was received for it) where the tensor itself could not be written."""
+        self.sequence += 1
+
+        def finish(timeout):
+            if handle is not None:
+                handle.wait()
+            for target, received in pairs:
+                if target is not received:
+                    write(target, received)
+
+        return Work(tensors, finish, source)
+
+    def allreduce(self, tensor, op) -> Work:
+        """tensor = reduction over the group."""
+        data = _scaled(tensor, op)
+        return self._work(_comm().all_reduce(data, _op(op), self.group, True), [tensor], _copied(tensor, data))
+
+    def reduce(self, tensor, root: int, op) -> Work:
+        """tensor on `root` = reduction over the group."""
+        data = _scaled(tensor, op)
+        handle = _comm().reduce(data, self.ranks[root], _op(op), self.group, True)
+        return self._work(handle, [tensor], _copied(tensor, data) if self.rank == root else ())
+
+    def broadcast(self, tensor, root: int) -> Work:
+        """tensor = the tensor of `root`."""
+        data = tensor.detach().contiguous()
+        return self._work(_comm().broadcast(data, self.ranks[root], self.group, True), [tensor], _copied(tensor, data))
+
+    def allgather(self, outputs, tensor) -> Work:
+        """outputs[i] = the tensor of process i."""
+        rooms = [t.detach().contiguous() for t in outputs]
+        handle = _comm().all_gather(rooms, tensor.detach().contiguous(), self.group, True)
+        return self._work(handle, outputs, _copies(outputs, rooms))
+
+    def allgather_into(self, output, tensor) -> Work:
+        """output = the tensors of all processes, one after the other."""
+        data, flat = tensor.detach().contiguous().reshape(-1), output.detach().contiguous().reshape(-1)
+        handle = _comm().all_gather_into_tensor(flat, data, self.group, True)
+        return self._work(handle, [output], _copied(output, flat))
+
+    def gather(self, outputs, tensor, root: int) -> Work:
+        """On `root`: outputs[i] = the tensor of process i."""
+        rooms = [t.detach().contiguous() for t in outputs]
+        handle = _comm().gather(tensor.detach().contiguous(), rooms, self.ranks[root], self.group, True)
+        return self._work(handle, outputs or [tensor], _copies(outputs, rooms))
+
+    def scatter(self, output, inputs, root: int) -> Work:
+        """output = root's inputs[own rank]."""
+        room, parts = output.detach().contiguous(), [t.detach().contiguous() for t in inputs]
+        handle = _comm().scatter(room, parts, self.ranks[root], self.group, True)
+        return self._work(handle, [output], _copied(output, room))
+
+    def reduce_scatter(self, output, inputs, op) -> Work:
+        """output = reduction over the group of inputs[own rank]."""
+        room, parts = output.detach().contiguous(), [_scaled(t, op) for t in inputs]
+        handle = _comm().reduce_scatter(room, parts, _op(op), self.group, True)
+        return self._work(handle, [output], _copied(output, room))
+
+    def reduce_scatter_into(self, output, tensor, op) -> Work:
+        """output = own part of the reduction of `tensor` over the group."""
+        room, data = output.detach().contiguous().reshape(-1), _scaled(tensor, op).reshape(-1)
+        handle = _comm().reduce_scatter_tensor(room, data, _op(op), self.group, True)
+        return self._work(handle, [output], _copied(output, room))
+
+    def alltoall(self, outputs, inputs) -> Work:
+        """outputs[i] = inputs[own rank] of process i."""
+        rooms, parts = [t.detach().contiguous() for t in outputs], [t.detach().contiguous() for t in inputs]
+        return self._work(_comm().all_to_all(rooms, parts, self.group, True), outputs, _copies(outputs, rooms))
+
+    def alltoall_single(self, output, tensor, output_sizes, input_sizes) -> Work:
+        """As alltoall with parts of one tensor along dimension 0."""
+        room, data = output.detach().contiguous(), tensor.detach().contiguous()
+        handle = _comm().all_to_all_single(room, data, output_sizes or None, input_sizes or None, self.group, True)
+        return self._work(handle, [output], _copied(output, room))
+
+    def send(self, tensor, dst: int, tag: int, own: bool = True) -> Work:
+        """Send. The message is a copy (`own`), because the tensor may be overwritten before it leaves."""
+        data = tensor.detach().clone() if own else tensor.detach().contiguous()
+        work = self._work(_comm().isend(data, self.ranks[dst], self.group, tag), [tensor])
+        work.data = data
+        return work
+
+    def recv(self, tensor, src: int, tag: int) -> Work:
+        """Receive into `tensor`."""
+        if src < 0:
+            raise NotImplementedError("torch.distributed.recv: from any rank on Ascend is not supported "
+                                      "(docs/coverage.md)")
+        room = tensor.detach().contiguous()
+        handle = _comm().irecv(room, self.ranks[src], self.group, tag)
+        return self._work(handle, [tensor], _copied(tensor, room), src)
+
+    def barrier(self) -> Work:
+        """Wait for all processes."""
+        return self._work(_comm().barrier(self.group, True), [])
+
+    def close(self) -> None:
+        """The group is destroyed."""
+        _comm().destroy_process_group(self.group)
+
+
+def _copied(target, data):
+    return () if data.data_ptr() == target.data_ptr() else ((target, data),)
+
+
+def _copies(targets, rooms):
+    return [pair for target, room in zip(targets, rooms, strict=True) for pair in _copied(target, room)]
+
+
+def create(rank, world_size, ranks, store, timeout, parent=None):
+    """The backend of a new group: of the whole job (it is joined), or of some ranks of it."""
+    if world_size == 1:
+        return SingleProcess()
+    if parent is not None:
+        return HcclBackend(rank, ranks, _comm().new_group(list(ranks)), timeout)
+    if rank == 0:  # MindSpore's ranks meet at a port of their own
+        with socket.socket() as probe:
+            probe.bind(("", 0))
+            store.set("hccl", f"tcp://{socket.gethostbyname(socket.gethostname())}:{probe.getsockname()[1]}")
+    _comm().init_process_group("hccl", store.get("hccl").decode(), timeout, world_size, rank)
+    from mindspore.communication import GlobalComm
+
+    return HcclBackend(rank, ranks, GlobalComm.WORLD_COMM_GROUP, timeout)
