@@ -59,21 +59,31 @@ def _even(f, dim, h, edge_order):
 
 
 def _uneven(f, dim, x, edge_order):
-    """Second-order differences on points at coordinates ``x``: slopes of the parabola through three neighbours."""
+    """Differences of second order on points at coordinates ``x``: three neighbours with the weights of their parabola."""
     part, shape = _along(f, dim), [1] * f.ndim
     shape[dim] = -1
     width = t.reshape(t.diff(x), shape)
     gap = _along(width, dim)
-    slopes = (part(1, 0) - part(0, -1)) / width
-    slope = _along(slopes, dim)
+
+    def weighted(weights, neighbours):
+        a, b, c = (w * y for w, y in zip(weights, neighbours, strict=True))
+        return a + b + c
+
     left, right = gap(0, -1), gap(1, 0)
-    bend = (slope(1, 0) - slope(0, -1)) / (left + right)
-    inner = slope(0, -1) + left * bend
-    first, last = slope(0, 1), slope(-1, 0)
-    if edge_order == 2:
-        curve = _along(bend, dim)
-        first = first - gap(0, 1) * curve(0, 1)
-        last = last + gap(-1, 0) * curve(-1, 0)
+    both = left + right
+    weights = (-right / (left * both), (right - left) / (left * right), left / (right * both))
+    inner = weighted(weights, (part(0, -2), part(1, -1), part(2, 0)))
+    if edge_order == 1:
+        first, last = (part(1, 2) - part(0, 1)) / gap(0, 1), (part(-1, 0) - part(-2, -1)) / gap(-1, 0)
+        return t.cat([first, inner, last], dim)
+    near, far = gap(0, 1), gap(1, 2)
+    both = near + far
+    weights = (-(2 * near + far) / (near * both), both / (near * far), -near / (far * both))
+    first = weighted(weights, (part(0, 1), part(1, 2), part(2, 3)))
+    far, near = gap(-2, -1), gap(-1, 0)
+    both = near + far
+    weights = (near / (far * both), -both / (near * far), (far + 2 * near) / (near * both))
+    last = weighted(weights, (part(-3, -2), part(-2, -1), part(-1, 0)))
     return t.cat([first, inner, last], dim)
 
 
