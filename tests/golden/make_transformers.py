@@ -1,0 +1,20 @@
+"""Write the golden data of tests/huggingface with real PyTorch and transformers.
+
+Run in an environment with both: ``python tests/golden/make_transformers.py``. Makes ``transformers.json``.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import torch
+import transformers
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "huggingface"))
+
+import model_cases  # noqa: E402
+
+answers = {family: model_cases.run(torch, transformers, family) for family in model_cases.FAMILIES}
+made = {"torch": torch.__version__, "transformers": transformers.__version__, "families": answers}
+(HERE / "transformers.json").write_text(json.dumps(made, indent=1) + "\n")

@@ -1,0 +1,50 @@
+"""Models of transformers, unmodified: the numbers and the words of PyTorch, and files both ways."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import model_cases
+import pytest
+
+GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "transformers.json").read_text())
+
+
+@pytest.mark.parametrize("family", model_cases.FAMILIES)
+def test_step_and_generation(family, transformers):
+    import torch
+
+    expected = GOLDEN["families"][family]
+    found = model_cases.run(torch, transformers, family)
+    assert found["loss"] == pytest.approx(expected["loss"], rel=2e-6)
+    assert found["gradient_norm"] == pytest.approx(expected["gradient_norm"], rel=1e-5)
+    assert found["logits"] == pytest.approx(expected["logits"], rel=1e-5, abs=1e-5)
+    for written in ("greedy", "sample", "beam"):
+        assert found.get(written) == expected.get(written)
+
+
+@pytest.mark.parametrize("options", [{}, {"dtype": "bfloat16"}])
+def test_saved_and_loaded(options, transformers, tmp_path):
+    import torch
+
+    model = model_cases.build(torch, transformers, "llama").eval()
+    ids = torch.arange(12).view(1, 12)
+    model.save_pretrained(tmp_path)
+    loaded = transformers.AutoModelForCausalLM.from_pretrained(tmp_path, **options).eval()
+    assert all(p.device.type == "cpu" for p in loaded.parameters())
+    assert loaded.dtype is (torch.bfloat16 if options else torch.float32)
+    with torch.no_grad():
+        difference = (model(ids).logits - loaded(ids).logits.float()).abs().max().item()
+    assert difference == 0 if not options else difference < 1e-2
+
+
+def test_on_the_meta_device(transformers):
+    import torch
+
+    _, configuration, arguments = model_cases.FAMILIES["llama"]
+    large = {**arguments, "hidden_size": 8192, "intermediate_size": 28672, "vocab_size": 128256, "num_hidden_layers": 4}
+    with torch.device("meta"):
+        model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**large))
+    assert sum(p.numel() for p in model.parameters()) > 5e9
+    assert {p.device.type for p in model.parameters()} == {"meta"}
