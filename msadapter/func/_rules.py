@@ -184,10 +184,23 @@ _ALONG = {
 def _along(function, bound, level, inplace):
     value, rank = _only_first(bound, level), next(iter(bound.values())).ndim
     names = _ALONG[declaration_of(function)[0].schema.name]
-    if not rank or inplace or any(bound[n] is None for n in names):
+    others = tensors_in(list(bound.values())[1:])
+    if not rank or inplace or others or any(bound[n] is None for n in names):
         raise NoRule
     changed = {n: _shifted(bound[n], rank) for n in names} | {next(iter(bound)): value}
     return _wrapped(_call(function, bound, changed), level)
+
+
+@rule("as_strided", "as_strided_copy")
+def _as_strided(function, bound, level, inplace):
+    """Offsets count from the beginning of an element."""
+    value, offset = _only_first(bound, level), bound["storage_offset"]
+    made = []
+    for i in range(level.size):
+        element = ops.select(value, 0, i)
+        start = element.storage_offset() + (offset or 0)
+        made.append(function(element, bound["size"], bound["stride"], start))
+    return wrap(ops.stack(made), level)
 
 
 @rule("flatten")

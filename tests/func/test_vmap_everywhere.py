@@ -1,0 +1,83 @@
+"""vmap of every operator sample of the shared conformance set gives what the operator gives element by element.
+
+Needs MSADAPTER_CONFORMANCE: the folder of run_conformance.py and its golden answers.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+import msadapter as torch
+from msadapter.func import vmap
+from msadapter.utils._pytree import tree_flatten, tree_unflatten
+
+# They ask a tensor for a truth value, or resize it: neither is the same for a batch.
+REFUSED = {"nn.functional.gaussian_nll_loss", "resize_", "resize_as_"}
+
+
+def _tensors(tree) -> list:
+    return [x for x in tree_flatten(tree)[0] if isinstance(x, torch.Tensor)]
+
+
+def _close(a, b) -> bool:
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    a, b = (x if x.is_complex() else x.double() for x in (a, b))
+    return torch.allclose(a, b, 1e-4, 1e-5, equal_nan=True)
+
+
+def _compare(meta, sample, arrays, rc) -> tuple[int, list]:
+    """(choices of batched inputs that agree, those that do not)."""
+    args, kwargs, _ = rc.sample_args(sample, arrays, "cpu", rg=False)
+    leaves, spec = tree_flatten((args, kwargs))
+    places = [k for k, x in enumerate(leaves) if isinstance(x, torch.Tensor) and x.dtype.is_floating_point]
+    agreed, wrong = 0, []
+    for which in {tuple(places[:1]), tuple(places), tuple(places[-1:])} if places else ():
+
+        def function(*given, which=which):
+            full = list(leaves)
+            for k, x in zip(which, given, strict=True):
+                full[k] = x
+            a, k = tree_unflatten(full, spec)
+            return rc.call(meta["path"], meta["kind"], list(a), dict(k))
+
+        batch = [torch.stack([leaves[k], leaves[k] * 0.75 + 0.0625]) for k in which]
+        try:
+            one, two = (_tensors(function(*[x[i].clone() for x in batch])) for i in range(2))
+        except Exception:
+            continue  # the changed values are no input of this operator
+        if not one or [x.shape for x in one] != [x.shape for x in two]:
+            continue
+        want = [torch.stack(pair) for pair in zip(one, two, strict=True)]
+        got = _tensors(vmap(function, randomness="different")(*[x.clone() for x in batch]))
+        if len(got) == len(want) and all(map(_close, got, want)):
+            agreed += 1
+        else:
+            wrong.append(which)
+    return agreed, wrong
+
+
+@pytest.mark.slow
+def test_samples(conformance, torch_by_name):
+    sys.path.insert(0, str(conformance))
+    import run_conformance as rc
+
+    rc.load_torch()
+    index = json.loads((conformance / "golden" / "index.json").read_text())
+    total, wrong = 0, []
+    for entry in index["ops"]:
+        if entry["name"] in REFUSED:
+            continue
+        meta, z = rc.load_golden(str(conformance / "golden" / entry["file"]))
+        arrays = rc.Lazy(z)
+        for number, sample in enumerate(meta["samples"]):
+            if sample["dtype"] != "float32" or sample.get("random"):
+                continue
+            agreed, differing = _compare(meta, sample, arrays, rc)
+            total += agreed
+            wrong += [(entry["name"], number, which) for which in differing]
+    assert not wrong
+    assert total > 3500
