@@ -1,6 +1,30 @@
 #!/usr/bin/env bash
-# Sets everything up, converts Megatron Core and, with --train, trains a GPT. `bash auto_convert.sh --help` tells more.
+# Sets everything up and converts Megatron Core, or with `llm` or `rl` MindSpeed's stack. `bash auto_convert.sh --help` tells more.
+# `source auto_convert.sh ...` does the same and then makes this shell one of env.sh; whatever happens, the shell lives on.
 # The work is done by megatron_ms/convert (standard library only); here we only find a Python 3.11.
+if [ "${BASH_SOURCE[0]:-$0}" != "$0" ]; then
+    __msadapter_convert() {
+        local script="${BASH_SOURCE[0]}" word output=""
+        bash "$script" "$@" || return $?
+        for word in "$@"; do
+            case "$output$word" in
+            --output) output="next:" ;;
+            --output=*) output="is:${word#--output=}" ;;
+            next:*) output="is:$word" ;;
+            esac
+            case "$word" in --help | -h | --check) return 0 ;; esac
+        done
+        case "$output" in
+        is:*) output="${output#is:}" ;;
+        *) output="$(cd "$(dirname "$script")" && pwd)/build" ;;
+        esac
+        . "$output/env.sh"
+    }
+    __msadapter_convert "$@"
+    __msadapter_status=$?
+    unset -f __msadapter_convert
+    return $__msadapter_status
+fi
 set -euo pipefail
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 

@@ -12,8 +12,10 @@ def of_setup_py(package: str) -> Callable[[str], str]:
     """A reader of `__version__ = '...'` in the setup.py of the package."""
 
     def read(text: str) -> str:
-        named = re.search(rf"^__package_name__ = '{package}'|name=['\"]{package}['\"]", text, re.MULTILINE)
-        version = re.search(r"^__version__ = ['\"]([^'\"]+)['\"]", text, re.MULTILINE)
+        named = re.search(
+            rf"^__package_name(?:__)? = '{package}'|name=['\"]{package}['\"]", text, re.MULTILINE
+        )
+        version = re.search(r"^__version(?:__)? = ['\"]([^'\"]+)['\"]", text, re.MULTILINE)
         if not named or not version:
             raise PatchError(f"setup.py is not that of {package}, or names no version")
         return version.group(1)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from . import environment, job, shell, upstream
+from . import environment, job, scenario, shell, sources, upstream
 from .steps import ROOT, Console, ConvertError
 
 _HELP = """\
@@ -24,6 +24,11 @@ megatron-core==0.12.1 from the package index (its hash checked), applies the rul
 OUTPUT/megatron (with manifest.json) and OUTPUT/env.sh. With --train it also preprocesses the bundled text and trains
 a small GPT with a plain PyTorch script.
 
+Scenarios:
+  core   the above (the default)
+  llm    Megatron-LM, MindSpeed and MindSpeed-LLM, from git at pinned commits, in OUTPUT/llm
+  rl     the same and MindSpeed-RL, in OUTPUT/rl
+
 Steps that are already done are recognised, a broken earlier run is repaired: run it as often as you like.
 """
 _AFTER = """\
@@ -31,6 +36,10 @@ afterwards:
   source OUTPUT/env.sh                      python and torchrun find torch (this project) and megatron in this shell
   .venv/bin/python -m msadapter script.py   the same for one command
   .venv/bin/python -m msadapter doctor      versions, device, kernels, and what is wrong
+  source auto_convert.sh llm                converts and makes this shell one of env.sh; a failure leaves it as it was
+
+sources: MSADAPTER_GIT_MEGATRON_LM, MSADAPTER_GIT_MINDSPEED ... name other addresses; commits stay the pinned ones.
+OUTPUT/<scenario>/lock.json tells what was taken.
 
 exit code: 0 done, 1 something is wrong (the last lines say what), 2 wrong arguments, 130 stopped by Ctrl-C
 """
@@ -47,7 +56,25 @@ def parse_args(arguments: list[str] | None) -> argparse.Namespace:
         "--train", action="store_true", help="then train a GPT on the bundled text (the main job)"
     )
     parser.add_argument(
-        "--source", type=Path, metavar="DIR", help="a local Megatron-LM checkout instead of the wheel"
+        "scenario",
+        nargs="?",
+        choices=sorted(sources.SCENARIOS),
+        default="core",
+        help="what to convert (core)",
+    )
+    parser.add_argument(
+        "--source",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="a local checkout: of Megatron-LM instead of the wheel (core), or NAME=DIR, as often as needed (llm, rl)",
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="only tell whether everything is current (exit code 1: no)"
+    )
+    parser.add_argument("--offline", action="store_true", help="take sources from the cache alone (llm, rl)")
+    parser.add_argument(
+        "--cache", type=Path, metavar="DIR", help="where git sources are kept (OUTPUT/sources)"
     )
     parser.add_argument(
         "--output", type=Path, default=ROOT / "build", metavar="DIR", help="where to write (build)"
@@ -55,14 +82,22 @@ def parse_args(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--tests", action="store_true", help=argparse.SUPPRESS
     )  # tests/run.sh: test packages as well
-    return parser.parse_args(arguments)
+    args = parser.parse_args(arguments)
+    if args.scenario == "core" and len(args.source) > 1:
+        parser.error("the scenario core takes one --source")
+    if args.scenario != "core" and args.train:
+        parser.error("--train is for the scenario core")
+    args.checkout = Path(args.source[0]) if args.scenario == "core" and args.source else None
+    return args
 
 
 def main(arguments: list[str] | None = None) -> int:
     args = parse_args(arguments)
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        convert(args)
+        if args.check:
+            return _check(args)
+        (convert if args.scenario == "core" else convert_scenario)(args)
     except ConvertError as error:
         print(f"\nauto_convert: {error}", file=sys.stderr)
         return 1
@@ -83,18 +118,18 @@ def convert(args: argparse.Namespace) -> None:
     began = time.monotonic()
     output: Path = args.output.resolve()
     environment.check_python()
-    if args.source is not None:
-        upstream.check_source(args.source)
+    if args.checkout is not None:
+        upstream.check_source(args.checkout)
     check_writable(output)
     with _alone(output):
         logs = output / "logs"
         if not environment.PYTHON.exists():
             environment.check_compiler()  # a machine without one would find out only after the downloads
         extras = ("megatron", "test") if args.tests else ("megatron",)
-        console = Console(total=3 + (args.source is None) + 2 * args.train)
+        console = Console(total=3 + (args.checkout is None) + 2 * args.train)
         console.step("Python environment", lambda progress: environment.prepare_venv(extras, logs, progress))
         console.step("CPU kernels", lambda progress: environment.build_kernels(logs, progress))
-        if args.source is None:
+        if args.checkout is None:
             downloads = output / "downloads"
             console.step(
                 f"Download {upstream.MEGATRON_CORE.requirement}",
@@ -105,8 +140,8 @@ def convert(args: argparse.Namespace) -> None:
             )
         else:
             console.step(
-                f"Convert {args.source}",
-                lambda progress: upstream.convert_checkout(args.source, output, logs, progress),
+                f"Convert {args.checkout}",
+                lambda progress: upstream.convert_checkout(args.checkout, output, logs, progress),
             )
         env = shell.write_env(output)
         if args.train:
@@ -114,6 +149,57 @@ def convert(args: argparse.Namespace) -> None:
             console.step("Train a GPT", lambda progress: job.train(output, progress))
     if not args.tests:
         _farewell(args, output, env, time.monotonic() - began)
+
+
+def convert_scenario(args: argparse.Namespace) -> None:
+    """The steps of a scenario of several upstreams."""
+    began = time.monotonic()
+    output: Path = args.output.resolve()
+    environment.check_python()
+    work = _work(args, output)
+    scenario.check_checkouts(work)
+    check_writable(output)
+    with _alone(output):
+        logs = output / "logs"
+        if not environment.PYTHON.exists():
+            environment.check_compiler()
+        console = Console(total=4)
+        console.step(
+            "Python environment", lambda progress: environment.prepare_venv(("megatron",), logs, progress)
+        )
+        console.step("CPU kernels", lambda progress: environment.build_kernels(logs, progress))
+        console.step("Sources", lambda progress: scenario.fetch_all(work, progress))
+        console.step(
+            f"Convert {len(work.sources)} trees", lambda progress: scenario.convert_all(work, logs, progress)
+        )
+        env = shell.write_env(output, [work.tree(source) for source in work.sources])
+    print(f"\nDone in {time.monotonic() - began:.0f} s.\n")
+    for source in work.sources:
+        print(f"  {source.name:<14} {work.tree(source)}")
+    print(
+        f"  what was taken {output / work.scenario / scenario.LOCK}\n\n  source {env}      then python finds them"
+    )
+
+
+def _work(args: argparse.Namespace, output: Path) -> scenario.Run:
+    return scenario.Run(
+        args.scenario,
+        output,
+        (args.cache or output / "sources").resolve(),
+        sources.parse_locals(args.source, args.scenario),
+        args.offline,
+    )
+
+
+def _check(args: argparse.Namespace) -> int:
+    """--check: 0 if all is current, 1 with the reasons if not. Nothing is written."""
+    output: Path = args.output.resolve()
+    if args.scenario == "core":
+        found = upstream.why_stale(output, args.checkout)
+    else:
+        found = scenario.check(_work(args, output))
+    print("\n".join(found) if found else f"{args.scenario}: everything in {output} is current")
+    return 1 if found else 0
 
 
 def check_writable(output: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 from .environment import VENV
@@ -32,17 +33,18 @@ msadapter_off() {{
 """
 
 
-def write_env(output: Path) -> Path:
-    """Writes output/env.sh and returns its path."""
+def write_env(output: Path, trees: Sequence[Path] = ()) -> Path:
+    """Writes output/env.sh and returns its path. trees: what Python shall find (output/megatron without them)."""
     path = output / "env.sh"
     places = {
         "env": path,
         "output": output,
         "shim": ROOT / "msadapter" / "alias" / "shim",
         "venv": VENV,
-        "megatron": output / "megatron",
     }
+    found = ":".join(shlex.quote(str(tree)) for tree in trees or [output / "megatron"])
     write_atomically(
-        path, _TEMPLATE.format(**{name: shlex.quote(str(place)) for name, place in places.items()})
+        path,
+        _TEMPLATE.format(megatron=found, **{name: shlex.quote(str(place)) for name, place in places.items()}),
     )
     return path

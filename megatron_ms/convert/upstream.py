@@ -199,6 +199,21 @@ def _up_to_date(tree: Path, key: str) -> bool:
         return False  # broken or absent: it is written again
 
 
+def why_stale(output: Path, source: Path | None) -> list[str]:
+    """Why output/megatron must be written again, as a list of no or one reason. Nothing is written."""
+    tree = output / "megatron"
+    if source is None:
+        key = digest(MEGATRON_CORE.expected(platform.machine()), *_rules())
+    else:
+        check_source(source)
+        key = digest(source, *_rules(), sys.version)
+    try:
+        current = verify(tree)["origin"].get("key") == key
+    except PatchError as error:
+        return [str(error)]
+    return [] if current else [f"{tree}: the source or the rules have changed since"]
+
+
 def _rules() -> list[Path]:
     return [ROOT / "patches"]
 

@@ -1,0 +1,211 @@
+"""The scenarios of several upstreams: their trees side by side, a lock file of what was taken, a check of it all."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from patches import PatchError, discover, verify
+from patches.manager import read_manifest
+
+from .environment import PYTHON, clean_environment
+from .sources import SCENARIOS, GitSource, export, fetch
+from .steps import ROOT, ChildError, ConvertError, Progress, digest, run, write_atomically
+from .upstream import HELPERS, _commit_of, _scratch, compile_helpers
+
+LOCK = "lock.json"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One use of a scenario: where its trees go, where sources are kept, which come from checkouts."""
+
+    scenario: str
+    output: Path
+    cache: Path
+    checkouts: Mapping[str, Path]
+    offline: bool = False
+
+    @property
+    def sources(self) -> tuple[GitSource, ...]:
+        return SCENARIOS[self.scenario]
+
+    def tree(self, source: GitSource) -> Path:
+        return self.output / self.scenario / source.name
+
+    def key(self, source: GitSource) -> str:
+        """What a tree depends on: the source's content and the rules."""
+        checkout = self.checkouts.get(source.name)
+        content: str | Path = source.commit if checkout is None else checkout
+        python = sys.version if source.rules == "megatron_core" else ""
+        return digest(content, ROOT / "patches", python)
+
+
+def fetch_all(work: Run, progress: Progress) -> bool:
+    """Brings every source that is no local checkout into the cache."""
+    did = False
+    for source in work.sources:
+        if source.name not in work.checkouts:
+            progress.note = source.name
+            did |= fetch(source, work.cache, work.offline)
+    return did
+
+
+def convert_all(work: Run, logs: Path, progress: Progress) -> bool:
+    """Writes the trees that are not current, side by side, then the lock file. Each appears whole or not at all."""
+    stale = [source for source in work.sources if why_stale(work, source)]
+    for source in stale:
+        _keep_what_the_user_changed(work.tree(source))
+    if stale:
+        errors: list[str] = []
+        lock = threading.Lock()
+
+        def one(source: GitSource) -> None:
+            try:
+                _convert(work, source, logs, progress)
+            except (ConvertError, PatchError) as error:
+                with lock:
+                    errors.append(f"{source.name}: {error}")
+
+        with ThreadPoolExecutor(max(1, len(os.sched_getaffinity(0)))) as pool:
+            list(pool.map(one, stale))
+        if errors:
+            raise ConvertError("\n".join(errors))
+    write_atomically(work.output / work.scenario / LOCK, json.dumps(lock_of(work), indent=1) + "\n")
+    return bool(stale)
+
+
+def _convert(work: Run, source: GitSource, logs: Path, progress: Progress) -> None:
+    checkout = work.checkouts.get(source.name)
+    tree = work.tree(source)
+    tree.parent.mkdir(parents=True, exist_ok=True)
+    with _scratch(work.output) as scratch:
+        if checkout is None:
+            place = scratch / "source"
+            place.mkdir()
+            export(source, work.cache, place)
+            origin = {"url": source.address(), "ref": source.ref, "commit": source.commit}
+        else:
+            place = checkout
+            origin = {"checkout": str(checkout), "commit": _commit_of(checkout)}
+        if source.rules == "megatron_core":
+            if checkout is not None:
+                place = scratch / "source"
+                shutil.copytree(
+                    checkout, place, symlinks=True, ignore=shutil.ignore_patterns(".git", "__pycache__")
+                )
+            _helpers(place, work.cache, logs, progress)
+        command: list[str | Path] = [
+            PYTHON,
+            "-P",
+            "-m",
+            "patches",
+            "apply",
+            source.rules,
+            place,
+            tree,
+            "--origin",
+            json.dumps(origin | {"key": work.key(source)}),
+        ]
+        try:
+            run(
+                command,
+                logs / f"patches-{source.name}.log",
+                progress,
+                clean_environment() | {"PYTHONPATH": str(ROOT)},
+            )
+        except ChildError as error:
+            raise ConvertError(f"the rules could not be applied:\n{error.tail()}") from None
+
+
+def _helpers(tree: Path, cache: Path, logs: Path, progress: Progress) -> None:
+    """Megatron's compiled data set helper, from the cache if this Python compiled the same source before."""
+    source = tree / HELPERS / "helpers.cpp"
+    if not source.is_file():
+        return
+    kept = cache / "helpers" / digest(source, sys.version)
+    if kept.is_dir() and (found := list(kept.glob("helpers_cpp*.so"))):
+        shutil.copy2(found[0], source.parent)
+        return
+    compile_helpers(tree, logs, progress)
+    beside = kept.with_name(f".{kept.name}.{os.getpid()}")
+    beside.mkdir(parents=True, exist_ok=True)
+    for library in source.parent.glob("helpers_cpp*.so"):
+        shutil.copy2(library, beside)
+    shutil.rmtree(kept, ignore_errors=True)
+    os.rename(beside, kept)
+
+
+def _keep_what_the_user_changed(tree: Path) -> None:
+    """A tree that is not as it was written goes aside under another name: the changes may be somebody's work."""
+    if not tree.exists():
+        return
+    try:
+        verify(tree)
+    except PatchError as error:
+        aside = tree.with_name(f"{tree.name}.changed-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}")
+        os.rename(tree, aside)
+        print(f"{error}\n    it was kept as {aside}", file=sys.stderr)
+
+
+def why_stale(work: Run, source: GitSource) -> str:
+    """Why the tree of a source must be written again; "" if it is current and whole."""
+    tree = work.tree(source)
+    if not tree.exists():
+        return f"{source.name}: not converted yet"
+    try:
+        manifest = read_manifest(tree)
+        if manifest["origin"].get("key") != work.key(source):
+            return f"{source.name}: the source or the rules have changed since"
+        verify(tree)
+    except PatchError as error:
+        return f"{source.name}: {error}"
+    return ""
+
+
+def lock_of(work: Run) -> dict:
+    """What was taken: for each source where from, its commit, its version, its rules and the hash of all its files."""
+    taken = {}
+    for source in work.sources:
+        manifest = read_manifest(work.tree(source))
+        origin = {name: value for name, value in manifest["origin"].items() if name != "key"}
+        taken[source.name] = origin | {
+            "upstream": manifest["upstream"],
+            "version": manifest["version"],
+            "rules": [patch["id"] for patch in manifest["patches"]],
+            "files": len(manifest["files"]),
+            "sha256": digest(json.dumps(manifest["files"], sort_keys=True)),
+        }
+    return {"scenario": work.scenario, "sources": taken}
+
+
+def check(work: Run) -> list[str]:
+    """Everything that is not current: trees, and the lock file. Nothing is written; an empty list says all is well."""
+    found = [reason for source in work.sources if (reason := why_stale(work, source))]
+    path = work.output / work.scenario / LOCK
+    if not found:
+        try:
+            recorded = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return [f"{path} is missing or cannot be read"]
+        if recorded != lock_of(work):
+            found.append(f"{path} does not tell what is there")
+    return found
+
+
+def check_checkouts(work: Run) -> None:
+    """An error before any work if a checkout is not its upstream, or of a version without rules."""
+    for source in work.sources:
+        if source.name in work.checkouts:
+            try:
+                discover(source.rules)[0].version_of(work.checkouts[source.name])
+            except PatchError as error:
+                raise ConvertError(f"--source {source.name}: {error}") from None

@@ -1,0 +1,178 @@
+"""Upstream sources of the scenarios: pinned commits from git, kept in a cache, or local checkouts."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tarfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from .steps import ConvertError
+
+_NO_NETWORK = re.compile(
+    r"Could not resolve host|Network is unreachable|Connection refused|Connection timed out|Failed to connect|"
+    r"unable to access|Could not read from remote repository|does not appear to be a git repository|not found"
+)
+
+
+@dataclass(frozen=True)
+class GitSource:
+    """A repository at one commit.
+
+    name: what the user calls it, and the folder of its tree. rules: its folder in patches/. url, ref, commit: where,
+    under which name, and which content exactly. parts: what of the tree is taken (all without them).
+    """
+
+    name: str
+    rules: str
+    url: str
+    ref: str
+    commit: str
+
+    def address(self) -> str:
+        """The url, or what the environment names instead: MSADAPTER_GIT_MEGATRON_LM and its like."""
+        return os.environ.get("MSADAPTER_GIT_" + re.sub(r"\W", "_", self.name).upper(), self.url)
+
+
+MEGATRON_LM = GitSource(
+    "Megatron-LM",
+    "megatron_core",
+    "https://github.com/NVIDIA/Megatron-LM.git",
+    "core_v0.12.1",
+    "a845aa7e12b3a117e24c2352b9e3e60bad2e3a17",
+)
+MINDSPEED = GitSource(
+    "MindSpeed",
+    "mindspeed",
+    "https://gitcode.com/Ascend/MindSpeed.git",
+    "2.3.0_core_r0.12.1",
+    "674226a15a8214cc0c78f986b0b89fbe6b879ba1",
+)
+MINDSPEED_LLM = GitSource(
+    "MindSpeed-LLM",
+    "mindspeed_llm",
+    "https://gitcode.com/Ascend/MindSpeed-LLM.git",
+    "2.3.0",
+    "62d4640b977443db69121fcabf71ea40c98de063",
+)
+MINDSPEED_RL = GitSource(
+    "MindSpeed-RL",
+    "mindspeed_rl",
+    "https://gitcode.com/Ascend/MindSpeed-RL.git",
+    "2.3.0",
+    "09b8c1253af02abf62f9056e3a4e5cba78b03d7a",
+)
+# core alone is Megatron Core from the package index (upstream.py).
+SCENARIOS: dict[str, tuple[GitSource, ...]] = {
+    "core": (),
+    "llm": (MEGATRON_LM, MINDSPEED, MINDSPEED_LLM),
+    "rl": (MEGATRON_LM, MINDSPEED, MINDSPEED_LLM, MINDSPEED_RL),
+}
+
+
+def by_name(scenario: str, name: str) -> GitSource:
+    """The source of this name; an error that lists the names."""
+    for source in SCENARIOS[scenario]:
+        if source.name.lower() == name.lower():
+            return source
+    known = ", ".join(source.name for source in SCENARIOS[scenario])
+    raise ConvertError(f"the scenario {scenario} has no source {name!r}; it has {known}")
+
+
+def git(repository: Path, *words: str, timeout: float = 900) -> subprocess.CompletedProcess[str]:
+    """git on a bare repository, without asking anybody and without the user's configuration of hooks."""
+    environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "GIT_DIR": str(repository)}
+    try:
+        return subprocess.run(
+            ["git", "-c", "core.hooksPath=/dev/null", *words],
+            capture_output=True, text=True, errors="replace", env=environment, timeout=timeout, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    except FileNotFoundError:
+        raise ConvertError("git is needed for this scenario and is not installed: apt install git") from None
+    except subprocess.TimeoutExpired:
+        raise ConvertError(f"git {words[0]} took more than {timeout:.0f} s") from None
+
+
+def cached(source: GitSource, cache: Path) -> bool:
+    """Whether the commit is in the cache, with its tree."""
+    repository = cache / f"{source.name}.git"
+    return (
+        repository.is_dir() and git(repository, "cat-file", "-e", f"{source.commit}^{{tree}}").returncode == 0
+    )
+
+
+def fetch(source: GitSource, cache: Path, offline: bool = False) -> bool:
+    """Brings the commit into the cache. False if it was there.
+
+    A commit names its content, so that what arrives under the name is the pinned source or nothing.
+
+    Raises:
+        ConvertError: it is not in the cache and cannot be had, or the branch has moved and the server keeps the commit.
+    """
+    if cached(source, cache):
+        return False
+    if offline:
+        raise ConvertError(
+            f"{source.name} at {source.commit[:12]} is not in the cache {cache}: run once without --offline, "
+            f"or give a checkout with --source {source.name}=DIR"
+        )
+    repository = cache / f"{source.name}.git"
+    if not (repository / "HEAD").exists():
+        repository.mkdir(parents=True, exist_ok=True)
+        made = git(repository, "init", "--quiet", "--bare")
+        if made.returncode:
+            raise ConvertError(f"the cache {repository} cannot be made: {made.stderr.strip()}")
+    words = ("fetch", "--quiet", "--depth", "1", "--no-tags", source.address())
+    # A server may refuse to serve a commit by its hash; then the branch or tag has to lead to it.
+    told = ""
+    for what in (source.commit, source.ref):
+        answer = git(repository, *words, f"+{what}:refs/pins/{source.commit}")
+        told = answer.stderr.strip() or told
+        if cached(source, cache):
+            return True
+    if answer.returncode == 0:
+        raise ConvertError(
+            f"{source.ref} of {source.address()} is no longer the pinned commit {source.commit}, and the server does not "
+            f"give that one out: nothing was taken. A checkout of it can be given with --source {source.name}=DIR"
+        )
+    hint = "; is there a network?" if _NO_NETWORK.search(told) else ""
+    raise ConvertError(
+        f"{source.name} could not be fetched from {source.address()}{hint}\n    {told.splitlines()[-1] if told else ''}"
+    )
+
+
+def export(source: GitSource, cache: Path, folder: Path) -> None:
+    """The tree of the commit into folder. Names and links that lead out of it are refused."""
+    repository = cache / f"{source.name}.git"
+    environment = {**os.environ, "GIT_DIR": str(repository)}
+    command = ["git", "archive", "--format=tar", source.commit]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as child:
+        try:
+            with tarfile.open(fileobj=child.stdout, mode="r|") as archive:
+                archive.extractall(folder, filter="data")
+        except tarfile.FilterError as error:
+            raise ConvertError(f"{source.name} holds a name that leads out of it: {error}") from None
+        except (tarfile.TarError, OSError) as error:
+            raise ConvertError(f"{source.name} cannot be taken out of the cache: {error}") from None
+        finally:
+            words = child.stderr.read().decode(errors="replace") if child.stderr else ""
+    if child.returncode:
+        raise ConvertError(f"{source.name} cannot be taken out of the cache {repository}: {words.strip()}")
+
+
+def parse_locals(given: list[str], scenario: str) -> Mapping[str, Path]:
+    """{source name: checkout} of --source NAME=DIR; errors name what is wrong."""
+    found = {}
+    for text in given:
+        name, equals, folder = text.partition("=")
+        if not equals:
+            raise ConvertError(f"--source {text}: the scenario {scenario} wants NAME=DIR")
+        source = by_name(scenario, name)
+        path = Path(folder).expanduser()
+        if not path.is_dir():
+            raise ConvertError(f"--source {text}: there is no such folder")
+        found[source.name] = path.resolve()
+    return found
