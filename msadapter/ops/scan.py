@@ -98,10 +98,10 @@ def diff(self, n, dim, prepend, append):
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
     dim = wrap_dim(dim, self.ndim)
+    if n == 0:
+        return t.clone(self)
     parts = [x for x in (prepend, self, append) if x is not None]
     x = t.cat(parts, dim) if len(parts) > 1 else self
-    if n == 0:
-        return t.clone(x)
     n = min(n, x.shape[dim])
     for _ in range(n):
         size = x.shape[dim]

@@ -402,6 +402,19 @@ def unique_consecutive(self, return_inverse, return_counts, dim):
 
 
 # ---- segments
+def _of_segments(flat, lengths, size, unsafe):
+    """Rows of ``flat`` that segments hold: lengths that are not checked (``unsafe``) may leave some at the end out."""
+    totals = t.sum(t.reshape(lengths, [-1, lengths.shape[-1]]), [1]).tolist()
+    if all(total == size for total in totals):
+        return flat
+    if not unsafe:
+        raise RuntimeError(
+            "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when !unsafe."
+        )
+    rows = [t.arange(i * size, i * size + total) for i, total in enumerate(totals)]
+    return t.index_select(flat, 0, t.cat(rows))
+
+
 @composite(
     "segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None, Tensor? "
     "offsets=None, int axis=0, "
@@ -425,6 +438,7 @@ def segment_reduce(data, reduce, *, lengths, indices, offsets, axis, unsafe, ini
     lead = list(data.shape[:axis])
     flat = t.reshape(data, [numel(lead) * data.shape[axis], *rest])
     each = t.reshape(lengths, [-1])
+    flat = _of_segments(flat, lengths, data.shape[axis], unsafe)
     ids = t.repeat_interleave(t.arange(each.shape[0]), each)
     start = (
         initial

@@ -205,7 +205,7 @@ def bartlett(M, *, sym, dtype, layout, device, requires_grad):
 @op(f"signal.windows.cosine(int M, {SIGNAL}) -> Tensor", forms="f")
 def cosine(M, *, sym, dtype, layout, device, requires_grad):
     def shape(M, sym, dtype):
-        step = math.pi / (M if sym else M + 1)
+        step = math.pi / (M if sym or M == 1 else M + 1)
         return t.sin(_points(M, sym, dtype, 0.5 * step, step))
 
     return _signal("cosine", M, sym, dtype, layout, device, requires_grad, shape)

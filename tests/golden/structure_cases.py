@@ -224,6 +224,13 @@ REDUCTION = [
     "grad2(lambda t: t.var(0), x)",
     "grad2(lambda t: t.amax(0), x)",
     "y = x.clone().requires_grad_(); s = (y * 1).sum(0); z = y * 1; t = z.sum(); z.add_(1); t.backward(); y.grad",
+    "torch.diff(m, 0, 1, m[:, :1], m[:, 1:])",
+    "torch.signal.windows.cosine(1, sym=False)",
+    *(
+        f"torch.segment_reduce(x[0], '{how}', lengths=torch.tensor({lengths}), axis=0, unsafe={unsafe})"
+        for how in ("sum", "mean", "max", "min", "prod")
+        for lengths, unsafe in (("[1, 0, 2]", False), ("[1, 0, 1]", True), ("[1, 1]", False))
+    ),
 ]
 
 VIEW = [
