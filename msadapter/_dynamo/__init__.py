@@ -1,9 +1,9 @@
 """torch._dynamo: the compiler's front end. Nothing is traced; its switches are remembered."""
 from ..compiler import allow_in_graph, assume_constant_result, disable, is_compiling, list_backends, reset
 from ..compiler import compile as _compile
-from . import config
+from . import config, eval_frame
 
-__all__ = ["allow_in_graph", "assume_constant_result", "config", "disable", "disallow_in_graph", "explain",
+__all__ = ["allow_in_graph", "assume_constant_result", "config", "disable", "disallow_in_graph", "eval_frame", "explain",
            "forbid_in_graph", "graph_break", "is_compiling", "list_backends", "mark_dynamic", "mark_static",
            "maybe_mark_dynamic", "optimize", "reset", "run"]
 

@@ -4,8 +4,36 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...tensor import dtype
+from .fully_sharded_data_parallel import (
+    BackwardPrefetch,
+    CPUOffload,
+    FullOptimStateDictConfig,
+    FullStateDictConfig,
+    FullyShardedDataParallel,
+    MixedPrecision,
+    ShardedOptimStateDictConfig,
+    ShardedStateDictConfig,
+    ShardingStrategy,
+    StateDictType,
+)
 
-__all__ = ["CPUOffloadPolicy", "FSDPModule", "FullyShardedDataParallel", "MixedPrecisionPolicy", "OffloadPolicy", "fully_shard"]
+__all__ = [
+    "BackwardPrefetch",
+    "CPUOffload",
+    "CPUOffloadPolicy",
+    "FSDPModule",
+    "FullOptimStateDictConfig",
+    "FullStateDictConfig",
+    "FullyShardedDataParallel",
+    "MixedPrecision",
+    "MixedPrecisionPolicy",
+    "OffloadPolicy",
+    "ShardedOptimStateDictConfig",
+    "ShardedStateDictConfig",
+    "ShardingStrategy",
+    "StateDictType",
+    "fully_shard",
+]
 
 
 @dataclass(frozen=True)
@@ -32,13 +60,6 @@ class CPUOffloadPolicy(OffloadPolicy):
 
 class FSDPModule:
     """What `fully_shard` makes of a module; only for isinstance checks here."""
-
-
-class FullyShardedDataParallel:
-    """A module whose parameters are spread over the ranks."""
-
-    def __init__(self, *args, **kwargs):
-        raise NotImplementedError("torch.distributed.fsdp.FullyShardedDataParallel is not supported (docs/coverage.md)")
 
 
 def fully_shard(module, **kwargs):
