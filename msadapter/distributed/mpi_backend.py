@@ -172,6 +172,10 @@ class MpiBackend:
         """Wait for all processes."""
         return self._work("BARRIER", None, self.comm.Ibarrier(), [])
 
+    def ended(self, ranks) -> list:
+        """Those ranks of the job whose processes are known to have ended."""
+        return mpi_world.job.dead(ranks)
+
     def close(self) -> None:
         """The group is destroyed."""
         self.comm.Free()

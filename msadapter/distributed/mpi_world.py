@@ -17,7 +17,7 @@ import threading
 import time
 import uuid
 
-from .errors import DistBackendError, DistStoreError
+from .errors import DistBackendError, DistError, DistStoreError
 from .store import PrefixStore, _seconds
 from .tcp_store import TCPStore
 
@@ -121,6 +121,8 @@ class _Job:
         self.mpi = None
         self.name = None
         self.library = None
+        self.neighbours: dict = {}  # ranks on this machine and their process ids
+        self.store = self.rank = None
 
     def start(self, store, rank: int, nodes: list, name: str, timeout) -> None:
         """Initialise MPI as rank of len(nodes) processes."""
@@ -177,6 +179,25 @@ class _Job:
         request, end = self.mpi.COMM_WORLD.Ibarrier(), time.monotonic() + _EXIT_PATIENCE
         while not request.Test() and time.monotonic() < end:
             time.sleep(0.001)
+        with contextlib.suppress(DistError, OSError):  # who keeps the store may have left before
+            self.store.set(f"left/{self.rank}", b"1")
+
+
+    def dead(self, ranks) -> list:
+        """Those of the ranks, on this machine, whose processes have ended without leaving as a program's end does."""
+        ended = [rank for rank in ranks if rank in self.neighbours and _ended(self.neighbours[rank])]
+        try:
+            return [rank for rank in ended if not self.store.check([f"left/{rank}"])]
+        except (DistError, OSError):  # nobody knows who has left; the timeout remains
+            return []
+
+
+def _ended(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat") as stream:
+            return stream.read().rpartition(")")[2].split()[0] in "ZX"
+    except FileNotFoundError:
+        return True
 
 
 job = _Job()
@@ -190,7 +211,7 @@ def join(store, rank: int, world_size: int, timeout):
     store = PrefixStore("mpi", store)
     here = f"{socket.gethostname()}/{_boot_id()}"
     own = {"node": here, "job": job.name, "rank": job.mpi.COMM_WORLD.Get_rank() if job.name else None,
-           "new": uuid.uuid4().hex}
+           "new": uuid.uuid4().hex, "pid": os.getpid()}
     store.set(f"rank/{rank}", json.dumps(own))
     try:
         store.wait([f"rank/{i}" for i in range(world_size)], timeout)
@@ -199,6 +220,8 @@ def join(store, rank: int, world_size: int, timeout):
         raise DistStoreError(f"init_process_group: after {_seconds(timeout):g} s rank {rank} still waits for "
                              f"ranks {missing} of {world_size}") from err
     everyone = [json.loads(raw) for raw in store.multi_get([f"rank/{i}" for i in range(world_size)])]
+    job.store, job.rank = store, rank
+    job.neighbours = {i: other["pid"] for i, other in enumerate(everyone) if other["node"] == here}
     if under_mpiexec() or all(other["job"] is None for other in everyone):
         job.start(store, rank, [other["node"] for other in everyone], everyone[0]["new"], timeout)
         if job.library is not None:
@@ -211,11 +234,11 @@ def join(store, rank: int, world_size: int, timeout):
 
 
 def _boot_id() -> str:
-    """Names the running machine: containers may share a host name."""
+    """Names the running machine, or container: those may share a host name."""
     try:
         with open("/proc/sys/kernel/random/boot_id") as stream:
             boot = stream.read().strip()
-        return f"{boot}/{os.stat('/dev/shm').st_dev}"
+        return f"{boot}/{os.stat('/dev/shm').st_dev}/{os.readlink('/proc/self/ns/pid')}"
     except OSError:
         return ""
 

@@ -110,6 +110,12 @@ def _report(work, answers) -> list:
     return [f"Ranks that have not arrived: {missing}." if missing else first, *lines]
 
 
+def deserted(work, dead) -> DistBackendError:
+    """The error of an operation that waits for processes that have ended."""
+    return DistBackendError(f"[Rank {watch.rank}] {work.describe()} in process group {work.backend.name!r} of ranks "
+                            f"{work.backend.ranks} cannot end: the processes of ranks {dead} have ended.")
+
+
 def failure(work, error) -> Exception:
     """The error of an operation that MPI refused."""
     return DistBackendError(f"[Rank {watch.rank}] {work.describe()} in process group {work.backend.name!r}: {error}")

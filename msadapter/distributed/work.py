@@ -132,7 +132,7 @@ class MpiWork(Work):
 
     def _patiently(self, timeout):
         patience = watchdog.seconds(timeout or self.backend.timeout)
-        begin, pause = time.monotonic(), 0.00002
+        begin, pause, looked = time.monotonic(), 0.00002, 1.0
         while not self.poll():
             waited = time.monotonic() - begin
             if waited < _YIELDS:
@@ -142,6 +142,18 @@ class MpiWork(Work):
             pause = min(pause * 1.2, 0.0005)
             if waited > patience:
                 raise watchdog.late(self, waited)
+            if waited > looked:
+                self._see_who_is_alive()
+                looked = waited + 1.0
+
+    def _see_who_is_alive(self):
+        """DistBackendError if a process that this operation needs has ended."""
+        backend = self.backend
+        needed = backend.ranks if not self.message else backend.ranks[self._source:self._source + 1]
+        dead = backend.ended(needed)
+        # what it had sent before may still come: look once more
+        if dead and not self.poll():
+            raise watchdog.deserted(self, dead)
 
     def is_completed(self) -> bool:
         if not self.poll():

@@ -163,6 +163,17 @@ def test_ranks_without_a_launcher(script, tmp_path):
     assert [job.communicate(timeout=30)[0] for job in jobs] == ["2.0\n", "2.0\n"]
 
 
+def test_a_dead_neighbour_is_noticed_without_a_launcher(script):
+    port = _port()
+    path = script("dist.init_process_group('gloo')\nif dist.get_rank(): os._exit(3)\ndist.barrier()\n", JOB)
+    jobs = [subprocess.Popen([sys.executable, "-m", "msadapter", str(path)], text=True, stderr=subprocess.PIPE,
+                             env=environment(RANK=rank, WORLD_SIZE=2, MASTER_ADDR="localhost", MASTER_PORT=port))
+            for rank in (0, 1)]
+    errors = [job.communicate(timeout=30)[1] for job in jobs]
+    assert [job.returncode for job in jobs] == [1, 3]
+    assert "the processes of ranks [1] have ended" in errors[0]
+
+
 def test_spawned_ranks(script):
     text = """
 import torch.multiprocessing as mp
