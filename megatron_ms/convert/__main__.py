@@ -125,7 +125,7 @@ def convert(args: argparse.Namespace) -> None:
         logs = output / "logs"
         if not environment.PYTHON.exists():
             environment.check_compiler()  # a machine without one would find out only after the downloads
-        extras = ("megatron", "test") if args.tests else ("megatron",)
+        extras = ("megatron", "dist", *(("test", "hf") if args.tests else ()))
         console = Console(total=3 + (args.checkout is None) + 2 * args.train)
         console.step("Python environment", lambda progress: environment.prepare_venv(extras, logs, progress))
         console.step("CPU kernels", lambda progress: environment.build_kernels(logs, progress))
