@@ -71,7 +71,9 @@ class _Operator:
     @functools.cached_property
     def _parameters(self) -> tuple[list[str], list[str]]:
         """Names of the positional parameters of the schema, and of those after its star."""
-        text = self._schema[self._schema.index("(") + 1 : self._schema.rindex("->")].rstrip().removesuffix(")")
+        text = (
+            self._schema[self._schema.index("(") + 1 : self._schema.rindex("->")].rstrip().removesuffix(")")
+        )
         names = [part.partition("=")[0].split()[-1] for part in split_arguments(text) if part.strip()]
         star = names.index("*") if "*" in names else len(names)
         return names[:star], names[star + 1 :]
@@ -139,6 +141,76 @@ class _Recorded(Function):
         return (None, None, *found)
 
 
+_KINDS = {
+    "Tensor": lambda x: isinstance(x, Tensor),
+    "int": lambda x: isinstance(x, int) and not isinstance(x, bool),
+    "SymInt": lambda x: isinstance(x, int) and not isinstance(x, bool),
+    "float": lambda x: isinstance(x, (int, float)) and not isinstance(x, bool),
+    "bool": lambda x: isinstance(x, bool),
+    "str": lambda x: isinstance(x, str),
+}
+
+
+def _takes(schema: str, args, kwargs) -> bool:
+    """Whether a call fits a schema by the kinds of its arguments. Kinds that are not known fit."""
+    inside = schema[schema.index("(") + 1 : schema.rindex(")", 0, schema.rindex("->"))]
+    wanted, by_name = [], {}
+    for part in inside.split(","):
+        words = part.split("=")[0].split()
+        if len(words) == 2:
+            by_name[words[1]] = words[0]
+            wanted.append(words[0])
+    if len(args) > len(wanted) or not by_name.keys() >= kwargs.keys():
+        return False
+    return all(
+        _is_kind(value, kind)
+        for value, kind in (*zip(args, wanted, strict=False), *((v, by_name[k]) for k, v in kwargs.items()))
+    )
+
+
+def _is_kind(value, kind: str) -> bool:
+    kind, optional, _ = kind.partition("?")
+    if value is None:
+        return bool(optional)
+    base, listed, _ = kind.partition("[")
+    check = _KINDS.get(base.partition("(")[0])
+    if check is None:
+        return True
+    if listed:
+        return isinstance(value, (list, tuple)) and all(check(one) for one in value)
+    return check(value)
+
+
+class _Packet:
+    """All overloads of an operator: a call runs the first one that takes its arguments."""
+
+    def __init__(self, qualname: str):
+        self._qualname = qualname
+        self.__name__ = qualname.partition("::")[2]
+        self._overloads: dict[str, _Operator] = {}
+
+    def overloads(self) -> list:
+        """The overloads' names."""
+        return list(self._overloads)
+
+    def __call__(self, *args, **kwargs):
+        for operator in self._overloads.values():
+            if _takes(operator._schema, args, kwargs):
+                return operator(*args, **kwargs)
+        raise RuntimeError(
+            f"{self._qualname}() no overload takes these arguments; there are: "
+            + ", ".join(f"{name}{operator._schema}" for name, operator in self._overloads.items())
+        )
+
+    def __getattr__(self, name: str):
+        if name.startswith("__") or name not in self._overloads:
+            raise AttributeError(f"The operator {self._qualname!r} has no overload {name!r}")
+        return self._overloads[name]
+
+    def __repr__(self):
+        return f"<OpOverloadPacket(op='{self._qualname.replace('::', '.')}')>"
+
+
 def _tensors(value) -> list:
     if isinstance(value, Tensor):
         return [value]
@@ -166,8 +238,16 @@ def _define(qualname: str, schema: str) -> _Operator:
         raise ValueError(f"Expected qualname to be of the form 'namespace::name', but got {qualname!r}")
     if qualname in _registry:
         raise RuntimeError(f"The operator {qualname} was defined before")
-    _registry[qualname] = _Operator(qualname, schema)
-    return _registry[qualname]
+    operator = _registry[qualname] = _Operator(qualname, schema)
+    space, _, name = qualname.partition("::")
+    base, dot, overload = name.partition(".")
+    if dot:
+        packet = _registry.setdefault(f"{space}::{base}", _Packet(f"{space}::{base}"))
+        if not isinstance(packet, _Packet):
+            del _registry[qualname]
+            raise RuntimeError(f"The operator {space}::{base} was defined before, without overloads")
+        packet._overloads[overload] = operator
+    return operator
 
 
 def define(qualname, schema, *, lib=None, tags=()) -> None:
@@ -177,7 +257,16 @@ def define(qualname, schema, *, lib=None, tags=()) -> None:
 
 def impl(qualname, types, func=None, *, lib=None):
     """Implement an operator for 'cpu', 'cuda', 'npu', 'default' or a dispatch key; a decorator without func.
+
+    In the older form the first argument is a Library, the second the operator's name, the third the dispatch key.
     """
+    if isinstance(qualname, Library):
+
+        def decorate(f):
+            qualname.impl(types, f, func or "")
+            return f
+
+        return decorate
     if func is None:
         return lambda f: impl(qualname, types, f)
     for kind in (types,) if isinstance(types, str) else types:
@@ -326,8 +415,7 @@ def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None,
 
 
 class Library:
-    """Operators of one namespace: kind 'DEF' (a new one), 'FRAGMENT' (more of one), 'IMPL' (implementations).
-    """
+    """Operators of one namespace: kind 'DEF' (a new one), 'FRAGMENT' (more of one), 'IMPL' (implementations)."""
 
     def __init__(self, ns: str, kind: str, dispatch_key: str = ""):
         if kind not in ("IMPL", "DEF", "FRAGMENT"):
@@ -353,6 +441,11 @@ class Library:
     def _destroy(self) -> None:
         for name in self._defined:
             _registry.pop(name, None)
+            base, dot, overload = name.partition(".")
+            if dot and isinstance(_registry.get(base), _Packet):
+                _registry[base]._overloads.pop(overload, None)
+                if not _registry[base]._overloads:
+                    del _registry[base]
 
 
 class _OpNamespace:
