@@ -13,7 +13,7 @@ from ._version import __version__  # noqa: F401
 from ._native import load as _load
 
 _C = _load()
-_C.__path__ = [__path__[0] + "/_native_names"]  # torch._C._distributed_c10d and its like: Python modules here
+_C.__path__ = [__path__[0] + "/_native_names"]  # torch._C._distributed_c10d
 
 from . import ops as ops_table  # noqa: E402
 from . import tensor as _tensor_package  # noqa: E402

@@ -50,7 +50,8 @@ def _get_build_directory(name: str, verbose: bool) -> str:
     """The folder in which PyTorch would build the extension `name`; it is made."""
     root = os.environ.get("TORCH_EXTENSIONS_DIR")
     if root is None:
-        root = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "torch_extensions", "py311_cpu")
+        cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+        root = os.path.join(cache, "torch_extensions", "py311_cpu")
     folder = os.path.join(root, name)
     os.makedirs(folder, exist_ok=True)
     return folder
