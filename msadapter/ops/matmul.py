@@ -84,6 +84,13 @@ def outer(self, vec2):
     return self.unsqueeze(1) * vec2
 
 
+def _addr_16(start, vec1, vec2, beta, alpha):
+    """addr of 16-bit numbers: the factors and every step are rounded, as in torch."""
+    alpha, beta = (t.scalar_tensor(x, dtype=vec1.dtype) for x in (alpha, beta))
+    product = t.mm((vec1 * alpha).unsqueeze(1), vec2.unsqueeze(0))  # whose gradients are sums in float32
+    return product if not bool(beta) else start * beta + product
+
+
 @composite("addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", forms="fmio")
 def addr(self, vec1, vec2, *, beta, alpha):
     """beta * self + alpha * outer(vec1, vec2)."""
@@ -92,6 +99,8 @@ def addr(self, vec1, vec2, *, beta, alpha):
                            f"{(vec1 if vec1.dim() != 1 else vec2).dim()}-D")
     size = (vec1.shape[0], vec2.shape[0])
     start = self.expand(size)
+    if self.dtype.is_floating_point and self.dtype.itemsize == 2 and self.dtype is vec1.dtype is vec2.dtype:
+        return _addr_16(start, vec1, vec2, beta, alpha)
     product = t.outer(vec1, vec2)
     if product.dtype.storage_name == "BoolStorage" and self.dtype == product.dtype:
         product = product if alpha else t.zeros_like(product)

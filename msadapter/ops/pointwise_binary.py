@@ -125,7 +125,7 @@ op("frexp(Tensor self) -> (Tensor mantissa, Tensor exponent)", ms="Frexp", forms
 def _atan2_grad(g, self, other, needs):
     size = self * self + other * other
     inverse = t.where(size == 0, 0, size.reciprocal())
-    return g * (other * inverse) if needs[0] else None, g * (-self * inverse) if needs[1] else None
+    return g * other * inverse if needs[0] else None, g * -self * inverse if needs[1] else None
 
 
 op("atan2(Tensor self, Tensor other) -> Tensor", ms="Atan2Ext", promote="float", forms="fmio", aliases=("arctan2",),

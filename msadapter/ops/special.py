@@ -16,11 +16,21 @@ def binary(name, ms, grad, *, aliases=(), forms="fo", other="other"):
 
 
 # ---- error functions and the normal distribution
-unary("erf", "Erf", lambda g, self: g * (2 / _SQRT_PI) * t.exp(-self * self), aliases=("special.erf",))
-unary("erfc", "Erfc", lambda g, self: g * (-2 / _SQRT_PI) * t.exp(-self * self), aliases=("special.erfc",))
+unary("erf", "Erf", lambda g, self: (2 / _SQRT_PI) * t.exp(-(self * self)) * g, aliases=("special.erf",))
+unary("erfc", "Erfc", lambda g, self: (-2 / _SQRT_PI) * t.exp(-(self * self)) * g, aliases=("special.erfc",))
 unary("erfinv", "Erfinv", lambda g, result: g * (_SQRT_PI / 2) * t.exp(result * result), aliases=("special.erfinv",))
 unary("special.erfcx", "Erfcx", lambda g, self, result: g * (2 * self * result - 2 / _SQRT_PI), forms="fo")
-unary("special.ndtr", "Ndtr", lambda g, self: g * t.exp(self * self * -0.5) / _SQRT_2PI, forms="fo")
+unary("_ndtr", "Ndtr", lambda g, self: g * t.exp(self * self * -0.5) / _SQRT_2PI, forms="f")
+
+
+@composite("special.ndtr(Tensor self) -> Tensor", forms="fo")
+def ndtr(self):
+    """Distribution function of the standard normal distribution."""
+    if self.dtype.is_floating_point and self.dtype.itemsize == 2:  # torch rounds after every step
+        return (1 + t.erf(self * math.sqrt(0.5))) * 0.5
+    return t._ndtr(self)
+
+
 unary("special.ndtri", "Ndtri", lambda g, result: g * _SQRT_2PI * t.exp(result * result * 0.5), forms="fo")
 # density / distribution = sqrt(2/pi) / erfcx(-x / sqrt 2): exact in the left tail, where exp(-(result + x^2/2)) cancels
 unary("special.log_ndtr", "LogNdtr",
