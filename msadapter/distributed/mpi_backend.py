@@ -19,7 +19,6 @@ class MpiBackend:
     def __init__(self, comm, rank: int, ranks, timeout):
         self.mpi = mpi_world.job.mpi
         self.comm, self.rank, self.ranks, self.timeout = comm, rank, list(ranks), timeout
-        # collectives and messages must not be taken for each other's: MPI keeps them apart inside one communicator
         self.size = len(self.ranks)
         self.name = ""
         self.sequence, self.position = 0, None

@@ -48,7 +48,8 @@ def mpi_op(mpi, op, dtype):
 def reducible(tensor, op):
     """A contiguous tensor that MPI can reduce: `tensor` itself, or a copy.
 
-    Sixteen-bit floats become float32, so that the sum is rounded once; PREMUL_SUM's factor is applied.
+    Sixteen-bit floats become float32, so that the sum is rounded once (MPICH's own bfloat16 sum cuts digits off instead
+    of rounding); PREMUL_SUM's factor is applied.
     """
     with no_grad():
         work = tensor.detach()

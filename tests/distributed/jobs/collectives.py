@@ -65,6 +65,15 @@ def check_bfloat16_sums_in_float32(rank, size):
     assert torch.equal(t, torch.full((3,), 256.0 + size - 1).bfloat16())
 
 
+def check_bfloat16_is_rounded_once(rank, size):
+    for op in (ReduceOp.SUM, ReduceOp.AVG):
+        values = [torch.randn(1000, generator=torch.Generator().manual_seed(r)).bfloat16() for r in range(size)]
+        t = values[rank].clone()
+        dist.all_reduce(t, op)
+        expected = sum(v.float() for v in values)
+        assert torch.equal(t, (expected / size if op == ReduceOp.AVG else expected).bfloat16()), op
+
+
 def check_strided(rank, size):
     base = own(rank, 4, 6)
     dist.all_reduce(base.t()[1:3])
