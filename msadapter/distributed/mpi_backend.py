@@ -8,9 +8,12 @@ import zlib
 
 from . import hccl_backend, mpi_world
 from .backend import SingleProcess, register
-from .mpi_buffers import memory, mpi_op, packed, reducible, room, same_memory, settle, typed, write
+from .mpi_buffers import Rooms, memory, mpi_op, packed, reducible, room, same_memory, settle, sum_parts, typed, write
 from .reduce_op import ReduceOp
 from .work import MpiWork, Work
+
+
+_FEW = 3  # ranks up to which all tensors of all ranks are fewer bytes than two passes in float32
 
 
 class MpiBackend:
@@ -20,6 +23,7 @@ class MpiBackend:
         self.mpi = mpi_world.job.mpi
         self.comm, self.rank, self.ranks, self.timeout = comm, rank, list(ranks), timeout
         self.size = len(self.ranks)
+        self._rooms = Rooms()
         self.name = ""
         self.sequence, self.position = 0, None
         self._largest_tag = comm.Get_attr(self.mpi.TAG_UB) or 32767
@@ -34,10 +38,35 @@ class MpiBackend:
     # -- reductions ----------------------------------------------------------------------------------------
     def allreduce(self, tensor, op) -> Work:
         """tensor = reduction over the group."""
+        if self.size <= _FEW and _summed_here(tensor, op):
+            return self._allreduce_of_parts(tensor, op)
         kind = mpi_op(self.mpi, op, tensor.dtype)
         data = reducible(tensor, op)
         request = self.comm.Iallreduce(self.mpi.IN_PLACE, typed(self.mpi, data), kind)
         return self._work("ALLREDUCE", tensor, request, [tensor], self._settler(data, tensor, op))
+
+    def _allreduce_of_parts(self, tensor, op):
+        """Every rank gets all tensors as they are and sums them itself: fewer bytes than in float32."""
+        data = tensor.detach().contiguous()
+        parts, kept = self._rooms.take(data, self.size, data.numel())
+        receive = [memory(self.mpi, parts)[0], data.nbytes, self.mpi.BYTE]
+        request = self.comm.Iallgather(memory(self.mpi, data), receive)
+        return self._work("ALLREDUCE", tensor, request, [tensor], self._adder(parts, kept, tensor, op), keep=data)
+
+    def _reduce_scatter_of_parts(self, output, tensor, op, counts, name):
+        data, own = tensor.detach().contiguous(), output.numel()
+        parts, kept = self._rooms.take(data, self.size, own)
+        sent, received = [n * data.element_size() for n in counts], [own * data.element_size()] * self.size
+        request = self.comm.Ialltoallv([memory(self.mpi, data)[0], (sent, _offsets(sent)), self.mpi.BYTE],
+                                       [memory(self.mpi, parts)[0], (received, _offsets(received)), self.mpi.BYTE])
+        return self._work(name, output, request, [output], self._adder(parts, kept, output, op), keep=data)
+
+    def _adder(self, parts, kept, target, op):
+        def finish():
+            sum_parts(parts, target, op)
+            self._rooms.give(kept)
+
+        return finish
 
     def _settler(self, data, tensor, op):
         if op != ReduceOp.AVG and same_memory(data, tensor):
@@ -63,6 +92,8 @@ class MpiBackend:
         return self._reduce_scatter(output, tensor, op, [output.numel()] * self.size, "_REDUCE_SCATTER_BASE")
 
     def _reduce_scatter(self, output, tensor, op, counts, name):
+        if _summed_here(tensor, op):
+            return self._reduce_scatter_of_parts(output, tensor, op, counts, name)
         kind = mpi_op(self.mpi, op, tensor.dtype)
         data = reducible(tensor, op)
         usable = output.is_contiguous() and output.dtype == data.dtype and not _overlap(output, data)
@@ -178,6 +209,11 @@ class MpiBackend:
     def close(self) -> None:
         """The group is destroyed."""
         self.comm.Free()
+
+
+def _summed_here(tensor, op) -> bool:
+    """Whether the ranks sum in float32 what travelled in sixteen bits."""
+    return tensor.dtype.name in ("bfloat16", "float16") and op in (ReduceOp.SUM, ReduceOp.AVG)
 
 
 def _offsets(counts) -> list:

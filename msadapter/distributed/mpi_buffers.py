@@ -13,6 +13,7 @@ _TYPES = {
 _OPS = {"SUM": "SUM", "AVG": "SUM", "PREMUL_SUM": "SUM", "PRODUCT": "PROD", "MIN": "MIN", "MAX": "MAX",
         "BAND": "BAND", "BOR": "BOR", "BXOR": "BXOR"}
 _LOGICAL = {"SUM": "LOR", "MAX": "LOR", "BOR": "LOR", "PRODUCT": "LAND", "MIN": "LAND", "BAND": "LAND", "BXOR": "LXOR"}
+_PIECE, _KEPT = 1 << 17, 1 << 27
 _BITS = ("BAND", "BOR", "BXOR")
 
 
@@ -73,6 +74,44 @@ def settle(result, target, op, size: int) -> None:
                 result.copy_(ops.div(result, size, rounding_mode="trunc"))
         if not same_memory(result, target):
             target.detach().copy_(result.reshape(target.shape))
+
+
+def sum_parts(parts, target, op) -> None:
+    """target = the sum (AVG: mean) of the rows of `parts`, made in float32 and rounded once."""
+    with no_grad():
+        flat = target.detach().view(-1) if target.is_contiguous() else target.new_empty(target.numel())
+        for start in range(0, flat.numel(), _PIECE):  # a piece stays in the cache
+            total = parts[0, start:start + _PIECE].float()
+            for part in parts[1:]:
+                total.add_(part[start:start + _PIECE])
+            if op == ReduceOp.AVG:
+                total.div_(parts.size(0))
+            flat[start:start + _PIECE].copy_(total)
+        if not target.is_contiguous():
+            target.detach().copy_(flat.view(target.shape))
+
+
+class Rooms:
+    """Memory to receive into, kept for the next operation: fresh pages cost more than the message."""
+
+    def __init__(self):
+        self._spare = []
+
+    def take(self, like, rows: int, length: int):
+        """A (rows, length) tensor of like's dtype and what to give back."""
+        needed = rows * length
+        for i, spare in enumerate(self._spare):
+            if spare.dtype == like.dtype and needed <= spare.numel() <= 4 * needed:
+                room = self._spare.pop(i)
+                break
+        else:
+            room = like.new_empty(needed)
+        return room[:needed].view(rows, length), room
+
+    def give(self, room) -> None:
+        """Keep a room, the largest two of at most 128 MB."""
+        if room.nbytes <= _KEPT:
+            self._spare = sorted([*self._spare, room], key=lambda r: r.nbytes)[-2:]
 
 
 def same_memory(one, other) -> bool:

@@ -71,7 +71,13 @@ def check_bfloat16_is_rounded_once(rank, size):
         t = values[rank].clone()
         dist.all_reduce(t, op)
         expected = sum(v.float() for v in values)
-        assert torch.equal(t, (expected / size if op == ReduceOp.AVG else expected).bfloat16()), op
+        expected = (expected / size if op == ReduceOp.AVG else expected).bfloat16()
+        assert torch.equal(t, expected), op
+        out = torch.zeros(500, 2, dtype=torch.bfloat16).t()  # strided, and uneven parts in the list
+        lists = [torch.stack([v[:500], v[500:]]) for v in values]
+        parts = [lists[rank] if r == 0 else torch.zeros(2, 500, dtype=torch.bfloat16) for r in range(size)]
+        dist.reduce_scatter(out, parts, op)
+        assert torch.equal(out, expected.reshape(2, 500) if rank == 0 else torch.zeros_like(out)), op
 
 
 def check_strided(rank, size):
