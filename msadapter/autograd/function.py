@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import functools
+import weakref
 
 from .. import ops
 from .._native import load
@@ -15,6 +16,7 @@ class FunctionCtx:
     """What a Function's forward and backward share."""
 
     _node = None
+    _outputs = None  # weak references, once there is a node
     _to_save = ()
     _dirty = ()
     _non_differentiable = ()
@@ -46,7 +48,15 @@ class FunctionCtx:
     def saved_tensors(self):
         if self._node is not None:
             return _C.function_saved(self._node)
-        return tuple(self._to_save)
+        if self._outputs is None:
+            return tuple(self._to_save)
+        # Outside of its backward (a hook that recomputes): the node is found through an output that is still there.
+        for reference in self._outputs:
+            output = reference()
+            node = None if output is None else output.grad_fn
+            if node is not None and _C.node_context(node) is self:
+                return _C.function_saved(node)
+        raise RuntimeError(f"{type(self).__name__}: saved_tensors outside of backward needs an output that lives")
 
     saved_variables = saved_tensors
 
@@ -149,6 +159,7 @@ def _finish(cls, ctx, args, tensors, output, recording):
     ctx._to_save = ()
     _C.make_function_node(cls.__name__ + "Backward", ctx, functools.partial(_run_backward, cls, len(args)), edges, tracked, to_save,
                           [t for t in ctx._dirty if any(t is o for o in outputs)])
+    ctx._outputs = [weakref.ref(t) for t in tracked if t is not None]
     return outputs[0] if single else tuple(outputs)
 
 

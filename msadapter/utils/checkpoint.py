@@ -7,7 +7,7 @@ import weakref
 
 from .. import random as _random
 from ..amp import autocast
-from ..amp import get_autocast_dtype, is_autocast_enabled
+from ..amp import get_autocast_dtype, is_autocast_cache_enabled, is_autocast_enabled
 from ..autograd import Function, _is_checkpoint_valid, backward, enable_grad, is_grad_enabled, no_grad, set_grad_enabled
 from ..autograd.graph import saved_tensors_hooks
 from ..tensor import Tensor
@@ -46,6 +46,15 @@ def set_device_states(devices, states, *, device_type=None) -> None:
     from .. import cuda
     for i, state in zip(devices, states, strict=True):
         cuda.set_rng_state(state, i)
+
+
+def _get_autocast_kwargs(device_type: str = "cuda") -> tuple[dict | None, dict]:
+    """The arguments that make autocast of the device, and of the CPU, what it is now."""
+
+    def now(device: str) -> dict:
+        return {"enabled": is_autocast_enabled(device), "dtype": get_autocast_dtype(device), "cache_enabled": is_autocast_cache_enabled()}
+
+    return (None if device_type == "cpu" else now(device_type)), now("cpu")
 
 
 class _Surroundings:

@@ -1,0 +1,31 @@
+"""`acl`, CANN's Python module, as far as programs for torch_npu name it: on a machine that has none."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from types import ModuleType
+
+from .. import npu
+
+
+def get_soc_name() -> str:
+    """The name of the device."""
+    return npu.get_device_name()
+
+
+def get_mem_info(attribute: int) -> tuple[int, int, int]:
+    """(free bytes, all bytes, 0) of the device's memory."""
+    free, total = npu.mem_get_info()
+    return free, total, 0
+
+
+def provide() -> None:
+    """`import acl` gives this, unless CANN's own is there or imported already."""
+    if "acl" in sys.modules or importlib.util.find_spec("acl") is not None:
+        return
+    runtime = ModuleType("acl.rt", "acl.rt of msadapter.")
+    runtime.get_mem_info = get_mem_info  # type: ignore[attr-defined]
+    module = ModuleType("acl", "acl of msadapter: CANN is not installed.")
+    module.get_soc_name, module.rt = get_soc_name, runtime  # type: ignore[attr-defined]
+    sys.modules["acl"], sys.modules["acl.rt"] = module, runtime
