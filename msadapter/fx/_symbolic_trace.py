@@ -217,12 +217,14 @@ class Tracer(TracerBase):
 
         own = "__getattr__" in vars(nn.Module)
         nn.Module.__call__, nn.Module.__getattr__ = module_call, module_getattr
-        spaces = [vars(F), *(vars(m) for m in self._autowrap)]
+        import msadapter
+
+        spaces = [vars(msadapter), vars(F), *(vars(m) for m in self._autowrap)]
         try:
             for space in spaces:
                 for name, value in list(space.items()):
                     plain = isinstance(value, (types.FunctionType, types.BuiltinFunctionType))
-                    if plain and not name.startswith("_") and type(value).__name__ != "Operator":
+                    if plain and not name.startswith("_") and name not in _ASKING:
                         put(space, name, _recorded(value))
             for space, name in _wrapped.values():
                 value = space[name] if name in space else vars(sys.modules["builtins"])[name]
@@ -244,6 +246,9 @@ class Tracer(TracerBase):
                 nn.Module.__getattr__ = plain_getattr
             else:
                 del nn.Module.__getattr__
+
+
+_ASKING = ("is_tensor", "is_storage", "typename", "compile", "install")  # they answer for stand-ins too
 
 
 class _Absent:

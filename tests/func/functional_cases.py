@@ -34,6 +34,11 @@ class Broken(Wrong):
     @staticmethod
     def backward(ctx, g):
         return g * torch.tensor([float("nan"), 1.0])
+import torch.autograd.forward_ad as fw
+def dual(f, primal, tangent):
+    with fw.dual_level():
+        out = fw.unpack_dual(f(fw.make_dual(primal, tangent)))
+    return out.primal.detach(), out.tangent
 def anomaly(f, **options):
     import warnings
     with warnings.catch_warnings(record=True) as caught:
@@ -158,4 +163,24 @@ _anomalies = [
     "with_detection.__exit__(None, None, None); [on, torch.is_anomaly_enabled()]",
     "torch.is_anomaly_check_nan_enabled()",
 ]
-CASES = expressions(SETUP, [*_products, *_graphs, *_checks, *_anomalies])
+_duals = [
+    *(
+        f"dual(lambda v: {f}, {inputs})"
+        for f, inputs in (
+            ("v.sin()", "x, y"),
+            ("w @ v", "x, y"),
+            ("v.sum() * v", "x, y"),
+            ("v.detach() * v", "x, y"),
+            ("y", "x, y"),
+            ("v", "x, y"),
+            ("v[0] * torch.stack([v[1], v[0]])", "x, y"),
+            ("v.exp()", "x, torch.ones(3)"),
+            ("v.exp()", "x.long(), y"),
+            ("torch.autograd.grad((v**3).sum(), v, create_graph=True)[0]", "x.clone().requires_grad_(), y"),
+        )
+    ),
+    "fw.make_dual(x, y)",
+    "level = fw.enter_dual_level(); fw.exit_dual_level(); level",
+    "tuple(fw.unpack_dual(x))",
+]
+CASES = expressions(SETUP, [*_products, *_graphs, *_checks, *_anomalies, *_duals])

@@ -72,6 +72,51 @@ def dead():
         graph.call_function(torch.sin, (first,))
     return graph.eliminate_dead_code(), str(graph)
 """
+
+
+def ordinary_model(torch):
+    """Layers, functionals and tensor methods as programs mix them: names of nodes, and equal results."""
+    from torch import nn
+
+    F = nn.functional
+
+    class Mixed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.c, self.b, self.p = nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), nn.MaxPool2d(2)
+            self.e, self.att, self.fc = (
+                nn.Embedding(5, 4),
+                nn.MultiheadAttention(4, 2, batch_first=True),
+                nn.Linear(4, 2),
+            )
+
+        def forward(self, x, i):
+            h = self.p(F.relu(self.b(self.c(x)), inplace=True))
+            h = F.adaptive_avg_pool2d(h, 1).flatten(1)
+            h = F.interpolate(x, scale_factor=2).mean((2, 3)).sum(1, keepdim=True) + h
+            k = F.layer_norm(self.e(i) + h.unsqueeze(1), (4,))
+            a, _ = self.att(k, k, k)
+            k = F.softmax(a @ k.transpose(1, 2) / 2.0, dim=-1) @ k
+            q = torch.einsum("bik,bjk->bij", k, k)
+            q = q.masked_fill(torch.triu(torch.ones(2, 2), 1).bool(), float("-inf")).softmax(-1)
+            k = torch.stack([k, k]).sum(0)[:, -1]
+            b, c = k.shape
+            k = k.view(b, -1, c).squeeze(1)
+            k = torch.where(k > 0, k, torch.zeros_like(k)).to(torch.float32).contiguous().clone()
+            o = F.gelu(F.normalize(k, dim=-1), approximate="tanh") + F.silu(k)
+            o = o + torch.sigmoid(k) * F.cosine_similarity(k, k).unsqueeze(-1)
+            return {"out": self.fc(F.dropout(o, 0.5, self.training)), "q": q}
+
+    m = Mixed().eval()
+    g = torch.fx.symbolic_trace(m)
+    x, i = torch.arange(384.0).reshape(2, 3, 8, 8) / 100, torch.tensor([[1, 2], [3, 4]])
+    ours, theirs = g(x, i), m(x, i)
+    again = torch.fx.Transformer(g).transform()(x, i)
+    same = [torch.equal(ours[k], theirs[k]) and torch.equal(again[k], theirs[k]) for k in ("out", "q")]
+    ours["out"].sum().backward()
+    return [n.name for n in g.graph.nodes], same, g.c.weight is m.c.weight, m.c.weight.grad is not None
+
+
 CASES = expressions(
     SETUP,
     [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fx_cases
 import pytest
-from contracts import difference, golden, outcome
+from contracts import cases_of, difference, golden, outcome
 
 import msadapter as torch
 
@@ -40,6 +40,6 @@ def test_modules_are_as_before():
     )
 
 
-@pytest.mark.parametrize("case", list(fx_cases.CASES))
+@pytest.mark.parametrize("case", list(cases_of(fx_cases)))
 def test_case(case):
-    assert difference(outcome(fx_cases.CASES[case], torch), RECORDED[case]) is None
+    assert difference(outcome(cases_of(fx_cases)[case], torch), RECORDED[case]) is None

@@ -1,0 +1,128 @@
+"""torch.autograd.forward_ad: tangents along with values.
+
+A dual tensor starts a graph of its own; the tangent of what is computed from it is found when it is asked for, by
+differentiating u -> J^T u once more (it is linear in u). So duals and their results require grad, and what is computed
+under ``no_grad`` has no tangent.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .. import ops
+from .._native import load
+from ..tensor import Tensor
+from . import grad
+from .grad_mode import enable_grad
+
+_C = load()
+__all__ = [
+    "UnpackedDualTensor",
+    "dual_level",
+    "enter_dual_level",
+    "exit_dual_level",
+    "make_dual",
+    "unpack_dual",
+]
+_level: list = []  # the duals of the running level: (tensor, tangent), as the one element of this list
+
+
+class UnpackedDualTensor(NamedTuple):
+    """A value and its tangent (None without one)."""
+
+    primal: Tensor
+    tangent: Tensor | None
+
+
+def enter_dual_level() -> int:
+    """Begins a level; its number."""
+    if _level:
+        raise RuntimeError("Nested forward mode AD is not supported at the moment")
+    _level.append([])
+    return 0
+
+
+def exit_dual_level(*, level=None) -> None:
+    """Ends the level and forgets its tangents."""
+    if not _level:
+        raise RuntimeError(
+            "Trying to exit a forward AD level that was not the last one that was created. This is not supported."
+        )
+    _level.pop()
+
+
+class dual_level:
+    """Context of a level."""
+
+    def __enter__(self) -> int:
+        return enter_dual_level()
+
+    def __exit__(self, *exc) -> None:
+        exit_dual_level()
+
+
+def make_dual(tensor, tangent, *, level=None):
+    """``tensor`` with a tangent of its shape and dtype."""
+    if not _level:
+        raise RuntimeError(
+            "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first."
+        )
+    for name, x in (("primal", tensor), ("tangent", tangent)):
+        if not (x.dtype.is_floating_point or x.dtype.is_complex):
+            raise ValueError(f"Expected {name} to be floating point or complex, but got: {x.dtype}")
+    if tensor.shape != tangent.shape:
+        raise RuntimeError(
+            f"Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
+            f"supported. Tensor is of size {list(tensor.shape)} while the given forward gradient is of size "
+            f"{list(tangent.shape)}."
+        )
+    with enable_grad():
+        dual = tensor.view_as(tensor) if tensor.requires_grad else tensor.detach().requires_grad_()
+    _level[-1].append((dual, tangent))
+    return dual
+
+
+def unpack_dual(tensor, *, level=None) -> UnpackedDualTensor:
+    """The value and the tangent of what was computed from the level's duals."""
+    if not _level:
+        return UnpackedDualTensor(tensor, None)
+    duals = _level[-1]
+    for dual, tangent in duals:
+        if tensor is dual:
+            return UnpackedDualTensor(_plain(tensor), tangent)
+    if not tensor.requires_grad or not duals:
+        return UnpackedDualTensor(tensor, None)
+    return UnpackedDualTensor(_plain(tensor), _pushed(tensor, duals))
+
+
+def _plain(tensor):
+    """The value without the duals' graph, unless the program has one of its own behind it."""
+    own = {_C.gradient_edge(dual)[0] for dual, _ in _level[-1] if dual.is_leaf}
+    todo, seen = [_C.gradient_edge(tensor)[0]], set()
+    while todo:
+        node = todo.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        following = [n for n, _ in node.next_functions if n is not None]
+        if not following and node not in own and node.name() == "AccumulateGrad":
+            return tensor
+        todo.extend(following)
+    return tensor.detach()
+
+
+def _pushed(tensor, duals):
+    """The tangent: the derivative of u -> sum of (J_i^T u) . v_i over the duals; None where no dual is behind it."""
+    with enable_grad():
+        u = ops.zeros_like(tensor.detach()).requires_grad_()
+        back = grad(tensor, [d for d, _ in duals], u, retain_graph=True, create_graph=True, allow_unused=True)
+        pairs = [(g, v) for g, (_, v) in zip(back, duals, strict=True) if g is not None]
+        if not pairs:
+            return None
+        pairs = [(g, v) for g, v in pairs if g.requires_grad]
+        if not pairs:
+            return ops.zeros_like(u.detach())
+        linked = any(v.requires_grad for _, v in pairs) or _plain(tensor) is tensor
+        outs, vecs = zip(*pairs, strict=True)
+        found = grad(outs, u, vecs, retain_graph=True, create_graph=linked, allow_unused=True)[0]
+    return ops.zeros_like(u.detach()) if found is None else found
