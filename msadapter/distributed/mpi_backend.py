@@ -8,10 +8,21 @@ import zlib
 
 from . import hccl_backend, mpi_world
 from .backend import SingleProcess, register
-from .mpi_buffers import Rooms, memory, mpi_op, packed, reducible, room, same_memory, settle, sum_parts, typed, write
+from .mpi_buffers import (
+    Rooms,
+    memory,
+    mpi_op,
+    packed,
+    reducible,
+    room,
+    same_memory,
+    settle,
+    sum_parts,
+    typed,
+    write,
+)
 from .reduce_op import ReduceOp
 from .work import MpiWork, Work
-
 
 _FEW = 3  # ranks up to which all tensors of all ranks are fewer bytes than two passes in float32
 
