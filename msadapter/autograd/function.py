@@ -17,6 +17,7 @@ class FunctionCtx:
 
     _node = None
     _outputs = None  # weak references, once there is a node
+    _leaves = ()  # (place, weak reference) of the leaves that are saved
     _to_save = ()
     _dirty = ()
     _non_differentiable = ()
@@ -47,7 +48,7 @@ class FunctionCtx:
     @property
     def saved_tensors(self):
         if self._node is not None:
-            return _C.function_saved(self._node)
+            return self._saved_by(self._node)
         if self._outputs is None:
             return tuple(self._to_save)
         # Outside of its backward (a hook that recomputes): the node is found through an output that is still there.
@@ -55,10 +56,22 @@ class FunctionCtx:
             output = reference()
             node = None if output is None else output.grad_fn
             if node is not None and _C.node_context(node) is self:
-                return _C.function_saved(node)
+                return self._saved_by(node)
         raise RuntimeError(f"{type(self).__name__}: saved_tensors outside of backward needs an output that lives")
 
     saved_variables = saved_tensors
+
+    def _saved_by(self, node):
+        """What the node saved; leaves are the program's own objects, with the attributes that it gave them."""
+        found = _C.function_saved(node)
+        if not self._leaves:
+            return found
+        found = list(found)
+        for i, reference in self._leaves:
+            own, saved = reference(), found[i]
+            if own is not None and saved.data_ptr() == own.data_ptr() and saved.shape == own.shape and saved.dtype is own.dtype:
+                found[i] = own
+        return tuple(found)
 
 
 BackwardCFunction = FunctionCtx
@@ -160,6 +173,7 @@ def _finish(cls, ctx, args, tensors, output, recording):
     _C.make_function_node(cls.__name__ + "Backward", ctx, functools.partial(_run_backward, cls, len(args)), edges, tracked, to_save,
                           [t for t in ctx._dirty if any(t is o for o in outputs)])
     ctx._outputs = [weakref.ref(t) for t in tracked if t is not None]
+    ctx._leaves = [(i, weakref.ref(t)) for i, t in enumerate(to_save) if t is not None and t.is_leaf]
     return outputs[0] if single else tuple(outputs)
 
 

@@ -1,0 +1,59 @@
+"""What a Function saved: the program's own leaves, readable in hooks that recompute."""
+
+from __future__ import annotations
+
+import pytest
+
+import msadapter as torch
+
+
+class Scaled(torch.autograd.Function):
+    contexts: list = []
+
+    @staticmethod
+    def forward(ctx, x, weight):
+        ctx.save_for_backward(x.detach(), weight, None)
+        Scaled.contexts.append(ctx)
+        return x * weight
+
+    @staticmethod
+    def backward(ctx, g):
+        x, weight, nothing = ctx.saved_tensors
+        weight.seen = nothing is None and weight.marked
+        return g * weight, g * x
+
+
+def test_leaves_are_the_programs_own_objects():
+    weight = torch.nn.Parameter(torch.tensor([2.0, 3.0]))
+    weight.marked = True
+    Scaled.apply(torch.ones(2, requires_grad=True) * 1, weight).sum().backward()
+    assert weight.seen
+
+
+def test_saved_tensors_can_be_read_by_a_hook_outside_of_backward():
+    """As checkpointing without output does: a hook on a later gradient runs the function again."""
+    weight = torch.nn.Parameter(torch.tensor([2.0, 3.0]))
+    weight.marked = True
+    y = Scaled.apply(torch.ones(2, requires_grad=True) * 5, weight)
+    ctx = Scaled.contexts[-1]
+    assert ctx.saved_tensors[0].tolist() == [5, 5]
+    found = []
+    z = y * 2
+    z.register_hook(lambda g: found.append(ctx.saved_tensors[0].tolist()))
+    z.sum().backward()
+    assert found == [[5, 5]]
+    with pytest.raises(RuntimeError, match="a second time"):
+        ctx.saved_tensors  # noqa: B018
+    del y, z
+    with pytest.raises(RuntimeError, match="needs an output that lives"):
+        ctx.saved_tensors  # noqa: B018
+
+
+def test_a_changed_leaf_is_still_noticed():
+    weight = torch.tensor([2.0, 3.0], requires_grad=True)
+    weight.marked = True
+    y = Scaled.apply(torch.ones(2, requires_grad=True) * 1, weight)
+    with torch.no_grad():
+        weight.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
