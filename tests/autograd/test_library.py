@@ -19,11 +19,11 @@ def test_overloads_are_chosen_by_the_arguments(library):
     library.define("scale.Tensor(Tensor x, Tensor by, *, int? times=None) -> Tensor")
     library.define("scale.List(Tensor x, int[] by, *, int? times=None) -> Tensor")
 
-    @impl(library, "scale.Tensor", "PrivateUse1")
+    @impl(library, "scale.Tensor", "CompositeExplicitAutograd")
     def of_tensor(x, by, *, times=None):
         return x * by
 
-    @impl(library, "scale.List", "PrivateUse1")
+    @impl(library, "scale.List", "CompositeExplicitAutograd")
     def of_list(x, by, *, times=None):
         return x * sum(by) * (times or 1)
 
