@@ -50,6 +50,10 @@ static BackwardNode *raw_node(const TensorPtr &t) {
   auto *m = meta(t);
   return m ? m->UnsafeGetGradNodeImpl().get() : nullptr;
 }
+size_t output_index(const TensorPtr &t) {
+  auto *m = meta(t);
+  return m ? m->output_index() : 0;
+}
 static bool is_accumulator(const BackwardNode *n) {
   auto *node = dynamic_cast<const Node *>(n);
   return node && node->is_accumulate();
@@ -110,105 +114,8 @@ void set_requires_grad(const TensorPtr &t, bool value) {
   meta(t)->set_requires_grad(value);
 }
 
-static bool dense(const Dims &sizes, const Dims &strides) {
-  Tensor t;
-  t.ndim = static_cast<int>(sizes.size());
-  int64_t n = 1;
-  for (size_t d = 0; d < sizes.size(); ++d) n *= sizes[d];
-  int64_t extent = 1;
-  for (size_t d = 0; d < sizes.size(); ++d) extent += (sizes[d] - 1) * strides[d];
-  return n == 0 || extent == n;
-}
-
-// Whether two elements of this geometry may be the same memory (a safe yes where it is not sure).
-static bool may_overlap(const Dims &sizes, const Dims &strides) {
-  std::vector<std::pair<int64_t, int64_t>> dims;
-  for (size_t d = 0; d < sizes.size(); ++d)
-    if (sizes[d] > 1) dims.emplace_back(strides[d], sizes[d]);
-  std::sort(dims.begin(), dims.end());
-  int64_t extent = 1;
-  for (auto &d : dims) {
-    if (d.first < extent) return true;
-    extent = d.first * (d.second - 1) + extent;
-  }
-  return false;
-}
-
-// A geometry as arguments of the table's functions.
-static Ref list_of(const Dims &d) {
-  Ref l = checked(PyList_New(d.size()));
-  for (size_t i = 0; i < d.size(); ++i) PyList_SET_ITEM(l.get(), i, PyLong_FromLongLong(d[i]));
-  return l;
-}
-
-// Where a view lies in its base.
-struct Window {
-  Dims sizes, strides, base_sizes, base_strides;
-  int64_t offset;  // from the base's first element
-  Window(const TensorPtr &view, const TensorPtr &base)
-      : sizes(view->shape()), strides(strides_of(view)), base_sizes(base->shape()), base_strides(strides_of(base)),
-        offset(offset_of(view) - offset_of(base)) {}
-  // Whether the window lies inside a base without holes, so that memory laid out like the base can be written directly.
-  bool plain() const {
-    if (!dense(base_sizes, base_strides) || offset < 0) return false;
-    int64_t last = offset, n = 1;
-    for (size_t d = 0; d < sizes.size(); ++d) last += sizes[d] > 0 ? (sizes[d] - 1) * strides[d] : 0;
-    for (auto s : base_sizes) n *= s;
-    return last < n;
-  }
-  // With the table's operators: recorded, and for any base. `first` is a gradient, `second` one more or null.
-  Ref call(const char *function, const TensorPtr &first, const TensorPtr &second = nullptr) const {
-    Ref at = checked(PyLong_FromLongLong(offset));
-    Ref other = second ? checked(wrap(second)) : Ref::borrow(Py_None);
-    return checked(PyObject_CallFunctionObjArgs(table_function(function), checked(wrap(first)).get(), other.get(), list_of(base_sizes).get(),
-                                                list_of(base_strides).get(), list_of(sizes).get(), list_of(strides).get(), at.get(), nullptr));
-  }
-};
-
-// window += g, one element after the other: elements of the window may share memory (expand, unfold).
-static void add_overlapping(const Tensor &window, const Tensor &g) {
-  int64_t index[kMaxDims] = {0};
-  MSA_SWITCH_FLOAT_COMPLEX(window.dtype, "as_strided_backward", ({
-    for (int64_t i = 0; i < g.numel; ++i) {
-      int64_t a = 0, b = 0;
-      for (int d = 0; d < g.ndim; ++d) {
-        a += index[d] * window.strides[d];
-        b += index[d] * g.strides[d];
-      }
-      using C = compute_t<T>;
-      T &into = window.ptr<T>()[a];
-      into = convert<T>(convert<C>(into) + convert<C>(g.ptr<T>()[b]));
-      for (int d = g.ndim - 1; d >= 0 && ++index[d] == g.sizes[d]; --d) index[d] = 0;
-    }
-  }));
-}
-
-// Gradient of the base's history seen through one view: its values put back into place, zeros elsewhere.
-class ViewOfBase final : public Node {
- public:
-  ViewOfBase(const TensorPtr &view, const TensorPtr &base) : Node("AsStridedBackward0", 1), at_(view, base) {}
-  bool single_use() const override { return false; }
-  Tensors apply(const Tensors &grads) override {
-    if (!grads[0]) return {nullptr};
-    if (grad_enabled() || !at_.plain()) return {unwrap(at_.call("_window_to_base", grads[0]).get())};
-    // A dense base: the gradient has the base's own geometry, so the view's geometry applies to it as it is.
-    const DType d = from_ms(grads[0]->data_type());
-    int64_t n = 1;
-    for (auto s : at_.base_sizes) n *= s;
-    TensorPtr flat = new_tensor(d, {n});
-    fill_zero(view_of(flat));
-    TensorPtr window = new_view(flat, d, at_.sizes, at_.strides, at_.offset);
-    if (may_overlap(at_.sizes, at_.strides)) add_overlapping(view_of(window), view_of(grads[0]));
-    else copy_into(view_of(window), view_of(grads[0]));
-    return {new_view(flat, d, at_.base_sizes, at_.base_strides, 0)};
-  }
-
- private:
-  Window at_;
-};
-
 // "MulBackward0" is "Mul" in messages.
-static std::string short_name(const BackwardNodePtr &node) {
+std::string short_name(const BackwardNodePtr &node) {
   if (!node) return "a function";
   const std::string &n = node->name();
   const size_t at = n.rfind("Backward0");
@@ -252,7 +159,7 @@ BackwardNodePtr grad_fn(const TensorPtr &t) {
     const auto &base = v->view_info().base();
     if (view_is_stale(t, v) && base && requires_grad(base) && !is_leaf(base)) {
       check_creation(t, v, true);
-      auto node = BackwardNode::Create<ViewOfBase>(t, base);
+      NodePtr node = view_of_base(t, base);
       node->add_next_edge(edge_of(base));
       node->add_output_metadata(t);
       v->set_grad_node(node);
@@ -318,69 +225,6 @@ void check_inplace(const TensorPtr &t, const char *) {
            "Please clone() the tensor before performing the operation.");
 }
 
-// Two tensors on parts of the same memory: fine when they are the same elements in the same order.
-void check_overlap(const TensorPtr &written, const TensorPtr &read) {
-  if (written->device_address() != read->device_address() || written->data_type() != read->data_type()) return;
-  const Dims a = strides_of(written), b = strides_of(read);
-  if (may_overlap(written->shape(), a) || may_overlap(read->shape(), b)) return;  // torch does not look further here
-  if (!dense(written->shape(), a) || !dense(read->shape(), b)) return;
-  auto count = [](const TensorPtr &t) {
-    int64_t n = 1;
-    for (auto s : t->shape()) n *= s;
-    return n;
-  };
-  const int64_t x = offset_of(written), y = offset_of(read), n = count(written), m = count(read);
-  if (n == 0 || m == 0 || x + n <= y || y + m <= x || (x == y && n == m && a == b)) return;
-  fail("unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
-       "location. Please clone() the tensor before performing the operation.");
-}
-
-// A write through a view, as the base sees it: the window's gradient goes to `inner`, the rest passes.
-class CopySlices final : public Node {
- public:
-  CopySlices(const TensorPtr &view, const TensorPtr &base, const NodePtr &inner) : Node("CopySlices", 1), inner_(inner), at_(view, base) {
-    add_next_edge(edge_of(base));
-    if (!inner->next_edges().empty()) inner->set_next_edge(Edge(next_edges_[0]), 0);  // wanted when the base's is
-    for (size_t i = 1; i < inner->next_edges().size(); ++i) add_next_edge(inner->next_edges()[i]);
-  }
-  bool single_use() const override { return inner_ && inner_->single_use(); }
-  void Release() override {
-    if (inner_) inner_->Release();
-  }
-  Tensors apply(const Tensors &grads) override {
-    Tensors r(next_edges_.size());
-    if (!grads[0]) return r;
-    // inner's first edge is the written tensor itself: what passes through it stays in the window.
-    for (size_t i = 1; i < inner_->next_edges().size(); ++i)
-      if (!needs(i)) inner_->set_next_edge(Edge(), i);
-    Tensors in;
-    if (grad_enabled() || !at_.plain()) {
-      in = inner_->apply({unwrap(at_.call("_base_to_window", grads[0]).get())});
-      r[0] = unwrap(at_.call("_replace_window", grads[0], in.empty() ? nullptr : in[0]).get());
-    } else {
-      const DType d = from_ms(grads[0]->data_type());
-      int64_t n = 1;
-      for (auto s : at_.base_sizes) n *= s;
-      TensorPtr flat = new_tensor(d, {n});
-      TensorPtr whole = new_view(flat, d, at_.base_sizes, at_.base_strides, 0);
-      copy_into(view_of(whole), view_of(grads[0]));
-      TensorPtr window = new_view(flat, d, at_.sizes, at_.strides, at_.offset);
-      TensorPtr g = new_tensor(d, at_.sizes);
-      copy_into(view_of(g), view_of(window));
-      in = inner_->apply({g});
-      if (!in.empty() && in[0]) copy_into(view_of(window), view_of(in[0]));
-      else fill_zero(view_of(window));
-      r[0] = whole;
-    }
-    for (size_t i = 1; i < in.size() && i < r.size(); ++i) r[i] = in[i];
-    return r;
-  }
-
- private:
-  NodePtr inner_;
-  Window at_;
-};
-
 // .grad of a tensor that retains it is that of its newest value.
 static void move_retained(const TensorPtr &t, const NodePtr &node) {
   auto *old = dynamic_cast<Node *>(raw_node(t));
@@ -396,7 +240,7 @@ void rebase_history(const TensorPtr &t, const NodePtr &node) {
   if (!is_view(t)) move_retained(t, node);
   if (auto *v = view_meta(t)) {
     TensorPtr base = v->view_info().base();
-    auto slices = BackwardNode::Create<CopySlices>(t, base, node);
+    NodePtr slices = copy_slices(t, base, node);
     slices->add_output_metadata(base);
     set_history(base, slices, 0);
     if (auto *bv = view_meta(base)) bv->set_version_attr(version_of(base));
@@ -422,84 +266,6 @@ void become_view(const TensorPtr &t, const TensorPtr &made) {
   }
   move_retained(t, node);
   set_history(t, node, meta(made)->output_index());
-}
-
-// ---------------------------------------------------------------- saved tensors
-std::vector<SavedHooks> &saved_hooks_stack() {
-  thread_local std::vector<SavedHooks> stack;
-  return stack;
-}
-
-SavedTensor::SavedTensor(const TensorPtr &t, bool is_output) : defined_(t != nullptr) {
-  if (!t) return;
-  is_output_ = is_output;
-  version_ = version_of(t);
-  requires_grad_ = msa::requires_grad(t);
-  is_leaf_ = msa::is_leaf(t);
-  auto &stack = saved_hooks_stack();
-  if (!stack.empty() && stack.back().pack) {
-    SavedHooks h = stack.back();
-    TensorPtr raw = alias_of(t);
-    if (!is_output && requires_grad_ && !is_leaf_) {
-      node_ = grad_fn(t);
-      output_index_ = meta(t)->output_index();
-    }
-    if (is_leaf_ && requires_grad_) data_ = t;
-    NoGrad guard;
-    packed_ = checked(PyObject_CallFunctionObjArgs(h.pack.get(), checked(wrap(raw)).get(), nullptr));
-    unpack_hook_ = h.unpack;
-    return;
-  }
-  if (is_output) {
-    output_index_ = meta(t) ? meta(t)->output_index() : 0;
-    data_ = alias_of(t);  // the tensor itself would keep its own node alive
-  } else {
-    data_ = t;
-  }
-}
-
-void SavedTensor::reset() {
-  data_ = nullptr;
-  packed_ = Ref();
-  unpack_hook_ = Ref();
-  released_ = true;
-}
-
-TensorPtr SavedTensor::unpack(const Node *owner) const {
-  if (!defined_) return nullptr;
-  if (released_)
-    fail("Trying to backward through the graph a second time (or directly access saved tensors after they have already "
-         "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
-         "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access "
-         "saved tensors after calling backward.");
-  auto self = const_cast<Node *>(owner)->shared_from_this();
-  if (packed_) {
-    Ref r = checked(PyObject_CallFunctionObjArgs(unpack_hook_.get(), packed_.get(), nullptr));
-    if (!is_tensor(r.get())) {
-      PyErr_SetString(PyExc_TypeError, "Output of saved tensor unpack_hook expected to be a Tensor");
-      throw PythonError{};
-    }
-    TensorPtr u = unwrap(r.get());
-    if (!requires_grad_) return u;
-    if (is_leaf_ && data_) return data_->device_address() == u->device_address() ? data_ : u;
-    TensorPtr a = alias_of(u);
-    if (is_output_) set_history(a, self, output_index_);
-    else if (auto n = node_.lock()) set_history(a, n, output_index_);
-    return a;
-  }
-  if (version_of(data_) != version_)
-    fail("one of the variables needed for gradient computation has been modified by an inplace operation: [",
-         "torch.", dtype_name(from_ms(data_->data_type())), "Tensor ", data_->shape(), "]",
-         is_output_ ? text(", which is output ", static_cast<int64_t>(output_index_), " of ", short_name(self), ",") : std::string(","),
-         " is at version ", static_cast<int64_t>(version_of(data_)), "; expected version ", static_cast<int64_t>(version_),
-         " instead. Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
-         "torch.autograd.set_detect_anomaly(True, check_nan=False).");
-  if (is_output_ && requires_grad_) {
-    TensorPtr a = alias_of(data_);
-    set_history(a, self, output_index_);
-    return a;
-  }
-  return data_;
 }
 
 // ---------------------------------------------------------------- accumulation
@@ -554,7 +320,7 @@ Tensors AccumulateGrad::apply(const Tensors &grads) {
     return {};
   }
   const Dims strides = strides_of(leaf);
-  const bool keep = dense(leaf->shape(), strides);
+  const bool keep = is_dense(leaf->shape(), strides);
   TensorPtr fresh = new_tensor(from_ms(leaf->data_type()), leaf->shape().data(), static_cast<int>(leaf->shape().size()),
                                keep ? strides.data() : nullptr);
   copy_into(view_of(fresh), view_of(g));

@@ -97,6 +97,14 @@ void rebase_history(const TensorPtr &t, const NodePtr &node);
 void become_view(const TensorPtr &t, const TensorPtr &made);
 inline uint32_t version_of(const TensorPtr &t) { return t->version().current_version(); }
 
+size_t output_index(const TensorPtr &t);  // which result of its node it is
+std::string short_name(const BackwardNodePtr &node);  // "MulBackward0" is "Mul" in messages
+
+// ---- view_nodes.cpp
+bool is_dense(const Dims &sizes, const Dims &strides);  // every place of its extent is an element's
+NodePtr view_of_base(const TensorPtr &view, const TensorPtr &base);
+NodePtr copy_slices(const TensorPtr &view, const TensorPtr &base, const NodePtr &inner);
+
 // ---- saved tensors
 struct SavedHooks { Ref pack, unpack; };
 std::vector<SavedHooks> &saved_hooks_stack();

@@ -1,0 +1,171 @@
+// Gradients that pass between a base and its views after in-place writes.
+#include "graph.h"
+
+namespace msa {
+
+bool is_dense(const Dims &sizes, const Dims &strides) {
+  Tensor t;
+  t.ndim = static_cast<int>(sizes.size());
+  int64_t n = 1;
+  for (size_t d = 0; d < sizes.size(); ++d) n *= sizes[d];
+  int64_t extent = 1;
+  for (size_t d = 0; d < sizes.size(); ++d) extent += (sizes[d] - 1) * strides[d];
+  return n == 0 || extent == n;
+}
+
+// Whether two elements of this geometry may be the same memory (a safe yes where it is not sure).
+static bool may_overlap(const Dims &sizes, const Dims &strides) {
+  std::vector<std::pair<int64_t, int64_t>> dims;
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (sizes[d] > 1) dims.emplace_back(strides[d], sizes[d]);
+  std::sort(dims.begin(), dims.end());
+  int64_t extent = 1;
+  for (auto &d : dims) {
+    if (d.first < extent) return true;
+    extent = d.first * (d.second - 1) + extent;
+  }
+  return false;
+}
+
+// A geometry as arguments of the table's functions.
+static Ref list_of(const Dims &d) {
+  Ref l = checked(PyList_New(d.size()));
+  for (size_t i = 0; i < d.size(); ++i) PyList_SET_ITEM(l.get(), i, PyLong_FromLongLong(d[i]));
+  return l;
+}
+
+// Where a view lies in its base.
+struct Window {
+  Dims sizes, strides, base_sizes, base_strides;
+  int64_t offset;  // from the base's first element
+  Window(const TensorPtr &view, const TensorPtr &base)
+      : sizes(view->shape()), strides(strides_of(view)), base_sizes(base->shape()), base_strides(strides_of(base)),
+        offset(offset_of(view) - offset_of(base)) {}
+  // Whether the window lies inside a base without holes, so that memory laid out like the base can be written directly.
+  bool plain() const {
+    if (!is_dense(base_sizes, base_strides) || offset < 0) return false;
+    int64_t last = offset, n = 1;
+    for (size_t d = 0; d < sizes.size(); ++d) last += sizes[d] > 0 ? (sizes[d] - 1) * strides[d] : 0;
+    for (auto s : base_sizes) n *= s;
+    return last < n;
+  }
+  // With the table's operators: recorded, and for any base. `first` is a gradient, `second` one more or null.
+  Ref call(const char *function, const TensorPtr &first, const TensorPtr &second = nullptr) const {
+    Ref at = checked(PyLong_FromLongLong(offset));
+    Ref other = second ? checked(wrap(second)) : Ref::borrow(Py_None);
+    return checked(PyObject_CallFunctionObjArgs(table_function(function), checked(wrap(first)).get(), other.get(), list_of(base_sizes).get(),
+                                                list_of(base_strides).get(), list_of(sizes).get(), list_of(strides).get(), at.get(), nullptr));
+  }
+};
+
+// window += g, one element after the other: elements of the window may share memory (expand, unfold).
+static void add_overlapping(const Tensor &window, const Tensor &g) {
+  int64_t index[kMaxDims] = {0};
+  MSA_SWITCH_FLOAT_COMPLEX(window.dtype, "as_strided_backward", ({
+    for (int64_t i = 0; i < g.numel; ++i) {
+      int64_t a = 0, b = 0;
+      for (int d = 0; d < g.ndim; ++d) {
+        a += index[d] * window.strides[d];
+        b += index[d] * g.strides[d];
+      }
+      using C = compute_t<T>;
+      T &into = window.ptr<T>()[a];
+      into = convert<T>(convert<C>(into) + convert<C>(g.ptr<T>()[b]));
+      for (int d = g.ndim - 1; d >= 0 && ++index[d] == g.sizes[d]; --d) index[d] = 0;
+    }
+  }));
+}
+
+// Gradient of the base's history seen through one view: its values put back into place, zeros elsewhere.
+class ViewOfBase final : public Node {
+ public:
+  ViewOfBase(const TensorPtr &view, const TensorPtr &base) : Node("AsStridedBackward0", 1), at_(view, base) {}
+  bool single_use() const override { return false; }
+  Tensors apply(const Tensors &grads) override {
+    if (!grads[0]) return {nullptr};
+    if (grad_enabled() || !at_.plain()) return {unwrap(at_.call("_window_to_base", grads[0]).get())};
+    // A dense base: the gradient has the base's own geometry, so the view's geometry applies to it as it is.
+    const DType d = from_ms(grads[0]->data_type());
+    int64_t n = 1;
+    for (auto s : at_.base_sizes) n *= s;
+    TensorPtr flat = new_tensor(d, {n});
+    fill_zero(view_of(flat));
+    TensorPtr window = new_view(flat, d, at_.sizes, at_.strides, at_.offset);
+    if (may_overlap(at_.sizes, at_.strides)) add_overlapping(view_of(window), view_of(grads[0]));
+    else copy_into(view_of(window), view_of(grads[0]));
+    return {new_view(flat, d, at_.base_sizes, at_.base_strides, 0)};
+  }
+
+ private:
+  Window at_;
+};
+
+// Two tensors on parts of the same memory: fine when they are the same elements in the same order.
+void check_overlap(const TensorPtr &written, const TensorPtr &read) {
+  if (written->device_address() != read->device_address() || written->data_type() != read->data_type()) return;
+  const Dims a = strides_of(written), b = strides_of(read);
+  if (may_overlap(written->shape(), a) || may_overlap(read->shape(), b)) return;  // torch does not look further here
+  if (!is_dense(written->shape(), a) || !is_dense(read->shape(), b)) return;
+  auto count = [](const TensorPtr &t) {
+    int64_t n = 1;
+    for (auto s : t->shape()) n *= s;
+    return n;
+  };
+  const int64_t x = offset_of(written), y = offset_of(read), n = count(written), m = count(read);
+  if (n == 0 || m == 0 || x + n <= y || y + m <= x || (x == y && n == m && a == b)) return;
+  fail("unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+       "location. Please clone() the tensor before performing the operation.");
+}
+
+// A write through a view, as the base sees it: the window's gradient goes to `inner`, the rest passes.
+class CopySlices final : public Node {
+ public:
+  CopySlices(const TensorPtr &view, const TensorPtr &base, const NodePtr &inner) : Node("CopySlices", 1), inner_(inner), at_(view, base) {
+    add_next_edge(edge_of(base));
+    if (!inner->next_edges().empty()) inner->set_next_edge(Edge(next_edges_[0]), 0);  // wanted when the base's is
+    for (size_t i = 1; i < inner->next_edges().size(); ++i) add_next_edge(inner->next_edges()[i]);
+  }
+  bool single_use() const override { return inner_ && inner_->single_use(); }
+  void Release() override {
+    if (inner_) inner_->Release();
+  }
+  Tensors apply(const Tensors &grads) override {
+    Tensors r(next_edges_.size());
+    if (!grads[0]) return r;
+    // inner's first edge is the written tensor itself: what passes through it stays in the window.
+    for (size_t i = 1; i < inner_->next_edges().size(); ++i)
+      if (!needs(i)) inner_->set_next_edge(Edge(), i);
+    Tensors in;
+    if (grad_enabled() || !at_.plain()) {
+      in = inner_->apply({unwrap(at_.call("_base_to_window", grads[0]).get())});
+      r[0] = unwrap(at_.call("_replace_window", grads[0], in.empty() ? nullptr : in[0]).get());
+    } else {
+      const DType d = from_ms(grads[0]->data_type());
+      int64_t n = 1;
+      for (auto s : at_.base_sizes) n *= s;
+      TensorPtr flat = new_tensor(d, {n});
+      TensorPtr whole = new_view(flat, d, at_.base_sizes, at_.base_strides, 0);
+      copy_into(view_of(whole), view_of(grads[0]));
+      TensorPtr window = new_view(flat, d, at_.sizes, at_.strides, at_.offset);
+      TensorPtr g = new_tensor(d, at_.sizes);
+      copy_into(view_of(g), view_of(window));
+      in = inner_->apply({g});
+      if (!in.empty() && in[0]) copy_into(view_of(window), view_of(in[0]));
+      else fill_zero(view_of(window));
+      r[0] = whole;
+    }
+    for (size_t i = 1; i < in.size() && i < r.size(); ++i) r[i] = in[i];
+    return r;
+  }
+
+ private:
+  NodePtr inner_;
+  Window at_;
+};
+
+NodePtr view_of_base(const TensorPtr &view, const TensorPtr &base) { return BackwardNode::Create<ViewOfBase>(view, base); }
+NodePtr copy_slices(const TensorPtr &view, const TensorPtr &base, const NodePtr &inner) {
+  return BackwardNode::Create<CopySlices>(view, base, inner);
+}
+
+}  // namespace msa
