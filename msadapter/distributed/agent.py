@@ -171,8 +171,13 @@ class Agent:
         while not self.store.check([self._key(f"end/{self.attempt}/{node}") for node in range(self.job.nodes)]):
             self._look_elsewhere()
             time.sleep(self.job.interval)
-        if self.job.node_rank == 0:
-            time.sleep(0.5)
+        byes = [self._key(f"bye/{node}") for node in range(1, self.job.nodes)]
+        if self.job.node_rank:
+            with contextlib.suppress(DistError):  # all have ended well: node 0 need not wait for this
+                self._set(f"bye/{self.job.node_rank}", 1)
+            return
+        with contextlib.suppress(DistError):
+            self.store.wait(byes, timedelta(seconds=10))
 
     # -- ranks ----------------------------------------------------------------------------------------------
     def _environment(self, local: int) -> dict:

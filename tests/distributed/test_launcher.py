@@ -12,7 +12,12 @@ import pytest
 from tests.distributed.ranks import TORCHRUN, environment, left, torchrun
 
 # python without torch starts at once; what the agent does with ranks is the same
-PLAIN = "import os, sys, time\nrank, attempt = int(os.environ['RANK']), os.environ['TORCHELASTIC_RESTART_COUNT']\n"
+PLAIN = """
+import os, sys, time
+rank, attempt = int(os.environ['RANK']), os.environ['TORCHELASTIC_RESTART_COUNT']
+def say(*words, to=1):  # in one piece: two ranks share the pipe
+    os.write(to, (' '.join(map(str, words)) + '\\n').encode())
+"""
 
 
 @pytest.fixture
@@ -46,14 +51,14 @@ def _port() -> int:
 def test_environment_of_ranks(script):
     names = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "TORCHELASTIC_RUN_ID")
     done = torchrun("--standalone", "--nproc-per-node=2", "--rdzv-id", "me",
-                    script(f"print(*[os.environ[n] for n in {names}], sys.argv[1:], flush=True)\n"), "--flag", "3")
+                    script(f"say(*[os.environ[n] for n in {names}], sys.argv[1:])\n"), "--flag", "3")
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.splitlines()) == [f"{r} {r} 2 2 0 me ['--flag', '3']" for r in (0, 1)]
 
 
 def test_logs_with_prefixes(script, tmp_path):
     done = torchrun("--nproc-per-node", 2, "--tee", "0:3", "--redirects", "1:1", "--log-dir", tmp_path / "logs",
-                    "--rdzv-id", "run", script("print('hello', flush=True)\nprint('bad', file=sys.stderr)\n"))
+                    "--rdzv-id", "run", script("say('hello')\nsay('bad', to=2)\n"))
     assert done.stdout == "[default0]:hello\n"
     assert sorted(done.stderr.splitlines()) == ["[default0]:bad", "bad"]
     assert (tmp_path / "logs/run/attempt_0/0/stdout.log").read_text() == "hello\n"
@@ -79,17 +84,17 @@ def test_a_rank_that_ignores_sigterm_and_has_children(script):
 
 
 def test_restarts_are_bounded(script):
-    text = "print('attempt', attempt, rank, flush=True)\nif attempt == '0' and rank: sys.exit(1)\n"
+    text = "say('attempt', attempt, rank)\nif attempt == '0' and rank: sys.exit(1)\n"
     done = torchrun("--nproc-per-node", 2, "--max-restarts", 2, script(text))
     assert done.returncode == 0 and {"attempt 1 0", "attempt 1 1"} <= set(done.stdout.splitlines())
-    done = torchrun("--nproc-per-node", 1, "--max-restarts", 2, script("print('attempt', attempt)\nsys.exit(4)\n"))
+    done = torchrun("--nproc-per-node", 1, "--max-restarts", 2, script("say('attempt', attempt)\nsys.exit(4)\n"))
     assert done.returncode == 4 and done.stdout.split() == ["attempt", "0", "attempt", "1", "attempt", "2"]
 
 
 @pytest.mark.parametrize("number, code", [(signal.SIGTERM, 143), (signal.SIGKILL, -9)])
 def test_a_signal_to_the_launcher_leaves_no_rank(script, number, code):
     mark = f"signal-{os.getpid()}-{number}"
-    job = _start("--nproc-per-node", 2, script("print('up', flush=True)\ntime.sleep(60)\n"), MSADAPTER_TEST_JOB=mark)
+    job = _start("--nproc-per-node", 2, script("say('up')\ntime.sleep(60)\n"), MSADAPTER_TEST_JOB=mark)
     assert [job.stdout.readline() for _ in range(2)] == ["up\n", "up\n"]
     job.send_signal(number)
     assert job.wait(20) == code and _gone(mark)
@@ -97,7 +102,7 @@ def test_a_signal_to_the_launcher_leaves_no_rank(script, number, code):
 
 def test_two_nodes(script):
     port = _port()
-    path = script("print('rank', rank, os.environ['LOCAL_RANK'], os.environ['WORLD_SIZE'], flush=True)\n")
+    path = script("say('rank', rank, os.environ['LOCAL_RANK'], os.environ['WORLD_SIZE'])\n")
     jobs = [_start("--nnodes", 2, "--node-rank", node, "--nproc-per-node", node + 1, "--master-port", port, path)
             for node in (1, 0)]
     outputs = [job.communicate(timeout=30)[0] for job in jobs]
