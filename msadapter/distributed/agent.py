@@ -21,6 +21,7 @@ from .tcp_store import TCPStore
 _GRACE = 5.0  # seconds between SIGTERM and SIGKILL for the ranks beside one that has failed
 _GOODBYE = 30.0  # and for all ranks when the job itself is asked to end: a checkpoint may have to be written
 _PR_SET_PDEATHSIG = 1
+LOCAL_RANK_ARGUMENT = "--local-rank={local_rank}"  # in a command: each rank gets its own number here
 _libc = ctypes.CDLL(None)
 
 
@@ -204,8 +205,9 @@ class Agent:
 
         for local in range(self.job.local_size):
             outputs = [self._output(local, stream) for stream in (1, 2)]
+            command = [f"--local-rank={local}" if word == LOCAL_RANK_ARGUMENT else word for word in self.job.command]
             process = subprocess.Popen(
-                self.job.command, env=self._environment(local), start_new_session=True, preexec_fn=die_with_agent,
+                command, env=self._environment(local), start_new_session=True, preexec_fn=die_with_agent,
                 stdout=outputs[0][0], stderr=outputs[1][0],
             )
             copies = []

@@ -141,7 +141,7 @@ class _Job:
         finally:
             for key, value in before.items():  # children must not take this process's place
                 os.environ.pop(key, None) if value is None else os.environ.__setitem__(key, value)
-        self.name = name
+        self.name, self.pid = name, os.getpid()
         self._forget_segments()
         atexit.register(self.leave)
 
@@ -174,7 +174,7 @@ class _Job:
 
     def leave(self) -> None:
         """At exit: let the last messages leave. A rank that has failed, or waits for one that has, does not wait."""
-        if hasattr(sys, "last_value"):
+        if hasattr(sys, "last_value") or os.getpid() != self.pid:  # a forked child has no part in the job
             return
         request, end = self.mpi.COMM_WORLD.Ibarrier(), time.monotonic() + _EXIT_PATIENCE
         while not request.Test() and time.monotonic() < end:

@@ -56,6 +56,13 @@ def test_environment_of_ranks(script):
     assert sorted(done.stdout.splitlines()) == [f"{r} {r} 2 2 0 me ['--flag', '3']" for r in (0, 1)]
 
 
+def test_the_old_launcher_gives_the_local_rank(script):
+    path = script("say(sys.argv[1:])\n")
+    done = subprocess.run([sys.executable, "-m", "msadapter", "-m", "torch.distributed.launch", "--nproc_per_node=2",
+                           str(path), "-x"], capture_output=True, text=True, env=environment(), timeout=30, check=True)
+    assert sorted(done.stdout.splitlines()) == [f"['--local-rank={r}', '-x']" for r in (0, 1)]
+
+
 def test_logs_with_prefixes(script, tmp_path):
     done = torchrun("--nproc-per-node", 2, "--tee", "0:3", "--redirects", "1:1", "--log-dir", tmp_path / "logs",
                     "--rdzv-id", "run", script("say('hello')\nsay('bad', to=2)\n"))
