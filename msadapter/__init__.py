@@ -15,6 +15,18 @@ from ._native import load as _load
 _C = _load()
 _C.__path__ = [__path__[0] + "/_native_names"]  # torch._C._distributed_c10d
 
+
+def _native_option(name: str):
+    """Attributes of torch._C that Python modules here add when they are imported."""
+    if name.startswith(("_jit_", "_debug_set")) and "msadapter.jit" not in _importlib.sys.modules:
+        _importlib.import_module("msadapter.jit")
+        if name in vars(_C):
+            return vars(_C)[name]
+    raise AttributeError(f"module 'torch._C' has no attribute {name!r}")
+
+
+_C.__getattr__ = _native_option
+
 from . import ops as ops_table  # noqa: E402
 from . import tensor as _tensor_package  # noqa: E402
 from .tensor import _printing, _tensor  # noqa: E402

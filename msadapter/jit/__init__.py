@@ -197,3 +197,35 @@ class strict_fusion:
 
     def __exit__(self, *exc):
         return False
+
+
+def _keep_options() -> None:
+    """torch._C's switches of TorchScript's executor: each keeps what it is given and answers what it had."""
+    from .._native import load
+
+    native = load()
+    names = (
+        "_jit_set_profiling_executor",
+        "_jit_set_profiling_mode",
+        "_jit_override_can_fuse_on_cpu",
+        "_jit_override_can_fuse_on_gpu",
+        "_jit_set_texpr_fuser_enabled",
+        "_jit_set_nvfuser_enabled",
+        "_debug_set_autodiff_subgraph_inlining",
+        "_debug_set_fusion_group_inlining",
+    )
+    kept = dict.fromkeys(names, False)
+
+    def option(name):
+        def switch(enabled=True):
+            before, kept[name] = kept[name], bool(enabled)
+            return before
+
+        switch.__name__ = name
+        return switch
+
+    for name in names:
+        setattr(native, name, option(name))
+
+
+_keep_options()
