@@ -48,6 +48,8 @@ from .von_mises import VonMises
 from .weibull import Weibull
 from .wishart import Wishart
 
+from . import _kl_pairs  # isort: skip  (registers the formulas, which name the classes above)  # noqa: F401
+
 __all__ = [
     "Bernoulli", "Beta", "Binomial", "Categorical", "Cauchy", "Chi2", "ContinuousBernoulli", "Dirichlet", "Distribution",
     "Exponential", "ExponentialFamily", "FisherSnedecor", "Gamma", "GeneralizedPareto", "Geometric", "Gumbel", "HalfCauchy",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import warnings
 
 __all__ = ["kl_divergence", "register_kl"]
@@ -49,7 +48,6 @@ def _dispatch(type_p, type_q):
 
 def kl_divergence(p, q):
     """KL(p || q) = E_p[log p - log q], of the batch's shape; NotImplementedError for a pair without formula."""
-    _load()
     key = (type(p), type(q))
     if key not in _found:
         _found[key] = _dispatch(*key)
@@ -58,13 +56,3 @@ def kl_divergence(p, q):
             f"No KL(p || q) is implemented for p type {p.__class__.__name__} and q type {q.__class__.__name__}"
         )
     return _found[key](p, q)
-
-
-@functools.cache
-def _load() -> None:
-    """The formulas are imported with the first divergence; pairs that are registered before stay."""
-    own = dict(_registry)
-    from . import _kl_pairs  # noqa: F401
-
-    _registry.update(own)
-    _found.clear()

@@ -1,6 +1,6 @@
 """torch.func: functions of functions. Derivatives, batching, modules as functions."""
 
-from . import _functions
+from . import _functions, _rules
 from ._derivatives import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, linearize, vjp
 from ._modules import functional_call, replace_all_batch_norm_modules_, stack_module_state
 from ._vmap import vmap

@@ -61,16 +61,10 @@ def _elementwise(name: str):
 
 
 class BatchedTensor(Tensor):
-    """See the module."""
+    """See the module. What functions do with it (`__torch_function__`, indexing) is given by _rules.py."""
 
     shape = property(lambda self: Size(self._value.shape[1:]))
     ndim = property(lambda self: self._value.ndim - 1)
-
-    @classmethod
-    def __torch_function__(cls, function, types, args=(), kwargs=None):
-        from ._rules import call
-
-        return call(function, args, kwargs or {})
 
     def size(self, dim=None):
         """Shape of an element, or its extent along a dim."""
@@ -115,16 +109,6 @@ class BatchedTensor(Tensor):
 
     def __format__(self, spec) -> str:
         return repr(self)
-
-    def __getitem__(self, index):
-        from ._rules import get_item
-
-        return get_item(self, index)
-
-    def __setitem__(self, index, value):
-        from ._rules import set_item
-
-        set_item(self, index, value)
 
     def requires_grad_(self, requires_grad=True):
         """Whether operations on the batch are recorded."""

@@ -482,3 +482,12 @@ def set_item(x, index, value) -> None:
         return a
 
     looped(assign, (x, index, value), {}, level, True)
+
+
+def _torch_function(cls, function, types, args=(), kwargs=None):
+    return call(function, args, kwargs or {})
+
+
+BatchedTensor.__torch_function__ = classmethod(_torch_function)
+BatchedTensor.__getitem__ = get_item
+BatchedTensor.__setitem__ = set_item

@@ -14,8 +14,9 @@ from ..nn import functional as F
 from ..overrides import TorchFunctionMode
 from ..tensor import Tensor
 from .graph import Graph
+from . import graph_module
 from .graph_module import GraphModule
-from .proxy import TracerBase, proxies_in, record
+from .proxy import GraphAppendingTracer, TracerBase, proxies_in, record  # noqa: F401
 
 __all__ = ["GraphAppendingTracer", "ProxyableClassMeta", "Tracer", "symbolic_trace", "wrap"]
 _wrapped: dict = {}  # (id of a module's globals, name) -> (globals, name)
@@ -34,13 +35,6 @@ def wrap(fn_or_name):
         raise NotImplementedError("wrap must be called at the top level of a module")
     _wrapped[id(frame.f_globals), name] = (frame.f_globals, name)
     return fn_or_name
-
-
-class GraphAppendingTracer(TracerBase):
-    """Adds to a graph that is there."""
-
-    def __init__(self, graph):
-        self.graph = graph
 
 
 class ProxyableClassMeta(type):
@@ -278,3 +272,6 @@ def symbolic_trace(root, concrete_args=None) -> GraphModule:
     graph = tracer.trace(root, concrete_args)
     name = type(root).__name__ if isinstance(root, nn.Module) else root.__name__
     return GraphModule(tracer.root, graph, name)
+
+
+graph_module.tracer_class = Tracer  # pickled modules are recorded again

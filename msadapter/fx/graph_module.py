@@ -173,18 +173,19 @@ class GraphModule(nn.Module):
         return "\n".join([super().__str__(), self._code, hint])
 
 
+tracer_class: type  # set by _symbolic_trace.py, which imports this file
+
+
 def _restored(state: dict, code: str, name: str):
     """A GraphModule from a pickle: its code is recorded again, submodules staying as they are."""
     import msadapter
-
-    from ._symbolic_trace import Tracer
 
     holder = nn.Module()
     holder.__dict__.update(state)
     space = {"torch": msadapter, "inf": float("inf"), "nan": float("nan"), "device": msadapter.device}
     exec(code, space)
 
-    class _Calls(Tracer):
+    class _Calls(tracer_class):
         def is_leaf_module(self, m, module_qualified_name):
             return True
 

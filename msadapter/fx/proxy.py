@@ -9,7 +9,7 @@ import sys
 from ..tensor import Tensor
 from .node import Node
 
-__all__ = ["Attribute", "Proxy", "TraceError", "TracerBase"]
+__all__ = ["Attribute", "GraphAppendingTracer", "Proxy", "TraceError", "TracerBase"]
 
 
 class TraceError(ValueError):
@@ -21,8 +21,6 @@ class Proxy:
 
     def __init__(self, node: Node, tracer=None):
         if tracer is None:
-            from ._symbolic_trace import GraphAppendingTracer
-
             tracer = GraphAppendingTracer(node.graph)
         self.tracer, self.node = tracer, node
 
@@ -215,3 +213,10 @@ class TracerBase:
     def keys(self, obj):
         """Called for ``**proxy``."""
         return Attribute(obj, "keys")()
+
+
+class GraphAppendingTracer(TracerBase):
+    """Adds to a graph that is there."""
+
+    def __init__(self, graph):
+        self.graph = graph
