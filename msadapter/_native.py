@@ -21,8 +21,6 @@ import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from ._mindspore import native
-
 MINDSPORE_VERSION = "2.10.0"
 SOURCES = Path(__file__).parent / "csrc"
 OPERATOR_UNITS = 8
@@ -297,6 +295,8 @@ def load():
     path = Path(chosen) if chosen else build(verbose=bool(sys.stderr and sys.stderr.isatty()))
     # Matrix products may use the oneDNN that MindSpore ships (where the processor makes it worth while).
     os.environ.setdefault("MSADAPTER_ONEDNN_LIBRARY", str(_mindspore_root() / "lib" / "libdnnl.so.3"))
+    from ._mindspore import native  # here: all but this function also runs without the package (doctor.py)
+
     native()  # a library built from another environment (the cache is shared) finds this one's MindSpore by name
     loader = importlib.machinery.ExtensionFileLoader("msadapter._C", str(path))
     spec = importlib.util.spec_from_file_location("msadapter._C", path, loader=loader)

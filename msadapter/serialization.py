@@ -12,7 +12,6 @@ import numpy as np
 from ._serialization import files, legacy, locations, names
 from ._serialization.locations import default_restore_location, register_package
 from ._serialization.pickler import SaveContext, make_pickler
-from ._serialization.storage_ref import location_tag
 from ._serialization.safe import (
     add_safe_globals,
     clear_safe_globals,
@@ -20,6 +19,7 @@ from ._serialization.safe import (
     safe_globals,
     unsafe_globals,
 )
+from ._serialization.storage_ref import location_tag
 from ._serialization.weights_only import RestrictedUnpickler
 from ._serialization.zip_reader import ZipReader
 from ._serialization.zip_writer import ALIGNMENT, ZipWriter

@@ -1,6 +1,7 @@
 """torch.amp: mixed precision."""
 from .._native import load
 from ..ops._declare import namespaces
+from . import lists
 from .autocast_mode import (
     autocast,
     autocast_decrement_nesting,
@@ -22,7 +23,6 @@ from .autocast_mode import (
     set_autocast_enabled,
     set_autocast_gpu_dtype,
 )
-from . import lists
 from .grad_scaler import GradScaler
 
 __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]

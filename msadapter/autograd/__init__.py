@@ -8,8 +8,15 @@ from .._native import load
 from ..tensor import Tensor
 from . import _hooks, graph  # noqa: F401
 from .function import Function, FunctionCtx  # noqa: F401
-from .grad_mode import (enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad, set_grad_enabled,  # noqa: F401
-                        set_multithreading_enabled)
+from .grad_mode import (  # noqa: F401
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+    set_multithreading_enabled,
+)
 
 _C = load()
 Variable = Tensor

@@ -135,7 +135,7 @@ class Function(FunctionCtx):
         return _finish(cls, ctx, args, tensors, output, recording)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _context_class(cls):
     """Context objects are instances of the Function's own class, without its refusal to be made."""
     return type(cls.__name__ + "Backward", (cls,), {"__init__": lambda self: None, "_forward_cls": cls, "__module__": cls.__module__})

@@ -13,8 +13,8 @@ from .. import nn
 from ..nn import functional as F
 from ..overrides import TorchFunctionMode
 from ..tensor import Tensor
-from .graph import Graph
 from . import graph_module
+from .graph import Graph
 from .graph_module import GraphModule
 from .proxy import GraphAppendingTracer, TracerBase, proxies_in, record  # noqa: F401
 

@@ -173,7 +173,7 @@ class GraphModule(nn.Module):
         return "\n".join([super().__str__(), self._code, hint])
 
 
-tracer_class: type  # set by _symbolic_trace.py, which imports this file
+tracer_class: type | None = None  # set by _symbolic_trace.py, which imports this file
 
 
 def _restored(state: dict, code: str, name: str):

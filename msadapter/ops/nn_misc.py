@@ -1,7 +1,6 @@
 """Embedding, one-hot, dropout, padding and grid sampling."""
 from __future__ import annotations
 
-
 from . import dropout as _  # noqa: F401  (declares the fused `_dropout`)
 from ._declare import _C, composite, op, raw, t
 from .nn_norm import outputs

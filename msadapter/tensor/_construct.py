@@ -8,6 +8,7 @@ import numpy as np
 from . import dtype as dtypes
 from ._base import _C, Base, place
 
+
 def contiguous_strides(size) -> tuple[int, ...]:
     """Strides of a contiguous tensor."""
     out, step = [], 1

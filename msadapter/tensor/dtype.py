@@ -34,10 +34,10 @@ class dtype:
     def __deepcopy__(self, memo):
         return self
 
-    def to_real(self) -> "dtype":
+    def to_real(self) -> dtype:
         return {"complex64": float32, "complex128": float64}.get(self.name, self)
 
-    def to_complex(self) -> "dtype":
+    def to_complex(self) -> dtype:
         return {"float64": complex128, "complex128": complex128}.get(self.name, complex64)
 
 

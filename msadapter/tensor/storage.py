@@ -22,7 +22,7 @@ class UntypedStorage:
             self._holder = UntypedStorage.from_numpy(np.array(list(size), dtype=np.uint8))._holder
 
     @staticmethod
-    def from_numpy(array) -> "UntypedStorage":
+    def from_numpy(array) -> UntypedStorage:
         """Zero-copy storage over a one-dimensional uint8 array, which is kept alive."""
         holder = _C.from_buffer(array.ctypes.data, array.nbytes, dtypes.ALL["uint8"], (array.nbytes,), array)
         return UntypedStorage(_holder=holder)
@@ -66,20 +66,20 @@ class UntypedStorage:
         array = self._numpy()
         return array if dtype is None else array.astype(dtype, copy=bool(copy))
 
-    def resize_(self, nbytes: int) -> "UntypedStorage":
+    def resize_(self, nbytes: int) -> UntypedStorage:
         """Changes the size for every tensor on it; the common part of the content stays."""
         _C.resize_storage(self._holder, int(nbytes))
         return self
 
-    def copy_(self, source, non_blocking=None) -> "UntypedStorage":
+    def copy_(self, source, non_blocking=None) -> UntypedStorage:
         n = min(self.nbytes(), source.nbytes())
         self._numpy()[:n] = source._numpy()[:n]
         return self
 
-    def clone(self) -> "UntypedStorage":
+    def clone(self) -> UntypedStorage:
         return UntypedStorage(self.nbytes()).copy_(self)
 
-    def fill_(self, value: int) -> "UntypedStorage":
+    def fill_(self, value: int) -> UntypedStorage:
         self._numpy()[:] = value
         return self
 
@@ -99,10 +99,10 @@ class UntypedStorage:
     def __hash__(self) -> int:
         return hash(self._cdata)
 
-    def cpu(self) -> "UntypedStorage":
+    def cpu(self) -> UntypedStorage:
         return self
 
-    def cuda(self, *args, **kwargs) -> "UntypedStorage":
+    def cuda(self, *args, **kwargs) -> UntypedStorage:
         return self
 
     def is_shared(self) -> bool:
@@ -111,10 +111,10 @@ class UntypedStorage:
     def is_pinned(self, device=None) -> bool:
         return False
 
-    def share_memory_(self) -> "UntypedStorage":
+    def share_memory_(self) -> UntypedStorage:
         return self
 
-    def untyped(self) -> "UntypedStorage":
+    def untyped(self) -> UntypedStorage:
         return self
 
     def element_size(self) -> int:
@@ -161,7 +161,7 @@ class TypedStorage:
     def data_ptr(self) -> int:
         return self._untyped_storage.data_ptr()
 
-    def resize_(self, size: int) -> "TypedStorage":
+    def resize_(self, size: int) -> TypedStorage:
         self._untyped_storage.resize_(size * self.dtype.itemsize)
         return self
 

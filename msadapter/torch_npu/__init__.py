@@ -22,7 +22,7 @@ from ..tensor.dtype import complex64, complex128, float64, uint8
 # `torch_npu.npu` is one module under two names.
 sys.modules[f"{__name__}.npu"] = npu
 
-from . import _acl, _C, contrib, dynamo, profiler, utils  # noqa: E402
+from . import _C, _acl, contrib, dynamo, profiler, utils  # noqa: E402
 
 __version__ = TORCH_VERSION
 

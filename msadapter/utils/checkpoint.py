@@ -6,9 +6,16 @@ import warnings
 import weakref
 
 from .. import random as _random
-from ..amp import autocast
-from ..amp import get_autocast_dtype, is_autocast_cache_enabled, is_autocast_enabled
-from ..autograd import Function, _is_checkpoint_valid, backward, enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from ..amp import autocast, get_autocast_dtype, is_autocast_cache_enabled, is_autocast_enabled
+from ..autograd import (
+    Function,
+    _is_checkpoint_valid,
+    backward,
+    enable_grad,
+    is_grad_enabled,
+    no_grad,
+    set_grad_enabled,
+)
 from ..autograd.graph import saved_tensors_hooks
 from ..tensor import Tensor
 
