@@ -29,6 +29,15 @@ def _refuse(name: str):
     return refused
 
 
+class CompilerConfig:
+    """Options of the graph compiler: kept, and read by nobody."""
+
+
+def get_npu_backend(*, compiler_config=None, custom_decompositions=None):
+    """The backend for torch.compile; compiling with it says that it cannot."""
+    return _refuse("get_npu_backend()")
+
+
 class _Named:
     """A name for annotations: torchair.ge.Tensor and its like."""
 
@@ -58,10 +67,12 @@ def _make() -> ModuleType:
         "torchair",
         ge=ge,
         register_fx_node_ge_converter=register_fx_node_ge_converter,
-        get_npu_backend=_refuse("get_npu_backend"),
-        CompilerConfig=_refuse("CompilerConfig"),
+        get_npu_backend=get_npu_backend,
+        CompilerConfig=CompilerConfig,
     )
-    ge.__path__, found.__path__ = [], []
+    configuration = _module("torchair.configs.compiler_config", CompilerConfig=CompilerConfig)
+    found.configs = _module("torchair.configs", compiler_config=configuration)
+    ge.__path__, found.__path__, found.configs.__path__ = [], [], []
     return found
 
 

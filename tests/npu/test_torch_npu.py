@@ -121,7 +121,7 @@ def test_npu_is_the_module_of_torch_under_every_name():
 
 def test_compiling_graphs_says_that_it_cannot():
     with pytest.raises(NotImplementedError, match="compiling graphs"):
-        torch_npu.dynamo.torchair.get_npu_backend()
+        torch_npu.dynamo.torchair.get_npu_backend()(None, [])
 
 
 def test_operators_are_in_torch_ops():
