@@ -74,15 +74,23 @@ def _free_port() -> int:
         return probe.getsockname()[1]
 
 
-def pretrain(tree: Path, arguments: list[str], cache: Path) -> list[Iteration]:
-    """Runs the checkout's pretrain_gpt.py as it is, in one process, and returns what it printed of each iteration."""
-    places = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(_free_port()), "RANK": "0", "WORLD_SIZE": "1"}
-    adapter = {"MSADAPTER_DEVICE": "cuda", "CUDA_DEVICE_MAX_CONNECTIONS": "1", "LOCAL_RANK": "0"}
-    environment = os.environ | places | adapter | {"PYTHONPATH": f"{ROOT}{os.pathsep}{tree}"}
+def pretrain(tree: Path, arguments: list[str], cache: Path, processes: int = 1) -> list[Iteration]:
+    """Runs the tree's pretrain_gpt.py and returns what it printed of each iteration."""
+    alone = {
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(_free_port()),
+        "RANK": "0",
+        "WORLD_SIZE": "1",
+        "LOCAL_RANK": "0",
+    }
+    adapter = {"MSADAPTER_DEVICE": "cuda", "CUDA_DEVICE_MAX_CONNECTIONS": "1"}
+    adapter |= {"OMP_NUM_THREADS": "1"} if processes > 1 else alone
+    shim = ROOT / "msadapter" / "alias" / "shim"
+    environment = os.environ | adapter | {"PYTHONPATH": os.pathsep.join(map(str, (shim, ROOT, tree)))}
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", processes]
     command = [
         sys.executable,
-        "-m",
-        "msadapter",
+        *(launcher if processes > 1 else ["-m", "msadapter"]),
         "pretrain_gpt.py",
         *COMMON,
         "--data-cache-path",
