@@ -305,7 +305,19 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mo
     return compiler.compile(model, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options, disable=disable)
 
 
-_ELSEWHERE = {"vmap": "func", "is_anomaly_enabled": "autograd", "is_anomaly_check_nan_enabled": "autograd"}
+_ELSEWHERE = {  # names that are loaded with their module, when one is asked for
+    "vmap": "func",
+    **dict.fromkeys(("is_anomaly_enabled", "is_anomaly_check_nan_enabled"), "autograd"),
+    **dict.fromkeys(("Event", "Stream"), "cuda"),
+    "Future": "futures",
+    "GradScaler": "amp",
+    **dict.fromkeys((
+        "affine_grid_generator", "conv_tbc", "cosine_embedding_loss", "cosine_similarity", "ctc_loss", "detach", "detach_", "detach_copy",
+        "get_device", "get_device_module", "gru_cell", "hinge_embedding_loss", "instance_norm", "is_distributed", "is_inference", "is_neg",
+        "is_signed", "is_warn_always_enabled", "kl_div", "lstm_cell", "margin_ranking_loss", "norm_except_dim", "pairwise_distance",
+        "poisson_nll_loss", "resize_as_", "rnn_relu_cell", "rnn_tanh_cell", "rrelu", "rrelu_", "set_warn_always", "triplet_margin_loss",
+        "view_as_complex_copy", "view_as_real_copy"), "_functional_forms"),
+}
 
 
 def __getattr__(name: str):
