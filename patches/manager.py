@@ -123,11 +123,16 @@ def _edit_numbered(place: int) -> tuple[bytes, tuple[bytes, ...], str]:
     return done.source, done.steps, done.error
 
 
+def _may_fork() -> bool:
+    """Whether this process is one thread: a fork of more may wait for ever for a lock that another thread held."""
+    return len(os.listdir("/proc/self/task")) == 1
+
+
 def _edit_all(tree: Path, groups: list[_File], jobs: int | None) -> list[_File]:
     """The edits of all files, side by side where there are many."""
     global _shared
     jobs = len(os.sched_getaffinity(0)) if jobs is None else jobs
-    if jobs < 2 or len(groups) < _FEW:
+    if jobs < 2 or len(groups) < _FEW or not _may_fork():
         return [_edit_file(tree, group) for group in groups]
     _shared = (tree, groups)
     try:

@@ -108,7 +108,15 @@ def test_order_repetition_and_taking_back(tree: Path, tmp_path: Path, order: lis
 
 def test_processes_side_by_side_give_the_same_bytes(tree: Path, tmp_path: Path) -> None:
     apply(UPSTREAM, PARTS, tree, tmp_path / "one", jobs=1)
-    apply(UPSTREAM, PARTS, tree, tmp_path / "two", jobs=3)
+    # in a process of its own: this one has threads, and a process with threads does not fork
+    code = (
+        "import sys; from pathlib import Path; sys.path[:0] = sys.argv[3:]; import test_product as t; "
+        "from patches import manager; assert manager._may_fork(); "
+        "manager.apply(t.UPSTREAM, t.PARTS, Path(sys.argv[1]), Path(sys.argv[2]), jobs=3)"
+    )
+    here = Path(__file__).parent
+    words = [sys.executable, "-c", code, tree, tmp_path / "two", here, here.parents[1]]
+    subprocess.run([str(word) for word in words], check=True, timeout=120)
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
     wrong = [*PARTS, rule(fingerprints=("0" * 64,))]
     with pytest.raises(PatchError, match="Engine.speed is not the file"):

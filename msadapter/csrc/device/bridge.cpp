@@ -183,6 +183,13 @@ bool dtype_from_object(PyObject *o, DType *d) {
       *d = static_cast<DType>(i);
       return true;
     }
+  const std::pair<PyTypeObject *, DType> numbers[] = {
+      {&PyBool_Type, DType::Bool}, {&PyLong_Type, DType::I64}, {&PyFloat_Type, DType::F64}, {&PyComplex_Type, DType::C128}};
+  for (auto &n : numbers)
+    if (reinterpret_cast<PyObject *>(n.first) == o) {
+      *d = n.second;
+      return true;
+    }
   return false;
 }
 
