@@ -41,9 +41,9 @@ def toy(tmp_path: Path) -> Path:
 
 
 def python(folder: Path, program: str, *more_path: Path, arguments: tuple[str, ...] = ()) -> str:
-    """Runs program in a fresh python that finds only folder and more_path; returns what it prints."""
+    """Runs program in a fresh python that finds only folder and more_path (-S: no editable install); returns what it prints."""
     path = ":".join(str(entry) for entry in (*more_path, folder))
-    command = [sys.executable, "-P", *(arguments or ("-c", program))]
+    command = [sys.executable, "-P", "-S", *(arguments or ("-c", program))]
     answer = subprocess.run(
         command, env={"PYTHONPATH": path, "PATH": "/usr/bin:/bin"}, capture_output=True, text=True
     )

@@ -9,7 +9,7 @@ import msadapter.distributed as dist
 
 @pytest.fixture
 def job(monkeypatch):
-    for name, value in (("RANK", "0"), ("WORLD_SIZE", "1"), ("MASTER_ADDR", "localhost"), ("MASTER_PORT", "29501")):
+    for name, value in (("RANK", "0"), ("WORLD_SIZE", "1"), ("MASTER_ADDR", "localhost"), ("MASTER_PORT", "0")):
         monkeypatch.setenv(name, value)
     dist.init_process_group("nccl")
     yield

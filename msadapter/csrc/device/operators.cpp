@@ -63,7 +63,15 @@ Operand box(const mindspore::ValueTuplePtr &t) {
   return o;
 }
 
-TensorPtr Unbox<TensorPtr>::get(const Operand &o) { return o.tensor; }
+TensorPtr Unbox<TensorPtr>::get(const Operand &o) {
+  if (o.tensor || o.kind != Arg::kScalar) return o.tensor;
+  // a number where MindSpore's operator takes a tensor
+  const DType types[] = {DType::Bool, DType::I64, DType::F64, DType::C128};
+  TensorPtr t = new_tensor(types[o.scalar.kind], Dims{});
+  const Tensor v = view_of(t);
+  MSA_SWITCH_ALL(v.dtype, "number", (*v.ptr<T>() = o.scalar.to<T>()));
+  return t;
+}
 mindspore::Int64ImmPtr Unbox<mindspore::Int64ImmPtr>::get(const Operand &o) {
   return std::make_shared<mindspore::Int64Imm>(o.kind == Arg::kDType ? to_ms(o.dtype) : o.scalar.to<int64_t>());
 }
