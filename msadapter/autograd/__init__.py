@@ -158,15 +158,14 @@ class _Engine:
 
 
 Variable._execution_engine = _Engine()
+
+from .gradcheck import gradcheck, gradgradcheck  # noqa: E402, F401  (now: a later import would put the module in the function's place)
+
 _ANOMALY = ("detect_anomaly", "set_detect_anomaly", "is_anomaly_enabled", "is_anomaly_check_nan_enabled")
 
 
 def __getattr__(name: str):
     import importlib
-    if name in ("gradcheck", "gradgradcheck"):  # a function has the name of its module
-        module = importlib.import_module(".gradcheck", __name__)
-        globals().update(gradcheck=module.gradcheck, gradgradcheck=module.gradgradcheck)
-        return getattr(module, name)
     if name in _ANOMALY:
         return getattr(importlib.import_module(".anomaly_mode", __name__), name)
     if name in ("functional", "profiler", "forward_ad", "anomaly_mode", "variable"):

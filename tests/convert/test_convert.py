@@ -23,7 +23,8 @@ from megatron_ms.convert.steps import ConvertError, Progress, Stamp, digest, wri
 
 ROOT = Path(__file__).resolve().parents[2]
 WHEEL = "megatron_core-0.12.1-py3-none-any.whl"
-PACKAGE_INFO = "MAJOR = 0\nMINOR = 12\nPATCH = 1\n"
+# A release that no rule of patches/ is for: toy trees have none of their targets.
+PACKAGE_INFO = "MAJOR = 0\nMINOR = 12\nPATCH = 9\n"
 
 
 @pytest.fixture
@@ -134,7 +135,7 @@ class TestConversion:
         make_wheel(index)
         assert self.convert(output, index, progress) is True
         manifest = json.loads((output / "megatron/manifest.json").read_text())
-        assert manifest["version"] == "0.12.1" and manifest["origin"]["wheel"] == WHEEL
+        assert manifest["version"] == "0.12.9" and manifest["origin"]["wheel"] == WHEEL
         assert self.convert(output, index, progress) is False
         (output / "megatron/megatron/core/package_info.py").write_text("")
         assert self.convert(output, index, progress) is True
@@ -155,7 +156,7 @@ class TestConversion:
         (source / "megatron/core/package_info.py").write_text(PACKAGE_INFO)
         (source / "pretrain_gpt.py").write_text("print('train')\n")
         output.mkdir()
-        assert upstream.check_source(source) == "0.12.1"
+        assert upstream.check_source(source) == "0.12.9"
         assert upstream.convert_checkout(source, output, output / "logs", progress) is True
         assert (output / "megatron/pretrain_gpt.py").exists()
         assert upstream.convert_checkout(source, output, output / "logs", progress) is False

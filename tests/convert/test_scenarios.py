@@ -21,7 +21,8 @@ from megatron_ms.convert.steps import ConvertError, Progress
 ROOT = Path(__file__).resolve().parents[2]
 FILES = {
     "Megatron-LM": {
-        "megatron/core/package_info.py": "MAJOR = 0\nMINOR = 12\nPATCH = 1\n",
+        # a release that no rule of patches/ is for
+        "megatron/core/package_info.py": "MAJOR = 0\nMINOR = 12\nPATCH = 9\n",
         "pretrain_gpt.py": "print(1)\n",
     },
     "MindSpeed": {
