@@ -5,6 +5,8 @@ Complex numbers count as pairs of real ones: the Jacobian that is compared is th
 
 from __future__ import annotations
 
+import sys
+import types
 import warnings
 
 from .. import ops
@@ -301,3 +303,13 @@ def _random_like(o: Tensor, strided: bool) -> Tensor:
     shape = [*o.shape, 2] if strided else o.shape
     made = ops.randn(shape, dtype=o.dtype, device=o.device)
     return (made[..., 0] if strided else made).detach().requires_grad_()
+
+
+class _CallableModule(types.ModuleType):
+    """torch.autograd.gradcheck is a function; importing this module under torch's name puts the module in its place."""
+
+    def __call__(self, *args, **kwargs) -> bool:
+        return gradcheck(*args, **kwargs)
+
+
+sys.modules[__name__].__class__ = _CallableModule
