@@ -15,8 +15,6 @@ from pathlib import Path
 from . import report
 from .sides import ROOT, Pair
 
-MEMORY_OF = "GPT step 128 float32"
-
 
 def arguments(argv=None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Times of msadapter beside real PyTorch's.")
@@ -27,18 +25,23 @@ def arguments(argv=None) -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--json", type=Path, help="write all numbers here")
     parser.add_argument("--table", type=Path, help="write the Markdown page here (docs/benchmarks.md)")
-    parser.add_argument("--plot", type=Path, help="write the picture here (needs matplotlib)")
+    parser.add_argument("--plot", type=Path, help="write the picture of the ratios here (needs matplotlib)")
+    parser.add_argument("--growth-plot", type=Path, help="write the picture of how the step time grows here")
+    parser.add_argument("--megatron", type=Path, default=os.environ.get("MSADAPTER_MEGATRON"),
+                        help="Megatron-LM checkout (core_v0.12.1) for its steps; left out without")
     parser.add_argument("--list", action="store_true", help="name the works and stop")
     args = parser.parse_args(argv)
     if not args.torch_python:
         parser.error("name a python with real PyTorch: --torch-python PATH (or MSADAPTER_TORCH_PYTHON)")
+    if args.megatron:
+        os.environ["MSADAPTER_MEGATRON"] = str(Path(args.megatron).resolve())
     return args
 
 
 def catalog(python: str) -> dict[str, dict]:
     """Works by name, asked from a process: this one needs no torch at all."""
-    code = ("import json; from benchmarks.catalog import WORKS; "
-            "print(json.dumps({n: {'group': w.group, 'flops': w.flops, 'moved': w.moved} for n, w in WORKS.items()}))")
+    code = ("import json; from benchmarks.works import WORKS; "
+            "print(json.dumps({n: {k: v for k, v in vars(w).items() if k != 'prepare'} for n, w in WORKS.items()}))")
     done = subprocess.run([python, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -65,10 +68,12 @@ def measure(args: argparse.Namespace) -> dict:
 
     for name, about in works.items():
         note(name, pair.compare(name, args.rounds, args.slice), "time", **about)
-    if wanted("peak memory of " + MEMORY_OF, "process", args):
-        note("peak memory of " + MEMORY_OF, pair.memory(MEMORY_OF), "memory", "process")
+    for name, about in works.items():
+        if about["memory"] and "ratio" in results[name]:
+            note("peak memory of " + name, pair.memory(name), "memory", "process", target=0.9)
     if wanted("start of python with torch", "process", args):
-        note("start of python with torch", pair.import_time(), "time", "process")
+        note("start of python with torch", pair.import_time(), "time", "process", target=1 / 1.5)
+        note("memory of python with torch", pair.import_memory(), "memory", "process", target=1 / 1.5)
     pair.close()
     about = {"cpu": cpu_name(), "threads": args.threads, "rounds": args.rounds, "when": datetime.date.today().isoformat(),
              "torch": pair.sides["theirs"].about["torch"], "mindspore": importlib.metadata.version("mindspore"),
@@ -90,6 +95,8 @@ def main() -> int:
         args.table.write_text(report.markdown(run))
     if args.plot:
         report.plot(run, args.plot)
+    if args.growth_plot:
+        report.plot_growth(run, args.growth_plot)
     failed = [name for name, entry in run["results"].items() if "error" in entry]
     return 1 if failed else 0
 

@@ -22,6 +22,10 @@ class WorkFailed(Exception):
     """A side could not run a work."""
 
 
+class WorkAbsent(Exception):
+    """What a work needs is not installed on one of the sides."""
+
+
 class Side:
     """A worker process, stopped while it has nothing to do so that its waiting threads cost the other side nothing."""
 
@@ -48,6 +52,8 @@ class Side:
         self.process.stdin.flush()
         answer = self._answer()
         self.process.send_signal(signal.SIGSTOP)
+        if "absent" in answer:
+            raise WorkAbsent(answer["absent"])
         if "error" in answer:
             raise WorkFailed(answer["error"])
         return answer
@@ -87,6 +93,8 @@ class Pair:
             for turn in range(rounds):
                 for who in sorted(self.sides, reverse=bool(turn % 2)):
                     times[who].append(self.sides[who].seconds(work, calls[who]) / calls[who])
+        except WorkAbsent as reason:
+            return {"absent": str(reason)}
         except WorkFailed as error:
             self._revive()
             return {"error": str(error)}
@@ -120,6 +128,9 @@ class Pair:
 
     def import_time(self, rounds: int = 3) -> dict:
         return self.fresh(lambda side: side.start_seconds, rounds)
+
+    def import_memory(self, rounds: int = 3) -> dict:
+        return self.fresh(lambda side: side.ask(memory=None, calls=0)["bytes"], rounds)
 
     def close(self) -> None:
         for side in self.sides.values():

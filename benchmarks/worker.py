@@ -2,6 +2,7 @@
 
 {"work": name, "calls": n}    seconds of n calls (after one call that is not counted, the first time)
 {"memory": name, "calls": n}  growth of the peak resident set by n calls, in bytes; for a fresh worker
+{"memory": null, "calls": 0}  the peak so far
 """
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ import time
 
 import torch
 
-from benchmarks.catalog import WORKS
+from benchmarks.works import WORKS, NotHere
 
 
 def peak() -> int:
@@ -40,7 +41,9 @@ class Bench:
             call()
         return time.perf_counter() - start
 
-    def memory(self, name: str, calls: int) -> int:
+    def memory(self, name: str | None, calls: int) -> int:
+        if name is None:
+            return peak()
         before = peak()
         call = WORKS[name].prepare()
         for _ in range(calls):
@@ -61,6 +64,8 @@ def main() -> None:
                 answer = {"bytes": bench.memory(order["memory"], order["calls"])}
             else:
                 answer = {"seconds": bench.seconds(order["work"], order["calls"])}
+        except NotHere as reason:
+            answer = {"absent": str(reason)}
         except Exception as error:  # handed to the driver, which puts it into the table
             answer = {"error": f"{type(error).__name__}: {error}"}
         print(json.dumps(answer), file=answers, flush=True)

@@ -9,8 +9,8 @@ import builtins as _builtins
 import importlib as _importlib
 import math as _math
 
-from ._version import __version__  # noqa: F401
 from ._native import load as _load
+from ._version import __version__  # noqa: F401
 
 _C = _load()
 _C.__path__ = [__path__[0] + "/_native_names"]  # torch._C._distributed_c10d
@@ -34,15 +34,15 @@ from .tensor import _printing, _tensor  # noqa: E402
 _tensor.install()
 
 from .tensor import Size, Tensor, TypedStorage, UntypedStorage, device, dtype, layout, memory_format  # noqa: E402, F401
-from .tensor._tensor import as_tensor, from_numpy, tensor  # noqa: E402, F401
 from .tensor._arguments import dtype_from_type_name as _dtype_from_type_name  # noqa: E402
-from .tensor.dtype import ALL as _DTYPES  # noqa: E402
-from .tensor.limits import finfo, iinfo  # noqa: E402, F401
+from .tensor._tensor import as_tensor, from_numpy, tensor  # noqa: E402, F401
 from .tensor.device import FORMATS as _FORMATS  # noqa: E402
 from .tensor.device import LAYOUTS as _LAYOUTS  # noqa: E402
 from .tensor.device import default_device as get_default_device  # noqa: E402, F401
 from .tensor.device import set_default_device  # noqa: E402, F401
+from .tensor.dtype import ALL as _DTYPES  # noqa: E402
 from .tensor.dtype import exports as _dtype_exports  # noqa: E402
+from .tensor.limits import finfo, iinfo  # noqa: E402, F401
 
 globals().update(_dtype_exports())
 globals().update(_LAYOUTS)
@@ -55,8 +55,14 @@ for _name, _function in _TABLE["torch"].items():
         globals()[_name] = _function
 
 from . import autograd  # noqa: E402
-from .autograd import (enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad,  # noqa: E402, F401
-                       set_grad_enabled)
+from .autograd import (  # noqa: E402, F401
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
 from .tensor._printing import get_printoptions, set_printoptions  # noqa: E402, F401
 
 promote_types = _C.promote_types
@@ -260,12 +266,14 @@ def _typed_storage(name: str, d):
 for _d in _DTYPES.values():
     globals()[_d.storage_name] = _typed_storage(_d.storage_name, _d)
 
-from . import overrides, random  # noqa: E402, F401
-
+from . import (  # noqa: E402, F401
+    nn,  # noqa: E402
+    overrides,
+    random,
+)
 from .generator import Generator  # noqa: E402, F401
-from .random import (default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state)  # noqa: E402, F401
+from .random import default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: E402, F401
 from .serialization import load, save  # noqa: E402, F401
-from . import nn  # noqa: E402
 
 _C.bind_parameter(nn.Parameter)
 

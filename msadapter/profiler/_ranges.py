@@ -6,6 +6,9 @@ import time
 recorders: list = []  # profilers that are recording now; each has add(name, args, start_ns, end_ns, thread)
 
 
+thread = threading.get_ident  # the same number that the operators' ranges carry
+
+
 class record_function:
     """Context manager and decorator: a named range in the trace of a running profiler."""
 
@@ -25,7 +28,7 @@ class record_function:
         if recorders and self._start:
             end = time.perf_counter_ns()
             for recorder in recorders:
-                recorder.add(self.name, self.args, self._start, end, threading.get_ident())
+                recorder.add(self.name, self.args, self._start, end, thread())
 
     def __call__(self, func):
         @functools.wraps(func)

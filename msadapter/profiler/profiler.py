@@ -1,17 +1,20 @@
-"""`profile`: collects ranges according to a schedule and writes them as a chrome trace."""
+"""`profile`: records operators, backward nodes and named ranges according to a schedule."""
 
 import enum
-import gzip
 import json
 import os
 import socket
 import time
 
+from .. import _C
+from .._mindspore import device_target
 from . import _ranges
+from .device import device_recording
+from .events import EventList, chrome_events, tree, write_trace
 
 
 class ProfilerActivity(enum.Enum):
-    """What to record. Only ranges of the host exist here; the others are accepted."""
+    """What to record: the host's operators, the accelerator's kernels."""
 
     CPU = "CPU"
     CUDA = "CUDA"
@@ -30,8 +33,8 @@ class ProfilerAction(enum.Enum):
 
 
 def supported_activities() -> set:
-    """The activities that are really recorded."""
-    return {ProfilerActivity.CPU}
+    """The activities that are recorded on this machine."""
+    return {ProfilerActivity.CPU} | (set() if device_target() == "CPU" else {ProfilerActivity.PrivateUse1})
 
 
 def schedule(
@@ -69,43 +72,27 @@ def tensorboard_trace_handler(dir_name: str, worker_name: str | None = None, use
         ending = "pt.trace.json.gz" if use_gzip else "pt.trace.json"
         prof.export_chrome_trace(os.path.join(dir_name, f"{worker}.{time.time_ns()}.{ending}"))
 
+    handle.dir_name = dir_name
     return handle
 
 
-class _Average:
-    """One row of key_averages(): calls and time of all ranges of one name."""
-
-    def __init__(self, key):
-        self.key = key
-        self.count = 0
-        self.cpu_time_total = 0.0
-        self.self_cpu_time_total = 0.0
-
-    @property
-    def cpu_time(self):
-        return self.cpu_time_total / self.count if self.count else 0.0
-
-
-class EventList(list):
-    """Rows of key_averages()."""
-
-    def table(self, sort_by=None, row_limit=100, **kwargs) -> str:
-        """The rows as text, most expensive first."""
-        rows = sorted(self, key=lambda row: -row.cpu_time_total)[:row_limit]
-        width = max([len(row.key) for row in rows] + [4])
-        lines = [f"{'Name':<{width}}  {'CPU total':>12}  {'CPU time avg':>12}  {'# of Calls':>10}"]
-        lines += [
-            f"{r.key:<{width}}  {r.cpu_time_total:>10.3f}us  {r.cpu_time:>10.3f}us  {r.count:>10}"
-            for r in rows
-        ]
-        return "\n".join(lines)
+_RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 
 
 class profile:
-    """Records record_function ranges (optimizer steps, the user's own) of this process.
+    """Records what runs in this process between start() and stop(), or in the active steps of a schedule.
 
-    schedule: from `schedule(...)`, advanced by step(); without it everything is recorded until stop().
-    on_trace_ready: called with the profiler after each finished recording.
+    Args:
+        activities: what to record (default: all that this machine has). On an accelerator MindSpore's profiler records the
+            kernels beside, in the folder of `tensorboard_trace_handler`.
+        schedule: from `schedule(...)`, advanced by step(); without it everything is recorded until stop().
+        on_trace_ready: called with the profiler after each finished recording.
+        record_shapes: keep the operands' sizes.
+        profile_memory: keep the bytes that each operator allocated less those it freed.
+        with_stack: keep the Python callers of each operator (slow).
+        with_flops: count the operations of products and sums; implies ``record_shapes``.
+    Raises:
+        RuntimeError: another profiler is recording.
     """
 
     def __init__(
@@ -122,16 +109,24 @@ class profile:
         experimental_config=None,
         execution_trace_observer=None,
         acc_events=False,
+        custom_trace_id_callback=None,
         use_cuda=None,
     ):
+        if execution_trace_observer is not None:
+            raise NotImplementedError("torch.profiler.ExecutionTraceObserver is not supported (docs/coverage.md)")
+        self.activities = set(activities) if activities else supported_activities()
+        self.record_shapes = record_shapes or with_flops
+        self.profile_memory, self.with_stack, self.with_flops = profile_memory, with_stack, with_flops
+        self._scheduled = schedule is not None
         self._schedule = schedule or (lambda step: ProfilerAction.RECORD)
-        self._has_schedule = schedule is not None
         self._on_trace_ready = on_trace_ready
+        self._config, self._keep, self._trace_id = experimental_config, acc_events, custom_trace_id_callback
         self.step_num = 0
         self.current_action = ProfilerAction.NONE
-        self._events = []
+        self._records, self._events = [], None
         self._metadata = {}
         self._step_start = 0
+        self._device = None
 
     def __enter__(self):
         self.start()
@@ -141,47 +136,68 @@ class profile:
         self.stop()
 
     def add(self, name, args, start, end, thread):
-        """A finished range, in nanoseconds."""
-        self._events.append((name, args, start, end, thread))
+        """A finished range, in nanoseconds (called by `record_function`)."""
+        self._records.append((name, "user_annotation", start, end, thread, 0, None, None))
 
-    def events(self):
-        """The recorded ranges as (name, args, start_ns, end_ns, thread)."""
-        return list(self._events)
+    def events(self) -> EventList:
+        """The recorded events in the order of their start, each with its children."""
+        if self._events is None:
+            self._events = tree(self._records)
+            self._events._profile_memory, self._events._with_flops = self.profile_memory, self.with_flops
+        return self._events
 
     def start(self) -> None:
         """Begin with step 0 of the schedule."""
         self._enter(self._schedule(self.step_num))
-        self._step_start = time.perf_counter_ns()
 
     def stop(self) -> None:
         """End; what was being recorded is finished."""
-        recording = self.current_action in (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
+        recording = self.current_action in _RECORDING
+        self._mark_step()
         self._leave()
         if recording and self._on_trace_ready:
             self._on_trace_ready(self)
 
     def step(self) -> None:
         """The next step of the schedule."""
-        if self in _ranges.recorders:
-            self.add(f"ProfilerStep#{self.step_num}", None, self._step_start, time.perf_counter_ns(), 0)
         finished = self.current_action is ProfilerAction.RECORD_AND_SAVE
+        self._mark_step()
         self.step_num += 1
-        self._leave()
+        following = self._schedule(self.step_num)
+        if finished or following not in _RECORDING:
+            self._leave()
         if finished and self._on_trace_ready:
             self._on_trace_ready(self)
-        self._enter(self._schedule(self.step_num), fresh=finished)
-        self._step_start = time.perf_counter_ns()
+        self._enter(following, fresh=finished and not self._keep)
+
+    def _mark_step(self):
+        if self._scheduled and self.current_action in _RECORDING:
+            self.add(f"ProfilerStep#{self.step_num}", None, self._step_start, time.perf_counter_ns(), _ranges.thread())
 
     def _enter(self, action, fresh=False):
         if fresh:
-            self._events = []
+            self._records, self._events = [], None
         self.current_action = action
-        if action in (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE):
+        if action in _RECORDING and self not in _ranges.recorders:
+            if any(isinstance(other, profile) for other in _ranges.recorders):
+                raise RuntimeError("Profiler is already enabled on this thread")
             _ranges.recorders.append(self)
+            self._device = device_recording(
+                self.activities, getattr(self._on_trace_ready, "dir_name", None), record_shapes=self.record_shapes,
+                profile_memory=self.profile_memory, with_stack=self.with_stack, config=self._config)
+            if self._device:
+                self._device.start()
+            _C.trace_start(self.record_shapes, self.profile_memory, self.with_stack)
+        self._step_start = time.perf_counter_ns()
 
     def _leave(self):
         if self in _ranges.recorders:
             _ranges.recorders.remove(self)
+            self._records += _C.trace_stop()
+            self._events = None
+            if self._device:
+                self._device.stop()
+                self._device = None
         self.current_action = ProfilerAction.NONE
 
     def add_metadata(self, key: str, value: str) -> None:
@@ -192,31 +208,44 @@ class profile:
         """A JSON text to store in the trace."""
         self._metadata[key] = json.loads(value)
 
-    def key_averages(self, group_by_input_shape=False, group_by_stack_n=0) -> EventList:
-        """Calls and time by name."""
-        rows = {}
-        for name, _, start, end, _ in self._events:
-            row = rows.setdefault(name, _Average(name))
-            row.count += 1
-            row.cpu_time_total += (end - start) / 1e3
-        return EventList(rows.values())
+    preset_metadata_json = add_metadata_json
 
-    def export_chrome_trace(self, path: str) -> None:
-        """Write the trace for chrome://tracing or Perfetto (gzip if the name ends with .gz)."""
-        process = os.getpid()
-        events = [
-            {
-                "ph": "X",
-                "cat": "user_annotation",
-                "name": name,
-                "pid": process,
-                "tid": thread,
-                "ts": start / 1e3,
-                "dur": (end - start) / 1e3,
-                "args": {"args": args} if args else {},
-            }
-            for name, args, start, end, thread in self._events
-        ]
-        opener = gzip.open if str(path).endswith(".gz") else open
-        with opener(path, "wt") as stream:
-            json.dump({"schemaVersion": 1, **self._metadata, "traceEvents": events}, stream)
+    def set_custom_trace_id_callback(self, callback) -> None:
+        """``callback()`` names the trace."""
+        self._trace_id = callback
+
+    def get_trace_id(self):
+        """The name that the callback gives, or None."""
+        return self._trace_id() if self._trace_id else None
+
+    def key_averages(self, group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False) -> EventList:
+        """Calls, time, memory by name (`EventList.key_averages`)."""
+        return self.events().key_averages(group_by_input_shape, group_by_stack_n)
+
+    def export_chrome_trace(self, path) -> None:
+        """Writes the trace for chrome://tracing or Perfetto (gzip when the name ends with .gz)."""
+        kept = {"record_shapes": int(self.record_shapes), "profile_memory": int(self.profile_memory), "with_stack": int(self.with_stack)}
+        if self._trace_id:
+            kept["trace_id"] = self.get_trace_id()
+        write_trace(path, chrome_events(self.events()), {**kept, **self._metadata})
+
+    def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
+        """Callers with their time, for flame graphs; needs ``with_stack``."""
+        self.events().export_stacks(path, metric)
+
+    def export_memory_timeline(self, path: str, device: str | None = None) -> None:
+        raise NotImplementedError(
+            "torch.profiler.profile.export_memory_timeline: memory by category is not supported (docs/coverage.md)"
+        )
+
+    def toggle_collection_dynamic(self, enable: bool, activities) -> None:
+        """Pauses or resumes the recording between start() and stop()."""
+        if not enable and self in _ranges.recorders:
+            action = self.current_action
+            self._leave()
+            self.current_action = action
+        elif enable and self.current_action in _RECORDING:
+            self._enter(self.current_action)
+
+
+_KinetoProfile = profile

@@ -32,16 +32,6 @@ class _TensorMeta(type(Base)):
         return super().__instancecheck__(instance)
 
 
-def _in_order(tensor) -> bool:
-    """Whether the elements lie one after the other, by sizes and strides alone."""
-    expected = 1
-    for size, stride in zip(reversed(tensor.shape), reversed(tensor.stride()), strict=True):
-        if size != 1 and stride != expected:
-            return tensor.numel() == 0
-        expected *= size
-    return True
-
-
 class Tensor(Plain, metaclass=_TensorMeta):
     """A torch tensor on MindSpore memory."""
 
@@ -138,21 +128,13 @@ class Tensor(Plain, metaclass=_TensorMeta):
 
     def is_contiguous(self, memory_format=None) -> bool:
         if memory_format is None or memory_format is devices.FORMATS["contiguous_format"]:
-            try:
-                return _C.is_contiguous(self)
-            except RuntimeError:  # the memory was released (untyped_storage().resize_(0)): sizes and strides remain
-                return _in_order(self)
+            return _C.is_contiguous(self)
         order = {"channels_last": (0, 2, 3, 1), "channels_last_3d": (0, 2, 3, 4, 1)}[memory_format._name]
         return self.ndim == len(order) and _C.is_contiguous(self.detach().permute(order))
 
     def data_ptr(self) -> int:
         """Address of the first element; 0 when the memory was released."""
-        try:
-            return _C.data_ptr(self)
-        except RuntimeError:
-            if self.untyped_storage().nbytes():
-                raise
-            return 0
+        return _C.data_ptr(self)
 
     def is_floating_point(self) -> bool:
         return self.dtype.is_floating_point

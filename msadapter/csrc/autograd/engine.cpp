@@ -1,6 +1,7 @@
 // The backward pass: nodes in the reverse order of their recording, hooks in torch's order.
 #include <queue>
 
+#include "../device/trace.h"
 #include "graph.h"
 
 namespace msa {
@@ -136,6 +137,8 @@ void run_tensor_hooks(HookSet &hooks, Tensors *grads) {
 }
 
 Tensors call_node(BackwardNode *node, Node *ours, Tensors *grads) {
+  TraceScope trace;
+  if (tracing) trace.begin(ours && ours->is_accumulate() ? "torch::autograd::" : "", node->name(), "cpu_op");
   if (ours) {
     int tag = 0;
     for (auto &g : *grads)
@@ -162,6 +165,8 @@ Tensors call_node(BackwardNode *node, Node *ours, Tensors *grads) {
 
 void evaluate(BackwardNode *node, Tensors grads, Task *task, const BackwardOptions &o, Queue *ready) {
   auto *ours = dynamic_cast<Node *>(node);
+  TraceScope trace;
+  if (tracing) trace.begin("autograd::engine::evaluate_function: ", node->name(), "cpu_op");
   if (ours && ours->has_hooks()) run_tensor_hooks(ours->hooks(), &grads);
   auto cap = task->captures.find(node);
   if (cap != task->captures.end())

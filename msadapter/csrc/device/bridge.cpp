@@ -40,36 +40,36 @@ bool on_cpu(const TensorPtr &t) {
   return !a || a->GetDeviceType() == DeviceType::kCPU || a->GetDeviceType() == DeviceType::kUnknown;
 }
 
-Tensor view_of(const TensorPtr &t) {
-  Tensor r;
+// Sizes and strides; the storage offset, in elements, is the result.
+static int64_t read_geometry(const TensorPtr &t, Tensor *r) {
   const auto &shape = t->shape();
   const int nd = static_cast<int>(shape.size());
   check(nd <= kMaxDims, "tensors of more than ", kMaxDims, " dimensions are not supported on CPU, got ", nd);
-  r.dtype = from_ms(t->data_type());
-  r.ndim = nd;
+  r->dtype = from_ms(t->data_type());
+  r->ndim = nd;
+  r->numel = 1;
+  const auto info = t->storage_info();
+  int64_t dense = 1;
+  for (int d = nd - 1; d >= 0; --d) {
+    r->sizes[d] = shape[d];
+    r->strides[d] = info ? info->strides[d] : dense;
+    r->numel *= shape[d];
+    dense *= std::max<int64_t>(shape[d], 1);
+  }
+  return info ? static_cast<int64_t>(info->storage_offset) : 0;
+}
+Tensor geometry_of(const TensorPtr &t) {
+  Tensor r;
+  read_geometry(t, &r);
+  return r;
+}
+Tensor view_of(const TensorPtr &t) {
+  Tensor r;
+  const int64_t offset = read_geometry(t, &r);
   const auto &address = t->device_address();
   char *base = address ? static_cast<char *>(address->GetMutablePtr()) : static_cast<char *>(t->data_c());
-  int64_t n = 1;
-  const auto info = t->storage_info();
-  if (info) {
-    for (int d = 0; d < nd; ++d) {
-      r.sizes[d] = shape[d];
-      r.strides[d] = info->strides[d];
-      n *= shape[d];
-    }
-    base += static_cast<int64_t>(info->storage_offset) * item_size(r.dtype);
-  } else {
-    for (int d = nd - 1; d >= 0; --d) {
-      r.sizes[d] = shape[d];
-      r.strides[d] = n;
-      n *= std::max<int64_t>(shape[d], 1);
-    }
-    n = 1;
-    for (int d = 0; d < nd; ++d) n *= shape[d];
-  }
-  r.numel = n;
-  r.data = base;
-  check(base != nullptr || n == 0, "The tensor has no storage: its memory was released");
+  check(base != nullptr || r.numel == 0, "The tensor has no storage: its memory was released");
+  r.data = base + offset * item_size(r.dtype);
   return r;
 }
 
@@ -144,7 +144,7 @@ int64_t offset_of(const TensorPtr &t) {
   auto i = t->storage_info();
   return i ? static_cast<int64_t>(i->storage_offset) : 0;
 }
-bool is_contiguous(const TensorPtr &t) { return view_of(t).contiguous(); }
+bool is_contiguous(const TensorPtr &t) { return geometry_of(t).contiguous(); }
 
 TensorPtr alias_of(const TensorPtr &t) {
   auto r = std::make_shared<MsTensor>(t->data_type(), t->shape(), t->device_address());

@@ -25,7 +25,8 @@ bool known_dtype(TypeId t);
 // True when the tensor's memory is host memory that our kernels may touch.
 bool on_cpu(const TensorPtr &t);
 
-Tensor view_of(const TensorPtr &t);
+Tensor view_of(const TensorPtr &t);      // RuntimeError when its memory was released
+Tensor geometry_of(const TensorPtr &t);  // the same without data
 TensorPtr new_tensor(DType dtype, const int64_t *sizes, int ndim, const int64_t *strides = nullptr);
 inline TensorPtr new_tensor(DType dtype, const Dims &sizes) { return new_tensor(dtype, sizes.data(), static_cast<int>(sizes.size())); }
 // A tensor on memory that somebody else owns; `owner` is kept alive by it.
@@ -41,7 +42,6 @@ bool is_contiguous(const TensorPtr &t);
 // On a host without an NPU the accelerator is the host: which device a storage belongs to is kept with it
 // (0 = cpu, k = accelerator k-1). New tensors take the tag of the operands in scope.
 constexpr int kMetaTag = 32767;  // a tensor without values (torch.device("meta"))
-inline bool is_meta(const TensorPtr &t);
 int device_tag(const TensorPtr &t);
 void set_device_tag(const TensorPtr &t, int tag);
 inline bool is_meta(const TensorPtr &t) { return device_tag(t) == kMetaTag; }

@@ -67,8 +67,11 @@ void resolve_kernel(Op &op);
 // Casts the floating tensors among the operands as autocast asks; `slots` then holds the casts, owned by `hold`.
 void apply_autocast(const Op &op, Operand *v, PyObject **slots, std::vector<Ref> *hold);
 
-// ---- native_bodies.cpp: bodies of the hottest views in C++; nullptr where there is none.
+// ---- native_bodies.cpp: bodies of the hottest operators in C++; nullptr where there is none.
 NativeBody native_body(const std::string &op_name);
+
+// ---- native_factories.cpp
+NativeBody native_factory(const std::string &op_name);
 bool factories_on_cpu();  // no default device was set
 
 // ---- native_views.cpp

@@ -1,4 +1,4 @@
-// Bodies of the hottest operators and factories in C++, for the plain call: what a Python body does beyond one kernel (a dtype
+// Bodies of the hottest operators in C++, for the plain call: what a Python body does beyond one kernel (a dtype
 // given, a device named, integers to promote) is left to it.
 #include "internal.h"
 
@@ -32,6 +32,9 @@ bool softmax(const Operand *v, PyObject **, Tensors *out) {
 bool log_softmax(const Operand *v, PyObject **, Tensors *out) {
   return v[2].kind == Arg::kNone && run(MSA_OPERATOR("LogSoftmax"), {v[0], v[1]}, out);
 }
+bool cumsum(const Operand *v, PyObject **, Tensors *out) {
+  return v[2].kind == Arg::kNone && inexact(v[0]) && run(MSA_OPERATOR("CumsumExt"), {v[0], v[1], Operand()}, out);
+}
 bool clone(const Operand *v, PyObject **slots, Tensors *out) {
   return slots[1] == Py_None && run(MSA_OPERATOR("Clone"), {v[0]}, out);
 }
@@ -50,36 +53,16 @@ bool cross_entropy(const Operand *v, PyObject **, Tensors *out) {
   return true;
 }
 
-// ---- factories: sizes, dtype, then layout, device, requires_grad, pin_memory as the user gave them
-bool plain_options(const Operand *v, PyObject **slots, int count) {
-  if (!factories_on_cpu()) return false;
-  for (int64_t s : v[0].ints)
-    if (s < 0) return false;
-  for (int i = 2; i < count; ++i)
-    if (slots[i] != Py_None && slots[i] != Py_False) return false;
-  return true;
-}
-TensorPtr uninitialised(const Operand *v) { return new_tensor(v[1].kind == Arg::kDType ? v[1].dtype : default_dtype(), v[0].ints); }
-bool empty(const Operand *v, PyObject **slots, Tensors *out) {
-  if (!plain_options(v, slots, 8)) return false;
-  out->push_back(uninitialised(v));
-  return true;
-}
-bool zeros(const Operand *v, PyObject **slots, Tensors *out) {
-  if (!plain_options(v, slots, 7)) return false;
-  out->push_back(uninitialised(v));
-  fill_zero(view_of(out->back()));
-  return true;
-}
-
 }  // namespace
 
 NativeBody native_body(const std::string &name) {
   static const std::unordered_map<std::string, NativeBody> table = {
       {"sum", sum}, {"mean", mean}, {"softmax", softmax}, {"log_softmax", log_softmax}, {"clone", clone}, {"_contiguous_copy", contiguous_copy},
-      {"_cat", cat}, {"_embedding", embedding}, {"_cross_entropy", cross_entropy}, {"empty", empty}, {"zeros", zeros}};
+      {"_cat", cat}, {"_embedding", embedding}, {"_cross_entropy", cross_entropy}, {"cumsum", cumsum}};
   auto it = table.find(name);
-  return it == table.end() ? native_view(name) : it->second;
+  if (it != table.end()) return it->second;
+  NativeBody factory = native_factory(name);
+  return factory ? factory : native_view(name);
 }
 
 }  // namespace msa

@@ -202,6 +202,39 @@ bool unsqueeze(const Operand *v, PyObject **, Tensors *out) {
   return make(t, sizes, strides, offset_of(t), out);
 }
 
+bool squeeze(const Operand *v, PyObject **, Tensors *out) {
+  const TensorPtr &t = v[0].tensor;
+  const Dims &have = t->shape(), from = strides_of(t);
+  const int64_t n = static_cast<int64_t>(have.size());
+  if (v[1].kind != Arg::kNone && v[1].kind != Arg::kInts) return false;
+  uint32_t drop = v[1].kind == Arg::kNone ? ~0u : 0;
+  for (int64_t d : v[1].ints) {
+    if (d < -n || d >= n) return false;
+    drop |= 1u << (d < 0 ? d + n : d);
+  }
+  Dims sizes, strides;
+  for (int64_t d = 0; d < n; ++d) {
+    if (have[d] == 1 && (drop >> d & 1)) continue;
+    sizes.push_back(have[d]);
+    strides.push_back(from[d]);
+  }
+  return make(t, sizes, strides, offset_of(t), out);
+}
+
+bool as_strided(const Operand *v, PyObject **, Tensors *out) {
+  const TensorPtr &t = v[0].tensor;
+  const Dims &sizes = v[1].ints, &strides = v[2].ints;
+  const int64_t offset = v[3].kind == Arg::kNone ? offset_of(t) : v[3].scalar.i;
+  if (v[1].kind != Arg::kInts || v[2].kind != Arg::kInts || sizes.size() != strides.size() || offset < 0 || !t->device_address()) return false;
+  int64_t last = offset + 1;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    if (sizes[d] <= 0 || strides[d] < 0) return false;
+    last += (sizes[d] - 1) * strides[d];
+  }
+  if (last * item_size(from_ms(t->data_type())) > static_cast<int64_t>(t->device_address()->GetSize())) return false;
+  return make(t, sizes, strides, offset, out);
+}
+
 bool select(const Operand *v, PyObject **, Tensors *out) {
   const TensorPtr &t = v[0].tensor;
   const int64_t n = static_cast<int64_t>(t->shape().size());
@@ -248,6 +281,7 @@ bool can_view(const TensorPtr &t, const Operand &asked) {
 NativeBody native_view(const std::string &name) {
   static const std::unordered_map<std::string, NativeBody> table = {
       {"view", view}, {"transpose", transpose}, {"t", t_}, {"permute", permute}, {"unsqueeze", unsqueeze}, {"select", select},
+      {"squeeze", squeeze}, {"as_strided", as_strided},
       {"expand", expand}, {"_region", region}, {"_slice", slice}, {"_split", split_sizes}, {"_split_with_sizes", split_sizes},
       {"_unbind", unbind}, {"_unsafe_view", view}};
   auto it = table.find(name);

@@ -1,4 +1,5 @@
 // The Python type of declared operators.
+#include "../device/trace.h"
 #include "internal.h"
 
 namespace msa {
@@ -23,6 +24,16 @@ bool makes_meta(const Op &op, PyObject **slots, const Operand &like) {
   return name && PyUnicode_Check(name.get()) && PyUnicode_CompareWithASCIIString(name.get(), "meta") == 0;
 }
 
+// The name in a profiler's trace: nn.functional.gelu -> gelu, linalg.inv -> linalg_inv.
+std::string trace_name(const std::string &name) {
+  std::string r = name;
+  for (const char *prefix : {"nn.functional.", "Tensor."})
+    if (r.rfind(prefix, 0) == 0) r.erase(0, std::string(prefix).size());
+  std::replace(r.begin(), r.end(), '.', '_');
+  return r;
+}
+std::string inplace_name(const Op &op) { return "aten::" + op.trace_name + "_"; }
+
 PyObject *op_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
   auto *self = reinterpret_cast<OpObject *>(callable);
   Op &op = *self->op;
@@ -35,6 +46,8 @@ PyObject *op_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyOb
     Keywords keywords{kwnames, args + nargs, nullptr};
     parse(op, args, nargs, &keywords, slots, &held);
     PyObject *out = keywords.out == Py_None ? nullptr : keywords.out;
+    TraceScope trace;
+    if (tracing) trace.begin(self->inplace ? "" : "aten::", self->inplace ? inplace_name(op) : op.trace_name, "cpu_op", slots, n);
     if (torch_function_handler) {
       bool special = torch_function_modes > 0;
       for (int i = 0; i < n && !special; ++i) {
@@ -131,6 +144,7 @@ PyObject *make_op(PyObject *, PyObject *spec) {
   try {
     auto *op = new Op;
     op->name = str_of(item(spec, "name"));
+    op->trace_name = trace_name(op->name);
     op->node_name = str_of(item(spec, "node_name"));
     op->body = kept(item(spec, "body"));
     op->composite = truth(item(spec, "composite"));

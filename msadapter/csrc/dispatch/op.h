@@ -56,7 +56,7 @@ struct Op {
   PyObject *result_type = nullptr;   // namedtuple class, or null
   PyObject *keyword_names = nullptr; // tuple of the keyword-only names (for python bodies)
   int autocast = 0;                  // 1 lower precision, 2 float32, 3 widest
-  std::string node_name;
+  std::string node_name, trace_name;
   NativeGradient native = nullptr;
   int device_param = -1;             // the parameter named device
   NativeBody native_body = nullptr;

@@ -1,5 +1,6 @@
 // Composites whose ordinary call is one other operator: that operator at once, without the Python body in between. Whatever is
 // not ordinary, or wrong, is left to the body, which raises torch's errors.
+#include "../device/trace.h"
 #include "internal.h"
 
 namespace msa {
@@ -20,6 +21,8 @@ using Values = Operands;
 Ref run(Op *op, Values &v) {
   PyObject *slots[kMaxParams];
   std::fill_n(slots, op->params.size(), Py_None);
+  TraceScope trace;
+  if (tracing) trace.begin("aten::", op->trace_name, "cpu_op");
   return run_functional(*op, v.data(), slots);
 }
 int width(const Op *op) { return static_cast<int>(op->params.size()); }
@@ -29,18 +32,49 @@ bool integer(PyObject *o, int64_t *value) {
   return !PyErr_Occurred();
 }
 
-PyObject *matmul(const Op &, PyObject **slots) {
-  if (!is_tensor(slots[0]) || !is_tensor(slots[1]) || unwrap(slots[0])->shape().size() != 2 || unwrap(slots[1])->shape().size() != 2) return nullptr;
-  static PyObject *mm = table_function("mm");
-  return checked(PyObject_Vectorcall(mm, slots, 2, nullptr)).release();
-}
-
 PyObject *reshape(const Op &op, PyObject **slots) {
   static Op *view = op_named("view");
   if (!is_tensor(slots[0])) return nullptr;
   Values v(width(view));
   for (int i = 0; i < 2; ++i) convert(op, i, slots[i], &v[i]);
   return can_view(v[0].tensor, v[1]) ? run(view, v).release() : nullptr;
+}
+
+PyObject *flatten(const Op &, PyObject **slots) {  // self, start_dim, end_dim
+  static Op *view = op_named("view");
+  int64_t a, b;
+  if (!is_tensor(slots[0]) || !integer(slots[1], &a) || !integer(slots[2], &b)) return nullptr;
+  Values v(width(view));
+  v[0] = Operand::of(unwrap(slots[0]));
+  const Dims &shape = v[0].tensor->shape();
+  const int64_t n = static_cast<int64_t>(shape.size());
+  a += a < 0 ? n : 0;
+  b += b < 0 ? n : 0;
+  if (a < 0 || b >= n || a >= b) return nullptr;
+  Dims sizes(shape.begin(), shape.begin() + a);
+  int64_t joined = 1;
+  for (int64_t d = a; d <= b; ++d) joined *= shape[d];
+  sizes.push_back(joined);
+  sizes.insert(sizes.end(), shape.begin() + b + 1, shape.end());
+  v[1] = Operand::of(sizes);
+  return can_view(v[0].tensor, v[1]) ? run(view, v).release() : nullptr;
+}
+
+PyObject *narrow(const Op &, PyObject **slots) {  // self, dim, start, length
+  static Op *slice = op_named("_slice");
+  int64_t dim, start, length;
+  if (!is_tensor(slots[0]) || !integer(slots[1], &dim) || !integer(slots[2], &start) || !integer(slots[3], &length)) return nullptr;
+  Values v(width(slice));
+  v[0] = Operand::of(unwrap(slots[0]));
+  const Dims &shape = v[0].tensor->shape();
+  const int64_t n = static_cast<int64_t>(shape.size());
+  dim += dim < 0 ? n : 0;
+  if (dim < 0 || dim >= n || start < 0 || length < 0 || start + length > shape[dim]) return nullptr;
+  v[1] = Operand::of(dim);
+  v[2] = Operand::of(start);
+  v[3] = Operand::of(start + length);
+  v[4] = Operand::of(int64_t(1));
+  return run(slice, v).release();
 }
 
 PyObject *contiguous(const Op &, PyObject **slots) {
@@ -110,7 +144,7 @@ PyObject *cross_entropy(const Op &op, PyObject **slots) {
 }  // namespace
 
 PlainCall plain_call(const std::string &name) {
-  static const std::unordered_map<std::string, PlainCall> table = {{"matmul", matmul}, {"reshape", reshape}, {"contiguous", contiguous},
+  static const std::unordered_map<std::string, PlainCall> table = {{"reshape", reshape}, {"contiguous", contiguous}, {"flatten", flatten}, {"narrow", narrow},
       {"cat", cat}, {"embedding", embedding}, {"cross_entropy", cross_entropy}};
   auto it = table.find(name);
   return it == table.end() ? nullptr : it->second;

@@ -1,5 +1,6 @@
 // tensor[numbers, slices, None, ...] as one recorded view, without Python in between. Whatever is not plain,
 // or wrong, is left to the Python bodies, which raise torch's errors.
+#include "../device/trace.h"
 #include "internal.h"
 
 namespace msa {
@@ -91,6 +92,8 @@ PyObject *plain_subscript(PyObject *tensor, PyObject *index) {
   if (!plain_region(t->shape(), index, &v[1].ints)) return nullptr;
   v[0] = Operand::of(t);
   v[1].kind = Arg::kInts;
+  TraceScope trace;
+  if (tracing) trace.begin("aten::", "__getitem__", "cpu_op", &tensor, 1);
   PyObject *slots[2] = {tensor, name};  // the second is never looked at: its value is in the operand
   return run_functional(*op, v.data(), slots).release();
 }

@@ -23,29 +23,10 @@ inline float copysign(float magnitude, float sign) {
 }
 inline float abs(float x) { return float_of(bits_of(x) & 0x7fffffff); }
 
-// x = n ln2 + r, |r| <= ln2/2; exp(x) = 2^n exp(r), with 2^n in two factors so that denormals come out right
-inline float exp(float x) {
-  float z = x < -104.f ? -104.f : x;
-  z = z > 89.f ? 89.f : z;
-  const float shifted = __builtin_fmaf(z, 1.44269504f, 12582912.f);
-  const float n = shifted - 12582912.f;
-  float r = __builtin_fmaf(n, -0.693359375f, z);
-  r = __builtin_fmaf(n, 2.12194440e-4f, r);
-  float p = 1.991937764e-4f;
-  p = __builtin_fmaf(p, r, 1.394722497e-3f);
-  p = __builtin_fmaf(p, r, 8.333262643e-3f);
-  p = __builtin_fmaf(p, r, 4.166625375e-2f);
-  p = __builtin_fmaf(p, r, 1.666666687e-1f);
-  p = __builtin_fmaf(p, r, 5.000000083e-1f);
-  p = __builtin_fmaf(p, r * r, r) + 1.f;
-  const int32_t e = bits_of(shifted) - 0x4b400000, half = e >> 1;
-  return p * float_of((half + 127) << 23) * float_of((e - half + 127) << 23);
-}
-
-// exp(x) for x in [-87, 0]: no care is needed at the ends
-inline float exp_negative(float x) {
-  const float shifted = __builtin_fmaf(x, 1.44269504f, 12582912.f);
-  const float n = shifted - 12582912.f;
+// x = n ln2 + r, |r| <= ln2/2: gives exp(r), and n in the low bits of `shifted`
+inline float exp_reduced(float x, float *shifted) {
+  *shifted = __builtin_fmaf(x, 1.44269504f, 12582912.f);
+  const float n = *shifted - 12582912.f;
   float r = __builtin_fmaf(n, -0.693359375f, x);
   r = __builtin_fmaf(n, 2.12194440e-4f, r);
   float p = 1.991937764e-4f;
@@ -54,7 +35,22 @@ inline float exp_negative(float x) {
   p = __builtin_fmaf(p, r, 4.166625375e-2f);
   p = __builtin_fmaf(p, r, 1.666666687e-1f);
   p = __builtin_fmaf(p, r, 5.000000083e-1f);
-  p = __builtin_fmaf(p, r * r, r) + 1.f;
+  return __builtin_fmaf(p, r * r, r) + 1.f;
+}
+
+// 2^n comes in two factors so that denormals are right
+inline float exp(float x) {
+  float z = x < -104.f ? -104.f : x, shifted;
+  z = z > 89.f ? 89.f : z;
+  const float p = exp_reduced(z, &shifted);
+  const int32_t e = bits_of(shifted) - 0x4b400000, half = e >> 1;
+  return p * float_of((half + 127) << 23) * float_of((e - half + 127) << 23);
+}
+
+// exp(x) for x in [-87, 0]: no care is needed at the ends
+inline float exp_negative(float x) {
+  float shifted;
+  const float p = exp_reduced(x, &shifted);
   return float_of(bits_of(p) + (bits_of(shifted) << 23));
 }
 
@@ -135,12 +131,40 @@ constexpr double kSqrtHalf = 0.70710678118654752440;
 constexpr double kInvSqrt2Pi = 0.39894228040143267794;
 constexpr double kSqrt2OverPi = 0.79788456080286535588;
 
-template <class T> inline T gelu(T x) { return T(0.5) * x * (T(1) + erf(x * T(kSqrtHalf))); }
+// The normal distribution below -a (a >= 0): exp(-a^2 / 2) times an own fit in 1 / (1 + 0.3 a). Absolute error 2e-7; relative
+// error 1e-6 down to -3, where 1 + erf(x / sqrt(2)) has lost most of its digits. *density receives exp(-a^2 / 2).
+inline float normal_tail(float a, float *density) {
+  const float b = a < 12.5f ? a : 12.5f, t = 1.f / __builtin_fmaf(b, 0.3f, 1.f);
+  float p = 3.591529280e-02f;
+  p = __builtin_fmaf(p, t, -1.578723937e-01f);
+  p = __builtin_fmaf(p, t, 2.068985105e-01f);
+  p = __builtin_fmaf(p, t, -5.360266939e-02f);
+  p = __builtin_fmaf(p, t, 1.282069236e-01f);
+  p = __builtin_fmaf(p, t, 1.001129895e-01f);
+  p = __builtin_fmaf(p, t, 1.207083017e-01f);
+  p = __builtin_fmaf(p, t, 1.196330637e-01f);
+  const float e = exp_negative(-0.5f * b * b);
+  *density = a < 12.5f ? e : 0.f;
+  return p * t * *density;
+}
+inline float normal_cdf(float x, float *density) {
+  const float below = normal_tail(abs(x), density);
+  return x > 0.f ? 1.f - below : below;
+}
+inline double normal_cdf(double x, double *density) {
+  *density = std::exp(-0.5 * x * x);
+  return 0.5 * (1. + std::erf(x * kSqrtHalf));
+}
+
+template <class T> inline T gelu(T x) {
+  T density;
+  return x * normal_cdf(x, &density);
+}
 // dy d/dx gelu(x)
 template <class T> inline T gelu_grad(T dy, T x) {
-  const T cdf = T(0.5) * (T(1) + erf(x * T(kSqrtHalf)));
-  const T pdf = exp(T(-0.5) * x * x) * T(kInvSqrt2Pi);
-  return dy * (cdf + x * pdf);
+  T density;
+  const T cdf = normal_cdf(x, &density);
+  return dy * (cdf + x * density * T(kInvSqrt2Pi));
 }
 template <class T> inline T gelu_tanh(T x) {
   const T inner = T(kSqrt2OverPi) * (x + T(0.044715) * x * x * x);

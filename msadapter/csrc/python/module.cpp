@@ -1,6 +1,7 @@
 // The Python module `_C`: metadata of tensors, storage, autograd entry points.
 #include <pybind11/pybind11.h>
 
+#include "../device/trace.h"
 #include "../dispatch/internal.h"
 
 namespace msa {
@@ -110,7 +111,15 @@ using Args = PyObject *const *;
 MSA_FUNCTION(stride) { return guarded([&] { (void)n; return int_tuple(strides_of(arg_tensor(a[0]))); }); }
 MSA_FUNCTION(storage_offset) { return guarded([&] { (void)n; return PyLong_FromLongLong(offset_of(arg_tensor(a[0]))); }); }
 MSA_FUNCTION(contiguous) { return guarded([&] { (void)n; return PyBool_FromLong(is_contiguous(arg_tensor(a[0]))); }); }
-MSA_FUNCTION(data_ptr) { return guarded([&] { (void)n; auto v = view_of(arg_tensor(a[0])); return PyLong_FromVoidPtr(v.numel ? v.data : nullptr); }); }
+MSA_FUNCTION(data_ptr) {  // 0 when there is nothing, or the memory was released
+  return guarded([&] {
+    (void)n;
+    const TensorPtr t = arg_tensor(a[0]);
+    const auto &address = t->device_address();
+    const bool released = address && !address->GetMutablePtr();
+    return PyLong_FromVoidPtr(released || geometry_of(t).numel == 0 ? nullptr : view_of(t).data);
+  });
+}
 MSA_FUNCTION(storage_ptr) {
   return guarded([&] { (void)n; auto d = arg_tensor(a[0])->device_address(); return PyLong_FromVoidPtr(d ? d->GetMutablePtr() : nullptr); });
 }
@@ -527,6 +536,6 @@ extern "C" __attribute__((visibility("default"))) PyObject *PyInit__C() {
     return nullptr;
   }
   PyObject *m = PyModule_Create(&msa::definition);
-  if (!m || !msa::init_ops(m) || !msa::init_nodes(m)) return nullptr;
+  if (!m || !msa::init_ops(m) || !msa::init_nodes(m) || !msa::init_trace(m)) return nullptr;
   return m;
 }
