@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import importlib.util
+import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
@@ -16,6 +17,9 @@ TORCH_VERSION = "2.7.1"
 
 # alias -> the package that answers. One that does not exist is simply not found, and its alias neither.
 ALIASES = {"torch": "msadapter", "torch_npu": "msadapter.torch_npu"}
+
+# Answered only when a variable asks for it, because programs look whether it is there: alias -> (package, variable).
+OPTIONAL = {"transformer_engine": ("msadapter.transformer_engine", "MSADAPTER_TRANSFORMER_ENGINE")}
 
 # The stand-in packages of build/env.sh carry this name; they may be replaced, a real torch may not.
 SHIM_MARK = "__msadapter_shim__"
@@ -119,10 +123,11 @@ def install() -> None:
     global _finder
     if _finder is not None and _finder in sys.meta_path:
         return
-    _refuse_foreign(ALIASES)
-    for name in _modules_of(ALIASES):
+    aliases = ALIASES | {n: package for n, (package, variable) in OPTIONAL.items() if os.environ.get(variable) == "1"}
+    _refuse_foreign(aliases)
+    for name in _modules_of(aliases):
         del sys.modules[name]
-    _finder = AliasFinder(ALIASES, {"torch": TORCH_VERSION, "torch_npu": TORCH_VERSION})
+    _finder = AliasFinder(aliases, {"torch": TORCH_VERSION, "torch_npu": TORCH_VERSION})
     sys.meta_path.insert(0, _finder)
 
 
@@ -133,7 +138,7 @@ def uninstall() -> None:
         return
     if _finder in sys.meta_path:
         sys.meta_path.remove(_finder)
-    for name in _modules_of(ALIASES):
+    for name in _modules_of(_finder.aliases):
         del sys.modules[name]
     _finder = None
 

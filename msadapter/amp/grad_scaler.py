@@ -113,7 +113,7 @@ class GradScaler:
                     if grad.is_sparse:
                         grad = grad.coalesce()._values()
                     flag = found.setdefault(str(grad.device), found_inf.to(grad.device, copy=True))
-                    _unscale(grad, flag, inv_scale)
+                    ops._amp_foreach_non_finite_check_and_unscale_([grad], flag, inv_scale)
         return found
 
     def unscale_(self, optimizer) -> None:
@@ -201,7 +201,10 @@ class GradScaler:
             if not flags:
                 raise AssertionError("No inf checks were recorded prior to update.")
             with no_grad():
-                self._adapt(scale, tracker, any(flag.item() for flag in flags))
+                found = sum(flags[1:], flags[0])
+                ops._amp_update_scale_(
+                    scale, tracker, found, self._growth_factor, self._backoff_factor, self._growth_interval
+                )
         self._per_optimizer_states = defaultdict(_fresh_optimizer_state)
 
     def _set_scale(self, new_scale):
@@ -215,19 +218,6 @@ class GradScaler:
         if not isinstance(new_scale, Tensor) or new_scale.numel() != 1 or new_scale.requires_grad:
             raise AssertionError(reason)
         self._scale.copy_(new_scale)
-
-    def _adapt(self, scale, tracker, found):
-        if found:
-            scale.mul_(self._backoff_factor)
-            tracker.fill_(0)
-            return
-        successful = int(tracker) + 1
-        if successful == self._growth_interval:
-            grown = scale * self._growth_factor
-            if bool(ops.isfinite(grown)):
-                scale.copy_(grown)
-            successful = 0
-        tracker.fill_(successful)
 
     def _get_scale_async(self):
         return self._scale
@@ -320,15 +310,6 @@ class GradScaler:
 
     def __setstate__(self, state):
         self.__dict__.update(state)
-
-
-def _unscale(grad, flag, inv_scale):
-    """grad *= inv_scale; flag = 1 if grad holds inf or nan."""
-    if not bool(ops.isfinite(grad).all()):
-        flag.fill_(1.0)
-    factor = inv_scale.item()
-    if factor != 1.0:
-        grad.mul_(factor)
 
 
 def _float32():

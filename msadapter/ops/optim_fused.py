@@ -68,3 +68,36 @@ def _scale_all_(tensors, factor):
     """Multiplies every tensor by a one-element tensor, in place (no gradient)."""
     raw.ForeachScale([x.detach() for x in tensors], factor.detach())
     _changed(tensors)
+
+
+@composite("_amp_foreach_non_finite_check_and_unscale_(Tensor[] self, Tensor found_inf, Tensor inv_scale) -> any", forms="f")
+def _amp_foreach_non_finite_check_and_unscale_(self, found_inf, inv_scale):
+    """self *= inv_scale, in place (no gradient); found_inf becomes 1 if a tensor holds inf or nan, and is left alone otherwise."""
+    for name, scalar in (("inv_scale", inv_scale), ("found_inf", found_inf)):
+        if scalar.numel() != 1 or scalar.dtype.name != "float32":
+            raise RuntimeError(f"{name} must be a {'1-element' if scalar.numel() != 1 else 'float'} tensor.")
+    factor = inv_scale.item()
+    for tensor in self:
+        tensor = tensor.detach()
+        if not t.isfinite(tensor).all():
+            found_inf.fill_(1.0)
+        if factor != 1.0:
+            tensor.mul_(factor)
+
+
+@composite("_amp_update_scale_(Tensor self, Tensor growth_tracker, Tensor found_inf, float scale_growth_factor, "
+           "float scale_backoff_factor, int growth_interval) -> any", forms="f")
+def _amp_update_scale_(self, growth_tracker, found_inf, scale_growth_factor, scale_backoff_factor, growth_interval):
+    """The scale of losses after a step: smaller after inf or nan, larger after growth_interval steps without (unless that is infinite)."""
+    if found_inf.item():
+        self.mul_(scale_backoff_factor)
+        growth_tracker.fill_(0)
+        return self
+    successful = int(growth_tracker.item()) + 1
+    if successful == growth_interval:
+        grown = self * scale_growth_factor
+        if t.isfinite(grown):
+            self.copy_(grown)
+        successful = 0
+    growth_tracker.fill_(successful)
+    return self

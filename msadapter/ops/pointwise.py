@@ -211,10 +211,27 @@ def clamp_max(self, max):
 
 
 # ---- choosing
-op("where(Tensor condition, TensorOrScalar input, TensorOrScalar other) -> Tensor", ms="Select", promote="default",
+op("_where(Tensor condition, TensorOrScalar input, TensorOrScalar other) -> Tensor", ms="Select", promote="default",
    promote_args=("input", "other"), forms="fo",
-   grad={"input": lambda g, condition: t.where(condition, g, 0),
-         "other": lambda g, condition: t.where(condition, 0, g)})
+   grad={"input": lambda g, condition: t._where(condition, g, 0),
+         "other": lambda g, condition: t._where(condition, 0, g)})
+
+
+@composite("where(Tensor condition, TensorOrScalar? input=None, TensorOrScalar? other=None) -> any", forms="fo")
+def where(condition, input, other):
+    """`input` where the condition holds, `other` elsewhere; without them the indices of elements that are not zero."""
+    if input is None and other is None:
+        return t.nonzero(condition, as_tuple=True)
+    if input is None or other is None:
+        raise TypeError("where() received an invalid combination of arguments: input and other go together")
+    return t._where(condition, input, other)
+
+
+@composite("Tensor.where(Tensor self, Tensor condition, TensorOrScalar other) -> Tensor")
+def _method_where(self, condition, other):
+    """The tensor where the condition holds, `other` elsewhere."""
+    return t._where(condition, self, other)
+
 op("masked_fill(Tensor self, Tensor mask, TensorOrScalar value) -> Tensor", ms="MaskedFill", forms="fmi",
    grad={"self": lambda g, mask: g.masked_fill(mask, 0),
          "value": lambda g, mask: t.where(mask, g, 0).sum()})

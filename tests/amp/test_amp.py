@@ -85,3 +85,19 @@ def test_decorator():
 
     assert run() is True
     assert torch.is_autocast_enabled("cpu") is False
+
+
+def test_foreach_unscale_and_update_of_the_scale():
+    """The two operators under every loss scaler: Megatron's calls them by itself."""
+    grads, found, inverse = [torch.full((3,), 4.0), torch.tensor([1.0, 2.0]).half()], torch.zeros(1), torch.tensor([0.5])
+    torch._amp_foreach_non_finite_check_and_unscale_(grads, found, inverse)
+    assert grads[0].tolist() == [2, 2, 2] and grads[1].tolist() == [0.5, 1] and found.item() == 0
+    torch._amp_foreach_non_finite_check_and_unscale_([torch.tensor([1.0, float("inf")])], found, inverse)
+    assert found.item() == 1
+    with pytest.raises(RuntimeError, match="found_inf must be a float tensor"):
+        torch._amp_foreach_non_finite_check_and_unscale_(grads, found.int(), inverse)
+    scale, tracker = torch.tensor([8.0]), torch.tensor([1], dtype=torch.int32)
+    torch._amp_update_scale_(scale, tracker, torch.zeros(1), 2.0, 0.5, 2)
+    assert (scale.item(), tracker.item()) == (16, 0)
+    torch._amp_update_scale_(scale, tracker, found, 2.0, 0.5, 2)
+    assert (scale.item(), tracker.item()) == (8, 0)

@@ -43,3 +43,15 @@ dcp.save({{"w": state["w"].bfloat16() * 2, "n": {{"step": 4}}}}, checkpoint_id={
     state = {"w": torch.zeros(2, 3, dtype=torch.bfloat16), "n": {"step": 0}}
     dcp.load(state, checkpoint_id=tmp_path / "theirs")
     assert state["w"].tolist() == [[0, 2, 4], [6, 8, 10]] and state["n"]["step"] == 4
+
+
+def test_lists_are_entered_for_what_the_caller_looks_for():
+    from msadapter.distributed.checkpoint._traverse import traverse_state_dict
+
+    state = {"a": [1, 2], "b": [torch.ones(1), 3], "c": {"d": [[{"e": 4}]]}, "f": (torch.ones(1),), "g": {}}
+    leaves = {}
+    traverse_state_dict(state, lambda path, value: leaves.__setitem__(path, value))
+    assert set(leaves) == {("a",), ("b", 0), ("b", 1), ("c", "d", 0, 0, "e"), ("f",)}
+    leaves.clear()
+    traverse_state_dict(state, lambda path, value: leaves.__setitem__(path, value), lambda x: x == 2)
+    assert ("a", 1) in leaves and leaves["c", "d", 0, 0, "e"] == 4

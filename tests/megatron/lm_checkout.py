@@ -20,30 +20,31 @@ _ARGUMENTS = """
 --transformer-impl local --no-gradient-accumulation-fusion --no-masked-softmax-fusion --no-bias-gelu-fusion
 --no-bias-swiglu-fusion --no-bias-dropout-fusion --no-rope-fusion --no-persist-layer-norm --attention-softmax-in-fp32
 --num-layers 4 --hidden-size 128 --num-attention-heads 8 --seq-length 128 --max-position-embeddings 128
---micro-batch-size 2 --global-batch-size 8 --lr 1e-3 --min-lr 1e-4 --lr-decay-style cosine --lr-warmup-iters 2
---lr-decay-iters 20 --weight-decay 0.01 --clip-grad 1.0 --adam-beta1 0.9 --adam-beta2 0.95 --init-method-std 0.02
+--micro-batch-size 2 --global-batch-size 8 --lr 1e-3 --min-lr 1e-4 --lr-decay-style cosine --weight-decay 0.01
+--clip-grad 1.0 --adam-beta1 0.9 --adam-beta2 0.95 --init-method-std 0.02
 --attention-dropout 0 --hidden-dropout 0 --tokenizer-type NullTokenizer --vocab-size 4095
 --make-vocab-size-divisible-by 128 --mock-data --split 99,1,0 --eval-iters 0 --eval-interval 10000 --log-interval 1
---log-throughput --num-workers 0 --seed 1234 --use-cpu-initialization --train-iters 20
+--log-throughput --num-workers 0 --seed 1234 --use-cpu-initialization
 """
 COMMON = _ARGUMENTS.split()
+TWENTY = ["--train-iters", "20", "--lr-warmup-iters", "2", "--lr-decay-iters", "20"]
 
-_LINE = re.compile(r"iteration\s+(\d+)/.*lm loss: ([\d.E+-]+).*grad norm: ([\d.]+)")
+_LINE = re.compile(r"iteration\s+(\d+)/.*lm loss: ([\d.E+-]+) \| loss scale: ([\d.]+) \| grad norm: ([\d.]+)")
 
 
 @dataclass(frozen=True)
 class Iteration:
     number: int
     lm_loss: float
+    loss_scale: float
     grad_norm: float
 
 
-def scratch_copy(checkout: Path, folder: Path) -> Path:
-    """A copy of the checkout with its data set helper compiled; the checkout itself is not touched."""
+def scratch_copy(checkout: Path, folder: Path, tests: bool = False) -> Path:
+    """A copy of the checkout (`tests`: with its tests), its data set helper compiled; the checkout is not touched."""
     tree = folder / "megatron-lm"
-    shutil.copytree(
-        checkout, tree, ignore=shutil.ignore_patterns(".git", "__pycache__", "*.so", "docs", "tests")
-    )
+    left_out = [".git", "__pycache__", "*.so", "docs", *([] if tests else ["tests"])]
+    shutil.copytree(checkout, tree, ignore=shutil.ignore_patterns(*left_out))
     source = tree / DATASETS / "helpers.cpp"
     pybind = subprocess.run(
         [sys.executable, "-c", "import pybind11; print(pybind11.get_include())"],
@@ -74,8 +75,8 @@ def _free_port() -> int:
         return probe.getsockname()[1]
 
 
-def pretrain(tree: Path, arguments: list[str], cache: Path, processes: int = 1) -> list[Iteration]:
-    """Runs the tree's pretrain_gpt.py and returns what it printed of each iteration."""
+def environment(tree: Path, processes: int = 1, **variables: str) -> dict[str, str]:
+    """The variables under which the tree's scripts run here."""
     alone = {
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(_free_port()),
@@ -86,26 +87,68 @@ def pretrain(tree: Path, arguments: list[str], cache: Path, processes: int = 1) 
     adapter = {"MSADAPTER_DEVICE": "cuda", "CUDA_DEVICE_MAX_CONNECTIONS": "1"}
     adapter |= {"OMP_NUM_THREADS": "1"} if processes > 1 else alone
     shim = ROOT / "msadapter" / "alias" / "shim"
-    environment = os.environ | adapter | {"PYTHONPATH": os.pathsep.join(map(str, (shim, ROOT, tree)))}
+    return os.environ | adapter | variables | {"PYTHONPATH": os.pathsep.join(map(str, (shim, ROOT, tree)))}
+
+
+def command(cache: Path, arguments: list[str], processes: int = 1, schedule: list[str] = TWENTY) -> list[str]:
+    """pretrain_gpt.py with the reference's arguments and more."""
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", processes]
-    command = [
-        sys.executable,
-        *(launcher if processes > 1 else ["-m", "msadapter"]),
-        "pretrain_gpt.py",
-        *COMMON,
-        "--data-cache-path",
-        cache,
-        *arguments,
-    ]
+    start = launcher if processes > 1 else ["-m", "msadapter"]
+    words = [sys.executable, *start, "pretrain_gpt.py", *COMMON, *schedule, "--data-cache-path", cache, *arguments]
+    return [str(word) for word in words]
+
+
+def iterations(output: str) -> list[Iteration]:
+    """What the output says of each iteration (an iteration that was skipped has no loss, and is left out)."""
+    return [Iteration(int(m[1]), float(m[2]), float(m[3]), float(m[4])) for m in _LINE.finditer(output)]
+
+
+def pretrain(
+    tree: Path,
+    arguments: list[str],
+    cache: Path,
+    processes: int = 1,
+    schedule: list[str] = TWENTY,
+    **variables: str,
+) -> list[Iteration]:
+    """Runs the tree's pretrain_gpt.py and returns what it printed of each iteration."""
     done = subprocess.run(
-        [str(word) for word in command],
+        command(cache, arguments, processes, schedule),
         cwd=tree,
-        env=environment,
+        env=environment(tree, processes, **variables),
         capture_output=True,
         text=True,
         timeout=600,
     )
     output = done.stdout + done.stderr
     assert done.returncode == 0, output[-4000:]
-    found = _LINE.finditer(output)
-    return [Iteration(int(m.group(1)), float(m.group(2)), float(m.group(3))) for m in found]
+    return iterations(output)
+
+
+_SPLIT = """
+import os, re, sys, torch
+source, target, ranks = sys.argv[1], sys.argv[2], int(sys.argv[3])
+state = torch.load(source, map_location="cpu", weights_only=False)
+experts = 1 + max(int(n) for name in state["model"] for n in re.findall(r"local_experts\\.(\\d+)", name))
+for rank in range(ranks):
+    model = {}
+    for name, value in state["model"].items():
+        found = re.search(r"(?<=local_experts\\.)\\d+", name)
+        if found is None or int(found[0]) * ranks // experts == rank:
+            own = found and str(int(found[0]) % (experts // ranks))
+            model[name if found is None else name[:found.start()] + own + name[found.end():]] = value
+    os.makedirs(f"{target}/mp_rank_00_{rank:03d}", exist_ok=True)
+    torch.save({**state, "model": model}, f"{target}/mp_rank_00_{rank:03d}/model_optim_rng.pt")
+"""
+
+
+def split_experts(tree: Path, source: Path, folder: Path, ranks: int) -> Path:
+    """A one-process checkpoint in Megatron's torch format, its experts shared by `ranks` processes."""
+    step = next(source.glob("iter_*"))
+    (folder / step.name).mkdir(parents=True)
+    shutil.copy(source / "latest_checkpointed_iteration.txt", folder)
+    script = folder / "split.py"
+    script.write_text(_SPLIT)
+    words = [sys.executable, "-m", "msadapter", script, step / "mp_rank_00/model_optim_rng.pt", folder / step.name, ranks]
+    subprocess.run([str(w) for w in words], env=environment(tree), cwd=tree, check=True)
+    return folder

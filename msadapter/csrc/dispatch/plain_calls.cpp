@@ -83,6 +83,14 @@ PyObject *contiguous(const Op &, PyObject **slots) {
   return slots[0];
 }
 
+PyObject *where(const Op &op, PyObject **slots) {
+  if (!is_tensor(slots[0]) || slots[1] == Py_None || slots[2] == Py_None) return nullptr;
+  static PyObject *choose = table_function("_where");
+  const bool method = op.params[1].required;  // x.where(condition, other): the condition comes second
+  PyObject *ordered[] = {slots[method], slots[!method], slots[2]};
+  return checked(PyObject_Vectorcall(choose, ordered, 3, nullptr)).release();
+}
+
 PyObject *cat(const Op &, PyObject **slots) {
   static Op *joined = op_named("_cat");
   int64_t dim;
@@ -145,7 +153,7 @@ PyObject *cross_entropy(const Op &op, PyObject **slots) {
 
 PlainCall plain_call(const std::string &name) {
   static const std::unordered_map<std::string, PlainCall> table = {{"reshape", reshape}, {"contiguous", contiguous}, {"flatten", flatten}, {"narrow", narrow},
-      {"cat", cat}, {"embedding", embedding}, {"cross_entropy", cross_entropy}};
+      {"cat", cat}, {"where", where}, {"embedding", embedding}, {"cross_entropy", cross_entropy}};
   auto it = table.find(name);
   return it == table.end() ? nullptr : it->second;
 }

@@ -1,4 +1,6 @@
 """Walking through nested dicts and lists of a state_dict."""
+from collections.abc import Mapping
+
 from ...tensor import Tensor
 
 OBJ_PATH = tuple
@@ -6,30 +8,28 @@ STATE_DICT_ITEM = object
 __all__ = ["get_element", "set_element", "traverse_state_dict"]
 
 
-def _has_tensor(value) -> bool:
-    if isinstance(value, dict):
-        return any(map(_has_tensor, value.values()))
-    if isinstance(value, (list, tuple)):
-        return any(map(_has_tensor, value))
+def _is_tensor(value) -> bool:
     return isinstance(value, Tensor)
 
 
-def traverse_state_dict(state_dict, visitor, keep_traversing=_has_tensor) -> None:
-    """Call visitor(path, value) for every leaf. Dicts are always entered; lists only if keep_traversing says
-    so."""
+def traverse_state_dict(state_dict, visitor, keep_traversing=_is_tensor) -> None:
+    """Call visitor(path, value) for every leaf. Dicts are entered; lists if one of their elements (at any depth of
+    lists) is a dict or one that keep_traversing says yes to; anything else is a leaf."""
+
+    def entered(values) -> bool:
+        return any(isinstance(v, Mapping) or (isinstance(v, list) and entered(v)) or keep_traversing(v) for v in values)
 
     def walk(path, value):
-        if isinstance(value, dict) and value:
+        if isinstance(value, Mapping):
             for key, inner in value.items():
                 walk((*path, str(key)), inner)
-        elif isinstance(value, (list, tuple)) and value and keep_traversing(value):
+        elif isinstance(value, list) and entered(value):
             for i, inner in enumerate(value):
                 walk((*path, i), inner)
         else:
             visitor(path, value)
 
-    for key, value in state_dict.items():
-        walk((str(key),), value)
+    walk((), state_dict)
 
 
 def set_element(root_dict, path, value) -> None:

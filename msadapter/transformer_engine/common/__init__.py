@@ -1,0 +1,3 @@
+"""What all frameworks share: recipes of eight-bit training."""
+
+from . import recipe

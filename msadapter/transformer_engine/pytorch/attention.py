@@ -1,0 +1,157 @@
+"""Attention in the layouts that Megatron uses, whole or over the ranks of context parallelism."""
+
+import contextlib
+
+from ... import arange, cat, nn, stack
+from ... import bool as bool_dtype
+from ...distributed import get_rank, get_world_size
+from . import context_parallel
+
+
+class _SplitAlongDim:
+    """split() under the name of TransformerEngine's function."""
+
+    @staticmethod
+    def apply(tensor, dim, sizes, squeeze=False):
+        """Views of `tensor` of the sizes along `dim`."""
+        return tensor.split(sizes, dim)
+
+
+def _rotated(x):
+    first, second = x.chunk(2, -1)
+    return cat((-second, first), -1)
+
+
+def _rotated_pairs(x):
+    return stack((-x[..., 1::2], x[..., ::2]), -1).flatten(-2)
+
+
+def apply_rotary_pos_emb(t, freqs, tensor_format="sbhd", interleaved=False, fused=False, cu_seqlens=None, cp_size=1,
+                         cp_rank=0):
+    """t turned by the angles `freqs` (s, 1, 1, d) of its first d channels; sbhd or bshd."""
+    if tensor_format not in ("sbhd", "bshd"):
+        raise NotImplementedError(f"transformer_engine.pytorch.apply_rotary_pos_emb: {tensor_format} is not supported "
+                                  "(docs/coverage.md)")
+    width, sequence = freqs.shape[-1], 0 if tensor_format == "sbhd" else 1
+    freqs = freqs[:t.shape[sequence]]
+    freqs = freqs if sequence == 0 else freqs.transpose(0, 1)
+    turned, rest = t[..., :width], t[..., width:]
+    other = (_rotated_pairs if interleaved else _rotated)(turned)
+    return cat((turned * freqs.cos().to(t.dtype) + other * freqs.sin().to(t.dtype), rest), -1)
+
+
+class DotProductAttention(nn.Module):
+    """softmax(q k' * scale + bias, masked) v.
+
+    qkv_format: sbhd (sequence, batch, head, channel), bshd, or thd (sequences of a batch behind each other, told apart
+    by cu_seqlens). Masks are True where attention is not allowed. With a context parallel group each rank holds two of
+    2 n pieces of the sequence: piece r and piece 2 n - 1 - r. "a2a" exchanges heads for pieces; the other ways gather
+    keys and values.
+    """
+
+    def __init__(self, num_attention_heads, kv_channels, num_gqa_groups=None, attention_dropout=0.0, qkv_format="sbhd",
+                 attn_mask_type="causal", window_size=None, sequence_parallel=False, tp_size=1,
+                 get_rng_state_tracker=None, tp_group=None, layer_number=None, attention_type="self", cp_group=None,
+                 cp_global_ranks=None, cp_stream=None, cp_comm_type="p2p", softmax_scale=None):
+        super().__init__()
+        if window_size is not None and len(window_size) != 2:
+            raise ValueError(f"window_size is (left, right), not {window_size!r}")
+        key_width = kv_channels if isinstance(kv_channels, int) else kv_channels[0]
+        self.softmax_scale = key_width**-0.5 if softmax_scale is None else softmax_scale
+        self.attention_dropout, self.attn_mask_type, self.window_size = attention_dropout, attn_mask_type, window_size
+        self.qkv_format, self.get_rng_state_tracker = qkv_format, get_rng_state_tracker
+        self.set_context_parallel_group(cp_group, cp_global_ranks, cp_stream, cp_comm_type)
+
+    def set_context_parallel_group(self, cp_group, cp_global_ranks=None, cp_stream=None, cp_comm_type="p2p") -> None:
+        """The group over which sequences are split, and how its ranks exchange."""
+        if isinstance(cp_group, list):
+            raise NotImplementedError("transformer_engine.pytorch.DotProductAttention: context parallelism in two levels "
+                                      "(a2a+p2p) is not supported (docs/coverage.md)")
+        self.cp_group, self.cp_comm_type = cp_group, cp_comm_type
+        self.cp_size = 1 if cp_group is None else get_world_size(cp_group)
+
+    def forward(self, query, key, value, attention_mask=None, qkv_format=None, cu_seqlens_q=None, cu_seqlens_kv=None,
+                cu_seqlens_q_padded=None, cu_seqlens_kv_padded=None, max_seqlen_q=None, max_seqlen_kv=None,
+                attn_mask_type=None, window_size=None, core_attention_bias_type="no_bias", core_attention_bias=None,
+                **others):
+        """query, key, value (s, b, h, d) to (s, b, h d): the layout stays, heads and channels become one dimension."""
+        layout, mask_type = qkv_format or self.qkv_format, attn_mask_type or self.attn_mask_type
+        causal, window = "causal" in mask_type, window_size or self.window_size
+        if layout == "thd":
+            if self.cp_size > 1:
+                raise NotImplementedError("transformer_engine.pytorch.DotProductAttention: thd under context parallelism is "
+                                          "not supported (docs/coverage.md)")
+            return self._packed(query, key, value, causal, window, cu_seqlens_q, cu_seqlens_kv)
+        if layout not in ("sbhd", "bshd"):
+            raise ValueError(f"qkv_format {layout!r} is not supported")
+        order = (1, 2, 0, 3) if layout == "sbhd" else (0, 2, 1, 3)
+        heads = [x.permute(order) for x in (query, key, value)]  # b h s d
+        bias = core_attention_bias if core_attention_bias_type == "post_scale_bias" else None
+        mask = attention_mask if "padding" in mask_type or mask_type == "arbitrary" else None
+        if self.cp_size > 1:
+            if mask is not None or bias is not None or window is not None:
+                raise NotImplementedError("transformer_engine.pytorch.DotProductAttention: masks, biases and windows under "
+                                          "context parallelism are not supported (docs/coverage.md)")
+            out = self._over_ranks(*heads, causal)
+        else:
+            shift = heads[1].shape[2] - heads[0].shape[2] if "bottom_right" in mask_type else 0
+            places = [arange(x.shape[2], device=x.device) for x in heads[:2]]
+            out = self._attend(*heads, _forbidden(places[0] + shift, places[1], causal, window, mask), bias)
+        return out.permute(*((2, 0, 1, 3) if layout == "sbhd" else (0, 2, 1, 3))).flatten(-2)
+
+    def _over_ranks(self, query, key, value, causal):
+        rank = get_rank(self.cp_group)
+        if self.cp_comm_type == "a2a":
+            query, key, value = (context_parallel.heads_for_pieces(x, self.cp_group) for x in (query, key, value))
+            places = arange(query.shape[2], device=query.device)
+            out = self._attend(query, key, value, _forbidden(places, places, causal, None, None), None)
+            return context_parallel.pieces_for_heads(out, self.cp_group)
+        key, value = (context_parallel.whole_sequence(x, self.cp_group) for x in (key, value))
+        mine = context_parallel.places(key.shape[2], rank, self.cp_size, query.device)
+        everybody = arange(key.shape[2], device=query.device)
+        return self._attend(query, key, value, _forbidden(mine, everybody, causal, None, None), None)
+
+    def _packed(self, query, key, value, causal, window, cu_seqlens_q, cu_seqlens_kv):
+        """Each sequence of a packed batch (t, h, d) by itself, to (t, h d)."""
+        ends_q, ends_kv = cu_seqlens_q.tolist(), (cu_seqlens_q if cu_seqlens_kv is None else cu_seqlens_kv).tolist()
+        parts = []
+        for i in range(len(ends_q) - 1):
+            q = query[ends_q[i]:ends_q[i + 1]].transpose(0, 1).unsqueeze(0)
+            k, v = (x[ends_kv[i]:ends_kv[i + 1]].transpose(0, 1).unsqueeze(0) for x in (key, value))
+            places = [arange(x.shape[2], device=x.device) for x in (q, k)]
+            out = self._attend(q, k, v, _forbidden(*places, causal, window, None), None)
+            parts.append(out.squeeze(0).transpose(0, 1).flatten(-2))
+        if ends_q[-1] < query.shape[0]:  # what lies behind the last sequence is padding
+            parts.append(query.new_zeros(query.shape[0] - ends_q[-1], query.shape[1] * value.shape[-1]))
+        return cat(parts)
+
+    def _attend(self, query, key, value, forbidden, bias):
+        """(b, h, s, d) by (b, g, t, d), forbidden broadcasting to (b, h, s, t)."""
+        if key.shape[1] != query.shape[1]:
+            key, value = (x.repeat_interleave(query.shape[1] // x.shape[1], 1) for x in (key, value))
+        scores = (query @ key.transpose(-1, -2)).float() * self.softmax_scale
+        if bias is not None:
+            scores = scores + bias
+        if forbidden is not None:
+            scores = scores.masked_fill(forbidden, -10000.0)
+        weights = scores.softmax(-1).to(query.dtype)
+        if self.training and self.attention_dropout:
+            tracker = self.get_rng_state_tracker
+            with tracker().fork() if tracker is not None else contextlib.nullcontext():
+                weights = nn.functional.dropout(weights, self.attention_dropout)
+        return weights @ value
+
+
+def _forbidden(query_places, key_places, causal, window, mask):
+    """True where a query must not see a key (s, t), joined with a given mask; None if all is allowed."""
+    distance = query_places.unsqueeze(1) - key_places.unsqueeze(0)
+    out = distance < 0 if causal else None
+    left, right = window or (-1, -1)
+    for reaches, too_far in ((left, distance > left), (right, -distance > right)):
+        if reaches >= 0:
+            out = too_far if out is None else out | too_far
+    if mask is not None:
+        for one in mask if isinstance(mask, tuple) else (mask,):
+            one = one.to(bool_dtype)
+            out = one if out is None else out | one
+    return out

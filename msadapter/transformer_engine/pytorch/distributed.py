@@ -1,0 +1,84 @@
+"""Random states of model parallel regions, and recomputation that repeats them."""
+
+from contextlib import contextmanager
+
+from ... import cuda
+from ...utils import checkpoint as recompute
+
+_trackers: list = []
+
+
+class CudaRNGStatesTracker:
+    """Named states of the device's generator."""
+
+    def __init__(self):
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all states."""
+        self.states_, self.seeds_ = {}, set()
+
+    def get_states(self) -> dict:
+        """All states by name."""
+        return dict(self.states_)
+
+    def set_states(self, states) -> None:
+        """Replace all states."""
+        self.states_ = states
+
+    def add(self, name: str, seed: int) -> None:
+        """Keep the state that `seed` gives; a name or a seed may be given once."""
+        if seed in self.seeds_:
+            raise RuntimeError(f"seed {seed} already exists")
+        if name in self.states_:
+            raise RuntimeError(f"state {name} already exists")
+        self.seeds_.add(seed)
+        before = cuda.get_rng_state()
+        cuda.manual_seed(seed)
+        self.states_[name] = cuda.get_rng_state()
+        cuda.set_rng_state(before)
+        if self not in _trackers:
+            _trackers.append(self)
+
+    @contextmanager
+    def fork(self, name: str = "model-parallel-rng"):
+        """A block that draws from a named state."""
+        if name not in self.states_:
+            raise RuntimeError(f"state {name} does not exist")
+        before = cuda.get_rng_state()
+        cuda.set_rng_state(self.states_[name])
+        try:
+            yield
+        finally:
+            self.states_[name] = cuda.get_rng_state()
+            cuda.set_rng_state(before)
+
+
+def get_all_rng_states() -> dict:
+    """The states of all trackers, by name."""
+    return {name: state for tracker in _trackers for name, state in tracker.states_.items()}
+
+
+def checkpoint(function, *args, distribute_saved_activations=False, get_rng_state_tracker=None, tp_group=None,
+               use_reentrant=True, **kwargs):
+    """function(*args, **kwargs) whose activations are computed again in the backward pass, with the same random states."""
+    if distribute_saved_activations:
+        raise NotImplementedError("transformer_engine.pytorch.checkpoint: distribute_saved_activations is not supported "
+                                  "(docs/coverage.md)")
+    tracker = None if get_rng_state_tracker is None else get_rng_state_tracker()
+    first: list = []
+
+    def run(*inputs):
+        if tracker is None:
+            return function(*inputs, **kwargs)
+        now = tracker.get_states()
+        if not first:
+            first.append(now)
+            return function(*inputs, **kwargs)
+        tracker.set_states(dict(first[0]))
+        try:
+            return function(*inputs, **kwargs)
+        finally:
+            tracker.set_states(now)
+
+    return recompute.checkpoint(run, *args, use_reentrant=use_reentrant)

@@ -1,0 +1,50 @@
+"""LayerNorm and RMSNorm whose weight may be stored less one."""
+
+from .... import nn
+from .base import Layer
+
+
+def _fill(value: float):
+    return lambda parameter: parameter.fill_(value)
+
+
+def normalized(kind: str, x, weight, bias, eps: float, zero_centered: bool):
+    """LayerNorm or RMSNorm over the last dimension."""
+    if zero_centered:
+        weight = weight + 1
+    weight = weight.to(x.dtype)
+    if kind == "RMSNorm":
+        return nn.functional.rms_norm(x, (x.shape[-1],), weight, eps)
+    return nn.functional.layer_norm(x, (x.shape[-1],), weight, None if bias is None else bias.to(x.dtype), eps)
+
+
+class _Norm(Layer):
+    kind = ""
+
+    def __init__(self, hidden_size, eps=1e-5, sequence_parallel=False, params_dtype=None, zero_centered_gamma=False,
+                 device="cuda", *, normalized_shape=None):
+        super().__init__()
+        self.eps, self.zero_centered_gamma = eps, zero_centered_gamma
+        self.sequence_parallel = sequence_parallel
+        shape = (hidden_size,) if isinstance(hidden_size, int) else tuple(hidden_size)
+        self._new_parameter("weight", shape, params_dtype, device, _fill(0.0 if zero_centered_gamma else 1.0))
+        if self.kind == "LayerNorm":
+            self._new_parameter("bias", shape, params_dtype, device, _fill(0.0))
+        for parameter in self.parameters():
+            parameter.sequence_parallel = sequence_parallel
+
+    def forward(self, x):
+        """x normalized over its last dimension."""
+        return normalized(self.kind, x, self.weight, getattr(self, "bias", None), self.eps, self.zero_centered_gamma)
+
+
+class LayerNorm(_Norm):
+    """(x - mean) / sqrt(variance + eps) * weight + bias."""
+
+    kind = "LayerNorm"
+
+
+class RMSNorm(_Norm):
+    """x / sqrt(mean of squares + eps) * weight."""
+
+    kind = "RMSNorm"

@@ -1,0 +1,47 @@
+"""A rank that is killed, stopped, late, raising or in another operation: the job ends soon, says which rank, leaves nothing.
+
+Every second operation meets one fault; MSADAPTER_FAULTS=1 runs all pairs of operation and fault (5 minutes) and fifty jobs
+in a row.
+"""
+
+import os
+import re
+import time
+
+import pytest
+
+from tests.distributed.ranks import JOBS, torchrun
+
+OPERATIONS = re.findall(r'^    "(\w+)": ', (JOBS / "fault.py").read_text(), re.M)
+# what must be said, and the exit code
+FAULTS = {
+    "killed": (r"rank 1 .* ended with signal SIGKILL", 137),
+    "raising": (r"ValueError: the fault of rank 1", 1),
+    "stopped": (r"Rank 1 does not answer", 1),
+    "late": (r"Ranks that have not arrived: \[1\]", 1),
+    "out of step": (r"Rank 1 is running collective|ranks \[1\] did not|RECV from 1", 1),
+}
+ALL = os.environ.get("MSADAPTER_FAULTS") == "1"
+SOME = [(operation, list(FAULTS)[i % len(FAULTS)]) for i, operation in enumerate(OPERATIONS[::2])]
+PAIRS = [(operation, fault) for operation in OPERATIONS for fault in FAULTS] if ALL else SOME
+
+
+@pytest.mark.parametrize("operation, fault", PAIRS)
+def test_the_job_ends_and_names_the_rank(operation, fault):
+    pytest.importorskip("mpi4py")
+    said, code = FAULTS[fault]
+    extra = {"TORCH_DISTRIBUTED_DEBUG": "DETAIL"} if fault == "out of step" else {}
+    begin = time.monotonic()
+    done = torchrun("--standalone", "--nproc-per-node", 3, JOBS / "fault.py", operation, fault, timeout=90, **extra)
+    assert time.monotonic() - begin < 60
+    assert done.returncode == code, done.stderr[-3000:]
+    assert re.search(said, done.stderr), done.stderr[-3000:]
+
+
+@pytest.mark.skipif(not ALL, reason="fifty jobs take 2 minutes: set MSADAPTER_FAULTS=1")
+def test_fifty_jobs_in_a_row():
+    begin = time.monotonic()
+    for _ in range(50):
+        done = torchrun("--nproc-per-node", 2, JOBS / "fault.py", "all_reduce", "none", timeout=60)
+        assert done.returncode == 0, done.stderr
+    assert time.monotonic() - begin < 50 * 20

@@ -1,0 +1,176 @@
+"""transformer_engine's modules against the plain formulas, in one process and over two ranks."""
+
+import io
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+import msadapter as torch
+from msadapter.nn import functional as F
+from msadapter.transformer_engine import pytorch as te
+from tests.distributed.ranks import JOBS, outcomes_of
+
+CHECKS = re.findall(r"^def (check_\w+)", (JOBS / "engine.py").read_text(), re.M)
+
+
+def _heads(s, b, h, d, seed=0):
+    return torch.randn(s, b, h, d, generator=torch.Generator().manual_seed(seed))
+
+
+def _plain(q, k, v, **options):
+    """(s, b, h, d) to (s, b, h d)."""
+    out = F.scaled_dot_product_attention(*(x.permute(1, 2, 0, 3) for x in (q, k, v)), **options)
+    return out.permute(2, 0, 1, 3).flatten(-2)
+
+
+def test_linear_returns_its_bias_when_asked():
+    layer = te.Linear(5, 3, return_bias=True, device="cpu", init_method=torch.nn.init.ones_)
+    out, bias = layer(torch.ones(2, 4, 5))
+    assert out.shape == (2, 4, 3) and (out == 5).all() and bias.tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("normalization", ["LayerNorm", "RMSNorm"])
+@pytest.mark.parametrize("centered", [False, True])
+def test_norm_and_linear_in_one(normalization, centered):
+    x = torch.randn(6, 8)
+    layer = te.LayerNormLinear(8, 3, normalization=normalization, zero_centered_gamma=centered, device="cpu")
+    with torch.no_grad():
+        layer.layer_norm_weight.add_(torch.arange(8.0) / 8)
+    weight = layer.layer_norm_weight + (1 if centered else 0)
+    norm = F.layer_norm(x, (8,), weight, layer.layer_norm_bias, 1e-5) if normalization == "LayerNorm" else \
+        F.rms_norm(x, (8,), weight, 1e-5)
+    torch.testing.assert_close(layer(x), F.linear(norm, layer.weight, layer.bias))
+    assert (layer.layer_norm_bias is None) == (normalization == "RMSNorm")
+
+
+def test_main_gradient_takes_the_weights_gradient():
+    layer = te.Linear(4, 2, fuse_wgrad_accumulation=True, bias=False, device="cpu")
+    layer.weight.main_grad = torch.ones(2, 4)
+    layer(torch.full((3, 4), 2.0)).sum().backward()
+    assert (layer.weight.main_grad == 7).all() and layer.weight.grad_added_to_main_grad
+    assert (layer.weight.grad == 0).all()
+
+
+def test_grouped_linear():
+    layer = te.GroupedLinear(3, 4, 2, device="cpu")
+    x = torch.randn(6, 4)
+    parts = [F.linear(rows, getattr(layer, f"weight{i}")) for i, rows in enumerate(x.split([1, 0, 5]))]
+    torch.testing.assert_close(layer(x, [1, 0, 5]), torch.cat(parts))
+
+
+def test_attention_is_torchs():
+    q, k, v = _heads(7, 2, 4, 5), _heads(7, 2, 2, 5, 1), _heads(7, 2, 2, 5, 2)
+    attention = te.DotProductAttention(4, 5, num_gqa_groups=2)
+    torch.testing.assert_close(attention(q, k, v), _plain(q, k, v, is_causal=True, enable_gqa=True))
+    no_mask = attention(q, k, v, attn_mask_type="no_mask")
+    torch.testing.assert_close(no_mask, _plain(q, k, v, enable_gqa=True))
+    batch_first = attention(*(x.transpose(0, 1) for x in (q, k, v)), qkv_format="bshd")
+    torch.testing.assert_close(batch_first, _plain(q, k, v, is_causal=True, enable_gqa=True).transpose(0, 1))
+
+
+def test_attention_with_masks_windows_and_bias():
+    q, k, v = (_heads(6, 2, 3, 4, seed) for seed in range(3))
+    attention = te.DotProductAttention(3, 4)
+    hidden = torch.zeros(2, 1, 6, 6, dtype=torch.bool)
+    hidden[1, :, :, 4:] = True
+    torch.testing.assert_close(attention(q, k, v, hidden, attn_mask_type="padding"), _plain(q, k, v, attn_mask=~hidden))
+    near = torch.ones(6, 6, dtype=torch.bool).tril().triu(-2)
+    torch.testing.assert_close(attention(q, k, v, window_size=(2, 0)), _plain(q, k, v, attn_mask=near))
+    bias = torch.randn(1, 3, 6, 6)
+    with_bias = {"core_attention_bias_type": "post_scale_bias", "core_attention_bias": bias}
+    biased = attention(q, k, v, attn_mask_type="no_mask", **with_bias)
+    torch.testing.assert_close(biased, _plain(q, k, v, attn_mask=bias.expand(2, 3, 6, 6)))
+
+
+def test_packed_sequences_do_not_see_each_other():
+    q, k, v = (_heads(9, 1, 2, 4, seed).squeeze(1) for seed in range(3))
+    ends = torch.tensor([0, 4, 7], dtype=torch.int32)
+    out = te.DotProductAttention(2, 4)(q, k, v, qkv_format="thd", cu_seqlens_q=ends, cu_seqlens_kv=ends,
+                                       attn_mask_type="padding_causal")
+    for begin, end in ((0, 4), (4, 7)):
+        one = _plain(*(x[begin:end].unsqueeze(1) for x in (q, k, v)), is_causal=True).squeeze(1)
+        torch.testing.assert_close(out[begin:end], one)
+    assert (out[7:] == 0).all()
+
+
+def test_rotary_embedding_turns_pairs():
+    x, angles = torch.randn(5, 2, 3, 4), torch.arange(5.0).view(5, 1, 1, 1).expand(5, 1, 1, 2)
+    out = te.attention.apply_rotary_pos_emb(x, angles)
+    cos, sin = angles[..., :1].cos(), angles[..., :1].sin()
+    torch.testing.assert_close(out[..., :1], x[..., :1] * cos - x[..., 1:2] * sin)
+    assert torch.equal(out[..., 2:], x[..., 2:])
+
+
+def test_adam_is_torchs_and_counts_in_the_group():
+    ours, theirs = (torch.nn.Parameter(torch.linspace(-1, 1, 12)) for _ in range(2))
+    options = {"lr": 0.1, "betas": (0.8, 0.9), "weight_decay": 0.1}
+    one, other = te.optimizers.FusedAdam([ours], **options), torch.optim.AdamW([theirs], **options)
+    for step in range(4):
+        for parameter, optimizer in ((ours, one), (theirs, other)):
+            parameter.grad = torch.arange(12.0) * (step + 1)
+            optimizer.step()
+    torch.testing.assert_close(ours, theirs, rtol=0, atol=0)
+    assert one.param_groups[0]["step"] == 4 and set(one.state[ours]) == {"exp_avg", "exp_avg_sq"}
+
+
+def test_checkpoint_repeats_the_trackers_random_numbers(monkeypatch):
+    monkeypatch.setenv("MSADAPTER_DEVICE", "cuda")
+    tracker = te.CudaRNGStatesTracker()
+    tracker.add("model-parallel-rng", 5)
+    masks = []
+
+    def noisy(x):
+        with tracker.fork():
+            masks.append(F.dropout(torch.ones(64, device="cuda"), 0.5))
+        return x * masks[-1]
+
+    x = torch.ones(64, device="cuda", requires_grad=True)
+    te.checkpoint(noisy, x, get_rng_state_tracker=lambda: tracker).sum().backward()
+    assert len(masks) == 2 and torch.equal(*masks) and torch.equal(x.grad, masks[0])
+    with tracker.fork():
+        assert not torch.equal(F.dropout(torch.ones(64, device="cuda"), 0.5), masks[0])
+
+
+def test_eight_bits_are_refused():
+    with pytest.raises(NotImplementedError, match="eight-bit"), te.fp8_autocast(enabled=True):
+        pass
+    with te.fp8_autocast(enabled=False):
+        pass
+    assert not te.fp8.FP8GlobalStateManager.is_fp8_enabled()
+
+
+def test_extra_state_is_empty_and_can_be_loaded():
+    layer = te.Linear(2, 2, device="cpu")
+    other = te.Linear(2, 2, device="cpu")
+    other.load_state_dict(layer.state_dict())
+    old = io.BytesIO()
+    torch.save(None, old)
+    other.load_state_dict(layer.state_dict() | {"_extra_state": old})
+    with pytest.raises(NotImplementedError, match="eight-bit"):
+        other.set_extra_state(torch.ones(3, dtype=torch.uint8))
+    assert torch.equal(layer.weight, other.weight) and set(layer.state_dict()) == {"weight", "bias", "_extra_state"}
+
+
+def test_only_a_variable_makes_the_name_importable():
+    code = "import msadapter; msadapter.install()\nimport transformer_engine as te; print(te.__version__, te.pytorch.Linear)"
+    environment = {name: value for name, value in os.environ.items() if name != "MSADAPTER_TRANSFORMER_ENGINE"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert "ModuleNotFoundError: No module named 'transformer_engine'" in done.stderr
+    environment["MSADAPTER_TRANSFORMER_ENGINE"] = "1"
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("1.13.0 <class 'msadapter.transformer_engine")
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory):
+    pytest.importorskip("mpi4py")
+    return outcomes_of("engine.py", 2, tmp_path_factory.mktemp("outcomes"))
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_over_ranks(outcomes, name):
+    for rank, outcome in enumerate(outcomes):
+        assert outcome[name] == "ok", f"rank {rank}: {outcome[name]}"
