@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from .errors import DistError
+from .guard import Guard
 from .tcp_store import TCPStore
 
 _GRACE = 5.0  # seconds between SIGTERM and SIGKILL for the ranks beside one that has failed
@@ -84,6 +85,7 @@ class Agent:
     def run(self) -> int:
         """Start, watch and, while restarts are left, start again."""
         handled = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+        self.guard = Guard()  # before there are threads: it is a fork
         before = {number: signal.signal(number, self._stop) for number in handled}
         try:
             self._meet()
@@ -108,6 +110,7 @@ class Agent:
             for number, handler in before.items():
                 signal.signal(number, handler)
             self._end_ranks()
+            self.guard.close()
 
     def _stop(self, number, frame):
         raise _Stopped(signal.Signals(number).name, number)
@@ -210,6 +213,7 @@ class Agent:
                 command, env=self._environment(local), start_new_session=True, preexec_fn=die_with_agent,
                 stdout=outputs[0][0], stderr=outputs[1][0],
             )
+            self.guard.watch(process.pid)
             copies = []
             for (kind, copy), stream in zip(outputs, (process.stdout, process.stderr), strict=True):
                 if kind == subprocess.PIPE:
@@ -287,6 +291,7 @@ class Agent:
         for rank in ranks:
             _signal_session(rank, signal.SIGKILL)
             rank.process.wait()
+            self.guard.forget(rank.process.pid)
             for copy in rank.copies:
                 copy.join(1.0)
 

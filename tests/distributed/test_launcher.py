@@ -107,6 +107,15 @@ def test_a_signal_to_the_launcher_leaves_no_rank(script, number, code):
     assert job.wait(20) == code and _gone(mark)
 
 
+def test_what_ranks_have_started_dies_with_the_launcher(script):
+    mark = f"grandchildren-{os.getpid()}"
+    text = "import subprocess\nsubprocess.Popen(['sleep', '60'], stdout=subprocess.DEVNULL)\nsay('up')\ntime.sleep(60)\n"
+    job = _start("--nproc-per-node", 2, script(text), MSADAPTER_TEST_JOB=mark)
+    assert [job.stdout.readline() for _ in range(2)] == ["up\n", "up\n"] and len(left(mark)) >= 6
+    job.send_signal(signal.SIGKILL)
+    assert job.wait(20) == -9 and _gone(mark)
+
+
 def test_two_nodes(script):
     port = _port()
     path = script("say('rank', rank, os.environ['LOCAL_RANK'], os.environ['WORLD_SIZE'])\n")
@@ -144,7 +153,7 @@ def test_the_traceback_of_a_rank_is_seen(script):
     ("stopped", "if rank: os.kill(os.getpid(), 19)\ndist.barrier()\n"),
 ], ids=["missing", "stopped"])
 def test_a_late_rank_is_named(script, what, text):
-    head = "dist.init_process_group('nccl', timeout=timedelta(seconds=1))\nrank = dist.get_rank()\n"
+    head = "dist.init_process_group('nccl', timeout=timedelta(seconds=3))\nrank = dist.get_rank()\n"
     done = torchrun("--nproc-per-node", 2, script(head + text, JOB))
     assert done.returncode == 1
     assert "Watchdog caught collective operation timeout" in done.stderr
