@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 
+from ..ops._declare import t
 from . import dtype as dtypes
 from ._base import _C, Base, place
 
@@ -114,6 +115,8 @@ def _check_even(data) -> None:
 
 def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False):
     """A new tensor holding a copy of ``data`` (number, nested sequence, numpy array or tensor)."""
+    if dtype is None and (type(data) in (float, bool) or (type(data) is int and -(2**63) <= data < 2**63)):
+        return t.full((), data, device=device, requires_grad=requires_grad)
     if isinstance(data, Base):
         warnings.warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
                       "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).", UserWarning, stacklevel=2)

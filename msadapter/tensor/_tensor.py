@@ -258,13 +258,8 @@ class Tensor(Plain, metaclass=_TensorMeta):
 
     # ---------------------------------------------------------------- conversion
     def tolist(self):
-        if self.is_meta:
-            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
-        if self.ndim == 0:
-            return self.item()
-        if self.dtype is dtypes.ALL["bfloat16"]:
-            return self.detach().to(dtypes.ALL["float32"]).tolist()
-        return as_numpy(self.detach()).tolist()
+        """The values as nested lists; a tensor without dims gives its number."""
+        return _C.tolist(self)
 
     def numpy(self, *, force=False):
         """The same memory as a numpy array."""

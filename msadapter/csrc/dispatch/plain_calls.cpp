@@ -77,6 +77,24 @@ PyObject *narrow(const Op &, PyObject **slots) {  // self, dim, start, length
   return run(slice, v).release();
 }
 
+PyObject *chunk(const Op &, PyObject **slots) {  // self, chunks, dim
+  static Op *split = op_named("_split");
+  int64_t chunks, dim;
+  if (!is_tensor(slots[0]) || !integer(slots[1], &chunks) || !integer(slots[2], &dim) || chunks <= 0) return nullptr;
+  Values v(width(split));
+  v[0] = Operand::of(unwrap(slots[0]));
+  const Dims &shape = v[0].tensor->shape();
+  const int64_t n = static_cast<int64_t>(shape.size());
+  dim += dim < 0 ? n : 0;
+  if (dim < 0 || dim >= n || shape[dim] == 0) return nullptr;
+  const int64_t each = (shape[dim] + chunks - 1) / chunks;
+  v[1].kind = Arg::kInts;
+  for (int64_t left = shape[dim]; left > 0; left -= each) v[1].ints.push_back(std::min(each, left));
+  if (v[1].ints.size() == 1) return nullptr;  // a slice, says the body
+  v[2] = Operand::of(dim);
+  return run(split, v).release();
+}
+
 PyObject *contiguous(const Op &, PyObject **slots) {
   if (!is_tensor(slots[0]) || slots[1] != Py_None || !is_contiguous(unwrap(slots[0]))) return nullptr;
   Py_INCREF(slots[0]);
@@ -152,8 +170,8 @@ PyObject *cross_entropy(const Op &op, PyObject **slots) {
 }  // namespace
 
 PlainCall plain_call(const std::string &name) {
-  static const std::unordered_map<std::string, PlainCall> table = {{"reshape", reshape}, {"contiguous", contiguous}, {"flatten", flatten}, {"narrow", narrow},
-      {"cat", cat}, {"where", where}, {"embedding", embedding}, {"cross_entropy", cross_entropy}};
+  static const std::unordered_map<std::string, PlainCall> table = {{"reshape", reshape}, {"contiguous", contiguous}, {"flatten", flatten},
+      {"narrow", narrow}, {"chunk", chunk}, {"cat", cat}, {"where", where}, {"embedding", embedding}, {"cross_entropy", cross_entropy}};
   auto it = table.find(name);
   return it == table.end() ? nullptr : it->second;
 }

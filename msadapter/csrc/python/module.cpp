@@ -252,6 +252,37 @@ MSA_FUNCTION(py_copy_into) {
     Py_RETURN_NONE;
   });
 }
+PyObject *number_at(DType dtype, const void *p) {
+#define MSA_NUMBER(D, T, make) case DType::D: { const T x = *static_cast<const T *>(p); return make; }
+  switch (dtype) {
+    MSA_NUMBER(Bool, bool, PyBool_FromLong(x))
+    MSA_NUMBER(U8, uint8_t, PyLong_FromLong(x))
+    MSA_NUMBER(I8, int8_t, PyLong_FromLong(x))
+    MSA_NUMBER(I16, int16_t, PyLong_FromLong(x))
+    MSA_NUMBER(I32, int32_t, PyLong_FromLong(x))
+    MSA_NUMBER(I64, int64_t, PyLong_FromLongLong(x))
+    MSA_NUMBER(U16, uint16_t, PyLong_FromLong(x))
+    MSA_NUMBER(U32, uint32_t, PyLong_FromUnsignedLong(x))
+    MSA_NUMBER(U64, uint64_t, PyLong_FromUnsignedLongLong(x))
+    MSA_NUMBER(F16, Half, PyFloat_FromDouble(static_cast<float>(x)))
+    MSA_NUMBER(BF16, BFloat16, PyFloat_FromDouble(static_cast<float>(x)))
+    MSA_NUMBER(F32, float, PyFloat_FromDouble(x))
+    MSA_NUMBER(F64, double, PyFloat_FromDouble(x))
+    MSA_NUMBER(C64, c64, PyComplex_FromDoubles(x.real(), x.imag()))
+    MSA_NUMBER(C128, c128, PyComplex_FromDoubles(x.real(), x.imag()))
+  }
+#undef MSA_NUMBER
+  fail("internal: a dtype without Python numbers");
+}
+Ref list_of(const Tensor &v, int dim, const char *at) {
+  const char *p = dim ? at : static_cast<const char *>(v.data);
+  if (dim == v.ndim) return checked(number_at(v.dtype, p));
+  Ref l = checked(PyList_New(v.sizes[dim]));
+  const int64_t step = v.strides[dim] * item_size(v.dtype);
+  for (int64_t i = 0; i < v.sizes[dim]; ++i) PyList_SET_ITEM(l.get(), i, list_of(v, dim + 1, p + i * step).release());
+  return l;
+}
+
 // The value of a one-element tensor.
 MSA_FUNCTION(item) {
   return guarded([&]() -> PyObject * {
@@ -261,24 +292,17 @@ MSA_FUNCTION(item) {
     Tensor v = view_of(t);
     if (v.numel != 1) fail("a Tensor with ", v.numel, " elements cannot be converted to Scalar");
     if (is_meta(t)) fail("Tensor.item() cannot be called on meta tensors");
-    switch (v.dtype) {
-      case DType::Bool: return PyBool_FromLong(*v.ptr<bool>());
-      case DType::U8: return PyLong_FromLong(*v.ptr<uint8_t>());
-      case DType::I8: return PyLong_FromLong(*v.ptr<int8_t>());
-      case DType::I16: return PyLong_FromLong(*v.ptr<int16_t>());
-      case DType::I32: return PyLong_FromLong(*v.ptr<int32_t>());
-      case DType::I64: return PyLong_FromLongLong(*v.ptr<int64_t>());
-      case DType::U16: return PyLong_FromLong(*v.ptr<uint16_t>());
-      case DType::U32: return PyLong_FromUnsignedLong(*v.ptr<uint32_t>());
-      case DType::U64: return PyLong_FromUnsignedLongLong(*v.ptr<uint64_t>());
-      case DType::F16: return PyFloat_FromDouble(static_cast<float>(*v.ptr<Half>()));
-      case DType::BF16: return PyFloat_FromDouble(static_cast<float>(*v.ptr<BFloat16>()));
-      case DType::F32: return PyFloat_FromDouble(*v.ptr<float>());
-      case DType::F64: return PyFloat_FromDouble(*v.ptr<double>());
-      case DType::C64: return PyComplex_FromDoubles(v.ptr<c64>()->real(), v.ptr<c64>()->imag());
-      case DType::C128: return PyComplex_FromDoubles(v.ptr<c128>()->real(), v.ptr<c128>()->imag());
-    }
-    Py_RETURN_NONE;
+    return number_at(v.dtype, v.data);
+  });
+}
+// Nested lists of the values; the number itself for a tensor without dims.
+MSA_FUNCTION(to_list) {
+  return guarded([&]() -> PyObject * {
+    (void)n;
+    TensorPtr t = arg_tensor(a[0]);
+    if (is_meta(t)) throw NotImplementedError("Cannot copy out of meta tensor; no data!");
+    if (!on_cpu(t)) t = t->cpu();
+    return list_of(view_of(t), 0, nullptr).release();
   });
 }
 PyObject *tensor_item(PyObject *self, PyObject *) { return item(nullptr, &self, 1); }
@@ -511,7 +535,7 @@ PyMethodDef functions[] = {
     MSA_ENTRY("detach", detach), MSA_ENTRY("fresh_version", fresh_version), MSA_ENTRY("set_data", set_data),
     MSA_ENTRY("set_geometry", set_geometry), MSA_ENTRY("become_view", py_become_view), MSA_ENTRY("to_meta", to_meta), MSA_ENTRY("resize_storage", resize_storage), MSA_ENTRY("from_buffer", from_buffer),
     MSA_ENTRY("bump_version", bump_version), MSA_ENTRY("inplace_check", inplace_check), MSA_ENTRY("check_history", py_check_history), MSA_ENTRY("copy_into", py_copy_into),
-    MSA_ENTRY("item", item), MSA_ENTRY("alias", alias), MSA_ENTRY("get_grad", get_grad), MSA_ENTRY("set_grad", set_grad),
+    MSA_ENTRY("item", item), MSA_ENTRY("tolist", to_list), MSA_ENTRY("alias", alias), MSA_ENTRY("get_grad", get_grad), MSA_ENTRY("set_grad", set_grad),
     MSA_ENTRY("grad_accumulator", grad_accumulator), MSA_ENTRY("gradient_edge", gradient_edge), MSA_ENTRY("backward", backward),
     MSA_ENTRY("queue_callback", py_queue_callback), MSA_ENTRY("push_saved_hooks", push_saved_hooks),
     MSA_ENTRY("pop_saved_hooks", pop_saved_hooks), MSA_ENTRY("is_grad_enabled", is_grad_enabled),
