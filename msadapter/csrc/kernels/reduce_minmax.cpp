@@ -42,37 +42,46 @@ MSA_KERNEL(ReduceMin) { extreme<MinStep>(c, "amin", reduce_mask(c, 1, c.in(0).nd
 MSA_KERNEL(Max) { extreme<MaxStep>(c, "max", dims_mask({}, c.in(0).ndim), false, false); }
 MSA_KERNEL(Min) { extreme<MinStep>(c, "min", dims_mask({}, c.in(0).ndim), false, false); }
 
+// The first k with f(p[k]), n if there is none; a block at a time, so that the search vectorises.
+template <class T, class F> int64_t first_where(const T *p, int64_t n, F f) {
+  constexpr int L = 32;
+  int64_t k = 0;
+  for (; k + L <= n; k += L) {
+    int hit = 0;
+    for (int l = 0; l < L; ++l) hit |= f(p[k + l]);
+    if (hit) break;
+  }
+  while (k < n && !f(p[k])) ++k;
+  return k;
+}
+
 // The first position of the extreme of p[0..n); not-a-number wins.
 template <class T, bool kMax> int64_t arg_row(const T *p, int64_t n) {
   using C = compute_t<T>;
-  constexpr int L = 16;
+  constexpr int L = 32;
   C best[L];
-  bool odd = false;
+  int odd[L] = {};
   for (int l = 0; l < L; ++l) best[l] = p[0];
   int64_t i = 0;
-  for (; i + L <= n; i += L) {
-    int nan = 0;
+  for (; i + L <= n; i += L)
     for (int l = 0; l < L; ++l) {
       const C v = p[i + l];
       best[l] = (kMax ? v > best[l] : v < best[l]) ? v : best[l];
-      if constexpr (is_floating_v<T>) nan |= v != v;
+      if constexpr (is_floating_v<T>) odd[l] |= v != v;
     }
-    odd |= nan;
-  }
   C top = best[0];
-  for (int l = 1; l < L; ++l) top = (kMax ? best[l] > top : best[l] < top) ? best[l] : top;
+  int nan = top != top;
+  for (int l = 0; l < L; ++l) {
+    top = (kMax ? best[l] > top : best[l] < top) ? best[l] : top;
+    nan |= odd[l];
+  }
   for (; i < n; ++i) {
     const C v = p[i];
     if (kMax ? v > top : v < top) top = v;
-    if constexpr (is_floating_v<T>) odd |= v != v;
+    if constexpr (is_floating_v<T>) nan |= v != v;
   }
-  if constexpr (is_floating_v<T>)
-    if (odd || top != top)
-      for (int64_t k = 0; k < n; ++k)
-        if (C(p[k]) != C(p[k])) return k;
-  for (int64_t k = 0; k < n; ++k)
-    if (C(p[k]) == top) return k;
-  return 0;
+  if (nan) return first_where(p, n, [](T v) { return C(v) != C(v); });
+  return first_where(p, n, [top](T v) { return C(v) == top; });
 }
 
 template <bool kMax> void arg_rows(const Tensor &rows, int64_t n, int64_t *index, void *values) {
