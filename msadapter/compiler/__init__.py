@@ -1,4 +1,4 @@
-"""torch.compiler: nothing is compiled; functions run as they are."""
+"""torch.compiler: chains of element-wise operators are fused; everything else runs as it is."""
 
 import functools
 
@@ -23,7 +23,7 @@ __all__ = [
 def compile(
     model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, disable=False
 ):
-    """The function or module itself (said once); without one, a decorator."""
+    """The function or module, fused where it is a chain of element-wise operators; without one, a decorator."""
     if mode is not None and options is not None:
         raise RuntimeError(
             "Either mode or options can be specified, but both can't be specified at the same time."
@@ -43,10 +43,11 @@ def compile(
     if not disable:
         say_once(
             "compile",
-            "torch.compile runs functions as they are here: every operator is MindSpore's "
-            "already "
-            "(docs/coverage.md)",
+            "torch.compile fuses functions of element-wise operators here and runs everything else as it is (docs/coverage.md)",
         )
+        from ._fusion import fused
+
+        return fused(model)
     return model
 
 

@@ -53,16 +53,18 @@ RecursiveScriptModule = TopLevelTracedModule = TracedModule = ScriptModule
 
 def _note():
     say_once(
-        "jit", "torch.jit.script and torch.jit.trace return the Python function as it is (docs/coverage.md)"
+        "jit", "torch.jit.script fuses functions of element-wise operators and returns everything else, as torch.jit.trace does, as it is (docs/coverage.md)"
     )
 
 
 def script(obj=None, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
-    """The function, class or module itself (said once)."""
+    """The function, class or module itself (said once); a function of element-wise operators is fused."""
     if obj is None:
         return script
     _note()
-    return obj
+    from ..compiler._fusion import fused
+
+    return fused(obj)
 
 
 def trace(func=None, example_inputs=None, *args, **kwargs):

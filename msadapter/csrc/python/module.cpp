@@ -494,6 +494,7 @@ MSA_FUNCTION(py_promote_types) {
     return o;
   });
 }
+MSA_FUNCTION(autocast_enabled) { return guarded([&] { (void)a; (void)n; return PyBool_FromLong(autocast_state().enabled); }); }
 MSA_FUNCTION(set_autocast) {  // (enabled, dtype)
   return guarded([&]() -> PyObject * {
     expect(n, 2);
@@ -543,7 +544,7 @@ PyMethodDef functions[] = {
     MSA_ENTRY("strip_autograd", strip_autograd), MSA_ENTRY("bind_types", bind_types), MSA_ENTRY("bind_parameter", bind_parameter),
     MSA_ENTRY("bind_dtype", py_bind_dtype), MSA_ENTRY("dtype_from_ms", dtype_from_ms), MSA_ENTRY("ms_type_id", ms_type_id),
     MSA_ENTRY("default_dtype", py_default_dtype), MSA_ENTRY("set_default_dtype", py_set_default_dtype),
-    MSA_ENTRY("promote_types", py_promote_types), MSA_ENTRY("set_autocast", set_autocast), MSA_ENTRY("set_autocast_policy", set_autocast_policy), MSA_ENTRY("num_threads", py_num_threads),
+    MSA_ENTRY("promote_types", py_promote_types), MSA_ENTRY("set_autocast", set_autocast), MSA_ENTRY("autocast_enabled", autocast_enabled), MSA_ENTRY("set_autocast_policy", set_autocast_policy), MSA_ENTRY("num_threads", py_num_threads),
     MSA_ENTRY("set_num_threads", py_set_num_threads), MSA_ENTRY("memory_stats", py_memory_stats), MSA_ENTRY("reset_peak", py_reset_peak),
     MSA_ENTRY("release_cached", py_release_cached), MSA_ENTRY("set_fast_path", py_set_fast_path), MSA_ENTRY("fast_path", py_fast_path),
     MSA_ENTRY("names", names), MSA_ENTRY("device_tag", get_device_tag), MSA_ENTRY("set_device_tag", put_device_tag), MSA_ENTRY("install_overrides", py_install_overrides),
