@@ -14,6 +14,7 @@ import types
 
 from .. import overrides
 from ..autograd import is_grad_enabled
+from ..nn.parameter import Parameter
 from ..ops._declare import _C, raw
 from ..ops._generator import on_host
 from ..tensor import Tensor
@@ -362,7 +363,7 @@ class Fused:
         recording = is_grad_enabled()
         key = []
         for a in flat:
-            if type(a) is Tensor:
+            if type(a) in (Tensor, Parameter):
                 if a.is_meta or not a.ndim or (recording and a.requires_grad) or a.dtype.name not in _ROUNDING or not a.is_contiguous():
                     return None
                 key.append((a.dtype.name, tuple(a.shape), _C.device_tag(a)))

@@ -93,6 +93,14 @@ def test_strided_operands():
     assert bits(pair(x.t(), y[::2])) == bits(pair.__wrapped__(x.t(), y[::2]))
 
 
+def test_parameters_are_operands_too():
+    bias_gelu._plans.clear()
+    with torch.no_grad():
+        y, bias = torch.randn(9, 70), torch.nn.Parameter(torch.randn(70))
+        assert bits(bias_gelu(bias, y)) == bits(bias_gelu.__wrapped__(bias, y))
+    assert runs_as_one_kernel(bias_gelu, [bias, y])
+
+
 def test_gradients_are_recorded_by_the_function_itself():
     x, y = data((4, 6), (4, 6))
     x.requires_grad_()
