@@ -5,6 +5,7 @@ import torch
 import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from msadapter.compiler._fusion import Fused
 
 
@@ -160,8 +161,10 @@ def test_a_module_stays_what_it_is():
     assert torch.compile(module) is module
 
 
-OPERATORS = st.sampled_from(["a + b", "a - b", "a * b", "a / b", "-a", "a.tanh()", "a.sigmoid()", "torch.relu(a)", "F.silu(a)", "F.gelu(a)",
-                             "a * 0.3", "2 - a", "1.5 / a", "a.abs()", "F.gelu(a, approximate='tanh')", "a + 0.1"])
+OPERATORS = st.sampled_from(
+    ["a + b", "a - b", "a * b", "a / b", "-a", "a.tanh()", "a.sigmoid()", "torch.relu(a)", "F.silu(a)", "F.gelu(a)", "a * 0.3", "2 - a",
+     "1.5 / a", "a.abs()", "F.gelu(a, approximate='tanh')", "a + 0.1"]
+)
 
 
 @settings(max_examples=60, deadline=None)
