@@ -15,6 +15,8 @@ from pathlib import Path
 from . import collectives, report
 from .sides import ROOT, Pair
 
+RANKS = (1, 2, 4)  # of the data-parallel step
+
 
 def arguments(argv=None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Times of msadapter beside real PyTorch's.")
@@ -68,6 +70,9 @@ def measure(args: argparse.Namespace) -> dict:
 
     for name, about in works.items():
         note(name, pair.compare(name, args.rounds, args.slice), "time", **about)
+    for ranks in RANKS:
+        if wanted(f"GPT, ranks {ranks}", "growth", args):
+            note(f"GPT, ranks {ranks}", collectives.step_times(args.torch_python, ranks, args.rounds), "time", "growth")
     for name, about in works.items():
         if about["memory"] and "ratio" in results[name]:
             note("peak memory of " + name, pair.memory(name), "memory", "process", target=0.9)

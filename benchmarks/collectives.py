@@ -84,13 +84,29 @@ class Job:
             rank.wait()
 
 
+def step_times(torch_python: str, ranks: int, rounds: int) -> dict:
+    """Seconds of a data-parallel GPT step of this many ranks on both sides, and the median ratio."""
+    jobs = {}
+    try:
+        for who, python in (("ours", sys.executable), ("theirs", torch_python)):
+            jobs[who] = Job(python, who == "ours", ranks)
+        entry = _compare(jobs, ("GPT step", "float32", 0), ranks, rounds, 0.2)
+        return {who: entry[who] for who in ("ours", "theirs", "ratio")}
+    finally:
+        for job in jobs.values():
+            job.close()
+
+
 def measure(torch_python: str, ranks: int, rounds: int, slice_seconds: float) -> tuple[list[dict], str]:
     """One entry a work: seconds of both sides and the median ratio. And PyTorch's version."""
     jobs = {}
     try:
         for who, python in (("ours", sys.executable), ("theirs", torch_python)):
             jobs[who] = Job(python, who == "ours", ranks)
-        entries = [_compare(jobs, work, ranks, rounds, slice_seconds) for work in works()]
+        entries = []
+        for work in works():
+            entries.append(_compare(jobs, work, ranks, rounds, slice_seconds))
+            print(_row(entries[-1]), flush=True)
         return entries, jobs["theirs"].about["torch"]
     finally:
         for job in jobs.values():
@@ -106,7 +122,6 @@ def _compare(jobs, work, ranks, rounds, slice_seconds) -> dict:
     operation, dtype, size = work
     entry = {"operation": operation, "dtype": dtype, "bytes": size, "ranks": ranks, "ratio": ratio,
              **{who: statistics.median(seen) for who, seen in times.items()}}
-    print(_row(entry), flush=True)
     return entry
 
 

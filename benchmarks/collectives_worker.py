@@ -21,8 +21,19 @@ def ping_pong(tensor, rank: int):
         dist.send(tensor, 0)
 
 
+def ddp_step():
+    """A step of the benchmark's GPT; every rank has a batch of its own."""
+    from torch.nn.parallel import DistributedDataParallel
+
+    from benchmarks.works import gpt
+
+    return gpt.training_step(gpt.Config(micro_batches=1), DistributedDataParallel)
+
+
 def call_of(operation: str, dtype: str, size: int):
     """A function without arguments that does the operation once on `size` bytes (the whole of it)."""
+    if operation == "GPT step":
+        return ddp_step()
     rank, ranks = dist.get_rank(), dist.get_world_size()
     kind = getattr(torch, dtype)
     count = max(size // torch.empty(0, dtype=kind).element_size(), 1)

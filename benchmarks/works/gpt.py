@@ -73,10 +73,10 @@ def flops(config: Config) -> float:
     return 6.0 * tokens * (config.layers * per_layer + config.vocabulary * config.hidden)
 
 
-def training_step(config: Config):
-    """One optimizer step: micro batches accumulated, gradients clipped, AdamW."""
+def training_step(config: Config, wrap=lambda model: model):
+    """One optimizer step: micro batches accumulated, gradients clipped, AdamW. ``wrap`` may make the model parallel."""
     torch.manual_seed(1234)
-    model = GPT(config).to(getattr(torch, config.dtype))
+    model = wrap(GPT(config).to(getattr(torch, config.dtype)))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, betas=(0.9, 0.95), weight_decay=0.01)
     data = torch.randint(0, config.vocabulary, (config.micro_batches, config.micro_batch, config.sequence + 1))
 
