@@ -1,4 +1,4 @@
-"""python -m benchmarks [names] --torch-python PATH, or python -m benchmarks collectives ...: see --help."""
+"""python -m benchmarks [names] --torch-python PATH, or python -m benchmarks collectives | scaling ...: see --help."""
 from __future__ import annotations
 
 import argparse
@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from . import collectives, report
+from . import collectives, report, scaling
 from .sides import ROOT, Pair
 
 RANKS = (1, 2, 4)  # of the data-parallel step
@@ -90,6 +90,8 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the workers are ended too
     if sys.argv[1:2] == ["collectives"]:
         return collectives.main(sys.argv[2:])
+    if sys.argv[1:2] == ["scaling"]:
+        return scaling.main(sys.argv[2:])
     args = arguments()
     if args.list:
         for name, about in catalog(args.torch_python).items():

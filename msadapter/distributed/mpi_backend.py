@@ -10,6 +10,7 @@ from . import hccl_backend, mpi_world
 from .backend import SingleProcess, register
 from .mpi_buffers import (
     Rooms,
+    add,
     memory,
     mpi_op,
     packed,
@@ -50,6 +51,8 @@ class MpiBackend:
     def allreduce(self, tensor, op) -> Work:
         """tensor = reduction over the group."""
         if self.size <= _FEW and _summed_here(tensor, op):
+            if self.size == 2 and op == ReduceOp.SUM:
+                return self._allreduce_of_two(tensor)
             return self._allreduce_of_parts(tensor, op)
         kind = mpi_op(self.mpi, op, tensor.dtype)
         data = reducible(tensor, op)
@@ -63,6 +66,22 @@ class MpiBackend:
         receive = [memory(self.mpi, parts)[0], data.nbytes, self.mpi.BYTE]
         request = self.comm.Iallgather(memory(self.mpi, data), receive)
         return self._work("ALLREDUCE", tensor, request, [tensor], self._adder(parts, kept, tensor, op), keep=data)
+
+    def _allreduce_of_two(self, tensor):
+        """Two ranks exchange their tensors and add the other's: the kernel adds in float32 and rounds once."""
+        data = tensor.detach().contiguous()
+        other, kept = self._rooms.take(data, 1, data.numel())
+        counts = [0 if rank == self.rank else data.nbytes for rank in range(2)]
+        request = self.comm.Ialltoallv([memory(self.mpi, data)[0], (counts, [0, 0]), self.mpi.BYTE],
+                                       [memory(self.mpi, other)[0], (counts, [0, 0]), self.mpi.BYTE])
+
+        def finish():
+            add(data, other[0])
+            if not same_memory(data, tensor):
+                write(tensor, data)
+            self._rooms.give(kept)
+
+        return self._work("ALLREDUCE", tensor, request, [tensor], finish, keep=data)
 
     def _reduce_scatter_of_parts(self, output, tensor, op, counts, name):
         data, own = tensor.detach().contiguous(), output.numel()

@@ -76,14 +76,17 @@ def settle(result, target, op, size: int) -> None:
             target.detach().copy_(result.reshape(target.shape))
 
 
+def add(target, other) -> None:
+    """target += other, element by element, outside of autograd; both contiguous, of as many elements."""
+    with no_grad():
+        target.view(-1).add_(other)
+
+
 def sum_parts(parts, target, op) -> None:
     """target = the sum (AVG: mean) of the rows of `parts`, made in float32 and rounded once."""
     with no_grad():
         flat = target.detach().view(-1) if target.is_contiguous() else target.new_empty(target.numel())
-        pair = parts.size(0) == 2 and op != ReduceOp.AVG
-        if pair:  # the kernel itself adds two in float32 and rounds once
-            ops.add(parts[0], parts[1], out=flat)
-        for start in () if pair else range(0, flat.numel(), _PIECE):  # a piece stays in the cache
+        for start in range(0, flat.numel(), _PIECE):  # a piece stays in the cache
             total = parts[0, start:start + _PIECE].float()
             for part in parts[1:]:
                 total.add_(part[start:start + _PIECE])
