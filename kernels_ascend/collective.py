@@ -164,6 +164,13 @@ def _second(mm_x, mm_weight, turned: bool):
     return None if mm_x is None else t.matmul(mm_x, mm_weight.t() if turned else mm_weight)
 
 
+def _products(rows, weight, counts, world_size: int, turned: bool):
+    """Each expert's product with its rows."""
+    weight = weight.transpose(1, 2) if turned else weight
+    ends = _per_expert(counts, world_size)
+    return npu_grouped_matmul([rows], [weight], group_list=ends, split_item=3, group_type=0, group_list_type=1)[0]
+
+
 def npu_alltoallv_gmm(
     gmm_x,
     gmm_weight,
@@ -193,15 +200,7 @@ def npu_alltoallv_gmm(
     sent, received = _counts(send_counts, ep_world_size), _counts(recv_counts, ep_world_size)
     rows = _exchanged(gmm_x, sent, received, _group(hcom, ep_world_size), ep_world_size)
     rows = _by_expert(rows, received, ep_world_size)
-    weight = gmm_weight.transpose(1, 2) if trans_gmm_weight else gmm_weight
-    out = npu_grouped_matmul(
-        [rows],
-        [weight],
-        group_list=_per_expert(received, ep_world_size),
-        split_item=3,
-        group_type=0,
-        group_list_type=1,
-    )[0]
+    out = _products(rows, gmm_weight, received, ep_world_size, trans_gmm_weight)
     return out, _second(mm_x, mm_weight, trans_mm_weight), rows if permute_out_flag else None
 
 
@@ -225,15 +224,7 @@ def npu_gmm_alltoallv(
     gmm_x: rows in the order of the experts; send_counts and recv_counts as of npu_alltoallv_gmm.
     """
     sent, received = _counts(send_counts, ep_world_size), _counts(recv_counts, ep_world_size)
-    weight = gmm_weight.transpose(1, 2) if trans_gmm_weight else gmm_weight
-    rows = npu_grouped_matmul(
-        [gmm_x],
-        [weight],
-        group_list=_per_expert(sent, ep_world_size),
-        split_item=3,
-        group_type=0,
-        group_list_type=1,
-    )[0]
+    rows = _products(gmm_x, gmm_weight, sent, ep_world_size, trans_gmm_weight)
     rows = _by_expert(rows, sent, ep_world_size, back=True)
     return _exchanged(rows, sent, received, _group(hcom, ep_world_size), ep_world_size), _second(
         mm_x, mm_weight, trans_mm_weight

@@ -158,24 +158,21 @@ def normal(mean, std, size, *, generator, dtype, layout, device, requires_grad, 
 
 
 # ---- in place
-@op(
-    "Tensor.normal(Tensor self, float mean=0.0, float std=1.0, *, Generator? generator=None) -> Tensor",
-    forms="i",
-    grad={"self": _no_grad},
-)
-def normal_(self, mean, std, *, generator):
-    raw.InplaceNormal(self, mean, std, *_on(self, generator))
-    return self
+def _in_place(name: str, parameters: str, kernel: str) -> None:
+    """Declares ``Tensor.<name>_(parameters)``: fills the tensor with numbers of a distribution."""
+
+    @op(f"Tensor.{name}(Tensor self, {parameters}, *, Generator? generator=None) -> Tensor", forms="i", grad={"self": _no_grad})
+    def fill(self, *values, generator):
+        getattr(raw, kernel)(self, *values, *_on(self, generator))
+        return self
 
 
-@op(
-    "Tensor.uniform(Tensor self, float from=0.0, float to=1.0, *, Generator? generator=None) -> Tensor",
-    forms="i",
-    grad={"self": _no_grad},
-)
-def uniform_(self, low, high, *, generator):
-    raw.InplaceUniform(self, low, high, *_on(self, generator))
-    return self
+_in_place("normal", "float mean=0.0, float std=1.0", "InplaceNormal")
+_in_place("uniform", "float from=0.0, float to=1.0", "InplaceUniform")
+_in_place("exponential", "float lambd=1.0", "InplaceExponential")
+_in_place("cauchy", "float median=0.0, float sigma=1.0", "InplaceCauchy")
+_in_place("log_normal", "float mean=1.0, float std=2.0", "InplaceLogNormal")
+_in_place("geometric", "float p", "InplaceGeometric")
 
 
 @op(
@@ -188,46 +185,6 @@ def random_(self, low, high, *, generator):
     if low is not None and high is None and low >= 0:
         low, high = 0, low
     raw.InplaceRandom(self, 0 if low is None else low, high, *_on(self, generator))
-    return self
-
-
-@op(
-    "Tensor.exponential(Tensor self, float lambd=1.0, *, Generator? generator=None) -> Tensor",
-    forms="i",
-    grad={"self": _no_grad},
-)
-def exponential_(self, lambd, *, generator):
-    raw.InplaceExponential(self, lambd, *_on(self, generator))
-    return self
-
-
-@op(
-    "Tensor.cauchy(Tensor self, float median=0.0, float sigma=1.0, *, Generator? generator=None) -> Tensor",
-    forms="i",
-    grad={"self": _no_grad},
-)
-def cauchy_(self, median, sigma, *, generator):
-    raw.InplaceCauchy(self, median, sigma, *_on(self, generator))
-    return self
-
-
-@op(
-    "Tensor.log_normal(Tensor self, float mean=1.0, float std=2.0, *, Generator? generator=None) -> Tensor",
-    forms="i",
-    grad={"self": _no_grad},
-)
-def log_normal_(self, mean, std, *, generator):
-    raw.InplaceLogNormal(self, mean, std, *_on(self, generator))
-    return self
-
-
-@op(
-    "Tensor.geometric(Tensor self, float p, *, Generator? generator=None) -> Tensor",
-    forms="i",
-    grad={"self": _no_grad},
-)
-def geometric_(self, p, *, generator):
-    raw.InplaceGeometric(self, p, *_on(self, generator))
     return self
 
 
