@@ -160,10 +160,11 @@ def normal(mean, std, size, *, generator, dtype, layout, device, requires_grad, 
 # ---- in place
 def _in_place(name: str, parameters: str, kernel: str) -> None:
     """Declares ``Tensor.<name>_(parameters)``: fills the tensor with numbers of a distribution."""
+    run = getattr(raw, kernel)
 
     @op(f"Tensor.{name}(Tensor self, {parameters}, *, Generator? generator=None) -> Tensor", forms="i", grad={"self": _no_grad})
     def fill(self, *values, generator):
-        getattr(raw, kernel)(self, *values, *_on(self, generator))
+        run(self, *values, *_on(self, generator))
         return self
 
 
