@@ -1,4 +1,5 @@
 """python -m benchmarks [names] --torch-python PATH, or python -m benchmarks collectives | scaling ...: see --help."""
+
 from __future__ import annotations
 
 import argparse
@@ -19,9 +20,15 @@ RANKS = (1, 2, 4)  # of the data-parallel step
 
 
 def arguments(argv=None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Times of msadapter beside real PyTorch's.")
-    parser.add_argument("names", nargs="*", help="works, or parts of their names or groups' names (default: all)")
-    parser.add_argument("--torch-python", default=os.environ.get("MSADAPTER_TORCH_PYTHON"), help="python with real PyTorch")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description="Times of msadapter beside real PyTorch's."
+    )
+    parser.add_argument(
+        "names", nargs="*", help="works, or parts of their names or groups' names (default: all)"
+    )
+    parser.add_argument(
+        "--torch-python", default=os.environ.get("MSADAPTER_TORCH_PYTHON"), help="python with real PyTorch"
+    )
     parser.add_argument("--rounds", type=int, default=15, help="turns of each side a work")
     parser.add_argument("--slice", type=float, default=0.02, help="seconds of a turn, about")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
@@ -29,8 +36,12 @@ def arguments(argv=None) -> argparse.Namespace:
     parser.add_argument("--table", type=Path, help="write the Markdown page here (docs/benchmarks.md)")
     parser.add_argument("--plot", type=Path, help="write the picture of the ratios here (needs matplotlib)")
     parser.add_argument("--growth-plot", type=Path, help="write the picture of how the step time grows here")
-    parser.add_argument("--megatron", type=Path, default=os.environ.get("MSADAPTER_MEGATRON"),
-                        help="Megatron-LM checkout (core_v0.12.1) for its steps; left out without")
+    parser.add_argument(
+        "--megatron",
+        type=Path,
+        default=os.environ.get("MSADAPTER_MEGATRON"),
+        help="Megatron-LM checkout (core_v0.12.1) for its steps; left out without",
+    )
     parser.add_argument("--list", action="store_true", help="name the works and stop")
     args = parser.parse_args(argv)
     if not args.torch_python:
@@ -42,8 +53,10 @@ def arguments(argv=None) -> argparse.Namespace:
 
 def catalog(python: str) -> dict[str, dict]:
     """Works by name, asked from a process: this one needs no torch at all."""
-    code = ("import json; from benchmarks.works import WORKS; "
-            "print(json.dumps({n: {k: v for k, v in vars(w).items() if k != 'prepare'} for n, w in WORKS.items()}))")
+    code = (
+        "import json; from benchmarks.works import WORKS; "
+        "print(json.dumps({n: {k: v for k, v in vars(w).items() if k != 'prepare'} for n, w in WORKS.items()}))"
+    )
     done = subprocess.run([python, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -72,7 +85,12 @@ def measure(args: argparse.Namespace) -> dict:
         note(name, pair.compare(name, args.rounds, args.slice), "time", **about)
     for ranks in RANKS:
         if wanted(f"GPT, ranks {ranks}", "growth", args):
-            note(f"GPT, ranks {ranks}", collectives.step_times(args.torch_python, ranks, args.rounds), "time", "growth")
+            note(
+                f"GPT, ranks {ranks}",
+                collectives.step_times(args.torch_python, ranks, args.rounds),
+                "time",
+                "growth",
+            )
     for name, about in works.items():
         if about["memory"] and "ratio" in results[name]:
             note("peak memory of " + name, pair.memory(name), "memory", "process", target=0.9)
@@ -80,9 +98,15 @@ def measure(args: argparse.Namespace) -> dict:
         note("start of python with torch", pair.import_time(), "time", "process", target=1 / 1.5)
         note("memory of python with torch", pair.import_memory(), "memory", "process", target=1 / 1.5)
     pair.close()
-    about = {"cpu": cpu_name(), "threads": args.threads, "rounds": args.rounds, "when": datetime.date.today().isoformat(),
-             "torch": pair.sides["theirs"].about["torch"], "mindspore": importlib.metadata.version("mindspore"),
-             "load": round(os.getloadavg()[0], 1)}
+    about = {
+        "cpu": cpu_name(),
+        "threads": args.threads,
+        "rounds": args.rounds,
+        "when": datetime.date.today().isoformat(),
+        "torch": pair.sides["theirs"].about["torch"],
+        "mindspore": importlib.metadata.version("mindspore"),
+        "load": round(os.getloadavg()[0], 1),
+    }
     return {"about": about, "results": results, "roofline": report.roofline(results)}
 
 

@@ -33,7 +33,11 @@ TARGETS = {"small": 5.0, "large": 2.0}
 
 def works() -> list[tuple[str, str, int]]:
     """(operation, dtype, bytes) of all measurements."""
-    reductions = [("all_reduce", dtype, size) for dtype in DTYPES for size in (SIZES if dtype in DTYPES[:2] else FEW_SIZES)]
+    reductions = [
+        ("all_reduce", dtype, size)
+        for dtype in DTYPES
+        for size in (SIZES if dtype in DTYPES[:2] else FEW_SIZES)
+    ]
     return reductions + [(name, "float32", size) for name in OTHERS for size in FEW_SIZES]
 
 
@@ -45,12 +49,25 @@ class Job:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
-        environment = dict(os.environ, PYTHONPATH=os.pathsep.join(filter(None, paths)), OMP_NUM_THREADS="1",
-                           MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), WORLD_SIZE=str(ranks))
-        self.ranks = [subprocess.Popen([python, "-m", "benchmarks.collectives_worker"], cwd=ROOT, text=True,
-                                       env=dict(environment, RANK=str(rank), LOCAL_RANK=str(rank)),
-                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE if rank == 0 else subprocess.DEVNULL)
-                      for rank in range(ranks)]
+        environment = dict(
+            os.environ,
+            PYTHONPATH=os.pathsep.join(filter(None, paths)),
+            OMP_NUM_THREADS="1",
+            MASTER_ADDR="127.0.0.1",
+            MASTER_PORT=str(port),
+            WORLD_SIZE=str(ranks),
+        )
+        self.ranks = [
+            subprocess.Popen(
+                [python, "-m", "benchmarks.collectives_worker"],
+                cwd=ROOT,
+                text=True,
+                env=dict(environment, RANK=str(rank), LOCAL_RANK=str(rank)),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE if rank == 0 else subprocess.DEVNULL,
+            )
+            for rank in range(ranks)
+        ]
         self.about = self._answer()
         self._signal(signal.SIGSTOP)
 
@@ -120,14 +137,22 @@ def _compare(jobs, work, ranks, rounds, slice_seconds) -> dict:
             times[who].append(jobs[who].seconds(work, slice_seconds))
     ratio = statistics.median(t / o for o, t in zip(times["ours"], times["theirs"], strict=True))
     operation, dtype, size = work
-    entry = {"operation": operation, "dtype": dtype, "bytes": size, "ranks": ranks, "ratio": ratio,
-             **{who: statistics.median(seen) for who, seen in times.items()}}
+    entry = {
+        "operation": operation,
+        "dtype": dtype,
+        "bytes": size,
+        "ranks": ranks,
+        "ratio": ratio,
+        **{who: statistics.median(seen) for who, seen in times.items()},
+    }
     return entry
 
 
 def alpha_beta(entries: list[dict], operation: str = "ping-pong", who: str = "ours") -> tuple[float, float]:
     """(latency in seconds, seconds a byte) of a message: the smallest's time, and the slope to the largest."""
-    points = sorted((e["bytes"], e[who] / 2) for e in entries if e["operation"] == operation and e["ranks"] == 2)
+    points = sorted(
+        (e["bytes"], e[who] / 2) for e in entries if e["operation"] == operation and e["ranks"] == 2
+    )
     (few, latency), (many, long) = points[0], points[-1]
     return latency, (long - latency) / (many - few)
 
@@ -143,11 +168,15 @@ def _row(entry: dict) -> str:
     def shown(seconds: float) -> str:
         return f"{seconds * 1e3:.2f} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.1f} us"
 
-    goal = TARGETS["small"] if entry["bytes"] <= SMALL else TARGETS["large"] if entry["bytes"] >= LARGE else None
+    goal = (
+        TARGETS["small"] if entry["bytes"] <= SMALL else TARGETS["large"] if entry["bytes"] >= LARGE else None
+    )
     below = " (below)" if goal and entry["ratio"] < goal else ""
     rate = f"{entry['bytes'] / entry['ours'] / 1e9:.2f} GB/s" if entry["bytes"] >= 1 << 20 else ""
-    return (f"| {entry['operation']} | {entry['dtype']} | {_size(entry['bytes'])} | {entry['ranks']} | "
-            f"{shown(entry['theirs'])} | {shown(entry['ours'])} | {entry['ratio']:.1f}{below} | {rate} |")
+    return (
+        f"| {entry['operation']} | {entry['dtype']} | {_size(entry['bytes'])} | {entry['ranks']} | "
+        f"{shown(entry['theirs'])} | {shown(entry['ours'])} | {entry['ratio']:.1f}{below} | {rate} |"
+    )
 
 
 _HEAD = """# Collectives beside gloo
@@ -172,8 +201,12 @@ def markdown(run: dict) -> str:
 
 def main(argv=None) -> int:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks collectives", description=__doc__.splitlines()[0])
-    parser.add_argument("--torch-python", default=os.environ.get("MSADAPTER_TORCH_PYTHON"), help="python with real PyTorch")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks collectives", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument(
+        "--torch-python", default=os.environ.get("MSADAPTER_TORCH_PYTHON"), help="python with real PyTorch"
+    )
     parser.add_argument("--ranks", type=int, nargs="+", default=[2, 4])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--slice", type=float, default=0.1, help="seconds of a turn, about")
@@ -186,8 +219,13 @@ def main(argv=None) -> int:
     for ranks in args.ranks:
         measured, version = measure(args.torch_python, ranks, args.rounds, args.slice)
         entries += measured
-    about = {"cpu": platform.processor() or platform.machine(), "cores": os.cpu_count(), "torch": version,
-             "when": datetime.date.today().isoformat(), "load": round(os.getloadavg()[0], 1)}
+    about = {
+        "cpu": platform.processor() or platform.machine(),
+        "cores": os.cpu_count(),
+        "torch": version,
+        "when": datetime.date.today().isoformat(),
+        "load": round(os.getloadavg()[0], 1),
+    }
     run = {"about": about, "entries": entries}
     if args.json:
         args.json.write_text(json.dumps(run, indent=1) + "\n")

@@ -1,4 +1,5 @@
 """Results as a Markdown table and as a picture."""
+
 from __future__ import annotations
 
 import math
@@ -32,9 +33,11 @@ def _rate(entry: dict, who: str) -> str:
     return ""
 
 
-CEILINGS = {"copy, GB/s": ("moved", ("copy 64 MB",)),
-            "float32, GFLOP/s": ("flops", ("matmul 1024 float32", "matmul 2048 float32")),
-            "bfloat16, GFLOP/s": ("flops", ("matmul 512 bfloat16", "matmul 1024 bfloat16"))}
+CEILINGS = {
+    "copy, GB/s": ("moved", ("copy 64 MB",)),
+    "float32, GFLOP/s": ("flops", ("matmul 1024 float32", "matmul 2048 float32")),
+    "bfloat16, GFLOP/s": ("flops", ("matmul 512 bfloat16", "matmul 1024 bfloat16")),
+}
 
 
 def roofline(results: dict) -> dict:
@@ -64,7 +67,11 @@ def _row(name: str, entry: dict) -> str:
 
 def geometric_mean(results: dict, group: str) -> float:
     """Of the ratios of a group's rows that have a target and are no views; 0 without any."""
-    ratios = [e["ratio"] for e in results.values() if e["group"] == group and e.get("target", 0) >= 0.9 and "ratio" in e]
+    ratios = [
+        e["ratio"]
+        for e in results.values()
+        if e["group"] == group and e.get("target", 0) >= 0.9 and "ratio" in e
+    ]
     return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else 0.0
 
 
@@ -79,7 +86,11 @@ def markdown(run: dict) -> str:
         groups.setdefault(entry["group"], []).append(_row(name, entry))
     for group, rows in groups.items():
         mean = geometric_mean(run["results"], group)
-        rows += [f"| geometric mean of the rows with a target | | | {mean:.2f} | 1.00 | |"] if mean and "8x8" in group else []
+        rows += (
+            [f"| geometric mean of the rows with a target | | | {mean:.2f} | 1.00 | |"]
+            if mean and "8x8" in group
+            else []
+        )
         lines += [f"## {group[0].upper()}{group[1:]}\n", titles, "|---|---|---|---|---|---|", *rows, ""]
     return "\n".join(lines)
 
@@ -87,13 +98,21 @@ def markdown(run: dict) -> str:
 def plot(run: dict, path: Path) -> None:
     """A bar a work: ratio on a logarithmic axis, the line at 1."""
     import matplotlib
+
     matplotlib.use("Agg")
     from matplotlib import pyplot
-    rows = [(name, entry["ratio"], entry.get("target", 0)) for name, entry in run["results"].items()
-            if "ratio" in entry and entry["group"] != "growth"][::-1]
+
+    rows = [
+        (name, entry["ratio"], entry.get("target", 0))
+        for name, entry in run["results"].items()
+        if "ratio" in entry and entry["group"] != "growth"
+    ][::-1]
     figure, axes = pyplot.subplots(figsize=(8, 1 + 0.2 * len(rows)))
-    axes.barh([name for name, _, _ in rows], [ratio for _, ratio, _ in rows],
-              color=["tab:green" if ratio >= goal else "tab:orange" for _, ratio, goal in rows])
+    axes.barh(
+        [name for name, _, _ in rows],
+        [ratio for _, ratio, _ in rows],
+        color=["tab:green" if ratio >= goal else "tab:orange" for _, ratio, goal in rows],
+    )
     axes.axvline(1, color="black", linewidth=1)
     axes.set_xscale("log")
     axes.set_xlabel("PyTorch's time / msadapter's time")
@@ -106,14 +125,18 @@ def plot(run: dict, path: Path) -> None:
 def plot_growth(run: dict, path: Path) -> None:
     """Step time of both sides against each size of the model, on logarithmic axes."""
     import matplotlib
+
     matplotlib.use("Agg")
     from matplotlib import pyplot
+
     curves: dict[str, list] = {}
     for name, entry in run["results"].items():
         if entry["group"] == "growth" and "ratio" in entry:
             size, value = name.removeprefix("GPT, ").split()
             curves.setdefault(size, []).append((int(value), entry["theirs"], entry["ours"]))
-    figure, all_axes = pyplot.subplots(1, len(curves), figsize=(3.2 * len(curves), 3), sharey=True, squeeze=False)
+    figure, all_axes = pyplot.subplots(
+        1, len(curves), figsize=(3.2 * len(curves), 3), sharey=True, squeeze=False
+    )
     for axes, (size, points) in zip(all_axes[0], curves.items(), strict=True):
         values, theirs, ours = zip(*points, strict=True)
         axes.plot(values, [1e3 * t for t in theirs], "o-", label="PyTorch", color="tab:gray")

@@ -39,7 +39,10 @@ class Link:
         """All-gather or reduce-scatter of `size` bytes in all: a ring, or doubling where there are many ranks."""
         if ranks <= 1:
             return 0.0
-        return min(ranks - 1, 2 * math.ceil(math.log2(ranks))) * self.alpha + (ranks - 1) / ranks * size * self.beta
+        return (
+            min(ranks - 1, 2 * math.ceil(math.log2(ranks))) * self.alpha
+            + (ranks - 1) / ranks * size * self.beta
+        )
 
     def all_reduce(self, size: float, ranks: int) -> float:
         """A reduce-scatter and an all-gather."""
@@ -69,8 +72,16 @@ class Machine:
 
 
 # Published figures of an 8-device Ascend 910B node on a 200 Gb/s network; latencies and `busy` are assumptions.
-CLUSTER = Machine("8-device nodes, 376 TFLOP/s, 64 GB", Link(8e-6, 1 / 150e9), Link(20e-6, 1 / 22e9), 8, 376e12, 0.5, 64e9,
-                  1.6e12)
+CLUSTER = Machine(
+    "8-device nodes, 376 TFLOP/s, 64 GB",
+    Link(8e-6, 1 / 150e9),
+    Link(20e-6, 1 / 22e9),
+    8,
+    376e12,
+    0.5,
+    64e9,
+    1.6e12,
+)
 
 
 @dataclass(frozen=True)
@@ -162,7 +173,13 @@ class Plan:
         ranks = min(self.model.experts, self.data)
         size = self._activation() * self.model.active / self.tensor
         link = self.machine.link(ranks * self.tensor)
-        return 2 * (3 if self.model.recompute else 2) * self.model.layers / self.pipeline * link.all_to_all(size, ranks)
+        return (
+            2
+            * (3 if self.model.recompute else 2)
+            * self.model.layers
+            / self.pipeline
+            * link.all_to_all(size, ranks)
+        )
 
     def message_time(self) -> float:
         """Seconds of a microbatch's messages to the next stage and back."""
@@ -197,7 +214,11 @@ class Plan:
 
     def utilisation(self) -> float:
         """Useful operations over what the devices could do."""
-        return self.tokens() * self.model.token_flops() / (self.step()["all"] * self.devices * self.machine.flops)
+        return (
+            self.tokens()
+            * self.model.token_flops()
+            / (self.step()["all"] * self.devices * self.machine.flops)
+        )
 
     # -- memory --------------------------------------------------------------------------------------------
     def held(self) -> float:
@@ -211,12 +232,20 @@ class Plan:
         """Bytes of a device: weights and gradients, the optimizer's share, activations of the microbatches under way."""
         size = self.model.sequence * self.micro * self.model.hidden
         layers, under_way = self.model.layers / self.pipeline, min(self.count, self.pipeline)
-        width = 2 if self.model.recompute else 10 + 24 * self.model.ffn / (4 * self.model.hidden)  # Korthikanti et al., with
+        width = (
+            2 if self.model.recompute else 10 + 24 * self.model.ffn / (4 * self.model.hidden)
+        )  # Korthikanti et al., with
         parts = {  # attention's probabilities never stored
             "weights": (HALF + FULL) * self.held(),
             "optimizer": OPTIMIZER_BYTES * self.held() / self.data,
-            "activations": width * size * layers * under_way / self.tensor + 2 * FULL * self.model.sequence * self.micro
-            * self.model.vocabulary / self.tensor / self.pipeline,
+            "activations": width * size * layers * under_way / self.tensor
+            + 2
+            * FULL
+            * self.model.sequence
+            * self.micro
+            * self.model.vocabulary
+            / self.tensor
+            / self.pipeline,
         }
         return parts | {"all": sum(parts.values())}
 
@@ -233,7 +262,11 @@ def best(model: Model, machine: Machine, devices: int, count: int = 64, batch: i
     found = []
     for tensor in (1, 2, 4, 8):
         for pipeline in range(1, model.layers + 1):
-            whole = devices % (tensor * pipeline) == 0 and model.layers % pipeline == 0 and model.heads % tensor == 0
+            whole = (
+                devices % (tensor * pipeline) == 0
+                and model.layers % pipeline == 0
+                and model.heads % tensor == 0
+            )
             plan = Plan(model, machine, devices, tensor, pipeline, count=count)
             if batch and plan.data:
                 plan = replace(plan, count=max(1, round(batch / model.sequence / plan.data)))
@@ -276,16 +309,20 @@ def _cell(plan: Plan | None) -> str:
 def overview(choose) -> str:
     """Utilisation and mix of every model over the number of devices."""
     head = "| model | " + " | ".join(map(str, DEVICES)) + " |\n|" + "---|" * (len(DEVICES) + 1) + "\n"
-    rows = [f"| {m.name}, {m.parameters() / 1e9:.1f} | " + " | ".join(_cell(choose(m, n)) for n in DEVICES) + " |"
-            for m in models()]
+    rows = [
+        f"| {m.name}, {m.parameters() / 1e9:.1f} | " + " | ".join(_cell(choose(m, n)) for n in DEVICES) + " |"
+        for m in models()
+    ]
     return head + "\n".join(rows) + "\n"
 
 
 def closely(model: Model, machine: Machine) -> str:
     """What the steps of a model's fastest mixes are made of."""
     parts = ("compute", "tensor", "experts", "messages", "bubble", "data", "update")
-    head = (f"### {model.name}\n\n| devices | tensor x pipeline x data | step, s | {' | '.join(parts)} | "
-            "weights, GB | optimizer | activations |\n|" + "---|" * (len(parts) + 6) + "\n")
+    head = (
+        f"### {model.name}\n\n| devices | tensor x pipeline x data | step, s | {' | '.join(parts)} | "
+        "weights, GB | optimizer | activations |\n|" + "---|" * (len(parts) + 6) + "\n"
+    )
     rows = []
     for plan in filter(None, (best(model, machine, n, COUNT) for n in DEVICES)):
         step, memory = plan.step(), plan.memory()
@@ -304,17 +341,29 @@ def own_mix(machine: Machine, model: Model, devices: int) -> Plan | None:
 def markdown(machine: Machine, measured: Link | None) -> str:
     """The page for all models."""
     note = "" if measured is None else f"\nMeasured on this machine's CPU ranks over MPI: {_link(measured)}."
-    page = [_HEAD.format(count=COUNT, machine=machine.name, near=_link(machine.near), far=_link(machine.far),
-                         busy=machine.busy, measured=note)]
+    page = [
+        _HEAD.format(
+            count=COUNT,
+            machine=machine.name,
+            near=_link(machine.near),
+            far=_link(machine.far),
+            busy=machine.busy,
+            measured=note,
+        )
+    ]
     if measured is not None:
         page.append(_ranks_of_this_machine(measured))
-    page += ["## Utilisation with each model's own mix\n\nModels with billions of parameters; columns are devices, cells "
-             "are utilisation and tensor x pipeline x data (!: more memory than a device has).\n",
-             overview(lambda model, n: own_mix(machine, model, n)),
-             "## Utilisation with the fastest mix that fits\n", overview(lambda model, n: best(model, machine, n, COUNT)),
-             f"## Utilisation where a step is {BATCH >> 20} million tokens, whatever the number of devices\n",
-             overview(lambda model, n: best(model, machine, n, batch=BATCH)), "## What steps are made of\n",
-             *(closely(model, machine) for model in models() if model.name in CLOSE)]
+    page += [
+        "## Utilisation with each model's own mix\n\nModels with billions of parameters; columns are devices, cells "
+        "are utilisation and tensor x pipeline x data (!: more memory than a device has).\n",
+        overview(lambda model, n: own_mix(machine, model, n)),
+        "## Utilisation with the fastest mix that fits\n",
+        overview(lambda model, n: best(model, machine, n, COUNT)),
+        f"## Utilisation where a step is {BATCH >> 20} million tokens, whatever the number of devices\n",
+        overview(lambda model, n: best(model, machine, n, batch=BATCH)),
+        "## What steps are made of\n",
+        *(closely(model, machine) for model in models() if model.name in CLOSE),
+    ]
     return "\n".join(page)
 
 
@@ -324,12 +373,18 @@ def _ranks_of_this_machine(link: Link) -> str:
     host = Machine("CPU ranks", link, link, 1 << 30, 40e9, 1.0, 4e9, 5e9)
     rows = []
     for tensor, pipeline, data in ((1, 1, 1), (2, 1, 1), (1, 2, 1), (1, 1, 2), (2, 2, 1), (2, 1, 2)):
-        plan = replace(Plan(small, host, tensor * pipeline * data, tensor, pipeline), micro=2, count=4 // data)
+        plan = replace(
+            Plan(small, host, tensor * pipeline * data, tensor, pipeline), micro=2, count=4 // data
+        )
         step = plan.step()
         shares = " | ".join(f"{step[part] * 1e3:.1f}" for part in ("all", "tensor", "bubble", "data"))
         rows.append(f"| {tensor} x {pipeline} x {data} | {shares} |")
-    return ("## The tests' model on ranks of this machine, a core each of 40 GFLOP/s\n\nMilliseconds of a step.\n\n"
-            "| tensor x pipeline x data | all | tensor | bubble | data |\n|---|---|---|---|---|\n" + "\n".join(rows) + "\n")
+    return (
+        "## The tests' model on ranks of this machine, a core each of 40 GFLOP/s\n\nMilliseconds of a step.\n\n"
+        "| tensor x pipeline x data | all | tensor | bubble | data |\n|---|---|---|---|---|\n"
+        + "\n".join(rows)
+        + "\n"
+    )
 
 
 def plot(machine: Machine, path: Path) -> None:
@@ -343,7 +398,9 @@ def plot(machine: Machine, path: Path) -> None:
     for model in models():
         plans = [plan for plan in (best(model, machine, n, COUNT) for n in DEVICES) if plan is not None]
         if len(plans) > 2:
-            axes.plot([p.devices for p in plans], [p.utilisation() for p in plans], marker=".", label=model.name)
+            axes.plot(
+                [p.devices for p in plans], [p.utilisation() for p in plans], marker=".", label=model.name
+            )
     axes.set(xscale="log", xlabel="devices", ylabel="utilisation", title="Weak scaling on paper")
     axes.legend(fontsize=5, ncol=3)
     figure.savefig(path, dpi=120)

@@ -1,4 +1,5 @@
 """The two processes that are compared, and how their works are timed in turns."""
+
 from __future__ import annotations
 
 import atexit
@@ -31,10 +32,18 @@ class Side:
 
     def __init__(self, python: str, ours: bool, threads: int):
         paths = [str(SHIM)] * ours + [str(ROOT), os.environ.get("PYTHONPATH", "") * ours]
-        environment = dict(os.environ, PYTHONPATH=os.pathsep.join(filter(None, paths)), OMP_NUM_THREADS=str(threads))
+        environment = dict(
+            os.environ, PYTHONPATH=os.pathsep.join(filter(None, paths)), OMP_NUM_THREADS=str(threads)
+        )
         start = time.perf_counter()
-        self.process = subprocess.Popen([python, "-m", "benchmarks.worker", str(threads)], stdin=subprocess.PIPE, cwd=ROOT,
-                                        stdout=subprocess.PIPE, text=True, env=environment)
+        self.process = subprocess.Popen(
+            [python, "-m", "benchmarks.worker", str(threads)],
+            stdin=subprocess.PIPE,
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
         atexit.register(self.close)  # a stopped worker would outlive this process
         self.about = self._answer()
         self.start_seconds = time.perf_counter() - start
@@ -79,8 +88,10 @@ class Pair:
     """Our side and PyTorch's."""
 
     def __init__(self, torch_python: str, threads: int):
-        self.make = {"ours": lambda: Side(sys.executable, True, threads),
-                     "theirs": lambda: Side(torch_python, False, threads)}
+        self.make = {
+            "ours": lambda: Side(sys.executable, True, threads),
+            "theirs": lambda: Side(torch_python, False, threads),
+        }
         self.sides = {who: make() for who, make in self.make.items()}
 
     def compare(self, work: str, rounds: int, slice_seconds: float) -> dict:
@@ -99,8 +110,11 @@ class Pair:
             self._revive()
             return {"error": str(error)}
         ratios = [theirs / ours for ours, theirs in zip(times["ours"], times["theirs"], strict=True)]
-        return {**{who: statistics.median(seen) for who, seen in times.items()}, "ratio": statistics.median(ratios),
-                "spread": [min(ratios), max(ratios)]}
+        return {
+            **{who: statistics.median(seen) for who, seen in times.items()},
+            "ratio": statistics.median(ratios),
+            "spread": [min(ratios), max(ratios)],
+        }
 
     def _revive(self) -> None:
         for who, side in self.sides.items():

@@ -4,6 +4,7 @@
 {"memory": name, "calls": n}  growth of the peak resident set by n calls, in bytes; for a fresh worker
 {"memory": null, "calls": 0}  the peak so far
 """
+
 from __future__ import annotations
 
 import json
@@ -55,7 +56,9 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what libraries print goes to stderr; answers have the pipe for themselves
     torch.set_num_threads(int(sys.argv[1]))
-    print(json.dumps({"torch": torch.__version__, "threads": torch.get_num_threads()}), file=answers, flush=True)
+    print(
+        json.dumps({"torch": torch.__version__, "threads": torch.get_num_threads()}), file=answers, flush=True
+    )
     bench = Bench()
     for line in sys.stdin:
         order = json.loads(line)

@@ -26,7 +26,15 @@ def absent(name: str) -> dict:
     def manual_seed(seed: int) -> None:
         """Nothing to seed."""
 
-    functions = {"is_available": is_available, "is_initialized": is_available, "_is_in_bad_fork": is_available,
-                 "device_count": device_count, "current_device": current_device, "synchronize": synchronize,
-                 "empty_cache": empty_cache, "manual_seed": manual_seed, "manual_seed_all": manual_seed}
+    functions = {
+        "is_available": is_available,
+        "is_initialized": is_available,
+        "_is_in_bad_fork": is_available,
+        "device_count": device_count,
+        "current_device": current_device,
+        "synchronize": synchronize,
+        "empty_cache": empty_cache,
+        "manual_seed": manual_seed,
+        "manual_seed_all": manual_seed,
+    }
     return functions

@@ -1,4 +1,5 @@
 """All works by name."""
+
 from . import large, models, small, training  # noqa: F401  (each registers its works)
 from .registry import WORKS, NotHere
 

@@ -1,4 +1,5 @@
 """A GPT with its training step in plain torch: the sizes of the loss-parity runs, without Megatron's bookkeeping."""
+
 from __future__ import annotations
 
 import dataclasses
@@ -33,13 +34,21 @@ class Block(nn.Module):
         super().__init__()
         self.heads = config.heads
         self.before, self.between = nn.LayerNorm(config.hidden), nn.LayerNorm(config.hidden)
-        self.qkv, self.out = nn.Linear(config.hidden, 3 * config.hidden), nn.Linear(config.hidden, config.hidden)
-        self.up, self.down = nn.Linear(config.hidden, 4 * config.hidden), nn.Linear(4 * config.hidden, config.hidden)
+        self.qkv, self.out = (
+            nn.Linear(config.hidden, 3 * config.hidden),
+            nn.Linear(config.hidden, config.hidden),
+        )
+        self.up, self.down = (
+            nn.Linear(config.hidden, 4 * config.hidden),
+            nn.Linear(4 * config.hidden, config.hidden),
+        )
 
     def attend(self, x, mask):
         """Scores, float32 softmax and products spelt out, as Megatron's local implementation does."""
         batch, length, hidden = x.shape
-        q, k, v = (part.transpose(1, 2) for part in self.qkv(x).view(batch, length, self.heads, -1).chunk(3, dim=-1))
+        q, k, v = (
+            part.transpose(1, 2) for part in self.qkv(x).view(batch, length, self.heads, -1).chunk(3, dim=-1)
+        )
         scores = torch.matmul(q, k.transpose(-1, -2)) / (hidden // self.heads) ** 0.5
         weights = torch.softmax(scores.float().masked_fill(mask, -10000.0), dim=-1).to(v.dtype)
         return self.out(torch.matmul(weights, v).transpose(1, 2).reshape(batch, length, hidden))
@@ -78,7 +87,9 @@ def training_step(config: Config, wrap=lambda model: model):
     torch.manual_seed(1234)
     model = wrap(GPT(config).to(getattr(torch, config.dtype)))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, betas=(0.9, 0.95), weight_decay=0.01)
-    data = torch.randint(0, config.vocabulary, (config.micro_batches, config.micro_batch, config.sequence + 1))
+    data = torch.randint(
+        0, config.vocabulary, (config.micro_batches, config.micro_batch, config.sequence + 1)
+    )
 
     def step():
         optimizer.zero_grad()
@@ -90,4 +101,5 @@ def training_step(config: Config, wrap=lambda model: model):
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         return total
+
     return step

@@ -1,4 +1,5 @@
 """Large tensors: the speed of the kernels."""
+
 from __future__ import annotations
 
 import functools
@@ -24,7 +25,8 @@ for _type, _sizes in (("float32", (256, 512, 1024, 2048)), ("bfloat16", (256, 51
     for _n in _sizes:
         for _name, _prepare in (("matmul", _matmul), ("linear", _linear)):
             work(f"{_name} {_n} {_type}", "products", flops=2 * _n**3, target=0.95)(
-                functools.partial(_prepare, _n, getattr(torch, _type)))
+                functools.partial(_prepare, _n, getattr(torch, _type))
+            )
 
 
 @work("batched matmul 32x128x128", "products", flops=2 * 32 * 128**3)
@@ -66,7 +68,9 @@ def _large(call):
 
 
 for _name, (_call, _passes) in LARGE.items():
-    work(f"{_name} 1024x1024", "1024x1024 float32", moved=_passes * 2**22, target=0.9)(functools.partial(_large, _call))
+    work(f"{_name} 1024x1024", "1024x1024 float32", moved=_passes * 2**22, target=0.9)(
+        functools.partial(_large, _call)
+    )
 
 
 @work("copy 64 MB", "1024x1024 float32", moved=2 * 2**26)

@@ -1,4 +1,5 @@
 """A Llama of Hugging Face transformers: hidden 512, 4 layers, sequence 256; forward, backward, AdamW."""
+
 from __future__ import annotations
 
 import torch
@@ -14,8 +15,15 @@ def training_step():
     except ImportError as error:
         raise NotHere(f"transformers is not installed ({error})") from None
     torch.manual_seed(1234)
-    config = LlamaConfig(hidden_size=512, intermediate_size=1376, num_hidden_layers=4, num_attention_heads=8,
-                         num_key_value_heads=8, vocab_size=VOCABULARY, max_position_embeddings=SEQUENCE)
+    config = LlamaConfig(
+        hidden_size=512,
+        intermediate_size=1376,
+        num_hidden_layers=4,
+        num_attention_heads=8,
+        num_key_value_heads=8,
+        vocab_size=VOCABULARY,
+        max_position_embeddings=SEQUENCE,
+    )
     model = LlamaForCausalLM(config)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
     tokens = torch.randint(0, VOCABULARY, (BATCH, SEQUENCE))
@@ -26,4 +34,5 @@ def training_step():
         loss.backward()
         optimizer.step()
         return loss.item()
+
     return step

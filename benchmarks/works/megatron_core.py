@@ -3,6 +3,7 @@
 The sizes are those of the loss-parity runs. Real PyTorch without a GPU answers the few questions that Megatron asks of
 torch.cuda by `_cpu_answers`; nothing else differs between the sides.
 """
+
 from __future__ import annotations
 
 import dataclasses
@@ -70,6 +71,7 @@ def _megatron():
 
 def _parallel_state():
     from megatron.core import parallel_state, tensor_parallel
+
     if parallel_state.is_initialized():
         return
     if not torch.distributed.is_initialized():
@@ -83,13 +85,29 @@ def _model(config: Config):
     from megatron.core.models.gpt import GPTModel
     from megatron.core.models.gpt.gpt_layer_specs import get_gpt_layer_local_spec
     from megatron.core.transformer import TransformerConfig
+
     about = TransformerConfig(
-        num_layers=config.layers, hidden_size=config.hidden, num_attention_heads=config.heads, attention_dropout=0.0,
-        hidden_dropout=0.0, use_cpu_initialization=True, attention_softmax_in_fp32=True, init_method_std=0.02,
-        masked_softmax_fusion=config.fused, bias_activation_fusion=config.fused, bias_dropout_fusion=config.fused,
-        gradient_accumulation_fusion=False, persist_layer_norm=False)
-    return GPTModel(config=about, transformer_layer_spec=get_gpt_layer_local_spec(), vocab_size=config.vocabulary,
-                    max_sequence_length=config.sequence, share_embeddings_and_output_weights=True)
+        num_layers=config.layers,
+        hidden_size=config.hidden,
+        num_attention_heads=config.heads,
+        attention_dropout=0.0,
+        hidden_dropout=0.0,
+        use_cpu_initialization=True,
+        attention_softmax_in_fp32=True,
+        init_method_std=0.02,
+        masked_softmax_fusion=config.fused,
+        bias_activation_fusion=config.fused,
+        bias_dropout_fusion=config.fused,
+        gradient_accumulation_fusion=False,
+        persist_layer_norm=False,
+    )
+    return GPTModel(
+        config=about,
+        transformer_layer_spec=get_gpt_layer_local_spec(),
+        vocab_size=config.vocabulary,
+        max_sequence_length=config.sequence,
+        share_embeddings_and_output_weights=True,
+    )
 
 
 def training_step(config: Config):
@@ -114,4 +132,5 @@ def training_step(config: Config):
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         return total
+
     return step

@@ -1,4 +1,5 @@
 """Where works are registered. They import only torch, so that both sides run the very same code."""
+
 from __future__ import annotations
 
 import dataclasses
@@ -30,7 +31,9 @@ WORKS: dict[str, Work] = {}
 
 def work(name: str, group: str, **about):
     """Registers the decorated ``prepare``."""
+
     def register(prepare):
         WORKS[name] = Work(group, prepare, **about)
         return prepare
+
     return register

@@ -1,4 +1,5 @@
 """Small tensors: the cost of a call, of a view, of a backward node."""
+
 from __future__ import annotations
 
 import functools
@@ -9,7 +10,18 @@ import torch.nn.functional as F
 from .registry import work
 
 VIEWS = ("view", "transpose", "select", "slice", "x[1]", "x[:, 1:3]")
-HOT = ("add", "mul", "matmul", "sum", "gelu", "softmax", "layer_norm", "cross_entropy", "index_select", "x.mul(y).add_(x)")
+HOT = (
+    "add",
+    "mul",
+    "matmul",
+    "sum",
+    "gelu",
+    "softmax",
+    "layer_norm",
+    "cross_entropy",
+    "index_select",
+    "x.mul(y).add_(x)",
+)
 RECORDED = {
     "add": lambda x, y, i: torch.add(x, y),
     "mul": lambda x, y, i: torch.mul(x, y),
@@ -80,7 +92,9 @@ def _backward(call):
 
 
 for _name in HOT:
-    work(f"backward of {NODES} {_name}", "backward, 8x8 float32", target=0.9)(functools.partial(_backward, RECORDED[_name]))
+    work(f"backward of {NODES} {_name}", "backward, 8x8 float32", target=0.9)(
+        functools.partial(_backward, RECORDED[_name])
+    )
 
 
 @work("20 muls and backward", "graphs of small tensors")
@@ -92,6 +106,7 @@ def muls():
         for _ in range(20):
             z = z * y
         z.sum().backward()
+
     return run
 
 
@@ -106,15 +121,16 @@ def mixed_chain():
         h = torch.cat((F.gelu(left), right.transpose(0, 1).contiguous().transpose(0, 1)), dim=-1) + x
         scores = torch.softmax(h.view(4, 2, 4), dim=-1).reshape(4, 8) @ w[:, :4]
         F.cross_entropy(scores, labels % 4).backward()
+
     return run
 
 
 @work("MLP module forward", "graphs of small tensors")
 def module_forward():
-    model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.GELU(), torch.nn.LayerNorm(8), torch.nn.Linear(8, 8))
+    model = torch.nn.Sequential(
+        torch.nn.Linear(8, 8), torch.nn.GELU(), torch.nn.LayerNorm(8), torch.nn.Linear(8, 8)
+    )
     return functools.partial(model, torch.randn(4, 8))
-
-
 
 
 @work("chain of 600 operators, 330 leaves", "graphs of small tensors", target=1.0)
@@ -131,4 +147,5 @@ def long_chain():
         for three in leaves:
             for leaf in three:
                 leaf.grad = None
+
     return run

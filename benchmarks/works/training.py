@@ -1,4 +1,5 @@
 """What training steps are made of."""
+
 from __future__ import annotations
 
 import functools
@@ -15,7 +16,9 @@ def _attention(shape):
 
 
 for _shape, _goal in (((2, 8, 128, 16), 0), ((2, 8, 512, 64), 1.0), ((1, 8, 2048, 64), 1.0)):
-    work(f"attention {'x'.join(map(str, _shape))}", "training", target=_goal, memory=_shape[2] == 2048)(functools.partial(_attention, _shape))
+    work(f"attention {'x'.join(map(str, _shape))}", "training", target=_goal, memory=_shape[2] == 2048)(
+        functools.partial(_attention, _shape)
+    )
 
 
 def _adamw(count, shape):
@@ -49,9 +52,13 @@ class Rows(torch.utils.data.Dataset):
 
 
 def _loading(workers):
-    loader = torch.utils.data.DataLoader(Rows(), batch_size=32, shuffle=True, num_workers=workers, persistent_workers=workers > 0)
+    loader = torch.utils.data.DataLoader(
+        Rows(), batch_size=32, shuffle=True, num_workers=workers, persistent_workers=workers > 0
+    )
     return lambda: sum(len(labels) for _, labels in loader)
 
 
 for _workers in (0, 2):
-    work(f"DataLoader, 2048 rows of 256, {_workers} workers", "training")(functools.partial(_loading, _workers))
+    work(f"DataLoader, 2048 rows of 256, {_workers} workers", "training")(
+        functools.partial(_loading, _workers)
+    )

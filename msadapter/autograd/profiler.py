@@ -18,15 +18,35 @@ class profile:
     """
 
     def __init__(
-        self, enabled=True, *, use_cuda=False, use_device=None, record_shapes=False, with_flops=False, profile_memory=False,
-        with_stack=False, with_modules=False, use_kineto=False, use_cpu=True, experimental_config=None, acc_events=False,
+        self,
+        enabled=True,
+        *,
+        use_cuda=False,
+        use_device=None,
+        record_shapes=False,
+        with_flops=False,
+        profile_memory=False,
+        with_stack=False,
+        with_modules=False,
+        use_kineto=False,
+        use_cpu=True,
+        experimental_config=None,
+        acc_events=False,
         custom_trace_id_callback=None,
     ):
         self.enabled = enabled
-        activities = {ProfilerActivity.CPU} | ({ProfilerActivity.PrivateUse1} if use_cuda or use_device else set())
+        activities = {ProfilerActivity.CPU} | (
+            {ProfilerActivity.PrivateUse1} if use_cuda or use_device else set()
+        )
         self._inner = _profile(
-            activities=activities, record_shapes=record_shapes, with_flops=with_flops, profile_memory=profile_memory,
-            with_stack=with_stack, experimental_config=experimental_config, custom_trace_id_callback=custom_trace_id_callback)
+            activities=activities,
+            record_shapes=record_shapes,
+            with_flops=with_flops,
+            profile_memory=profile_memory,
+            with_stack=with_stack,
+            experimental_config=experimental_config,
+            custom_trace_id_callback=custom_trace_id_callback,
+        )
         self._entered = False
 
     def __enter__(self):
@@ -53,7 +73,9 @@ class profile:
         """Microseconds of the host in all events."""
         return self.function_events.self_cpu_time_total
 
-    def key_averages(self, group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False) -> EventList:
+    def key_averages(
+        self, group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False
+    ) -> EventList:
         return self.function_events.key_averages(group_by_input_shape, group_by_stack_n)
 
     def table(self, *args, **options) -> str:
@@ -81,7 +103,9 @@ class emit_itt(emit_nvtx):
 
 
 def load_nvprof(path):
-    raise NotImplementedError("torch.autograd.profiler.load_nvprof: NVIDIA's traces are not read (docs/coverage.md)")
+    raise NotImplementedError(
+        "torch.autograd.profiler.load_nvprof: NVIDIA's traces are not read (docs/coverage.md)"
+    )
 
 
 __all__ = ["EventList", "FunctionEvent", "emit_itt", "emit_nvtx", "load_nvprof", "profile", "record_function"]

@@ -20,8 +20,28 @@ from ..ops._generator import on_host
 from ..tensor import Tensor
 from ..tensor import dtype as dtypes
 
-CODES = {name: i for i, name in enumerate(
-    ("add", "sub", "mul", "div", "neg", "tanh", "sigmoid", "silu", "exp", "gelu", "gelu_tanh", "relu", "reciprocal", "abs", "copy"))}
+CODES = {
+    name: i
+    for i, name in enumerate(
+        (
+            "add",
+            "sub",
+            "mul",
+            "div",
+            "neg",
+            "tanh",
+            "sigmoid",
+            "silu",
+            "exp",
+            "gelu",
+            "gelu_tanh",
+            "relu",
+            "reciprocal",
+            "abs",
+            "copy",
+        )
+    )
+}
 _RESULT, _TEMPORARIES, _OPERANDS, _PLANS = 1000, 16, 6, 64
 _ALIASES = {"true_divide": "div", "negative": "neg", "multiply": "mul", "subtract": "sub", "divide": "div"}
 _ROUNDING = {"float32": 0, "bfloat16": 1, "float16": 2}
@@ -77,7 +97,9 @@ def _binary(code, reverse=False):
 for _name, _code in (("add", "add"), ("sub", "sub"), ("mul", "mul"), ("truediv", "div")):
     setattr(Symbol, f"__{_name}__", _binary(_code))
     setattr(Symbol, f"__r{_name}__", _binary(_code, reverse=True))
-Symbol.__rtruediv__ = lambda self, other: _pair("mul", _single("reciprocal", self), other)  # as the operator does
+Symbol.__rtruediv__ = lambda self, other: _pair(
+    "mul", _single("reciprocal", self), other
+)  # as the operator does
 Symbol.__neg__ = lambda self: _single("neg", self)
 for _name in ("tanh", "sigmoid", "exp", "relu", "reciprocal", "abs", "neg"):
     setattr(Symbol, _name, functools.partialmethod(lambda self, code: _single(code, self), _name))
@@ -142,7 +164,9 @@ def _cut(x, from_the_end, start, length, done):
         if cuts:
             raise NotFusable("a part of a part")
         return Symbol(x.dtype, shape, leaf=(index, ((dim, start, length),)))
-    return Symbol(x.dtype, shape, x._code, tuple(_part(o, from_the_end, start, length, done) for o in x._operands))
+    return Symbol(
+        x.dtype, shape, x._code, tuple(_part(o, from_the_end, start, length, done) for o in x._operands)
+    )
 
 
 def _add(self, other, *, alpha=1):
@@ -159,7 +183,9 @@ def _refuse(what):
 
 def _cat(tensors, dim=0):
     first = tensors[0]
-    if len(tensors) > 4 or any(not isinstance(x, Symbol) or x.dtype is not first.dtype or x.ndim != first.ndim for x in tensors):
+    if len(tensors) > 4 or any(
+        not isinstance(x, Symbol) or x.dtype is not first.dtype or x.ndim != first.ndim for x in tensors
+    ):
         raise NotFusable("cat")
     dim = dim + first.ndim if dim < 0 else dim
     for x in tensors:
@@ -171,13 +197,23 @@ def _cat(tensors, dim=0):
 
 
 _CALLS = {
-    "add": _add, "sub": _sub, "cat": _cat, "chunk": lambda self, chunks, dim=0: _chunk(self, chunks, dim),
+    "add": _add,
+    "sub": _sub,
+    "cat": _cat,
+    "chunk": lambda self, chunks, dim=0: _chunk(self, chunks, dim),
     "mul": lambda self, other: _pair("mul", self, other),
-    "div": lambda self, other, rounding_mode=None: _pair("div", self, other) if rounding_mode is None else _refuse("rounding"),
-    "gelu": lambda input, approximate="none": _single("gelu" if approximate == "none" else "gelu_tanh", input),
+    "div": lambda self, other, rounding_mode=None: (
+        _pair("div", self, other) if rounding_mode is None else _refuse("rounding")
+    ),
+    "gelu": lambda input, approximate="none": _single(
+        "gelu" if approximate == "none" else "gelu_tanh", input
+    ),
     "silu": lambda input, inplace=False: _single("silu", input) if not inplace else _refuse("in place"),
     "relu": lambda input, inplace=False: _single("relu", input) if not inplace else _refuse("in place"),
-    **{name: functools.partial(_single, name) for name in ("neg", "tanh", "sigmoid", "exp", "reciprocal", "abs")},
+    **{
+        name: functools.partial(_single, name)
+        for name in ("neg", "tanh", "sigmoid", "exp", "reciprocal", "abs")
+    },
 }
 
 
@@ -208,7 +244,9 @@ class _Plan:
             at = 0
             for part in parts:
                 dim = whole._parts[0] if whole._parts else None
-                self.results.append((self.shapes.index(whole), dim, at, part.shape[dim] if dim is not None else 0))
+                self.results.append(
+                    (self.shapes.index(whole), dim, at, part.shape[dim] if dim is not None else 0)
+                )
                 at += part.shape[dim] if dim is not None else 0
                 roots.append(part)
         if len({part.shape for part in roots}) != 1:
@@ -226,9 +264,16 @@ class _Plan:
 
     def _number(self, x):
         if id(x) not in self._known:
-            about = x._leaf if x._leaf is not None else tuple(self._number(o) if isinstance(o, Symbol) else float(o) for o in x._operands)
+            about = (
+                x._leaf
+                if x._leaf is not None
+                else tuple(self._number(o) if isinstance(o, Symbol) else float(o) for o in x._operands)
+            )
             key = (x._code, x.dtype.name, about)
-            self._known[id(x)] = self._numbers.setdefault(key, len(self._numbers)), x  # the symbol is kept: its id stays its own
+            self._known[id(x)] = (
+                self._numbers.setdefault(key, len(self._numbers)),
+                x,
+            )  # the symbol is kept: its id stays its own
         return self._known[id(x)][0]
 
     def _visit(self, x):
@@ -286,7 +331,13 @@ class _Plan:
             if not self._free:
                 raise NotFusable("too many values at a time")
             register = self._register[number] = len(self.leaves) + self._free.pop()
-        self.code += [CODES[x._code], register, operands[0], operands[1] if len(operands) > 1 else 0, _ROUNDING[x.dtype.name]]
+        self.code += [
+            CODES[x._code],
+            register,
+            operands[0],
+            operands[1] if len(operands) > 1 else 0,
+            _ROUNDING[x.dtype.name],
+        ]
         if destination is not None and register != destination:
             self.code += [CODES["copy"], destination, register, 0, 0]
         return register
@@ -296,7 +347,10 @@ class _Plan:
         if tag:
             for whole in wholes:
                 _C.set_device_tag(whole, tag)
-        results = [wholes[i] if dim is None else wholes[i].narrow(dim, start, length) for i, dim, start, length in self.results]
+        results = [
+            wholes[i] if dim is None else wholes[i].narrow(dim, start, length)
+            for i, dim, start, length in self.results
+        ]
         leaves = [operands[i] if not cuts else operands[i].narrow(*cuts[0]) for i, cuts in self.leaves]
         raw.FusedPointwise(leaves, results, self.code, self.constants or None)
         return wholes[0] if self.single else tuple(wholes)
@@ -314,8 +368,20 @@ def _rebuilt(args, leaves):
     return tuple(_rebuilt(a, leaves) if isinstance(a, (tuple, list)) else next(leaves) for a in args)
 
 
-_EFFECTS = frozenset(("STORE_GLOBAL", "STORE_ATTR", "STORE_SUBSCR", "STORE_DEREF", "DELETE_GLOBAL", "DELETE_ATTR", "DELETE_SUBSCR",
-                   "YIELD_VALUE", "IMPORT_NAME", "MAKE_FUNCTION"))
+_EFFECTS = frozenset(
+    (
+        "STORE_GLOBAL",
+        "STORE_ATTR",
+        "STORE_SUBSCR",
+        "STORE_DEREF",
+        "DELETE_GLOBAL",
+        "DELETE_ATTR",
+        "DELETE_SUBSCR",
+        "YIELD_VALUE",
+        "IMPORT_NAME",
+        "MAKE_FUNCTION",
+    )
+)
 
 
 def fusable(function) -> bool:
@@ -324,12 +390,20 @@ def fusable(function) -> bool:
         return False
     if any(step.opname in _EFFECTS for step in dis.get_instructions(function)):
         return False
-    return all(isinstance(function.__globals__.get(name), (types.ModuleType, Fused)) for name in _outside(function))
+    return all(
+        isinstance(function.__globals__.get(name), (types.ModuleType, Fused)) for name in _outside(function)
+    )
 
 
 def _outside(function) -> list[str]:
     """The names that a function reads from its module."""
-    return sorted({step.argval for step in dis.get_instructions(function) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")})
+    return sorted(
+        {
+            step.argval
+            for step in dis.get_instructions(function)
+            if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")
+        }
+    )
 
 
 class Fused:
@@ -364,7 +438,13 @@ class Fused:
         key = []
         for a in flat:
             if type(a) in (Tensor, Parameter):
-                if a.is_meta or not a.ndim or (recording and a.requires_grad) or a.dtype.name not in _ROUNDING or not a.is_contiguous():
+                if (
+                    a.is_meta
+                    or not a.ndim
+                    or (recording and a.requires_grad)
+                    or a.dtype.name not in _ROUNDING
+                    or not a.is_contiguous()
+                ):
                     return None
                 key.append((a.dtype.name, tuple(a.shape), _C.device_tag(a)))
             elif a is None or type(a) in (int, float, bool):

@@ -1,4 +1,5 @@
 """Named ranges of time. Nothing is kept unless a profiler is recording."""
+
 import functools
 import threading
 import time

@@ -96,7 +96,14 @@ class FunctionEvent:
 class FunctionEventAvg:
     """The events of one name (and shapes, and callers, when grouped by them) added up."""
 
-    SUMS = ("count", "cpu_time_total", "self_cpu_time_total", "cpu_memory_usage", "self_cpu_memory_usage", "flops")
+    SUMS = (
+        "count",
+        "cpu_time_total",
+        "self_cpu_time_total",
+        "cpu_memory_usage",
+        "self_cpu_memory_usage",
+        "flops",
+    )
 
     def __init__(self, key=None):
         self.key = key
@@ -166,11 +173,17 @@ class EventList(list):
             total.add(event)
         return total
 
-    def key_averages(self, group_by_input_shapes=False, group_by_stack_n=0, group_by_overload_name=False) -> EventList:
+    def key_averages(
+        self, group_by_input_shapes=False, group_by_stack_n=0, group_by_overload_name=False
+    ) -> EventList:
         """One sum a name; also by operand shapes, and by the innermost ``group_by_stack_n`` callers, when asked."""
         rows: dict = {}
         for event in self:
-            key = (event.key, str(event.input_shapes) if group_by_input_shapes else "", tuple(event.stack[:group_by_stack_n]))
+            key = (
+                event.key,
+                str(event.input_shapes) if group_by_input_shapes else "",
+                tuple(event.stack[:group_by_stack_n]),
+            )
             rows.setdefault(key, FunctionEventAvg(event.key)).add(event)
         for row in rows.values():
             row.stack = row.stack[:group_by_stack_n]
@@ -189,19 +202,34 @@ class EventList(list):
             ("CPU time avg", lambda e: _time(e.cpu_time)),
         ]
         if self._profile_memory:
-            columns += [("CPU Mem", lambda e: _bytes(e.cpu_memory_usage)), ("Self CPU Mem", lambda e: _bytes(e.self_cpu_memory_usage))]
+            columns += [
+                ("CPU Mem", lambda e: _bytes(e.cpu_memory_usage)),
+                ("Self CPU Mem", lambda e: _bytes(e.self_cpu_memory_usage)),
+            ]
         columns.append(("# of Calls", lambda e: str(e.count)))
         if shapes:
             columns.append(("Input Shapes", lambda e: str(e.input_shapes or [])))
         if sources:
-            columns.append(("Source Location", lambda e: _cut(e.stack[0], max_src_column_width, head=False) if e.stack else ""))
+            columns.append(
+                (
+                    "Source Location",
+                    lambda e: _cut(e.stack[0], max_src_column_width, head=False) if e.stack else "",
+                )
+            )
         if self._with_flops:
             columns.append(("Total FLOPs", lambda e: str(e.flops) if e.flops else "--"))
         return columns
 
     def table(
-        self, sort_by=None, row_limit=100, max_src_column_width=75, max_name_column_width=55,
-        max_shapes_column_width=80, header=None, top_level_events_only=False, time_unit=None,
+        self,
+        sort_by=None,
+        row_limit=100,
+        max_src_column_width=75,
+        max_name_column_width=55,
+        max_shapes_column_width=80,
+        header=None,
+        top_level_events_only=False,
+        time_unit=None,
     ) -> str:
         """The events as text.
 
@@ -217,12 +245,25 @@ class EventList(list):
             rows.sort(key=lambda e: getattr(e, sort_by), reverse=True)
         rows = rows if row_limit < 0 else rows[:row_limit]
         columns = self._columns(max_name_column_width, max_src_column_width)
-        cells = [[title for title, _ in columns]] + [[_cut(text(e), max(max_shapes_column_width, 80)) for _, text in columns] for e in rows]
+        cells = [[title for title, _ in columns]] + [
+            [_cut(text(e), max(max_shapes_column_width, 80)) for _, text in columns] for e in rows
+        ]
         widths = [max(len(row[i]) for row in cells) for i in range(len(columns))]
         rule = "  ".join("-" * w for w in widths)
         lines = ["  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)) for row in cells]
         head = [rule, header] if header else []
-        return "\n".join([*head, rule, lines[0], rule, *lines[1:], rule, f"Self CPU time total: {_time(self.self_cpu_time_total)}", ""])
+        return "\n".join(
+            [
+                *head,
+                rule,
+                lines[0],
+                rule,
+                *lines[1:],
+                rule,
+                f"Self CPU time total: {_time(self.self_cpu_time_total)}",
+                "",
+            ]
+        )
 
     def __str__(self):
         return self.table()
@@ -234,7 +275,9 @@ class EventList(list):
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
         """One line an event that has a stack: its callers from the outermost in, then the metric (flame graphs)."""
         if metric not in ("self_cpu_time_total", "self_cuda_time_total", "self_device_time_total"):
-            raise ValueError(f"metric should be one of: self_cpu_time_total, self_cuda_time_total, got {metric}")
+            raise ValueError(
+                f"metric should be one of: self_cpu_time_total, self_cuda_time_total, got {metric}"
+            )
         characters = str.maketrans(" ;\t\n", "____")
         with open(path, "w") as stream:
             for event in self:
@@ -250,7 +293,9 @@ def tree(records) -> EventList:
     events, open_events = [], []
     for i, record in enumerate(ordered):
         event = FunctionEvent(i, *record)
-        while open_events and (open_events[-1].thread != event.thread or open_events[-1].time_range.end < event.time_range.end):
+        while open_events and (
+            open_events[-1].thread != event.thread or open_events[-1].time_range.end < event.time_range.end
+        ):
             open_events.pop()
         if open_events:
             event.cpu_parent = open_events[-1]
@@ -273,8 +318,18 @@ def chrome_events(events) -> list[dict]:
             args["Call stack"] = ";".join(event.stack)
         if event.cpu_memory_usage:
             args["Bytes"] = event.cpu_memory_usage
-        out.append({"ph": "X", "cat": event.category, "name": event.name, "pid": pid, "tid": event.thread,
-                    "ts": event.time_range.start, "dur": event.time_range.elapsed_us(), "args": args})
+        out.append(
+            {
+                "ph": "X",
+                "cat": event.category,
+                "name": event.name,
+                "pid": pid,
+                "tid": event.thread,
+                "ts": event.time_range.start,
+                "dur": event.time_range.elapsed_us(),
+                "args": args,
+            }
+        )
     return out
 
 
@@ -287,6 +342,15 @@ def write_trace(path, events, metadata: dict) -> None:
     beside = f"{path}.{os.getpid()}.tmp"
     opener = gzip.open if path.endswith(".gz") else open
     with opener(beside, "wt") as stream:
-        json.dump({"schemaVersion": 1, "deviceProperties": [], "displayTimeUnit": "ms", **metadata, "traceEvents": events,
-                   "traceName": path}, stream)
+        json.dump(
+            {
+                "schemaVersion": 1,
+                "deviceProperties": [],
+                "displayTimeUnit": "ms",
+                **metadata,
+                "traceEvents": events,
+                "traceName": path,
+            },
+            stream,
+        )
     os.replace(beside, path)

@@ -113,7 +113,9 @@ class profile:
         use_cuda=None,
     ):
         if execution_trace_observer is not None:
-            raise NotImplementedError("torch.profiler.ExecutionTraceObserver is not supported (docs/coverage.md)")
+            raise NotImplementedError(
+                "torch.profiler.ExecutionTraceObserver is not supported (docs/coverage.md)"
+            )
         self.activities = set(activities) if activities else supported_activities()
         self.record_shapes = record_shapes or with_flops
         self.profile_memory, self.with_stack, self.with_flops = profile_memory, with_stack, with_flops
@@ -172,7 +174,13 @@ class profile:
 
     def _mark_step(self):
         if self._scheduled and self.current_action in _RECORDING:
-            self.add(f"ProfilerStep#{self.step_num}", None, self._step_start, time.perf_counter_ns(), _ranges.thread())
+            self.add(
+                f"ProfilerStep#{self.step_num}",
+                None,
+                self._step_start,
+                time.perf_counter_ns(),
+                _ranges.thread(),
+            )
 
     def _enter(self, action, fresh=False):
         if fresh:
@@ -183,8 +191,13 @@ class profile:
                 raise RuntimeError("Profiler is already enabled on this thread")
             _ranges.recorders.append(self)
             self._device = device_recording(
-                self.activities, getattr(self._on_trace_ready, "dir_name", None), record_shapes=self.record_shapes,
-                profile_memory=self.profile_memory, with_stack=self.with_stack, config=self._config)
+                self.activities,
+                getattr(self._on_trace_ready, "dir_name", None),
+                record_shapes=self.record_shapes,
+                profile_memory=self.profile_memory,
+                with_stack=self.with_stack,
+                config=self._config,
+            )
             if self._device:
                 self._device.start()
             _C.trace_start(self.record_shapes, self.profile_memory, self.with_stack)
@@ -218,13 +231,19 @@ class profile:
         """The name that the callback gives, or None."""
         return self._trace_id() if self._trace_id else None
 
-    def key_averages(self, group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False) -> EventList:
+    def key_averages(
+        self, group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False
+    ) -> EventList:
         """Calls, time, memory by name (`EventList.key_averages`)."""
         return self.events().key_averages(group_by_input_shape, group_by_stack_n)
 
     def export_chrome_trace(self, path) -> None:
         """Writes the trace for chrome://tracing or Perfetto (gzip when the name ends with .gz)."""
-        kept = {"record_shapes": int(self.record_shapes), "profile_memory": int(self.profile_memory), "with_stack": int(self.with_stack)}
+        kept = {
+            "record_shapes": int(self.record_shapes),
+            "profile_memory": int(self.profile_memory),
+            "with_stack": int(self.with_stack),
+        }
         if self._trace_id:
             kept["trace_id"] = self.get_trace_id()
         write_trace(path, chrome_events(self.events()), {**kept, **self._metadata})

@@ -162,14 +162,32 @@ def test_a_module_stays_what_it_is():
 
 
 OPERATORS = st.sampled_from(
-    ["a + b", "a - b", "a * b", "a / b", "-a", "a.tanh()", "a.sigmoid()", "torch.relu(a)", "F.silu(a)", "F.gelu(a)", "a * 0.3", "2 - a",
-     "1.5 / a", "a.abs()", "F.gelu(a, approximate='tanh')", "a + 0.1"]
+    [
+        "a + b",
+        "a - b",
+        "a * b",
+        "a / b",
+        "-a",
+        "a.tanh()",
+        "a.sigmoid()",
+        "torch.relu(a)",
+        "F.silu(a)",
+        "F.gelu(a)",
+        "a * 0.3",
+        "2 - a",
+        "1.5 / a",
+        "a.abs()",
+        "F.gelu(a, approximate='tanh')",
+        "a + 0.1",
+    ]
 )
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.tuples(OPERATORS, st.integers(0, 30), st.integers(0, 30)), min_size=2, max_size=12),
-       st.sampled_from([torch.float32, torch.bfloat16]))
+@given(
+    st.lists(st.tuples(OPERATORS, st.integers(0, 30), st.integers(0, 30)), min_size=2, max_size=12),
+    st.sampled_from([torch.float32, torch.bfloat16]),
+)
 def test_any_chain(steps, dtype):
     lines, values = ["def chain(v0, v1):"], ["v0", "v1"]
     for text, i, j in steps:

@@ -31,7 +31,8 @@ def test_operators_nest_inside_ranges_and_backward_nodes_are_there():
     for event in prof.events():
         assert event.cpu_time_total >= sum(child.cpu_time_total for child in event.cpu_children) >= 0
     assert sum(e.self_cpu_time_total for e in prof.events()) == pytest.approx(
-        sum(e.cpu_time_total for e in prof.events() if e.cpu_parent is None))
+        sum(e.cpu_time_total for e in prof.events() if e.cpu_parent is None)
+    )
 
 
 def test_nothing_is_recorded_outside():
@@ -49,7 +50,10 @@ def test_sums_by_name_and_by_shape():
     rows = {row.key: row for row in prof.key_averages()}
     assert rows["aten::mm"].count == 3 and rows["aten::add_"].count == 1
     by_shape = [row for row in prof.key_averages(group_by_input_shape=True) if row.key == "aten::mm"]
-    assert sorted((row.count, row.input_shapes) for row in by_shape) == [(1, [[6, 6], [6, 6]]), (2, [[4, 4], [4, 4]])]
+    assert sorted((row.count, row.input_shapes) for row in by_shape) == [
+        (1, [[6, 6], [6, 6]]),
+        (2, [[4, 4], [4, 4]]),
+    ]
 
 
 def test_operations_are_counted():
@@ -105,8 +109,16 @@ def test_chrome_trace(tmp_path):
     assert trace["run"] == "one" and trace["schemaVersion"] == 1
     spans = {e["name"]: e for e in trace["traceEvents"] if e["ph"] == "X"}
     mm, around = spans["aten::mm"], spans["product"]
-    assert around["ts"] <= mm["ts"] and mm["ts"] + mm["dur"] <= around["ts"] + around["dur"] and mm["tid"] == around["tid"]
-    assert mm["args"]["Input Dims"] == [[8, 8], [8, 8]] and mm["cat"] == "cpu_op" and around["cat"] == "user_annotation"
+    assert (
+        around["ts"] <= mm["ts"]
+        and mm["ts"] + mm["dur"] <= around["ts"] + around["dur"]
+        and mm["tid"] == around["tid"]
+    )
+    assert (
+        mm["args"]["Input Dims"] == [[8, 8], [8, 8]]
+        and mm["cat"] == "cpu_op"
+        and around["cat"] == "user_annotation"
+    )
     with gzip.open(tmp_path / "trace.json.gz", "rt") as stream:
         assert len(json.load(stream)["traceEvents"]) == len(trace["traceEvents"])
     assert sorted(p.name for p in tmp_path.iterdir()) == ["trace.json", "trace.json.gz"]
@@ -122,7 +134,10 @@ def test_schedule_writes_a_trace_a_cycle(tmp_path):
     assert len(traces) == 2
     for first, path in zip((2, 6), traces, strict=True):
         seen = [e["name"] for e in json.loads(path.read_text())["traceEvents"]]
-        assert [n for n in seen if n.startswith("ProfilerStep")] == [f"ProfilerStep#{first}", f"ProfilerStep#{first + 1}"]
+        assert [n for n in seen if n.startswith("ProfilerStep")] == [
+            f"ProfilerStep#{first}",
+            f"ProfilerStep#{first + 1}",
+        ]
         assert seen.count("aten::full") == 2
 
 
@@ -180,5 +195,7 @@ def test_the_npus_options_are_ones_that_mindspores_profiler_has():
     npu = torch_npu.profiler
     for level in npu.ProfilerLevel:
         for counters in npu.AiCMetrics:
-            config = npu._ExperimentalConfig(profiler_level=level, aic_metrics=counters, export_type=[npu.ExportType.Db])
+            config = npu._ExperimentalConfig(
+                profiler_level=level, aic_metrics=counters, export_type=[npu.ExportType.Db]
+            )
             assert isinstance(_experimental(ms, config), ms._ExperimentalConfig)
