@@ -137,7 +137,7 @@ def _compare(jobs, work, ranks, rounds, slice_seconds) -> dict:
             times[who].append(jobs[who].seconds(work, slice_seconds))
     ratio = statistics.median(t / o for o, t in zip(times["ours"], times["theirs"], strict=True))
     operation, dtype, size = work
-    entry = {
+    return {
         "operation": operation,
         "dtype": dtype,
         "bytes": size,
@@ -145,7 +145,6 @@ def _compare(jobs, work, ranks, rounds, slice_seconds) -> dict:
         "ratio": ratio,
         **{who: statistics.median(seen) for who, seen in times.items()},
     }
-    return entry
 
 
 def alpha_beta(entries: list[dict], operation: str = "ping-pong", who: str = "ours") -> tuple[float, float]:

@@ -43,7 +43,7 @@ def compile(
     if not disable:
         say_once(
             "compile",
-            "torch.compile fuses functions of element-wise operators here and runs everything else as it is (docs/coverage.md)",
+            "torch.compile fuses functions of element-wise operators and runs everything else as it is (docs/coverage.md)",
         )
         from ._fusion import fused
 

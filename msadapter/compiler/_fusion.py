@@ -2,8 +2,8 @@
 
 The first call with operands of some types and sizes runs the function on symbols. If all it does is known here, later calls
 run the recorded program (FusedPointwise: one pass over memory, every step rounded as the operator alone rounds). Whatever
-else the function does, whatever needs gradients, and everything on an accelerator, runs the function as it is: the numbers are the
-same either way.
+else the function does, whatever needs gradients, and everything on an accelerator, runs the function as it is: the
+numbers are the same either way.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class NotFusable(Exception):
 
 
 class Symbol:
-    """Stands for a tensor while a function is recorded: a leaf (operand, and the part of it), a step, or parts side by side."""
+    """A tensor while a function is recorded: a leaf (operand, and the part of it), a step, or parts side by side."""
 
     requires_grad, is_meta = False, False
 
@@ -385,7 +385,7 @@ _EFFECTS = frozenset(
 
 
 def fusable(function) -> bool:
-    """Whether a function may be recorded: plain, without effects, reading nothing from outside but modules and other functions."""
+    """Whether a function may be recorded: plain, without effects, reading from outside modules and such functions only."""
     if not isinstance(function, types.FunctionType) or function.__closure__:
         return False
     if any(step.opname in _EFFECTS for step in dis.get_instructions(function)):

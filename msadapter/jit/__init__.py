@@ -54,7 +54,8 @@ RecursiveScriptModule = TopLevelTracedModule = TracedModule = ScriptModule
 def _note():
     say_once(
         "jit",
-        "torch.jit.script fuses functions of element-wise operators and returns everything else, as torch.jit.trace does, as it is (docs/coverage.md)",
+        "torch.jit.script fuses functions of element-wise operators; everything else, and what torch.jit.trace is given, "
+        "stays as it is (docs/coverage.md)",
     )
 
 
