@@ -58,7 +58,8 @@ class DotProductAttention(nn.Module):
             raise ValueError(f"window_size is (left, right), not {window_size!r}")
         key_width = kv_channels if isinstance(kv_channels, int) else kv_channels[0]
         self.softmax_scale = key_width**-0.5 if softmax_scale is None else softmax_scale
-        self.attention_dropout, self.attn_mask_type, self.window_size = attention_dropout, attn_mask_type, window_size
+        self.attention_dropout, self.attn_mask_type = attention_dropout, attn_mask_type
+        self.window_size = window_size or ((-1, 0) if "causal" in attn_mask_type else (-1, -1))
         self.qkv_format, self.get_rng_state_tracker = qkv_format, get_rng_state_tracker
         self.set_context_parallel_group(cp_group, cp_global_ranks, cp_stream, cp_comm_type)
 
@@ -76,7 +77,8 @@ class DotProductAttention(nn.Module):
                 **others):
         """query, key, value (s, b, h, d) to (s, b, h d): the layout stays, heads and channels become one dimension."""
         layout, mask_type = qkv_format or self.qkv_format, attn_mask_type or self.attn_mask_type
-        causal, window = "causal" in mask_type, window_size or self.window_size
+        causal = "causal" in mask_type
+        window = _limits(window_size or self.window_size)
         if layout == "thd":
             if self.cp_size > 1:
                 raise NotImplementedError("transformer_engine.pytorch.DotProductAttention: thd under context parallelism is "
@@ -140,6 +142,11 @@ class DotProductAttention(nn.Module):
             with tracker().fork() if tracker is not None else contextlib.nullcontext():
                 weights = nn.functional.dropout(weights, self.attention_dropout)
         return weights @ value
+
+
+def _limits(window):
+    """(left, right), or None if it says no more than a mask type: nothing, or nothing to the right."""
+    return None if tuple(window) in ((-1, -1), (-1, 0)) else window
 
 
 def _forbidden(query_places, key_places, causal, window, mask):
