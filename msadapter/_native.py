@@ -71,6 +71,7 @@ def _key() -> str:
     version = subprocess.run([compiler(), "--version"], capture_output=True, text=True, check=True).stdout
     for part in (version, _processor(), MINDSPORE_VERSION, sysconfig.get_config_var("SOABI") or "", Path(__file__).read_text()):
         h.update(part.encode())
+    h.update(" ".join(sorted(fused_names())).encode())
     for path in _source_files():
         h.update(str(path.relative_to(SOURCES)).encode())
         h.update(path.read_bytes())
@@ -129,11 +130,18 @@ def _kernel_names() -> set[str]:
     return names
 
 
+def fused_names() -> set[str]:
+    """MindSpore's operators that kernels_ascend calls on an NPU; read as text, because nothing is imported here."""
+    mapping = SOURCES.parents[1] / "kernels_ascend" / "_mapping.py"
+    return set(re.findall(r'^ {8}"(\w+)": ', mapping.read_text(), re.M)) if mapping.exists() else set()
+
+
 def _operator_units(root: Path) -> list[str]:
-    """Generated C++: the MindSpore operators that our kernels stand behind. An operator keeps its unit when others come."""
+    """Generated C++: the MindSpore operators that our kernels stand behind, and the fused ones of an NPU. An operator keeps
+    its unit when others come."""
     headers = _mindspore_operators(root)
     buckets: list[list[str]] = [[] for _ in range(OPERATOR_UNITS)]
-    for name in sorted(set(headers) & _kernel_names()):
+    for name in sorted(set(headers) & (_kernel_names() | fused_names())):
         buckets[zlib.crc32(name.encode()) % OPERATOR_UNITS].append(name)
     units = []
     for part in buckets:

@@ -10,7 +10,8 @@ FOLDER = "profile"  # where MindSpore writes when no tensorboard_trace_handler n
 def device_recording(activities, folder, *, record_shapes, profile_memory, with_stack, config):
     """A recording of the accelerator to start() and stop(), or None: on a CPU, or when only the CPU was asked for.
 
-    MindSpore's profiler writes the kernels' times and a trace under ``folder`` (MindStudio Insight and TensorBoard read it); the host's operators are in the trace that this package writes.
+    MindSpore's profiler writes the kernels' times and a trace under ``folder`` (MindStudio Insight and TensorBoard read it);
+    the host's operators are in the trace that this package writes.
     """
     if device_target() == "CPU" or all(a.name == "CPU" for a in activities):
         return None

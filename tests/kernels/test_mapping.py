@@ -10,7 +10,7 @@ import pytest
 
 import msadapter as torch
 from kernels_ascend import _mapping
-from msadapter import torch_npu
+from msadapter import _native, torch_npu
 
 HEADERS = Path(find_spec("mindspore").submodule_search_locations[0]) / "include"
 PYBOOST = HEADERS / "mindspore/ccsrc/include/pynative/utils/pyboost/auto_generate"
@@ -30,6 +30,10 @@ def _operands(name: str) -> list[str]:
 @pytest.mark.parametrize("name", sorted(_mapping.OPERATORS))
 def test_operands_are_those_of_mindspore(name):
     assert list(_mapping.OPERATORS[name]) == _operands(name)
+
+
+def test_the_native_build_binds_all_of_them():
+    assert _native.fused_names() == set(_mapping.OPERATORS)
 
 
 @pytest.mark.skipif(not PYBOOST.is_dir(), reason="MindSpore's headers are not installed")
