@@ -22,6 +22,8 @@ def _native_option(name: str):
         _importlib.import_module("msadapter.jit")
         if name in vars(_C):
             return vars(_C)[name]
+    if name == "_distributed_c10d":  # torch.distributed imports it, so nobody does so by name
+        return _importlib.import_module(f"{_C.__name__}.{name}")
     raise AttributeError(f"module 'torch._C' has no attribute {name!r}")
 
 

@@ -5,11 +5,15 @@ __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_stat
 _folder = None
 
 
+def _get_torch_home() -> str:
+    """The folder of all that is kept for the user."""
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return os.environ.get("TORCH_HOME") or os.path.join(cache, "torch")
+
+
 def get_dir() -> str:
     """The folder of downloaded files."""
-    home = os.environ.get("TORCH_HOME") or os.path.join(
-        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "torch")
-    return _folder or os.path.join(home, "hub")
+    return _folder or os.path.join(_get_torch_home(), "hub")
 
 
 def set_dir(d) -> None:

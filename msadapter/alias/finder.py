@@ -19,7 +19,10 @@ TORCH_VERSION = "2.7.1"
 ALIASES = {"torch": "msadapter", "torch_npu": "msadapter.torch_npu"}
 
 # Answered only when a variable asks for it, because programs look whether it is there: alias -> (package, variable).
-OPTIONAL = {"transformer_engine": ("msadapter.transformer_engine", "MSADAPTER_TRANSFORMER_ENGINE")}
+OPTIONAL = {
+    "transformer_engine": ("msadapter.transformer_engine", "MSADAPTER_TRANSFORMER_ENGINE"),
+    "triton": ("msadapter.triton", "MSADAPTER_TRITON"),
+}
 
 # The stand-in packages of build/env.sh carry this name; they may be replaced, a real torch may not.
 SHIM_MARK = "__msadapter_shim__"

@@ -175,3 +175,10 @@ def list_gpu_processes(device=None) -> str:
 def host_memory_stats() -> dict:
     """Figures of pinned memory: nothing is pinned on the host."""
     return {}
+
+
+class CUDAPluggableAllocator:
+    """An allocator of the user's own, from a C++ library: NotImplementedError."""
+
+    def __init__(self, path_to_so_file: str, alloc_fn_name: str, free_fn_name: str):
+        raise NotImplementedError("torch.cuda.memory.CUDAPluggableAllocator is not supported (docs/coverage.md)")

@@ -13,6 +13,8 @@ from ..utils.hooks import RemovableHandle
 
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
 
+ParamsT = Iterable[Tensor] | Iterable[dict[str, object]] | Iterable[tuple[str, Tensor]]
+
 _global_pre_hooks: dict = OrderedDict()
 _global_post_hooks: dict = OrderedDict()
 

@@ -150,3 +150,10 @@ def test_launcher(tmp_path, capfd):
         os.environ.update(before)
         sys.argv[:], sys.path[:] = argv, path
     assert capfd.readouterr().out == "1 0 ['--x', '2']\n"
+
+
+def test_names_that_programs_reach_without_importing_them():
+    assert torch._C._distributed_c10d.ProcessGroup is dist.ProcessGroup
+    from msadapter.distributed.checkpoint.api import _is_wrapped_exception, _wrap_exception
+
+    assert _is_wrapped_exception(_wrap_exception(ValueError("x"))) and not _is_wrapped_exception((1, 2))

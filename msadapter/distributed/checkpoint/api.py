@@ -2,6 +2,7 @@
 import traceback
 
 __all__ = ["CheckpointException"]
+WRAPPED_EXCEPTION = tuple[BaseException, traceback.StackSummary]
 
 
 def _wrap_exception(exc: BaseException):

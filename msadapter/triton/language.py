@@ -1,0 +1,31 @@
+"""triton.language: the names that signatures of kernels use."""
+
+
+class constexpr:
+    """A value known when a kernel is compiled."""
+
+    def __init__(self, value):
+        self.value = value
+
+
+class dtype:
+    """A type of elements, by its name."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __repr__(self):
+        return self.name
+
+
+class pointer_type(dtype):
+    """A pointer to elements."""
+
+    def __init__(self, element_ty: dtype):
+        super().__init__(f"*{element_ty}")
+        self.element_ty = element_ty
+
+
+int1, int8, int16, int32, int64 = (dtype(f"int{bits}") for bits in (1, 8, 16, 32, 64))
+uint8, uint16, uint32, uint64 = (dtype(f"uint{bits}") for bits in (8, 16, 32, 64))
+float16, bfloat16, float32, float64 = (dtype(name) for name in ("fp16", "bf16", "fp32", "fp64"))

@@ -1,0 +1,3 @@
+"""Where Triton keeps its kernels."""
+
+from . import jit
