@@ -18,6 +18,8 @@ _C.__path__ = [__path__[0] + "/_native_names"]  # torch._C._distributed_c10d
 
 def _native_option(name: str):
     """Attributes of torch._C that Python modules here add when they are imported."""
+    if name in ("Graph", "Value"):
+        return getattr(_importlib.import_module("msadapter._symbolic"), name)
     if name.startswith(("_jit_", "_debug_set")) and "msadapter.jit" not in _importlib.sys.modules:
         _importlib.import_module("msadapter.jit")
         if name in vars(_C):
@@ -320,7 +322,10 @@ _ELSEWHERE = {  # names that are loaded with their module, when one is asked for
     **dict.fromkeys(("is_anomaly_enabled", "is_anomaly_check_nan_enabled"), "autograd"),
     **dict.fromkeys(("Event", "Stream"), "cuda"),
     "Future": "futures",
+    "_assert_async": "ops._aten_only",
     "GradScaler": "amp",
+    **dict.fromkeys(("SymBool", "SymFloat", "SymInt", "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sqrt",
+                     "sym_sum"), "_symbolic"),
     **dict.fromkeys((
         "affine_grid_generator", "conv_tbc", "cosine_embedding_loss", "cosine_similarity", "ctc_loss", "detach", "detach_", "detach_copy",
         "get_device", "get_device_module", "gru_cell", "hinge_embedding_loss", "instance_norm", "is_distributed", "is_inference", "is_neg",

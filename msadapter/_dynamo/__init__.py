@@ -5,7 +5,7 @@ from . import config, eval_frame
 
 __all__ = ["allow_in_graph", "assume_constant_result", "config", "disable", "disallow_in_graph", "eval_frame", "explain",
            "forbid_in_graph", "graph_break", "is_compiling", "list_backends", "mark_dynamic", "mark_static",
-           "maybe_mark_dynamic", "optimize", "reset", "run"]
+           "mark_static_address", "maybe_mark_dynamic", "optimize", "reset", "run"]
 
 
 def optimize(backend="inductor", *args, **kwargs):
@@ -35,6 +35,13 @@ def mark_dynamic(t, index, **kwargs) -> None:
 
 
 maybe_mark_dynamic = mark_static = mark_dynamic
+
+
+def mark_static_address(t, guard: bool = True) -> None:
+    """A hint to a compiler that captures addresses: nothing is captured here."""
+    from ..tensor import Tensor
+    if not isinstance(t, Tensor):
+        raise TypeError(f"mark_static_address expects a tensor but received {type(t).__name__}")
 
 
 def explain(f, *args, **kwargs):

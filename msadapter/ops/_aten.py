@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ..tensor import Tensor
+from ._aten_only import METHODS, OPERATORS
 from ._declare import namespaces
 
 _SPACES = ("torch", "nn.functional", "Tensor")
@@ -10,6 +12,10 @@ _FAMILIES = ("linalg", "special", "fft")
 
 def _find(name: str):
     """The table's function for a dispatcher name: ``add``, ``add_``, ``linalg_inv``."""
+    if name in OPERATORS:
+        return OPERATORS[name]
+    if name in METHODS:
+        return getattr(Tensor, name)
     for space in _SPACES:
         if name in namespaces[space]:
             return namespaces[space][name]

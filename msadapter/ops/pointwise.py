@@ -265,6 +265,21 @@ def fill(self, value):
     return self.clone().fill_(value)
 
 
+@composite("Tensor.fill_diagonal_(Tensor self, Scalar fill_value, bool wrap=False) -> Tensor", forms="m")
+def fill_diagonal_(self, fill_value, wrap):
+    if self.ndim < 2:
+        raise RuntimeError("dimensions must larger than 1")
+    if self.ndim > 2 and len(set(self.shape)) > 1:
+        raise RuntimeError("all dimensions of input must be of equal length")
+    size, step, start = min(self.shape[:2]), sum(self.stride()), self.storage_offset()
+    self.as_strided((size,), (step,), start).fill_(fill_value)
+    width = self.shape[1]
+    if wrap and self.ndim == 2 and self.shape[0] > width + 1:  # the diagonal goes on one row below the square
+        rest = -(-self.numel() // (width + 1)) - size
+        self.as_strided((rest,), (step,), start + self.stride(0) * (width + 1)).fill_(fill_value)
+    return self
+
+
 @composite("fill_(Tensor self, TensorOrScalar value) -> Tensor", forms="fm")
 def fill_(self, value):
     """`fill`, in place."""

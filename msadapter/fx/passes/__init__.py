@@ -1,0 +1,1 @@
+"""torch.fx.passes: what passes over graphs are made of."""

@@ -1,0 +1,65 @@
+"""Which tests of other projects are run, and which of them are left out on both sides, with the reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+NEEDS_OTHERS = {  # words in a test's name: why it is left out
+    "fsdp": "starts processes that shard a model with FSDP2",
+    "tensor_parallel": "starts processes for transformers' tensor parallelism on DTensor",
+    "expert_parallel": "starts processes for transformers' expert parallelism on DTensor",
+    "test_tp_": "starts processes for transformers' tensor parallelism on DTensor",
+    "compil": "tests torch.compile",
+    "export": "tests torch.export, ONNX or ExecuTorch",
+    "flash_attn": "needs flash-attn on a GPU",
+    "flash_attention": "needs flash-attn on a GPU",
+    "flex_attention": "tests torch.compile",
+    "IntegrationTest": "downloads weights",
+    "TestIntegration": "downloads weights",
+    "pipeline": "downloads tokenizers",
+}
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A project's tests. ``variable`` names the environment variable with its checkout; ``files`` are by family."""
+
+    variable: str
+    files: dict[str, str]
+    packages: tuple[str, ...]  # whose versions are recorded
+    left_out: dict[str, str] = field(default_factory=dict)
+    options: tuple[str, ...] = ()
+    environment: dict[str, str] = field(default_factory=dict)
+    folder: str = "."  # where pytest is run
+
+    def present(self, checkout: Path) -> dict[str, str]:
+        return {family: file for family, file in self.files.items() if (checkout / self.folder / file).exists()}
+
+
+_FAMILIES = ("llama", "qwen2", "qwen3", "mistral", "mixtral", "gemma", "gpt2", "bloom", "falcon", "bert", "t5", "vit",
+             "whisper")
+SUITES = {
+    "safetensors": Suite(
+        "MSADAPTER_SAFETENSORS",
+        {name: f"tests/test_{name}.py"
+         for name in ("pt_comparison", "pt_model", "simple", "handle", "threadable", "multithreaded", "pread_backend")},
+        ("safetensors",),
+        folder="bindings/python",
+    ),
+    "einops": Suite(
+        "MSADAPTER_EINOPS",
+        {name: f"einops/tests/test_{name}.py"
+         for name in ("einsum", "examples", "layers", "ops", "other", "packing", "parsing")},
+        ("einops",),
+        left_out={"compil": "tests torch.compile", "notebook": "downloads notebooks' packages"},
+        environment={"EINOPS_TEST_BACKENDS": "numpy,torch"},
+    ),
+    "transformers": Suite(
+        "MSADAPTER_TRANSFORMERS",
+        {name: f"tests/models/{name}/test_modeling_{name}.py" for name in _FAMILIES},
+        ("transformers", "tokenizers", "safetensors", "accelerate", "huggingface_hub"),
+        left_out=NEEDS_OTHERS,
+        environment={"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"},
+    ),
+}
