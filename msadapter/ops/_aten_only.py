@@ -1,4 +1,4 @@
-"""Operators that have a name in torch.ops.aten alone: the checks that tracers put into programs, and methods as functions."""
+"""Operators that have a name in torch.ops.aten alone: checks that tracers put into programs, methods as functions."""
 
 from __future__ import annotations
 

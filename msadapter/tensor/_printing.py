@@ -134,7 +134,7 @@ def tensor_str(tensor) -> str:
         default = d is _C.default_dtype() or d.name in ("int64", "bool") or d is _C.default_dtype().to_complex() and d.is_complex
         if not default:
             suffixes.append(f"dtype={d}")
-        if d.name in ("bfloat16", "float16"):
+        if d.itemsize < 4 and d.is_floating_point:
             plain = plain.to(ALL["float32"])
         if _C.device_tag(plain):
             plain = plain.to("cpu")

@@ -55,11 +55,16 @@ for _code, (_name, _size, _kind, _storage) in enumerate(_ROWS):
     ALL[_name] = dtype(_code, _name, _size, _kind, _storage + "Storage")
     _C.bind_dtype(_code, ALL[_name])
 globals().update(ALL)
+# Stored, copied and converted, as in torch; nothing computes in them.
+STORED: dict[str, dtype] = {n: dtype(len(_ROWS) + i, n, 1, "f", n.capitalize() + "Storage")
+                            for i, n in enumerate(("float8_e4m3fn", "float8_e5m2"))}
+for _d in STORED.values():
+    _C.bind_dtype(_d.code, _d)
 ALIASES = {"half": "float16", "float": "float32", "double": "float64", "short": "int16", "int": "int32", "long": "int64",
            "cfloat": "complex64", "cdouble": "complex128"}
 # Named by upstream code, without kernels here: they exist so that comparisons with them are false.
 OTHERS = {n: dtype(100 + i, n, s, k, n.title() + "Storage") for i, (n, s, k) in enumerate(
-    [("float8_e4m3fn", 1, "f"), ("float8_e5m2", 1, "f"), ("float8_e4m3fnuz", 1, "f"), ("float8_e5m2fnuz", 1, "f"), ("complex32", 4, "c"),
+    [("float8_e4m3fnuz", 1, "f"), ("float8_e5m2fnuz", 1, "f"), ("complex32", 4, "c"),
      ("qint8", 1, "i"), ("quint8", 1, "u"), ("qint32", 4, "i"), ("quint4x2", 1, "u"), ("quint2x4", 1, "u"), ("float8_e8m0fnu", 1, "f")])}
 NUMPY = {"bool": "bool", "uint8": "uint8", "int8": "int8", "int16": "int16", "int32": "int32", "int64": "int64", "uint16": "uint16",
          "uint32": "uint32", "uint64": "uint64", "float16": "float16", "float32": "float32", "float64": "float64",
@@ -69,6 +74,7 @@ NUMPY = {"bool": "bool", "uint8": "uint8", "int8": "int8", "int16": "int16", "in
 def exports() -> dict[str, dtype]:
     """Names of torch's namespace: dtypes and their aliases."""
     out = dict(ALL)
+    out.update(STORED)
     out.update(OTHERS)
     out.update({alias: ALL[name] for alias, name in ALIASES.items()})
     out["chalf"] = OTHERS["complex32"]

@@ -3,9 +3,10 @@
     python -m tests.suites run SUITE CHECKOUT --records DIR [--torch PYTHON] [--path FOLDER ...] [--only FAMILY ...]
     python -m tests.suites page DIR ...     records to docs/suites.json, and the page from it
     python -m tests.suites page             the page alone
+    python -m tests.suites release [--path FOLDER ...]    tests/huggingface against the transformers found there
 
-Without --torch it is this project that answers `import torch`. CHECKOUT is a folder of SUITE's public sources; nothing of it is
-kept. --path puts folders of installed packages before the interpreter's own.
+Without --torch it is this project that answers `import torch`. CHECKOUT is a folder of SUITE's public sources; nothing of
+it is kept. --path puts folders of installed packages before the interpreter's own.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from tests.suites import page
@@ -96,6 +98,23 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+def release(options: argparse.Namespace) -> int:
+    """Runs this project's own tests of transformers against the release on ``--path``, and notes the numbers on the page."""
+    suite = SUITES["transformers"]
+    with tempfile.TemporaryDirectory() as folder:
+        record = Path(folder) / "record.jsonl"
+        environment = _environment(suite, record, options.limit, options.path, ours=True)
+        environment["MSADAPTER_SUITE_LEFT_OUT"] = "{}"
+        output = run_file(sys.executable, ROOT, "tests/huggingface", environment, ())
+        versions = _versions(sys.executable, environment, (*suite.packages, "peft"))
+        found = page.counts(outcomes(record))
+    print(output, versions, found)
+    results = page.load()
+    row = {kind: found.get(kind, 0) for kind in ("passed", "failed", "skipped")}
+    results["releases"][versions["transformers"]] = {"versions": versions, **row}
+    return page.save(results)
+
+
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.suites", description=__doc__.splitlines()[0])
     verbs = parser.add_subparsers(required=True)
@@ -109,6 +128,10 @@ def main(arguments: list[str]) -> int:
     runs.add_argument("--limit", type=int, default=120, help="seconds a test may take")
     runs.add_argument("--source", default="", help="what the checkout is, for the page")
     runs.set_defaults(act=run)
+    releases = verbs.add_parser("release")
+    releases.add_argument("--path", action="append", default=[])
+    releases.add_argument("--limit", type=int, default=120, help="seconds a test may take")
+    releases.set_defaults(act=release)
     pages = verbs.add_parser("page")
     pages.add_argument("records", nargs="*")
     pages.set_defaults(act=lambda options: page.write([Path(r) for r in options.records]))

@@ -21,9 +21,9 @@ msadapter, once by real PyTorch on a CPU. None of their code is in this reposito
     python -m tests.suites run SUITE CHECKOUT --records DIR --torch PYTHON     # a python that has PyTorch
     python -m tests.suites page DIR
 
-**The measure is what PyTorch passes**: a test that fails or is skipped with real PyTorch says nothing about msadapter. "Passed" are
-those of them that pass here too; "skipped" are those that the suite itself skips here. Tests that download from a hub fail or
-are skipped on both sides, as both run offline.
+**The measure is what PyTorch passes**: a test that fails or is skipped with real PyTorch says nothing about msadapter.
+"Passed" are those of them that pass here too; "skipped" are those that the suite itself skips here. Tests that download
+from a hub fail or are skipped on both sides, as both run offline.
 """
 
 
@@ -46,9 +46,9 @@ def compare(ours: dict[str, dict], torch: dict[str, dict]) -> dict:
         "failed": {n: line["reason"] for n, line in lost.items() if line["outcome"] == "failed"},
         "skipped": {n: line["reason"] for n, line in lost.items() if line["outcome"] == "skipped"},
         "left out": dict(Counter(line["reason"] for line in torch.values() if line["outcome"] == "left out")),
-        "failed on both": dict(Counter(
-            line["reason"] for name, line in torch.items()
-            if line["outcome"] == "failed" and ours.get(name, absent)["outcome"] == "failed")),
+        "failed on both": {
+            name: line["reason"] for name, line in torch.items()
+            if line["outcome"] == "failed" and ours.get(name, absent)["outcome"] == "failed"},
     }
 
 
@@ -93,22 +93,32 @@ def _reasons(families: dict[str, dict], key: str) -> list[str]:
     return [f"- {len(found)} x {reason or 'no reason given'}: `{found[0].split('::')[-1]}`" for reason, found in ordered]
 
 
-def _sums(families: dict[str, dict], key: str) -> list[str]:
+def _left_out(families: dict[str, dict]) -> list[str]:
     total: Counter = Counter()
     for row in families.values():
-        for reason, number in row[key].items():
-            total[_plain(reason)] += number
-    return [f"- {number} x {reason or 'no reason given'}" for reason, number in sorted(total.items(), key=lambda p: (-p[1], p[0]))]
+        total.update(row["left out"])
+    return [f"- {number} x {_plain(reason)}" for reason, number in sorted(total.items(), key=lambda p: (-p[1], p[0]))]
 
 
 def _plain(reason: str) -> str:
     return reason.replace("|", "/").replace("<", "(").replace(">", ")")
 
 
+def _releases(rows: dict[str, dict]) -> list[str]:
+    lines = ["## Releases of transformers", "",
+             "`tests/huggingface` of this repository (twenty families train, generate, save and load with PyTorch's numbers;",
+             "Trainer, accelerate and LoRA of peft) against each installed release, by `python -m tests.suites release`.", "",
+             "| transformers | passed | failed | skipped | with |", "|---|--:|--:|--:|---|"]
+    for version, row in sorted(rows.items(), reverse=True):
+        others = ", ".join(f"{p} {v}" for p, v in row["versions"].items() if p != "transformers")
+        lines.append(f"| {version} | {row['passed']} | {row['failed']} | {row['skipped']} | {others} |")
+    return [*lines, ""]
+
+
 def render(results: dict) -> str:
     """The page."""
     lines = [INTRODUCTION]
-    for title, result in results.items():
+    for title, result in results["suites"].items():
         families = result["families"]
         lines += [f"## {title}", "", result["source"], ""]
         for side, versions in result["versions"].items():
@@ -117,23 +127,35 @@ def render(results: dict) -> str:
         for heading, found in (
             ("Fail here", _reasons(families, "failed")),
             ("Skipped here only", _reasons(families, "skipped")),
-            ("Left out on both sides", _sums(families, "left out")),
-            ("Fail on both sides", _sums(families, "failed on both")),
+            ("Left out on both sides", _left_out(families)),
+            ("Fail on both sides", _reasons(families, "failed on both")),
         ):
             if found:
                 lines += [f"{heading}:", "", *found, ""]
+    if results["releases"]:
+        lines += _releases(results["releases"])
     return "\n".join(lines).rstrip() + "\n"
+
+
+def load() -> dict:
+    """docs/suites.json: suites by title, and releases of transformers by version."""
+    return json.loads(RESULTS.read_text()) if RESULTS.exists() else {"suites": {}, "releases": {}}
+
+
+def save(results: dict) -> int:
+    """Writes docs/suites.json and the page."""
+    RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
+    PAGE.write_text(render(load()))
+    return 0
 
 
 def write(records: list[Path]) -> int:
     """Adds the records to docs/suites.json, one title a suite and release, and writes the page."""
-    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    results = load()
     for folder in records:
         for name in SUITES:
             result = gather(folder, name)
             if result is not None:
                 package = SUITES[name].packages[0]
-                results[f"{name} {result['versions']['msadapter'][package]}"] = result
-    RESULTS.write_text(json.dumps(dict(sorted(results.items())), indent=1, sort_keys=True) + "\n")
-    PAGE.write_text(render(dict(sorted(results.items()))))
-    return 0
+                results["suites"][f"{name} {result['versions']['msadapter'][package]}"] = result
+    return save(results)

@@ -1,7 +1,7 @@
 """pytest plugin: writes what became of every test, as it happens, one JSON line each; ends tests that take too long.
 
-It is loaded by name into the runs of other projects' tests, so it knows nothing of this one. MSADAPTER_SUITE_RECORD names the file,
-MSADAPTER_SUITE_LIMIT the seconds a test may take, MSADAPTER_SUITE_LEFT_OUT the words of tests that are left out (JSON).
+It is loaded by name into the runs of other projects' tests, so it knows nothing of this one. MSADAPTER_SUITE_RECORD names
+the file, MSADAPTER_SUITE_LIMIT the seconds a test may take, MSADAPTER_SUITE_LEFT_OUT the words of tests left out (JSON).
 """
 
 from __future__ import annotations

@@ -15,7 +15,8 @@ static const struct { DType d; TypeId t; } kTypes[] = {
     {DType::U64, mindspore::kNumberTypeUInt64}, {DType::F16, mindspore::kNumberTypeFloat16},
     {DType::BF16, mindspore::kNumberTypeBFloat16}, {DType::F32, mindspore::kNumberTypeFloat32},
     {DType::F64, mindspore::kNumberTypeFloat64}, {DType::C64, mindspore::kNumberTypeComplex64},
-    {DType::C128, mindspore::kNumberTypeComplex128}};
+    {DType::C128, mindspore::kNumberTypeComplex128}, {DType::F8E4M3FN, mindspore::kNumberTypeFloat8E4M3FN},
+    {DType::F8E5M2, mindspore::kNumberTypeFloat8E5M2}};
 
 TypeId to_ms(DType d) { return kTypes[static_cast<int>(d)].t; }
 
@@ -168,7 +169,7 @@ PyObject *wrap(const TensorPtr &t) {
 }
 PyTypeObject *parameter_type = nullptr;
 
-static PyObject *dtype_objects[16];
+static PyObject *dtype_objects[32];
 PyObject *dtype_object(DType d) {
   PyObject *o = dtype_objects[static_cast<int>(d)];
   return o ? o : Py_None;
@@ -178,7 +179,7 @@ void bind_dtype(DType d, PyObject *o) {
   dtype_objects[static_cast<int>(d)] = o;
 }
 bool dtype_from_object(PyObject *o, DType *d) {
-  for (int i = 0; i <= static_cast<int>(DType::C128); ++i)
+  for (int i = 0; i <= static_cast<int>(DType::F8E5M2); ++i)
     if (dtype_objects[i] == o) {
       *d = static_cast<DType>(i);
       return true;

@@ -17,6 +17,8 @@ static int category(DType d) { return d == DType::Bool ? 0 : is_integral(d) ? 1 
 
 DType promote_types(DType a, DType b) {
   if (a == b) return a;
+  if (is_float8(a) || is_float8(b))
+    fail("Promotion for Float8 Types is not supported, attempted to promote ", dtype_name(a), " and ", dtype_name(b));
   const int ca = category(a), cb = category(b);
   if (ca == 3 || cb == 3) {
     const DType wide_a = ca == 3 ? real_of(a) : a, wide_b = cb == 3 ? real_of(b) : b;

@@ -12,10 +12,10 @@ template <class TO, class TI> void direct(const Tensor &dst, const Tensor &src) 
 constexpr int64_t kBlock = 256;
 
 template <class W> void widen(W *w, const char *p, int64_t step, int64_t n, DType d) {
-  MSA_SWITCH_ALL(d, "copy_", (({ for (int64_t i = 0; i < n; ++i) w[i] = convert<W>(*reinterpret_cast<const T *>(p + i * step)); })));
+  MSA_SWITCH_STORED(d, "copy_", (({ for (int64_t i = 0; i < n; ++i) w[i] = convert<W>(*reinterpret_cast<const T *>(p + i * step)); })));
 }
 template <class W> void narrow(char *p, const W *w, int64_t step, int64_t n, DType d) {
-  MSA_SWITCH_ALL(d, "copy_", (({ for (int64_t i = 0; i < n; ++i) *reinterpret_cast<T *>(p + i * step) = convert<T>(w[i]); })));
+  MSA_SWITCH_STORED(d, "copy_", (({ for (int64_t i = 0; i < n; ++i) *reinterpret_cast<T *>(p + i * step) = convert<T>(w[i]); })));
 }
 template <class W> void through(const Tensor &dst, const Tensor &src) {
   const Dims shape = dst.shape();
@@ -91,7 +91,7 @@ template <class T> bool copy_transposed(const Tensor &dst, const Tensor &src) {
   return true;
 }
 
-constexpr int pair(DType a, DType b) { return static_cast<int>(a) * 16 + static_cast<int>(b); }
+constexpr int pair(DType a, DType b) { return static_cast<int>(a) * 32 + static_cast<int>(b); }
 
 }  // namespace
 

@@ -12,7 +12,7 @@ DType dtype_or(Call &c, int i, DType otherwise) { return c.has(i) ? c.dtype(i) :
 void fill(const Tensor &o, const Scalar &value) {
   const bool zero = value.kind <= Scalar::kInt ? value.i == 0 : value.d == 0 && !std::signbit(value.d) && value.imag == 0;
   if (zero) return fill_zero(o);
-  MSA_SWITCH_ALL(o.dtype, "fill", ({
+  MSA_SWITCH_STORED(o.dtype, "fill", ({
     const T v = value.to<T>();
     if (o.contiguous()) parallel_for(o.numel, 1 << 18, [&](int64_t b, int64_t e) { std::fill(o.ptr<T>() + b, o.ptr<T>() + e, v); });
     else map1<T, T>(o, o, [=](T) { return v; });

@@ -9,7 +9,8 @@
 
 namespace msa {
 
-enum class DType : uint8_t { Bool, U8, I8, I16, I32, I64, U16, U32, U64, F16, BF16, F32, F64, C64, C128 };
+enum class DType : uint8_t { Bool, U8, I8, I16, I32, I64, U16, U32, U64, F16, BF16, F32, F64, C64, C128,
+                             F8E4M3FN, F8E5M2 };  // the last two are stored, copied and converted; nothing computes in them
 
 using c64 = std::complex<float>;
 using c128 = std::complex<double>;
@@ -48,17 +49,59 @@ struct BFloat16 {
   }
 };
 
+// Storage types of eight bits: kMantissa bits of mantissa, exponents biased by kBias. Rounds to nearest even on the way in;
+// what is too large becomes infinity where the type has one, else not a number.
+template <int kMantissa, int kBias, bool kInfinity> struct Float8 {
+  uint8_t bits;
+  static constexpr uint8_t kNan = 0x7F, kLargest = kInfinity ? 0x7C : 0x7F;  // kLargest: the first pattern that is no number
+  Float8() = default;
+  Float8(float f) {
+    uint32_t u;
+    std::memcpy(&u, &f, 4);
+    const uint8_t sign = static_cast<uint8_t>(u >> 24 & 0x80);
+    u &= 0x7FFFFFFF;
+    if (u > 0x7F800000) { bits = sign | kNan; return; }
+    if (u == 0x7F800000) { bits = sign | kLargest; return; }
+    const int e = static_cast<int>(u >> 23) - 127, drop = 23 - kMantissa + (e < 1 - kBias ? 1 - kBias - e : 0);
+    if (drop > 24) { bits = sign; return; }
+    const uint32_t m = (u & 0x7FFFFF) | 0x800000, odd = drop < 24 ? m >> drop & 1 : 0;
+    const uint32_t kept = drop == 24 ? (m > 0x800000) : (m + (1u << (drop - 1)) - 1 + odd) >> drop;
+    // the hidden bit of `kept` carries into the exponent, so that rounding up to the next binade needs no case
+    const uint32_t r = e < 1 - kBias ? kept : kept + (static_cast<uint32_t>(e + kBias - 1) << kMantissa);
+    bits = sign | static_cast<uint8_t>(r > kLargest ? kLargest : r);
+  }
+  operator float() const {
+    const uint32_t sign = static_cast<uint32_t>(bits & 0x80) << 24, e = (bits & 0x7F) >> kMantissa, m = bits & ((1 << kMantissa) - 1);
+    float f;
+    if (kInfinity ? (bits & 0x7F) >= kLargest : (bits & 0x7F) == kNan) {
+      const uint32_t u = sign | 0x7F800000 | (kInfinity && m == 0 ? 0 : 0x400000);
+      std::memcpy(&f, &u, 4);
+      return f;
+    }
+    if (e == 0) {
+      f = static_cast<float>(m) / static_cast<float>(1 << (kMantissa + kBias - 1));
+      return sign ? -f : f;
+    }
+    const uint32_t u = sign | (e + 127 - kBias) << 23 | m << (23 - kMantissa);
+    std::memcpy(&f, &u, 4);
+    return f;
+  }
+};
+using Float8E4M3FN = Float8<3, 7, false>;
+using Float8E5M2 = Float8<2, 15, true>;
+
 template <class T> struct dtype_of;
 #define MSA_DTYPE_OF(T, D) template <> struct dtype_of<T> { static constexpr DType value = DType::D; };
 MSA_DTYPE_OF(bool, Bool) MSA_DTYPE_OF(uint8_t, U8) MSA_DTYPE_OF(int8_t, I8) MSA_DTYPE_OF(int16_t, I16)
 MSA_DTYPE_OF(int32_t, I32) MSA_DTYPE_OF(int64_t, I64) MSA_DTYPE_OF(uint16_t, U16) MSA_DTYPE_OF(uint32_t, U32)
 MSA_DTYPE_OF(uint64_t, U64) MSA_DTYPE_OF(Half, F16) MSA_DTYPE_OF(BFloat16, BF16) MSA_DTYPE_OF(float, F32)
 MSA_DTYPE_OF(double, F64) MSA_DTYPE_OF(c64, C64) MSA_DTYPE_OF(c128, C128)
+MSA_DTYPE_OF(Float8E4M3FN, F8E4M3FN) MSA_DTYPE_OF(Float8E5M2, F8E5M2)
 #undef MSA_DTYPE_OF
 
 inline int item_size(DType d) {
   switch (d) {
-    case DType::Bool: case DType::U8: case DType::I8: return 1;
+    case DType::Bool: case DType::U8: case DType::I8: case DType::F8E4M3FN: case DType::F8E5M2: return 1;
     case DType::I16: case DType::U16: case DType::F16: case DType::BF16: return 2;
     case DType::I32: case DType::U32: case DType::F32: return 4;
     case DType::I64: case DType::U64: case DType::F64: case DType::C64: return 8;
@@ -70,12 +113,14 @@ inline int item_size(DType d) {
 // The name as torch's error messages spell it ("Float", "BFloat16", ...).
 inline const char *dtype_name(DType d) {
   static const char *names[] = {"Bool", "Byte", "Char", "Short", "Int", "Long", "UInt16", "UInt32", "UInt64",
-                                "Half", "BFloat16", "Float", "Double", "ComplexFloat", "ComplexDouble"};
+                                "Half", "BFloat16", "Float", "Double", "ComplexFloat", "ComplexDouble",
+                                "Float8_e4m3fn", "Float8_e5m2"};
   return names[static_cast<int>(d)];
 }
 
-inline bool is_complex(DType d) { return d >= DType::C64; }
-inline bool is_floating(DType d) { return d >= DType::F16 && d <= DType::F64; }
+inline bool is_float8(DType d) { return d == DType::F8E4M3FN || d == DType::F8E5M2; }
+inline bool is_complex(DType d) { return d == DType::C64 || d == DType::C128; }
+inline bool is_floating(DType d) { return (d >= DType::F16 && d <= DType::F64) || is_float8(d); }
 inline bool is_integral(DType d, bool with_bool = true) { return d <= DType::U64 && (with_bool || d != DType::Bool); }
 inline DType real_of(DType d) { return d == DType::C64 ? DType::F32 : d == DType::C128 ? DType::F64 : d; }
 inline DType complex_of(DType d) { return d == DType::F64 || d == DType::C128 ? DType::C128 : DType::C64; }
@@ -89,7 +134,8 @@ template <class T> using compute_t = typename compute_type<T>::type;
 template <class T> struct is_complex_t : std::false_type {};
 template <class R> struct is_complex_t<std::complex<R>> : std::true_type {};
 template <class T> inline constexpr bool is_complex_v = is_complex_t<T>::value;
-template <class T> inline constexpr bool is_reduced_v = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
+template <class T> inline constexpr bool is_float8_v = std::is_same_v<T, Float8E4M3FN> || std::is_same_v<T, Float8E5M2>;
+template <class T> inline constexpr bool is_reduced_v = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16> || is_float8_v<T>;
 template <class T> inline constexpr bool is_floating_v = std::is_floating_point_v<T> || is_reduced_v<T>;
 
 // Value conversion as C++ does it, complex -> real drops the imaginary part, anything -> bool is `!= 0`.
@@ -138,6 +184,11 @@ struct NotImplementedError : std::logic_error { using std::logic_error::logic_er
 #define MSA_SWITCH_ALL(D, OP, ...) \
   MSA_SWITCH_(D, OP, MSA_CASES_INT_(__VA_ARGS__) MSA_CASES_UINT_(__VA_ARGS__) MSA_CASES_FLOAT_(__VA_ARGS__) \
               MSA_CASES_COMPLEX_(__VA_ARGS__) MSA_CASE(Bool, bool, __VA_ARGS__))
+// Every type that can be stored.
+#define MSA_SWITCH_STORED(D, OP, ...) \
+  MSA_SWITCH_(D, OP, MSA_CASES_INT_(__VA_ARGS__) MSA_CASES_UINT_(__VA_ARGS__) MSA_CASES_FLOAT_(__VA_ARGS__) \
+              MSA_CASES_COMPLEX_(__VA_ARGS__) MSA_CASE(Bool, bool, __VA_ARGS__) \
+              MSA_CASE(F8E4M3FN, ::msa::Float8E4M3FN, __VA_ARGS__) MSA_CASE(F8E5M2, ::msa::Float8E5M2, __VA_ARGS__))
 // By size only: for kernels that move values without looking at them.
 #define MSA_SWITCH_BYTES(D, ...)                                    \
   switch (::msa::item_size(D)) {                                    \

@@ -58,7 +58,7 @@ void scatter_half(char *dst, const char *src, int64_t n) {
 // Which conversions exist: anything to and from int64, float, double; complex among themselves.
 template <class C> void load_as(char *dst, const char *src, int64_t step, int64_t n, DType from) {
   if constexpr (is_complex_v<C>) {
-    MSA_SWITCH_ALL(from, "load", (gather<C, T>(dst, src, step, n)));
+    MSA_SWITCH_STORED(from, "load", (gather<C, T>(dst, src, step, n)));
   } else {
     MSA_SWITCH_(from, "load", MSA_CASES_INT_((gather<C, T>(dst, src, step, n))) MSA_CASES_UINT_((gather<C, T>(dst, src, step, n)))
                 MSA_CASES_FLOAT_((gather<C, T>(dst, src, step, n))) MSA_CASE(Bool, bool, (gather<C, T>(dst, src, step, n))));
@@ -86,7 +86,7 @@ void load(char *dst, DType compute, const char *src, DType from, int64_t step, i
     case DType::I64: return load_as<int64_t>(dst, src, step, n, from);
     case DType::C64: return load_as<c64>(dst, src, step, n, from);
     case DType::C128: return load_as<c128>(dst, src, step, n, from);
-    case DType::Bool: MSA_SWITCH_ALL(from, "load", (gather<bool, T>(dst, src, step, n))); return;
+    case DType::Bool: MSA_SWITCH_STORED(from, "load", (gather<bool, T>(dst, src, step, n))); return;
     default: fail("internal: no conversion from ", from, " to ", compute);
   }
 }
@@ -235,7 +235,7 @@ Tensor operand(Call &c, int i, DType beside, bool exact) {
   r.numel = 1;
   r.data = c.scratch(16);
   r.dtype = exact && (beside == DType::F16 || beside == DType::BF16) ? DType::F32 : beside;
-  MSA_SWITCH_ALL(r.dtype, "fill_cpu", (*r.ptr<T>() = c.scalar(i).to<T>()));
+  MSA_SWITCH_STORED(r.dtype, "fill_cpu", (*r.ptr<T>() = c.scalar(i).to<T>()));
   return r;
 }
 

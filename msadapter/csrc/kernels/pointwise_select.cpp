@@ -10,7 +10,7 @@ Tensor scalar_tensor(Call &c, const Scalar &s, DType d) {
   r.numel = 1;
   r.dtype = d;
   r.data = c.scratch(16);
-  MSA_SWITCH_ALL(d, "fill_cpu", (*r.ptr<T>() = s.to<T>()));
+  MSA_SWITCH_STORED(d, "fill_cpu", (*r.ptr<T>() = s.to<T>()));
   return r;
 }
 // 0-dim tensors and numbers given as a scalar fill value, converted to d.

@@ -266,6 +266,8 @@ PyObject *number_at(DType dtype, const void *p) {
     MSA_NUMBER(U64, uint64_t, PyLong_FromUnsignedLongLong(x))
     MSA_NUMBER(F16, Half, PyFloat_FromDouble(static_cast<float>(x)))
     MSA_NUMBER(BF16, BFloat16, PyFloat_FromDouble(static_cast<float>(x)))
+    MSA_NUMBER(F8E4M3FN, Float8E4M3FN, PyFloat_FromDouble(static_cast<float>(x)))
+    MSA_NUMBER(F8E5M2, Float8E5M2, PyFloat_FromDouble(static_cast<float>(x)))
     MSA_NUMBER(F32, float, PyFloat_FromDouble(x))
     MSA_NUMBER(F64, double, PyFloat_FromDouble(x))
     MSA_NUMBER(C64, c64, PyComplex_FromDoubles(x.real(), x.imag()))

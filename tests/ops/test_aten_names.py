@@ -1,0 +1,39 @@
+"""fill_diagonal_, the operators that only torch.ops.aten names, and the classes of symbolic numbers."""
+
+from __future__ import annotations
+
+import pytest
+
+import msadapter as torch
+
+
+@pytest.mark.parametrize(
+    "shape, wrap, holes",
+    [
+        ((3, 3), False, [0, 4, 8]),
+        ((7, 3), True, [0, 4, 8, 12, 16, 20]),
+        ((7, 3), False, [0, 4, 8]),
+        ((2, 2, 2), False, [0, 7]),
+    ],
+)
+def test_diagonal_is_filled(shape, wrap, holes):
+    filled = torch.zeros(shape).fill_diagonal_(5, wrap=wrap)
+    assert filled.flatten().nonzero().flatten().tolist() == holes
+
+
+def test_checks_of_tracers():
+    aten = torch.ops.aten
+    aten._assert_tensor_metadata.default(torch.zeros(2), (2,), (1,), torch.float32)
+    with pytest.raises(RuntimeError, match=r"Tensor sizes mismatch! Expected: \[3\], Got: \[2\]"):
+        aten._assert_tensor_metadata(torch.zeros(2), (3,))
+    with pytest.raises(RuntimeError, match="too few"):
+        aten._assert_scalar(0, "too few")
+    with pytest.raises(RuntimeError, match=r"Invalid value range for 9 between \[0, 4\]"):
+        aten.sym_constrain_range_for_size(9, max=4)
+    assert aten.slice.Tensor(torch.arange(6), 0, 1, 5, 2).tolist() == [1, 3]
+
+
+def test_symbolic_numbers_have_no_instances():
+    assert not isinstance(3, torch.SymInt) and torch.sym_max(1, 2.0) == 2.0 and torch.sym_not(True) is False
+    with pytest.raises(NotImplementedError, match="torch.SymInt"):
+        torch.SymInt(3)

@@ -1,0 +1,96 @@
+"""The runner of other projects' tests, on a small project of its own; and the page against its results."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = str(Path(__file__).resolve().parents[2])
+if ROOT not in sys.path:
+    sys.path.insert(0, ROOT)
+
+from tests.suites import __main__ as runner  # noqa: E402
+from tests.suites import page  # noqa: E402
+from tests.suites.suites import SUITES, Suite  # noqa: E402
+
+PROJECT = """
+import os, time, pytest
+
+def test_passes(): pass
+def test_fails(): raise ValueError("no\\nmore")
+def test_export(): raise AssertionError("is left out")
+@pytest.mark.skip(reason="not today")
+def test_skipped(): pass
+def test_takes_long():
+    try:
+        time.sleep(20)
+    except Exception:
+        pass
+def test_dies(): os._exit(11)
+def test_after_the_death(): pass
+"""
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory) -> dict[str, dict]:
+    checkout = tmp_path_factory.mktemp("project")
+    (checkout / "test_it.py").write_text(PROJECT)
+    suite = Suite("NONE", {"it": "test_it.py"}, (), left_out={"export": "needs an exporter"})
+    record = checkout / "it.jsonl"
+    environment = runner._environment(suite, record, 1, [], ours=False)
+    runner.run_file(sys.executable, checkout, "test_it.py", environment, ())
+    return {name.split("::")[1]: line for name, line in runner.outcomes(record).items()}
+
+
+def test_every_outcome_is_recorded(found):
+    assert {name: line["outcome"] for name, line in found.items()} == {
+        "test_passes": "passed", "test_fails": "failed", "test_export": "left out", "test_skipped": "skipped",
+        "test_takes_long": "failed", "test_dies": "failed", "test_after_the_death": "passed"}
+    assert found["test_fails"]["reason"] == "ValueError: no"
+    assert found["test_skipped"]["reason"] == "not today"
+    assert found["test_takes_long"]["reason"] == "OutOfTime: took more than 1 s"
+    assert found["test_dies"]["reason"] == "the process died"
+    assert found["test_export"]["reason"] == "needs an exporter"
+
+
+def test_what_pytorch_passes_is_the_measure(found):
+    torch = {name: {"outcome": "passed", "reason": ""} for name in ("test_passes", "test_fails", "test_skipped", "absent")}
+    torch["test_dies"] = {"outcome": "failed", "reason": "offline"}
+    row = page.compare(found, torch)
+    assert (row["tests"], row["wanted"], row["passed"]) == (5, 4, 1)
+    assert row["failed"] == {"test_fails": "ValueError: no", "absent": "not collected"}
+    assert row["skipped"] == {"test_skipped": "not today"}
+    assert row["failed on both"] == {"test_dies": "offline"}
+
+
+def test_the_page_is_written_from_the_results():
+    assert page.PAGE.read_text() == page.render(page.load())
+
+
+@pytest.mark.parametrize("name", [*SUITES])
+def test_a_suite(name, tmp_path, request):
+    """Nothing fails here that docs/suites.json has as passed; the checkout is named by the environment."""
+    checkout = request.getfixturevalue("checkout_of")(SUITES[name].variable)
+    assert runner.main(["run", name, str(checkout), "--records", str(tmp_path)]) == 0
+    known = [result for title, result in page.load()["suites"].items() if title.startswith(name)]
+    rows = [row for result in known for row in result["families"].values()]
+    lost = {test for row in rows for test in (*row["failed"], *row["failed on both"])}
+    for file in (tmp_path / name / "msadapter").glob("*.json"):
+        tests = json.loads(file.read_text())["tests"]
+        assert tests, f"{file.stem}: no test was collected"
+        assert [t for t, line in tests.items() if line["outcome"] == "failed" and t not in lost] == []
+
+
+@pytest.fixture
+def checkout_of():
+    def path(variable: str) -> Path:
+        value = os.environ.get(variable)
+        if not value:
+            pytest.skip(f"needs a checkout of the suite: set {variable} to its path")
+        return Path(value)
+
+    return path
