@@ -228,11 +228,6 @@ def _assert(condition, message):
         raise AssertionError(message)
 
 
-def _check(condition, message=None):
-    if not condition:
-        raise RuntimeError(message() if callable(message) else message or "Expected cond to be True")
-
-
 def _typed(name: str):
     """Legacy constructors such as torch.FloatTensor."""
     d = _dtype_from_type_name(name)
@@ -323,6 +318,8 @@ _ELSEWHERE = {  # names that are loaded with their module, when one is asked for
     **dict.fromkeys(("Event", "Stream"), "cuda"),
     "Future": "futures",
     "_assert_async": "ops._aten_only",
+    **dict.fromkeys(("_check", "_check_index", "_check_is_size", "_check_not_implemented", "_check_tensor_all",
+                     "_check_tensor_all_with", "_check_type", "_check_value", "_check_with"), "_checks"),
     "GradScaler": "amp",
     **dict.fromkeys(("SymBool", "SymFloat", "SymInt", "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sqrt",
                      "sym_sum"), "_symbolic"),

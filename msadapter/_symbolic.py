@@ -11,7 +11,9 @@ import math
 
 class _Symbolic:
     def __init__(self, *args, **kwargs):
-        raise NotImplementedError(f"{type(self).__module__}.{type(self).__qualname__} is not supported (docs/coverage.md)")
+        raise NotImplementedError(
+            f"{type(self).__module__}.{type(self).__qualname__} is not supported (docs/coverage.md)"
+        )
 
 
 class SymInt(_Symbolic):

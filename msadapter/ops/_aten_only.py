@@ -80,7 +80,28 @@ def sym_numel(self) -> int:
 
 OPERATORS = {
     f.__name__: f
-    for f in (_assert_scalar, _assert_async, _assert_tensor_metadata, sym_constrain_range, sym_constrain_range_for_size,
-              _is_all_true, alias, slice, sym_size, sym_stride, sym_numel)
+    for f in (
+        _assert_scalar,
+        _assert_async,
+        _assert_tensor_metadata,
+        sym_constrain_range,
+        sym_constrain_range_for_size,
+        _is_all_true,
+        alias,
+        slice,
+        sym_size,
+        sym_stride,
+        sym_numel,
+    )
 }
-METHODS = ("detach", "detach_", "fill_diagonal_", "to", "contiguous", "set_", "resize_", "is_pinned", "pin_memory")
+METHODS = (
+    "detach",
+    "detach_",
+    "fill_diagonal_",
+    "to",
+    "contiguous",
+    "set_",
+    "resize_",
+    "is_pinned",
+    "pin_memory",
+)

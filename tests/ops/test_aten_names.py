@@ -37,3 +37,22 @@ def test_symbolic_numbers_have_no_instances():
     assert not isinstance(3, torch.SymInt) and torch.sym_max(1, 2.0) == 2.0 and torch.sym_not(True) is False
     with pytest.raises(NotImplementedError, match="torch.SymInt"):
         torch.SymInt(3)
+
+
+@pytest.mark.parametrize(
+    "check, error",
+    [
+        ("_check", RuntimeError),
+        ("_check_index", IndexError),
+        ("_check_value", ValueError),
+        ("_check_type", TypeError),
+    ],
+)
+def test_checks_raise_their_class(check, error):
+    assert getattr(torch, check)(True) is None
+    with pytest.raises(error, match="^why$"):
+        getattr(torch, check)(False, lambda: "why")
+    with pytest.raises(TypeError, match="message must be a callable"):
+        getattr(torch, check)(False, "why")
+    with pytest.raises(error, match="^some$"):
+        torch._check_tensor_all_with(error, torch.tensor([True, False]), lambda: "some")

@@ -40,22 +40,37 @@ def _environment(suite, record: Path, limit: int, paths: list[str], ours: bool) 
 
 
 def _versions(python: str, environment: dict[str, str], packages: tuple[str, ...]) -> dict[str, str]:
-    code = ("import importlib.metadata as m, json, sys, torch; "
-            "print(json.dumps({p: m.version(p) for p in sys.argv[1:]} | {'torch': torch.__version__}))")
-    answer = subprocess.run([python, "-c", code, *packages], env=environment, capture_output=True, text=True, check=True)
+    code = (
+        "import importlib.metadata as m, json, sys, torch; "
+        "print(json.dumps({p: m.version(p) for p in sys.argv[1:]} | {'torch': torch.__version__}))"
+    )
+    answer = subprocess.run(
+        [python, "-c", code, *packages], env=environment, capture_output=True, text=True, check=True
+    )
     return json.loads(answer.stdout.splitlines()[-1])
 
 
-def run_file(python: str, checkout: Path, file: str, environment: dict[str, str], options: tuple[str, ...]) -> str:
+def run_file(
+    python: str, checkout: Path, file: str, environment: dict[str, str], options: tuple[str, ...]
+) -> str:
     """Runs the tests of one file; after a crash, those that are left. Returns what pytest wrote last."""
     record = Path(environment["MSADAPTER_SUITE_RECORD"])
     record.unlink(missing_ok=True)
     command = [python, "-m", "pytest", "-q", "-p", "recorder", "-p", "no:cacheprovider", *options, file]
     while True:
         before = _begun(record)
-        answer = subprocess.run(command, cwd=checkout, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                text=True, errors="replace")
-        if 0 <= answer.returncode <= 5 or _begun(record) == before:  # pytest ended by itself, or dies before any test
+        answer = subprocess.run(
+            command,
+            cwd=checkout,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        )
+        if (
+            0 <= answer.returncode <= 5 or _begun(record) == before
+        ):  # pytest ended by itself, or dies before any test
             return answer.stdout[-4000:]
 
 
@@ -90,7 +105,11 @@ def run(options: argparse.Namespace) -> int:
         environment = _environment(suite, record, options.limit, options.path, ours)
         output = run_file(python, checkout / suite.folder, file, environment, suite.options)
         found = outcomes(record)
-        result = {"versions": _versions(python, environment, suite.packages), "source": options.source, "tests": found}
+        result = {
+            "versions": _versions(python, environment, suite.packages),
+            "source": options.source,
+            "tests": found,
+        }
         (folder / f"{family}.json").write_text(json.dumps(result, indent=1))
         if not found:
             print(output)

@@ -25,6 +25,11 @@ msadapter, once by real PyTorch on a CPU. None of their code is in this reposito
 "Passed" are those of them that pass here too; "skipped" are those that the suite itself skips here. Tests that download
 from a hub fail or are skipped on both sides, as both run offline.
 """
+RELEASES = """## Releases of transformers
+
+`tests/huggingface` of this repository (twenty families train, generate, save and load with PyTorch's numbers; Trainer,
+accelerate and LoRA of peft) against each release, by `python -m tests.suites release`.
+"""
 
 
 def counts(found: dict[str, dict]) -> dict[str, int]:
@@ -47,15 +52,19 @@ def compare(ours: dict[str, dict], torch: dict[str, dict]) -> dict:
         "skipped": {n: line["reason"] for n, line in lost.items() if line["outcome"] == "skipped"},
         "left out": dict(Counter(line["reason"] for line in torch.values() if line["outcome"] == "left out")),
         "failed on both": {
-            name: line["reason"] for name, line in torch.items()
-            if line["outcome"] == "failed" and ours.get(name, absent)["outcome"] == "failed"},
+            name: line["reason"]
+            for name, line in torch.items()
+            if line["outcome"] == "failed" and ours.get(name, absent)["outcome"] == "failed"
+        },
     }
 
 
 def gather(folder: Path, name: str) -> dict | None:
     """A suite's result from the records of both sides; None if a side has not run."""
-    sides = {side: {f.stem: json.loads(f.read_text()) for f in sorted((folder / name / side).glob("*.json"))}
-             for side in ("msadapter", "torch")}
+    sides = {
+        side: {f.stem: json.loads(f.read_text()) for f in sorted((folder / name / side).glob("*.json"))}
+        for side in ("msadapter", "torch")
+    }
     families = [f for f in SUITES[name].files if f in sides["msadapter"] and f in sides["torch"]]
     if not families:
         return None
@@ -63,16 +72,26 @@ def gather(folder: Path, name: str) -> dict | None:
     return {
         "source": sides["msadapter"][first]["source"],
         "versions": {side: sides[side][first]["versions"] for side in sides},
-        "families": {f: compare(sides["msadapter"][f]["tests"], sides["torch"][f]["tests"]) for f in families},
+        "families": {
+            f: compare(sides["msadapter"][f]["tests"], sides["torch"][f]["tests"]) for f in families
+        },
     }
 
 
 def _table(families: dict[str, dict]) -> list[str]:
-    rows = ["| family | tests | PyTorch passes | of these passed here | failed | skipped |", "|---|--:|--:|--:|--:|--:|"]
+    rows = [
+        "| family | tests | PyTorch passes | of these passed here | failed | skipped |",
+        "|---|--:|--:|--:|--:|--:|",
+    ]
     total = Counter()
     for name, row in families.items():
-        numbers = Counter(tests=row["tests"], wanted=row["wanted"], passed=row["passed"], failed=len(row["failed"]),
-                          skipped=len(row["skipped"]))
+        numbers = Counter(
+            tests=row["tests"],
+            wanted=row["wanted"],
+            passed=row["passed"],
+            failed=len(row["failed"]),
+            skipped=len(row["skipped"]),
+        )
         total.update(numbers)
         rows.append(_row(name, numbers))
     return [*rows, _row("**all**", total)]
@@ -90,14 +109,20 @@ def _reasons(families: dict[str, dict], key: str) -> list[str]:
         for name, reason in row[key].items():
             names.setdefault(_plain(reason), []).append(name)
     ordered = sorted(names.items(), key=lambda pair: (-len(pair[1]), pair[0]))
-    return [f"- {len(found)} x {reason or 'no reason given'}: `{found[0].split('::')[-1]}`" for reason, found in ordered]
+    return [
+        f"- {len(found)} x {reason or 'no reason given'}: `{found[0].split('::')[-1]}`"
+        for reason, found in ordered
+    ]
 
 
 def _left_out(families: dict[str, dict]) -> list[str]:
     total: Counter = Counter()
     for row in families.values():
         total.update(row["left out"])
-    return [f"- {number} x {_plain(reason)}" for reason, number in sorted(total.items(), key=lambda p: (-p[1], p[0]))]
+    return [
+        f"- {number} x {_plain(reason)}"
+        for reason, number in sorted(total.items(), key=lambda p: (-p[1], p[0]))
+    ]
 
 
 def _plain(reason: str) -> str:
@@ -105,10 +130,7 @@ def _plain(reason: str) -> str:
 
 
 def _releases(rows: dict[str, dict]) -> list[str]:
-    lines = ["## Releases of transformers", "",
-             "`tests/huggingface` of this repository (twenty families train, generate, save and load with PyTorch's numbers;",
-             "Trainer, accelerate and LoRA of peft) against each installed release, by `python -m tests.suites release`.", "",
-             "| transformers | passed | failed | skipped | with |", "|---|--:|--:|--:|---|"]
+    lines = [RELEASES, "| transformers | passed | failed | skipped | with |", "|---|--:|--:|--:|---|"]
     for version, row in sorted(rows.items(), reverse=True):
         others = ", ".join(f"{p} {v}" for p, v in row["versions"].items() if p != "transformers")
         lines.append(f"| {version} | {row['passed']} | {row['failed']} | {row['skipped']} | {others} |")

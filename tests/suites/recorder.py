@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 
 import pytest
 
 RECORD = os.environ["MSADAPTER_SUITE_RECORD"]
 LIMIT = int(os.environ.get("MSADAPTER_SUITE_LIMIT", "120"))
+_PATH = re.compile(r"(?<![\w.])/[\w.+-]+(/[\w.+-]*)+")  # folders of this machine say nothing to a reader
 LEFT_OUT = json.loads(os.environ.get("MSADAPTER_SUITE_LEFT_OUT", "{}"))
 
 
@@ -72,7 +74,12 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: object):
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo):
     report = yield
     if report.when == "call" or report.outcome != "passed":
-        _write(test=_key(item), outcome=report.outcome, reason=_reason(report, call), seconds=round(call.duration, 2))
+        _write(
+            test=_key(item),
+            outcome=report.outcome,
+            reason=_reason(report, call),
+            seconds=round(call.duration, 2),
+        )
     return report
 
 
@@ -83,4 +90,4 @@ def _reason(report: pytest.TestReport, call: pytest.CallInfo) -> str:
         return ""
     error = call.excinfo.value
     text = next(iter(str(error).strip().splitlines()), "")
-    return f"{type(error).__name__}: {text}"[:200]
+    return f"{type(error).__name__}: {_PATH.sub('...', text)}"[:200]

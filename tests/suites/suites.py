@@ -34,23 +34,50 @@ class Suite:
     folder: str = "."  # where pytest is run
 
     def present(self, checkout: Path) -> dict[str, str]:
-        return {family: file for family, file in self.files.items() if (checkout / self.folder / file).exists()}
+        return {
+            family: file for family, file in self.files.items() if (checkout / self.folder / file).exists()
+        }
 
 
-_FAMILIES = ("llama", "qwen2", "qwen3", "mistral", "mixtral", "gemma", "gpt2", "bloom", "falcon", "bert", "t5", "vit",
-             "whisper")
+_FAMILIES = (
+    "llama",
+    "qwen2",
+    "qwen3",
+    "mistral",
+    "mixtral",
+    "gemma",
+    "gpt2",
+    "bloom",
+    "falcon",
+    "bert",
+    "t5",
+    "vit",
+    "whisper",
+)
 SUITES = {
     "safetensors": Suite(
         "MSADAPTER_SAFETENSORS",
-        {name: f"tests/test_{name}.py"
-         for name in ("pt_comparison", "pt_model", "simple", "handle", "threadable", "multithreaded", "pread_backend")},
+        {
+            name: f"tests/test_{name}.py"
+            for name in (
+                "pt_comparison",
+                "pt_model",
+                "simple",
+                "handle",
+                "threadable",
+                "multithreaded",
+                "pread_backend",
+            )
+        },
         ("safetensors",),
         folder="bindings/python",
     ),
     "einops": Suite(
         "MSADAPTER_EINOPS",
-        {name: f"einops/tests/test_{name}.py"
-         for name in ("einsum", "examples", "layers", "ops", "other", "packing", "parsing")},
+        {
+            name: f"einops/tests/test_{name}.py"
+            for name in ("einsum", "examples", "layers", "ops", "other", "packing", "parsing")
+        },
         ("einops",),
         left_out={"compil": "tests torch.compile", "notebook": "downloads notebooks' packages"},
         environment={"EINOPS_TEST_BACKENDS": "numpy,torch"},

@@ -48,8 +48,14 @@ def found(tmp_path_factory) -> dict[str, dict]:
 
 def test_every_outcome_is_recorded(found):
     assert {name: line["outcome"] for name, line in found.items()} == {
-        "test_passes": "passed", "test_fails": "failed", "test_export": "left out", "test_skipped": "skipped",
-        "test_takes_long": "failed", "test_dies": "failed", "test_after_the_death": "passed"}
+        "test_passes": "passed",
+        "test_fails": "failed",
+        "test_export": "left out",
+        "test_skipped": "skipped",
+        "test_takes_long": "failed",
+        "test_dies": "failed",
+        "test_after_the_death": "passed",
+    }
     assert found["test_fails"]["reason"] == "ValueError: no"
     assert found["test_skipped"]["reason"] == "not today"
     assert found["test_takes_long"]["reason"] == "OutOfTime: took more than 1 s"
@@ -58,7 +64,10 @@ def test_every_outcome_is_recorded(found):
 
 
 def test_what_pytorch_passes_is_the_measure(found):
-    torch = {name: {"outcome": "passed", "reason": ""} for name in ("test_passes", "test_fails", "test_skipped", "absent")}
+    torch = {
+        name: {"outcome": "passed", "reason": ""}
+        for name in ("test_passes", "test_fails", "test_skipped", "absent")
+    }
     torch["test_dies"] = {"outcome": "failed", "reason": "offline"}
     row = page.compare(found, torch)
     assert (row["tests"], row["wanted"], row["passed"]) == (5, 4, 1)

@@ -18,7 +18,9 @@ def _value(bits: int, mantissa: int, bias: int, infinity: bool) -> float:
         return sign * math.inf if m == 0 else math.nan
     if not infinity and bits & 0x7F == 0x7F:
         return math.nan
-    return sign * (math.ldexp(m, 1 - bias - mantissa) if e == 0 else math.ldexp((1 << mantissa) + m, e - bias - mantissa))
+    return sign * (
+        math.ldexp(m, 1 - bias - mantissa) if e == 0 else math.ldexp((1 << mantissa) + m, e - bias - mantissa)
+    )
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -37,8 +39,12 @@ def test_rounds_to_the_nearest_and_ties_to_even(name, source):
     mantissa, bias, infinity = FORMATS[name]
     finite = [_value(bits, mantissa, bias, infinity) for bits in range(0x7C if infinity else 0x7F)]
     points = [(bits, low, high) for bits, (low, high) in enumerate(zip(finite, finite[1:], strict=False))]
-    below = torch.tensor([low + (high - low) * 0.375 for _, low, high in points], dtype=getattr(torch, source))
-    above = torch.tensor([low + (high - low) * 0.625 for _, low, high in points], dtype=getattr(torch, source))
+    below = torch.tensor(
+        [low + (high - low) * 0.375 for _, low, high in points], dtype=getattr(torch, source)
+    )
+    above = torch.tensor(
+        [low + (high - low) * 0.625 for _, low, high in points], dtype=getattr(torch, source)
+    )
     tie = torch.tensor([(low + high) / 2 for _, low, high in points], dtype=getattr(torch, source))
     patterns = [bits for bits, _, _ in points]
     assert below.to(dtype).view(torch.uint8).tolist() == patterns
@@ -67,7 +73,13 @@ def test_moved_and_kept(name):
 def test_nothing_computes_in_them(name):
     x = torch.ones(3, dtype=getattr(torch, name))
     one = torch.ones(2)
-    for compute in (lambda: x + x, lambda: x.sum(), lambda: one.sum(dtype=x.dtype), lambda: x.amax(), lambda: x @ x):
+    for compute in (
+        lambda: x + x,
+        lambda: x.sum(),
+        lambda: one.sum(dtype=x.dtype),
+        lambda: x.amax(),
+        lambda: x @ x,
+    ):
         with pytest.raises(NotImplementedError, match="not implemented for 'Float8_e"):
             compute()
     with pytest.raises(RuntimeError, match="Promotion for Float8 Types is not supported"):
