@@ -42,7 +42,7 @@ OPERATIONS = {
 
 def main():
     operation, fault = sys.argv[1:]
-    dist.init_process_group("gloo", timeout=timedelta(seconds=3))
+    dist.init_process_group("gloo", timeout=timedelta(seconds=60 if fault == "none" else 3))
     rank, size = dist.get_rank(), dist.get_world_size()
     dist.all_reduce(torch.ones(1))
     if rank == 1:
