@@ -3,6 +3,7 @@
 import io
 import os
 import pickle
+import struct
 import threading
 import uuid
 import warnings
@@ -57,6 +58,23 @@ _WEIGHTS_ONLY_FAILED = (
     "the file holds, so do it only if you trust its source; or allow the global that the following line "
     "names.\n"
     "\tWeightsUnpickler error: {error}\n\tFile: {file}"
+)
+
+
+# What reading nonsense raises; no code of the file has run, so nothing else can come from it.
+_DAMAGE = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    BufferError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    OSError,
+    RuntimeError,
+    struct.error,
+    TypeError,
+    ValueError,
 )
 
 
@@ -192,7 +210,7 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
         raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
     if mmap and not files.is_path(f):
         raise ValueError("f must be a string filename in order to use mmap argument")
-    place = locations.restore_function(map_location)
+    place = _marked(locations.restore_function(map_location), callable(map_location))
     file = files.describe(f)
     unpickler = _unpickler_factory(weights_only, pickle_module or pickle, pickle_load_args)
     with files.open_for_reading(f) as stream:
@@ -211,6 +229,27 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
             if weights_only:
                 raise pickle.UnpicklingError(_WEIGHTS_ONLY_FAILED.format(error=err, file=file)) from err
             raise
+        except _DAMAGE as err:
+            if not weights_only or getattr(err, "of_map_location", False) or file in str(err):
+                raise
+            kind = type(err) if type(err) in (RuntimeError, EOFError) else RuntimeError
+            what = err if kind is type(err) else f"{type(err).__name__} ({err})"
+            raise kind(f"{what} (torch.load: {file} is damaged or is no checkpoint)") from err
+
+
+def _marked(place, users):
+    """`place`, whose errors are known as those of the user's own function."""
+    if not users:
+        return place
+
+    def marked(storage, location):
+        try:
+            return place(storage, location)
+        except Exception as err:
+            err.of_map_location = True
+            raise
+
+    return marked
 
 
 def _weights_only_by_default(pickle_module) -> bool:

@@ -158,6 +158,8 @@ def _finish(cls, ctx, args, tensors, output, recording):
             if o.is_leaf and o.requires_grad:
                 raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
             _C.inplace_check(o)
+        elif id(o) not in inputs and o._is_view() and o.requires_grad and o.is_leaf:
+            _C.mark_view(o, o._base, 3)  # a view made in forward stays one, whose history is this Function's
         elif id(o) in inputs or o.requires_grad:
             outputs[i] = _C.detach(o)  # an input handed back is another tensor for autograd
             ctx._to_save = tuple(outputs[i] if s is o and id(o) not in inputs else s for s in ctx._to_save)

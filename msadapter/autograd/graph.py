@@ -63,7 +63,8 @@ def get_gradient_edge(tensor) -> GradientEdge:
 def register_multi_grad_hook(tensors, fn, *, mode="all"):
     """fn(grads) once the gradients of all tensors (mode "all"), or of the first ("any"), have been computed."""
     tensors = tuple(tensors)
-    state = {"count": 0, "grads": [None] * len(tensors)}
+    nodes = [_C.gradient_edge(t)[0] for t in tensors if t.requires_grad]
+    state = {"count": 0, "expected": 0, "grads": [None] * len(tensors)}
     handles = []
 
     def reset():
@@ -80,9 +81,10 @@ def register_multi_grad_hook(tensors, fn, *, mode="all"):
                 return
             if state["count"] == 0:
                 _C.queue_callback(reset)
+                state["expected"] = sum(node._will_execute() for node in nodes)
             state["count"] += 1
             state["grads"][i] = grad
-            if state["count"] == len([t for t in tensors if t.requires_grad]):
+            if state["count"] == state["expected"]:
                 fn(state["grads"])
         return hook
 

@@ -34,6 +34,28 @@ def numel(sizes) -> int:
     return n
 
 
+CHANNELS_LAST = {"channels_last": (0, 2, 3, 1), "channels_last_3d": (0, 2, 3, 4, 1)}
+
+
+def permuted_strides(size, order) -> list[int]:
+    """Strides of a dense tensor whose dims lie in memory in this order, the last one innermost."""
+    strides, step = [0] * len(size), 1
+    for d in reversed(order):
+        strides[d] = step
+        step *= max(size[d], 1)
+    return strides
+
+
+def format_strides(size, name: str) -> list[int] | None:
+    """Strides that the memory format of this name asks for, None for contiguous."""
+    order = CHANNELS_LAST.get(name)
+    if order is None:
+        return None
+    if len(size) != len(order):
+        raise RuntimeError(f"required rank {len(order)} tensor to use {name} format")
+    return permuted_strides(size, order)
+
+
 def contiguous_strides(sizes) -> list[int]:
     strides, step = [0] * len(sizes), 1
     for d in range(len(sizes) - 1, -1, -1):

@@ -103,6 +103,8 @@ def lower(shape, items):
             used += _consumed(item)
     rank = len(shape)
     if used > rank:
+        if not rank and len(items) == 1 and isinstance(items[0], slice):
+            raise IndexError("slice() cannot be applied to a 0-dim tensor.")
         raise IndexError(f"too many indices for tensor of dimension {rank}")
     spec, tensors, dim, out, changed = [], [], 0, 0, False
 
@@ -202,6 +204,7 @@ def setitem(x, index, value):
         spec, tensors = (0, _position(index, 0, x.shape[0]), 0, 0), ()
     else:
         spec, tensors = lower(x.shape, _as_tuple(index))
+    value = _assignable(x, value)
     part = t._region(x, spec) if spec else x
     number = isinstance(value, (bool, int, float, complex))
     if not tensors and number:
@@ -218,6 +221,33 @@ def setitem(x, index, value):
         t.index_put_(
             part, _index_list(tensors), value if _is_tensor(value) else make_tensor(value, dtype=x.dtype)
         )
+
+
+_INTEGERS = {"uint8": (-255, 255), "int8": (-128, 127), "int16": (-(2**15), 2**15 - 1), "int32": (-(2**31), 2**31 - 1),
+             "int64": (-(2**63), 2**63 - 1)}
+_C_NAMES = {"float32": "float", "float64": "double", "bfloat16": "at::BFloat16", "float16": "at::Half"}
+
+
+def _assignable(x, value):
+    """What may be written: a tensor, or a number that the tensor's type can hold (numpy's become Python's)."""
+    if _is_tensor(value):
+        return value
+    if hasattr(value, "dtype") and hasattr(value, "item") and not getattr(value, "ndim", 0):
+        value = value.item()
+    name = x.dtype.name
+    if not isinstance(value, (bool, int, float, complex)):
+        kind = type(value)
+        kind = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+        raise TypeError(f"can't assign a {kind} to a torch.{x.dtype.storage_name.removesuffix('Storage')}Tensor")
+    if isinstance(value, complex) and not x.dtype.is_complex:
+        fits = not value.imag
+        value = value if not fits else value.real
+    else:
+        low, high = _INTEGERS.get(name, (None, None))
+        fits = low is None or isinstance(value, complex) or low <= value <= high
+    if not fits:
+        raise RuntimeError(f"value cannot be converted to type {_C_NAMES.get(name, name + '_t')} without overflow")
+    return value
 
 
 def _is_full_mask(entry, part):

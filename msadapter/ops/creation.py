@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ._declare import _C, op, raw, raw_empty, t
+from ._geometry import format_strides, permuted_strides
 
 # what every factory takes after its own arguments
 OPTIONS = (
@@ -58,6 +59,17 @@ def device_tag(device, like=None) -> int:
     return d.index + 1 if d.type in ACCELERATORS else 0
 
 
+def checked_geometry(size, stride):
+    """``size`` as it is; RuntimeError for strides that no new memory can have."""
+    if len(size) != len(stride):
+        raise RuntimeError(f"mismatch in length of strides and shape: {len(stride)} and {len(size)}")
+    checked_sizes(size)
+    reach = 0 if 0 in size else sum((n - 1) * s for n, s in zip(size, stride, strict=True)) + 1
+    if min(stride, default=0) < 0 or reach >= 2**60:
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(size)} and strides={list(stride)}")
+    return size
+
+
 def checked_sizes(size) -> list[int]:
     """``size`` as it is; RuntimeError for a negative one."""
     for s in size:
@@ -66,27 +78,8 @@ def checked_sizes(size) -> list[int]:
     return size
 
 
-_CHANNELS_LAST = {"channels_last": (0, 2, 3, 1), "channels_last_3d": (0, 2, 3, 4, 1)}
-
-
-def permuted_strides(size, order) -> list[int]:
-    """Strides of a dense tensor whose dims lie in memory in this order, the last one innermost."""
-    strides, step = [0] * len(size), 1
-    for d in reversed(order):
-        strides[d] = step
-        step *= max(size[d], 1)
-    return strides
-
-
 def _format_strides(size, memory_format):
-    """Strides that a memory format asks for, None for contiguous."""
-    name = memory_format._name if memory_format is not None else "contiguous_format"
-    order = _CHANNELS_LAST.get(name)
-    if order is None:
-        return None
-    if len(size) != len(order):
-        raise RuntimeError(f"required rank {len(order)} tensor to use {name} format")
-    return permuted_strides(size, order)
+    return format_strides(size, memory_format._name if memory_format is not None else "contiguous_format")
 
 
 def _dense(tensor) -> bool:
@@ -101,9 +94,7 @@ def _dense(tensor) -> bool:
 
 def _kept_strides(tensor):
     """Strides of an empty_like: the tensor's own if it is dense, else dense ones in the same order of dims."""
-    if tensor.is_contiguous() or tensor.numel() == 0:
-        return None
-    if _dense(tensor):
+    if tensor.numel() == 0 or _dense(tensor):
         return tensor.stride()
     order = sorted(range(tensor.ndim), key=lambda d: -tensor.stride(d))
     return None if 0 in tensor.stride() else permuted_strides(tensor.shape, order)
@@ -170,10 +161,8 @@ def scalar_tensor(s, *, dtype, layout, device, requires_grad, pin_memory):
 @op(f"empty_strided(int[] size, int[] stride, *, {OPTIONS}) -> Tensor", forms="f")
 def empty_strided(size, stride, *, dtype, layout, device, requires_grad, pin_memory):
     """Uninitialised tensor with these strides (in elements)."""
-    if len(size) != len(stride):
-        raise RuntimeError(f"mismatch in length of strides and shape: {len(stride)} and {len(size)}")
     return finish(
-        raw_empty(checked_sizes(size), stride, dtype or _C.default_dtype()), layout, device, requires_grad
+        raw_empty(checked_geometry(size, stride), stride, dtype or _C.default_dtype()), layout, device, requires_grad
     )
 
 
@@ -246,7 +235,7 @@ def new_empty(self, size, *, dtype, layout, device, requires_grad, pin_memory):
 @op(f"Tensor.new_empty_strided(Tensor self, int[] size, int[] stride, *, {OPTIONS}) -> Tensor", forms="m")
 def new_empty_strided(self, size, stride, *, dtype, layout, device, requires_grad, pin_memory):
     return finish(
-        raw_empty(checked_sizes(size), stride, dtype or self.dtype), layout, device, requires_grad, self
+        raw_empty(checked_geometry(size, stride), stride, dtype or self.dtype), layout, device, requires_grad, self
     )
 
 

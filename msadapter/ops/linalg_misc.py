@@ -174,10 +174,11 @@ def _powers(x, n):
     """Columns x^0 .. x^(n - 1)."""
     if n == 0:
         return t.empty([*x.shape, 0], dtype=x.dtype)
-    columns = [t.ones_like(x)]
-    for _ in range(n - 1):
-        columns.append(columns[-1] * x)
-    return t.stack(columns, -1)
+    one = t.unsqueeze(t.ones_like(x), -1)
+    if n == 1:
+        return one
+    repeated = t.expand(t.unsqueeze(x, -1), [*x.shape, n - 1])
+    return t.cat([one, t.cumprod(repeated, -1, dtype=x.dtype)], -1)
 
 
 @composite("linalg.vander(Tensor x, *, int? N=None) -> Tensor", forms="f")
@@ -186,7 +187,7 @@ def linalg_vander(x, *, N):
     x = t.reshape(x, [1]) if x.ndim == 0 else x
     if N is not None and N <= 1:
         raise RuntimeError("N must be greater than 1.")
-    if x.dtype.name == "bool":
+    if x.dtype.name in ("bool", "uint8", "int8", "int16", "int32"):
         x = t._to_dtype(x, t.arange(0).dtype)
     return _powers(x, x.shape[-1] if N is None else N)
 
@@ -242,7 +243,36 @@ def dist(self, other, p):
     return t.linalg_vector_norm(self - other, float(p) if not hasattr(p, "item") else float(p.item()))
 
 
-@composite("renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", forms="fmio")
+def _other_dims(x, dim):
+    return [d for d in range(x.ndim) if d != dim % x.ndim]
+
+
+def _renorm_grad(g, self, p, dim, maxnorm):
+    """A slice that was scaled down only turns: what changes its norm is taken out of the gradient."""
+    others, p = _other_dims(self, dim), float(p)
+    wide = self.float() if self.element_size() == 2 else self
+    norm = t.linalg_vector_norm(wide, p, others, True)
+    product = conj(wide) * g
+    along = (product.real if product.is_complex() else product).sum(others, keepdim=True)
+    inverse = (norm + 1e-7).reciprocal()
+    turned = maxnorm * inverse * (g - inverse * (along * _norm_slope(wide, p, norm)))
+    return t.where(norm > maxnorm, turned.to(g.dtype), g)
+
+
+def _norm_slope(x, p, norm):
+    """Derivative of the p-norm over the dims where ``norm`` has size 1."""
+    if p == 2:
+        return (x / norm).masked_fill(norm == 0, 0)
+    if p == 1:
+        return t.sgn(x)
+    if p == math.inf:
+        largest = x.abs() == norm
+        return t.sgn(x) * largest / largest.sum([d for d in range(x.ndim) if norm.shape[d] == 1], keepdim=True)
+    direction = t.sgn(x) * x.abs() ** (p - 1) if p < 2 else x * x.abs() ** (p - 2)
+    return direction * (1 / norm ** (p - 1)).masked_fill(norm == 0, 0)
+
+
+@op("renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", forms="fmio", grad={"self": _renorm_grad})
 def renorm(self, p, dim, maxnorm):
     """Slices along ``dim`` whose p-norm is above ``maxnorm`` are scaled down to it."""
     if self.ndim < 2:
@@ -253,8 +283,7 @@ def renorm(self, p, dim, maxnorm):
         raise RuntimeError("renorm: non-positive-norm not supported")
     if maxnorm < 0:
         raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
-    dim = dim % self.ndim
-    norms = t.linalg_vector_norm(self, float(p), [d for d in range(self.ndim) if d != dim], True)
+    norms = t.linalg_vector_norm(self, float(p), _other_dims(self, dim), True)
     factor = t.where(norms > maxnorm, maxnorm / (norms + 1e-7), t.ones_like(norms))
     return self * factor
 

@@ -211,9 +211,9 @@ def tensordot(a, b, dims):
                                f"has size {b.shape[db]} in dim {db}")
     for da, db in zip(dims_a, dims_b, strict=True):  # a size 1 stands for every index of the other
         if a.shape[da] == 1 and b.shape[db] != 1:
-            b = b.sum(db, keepdim=True)
+            b = b.sum(db, keepdim=True, dtype=b.dtype)
         elif b.shape[db] == 1 and a.shape[da] != 1:
-            a = a.sum(da, keepdim=True)
+            a = a.sum(da, keepdim=True, dtype=a.dtype)
     dims_a, dims_b = [d % a.dim() for d in dims_a], [d % b.dim() for d in dims_b]
     free_a = [d for d in range(a.dim()) if d not in dims_a]
     free_b = [d for d in range(b.dim()) if d not in dims_b]

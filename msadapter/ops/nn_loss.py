@@ -50,7 +50,30 @@ def mse_loss(input, target, size_average, reduce, reduction, weight):
     """Mean (or sum, or none) of the squared differences."""
     reduction = chosen(size_average, reduce, reduction)
     a, b = _paired("mse_loss", input, target)
+    if weight is None:
+        return t._mse(a, b, reduction)
     return _weighted(_each(lambda x, y: (x - y).square(), a, b), weight, reduction)
+
+
+def _constant(value, like):
+    """A factor in the type of 16-bit tensors, where torch rounds it."""
+    return t.scalar_tensor(value, dtype=like.dtype) if like.element_size() == 2 else value
+
+
+def _share(x, reduction):
+    """What every element counts for in the result."""
+    return 1 / x.numel() if reduction == "mean" and x.numel() else 1.0
+
+
+def _square_slope(g, x, y, reduction):
+    return (x - y) * _constant(2 * _share(x, reduction), x) * g
+
+
+@op("_mse(Tensor input, Tensor target, str reduction) -> Tensor", promote="default", promote_args=("input", "target"), forms="f",
+    grad={"input": lambda g, input, target, reduction: _square_slope(g, input, target, reduction),
+          "target": lambda g, input, target, reduction: _square_slope(g, target, input, reduction)})
+def _mse(input, target, reduction):
+    return reduced((input - target).square(), reduction)
 
 
 def _weighted(loss, weight, reduction):
@@ -104,13 +127,41 @@ def _huber(d, delta):
 
 
 # ---- binary cross entropy
-def _bce_grad(g, input, target):
-    return g * (input - target) / ((1 - input) * input).clamp_min(1e-12)
+def _soft_margin_slope(g, x, y, reduction):
+    z = (-y * x).exp()
+    return y * z * _constant(-_share(x, reduction), x) / (z + 1) * g
 
 
-@op("_bce(Tensor input, Tensor target) -> Tensor", forms="f",
-    grad={"input": _bce_grad, "target": lambda g, input: g * ((1 - input).log().clamp_min(-100) - input.log().clamp_min(-100))})
-def _bce(input, target):
+@op("_soft_margin(Tensor input, Tensor target, str reduction) -> Tensor", promote="default", promote_args=("input", "target"), forms="f",
+    grad={"input": lambda g, input, target, reduction: _soft_margin_slope(g, input, target, reduction),
+          "target": lambda g, input, target, reduction: _soft_margin_slope(g, target, input, reduction)})
+def _soft_margin(input, target, reduction):
+    return reduced((-input * target).exp().log1p(), reduction)
+
+
+def _scaled_loss_grad(slope, weight, reduction):
+    """The gradient of a reduced loss from that of its elements, rounded in torch's order."""
+    if weight is not None:
+        slope = slope * weight
+    return slope / max(slope.numel(), 1) if reduction == "mean" else slope
+
+
+def _bce_grad(g, input, target, weight, reduction):
+    return _scaled_loss_grad(g * (input - target) / ((1 - input) * input).clamp_min(1e-12), weight, reduction)
+
+
+def _bce_target_grad(g, input, weight, reduction):
+    return _scaled_loss_grad(((1 - input).log().clamp_min(-100) - input.log().clamp_min(-100)) * g, weight, reduction)
+
+
+@op("_bce(Tensor input, Tensor target, Tensor? weight, str reduction) -> Tensor", forms="f",
+    grad={"input": _bce_grad, "target": _bce_target_grad})
+def _bce(input, target, weight, reduction):
+    loss = _bce_elements(input, target)
+    return reduced(loss if weight is None else loss * weight, reduction)
+
+
+def _bce_elements(input, target):
     # log is limited from below as in torch, so that a wrong certainty costs 100 and not infinity
     low, high = raw.ClampScalar(raw.Log(input), -100.0, None), raw.ClampScalar(raw.Log1p(raw.Neg(input)), -100.0, None)
     return raw.SubExt(raw.Mul(raw.SubExt(target, _ones_like(target), 1), high), raw.Mul(target, low), 1)
@@ -129,8 +180,7 @@ def binary_cross_entropy(input, target, weight, size_average, reduce, reduction)
                          "Please ensure they have the same size.")
     if input.numel() and not bool(((input >= 0) & (input <= 1)).all()):
         raise RuntimeError("all elements of input should be between 0 and 1")
-    loss = t._bce(input, target.to(input.dtype))
-    return reduced(loss if weight is None else loss * weight, reduction)
+    return t._bce(input, target.to(input.dtype), weight, reduction)
 
 
 @composite(f"nn.functional.binary_cross_entropy_with_logits(Tensor input, Tensor target, Tensor? weight=None, "
@@ -140,13 +190,31 @@ def binary_cross_entropy_with_logits(input, target, weight, size_average, reduce
     reduction = chosen(size_average, reduce, reduction)
     if input.shape != target.shape:
         raise ValueError(f"Target size ({_size(target)}) must be the same as input size ({_size(input)})")
-    loss = _each(_logit_entropy, input, target) if pos_weight is None else _each(_logit_entropy, input, target, pos_weight)
+    return t._bce_logits(input, target, weight, pos_weight, reduction)
+
+
+def _logits_grad(g, input, target, weight, pos_weight, reduction):
+    if pos_weight is None:
+        slope = (input.sigmoid() - target) * g
+    else:
+        positive = pos_weight * target
+        slope = ((positive + 1 - target) * input.sigmoid() - positive) * g
+    return _scaled_loss_grad(slope, weight, reduction)
+
+
+def _logits_target_grad(g, input, weight, pos_weight, reduction):
+    slope = -input if pos_weight is None else t.logsigmoid(-input) - t.logsigmoid(input) * pos_weight
+    return _scaled_loss_grad(slope * g, weight, reduction)
+
+
+@op("_bce_logits(Tensor input, Tensor target, Tensor? weight, Tensor? pos_weight, str reduction) -> Tensor", forms="f",
+    grad={"input": _logits_grad, "target": _logits_target_grad})
+def _bce_logits(input, target, weight, pos_weight, reduction):
+    log_sigmoid = t.logsigmoid(input)
+    if pos_weight is not None:
+        log_sigmoid = ((pos_weight - 1) * target + 1) * log_sigmoid
+    loss = (1 - target) * input - log_sigmoid
     return reduced(loss if weight is None else loss * weight, reduction)
-
-
-def _logit_entropy(x, target, pos_weight=None):
-    log_sigmoid = t.logsigmoid(x)
-    return (1 - target) * x - (log_sigmoid if pos_weight is None else ((pos_weight - 1) * target + 1) * log_sigmoid)
 
 
 @composite("binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, int reduction=1)"

@@ -2,7 +2,8 @@
 
 import math
 
-from ._declare import _C, composite, op, raw, t
+from ._declare import _C, composite, op, raw, raw_view, t
+from ._geometry import format_strides
 
 _LN2 = math.log(2.0)
 _LN10 = math.log(10.0)
@@ -62,7 +63,7 @@ def positive(self):
 # ---- powers, exponentials and logarithms
 unary("reciprocal", "Reciprocal", lambda g, result: -g * conj(result * result))
 unary("sqrt", "Sqrt", lambda g, result: g / (2 * conj(result)))
-unary("rsqrt", "Rsqrt", lambda g, result: -0.5 * g * conj(result**3))
+unary("rsqrt", "Rsqrt", lambda g, result: -0.5 * g * conj(result * result * result))
 unary("exp", "Exp", lambda g, result: g * conj(result))
 unary("exp2", "Exp2", lambda g, result: g * conj(result) * _LN2, aliases=("special.exp2",))
 unary("expm1", "Expm1", lambda g, result: g * (conj(result) + 1), aliases=("special.expm1",))
@@ -95,9 +96,8 @@ unary("atanh", "Atanh", lambda g, self: g / conj(1 - self * self), aliases=("arc
 
 
 def _sinc_grad(g, self):
-    angle = self * math.pi
-    slope = (angle * angle.cos() - angle.sin()) / (angle * self)
-    return t.where(self == 0, t.zeros_like(g), g * conj(slope))
+    angle, square = self * math.pi, self * self * math.pi
+    return t.where(square == 0, t.zeros_like(g), g * conj((angle * angle.cos() - angle.sin()) / square))
 
 
 unary("sinc", "Sinc", _sinc_grad, aliases=("special.sinc",))
@@ -238,10 +238,21 @@ op("masked_fill(Tensor self, Tensor mask, TensorOrScalar value) -> Tensor", ms="
 
 # ---- copies and casts
 
+def in_format(x, memory_format):
+    """A copy in a memory format, without gradient."""
+    if memory_format._name == "preserve_format":
+        return raw.Clone(x)
+    sizes, strides = list(x.shape), format_strides(x.shape, memory_format._name)
+    if strides is None:
+        return raw.Contiguous(x)
+    flat = raw.Contiguous(t.permute(x, [0, *range(2, x.ndim), 1]))
+    return raw_view(flat, sizes, strides, 0)
+
+
 @op("clone(Tensor self, *, any memory_format=None) -> Tensor", forms="fm", grad={"self": lambda g: g})
 def clone(self, memory_format):
     """A copy that keeps the layout of a dense tensor, or takes the given memory format."""
-    return raw.Clone(self)
+    return raw.Clone(self) if memory_format is None else in_format(self, memory_format)
 
 
 @op("_to_meta(Tensor self) -> Tensor", forms="f", grad={"self": lambda g, self: t.zeros_like(g, device="cpu")})

@@ -524,10 +524,11 @@ def unravel_index(indices, shape):
     shape = [shape] if isinstance(shape, int) else list(shape)
     if any(n < 0 for n in shape):
         raise ValueError(f"'shape' cannot have negative values, but got {tuple(shape)}")
-    out, step = [], numel(shape)
+    out, step, wide = [], numel(shape), t.arange(0).dtype
     for n in shape:
         step //= n or 1
-        out.append(t.remainder(t.div(indices, step or 1, rounding_mode="floor"), n))
+        place = t.remainder(t.div(indices, step or 1, rounding_mode="floor"), n)
+        out.append(t._to_dtype(place, wide) if indices.dtype is not wide else place)
     return tuple(out)
 
 

@@ -191,15 +191,21 @@ def linalg_diagonal(A, *, offset, dim1, dim2):
 
 # ---- any geometry
 @op(
-    "as_strided(Tensor self, int[] size, int[] stride, int? storage_offset=None) -> Tensor",
-    forms="fm",
+    "_as_strided(Tensor self, int[] size, int[] stride, int offset, int[] own_size, int[] own_stride, int own_offset) -> Tensor",
+    forms="f",
     view=True,
     grad={
-        "self": lambda g, self, size, stride, storage_offset: _as_strided_back(
-            g, self, size, stride, storage_offset
+        "self": lambda g, size, stride, offset, own_size, own_stride, own_offset: _as_strided_back(
+            g, list(own_size), list(own_stride), own_offset, size, stride, offset
         )
     },
 )
+def _as_strided(self, size, stride, offset, own_size, own_stride, own_offset):
+    # The tensor's own geometry is an argument: its gradient needs no more of it, so it may be written meanwhile.
+    return raw_view(self, list(size), list(stride), offset)
+
+
+@composite("as_strided(Tensor self, int[] size, int[] stride, int? storage_offset=None) -> Tensor", forms="fm")
 def as_strided(self, size, stride, storage_offset):
     """A view with the given sizes, strides and offset into the storage."""
     if len(size) != len(stride):
@@ -220,7 +226,7 @@ def as_strided(self, size, stride, storage_offset):
                 f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize {item} "
                 f"requiring a storage size of {last * item} are out of bounds for storage of size {have}"
             )
-    return raw_view(self, list(size), list(stride), offset)
+    return t._as_strided(self, list(size), list(stride), offset, list(self.shape), list(stride_of(self)), offset_of(self))
 
 
 def may_overlap(sizes, strides) -> bool:
@@ -242,11 +248,8 @@ def positions(sizes, strides):
     return t.reshape(at, [-1])
 
 
-def _as_strided_back(g, self, size, stride, storage_offset):
+def _as_strided_back(g, shape, own, start, size, stride, offset):
     """Gradients of elements that share memory add up; an input that overlaps itself gets equal shares."""
-    shape, own = list(self.shape), list(stride_of(self))
-    start, offset = offset_of(self), storage_offset
-    offset = start if offset is None else offset
     low = min(start, offset)
 
     def extent(n, s, at):
@@ -424,7 +427,8 @@ def tensor_split(self, indices_or_sections, dim, *, sections, indices):
     if where <= 0:
         raise RuntimeError(f"number of sections must be larger than 0, got {where}")
     small, longer = divmod(size, where)
-    return _split(self, [small + (i < longer) for i in range(where)], dim)
+    ends = [(i + 1) * small + min(i + 1, longer) for i in range(where)]
+    return tuple(t._slice(self, dim, a, b, 1) for a, b in zip([0, *ends], ends, strict=False))
 
 
 def _axis_split(name, least, dim_of):

@@ -276,7 +276,7 @@ def _range_of(values, bounds, name, margin):
         if bounds is not None
         else (float(values.min()), float(values.max()))
         if values.numel()
-        else (0.0, 0.0)
+        else (0.0, 1.0)
     )
     if low == high:
         low, high = low - margin, high + margin

@@ -161,6 +161,8 @@ def ravel(self):
 def unflatten(self, dim, sizes):
     """One dim split into `sizes` (one may be -1)."""
     sizes = as_list(sizes)
+    if not self.ndim:
+        raise RuntimeError("unflatten got an unexpected error:\nDimension specified as 0 but tensor has no dimensions")
     dim = wrap_dim(dim, self.ndim)
     if not sizes:
         raise RuntimeError("unflatten: sizes must be non-empty")
@@ -350,6 +352,8 @@ def _conjugated(x):
 @composite("contiguous(Tensor self, *, any memory_format=None) -> Tensor", forms="m")
 def contiguous(self, *, memory_format):
     """`self` when its elements are dense and in order, else a copy that is."""
-    if memory_format is not None and "channels_last" in str(memory_format):
-        return t.clone(self, memory_format=memory_format)
+    if memory_format is not None and memory_format._name != "contiguous_format":
+        if memory_format._name == "preserve_format":
+            raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
+        return self if self.is_contiguous(memory_format=memory_format) else t.clone(self, memory_format=memory_format)
     return self if _C.is_contiguous(self) else _copy(self)

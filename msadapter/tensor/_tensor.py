@@ -225,20 +225,40 @@ class Tensor(Plain, metaclass=_TensorMeta):
         return self
 
     def set_(self, source=None, storage_offset=0, size=None, stride=None):
+        _C.check_history(self)
+        self._take(source, storage_offset, size, stride)
+        _C.bump_version(self)
+        return self
+
+    def _take(self, source, storage_offset, size, stride):
+        """Another storage and geometry for this tensor."""
         if source is None:
             source = _C.raw_empty((0,), None, self.dtype)
         if isinstance(source, Tensor):
             if size is None:
                 _C.set_geometry(self, source, source.shape, source.stride(), source.storage_offset())
-                return self
+                return
             base = source
         else:
             base = source.untyped()._holder if isinstance(source, TypedStorage) else source._holder
             if size is None:
                 size = (source.nbytes() // self.dtype.itemsize,)
         size = (size,) if isinstance(size, int) else tuple(size)
-        _C.set_geometry(self, base, size, contiguous_strides(size) if stride is None else stride, storage_offset)
-        return self
+        stride = contiguous_strides(size) if stride is None else tuple(stride)
+        self._make_room(base, size, stride, storage_offset)
+        _C.set_geometry(self, base, size, stride, storage_offset)
+
+    def _make_room(self, base, size, stride, offset):
+        """Grows the storage of ``base`` as far as this geometry reaches."""
+        if len(size) != len(stride):
+            raise RuntimeError(f"mismatch in length of strides and shape: {len(stride)} and {len(size)}")
+        if offset < 0 or min(stride, default=0) < 0 or min(size, default=0) < 0:
+            raise RuntimeError(f"set_storage_offset: sizes, strides and offset must not be negative, but got {size}, {stride} and {offset}")
+        if 0 in size:
+            return
+        need = (offset + sum((n - 1) * s for n, s in zip(size, stride, strict=True)) + 1) * self.dtype.itemsize
+        if need > _C.storage_nbytes(base):
+            _C.resize_storage(base, need)
 
     def resize_(self, *size, memory_format=None):
         size = tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else size
@@ -413,7 +433,8 @@ class Tensor(Plain, metaclass=_TensorMeta):
     _grad = grad
 
     def requires_grad_(self, requires_grad=True):
-        self.requires_grad = requires_grad
+        if not requires_grad or self.is_leaf:  # what an operation made requires its gradient already
+            self.requires_grad = requires_grad
         return self
 
     @property

@@ -14,6 +14,7 @@ import torch
 from contracts import HERE, cases_of, outcome
 
 PROGRAMS = 300
+DIGESTS, FIRST_SEED = 3000, 10000  # programs of which only hashes are kept
 MODULES = {
     "autograd": ("graph_cases", "function_cases", "hook_cases"),
     "tensor": ("tensor_cases", "indexing_cases"),
@@ -43,6 +44,13 @@ def main() -> None:
     seeds = {str(seed): programs.run(torch, programs.from_seed(seed)) for seed in range(PROGRAMS)}
     (HERE / "programs.json").write_text(
         json.dumps(seeds, separators=(",", ":")).replace('},"', '},\n"') + "\n"
+    )
+    several = [
+        programs.digest(json.loads(json.dumps(programs.run(torch, programs.from_seed(seed)))))
+        for seed in range(FIRST_SEED, FIRST_SEED + DIGESTS)
+    ]
+    (HERE / "programs_digests.json").write_text(
+        json.dumps({"first_seed": FIRST_SEED, "programs": several}, indent=0) + "\n"
     )
 
 

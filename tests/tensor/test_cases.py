@@ -12,17 +12,11 @@ from contracts import cases_of, difference, golden, outcome
 import msadapter as torch
 
 RECORDED = golden("tensor")
-PENDING = {  # what is known to differ; a case that agrees again must leave this list
-    "memory_formats": "channels_last is not kept",
-    "assignment_errors": "messages for foreign values",
-}
-
 
 def _parameters():
     for module in (tensor_cases, indexing_cases):
         for name, case in cases_of(module).items():
-            marks = [pytest.mark.xfail(reason=PENDING[name], strict=True)] if name in PENDING else []
-            yield pytest.param(module.__name__, name, case, id=name, marks=marks)
+            yield pytest.param(module.__name__, name, case, id=name)
 
 
 @pytest.mark.parametrize(("module", "name", "case"), _parameters())

@@ -116,19 +116,30 @@ template <class F> void for_each_hook(const Ref &dict, F f) {
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(values.get()); ++i) f(PyList_GET_ITEM(values.get(), i));
 }
 
+// What a hook made of a gradient: a tensor of the same type and size.
+TensorPtr hook_result(PyObject *hook, PyObject *result, const TensorPtr &before) {
+  if (!is_tensor(result)) {
+    PyErr_Format(PyExc_TypeError, "expected Variable, but hook returned '%s'", Py_TYPE(result)->tp_name);
+    throw PythonError{};
+  }
+  TensorPtr r = unwrap(result);
+  if (r->data_type() == before->data_type() && r->shape() == before->shape()) return r;
+  Ref name(PyObject_GetAttrString(hook, "__name__"));
+  if (!name) PyErr_Clear();
+  const std::string who = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : "<unknown>";
+  if (r->data_type() != before->data_type())
+    fail("hook '", who, "' has changed the type of value (was ", dtype_name(from_ms(before->data_type())), "Tensor got ",
+         dtype_name(from_ms(r->data_type())), "Tensor)");
+  fail("hook '", who, "' has changed the size of value");
+}
+
 void run_tensor_hooks(HookSet &hooks, Tensors *grads) {
   for (auto &h : hooks.tensor_pre) {
     if (h.first >= grads->size() || !(*grads)[h.first]) continue;
     for_each_hook(h.second, [&](PyObject *f) {
       Ref g = checked(wrap((*grads)[h.first]));
       Ref r = checked(PyObject_CallFunctionObjArgs(f, g.get(), nullptr));
-      if (r.get() != Py_None) {
-        if (!is_tensor(r.get())) {
-          PyErr_SetString(PyExc_TypeError, "hook returned a value that is not a Tensor or None");
-          throw PythonError{};
-        }
-        (*grads)[h.first] = unwrap(r.get());
-      }
+      if (r.get() != Py_None) (*grads)[h.first] = hook_result(f, r.get(), (*grads)[h.first]);
     });
   }
   for (auto &h : hooks.retain_grad)
@@ -243,6 +254,12 @@ void queue_callback(PyObject *f) {
   running.front()->callbacks.push_back(Ref::borrow(f));
 }
 
+bool will_execute(const BackwardNodePtr &node) {
+  if (running.empty()) fail("_get_current_graph_task_execution_order should only be called during the backward pass");
+  const Task &task = *running.back();
+  return task.dependencies.count(node.get()) && (!task.restrict_to_wanted || task.wanted.count(node.get()));
+}
+
 Tensors run_backward(const Tensors &roots, const Tensors &gradients, const Tensors &inputs, const BackwardOptions &o) {
   static auto face = std::make_shared<EngineFace>();
   Task task;
@@ -299,8 +316,9 @@ Tensors run_backward(const Tensors &roots, const Tensors &gradients, const Tenso
     for (size_t i = 0; i < task.callbacks.size(); ++i) checked(PyObject_CallNoArgs(task.callbacks[i].get()));
   }
   if (!o.allow_unreachable && !o.accumulate)
-    for (auto &g : task.captured)
-      check(g != nullptr, "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if this is the desired behavior.");
+    for (size_t i = 0; i < task.captured.size(); ++i)
+      check(task.captured[i] != nullptr, "The differentiated Tensor at index ", static_cast<int64_t>(i),
+            " appears to not have been used in the graph. Set allow_unused=True if this is the desired behavior.");
   return task.captured;
 }
 

@@ -59,25 +59,26 @@ static bool is_accumulator(const BackwardNode *n) {
   return node && node->is_accumulate();
 }
 
-// A view whose base was written in place since carries the base's requirement.
+// A view is stale when its memory was written since its node was made.
 static bool view_is_stale(const TensorPtr &t, ViewAutoGradMetaData *v) { return v->version_attr() != version_of(t); }
+
+// The requirement that the user put on a leaf.
+static bool own_requirement(const AutoGradMetaData *m) {
+  return m->input_type() != InputType::kOpOutput && m->AutoGradMetaData::requires_grad();
+}
 
 bool requires_grad(const TensorPtr &t) {
   auto *m = meta(t);
   if (!m) return false;
-  auto node = m->UnsafeGetGradNodeImpl();
-  if (node) return is_accumulator(node.get()) ? m->AutoGradMetaData::requires_grad() : true;
-  if (m->is_view()) {
-    auto base = static_cast<ViewAutoGradMetaData *>(m)->view_info().base();
-    return view_is_stale(t, static_cast<ViewAutoGradMetaData *>(m)) && base && requires_grad(base) && !is_leaf(base);
-  }
-  return m->input_type() != InputType::kOpOutput && m->AutoGradMetaData::requires_grad();
+  const BackwardNode *node = raw_node(t);
+  if ((node && !is_accumulator(node)) || own_requirement(m)) return true;
+  TensorPtr base = base_of(t);
+  return base && requires_grad(base);
 }
 
 bool is_leaf(const TensorPtr &t) {
-  if (!requires_grad(t)) return true;
-  auto *n = raw_node(t);
-  return n ? is_accumulator(n) : !is_view(t);
+  const BackwardNode *n = raw_node(t);
+  return !n || is_accumulator(n);
 }
 
 AccumulateGrad *accumulator(const TensorPtr &t) {
@@ -100,17 +101,15 @@ std::shared_ptr<AccumulateGrad> make_accumulator(const TensorPtr &t) {
 }
 
 void set_requires_grad(const TensorPtr &t, bool value) {
-  if (!is_leaf(t)) {
-    if (!value)
-      fail("you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
-           "subgraph that doesn't require differentiation use var_no_grad = var.detach().");
-    return;
-  }
+  if (!is_leaf(t))
+    fail("you can only change requires_grad flags of leaf variables.",
+         value ? "" : " If you want to use a computed variable in a subgraph that doesn't require differentiation use var_no_grad = var.detach().");
   const DType d = from_ms(t->data_type());
   if (value && !is_floating(d) && !is_complex(d))
     fail("only Tensors of floating point dtype can require gradients");
   if (!value && !meta(t)) return;
   if (value) make_accumulator(t);
+  meta(t)->set_input_type(InputType::kInput);
   meta(t)->set_requires_grad(value);
 }
 
@@ -123,32 +122,30 @@ std::string short_name(const BackwardNodePtr &node) {
 }
 
 // Refuses views whose history cannot follow a write: to themselves, or (`indirect`) to their base.
-static void check_creation(const TensorPtr &t, ViewAutoGradMetaData *v, bool indirect) {
+static void check_creation(ViewAutoGradMetaData *v, bool indirect) {
   const auto kind = v->creation_type();
   if (kind == ag::CreationType::kDefault) return;
   auto node = v->UnsafeGetGradNodeImpl();
-  std::string who = node ? text("Output ", static_cast<int64_t>(v->output_index()), " of ", short_name(node))
-                         : std::string("A view was created in no_grad mode");
-  who += indirect ? " is a view and its base or another view of its base has been modified inplace."
-         : node   ? " is a view and is being modified inplace."
-                  : " and is being modified inplace with grad mode enabled.";
+  if (node && is_accumulator(node.get())) node = nullptr;
+  std::string who = node ? text("Output ", static_cast<int64_t>(v->output_index()), " of ", short_name(node), " is a view and ")
+                         : std::string("A view was created in no_grad mode and ");
+  if (node && kind == ag::CreationType::kNoGradMode)
+    who = text("Output ", static_cast<int64_t>(v->output_index()), " of ", short_name(node), " is a view of a view which was created in no_grad mode and ");
+  who += indirect ? "its base or another view of its base has been modified inplace" : "is being modified inplace";
+  who += node && kind != ag::CreationType::kNoGradMode ? "." : " with grad mode enabled.";
   switch (kind) {
     case ag::CreationType::kMultiOutput:
-      if (!node) return;
       fail(who, " This view is the output of a function that returns multiple views. Such functions do not allow the output "
                 "views to be modified inplace. You should replace the inplace operation by an out-of-place one.");
     case ag::CreationType::kNoGradMode:
-      if (indirect) return;
       fail(who, " Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving "
                 "both the view and the inplace either both inside the no_grad block (if you don't want the inplace to be "
                 "tracked) or both outside (if you want the inplace to be tracked).");
-    case ag::CreationType::kCustomBprop:
-      if (!node) return;
+    default:
       fail(who, " This view was created inside a custom Function (or because an input was returned as-is) and the autograd "
                 "logic to handle view+inplace would override the custom backward associated with the custom Function, leading "
                 "to incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of the custom "
                 "Function.");
-    default: return;
   }
 }
 
@@ -157,8 +154,9 @@ BackwardNodePtr grad_fn(const TensorPtr &t) {
   if (!m) return nullptr;
   if (auto *v = view_meta(t)) {
     const auto &base = v->view_info().base();
-    if (view_is_stale(t, v) && base && requires_grad(base) && !is_leaf(base)) {
-      check_creation(t, v, true);
+    if (is_leaf(t) && !(base && requires_grad(base))) return nullptr;
+    if (view_is_stale(t, v)) {
+      check_creation(v, true);
       NodePtr node = view_of_base(t, base);
       node->add_next_edge(edge_of(base));
       node->add_output_metadata(t);
@@ -166,8 +164,8 @@ BackwardNodePtr grad_fn(const TensorPtr &t) {
       v->set_output_index(0);
       v->set_input_type(InputType::kOpOutput);
       v->set_requires_grad(true);
+      v->set_version_attr(version_of(t));
     }
-    if (view_is_stale(t, v)) v->set_version_attr(version_of(t));
   }
   auto node = m->UnsafeGetGradNodeImpl();
   return node && is_accumulator(node.get()) ? nullptr : node;
@@ -176,7 +174,7 @@ BackwardNodePtr grad_fn(const TensorPtr &t) {
 Edge edge_of(const TensorPtr &t) {
   if (!requires_grad(t)) return Edge();
   if (auto fn = grad_fn(t)) return Edge(fn, meta(t)->output_index());
-  return Edge(make_accumulator(t), 0);
+  return own_requirement(meta(t)) ? Edge(make_accumulator(t), 0) : Edge();  // a view made under no_grad has no way back
 }
 
 void set_history(const TensorPtr &out, const BackwardNodePtr &node, size_t index) {
@@ -195,6 +193,11 @@ void set_history(const TensorPtr &out, const BackwardNodePtr &node, size_t index
   if (auto *v = view_meta(out)) v->set_version_attr(version_of(out));
 }
 
+void forget_history(const TensorPtr &t) {
+  if (accumulator(t)) meta(t)->set_requires_grad(false);  // the leaf keeps its gradient
+  else t->set_auto_grad_meta_data(nullptr);
+}
+
 void set_view(const TensorPtr &view, const TensorPtr &of, ViewKind kind) {
   TensorPtr base = is_view(of) ? base_of(of) : of;
   if (auto *v = view_meta(of); v && v->creation_type() != ag::CreationType::kDefault && kind == ViewKind::kNormal)
@@ -204,20 +207,19 @@ void set_view(const TensorPtr &view, const TensorPtr &of, ViewKind kind) {
   view->set_auto_grad_meta_data(m);
 }
 
-void check_history(const TensorPtr &t) {
-  if (!grad_enabled()) return;
+void check_history(const TensorPtr &t, bool recorded) {
+  if (!recorded || !grad_enabled()) return;
   if (auto *m = view_meta(t)) {
+    check_creation(m, false);
     const auto &base = m->view_info().base();
-    if (base && requires_grad(base)) {
-      check_creation(t, m, false);
-      if (is_leaf(base)) fail("a view of a leaf Variable that requires grad is being used in an in-place operation.");
-    }
+    if (base && requires_grad(t) && is_leaf(base))
+      fail("a view of a leaf Variable that requires grad is being used in an in-place operation.");
   }
   if (requires_grad(t) && is_leaf(t)) fail("a leaf Variable that requires grad is being used in an in-place operation.");
 }
 
-void check_inplace(const TensorPtr &t, const char *) {
-  check_history(t);
+void check_inplace(const TensorPtr &t, bool recorded) {
+  check_history(t, recorded);
   const Tensor v = view_of(t);
   for (int d = 0; d < v.ndim; ++d)
     if (v.strides[d] == 0 && v.sizes[d] > 1)
@@ -244,15 +246,15 @@ void rebase_history(const TensorPtr &t, const NodePtr &node) {
     slices->add_output_metadata(base);
     set_history(base, slices, 0);
     if (auto *bv = view_meta(base)) bv->set_version_attr(version_of(base));
-    v->set_grad_node(nullptr);
-    v->set_version_attr(version_of(t) - 1);  // stale: regenerated from the base at the next read
+    v->set_version_attr(version_of(t) - 1);
+    grad_fn(t);  // stale: its node is made anew from the base
     return;
   }
   set_history(t, node, 0);
 }
 
 void become_view(const TensorPtr &t, const TensorPtr &made) {
-  check_history(t);
+  check_history(t, requires_grad(t));
   auto node = raw_node(made) ? std::static_pointer_cast<Node>(meta(made)->UnsafeGetGradNodeImpl()) : nullptr;
   TensorPtr geometry = alias_of(made);
   t->set_shape(geometry->shape());
@@ -260,8 +262,8 @@ void become_view(const TensorPtr &t, const TensorPtr &made) {
   t->BumpVersion();
   if (!grad_enabled() || !node) return;
   if (auto *v = view_meta(t)) {  // its base was not written: seen through the new geometry from now on
-    v->set_grad_node(nullptr);
     v->set_version_attr(version_of(t) - 1);
+    grad_fn(t);
     return;
   }
   move_retained(t, node);
@@ -293,6 +295,7 @@ PyObject *AccumulateGrad::object() const {
 Tensors AccumulateGrad::apply(const Tensors &grads) {
   TensorPtr leaf = leaf_.lock();
   const TensorPtr &g = grads[0];
+  if (leaf && !is_leaf(leaf)) fail("leaf variable has been moved into the graph interior");
   if (!g || !leaf || !requires_grad(leaf)) return {};
   const bool graph = grad_enabled();
   if (grad) {

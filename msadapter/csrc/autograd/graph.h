@@ -81,14 +81,16 @@ AccumulateGrad *accumulator(const TensorPtr &t);         // null unless the tens
 std::shared_ptr<AccumulateGrad> make_accumulator(const TensorPtr &t);
 Edge edge_of(const TensorPtr &t);  // undefined when no gradient is required
 void set_history(const TensorPtr &out, const BackwardNodePtr &node, size_t index);
+void forget_history(const TensorPtr &t);  // detach_()
 bool is_view(const TensorPtr &t);
 TensorPtr base_of(const TensorPtr &t);  // null if not a view
 enum class ViewKind { kNormal, kNoGrad, kMultiOutput, kCustom };
 // Declares `view` a view of `of`'s base.
 void set_view(const TensorPtr &view, const TensorPtr &of, ViewKind kind);
-// Torch's rules before an in-place write; throws its errors. The first is about history alone.
-void check_history(const TensorPtr &t);
-void check_inplace(const TensorPtr &t, const char *op);
+// Torch's rules before an in-place write; throws its errors. `recorded`: some operand requires grad. The first is about
+// history alone.
+void check_history(const TensorPtr &t, bool recorded);
+void check_inplace(const TensorPtr &t, bool recorded);
 // Refuses a write to a tensor that shares a part of `read`'s memory, as torch does.
 void check_overlap(const TensorPtr &written, const TensorPtr &read);
 // After an in-place write recorded as `node` (edges: whatever; gradient of the written tensor enters node).
@@ -134,6 +136,7 @@ struct BackwardOptions {
 // Returns the gradients of `inputs` (null where unreachable), empty when inputs is empty.
 Tensors run_backward(const Tensors &roots, const Tensors &gradients, const Tensors &inputs, const BackwardOptions &o);
 void queue_callback(PyObject *f);
+bool will_execute(const BackwardNodePtr &node);  // the running pass reaches it
 // Sum that does not touch its operands unless `a` is owned by the engine alone.
 TensorPtr add_gradients(const TensorPtr &a, const TensorPtr &b);
 

@@ -65,6 +65,9 @@ TensorPtr SavedTensor::unpack(const Node *owner) const {
     else if (auto n = node_.lock()) set_history(a, n, output_index_);
     return a;
   }
+  if (!is_output_ && !is_leaf_ && !grad_fn(data_))
+    fail("Trying to use a saved tensor that has been detached in-place, i.e. with .detach_(). This is not supported, please use "
+         "out-of-place `.detach()` instead");
   if (version_of(data_) != version_)
     fail("one of the variables needed for gradient computation has been modified by an inplace operation: [",
          "torch.", dtype_name(from_ms(data_->data_type())), "Tensor ", data_->shape(), "]",

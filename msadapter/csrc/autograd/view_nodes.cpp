@@ -34,27 +34,51 @@ static Ref list_of(const Dims &d) {
   return l;
 }
 
-// Where a view lies in its base.
+static bool complex_valued(const TensorPtr &t) { return is_complex(from_ms(t->data_type())); }
+
+// Complex geometry in units of real numbers: a last dim of real and imaginary part.
+static void count_reals(Dims *sizes, Dims *strides) {
+  for (auto &s : *strides) s *= 2;
+  sizes->push_back(2);
+  strides->push_back(1);
+}
+static TensorPtr table_call(const char *function, const TensorPtr &g) {
+  return unwrap(checked(PyObject_CallFunctionObjArgs(table_function(function), checked(wrap(g)).get(), nullptr)).get());
+}
+
+// Where a view lies in its base. Geometry is in elements, in real numbers when one of the two is complex and the other is not.
 struct Window {
   Dims sizes, strides, base_sizes, base_strides;
   int64_t offset;  // from the base's first element
+  bool view_complex, base_complex, mixed;
   Window(const TensorPtr &view, const TensorPtr &base)
       : sizes(view->shape()), strides(strides_of(view)), base_sizes(base->shape()), base_strides(strides_of(base)),
-        offset(offset_of(view) - offset_of(base)) {}
+        view_complex(complex_valued(view)), base_complex(complex_valued(base)), mixed(view_complex != base_complex) {
+    int64_t at = offset_of(view), start = offset_of(base);
+    if (mixed && view_complex) count_reals(&sizes, &strides), at *= 2;
+    if (mixed && base_complex) count_reals(&base_sizes, &base_strides), start *= 2;
+    offset = at - start;
+  }
+  // A gradient in the units of the geometry, and back.
+  TensorPtr in_units(const TensorPtr &g) const { return g && mixed && complex_valued(g) ? table_call("view_as_real", g) : g; }
+  TensorPtr for_base(const TensorPtr &g) const { return mixed && base_complex ? table_call("view_as_complex", g) : g; }
+  TensorPtr for_view(const TensorPtr &g) const { return mixed && view_complex ? table_call("view_as_complex", g) : g; }
   // Whether the window lies inside a base without holes, so that memory laid out like the base can be written directly.
   bool plain() const {
-    if (!is_dense(base_sizes, base_strides) || offset < 0) return false;
+    if (mixed || !is_dense(base_sizes, base_strides) || offset < 0) return false;
     int64_t last = offset, n = 1;
     for (size_t d = 0; d < sizes.size(); ++d) last += sizes[d] > 0 ? (sizes[d] - 1) * strides[d] : 0;
     for (auto s : base_sizes) n *= s;
     return last < n;
   }
   // With the table's operators: recorded, and for any base. `first` is a gradient, `second` one more or null.
-  Ref call(const char *function, const TensorPtr &first, const TensorPtr &second = nullptr) const {
+  TensorPtr call(const char *function, const TensorPtr &first, const TensorPtr &second = nullptr) const {
     Ref at = checked(PyLong_FromLongLong(offset));
-    Ref other = second ? checked(wrap(second)) : Ref::borrow(Py_None);
-    return checked(PyObject_CallFunctionObjArgs(table_function(function), checked(wrap(first)).get(), other.get(), list_of(base_sizes).get(),
-                                                list_of(base_strides).get(), list_of(sizes).get(), list_of(strides).get(), at.get(), nullptr));
+    Ref other = second ? checked(wrap(in_units(second))) : Ref::borrow(Py_None);
+    Ref r = checked(PyObject_CallFunctionObjArgs(table_function(function), checked(wrap(in_units(first))).get(), other.get(),
+                                                 list_of(base_sizes).get(), list_of(base_strides).get(), list_of(sizes).get(),
+                                                 list_of(strides).get(), at.get(), nullptr));
+    return unwrap(r.get());
   }
 };
 
@@ -83,7 +107,7 @@ class ViewOfBase final : public Node {
   bool single_use() const override { return false; }
   Tensors apply(const Tensors &grads) override {
     if (!grads[0]) return {nullptr};
-    if (grad_enabled() || !at_.plain()) return {unwrap(at_.call("_window_to_base", grads[0]).get())};
+    if (grad_enabled() || !at_.plain()) return {at_.for_base(at_.call("_window_to_base", grads[0]))};
     // A dense base: the gradient has the base's own geometry, so the view's geometry applies to it as it is.
     const DType d = from_ms(grads[0]->data_type());
     int64_t n = 1;
@@ -137,8 +161,8 @@ class CopySlices final : public Node {
       if (!needs(i)) inner_->set_next_edge(Edge(), i);
     Tensors in;
     if (grad_enabled() || !at_.plain()) {
-      in = inner_->apply({unwrap(at_.call("_base_to_window", grads[0]).get())});
-      r[0] = unwrap(at_.call("_replace_window", grads[0], in.empty() ? nullptr : in[0]).get());
+      in = inner_->apply({at_.for_view(at_.call("_base_to_window", grads[0]))});
+      r[0] = at_.for_base(at_.call("_replace_window", grads[0], in.empty() ? nullptr : in[0]));
     } else {
       const DType d = from_ms(grads[0]->data_type());
       int64_t n = 1;

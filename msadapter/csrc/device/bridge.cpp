@@ -115,7 +115,13 @@ TensorPtr new_tensor(DType dtype, const int64_t *sizes, int ndim, const int64_t 
   size_t bytes = item_size(dtype);
   for (int d = 0; d < ndim; ++d) {
     check(sizes[d] >= 0, "Trying to create tensor with negative dimension ", sizes[d], ": ", Dims(sizes, sizes + ndim));
-    bytes *= sizes[d];
+    if (__builtin_mul_overflow(bytes, static_cast<size_t>(sizes[d]), &bytes) || bytes > static_cast<size_t>(INT64_MAX)) {
+      bool empty = false;
+      for (int k = 0; k < ndim; ++k) empty = empty || sizes[k] == 0;
+      check(empty, "Storage size calculation overflowed with sizes=", Dims(sizes, sizes + ndim));
+      bytes = 0;
+      break;
+    }
   }
   const size_t asked = std::max<size_t>(bytes, 1);
   const bool meta = current_tag == kMetaTag;

@@ -80,6 +80,7 @@ struct OpNode final : Node {
   bool single_use() const override { return op->saves_self || !saved.empty() || op->saves_result; }
   Tensors apply(const Tensors &grads) override;
   void Release() override;
+  void rename(const char *name) { name_ = name; }
 
   const Op *op;
   struct Input { int edge = -1; int count = 1; Dims sizes; DType dtype = DType::F32; bool tensor = false; };

@@ -102,12 +102,31 @@ static bool any_requires_grad(const Op &op, const Operand *v) {
   return false;
 }
 
+// Whether any operand does, differentiable or not: such a write is refused where it cannot be recorded.
+static bool anything_requires_grad(const Operand *v, int n) {
+  for (int i = 0; i < n; ++i) {
+    if (v[i].kind == Arg::kTensor && requires_grad(v[i].tensor)) return true;
+    for (auto &t : v[i].tensors)
+      if (t && requires_grad(t)) return true;
+  }
+  return false;
+}
+
 // A tensor without memory: what a formula needs that only asks for shape and type.
 static TensorPtr shape_of(const TensorPtr &t) { return std::make_shared<MsTensor>(t->data_type(), t->shape(), mindspore::device::DeviceAddressPtr()); }
+
+// Indexing is one node for torch's chain of views: it is called as the last of them.
+static const char *last_view(const Operand &spec) {
+  const char *name = "AliasBackward0";
+  for (size_t i = 0; i + 3 < spec.ints.size(); i += 4)
+    name = spec.ints[i] == 0 ? "SelectBackward0" : spec.ints[i] == 1 ? "SliceBackward0" : "UnsqueezeBackward0";
+  return name;
+}
 
 // Node with its edges and saved inputs; `before` are the operands as the user gave them.
 static std::shared_ptr<OpNode> make_node(const Op &op, const Operand *before, PyObject **slots, size_t outputs) {
   auto node = BackwardNode::Create<OpNode>(&op, outputs);
+  if (op.node_name == "RegionBackward0") node->rename(last_view(before[1]));
   const int n = static_cast<int>(op.params.size());
   node->inputs.resize(n);
   std::vector<uint8_t> differentiable(n, 0);
@@ -162,16 +181,15 @@ static std::shared_ptr<OpNode> make_node(const Op &op, const Operand *before, Py
   return node;
 }
 
+static bool can_require_grad(const TensorPtr &t) {
+  const DType d = from_ms(t->data_type());
+  return is_floating(d) || is_complex(d);
+}
+
 static void attach(const Op &op, const std::shared_ptr<OpNode> &node, const Tensors &results) {
   for (size_t i = 0; i < results.size(); ++i) {
-    const TensorPtr &r = results[i];
-    const DType d = from_ms(r->data_type());
-    if (is_floating(d) || is_complex(d)) {
-      node->add_output_metadata(r);
-      set_history(r, node, i);
-    } else {
-      node->add_output_metadata(r);
-    }
+    node->add_output_metadata(results[i]);
+    if (can_require_grad(results[i])) set_history(results[i], node, i);
   }
   if (op.saves_result)
     for (auto &r : results) node->results.emplace_back(r, true);
@@ -267,10 +285,33 @@ Ref run_functional(Op &op, Operand *v, PyObject **slots) {
   if (op.view)
     for (auto &t : r.tensors) {
       if (t == v[0].tensor) t = alias_of(t);
+      if (t->data_type() != v[0].tensor->data_type() && !can_require_grad(t)) continue;  // bytes seen as integers have no history
       set_view(t, v[0].tensor, !grad_enabled() ? ViewKind::kNoGrad : r.single ? ViewKind::kNormal : ViewKind::kMultiOutput);
     }
   if (record) attach(op, make_node(op, v, slots, r.tensors.size()), r.tensors);
   return wrap_results(op, r);
+}
+
+// torch writes these to expanded tensors too.
+static bool writes_overlapping(const Op &op) {
+  static const std::unordered_set<std::string> names = {"zero", "fill", "masked_fill", "index_put", "index_fill"};
+  return names.count(op.name) != 0;
+}
+
+// Writers by index take no operand that shares memory with what they write.
+static void refuse_shared_operands(const Op &op, const Operand *v, int n) {
+  static const std::unordered_set<std::string> names = {"_scatter", "scatter_add", "scatter_reduce", "index_put", "index_copy", "index_add",
+                                                        "index_reduce", "_masked_scatter"};
+  if (!names.count(op.name)) return;
+  const TensorPtr &self = v[0].tensor;
+  for (int i = 1; i < n; ++i) {
+    if (v[i].kind != Arg::kTensor) continue;
+    check_overlap(self, v[i].tensor);
+    const bool same = v[i].tensor->device_address() == self->device_address() && offset_of(v[i].tensor) == offset_of(self);
+    if (same && view_of(self).numel > 0 && v[i].tensor->shape() == self->shape() && strides_of(v[i].tensor) == strides_of(self))
+      fail("unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+           "location. Please clone() the tensor before performing the operation.");
+  }
 }
 
 static void check_result_cast(DType from, DType to) {
@@ -282,7 +323,10 @@ static void check_result_cast(DType from, DType to) {
 Ref run_inplace(Op &op, Operand *v, PyObject **slots) {
   const int n = static_cast<int>(op.params.size());
   TensorPtr self = v[0].tensor;
-  check_inplace(self, op.name.c_str());
+  const bool recorded = anything_requires_grad(v, n);
+  if (writes_overlapping(op)) check_history(self, recorded);
+  else check_inplace(self, recorded);
+  if (op.body) refuse_shared_operands(op, v, n);
   std::vector<Ref> hold;
   const bool record = op.differentiable && grad_enabled() && any_requires_grad(op, v);
   const DType self_dtype = from_ms(self->data_type());

@@ -57,10 +57,17 @@ Tensor as_columns(const Tensor &b) {
   return r;
 }
 
-Tensor batch_pivots(Call &c, const Tensor &pivots, const Dims &batch) {
+// Pivots of n x n matrices, for every matrix of a batch. LAPACK swaps rows by them without a look: they are looked at here.
+Tensor batch_pivots(Call &c, const Tensor &pivots, const Dims &batch, int64_t n) {
+  check(pivots.dtype == DType::I32, "Expected pivots to be of dtype int32, but got ", dtype_name(pivots.dtype));
+  check(pivots.ndim >= 1 && pivots.size(-1) == n, "Expected pivots to have ", n, " elements for every matrix, but got pivots with shape ", pivots.shape());
   const Dims shape = join(batch, {pivots.size(-1)});
   const Tensor r = contiguous_tensor(c.scratch(std::max<int64_t>(count_of(shape), 1) * 4), DType::I32, shape);
   copy_into(r, expand(pivots, shape));
+  for (int64_t i = 0; i < r.numel && !shape_only(); ++i) {
+    const int p = r.ptr<int>()[i];
+    check((p >= 1 && p <= n) || (p <= -1 && p >= -n), "pivots must be between 1 and ", n, " but one of them is ", p);
+  }
   return r;
 }
 
@@ -151,7 +158,7 @@ MSA_KERNEL(LinalgLuSolve) {  // LU, pivots, B, left, adjoint -> X
   check(lu.size(-1) == b.size(left ? -2 : -1), "linalg.lu_solve: Incompatible shapes of A and B for the equation ", left ? "AX = B" : "XA = B",
         " (", lu.size(-2), "x", lu.size(-1), " and ", b.size(-2), "x", b.size(-1), ")");
   const Dims batch = broadcast_batches(batch_of(lu), batch_of(b));
-  const Tensor f = columns_of(c, lu, batch), p = batch_pivots(c, pivots, batch);
+  const Tensor f = columns_of(c, lu, batch), p = batch_pivots(c, pivots, batch, lu.size(-1));
   // X A = B is A^T X^T = B^T: the row-major result is the transposed problem
   const Tensor o = left ? out_columns(c, 0, b.dtype, batch, b.size(-2), b.size(-1)) : c.out(0, b.dtype, join(batch, {b.size(-2), b.size(-1)}));
   copy_into(o, b);
@@ -185,6 +192,7 @@ MSA_KERNEL(LuUnpack) {  // LU, pivots, want data, want pivots -> P, L, U
     }));
   }
   if (!permutation) return;
+  check(pivots.numel == count * k, "lu_unpack: Expected LU_pivots to hold ", k, " pivots for every matrix, but got shape ", pivots.shape());
   const Tensor swaps = c.cast(pivots, DType::I32);
   fill_zero(p);
   std::vector<int64_t> order(m);
@@ -221,7 +229,7 @@ MSA_KERNEL(LinalgSolveEx) {  // A, B, left -> X, LU, pivots, info
   MSA_SWITCH_LAPACK(a.dtype, "linalg_solve_cpu", ({
     lu_factor<T>(lu, pivots.ptr<int>(), info.ptr<int>());
     const bool same = own == batch;
-    lu_solve<T>(same ? lu : columns_of(c, lu, batch), same ? pivots : batch_pivots(c, pivots, batch), left ? o : transposed(o), left ? "N" : "T");
+    lu_solve<T>(same ? lu : columns_of(c, lu, batch), same ? pivots : batch_pivots(c, pivots, batch, lu.size(-1)), left ? o : transposed(o), left ? "N" : "T");
   }));
 }
 
@@ -341,7 +349,7 @@ MSA_KERNEL(LinalgLdlSolve) {  // LD, pivots, B, hermitian -> X
   check_square(f, "torch.linalg.ldl_solve");
   const Dims batch = broadcast_batches(batch_of(f), batch_of(b));
   const int64_t n = f.size(-1), k = b.size(-1), count = count_of(batch);
-  const Tensor o = out_columns(c, 0, b.dtype, batch, n, k), ld_matrix = columns_of(c, f, batch), p = batch_pivots(c, c.in(1), batch);
+  const Tensor o = out_columns(c, 0, b.dtype, batch, n, k), ld_matrix = columns_of(c, f, batch), p = batch_pivots(c, c.in(1), batch, n);
   copy_into(o, b);
   if (o.numel == 0) return;
   const int order = narrow_int(n), rhs = narrow_int(k), ld = leading(n);

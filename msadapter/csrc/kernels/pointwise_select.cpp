@@ -69,11 +69,11 @@ template <class T> T smaller(T x, T y) { return x != x ? x : (y < x ? y : x); }
 
 MSA_POINTWISE_KERNEL(Select) {  // condition, input, other (promoted to one type)
   const Tensor &m = c.in(0);
+  check(m.dtype == DType::Bool || m.dtype == DType::U8, "where expected condition to be a boolean tensor, but got a tensor with dtype ", c_name(m.dtype));
   const DType d = common_dtype(c, 1, 2);
   const Tensor a = value_as(c, 1, d), b = value_as(c, 2, d);
   Tensor o = c.out_pointwise(0, d, {&m, &a, &b});
-  if (m.dtype == DType::Bool || m.dtype == DType::U8) return select(o, m, a, b);
-  select(o, c.cast(m, DType::Bool), a, b);
+  select(o, m, a, b);
 }
 MSA_KERNEL_ALIAS(SelectV2, Select)
 
@@ -133,7 +133,22 @@ MSA_BINARY_KERNEL(FMax, REAL_BOOL, "fmax_cpu", y != y ? x : (x != x ? y : (x > y
 MSA_BINARY_KERNEL(FMin, REAL_BOOL, "fmin_cpu", y != y ? x : (x != x ? y : (x < y ? x : y)))
 
 // ---- copies
-MSA_POINTWISE_KERNEL(Clone) { copy_into(c.out_pointwise(0, c.in(0).dtype, {&c.in(0)}), c.in(0)); }
+// A result laid out as a tensor without holes, stride by stride; of others the order of dims is kept.
+static Tensor out_preserving(Call &c, DType dtype, const Tensor &a) {
+  std::vector<std::pair<int64_t, int64_t>> dims;
+  for (int d = 0; d < a.ndim; ++d)
+    if (a.sizes[d] != 1) dims.emplace_back(a.strides[d], a.sizes[d]);
+  std::sort(dims.begin(), dims.end());
+  int64_t expected = 1;
+  bool dense = true;
+  for (auto &d : dims) {
+    dense = dense && d.first == expected;
+    expected *= d.second;
+  }
+  return dense || a.numel == 0 ? c.out(0, dtype, a.sizes, a.ndim, a.strides) : c.out_pointwise(0, dtype, {&a});
+}
+
+MSA_POINTWISE_KERNEL(Clone) { copy_into(out_preserving(c, c.in(0).dtype, c.in(0)), c.in(0)); }
 MSA_KERNEL_ALIAS(Copy, Clone)
 MSA_KERNEL(Identity) { copy_into(c.out_pointwise(0, c.in(0).dtype, {&c.in(0)}), c.in(0)); }
 MSA_KERNEL(Contiguous) { copy_into(c.out(0, c.in(0).dtype, c.in(0).shape()), c.in(0)); }
@@ -143,9 +158,9 @@ MSA_POINTWISE_KERNEL(InplaceCopy) {  // input, src
 }
 MSA_KERNEL(Cast) {  // input, dtype
   const Tensor &a = c.in(0);
-  copy_into(c.out_pointwise(0, c.dtype(1), {&a}), a);
+  copy_into(out_preserving(c, c.dtype(1), a), a);
 }
-MSA_KERNEL(TypeAs) { copy_into(c.out_pointwise(0, c.in(1).dtype, {&c.in(0)}), c.in(0)); }
+MSA_KERNEL(TypeAs) { copy_into(out_preserving(c, c.in(1).dtype, c.in(0)), c.in(0)); }
 
 // ---- fills
 MSA_POINTWISE_KERNEL(InplaceZero) { fill_zero(c.out_pointwise(0, c.in(0).dtype, {&c.in(0)})); }

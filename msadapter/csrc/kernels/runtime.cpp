@@ -189,7 +189,7 @@ void fill_zero(const Tensor &t) {
 // ---------------------------------------------------------------- memory
 // Power-of-two classes with a half step, kept in free lists; blocks above 64 MiB are also kept (one each).
 namespace {
-constexpr int kClasses = 80;
+constexpr int kClasses = 128;  // two for every power of two that a size can have
 struct Pool {
   std::mutex m;
   std::vector<void *> free[kClasses];
@@ -228,6 +228,11 @@ void *allocate(size_t bytes) {
   if (!r) {
     release_cached();
     r = std::aligned_alloc(64, (rounded + 63) / 64 * 64);
+  }
+  if (!r) {
+    std::lock_guard<std::mutex> g(p.m);
+    p.allocated -= rounded;
+    p.reserved -= rounded;
   }
   if (!r) fail("DefaultCPUAllocator: can't allocate memory: you tried to allocate ", bytes, " bytes.");
   return r;

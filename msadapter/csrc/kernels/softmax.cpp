@@ -11,8 +11,15 @@ template <bool Log, class T> void row(const T *x, T *y, int64_t n, compute_t<T> 
   const C *v = rows::widen<T>(x, buffer, n);
   const C top = rows::max<C>(n, [=](int64_t i) { return v[i]; });
   if constexpr (Log) {
-    const C shift = top + std::log(rows::exp_sum(v, n, top));
-    for (int64_t i = 0; i < n; ++i) y[i] = convert<T>(v[i] - shift);
+    // 16-bit rows keep the sum and its logarithm in their own type, as torch's do
+    const C total = convert<C>(convert<T>(rows::exp_sum(v, n, top)));
+    const C shift = convert<C>(convert<T>(std::log(total)));
+    if constexpr (std::is_same_v<T, C>) {
+      const C both = top + shift;
+      for (int64_t i = 0; i < n; ++i) y[i] = v[i] - both;
+    } else {
+      for (int64_t i = 0; i < n; ++i) y[i] = convert<T>(v[i] - top - shift);
+    }
   } else {
     C *e;
     if constexpr (std::is_same_v<T, C>) e = y;

@@ -168,8 +168,8 @@ MSA_FUNCTION(set_data) {
     expect(n, 2);
     TensorPtr t = arg_tensor(a[0]), o = arg_tensor(a[1]);
     t->set_data_type(o->data_type());
+    t->set_device_address(o->device_address());  // before the sizes, which MindSpore holds against the memory
     t->set_shape(o->shape());
-    t->set_device_address(o->device_address());
     t->set_storage_info(o->storage_info());
     Py_RETURN_NONE;
   });
@@ -181,8 +181,8 @@ MSA_FUNCTION(set_geometry) {
     TensorPtr t = arg_tensor(a[0]), b = arg_tensor(a[1]);
     Dims sizes = dims_from(a[2]);
     TensorPtr v = new_view(b, from_ms(t->data_type()), sizes, dims_from(a[3]), PyLong_AsLongLong(a[4]));
-    t->set_shape(sizes);
     t->set_device_address(b->device_address());
+    t->set_shape(sizes);
     t->set_storage_info(v->storage_info());
     Py_RETURN_NONE;
   });
@@ -239,8 +239,8 @@ MSA_FUNCTION(from_buffer) {
   });
 }
 MSA_FUNCTION(bump_version) { return guarded([&]() -> PyObject * { (void)n; arg_tensor(a[0])->BumpVersion(); Py_RETURN_NONE; }); }
-MSA_FUNCTION(py_check_history) { return guarded([&]() -> PyObject * { (void)n; check_history(arg_tensor(a[0])); Py_RETURN_NONE; }); }
-MSA_FUNCTION(inplace_check) { return guarded([&]() -> PyObject * { (void)n; check_inplace(arg_tensor(a[0]), ""); Py_RETURN_NONE; }); }
+MSA_FUNCTION(py_check_history) { return guarded([&]() -> PyObject * { (void)n; check_history(arg_tensor(a[0]), requires_grad(arg_tensor(a[0]))); Py_RETURN_NONE; }); }
+MSA_FUNCTION(inplace_check) { return guarded([&]() -> PyObject * { (void)n; check_inplace(arg_tensor(a[0]), requires_grad(arg_tensor(a[0]))); Py_RETURN_NONE; }); }
 MSA_FUNCTION(py_copy_into) {
   return guarded([&]() -> PyObject * {
     expect(n, 2);
@@ -424,7 +424,7 @@ MSA_FUNCTION(mark_view) {
   });
 }
 MSA_FUNCTION(strip_autograd) {  // detach_()
-  return guarded([&]() -> PyObject * { (void)n; arg_tensor(a[0])->set_auto_grad_meta_data(nullptr); Py_RETURN_NONE; });
+  return guarded([&]() -> PyObject * { (void)n; forget_history(arg_tensor(a[0])); Py_RETURN_NONE; });
 }
 
 // ---- configuration

@@ -211,6 +211,14 @@ PyObject *node_needs(PyObject *o, PyObject *) {  // which edges want a gradient 
   }
   return r;
 }
+PyObject *node_will_execute(PyObject *o, PyObject *) {
+  try {
+    return PyBool_FromLong(will_execute(*reinterpret_cast<NodeObject *>(o)->node));
+  } catch (...) {
+    translate_exception();
+    return nullptr;
+  }
+}
 PyObject *node_meta(PyObject *o, void *) {
   auto *n = reinterpret_cast<NodeObject *>(o);
   if (!n->dict) n->dict = PyDict_New();
@@ -222,6 +230,7 @@ PyMethodDef node_methods[] = {{"name", node_name, METH_NOARGS, "kind of the node
                               {"_hooks", node_hooks, METH_VARARGS, nullptr},
                               {"_retain", node_retain, METH_VARARGS, nullptr},
                               {"_sequence_nr", node_sequence, METH_NOARGS, nullptr},
+                              {"_will_execute", node_will_execute, METH_NOARGS, "whether the running backward reaches it"},
                               {"_needs", node_needs, METH_NOARGS, nullptr},
                               {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef node_getset[] = {{"next_functions", node_next, nullptr, "(node, index) of every input", nullptr},

@@ -116,7 +116,7 @@ def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=No
 def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
     """log(1 + exp(-y x))."""
     reduction = chosen(size_average, reduce, reduction)
-    return reduced((-target * input).exp().log1p(), reduction)
+    return ops._soft_margin(*ops.broadcast_tensors(input, target), reduction)
 
 
 def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
