@@ -26,6 +26,7 @@ class ZipReader:
             self._zip = zipfile.ZipFile(stream)
         except (zipfile.BadZipFile, struct.error, OSError, NotImplementedError) as err:
             raise self._corrupt("reading zip archive: failed finding central directory") from err
+        self._length = stream.seek(0, 2)
         infos = self._zip.infolist()
         if not infos:
             raise self._corrupt("reading zip archive: it holds no records")
@@ -57,6 +58,8 @@ class ZipReader:
             if start + info.file_size > self._mapped.size:
                 raise self._corrupt(f"reading file {name}: it ends behind the end of the file")
             return self._mapped[start:start + info.file_size]
+        if start + info.file_size > self._length:  # before memory is taken for it
+            raise self._corrupt(f"reading file {name}: it ends behind the end of the file")
         data = np.empty(info.file_size, dtype=np.uint8)
         self._stream.seek(start)
         if _read_into(self._stream, data) != info.file_size:
@@ -67,6 +70,8 @@ class ZipReader:
         return data
 
     def _inflate(self, info, name):
+        if info.file_size > 1100 * info.compress_size + 1024:  # more than deflate can save
+            raise self._corrupt(f"reading file {name}: its size is not that of its contents")
         try:
             return np.frombuffer(bytearray(self._zip.read(info)), dtype=np.uint8)
         except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as err:

@@ -73,6 +73,18 @@ def _same_padding(input, weight, dilation, n):
     return [x // 2 for x in total], [x % 2 for x in total]
 
 
+def _laid_out(y, x, weight):
+    """The result with its channels last in memory when those of an operand are."""
+    if y.dim() < 4 or (x.is_contiguous() and weight.is_contiguous()):
+        return y
+    from ..tensor.device import FORMATS
+
+    name = FORMATS["channels_last" if y.dim() == 4 else "channels_last_3d"]
+    if any(not v.is_contiguous() and v.is_contiguous(memory_format=name) for v in (x, weight)):
+        return y.contiguous(memory_format=name)
+    return y
+
+
 def _conv(name, n, input, weight, bias, stride, padding, dilation, groups):
     _check_rank(name, input, n)
     x = input if input.dim() == n + 2 else input.unsqueeze(0)
@@ -89,6 +101,7 @@ def _conv(name, n, input, weight, bias, stride, padding, dilation, groups):
         else:
             padding = [0] * n
     y = t._convolution_nd(x, weight, bias, stride, _spread(padding, n), dilation, False, [0] * n, groups)
+    y = _laid_out(y, x, weight)
     return y if input.dim() == n + 2 else y.squeeze(0)
 
 
@@ -100,6 +113,7 @@ def _conv_transpose(name, n, input, weight, bias, stride, padding, output_paddin
         if e >= s and e >= d:
             raise RuntimeError("output padding must be smaller than either stride or dilation")
     y = t._convolution_nd(x, weight, bias, stride, _spread(padding, n), dilation, True, extra, groups)
+    y = _laid_out(y, x, weight)
     return y if input.dim() == n + 2 else y.squeeze(0)
 
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import file_cases as cases
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import msadapter as torch
 
@@ -174,6 +176,76 @@ def test_damaged_data_is_noticed_and_the_file_named(tmp_path):
     path.write_bytes(data)
     with pytest.raises(RuntimeError, match=r"(?s)checksum.*damaged\.pt"):
         torch.load(path)
+
+
+def _rewritten(changes: dict) -> bytes:
+    """A checkpoint of a few tensors whose records are changed: name -> (new name, new contents)."""
+    stream, out = io.BytesIO(), io.BytesIO()
+    torch.save({"a": torch.arange(6.0).view(2, 3), "b": [torch.ones(2).t(), 1.5]}, stream)
+    with zipfile.ZipFile(stream) as old, zipfile.ZipFile(out, "w") as new:
+        for record in old.namelist():
+            name, contents = changes.get(record.partition("/")[2], (record, None))
+            new.writestr(name, old.read(record) if contents is None else contents)
+    return out.getvalue()
+
+
+REFUSED = (RuntimeError, EOFError, pickle.UnpicklingError)
+
+
+@pytest.mark.parametrize("name", ["../../data/0", "/etc/passwd", "archive/data/../../../x", "archive\\data\\0"])
+def test_paths_in_the_archive_lead_nowhere(tmp_path, name, monkeypatch):
+    path = tmp_path / "inner" / "tricks.pt"
+    path.parent.mkdir()
+    path.write_bytes(_rewritten({"data/0": (name, b"x" * 24)}))
+    monkeypatch.chdir(path.parent)
+    with pytest.raises(REFUSED, match=r"(?s)tricks\.pt"):
+        torch.load(path)
+    assert [p.name for p in sorted(tmp_path.rglob("*"))] == ["inner", "tricks.pt"]
+
+
+def test_sizes_are_not_believed(tmp_path):
+    path = tmp_path / "sizes.pt"
+    whole = bytearray(_rewritten({}))
+    at = whole.index(b"PK\x01\x02")
+    while whole[at : at + 4] == b"PK\x01\x02":  # every record claims 3 GB
+        whole[at + 20 : at + 28] = (3 << 30).to_bytes(4, "little") * 2
+        at += 46 + int.from_bytes(whole[at + 28 : at + 30], "little") + int.from_bytes(whole[at + 30 : at + 32], "little")
+    path.write_bytes(whole)
+    with pytest.raises(REFUSED, match=r"(?s)sizes\.pt"):
+        torch.load(path)
+
+
+@pytest.mark.parametrize("part", ["pickle", "archive", "legacy"])
+def test_changed_bytes_run_nothing(tmp_path_factory, part, monkeypatch):
+    """Whatever bytes are changed: a result, or an error that names the file; nothing of the file is executed."""
+    path = tmp_path_factory.mktemp("fuzz") / "changed.pt"
+    stream = io.BytesIO()
+    torch.save({"a": torch.arange(6.0), "b": [torch.ones(2, 2).t()]}, stream, _use_new_zipfile_serialization=part != "legacy")
+    whole = stream.getvalue()
+    with zipfile.ZipFile(io.BytesIO(_rewritten({}))) as archive:
+        pickled = archive.read(next(n for n in archive.namelist() if n.endswith("data.pkl")))
+    for function in ("system", "popen", "remove", "execv"):
+        monkeypatch.setattr(os, function, lambda *a: pytest.fail("executed"))
+
+    @settings(max_examples=150, deadline=None, derandomize=True)
+    @given(st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 255), st.sampled_from("srdi")), min_size=1, max_size=4))
+    def check(changes):
+        data = bytearray(pickled if part == "pickle" else whole)
+        for at, byte, how in changes:
+            at %= len(data)
+            if how == "d":
+                del data[at]
+            elif how == "i":
+                data.insert(at, byte)
+            else:
+                data[at] = byte if how == "s" else data[at] ^ (1 << byte % 8)
+        path.write_bytes(_rewritten({"data.pkl": ("archive/data.pkl", bytes(data))}) if part == "pickle" else data)
+        try:
+            torch.load(path)
+        except REFUSED as error:
+            assert "changed.pt" in str(error)
+
+    check()
 
 
 def test_wrong_files(tmp_path):
