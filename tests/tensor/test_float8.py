@@ -53,6 +53,15 @@ def test_rounds_to_the_nearest_and_ties_to_even(name, source):
     assert (-tie).to(dtype).view(torch.uint8).tolist() == [0x80 + bits + bits % 2 for bits in patterns]
 
 
+def test_too_large_numbers():
+    """PyTorch 2.13's answers: the largest number where there is no infinity."""
+    x = torch.tensor([448.0, 463.9, 464.0, 480.0, 1e4, math.inf, -1e5])
+    assert x.to(torch.float8_e4m3fn).float().tolist() == [448.0] * 6 + [-448.0]
+    assert math.isnan(torch.tensor(math.nan).to(torch.float8_e4m3fn).item())
+    x = torch.tensor([57344.0, 60000.0, 61440.0, 1e6, -math.inf])
+    assert x.to(torch.float8_e5m2).float().tolist() == [57344.0, 57344.0, math.inf, math.inf, -math.inf]
+
+
 @pytest.mark.parametrize("name", FORMATS)
 def test_moved_and_kept(name):
     dtype = getattr(torch, name)

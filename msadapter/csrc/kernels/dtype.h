@@ -50,10 +50,10 @@ struct BFloat16 {
 };
 
 // Storage types of eight bits: kMantissa bits of mantissa, exponents biased by kBias. Rounds to nearest even on the way in;
-// what is too large becomes infinity where the type has one, else not a number.
+// what is too large becomes infinity where the type has one, else the largest number (so does PyTorch 2.13).
 template <int kMantissa, int kBias, bool kInfinity> struct Float8 {
   uint8_t bits;
-  static constexpr uint8_t kNan = 0x7F, kLargest = kInfinity ? 0x7C : 0x7F;  // kLargest: the first pattern that is no number
+  static constexpr uint8_t kNan = 0x7F, kLargest = kInfinity ? 0x7C : 0x7E;  // what too large a number becomes
   Float8() = default;
   Float8(float f) {
     uint32_t u;
