@@ -3,6 +3,7 @@
 Importing it changes nothing else; ``msadapter.install()``, ``python -m msadapter`` or ``source build/env.sh`` make ``import torch``
 mean this package.
 """
+
 from __future__ import annotations
 
 import builtins as _builtins
@@ -115,6 +116,7 @@ def is_same_size(input, other) -> _builtins.bool:
 
 def can_cast(from_, to) -> _builtins.bool:
     from .ops.internal import _castable
+
     return _castable(from_, to)
 
 
@@ -148,33 +150,43 @@ def typename(obj) -> str:
     if isinstance(obj, Tensor):
         return obj.type()
     cls = obj if isinstance(obj, type) else type(obj)
-    return f"{cls.__module__}.{cls.__qualname__}" if cls.__module__ not in ("builtins", None) else cls.__qualname__
+    return (
+        f"{cls.__module__}.{cls.__qualname__}"
+        if cls.__module__ not in ("builtins", None)
+        else cls.__qualname__
+    )
 
 
 def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
     """Tensor on the memory of a Python buffer."""
     import numpy as np
+
     size = dtype.itemsize
     data = np.frombuffer(buffer, np.uint8)
     n = (data.nbytes - offset) // size if count < 0 else count
     if n <= 0 or offset + n * size > data.nbytes:
-        raise ValueError(f"both buffer length ({data.nbytes}) and count ({count}) must not be 0" if data.nbytes == 0 else
-                         f"requested buffer length ({n} * {size} bytes) after offset ({offset} bytes) must not be greater than actual buffer length ({data.nbytes} bytes)")
+        raise ValueError(
+            f"both buffer length ({data.nbytes}) and count ({count}) must not be 0"
+            if data.nbytes == 0
+            else f"requested buffer length ({n} * {size} bytes) after offset ({offset} bytes) must not be greater than "
+            f"actual buffer length ({data.nbytes} bytes)"
+        )
     out = _C.from_buffer(data.ctypes.data + offset, n * size, dtype, (n,), data)
     return out.requires_grad_() if requires_grad else out
 
 
-def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
+def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):  # noqa: F811
     out = tensor(obj, dtype=dtype, device=device) if copy else as_tensor(obj, dtype=dtype, device=device)
     return out.requires_grad_() if requires_grad else out
 
 
-def scalar_tensor(s, *, dtype=None, device=None, requires_grad=False):
+def scalar_tensor(s, *, dtype=None, device=None, requires_grad=False):  # noqa: F811
     return tensor(s, dtype=dtype or get_default_dtype(), device=device, requires_grad=requires_grad)
 
 
 def from_dlpack(ext_tensor, **kwargs):
     import numpy as np
+
     return from_numpy(np.from_dlpack(ext_tensor))
 
 
@@ -243,7 +255,9 @@ def _typed(name: str):
                 return args[0].to(d)
             if args and isinstance(args[0], (UntypedStorage, TypedStorage)):
                 return _C.raw_empty((0,), None, d).set_(args[0])
-            return _C.raw_empty(tuple(args[0]) if args and isinstance(args[0], Size) else args or (0,), None, d)
+            return _C.raw_empty(
+                tuple(args[0]) if args and isinstance(args[0], Size) else args or (0,), None, d
+            )
 
         dtype = d
 
@@ -259,7 +273,11 @@ def _typed_storage(name: str, d):
     def make(*args, **kwargs):
         return TypedStorage(*args, dtype=d)
 
-    return type(name, (TypedStorage,), {"__module__": "torch", "dtype": d, "__new__": lambda cls, *a, **k: make(*a, **k)})
+    return type(
+        name,
+        (TypedStorage,),
+        {"__module__": "torch", "dtype": d, "__new__": lambda cls, *a, **k: make(*a, **k)},
+    )
 
 
 for _d in _DTYPES.values():
@@ -288,13 +306,14 @@ class _Namespace(type(_importlib)):
 
 def _table_module(name: str):
     import sys
+
     module = _Namespace(f"{__name__}.{name}")
     module.__dict__.update(_TABLE[name])
     for space, functions in _TABLE.items():
         if space.startswith(name + "."):
             child = _Namespace(f"{__name__}.{space}")
             child.__dict__.update(functions)
-            setattr(module, space[len(name) + 1:].split(".")[0], child)
+            setattr(module, space[len(name) + 1 :].split(".")[0], child)
             sys.modules[f"{__name__}.{space}"] = child
     module.__path__ = []
     sys.modules[f"{__name__}.{name}"] = module
@@ -306,10 +325,21 @@ signal = _table_module("signal")
 return_types = _table_module("return_types")
 
 
-def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, disable=False):
+def compile(
+    model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, disable=False
+):
     """Runs the model as it is: MindSpore's graph compiler is not behind torch.compile; says so once."""
     from . import compiler
-    return compiler.compile(model, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options, disable=disable)
+
+    return compiler.compile(
+        model,
+        fullgraph=fullgraph,
+        dynamic=dynamic,
+        backend=backend,
+        mode=mode,
+        options=options,
+        disable=disable,
+    )
 
 
 _ELSEWHERE = {  # names that are loaded with their module, when one is asked for
@@ -318,17 +348,75 @@ _ELSEWHERE = {  # names that are loaded with their module, when one is asked for
     **dict.fromkeys(("Event", "Stream"), "cuda"),
     "Future": "futures",
     "_assert_async": "ops._aten_only",
-    **dict.fromkeys(("_check", "_check_index", "_check_is_size", "_check_not_implemented", "_check_tensor_all",
-                     "_check_tensor_all_with", "_check_type", "_check_value", "_check_with"), "_checks"),
+    **dict.fromkeys(
+        (
+            "_check",
+            "_check_index",
+            "_check_is_size",
+            "_check_not_implemented",
+            "_check_tensor_all",
+            "_check_tensor_all_with",
+            "_check_type",
+            "_check_value",
+            "_check_with",
+        ),
+        "_checks",
+    ),
     "GradScaler": "amp",
-    **dict.fromkeys(("SymBool", "SymFloat", "SymInt", "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sqrt",
-                     "sym_sum"), "_symbolic"),
-    **dict.fromkeys((
-        "affine_grid_generator", "conv_tbc", "cosine_embedding_loss", "cosine_similarity", "ctc_loss", "detach", "detach_", "detach_copy",
-        "get_device", "get_device_module", "gru_cell", "hinge_embedding_loss", "instance_norm", "is_distributed", "is_inference", "is_neg",
-        "is_signed", "is_warn_always_enabled", "kl_div", "lstm_cell", "margin_ranking_loss", "norm_except_dim", "pairwise_distance",
-        "poisson_nll_loss", "resize_as_", "rnn_relu_cell", "rnn_tanh_cell", "rrelu", "rrelu_", "set_warn_always", "triplet_margin_loss",
-        "view_as_complex_copy", "view_as_real_copy"), "_functional_forms"),
+    **dict.fromkeys(
+        (
+            "SymBool",
+            "SymFloat",
+            "SymInt",
+            "sym_float",
+            "sym_int",
+            "sym_ite",
+            "sym_max",
+            "sym_min",
+            "sym_not",
+            "sym_sqrt",
+            "sym_sum",
+        ),
+        "_symbolic",
+    ),
+    **dict.fromkeys(
+        (
+            "affine_grid_generator",
+            "conv_tbc",
+            "cosine_embedding_loss",
+            "cosine_similarity",
+            "ctc_loss",
+            "detach",
+            "detach_",
+            "detach_copy",
+            "get_device",
+            "get_device_module",
+            "gru_cell",
+            "hinge_embedding_loss",
+            "instance_norm",
+            "is_distributed",
+            "is_inference",
+            "is_neg",
+            "is_signed",
+            "is_warn_always_enabled",
+            "kl_div",
+            "lstm_cell",
+            "margin_ranking_loss",
+            "norm_except_dim",
+            "pairwise_distance",
+            "poisson_nll_loss",
+            "resize_as_",
+            "rnn_relu_cell",
+            "rnn_tanh_cell",
+            "rrelu",
+            "rrelu_",
+            "set_warn_always",
+            "triplet_margin_loss",
+            "view_as_complex_copy",
+            "view_as_real_copy",
+        ),
+        "_functional_forms",
+    ),
 }
 
 
@@ -347,10 +435,12 @@ def __getattr__(name: str):
 def install() -> None:
     """Makes ``import torch`` (and its submodules) mean this package in this process."""
     from . import alias
+
     alias.install()
 
 
 def complete_mindspore() -> None:
-    """Puts our kernels behind MindSpore's own CPU operators too, so that ``mindspore.mint`` has them (compiled at the first use)."""
+    """Puts our kernels behind MindSpore's CPU operators too, so that ``mindspore.mint`` has them (compiled at the first use)."""
     from ._native import load_operators
+
     load_operators()

@@ -26,7 +26,7 @@ def absent(name: str) -> dict:
     def manual_seed(seed: int) -> None:
         """Nothing to seed."""
 
-    functions = {
+    return {
         "is_available": is_available,
         "is_initialized": is_available,
         "_is_in_bad_fork": is_available,
@@ -37,4 +37,3 @@ def absent(name: str) -> dict:
         "manual_seed": manual_seed,
         "manual_seed_all": manual_seed,
     }
-    return functions

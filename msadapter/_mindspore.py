@@ -5,6 +5,7 @@ a torch program on a CPU does not use. Here `mindspore` is first a package that 
 `mindspore._c_expression` can be imported; the first use of any other attribute or submodule runs the real `__init__` in the
 same module object. On an accelerator it runs at once.
 """
+
 from __future__ import annotations
 
 import atexit
@@ -87,7 +88,12 @@ def _before_exit() -> None:
     profiler.EnvProfiler = type("EnvProfiler", (), {"analyse": lambda self: None})
     iterators = types.ModuleType("mindspore.dataset.engine.iterators")
     iterators._cleanup = lambda: None
-    for module in (profiler, types.ModuleType("mindspore.dataset"), types.ModuleType("mindspore.dataset.engine"), iterators):
+    for module in (
+        profiler,
+        types.ModuleType("mindspore.dataset"),
+        types.ModuleType("mindspore.dataset.engine"),
+        iterators,
+    ):
         sys.modules[module.__name__] = module
 
 

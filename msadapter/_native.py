@@ -3,6 +3,7 @@
 The sources under ``csrc/`` are compiled once for this machine and cached under a key made of the sources, the
 compiler, the processor and the MindSpore release. Set ``MSADAPTER_CACHE`` to choose where.
 """
+
 from __future__ import annotations
 
 import ctypes
@@ -38,8 +39,10 @@ def _mindspore_root() -> Path:
     found = re.search(r"['\"]([\d.]+)", (root / "version.py").read_text())
     version = found.group(1) if found else "unknown"
     if version != MINDSPORE_VERSION:
-        raise BuildError(f"msadapter is built against the headers of mindspore {MINDSPORE_VERSION}, found {version}: "
-                         f"pip install mindspore=={MINDSPORE_VERSION}")
+        raise BuildError(
+            f"msadapter is built against the headers of mindspore {MINDSPORE_VERSION}, found {version}: "
+            f"pip install mindspore=={MINDSPORE_VERSION}"
+        )
     return root
 
 
@@ -48,8 +51,10 @@ def compiler() -> str:
     name = os.environ.get("CXX", "g++")
     path = shutil.which(name)
     if path is None:
-        raise BuildError(f"no C++ compiler: {name!r} is not on PATH. Install one (Debian: apt-get install g++) "
-                         "or name it in CXX")
+        raise BuildError(
+            f"no C++ compiler: {name!r} is not on PATH. Install one (Debian: apt-get install g++) "
+            "or name it in CXX"
+        )
     return path
 
 
@@ -69,7 +74,13 @@ def _source_files() -> list[Path]:
 def _key() -> str:
     h = hashlib.sha256()
     version = subprocess.run([compiler(), "--version"], capture_output=True, text=True, check=True).stdout
-    for part in (version, _processor(), MINDSPORE_VERSION, sysconfig.get_config_var("SOABI") or "", Path(__file__).read_text()):
+    for part in (
+        version,
+        _processor(),
+        MINDSPORE_VERSION,
+        sysconfig.get_config_var("SOABI") or "",
+        Path(__file__).read_text(),
+    ):
         h.update(part.encode())
     h.update(" ".join(sorted(fused_names())).encode())
     for path in _source_files():
@@ -96,19 +107,47 @@ def operators_path(library: Path) -> Path:
 
 
 def _kernel_flags() -> list[str]:
-    return ["-std=c++17", "-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-fPIC",
-            "-fvisibility=hidden", "-D_GLIBCXX_USE_CXX11_ABI=0"]
+    return [
+        "-std=c++17",
+        "-O3",
+        "-march=native",
+        "-fno-math-errno",
+        "-fno-trapping-math",
+        "-fPIC",
+        "-fvisibility=hidden",
+        "-D_GLIBCXX_USE_CXX11_ABI=0",
+    ]
 
 
 def _device_flags(root: Path) -> list[str]:
     inc = root / "include"
     ms = inc / "mindspore"
-    folders = [root, inc, inc / "third_party", inc / "third_party/robin_hood_hashing", inc / "third_party/securec/include",
-               ms / "include", ms / "core", ms / "core/include", ms / "core/mindrt/include", ms / "core/mindrt", ms / "ops",
-               ms / "ops/include", ms / "ops/kernel/include", ms / "ccsrc", ms / "ccsrc/include",
-               ms / "ccsrc/minddata/mindrecord/include", Path(sysconfig.get_paths()["include"])]
-    return ["-std=c++17", "-fPIC", "-D_GLIBCXX_USE_CXX11_ABI=0", "-DENABLE_FAST_HASH_TABLE=1",
-            *(f"-I{p}" for p in folders)]
+    folders = [
+        root,
+        inc,
+        inc / "third_party",
+        inc / "third_party/robin_hood_hashing",
+        inc / "third_party/securec/include",
+        ms / "include",
+        ms / "core",
+        ms / "core/include",
+        ms / "core/mindrt/include",
+        ms / "core/mindrt",
+        ms / "ops",
+        ms / "ops/include",
+        ms / "ops/kernel/include",
+        ms / "ccsrc",
+        ms / "ccsrc/include",
+        ms / "ccsrc/minddata/mindrecord/include",
+        Path(sysconfig.get_paths()["include"]),
+    ]
+    return [
+        "-std=c++17",
+        "-fPIC",
+        "-D_GLIBCXX_USE_CXX11_ABI=0",
+        "-DENABLE_FAST_HASH_TABLE=1",
+        *(f"-I{p}" for p in folders),
+    ]
 
 
 def _mindspore_operators(root: Path) -> dict[str, str]:
@@ -180,7 +219,9 @@ class _Compilation:
         self.base = f"{compiler()} {_processor()} {MINDSPORE_VERSION} {sys.version_info}".encode()
 
     def _cached(self, name: str, suffix: str, path: Path, flags: list[str], content: bytes) -> Path:
-        options = " ".join(f for f in flags if not f.startswith(("-I", "/")))  # where the headers lie does not matter
+        options = " ".join(
+            f for f in flags if not f.startswith(("-I", "/"))
+        )  # where the headers lie does not matter
         key = hashlib.sha256(self.base + options.encode() + content).hexdigest()[:20]
         target = self.objects / f"{name}-{key}{suffix}"
         if not target.exists():
@@ -205,7 +246,9 @@ class _Compilation:
         gch = folder / "all.h.gch"
         if not gch.exists():
             part = folder / f"all.{os.getpid()}.part"
-            _compile([compiler(), *flags, "-x", "c++-header", str(stub), "-o", str(part)], source, self.verbose)
+            _compile(
+                [compiler(), *flags, "-x", "c++-header", str(stub), "-o", str(part)], source, self.verbose
+            )
             part.rename(gch)
         return stub, content
 
@@ -214,7 +257,9 @@ class _Compilation:
         return self._cached(path.stem, ".o", path, _kernel_flags(), content)
 
     def device(self, path: Path, stub: Path, content: bytes, level: str) -> Path:
-        own = b"".join(_with_headers(path, {}).values()) if path.is_relative_to(SOURCES) else path.read_bytes()
+        own = (
+            b"".join(_with_headers(path, {}).values()) if path.is_relative_to(SOURCES) else path.read_bytes()
+        )
         flags = [*_device_flags(self.root), level, "-include", str(stub)]
         return self._cached(path.stem, ".o", path, flags, content + own)
 
@@ -231,7 +276,9 @@ def _extension_objects(compilation: _Compilation) -> list[Path]:
     with ThreadPoolExecutor(max_workers=1) as beside:  # MindSpore's headers are read while kernels compile
         header = beside.submit(compilation.precompiled, "dispatch/op.h", "-O2")
         done = _parallel([(compilation.kernel, p) for p in sorted(kernels, key=lambda p: -p.stat().st_size)])
-        return done + _parallel([(compilation.device, p, *header.result(), "-O2") for p in units if p not in kernels])
+        return done + _parallel(
+            [(compilation.device, p, *header.result(), "-O2") for p in units if p not in kernels]
+        )
 
 
 def _operator_objects(compilation: _Compilation, work: Path) -> list[Path]:
@@ -259,9 +306,34 @@ def _locked(target: Path, make, verbose: bool) -> Path:
             files, options = make(_Compilation(root, objects, verbose), Path(tmp))
             part = target.parent / f"{target.stem}.{os.getpid()}.part"
             lib = root / "lib"
-            names = ("core", "common", "ms_backend", "pynative", "pyboost", "pynative_utils", "runtime_utils", "backend_common", "ops")
-            _compile([compiler(), "-shared", "-o", str(part), *map(str, files), f"-L{lib}", *(f"-lmindspore_{n}" for n in names), "-ldl",
-                      "-lpthread", *options, f"-Wl,--disable-new-dtags,-rpath,{lib}:$ORIGIN"], target, verbose)
+            names = (
+                "core",
+                "common",
+                "ms_backend",
+                "pynative",
+                "pyboost",
+                "pynative_utils",
+                "runtime_utils",
+                "backend_common",
+                "ops",
+            )
+            _compile(
+                [
+                    compiler(),
+                    "-shared",
+                    "-o",
+                    str(part),
+                    *map(str, files),
+                    f"-L{lib}",
+                    *(f"-lmindspore_{n}" for n in names),
+                    "-ldl",
+                    "-lpthread",
+                    *options,
+                    f"-Wl,--disable-new-dtags,-rpath,{lib}:$ORIGIN",
+                ],
+                target,
+                verbose,
+            )
             part.rename(target)
     return target
 
@@ -280,7 +352,10 @@ def build_operators(library: Path | None = None, verbose: bool = False) -> Path:
     library = library or build(verbose)
     target = operators_path(library)
     if verbose and not target.exists():
-        print("building the library of MindSpore's operators (once for this machine; several minutes)", flush=True)
+        print(
+            "building the library of MindSpore's operators (once for this machine; several minutes)",
+            flush=True,
+        )
     options = [f"-L{library.parent}", f"-l:{library.name}"]
     return _locked(target, lambda compilation, work: (_operator_objects(compilation, work), options), verbose)
 
@@ -299,7 +374,9 @@ def load():
     """Imports the extension (building it first if needed)."""
     if "msadapter._C" in sys.modules:
         return sys.modules["msadapter._C"]
-    chosen = os.environ.get("MSADAPTER_LIBRARY")  # a library built elsewhere for this MindSpore, taken as it is
+    chosen = os.environ.get(
+        "MSADAPTER_LIBRARY"
+    )  # a library built elsewhere for this MindSpore, taken as it is
     path = Path(chosen) if chosen else build(verbose=bool(sys.stderr and sys.stderr.isatty()))
     # Matrix products may use the oneDNN that MindSpore ships (where the processor makes it worth while).
     os.environ.setdefault("MSADAPTER_ONEDNN_LIBRARY", str(_mindspore_root() / "lib" / "libdnnl.so.3"))

@@ -1,4 +1,5 @@
 """torch.overrides: __torch_function__ for subclasses and modes."""
+
 from __future__ import annotations
 
 import functools
@@ -43,14 +44,24 @@ def dispatch(function, args, kwargs):
             _C.set_torch_function_modes(len(modes))
     if _DisableTorchFunction.active():
         return NotImplemented
-    overriding = [f for f in found if type(f).__torch_function__.__func__ is not Tensor.__torch_function__.__func__] if found else []
+    overriding = (
+        [f for f in found if type(f).__torch_function__.__func__ is not Tensor.__torch_function__.__func__]
+        if found
+        else []
+    )
     candidates = overriding or [f for f in found if type(f) is not Tensor and _is_subclass_result(f)]
     for f in sorted(candidates, key=lambda f: -len(type(f).__mro__)):
-        result = type(f).__torch_function__(function, types, args, kwargs) if overriding else _plain(function, type(f), args, kwargs)
+        result = (
+            type(f).__torch_function__(function, types, args, kwargs)
+            if overriding
+            else _plain(function, type(f), args, kwargs)
+        )
         if result is not NotImplemented:
             return result
     if overriding:
-        raise TypeError(f"no implementation found for '{function.__name__}' on types that implement __torch_function__: {list(types)}")
+        raise TypeError(
+            f"no implementation found for '{function.__name__}' on types that implement __torch_function__: {list(types)}"
+        )
     return NotImplemented
 
 
@@ -84,8 +95,12 @@ class TorchFunctionMode:
 
 
 def has_torch_function(args) -> bool:
-    return any(type(a) is not Tensor and hasattr(type(a), "__torch_function__")
-               and type(a).__torch_function__ is not _disabled_torch_function_impl for a in args)
+    return any(
+        type(a) is not Tensor
+        and hasattr(type(a), "__torch_function__")
+        and type(a).__torch_function__ is not _disabled_torch_function_impl
+        for a in args
+    )
 
 
 def has_torch_function_unary(a) -> bool:
@@ -116,7 +131,9 @@ def wrap_torch_function(dispatcher):
             if has_torch_function(dispatcher(*args, **kwargs)):
                 return dispatch(wrapper, args, kwargs)
             return function(*args, **kwargs)
+
         return wrapper
+
     return decorate
 
 

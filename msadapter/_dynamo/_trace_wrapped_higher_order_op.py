@@ -1,4 +1,5 @@
 """Indexing by 0-dim tensors kept as indexing, for functions of index tensors (attention masks) under vmap."""
+
 from __future__ import annotations
 
 from .. import ops

@@ -1,4 +1,5 @@
 """torch.autograd."""
+
 from __future__ import annotations
 
 import threading
@@ -34,18 +35,24 @@ def _make_grads(outputs, grads, is_grads_batched=False) -> list:
     for out, g in zip(outputs, grads, strict=True):
         if isinstance(g, Tensor):
             if g.shape != out.shape:
-                raise RuntimeError(f"Mismatch in shape: grad_output[{len(made)}] has a shape of {g.shape} and output[{len(made)}] has a shape of "
-                                   f"{out.shape}.")
+                raise RuntimeError(
+                    f"Mismatch in shape: grad_output[{len(made)}] has a shape of {g.shape} and output[{len(made)}] has a shape of "
+                    f"{out.shape}."
+                )
             if out.dtype.is_complex != g.dtype.is_complex:
-                raise RuntimeError(f"For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
-                                   f"grad_output[{len(made)}] has a dtype of {g.dtype} and output[{len(made)}] has a dtype of {out.dtype}.")
+                raise RuntimeError(
+                    f"For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
+                    f"grad_output[{len(made)}] has a dtype of {g.dtype} and output[{len(made)}] has a dtype of {out.dtype}."
+                )
             made.append(g if g.dtype is out.dtype else g.to(out.dtype))
         elif g is None:
             if out.requires_grad:
                 if out.numel() != 1:
                     raise RuntimeError("grad can be implicitly created only for scalar outputs")
                 if not out.dtype.is_floating_point:
-                    raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {out.dtype}")
+                    raise RuntimeError(
+                        f"grad can be implicitly created only for real scalar outputs but got {out.dtype}"
+                    )
                 made.append(ops.ones_like(out.detach()))
             else:
                 made.append(None)
@@ -82,14 +89,22 @@ def _execute(tensors, grads, inputs, *flags, make=_make_grads):
         _pass.whole = outer
 
 
-def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, inputs=None):
+def backward(
+    tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, inputs=None
+):
     """Adds the gradients of ``tensors`` to ``.grad`` of the graph's leaves (or of ``inputs`` only)."""
     tensors = _sequence(tensors)
     if inputs is not None:
         inputs = _sequence(inputs)
         if not inputs:
             raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
-    grads = (None,) * len(tensors) if grad_tensors is None else (grad_tensors,) if isinstance(grad_tensors, Tensor) else tuple(grad_tensors)
+    grads = (
+        (None,) * len(tensors)
+        if grad_tensors is None
+        else (grad_tensors,)
+        if isinstance(grad_tensors, Tensor)
+        else tuple(grad_tensors)
+    )
     for i, t in enumerate(tensors):
         if not t.requires_grad:
             raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
@@ -105,17 +120,36 @@ def _tensor_backward(self, gradient=None, retain_graph=None, create_graph=False,
 Tensor.backward = _tensor_backward
 
 
-def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True, allow_unused=None,
-         is_grads_batched=False, materialize_grads=False):
+def grad(
+    outputs,
+    inputs,
+    grad_outputs=None,
+    retain_graph=None,
+    create_graph=False,
+    only_inputs=True,
+    allow_unused=None,
+    is_grads_batched=False,
+    materialize_grads=False,
+):
     """Gradients of ``outputs`` with respect to ``inputs``, as a tuple; ``.grad`` is not touched."""
     if is_grads_batched:
-        return _batched(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused, materialize_grads)
+        return _batched(
+            outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused, materialize_grads
+        )
     outputs, inputs = _sequence(outputs), _sequence(inputs)
     if not inputs:
         raise ValueError("grad requires non-empty inputs.")
     if materialize_grads and allow_unused is False:
-        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
-    grads = (None,) * len(outputs) if grad_outputs is None else (grad_outputs,) if isinstance(grad_outputs, Tensor) else tuple(grad_outputs)
+        raise ValueError(
+            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
+        )
+    grads = (
+        (None,) * len(outputs)
+        if grad_outputs is None
+        else (grad_outputs,)
+        if isinstance(grad_outputs, Tensor)
+        else tuple(grad_outputs)
+    )
     allow = materialize_grads if allow_unused is None else allow_unused
     for i, t in enumerate(outputs):
         if not t.requires_grad:
@@ -127,7 +161,9 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     return result
 
 
-def _batched(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused, materialize_grads) -> tuple:
+def _batched(
+    outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused, materialize_grads
+) -> tuple:
     """Gradients for every row of ``grad_outputs``, stacked; the rows are run one after the other."""
     if grad_outputs is None:
         raise RuntimeError("grad_outputs must be given when is_grads_batched=True")
@@ -139,7 +175,9 @@ def _batched(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_un
     for i in range(count):
         keep = True if i < count - 1 else retain_graph
         row = [None if v is None else v[i] for v in vectors]
-        rows.append(grad(outputs, inputs, row, keep, create_graph, True, allow_unused, False, materialize_grads))
+        rows.append(
+            grad(outputs, inputs, row, keep, create_graph, True, allow_unused, False, materialize_grads)
+        )
     return tuple(None if column[0] is None else ops.stack(column) for column in zip(*rows, strict=True))
 
 
@@ -151,10 +189,26 @@ class _Engine:
         _C.queue_callback(function)
 
     @staticmethod
-    def run_backward(tensors, grad_tensors, keep_graph, create_graph, inputs=(), allow_unreachable=False, accumulate_grad=False):
+    def run_backward(
+        tensors,
+        grad_tensors,
+        keep_graph,
+        create_graph,
+        inputs=(),
+        allow_unreachable=False,
+        accumulate_grad=False,
+    ):
         """Like backward, but a gradient is only compared with the node: the tensor may have given its memory away."""
-        return _execute(tensors, grad_tensors, inputs, keep_graph, create_graph, allow_unreachable, accumulate_grad,
-                        make=lambda _, grads: list(grads))
+        return _execute(
+            tensors,
+            grad_tensors,
+            inputs,
+            keep_graph,
+            create_graph,
+            allow_unreachable,
+            accumulate_grad,
+            make=lambda _, grads: list(grads),
+        )
 
 
 Variable._execution_engine = _Engine()
@@ -166,9 +220,9 @@ _ANOMALY = ("detect_anomaly", "set_detect_anomaly", "is_anomaly_enabled", "is_an
 
 def __getattr__(name: str):
     import importlib
+
     if name in _ANOMALY:
         return getattr(importlib.import_module(".anomaly_mode", __name__), name)
     if name in ("functional", "profiler", "forward_ad", "anomaly_mode", "variable"):
-        if importlib.util.find_spec(f"{__name__}.{name}") is not None:
-            return importlib.import_module(f".{name}", __name__)
+        return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module 'torch.autograd' has no attribute {name!r}")

@@ -1,4 +1,5 @@
 """Hooks on tensors and nodes."""
+
 from __future__ import annotations
 
 import weakref
@@ -17,7 +18,13 @@ class RemovableHandle:
         self.hooks_dict = hooks_dict
         self.id = RemovableHandle._next
         RemovableHandle._next += 1
-        self.extra_dicts = tuple(extra_dict) if isinstance(extra_dict, (list, tuple)) else (extra_dict,) if extra_dict is not None else ()
+        self.extra_dicts = (
+            tuple(extra_dict)
+            if isinstance(extra_dict, (list, tuple))
+            else (extra_dict,)
+            if extra_dict is not None
+            else ()
+        )
 
     def remove(self) -> None:
         self.hooks_dict.pop(self.id, None)

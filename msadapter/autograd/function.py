@@ -1,4 +1,5 @@
 """torch.autograd.Function."""
+
 from __future__ import annotations
 
 import functools
@@ -27,7 +28,9 @@ class FunctionCtx:
     def save_for_backward(self, *tensors):
         for t in tensors:
             if t is not None and not isinstance(t, Tensor):
-                raise TypeError(f"save_for_backward can only save variables, but argument is of type {type(t).__name__}")
+                raise TypeError(
+                    f"save_for_backward can only save variables, but argument is of type {type(t).__name__}"
+                )
         self._to_save = tensors
 
     def save_for_forward(self, *tensors):
@@ -40,7 +43,9 @@ class FunctionCtx:
         self._non_differentiable = tensors
 
     def mark_shared_storage(self, *pairs):
-        raise ValueError("mark_shared_storage is deprecated. Tensors with shared storages are automatically tracked.")
+        raise ValueError(
+            "mark_shared_storage is deprecated. Tensors with shared storages are automatically tracked."
+        )
 
     def set_materialize_grads(self, value: bool):
         self._materialize = value
@@ -57,7 +62,9 @@ class FunctionCtx:
             node = None if output is None else output.grad_fn
             if node is not None and _C.node_context(node) is self:
                 return self._saved_by(node)
-        raise RuntimeError(f"{type(self).__name__}: saved_tensors outside of backward needs an output that lives")
+        raise RuntimeError(
+            f"{type(self).__name__}: saved_tensors outside of backward needs an output that lives"
+        )
 
     saved_variables = saved_tensors
 
@@ -69,7 +76,12 @@ class FunctionCtx:
         found = list(found)
         for i, reference in self._leaves:
             own, saved = reference(), found[i]
-            if own is not None and saved.data_ptr() == own.data_ptr() and saved.shape == own.shape and saved.dtype is own.dtype:
+            if (
+                own is not None
+                and saved.data_ptr() == own.data_ptr()
+                and saved.shape == own.shape
+                and saved.dtype is own.dtype
+            ):
                 found[i] = own
         return tuple(found)
 
@@ -87,8 +99,10 @@ class Function(FunctionCtx):
     generate_vmap_rule = False
 
     def __init__(self, *args, **kwargs):
-        raise RuntimeError(f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should invoke "
-                           "them on the class itself. Instantiating an autograd function will raise an error in a future version of PyTorch.")
+        raise RuntimeError(
+            f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should invoke "
+            "them on the class itself. Instantiating an autograd function will raise an error in a future version of PyTorch."
+        )
 
     @staticmethod
     def forward(*args, **kwargs):
@@ -100,14 +114,18 @@ class Function(FunctionCtx):
 
     @staticmethod
     def backward(ctx, *grad_outputs):
-        raise NotImplementedError("You must implement either the backward or vjp method for your custom autograd.Function to use it with "
-                                  "backward mode AD.")
+        raise NotImplementedError(
+            "You must implement either the backward or vjp method for your custom autograd.Function to use it with "
+            "backward mode AD."
+        )
 
     vjp = backward
 
     @staticmethod
     def jvp(ctx, *grad_inputs):
-        raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with forward mode AD.")
+        raise NotImplementedError(
+            "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
+        )
 
     @classmethod
     def apply(cls, *args, **kwargs):
@@ -138,7 +156,11 @@ class Function(FunctionCtx):
 @functools.cache
 def _context_class(cls):
     """Context objects are instances of the Function's own class, without its refusal to be made."""
-    return type(cls.__name__ + "Backward", (cls,), {"__init__": lambda self: None, "_forward_cls": cls, "__module__": cls.__module__})
+    return type(
+        cls.__name__ + "Backward",
+        (cls,),
+        {"__init__": lambda self: None, "_forward_cls": cls, "__module__": cls.__module__},
+    )
 
 
 def _finish(cls, ctx, args, tensors, output, recording):
@@ -156,7 +178,9 @@ def _finish(cls, ctx, args, tensors, output, recording):
             continue
         if id(o) in dirty:
             if o.is_leaf and o.requires_grad:
-                raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
+                raise RuntimeError(
+                    "a leaf Variable that requires grad has been used in an in-place operation."
+                )
             _C.inplace_check(o)
         elif id(o) not in inputs and o._is_view() and o.requires_grad and o.is_leaf:
             _C.mark_view(o, o._base, 3)  # a view made in forward stays one, whose history is this Function's
@@ -172,8 +196,15 @@ def _finish(cls, ctx, args, tensors, output, recording):
     edges = [a if isinstance(a, Tensor) else None for a in args]
     to_save = ctx._to_save
     ctx._to_save = ()
-    _C.make_function_node(cls.__name__ + "Backward", ctx, functools.partial(_run_backward, cls, len(args)), edges, tracked, to_save,
-                          [t for t in ctx._dirty if any(t is o for o in outputs)])
+    _C.make_function_node(
+        cls.__name__ + "Backward",
+        ctx,
+        functools.partial(_run_backward, cls, len(args)),
+        edges,
+        tracked,
+        to_save,
+        [t for t in ctx._dirty if any(t is o for o in outputs)],
+    )
     ctx._outputs = [weakref.ref(t) for t in tracked if t is not None]
     ctx._leaves = [(i, weakref.ref(t)) for i, t in enumerate(to_save) if t is not None and t.is_leaf]
     return outputs[0] if single else tuple(outputs)
@@ -183,8 +214,10 @@ def _run_backward(cls, count, ctx, node, grads):
     ctx._node = node
     try:
         if ctx._materialize:
-            grads = tuple(ops.zeros(m[0], dtype=m[1], device=m[2]) if g is None and m is not None else g
-                          for g, m in zip(grads, ctx._output_meta, strict=True))
+            grads = tuple(
+                ops.zeros(m[0], dtype=m[1], device=m[2]) if g is None and m is not None else g
+                for g, m in zip(grads, ctx._output_meta, strict=True)
+            )
         backward = cls.backward if cls.backward is not Function.backward else cls.vjp
         result = backward(ctx, *grads)
     finally:
@@ -194,7 +227,9 @@ def _run_backward(cls, count, ctx, node, grads):
     if len(result) > count and all(r is None for r in result[count:]):
         result = result[:count]
     if len(result) != count:
-        raise RuntimeError(f"function {cls.__name__}Backward returned an incorrect number of gradients (expected {count}, got {len(result)})")
+        raise RuntimeError(
+            f"function {cls.__name__}Backward returned an incorrect number of gradients (expected {count}, got {len(result)})"
+        )
     for r in result:
         if r is not None and not isinstance(r, Tensor):
             raise RuntimeError(f"expected Variable or None (got {type(r).__name__})")
@@ -224,7 +259,10 @@ def once_differentiable(function):
         if not recording:
             return outputs
         listed = outputs if isinstance(outputs, tuple) else (outputs,)
-        refused = tuple(_NotTwice.apply(o, *[a for a in args if isinstance(a, Tensor)]) if isinstance(o, Tensor) else o for o in listed)
+        refused = tuple(
+            _NotTwice.apply(o, *[a for a in args if isinstance(a, Tensor)]) if isinstance(o, Tensor) else o
+            for o in listed
+        )
         return refused if isinstance(outputs, tuple) else refused[0]
 
     return wrapper
@@ -237,4 +275,6 @@ class _NotTwice(Function):
 
     @staticmethod
     def backward(ctx, *grads):
-        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
+        raise RuntimeError(
+            "trying to differentiate twice a function that was marked with @once_differentiable"
+        )

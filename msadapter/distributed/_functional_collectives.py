@@ -121,6 +121,8 @@ def all_gather_tensor_autograd(self, gather_dim, group, tag=""):
 def reduce_scatter_tensor_autograd(self, reduceOp, scatter_dim, group, tag=""):
     """`reduce_scatter_tensor` that is recorded, for sums and averages."""
     if _op(reduceOp) not in (ReduceOp.SUM, ReduceOp.AVG):
-        raise NotImplementedError(f"torch.distributed._functional_collectives.reduce_scatter_tensor_autograd: the gradient of {reduceOp} is not "
-                                  "supported (docs/coverage.md)")
+        raise NotImplementedError(
+            f"torch.distributed._functional_collectives.reduce_scatter_tensor_autograd: the gradient of {reduceOp} is not "
+            "supported (docs/coverage.md)"
+        )
     return _ReduceScatter.apply(self, reduceOp, scatter_dim, group)

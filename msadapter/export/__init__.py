@@ -1,4 +1,5 @@
 """torch.export is refused: programs here are run, not traced for other runtimes. Its classes exist for annotations and checks."""
+
 from __future__ import annotations
 
 __all__ = ["Dim", "ExportedProgram", "export", "load", "save", "unflatten"]

@@ -1,4 +1,5 @@
 """The op table. Importing it declares every operator; attributes are the functions by torch's name."""
+
 from __future__ import annotations
 
 import functools
@@ -7,15 +8,51 @@ import importlib
 from . import _declare
 from ._declare import composite, declarations, namespaces, op, raw, raw_empty, raw_view, t  # noqa: F401
 
-FAMILIES = ("pointwise", "pointwise_binary", "compare", "complex", "special", "reduction", "scan", "calculus", "hashing", "sorting", "view", "shape",
-            "indexing", "creation", "random", "matmul", "nn_activation", "nn_norm", "nn_loss", "nn_conv", "nn_pool", "nn_misc",
-            "attention", "dropout", "optim_fused", "linalg", "fft", "windows", "view_window", "internal")
+FAMILIES = (
+    "pointwise",
+    "pointwise_binary",
+    "compare",
+    "complex",
+    "special",
+    "reduction",
+    "scan",
+    "calculus",
+    "hashing",
+    "sorting",
+    "view",
+    "shape",
+    "indexing",
+    "creation",
+    "random",
+    "matmul",
+    "nn_activation",
+    "nn_norm",
+    "nn_loss",
+    "nn_conv",
+    "nn_pool",
+    "nn_misc",
+    "attention",
+    "dropout",
+    "optim_fused",
+    "linalg",
+    "fft",
+    "windows",
+    "view_window",
+    "internal",
+)
 
 
 for _name in FAMILIES:
     importlib.import_module(f".{_name}", __name__)
 # A family file may be named like an operator (matmul, dropout): the operator wins as an attribute.
-globals().update({name: namespaces[space][name] for space in ("nn.functional", "torch") for name in FAMILIES if name in namespaces[space]})
+globals().update(
+    {
+        name: namespaces[space][name]
+        for space in ("nn.functional", "torch")
+        for name in FAMILIES
+        if name in namespaces[space]
+    }
+)
 
 
 def __getattr__(name: str):

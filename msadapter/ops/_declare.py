@@ -3,6 +3,7 @@
 ``op`` declares an operator on MindSpore's (or with a body of raw calls), ``composite`` one made of other operators.
 See docs/architecture.md for the reading of a declaration.
 """
+
 from __future__ import annotations
 
 import collections
@@ -58,23 +59,25 @@ class Declaration:
 
     schema: _schema.Schema
     forms: str
-    kind: str                       # "operator", "body" or "composite"
+    kind: str  # "operator", "body" or "composite"
     mindspore: str | None
     promote: str | None
     view: bool
     differentiable: bool
     aliases: tuple[str, ...]
     dunder: str | None
-    function: object = None         # the callable
+    function: object = None  # the callable
     inplace: object = None
-    body: object = None             # the Python function behind it, None for "operator"
+    body: object = None  # the Python function behind it, None for "operator"
     module: str = ""
     notes: str = ""
     names: list[str] = field(default_factory=list)
 
 
 declarations: dict[str, Declaration] = {}
-namespaces: dict[str, dict[str, object]] = collections.defaultdict(dict)  # "torch", "nn.functional", "linalg", "Tensor" ...
+namespaces: dict[str, dict[str, object]] = collections.defaultdict(
+    dict
+)  # "torch", "nn.functional", "linalg", "Tensor" ...
 
 
 def _result_type(schema: _schema.Schema):
@@ -111,8 +114,12 @@ def _reads_shape_only(function, name: str) -> bool:
         return False  # seen at once; reading instructions costs import time
     code = list(dis.get_instructions(function))
     uses = [i for i, step in enumerate(code) if step.opname.startswith("LOAD_") and step.argval == name]
-    return bool(uses) and all(code[i].opname == "LOAD_FAST" and code[i + 1].opname == "LOAD_ATTR"
-                              and code[i + 1].argval in _METADATA for i in uses)
+    return bool(uses) and all(
+        code[i].opname == "LOAD_FAST"
+        and code[i + 1].opname == "LOAD_ATTR"
+        and code[i + 1].argval in _METADATA
+        for i in uses
+    )
 
 
 def _formulas(schema: _schema.Schema, grad) -> list:
@@ -135,7 +142,9 @@ def _formulas(schema: _schema.Schema, grad) -> list:
             elif name in schema.results:
                 needs.append((1, schema.results.index(name), False))
             else:
-                raise ValueError(f"{schema.name}: the gradient reads {name!r}, which is neither argument nor result")
+                raise ValueError(
+                    f"{schema.name}: the gradient reads {name!r}, which is neither argument nor result"
+                )
         out.append((wanted, function, needs, joint))
     return out
 
@@ -146,10 +155,24 @@ def _node_name(schema: _schema.Schema) -> str:
 
 
 def _spec(schema, *, body, composite, kernel, promote, promote_args, grad, view, autocast, inplace) -> dict:
-    params = [{"name": p.name, "aliases": p.aliases, "type": p.type, "nullable": p.nullable or p.default is None and not p.required,
-               "keyword_only": p.keyword_only, "required": p.required, "default": p.default} for p in schema.parameters]
+    params = [
+        {
+            "name": p.name,
+            "aliases": p.aliases,
+            "type": p.type,
+            "nullable": p.nullable or p.default is None and not p.required,
+            "keyword_only": p.keyword_only,
+            "required": p.required,
+            "default": p.default,
+        }
+        for p in schema.parameters
+    ]
     if promote_args is None:
-        promote_args = [p.name for p in schema.parameters if p.type in ("Tensor", "TensorOrScalar", "Tensor[]")] if promote else []
+        promote_args = (
+            [p.name for p in schema.parameters if p.type in ("Tensor", "TensorOrScalar", "Tensor[]")]
+            if promote
+            else []
+        )
     positional = [i for i, p in enumerate(schema.parameters) if not p.keyword_only]
     vararg = -1
     for i in positional:
@@ -157,10 +180,23 @@ def _spec(schema, *, body, composite, kernel, promote, promote_args, grad, view,
             if i == 0 or (i == 1 and schema.parameters[0].name == "self"):
                 vararg = i
             break
-    return {"name": schema.name.split(".")[-1], "node_name": _node_name(schema), "params": params, "kernel": kernel, "body": body,
-            "composite": composite, "promote": promote, "promote_params": [schema.index(n) for n in promote_args],
-            "formulas": _formulas(schema, grad), "result_type": _result_type(schema) if not inplace else None, "view": view,
-            "vararg_index": vararg, "autocast": autocast, "inplace": inplace, "doc": schema.text}
+    return {
+        "name": schema.name.split(".")[-1],
+        "node_name": _node_name(schema),
+        "params": params,
+        "kernel": kernel,
+        "body": body,
+        "composite": composite,
+        "promote": promote,
+        "promote_params": [schema.index(n) for n in promote_args],
+        "formulas": _formulas(schema, grad),
+        "result_type": _result_type(schema) if not inplace else None,
+        "view": view,
+        "vararg_index": vararg,
+        "autocast": autocast,
+        "inplace": inplace,
+        "doc": schema.text,
+    }
 
 
 def _publish(declaration: Declaration) -> None:
@@ -196,15 +232,50 @@ def _put(space: str, name: str, function, declaration: Declaration) -> None:
     declaration.names.append(f"{space}.{name}")
 
 
-def _declare(text: str, *, ms, body, composite_, promote, promote_args, forms, grad, view, aliases, dunder, autocast, notes):
+def _declare(
+    text: str,
+    *,
+    ms,
+    body,
+    composite_,
+    promote,
+    promote_args,
+    forms,
+    grad,
+    view,
+    aliases,
+    dunder,
+    autocast,
+    notes,
+):
     schema = _schema.parse(text)
     if schema.name in declarations:
         raise ValueError(f"operator {schema.name} is declared twice")
     kind = "composite" if composite_ else "body" if body else "operator"
-    common = dict(body=body, composite=composite_, kernel=ms, promote=promote, promote_args=promote_args, grad=grad, view=view,
-                  autocast=autocast)
-    d = Declaration(schema, forms, kind, ms, promote, view, bool(grad) or composite_, tuple(aliases), dunder, notes=notes, body=body,
-                    module=(inspect.getmodule(body).__name__ if body else ""))
+    common = {
+        "body": body,
+        "composite": composite_,
+        "kernel": ms,
+        "promote": promote,
+        "promote_args": promote_args,
+        "grad": grad,
+        "view": view,
+        "autocast": autocast,
+    }
+    d = Declaration(
+        schema,
+        forms,
+        kind,
+        ms,
+        promote,
+        view,
+        bool(grad) or composite_,
+        tuple(aliases),
+        dunder,
+        notes=notes,
+        body=body,
+        module=(inspect.getmodule(body).__name__ if body else ""),
+    )
     d.function = _C.make_op(_spec(schema, **common, inplace=False))
     if "i" in forms:
         d.inplace = _C.make_op(_spec(schema, **common, inplace=True))
@@ -236,8 +307,20 @@ def _reduce_operator(function):
 _AUTOCAST = {None: 0, "lower": 1, "float32": 2, "widest": 3}
 
 
-def op(schema: str, *, ms: str | None = None, promote: str | None = None, promote_args=None, forms: str = "fm", grad=None,
-       view: bool = False, aliases=(), dunder: str | None = None, autocast: str | None = None, notes: str = ""):
+def op(
+    schema: str,
+    *,
+    ms: str | None = None,
+    promote: str | None = None,
+    promote_args=None,
+    forms: str = "fm",
+    grad=None,
+    view: bool = False,
+    aliases=(),
+    dunder: str | None = None,
+    autocast: str | None = None,
+    notes: str = "",
+):
     """Declares an operator.
 
     Args:
@@ -250,8 +333,18 @@ def op(schema: str, *, ms: str | None = None, promote: str | None = None, promot
         view: the body returns views of the first argument.
         autocast: "lower", "float32" or "widest" under ``torch.autocast``.
     """
-    options = dict(promote=promote, promote_args=promote_args, forms=forms, grad=grad, view=view, aliases=aliases,
-                   dunder=dunder, autocast=_AUTOCAST[autocast], notes=notes, composite_=False)
+    options = {
+        "promote": promote,
+        "promote_args": promote_args,
+        "forms": forms,
+        "grad": grad,
+        "view": view,
+        "aliases": aliases,
+        "dunder": dunder,
+        "autocast": _AUTOCAST[autocast],
+        "notes": notes,
+        "composite_": False,
+    }
     if ms is not None:
         return _declare(schema, ms=ms, body=None, **options).function
 
@@ -265,7 +358,20 @@ def composite(schema: str, *, forms: str = "fm", aliases=(), dunder: str | None 
     """Declares an operator as a function of other table operators; its gradient is theirs."""
 
     def decorate(body):
-        return _declare(schema, ms=None, body=body, composite_=True, promote=None, promote_args=None, forms=forms, grad=None,
-                        view=False, aliases=aliases, dunder=dunder, autocast=0, notes=notes).function
+        return _declare(
+            schema,
+            ms=None,
+            body=body,
+            composite_=True,
+            promote=None,
+            promote_args=None,
+            forms=forms,
+            grad=None,
+            view=False,
+            aliases=aliases,
+            dunder=dunder,
+            autocast=0,
+            notes=notes,
+        ).function
 
     return decorate

@@ -1,4 +1,5 @@
 """Einstein summation: the equation is read into labels, operands are contracted in pairs by batched products."""
+
 from __future__ import annotations
 
 import math
@@ -29,17 +30,23 @@ def _expand_term(term, dims, index):
         raise RuntimeError(f"einsum(): found '.' for operand {index} that is not part of any ellipsis")
     for ch in "".join(parts):
         if ch not in _LETTERS:
-            raise RuntimeError(f"einsum(): invalid subscript given at index {term.index(ch)} in the equation string, subscripts must "
-                               "be in [a-zA-Z]")
+            raise RuntimeError(
+                f"einsum(): invalid subscript given at index {term.index(ch)} in the equation string, subscripts must "
+                "be in [a-zA-Z]"
+            )
     named = len("".join(parts))
     if len(parts) == 1:
         if named != dims:
-            raise RuntimeError(f"einsum(): the number of subscripts in the equation ({named}) does not match the number of dimensions "
-                               f"({dims}) for operand {index} and no ellipsis was given")
+            raise RuntimeError(
+                f"einsum(): the number of subscripts in the equation ({named}) does not match the number of dimensions "
+                f"({dims}) for operand {index} and no ellipsis was given"
+            )
         return list(parts[0])
     if named > dims:
-        raise RuntimeError(f"einsum(): the number of subscripts in the equation ({named}) is more than the number of dimensions "
-                           f"({dims}) for operand {index}")
+        raise RuntimeError(
+            f"einsum(): the number of subscripts in the equation ({named}) is more than the number of dimensions "
+            f"({dims}) for operand {index}"
+        )
     hidden = dims - named
     return list(parts[0]) + [(hidden - i,) for i in range(hidden)] + list(parts[1])
 
@@ -56,7 +63,9 @@ def _result_labels(right, labels, covered):
         if isinstance(x, str) and x in out[:i]:
             raise RuntimeError(f"einsum(): output subscript {x} appears more than once in the output")
         if x not in flat and isinstance(x, str):
-            raise RuntimeError(f"einsum(): output subscript {x} does not appear in the equation for any input operand")
+            raise RuntimeError(
+                f"einsum(): output subscript {x} does not appear in the equation for any input operand"
+            )
     return out
 
 
@@ -68,7 +77,9 @@ def _diagonals(x, labels):
             first = labels.index(label)
             second = labels.index(label, first + 1)
             if x.shape[first] != x.shape[second]:
-                raise RuntimeError(f"einsum(): subscript {label} is repeated for operand with sizes {x.shape[first]} and {x.shape[second]}")
+                raise RuntimeError(
+                    f"einsum(): subscript {label} is repeated for operand with sizes {x.shape[first]} and {x.shape[second]}"
+                )
             x = t.diagonal(x, 0, first, second)
             labels = [y for i, y in enumerate(labels) if i not in (first, second)] + [label]
     return x, labels
@@ -100,18 +111,25 @@ def _contract(a, la, b, lb, keep):
     left, right = [y for y in la if y not in lb], [y for y in lb if y not in la]
     if not summed:
         order = batch + left + right
-        x = a.permute([la.index(y) for y in batch + left]).reshape([a.shape[la.index(y)] for y in batch + left] + [1] * len(right))
+        x = a.permute([la.index(y) for y in batch + left]).reshape(
+            [a.shape[la.index(y)] for y in batch + left] + [1] * len(right)
+        )
         z = b.permute([lb.index(y) for y in batch + right])
-        z = z.reshape([b.shape[lb.index(y)] for y in batch] + [1] * len(left) + [b.shape[lb.index(y)] for y in right])
+        z = z.reshape(
+            [b.shape[lb.index(y)] for y in batch] + [1] * len(left) + [b.shape[lb.index(y)] for y in right]
+        )
         return x * z, order
     a = a.permute([la.index(y) for y in batch + left + summed])
     b = b.permute([lb.index(y) for y in batch + summed + right])
     nb, nl, ns = len(batch), len(left), len(summed)
     a = a.expand([size[y] for y in batch] + list(a.shape[nb:]))
     b = b.expand([size[y] for y in batch] + list(b.shape[nb:]))
-    dims = [size[y] for y in batch], list(a.shape[nb:nb + nl]), list(b.shape[nb + ns:])
-    inner = math.prod(a.shape[nb + nl:])
-    product = t.bmm(a.reshape(math.prod(dims[0]), math.prod(dims[1]), inner), b.reshape(math.prod(dims[0]), inner, math.prod(dims[2])))
+    dims = [size[y] for y in batch], list(a.shape[nb : nb + nl]), list(b.shape[nb + ns :])
+    inner = math.prod(a.shape[nb + nl :])
+    product = t.bmm(
+        a.reshape(math.prod(dims[0]), math.prod(dims[1]), inner),
+        b.reshape(math.prod(dims[0]), inner, math.prod(dims[2])),
+    )
     return product.reshape(dims[0] + dims[1] + dims[2]), batch + left + right
 
 
@@ -122,16 +140,20 @@ def _check_sizes(labels, operands):
             have = seen.setdefault(label, n)
             if have != n and have != 1 and n != 1:
                 name = label if isinstance(label, str) else "..."
-                raise RuntimeError(f"einsum(): subscript {name} has size {n} for operand {i} which does not broadcast with previously "
-                                   f"seen size {have}")
+                raise RuntimeError(
+                    f"einsum(): subscript {name} has size {n} for operand {i} which does not broadcast with previously "
+                    f"seen size {have}"
+                )
             seen[label] = max(have, n) if 0 not in (have, n) else 0
 
 
 def einsum(*args):
     """Sum of products of operands by an equation such as ``"bij,bjk->bik"`` (or by sublists of labels)."""
     if len(args) < 2:
-        raise ValueError("einsum(): must specify the equation string and at least one operand, or at least one operand and its "
-                         "subscripts list")
+        raise ValueError(
+            "einsum(): must specify the equation string and at least one operand, or at least one operand and its "
+            "subscripts list"
+        )
     if isinstance(args[0], str):
         equation, operands = args[0], args[1:]
         if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
@@ -151,7 +173,7 @@ def einsum(*args):
     pairs = [_diagonals(x, term) for x, term in zip(operands, labels, strict=True)]
     x, have = pairs[0]
     for i, (other, term) in enumerate(pairs[1:], 1):
-        keep = set(out).union(*[set(later) for _, later in pairs[i + 1:]])
+        keep = set(out).union(*[set(later) for _, later in pairs[i + 1 :]])
         x, have = _contract(x, have, other, term, keep)
     x, have = _sum_labels(x, have, [y for y in have if y not in out])
     if have == out:

@@ -1,16 +1,39 @@
 """Parsing of operator schemas such as ``add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor``."""
+
 from __future__ import annotations
 
 import ast
 import re
 from dataclasses import dataclass, field
 
-TYPES = {"Tensor", "Tensor[]", "TensorOrScalar", "Scalar", "int", "int[]", "float", "float[]", "bool", "str",
-         "ScalarType", "Generator", "Layout", "Device", "MemoryFormat", "any"}
+TYPES = {
+    "Tensor",
+    "Tensor[]",
+    "TensorOrScalar",
+    "Scalar",
+    "int",
+    "int[]",
+    "float",
+    "float[]",
+    "bool",
+    "str",
+    "ScalarType",
+    "Generator",
+    "Layout",
+    "Device",
+    "MemoryFormat",
+    "any",
+}
 # numpy's and the documentation's spelling, accepted wherever torch accepts it
-NUMPY_NAMES = {"dim": ("axis",), "keepdim": ("keepdims",), "self": ("input", "x"), "other": ("x2",),
-               # torch.linalg documents A and x, its functions take input
-               "A": ("input",), "x": ("input",)}
+NUMPY_NAMES = {
+    "dim": ("axis",),
+    "keepdim": ("keepdims",),
+    "self": ("input", "x"),
+    "other": ("x2",),
+    # torch.linalg documents A and x, its functions take input
+    "A": ("input",),
+    "x": ("input",),
+}
 
 
 @dataclass
@@ -97,7 +120,11 @@ def parse(text: str) -> Schema:
         kind = kind.rstrip("?")
         if kind not in TYPES:
             raise ValueError(f"{name}: unknown type {kind!r}")
-        parameters.append(Parameter(parameter, kind, nullable, keyword_only, not eq, _default(default.strip()) if eq else None))
+        parameters.append(
+            Parameter(
+                parameter, kind, nullable, keyword_only, not eq, _default(default.strip()) if eq else None
+            )
+        )
     if results.startswith("("):
         names = []
         for part in split_arguments(results[1:-1]):

@@ -1,4 +1,5 @@
 """Scaled dot product attention: a tiled kernel where it applies, the plain formula elsewhere."""
+
 from __future__ import annotations
 
 import math
@@ -15,7 +16,9 @@ def _reference(query, key, value, attn_mask, is_causal, scale, dropout_p=0.0):
     root = math.sqrt(abs(scale))
     scores = t.matmul(query * root, (key * math.copysign(root, scale)).transpose(-2, -1))
     if is_causal:
-        keep = t.ones(query.shape[-2], key.shape[-2], dtype=(query == query).dtype, device=query.device).tril()
+        keep = t.ones(
+            query.shape[-2], key.shape[-2], dtype=(query == query).dtype, device=query.device
+        ).tril()
         scores = scores.masked_fill(~keep, float("-inf"))
     if attn_mask is not None:
         if attn_mask.dtype == (query == query).dtype:
@@ -33,23 +36,38 @@ def _flash_grad(gs, query, key, value, attn_mask, is_causal, scale, result0, res
     if g is None:
         return None, None, None
     if recording():
-        return gradients_of(lambda q, k, v: _reference(q, k, v, attn_mask, is_causal, scale), (query, key, value), needs, g)
-    return raw.ScaledDotProductAttentionGrad(query, key, value, attn_mask, is_causal, scale, g, result0, result1)
+        return gradients_of(
+            lambda q, k, v: _reference(q, k, v, attn_mask, is_causal, scale), (query, key, value), needs, g
+        )
+    return raw.ScaledDotProductAttentionGrad(
+        query, key, value, attn_mask, is_causal, scale, g, result0, result1
+    )
 
 
-op("_flash_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask, bool is_causal, float scale) -> (Tensor, Tensor)",
-   ms="ScaledDotProductAttention", forms="f", autocast="lower", grad={("query", "key", "value"): _flash_grad})
+op(
+    "_flash_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask, bool is_causal, float scale) -> (Tensor, Tensor)",
+    ms="ScaledDotProductAttention",
+    forms="f",
+    autocast="lower",
+    grad={("query", "key", "value"): _flash_grad},
+)
 
 
 def _check(query, key, value, attn_mask, is_causal):
     for name, x in (("query", query), ("key", key), ("value", value)):
         if x.dim() < 2:
-            raise RuntimeError(f"_scaled_dot_product_attention: Expected {name} to have at least 2 dimensions, but got {x.dim()}D")
+            raise RuntimeError(
+                f"_scaled_dot_product_attention: Expected {name} to have at least 2 dimensions, but got {x.dim()}D"
+            )
     if not query.dtype == key.dtype == value.dtype:
-        raise RuntimeError("Expected query, key, and value to have the same dtype, but got query.dtype: "
-                           f"{query.dtype} key.dtype: {key.dtype} and value.dtype: {value.dtype} instead.")
+        raise RuntimeError(
+            "Expected query, key, and value to have the same dtype, but got query.dtype: "
+            f"{query.dtype} key.dtype: {key.dtype} and value.dtype: {value.dtype} instead."
+        )
     if attn_mask is not None and is_causal:
-        raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
+        raise RuntimeError(
+            "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True"
+        )
 
 
 def _mask_fits(attn_mask, query):
@@ -57,20 +75,39 @@ def _mask_fits(attn_mask, query):
         return True
     if attn_mask.requires_grad or attn_mask.dim() > 4:
         return False
-    return attn_mask.dtype == query.dtype or attn_mask.dtype.is_bool if hasattr(attn_mask.dtype, "is_bool") else attn_mask.dtype == query.dtype
+    return (
+        attn_mask.dtype == query.dtype or attn_mask.dtype.is_bool
+        if hasattr(attn_mask.dtype, "is_bool")
+        else attn_mask.dtype == query.dtype
+    )
 
 
-@composite("nn.functional.scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, "
-           "float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor", forms="f")
+@composite(
+    "nn.functional.scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, "
+    "float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
+    forms="f",
+)
 def scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, *, scale, enable_gqa):
     """softmax(scale * query @ key^T + mask) @ value; bool masks keep where true, scale is 1 / sqrt(head size) unless given."""
     _check(query, key, value, attn_mask, is_causal)
     if scale is None:
         scale = 1.0 / math.sqrt(query.shape[-1]) if query.shape[-1] else 1.0
-    same_lead = query.dim() == key.dim() == value.dim() and query.dim() in (3, 4) and query.shape[0] == key.shape[0] == value.shape[0]
+    same_lead = (
+        query.dim() == key.dim() == value.dim()
+        and query.dim() in (3, 4)
+        and query.shape[0] == key.shape[0] == value.shape[0]
+    )
     heads = query.dim() < 4 or query.shape[1] == key.shape[1] == value.shape[1] or enable_gqa
-    tiled = (same_lead and heads and dropout_p == 0 and query.is_floating_point() and _mask_fits(attn_mask, query)
-             and 0 not in query.shape and 0 not in key.shape and 0 not in value.shape)
+    tiled = (
+        same_lead
+        and heads
+        and dropout_p == 0
+        and query.is_floating_point()
+        and _mask_fits(attn_mask, query)
+        and 0 not in query.shape
+        and 0 not in key.shape
+        and 0 not in value.shape
+    )
     if not tiled:
         return _reference(query, key, value, attn_mask, is_causal, scale, dropout_p)
     if query.dim() == 4:

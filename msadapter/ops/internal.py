@@ -1,4 +1,5 @@
 """Operators that the dispatcher itself calls."""
+
 from __future__ import annotations
 
 from ._declare import _C, composite, t
@@ -8,7 +9,9 @@ from ._declare import _C, composite, t
 def _inplace_from(self, result):
     """In-place form of a composite: its result copied into self."""
     if self.shape != result.shape:
-        raise RuntimeError(f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(result.shape)}")
+        raise RuntimeError(
+            f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(result.shape)}"
+        )
     return t.copy_(self, result)
 
 
@@ -26,9 +29,13 @@ def _copy_to_out(result, out):
 
 def _copy_one(result, out):
     if out.requires_grad and _C.is_grad_enabled():
-        raise RuntimeError("out=... arguments don't support automatic differentiation, but one of the arguments requires grad.")
+        raise RuntimeError(
+            "out=... arguments don't support automatic differentiation, but one of the arguments requires grad."
+        )
     if not _castable(result.dtype, out.dtype):
-        raise RuntimeError(f"result type {_pretty(result.dtype)} can't be cast to the desired output type {_pretty(out.dtype)}")
+        raise RuntimeError(
+            f"result type {_pretty(result.dtype)} can't be cast to the desired output type {_pretty(out.dtype)}"
+        )
     if out.shape != result.shape:
         out.resize_(result.shape)
     _C.copy_into(out, result)
@@ -38,7 +45,10 @@ def _copy_one(result, out):
 
 def _castable(source, target) -> bool:
     def rank(d):
-        return 3 if d.is_complex else 2 if d.is_floating_point else 0 if d.storage_name == "BoolStorage" else 1
+        return (
+            3 if d.is_complex else 2 if d.is_floating_point else 0 if d.storage_name == "BoolStorage" else 1
+        )
+
     return rank(source) <= rank(target)
 
 

@@ -1,4 +1,5 @@
 """Matrix products and what is made of them: matmul, linear, einsum, tensordot."""
+
 from __future__ import annotations
 
 import math
@@ -18,28 +19,85 @@ def _times(x, factor):
 
 
 # ---- two and three dims
-op("mm(Tensor self, Tensor mat2) -> Tensor", ms="Mm", forms="fmo", autocast="lower",
-   grad={"self": lambda g, mat2: _mm_flags(g, conj(mat2), False, True), "mat2": lambda g, self: _mm_flags(conj(self), g, True, False)})
+op(
+    "mm(Tensor self, Tensor mat2) -> Tensor",
+    ms="Mm",
+    forms="fmo",
+    autocast="lower",
+    grad={
+        "self": lambda g, mat2: _mm_flags(g, conj(mat2), False, True),
+        "mat2": lambda g, self: _mm_flags(conj(self), g, True, False),
+    },
+)
 # The product of matrices (or batches of them) either of which may be used transposed.
-op("_mm_flags(Tensor self, Tensor mat2, bool transpose_a, bool transpose_b) -> Tensor", ms="MatMul", forms="f", autocast="lower",
-   grad={"self": lambda g, mat2, transpose_a, transpose_b: (_mm_flags(conj(mat2), g, transpose_b, True) if transpose_a
-                                                            else _mm_flags(g, conj(mat2), False, not transpose_b)),
-         "mat2": lambda g, self, transpose_a, transpose_b: (_mm_flags(g, conj(self), True, transpose_a) if transpose_b
-                                                            else _mm_flags(conj(self), g, not transpose_a, False))})
-op("_bmm_flags(Tensor self, Tensor mat2, bool transpose_a, bool transpose_b) -> Tensor", ms="BatchMatMul", forms="f", autocast="lower",
-   grad={"self": lambda g, mat2, transpose_a, transpose_b: (_bmm_flags(conj(mat2), g, transpose_b, True) if transpose_a
-                                                            else _bmm_flags(g, conj(mat2), False, not transpose_b)),
-         "mat2": lambda g, self, transpose_a, transpose_b: (_bmm_flags(g, conj(self), True, transpose_a) if transpose_b
-                                                            else _bmm_flags(conj(self), g, not transpose_a, False))})
+op(
+    "_mm_flags(Tensor self, Tensor mat2, bool transpose_a, bool transpose_b) -> Tensor",
+    ms="MatMul",
+    forms="f",
+    autocast="lower",
+    grad={
+        "self": lambda g, mat2, transpose_a, transpose_b: (
+            _mm_flags(conj(mat2), g, transpose_b, True)
+            if transpose_a
+            else _mm_flags(g, conj(mat2), False, not transpose_b)
+        ),
+        "mat2": lambda g, self, transpose_a, transpose_b: (
+            _mm_flags(g, conj(self), True, transpose_a)
+            if transpose_b
+            else _mm_flags(conj(self), g, not transpose_a, False)
+        ),
+    },
+)
+op(
+    "_bmm_flags(Tensor self, Tensor mat2, bool transpose_a, bool transpose_b) -> Tensor",
+    ms="BatchMatMul",
+    forms="f",
+    autocast="lower",
+    grad={
+        "self": lambda g, mat2, transpose_a, transpose_b: (
+            _bmm_flags(conj(mat2), g, transpose_b, True)
+            if transpose_a
+            else _bmm_flags(g, conj(mat2), False, not transpose_b)
+        ),
+        "mat2": lambda g, self, transpose_a, transpose_b: (
+            _bmm_flags(g, conj(self), True, transpose_a)
+            if transpose_b
+            else _bmm_flags(conj(self), g, not transpose_a, False)
+        ),
+    },
+)
 _mm_flags, _bmm_flags = t._mm_flags, t._bmm_flags
-op("bmm(Tensor self, Tensor mat2) -> Tensor", ms="BatchMatMulExt", forms="fmo", autocast="lower",
-   grad={"self": lambda g, mat2: _bmm_flags(g, conj(mat2), False, True), "mat2": lambda g, self: _bmm_flags(conj(self), g, True, False)})
-op("mv(Tensor self, Tensor vec) -> Tensor", ms="Mv", forms="fmo", autocast="lower",
-   grad={"self": lambda g, vec: g.unsqueeze(1) * conj(vec), "vec": lambda g, self: t.mv(adjoint(self), g)})
-op("dot(Tensor self, Tensor tensor) -> Tensor", ms="Dot", forms="fmo", autocast="lower",
-   grad={"self": lambda g, tensor: g * conj(tensor), "tensor": lambda g, self: g * conj(self)})
-op("vdot(Tensor self, Tensor other) -> Tensor", ms="Vdot", forms="fmo", autocast="lower",
-   grad={"self": lambda g, other: conj(g) * other, "other": lambda g, self: g * self})
+op(
+    "bmm(Tensor self, Tensor mat2) -> Tensor",
+    ms="BatchMatMulExt",
+    forms="fmo",
+    autocast="lower",
+    grad={
+        "self": lambda g, mat2: _bmm_flags(g, conj(mat2), False, True),
+        "mat2": lambda g, self: _bmm_flags(conj(self), g, True, False),
+    },
+)
+op(
+    "mv(Tensor self, Tensor vec) -> Tensor",
+    ms="Mv",
+    forms="fmo",
+    autocast="lower",
+    grad={"self": lambda g, vec: g.unsqueeze(1) * conj(vec), "vec": lambda g, self: t.mv(adjoint(self), g)},
+)
+op(
+    "dot(Tensor self, Tensor tensor) -> Tensor",
+    ms="Dot",
+    forms="fmo",
+    autocast="lower",
+    grad={"self": lambda g, tensor: g * conj(tensor), "tensor": lambda g, self: g * conj(self)},
+)
+op(
+    "vdot(Tensor self, Tensor other) -> Tensor",
+    ms="Vdot",
+    forms="fmo",
+    autocast="lower",
+    grad={"self": lambda g, other: conj(g) * other, "other": lambda g, self: g * self},
+)
 
 
 # ---- beta * input + alpha * product; with beta 0 the input is not read (it may hold anything)
@@ -48,25 +106,62 @@ def _zeros_or_scaled(g, beta):
 
 
 _ADD = {"self": lambda g, beta: _zeros_or_scaled(g, beta)}
-op("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", ms="Addmm", forms="fmio", autocast="lower",
-   grad={**_ADD, "mat1": lambda g, mat2, alpha: _times(_mm_flags(g, conj(mat2), False, True), alpha),
-         "mat2": lambda g, mat1, alpha: _times(_mm_flags(conj(mat1), g, True, False), alpha)})
-op("addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor", ms="Addmv", forms="fmio", autocast="lower",
-   grad={**_ADD, "mat": lambda g, vec, alpha: _times(g.unsqueeze(1) * conj(vec), alpha),
-         "vec": lambda g, mat, alpha: _times(t.mv(adjoint(mat), g), alpha)})
-op("baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", ms="Baddbmm", forms="fmio",
-   autocast="lower",
-   grad={**_ADD, "batch1": lambda g, batch2, alpha: _times(_bmm_flags(g, conj(batch2), False, True), alpha),
-         "batch2": lambda g, batch1, alpha: _times(_bmm_flags(conj(batch1), g, True, False), alpha)})
+op(
+    "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    ms="Addmm",
+    forms="fmio",
+    autocast="lower",
+    grad={
+        **_ADD,
+        "mat1": lambda g, mat2, alpha: _times(_mm_flags(g, conj(mat2), False, True), alpha),
+        "mat2": lambda g, mat1, alpha: _times(_mm_flags(conj(mat1), g, True, False), alpha),
+    },
+)
+op(
+    "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    ms="Addmv",
+    forms="fmio",
+    autocast="lower",
+    grad={
+        **_ADD,
+        "mat": lambda g, vec, alpha: _times(g.unsqueeze(1) * conj(vec), alpha),
+        "vec": lambda g, mat, alpha: _times(t.mv(adjoint(mat), g), alpha),
+    },
+)
+op(
+    "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    ms="Baddbmm",
+    forms="fmio",
+    autocast="lower",
+    grad={
+        **_ADD,
+        "batch1": lambda g, batch2, alpha: _times(_bmm_flags(g, conj(batch2), False, True), alpha),
+        "batch2": lambda g, batch1, alpha: _times(_bmm_flags(conj(batch1), g, True, False), alpha),
+    },
+)
 
 
-op("addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", ms="Addbmm", forms="fmo",
-   autocast="lower",
-   grad={**_ADD, "batch1": lambda g, batch2, alpha: _times(_bmm_flags(g.unsqueeze(0), conj(batch2), False, True), alpha),
-         "batch2": lambda g, batch1, alpha: _times(_bmm_flags(conj(batch1), g.unsqueeze(0), True, False), alpha)})
+op(
+    "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    ms="Addbmm",
+    forms="fmo",
+    autocast="lower",
+    grad={
+        **_ADD,
+        "batch1": lambda g, batch2, alpha: _times(
+            _bmm_flags(g.unsqueeze(0), conj(batch2), False, True), alpha
+        ),
+        "batch2": lambda g, batch1, alpha: _times(
+            _bmm_flags(conj(batch1), g.unsqueeze(0), True, False), alpha
+        ),
+    },
+)
 
 
-@composite("Tensor.addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", forms="i")
+@composite(
+    "Tensor.addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    forms="i",
+)
 def addbmm_(self, batch1, batch2, *, beta, alpha):
     """The one in-place operator of torch that lets its tensor grow to the result's shape."""
     result = t.addbmm(self, batch1, batch2, beta=beta, alpha=alpha)
@@ -91,12 +186,16 @@ def _addr_16(start, vec1, vec2, beta, alpha):
     return product if not bool(beta) else start * beta + product
 
 
-@composite("addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", forms="fmio")
+@composite(
+    "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", forms="fmio"
+)
 def addr(self, vec1, vec2, *, beta, alpha):
     """beta * self + alpha * outer(vec1, vec2)."""
     if vec1.dim() != 1 or vec2.dim() != 1:
-        raise RuntimeError(f"addr: Expected 1-D argument vec{1 if vec1.dim() != 1 else 2}, but got "
-                           f"{(vec1 if vec1.dim() != 1 else vec2).dim()}-D")
+        raise RuntimeError(
+            f"addr: Expected 1-D argument vec{1 if vec1.dim() != 1 else 2}, but got "
+            f"{(vec1 if vec1.dim() != 1 else vec2).dim()}-D"
+        )
     size = (vec1.shape[0], vec2.shape[0])
     start = self.expand(size)
     if self.dtype.is_floating_point and self.dtype.itemsize == 2 and self.dtype is vec1.dtype is vec2.dtype:
@@ -141,8 +240,15 @@ def _product(a, b, transpose_a, transpose_b):
     return (_mm_flags if a.dim() == 2 and b.dim() == 2 else _bmm_flags)(a, b, transpose_a, transpose_b)
 
 
-op("matmul(Tensor self, Tensor other) -> Tensor", ms="MatMulExt", forms="fmo", autocast="lower", aliases=("linalg.matmul",),
-   dunder="__matmul__", grad={("self", "other"): _matmul_grad})
+op(
+    "matmul(Tensor self, Tensor other) -> Tensor",
+    ms="MatMulExt",
+    forms="fmo",
+    autocast="lower",
+    aliases=("linalg.matmul",),
+    dunder="__matmul__",
+    grad={("self", "other"): _matmul_grad},
+)
 
 
 @composite("Tensor.__rmatmul__(Tensor self, Tensor other) -> Tensor", forms="m")
@@ -159,18 +265,33 @@ def _linear_weight_grad(g, input, weight):
     return _mm_flags(g.reshape(-1, g.shape[-1]) if g.dim() != 2 else g, conj(x), True, False)
 
 
-op("nn.functional.linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", ms="Dense", forms="f", autocast="lower",
-   grad={"input": lambda g, weight: t.matmul(g, conj(weight)) if weight.dim() == 2 else g.unsqueeze(-1) * conj(weight),
-         "weight": _linear_weight_grad, "bias": lambda g: g})
+op(
+    "nn.functional.linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
+    ms="Dense",
+    forms="f",
+    autocast="lower",
+    grad={
+        "input": lambda g, weight: (
+            t.matmul(g, conj(weight)) if weight.dim() == 2 else g.unsqueeze(-1) * conj(weight)
+        ),
+        "weight": _linear_weight_grad,
+        "bias": lambda g: g,
+    },
+)
 
 
-@composite("nn.functional.bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor", forms="f",
-           aliases=("bilinear",))
+@composite(
+    "nn.functional.bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",
+    forms="f",
+    aliases=("bilinear",),
+)
 def bilinear(input1, input2, weight, bias):
     """y[..., o] = input1 @ weight[o] @ input2 + bias[o]."""
     for i, x in ((1, input1), (2, input2)):
         if x.shape[-1] != weight.shape[i]:
-            raise RuntimeError(f"bilinear(): input{i} size does not match weight size: got {x.shape[-1]} but expected {weight.shape[i]}")
+            raise RuntimeError(
+                f"bilinear(): input{i} size does not match weight size: got {x.shape[-1]} but expected {weight.shape[i]}"
+            )
     lead = input1.shape[:-1]
     outs, n1, n2 = weight.shape
     x1, x2 = input1.reshape(-1, n1), input2.reshape(-1, n2)
@@ -186,8 +307,10 @@ def inner(self, other):
     if self.dim() == 0 or other.dim() == 0:
         return self * other
     if self.shape[-1] != other.shape[-1]:
-        raise RuntimeError("inner() the last dimension must match on both input tensors but got shapes "
-                           f"{list(self.shape)} and {list(other.shape)}")
+        raise RuntimeError(
+            "inner() the last dimension must match on both input tensors but got shapes "
+            f"{list(self.shape)} and {list(other.shape)}"
+        )
     return t.tensordot(self, other, ([-1], [-1]))
 
 
@@ -207,8 +330,10 @@ def tensordot(a, b, dims):
         raise RuntimeError("both dimension lists should have same length")
     for da, db in zip(dims_a, dims_b, strict=True):
         if a.shape[da] != b.shape[db] and 1 not in (a.shape[da], b.shape[db]):
-            raise RuntimeError(f"contracted dimensions need to match, but first has size {a.shape[da]} in dim {da} and second "
-                               f"has size {b.shape[db]} in dim {db}")
+            raise RuntimeError(
+                f"contracted dimensions need to match, but first has size {a.shape[da]} in dim {da} and second "
+                f"has size {b.shape[db]} in dim {db}"
+            )
     for da, db in zip(dims_a, dims_b, strict=True):  # a size 1 stands for every index of the other
         if a.shape[da] == 1 and b.shape[db] != 1:
             b = b.sum(db, keepdim=True, dtype=b.dtype)
@@ -219,8 +344,8 @@ def tensordot(a, b, dims):
     free_b = [d for d in range(b.dim()) if d not in dims_b]
     inner_size = math.prod(a.shape[d] for d in dims_a)
     shape = [a.shape[d] for d in free_a] + [b.shape[d] for d in free_b]
-    left = a.permute(*free_a, *dims_a).reshape(math.prod(shape[:len(free_a)]), inner_size)
-    right = b.permute(*dims_b, *free_b).reshape(inner_size, math.prod(shape[len(free_a):]))
+    left = a.permute(*free_a, *dims_a).reshape(math.prod(shape[: len(free_a)]), inner_size)
+    right = b.permute(*dims_b, *free_b).reshape(inner_size, math.prod(shape[len(free_a) :]))
     return t.mm(left, right).reshape(shape)
 
 
@@ -233,7 +358,9 @@ def _chain_order(sizes):
     for length in range(1, n):
         for i in range(n - length):
             j = i + length
-            cost[i][j], split[i][j] = min((cost[i][k] + cost[k + 1][j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j))
+            cost[i][j], split[i][j] = min(
+                (cost[i][k] + cost[k + 1][j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
+            )
     return split
 
 
@@ -254,20 +381,28 @@ def multi_dot(tensors):
     matrices = list(tensors)
     for i in (0, -1):
         if not 1 <= matrices[i].dim() <= 2:
-            raise RuntimeError(f"multi_dot(): the {'first' if i == 0 else 'last'} tensor must be 1D or 2D but got {matrices[i].dim()}D")
+            raise RuntimeError(
+                f"multi_dot(): the {'first' if i == 0 else 'last'} tensor must be 1D or 2D but got {matrices[i].dim()}D"
+            )
     for i, m in enumerate(matrices[1:-1], 1):
         if m.dim() != 2:
             raise RuntimeError(f"multi_dot(): tensor {i} must be 2D but got {m.dim()}D")
-    shape = ([] if matrices[0].dim() == 1 else [matrices[0].shape[0]]) + ([] if matrices[-1].dim() == 1 else [matrices[-1].shape[1]])
+    shape = ([] if matrices[0].dim() == 1 else [matrices[0].shape[0]]) + (
+        [] if matrices[-1].dim() == 1 else [matrices[-1].shape[1]]
+    )
     if matrices[0].dim() == 1:
         matrices[0] = matrices[0].unsqueeze(0)
     if matrices[-1].dim() == 1:
         matrices[-1] = matrices[-1].unsqueeze(1)
     for i, (a, b) in enumerate(zip(matrices, matrices[1:], strict=False)):
         if a.dtype != b.dtype:
-            raise RuntimeError(f"multi_dot(): all tensors must have be the same dtype but tensor 0 is {a.dtype} and tensor {i + 1} {b.dtype}")
+            raise RuntimeError(
+                f"multi_dot(): all tensors must have be the same dtype but tensor 0 is {a.dtype} and tensor {i + 1} {b.dtype}"
+            )
         if a.shape[1] != b.shape[0]:
-            raise RuntimeError(f"multi_dot(): tensors {i} and {i + 1} with shapes {list(a.shape)} and {list(b.shape)} cannot be multiplied")
+            raise RuntimeError(
+                f"multi_dot(): tensors {i} and {i + 1} with shapes {list(a.shape)} and {list(b.shape)} cannot be multiplied"
+            )
     return _chain(matrices).reshape(shape)
 
 

@@ -1,4 +1,5 @@
 """Convolutions, unfold and fold, and the rearrangements of channels and space."""
+
 from __future__ import annotations
 
 import math
@@ -15,56 +16,153 @@ def _input_part(g, input, weight, stride, padding, dilation, transposed, output_
 
 
 def _weight_part(g, input, weight, stride, padding, dilation, transposed, output_padding, groups):
-    return t._conv_weight_grad(g, input, weight, stride, padding, dilation, transposed, output_padding, groups)
+    return t._conv_weight_grad(
+        g, input, weight, stride, padding, dilation, transposed, output_padding, groups
+    )
 
 
 def _bias_part(g):
     return g.sum([0, *range(2, g.dim())])
 
 
-op(f"_convolution_nd(Tensor input, Tensor weight, Tensor? bias, {_GEOMETRY}) -> Tensor", ms="Convolution", forms="f", autocast="lower",
-   grad={"input": lambda g, input, weight, stride, padding, dilation, transposed, output_padding, groups: _input_part(
-             g, input, _conj(weight), stride, padding, dilation, transposed, output_padding, groups),
-         "weight": lambda g, input, weight, stride, padding, dilation, transposed, output_padding, groups: _weight_part(
-             g, _conj(input), weight, stride, padding, dilation, transposed, output_padding, groups),
-         "bias": _bias_part})
+op(
+    f"_convolution_nd(Tensor input, Tensor weight, Tensor? bias, {_GEOMETRY}) -> Tensor",
+    ms="Convolution",
+    forms="f",
+    autocast="lower",
+    grad={
+        "input": lambda g, input, weight, stride, padding, dilation, transposed, output_padding, groups: (
+            _input_part(
+                g, input, _conj(weight), stride, padding, dilation, transposed, output_padding, groups
+            )
+        ),
+        "weight": lambda g, input, weight, stride, padding, dilation, transposed, output_padding, groups: (
+            _weight_part(
+                g, _conj(input), weight, stride, padding, dilation, transposed, output_padding, groups
+            )
+        ),
+        "bias": _bias_part,
+    },
+)
 
 
 def _conj(x):
     return t.conj_physical(x) if x.is_complex() else x
 
 
-@op(f"_conv_input_grad(Tensor grad, Tensor weight, Tensor input, {_GEOMETRY}) -> Tensor", forms="f",
-    grad={"grad": lambda g, weight, stride, padding, dilation, transposed, output_padding, groups: t._convolution_nd(
-              g, _conj(weight), None, stride, padding, dilation, transposed, output_padding, groups),
-          "weight": lambda g, grad, weight, stride, padding, dilation, transposed, output_padding, groups: t._conv_weight_grad(
-              _conj(grad), g, weight, stride, padding, dilation, transposed, output_padding, groups)})
+@op(
+    f"_conv_input_grad(Tensor grad, Tensor weight, Tensor input, {_GEOMETRY}) -> Tensor",
+    forms="f",
+    grad={
+        "grad": lambda g, weight, stride, padding, dilation, transposed, output_padding, groups: (
+            t._convolution_nd(
+                g, _conj(weight), None, stride, padding, dilation, transposed, output_padding, groups
+            )
+        ),
+        "weight": lambda g, grad, weight, stride, padding, dilation, transposed, output_padding, groups: (
+            t._conv_weight_grad(
+                _conj(grad), g, weight, stride, padding, dilation, transposed, output_padding, groups
+            )
+        ),
+    },
+)
 def _conv_input_grad(grad, weight, input, stride, padding, dilation, transposed, output_padding, groups):
     # `input` gives the shape only.
-    return outputs(raw.ConvolutionGrad(grad, input, weight, None, list(stride), list(padding), list(dilation), transposed,
-                                       list(output_padding), groups, [1, 0, 0]), 3)[0]
+    return outputs(
+        raw.ConvolutionGrad(
+            grad,
+            input,
+            weight,
+            None,
+            list(stride),
+            list(padding),
+            list(dilation),
+            transposed,
+            list(output_padding),
+            groups,
+            [1, 0, 0],
+        ),
+        3,
+    )[0]
 
 
-@op(f"_conv_weight_grad(Tensor grad, Tensor input, Tensor weight, {_GEOMETRY}) -> Tensor", forms="f",
-    grad={"grad": lambda g, input, stride, padding, dilation, transposed, output_padding, groups: t._convolution_nd(
-              _conj(input), g, None, stride, padding, dilation, transposed, output_padding, groups),
-          "input": lambda g, grad, input, stride, padding, dilation, transposed, output_padding, groups: t._conv_input_grad(
-              _conj(grad), g, input, stride, padding, dilation, transposed, output_padding, groups)})
+@op(
+    f"_conv_weight_grad(Tensor grad, Tensor input, Tensor weight, {_GEOMETRY}) -> Tensor",
+    forms="f",
+    grad={
+        "grad": lambda g, input, stride, padding, dilation, transposed, output_padding, groups: (
+            t._convolution_nd(
+                _conj(input), g, None, stride, padding, dilation, transposed, output_padding, groups
+            )
+        ),
+        "input": lambda g, grad, input, stride, padding, dilation, transposed, output_padding, groups: (
+            t._conv_input_grad(
+                _conj(grad), g, input, stride, padding, dilation, transposed, output_padding, groups
+            )
+        ),
+    },
+)
 def _conv_weight_grad(grad, input, weight, stride, padding, dilation, transposed, output_padding, groups):
     # `weight` gives the shape only.
-    return outputs(raw.ConvolutionGrad(grad, input, weight, None, list(stride), list(padding), list(dilation), transposed,
-                                       list(output_padding), groups, [0, 1, 0]), 3)[1]
+    return outputs(
+        raw.ConvolutionGrad(
+            grad,
+            input,
+            weight,
+            None,
+            list(stride),
+            list(padding),
+            list(dilation),
+            transposed,
+            list(output_padding),
+            groups,
+            [0, 1, 0],
+        ),
+        3,
+    )[1]
 
 
 # ---- the torch faces
-def _spread(value, n):
+def _spread(value, n, name="the argument"):
+    """One number for each of ``n`` dims; RuntimeError for any other count than 1 or ``n``."""
     values = [value] if isinstance(value, int) else list(value)
+    if len(values) not in (1, n):
+        raise RuntimeError(
+            f"expected {name} to be a single integer value or a list of {n} values to match the dimensions, but got {values}"
+        )
     return values * n if len(values) == 1 else values
+
+
+def _sliding(kernel_size, dilation, padding, stride):
+    """The four pairs of numbers of im2col and col2im, checked."""
+    pairs = [
+        _spread(v, 2, name)
+        for v, name in (
+            (kernel_size, "kernel_size"),
+            (dilation, "dilation"),
+            (padding, "padding"),
+            (stride, "stride"),
+        )
+    ]
+    for (h, w), name, text in zip(
+        pairs, ("kernel size", "dilation", "", "stride"), ("kernel", "dilation", "", "stride"), strict=True
+    ):
+        if name and min(h, w) <= 0:
+            raise RuntimeError(
+                f"{name} should be greater than zero, but got {text}_height: {h} {text}_width: {w}"
+            )
+    if min(pairs[2]) < 0:
+        raise RuntimeError(
+            f"padding should be non-negative, but got pad_height: {pairs[2][0]} pad_width: {pairs[2][1]}"
+        )
+    return pairs
 
 
 def _check_rank(name, input, n):
     if input.dim() not in (n + 1, n + 2):
-        raise RuntimeError(f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, but got input of size: {list(input.shape)}")
+        raise RuntimeError(
+            f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, but got input of size: {list(input.shape)}"
+        )
 
 
 def _same_padding(input, weight, dilation, n):
@@ -88,7 +186,7 @@ def _laid_out(y, x, weight):
 def _conv(name, n, input, weight, bias, stride, padding, dilation, groups):
     _check_rank(name, input, n)
     x = input if input.dim() == n + 2 else input.unsqueeze(0)
-    stride, dilation = _spread(stride, n), _spread(dilation, n)
+    stride, dilation = _spread(stride, n, "stride"), _spread(dilation, n, "dilation")
     if isinstance(padding, str):
         if padding not in ("same", "valid"):
             raise RuntimeError(f"Invalid padding string: '{padding}'")
@@ -100,7 +198,9 @@ def _conv(name, n, input, weight, bias, stride, padding, dilation, groups):
                 x = t.constant_pad_nd(x, [v for r in reversed(rest) for v in (0, r)])
         else:
             padding = [0] * n
-    y = t._convolution_nd(x, weight, bias, stride, _spread(padding, n), dilation, False, [0] * n, groups)
+    y = t._convolution_nd(
+        x, weight, bias, stride, _spread(padding, n, "padding"), dilation, False, [0] * n, groups
+    )
     y = _laid_out(y, x, weight)
     return y if input.dim() == n + 2 else y.squeeze(0)
 
@@ -108,114 +208,205 @@ def _conv(name, n, input, weight, bias, stride, padding, dilation, groups):
 def _conv_transpose(name, n, input, weight, bias, stride, padding, output_padding, groups, dilation):
     _check_rank(name, input, n)
     x = input if input.dim() == n + 2 else input.unsqueeze(0)
-    stride, dilation, extra = _spread(stride, n), _spread(dilation, n), _spread(output_padding, n)
+    stride, dilation, extra = (
+        _spread(stride, n, "stride"),
+        _spread(dilation, n, "dilation"),
+        _spread(output_padding, n, "output_padding"),
+    )
     for e, s, d in zip(extra, stride, dilation, strict=True):
         if e >= s and e >= d:
             raise RuntimeError("output padding must be smaller than either stride or dilation")
-    y = t._convolution_nd(x, weight, bias, stride, _spread(padding, n), dilation, True, extra, groups)
+    y = t._convolution_nd(
+        x, weight, bias, stride, _spread(padding, n, "padding"), dilation, True, extra, groups
+    )
     y = _laid_out(y, x, weight)
     return y if input.dim() == n + 2 else y.squeeze(0)
 
 
 def _declare(n):
-    @composite(f"nn.functional.conv{n}d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, any padding=0, int[] dilation=1, "
-               "int groups=1) -> Tensor", forms="f", aliases=(f"conv{n}d",))
+    @composite(
+        f"nn.functional.conv{n}d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, any padding=0, int[] dilation=1, "
+        "int groups=1) -> Tensor",
+        forms="f",
+        aliases=(f"conv{n}d",),
+    )
     def conv(input, weight, bias, stride, padding, dilation, groups):
         return _conv(f"conv{n}d", n, input, weight, bias, stride, padding, dilation, groups)
 
-    @composite(f"nn.functional.conv_transpose{n}d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, int[] padding=0, "
-               "int[] output_padding=0, int groups=1, int[] dilation=1) -> Tensor", forms="f", aliases=(f"conv_transpose{n}d",))
+    @composite(
+        f"nn.functional.conv_transpose{n}d(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, int[] padding=0, "
+        "int[] output_padding=0, int groups=1, int[] dilation=1) -> Tensor",
+        forms="f",
+        aliases=(f"conv_transpose{n}d",),
+    )
     def conv_transpose(input, weight, bias, stride, padding, output_padding, groups, dilation):
-        return _conv_transpose(f"conv_transpose{n}d", n, input, weight, bias, stride, padding, output_padding, groups, dilation)
+        return _conv_transpose(
+            f"conv_transpose{n}d", n, input, weight, bias, stride, padding, output_padding, groups, dilation
+        )
 
 
 for _n in (1, 2, 3):
     _declare(_n)
 
 
-@composite("convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, bool transposed, "
-           "int[] output_padding, int groups) -> Tensor", forms="f")
+@composite(
+    "convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, bool transposed, "
+    "int[] output_padding, int groups) -> Tensor",
+    forms="f",
+)
 def convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
     """The general form behind conv1d ... conv_transpose3d."""
     n = weight.dim() - 2
-    return t._convolution_nd(input, weight, bias, _spread(stride, n), _spread(padding, n), _spread(dilation, n), transposed,
-                             _spread(output_padding, n), groups)
+    return t._convolution_nd(
+        input,
+        weight,
+        bias,
+        _spread(stride, n),
+        _spread(padding, n, "padding"),
+        _spread(dilation, n),
+        transposed,
+        _spread(output_padding, n, "output_padding"),
+        groups,
+    )
 
 
 # ---- sliding blocks
-op("_im2col(Tensor input, int[] kernel_size, int[] dilation, int[] padding, int[] stride) -> Tensor", ms="Im2ColExt", forms="f",
-   grad={"input": lambda g, input, kernel_size, dilation, padding, stride: t._col2im(
-       g, list(input.shape[2:]), kernel_size, dilation, padding, stride)})
-op("_col2im(Tensor input, int[] output_size, int[] kernel_size, int[] dilation, int[] padding, int[] stride) -> Tensor", ms="Col2ImExt",
-   forms="f", grad={"input": lambda g, kernel_size, dilation, padding, stride: t._im2col(g, kernel_size, dilation, padding, stride)})
+op(
+    "_im2col(Tensor input, int[] kernel_size, int[] dilation, int[] padding, int[] stride) -> Tensor",
+    ms="Im2ColExt",
+    forms="f",
+    grad={
+        "input": lambda g, input, kernel_size, dilation, padding, stride: t._col2im(
+            g, list(input.shape[2:]), kernel_size, dilation, padding, stride
+        )
+    },
+)
+op(
+    "_col2im(Tensor input, int[] output_size, int[] kernel_size, int[] dilation, int[] padding, int[] stride) -> Tensor",
+    ms="Col2ImExt",
+    forms="f",
+    grad={
+        "input": lambda g, kernel_size, dilation, padding, stride: t._im2col(
+            g, kernel_size, dilation, padding, stride
+        )
+    },
+)
 
 
-@composite("nn.functional.unfold(Tensor input, int[] kernel_size, int[] dilation=1, int[] padding=0, int[] stride=1) -> Tensor", forms="f",
-           aliases=("im2col",))
+@composite(
+    "nn.functional.unfold(Tensor input, int[] kernel_size, int[] dilation=1, int[] padding=0, int[] stride=1) -> Tensor",
+    forms="f",
+    aliases=("im2col",),
+)
 def unfold(input, kernel_size, dilation, padding, stride):
     """Sliding blocks of (N, C, H, W) as columns: (N, C * taps, positions)."""
     if input.dim() not in (3, 4):
-        raise RuntimeError("Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but "
-                           f"got: {list(input.shape)}")
+        raise RuntimeError(
+            "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but "
+            f"got: {list(input.shape)}"
+        )
     x = input if input.dim() == 4 else input.unsqueeze(0)
-    y = t._im2col(x, _spread(kernel_size, 2), _spread(dilation, 2), _spread(padding, 2), _spread(stride, 2))
+    y = t._im2col(x, *_sliding(kernel_size, dilation, padding, stride))
     return y if input.dim() == 4 else y.squeeze(0)
 
 
-@composite("nn.functional.fold(Tensor input, int[] output_size, int[] kernel_size, int[] dilation=1, int[] padding=0, int[] stride=1)"
-           " -> Tensor", forms="f", aliases=("col2im",))
+@composite(
+    "nn.functional.fold(Tensor input, int[] output_size, int[] kernel_size, int[] dilation=1, int[] padding=0, int[] stride=1)"
+    " -> Tensor",
+    forms="f",
+    aliases=("col2im",),
+)
 def fold(input, output_size, kernel_size, dilation, padding, stride):
     """Columns back to (N, C, H, W), overlapping blocks added."""
     if input.dim() not in (2, 3):
-        raise RuntimeError("Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions for input, "
-                           f"but got: {list(input.shape)}")
+        raise RuntimeError(
+            "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions for input, "
+            f"but got: {list(input.shape)}"
+        )
     x = input if input.dim() == 3 else input.unsqueeze(0)
-    y = t._col2im(x, _spread(output_size, 2), _spread(kernel_size, 2), _spread(dilation, 2), _spread(padding, 2), _spread(stride, 2))
+    y = t._col2im(
+        x, _spread(output_size, 2, "output_size"), *_sliding(kernel_size, dilation, padding, stride)
+    )
     return y if input.dim() == 3 else y.squeeze(0)
 
 
 # ---- channels and space
-@composite("nn.functional.pixel_shuffle(Tensor input, int upscale_factor) -> Tensor", forms="f", aliases=("pixel_shuffle",))
+@composite(
+    "nn.functional.pixel_shuffle(Tensor input, int upscale_factor) -> Tensor",
+    forms="f",
+    aliases=("pixel_shuffle",),
+)
 def pixel_shuffle(input, upscale_factor):
     """(..., C * r * r, H, W) -> (..., C, H * r, W * r)."""
     r = upscale_factor
     if input.dim() < 3:
-        raise RuntimeError(f"pixel_shuffle expects input to have at least 3 dimensions, but got input with {input.dim()} dimension(s)")
+        raise RuntimeError(
+            f"pixel_shuffle expects input to have at least 3 dimensions, but got input with {input.dim()} dimension(s)"
+        )
     if r <= 0:
         raise RuntimeError(f"pixel_shuffle expects a positive upscale_factor, but got {r}")
     *lead, c, h, w = input.shape
     if c % (r * r):
-        raise RuntimeError("pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but "
-                           f"input.size(-3)={c} is not divisible by {r * r}")
+        raise RuntimeError(
+            "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but "
+            f"input.size(-3)={c} is not divisible by {r * r}"
+        )
     n = math.prod(lead)
-    return input.reshape(n, c // (r * r), r, r, h, w).permute(0, 1, 4, 2, 5, 3).reshape(*lead, c // (r * r), h * r, w * r)
+    return (
+        input.reshape(n, c // (r * r), r, r, h, w)
+        .permute(0, 1, 4, 2, 5, 3)
+        .reshape(*lead, c // (r * r), h * r, w * r)
+    )
 
 
-@composite("nn.functional.pixel_unshuffle(Tensor input, int downscale_factor) -> Tensor", forms="f", aliases=("pixel_unshuffle",))
+@composite(
+    "nn.functional.pixel_unshuffle(Tensor input, int downscale_factor) -> Tensor",
+    forms="f",
+    aliases=("pixel_unshuffle",),
+)
 def pixel_unshuffle(input, downscale_factor):
     """(..., C, H * r, W * r) -> (..., C * r * r, H, W)."""
     r = downscale_factor
     if input.dim() < 3:
-        raise RuntimeError(f"pixel_unshuffle expects input to have at least 3 dimensions, but got input with {input.dim()} dimension(s)")
+        raise RuntimeError(
+            f"pixel_unshuffle expects input to have at least 3 dimensions, but got input with {input.dim()} dimension(s)"
+        )
     if r <= 0:
         raise RuntimeError(f"pixel_unshuffle expects a positive downscale_factor, but got {r}")
     *lead, c, h, w = input.shape
     for name, n in (("height", h), ("width", w)):
         if n % r:
-            raise RuntimeError(f"pixel_unshuffle expects {name} to be divisible by downscale_factor, but input.size({-2 if name == 'height' else -1})"
-                               f"={n} is not divisible by {r}")
+            raise RuntimeError(
+                f"pixel_unshuffle expects {name} to be divisible by downscale_factor, but "
+                f"input.size({-2 if name == 'height' else -1})"
+                f"={n} is not divisible by {r}"
+            )
     n = math.prod(lead)
-    return input.reshape(n, c, h // r, r, w // r, r).permute(0, 1, 3, 5, 2, 4).reshape(*lead, c * r * r, h // r, w // r)
+    return (
+        input.reshape(n, c, h // r, r, w // r, r)
+        .permute(0, 1, 3, 5, 2, 4)
+        .reshape(*lead, c * r * r, h // r, w // r)
+    )
 
 
-@composite("nn.functional.channel_shuffle(Tensor input, int groups) -> Tensor", forms="f", aliases=("channel_shuffle",))
+@composite(
+    "nn.functional.channel_shuffle(Tensor input, int groups) -> Tensor",
+    forms="f",
+    aliases=("channel_shuffle",),
+)
 def channel_shuffle(input, groups):
     """Channels of `groups` groups interleaved."""
     if input.dim() < 3:
-        raise RuntimeError(f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(input.shape)}")
+        raise RuntimeError(
+            f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(input.shape)}"
+        )
     if groups <= 0:
-        raise RuntimeError(f"Number of groups to divide channels in must be positive. Value of groups:{groups}")
+        raise RuntimeError(
+            f"Number of groups to divide channels in must be positive. Value of groups:{groups}"
+        )
     b, c, *rest = input.shape
     if c % groups:
-        raise RuntimeError(f"Number of channels must be divisible by groups. Got {c} channels and {groups} groups.")
+        raise RuntimeError(
+            f"Number of channels must be divisible by groups. Got {c} channels and {groups} groups."
+        )
     return input.reshape(b, groups, c // groups, *rest).transpose(1, 2).reshape(b, c, *rest)

@@ -1,4 +1,5 @@
 """Losses: likelihoods by kernels, distances by formulas."""
+
 from __future__ import annotations
 
 import warnings
@@ -15,7 +16,10 @@ def chosen(size_average, reduce, reduction):
     """The reduction meant by the present and the old arguments; ValueError for an unknown name."""
     if size_average is not None or reduce is not None:
         reduction = "none" if reduce is False else "sum" if size_average is False else "mean"
-        warnings.warn(f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.", stacklevel=3)
+        warnings.warn(
+            f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.",
+            stacklevel=3,
+        )
     if reduction not in _CODES:
         raise ValueError(f"{reduction} is not a valid value for reduction")
     return reduction
@@ -28,8 +32,11 @@ def reduced(loss, reduction):
 
 def _paired(name, input, target):
     if input.shape != target.shape:
-        warnings.warn(f"Using a target size ({_size(target)}) that is different to the input size ({_size(input)}). This will likely "
-                      f"lead to incorrect results due to broadcasting. Please ensure they have the same size.", stacklevel=4)
+        warnings.warn(
+            f"Using a target size ({_size(target)}) that is different to the input size ({_size(input)}). This will likely "
+            f"lead to incorrect results due to broadcasting. Please ensure they have the same size.",
+            stacklevel=4,
+        )
     return t.broadcast_tensors(input, target)
 
 
@@ -45,7 +52,9 @@ def _size(x):
 
 
 # ---- distances
-@composite(f"nn.functional.mse_loss(Tensor input, Tensor target, {_TAIL}, Tensor? weight=None) -> Tensor", forms="f")
+@composite(
+    f"nn.functional.mse_loss(Tensor input, Tensor target, {_TAIL}, Tensor? weight=None) -> Tensor", forms="f"
+)
 def mse_loss(input, target, size_average, reduce, reduction, weight):
     """Mean (or sum, or none) of the squared differences."""
     reduction = chosen(size_average, reduce, reduction)
@@ -69,9 +78,16 @@ def _square_slope(g, x, y, reduction):
     return (x - y) * _constant(2 * _share(x, reduction), x) * g
 
 
-@op("_mse(Tensor input, Tensor target, str reduction) -> Tensor", promote="default", promote_args=("input", "target"), forms="f",
-    grad={"input": lambda g, input, target, reduction: _square_slope(g, input, target, reduction),
-          "target": lambda g, input, target, reduction: _square_slope(g, target, input, reduction)})
+@op(
+    "_mse(Tensor input, Tensor target, str reduction) -> Tensor",
+    promote="default",
+    promote_args=("input", "target"),
+    forms="f",
+    grad={
+        "input": lambda g, input, target, reduction: _square_slope(g, input, target, reduction),
+        "target": lambda g, input, target, reduction: _square_slope(g, target, input, reduction),
+    },
+)
 def _mse(input, target, reduction):
     return reduced((input - target).square(), reduction)
 
@@ -85,7 +101,9 @@ def _weighted(loss, weight, reduction):
     return reduced(loss, reduction)
 
 
-@composite(f"nn.functional.l1_loss(Tensor input, Tensor target, {_TAIL}, Tensor? weight=None) -> Tensor", forms="f")
+@composite(
+    f"nn.functional.l1_loss(Tensor input, Tensor target, {_TAIL}, Tensor? weight=None) -> Tensor", forms="f"
+)
 def l1_loss(input, target, size_average, reduce, reduction, weight):
     """Mean of the absolute differences."""
     reduction = chosen(size_average, reduce, reduction)
@@ -93,7 +111,9 @@ def l1_loss(input, target, size_average, reduce, reduction, weight):
     return _weighted((a - b).abs(), weight, reduction)
 
 
-@composite(f"nn.functional.smooth_l1_loss(Tensor input, Tensor target, {_TAIL}, float beta=1.0) -> Tensor", forms="f")
+@composite(
+    f"nn.functional.smooth_l1_loss(Tensor input, Tensor target, {_TAIL}, float beta=1.0) -> Tensor", forms="f"
+)
 def smooth_l1_loss(input, target, size_average, reduce, reduction, beta):
     """Squared below `beta`, absolute above."""
     reduction = chosen(size_average, reduce, reduction)
@@ -110,8 +130,10 @@ def _smooth(d, beta):
     return t.where(size < beta, d * d * (0.5 / beta), size - 0.5 * beta)
 
 
-@composite("nn.functional.huber_loss(Tensor input, Tensor target, str reduction='mean', float delta=1.0, Tensor? weight=None) -> Tensor",
-           forms="f")
+@composite(
+    "nn.functional.huber_loss(Tensor input, Tensor target, str reduction='mean', float delta=1.0, Tensor? weight=None) -> Tensor",
+    forms="f",
+)
 def huber_loss(input, target, reduction, delta, weight):
     """Squared below `delta`, linear above."""
     reduction = chosen(None, None, reduction)
@@ -132,9 +154,16 @@ def _soft_margin_slope(g, x, y, reduction):
     return y * z * _constant(-_share(x, reduction), x) / (z + 1) * g
 
 
-@op("_soft_margin(Tensor input, Tensor target, str reduction) -> Tensor", promote="default", promote_args=("input", "target"), forms="f",
-    grad={"input": lambda g, input, target, reduction: _soft_margin_slope(g, input, target, reduction),
-          "target": lambda g, input, target, reduction: _soft_margin_slope(g, target, input, reduction)})
+@op(
+    "_soft_margin(Tensor input, Tensor target, str reduction) -> Tensor",
+    promote="default",
+    promote_args=("input", "target"),
+    forms="f",
+    grad={
+        "input": lambda g, input, target, reduction: _soft_margin_slope(g, input, target, reduction),
+        "target": lambda g, input, target, reduction: _soft_margin_slope(g, target, input, reduction),
+    },
+)
 def _soft_margin(input, target, reduction):
     return reduced((-input * target).exp().log1p(), reduction)
 
@@ -151,11 +180,16 @@ def _bce_grad(g, input, target, weight, reduction):
 
 
 def _bce_target_grad(g, input, weight, reduction):
-    return _scaled_loss_grad(((1 - input).log().clamp_min(-100) - input.log().clamp_min(-100)) * g, weight, reduction)
+    return _scaled_loss_grad(
+        ((1 - input).log().clamp_min(-100) - input.log().clamp_min(-100)) * g, weight, reduction
+    )
 
 
-@op("_bce(Tensor input, Tensor target, Tensor? weight, str reduction) -> Tensor", forms="f",
-    grad={"input": _bce_grad, "target": _bce_target_grad})
+@op(
+    "_bce(Tensor input, Tensor target, Tensor? weight, str reduction) -> Tensor",
+    forms="f",
+    grad={"input": _bce_grad, "target": _bce_target_grad},
+)
 def _bce(input, target, weight, reduction):
     loss = _bce_elements(input, target)
     return reduced(loss if weight is None else loss * weight, reduction)
@@ -163,7 +197,10 @@ def _bce(input, target, weight, reduction):
 
 def _bce_elements(input, target):
     # log is limited from below as in torch, so that a wrong certainty costs 100 and not infinity
-    low, high = raw.ClampScalar(raw.Log(input), -100.0, None), raw.ClampScalar(raw.Log1p(raw.Neg(input)), -100.0, None)
+    low, high = (
+        raw.ClampScalar(raw.Log(input), -100.0, None),
+        raw.ClampScalar(raw.Log1p(raw.Neg(input)), -100.0, None),
+    )
     return raw.SubExt(raw.Mul(raw.SubExt(target, _ones_like(target), 1), high), raw.Mul(target, low), 1)
 
 
@@ -171,20 +208,28 @@ def _ones_like(x):
     return t.ones_like(x)
 
 
-@composite(f"nn.functional.binary_cross_entropy(Tensor input, Tensor target, Tensor? weight=None, {_TAIL}) -> Tensor", forms="f")
+@composite(
+    f"nn.functional.binary_cross_entropy(Tensor input, Tensor target, Tensor? weight=None, {_TAIL}) -> Tensor",
+    forms="f",
+)
 def binary_cross_entropy(input, target, weight, size_average, reduce, reduction):
     """-(target log(input) + (1 - target) log(1 - input)) of probabilities."""
     reduction = chosen(size_average, reduce, reduction)
     if input.shape != target.shape:
-        raise ValueError(f"Using a target size ({_size(target)}) that is different to the input size ({_size(input)}) is deprecated. "
-                         "Please ensure they have the same size.")
+        raise ValueError(
+            f"Using a target size ({_size(target)}) that is different to the input size ({_size(input)}) is deprecated. "
+            "Please ensure they have the same size."
+        )
     if input.numel() and not bool(((input >= 0) & (input <= 1)).all()):
         raise RuntimeError("all elements of input should be between 0 and 1")
     return t._bce(input, target.to(input.dtype), weight, reduction)
 
 
-@composite(f"nn.functional.binary_cross_entropy_with_logits(Tensor input, Tensor target, Tensor? weight=None, "
-           f"{_TAIL}, Tensor? pos_weight=None) -> Tensor", forms="f")
+@composite(
+    f"nn.functional.binary_cross_entropy_with_logits(Tensor input, Tensor target, Tensor? weight=None, "
+    f"{_TAIL}, Tensor? pos_weight=None) -> Tensor",
+    forms="f",
+)
 def binary_cross_entropy_with_logits(input, target, weight, size_average, reduce, reduction, pos_weight):
     """Binary cross entropy of sigmoid(input), without leaving the logarithmic scale."""
     reduction = chosen(size_average, reduce, reduction)
@@ -207,8 +252,11 @@ def _logits_target_grad(g, input, weight, pos_weight, reduction):
     return _scaled_loss_grad(slope * g, weight, reduction)
 
 
-@op("_bce_logits(Tensor input, Tensor target, Tensor? weight, Tensor? pos_weight, str reduction) -> Tensor", forms="f",
-    grad={"input": _logits_grad, "target": _logits_target_grad})
+@op(
+    "_bce_logits(Tensor input, Tensor target, Tensor? weight, Tensor? pos_weight, str reduction) -> Tensor",
+    forms="f",
+    grad={"input": _logits_grad, "target": _logits_target_grad},
+)
 def _bce_logits(input, target, weight, pos_weight, reduction):
     log_sigmoid = t.logsigmoid(input)
     if pos_weight is not None:
@@ -217,11 +265,16 @@ def _bce_logits(input, target, weight, pos_weight, reduction):
     return reduced(loss if weight is None else loss * weight, reduction)
 
 
-@composite("binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, int reduction=1)"
-           " -> Tensor", forms="f")
+@composite(
+    "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, int reduction=1)"
+    " -> Tensor",
+    forms="f",
+)
 def torch_binary_cross_entropy_with_logits(self, target, weight, pos_weight, reduction):
     """torch.binary_cross_entropy_with_logits: reduction by number (none 0, mean 1, sum 2)."""
-    return binary_cross_entropy_with_logits(self, target, weight, reduction=("none", "mean", "sum")[reduction], pos_weight=pos_weight)
+    return binary_cross_entropy_with_logits(
+        self, target, weight, reduction=("none", "mean", "sum")[reduction], pos_weight=pos_weight
+    )
 
 
 # ---- negative log likelihood and cross entropy
@@ -241,14 +294,19 @@ def _nll_grad(gs, self, target, weight, reduction, ignore_index, result1, needs)
     if g is None:
         return (None,)
     if recording():
-        return gradients_of(lambda x: _nll_reference(x, target, weight, reduction, ignore_index), (self,), needs, g)
+        return gradients_of(
+            lambda x: _nll_reference(x, target, weight, reduction, ignore_index), (self,), needs, g
+        )
     if self.dim() <= 2:
         return (raw.NLLLossGrad(self, g, target, weight, result1, reduction, ignore_index),)
     return (raw.NLLLoss2dGrad(g, self, target, weight, reduction, ignore_index, result1),)
 
 
-@op("_nll_loss(Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index) -> (Tensor, Tensor)", forms="f",
-    grad={("self",): _nll_grad})
+@op(
+    "_nll_loss(Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index) -> (Tensor, Tensor)",
+    forms="f",
+    grad={("self",): _nll_grad},
+)
 def _nll_loss(self, target, weight, reduction, ignore_index):
     return (raw.NLLLoss if self.dim() <= 2 else raw.NLLLoss2d)(self, target, weight, reduction, ignore_index)
 
@@ -261,15 +319,20 @@ def _check_target(input, target, what):
             raise ValueError(f"Expected input batch_size (1) to match target batch_size ({target.numel()}).")
         return
     if target.dim() < 1 or input.shape[0] != target.shape[0]:
-        raise ValueError(f"Expected input batch_size ({input.shape[0]}) to match target batch_size "
-                         f"({target.shape[0] if target.dim() else 1}).")
+        raise ValueError(
+            f"Expected input batch_size ({input.shape[0]}) to match target batch_size "
+            f"({target.shape[0] if target.dim() else 1})."
+        )
     if tuple(input.shape[2:]) != tuple(target.shape[1:]):
         expected = [input.shape[0], *input.shape[2:]]
         raise RuntimeError(f"Expected target size {expected}, got {list(target.shape)}")
 
 
-@composite("nn.functional.nll_loss(Tensor input, Tensor target, Tensor? weight=None, bool? size_average=None, int ignore_index=-100, "
-           "bool? reduce=None, str reduction='mean') -> Tensor", forms="f")
+@composite(
+    "nn.functional.nll_loss(Tensor input, Tensor target, Tensor? weight=None, bool? size_average=None, int ignore_index=-100, "
+    "bool? reduce=None, str reduction='mean') -> Tensor",
+    forms="f",
+)
 def nll_loss(input, target, weight, size_average, ignore_index, reduce, reduction):
     """-weight[target] * input[target], averaged by the weights, for scores (N, C, ...) and classes (N, ...)."""
     reduction = chosen(size_average, reduce, reduction)
@@ -282,8 +345,17 @@ def _cross_entropy_grad(gs, self, target, weight, reduction, ignore_index, label
     if g is None:
         return (None,)
     if recording():
-        return gradients_of(lambda x: _smoothed_reference(x, target, weight, reduction, ignore_index, label_smoothing), (self,), needs, g)
-    return (raw.CrossEntropyLossGrad(g, result1, target, weight, None, None, reduction, ignore_index, label_smoothing, 0.0),)
+        return gradients_of(
+            lambda x: _smoothed_reference(x, target, weight, reduction, ignore_index, label_smoothing),
+            (self,),
+            needs,
+            g,
+        )
+    return (
+        raw.CrossEntropyLossGrad(
+            g, result1, target, weight, None, None, reduction, ignore_index, label_smoothing, 0.0
+        ),
+    )
 
 
 def _smoothed_reference(x, target, weight, reduction, ignore_index, smoothing):
@@ -296,15 +368,23 @@ def _smoothed_reference(x, target, weight, reduction, ignore_index, smoothing):
     if reduction != _NONE:
         spread = spread.sum()
     if reduction == _MEAN:
-        scale = kept.to(x.dtype) if weight is None else weight[t.where(kept, target, t.zeros_like(target))] * kept
+        scale = (
+            kept.to(x.dtype) if weight is None else weight[t.where(kept, target, t.zeros_like(target))] * kept
+        )
         spread = spread / scale.sum()
     return (1 - smoothing) * loss + spread * (smoothing / x.shape[1])
 
 
-@op("_cross_entropy(Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index, float label_smoothing) -> (Tensor, Tensor)",
-    forms="f", grad={("self",): _cross_entropy_grad})
+@op(
+    "_cross_entropy(Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index, float label_smoothing) "
+    "-> (Tensor, Tensor)",
+    forms="f",
+    grad={("self",): _cross_entropy_grad},
+)
 def _cross_entropy(self, target, weight, reduction, ignore_index, label_smoothing):
-    return tuple(raw.CrossEntropyLoss(self, target, weight, reduction, ignore_index, label_smoothing, 0.0, False))[:2]
+    return tuple(
+        raw.CrossEntropyLoss(self, target, weight, reduction, ignore_index, label_smoothing, 0.0, False)
+    )[:2]
 
 
 def _with_probabilities(input, target, weight, reduction, smoothing):
@@ -321,8 +401,11 @@ def _with_probabilities(input, target, weight, reduction, smoothing):
     return total if reduction == "sum" else total / max(input.numel() // classes, 1)
 
 
-@composite("nn.functional.cross_entropy(Tensor input, Tensor target, Tensor? weight=None, bool? size_average=None, "
-           "int ignore_index=-100, bool? reduce=None, str reduction='mean', float label_smoothing=0.0) -> Tensor", forms="f")
+@composite(
+    "nn.functional.cross_entropy(Tensor input, Tensor target, Tensor? weight=None, bool? size_average=None, "
+    "int ignore_index=-100, bool? reduce=None, str reduction='mean', float label_smoothing=0.0) -> Tensor",
+    forms="f",
+)
 def cross_entropy(input, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing):
     """Cross entropy of logits (N, C, ...) or (C) with classes (N, ...) or with probabilities of the shape of `input`."""
     reduction = chosen(size_average, reduce, reduction)
@@ -330,17 +413,23 @@ def cross_entropy(input, target, weight, size_average, ignore_index, reduce, red
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     dim = 1 if input.dim() > 1 else 0
     if weight is not None and (weight.dim() != 1 or weight.numel() != input.shape[dim]):
-        raise RuntimeError(f"cross_entropy: weight tensor should be defined either for all {input.shape[dim]} classes or no classes but "
-                           f"got weight tensor of shape: {list(weight.shape)}")
+        raise RuntimeError(
+            f"cross_entropy: weight tensor should be defined either for all {input.shape[dim]} classes or no classes but "
+            f"got weight tensor of shape: {list(weight.shape)}"
+        )
     if input.shape == target.shape and target.is_floating_point():
         if ignore_index >= 0:
             raise RuntimeError("ignore_index is not supported for floating point target")
         return _with_probabilities(input, target, weight, reduction, label_smoothing)
     if input.shape == target.shape and input.dim() > 0:
-        raise RuntimeError("Expected floating point type for target with class probabilities, got "
-                           f"{target.dtype.storage_name.removesuffix('Storage')}")
+        raise RuntimeError(
+            "Expected floating point type for target with class probabilities, got "
+            f"{target.dtype.storage_name.removesuffix('Storage')}"
+        )
     if target.is_floating_point():
-        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {target.dtype.storage_name.removesuffix('Storage')}")
+        raise RuntimeError(
+            f"expected target dtype to be Long or Byte, but got {target.dtype.storage_name.removesuffix('Storage')}"
+        )
     _check_target(input, target, "cross_entropy")
     shape = tuple(target.shape)
     if input.dim() == 1:
@@ -352,19 +441,33 @@ def cross_entropy(input, target, weight, size_average, ignore_index, reduce, red
     return loss.reshape(shape) if reduction == "none" else loss
 
 
-@composite("nn.functional.linear_cross_entropy(Tensor input, Tensor linear_weight, Tensor target, *, Tensor? linear_bias=None, "
-           "Tensor? weight=None, str reduction='mean', int? ignore_index=None, float label_smoothing=0.0, any options=None) -> Tensor",
-           forms="f")
-def linear_cross_entropy(input, linear_weight, target, *, linear_bias, weight, reduction, ignore_index, label_smoothing, options):
+@composite(
+    "nn.functional.linear_cross_entropy(Tensor input, Tensor linear_weight, Tensor target, *, Tensor? linear_bias=None, "
+    "Tensor? weight=None, str reduction='mean', int? ignore_index=None, float label_smoothing=0.0, any options=None) -> Tensor",
+    forms="f",
+)
+def linear_cross_entropy(
+    input, linear_weight, target, *, linear_bias, weight, reduction, ignore_index, label_smoothing, options
+):
     """cross_entropy(linear(input, linear_weight, linear_bias), target); linear_weight is (C, ..., in_features)."""
     if options is not None:
-        raise NotImplementedError("torch.nn.functional.linear_cross_entropy: options is not supported (docs/coverage.md)")
+        raise NotImplementedError(
+            "torch.nn.functional.linear_cross_entropy: options is not supported (docs/coverage.md)"
+        )
     if not 1 <= input.dim() <= 2:
         raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.dim()}")
     if linear_weight.dim() < 2:
-        raise RuntimeError(f"expected linear_weight with dimensionality at least 2, got {linear_weight.dim()}")
+        raise RuntimeError(
+            f"expected linear_weight with dimensionality at least 2, got {linear_weight.dim()}"
+        )
     flat = linear_weight.reshape(-1, linear_weight.shape[-1])
     logits = t.linear(input, flat, None if linear_bias is None else linear_bias.reshape(-1))
     logits = logits.reshape(*input.shape[:-1], *linear_weight.shape[:-1])
-    return t.cross_entropy(logits, target, weight, ignore_index=-100 if ignore_index is None else ignore_index, reduction=reduction,
-                           label_smoothing=label_smoothing)
+    return t.cross_entropy(
+        logits,
+        target,
+        weight,
+        ignore_index=-100 if ignore_index is None else ignore_index,
+        reduction=reduction,
+        label_smoothing=label_smoothing,
+    )

@@ -1,4 +1,5 @@
 """Embedding, one-hot, dropout, padding and grid sampling."""
+
 from __future__ import annotations
 
 from . import dropout as _  # noqa: F401  (declares the fused `_dropout`)
@@ -7,18 +8,33 @@ from .nn_norm import outputs
 
 
 # ---- embedding
-@op("_embedding(Tensor weight, Tensor indices, int padding_idx, bool scale_grad_by_freq) -> Tensor", forms="f",
-    grad={"weight": lambda g, weight, indices, padding_idx, scale_grad_by_freq: t._embedding_backward(
-        g, indices, weight.shape[0], padding_idx, scale_grad_by_freq)})
+@op(
+    "_embedding(Tensor weight, Tensor indices, int padding_idx, bool scale_grad_by_freq) -> Tensor",
+    forms="f",
+    grad={
+        "weight": lambda g, weight, indices, padding_idx, scale_grad_by_freq: t._embedding_backward(
+            g, indices, weight.shape[0], padding_idx, scale_grad_by_freq
+        )
+    },
+)
 def _embedding(weight, indices, padding_idx, scale_grad_by_freq):
     return raw.Embedding(indices, weight, padding_idx, None, 2.0, scale_grad_by_freq)
 
 
-@op("_embedding_backward(Tensor grad, Tensor indices, int num_weights, int padding_idx, bool scale_grad_by_freq) -> Tensor", forms="f",
+@op(
+    "_embedding_backward(Tensor grad, Tensor indices, int num_weights, int padding_idx, bool scale_grad_by_freq) -> Tensor",
+    forms="f",
     aliases=("embedding_dense_backward",),
-    grad={"grad": lambda g, indices, padding_idx, scale_grad_by_freq: _embedding_second(g, indices, padding_idx, scale_grad_by_freq)})
+    grad={
+        "grad": lambda g, indices, padding_idx, scale_grad_by_freq: _embedding_second(
+            g, indices, padding_idx, scale_grad_by_freq
+        )
+    },
+)
 def _embedding_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq):
-    return raw.EmbeddingDenseBackward(grad, indices, num_weights, None if padding_idx < 0 else padding_idx, scale_grad_by_freq)
+    return raw.EmbeddingDenseBackward(
+        grad, indices, num_weights, None if padding_idx < 0 else padding_idx, scale_grad_by_freq
+    )
 
 
 def _embedding_second(g, indices, padding_idx, scale_grad_by_freq):
@@ -31,8 +47,11 @@ def _embedding_second(g, indices, padding_idx, scale_grad_by_freq):
     return rows
 
 
-@composite("nn.functional.embedding(Tensor input, Tensor weight, int? padding_idx=None, float? max_norm=None, float norm_type=2.0, "
-           "bool scale_grad_by_freq=False, bool sparse=False) -> Tensor", forms="f")
+@composite(
+    "nn.functional.embedding(Tensor input, Tensor weight, int? padding_idx=None, float? max_norm=None, float norm_type=2.0, "
+    "bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
+    forms="f",
+)
 def embedding(input, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse):
     """Rows of `weight` by index; the row `padding_idx` gets no gradient, rows longer than `max_norm` are shortened in place."""
     rows = weight.shape[0]
@@ -47,14 +66,18 @@ def embedding(input, weight, padding_idx, max_norm, norm_type, scale_grad_by_fre
     return t._embedding(weight, input, -1 if padding_idx is None else padding_idx, scale_grad_by_freq)
 
 
-@composite("embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
-           forms="f")
+@composite(
+    "embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
+    forms="f",
+)
 def torch_embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse):
     """torch.embedding: the table first, padding_idx -1 for none."""
     return t._embedding(weight, indices, padding_idx, scale_grad_by_freq)
 
 
-@composite("embedding_renorm_(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor", forms="f")
+@composite(
+    "embedding_renorm_(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor", forms="f"
+)
 def embedding_renorm_(self, indices, max_norm, norm_type):
     """Shortens in place the rows in use that are longer than `max_norm`."""
     raw.EmbeddingRenorm(self, indices, max_norm, norm_type)
@@ -80,7 +103,10 @@ def _dropout(input, p, training, inplace):
     return t._inplace_from(input, result) if inplace else result
 
 
-@composite("nn.functional.dropout(Tensor input, float p=0.5, bool training=True, bool inplace=False) -> Tensor", forms="f")
+@composite(
+    "nn.functional.dropout(Tensor input, float p=0.5, bool training=True, bool inplace=False) -> Tensor",
+    forms="f",
+)
 def dropout(input, p, training, inplace):
     """Zeroes elements with probability p, the others are divided by 1 - p."""
     return _dropout(input, p, training, inplace)
@@ -118,8 +144,11 @@ def _split_pads(x, pad):
     return out
 
 
-@op("_constant_pad(Tensor self, int[] pad, Scalar value) -> Tensor", forms="f",
-    grad={"self": lambda g, pad: t._constant_pad(g, [-p for p in pad], 0)})
+@op(
+    "_constant_pad(Tensor self, int[] pad, Scalar value) -> Tensor",
+    forms="f",
+    grad={"self": lambda g, pad: t._constant_pad(g, [-p for p in pad], 0)},
+)
 def _constant_pad(self, pad, value):
     return raw.ConstantPadND(self, list(pad), value)
 
@@ -131,12 +160,16 @@ def constant_pad_nd(self, pad, value):
     if len(pad) % 2:
         raise RuntimeError("Length of pad must be even but instead it equals " + str(len(pad)))
     if len(pad) > 2 * self.dim():
-        raise RuntimeError(f"Length of pad should be no more than twice the number of dimensions of the input. Pad length is {len(pad)} "
-                           f"while the input has {self.dim()} dimensions.")
+        raise RuntimeError(
+            f"Length of pad should be no more than twice the number of dimensions of the input. Pad length is {len(pad)} "
+            f"while the input has {self.dim()} dimensions."
+        )
     for d, (before, after) in enumerate(_split_pads(self, pad)):
         if self.shape[d] + before + after < 0:
-            raise RuntimeError(f"The input size {self.shape[d]}, plus negative padding {before} and {after} resulted in a negative output "
-                               f"size, which is invalid. Check dimension {d} of your input.")
+            raise RuntimeError(
+                f"The input size {self.shape[d]}, plus negative padding {before} and {after} resulted in a negative output "
+                f"size, which is invalid. Check dimension {d} of your input."
+            )
     return t._constant_pad(self, pad, value)
 
 
@@ -153,25 +186,33 @@ def _border_index(n, before, after, mode):
 def _check_border(x, pad, mode):
     dims = len(pad) // 2
     if x.dim() not in (dims + 1, dims + 2) or not 1 <= dims <= 3:
-        raise NotImplementedError("Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now")
+        raise NotImplementedError(
+            "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now"
+        )
     for i in range(dims):
         n, before, after = x.shape[x.dim() - 1 - i], pad[2 * i], pad[2 * i + 1]
         if mode == "reflect" and (before >= n or after >= n):
-            raise RuntimeError(f"Argument #{2 * dims + 2}: Padding size should be less than the corresponding input dimension, but got: "
-                               f"padding ({before}, {after}) at dimension {x.dim() - 1 - i} of input {list(x.shape)}")
+            raise RuntimeError(
+                f"Argument #{2 * dims + 2}: Padding size should be less than the corresponding input dimension, but got: "
+                f"padding ({before}, {after}) at dimension {x.dim() - 1 - i} of input {list(x.shape)}"
+            )
         if mode == "circular" and (before > n or after > n):
             raise RuntimeError("Padding value causes wrapping around more than once.")
 
 
-@composite("nn.functional.pad(Tensor input, int[] pad, str mode='constant', float? value=None) -> Tensor", forms="f")
+@composite(
+    "nn.functional.pad(Tensor input, int[] pad, str mode='constant', float? value=None) -> Tensor", forms="f"
+)
 def pad(input, pad, mode, value):
     """Extends the last dims; `pad` gives (before, after) pairs from the last dim on."""
     pad = list(pad)
     if len(pad) % 2:
         raise RuntimeError("Padding length must be divisible by 2")
     if len(pad) > 2 * input.dim():
-        raise RuntimeError(f"Padding length should be less than or equal to two times the input dimension but got padding length "
-                           f"{len(pad)} and input of dimension {input.dim()}")
+        raise RuntimeError(
+            f"Padding length should be less than or equal to two times the input dimension but got padding length "
+            f"{len(pad)} and input of dimension {input.dim()}"
+        )
     if mode == "constant":
         return t.constant_pad_nd(input, pad, 0 if value is None else value)
     if mode not in ("reflect", "replicate", "circular"):
@@ -190,8 +231,6 @@ def pad(input, pad, mode, value):
     return out.clone() if out is input else out
 
 
-
-
 # ---- sampling at the positions of a grid
 _INTERPOLATIONS = {"bilinear": 0, "nearest": 1, "bicubic": 2}
 _BORDERS = {"zeros": 0, "border": 1, "reflection": 2}
@@ -201,27 +240,40 @@ def _grid_grad(g, self, grid, interpolation_mode, padding_mode, align_corners, n
     if _C.is_grad_enabled() and g.requires_grad:
         raise RuntimeError("derivative for aten::grid_sampler_2d_backward is not implemented")
     kernel = raw.GridSampler2DGrad if self.dim() == 4 else raw.GridSampler3DGrad
-    out = kernel(g, self, grid, interpolation_mode, padding_mode, align_corners, [int(needs[0]), int(needs[1])])
+    out = kernel(
+        g, self, grid, interpolation_mode, padding_mode, align_corners, [int(needs[0]), int(needs[1])]
+    )
     out = outputs(out, 2)
     return out[0] if needs[0] else None, out[1] if needs[1] else None
 
 
-@op("grid_sampler(Tensor self, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor", forms="f",
-    aliases=("grid_sampler_2d", "grid_sampler_3d"), grad={("self", "grid"): _grid_grad})
+@op(
+    "grid_sampler(Tensor self, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
+    forms="f",
+    aliases=("grid_sampler_2d", "grid_sampler_3d"),
+    grad={("self", "grid"): _grid_grad},
+)
 def grid_sampler(self, grid, interpolation_mode, padding_mode, align_corners):
     kernel = raw.GridSampler2D if self.dim() == 4 else raw.GridSampler3D
     return kernel(self, grid, interpolation_mode, padding_mode, align_corners)
 
 
-@composite("nn.functional.grid_sample(Tensor input, Tensor grid, str mode='bilinear', str padding_mode='zeros', bool? align_corners=None)"
-           " -> Tensor", forms="f")
+@composite(
+    "nn.functional.grid_sample(Tensor input, Tensor grid, str mode='bilinear', str padding_mode='zeros', bool? align_corners=None)"
+    " -> Tensor",
+    forms="f",
+)
 def grid_sample(input, grid, mode, padding_mode, align_corners):
     """Values of (N, C, [D,] H, W) at the positions (N, ..., 2 or 3) of a grid in [-1, 1], x first."""
     if mode not in _INTERPOLATIONS:
-        raise ValueError(f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'")
+        raise ValueError(
+            f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'"
+        )
     if padding_mode not in _BORDERS:
-        raise ValueError("nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', but got: "
-                         f"'{padding_mode}'")
+        raise ValueError(
+            "nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', but got: "
+            f"'{padding_mode}'"
+        )
     if mode == "bicubic" and input.dim() == 5:
         raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
     return t.grid_sampler(input, grid, _INTERPOLATIONS[mode], _BORDERS[padding_mode], bool(align_corners))

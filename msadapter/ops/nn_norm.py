@@ -3,6 +3,7 @@
 A fused gradient is used while no graph of it is recorded; under ``create_graph`` the gradient is the one of the plain
 formula, so every further order follows from the table.
 """
+
 from __future__ import annotations
 
 import math
@@ -17,28 +18,49 @@ def _to(x, dtype):
     return x if dtype is None or x.dtype == dtype else x.to(dtype)
 
 
-@op("softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", forms="fmo", aliases=("special.softmax",),
-    grad={"self": lambda g, result, dim: t._softmax_backward(g, result, dim)})
+@op(
+    "softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+    forms="fmo",
+    aliases=("special.softmax",),
+    grad={"self": lambda g, result, dim: t._softmax_backward(g, result, dim)},
+)
 def softmax(self, dim, dtype):
     """exp(x) along `dim`, divided by its sum."""
     return raw.Softmax(_to(self, dtype), [dim])
 
 
-@op("log_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", forms="fmo", aliases=("special.log_softmax",),
-    grad={"self": lambda g, result, dim: t._log_softmax_backward(g, result, dim)})
+@op(
+    "log_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+    forms="fmo",
+    aliases=("special.log_softmax",),
+    grad={"self": lambda g, result, dim: t._log_softmax_backward(g, result, dim)},
+)
 def log_softmax(self, dim, dtype):
     """x - log(sum(exp(x))) along `dim`."""
     return raw.LogSoftmax(_to(self, dtype), dim)
 
 
-op("_softmax_backward(Tensor grad, Tensor output, int dim) -> Tensor", ms="SoftmaxBackward", forms="f",
-   grad={"grad": lambda g, output, dim: t._softmax_backward(g, output, dim),
-         "output": lambda g, grad, output, dim: g * (grad - (grad * output).sum(dim, keepdim=True)) - grad * (g * output).sum(dim, keepdim=True)})
+op(
+    "_softmax_backward(Tensor grad, Tensor output, int dim) -> Tensor",
+    ms="SoftmaxBackward",
+    forms="f",
+    grad={
+        "grad": lambda g, output, dim: t._softmax_backward(g, output, dim),
+        "output": lambda g, grad, output, dim: (
+            g * (grad - (grad * output).sum(dim, keepdim=True)) - grad * (g * output).sum(dim, keepdim=True)
+        ),
+    },
+)
 
 
-@op("_log_softmax_backward(Tensor grad, Tensor output, int dim) -> Tensor", forms="f",
-    grad={"grad": lambda g, output, dim: g - (g * output.exp()).sum(dim, keepdim=True),
-          "output": lambda g, grad, output, dim: -g * output.exp() * grad.sum(dim, keepdim=True)})
+@op(
+    "_log_softmax_backward(Tensor grad, Tensor output, int dim) -> Tensor",
+    forms="f",
+    grad={
+        "grad": lambda g, output, dim: g - (g * output.exp()).sum(dim, keepdim=True),
+        "output": lambda g, grad, output, dim: -g * output.exp() * grad.sum(dim, keepdim=True),
+    },
+)
 def _log_softmax_backward(grad, output, dim):
     return raw.LogSoftmaxGrad(output, grad, dim)
 
@@ -48,20 +70,29 @@ def _default_dim(x):
     return 0 if x.dim() in (0, 1, 3) else 1
 
 
-@composite("nn.functional.softmax(Tensor input, int? dim=None, int _stacklevel=3, ScalarType? dtype=None) -> Tensor", forms="f")
+@composite(
+    "nn.functional.softmax(Tensor input, int? dim=None, int _stacklevel=3, ScalarType? dtype=None) -> Tensor",
+    forms="f",
+)
 def functional_softmax(input, dim, _stacklevel, dtype):
     """exp(x) along `dim`, divided by its sum."""
     return t.softmax(input, _default_dim(input) if dim is None else dim, dtype)
 
 
-@composite("nn.functional.log_softmax(Tensor input, int? dim=None, int _stacklevel=3, ScalarType? dtype=None) -> Tensor", forms="f")
+@composite(
+    "nn.functional.log_softmax(Tensor input, int? dim=None, int _stacklevel=3, ScalarType? dtype=None) -> Tensor",
+    forms="f",
+)
 def functional_log_softmax(input, dim, _stacklevel, dtype):
     """log of softmax."""
     return t.log_softmax(input, _default_dim(input) if dim is None else dim, dtype)
 
 
-@op("_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", forms="f",
-    grad={"self": lambda g, result, dim: t._softmax_backward(g, result, dim)})
+@op(
+    "_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
+    forms="f",
+    grad={"self": lambda g, result, dim: t._softmax_backward(g, result, dim)},
+)
 def _safe_softmax(self, dim, dtype):
     """softmax that gives zeros where everything along `dim` is -inf."""
     masked = (self == float("-inf")).all(dim, keepdim=True)
@@ -91,8 +122,14 @@ def gradients_of(function, inputs, needs, g):
     if not wanted:
         return tuple(None for _ in inputs)
     results = function(*views)
-    pairs = [(r, x) for r, x in zip(results, g, strict=True) if x is not None] if isinstance(results, tuple) else [(results, g)]
-    found = iter(_C.backward(tuple(r for r, _ in pairs), tuple(x for _, x in pairs), wanted, True, True, True, False))
+    pairs = (
+        [(r, x) for r, x in zip(results, g, strict=True) if x is not None]
+        if isinstance(results, tuple)
+        else [(results, g)]
+    )
+    found = iter(
+        _C.backward(tuple(r for r, _ in pairs), tuple(x for _, x in pairs), wanted, True, True, True, False)
+    )
     return tuple(next(found) if n and v is not None else None for v, n in zip(views, needs, strict=True))
 
 
@@ -116,31 +153,50 @@ def _layer_norm_grad(gs, input, normalized_shape, weight, bias, eps, result1, re
     if g is None:
         return None, None, None
     if recording():
-        return gradients_of(lambda x, w, b: _layer_norm_reference(x, w, b, normalized_shape, eps), (input, weight, bias), needs, g)
+        return gradients_of(
+            lambda x, w, b: _layer_norm_reference(x, w, b, normalized_shape, eps),
+            (input, weight, bias),
+            needs,
+            g,
+        )
     mask = [int(needs[0]), int(needs[1]), int(needs[2])]
-    return outputs(raw.LayerNormGradExt(g, input, list(normalized_shape), result1, result2, weight, bias, mask), 3)
+    return outputs(
+        raw.LayerNormGradExt(g, input, list(normalized_shape), result1, result2, weight, bias, mask), 3
+    )
 
 
-op("_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
-   ms="LayerNormExt", forms="f", grad={("input", "weight", "bias"): _layer_norm_grad})
+op(
+    "_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
+    ms="LayerNormExt",
+    forms="f",
+    grad={("input", "weight", "bias"): _layer_norm_grad},
+)
 
 
-@composite("nn.functional.layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-5)"
-           " -> Tensor", forms="f")
+@composite(
+    "nn.functional.layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-5)"
+    " -> Tensor",
+    forms="f",
+)
 def layer_norm(input, normalized_shape, weight, bias, eps):
     """Mean 0 and variance 1 over the last dims, then scale and shift."""
     return t._layer_norm(input, normalized_shape, weight, bias, eps)[0]
 
 
-@composite("layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-5, "
-           "bool cudnn_enable=True) -> Tensor", forms="f")
+@composite(
+    "layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-5, "
+    "bool cudnn_enable=True) -> Tensor",
+    forms="f",
+)
 def torch_layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable):
     """torch.layer_norm: as in nn.functional."""
     return t._layer_norm(input, normalized_shape, weight, bias, eps)[0]
 
 
-@composite("native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
-           forms="f")
+@composite(
+    "native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
+    forms="f",
+)
 def native_layer_norm(input, normalized_shape, weight, bias, eps):
     """Result, mean and 1 / standard deviation."""
     out, mean, rstd = t._layer_norm(input, normalized_shape, weight, bias, eps)
@@ -159,33 +215,48 @@ def _rms_norm_grad(gs, input, weight, eps, result1, needs):
     if g is None:
         return None, None
     if recording():
-        return gradients_of(lambda x, w: _rms_norm_reference(x, w, list(weight.shape), eps), (input, weight), needs, g)
+        return gradients_of(
+            lambda x, w: _rms_norm_reference(x, w, list(weight.shape), eps), (input, weight), needs, g
+        )
     return raw.RmsNormGrad(g, input, result1, weight)
 
 
-op("_rms_norm(Tensor input, Tensor weight, float eps) -> (Tensor, Tensor)", ms="RmsNorm", forms="f",
-   grad={("input", "weight"): _rms_norm_grad})
+op(
+    "_rms_norm(Tensor input, Tensor weight, float eps) -> (Tensor, Tensor)",
+    ms="RmsNorm",
+    forms="f",
+    grad={("input", "weight"): _rms_norm_grad},
+)
 
 
-@composite("nn.functional.rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor", forms="f",
-           aliases=("rms_norm",))
+@composite(
+    "nn.functional.rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
+    forms="f",
+    aliases=("rms_norm",),
+)
 def rms_norm(input, normalized_shape, weight, eps):
     """Divided by the root of the mean square over the last dims, then scaled."""
     normalized_shape = list(normalized_shape)
-    if list(input.shape[input.dim() - len(normalized_shape):]) != normalized_shape:
-        raise RuntimeError(f"Given normalized_shape={normalized_shape}, expected input with shape "
-                           f"[*{', '.join(map(str, normalized_shape))}], but got input of size{list(input.shape)}")
+    if list(input.shape[input.dim() - len(normalized_shape) :]) != normalized_shape:
+        raise RuntimeError(
+            f"Given normalized_shape={normalized_shape}, expected input with shape "
+            f"[*{', '.join(map(str, normalized_shape))}], but got input of size{list(input.shape)}"
+        )
     if eps is None:
         eps = _epsilon(input)
     if weight is None or input.is_complex():
         return _rms_norm_reference(input, weight, normalized_shape, eps)
     if weight.dtype != input.dtype:
-        return _rms_norm_reference(input, weight, normalized_shape, eps).to(_C.promote_types(input.dtype, weight.dtype))
+        return _rms_norm_reference(input, weight, normalized_shape, eps).to(
+            _C.promote_types(input.dtype, weight.dtype)
+        )
     return t._rms_norm(input, weight, eps)[0]
 
 
 def _epsilon(x):
-    return {2: 2.0 ** -10 if x.dtype.storage_name == "HalfStorage" else 2.0 ** -7, 4: 2.0 ** -23}.get(x.element_size(), 2.0 ** -52)
+    return {2: 2.0**-10 if x.dtype.storage_name == "HalfStorage" else 2.0**-7, 4: 2.0**-23}.get(
+        x.element_size(), 2.0**-52
+    )
 
 
 # ---- group_norm
@@ -208,17 +279,28 @@ def _group_norm_grad(gs, input, num_groups, weight, bias, eps, result1, result2,
         with_graph = recording()
         _C.set_grad_enabled(True)
         try:
-            found = gradients_of(lambda x, w, b: _group_norm_reference(x, w, b, num_groups, eps), (input, weight, bias), needs, gs)
+            found = gradients_of(
+                lambda x, w, b: _group_norm_reference(x, w, b, num_groups, eps),
+                (input, weight, bias),
+                needs,
+                gs,
+            )
         finally:
             _C.set_grad_enabled(with_graph)
         return found if with_graph else tuple(None if x is None else x.detach() for x in found)
     if gs[0] is None:
         return None, None, None
-    return outputs(raw.GroupNormGrad(gs[0], input, result1, result2, weight, num_groups, needs[0], needs[1], needs[2]), 3)
+    return outputs(
+        raw.GroupNormGrad(gs[0], input, result1, result2, weight, num_groups, needs[0], needs[1], needs[2]), 3
+    )
 
 
-op("_group_norm(Tensor input, int num_groups, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)", ms="GroupNorm",
-   forms="f", grad={("input", "weight", "bias"): _group_norm_grad})
+op(
+    "_group_norm(Tensor input, int num_groups, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
+    ms="GroupNorm",
+    forms="f",
+    grad={("input", "weight", "bias"): _group_norm_grad},
+)
 
 
 def _check_groups(input, num_groups, weight, bias):
@@ -228,33 +310,49 @@ def _check_groups(input, num_groups, weight, bias):
         raise RuntimeError(f"Expected num groups to be greater than 0, got {num_groups}")
     channels = input.shape[1]
     if channels % num_groups:
-        raise RuntimeError("Expected number of channels in input to be divisible by num_groups, but got input of shape "
-                           f"{list(input.shape)} and num_groups={num_groups}")
+        raise RuntimeError(
+            "Expected number of channels in input to be divisible by num_groups, but got input of shape "
+            f"{list(input.shape)} and num_groups={num_groups}"
+        )
     for name, p in (("weight", weight), ("bias", bias)):
         if p is not None and (p.dim() != 1 or p.numel() != channels):
-            raise RuntimeError(f"Expected {name} to be a vector of size equal to the number of channels in input, but got {name} of "
-                               f"shape {list(p.shape)} and input of shape {list(input.shape)}")
+            raise RuntimeError(
+                f"Expected {name} to be a vector of size equal to the number of channels in input, but got {name} of "
+                f"shape {list(p.shape)} and input of shape {list(input.shape)}"
+            )
 
 
-@composite("nn.functional.group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-5) -> Tensor",
-           forms="f")
+@composite(
+    "nn.functional.group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-5) -> Tensor",
+    forms="f",
+)
 def group_norm(input, num_groups, weight, bias, eps):
     """Mean 0 and variance 1 over groups of channels of each sample, then scale and shift by channel."""
     _check_groups(input, num_groups, weight, bias)
     return t._group_norm(input, num_groups, weight, bias, eps)[0]
 
 
-@composite("group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-5, bool cudnn_enabled=True)"
-           " -> Tensor", forms="f")
+@composite(
+    "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-5, bool cudnn_enabled=True)"
+    " -> Tensor",
+    forms="f",
+)
 def torch_group_norm(input, num_groups, weight, bias, eps, cudnn_enabled):
     """torch.group_norm: as in nn.functional."""
     return group_norm(input, num_groups, weight, bias, eps)
 
 
-@composite("native_group_norm(Tensor input, Tensor? weight, Tensor? bias, int N, int C, int HxW, int group, float eps)"
-           " -> (Tensor, Tensor, Tensor)", forms="f")
+@composite(
+    "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, int N, int C, int HxW, int group, float eps)"
+    " -> (Tensor, Tensor, Tensor)",
+    forms="f",
+)
 def native_group_norm(input, weight, bias, N, C, HxW, group, eps):  # noqa: N803
     """Result, mean and 1 / standard deviation."""
+    if input.numel() != N * C * HxW or group <= 0 or C % group:
+        raise RuntimeError(
+            f"Expected an input of {N} x {C} x {HxW} elements in {group} groups, but got one of size {list(input.shape)}"
+        )
     out, mean, rstd = t._group_norm(input, group, weight, bias, eps)
     return out, mean, rstd
 
@@ -275,20 +373,32 @@ def _batch_norm_reference(x, weight, bias, mean, var, training, eps):
     return y.to(x.dtype)
 
 
-def _batch_norm_grad(gs, input, weight, bias, running_mean, running_var, training, eps, result1, result2, needs):
+def _batch_norm_grad(
+    gs, input, weight, bias, running_mean, running_var, training, eps, result1, result2, needs
+):
     g = gs[0]
     if g is None:
         return None, None, None
     if recording():
-        return gradients_of(lambda x, w, b: _batch_norm_reference(x, w, b, running_mean, running_var, training, eps), (input, weight, bias),
-                    needs, g)
+        return gradients_of(
+            lambda x, w, b: _batch_norm_reference(x, w, b, running_mean, running_var, training, eps),
+            (input, weight, bias),
+            needs,
+            g,
+        )
     mask = [int(needs[0]), int(needs[1]), int(needs[2])]
     mean, var = (None, None) if training else (running_mean, running_var)
-    return outputs(raw.BatchNormGradExt(g, input, weight, mean, var, result1, result2, training, eps, mask), 3)
+    return outputs(
+        raw.BatchNormGradExt(g, input, weight, mean, var, result1, result2, training, eps, mask), 3
+    )
 
 
-@op("_batch_norm(Tensor input, Tensor? weight, Tensor? bias, any running_mean, any running_var, bool training, float momentum, "
-    "float eps) -> (Tensor, Tensor, Tensor)", forms="f", grad={("input", "weight", "bias"): _batch_norm_grad})
+@op(
+    "_batch_norm(Tensor input, Tensor? weight, Tensor? bias, any running_mean, any running_var, bool training, float momentum, "
+    "float eps) -> (Tensor, Tensor, Tensor)",
+    forms="f",
+    grad={("input", "weight", "bias"): _batch_norm_grad},
+)
 def _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
     # The running statistics are `any`: they change in place, so they are not saved as operands.
     return raw.BatchNormExt(input, weight, bias, running_mean, running_var, training, momentum, eps)
@@ -296,7 +406,12 @@ def _batch_norm(input, weight, bias, running_mean, running_var, training, moment
 
 def _batch_norm_checked(input, weight, bias, running_mean, running_var, training, momentum, eps):
     channels = input.shape[1] if input.dim() > 1 else 0
-    for name, p in (("running_mean", running_mean), ("running_var", running_var), ("weight", weight), ("bias", bias)):
+    for name, p in (
+        ("running_mean", running_mean),
+        ("running_var", running_var),
+        ("weight", weight),
+        ("bias", bias),
+    ):
         if p is not None and p.numel() != channels:
             raise RuntimeError(f"{name} should contain {channels} elements not {p.numel()}")
         if p is None and name.startswith("running") and not training:
@@ -309,37 +424,54 @@ def _batch_norm_checked(input, weight, bias, running_mean, running_var, training
     return out
 
 
-@composite("nn.functional.batch_norm(Tensor input, Tensor? running_mean, Tensor? running_var, Tensor? weight=None, Tensor? bias=None, "
-           "bool training=False, float momentum=0.1, float eps=1e-5) -> Tensor", forms="f")
+@composite(
+    "nn.functional.batch_norm(Tensor input, Tensor? running_mean, Tensor? running_var, Tensor? weight=None, Tensor? bias=None, "
+    "bool training=False, float momentum=0.1, float eps=1e-5) -> Tensor",
+    forms="f",
+)
 def batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps):
     """Each channel normalised by the batch's statistics (training) or by the running ones, then scaled and shifted."""
     if training and math.prod([n for d, n in enumerate(input.shape) if d != 1]) == 1:
         from ..tensor.size import Size
-        raise ValueError(f"Expected more than 1 value per channel when training, got input size {Size(input.shape)}")
+
+        raise ValueError(
+            f"Expected more than 1 value per channel when training, got input size {Size(input.shape)}"
+        )
     return _batch_norm_checked(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
 
 
-@composite("batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, "
-           "float momentum, float eps, bool cudnn_enabled) -> Tensor", forms="f")
+@composite(
+    "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, "
+    "float momentum, float eps, bool cudnn_enabled) -> Tensor",
+    forms="f",
+)
 def torch_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
     """torch.batch_norm: as in nn.functional, the parameters first."""
     return _batch_norm_checked(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
 
 
 def _native(input, weight, bias, running_mean, running_var, training, momentum, eps):
-    out, mean, rstd = _batch_norm_checked(input, weight, bias, running_mean, running_var, training, momentum, eps)
+    out, mean, rstd = _batch_norm_checked(
+        input, weight, bias, running_mean, running_var, training, momentum, eps
+    )
     return out, mean.detach(), rstd.detach()
 
 
-@composite("native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, "
-           "float momentum, float eps) -> (Tensor, Tensor, Tensor)", forms="f")
+@composite(
+    "native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, "
+    "float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+    forms="f",
+)
 def native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
     """Result, batch mean and 1 / standard deviation (both empty outside training)."""
     return _native(input, weight, bias, running_mean, running_var, training, momentum, eps)
 
 
-@composite("_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, any running_mean, any running_var, any training, "
-           "any momentum=None, any eps=None) -> (Tensor, Tensor, Tensor)", forms="f")
+@composite(
+    "_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, any running_mean, any running_var, any training, "
+    "any momentum=None, any eps=None) -> (Tensor, Tensor, Tensor)",
+    forms="f",
+)
 def _native_batch_norm_legit(input, weight, bias, running_mean, running_var, training, momentum, eps):
     """native_batch_norm, also without running statistics: (input, weight, bias, training, momentum, eps)."""
     if eps is None:

@@ -1,4 +1,5 @@
 """Pooling and resizing."""
+
 from __future__ import annotations
 
 from ._declare import composite, op, raw, t
@@ -7,13 +8,17 @@ from .nn_conv import _spread
 
 def _flat_gather(g, indices, dims):
     """g at `indices` of its last `dims` dims taken as one."""
-    lead = list(g.shape[:g.dim() - dims])
+    lead = list(g.shape[: g.dim() - dims])
     return t.gather(g.reshape([*lead, -1]), -1, indices.reshape([*lead, -1])).reshape(indices.shape)
 
 
 # ---- max pooling
 def _max_pool_grad(gs, self, kernel_size, stride, padding, dilation, ceil_mode, result1):
-    return (None if gs[0] is None else t._max_pool_backward(gs[0], self, result1, kernel_size, stride, padding, dilation, ceil_mode),)
+    return (
+        None
+        if gs[0] is None
+        else t._max_pool_backward(gs[0], self, result1, kernel_size, stride, padding, dilation, ceil_mode),
+    )
 
 
 _POOL = "int[] kernel_size, int[] stride, int[] padding, int[] dilation, bool ceil_mode"
@@ -21,32 +26,49 @@ _POOL = "int[] kernel_size, int[] stride, int[] padding, int[] dilation, bool ce
 
 @op(f"_max_pool(Tensor self, {_POOL}) -> (Tensor, Tensor)", forms="f", grad={("self",): _max_pool_grad})
 def _max_pool(self, kernel_size, stride, padding, dilation, ceil_mode):
-    return raw.MaxPoolWithIndices(self, list(kernel_size), list(stride), list(padding), list(dilation), ceil_mode, 4)
+    return raw.MaxPoolWithIndices(
+        self, list(kernel_size), list(stride), list(padding), list(dilation), ceil_mode, 4
+    )
 
 
-@op(f"_max_pool_backward(Tensor grad, Tensor self, Tensor indices, {_POOL}) -> Tensor", forms="f",
-    grad={"grad": lambda g, indices, kernel_size: _flat_gather(g, indices, len(kernel_size))})
+@op(
+    f"_max_pool_backward(Tensor grad, Tensor self, Tensor indices, {_POOL}) -> Tensor",
+    forms="f",
+    grad={"grad": lambda g, indices, kernel_size: _flat_gather(g, indices, len(kernel_size))},
+)
 def _max_pool_backward(grad, self, indices, kernel_size, stride, padding, dilation, ceil_mode):
-    return raw.MaxPoolGradWithIndices(self, grad, indices, list(kernel_size), list(stride), list(padding), list(dilation), ceil_mode, 4)
+    return raw.MaxPoolGradWithIndices(
+        self, grad, indices, list(kernel_size), list(stride), list(padding), list(dilation), ceil_mode, 4
+    )
 
 
 def _declare_max(n):
-    text = ("(Tensor input, int[] kernel_size, any stride=None, int[] padding=0, int[] dilation=1, bool ceil_mode=False, "
-            "bool return_indices=False) -> any")
+    text = (
+        "(Tensor input, int[] kernel_size, any stride=None, int[] padding=0, int[] dilation=1, bool ceil_mode=False, "
+        "bool return_indices=False) -> any"
+    )
 
     def run(input, kernel_size, stride, padding, dilation, ceil_mode):
         if input.dim() not in (n + 1, n + 2):
-            raise RuntimeError(f"max_pool{n}d: Expected {n + 1}D or {n + 2}D input tensor, but got {list(input.shape)}")
-        kernel = _spread(kernel_size, n)
+            raise RuntimeError(
+                f"max_pool{n}d: Expected {n + 1}D or {n + 2}D input tensor, but got {list(input.shape)}"
+            )
+        kernel = _spread(kernel_size, n, "kernel_size")
         steps = kernel if stride is None or stride == [] or stride == () else _spread(stride, n)
-        return t._max_pool(input, kernel, steps, _spread(padding, n), _spread(dilation, n), ceil_mode)
+        return t._max_pool(
+            input, kernel, steps, _spread(padding, n, "padding"), _spread(dilation, n, "dilation"), ceil_mode
+        )
 
     @composite(f"nn.functional.max_pool{n}d{text}", forms="f")
     def max_pool(input, kernel_size, stride, padding, dilation, ceil_mode, return_indices):
         out = run(input, kernel_size, stride, padding, dilation, ceil_mode)
         return (out[0], out[1]) if return_indices else out[0]
 
-    plain = text.replace(", bool return_indices=False", "").replace("-> any", "-> Tensor").replace("Tensor input", "Tensor self")
+    plain = (
+        text.replace(", bool return_indices=False", "")
+        .replace("-> any", "-> Tensor")
+        .replace("Tensor input", "Tensor self")
+    )
 
     @composite(f"max_pool{n}d{plain}", forms="f")
     def torch_max_pool(self, kernel_size, stride, padding, dilation, ceil_mode):
@@ -62,20 +84,47 @@ def _declare_max(n):
 _AVERAGE = "int[] kernel_size, int[] stride, int[] padding, bool ceil_mode, bool count_include_pad, int? divisor_override"
 
 
-@op(f"_avg_pool(Tensor self, {_AVERAGE}) -> Tensor", forms="f",
-    grad={"self": lambda g, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override: t._avg_pool_backward(
-        g, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)})
+@op(
+    f"_avg_pool(Tensor self, {_AVERAGE}) -> Tensor",
+    forms="f",
+    grad={
+        "self": lambda g, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override: (
+            t._avg_pool_backward(
+                g, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+            )
+        )
+    },
+)
 def _avg_pool(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
     kernel = raw.AvgPool3DExt if len(kernel_size) == 3 else raw.AvgPool2D
-    return kernel(self, list(kernel_size), list(stride), list(padding), ceil_mode, count_include_pad, divisor_override)
+    return kernel(
+        self, list(kernel_size), list(stride), list(padding), ceil_mode, count_include_pad, divisor_override
+    )
 
 
-@op(f"_avg_pool_backward(Tensor grad, Tensor self, {_AVERAGE}) -> Tensor", forms="f",
-    grad={"grad": lambda g, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override: t._avg_pool(
-        g, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)})
-def _avg_pool_backward(grad, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
+@op(
+    f"_avg_pool_backward(Tensor grad, Tensor self, {_AVERAGE}) -> Tensor",
+    forms="f",
+    grad={
+        "grad": lambda g, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override: (
+            t._avg_pool(g, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+        )
+    },
+)
+def _avg_pool_backward(
+    grad, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+):
     kernel = raw.AvgPool3DGradExt if len(kernel_size) == 3 else raw.AvgPool2DGrad
-    return kernel(grad, self, list(kernel_size), list(stride), list(padding), ceil_mode, count_include_pad, divisor_override)
+    return kernel(
+        grad,
+        self,
+        list(kernel_size),
+        list(stride),
+        list(padding),
+        ceil_mode,
+        count_include_pad,
+        divisor_override,
+    )
 
 
 def _declare_average(n):
@@ -84,41 +133,73 @@ def _declare_average(n):
 
     def run(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override=None):
         if input.dim() not in (n + 1, n + 2):
-            raise RuntimeError(f"Expected {n + 1}D or {n + 2}D (batch mode) tensor for input, but got {list(input.shape)}")
-        kernel = _spread(kernel_size, n)
+            raise RuntimeError(
+                f"Expected {n + 1}D or {n + 2}D (batch mode) tensor for input, but got {list(input.shape)}"
+            )
+        kernel = _spread(kernel_size, n, "kernel_size")
         steps = kernel if stride is None or stride == [] or stride == () else _spread(stride, n)
-        return t._avg_pool(input, kernel, steps, _spread(padding, n), ceil_mode, count_include_pad, divisor_override)
+        return t._avg_pool(
+            input,
+            kernel,
+            steps,
+            _spread(padding, n, "padding"),
+            ceil_mode,
+            count_include_pad,
+            divisor_override,
+        )
 
-    schema = (f"nn.functional.avg_pool{n}d(Tensor input, int[] kernel_size, any stride=None, int[] padding=0, bool ceil_mode=False, "
-              f"bool count_include_pad=True{divisor}) -> Tensor")
+    schema = (
+        f"nn.functional.avg_pool{n}d(Tensor input, int[] kernel_size, any stride=None, int[] padding=0, bool ceil_mode=False, "
+        f"bool count_include_pad=True{divisor}) -> Tensor"
+    )
     if n == 1:
+
         @composite(schema, forms="f", aliases=alias)
         def avg_pool1d(input, kernel_size, stride, padding, ceil_mode, count_include_pad):
             return run(input, kernel_size, stride, padding, ceil_mode, count_include_pad)
     else:
+
         @composite(schema, forms="f")
         def avg_pool(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
             return run(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
 # ---- adaptive pooling
-@op("_adaptive_avg(Tensor self, int[] output_size) -> Tensor", forms="f",
-    grad={"self": lambda g, self, output_size: t._adaptive_avg_backward(g, self, output_size)})
+@op(
+    "_adaptive_avg(Tensor self, int[] output_size) -> Tensor",
+    forms="f",
+    grad={"self": lambda g, self, output_size: t._adaptive_avg_backward(g, self, output_size)},
+)
 def _adaptive_avg(self, output_size):
-    return (raw.AdaptiveAvgPool3DExt if len(output_size) == 3 else raw.AdaptiveAvgPool2DExt)(self, list(output_size))
+    return (raw.AdaptiveAvgPool3DExt if len(output_size) == 3 else raw.AdaptiveAvgPool2DExt)(
+        self, list(output_size)
+    )
 
 
-@op("_adaptive_avg_backward(Tensor grad, Tensor self, int[] output_size) -> Tensor", forms="f",
-    grad={"grad": lambda g, output_size: t._adaptive_avg(g, output_size)})
+@op(
+    "_adaptive_avg_backward(Tensor grad, Tensor self, int[] output_size) -> Tensor",
+    forms="f",
+    grad={"grad": lambda g, output_size: t._adaptive_avg(g, output_size)},
+)
 def _adaptive_avg_backward(grad, self, output_size):
-    return (raw.AdaptiveAvgPool3DGradExt if len(output_size) == 3 else raw.AdaptiveAvgPool2DGradExt)(grad, self)
+    return (raw.AdaptiveAvgPool3DGradExt if len(output_size) == 3 else raw.AdaptiveAvgPool2DGradExt)(
+        grad, self
+    )
 
 
 def _adaptive_max_grad(gs, self, output_size, result1):
-    return (None if gs[0] is None else t._max_pool_backward(gs[0], self, result1, output_size, [1], [0], [1], False),)
+    return (
+        None
+        if gs[0] is None
+        else t._max_pool_backward(gs[0], self, result1, output_size, [1], [0], [1], False),
+    )
 
 
-@op("_adaptive_max(Tensor self, int[] output_size) -> (Tensor, Tensor)", forms="f", grad={("self",): _adaptive_max_grad})
+@op(
+    "_adaptive_max(Tensor self, int[] output_size) -> (Tensor, Tensor)",
+    forms="f",
+    grad={("self",): _adaptive_max_grad},
+)
 def _adaptive_max(self, output_size):
     return raw.AdaptiveMaxPool2D(self, list(output_size))
 
@@ -143,15 +224,26 @@ def _one_more(function, x, sizes):
 def _declare_adaptive(n):
     alias = ("adaptive_avg_pool1d",) if n == 1 else ()
 
-    @composite(f"nn.functional.adaptive_avg_pool{n}d(Tensor input, any output_size) -> Tensor", forms="f", aliases=alias)
+    @composite(
+        f"nn.functional.adaptive_avg_pool{n}d(Tensor input, any output_size) -> Tensor",
+        forms="f",
+        aliases=alias,
+    )
     def adaptive_avg(input, output_size):
         sizes = _adaptive_size("adaptive_avg_pool", input, output_size, n)
-        return _one_more(t._adaptive_avg, input, sizes).squeeze(-2) if n == 1 else t._adaptive_avg(input, sizes)
+        return (
+            _one_more(t._adaptive_avg, input, sizes).squeeze(-2) if n == 1 else t._adaptive_avg(input, sizes)
+        )
 
-    @composite(f"nn.functional.adaptive_max_pool{n}d(Tensor input, any output_size, bool return_indices=False) -> any", forms="f")
+    @composite(
+        f"nn.functional.adaptive_max_pool{n}d(Tensor input, any output_size, bool return_indices=False) -> any",
+        forms="f",
+    )
     def adaptive_max(input, output_size, return_indices):
         sizes = _adaptive_size("adaptive_max_pool", input, output_size, n)
-        values, indices = _one_more(t._adaptive_max, input, sizes) if n == 1 else t._adaptive_max(input, sizes)
+        values, indices = (
+            _one_more(t._adaptive_max, input, sizes) if n == 1 else t._adaptive_max(input, sizes)
+        )
         if n == 1:
             values, indices = values.squeeze(-2), indices.squeeze(-2)
         return (values, indices) if return_indices else values
@@ -191,22 +283,33 @@ def _resize(mindspore, name, n, corners):
 
     def backward(grad, output_size, input_size, *rest):
         flags, factors = split(rest)
-        return getattr(raw, mindspore + "Grad")(grad, list(input_size), list(output_size), numbers(factors), *flags)
+        return getattr(raw, mindspore + "Grad")(
+            grad, list(input_size), list(output_size), numbers(factors), *flags
+        )
 
     names = (["align_corners"] if tail else []) + [f"scales_{'dhw'[3 - n + i]}" for i in range(n)]
     ahead = _with_names(forward_grad, ["g", "self", "output_size", *names])
-    again = _with_names(lambda g, output_size, *rest: getattr(t, name)(g, output_size, *rest), ["g", "output_size", *names])
-    op(f"{name}(Tensor self, int[] output_size, {corner}{scales}) -> Tensor", forms="f", grad={"self": ahead})(
-        _with_names(forward, ["self", "output_size", *names]))
-    op(f"_{name}_backward(Tensor grad, int[] output_size, int[] input_size, {corner}{scales}) -> Tensor", forms="f", grad={"grad": again})(
-        _with_names(backward, ["grad", "output_size", "input_size", *names]))
+    again = _with_names(
+        lambda g, output_size, *rest: getattr(t, name)(g, output_size, *rest), ["g", "output_size", *names]
+    )
+    op(
+        f"{name}(Tensor self, int[] output_size, {corner}{scales}) -> Tensor", forms="f", grad={"self": ahead}
+    )(_with_names(forward, ["self", "output_size", *names]))
+    op(
+        f"_{name}_backward(Tensor grad, int[] output_size, int[] input_size, {corner}{scales}) -> Tensor",
+        forms="f",
+        grad={"grad": again},
+    )(_with_names(backward, ["grad", "output_size", "input_size", *names]))
 
 
 def _with_names(function, names):
     """`function` with a signature that names its parameters, as the table reads them."""
     import inspect
+
     wrapped = lambda *args: function(*args)  # noqa: E731
-    wrapped.__signature__ = inspect.Signature([inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in names])
+    wrapped.__signature__ = inspect.Signature(
+        [inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in names]
+    )
     wrapped.__module__ = __name__
     return wrapped
 

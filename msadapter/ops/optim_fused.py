@@ -1,11 +1,14 @@
 """Optimizer steps and norms over lists of tensors, one kernel call each. They change their operands in place."""
+
 from __future__ import annotations
 
 from ._declare import _C, composite, raw, t
 
-_ADAM = ("(Tensor[] self, Tensor[] grads, Tensor[] exp_avgs, Tensor[] exp_avg_sqs, Tensor[] max_exp_avg_sqs, Tensor[] state_steps, *, "
-         "any lr, float beta1, float beta2, float weight_decay, float eps, bool amsgrad, bool maximize, Tensor? grad_scale=None, "
-         "Tensor? found_inf=None) -> any")
+_ADAM = (
+    "(Tensor[] self, Tensor[] grads, Tensor[] exp_avgs, Tensor[] exp_avg_sqs, Tensor[] max_exp_avg_sqs, Tensor[] state_steps, *, "
+    "any lr, float beta1, float beta2, float weight_decay, float eps, bool amsgrad, bool maximize, Tensor? grad_scale=None, "
+    "Tensor? found_inf=None) -> any"
+)
 
 
 def _changed(*lists):
@@ -14,37 +17,160 @@ def _changed(*lists):
             _C.bump_version(x)
 
 
-def _adam(decoupled, self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, lr, beta1, beta2, weight_decay, eps, amsgrad,
-          maximize, grad_scale, found_inf):
-    raw.FusedAdam(list(self), list(grads), list(exp_avgs), list(exp_avg_sqs), list(max_exp_avg_sqs) if amsgrad else None,
-                  list(state_steps), float(lr), beta1, beta2, weight_decay, eps, amsgrad, maximize, decoupled, grad_scale, found_inf)
+def _adam(
+    decoupled,
+    self,
+    grads,
+    exp_avgs,
+    exp_avg_sqs,
+    max_exp_avg_sqs,
+    state_steps,
+    lr,
+    beta1,
+    beta2,
+    weight_decay,
+    eps,
+    amsgrad,
+    maximize,
+    grad_scale,
+    found_inf,
+):
+    raw.FusedAdam(
+        list(self),
+        list(grads),
+        list(exp_avgs),
+        list(exp_avg_sqs),
+        list(max_exp_avg_sqs) if amsgrad else None,
+        list(state_steps),
+        float(lr),
+        beta1,
+        beta2,
+        weight_decay,
+        eps,
+        amsgrad,
+        maximize,
+        decoupled,
+        grad_scale,
+        found_inf,
+    )
     _changed(self, exp_avgs, exp_avg_sqs, max_exp_avg_sqs if amsgrad else ())
 
 
 @composite("_fused_adamw_" + _ADAM, forms="f")
-def _fused_adamw_(self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, *, lr, beta1, beta2, weight_decay, eps, amsgrad,
-                  maximize, grad_scale, found_inf):
+def _fused_adamw_(
+    self,
+    grads,
+    exp_avgs,
+    exp_avg_sqs,
+    max_exp_avg_sqs,
+    state_steps,
+    *,
+    lr,
+    beta1,
+    beta2,
+    weight_decay,
+    eps,
+    amsgrad,
+    maximize,
+    grad_scale,
+    found_inf,
+):
     """One AdamW step of all parameters; `state_steps` have been advanced."""
-    _adam(True, self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, lr, beta1, beta2, weight_decay, eps, amsgrad, maximize,
-          grad_scale, found_inf)
+    _adam(
+        True,
+        self,
+        grads,
+        exp_avgs,
+        exp_avg_sqs,
+        max_exp_avg_sqs,
+        state_steps,
+        lr,
+        beta1,
+        beta2,
+        weight_decay,
+        eps,
+        amsgrad,
+        maximize,
+        grad_scale,
+        found_inf,
+    )
 
 
 @composite("_fused_adam_" + _ADAM, forms="f")
-def _fused_adam_(self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, *, lr, beta1, beta2, weight_decay, eps, amsgrad,
-                 maximize, grad_scale, found_inf):
+def _fused_adam_(
+    self,
+    grads,
+    exp_avgs,
+    exp_avg_sqs,
+    max_exp_avg_sqs,
+    state_steps,
+    *,
+    lr,
+    beta1,
+    beta2,
+    weight_decay,
+    eps,
+    amsgrad,
+    maximize,
+    grad_scale,
+    found_inf,
+):
     """One Adam step of all parameters; `state_steps` have been advanced."""
-    _adam(False, self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, lr, beta1, beta2, weight_decay, eps, amsgrad, maximize,
-          grad_scale, found_inf)
+    _adam(
+        False,
+        self,
+        grads,
+        exp_avgs,
+        exp_avg_sqs,
+        max_exp_avg_sqs,
+        state_steps,
+        lr,
+        beta1,
+        beta2,
+        weight_decay,
+        eps,
+        amsgrad,
+        maximize,
+        grad_scale,
+        found_inf,
+    )
 
 
-@composite("_fused_sgd_(Tensor[] self, Tensor[] grads, Tensor[] momentum_buffer_list, *, float weight_decay, float momentum, any lr, "
-           "float dampening, bool nesterov, bool maximize, bool is_first_step, Tensor? grad_scale=None, Tensor? found_inf=None) -> any",
-           forms="f")
-def _fused_sgd_(self, grads, momentum_buffer_list, *, weight_decay, momentum, lr, dampening, nesterov, maximize, is_first_step, grad_scale,
-                found_inf):
+@composite(
+    "_fused_sgd_(Tensor[] self, Tensor[] grads, Tensor[] momentum_buffer_list, *, float weight_decay, float momentum, any lr, "
+    "float dampening, bool nesterov, bool maximize, bool is_first_step, Tensor? grad_scale=None, Tensor? found_inf=None) -> any",
+    forms="f",
+)
+def _fused_sgd_(
+    self,
+    grads,
+    momentum_buffer_list,
+    *,
+    weight_decay,
+    momentum,
+    lr,
+    dampening,
+    nesterov,
+    maximize,
+    is_first_step,
+    grad_scale,
+    found_inf,
+):
     """One SGD step of all parameters."""
-    raw.FusedSgd(list(self), list(grads), list(momentum_buffer_list), weight_decay, momentum, float(lr), dampening, nesterov, maximize,
-                 is_first_step, grad_scale, found_inf)
+    raw.FusedSgd(
+        list(self),
+        list(grads),
+        list(momentum_buffer_list),
+        weight_decay,
+        momentum,
+        float(lr),
+        dampening,
+        nesterov,
+        maximize,
+        is_first_step,
+        grad_scale,
+        found_inf,
+    )
     _changed(self, momentum_buffer_list)
 
 
@@ -70,7 +196,10 @@ def _scale_all_(tensors, factor):
     _changed(tensors)
 
 
-@composite("_amp_foreach_non_finite_check_and_unscale_(Tensor[] self, Tensor found_inf, Tensor inv_scale) -> any", forms="f")
+@composite(
+    "_amp_foreach_non_finite_check_and_unscale_(Tensor[] self, Tensor found_inf, Tensor inv_scale) -> any",
+    forms="f",
+)
 def _amp_foreach_non_finite_check_and_unscale_(self, found_inf, inv_scale):
     """self *= inv_scale, in place (no gradient); found_inf becomes 1 if a tensor holds inf or nan, and is left alone otherwise."""
     for name, scalar in (("inv_scale", inv_scale), ("found_inf", found_inf)):
@@ -85,10 +214,15 @@ def _amp_foreach_non_finite_check_and_unscale_(self, found_inf, inv_scale):
             tensor.mul_(factor)
 
 
-@composite("_amp_update_scale_(Tensor self, Tensor growth_tracker, Tensor found_inf, float scale_growth_factor, "
-           "float scale_backoff_factor, int growth_interval) -> any", forms="f")
-def _amp_update_scale_(self, growth_tracker, found_inf, scale_growth_factor, scale_backoff_factor, growth_interval):
-    """The scale of losses after a step: smaller after inf or nan, larger after growth_interval steps without (unless that is infinite)."""
+@composite(
+    "_amp_update_scale_(Tensor self, Tensor growth_tracker, Tensor found_inf, float scale_growth_factor, "
+    "float scale_backoff_factor, int growth_interval) -> any",
+    forms="f",
+)
+def _amp_update_scale_(
+    self, growth_tracker, found_inf, scale_growth_factor, scale_backoff_factor, growth_interval
+):
+    """The scale of losses after a step: smaller after inf or nan, larger (if still finite) after growth_interval steps without."""
     if found_inf.item():
         self.mul_(scale_backoff_factor)
         growth_tracker.fill_(0)

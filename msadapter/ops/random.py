@@ -162,7 +162,11 @@ def _in_place(name: str, parameters: str, kernel: str) -> None:
     """Declares ``Tensor.<name>_(parameters)``: fills the tensor with numbers of a distribution."""
     run = getattr(raw, kernel)
 
-    @op(f"Tensor.{name}(Tensor self, {parameters}, *, Generator? generator=None) -> Tensor", forms="i", grad={"self": _no_grad})
+    @op(
+        f"Tensor.{name}(Tensor self, {parameters}, *, Generator? generator=None) -> Tensor",
+        forms="i",
+        grad={"self": _no_grad},
+    )
     def fill(self, *values, generator):
         run(self, *values, *_on(self, generator))
         return self

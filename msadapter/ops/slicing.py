@@ -205,7 +205,9 @@ def _as_strided(self, size, stride, offset, own_size, own_stride, own_offset):
     return raw_view(self, list(size), list(stride), offset)
 
 
-@composite("as_strided(Tensor self, int[] size, int[] stride, int? storage_offset=None) -> Tensor", forms="fm")
+@composite(
+    "as_strided(Tensor self, int[] size, int[] stride, int? storage_offset=None) -> Tensor", forms="fm"
+)
 def as_strided(self, size, stride, storage_offset):
     """A view with the given sizes, strides and offset into the storage."""
     if len(size) != len(stride):
@@ -226,7 +228,9 @@ def as_strided(self, size, stride, storage_offset):
                 f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize {item} "
                 f"requiring a storage size of {last * item} are out of bounds for storage of size {have}"
             )
-    return t._as_strided(self, list(size), list(stride), offset, list(self.shape), list(stride_of(self)), offset_of(self))
+    return t._as_strided(
+        self, list(size), list(stride), offset, list(self.shape), list(stride_of(self)), offset_of(self)
+    )
 
 
 def may_overlap(sizes, strides) -> bool:
@@ -341,7 +345,9 @@ for _name in ("_split", "_split_with_sizes"):  # alike but for the name of the n
 
 
 def _split(x, sizes, dim, split=None):
-    return tuple((split or t._split)(x, sizes, dim)) if len(sizes) != 1 else (t._slice(x, dim, 0, sizes[0], 1),)
+    return (
+        tuple((split or t._split)(x, sizes, dim)) if len(sizes) != 1 else (t._slice(x, dim, 0, sizes[0], 1),)
+    )
 
 
 @composite(

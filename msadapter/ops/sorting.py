@@ -199,6 +199,21 @@ def _searchsorted(sorted_sequence, input, sorter, out_int32, right):
     return raw.SearchSorted(sorted_sequence, input, sorter, _int_dtypes()[out_int32], right)
 
 
+def _check_sorter(sequence, sorter):
+    """RuntimeError unless ``sorter`` has a position in the last dim for each element of ``sequence``."""
+    if sorter.shape != sequence.shape:
+        raise RuntimeError(
+            "torch.searchsorted(): boundary and sorter must have the same size, but got boundary tensor "
+            f"{list(sequence.shape)} and got sorter tensor {list(sorter.shape)}"
+        )
+    if sorter.dtype.name != "int64":
+        raise RuntimeError(
+            f"torch.searchsorted(): sorter must be a tensor of long dtype but got dtype {sorter.dtype.storage_name[:-7]}"
+        )
+    if sorter.numel() and (sorter.min().item() < 0 or sorter.max().item() >= sequence.shape[-1]):
+        raise RuntimeError("torch.searchsorted(): sorter index out of range")
+
+
 @composite(
     "searchsorted(Tensor sorted_sequence, any input, *, bool out_int32=False, bool right=False, "
     "str? side=None, Tensor? sorter=None) "
@@ -220,6 +235,8 @@ def searchsorted(sorted_sequence, input, *, out_int32, right, side, sorter):
                 f"boundaries tensor dim({sorted_sequence.ndim}) and input value's dim(0) numel(1)"
             )
         input = make_tensor(input)
+    if sorter is not None:
+        _check_sorter(sorted_sequence, sorter)
     return t._searchsorted(sorted_sequence, input, sorter, out_int32, right or side == "right")
 
 

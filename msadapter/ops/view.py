@@ -109,7 +109,11 @@ def reshape(self, shape):
     return t.view(self, size)
 
 
-@op("_unsafe_view(Tensor self, int[] size) -> Tensor", forms="f", grad={"self": lambda g, self: t.reshape(g, list(self.shape))})
+@op(
+    "_unsafe_view(Tensor self, int[] size) -> Tensor",
+    forms="f",
+    grad={"self": lambda g, self: t.reshape(g, list(self.shape))},
+)
 def _unsafe_view(self, size):
     """Other sizes for a contiguous tensor that nobody else sees, so that the result need not be a view of it."""
     return raw_view(self, list(size), contiguous_strides(size), offset_of(self))
@@ -162,7 +166,9 @@ def unflatten(self, dim, sizes):
     """One dim split into `sizes` (one may be -1)."""
     sizes = as_list(sizes)
     if not self.ndim:
-        raise RuntimeError("unflatten got an unexpected error:\nDimension specified as 0 but tensor has no dimensions")
+        raise RuntimeError(
+            "unflatten got an unexpected error:\nDimension specified as 0 but tensor has no dimensions"
+        )
     dim = wrap_dim(dim, self.ndim)
     if not sizes:
         raise RuntimeError("unflatten: sizes must be non-empty")
@@ -355,5 +361,9 @@ def contiguous(self, *, memory_format):
     if memory_format is not None and memory_format._name != "contiguous_format":
         if memory_format._name == "preserve_format":
             raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
-        return self if self.is_contiguous(memory_format=memory_format) else t.clone(self, memory_format=memory_format)
+        return (
+            self
+            if self.is_contiguous(memory_format=memory_format)
+            else t.clone(self, memory_format=memory_format)
+        )
     return self if _C.is_contiguous(self) else _copy(self)

@@ -1,4 +1,5 @@
 """Tensors from Python data and numpy arrays, and back."""
+
 from __future__ import annotations
 
 import warnings
@@ -28,8 +29,13 @@ class _ArrayView:
         dtype = np.dtype(dtypes.NUMPY[tensor.dtype.name])
         size = dtype.itemsize
         self.owner = tensor
-        self.__array_interface__ = {"data": (_C.data_ptr(tensor) or 64, False), "shape": tuple(tensor.shape),
-                                    "strides": tuple(s * size for s in _C.stride(tensor)), "typestr": dtype.str, "version": 3}
+        self.__array_interface__ = {
+            "data": (_C.data_ptr(tensor) or 64, False),
+            "shape": tuple(tensor.shape),
+            "strides": tuple(s * size for s in _C.stride(tensor)),
+            "typestr": dtype.str,
+            "version": 3,
+        }
 
 
 def as_numpy(tensor):
@@ -48,11 +54,16 @@ def from_numpy(array):
         raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
     dtype = _FROM_NUMPY.get(array.dtype)
     if dtype is None:
-        raise TypeError(f"can't convert np.ndarray of type numpy.{array.dtype.type.__name__}. The only supported types are: float64, float32, float16, "
-                        "complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool.")
+        raise TypeError(
+            f"can't convert np.ndarray of type numpy.{array.dtype.type.__name__}. "
+            "The only supported types are: float64, float32, float16, "
+            "complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool."
+        )
     if any(s < 0 for s in array.strides):
-        raise ValueError("At least one stride in the given numpy array is negative, and tensors with negative strides are not currently "
-                         "supported. (You can probably work around this by making a copy of your array  with array.copy().) ")
+        raise ValueError(
+            "At least one stride in the given numpy array is negative, and tensors with negative strides are not currently "
+            "supported. (You can probably work around this by making a copy of your array  with array.copy().) "
+        )
     size = dtype.itemsize
     if array.size == 0:
         return _C.raw_empty(array.shape, None, dtype)
@@ -110,6 +121,7 @@ def _check_even(data) -> None:
             raise ValueError(f"expected sequence of length {expected} at dim {depth} (got {len(part)})")
         for p in part:
             walk(p, depth + 1)
+
     walk(data, 0)
 
 
@@ -118,10 +130,14 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
     if dtype is None and (type(data) in (float, bool) or (type(data) is int and -(2**63) <= data < 2**63)):
         return t.full((), data, device=device, requires_grad=requires_grad)
     if isinstance(data, Base):
-        warnings.warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
-                      "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).", UserWarning, stacklevel=2)
+        warnings.warn(
+            "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+            "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).",
+            UserWarning,
+            stacklevel=2,
+        )
         out = data.detach().to(dtype=dtype, device=device, copy=True)
-    elif isinstance(data, np.ndarray) or isinstance(data, np.generic):
+    elif isinstance(data, (np.ndarray, np.generic)):
         out = from_numpy(np.array(data, order="C", copy=True))
         out = out if dtype is None else out.to(dtype)
         out = place(out, device)
@@ -148,7 +164,11 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
             inferred = leaf_dtype or _infer(array, data)
             target = dtype or inferred
             wide = {"f": np.float64, "c": np.complex128, "b": np.bool_}.get(array.dtype.kind, array.dtype)
-            out = from_numpy(np.ascontiguousarray(array, dtype=wide)) if array.size else _C.raw_empty(array.shape, None, target)
+            out = (
+                from_numpy(np.ascontiguousarray(array, dtype=wide))
+                if array.size
+                else _C.raw_empty(array.shape, None, target)
+            )
             if array.ndim == 0 and array.size:
                 out = _C.raw_view(out, (), (), 0)
             if out.dtype is not target:

@@ -1,4 +1,5 @@
 """Python operators of Tensor that need more than the table's function: reflected forms, foreign operands, conversions."""
+
 from __future__ import annotations
 
 import numbers
@@ -17,17 +18,20 @@ def _is_operand(x, tensor_class) -> bool:
 def _reflected(function):
     def method(self, other):
         return function(other, self)
+
     return method
 
 
 def _guarded(function, tensor_class):
     """Returns NotImplemented for operands that are neither tensors nor numbers."""
+
     def method(self, other):
         if not _is_operand(other, tensor_class):
             if isinstance(other, np.ndarray):
                 return function(self, from_numpy(other))
             return NotImplemented
         return function(self, other)
+
     return method
 
 
@@ -48,10 +52,27 @@ def install(cls) -> None:
     def have(name):
         return table.get(name)
 
-    for name, torch_name in {"add": "add", "sub": "sub", "mul": "mul", "truediv": "true_divide", "floordiv": "floor_divide", "mod": "remainder",
-                             "pow": "pow", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
-                             "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift", "eq": "eq", "ne": "ne", "lt": "lt",
-                             "le": "le", "gt": "gt", "ge": "ge", "matmul": "matmul"}.items():
+    for name, torch_name in {
+        "add": "add",
+        "sub": "sub",
+        "mul": "mul",
+        "truediv": "true_divide",
+        "floordiv": "floor_divide",
+        "mod": "remainder",
+        "pow": "pow",
+        "and": "bitwise_and",
+        "or": "bitwise_or",
+        "xor": "bitwise_xor",
+        "lshift": "bitwise_left_shift",
+        "rshift": "bitwise_right_shift",
+        "eq": "eq",
+        "ne": "ne",
+        "lt": "lt",
+        "le": "le",
+        "gt": "gt",
+        "ge": "ge",
+        "matmul": "matmul",
+    }.items():
         function = have(torch_name)
         if function is not None:
             setattr(cls, f"__{name}__", _guarded(function, cls))
@@ -61,7 +82,9 @@ def install(cls) -> None:
     cls.__rmatmul__ = lambda self, other: t.matmul(_as_tensor_like(other, self), self)
     cls.__radd__ = _guarded(t.add, cls)
     cls.__rmul__ = _guarded(t.mul, cls)
-    cls.__rsub__ = lambda self, other: t.rsub(self, other) if hasattr(t, "rsub") else t.add(t.neg(self), other)
+    cls.__rsub__ = lambda self, other: (
+        t.rsub(self, other) if hasattr(t, "rsub") else t.add(t.neg(self), other)
+    )
     cls.__rtruediv__ = lambda self, other: t.mul(t.reciprocal(self), other)
     cls.__rdiv__ = cls.__rtruediv__
     cls.__rfloordiv__ = lambda self, other: t.floor_divide(_as_tensor_like(other, self), self)

@@ -1,4 +1,5 @@
 """Text of a tensor, as torch prints it."""
+
 from __future__ import annotations
 
 import math
@@ -18,12 +19,19 @@ class PrintOptions:
 OPTIONS = PrintOptions()
 
 
-def set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None) -> None:
+def set_printoptions(
+    precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None
+) -> None:
     """torch.set_printoptions."""
     presets = {"default": (4, 1000, 3, 80), "short": (2, 1000, 2, 80), "full": (4, math.inf, 3, 80)}
     if profile is not None:
         OPTIONS.precision, OPTIONS.threshold, OPTIONS.edgeitems, OPTIONS.linewidth = presets[profile]
-    for name, value in (("precision", precision), ("threshold", threshold), ("edgeitems", edgeitems), ("linewidth", linewidth)):
+    for name, value in (
+        ("precision", precision),
+        ("threshold", threshold),
+        ("edgeitems", edgeitems),
+        ("linewidth", linewidth),
+    ):
         if value is not None:
             setattr(OPTIONS, name, value)
     OPTIONS.sci_mode = sci_mode
@@ -49,7 +57,9 @@ class _RealFormat:
         self.scientific = top / low > 1000.0 or top > 1.0e8 or (not self.integral and low < 1.0e-4)
         if OPTIONS.sci_mode is not None:
             self.scientific = OPTIONS.sci_mode
-        self.width = max(len(self(v)) for v in values if math.isfinite(v) and v != 0)  # nan and inf do not widen the rest
+        self.width = max(
+            len(self(v)) for v in values if math.isfinite(v) and v != 0
+        )  # nan and inf do not widen the rest
 
     def __call__(self, v) -> str:
         if not self.floating:
@@ -103,7 +113,7 @@ def _lines(nested, depth: int, indent: int, fmt) -> str:
         cells = [" ..." if v is None else fmt(v) for v in nested]
         width = max([len(c) for c in cells], default=0) + 2
         per_line = max(1, (OPTIONS.linewidth - indent) // max(width, 1))
-        rows = [", ".join(cells[i:i + per_line]) for i in range(0, len(cells), per_line)]
+        rows = [", ".join(cells[i : i + per_line]) for i in range(0, len(cells), per_line)]
         return "[" + (",\n" + " " * (indent + 1)).join(rows) + "]"
     parts = [" ..." if v is None else _lines(v, depth - 1, indent + 1, fmt) for v in nested]
     parts = [p.strip() if p == " ..." else p for p in parts]
@@ -131,7 +141,12 @@ def tensor_str(tensor) -> str:
         body = "[]"
     else:
         d = tensor.dtype
-        default = d is _C.default_dtype() or d.name in ("int64", "bool") or d is _C.default_dtype().to_complex() and d.is_complex
+        default = (
+            d is _C.default_dtype()
+            or d.name in ("int64", "bool")
+            or d is _C.default_dtype().to_complex()
+            and d.is_complex
+        )
         if not default:
             suffixes.append(f"dtype={d}")
         if d.itemsize < 4 and d.is_floating_point:

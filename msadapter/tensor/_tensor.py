@@ -1,4 +1,5 @@
 """The Tensor class: what is not an operator of the table."""
+
 from __future__ import annotations
 
 import copy
@@ -79,12 +80,19 @@ class Tensor(Plain, metaclass=_TensorMeta):
 
     itemsize = property(lambda self: self.dtype.itemsize)
     nbytes = property(lambda self: self.numel() * self.dtype.itemsize)
-    is_cuda = property(lambda self: 0 < _C.device_tag(self) != devices.META_TAG and (devices.accelerator() or "cuda") == "cuda")
-    is_npu = property(lambda self: 0 < _C.device_tag(self) != devices.META_TAG and devices.accelerator() == "npu")
+    is_cuda = property(
+        lambda self: (
+            0 < _C.device_tag(self) != devices.META_TAG and (devices.accelerator() or "cuda") == "cuda"
+        )
+    )
+    is_npu = property(
+        lambda self: 0 < _C.device_tag(self) != devices.META_TAG and devices.accelerator() == "npu"
+    )
     is_cpu = property(lambda self: _C.device_tag(self) == 0)
     is_meta = property(lambda self: _C.device_tag(self) == devices.META_TAG)
-    is_sparse = is_sparse_csr = is_quantized = is_nested = is_mkldnn = is_xla = is_mps = is_xpu = is_vulkan = is_hpu = is_ipu = is_maia = is_mtia = property(
-        lambda self: False)
+    is_sparse = is_sparse_csr = is_quantized = is_nested = is_mkldnn = is_xla = is_mps = is_xpu = (
+        is_vulkan
+    ) = is_hpu = is_ipu = is_maia = is_mtia = property(lambda self: False)
     T = property(lambda self: self.permute(tuple(reversed(range(self.ndim)))))
     mT = property(lambda self: t.transpose(self, -2, -1))
     H = property(lambda self: t.transpose(self, 0, 1).conj() if self.ndim == 2 else self.conj())
@@ -103,7 +111,9 @@ class Tensor(Plain, metaclass=_TensorMeta):
             return shape
         n = len(shape)
         if not -n <= dim < n:
-            raise IndexError(f"Dimension out of range (expected to be in range of [{-max(n, 1)}, {max(n, 1) - 1}], but got {dim})")
+            raise IndexError(
+                f"Dimension out of range (expected to be in range of [{-max(n, 1)}, {max(n, 1) - 1}], but got {dim})"
+            )
         return shape[dim]
 
     def dim(self) -> int:
@@ -173,8 +183,12 @@ class Tensor(Plain, metaclass=_TensorMeta):
         return self.shape == other.shape
 
     def is_set_to(self, other) -> bool:
-        return (_C.storage_id(self) == _C.storage_id(other) and self.storage_offset() == other.storage_offset()
-                and self.shape == other.shape and self.stride() == other.stride())
+        return (
+            _C.storage_id(self) == _C.storage_id(other)
+            and self.storage_offset() == other.storage_offset()
+            and self.shape == other.shape
+            and self.stride() == other.stride()
+        )
 
     def get_device(self) -> int:
         tag = _C.device_tag(self)
@@ -192,11 +206,17 @@ class Tensor(Plain, metaclass=_TensorMeta):
         return id(self)
 
     def __dir__(self):
-        return sorted(n for n in set(dir(type(self))) | set(self.__dict__) if not isinstance(getattr(type(self), n, None), _Absent))
+        return sorted(
+            n
+            for n in set(dir(type(self))) | set(self.__dict__)
+            if not isinstance(getattr(type(self), n, None), _Absent)
+        )
 
     # ---------------------------------------------------------------- storage
     def untyped_storage(self) -> UntypedStorage:
-        return UntypedStorage(_holder=_C.raw_view(self, (_C.storage_nbytes(self),), (1,), 0, dtypes.ALL["uint8"]))
+        return UntypedStorage(
+            _holder=_C.raw_view(self, (_C.storage_nbytes(self),), (1,), 0, dtypes.ALL["uint8"])
+        )
 
     def storage(self) -> TypedStorage:
         return TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype)
@@ -218,9 +238,11 @@ class Tensor(Plain, metaclass=_TensorMeta):
 
     def detach_(self):
         if _C.is_view(self):
-            raise RuntimeError("Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for "
-                               "training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence "
-                               "detach_() cannot be called on these gradients.")
+            raise RuntimeError(
+                "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for "
+                "training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence "
+                "detach_() cannot be called on these gradients."
+            )
         _C.strip_autograd(self)
         return self
 
@@ -253,10 +275,14 @@ class Tensor(Plain, metaclass=_TensorMeta):
         if len(size) != len(stride):
             raise RuntimeError(f"mismatch in length of strides and shape: {len(stride)} and {len(size)}")
         if offset < 0 or min(stride, default=0) < 0 or min(size, default=0) < 0:
-            raise RuntimeError(f"set_storage_offset: sizes, strides and offset must not be negative, but got {size}, {stride} and {offset}")
+            raise RuntimeError(
+                f"set_storage_offset: sizes, strides and offset must not be negative, but got {size}, {stride} and {offset}"
+            )
         if 0 in size:
             return
-        need = (offset + sum((n - 1) * s for n, s in zip(size, stride, strict=True)) + 1) * self.dtype.itemsize
+        need = (
+            offset + sum((n - 1) * s for n, s in zip(size, stride, strict=True)) + 1
+        ) * self.dtype.itemsize
         if need > _C.storage_nbytes(base):
             _C.resize_storage(base, need)
 
@@ -284,9 +310,14 @@ class Tensor(Plain, metaclass=_TensorMeta):
     def numpy(self, *, force=False):
         """The same memory as a numpy array."""
         if self.requires_grad and not force:
-            raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+            raise RuntimeError(
+                "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+            )
         if _C.device_tag(self) and not force:
-            raise TypeError(f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.")
+            raise TypeError(
+                f"can't convert {self.device} device type tensor to numpy. "
+                "Use Tensor.cpu() to copy the tensor to host memory first."
+            )
         if self.dtype.name not in dtypes.NUMPY:
             raise TypeError(f"Got unsupported ScalarType {self.dtype.storage_name.removesuffix('Storage')}")
         return as_numpy(self)
@@ -329,7 +360,13 @@ class Tensor(Plain, metaclass=_TensorMeta):
 
     def type(self, dtype=None, non_blocking=False, **kwargs):
         if dtype is None:
-            prefix = "torch." if self.is_cpu else "torch.meta." if self.is_meta else f"torch.{devices.accelerator() or 'cuda'}."
+            prefix = (
+                "torch."
+                if self.is_cpu
+                else "torch.meta."
+                if self.is_meta
+                else f"torch.{devices.accelerator() or 'cuda'}."
+            )
             return prefix + self.dtype.storage_name.removesuffix("Storage") + "Tensor"
         if isinstance(dtype, str):
             dtype = dtype_from_type_name(dtype)
@@ -374,7 +411,9 @@ class Tensor(Plain, metaclass=_TensorMeta):
     def __contains__(self, element) -> bool:
         if isinstance(element, (Tensor, int, float, complex)):
             return bool((self == element).any())
-        raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
+        raise RuntimeError(
+            f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}."
+        )
 
     def __iter__(self):
         if self.ndim == 0:
@@ -405,24 +444,35 @@ class Tensor(Plain, metaclass=_TensorMeta):
             return _C.get_grad(self)
         kept = self.__dict__.get("_retained_grad")
         if kept is None and not self.is_leaf and not self.retains_grad:
-            warnings.warn("The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
-                          "populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf "
-                          "Tensor, use .retain_grad() on the non-leaf Tensor.", UserWarning, stacklevel=2)
+            warnings.warn(
+                "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
+                "populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf "
+                "Tensor, use .retain_grad() on the non-leaf Tensor.",
+                UserWarning,
+                stacklevel=2,
+            )
         return kept
 
     @grad.setter
     def grad(self, value):
         if value is not None:
             if not isinstance(value, Tensor):
-                raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
+                raise TypeError(
+                    f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}"
+                )
             if value is self:
                 raise RuntimeError("can't assign Variable as its own grad")
             if value.shape != self.shape:
-                raise RuntimeError(f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of size '{list(self.shape)}'. "
-                                   "Please ensure that the gradient and the tensor are the same size")
+                raise RuntimeError(
+                    f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of size '{list(self.shape)}'. "
+                    "Please ensure that the gradient and the tensor are the same size"
+                )
             if value.dtype is not self.dtype:
-                raise RuntimeError(f"attempting to assign a gradient with dtype '{_scalar_name(value.dtype).lower()}' to a tensor with grad_dtype "
-                                   f"'{_scalar_name(self.dtype)}'. The gradient must match the tensor's grad_dtype (defaults to the tensor's dtype)")
+                raise RuntimeError(
+                    f"attempting to assign a gradient with dtype '{_scalar_name(value.dtype).lower()}' to a tensor with grad_dtype "
+                    f"'{_scalar_name(self.dtype)}'. "
+                    "The gradient must match the tensor's grad_dtype (defaults to the tensor's dtype)"
+                )
         if not _C.set_grad(self, value):
             self.__dict__["_retained_grad"] = value
 
@@ -444,9 +494,11 @@ class Tensor(Plain, metaclass=_TensorMeta):
     # ---------------------------------------------------------------- copies
     def __deepcopy__(self, memo):
         if not self.is_leaf:
-            raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
-                               "moment.  If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm "
-                               "usage, see https://github.com/pytorch/pytorch/pull/103001")
+            raise RuntimeError(
+                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
+                "moment.  If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm "
+                "usage, see https://github.com/pytorch/pytorch/pull/103001"
+            )
         if id(self) in memo:
             return memo[id(self)]
         storage = self.untyped_storage()
@@ -476,7 +528,7 @@ class Tensor(Plain, metaclass=_TensorMeta):
     def new(self, *args, **kwargs):
         if not args:
             return _C.raw_empty((0,), None, self.dtype)
-        if isinstance(args[0], int) or isinstance(args[0], Size):
+        if isinstance(args[0], (int, Size)):
             return _C.raw_empty(tuple(args[0]) if isinstance(args[0], Size) else args, None, self.dtype)
         return tensor(args[0], dtype=self.dtype)
 
@@ -495,10 +547,14 @@ class Tensor(Plain, metaclass=_TensorMeta):
         return self if dtype is None else self.to(dtype)
 
     def to_sparse(self, *args, **kwargs):
-        raise NotImplementedError("torch.Tensor.to_sparse: sparse tensors are not supported (docs/coverage.md)")
+        raise NotImplementedError(
+            "torch.Tensor.to_sparse: sparse tensors are not supported (docs/coverage.md)"
+        )
 
     def coalesce(self):
-        raise NotImplementedError("torch.Tensor.coalesce: sparse tensors are not supported (docs/coverage.md)")
+        raise NotImplementedError(
+            "torch.Tensor.coalesce: sparse tensors are not supported (docs/coverage.md)"
+        )
 
     @classmethod
     def __torch_function__(cls, function, types, args=(), kwargs=None):
@@ -602,7 +658,12 @@ def _join_mindspore() -> None:
 
 def install() -> None:
     """Makes Tensor the class of every MindSpore result and gives it the table's methods."""
-    for name, factory in (("tensor", tensor), ("as_tensor", as_tensor), ("from_numpy", from_numpy), ("place", place)):
+    for name, factory in (
+        ("tensor", tensor),
+        ("as_tensor", as_tensor),
+        ("from_numpy", from_numpy),
+        ("place", place),
+    ):
         setattr(ops, name, factory)  # factories that are no operators
         setattr(t, name, factory)
     for name, function in namespaces["Tensor"].items():

@@ -1,4 +1,5 @@
 """torch.device and its neighbours (layout, memory_format)."""
+
 from __future__ import annotations
 
 import os
@@ -29,20 +30,30 @@ class device:
             type, index = accelerator() or "cuda", type
         elif isinstance(type, str) and ":" in type:
             if index is not None:
-                raise RuntimeError(f"type (string) must not include an index because index was passed explicitly: {type}")
+                raise RuntimeError(
+                    f"type (string) must not include an index because index was passed explicitly: {type}"
+                )
             type, _, number = type.partition(":")
             if not number.isdigit():
                 raise RuntimeError(f"Invalid device string: '{type}:{number}'")
             index = int(number)
         elif not isinstance(type, str):
-            raise TypeError(f"device(): argument 'type' (position 1) must be str, not {type.__class__.__name__}")
+            raise TypeError(
+                f"device(): argument 'type' (position 1) must be str, not {type.__class__.__name__}"
+            )
         if type not in KNOWN:
-            raise RuntimeError(f"Expected one of cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, "
-                               f"vulkan, mps, meta, hpu, mtia, privateuseone device type at start of device string: {type}")
+            raise RuntimeError(
+                f"Expected one of cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, "
+                f"vulkan, mps, meta, hpu, mtia, privateuseone device type at start of device string: {type}"
+            )
         self.type, self.index, self._previous = type, index, None
 
     def __repr__(self) -> str:
-        return f"device(type='{self.type}')" if self.index is None else f"device(type='{self.type}', index={self.index})"
+        return (
+            f"device(type='{self.type}')"
+            if self.index is None
+            else f"device(type='{self.type}', index={self.index})"
+        )
 
     def __str__(self) -> str:
         return self.type if self.index is None else f"{self.type}:{self.index}"
@@ -133,5 +144,10 @@ class memory_format(layout):
 
 
 layout.__module__ = memory_format.__module__ = "torch"
-LAYOUTS = {n: layout(n) for n in ("strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged")}
-FORMATS = {n: memory_format(n) for n in ("contiguous_format", "channels_last", "channels_last_3d", "preserve_format")}
+LAYOUTS = {
+    n: layout(n)
+    for n in ("strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged")
+}
+FORMATS = {
+    n: memory_format(n) for n in ("contiguous_format", "channels_last", "channels_last_3d", "preserve_format")
+}

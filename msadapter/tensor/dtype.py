@@ -1,4 +1,5 @@
 """torch.dtype: the element types."""
+
 from __future__ import annotations
 
 from .._native import load
@@ -9,7 +10,16 @@ _C = load()
 class dtype:
     """An element type; prints and compares as torch's. Instances are singletons."""
 
-    __slots__ = ("name", "itemsize", "is_floating_point", "is_complex", "is_signed", "storage_name", "code", "__weakref__")
+    __slots__ = (
+        "name",
+        "itemsize",
+        "is_floating_point",
+        "is_complex",
+        "is_signed",
+        "storage_name",
+        "code",
+        "__weakref__",
+    )
 
     def __init__(self, code: int, name: str, itemsize: int, kind: str, storage: str):
         self.code, self.name, self.itemsize = code, name, itemsize
@@ -35,10 +45,10 @@ class dtype:
         return self
 
     def to_real(self) -> dtype:
-        return {"complex64": float32, "complex128": float64}.get(self.name, self)
+        return _by_name({"complex64": "float32", "complex128": "float64"}.get(self.name, self.name))
 
     def to_complex(self) -> dtype:
-        return {"float64": complex128, "complex128": complex128}.get(self.name, complex64)
+        return _by_name("complex128" if self.name in ("float64", "complex128") else "complex64")
 
 
 def _by_name(name: str) -> dtype:
@@ -46,29 +56,78 @@ def _by_name(name: str) -> dtype:
 
 
 dtype.__module__ = "torch"
-_ROWS = [("bool", 1, "b", "Bool"), ("uint8", 1, "u", "Byte"), ("int8", 1, "i", "Char"), ("int16", 2, "i", "Short"),
-         ("int32", 4, "i", "Int"), ("int64", 8, "i", "Long"), ("uint16", 2, "u", "UInt16"), ("uint32", 4, "u", "UInt32"),
-         ("uint64", 8, "u", "UInt64"), ("float16", 2, "f", "Half"), ("bfloat16", 2, "f", "BFloat16"), ("float32", 4, "f", "Float"),
-         ("float64", 8, "f", "Double"), ("complex64", 8, "c", "ComplexFloat"), ("complex128", 16, "c", "ComplexDouble")]
+_ROWS = [
+    ("bool", 1, "b", "Bool"),
+    ("uint8", 1, "u", "Byte"),
+    ("int8", 1, "i", "Char"),
+    ("int16", 2, "i", "Short"),
+    ("int32", 4, "i", "Int"),
+    ("int64", 8, "i", "Long"),
+    ("uint16", 2, "u", "UInt16"),
+    ("uint32", 4, "u", "UInt32"),
+    ("uint64", 8, "u", "UInt64"),
+    ("float16", 2, "f", "Half"),
+    ("bfloat16", 2, "f", "BFloat16"),
+    ("float32", 4, "f", "Float"),
+    ("float64", 8, "f", "Double"),
+    ("complex64", 8, "c", "ComplexFloat"),
+    ("complex128", 16, "c", "ComplexDouble"),
+]
 ALL: dict[str, dtype] = {}
 for _code, (_name, _size, _kind, _storage) in enumerate(_ROWS):
     ALL[_name] = dtype(_code, _name, _size, _kind, _storage + "Storage")
     _C.bind_dtype(_code, ALL[_name])
 globals().update(ALL)
 # Stored, copied and converted, as in torch; nothing computes in them.
-STORED: dict[str, dtype] = {n: dtype(len(_ROWS) + i, n, 1, "f", n.capitalize() + "Storage")
-                            for i, n in enumerate(("float8_e4m3fn", "float8_e5m2"))}
+STORED: dict[str, dtype] = {
+    n: dtype(len(_ROWS) + i, n, 1, "f", n.capitalize() + "Storage")
+    for i, n in enumerate(("float8_e4m3fn", "float8_e5m2"))
+}
 for _d in STORED.values():
     _C.bind_dtype(_d.code, _d)
-ALIASES = {"half": "float16", "float": "float32", "double": "float64", "short": "int16", "int": "int32", "long": "int64",
-           "cfloat": "complex64", "cdouble": "complex128"}
+ALIASES = {
+    "half": "float16",
+    "float": "float32",
+    "double": "float64",
+    "short": "int16",
+    "int": "int32",
+    "long": "int64",
+    "cfloat": "complex64",
+    "cdouble": "complex128",
+}
 # Named by upstream code, without kernels here: they exist so that comparisons with them are false.
-OTHERS = {n: dtype(100 + i, n, s, k, n.title() + "Storage") for i, (n, s, k) in enumerate(
-    [("float8_e4m3fnuz", 1, "f"), ("float8_e5m2fnuz", 1, "f"), ("complex32", 4, "c"),
-     ("qint8", 1, "i"), ("quint8", 1, "u"), ("qint32", 4, "i"), ("quint4x2", 1, "u"), ("quint2x4", 1, "u"), ("float8_e8m0fnu", 1, "f")])}
-NUMPY = {"bool": "bool", "uint8": "uint8", "int8": "int8", "int16": "int16", "int32": "int32", "int64": "int64", "uint16": "uint16",
-         "uint32": "uint32", "uint64": "uint64", "float16": "float16", "float32": "float32", "float64": "float64",
-         "complex64": "complex64", "complex128": "complex128"}
+OTHERS = {
+    n: dtype(100 + i, n, s, k, n.title() + "Storage")
+    for i, (n, s, k) in enumerate(
+        [
+            ("float8_e4m3fnuz", 1, "f"),
+            ("float8_e5m2fnuz", 1, "f"),
+            ("complex32", 4, "c"),
+            ("qint8", 1, "i"),
+            ("quint8", 1, "u"),
+            ("qint32", 4, "i"),
+            ("quint4x2", 1, "u"),
+            ("quint2x4", 1, "u"),
+            ("float8_e8m0fnu", 1, "f"),
+        ]
+    )
+}
+NUMPY = {
+    "bool": "bool",
+    "uint8": "uint8",
+    "int8": "int8",
+    "int16": "int16",
+    "int32": "int32",
+    "int64": "int64",
+    "uint16": "uint16",
+    "uint32": "uint32",
+    "uint64": "uint64",
+    "float16": "float16",
+    "float32": "float32",
+    "float64": "float64",
+    "complex64": "complex64",
+    "complex128": "complex128",
+}
 
 
 def exports() -> dict[str, dtype]:

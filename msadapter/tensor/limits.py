@@ -1,4 +1,5 @@
 """torch.finfo and torch.iinfo: the limits of the element types."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -25,19 +26,25 @@ class finfo:
         d = type or _C.default_dtype()
         name = "float16" if d.name == "complex32" else d.to_real().name
         if not (d.is_floating_point or d.is_complex):
-            raise TypeError(f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle '{d}'")
+            raise TypeError(
+                f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle '{d}'"
+            )
         if name in _SMALL:
             self.eps, self.tiny, self.max, self.min, self.resolution = _SMALL[name]
             self.bits = d.itemsize * 8
         else:
             f = np.finfo(name)
-            self.eps, self.tiny, self.max, self.min, self.resolution = (float(v) for v in (f.eps, f.tiny, f.max, f.min, f.resolution))
+            self.eps, self.tiny, self.max, self.min, self.resolution = (
+                float(v) for v in (f.eps, f.tiny, f.max, f.min, f.resolution)
+            )
             self.bits = f.bits
         self.dtype, self.smallest_normal = name, self.tiny
 
     def __repr__(self) -> str:
-        return (f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, "
-                f"smallest_normal={self.tiny:g}, tiny={self.tiny:g}, dtype={self.dtype})")
+        return (
+            f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, "
+            f"smallest_normal={self.tiny:g}, tiny={self.tiny:g}, dtype={self.dtype})"
+        )
 
 
 class iinfo:
@@ -45,7 +52,9 @@ class iinfo:
 
     def __init__(self, type: dtype):
         if type.is_floating_point or type.is_complex or type.name == "bool":
-            raise TypeError(f"torch.iinfo() requires an integer input type. Use torch.finfo to handle '{type}'")
+            raise TypeError(
+                f"torch.iinfo() requires an integer input type. Use torch.finfo to handle '{type}'"
+            )
         self.dtype, self.bits = type.name, type.itemsize * 8
         self.min = -(1 << self.bits - 1) if type.is_signed else 0
         self.max = (1 << self.bits - type.is_signed) - 1

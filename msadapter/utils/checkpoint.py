@@ -1,4 +1,5 @@
 """torch.utils.checkpoint: recompute activations in the backward pass instead of keeping them."""
+
 from __future__ import annotations
 
 import contextlib
@@ -25,7 +26,9 @@ _determinism_default = "default"
 def detach_variable(inputs) -> tuple:
     """Detached copies of the tensors among ``inputs``, with the same requires_grad."""
     if not isinstance(inputs, tuple):
-        raise RuntimeError(f"Only tuple of tensors is supported. Got Unsupported input type:  {type(inputs).__name__}")
+        raise RuntimeError(
+            f"Only tuple of tensors is supported. Got Unsupported input type:  {type(inputs).__name__}"
+        )
     out = []
     for x in inputs:
         if isinstance(x, Tensor):
@@ -45,12 +48,14 @@ def check_backward_validity(inputs) -> None:
 def get_device_states(*args):
     """(device ids, generator states) of the accelerators among the arguments."""
     from .. import cuda
+
     ids = sorted({a.get_device() for a in args if isinstance(a, Tensor) and a.get_device() >= 0})
     return ids, [cuda.get_rng_state(i) for i in ids]
 
 
 def set_device_states(devices, states, *, device_type=None) -> None:
     from .. import cuda
+
     for i, state in zip(devices, states, strict=True):
         cuda.set_rng_state(state, i)
 
@@ -59,7 +64,11 @@ def _get_autocast_kwargs(device_type: str = "cuda") -> tuple[dict | None, dict]:
     """The arguments that make autocast of the device, and of the CPU, what it is now."""
 
     def now(device: str) -> dict:
-        return {"enabled": is_autocast_enabled(device), "dtype": get_autocast_dtype(device), "cache_enabled": is_autocast_cache_enabled()}
+        return {
+            "enabled": is_autocast_enabled(device),
+            "dtype": get_autocast_dtype(device),
+            "cache_enabled": is_autocast_cache_enabled(),
+        }
 
     return (None if device_type == "cpu" else now(device_type)), now("cpu")
 
@@ -104,8 +113,10 @@ class CheckpointFunction(Function):
     @staticmethod
     def backward(ctx, *grads):
         if not _is_checkpoint_valid():
-            raise RuntimeError("When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` "
-                               "parameter to .backward(). Give use_reentrant=False, or call .backward() without `inputs`.")
+            raise RuntimeError(
+                "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` "
+                "parameter to .backward(). Give use_reentrant=False, or call .backward() without `inputs`."
+            )
         inputs = list(ctx.inputs)
         for i, t in zip(ctx.places, ctx.saved_tensors, strict=True):
             inputs[i] = t
@@ -113,7 +124,9 @@ class CheckpointFunction(Function):
         with ctx.surroundings.again(), enable_grad():
             outputs = ctx.run_function(*detached)
         outputs = (outputs,) if isinstance(outputs, Tensor) else outputs
-        pairs = [(o, g) for o, g in zip(outputs, grads, strict=True) if isinstance(o, Tensor) and o.requires_grad]
+        pairs = [
+            (o, g) for o, g in zip(outputs, grads, strict=True) if isinstance(o, Tensor) and o.requires_grad
+        ]
         if not pairs:
             raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
         backward([o for o, _ in pairs], [g for _, g in pairs])
@@ -157,13 +170,15 @@ class _Frame:
                 raise _StopRecomputation
             return tensor.detach()
 
-        with self.surroundings.again(), enable_grad(), saved_tensors_hooks(keep, lambda t: t):
-            with contextlib.suppress(_StopRecomputation):
-                self.function(*self.args, **self.kwargs)
+        recording = saved_tensors_hooks(keep, lambda t: t)
+        with self.surroundings.again(), enable_grad(), recording, contextlib.suppress(_StopRecomputation):
+            self.function(*self.args, **self.kwargs)
         if position != len(self.saved):
-            raise CheckpointError(f"torch.utils.checkpoint: A different number of tensors was saved during the original forward and "
-                                  f"recomputation.\nNumber of tensors saved during forward: {len(self.saved)}\nNumber of tensors saved "
-                                  f"during recomputation: {position}")
+            raise CheckpointError(
+                f"torch.utils.checkpoint: A different number of tensors was saved during the original forward and "
+                f"recomputation.\nNumber of tensors saved during forward: {len(self.saved)}\nNumber of tensors saved "
+                f"during recomputation: {position}"
+            )
 
 
 class _Holder:
@@ -183,8 +198,10 @@ def _unpack(holder):
         raise CheckpointError("torch.utils.checkpoint: a saved tensor was not recomputed")
     tensor = frame.recomputed.pop(holder.index)
     if tuple(tensor.shape) != holder.shape or tensor.dtype is not holder.dtype:
-        raise CheckpointError("torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than during "
-                              f"the forward pass.\nsaved: {holder.shape} {holder.dtype}, recomputed: {tuple(tensor.shape)} {tensor.dtype}")
+        raise CheckpointError(
+            "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than during "
+            f"the forward pass.\nsaved: {holder.shape} {holder.dtype}, recomputed: {tuple(tensor.shape)} {tensor.dtype}"
+        )
     return tensor
 
 
@@ -212,11 +229,21 @@ def noop_context_fn():
     return contextlib.nullcontext(), contextlib.nullcontext()
 
 
-def checkpoint(function, *args, use_reentrant=None, context_fn=noop_context_fn, determinism_check=_determinism_default, debug=False,
-               early_stop=True, **kwargs):
+def checkpoint(
+    function,
+    *args,
+    use_reentrant=None,
+    context_fn=noop_context_fn,
+    determinism_check=_determinism_default,
+    debug=False,
+    early_stop=True,
+    **kwargs,
+):
     """``function(*args)`` without keeping its activations; they are computed again in the backward pass."""
     if use_reentrant is None:
-        warnings.warn("torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly.", stacklevel=2)
+        warnings.warn(
+            "torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly.", stacklevel=2
+        )
         use_reentrant = True
     preserve = kwargs.pop("preserve_rng_state", True)
     if use_reentrant:
@@ -226,7 +253,9 @@ def checkpoint(function, *args, use_reentrant=None, context_fn=noop_context_fn, 
             raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
         return CheckpointFunction.apply(function, preserve, *args)
     if debug:
-        raise NotImplementedError("torch.utils.checkpoint.checkpoint(debug=True) is not supported (docs/coverage.md)")
+        raise NotImplementedError(
+            "torch.utils.checkpoint.checkpoint(debug=True) is not supported (docs/coverage.md)"
+        )
     if not is_grad_enabled():
         return function(*args, **kwargs)
     first, second = context_fn()
@@ -235,7 +264,13 @@ def checkpoint(function, *args, use_reentrant=None, context_fn=noop_context_fn, 
         with second:
             return function(*a, **k)
 
-    frame = _Frame(again if context_fn is not noop_context_fn else function, args, kwargs, preserve, early_stop and _early_stop[0])
+    frame = _Frame(
+        again if context_fn is not noop_context_fn else function,
+        args,
+        kwargs,
+        preserve,
+        early_stop and _early_stop[0],
+    )
     with first, saved_tensors_hooks(frame.pack, _unpack):
         return function(*args, **kwargs)
 
@@ -243,7 +278,10 @@ def checkpoint(function, *args, use_reentrant=None, context_fn=noop_context_fn, 
 def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwargs):
     """A sequence of functions in ``segments`` checkpointed pieces; the last piece keeps its activations."""
     if use_reentrant is None:
-        warnings.warn("torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed explicitly.", stacklevel=2)
+        warnings.warn(
+            "torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed explicitly.",
+            stacklevel=2,
+        )
         use_reentrant = True
     preserve = kwargs.pop("preserve_rng_state", True)
     if kwargs:
@@ -255,6 +293,7 @@ def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwar
             for j in range(start, end + 1):
                 x = functions[j](x)
             return x
+
         return forward
 
     size, end = len(functions) // segments, -1
@@ -278,5 +317,17 @@ class DefaultDeviceType:
         return DefaultDeviceType._type
 
 
-__all__ = ["checkpoint", "checkpoint_sequential", "CheckpointError", "CheckpointFunction", "check_backward_validity", "detach_variable",
-           "get_device_states", "set_device_states", "noop_context_fn", "set_checkpoint_early_stop", "DefaultDeviceType", "set_grad_enabled"]
+__all__ = [
+    "checkpoint",
+    "checkpoint_sequential",
+    "CheckpointError",
+    "CheckpointFunction",
+    "check_backward_validity",
+    "detach_variable",
+    "get_device_states",
+    "set_device_states",
+    "noop_context_fn",
+    "set_checkpoint_early_stop",
+    "DefaultDeviceType",
+    "set_grad_enabled",
+]

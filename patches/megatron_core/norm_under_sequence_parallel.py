@@ -3,7 +3,9 @@
 from ..edits import chain, replace
 from ..rules import Patch
 
-_REFUSAL = '        assert not config.sequence_parallel, f"sequence parallel not supported by torch LayerNorm"\n\n'
+_REFUSAL = (
+    '        assert not config.sequence_parallel, f"sequence parallel not supported by torch LayerNorm"\n\n'
+)
 _BUILT = "        return norm_cls(normalized_shape=hidden_size, eps=eps)\n"
 _MARKED = """\
         norm = norm_cls(normalized_shape=hidden_size, eps=eps)

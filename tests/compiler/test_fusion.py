@@ -1,12 +1,12 @@
 """Functions of element-wise operators given to torch.compile or torch.jit.script: one kernel, the same bits."""
 
 import pytest
-import torch
-import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import msadapter as torch
 from msadapter.compiler._fusion import Fused
+from msadapter.nn import functional as F
 
 
 @torch.compile

@@ -41,7 +41,13 @@ def _lora(torch, transformers, model, ids, folder) -> list[float]:
 
 def _trainer(torch, transformers, model, ids, folder) -> list[float]:
     options = transformers.TrainingArguments(
-        output_dir=str(folder), per_device_train_batch_size=4, max_steps=4, logging_steps=1, report_to=[], use_cpu=True, seed=1
+        output_dir=str(folder),
+        per_device_train_batch_size=4,
+        max_steps=4,
+        logging_steps=1,
+        report_to=[],
+        use_cpu=True,
+        seed=1,
     )
     rows = [{"input_ids": ids[i % 4], "labels": ids[i % 4]} for i in range(16)]
     trainer = transformers.Trainer(model=model, args=options, train_dataset=rows)

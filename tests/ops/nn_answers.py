@@ -1,4 +1,5 @@
 """The recorded answers of nn_ops_cases.py and how one is checked: shared by test_matmul.py and test_nn.py."""
+
 from __future__ import annotations
 
 import importlib.util
@@ -45,7 +46,9 @@ def _check(have, want):
         return
     tolerance = _TOLERANCE.get(want["dtype"], 1e-11)
     values = torch.tensor([_number(v) for v in want["values"]], dtype=have.dtype)
-    torch.testing.assert_close(have.detach().reshape(-1), values, rtol=tolerance, atol=tolerance * _size(values), equal_nan=True)
+    torch.testing.assert_close(
+        have.detach().reshape(-1), values, rtol=tolerance, atol=tolerance * _size(values), equal_nan=True
+    )
 
 
 def _size(values):

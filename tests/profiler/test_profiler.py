@@ -4,8 +4,9 @@ import gzip
 import json
 
 import pytest
-import torch
-from torch.profiler import ProfilerActivity, profile, record_function, schedule, tensorboard_trace_handler
+
+import msadapter as torch
+from msadapter.profiler import ProfilerActivity, profile, record_function, schedule, tensorboard_trace_handler
 
 
 def work(n=8):
@@ -188,8 +189,8 @@ def test_unsupported_names_say_so():
 
 def test_the_npus_options_are_ones_that_mindspores_profiler_has():
     import mindspore.profiler as ms
-    import torch_npu
 
+    from msadapter import torch_npu
     from msadapter.profiler.device import _experimental
 
     npu = torch_npu.profiler

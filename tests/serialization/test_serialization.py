@@ -1,4 +1,5 @@
 """torch.save and torch.load against files of real PyTorch, damage, and what must not be executed."""
+
 import argparse
 import io
 import os
@@ -19,8 +20,11 @@ import msadapter as torch
 FILES = Path(__file__).resolve().parents[1] / "golden" / "files"
 
 
-@pytest.mark.parametrize("options", [{}, {"weights_only": False}, {"mmap": True}, {"map_location": "cpu"}],
-                         ids=lambda o: "-".join(o) or "default")
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"weights_only": False}, {"mmap": True}, {"map_location": "cpu"}],
+    ids=lambda o: "-".join(o) or "default",
+)
 def test_reads_pytorchs_file(options):
     cases.check(torch, torch.load(FILES / "zip.pt", **options))
 
@@ -34,8 +38,9 @@ def test_reads_pytorchs_legacy_file(weights_only):
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
 def test_round_trip(legacy, protocol):
     stream = io.BytesIO()
-    torch.save(cases.make(torch, legacy), stream, pickle_protocol=protocol,
-               _use_new_zipfile_serialization=not legacy)
+    torch.save(
+        cases.make(torch, legacy), stream, pickle_protocol=protocol, _use_new_zipfile_serialization=not legacy
+    )
     stream.seek(0)
     cases.check(torch, torch.load(stream), legacy)
 
@@ -119,15 +124,19 @@ def test_nothing_is_executed_by_default(tmp_path):
     assert torch.serialization.get_unsafe_globals_in_checkpoint(_saved(_Evil(target))) == ["io.open"]
 
 
-@pytest.mark.parametrize("program", [
-    b"cos\nsystem\n(S'true'\ntR.",  # a call of os.system
-    b"c__builtin__\neval\n(S'1'\ntR.",
-    b"\x80\x04\x8c\x08builtins\x8c\x04eval\x93\x8c\x011\x85R.",
-    b"ccollections\nOrderedDict\n(dcollections\nOrderedDict\nb.",  # state for a class, not for an object
-    b"ctorch\nfloat32\n)R.",  # a call of something that is not callable
-    b"(lp0\n(I1\nI2\ntR.",  # a call of a list
-    b"\x82\x01.", b"(ios\nsystem\n.",
-])
+@pytest.mark.parametrize(
+    "program",
+    [
+        b"cos\nsystem\n(S'true'\ntR.",  # a call of os.system
+        b"c__builtin__\neval\n(S'1'\ntR.",
+        b"\x80\x04\x8c\x08builtins\x8c\x04eval\x93\x8c\x011\x85R.",
+        b"ccollections\nOrderedDict\n(dcollections\nOrderedDict\nb.",  # state for a class, not for an object
+        b"ctorch\nfloat32\n)R.",  # a call of something that is not callable
+        b"(lp0\n(I1\nI2\ntR.",  # a call of a list
+        b"\x82\x01.",
+        b"(ios\nsystem\n.",
+    ],
+)
 def test_hostile_pickles_are_refused(program):
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as archive:
@@ -192,7 +201,9 @@ def _rewritten(changes: dict) -> bytes:
 REFUSED = (RuntimeError, EOFError, pickle.UnpicklingError)
 
 
-@pytest.mark.parametrize("name", ["../../data/0", "/etc/passwd", "archive/data/../../../x", "archive\\data\\0"])
+@pytest.mark.parametrize(
+    "name", ["../../data/0", "/etc/passwd", "archive/data/../../../x", "archive\\data\\0"]
+)
 def test_paths_in_the_archive_lead_nowhere(tmp_path, name, monkeypatch):
     path = tmp_path / "inner" / "tricks.pt"
     path.parent.mkdir()
@@ -209,7 +220,11 @@ def test_sizes_are_not_believed(tmp_path):
     at = whole.index(b"PK\x01\x02")
     while whole[at : at + 4] == b"PK\x01\x02":  # every record claims 3 GB
         whole[at + 20 : at + 28] = (3 << 30).to_bytes(4, "little") * 2
-        at += 46 + int.from_bytes(whole[at + 28 : at + 30], "little") + int.from_bytes(whole[at + 30 : at + 32], "little")
+        at += (
+            46
+            + int.from_bytes(whole[at + 28 : at + 30], "little")
+            + int.from_bytes(whole[at + 30 : at + 32], "little")
+        )
     path.write_bytes(whole)
     with pytest.raises(REFUSED, match=r"(?s)sizes\.pt"):
         torch.load(path)
@@ -220,7 +235,11 @@ def test_changed_bytes_run_nothing(tmp_path_factory, part, monkeypatch):
     """Whatever bytes are changed: a result, or an error that names the file; nothing of the file is executed."""
     path = tmp_path_factory.mktemp("fuzz") / "changed.pt"
     stream = io.BytesIO()
-    torch.save({"a": torch.arange(6.0), "b": [torch.ones(2, 2).t()]}, stream, _use_new_zipfile_serialization=part != "legacy")
+    torch.save(
+        {"a": torch.arange(6.0), "b": [torch.ones(2, 2).t()]},
+        stream,
+        _use_new_zipfile_serialization=part != "legacy",
+    )
     whole = stream.getvalue()
     with zipfile.ZipFile(io.BytesIO(_rewritten({}))) as archive:
         pickled = archive.read(next(n for n in archive.namelist() if n.endswith("data.pkl")))
@@ -228,7 +247,13 @@ def test_changed_bytes_run_nothing(tmp_path_factory, part, monkeypatch):
         monkeypatch.setattr(os, function, lambda *a: pytest.fail("executed"))
 
     @settings(max_examples=150, deadline=None, derandomize=True)
-    @given(st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 255), st.sampled_from("srdi")), min_size=1, max_size=4))
+    @given(
+        st.lists(
+            st.tuples(st.integers(0, 10**6), st.integers(0, 255), st.sampled_from("srdi")),
+            min_size=1,
+            max_size=4,
+        )
+    )
     def check(changes):
         data = bytearray(pickled if part == "pickle" else whole)
         for at, byte, how in changes:
@@ -239,7 +264,9 @@ def test_changed_bytes_run_nothing(tmp_path_factory, part, monkeypatch):
                 data.insert(at, byte)
             else:
                 data[at] = byte if how == "s" else data[at] ^ (1 << byte % 8)
-        path.write_bytes(_rewritten({"data.pkl": ("archive/data.pkl", bytes(data))}) if part == "pickle" else data)
+        path.write_bytes(
+            _rewritten({"data.pkl": ("archive/data.pkl", bytes(data))}) if part == "pickle" else data
+        )
         try:
             torch.load(path)
         except REFUSED as error:

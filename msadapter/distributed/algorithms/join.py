@@ -1,4 +1,5 @@
 """torch.distributed.algorithms.join: training where the processes have uneven numbers of inputs."""
+
 from __future__ import annotations
 
 from ..process_group import resolve
@@ -38,7 +39,9 @@ class Join:
         self.joinables = joinables
         group = resolve(getattr(joinables[0], "join_process_group", None)) if enable else None
         if group is not None and group.size() > 1:
-            raise NotImplementedError("torch.distributed.algorithms.join.Join: several processes are not supported (docs/coverage.md)")
+            raise NotImplementedError(
+                "torch.distributed.algorithms.join.Join: several processes are not supported (docs/coverage.md)"
+            )
 
     def __enter__(self):
         return self

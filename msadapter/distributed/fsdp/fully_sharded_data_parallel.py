@@ -1,4 +1,5 @@
 """The older wrapper of fully sharded data parallelism: its options, which programs name. The wrapper itself is not supported."""
+
 from __future__ import annotations
 
 import enum
@@ -97,4 +98,6 @@ class FullyShardedDataParallel:
     """A module whose parameters are spread over the ranks."""
 
     def __init__(self, *args, **kwargs):
-        raise NotImplementedError("torch.distributed.fsdp.FullyShardedDataParallel is not supported (docs/coverage.md)")
+        raise NotImplementedError(
+            "torch.distributed.fsdp.FullyShardedDataParallel is not supported (docs/coverage.md)"
+        )

@@ -1,4 +1,5 @@
 """Where the part of one rank lies in a spread tensor."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -6,7 +7,9 @@ from collections.abc import Sequence
 from .placement_types import Placement, Shard
 
 
-def compute_local_shape_and_global_offset(global_shape: Sequence[int], mesh, placements: Sequence[Placement]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def compute_local_shape_and_global_offset(
+    global_shape: Sequence[int], mesh, placements: Sequence[Placement]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """(shape, offset) of this rank's part of a tensor of ``global_shape``; empty when the rank is not in the mesh.
 
     A dim of n elements over k ranks is cut into parts of ceil(n / k), the last ones shorter or empty; several mesh dims cut

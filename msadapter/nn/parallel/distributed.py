@@ -80,9 +80,9 @@ class DistributedDataParallel(Module):
         ]
 
     def _reduce(self, parameter):
-        if self.require_backward_grad_sync and parameter.grad is not None:
-            if self.process_group.size() > 1 or self.reducer.hook is not None:
-                self.reducer.ready(parameter)
+        due = self.require_backward_grad_sync and parameter.grad is not None
+        if due and (self.process_group.size() > 1 or self.reducer.hook is not None):
+            self.reducer.ready(parameter)
 
     def forward(self, *inputs, **kwargs):
         """The module's output; buffers are those of the first process if broadcast_buffers."""

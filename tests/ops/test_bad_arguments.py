@@ -1,0 +1,48 @@
+"""Arguments that no kernel may trust: wrong counts, zero steps, foreign positions. Each is an error, never a crash."""
+
+from __future__ import annotations
+
+import pytest
+
+import msadapter as torch
+
+F = torch.nn.functional
+IMAGE = torch.ones(1, 3, 5, 5)
+FILTER = torch.ones(4, 3, 3, 3)
+
+CALLS = {
+    "max_pool2d, no padding": lambda: F.max_pool2d(IMAGE, 3, 2, []),
+    "max_pool1d, no dilation": lambda: F.max_pool1d(IMAGE[0], 3, 2, 1, []),
+    "max_pool2d, three sizes": lambda: F.max_pool2d(IMAGE, [2, 2, 2]),
+    "max_pool2d, empty rows": lambda: F.max_pool2d(torch.zeros(1, 2, 3, 0), 2),
+    "avg_pool2d, no padding": lambda: F.avg_pool2d(IMAGE, [3, 3], [1, 1], []),
+    "avg_pool2d, negative": lambda: F.avg_pool2d(IMAGE, [2, -2]),
+    "avg_pool3d, no padding": lambda: F.avg_pool3d(IMAGE[None], 2, 1, []),
+    "conv2d, no padding": lambda: F.conv2d(IMAGE, FILTER, padding=[]),
+    "conv2d, no stride": lambda: F.conv2d(IMAGE, FILTER, stride=[]),
+    "conv2d, three strides": lambda: F.conv2d(IMAGE, FILTER, stride=[1, 1, 1]),
+    "conv_transpose2d, no padding": lambda: F.conv_transpose2d(IMAGE, torch.ones(3, 4, 3, 3), padding=[]),
+    "unfold, zero stride": lambda: F.unfold(IMAGE, 2, 1, 0, [0, 2]),
+    "unfold, no stride": lambda: F.unfold(IMAGE, 2, 1, 0, []),
+    "unfold, zero dilation": lambda: F.unfold(IMAGE, 2, 0),
+    "unfold, negative padding": lambda: F.unfold(IMAGE, 2, 1, -1),
+    "fold, zero stride": lambda: F.fold(torch.ones(1, 12, 16), [5, 5], 2, stride=0),
+    "searchsorted, short sorter": lambda: torch.searchsorted(
+        torch.arange(20.0), 1.8, sorter=torch.tensor([0])
+    ),
+    "searchsorted, foreign sorter": lambda: torch.searchsorted(
+        torch.arange(2.0), 1.8, sorter=torch.tensor([0, 9])
+    ),
+    "native_group_norm, a number": lambda: torch.native_group_norm(
+        torch.zeros(()), torch.ones(3), None, 1, 3, 1, 1, 1e-5
+    ),
+    "multinomial of nothing": lambda: torch.multinomial(torch.zeros(0), 5, True),
+    "empty_strided": lambda: torch.zeros(5).new_empty_strided([10], []),
+    "full, too large": lambda: torch.full([5, 2**63 - 1], 1.0),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_is_an_error(name):
+    with pytest.raises(RuntimeError):
+        CALLS[name]()
