@@ -33,6 +33,7 @@ def arguments(argv=None) -> argparse.Namespace:
     parser.add_argument("--slice", type=float, default=0.02, help="seconds of a turn, about")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--json", type=Path, help="write all numbers here")
+    parser.add_argument("--update", type=Path, help="a --json of before: works that are not named keep their results")
     parser.add_argument("--table", type=Path, help="write the Markdown page here (docs/benchmarks.md)")
     parser.add_argument("--plot", type=Path, help="write the picture of the ratios here (needs matplotlib)")
     parser.add_argument("--growth-plot", type=Path, help="write the picture of how the step time grows here")
@@ -122,6 +123,9 @@ def main() -> int:
             print(f"{about['group']:30} {name}")
         return 0
     run = measure(args)
+    if args.update:
+        run["results"] = {**json.loads(args.update.read_text())["results"], **run["results"]}
+        run["roofline"] = report.roofline(run["results"])
     if args.json:
         args.json.write_text(json.dumps(run, indent=1) + "\n")
     if args.table:

@@ -21,11 +21,11 @@ class Config:
     dtype: str = "float32"
 
 
-# PyTorch has no fast bfloat16 product on CPUs without AVX-512: the wide step is float32 only, or it takes minutes.
 CONFIGS = {
     "128 float32": Config(),
     "128 bfloat16": Config(dtype="bfloat16"),
     "512 float32": Config(hidden=512, sequence=512, micro_batches=1),
+    "512 bfloat16": Config(hidden=512, sequence=512, micro_batches=1, dtype="bfloat16"),
 }
 
 
