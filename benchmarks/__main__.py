@@ -7,14 +7,13 @@ import datetime
 import importlib.metadata
 import json
 import os
-import platform
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
 from . import collectives, report, scaling
-from .sides import ROOT, Pair
+from .sides import ROOT, Pair, cpu_name
 
 RANKS = (1, 2, 4)  # of the data-parallel step
 
@@ -33,7 +32,9 @@ def arguments(argv=None) -> argparse.Namespace:
     parser.add_argument("--slice", type=float, default=0.02, help="seconds of a turn, about")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--json", type=Path, help="write all numbers here")
-    parser.add_argument("--update", type=Path, help="a --json of before: works that are not named keep their results")
+    parser.add_argument(
+        "--update", type=Path, help="a --json of before: works that are not named keep their results"
+    )
     parser.add_argument("--table", type=Path, help="write the Markdown page here (docs/benchmarks.md)")
     parser.add_argument("--plot", type=Path, help="write the picture of the ratios here (needs matplotlib)")
     parser.add_argument("--growth-plot", type=Path, help="write the picture of how the step time grows here")
@@ -64,13 +65,6 @@ def catalog(python: str) -> dict[str, dict]:
 
 def wanted(name: str, group: str, args: argparse.Namespace) -> bool:
     return not args.names or any(part in name or part in group for part in args.names)
-
-
-def cpu_name() -> str:
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.split(":")[1].strip()
-    return platform.processor()
 
 
 def measure(args: argparse.Namespace) -> dict:

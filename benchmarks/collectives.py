@@ -13,7 +13,6 @@ import contextlib
 import datetime
 import json
 import os
-import platform
 import signal
 import socket
 import statistics
@@ -21,8 +20,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-SHIM = ROOT / "msadapter" / "alias" / "shim"
+from .sides import ROOT, cpu_name, environment
+
 SIZES = (8, 1 << 10, 64 << 10, 1 << 20, 16 << 20, 64 << 20)  # bytes
 FEW_SIZES = (8, 1 << 20, 16 << 20)
 DTYPES = ("float32", "bfloat16", "float16", "float64", "int64", "uint8")
@@ -45,24 +44,16 @@ class Job:
     """The ranks of one side."""
 
     def __init__(self, python: str, ours: bool, ranks: int):
-        paths = [str(SHIM)] * ours + [str(ROOT), os.environ.get("PYTHONPATH", "") * ours]
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
-        environment = dict(
-            os.environ,
-            PYTHONPATH=os.pathsep.join(filter(None, paths)),
-            OMP_NUM_THREADS="1",
-            MASTER_ADDR="127.0.0.1",
-            MASTER_PORT=str(port),
-            WORLD_SIZE=str(ranks),
-        )
+        meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(ranks)}
         self.ranks = [
             subprocess.Popen(
                 [python, "-m", "benchmarks.collectives_worker"],
                 cwd=ROOT,
                 text=True,
-                env=dict(environment, RANK=str(rank), LOCAL_RANK=str(rank)),
+                env=environment(ours, 1, **meeting, RANK=str(rank), LOCAL_RANK=str(rank)),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE if rank == 0 else subprocess.DEVNULL,
             )
@@ -219,7 +210,7 @@ def main(argv=None) -> int:
         measured, version = measure(args.torch_python, ranks, args.rounds, args.slice)
         entries += measured
     about = {
-        "cpu": platform.processor() or platform.machine(),
+        "cpu": cpu_name(),
         "cores": os.cpu_count(),
         "torch": version,
         "when": datetime.date.today().isoformat(),

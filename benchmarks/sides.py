@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import platform
 import signal
 import statistics
 import subprocess
@@ -27,14 +28,29 @@ class WorkAbsent(Exception):
     """What a work needs is not installed on one of the sides."""
 
 
+def environment(ours: bool, threads: int, **more: str) -> dict[str, str]:
+    """A worker's environment: this checkout on the path, and on our side the torch that is msadapter."""
+    paths = [str(SHIM)] * ours + [str(ROOT), os.environ.get("PYTHONPATH", "") * ours]
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+        "OMP_NUM_THREADS": str(threads),
+        **more,
+    }
+
+
+def cpu_name() -> str:
+    """The processor's name as the system gives it."""
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":")[1].strip()
+    return platform.processor()
+
+
 class Side:
     """A worker process, stopped while it has nothing to do so that its waiting threads cost the other side nothing."""
 
     def __init__(self, python: str, ours: bool, threads: int):
-        paths = [str(SHIM)] * ours + [str(ROOT), os.environ.get("PYTHONPATH", "") * ours]
-        environment = dict(
-            os.environ, PYTHONPATH=os.pathsep.join(filter(None, paths)), OMP_NUM_THREADS=str(threads)
-        )
         start = time.perf_counter()
         self.process = subprocess.Popen(
             [python, "-m", "benchmarks.worker", str(threads)],
@@ -42,7 +58,7 @@ class Side:
             cwd=ROOT,
             stdout=subprocess.PIPE,
             text=True,
-            env=environment,
+            env=environment(ours, threads),
         )
         atexit.register(self.close)  # a stopped worker would outlive this process
         self.about = self._answer()

@@ -13,18 +13,14 @@ import tempfile
 
 import torch
 
+from . import gpt
 from .registry import NotHere
 
 
 @dataclasses.dataclass(frozen=True)
-class Config:
-    hidden: int = 128
-    sequence: int = 128
-    micro_batches: int = 4
-    micro_batch: int = 2
-    layers: int = 4
-    heads: int = 8
-    vocabulary: int = 4096
+class Config(gpt.Config):
+    """The sizes of the plain GPT, and whether Megatron's fused functions are asked for."""
+
     fused: bool = False
 
 

@@ -89,6 +89,13 @@ def _execute(tensors, grads, inputs, *flags, make=_make_grads):
         _pass.whole = outer
 
 
+def _one_each(grads, count: int) -> tuple:
+    """The gradients given for ``count`` tensors: None for each, one, or a sequence."""
+    if grads is None:
+        return (None,) * count
+    return (grads,) if isinstance(grads, Tensor) else tuple(grads)
+
+
 def backward(
     tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, inputs=None
 ):
@@ -98,13 +105,7 @@ def backward(
         inputs = _sequence(inputs)
         if not inputs:
             raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
-    grads = (
-        (None,) * len(tensors)
-        if grad_tensors is None
-        else (grad_tensors,)
-        if isinstance(grad_tensors, Tensor)
-        else tuple(grad_tensors)
-    )
+    grads = _one_each(grad_tensors, len(tensors))
     for i, t in enumerate(tensors):
         if not t.requires_grad:
             raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
@@ -143,13 +144,7 @@ def grad(
         raise ValueError(
             "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
         )
-    grads = (
-        (None,) * len(outputs)
-        if grad_outputs is None
-        else (grad_outputs,)
-        if isinstance(grad_outputs, Tensor)
-        else tuple(grad_outputs)
-    )
+    grads = _one_each(grad_outputs, len(outputs))
     allow = materialize_grads if allow_unused is None else allow_unused
     for i, t in enumerate(outputs):
         if not t.requires_grad:

@@ -50,6 +50,13 @@ def _conj(x):
     return t.conj_physical(x) if x.is_complex() else x
 
 
+def _one_gradient(which, grad, input, weight, stride, padding, dilation, transposed, output_padding, groups):
+    """The gradient of the input (0) or of the weight (1)."""
+    geometry = (list(stride), list(padding), list(dilation), transposed, list(output_padding), groups)
+    mask = [int(k == which) for k in range(3)]
+    return outputs(raw.ConvolutionGrad(grad, input, weight, None, *geometry, mask), 3)[which]
+
+
 @op(
     f"_conv_input_grad(Tensor grad, Tensor weight, Tensor input, {_GEOMETRY}) -> Tensor",
     forms="f",
@@ -68,22 +75,7 @@ def _conj(x):
 )
 def _conv_input_grad(grad, weight, input, stride, padding, dilation, transposed, output_padding, groups):
     # `input` gives the shape only.
-    return outputs(
-        raw.ConvolutionGrad(
-            grad,
-            input,
-            weight,
-            None,
-            list(stride),
-            list(padding),
-            list(dilation),
-            transposed,
-            list(output_padding),
-            groups,
-            [1, 0, 0],
-        ),
-        3,
-    )[0]
+    return _one_gradient(0, grad, input, weight, stride, padding, dilation, transposed, output_padding, groups)
 
 
 @op(
@@ -104,22 +96,7 @@ def _conv_input_grad(grad, weight, input, stride, padding, dilation, transposed,
 )
 def _conv_weight_grad(grad, input, weight, stride, padding, dilation, transposed, output_padding, groups):
     # `weight` gives the shape only.
-    return outputs(
-        raw.ConvolutionGrad(
-            grad,
-            input,
-            weight,
-            None,
-            list(stride),
-            list(padding),
-            list(dilation),
-            transposed,
-            list(output_padding),
-            groups,
-            [0, 1, 0],
-        ),
-        3,
-    )[1]
+    return _one_gradient(1, grad, input, weight, stride, padding, dilation, transposed, output_padding, groups)
 
 
 # ---- the torch faces

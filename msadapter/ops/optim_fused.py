@@ -17,123 +17,47 @@ def _changed(*lists):
             _C.bump_version(x)
 
 
-def _adam(
-    decoupled,
-    self,
-    grads,
-    exp_avgs,
-    exp_avg_sqs,
-    max_exp_avg_sqs,
-    state_steps,
-    lr,
-    beta1,
-    beta2,
-    weight_decay,
-    eps,
-    amsgrad,
-    maximize,
-    grad_scale,
-    found_inf,
-):
-    raw.FusedAdam(
-        list(self),
-        list(grads),
-        list(exp_avgs),
-        list(exp_avg_sqs),
-        list(max_exp_avg_sqs) if amsgrad else None,
-        list(state_steps),
-        float(lr),
-        beta1,
-        beta2,
-        weight_decay,
-        eps,
-        amsgrad,
-        maximize,
-        decoupled,
-        grad_scale,
-        found_inf,
-    )
-    _changed(self, exp_avgs, exp_avg_sqs, max_exp_avg_sqs if amsgrad else ())
+def _declare_adam(name: str, decoupled: bool, doc: str) -> None:
+    """Declares a step of all parameters with Adam's moments; ``decoupled`` weight decay makes it AdamW."""
 
-
-@composite("_fused_adamw_" + _ADAM, forms="f")
-def _fused_adamw_(
-    self,
-    grads,
-    exp_avgs,
-    exp_avg_sqs,
-    max_exp_avg_sqs,
-    state_steps,
-    *,
-    lr,
-    beta1,
-    beta2,
-    weight_decay,
-    eps,
-    amsgrad,
-    maximize,
-    grad_scale,
-    found_inf,
-):
-    """One AdamW step of all parameters; `state_steps` have been advanced."""
-    _adam(
-        True,
+    def step(
         self,
         grads,
         exp_avgs,
         exp_avg_sqs,
         max_exp_avg_sqs,
         state_steps,
+        *,
         lr,
-        beta1,
-        beta2,
-        weight_decay,
-        eps,
         amsgrad,
         maximize,
         grad_scale,
         found_inf,
-    )
+        **factors,
+    ):
+        highest = list(max_exp_avg_sqs) if amsgrad else None
+        numbers = (factors[k] for k in ("beta1", "beta2", "weight_decay", "eps"))
+        lists = (list(x) for x in (self, grads, exp_avgs, exp_avg_sqs))
+        raw.FusedAdam(
+            *lists,
+            highest,
+            list(state_steps),
+            float(lr),
+            *numbers,
+            amsgrad,
+            maximize,
+            decoupled,
+            grad_scale,
+            found_inf,
+        )
+        _changed(self, exp_avgs, exp_avg_sqs, highest or ())
+
+    step.__doc__ = doc
+    composite(name + _ADAM, forms="f")(step)
 
 
-@composite("_fused_adam_" + _ADAM, forms="f")
-def _fused_adam_(
-    self,
-    grads,
-    exp_avgs,
-    exp_avg_sqs,
-    max_exp_avg_sqs,
-    state_steps,
-    *,
-    lr,
-    beta1,
-    beta2,
-    weight_decay,
-    eps,
-    amsgrad,
-    maximize,
-    grad_scale,
-    found_inf,
-):
-    """One Adam step of all parameters; `state_steps` have been advanced."""
-    _adam(
-        False,
-        self,
-        grads,
-        exp_avgs,
-        exp_avg_sqs,
-        max_exp_avg_sqs,
-        state_steps,
-        lr,
-        beta1,
-        beta2,
-        weight_decay,
-        eps,
-        amsgrad,
-        maximize,
-        grad_scale,
-        found_inf,
-    )
+_declare_adam("_fused_adamw_", True, "One AdamW step of all parameters; `state_steps` have been advanced.")
+_declare_adam("_fused_adam_", False, "One Adam step of all parameters; `state_steps` have been advanced.")
 
 
 @composite(

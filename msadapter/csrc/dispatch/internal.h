@@ -38,6 +38,9 @@ struct Results {
   Ref python;  // set when the body returned something that is not tensors
 };
 
+// The operator of this name, found once a place.
+#define MSA_OPERATOR(name) ([] { static const Operator *op = find_operator(name); return op; }())
+
 // ---- node.cpp
 Ref result_of_none();
 Ref python_tensor(const TensorPtr &t);

@@ -5,8 +5,6 @@
 namespace msa {
 namespace {
 
-#define MSA_OPERATOR(name) ([] { static const Operator *op = find_operator(name); return op; }())
-
 bool run(const Operator *op, std::initializer_list<Operand> v, Tensors *out) {
   *out = run_operator(op, v.begin(), static_cast<int>(v.size()));
   return true;

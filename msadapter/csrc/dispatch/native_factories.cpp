@@ -5,8 +5,6 @@
 namespace msa {
 namespace {
 
-#define MSA_OPERATOR(name) ([] { static const Operator *op = find_operator(name); return op; }())
-
 // Options follow the factory's own arguments: dtype, then layout, device, requires_grad, pin_memory and whatever comes after.
 bool plain_options(const Operand &dtype, PyObject **slots, int first, int count) {
   if (!factories_on_cpu() || (dtype.kind != Arg::kNone && dtype.kind != Arg::kDType)) return false;
