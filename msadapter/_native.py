@@ -25,6 +25,7 @@ from pathlib import Path
 MINDSPORE_VERSION = "2.10.0"
 SOURCES = Path(__file__).parent / "csrc"
 OPERATOR_UNITS = 8
+_WITHOUT_MINDSPORE = ("kernels", "distributed")  # folders of sources that include none of its headers
 
 
 class BuildError(RuntimeError):
@@ -272,7 +273,7 @@ def _parallel(jobs) -> list[Path]:
 def _extension_objects(compilation: _Compilation) -> list[Path]:
     """Kernels and dispatcher; only what changed is compiled."""
     units = [p for p in _source_files() if p.suffix == ".cpp"]
-    kernels = [p for p in units if p.is_relative_to(SOURCES / "kernels")]
+    kernels = [p for p in units if p.relative_to(SOURCES).parts[0] in _WITHOUT_MINDSPORE]
     with ThreadPoolExecutor(max_workers=1) as beside:  # MindSpore's headers are read while kernels compile
         header = beside.submit(compilation.precompiled, "dispatch/op.h", "-O2")
         done = _parallel([(compilation.kernel, p) for p in sorted(kernels, key=lambda p: -p.stat().st_size)])

@@ -1,13 +1,14 @@
 """The collectives of one process group over MPI (CPU ranks).
 
 Every operation is MPI's nonblocking one on the tensors' own memory; a Work polls it. Sixteen-bit floats are reduced
-in float32. Tensors that are not contiguous, and lists, travel in one flat copy.
+in float32. Tensors that are not contiguous, and lists, travel in one flat copy. Between the ranks of one machine large
+tensors go through memory that they share.
 """
 
 import zlib
 
 from ..tensor.dtype import ALL
-from . import hccl_backend, mpi_world
+from . import hccl_backend, mpi_world, shared_memory
 from .backend import SingleProcess, register
 from .mpi_buffers import (
     Rooms,
@@ -38,6 +39,7 @@ class MpiBackend:
         self.comm, self.rank, self.ranks, self.timeout = comm, rank, list(ranks), timeout
         self.size = len(self.ranks)
         self._rooms = Rooms()
+        self._shared = shared_memory.create(comm, self.ranks)
         self.name = ""
         self.sequence, self.position = 0, None
         self._largest_tag = comm.Get_attr(self.mpi.TAG_UB) or 32767
@@ -52,6 +54,10 @@ class MpiBackend:
     # -- reductions ----------------------------------------------------------------------------------------
     def allreduce(self, tensor, op) -> Work:
         """tensor = reduction over the group."""
+        if self._shared and self._shared.reduces(tensor, tensor.nbytes, op):
+            data = tensor.detach().contiguous()
+            finish = None if same_memory(data, tensor) else lambda: write(tensor, data)
+            return self._work("ALLREDUCE", tensor, self._shared.all_reduce(data, op), [tensor], finish, keep=data)
         if self.size <= _FEW and _summed_here(tensor, op):
             if self.size == 2 and op == ReduceOp.SUM:
                 return self._allreduce_of_two(tensor)
@@ -123,6 +129,8 @@ class MpiBackend:
         return self._reduce_scatter(output, tensor, op, [output.numel()] * self.size, "_REDUCE_SCATTER_BASE")
 
     def _reduce_scatter(self, output, tensor, op, counts, name):
+        if self._shared and self._shared.reduces(tensor, tensor.nbytes, op):
+            return self._reduce_scatter_shared(output, tensor.detach().contiguous(), op, counts, name)
         if _summed_here(tensor, op):
             return self._reduce_scatter_of_parts(output, tensor, op, counts, name)
         kind = mpi_op(self.mpi, op, tensor.dtype)
@@ -132,11 +140,22 @@ class MpiBackend:
         request = self.comm.Ireduce_scatter(typed(self.mpi, data), typed(self.mpi, target), counts, kind)
         return self._work(name, output, request, [output], self._settler(target, output, op), keep=(data, target))
 
+    def _reduce_scatter_shared(self, output, data, op, counts, name):
+        own = data.data_ptr() + sum(counts[:self.rank]) * data.element_size()
+        usable = output.is_contiguous() and (output.data_ptr() == own or not _overlap(output, data))
+        target = output.detach() if usable else data.new_empty(output.numel())
+        request = self._shared.reduce_scatter(target, data, counts, op)
+        finish = None if usable else lambda: write(output, target)
+        return self._work(name, output, request, [output], finish, keep=(data, target))
+
     # -- copies --------------------------------------------------------------------------------------------
     def broadcast(self, tensor, root: int) -> Work:
         """tensor = the tensor of `root`."""
         data = tensor.detach().contiguous()
-        request = self.comm.Ibcast(memory(self.mpi, data), root)
+        if self._shared and self._shared.carries(data.nbytes):
+            request = self._shared.broadcast(data, root)
+        else:
+            request = self.comm.Ibcast(memory(self.mpi, data), root)
         copied = self.rank != root and not same_memory(data, tensor)
         finish = (lambda: write(tensor, data)) if copied else None
         return self._work("BROADCAST", tensor, request, [tensor], finish, keep=data)
@@ -159,6 +178,10 @@ class MpiBackend:
         if send is not self.mpi.IN_PLACE and _overlap(data, flat):
             data = data.clone()
             send = memory(self.mpi, data)
+        if self._shared and self._shared.carries(flat.nbytes):
+            own = data if send is not self.mpi.IN_PLACE else flat[sum(counts[:self.rank]) // flat.element_size():][:data.numel()]
+            request = self._shared.all_gather(flat, own, counts)
+            return self._work(name, tensor, request, outputs, unpack, keep=(data, flat))
         receive = memory(self.mpi, flat)
         if len(set(counts)) == 1:
             request = self.comm.Iallgather(send, [receive[0], counts[0], self.mpi.BYTE])
@@ -247,6 +270,7 @@ class MpiBackend:
 
     def close(self) -> None:
         """The group is destroyed."""
+        self._shared = None
         self.comm.Free()
 
 

@@ -145,6 +145,8 @@ def room(tensors):
     Neighbouring parts of one memory are their own room: nothing is copied then.
     """
     first = tensors[0]
+    if len(tensors) == 1 and first.is_contiguous():
+        return first.detach().view(-1), None
     if _neighbours(tensors):
         total = sum(t.numel() for t in tensors)
         return first.detach().as_strided((total,), (1,), first.storage_offset()), None

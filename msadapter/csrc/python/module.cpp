@@ -8,6 +8,7 @@ namespace msa {
 
 std::string &duplicate_kernels();  // runtime.cpp
 bool init_nodes(PyObject *module);
+bool init_exchange(PyObject *module);
 
 namespace {
 
@@ -563,6 +564,6 @@ extern "C" __attribute__((visibility("default"))) PyObject *PyInit__C() {
     return nullptr;
   }
   PyObject *m = PyModule_Create(&msa::definition);
-  if (!m || !msa::init_ops(m) || !msa::init_nodes(m) || !msa::init_trace(m)) return nullptr;
+  if (!m || !msa::init_ops(m) || !msa::init_nodes(m) || !msa::init_exchange(m) || !msa::init_trace(m)) return nullptr;
   return m;
 }

@@ -370,3 +370,92 @@ def check_start_again(rank, size):
     out = torch.zeros(size)
     dist.all_gather_into_tensor(out, t)
     assert out.tolist() == list(range(size)) and dist.get_rank() == size - 1 - rank
+
+
+LARGE = 300_007  # elements: more than a chunk of the shared memory in every dtype but the small ones, no multiple of anything
+
+
+def _large(size, count, dtype):
+    """What all ranks have, and what one of them rounds once after adding in a wider type."""
+    parts = [((torch.arange(count) * 7 + 13 * rank) % 251 / 8).to(dtype) for rank in range(size)]
+    wide = torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
+    total = parts[0].to(wide)
+    for part in parts[1:]:
+        total = total + part.to(wide)
+    return parts, total
+
+
+def check_large_reductions(rank, size):
+    for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.complex64):
+        parts, total = _large(size, size * LARGE, dtype)
+        t = parts[rank].clone()
+        dist.all_reduce(t)
+        assert torch.equal(t, total.to(dtype)), dtype
+        mean = total / size if dtype.is_floating_point or dtype.is_complex else torch.div(total, size, rounding_mode="trunc")
+        t = parts[rank].clone()
+        dist.all_reduce(t, ReduceOp.AVG)
+        assert torch.equal(t, mean.to(dtype)), dtype
+        own_part = torch.empty(LARGE, dtype=dtype)
+        dist.reduce_scatter_tensor(own_part, parts[rank])
+        assert torch.equal(own_part, total.to(dtype).chunk(size)[rank]), dtype
+        inside = parts[rank].clone()
+        dist.reduce_scatter_tensor(inside.chunk(size)[rank], inside)
+        assert torch.equal(inside.chunk(size)[rank], total.to(dtype).chunk(size)[rank]), dtype
+
+
+def check_large_operations_of_every_kind(rank, size):
+    parts, _ = _large(size, LARGE, torch.int64)
+    fold = {ReduceOp.PRODUCT: torch.mul, ReduceOp.MIN: torch.minimum, ReduceOp.MAX: torch.maximum,
+            ReduceOp.BAND: torch.bitwise_and, ReduceOp.BOR: torch.bitwise_or, ReduceOp.BXOR: torch.bitwise_xor}
+    for op, function in fold.items():
+        expected, t = parts[0], parts[rank].clone()
+        for part in parts[1:]:
+            expected = function(expected, part)
+        dist.all_reduce(t, op)
+        assert torch.equal(t, expected), op
+
+
+def check_large_strided_and_uneven(rank, size):
+    parts, total = _large(size, 600 * 700, torch.float32)
+    t = parts[rank].view(600, 700).t()
+    dist.all_reduce(t)
+    assert torch.equal(t, total.view(600, 700).t())
+    whole = torch.arange(400_000.0 * size).view(size, -1)
+    outputs = [torch.zeros(400_000 - 1000 * i) for i in range(size)]
+    dist.all_gather(outputs, whole[rank, : outputs[rank].numel()].clone())
+    for i, output in enumerate(outputs):
+        assert torch.equal(output, whole[i, : output.numel()])
+    gathered = torch.zeros(size, 400_000)
+    gathered[rank] = whole[rank]
+    dist.all_gather_into_tensor(gathered.view(-1), gathered[rank])
+    assert torch.equal(gathered, whole)
+    for root in range(size):
+        t = whole[rank].clone()
+        dist.broadcast(t, root)
+        assert torch.equal(t, whole[root])
+
+
+def check_large_asynchronous_in_any_order(rank, size):
+    group = dist.new_group(list(range(size)))
+    tensors = [torch.full((200_000 + 10_000 * i,), float(rank + i)) for i in range(6)]
+    works = [dist.all_reduce(t, group=group if i % 2 else None, async_op=True) for i, t in enumerate(tensors)]
+    small = torch.ones(3)
+    dist.all_reduce(small)
+    time.sleep(0.002 * rank)
+    for i in (5, 0, 3, 1, 4, 2):
+        works[i].wait()
+        expected = float(sum(range(size)) + size * i)
+        assert torch.equal(tensors[i], torch.full_like(tensors[i], expected)), i
+    assert small.tolist() == [size] * 3
+
+
+def check_large_out_of_step_is_an_error(rank, size):
+    group = dist.new_group(list(range(size)))  # of its own: it cannot be used afterwards
+    try:
+        dist.all_reduce(torch.ones(200_000 + rank), group=group)
+    except dist.DistBackendError as err:
+        assert "runs all_reduce of" in str(err), err
+    else:
+        raise AssertionError("sizes that differ were added")
+    with raises(dist.DistBackendError, "all_reduce"):
+        dist.all_reduce(torch.ones(200_000), group=group)

@@ -36,6 +36,10 @@ OPERATIONS = {
     "all_to_all_single": lambda rank, size: dist.all_to_all_single(torch.ones(4 * size), torch.ones(4 * size)),
     "barrier": lambda rank, size: dist.barrier(),
     "message": _message,
+    "large_all_reduce": lambda rank, size: dist.all_reduce(torch.ones(1 << 20)),
+    "large_broadcast": lambda rank, size: dist.broadcast(torch.ones(1 << 20), 1),
+    "large_all_gather": lambda rank, size: dist.all_gather_into_tensor(torch.ones(size << 20), torch.ones(1 << 20)),
+    "large_reduce_scatter": lambda rank, size: dist.reduce_scatter_tensor(torch.ones(1 << 20), torch.ones(size << 20)),
     "objects": lambda rank, size: dist.all_gather_object([None] * size, rank),
 }
 
@@ -45,6 +49,7 @@ def main():
     dist.init_process_group("gloo", timeout=timedelta(seconds=60 if fault == "none" else 3))
     rank, size = dist.get_rank(), dist.get_world_size()
     dist.all_reduce(torch.ones(1))
+    dist.all_reduce(torch.ones(1 << 20))
     if rank == 1:
         if fault == "killed":
             os.kill(os.getpid(), signal.SIGKILL)

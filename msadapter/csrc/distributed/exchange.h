@@ -1,0 +1,96 @@
+// Collectives between the processes of one machine, through memory that all of them map.
+//
+// Every rank owns a few slots of that memory. A tensor travels in chunks of a slot: a rank fills its slot and counts it as
+// published; the others read it there (and reduce from it), and count it as consumed; a slot is filled again when all have
+// consumed it. Chunks are small enough for a cache, so that a tensor is read from and written to main memory once.
+// Nothing here waits: advance() does what can be done at the moment.
+#pragma once
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "combine.h"
+
+namespace msa {
+
+class Exchange;
+
+// The shared memory of a group as one of its ranks sees it.
+class SharedSlots {
+ public:
+  static constexpr int kSlots = 2;
+  static size_t bytes_for(int ranks, int64_t slot_bytes);
+  // Maps `file` (of bytes_for bytes, zeros at first); the descriptor may be closed afterwards.
+  SharedSlots(int file, int ranks, int rank, int64_t slot_bytes);
+  ~SharedSlots();
+  SharedSlots(const SharedSlots &) = delete;
+  SharedSlots &operator=(const SharedSlots &) = delete;
+
+  const int ranks, rank;
+  const int64_t slot_bytes;
+
+  // Collectives of a group run in the order in which they were started. Both throw std::runtime_error after a failure.
+  void start(std::shared_ptr<Exchange> exchange);
+  bool advance(const Exchange &wanted);  // true once that one has ended
+  // The same again and again, until nothing has moved for `patience` seconds.
+  bool advance(const Exchange &wanted, double patience);
+  void give_up(const Exchange &unfinished);  // its memory may go: no later collective of this group can work
+
+ private:
+  friend class Exchange;
+  struct alignas(64) Line {
+    std::atomic<uint64_t> published, consumed, signature;
+  };
+  char *slot(int of, uint64_t chunk) const { return slots_ + (of * kSlots + static_cast<int64_t>(chunk % kSlots)) * slot_bytes; }
+
+  char *memory_ = nullptr, *slots_ = nullptr;
+  Line *lines_ = nullptr;
+  uint64_t operations_ = 0;
+  std::atomic<uint64_t> steps_{0};  // chunks that this rank has moved
+  std::deque<std::shared_ptr<Exchange>> queue_;
+  std::mutex mutex_;
+  std::string broken_;
+};
+
+// One collective of one rank.
+class Exchange {
+ public:
+  virtual ~Exchange() = default;
+  bool ended() const { return ended_.load(std::memory_order_acquire); }
+
+ protected:
+  Exchange(SharedSlots &slots, int kind, uint64_t bytes, int detail);
+  virtual bool step() = 0;  // one chunk further if possible; whether anything was done
+  virtual bool complete() const = 0;
+
+  // Chunks are numbered from 0 within the collective.
+  bool may_fill(uint64_t chunk) const;               // all ranks have consumed what its slot held
+  bool filled(int by, uint64_t chunk);               // that rank has published it (throws if it runs another collective)
+  char *own_slot(uint64_t chunk) const { return slots_.slot(slots_.rank, chunk); }
+  const char *slot_of(int rank, uint64_t chunk) const { return slots_.slot(rank, chunk); }
+  void publish(uint64_t chunks);                     // so many chunks of this collective are now there
+  void consume(uint64_t chunks);                     // so many are not needed any more
+  int ranks() const { return slots_.ranks; }
+  int rank() const { return slots_.rank; }
+
+  SharedSlots &slots_;
+
+ private:
+  friend class SharedSlots;
+  uint64_t base_ = 0;
+  const uint64_t signature_;
+  std::atomic<bool> ended_{false};
+};
+
+std::shared_ptr<Exchange> make_all_reduce(SharedSlots &slots, void *data, int64_t count, DType dtype, Reduction reduction);
+// output (counts[rank] elements) = own part of the reduction of input; counts by rank.
+std::shared_ptr<Exchange> make_reduce_scatter(SharedSlots &slots, void *output, const void *input, std::vector<int64_t> counts,
+                                              DType dtype, Reduction reduction);
+// output = the inputs of all ranks behind each other; counts in bytes. `input` may be its own place in output.
+std::shared_ptr<Exchange> make_all_gather(SharedSlots &slots, void *output, const void *input, std::vector<int64_t> counts);
+std::shared_ptr<Exchange> make_broadcast(SharedSlots &slots, void *data, int64_t bytes, int root);
+
+}  // namespace msa
