@@ -1,6 +1,7 @@
 """torchrun by path: the agent needs nothing of the framework, so it starts a second sooner and stays small.
 
     python msadapter/distributed/_torchrun.py --nproc-per-node 2 script.py
+    python msadapter/distributed/_torchrun.py --as-msrun --worker_num 2 --local_worker_num 2 script.py
 """
 
 import sys
@@ -15,6 +16,10 @@ if __name__ == "__main__":
         package = types.ModuleType(name)
         package.__path__ = [str(path)]
         sys.modules[name] = package
-    from msadapter.distributed.run import main
+    if sys.argv[1:2] == ["--as-msrun"]:
+        del sys.argv[1]
+        from msadapter.distributed.msrun import main
+    else:
+        from msadapter.distributed.run import main
 
     main()

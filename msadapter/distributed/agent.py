@@ -1,11 +1,12 @@
 """Starts the ranks of one machine, watches them, and leaves none behind.
 
-The agent of node 0 keeps the job's TCPStore; the agents meet in it, number the ranks, tell each other of failures
-and restart together. A rank runs in a session of its own, so that its children end with it, and dies with its agent.
+The agents of several machines agree on numbers and restarts in meeting.py. A rank runs in a session of its own, so that
+its children end with it, and dies with its agent.
 """
 
 import contextlib
 import ctypes
+import functools
 import os
 import signal
 import subprocess
@@ -13,11 +14,9 @@ import sys
 import threading
 import time
 from dataclasses import dataclass, field
-from datetime import timedelta
 
-from .errors import DistError
 from .guard import Guard
-from .tcp_store import TCPStore
+from .meeting import JobEnded, Meeting, NewRound
 
 _GRACE = 5.0  # seconds between SIGTERM and SIGKILL for the ranks beside one that has failed
 _GOODBYE = 30.0  # and for all ranks when the job itself is asked to end: a checkpoint may have to be written
@@ -32,7 +31,8 @@ class Job:
 
     command: list
     local_size: int = 1
-    nodes: int = 1
+    nodes: int = 1  # at most
+    least_nodes: int = 1
     node_rank: int | None = 0
     host: str = "127.0.0.1"
     port: int = 0
@@ -44,8 +44,15 @@ class Job:
     log_name: str | None = None
     redirects: dict = field(default_factory=dict)
     tee: dict = field(default_factory=dict)
-    shown: set | None = None
+    tee_prefix: bool = True  # the rank before each line
+    shown: set | None = None  # local ranks
+    shown_ranks: set | None = None  # and ranks of the job
     join_timeout: float = 600.0
+    last_call: float = 30.0  # seconds for more machines when enough have come
+    silence: float = 15.0  # seconds after which another launcher that has said nothing is lost; ending ranks takes 5
+    environment: dict = field(default_factory=dict)  # variables that all ranks get
+    copied_names: dict = field(default_factory=dict)  # variables that are copies of torchrun's
+    bind_cores: bool = False  # each rank runs on its share of this machine's cores
 
 
 @dataclass
@@ -78,9 +85,9 @@ class Agent:
     """Runs a Job on this machine; `run` returns the exit code."""
 
     def __init__(self, job: Job):
-        self.job, self.ranks, self.store = job, [], None
-        self.attempt = 0
-        self._last_look = 0.0
+        self.job, self.ranks = job, []
+        self.meeting: Meeting | None = None
+        self.round = None
 
     def run(self) -> int:
         """Start, watch and, while restarts are left, start again."""
@@ -88,23 +95,17 @@ class Agent:
         self.guard = Guard()  # before there are threads: it is a fork
         before = {number: signal.signal(number, self._stop) for number in handled}
         try:
-            self._meet()
-            while True:
-                try:
-                    self._start()
-                    self._watch()
-                    self._agree_on_end()
-                    return 0
-                except RankFailed as failure:
-                    self._end_ranks()
-                    if not self._again(failure):
-                        print(f"torchrun: {failure}", file=sys.stderr, flush=True)
-                        return failure.code
+            self.meeting = Meeting(self.job)
+            while (code := self._one_round()) is None:
+                pass
+            return code
         except _Stopped as stop:
-            print(f"torchrun: received {stop.args[0]}, ending the ranks", file=sys.stderr, flush=True)
+            self._say(f"received {stop.args[0]}, ending the ranks")
             for number in handled:  # a second signal does not wait
                 signal.signal(number, signal.SIG_DFL)
             self._end_ranks(_GOODBYE)
+            if self.meeting is not None:
+                self.meeting.leave(f"machine {self.job.node_rank} received {stop.args[0]}")
             return 128 + stop.args[1]
         finally:
             for number, handler in before.items():
@@ -112,105 +113,71 @@ class Agent:
             self._end_ranks()
             self.guard.close()
 
+    def _one_round(self) -> int | None:
+        """The job's exit code; None if all start again."""
+        try:
+            self.round = self.meeting.join()
+            self._start()
+            self._watch()
+            self.meeting.agree_on_end()
+            return 0
+        except RankFailed as failure:
+            self._end_ranks()
+            if self.meeting.failed(str(failure)):
+                self._say(f"{failure}; restart {self.round.number + 1}, of failures at most {self.job.max_restarts}")
+                return None
+            self._say(str(failure))
+            return failure.code
+        except NewRound as reason:
+            self._end_ranks()
+            self._say(f"all ranks start again: {reason}")
+            return None
+        except (JobEnded, RuntimeError) as reason:
+            self._end_ranks()
+            self._say(str(reason))
+            return 1
+
+    @staticmethod
+    def _say(text):
+        print(f"torchrun: {text}", file=sys.stderr, flush=True)
+
     def _stop(self, number, frame):
         raise _Stopped(signal.Signals(number).name, number)
 
-    # -- agents ---------------------------------------------------------------------------------------------
-    def _meet(self):
-        job, patience = self.job, timedelta(seconds=self.job.join_timeout)
-        first = job.nodes == 1 or job.node_rank == 0
-        if job.node_rank is None and job.nodes > 1:  # whoever can take the port is the first
-            first = _is_local(job.host)
-        try:
-            self.store = TCPStore(job.host, job.port, is_master=first, timeout=patience)
-        except DistError:
-            if job.node_rank is not None or not first:
-                raise
-            self.store = TCPStore(job.host, job.port, timeout=patience)
-        if job.node_rank is None:
-            job.node_rank = self.store.add(f"agents/{job.run_id}/arrived", 1) - 1
-        self._set(f"size/{job.node_rank}", job.local_size)
-        sizes = [int(self.store.get(self._key(f"size/{node}"))) for node in range(job.nodes)]
-        self.first_rank, self.world_size = sum(sizes[:job.node_rank]), sum(sizes)
-
-    def _key(self, name):
-        return f"agents/{self.job.run_id}/{name}"
-
-    def _set(self, name, value):
-        self.store.set(self._key(name), str(value))
-
-    def _again(self, failure) -> bool:
-        """After a failure here or elsewhere: whether all start again."""
-        if isinstance(failure, _Elsewhere):
-            self.attempt = failure.attempt
-        else:
-            self.attempt += 1
-            with contextlib.suppress(DistError):  # node 0 may be gone; its end is noticed below
-                self._set("attempt", self.attempt)
-        if self.attempt > self.job.max_restarts:
-            if self.job.nodes > 1 and not isinstance(failure, _Elsewhere):
-                time.sleep(2 * self.job.interval + 1)  # the others still read the number of attempts in our store
-            return False
-        print(f"torchrun: {failure}; restart {self.attempt} of {self.job.max_restarts}", file=sys.stderr, flush=True)
-        return True
-
-    def _look_elsewhere(self):
-        """Notice that another node has begun a new attempt, or that the store is gone."""
-        if self.job.nodes == 1 or time.monotonic() - self._last_look < 1.0:
-            return
-        self._last_look = time.monotonic()
-        try:
-            known = self.store.check([self._key("attempt")])
-            attempt = int(self.store.get(self._key("attempt"))) if known else 0
-        except DistError as err:
-            raise _Elsewhere(self.job.max_restarts + 1, f"the agent of node 0 is gone ({err})") from err
-        if attempt > self.attempt:
-            raise _Elsewhere(attempt, "a rank on another node has failed")
-
-    def _agree_on_end(self):
-        """Node 0's store lives until all nodes have ended."""
-        if self.job.nodes == 1:
-            return
-        self._set(f"end/{self.attempt}/{self.job.node_rank}", 1)
-        while not self.store.check([self._key(f"end/{self.attempt}/{node}") for node in range(self.job.nodes)]):
-            self._look_elsewhere()
-            time.sleep(self.job.interval)
-        byes = [self._key(f"bye/{node}") for node in range(1, self.job.nodes)]
-        if self.job.node_rank:
-            with contextlib.suppress(DistError):  # all have ended well: node 0 need not wait for this
-                self._set(f"bye/{self.job.node_rank}", 1)
-            return
-        with contextlib.suppress(DistError):
-            self.store.wait(byes, timedelta(seconds=10))
-
     # -- ranks ----------------------------------------------------------------------------------------------
     def _environment(self, local: int) -> dict:
-        job, rank, size = self.job, self.first_rank + local, self.world_size
+        job, size = self.job, self.round.world_size
+        rank = self.round.first_rank + local
         environment = dict(os.environ)
         environment.setdefault("OMP_NUM_THREADS", "1") if job.local_size > 1 else None
         environment.update({
             "RANK": rank, "LOCAL_RANK": local, "WORLD_SIZE": size, "LOCAL_WORLD_SIZE": job.local_size,
-            "GROUP_RANK": job.node_rank, "GROUP_WORLD_SIZE": job.nodes, "ROLE_RANK": rank, "ROLE_WORLD_SIZE": size,
-            "ROLE_NAME": job.role, "MASTER_ADDR": job.host, "MASTER_PORT": self.store.port,
-            "TORCHELASTIC_RESTART_COUNT": self.attempt, "TORCHELASTIC_MAX_RESTARTS": job.max_restarts,
-            "TORCHELASTIC_RUN_ID": job.run_id, "TORCHELASTIC_USE_AGENT_STORE": True,
+            "GROUP_RANK": self.round.place, "GROUP_WORLD_SIZE": self.round.nodes, "ROLE_RANK": rank, "ROLE_WORLD_SIZE": size,
+            "ROLE_NAME": job.role, "MASTER_ADDR": job.host, "MASTER_PORT": self.meeting.store.port,
+            "TORCHELASTIC_RESTART_COUNT": self.round.number, "TORCHELASTIC_MAX_RESTARTS": job.max_restarts,
+            "TORCHELASTIC_RUN_ID": job.run_id, "TORCHELASTIC_USE_AGENT_STORE": True, **job.environment,
         })
+        environment.update({name: environment[known] for name, known in job.copied_names.items()})
         return {key: str(value) for key, value in environment.items()}
 
     def _start(self):
         self.ranks = []
         agent = os.getpid()
 
-        def die_with_agent():
+        def die_with_agent(local):
             _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
             if os.getppid() != agent:  # it died before the line above
                 os._exit(1)
+            if self.job.bind_cores:
+                cores = sorted(os.sched_getaffinity(0))
+                share = max(len(cores) // self.job.local_size, 1)
+                os.sched_setaffinity(0, cores[local * share % len(cores) :][:share])
 
         for local in range(self.job.local_size):
             outputs = [self._output(local, stream) for stream in (1, 2)]
             command = [f"--local-rank={local}" if word == LOCAL_RANK_ARGUMENT else word for word in self.job.command]
             process = subprocess.Popen(
-                command, env=self._environment(local), start_new_session=True, preexec_fn=die_with_agent,
+                command, env=self._environment(local), start_new_session=True, preexec_fn=functools.partial(die_with_agent, local),
                 stdout=outputs[0][0], stderr=outputs[1][0],
             )
             self.guard.watch(process.pid)
@@ -221,12 +188,13 @@ class Agent:
                     copies[-1].start()
                 elif copy is not None:
                     copy.close()
-            self.ranks.append(_Rank(self.first_rank + local, local, process, copies, time.time()))
+            self.ranks.append(_Rank(self.round.first_rank + local, local, process, copies, time.time()))
 
     def _output(self, local, stream):
         """(what Popen gets for stdout (1) or stderr (2), how it is copied)."""
         job, console = self.job, (sys.stdout, sys.stderr)[stream - 1]
-        shown = job.shown is None or local in job.shown
+        rank = self.round.first_rank + local
+        shown = (job.shown is None or local in job.shown) and (job.shown_ranks is None or rank in job.shown_ranks)
         tee = bool(job.tee.get(local, 0) & stream)
         file = None
         if tee or job.redirects.get(local, 0) & stream:
@@ -237,7 +205,7 @@ class Agent:
             return None, None
         if not tee:
             return subprocess.DEVNULL, None
-        prefix = f"[{job.role}{self.first_rank + local}]:".encode()
+        prefix = f"[{job.role}{rank}]:".encode() if job.tee_prefix else b""
 
         def copy(pipe):
             with file, pipe:
@@ -253,8 +221,8 @@ class Agent:
         job = self.job
         if job.log_name is not None:
             os.makedirs(job.log_dir, exist_ok=True)
-            return os.path.join(job.log_dir, job.log_name.format(rank=self.first_rank + local))
-        folder = os.path.join(job.log_dir, job.run_id, f"attempt_{self.attempt}", str(local))
+            return os.path.join(job.log_dir, job.log_name.format(rank=self.round.first_rank + local))
+        folder = os.path.join(job.log_dir, job.run_id, f"attempt_{self.round.number}", str(local))
         os.makedirs(folder, exist_ok=True)
         return os.path.join(folder, ("stdout.log", "stderr.log")[stream - 1])
 
@@ -268,7 +236,7 @@ class Agent:
                     raise RankFailed(rank, self.job)
                 if status == 0:
                     running.remove(rank)
-            self._look_elsewhere()
+            self.meeting.look()
             if running:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     running[0].process.wait(self.job.interval)
@@ -296,26 +264,7 @@ class Agent:
                 copy.join(1.0)
 
 
-class _Elsewhere(RankFailed):
-    """The failure was noticed by another agent."""
-
-    def __init__(self, attempt: int, what: str):
-        Exception.__init__(self, what)
-        self.attempt, self.code = attempt, 1
-
-
 def _signal_session(rank, number):
     # the session lives as long as one of its processes, also after the rank itself
     with contextlib.suppress(ProcessLookupError):
         os.killpg(rank.process.pid, number)
-
-
-def _is_local(host: str) -> bool:
-    import socket
-
-    try:
-        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-            probe.bind((socket.gethostbyname(host), 0))
-        return True
-    except OSError:
-        return False

@@ -15,13 +15,14 @@ def get_args_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="torchrun", description="Run a script as a distributed job",
                                      allow_abbrev=False)
     for name, default, text in (
-        ("nnodes", "1", "number of machines"),
+        ("nnodes", "1", "number of machines, or least:most: machines may then come and go"),
         ("nproc-per-node", "1", "ranks on this machine: a number, cpu, gpu or auto"),
         ("node-rank", None, "this machine's place; not needed with --rdzv-backend c10d"),
         ("rdzv-backend", "static", "static or c10d: the agents always meet in a TCPStore"),
         ("rdzv-endpoint", "", "host:port at which the agents meet"),
         ("rdzv-id", "none", "name of the job"),
-        ("rdzv-conf", "", "key=value,...: join_timeout in seconds"),
+        ("rdzv-conf", "", "key=value,... in seconds: join_timeout, last_call_timeout (for more machines than the least), "
+         "keep_alive_timeout (of a silent launcher)"),
         ("max-restarts", "0", "how often all ranks are started again after a failure"),
         ("monitor-interval", "0.1", "seconds between looks at the ranks"),
         ("start-method", "spawn", "accepted: ranks are new processes"),
@@ -69,12 +70,13 @@ def _local_size(text: str) -> int:
     raise ValueError(f"Unsupported nproc_per_node value: {text}")
 
 
-def _nodes(text: str) -> int:
+def _nodes(text: str) -> tuple[int, int]:
+    """(least, most) machines of '2' or '1:4'."""
     least, _, most = text.partition(":")
-    if most and most != least:
-        raise NotImplementedError("torch.distributed.run: a job of a varying number of nodes is not supported "
-                                  "(docs/coverage.md)")
-    return int(least)
+    bounds = int(least), int(most or least)
+    if not 0 < bounds[0] <= bounds[1]:
+        raise ValueError(f"--nnodes {text}: at least one machine, and no fewer at most than at least")
+    return bounds
 
 
 def _streams(text: str, local_size: int) -> dict:
@@ -98,14 +100,17 @@ def _command(args) -> list:
 
 def job_of(args) -> Job:
     """The job that the options describe; ValueError for options that do not fit together."""
-    nodes, local_size = (1 if args.standalone else _nodes(args.nnodes)), _local_size(args.nproc_per_node)
+    least, nodes = (1, 1) if args.standalone else _nodes(args.nnodes)
+    local_size = _local_size(args.nproc_per_node)
     host, port = args.master_addr, args.master_port
     if args.rdzv_endpoint and not args.standalone:
         host, _, port = args.rdzv_endpoint.partition(":")
     if nodes > 1 and not port:
         port = 29500 if args.rdzv_backend == "static" else 29400
     node_rank = args.node_rank
-    if node_rank is None:
+    if least < nodes:
+        node_rank = None  # who comes first is the first
+    elif node_rank is None:
         node_rank = None if nodes > 1 and args.rdzv_backend != "static" else 0
     conf = dict(part.split("=") for part in args.rdzv_conf.split(",") if part)
     redirects, tee = _streams(args.redirects, local_size), _streams(args.tee, local_size)
@@ -113,12 +118,13 @@ def job_of(args) -> Job:
     if log_dir is None and (any(redirects.values()) or any(tee.values())):
         log_dir = tempfile.mkdtemp(prefix="torchelastic_")
     return Job(
-        command=_command(args), local_size=local_size, nodes=nodes,
+        command=_command(args), local_size=local_size, nodes=nodes, least_nodes=least,
         node_rank=None if node_rank is None else int(node_rank), host="127.0.0.1" if args.standalone else host,
         port=0 if args.standalone else int(port or 0),
         run_id=args.rdzv_id if args.rdzv_id != "none" or nodes > 1 else uuid.uuid4().hex[:12],
         role=args.role, max_restarts=int(args.max_restarts), interval=float(args.monitor_interval), log_dir=log_dir,
         redirects=redirects, tee=tee, join_timeout=float(conf.get("join_timeout", 600)),
+        last_call=float(conf.get("last_call_timeout", 30)), silence=float(conf.get("keep_alive_timeout", 15)),
         shown={int(r) for r in args.local_ranks_filter.split(",")} if args.local_ranks_filter else None,
     )
 

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from tests.distributed.ranks import TORCHRUN, environment, left, torchrun
+from tests.distributed.ranks import ROOT, TORCHRUN, environment, left, torchrun
 
 # python without torch starts at once; what the agent does with ranks is the same
 PLAIN = """
@@ -133,6 +133,77 @@ def test_a_failure_on_another_node_ends_this_one(script):
             for _ in range(2)]
     outputs = [job.communicate(timeout=30)[0] for job in jobs]
     assert sorted(job.returncode for job in jobs) == [1, 5], outputs
+
+
+ELASTIC = """
+sys.stdout.write(f"{os.environ['TORCHELASTIC_RESTART_COUNT']}: {rank} of {os.environ['WORLD_SIZE']}\\n")
+sys.stdout.flush()
+while not os.path.exists(sys.argv[1] + os.environ['WORLD_SIZE']): time.sleep(0.05)
+"""
+
+
+def _elastic(port, *arguments):
+    conf = "last_call_timeout=0.5,keep_alive_timeout=3,join_timeout=20"
+    return _start("--nnodes", "1:2", "--max-restarts", 1, "--rdzv-backend", "c10d", "--rdzv-endpoint",
+                  f"localhost:{port}", "--rdzv-conf", conf, *arguments)
+
+
+def _said(job) -> str:
+    """What a rank says next; the launchers speak in between."""
+    while (line := job.stdout.readline()).startswith("torchrun"):
+        pass
+    return line
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
+def test_machines_come_and_go(script, tmp_path, end):
+    port, path, done = _port(), script(ELASTIC), tmp_path / "done"
+    first = _elastic(port, path, done)
+    assert _said(first) == "0: 0 of 1\n"
+    second = _elastic(port, path, done)  # comes late: all start again with it
+    both = sorted([_said(first), _said(second)])
+    assert both == ["1: 0 of 2\n", "1: 1 of 2\n"]
+    second.send_signal(end)
+    assert second.wait(20) != 0
+    assert _said(first) == "2: 0 of 1\n"
+    (tmp_path / "done1").touch()
+    assert first.wait(20) == 0
+    for job in (first, second):
+        job.communicate()
+
+
+def test_too_few_machines_is_an_error_that_says_so(script):
+    done = torchrun("--nnodes", "2:3", "--rdzv-backend", "c10d", "--rdzv-endpoint", f"localhost:{_port()}", "--rdzv-conf",
+                    "join_timeout=1", script(""))
+    assert done.returncode == 1 and "1 of at least 2 machines have arrived" in done.stderr
+
+
+def _msrun(*arguments):
+    return subprocess.run([sys.executable, ROOT / "msadapter/distributed/_torchrun.py", "--as-msrun", *map(str, arguments)],
+                          capture_output=True, text=True, timeout=30, env=environment(), check=False)
+
+
+def test_msrun_forms(script, tmp_path):
+    path = script("say(sys.argv[1:], *(os.environ[n] for n in ('RANK_ID', 'DEVICE_ID', 'RANK_SIZE', 'WORLD_SIZE')))\n")
+    done = _msrun("--worker_num=2", "--local_worker_num=2", "--master_port", _port(), f"--log_dir={tmp_path / 'logs'}",
+                  "--join=True", "--tail_worker_log=1", "--bind_core=True", path, "--lr", 1)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["['--lr', '1'] 1 1 2 2"]
+    assert (tmp_path / "logs/worker_0.log").read_text() == "['--lr', '1'] 0 0 2 2\n"
+
+
+def test_msrun_on_two_machines(script, tmp_path):
+    path, port = script("say(rank)\n"), _port()
+    command = [sys.executable, ROOT / "msadapter/distributed/_torchrun.py", "--as-msrun", "--worker_num", "4",
+               "--local_worker_num", "2", "--master_port", str(port), "--log_dir", tmp_path]
+    jobs = [subprocess.Popen([*command, "--node_rank", str(node), path], env=environment()) for node in (1, 0)]
+    assert [job.wait(30) for job in jobs] == [0, 0]
+    assert [(tmp_path / f"worker_{rank}.log").read_text() for rank in range(4)] == [f"{rank}\n" for rank in range(4)]
+
+
+def test_msrun_says_what_does_not_fit(script):
+    assert "must be a multiple of --local_worker_num 2" in _msrun("--worker_num", 3, "--local_worker_num", 2, script("")).stderr
+    assert "--sim_level is not supported" in _msrun("--sim_level", 1, script("")).stderr
 
 
 JOB = """
