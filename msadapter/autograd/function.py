@@ -11,6 +11,7 @@ from ..tensor import Tensor
 
 _C = load()
 apply_batched = None  # torch.func's way for arguments that are batched, once it is imported
+refused = None  # a class of tensors that have no place in a graph of nodes: their parts have
 
 
 class FunctionCtx:
@@ -137,6 +138,10 @@ class Function(FunctionCtx):
         if kwargs and not separate:
             raise TypeError(f"{cls.__name__}.apply() takes no keyword arguments")
         tensors = [a for a in args if isinstance(a, Tensor)]
+        if refused is not None and any(isinstance(a, refused) for a in tensors):
+            raise NotImplementedError(
+                f"torch.autograd.Function: {cls.__name__} on a DTensor is not supported, call it on to_local() (docs/coverage.md)"
+            )
         recording = _C.is_grad_enabled() and any(t.requires_grad for t in tensors)
         ctx = _context_class(cls)()
         ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)

@@ -1,6 +1,7 @@
 """DeviceMesh: the job's processes as an array with named dimensions."""
 
 import math
+import threading
 
 from . import setup
 from .process_group import GroupMember, default_group
@@ -23,6 +24,7 @@ class DeviceMesh:
             setup.init_process_group()
         self._place = _place(self._ranks, setup.get_rank())
         self._groups = self._make_groups() if _init_backend else []
+        self._root, self._flattened = None, {}
 
     @property
     def mesh(self):
@@ -41,6 +43,21 @@ class DeviceMesh:
     def size(self, mesh_dim=None) -> int:
         """Number of processes, in all or along a dimension."""
         return math.prod(self._shape) if mesh_dim is None else self._shape[mesh_dim]
+
+    def numel(self) -> int:
+        """Number of processes."""
+        return math.prod(self._shape)
+
+    def __enter__(self):
+        _mesh_resources.mesh_stack.append(self)
+        return self
+
+    def __exit__(self, *error):
+        _mesh_resources.mesh_stack.pop()
+
+    def _get_root_mesh(self):
+        """The mesh that this one is a slice of; itself for no slice."""
+        return self._root or self
 
     def _make_groups(self):
         groups = []
@@ -94,25 +111,72 @@ class DeviceMesh:
 
     def __getitem__(self, mesh_dim_names):
         names = (mesh_dim_names,) if isinstance(mesh_dim_names, str) else tuple(mesh_dim_names)
+        if self.mesh_dim_names is None:
+            raise RuntimeError("Cannot slice a DeviceMesh without mesh_dim_names!")
+        flattened = self._get_root_mesh()._flattened
+        if len(names) == 1 and names[0] not in self.mesh_dim_names and names[0] in flattened:
+            return flattened[names[0]]
+        if names == self.mesh_dim_names:
+            return self
         dims = [self._dim(name) for name in names]
-        part = DeviceMesh.__new__(DeviceMesh)
-        part.device_type, part.mesh_dim_names = self.device_type, names
-        part._ranks = _slice(self._ranks, self._place, dims)
-        part._shape = tuple(self._shape[d] for d in dims)
-        part._place = tuple(self._place[d] for d in dims)
-        part._groups = [self._groups[d] for d in dims]
+        if dims != sorted(dims):
+            raise KeyError(
+                f"Invalid mesh_dim_names {names} specified. Found mesh dim indices to slice: {dims}. Mesh dim indices should be in "
+                "ascending order."
+            )
+        place = self._place or (0,) * self.ndim
+        part = self._made(_slice(self._ranks, place, dims), names, [self._groups[d] for d in dims] if self._groups else [])
+        part._root = self._get_root_mesh()
         return part
+
+    def _made(self, ranks, names, groups):
+        """A mesh of some of this one's processes over groups that exist."""
+        made = DeviceMesh.__new__(DeviceMesh)
+        made.device_type, made.mesh_dim_names, made._ranks = self.device_type, names, ranks
+        made._shape, made._place = _shape_of(ranks), _place(ranks, setup.get_rank())
+        made._groups, made._root, made._flattened = groups, None, {}
+        return made
+
+    def _flatten(self, mesh_dim_name=None, backend_override=None):
+        """The mesh of one dimension with this one's processes in order; its name is known to the root's slices."""
+        root = self._get_root_mesh()
+        name = mesh_dim_name or "_".join(self.mesh_dim_names or ("dim",))
+        if self.ndim == 1 and mesh_dim_name in (None, *(self.mesh_dim_names or ())):
+            return self
+        if name in root._flattened:
+            return root._flattened[name]
+        own = None
+        for line in _slices_like(root, self):
+            whole = sorted(line) == list(range(setup.get_world_size()))
+            group = default_group() if whole else setup.new_group(line)
+            own = (line, group) if setup.get_rank() in line else own
+        made = self._made(own[0] if own else [], (name,), [own[1]] if own else [])
+        made._root = root
+        root._flattened[name] = made
+        return made
+
+    def __getstate__(self):
+        return {k: v for k, v in self.__dict__.items() if k not in ("_groups", "_root", "_flattened")}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self._root, self._flattened = None, {}
+        self._groups = _found_groups(self._ranks, self._shape)
+
+    def __deepcopy__(self, memo):
+        return self
 
     @staticmethod
     def from_group(group, device_type, mesh=None, *, mesh_dim_names=None):
-        """The mesh of one existing group."""
-        made = DeviceMesh(
-            device_type,
-            setup.get_process_group_ranks(group),
-            mesh_dim_names=mesh_dim_names,
-            _init_backend=False,
-        )
-        made._groups = [group]
+        """The mesh of one existing group, or of one for each dimension of ``mesh``."""
+        several = isinstance(group, (list, tuple))
+        if several and mesh is None:
+            raise ValueError("Must pass mesh if passing multiple ProcessGroups")
+        ranks = mesh if mesh is not None else setup.get_process_group_ranks(group)
+        made = DeviceMesh(device_type, ranks, mesh_dim_names=mesh_dim_names, _init_backend=False)
+        made._groups = list(group) if several else [group]
+        if len(made._groups) != made.ndim:
+            raise ValueError(f"Expects mesh with ndim equal to number of ProcessGroups but got mesh {made._ranks}")
         return made
 
     def __eq__(self, other):
@@ -161,6 +225,74 @@ def _lines(ranks, shape, dim):
     """Lists of ranks along one dimension, one for each place in the others."""
     others = [p for p in _places(shape) if p[dim] == 0]
     return [[_at(ranks, (*p[:dim], i, *p[dim + 1 :])) for i in range(shape[dim])] for p in others]
+
+
+def _slices_like(root, part) -> list:
+    """The processes of every slice of ``root`` along the dims of ``part``, each in order."""
+    dims = [root.mesh_dim_names.index(n) for n in part.mesh_dim_names] if root is not part else range(root.ndim)
+    places, made = _places(root.shape), {}
+    for place in places:
+        rest = tuple(p for d, p in enumerate(place) if d not in dims)
+        made.setdefault(rest, []).append(_at(root._ranks, place))
+    return list(made.values())
+
+
+def _found_groups(ranks, shape) -> list:
+    """Existing groups of this process along each dimension, for a mesh that comes out of a file."""
+    from .process_group import world
+
+    if not setup.is_initialized():
+        return []
+    own = setup.get_rank()
+    found = []
+    for dim in range(len(shape)):
+        line = next((line for line in _lines(ranks, shape, dim) if own in line), None)
+        found.append(next((pg for pg in world.pg_map if line is not None and pg._ranks == line), None))
+    return found
+
+
+class _MeshResources:
+    """The meshes of `with mesh:` blocks, and the older place of questions about slices."""
+
+    def __init__(self):
+        self._local = threading.local()
+
+    @property
+    def mesh_stack(self) -> list:
+        if not hasattr(self._local, "stack"):
+            self._local.stack = []
+        return self._local.stack
+
+    def get_current_mesh(self) -> DeviceMesh:
+        """The mesh of the innermost block."""
+        if not self.mesh_stack:
+            raise RuntimeError("No device mesh is currently active!")
+        return self.mesh_stack[-1]
+
+    def get_root_mesh(self, device_mesh) -> DeviceMesh:
+        """The mesh that this one is a slice of."""
+        return device_mesh._get_root_mesh()
+
+    def get_root_mesh_dim(self, device_mesh):
+        """Number of a slice's dimension in its root; None for no slice."""
+        root = device_mesh._get_root_mesh()
+        if root is device_mesh or not device_mesh.mesh_dim_names:
+            return None
+        return root.mesh_dim_names.index(device_mesh.mesh_dim_names[0])
+
+    def get_mesh_dim_by_name(self, device_mesh, mesh_dim_name: str) -> int:
+        """Number of a dimension."""
+        return device_mesh._dim(mesh_dim_name)
+
+    def _get_all_submeshes(self, device_mesh, mesh_dim_name: str) -> list:
+        """The slices along a dimension, of all processes."""
+        dim = device_mesh._dim(mesh_dim_name)
+        lines = _lines(device_mesh._ranks, device_mesh.shape, dim)
+        own = device_mesh[mesh_dim_name]
+        return [own if line == own._ranks else device_mesh._made(line, (mesh_dim_name,), []) for line in lines]
+
+
+_mesh_resources = _MeshResources()
 
 
 def _slice(ranks, place, dims, depth=0):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .placement_types import Placement, Shard
+from ._spec import checked_placements, local_shape_and_offset
+from .placement_types import Placement
 
 
 def compute_local_shape_and_global_offset(
@@ -14,19 +15,23 @@ def compute_local_shape_and_global_offset(
 
     A dim of n elements over k ranks is cut into parts of ceil(n / k), the last ones shorter or empty; several mesh dims cut
     the same tensor dim one after the other."""
-    shape, offset = list(global_shape), [0] * len(global_shape)
-    here = mesh.get_coordinate()
-    if here is None:
-        return (0,), ()
+    return local_shape_and_offset(global_shape, mesh, checked_placements(placements, mesh, len(global_shape)))
+
+
+def compute_local_shape(global_shape, mesh, placements) -> tuple[int, ...]:
+    """The shape alone."""
+    return compute_local_shape_and_global_offset(global_shape, mesh, placements)[0]
+
+
+def compute_global_tensor_info(tensor, mesh, placements) -> tuple[list, list]:
+    """(shape, strides) of the whole tensor when every process holds a part as large as ``tensor``."""
+    shape, stride = list(tensor.shape), list(tensor.stride())
     for mesh_dim, placement in enumerate(placements):
-        if not isinstance(placement, Shard):
+        if not placement.is_shard():
             continue
-        if not -len(shape) <= placement.dim < len(shape):
-            raise RuntimeError(f"Sharding dim {placement.dim} greater than tensor ndim {len(shape)}")
-        dim = placement.dim % len(shape)
-        size, parts = shape[dim], mesh.size(mesh_dim)
-        each = -(-size // parts)
-        start = min(here[mesh_dim] * each, size)
-        shape[dim] = min(start + each, size) - start
-        offset[dim] = global_shape[dim] if shape[dim] == 0 else offset[dim] + start
-    return tuple(shape), tuple(offset)
+        dim, count = placement.dim % max(len(shape), 1), mesh.size(mesh_dim)
+        shape[dim] *= count
+        for other in range(len(stride)):
+            if other != dim and stride[other] >= stride[dim]:
+                stride[other] *= count
+    return shape, stride

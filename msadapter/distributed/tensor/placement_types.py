@@ -1,4 +1,7 @@
 """How a tensor lies on one dimension of a mesh."""
+
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 
@@ -13,32 +16,67 @@ class Placement:
         """Whether every process has it whole."""
         return isinstance(self, Replicate)
 
-    def is_partial(self) -> bool:
-        """Whether it is yet to be reduced."""
-        return isinstance(self, Partial)
+    def is_partial(self, reduce_op=None) -> bool:
+        """Whether it is yet to be reduced (by `reduce_op`)."""
+        return isinstance(self, Partial) and reduce_op in (None, getattr(self, "reduce_op", None))
 
 
 @dataclass(frozen=True)
 class Shard(Placement):
-    """Cut along a dimension."""
+    """Cut along a dimension: parts of ceil(size / ranks), the last ones shorter or empty."""
 
     dim: int
+
+    def __repr__(self):
+        return f"Shard(dim={self.dim})"
+
+    def __str__(self):
+        return f"S({self.dim})"
+
+    @staticmethod
+    def local_shard_size_and_offset(curr_local_size: int, num_chunks: int, rank: int) -> tuple:
+        """(size, offset) of the part of ``rank``."""
+        each = -(-curr_local_size // num_chunks)
+        start = min(rank * each, curr_local_size)
+        return min(start + each, curr_local_size) - start, start
 
 
 @dataclass(frozen=True)
 class Replicate(Placement):
     """Whole on every process."""
 
+    def __repr__(self):
+        return "Replicate()"
+
+    def __str__(self):
+        return "R"
+
 
 @dataclass(frozen=True)
 class Partial(Placement):
-    """A summand on every process."""
+    """A summand (or what else ``reduce_op`` joins: avg, max, min, product) on every process."""
 
     reduce_op: str = "sum"
 
+    def __repr__(self):
+        return f"Partial({self.reduce_op})"
 
-@dataclass(frozen=True)
+    def __str__(self):
+        return f"P({self.reduce_op})"
+
+
+@dataclass(frozen=True, repr=False)
 class _StridedShard(Shard):
-    """Cut along a dimension that a later mesh dimension has cut before into ``split_factor`` parts."""
+    """Cut along a dimension that later mesh dimensions have cut before into ``split_factor`` parts."""
 
     split_factor: int = 1
+
+    def __init__(self, dim: int, *, split_factor: int = 1):
+        object.__setattr__(self, "dim", dim)
+        object.__setattr__(self, "split_factor", split_factor)
+
+    def __repr__(self):
+        return f"_StridedShard(dim={self.dim}, sf={self.split_factor})"
+
+    def __str__(self):
+        return f"_S({self.dim}, {self.split_factor})"

@@ -35,7 +35,11 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
         if _together(tensors):
             norms = ops._norms(tensors, norm_type)
         else:
-            norms = ops.stack([ops.linalg_vector_norm(t, norm_type).to(device) for t in tensors])
+            each = [ops.linalg_vector_norm(t, norm_type).to(device) for t in tensors]
+            spread = [hasattr(norm, "full_tensor") for norm in each]
+            if any(spread) and not all(spread):  # DTensors among others: their norms are joined first
+                each = [norm.full_tensor() if own else norm for norm, own in zip(each, spread, strict=True)]
+            norms = ops.stack(each)
         total = ops.linalg_vector_norm(norms, norm_type)
         if error_if_nonfinite and bool(ops.logical_or(total.isnan(), total.isinf())):
             raise RuntimeError(

@@ -1,0 +1,101 @@
+"""Which mesh, which parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ....tensor import device
+from ...device_mesh import DeviceMesh, init_device_mesh
+from ...setup import get_world_size, init_process_group, is_initialized
+from ...tensor import DTensor
+
+
+@dataclass(frozen=True)
+class MeshInfo:
+    """The mesh of data parallelism: its last dim spreads, the one before (if any) replicates."""
+
+    mesh: DeviceMesh
+
+    @property
+    def shard_group(self):
+        """The group over which parameters are spread."""
+        return self.mesh.get_group(self.mesh.ndim - 1)
+
+    @property
+    def shard_size(self) -> int:
+        """Number of parts."""
+        return self.mesh.size(self.mesh.ndim - 1)
+
+    @property
+    def shard_rank(self) -> int:
+        """The own part."""
+        return self.mesh.get_local_rank(self.mesh.ndim - 1)
+
+    @property
+    def replicate_group(self):
+        """The group with equal parts; None without."""
+        return self.mesh.get_group(0) if self.mesh.ndim == 2 else None
+
+
+def _default_mesh() -> DeviceMesh:
+    if not is_initialized():
+        init_process_group()
+    return init_device_mesh("cpu", (get_world_size(),))
+
+
+def mesh_info(mesh) -> MeshInfo:
+    """ValueError for a mesh of more than two dims."""
+    mesh = mesh if mesh is not None else _default_mesh()
+    if mesh.ndim not in (1, 2):
+        raise ValueError(f"fully_shard expects a 1D or 2D DeviceMesh but got {mesh}")
+    if mesh.ndim == 2 and mesh.mesh_dim_names is None:
+        raise AssertionError("Please init the 2D mesh for HSDP with mesh_dim_names specified")
+    return MeshInfo(mesh)
+
+
+def _get_device_from_mesh(mesh: DeviceMesh):
+    """The device on which this process works."""
+    from .... import accelerator
+
+    if mesh.device_type == "cpu":
+        return device("cpu")
+    return device(mesh.device_type, accelerator.current_device_index())
+
+
+def managed_modules(roots, is_managed) -> list:
+    """The modules below, without those that have a fully_shard of their own."""
+    found, seen = [], set()
+
+    def visit(module, top):
+        if module in seen or (not top and is_managed(module)):
+            return
+        seen.add(module)
+        for child in module.children():
+            visit(child, child in roots)
+        found.append(module)
+
+    for root in roots:
+        visit(root, True)
+    return found
+
+
+def managed_parameters(modules, ignored) -> list:
+    """(parameter, [(module, name), ...]) of every parameter that the modules hold, shared ones once."""
+    where: dict = {}
+    for module in modules:
+        for name, parameter in module._parameters.items():
+            if parameter is not None and parameter not in ignored:
+                where.setdefault(parameter, []).append((module, name))
+    return list(where.items())
+
+
+def checked(parameter) -> None:
+    """ValueError for a parameter that cannot be spread."""
+    if isinstance(parameter, DTensor) and parameter.device_mesh.ndim != 1:
+        raise NotImplementedError(
+            "fully_shard of a DTensor on a mesh of several dims is not supported (docs/coverage.md)"
+        )
+    if not parameter.is_contiguous():
+        raise NotImplementedError(
+            f"FSDP does not support non-contiguous parameters yet: {parameter.shape=} {parameter.stride()=}"
+        )

@@ -1,0 +1,390 @@
+"""Running operators on DTensors.
+
+A rule (_rules.py, _view_rules.py) lists, for one mesh dim, the placements of operands and results under which every process may run
+the operator on its own parts. For each mesh dim the entry that moves the least data is taken, operands are moved, and the operator
+runs on the parts. An operand that is whole while others are cut gets only a share of its gradient on each process: the shares
+are summed in backward. A composite without rule is run as what it is made of. Any other operator is an error that names it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ... import ops
+from ..._native import load
+from ...autograd import is_grad_enabled, no_grad
+from ...func._binding import bind, declaration_of
+from ...tensor import Tensor
+from ._dtensor import DTensor, placed, wrap
+from ._redistribute import with_gradient_from
+from ._spec import TensorMeta, gradient_placements
+from .placement_types import Partial, Replicate, _StridedShard
+
+_C = load()
+RULES: dict[str, Callable] = {}  # schema name -> rule(Call) -> list of Strategy
+SPECIAL: dict[str, Callable] = {}  # schema name -> function(declaration, inplace, bound) that does it all
+ADJUST: dict[str, Callable] = {}  # schema name -> function(call, arguments of the local call)
+WHOLE = Replicate()
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """Placements of the results and of the operands on one mesh dim."""
+
+    outs: tuple
+    ins: tuple
+
+
+@dataclass
+class Call:
+    """An operator with its operands: tensors among the arguments, in the schema's order."""
+
+    name: str
+    bound: dict
+    keys: list  # (argument's name, index in its list or None) of each operand
+    operands: list
+    mesh: object
+    outs: list = field(default_factory=list)  # descriptions of the results
+    cut: dict = field(
+        default_factory=dict
+    )  # (operand, dim) -> into how many parts earlier mesh dims have cut it
+    mesh_dim: int = 0
+
+    @property
+    def parts(self) -> int:
+        """Processes along the mesh dim in question."""
+        return self.mesh.size(self.mesh_dim)
+
+    def even(self, operand: int, dim: int) -> bool:
+        """Whether a dim may be cut here into equal parts."""
+        return self.operands[operand].shape[dim] % (self.parts * self.cut.get((operand, dim), 1)) == 0
+
+    def here(self, operand: int):
+        """Placement of an operand on the mesh dim in question."""
+        return placements_of(self.operands[operand], self.mesh)[self.mesh_dim]
+
+    @property
+    def recorded(self) -> bool:
+        """Whether an operand needs its gradient."""
+        return is_grad_enabled() and any(x.requires_grad for x in self.operands)
+
+
+def rule(*names):
+    """Registers a rule for operators by schema name."""
+
+    def decorate(function):
+        for name in names:
+            RULES[name] = function
+        return function
+
+    return decorate
+
+
+def special(*names):
+    """Registers a function that runs operators by itself."""
+
+    def decorate(function):
+        for name in names:
+            SPECIAL[name] = function
+        return function
+
+    return decorate
+
+
+class _State:
+    replication = False  # plain tensors among DTensors count as whole everywhere
+
+
+@contextlib.contextmanager
+def implicit_replication():
+    """A block where plain tensors among DTensors count as whole on every process."""
+    before, _State.replication = _State.replication, True
+    try:
+        yield
+    finally:
+        _State.replication = before
+
+
+def placements_of(x, mesh) -> tuple:
+    """Placements of an operand; a plain one is whole."""
+    return x.placements if isinstance(x, DTensor) else (WHOLE,) * mesh.ndim
+
+
+def call(function, args, kwargs):
+    """A table operator on arguments of which some are DTensors."""
+    declaration, inplace = declaration_of(function)
+    if declaration is None:
+        raise NotImplementedError(
+            f"torch.distributed.tensor: {getattr(function, '__name__', function)} is not supported (docs/coverage.md)"
+        )
+    kwargs = dict(kwargs)
+    out = kwargs.pop("out", None)
+    result = run(declaration, inplace, bind(declaration, args, kwargs))
+    return result if out is None else out.copy_(result)
+
+
+def run(declaration, inplace: bool, bound: dict):
+    """An operator by its arguments' names."""
+    name = declaration.schema.name
+    if name in SPECIAL:
+        return SPECIAL[name](declaration, inplace, bound)
+    if name in RULES:
+        return _by_rule(declaration, inplace, bound)
+    if declaration.kind == "composite":
+        args, kwargs = _split(declaration, bound)
+        made = declaration.body(*args, **kwargs)
+        return next(iter(bound.values())).copy_(made) if inplace else made
+    raise NotImplementedError(
+        f"Operator {name} does not have a sharding strategy registered. torch.distributed.tensor: {name} is not supported "
+        "(docs/coverage.md)"
+    )
+
+
+def _split(declaration, bound):
+    args = [bound[p.name] for p in declaration.schema.parameters if not p.keyword_only]
+    return args, {p.name: bound[p.name] for p in declaration.schema.parameters if p.keyword_only}
+
+
+def call_plain(declaration, inplace: bool, bound: dict):
+    """The operator on ordinary arguments."""
+    function = declaration.inplace if inplace else declaration.function
+    args, kwargs = [], {}
+    parameters = declaration.schema.parameters
+    for p in parameters:
+        if p.keyword_only:
+            if bound[p.name] is not p.default:
+                kwargs[p.name] = bound[p.name]
+        else:
+            args.append(bound[p.name])
+    positional = [p for p in parameters if not p.keyword_only]
+    while args and not positional[len(args) - 1].required and args[-1] is positional[len(args) - 1].default:
+        args.pop()
+    return function(*args, **kwargs)
+
+
+def _operands(bound) -> tuple:
+    keys, found = [], []
+    for name, value in bound.items():
+        if isinstance(value, Tensor):
+            keys.append((name, None))
+            found.append(value)
+        elif isinstance(value, (list, tuple)):
+            for i, x in enumerate(value):
+                if isinstance(x, Tensor):
+                    keys.append((name, i))
+                    found.append(x)
+    return keys, found
+
+
+def substituted(bound, keys, tensors) -> dict:
+    """The arguments with other tensors."""
+    made = {k: list(v) if isinstance(v, (list, tuple)) else v for k, v in bound.items()}
+    for (name, i), x in zip(keys, tensors, strict=True):
+        if i is None:
+            made[name] = x
+        else:
+            made[name][i] = x
+    return made
+
+
+def _mesh_of(operands, name):
+    mesh = None
+    for x in operands:
+        if not isinstance(x, DTensor):
+            continue
+        if mesh is None:
+            mesh = x.device_mesh
+        elif x.device_mesh != mesh:
+            raise NotImplementedError(
+                f"{name}: DTensor on different device meshes is not supported: {mesh}, {x.device_mesh}"
+            )
+    for x in operands:
+        if not isinstance(x, DTensor) and x.ndim > 0 and x.numel() != 1 and not _State.replication:
+            raise RuntimeError(
+                f"{name}: got mixed torch.Tensor and DTensor, need to convert all torch.Tensor to DTensor before calling "
+                "distributed operators!"
+            )
+    return mesh
+
+
+def _described(x) -> TensorMeta:
+    return TensorMeta(tuple(x.shape), tuple(x.stride()), x.dtype)
+
+
+def _meta(x):
+    if isinstance(x, DTensor):
+        return _C.detach(x)
+    return ops.empty_strided(tuple(x.shape), tuple(x.stride()), dtype=x.dtype, device="meta")
+
+
+def _results_of(declaration, inplace, bound, keys, operands) -> list:
+    """Descriptions of the results, found on tensors without memory."""
+    if inplace:
+        return [_described(operands[0])]
+    with no_grad():
+        made = call_plain(declaration, False, substituted(bound, keys, [_meta(x) for x in operands]))
+    made = [made] if isinstance(made, Tensor) else list(made)
+    return [_described(x) for x in made]
+
+
+@dataclass
+class Plan:
+    """What was decided for a call: placements of operands and results."""
+
+    ins: list
+    outs: list
+    described: list
+    shared: list  # for each operand the mesh dims on which each process has only a share of its gradient
+
+
+_plans: dict = {}
+
+
+def _key(declaration, inplace, bound, keys, operands):
+    rest = tuple(
+        (k, tuple(v) if isinstance(v, list) else v)
+        for k, v in bound.items()
+        if not isinstance(v, Tensor)
+        and not (isinstance(v, (list, tuple)) and any(isinstance(x, Tensor) for x in v))
+    )
+    specs = tuple((x._spec if isinstance(x, DTensor) else _described(x), x.requires_grad) for x in operands)
+    key = declaration.schema.name, inplace, tuple(keys), specs, rest, is_grad_enabled()
+    try:
+        hash(key)
+    except TypeError:
+        return None
+    return key
+
+
+def _planned(declaration, inplace, bound, keys, operands) -> Plan:
+    key = _key(declaration, inplace, bound, keys, operands)
+    plan = _plans.get(key) if key is not None else None
+    if plan is None:
+        plan = _plan(declaration, inplace, bound, keys, operands)
+        if key is not None:
+            if len(_plans) > 10000:
+                _plans.clear()
+            _plans[key] = plan
+    return plan
+
+
+def _plan(declaration, inplace, bound, keys, operands) -> Plan:
+    name = declaration.schema.name
+    mesh = _mesh_of(operands, name)
+    this = Call(name, bound, keys, operands, mesh, _results_of(declaration, inplace, bound, keys, operands))
+    ins: list[list] = [[] for _ in operands]
+    outs: list[list] = [[] for _ in this.outs]
+    shared: list[list] = [[] for _ in operands]
+    for mesh_dim in range(mesh.ndim):
+        this.mesh_dim = mesh_dim
+        chosen = _cheapest(this, inplace)
+        alone = all(p.is_replicate() for p in (*chosen.ins, *chosen.outs))
+        for i, placement in enumerate(chosen.ins):
+            ins[i].append(placement)
+            if placement.is_replicate() and not alone:
+                shared[i].append(mesh_dim)
+            if placement.is_shard():
+                this.cut[i, placement.dim] = this.cut.get((i, placement.dim), 1) * this.parts
+        for i, placement in enumerate(chosen.outs):
+            outs[i].append(placement)
+    return Plan([tuple(p) for p in ins], [tuple(p) for p in outs], this.outs, shared)
+
+
+def _cheapest(this: Call, inplace: bool) -> Strategy:
+    strategies = [s for found in RULES[this.name](this) for s in (*_strided(this, found), found)]
+    strategies.append(Strategy((WHOLE,) * len(this.outs), (WHOLE,) * len(this.operands)))
+    if inplace:
+        own = this.here(0)
+        strategies = [s for s in strategies if s.outs[0] == own and s.ins[0] == own]
+        if not strategies:
+            raise RuntimeError(
+                f"{this.name}_: in-place operations that require placement changes are not supported (the tensor is {own!r}); "
+                "use the operation out of place or redistribute first"
+            )
+    return min(strategies, key=lambda s: _cost(this, s))
+
+
+def _cost(this: Call, strategy: Strategy) -> float:
+    return sum(
+        _moving(this.here(i), wanted, x, this.parts)
+        for i, (x, wanted) in enumerate(zip(this.operands, strategy.ins, strict=True))
+    )
+
+
+def _like_cut(placement, here):
+    """A cut in the way of a strided one."""
+    return _StridedShard(placement.dim, split_factor=here.split_factor) if placement.is_shard() else placement
+
+
+def _strided(this: Call, strategy: Strategy) -> list:
+    """The strategy for operands whose cut is a strided one, which their results then have too."""
+    made = []
+    for i, wanted in enumerate(strategy.ins):
+        here = this.here(i)
+        if isinstance(here, _StridedShard) and wanted.is_shard(here.dim):
+            made.append(Strategy(*(tuple(_like_cut(p, here) for p in side) for side in (strategy.outs, strategy.ins))))
+    return made
+
+
+def _moving(have, want, x, parts: int) -> float:
+    """Bytes that a process sends, about; what needs no message costs next to nothing."""
+    if have == want:
+        return 0.0
+    size = math.prod(x.shape) * x.dtype.itemsize + 8.0
+    if have.is_replicate():
+        return 1e-3 if want.is_shard() else 2e-3
+    if have.is_partial():
+        return size * (1 if want.is_shard() else 2 if want.is_replicate() else math.inf)
+    if want.is_shard():
+        return size / parts
+    return size if want.is_replicate() else math.inf
+
+
+def _local_operand(x, placements, shared, mesh):
+    if not isinstance(x, DTensor):
+        if any(not p.is_replicate() for p in placements):
+            x = wrap(x, mesh, (WHOLE,) * mesh.ndim, x.shape, x.stride())
+            return placed(x, placements)._local_tensor
+        return x
+    local = placed(x, placements)._local_tensor
+    if shared and is_grad_enabled() and local.requires_grad:
+        wanted = gradient_placements(placements)
+        arriving = tuple(Partial() if i in shared else p for i, p in enumerate(wanted))
+        local = with_gradient_from(local, mesh, tuple(x.shape), arriving, wanted)
+    return local
+
+
+def _by_rule(declaration, inplace, bound):
+    keys, operands = _operands(bound)
+    plan = _planned(declaration, inplace, bound, keys, operands)
+    mesh = next(x.device_mesh for x in operands if isinstance(x, DTensor))
+    locals_ = [_local_operand(*each, mesh) for each in zip(operands, plan.ins, plan.shared, strict=True)]
+    arguments = substituted(bound, keys, locals_)
+    adjust = ADJUST.get(declaration.schema.name)
+    if adjust is not None:
+        adjust(arguments, plan, bound)
+    if mesh.get_coordinate() is None:
+        raise NotImplementedError(
+            f"{declaration.schema.name}: this process is not in the mesh (docs/coverage.md)"
+        )
+    made = call_plain(declaration, inplace, arguments)
+    if inplace:
+        return operands[0]
+    return _wrapped(made, mesh, plan)
+
+
+def _wrapped(made, mesh, plan):
+    if isinstance(made, Tensor):
+        return wrap(made, mesh, plan.outs[0], *plan.described[0][:2])
+    out = [wrap(x, mesh, p, *d[:2]) for x, p, d in zip(made, plan.outs, plan.described, strict=True)]
+    return type(made)(tuple(out)) if isinstance(made, tuple) else out
+
+
+def _torch_function(cls, function, types, args=(), kwargs=None):
+    return call(function, args, kwargs or {})
+
+
+DTensor.__torch_function__ = classmethod(_torch_function)

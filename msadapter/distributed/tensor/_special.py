@@ -1,0 +1,344 @@
+"""Operators on DTensors that are no matter of placements alone: random numbers, steps of optimizers, norms, subscripts.
+
+Random numbers are drawn for the whole tensor from the state of the mesh's first process, so they do not depend on how the tensor
+is cut: they are those of one process with that state.
+"""
+
+from __future__ import annotations
+
+import operator
+
+from ... import ops, random
+from ...autograd import no_grad
+from ...ops import indexing
+from ...tensor import Tensor
+from .. import collectives
+from ..reduce_op import ReduceOp
+from ._dispatch import call_plain, run, special
+from ._dtensor import DTensor, placed, wrap
+from ._redistribute import move
+from ._spec import gradient_placements
+from .placement_types import Partial, Replicate
+
+R = Replicate()
+
+
+# ---- random numbers
+def same_state(mesh) -> None:
+    """Give the processes of a mesh the random state of its first one."""
+    state = random.get_rng_state()
+    for mesh_dim in range(mesh.ndim):
+        if mesh.size(mesh_dim) > 1:
+            collectives.broadcast(state, group=mesh.get_group(mesh_dim), group_src=0)
+    random.set_rng_state(state)
+
+
+def _drawn(x: DTensor, generator, make):
+    """The own part of what ``make`` draws for an ordinary tensor as large as the whole."""
+    mesh = x.device_mesh
+    if generator is None:
+        same_state(mesh)
+    with no_grad():
+        whole = make(ops.empty(tuple(x.shape), dtype=x.dtype, device=x.device))
+    return move(whole, mesh, tuple(x.shape), (R,) * mesh.ndim, gradient_placements(x.placements))
+
+
+@special("Tensor.normal", "Tensor.uniform", "Tensor.exponential", "Tensor.random", "Tensor.cauchy", "Tensor.log_normal",
+         "Tensor.geometric", "Tensor.bernoulli", "rand_like", "randn_like", "randint_like", "bernoulli")  # fmt: skip
+def _random(declaration, inplace, bound):
+    name, x = next((k, v) for k, v in bound.items() if isinstance(v, DTensor))
+    if any(p.is_partial() for p in x.placements):
+        raise RuntimeError(f"{declaration.schema.name}: random numbers cannot be drawn as {x.placements}")
+    given = (
+        x.full_tensor().detach() if declaration.schema.name == "bernoulli" and bound["p"] is None else None
+    )
+    made = _drawn(
+        x,
+        bound.get("generator"),
+        lambda empty: call_plain(declaration, inplace, bound | {name: empty if given is None else given}),
+    )
+    if not inplace:
+        return wrap(made, x.device_mesh, x.placements, x.shape, x.stride()).requires_grad_(
+            bool(bound.get("requires_grad"))
+        )
+    x._local_tensor.copy_(made)
+    return x
+
+
+@special("_dropout")
+def _dropout(declaration, inplace, bound):
+    """(result, mask), the noise drawn for the whole."""
+    x, p = bound["self"], bound["p"]
+    x = placed(x, gradient_placements(x.placements))
+    scale = _drawn(x, None, lambda empty: ops._dropout(ops.ones_like(empty), p)[0])
+    noise = wrap(scale, x.device_mesh, x.placements, x.shape, x.stride())
+    return x * noise, noise != 0
+
+
+# ---- all tensors of an optimizer's step
+@special("_fused_adamw_", "_fused_adam_", "_fused_sgd_")
+def _fused(declaration, inplace, bound):
+    """Each parameter's own part; gradients and averages are brought to its placements."""
+    first = next(iter(bound.values()))
+    made = {}
+    for name, value in bound.items():
+        if isinstance(value, (list, tuple)):
+            value = [_like_parameter(x, p) for x, p in zip(value, first, strict=True)] if value else value
+        elif isinstance(value, DTensor):
+            value = value.full_tensor()
+        made[name] = value
+    return call_plain(declaration, inplace, made)
+
+
+def _like_parameter(x, parameter):
+    if not isinstance(x, DTensor):
+        return x
+    if not isinstance(parameter, DTensor) or x.shape != parameter.shape:
+        return x.full_tensor()
+    return placed(x, parameter.placements)._local_tensor
+
+
+@special("_foreach_norm", "_norms")
+def _norms(declaration, inplace, bound):
+    tensors = next(iter(bound.values()))
+    made = [ops.linalg_vector_norm(x, float(bound["ord"])) for x in tensors]
+    whole = [x.full_tensor() if isinstance(x, DTensor) else x for x in made]
+    return ops.stack(whole) if declaration.schema.name == "_norms" else whole
+
+
+@special("_scale_all_")
+def _scale_all(declaration, inplace, bound):
+    factor = bound["factor"]
+    factor = factor.full_tensor() if isinstance(factor, DTensor) else factor
+    with no_grad():
+        for x in bound["tensors"]:
+            _local(x).mul_(factor)
+
+
+@special("_amp_foreach_non_finite_check_and_unscale_")
+def _unscale(declaration, inplace, bound):
+    """As on ordinary tensors; found_inf says afterwards what any process of the mesh has found."""
+    tensors = bound["self"]
+    made = {k: v.full_tensor() if isinstance(v, DTensor) else v for k, v in bound.items() if k != "self"}
+    result = call_plain(declaration, inplace, {"self": [_local(x) for x in tensors]} | made)
+    for mesh in dict.fromkeys(x.device_mesh for x in tensors if isinstance(x, DTensor)):
+        for mesh_dim in range(mesh.ndim):
+            collectives.all_reduce(made["found_inf"], ReduceOp.MAX, mesh.get_group(mesh_dim))
+    return result
+
+
+def _local(x):
+    return x._local_tensor if isinstance(x, DTensor) else x
+
+
+# ---- norms: the parts' norms are joined
+@special("_vector_norm")
+def _vector_norm(declaration, inplace, bound):
+    x, order = bound["self"], bound["ord"]
+    x = placed(x, gradient_placements(x.placements))
+    gone = range(x.ndim) if bound["dim"] is None else [d % max(x.ndim, 1) for d in bound["dim"]]
+    cut = [p.dim for p in x.placements if p.is_shard() and p.dim in gone]
+    if not cut:
+        return _rule("_vector_norm", bound | {"self": x})
+    kind = {float("inf"): "max", float("-inf"): "min"}.get(order)
+    if kind is not None:
+        reduce = ops.amax if kind == "max" else ops.amin
+        return reduce(x.abs(), list(gone), bound["keepdim"])
+    if order == 0:
+        return (x != 0).to(x.dtype).sum(list(gone), bound["keepdim"])
+    power = x.square() if order == 2 else x.abs().pow(order)
+    total = power.sum(list(gone), bound["keepdim"])
+    total = placed(total, gradient_placements(total.placements))
+    return total.sqrt() if order == 2 else total.pow(1.0 / order)
+
+
+def _rule(name, bound):
+    from ...ops import declarations
+    from ._dispatch import _by_rule
+
+    return _by_rule(declarations[name], False, bound)
+
+
+@special("_std")
+def _std(declaration, inplace, bound):
+    from ...ops import declarations
+
+    return run(declarations["_var"], False, bound).sqrt()
+
+
+# ---- an embedding whose rows are cut: each process looks up what it has
+@special("_embedding")
+def _embedding(declaration, inplace, bound):
+    weight, indices = bound["weight"], bound["indices"]
+    by_rows = isinstance(weight, DTensor) and [i for i, p in enumerate(weight.placements) if p.is_shard(0)]
+    if not by_rows:
+        return _rule("_embedding", bound)
+    from ._utils import compute_local_shape_and_global_offset
+
+    mesh = weight.device_mesh
+    indices = (
+        indices
+        if isinstance(indices, DTensor)
+        else wrap(indices, mesh, (R,) * mesh.ndim, indices.shape, indices.stride())
+    )
+    indices = placed(
+        indices,
+        [
+            R if weight.placements[i].is_shard() else p
+            for i, p in enumerate(gradient_placements(indices.placements))
+        ],
+    )
+    weight = placed(weight, [p if p.is_shard() else R for p in weight.placements])
+    (rows, *_), (start, *_) = compute_local_shape_and_global_offset(weight.shape, mesh, weight.placements)
+    own = indices._local_tensor - start
+    outside = (own < 0) | (own >= rows)
+    padding = bound["padding_idx"]
+    padding = padding - start if start <= padding < start + rows else -1
+    local = weight._local_tensor
+    if rows:
+        found = declaration.function(local, ops.where(outside, 0, own), -1, bound["scale_grad_by_freq"])
+        masked = outside if padding < 0 else outside | (own == padding)
+        found = _without_gradient(found, masked & ~outside).masked_fill(outside.unsqueeze(-1), 0.0)
+    else:
+        found = (
+            ops.zeros([*own.shape, local.shape[1]], dtype=local.dtype, device=local.device) + local.sum() * 0
+        )
+    placements = []
+    for i, p in enumerate(weight.placements):
+        if p.is_shard(0):
+            placements.append(Partial())
+        else:
+            placements.append(type(p)(indices.ndim) if p.is_shard() else indices.placements[i])
+    shape = (*indices.shape, weight.shape[1])
+    stride = ops.empty(shape, device="meta").stride()
+    return wrap(found, mesh, placements, shape, stride)
+
+
+def _without_gradient(x, rows):
+    """``x`` whose gradient does not come from some rows."""
+    return ops.where(rows.unsqueeze(-1), x.detach(), x)
+
+
+# ---- losses of classes: an average over rows is a sum and a count
+@special("_cross_entropy", "_nll_loss")
+def _class_loss(declaration, inplace, bound):
+    from . import parallel
+
+    logits, target, reduction = bound["self"], bound["target"], bound["reduction"]
+    if parallel.loss.active() and declaration.schema.name == "_cross_entropy" and isinstance(logits, DTensor):
+        return parallel.loss.cross_entropy(bound)
+    rows = isinstance(logits, DTensor) and logits.ndim == 2 and any(p.is_shard(0) for p in logits.placements)
+    plain = bound["weight"] is None and target.ndim == 1 and not bound.get("label_smoothing")
+    if not (rows and plain):
+        return _rule(declaration.schema.name, bound)
+    mesh = logits.device_mesh
+    wanted = [p if p.is_shard(0) else R for p in logits.placements]
+    logits = placed(logits, wanted)
+    target = (
+        target
+        if isinstance(target, DTensor)
+        else wrap(target, mesh, (R,) * mesh.ndim, target.shape, target.stride())
+    )
+    target = placed(target, wanted)
+    none, mean, total = _codes()
+    local = declaration.function(
+        *(
+            bound
+            | {
+                "self": logits._local_tensor,
+                "target": target._local_tensor,
+                "reduction": none if reduction == none else total,
+            }
+        ).values()
+    )
+    if reduction == none:
+        loss = wrap(local[0], mesh, wanted, target.shape, target.stride())
+        return loss, loss
+    loss = wrap(local[0], mesh, [Partial() if p.is_shard() else R for p in wanted], (), ())
+    count = (target != bound["ignore_index"]).sum()
+    count = placed(count, (R,) * mesh.ndim)
+    return (loss / count if reduction == mean else loss), count
+
+
+def _codes() -> tuple:
+    from ...ops.nn_loss import _CODES
+
+    return _CODES["none"], _CODES["mean"], _CODES["sum"]
+
+
+# ---- comparisons of whole tensors
+@special("equal", "allclose")
+def _compared(declaration, inplace, bound):
+    return call_plain(
+        declaration, inplace, {k: v.full_tensor() if isinstance(v, DTensor) else v for k, v in bound.items()}
+    )
+
+
+@special("_autocast_cast")
+def _autocast_cast(declaration, inplace, bound):
+    return bound["self"].to(bound["dtype"])
+
+
+# ---- subscripts
+def _items(x, index) -> list | None:
+    """The index as ints, slices and None; None where tensors or lists index."""
+    items = list(index) if isinstance(index, tuple) else [index]
+    plain = all(
+        i is None or i is Ellipsis or isinstance(i, (int, slice)) and not isinstance(i, bool) for i in items
+    )
+    if not plain:
+        return None
+    used = sum(i is not None and i is not Ellipsis for i in items)
+    if used > x.ndim:
+        raise IndexError(f"too many indices for tensor of dimension {x.ndim}")
+    place = items.index(Ellipsis) if Ellipsis in items else len(items)
+    return [*items[:place], *[slice(None)] * (x.ndim - used), *items[place + 1 :]]
+
+
+def get_item(x, index):
+    """``x[index]``: a view for ints, slices and None; else the whole is indexed."""
+    items = _items(x, index) if isinstance(x, DTensor) else None
+    if items is None:
+        return _indexed(x, index)
+    dim = 0
+    for item in items:
+        if item is None:
+            x, dim = ops.unsqueeze(x, dim), dim + 1
+        elif isinstance(item, slice):
+            bounds = [None if b is None else operator.index(b) for b in (item.start, item.stop, item.step)]
+            if bounds != [None, None, None]:
+                x = ops._slice(x, dim, bounds[0], bounds[1], 1 if bounds[2] is None else bounds[2])
+            dim += 1
+        else:
+            x = ops.select(x, dim, item)
+    return x
+
+
+def _indexed(x, index):
+    index = tuple(index) if isinstance(index, (tuple, list)) else (index,)
+    every = [v for v in (x, *index) if isinstance(v, DTensor)]
+    mesh = every[0].device_mesh
+    whole = [R] * mesh.ndim
+    plain = tuple(placed(i, whole)._local_tensor if isinstance(i, DTensor) else i for i in index)
+    local = (placed(x, whole)._local_tensor if isinstance(x, DTensor) else x)[plain]
+    return wrap(local, mesh, whole, local.shape, local.stride())
+
+
+def set_item(x, index, value) -> None:
+    """``x[index] = value`` where x is whole on every process, or everything is assigned."""
+    whole = all(p.is_replicate() for p in x.placements)
+    if not whole and index not in (Ellipsis, slice(None)):
+        raise NotImplementedError(
+            "torch.distributed.tensor.DTensor.__setitem__: parts of a tensor that is cut are not supported (docs/coverage.md)"
+        )
+    if not whole:
+        x.copy_(value) if isinstance(value, Tensor) else x.fill_(value)
+        return
+    mesh = x.device_mesh
+    plain = lambda v: placed(v, (R,) * mesh.ndim)._local_tensor if isinstance(v, DTensor) else v  # noqa: E731
+    index = tuple(map(plain, index)) if isinstance(index, tuple) else plain(index)
+    indexing.setitem(x._local_tensor, index, plain(value))
+
+
+DTensor.__getitem__ = get_item
+DTensor.__setitem__ = set_item

@@ -1,0 +1,278 @@
+"""DTensors: operators against PyTorch's values and placements, modules against one process."""
+
+import copy
+import json
+import pickle
+import sys
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_module, distribute_tensor
+from torch.distributed.tensor import parallel as tp
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+sys.path.insert(0, str(GOLDEN))
+import dtensor_cases as cases  # noqa: E402
+
+EXPECTED = json.loads((GOLDEN / "dtensor.json").read_text())
+OWN_PLACEMENTS = {"tril": ["Shard0"]}  # the batch stays cut, PyTorch gathers it
+
+
+def close(got, expected, what):
+    assert len(got) == len(expected), what
+    for a, b in zip(got, expected, strict=True):
+        assert a == b or abs(a - b) <= 1e-6 + 1e-5 * abs(b), (what, a, b)
+
+
+def compared(name, chosen, shape):
+    got = cases.outcome(getattr(cases, chosen)[name], init_device_mesh("cpu", shape))
+    expected = EXPECTED[chosen][name]
+    for key in ("shape", "dtype"):
+        assert got[key] == expected[key], (key, got[key], expected[key])
+    close(got["values"], expected["values"], "values")
+    for i, wanted in enumerate(expected.get("gradients", [])):
+        close(got["gradients"][i], wanted, f"gradient {i}")
+    assert got["placements"] == OWN_PLACEMENTS.get(name, expected["placements"]), (
+        got["placements"],
+        expected["placements"],
+    )
+
+
+for _size, _chosen, _shape in ((2, "CASES", (2,)), (4, "CASES_OF_FOUR", (2, 2))):
+    for _name in getattr(cases, _chosen):
+
+        def _check(rank, size, name=_name, chosen=_chosen, shape=_shape, needed=_size):
+            if size == needed:
+                compared(name, chosen, shape)
+
+        globals()["check_case_" + _name] = _check
+
+
+# ---- modules
+class Mlp(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.up, self.down = nn.LayerNorm(8), nn.Linear(8, 16), nn.Linear(16, 8)
+
+    def forward(self, x):
+        return self.down(torch.relu(self.up(self.norm(x))))
+
+
+def pair():
+    torch.manual_seed(3)
+    alone = Mlp()
+    return alone, copy.deepcopy(alone)
+
+
+def whole(x):
+    return x.full_tensor() if isinstance(x, DTensor) else x
+
+
+def trained(alone, spread, given, optimizer, steps=4):
+    """Both models learn; losses, clipped norms and parameters agree."""
+    first, second = optimizer(alone.parameters()), optimizer(spread.parameters())
+    for step in range(steps):
+        x = torch.sin(torch.arange(96.0) * 0.3 + step).reshape(2, 6, 8)
+        a, b = alone(x).square().mean(), whole(spread(given(x)).square().mean())
+        assert abs(a.item() - b.item()) < 1e-6, (step, a, b)
+        a.backward()
+        b.backward()
+        norms = [nn.utils.clip_grad_norm_(m.parameters(), 0.05) for m in (alone, spread)]
+        assert torch.allclose(norms[0], whole(norms[1]), atol=1e-6)
+        for o in (first, second):
+            o.step()
+            o.zero_grad()
+    for (name, p), q in zip(alone.named_parameters(), spread.parameters(), strict=True):
+        assert torch.allclose(p, whole(q), atol=1e-6), name
+
+
+def check_tensor_parallel(rank, size):
+    mesh = init_device_mesh("cpu", (size,))
+    plan = {"up": tp.ColwiseParallel(), "down": tp.RowwiseParallel()}
+    for optimizer in (
+        lambda p: torch.optim.AdamW(p, 1e-2),
+        lambda p: torch.optim.AdamW(p, 1e-2, foreach=True),
+        lambda p: torch.optim.SGD(p, 0.1, momentum=0.9),
+    ):
+        alone, spread = pair()
+        tp.parallelize_module(spread, mesh, plan)
+        assert spread.up.weight.placements == (Shard(0),) and spread.down.weight.placements == (Shard(1),)
+        assert not isinstance(spread.norm.weight, DTensor)
+        trained(alone, spread, lambda x: x, optimizer)
+
+
+def check_sequence_parallel(rank, size):
+    mesh = init_device_mesh("cpu", (size,))
+    alone, spread = pair()
+    tp.parallelize_module(spread, mesh, {
+        "norm": tp.SequenceParallel(), "up": tp.ColwiseParallel(input_layouts=Shard(1)),
+        "down": tp.RowwiseParallel(output_layouts=Shard(1), use_local_output=False)})  # fmt: skip
+    trained(
+        alone, spread, lambda x: distribute_tensor(x, mesh, [Shard(1)]), lambda p: torch.optim.AdamW(p, 1e-2)
+    )
+
+
+def check_prepared_inputs_and_outputs(rank, size):
+    mesh = init_device_mesh("cpu", (size,))
+    module = nn.Linear(8, 4)
+    module = tp.parallelize_module(
+        module,
+        mesh,
+        tp.PrepareModuleInput(
+            input_layouts=Shard(0), desired_input_layouts=Replicate(), use_local_output=True
+        ),
+    )
+    assert module(torch.ones(3, 8)).shape == (3 * size, 4)
+    module = tp.parallelize_module(
+        nn.Linear(8, 4),
+        mesh,
+        tp.PrepareModuleOutput(output_layouts=Shard(0), desired_output_layouts=Replicate()),
+    )
+    assert module(torch.ones(3, 8)).shape == (3 * size, 4)
+
+
+def check_distribute_module_replicates(rank, size):
+    mesh = init_device_mesh("cpu", (size,))
+    alone, spread = pair()
+    with torch.no_grad():
+        for p in spread.parameters():
+            p.add_(rank)  # the first rank's values count
+    distribute_module(spread, mesh)
+    assert all(p.placements == (Replicate(),) for p in spread.parameters())
+    trained(
+        alone,
+        spread,
+        lambda x: distribute_tensor(x, mesh, [Shard(0)]),
+        lambda p: torch.optim.Adam(p, 1e-2, fused=False),
+    )
+
+
+def check_loss_parallel(rank, size):
+    mesh = init_device_mesh("cpu", (size,))
+    x = torch.sin(torch.arange(35.0) * 3).reshape(5, 7)
+    target = torch.tensor([0, 6, -100, 3, 5])
+    for reduction in ("mean", "sum", "none"):
+        leaf = x.clone().requires_grad_()
+        expected = F.cross_entropy(leaf, target, reduction=reduction)
+        expected.sum().backward()
+        spread = distribute_tensor(x, mesh, [Shard(1)]).requires_grad_()
+        with tp.loss_parallel():
+            loss = F.cross_entropy(spread, target, reduction=reduction)
+            loss.sum().backward()
+        assert torch.allclose(whole(loss), expected, atol=1e-6), (reduction, loss, expected)
+        assert torch.allclose(spread.grad.full_tensor(), leaf.grad, atol=1e-6), reduction
+        rows = distribute_tensor(x, mesh, [Shard(0)]).requires_grad_()
+        F.cross_entropy(
+            rows, distribute_tensor(target, mesh, [Shard(0)]), reduction=reduction
+        ).sum().backward()
+        assert torch.allclose(rows.grad.full_tensor(), leaf.grad, atol=1e-6), reduction
+
+
+# ---- the class itself
+def check_random_numbers_do_not_depend_on_the_cut(rank, size):
+    mesh = init_device_mesh("cpu", (size,))
+    torch.manual_seed(5)
+    expected = [torch.randn(5, 3), torch.empty(5, 3).uniform_(-1, 1), F.dropout(torch.ones(5, 3))]
+    torch.manual_seed(5 + rank)  # the first rank's state counts
+    from torch.distributed.tensor import empty, ones, randn
+
+    got = [randn(5, 3, device_mesh=mesh, placements=[Shard(0)]),
+           empty(5, 3, device_mesh=mesh, placements=[Shard(1)]).uniform_(-1, 1),
+           F.dropout(ones(5, 3, device_mesh=mesh, placements=[Shard(0)]))]  # fmt: skip
+    for a, b in zip(expected, got, strict=True):
+        assert torch.equal(a, b.full_tensor()), (a, b.full_tensor())
+
+
+def check_from_local_and_to_local(rank, size):
+    mesh = init_device_mesh("cpu", (size,))
+    x = torch.full((2, 3), float(rank), requires_grad=True)
+    d = DTensor.from_local(x, mesh, [Shard(0)])
+    assert d.shape == (2 * size, 3) and d.stride() == (3, 1) and d.to_local().shape == (2, 3)
+    (d.to_local() * 2).sum().backward()
+    assert x.grad.eq(2).all()
+    whole_grad = distribute_tensor(torch.ones(4, 2), mesh, [Replicate()]).requires_grad_()
+    part = whole_grad.to_local(grad_placements=[Partial()])
+    (part * (rank + 1)).sum().backward()
+    assert whole_grad.grad.to_local().eq(size * (size + 1) / 2).all()
+    uneven = DTensor.from_local(
+        torch.ones(2 if rank == 0 else 1, 2), mesh, [Shard(0)], shape=torch.Size((size + 1, 2)), stride=(2, 1)
+    )
+    assert uneven.shape == (size + 1, 2)
+
+
+def check_class(rank, size):
+    mesh = init_device_mesh("cpu", (size,))
+    p = nn.Parameter(distribute_tensor(torch.arange(12.0).reshape(6, 2), mesh, [Shard(0)]))
+    assert isinstance(p, nn.Parameter) and isinstance(p, DTensor) and p.requires_grad and p.is_leaf
+    assert p.device.type == "cpu" and p.numel() == 12 and not p.is_meta
+    seen = []
+    p.register_hook(lambda g: seen.append(g) or g * 2)
+    p.register_post_accumulate_grad_hook(lambda q: seen.append(q))
+    (p * 3).sum().backward()
+    assert (
+        isinstance(seen[0], DTensor)
+        and seen[1] is p
+        and p.grad.full_tensor().eq(6).all()
+        and p.grad is p.grad
+    )
+    (g,) = torch.autograd.grad((p * p).sum(), [p], create_graph=True)
+    (second,) = torch.autograd.grad(g.sum(), [p])
+    assert second.full_tensor().eq(8).all()  # the hook doubles twice
+    twin = copy.deepcopy(p)
+    assert (
+        isinstance(twin, nn.Parameter)
+        and twin.placements == p.placements
+        and torch.equal(twin.full_tensor(), p.full_tensor())
+    )
+    back = pickle.loads(pickle.dumps(p.detach()))
+    assert torch.equal(back.full_tensor(), p.full_tensor()) and back.device_mesh == mesh
+    assert p[1, 0].item() == 2 and p[1:3].full_tensor().tolist() == [[2, 3], [4, 5]]
+    assert p.tolist()[5] == [10, 11] and "DTensor(local_tensor" in repr(p)
+    half = p.detach().to(torch.bfloat16)
+    assert half.dtype is torch.bfloat16 and half.placements == (Shard(0),)
+    module = nn.Linear(2, 6, bias=False)
+    module.weight = nn.Parameter(p.detach().clone())
+    module.double()
+    assert (
+        isinstance(module.weight, DTensor)
+        and module.weight.dtype is torch.float64
+        and module.weight.to_local().dtype is torch.float64
+    )
+
+
+def raises(kind, text, function):
+    try:
+        function()
+    except kind as err:
+        assert text in str(err), err
+    else:
+        raise AssertionError(f"no {kind.__name__}")
+
+
+def check_errors(rank, size):
+    mesh = init_device_mesh("cpu", (size,))
+    d = distribute_tensor(torch.ones(4, 4), mesh, [Shard(0)])
+    raises(RuntimeError, "got mixed torch.Tensor and DTensor", lambda: d + torch.ones(4, 4))
+    raises(NotImplementedError, "does not have a sharding strategy registered", lambda: torch.fft.fft(d))
+    raises(
+        ValueError,
+        "`placements` must have the same length",
+        lambda: distribute_tensor(torch.ones(2), mesh, [Shard(0), Shard(0)]),
+    )
+    raises(
+        RuntimeError,
+        "redistributing to Partial is for internal use only",
+        lambda: d.redistribute(placements=[Partial()]),
+    )
+    part = DTensor.from_local(torch.ones(2), mesh, [Partial()])
+    raises(RuntimeError, "in-place operations that require placement changes", lambda: part.exp_())
+
+    class Double(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+    raises(NotImplementedError, "on a DTensor", lambda: Double.apply(d))

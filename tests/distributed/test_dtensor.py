@@ -1,0 +1,34 @@
+"""DTensor on two and on four ranks: each check of jobs/dtensor.py."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.distributed.ranks import JOBS, outcomes_of
+
+GOLDEN = json.loads((Path(__file__).parents[1] / "golden/dtensor.json").read_text())
+OWN = re.findall(r"^def (check_\w+)", (JOBS / "dtensor.py").read_text(), re.M)
+
+
+@pytest.fixture(scope="module")
+def of_two(tmp_path_factory):
+    return outcomes_of("dtensor.py", 2, tmp_path_factory.mktemp("two"))
+
+
+@pytest.fixture(scope="module")
+def of_four(tmp_path_factory):
+    return outcomes_of("dtensor.py", 4, tmp_path_factory.mktemp("four"))
+
+
+@pytest.mark.parametrize("name", [*OWN, *("check_case_" + name for name in GOLDEN["CASES"])])
+def test_two(of_two, name):
+    for rank, outcome in enumerate(of_two):
+        assert outcome[name] == "ok", f"rank {rank}: {outcome[name]}"
+
+
+@pytest.mark.parametrize("name", [*OWN, *("check_case_" + name for name in GOLDEN["CASES_OF_FOUR"])])
+def test_four(of_four, name):
+    for rank, outcome in enumerate(of_four):
+        assert outcome[name] == "ok", f"rank {rank}: {outcome[name]}"
