@@ -160,6 +160,18 @@ def _laid_out(y, x, weight):
     return y
 
 
+def _convolve(x, weight, bias, *geometry):
+    """The convolution; complex operands as three real ones, as PyTorch does."""
+    if not x.is_complex() or not weight.is_complex():
+        return t._convolution_nd(x, weight, bias, *geometry)
+    parts = [None if v is None else (t.real(v), t.imag(v)) for v in (x, weight, bias)]
+    (xr, xi), (wr, wi), b = parts
+    low = t._convolution_nd(xr, wr, b and b[0], *geometry)
+    high = t._convolution_nd(xi, wi, None, *geometry)
+    both = t._convolution_nd(xr + xi, wr + wi, b and b[0] + b[1], *geometry)
+    return t.complex(low - high, both - low - high)
+
+
 def _conv(name, n, input, weight, bias, stride, padding, dilation, groups):
     _check_rank(name, input, n)
     x = input if input.dim() == n + 2 else input.unsqueeze(0)
@@ -175,7 +187,7 @@ def _conv(name, n, input, weight, bias, stride, padding, dilation, groups):
                 x = t.constant_pad_nd(x, [v for r in reversed(rest) for v in (0, r)])
         else:
             padding = [0] * n
-    y = t._convolution_nd(
+    y = _convolve(
         x, weight, bias, stride, _spread(padding, n, "padding"), dilation, False, [0] * n, groups
     )
     y = _laid_out(y, x, weight)
@@ -193,7 +205,7 @@ def _conv_transpose(name, n, input, weight, bias, stride, padding, output_paddin
     for e, s, d in zip(extra, stride, dilation, strict=True):
         if e >= s and e >= d:
             raise RuntimeError("output padding must be smaller than either stride or dilation")
-    y = t._convolution_nd(
+    y = _convolve(
         x, weight, bias, stride, _spread(padding, n, "padding"), dilation, True, extra, groups
     )
     y = _laid_out(y, x, weight)

@@ -3,6 +3,7 @@
 
 #include "gemm.h"
 #include "rows.h"
+#include "stepwise.h"
 
 namespace msa {
 namespace {
@@ -114,8 +115,28 @@ template <class T> void forward(const Problem &p, DType d, const T *image, const
   });
 }
 
-// image = columns_to_image(weight^T * result)
-template <class T> void input_grad(const Problem &p, DType d, const T *result, const T *weight, T *image) {
+// Values rounded to the 16-bit element type, in place.
+template <class E> void round_to(float *x, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) x[i] = E(x[i]);
+}
+// f(E()) with the 16-bit element type of `d`; nothing for other types, which compute in themselves.
+template <class F> void with_reduced(DType d, F f) {
+  if (d == DType::F16) f(Half());
+  else if (d == DType::BF16) f(BFloat16());
+}
+// PyTorch keeps columns and image of 16-bit types in that type, so that the columns are rounded and then every sum.
+void add_columns_rounding(const Problem &p, DType element, const float *col, float *image) {
+  with_reduced(element, [&](auto e) {
+    using S = Stepwise<decltype(e)>;
+    const int64_t channels = p.per_image(), n = p.depth() * p.w.positions(), pixels = channels * p.w.pixels();
+    std::vector<S> from(col, col + n), to(pixels);
+    columns_to_image<S>(p.w, channels, from.data(), to.data());
+    for (int64_t i = 0; i < pixels; ++i) image[i] = to[i].v;
+  });
+}
+
+// image = columns_to_image(weight^T * result). `element` is the type of the tensors, narrower than T for 16-bit types.
+template <class T> void input_grad(const Problem &p, DType d, DType element, const T *result, const T *weight, T *image) {
   const int64_t depth = p.depth(), positions = p.w.positions(), rows = p.per_result();
   each_sample(p, [&](int64_t i) {
     rows::Buffer<T> buffer(p.w.identity() ? 1 : depth * positions);
@@ -124,13 +145,19 @@ template <class T> void input_grad(const Problem &p, DType d, const T *result, c
       T *col = p.w.identity() ? to : buffer.get();
       gemm(d, depth, positions, rows, make_scalar(1), {weight + g * rows * depth, 1, depth},
            {result + (i * p.result_channels + g * rows) * positions, positions, 1}, make_scalar(0), col, positions);
+      if constexpr (std::is_same_v<T, float>)
+        if (element != d) {
+          if (!p.w.identity()) add_columns_rounding(p, element, col, to);
+          else with_reduced(element, [&](auto e) { round_to<decltype(e)>(to, depth * positions); });
+          continue;
+        }
       if (!p.w.identity()) columns_to_image(p.w, p.per_image(), col, to);
     }
   });
 }
 
-// weight = sum over samples of result * columns(image)^T
-template <class T> void weight_grad(const Problem &p, DType d, const T *result, const T *image, T *weight) {
+// weight = sum over samples of result * columns(image)^T, in the element type
+template <class T> void weight_grad(const Problem &p, DType d, DType element, const T *result, const T *image, T *weight) {
   const int64_t depth = p.depth(), positions = p.w.positions(), rows = p.per_result();
   Columns<T> columns(p);
   for (int64_t i = 0; i < p.n; ++i)
@@ -138,6 +165,8 @@ template <class T> void weight_grad(const Problem &p, DType d, const T *result, 
       const T *col = columns.of(image + (i * p.image_channels + g * p.per_image()) * p.w.pixels());
       gemm(d, rows, depth, positions, make_scalar(1), {result + (i * p.result_channels + g * rows) * positions, positions, 1},
            {col, 1, positions}, make_scalar(i == 0 ? 0 : 1), weight + g * rows * depth, depth);
+      if constexpr (std::is_same_v<T, float>)
+        if (element != d) with_reduced(element, [&](auto e) { round_to<decltype(e)>(weight + g * rows * depth, rows * depth); });
     }
 }
 
@@ -172,11 +201,11 @@ MSA_KERNEL(Convolution) {  // input, weight, bias?, stride, padding, dilation, t
   const DType d = compute_dtype(x.dtype);
   const Tensor cx = c.cast(x, d), cw = c.cast(w, d);
   const Target t(c, 0, x.dtype, d, image_shape(p, !transposed));
+  const Tensor bias = c.has(2) ? c.cast(c.in(2), d) : Tensor();
   MSA_SWITCH_CONV(d, ({
-    if (transposed) input_grad<T>(p, d, cx.ptr<T>(), cw.ptr<T>(), t.work.ptr<T>());
+    if (transposed) input_grad<T>(p, d, x.dtype, cx.ptr<T>(), cw.ptr<T>(), t.work.ptr<T>());
     else forward<T>(p, d, cx.ptr<T>(), cw.ptr<T>(), t.work.ptr<T>());
     if (c.has(2)) {
-      const Tensor bias = c.cast(c.in(2), d);
       const int64_t channels = t.work.size(1);
       const int64_t plane = channels == 0 || p.n == 0 ? 0 : t.work.numel / (channels * p.n);
       check(bias.numel == channels, "Given weight of size ", w.shape(), ", expected bias to be 1-dimensional with ", channels,
@@ -201,7 +230,7 @@ MSA_KERNEL(ConvolutionGrad) {
     const Target t(c, 0, g.dtype, d, x.shape());
     MSA_SWITCH_CONV(d, ({
       if (transposed) forward<T>(p, d, cg.ptr<T>(), cw.ptr<T>(), t.work.ptr<T>());
-      else input_grad<T>(p, d, cg.ptr<T>(), cw.ptr<T>(), t.work.ptr<T>());
+      else input_grad<T>(p, d, g.dtype, cg.ptr<T>(), cw.ptr<T>(), t.work.ptr<T>());
     }));
     t.finish();
   }
@@ -210,8 +239,8 @@ MSA_KERNEL(ConvolutionGrad) {
     const Target t(c, 1, g.dtype, d, w.shape());
     zeros_if_empty(t.work, p.n);
     MSA_SWITCH_CONV(d, ({
-      if (transposed) weight_grad<T>(p, d, cx.ptr<T>(), cg.ptr<T>(), t.work.ptr<T>());
-      else weight_grad<T>(p, d, cg.ptr<T>(), cx.ptr<T>(), t.work.ptr<T>());
+      if (transposed) weight_grad<T>(p, d, g.dtype, cx.ptr<T>(), cg.ptr<T>(), t.work.ptr<T>());
+      else weight_grad<T>(p, d, g.dtype, cg.ptr<T>(), cx.ptr<T>(), t.work.ptr<T>());
     }));
     t.finish();
   }

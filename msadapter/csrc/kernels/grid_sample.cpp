@@ -1,8 +1,11 @@
 // Sampling of an image at the positions of a grid, with gradients to image and grid. Every position gives, per spatial
-// dim, a few source indices with weights and with the slopes of these weights.
+// dim, a few source indices with weights and with the slopes of these weights. 16-bit types round after every step, so
+// the order of the steps is that of PyTorch's kernels: planes in blocks of one vector, volumes position by position.
+#pragma GCC optimize("fp-contract=off")
 #include <cmath>
 
 #include "conv.h"
+#include "stepwise.h"
 
 namespace msa {
 namespace {
@@ -10,98 +13,83 @@ namespace {
 enum Interpolation : int64_t { kBilinear = 0, kNearest = 1, kBicubic = 2 };
 enum Padding : int64_t { kZeros = 0, kBorder = 1, kReflection = 2 };
 
-template <class C> struct Taps {
-  int count = 0;
-  int64_t index[4];
-  C weight[4], slope[4];
+// What one position sees of one spatial dim; an index of -1 lies outside.
+template <class S> struct Taps {
+  int count = 1;
+  int64_t index[4] = {0};
+  S weight[4], slope[4], scale;
 };
 
-// x mirrored into [low / 2, high / 2]; the sign of the slope goes to *slope.
-template <class C> C mirrored(C x, int64_t low, int64_t high, C *slope) {
+template <class S> S floor_of(S x) { return S(std::floor(plain(x))); }
+
+// x mirrored into [low / 2, high / 2] with the sign of the slope. Planes and volumes fold in different ways, which
+// matters where every step rounds.
+template <class S> S mirrored(S x, int64_t low, int64_t high, bool plane, S *slope) {
   if (low == high) {
-    *slope = 0;
-    return 0;
+    *slope = S(0);
+    return S(0);
   }
-  const C begin = static_cast<C>(low) / 2, span = static_cast<C>(high - low) / 2;
-  x -= begin;
-  C sign = 1;
-  if (x < 0) {
-    x = -x;
-    sign = -1;
+  const S begin = S(low) / S(2), span = S(high - low) / S(2);
+  x = x - begin;
+  bool flip = x < S(0);
+  if (flip) x = -x;
+  S inside;
+  if (plane) {
+    const S twice = S(high - low), extra = x - S(std::trunc(plain(x / twice))) * twice, back = twice - extra;
+    inside = extra > back ? back : extra;
+    flip = flip != (extra > back);
+  } else {
+    const S extra = S(std::fmod(plain(x), plain(span)));
+    const bool odd = static_cast<int64_t>(std::floor(plain(x / span))) % 2 != 0;
+    inside = odd ? span - extra : extra;
+    flip = flip != odd;
   }
-  const C extra = std::fmod(x, span);
-  const bool even = static_cast<int64_t>(std::floor(x / span)) % 2 == 0;
-  *slope *= even ? sign : -sign;
-  return even ? extra + begin : span - extra + begin;
+  if (flip) *slope = -*slope;
+  return inside + begin;
 }
-template <class C> C bounded(C x, int64_t size, int64_t padding, bool corners, C *slope) {
-  if (padding == kReflection) x = corners ? mirrored<C>(x, 0, 2 * (size - 1), slope) : mirrored<C>(x, -1, 2 * size - 1, slope);
-  if (padding != kZeros) {
-    const C last = static_cast<C>(size - 1);
-    if (!(x > 0)) {
-      if (x < 0 || x != x || padding == kBorder) *slope = 0;
-      x = 0;
-    } else if (x >= last) {
-      if (x > last || padding == kBorder) *slope = 0;
-      x = last;
-    }
+template <class S> S bounded(S x, int64_t size, int64_t padding, bool corners, bool plane, S *slope) {
+  if (padding == kReflection)
+    x = corners ? mirrored<S>(x, 0, 2 * (size - 1), plane, slope) : mirrored<S>(x, -1, 2 * size - 1, plane, slope);
+  if (padding == kZeros) return x;
+  const S last = S(size - 1);
+  if (!(x > S(0))) {
+    *slope = S(0);  // borders count as outside
+    return S(0);
+  }
+  if (x >= last) {
+    *slope = S(0);
+    return last;
   }
   return x;
 }
 
-template <class C> void cubic_weights(C f, C *w, C *s) {
-  const C a = C(-0.75);
-  for (int k = 0; k < 4; ++k) {
-    const C signed_distance = f - static_cast<C>(k - 1), d = std::abs(signed_distance), sign = signed_distance < 0 ? C(-1) : C(1);
-    if (k == 1 || k == 2) {
-      w[k] = ((a + 2) * d - (a + 3)) * d * d + 1;
-      s[k] = (3 * (a + 2) * d - 2 * (a + 3)) * d * sign;
-    } else {
-      w[k] = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a;
-      s[k] = ((3 * a * d - 10 * a) * d + 8 * a) * sign;
-    }
+template <class S> void cubic_weights(S f, S *w, S *s) {
+  const S a = S(-0.75), b = a + S(2), c = a + S(3);
+  const S far[2] = {f + S(1), S(2) - f}, near[2] = {f, S(1) - f};
+  for (int k = 0; k < 2; ++k) {
+    const S x = far[k], y = near[k];
+    w[3 * k] = ((a * x - S(5) * a) * x + S(8) * a) * x - S(4) * a;
+    w[1 + k] = (b * y - c) * y * y + S(1);
   }
+  // slopes, written as PyTorch does: towards smaller distances on the left of the position
+  const S l = S(-1) - f, m = S(0) - f, n = S(1) - f, r = S(2) - f;
+  s[0] = (S(-3) * a * l - S(10) * a) * l - S(8) * a;
+  s[1] = (S(-3) * b * m - S(2) * c) * m;
+  s[2] = (S(3) * b * n - S(2) * c) * n;
+  s[3] = (S(3) * a * r - S(10) * a) * r + S(8) * a;
 }
 
-template <class C> Taps<C> taps_of(C at, int64_t size, int64_t mode, int64_t padding, bool corners) {
-  Taps<C> t;
-  C slope = corners ? static_cast<C>(size - 1) / 2 : static_cast<C>(size) / 2;
-  C x = corners ? (at + 1) / 2 * static_cast<C>(size - 1) : ((at + 1) * static_cast<C>(size) - 1) / 2;
-  auto put = [&](int64_t i, C w, C s) {
-    if (i < 0 || i >= size) return;
-    t.index[t.count] = i;
-    t.weight[t.count] = w;
-    t.slope[t.count++] = s;
-  };
-  if (mode == kBicubic) {
-    const C low = std::floor(x);
-    C w[4], s[4];
-    cubic_weights<C>(x - low, w, s);
-    for (int k = 0; k < 4; ++k) {
-      C unused = 1;
-      const C where = bounded<C>(low - 1 + static_cast<C>(k), size, padding, corners, &unused);
-      put(static_cast<int64_t>(where), w[k], s[k] * slope);
-    }
-    return t;
-  }
-  x = bounded<C>(x, size, padding, corners, &slope);
-  if (!(std::abs(x) < C(1e15))) return t;  // infinite or NaN: outside of everything
-  if (mode == kNearest) {
-    put(static_cast<int64_t>(std::nearbyint(x)), 1, 0);
-    return t;
-  }
-  const int64_t i = static_cast<int64_t>(std::floor(x));
-  const C f = x - static_cast<C>(i);
-  put(i, 1 - f, -slope);
-  put(i + 1, f, slope);
-  return t;
+template <class S> int64_t inside(S x, int64_t size) {
+  const auto v = plain(x);
+  return v >= 0 && v < static_cast<decltype(v)>(size) ? static_cast<int64_t>(v) : -1;
 }
 
 struct Sampler {
   int spatial;
+  bool plane, corners;
   int64_t n, channels, size[3] = {1, 1, 1}, positions = 1, pixels = 1, mode, padding;
-  bool corners;
-  Sampler(const Tensor &x, const Tensor &grid, int64_t m, int64_t p, bool align) : spatial(x.ndim - 2), mode(m), padding(p), corners(align) {
+  Sampler(const Tensor &x, const Tensor &grid, int64_t m, int64_t p, bool align)
+      : spatial(x.ndim - 2), plane(spatial == 2), corners(align), mode(m), padding(p) {
     check(spatial >= 2 && spatial <= 3 && grid.ndim == x.ndim, "grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, "
           "but got input with sizes ", x.shape(), " and grid with sizes ", grid.shape());
     check(x.size(0) == grid.size(0), "grid_sampler(): expected grid and input to have same batch size, but got input with sizes ", x.shape(),
@@ -117,70 +105,171 @@ struct Sampler {
       positions *= grid.size(d + 1);
     }
   }
-  template <class T, class C> void taps(const T *at, Taps<C> *t) const {
-    for (int d = 0; d < 3; ++d) {
-      const int coordinate = 2 - d;  // the grid gives x, y, z: the last dim first
-      if (coordinate < spatial) t[d] = taps_of<C>(convert<C>(at[coordinate]), size[d], mode, padding, corners);
-      else {
-        t[d].count = 1;
-        t[d].index[0] = 0;
-        t[d].weight[0] = 1;
-        t[d].slope[0] = 0;
+
+  template <class S> Taps<S> taps(S at, int64_t extent) const {
+    Taps<S> t;
+    S x;
+    t.scale = S(corners ? extent - 1 : extent) / S(2);
+    if (plane) x = corners ? (at + S(1)) * t.scale : (at + S(1)) * t.scale - S(0.5);
+    else x = corners ? (at + S(1)) / S(2) * S(extent - 1) : ((at + S(1)) * S(extent) - S(1)) / S(2);
+    if (mode == kBicubic) {
+      const S low = floor_of(x);
+      t.count = 4;
+      cubic_weights<S>(x - low, t.weight, t.slope);
+      for (int k = 0; k < 4; ++k) {
+        S unused = S(1);
+        t.index[k] = inside(bounded<S>(low + S(k - 1), extent, padding, corners, plane, &unused), extent);
       }
+      return t;
     }
+    x = bounded<S>(x, extent, padding, corners, plane, &t.scale);
+    if (mode == kNearest) {
+      t.index[0] = inside(S(std::nearbyint(plain(x))), extent);
+      t.weight[0] = S(1);
+      t.slope[0] = S(0);
+      return t;
+    }
+    const S low = floor_of(x);
+    t.count = 2;
+    t.weight[1] = x - low;
+    t.weight[0] = plane ? S(1) - t.weight[1] : low + S(1) - x;
+    t.slope[0] = S(-1);
+    t.slope[1] = S(1);
+    for (int k = 0; k < 2; ++k) t.index[k] = inside(low + S(k), extent);
+    return t;
   }
-  // f(pixel, weights of the three dims, slopes)
-  template <class C, class F> void each(const Taps<C> *t, F f) const {
-    for (int i = 0; i < t[0].count; ++i)
-      for (int j = 0; j < t[1].count; ++j)
-        for (int k = 0; k < t[2].count; ++k)
-          f((t[0].index[i] * size[1] + t[1].index[j]) * size[2] + t[2].index[k], t[0].weight[i], t[1].weight[j], t[2].weight[k],
-            t[0].slope[i], t[1].slope[j], t[2].slope[k]);
+  template <class S, class T> void taps_at(const T *at, Taps<S> *t) const {
+    for (int d = 3 - spatial; d < 3; ++d) t[d] = taps<S>(S(at[2 - d]), size[d]);  // the grid gives x, y, z: the last dim first
   }
+  int64_t pixel(int64_t a, int64_t b, int64_t c) const { return a < 0 || b < 0 || c < 0 ? -1 : (a * size[1] + b) * size[2] + c; }
 };
 
+// The value of one channel at a position of a plane.
+template <class S, class T> S plane_value(const Sampler &s, const T *image, const Taps<S> &y, const Taps<S> &x) {
+  auto value = [&](int j, int k) {
+    const int64_t p = s.pixel(0, y.index[j], x.index[k]);
+    return p < 0 ? S(0) : S(image[p]);
+  };
+  if (s.mode == kNearest) return value(0, 0);
+  S sum = S(0);
+  if (s.mode == kBilinear) {
+    sum = value(0, 0) * (y.weight[0] * x.weight[0]);
+    sum += value(0, 1) * (y.weight[0] * x.weight[1]);
+    sum += value(1, 0) * (y.weight[1] * x.weight[0]);
+    sum += value(1, 1) * (y.weight[1] * x.weight[1]);
+    return sum;
+  }
+  for (int j = 0; j < 4; ++j) {
+    S row = x.weight[0] * value(j, 0);
+    for (int k = 1; k < 4; ++k) row += x.weight[k] * value(j, k);
+    sum = j == 0 ? y.weight[0] * row : sum + y.weight[j] * row;
+  }
+  return sum;
+}
+// The same of a volume, where pixels outside are left out.
+template <class S, class T> S volume_value(const Sampler &s, const T *image, const Taps<S> *t) {
+  S sum = S(0);
+  for (int i = 0; i < t[0].count; ++i)
+    for (int j = 0; j < t[1].count; ++j)
+      for (int k = 0; k < t[2].count; ++k) {
+        const int64_t p = s.pixel(t[0].index[i], t[1].index[j], t[2].index[k]);
+        if (p < 0) continue;
+        if (s.mode == kNearest) return S(image[p]);
+        sum += S(image[p]) * (t[2].weight[k] * t[1].weight[j] * t[0].weight[i]);
+      }
+  return sum;
+}
+
 template <class T> void sample(const Sampler &s, const T *x, const T *grid, T *y) {
-  using C = compute_t<T>;
+  using S = stepwise_t<T>;
   parallel_for(s.n * s.positions, 512, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t image = i / s.positions, at = i % s.positions;
-      Taps<C> t[3];
-      s.taps<T, C>(grid + i * s.spatial, t);
+      Taps<S> t[3];
+      s.taps_at<S, T>(grid + i * s.spatial, t);
       for (int64_t c = 0; c < s.channels; ++c) {
-        const T *plane = x + (image * s.channels + c) * s.pixels;
-        C sum = 0;
-        s.each<C>(t, [&](int64_t p, C a, C b, C d, C, C, C) { sum += a * b * d * convert<C>(plane[p]); });
-        y[(image * s.channels + c) * s.positions + at] = convert<T>(sum);
+        const T *from = x + (image * s.channels + c) * s.pixels;
+        const S v = s.plane ? plane_value<S, T>(s, from, t[1], t[2]) : volume_value<S, T>(s, from, t);
+        y[(image * s.channels + c) * s.positions + at] = static_cast<T>(v);
       }
     }
   });
 }
 
-template <class T> void sample_grad(const Sampler &s, const T *g, const T *x, const T *grid, T *dx, T *dgrid) {
-  using C = compute_t<T>;
-  parallel_for(s.n, 1, [&](int64_t begin, int64_t end) {
-    std::vector<C> sums(dx ? s.channels * s.pixels : 0);
-    for (int64_t image = begin; image < end; ++image) {
-      std::fill(sums.begin(), sums.end(), C(0));
-      for (int64_t at = 0; at < s.positions; ++at) {
-        const int64_t i = image * s.positions + at;
-        Taps<C> t[3];
-        s.taps<T, C>(grid + i * s.spatial, t);
-        C slope[3] = {0, 0, 0};
-        for (int64_t c = 0; c < s.channels; ++c) {
-          const C gi = convert<C>(g[(image * s.channels + c) * s.positions + at]);
-          const T *plane = x + (image * s.channels + c) * s.pixels;
-          s.each<C>(t, [&](int64_t p, C a, C b, C d, C sa, C sb, C sd) {
-            if (dx) sums[c * s.pixels + p] += gi * a * b * d;
-            const C v = gi * convert<C>(plane[p]);
-            slope[0] += v * sa * b * d;
-            slope[1] += v * a * sb * d;
-            slope[2] += v * a * b * sd;
-          });
-        }
-        if (dgrid) for (int k = 0; k < s.spatial; ++k) dgrid[i * s.spatial + k] = convert<T>(slope[2 - k]);
+// Adds what the output gradient g at one position gives to the pixel (i, j, k) of dx.
+template <class S> void add_pixel(const Sampler &s, const Taps<S> *t, int i, int j, int k, S g, S *dx) {
+  const int64_t p = s.pixel(s.plane ? 0 : t[0].index[i], t[1].index[j], t[2].index[k]);
+  if (p < 0) return;
+  if (s.mode == kNearest) dx[p] += g;
+  else if (s.mode == kBicubic) dx[p] += g * t[2].weight[k] * t[1].weight[j];
+  else if (s.plane) dx[p] += t[1].weight[j] * t[2].weight[k] * g;
+  else dx[p] += t[2].weight[k] * t[1].weight[j] * t[0].weight[i] * g;
+}
+
+// Adds to slope[z, y, x] what one channel with output gradient g gives.
+template <class S, class T> void plane_slope(const Sampler &s, const T *image, const Taps<S> &y, const Taps<S> &x, S g, S *slope) {
+  auto value = [&](int j, int k) {
+    const int64_t p = s.pixel(0, y.index[j], x.index[k]);
+    return p < 0 ? S(0) : S(image[p]);
+  };
+  if (s.mode == kBilinear) {
+    const S nw = value(0, 0), ne = value(0, 1), sw = value(1, 0), se = value(1, 1);
+    slope[2] += ((ne - nw) * y.weight[0] + (se - sw) * y.weight[1]) * g;
+    slope[1] += ((sw - nw) * x.weight[0] + (se - ne) * x.weight[1]) * g;
+    return;
+  }
+  for (int k = 0; k < 4; ++k)
+    for (int j = 0; j < 4; ++j) {
+      const S v = value(j, k) * g;
+      slope[2] -= v * x.slope[k] * y.weight[j];
+      slope[1] -= v * y.slope[j] * x.weight[k];
+    }
+}
+template <class S, class T> void volume_slope(const Sampler &s, const T *image, const Taps<S> *t, S g, S *slope) {
+  for (int i = 0; i < 2; ++i)
+    for (int j = 0; j < 2; ++j)
+      for (int k = 0; k < 2; ++k) {
+        const int64_t p = s.pixel(t[0].index[i], t[1].index[j], t[2].index[k]);
+        if (p < 0) continue;
+        const S v = S(image[p]), z = t[0].weight[i], y = t[1].weight[j], x = t[2].weight[k];
+        slope[2] += t[2].slope[k] * (v * y * z * g);
+        slope[1] += t[1].slope[j] * (v * x * z * g);
+        slope[0] += t[0].slope[i] * (v * x * y * g);
       }
-      if (dx) for (int64_t j = 0; j < s.channels * s.pixels; ++j) dx[image * s.channels * s.pixels + j] = convert<T>(sums[j]);
+}
+
+template <class T> void sample_grad(const Sampler &s, const T *g, const T *x, const T *grid, T *dx, T *dgrid) {
+  using S = stepwise_t<T>;
+  constexpr int kVector = 32 / static_cast<int>(sizeof(T));
+  const int64_t block = s.plane ? kVector : 1;
+  parallel_for(s.n, 1, [&](int64_t begin, int64_t end) {
+    std::vector<S> sums(dx ? s.channels * s.pixels : 0);
+    Taps<S> t[kVector][3];
+    for (int64_t image = begin; image < end; ++image) {
+      std::fill(sums.begin(), sums.end(), S(0));
+      for (int64_t from = 0; from < s.positions; from += block) {
+        const int64_t length = std::min(block, s.positions - from), first = image * s.positions + from;
+        for (int64_t b = 0; b < length; ++b) s.taps_at<S, T>(grid + (first + b) * s.spatial, t[b]);
+        S slope[kVector][3] = {};
+        for (int64_t c = 0; c < s.channels; ++c) {
+          const T *gi = g + (image * s.channels + c) * s.positions + from, *plane = x + (image * s.channels + c) * s.pixels;
+          const int ni = s.plane ? 1 : t[0][0].count, n = t[0][2].count;
+          // one corner after the other, for all positions of the block; the cubic kernel takes columns first
+          for (int corner = 0; dx && corner < ni * n * n; ++corner) {
+            const int i = corner / (n * n), u = corner / n % n, v = corner % n;
+            for (int64_t b = 0; b < length; ++b)
+              add_pixel<S>(s, t[b], i, s.mode == kBicubic ? v : u, s.mode == kBicubic ? u : v, S(gi[b]), sums.data() + c * s.pixels);
+          }
+          for (int64_t b = 0; dgrid && s.mode != kNearest && b < length; ++b) {
+            if (s.plane) plane_slope<S, T>(s, plane, t[b][1], t[b][2], S(gi[b]), slope[b]);
+            else volume_slope<S, T>(s, plane, t[b], S(gi[b]), slope[b]);
+          }
+        }
+        for (int64_t b = 0; dgrid && b < length; ++b)
+          for (int k = 0; k < s.spatial; ++k)
+            dgrid[(first + b) * s.spatial + k] = s.mode == kNearest ? T(0.f) : static_cast<T>(slope[b][2 - k] * t[b][2 - k].scale);
+      }
+      if (dx) for (int64_t j = 0; j < s.channels * s.pixels; ++j) dx[image * s.channels * s.pixels + j] = static_cast<T>(sums[j]);
     }
   });
 }

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "conv.h"
+#include "stepwise.h"
 
 namespace msa {
 namespace {
@@ -185,6 +186,33 @@ Average average_options(Call &c, int include, int divisor) {
 }
 Dims optional_ints(Call &c, int i) { return c.has(i) ? c.ints(i) : Dims{}; }
 
+// Adaptive averages of volumes: PyTorch sums in the element type and divides by the three extents one after the other.
+template <class T> void volume_forward(const Pool &p, const T *x, T *y) {
+  using S = stepwise_t<T>;
+  each_window(p, adaptive_span, [&](int64_t plane, int64_t at, Span a, Span b, Span c) {
+    S sum = S(0);
+    each_pixel(p.w, a, b, c, [&](int64_t i) { sum += S(x[plane * p.w.pixels() + i]); });
+    y[plane * p.w.positions() + at] = static_cast<T>(sum / S(a.end - a.begin) / S(b.end - b.begin) / S(c.end - c.begin));
+  });
+}
+template <class T> void volume_backward(const Pool &p, const T *g, T *dx) {
+  using S = stepwise_t<T>;
+  const Window &w = p.w;
+  parallel_for(p.planes, std::max<int64_t>(1, 8192 / std::max<int64_t>(1, w.pixels())), [&](int64_t begin, int64_t end) {
+    std::vector<S> sums(w.pixels());
+    for (int64_t plane = begin; plane < end; ++plane) {
+      std::fill(sums.begin(), sums.end(), S(0));
+      for (int64_t at = 0; at < w.positions(); ++at) {
+        const Span a = adaptive_span(w, 0, at / (w.out[1] * w.out[2])), b = adaptive_span(w, 1, at / w.out[2] % w.out[1]),
+                   c = adaptive_span(w, 2, at % w.out[2]);
+        const S share = S(g[plane * w.positions() + at]) / S(a.end - a.begin) / S(b.end - b.begin) / S(c.end - c.begin);
+        each_pixel(w, a, b, c, [&](int64_t i) { sums[i] += share; });
+      }
+      for (int64_t i = 0; i < w.pixels(); ++i) dx[plane * w.pixels() + i] = static_cast<T>(sums[i]);
+    }
+  });
+}
+
 // input, kernel, stride?, padding, ceil_mode, count_include_pad, divisor?
 void average(Call &c) {
   const Tensor x = c.contiguous(c.in(0));
@@ -215,6 +243,10 @@ void adaptive_average(Call &c) {  // input, output_size
   const Tensor x = c.contiguous(c.in(0));
   const Pool p = adaptive(x, c.ints(1));
   const Tensor o = c.out(0, x.dtype, p.shape());
+  if (p.spatial == 3 && p.w.positions() > 1) {  // one value is a plain mean
+    MSA_SWITCH_FLOAT(x.dtype, "adaptive_avg_pool3d_cpu", (volume_forward<T>(p, x.ptr<T>(), o.ptr<T>())));
+    return;
+  }
   MSA_SWITCH_FLOAT(x.dtype, "adaptive_avg_pool2d", (average_forward<T>(p, adaptive_span, plain_average(), x.ptr<T>(), o.ptr<T>())));
 }
 void adaptive_average_grad(Call &c, int dims) {  // grad, input
@@ -224,6 +256,10 @@ void adaptive_average_grad(Call &c, int dims) {  // grad, input
   for (int d = 0; d < dims; ++d) size.push_back(g.size(g.ndim - dims + d));
   const Pool p = adaptive(x, size);
   const Tensor o = c.out(0, g.dtype, x.shape());
+  if (p.spatial == 3 && p.w.positions() > 1) {
+    MSA_SWITCH_FLOAT(g.dtype, "adaptive_avg_pool3d_backward_cpu", (volume_backward<T>(p, g.ptr<T>(), o.ptr<T>())));
+    return;
+  }
   MSA_SWITCH_FLOAT(g.dtype, "adaptive_avg_pool2d_backward", (average_backward<T>(p, adaptive_span, plain_average(), g.ptr<T>(), o.ptr<T>())));
 }
 

@@ -23,8 +23,13 @@ double cubic(double distance, double a) {
   return ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a;
 }
 
+// How the weights are stored: PyTorch keeps those of its general kernel in the element type.
+using Narrow = double (*)(double);
+double same(double w) { return w; }
+template <class T> double narrowed(double w) { return T(static_cast<float>(w)); }
+
 // `scale` is the user's factor, 0 where only sizes were given. float32 positions where torch computes them so.
-template <class P> Taps make_taps(Mode mode, int64_t in, int64_t out, bool corners, double scale) {
+template <class P> Taps make_taps(Mode mode, int64_t in, int64_t out, bool corners, double scale, Narrow narrow = same) {
   Taps t;
   t.count = mode == Mode::kLinear ? 2 : mode == Mode::kCubic ? 4 : 1;
   t.index.resize(out * t.count);
@@ -34,7 +39,7 @@ template <class P> Taps make_taps(Mode mode, int64_t in, int64_t out, bool corne
   else step = scale > 0 ? static_cast<P>(1.0 / scale) : static_cast<P>(in) / static_cast<P>(out);
   auto put = [&](int64_t o, int k, int64_t i, double w) {
     t.index[o * t.count + k] = std::clamp<int64_t>(i, 0, in - 1);
-    t.weight[o * t.count + k] = w;
+    t.weight[o * t.count + k] = narrow(w);
   };
   for (int64_t o = 0; o < out; ++o) {
     if (mode == Mode::kNearest || mode == Mode::kNearestExact) {
@@ -48,7 +53,7 @@ template <class P> Taps make_taps(Mode mode, int64_t in, int64_t out, bool corne
       if (x < 0) x = 0;
       const int64_t i = std::min(static_cast<int64_t>(x), in - 1);
       const P f = std::min<P>(std::max<P>(x - static_cast<P>(i), 0), 1);
-      put(o, 0, i, 1 - f);
+      put(o, 0, i, 1 - static_cast<P>(narrow(f)));
       put(o, 1, i + (i < in - 1), f);
     } else {
       const int64_t i = static_cast<int64_t>(std::floor(x));
@@ -80,7 +85,14 @@ struct Resize {
   }
 };
 
-Resize make(Mode mode, DType dtype, const Dims &input, const Dims &size, const std::vector<double> &scales, bool corners) {
+// Small or channels-last images of two dims take PyTorch's kernel whose weights stay in float32.
+Narrow narrowing(Mode mode, DType dtype, const Resize &r) {
+  if (mode < Mode::kLinear || (mode == Mode::kLinear && r.spatial == 2 && r.out[1] + r.out[2] <= 128)) return same;
+  return dtype == DType::F16 ? narrowed<Half> : dtype == DType::BF16 ? narrowed<BFloat16> : same;
+}
+
+Resize make(Mode mode, DType dtype, const Dims &input, const Dims &size, const std::vector<double> &scales, bool corners,
+            bool gradient) {
   Resize r;
   r.spatial = static_cast<int>(input.size()) - 2;
   check(r.spatial >= 1 && r.spatial <= 3 && static_cast<int>(size.size()) == r.spatial, "It is expected output_size equals to ", r.spatial,
@@ -97,7 +109,7 @@ Resize make(Mode mode, DType dtype, const Dims &input, const Dims &size, const s
     const double scale = d >= 0 && d < static_cast<int>(scales.size()) ? scales[d] : 0;
     if (d < 0) r.taps[s] = make_taps<double>(Mode::kNearest, 1, 1, false, 0);
     else if (dtype == DType::F64) r.taps[s] = make_taps<double>(mode, r.in[s], r.out[s], corners, scale);
-    else r.taps[s] = make_taps<float>(mode, r.in[s], r.out[s], corners, scale);
+    else r.taps[s] = make_taps<float>(mode, r.in[s], r.out[s], corners, scale, gradient ? same : narrowing(mode, dtype, r));
   }
   return r;
 }
@@ -110,19 +122,77 @@ std::vector<double> scales_of(Call &c, int i) {
 
 template <class T> void gather(const Resize &r, const T *x, T *y) {
   using C = std::conditional_t<std::is_same_v<T, double>, double, float>;
+  const Taps *t = r.taps;
   parallel_for(r.planes, std::max<int64_t>(1, 8192 / r.positions()), [&](int64_t begin, int64_t end) {
-    std::vector<C> sums(r.positions());
     for (int64_t p = begin; p < end; ++p) {
-      std::fill(sums.begin(), sums.end(), C(0));
       const T *from = x + p * r.pixels();
-      r.each([&](int64_t source, int64_t at, double w) { sums[at] += convert<C>(from[source]) * static_cast<C>(w); });
-      if constexpr (std::is_integral_v<T>)
-        for (int64_t i = 0; i < r.positions(); ++i) y[p * r.positions() + i] = static_cast<T>(std::min<C>(std::max<C>(std::nearbyint(sums[i]), 0), 255));
-      else
-        for (int64_t i = 0; i < r.positions(); ++i) y[p * r.positions() + i] = convert<T>(sums[i]);
+      T *to = y + p * r.positions();
+      for (int64_t a = 0; a < r.out[0]; ++a)
+        for (int64_t b = 0; b < r.out[1]; ++b)
+          for (int64_t c = 0; c < r.out[2]; ++c, ++to) {
+            C sum = 0;
+            for (int64_t i = a * t[0].count; i < (a + 1) * t[0].count; ++i) {
+              C plane = 0;
+              for (int64_t j = b * t[1].count; j < (b + 1) * t[1].count; ++j) {
+                const T *line = from + (t[0].index[i] * r.in[1] + t[1].index[j]) * r.in[2];
+                C row = 0;
+                for (int64_t k = c * t[2].count; k < (c + 1) * t[2].count; ++k)
+                  row += convert<C>(line[t[2].index[k]]) * static_cast<C>(t[2].weight[k]);
+                plane += row * static_cast<C>(t[1].weight[j]);
+              }
+              sum += plane * static_cast<C>(t[0].weight[i]);
+            }
+            if constexpr (std::is_integral_v<T>) *to = static_cast<T>(std::clamp<C>(std::nearbyint(sum), 0, 255));
+            else *to = convert<T>(sum);
+          }
     }
   });
 }
+
+// 8-bit images are resized dim by dim, the last one first, in fixed point: the weights are 16-bit integers and every pass
+// rounds to 8 bits (so do PyTorch and Pillow).
+struct FixedTaps {
+  Taps taps;  // weights are integers
+  int precision = 0;
+};
+FixedTaps fixed_taps(Mode mode, int64_t in, int64_t out, bool corners, double scale) {
+  FixedTaps f{make_taps<double>(mode, in, out, corners, scale)};
+  Taps &t = f.taps;
+  double largest = 0;
+  for (int64_t o = 0; o < out; ++o)  // taps beyond a border count for the pixel there
+    for (int k = t.count - 1; k >= 0; --k) {
+      const int64_t at = o * t.count + k;
+      if (k > 0 && t.index[at] == t.index[at - 1]) {
+        t.weight[at - 1] += t.weight[at];
+        t.weight[at] = 0;
+      }
+      largest = std::max(largest, t.weight[at]);
+    }
+  while (f.precision < 22 && static_cast<int>(0.5 + largest * (1 << (f.precision + 1))) < (1 << 15)) ++f.precision;
+  for (double &w : t.weight) w = std::trunc(w * (1 << f.precision) + (w < 0 ? -0.5 : 0.5));
+  return f;
+}
+// One pass: `lines` x in x `inner` becomes `lines` x out x `inner`.
+void fixed_pass(const FixedTaps &f, int64_t lines, int64_t in, int64_t out, int64_t inner, const uint8_t *x, uint8_t *y) {
+  const Taps &t = f.taps;
+  parallel_for(lines, std::max<int64_t>(1, 8192 / (out * inner)), [&](int64_t begin, int64_t end) {
+    for (int64_t l = begin; l < end; ++l)
+      for (int64_t o = 0; o < out; ++o)
+        for (int64_t i = 0; i < inner; ++i) {
+          int sum = 1 << (f.precision - 1);
+          for (int64_t k = o * t.count; k < (o + 1) * t.count; ++k)
+            sum += static_cast<int>(t.weight[k]) * x[(l * in + t.index[k]) * inner + i];
+          y[(l * out + o) * inner + i] = static_cast<uint8_t>(std::clamp(sum >> f.precision, 0, 255));
+        }
+  });
+}
+void gather_fixed(Mode mode, const Resize &r, const std::vector<double> &scales, bool corners, const uint8_t *x, uint8_t *y) {
+  auto taps = [&](int s) { return fixed_taps(mode, r.in[s], r.out[s], corners, scales.empty() ? 0 : scales[s - 1]); };
+  std::vector<uint8_t> wide(r.planes * r.in[1] * r.out[2]);
+  fixed_pass(taps(2), r.planes * r.in[1], r.in[2], r.out[2], 1, x, wide.data());
+  fixed_pass(taps(1), r.planes, r.in[1], r.out[1], r.out[2], wide.data(), y);
+}
+
 template <class T> void scatter(const Resize &r, const T *g, T *dx) {
   using C = std::conditional_t<std::is_same_v<T, double>, double, float>;
   parallel_for(r.planes, std::max<int64_t>(1, 8192 / r.positions()), [&](int64_t begin, int64_t end) {
@@ -141,16 +211,20 @@ template <class T> void scatter(const Resize &r, const T *g, T *dx) {
 // input, output_size, scales?, (align_corners)
 void forward(Call &c, Mode mode, const char *name) {
   const Tensor x = c.contiguous(c.in(0));
-  const Resize r = make(mode, x.dtype, x.shape(), c.ints(1), scales_of(c, 2), c.has(3) && c.flag(3));
+  const std::vector<double> scales = scales_of(c, 2);
+  const bool corners = c.has(3) && c.flag(3);
+  const Resize r = make(mode, x.dtype, x.shape(), c.ints(1), scales, corners, false);
   Dims shape{x.size(0), x.size(1)};
   shape.insert(shape.end(), c.ints(1).begin(), c.ints(1).end());
   const Tensor o = c.out(0, x.dtype, shape);
+  if (x.dtype == DType::U8 && r.spatial == 2 && mode >= Mode::kLinear)
+    return gather_fixed(mode, r, scales, corners, x.ptr<uint8_t>(), o.ptr<uint8_t>());
   MSA_SWITCH_IMAGE(x.dtype, name, (gather<T>(r, x.ptr<T>(), o.ptr<T>())));
 }
 // grad, input_size, output_size, scales?, (align_corners)
 void backward(Call &c, Mode mode, const char *name) {
   const Tensor g = c.contiguous(c.in(0));
-  const Resize r = make(mode, g.dtype, c.ints(1), c.ints(2), scales_of(c, 3), c.has(4) && c.flag(4));
+  const Resize r = make(mode, g.dtype, c.ints(1), c.ints(2), scales_of(c, 3), c.has(4) && c.flag(4), true);
   const Tensor o = c.out(0, g.dtype, c.ints(1));
   MSA_SWITCH_IMAGE(g.dtype, name, (scatter<T>(r, g.ptr<T>(), o.ptr<T>())));
 }
