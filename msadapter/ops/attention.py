@@ -13,6 +13,9 @@ def _reference(query, key, value, attn_mask, is_causal, scale, dropout_p=0.0):
     if key.dim() > 2 and query.shape[-3] != key.shape[-3]:
         key = key.repeat_interleave(query.shape[-3] // key.shape[-3], -3)
         value = value.repeat_interleave(query.shape[-3] // value.shape[-3], -3)
+    kind = query.dtype
+    if kind.itemsize == 2:  # PyTorch's formula computes in float32
+        query, key, value = (x.float() for x in (query, key, value))
     root = math.sqrt(abs(scale))
     scores = t.matmul(query * root, (key * math.copysign(root, scale)).transpose(-2, -1))
     if is_causal:
@@ -28,7 +31,7 @@ def _reference(query, key, value, attn_mask, is_causal, scale, dropout_p=0.0):
     weights = t._safe_softmax(scores, -1)
     if dropout_p > 0:
         weights = t.dropout(weights, dropout_p, True)
-    return t.matmul(weights, value)
+    return t.matmul(weights, value).to(kind)
 
 
 def _flash_grad(gs, query, key, value, attn_mask, is_causal, scale, result0, result1, needs):
@@ -115,4 +118,8 @@ def scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_cau
     if attn_mask is not None and attn_mask.dim() == 3:
         attn_mask = attn_mask.unsqueeze(1)
     q, k, v = (x.unsqueeze(1) for x in (query, key, value))
-    return t._flash_attention(q, k, v, attn_mask, is_causal, scale)[0].squeeze(1)
+    if query.dtype.itemsize == 2:  # without heads PyTorch takes the formula in float32
+        q, k, v = (x.float() for x in (q, k, v))
+        if attn_mask is not None and attn_mask.is_floating_point():
+            attn_mask = attn_mask.float()
+    return t._flash_attention(q, k, v, attn_mask, is_causal, scale)[0].squeeze(1).to(query.dtype)

@@ -252,8 +252,8 @@ def _renorm_grad(g, self, p, dim, maxnorm):
     others, p = _other_dims(self, dim), float(p)
     wide = self.float() if self.element_size() == 2 else self
     norm = t.linalg_vector_norm(wide, p, others, True)
-    product = conj(wide) * g
-    along = (product.real if product.is_complex() else product).sum(others, keepdim=True)
+    product = conj(self) * g
+    along = (product.real if product.is_complex() else product).to(norm.dtype).sum(others, keepdim=True)
     inverse = (norm + 1e-7).reciprocal()
     turned = maxnorm * inverse * (g - inverse * (along * _norm_slope(wide, p, norm)))
     return t.where(norm > maxnorm, turned.to(g.dtype), g)

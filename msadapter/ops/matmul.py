@@ -222,8 +222,14 @@ def _matmul_grad(g, self, other, needs):
     if other.dim() == 1:
         g = g.unsqueeze(-1)
     grad_a = grad_b = None
+    if b.dim() > 2 and math.prod(b.shape[:-2]) == 1 and a.dim() > 2:
+        b = b.reshape(b.shape[-2:])  # one matrix for all of a, as torch folds it
     if needs[0]:
-        grad_a = _product(g, conj(b), False, True)
+        if a.dim() == 2 and b.dim() > 2:  # one product over all columns
+            columns = [x.mT.reshape(-1, x.shape[-2]) for x in (g, conj(b))]
+            grad_a = _mm_flags(*columns, True, False)
+        else:
+            grad_a = _product(g, conj(b), False, True)
         if self.dim() == 1:
             grad_a = grad_a.squeeze(-2)
     if needs[1]:
@@ -233,6 +239,8 @@ def _matmul_grad(g, self, other, needs):
             grad_b = _product(conj(a), g, True, False)
         if other.dim() == 1:
             grad_b = grad_b.squeeze(-1)
+        elif b.dim() != other.dim():
+            grad_b = grad_b.reshape(other.shape)
     return grad_a, grad_b
 
 
@@ -280,6 +288,39 @@ op(
 )
 
 
+def _bilinear_product(x1, x2, weight):
+    outs, n1, n2 = weight.shape
+    half = t.matmul(x1, weight.permute(1, 0, 2).reshape(n1, outs * n2)).reshape(-1, outs, n2)
+    return t.bmm(half, x2.unsqueeze(2)).squeeze(2)
+
+
+def _added(parts):
+    total = None
+    for part in parts:
+        total = part if total is None else total + part
+    return total
+
+
+# 16-bit gradients round as PyTorch's: one output feature at a time, each product of two factors first.
+@op(
+    "_bilinear(Tensor x1, Tensor x2, Tensor weight) -> Tensor",
+    forms="f",
+    grad={
+        "x1": lambda g, x2, weight: _added(
+            t.bmm(g[:, k, None, None] * weight[k], x2.unsqueeze(2)).squeeze(2) for k in range(weight.shape[0])
+        ),
+        "x2": lambda g, x1, weight: _added(
+            t.mm(x1, weight[k]) * g[:, k, None] for k in range(weight.shape[0])
+        ),
+        "weight": lambda g, x1, x2: t.stack(
+            [t.mm((x1 * g[:, k, None]).t(), x2) for k in range(g.shape[1])]
+        ),
+    },
+)
+def _bilinear(x1, x2, weight):
+    return _bilinear_product(x1, x2, weight)
+
+
 @composite(
     "nn.functional.bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",
     forms="f",
@@ -295,8 +336,11 @@ def bilinear(input1, input2, weight, bias):
     lead = input1.shape[:-1]
     outs, n1, n2 = weight.shape
     x1, x2 = input1.reshape(-1, n1), input2.reshape(-1, n2)
-    half = t.matmul(x1, weight.permute(1, 0, 2).reshape(n1, outs * n2)).reshape(-1, outs, n2)
-    y = t.bmm(half, x2.unsqueeze(2)).reshape(*lead, outs)
+    if input1.dtype.itemsize == 2 and input1.dtype == input2.dtype == weight.dtype:
+        y = t._bilinear(x1, x2, weight)
+    else:
+        y = _bilinear_product(x1, x2, weight)
+    y = y.reshape(*lead, outs)
     return y if bias is None else y + bias
 
 

@@ -180,9 +180,7 @@ def _bce_grad(g, input, target, weight, reduction):
 
 
 def _bce_target_grad(g, input, weight, reduction):
-    return _scaled_loss_grad(
-        ((1 - input).log().clamp_min(-100) - input.log().clamp_min(-100)) * g, weight, reduction
-    )
+    return _scaled_loss_grad(-t.logit(input) * g, weight, reduction)
 
 
 @op(

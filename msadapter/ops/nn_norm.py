@@ -274,20 +274,41 @@ def _group_norm_reference(x, weight, bias, num_groups, eps):
     return y.to(x.dtype), mean.squeeze(2), rstd.squeeze(2)
 
 
+def _group_norm_formula(gs, input, num_groups, weight, mean, rstd, needs):
+    """Gradients where those of the statistics count too, step by step in the element type as in torch."""
+    n, channels = input.shape[:2]
+    per = channels // num_groups
+    x = input.reshape(n, num_groups, per, -1)
+    count = per * x.shape[3]
+    mean, rstd = (v.reshape(n, num_groups, 1, 1) for v in (mean, rstd))
+    scale = None if weight is None else weight.reshape(1, num_groups, per, 1)
+    dx, dweight, dbias = t.zeros_like(x), None, None
+    if gs[0] is not None:
+        g = gs[0].reshape(x.shape)
+        along, total = (g * x).sum(3, keepdim=True), g.sum(3, keepdim=True)
+        b, c = ((v if scale is None else v * scale).sum(2, keepdim=True) for v in (along, total))
+        b = (c * mean - b) * t.pow(rstd, 3) * (1.0 / count)
+        c = -b * mean - c * rstd * (1.0 / count)
+        dx = (rstd if scale is None else rstd * scale) * g + b * x + c
+        if needs[1]:
+            dweight = ((along - total * mean) * rstd).sum(0).reshape(weight.shape)
+        if needs[2]:
+            dbias = total.sum(0).reshape(-1)
+    if gs[2] is not None:
+        slope = -0.5 * t.pow(rstd, 3) * gs[2].reshape(rstd.shape)
+        dx = dx + (2.0 / count) * slope * (x - x.mean([2, 3], keepdim=True))
+    if gs[1] is not None:
+        dx = dx + gs[1].reshape(mean.shape) / count
+    return dx.reshape(input.shape) if needs[0] else None, dweight, dbias
+
+
 def _group_norm_grad(gs, input, num_groups, weight, bias, eps, result1, result2, needs):
-    if recording() or gs[1] is not None or gs[2] is not None:
-        with_graph = recording()
-        _C.set_grad_enabled(True)
-        try:
-            found = gradients_of(
-                lambda x, w, b: _group_norm_reference(x, w, b, num_groups, eps),
-                (input, weight, bias),
-                needs,
-                gs,
-            )
-        finally:
-            _C.set_grad_enabled(with_graph)
-        return found if with_graph else tuple(None if x is None else x.detach() for x in found)
+    if recording():
+        return gradients_of(
+            lambda x, w, b: _group_norm_reference(x, w, b, num_groups, eps), (input, weight, bias), needs, gs
+        )
+    if gs[1] is not None or gs[2] is not None:
+        return _group_norm_formula(gs, input, num_groups, weight, result1, result2, needs)
     if gs[0] is None:
         return None, None, None
     return outputs(

@@ -63,7 +63,7 @@ def positive(self):
 # ---- powers, exponentials and logarithms
 unary("reciprocal", "Reciprocal", lambda g, result: -g * conj(result * result))
 unary("sqrt", "Sqrt", lambda g, result: g / (2 * conj(result)))
-unary("rsqrt", "Rsqrt", lambda g, result: -0.5 * g * conj(result * result * result))
+unary("rsqrt", "Rsqrt", lambda g, result: -0.5 * g * conj(t.pow(result, 3)))
 unary("exp", "Exp", lambda g, result: g * conj(result))
 unary("exp2", "Exp2", lambda g, result: g * conj(result) * _LN2, aliases=("special.exp2",))
 unary("expm1", "Expm1", lambda g, result: g * (conj(result) + 1), aliases=("special.expm1",))
@@ -147,6 +147,12 @@ def rad2deg(self):
 
 
 # ---- fused forms
+def _number(value, like):
+    """A Python number rounded to the type of ``like`` where that has 16 bits."""
+    narrow = like.is_floating_point() and like.dtype.itemsize == 2
+    return t.scalar_tensor(value, dtype=like.dtype) if narrow else value
+
+
 op("addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", ms="AddcmulExt",
    promote="default", forms="fmio",
    grad={"self": lambda g: g,
@@ -155,7 +161,7 @@ op("addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> T
 op("addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", ms="AddcdivExt",
    promote="default", forms="fmio",
    grad={"self": lambda g: g,
-         "tensor1": lambda g, tensor2, value: g * conj(value / tensor2),
+         "tensor1": lambda g, tensor2, value: g * conj(_number(value, tensor2) / tensor2),
          "tensor2": lambda g, tensor1, tensor2, value: -g * conj(value * tensor1 / (tensor2 * tensor2))})
 op("lerp(Tensor self, Tensor end, TensorOrScalar weight) -> Tensor", ms="Lerp", forms="fmio",
    grad={"self": lambda g, weight: g * conj(1 - weight),

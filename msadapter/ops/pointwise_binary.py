@@ -114,7 +114,15 @@ def float_power(self, exponent):
 @composite("ldexp(Tensor self, Tensor other) -> Tensor", forms="fmio")
 def ldexp(self, other):
     """`self * 2 ** other`."""
+    if self.is_floating_point() and other.dtype == self.dtype:
+        return t._ldexp(self, other)
     return self * t.pow(2.0, other)
+
+
+@op("_ldexp(Tensor self, Tensor other) -> Tensor", forms="f",
+    grad={"self": lambda g, other: g * t.pow(2.0, other), "other": lambda g, result: g * result * math.log(2)})
+def _ldexp(self, other):
+    return raw.Mul(self, raw.Pow(2.0, other))
 
 
 op("frexp(Tensor self) -> (Tensor mantissa, Tensor exponent)", ms="Frexp", forms="fmo",

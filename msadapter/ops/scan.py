@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ._declare import composite, op, raw, t
 from ._geometry import wrap_dim
+from .nn_norm import recording
 from .pointwise import conj
 from .reduction import scattered
 
@@ -24,11 +25,28 @@ def cumsum(self, dim, *, dtype):
     return raw.CumsumExt(self, dim, dtype)
 
 
+def _cumprod_back_zeros(g, x, result, dim):
+    """Before the first zero of a line as without zeros; at it, the product so far times what follows; 0 after it."""
+    x, result = conj(x), conj(result)
+    zero = x == 0
+    seen = t.cumsum(zero, dim)
+    before, at = seen == 0, zero & (seen == 1)
+    slope = _from_the_end(t.cumsum, t.masked_fill(g * result, ~before, 0), dim) / t.masked_fill(x, zero, 1)
+    stretch = ~(seen == 1)
+    after = t.cumprod(t.masked_fill(t.masked_fill(x, before | at, 1), seen > 1, 0), dim)
+    follows = t.sum(t.masked_fill(g, stretch, 0) * after, [dim], True)
+    first = t.ones_like(t._slice(x, dim, 0, 1, 1))
+    so_far = t.cat([first, t._slice(result, dim, 0, x.shape[dim] - 1, 1)], dim)
+    return t.where(before, slope, t.where(at, so_far * follows, t.zeros_like(slope)))
+
+
 def _cumprod_back(g, self, result, dim):
     if self.ndim == 0 or self.numel() == 0:
         return g
     if not bool((self == 0).any()):
         return _from_the_end(t.cumsum, g * conj(result), dim) / conj(self)
+    if not recording():
+        return _cumprod_back_zeros(g, self, result, wrap_dim(dim, self.ndim))
     # With zeros: d/dx_k = (product before k) * sum over i >= k of g_i * (product of k+1..i)
     dim, parts = wrap_dim(dim, self.ndim), []
     n = self.shape[dim]

@@ -119,12 +119,22 @@ template <class T> void forward(const Problem &p, DType d, const T *image, const
 template <class E> void round_to(float *x, int64_t n) {
   for (int64_t i = 0; i < n; ++i) x[i] = E(x[i]);
 }
-// f(E()) with the 16-bit element type of `d`; nothing for other types, which compute in themselves.
+// PyTorch convolves 16-bit types in oneDNN on machines with instructions for them: all in float32, rounded once.
+bool is_rounding(DType d) {
+#ifdef __AVX512BW__
+  if (d == DType::BF16) return false;
+#endif
+#ifdef __AVX512FP16__
+  if (d == DType::F16) return false;
+#endif
+  return d == DType::F16 || d == DType::BF16;
+}
+// f(E()) with the 16-bit element type of `d`.
 template <class F> void with_reduced(DType d, F f) {
   if (d == DType::F16) f(Half());
-  else if (d == DType::BF16) f(BFloat16());
+  else f(BFloat16());
 }
-// PyTorch keeps columns and image of 16-bit types in that type, so that the columns are rounded and then every sum.
+// On the others PyTorch keeps columns and image of 16-bit types in that type, so that the columns are rounded and then every sum.
 void add_columns_rounding(const Problem &p, DType element, const float *col, float *image) {
   with_reduced(element, [&](auto e) {
     using S = Stepwise<decltype(e)>;
@@ -146,7 +156,7 @@ template <class T> void input_grad(const Problem &p, DType d, DType element, con
       gemm(d, depth, positions, rows, make_scalar(1), {weight + g * rows * depth, 1, depth},
            {result + (i * p.result_channels + g * rows) * positions, positions, 1}, make_scalar(0), col, positions);
       if constexpr (std::is_same_v<T, float>)
-        if (element != d) {
+        if (is_rounding(element)) {
           if (!p.w.identity()) add_columns_rounding(p, element, col, to);
           else with_reduced(element, [&](auto e) { round_to<decltype(e)>(to, depth * positions); });
           continue;
@@ -166,7 +176,7 @@ template <class T> void weight_grad(const Problem &p, DType d, DType element, co
       gemm(d, rows, depth, positions, make_scalar(1), {result + (i * p.result_channels + g * rows) * positions, positions, 1},
            {col, 1, positions}, make_scalar(i == 0 ? 0 : 1), weight + g * rows * depth, depth);
       if constexpr (std::is_same_v<T, float>)
-        if (element != d) with_reduced(element, [&](auto e) { round_to<decltype(e)>(weight + g * rows * depth, rows * depth); });
+        if (is_rounding(element)) with_reduced(element, [&](auto e) { round_to<decltype(e)>(weight + g * rows * depth, rows * depth); });
     }
 }
 

@@ -240,7 +240,7 @@ template <class S, class T> void volume_slope(const Sampler &s, const T *image, 
 
 template <class T> void sample_grad(const Sampler &s, const T *g, const T *x, const T *grid, T *dx, T *dgrid) {
   using S = stepwise_t<T>;
-  constexpr int kVector = 32 / static_cast<int>(sizeof(T));
+  constexpr int kVector = kVectorBytes / static_cast<int>(sizeof(T));
   const int64_t block = s.plane ? kVector : 1;
   parallel_for(s.n, 1, [&](int64_t begin, int64_t end) {
     std::vector<S> sums(dx ? s.channels * s.pixels : 0);

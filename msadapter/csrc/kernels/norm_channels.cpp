@@ -38,6 +38,9 @@ template <class C> void update_running(const Tensor &running, const C *fresh, in
   }));
 }
 
+// PyTorch keeps the sums of a bfloat16 batch in bfloat16, those of the other types in what it computes in.
+template <class C> C rounded(C v, DType kept) { return kept == DType::BF16 ? static_cast<C>(BFloat16(static_cast<float>(v))) : v; }
+
 // operands: input, weight?, bias?, running_mean?, running_var?, training, momentum, eps
 template <class T> void batch_norm(Call &c) {
   using C = compute_t<T>;
@@ -55,8 +58,9 @@ template <class T> void batch_norm(Call &c) {
     parallel_for(im.channels, rows::grain_for(im.n * im.spatial), [&](int64_t begin, int64_t end) {
       for (int64_t ch = begin; ch < end; ++ch) {
         const C m = channel_sum<C>(im, ch, [=](int64_t i) { return convert<C>(px[i]); }) / static_cast<C>(count);
-        mean[ch] = m;
-        var[ch] = channel_sum<C>(im, ch, [=](int64_t i) { const C d = convert<C>(px[i]) - m; return d * d; }) / static_cast<C>(count);
+        mean[ch] = rounded(m, kept);
+        const C squares = channel_sum<C>(im, ch, [=](int64_t i) { const C d = convert<C>(px[i]) - m; return d * d; });
+        var[ch] = rounded(rounded(squares, kept) / static_cast<C>(count), kept);
         saved_mean.data()[ch] = m;
         saved_rstd.data()[ch] = C(1) / std::sqrt(var[ch] + static_cast<C>(eps));
       }

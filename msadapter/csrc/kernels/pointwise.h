@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "loops.h"
+#include "stepwise.h"
 
 namespace msa {
 
@@ -75,6 +76,14 @@ template <class TO, class TP, class TA, class F> void unary_pair(const Tensor &o
     const TA *pa = reinterpret_cast<const TA *>(p[2]);
     for (int64_t i = 0; i < n; ++i) po[i] = fn(pa[i], &pp[i]);
   }, &f);
+}
+
+// PyTorch's vector loops take two vectors of 16-bit elements at a time and leave the rest to a scalar loop that rounds
+// after every step. tail_of(o) is how many elements that are, 0 where the memory is not one stretch.
+inline int64_t tail_of(const Tensor &o, std::initializer_list<const Tensor *> operands) {
+  for (const Tensor *t : operands)
+    if (!t->contiguous() || t->numel != o.numel || t->dtype != o.dtype) return 0;
+  return o.contiguous() ? o.numel % kVectorBytes : 0;
 }
 
 // The tensor at position i; a Python number becomes a 0-dim tensor of the type beside it. Products and

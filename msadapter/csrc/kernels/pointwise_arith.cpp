@@ -13,10 +13,19 @@ void check_alpha(DType d, const Scalar &alpha) {
         "For non-complex input tensors, argument alpha must not be a complex number.");
 }
 
-bool is_reduced(DType d) { return d == DType::F16 || d == DType::BF16; }
-float rounded(DType d, double v) { return d == DType::F16 ? float(Half(static_cast<float>(v))) : float(BFloat16(static_cast<float>(v))); }
 
 // a + sign * alpha * b
+// a + alpha * b: the product is not rounded, but in the tail it is.
+template <class E> void add_scaled16(Call &c, const Two &p, const Tensor &o, int sign) {
+  const float alpha = E(static_cast<float>(c.real(2) * sign));
+  E tail[kVectorBytes];
+  const int64_t n = tail_of(o, {&p.a, &p.b}), first = o.numel - n;
+  for (int64_t i = 0; i < n; ++i)
+    tail[i] = static_cast<E>(Stepwise<E>(p.a.ptr<E>()[first + i]) + Stepwise<E>(alpha) * Stepwise<E>(p.b.ptr<E>()[first + i]));
+  binary<float, float, float>(o, p.a, p.b, [alpha](float x, float y) { return x + alpha * y; });
+  std::copy_n(tail, n, o.ptr<E>() + first);
+}
+
 void add_scaled(Call &c, const char *op, int sign) {
   const Two p = operands(c);
   const bool scaled = c.has(2) && !(c.scalar(2).kind <= Scalar::kInt && c.scalar(2).i == 1);
@@ -24,11 +33,13 @@ void add_scaled(Call &c, const char *op, int sign) {
   check(sign > 0 || p.dtype != DType::Bool, "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` "
         "or `logical_xor()` operator instead.");
   Tensor o = out2(c, p.dtype, p);
+  if (scaled && p.dtype == DType::F16) return add_scaled16<Half>(c, p, o, sign);
+  if (scaled && p.dtype == DType::BF16) return add_scaled16<BFloat16>(c, p, o, sign);
   MSA_COMPUTE_ALL(p.dtype, op, {
     if (!scaled && sign > 0) binary<T, T, T>(o, p.a, p.b, [](T x, T y) { return x + y; });
     else if (!scaled) binary<T, T, T>(o, p.a, p.b, [](T x, T y) { return x - y; });
     else {
-      const T alpha = (is_reduced(p.dtype) ? T(rounded(p.dtype, c.real(2))) : c.scalar(2).to<T>()) * T(sign);
+      const T alpha = c.scalar(2).to<T>() * T(sign);
       binary<T, T, T>(o, p.a, p.b, [alpha](T x, T y) { return x + mul(alpha, y); });
     }
   });

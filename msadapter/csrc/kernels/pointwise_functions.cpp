@@ -51,7 +51,21 @@ MSA_KERNEL_ALIAS(InplaceExp, Exp)
 MSA_REAL_COMPLEX_KERNEL(Log, "log_vml_cpu", kMediumGrain, vec::log(x), std::log(x))
 MSA_KERNEL_ALIAS(InplaceLog, Log)
 MSA_REAL_COMPLEX_KERNEL(Sqrt, "sqrt_vml_cpu", kGrain, vec::sqrt(x), std::sqrt(x))
-MSA_REAL_COMPLEX_KERNEL(Rsqrt, "rsqrt_cpu", kGrain, T(1) / vec::sqrt(x), T(1) / std::sqrt(x))
+// 1 / sqrt(x); in the tail the root is rounded before it is inverted.
+template <class E> void rsqrt16(const Tensor &o, const Tensor &a) {
+  E tail[kVectorBytes];
+  const int64_t n = tail_of(o, {&a}), first = o.numel - n;
+  for (int64_t i = 0; i < n; ++i) tail[i] = static_cast<E>(Stepwise<E>(1) / Stepwise<E>(std::sqrt(static_cast<float>(a.ptr<E>()[first + i]))));
+  unary<float, float>(o, a, [](float x) { return 1 / vec::sqrt(x); });
+  std::copy_n(tail, n, o.ptr<E>() + first);
+}
+MSA_POINTWISE_KERNEL(Rsqrt) {
+  const Tensor &a = c.in(0);
+  if (a.dtype == DType::F16) return rsqrt16<Half>(c.out_pointwise(0, a.dtype, {&a}), a);
+  if (a.dtype == DType::BF16) return rsqrt16<BFloat16>(c.out_pointwise(0, a.dtype, {&a}), a);
+  if (is_complex(a.dtype)) MSA_UNARY_GRAIN_BODY(kCostlyGrain, COMPLEX, "rsqrt_cpu", T(1) / std::sqrt(x));
+  else MSA_UNARY_GRAIN_BODY(kGrain, FLOAT, "rsqrt_cpu", T(1) / vec::sqrt(x));
+}
 MSA_UNARY_KERNEL(Erf, FLOAT, "erf_vml_cpu", vec::erf(x))
 
 MSA_REAL_COMPLEX_KERNEL(Exp2, "exp2", kCostlyGrain, std::exp2(x), std::exp(x * T(0.69314718055994530942)))

@@ -1,5 +1,6 @@
 // sum, mean, nansum, prod, count_nonzero, any, all.
 #include "reduce.h"
+#include "stepwise.h"
 
 namespace msa {
 namespace {
@@ -76,9 +77,26 @@ MSA_KERNEL(MeanExt) {  // input, dim, keepdim, dtype
   add_up<SumStep, ConvertTo>(c, x, dt, mask, c.flag(2), static_cast<double>(reduced_count(x, mask)), true);
 }
 
+// Products of 16-bit numbers are rounded after every factor, as PyTorch's are.
+template <class T> void rounding_product(Call &c, const std::vector<bool> &mask) {
+  const Tensor x = rows_of(c, c.in(0), mask, c.in(0).dtype), o = c.out(0, x.dtype, reduced_shape(c.in(0), mask, c.flag(2)));
+  const int64_t n = reduced_count(c.in(0), mask);
+  parallel_for(o.numel, std::max<int64_t>(1, 8192 / std::max<int64_t>(n, 1)), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      Stepwise<T> product(1);
+      for (int64_t i = 0; i < n; ++i) product = product * Stepwise<T>(x.ptr<T>()[r * n + i]);
+      o.ptr<T>()[r] = T(product.v);
+    }
+  });
+}
+
 MSA_KERNEL(ProdExt) {  // input, dim, keepdim, dtype
   const Tensor &x = c.in(0);
   const Dims dims = c.has(1) ? Dims{c.integer(1)} : Dims{};
+  if (x.dtype == sum_dtype(c, 3, x.dtype)) {
+    if (x.dtype == DType::F16) return rounding_product<Half>(c, dims_mask(dims, x.ndim));
+    if (x.dtype == DType::BF16) return rounding_product<BFloat16>(c, dims_mask(dims, x.ndim));
+  }
   add_up<ProdStep, ConvertTo>(c, x, sum_dtype(c, 3, x.dtype), dims_mask(dims, x.ndim), c.flag(2), 1, true);
 }
 

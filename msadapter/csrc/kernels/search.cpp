@@ -1,6 +1,7 @@
 // searchsorted, histograms, bincount, unique.
 #include "indexing.h"
 #include "sort_keys.h"
+#include "stepwise.h"
 
 namespace msa {
 namespace {
@@ -49,6 +50,13 @@ MSA_KERNEL(SearchSorted) {  // sorted_sequence, values, sorter, dtype (int64 or 
 }
 
 // Bin of v among equal bins of [low, high], or -1; the right edge belongs to the last bin.
+// The bin of a value, in the arithmetic of the element type: values at an edge fall where PyTorch puts them.
+template <class T> int64_t bin_of(double v, double low, double high, int64_t bins) {
+  using S = std::conditional_t<std::is_integral_v<T>, double, stepwise_t<T>>;
+  const S first = S(low), step = (S(v) - first) * S(static_cast<double>(bins));
+  return static_cast<int64_t>(plain(step / (S(high) - first)));
+}
+
 MSA_KERNEL(HistcExt) {  // input, bins, min, max
   const Tensor &x = c.in(0);
   const int64_t bins = c.integer(1);
@@ -66,8 +74,10 @@ MSA_KERNEL(HistcExt) {  // input, bins, min, max
   check(std::isfinite(low) && std::isfinite(high), "torch.histc: range of [", low, ", ", high, "] is not finite");
   check(low < high, "torch.histc: max must be larger than min");
   std::vector<int64_t> count(bins, 0);
+  int64_t (*bin)(double, double, double, int64_t) = nullptr;
+  MSA_SWITCH_REAL(x.dtype, "histogram_cpu", (bin = bin_of<T>));
   for (int64_t i = 0; i < v.numel; ++i)
-    if (p[i] >= low && p[i] <= high) ++count[std::min(static_cast<int64_t>((p[i] - low) / (high - low) * static_cast<double>(bins)), bins - 1)];
+    if (p[i] >= low && p[i] <= high) ++count[std::min(bin(p[i], low, high, bins), bins - 1)];
   copy_into(o, contiguous_tensor(count.data(), DType::I64, {bins}));
 }
 

@@ -80,6 +80,38 @@ template <class T> T trigamma(T x) {
   return left ? reflected - r : r;
 }
 
+// zeta(s, q) with steps in float: where terms of both signs cancel, the answer is PyTorch's of the 16-bit types.
+float zeta_float(float s, float q) {
+  if (q <= 0 && q == std::floor(q)) return static_cast<float>(kInf);
+  float a = q, sum = std::pow(q, -s), power = 0;
+  for (int i = 0; i < 9 || a <= 9; ++i) {
+    a += 1;
+    power = std::pow(a, -s);
+    sum += power;
+    if (-6e-8f * sum < power && power < 6e-8f * sum) return sum;
+  }
+  sum += power * a / (s - 1) - 0.5f * power;
+  static const float factors[] = {12.f, -720.f, 30240.f, -1209600.f, 47900160.f, -1.8924375803183791606e9f, 7.47242496e10f,
+                                  -2.950130727918164224e12f, 1.1646782814350067249e14f, -4.5979787224074726105e15f,
+                                  1.8152105401943546773e17f, -7.1661652561756670113e18f};
+  float rising = 1, k = 0;
+  for (const float f : factors) {
+    rising *= s + k;
+    power /= a;
+    const float t = rising * power / f;
+    sum += t;
+    if (std::abs(t / sum) < 6e-8f) return sum;
+    rising *= s + k + 1;
+    power /= a;
+    k += 2;
+  }
+  return sum;
+}
+template <class E> float polygamma16(int64_t n, float x) {
+  const double factor = (n % 2 ? 1. : -1.) * std::exp(lgamma_of(static_cast<double>(n) + 1));
+  return static_cast<float>(factor * static_cast<float>(E(zeta_float(static_cast<float>(n + 1), x))));
+}
+
 double polygamma(int64_t n, double x) {
   return (n % 2 ? 1. : -1.) * std::exp(lgamma_of(static_cast<double>(n) + 1)) * zeta(static_cast<double>(n) + 1, x);
 }
@@ -161,6 +193,8 @@ MSA_POINTWISE_KERNEL(Polygamma) {  // n, input
   const Tensor &a = c.in(1);
   check(n >= 0, "polygamma(n, x) does not support negative n.");
   Tensor o = c.out_pointwise(0, is_integral(a.dtype) ? DType::F32 : a.dtype, {&a});
+  if (n > 1 && o.dtype == DType::F16) return unary<float, float>(o, a, [n](float x) { return polygamma16<Half>(n, x); }, kCostlyGrain);
+  if (n > 1 && o.dtype == DType::BF16) return unary<float, float>(o, a, [n](float x) { return polygamma16<BFloat16>(n, x); }, kCostlyGrain);
   if (n > 1) return unary<double, double>(o, a, [n](double x) { return polygamma(n, x); }, kCostlyGrain);
   MSA_COMPUTE_FLOAT(o.dtype, "polygamma", {
     if (n == 0) unary<T, T>(o, a, [](T x) { return digamma(x); }, kCostlyGrain);

@@ -4,6 +4,13 @@
 
 namespace msa {
 
+// PyTorch's vectors on this machine.
+#ifdef __AVX512F__
+constexpr int kVectorBytes = 64;
+#else
+constexpr int kVectorBytes = 32;
+#endif
+
 // A value of a 16-bit type T kept in a float; every operation gives a value of T again.
 template <class T> struct Stepwise {
   float v;

@@ -105,15 +105,18 @@ def embedding_bag(
         if per_sample_weights is not None:
             per_sample_weights = per_sample_weights.index_select(0, kept)
     values = weight.index_select(0, input)
+    if weight.dtype.itemsize == 2:  # bags are sums in float32
+        values = values.float()
+        per_sample_weights = None if per_sample_weights is None else per_sample_weights.float()
     if per_sample_weights is not None:
         values = values * per_sample_weights.unsqueeze(1)
     if mode == "max":
-        return _max_of_bags(values, bag, n_bags, cols)
+        return _max_of_bags(values, bag, n_bags, cols).to(weight.dtype)
     total = ops.zeros((n_bags, cols), dtype=values.dtype, device=values.device).index_add(0, bag, values)
     if mode == "sum":
-        return total
+        return total.to(weight.dtype)
     counts = ops.bincount(bag, minlength=n_bags).clamp(min=1).to(values.dtype)
-    return total / counts.unsqueeze(1)
+    return (total / counts.unsqueeze(1)).to(weight.dtype)
 
 
 def _max_of_bags(values, bag, n_bags, cols):
