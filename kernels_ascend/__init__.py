@@ -3,7 +3,7 @@
 Importing declares them in the op table under `torch_npu.`; msadapter.torch_npu is their face.
 """
 
-from . import activation, attention, grouped, moe, norm, optimizer, ring
+from . import activation, attention, grouped, moe, norm, optimizer, ring, routing
 from .attention_calls import (
     npu_fusion_attention,
     npu_fusion_attention_grad,
@@ -20,7 +20,14 @@ from .collective import (
     npu_mm_reduce_scatter_base,
 )
 from .grouped import npu_grouped_matmul, npu_groupmatmul_add_fp32, npu_matmul_add_fp32
+from .hans import npu_hans_decode, npu_hans_encode
 from .optimizer import npu_apply_adam_w, npu_apply_fused_adamw_v2, npu_apply_fused_ema_adamw
+from .routing import (
+    npu_moe_distribute_combine,
+    npu_moe_distribute_combine_v2,
+    npu_moe_distribute_dispatch,
+    npu_moe_distribute_dispatch_v2,
+)
 
 __all__ = [
     "npu_all_gather_base_mm",
@@ -33,6 +40,12 @@ __all__ = [
     "npu_fusion_attention_grad_v2",
     "npu_fusion_attention_v2",
     "npu_gmm_alltoallv",
+    "npu_hans_decode",
+    "npu_hans_encode",
+    "npu_moe_distribute_combine",
+    "npu_moe_distribute_combine_v2",
+    "npu_moe_distribute_dispatch",
+    "npu_moe_distribute_dispatch_v2",
     "npu_grouped_matmul",
     "npu_incre_flash_attention",
     "npu_prompt_flash_attention",

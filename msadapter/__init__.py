@@ -25,8 +25,12 @@ def _native_option(name: str):
         _importlib.import_module("msadapter.jit")
         if name in vars(_C):
             return vars(_C)[name]
-    if name == "_distributed_c10d":  # torch.distributed imports it, so nobody does so by name
+    if name in ("_distributed_c10d", "_autograd"):  # torch imports them, so nobody does so by name
         return _importlib.import_module(f"{_C.__name__}.{name}")
+    if not name.startswith("__"):
+        functions = _importlib.import_module("msadapter._native_names._root").FUNCTIONS
+        if name in functions:
+            return functions[name]
     raise AttributeError(f"module 'torch._C' has no attribute {name!r}")
 
 
@@ -48,6 +52,7 @@ from .tensor.device import set_default_device  # noqa: E402, F401
 from .tensor.dtype import ALL as _DTYPES  # noqa: E402
 from .tensor.dtype import exports as _dtype_exports  # noqa: E402
 from .tensor.limits import finfo, iinfo  # noqa: E402, F401
+from .tensor.typed_storage import legacy_storages as _legacy_storages  # noqa: E402
 
 globals().update(_dtype_exports())
 globals().update(_LAYOUTS)
@@ -269,19 +274,8 @@ for _d in _DTYPES.values():
     globals()[_short + "Tensor"] = _typed(_short + "Tensor")
 
 
-def _typed_storage(name: str, d):
-    def make(*args, **kwargs):
-        return TypedStorage(*args, dtype=d)
-
-    return type(
-        name,
-        (TypedStorage,),
-        {"__module__": "torch", "dtype": d, "__new__": lambda cls, *a, **k: make(*a, **k)},
-    )
-
-
-for _d in _DTYPES.values():
-    globals()[_d.storage_name] = _typed_storage(_d.storage_name, _d)
+globals().update(_legacy_storages("torch"))
+Storage = globals()["FloatStorage"]
 
 from . import (  # noqa: E402, F401
     nn,  # noqa: E402
@@ -347,6 +341,8 @@ _ELSEWHERE = {  # names that are loaded with their module, when one is asked for
     **dict.fromkeys(("is_anomaly_enabled", "is_anomaly_check_nan_enabled"), "autograd"),
     **dict.fromkeys(("Event", "Stream"), "cuda"),
     "Future": "futures",
+    **dict.fromkeys(("AcceleratorError", "FatalError", "OutOfMemoryError"), "_errors"),
+    "npu_apply_fused_adamw_v2": "torch_npu",
     "_assert_async": "ops._aten_only",
     **dict.fromkeys(
         (
@@ -425,6 +421,10 @@ def __getattr__(name: str):
         raise AttributeError(name)
     if name in _ELSEWHERE:
         return getattr(_importlib.import_module(f".{_ELSEWHERE[name]}", __name__), name)
+    if name.startswith("_foreach_"):
+        functions = _importlib.import_module(".ops.foreach", __name__).FUNCTIONS
+        if name in functions:
+            return functions[name]
     if name == "torch":  # torch.torch is torch
         return _importlib.import_module(__name__)
     if _importlib.util.find_spec(f"{__name__}.{name}") is not None:

@@ -1,39 +1,70 @@
 """Kinds of devices that do not exist here (torch.mps, torch.xpu, torch.mtia): what their modules say."""
 
+from __future__ import annotations
 
-def absent(name: str) -> dict:
-    """The functions of ``torch.<name>``: nothing is available, whatever needs the device raises RuntimeError."""
+import functools
+from collections.abc import Iterable
 
-    def is_available() -> bool:
-        """False."""
-        return False
+_ANSWERS = {  # what each says without a device
+    "is_available": False,
+    "is_initialized": False,
+    "_is_in_bad_fork": False,
+    "is_current_stream_capturing": False,
+    "is_bf16_supported": False,
+    "is_tf32_supported": False,
+    "device_count": 0,
+    "empty_cache": None,
+    "manual_seed": None,
+    "manual_seed_all": None,
+    "seed": None,
+    "seed_all": None,
+    "memory_allocated": 0,
+    "max_memory_allocated": 0,
+    "memory_reserved": 0,
+    "max_memory_reserved": 0,
+    "memory_snapshot": (),
+    "get_arch_list": (),
+    "get_gencode_flags": "",
+    "get_rng_state_all": (),
+    "set_rng_state_all": None,
+    "reset_peak_memory_stats": None,
+    "reset_accumulated_memory_stats": None,
+    "record_memory_history": None,
+}
 
-    def device_count() -> int:
-        """0."""
-        return 0
 
-    def current_device() -> int:
-        """RuntimeError: there is no such device."""
-        raise RuntimeError(f"torch.{name} is not available: there is no such device")
+def _answer(value, *args, **kwargs):
+    return list(value) if isinstance(value, tuple) else value
 
-    def synchronize(device=None) -> None:
-        """RuntimeError: there is no such device."""
-        current_device()
 
-    def empty_cache() -> None:
-        """Nothing is cached."""
+def _empty(*args, **kwargs) -> dict:
+    """Figures of no device."""
+    return {}
 
-    def manual_seed(seed: int) -> None:
-        """Nothing to seed."""
 
-    return {
-        "is_available": is_available,
-        "is_initialized": is_available,
-        "_is_in_bad_fork": is_available,
-        "device_count": device_count,
-        "current_device": current_device,
-        "synchronize": synchronize,
-        "empty_cache": empty_cache,
-        "manual_seed": manual_seed,
-        "manual_seed_all": manual_seed,
-    }
+def absent(name: str, functions: Iterable[str] = (), classes: Iterable[str] = ()) -> dict:
+    """The names of ``torch.<name>``: nothing is available, whatever needs the device raises AssertionError.
+
+    Args:
+        functions: names of functions that need the device, besides current_device and synchronize.
+        classes: names of classes whose objects belong to the device.
+    """
+    text = f"Torch not compiled with {name.upper()} enabled"
+
+    def refuse(*args, **kwargs):
+        """AssertionError: there is no such device."""
+        raise AssertionError(text)
+
+    def __init__(self, *args, **kwargs):
+        raise AssertionError(text)
+
+    made: dict = {key: functools.partial(_answer, value) for key, value in _ANSWERS.items()}
+    made.update(memory_stats=_empty, memory_stats_as_nested_dict=_empty, default_generators=())
+    made.update(dict.fromkeys(("current_device", "synchronize", *functions), refuse))
+    made.update(
+        {
+            one: type(one, (), {"__init__": __init__, "__module__": f"torch.{name}", "__doc__": "Of a device that is absent."})
+            for one in classes
+        }
+    )
+    return made

@@ -9,28 +9,6 @@ from ._serialization.names import TorchGlobal
 from ._serialization.storage_ref import StorageRef, location_tag
 
 
-class TypedStorageRef:
-    """An untyped storage together with the dtype that a file gave it."""
-
-    __slots__ = ("_untyped_storage", "dtype")
-
-    def __init__(self, untyped, dtype):
-        self._untyped_storage = untyped
-        self.dtype = dtype
-
-    def untyped(self):
-        return self._untyped_storage
-
-    def nbytes(self) -> int:
-        return self._untyped_storage.nbytes()
-
-    def data_ptr(self) -> int:
-        return self._untyped_storage.data_ptr()
-
-    def __len__(self):
-        return self.nbytes() // self.dtype.itemsize
-
-
 # -- rebuilding: what the pickles call ---------------------------------------------------------------------
 def _from_storage(storage, dtype, offset, size, stride):
     untyped = getattr(storage, "_untyped_storage", storage)

@@ -323,9 +323,9 @@ def _unpickler_factory(weights_only, pickle_module, pickle_load_args):
 
 
 def _wrap(untyped, dtype):
-    from ._utils import TypedStorageRef
+    from .tensor import TypedStorage
 
-    return untyped if dtype is None else TypedStorageRef(untyped, dtype)
+    return untyped if dtype is None else TypedStorage(wrap_storage=untyped, dtype=dtype)
 
 
 def _load_zip(reader, make_unpickler, place):

@@ -6,6 +6,37 @@ from .. import distributed as _distributed
 from ..distributed import distributed_c10d as _c10d
 
 
+class _SymmetricMemory:
+    """Memory that all ranks of a group address: there is none on MPI or HCCL."""
+
+    def __init__(self, *args, **kwargs):
+        raise _unsupported()
+
+    def __init_subclass__(cls, **kwargs):
+        raise _unsupported()
+
+    @staticmethod
+    def empty_strided_p2p(*args, **kwargs):
+        """NotImplementedError."""
+        raise _unsupported()
+
+    @staticmethod
+    def rendezvous(*args, **kwargs):
+        """NotImplementedError."""
+        raise _unsupported()
+
+    @staticmethod
+    def has_multicast_support(*args, **kwargs) -> bool:
+        """False."""
+        return False
+
+
+def _unsupported() -> NotImplementedError:
+    return NotImplementedError(
+        "torch._C._distributed_c10d._SymmetricMemory: memory that several ranks address is not supported (docs/coverage.md)"
+    )
+
+
 def __getattr__(name: str):
     for module in (_c10d, _distributed):
         if hasattr(module, name):

@@ -20,8 +20,22 @@ class OptState(Enum):
     STEPPED = 2
 
 
-def _fresh_optimizer_state() -> dict:
+def _refresh_per_optimizer_state() -> dict:
     return {"stage": OptState.READY, "found_inf_per_device": {}}
+
+
+class _MultiDeviceReplicator:
+    """Copies of one tensor, one for each device that asks."""
+
+    def __init__(self, master_tensor: Tensor):
+        self.master = master_tensor
+        self._per_device_tensors: dict = {}
+
+    def get(self, device) -> Tensor:
+        """The copy on ``device``, made when it is asked for first."""
+        if device not in self._per_device_tensors:
+            self._per_device_tensors[device] = self.master.to(device=device, copy=True)
+        return self._per_device_tensors[device]
 
 
 class GradScaler:
@@ -56,7 +70,7 @@ class GradScaler:
         self._growth_interval = growth_interval
         self._init_growth_tracker = 0
         self._growth_tracker = None
-        self._per_optimizer_states = defaultdict(_fresh_optimizer_state)
+        self._per_optimizer_states = defaultdict(_refresh_per_optimizer_state)
 
     @staticmethod
     def _available(device) -> bool:
@@ -205,7 +219,7 @@ class GradScaler:
                 ops._amp_update_scale_(
                     scale, tracker, found, self._growth_factor, self._backoff_factor, self._growth_interval
                 )
-        self._per_optimizer_states = defaultdict(_fresh_optimizer_state)
+        self._per_optimizer_states = defaultdict(_refresh_per_optimizer_state)
 
     def _set_scale(self, new_scale):
         if isinstance(new_scale, float):

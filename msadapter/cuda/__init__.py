@@ -2,14 +2,25 @@
 
 from .. import _accelerator
 from .._accelerator import current_device, device_count, is_available
+from ..tensor.typed_storage import legacy_storages as _legacy_storages
 from . import amp, graphs, memory, nccl, nvtx, profiler, random, streams
 from ._tensor_types import make_types
 from ._utils import _get_device_index
 from .graphs import CUDAGraph, graph, graph_pool_handle, is_current_stream_capturing, make_graphed_callables
+from .._errors import AcceleratorError, OutOfMemoryError
 from .memory import (
+    CUDAPluggableAllocator,
+    MemPool,
+    caching_allocator_alloc,
+    caching_allocator_delete,
+    caching_allocator_enable,
+    change_current_allocator,
+    device_memory_used,
     empty_cache,
     get_allocator_backend,
+    get_per_process_memory_fraction,
     host_memory_stats,
+    host_memory_stats_as_nested_dict,
     list_gpu_processes,
     max_memory_allocated,
     max_memory_cached,
@@ -22,11 +33,14 @@ from .memory import (
     memory_stats,
     memory_stats_as_nested_dict,
     memory_summary,
+    reset_accumulated_host_memory_stats,
     reset_accumulated_memory_stats,
     reset_max_memory_allocated,
     reset_max_memory_cached,
+    reset_peak_host_memory_stats,
     reset_peak_memory_stats,
     set_per_process_memory_fraction,
+    use_mem_pool,
 )
 from .properties import (
     _CudaDeviceProperties,
@@ -69,6 +83,7 @@ from .streams import (
 )
 
 globals().update(make_types("cuda"))
+globals().update(_legacy_storages("torch.cuda", "cuda"))
 
 device, device_of = _accelerator.Device, _accelerator.DeviceOf
 has_magma = False
@@ -85,14 +100,6 @@ class CudaError(RuntimeError):
 
 class DeferredCudaCallError(Exception):
     """An error in a call that _lazy_call had put off."""
-
-
-def _out_of_memory():
-    from ..tensor import Tensor
-
-    return getattr(
-        __import__("sys").modules[Tensor.__module__.partition(".")[0]], "OutOfMemoryError", MemoryError
-    )
 
 
 def init() -> None:
@@ -216,7 +223,11 @@ def _sleep(cycles: int) -> None:
     time.sleep(cycles / 1e9)
 
 
-def __getattr__(name):
-    if name == "OutOfMemoryError":
-        return _out_of_memory()
-    raise AttributeError(f"module 'torch.cuda' has no attribute {name!r}")
+def current_solver_handle() -> int:
+    """A handle of the library of linear algebra: LAPACK has none."""
+    return 0
+
+
+def is_tf32_supported() -> bool:
+    """Whether float32 products may be computed in tf32: no."""
+    return False

@@ -6,6 +6,8 @@ import re
 from .. import _accelerator
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
+_blocks: dict = {}  # of caching_allocator_alloc, by address
+_limit = [1.0]
 
 
 def _native():
@@ -160,6 +162,7 @@ def set_per_process_memory_fraction(fraction, device=None) -> None:
     """Limit the share of the memory that this process may take (not enforced on the host)."""
     if not 0 <= fraction <= 1:
         raise ValueError(f"Invalid fraction value: {fraction}. Allowed range: 0~1")
+    _limit[0] = float(fraction)
 
 
 def get_allocator_backend() -> str:
@@ -177,8 +180,84 @@ def host_memory_stats() -> dict:
     return {}
 
 
+def host_memory_stats_as_nested_dict() -> dict:
+    """host_memory_stats as dictionaries inside each other."""
+    return {}
+
+
+def reset_peak_host_memory_stats() -> None:
+    """Nothing is pinned on the host: there are no peaks."""
+
+
+reset_accumulated_host_memory_stats = reset_peak_host_memory_stats
+
+
+def device_memory_used(device=None) -> int:
+    """Bytes in use by all processes."""
+    free, total = mem_get_info(device)
+    return total - free
+
+
+def get_per_process_memory_fraction(device=None) -> float:
+    """What set_per_process_memory_fraction has set, 1 at the start."""
+    return _limit[0]
+
+
+def caching_allocator_alloc(size: int, device=None, stream=None) -> int:
+    """The address of ``size`` new bytes, which stay until caching_allocator_delete."""
+    block = _native().raw_empty((int(size),), None, _dtype("uint8"))
+    address = _native().data_ptr(block)
+    _blocks[address] = block
+    return address
+
+
+def caching_allocator_delete(mem_ptr: int) -> None:
+    """Free what caching_allocator_alloc gave; RuntimeError for another address."""
+    if _blocks.pop(mem_ptr, None) is None:
+        raise RuntimeError(f"invalid device pointer: {mem_ptr}")
+
+
+def caching_allocator_enable(value: bool = True) -> None:
+    """The pool of the kernels cannot be switched off: NotImplementedError for False."""
+    if not value:
+        raise _own_allocator("caching_allocator_enable(False)")
+
+
+def _dtype(name: str):
+    from ..tensor.dtype import ALL
+
+    return ALL[name]
+
+
+def _own_allocator(name: str) -> NotImplementedError:
+    return NotImplementedError(
+        f"torch.cuda.memory.{name}: memory that is not of the one pool is not supported (docs/coverage.md)"
+    )
+
+
 class CUDAPluggableAllocator:
     """An allocator of the user's own, from a C++ library: NotImplementedError."""
 
     def __init__(self, path_to_so_file: str, alloc_fn_name: str, free_fn_name: str):
-        raise NotImplementedError("torch.cuda.memory.CUDAPluggableAllocator is not supported (docs/coverage.md)")
+        raise _own_allocator(type(self).__name__)
+
+
+def change_current_allocator(allocator) -> None:
+    """Another allocator for all that follows: NotImplementedError."""
+    raise _own_allocator("change_current_allocator")
+
+
+class MemPool:
+    """A pool of its own for some tensors: NotImplementedError."""
+
+    def __init__(self, *args, **kwargs):
+        raise _own_allocator("MemPool")
+
+
+def use_mem_pool(pool, device=None):
+    """What is allocated inside comes from ``pool``: NotImplementedError."""
+    raise _own_allocator("use_mem_pool")
+
+
+class NPUPluggableAllocator(CUDAPluggableAllocator):
+    """The same under torch_npu's name."""

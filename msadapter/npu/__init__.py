@@ -47,9 +47,11 @@ from ..cuda.random import (
     set_rng_state,
     set_rng_state_all,
 )
-from . import mstx  # noqa: E402
+from ..tensor.typed_storage import legacy_storages as _legacy_storages
+from . import mstx
 
 globals().update(make_types("npu"))
+globals().update(_legacy_storages("torch.npu", "npu"))
 device = _cuda.device
 _options: dict = {}
 
@@ -91,6 +93,11 @@ def stop_device(device_id) -> int:
     """Stop what the device computes; 0. On the host nothing is under way after a call."""
     _on_host_only("stop_device")
     return 0
+
+
+def restart_device(device_id, rebuild_all_resources=False) -> None:
+    """Let the device compute again after stop_device. On the host it never stopped."""
+    _on_host_only("restart_device")
 
 
 def check_uce_in_memory(device_id) -> int:

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import functools
+import types
+
 from ..tensor import Tensor
 from ._aten_only import METHODS, OPERATORS
 from ._declare import namespaces
 
 _SPACES = ("torch", "nn.functional", "Tensor")
 _FAMILIES = ("linalg", "special", "fft")
+
+
+@functools.cache
+def _elsewhere() -> dict:
+    """Operators that are made of others: gradients, and names of torch with another face."""
+    from .. import _functional_forms as forms
+    from ._aten_backward import OPERATORS as gradients
+    from .foreach import FUNCTIONS as lists
+
+    public = {n: f for n, f in vars(forms).items() if isinstance(f, types.FunctionType) and f.__module__ == forms.__name__}
+    return {**public, **gradients, **lists}
 
 
 def _find(name: str):
@@ -20,7 +34,9 @@ def _find(name: str):
         if name in namespaces[space]:
             return namespaces[space][name]
     family, _, rest = name.partition("_")
-    return namespaces[family].get(rest) if family in _FAMILIES else None
+    if family in _FAMILIES:
+        return namespaces[family].get(rest)
+    return _elsewhere().get(name)
 
 
 class OpOverload:

@@ -23,7 +23,8 @@ from ._pickling import reduce_tensor
 from ._printing import tensor_str
 from .device import device as Device
 from .size import Size
-from .storage import TypedStorage, UntypedStorage
+from .storage import UntypedStorage
+from .typed_storage import TypedStorage
 
 
 class _TensorMeta(type(Base)):

@@ -151,3 +151,4 @@ LAYOUTS = {
 FORMATS = {
     n: memory_format(n) for n in ("contiguous_format", "channels_last", "channels_last_3d", "preserve_format")
 }
+FORMATS["legacy_contiguous_format"] = FORMATS["contiguous_format"]

@@ -1,7 +1,8 @@
-"""torch.UntypedStorage and the typed storages of older files."""
+"""torch.UntypedStorage: the bytes behind tensors."""
 from __future__ import annotations
 
 import ctypes
+import sys
 
 import numpy as np
 
@@ -117,6 +118,45 @@ class UntypedStorage:
     def untyped(self) -> UntypedStorage:
         return self
 
+    def resizable(self) -> bool:
+        return True
+
+    def get_device(self) -> int:
+        return -1 if self.device.type == "cpu" else self.device.index
+
+    @staticmethod
+    def from_buffer(buffer, byte_order=None, count=-1, offset=0, *, dtype, requires_grad=False) -> UntypedStorage:
+        """A copy of ``count`` elements of a Python buffer, from byte ``offset`` on, in this machine's byte order.
+
+        Raises:
+            ValueError: a range outside of the buffer, a byte order that is none.
+        """
+        data = np.frombuffer(buffer, np.uint8)
+        size = dtype.itemsize
+        if size > 1 and byte_order not in ("big", "little", "native"):
+            raise ValueError(f"invalid byte_order '{byte_order}' (expected 'big', 'little', or 'native')")
+        if not 0 <= offset <= len(data):
+            raise ValueError(
+                f"offset must be non-negative and no greater than buffer length ({offset}) , but got {len(data)}"
+            )
+        if count < 0:
+            if (len(data) - offset) % size:
+                raise ValueError(f"buffer size ({len(data)}) must be a multiple of element size ({size})")
+            count = (len(data) - offset) // size
+        if offset + count * size > len(data):
+            raise ValueError(
+                f"buffer has only {len(data) - offset} elements after offset {offset}, but specified a size of {count}"
+            )
+        taken = data[offset : offset + count * size].copy()
+        if size > 1 and byte_order not in ("native", sys.byteorder):
+            part = size // 2 if dtype.is_complex else size
+            taken = np.ascontiguousarray(taken.reshape(-1, part)[:, ::-1]).reshape(-1)
+        return UntypedStorage.from_numpy(taken)
+
+    def __repr__(self) -> str:
+        rows = "".join(f" {value}\n" for value in self.tolist())
+        return f"{rows}[torch.storage.UntypedStorage(device={self.device}) of size {len(self)}]"
+
     def element_size(self) -> int:
         return 1
 
@@ -134,73 +174,3 @@ UntypedStorage.__module__ = "torch.storage"
 
 def _rebuild_storage(content: bytes) -> UntypedStorage:
     return UntypedStorage.from_numpy(np.frombuffer(bytearray(content), np.uint8))
-
-
-class TypedStorage:
-    """Elements of one type over an UntypedStorage (older interface)."""
-
-    def __init__(self, *args, wrap_storage=None, dtype=None, device=None, _internal=False):
-        self.dtype = dtype or _C.default_dtype()
-        if wrap_storage is not None:
-            self._untyped_storage = wrap_storage
-        else:
-            count = args[0] if args and isinstance(args[0], int) else 0
-            self._untyped_storage = UntypedStorage(count * self.dtype.itemsize)
-
-    def untyped(self) -> UntypedStorage:
-        return self._untyped_storage
-
-    def nbytes(self) -> int:
-        return self._untyped_storage.nbytes()
-
-    def size(self) -> int:
-        return self.nbytes() // self.dtype.itemsize
-
-    __len__ = _size = size
-
-    def data_ptr(self) -> int:
-        return self._untyped_storage.data_ptr()
-
-    def resize_(self, size: int) -> TypedStorage:
-        self._untyped_storage.resize_(size * self.dtype.itemsize)
-        return self
-
-    def element_size(self) -> int:
-        return self.dtype.itemsize
-
-    @property
-    def device(self):
-        return self._untyped_storage.device
-
-    def _tensor(self):
-        return _C.raw_view(self._untyped_storage._holder, (self.size(),), (1,), 0, self.dtype)
-
-    def tolist(self) -> list:
-        return self._tensor().tolist()
-
-    def __getitem__(self, index):
-        item = self._tensor()[index]
-        return item.item() if isinstance(index, int) else item
-
-    def __setitem__(self, index, value):
-        self._tensor()[index] = value
-
-    def fill_(self, value):
-        self._tensor().fill_(value)
-        return self
-
-    def copy_(self, source, non_blocking=None):
-        self._tensor().copy_(source._tensor())
-        return self
-
-    def _data_ptr(self) -> int:
-        return self.data_ptr()
-
-    def __eq__(self, other) -> bool:
-        return isinstance(other, TypedStorage) and self._untyped_storage == other._untyped_storage
-
-    def __hash__(self) -> int:
-        return hash(self._untyped_storage)
-
-
-TypedStorage.__module__ = "torch.storage"

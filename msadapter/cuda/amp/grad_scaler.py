@@ -1,6 +1,9 @@
 """torch.cuda.amp.GradScaler."""
 
 from ... import amp
+from ...amp.grad_scaler import OptState, _MultiDeviceReplicator, _refresh_per_optimizer_state
+
+__all__ = ["GradScaler", "OptState", "_MultiDeviceReplicator", "_refresh_per_optimizer_state"]
 
 
 class GradScaler(amp.GradScaler):

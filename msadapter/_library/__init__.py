@@ -1,0 +1,1 @@
+"""torch._library: where PyTorch keeps what torch.library shows."""

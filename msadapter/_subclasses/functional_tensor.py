@@ -1,0 +1,16 @@
+"""FunctionalTensor: the wrapper with which PyTorch's tracers take mutations out of a program."""
+
+from __future__ import annotations
+
+from ..tensor import Tensor
+
+__all__ = ["FunctionalTensor"]
+
+
+class FunctionalTensor(Tensor):
+    """The class of such tensors. NotImplementedError: none can be made."""
+
+    def __new__(cls, *args, **kwargs):
+        raise NotImplementedError(
+            "torch._subclasses.functional_tensor.FunctionalTensor is not supported (docs/coverage.md)"
+        )

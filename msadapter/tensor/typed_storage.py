@@ -1,0 +1,251 @@
+"""torch.TypedStorage and torch.FloatStorage and its kin: elements over an UntypedStorage, as programs of older versions use them."""
+
+from __future__ import annotations
+
+from . import dtype as dtypes
+from ._base import _C
+from ._construct import tensor
+from .storage import UntypedStorage
+
+_NEW = (
+    "{}.__new__ received an invalid combination of arguments. Expected one of:\n * no arguments\n * (int size)\n"
+    " * (Sequence data)\n * (*, UntypedStorage wrap_storage)\n{}"
+)
+
+
+class TypedStorage:
+    """Elements of one type over an UntypedStorage."""
+
+    is_sparse = is_hpu = False
+    filename = None
+
+    def __init__(self, *args, wrap_storage=None, dtype=None, device=None, _internal=False):
+        self.dtype = dtype or _C.default_dtype()
+        if wrap_storage is None:
+            wrap_storage = _fresh(type(self), args, self.dtype)
+        elif not isinstance(wrap_storage, UntypedStorage):
+            raise TypeError(f"Argument 'wrap_storage' must be UntypedStorage, but got {type(wrap_storage)}")
+        self._untyped_storage = wrap_storage
+
+    @classmethod
+    def from_buffer(cls, *args, dtype=None, device=None, **kwargs):
+        """A copy of a Python buffer: (buffer, byte_order, count=-1, offset=0); one byte elements need no order."""
+        element = cls.dtype if cls is not TypedStorage else dtype or _C.default_dtype()
+        if element.itemsize > 1 and len(args) < 2 and "byte_order" not in kwargs:
+            raise RuntimeError("function missing required argument 'byte_order' (pos 2)")
+        return TypedStorage(wrap_storage=UntypedStorage.from_buffer(*args, dtype=element, **kwargs), dtype=element)
+
+    @classmethod
+    def from_file(cls, filename, shared=False, size=0):
+        """``size`` elements on the bytes of a file; ``shared``: what is written goes into the file."""
+        element = cls.dtype if cls is not TypedStorage else _C.default_dtype()
+        return TypedStorage(
+            wrap_storage=UntypedStorage.from_file(filename, shared, size * element.itemsize), dtype=element
+        )
+
+    def untyped(self) -> UntypedStorage:
+        return self._untyped_storage
+
+    def nbytes(self) -> int:
+        return self._untyped_storage.nbytes()
+
+    def size(self) -> int:
+        return self.nbytes() // self.dtype.itemsize
+
+    __len__ = _size = size
+
+    def data_ptr(self) -> int:
+        return self._untyped_storage.data_ptr()
+
+    _data_ptr = data_ptr
+
+    def resize_(self, size: int) -> TypedStorage:
+        self._untyped_storage.resize_(size * self.dtype.itemsize)
+        return self
+
+    def resizable(self) -> bool:
+        return self._untyped_storage.resizable()
+
+    def element_size(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def device(self):
+        return self._untyped_storage.device
+
+    @property
+    def is_cuda(self) -> bool:
+        return self._untyped_storage.is_cuda
+
+    def get_device(self) -> int:
+        return self._untyped_storage.get_device()
+
+    def is_shared(self) -> bool:
+        return self._untyped_storage.is_shared()
+
+    def is_pinned(self, device=None) -> bool:
+        return self._untyped_storage.is_pinned(device)
+
+    def share_memory_(self) -> TypedStorage:
+        self._untyped_storage.share_memory_()
+        return self
+
+    def _tensor(self):
+        return _C.raw_view(self._untyped_storage._holder, (self.size(),), (1,), 0, self.dtype)
+
+    def tolist(self) -> list:
+        return self._tensor().tolist()
+
+    def __iter__(self):
+        return iter(self.tolist())
+
+    def __getitem__(self, index):
+        if isinstance(index, slice):
+            raise RuntimeError("slices are only supported in UntypedStorage.__getitem__")
+        if not isinstance(index, int):
+            raise RuntimeError(f"can't index a {type(self).__name__} with {type(index)}")
+        if not -self.size() <= index < self.size():
+            raise IndexError(f"index {index} out of range for storage of size {self.size()}")
+        return self._tensor()[index].item()
+
+    def __setitem__(self, index, value):
+        if not isinstance(index, (int, slice)):
+            raise RuntimeError(f"can't index a {type(self)} with {type(index)}")
+        self._tensor()[index] = value
+
+    def fill_(self, value) -> TypedStorage:
+        self._tensor().fill_(value)
+        return self
+
+    def copy_(self, source, non_blocking=None) -> TypedStorage:
+        """The elements of another storage; an UntypedStorage gives its bytes."""
+        if isinstance(source, UntypedStorage):
+            self._untyped_storage.copy_(source)
+        else:
+            self._tensor().copy_(source._tensor())
+        return self
+
+    def clone(self) -> TypedStorage:
+        return TypedStorage(wrap_storage=self._untyped_storage.clone(), dtype=self.dtype)
+
+    def cpu(self) -> TypedStorage:
+        return TypedStorage(wrap_storage=self._untyped_storage.cpu(), dtype=self.dtype)
+
+    def cuda(self, device=None, non_blocking=False) -> TypedStorage:
+        return TypedStorage(wrap_storage=self._untyped_storage.cuda(device), dtype=self.dtype)
+
+    def _to(self, dtype) -> TypedStorage:
+        return self._tensor().to(dtype, copy=True)._typed_storage()
+
+    def pickle_storage_type(self) -> str:
+        """The name of the class by which files name the type."""
+        return self.dtype.storage_name
+
+    def type(self, dtype=None, non_blocking=False):
+        """The name, or a storage of another type: a dtype, torch.DoubleStorage, its name."""
+        if dtype is None:
+            return f"torch.{self.dtype.storage_name}"
+        if isinstance(dtype, str):
+            names = {f"torch.{d.storage_name}": d for d in dtypes.ALL.values()}
+            if dtype not in names:
+                raise RuntimeError(f"type '{dtype}' is not recognized")
+            return self._to(names[dtype])
+        return self._to(dtype if isinstance(dtype, dtypes.dtype) else dtype.dtype)
+
+    def __repr__(self) -> str:
+        rows = "".join(f" {value}\n" for value in self.tolist()) or " \n"
+        return (
+            f"{rows}[torch.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {self.size()}]"
+        )
+
+    def __eq__(self, other) -> bool:
+        return isinstance(other, TypedStorage) and self._untyped_storage == other._untyped_storage
+
+    def __hash__(self) -> int:
+        return hash(self._untyped_storage)
+
+    def __reduce__(self):
+        return _rebuild, (self._untyped_storage, self.dtype)
+
+    def __deepcopy__(self, memo):
+        if id(self) not in memo:
+            memo[id(self)] = TypedStorage(
+                wrap_storage=self._untyped_storage.__deepcopy__(memo), dtype=self.dtype
+            )
+        return memo[id(self)]
+
+
+def _rebuild(untyped, dtype) -> TypedStorage:
+    return TypedStorage(wrap_storage=untyped, dtype=dtype)
+
+
+def _conversion(name: str):
+    def convert(self):
+        return self._to(dtypes.exports()[name])
+
+    convert.__name__ = name
+    convert.__doc__ = f"A copy with elements of {name}."
+    return convert
+
+
+for _name in ("bfloat16", "bool", "double", "float", "half", "int", "long", "short"):
+    setattr(TypedStorage, _name, _conversion(_name))
+for _name, _target in {
+    "byte": "uint8",
+    "char": "int8",
+    "complex_double": "complex128",
+    "complex_float": "complex64",
+    "float8_e4m3fn": "float8_e4m3fn",
+    "float8_e5m2": "float8_e5m2",
+}.items():
+    setattr(TypedStorage, _name, _conversion(_target))
+TypedStorage.__module__ = "torch.storage"
+
+
+def _fresh(cls, args, dtype) -> UntypedStorage:
+    """The memory of a new storage: nothing, a number of elements, or a sequence of them."""
+    if len(args) > 1:
+        raise RuntimeError(_NEW.format(cls, "Too many positional arguments"))
+    if not args:
+        return UntypedStorage(0)
+    (given,) = args
+    if isinstance(given, int) and not isinstance(given, bool):
+        return UntypedStorage(given * dtype.itemsize)
+    if isinstance(given, (TypedStorage, UntypedStorage)):
+        raise TypeError(_NEW.format(cls, f"Argument type not recognized: {type(given)}"))
+    return tensor(given, dtype=dtype).untyped_storage()
+
+
+class _LegacyStorageMeta(type):
+    """Class of torch.FloatStorage and its kin: isinstance looks at the type of the elements."""
+
+    def __instancecheck__(cls, instance):
+        return (
+            type(instance) is TypedStorage
+            and (cls is _LegacyStorage or instance.dtype is cls.dtype)
+            and (cls is _LegacyStorage or cls._device in (None, instance.device.type))
+        )
+
+
+class _LegacyStorage(TypedStorage, metaclass=_LegacyStorageMeta):
+    """Base of the classes that name a type: calling one gives a TypedStorage."""
+
+    _device = None
+
+    def __new__(cls, *args, wrap_storage=None, _internal=False):
+        if wrap_storage is not None:
+            return TypedStorage(wrap_storage=wrap_storage, dtype=cls.dtype)
+        untyped = _fresh(cls, args, cls.dtype)
+        if cls._device is not None:
+            _C.set_device_tag(untyped._holder, 1)
+        return TypedStorage(wrap_storage=untyped, dtype=cls.dtype)
+
+
+def legacy_storages(module: str, device: str | None = None) -> dict[str, type]:
+    """torch.FloatStorage and its kin by name; ``device``: the kind of device their storages are on."""
+    return {
+        d.storage_name: _LegacyStorageMeta(
+            d.storage_name, (_LegacyStorage,), {"__module__": module, "dtype": d, "_device": device}
+        )
+        for d in dtypes.ALL.values()
+    }

@@ -1,0 +1,1 @@
+"""torch.testing._internal: what programs take from PyTorch's own tests."""
