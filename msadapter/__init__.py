@@ -52,7 +52,7 @@ from .tensor.device import set_default_device  # noqa: E402, F401
 from .tensor.dtype import ALL as _DTYPES  # noqa: E402
 from .tensor.dtype import exports as _dtype_exports  # noqa: E402
 from .tensor.limits import finfo, iinfo  # noqa: E402, F401
-from .tensor.typed_storage import legacy_storages as _legacy_storages  # noqa: E402
+from .tensor.typed_storage import storage_class as _storage_class  # noqa: E402
 
 globals().update(_dtype_exports())
 globals().update(_LAYOUTS)
@@ -274,7 +274,7 @@ for _d in _DTYPES.values():
     globals()[_short + "Tensor"] = _typed(_short + "Tensor")
 
 
-globals().update(_legacy_storages("torch"))
+globals().update({_kind.__name__: _kind for _kind in map(_storage_class, _DTYPES.values())})
 Storage = globals()["FloatStorage"]
 
 from . import (  # noqa: E402, F401
@@ -407,6 +407,7 @@ _ELSEWHERE = {  # names that are loaded with their module, when one is asked for
             "rrelu",
             "rrelu_",
             "set_warn_always",
+            "slice_inverse",
             "triplet_margin_loss",
             "view_as_complex_copy",
             "view_as_real_copy",

@@ -14,6 +14,11 @@ _warned_always = False
 cosine_similarity, pairwise_distance = F.cosine_similarity, F.pairwise_distance
 
 
+def slice_inverse(self, src, dim=0, start=None, end=None, step=1) -> Tensor:
+    """`Tensor.slice_inverse`."""
+    return self.slice_inverse(src, dim, start, end, step)
+
+
 # ---- losses
 def kl_div(self, target, reduction=1, *, log_target=False) -> Tensor:
     """`nn.functional.kl_div` with a reduction of 0 (none), 1 (mean) or 2 (sum)."""

@@ -2,12 +2,12 @@
 
 from .. import _accelerator
 from .._accelerator import current_device, device_count, is_available
+from .._errors import AcceleratorError, OutOfMemoryError
 from ..tensor.typed_storage import legacy_storages as _legacy_storages
 from . import amp, graphs, memory, nccl, nvtx, profiler, random, streams
 from ._tensor_types import make_types
 from ._utils import _get_device_index
 from .graphs import CUDAGraph, graph, graph_pool_handle, is_current_stream_capturing, make_graphed_callables
-from .._errors import AcceleratorError, OutOfMemoryError
 from .memory import (
     CUDAPluggableAllocator,
     MemPool,

@@ -352,8 +352,9 @@ def _upsampled(name: str):
     OPERATORS[backward.__name__] = backward
 
 
-for _name in (
-    "upsample_nearest1d upsample_nearest2d upsample_nearest3d _upsample_nearest_exact1d _upsample_nearest_exact2d "
-    "_upsample_nearest_exact3d upsample_linear1d upsample_bilinear2d upsample_trilinear3d upsample_bicubic2d"
-).split():
-    _upsampled(_name)
+_UPSAMPLE = (
+    "nearest1d nearest2d nearest3d _nearest_exact1d _nearest_exact2d _nearest_exact3d linear1d bilinear2d trilinear3d "
+    "bicubic2d"
+)
+for _name in _UPSAMPLE.split():
+    _upsampled(f"_upsample{_name}" if _name.startswith("_") else f"upsample_{_name}")

@@ -21,6 +21,7 @@ from ._base import _C, Base, Plain, device_of, place
 from ._construct import as_numpy, as_tensor, contiguous_strides, from_numpy, tensor
 from ._pickling import reduce_tensor
 from ._printing import tensor_str
+from ._rare_methods import METHODS
 from .device import device as Device
 from .size import Size
 from .storage import UntypedStorage
@@ -543,20 +544,6 @@ class Tensor(Plain, metaclass=_TensorMeta):
         array[...] = np.vectorize(function, otypes=[array.dtype])(array, other.numpy())
         return self
 
-    def to_dense(self, dtype=None, *, masked_grad=True):
-        """Dense tensors are dense already."""
-        return self if dtype is None else self.to(dtype)
-
-    def to_sparse(self, *args, **kwargs):
-        raise NotImplementedError(
-            "torch.Tensor.to_sparse: sparse tensors are not supported (docs/coverage.md)"
-        )
-
-    def coalesce(self):
-        raise NotImplementedError(
-            "torch.Tensor.coalesce: sparse tensors are not supported (docs/coverage.md)"
-        )
-
     @classmethod
     def __torch_function__(cls, function, types, args=(), kwargs=None):
         return _default_torch_function(cls, function, types, args, kwargs or {})
@@ -670,6 +657,8 @@ def install() -> None:
     for name, function in namespaces["Tensor"].items():
         if name not in Tensor.__dict__:
             setattr(Tensor, name, function)
+    for name, method in METHODS.items():
+        setattr(Tensor, name, method)
     _operators.install(Tensor)
     _hide_methods_of(Base)
     _C.bind_types(Tensor, Size)

@@ -1,4 +1,4 @@
-"""torch.TypedStorage and torch.FloatStorage and its kin: elements over an UntypedStorage, as programs of older versions use them."""
+"""torch.TypedStorage, torch.FloatStorage and its kin: elements over an UntypedStorage, as older programs use them."""
 
 from __future__ import annotations
 
@@ -239,6 +239,16 @@ class _LegacyStorage(TypedStorage, metaclass=_LegacyStorageMeta):
         if cls._device is not None:
             _C.set_device_tag(untyped._holder, 1)
         return TypedStorage(wrap_storage=untyped, dtype=cls.dtype)
+
+
+_classes: dict = {}  # the classes of torch, by dtype
+
+
+def storage_class(dtype) -> type:
+    """torch.FloatStorage for torch.float32."""
+    if not _classes:
+        _classes.update({kind.dtype: kind for kind in legacy_storages("torch").values()})
+    return _classes[dtype]
 
 
 def legacy_storages(module: str, device: str | None = None) -> dict[str, type]:

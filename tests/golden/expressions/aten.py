@@ -40,12 +40,15 @@ CASES = [
     "A._log_softmax(x, 1, False)",
     "A.log_sigmoid_backward(go, x, torch.exp(-x.abs()))",
     "A.native_dropout_backward(go, x > 0, 2.0)",
-    "m, s = A.native_layer_norm(x, [4], r(4), r(4), 1e-3)[1:]; A.native_layer_norm_backward(go, x, [4], m, s, r(4), r(4), [True] * 3)",
-    "m, s = A.native_layer_norm(x, [4], None, None, 1e-3)[1:]; A.native_layer_norm_backward(go, x, [4], m, s, None, None, [True, False, False])[0]",
+    "m, s = A.native_layer_norm(x, [4], r(4), r(4), 1e-3)[1:]; "
+    "A.native_layer_norm_backward(go, x, [4], m, s, r(4), r(4), [True] * 3)",
+    "m, s = A.native_layer_norm(x, [4], None, None, 1e-3)[1:]; "
+    "A.native_layer_norm_backward(go, x, [4], m, s, None, None, [True, False, False])[0]",
     "v = r(2, 4, 3); m, s = A.native_group_norm(v, r(4), r(4), 2, 4, 3, 2, 1e-3)[1:]; "
     "A.native_group_norm_backward(v * 2, v, m, s, r(4), 2, 4, 3, 2, [True] * 3)",
     "A.convolution_backward(r(1, 3, 6, 6), im, r(3, 2, 3, 3), [3], [1, 1], [1, 1], [1, 1], False, [0, 0], 1, [True] * 3)",
-    "A.convolution_backward(r(1, 3, 6, 6), im, r(3, 2, 3, 3), None, [1, 1], [1, 1], [1, 1], False, [0, 0], 1, [True, True, False])[1]",
+    "g, m = r(1, 3, 6, 6), [True, True, False]; "
+    "A.convolution_backward(g, im, r(3, 2, 3, 3), None, *([1, 1],) * 3, False, [0, 0], 1, m)[1]",
     "A.mse_loss_backward(one, x, go * 2, 1)",
     "A.mse_loss_backward(go, x, go * 2, 0)",
     "A.smooth_l1_loss_backward(one, x, go * 0.3, 2, 0.7)",

@@ -1,0 +1,170 @@
+"""Methods of Tensor that few programs call: older names, and questions that only other layouts can answer."""
+
+from __future__ import annotations
+
+import warnings
+
+from . import dtype as dtypes
+
+_ABSENT = (
+    "Could not run 'aten::{}' with arguments from the '{}' backend. This could be because the operator doesn't exist for "
+    "this backend."
+)
+
+
+def _backend(self) -> str:
+    kind = "Meta" if self.is_meta else "CPU" if self.is_cpu else "CUDA"
+    return kind if self.layout._name == "strided" else f"Sparse{'Csr' if 'csr' in self.layout._name else ''}{kind}"
+
+
+def not_for(self, name: str) -> NotImplementedError:
+    """The error of an operator that this kind of tensor does not have."""
+    return NotImplementedError(_ABSENT.format(name, _backend(self)))
+
+
+def _absent(name: str):
+    def method(self, *args, **kwargs):
+        raise not_for(self, name)
+
+    method.__name__ = name
+    method.__doc__ = "NotImplementedError: of tensors of another layout alone."
+    return method
+
+
+def _other_layout(name: str, layout: str):
+    def method(self, *args, **kwargs):
+        raise RuntimeError(f"{name} expected {layout} layout but got {self.layout._name.capitalize()}")
+
+    method.__name__ = name
+    method.__doc__ = "RuntimeError: of sparse tensors alone."
+    return method
+
+
+def chalf(self, *, memory_format=None):
+    raise NotImplementedError("torch.Tensor.chalf: complex32 is not supported (docs/coverage.md)")
+
+
+def const_data_ptr(self) -> int:
+    """Address of the first element, to be read only."""
+    return self.data_ptr()
+
+
+def dim_order(self, ambiguity_check=False) -> tuple[int, ...]:
+    """The dimensions from the largest stride to the smallest."""
+    if ambiguity_check is not False:
+        raise NotImplementedError("torch.Tensor.dim_order: ambiguity_check is not supported (docs/coverage.md)")
+    stride, shape = self.stride(), self.shape
+    return tuple(sorted(range(self.ndim), key=lambda d: (-stride[d], shape[d] == 1, d)))
+
+
+def dequantize(self):
+    """The tensor in float32: nothing here is quantized."""
+    return self.to(dtypes.ALL["float32"])
+
+
+def index(self, positions, dims):
+    """What is at ``dims`` (numbers, slices or tensors) in the dimensions ``positions``."""
+    found = [slice(None)] * self.ndim
+    for place, what in zip(positions, dims, strict=True):
+        found[place] = what
+    return self[tuple(found)]
+
+
+def is_distributed(self) -> bool:
+    return False
+
+
+def map2_(self, x, y, function):
+    """Every element becomes ``function(own, x, y)``."""
+    columns = (v.expand_as(self).flatten().tolist() for v in (self, x, y))
+    return self.copy_(self.new_tensor([function(*row) for row in zip(*columns, strict=True)]).reshape(self.shape))
+
+
+def module_load(self, other, assign=False):
+    """How Module.load_state_dict puts ``other`` into this parameter: its values, or with ``assign`` itself."""
+    return other.detach() if assign else self.copy_(other).detach()
+
+
+def resize(self, *sizes):
+    """Another shape of as many elements (older name of reshape, with a warning)."""
+    warnings.warn("non-inplace resize is deprecated", stacklevel=2)
+    wanted = tuple(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
+    count = 1
+    for n in wanted:
+        count *= n
+    if count != self.numel():
+        raise RuntimeError(
+            f"requested resize to {'x'.join(map(str, wanted))} ({count} elements in total), but the given tensor has a size "
+            f"of {'x'.join(map(str, self.shape))} ({self.numel()} elements). autograd's resize can only change the shape of a "
+            "given tensor, while preserving the number of elements. "
+        )
+    return self.contiguous().view(wanted)
+
+
+def resize_as(self, tensor):
+    """resize to the shape of ``tensor``."""
+    warnings.warn("non-inplace resize_as is deprecated", stacklevel=2)
+    return resize(self, tuple(tensor.shape))
+
+
+def slice_inverse(self, src, dim=0, start=None, end=None, step=1):
+    """The tensor with the geometry of ``src`` of which this one is a slice, on the same memory.
+
+    Raises:
+        RuntimeError: memory that does not reach as far.
+    """
+    return self.as_strided(src.shape, src.stride(), src.storage_offset())
+
+
+def to_dense(self, dtype=None, *, masked_grad=None):
+    """Dense tensors are dense already."""
+    return self if dtype is None else self.to(dtype)
+
+
+def storage_type(self):
+    """The class of torch that names storages of this dtype: torch.FloatStorage."""
+    from .typed_storage import storage_class
+
+    return storage_class(self.dtype)
+
+
+def _grad_dtype(self):
+    return self.__dict__.get("_grad_dtype", self.dtype)
+
+
+def _set_grad_dtype(self, dtype) -> None:
+    if not self.is_leaf:
+        raise RuntimeError("grad_dtype can only be set on leaf tensors.")
+    if dtype not in (None, self.dtype):
+        raise NotImplementedError("torch.Tensor.grad_dtype: gradients of another dtype are not supported (docs/coverage.md)")
+    self.__dict__["_grad_dtype"] = dtype
+
+
+_COO, _ROWS, _COLUMNS = "sparse coordinate tensor", "sparse row compressed tensor", "sparse column compressed tensor"
+METHODS = {
+    f.__name__: f
+    for f in (
+        chalf,
+        const_data_ptr,
+        dim_order,
+        dequantize,
+        index,
+        is_distributed,
+        map2_,
+        module_load,
+        resize,
+        resize_as,
+        slice_inverse,
+        storage_type,
+        to_dense,
+        *map(_absent, ("_nnz", "_indices", "_values", "_dimI", "_dimV", "int_repr", "qscheme", "q_scale", "q_zero_point")),
+        *map(_absent, ("q_per_channel_axis", "q_per_channel_scales", "q_per_channel_zero_points", "_coalesced_")),
+        *(_other_layout(name, _COO) for name in ("indices", "coalesce", "is_coalesced")),
+        *(_other_layout(name, _ROWS) for name in ("crow_indices", "col_indices")),
+        *(_other_layout(name, _COLUMNS) for name in ("ccol_indices", "row_indices")),
+        _other_layout("values", "sparse tensor"),
+    )
+}
+METHODS["grad_dtype"] = property(_grad_dtype, _set_grad_dtype)
+METHODS["sparse_dim"] = lambda self: 0
+METHODS["dense_dim"] = lambda self: self.ndim
