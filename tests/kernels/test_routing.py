@@ -98,6 +98,11 @@ def test_parts_give_the_same_bits(dtype, fixed_bytes):
 
 
 def test_exchange_fused_with_routing_is_refused_by_name():
-    for name in ("npu_moe_distribute_dispatch_v2", "npu_moe_distribute_combine"):
+    for name in (
+        "npu_moe_distribute_dispatch",
+        "npu_moe_distribute_dispatch_v2",
+        "npu_moe_distribute_combine",
+        "npu_moe_distribute_combine_v2",
+    ):
         with pytest.raises(NotImplementedError, match=f"torch_npu.{name}"):
             getattr(torch_npu, name)(torch.ones(2, 2))
