@@ -17,7 +17,7 @@ PROGRAMS = 300
 DIGESTS, FIRST_SEED = 3000, 10000  # programs of which only hashes are kept
 MODULES = {
     "autograd": ("graph_cases", "function_cases", "hook_cases"),
-    "tensor": ("tensor_cases", "indexing_cases"),
+    "tensor": ("tensor_cases", "indexing_cases", "layout_cases"),
     "masked": ("masked_cases",),
     "func": ("functional_cases", "func_cases"),
     "distributions": ("distribution_cases", "transform_cases"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 import indexing_cases
+import layout_cases
 import pytest
 import tensor_cases
 from contracts import cases_of, difference, golden, outcome
@@ -14,7 +15,7 @@ import msadapter as torch
 RECORDED = golden("tensor")
 
 def _parameters():
-    for module in (tensor_cases, indexing_cases):
+    for module in (tensor_cases, indexing_cases, layout_cases):
         for name, case in cases_of(module).items():
             yield pytest.param(module.__name__, name, case, id=name)
 

@@ -32,7 +32,7 @@ MSA_UNARY_KERNEL(ReLU, REAL, "clamp_min_scalar_cpu", x < T(0) ? T(0) : x)
 MSA_KERNEL_ALIAS(InplaceReLU, ReLU)
 MSA_POINTWISE_KERNEL(ReluGrad) {  // dy, y (or x)
   const Tensor &g = c.in(0), &y = c.in(1);
-  Tensor o = c.out_pointwise(0, g.dtype, {&g, &y});
+  Tensor o = c.out_pointwise(0, g.dtype, {&y, &g});  // laid out as the input
   MSA_COMPUTE_REAL(g.dtype, "threshold_cpu", (binary<T, T, T>(o, g, y, [](T d, T x) { return x <= T(0) ? T(0) : d; })));
 }
 MSA_POINTWISE_KERNEL(GeluExt) {  // input, approximate (0 none, 1 tanh)

@@ -2,6 +2,7 @@
 #include "conv.h"
 
 #include "gemm.h"
+#include "layout.h"
 #include "rows.h"
 #include "stepwise.h"
 
@@ -188,8 +189,8 @@ Tensor zeros_if_empty(const Tensor &t, int64_t samples) {
 // The result `index` in the computing type: itself, or scratch to be converted by finish().
 struct Target {
   Tensor out, work;
-  Target(Call &c, int index, DType dtype, DType compute, const Dims &shape) : out(c.out(index, dtype, shape)) {
-    work = dtype == compute ? out : contiguous_tensor(c.scratch(std::max<int64_t>(out.numel, 1) * item_size(compute)), compute, shape);
+  Target(Call &c, int index, DType dtype, DType compute, const Dims &shape, bool last = false) : out(out_laid(c, index, dtype, shape, last)) {
+    work = dtype == compute && out.contiguous() ? out : contiguous_tensor(c.scratch(std::max<int64_t>(out.numel, 1) * item_size(compute)), compute, shape);
   }
   void finish() const { if (work.data != out.data) copy_into(out, work); }
 };
@@ -237,7 +238,7 @@ MSA_KERNEL(ConvolutionGrad) {
   const Tensor cg = c.cast(g, d);
   if (mask[0]) {
     const Tensor cw = c.cast(w, d);
-    const Target t(c, 0, g.dtype, d, x.shape());
+    const Target t(c, 0, g.dtype, d, x.shape(), channels_last(x) || channels_last(w));
     MSA_SWITCH_CONV(d, ({
       if (transposed) forward<T>(p, d, cg.ptr<T>(), cw.ptr<T>(), t.work.ptr<T>());
       else input_grad<T>(p, d, g.dtype, cg.ptr<T>(), cw.ptr<T>(), t.work.ptr<T>());

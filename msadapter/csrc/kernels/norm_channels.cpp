@@ -1,4 +1,7 @@
 // Normalisation with statistics of channels: batch_norm and group_norm, with gradients.
+#include <optional>
+
+#include "layout.h"
 #include "rows.h"
 
 namespace msa {
@@ -45,7 +48,8 @@ template <class C> C rounded(C v, DType kept) { return kept == DType::BF16 ? sta
 template <class T> void batch_norm(Call &c) {
   using C = compute_t<T>;
   const Image im(c.in(0));
-  const Tensor x = c.contiguous(c.in(0)), y = c.out_like(0, x);
+  const Tensor x = c.contiguous(c.in(0));
+  const LaidOut y(c, 0, x.dtype, x.shape(), channels_last(c.in(0)));
   const bool training = c.flag(5);
   const double eps = c.real(7);
   const Dims stats{training ? im.channels : 0};
@@ -78,7 +82,7 @@ template <class T> void batch_norm(Call &c) {
     for (int64_t ch = 0; ch < im.channels; ++ch) rstd[ch] = C(1) / std::sqrt(var[ch] + static_cast<C>(eps));
   }
   const C *w = rows::parameter<C>(c, 1), *b = rows::parameter<C>(c, 2);
-  T *py = y.ptr<T>();
+  T *py = y.template ptr<T>();
   parallel_for(im.n * im.channels, rows::grain_for(im.spatial), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       const int64_t ch = r % im.channels;
@@ -88,6 +92,7 @@ template <class T> void batch_norm(Call &c) {
       for (int64_t i = 0; i < im.spatial; ++i) to[i] = convert<T>((convert<C>(from[i]) - m) * scale + shift);
     }
   });
+  y.finish();
 }
 
 // operands: dout, input, weight?, running_mean?, running_var?, saved_mean?, saved_rstd?, training, eps, output_mask
@@ -106,9 +111,11 @@ template <class T> void batch_norm_grad(Call &c) {
     const C *v = rows::parameter<C>(c, 4);
     for (int64_t i = 0; i < im.channels; ++i) rstd[i] = C(1) / std::sqrt(v[i] + static_cast<C>(c.real(8)));
   }
-  const T *px = x.ptr<T>(), *pg = dy.ptr<T>();
+  const T *px = x.ptr<T>(), *pg = dy.template ptr<T>();
   const C *w = rows::parameter<C>(c, 2);
-  T *dx = mask[0] ? c.out_like(0, x).template ptr<T>() : nullptr;
+  std::optional<LaidOut> laid;
+  if (mask[0]) laid.emplace(c, 0, x.dtype, x.shape(), channels_last(c.in(1)));
+  T *dx = laid ? laid->template ptr<T>() : nullptr;
   parallel_for(im.channels, rows::grain_for(im.n * im.spatial), [&](int64_t begin, int64_t end) {
     for (int64_t ch = begin; ch < end; ++ch) {
       const C m = mean[ch], r = rstd[ch];
@@ -124,6 +131,7 @@ template <class T> void batch_norm_grad(Call &c) {
       }
     }
   });
+  if (laid) laid->finish();
   if (mask[1]) {
     if (c.has(2)) store<C>(c, 1, c.in(2), sum_gx);
     else store<C>(c, 1, contiguous_tensor(nullptr, x.dtype, {im.channels}), sum_gx);
@@ -135,14 +143,15 @@ template <class T> void batch_norm_grad(Call &c) {
 template <class T> void group_norm(Call &c) {
   using C = compute_t<T>;
   const Image im(c.in(0));
-  const Tensor x = c.contiguous(c.in(0)), y = c.out_like(0, x);
+  const Tensor x = c.contiguous(c.in(0));
+  const LaidOut y(c, 0, x.dtype, x.shape(), channels_last(c.in(0)));
   const int64_t groups = c.integer(1), per = im.channels / groups, size = per * im.spatial;
   const DType kept = c.has(2) ? c.in(2).dtype : x.dtype;
   const rows::Stats<C> mean(c, 1, kept, Dims{im.n, groups}), rstd(c, 2, kept, Dims{im.n, groups});
   const C *w = rows::parameter<C>(c, 2), *b = rows::parameter<C>(c, 3);
   const double eps = c.real(4);
   const T *px = x.ptr<T>();
-  T *py = y.ptr<T>();
+  T *py = y.template ptr<T>();
   parallel_for(im.n * groups, rows::grain_for(size), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       const T *from = px + r * size;
@@ -159,6 +168,7 @@ template <class T> void group_norm(Call &c) {
       }
     }
   });
+  y.finish();
   mean.finish();
   rstd.finish();
 }
@@ -170,8 +180,10 @@ template <class T> void group_norm_grad(Call &c) {
   const Tensor x = c.contiguous(c.in(1)), dy = c.cast(c.in(0), x.dtype);
   const C *mean = rows::parameter<C>(c, 2), *rstd = rows::parameter<C>(c, 3), *w = rows::parameter<C>(c, 4);
   const int64_t groups = c.integer(5), per = im.channels / groups, size = per * im.spatial;
-  const T *px = x.ptr<T>(), *pg = dy.ptr<T>();
-  T *dx = c.flag(6) ? c.out_like(0, x).template ptr<T>() : nullptr;
+  const T *px = x.ptr<T>(), *pg = dy.template ptr<T>();
+  std::optional<LaidOut> laid;
+  if (c.flag(6)) laid.emplace(c, 0, x.dtype, x.shape(), channels_last(c.in(1)));
+  T *dx = laid ? laid->template ptr<T>() : nullptr;
   rows::Buffer<C> sum_g(im.n * im.channels), sum_gx(im.n * im.channels);  // per sample and channel
   parallel_for(im.n * groups, rows::grain_for(size), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
@@ -195,6 +207,7 @@ template <class T> void group_norm_grad(Call &c) {
       }
     }
   });
+  if (laid) laid->finish();
   const DType pd = c.has(4) ? c.in(4).dtype : x.dtype;
   for (int which = 0; which < 2; ++which) {
     if (!c.flag(7 + which)) continue;

@@ -1,5 +1,5 @@
 // Constant padding and cropping.
-#include "loops.h"
+#include "layout.h"
 
 namespace msa {
 
@@ -17,7 +17,7 @@ MSA_KERNEL(ConstantPadND) {  // input, (before, after) pairs from the last dim o
     to[d] = std::max<int64_t>(0, before);
     inner[d] = std::max<int64_t>(0, x.sizes[d] + std::min<int64_t>(0, before) + std::min<int64_t>(0, after));
   }
-  const Tensor o = c.out(0, x.dtype, shape);
+  const Tensor o = out_laid(c, 0, x.dtype, shape, channels_last(x));
   if (o.numel == 0) return;
   MSA_SWITCH_ALL(x.dtype, "constant_pad_nd", (std::fill_n(o.ptr<T>(), o.numel, c.scalar(2).to<T>())));
   int64_t source = 0, target = 0;

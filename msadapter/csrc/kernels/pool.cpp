@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "conv.h"
+#include "layout.h"
 #include "stepwise.h"
 
 namespace msa {
@@ -28,6 +29,9 @@ struct Pool {
     return s;
   }
 };
+
+// PyTorch keeps the memory format of planes, and of volumes in max_pool3d only.
+bool keeps_format(const Tensor &x, const Pool &p) { return p.spatial == 2 && channels_last(x); }
 
 std::string size_text(const Dims &lead, const int64_t *v, int spatial) {
   std::string s = "(" + std::to_string(lead.empty() ? 1 : lead.back());
@@ -217,16 +221,18 @@ template <class T> void volume_backward(const Pool &p, const T *g, T *dx) {
 void average(Call &c) {
   const Tensor x = c.contiguous(c.in(0));
   const Pool p = windows(x, c.ints(1), optional_ints(c, 2), c.ints(3), {1}, c.flag(4));
-  const Tensor o = c.out(0, x.dtype, p.shape());
+  const LaidOut o(c, 0, x.dtype, p.shape(), keeps_format(c.in(0), p));
   MSA_SWITCH_AVERAGE(x.dtype, "avg_pool2d_out_frame", (average_forward<T>(p, fixed_span, average_options(c, 5, 6), x.ptr<T>(), o.ptr<T>())));
+  o.finish();
 }
 // grad, input, then as above
 void average_grad(Call &c) {
   const Tensor &x = c.in(1);
   const Tensor g = c.contiguous(c.in(0));
   const Pool p = windows(x, c.ints(2), optional_ints(c, 3), c.ints(4), {1}, c.flag(5));
-  const Tensor o = c.out(0, g.dtype, x.shape());
+  const LaidOut o(c, 0, g.dtype, x.shape(), keeps_format(x, p));
   MSA_SWITCH_AVERAGE(g.dtype, "avg_pool2d_backward_out_frame", (average_backward<T>(p, fixed_span, average_options(c, 6, 7), g.ptr<T>(), o.ptr<T>())));
+  o.finish();
 }
 
 Average plain_average() {
@@ -242,12 +248,13 @@ Pool adaptive(const Tensor &x, const Dims &size) {
 void adaptive_average(Call &c) {  // input, output_size
   const Tensor x = c.contiguous(c.in(0));
   const Pool p = adaptive(x, c.ints(1));
-  const Tensor o = c.out(0, x.dtype, p.shape());
+  const LaidOut o(c, 0, x.dtype, p.shape(), keeps_format(c.in(0), p));
   if (p.spatial == 3 && p.w.positions() > 1) {  // one value is a plain mean
     MSA_SWITCH_FLOAT(x.dtype, "adaptive_avg_pool3d_cpu", (volume_forward<T>(p, x.ptr<T>(), o.ptr<T>())));
     return;
   }
   MSA_SWITCH_FLOAT(x.dtype, "adaptive_avg_pool2d", (average_forward<T>(p, adaptive_span, plain_average(), x.ptr<T>(), o.ptr<T>())));
+  o.finish();
 }
 void adaptive_average_grad(Call &c, int dims) {  // grad, input
   const Tensor g = c.contiguous(c.in(0));
@@ -255,20 +262,23 @@ void adaptive_average_grad(Call &c, int dims) {  // grad, input
   Dims size;
   for (int d = 0; d < dims; ++d) size.push_back(g.size(g.ndim - dims + d));
   const Pool p = adaptive(x, size);
-  const Tensor o = c.out(0, g.dtype, x.shape());
+  const LaidOut o(c, 0, g.dtype, x.shape(), keeps_format(x, p) && p.w.positions() > 1);
   if (p.spatial == 3 && p.w.positions() > 1) {
     MSA_SWITCH_FLOAT(g.dtype, "adaptive_avg_pool3d_backward_cpu", (volume_backward<T>(p, g.ptr<T>(), o.ptr<T>())));
     return;
   }
   MSA_SWITCH_FLOAT(g.dtype, "adaptive_avg_pool2d_backward", (average_backward<T>(p, adaptive_span, plain_average(), g.ptr<T>(), o.ptr<T>())));
+  o.finish();
 }
 
 void scatter_grad(Call &c, const Tensor &grad, const Tensor &x, const Tensor &indices, int dims) {
-  const Tensor g = c.contiguous(grad), index = c.cast(indices, DType::I64), o = c.out(0, g.dtype, x.shape());
+  const Tensor g = c.contiguous(grad), index = c.cast(indices, DType::I64);
+  const LaidOut o(c, 0, g.dtype, x.shape(), channels_last(x));
   int64_t planes = 1, pixels = 1, positions = 1;
   for (int d = 0; d < x.ndim; ++d) (d < x.ndim - dims ? planes : pixels) *= x.size(d);
   for (int d = g.ndim - dims; d < g.ndim; ++d) positions *= g.size(d);
   MSA_SWITCH_REAL(g.dtype, "max_pool2d_backward", (add_at<T>(planes, positions, pixels, g.ptr<T>(), index.ptr<int64_t>(), o.ptr<T>())));
+  o.finish();
 }
 
 }  // namespace
@@ -276,8 +286,11 @@ void scatter_grad(Call &c, const Tensor &grad, const Tensor &x, const Tensor &in
 MSA_KERNEL(MaxPoolWithIndices) {  // input, kernel, stride?, padding, dilation, ceil_mode -> output, indices in the plane
   const Tensor x = c.contiguous(c.in(0));
   const Pool p = windows(x, c.ints(1), optional_ints(c, 2), c.ints(3), c.ints(4), c.flag(5));
-  const Tensor o = c.out(0, x.dtype, p.shape()), index = c.out(1, DType::I64, p.shape());
+  const bool last = channels_last(c.in(0));
+  const LaidOut o(c, 0, x.dtype, p.shape(), last), index(c, 1, DType::I64, p.shape(), last);
   MSA_SWITCH_REAL(x.dtype, "max_pool2d", (max_forward<T>(p, fixed_span, x.ptr<T>(), o.ptr<T>(), index.ptr<int64_t>())));
+  o.finish();
+  index.finish();
 }
 // input, grad, indices, kernel
 MSA_KERNEL(MaxPoolGradWithIndices) { scatter_grad(c, c.in(1), c.in(0), c.in(2), static_cast<int>(c.ints(3).size())); }
@@ -295,8 +308,11 @@ MSA_KERNEL(AdaptiveAvgPool3DGradExt) { adaptive_average_grad(c, 3); }
 MSA_KERNEL(AdaptiveMaxPool2D) {  // input, output_size (one to three dims) -> output, indices
   const Tensor x = c.contiguous(c.in(0));
   const Pool p = adaptive(x, c.ints(1));
-  const Tensor o = c.out(0, x.dtype, p.shape()), index = c.out(1, DType::I64, p.shape());
+  const bool last = keeps_format(c.in(0), p);
+  const LaidOut o(c, 0, x.dtype, p.shape(), last), index(c, 1, DType::I64, p.shape(), last);
   MSA_SWITCH_FLOAT(x.dtype, "adaptive_max_pool2d", (max_forward<T>(p, adaptive_span, x.ptr<T>(), o.ptr<T>(), index.ptr<int64_t>())));
+  o.finish();
+  index.finish();
 }
 MSA_KERNEL(AdaptiveMaxPool2DGrad) { scatter_grad(c, c.in(0), c.in(1), c.in(2), 2); }  // grad, input, indices
 

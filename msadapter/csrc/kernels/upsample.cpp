@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "conv.h"
+#include "layout.h"
 
 namespace msa {
 namespace {
@@ -216,17 +217,19 @@ void forward(Call &c, Mode mode, const char *name) {
   const Resize r = make(mode, x.dtype, x.shape(), c.ints(1), scales, corners, false);
   Dims shape{x.size(0), x.size(1)};
   shape.insert(shape.end(), c.ints(1).begin(), c.ints(1).end());
-  const Tensor o = c.out(0, x.dtype, shape);
-  if (x.dtype == DType::U8 && r.spatial == 2 && mode >= Mode::kLinear)
-    return gather_fixed(mode, r, scales, corners, x.ptr<uint8_t>(), o.ptr<uint8_t>());
-  MSA_SWITCH_IMAGE(x.dtype, name, (gather<T>(r, x.ptr<T>(), o.ptr<T>())));
+  const LaidOut o(c, 0, x.dtype, shape, channels_last(c.in(0)));
+  if (x.dtype == DType::U8 && r.spatial == 2 && mode >= Mode::kLinear) gather_fixed(mode, r, scales, corners, x.ptr<uint8_t>(), o.ptr<uint8_t>());
+  else MSA_SWITCH_IMAGE(x.dtype, name, (gather<T>(r, x.ptr<T>(), o.ptr<T>())));
+  o.finish();
 }
 // grad, input_size, output_size, scales?, (align_corners)
 void backward(Call &c, Mode mode, const char *name) {
   const Tensor g = c.contiguous(c.in(0));
   const Resize r = make(mode, g.dtype, c.ints(1), c.ints(2), scales_of(c, 3), c.has(4) && c.flag(4), true);
-  const Tensor o = c.out(0, g.dtype, c.ints(1));
+  const bool keeps = mode != Mode::kCubic && (r.spatial == 2 || mode == Mode::kLinear);
+  const LaidOut o(c, 0, g.dtype, c.ints(1), keeps && channels_last(c.in(0)));
   MSA_SWITCH_IMAGE(g.dtype, name, (scatter<T>(r, g.ptr<T>(), o.ptr<T>())));
+  o.finish();
 }
 
 }  // namespace

@@ -1,0 +1,42 @@
+// Results that keep the memory format of an operand: channels last in memory, or contiguous.
+#pragma once
+#include "loops.h"
+
+namespace msa {
+
+// Whether PyTorch takes the strides of a batch of planes or volumes as channels last.
+inline bool channels_last(const Tensor &t) {
+  if ((t.ndim != 4 && t.ndim != 5) || t.strides[1] == 0) return false;
+  int64_t least = 0;
+  for (int k = 0; k < t.ndim; ++k) {
+    const int d = k == 0 ? 1 : k == t.ndim - 1 ? 0 : t.ndim - k;  // channels, the spatial dims from the last on, the batch
+    if (t.sizes[d] == 0 || t.strides[d] < least || (d == 0 && least == t.strides[1])) return false;
+    least = t.strides[d] * std::max<int64_t>(t.sizes[d], 1);
+  }
+  return true;
+}
+
+inline Tensor out_laid(Call &c, int index, DType dtype, const Dims &shape, bool last) {
+  const int n = static_cast<int>(shape.size());
+  if (!last || n < 4) return c.out(index, dtype, shape);
+  Dims strides(n);
+  int64_t step = 1;
+  for (int k = 0; k < n; ++k) {
+    const int d = k == 0 ? 1 : k == n - 1 ? 0 : n - k;
+    strides[d] = step;
+    step *= std::max<int64_t>(shape[d], 1);
+  }
+  return c.out(index, dtype, shape.data(), n, strides.data());
+}
+
+// A result for a kernel that writes contiguously into `work`; finish() brings it into the layout.
+struct LaidOut {
+  Tensor out, work;
+  LaidOut(Call &c, int index, DType dtype, const Dims &shape, bool last) : out(out_laid(c, index, dtype, shape, last)) {
+    work = out.contiguous() ? out : contiguous_tensor(c.scratch(std::max<int64_t>(out.numel, 1) * item_size(dtype)), dtype, shape);
+  }
+  template <class T> T *ptr() const { return work.ptr<T>(); }
+  void finish() const { if (work.data != out.data) copy_into(out, work); }
+};
+
+}  // namespace msa

@@ -1,0 +1,75 @@
+"""The memory format of results and gradients: pooling, normalisation, resizing, padding and convolution keep the operand's."""
+
+from __future__ import annotations
+
+_PLANES = {
+    "max_pool2d": "F.max_pool2d(x, 2)",
+    "max_pool2d indices": "F.max_pool2d(x, 2, return_indices=True)[1] * x[..., :2, :2]",
+    "avg_pool2d": "F.avg_pool2d(x, 3, 1, 1)",
+    "adaptive_avg_pool2d": "F.adaptive_avg_pool2d(x, 3)",
+    "adaptive_avg_pool2d to one": "F.adaptive_avg_pool2d(x, 1)",
+    "adaptive_max_pool2d": "F.adaptive_max_pool2d(x, 3)",
+    "lp_pool2d": "F.lp_pool2d(x, 2, 2)",
+    "batch_norm": "F.batch_norm(x, None, None, torch.arange(3.0) + 1, torch.arange(3.0), training=True)",
+    "batch_norm in evaluation": "F.batch_norm(x, torch.zeros(3), torch.ones(3))",
+    "instance_norm": "F.instance_norm(x)",
+    "group_norm": "F.group_norm(x, 3)",
+    "layer_norm": "F.layer_norm(x, x.shape[1:])",
+    "nearest": "F.interpolate(x, scale_factor=2)",
+    "nearest-exact": "F.interpolate(x, scale_factor=1.5, mode='nearest-exact')",
+    "bilinear": "F.interpolate(x, size=(3, 7), mode='bilinear')",
+    "bicubic": "F.interpolate(x, size=(3, 7), mode='bicubic')",
+    "area": "F.interpolate(x, size=(3, 3), mode='area')",
+    "pad": "F.pad(x, (1, 2, 0, 1))",
+    "conv2d": "F.conv2d(x, torch.arange(24.0).reshape(2, 3, 2, 2))",
+    "relu": "F.relu(x)",
+}
+_VOLUMES = {
+    "max_pool3d": "F.max_pool3d(x, 2)",
+    "avg_pool3d": "F.avg_pool3d(x, 2)",
+    "adaptive_avg_pool3d": "F.adaptive_avg_pool3d(x, 3)",
+    "batch_norm": "F.batch_norm(x, None, None, training=True)",
+    "group_norm": "F.group_norm(x, 1)",
+    "nearest": "F.interpolate(x, scale_factor=2)",
+    "trilinear": "F.interpolate(x, size=(3, 5, 2), mode='trilinear')",
+    "conv3d": "F.conv3d(x, torch.arange(48.0).reshape(2, 3, 2, 2, 2))",
+}
+
+
+def _answers(torch, text, x, g):
+    F = torch.nn.functional
+
+    x = x.requires_grad_()
+    y = eval(text, {"torch": torch, "F": F, "x": x})
+    return y.detach(), torch.autograd.grad(y, x, g(y))[0]
+
+
+def _case(text, shape, last, grad_last):
+    """Strides of result and gradient, and whether the values are those of contiguous operands."""
+
+    def case(torch):
+        format_ = torch.channels_last if len(shape) == 4 else torch.channels_last_3d
+        x = torch.arange(torch.Size(shape).numel(), dtype=torch.float32).mul(7).remainder(11).reshape(shape) / 8
+
+        def plain(y):
+            return (torch.arange(y.numel(), dtype=torch.float32) % 5).reshape(y.shape)
+
+        def laid(y):
+            return plain(y).contiguous(memory_format=format_) if grad_last else plain(y)
+
+        found = _answers(torch, text, x.contiguous(memory_format=format_) if last else x.clone(), laid)
+        expected = _answers(torch, text, x, plain)
+        same = [torch.allclose(a, b, rtol=1e-4, atol=1e-4) for a, b in zip(found, expected, strict=True)]
+        return [list(v.stride()) for v in found], same
+
+    return case
+
+
+_FORMATS = {True: "channels last", False: "contiguous"}
+CASES = {
+    f"{name}, {len(shape) - 2}d, {_FORMATS[last]}, gradient {_FORMATS[g]}": _case(text, shape, last, g)
+    for texts, shape in ((_PLANES, (2, 3, 4, 6)), (_VOLUMES, (2, 3, 4, 4, 2)))
+    for name, text in texts.items()
+    for last in (True, False)
+    for g in (True, False)
+}
