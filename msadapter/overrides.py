@@ -42,13 +42,16 @@ def dispatch(function, args, kwargs):
         finally:
             modes.append(mode)
             _C.set_torch_function_modes(len(modes))
+    wrapper = next((type(f) for f in found if "_wrapper_device" in getattr(f, "__dict__", ())), None)
     if _DisableTorchFunction.active():
-        return NotImplemented
+        return NotImplemented if wrapper is None else _dispatched(wrapper, function, types, args, kwargs)
     overriding = (
         [f for f in found if type(f).__torch_function__.__func__ is not Tensor.__torch_function__.__func__]
         if found
         else []
     )
+    if wrapper is not None and not overriding:
+        return _dispatched(wrapper, function, types, args, kwargs)
     candidates = overriding or [f for f in found if type(f) is not Tensor and _is_subclass_result(f)]
     for f in sorted(candidates, key=lambda f: -len(type(f).__mro__)):
         result = (
@@ -63,6 +66,20 @@ def dispatch(function, args, kwargs):
             f"no implementation found for '{function.__name__}' on types that implement __torch_function__: {list(types)}"
         )
     return NotImplemented
+
+
+def _dispatched(cls, function, types, args, kwargs):
+    """An operator on wrapper subclasses: what their ``__torch_dispatch__`` makes of it. It records no gradient."""
+    if not hasattr(cls, "__torch_dispatch__"):
+        raise NotImplementedError(f"{cls.__name__} has no memory and no __torch_dispatch__: {function.__name__} cannot run")
+    if _C.is_grad_enabled() and any(getattr(a, "requires_grad", False) for a in args):
+        raise NotImplementedError(
+            "torch.Tensor.__torch_dispatch__: gradients of wrapper subclasses are not supported (docs/coverage.md)"
+        )
+    from . import ops
+
+    packet = getattr(ops.aten, function.__name__, None)
+    return cls.__torch_dispatch__(function if packet is None else packet.default, types, args, kwargs)
 
 
 def _is_subclass_result(f) -> bool:

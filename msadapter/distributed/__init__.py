@@ -2,6 +2,7 @@
 import importlib
 from enum import Enum
 
+from .collectives import _broadcast_coalesced
 from .device_mesh import DeviceMesh, init_device_mesh
 from .distributed_c10d import *  # noqa: F403
 from .distributed_c10d import (
@@ -19,7 +20,7 @@ from .distributed_c10d import (
 # parts that are read only when somebody asks for them
 _LAZY = ("_functional_collectives", "_shard", "algorithms", "checkpoint", "constants", "device_mesh",
          "distributed_c10d", "elastic", "nn", "run", "tensor", "_tensor", "utils", "launch", "fsdp", "optim",
-         "_composable", "rpc", "pipelining")
+         "_composable", "_composable_state", "_symmetric_memory", "rpc", "pipelining")
 
 
 class DebugLevel(Enum):

@@ -253,6 +253,26 @@ def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
         debug.monitored_barrier(resolve(group), timeout, wait_all_ranks)
 
 
+def _broadcast_coalesced(process_group, tensors, buffer_size: int, src: int = 0) -> None:
+    """tensors = those of rank ``src`` inside the group, in messages of about ``buffer_size`` bytes of one type."""
+    from .. import ops
+
+    by_type: dict = {}
+    for tensor in tensors:
+        by_type.setdefault((tensor.dtype, str(tensor.device)), []).append(tensor)
+    for same in by_type.values():
+        while same:
+            bucket, room = [same.pop(0)], buffer_size
+            room -= bucket[0].nbytes
+            while same and same[0].nbytes <= room:
+                room -= same[0].nbytes
+                bucket.append(same.pop(0))
+            flat = ops.cat([t.detach().reshape(-1) for t in bucket])
+            broadcast(flat, group=process_group, group_src=src)
+            for tensor, part in zip(bucket, flat.split([t.numel() for t in bucket]), strict=True):
+                tensor.detach().copy_(part.view(tensor.shape))
+
+
 class _Together(Work):
     """Several operations as one."""
 

@@ -1,5 +1,8 @@
 """torch.distributed.distributed_c10d: everything of c10d under the name by which libraries import it."""
 
+import os
+from datetime import timedelta
+
 from .collectives import (
     _all_gather_base,
     _coalescing_manager,
@@ -201,3 +204,18 @@ def _get_pg_default_device(group=None):
     from ..tensor import device
 
     return device("cpu")
+
+
+def _is_barrier_after_init() -> int:
+    """Whether init_process_group is to end with a barrier (TORCH_DIST_INIT_BARRIER); every start here waits for all anyway."""
+    return int(os.environ.get("TORCH_DIST_INIT_BARRIER", "0"))
+
+
+def _set_pg_timeout(timeout, group=None) -> None:
+    """Another timeout for the operations of a group."""
+    if not isinstance(timeout, timedelta):
+        raise TypeError(f"timeout must be of type timedelta, but got {type(timeout)}")
+    if _rank_not_in_group(group):
+        raise ValueError("Invalid process group specified")
+    pg = _get_default_group() if group is None else group
+    pg.timeout = pg._backend.timeout = timeout

@@ -193,6 +193,7 @@ class _World:
         self.pg_names = {}
         self.pg_group_ranks = {}
         self.pg_backend_config = {}
+        self.pg_to_tag, self.tags_to_pg = {}, {}
         self.group_count = 0
         self.coalescing = {}
 
@@ -205,11 +206,18 @@ class _World:
         self.pg_names[pg] = pg.group_name
         self.pg_group_ranks[pg] = {rank: i for i, rank in enumerate(pg._ranks)}
         self.pg_backend_config[pg] = pg._backend_name
+        self.pg_to_tag[pg] = tag = f"ptd:{pg.group_name}"
+        for name in ("", tag):
+            self.tags_to_pg.setdefault(name, []).append(pg)
         return pg
 
     def remove(self, pg: ProcessGroup):
-        for table in (self.pg_map, self.pg_names, self.pg_group_ranks, self.pg_backend_config):
+        tag = self.pg_to_tag.get(pg)
+        for table in (self.pg_map, self.pg_names, self.pg_group_ranks, self.pg_backend_config, self.pg_to_tag):
             table.pop(pg, None)
+        for name in ("", tag):
+            if pg in self.tags_to_pg.get(name, ()):
+                self.tags_to_pg[name].remove(pg)
 
 
 world = _World()

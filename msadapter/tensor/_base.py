@@ -20,7 +20,7 @@ def device_of(tensor) -> Device:
     if tag == 0:
         return devices.CPU
     if tag == devices.META_TAG:
-        return devices.META
+        return tensor.__dict__.get("_wrapper_device", devices.META)  # a wrapper subclass names another
     return Device(devices.accelerator() or "cuda", tag - 1)
 
 

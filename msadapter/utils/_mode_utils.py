@@ -1,5 +1,12 @@
 """Helpers of modes."""
 
+from ..overrides import DisableTorchFunction
+
+
+def no_dispatch():
+    """A block in which operators run on subclasses of Tensor as on plain tensors."""
+    return DisableTorchFunction()
+
 
 def all_same_mode(modes) -> bool:
     """Whether all are the same object."""

@@ -8,6 +8,7 @@ import os
 import pickle
 import uuid
 from dataclasses import dataclass, replace
+from enum import Enum
 from pathlib import Path
 
 from ..._serialization import names
@@ -37,6 +38,13 @@ class _StorageInfo:
 
     def __getstate__(self):
         return {key: value for key, value in self.__dict__.items() if value is not None}
+
+
+class SerializationFormat(Enum):
+    """How tensors stand in the files: as torch.save writes them, or as safetensors does."""
+
+    TORCH_SAVE = "torch_save"
+    SAFETENSORS = "safetensors"
 
 
 @dataclass
@@ -86,8 +94,13 @@ def _split_by_size_and_type(bins: int, items) -> list:
     return lists
 
 
-def _write_item(transforms, stream, data, write_item: WriteItem, storage_key: str) -> WriteResult:
+def _write_item(transforms, stream, data, write_item: WriteItem, storage_key: str,
+                serialization_format=SerializationFormat.TORCH_SAVE) -> WriteResult:
     """Append a tensor (as torch.save writes it) or bytes; where it stands."""
+    if serialization_format is not SerializationFormat.TORCH_SAVE:
+        raise NotImplementedError(
+            f"torch.distributed.checkpoint.filesystem: {serialization_format} is not supported (docs/coverage.md)"
+        )
     offset = stream.tell()
     if write_item.type == WriteItemType.BYTE_IO:
         stream.write(data.getbuffer())

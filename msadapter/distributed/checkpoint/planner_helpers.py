@@ -45,6 +45,22 @@ def _create_write_item_for_tensor(fqn, tensor) -> WriteItem:
     return WriteItem(MetadataIndex(fqn, chunk.offsets), WriteItemType.TENSOR, tensor_data=data)
 
 
+def _create_chunk_from_dtensor(tensor) -> ChunkStorageMetadata:
+    from ..tensor._utils import compute_local_shape_and_global_offset
+
+    sizes, offsets = compute_local_shape_and_global_offset(tensor.shape, tensor.device_mesh, tensor.placements)
+    return ChunkStorageMetadata(Size(offsets), Size(sizes))
+
+
+def _create_write_items_for_dtensor(fqn, tensor) -> list:
+    """This process's part; nothing for an empty one, or outside the mesh."""
+    chunk = _create_chunk_from_dtensor(tensor)
+    if tensor.device_mesh.get_coordinate() is None or 0 in chunk.sizes:
+        return []
+    data = TensorWriteData(chunk, TensorProperties.create_from_tensor(tensor.to_local()), Size(tensor.size()))
+    return [WriteItem(MetadataIndex(fqn, chunk.offsets), WriteItemType.SHARD, tensor_data=data)]
+
+
 def _create_write_item_for_bytesio(fqn, value) -> WriteItem:
     known = BytesIOWriteData(len(value.getbuffer())) if isinstance(value, io.BytesIO) else None
     return WriteItem(MetadataIndex(fqn), WriteItemType.BYTE_IO, bytes_io_data=known)
@@ -98,6 +114,8 @@ def find_state_dict_object(state_dict, index: MetadataIndex):
     if index.fqn not in state_dict:
         raise ValueError(f"Could not find FQN: '{index.fqn}'")
     found = state_dict[index.fqn]
+    if hasattr(found, "__get_tensor_shard__"):
+        return found.__get_tensor_shard__(index)
     if isinstance(found, ShardedTensor):
         for shard in found.local_shards():
             if index.offset is None or Size(shard.metadata.shard_offsets) == index.offset:

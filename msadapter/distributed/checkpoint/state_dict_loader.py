@@ -45,10 +45,16 @@ def _load(state_dict, reader, group, planner, no_dist, coordinator_rank=0):
     together.all_gather("read", lambda: reader.read_data(planner.finish_plan(plan), planner).wait())
 
 
+def _load_state_dict(state_dict, storage_reader, process_group=None, coordinator_rank: int = 0, no_dist: bool = False,
+                     planner=None) -> None:
+    """Read into state_dict as it is."""
+    storage_reader.reset()
+    _load(state_dict, storage_reader, process_group, planner or DefaultLoadPlanner(), no_dist, coordinator_rank)
+
+
 def load_state_dict(state_dict, storage_reader, process_group=None, coordinator_rank: int = 0, no_dist: bool = False,
                     planner=None) -> None:
     """The old form of load."""
     warnings.warn("'load_state_dict' is deprecated and will be removed in future versions. Please use 'load' instead.",
                   FutureWarning, stacklevel=2)
-    storage_reader.reset()
-    _load(state_dict, storage_reader, process_group, planner or DefaultLoadPlanner(), no_dist, coordinator_rank)
+    _load_state_dict(state_dict, storage_reader, process_group, coordinator_rank, no_dist, planner)

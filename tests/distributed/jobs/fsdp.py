@@ -1,10 +1,14 @@
 """fully_shard against one process that sees all data."""
 
 import copy
+import tempfile
 
 import torch
+import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
 import torch.nn.functional as F
 from torch import nn
+from torch.distributed.checkpoint.state_dict import StateDictOptions, get_state_dict, set_state_dict
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import CPUOffloadPolicy, FSDPModule, MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor, Replicate, Shard
@@ -255,6 +259,81 @@ def check_unused_and_frozen_parameters(rank, size):
             p.copy_(q)
     trained(rank, size, alone, spread(model))
     assert model.aside.weight.grad is None
+
+
+def learned(model, rank, steps, start=0, optimizer=None):
+    """(optimizer, losses) of some steps."""
+    optimizer = optimizer or torch.optim.AdamW(model.parameters(), 1e-2)
+    losses = []
+    for step in range(start, start + steps):
+        loss = loss_of(model, batch(step, rank))
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(loss.item())
+    return optimizer, losses
+
+
+def check_checkpoints_with_another_division(rank, size):
+    _, model = pair()
+    optimizer, _ = learned(spread(model), rank, 2)
+    model_state, optimizer_state = get_state_dict(model, optimizer)
+    assert (
+        isinstance(model_state["blocks.0.up.weight"], DTensor)
+        and "blocks.0.up.weight" in optimizer_state["state"]
+    )
+    path = [tempfile.mkdtemp() if rank == 0 else None]
+    dist.broadcast_object_list(path)
+    dcp.save({"model": model_state, "optimizer": optimizer_state}, checkpoint_id=path[0])
+    _, expected = learned(model, rank, 2, 2, optimizer)
+
+    def other():
+        torch.manual_seed(99)
+        fresh = Net()
+        if size == 4:
+            return spread(fresh, mesh=init_device_mesh("cpu", (2, 2), mesh_dim_names=("replicate", "shard")))
+        return fully_shard(fresh, shard_placement_fn=lambda p: Shard(p.ndim - 1))
+
+    for flat in (False, True):
+        options = StateDictOptions(flatten_optimizer_state_dict=flat)
+        fresh = other()
+        second = torch.optim.AdamW(fresh.parameters(), 1e-2)
+        state = dict(zip(("model", "optimizer"), get_state_dict(fresh, second, options=options), strict=True))
+        if flat:
+            saved = [tempfile.mkdtemp() if rank == 0 else None]
+            dist.broadcast_object_list(saved)
+            dcp.save(
+                {"model": model_state, "optimizer": get_state_dict(model, optimizer, options=options)[1]},
+                checkpoint_id=saved[0],
+            )
+            dcp.load(state, checkpoint_id=saved[0])
+            assert set_state_dict(fresh, second, model_state_dict=state["model"], optim_state_dict=state["optimizer"],
+                                  options=options) == ([], [])  # fmt: skip
+            continue
+        dcp.load(state, checkpoint_id=path[0])
+        set_state_dict(fresh, second, model_state_dict=state["model"], optim_state_dict=state["optimizer"])
+        _, got = learned(fresh, rank, 2, 2, second)
+        assert all(abs(a - b) < 1e-6 for a, b in zip(got, expected, strict=True)), (got, expected)
+
+
+def check_whole_state_dicts(rank, size):
+    _, model = pair()
+    optimizer, _ = learned(spread(model), rank, 2)
+    full = StateDictOptions(full_state_dict=True, cpu_offload=True)
+    states = copy.deepcopy(get_state_dict(model, optimizer, options=full))  # training goes on in place
+    assert (rank == 0) == bool(states[0])
+    if rank == 0:
+        assert not any(isinstance(v, DTensor) for v in states[0].values()) and states[0][
+            "embed.weight"
+        ].shape == (11, 6)
+    _, expected = learned(model, rank, 2, 2, optimizer)
+    torch.manual_seed(rank)
+    fresh = spread(Net())
+    second = torch.optim.AdamW(fresh.parameters(), 1e-2)
+    options = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+    set_state_dict(fresh, second, model_state_dict=states[0], optim_state_dict=states[1], options=options)
+    _, got = learned(fresh, rank, 2, 2, second)
+    assert all(abs(a - b) < 1e-6 for a, b in zip(got, expected, strict=True)), (got, expected)
 
 
 def check_errors(rank, size):

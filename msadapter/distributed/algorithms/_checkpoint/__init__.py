@@ -1,0 +1,1 @@
+"""Recomputation of modules' activations."""

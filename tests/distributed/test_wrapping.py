@@ -1,0 +1,203 @@
+"""Around data parallelism, in one process: wrapping policies, recomputation wrappers, helpers, wrapper subclasses."""
+
+import copy
+import dataclasses
+import functools
+
+import pytest
+
+import msadapter as torch
+from msadapter import nn
+from msadapter.distributed import utils
+from msadapter.distributed.algorithms._checkpoint import checkpoint_wrapper as recompute
+from msadapter.distributed.checkpoint import filesystem
+from msadapter.distributed.fsdp import _wrap_utils, wrap
+
+
+class Wrapper(nn.Module):
+    def __init__(self, module, **options):
+        super().__init__()
+        self.inner, self.options = module, options
+
+    def forward(self, *args):
+        return self.inner(*args)
+
+
+def model():
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Linear(3, 4), nn.Sequential(nn.Linear(4, 4), nn.ReLU()), nn.ModuleList([nn.Linear(2, 2)])
+    )
+
+
+def wrapped(root) -> set:
+    return {name for name, m in root.named_modules() if isinstance(m, Wrapper)}
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        (wrap.ModuleWrapPolicy({nn.Linear}), {"0", "1.0", "2.0"}),
+        (wrap.CustomPolicy(lambda m: {"x": 1} if isinstance(m, nn.ReLU) else False), {"1.1"}),
+        (functools.partial(wrap.transformer_auto_wrap_policy, transformer_layer_cls={nn.Linear}), {"0", "1.0", "2.0"}),
+        (functools.partial(wrap.lambda_auto_wrap_policy, lambda_fn=lambda m: isinstance(m, nn.ReLU)), {"1.1"}),
+        (functools.partial(wrap.size_based_auto_wrap_policy, min_num_params=18), {"1.0"}),
+        (functools.partial(wrap._or_policy, policies=[
+            functools.partial(wrap._module_wrap_policy, module_classes={nn.ReLU}),
+            functools.partial(wrap.lambda_auto_wrap_policy, lambda_fn=lambda m: isinstance(m, nn.ModuleList))]), {"1.1", "2"}),
+    ],
+)  # fmt: skip
+def test_policies_choose(policy, expected):
+    root = model()
+    _wrap_utils._auto_wrap(root, policy, set(), set(), {"y": 2}, Wrapper)
+    assert {name.replace("inner.", "") for name in wrapped(root)} == expected
+    assert all(m.options["y"] == 2 for m in root.modules() if isinstance(m, Wrapper))
+
+
+def test_wrapping_by_name():
+    assert isinstance(wrap.wrap(nn.Linear(2, 2)), nn.Linear)
+    with wrap.enable_wrap(wrapper_cls=Wrapper, a=1):
+        made = wrap.wrap(nn.Linear(2, 2), b=2)
+        with (
+            pytest.raises(NotImplementedError, match="nested autowrap"),
+            wrap.enable_wrap(wrapper_cls=Wrapper),
+        ):
+            pass
+    assert isinstance(made, Wrapper) and made.options == {"a": 1, "b": 2}
+    assert wrap.always_wrap_policy() is True
+
+
+def test_mixed_precision_overrides_and_frozen_parameters():
+    root = model()
+    assert _wrap_utils._override_module_mixed_precision(root, [nn.ReLU]) == {nn.ReLU}
+    assert root[1][1]._wrap_overrides == {"mixed_precision": None}
+    with pytest.warns(UserWarning, match="mixed precision disabled"):
+        _wrap_utils._warn_on_overridden_mixed_precision({nn.ReLU})
+    root[0].bias.requires_grad_(False)
+    with pytest.raises(ValueError, match="requires_grad=True and False"):
+        _wrap_utils._validate_frozen_params(root, {root[0]}, set(), False)
+    with pytest.warns(UserWarning, match="not recommend"):
+        _wrap_utils._validate_frozen_params(root, {root[0]}, set(), True)
+
+
+@pytest.mark.parametrize("way", list(recompute.CheckpointImpl))
+def test_recomputation_wrapper(way):
+    alone = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2))
+    again = copy.deepcopy(alone)
+    runs = []
+    again[0].register_forward_pre_hook(lambda *_: runs.append(1))
+    recompute.apply_activation_checkpointing(
+        again,
+        functools.partial(recompute.checkpoint_wrapper, checkpoint_impl=way),
+        lambda m: isinstance(m, nn.Linear),
+    )
+    assert isinstance(again[0], recompute.ActivationWrapper) and again[0].in_features == 3
+    assert list(again.state_dict()) == list(alone.state_dict())
+    assert [n for n, _ in again[0].named_parameters()] == ["weight", "bias"]
+    again.load_state_dict(alone.state_dict())
+    x = torch.randn(5, 3, requires_grad=True)
+    alone(x).square().sum().backward()
+    again(x).square().sum().backward()
+    assert len(runs) == 2
+    for p, q in zip(alone.parameters(), again.parameters(), strict=True):
+        assert torch.equal(p.grad, q.grad)
+
+
+def test_offload_wrapper():
+    module = recompute.offload_wrapper(nn.Linear(3, 2))
+    module(torch.ones(1, 3)).sum().backward()
+    assert module.weight.grad.eq(1).all()
+
+
+def test_storage_helpers():
+    x = torch.ones(3, 4)
+    utils._free_storage(x)
+    assert x.untyped_storage().nbytes() == 0 and x.data_ptr() == 0
+    assert utils._alloc_storage(x, x.shape) is True and utils._alloc_storage(x, x.shape) is False
+    x.fill_(2)
+    assert x.sum() == 24
+    with pytest.raises(AssertionError, match="sole occupant"):
+        utils._free_storage(torch.ones(4)[1:])
+
+
+def test_container_helpers():
+    @dataclasses.dataclass
+    class Pair:
+        a: object
+        b: object
+
+    given = {"x": [torch.ones(1), (torch.ones(2), "s")], "y": Pair(torch.ones(3), 4)}
+    made = utils._apply_to_tensors(lambda t: t * 2, given)
+    assert (
+        made["x"][1][0].tolist() == [2, 2]
+        and made["x"][1][1] == "s"
+        and made["y"].a.sum() == 6
+        and made["y"].b == 4
+    )
+    args, kwargs = utils._cast_forward_inputs(
+        torch.bfloat16, torch.ones(1), torch.ones(1, dtype=torch.int64), k=[torch.ones(1)]
+    )
+    assert (args[0].dtype, args[1].dtype, kwargs["k"][0].dtype) == (
+        torch.bfloat16,
+        torch.int64,
+        torch.bfloat16,
+    )
+    flat, names = utils._pack_kwargs(1, 2, c=3)
+    assert utils._unpack_kwargs(flat, names) == ((1, 2), {"c": 3})
+    assert utils._to_kwargs((torch.ones(1),), {"a": 1}, torch.device("cpu"))[1] == ({"a": 1},)
+    with pytest.raises(AssertionError, match="no"):
+        utils._p_assert(False, "no")
+    state = {"module.a": 1, "b": 2}
+    utils._replace_by_prefix(state, "module.", "")
+    assert state == {"a": 1, "b": 2}
+
+
+def test_wrapper_subclass():
+    class Boxed(torch.Tensor):
+        seen: list = []
+
+        def __new__(cls, inner):
+            return torch.Tensor._make_wrapper_subclass(
+                cls, inner.shape, dtype=inner.dtype, device=inner.device
+            )
+
+        def __init__(self, inner):
+            self.inner = inner
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            cls.seen.append(str(func))
+            return cls(func(*(a.inner if isinstance(a, cls) else a for a in args), **(kwargs or {})))
+
+    box = Boxed(torch.ones(2, 3, dtype=torch.float64))
+    assert (box.shape, box.dtype, box.device.type, box.is_contiguous()) == (
+        (2, 3),
+        torch.float64,
+        "cpu",
+        True,
+    )
+    with torch.no_grad():
+        made = torch.mm(box + 1, torch.ones(3, 1, dtype=torch.float64))
+    assert (
+        isinstance(made, Boxed)
+        and made.inner.tolist() == [[6], [6]]
+        and Boxed.seen == ["aten.add.default", "aten.mm.default"]
+    )
+
+
+def test_wrapper_subclass_without_rule():
+    class Empty(torch.Tensor):
+        def __new__(cls):
+            return torch.Tensor._make_wrapper_subclass(cls, (2,))
+
+    with pytest.raises(NotImplementedError, match="no memory"):
+        Empty() + 1
+
+
+def test_what_is_not_supported_says_so():
+    from msadapter.distributed import _symmetric_memory
+
+    with pytest.raises(NotImplementedError, match="_symmetric_memory.rendezvous"):
+        _symmetric_memory.rendezvous(None)
+    with pytest.raises(NotImplementedError, match="SAFETENSORS"):
+        filesystem._write_item(None, None, None, None, "", filesystem.SerializationFormat.SAFETENSORS)
