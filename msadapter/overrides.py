@@ -29,6 +29,21 @@ def _collect(args, out: list) -> None:
 
 def dispatch(function, args, kwargs):
     """Gives modes, then the classes of the arguments, a chance; NotImplemented means: run it plainly."""
+    result = _functions(function, args, kwargs)
+    if result is not NotImplemented:
+        return result
+    from .utils._python_dispatch import below  # that one needs the table of operators
+
+    return below(function, args, kwargs)
+
+
+def _handler(value):
+    """The function behind a value's __torch_function__."""
+    handler = type(value).__torch_function__
+    return getattr(handler, "__func__", handler)
+
+
+def _functions(function, args, kwargs):
     found: list = []
     _collect(args, found)
     _collect(kwargs.values(), found)
@@ -36,23 +51,21 @@ def dispatch(function, args, kwargs):
     modes = _modes()
     if modes:
         mode = modes.pop()
-        _C.set_torch_function_modes(len(modes))
+        _C.add_torch_function_modes(-1)
         try:
             return mode.__torch_function__(function, types, args, kwargs)
         finally:
             modes.append(mode)
-            _C.set_torch_function_modes(len(modes))
-    wrapper = next((type(f) for f in found if "_wrapper_device" in getattr(f, "__dict__", ())), None)
+            _C.add_torch_function_modes(1)
     if _DisableTorchFunction.active():
-        return NotImplemented if wrapper is None else _dispatched(wrapper, function, types, args, kwargs)
+        return NotImplemented
     overriding = (
-        [f for f in found if type(f).__torch_function__.__func__ is not Tensor.__torch_function__.__func__]
+        [f for f in found if _handler(f) not in (Tensor.__torch_function__.__func__, _disabled_torch_function_impl)]
         if found
         else []
     )
-    if wrapper is not None and not overriding:
-        return _dispatched(wrapper, function, types, args, kwargs)
-    candidates = overriding or [f for f in found if type(f) is not Tensor and _is_subclass_result(f)]
+    plain = [f for f in found if type(f) is not Tensor and _handler(f) is not _disabled_torch_function_impl]
+    candidates = overriding or [f for f in plain if _is_subclass_result(f)]
     for f in sorted(candidates, key=lambda f: -len(type(f).__mro__)):
         result = (
             type(f).__torch_function__(function, types, args, kwargs)
@@ -66,20 +79,6 @@ def dispatch(function, args, kwargs):
             f"no implementation found for '{function.__name__}' on types that implement __torch_function__: {list(types)}"
         )
     return NotImplemented
-
-
-def _dispatched(cls, function, types, args, kwargs):
-    """An operator on wrapper subclasses: what their ``__torch_dispatch__`` makes of it. It records no gradient."""
-    if not hasattr(cls, "__torch_dispatch__"):
-        raise NotImplementedError(f"{cls.__name__} has no memory and no __torch_dispatch__: {function.__name__} cannot run")
-    if _C.is_grad_enabled() and any(getattr(a, "requires_grad", False) for a in args):
-        raise NotImplementedError(
-            "torch.Tensor.__torch_dispatch__: gradients of wrapper subclasses are not supported (docs/coverage.md)"
-        )
-    from . import ops
-
-    packet = getattr(ops.aten, function.__name__, None)
-    return cls.__torch_dispatch__(function if packet is None else packet.default, types, args, kwargs)
 
 
 def _is_subclass_result(f) -> bool:
@@ -103,12 +102,12 @@ class TorchFunctionMode:
 
     def __enter__(self):
         _modes().append(self)
-        _C.set_torch_function_modes(len(_modes()))
+        _C.add_torch_function_modes(1)
         return self
 
     def __exit__(self, *exc):
         _modes().pop()
-        _C.set_torch_function_modes(len(_modes()))
+        _C.add_torch_function_modes(-1)
 
 
 def has_torch_function(args) -> bool:
@@ -155,3 +154,4 @@ def wrap_torch_function(dispatcher):
 
 
 _C.set_torch_function_handler(dispatch)
+_C._disabled_torch_function_impl = _disabled_torch_function_impl  # where classes ask for it

@@ -3,6 +3,7 @@
 MSADAPTER_REFERENCE     folder with init_gpt, losses.json ... (losses of real PyTorch on Megatron-LM)
 MSADAPTER_CONFORMANCE   folder with the golden answers of PyTorch's OpInfo samples
 MSADAPTER_MEGATRON      a Megatron-LM checkout, core_v0.12.1
+MSADAPTER_MEGATRON_NEXT a Megatron-LM checkout, core_v0.16.1
 MSADAPTER_TORCH_PYTHON  a python that has real PyTorch (2.13 CPU), numpy and sentencepiece
 """
 
@@ -39,6 +40,11 @@ def conformance() -> Path:
 @pytest.fixture(scope="session")
 def megatron_checkout() -> Path:
     return _path_from("MSADAPTER_MEGATRON", "a Megatron-LM checkout (core_v0.12.1)")
+
+
+@pytest.fixture(scope="session")
+def newer_megatron() -> Path:
+    return _path_from("MSADAPTER_MEGATRON_NEXT", "a Megatron-LM checkout (core_v0.16.1)")
 
 
 @pytest.fixture(scope="session")

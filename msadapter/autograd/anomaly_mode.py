@@ -84,7 +84,7 @@ def _switch(on: bool) -> None:
         stack = _modes()
         if mode in stack:
             stack.remove(mode)
-            _C.set_torch_function_modes(len(stack))
+            _C.add_torch_function_modes(-1)
         _state["mode"] = autograd.before_pass = None
 
 

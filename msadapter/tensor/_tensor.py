@@ -47,6 +47,13 @@ class Tensor(Plain, metaclass=_TensorMeta):
     def __init__(self, *args, **kwargs):
         pass
 
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        if "__torch_dispatch__" in cls.__dict__:
+            from ..utils._python_dispatch import intercept
+
+            intercept(cls)
+
     # ---------------------------------------------------------------- making
     @staticmethod
     def _make_subclass(cls, data, require_grad=False, **kwargs):

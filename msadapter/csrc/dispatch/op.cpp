@@ -7,7 +7,7 @@ namespace msa {
 namespace {
 
 PyObject *torch_function_handler = nullptr;
-int torch_function_modes = 0;  // number of active modes
+thread_local int torch_function_modes = 0;  // number of active modes of __torch_function__ and __torch_dispatch__
 bool foreign(PyObject *o) {
   PyTypeObject *t = Py_TYPE(o);
   return t != tensor_type && t != parameter_type && PyType_IsSubtype(t, mindspore::tensor::GetTensorPyType());
@@ -227,8 +227,8 @@ PyObject *set_torch_function_handler(PyObject *, PyObject *f) {
   torch_function_handler = f;
   Py_RETURN_NONE;
 }
-PyObject *set_torch_function_modes(PyObject *, PyObject *n) {
-  torch_function_modes = static_cast<int>(PyLong_AsLong(n));
+PyObject *add_torch_function_modes(PyObject *, PyObject *n) {
+  torch_function_modes += static_cast<int>(PyLong_AsLong(n));
   Py_RETURN_NONE;
 }
 
@@ -301,7 +301,7 @@ PyMethodDef functions[] = {
     {"call_operator", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call_operator)), METH_FASTCALL, nullptr},
     {"operator_handle", operator_handle, METH_O, nullptr},
     {"set_torch_function_handler", set_torch_function_handler, METH_O, nullptr},
-    {"set_torch_function_modes", set_torch_function_modes, METH_O, nullptr},
+    {"add_torch_function_modes", add_torch_function_modes, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

@@ -438,6 +438,7 @@ PyObject *tensor_getitem(PyObject *self, PyObject *index) {
       static PyObject *method = PyObject_GetAttrString(reinterpret_cast<PyObject *>(tensor_type), "__getitem__");
       Ref args = checked(PyTuple_Pack(2, self, index)), none = checked(PyDict_New());
       if (Ref r = call_torch_function(method, args.get(), none.get())) return r.release();
+      return checked(PyObject_CallFunctionObjArgs(general, self, index, nullptr)).release();  // its operators are seen too
     }
     if (PyObject *r = plain_subscript(self, index)) return r;
     return checked(PyObject_CallFunctionObjArgs(general, self, index, nullptr)).release();

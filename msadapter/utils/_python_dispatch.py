@@ -1,0 +1,139 @@
+"""Operators answered by Python: ``__torch_dispatch__`` of modes and of tensor subclasses.
+
+A mode sees every operator of the table that a call is made of (not the composite ones above them), before it runs and is
+recorded. A subclass sees those that get one of its tensors; what it answers has no gradient.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from contextlib import contextmanager
+
+from .. import _C
+from .. import ops as _ops
+from ..ops._aten import OpOverload, OpOverloadPacket
+from ..ops._declare import declarations
+from ..tensor import Tensor
+
+__all__ = ["TorchDispatchMode", "return_and_correct_aliasing", "is_traceable_wrapper_subclass"]
+_state = threading.local()
+
+
+def modes() -> list:
+    """The active modes of this thread, innermost last."""
+    if not hasattr(_state, "modes"):
+        _state.modes = []
+    return _state.modes
+
+
+class TorchDispatchMode:
+    """While it is entered, `__torch_dispatch__(func, types, args, kwargs)` answers every operator.
+
+    Inside it the mode is not active: `func(*args, **kwargs)` runs the operator.
+    """
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        raise NotImplementedError(f"{type(self).__name__} has no __torch_dispatch__")
+
+    def __enter__(self):
+        modes().append(self)
+        _C.add_torch_function_modes(1)
+        return self
+
+    def __exit__(self, *exc):
+        modes().pop()
+        _C.add_torch_function_modes(-1)
+
+
+@functools.cache
+def _leaves() -> dict:
+    """The functions of operators that are not made of others, and their names."""
+    leaves = {}
+    for name, declared in declarations.items():
+        if declared.kind != "composite":
+            short = name.removeprefix("nn.functional.").removeprefix("Tensor.").replace(".", "_")
+            leaves[declared.function] = short
+            if declared.inplace is not None:
+                leaves[declared.inplace] = short + "_"
+    return leaves
+
+
+@functools.cache
+def _overload(function) -> OpOverload:
+    name = _leaves()[function]
+    schema = next(d.schema for d in declarations.values() if function in (d.function, d.inplace))
+    packet = getattr(_ops.aten, name, None) or OpOverloadPacket(name.removeprefix("_"), function)
+    second = schema.parameters[1].type if len(schema.parameters) > 1 else ""
+    return packet.Tensor if second == "TensorOrScalar" else packet.default
+
+
+def answers(value) -> bool:
+    """Whether the class of a value has a `__torch_dispatch__` of its own."""
+    return hasattr(type(value), "__torch_dispatch__") and isinstance(value, Tensor)
+
+
+def _tensors(values, found: list) -> list:
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            _tensors(value, found)
+        elif isinstance(value, Tensor):
+            found.append(value)
+    return found
+
+
+@contextmanager
+def _without(mode):
+    active = modes()
+    active.pop()
+    _C.add_torch_function_modes(-1)
+    try:
+        yield
+    finally:
+        active.append(mode)
+        _C.add_torch_function_modes(1)
+
+
+def below(function, args, kwargs):
+    """What modes and subclasses make of an operator; NotImplemented where nobody asks for it."""
+    active, tensors = modes(), _tensors([*args, *kwargs.values()], [])
+    mute = next((a for a in tensors if "_wrapper_device" in a.__dict__ and not answers(a)), None)
+    if mute is not None:
+        raise NotImplementedError(f"{type(mute).__name__} has no memory and no __torch_dispatch__: {function.__name__} cannot run")
+    if function not in _leaves() or not (active or any(answers(a) for a in tensors)):
+        return NotImplemented
+    types = tuple(dict.fromkeys(type(a) for a in tensors if answers(a)))
+    if active:
+        mode = active[-1]
+        with _without(mode):
+            return mode.__torch_dispatch__(_overload(function), types, args, kwargs)
+    if _C.is_grad_enabled() and any(a.requires_grad for a in tensors if answers(a)):
+        raise NotImplementedError(f"{_overload(function)}: gradients through {types[0].__name__}.__torch_dispatch__ are not "
+                                  "supported (docs/coverage.md)")
+    for kind in sorted(types, key=lambda k: -len(k.__mro__)):
+        result = kind.__torch_dispatch__(_overload(function), types, args, kwargs)
+        if result is not NotImplemented:
+            return result
+    raise TypeError(f"Multiple dispatch failed for '{_overload(function)}'; all __torch_dispatch__ handlers returned "
+                    f"NotImplemented: {[k.__name__ for k in types]}")
+
+
+def intercept(cls) -> None:
+    """Gives a class with a `__torch_dispatch__` the methods that are no operators of the table as such."""
+    if "detach" not in cls.__dict__:
+
+        def detach(self):
+            return type(self).__torch_dispatch__(_ops.aten.detach.default, (type(self),), (self,), {})
+
+        cls.detach = detach
+
+
+def return_and_correct_aliasing(func, args, kwargs, out):
+    """`out`, or the argument itself where an in-place operator must return it."""
+    return args[0] if func.overloadpacket.__name__.endswith("_") and args else out
+
+
+def is_traceable_wrapper_subclass(value) -> bool:
+    """Whether a tensor (or class of tensors) can be taken apart by `__tensor_flatten__`."""
+    kind = value if isinstance(value, type) else type(value)
+    return issubclass(kind, Tensor) and hasattr(kind, "__tensor_flatten__") and hasattr(kind, "__tensor_unflatten__")

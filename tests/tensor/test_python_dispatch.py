@@ -1,0 +1,93 @@
+"""`__torch_dispatch__` of modes and subclasses; the expectations are what PyTorch 2.13 gives for the same lines."""
+
+import pytest
+
+import msadapter as torch
+from msadapter.utils._python_dispatch import TorchDispatchMode, is_traceable_wrapper_subclass
+
+
+class Log(TorchDispatchMode):
+    def __init__(self):
+        self.seen = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.seen.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+class Boxed(torch.Tensor):
+    """Forwards every operator to the tensor inside."""
+
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
+    @staticmethod
+    def __new__(cls, inner):
+        return torch.Tensor._make_wrapper_subclass(cls, inner.size(), strides=inner.stride(), dtype=inner.dtype, device=inner.device)
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        assert all(issubclass(t, cls) for t in types)
+        result = func(*[a.inner if isinstance(a, cls) else a for a in args], **(kwargs or {}))
+        return cls(result) if isinstance(result, torch.Tensor) else result
+
+
+def test_a_mode_sees_the_operators_of_a_call():
+    x = torch.ones(3, 4, requires_grad=True)
+    with Log() as log:
+        y = (x.relu() * 2).sum()
+        torch.zeros(2)
+    assert log.seen == ["aten.relu.default", "aten.mul.Tensor", "aten.sum.default", "aten.zeros.default"]
+    y.backward()
+    assert torch.equal(x.grad, torch.full((3, 4), 2.0))
+    torch.ones(2).add(1)
+    assert len(log.seen) == 4
+
+
+def test_modes_nest_and_may_answer():
+    class Double(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            result = func(*args, **(kwargs or {}))
+            return result * 2 if func is torch.ops.aten.neg.default else result
+
+    with Log() as outer, Double():
+        assert torch.neg(torch.ones(1)).tolist() == [-2.0]
+    assert outer.seen[1:] == ["aten.neg.default", "aten.mul.Tensor"]
+
+
+def test_a_wrapper_has_no_memory_but_a_place():
+    w = Boxed(torch.arange(4.0).view(2, 2).t())
+    assert (tuple(w.shape), w.dtype, w.stride(), w.device.type) == ((2, 2), torch.float32, (1, 2), "cpu")
+    assert type(w) is Boxed and w.is_leaf and not w.requires_grad
+
+
+def test_a_wrapper_answers_its_operators():
+    inner = torch.arange(4.0).view(2, 2)
+    w = Boxed(inner)
+    for result, expected in ((w + 1, inner + 1), (w @ w, inner @ inner), (w.softmax(-1), inner.softmax(-1)),
+                             (w.t(), inner.t()), (w[0], inner[0]), (w.detach(), inner), (2 * w, inner * 2)):
+        assert type(result) is Boxed and torch.equal(result.inner, expected)
+    w.add_(1)
+    assert inner.tolist() == [[1.0, 2.0], [3.0, 4.0]]
+
+
+def test_no_gradient_goes_through_a_subclass():
+    w = Boxed(torch.ones(2)).requires_grad_()
+    with pytest.raises(NotImplementedError, match=r"aten.mul.Tensor: gradients through Boxed.__torch_dispatch__"):
+        w * 2
+    with torch.no_grad():
+        assert (w * 2).inner.tolist() == [2.0, 2.0]
+
+
+def test_a_subclass_that_refuses():
+    class Refusing(torch.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            raise NotImplementedError(f"not {func}")
+
+    x = torch.Tensor._make_wrapper_subclass(Refusing, (2, 3))
+    with pytest.raises(NotImplementedError, match=r"not aten.add.Tensor"):
+        x + 1
+    assert not is_traceable_wrapper_subclass(x)
