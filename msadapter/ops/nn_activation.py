@@ -13,8 +13,8 @@ _APPROXIMATE = {"none": 0, "tanh": 1}
 
 # ---- relu and the piecewise linear ones
 op("relu(Tensor self) -> Tensor", ms="ReLU", forms="fmi", grad={"self": lambda g, result: t._relu_backward(g, result)})
-op("_relu_backward(Tensor grad, Tensor result) -> Tensor", ms="ReluGrad", forms="f",
-   grad={"grad": lambda g, result: t._relu_backward(g, result)})
+op("_relu_backward(Tensor grad, Tensor output) -> Tensor", ms="ReluGrad", forms="f",
+   grad={"grad": lambda g, output: t._relu_backward(g, output)})
 
 
 @composite("nn.functional.relu(Tensor input, bool inplace=False) -> Tensor", forms="f")

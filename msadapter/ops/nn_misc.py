@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from . import dropout as _  # noqa: F401  (declares the fused `_dropout`)
 from ._declare import _C, composite, op, raw, t
-from .nn_norm import outputs
+from ._grid import grid_sampler_reference
+from .nn_norm import gradients_of, outputs, recording
 
 
 # ---- embedding
@@ -237,8 +238,13 @@ _BORDERS = {"zeros": 0, "border": 1, "reflection": 2}
 
 
 def _grid_grad(g, self, grid, interpolation_mode, padding_mode, align_corners, needs):
-    if _C.is_grad_enabled() and g.requires_grad:
-        raise RuntimeError("derivative for aten::grid_sampler_2d_backward is not implemented")
+    if recording():
+        return gradients_of(
+            lambda x, at: grid_sampler_reference(x, at, interpolation_mode, padding_mode, align_corners),
+            (self, grid),
+            needs,
+            g,
+        )
     kernel = raw.GridSampler2DGrad if self.dim() == 4 else raw.GridSampler3DGrad
     out = kernel(
         g, self, grid, interpolation_mode, padding_mode, align_corners, [int(needs[0]), int(needs[1])]

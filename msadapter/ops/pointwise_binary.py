@@ -74,7 +74,7 @@ def div_(self, other, *, rounding_mode):
 
 
 binary("remainder", "RemainderTensorTensor", left="TensorOrScalar", dunder="__mod__",
-       grad={"self": lambda g: g, "other": lambda g, self, other: -g * t.floor_divide(self, other)})
+       grad={"self": lambda g: g, "other": lambda g, self, other: -g * t.div(self, other, rounding_mode="floor")})
 binary("fmod", "FmodTensor",
        {"self": lambda g: g, "other": lambda g, self, other: -g * t.div(self, other, rounding_mode="trunc")})
 

@@ -1,0 +1,72 @@
+"""Sampling at the positions of a grid, of table operators: what gradients of gradients are made from."""
+
+from __future__ import annotations
+
+import itertools
+
+from ._declare import t
+
+
+def _mirrored(x, low, high):
+    """x folded into [low / 2, high / 2]."""
+    if low == high:
+        return t.zeros_like(x)
+    begin, span = low / 2, (high - low) / 2
+    x = (x - begin).abs()
+    flips = (x / span).detach().floor()
+    inside = x - flips * span
+    return t.where(flips % 2 == 0, inside, span - inside) + begin
+
+
+def _bounded(x, size, padding, corners):
+    if padding == 2:
+        x = _mirrored(x, 0, 2 * (size - 1)) if corners else _mirrored(x, -1, 2 * size - 1)
+    if padding == 0:
+        return x
+    inside = (x > 0) & (x < size - 1)  # borders do not move
+    return t.where(inside, x, x.detach().clamp(0, size - 1))
+
+
+def _cubic(distance):
+    """The cubic convolution kernel with a = -0.75."""
+    d, a = distance.abs(), -0.75
+    near, far = ((a + 2) * d - (a + 3)) * d * d + 1, ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
+    return t.where(d <= 1, near, far)
+
+
+def _axis_taps(at, size, mode, padding, corners):
+    """(index, weight) pairs of one dim; a weight is zero outside."""
+    x = (at + 1) / 2 * (size - 1) if corners else ((at + 1) * size - 1) / 2
+    if mode != 2:
+        x = _bounded(x, size, padding, corners)
+    if mode == 1:
+        taps = [(x.detach().round(), t.ones_like(x))]
+    else:
+        low = x.detach().floor()
+        offsets = (-1, 0, 1, 2) if mode == 2 else (0, 1)
+        taps = [
+            (
+                _bounded(low + k, size, padding, corners) if mode == 2 else low + k,
+                _cubic(x - low - k) if mode == 2 else (x - low if k else low + 1 - x),
+            )
+            for k in offsets
+        ]
+    kept = [((i >= 0) & (i <= size - 1), i, w) for i, w in taps]
+    return [(t.where(k, i, 0).detach().long(), w * k) for k, i, w in kept]
+
+
+def grid_sampler_reference(x, grid, mode, padding, corners):
+    """x (N, C, spatial...) at grid (N, ..., spatial dims); mode and padding are numbers as in `grid_sampler`."""
+    spatial, n, channels = list(x.shape[2:]), x.shape[0], x.shape[1]
+    axes = [
+        _axis_taps(grid[..., len(spatial) - 1 - d], size, mode, padding, corners)
+        for d, size in enumerate(spatial)
+    ]
+    flat, out = x.reshape(n, channels, -1), 0
+    for taps in itertools.product(*axes):
+        index, weight = 0, 1
+        for (i, w), size in zip(taps, spatial, strict=True):
+            index, weight = index * size + i, weight * w
+        picked = t.gather(flat, 2, index.reshape(n, 1, -1).expand(n, channels, -1))
+        out = out + picked.reshape(n, channels, *index.shape[1:]) * weight.unsqueeze(1)
+    return out
