@@ -1,10 +1,21 @@
-"""torch.distributed.algorithms.join: training where the processes have uneven numbers of inputs."""
+"""torch.distributed.algorithms.join: training where the processes have uneven numbers of inputs.
+
+A process without inputs follows the others' collectives: before each of their steps all say whether they still have inputs, and
+those that have none run the hooks of what takes part."""
 
 from __future__ import annotations
 
-from ..process_group import resolve
+import warnings
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+from ... import ops
+from .. import collectives
+from ..setup import get_rank
 
 __all__ = ["Join", "JoinHook", "Joinable"]
+
+_MANY = 1000  # steps of the others after which a process says that inputs are very uneven
 
 
 class JoinHook:
@@ -17,38 +28,117 @@ class JoinHook:
         """Called when all have joined."""
 
 
-class Joinable:
+class _JoinConfig(NamedTuple):
+    """How a joinable takes part in the block that runs."""
+
+    enable: bool
+    throw_on_early_termination: bool
+    is_first_joinable: bool
+
+    @staticmethod
+    def construct_disabled_join_config():
+        """Outside of blocks."""
+        return _JoinConfig(False, False, False)
+
+
+class Joinable(ABC):
     """Base of what can take part: gives a `join_hook`, a `join_device` and a `join_process_group`."""
 
+    _join_config = _JoinConfig.construct_disabled_join_config()
+
+    @abstractmethod
     def join_hook(self, **kwargs) -> JoinHook:
         """The hook of this object."""
-        raise NotImplementedError(f"{type(self).__name__} has no join_hook")
+
+    @property
+    @abstractmethod
+    def join_device(self):
+        """Where the messages of the block are made."""
+
+    @property
+    @abstractmethod
+    def join_process_group(self):
+        """The processes of the block."""
 
 
 class Join:
-    """Context in which early finishers follow the others' collectives. With one process there is nobody to follow.
+    """The block. enable: False changes nothing; throw_on_early_termination: an error on all as soon as one has no inputs left.
 
-    Raises:
-        NotImplementedError: enabled with several processes.
-    """
+    kwargs go to the hooks. The joinables must have one process group and one device."""
 
     def __init__(self, joinables, enable: bool = True, throw_on_early_termination: bool = False, **kwargs):
-        joinables = list(joinables)
-        if not joinables:
+        self._joinables = list(joinables)
+        if not self._joinables:
             raise ValueError("The join context manager requires at least one joinable")
-        self.joinables = joinables
-        group = resolve(getattr(joinables[0], "join_process_group", None)) if enable else None
-        if group is not None and group.size() > 1:
-            raise NotImplementedError(
-                "torch.distributed.algorithms.join.Join: several processes are not supported (docs/coverage.md)"
-            )
+        self._enable, self._throws = enable, throw_on_early_termination
+        self._hooks = [joinable.join_hook(**kwargs) for joinable in self._joinables]
+        groups = {id(joinable.join_process_group) for joinable in self._joinables}
+        if len(groups) != 1:
+            raise ValueError("Using join context manager with multiple process groups")
+        if len({str(joinable.join_device) for joinable in self._joinables}) != 1:
+            raise ValueError("Using join context manager with multiple devices")
+        self._group, self._device = self._joinables[0].join_process_group, self._joinables[0].join_device
+        self._rank = get_rank(self._group)
+        for i, joinable in enumerate(self._joinables):
+            joinable._join_config = _JoinConfig(enable, throw_on_early_termination, i == 0)
 
     def __enter__(self):
         return self
 
-    def __exit__(self, *error) -> None:
-        return None
+    def __exit__(self, kind, value, traceback):
+        if not self._enable or kind is not None:
+            self._leave()
+            return
+        last, steps = True, 0
+        while self._others():
+            if self._throws:
+                self._stop_others()
+            steps += 1
+            if steps == _MANY:
+                warnings.warn(
+                    f"Detected uneven input skew of greater than {_MANY}. This means that rank {self._rank} has at least {_MANY} "
+                    "fewer inputs than other currently-active ranks. This level of skew could lead to performance degradation "
+                    "during training.",
+                    stacklevel=2,
+                )
+            last = False
+            for hook in self._hooks:
+                hook.main_hook()
+        for hook in self._hooks:
+            hook.post_hook(last)
+        self._leave()
+
+    def _leave(self) -> None:
+        for joinable in self._joinables:
+            joinable._join_config = _JoinConfig.construct_disabled_join_config()
+
+    def _others(self) -> int:
+        """How many still have inputs."""
+        count = ops.zeros(1, device=self._device)
+        collectives.all_reduce(count, group=self._group)
+        return int(count.item())
+
+    def _stop_others(self) -> None:
+        collectives.all_reduce(ops.ones(1, device=self._device), group=self._group)
+        raise RuntimeError(f"Rank {self._rank} exhausted all inputs.")
 
     @staticmethod
-    def notify_join_context(joinable) -> None:
-        """Said by a joinable at each step; nobody listens with one process."""
+    def notify_join_context(joinable: Joinable):
+        """Said by a joinable at each step; of several only the first speaks. Its count of active processes, or None."""
+        if not hasattr(joinable, "_join_config"):
+            raise AssertionError(
+                f"Check that the {type(joinable)} constructor calls the ``Joinable`` constructor"
+            )
+        config, group = joinable._join_config, joinable.join_process_group
+        if not config.is_first_joinable or not config.enable:
+            return None
+        active = ops.ones(1, device=joinable.join_device)
+        work = collectives.all_reduce(active, group=group, async_op=True)
+        if config.throw_on_early_termination:
+            stopped = ops.zeros(1, device=joinable.join_device)
+            collectives.all_reduce(stopped, group=group)
+            if stopped.item():
+                raise RuntimeError(
+                    "Detected at least one rank that exhausted inputs. Throwing across all ranks."
+                )
+        return work

@@ -20,6 +20,7 @@ class Bucket:
             self.views[parameter] = self.flat[place:place + parameter.numel()].view(parameter.shape)
             place += parameter.numel()
         self.missing, self.future, self.work = set(parameters), None, None
+        self.message = None
 
     def start_pass(self) -> None:
         """Expect all gradients again."""
@@ -52,6 +53,7 @@ class Reducer:
         self.buckets = make_buckets(parameters, cap)
         self.bucket_of = {p: bucket for bucket in self.buckets for p in bucket.parameters}
         self.hook = None
+        self.divisor, self.dtype = group.size(), None  # dtype: of the messages, the gradients' own without
         self.begun = False
         self.expecting, self.used = False, None
         self.next = 0
@@ -101,7 +103,7 @@ class Reducer:
             elif parameter.grad.data_ptr() != view.data_ptr():
                 view.copy_(parameter.grad)
             if self.hook is None:
-                view.div_(self.group.size())
+                view.div_(self.divisor)
         while self.next < len(self.buckets) and not self.buckets[self.next].missing:
             self._send(self.buckets[self.next])
             self.next += 1
@@ -109,7 +111,8 @@ class Reducer:
     def _send(self, bucket):
         if self.hook is None:
             with no_grad():
-                bucket.work = collectives.all_reduce(bucket.flat, ReduceOp.SUM, self.group, async_op=True)
+                bucket.message = bucket.flat if self.dtype is None else bucket.flat.to(self.dtype)
+                bucket.work = collectives.all_reduce(bucket.message, ReduceOp.SUM, self.group, async_op=True)
             return
         from ...distributed import GradBucket
 
@@ -132,6 +135,18 @@ class Reducer:
                         self._give(parameter, bucket.views[parameter])
         self.expecting = self.begun = False
 
+    def follow(self, finds_unused: bool) -> None:
+        """The messages of a backward pass of the others, with zeros."""
+        for bucket in self.buckets:
+            bucket.start_pass()
+            bucket.flat.zero_()
+            self._send(bucket)
+        self.used = set() if finds_unused else None
+        self._used_somewhere()
+        for bucket in self.buckets:
+            self._collect(bucket)
+        self.used = None
+
     def _used_somewhere(self):
         if self.used is None:
             return None
@@ -142,6 +157,8 @@ class Reducer:
     def _collect(self, bucket):
         if bucket.work is not None:
             bucket.work.wait()
+            if bucket.message is not bucket.flat:
+                bucket.flat.copy_(bucket.message)
         if bucket.future is not None:
             result = bucket.future.wait()
             result = result[0] if isinstance(result, (list, tuple)) else result

@@ -5,17 +5,24 @@ import itertools
 
 from ...autograd import is_grad_enabled, no_grad
 from ...distributed import collectives
+from ...distributed.algorithms.join import Join, Joinable
 from ...distributed.process_group import resolve
 from ...distributed.setup import get_world_size
-from ...distributed.utils import _sync_module_states, _verify_param_shape_across_processes
+from ...distributed.utils import (
+    _cast_forward_inputs,
+    _sync_module_states,
+    _verify_param_shape_across_processes,
+)
 from ...tensor import Tensor
 from ..modules.module import Module
+from ._joining import DDPJoinHook, common_rank, gradients_are_due
+from ._mixed import _MixedPrecision, cast_buffers, cast_parameters
 from ._reducer import Reducer, unreached
 
-__all__ = ["DistributedDataParallel"]
+__all__ = ["DistributedDataParallel", "_MixedPrecision"]
 
 
-class DistributedDataParallel(Module):
+class DistributedDataParallel(Module, Joinable):
     """Wraps `module`; its gradients are averaged over the group while backward runs.
 
     Gradients travel in buckets of bucket_cap_mb (25, the first 1), each as soon as it is full. A parameter that takes
@@ -44,12 +51,11 @@ class DistributedDataParallel(Module):
         skip_all_reduce_unused_params=False,
     ):
         super().__init__()
-        if mixed_precision is not None:
+        if mixed_precision is not None and mixed_precision.keep_low_precision_grads:
             raise NotImplementedError(
-                "torch.nn.parallel.DistributedDataParallel: mixed_precision is not "
-                "supported "
-                "(docs/coverage.md)"
+                "torch.nn.parallel.DistributedDataParallel: keep_low_precision_grads is not supported (docs/coverage.md)"
             )
+        self.mixed_precision = mixed_precision
         self.process_group = device_mesh.get_group() if device_mesh is not None else resolve(process_group)
         self.module = module
         self.device_ids = device_ids
@@ -71,10 +77,16 @@ class DistributedDataParallel(Module):
         if init_sync and get_world_size(self.process_group) > 1:
             _verify_param_shape_across_processes(self.process_group, self._parameters_to_reduce)
             _sync_module_states(module, self.process_group, 0, self.process_group._ranks[0], ignored)
+        if mixed_precision is not None and mixed_precision.buffer_dtype is not None:
+            cast_buffers(module, mixed_precision.buffer_dtype)
+        self._ignored = {p for name, p in module.named_parameters() if name in ignored}
+        self._divide_by_initial_world_size = True
         self.gradient_as_bucket_view = gradient_as_bucket_view
         self.static_graph = static_graph
         cap = int((25 if bucket_cap_mb is None else bucket_cap_mb) * 1024 * 1024)
         self.reducer = Reducer(self._parameters_to_reduce, self.process_group, cap, gradient_as_bucket_view)
+        if mixed_precision is not None:
+            self.reducer.dtype = mixed_precision.reduce_dtype or mixed_precision.param_dtype
         self._handles = [
             p.register_post_accumulate_grad_hook(self._reduce) for p in self._parameters_to_reduce
         ]
@@ -87,17 +99,48 @@ class DistributedDataParallel(Module):
     def forward(self, *inputs, **kwargs):
         """The module's output; buffers are those of the first process if broadcast_buffers."""
         several = self.process_group.size() > 1
-        if self.broadcast_buffers and several and self.require_backward_grad_sync:
-            with no_grad():
-                for buffer in self.module.buffers():
-                    collectives.broadcast(buffer, group=self.process_group, group_src=0)
-        output = self.module(*inputs, **kwargs)
+        self._tell_joined()
+        if several and self.require_backward_grad_sync:
+            self._share_buffers(candidate=True)
+        output = self._run(inputs, kwargs)
         if is_grad_enabled() and self.require_backward_grad_sync and (several or self.reducer.hook is not None):
             unused = None
             if self.find_unused_parameters or self.static_graph:
                 unused = unreached(_tensors(output), self._parameters_to_reduce)
             self.reducer.start(unused)
         return output
+
+    def _tell_joined(self) -> None:
+        """Inside a block of `join`: those without inputs follow this step."""
+        work = Join.notify_join_context(self)
+        if work is not None:
+            active = int(work.get_future().wait()[0].item())
+            self.reducer.divisor = self.process_group.size() if self._divide_by_initial_world_size else active
+        if self._join_config.enable:
+            gradients_are_due(self, joined=False)
+        else:
+            self.reducer.divisor = self.process_group.size()
+
+    def _share_buffers(self, candidate: bool) -> None:
+        """Everybody's buffers are those of the first process (inside `join`: of the last that has inputs)."""
+        buffers = list(self.module.buffers()) if self.broadcast_buffers else []
+        if not buffers:
+            return
+        root = common_rank(self, candidate) if self._join_config.enable else 0
+        with no_grad():
+            for buffer in buffers:
+                collectives.broadcast(buffer, group=self.process_group, group_src=root)
+
+    def _run(self, inputs, kwargs):
+        policy = self.mixed_precision
+        if policy is None:
+            return self.module(*inputs, **kwargs)
+        if policy.param_dtype is not None and policy.cast_forward_inputs:
+            inputs, kwargs = _cast_forward_inputs(policy.param_dtype, *inputs, **kwargs)
+        if policy.param_dtype is None:
+            return self.module(*inputs, **kwargs)
+        with cast_parameters(self.module, policy.param_dtype, self._ignored):
+            return self.module(*inputs, **kwargs)
 
     @contextlib.contextmanager
     def no_sync(self):
@@ -109,12 +152,25 @@ class DistributedDataParallel(Module):
             self.require_backward_grad_sync = before
 
     def join(self, divide_by_initial_world_size=True, enable=True, throw_on_early_termination=False):
-        """A block for uneven inputs: nothing to do for one process."""
-        if self.process_group.size() > 1:
-            raise NotImplementedError(
-                "torch.nn.parallel.DistributedDataParallel.join is not supported (docs/coverage.md)"
-            )
-        return contextlib.nullcontext()
+        """A block for uneven inputs: a process that has none left follows the others, which average over all processes, or with
+        divide_by_initial_world_size=False over those that have inputs."""
+        return Join(
+            [self], enable, throw_on_early_termination, divide_by_initial_world_size=divide_by_initial_world_size
+        )
+
+    def join_hook(self, divide_by_initial_world_size: bool = True, **kwargs):
+        """What this module does for a process without inputs."""
+        return DDPJoinHook(self, divide_by_initial_world_size)
+
+    @property
+    def join_device(self):
+        """The device of the parameters."""
+        return self._parameters_to_reduce[0].device
+
+    @property
+    def join_process_group(self):
+        """The group."""
+        return self.process_group
 
     def register_comm_hook(self, state, hook) -> None:
         """`hook(state, bucket) -> Future` replaces the averaging."""
@@ -123,6 +179,13 @@ class DistributedDataParallel(Module):
         if self.reducer.hook is not None:
             raise RuntimeError("register_comm_hook or register_builtin_comm_hook can only be called once.")
         self.reducer.hook = (state, hook)
+
+    def _register_builtin_comm_hook(self, comm_hook_type) -> None:
+        """One of two hooks by kind: plain averages, or in float16."""
+        from ...distributed.algorithms.ddp_comm_hooks import default_hooks
+
+        compressed = getattr(comm_hook_type, "name", str(comm_hook_type)).endswith("FP16_COMPRESS")
+        self.register_comm_hook(None, default_hooks.fp16_compress_hook if compressed else default_hooks.allreduce_hook)
 
     def scatter(self, inputs, kwargs, device_ids):
         """The inputs as they are: each process has one device."""

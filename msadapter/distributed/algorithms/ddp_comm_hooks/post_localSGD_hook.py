@@ -1,0 +1,42 @@
+"""Averages over all processes at first, then within subgroups only; parameters are averaged now and then."""
+
+from __future__ import annotations
+
+from ...setup import new_subgroups
+from .default_hooks import allreduce_hook
+
+
+class PostLocalSGDState:
+    """process_group: for the first start_localSGD_iter steps; subgroup (default: the processes of a node) afterwards."""
+
+    def __init__(
+        self, process_group, subgroup, start_localSGD_iter: int, post_local_gradient_allreduce: bool = True
+    ):
+        self.process_group, self.subgroup = process_group, subgroup
+        self.start_localSGD_iter, self.post_local_gradient_allreduce = (
+            start_localSGD_iter,
+            post_local_gradient_allreduce,
+        )
+        self.iter = 0
+
+    def maybe_increase_iter(self, bucket) -> None:
+        """Count a step at its last bucket."""
+        if bucket.is_last():
+            self.iter += 1
+
+
+def post_localSGD_hook(state: PostLocalSGDState, bucket):
+    """The hook, with its state."""
+    from ....futures import Future
+
+    start, whole = state.start_localSGD_iter, state.iter
+    state.maybe_increase_iter(bucket)
+    if whole < start:
+        return allreduce_hook(state.process_group, bucket)
+    if not state.post_local_gradient_allreduce:
+        future = Future()
+        future.set_result(bucket.buffer())
+        return future
+    if state.subgroup is None:
+        state.subgroup, _ = new_subgroups()
+    return allreduce_hook(state.subgroup, bucket)

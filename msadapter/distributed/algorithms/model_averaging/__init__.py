@@ -1,0 +1,5 @@
+"""Averages of parameters."""
+
+from . import averagers, utils
+
+__all__ = ["averagers", "utils"]
