@@ -22,7 +22,9 @@ def _groups_kept(choice, k_group: int, group_count: int, mode: int):
 def _check_gating(x, k: int, bias, k_group: int, group_count: int, mode: int, norm_type: int) -> None:
     experts = x.shape[-1]
     if x.dim() != 2 or not 1 <= k <= experts:
-        raise RuntimeError(f"npu_moe_gating_top_k: x {list(x.shape)} must be (T, E) with at least k = {k} experts")
+        raise RuntimeError(
+            f"npu_moe_gating_top_k: x {list(x.shape)} must be (T, E) with at least k = {k} experts"
+        )
     if bias is not None and list(bias.shape) != [experts]:
         raise RuntimeError(f"npu_moe_gating_top_k: bias {list(bias.shape)} must be ({experts},)")
     if group_count < 1 or experts % group_count or not 1 <= k_group <= group_count:
@@ -30,7 +32,9 @@ def _check_gating(x, k: int, bias, k_group: int, group_count: int, mode: int, no
             f"npu_moe_gating_top_k: {experts} experts cannot be divided into {group_count} groups of which {k_group} stay"
         )
     if norm_type not in (SOFTMAX, SIGMOID) or mode not in (BY_MAXIMUM, BY_TWO_BEST):
-        raise RuntimeError(f"npu_moe_gating_top_k: norm_type {norm_type} and group_select_mode {mode} must be 0 or 1")
+        raise RuntimeError(
+            f"npu_moe_gating_top_k: norm_type {norm_type} and group_select_mode {mode} must be 0 or 1"
+        )
     if k > experts // group_count * k_group or (mode == BY_TWO_BEST and experts // group_count < 2):
         raise RuntimeError("npu_moe_gating_top_k: the groups that stay have too few experts")
 
@@ -42,7 +46,18 @@ def _check_gating(x, k: int, bias, k_group: int, group_count: int, mode: int, no
     forms="f",
 )
 def npu_moe_gating_top_k(
-    x, k, *, bias, k_group, group_count, group_select_mode, renorm, norm_type, out_flag, routed_scaling_factor, eps
+    x,
+    k,
+    *,
+    bias,
+    k_group,
+    group_count,
+    group_select_mode,
+    renorm,
+    norm_type,
+    out_flag,
+    routed_scaling_factor,
+    eps,
 ):
     """The k experts of each token and their weights.
 
@@ -83,9 +98,12 @@ def _angles(positions, cos_sin_cache, mrope_section):
     if not any(sections):
         return cos.reshape(shape)[0], sin.reshape(shape)[0]
     if len(sections) != len(positions) or sum(sections) != cos.shape[-1]:
-        raise RuntimeError(f"npu_mrope: mrope_section {sections} must divide {cos.shape[-1]} into {len(positions)} parts")
+        raise RuntimeError(
+            f"npu_mrope: mrope_section {sections} must divide {cos.shape[-1]} into {len(positions)} parts"
+        )
     return tuple(
-        t.cat([part[row] for row, part in enumerate(x.reshape(shape).split(sections, -1))], -1) for x in (cos, sin)
+        t.cat([part[row] for row, part in enumerate(x.reshape(shape).split(sections, -1))], -1)
+        for x in (cos, sin)
     )
 
 

@@ -343,6 +343,18 @@ _ELSEWHERE = {  # names that are loaded with their module, when one is asked for
     "Future": "futures",
     **dict.fromkeys(("AcceleratorError", "FatalError", "OutOfMemoryError"), "_errors"),
     "npu_apply_fused_adamw_v2": "torch_npu",
+    **dict.fromkeys(
+        (
+            "smm",
+            "sparse_bsc_tensor",
+            "sparse_bsr_tensor",
+            "sparse_compressed_tensor",
+            "sparse_coo_tensor",
+            "sparse_csc_tensor",
+            "sparse_csr_tensor",
+        ),
+        "sparse",
+    ),
     "_assert_async": "ops._aten_only",
     **dict.fromkeys(
         (

@@ -63,7 +63,15 @@ def absent(name: str, functions: Iterable[str] = (), classes: Iterable[str] = ()
     made.update(dict.fromkeys(("current_device", "synchronize", *functions), refuse))
     made.update(
         {
-            one: type(one, (), {"__init__": __init__, "__module__": f"torch.{name}", "__doc__": "Of a device that is absent."})
+            one: type(
+                one,
+                (),
+                {
+                    "__init__": __init__,
+                    "__module__": f"torch.{name}",
+                    "__doc__": "Of a device that is absent.",
+                },
+            )
             for one in classes
         }
     )

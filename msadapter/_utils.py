@@ -1,6 +1,7 @@
 """Functions that PyTorch's files and libraries reach by the name torch._utils: rebuilding and flattening
 tensors."""
 
+import threading
 import traceback
 from collections import OrderedDict
 
@@ -110,15 +111,35 @@ _rebuild_nested_tensor = _unsupported("nested tensors")
 _rebuild_wrapper_subclass = _unsupported("wrapper subclasses")
 
 
+_unchecked = threading.local()  # sparse tensors of the file that a thread reads
+
+
 def _rebuild_sparse_tensor(layout, data):
-    """A sparse COO tensor from (indices, values, size, is_coalesced)."""
-    torch = names.root()
-    if layout != torch.sparse_coo:
-        raise NotImplementedError(
-            f"torch.load: rebuilding tensors of layout {layout} is not supported (docs/coverage.md)"
+    """A sparse tensor from (indices, values, size, is_coalesced) or (outer indices, inner indices, values, size).
+
+    A legacy file has the numbers behind the pickle: indices are checked by `_check_sparse`, when all is read.
+    """
+    from .sparse import sparse_compressed_tensor, sparse_coo_tensor
+
+    if layout._name == "sparse_coo":
+        indices, values, size, *coalesced = data
+        made = sparse_coo_tensor(
+            indices, values, size, check_invariants=False, is_coalesced=bool(coalesced and coalesced[0])
         )
-    indices, values, size = data[:3]
-    return torch.sparse_coo_tensor(indices, values, size, check_invariants=False)
+    else:
+        made = sparse_compressed_tensor(*data, layout=layout, check_invariants=False)
+    _unchecked.__dict__.setdefault("tensors", []).append(made)
+    return made
+
+
+def _check_sparse() -> None:
+    """RuntimeError if a sparse tensor that was just read has indices outside of its size."""
+    for made in _unchecked.__dict__.pop("tensors", ()):
+        made._check()
+
+
+def _forget_sparse() -> None:
+    _unchecked.__dict__.pop("tensors", None)
 
 
 # -- reducing: what the pickler writes ---------------------------------------------------------------------
@@ -135,14 +156,14 @@ def _reduce_tensor(tensor):
     hooks = OrderedDict()
     if isinstance(tensor, parameter):
         inner = tensor.detach()
-        if type(inner) is not torch.Tensor:
+        if type(inner) is not torch.Tensor and inner.layout == torch.strided:
             inner = inner.as_subclass(torch.Tensor)
         args = (inner, tensor.requires_grad, hooks)
         if state:
             return TorchGlobal("torch._utils", "_rebuild_parameter_with_state"), (*args, state)
         return TorchGlobal("torch._utils", "_rebuild_parameter"), args
     func, args = _reduce_plain(tensor)
-    if type(tensor) is torch.Tensor and not state:
+    if (type(tensor) is torch.Tensor or tensor.layout != torch.strided) and not state:
         return func, args
     return TorchGlobal("torch._tensor", "_rebuild_from_type_v2"), (func, type(tensor), args, state)
 
@@ -153,7 +174,9 @@ def _reduce_plain(tensor):
         args = (tensor.dtype, tuple(tensor.size()), tuple(tensor.stride()), requires_grad)
         return TorchGlobal("torch._utils", "_rebuild_meta_tensor_no_storage"), args
     if "sparse" in str(tensor.layout):
-        data = (tensor._indices(), tensor._values(), tensor.size(), tensor.is_coalesced())
+        data = (*(part.detach() for _, part in tensor._parts()), tensor.size())
+        if tensor.is_sparse:
+            data += (tensor.is_coalesced(),)
         return TorchGlobal("torch._utils", "_rebuild_sparse_tensor"), (tensor.layout, data)
     metadata = {
         name: True for name, bit in (("conj", "is_conj"), ("neg", "is_neg")) if getattr(tensor, bit)()

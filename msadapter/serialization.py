@@ -10,6 +10,7 @@ import warnings
 
 import numpy as np
 
+from . import _utils
 from ._serialization import files, legacy, locations, names
 from ._serialization.locations import default_restore_location, register_package
 from ._serialization.pickler import SaveContext, make_pickler
@@ -221,10 +222,13 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
         if not zipped:
             _refuse_other_formats(stream, start, head, file, mmap)
         try:
-            if not zipped:
-                return legacy.load(stream, file, unpickler, _wrap, place)
-            window = stream if start == 0 else files.Window(stream, start)
-            return _load_zip(ZipReader(window, file, _map(f) if mmap else None), unpickler, place)
+            if zipped:
+                window = stream if start == 0 else files.Window(stream, start)
+                found = _load_zip(ZipReader(window, file, _map(f) if mmap else None), unpickler, place)
+            else:
+                found = legacy.load(stream, file, unpickler, _wrap, place)
+            _utils._check_sparse()
+            return found
         except pickle.UnpicklingError as err:
             if weights_only:
                 raise pickle.UnpicklingError(_WEIGHTS_ONLY_FAILED.format(error=err, file=file)) from err
@@ -235,6 +239,8 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
             kind = type(err) if type(err) in (RuntimeError, EOFError) else RuntimeError
             what = err if kind is type(err) else f"{type(err).__name__} ({err})"
             raise kind(f"{what} (torch.load: {file} is damaged or is no checkpoint)") from err
+        finally:
+            _utils._forget_sparse()
 
 
 def _marked(place, users):

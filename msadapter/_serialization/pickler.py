@@ -77,7 +77,7 @@ class TorchReduce:
             return TorchGlobal("torch", "Size"), (tuple(obj),)
         if kind is self._layout:
             return TorchGlobal("torch.serialization", "_get_layout"), (str(obj),)
-        if isinstance(obj, self.tensor_class) and kind.__reduce_ex__ in self._plain:
+        if isinstance(obj, self.tensor_class) and (kind.__reduce_ex__ in self._plain or obj.layout._name != "strided"):
             return _reduce_tensor(obj)
         return NotImplemented
 

@@ -163,7 +163,9 @@ def native_group_norm_backward(grad_out, input, mean, rstd, weight, N, C, HxW, g
     bias = None if weight is None else t.zeros_like(weight)
 
     def forward(x, w, b):
-        rows = _normalized(x.reshape(N, group, -1), mean.reshape(N, group, 1), rstd.reshape(N, group, 1), 1, None, None)
+        rows = _normalized(
+            x.reshape(N, group, -1), mean.reshape(N, group, 1), rstd.reshape(N, group, 1), 1, None, None
+        )
         rows = rows.reshape(x.shape)
         shape = (1, C) + (1,) * (x.ndim - 2)
         return rows if w is None else rows * w.reshape(shape) + b.reshape(shape)
@@ -173,7 +175,17 @@ def native_group_norm_backward(grad_out, input, mean, rstd, weight, N, C, HxW, g
 
 @_declare
 def convolution_backward(
-    grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask
+    grad_output,
+    input,
+    weight,
+    bias_sizes,
+    stride,
+    padding,
+    dilation,
+    transposed,
+    output_padding,
+    groups,
+    output_mask,
 ):
     bias = None if bias_sizes is None else weight.new_zeros(list(bias_sizes))
     return _some(
@@ -198,7 +210,9 @@ def matmul_backward(grad, self, other, mask):
 @_declare
 def embedding_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq, sparse):
     if sparse:
-        raise NotImplementedError("torch.ops.aten.embedding_backward: sparse is not supported (docs/coverage.md)")
+        raise NotImplementedError(
+            "torch.ops.aten.embedding_backward: sparse is not supported (docs/coverage.md)"
+        )
     return t.embedding_dense_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq)
 
 
@@ -221,12 +235,16 @@ def _scattered(grad_output, self, indices, dims: int):
 
 
 @_declare
-def max_pool2d_with_indices_backward(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices):
+def max_pool2d_with_indices_backward(
+    grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices
+):
     return _scattered(grad_output, self, indices, 2)
 
 
 @_declare
-def max_pool3d_with_indices_backward(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices):
+def max_pool3d_with_indices_backward(
+    grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices
+):
     return _scattered(grad_output, self, indices, 3)
 
 
@@ -259,8 +277,14 @@ def _loss(name: str):
 
 _of("mse_loss_backward", _loss("mse_loss"))
 _of("soft_margin_loss_backward", _loss("soft_margin_loss"))
-_of("smooth_l1_loss_backward", lambda self, target, reduction, beta: _loss("smooth_l1_loss")(self, target, reduction, beta=beta))
-_of("huber_loss_backward", lambda self, target, reduction, delta: _loss("huber_loss")(self, target, reduction, delta=delta))
+_of(
+    "smooth_l1_loss_backward",
+    lambda self, target, reduction, beta: _loss("smooth_l1_loss")(self, target, reduction, beta=beta),
+)
+_of(
+    "huber_loss_backward",
+    lambda self, target, reduction, delta: _loss("huber_loss")(self, target, reduction, delta=delta),
+)
 _of(
     "binary_cross_entropy_backward",
     lambda self, target, weight=None, reduction=1: t.binary_cross_entropy(

@@ -103,12 +103,20 @@ for _name in _UNARY.split():
     _declare(_name, _unary(_name))
 for _name in ("add", "sub", "mul", "div"):
     _declare(_name, _binary(_name))
-for _name, _operator in (("maximum", "maximum"), ("minimum", "minimum"), ("clamp_min", "maximum"), ("clamp_max", "minimum")):
+for _name, _operator in (
+    ("maximum", "maximum"),
+    ("minimum", "minimum"),
+    ("clamp_min", "maximum"),
+    ("clamp_max", "minimum"),
+):
     _declare(_name, _bound(_operator))
 for _name in ("addcmul", "addcdiv"):
     _declare(_name, _fused(_name))
 _declare("lerp", _lerp)
-_declare("pow", lambda self, exponent: [t.pow(x, y) for x, y in zip(self, _spread(exponent, len(self)), strict=True)])
+_declare(
+    "pow",
+    lambda self, exponent: [t.pow(x, y) for x, y in zip(self, _spread(exponent, len(self)), strict=True)],
+)
 _power_of_list = FUNCTIONS["_foreach_pow"]
 
 

@@ -64,7 +64,15 @@ def embedding(input, weight, padding_idx, max_norm, norm_type, scale_grad_by_fre
         padding_idx %= rows
     if max_norm is not None:
         embedding_renorm_(weight, input, max_norm, norm_type)
-    return t._embedding(weight, input, -1 if padding_idx is None else padding_idx, scale_grad_by_freq)
+    return _rows(weight, input, -1 if padding_idx is None else padding_idx, scale_grad_by_freq, sparse)
+
+
+def _rows(weight, indices, padding_idx, scale_grad_by_freq, sparse):
+    if sparse and weight.requires_grad and _C.is_grad_enabled():
+        from ..sparse._embedding import embedding as rows  # loaded when sparse gradients are asked for
+
+        return rows(weight, indices, padding_idx, scale_grad_by_freq)
+    return t._embedding(weight, indices, padding_idx, scale_grad_by_freq)
 
 
 @composite(
@@ -73,7 +81,7 @@ def embedding(input, weight, padding_idx, max_norm, norm_type, scale_grad_by_fre
 )
 def torch_embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse):
     """torch.embedding: the table first, padding_idx -1 for none."""
-    return t._embedding(weight, indices, padding_idx, scale_grad_by_freq)
+    return _rows(weight, indices, padding_idx, scale_grad_by_freq, sparse)
 
 
 @composite(
@@ -175,13 +183,13 @@ def constant_pad_nd(self, pad, value):
 
 
 def _border_index(n, before, after, mode):
-    """Source position of every position of a padded dim of n."""
-    positions = range(-before, n + after)
+    """Source position of every position of a padded dim of n, as an int64 tensor."""
+    positions = t.arange(-before, n + after)
     if mode == "replicate":
-        return [min(max(i, 0), n - 1) for i in positions]
+        return t.clamp(positions, 0, n - 1)
     if mode == "circular":
-        return [i % n for i in positions]
-    return [-i if i < 0 else 2 * (n - 1) - i if i >= n else i for i in positions]
+        return t.remainder(positions, n)
+    return (n - 1) - t.abs((n - 1) - t.abs(positions))
 
 
 def _check_border(x, pad, mode):
@@ -228,7 +236,7 @@ def pad(input, pad, mode, value):
             before, after = max(0, before), max(0, after)
         if before or after:
             index = _border_index(out.shape[d], before, after, mode)
-            out = t.index_select(out, d, t.tensor(index, device=input.device) if index else t.arange(0))
+            out = t.index_select(out, d, index.to(input.device))
     return out.clone() if out is input else out
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 from ._declare import composite, namespaces, op, raw, t
 from ._geometry import as_list, numel, wrap_dim
-from .view import make_tensor, zeros_of
+from .view import make_tensor, room_for, zeros_of
 
 
 # ---- joining
@@ -244,10 +245,13 @@ def combinations(self, r, with_replacement):
         raise RuntimeError(f"Expect a non-negative number, but got {r}")
     if r == 0:
         return zeros_of(self, [0])
-    pick = itertools.combinations_with_replacement if with_replacement else itertools.combinations
-    rows = list(pick(range(self.shape[0]), r))
-    if not rows:
+    n = self.shape[0]
+    count = math.comb(n + r - 1, r) if with_replacement and n else 0 if with_replacement else math.comb(n, r)
+    if not count:
         return zeros_of(self, [0, r])
+    room_for(self, [count, r])
+    pick = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    rows = list(pick(range(n), r))
     return t._index(self, [make_tensor(rows)])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ._declare import _C, composite, namespaces, op, raw_view, t
 from ._geometry import wrap_dim
-from .view import offset_of, stride_of, zeros_of
+from .view import offset_of, room_for, stride_of, zeros_of
 
 
 @op(
@@ -432,6 +432,7 @@ def tensor_split(self, indices_or_sections, dim, *, sections, indices):
         )
     if where <= 0:
         raise RuntimeError(f"number of sections must be larger than 0, got {where}")
+    room_for(self, [where])  # views are as many as sections, empty ones too
     small, longer = divmod(size, where)
     ends = [(i + 1) * small + min(i + 1, longer) for i in range(where)]
     return tuple(t._slice(self, dim, a, b, 1) for a, b in zip([0, *ends], ends, strict=False))

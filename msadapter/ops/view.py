@@ -13,6 +13,11 @@ def zeros_of(like, sizes):
     return raw.Zeros(list(sizes), like.dtype)
 
 
+def room_for(like, sizes) -> None:
+    """RuntimeError if there is no memory for a tensor of this shape: asked before a slow computation of it."""
+    t.empty([min(n, 2**62) for n in sizes], dtype=like.dtype)
+
+
 def make_tensor(data, dtype=None):
     """`torch.tensor`, which lives a layer above."""
     tensor = t.tensor

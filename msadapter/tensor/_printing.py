@@ -120,6 +120,27 @@ def _lines(nested, depth: int, indent: int, fmt) -> str:
     return "[" + ("," + "\n" * (depth - 1) + " " * (indent + 1)).join(parts) + "]"
 
 
+def contents(tensor, indent: int) -> str:
+    """The numbers of a tensor that has some, as nested brackets; lines after the first begin ``indent`` to the right."""
+    d, plain = tensor.dtype, tensor.detach()
+    if d.itemsize < 4 and d.is_floating_point:
+        plain = plain.to(ALL["float32"])
+    if _C.device_tag(plain):
+        plain = plain.to("cpu")
+    limit = tensor.numel() > OPTIONS.threshold
+    nested = _summarised(plain.tolist(), tuple(tensor.shape), limit)
+    leaves = list(_leaves(nested))
+    fmt = _ComplexFormat(leaves) if d.is_complex else _RealFormat(leaves, d.is_floating_point)
+    return _lines(nested, tensor.ndim, indent, fmt)
+
+
+def names_dtype(tensor) -> bool:
+    """Whether repr has to name the dtype: it is none of those that Python numbers give."""
+    d = tensor.dtype
+    plain = d is _C.default_dtype() or d.name in ("int64", "bool")
+    return not (plain or (d.is_complex and d is _C.default_dtype().to_complex()))
+
+
 def tensor_str(tensor) -> str:
     """repr(tensor)."""
     name = "tensor" if type(tensor).__name__ in ("Tensor", "Parameter") else type(tensor).__name__
@@ -127,7 +148,6 @@ def tensor_str(tensor) -> str:
     suffixes = []
     if _C.device_tag(tensor):
         suffixes.append(f"device='{tensor.device}'")
-    plain = tensor.detach()
     if tensor.is_meta:
         suffixes.append(f"size={tuple(tensor.shape)}")
         if tensor.dtype is not _C.default_dtype():
@@ -140,24 +160,9 @@ def tensor_str(tensor) -> str:
             suffixes.append(f"dtype={tensor.dtype}")
         body = "[]"
     else:
-        d = tensor.dtype
-        default = (
-            d is _C.default_dtype()
-            or d.name in ("int64", "bool")
-            or d is _C.default_dtype().to_complex()
-            and d.is_complex
-        )
-        if not default:
-            suffixes.append(f"dtype={d}")
-        if d.itemsize < 4 and d.is_floating_point:
-            plain = plain.to(ALL["float32"])
-        if _C.device_tag(plain):
-            plain = plain.to("cpu")
-        limit = tensor.numel() > OPTIONS.threshold
-        nested = _summarised(plain.tolist(), tuple(tensor.shape), limit)
-        leaves = list(_leaves(nested))
-        fmt = _ComplexFormat(leaves) if d.is_complex else _RealFormat(leaves, d.is_floating_point)
-        body = _lines(nested, tensor.ndim, indent, fmt)
+        if names_dtype(tensor):
+            suffixes.append(f"dtype={tensor.dtype}")
+        body = contents(tensor, indent)
     if tensor.grad_fn is not None:
         suffixes.append(f"grad_fn=<{tensor.grad_fn.name()}>")
     elif tensor.requires_grad:

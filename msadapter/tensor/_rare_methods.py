@@ -12,9 +12,18 @@ _ABSENT = (
 )
 
 
+def layout_title(self) -> str:
+    """The layout as errors name it: Strided, Sparse, SparseCsr."""
+    return self.layout._name.removesuffix("_coo").title().replace("_", "")
+
+
 def _backend(self) -> str:
     kind = "Meta" if self.is_meta else "CPU" if self.is_cpu else "CUDA"
-    return kind if self.layout._name == "strided" else f"Sparse{'Csr' if 'csr' in self.layout._name else ''}{kind}"
+    return (
+        kind
+        if self.layout._name == "strided"
+        else f"Sparse{'Csr' if 'csr' in self.layout._name else ''}{kind}"
+    )
 
 
 def not_for(self, name: str) -> NotImplementedError:
@@ -33,7 +42,7 @@ def _absent(name: str):
 
 def _other_layout(name: str, layout: str):
     def method(self, *args, **kwargs):
-        raise RuntimeError(f"{name} expected {layout} layout but got {self.layout._name.capitalize()}")
+        raise RuntimeError(f"{name} expected {layout} layout but got {layout_title(self)}")
 
     method.__name__ = name
     method.__doc__ = "RuntimeError: of sparse tensors alone."
@@ -52,7 +61,9 @@ def const_data_ptr(self) -> int:
 def dim_order(self, ambiguity_check=False) -> tuple[int, ...]:
     """The dimensions from the largest stride to the smallest."""
     if ambiguity_check is not False:
-        raise NotImplementedError("torch.Tensor.dim_order: ambiguity_check is not supported (docs/coverage.md)")
+        raise NotImplementedError(
+            "torch.Tensor.dim_order: ambiguity_check is not supported (docs/coverage.md)"
+        )
     stride, shape = self.stride(), self.shape
     return tuple(sorted(range(self.ndim), key=lambda d: (-stride[d], shape[d] == 1, d)))
 
@@ -77,7 +88,9 @@ def is_distributed(self) -> bool:
 def map2_(self, x, y, function):
     """Every element becomes ``function(own, x, y)``."""
     columns = (v.expand_as(self).flatten().tolist() for v in (self, x, y))
-    return self.copy_(self.new_tensor([function(*row) for row in zip(*columns, strict=True)]).reshape(self.shape))
+    return self.copy_(
+        self.new_tensor([function(*row) for row in zip(*columns, strict=True)]).reshape(self.shape)
+    )
 
 
 def module_load(self, other, assign=False):
@@ -136,11 +149,17 @@ def _set_grad_dtype(self, dtype) -> None:
     if not self.is_leaf:
         raise RuntimeError("grad_dtype can only be set on leaf tensors.")
     if dtype not in (None, self.dtype):
-        raise NotImplementedError("torch.Tensor.grad_dtype: gradients of another dtype are not supported (docs/coverage.md)")
+        raise NotImplementedError(
+            "torch.Tensor.grad_dtype: gradients of another dtype are not supported (docs/coverage.md)"
+        )
     self.__dict__["_grad_dtype"] = dtype
 
 
-_COO, _ROWS, _COLUMNS = "sparse coordinate tensor", "sparse row compressed tensor", "sparse column compressed tensor"
+_COO, _ROWS, _COLUMNS = (
+    "sparse coordinate tensor",
+    "sparse row compressed tensor",
+    "sparse column compressed tensor",
+)
 METHODS = {
     f.__name__: f
     for f in (
@@ -157,14 +176,53 @@ METHODS = {
         slice_inverse,
         storage_type,
         to_dense,
-        *map(_absent, ("_nnz", "_indices", "_values", "_dimI", "_dimV", "int_repr", "qscheme", "q_scale", "q_zero_point")),
-        *map(_absent, ("q_per_channel_axis", "q_per_channel_scales", "q_per_channel_zero_points", "_coalesced_")),
+        *map(
+            _absent,
+            (
+                "_nnz",
+                "_indices",
+                "_values",
+                "_dimI",
+                "_dimV",
+                "int_repr",
+                "qscheme",
+                "q_scale",
+                "q_zero_point",
+            ),
+        ),
+        *map(
+            _absent,
+            ("q_per_channel_axis", "q_per_channel_scales", "q_per_channel_zero_points", "_coalesced_"),
+        ),
         *(_other_layout(name, _COO) for name in ("indices", "coalesce", "is_coalesced")),
         *(_other_layout(name, _ROWS) for name in ("crow_indices", "col_indices")),
         *(_other_layout(name, _COLUMNS) for name in ("ccol_indices", "row_indices")),
         _other_layout("values", "sparse tensor"),
     )
 }
+
+
+def _to_layout(name: str):
+    def method(self, *args, **kwargs):
+        from .. import sparse  # loaded when asked for
+
+        return getattr(sparse, f"dense_{name}")(self, *args, **kwargs)
+
+    method.__name__ = name
+    method.__doc__ = "Of torch.sparse: the elements that are not zero, or those at the places of a mask."
+    return method
+
+
+for _name in (
+    "to_sparse",
+    "to_sparse_coo",
+    "to_sparse_csr",
+    "to_sparse_csc",
+    "to_sparse_bsr",
+    "to_sparse_bsc",
+    "sparse_mask",
+):
+    METHODS[_name] = _to_layout(_name)
 METHODS["grad_dtype"] = property(_grad_dtype, _set_grad_dtype)
 METHODS["sparse_dim"] = lambda self: 0
 METHODS["dense_dim"] = lambda self: self.ndim

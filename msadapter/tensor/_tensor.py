@@ -463,8 +463,9 @@ class Tensor(Plain, metaclass=_TensorMeta):
     # ---------------------------------------------------------------- gradients
     @property
     def grad(self):
-        if _C.get_grad(self) is not None:
-            return _C.get_grad(self)
+        found = _C.get_grad(self)
+        if found is not None:
+            return found if "_retained_grad" not in self.__dict__ else self._with_sparse(found)
         kept = self.__dict__.get("_retained_grad")
         if kept is None and not self.is_leaf and not self.retains_grad:
             warnings.warn(
@@ -496,8 +497,17 @@ class Tensor(Plain, metaclass=_TensorMeta):
                     f"'{_scalar_name(self.dtype)}'. "
                     "The gradient must match the tensor's grad_dtype (defaults to the tensor's dtype)"
                 )
-        if not _C.set_grad(self, value):
+        self.__dict__.pop("_retained_grad", None)
+        dense = value is None or not value.is_sparse
+        if not _C.set_grad(self, value if dense else None) or not dense:
             self.__dict__["_retained_grad"] = value
+
+    def _with_sparse(self, found):
+        """The dense gradient together with a sparse one that was there before it."""
+        kept = self.__dict__.pop("_retained_grad")
+        if kept is not None and kept.is_sparse:
+            _C.set_grad(self, t.add(found, kept).detach())
+        return _C.get_grad(self)
 
     @grad.deleter
     def grad(self):

@@ -33,7 +33,9 @@ class TypedStorage:
         element = cls.dtype if cls is not TypedStorage else dtype or _C.default_dtype()
         if element.itemsize > 1 and len(args) < 2 and "byte_order" not in kwargs:
             raise RuntimeError("function missing required argument 'byte_order' (pos 2)")
-        return TypedStorage(wrap_storage=UntypedStorage.from_buffer(*args, dtype=element, **kwargs), dtype=element)
+        return TypedStorage(
+            wrap_storage=UntypedStorage.from_buffer(*args, dtype=element, **kwargs), dtype=element
+        )
 
     @classmethod
     def from_file(cls, filename, shared=False, size=0):
@@ -154,9 +156,7 @@ class TypedStorage:
 
     def __repr__(self) -> str:
         rows = "".join(f" {value}\n" for value in self.tolist()) or " \n"
-        return (
-            f"{rows}[torch.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {self.size()}]"
-        )
+        return f"{rows}[torch.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {self.size()}]"
 
     def __eq__(self, other) -> bool:
         return isinstance(other, TypedStorage) and self._untyped_storage == other._untyped_storage

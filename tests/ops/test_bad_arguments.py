@@ -46,3 +46,32 @@ CALLS = {
 def test_is_an_error(name):
     with pytest.raises(RuntimeError):
         CALLS[name]()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "torch.mvlgamma(torch.ones(3) * 9, 2**40)",
+        "torch.nn.functional.pad(torch.ones(1, 1, 3), (2**40, 0), mode='replicate')",
+        "torch.nn.functional.pad(torch.ones(1, 1, 3), (2**62, 2**62), mode='replicate')",
+        "torch.multinomial(torch.ones(3), 2**62, True)",
+        "torch.linspace(0, 1, 2**62)",
+        "torch.histc(torch.ones(3), 2**62)",
+        "torch.tril_indices(2**40, 2**40)",
+        "torch.triu_indices(2**62, 2**62, 2**62)",
+        "torch.combinations(torch.ones(60), 30)",
+        "torch.combinations(torch.ones(3), 2**40, True)",
+        "torch.tensor_split(torch.ones(3), 2**42)",
+        "torch.nn.functional.interpolate(torch.ones(1, 1, 3), 2**62)",
+        "torch.diag_embed(torch.ones(3), 2**40)",
+        "torch.kaiser_window(2**62)",
+        "torch.fft.irfft(torch.ones(3), 2**62)",
+        "torch.empty_strided((2,), (2**62,))",
+        "torch.bincount(torch.tensor([2**62]))",
+        "torch.sparse_coo_tensor(torch.tensor([[2**61]]), torch.ones(1)).to_dense()",
+    ],
+)
+def test_sizes_that_no_memory_holds(call):
+    """RuntimeError at once, as PyTorch's allocator gives, not a crash and not a walk over the elements."""
+    with pytest.raises(RuntimeError):
+        eval(call, {"torch": torch})

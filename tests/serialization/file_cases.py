@@ -36,3 +36,32 @@ def check(torch, got: dict, legacy: bool = False) -> None:
         assert got[key].tolist() == value.tolist(), key
     pointers = {got[key].untyped_storage().data_ptr() for key in ("base", "row", "transposed")}
     assert len(pointers) == 1
+
+
+def make_sparse(torch):
+    """Sparse tensors of the layouts that files hold."""
+    dense = torch.arange(8.0).reshape(2, 4)
+    pairs = torch.tensor([[0, 1, 1, 1], [2, 0, 2, 2]])
+    loose = torch.sparse_coo_tensor(pairs, torch.tensor([3.0, 4.0, 5.0, 6.0]), (2, 4))
+    return {
+        "loose": loose,
+        "coalesced": loose.coalesce(),
+        "rows": dense.to_sparse_csr(),
+        "columns": dense.to_sparse_csc(),
+        "blocks": dense.to_sparse_bsr((1, 2)),
+        "parameter": torch.nn.Parameter(loose.clone()),
+        "half empty": torch.sparse_coo_tensor(size=(3, 5), dtype=torch.float64),
+    }
+
+
+def check_sparse(torch, found) -> None:
+    """``found`` is what ``make_sparse`` makes, read from a file."""
+    wanted = make_sparse(torch)
+    assert found.keys() == wanted.keys()
+    for name, want in wanted.items():
+        have = found[name]
+        assert (have.layout, have.dtype, have.shape, have._nnz()) == (want.layout, want.dtype, want.shape, want._nnz()), name
+        assert have.requires_grad == want.requires_grad
+        assert torch.equal(have.to_dense(), want.to_dense()), name
+    assert [found[n].is_coalesced() for n in ("loose", "coalesced")] == [False, True]
+    assert isinstance(found["parameter"], torch.nn.Parameter)

@@ -216,7 +216,7 @@ void translate_exception() {
   } catch (const NotImplementedError &e) {
     PyErr_SetString(PyExc_NotImplementedError, e.what());
   } catch (const std::bad_alloc &) {
-    PyErr_NoMemory();
+    PyErr_SetString(PyExc_RuntimeError, "std::bad_alloc");  // as PyTorch's translation of it
   } catch (const std::exception &e) {
     PyErr_SetString(PyExc_RuntimeError, e.what());
   }

@@ -133,7 +133,7 @@ PyObject *cat(const Op &, PyObject **slots) {
 
 PyObject *embedding(const Op &op, PyObject **slots) {  // nn.functional's: input, weight, padding_idx, max_norm, norm_type, scale, sparse
   static Op *rows = op_named("_embedding");
-  if (width(&op) != 7 || !is_tensor(slots[0]) || !is_tensor(slots[1]) || slots[2] != Py_None || slots[3] != Py_None || !PyBool_Check(slots[5])) return nullptr;
+  if (width(&op) != 7 || !is_tensor(slots[0]) || !is_tensor(slots[1]) || slots[2] != Py_None || slots[3] != Py_None || !PyBool_Check(slots[5]) || slots[6] != Py_False) return nullptr;
   Values v(width(rows));
   v[0] = Operand::of(unwrap(slots[1]));
   v[1] = Operand::of(unwrap(slots[0]));

@@ -76,10 +76,8 @@ def embedding_bag(
     Entries equal to ``padding_idx`` do not count; an empty bag gives zeros.
     """
     _check_bag(input, weight, offsets, mode, per_sample_weights, include_last_offset)
-    if sparse:
-        raise NotImplementedError(
-            "torch.nn.functional.embedding_bag: sparse=True is not supported (docs/coverage.md)"
-        )
+    if sparse and mode == "max":
+        raise ValueError("max mode does not support sparse weights")
     if scale_grad_by_freq:
         raise NotImplementedError(
             "torch.nn.functional.embedding_bag: scale_grad_by_freq=True is not supported (docs/coverage.md)"
@@ -104,7 +102,7 @@ def embedding_bag(
         input, bag = input.index_select(0, kept), bag.index_select(0, kept)
         if per_sample_weights is not None:
             per_sample_weights = per_sample_weights.index_select(0, kept)
-    values = weight.index_select(0, input)
+    values = ops.namespaces["torch"]["embedding"](weight, input, sparse=True) if sparse else weight.index_select(0, input)
     if weight.dtype.itemsize == 2:  # bags are sums in float32
         values = values.float()
         per_sample_weights = None if per_sample_weights is None else per_sample_weights.float()

@@ -1,0 +1,134 @@
+"""torch.sparse: tensors of which only some elements are kept, and functions of them."""
+
+from __future__ import annotations
+
+from ..ops._declare import t
+from ._base import SparseTensor
+from ._compressed import CompressedTensor
+from ._construct import (
+    check_sparse_tensor_invariants,
+    sparse_bsc_tensor,
+    sparse_bsr_tensor,
+    sparse_compressed_tensor,
+    sparse_coo_tensor,
+    sparse_csc_tensor,
+    sparse_csr_tensor,
+)
+from ._coo import CooTensor, convert, coo
+from ._coo import sparse_mask as dense_sparse_mask
+from ._coo import to_sparse as dense_to_sparse
+from ._operators import addmm, mm, smm
+from ._operators import softmax as _softmax
+
+__all__ = [
+    "addmm",
+    "as_sparse_gradcheck",
+    "check_sparse_tensor_invariants",
+    "log_softmax",
+    "mm",
+    "sampled_addmm",
+    "softmax",
+    "spdiags",
+    "sum",
+]
+
+dense_to_sparse_coo = dense_to_sparse
+
+
+def dense_to_sparse_csr(self, dense_dim=None):
+    return convert(self, "sparse_csr")
+
+
+def dense_to_sparse_csc(self, dense_dim=None):
+    return convert(self, "sparse_csc")
+
+
+def dense_to_sparse_bsr(self, blocksize, dense_dim=None):
+    return convert(self, "sparse_bsr", blocksize)
+
+
+def dense_to_sparse_bsc(self, blocksize, dense_dim=None):
+    return convert(self, "sparse_bsc", blocksize)
+
+
+def _of_class(function):
+    """A conversion as a method of sparse tensors, which may have the layout already."""
+
+    def method(self, *args, **kwargs):
+        found = self._coo() if isinstance(self, CompressedTensor) else self
+        return function(found, *args, **kwargs)
+
+    return method
+
+
+for _name in ("csr", "csc", "bsr", "bsc"):
+    setattr(SparseTensor, f"to_sparse_{_name}", _of_class(globals()[f"dense_to_sparse_{_name}"]))
+CompressedTensor._to = lambda self, name: self.to_sparse(layout=_layout(name))
+CooTensor._to = lambda self, name: convert(self, name)
+
+
+def _layout(name: str):
+    from ..tensor.device import LAYOUTS
+
+    return LAYOUTS[name]
+
+
+def sum(input, dim=None, dtype=None):
+    """The sum of a sparse tensor; over some dims it is sparse while a sparse dim is left."""
+    return t.sum(input, dtype=dtype) if dim is None else t.sum(input, dim, dtype=dtype)
+
+
+def softmax(input, dim, *, dtype=None):
+    """softmax along ``dim`` over the values that are there."""
+    return _softmax(input, dim, dtype=dtype)
+
+
+def log_softmax(input, dim, *, dtype=None):
+    """The logarithm of `softmax`."""
+    return _softmax(input, dim, dtype=dtype, log=True)
+
+
+def sampled_addmm(input, mat1, mat2, *, beta=1.0, alpha=1.0, out=None):
+    """alpha * (mat1 @ mat2) + beta * input at the places of ``input``, a csr matrix."""
+    if not isinstance(input, CompressedTensor) or input.layout._name != "sparse_csr":
+        raise RuntimeError(
+            f"Expected input to have sparse csr layout, but got {input.layout._name.capitalize()}"
+        )
+    rows, columns = input._lines(), input._inner.long()
+    found = (t.index_select(mat1, 0, rows) * t.index_select(mat2.t(), 0, columns)).sum(-1)
+    return input._with(found * alpha + input._v * beta)
+
+
+def spdiags(diagonals, offsets, shape, layout=None):
+    """The matrix of ``shape`` with the rows of ``diagonals`` on its diagonals ``offsets``, by column."""
+    if diagonals.ndim == 1:
+        diagonals = diagonals.unsqueeze(0)
+    offsets = offsets.reshape(-1)
+    if len(offsets) != diagonals.shape[0]:
+        raise RuntimeError(
+            f"Number of diagonals ({diagonals.shape[0]}) does not match the number of offsets ({len(offsets)})"
+        )
+    if len(offsets.unique()) != len(offsets):
+        raise RuntimeError("Offset tensor contains duplicate values")
+    width = min(diagonals.shape[1], shape[1])
+    columns = t.arange(width).expand(len(offsets), width)
+    rows = columns - offsets.unsqueeze(-1)
+    inside = ((rows >= 0) & (rows < shape[0])).reshape(-1)
+    indices = t.stack([rows.reshape(-1)[inside], columns.reshape(-1)[inside]])
+    made = coo(indices, diagonals[:, :width].reshape(-1)[inside], tuple(shape), False)
+    return made if layout is None else convert(made, layout._name)
+
+
+def as_sparse_gradcheck(gradcheck):
+    """gradcheck of functions of sparse tensors: NotImplementedError."""
+    raise NotImplementedError("torch.sparse.as_sparse_gradcheck is not supported (docs/coverage.md)")
+
+
+def solve(*args, **kwargs):
+    """The solution of a sparse system: NotImplementedError, as in a PyTorch built without cuDSS."""
+    raise NotImplementedError("torch.sparse.solve is not supported (docs/coverage.md)")
+
+
+def to_sparse_semi_structured(original_tensor, transposed=False):
+    """Two of four values kept, for the cores of a GPU: NotImplementedError."""
+    raise NotImplementedError("torch.sparse.to_sparse_semi_structured is not supported (docs/coverage.md)")

@@ -1,0 +1,246 @@
+"""What sparse tensors of all layouts are: a Tensor whose numbers are plain tensors of its own.
+
+The class stands in Python over a meta tensor of the shape, so an operator that does not know sparse tensors can compute
+nothing wrong with one. The values are an ordinary tensor with its own graph: the gradient of a sparse tensor is that of
+its values, and what is made of them by table operators is differentiable without rules of its own.
+"""
+
+from __future__ import annotations
+
+import copy
+
+from .._native import load
+from ..ops._declare import t
+from ..tensor import Size, Tensor
+from ..tensor._rare_methods import not_for
+from ..tensor.device import LAYOUTS
+from ..tensor.dtype import ALL
+
+_C = load()
+OPERATORS: dict = {}  # table operator -> function(sparse class, ...): torch.add, Tensor.add, ...
+
+
+def operator(*names: str):
+    """Declares a function as what sparse tensors do for operators of these names."""
+
+    def declare(function):
+        for name in names:
+            OPERATORS[name] = function
+        return function
+
+    return declare
+
+
+def int64(values):
+    """An index tensor: of a list, or of a tensor of another type."""
+    given = values if isinstance(values, Tensor) else t.tensor(values, dtype=ALL["int64"])
+    if given.dtype.is_floating_point or given.dtype.is_complex:
+        given = given.to(ALL["int64"])
+    return given.detach()
+
+
+class SparseTensor(Tensor):
+    """Base of the layouts. Never called by programs: torch.sparse_coo_tensor and its kin make them."""
+
+    _layout_name = ""
+
+    def __new__(cls, *args, **kwargs):
+        raise TypeError("sparse tensors are made by torch.sparse_coo_tensor and its kin")
+
+    @classmethod
+    def _shaped(cls, size, values):
+        """An empty tensor of the class with this shape; the caller gives it its parts."""
+        seed = _C.raw_empty((1,), None, values.dtype)
+        made = _C.raw_view(_C.to_meta(seed), tuple(size), (0,) * len(size), 0, values.dtype)
+        made.__class__ = cls
+        made.__dict__.update(_v=values, _extent=Size(size))
+        return made
+
+    # ---- what the layouts answer
+    def _with(self, values, size=None):
+        """The same places with other values."""
+        raise NotImplementedError
+
+    def _parts(self) -> list:
+        """(name, tensor) of indices and values, for repr and files."""
+        raise NotImplementedError
+
+    # ---- description
+    shape = property(lambda self: self._extent)
+    ndim = property(lambda self: len(self._extent))
+    layout = property(lambda self: LAYOUTS[self._layout_name])
+    device = property(lambda self: self._v.device)
+    is_sparse = property(lambda self: self._layout_name == "sparse_coo")
+    is_sparse_csr = property(lambda self: self._layout_name == "sparse_csr")
+    is_meta = property(lambda self: False)
+    is_cpu = property(lambda self: self._v.is_cpu)
+    is_cuda = property(lambda self: self._v.is_cuda)
+    is_npu = property(lambda self: self._v.is_npu)
+
+    @property
+    def nbytes(self):
+        raise RuntimeError(
+            "nbytes is not defined for sparse tensors.  If you want the size of the constituent tensors, add the nbytes of the "
+            "indices and values.  If you want the size of the  equivalent dense tensor, multiply numel() by element_size()"
+        )
+
+    def is_contiguous(self, memory_format=None) -> bool:
+        return False
+
+    def get_device(self) -> int:
+        return self._v.get_device()
+
+    def _nnz(self) -> int:
+        return self._v.shape[0]
+
+    def data_ptr(self):
+        raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
+
+    tolist = data_ptr
+
+    def untyped_storage(self):
+        raise NotImplementedError("Cannot access storage of SparseTensorImpl")
+
+    storage = _typed_storage = untyped_storage
+
+    def numpy(self, *, force=False):
+        raise TypeError("can't convert Sparse layout tensor to numpy. Use Tensor.to_dense() first.")
+
+    def __array__(self, dtype=None, copy=None):
+        return self.numpy()
+
+    def item(self):
+        if self.numel() != 1:
+            raise RuntimeError(f"a Tensor with {self.numel()} elements cannot be converted to Scalar")
+        return self.to_dense().item()
+
+    def type(self, dtype=None, non_blocking=False, **kwargs):
+        if dtype is None:
+            prefix = "torch.sparse" if self.is_cpu else f"torch.{self.device.type}.sparse"
+            return f"{prefix}.{self.dtype.storage_name.removesuffix('Storage')}Tensor"
+        return super().type(dtype)
+
+    def __repr__(self, *, tensor_contents=None):
+        from ._printing import sparse_str
+
+        return ("Parameter containing:\n" if self._is_param else "") + sparse_str(self)
+
+    # ---- gradients: those of the values
+    requires_grad = property(lambda self: self._v.requires_grad, lambda self, flag: self.requires_grad_(flag))
+    grad_fn = property(lambda self: self._v.grad_fn)
+    is_leaf = property(lambda self: self._v.is_leaf)
+    retains_grad = property(lambda self: self._v.retains_grad)
+
+    def requires_grad_(self, requires_grad=True):
+        self._v.requires_grad_(requires_grad)
+        return self
+
+    @property
+    def grad(self):
+        found = self._v.grad
+        return None if found is None else self._with(found)
+
+    @grad.setter
+    def grad(self, value):
+        self._v.grad = None if value is None else value._aligned(self)
+
+    @grad.deleter
+    def grad(self):
+        self._v.grad = None
+
+    def _aligned(self, other):
+        """The values at the places of ``other``, which has the same places."""
+        return self._v
+
+    def retain_grad(self) -> None:
+        self._v.retain_grad()
+
+    def register_hook(self, hook):
+        def wrapped(g):
+            found = hook(self._with(g))
+            return None if found is None else found._aligned(self)
+
+        return self._v.register_hook(wrapped)
+
+    def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
+        """As of a dense tensor; ``gradient`` has the places of this one."""
+        given = gradient._v if isinstance(gradient, SparseTensor) else gradient
+        self._v.backward(given, retain_graph, create_graph, inputs)
+
+    def detach(self):
+        return self._with(self._v.detach())
+
+    data = property(lambda self: self.detach())
+
+    def detach_(self):
+        self._v.detach_()
+        return self
+
+    # ---- copies
+    def to(self, *args, **kwargs):
+        found = self._v.to(*args, **kwargs)
+        return self if found is self._v else self._with(found)
+
+    def clone(self, *, memory_format=None):
+        return self._with(self._v.clone())
+
+    def __deepcopy__(self, memo):
+        if not self.is_leaf:
+            return super().__deepcopy__(memo)  # its error
+        if id(self) not in memo:
+            made = self._with(copy.deepcopy(self._v, memo))
+            memo[id(self)] = made
+        return memo[id(self)]
+
+    def __reduce_ex__(self, protocol):
+        from ._construct import rebuild
+
+        state = {k: v for k, v in self.__dict__.items() if not k.startswith("_")}
+        parts = [part.detach() for _, part in self._parts()]
+        coalesced = self.is_coalesced() if self.is_sparse else False
+        return rebuild, (self._layout_name, parts, tuple(self.shape), coalesced, self.requires_grad, state)
+
+    # ---- subscripts
+    def __iter__(self):
+        return iter([self.select(0, i) for i in range(self.shape[0])])
+
+    def __getitem__(self, index):
+        found = self
+        dim = 0
+        for one in index if isinstance(index, tuple) else (index,):
+            if isinstance(one, slice) and one == slice(None):
+                dim += 1
+            elif isinstance(one, int) and not isinstance(one, bool):
+                n = found.shape[dim]
+                if not -n <= one < n:
+                    raise IndexError(f"index {one} is out of bounds for dimension {dim} with size {n}")
+                found = found.select(dim, one)
+            else:
+                raise not_for(self, "as_strided")
+        return found
+
+    def __setitem__(self, index, value):
+        raise TypeError("Cannot assign to a sparse tensor")
+
+    @classmethod
+    def __torch_function__(cls, function, types, args=(), kwargs=None):
+        name = function.__name__.rpartition(".")[2]
+        handler = OPERATORS.get(name)
+        if handler is None:
+            found = next(a for a in _flat((args, kwargs or {})) if isinstance(a, SparseTensor))
+            raise not_for(found, name)
+        return handler(*args, **(kwargs or {}))
+
+
+SparseTensor.__name__ = SparseTensor.__qualname__ = "Tensor"
+SparseTensor.__module__ = "torch"
+
+
+def _flat(value):
+    if isinstance(value, dict):
+        value = tuple(value.values())
+    if isinstance(value, (list, tuple)):
+        for one in value:
+            yield from _flat(one)
+    else:
+        yield value

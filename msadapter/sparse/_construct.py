@@ -1,0 +1,213 @@
+"""torch.sparse_coo_tensor and the compressed layouts: checks of what they are given."""
+
+from __future__ import annotations
+
+import contextlib
+
+from ..ops._declare import t
+from ..tensor import Size, Tensor
+from ..tensor.device import LAYOUTS
+from ._base import _C, int64
+
+_checks = {"enabled": False}
+
+
+class check_sparse_tensor_invariants(contextlib.ContextDecorator):
+    """Whether indices are checked when a sparse tensor is made: inside ``with``, or by enable() and disable()."""
+
+    def __init__(self, enable: bool = True):
+        self._wanted, self._before = enable, None
+
+    @staticmethod
+    def is_enabled() -> bool:
+        return _checks["enabled"]
+
+    @staticmethod
+    def enable() -> None:
+        _checks["enabled"] = True
+
+    @staticmethod
+    def disable() -> None:
+        _checks["enabled"] = False
+
+    def __enter__(self):
+        if self._before is not None:
+            raise RuntimeError(
+                "This context manager instance is already activated. Use a different context manager instance for context nesting."
+            )
+        self._before = _checks["enabled"]
+        _checks["enabled"] = self._wanted
+        return self
+
+    def __exit__(self, *exc):
+        _checks["enabled"], self._before = self._before, None
+
+
+def _checked(flag) -> bool:
+    return _checks["enabled"] if flag is None else flag
+
+
+def _values(values, dtype, device, requires_grad: bool):
+    """The values as a tensor: a view where they have a graph, a leaf of their own where not."""
+    given = values if isinstance(values, Tensor) else t.tensor(values, dtype=dtype)
+    if dtype is not None:
+        given = given.to(dtype)
+    if device is not None:
+        given = given.to(device)
+    if given.requires_grad and _C.is_grad_enabled() and not requires_grad:
+        return given.view_as(given)
+    return given.detach().requires_grad_(requires_grad)
+
+
+def sparse_coo_tensor(
+    indices=None,
+    values=None,
+    size=None,
+    *,
+    dtype=None,
+    device=None,
+    pin_memory=False,
+    requires_grad=False,
+    check_invariants=None,
+    is_coalesced=None,
+):
+    """The tensor with ``values`` (nnz, *dense sizes) at ``indices`` (sparse dims, nnz).
+
+    Without ``size`` it is as small as the indices allow; with a size alone it is empty.
+
+    Raises:
+        RuntimeError: shapes that do not fit; with checks, indices outside of the size.
+    """
+    from ._coo import coo
+
+    if values is None and (size is not None or isinstance(indices, (tuple, Size, list))):
+        size = tuple(indices) if size is None else tuple(size)
+        nothing = _values(t.zeros([0], dtype=dtype), None, device, requires_grad)
+        return coo(t.zeros([len(size), 0], dtype=_int()), nothing, size, True)
+    indices, values = int64(indices), _values(values, dtype, device, requires_grad)
+    if indices.ndim != 2:
+        raise RuntimeError(f"indices must be sparse_dim x nnz, but got: {list(indices.shape)}")
+    if values.ndim == 0:
+        values = values.expand(indices.shape[1])
+    if indices.shape[1] != values.shape[0]:
+        raise RuntimeError(
+            f"indices and values must have same nnz, but got nnz from indices: {indices.shape[1]}, nnz from values: "
+            f"{values.shape[0]}"
+        )
+    if size is None:
+        size = _least_size(indices, values)
+    size = tuple(size)
+    sparse, dense = indices.shape[0], values.ndim - 1
+    if len(size) != sparse + dense:
+        raise RuntimeError(
+            f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(size)}, sparse_dim = {sparse}, "
+            f"dense_dim = {dense}"
+        )
+    if tuple(values.shape[1:]) != size[sparse:]:
+        raise RuntimeError(
+            f"values has incorrect size, expected {[indices.shape[1], *size[sparse:]]}, got {list(values.shape)}"
+        )
+    if _checked(check_invariants):
+        check_inside(indices, size)
+    return coo(indices, values, size, bool(is_coalesced))
+
+
+def _int():
+    from ..tensor.dtype import ALL
+
+    return ALL["int64"]
+
+
+def _least_size(indices, values) -> tuple:
+    for dim, low in enumerate(indices.min(1)[0].tolist() if indices.numel() else ()):
+        if low < 0:
+            raise RuntimeError(f"found negative index {low} for dim {dim}")
+    reach = (indices.max(1)[0] + 1).tolist() if indices.numel() else [0] * indices.shape[0]
+    return (*reach, *values.shape[1:])
+
+
+def check_inside(indices, size) -> None:
+    if not indices.numel():
+        return
+    for dim, (low, high) in enumerate(
+        zip(indices.min(1)[0].tolist(), indices.max(1)[0].tolist(), strict=True)
+    ):
+        if low < 0:
+            raise RuntimeError(f"found negative index {low} for dim {dim}")
+        if high >= size[dim]:
+            raise RuntimeError(
+                f"size is inconsistent with indices: for dim {dim}, size is {size[dim]} but found index {high}"
+            )
+
+
+def sparse_compressed_tensor(
+    compressed_indices,
+    plain_indices,
+    values,
+    size=None,
+    *,
+    dtype=None,
+    layout=None,
+    device=None,
+    pin_memory=False,
+    requires_grad=False,
+    check_invariants=None,
+):
+    """The matrix whose row (or column, or rows of blocks) i has ``values[compressed[i]:compressed[i + 1]]`` at those plain indices.
+
+    Raises:
+        RuntimeError: no layout, shapes that do not fit; with checks, indices that make no matrix.
+    """
+    from ._compressed import KINDS, compressed
+
+    if layout is None or layout._name not in KINDS:
+        raise RuntimeError(
+            "expected layout to be one of SparseCsr, SparseCsc, SparseBsr or SparseBsc but got "
+            + ("None" if layout is None else layout._name.capitalize())
+        )
+    outer, inner = int64(compressed_indices), int64(plain_indices)
+    values = _values(values, dtype, device, requires_grad)
+    blocks = layout._name in ("sparse_bsr", "sparse_bsc")
+    if outer.ndim != 1:
+        raise NotImplementedError(
+            f"torch.{layout._name}_tensor: batches are not supported (docs/coverage.md)"
+        )
+    if inner.shape[0] != values.shape[0] or values.ndim < (3 if blocks else 1):
+        raise RuntimeError(
+            f"number of elements in plain indices {inner.shape[0]} and values {list(values.shape)} do not fit"
+        )
+    if size is None:
+        block = tuple(values.shape[1:3]) if blocks else (1, 1)
+        lines, most = len(outer) - 1, int(inner.max()) + 1 if inner.numel() else 0
+        size = (lines, most) if layout._name in ("sparse_csr", "sparse_bsr") else (most, lines)
+        size = (size[0] * block[0], size[1] * block[1])
+    made = compressed(layout._name, outer, inner, values, tuple(size))
+    if _checked(check_invariants):
+        made._check()
+    return made
+
+
+def _of_layout(name: str):
+    def make(outer, inner, values, size=None, **options):
+        options.pop("layout", None)
+        return sparse_compressed_tensor(outer, inner, values, size, layout=LAYOUTS[name], **options)
+
+    make.__name__ = make.__qualname__ = f"{name}_tensor"
+    make.__doc__ = f"`sparse_compressed_tensor` of layout torch.{name}."
+    return make
+
+
+sparse_csr_tensor = _of_layout("sparse_csr")
+sparse_csc_tensor = _of_layout("sparse_csc")
+sparse_bsr_tensor = _of_layout("sparse_bsr")
+sparse_bsc_tensor = _of_layout("sparse_bsc")
+
+
+def rebuild(layout: str, parts, size, coalesced: bool, requires_grad: bool, state: dict):
+    """The tensor that __reduce_ex__ described. Its indices are checked: they come from a file."""
+    if layout == "sparse_coo":
+        made = sparse_coo_tensor(*parts, size, check_invariants=True, is_coalesced=coalesced)
+    else:
+        made = sparse_compressed_tensor(*parts, size, layout=LAYOUTS[layout], check_invariants=True)
+    made.__dict__.update(state)
+    return made.requires_grad_() if requires_grad else made

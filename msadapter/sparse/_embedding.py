@@ -1,0 +1,44 @@
+"""Rows of a table whose gradient is sparse: the rows that were read."""
+
+from __future__ import annotations
+
+from ..autograd import Function, _is_checkpoint_valid, no_grad
+from ..ops._declare import t
+from ._base import _C
+from ._construct import sparse_coo_tensor
+
+
+def _accumulate(weight, gradient) -> None:
+    with no_grad():
+        weight.grad = gradient if weight.grad is None else weight.grad + gradient
+
+
+class _Rows(Function):
+    """`nn.functional.embedding`. The engine carries dense gradients: that of a leaf is put into its .grad when the pass ends;
+    asked for by name (autograd.grad), or of a table that was computed, it is dense."""
+
+    @staticmethod
+    def forward(ctx, weight, indices, padding_idx, scale_grad_by_freq):
+        ctx.weight, ctx.padding_idx, ctx.scaled = weight, padding_idx, scale_grad_by_freq
+        ctx.save_for_backward(indices)
+        return t._embedding(weight, indices, padding_idx, scale_grad_by_freq)
+
+    @staticmethod
+    def backward(ctx, g):
+        if ctx.scaled:
+            raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse gradients")
+        indices, weight = ctx.saved_tensors[0].reshape(-1).long(), ctx.weight
+        values = g.reshape(-1, weight.shape[1])
+        if ctx.padding_idx >= 0:
+            kept = t.nonzero(indices != ctx.padding_idx).reshape(-1)
+            indices, values = t.index_select(indices, 0, kept), t.index_select(values, 0, kept)
+        gradient = sparse_coo_tensor(indices.unsqueeze(0), values, weight.shape)
+        if not weight.is_leaf or not _is_checkpoint_valid():
+            return gradient.to_dense(), None, None, None
+        _C.queue_callback(lambda: _accumulate(weight, gradient.detach()))
+        return None, None, None, None
+
+
+def embedding(weight, indices, padding_idx, scale_grad_by_freq):
+    """Rows of ``weight``, whose gradient is sparse."""
+    return _Rows.apply(weight, indices, padding_idx, scale_grad_by_freq)
