@@ -287,18 +287,20 @@ def _group_norm_formula(gs, input, num_groups, weight, mean, rstd, needs):
         g = gs[0].reshape(x.shape)
         along, total = (g * x).sum(3, keepdim=True), g.sum(3, keepdim=True)
         b, c = ((v if scale is None else v * scale).sum(2, keepdim=True) for v in (along, total))
-        b = (c * mean - b) * t.pow(rstd, 3) * (1.0 / count)
+        b = (c * mean - b) * (rstd * rstd * rstd) * (1.0 / count)
         c = -b * mean - c * rstd * (1.0 / count)
         dx = (rstd if scale is None else rstd * scale) * g + b * x + c
         if needs[1]:
             dweight = ((along - total * mean) * rstd).sum(0).reshape(weight.shape)
         if needs[2]:
             dbias = total.sum(0).reshape(-1)
+    extra = t.zeros_like(x)
     if gs[2] is not None:
-        slope = -0.5 * t.pow(rstd, 3) * gs[2].reshape(rstd.shape)
-        dx = dx + (2.0 / count) * slope * (x - x.mean([2, 3], keepdim=True))
+        slope = -0.5 * (rstd * rstd * rstd) * gs[2].reshape(rstd.shape)
+        extra = (2.0 / count) * slope * (x - x.mean([2, 3], keepdim=True))
     if gs[1] is not None:
-        dx = dx + gs[1].reshape(mean.shape) / count
+        extra = extra + gs[1].reshape(mean.shape) / count
+    dx = dx + extra
     return dx.reshape(input.shape) if needs[0] else None, dweight, dbias
 
 

@@ -98,6 +98,7 @@ template <class T> void forward_block(const Problem &p, int64_t b, int64_t h, in
       }
       const C fade = std::exp(top[i] - high);
       total[i] = total[i] * fade + rows::exp_sum(row, row, nk, high);
+      if constexpr (kWiden) for (int64_t j = 0; j < nk; ++j) row[j] = T(row[j]);  // a matrix of the element type, as in torch
       if (fade != C(1)) for (int64_t j = 0; j < p.ev; ++j) acc[i * p.ev + j] *= fade;
       top[i] = high;
     }

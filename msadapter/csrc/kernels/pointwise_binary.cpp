@@ -98,6 +98,15 @@ template <class F> void float_binary(Call &c, const char *op, F f, int64_t grain
   MSA_COMPUTE_FLOAT(p.dtype, op, (binary<T, T, T>(o, p.a, p.b, f, grain)));
 }
 
+// PyTorch multiplies bfloat16 numbers with rounded products for these exponents (float16 goes through float).
+bool rounding_power(const Tensor &o, const Tensor &a, double exponent) {
+  using S = Stepwise<BFloat16>;
+  if (exponent == 3) unary<float, float>(o, a, [](float x) { return (S(x) * S(x) * S(x)).v; });
+  else if (exponent == -2) unary<float, float>(o, a, [](float x) { return (S(1) / (S(x) * S(x))).v; });
+  else return false;
+  return true;
+}
+
 }  // namespace
 
 MSA_POINTWISE_KERNEL(Pow) {  // input, exponent: tensors or numbers
@@ -105,6 +114,7 @@ MSA_POINTWISE_KERNEL(Pow) {  // input, exponent: tensors or numbers
   Tensor o = out2(c, p.dtype, p);
   double exponent = 0;
   const bool one = single_exponent(p.b, &exponent);
+  if (one && p.dtype == DType::BF16 && rounding_power(o, p.a, exponent)) return;
   if (one && c.args[1].kind == Arg::kScalar && is_integral(p.dtype))
     check(exponent >= 0, "Integers to negative integer powers are not allowed.");
   MSA_COMPUTE_NUMBER(p.dtype, "pow", {

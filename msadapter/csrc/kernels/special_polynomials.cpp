@@ -44,31 +44,39 @@ double chebyshev(Chebyshev kind, double x, double degree) {
   return q;
 }
 
-// p_{k+1} = a(k) p_k + b(k) p_{k-1}, from p_0 = 1 and p_1
-template <class Next> double recurrence(double degree, double first, Next next) {
-  if (std::isnan(degree)) return kNaN;
+// p_{k+1} from k, p_k and p_{k-1}, beginning with p_0 = 1 and p_1. Steps in float for float, products contracted as in
+// PyTorch's build: near zeros, where terms cancel, the answer is PyTorch's.
+template <class T, class Next> T recurrence(T degree, T first, Next next) {
+  if (std::isnan(degree)) return T(kNaN);
   const int64_t n = static_cast<int64_t>(degree);
   if (n < 0) return 0;
-  if (n == 0) return 1;
-  double p = 1, q = first;
+  T p = 1, q = n == 0 ? T(1) : first;
   for (int64_t k = 1; k < n && !std::isnan(q); ++k) {
-    const double r = next(static_cast<double>(k), q, p);
+    const T r = next(static_cast<T>(k), q, p);
     p = q;
     q = r;
   }
   return q;
 }
-double hermite_h(double x, double n) {
-  return recurrence(n, 2 * x, [x](double k, double q, double p) { return 2 * x * q - 2 * k * p; });
+
+template <class T> T hermite_h(T x, T n) {
+  return recurrence<T>(n, 2 * x, [x](T k, T q, T p) { return std::fma(2 * x, q, -(2 * k * p)); });
 }
-double hermite_he(double x, double n) {
-  return recurrence(n, x, [x](double k, double q, double p) { return x * q - k * p; });
+template <class T> T hermite_he(T x, T n) {
+  return recurrence<T>(n, x, [x](T k, T q, T p) { return std::fma(x, q, -(k * p)); });
 }
-double laguerre_l(double x, double n) {
-  return recurrence(n, 1 - x, [x](double k, double q, double p) { return ((2 * k + 1 - x) * q - k * p) / (k + 1); });
+template <class T> T laguerre_l(T x, T n) {
+  return recurrence<T>(n, 1 - x, [x](T k, T q, T p) { return std::fma(2 * k + (1 - x), q, -(k * p)) / (k + 1); });
 }
-double legendre_p(double x, double n) {
-  return recurrence(n, x, [x](double k, double q, double p) { return ((2 * k + 1) * x * q - k * p) / (k + 1); });
+template <class T> T legendre_p(T x, T n) {
+  return recurrence<T>(n, x, [x](T k, T q, T p) { return std::fma((2 * k + 1) * x, q, -(k * p)) / (k + 1); });
+}
+
+template <class F> void polynomial(Call &c, const char *op, F f) {
+  const Two p = operands(c);
+  if (!is_integral(p.dtype) && p.dtype != DType::F32) return special_binary(c, op, f);
+  const Tensor o = out2(c, DType::F32, p);
+  binary<float, float, float>(o, p.a, p.b, f, kCostlyGrain);
 }
 
 }  // namespace
@@ -82,9 +90,11 @@ MSA_CHEBYSHEV(T)
 MSA_CHEBYSHEV(U)
 MSA_CHEBYSHEV(V)
 MSA_CHEBYSHEV(W)
-MSA_SPECIAL_BINARY_KERNEL(HermitePolynomialH, "hermite_polynomial_h_cpu", hermite_h)
-MSA_SPECIAL_BINARY_KERNEL(HermitePolynomialHe, "hermite_polynomial_he_cpu", hermite_he)
-MSA_SPECIAL_BINARY_KERNEL(LaguerrePolynomialL, "laguerre_polynomial_l_cpu", laguerre_l)
-MSA_SPECIAL_BINARY_KERNEL(LegendrePolynomialP, "legendre_polynomial_p_cpu", legendre_p)
+#define MSA_POLYNOMIAL_KERNEL(Name, Op, F) \
+  MSA_POINTWISE_KERNEL(Name) { polynomial(c, Op, [](auto x, auto n) { return F<decltype(x)>(x, n); }); }
+MSA_POLYNOMIAL_KERNEL(HermitePolynomialH, "hermite_polynomial_h_cpu", hermite_h)
+MSA_POLYNOMIAL_KERNEL(HermitePolynomialHe, "hermite_polynomial_he_cpu", hermite_he)
+MSA_POLYNOMIAL_KERNEL(LaguerrePolynomialL, "laguerre_polynomial_l_cpu", laguerre_l)
+MSA_POLYNOMIAL_KERNEL(LegendrePolynomialP, "legendre_polynomial_p_cpu", legendre_p)
 
 }  // namespace msa

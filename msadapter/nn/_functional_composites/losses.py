@@ -50,7 +50,8 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
     if log_target:
         loss = target.exp() * (target - input)
     else:
-        loss = ops.xlogy(target, target) - target * input
+        product = target * input  # first, so that gradients are added up in torch's order
+        loss = ops.xlogy(target, target) - product
     if reduction == "batchmean":
         return loss.sum() / input.size(0) if input.dim() else loss.sum()
     _reduction.get_enum(reduction)
@@ -70,7 +71,8 @@ def poisson_nll_loss(
         raise ValueError(reduction + " is not a valid value for reduction")
     loss = input.exp() - target * input if log_input else input - target * (input + eps).log()
     if full:
-        stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
+        tail = 0.5 * (2 * math.pi * target).log()  # first, so that gradients are added up in torch's order
+        stirling = target * target.log() - target + tail
         loss = loss + stirling.masked_fill(target <= 1, 0)
     return reduced(loss, reduction)
 
