@@ -2,8 +2,9 @@
 
     python -m benchmarks collectives --torch-python PATH [--ranks 2 4] [--table docs/collectives.md] [--json FILE]
 
-Two jobs, ours over MPI and PyTorch's over gloo, take turns: while one measures the other is stopped. A time is the
-median over the turns of the mean of a turn's calls, on rank 0; before each turn stands a barrier.
+Two jobs, ours over MPI (large tensors: over shared memory) and PyTorch's over gloo, take turns: while one measures the
+other is stopped. A time is the median over the turns of the mean of a turn's calls, on rank 0; before each turn stands a
+barrier.
 """
 
 from __future__ import annotations
@@ -172,8 +173,8 @@ def _row(entry: dict) -> str:
 _HEAD = """# Collectives beside gloo
 
 Written by `python -m benchmarks collectives --torch-python PATH`; do not edit. Both jobs run on the same machine ({cpu},
-{cores} cores, load average {load}) in turns, ours over MPI, PyTorch {torch} over gloo; {when}. A ratio is gloo's time
-divided by ours. Goal: 5 for messages up to 64 KB, 2 from 16 MB.
+{cores} cores, load average {load}) in turns, ours over MPI
+(from 512 KB over shared memory), PyTorch {torch} over gloo; {when}. A ratio is gloo's time divided by ours. Goal: 5 for messages up to 64 KB, 2 from 16 MB.
 
 A message between two ranks costs {latency:.1f} us + {per_mb:.0f} us/MB here.
 

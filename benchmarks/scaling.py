@@ -353,6 +353,12 @@ def markdown(machine: Machine, measured: Link | None) -> str:
     ]
     if measured is not None:
         page.append(_ranks_of_this_machine(measured))
+        slow = replace(machine, near=measured, far=measured)
+        page += [
+            "## Utilisation if the cluster's messages cost what was measured here\n\nThe fastest mix that fits, every link "
+            f"with the {_link(measured)} of CPU ranks: what slow links leave of the same devices.\n",
+            overview(lambda model, n: best(model, slow, n, COUNT)),
+        ]
     page += [
         "## Utilisation with each model's own mix\n\nModels with billions of parameters; columns are devices, cells "
         "are utilisation and tensor x pipeline x data (!: more memory than a device has).\n",

@@ -39,6 +39,7 @@ class Node : public BackwardNode {
   bool has_hooks() const { return hooks_ != nullptr; }
   uint64_t order() const { return is_accumulate() ? UINT64_MAX : sequence_; }
   uint64_t sequence() const { return sequence_; }
+  void set_sequence(uint64_t n) { sequence_ = n; }  // a larger one runs earlier
   bool needs(size_t edge) const;  // this edge's gradient is wanted in the running backward
   PyObject *python = nullptr;     // borrowed: the Python face, while it lives
 

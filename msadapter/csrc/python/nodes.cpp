@@ -199,6 +199,17 @@ PyObject *node_retain(PyObject *o, PyObject *args) {  // (output index, callable
   if (n) n->hooks().retain_grad[index] = Ref::borrow(f);
   Py_RETURN_NONE;
 }
+PyObject *node_set_sequence(PyObject *o, PyObject *value) {
+  const unsigned long long n = PyLong_AsUnsignedLongLong(value);
+  if (PyErr_Occurred()) return nullptr;
+  Node *node = ours(o);
+  if (!node) {
+    PyErr_SetString(PyExc_NotImplementedError, "_set_sequence_nr: a node of MindSpore's own is not supported (docs/coverage.md)");
+    return nullptr;
+  }
+  node->set_sequence(n);
+  Py_RETURN_NONE;
+}
 PyObject *node_sequence(PyObject *o, PyObject *) { Node *n = ours(o); return PyLong_FromUnsignedLongLong(n ? n->sequence() : (*reinterpret_cast<NodeObject *>(o)->node)->seq_id()); }
 PyObject *node_needs(PyObject *o, PyObject *) {  // which edges want a gradient in the running backward
   Node *n = ours(o);
@@ -230,6 +241,7 @@ PyMethodDef node_methods[] = {{"name", node_name, METH_NOARGS, "kind of the node
                               {"_hooks", node_hooks, METH_VARARGS, nullptr},
                               {"_retain", node_retain, METH_VARARGS, nullptr},
                               {"_sequence_nr", node_sequence, METH_NOARGS, nullptr},
+                              {"_set_sequence_nr", node_set_sequence, METH_O, "the place among nodes that are ready: larger ones run earlier"},
                               {"_will_execute", node_will_execute, METH_NOARGS, "whether the running backward reaches it"},
                               {"_needs", node_needs, METH_NOARGS, nullptr},
                               {nullptr, nullptr, 0, nullptr}};
