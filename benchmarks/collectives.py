@@ -174,7 +174,8 @@ _HEAD = """# Collectives beside gloo
 
 Written by `python -m benchmarks collectives --torch-python PATH`; do not edit. Both jobs run on the same machine ({cpu},
 {cores} cores, load average {load}) in turns, ours over MPI
-(from 512 KB over shared memory), PyTorch {torch} over gloo; {when}. A ratio is gloo's time divided by ours. Goal: 5 for messages up to 64 KB, 2 from 16 MB.
+(from 512 KB over shared memory), PyTorch {torch} over gloo; {when}. A ratio is gloo's time
+divided by ours. Goal: 5 for messages up to 64 KB, 2 from 16 MB.
 
 A message between two ranks costs {latency:.1f} us + {per_mb:.0f} us/MB here.
 

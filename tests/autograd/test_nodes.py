@@ -1,4 +1,6 @@
+"""Nodes of the graph: their order."""
 
+import msadapter as torch
 
 
 def test_sequence_numbers_order_the_backward_pass():
