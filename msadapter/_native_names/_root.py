@@ -20,4 +20,12 @@ def _log_api_usage_once(event: str) -> None:
         print(f"PYTORCH_API_USAGE {event}", file=sys.stderr)
 
 
-FUNCTIONS = {f.__name__: f for f in (_get_privateuse1_backend_name, _log_api_usage_once)}
+def _get_accelerator(check: bool | None = None):
+    """The accelerator's torch.device, that of the host without one."""
+    from ..accelerator import current_accelerator
+    from ..tensor import device
+
+    return current_accelerator() or device("cpu")
+
+
+FUNCTIONS = {f.__name__: f for f in (_get_accelerator, _get_privateuse1_backend_name, _log_api_usage_once)}

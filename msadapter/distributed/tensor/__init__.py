@@ -3,8 +3,8 @@
 from ..device_mesh import DeviceMesh, init_device_mesh
 from . import _dispatch, _rules, _special, _view_rules, parallel
 from ._api import distribute_module, distribute_tensor, empty, full, ones, rand, randn, zeros
-from ._dtensor import DTensor, local_pass
-from .placement_types import Partial, Placement, Replicate, Shard
+from ._dtensor import DTensor, _rebuild, local_pass
+from .placement_types import Partial, Placement, Replicate, Shard, _StridedShard
 
 __all__ = [
     "DTensor",
@@ -34,4 +34,19 @@ def _join_autograd() -> None:
     function.refused = DTensor
 
 
+def _join_serialization() -> None:
+    from ...serialization import add_safe_globals
+
+    add_safe_globals([_rebuild, DeviceMesh, Partial, Replicate, Shard, _StridedShard])
+
+
 _join_autograd()
+_join_serialization()
+
+
+def __getattr__(name: str):
+    if name in ("debug", "experimental"):
+        import importlib
+
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module 'torch.distributed.tensor' has no attribute {name!r}")

@@ -49,7 +49,9 @@ def distribute_tensor(tensor, device_mesh=None, placements=None, *, src_data_ran
         )
     with no_grad():
         local = tensor.detach()
-        if src_data_rank is not None and not local.is_meta:
+        if mesh.get_coordinate() is None:
+            local = ops.empty(0, dtype=tensor.dtype, device=tensor.device)
+        elif src_data_rank is not None and not local.is_meta:
             local = _same_everywhere(local, mesh, src_data_rank)
         local = move(local, mesh, tuple(tensor.shape), (Replicate(),) * mesh.ndim, placements)
         if local.untyped_storage()._cdata == tensor.untyped_storage()._cdata:

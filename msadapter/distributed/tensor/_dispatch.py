@@ -190,7 +190,8 @@ def substituted(bound, keys, tensors) -> dict:
     return made
 
 
-def _mesh_of(operands, name):
+def mesh_of(operands, name):
+    """The mesh of the DTensors among operands; an error for others beside them."""
     mesh = None
     for x in operands:
         if not isinstance(x, DTensor):
@@ -273,7 +274,7 @@ def _planned(declaration, inplace, bound, keys, operands) -> Plan:
 
 def _plan(declaration, inplace, bound, keys, operands) -> Plan:
     name = declaration.schema.name
-    mesh = _mesh_of(operands, name)
+    mesh = mesh_of(operands, name)
     this = Call(name, bound, keys, operands, mesh, _results_of(declaration, inplace, bound, keys, operands))
     ins: list[list] = [[] for _ in operands]
     outs: list[list] = [[] for _ in this.outs]
@@ -361,6 +362,9 @@ def _by_rule(declaration, inplace, bound):
     keys, operands = _operands(bound)
     plan = _planned(declaration, inplace, bound, keys, operands)
     mesh = next(x.device_mesh for x in operands if isinstance(x, DTensor))
+    if mesh.get_coordinate() is None:  # this process has no part in it
+        made = [ops.empty(0, dtype=d.dtype) for d in plan.described]
+        return operands[0] if inplace else _wrapped(made[0] if len(made) == 1 else tuple(made), mesh, plan)
     locals_ = [_local_operand(*each, mesh) for each in zip(operands, plan.ins, plan.shared, strict=True)]
     arguments = substituted(bound, keys, locals_)
     adjust = ADJUST.get(declaration.schema.name)

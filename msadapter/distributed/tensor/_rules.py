@@ -345,14 +345,3 @@ def _loss(c: Call, classes: int | None) -> list:
 @rule("_mse", "_bce", "_bce_logits", "_soft_margin")
 def _element_loss(c: Call) -> list:
     return _loss(c, None)
-
-
-# ---- whole operands: nothing is known that would need less
-WHOLE_OPERANDS = """
-_equal _index _region diagonal repeat _repeat_interleave_int _nonzero _nonzero_tuple masked_select nn.functional.one_hot _nll_loss
-_cross_entropy _flash_attention _batch_norm _group_norm _as_strided Tensor.unfold index_put take _median_all mode bincount histc
-_searchsorted _isin _unique2 select_scatter slice_scatter diagonal_scatter scatter_reduce index_reduce put renorm _cdist _linalg_qr
-_linalg_svd _linalg_eigh _linalg_det _linalg_slogdet _cholesky_ex _inv_ex _solve_ex linalg.matrix_exp _nanmedian_all _constant_pad
-view_as_real view_as_complex polygamma
-""".split()  # noqa: SIM905
-rule(*WHOLE_OPERANDS)(lambda c: [])

@@ -14,7 +14,7 @@ from ...ops import indexing
 from ...tensor import Tensor
 from .. import collectives
 from ..reduce_op import ReduceOp
-from ._dispatch import call_plain, run, special
+from ._dispatch import _operands, call_plain, mesh_of, run, special, substituted
 from ._dtensor import DTensor, placed, wrap
 from ._redistribute import move
 from ._spec import gradient_placements
@@ -26,6 +26,8 @@ R = Replicate()
 # ---- random numbers
 def same_state(mesh) -> None:
     """Give the processes of a mesh the random state of its first one."""
+    if mesh.get_coordinate() is None:
+        return
     state = random.get_rng_state()
     for mesh_dim in range(mesh.ndim):
         if mesh.size(mesh_dim) > 1:
@@ -230,7 +232,7 @@ def _class_loss(declaration, inplace, bound):
     rows = isinstance(logits, DTensor) and logits.ndim == 2 and any(p.is_shard(0) for p in logits.placements)
     plain = bound["weight"] is None and target.ndim == 1 and not bound.get("label_smoothing")
     if not (rows and plain):
-        return _rule(declaration.schema.name, bound)
+        return _whole(declaration, inplace, bound)
     mesh = logits.device_mesh
     wanted = [p if p.is_shard(0) else R for p in logits.placements]
     logits = placed(logits, wanted)
@@ -264,6 +266,38 @@ def _codes() -> tuple:
     from ...ops.nn_loss import _CODES
 
     return _CODES["none"], _CODES["mean"], _CODES["sum"]
+
+
+# ---- whole operands: nothing is known that would need less, or the shape depends on values
+WHOLE_OPERANDS = """
+_equal _index _region diagonal repeat _repeat_interleave_int _repeat_interleave_tensor _nonzero _nonzero_tuple masked_select
+nn.functional.one_hot _flash_attention _batch_norm _group_norm _as_strided Tensor.unfold index_put take _median_all mode bincount
+histc _searchsorted _isin _unique2 _unique_dim _unique_consecutive select_scatter slice_scatter diagonal_scatter scatter_reduce
+index_reduce put renorm _cdist _linalg_qr _linalg_svd _linalg_eigh _linalg_det _linalg_slogdet _cholesky_ex _inv_ex _solve_ex
+linalg.matrix_exp _nanmedian_all _constant_pad view_as_real view_as_complex polygamma multinomial
+""".split()  # noqa: SIM905
+
+
+@special(*WHOLE_OPERANDS)
+def _whole(declaration, inplace, bound):
+    keys, operands = _operands(bound)
+    mesh = mesh_of(operands, declaration.schema.name)
+    whole = (R,) * mesh.ndim
+    if inplace and isinstance(operands[0], DTensor) and operands[0].placements != whole:
+        raise RuntimeError(
+            f"{declaration.schema.name}_: in-place operations that require placement changes are not supported "
+            f"(the tensor is {operands[0].placements})"
+        )
+    if declaration.schema.name == "multinomial" and bound["generator"] is None:
+        same_state(mesh)
+    plain = [placed(x, whole)._local_tensor if isinstance(x, DTensor) else x for x in operands]
+    made = call_plain(declaration, inplace, substituted(bound, keys, plain))
+    if inplace:
+        return operands[0]
+    if isinstance(made, Tensor):
+        return wrap(made, mesh, whole, made.shape, made.stride())
+    out = [wrap(x, mesh, whole, x.shape, x.stride()) for x in made]
+    return type(made)(tuple(out)) if isinstance(made, tuple) else out
 
 
 # ---- comparisons of whole tensors

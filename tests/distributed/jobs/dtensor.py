@@ -1,7 +1,9 @@
 """DTensors: operators against PyTorch's values and placements, modules against one process."""
 
 import copy
+import io
 import json
+import os
 import pickle
 import sys
 from pathlib import Path
@@ -12,6 +14,8 @@ from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_module, distribute_tensor
 from torch.distributed.tensor import parallel as tp
+from torch.distributed.tensor.debug import CommDebugMode
+from torch.distributed.tensor.experimental import implicit_replication, local_map
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 sys.path.insert(0, str(GOLDEN))
@@ -276,3 +280,101 @@ def check_errors(rank, size):
             return x * 2
 
     raises(NotImplementedError, "on a DTensor", lambda: Double.apply(d))
+
+
+def check_values_decide_shapes(rank, size):
+    mesh = init_device_mesh("cpu", (size,))
+    d = distribute_tensor(torch.tensor([3.0, 0, 1, 0, 2]), mesh, [Shard(0)])
+    assert d.nonzero().full_tensor().flatten().tolist() == [0, 2, 4]
+    assert d[d > 0].full_tensor().tolist() == [3, 1, 2] and d[
+        torch.tensor([4, 0])
+    ].full_tensor().tolist() == [2, 3]
+    assert torch.unique(d).full_tensor().tolist() == [0, 1, 2, 3]
+
+
+def check_a_mesh_of_some_processes(rank, size):
+    mesh = init_device_mesh("cpu", (1,))
+    d = distribute_tensor(torch.ones(3, 2), mesh, [Shard(0)])
+    made = (d @ torch.distributed.tensor.ones(2, 4, device_mesh=mesh)).sum(1)
+    assert made.shape == (3,) and (
+        made.to_local().tolist() == [8, 8, 8] if rank == 0 else made.to_local().numel() == 0
+    )
+
+
+def check_files(rank, size):
+    mesh = init_device_mesh("cpu", (size,), mesh_dim_names=("x",))
+    stream = io.BytesIO()
+    w = nn.Parameter(distribute_tensor(torch.arange(10.0).reshape(5, 2), mesh, [Shard(0)]))
+    torch.save({"w": w, "d": w.detach()}, stream)
+    for weights_only in (True, False):
+        stream.seek(0)
+        back = torch.load(stream, weights_only=weights_only)
+        assert (
+            isinstance(back["w"], nn.Parameter)
+            and back["d"].placements == (Shard(0),)
+            and back["d"].device_mesh == mesh
+        )
+        assert torch.equal(back["d"].full_tensor(), torch.arange(10.0).reshape(5, 2))
+
+
+def check_local_map_and_counts(rank, size):
+    mesh = init_device_mesh("cpu", (size,))
+    d = distribute_tensor(torch.arange(8.0).reshape(8, 1), mesh, [Shard(0)]).requires_grad_()
+    twice = local_map(lambda x, k: x * k, out_placements=[Shard(0)], in_placements=([Shard(0)], None))
+    with CommDebugMode() as counts:
+        twice(d, 2).sum().full_tensor().backward()
+    assert d.grad.full_tensor().eq(2).all() and counts.get_comm_counts() == {"all_reduce": 1}
+    raises(
+        ValueError, "mismatched placements", lambda: local_map(torch.relu, [Shard(0)], ([Replicate()],))(d)
+    )
+    moved = local_map(torch.relu, [Replicate()], ([Replicate()],), redistribute_inputs=True)
+    assert moved(d).to_local().shape == (8, 1)
+    with implicit_replication():
+        assert (d + torch.ones(8, 1)).full_tensor()[1].item() == 2
+
+
+def check_mesh_slices(rank, size):
+    mesh = init_device_mesh("cpu", (size // 2, 2), mesh_dim_names=("a", "b"))
+    both = mesh["a", "b"]._flatten("ab")
+    assert (
+        mesh["ab"] is both and both.size() == size and both.get_local_rank() == rank and mesh["b"].size() == 2
+    )
+    assert mesh["b"].get_group().size() == 2 and mesh["b"]._get_root_mesh() is mesh
+    back = pickle.loads(pickle.dumps(mesh))
+    assert back == mesh and back.get_group("b")._ranks == mesh.get_group("b")._ranks
+    with mesh["b"]:
+        assert distribute_tensor(torch.ones(4), placements=[Shard(0)]).to_local().shape == (2,)
+
+
+def check_optimizers_and_scaler(rank, size):
+    mesh = init_device_mesh("cpu", (size,))
+    for make in (
+        lambda p: torch.optim.Adagrad(p, 0.1),
+        lambda p: torch.optim.RMSprop(p, 0.01),
+        lambda p: torch.optim.NAdam(p, 0.01),
+        lambda p: torch.optim.Adam(p, 0.01, amsgrad=True),
+        lambda p: torch.optim.SGD(p, 0.1, nesterov=True, momentum=0.9),
+    ):
+        alone, spread = pair()
+        distribute_module(spread, mesh, lambda name, mod, m: [
+            mod.register_parameter(k, nn.Parameter(distribute_tensor(p.detach(), m, [Shard(0)])))
+            for k, p in list(mod.named_parameters(recurse=False))])  # fmt: skip
+        trained(alone, spread, lambda x: distribute_tensor(x, mesh, [Replicate()]), make, 2)
+    scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
+    p = nn.Parameter(distribute_tensor(torch.ones(4), mesh, [Shard(0)]))
+    optimizer = torch.optim.SGD([p], 1.0)
+    scaler.scale((p * 2).sum()).backward()
+    scaler.step(optimizer)
+    scaler.update()
+    assert p.full_tensor().eq(-1).all()
+    p.grad = distribute_tensor(torch.tensor([1.0, 1, 1, float("inf")]), mesh, [Shard(0)])
+    scaler.step(optimizer)
+    scaler.update()
+    assert p.full_tensor().eq(-1).all() and scaler.get_scale() == 2
+
+
+WITH_FOUR = ("check_tensor_parallel", "check_sequence_parallel", "check_mesh_slices", "check_loss_parallel", "check_random", "check_from")
+if os.environ["WORLD_SIZE"] == "4":
+    for _name in [n for n in globals() if n.startswith("check_") and not n.startswith(WITH_FOUR)]:
+        if _name.removeprefix("check_case_") not in cases.CASES_OF_FOUR:
+            del globals()[_name]

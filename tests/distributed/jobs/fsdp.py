@@ -1,6 +1,7 @@
 """fully_shard against one process that sees all data."""
 
 import copy
+import os
 import tempfile
 
 import torch
@@ -349,3 +350,9 @@ def check_errors(rank, size):
         except kind:
             continue
         raise AssertionError(f"no {kind.__name__}")
+
+
+WITH_FOUR = ("check_replicas", "check_with_tensor", "check_checkpoints", "check_only_the_root")
+if os.environ["WORLD_SIZE"] == "4":
+    for _name in [n for n in globals() if n.startswith("check_") and not n.startswith(WITH_FOUR)]:
+        del globals()[_name]

@@ -1,0 +1,13 @@
+"""torch.distributed.tensor.experimental."""
+
+from .._dispatch import implicit_replication
+from ._local_map import local_map
+
+__all__ = ["context_parallel", "implicit_replication", "local_map"]
+
+
+def context_parallel(*args, **kwargs):
+    """Attention over a sequence that is cut."""
+    raise NotImplementedError(
+        "torch.distributed.tensor.experimental.context_parallel is not supported (docs/coverage.md)"
+    )
