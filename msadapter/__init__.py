@@ -344,6 +344,10 @@ _ELSEWHERE = {  # names that are loaded with their module, when one is asked for
     **dict.fromkeys(("AcceleratorError", "FatalError", "OutOfMemoryError"), "_errors"),
     "npu_apply_fused_adamw_v2": "torch_npu",
     **dict.fromkeys(
+        ("embedding_bag", "gru", "lobpcg", "lstm", "native_channel_shuffle", "rnn_relu", "rnn_tanh"), "_recurrent_forms"
+    ),
+    **dict.fromkeys(("DisableTorchFunction", "DisableTorchFunctionSubclass"), "overrides"),
+    **dict.fromkeys(
         (
             "smm",
             "sparse_bsc_tensor",
@@ -399,6 +403,7 @@ _ELSEWHERE = {  # names that are loaded with their module, when one is asked for
             "detach_copy",
             "get_device",
             "get_device_module",
+            "from_file",
             "gru_cell",
             "hinge_embedding_loss",
             "instance_norm",
@@ -418,6 +423,7 @@ _ELSEWHERE = {  # names that are loaded with their module, when one is asked for
             "rnn_tanh_cell",
             "rrelu",
             "rrelu_",
+            "set_anomaly_enabled",
             "set_warn_always",
             "slice_inverse",
             "triplet_margin_loss",
@@ -429,9 +435,14 @@ _ELSEWHERE = {  # names that are loaded with their module, when one is asked for
 }
 
 
+_LIBRARIES = {"has_lapack": True, "has_mkl": False, "has_openmp": False, "has_spectral": True}  # what kernels here use
+
+
 def __getattr__(name: str):
     if name.startswith("__"):
         raise AttributeError(name)
+    if name in _LIBRARIES:
+        return _LIBRARIES[name]
     if name in _ELSEWHERE:
         return getattr(_importlib.import_module(f".{_ELSEWHERE[name]}", __name__), name)
     if name.startswith("_foreach_"):

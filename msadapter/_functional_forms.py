@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import warnings
 
-from . import ops
+from . import autograd, ops
+from ._native import load
 from .nn import functional as F
-from .tensor import Tensor
+from .tensor import Tensor, UntypedStorage
 
 _REDUCTIONS = ("none", "mean", "sum")
 _warned_always = False
@@ -17,6 +18,19 @@ cosine_similarity, pairwise_distance = F.cosine_similarity, F.pairwise_distance
 def slice_inverse(self, src, dim=0, start=None, end=None, step=1) -> Tensor:
     """`Tensor.slice_inverse`."""
     return self.slice_inverse(src, dim, start, end, step)
+
+
+def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
+    """`autograd.set_detect_anomaly`, for good."""
+    autograd.set_detect_anomaly(enabled, check_nan)
+
+
+def from_file(filename, shared=None, size=0, *, dtype=None, device=None, requires_grad=False) -> Tensor:
+    """``size`` elements on the bytes of a file; with ``shared`` what is written goes into it."""
+    dtype = dtype or load().default_dtype()
+    untyped = UntypedStorage.from_file(filename, bool(shared), size * dtype.itemsize)
+    found = Tensor._from_storage(untyped, dtype, 0, (size,), (1,))
+    return found.requires_grad_() if requires_grad else found
 
 
 # ---- losses

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 
 from ._native import load
+from .ops._declare import namespaces
 from .tensor import Tensor
 from .tensor._tensor import _convert, _DisableTorchFunction
 
@@ -60,7 +62,11 @@ def _functions(function, args, kwargs):
     if _DisableTorchFunction.active():
         return NotImplemented
     overriding = (
-        [f for f in found if _handler(f) not in (Tensor.__torch_function__.__func__, _disabled_torch_function_impl)]
+        [
+            f
+            for f in found
+            if _handler(f) not in (Tensor.__torch_function__.__func__, _disabled_torch_function_impl)
+        ]
         if found
         else []
     )
@@ -151,6 +157,95 @@ def wrap_torch_function(dispatcher):
         return wrapper
 
     return decorate
+
+
+def redispatch_function(func, types, args, kwargs):
+    """Run ``func`` as if no argument had a class of its own: what a __torch_function__ does in the end."""
+    with DisableTorchFunctionSubclass():
+        return func(*args, **(kwargs or {}))
+
+
+@functools.cache
+def _spaces() -> dict:
+    """{module or class: {name: table function}}, public names."""
+    root = sys.modules[__package__]
+    named = {"torch": root, "Tensor": Tensor}
+    found: dict = {}
+    for space, functions in namespaces.items():
+        owner = named.get(space) or functools.reduce(
+            lambda o, part: getattr(o, part, None), space.split("."), root
+        )
+        if owner is not None and space not in ("return_types", "torch_npu"):
+            public = {n: f for n, f in functions.items() if not n.startswith("_")}
+            found[owner] = {
+                n: vars(owner).get(n, f) for n, f in public.items() if owner is Tensor or _takes_tensors(f)
+            }
+    return {owner: functions for owner, functions in found.items() if functions}
+
+
+def _takes_tensors(function) -> bool:
+    return "Tensor" in (function.__doc__ or "").partition("->")[0].partition("(")[2]
+
+
+def get_overridable_functions() -> dict:
+    """{module or class: functions} that ask __torch_function__ of their arguments."""
+    return {owner: list(functions.values()) for owner, functions in _spaces().items()}
+
+
+@functools.cache
+def get_ignored_functions() -> set:
+    """Functions of torch and torch.nn.functional that ask nobody: they take no tensor, or call functions that do."""
+    root = sys.modules[__package__]
+    asked = {id(f) for functions in _spaces().values() for f in functions.values()}
+    found = set()
+    for space in (root, root.nn.functional):
+        for name, value in vars(space).items():
+            if (
+                not name.startswith("_")
+                and callable(value)
+                and not isinstance(value, type)
+                and id(value) not in asked
+            ):
+                found.add(value)
+    return found
+
+
+def get_testing_overrides() -> dict:
+    """{function: one with its parameters that returns -1} for each that can be overridden."""
+    return {f: _dummy(f) for functions in _spaces().values() for f in functions.values()}
+
+
+def _dummy(function):
+    def override(*args, **kwargs):
+        return -1
+
+    override.__name__ = override.__qualname__ = function.__name__
+    override.__doc__ = function.__doc__
+    return override
+
+
+def resolve_name(f) -> str | None:
+    """The name by which programs reach ``f``: torch.add, torch.Tensor.add; None for a function that is none of torch's."""
+    named = getattr(f, "__self__", None)
+    spaces = sorted(
+        _spaces().items(), key=lambda row: -len(getattr(row[0], "__name__", ""))
+    )  # linalg.inv before inverse
+    for owner, functions in spaces:
+        prefix = "torch.Tensor" if owner is Tensor else owner.__name__.replace(__package__, "torch", 1)
+        for name, function in functions.items():
+            if function is f or (named is not None and function is named):
+                return f"{prefix}.{name}"
+    return str(f) if type(f).__name__ in ("OpOverload", "OpOverloadPacket") else None
+
+
+def is_tensor_method_or_property(func) -> bool:
+    """Whether ``func`` is a method of Tensor, or the getter of a property."""
+    return any(func is f for f in _spaces()[Tensor].values()) or getattr(func, "__name__", "") == "__get__"
+
+
+def enable_reentrant_dispatch():
+    """For __torch_dispatch__, which nothing here calls: NotImplementedError."""
+    raise NotImplementedError("torch.overrides.enable_reentrant_dispatch is not supported (docs/coverage.md)")
 
 
 _C.set_torch_function_handler(dispatch)

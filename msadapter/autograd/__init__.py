@@ -69,6 +69,7 @@ class _Pass(threading.local):
     """The running backward pass of a thread."""
 
     whole = True  # every reachable leaf gets its gradient, as re-entrant checkpoints need it
+    depth = 0  # passes that run, one in another
 
 
 _pass = _Pass()
@@ -88,10 +89,12 @@ def _execute(tensors, grads, inputs, *flags, make=_make_grads):
         before_pass(tensors)
     outer = _pass.whole
     _pass.whole = outer and not inputs
+    _pass.depth += 1
     try:
         return _C.backward(tensors, make(tensors, grads), inputs, *flags)
     finally:
         _pass.whole = outer
+        _pass.depth -= 1
 
 
 def _one_each(grads, count: int) -> tuple:

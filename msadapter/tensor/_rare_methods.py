@@ -188,6 +188,8 @@ METHODS = {
                 "qscheme",
                 "q_scale",
                 "q_zero_point",
+                "sparse_resize_",
+                "sparse_resize_and_clear_",
             ),
         ),
         *map(

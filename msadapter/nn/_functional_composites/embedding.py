@@ -78,10 +78,8 @@ def embedding_bag(
     _check_bag(input, weight, offsets, mode, per_sample_weights, include_last_offset)
     if sparse and mode == "max":
         raise ValueError("max mode does not support sparse weights")
-    if scale_grad_by_freq:
-        raise NotImplementedError(
-            "torch.nn.functional.embedding_bag: scale_grad_by_freq=True is not supported (docs/coverage.md)"
-        )
+    if scale_grad_by_freq and mode == "max":
+        raise ValueError("max mode does not support scaling the gradient by the frequency")
     rows, cols = weight.shape
     if padding_idx is not None:
         if not -rows <= padding_idx < rows:
@@ -102,7 +100,10 @@ def embedding_bag(
         input, bag = input.index_select(0, kept), bag.index_select(0, kept)
         if per_sample_weights is not None:
             per_sample_weights = per_sample_weights.index_select(0, kept)
-    values = ops.namespaces["torch"]["embedding"](weight, input, sparse=True) if sparse else weight.index_select(0, input)
+    values = weight.index_select(0, input)
+    if sparse or scale_grad_by_freq:  # another gradient
+        rows = ops.namespaces["torch"]["embedding"]
+        values = rows(weight, input, scale_grad_by_freq=scale_grad_by_freq, sparse=sparse)
     if weight.dtype.itemsize == 2:  # bags are sums in float32
         values = values.float()
         per_sample_weights = None if per_sample_weights is None else per_sample_weights.float()

@@ -1,27 +1,62 @@
-"""Data parallelism: DistributedDataParallel comes from the distributed package; DataParallel is refused."""
+"""Data parallelism: DistributedDataParallel over processes, DataParallel over the devices of one."""
+
+from __future__ import annotations
 
 from ..modules.module import Module
+from ._devices import _device, gather, parallel_apply, replicate, scatter, scatter_kwargs
 
-__all__ = ["DataParallel", "DistributedDataParallel"]
+__all__ = [
+    "DataParallel",
+    "DistributedDataParallel",
+    "data_parallel",
+    "gather",
+    "parallel_apply",
+    "replicate",
+    "scatter",
+]
 
 
 class DataParallel(Module):
-    """One process driving several devices: not offered, as one MindSpore process drives one device."""
+    """The batch cut over the devices of this process, the outputs joined on the first.
+
+    One MindSpore process drives one device, so there is one part; the interface is the whole of it.
+    """
 
     def __init__(self, module, device_ids=None, output_device=None, dim=0):
         super().__init__()
-        raise NotImplementedError(
-            "torch.nn.DataParallel: one process with several devices is not supported; use "
-            "torch.nn.parallel.DistributedDataParallel (docs/coverage.md)"
+        from ... import _accelerator
+
+        if device_ids is None:
+            device_ids = list(range(_accelerator.device_count())) if _accelerator.is_available() else []
+        self.module, self.dim = module, dim
+        self.device_ids = [_device(d).index or 0 for d in device_ids]
+        self.output_device = (
+            (device_ids[0] if output_device is None else output_device) if device_ids else None
         )
+
+    def forward(self, *inputs, **kwargs):
+        """The module's output for the whole batch."""
+        if not self.device_ids:
+            return self.module(*inputs, **kwargs)
+        rows, named = scatter_kwargs(inputs, kwargs, self.device_ids, self.dim)
+        if not rows:
+            rows, named = ((),), ({},)
+        if len(self.device_ids) == 1:
+            return self.module(*rows[0], **named[0])
+        copies = replicate(self.module, self.device_ids[: len(rows)], not _recording())
+        return gather(parallel_apply(copies, rows, named), self.output_device, self.dim)
+
+
+def _recording() -> bool:
+    from ...autograd import is_grad_enabled
+
+    return is_grad_enabled()
 
 
 def data_parallel(module, inputs, device_ids=None, output_device=None, dim=0, module_kwargs=None):
-    """Refused for the same reason as :class:`DataParallel`."""
-    raise NotImplementedError(
-        "torch.nn.parallel.data_parallel: one process with several devices is not supported; "
-        "use torch.nn.parallel.DistributedDataParallel (docs/coverage.md)"
-    )
+    """One call of `DataParallel`."""
+    inputs = inputs if isinstance(inputs, tuple) else () if inputs is None else (inputs,)
+    return DataParallel(module, device_ids, output_device, dim)(*inputs, **(module_kwargs or {}))
 
 
 def __getattr__(name):

@@ -17,7 +17,7 @@ class Bucket:
         self.flat = ops.zeros(sum(p.numel() for p in parameters), dtype=first.dtype, device=first.device)
         self.views, place = {}, 0
         for parameter in parameters:
-            self.views[parameter] = self.flat[place:place + parameter.numel()].view(parameter.shape)
+            self.views[parameter] = self.flat[place : place + parameter.numel()].view(parameter.shape)
             place += parameter.numel()
         self.missing, self.future, self.work = set(parameters), None, None
         self.message = None
@@ -120,7 +120,9 @@ class Reducer:
         last = bucket.index == len(self.buckets) - 1
         gradients = [bucket.views[p] for p in bucket.parameters]
         with no_grad():
-            bucket.future = hook(state, GradBucket(bucket.index, bucket.flat, gradients, bucket.parameters, last))
+            bucket.future = hook(
+                state, GradBucket(bucket.index, bucket.flat, gradients, bucket.parameters, last)
+            )
 
     def finish(self) -> None:
         """After backward: wait, and give the parameters what all processes have found together."""

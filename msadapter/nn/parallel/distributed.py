@@ -103,7 +103,11 @@ class DistributedDataParallel(Module, Joinable):
         if several and self.require_backward_grad_sync:
             self._share_buffers(candidate=True)
         output = self._run(inputs, kwargs)
-        if is_grad_enabled() and self.require_backward_grad_sync and (several or self.reducer.hook is not None):
+        if (
+            is_grad_enabled()
+            and self.require_backward_grad_sync
+            and (several or self.reducer.hook is not None)
+        ):
             unused = None
             if self.find_unused_parameters or self.static_graph:
                 unused = unreached(_tensors(output), self._parameters_to_reduce)
@@ -155,7 +159,10 @@ class DistributedDataParallel(Module, Joinable):
         """A block for uneven inputs: a process that has none left follows the others, which average over all processes, or with
         divide_by_initial_world_size=False over those that have inputs."""
         return Join(
-            [self], enable, throw_on_early_termination, divide_by_initial_world_size=divide_by_initial_world_size
+            [self],
+            enable,
+            throw_on_early_termination,
+            divide_by_initial_world_size=divide_by_initial_world_size,
         )
 
     def join_hook(self, divide_by_initial_world_size: bool = True, **kwargs):
@@ -185,7 +192,9 @@ class DistributedDataParallel(Module, Joinable):
         from ...distributed.algorithms.ddp_comm_hooks import default_hooks
 
         compressed = getattr(comm_hook_type, "name", str(comm_hook_type)).endswith("FP16_COMPRESS")
-        self.register_comm_hook(None, default_hooks.fp16_compress_hook if compressed else default_hooks.allreduce_hook)
+        self.register_comm_hook(
+            None, default_hooks.fp16_compress_hook if compressed else default_hooks.allreduce_hook
+        )
 
     def scatter(self, inputs, kwargs, device_ids):
         """The inputs as they are: each process has one device."""

@@ -1,0 +1,5 @@
+"""torch.distributed.elastic.multiprocessing."""
+
+from . import errors
+
+__all__ = ["errors"]

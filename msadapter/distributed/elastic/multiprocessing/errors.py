@@ -1,0 +1,176 @@
+"""How a worker leaves its error in a file, and how the one who started it tells of the failures.
+
+A worker's entry point is wrapped by ``record``: an exception is written as JSON to the file that the environment's
+TORCHELASTIC_ERROR_FILE names, and raised on.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import functools
+import json
+import os
+import signal
+import socket
+import time
+import traceback
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+__all__ = ["ChildFailedError", "ErrorHandler", "ProcessFailure", "get_error_handler", "record"]
+
+_NOT_AVAILABLE = "<N/A>"
+_HINT = "To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html"
+
+
+class ErrorHandler:
+    """Writes what went wrong to the error file."""
+
+    def _get_error_file_path(self) -> str | None:
+        return os.environ.get("TORCHELASTIC_ERROR_FILE")
+
+    def initialize(self) -> None:
+        """Called before the entry point: a crash of the interpreter prints a traceback too."""
+        faulthandler.enable(all_threads=True)
+
+    def record_exception(self, e: BaseException) -> None:
+        """The exception, its traceback and the time, as JSON in the error file; nothing without such a file."""
+        path = self._get_error_file_path()
+        if path:
+            trace = "".join(traceback.format_exception(e))
+            extra = {"py_callstack": trace, "timestamp": str(int(time.time()))}
+            self._write(path, {"message": {"message": f"{type(e).__name__}: {e}", "extraInfo": extra}})
+
+    def dump_error_file(self, rootcause_error_file: str, error_code: int = 0) -> None:
+        """The content of a worker's error file in this process's own, with the exit code where there is one."""
+        with open(rootcause_error_file) as stream:
+            content = json.load(stream)
+        if error_code:
+            self.override_error_code_in_rootcause_data(rootcause_error_file, content, error_code)
+        path = self._get_error_file_path()
+        if path:
+            self._write(path, content)
+
+    def override_error_code_in_rootcause_data(
+        self, rootcause_error_file: str, rootcause_error: dict, error_code: int = 0
+    ) -> None:
+        """Puts the exit code into the content of an error file."""
+        if isinstance(rootcause_error.get("message"), dict):
+            rootcause_error["message"]["errorCode"] = error_code
+
+    @staticmethod
+    def _write(path: str, content: dict) -> None:
+        with open(path, "w") as stream:
+            json.dump(content, stream)
+
+
+def get_error_handler() -> ErrorHandler:
+    """The handler that ``record`` uses."""
+    return ErrorHandler()
+
+
+@dataclass
+class ProcessFailure:
+    """One process that failed: from its error file, or from its exit code where there is none."""
+
+    local_rank: int
+    pid: int
+    exitcode: int
+    error_file: str
+    error_file_data: dict = field(init=False)
+    message: object = field(init=False)
+    timestamp: int = field(init=False)
+
+    def __post_init__(self):
+        self.error_file_data = {}
+        if os.path.isfile(self.error_file):
+            with open(self.error_file) as stream:
+                self.error_file_data = json.load(stream)
+            self.message = self.error_file_data["message"]
+            extra = self.message.get("extraInfo", {}) if isinstance(self.message, dict) else {}
+            self.timestamp = int(extra.get("timestamp", 0))
+            return
+        self.error_file, self.timestamp = _NOT_AVAILABLE, int(time.time())
+        if self.exitcode < 0:
+            self.message = f"Signal {-self.exitcode} ({self.signal_name()}) received by PID {self.pid}"
+        else:
+            self.message = _HINT
+
+    def signal_name(self) -> str:
+        """The name of the signal that ended the process."""
+        if self.exitcode >= 0:
+            return _NOT_AVAILABLE
+        try:
+            return signal.Signals(-self.exitcode).name
+        except ValueError:
+            return _NOT_AVAILABLE
+
+    def timestamp_isoformat(self) -> str:
+        """When it failed, in UTC."""
+        return datetime.fromtimestamp(self.timestamp, UTC).strftime("%Y-%m-%d_%H:%M:%S")
+
+
+class ChildFailedError(Exception):
+    """Workers failed: ``failures`` by rank. The text tells of each and of the first."""
+
+    def __init__(self, name: str, failures: dict[int, ProcessFailure]):
+        self.name, self.failures = name, failures
+        if not failures:
+            raise AssertionError("there must be a failure")
+        super().__init__(self.format_msg())
+
+    def get_first_failure(self) -> tuple[int, ProcessFailure]:
+        """(rank, failure) of the earliest."""
+        rank = min(self.failures, key=lambda r: self.failures[r].timestamp)
+        return rank, self.failures[rank]
+
+    def format_msg(self, boarder_delim: str = "=", section_delim: str = "-") -> str:
+        """The report."""
+        title, (first, _) = f"{self.name} FAILED", self.get_first_failure()
+        texts = {rank: self._text(i, rank) for i, rank in enumerate(self.failures)}
+        others = [text for rank, text in texts.items() if rank != first] or ["  <NO_OTHER_FAILURES>"]
+        width = max(60, len(title))
+        edge, line = boarder_delim * width, section_delim * width
+        root = ["Root Cause (first observed failure):", texts[first]]
+        return "\n".join(["", edge, title, line, "Failures:", *others, line, *root, edge])
+
+    def _text(self, index: int, rank: int) -> str:
+        failure = self.failures[rank]
+        message = failure.message
+        if isinstance(message, dict):
+            message = message.get("extraInfo", {}).get("py_callstack", message.get("message", _NOT_AVAILABLE))
+        signalled = f" ({failure.signal_name()})" if failure.exitcode < 0 else ""
+        rows = {
+            "time": failure.timestamp_isoformat(),
+            "host": socket.getfqdn(),
+            "rank": f"{rank} (local_rank: {failure.local_rank})",
+            "exitcode": f"{failure.exitcode} (pid: {failure.pid}) {signalled}",
+            "error_file": failure.error_file,
+            "traceback": str(message).replace("\n", "\n  "),
+        }
+        return "\n".join([f"[{index}]:", *(f"  {name:<10}: {value}" for name, value in rows.items())])
+
+
+def record(fn, error_handler: ErrorHandler | None = None):
+    """A worker's entry point that leaves its error in the error file; of a launcher, that of the first failed worker."""
+    handler = error_handler or get_error_handler()
+
+    @functools.wraps(fn)
+    def wrapper(*args, **kwargs):
+        handler.initialize()
+        try:
+            return fn(*args, **kwargs)
+        except SystemExit as e:  # a script's regular end is none of its errors
+            if e.code == 0:
+                return None
+            raise
+        except ChildFailedError as e:
+            _, failure = e.get_first_failure()
+            if failure.error_file != _NOT_AVAILABLE:
+                handler.dump_error_file(failure.error_file, failure.exitcode)
+            raise
+        except Exception as e:
+            handler.record_exception(e)
+            raise
+
+    return wrapper

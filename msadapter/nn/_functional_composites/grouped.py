@@ -1,0 +1,148 @@
+"""Matrix products of groups, and of numbers that carry scales."""
+
+from __future__ import annotations
+
+import enum
+
+from ... import ops
+from ...tensor.dtype import ALL
+
+__all__ = ["ScalingType", "SwizzleType", "grouped_mm", "scaled_grouped_mm", "scaled_mm"]
+
+
+class ScalingType(enum.IntEnum):
+    """What one scale belongs to."""
+
+    TensorWise = 0
+    RowWise = 1
+    BlockWise1x16 = 2
+    BlockWise1x32 = 3
+    BlockWise1x128 = 4
+    BlockWise128x128 = 5
+
+
+class SwizzleType(enum.IntEnum):
+    """How scales lie in memory."""
+
+    NO_SWIZZLE = 0
+    SWIZZLE_32_4_4 = 1
+
+
+def _ranges(offs, total: int) -> list[tuple[int, int]]:
+    """(start, end) of each group of the dim that ``offs`` cuts: its ends, growing.
+
+    Raises:
+        RuntimeError: ends that do not grow, or that lead behind ``total``.
+    """
+    ends = [int(n) for n in offs.tolist()]
+    starts = [0, *ends[:-1]]
+    if any(b < a for a, b in zip(starts, ends, strict=True)) or (ends and ends[-1] > total):
+        raise RuntimeError(f"grouped_mm: offs {ends} do not divide {total} into groups")
+    return list(zip(starts, ends, strict=True))
+
+
+def grouped_mm(mat_a, mat_b, *, offs=None, bias=None, out_dtype=None):
+    """The product of each group.
+
+    Args:
+        mat_a, mat_b: (G, M, K) and (G, K, N): a batch. (M, K) and (G, K, N): ``offs`` cuts the rows, the result is (M, N),
+            with zeros in rows of no group. (G, M, K) and (K, N): it cuts the columns, (M, N). (M, K) and (K, N): it cuts
+            what is summed over, (G, M, N).
+        offs: int32, the end of each group.
+
+    Raises:
+        RuntimeError: shapes that do not fit, a missing or needless ``offs``.
+    """
+    flat_a, flat_b = mat_a.ndim == 2, mat_b.ndim == 2
+    if {mat_a.ndim, mat_b.ndim} - {2, 3}:
+        raise RuntimeError(
+            f"mat_a has to be 2 or 3d, mat_b has to be 2 or 3d, but got {mat_a.ndim}d and {mat_b.ndim}d"
+        )
+    if (offs is not None) != (flat_a or flat_b):
+        raise RuntimeError(
+            "Have to provide offsets if there is a 2d matrix, or no offset if both matrices are 3d"
+        )
+    if mat_a.shape[-1] != mat_b.shape[-2]:
+        raise RuntimeError("contraction dimension of mat_a and mat_b must match")
+    if bias is not None:
+        raise RuntimeError("Bias not supported yet")
+    out = _grouped(mat_a, mat_b, offs, flat_a, flat_b)
+    return out if out_dtype is None else out.to(out_dtype)
+
+
+def _grouped(a, b, offs, flat_a: bool, flat_b: bool):
+    if not flat_a and not flat_b:
+        return ops.bmm(a, b)
+    if flat_a and flat_b:
+        return ops.stack([a[:, i:j] @ b[i:j] for i, j in _ranges(offs, a.shape[1])])
+    if flat_a:
+        groups = _ranges(offs, a.shape[0])
+        parts = [a[i:j] @ b[g] for g, (i, j) in enumerate(groups)]
+        rest = a.shape[0] - (groups[-1][1] if groups else 0)
+        return ops.cat([*parts, a.new_zeros(rest, b.shape[-1])]) if rest else ops.cat(parts)
+    groups = _ranges(offs, b.shape[1])
+    parts = [a[g] @ b[:, i:j] for g, (i, j) in enumerate(groups)]
+    rest = b.shape[1] - (groups[-1][1] if groups else 0)
+    return ops.cat([*parts, b.new_zeros(a.shape[1], rest)], 1) if rest else ops.cat(parts, 1)
+
+
+def _one(value):
+    return value[0] if isinstance(value, (list, tuple)) and len(value) == 1 else value
+
+
+def _scaled(matrix, scale, recipe, name: str, axis: int):
+    """The matrix in float32 times its scales: one, or one for each row (``axis`` -1) or column (-2)."""
+    scale, recipe = _one(scale), _one(recipe)
+    wide = matrix.to(ALL["float32"])
+    if recipe == ScalingType.TensorWise:
+        return wide * scale.reshape(())
+    if recipe == ScalingType.RowWise:
+        return wide * (
+            scale.reshape(*wide.shape[:-1], 1) if axis == -1 else scale.reshape(*wide.shape[:-2], 1, -1)
+        )
+    raise NotImplementedError(
+        f"torch.nn.functional.{name}: scales of blocks are not supported (docs/coverage.md)"
+    )
+
+
+def scaled_mm(
+    mat_a,
+    mat_b,
+    scale_a,
+    scale_recipe_a,
+    scale_b,
+    scale_recipe_b,
+    swizzle_a=None,
+    swizzle_b=None,
+    bias=None,
+    output_dtype=ALL["bfloat16"],
+    contraction_dim=(),
+    use_fast_accum=False,
+):
+    """(mat_a * scale_a) @ (mat_b * scale_b), computed in float32; scales of a tensor, or of its rows (b: columns)."""
+    a = _scaled(mat_a, scale_a, scale_recipe_a, "scaled_mm", -1)
+    b = _scaled(mat_b, scale_b, scale_recipe_b, "scaled_mm", -2)
+    out = a @ b
+    out = out if bias is None else out + bias.to(out.dtype)
+    return out.to(output_dtype or ALL["bfloat16"])
+
+
+def scaled_grouped_mm(
+    mat_a,
+    mat_b,
+    scale_a,
+    scale_recipe_a,
+    scale_b,
+    scale_recipe_b,
+    swizzle_a=None,
+    swizzle_b=None,
+    bias=None,
+    offs=None,
+    output_dtype=ALL["bfloat16"],
+    contraction_dim=(),
+    use_fast_accum=False,
+):
+    """`grouped_mm` of matrices that carry scales, as in `scaled_mm`."""
+    a = _scaled(mat_a, scale_a, scale_recipe_a, "scaled_grouped_mm", -1)
+    b = _scaled(mat_b, scale_b, scale_recipe_b, "scaled_grouped_mm", -2)
+    return grouped_mm(a, b, offs=offs, bias=bias, out_dtype=output_dtype or ALL["bfloat16"])

@@ -1,0 +1,436 @@
+"""torch.nn.utils.prune: parameters with some elements held at zero by a mask.
+
+A pruned parameter `weight` is kept as `weight_orig`, its mask as the buffer `weight_mask`; `weight` is their product,
+made anew before every forward. `remove` makes it permanent.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+
+from ... import ops
+
+__all__ = [
+    "BasePruningMethod",
+    "CustomFromMask",
+    "Identity",
+    "L1Unstructured",
+    "LnStructured",
+    "PruningContainer",
+    "RandomStructured",
+    "RandomUnstructured",
+    "custom_from_mask",
+    "global_unstructured",
+    "identity",
+    "is_pruned",
+    "l1_unstructured",
+    "ln_structured",
+    "random_structured",
+    "random_unstructured",
+    "remove",
+]
+
+
+class BasePruningMethod(ABC):
+    """A rule that makes masks: `compute_mask(tensor, mask so far)`; also the hook that applies them."""
+
+    _tensor_name: str
+    PRUNING_TYPE: str
+
+    def __call__(self, module, inputs):
+        setattr(module, self._tensor_name, self.apply_mask(module))
+
+    @abstractmethod
+    def compute_mask(self, t, default_mask):
+        """The mask of ``t``: ``default_mask`` with more zeros."""
+
+    def apply_mask(self, module):
+        """The parameter times its mask."""
+        if self._tensor_name is None:
+            raise AssertionError(f"Module {module} has to be pruned")
+        mask = getattr(module, self._tensor_name + "_mask")
+        original = getattr(module, self._tensor_name + "_orig")
+        return mask.to(dtype=original.dtype) * original
+
+    @classmethod
+    def apply(cls, module, name, *args, importance_scores=None, **kwargs):
+        """Prune ``module.name``, after what pruned it before; the method (or the container of all)."""
+        earlier = [(k, h) for k, h in module._forward_pre_hooks.items() if _prunes(h, name)]
+        if len(earlier) > 1:
+            raise AssertionError(
+                f"Avoid adding multiple pruning hooks to the same tensor {name} of module {module}."
+            )
+        method = cls(*args, **kwargs)
+        method._tensor_name = name
+        original = getattr(module, name)
+        if importance_scores is None:
+            importance_scores = original
+        elif importance_scores.shape != original.shape:
+            raise AssertionError(
+                f"importance_scores should have the same shape as parameter                     {name} of {module}"
+            )
+        if earlier:
+            key, before = earlier[0]
+            del module._forward_pre_hooks[key]
+            method = _joined(before, method, name)
+            default = getattr(module, name + "_mask").detach().clone()
+        else:
+            default = ops.ones_like(importance_scores)
+        try:
+            mask = method.compute_mask(importance_scores, default_mask=default)
+        except Exception:
+            if earlier:
+                module.register_forward_pre_hook(before)
+            raise
+        if not earlier:
+            module.register_parameter(name + "_orig", original)
+            del module._parameters[name]
+        module.register_buffer(name + "_mask", mask)
+        setattr(module, name, method.apply_mask(module))
+        module.register_forward_pre_hook(method)
+        return method
+
+    def prune(self, t, default_mask=None, importance_scores=None):
+        """``t`` with its mask applied, outside of any module."""
+        if importance_scores is None:
+            importance_scores = t
+        elif importance_scores.shape != t.shape:
+            raise AssertionError("importance_scores should have the same shape as tensor t")
+        default = default_mask if default_mask is not None else ops.ones_like(t)
+        return t * self.compute_mask(importance_scores, default_mask=default)
+
+    def remove(self, module) -> None:
+        """The masked values become the parameter; mask and original go."""
+        if self._tensor_name is None:
+            raise AssertionError(f"Module {module} has to be pruned            before pruning can be removed")
+        weight = self.apply_mask(module)
+        original = module._parameters.pop(self._tensor_name + "_orig")
+        original.data = weight.data
+        del module._buffers[self._tensor_name + "_mask"]
+        if hasattr(module, self._tensor_name):
+            delattr(module, self._tensor_name)
+        setattr(module, self._tensor_name, original)
+
+
+def _prunes(hook, name: str) -> bool:
+    return isinstance(hook, BasePruningMethod) and hook._tensor_name == name
+
+
+def _joined(before, method, name: str):
+    container = before
+    if not isinstance(before, PruningContainer):
+        container = PruningContainer()
+        container._tensor_name = name
+        container.add_pruning_method(before)
+    container.add_pruning_method(method)
+    return container
+
+
+class PruningContainer(BasePruningMethod):
+    """Several methods on one parameter: each prunes what those before it left."""
+
+    def __init__(self, *args):
+        self._pruning_methods: tuple = ()
+        if not isinstance(args, Iterable):
+            args = (args,)
+        if args:
+            self._tensor_name = args[0]._tensor_name
+        for method in args:
+            self.add_pruning_method(method)
+
+    def add_pruning_method(self, method) -> None:
+        """One more method, for the same tensor.
+
+        Raises:
+            TypeError: no method. ValueError: a method for another tensor.
+        """
+        if not isinstance(method, BasePruningMethod) and method is not None:
+            raise TypeError(f"{type(method)} is not a BasePruningMethod subclass")
+        if method is not None and self._tensor_name != method._tensor_name:
+            raise ValueError(
+                "Can only add pruning methods acting on the parameter named "
+                f"'{self._tensor_name}' to PruningContainer {self}. Found '{method._tensor_name}'"
+            )
+        self._pruning_methods += (method,)
+
+    def __len__(self) -> int:
+        return len(self._pruning_methods)
+
+    def __iter__(self):
+        return iter(self._pruning_methods)
+
+    def __getitem__(self, idx):
+        return self._pruning_methods[idx]
+
+    def compute_mask(self, t, default_mask):
+        """The last method's mask of what is not pruned yet, within the mask so far."""
+        method = self._pruning_methods[-1]
+        mask = default_mask.to(dtype=t.dtype)
+        if method.PRUNING_TYPE == "unstructured":
+            chosen = mask == 1
+        elif method.PRUNING_TYPE == "structured":
+            dim = method.dim % t.dim() if t.dim() else 0
+            others = [d for d in range(t.dim()) if d != dim]
+            kept = (mask.sum(others) != 0) if others else mask != 0
+            chosen = tuple(kept if d == dim else slice(None) for d in range(t.dim()))
+        elif method.PRUNING_TYPE == "global":
+            chosen = (slice(None),) * t.dim()
+        else:
+            raise ValueError(f"Unrecognized PRUNING_TYPE {method.PRUNING_TYPE}")
+        out = mask.clone()
+        out[chosen] = method.compute_mask(t[chosen], default_mask=mask[chosen]).to(mask.dtype)
+        return out
+
+
+class Identity(BasePruningMethod):
+    """Prunes nothing: the parametrization alone."""
+
+    PRUNING_TYPE = "unstructured"
+
+    def compute_mask(self, t, default_mask):
+        return default_mask
+
+    @classmethod
+    def apply(cls, module, name):
+        return super().apply(module, name)
+
+
+class RandomUnstructured(BasePruningMethod):
+    """Elements at random: a number of them, or a share between 0 and 1."""
+
+    PRUNING_TYPE = "unstructured"
+
+    def __init__(self, amount):
+        _check_amount(amount)
+        self.amount = amount
+
+    def compute_mask(self, t, default_mask):
+        count = _number_of(self.amount, t.nelement())
+        mask = default_mask.clone()
+        if count:
+            places = ops.rand_like(t).reshape(-1).topk(count)[1]
+            mask.view(-1)[places] = 0
+        return mask
+
+    @classmethod
+    def apply(cls, module, name, amount):
+        return super().apply(module, name, amount=amount)
+
+
+class L1Unstructured(BasePruningMethod):
+    """The elements with the smallest absolute value."""
+
+    PRUNING_TYPE = "unstructured"
+
+    def __init__(self, amount):
+        _check_amount(amount)
+        self.amount = amount
+
+    def compute_mask(self, t, default_mask):
+        count = _number_of(self.amount, t.nelement())
+        mask = default_mask.clone()
+        if count:
+            places = t.abs().reshape(-1).topk(count, largest=False)[1]
+            mask.view(-1)[places] = 0
+        return mask
+
+    @classmethod
+    def apply(cls, module, name, amount, importance_scores=None):
+        return super().apply(module, name, amount=amount, importance_scores=importance_scores)
+
+
+class RandomStructured(BasePruningMethod):
+    """Whole slices along a dim at random."""
+
+    PRUNING_TYPE = "structured"
+
+    def __init__(self, amount, dim=-1):
+        _check_amount(amount)
+        self.amount, self.dim = amount, dim
+
+    def compute_mask(self, t, default_mask):
+        _check_structured(t, self.dim)
+        size = t.shape[self.dim]
+        count = _number_of(self.amount, size)
+        if not count:
+            return default_mask
+        kept = ops.rand(size).topk(size - count)[1]
+        return _with_slices(t, self.dim, kept) * default_mask.to(t.dtype)
+
+    @classmethod
+    def apply(cls, module, name, amount, dim=-1):
+        return super().apply(module, name, amount=amount, dim=dim)
+
+
+class LnStructured(BasePruningMethod):
+    """The slices along a dim whose n-norm is smallest."""
+
+    PRUNING_TYPE = "structured"
+
+    def __init__(self, amount, n, dim=-1):
+        _check_amount(amount)
+        self.amount, self.n, self.dim = amount, n, dim
+
+    def compute_mask(self, t, default_mask):
+        _check_structured(t, self.dim)
+        size = t.shape[self.dim]
+        count = _number_of(self.amount, size)
+        if not count:
+            return default_mask
+        others = [d for d in range(t.dim()) if d != self.dim % t.dim()]
+        kept = ops.norm(t, p=self.n, dim=others).topk(size - count)[1]
+        return _with_slices(t, self.dim, kept) * default_mask.to(t.dtype)
+
+    @classmethod
+    def apply(cls, module, name, amount, n, dim, importance_scores=None):
+        return super().apply(module, name, amount=amount, n=n, dim=dim, importance_scores=importance_scores)
+
+
+class CustomFromMask(BasePruningMethod):
+    """A mask that is given."""
+
+    PRUNING_TYPE = "global"
+
+    def __init__(self, mask):
+        self.mask = mask
+
+    def compute_mask(self, t, default_mask):
+        if default_mask.shape != self.mask.shape:
+            raise AssertionError("default_mask and self.mask must have the same shape")
+        return default_mask * self.mask.to(dtype=default_mask.dtype)
+
+    @classmethod
+    def apply(cls, module, name, mask):
+        return super().apply(module, name, mask=mask)
+
+
+def identity(module, name):
+    """The parametrization of pruning without pruning; the module."""
+    Identity.apply(module, name)
+    return module
+
+
+def random_unstructured(module, name, amount):
+    """Prune elements at random; the module."""
+    RandomUnstructured.apply(module, name, amount)
+    return module
+
+
+def l1_unstructured(module, name, amount, importance_scores=None):
+    """Prune the smallest elements; the module."""
+    L1Unstructured.apply(module, name, amount=amount, importance_scores=importance_scores)
+    return module
+
+
+def random_structured(module, name, amount, dim):
+    """Prune slices at random; the module."""
+    RandomStructured.apply(module, name, amount, dim)
+    return module
+
+
+def ln_structured(module, name, amount, n, dim, importance_scores=None):
+    """Prune the slices of the smallest norm; the module."""
+    LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
+    return module
+
+
+def custom_from_mask(module, name, mask):
+    """Prune by a mask; the module."""
+    CustomFromMask.apply(module, name, mask)
+    return module
+
+
+def global_unstructured(parameters, pruning_method, importance_scores=None, **kwargs) -> None:
+    """Prune several parameters, (module, name) each, as if they were one vector.
+
+    Raises:
+        TypeError: not an iterable of pairs, a method that is not unstructured.
+    """
+    if not isinstance(parameters, Iterable):
+        raise TypeError("global_unstructured(): parameters is not an Iterable")
+    parameters = list(parameters)
+    scores = {} if importance_scores is None else importance_scores
+    if not isinstance(scores, dict):
+        raise TypeError("global_unstructured(): importance_scores must be of type dict")
+    rows = [scores.get((module, name), getattr(module, name)) for module, name in parameters]
+    vector = ops.cat([row.reshape(-1) for row in rows])
+    masks = [
+        getattr(module, name + "_mask", ops.ones_like(getattr(module, name))) for module, name in parameters
+    ]
+    default = ops.cat([mask.reshape(-1) for mask in masks])
+    container = PruningContainer()
+    container._tensor_name = "temp"
+    method = pruning_method(**kwargs)
+    method._tensor_name = "temp"
+    container.add_pruning_method(method)
+    if method.PRUNING_TYPE != "unstructured":
+        raise TypeError(
+            'Only "unstructured" PRUNING_TYPE supported for '
+            f"the `pruning_method`. Found method {pruning_method} of type {method.PRUNING_TYPE}"
+        )
+    whole = container.compute_mask(vector, default)
+    start = 0
+    for module, name in parameters:
+        param = getattr(module, name)
+        custom_from_mask(module, name, mask=whole[start : start + param.numel()].view_as(param))
+        start += param.numel()
+
+
+def remove(module, name):
+    """Make the pruning of ``module.name`` permanent; the module. ValueError if it is not pruned."""
+    for key, hook in module._forward_pre_hooks.items():
+        if _prunes(hook, name):
+            hook.remove(module)
+            del module._forward_pre_hooks[key]
+            return module
+    raise ValueError(f"Parameter '{name}' of module {module} has to be pruned before pruning can be removed")
+
+
+def is_pruned(module) -> bool:
+    """Whether a parameter of the module, or of one in it, is pruned."""
+    return any(
+        isinstance(hook, BasePruningMethod)
+        for _, inner in module.named_modules()
+        for hook in inner._forward_pre_hooks.values()
+    )
+
+
+def _check_amount(amount) -> None:
+    """TypeError unless a number, ValueError unless a share in [0, 1] or a count."""
+    if not isinstance(amount, (int, float)):
+        raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
+    if (isinstance(amount, int) and amount < 0) or (
+        not isinstance(amount, int) and (float(amount) > 1.0 or float(amount) < 0.0)
+    ):
+        raise ValueError(
+            f"amount={amount} should either be a float in the range [0, 1] or a non-negative integer"
+        )
+
+
+def _number_of(amount, size: int) -> int:
+    """How many of ``size`` to prune; ValueError for more than there are."""
+    count = amount if isinstance(amount, int) else round(amount * size)
+    if count > size:
+        raise ValueError(f"amount={amount} should be smaller than the number of parameters to prune={size}")
+    return count
+
+
+def _check_structured(t, dim: int) -> None:
+    if t.dim() <= 1:
+        raise ValueError(
+            "Structured pruning can only be applied to "
+            "multidimensional tensors. Found tensor of shape "
+            f"{t.shape} with {t.dim()} dims"
+        )
+    if dim >= t.dim():
+        raise IndexError(f"Invalid index {dim} for tensor of size {t.shape}")
+
+
+def _with_slices(t, dim: int, kept):
+    """A mask like ``t`` with ones in the slices ``kept``."""
+    mask = ops.zeros_like(t)
+    index = [slice(None)] * t.dim()
+    index[dim] = kept
+    mask[tuple(index)] = 1
+    return mask

@@ -1,0 +1,108 @@
+"""Names beside the operators: optimizers, pruning, recurrent networks by weights, counts of operations, overrides."""
+
+SETUP = """
+import torch.nn.utils.prune as prune
+from torch.nn import functional as F
+from torch.utils.flop_counter import FlopCounterMode, register_flop_formula
+def r(*shape):
+    n = 1
+    for d in shape:
+        n *= d
+    return torch.tensor([((i * 7919 + 13 * len(shape)) % 101) / 37.0 - 1.3 for i in range(n)]).reshape(shape)
+def layer(rows=3, columns=4):
+    m = torch.nn.Linear(columns, rows)
+    with torch.no_grad():
+        m.weight.copy_(r(rows, columns))
+        m.bias.copy_(r(rows))
+    return m
+def trained(steps=3, **options):
+    p = torch.nn.Parameter(r(4, 6))
+    o = torch.optim.Muon([p], **options)
+    for _ in range(steps):
+        o.zero_grad()
+        (p * r(4, 6).flip(0)).sum().backward()
+        o.step()
+    return p
+def counted(f, *inputs):
+    with FlopCounterMode(display=False) as c:
+        out = f(*inputs)
+        if out.requires_grad:
+            out.sum().backward()
+    return {str(k): v for k, v in sorted(c.get_flop_counts().get("Global", {}).items(), key=str)}
+def weights(gates, layers=2, directions=2, size=3, hidden=4):
+    out = []
+    for n in range(layers):
+        for _ in range(directions):
+            width = size if n == 0 else hidden * directions
+            out += [r(gates * hidden, width) / 3, r(gates * hidden, hidden) / 3, r(gates * hidden), r(gates * hidden) / 2]
+    return out
+x, h = r(5, 2, 3), r(4, 2, 4)
+"""
+
+CASES = [
+    "~trained(lr=-1)",
+    "torch.optim.Muon([torch.nn.Parameter(torch.ones(3))])",
+    "torch.optim.Muon([torch.nn.Parameter(torch.ones(3, 3))], momentum=-1)",
+    "torch.optim.Muon([torch.nn.Parameter(torch.ones(3, 3))], adjust_lr_fn='x')",
+    "p = torch.nn.Parameter(r(4, 6)); o = torch.optim.Muon([p]); (p * p).sum().backward(); o.step(); list(o.state[p])",
+    "sorted(torch.optim.Muon([torch.nn.Parameter(torch.ones(3, 3))]).param_groups[0])",
+    "m = layer(); prune.l1_unstructured(m, 'weight', 5); m.weight, m.weight_mask, m.weight_orig, "
+    "sorted(dict(m.named_parameters()))",
+    "m = layer(); prune.l1_unstructured(m, 'weight', 0.4); m(torch.ones(1, 4)), sorted(m.state_dict())",
+    "m = layer(); prune.ln_structured(m, 'weight', 1, n=2, dim=0); m.weight_mask",
+    "m = layer(); prune.l1_unstructured(m, 'weight', 3); prune.ln_structured(m, 'weight', 0.3, n=1, dim=1); "
+    "m.weight_mask, len(m._forward_pre_hooks)",
+    "m = layer(); prune.l1_unstructured(m, 'weight', 3); prune.l1_unstructured(m, 'weight', 4); m.weight_mask",
+    "m = layer(); prune.custom_from_mask(m, 'bias', torch.tensor([1, 0, 1])); m.bias, prune.is_pruned(m)",
+    "m = layer(); prune.l1_unstructured(m, 'weight', 5); prune.remove(m, 'weight'); m.weight, "
+    "sorted(m.state_dict()), prune.is_pruned(m)",
+    "m = layer(); prune.identity(m, 'weight'); m.weight_mask",
+    "m = layer(); prune.random_unstructured(m, 'weight', 5); m.weight_mask.sum()",
+    "m = layer(); prune.random_structured(m, 'weight', 2, 1); m.weight_mask.sum()",
+    "m, n = layer(), layer(2, 2); prune.global_unstructured([(m, 'weight'), (n, 'weight')], "
+    "prune.L1Unstructured, amount=6); m.weight_mask, n.weight_mask",
+    "m = layer(); prune.l1_unstructured(m, 'weight', 5, importance_scores=r(3, 4).flip(0)); m.weight_mask",
+    "m = layer(); prune.l1_unstructured(m, 'weight', 5); m(torch.ones(1, 4)).sum().backward(); m.weight_orig.grad",
+    "prune.L1Unstructured(3).prune(r(3, 4))",
+    "prune.l1_unstructured(layer(), 'weight', 50)",
+    "prune.l1_unstructured(layer(), 'weight', 1.5)",
+    "prune.l1_unstructured(layer(), 'weight', 'x')",
+    "prune.ln_structured(layer(), 'bias', 1, n=2, dim=0)",
+    "prune.is_pruned(layer())",
+    "~prune.remove(layer(), 'weight')",
+    "torch.lstm(x, (h, h / 2), weights(4), True, 2, 0.0, False, True, False)",
+    "torch.gru(x, h, weights(3), True, 2, 0.0, False, True, False)",
+    "torch.rnn_tanh(x, h, weights(1), True, 2, 0.0, False, True, False)",
+    "torch.rnn_relu(x.transpose(0, 1), h, weights(1), True, 2, 0.0, False, True, True)",
+    "torch.gru(r(7, 3), torch.tensor([2, 2, 2, 1]), h, weights(3), True, 2, 0.0, False, True)",
+    "torch.embedding_bag(r(4, 5), torch.tensor([1, 2, 3, 1]), torch.tensor([0, 2]))[0]",
+    "torch.embedding_bag(r(4, 5), torch.tensor([1, 2, 3, 1]), torch.tensor([0, 2]), False, 1)[0]",
+    "o = torch.embedding_bag(r(4, 5), torch.tensor([1, 2, 3, 1]), torch.tensor([0, 2]), False, 2); o[0], o[1], o[2], o[3]",
+    "torch.embedding_bag(r(4, 5), torch.tensor([1, 2, 3, 1]), torch.tensor([0, 2, 4]), include_last_offset=True)[0]",
+    "w = r(4, 5).requires_grad_(); F.embedding_bag(torch.tensor([[1, 2], [1, 3]]), w, "
+    "mode='mean').pow(2).sum().backward(); w.grad",
+    "F.embedding_bag(torch.tensor([[1, 2]]), r(4, 5), mode='max', sparse=True)",
+    "torch.native_channel_shuffle(r(1, 4, 2, 2), 2)",
+    "a = r(9, 9); a = a @ a.t() + torch.eye(9); torch.lobpcg(a, 1)[0] / 100, torch.lobpcg(torch.eye(2), 1)[0]",
+    "torch.lobpcg(torch.eye(2), 1)",
+    "counted(layer(), torch.ones(2, 4, requires_grad=True))",
+    "counted(layer(), torch.ones(5, 4))",
+    "counted(torch.matmul, r(2, 3, 4), r(2, 4, 5))",
+    "counted(torch.nn.Conv2d(2, 3, 3), r(1, 2, 6, 6).requires_grad_())",
+    "counted(torch.nn.ConvTranspose2d(2, 3, 3, stride=2), r(1, 2, 4, 4).requires_grad_())",
+    "counted(lambda a, b: torch.einsum('bij,bjk->bik', a, b), r(2, 3, 4).requires_grad_(), r(2, 4, 5))",
+    "counted(lambda a: torch.relu(a + 1), r(3))",
+    "counted(lambda a: torch.addmm(a, a, a), r(3, 3).requires_grad_())",
+    "F.grouped_mm(r(6, 4), r(2, 4, 8), offs=torch.tensor([2, 6], dtype=torch.int32)).shape",
+    "torch.overrides.resolve_name(torch.add), torch.overrides.resolve_name(F.gelu), torch.overrides.resolve_name(len)",
+    "torch.overrides.resolve_name(torch.linalg.inv), torch.overrides.resolve_name(torch.Tensor.view)",
+    "torch.overrides.get_testing_overrides()[torch.add](1, 2)",
+    "torch.add in torch.overrides.get_overridable_functions()[torch], "
+    "F.gelu in torch.overrides.get_overridable_functions()[F]",
+    "torch.zeros in torch.overrides.get_ignored_functions(), torch.add in torch.overrides.get_ignored_functions()",
+    "torch.OutOfMemoryError is torch.cuda.OutOfMemoryError, issubclass(torch.OutOfMemoryError, RuntimeError), "
+    "torch.AcceleratorError",
+    "torch.xpu.is_available(), torch.xpu.device_count(), torch.xpu.memory_allocated()",
+    "torch.xpu.get_device_properties(0)",
+    "torch.xpu.current_device()",
+]
