@@ -137,6 +137,8 @@ def vecdot(x, y, *, dim):
             f"{x.dtype.storage_name.removesuffix('Storage')} and y of type "
             f"{y.dtype.storage_name.removesuffix('Storage')} instead"
         )
+    if x.ndim == y.ndim == 1:
+        return t.vdot(x, y)
     return t._to_dtype(t.sum(conj(x) * y, dim), x.dtype)
 
 
@@ -283,9 +285,10 @@ def renorm(self, p, dim, maxnorm):
         raise RuntimeError("renorm: non-positive-norm not supported")
     if maxnorm < 0:
         raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
-    norms = t.linalg_vector_norm(self, float(p), _other_dims(self, dim), True)
+    wide = self.float() if self.element_size() == 2 else self
+    norms = t.linalg_vector_norm(wide, float(p), _other_dims(self, dim), True)
     factor = t.where(norms > maxnorm, maxnorm / (norms + 1e-7), t.ones_like(norms))
-    return self * factor
+    return self * factor.to(self.dtype)
 
 
 def _cdist_grad(g, x1, x2, p, result, needs):

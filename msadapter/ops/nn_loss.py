@@ -432,6 +432,8 @@ def cross_entropy(input, target, weight, size_average, ignore_index, reduce, red
     shape = tuple(target.shape)
     if input.dim() == 1:
         input, target = input.unsqueeze(0), target.reshape(1)
+    elif input.dim() > 2 and input.dtype.itemsize == 2 and label_smoothing == 0:
+        return t._nll_loss(t.log_softmax(input, 1), target, weight, _CODES[reduction], ignore_index)[0]
     elif input.dim() > 2:
         input = input.movedim(1, -1).reshape(-1, input.shape[1])
         target = target.reshape(-1)

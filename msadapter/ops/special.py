@@ -2,7 +2,7 @@
 
 import math
 
-from ._declare import composite, op, raw, t
+from ._declare import _C, composite, op, raw, t
 from .pointwise import not_implemented, unary
 
 _SQRT_PI = math.sqrt(math.pi)
@@ -75,8 +75,20 @@ def mvlgamma(self, p):
     """The logarithm of the multivariate gamma function of dimension `p`."""
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
-    steps = t.arange(p, dtype=self.dtype if self.is_floating_point() else None) * -0.5
-    return t.lgamma(self.unsqueeze(-1) + steps).sum(-1) + p * (p - 1) / 4 * math.log(math.pi)
+    if not self.is_floating_point():
+        self = self.to(_C.default_dtype())
+    return t._lgamma_sum(self, p) + p * (p - 1) / 4 * math.log(math.pi)
+
+
+def _halves_down(self, p):
+    return self.unsqueeze(-1) + t.arange(p, dtype=self.dtype) * -0.5
+
+
+@op("_lgamma_sum(Tensor self, int p) -> Tensor", forms="f",
+    grad={"self": lambda g, self, p: g * t.digamma(_halves_down(self, p)).sum(-1)})
+def _lgamma_sum(self, p):
+    """Sum of lgamma(self - i / 2) for i below p."""
+    return t.lgamma(_halves_down(self, p)).sum(-1)
 
 
 def _igamma_other_grad(g, self, other):

@@ -112,6 +112,13 @@ template <class T> void cross_entropy(Call &c) {
     for (int64_t r = begin; r < end; ++r) {
       const C *v = rows::widen<T>(px + r * k, buffer.get(), k);
       const C top = rows::max<C>(k, [=](int64_t i) { return v[i]; });
+      if constexpr (!std::is_same_v<T, C>)
+        if (smoothing == C(0)) {  // log_softmax and then nll_loss, each rounded as alone
+          const C sum = convert<C>(convert<T>(rows::exp_sum(v, k, top))), log = convert<C>(convert<T>(std::log(sum)));
+          for (int64_t i = 0; i < k; ++i) pl[r * k + i] = convert<T>(v[i] - top - log);
+          loss[r] = t[r] == ignore ? C(0) : -convert<C>(pl[r * k + t[r]]) * weight_of(w, t[r], ignore);
+          continue;
+        }
       const C shift = top + std::log(rows::exp_sum(v, k, top));
       for (int64_t i = 0; i < k; ++i) pl[r * k + i] = convert<T>(v[i] - shift);
       if (t[r] == ignore) {
@@ -148,6 +155,12 @@ template <class T> void cross_entropy_grad(Call &c) {
         std::fill(to, to + k, T(0));
         continue;
       }
+      if constexpr (!std::is_same_v<T, C>)
+        if (smoothing == C(0)) {
+          const C d = convert<C>(convert<T>(-convert<C>(convert<T>(g(r))) * weight_of(w, t[r], ignore)));
+          for (int64_t i = 0; i < k; ++i) to[i] = convert<T>((i == t[r] ? d : C(0)) - vec::exp(convert<C>(from[i])) * d);
+          continue;
+        }
       const C scale = g(r), own = (C(1) - smoothing) * weight_of(w, t[r], ignore);
       const C all = own + (smoothing > C(0) ? spread * weights : C(0));
       if (smoothing > C(0) && w) for (int64_t i = 0; i < k; ++i) to[i] = convert<T>(scale * (vec::exp(convert<C>(from[i])) * all - spread * w[i]));

@@ -1,5 +1,6 @@
 // softmax and log_softmax along one dim with their gradients.
 #include "rows.h"
+#include "stepwise.h"
 
 namespace msa {
 namespace {
@@ -29,7 +30,8 @@ template <bool Log, class T> void row(const T *x, T *y, int64_t n, compute_t<T> 
   }
 }
 
-template <bool Log, class T> void column_block(const T *x, T *y, int64_t n, int64_t step, int64_t width) {
+// Columns from `rounded` on keep the 16-bit exponentials: those that PyTorch's vector loop leaves to its scalar one.
+template <bool Log, class T> void column_block(const T *x, T *y, int64_t n, int64_t step, int64_t width, int64_t rounded) {
   using C = compute_t<T>;
   C top[kColumns], total[kColumns] = {};
   std::fill(top, top + kColumns, -std::numeric_limits<C>::infinity());
@@ -46,6 +48,10 @@ template <bool Log, class T> void column_block(const T *x, T *y, int64_t n, int6
       const C v = convert<C>(x[i * step + j]);
       y[i * step + j] = convert<T>(Log ? v - total[j] : vec::exp(v - top[j]) * total[j]);
     }
+  if constexpr (!Log && !std::is_same_v<T, C>)
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t j = std::max<int64_t>(0, rounded); j < width; ++j)
+        y[i * step + j] = convert<T>(convert<C>(convert<T>(vec::exp(convert<C>(x[i * step + j]) - top[j]))) * total[j]);
 }
 
 // y = softmax(x): dx = y (g - sum(g y)); y = log_softmax(x): dx = g - exp(y) sum(g)
@@ -99,7 +105,10 @@ template <bool Log> void forward(Call &c, int64_t dim, const char *name) {
     const T *from = x.ptr<T>();
     T *to = o.ptr<T>();
     walk<compute_t<T>>(s, [&](int64_t at, compute_t<T> *buffer) { row<Log, T>(from + at, to + at, s.n, buffer); },
-                       [&](int64_t at, int64_t width) { column_block<Log, T>(from + at, to + at, s.n, s.inner, width); });
+                       [&](int64_t at, int64_t width) {
+                         const int64_t scalar = s.inner - s.inner % (kVectorBytes / 2);
+                         column_block<Log, T>(from + at, to + at, s.n, s.inner, width, scalar - at % s.inner);
+                       });
   }));
 }
 

@@ -95,11 +95,23 @@ MSA_POINTWISE_KERNEL(Logit) {  // input, eps?: log(z / (1 - z)), z clamped to [e
     });
   });
 }
+// The slope of logit with the limits and steps of the 16-bit type.
+template <class E> void logit_grad16(const Tensor &o, const Tensor &g, const Tensor &a, bool clamped, double eps) {
+  using S = Stepwise<E>;
+  const S lo = S(eps), hi = S(1) - lo;
+  binary<float, float, float>(o, g, a, [=](float d, float x) {
+    if (clamped ? S(x) < lo || S(x) > hi : x < 0 || x > 1) return clamped ? 0.f : NAN;
+    return !clamped && (x == 0 || x == 1) ? d * INFINITY : (S(d) / (S(x) * (S(1) - S(x)))).v;
+  });
+}
+
 MSA_POINTWISE_KERNEL(LogitGrad) {  // dy, input, eps?
   const Tensor &g = c.in(0), &a = c.in(1);
   Tensor o = c.out_pointwise(0, g.dtype, {&g, &a});
   const bool clamped = c.has(2);
   const double eps = clamped ? c.real(2) : 0;
+  if (o.dtype == DType::F16) return logit_grad16<Half>(o, g, a, clamped, eps);
+  if (o.dtype == DType::BF16) return logit_grad16<BFloat16>(o, g, a, clamped, eps);
   MSA_COMPUTE_FLOAT(o.dtype, "logit_backward_cpu", {
     const T lo = T(eps); const T hi = T(1) - lo;
     binary<T, T, T>(o, g, a, [=](T d, T x) {

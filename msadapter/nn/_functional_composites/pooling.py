@@ -148,7 +148,8 @@ def _starts(sample, size, out, kernel):
     """First positions (N, C, out) of the random windows along one dimension; the last ends at the border."""
     if out == 1:
         return ops.full([*sample.shape, 1], size - kernel, dtype=int64, device=sample.device)
-    alpha = (size - kernel) / (out - 1)
+    # steps in the type of the samples, as in torch
+    alpha = ops.full([], size - kernel, dtype=sample.dtype, device=sample.device) / (out - 1)
     step = ops.arange(out, device=sample.device, dtype=sample.dtype)
     u = sample.unsqueeze(-1)
     first = ((step + u) * alpha).to(int64) - (u * alpha).to(int64)
