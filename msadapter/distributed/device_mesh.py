@@ -156,7 +156,7 @@ class DeviceMesh:
         return made
 
     def __getstate__(self):
-        return {k: v for k, v in self.__dict__.items() if k not in ("_groups", "_root", "_flattened")}
+        return {k: v for k, v in self.__dict__.items() if k not in ("_groups", "_root", "_flattened", "_hash")}
 
     def __setstate__(self, state):
         self.__dict__.update(state)
@@ -180,7 +180,7 @@ class DeviceMesh:
         return made
 
     def __eq__(self, other):
-        return (
+        return self is other or (
             isinstance(other, DeviceMesh)
             and self.device_type == other.device_type
             and self._ranks == other._ranks
@@ -188,7 +188,9 @@ class DeviceMesh:
         )
 
     def __hash__(self):
-        return hash((self.device_type, str(self._ranks), self.mesh_dim_names))
+        if "_hash" not in self.__dict__:
+            self._hash = hash((self.device_type, str(self._ranks), self.mesh_dim_names))
+        return self._hash
 
     def __repr__(self):
         names = f"mesh_dim_names={self.mesh_dim_names}"

@@ -165,6 +165,10 @@ class DTensor(Tensor):
         """0: the whole has no memory."""
         return 0
 
+    def untyped_storage(self):
+        """A storage of its own as large as the whole, without memory."""
+        return ops.empty_strided(tuple(self.shape), self.stride(), dtype=self.dtype, device="meta").untyped_storage()
+
     def __repr__(self, *, tensor_contents=None):
         return f"DTensor(local_tensor={self._local_tensor}, device_mesh={self.device_mesh}, placements={self.placements})"
 
@@ -364,8 +368,12 @@ for _name in ("numpy", "set_", "resize_", "storage", "apply_", "map_", "__array_
     setattr(DTensor, _name, _refused(_name))
 
 
+_nowhere = ops.empty(1, device="meta")
+
+
 def _shell(meta: TensorMeta, cls):
-    made = ops.empty_strided(tuple(meta.shape), tuple(meta.stride), dtype=meta.dtype, device="meta")
+    """A tensor of a shape, at an address without memory."""
+    made = _C.raw_view(_nowhere, tuple(meta.shape), tuple(meta.stride), 0, meta.dtype)
     made.__class__ = cls
     return made
 

@@ -26,6 +26,13 @@ class DTensorSpec:
     placements: tuple
     tensor_meta: TensorMeta | None = None
 
+    def __hash__(self):
+        known = self.__dict__.get("_hash")  # asked for at every operation
+        if known is None:
+            known = hash((self.mesh, self.placements, self.tensor_meta))
+            object.__setattr__(self, "_hash", known)
+        return known
+
     @property
     def device_mesh(self) -> DeviceMesh:
         """The mesh."""

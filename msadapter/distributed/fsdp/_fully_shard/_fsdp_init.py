@@ -99,3 +99,15 @@ def checked(parameter) -> None:
         raise NotImplementedError(
             f"FSDP does not support non-contiguous parameters yet: {parameter.shape=} {parameter.stride()=}"
         )
+
+
+def move_to_device(parameters, modules, target) -> None:
+    """Parameters and buffers on the mesh's device; those without values (meta) stay as they are."""
+    for parameter in parameters:
+        local = parameter._local_tensor if isinstance(parameter, DTensor) else parameter
+        if not local.is_meta and local.device.type != target.type:
+            local.data = local.data.to(target)
+    for module in modules:
+        for name, buffer in module._buffers.items():
+            if buffer is not None and not buffer.is_meta and buffer.device.type != target.type:
+                module._buffers[name] = buffer.to(target)

@@ -8,7 +8,14 @@ from ....nn import Module, ModuleDict, ModuleList
 from ..._composable_state import _get_module_state, _insert_module_state
 from ._fsdp_api import CPUOffloadPolicy, MixedPrecisionPolicy, OffloadPolicy
 from ._fsdp_group import FSDPGroup
-from ._fsdp_init import checked, managed_modules, managed_parameters, mesh_info
+from ._fsdp_init import (
+    _get_device_from_mesh,
+    checked,
+    managed_modules,
+    managed_parameters,
+    mesh_info,
+    move_to_device,
+)
 from ._fsdp_param import FSDPParam
 from ._fsdp_state import FSDPState
 
@@ -50,9 +57,11 @@ def fully_shard(
             "torch.distributed.fsdp.fully_shard: reshard_after_forward as a number of processes is not supported (docs/coverage.md)"
         )
     info = mesh_info(mesh)
-    found = managed_parameters(managed_modules(modules, _is_managed), ignored_params or set())
+    below = managed_modules(modules, _is_managed)
+    found = managed_parameters(below, ignored_params or set())
     for parameter, _ in found:
         checked(parameter)
+    move_to_device((p for p, _ in found), below, _get_device_from_mesh(info.mesh))
     offload = isinstance(offload_policy, CPUOffloadPolicy)
     place = shard_placement_fn or (lambda _: None)
     params = [FSDPParam(p, places, info, mp_policy, offload, place(p)) for p, places in found]
