@@ -31,11 +31,49 @@ class _Request:
         return _C.shared_test(self._exchange, _PATIENCE)
 
 
-class SharedMemory:
-    """The shared memory of one group. All ranks decide by what all know whether an operation goes through it."""
+class _Transfer:
+    """Messages on their way, with an MPI request that goes with them (None: nothing does)."""
 
-    def __init__(self, slots):
-        self._slots = slots
+    def __init__(self, transfers, request=None, keep=None):
+        self._transfers, self._request, self._keep = transfers, request, keep
+
+    def together_with(self, request):
+        """This, ended when an MPI request has ended too."""
+        self._request = request
+        return self
+
+    def Test(self) -> bool:  # noqa: N802  as MPI's
+        """Move on; whether all have ended."""
+        return _C.channels_test(self._transfers, _PATIENCE) and (self._request is None or self._request.Test())
+
+
+class _Receive:
+    """A message that MPI announces: which of the sender's it is."""
+
+    def __init__(self, channels, target, announcement, request):
+        self._channels, self._target, self._transfer = channels, target, None
+        self._announcement, self._request = announcement, request
+
+    def Test(self, status=None) -> bool:  # noqa: N802  as MPI's
+        """Move on; whether it has come. `status` gets the sender."""
+        if self._transfer is None:
+            seen = mpi_world.job.mpi.Status()
+            if not self._request.Test(seen):
+                return False
+            self._source = seen.Get_source()
+            number = int.from_bytes(self._announcement, "little")
+            self._transfer = _C.channels_receive(self._channels, self._target, self._source, number)
+        if status is not None:
+            status.Set_source(self._source)
+        return _C.channels_test(self._transfer, _PATIENCE)
+
+
+class SharedMemory:
+    """The shared memory of one group. The ranks decide by what those that take part know whether an operation goes through
+    it."""
+
+    def __init__(self, comm, slots, channels):
+        self._comm, self._slots, self._channels = comm, slots, channels
 
     def carries(self, size: int) -> bool:
         """Whether so many bytes are better off here."""
@@ -63,25 +101,43 @@ class SharedMemory:
         return _Request(_C.shared_broadcast, self._slots, data, root)
 
 
+    def send(self, data, dst: int, tag: int) -> _Transfer:
+        """data (contiguous) to a rank of the group; MPI carries its number, so that tags and senders match as always."""
+        transfer, number = _C.channels_send(self._channels, data, dst)
+        announcement = number.to_bytes(8, "little")
+        return _Transfer(transfer, self._comm.Isend([announcement, mpi_world.job.mpi.BYTE], dst, tag), announcement)
+
+    def receive(self, target, src: int, tag: int) -> _Receive:
+        """target (contiguous) = a message of `src`, or MPI.ANY_SOURCE."""
+        announcement = bytearray(8)
+        request = self._comm.Irecv([announcement, mpi_world.job.mpi.BYTE], src, tag)
+        return _Receive(self._channels, target, announcement, request)
+
+    def exchange(self, output, data, received, sent) -> _Transfer:
+        """Those parts of an all-to-all (sizes in bytes by rank) that are large and another's."""
+        return _Transfer(_C.channels_exchange(self._channels, output, data, received, sent, _LARGE))
+
+
 def create(comm, ranks) -> SharedMemory | None:
     """The shared memory of a new group (collective), None where its ranks cannot share any."""
     if any(rank not in mpi_world.job.neighbours for rank in ranks) or not hasattr(os, "memfd_create"):
         return None
-    size, rank = _C.shared_bytes(len(ranks), _SLOT), comm.Get_rank()
+    rank, page = comm.Get_rank(), os.sysconf("SC_PAGE_SIZE")
+    offset = -(-_C.shared_bytes(len(ranks), _SLOT) // page) * page
     file = -1
     if rank == 0:
         file = os.memfd_create("torch.distributed", os.MFD_CLOEXEC)
-        os.ftruncate(file, size)
+        os.ftruncate(file, offset + _C.channels_bytes(len(ranks)))  # pages that nobody touches cost nothing
     owner, number = comm.bcast((os.getpid(), file), root=0)
+    opened = None
     try:
         if rank:
             file = os.open(f"/proc/{owner}/fd/{number}", os.O_RDWR | os.O_CLOEXEC)
-        slots = _C.shared_open(file, len(ranks), rank, _SLOT)
+        slots, channels = _C.shared_open(file, len(ranks), rank, _SLOT), _C.channels_open(file, offset, len(ranks), rank)
+        opened = SharedMemory(comm, slots, channels)
     except (OSError, RuntimeError):  # a system that does not let one look at another's files: MPI alone does the work
-        slots = None
-    everywhere = comm.allreduce(slots is not None, mpi_world.job.mpi.LAND)
+        pass
+    everywhere = comm.allreduce(opened is not None, mpi_world.job.mpi.LAND)
     if file >= 0:
         os.close(file)
-    return SharedMemory(slots) if everywhere else None
-
-
+    return opened if everywhere else None

@@ -1,11 +1,9 @@
 #include "exchange.h"
 
-#include <sched.h>
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <stdexcept>
 
@@ -14,7 +12,6 @@ namespace {
 
 constexpr int kChunkBits = 32;  // of a counter; the number of the collective is above
 constexpr int64_t kAlign = 64;
-constexpr double kBusy = 0.0005;  // seconds for the others' next chunk, once something has moved
 
 int64_t chunks_of(int64_t bytes, int64_t chunk) { return (bytes + chunk - 1) / chunk; }
 
@@ -27,15 +24,16 @@ const char *kind_name(uint64_t signature) {
 }  // namespace
 
 size_t SharedSlots::bytes_for(int ranks, int64_t slot_bytes) {
-  return ranks * (sizeof(Line) + kSlots * static_cast<size_t>(slot_bytes));
+  return ranks * (sizeof(Doorbell) + sizeof(Line) + kSlots * static_cast<size_t>(slot_bytes));
 }
 
 SharedSlots::SharedSlots(int file, int ranks, int rank, int64_t slot_bytes) : ranks(ranks), rank(rank), slot_bytes(slot_bytes) {
   void *p = mmap(nullptr, bytes_for(ranks, slot_bytes), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   if (p == MAP_FAILED) throw std::runtime_error(std::string("mapping the memory of a process group failed: ") + std::strerror(errno));
   memory_ = static_cast<char *>(p);
-  lines_ = reinterpret_cast<Line *>(memory_);
-  slots_ = memory_ + ranks * sizeof(Line);
+  bells_ = reinterpret_cast<Doorbell *>(memory_);
+  lines_ = reinterpret_cast<Line *>(bells_ + ranks);
+  slots_ = reinterpret_cast<char *>(lines_ + ranks);
 }
 
 SharedSlots::~SharedSlots() { munmap(memory_, bytes_for(ranks, slot_bytes)); }
@@ -47,45 +45,33 @@ void SharedSlots::start(std::shared_ptr<Exchange> exchange) {
   queue_.push_back(std::move(exchange));
 }
 
-bool SharedSlots::advance(const Exchange &wanted) {
+void SharedSlots::end_first() {
+  Exchange &first = *queue_.front();
+  const uint64_t next = first.base_ + (uint64_t{1} << kChunkBits);
+  lines_[rank].published.store(next, std::memory_order_release);
+  lines_[rank].consumed.store(next, std::memory_order_release);
+  first.ended_.store(true, std::memory_order_release);
+  queue_.pop_front();
+}
+
+bool SharedSlots::pass(const Exchange &wanted) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (wanted.ended()) return true;
   if (!broken_.empty()) throw std::runtime_error(broken_);
-  while (!queue_.empty()) {
-    Exchange &first = *queue_.front();
-    try {
-      for (; !first.complete(); ++steps_)
-        if (!first.step()) return false;
-    } catch (const std::exception &e) {
-      broken_ = e.what();
-      throw;
-    }
-    const uint64_t next = first.base_ + (uint64_t{1} << kChunkBits);
-    lines_[rank].published.store(next, std::memory_order_release);
-    lines_[rank].consumed.store(next, std::memory_order_release);
-    first.ended_.store(true, std::memory_order_release);
-    const bool found = &first == &wanted;
-    queue_.pop_front();
-    if (found) return true;
+  try {
+    Exchange &first = *queue_.front();  // `wanted` or one before it
+    const bool moved = !first.complete() && first.step(), over = first.complete();
+    if (over) end_first();
+    if (moved || over) ring_others(bells_, ranks, rank);
+    return moved || over;
+  } catch (const std::exception &e) {
+    broken_ = e.what();
+    throw;
   }
-  return wanted.ended();
 }
 
 bool SharedSlots::advance(const Exchange &wanted, double patience) {
-  using Clock = std::chrono::steady_clock;
-  auto moved = Clock::now();
-  for (uint64_t seen = steps_;;) {
-    if (advance(wanted)) return true;
-    const auto now = Clock::now();
-    if (seen != steps_) {
-      seen = steps_;
-      moved = now;
-      patience = std::max(patience, kBusy);
-    } else if (std::chrono::duration<double>(now - moved).count() > patience) {
-      return false;
-    }
-    sched_yield();
-  }
+  return attend(bells_[rank], patience, [&] { return wanted.ended(); }, [&] { return pass(wanted); });
 }
 
 void SharedSlots::give_up(const Exchange &unfinished) {

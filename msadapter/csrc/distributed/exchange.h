@@ -3,7 +3,7 @@
 // Every rank owns a few slots of that memory. A tensor travels in chunks of a slot: a rank fills its slot and counts it as
 // published; the others read it there (and reduce from it), and count it as consumed; a slot is filled again when all have
 // consumed it. Chunks are small enough for a cache, so that a tensor is read from and written to main memory once.
-// Nothing here waits: advance() does what can be done at the moment.
+// Only advance() waits, for as long as it is told.
 #pragma once
 #include <atomic>
 #include <deque>
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "combine.h"
+#include "doorbell.h"
 
 namespace msa {
 
@@ -34,8 +35,7 @@ class SharedSlots {
 
   // Collectives of a group run in the order in which they were started. Both throw std::runtime_error after a failure.
   void start(std::shared_ptr<Exchange> exchange);
-  bool advance(const Exchange &wanted);  // true once that one has ended
-  // The same again and again, until nothing has moved for `patience` seconds.
+  // Whether that one has ended; moves all that can be moved until nothing has for `patience` seconds.
   bool advance(const Exchange &wanted, double patience);
   void give_up(const Exchange &unfinished);  // its memory may go: no later collective of this group can work
 
@@ -46,10 +46,13 @@ class SharedSlots {
   };
   char *slot(int of, uint64_t chunk) const { return slots_ + (of * kSlots + static_cast<int64_t>(chunk % kSlots)) * slot_bytes; }
 
+  bool pass(const Exchange &wanted);  // one step; whether anything moved
+  void end_first();
+
   char *memory_ = nullptr, *slots_ = nullptr;
+  Doorbell *bells_ = nullptr;
   Line *lines_ = nullptr;
   uint64_t operations_ = 0;
-  std::atomic<uint64_t> steps_{0};  // chunks that this rank has moved
   std::deque<std::shared_ptr<Exchange>> queue_;
   std::mutex mutex_;
   std::string broken_;

@@ -1,5 +1,6 @@
 // The Python face of the collectives through shared memory: capsules of slots and of collectives under way.
 #include "../device/bridge.h"
+#include "../distributed/channel.h"
 #include "../distributed/exchange.h"
 
 namespace msa {
@@ -10,13 +11,26 @@ struct Request {
   SlotsPtr slots;
   std::shared_ptr<Exchange> exchange;
 };
+using ChannelsPtr = std::shared_ptr<Channels>;
+struct Transfers {
+  ChannelsPtr channels;
+  std::vector<TransferPtr> all;
+};
 constexpr const char *kSlotsName = "msadapter.SharedSlots", *kRequestName = "msadapter.Exchange";
+constexpr const char *kChannelsName = "msadapter.Channels", *kTransfersName = "msadapter.Transfers";
 
 void free_slots(PyObject *capsule) { delete static_cast<SlotsPtr *>(PyCapsule_GetPointer(capsule, kSlotsName)); }
 void free_request(PyObject *capsule) {
   auto *request = static_cast<Request *>(PyCapsule_GetPointer(capsule, kRequestName));
   request->slots->give_up(*request->exchange);  // nobody keeps the tensors' memory for it any more
   delete request;
+}
+
+void free_channels(PyObject *capsule) { delete static_cast<ChannelsPtr *>(PyCapsule_GetPointer(capsule, kChannelsName)); }
+void free_transfers(PyObject *capsule) {
+  auto *transfers = static_cast<Transfers *>(PyCapsule_GetPointer(capsule, kTransfersName));
+  for (const TransferPtr &t : transfers->all) transfers->channels->give_up(*t);
+  delete transfers;
 }
 
 template <class F> PyObject *guarded(F f) {
@@ -30,6 +44,12 @@ template <class F> PyObject *guarded(F f) {
 
 SlotsPtr slots_of(PyObject *o) {
   auto *p = static_cast<SlotsPtr *>(PyCapsule_GetPointer(o, kSlotsName));
+  if (!p) throw PythonError{};
+  return *p;
+}
+
+ChannelsPtr channels_of(PyObject *o) {
+  auto *p = static_cast<ChannelsPtr *>(PyCapsule_GetPointer(o, kChannelsName));
   if (!p) throw PythonError{};
   return *p;
 }
@@ -56,18 +76,26 @@ std::vector<int64_t> counts_from(PyObject *o) {
   return counts;
 }
 
-PyObject *started(const SlotsPtr &slots, std::shared_ptr<Exchange> exchange) {
-  {
-    std::exception_ptr failed;
-    Py_BEGIN_ALLOW_THREADS;
-    try {
-      slots->start(exchange);
-    } catch (...) {
-      failed = std::current_exception();
-    }
-    Py_END_ALLOW_THREADS;
-    if (failed) std::rethrow_exception(failed);
+// Without the interpreter lock; False or True.
+template <class F> PyObject *unlocked(F f) {
+  std::exception_ptr failed;
+  bool answer = false;
+  Py_BEGIN_ALLOW_THREADS;
+  try {
+    answer = f();
+  } catch (...) {
+    failed = std::current_exception();
   }
+  Py_END_ALLOW_THREADS;
+  if (failed) std::rethrow_exception(failed);
+  return PyBool_FromLong(answer);
+}
+
+PyObject *started(const SlotsPtr &slots, std::shared_ptr<Exchange> exchange) {
+  Ref done = checked(unlocked([&] {
+    slots->start(exchange);
+    return true;
+  }));
   return PyCapsule_New(new Request{slots, std::move(exchange)}, kRequestName, free_request);
 }
 
@@ -159,21 +187,89 @@ PyObject *shared_test(PyObject *, PyObject *args) {
   MSA_FACE("shared_test", "Od", &request, &patience) {
     auto *r = static_cast<Request *>(PyCapsule_GetPointer(request, kRequestName));
     if (!r) throw PythonError{};
-    std::exception_ptr failed;
-    bool ended = false;
-    Py_BEGIN_ALLOW_THREADS;
-    try {
-      ended = r->slots->advance(*r->exchange, patience);
-    } catch (...) {
-      failed = std::current_exception();
+    return unlocked([&] { return r->slots->advance(*r->exchange, patience); });
+  });
+}
+
+PyObject *channels_bytes(PyObject *, PyObject *args) {
+  int ranks;
+  MSA_FACE("channels_bytes", "i", &ranks) { return PyLong_FromSize_t(Channels::bytes_for(ranks)); });
+}
+
+PyObject *channels_open(PyObject *, PyObject *args) {
+  int file, ranks, rank;
+  long long offset;
+  MSA_FACE("channels_open", "iLii", &file, &offset, &ranks, &rank) {
+    return PyCapsule_New(new ChannelsPtr(std::make_shared<Channels>(file, offset, ranks, rank)), kChannelsName, free_channels);
+  });
+}
+
+PyObject *on_the_way(const ChannelsPtr &channels, std::vector<TransferPtr> all) {
+  return PyCapsule_New(new Transfers{channels, std::move(all)}, kTransfersName, free_transfers);
+}
+
+PyObject *channels_send(PyObject *, PyObject *args) {
+  PyObject *channels, *tensor;
+  int to;
+  MSA_FACE("channels_send", "OOi", &channels, &tensor, &to) {
+    const ChannelsPtr c = channels_of(channels);
+    const Tensor t = dense(tensor);
+    const TransferPtr sent = c->send(Ring::Messages, to, t.data, t.numel * item_size(t.dtype));
+    Ref capsule = checked(on_the_way(c, {sent}));
+    return Py_BuildValue("(OK)", capsule.get(), static_cast<unsigned long long>(sent->number));
+  });
+}
+
+PyObject *channels_receive(PyObject *, PyObject *args) {
+  PyObject *channels, *tensor;
+  int from;
+  unsigned long long number;
+  MSA_FACE("channels_receive", "OOiK", &channels, &tensor, &from, &number) {
+    const ChannelsPtr c = channels_of(channels);
+    const Tensor t = dense(tensor);
+    return on_the_way(c, {c->receive(Ring::Messages, from, t.data, t.numel * item_size(t.dtype), number)});
+  });
+}
+
+// The parts of an all-to-all that are large: parts by rank, in bytes, behind each other in both tensors.
+PyObject *channels_exchange(PyObject *, PyObject *args) {
+  PyObject *channels, *output, *input, *received, *sent;
+  long long large;
+  MSA_FACE("channels_exchange", "OOOOOL", &channels, &output, &input, &received, &sent, &large) {
+    const ChannelsPtr c = channels_of(channels);
+    const Tensor o = dense(output), i = dense(input);
+    const std::vector<int64_t> in = counts_from(received), out = counts_from(sent);
+    std::vector<TransferPtr> all;
+    int64_t from = 0, to = 0;
+    for (size_t r = 0; r < in.size(); ++r) {
+      check(from + out[r] <= i.numel * item_size(i.dtype) && to + in[r] <= o.numel * item_size(o.dtype), "all_to_all: the sizes do not fit together");
+      const bool other = static_cast<int>(r) != c->rank;
+      if (other && out[r] >= large) all.push_back(c->send(Ring::Collectives, static_cast<int>(r), static_cast<char *>(i.data) + from, out[r]));
+      if (other && in[r] >= large) all.push_back(c->receive_next(static_cast<int>(r), static_cast<char *>(o.data) + to, in[r]));
+      from += out[r];
+      to += in[r];
     }
-    Py_END_ALLOW_THREADS;
-    if (failed) std::rethrow_exception(failed);
-    return PyBool_FromLong(ended);
+    return on_the_way(c, std::move(all));
+  });
+}
+
+PyObject *channels_test(PyObject *, PyObject *args) {
+  PyObject *transfers;
+  double patience;
+  MSA_FACE("channels_test", "Od", &transfers, &patience) {
+    auto *t = static_cast<Transfers *>(PyCapsule_GetPointer(transfers, kTransfersName));
+    if (!t) throw PythonError{};
+    return unlocked([&] { return t->channels->advance(t->all, patience); });
   });
 }
 
 PyMethodDef functions[] = {
+    {"channels_bytes", channels_bytes, METH_VARARGS, "channels_bytes(ranks): size of the memory for messages"},
+    {"channels_open", channels_open, METH_VARARGS, "channels_open(file, offset, ranks, rank): a rank's view of it"},
+    {"channels_send", channels_send, METH_VARARGS, "channels_send(channels, tensor, to) -> (transfer, number)"},
+    {"channels_receive", channels_receive, METH_VARARGS, "channels_receive(channels, tensor, from, number)"},
+    {"channels_exchange", channels_exchange, METH_VARARGS, "channels_exchange(channels, output, input, received, sent, large)"},
+    {"channels_test", channels_test, METH_VARARGS, "channels_test(transfer, patience): move on; whether it has ended"},
     {"shared_bytes", shared_bytes, METH_VARARGS, "shared_bytes(ranks, slot_bytes): size of a group's shared memory"},
     {"shared_open", shared_open, METH_VARARGS, "shared_open(file, ranks, rank, slot_bytes): a rank's view of it"},
     {"shared_reduces", shared_reduces, METH_VARARGS, "shared_reduces(tensor, reduction): whether it can be reduced there"},

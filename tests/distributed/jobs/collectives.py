@@ -449,6 +449,62 @@ def check_large_asynchronous_in_any_order(rank, size):
     assert small.tolist() == [size] * 3
 
 
+def _sent(source, target, turn, count):
+    return torch.arange(count) * (turn + 1) + 1000 * source + target
+
+
+def check_large_and_small_parts_of_all_to_all(rank, size):
+    for turn in range(3):  # parts from nothing to 1 MB
+        counts = [[70_000 * ((i + j + turn) % 3) + 7 * i + 3 * j for j in range(size)] for i in range(size)]
+        received = [counts[i][rank] for i in range(size)]
+        expected = [_sent(i, rank, turn, received[i]) for i in range(size)]
+        own_parts = [_sent(rank, j, turn, counts[rank][j]) for j in range(size)]
+        output = torch.zeros(sum(received), dtype=torch.int64)
+        dist.all_to_all_single(output, torch.cat(own_parts), received, counts[rank])
+        assert torch.equal(output, torch.cat(expected)), turn
+        outputs = [torch.zeros(n, dtype=torch.int64) for n in received]
+        dist.all_to_all(outputs, own_parts)
+        assert all(torch.equal(a, b) for a, b in zip(outputs, expected, strict=True)), turn
+
+
+def check_large_messages_in_another_order(rank, size):
+    after, before = (rank + 1) % size, (rank - 1) % size
+    lengths = [100_000 + k if k % 2 else 5 for k in range(6)]
+    works = []
+    for k, length in enumerate(lengths):
+        t = _sent(rank, after, k, length)
+        works.append(dist.isend(t, after, tag=k))
+        t.zero_()  # the message is on its way
+    for k in (3, 0, 5, 1, 4, 2):
+        t = torch.zeros(lengths[k], dtype=torch.int64)
+        assert dist.recv(t, before, tag=k) == before
+        assert torch.equal(t, _sent(before, rank, k, lengths[k])), k
+    for work in works:
+        work.wait()
+
+
+def check_large_messages_from_anyone(rank, size):
+    if rank:
+        dist.send(_sent(rank, 0, 2, 100_000), 0)
+        return
+    seen = set()
+    for _ in range(size - 1):
+        t = torch.zeros(100_000, dtype=torch.int64)
+        source = dist.recv(t)
+        assert torch.equal(t, _sent(source, 0, 2, 100_000)), source
+        seen.add(source)
+    assert seen == set(range(1, size))
+
+
+def check_large_messages_both_ways(rank, size):
+    after, before = (rank + 1) % size, (rank - 1) % size
+    t = torch.zeros(900_000, dtype=torch.int64)
+    messages = [dist.P2POp(dist.isend, _sent(rank, after, 1, 900_000), after), dist.P2POp(dist.irecv, t, before)]
+    for work in dist.batch_isend_irecv(messages):
+        work.wait()
+    assert torch.equal(t, _sent(before, rank, 1, 900_000))
+
+
 def check_large_out_of_step_is_an_error(rank, size):
     group = dist.new_group(list(range(size)))  # of its own: it cannot be used afterwards
     try:

@@ -40,6 +40,7 @@ OPERATIONS = {
     "large_broadcast": lambda rank, size: dist.broadcast(torch.ones(1 << 20), 1),
     "large_all_gather": lambda rank, size: dist.all_gather_into_tensor(torch.ones(size << 20), torch.ones(1 << 20)),
     "large_reduce_scatter": lambda rank, size: dist.reduce_scatter_tensor(torch.ones(1 << 20), torch.ones(size << 20)),
+    "large_all_to_all": lambda rank, size: dist.all_to_all_single(torch.ones(size << 20), torch.ones(size << 20)),
     "objects": lambda rank, size: dist.all_gather_object([None] * size, rank),
 }
 
