@@ -17,7 +17,7 @@ msadapter.install()
 sys.path.insert(0, sys.argv[1])
 from make_symbols import resolve
 names = json.load(open(sys.argv[1] + "/symbols.json"))
-print(json.dumps([name for name in names if not resolve(name) and not name.startswith(("torch.distributed", "torch.utils._mode"))]))
+print(json.dumps([name for name in names if not resolve(name)]))
 """
 
 
