@@ -127,6 +127,9 @@ def can_cast(from_, to) -> _builtins.bool:
 
 def result_type(tensor1, tensor2):
     """dtype that arithmetic of the two would have."""
+    for x, other in ((tensor1, tensor2), (tensor2, tensor1)):
+        if isinstance(x, Tensor) and x.dtype.name.startswith("float8") and isinstance(other, (_builtins.int, _builtins.float)):
+            return x.dtype
     return ops_table.add(_probe(tensor1), _probe(tensor2)).dtype
 
 

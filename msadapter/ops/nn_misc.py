@@ -159,6 +159,10 @@ def _split_pads(x, pad):
     grad={"self": lambda g, pad: t._constant_pad(g, [-p for p in pad], 0)},
 )
 def _constant_pad(self, pad, value):
+    if self.dtype.name.startswith("float8"):
+        from ..tensor.dtype import ALL
+
+        return t._to_dtype(raw.ConstantPadND(t._to_dtype(self, ALL["float32"]), list(pad), value), self.dtype)
     return raw.ConstantPadND(self, list(pad), value)
 
 

@@ -160,7 +160,15 @@ def any(self, dim, keepdim):
 def _truth(call, x, dim, keepdim):
     if dim == []:  # an empty list reduces nothing here
         return x != 0
+    if x.dtype.name.startswith("float8"):  # what is not zero in eight bits is not zero
+        x = t._to_dtype(x, _float32())
     return call(x, dim, keepdim)
+
+
+def _float32():
+    from ..tensor.dtype import ALL
+
+    return ALL["float32"]
 
 
 # ---- extremes

@@ -696,4 +696,6 @@ def install() -> None:
     if not _C.fast_path() or device_target() != "CPU":
         load_operators()
     native().RuntimeConf.get_instance().set_launch_blocking()
+    from . import _float8  # noqa: F401  asks to be called
+
     when_complete(_join_mindspore)

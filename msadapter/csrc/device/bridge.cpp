@@ -197,6 +197,10 @@ bool dtype_from_object(PyObject *o, DType *d) {
       *d = n.second;
       return true;
     }
+  if (dtype_objects[0] && Py_TYPE(o) == Py_TYPE(dtype_objects[0])) {  // torch.float8_e8m0fnu: there for comparisons alone
+    Ref name(PyObject_Repr(o));
+    throw NotImplementedError(std::string(name ? PyUnicode_AsUTF8(name.get()) : "dtype") + ": MindSpore has no such type, it is not supported (docs/coverage.md)");
+  }
   return false;
 }
 

@@ -13,6 +13,25 @@ bool foreign(PyObject *o) {
   return t != tensor_type && t != parameter_type && PyType_IsSubtype(t, mindspore::tensor::GetTensorPyType());
 }
 
+PyObject *float8_handler = nullptr;
+
+bool is_float8_tensor(PyObject *o) {
+  return PyObject_TypeCheck(o, mindspore::tensor::GetTensorPyType()) && is_tensor(o) && is_float8(from_ms(unwrap(o)->data_type()));
+}
+
+// What the Python side computes of an operator whose kernel refuses float8 operands; null: the refusal stands.
+PyObject *for_float8(PyObject *callable, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+  bool any = false;
+  for (Py_ssize_t i = 0; i < nargs; ++i) any = any || is_float8_tensor(args[i]);
+  if (!any || !float8_handler || kwnames) return nullptr;
+  Ref pos(PyTuple_New(nargs));
+  if (!pos) return nullptr;
+  for (Py_ssize_t i = 0; i < nargs; ++i) { Py_INCREF(args[i]); PyTuple_SET_ITEM(pos.get(), i, args[i]); }
+  Ref r(PyObject_CallFunctionObjArgs(float8_handler, callable, pos.get(), nullptr));
+  if (!r) PyErr_Clear();  // the kernel's own error says more
+  return r && r.get() != Py_NotImplemented ? r.release() : nullptr;
+}
+
 thread_local int default_device = 0;  // of factories that name none: 0 the CPU, 1 an accelerator, 2 meta
 
 // Whether a factory is to make a meta tensor: asked for, by default, or like its operand.
@@ -108,6 +127,10 @@ PyObject *op_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyOb
       return checked(PyObject_CallFunctionObjArgs(table_function("_copy_to_out"), r.get(), out, nullptr)).release();
     }
     return run_functional(op, operands.data(), slots).release();
+  } catch (const NotImplementedError &) {
+    if (PyObject *r = for_float8(callable, args, PyVectorcall_NARGS(nargsf), kwnames)) return r;
+    translate_exception();
+    return nullptr;
   } catch (...) {
     translate_exception();
     return nullptr;
@@ -227,6 +250,11 @@ PyObject *set_torch_function_handler(PyObject *, PyObject *f) {
   torch_function_handler = f;
   Py_RETURN_NONE;
 }
+PyObject *set_float8_handler(PyObject *, PyObject *f) {
+  Py_INCREF(f);
+  float8_handler = f;
+  Py_RETURN_NONE;
+}
 PyObject *add_torch_function_modes(PyObject *, PyObject *n) {
   torch_function_modes += static_cast<int>(PyLong_AsLong(n));
   Py_RETURN_NONE;
@@ -301,6 +329,7 @@ PyMethodDef functions[] = {
     {"call_operator", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call_operator)), METH_FASTCALL, nullptr},
     {"operator_handle", operator_handle, METH_O, nullptr},
     {"set_torch_function_handler", set_torch_function_handler, METH_O, nullptr},
+    {"set_float8_handler", set_float8_handler, METH_O, nullptr},
     {"add_torch_function_modes", add_torch_function_modes, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
