@@ -3,15 +3,17 @@
 .metadata is written last, beside its place, flushed to disk and renamed: a folder without it was never finished.
 """
 
+import dataclasses
+import enum
 import io
 import os
+import pathlib
 import pickle
 import uuid
 from dataclasses import dataclass, replace
-from enum import Enum
 from pathlib import Path
 
-from ..._serialization import names
+from ..._serialization import names, safe
 from ..._serialization.pickler import SaveContext, make_pickler
 from ...autograd import no_grad
 from ...futures import Future
@@ -40,7 +42,7 @@ class _StorageInfo:
         return {key: value for key, value in self.__dict__.items() if value is not None}
 
 
-class SerializationFormat(Enum):
+class SerializationFormat(enum.Enum):
     """How tensors stand in the files: as torch.save writes them, or as safetensors does."""
 
     TORCH_SAVE = "torch_save"
@@ -65,9 +67,45 @@ class _StorageWriterTransforms:
 
 
 class _Unpickler(pickle.Unpickler):
-    """Finds torch's classes in this package, whether or not `import torch` gives it."""
+    """Reads .metadata: plain values, paths, and the classes that describe checkpoints, found in this package.
 
-    find_class = staticmethod(names.find)
+    Raises:
+        pickle.UnpicklingError: another global. `torch.serialization.add_safe_globals` allows more.
+    """
+
+    def find_class(self, module: str, name: str):
+        allowed = safe.find(module, name)
+        if allowed is not safe.MISSING:
+            return allowed
+        if module in ("pathlib", "pathlib._local") and name in ("PosixPath", "PurePosixPath", "Path"):
+            return getattr(pathlib, name)
+        if module.startswith("torch.distributed."):
+            found = names.find(module, name)
+            if isinstance(found, type) and _describes(found):
+                return found
+        raise pickle.UnpicklingError(
+            f"{_metadata_fn} of a checkpoint names {module}.{name}, which is not allowed. If you trust the checkpoint, allow "
+            "it: torch.serialization.add_safe_globals"
+        )
+
+
+def _describes(found: type) -> bool:
+    """Whether a class only holds values: a dataclass or an enumeration of torch.distributed's."""
+    ours = found.__module__.startswith(f"{names.ROOT}.distributed.")
+    return ours and (dataclasses.is_dataclass(found) or issubclass(found, enum.Enum))
+
+
+def _unpickled(stream) -> Metadata:
+    """The Metadata in a .metadata file; pickle.UnpicklingError for whatever else is in it."""
+    try:
+        metadata = _Unpickler(stream).load()
+    except pickle.UnpicklingError:
+        raise
+    except Exception as err:  # a pickle of chance bytes can raise anything
+        raise pickle.UnpicklingError(f"{_metadata_fn} is damaged: {type(err).__name__}: {err}") from err
+    if not isinstance(metadata, Metadata):
+        raise pickle.UnpicklingError(f"{_metadata_fn} holds {type(metadata).__name__}, no Metadata")
+    return metadata
 
 
 def _item_size(item: WriteItem) -> int:
@@ -220,9 +258,13 @@ class FileSystemReader(_Folder, StorageReader):
         self.storage_data, self.load_id = {}, str(uuid.uuid4())
 
     def read_metadata(self, *args, **kwargs) -> Metadata:
-        """The metadata. It is a pickle: only read checkpoints that you trust."""
+        """The metadata.
+
+        Raises:
+            pickle.UnpicklingError: a file that is damaged, that holds something else, or names what is not allowed.
+        """
         with open(self.path / _metadata_fn, "rb") as stream:
-            metadata = _Unpickler(stream).load()
+            metadata = _unpickled(stream)
         if getattr(metadata, "storage_meta", None) is None:
             metadata.storage_meta = StorageMeta()
         metadata.storage_meta.load_id = self.load_id
@@ -242,13 +284,20 @@ class FileSystemReader(_Folder, StorageReader):
         for item in plan.items:
             files.setdefault(self.storage_data[item.storage_index].relative_path, []).append(item)
         for name, items in files.items():
-            with open(self.path / name, "rb") as stream:
+            with open(self._inside(name), "rb") as stream:
                 # items of one saved chunk stand together, so it is read once
                 items.sort(key=lambda item: self.storage_data[item.storage_index].offset)
                 self._read_items(stream, items, planner)
         future = Future()
         future.set_result(None)
         return future
+
+    def _inside(self, name: str):
+        """The path of a file of the folder; RuntimeError for one that lies elsewhere."""
+        found = pathlib.PurePosixPath(name)
+        if found.is_absolute() or ".." in found.parts:
+            raise RuntimeError(f"the checkpoint {self.path} names the file {name!r}, which is not in its folder")
+        return self.path / found
 
     def _read_items(self, stream, items, planner):
         from ...serialization import load
