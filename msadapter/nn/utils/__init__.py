@@ -1,6 +1,6 @@
 """torch.nn.utils: gradient clipping, parameter vectors, reparametrisation, packed sequences, fusion."""
 
-from . import parametrizations, parametrize, prune, rnn, stateless
+from . import parametrizations, parametrize, rnn, stateless
 from .clip_grad import (
     clip_grad_norm,
     clip_grad_norm_,
