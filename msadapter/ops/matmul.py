@@ -212,6 +212,11 @@ def addr(self, vec1, vec2, *, beta, alpha):
 
 
 # ---- matmul: any ranks
+def _rows(x):
+    """All dims but the last as one; their product, as -1 is not known when the last is empty."""
+    return x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
+
+
 def _matmul_grad(g, self, other, needs):
     if self.dim() == 1 and other.dim() == 1:
         return (g * conj(other) if needs[0] else None), (g * conj(self) if needs[1] else None)
@@ -226,7 +231,7 @@ def _matmul_grad(g, self, other, needs):
         b = b.reshape(b.shape[-2:])  # one matrix for all of a, as torch folds it
     if needs[0]:
         if a.dim() == 2 and b.dim() > 2:  # one product over all columns
-            columns = [x.mT.reshape(-1, x.shape[-2]) for x in (g, conj(b))]
+            columns = [_rows(x.mT) for x in (g, conj(b))]
             grad_a = _mm_flags(*columns, True, False)
         else:
             grad_a = _product(g, conj(b), False, True)
@@ -234,7 +239,7 @@ def _matmul_grad(g, self, other, needs):
             grad_a = grad_a.squeeze(-2)
     if needs[1]:
         if b.dim() == 2 and a.dim() > 2:  # one product over all rows instead of a sum of products
-            grad_b = _mm_flags(conj(a).reshape(-1, a.shape[-1]), g.reshape(-1, g.shape[-1]), True, False)
+            grad_b = _mm_flags(_rows(conj(a)), _rows(g), True, False)
         else:
             grad_b = _product(conj(a), g, True, False)
         if other.dim() == 1:
@@ -267,10 +272,10 @@ def rmatmul(self, other):
 
 # ---- linear
 def _linear_weight_grad(g, input, weight):
-    x = input.reshape(-1, input.shape[-1]) if input.dim() != 2 else input
+    x = _rows(input) if input.dim() != 2 else input
     if weight.dim() == 1:
         return t.mv(adjoint(x), g.reshape(-1))
-    return _mm_flags(g.reshape(-1, g.shape[-1]) if g.dim() != 2 else g, conj(x), True, False)
+    return _mm_flags(_rows(g) if g.dim() != 2 else g, conj(x), True, False)
 
 
 op(
@@ -335,7 +340,7 @@ def bilinear(input1, input2, weight, bias):
             )
     lead = input1.shape[:-1]
     outs, n1, n2 = weight.shape
-    x1, x2 = input1.reshape(-1, n1), input2.reshape(-1, n2)
+    x1, x2 = _rows(input1), _rows(input2)
     if input1.dtype.itemsize == 2 and input1.dtype == input2.dtype == weight.dtype:
         y = t._bilinear(x1, x2, weight)
     else:

@@ -43,8 +43,9 @@ def left(mark: str) -> list:
     return found
 
 
-def outcomes_of(checks: str, size: int, folder) -> list:
-    """What every rank says about every check of a module in jobs/."""
-    done = torchrun("--nproc-per-node", size, JOBS / "run_checks.py", JOBS / checks, folder / "rank")
+def outcomes_of(checks: str, size: int, folder, limit: int = 40) -> list:
+    """What every rank says about every check of a module in jobs/; together they may take ``limit`` seconds."""
+    job = JOBS / "run_checks.py", JOBS / checks, folder / "rank"
+    done = torchrun("--nproc-per-node", size, *job, timeout=limit + 60, MSADAPTER_TEST_LIMIT=limit)
     assert done.returncode == 0, done.stdout + done.stderr
     return [json.loads((folder / f"rank.{rank}").read_text()) for rank in range(size)]

@@ -14,12 +14,12 @@ OWN = re.findall(r"^def (check_\w+)", (JOBS / "dtensor.py").read_text(), re.M)
 
 @pytest.fixture(scope="module")
 def of_two(tmp_path_factory):
-    return outcomes_of("dtensor.py", 2, tmp_path_factory.mktemp("two"))
+    return outcomes_of("dtensor.py", 2, tmp_path_factory.mktemp("two"), limit=120)
 
 
 @pytest.fixture(scope="module")
 def of_four(tmp_path_factory):
-    return outcomes_of("dtensor.py", 4, tmp_path_factory.mktemp("four"))
+    return outcomes_of("dtensor.py", 4, tmp_path_factory.mktemp("four"), limit=120)
 
 
 @pytest.mark.parametrize("name", [*OWN, *("check_case_" + name for name in GOLDEN["CASES"])])
@@ -34,3 +34,12 @@ def test_four(of_four, name):
         pytest.skip("says nothing new on four ranks")
     for rank, outcome in enumerate(of_four):
         assert outcome[name] == "ok", f"rank {rank}: {outcome[name]}"
+
+
+@pytest.mark.parametrize("size", [3, 4])
+def test_random_placements(size, tmp_path):
+    """Three ranks in one dim, where parts are uneven and empty; four in two."""
+    outcomes = outcomes_of("dtensor_random.py", size, tmp_path, limit=120)
+    assert len(outcomes[0]) > 70
+    failed = {(name, rank): text for rank, o in enumerate(outcomes) for name, text in o.items() if text != "ok"}
+    assert not failed

@@ -11,7 +11,7 @@ CHECKS = re.findall(r"^def (check_\w+)", (JOBS / "fsdp.py").read_text(), re.M)
 
 @pytest.fixture(scope="module", params=[2, 4])
 def outcomes(request, tmp_path_factory):
-    return outcomes_of("fsdp.py", request.param, tmp_path_factory.mktemp("outcomes"))
+    return outcomes_of("fsdp.py", request.param, tmp_path_factory.mktemp("outcomes"), limit=120)
 
 
 @pytest.mark.parametrize("name", CHECKS)

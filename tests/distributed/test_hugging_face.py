@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(bool(ABSENT), reason=f"needs {ABSENT}")
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory):
-    return outcomes_of("hugging_face.py", 2, tmp_path_factory.mktemp("outcomes"))
+    return outcomes_of("hugging_face.py", 2, tmp_path_factory.mktemp("outcomes"), limit=120)
 
 
 @pytest.mark.parametrize("name", CHECKS)

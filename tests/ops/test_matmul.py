@@ -38,3 +38,13 @@ def test_blocks_and_edges(shape, transposed):
     a = torch.randn(k, m).t() if transposed else torch.randn(m, k)
     b = torch.randn(n, k).t() if transposed else torch.randn(k, n)
     torch.testing.assert_close(torch.mm(a, b).double(), torch.mm(a.double(), b.double()), rtol=1e-4, atol=1e-4)
+
+
+def test_gradient_over_an_empty_inner_dim():
+    a, b = torch.ones(2, 3, 0, requires_grad=True), torch.ones(0, 5, requires_grad=True)
+    out = a @ b
+    out.sum().backward()
+    assert out.eq(0).all() and a.grad.shape == (2, 3, 0) and b.grad.shape == (0, 5)
+    w = torch.ones(5, 0, requires_grad=True)
+    torch.nn.functional.linear(a, w).sum().backward()
+    assert w.grad.shape == (5, 0)

@@ -3,6 +3,7 @@
 import faulthandler
 import importlib.util
 import json
+import os
 import sys
 import traceback
 from datetime import timedelta
@@ -17,7 +18,7 @@ def main():
     spec.loader.exec_module(checks)
     dist.init_process_group("cpu:gloo,cuda:nccl", timeout=timedelta(seconds=15))
     outcome = {}
-    faulthandler.dump_traceback_later(40, exit=True)
+    faulthandler.dump_traceback_later(float(os.environ["MSADAPTER_TEST_LIMIT"]), exit=True)
     for name in [name for name in vars(checks) if name.startswith("check_")]:
         try:
             getattr(checks, name)(dist.get_rank(), dist.get_world_size())
