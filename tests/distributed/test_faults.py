@@ -18,7 +18,7 @@ FAULTS = {
     "killed": (r"rank 1 .* ended with signal SIGKILL", 137),
     "raising": (r"ValueError: the fault of rank 1", 1),
     "stopped": (r"Rank 1 does not answer", 1),
-    "late": (r"Ranks that have not arrived: \[1\]", 1),
+    "late": (r"Ranks that have not arrived: \[1\]|Rank 0 is in RECV from 1", 1),
     "out of step": (r"Rank 1 is running collective|ranks \[1\] did not|RECV from 1", 1),
 }
 ALL = os.environ.get("MSADAPTER_FAULTS") == "1"
