@@ -3,7 +3,8 @@
     python -m msadapter.coverage            write the page
     python -m msadapter.coverage --check    exit code 1 if the page is not what would be written
 
-Nothing on the page is typed by hand but the reasons in docs/coverage_reasons.json. Names are those of real PyTorch
+Nothing on the page is typed by hand but the reasons in docs/coverage_reasons.json and the measured rates and differences
+of answers in docs/coverage_answers.json. Names are those of real PyTorch
 (tests/golden/surface.json); a name is supported if it is there, partial if its code refuses some arguments (the
 NotImplementedError that names it says which), not supported if it is absent. Operators are read from the op table.
 """
@@ -27,6 +28,7 @@ PACKAGE = Path(__file__).resolve().parent
 ROOT = PACKAGE.parent
 SURFACE = ROOT / "tests" / "golden" / "surface.json"
 REASONS = ROOT / "docs" / "coverage_reasons.json"
+ANSWERS = ROOT / "docs" / "coverage_answers.json"
 PAGE = ROOT / "docs" / "coverage.md"
 _MISSING = object()
 
@@ -292,6 +294,27 @@ def _operator_cells(row: Operator) -> tuple[str, str, str]:
     return f"`{row.name}`", row.forms, "; ".join(parts)
 
 
+def _answers() -> list[str]:
+    """How many operators give PyTorch's answers, and which do not and why."""
+    found = json.loads(ANSWERS.read_text(encoding="utf-8"))
+    kinds = ("forward", "gradient", "in-place", "method")
+    rates = [(row["samples"], *(f"{row[kind]:.1f} %" for kind in kinds)) for row in found["measured"]]
+    rest = [(row["operators"], row["answer"], row["why"]) for row in found["differences"]]
+    return [
+        "## Answers",
+        "",
+        "Operators of PyTorch's sample database (OpInfo) of which every sample of every dtype gives PyTorch's answer within",
+        "the tolerances of `torch.testing.assert_close`, measured on the CPU device:",
+        "",
+        *_table(("samples of each operator", *kinds), rates),
+        "",
+        "What differs:",
+        "",
+        *_table(("operators", "answer", "why"), rest),
+        "",
+    ]
+
+
 def page() -> str:
     """The text of docs/coverage.md."""
     rows, table = names(), operators()
@@ -306,6 +329,7 @@ def page() -> str:
         "",
         *_summary(rows),
         "",
+        *_answers(),
         "## Operators",
         "",
         f"The {len(table)} operators of the table and the MindSpore operators that each one runs on. On the CPU device our",

@@ -179,10 +179,19 @@ def outer(self, vec2):
     return self.unsqueeze(1) * vec2
 
 
+@op(
+    "_addr_16(Tensor start, Tensor vec1, Tensor vec2, Scalar beta, Scalar alpha) -> Tensor",
+    forms="f",
+    grad={
+        "start": lambda g, beta: g * beta,
+        "vec1": lambda g, vec2, alpha: t.mv(g, vec2) * alpha,
+        "vec2": lambda g, vec1, alpha: t.mv(g.t(), vec1) * alpha,
+    },
+)
 def _addr_16(start, vec1, vec2, beta, alpha):
     """addr of 16-bit numbers: the factors and every step are rounded, as in torch."""
     alpha, beta = (t.scalar_tensor(x, dtype=vec1.dtype) for x in (alpha, beta))
-    product = t.mm((vec1 * alpha).unsqueeze(1), vec2.unsqueeze(0))  # whose gradients are sums in float32
+    product = (vec1 * alpha).unsqueeze(1) * vec2.unsqueeze(0)
     return product if not bool(beta) else start * beta + product
 
 
@@ -199,7 +208,7 @@ def addr(self, vec1, vec2, *, beta, alpha):
     size = (vec1.shape[0], vec2.shape[0])
     start = self.expand(size)
     if self.dtype.is_floating_point and self.dtype.itemsize == 2 and self.dtype is vec1.dtype is vec2.dtype:
-        return _addr_16(start, vec1, vec2, beta, alpha)
+        return t._addr_16(start, vec1, vec2, beta, alpha)
     product = t.outer(vec1, vec2)
     if product.dtype.storage_name == "BoolStorage" and self.dtype == product.dtype:
         product = product if alpha else t.zeros_like(product)

@@ -147,12 +147,30 @@ MSA_BINARY_KERNEL(LogAddExp, FLOAT_COMPLEX, "logaddexp_cpu", logaddexp(x, y))
 MSA_BINARY_KERNEL(LogAddExp2, FLOAT, "logaddexp2_cpu", logaddexp2(x, y))
 
 // x log(y), 0 where x is 0 (NaN where y is NaN)
+// x f(y) of a 16-bit type: the logarithm is rounded before the product.
+template <class E, class F> void times_log16(const Tensor &o, const Two &p, F log) {
+  binary<float, float, float>(o, p.a, p.b, [log](float x, float y) {
+    return y != y ? y : x == 0 ? 0.f : x * static_cast<float>(E(static_cast<float>(log(y))));
+  }, kCostlyGrain);
+}
+template <class F> bool times_log_reduced(Call &c, F log) {
+  const DType d = common_dtype(c, 0, 1);
+  if (d != DType::F16 && d != DType::BF16) return false;
+  const Two p = operands(c);
+  const Tensor o = out2(c, d, p);
+  if (d == DType::F16) times_log16<Half>(o, p, log);
+  else times_log16<BFloat16>(o, p, log);
+  return true;
+}
+
 MSA_POINTWISE_KERNEL(Xlogy) {
+  if (times_log_reduced(c, [](float y) { return std::log(y); })) return;
   float_binary(c, "xlogy_cpu", [](auto x, auto y) { using T = decltype(x); return y != y ? y : x == 0 ? T(0) : T(x * std::log(y)); });
 }
 MSA_KERNEL_ALIAS(XLogYScalarOther, Xlogy)
 MSA_KERNEL_ALIAS(XLogYScalarSelf, Xlogy)
 MSA_POINTWISE_KERNEL(Xlog1py) {
+  if (times_log_reduced(c, [](float y) { return std::log1p(y); })) return;
   float_binary(c, "xlog1py_cpu", [](auto x, auto y) { using T = decltype(x); return y != y ? y : x == 0 ? T(0) : T(x * std::log1p(y)); });
 }
 
