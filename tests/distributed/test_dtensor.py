@@ -1,5 +1,6 @@
 """DTensor on two and on four ranks: each check of jobs/dtensor.py."""
 
+import ast
 import json
 import re
 from pathlib import Path
@@ -9,7 +10,9 @@ import pytest
 from tests.distributed.ranks import JOBS, outcomes_of
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden/dtensor.json").read_text())
-OWN = re.findall(r"^def (check_\w+)", (JOBS / "dtensor.py").read_text(), re.M)
+TEXT = (JOBS / "dtensor.py").read_text()
+OWN = re.findall(r"^def (check_\w+)", TEXT, re.M)
+WITH_FOUR = ast.literal_eval(re.search(r"^WITH_FOUR = (.*)$", TEXT, re.M)[1])
 
 
 @pytest.fixture(scope="module")
@@ -28,10 +31,11 @@ def test_two(of_two, name):
         assert outcome[name] == "ok", f"rank {rank}: {outcome[name]}"
 
 
-@pytest.mark.parametrize("name", [*OWN, *("check_case_" + name for name in GOLDEN["CASES_OF_FOUR"])])
+OF_FOUR = [name for name in OWN if name.startswith(WITH_FOUR)]
+
+
+@pytest.mark.parametrize("name", [*OF_FOUR, *("check_case_" + name for name in GOLDEN["CASES_OF_FOUR"])])
 def test_four(of_four, name):
-    if name in OWN and name not in of_four[0]:
-        pytest.skip("says nothing new on four ranks")
     for rank, outcome in enumerate(of_four):
         assert outcome[name] == "ok", f"rank {rank}: {outcome[name]}"
 
@@ -40,6 +44,6 @@ def test_four(of_four, name):
 def test_random_placements(size, tmp_path):
     """Three ranks in one dim, where parts are uneven and empty; four in two."""
     outcomes = outcomes_of("dtensor_random.py", size, tmp_path, limit=120)
-    assert len(outcomes[0]) > 70
+    assert len(outcomes[0]) > 35
     failed = {(name, rank): text for rank, o in enumerate(outcomes) for name, text in o.items() if text != "ok"}
     assert not failed

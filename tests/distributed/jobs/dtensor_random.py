@@ -133,5 +133,6 @@ def _check(name, size):
             assert torch.allclose(leaf.grad.full_tensor(), x.grad, atol=1e-9), placements
 
 
-for _name in OPERATORS:
+# without further rounds each number of ranks has every second operator
+for _name in list(OPERATORS)[int(os.environ["WORLD_SIZE"]) % 2 :: 2] if ROUNDS == 1 else OPERATORS:
     globals()["check_" + _name] = lambda rank, size, name=_name: _check(name, size)
