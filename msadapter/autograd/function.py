@@ -145,6 +145,7 @@ class Function(FunctionCtx):
         recording = _C.is_grad_enabled() and any(t.requires_grad for t in tensors)
         ctx = _context_class(cls)()
         ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
+        edges = _C.function_edges(args) if recording else None
         mode = _C.is_grad_enabled()
         _C.set_grad_enabled(False)
         try:
@@ -155,7 +156,7 @@ class Function(FunctionCtx):
                 output = cls.forward(ctx, *args)
         finally:
             _C.set_grad_enabled(mode)
-        return _finish(cls, ctx, args, tensors, output, recording)
+        return _finish(cls, ctx, args, tensors, output, edges)
 
 
 @functools.cache
@@ -168,14 +169,14 @@ def _context_class(cls):
     )
 
 
-def _finish(cls, ctx, args, tensors, output, recording):
+def _finish(cls, ctx, args, tensors, output, edges):
     single = not isinstance(output, tuple)
     outputs = [output] if single else list(output)
     dirty = {id(t) for t in ctx._dirty}
     inputs = {id(t) for t in tensors}
     for t in ctx._dirty:
         _C.bump_version(t)
-    if not recording:
+    if edges is None:
         ctx._to_save = ctx._to_save if not _C.is_grad_enabled() else ()
         return output
     for i, o in enumerate(outputs):
@@ -187,7 +188,7 @@ def _finish(cls, ctx, args, tensors, output, recording):
                     "a leaf Variable that requires grad has been used in an in-place operation."
                 )
             _C.inplace_check(o)
-        elif id(o) not in inputs and o._is_view() and o.requires_grad and o.is_leaf:
+        elif id(o) not in inputs and o._is_view() and o.is_leaf:
             _C.mark_view(o, o._base, 3)  # a view made in forward stays one, whose history is this Function's
         elif id(o) in inputs or o.requires_grad:
             outputs[i] = _C.detach(o)  # an input handed back is another tensor for autograd
@@ -198,17 +199,17 @@ def _finish(cls, ctx, args, tensors, output, recording):
     tracked = [o if isinstance(o, Tensor) and id(o) not in non_differentiable else None for o in outputs]
     meta = [(o.shape, o.dtype, o.device) if isinstance(o, Tensor) else None for o in outputs]
     ctx._output_meta = meta
-    edges = [a if isinstance(a, Tensor) else None for a in args]
     to_save = ctx._to_save
     ctx._to_save = ()
     _C.make_function_node(
         cls.__name__ + "Backward",
         ctx,
         functools.partial(_run_backward, cls, len(args)),
-        edges,
+        args,
         tracked,
         to_save,
         [t for t in ctx._dirty if any(t is o for o in outputs)],
+        edges,
     )
     ctx._outputs = [weakref.ref(t) for t in tracked if t is not None]
     ctx._leaves = [(i, weakref.ref(t)) for i, t in enumerate(to_save) if t is not None and t.is_leaf]

@@ -116,6 +116,12 @@ class ProcessGroup:
     def _get_backend(self, device):
         return self
 
+    def get_hccl_comm_name(self, rank: int, init_comm: bool = True) -> str:
+        """The communicator's name, which torch_npu's operators fused with communication take. `rank` is global."""
+        if rank not in self._ranks:
+            raise RuntimeError(f"rank {rank} is not in the group {self._name!r} of {self._ranks}")
+        return self._name
+
     def __repr__(self):
         return f"<ProcessGroup {self._name!r} of {self.size()}, {self._backend_name}>"
 

@@ -75,22 +75,45 @@ class FunctionNode final : public Node {
   Ref ctx_, backward_;
 };
 
+constexpr const char *EDGES = "msadapter.function_edges";
+
+// The histories of a Function's arguments. Taken before forward runs: writing to an argument there must not change them.
+PyObject *function_edges(PyObject *, PyObject *arguments) {
+  try {
+    Ref inputs = checked(PySequence_Fast(arguments, "function_edges takes a sequence"));
+    auto edges = std::make_unique<std::vector<Edge>>();
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(inputs.get()); ++i) {
+      PyObject *o = PySequence_Fast_GET_ITEM(inputs.get(), i);
+      edges->push_back(is_tensor(o) ? edge_of(unwrap(o)) : Edge());
+    }
+    Ref capsule = checked(PyCapsule_New(edges.get(), EDGES, [](PyObject *c) {
+      delete static_cast<std::vector<Edge> *>(PyCapsule_GetPointer(c, EDGES));
+    }));
+    edges.release();
+    return capsule.release();
+  } catch (...) {
+    translate_exception();
+    return nullptr;
+  }
+}
+
 // Tensors saved by a Function live in the node; the context asks for them here.
 PyObject *make_function_node(PyObject *, PyObject *const *a, Py_ssize_t n) {
-  // (name, ctx, backward, inputs, outputs, saved, dirty)  -> node capsule object
+  // (name, ctx, backward, inputs, outputs, saved, dirty, edges of the inputs)  -> node capsule object
   try {
-    if (n != 7) throw TypeError("make_function_node takes 7 arguments");
+    if (n != 8) throw TypeError("make_function_node takes 8 arguments");
+    auto *edges = static_cast<std::vector<Edge> *>(PyCapsule_GetPointer(a[7], EDGES));
+    if (!edges) throw PythonError{};
     Ref inputs = checked(PySequence_Fast(a[3], "")), outputs = checked(PySequence_Fast(a[4], "")), saved = checked(PySequence_Fast(a[5], ""));
     auto node = BackwardNode::Create<FunctionNode>(PyUnicode_AsUTF8(a[0]), PySequence_Fast_GET_SIZE(outputs.get()), a[1], a[2]);
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(inputs.get()); ++i) {
       PyObject *o = PySequence_Fast_GET_ITEM(inputs.get(), i);
+      node->add_next_edge(edges->at(i));
       if (!is_tensor(o)) {
-        node->add_next_edge(Edge());
         node->meta.emplace_back(Dims{}, DType::F32);
         continue;
       }
       TensorPtr t = unwrap(o);
-      node->add_next_edge(edge_of(t));
       node->meta.emplace_back(t->shape(), from_ms(t->data_type()));
     }
     std::unordered_set<MsTensor *> made;
@@ -257,6 +280,7 @@ PyType_Spec node_spec = {"torch.autograd.graph.Node", sizeof(NodeObject), 0,
                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION, node_slots};
 
 PyMethodDef functions[] = {
+    {"function_edges", function_edges, METH_O, nullptr},
     {"make_function_node", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(make_function_node)), METH_FASTCALL, nullptr},
     {"function_saved", function_saved, METH_O, nullptr},
     {"node_context", node_context, METH_O, nullptr},
