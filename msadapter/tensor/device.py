@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 
+from .._accelerator import current_device
 from .._native import load
 
 ACCELERATORS = ("cuda", "npu", "privateuseone")
@@ -124,7 +125,7 @@ def resolve(value) -> device:
     """``device=`` argument -> device with the accelerator's current index filled in."""
     d = default_device() if value is None else value if isinstance(value, device) else device(value)
     if d.type in ACCELERATORS and d.index is None:
-        return device(d.type, 0)
+        return device(d.type, current_device())
     return d
 
 

@@ -430,3 +430,41 @@ def checkpoint_sequential(torch):
     x = _leaf(torch)
     tools.checkpoint_sequential(model, 2, x, use_reentrant=False).sum().backward()
     return x.grad, [p.grad for p in model.parameters()]
+
+
+def forward_writes_to_its_argument(torch):
+    """The argument is a view: its history is that of before, and asking for it afterwards is another matter."""
+
+    class Scale(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            x *= 2
+            return x.sum(-1)
+
+        @staticmethod
+        def backward(ctx, g):
+            return 2 * g.unsqueeze(-1).expand(*g.shape, 3)
+
+    x = torch.arange(6.0).view(2, 3).requires_grad_()
+    whole = (x * 1).view(3, 2).t()
+    first, _ = (x * 3).chunk(2)
+    lines = Scale.apply(first).sum() + Scale.apply((x * 1).view(2, 3)).sum()
+    return whole, torch.autograd.grad(lines, x), refusal(lambda: first.grad_fn)
+
+
+def a_view_made_in_forward_is_not_written_to(torch):
+    class Lines(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return (x + 1).view(3, 2)
+
+        @staticmethod
+        def backward(ctx, g):
+            return g.view(2, 3)
+
+    x = torch.ones(2, 3, requires_grad=True)
+    return (
+        refusal(lambda: Lines.apply(x).add_(1)),
+        refusal(lambda: Lines.apply(x).view(-1).add_(1)),
+        torch.autograd.grad(Lines.apply(x).sum(), x),
+    )

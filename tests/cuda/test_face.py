@@ -31,6 +31,8 @@ def test_current_device(accelerator):
         assert torch.cuda.current_device() == 1
     assert torch.cuda.current_device() == 0
     torch.cuda.set_device("cuda:1")
+    here = torch.device("cuda", 1)
+    assert torch.ones(2, device="cuda").device == torch.ones(2).cuda().device == torch.ones(2).to("cuda").device == here
     assert torch.accelerator.current_device_index() == 1
     with pytest.raises(RuntimeError, match="invalid device ordinal"):
         torch.cuda.set_device(2)

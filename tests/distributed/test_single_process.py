@@ -157,3 +157,11 @@ def test_names_that_programs_reach_without_importing_them():
     from msadapter.distributed.checkpoint.api import _is_wrapped_exception, _wrap_exception
 
     assert _is_wrapped_exception(_wrap_exception(ValueError("x"))) and not _is_wrapped_exception((1, 2))
+
+
+def test_the_name_of_the_communicator(job):
+    group = dist.new_group([0])
+    backend = group._get_backend(torch.device("cpu"))
+    assert dist.distributed_c10d._resolve_process_group(backend.get_hccl_comm_name(0)) is group
+    with pytest.raises(RuntimeError, match="rank 3 is not in the group"):
+        group.get_hccl_comm_name(3)

@@ -211,7 +211,7 @@ def test_fused_operators_change_no_loss(trainer, row) -> None:
 
 @pytest.mark.slow
 def test_grouped_products_in_bfloat16(trainer) -> None:
-    """Megatron allows --moe-grouped-gemm with bfloat16 alone: the losses are those without it, to that precision."""
+    """Megatron allows --moe-grouped-gemm with bfloat16 alone, and draws other first weights for it: near is enough."""
     plain = trainer.losses(2, "mixtral", f"--bf16 {EXPERT}")
     fused = trainer.losses(2, "mixtral", f"--bf16 {EXPERT} {FUSED} {SEQ} {OVERLAP} --moe-grouped-gemm")
     assert fused == pytest.approx(plain, rel=5e-3)

@@ -113,12 +113,12 @@ void set_requires_grad(const TensorPtr &t, bool value) {
   meta(t)->set_requires_grad(value);
 }
 
-// "MulBackward0" is "Mul" in messages.
+// "MulBackward0" is "Mul" in messages, and a Function's "LinesBackward" is "Lines".
 std::string short_name(const BackwardNodePtr &node) {
   if (!node) return "a function";
   const std::string &n = node->name();
-  const size_t at = n.rfind("Backward0");
-  return at != std::string::npos && at + 9 == n.size() ? n.substr(0, at) : n;
+  const size_t at = n.rfind("Backward");
+  return at != std::string::npos && (at + 8 == n.size() || n.compare(at, n.npos, "Backward0") == 0) ? n.substr(0, at) : n;
 }
 
 // Refuses views whose history cannot follow a write: to themselves, or (`indirect`) to their base.
