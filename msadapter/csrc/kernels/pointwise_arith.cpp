@@ -113,7 +113,7 @@ void floor_division(Call &c) {
   Tensor o = out2(c, p.dtype, p);
   if (p.dtype == DType::F16) return binary<float, float, float>(o, p.a, p.b, floor_divide16<Half>);
   if (p.dtype == DType::BF16) return binary<float, float, float>(o, p.a, p.b, floor_divide16<BFloat16>);
-  MSA_COMPUTE_REAL(p.dtype, "div_floor_cpu", (binary<T, T, T>(o, p.a, p.b, floor_divide<T>)));
+  MSA_COMPUTE_REAL(p.dtype, "div_floor_cpu", (binary<T, T, T>(o, p.a, p.b, [](T x, T y) { return floor_divide(x, y); })));
 }
 
 }  // namespace
@@ -152,7 +152,7 @@ MSA_POINTWISE_KERNEL(DivMod) {  // input, other, rounding_mode (1 trunc, 2 floor
   const bool exact = p.b.numel == 1;  // by one number PyTorch does not round the quotient first
   if (p.dtype == DType::F16 && !exact) return binary<float, float, float>(o, p.a, p.b, trunc_divide16<Half>);
   if (p.dtype == DType::BF16 && !exact) return binary<float, float, float>(o, p.a, p.b, trunc_divide16<BFloat16>);
-  MSA_COMPUTE_REAL(p.dtype, "div_trunc_cpu", (binary<T, T, T>(o, p.a, p.b, trunc_divide<T>)));
+  MSA_COMPUTE_REAL(p.dtype, "div_trunc_cpu", (binary<T, T, T>(o, p.a, p.b, [](T x, T y) { return trunc_divide(x, y); })));
 }
 MSA_KERNEL_ALIAS(DivMods, DivMod)
 MSA_KERNEL_ALIAS(InplaceDivMod, DivMod)

@@ -1,6 +1,7 @@
 // Pooling over windows of one to three spatial dims, by fixed or adaptive windows, with gradients.
 #include <cmath>
 #include <limits>
+#include <tuple>
 
 #include "conv.h"
 #include "layout.h"
@@ -101,22 +102,78 @@ template <class F> void each_pixel(const Window &w, const Span &a, const Span &b
       for (int64_t k = c.begin; k < c.end; k += c.step) f((i * w.in[1] + j) * w.in[2] + k);
 }
 
-template <class T, class S> void max_forward(const Pool &p, S span, const T *x, T *y, int64_t *index) {
+// Largest value of one window and where it is.
+template <class T> std::pair<T, int64_t> largest_of(const Pool &p, const T *from, const Span &a, const Span &b, const Span &c) {
   using C = compute_t<T>;
-  each_window(p, span, [&](int64_t plane, int64_t at, Span a, Span b, Span c) {
-    const T *from = x + plane * p.w.pixels();
-    int64_t best = (a.begin * p.w.in[1] + b.begin) * p.w.in[2] + c.begin;
-    C top = std::numeric_limits<C>::has_infinity ? -std::numeric_limits<C>::infinity() : std::numeric_limits<C>::lowest();
-    each_pixel(p.w, a, b, c, [&](int64_t i) {
-      const C v = convert<C>(from[i]);
-      if (v > top || v != v) {
-        top = v;
-        best = i;
-      }
-    });
-    y[plane * p.w.positions() + at] = convert<T>(top);
-    index[plane * p.w.positions() + at] = best;
+  int64_t best = (a.begin * p.w.in[1] + b.begin) * p.w.in[2] + c.begin;
+  C top = std::numeric_limits<C>::has_infinity ? -std::numeric_limits<C>::infinity() : std::numeric_limits<C>::lowest();
+  each_pixel(p.w, a, b, c, [&](int64_t i) {
+    const C v = convert<C>(from[i]);
+    if (v > top || v != v) {
+      top = v;
+      best = i;
+    }
   });
+  return {convert<T>(top), best};
+}
+
+template <class T, class S> void max_forward(const Pool &p, S span, const T *x, T *y, int64_t *index) {
+  each_window(p, span, [&](int64_t plane, int64_t at, Span a, Span b, Span c) {
+    std::tie(y[plane * p.w.positions() + at], index[plane * p.w.positions() + at]) = largest_of(p, x + plane * p.w.pixels(), a, b, c);
+  });
+}
+
+// [first, last) of the positions of the last dim whose windows lie inside.
+std::pair<int64_t, int64_t> inner_positions(const Window &w) {
+  const int64_t step = w.stride[2], reach = (w.kernel[2] - 1) * w.dilation[2] + 1;
+  const int64_t first = std::min((w.pad[2] + step - 1) / step, w.out[2]);
+  const int64_t room = w.in[2] + w.pad[2] - reach;
+  return {first, room < 0 ? first : std::clamp(room / step + 1, first, w.out[2])};
+}
+
+// Lines and images by fixed windows: those of a row that lie inside are searched side by side, each in the order of the others.
+template <class T> void max_rows(const Pool &p, const T *x, T *y, int64_t *index) {
+  using C = compute_t<T>;
+  const Window &w = p.w;
+  const int64_t step = w.stride[2], width = w.out[2];
+  const auto inner = inner_positions(w);
+  const int64_t first = inner.first, last = inner.second;
+  const int64_t count = last - first, begins = first * step - w.pad[2];
+  parallel_for(p.planes, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, w.pixels())), [&](int64_t begin, int64_t end) {
+    std::vector<C> top(count);
+    std::vector<int32_t> best(count);  // of the row's windows: taps, so that a number fits beside a float
+    for (int64_t plane = begin; plane < end; ++plane)
+      for (int64_t r = 0; r < w.out[1]; ++r) {
+        const Span a = fixed_span(w, 0, 0), b = fixed_span(w, 1, r);
+        const T *from = x + plane * w.pixels();
+        const int64_t at = plane * w.positions() + r * width;
+        std::fill(top.begin(), top.end(), std::numeric_limits<C>::has_infinity ? -std::numeric_limits<C>::infinity() : std::numeric_limits<C>::lowest());
+        std::fill(best.begin(), best.end(), 0);
+        int32_t tap = 0;
+        for (int64_t j = b.begin; j < b.end; j += b.step)
+          for (int64_t k = 0; k < w.kernel[2]; ++k, ++tap) {
+            const T *line = from + j * w.in[2] + begins + k * w.dilation[2];
+            for (int64_t c = 0; c < count; ++c) {
+              const C v = convert<C>(line[c * step]);
+              const bool larger = v > top[c] || v != v;
+              top[c] = larger ? v : top[c];
+              best[c] = larger ? tap : best[c];
+            }
+          }
+        for (int64_t c = 0; c < count; ++c) {
+          y[at + first + c] = convert<T>(top[c]);
+          const int64_t j = b.begin + best[c] / w.kernel[2] * b.step, k = best[c] % w.kernel[2] * w.dilation[2];
+          index[at + first + c] = j * w.in[2] + begins + c * step + k;
+        }
+        for (int64_t c = 0; c < width; ++c)
+          if (c < first || c >= last) std::tie(y[at + c], index[at + c]) = largest_of(p, from, a, b, fixed_span(w, 2, c));
+      }
+  });
+}
+
+template <class T> void max_windows(const Pool &p, const T *x, T *y, int64_t *index) {
+  if (p.spatial < 3) max_rows(p, x, y, index);
+  else max_forward(p, fixed_span, x, y, index);
 }
 
 // Adds grad[i] at index[i] of its plane.
@@ -148,14 +205,50 @@ struct Average {
   }
 };
 
+template <class T> using average_type = std::conditional_t<std::is_integral_v<T>, int64_t, compute_t<T>>;
+
+// Average of one window, of the output position o.
+template <class T> T average_of(const Pool &p, const Average &avg, const T *from, const int64_t *o, const Span &a, const Span &b, const Span &c) {
+  average_type<T> sum = 0;
+  each_pixel(p.w, a, b, c, [&](int64_t i) { sum += convert<average_type<T>>(from[i]); });
+  return convert<T>(static_cast<average_type<T>>(sum / static_cast<average_type<T>>(avg.count(p.w, o, a, b, c))));
+}
+
+// Lines and images by fixed windows: those of a row that lie inside are summed side by side, each in the order of the others.
+template <class T> void average_rows(const Pool &p, const Average &avg, const T *x, T *y) {
+  using C = average_type<T>;
+  const Window &w = p.w;
+  const int64_t step = w.stride[2], width = w.out[2];
+  const auto inner = inner_positions(w);
+  const int64_t first = inner.first, last = inner.second;
+  parallel_for(p.planes, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, w.pixels())), [&](int64_t begin, int64_t end) {
+    std::vector<C> sums(width);
+    for (int64_t plane = begin; plane < end; ++plane)
+      for (int64_t r = 0; r < w.out[1]; ++r) {
+        const Span a = fixed_span(w, 0, 0), b = fixed_span(w, 1, r);
+        const T *from = x + plane * w.pixels();
+        T *to = y + plane * w.positions() + r * width;
+        std::fill(sums.begin(), sums.end(), C(0));
+        for (int64_t j = b.begin; j < b.end; ++j)
+          for (int64_t k = 0; k < w.kernel[2]; ++k) {
+            const T *line = from + j * w.in[2] + k - w.pad[2];
+            for (int64_t c = first; c < last; ++c) sums[c] += convert<C>(line[c * step]);
+          }
+        const int64_t inside[3] = {0, r, first};
+        const C count = first < last ? static_cast<C>(avg.count(w, inside, a, b, fixed_span(w, 2, first))) : C(1);
+        for (int64_t c = first; c < last; ++c) to[c] = convert<T>(static_cast<C>(sums[c] / count));
+        for (int64_t c = 0; c < width; ++c) {
+          const int64_t o[3] = {0, r, c};
+          if (c < first || c >= last) to[c] = average_of(p, avg, from, o, a, b, fixed_span(w, 2, c));
+        }
+      }
+  });
+}
+
 template <class T, class S> void average_forward(const Pool &p, S span, const Average &avg, const T *x, T *y) {
-  using C = std::conditional_t<std::is_integral_v<T>, int64_t, compute_t<T>>;
   each_window(p, span, [&](int64_t plane, int64_t at, Span a, Span b, Span c) {
     const int64_t o[3] = {at / (p.w.out[1] * p.w.out[2]), at / p.w.out[2] % p.w.out[1], at % p.w.out[2]};
-    C sum = 0;
-    const T *from = x + plane * p.w.pixels();
-    each_pixel(p.w, a, b, c, [&](int64_t i) { sum += convert<C>(from[i]); });
-    y[plane * p.w.positions() + at] = convert<T>(static_cast<C>(sum / static_cast<C>(avg.count(p.w, o, a, b, c))));
+    y[plane * p.w.positions() + at] = average_of(p, avg, x + plane * p.w.pixels(), o, a, b, c);
   });
 }
 
@@ -222,7 +315,9 @@ void average(Call &c) {
   const Tensor x = c.contiguous(c.in(0));
   const Pool p = windows(x, c.ints(1), optional_ints(c, 2), c.ints(3), {1}, c.flag(4));
   const LaidOut o(c, 0, x.dtype, p.shape(), keeps_format(c.in(0), p));
-  MSA_SWITCH_AVERAGE(x.dtype, "avg_pool2d_out_frame", (average_forward<T>(p, fixed_span, average_options(c, 5, 6), x.ptr<T>(), o.ptr<T>())));
+  const Average options = average_options(c, 5, 6);
+  MSA_SWITCH_AVERAGE(x.dtype, "avg_pool2d_out_frame", (p.spatial < 3 ? average_rows<T>(p, options, x.ptr<T>(), o.ptr<T>())
+                                                                      : average_forward<T>(p, fixed_span, options, x.ptr<T>(), o.ptr<T>())));
   o.finish();
 }
 // grad, input, then as above
@@ -288,7 +383,7 @@ MSA_KERNEL(MaxPoolWithIndices) {  // input, kernel, stride?, padding, dilation, 
   const Pool p = windows(x, c.ints(1), optional_ints(c, 2), c.ints(3), c.ints(4), c.flag(5));
   const bool last = channels_last(c.in(0));
   const LaidOut o(c, 0, x.dtype, p.shape(), last), index(c, 1, DType::I64, p.shape(), last);
-  MSA_SWITCH_REAL(x.dtype, "max_pool2d", (max_forward<T>(p, fixed_span, x.ptr<T>(), o.ptr<T>(), index.ptr<int64_t>())));
+  MSA_SWITCH_REAL(x.dtype, "max_pool2d", (max_windows<T>(p, x.ptr<T>(), o.ptr<T>(), index.ptr<int64_t>())));
   o.finish();
   index.finish();
 }

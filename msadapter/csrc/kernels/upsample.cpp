@@ -150,6 +150,49 @@ template <class T> void gather(const Resize &r, const T *x, T *y) {
   });
 }
 
+// The same for lines and images: every source line is resized once, then lines are mixed; the sums have the order of gather().
+template <class T> void gather_lines(const Resize &r, const T *x, T *y) {
+  using C = std::conditional_t<std::is_same_v<T, double>, double, float>;
+  const Taps &down = r.taps[1], &along = r.taps[2];
+  const int64_t width = r.out[2];
+  std::vector<int32_t> index(along.count * width);  // tap by tap
+  std::vector<C> weight(along.count * width);
+  for (int64_t o = 0; o < width; ++o)
+    for (int k = 0; k < along.count; ++k) {
+      index[k * width + o] = static_cast<int32_t>(along.index[o * along.count + k]);
+      weight[k * width + o] = static_cast<C>(along.weight[o * along.count + k]);
+    }
+  parallel_for(r.planes, std::max<int64_t>(1, 8192 / r.positions()), [&](int64_t begin, int64_t end) {
+    std::vector<C> lines(r.in[1] * width), sum(width);
+    std::vector<uint8_t> made(r.in[1]);
+    for (int64_t p = begin; p < end; ++p) {
+      std::fill(made.begin(), made.end(), 0);
+      for (int64_t b = 0; b < r.out[1]; ++b) {
+        for (int64_t j = b * down.count; j < (b + 1) * down.count; ++j) {
+          C *line = lines.data() + down.index[j] * width;
+          if (!made[down.index[j]]) {
+            const T *from = x + p * r.pixels() + down.index[j] * r.in[2];
+            for (int64_t o = 0; o < width; ++o) line[o] = convert<C>(from[index[o]]) * weight[o];
+            for (int k = 1; k < along.count; ++k)
+              for (int64_t o = 0; o < width; ++o) line[o] += convert<C>(from[index[k * width + o]]) * weight[k * width + o];
+            made[down.index[j]] = 1;
+          }
+          const C w = static_cast<C>(down.weight[j]);
+          if (j == b * down.count)
+            for (int64_t o = 0; o < width; ++o) sum[o] = line[o] * w;
+          else
+            for (int64_t o = 0; o < width; ++o) sum[o] += line[o] * w;
+        }
+        T *to = y + p * r.positions() + b * width;
+        for (int64_t o = 0; o < width; ++o) {
+          if constexpr (std::is_integral_v<T>) to[o] = static_cast<T>(std::clamp<C>(std::nearbyint(sum[o]), 0, 255));
+          else to[o] = convert<T>(sum[o]);
+        }
+      }
+    }
+  });
+}
+
 // 8-bit images are resized dim by dim, the last one first, in fixed point: the weights are 16-bit integers and every pass
 // rounds to 8 bits (so do PyTorch and Pillow).
 struct FixedTaps {
@@ -218,8 +261,13 @@ void forward(Call &c, Mode mode, const char *name) {
   Dims shape{x.size(0), x.size(1)};
   shape.insert(shape.end(), c.ints(1).begin(), c.ints(1).end());
   const LaidOut o(c, 0, x.dtype, shape, channels_last(c.in(0)));
-  if (x.dtype == DType::U8 && r.spatial == 2 && mode >= Mode::kLinear) gather_fixed(mode, r, scales, corners, x.ptr<uint8_t>(), o.ptr<uint8_t>());
-  else MSA_SWITCH_IMAGE(x.dtype, name, (gather<T>(r, x.ptr<T>(), o.ptr<T>())));
+  if (x.dtype == DType::U8 && r.spatial == 2 && mode >= Mode::kLinear) {
+    gather_fixed(mode, r, scales, corners, x.ptr<uint8_t>(), o.ptr<uint8_t>());
+  } else if (r.spatial < 3) {
+    MSA_SWITCH_IMAGE(x.dtype, name, (gather_lines<T>(r, x.ptr<T>(), o.ptr<T>())));
+  } else {
+    MSA_SWITCH_IMAGE(x.dtype, name, (gather<T>(r, x.ptr<T>(), o.ptr<T>())));
+  }
   o.finish();
 }
 // grad, input_size, output_size, scales?, (align_corners)
