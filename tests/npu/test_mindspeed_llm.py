@@ -124,8 +124,12 @@ ROWS = {
     "mixtral, experts and pipeline": Row("mixtral", 4, f"{EXPERT} {PIPELINE}", f"{FUSED} {SEQ}"),
     "deepseek3": Row("deepseek3", 1, "", f"{FUSED} {PERMUTE} --mla-fa-without-pad --mtp-mem-efficient-logits {FULL}"),
     "deepseek3, experts": Row("deepseek3", 2, EXPERT, f"{FUSED} {PERMUTE} --use-distributed-optimizer --mla-fa-without-pad"),
+    # Flash attention in both: MindSpeed-LLM's own unfused one for MLA does not divide its heads among processes.
     "deepseek3, tensor and experts": Row(
-        "deepseek3", 4, f"{TENSOR} --expert-tensor-parallel-size 1 {EXPERT}", f"{FUSED} {PERMUTE} --use-distributed-optimizer"
+        "deepseek3",
+        4,
+        f"{TENSOR} --expert-tensor-parallel-size 1 {EXPERT} --use-flash-attn",
+        f"{FUSED} {PERMUTE} --use-distributed-optimizer",
     ),
 }
 
