@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 import os
@@ -175,3 +176,30 @@ def test_a_class_that_the_user_allows(folder):
     _refused_with(folder, "random.Random, which is not allowed")
     with torch.serialization.safe_globals([random.Random]):
         assert dcp.FileSystemReader(folder).read_metadata().planner_data is random.Random
+
+
+@dataclasses.dataclass(frozen=True)
+class DerivedPlan(dcp.SavePlan):
+    more: dict | None = None
+
+
+class Empty:
+    """As programs keep one for old files."""
+
+
+class WithCode:
+    def __setstate__(self, state):
+        raise AssertionError("ran")
+
+
+def test_classes_that_the_program_has_made_of_plans(folder):
+    metadata = dcp.FileSystemReader(folder).read_metadata()
+    metadata.planner_data = {"plan": DerivedPlan([], more={"shape": (2, 3)}), "old": Empty()}
+    (folder / ".metadata").write_bytes(_dumped(metadata))
+    read = dcp.FileSystemReader(folder).read_metadata().planner_data
+    assert read["plan"] == DerivedPlan([], more={"shape": (2, 3)}) and type(read["old"]) is Empty
+    held = WithCode()
+    held.state = 1
+    metadata.planner_data = held
+    (folder / ".metadata").write_bytes(_dumped(metadata))
+    _refused_with(folder, "WithCode, which is not allowed")

@@ -9,6 +9,7 @@ import io
 import os
 import pathlib
 import pickle
+import sys
 import uuid
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -67,7 +68,8 @@ class _StorageWriterTransforms:
 
 
 class _Unpickler(pickle.Unpickler):
-    """Reads .metadata: plain values, paths, and the classes that describe checkpoints, found in this package.
+    """Reads .metadata: plain values, paths, the classes that describe checkpoints, found in this package, and of the running
+    program those derived from them and those without any code (Megatron's MCoreSavePlan, by release). It imports nothing.
 
     Raises:
         pickle.UnpicklingError: another global. `torch.serialization.add_safe_globals` allows more.
@@ -83,15 +85,29 @@ class _Unpickler(pickle.Unpickler):
             found = names.find(module, name)
             if isinstance(found, type) and _describes(found):
                 return found
+        known = getattr(sys.modules.get(module), name, None)
+        if isinstance(known, type) and (_is_empty(known) or _derived(known)):
+            return known
         raise pickle.UnpicklingError(
             f"{_metadata_fn} of a checkpoint names {module}.{name}, which is not allowed. If you trust the checkpoint, allow "
             "it: torch.serialization.add_safe_globals"
         )
 
 
+def _is_empty(found: type) -> bool:
+    """Whether a class has nothing of its own: its objects hold values, and making them runs no code."""
+    own = {"__module__", "__doc__", "__dict__", "__weakref__", "__slotnames__"}  # the last is noted by copyreg
+    return all(set(vars(c)) <= own for c in found.__mro__[:-1])
+
+
+def _derived(found: type) -> bool:
+    """Whether a class is a dataclass made of one of torch.distributed's."""
+    return dataclasses.is_dataclass(found) and any(map(_describes, found.__mro__))
+
+
 def _describes(found: type) -> bool:
     """Whether a class only holds values: a dataclass or an enumeration of torch.distributed's."""
-    ours = found.__module__.startswith(f"{names.ROOT}.distributed.")
+    ours = found.__module__.startswith((f"{names.ROOT}.distributed.", "torch.distributed."))
     return ours and (dataclasses.is_dataclass(found) or issubclass(found, enum.Enum))
 
 
