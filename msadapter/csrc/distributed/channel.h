@@ -33,7 +33,7 @@ using TransferPtr = std::shared_ptr<Transfer>;
 class Channels {
  public:
   static constexpr uint64_t kSlots = 8;
-  static constexpr uint64_t kChunk = 1 << 18;  // bytes of a slot
+  static constexpr uint64_t kChunk = 1 << 16;  // bytes of a slot
   static size_t bytes_for(int ranks);
   // Maps bytes_for bytes of `file` from `offset` (a multiple of the page size), zeros at first.
   Channels(int file, int64_t offset, int ranks, int rank);
