@@ -3,6 +3,7 @@
 import os
 import time
 
+from . import watchdog
 from .errors import DistBackendError, DistStoreError
 from .store import PrefixStore, _seconds
 from .work import Work
@@ -91,7 +92,7 @@ class Checked:
             missing = [ranks[i] for i, key in enumerate(keys) if not self.store.check([key])]
             raise DistBackendError(f"[Rank {ranks[rank]}]: ranks {missing} did not call a collective of process group "
                                    f"{self.backend.name!r} within {_seconds(self.timeout):g} s, while this one is "
-                                   f"running collective: {own}") from err
+                                   f"running collective: {own}{watchdog.standing(self.backend, missing)}") from err
         for i, other in enumerate(self.store.multi_get(keys)):
             if other.decode() != own:
                 raise RuntimeError(f"Detected mismatch between collectives on ranks. Rank {ranks[rank]} is running "

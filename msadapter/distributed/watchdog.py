@@ -110,6 +110,18 @@ def _report(work, answers) -> list:
     return [f"Ranks that have not arrived: {missing}." if missing else first, *lines]
 
 
+def standing(backend, ranks) -> str:
+    """Lines that say where these ranks stand, as far as they answer."""
+    if watch.store is None:
+        return ""
+    try:
+        answers = watch.ask(ranks)
+    except (DistError, OSError):
+        return ""
+    places = ((rank, *answers[rank]["places"].get(backend.name, [0, "nothing", True])) for rank in ranks if rank in answers)
+    return "".join(f"\nRank {rank} {'finished' if ended else 'is in'} {last}." for rank, _, last, ended in places)
+
+
 def deserted(work, dead) -> DistBackendError:
     """The error of an operation that waits for processes that have ended."""
     return DistBackendError(f"[Rank {watch.rank}] {work.describe()} in process group {work.backend.name!r} of ranks "
