@@ -6,13 +6,15 @@ import argparse
 import json
 import runpy
 import sys
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
-from . import PatchError, apply, discover, plan, revert, runtime_rules, upstreams, verify
+from . import Patch, PatchError, apply, discover, plan, revert, runtime_rules, upstreams, verify
 from .bisect import bisect
 from .history import diff, report, trace
 from .new import new_rule
+from .runtime import RuntimePatch
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -44,7 +46,8 @@ def _parser() -> argparse.ArgumentParser:
         one.set_defaults(run=run)
         return one
 
-    command("list", _list, "every rule and its reason")
+    one = command("list", _list, "every rule and its reason")
+    one.add_argument("--table", action="store_true", help="as the table of README.md")
     command("plan", _plan, "what would become of each rule with SOURCE; writes nothing", "upstream", "source")
     one = command(
         "apply",
@@ -78,6 +81,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _list(args: argparse.Namespace) -> int:
+    if args.table:
+        print(table())
+        return 0
     for name in upstreams():
         upstream, patches = discover(name)
         waiting = runtime_rules(name)
@@ -92,12 +98,26 @@ def _list(args: argparse.Namespace) -> int:
     return 0
 
 
+def table() -> str:
+    """README's table: the number of rules of each upstream, and the class and reason of each rule."""
+    rows = ["| upstream | rule | class | why |", "|---|---|---|---|"]
+    for name in upstreams():
+        in_tree, at_import = discover(name)[1], runtime_rules(name)
+        rules: list[Patch | RuntimePatch] = [*in_tree, *at_import]
+        number = f"{len(in_tree)} in the tree, {len(at_import)} at import" if rules else "none"
+        rows.append(f"| **{name}** | {number} | | |")
+        rows += [f"| | `{rule.id}` | {rule.reason_class} | {rule.reason} |" for rule in rules]
+    return "\n".join(rows)
+
+
 def _plan(args: argparse.Namespace) -> int:
     upstream, patches = discover(args.upstream)
     version, planned = plan(upstream, patches, args.source)
     print(f"{upstream.name} {version}: {len(planned)} rules")
     for one in planned:
-        print(f"  {one.patch.id}: {one.status}{'  ' + one.note if one.note else ''}")
+        print(f"  {one.patch.id}: {one.status}")
+        if one.note:
+            print(textwrap.indent(one.note.removeprefix(f"{one.patch.id}: "), "      "))
     return 1 if any(one.status == "wrong" for one in planned) else 0
 
 

@@ -1,4 +1,7 @@
-"""Ways to write a rule's edit. Each returns a function from source text to source text that fails if it finds nothing."""
+"""Ways to write a rule's edit. Each returns a function from source text to source text that fails if it finds nothing.
+
+Its attribute `fragments` holds the pieces of source that it looks for, to be shown when upstream has changed them.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,7 @@ def replace(old: str, new: str, count: int = 1) -> Edit:
             )
         return source.replace(old, new)
 
+    edit.fragments = (old,)  # type: ignore[attr-defined]
     return edit
 
 
@@ -36,6 +40,7 @@ def chain(*edits: Edit) -> Edit:
             source = step(source)
         return source
 
+    edit.fragments = tuple(part for step in edits for part in getattr(step, "fragments", ()))  # type: ignore[attr-defined]
     return edit
 
 

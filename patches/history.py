@@ -12,8 +12,8 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
+from .drift import difference
 from .manager import original_of, read_manifest
-from .rules import difference
 
 
 def diff(tree: Path) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import hashlib
 import re
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+
+from .drift import difference, fragments_beside
 
 # temporary and not yet: the adapter cannot do it so far; environment and device: something is not on this machine;
 # incompatible: meant for another engine; upstream bug: wrong there too.
@@ -65,7 +66,7 @@ class Patch:
     reason: why it cannot be done without changing the source. reason_class: one of REASONS.
     symbol: the function or class that it changes ("Class.method"); "" for the whole file.
     fingerprints: sha256 of the target (or of the symbol's source) as upstream ships it, one for each version.
-    expected: the source of the symbol, or of the part that matters, to show beside what is found.
+    expected: the source of the symbol, to show beside what is found; without it the fragments of the edit are shown.
     link: the upstream bug. until: what would remove the rule. example: source before and after. untouched: source in
     which the edit must find nothing.
     """
@@ -99,6 +100,11 @@ class Patch:
         ):
             raise PatchError(f"{self.id}: the target {self.target!r} must be a relative path inside the tree")
 
+    @property
+    def fragments(self) -> tuple[str, ...]:
+        """The pieces of source that the edit looks for; none if it finds its place in another way."""
+        return getattr(self.edit, "fragments", ())
+
     def applies_to(self, version: str) -> bool:
         return number(self.since) <= number(version) < number(self.before)
 
@@ -119,14 +125,6 @@ def fingerprint(source: str) -> str:
     """sha256 of a definition, whatever its indentation and its line ends."""
     text = textwrap.dedent(source.replace("\r\n", "\n")).strip()
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def difference(expected: str, found: str, names: tuple[str, str] = ("expected", "found")) -> str:
-    """What changed, as a unified diff of two sources."""
-    old, new = (
-        textwrap.dedent(text.replace("\r\n", "\n")).strip().splitlines() for text in (expected, found)
-    )
-    return "\n".join(difflib.unified_diff(old, new, names[0], names[1], lineterm=""))
 
 
 def source_of(symbol: str, source: str, where: str) -> str:
@@ -166,10 +164,10 @@ def check_target(patch: Patch, original: str, raw: bytes) -> None:
         good = sha in patch.fingerprints
     if good:
         return
-    shown = f"\n{difference(patch.expected, found)}" if patch.expected else ""
+    shown = difference(patch.expected, found) if patch.expected else fragments_beside(patch.fragments, found)
     raise PatchError(
         f"{patch.id}: {name} is not the file that the rule was written for (sha256 {sha[:12]}...): "
-        f"it is already changed, or upstream changed it; look at the rule again{shown}"
+        f"it is already changed, or upstream changed it; look at the rule again\n{shown}"
     )
 
 

@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
-from .rules import PatchError, check_reason, difference, fingerprint
+from .drift import difference
+from .rules import PatchError, check_reason, fingerprint
 
 
 @dataclass(frozen=True)

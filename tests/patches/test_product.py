@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import importlib
 import os
@@ -18,9 +19,9 @@ from hypothesis import strategies as st
 
 import patches
 from patches import MANIFEST, Patch, PatchError, Upstream, apply, discover, plan, revert, upstreams, verify
-from patches.__main__ import main
+from patches.__main__ import main, table
 from patches.bisect import search
-from patches.edits import replace
+from patches.edits import chain, replace
 from patches.history import changed_lines, diff, report
 from patches.new import new_rule
 from patches.rules import check_example, fingerprint, source_of
@@ -147,6 +148,37 @@ def test_drift_shows_the_source_beside_the_expected_one(tree: Path, tmp_path: Pa
     assert "-    return math.sqrt(self.x)  # fast" in str(caught.value)
     assert "+    return math.sqrt(self.x, eps)  # fast" in str(caught.value)
     assert not (tmp_path / "out").exists()
+
+
+def test_drift_shows_the_fragment_where_a_rule_has_no_more(tree: Path) -> None:
+    """A rule holds no copy of upstream's source: what it looks for stands beside what is most like it."""
+    (tree / "toy/engine.py").write_text(ENGINE.replace("sqrt(self.x)  # fast", "sqrt(self.x, eps)  # quick"))
+    short = rule(expected="", edit=chain(replace("    return math.sqrt(self.x)  # fast\n", "    return 1\n")))
+    (tree / "toy/part3.py").write_text("value = 3\nother = 'a'\nmore = 'a'\n")
+    around = dataclasses.replace(PARTS[6], expected="")
+    notes = [one.note for one in plan(UPSTREAM, [short, around], tree)[1]]
+    assert "-return math.sqrt(self.x)  # fast" in notes[0]
+    assert "+return math.sqrt(self.x, eps)  # quick" in notes[0]
+    assert "@property" not in notes[0]
+    assert "the lines that the rule edits are as they were" in notes[1]
+
+
+def test_the_rules_for_0_12_on_a_later_megatron(tmp_path: Path, capsys) -> None:
+    """One line of news for each rule, nothing written, and no rule passes for applied."""
+    checkout = os.environ.get("MSADAPTER_MEGATRON_NEXT")
+    if not checkout:
+        pytest.skip("needs a Megatron-LM checkout of core_v0.16.1: set MSADAPTER_MEGATRON_NEXT")
+    upstream, rules = discover("megatron_core")
+    version, planned = plan(upstream, rules, Path(checkout))
+    assert version == "0.16.1" and [one.patch for one in planned] == rules
+    assert {one.status for one in planned} <= {"wrong", "other version"}
+    assert all(one.note for one in planned)
+    with pytest.raises(PatchError, match="holds megatron_core 0.16.1; the rules are for versions from 0.12.0"):
+        apply(upstream, rules, Path(checkout), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    assert main(["plan", "megatron_core", checkout]) == 1
+    told = capsys.readouterr().out
+    assert all(f"  {rule.id}: " in told for rule in rules)
 
 
 def test_a_plan_tells_of_every_rule_of_a_later_upstream(tree: Path) -> None:
@@ -294,6 +326,12 @@ def test_every_shipped_rule_has_its_example(name: str) -> None:
 def test_a_rule_tells_how_it_goes_away(changes: dict, text: str) -> None:
     with pytest.raises(PatchError, match=text):
         rule(**changes)
+
+
+def test_the_readme_tells_of_all_rules_and_they_are_few() -> None:
+    assert table() in (ROOT / "README.md").read_text(encoding="utf-8")
+    number = sum(len(discover(name)[1]) + len(patches.runtime_rules(name)) for name in upstreams())
+    assert 0 < number <= 12
 
 
 def test_new_begins_a_rule_that_knows_its_source(tree: Path, tmp_path: Path, monkeypatch) -> None:

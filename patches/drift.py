@@ -1,0 +1,42 @@
+"""Shows what upstream changed, beside what a rule was written for."""
+
+from __future__ import annotations
+
+import difflib
+import textwrap
+from collections.abc import Sequence
+
+
+def difference(expected: str, found: str, names: tuple[str, str] = ("expected", "found")) -> str:
+    """What changed, as a unified diff of two sources, whatever their indentation and line ends."""
+    old, new = (
+        textwrap.dedent(text.replace("\r\n", "\n")).strip().splitlines() for text in (expected, found)
+    )
+    return "\n".join(difflib.unified_diff(old, new, names[0], names[1], lineterm=""))
+
+
+def fragments_beside(fragments: Sequence[str], found: str) -> str:
+    """For each fragment that an edit looks for: the lines of the changed source that are most like it.
+
+    Says so where the fragments are all there: what changed is then around them.
+    """
+    missing = [fragment for fragment in fragments if fragment not in found]
+    if not missing:
+        return "the lines that the rule edits are as they were; what is around them changed"
+    return "\n".join(difference(fragment, _most_like(fragment, found)) for fragment in missing)
+
+
+def _most_like(fragment: str, source: str) -> str:
+    """As many lines of the source as the fragment has, where most of them agree with it."""
+    wanted, lines = fragment.splitlines(), source.splitlines()
+
+    def likeness(first: int, measure: str) -> float:
+        part = "\n".join(line.strip() for line in lines[first : first + len(wanted)])
+        text = "\n".join(line.strip() for line in wanted)
+        return getattr(difflib.SequenceMatcher(None, part, text, autojunk=False), measure)()
+
+    places = range(max(1, len(lines) - len(wanted) + 1))
+    # the quick measure is an upper bound: it chooses those that are worth the slow one
+    likely = sorted(places, key=lambda first: likeness(first, "quick_ratio"), reverse=True)[:20]
+    best = max(likely, key=lambda first: likeness(first, "ratio"))
+    return "\n".join(lines[best : best + len(wanted)])
