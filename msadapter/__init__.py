@@ -325,7 +325,7 @@ return_types = _table_module("return_types")
 def compile(
     model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, disable=False
 ):
-    """Runs the model as it is: MindSpore's graph compiler is not behind torch.compile; says so once."""
+    """The model, whose chains of element-wise operators run as one kernel each, to the same bits (`msadapter.compiler`)."""
     from . import compiler
 
     return compiler.compile(

@@ -9,7 +9,8 @@ import threading
 from ._native import load
 from .ops._declare import namespaces
 from .tensor import Tensor
-from .tensor._tensor import _convert, _DisableTorchFunction
+from .tensor._base import DisableTorchFunction
+from .tensor._tensor import _convert
 
 _C = load()
 _state = threading.local()
@@ -59,7 +60,7 @@ def _functions(function, args, kwargs):
         finally:
             modes.append(mode)
             _C.add_torch_function_modes(1)
-    if _DisableTorchFunction.active():
+    if DisableTorchFunction.active():
         return NotImplemented
     overriding = (
         [
@@ -97,7 +98,7 @@ def _plain(function, cls, args, kwargs):
     return _convert(result, cls)
 
 
-DisableTorchFunction = DisableTorchFunctionSubclass = _DisableTorchFunction
+DisableTorchFunctionSubclass = DisableTorchFunction
 
 
 class TorchFunctionMode:

@@ -54,7 +54,7 @@ class MpiBackend:
     # -- reductions ----------------------------------------------------------------------------------------
     def allreduce(self, tensor, op) -> Work:
         """tensor = reduction over the group."""
-        if self._shared and self._shared.reduces(tensor, tensor.nbytes, op):
+        if self._shared.reduces(tensor, op):
             data = tensor.detach().contiguous()
             finish = None if same_memory(data, tensor) else lambda: write(tensor, data)
             return self._work("ALLREDUCE", tensor, self._shared.all_reduce(data, op), [tensor], finish, keep=data)
@@ -129,7 +129,7 @@ class MpiBackend:
         return self._reduce_scatter(output, tensor, op, [output.numel()] * self.size, "_REDUCE_SCATTER_BASE")
 
     def _reduce_scatter(self, output, tensor, op, counts, name):
-        if self._shared and self._shared.reduces(tensor, tensor.nbytes, op):
+        if self._shared.reduces(tensor, op):
             return self._reduce_scatter_shared(output, tensor.detach().contiguous(), op, counts, name)
         if _summed_here(tensor, op):
             return self._reduce_scatter_of_parts(output, tensor, op, counts, name)
@@ -152,7 +152,7 @@ class MpiBackend:
     def broadcast(self, tensor, root: int) -> Work:
         """tensor = the tensor of `root`."""
         data = tensor.detach().contiguous()
-        if self._shared and self._shared.carries(data.nbytes):
+        if self._shared.carries(data.nbytes):
             request = self._shared.broadcast(data, root)
         else:
             request = self.comm.Ibcast(memory(self.mpi, data), root)
@@ -178,7 +178,7 @@ class MpiBackend:
         if send is not self.mpi.IN_PLACE and _overlap(data, flat):
             data = data.clone()
             send = memory(self.mpi, data)
-        if self._shared and self._shared.carries(flat.nbytes):
+        if self._shared.carries(flat.nbytes):
             own = data if send is not self.mpi.IN_PLACE else flat[sum(counts[:self.rank]) // flat.element_size():][:data.numel()]
             request = self._shared.all_gather(flat, own, counts)
             return self._work(name, tensor, request, outputs, unpack, keep=(data, flat))
@@ -243,7 +243,7 @@ class MpiBackend:
             _copy_bytes(flat, targets[self.rank], data, places[self.rank], sent[self.rank])
             done.add(self.rank)
         large = None
-        if self._shared and any(self._shared.carries(n) for n in (*sent, *received)):
+        if any(self._shared.carries(n) for n in (*sent, *received)):
             large = self._shared.exchange(flat, data, received, sent)
         rest = [[0 if r in done or large and r != self.rank and self._shared.carries(n) else n for r, n in enumerate(counts)]
                 for counts in (sent, received)]
@@ -257,7 +257,7 @@ class MpiBackend:
         data = tensor.detach()
         data = data.clone() if own and data.is_contiguous() else data.contiguous()
         tag %= self._largest_tag
-        if self._shared and self._shared.carries(data.nbytes):
+        if self._shared.carries(data.nbytes):
             request = self._shared.send(data, dst, tag)
         else:
             request = self.comm.Isend(memory(self.mpi, data), dst, tag)
@@ -268,7 +268,7 @@ class MpiBackend:
         target, unpack = room([tensor])
         source = self.mpi.ANY_SOURCE if src < 0 else src
         tag %= self._largest_tag
-        if self._shared and self._shared.carries(target.nbytes):
+        if self._shared.carries(target.nbytes):
             request = self._shared.receive(target, source, tag)
         else:
             request = self.comm.Irecv(memory(self.mpi, target), source, tag)
@@ -284,7 +284,7 @@ class MpiBackend:
 
     def close(self) -> None:
         """The group is destroyed."""
-        self._shared = None
+        self._shared = shared_memory.NONE
         self.comm.Free()
 
 

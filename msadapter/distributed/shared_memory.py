@@ -79,9 +79,9 @@ class SharedMemory:
         """Whether so many bytes are better off here."""
         return size >= _LARGE
 
-    def reduces(self, tensor, size: int, op) -> bool:
+    def reduces(self, tensor, op) -> bool:
         """Whether a reduction of this tensor is."""
-        code = _REDUCTIONS.get(ReduceOp(op).op.name) if size >= _LARGE else None
+        code = _REDUCTIONS.get(ReduceOp(op).op.name) if self.carries(tensor.nbytes) else None
         return code is not None and _C.shared_reduces(tensor, code)
 
     def all_reduce(self, data, op) -> _Request:
@@ -100,7 +100,6 @@ class SharedMemory:
         """data (contiguous) = that of root."""
         return _Request(_C.shared_broadcast, self._slots, data, root)
 
-
     def send(self, data, dst: int, tag: int) -> _Transfer:
         """data (contiguous) to a rank of the group; MPI carries its number, so that tags and senders match as always."""
         transfer, number = _C.channels_send(self._channels, data, dst)
@@ -118,10 +117,23 @@ class SharedMemory:
         return _Transfer(_C.channels_exchange(self._channels, output, data, received, sent, _LARGE))
 
 
-def create(comm, ranks) -> SharedMemory | None:
-    """The shared memory of a new group (collective), None where its ranks cannot share any."""
+class _NoSharedMemory:
+    """Ranks that share no memory: nothing goes through it."""
+
+    def carries(self, size: int) -> bool:
+        return False
+
+    def reduces(self, tensor, op) -> bool:
+        return False
+
+
+NONE = _NoSharedMemory()
+
+
+def create(comm, ranks) -> SharedMemory | _NoSharedMemory:
+    """The shared memory of a new group (collective), NONE where its ranks cannot share any."""
     if any(rank not in mpi_world.job.neighbours for rank in ranks) or not hasattr(os, "memfd_create"):
-        return None
+        return NONE
     rank, page = comm.Get_rank(), os.sysconf("SC_PAGE_SIZE")
     offset = -(-_C.shared_bytes(len(ranks), _SLOT) // page) * page
     file = -1
@@ -140,4 +152,4 @@ def create(comm, ranks) -> SharedMemory | None:
     everywhere = comm.allreduce(opened is not None, mpi_world.job.mpi.LAND)
     if file >= 0:
         os.close(file)
-    return opened if everywhere else None
+    return opened if everywhere else NONE

@@ -59,11 +59,11 @@ class SparseTensor(Tensor):
     # ---- what the layouts answer
     def _with(self, values, size=None):
         """The same places with other values."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__}._with: a layout must say it")
 
     def _parts(self) -> list:
         """(name, tensor) of indices and values, for repr and files."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__}._parts: a layout must say it")
 
     # ---- description
     shape = property(lambda self: self._extent)

@@ -1,5 +1,7 @@
-"""MindSpore's own Tensor class, and where a tensor lives."""
+"""MindSpore's own Tensor class, where a tensor lives, and what hides from programs that a Tensor is one of those."""
 from __future__ import annotations
+
+import threading
 
 from .._mindspore import native
 from .._native import load
@@ -35,3 +37,29 @@ def place(tensor, device):
         raise RuntimeError(f"PyTorch is not linked with support for {d.type} devices")
     _C.set_device_tag(tensor, d.index + 1)
     return tensor
+
+
+class Absent:
+    """Hides a method that only MindSpore's tensor has."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __get__(self, instance, owner=None):
+        raise AttributeError(f"'Tensor' object has no attribute '{self.name}'")
+
+
+class DisableTorchFunction:
+    """Inside, subclasses are treated as plain tensors (in this thread)."""
+
+    _thread = threading.local()
+
+    @classmethod
+    def active(cls) -> bool:
+        return getattr(cls._thread, "depth", 0) > 0
+
+    def __enter__(self):
+        self._thread.depth = getattr(self._thread, "depth", 0) + 1
+
+    def __exit__(self, *exc):
+        self._thread.depth -= 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import sys
-import threading
 import warnings
 
 import numpy as np
@@ -17,7 +16,7 @@ from . import _operators
 from . import device as devices
 from . import dtype as dtypes
 from ._arguments import dtype_from_type_name, parse_to
-from ._base import _C, Base, Plain, device_of, place
+from ._base import _C, Absent, Base, DisableTorchFunction, Plain, device_of, place
 from ._construct import as_numpy, as_tensor, contiguous_strides, from_numpy, tensor
 from ._pickling import reduce_tensor
 from ._printing import tensor_str
@@ -232,7 +231,7 @@ class Tensor(Plain, metaclass=_TensorMeta):
         return sorted(
             n
             for n in set(dir(type(self))) | set(self.__dict__)
-            if not isinstance(getattr(type(self), n, None), _Absent)
+            if not isinstance(getattr(type(self), n, None), Absent)
         )
 
     # ---------------------------------------------------------------- storage
@@ -593,20 +592,10 @@ def _number(tensor):
     return _C.item(tensor)
 
 
-class _Absent:
-    """Hides a method that only MindSpore's tensor has."""
-
-    def __init__(self, name: str):
-        self.name = name
-
-    def __get__(self, instance, owner=None):
-        raise AttributeError(f"'Tensor' object has no attribute '{self.name}'")
-
-
 def _default_torch_function(cls, function, types, args, kwargs):
     if not all(issubclass(cls, tp) or tp is Tensor for tp in types):
         return NotImplemented
-    with _DisableTorchFunction():
+    with DisableTorchFunction():
         result = function(*args, **kwargs)
     return _convert(result, cls)
 
@@ -619,22 +608,6 @@ def _convert(result, cls):
     elif isinstance(result, (tuple, list)):
         result = type(result)(_convert(r, cls) for r in result)
     return result
-
-
-class _DisableTorchFunction:
-    """Inside, subclasses are treated as plain tensors (in this thread)."""
-
-    _thread = threading.local()
-
-    @classmethod
-    def active(cls) -> bool:
-        return getattr(cls._thread, "depth", 0) > 0
-
-    def __enter__(self):
-        self._thread.depth = getattr(self._thread, "depth", 0) + 1
-
-    def __exit__(self, *exc):
-        self._thread.depth -= 1
 
 
 def _legacy_new(cls, *args, device=None, dtype=None, **kwargs):
@@ -663,7 +636,7 @@ def _hide_methods_of(cls) -> None:
     """MindSpore's methods with other names than torch's are no methods of a torch tensor."""
     for name in dir(cls):
         if not name.startswith("_") and name not in Tensor.__dict__:
-            setattr(Tensor, name, _Absent(name))
+            setattr(Tensor, name, Absent(name))
 
 
 def _join_mindspore() -> None:

@@ -30,9 +30,20 @@ def script(tmp_path):
     return write
 
 
-def _start(*arguments, **extra):
-    return subprocess.Popen([sys.executable, *TORCHRUN, *map(str, arguments)], stdout=subprocess.PIPE, text=True,
-                            stderr=subprocess.STDOUT, env=environment(**extra))
+@pytest.fixture
+def start():
+    """Starts torchrun in the background; what a failed test leaves behind is killed."""
+    jobs = []
+
+    def begin(*arguments, **extra):
+        jobs.append(subprocess.Popen([sys.executable, *TORCHRUN, *map(str, arguments)], stdout=subprocess.PIPE, text=True,
+                                     stderr=subprocess.STDOUT, env=environment(**extra)))
+        return jobs[-1]
+
+    yield begin
+    for job in jobs:
+        job.kill()
+        job.communicate()
 
 
 def _gone(mark, seconds=5.0) -> bool:
@@ -99,37 +110,37 @@ def test_restarts_are_bounded(script):
 
 
 @pytest.mark.parametrize("number, code", [(signal.SIGTERM, 143), (signal.SIGKILL, -9)])
-def test_a_signal_to_the_launcher_leaves_no_rank(script, number, code):
+def test_a_signal_to_the_launcher_leaves_no_rank(start, script, number, code):
     mark = f"signal-{os.getpid()}-{number}"
-    job = _start("--nproc-per-node", 2, script("say('up')\ntime.sleep(60)\n"), MSADAPTER_TEST_JOB=mark)
+    job = start("--nproc-per-node", 2, script("say('up')\ntime.sleep(60)\n"), MSADAPTER_TEST_JOB=mark)
     assert [job.stdout.readline() for _ in range(2)] == ["up\n", "up\n"]
     job.send_signal(number)
     assert job.wait(20) == code and _gone(mark)
 
 
-def test_what_ranks_have_started_dies_with_the_launcher(script):
+def test_what_ranks_have_started_dies_with_the_launcher(start, script):
     mark = f"grandchildren-{os.getpid()}"
     text = "import subprocess\nsubprocess.Popen(['sleep', '60'], stdout=subprocess.DEVNULL)\nsay('up')\ntime.sleep(60)\n"
-    job = _start("--nproc-per-node", 2, script(text), MSADAPTER_TEST_JOB=mark)
+    job = start("--nproc-per-node", 2, script(text), MSADAPTER_TEST_JOB=mark)
     assert [job.stdout.readline() for _ in range(2)] == ["up\n", "up\n"] and len(left(mark)) >= 6
     job.send_signal(signal.SIGKILL)
     assert job.wait(20) == -9 and _gone(mark)
 
 
-def test_two_nodes(script):
+def test_two_nodes(start, script):
     port = _port()
     path = script("say('rank', rank, os.environ['LOCAL_RANK'], os.environ['WORLD_SIZE'])\n")
-    jobs = [_start("--nnodes", 2, "--node-rank", node, "--nproc-per-node", node + 1, "--master-port", port, path)
+    jobs = [start("--nnodes", 2, "--node-rank", node, "--nproc-per-node", node + 1, "--master-port", port, path)
             for node in (1, 0)]
     outputs = [job.communicate(timeout=30)[0] for job in jobs]
     assert [job.returncode for job in jobs] == [0, 0]
     assert sorted("".join(outputs).splitlines()) == ["rank 0 0 3", "rank 1 0 3", "rank 2 1 3"]
 
 
-def test_a_failure_on_another_node_ends_this_one(script):
+def test_a_failure_on_another_node_ends_this_one(start, script):
     port = _port()
     path = script("if rank == 1: sys.exit(5)\ntime.sleep(60)\n")
-    jobs = [_start("--nnodes", 2, "--rdzv-backend", "c10d", "--rdzv-endpoint", f"localhost:{port}", path)
+    jobs = [start("--nnodes", 2, "--rdzv-backend", "c10d", "--rdzv-endpoint", f"localhost:{port}", path)
             for _ in range(2)]
     outputs = [job.communicate(timeout=30)[0] for job in jobs]
     assert sorted(job.returncode for job in jobs) == [1, 5], outputs
@@ -142,9 +153,9 @@ while not os.path.exists(sys.argv[1] + os.environ['WORLD_SIZE']): time.sleep(0.0
 """
 
 
-def _elastic(port, *arguments):
+def _elastic(start, port, *arguments):
     conf = "last_call_timeout=0.5,keep_alive_timeout=3,join_timeout=20"
-    return _start("--nnodes", "1:2", "--max-restarts", 1, "--rdzv-backend", "c10d", "--rdzv-endpoint",
+    return start("--nnodes", "1:2", "--max-restarts", 1, "--rdzv-backend", "c10d", "--rdzv-endpoint",
                   f"localhost:{port}", "--rdzv-conf", conf, *arguments)
 
 
@@ -156,11 +167,11 @@ def _said(job) -> str:
 
 
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
-def test_machines_come_and_go(script, tmp_path, end):
+def test_machines_come_and_go(start, script, tmp_path, end):
     port, path, done = _port(), script(ELASTIC), tmp_path / "done"
-    first = _elastic(port, path, done)
+    first = _elastic(start, port, path, done)
     assert _said(first) == "0: 0 of 1\n"
-    second = _elastic(port, path, done)  # comes late: all start again with it
+    second = _elastic(start, port, path, done)  # comes late: all start again with it
     both = sorted([_said(first), _said(second)])
     assert both == ["1: 0 of 2\n", "1: 1 of 2\n"]
     second.send_signal(end)
@@ -168,8 +179,6 @@ def test_machines_come_and_go(script, tmp_path, end):
     assert _said(first) == "2: 0 of 1\n"
     (tmp_path / "done1").touch()
     assert first.wait(20) == 0
-    for job in (first, second):
-        job.communicate()
 
 
 def test_too_few_machines_is_an_error_that_says_so(script):

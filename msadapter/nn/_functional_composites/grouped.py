@@ -105,6 +105,18 @@ def _scaled(matrix, scale, recipe, name: str, axis: int):
     )
 
 
+def _refuse(name: str, swizzles, contraction_dim) -> None:
+    """NotImplementedError for scales that do not lie plainly, and for other dims to sum over than the usual ones."""
+    if any(_one(swizzle) not in (None, SwizzleType.NO_SWIZZLE) for swizzle in swizzles):
+        raise NotImplementedError(
+            f"torch.nn.functional.{name}: swizzled scales are not supported (docs/coverage.md)"
+        )
+    if tuple(contraction_dim):
+        raise NotImplementedError(
+            f"torch.nn.functional.{name}: contraction_dim is not supported (docs/coverage.md)"
+        )
+
+
 def scaled_mm(
     mat_a,
     mat_b,
@@ -120,6 +132,7 @@ def scaled_mm(
     use_fast_accum=False,
 ):
     """(mat_a * scale_a) @ (mat_b * scale_b), computed in float32; scales of a tensor, or of its rows (b: columns)."""
+    _refuse("scaled_mm", (swizzle_a, swizzle_b), contraction_dim)
     a = _scaled(mat_a, scale_a, scale_recipe_a, "scaled_mm", -1)
     b = _scaled(mat_b, scale_b, scale_recipe_b, "scaled_mm", -2)
     out = a @ b
@@ -143,6 +156,7 @@ def scaled_grouped_mm(
     use_fast_accum=False,
 ):
     """`grouped_mm` of matrices that carry scales, as in `scaled_mm`."""
+    _refuse("scaled_grouped_mm", (swizzle_a, swizzle_b), contraction_dim)
     a = _scaled(mat_a, scale_a, scale_recipe_a, "scaled_grouped_mm", -1)
     b = _scaled(mat_b, scale_b, scale_recipe_b, "scaled_grouped_mm", -2)
     return grouped_mm(a, b, offs=offs, bias=bias, out_dtype=output_dtype or ALL["bfloat16"])
