@@ -44,6 +44,7 @@ _tensor.install()
 
 from .tensor import Size, Tensor, TypedStorage, UntypedStorage, device, dtype, layout, memory_format  # noqa: E402, F401
 from .tensor._arguments import dtype_from_type_name as _dtype_from_type_name  # noqa: E402
+from .tensor._legacy import legacy_new as _legacy_new  # noqa: E402
 from .tensor._tensor import as_tensor, from_numpy, tensor  # noqa: E402, F401
 from .tensor.device import FORMATS as _FORMATS  # noqa: E402
 from .tensor.device import LAYOUTS as _LAYOUTS  # noqa: E402
@@ -257,15 +258,7 @@ def _typed(name: str):
             return isinstance(instance, Tensor) and instance.dtype is d and not _C.device_tag(instance)
 
         def __call__(cls, *args, **kwargs):
-            if args and not isinstance(args[0], (_builtins.int, Size, Tensor, UntypedStorage, TypedStorage)):
-                return tensor(args[0], dtype=d)
-            if args and isinstance(args[0], Tensor):
-                return args[0].to(d)
-            if args and isinstance(args[0], (UntypedStorage, TypedStorage)):
-                return _C.raw_empty((0,), None, d).set_(args[0])
-            return _C.raw_empty(
-                tuple(args[0]) if args and isinstance(args[0], Size) else args or (0,), None, d
-            )
+            return _legacy_new(args, kwargs, d)
 
         dtype = d
 

@@ -19,18 +19,11 @@ _DTYPES = {
 class TensorType(type):
     """Class of the classes: a call makes a tensor, isinstance looks at dtype and device."""
 
-    def __call__(cls, *args):
+    def __call__(cls, *args, **kwargs):
         from .._serialization.names import root
+        from ..tensor._legacy import legacy_new
 
-        torch = root()
-        options = {"dtype": getattr(torch, cls.dtype_name), "device": cls.device_name}
-        if all(isinstance(a, int) and not isinstance(a, bool) for a in args):
-            return torch.empty(args or (0,), **options)
-        if len(args) == 1 and isinstance(args[0], torch.Size):
-            return torch.empty(args[0], **options)
-        if len(args) != 1:
-            raise TypeError(f"new(): expected sizes or one sequence of data, but got {len(args)} arguments")
-        return torch.as_tensor(args[0]).to(**options)
+        return legacy_new(args, kwargs, getattr(root(), cls.dtype_name), cls.device_name)
 
     def __instancecheck__(cls, obj):
         from .._serialization.names import root

@@ -35,11 +35,13 @@ class _CudaDeviceProperties:
 
 
 def get_device_name(device=None) -> str:
-    """Name of the device: on the host, of its processor."""
+    """Name of the device: on the host, of its processor, or what MSADAPTER_DEVICE_NAME says (programs compare it)."""
     if not _accelerator.on_host():
         import mindspore
 
         return mindspore.hal.get_device_name(_accelerator.index_of(device))
+    if os.environ.get("MSADAPTER_DEVICE_NAME"):
+        return os.environ["MSADAPTER_DEVICE_NAME"]
     with open("/proc/cpuinfo") as stream:
         for line in stream:
             if line.startswith("model name"):

@@ -18,6 +18,7 @@ from . import dtype as dtypes
 from ._arguments import dtype_from_type_name, parse_to
 from ._base import _C, Absent, Base, DisableTorchFunction, Plain, device_of, place
 from ._construct import as_numpy, as_tensor, contiguous_strides, from_numpy, tensor
+from ._legacy import legacy_new
 from ._pickling import reduce_tensor
 from ._printing import tensor_str
 from ._rare_methods import METHODS
@@ -41,7 +42,10 @@ class Tensor(Plain, metaclass=_TensorMeta):
     _is_param = False
 
     def __new__(cls, *args, **kwargs):
-        return _legacy_new(cls, *args, **kwargs)
+        out = legacy_new(args, kwargs, _C.default_dtype(), any_tensor=True)
+        if cls is not Tensor:
+            out.__class__ = cls
+        return out
 
     def __init__(self, *args, **kwargs):
         pass
@@ -558,11 +562,7 @@ class Tensor(Plain, metaclass=_TensorMeta):
         return out.requires_grad_(requires_grad) if requires_grad else out
 
     def new(self, *args, **kwargs):
-        if not args:
-            return _C.raw_empty((0,), None, self.dtype)
-        if isinstance(args[0], (int, Size)):
-            return _C.raw_empty(tuple(args[0]) if isinstance(args[0], Size) else args, None, self.dtype)
-        return tensor(args[0], dtype=self.dtype)
+        return legacy_new(args, kwargs, self.dtype, self.device)
 
     def apply_(self, function):
         array = self.detach().numpy()
@@ -608,28 +608,6 @@ def _convert(result, cls):
     elif isinstance(result, (tuple, list)):
         result = type(result)(_convert(r, cls) for r in result)
     return result
-
-
-def _legacy_new(cls, *args, device=None, dtype=None, **kwargs):
-    """torch.Tensor(...): sizes give an uninitialised tensor, data a float tensor."""
-    d = _C.default_dtype()
-    if not args:
-        out = _C.raw_empty((0,), None, d)
-    elif isinstance(args[0], (int, np.integer)) and not isinstance(args[0], bool):
-        out = _C.raw_empty(args, None, d)
-    elif isinstance(args[0], Size):
-        out = _C.raw_empty(args[0], None, d)
-    elif isinstance(args[0], Tensor):
-        out = _C.alias(args[0])
-    elif isinstance(args[0], (UntypedStorage, TypedStorage)):
-        out = _C.raw_empty((0,), None, d)
-        out.set_(args[0])
-    else:
-        out = tensor(args[0], dtype=d)
-    out = place(out, device) if device is not None else out
-    if cls is not Tensor:
-        out.__class__ = cls
-    return out
 
 
 def _hide_methods_of(cls) -> None:

@@ -89,6 +89,16 @@ def test_typed_tensors(accelerator, name):
     assert made.device.type == "cuda"
     assert isinstance(made, kind)
     assert not isinstance(made.cpu(), kind)
+    sized = kind(size=(2, 3))
+    assert sized.shape == (2, 3)
+    assert isinstance(sized, kind)
+    with pytest.raises(TypeError, match="expected TensorOptions"):
+        kind(made.cpu())
+
+
+def test_name_of_the_device(accelerator, monkeypatch):
+    monkeypatch.setenv("MSADAPTER_DEVICE_NAME", "Ascend910B")
+    assert torch.npu.get_device_name(0) == torch.cuda.get_device_properties(0).name == "Ascend910B"
 
 
 def test_saved_on_the_accelerator(accelerator, tmp_path):

@@ -10,11 +10,12 @@ from __future__ import annotations
 import faulthandler
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
 
-_stream = open(f"{os.environ['MSADAPTER_UT_RECORD']}.{os.environ['RANK']}", "w")  # noqa: SIM115 until the end
+_stream = open(f"{os.environ['MSADAPTER_UT_RECORD']}.{os.environ.get('RANK', 0)}", "w")  # noqa: SIM115 until the end
 _limit = float(os.environ["MSADAPTER_UT_LIMIT"])
 _worst: dict = {}
 
@@ -68,5 +69,8 @@ def _reason(report) -> str:
     if crash is None:
         lines = [line for line in str(told).splitlines() if line.strip()]
         return lines[-1].removeprefix("E").strip() if lines else ""
-    place = "/".join(Path(crash.path).parts[-3:])
-    return f"{crash.message.splitlines()[0] if crash.message else ''} ({place}:{crash.lineno})"
+    path, line = crash.path, crash.lineno
+    if path.endswith("multiprocessing/pool.py"):  # what a worker raised: its own stack is part of the text
+        path, line = (re.findall(r'File "([^"<]+)", line (\d+)', str(told)) or [(path, line)])[-1]
+    place = "/".join(Path(path).parts[-3:])
+    return f"{crash.message.splitlines()[0] if crash.message else ''} ({place}:{line})"

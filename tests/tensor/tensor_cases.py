@@ -441,6 +441,35 @@ def made_from_data(torch):
     )
 
 
+def old_constructors(torch):
+    """torch.Tensor, torch.FloatTensor and Tensor.new have one set of signatures."""
+    x, whole = torch.ones(2), torch.ones(2, dtype=torch.int64)
+    return (
+        [f(size=(2, 3)).shape for f in (torch.Tensor, torch.LongTensor, x.new)],
+        [f(data=[1, 2]) for f in (torch.Tensor, torch.LongTensor, x.new)],
+        torch.LongTensor(size=[2, 3], device="cpu").shape,
+        torch.FloatTensor(other=x),
+        torch.Tensor(whole),
+        torch.FloatTensor([torch.tensor(1), 2]),
+        torch.FloatTensor(np.int64(3)).shape,
+        torch.FloatTensor(torch.ones(2).untyped_storage()),
+        refusal(torch.LongTensor, x),
+        refusal(x.new, whole),
+        refusal(torch.LongTensor, x.storage()),
+        *[refusal(f, 2.5) for f in (torch.Tensor, torch.LongTensor, x.new)],
+        refusal(torch.Tensor, True),
+        refusal(torch.FloatTensor, None),
+        refusal(torch.Tensor, "ab"),
+        refusal(torch.Tensor, size=3),
+        refusal(torch.FloatTensor, [1], foo=1),
+        refusal(x.new, foo=3),
+        refusal(torch.IntTensor, 2, [3]),
+        refusal(torch.IntTensor, -1),
+        refusal(torch.IntTensor, 2.0, 3),
+        refusal(torch.FloatTensor, 3, device="meta"),
+    )
+
+
 def made_like(torch):
     x = torch.ones(2, 3, dtype=torch.float64)
     return (

@@ -1,0 +1,128 @@
+"""The old constructors: torch.Tensor(...), torch.FloatTensor(...), torch.cuda.FloatTensor(...) and Tensor.new(...).
+
+They share one set of signatures: sizes give uninitialised memory, a sequence gives its data, a tensor or a storage is
+shared.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from . import dtype as dtypes
+from ._base import _C, Base, place
+from ._construct import tensor
+from .device import device as Device
+from .size import Size
+from .storage import UntypedStorage
+from .typed_storage import TypedStorage
+
+_C_NAMES = {
+    dtypes.float64: "double", dtypes.float32: "float", dtypes.float16: "c10::Half", dtypes.bfloat16: "c10::BFloat16",
+    dtypes.int64: "long int", dtypes.int32: "int", dtypes.int16: "short int", dtypes.int8: "signed char",
+    dtypes.uint8: "unsigned char", dtypes.bool: "bool", dtypes.complex64: "c10::complex<float>",
+    dtypes.complex128: "c10::complex<double>",
+}  # fmt: skip
+_SIGNATURES = "(*, torch.device device = None), (Storage), (Tensor other), (tuple of ints size, *), (object data, *)"
+
+
+def legacy_new(args, kwargs, dtype, device="cpu", any_tensor=False):
+    """A tensor of ``dtype`` on ``device`` from what an old constructor was called with.
+
+    any_tensor: a tensor may have another dtype and device, and stays what it is (torch.Tensor alone allows that).
+
+    Raises:
+        TypeError: no signature fits, or a tensor of another type. RuntimeError: device= names another kind of device.
+    """
+    wanted = Device(device)
+    kwargs = dict(kwargs)
+    given = kwargs.pop("device", None)
+    if given is not None and Device(given).type != wanted.type:
+        raise RuntimeError(
+            f"legacy constructor expects device type: {wanted.type} but device type: {Device(given).type} was passed"
+        )
+    kind, value = _read(args, kwargs)
+    if kind == "other":
+        return _C.alias(_same_type(value, dtype, wanted, any_tensor))
+    if kind == "storage":
+        return place(_C.raw_empty((0,), None, dtype), wanted).set_(_checked_storage(value, dtype))
+    made = _C.raw_empty(value, None, dtype) if kind == "size" else tensor(value, dtype=dtype)
+    return place(made, wanted if given is None else Device(given))
+
+
+def _read(args, kwargs) -> tuple:
+    """Which signature the arguments fit, and the one value it takes."""
+    if len(args) + len(kwargs) == 0:
+        return "size", (0,)
+    if kwargs:
+        (name, value), *more = kwargs.items()
+        fits = {"size": _is_size(value), "other": isinstance(value, Base), "data": True}.get(name, False)
+        if args or more or not fits:
+            raise _no_signature(args, kwargs)
+        return (name, tuple(value)) if name == "size" else (name, value) if name == "other" else _data(value)
+    first = args[0]
+    if _is_index(first):
+        return "size", tuple(_index(i, n) for n, i in enumerate(args, 1))
+    if len(args) > 1:
+        raise _no_signature(args, kwargs)
+    if isinstance(first, Size):
+        return "size", first
+    if isinstance(first, Base):
+        return "other", first
+    if isinstance(first, UntypedStorage | TypedStorage):
+        return "storage", first
+    return _data(first)
+
+
+def _is_index(value) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def _is_size(value) -> bool:
+    return isinstance(value, tuple | list) and all(map(_is_index, value))
+
+
+def _index(value, place: int) -> int:
+    if not _is_index(value):
+        raise TypeError(
+            f"new(): argument 'size' failed to unpack the object at pos {place} with error "
+            f'"type must be tuple of ints,but got {type(value).__name__}"'
+        )
+    return int(value)
+
+
+def _data(value) -> tuple:
+    if isinstance(value, str | bytes):
+        raise TypeError(f"new(): invalid data type '{type(value).__name__}'")
+    if not hasattr(value, "__len__"):
+        raise TypeError(f"new(): data must be a sequence (got {type(value).__name__})")
+    return "data", value
+
+
+def _no_signature(args, kwargs) -> TypeError:
+    told = [type(a).__name__ for a in args] + [f"{name}={type(value).__name__}" for name, value in kwargs.items()]
+    listed = ", ".join(told) + ("" if args else ", ")
+    return TypeError(
+        f"new() received an invalid combination of arguments - got ({listed}), but expected one of:\n {_SIGNATURES}"
+    )
+
+
+def _options(dtype, device) -> str:
+    return (
+        f"TensorOptions(dtype={_C_NAMES.get(dtype, dtype)}, device={device}, layout=Strided, requires_grad=false (default), "
+        "pinned_memory=false (default), memory_format=(nullopt))"
+    )
+
+
+def _same_type(value, dtype, wanted, any_tensor):
+    if not any_tensor and (value.dtype != dtype or value.device.type != wanted.type):
+        raise TypeError(f"expected {_options(dtype, wanted)} (got {_options(value.dtype, value.device)})")
+    return value
+
+
+def _checked_storage(value, dtype):
+    if isinstance(value, TypedStorage) and value.dtype != dtype:
+        names = [d.storage_name.removesuffix("Storage") for d in (dtype, value.dtype)]
+        raise RuntimeError(
+            f"Expected a Storage of type {names[0]} or an UntypedStorage, but got type {names[1]} for argument 1 'storage'"
+        )
+    return value
