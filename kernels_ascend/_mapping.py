@@ -6,6 +6,9 @@ tests/kernels/test_mapping.py: that much of the mapping is proven without the de
 
 from __future__ import annotations
 
+import functools
+
+import msadapter
 from msadapter import _accelerator
 from msadapter.ops._declare import raw
 
@@ -62,6 +65,60 @@ LAYOUTS = {"BSH": 0, "BNSD": 1, "SBH": 2, "BSND": 3, "TND": 4}
 def on_ascend(tensor) -> bool:
     """Whether the tensor is in an NPU's memory (and not on the host under the name npu)."""
     return not _accelerator.on_host() and tensor.device.type != "cpu"
+
+
+def no_derivative(name: str):
+    """The gradient of an operator that has none: what comes out of it cannot be differentiated unseen."""
+
+    def refuse(g):
+        raise NotImplementedError(f"derivative for {name} is not implemented (docs/coverage.md)")
+
+    return refuse
+
+
+def _tensors(values) -> list:
+    """The tensors among arguments or results, those of lists too."""
+    found = []
+    for x in values:
+        if isinstance(x, (list, tuple)):
+            found += _tensors(x)
+        elif isinstance(x, msadapter.Tensor):
+            found.append(x)
+    return found
+
+
+def without_derivative(function):
+    """`function` without gradient; backward() through its results raises NotImplementedError."""
+    name = function.__name__
+
+    @functools.wraps(function)
+    def run(*args, **kwargs):
+        inputs = _tensors([*args, *kwargs.values()])
+        if not msadapter.is_grad_enabled() or not any(x.requires_grad for x in inputs):
+            return function(*args, **kwargs)
+        from msadapter.autograd import Function
+
+        class Underivable(Function):
+            @staticmethod
+            def forward(ctx, found, *inputs):
+                return found.view_as(found)
+
+            @staticmethod
+            def backward(ctx, g):
+                return no_derivative(name)(g)
+
+        def marked(x):
+            return (
+                Underivable.apply(x, *inputs)
+                if isinstance(x, msadapter.Tensor) and x.is_floating_point()
+                else x
+            )
+
+        with msadapter.no_grad():
+            found = function(*args, **kwargs)
+        return type(found)(map(marked, found)) if isinstance(found, (list, tuple)) else marked(found)
+
+    return run
 
 
 def ascend(name: str, **operands):

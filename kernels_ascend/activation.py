@@ -59,10 +59,14 @@ def npu_scaled_masked_softmax(x, mask, scale, fixed_triu_mask):
             diagonal are masked.
 
     Raises:
-        RuntimeError: a mask that is not bool, or does not broadcast.
+        RuntimeError: a mask that is not bool, or does not broadcast; fixed_triu_mask where the lengths differ.
     """
     scores = x.to(working(x.dtype)) * scale
     if fixed_triu_mask:
+        if x.shape[-1] != x.shape[-2]:
+            raise RuntimeError(
+                f"npu_scaled_masked_softmax: fixed_triu_mask is for as many keys as queries, but got {list(x.shape)}"
+            )
         mask = msadapter.ones(*x.shape[-2:], dtype=msadapter.bool, device=x.device).triu(1)
     elif mask.dtype != msadapter.bool:
         raise RuntimeError(f"npu_scaled_masked_softmax: mask must be bool, but got {mask.dtype}")

@@ -14,7 +14,7 @@ from msadapter.ops._declare import op, t
 from msadapter.ops.nn_norm import gradients_of, recording
 
 from . import attention_bias, attention_masks, attention_tiles
-from ._mapping import LAYOUTS, ascend, on_ascend
+from ._mapping import LAYOUTS, ascend, no_derivative, on_ascend
 from .attention_layout import Sizes, heads_first, sizes_of
 
 UNBOUNDED = 2147483647
@@ -74,6 +74,8 @@ def _checked(query, key, value, pse, atten_mask, o: Options) -> tuple[Sizes, obj
     packed = sizes.lengths is not None
     attention_masks.check_mode(o.mode, atten_mask is not None, packed, o.prefix, sizes.batch)
     attention_bias.check(pse, o.pse_type, sizes, query.dtype)
+    if attention_bias.is_compressed(pse, sizes):
+        attention_bias.check_causal(pse, atten_mask, o.mode, o.following, sizes)
     if pse is not None and o.mode in (attention_masks.VARLEN_LAST_BAND, attention_masks.VARLEN_FIRST_BAND):
         raise RuntimeError(f"npu_fusion_attention: sparse_mode {o.mode} takes no pse")
     queries, keys = sizes.queries, sizes.keys
@@ -178,6 +180,8 @@ def _formula(query, key, value, pse, atten_mask, o: Options):
                 s = s.masked_fill(one & chosen if len(hidden) > 1 else one, float("-inf"))
         s = s if p.mask is None else s.masked_fill(p.mask, float("-inf"))
         outputs.append(t.matmul(t._safe_softmax(s, -1), v))
+    if sizes.lengths and (tail := sizes.queries - sum(q for q, _ in sizes.lengths)):
+        outputs.append(outputs[0].new_zeros(1, o.heads, tail, outputs[0].shape[-1]))
     out = outputs[0] if len(outputs) == 1 else t.cat(outputs, 2)
     b, n, s, d = out.shape
     order = {"BNSD": None, "BSND": (b, s, n, d), "BSH": (b, s, n * d), "TND": (s, n, d)}
@@ -244,7 +248,11 @@ def _fusion_attention(query, key, value, pse, atten_mask, options):
     f"torch_npu._fusion_attention_grad({_ATTENTION_TENSORS}, Tensor dy, Tensor softmax_max, Tensor softmax_sum, "
     "Tensor attention_in, any options, bool pse_grad=False) -> (Tensor, Tensor, Tensor, Tensor)",
     forms="f",
-    grad=None,
+    grad={
+        ("query", "key", "value", "pse", "dy", "softmax_max", "softmax_sum", "attention_in"): no_derivative(
+            "npu_fusion_attention_grad"
+        )
+    },
 )
 def _fusion_attention_grad(
     query, key, value, pse, atten_mask, dy, softmax_max, softmax_sum, attention_in, options, pse_grad
@@ -303,8 +311,9 @@ def _fusion_attention_grad(
             parts,
             bias.gradient if pse_grad else None,
         )
-    dpse = bias.sum.to(pse.dtype) if pse_grad and bias.sum is not None else query.new_empty(0)
-    return *into, dpse
+    if not pse_grad:
+        return *into, query.new_empty(0)
+    return *into, t.zeros_like(pse) if bias.sum is None else bias.sum.to(pse.dtype)
 
 
 def _check_saved(query, dy, softmax_max, softmax_sum, attention_in, sizes: Sizes, value, o: Options) -> None:

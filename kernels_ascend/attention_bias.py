@@ -5,6 +5,7 @@ from __future__ import annotations
 import msadapter
 
 from .attention_layout import Sizes
+from .attention_masks import ALL, BAND, FULL, LEFT_UP, RIGHT_DOWN
 from .attention_tiles import Tile, _part, working
 
 AFTER_SCALE, BEFORE_SCALE, ALIBI, ALIBI_ROOT = range(4)
@@ -46,6 +47,47 @@ def check(pse, pse_type: int, sizes: Sizes, dtype) -> None:
             f"npu_fusion_attention: pse of shape {list(shape)} does not fit {sizes.batch} batches of {n} heads, "
             f"{sizes.queries} queries and {sizes.keys} keys"
         )
+
+
+def is_compressed(pse, sizes: Sizes) -> bool:
+    """Whether pse holds the last rows of ALiBi only."""
+    return (
+        pse is not None
+        and pse.dim() == 4
+        and pse.shape[2] == COMPRESSED_ROWS
+        and (sizes.lengths is not None or sizes.queries != COMPRESSED_ROWS)
+    )
+
+
+def check_causal(pse, mask, mode: int, following: int, sizes: Sizes) -> None:
+    """Compressed rows tell what a query adds for itself and the keys before it: no query may see others.
+
+    Raises:
+        RuntimeError: lengths of queries and keys that differ, keys behind the diagonal that are seen.
+    """
+    lengths = sizes.lengths or ((sizes.queries, sizes.keys),)
+    if any(q and k and q != k for q, k in lengths):
+        raise RuntimeError(
+            f"npu_fusion_attention: the compressed pse is for as many keys as queries, but got {list(lengths)}"
+        )
+    if max((k for _, k in lengths), default=0) > pse.shape[3]:
+        raise RuntimeError(
+            f"npu_fusion_attention: the compressed pse has {pse.shape[3]} keys, but lengths are {list(lengths)}"
+        )
+    if mask is not None and mode in (LEFT_UP, RIGHT_DOWN):
+        return
+    if mask is not None and mode in (FULL, BAND) and following <= 0:
+        return
+    if mask is None or mode not in (FULL, ALL) or not bool(((mask != 0) | _lower(mask)).all()):
+        raise RuntimeError(
+            "npu_fusion_attention: the compressed pse says nothing of keys behind the diagonal: sparse_mode 2 or 3, or "
+            "an atten_mask that hides them, must go with it"
+        )
+
+
+def _lower(mask):
+    """True where a key is not behind its query."""
+    return msadapter.ones(mask.shape[-2:], dtype=msadapter.bool, device=mask.device).tril()
 
 
 class Bias:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import msadapter
 from msadapter.ops._declare import t
 
+from ._mapping import ascend, on_ascend, without_derivative
 from .grouped import npu_grouped_matmul
+
+SUM = 0  # MindSpore passes a reduction as a number
 
 
 def _group(name: str, world_size: int):
@@ -57,6 +60,20 @@ def _reduced(x, group):
     return x
 
 
+def _no_scales(*scales) -> None:
+    if any(one is not None for one in scales):
+        raise NotImplementedError(
+            "torch_npu: quantized operands of a product fused with communication are not supported (docs/coverage.md)"
+        )
+
+
+def _no_count_tensors(*counts) -> None:
+    if any(one is not None for one in counts):
+        raise NotImplementedError(
+            "torch_npu: counts of an exchange as tensors are not supported, only as lists (docs/coverage.md)"
+        )
+
+
 def _only_sum(reduce_op: str) -> None:
     if reduce_op != "sum":
         raise NotImplementedError(
@@ -64,6 +81,7 @@ def _only_sum(reduce_op: str) -> None:
         )
 
 
+@without_derivative
 def npu_all_gather_base_mm(
     input,
     x2,
@@ -82,20 +100,50 @@ def npu_all_gather_base_mm(
         input: (m, k), x2: (k, n). hcom: the communicator's name. gather_output: False gives an empty second result.
     """
     _no_bias(bias)
+    _no_scales(x1_scale, x2_scale)
     if gather_index not in (0, 1):
         raise RuntimeError(f"npu_all_gather_base_mm: gather_index must be 0 or 1, but got {gather_index}")
+    if on_ascend(input):
+        return ascend(
+            "AllGatherMatmul",
+            input=input,
+            x2=x2,
+            group=hcom,
+            world_size=world_size,
+            bias=None,
+            gather_index=gather_index,
+            gather_output=gather_output,
+            comm_turn=comm_turn,
+            trans_input=False,
+            trans_x2=False,
+        )
     group = _group(hcom, world_size)
     gathered = _gathered(x2 if gather_index else input, group, world_size)
     out = t.matmul(input, gathered) if gather_index else t.matmul(gathered, x2)
     return out, gathered if gather_output else input.new_empty(0)
 
 
+@without_derivative
 def npu_mm_reduce_scatter_base(
     input, x2, hcom, world_size, reduce_op="sum", bias=None, x1_scale=None, x2_scale=None, comm_turn=0
 ):
     """This process's rows of the sum of input @ x2 over the processes."""
     _no_bias(bias)
+    _no_scales(x1_scale, x2_scale)
     _only_sum(reduce_op)
+    if on_ascend(input):
+        return ascend(
+            "MatmulReduceScatter",
+            input=input,
+            x2=x2,
+            group=hcom,
+            world_size=world_size,
+            reduce_op=SUM,
+            bias=None,
+            comm_turn=comm_turn,
+            trans_input=False,
+            trans_x2=False,
+        )
     return _scattered(t.matmul(input, x2), _group(hcom, world_size), world_size)
 
 
@@ -109,12 +157,14 @@ def all_reduce(x, hcom, reduce_op="sum"):
     return _reduced(x, None if alone else distributed.distributed_c10d._resolve_process_group(hcom))
 
 
+@without_derivative
 def npu_mm_all_reduce_base(x1, x2, hcom, reduce_op="sum", bias=None, comm_turn=0):
     """The sum of x1 @ x2 (+ bias) over the processes of the communicator."""
     out = t.matmul(x1, x2)
     return all_reduce(out if bias is None else out + bias, hcom, reduce_op)
 
 
+@without_derivative
 def mm_all_reduce_add_rms_norm(x1, x2, residual, gamma, hcom, reduce_op="sum", epsilon=1e-6, bias=None):
     """y = all_reduce(x1 @ x2 + bias) + residual and its RMS norm: (y, norm), of the residual's shape."""
     y = npu_mm_all_reduce_base(x1, x2, hcom, reduce_op, bias).reshape(residual.shape) + residual
@@ -168,9 +218,12 @@ def _products(rows, weight, counts, world_size: int, turned: bool):
     """Each expert's product with its rows."""
     weight = weight.transpose(1, 2) if turned else weight
     ends = _per_expert(counts, world_size)
-    return npu_grouped_matmul([rows], [weight], group_list=ends, split_item=3, group_type=0, group_list_type=1)[0]
+    return npu_grouped_matmul(
+        [rows], [weight], group_list=ends, split_item=3, group_type=0, group_list_type=1
+    )[0]
 
 
+@without_derivative
 def npu_alltoallv_gmm(
     gmm_x,
     gmm_weight,
@@ -197,6 +250,7 @@ def npu_alltoallv_gmm(
     Returns:
         (gmm result, mm result or None, the received rows in the order of the experts or None)
     """
+    _no_count_tensors(send_counts_tensor, recv_counts_tensor)
     sent, received = _counts(send_counts, ep_world_size), _counts(recv_counts, ep_world_size)
     rows = _exchanged(gmm_x, sent, received, _group(hcom, ep_world_size), ep_world_size)
     rows = _by_expert(rows, received, ep_world_size)
@@ -204,6 +258,7 @@ def npu_alltoallv_gmm(
     return out, _second(mm_x, mm_weight, trans_mm_weight), rows if permute_out_flag else None
 
 
+@without_derivative
 def npu_gmm_alltoallv(
     gmm_x,
     gmm_weight,
@@ -223,6 +278,7 @@ def npu_gmm_alltoallv(
 
     gmm_x: rows in the order of the experts; send_counts and recv_counts as of npu_alltoallv_gmm.
     """
+    _no_count_tensors(send_counts_tensor, recv_counts_tensor)
     sent, received = _counts(send_counts, ep_world_size), _counts(recv_counts, ep_world_size)
     rows = _products(gmm_x, gmm_weight, sent, ep_world_size, trans_gmm_weight)
     rows = _by_expert(rows, sent, ep_world_size, back=True)
@@ -234,6 +290,14 @@ def npu_gmm_alltoallv(
 def _into(output, value) -> None:
     with msadapter.no_grad():
         output.copy_(value.reshape(output.shape))
+
+
+def _two_lines(rank: int, ag_dim: int, rs_dim: int, inner_dim_is_ag: bool) -> tuple[list[int], list[int]]:
+    """The ranks that gather from one another with `rank`, and those that add up with it, in a grid of both."""
+    inner = ag_dim if inner_dim_is_ag else rs_dim
+    row = [rank // inner * inner + i for i in range(inner)]
+    column = list(range(rank % inner, ag_dim * rs_dim, inner))
+    return (row, column) if inner_dim_is_ag else (column, row)
 
 
 class Lcal:
@@ -269,6 +333,23 @@ class Lcal:
         gathered = _gathered(input1, self._of(rank, rank_size, comm_domain), rank_size)
         _into(comm_output, gathered)
         _into(output, self._product(gathered, input2, bias))
+
+    def all_gather_matmul_reduce_scatter(
+        self, input1, input2, bias, output, rank, rank_size, comm_domain, ag_dim, rs_dim, inner_dim_is_ag
+    ) -> None:
+        """Rows gathered from the `ag_dim` processes of one line, sums over the `rs_dim` ones across it.
+
+        inner_dim_is_ag: neighbouring ranks gather from one another, else they add.
+        """
+        if ag_dim * rs_dim != rank_size:
+            raise RuntimeError(f"{ag_dim} x {rs_dim} are not the {rank_size} processes")
+        group = self._of(rank, rank_size, comm_domain)
+        line, across = _two_lines(rank, ag_dim, rs_dim, inner_dim_is_ag)
+        whole = _gathered(input1, group, rank_size).split(len(input1))
+        product = self._product(t.cat([whole[i] for i in line]), input2, bias)
+        parts = _gathered(product, group, rank_size).split(len(product))
+        own = [parts[i].chunk(rs_dim)[across.index(rank)] for i in across]
+        _into(output, sum(own[1:], own[0]))
 
     def matmul_reduce_scatter(self, input1, input2, bias, output, rank, rank_size, comm_domain) -> None:
         product = self._product(input1, input2, bias)

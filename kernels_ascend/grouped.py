@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import msadapter
 from msadapter.ops._declare import t
 
@@ -13,6 +15,7 @@ _ACTIVATIONS = {
     0: lambda x: x,
     1: lambda x: t.relu(x),
     2: lambda x: t.gelu(x, approximate="tanh"),
+    4: lambda x: x * t.sigmoid(1.702 * x),
     5: lambda x: t.silu(x),
 }
 
@@ -55,27 +58,80 @@ def _product(x, weight, bias):
     return out if bias is None else out + bias.to(out.dtype)
 
 
-def _of_rows(x: list, weight: list, bias, group_list, kind: int, joined: bool):
+def _rows_of(numbers, groups: int) -> list:
+    """One vector a group, of (E, N) or a list; None for each where there are none."""
+    if not numbers:
+        return [None] * groups
+    return list(numbers[0].unbind(0)) if len(numbers) == 1 and numbers[0].dim() == 2 else list(numbers)
+
+
+def _of_rows(x: list, weight: list, bias, group_list, kind: int, joined: bool, quantized=None):
     matrices = _weights(weight)
-    biases = (
-        [None] * len(matrices)
-        if not bias
-        else list(bias[0].unbind(0))
-        if len(bias) == 1 and bias[0].dim() == 2
-        else bias
-    )
+    biases = _rows_of(bias, len(matrices))
     if len(x) == 1:
         if group_list is None:
             raise RuntimeError("npu_grouped_matmul: one x with group_type 0 needs group_list")
-        pieces = [x[0][a:b] for a, b in bounds(group_list, kind, len(x[0]))]
+        ranges = bounds(group_list, kind, len(x[0]))
+        pieces = [x[0][a:b] for a, b in ranges]
     else:
-        pieces = x
+        pieces, ranges = x, [(0, len(one)) for one in x]
     if len(pieces) != len(matrices) or len(biases) != len(matrices):
         raise RuntimeError(
             f"npu_grouped_matmul: {len(pieces)} groups, {len(matrices)} weights and {len(biases)} biases do not fit"
         )
-    found = [_product(*one) for one in zip(pieces, matrices, biases, strict=True)]
+    if quantized is None:
+        found = [_product(*one) for one in zip(pieces, matrices, biases, strict=True)]
+    else:
+        found = [
+            quantized.product(i, r, *one)
+            for i, (r, *one) in enumerate(zip(ranges, pieces, matrices, biases, strict=True))
+        ]
     return [_with_rest(found, sum(len(one) for one in x))] if joined else found
+
+
+@dataclass
+class Quantized:
+    """What the int8 operands of a grouped product stand for.
+
+    scale: of the columns of int8 @ int8; rows: of its rows. weight_scale, weight_offset: (int8 + offset) * scale is the
+    weight of a floating x. Each is (E, N) or a list of (N,), `rows` one (M,).
+    """
+
+    scale: list | None = None
+    rows: list | None = None
+    weight_scale: list | None = None
+    weight_offset: list | None = None
+
+    def check(self, x: list, weight: list, groups: int) -> None:
+        """RuntimeError if the dtypes or the numbers of vectors do not fit."""
+        both = x[0].dtype == weight[0].dtype == msadapter.int8
+        if weight[0].dtype != msadapter.int8 or (both and not self.scale) or not (both or self.weight_scale):
+            raise RuntimeError(
+                "npu_grouped_matmul: int8 x and weight go with scale, int8 weight alone with antiquant_scale, but got "
+                f"{x[0].dtype} and {weight[0].dtype}"
+            )
+        for name in ("scale", "weight_scale", "weight_offset"):
+            given = getattr(self, name)
+            if given and len(_rows_of(given, groups)) != groups:
+                raise RuntimeError(
+                    f"npu_grouped_matmul: {groups} groups and {len(_rows_of(given, groups))} scales"
+                )
+        if self.rows and (len(self.rows) != 1 or self.rows[0].shape != (len(x[0]),)):
+            raise RuntimeError(
+                f"npu_grouped_matmul: per_token_scale must hold one number for each of the {len(x[0])} rows"
+            )
+
+    def product(self, group: int, rows: tuple[int, int], x, weight, bias):
+        """One group's product in float32; integers are summed exactly."""
+        if self.scale:
+            out = t.matmul(x.to(msadapter.float64), weight.to(msadapter.float64))
+            out = out if bias is None else out + bias
+            out = out.to(msadapter.float32) * _rows_of(self.scale, group + 1)[group].to(msadapter.float32)
+            return out if not self.rows else out * self.rows[0][slice(*rows)].unsqueeze(1)
+        wide = weight.to(msadapter.float32)
+        if self.weight_offset:
+            wide = wide + _rows_of(self.weight_offset, group + 1)[group]
+        return _product(x.to(msadapter.float32), wide * _rows_of(self.weight_scale, group + 1)[group], bias)
 
 
 def _of_inner(x: list, weight: list, group_list, kind: int):
@@ -115,16 +171,25 @@ def npu_grouped_matmul(
         group_list: ends of the groups (group_list_type 0) or their sizes (1); int64 tensor or list.
         split_item: 0 and 1 give one result a group, 2 and 3 all in one.
 
+        scale, per_token_scale: of int8 x and weight; antiquant_scale, antiquant_offset: of int8 weight alone. With
+            them group_type is 0. output_dtype: of the result, needed with scale.
+        act_type: 0 none, 1 relu, 2 gelu (tanh), 4 fast gelu, 5 silu.
+
     Returns:
         A list of tensors. Rows in no group are zeros.
 
     Raises:
-        RuntimeError: operands that do not fit. NotImplementedError: quantized operands.
+        RuntimeError: operands that do not fit. NotImplementedError: results of int8, activations of int8.
     """
-    quantized = (scale, offset, antiquant_scale, antiquant_offset, per_token_scale, activation_quant_scale)
-    if any(quantized) or activation_quant_offset:
+    if (
+        offset
+        or activation_input
+        or activation_quant_scale
+        or activation_quant_offset
+        or output_dtype == msadapter.int8
+    ):
         raise NotImplementedError(
-            "torch_npu.npu_grouped_matmul: quantized operands are not supported (docs/coverage.md)"
+            "torch_npu.npu_grouped_matmul: int8 results and activations are not supported (docs/coverage.md)"
         )
     if act_type not in _ACTIVATIONS:
         raise NotImplementedError(
@@ -134,19 +199,30 @@ def npu_grouped_matmul(
         raise RuntimeError(f"npu_grouped_matmul: split_item must be from 0 to 3, but got {split_item}")
     x, weight = list(x), list(weight)
     kind = NO_GROUPS if group_type is None else group_type
-    grads = msadapter.is_grad_enabled()
-    if on_ascend(x[0]) and not (grads and any(one.requires_grad for one in (*x, *weight))):
+    quantized = None
+    if scale or antiquant_scale or per_token_scale or antiquant_offset:
+        quantized = Quantized(scale, per_token_scale, antiquant_scale, antiquant_offset)
+        if kind != ROWS:
+            raise RuntimeError(f"npu_grouped_matmul: quantized operands need group_type 0, but got {kind}")
+        quantized.check(x, weight, len(_weights(weight)))
+        if scale and output_dtype is None:
+            raise RuntimeError("npu_grouped_matmul: int8 x needs output_dtype: float16, bfloat16 or float32")
+        output_dtype = output_dtype or x[0].dtype
+    learned = msadapter.is_grad_enabled() and any(one.requires_grad for one in (*x, *weight, *(bias or ())))
+    if on_ascend(x[0]) and not learned:
+        if group_list is not None and not hasattr(group_list, "tolist"):
+            group_list = msadapter.tensor(group_list, dtype=msadapter.int64, device=x[0].device)
         return list(
             ascend(
                 "GroupedMatmulV4",
                 x=x,
                 weight=weight,
                 bias=bias,
-                scale=None,
+                scale=scale,
                 offset=None,
-                antiquant_scale=None,
-                antiquant_offset=None,
-                pre_token_scale=None,
+                antiquant_scale=antiquant_scale,
+                antiquant_offset=antiquant_offset,
+                pre_token_scale=per_token_scale,
                 group_list=group_list,
                 activation_input=None,
                 activation_quant_scale=None,
@@ -155,16 +231,20 @@ def npu_grouped_matmul(
                 group_type=kind,
                 group_list_type=group_list_type,
                 act_type=act_type,
-                output_dtype=None,
+                output_dtype=output_dtype,
             )
         )
     if kind == INNER:
+        if bias:
+            raise RuntimeError("npu_grouped_matmul: group_type 2 takes no bias")
         found = _of_inner(x, weight, group_list, group_list_type)
     elif kind == ROWS:
-        found = _of_rows(x, weight, bias, group_list, group_list_type, split_item in (2, 3))
+        found = _of_rows(x, weight, bias, group_list, group_list_type, split_item in (2, 3), quantized)
     elif kind == NO_GROUPS:
-        if len(x) != len(weight):
-            raise RuntimeError(f"npu_grouped_matmul: {len(x)} x and {len(weight)} weights")
+        if len(x) != len(weight) or len(bias or x) != len(x):
+            raise RuntimeError(
+                f"npu_grouped_matmul: {len(x)} x, {len(weight)} weights and {len(bias or x)} biases"
+            )
         found = [_product(*one) for one in zip(x, weight, bias or [None] * len(x), strict=True)]
     else:
         raise RuntimeError(f"npu_grouped_matmul: group_type must be -1, 0 or 2, but got {group_type}")

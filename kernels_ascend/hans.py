@@ -14,7 +14,9 @@ _BINS = 256
 
 
 def _bytes(x):
-    """The memory of a contiguous tensor as uint8."""
+    """The memory of a contiguous tensor as uint8; RuntimeError if it is not: a copy would be written instead of it."""
+    if not x.is_contiguous():
+        raise RuntimeError(f"npu_hans: the parts must be contiguous, but one has the strides {x.stride()}")
     return x.reshape(-1).view(msadapter.uint8)
 
 

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import msadapter
 from msadapter.ops._declare import t
 
-from . import attention_calls, collective, grouped, norm, optimizer
+from . import attention_calls, batched, collective, grouped, norm, optimizer
 
 _GRADIENT_ARGUMENTS = (
     "pse",
@@ -63,6 +63,47 @@ def _gmm() -> dict[str, Callable]:
     }
 
 
+_CODES = {None: msadapter.float16, 0: msadapter.float16, 1: msadapter.bfloat16, -1: msadapter.int8}
+
+
+def quant_gmm(
+    x, weight, scale, offset, per_token_scale, bias, group_list, group_list_type=0, output_dtype=0, act_type=0
+) -> list:
+    """int8 rows by their experts' int8 weights; output_dtype: 0 float16, 1 bfloat16."""
+    return grouped.npu_grouped_matmul(
+        x,
+        weight,
+        bias=bias or None,
+        scale=scale,
+        offset=offset,
+        per_token_scale=per_token_scale,
+        group_list=group_list,
+        split_item=3,
+        group_type=grouped.ROWS,
+        group_list_type=group_list_type or 0,
+        act_type=act_type or 0,
+        output_dtype=_CODES[output_dtype],
+    )
+
+
+def weight_quant_gmm(
+    x, weight, antiquant_scale, antiquant_offset, bias, group_list, group_list_type=0, act_type=0
+) -> list:
+    """Floating rows by their experts' int8 weights."""
+    return grouped.npu_grouped_matmul(
+        x,
+        weight,
+        bias=bias or None,
+        antiquant_scale=antiquant_scale,
+        antiquant_offset=antiquant_offset,
+        group_list=group_list,
+        split_item=3,
+        group_type=grouped.ROWS,
+        group_list_type=group_list_type or 0,
+        act_type=act_type or 0,
+    )
+
+
 def _tensor_parallel_group(rank, size, domain):
     from megatron.core import parallel_state
 
@@ -77,6 +118,7 @@ def _lcal() -> dict[str, Callable]:
         "all_gather_matmul",
         "all_gather_matmul_v2",
         "matmul_reduce_scatter",
+        "all_gather_matmul_reduce_scatter",
     )
     return {name: getattr(found, name) for name in names}
 
@@ -172,6 +214,8 @@ EXTENSIONS: dict[str, Callable[[], dict[str, Callable]]] = {
     "fusion_attention_v2": _attention,
     "grouped_matmul": _gmm,
     "grouped_matmul_v2": _gmm,
+    "quant_grouped_matmul": lambda: {"npu_quant_gmm": quant_gmm},
+    "weight_quant_grouped_matmul": lambda: {"npu_weight_quant_gmm": weight_quant_gmm},
     "npu_matmul_add_fp32": lambda: {"npu_matmul_add_fp32": _matmul_add},
     "npu_groupmatmul_add_fp32": lambda: {"npu_groupmatmul_add_fp32": grouped.npu_groupmatmul_add_fp32},
     "npu_ring_attention_update": lambda: {"npu_ring_attention_update": t.torch_npu_npu_ring_attention_update},
@@ -191,6 +235,10 @@ EXTENSIONS: dict[str, Callable[[], dict[str, Callable]]] = {
     "npu_grouped_mat_mul_all_reduce": lambda: {"npu_grouped_mat_mul_all_reduce": grouped_mat_mul_all_reduce},
     "npu_mm_all_reduce_add_rms_norm": lambda: {"npu_mm_all_reduce_add_rms_norm": _add_rms_norm},
     "npu_mm_all_reduce_add_rms_norm_": lambda: {"npu_mm_all_reduce_add_rms_norm_": _add_rms_norm_},
+    "npu_alltoall_allgather_bmm": lambda: {"npu_alltoall_allgather_bmm": batched.alltoall_allgather_bmm},
+    "npu_bmm_reducescatter_alltoall": lambda: {
+        "npu_bmm_reducescatter_alltoall": batched.bmm_reducescatter_alltoall
+    },
     "lcal": _lcal,
     "algorithm": lambda: {"reuse_data_ptr": reuse_data_ptr},
 }

@@ -6,7 +6,7 @@ import msadapter
 from msadapter.ops._declare import composite, op, t
 from msadapter.ops.nn_norm import recording
 
-from ._mapping import ascend, on_ascend
+from ._mapping import ascend, no_derivative, on_ascend
 from .attention_tiles import working
 
 
@@ -332,7 +332,7 @@ def npu_moe_token_unpermute_with_routing_map_grad(
 @op(
     "torch_npu.npu_moe_gating_top_k_softmax(Tensor x, Tensor? finished=None, int k=1) -> (Tensor, Tensor, Tensor)",
     forms="f",
-    grad=None,
+    grad={"x": no_derivative("npu_moe_gating_top_k_softmax")},
 )
 def npu_moe_gating_top_k_softmax(x, finished, k):
     """The k largest of softmax(x) over the experts: (values, experts int32, rows int32).
@@ -353,7 +353,7 @@ def npu_moe_gating_top_k_softmax(x, finished, k):
     "torch_npu.npu_moe_init_routing(Tensor x, Tensor row_idx, Tensor expert_idx, int active_num) "
     "-> (Tensor, Tensor, Tensor)",
     forms="f",
-    grad=None,
+    grad={"x": no_derivative("npu_moe_init_routing")},
 )
 def npu_moe_init_routing(x, row_idx, expert_idx, active_num):
     """Tokens in the order of their experts: (expanded x, the row of each copy int32, the sorted experts int32).

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import msadapter
 from msadapter.ops._declare import op, t
+from msadapter.ops.nn_norm import gradients_of, recording
 
 from ._mapping import LAYOUTS, ascend, on_ascend
 
@@ -23,7 +25,57 @@ def _spread(scale, out, layout: str, ends):
     parts = [
         flat[a * heads : b * heads].view(heads, b - a).t() for a, b in zip([0, *ends[:-1]], ends, strict=True)
     ]
+    if ends[-1] < len(out):  # tokens of no sequence
+        parts.append(scale.new_zeros(len(out) - ends[-1], heads))
     return t.cat(parts).unsqueeze(-1)
+
+
+def _merged(before_out, before_max, before_sum, now_out, now_max, now_sum, actual_seq_qlen, layout):
+    """The formula, of table operators."""
+    top = t.maximum(before_max, now_max)
+    before, now = before_sum * t.exp(before_max - top), now_sum * t.exp(now_max - top)
+    total = before + now
+    ends = _ends(actual_seq_qlen) if layout == "TND" else None
+    out = sum(
+        x * _spread((part / total)[..., 0], x, layout, ends)
+        for x, part in ((before_out, before), (now_out, now))
+    )
+    return out.to(before_out.dtype), top, total
+
+
+_PARTS = (
+    "prev_attn_out",
+    "prev_softmax_max",
+    "prev_softmax_sum",
+    "cur_attn_out",
+    "cur_softmax_max",
+    "cur_softmax_sum",
+)
+
+
+def _gradient(
+    gs,
+    prev_attn_out,
+    prev_softmax_max,
+    prev_softmax_sum,
+    cur_attn_out,
+    cur_softmax_max,
+    cur_softmax_sum,
+    actual_seq_qlen,
+    layout,
+    needs,
+):
+    parts = (
+        prev_attn_out,
+        prev_softmax_max,
+        prev_softmax_sum,
+        cur_attn_out,
+        cur_softmax_max,
+        cur_softmax_sum,
+    )
+    with msadapter.enable_grad():
+        found = gradients_of(lambda *x: _merged(*x, actual_seq_qlen, layout), parts, needs, tuple(gs))
+    return found if recording() else tuple(None if x is None else x.detach() for x in found)
 
 
 @op(
@@ -31,7 +83,7 @@ def _spread(scale, out, layout: str, ends):
     "Tensor cur_attn_out, Tensor cur_softmax_max, Tensor cur_softmax_sum, Tensor? actual_seq_qlen=None, "
     "str layout='SBH') -> (Tensor, Tensor, Tensor)",
     forms="f",
-    grad=None,
+    grad={_PARTS: _gradient},
 )
 def npu_ring_attention_update(
     prev_attn_out,
@@ -68,13 +120,13 @@ def npu_ring_attention_update(
             actual_seq_qlen=actual_seq_qlen,
             layout=LAYOUTS[layout],
         )
-    top = t.maximum(prev_softmax_max, cur_softmax_max)
-    before = prev_softmax_sum * t.exp(prev_softmax_max - top)
-    now = cur_softmax_sum * t.exp(cur_softmax_max - top)
-    total = before + now
-    ends = _ends(actual_seq_qlen) if layout == "TND" else None
-    out = sum(
-        x * _spread((part / total)[..., 0], x, layout, ends)
-        for x, part in ((prev_attn_out, before), (cur_attn_out, now))
+    return _merged(
+        prev_attn_out,
+        prev_softmax_max,
+        prev_softmax_sum,
+        cur_attn_out,
+        cur_softmax_max,
+        cur_softmax_sum,
+        actual_seq_qlen,
+        layout,
     )
-    return out.to(prev_attn_out.dtype), top, total

@@ -228,8 +228,12 @@ def test_grouped_refuses():
     ]:
         with pytest.raises(RuntimeError, match=text):
             torch_npu.npu_grouped_matmul(x, w, **arguments)
-    with pytest.raises(NotImplementedError, match="quantized"):
+    with pytest.raises(NotImplementedError, match="int8 results"):
+        torch_npu.npu_grouped_matmul(x, w, offset=[torch.zeros(2)])
+    with pytest.raises(RuntimeError, match="quantized operands need group_type 0"):
         torch_npu.npu_grouped_matmul(x, w, scale=[torch.zeros(2)])
+    with pytest.raises(RuntimeError, match="takes no bias"):
+        torch_npu.npu_grouped_matmul(x, x, bias=x, group_list=[4], group_type=2)
 
 
 def test_products_added_to_a_gradient():

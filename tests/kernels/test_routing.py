@@ -93,8 +93,13 @@ def test_parts_give_the_same_bits(dtype, fixed_bytes):
     assert torch_npu.npu_hans_decode(mantissa, fixed, var, pdf, False, out=back) is back
     words = torch.int32 if size == 4 else torch.int16
     assert torch.equal(back.view(words), x.view(words))
+    turned = torch.empty(16, 64, dtype=dtype).t()
+    assert torch_npu.npu_hans_decode(mantissa, fixed, var, pdf, False, out=turned) is turned
+    assert torch.equal(turned.contiguous().view(words), x.view(words))
     with pytest.raises(RuntimeError, match="do not fit"):
         torch_npu.npu_hans_encode(x, out=(pdf, mantissa[:3], fixed, var))
+    with pytest.raises(RuntimeError, match="contiguous"):
+        torch_npu.npu_hans_encode(x, out=(pdf, torch.zeros(4 * x.numel(), dtype=dtype)[::2], fixed, var))
 
 
 def test_exchange_fused_with_routing_is_refused_by_name():

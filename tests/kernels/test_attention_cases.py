@@ -1,0 +1,557 @@
+"""npu_fusion_attention, drawn: layouts x sparse modes x masks x biases x dropout x heads x ragged lengths x dtypes x strides.
+
+Each drawn call is compared with tests/kernels/reference.py in float64, one sequence after the other: output, softmax_max,
+softmax_sum, the gradients by backward() and those that npu_fusion_attention_grad(_v2) gives when it is called directly.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import msadapter as torch
+from kernels_ascend import attention_tiles
+from msadapter import torch_npu
+from tests.kernels import reference
+
+UNBOUNDED = 2147483647
+TRIANGLE = torch.ones(2048, 2048, dtype=torch.bool).triu(1)
+PREFIXES = torch.cat([TRIANGLE, torch.arange(2048).expand(1024, -1) >= 1024])
+DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
+
+
+@dataclass
+class Case:
+    """A call: lengths (queries, keys) of each sequence, and everything else that was drawn."""
+
+    layout: str
+    lengths: list
+    kv: int
+    group: int
+    size: int
+    value_size: int
+    dtype: object
+    mode: int
+    pre: int
+    following: int
+    seed: int
+    tail: int = 0  # tokens behind the last sequence (TND)
+    prefix: list | None = None
+    mask: object = None  # what the call gets
+    hidden: list = field(default_factory=list)  # what it means: (N or 1, Sq, Skv) of each sequence
+    pse: object = None
+    pse_type: int = 1
+    starts: tuple = (0, 0)
+    bias: list = field(default_factory=list)  # what pse adds, before and after scaling, for each sequence
+    keep: float = 1.0
+    scale: float = 0.4
+
+    @property
+    def heads(self) -> int:
+        return self.kv * self.group
+
+    @property
+    def packed(self) -> bool:
+        return self.layout == "TND"
+
+    def arguments(self) -> dict:
+        ends = (
+            [np.cumsum([pair[i] for pair in self.lengths]).tolist() for i in (0, 1)]
+            if self.packed
+            else [None, None]
+        )
+        return {
+            "pse": self.pse,
+            "atten_mask": self.mask,
+            "keep_prob": self.keep,
+            "prefix": self.prefix,
+            "actual_seq_qlen": ends[0],
+            "actual_seq_kvlen": ends[1],
+            "sparse_mode": self.mode,
+        }
+
+
+def rounded(x, dtype):
+    """x as numbers of the dtype, in float64."""
+    return torch.tensor(np.ascontiguousarray(x)).to(dtype).double().numpy()
+
+
+def joined(parts, layout, tail=0):
+    """(1, N, S, D) of each sequence as one array of the layout; TND with `tail` more tokens."""
+    if layout == "TND":
+        n, d = parts[0].shape[1], parts[0].shape[3]
+        rows = [x[0].transpose(1, 0, 2) for x in parts]
+        return np.concatenate([*rows, np.full((tail, n, d), 0.5)])
+    x = np.concatenate(parts)
+    b, n, s, d = x.shape
+    if layout == "BNSD":
+        return x
+    if layout == "BSND":
+        return x.transpose(0, 2, 1, 3)
+    flat = x.transpose(0, 2, 1, 3).reshape(b, s, n * d)
+    return flat if layout == "BSH" else flat.transpose(1, 0, 2)
+
+
+def strided(array, dtype, kind: str):
+    """A tensor with these numbers: contiguous, with its axes the other way round in memory, or every second one."""
+    x = torch.tensor(np.ascontiguousarray(array)).to(dtype)
+    if kind == "turned":
+        order = list(range(x.dim() - 1, -1, -1))
+        x = x.permute(order).contiguous().permute(order)
+    elif kind == "gaps":
+        x = torch.stack([x, torch.full_like(x, 7)], -1).flatten(-2)[..., ::2]
+    return x
+
+
+def draw_mask(data, case: Case, r) -> None:
+    """The mask of the call and, independently of the kernel, the scores that it hides."""
+    queries, keys = (max((pair[i] for pair in case.lengths), default=0) for i in (0, 1))
+    batch, mode = len(case.lengths), case.mode
+    flags = np.zeros((1, 1, queries, keys), bool)
+    if mode in (0, 1, 5):
+        shapes = [(queries, keys)]
+        if not case.packed:
+            shapes += [(batch, case.heads, queries, keys), (batch, 1, queries, keys), (1, 1, queries, keys)]
+        shape = data.draw(st.sampled_from(shapes))
+        given = r.random(shape) < data.draw(st.sampled_from([0.2, 0.9]))
+        if mode == 5:  # the whole mask is given beside the prefix
+            shape = (batch, 1, queries, keys)
+            given = np.stack(
+                [
+                    reference.hidden(5, *pair, 0, 0, True, n)
+                    for pair, n in zip(case.lengths, case.prefix, strict=True)
+                ]
+            )[:, None]
+        if mode == 0 and data.draw(st.booleans()):
+            given = None
+        if given is not None:
+            case.mask, flags = torch.tensor(given), given.reshape((1,) * (4 - given.ndim) + given.shape)
+    else:
+        case.mask = PREFIXES if mode == 6 else TRIANGLE
+        if data.draw(st.booleans()):
+            case.mask = case.mask[None, None]
+    if case.mask is not None and data.draw(st.booleans()):
+        case.mask = case.mask.to(torch.uint8)
+    filled = [i for i, (a, _) in enumerate(case.lengths) if a]
+    special = {7: filled[-1], 8: filled[0]}.get(mode) if filled else None
+    for i, (a, b) in enumerate(case.lengths):
+        by_mode = reference.hidden(
+            mode,
+            a,
+            b,
+            case.pre,
+            case.following,
+            case.mask,
+            case.prefix[i] if case.prefix else 0,
+            i == special,
+        )
+        own = flags[min(i, len(flags) - 1), :, :a, :b]
+        case.hidden.append(own if mode == 5 else own | by_mode)
+
+
+def draw_bias(data, case: Case, r) -> None:
+    """pse in one of its forms, and what it adds."""
+    batch, n = len(case.lengths), case.heads
+    case.bias = [(0.0, 0.0)] * batch
+    square = all(a == b for a, b in case.lengths)
+    forms = ["none"] if case.mode in (7, 8) else ["none", "slopes"]
+    if not case.packed:
+        forms.append("given")
+    if square and case.mode in (2, 3):
+        forms.append("rows")
+    form = data.draw(st.sampled_from(forms))
+    if form == "none":
+        return
+    if form == "slopes":
+        case.pse_type = data.draw(st.sampled_from([2, 3]))
+        case.starts = data.draw(st.integers(0, 3)), data.draw(st.integers(0, 3))
+        slopes = r.random((batch, n) if data.draw(st.booleans()) else (n,)).astype(np.float32)
+        case.pse = torch.tensor(slopes)
+        for i, (a, b) in enumerate(case.lengths):
+            far = np.abs(np.arange(a)[:, None] + case.starts[0] - np.arange(b) - case.starts[1]).astype(float)
+            own = (slopes[i] if slopes.ndim == 2 else slopes).astype(float)[:, None, None]
+            case.bias[i] = 0.0, -own * (np.sqrt(far) if case.pse_type == 3 else far)
+        return
+    case.pse_type = data.draw(st.sampled_from([0, 1]))
+    several = data.draw(st.booleans())
+    if form == "given":
+        a, b = case.lengths[0]
+        shape = (batch if several else 1, n, 1 if data.draw(st.booleans()) else a, b)
+        values = rounded(r.standard_normal(shape), case.dtype)
+        found = [values[i if several else 0] for i in range(batch)]
+    else:  # the last 1024 rows of ALiBi over as many keys as the longest sequence has
+        keys = max(b for _, b in case.lengths)
+        slopes = r.random((batch if several else 1, n, 1, 1))
+        rows = np.arange(keys - 1024, keys)[:, None]
+        values = rounded(-slopes * np.abs(rows - np.arange(keys)), case.dtype)
+        found = []
+        for i, (a, b) in enumerate(case.lengths):
+            far = (np.arange(a)[:, None] - np.arange(b)).clip(0)
+            found.append(values[i if several else 0][:, -1][:, keys - 1 - far])
+    case.pse = torch.tensor(values).to(case.dtype)
+    case.bias = [(x, 0.0) if case.pse_type else (0.0, x) for x in found]
+
+
+@st.composite
+def cases(draw):
+    """A call of every kind that the operator supports."""
+    data = draw(st.data())
+    number = lambda low, high: data.draw(st.integers(low, high))  # noqa: E731
+    layout = data.draw(st.sampled_from(["BSH", "SBH", "BSND", "BNSD", "TND"]))
+    packed = layout == "TND"
+    mode = data.draw(st.sampled_from([0, 1, 2, 3, 4, 6, 7, 8] if packed else [0, 1, 2, 3, 4, 5, 6]))
+    square = data.draw(st.booleans())
+    if packed:
+        lengths = [(number(0, 6), number(0, 7)) for _ in range(number(1, 4))]
+    else:
+        lengths = [(number(1, 9), number(1, 9))] * number(1, 3)
+    lengths = [(a, a) for a, _ in lengths] if square else lengths
+    case = Case(
+        layout,
+        lengths,
+        number(1, 3),
+        number(1, 3),
+        number(1, 5),
+        number(1, 5),
+        data.draw(st.sampled_from(DTYPES)),
+        mode,
+        number(-2, 9),
+        number(-2, 9),
+        number(0, 10**6),
+        tail=number(0, 2) if packed else 0,
+        keep=data.draw(st.sampled_from([1.0, 1.0, 0.6])),
+    )
+    r = np.random.default_rng(case.seed)
+    if mode in (5, 6):
+        case.prefix = [number(0, b) for _, b in lengths]
+    draw_mask(data, case, r)
+    draw_bias(data, case, r)
+    kinds = [data.draw(st.sampled_from(["plain", "turned", "gaps"])) for _ in range(4)]
+    tile = data.draw(st.sampled_from([(3, 40), (256, 1 << 21)]))
+    return case, kinds, tile
+
+
+def dropped_factors(case: Case, arrays):
+    """The dropout's factors of each sequence, shown by values that are unit vectors; the same draws as the call's."""
+    if case.keep == 1:
+        return [None] * len(case.lengths)
+    longest = max(b for _, b in case.lengths)
+    units = [np.broadcast_to(np.eye(b, longest), (1, case.kv, b, longest)) for _, b in case.lengths]
+    parts = [
+        joined(x, case.layout, case.tail) for x in ([a[0] for a in arrays], [a[1] for a in arrays], units)
+    ]
+    call = case.arguments()
+    if case.pse is not None and case.pse_type < 2:
+        call["pse"] = case.pse.double()
+    torch.manual_seed(case.seed)
+    out = torch_npu.npu_fusion_attention_v2(
+        *(torch.tensor(np.ascontiguousarray(x)) for x in parts),
+        case.heads,
+        case.layout,
+        scale=case.scale,
+        pre_tokens=case.pre,
+        next_tokens=case.following,
+        pse_type=case.pse_type,
+        q_start_idx=[case.starts[0]],
+        kv_start_idx=[case.starts[1]],
+        **call,
+    )[0].numpy()
+    found = []
+    for i, (pair, (q, k, _, _), hide, bias) in enumerate(
+        zip(case.lengths, arrays, case.hidden, case.bias, strict=True)
+    ):
+        own = split(out, case, longest)[i][..., : pair[1]]
+        plain = reference.attention(
+            q, k, np.broadcast_to(np.eye(pair[1]), (1, case.kv, pair[1], pair[1])), hide, case.scale, *bias
+        )[0]
+        seen = plain > 1e-9
+        factors = np.where(seen, own / np.where(seen, plain, 1), 0)
+        assert (
+            np.isclose(factors[seen], 0, atol=1e-4).sum()
+            + np.isclose(factors[seen], 1 / case.keep, rtol=1e-4).sum()
+            == seen.sum()
+        )
+        found.append(np.where(factors > 0.5, 1 / case.keep, 0.0))
+    return found
+
+
+def split(x, case: Case, size: int):
+    """The inverse of `joined` for an array of queries: (1, N, Sq, size) of each sequence."""
+    if case.packed:
+        ends = np.cumsum([0] + [a for a, _ in case.lengths])
+        return [x[i:j].transpose(1, 0, 2)[None] for i, j in zip(ends, ends[1:], strict=False)]
+    order = {"BNSD": (0, 1, 2, 3), "BSND": (0, 2, 1, 3), "BSH": (0, 2, 1, 3), "SBH": (1, 2, 0, 3)}[
+        case.layout
+    ]
+    if case.layout in ("BSH", "SBH"):
+        x = x.reshape(*x.shape[:2], case.heads, size)
+    x = x.transpose(order)
+    return [x[i : i + 1] for i in range(len(x))]
+
+
+@contextlib.contextmanager
+def tiles_of(rows, scores):
+    before = attention_tiles.ROWS, attention_tiles.TILE
+    attention_tiles.ROWS, attention_tiles.TILE = rows, scores
+    try:
+        yield
+    finally:
+        attention_tiles.ROWS, attention_tiles.TILE = before
+
+
+def near(mine, want, case: Case, more=0.0) -> None:
+    """Results are rounded once; `more`: the error of what went in rounded (the saved output, in the gradients)."""
+    working = 1e-6 if case.pse_type > 1 else 1e-13  # slopes and distances are float32 in any case
+    eps = max(float(torch.finfo(case.dtype).eps), working)
+    large = np.abs(want).max(initial=0.0) + more
+    np.testing.assert_allclose(mine.detach().double().numpy(), want, rtol=0, atol=eps * (8 * large + 1))
+
+
+def check_statistics(case: Case, top, total, expected) -> None:
+    """softmax_max and softmax_sum: eight equal columns; packed, each sequence lies as its own (N, S)."""
+    assert all((x[..., :1] == x).all() and x.shape[-1] == 8 for x in (top, total))
+    assert top.dtype == total.dtype == (torch.float64 if case.dtype == torch.float64 else torch.float32)
+    queries = sum(a for a, _ in case.lengths) + case.tail
+    shape = (
+        (queries, case.heads, 8) if case.packed else (len(case.lengths), case.heads, case.lengths[0][0], 8)
+    )
+    assert tuple(top.shape) == tuple(total.shape) == shape
+    for mine, which in ((top, 1), (total, 2)):
+        want = np.concatenate([e[which].ravel() for e in expected])
+        empty = ~np.isfinite(np.concatenate([e[1].ravel() for e in expected]))
+        have = mine[..., 0].double().numpy().ravel()[: len(want)]
+        eps = max(
+            float(torch.finfo(case.dtype).eps) if case.dtype == torch.float64 else 1e-7,
+            1e-6 if case.pse_type > 1 else 0,
+        )
+        size = np.abs(want[~empty]).max(initial=1.0)
+        np.testing.assert_allclose(have[~empty], want[~empty], rtol=0, atol=64 * eps * size)
+        assert (have[empty] == (-3.4028234663852886e38 if which == 1 else 1.0)).all()
+
+
+@settings(max_examples=reference.examples(150), deadline=None)
+@given(cases())
+def test_drawn_calls(drawn):
+    case, kinds, tile = drawn
+    r = np.random.default_rng(case.seed + 1)
+    arrays = [
+        [
+            rounded(r.standard_normal((1, n, s, d)), case.dtype)
+            for n, s, d in (
+                (case.heads, a, case.size),
+                (case.kv, b, case.size),
+                (case.kv, b, case.value_size),
+                (case.heads, a, case.value_size),
+            )
+        ]
+        for a, b in case.lengths
+    ]
+    with tiles_of(*tile):
+        factors = dropped_factors(case, arrays)
+        expected = [
+            reference.attention(*own[:3], hide, case.scale, *bias, keep=keep)
+            for own, hide, bias, keep in zip(arrays, case.hidden, case.bias, factors, strict=True)
+        ]
+        check_call(case, kinds, arrays, expected)
+
+
+def check_call(case: Case, kinds, arrays, expected) -> None:
+    whole = [joined([own[i] for own in arrays], case.layout, case.tail) for i in range(4)]
+    q, k, v, g = (strided(x, case.dtype, kind) for x, kind in zip(whole, kinds, strict=True))
+    for x in (q, k, v):
+        x.requires_grad_()
+    learned = (
+        case.pse is not None
+        and case.pse_type < 2
+        and case.pse.shape[2] in (1, case.lengths[0][0])
+        and not case.packed
+    )
+    if learned:
+        case.pse.requires_grad_()
+    steps = {
+        "pre_tokens": case.pre,
+        "next_tokens": case.following,
+        "pse_type": case.pse_type,
+        "q_start_idx": [case.starts[0]],
+        "kv_start_idx": [case.starts[1]],
+    }
+    torch.manual_seed(case.seed)
+    out, top, total, empty, seed, offset, numels = torch_npu.npu_fusion_attention_v2(
+        q, k, v, case.heads, case.layout, scale=case.scale, **steps, **case.arguments()
+    )
+    assert numels == case.heads * sum(a * b for a, b in case.lengths)
+    assert out.dtype == case.dtype and out.is_contiguous() and empty.numel() == 0
+    want = joined([e[0] for e in expected], case.layout, case.tail)
+    if case.tail:
+        want[-case.tail :] = 0
+    near(out, want, case)
+    check_statistics(case, top, total, expected)
+
+    gradients = [e[3](own[3]) for e, own in zip(expected, arrays, strict=True)]
+    wants = [joined([x[i] for x in gradients], case.layout, case.tail) for i in range(3)]
+    for x in wants if case.tail else ():
+        x[-case.tail :] = 0
+    inner = max(
+        (np.abs(own[3] * e[0]).sum(-1).max(initial=0.0) for own, e in zip(arrays, expected, strict=True))
+    )
+    more = [inner * np.abs(whole[1]).max(initial=0), inner * case.group * len(whole[0].ravel()) ** 0.5, 0.0]
+    out.backward(g)
+    for x, w, m in zip((q, k, v), wants, more, strict=True):
+        assert x.grad.dtype == case.dtype
+        near(x.grad, w, case, m)
+    dpse = None
+    if learned:
+        dpse = np.concatenate([x[3] for x in gradients]) * (case.scale if case.pse_type else 1.0)
+        axes = tuple(i for i, n in enumerate(case.pse.shape) if n == 1)
+        dpse = dpse.sum(axes, keepdims=True) if axes else dpse
+        near(case.pse.grad, dpse, case, inner * len(case.lengths) * case.lengths[0][0])
+
+    saved = {
+        "softmax_max": top,
+        "softmax_sum": total,
+        "attention_in": out.detach(),
+        "scale_value": case.scale,
+        "seed": seed,
+        "offset": offset,
+        "numels": numels,
+    }
+    call = case.arguments()
+    call["pse"] = None if case.pse is None else case.pse.detach()
+    if case.pse_type == 1:
+        named = {"pre_tockens": case.pre, "next_tockens": case.following}
+        found = torch_npu.npu_fusion_attention_grad(
+            q.detach(), k.detach(), v.detach(), g, case.heads, case.layout, **saved, **named, **call
+        )
+        assert len(found) == 4
+    else:
+        found = torch_npu.npu_fusion_attention_grad_v2(
+            q.detach(), k.detach(), v.detach(), g, case.heads, case.layout, **saved, **steps, **call
+        )
+    for x, same in zip(found, (q.grad, k.grad, v.grad), strict=False):
+        assert torch.equal(x, same)
+    assert torch.equal(found[3], case.pse.grad) if learned else found[3].numel() == 0
+
+
+def leaves(*shape, dtype=torch.float64):
+    return [torch.randn(*shape, dtype=dtype).requires_grad_() for _ in range(3)]
+
+
+def test_what_compressed_rows_leave_open_is_refused():
+    """The last rows of ALiBi say nothing of keys behind the query, nor of lengths that differ."""
+    x, y, rows = torch.randn(1, 2, 3, 4), torch.randn(1, 2, 5, 4), torch.rand(1, 2, 1024, 3)
+    behind = torch.ones(3, 3, dtype=torch.bool).triu(1)
+    good = [
+        {"atten_mask": TRIANGLE, "sparse_mode": 2},
+        {"atten_mask": TRIANGLE, "sparse_mode": 3},
+        {"atten_mask": behind},
+        {"atten_mask": behind, "sparse_mode": 1},
+        {"atten_mask": TRIANGLE, "sparse_mode": 4, "next_tokens": 0},
+    ]
+    found = [torch_npu.npu_fusion_attention_v2(x, x, x, 2, "BNSD", pse=rows, **one)[0] for one in good]
+    assert all(torch.equal(one, found[0]) for one in found)
+    for arguments in (
+        {},
+        {"atten_mask": ~behind, "sparse_mode": 1},
+        {"atten_mask": TRIANGLE, "sparse_mode": 4, "next_tokens": 1},
+        {"atten_mask": PREFIXES, "sparse_mode": 6, "prefix": [2]},
+    ):
+        with pytest.raises(RuntimeError, match="keys behind the diagonal"):
+            torch_npu.npu_fusion_attention_v2(x, x, x, 2, "BNSD", pse=rows, **arguments)
+    with pytest.raises(RuntimeError, match="as many keys as queries"):
+        wide = torch.rand(1, 2, 1024, 5)
+        torch_npu.npu_fusion_attention_v2(x, y, y, 2, "BNSD", pse=wide, atten_mask=TRIANGLE, sparse_mode=3)
+    with pytest.raises(RuntimeError, match="3 keys"):
+        packed = {"actual_seq_qlen": [4], "actual_seq_kvlen": [4], "atten_mask": TRIANGLE, "sparse_mode": 2}
+        z = torch.randn(4, 2, 4)
+        torch_npu.npu_fusion_attention_v2(z, z, z, 2, "TND", pse=rows, **packed)
+
+
+def test_second_derivatives_that_are_missing_raise():
+    x = leaves(1, 2, 3, 4)
+    out, top, total, *_ = torch_npu.npu_fusion_attention(*x, 2, "BNSD")
+    saved = {"softmax_max": top, "softmax_sum": total, "attention_in": out}
+    found = torch_npu.npu_fusion_attention_grad(*x, torch.ones_like(out), 2, "BNSD", **saved)
+    with pytest.raises(NotImplementedError, match="derivative for npu_fusion_attention_grad"):
+        found[0].sum().backward()
+    assert all(one.grad is None for one in x)
+    dropped = torch_npu.npu_fusion_attention(*x, 2, "BNSD", keep_prob=0.5)[0]
+    with pytest.raises(NotImplementedError, match="second derivatives with dropout"):
+        torch.autograd.grad(dropped.sum(), x, create_graph=True)
+    for pse, kind in ((torch.rand(1, 2, 1024, 3).double(), 1), (torch.rand(2), 2)):
+        out = torch_npu.npu_fusion_attention_v2(
+            *x, 2, "BNSD", pse=pse.requires_grad_(), pse_type=kind, atten_mask=TRIANGLE, sparse_mode=2
+        )[0]
+        with pytest.raises(NotImplementedError, match="gradient of a compressed pse"):
+            out.sum().backward()
+
+
+@pytest.mark.parametrize("ends", [([2, 4], [2, 4]), ([2, 2, 5], [2, 3, 5]), ([2, 3, 5], [2, 2, 5])])
+def test_second_derivatives_of_packed_sequences(ends):
+    """Tokens of no sequence, sequences without queries, and without keys."""
+    x = leaves(5, 2, 2)
+
+    def run(*x):
+        return torch_npu.npu_fusion_attention(
+            *x, 2, "TND", actual_seq_qlen=ends[0], actual_seq_kvlen=ends[1]
+        )[0]
+
+    assert torch.autograd.gradcheck(run, x)
+    assert torch.autograd.gradgradcheck(run, x)
+
+
+@pytest.mark.parametrize("shape", [(0, 2, 3, 4), (1, 2, 0, 4)])
+def test_nothing_to_attend_to(shape):
+    q, some = torch.randn(1, 2, 3, 4), torch.randn(shape)
+    out = torch_npu.npu_fusion_attention(some, some, some, 2, "BNSD")
+    assert out[0].shape == shape and out[1].shape == (*shape[:3], 8)
+    if shape[0]:
+        q.requires_grad_()
+        none = some.clone().requires_grad_()
+        out = torch_npu.npu_fusion_attention(q, none, none, 2, "BNSD")[0]
+        out.sum().backward()
+        assert not out.any() and not q.grad.any() and none.grad.shape == shape
+
+
+def peak_of(run) -> int:
+    """Bytes that a call needs at most beyond what there was."""
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    found = run()
+    most = torch.cuda.max_memory_allocated() - before
+    del found
+    return most
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("layout", ["BSH", "BNSD", "TND"])
+def test_memory_grows_with_the_length(layout, causal):
+    """Forward and backward, by the pool's own count: twice the length takes twice the bytes, not four times.
+
+    One matrix of scores would be 4 * 4096^2 = 64 MB a head; the whole call stays below half of one.
+    """
+    call = {"atten_mask": TRIANGLE, "sparse_mode": 2} if causal else {}
+    forward, both = [], []
+    with tiles_of(256, 1 << 16):
+        for n in (2048, 4096):
+            shape = {"BSH": (1, n, 8), "BNSD": (1, 2, n, 4), "TND": (n, 2, 4)}[layout]
+            ends = (
+                {"actual_seq_qlen": [n // 4, n], "actual_seq_kvlen": [n // 4, n]} if layout == "TND" else {}
+            )
+            x = leaves(*shape, dtype=torch.float32)
+
+            def run(x=x, ends=ends):
+                return torch_npu.npu_fusion_attention(*x, 2, layout, scale=0.5, **call, **ends)[0]
+
+            def run_both(run=run):
+                run().sum().backward()
+
+            forward.append(peak_of(run))
+            both.append(peak_of(run_both))
+    for small, large in (forward, both):
+        assert 0 < large < 2.2 * small
+        assert large < 4 * 4096**2 / 2

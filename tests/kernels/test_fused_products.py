@@ -1,0 +1,21 @@
+"""Products fused with communication between real processes: each check of jobs/fused_products.py on two and four ranks."""
+
+import re
+
+import pytest
+
+from tests.distributed.ranks import JOBS, outcomes_of
+
+CHECKS = re.findall(r"^def (check_\w+)", (JOBS / "fused_products.py").read_text(), re.M)
+
+
+@pytest.fixture(scope="module", params=[2, 4])
+def outcomes(request, tmp_path_factory):
+    """What every rank says about every check, from one job."""
+    return outcomes_of("fused_products.py", request.param, tmp_path_factory.mktemp("outcomes"))
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_check(outcomes, name):
+    for rank, outcome in enumerate(outcomes):
+        assert outcome[name] == "ok", f"rank {rank}: {outcome[name]}"
