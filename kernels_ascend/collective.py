@@ -7,6 +7,7 @@ from msadapter.ops._declare import t
 
 from ._mapping import ascend, on_ascend, without_derivative
 from .grouped import npu_grouped_matmul
+from .quantized import dequantized_weight, whole_product
 
 SUM = 0  # MindSpore passes a reduction as a number
 
@@ -158,16 +159,72 @@ def all_reduce(x, hcom, reduce_op="sum"):
 
 
 @without_derivative
-def npu_mm_all_reduce_base(x1, x2, hcom, reduce_op="sum", bias=None, comm_turn=0):
-    """The sum of x1 @ x2 (+ bias) over the processes of the communicator."""
-    out = t.matmul(x1, x2)
-    return all_reduce(out if bias is None else out + bias, hcom, reduce_op)
+def npu_mm_all_reduce_base(
+    x1,
+    x2,
+    hcom,
+    *,
+    reduce_op="sum",
+    bias=None,
+    antiquant_scale=None,
+    antiquant_offset=None,
+    x3=None,
+    dequant_scale=None,
+    pertoken_scale=None,
+    comm_quant_scale_1=None,
+    comm_quant_scale_2=None,
+    comm_turn=0,
+    antiquant_group_size=0,
+):
+    """The sum over the processes of the communicator of x1 @ x2 (+ bias) (+ x3).
+
+    Args:
+        x1: (m, k) or (b, m, k), x2: (k, n); both float, both int8 (dequant_scale, see `whole_product`), or x2 int8 and
+            x1 float (antiquant_scale, see `dequantized_weight`).
+    """
+    if comm_quant_scale_1 is not None or comm_quant_scale_2 is not None:
+        raise NotImplementedError(
+            "torch_npu: a communication in eight bits (comm_quant_scale) is not supported (docs/coverage.md)"
+        )
+    if dequant_scale is not None:
+        out = whole_product(x1, x2, dequant_scale, bias, pertoken_scale)
+    else:
+        if antiquant_scale is not None:
+            x2 = dequantized_weight(x2, antiquant_scale, antiquant_offset, x1.dtype, antiquant_group_size)
+        out = t.matmul(x1, x2)
+        out = out if bias is None else out + bias
+    return all_reduce(out if x3 is None else out + x3, hcom, reduce_op)
 
 
 @without_derivative
-def mm_all_reduce_add_rms_norm(x1, x2, residual, gamma, hcom, reduce_op="sum", epsilon=1e-6, bias=None):
-    """y = all_reduce(x1 @ x2 + bias) + residual and its RMS norm: (y, norm), of the residual's shape."""
-    y = npu_mm_all_reduce_base(x1, x2, hcom, reduce_op, bias).reshape(residual.shape) + residual
+def mm_all_reduce_add_rms_norm(
+    x1,
+    x2,
+    residual,
+    gamma,
+    hcom,
+    reduce_op="sum",
+    epsilon=1e-6,
+    bias=None,
+    antiquant_scale=None,
+    antiquant_offset=None,
+    dequant_scale=None,
+    antiquant_group_size=0,
+    comm_turn=0,
+):
+    """y = npu_mm_all_reduce_base(x1, x2, ...) + residual and its RMS norm: (y, norm), of the residual's shape."""
+    product = npu_mm_all_reduce_base(
+        x1,
+        x2,
+        hcom,
+        reduce_op=reduce_op,
+        bias=bias,
+        antiquant_scale=antiquant_scale,
+        antiquant_offset=antiquant_offset,
+        dequant_scale=dequant_scale,
+        antiquant_group_size=antiquant_group_size,
+    )
+    y = product.reshape(residual.shape) + residual
     return y, t.torch_npu_npu_rms_norm(y, gamma, epsilon)[0]
 
 

@@ -195,12 +195,8 @@ def _norm(*args):
     return norm.dropout_add_norm(x0, weight, residual, bias, *rest)
 
 
-def _add_rms_norm(x1, x2, residual, gamma, hcom, reduce_op="sum", epsilon=1e-6, bias=None, *rest):
-    return collective.mm_all_reduce_add_rms_norm(x1, x2, residual, gamma, hcom, reduce_op, epsilon, bias)
-
-
 def _add_rms_norm_(x1, x2, residual, *rest):
-    y, normed = _add_rms_norm(x1, x2, residual, *rest)
+    y, normed = collective.mm_all_reduce_add_rms_norm(x1, x2, residual, *rest)
     with msadapter.no_grad():
         residual.copy_(y)
     return residual, normed
@@ -233,7 +229,7 @@ EXTENSIONS: dict[str, Callable[[], dict[str, Callable]]] = {
     "npu_dropout_add_layer_norm": lambda: {"npu_dropout_add_layer_norm": _norm},
     "npu_ffn": lambda: {"npu_ffn": ffn},
     "npu_grouped_mat_mul_all_reduce": lambda: {"npu_grouped_mat_mul_all_reduce": grouped_mat_mul_all_reduce},
-    "npu_mm_all_reduce_add_rms_norm": lambda: {"npu_mm_all_reduce_add_rms_norm": _add_rms_norm},
+    "npu_mm_all_reduce_add_rms_norm": lambda: {"npu_mm_all_reduce_add_rms_norm": collective.mm_all_reduce_add_rms_norm},
     "npu_mm_all_reduce_add_rms_norm_": lambda: {"npu_mm_all_reduce_add_rms_norm_": _add_rms_norm_},
     "npu_alltoall_allgather_bmm": lambda: {"npu_alltoall_allgather_bmm": batched.alltoall_allgather_bmm},
     "npu_bmm_reducescatter_alltoall": lambda: {

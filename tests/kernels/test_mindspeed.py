@@ -135,6 +135,51 @@ def test_fused_with_communication_in_one_process():
     assert torch.allclose(residual, y)
 
 
+def test_products_of_eight_bits_with_a_sum_over_the_processes():
+    """Against float64: int8 with a scale a column (and a row), float with int8 weights by channel and by group."""
+    torch.manual_seed(3)
+    a, w = (torch.randint(-128, 128, size, dtype=torch.int8) for size in ((2, 3, 70), (70, 5)))
+    scale, rows = torch.rand(5), torch.rand(3)
+    product, bias = a.double() @ w.double(), torch.randint(-99, 99, (5,), dtype=torch.int32)
+    base = torch_npu.npu_mm_all_reduce_base
+    found = base(a, w, "0", dequant_scale=scale.bfloat16(), bias=bias)
+    assert found.dtype == torch.bfloat16
+    torch.testing.assert_close(found, ((product + bias) * scale.bfloat16()).bfloat16())
+    found = base(a, w, "0", dequant_scale=scale / 1e3, pertoken_scale=rows, x3=torch.ones(2, 3, 5).half())
+    torch.testing.assert_close(found, (product * scale / 1e3 * rows[:, None] + 1).half())
+    x, offset = torch.rand(2, 70), torch.rand(5)
+    torch.testing.assert_close(
+        base(x, w, "0", antiquant_scale=scale, antiquant_offset=offset), x @ ((w + offset) * scale)
+    )
+    groups = torch.rand(3, 5)
+    torch.testing.assert_close(
+        base(x, w, "0", antiquant_scale=groups, antiquant_group_size=32),
+        sum(x[:, i : i + 32] @ (w[i : i + 32] * groups[i // 32]) for i in (0, 32, 64)),
+    )
+    fused = mindspeed.load("npu_mm_all_reduce_add_rms_norm").npu_mm_all_reduce_add_rms_norm
+    residual, gamma = torch.rand(2, 3, 5).bfloat16(), torch.rand(5).bfloat16()
+    y, _ = fused(a, w, residual, gamma, "0", "sum", 1e-6, bias, None, None, scale.bfloat16(), 0, 0)
+    torch.testing.assert_close(y, base(a, w, "0", dequant_scale=scale.bfloat16(), bias=bias) + residual)
+
+
+def test_what_eight_bit_products_refuse():
+    a, w, scale = torch.ones(2, 3, dtype=torch.int8), torch.ones(3, 2, dtype=torch.int8), torch.ones(2)
+    base = torch_npu.npu_mm_all_reduce_base
+    with pytest.raises(RuntimeError, match="int8 operands"):
+        base(a.float(), w, "0", dequant_scale=scale.bfloat16())
+    with pytest.raises(RuntimeError, match="int32"):
+        base(a, w, "0", dequant_scale=scale.bfloat16(), bias=scale)
+    with pytest.raises(RuntimeError, match="pertoken_scale"):
+        base(a, w, "0", dequant_scale=scale)
+    with pytest.raises(NotImplementedError, match="int64"):
+        base(a, w, "0", dequant_scale=scale.long())
+    with pytest.raises(NotImplementedError, match="comm_quant_scale"):
+        base(a, w, "0", dequant_scale=scale.bfloat16(), comm_quant_scale_1=scale)
+    for other in (torch_npu.npu_all_gather_base_mm, torch_npu.npu_mm_reduce_scatter_base):
+        with pytest.raises(NotImplementedError, match="quantized"):
+            other(a, w, "0", 1, x2_scale=scale)
+
+
 def test_a_builder_of_mindspeed_loads_ours(tmp_path):
     """A package of MindSpeed's shape: its builder's load is replaced at import, and being late is an error."""
     package = tmp_path / "mindspeed" / "op_builder"
