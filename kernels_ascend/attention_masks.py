@@ -6,6 +6,7 @@ fixed "compressed" mask with them, and any other one beside them is a mistake th
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 
 import msadapter
@@ -88,13 +89,15 @@ def of_packed(mode: int, lengths: list[tuple[int, int]], pre: int, following: in
 
 
 def check_mode(mode: int, has_mask: bool, packed: bool, prefix, batch: int) -> None:
-    """RuntimeError for a mode that does not exist, or whose companions are missing."""
+    """RuntimeError for a mode that does not exist, or whose companions are missing; a warning if the mask is missing."""
     if not 0 <= mode <= 8:
         raise RuntimeError(f"npu_fusion_attention: sparse_mode must be from 0 to 8, but got {mode}")
     if mode and not has_mask:
-        raise RuntimeError(
-            f"npu_fusion_attention: sparse_mode {mode} needs atten_mask; without one the device computes every "
-            "score, whatever the mode says. Pass the mask, or sparse_mode 0"
+        warnings.warn(
+            f"npu_fusion_attention: sparse_mode {mode} says nothing without atten_mask: every score is computed, as on "
+            "the device. Pass the mask, or sparse_mode 0",
+            UserWarning,
+            stacklevel=2,
         )
     if mode in (VARLEN_LAST_BAND, VARLEN_FIRST_BAND) and not packed:
         raise RuntimeError(f"npu_fusion_attention: sparse_mode {mode} is for input_layout TND")

@@ -2,13 +2,14 @@
 
     install_patches([RuntimePatch(id="...", module="package.module", attribute="Class.method", ...)])
 
-must run before the first import of the module: afterwards other modules hold the old function by value, so being late is
-an error. Applied before anybody can copy the attribute, one replacement reaches everyone.
+must run before the first import of the module ends: afterwards other modules hold the old function by value, so being
+late is an error. Applied before anybody can copy the attribute, one replacement reaches everyone.
 """
 
 from __future__ import annotations
 
 import importlib.abc
+import importlib.machinery
 import inspect
 import sys
 from collections.abc import Callable, Iterable
@@ -57,6 +58,8 @@ _applied: dict[str, _Applied] = {}
 def install_patches(patches: Iterable[RuntimePatch]) -> None:
     """Apply each patch when its module is imported. A patch that is installed already is left alone.
 
+    The module itself may be what imports the caller, if it has not come to the attribute yet.
+
     Raises:
         PatchError: a module is imported already, or another patch has the id. Nothing is installed then.
     """
@@ -66,7 +69,7 @@ def install_patches(patches: Iterable[RuntimePatch]) -> None:
             if _known[patch.id] != patch:
                 raise PatchError(f"two runtime patches have the id {patch.id}")
             continue
-        if patch.module in sys.modules:
+        if patch.module in sys.modules and not _before_definition(sys.modules[patch.module], patch):
             raise PatchError(
                 f"{patch.id}: {patch.module} is imported already; install the patch before the first import of it"
             )
@@ -74,6 +77,8 @@ def install_patches(patches: Iterable[RuntimePatch]) -> None:
     for patch in fresh:
         _known[patch.id] = patch
         _waiting.setdefault(patch.module, []).append(patch)
+        if patch.module in sys.modules:
+            sys.modules[patch.module].__spec__.__class__ = _Running
     if fresh and _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)
 
@@ -99,6 +104,8 @@ def applied_patches() -> list[str]:
 
 def _apply(module: ModuleType) -> None:
     for patch in _waiting.get(module.__name__, ()):
+        if patch.id in _applied:
+            continue
         owner: Any = module
         *path, name = patch.attribute.split(".")
         for step in path:
@@ -126,6 +133,23 @@ def _check(patch: RuntimePatch, found: Any) -> None:
             f"{patch.id}: {patch.module}.{patch.attribute} is not what the rule was written for:\n"
             + difference(patch.expected, source)
         )
+
+
+def _before_definition(module: ModuleType, patch: RuntimePatch) -> bool:
+    """Whether the module's import is under way and has not defined what the patch replaces."""
+    running = getattr(module.__spec__, "_initializing", False)
+    return running and patch.attribute.partition(".")[0] not in vars(module)
+
+
+class _Running(importlib.machinery.ModuleSpec):
+    """The spec of a module whose body runs: the patches follow when the import system takes back that mark."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if name == "_initializing" and not value:
+            object.__setattr__(self, "__class__", importlib.machinery.ModuleSpec)
+            if self.name in sys.modules:  # not after an error in the body
+                _apply(sys.modules[self.name])
 
 
 class _Loader(importlib.abc.Loader):

@@ -20,7 +20,6 @@ from .grad_mode import (  # noqa: F401
 )
 
 _C = load()
-Variable = Tensor
 _hooks.install(Tensor)
 
 
@@ -214,9 +213,8 @@ class _Engine:
         )
 
 
-Variable._execution_engine = _Engine()
-
 from .gradcheck import gradcheck, gradgradcheck  # noqa: E402, F401  (now: a later import would put the module in the function's place)
+from .variable import Variable  # noqa: E402, F401
 
 _ANOMALY = ("detect_anomaly", "set_detect_anomaly", "is_anomaly_enabled", "is_anomaly_check_nan_enabled")
 
@@ -226,6 +224,6 @@ def __getattr__(name: str):
 
     if name in _ANOMALY:
         return getattr(importlib.import_module(".anomaly_mode", __name__), name)
-    if name in ("functional", "profiler", "forward_ad", "anomaly_mode", "variable"):
+    if name in ("functional", "profiler", "forward_ad", "anomaly_mode"):
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module 'torch.autograd' has no attribute {name!r}")

@@ -439,3 +439,21 @@ def functional_derivatives(torch):
         functional.vjp(f, x),
         functional.hvp(f, x, torch.ones(2)),
     )
+
+
+def variable(torch):
+    """The older name of Tensor: a constructor of leaves, and a class of which every tensor is an instance."""
+    Variable = torch.autograd.Variable
+    x = torch.arange(3.0)
+    leaf = Variable(x, requires_grad=True)
+    (leaf * leaf).sum().backward()
+    again = Variable(leaf * 2)
+    return (
+        [type(leaf) is torch.Tensor, leaf.is_leaf, leaf.data_ptr() == x.data_ptr(), leaf.grad],
+        [again.is_leaf, again.requires_grad, Variable().shape, Variable(torch.nn.Parameter(x)).requires_grad],
+        [isinstance(v, Variable) for v in (x, torch.nn.Parameter(x), 3)],
+        [Variable is torch.Tensor, Variable.__module__],
+        refusal(Variable, 2.5),
+        refusal(Variable, [1, 2]),
+        refusal(Variable, x, volatile=True, requires_grad=True),
+    )

@@ -477,6 +477,14 @@ def test_memory_is_linear_in_the_length():
         assert max(sizes) <= attention_tiles.ROWS * n
 
 
+@pytest.mark.parametrize("mode", [1, 2, 3, 4])
+def test_a_mode_without_its_mask_hides_nothing(mode):
+    q, k, v = (torch.randn(2, 4, 6, 8) for _ in range(3))
+    with pytest.warns(UserWarning, match="every score is computed"):
+        found = npu_fusion_attention_v2(q, k, v, 4, "BNSD", sparse_mode=mode, pre_tokens=1, next_tokens=0)[0]
+    assert torch.equal(found, npu_fusion_attention_v2(q, k, v, 4, "BNSD")[0])
+
+
 def test_refusals():
     q, k, v = (torch.zeros(2, 4, 6, 8) for _ in range(3))
     odd = TRIANGLE.clone()
@@ -485,7 +493,6 @@ def test_refusals():
         ({"atten_mask": torch.zeros(6, 6)}, "atten_mask must be bool or uint8"),
         ({"atten_mask": torch.zeros(6, dtype=torch.bool)}, "fits none of"),
         ({"atten_mask": torch.zeros(2, 6, 6, dtype=torch.bool)}, "fits none of"),
-        ({"sparse_mode": 2}, "sparse_mode 2 needs atten_mask"),
         ({"sparse_mode": 9, "atten_mask": TRIANGLE}, "from 0 to 8"),
         (
             {"sparse_mode": 3, "atten_mask": torch.zeros(6, 6, dtype=torch.bool)},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.machinery
 import sys
 from pathlib import Path
 
@@ -85,6 +86,35 @@ def test_too_late_is_an_error_and_installs_nothing(package: str) -> None:
     with pytest.raises(PatchError, match="imported already"):
         install_patches([rule(id="other", module="toylib.unknown"), rule()])
     install_patches([rule(id="other", module="toylib.unknown")])  # it did not wait since then
+
+
+@pytest.mark.parametrize("place", ["before", "after"])
+def test_installed_by_the_module_itself(package: str, place: str, monkeypatch) -> None:
+    """Before its definitions there is time yet: MindSpeed's op_builder/builder.py imports torch_npu first of all."""
+    folder = Path(importlib.import_module(package).__file__).parent
+    hook = "import patches.runtime, toylib.rules\npatches.runtime.install_patches(toylib.rules.RULES)\n"
+    (folder / "engine.py").write_text(hook + SOURCE if place == "before" else SOURCE + hook)
+    (folder / "rules.py").touch()
+    importlib.import_module("toylib.rules").RULES = [rule()]
+    if place == "after":
+        with pytest.raises(PatchError, match="imported already"):
+            importlib.import_module("toylib.user")
+        return
+    user = importlib.import_module("toylib.user")
+    assert user.faster(3) == 7
+    assert type(sys.modules["toylib.engine"].__spec__) is importlib.machinery.ModuleSpec
+
+
+def test_an_error_in_a_module_that_waits_is_its_own(package: str) -> None:
+    folder = Path(importlib.import_module(package).__file__).parent
+    (folder / "engine.py").write_text(
+        "import patches.runtime, toylib.rules\npatches.runtime.install_patches(toylib.rules.RULES)\nraise ValueError('mine')\n"
+    )
+    (folder / "rules.py").touch()
+    importlib.import_module("toylib.rules").RULES = [rule()]
+    with pytest.raises(ValueError, match="mine"):
+        importlib.import_module("toylib.engine")
+    assert "speed" not in applied_patches()
 
 
 def test_installing_again_changes_nothing(package: str) -> None:
