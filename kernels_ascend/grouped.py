@@ -288,7 +288,12 @@ def npu_groupmatmul_add_fp32(x, dy, group_list, grad) -> None:
 
 
 def gmm(x, weight, bias, group_list, group_type, group_list_type) -> list:
-    """The forward of MindSpeed's npu_gmm: lists of one tensor each."""
+    """The forward of MindSpeed's npu_gmm: lists of one tensor each.
+
+    A Python list holds the groups' ends, whatever group_list_type says: that overload never reads it.
+    """
+    if isinstance(group_list, list):
+        group_list_type = ENDS
     return npu_grouped_matmul(
         x,
         weight,

@@ -169,6 +169,21 @@ def _context_class(cls):
     )
 
 
+def _unrecorded(out, is_input: bool, is_dirty: bool):
+    """What apply hands out where it records nothing: no tensor of it needs a gradient, and no input is handed back."""
+    if not isinstance(out, Tensor):
+        return out
+    if out.requires_grad:
+        if is_input:
+            return _C.detach(out)
+        return out if out._is_view() else out.detach_()
+    if is_input and not is_dirty:
+        alias = _C.detach(out)
+        _C.mark_view(alias, out, 3)
+        return alias
+    return out
+
+
 def _finish(cls, ctx, args, tensors, output, edges):
     single = not isinstance(output, tuple)
     outputs = [output] if single else list(output)
@@ -178,7 +193,8 @@ def _finish(cls, ctx, args, tensors, output, edges):
         _C.bump_version(t)
     if edges is None:
         ctx._to_save = ctx._to_save if not _C.is_grad_enabled() else ()
-        return output
+        outputs = [_unrecorded(o, id(o) in inputs, id(o) in dirty) for o in outputs]
+        return outputs[0] if single else tuple(outputs)
     for i, o in enumerate(outputs):
         if not isinstance(o, Tensor):
             continue

@@ -31,6 +31,53 @@ def once_and_twice(torch):
     return y, g, torch.autograd.grad(g.sum(), x), type(y.grad_fn).__name__, y.is_leaf
 
 
+def an_input_handed_back_where_nothing_is_recorded(torch):
+    class Same(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+
+    class Nested(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            x = Same.apply(x)
+            with torch.enable_grad():
+                x.requires_grad = True
+                ctx.x, ctx.y = x, x * 3
+            return ctx.y.detach()
+
+        @staticmethod
+        def backward(ctx, g):
+            ctx.y.backward(g)
+            return ctx.x.grad
+
+    class Made(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            with torch.enable_grad():
+                return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+
+    seen = []
+    leaf = _leaf(torch)
+    for mode in (False, True):
+        for x in (leaf, leaf * 2, leaf.detach()):
+            with torch.set_grad_enabled(mode):
+                y = Same.apply(x)
+            seen.append([y is x, y.requires_grad, y.is_leaf, y._is_view(), y.data_ptr() == x.data_ptr()])
+    with torch.no_grad():
+        made = Made.apply(leaf)
+    Nested.apply(leaf * 2).sum().backward()
+    return seen, made.requires_grad, made.is_leaf, leaf.grad
+
+
 def inside_forward_nothing_is_recorded(torch):
     seen = []
 
