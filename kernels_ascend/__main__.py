@@ -1,47 +1,167 @@
-"""python -m kernels_ascend: for each fused operator, what is proven where, as a table."""
+"""python -m kernels_ascend: for each fused operator, what is proven where, as a table.
+
+Nothing in it is written by hand: operators, gradients and mappings are read from the modules, proofs from the tests.
+"""
 
 from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
 
 from msadapter.ops import declarations
 
 from . import _mapping, mindspeed
 
-
-def _names(body) -> set[str]:
-    """MindSpore's operators that a function, or one that it calls here, names."""
-    found = {constant for constant in body.__code__.co_consts if constant in _mapping.OPERATORS}
-    for name in body.__code__.co_names:
-        inner = body.__globals__.get(name)
-        if hasattr(inner, "__code__") and inner.__module__ == body.__module__:
-            found |= {constant for constant in inner.__code__.co_consts if constant in _mapping.OPERATORS}
-    return found
+ROOT = Path(__file__).resolve().parents[1]
+PROOFS = ("tests/kernels", "tests/distributed/jobs/fused_products.py")
+NO_PROOF = ("test_mapping.py", "test_ascend_inference.py")  # they prove the Ascend column
+PREFIX = "torch_npu."
+COMPOSITE = "composite of table operators"
 
 
-def rows() -> list[tuple[str, str, str]]:
-    """(operator, MindSpore's operators on Ascend, what stands for it without one) of every public fused operator."""
+@dataclass(frozen=True)
+class Proof:
+    """A test that names an operator. kind: "drawn" by hypothesis, between "ranks", or "fixed" cases."""
+
+    test: str
+    kind: str
+
+
+def _bodies() -> dict:
+    """Every public operator and the function behind it."""
     import kernels_ascend
 
-    bodies = {
-        name.removeprefix("torch_npu."): one.body
-        for name, one in declarations.items()
-        if name.startswith("torch_npu.")
+    found = {
+        name.removeprefix(PREFIX): one.body for name, one in declarations.items() if name.startswith(PREFIX)
     }
-    bodies |= {name: getattr(kernels_ascend, name) for name in kernels_ascend.__all__}
-    found = []
-    for name in sorted(bodies):
-        mapped = _names(bodies[name])
-        found.append((name, ", ".join(sorted(mapped)) or "-", "" if mapped else "table operators"))
+    found |= {name: getattr(kernels_ascend, name) for name in kernels_ascend.__all__}
+    return {
+        name: body
+        for name, body in sorted(found.items())
+        if not name.startswith("_") or name.startswith("_npu")
+    }
+
+
+def mapped(body, seen: set | None = None) -> set[str]:
+    """MindSpore's operators that a function, or what it calls in this package, names; and their gradients."""
+    seen = set() if seen is None else seen
+    body = getattr(body, "__wrapped__", body)
+    if not hasattr(body, "__code__") or body in seen:
+        return set()
+    seen.add(body)
+    codes, found = [body.__code__], set()
+    while codes:
+        code = codes.pop()
+        codes += [x for x in code.co_consts if hasattr(x, "co_consts")]
+        found |= {x for x in code.co_consts if isinstance(x, str) and x in _mapping.OPERATORS}
+        modules = [
+            body.__globals__[x] for x in code.co_names if isinstance(body.__globals__.get(x), ModuleType)
+        ]
+        for name in code.co_names:
+            inner = body.__globals__.get(name) or next(
+                (getattr(x, name) for x in modules if hasattr(x, name)), None
+            )
+            operator = (
+                declarations.get(PREFIX + name.removeprefix("torch_npu_"))
+                if name.startswith("torch_npu_")
+                else None
+            )
+            for one in (operator and operator.body, inner):
+                if (getattr(one, "__module__", None) or "").startswith("kernels_ascend"):
+                    found |= mapped(one, seen)
+    return found | {f"{name}Grad" for name in found if f"{name}Grad" in _mapping.OPERATORS}
+
+
+def _tests():
+    """(module's file, function's syntax tree, the module's functions by name) of every test."""
+    for place in PROOFS:
+        path = ROOT / place
+        for file in sorted(path.glob("*.py")) if path.is_dir() else [path]:
+            if file.name in NO_PROOF or not file.exists():
+                continue
+            functions = {
+                n.name: n for n in ast.parse(file.read_text()).body if isinstance(n, ast.FunctionDef)
+            }
+            for name, node in functions.items():
+                if name.startswith(("test_", "check_")):
+                    yield file, node, functions
+
+
+def _names(node, functions: dict, seen: set[str]) -> set[str]:
+    """The names that a test uses, also through functions of its module."""
+    found = {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute)}
+    found |= {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    for name in (found & set(functions)) - seen:
+        seen.add(name)
+        found |= _names(functions[name], functions, seen)
     return found
+
+
+def proofs() -> dict[str, list[Proof]]:
+    """The tests that name an operator, drawn ones first; tests of refusals do not count."""
+    found: dict[str, list[Proof]] = {}
+    for file, node, functions in _tests():
+        drawn = any("given" in ast.unparse(one) for one in node.decorator_list)
+        kind = "drawn" if drawn else "ranks" if node.name.startswith("check_") else "fixed"
+        if "refus" in node.name or "missing" in node.name or "derivative" in node.name:
+            continue
+        for name in _names(node, functions, {node.name}):
+            found.setdefault(name, []).append(Proof(f"{file.stem}::{node.name}", kind))
+    order = ("drawn", "ranks", "fixed")
+    return {name: sorted(tests, key=lambda x: (order.index(x.kind), x.test)) for name, tests in found.items()}
+
+
+def gradient_of(name: str) -> str:
+    """What backward() finds: a gradient, an error, or nothing, because results are integers or written in place."""
+    one = declarations.get(PREFIX + name)
+    if name.removesuffix("_v2") in _mapping.UNDERIVABLE:
+        return "raises"
+    if name in mindspeed.IN_PLACE:
+        return "in place"
+    return "yes" if one is None or one.kind == "composite" or one.differentiable else "integers"
+
+
+def rows() -> list[tuple[str, str, str, list[Proof]]]:
+    """(operator, gradient, MindSpore's operators or "composite", proofs) of every public operator and extension."""
+    bodies, tests = _bodies(), proofs()
+    functions = {one.function: one.body for one in declarations.values()}
+    for extension in mindspeed.EXTENSIONS:
+        for name, body in vars(mindspeed.load(extension)).items():
+            bodies.setdefault(name, functions.get(body, body))
+    found = []
+    for name, body in bodies.items():
+        if getattr(body, "refused", False):
+            found.append((name, "-", "refused by name", []))
+            continue
+        operators = ", ".join(sorted(mapped(body))) or COMPOSITE
+        if name in _mapping.NOT_CALLED:
+            operators += f"; MindSpore's {_mapping.NOT_CALLED[name]} is not called"
+        found.append((name, gradient_of(name), operators, tests.get(name, [])))
+    return found
+
+
+def _shown(tests: list[Proof]) -> str:
+    """At most two of the strongest kind, and how many more there are."""
+    if not tests:
+        return "-"
+    best = [x for x in tests if x.kind == tests[0].kind][:2]
+    rest = f", {len(tests) - len(best)} more" if len(tests) > len(best) else ""
+    return ", ".join(x.test for x in best) + f" ({best[0].kind}{rest})"
 
 
 def table() -> str:
-    """The rows as Markdown, and the extensions of MindSpeed."""
+    """The rows as Markdown."""
     lines = [
-        "| operator | MindSpore's operator (operands checked against its headers) | CPU | on a device |",
-        "|---|---|---|---|",
+        "| operator | gradient | on Ascend: MindSpore's operator (operands, kinds and inferred results checked) | CPU, proven by "
+        "| on a device |",
+        "|---|---|---|---|---|",
     ]
-    lines += [f"| {name} | {mapped} {rest} | proven by test | not run yet |" for name, mapped, rest in rows()]
-    lines += ["", "MindSpeed's extensions: " + ", ".join(sorted(mindspeed.EXTENSIONS)) + "."]
+    lines += [
+        f"| {name} | {g} | {operators} | {_shown(tests)} | not run yet |"
+        for name, g, operators, tests in rows()
+    ]
     return "\n".join(lines)
 
 

@@ -58,6 +58,16 @@ OPERATORS: dict[str, tuple[str, ...]] = {
     }.items()
 }
 
+# Operators of MindSpore that would be the whole of a composite here; their operands wait for a device to be tried on.
+NOT_CALLED = {
+    "all_gather_matmul": "AllGatherMatmul",
+    "matmul_reduce_scatter": "MatmulReduceScatter",
+    "npu_ffn": "FFNExt",
+    "npu_mm_all_reduce_add_rms_norm": "MatmulAllReduceAddRmsNorm",
+    "npu_moe_distribute_combine": "MoeDistributeCombine",
+    "npu_moe_distribute_dispatch": "MoeDistributeDispatch",
+}
+
 # MindSpore passes a layout as a number (its enumeration FASInputLayoutMode).
 LAYOUTS = {"BSH": 0, "BNSD": 1, "SBH": 2, "BSND": 3, "TND": 4}
 
@@ -67,8 +77,13 @@ def on_ascend(tensor) -> bool:
     return not _accelerator.on_host() and tensor.device.type != "cpu"
 
 
+UNDERIVABLE: set[str] = set()  # operators whose results cannot be differentiated
+
+
 def no_derivative(name: str):
     """The gradient of an operator that has none: what comes out of it cannot be differentiated unseen."""
+
+    UNDERIVABLE.add(name)
 
     def refuse(g):
         raise NotImplementedError(f"derivative for {name} is not implemented (docs/coverage.md)")
@@ -90,6 +105,7 @@ def _tensors(values) -> list:
 def without_derivative(function):
     """`function` without gradient; backward() through its results raises NotImplementedError."""
     name = function.__name__
+    refuse = no_derivative(name)
 
     @functools.wraps(function)
     def run(*args, **kwargs):
@@ -105,7 +121,7 @@ def without_derivative(function):
 
             @staticmethod
             def backward(ctx, g):
-                return no_derivative(name)(g)
+                return refuse(g)
 
         def marked(x):
             return (

@@ -88,14 +88,6 @@ def _turned(x, mode: int, back: bool = False):
     return t.cat([b, -a] if back else [-b, a], -1)
 
 
-def _to_shape(g, like):
-    """g summed over what `like` was broadcast over."""
-    extra = g.dim() - like.dim()
-    g = g.sum(list(range(extra))) if extra else g
-    axes = [i for i, n in enumerate(like.shape) if n == 1 and g.shape[i] != 1]
-    return g.sum(axes, keepdim=True) if axes else g
-
-
 def _rotary_gradient(g, self, cos, sin, mode, needs):
     if on_ascend(self) and not recording():
         x = self if needs[1] or needs[2] else None
@@ -103,11 +95,9 @@ def _rotary_gradient(g, self, cos, sin, mode, needs):
         return dx, dcos if needs[1] else None, dsin if needs[2] else None
     computed = working(self.dtype)
     wide = g.to(computed)
-    dx = (wide * cos + _turned(wide * sin, mode, back=True)).to(self.dtype) if needs[0] else None
+    dx = wide * cos + _turned(wide * sin, mode, back=True) if needs[0] else None
     x = self.to(computed) if needs[1] or needs[2] else None
-    dcos = _to_shape(wide * x, cos).to(cos.dtype) if needs[1] else None
-    dsin = _to_shape(wide * _turned(x, mode), sin).to(sin.dtype) if needs[2] else None
-    return dx, dcos, dsin
+    return dx, wide * x if needs[1] else None, wide * _turned(x, mode) if needs[2] else None
 
 
 @op(

@@ -6,6 +6,7 @@ import msadapter
 from msadapter.ops._declare import t
 
 from . import attention_bias
+from ._mapping import without_derivative
 from .attention import UNBOUNDED, Options
 from .attention_layout import sizes_of
 
@@ -349,6 +350,21 @@ def _no_quantization(name: str, options) -> None:
         )
 
 
+def _check_key_heads(name: str, query, key, heads: int, key_heads: int, layout: str) -> None:
+    """RuntimeError if the number of key heads that is given is not that of the shapes."""
+    if layout not in ("BSH", "BSND", "BNSD"):
+        raise NotImplementedError(
+            f"torch_npu.{name}: input_layout {layout} is not supported, only BSH, BSND and BNSD (docs/coverage.md)"
+        )
+    have = (
+        key.shape[-1] * heads // query.shape[-1]
+        if layout == "BSH"
+        else key.shape[1 if layout == "BNSD" else 2]
+    )
+    if key_heads not in (0, have):
+        raise RuntimeError(f"torch_npu.{name}: num_key_value_heads is {key_heads}, but key has {have} heads")
+
+
 def _lengths_as_mask(lengths, keys: int, batch: int, mask, device):
     """The mask that also hides the keys behind each sequence's length."""
     if lengths is None:
@@ -360,6 +376,7 @@ def _lengths_as_mask(lengths, keys: int, batch: int, mask, device):
     return behind if mask is None else behind | (mask != 0)
 
 
+@without_derivative
 def npu_prompt_flash_attention(
     query,
     key,
@@ -387,6 +404,7 @@ def npu_prompt_flash_attention(
     """
     _no_padding_mask(padding_mask)
     _no_quantization("npu_prompt_flash_attention", quantization)
+    _check_key_heads("npu_prompt_flash_attention", query, key, num_heads, num_key_value_heads, input_layout)
     if atten_mask is None:
         sparse_mode, next_tokens = 0, UNBOUNDED
     batch, keys = key.shape[0], key.shape[2 if input_layout == "BNSD" else 1]
@@ -397,6 +415,11 @@ def npu_prompt_flash_attention(
             )
         lengths = actual_seq_lengths_kv if actual_seq_lengths_kv is not None else actual_seq_lengths
         queries = query.shape[2 if input_layout == "BNSD" else 1]
+        if actual_seq_lengths_kv is None and queries != keys:
+            raise RuntimeError(
+                f"torch_npu.npu_prompt_flash_attention: actual_seq_lengths alone is for as many keys as queries, but got "
+                f"{queries} and {keys}; give actual_seq_lengths_kv"
+            )
         atten_mask = _lengths_as_mask(lengths, keys, batch, atten_mask, query.device).expand(
             batch, 1, queries, keys
         )
@@ -419,6 +442,7 @@ def npu_prompt_flash_attention(
         )[0]
 
 
+@without_derivative
 def npu_incre_flash_attention(
     query,
     key,
@@ -442,6 +466,7 @@ def npu_incre_flash_attention(
     """
     _no_padding_mask(padding_mask)
     _no_quantization("npu_incre_flash_attention", quantization)
+    _check_key_heads("npu_incre_flash_attention", query, key, num_heads, num_key_value_heads, input_layout)
     batch, keys = key.shape[0], key.shape[2 if input_layout == "BNSD" else 1]
     mask = None if atten_mask is None else atten_mask.reshape(batch, 1, 1, keys)
     mask = _lengths_as_mask(actual_seq_lengths, keys, batch, mask, query.device)

@@ -49,7 +49,7 @@ def _biased(x, bias):
 
 
 @without_derivative
-def alltoall_allgather_bmm(
+def npu_alltoall_allgather_bmm(
     x,
     weight,
     bias,
@@ -97,7 +97,7 @@ def alltoall_allgather_bmm(
 
 
 @without_derivative
-def bmm_reducescatter_alltoall(
+def npu_bmm_reducescatter_alltoall(
     x, weight, bias, group_ep, group_ep_worldsize, group_tp, group_tp_worldsize, shard_type=0
 ):
     """Each expert's product, summed over the tp ranks and divided among them, then back to the ranks of its tokens.

@@ -231,12 +231,26 @@ EXTENSIONS: dict[str, Callable[[], dict[str, Callable]]] = {
     "npu_grouped_mat_mul_all_reduce": lambda: {"npu_grouped_mat_mul_all_reduce": grouped_mat_mul_all_reduce},
     "npu_mm_all_reduce_add_rms_norm": lambda: {"npu_mm_all_reduce_add_rms_norm": collective.mm_all_reduce_add_rms_norm},
     "npu_mm_all_reduce_add_rms_norm_": lambda: {"npu_mm_all_reduce_add_rms_norm_": _add_rms_norm_},
-    "npu_alltoall_allgather_bmm": lambda: {"npu_alltoall_allgather_bmm": batched.alltoall_allgather_bmm},
+    "npu_alltoall_allgather_bmm": lambda: {"npu_alltoall_allgather_bmm": batched.npu_alltoall_allgather_bmm},
     "npu_bmm_reducescatter_alltoall": lambda: {
-        "npu_bmm_reducescatter_alltoall": batched.bmm_reducescatter_alltoall
+        "npu_bmm_reducescatter_alltoall": batched.npu_bmm_reducescatter_alltoall
     },
     "lcal": _lcal,
     "algorithm": lambda: {"reuse_data_ptr": reuse_data_ptr},
+}
+
+# Functions that write into tensors they are given.
+IN_PLACE = {
+    "npu_apply_adam_w",
+    "npu_apply_fused_adamw_v2",
+    "npu_apply_fused_ema_adamw",
+    "npu_groupmatmul_add_fp32",
+    "npu_hans_decode",
+    "npu_hans_encode",
+    "npu_matmul_add_fp32",
+    "npu_mm_all_reduce_add_rms_norm_",
+    "reuse_data_ptr",
+    *_lcal(),
 }
 
 _loaded: dict[str, SimpleNamespace] = {}

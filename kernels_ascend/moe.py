@@ -404,6 +404,11 @@ def npu_moe_finalize_routing(
             "torch_npu.npu_moe_finalize_routing: drop_pad_mode other than 0 is not supported (docs/coverage.md)"
         )
     rows = expanded_permuted_rows
+    given = [x for x in (rows, skip1, skip2, bias, scales) if x is not None]
+    if skip1 is not None and on_ascend(rows) and not (recording() and any(x.requires_grad for x in given)):
+        return t.torch_npu__moe_finalize_routing(
+            rows, skip1, skip2, bias, scales, expanded_src_to_dst_row, export_for_source_row
+        )
     topk = 1 if scales is None else scales.shape[1]
     tokens = len(expanded_src_to_dst_row) // topk
     wide = (
@@ -417,3 +422,22 @@ def npu_moe_finalize_routing(
     for skip in (skip1, skip2):
         out = out if skip is None else out + skip
     return out.to(rows.dtype)
+
+
+@op(
+    "torch_npu._moe_finalize_routing(Tensor rows, Tensor skip1, Tensor? skip2, Tensor? bias, Tensor? scales, Tensor places, "
+    "Tensor? experts) -> Tensor",
+    forms="f",
+    grad=None,
+)
+def _moe_finalize_routing(rows, skip1, skip2, bias, scales, places, experts):
+    return ascend(
+        "MoeFinalizeRouting",
+        expanded_x=rows,
+        x1=skip1,
+        x2=skip2,
+        bias=bias,
+        scales=scales,
+        expanded_row_idx=places,
+        expanded_expert_idx=experts,
+    )

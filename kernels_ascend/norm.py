@@ -66,9 +66,20 @@ def npu_rms_norm(self, gamma, epsilon):
 )
 def npu_add_rms_norm(x1, x2, gamma, epsilon):
     """npu_rms_norm of x1 + x2: (y, rstd, x1 + x2)."""
+    if on_ascend(x1) and not (recording() and any(x.requires_grad for x in (x1, x2, gamma))):
+        return t.torch_npu__add_rms_norm(x1, x2, gamma, epsilon)
     x = x1 + x2
     y, rstd = t.torch_npu_npu_rms_norm(x, gamma, epsilon)
     return y, rstd, x
+
+
+@op(
+    "torch_npu._add_rms_norm(Tensor x1, Tensor x2, Tensor gamma, float epsilon) -> (Tensor, Tensor, Tensor)",
+    forms="f",
+    grad=None,
+)
+def _add_rms_norm(x1, x2, gamma, epsilon):
+    return ascend("AddRmsNorm", x1=x1, x2=x2, gamma=gamma, epsilon=epsilon)
 
 
 def _scaled(x, scale, shape):

@@ -74,7 +74,7 @@ def npu_apply_fused_adamw_v2(
             var=param,
             m=exp_avg,
             v=exp_avg_sq,
-            max_v=max_exp_avg_sq,
+            max_v=exp_avg_sq if max_exp_avg_sq is None else max_exp_avg_sq,  # read with amsgrad alone
             gradient=grad,
             step=state_step - 1,
             lr=lr,

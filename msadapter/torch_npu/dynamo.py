@@ -49,14 +49,45 @@ def _module(name: str, **content) -> ModuleType:
     return sys.modules[name]
 
 
+_TYPES = (
+    "BF16 BOOL COMPLEX128 COMPLEX32 COMPLEX64 DOUBLE DUAL DUAL_SUB_INT8 DUAL_SUB_UINT8 FLOAT FLOAT16 INT16 INT2 INT32 INT4 "
+    "INT64 INT8 MAX QINT16 QINT32 QINT8 QUINT16 QUINT8 RESOURCE STRING STRING_REF UINT1 UINT16 UINT2 UINT32 UINT64 UINT8 "
+    "UNDEFINED VARIANT"
+)
+
+
+def _older(ge: ModuleType, **names) -> ModuleType:
+    """torchair.ge_concrete_graph: the same under the names of older versions."""
+    parts = {
+        "fx2ge_converter": _module(
+            "torchair.ge_concrete_graph.fx2ge_converter",
+            register_fx_node_ge_converter=register_fx_node_ge_converter,
+            declare_supported=_refuse("ge_concrete_graph.fx2ge_converter.declare_supported"),
+        ),
+        "ge_graph": _module(
+            "torchair.ge_concrete_graph.ge_graph",
+            **names,
+            **{
+                name: _refuse(f"ge_concrete_graph.ge_graph.{name}")
+                for name in (
+                    "compat_as_bytes",
+                    "get_default_ge_graph",
+                    "get_invalid_desc",
+                    "next_unique_name",
+                )
+            },
+        ),
+        "ge_apis": sys.modules.setdefault("torchair.ge_concrete_graph.ge_apis", ge),
+    }
+    older = _module("torchair.ge_concrete_graph", **parts)
+    older.__path__ = []
+    return older
+
+
 def _make() -> ModuleType:
     tensor = type("Tensor", (_Named,), {})
     spec = type("TensorSpec", (_Named,), {})
-    types = type(
-        "DataType",
-        (_Named,),
-        {name: name for name in ("DT_BF16", "DT_FLOAT", "DT_FLOAT16", "DT_INT8", "DT_INT32")},
-    )
+    types = type("DataType", (_Named,), {f"DT_{name}": f"DT_{name}" for name in _TYPES.split()})
     refused = {name: _refuse(f"ge.{name}") for name in ("custom_op", "Const", "Cast", "Fill")}
     attributes = _module(
         "torchair.ge.attr",
@@ -70,6 +101,7 @@ def _make() -> ModuleType:
         get_npu_backend=get_npu_backend,
         CompilerConfig=CompilerConfig,
     )
+    found.ge_concrete_graph = _older(ge, Tensor=tensor, TensorSpec=spec, DataType=types)
     configuration = _module("torchair.configs.compiler_config", CompilerConfig=CompilerConfig)
     found.configs = _module("torchair.configs", compiler_config=configuration)
     ge.__path__, found.__path__, found.configs.__path__ = [], [], []

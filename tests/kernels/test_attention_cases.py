@@ -380,10 +380,17 @@ def check_call(case: Case, kinds, arrays, expected) -> None:
         "q_start_idx": [case.starts[0]],
         "kv_start_idx": [case.starts[1]],
     }
+    named = {"pre_tockens": case.pre, "next_tockens": case.following}
     torch.manual_seed(case.seed)
-    out, top, total, empty, seed, offset, numels = torch_npu.npu_fusion_attention_v2(
-        q, k, v, case.heads, case.layout, scale=case.scale, **steps, **case.arguments()
-    )
+    if case.pse_type == 1:
+        found = torch_npu.npu_fusion_attention(
+            q, k, v, case.heads, case.layout, scale=case.scale, **named, **case.arguments()
+        )
+    else:
+        found = torch_npu.npu_fusion_attention_v2(
+            q, k, v, case.heads, case.layout, scale=case.scale, **steps, **case.arguments()
+        )
+    out, top, total, empty, seed, offset, numels = found
     assert numels == case.heads * sum(a * b for a, b in case.lengths)
     assert out.dtype == case.dtype and out.is_contiguous() and empty.numel() == 0
     want = joined([e[0] for e in expected], case.layout, case.tail)
@@ -423,7 +430,6 @@ def check_call(case: Case, kinds, arrays, expected) -> None:
     call = case.arguments()
     call["pse"] = None if case.pse is None else case.pse.detach()
     if case.pse_type == 1:
-        named = {"pre_tockens": case.pre, "next_tockens": case.following}
         found = torch_npu.npu_fusion_attention_grad(
             q.detach(), k.detach(), v.detach(), g, case.heads, case.layout, **saved, **named, **call
         )

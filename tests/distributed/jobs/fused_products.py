@@ -8,7 +8,7 @@ import torch
 import torch.distributed as dist
 import torch_npu
 
-from kernels_ascend import batched, collective
+from kernels_ascend import collective, mindspeed
 
 DTYPES = [torch.float32, torch.bfloat16, torch.float64]
 
@@ -74,8 +74,6 @@ def check_product_and_scatter(rank, size):
 
 
 def check_product_sum_and_norm(rank, size):
-    from kernels_ascend import mindspeed
-
     x, w, r, gamma = numbers(5, size, 3, 4), numbers(6, size, 4, 5), numbers(7, 3, 5), numbers(8, 5)
     y = sum(a @ b for a, b in zip(x, w, strict=True)) + r
     normed = y / np.sqrt((y * y).mean(-1, keepdims=True) + 1e-6) * gamma
@@ -89,8 +87,6 @@ def check_product_sum_and_norm(rank, size):
 
 
 def check_groups_and_sum(rank, size):
-    from kernels_ascend import mindspeed
-
     x, w = numbers(9, size, 5, 3), numbers(10, size, 2, 3, 4)
     total = sum(np.concatenate([a[:2] @ b[0], a[2:] @ b[1]]) for a, b in zip(x, w, strict=True))
     run = mindspeed.load("npu_grouped_mat_mul_all_reduce").npu_grouped_mat_mul_all_reduce
@@ -100,14 +96,14 @@ def check_groups_and_sum(rank, size):
 
 
 def check_low_level_products(rank, size):
-    from kernels_ascend import mindspeed
-
     ops = collective.Lcal(lambda *_: dist.group.WORLD)
     assert set(vars(mindspeed.load("lcal"))) <= set(dir(ops))
     x, w, bias = numbers(11, size, 2 * size, 4), numbers(12, size, 4, 5), numbers(13, 5)
     mine = as_tensor(x[rank], torch.float64), torch.tensor(w[rank]).t().contiguous()
     where = (rank, size, "domain")
     out = torch.zeros(2 * size, 5, dtype=torch.float64)
+    ops.pure_matmul(*mine, torch.tensor(bias), out, *where)
+    near(out, x[rank] @ w[rank] + bias, torch.float64)
     ops.matmul_all_reduce(*mine, None, out, *where)
     total = sum(a @ b for a, b in zip(x, w, strict=True))
     near(out, total, torch.float64)
@@ -261,7 +257,7 @@ def check_batched_products(rank, size):
             own = slice(e_rank * here, e_rank * here + here)
             left = np.concatenate([tokens[s][own] for s in range(ep)], 1)
             product = left @ weight[own] + bias[own][:, None]
-            y, gathered, kept = batched.alltoall_allgather_bmm(
+            y, gathered, kept = mindspeed.load("npu_alltoall_allgather_bmm").npu_alltoall_allgather_bmm(
                 as_tensor(mine, dtype),
                 as_tensor(weight[own], dtype),
                 torch.tensor(bias[own]).to(dtype),
@@ -281,7 +277,7 @@ def check_batched_products(rank, size):
             shift = numbers(35, experts, hidden, dtype=dtype)
             pieces = np.split(shift, tp, 1)[t_rank] if shard == 0 else shift
             total = total + shift[:, None]
-            out = batched.bmm_reducescatter_alltoall(
+            out = mindspeed.load("npu_bmm_reducescatter_alltoall").npu_bmm_reducescatter_alltoall(
                 as_tensor(x[t_rank][own], dtype),
                 as_tensor(w[t_rank][own], dtype),
                 torch.tensor(np.ascontiguousarray(pieces[own])).to(dtype),
