@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from . import environment, job, scenario, shell, sources, upstream
+from . import environment, job, llm_job, packages, scenario, shell, sources, upstream
 from .steps import ROOT, Console, ConvertError
 
 _HELP = """\
@@ -22,12 +22,13 @@ Sets everything up and converts Megatron Core so that it trains on MindSpore.
 Without options: makes .venv with the project and its pinned dependencies, builds the CPU kernels, takes
 megatron-core==0.12.1 from the package index (its hash checked), applies the rules of patches/ to a copy, and writes
 OUTPUT/megatron (with manifest.json) and OUTPUT/env.sh. With --train it also preprocesses the bundled text and trains
-a small GPT with a plain PyTorch script.
+a small GPT with a plain PyTorch script (llm: a small Qwen2.5 with MindSpeed-LLM's pretrain_gpt.py on two processes).
 
 Scenarios:
   core   the above (the default)
-  llm    Megatron-LM, MindSpeed and MindSpeed-LLM, from git at pinned commits, in OUTPUT/llm
-  rl     the same and MindSpeed-RL, in OUTPUT/rl
+  llm    Megatron-LM, MindSpeed and MindSpeed-LLM, from git at pinned commits, in OUTPUT/llm, and the Python
+         packages that they import, in OUTPUT/packages (600 MB)
+  rl     the same and MindSpeed-RL, in OUTPUT/rl (its vllm and ray are for NPUs and are not installed)
 
 Steps that are already done are recognised, a broken earlier run is repaired: run it as often as you like.
 """
@@ -53,7 +54,7 @@ def parse_args(arguments: list[str] | None) -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "--train", action="store_true", help="then train a GPT on the bundled text (the main job)"
+        "--train", action="store_true", help="then train a small model on the bundled text (core, llm)"
     )
     parser.add_argument(
         "scenario",
@@ -85,8 +86,8 @@ def parse_args(arguments: list[str] | None) -> argparse.Namespace:
     args = parser.parse_args(arguments)
     if args.scenario == "core" and len(args.source) > 1:
         parser.error("the scenario core takes one --source")
-    if args.scenario != "core" and args.train:
-        parser.error("--train is for the scenario core")
+    if args.scenario == "rl" and args.train:
+        parser.error("--train is for the scenarios core and llm")
     args.checkout = Path(args.source[0]) if args.scenario == "core" and args.source else None
     return args
 
@@ -145,7 +146,10 @@ def convert(args: argparse.Namespace) -> None:
             )
         env = shell.write_env(output)
         if args.train:
-            console.step("Tokenizer and data set", lambda progress: job.preprocess(output, logs, progress))
+            console.step(
+                "Tokenizer and data set",
+                lambda progress: job.preprocess(output / "megatron", output / "train", logs, progress),
+            )
             console.step("Train a GPT", lambda progress: job.train(output, progress))
     if not args.tests:
         _farewell(args, output, env, time.monotonic() - began)
@@ -163,22 +167,26 @@ def convert_scenario(args: argparse.Namespace) -> None:
         logs = output / "logs"
         if not environment.PYTHON.exists():
             environment.check_compiler()
-        console = Console(total=4)
+        console = Console(total=5 + 2 * args.train)
         console.step(
-            "Python environment", lambda progress: environment.prepare_venv(("megatron",), logs, progress)
+            "Python environment",
+            lambda progress: environment.prepare_venv(("megatron", "dist"), logs, progress),
         )
         console.step("CPU kernels", lambda progress: environment.build_kernels(logs, progress))
         console.step("Sources", lambda progress: scenario.fetch_all(work, progress))
         console.step(
             f"Convert {len(work.sources)} trees", lambda progress: scenario.convert_all(work, logs, progress)
         )
-        env = shell.write_env(output, [work.tree(source) for source in work.sources])
-    print(f"\nDone in {time.monotonic() - began:.0f} s.\n")
-    for source in work.sources:
-        print(f"  {source.name:<14} {work.tree(source)}")
-    print(
-        f"  what was taken {output / work.scenario / scenario.LOCK}\n\n  source {env}      then python finds them"
-    )
+        console.step(
+            "Python packages that they import",
+            lambda progress: packages.install(output, work.cache, logs, progress, work.offline),
+        )
+        trees = [work.tree(source) for source in reversed(work.sources)]
+        env = shell.write_env(output, trees, output / packages.FOLDER, device="npu")
+        if args.train:
+            console.step("Tokenizer and data set", lambda progress: llm_job.preprocess(work, logs, progress))
+            console.step("Train a Qwen2.5", lambda progress: llm_job.train(work, logs, progress))
+    _farewell_scenario(args, work, env, time.monotonic() - began)
 
 
 def _work(args: argparse.Namespace, output: Path) -> scenario.Run:
@@ -188,6 +196,7 @@ def _work(args: argparse.Namespace, output: Path) -> scenario.Run:
         (args.cache or output / "sources").resolve(),
         sources.parse_locals(args.source, args.scenario),
         args.offline,
+        packages=True,
     )
 
 
@@ -232,14 +241,37 @@ def _interrupt(signum: int, frame: object) -> None:
     raise KeyboardInterrupt
 
 
-def _farewell(args: argparse.Namespace, output: Path, env: Path, seconds: float) -> None:
-    def short(path: Path) -> str:
-        relative = os.path.relpath(path)
-        return relative if not relative.startswith("..") else str(path)
+def _short(path: Path) -> str:
+    relative = os.path.relpath(path)
+    return relative if not relative.startswith("..") else str(path)
 
+
+def _farewell_scenario(args: argparse.Namespace, work: scenario.Run, env: Path, seconds: float) -> None:
+    print(f"\nDone in {seconds:.0f} s.\n")
+    for source in work.sources:
+        print(f"  {source.name:<14} {_short(work.tree(source))}")
+    print(f"  what was taken {_short(work.output / work.scenario / scenario.LOCK)}")
+    folder = llm_job.folder_of(work)
+    if args.train:
+        loss = llm_job.losses(work)
+        print(
+            f"  loss           {loss['first']:.3f} at first, {loss['last']:.3f} at last, {loss['validation']:.3f} on validation"
+        )
+        print(f"  curve          {_short(folder / 'qwen25' / 'loss.png')}, TensorBoard events beside it")
+    print(f"\nWhat to try next:\n  source {_short(env)}      then python and torchrun find them")
+    if args.train:
+        places = f"{_short(folder / 'shakespeare')} {_short(folder / 'qwen25')}"
+        print(
+            f"  bash {_short(llm_job.SCRIPT)} {places} --train-iters 200      train on (after the line above)"
+        )
+    elif work.scenario == "llm":
+        print("  bash auto_convert.sh llm --train      train a small Qwen2.5 (about two minutes)")
+
+
+def _farewell(args: argparse.Namespace, output: Path, env: Path, seconds: float) -> None:
     print(f"\nDone in {seconds:.0f} s.\n")
     print(
-        f"  converted Megatron   {short(output / 'megatron')}  (manifest.json lists every file and every rule)"
+        f"  converted Megatron   {_short(output / 'megatron')}  (manifest.json lists every file and every rule)"
     )
     if args.train:
         folder, loss = output / "train" / "gpt", job.losses(output)
@@ -248,22 +280,22 @@ def _farewell(args: argparse.Namespace, output: Path, env: Path, seconds: float)
             f"{loss['validation']:.3f} on validation; knowing nothing is {loss['uniform']:.3f}"
         )
         print(
-            f"  curve                {short(folder / 'loss.png')}, TensorBoard events in {short(folder / 'tensorboard')}"
+            f"  curve                {_short(folder / 'loss.png')}, TensorBoard events in {_short(folder / 'tensorboard')}"
         )
-        print(f"  checkpoint           {short(folder / 'checkpoint.pt')}  (PyTorch's torch.load reads it)")
-        print(f"  tokenizer and data   {short(output / 'train')}/shakespeare.{{model,bin,idx}}")
+        print(f"  checkpoint           {_short(folder / 'checkpoint.pt')}  (PyTorch's torch.load reads it)")
+        print(f"  tokenizer and data   {_short(output / 'train')}/shakespeare.{{model,bin,idx}}")
     print("\nWhat to try next:")
-    print(f"  source {short(env)}      then python script.py and torchrun find torch and megatron")
+    print(f"  source {_short(env)}      then python script.py and torchrun find torch and megatron")
     if args.train:
-        script = short(job.TRAIN)
+        script = _short(job.TRAIN)
         print(
-            f"  python {script} --data-prefix {short(output / 'train' / 'shakespeare')} \\\n"
-            f"      --save {short(output / 'train' / 'gpt')} --train-iters 400      train on (after the line above)"
+            f"  python {script} --data-prefix {_short(output / 'train' / 'shakespeare')} \\\n"
+            f"      --save {_short(output / 'train' / 'gpt')} --train-iters 400      train on (after the line above)"
         )
-        print(f"  tensorboard --logdir {short(output / 'train' / 'gpt' / 'tensorboard')}")
+        print(f"  tensorboard --logdir {_short(output / 'train' / 'gpt' / 'tensorboard')}")
     else:
         print("  bash auto_convert.sh --train      train a small GPT (about two minutes)")
-    print(f"  {short(environment.PYTHON)} -m msadapter doctor      versions, device, kernels, what is wrong")
+    print(f"  {_short(environment.PYTHON)} -m msadapter doctor      versions, device, kernels, what is wrong")
 
 
 if __name__ == "__main__":

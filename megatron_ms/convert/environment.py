@@ -131,7 +131,7 @@ def prepare_venv(extras: tuple[str, ...], logs: Path, progress: Progress) -> boo
     try:
         run(command, logs / "pip.log", progress, clean_environment())
     except ChildError as error:
-        raise ConvertError(_pip_words(error, "the dependencies could not be installed")) from None
+        raise ConvertError(pip_words(error, "the dependencies could not be installed")) from None
     state = _inspect(extras)
     if state is None or state["absent"] or state["damaged"]:
         raise ConvertError(
@@ -184,10 +184,11 @@ def pip_download(requirement: str, folder: Path, logs: Path, progress: Progress)
     try:
         run(command, logs / "download.log", progress, clean_environment())
     except ChildError as error:
-        raise ConvertError(_pip_words(error, f"{requirement} could not be downloaded")) from None
+        raise ConvertError(pip_words(error, f"{requirement} could not be downloaded")) from None
 
 
-def _pip_words(error: ChildError, what: str) -> str:
+def pip_words(error: ChildError, what: str) -> str:
+    """What to tell the user of a pip that failed."""
     if _NO_NETWORK.search(error.output):
         hint = "no package index could be reached, or it lacks a package: look at the network, or at pip's settings"
     else:

@@ -17,17 +17,17 @@ TRAIN = ROOT / "megatron_ms" / "examples" / "train_gpt.py"
 ITERATIONS = 200
 
 
-def preprocess(output: Path, logs: Path, progress: Progress) -> bool:
-    """output/train/shakespeare.{bin,idx,model} from the bundled text."""
-    prefix = output / "train" / "shakespeare"
+def preprocess(megatron: Path, folder: Path, logs: Path, progress: Progress) -> bool:
+    """folder/shakespeare.{bin,idx,model} from the bundled text, with a converted Megatron."""
+    prefix = folder / "shakespeare"
     files = [prefix.with_name(f"{prefix.name}.{ending}") for ending in ("bin", "idx", "model")]
-    stamp = Stamp(output / "train" / "data.json")
-    key = data_key(output)
+    stamp = Stamp(folder / "data.json")
+    key = data_key(megatron)
     if stamp.holds(key):
         return False
     command = _adapter(PREPROCESS, "--input", TEXT, "--output-prefix", prefix)
     try:
-        run(command, logs / "preprocess.log", progress, job_environment(output))
+        run(command, logs / "preprocess.log", progress, job_environment(megatron))
     except ChildError as error:
         raise ConvertError(f"the text could not be preprocessed:\n{error.tail()}") from None
     stamp.write(key, files)
@@ -39,16 +39,16 @@ def train(output: Path, progress: Progress) -> bool:
     folder = output / "train" / "gpt"
     results = [folder / name for name in ("checkpoint.pt", "losses.json", "loss.png")]
     stamp = Stamp(output / "train" / "gpt.json")
-    key = digest(TRAIN, data_key(output), str(ITERATIONS))
+    key = digest(TRAIN, data_key(output / "megatron"), str(ITERATIONS))
     if stamp.holds(key):
         return False
-    _forget_other_run(folder, key)
+    forget_other_run(folder, key, _is_whole_zip(folder / "checkpoint.pt"))
     progress.pause()
     try:
         run(
             train_command(output),
             output / "logs" / "train.log",
-            environment=job_environment(output),
+            environment=job_environment(output / "megatron"),
             show=True,
         )
     except ChildError as error:
@@ -85,15 +85,15 @@ def losses(output: Path) -> dict:
     }
 
 
-def data_key(output: Path) -> str:
+def data_key(megatron: Path) -> str:
     """Changes with the text, the script or the converted Megatron."""
-    manifest = json.loads((output / "megatron" / "manifest.json").read_text(encoding="utf-8"))
+    manifest = json.loads((megatron / "manifest.json").read_text(encoding="utf-8"))
     return digest(TEXT, PREPROCESS, json.dumps(manifest["files"], sort_keys=True))
 
 
-def job_environment(output: Path) -> dict[str, str]:
+def job_environment(megatron: Path) -> dict[str, str]:
     device = {"MSADAPTER_DEVICE": clean_environment().get("MSADAPTER_DEVICE", "cuda")}
-    return clean_environment() | device | {"PYTHONPATH": str(output / "megatron")}
+    return clean_environment() | device | {"PYTHONPATH": str(megatron)}
 
 
 def _adapter(script: Path, *arguments: str | Path) -> list[str | Path]:
@@ -101,12 +101,10 @@ def _adapter(script: Path, *arguments: str | Path) -> list[str | Path]:
     return list(words)
 
 
-def _forget_other_run(folder: Path, key: str) -> None:
-    """A run of another script or data, or with a broken checkpoint, cannot be continued: it goes."""
+def forget_other_run(folder: Path, key: str, whole: bool = True) -> None:
+    """A run of another script or data, or with a checkpoint that is not whole, cannot be continued: it goes."""
     mark = folder / "run.key"
-    checkpoint = folder / "checkpoint.pt"
     same = mark.is_file() and mark.read_text(encoding="utf-8") == key
-    whole = not checkpoint.exists() or _is_whole_zip(checkpoint)
     if folder.exists() and not (same and whole):
         shutil.rmtree(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -114,6 +112,9 @@ def _forget_other_run(folder: Path, key: str) -> None:
 
 
 def _is_whole_zip(path: Path) -> bool:
+    """Whether the archive, if there is one, can be read to its end."""
+    if not path.exists():
+        return True
     try:
         with zipfile.ZipFile(path) as archive:
             return archive.testzip() is None

@@ -7,7 +7,6 @@ import os
 import shutil
 import sys
 import threading
-import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -16,9 +15,10 @@ from pathlib import Path
 from patches import PatchError, discover, verify
 from patches.manager import read_manifest
 
+from . import packages
 from .environment import PYTHON, clean_environment
 from .sources import SCENARIOS, GitSource, export, fetch
-from .steps import ROOT, ChildError, ConvertError, Progress, digest, run, write_atomically
+from .steps import ROOT, ChildError, ConvertError, Progress, digest, keep_aside, run, write_atomically
 from .upstream import HELPERS, _commit_of, _scratch, compile_helpers
 
 LOCK = "lock.json"
@@ -26,13 +26,14 @@ LOCK = "lock.json"
 
 @dataclass(frozen=True)
 class Run:
-    """One use of a scenario: where its trees go, where sources are kept, which come from checkouts."""
+    """One use of a scenario: where its trees go, where sources are kept, which come from checkouts, whether with packages."""
 
     scenario: str
     output: Path
     cache: Path
     checkouts: Mapping[str, Path]
     offline: bool = False
+    packages: bool = False
 
     @property
     def sources(self) -> tuple[GitSource, ...]:
@@ -151,9 +152,8 @@ def _keep_what_the_user_changed(tree: Path) -> None:
     try:
         verify(tree)
     except PatchError as error:
-        aside = tree.with_name(f"{tree.name}.changed-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}")
-        os.rename(tree, aside)
-        print(f"{error}\n    it was kept as {aside}", file=sys.stderr)
+        print(error, file=sys.stderr)
+        keep_aside(tree)
 
 
 def why_stale(work: Run, source: GitSource) -> str:
@@ -172,7 +172,7 @@ def why_stale(work: Run, source: GitSource) -> str:
 
 
 def lock_of(work: Run) -> dict:
-    """What was taken: for each source where from, its commit, its version, its rules and the hash of all its files."""
+    """What was taken: for each source where from, its commit, version, rules and the hash of its files; the packages."""
     taken = {}
     for source in work.sources:
         manifest = read_manifest(work.tree(source))
@@ -184,12 +184,14 @@ def lock_of(work: Run) -> dict:
             "files": len(manifest["files"]),
             "sha256": digest(json.dumps(manifest["files"], sort_keys=True)),
         }
-    return {"scenario": work.scenario, "sources": taken}
+    return {"scenario": work.scenario, "sources": taken, "packages": packages.pins() if work.packages else []}
 
 
 def check(work: Run) -> list[str]:
     """Everything that is not current: trees, and the lock file. Nothing is written; an empty list says all is well."""
     found = [reason for source in work.sources if (reason := why_stale(work, source))]
+    if work.packages and (reason := packages.why_stale(work.output)):
+        found.append(reason)
     path = work.output / work.scenario / LOCK
     if not found:
         try:

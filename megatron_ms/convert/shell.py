@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,8 +19,10 @@ if [ -z "${{MSADAPTER_SHELL:-}}" ]; then
     export MSADAPTER_OLD_DEVICE="${{MSADAPTER_DEVICE:-}}"
     export PATH={shim}/bin:{venv}/bin:"$PATH"
     export PYTHONPATH={shim}:{megatron}"${{PYTHONPATH:+:$PYTHONPATH}}"
+    # Where the sources are.
+    {homes}
     # What torch.cuda.is_available() answers: cuda and npu mean yes (MindSpore's device), cpu means no.
-    export MSADAPTER_DEVICE="${{MSADAPTER_DEVICE:-cuda}}"
+    export MSADAPTER_DEVICE="${{MSADAPTER_DEVICE:-{device}}}"
     # Megatron asks for one connection so that its kernels overlap in order; it means nothing here but is checked.
     export CUDA_DEVICE_MAX_CONNECTIONS="${{CUDA_DEVICE_MAX_CONNECTIONS:-1}}"
 fi
@@ -28,23 +31,35 @@ msadapter_off() {{
     export PATH="$MSADAPTER_OLD_PATH" PYTHONPATH="$MSADAPTER_OLD_PYTHONPATH" MSADAPTER_DEVICE="$MSADAPTER_OLD_DEVICE"
     [ -n "$PYTHONPATH" ] || unset PYTHONPATH
     [ -n "$MSADAPTER_DEVICE" ] || unset MSADAPTER_DEVICE
-    unset MSADAPTER_SHELL MSADAPTER_OLD_PATH MSADAPTER_OLD_PYTHONPATH MSADAPTER_OLD_DEVICE
+    unset MSADAPTER_SHELL MSADAPTER_OLD_PATH MSADAPTER_OLD_PYTHONPATH MSADAPTER_OLD_DEVICE{names}
 }}
 """
 
 
-def write_env(output: Path, trees: Sequence[Path] = ()) -> Path:
-    """Writes output/env.sh and returns its path. trees: what Python shall find (output/megatron without them)."""
+def write_env(
+    output: Path, trees: Sequence[Path] = (), packages: Path | None = None, device: str = "cuda"
+) -> Path:
+    """Writes output/env.sh and returns its path.
+
+    trees: what Python shall find (output/megatron without them); each is also named by a variable, such as MINDSPEED_LLM.
+    packages: a folder of Python packages behind them. device: what MSADAPTER_DEVICE says where nobody has set it.
+    """
     path = output / "env.sh"
     places = {
         "env": path,
         "output": output,
+        "device": device,
         "shim": ROOT / "msadapter" / "alias" / "shim",
         "venv": VENV,
     }
-    found = ":".join(shlex.quote(str(tree)) for tree in trees or [output / "megatron"])
-    write_atomically(
-        path,
-        _TEMPLATE.format(megatron=found, **{name: shlex.quote(str(place)) for name, place in places.items()}),
+    found = [*(trees or [output / "megatron"]), *([packages] if packages else [])]
+    names = [re.sub("[^A-Z0-9]", "_", tree.name.upper()) for tree in trees]
+    homes = [f"{name}={shlex.quote(str(tree))}" for name, tree in zip(names, trees, strict=True)]
+    text = _TEMPLATE.format(
+        megatron=":".join(shlex.quote(str(place)) for place in found),
+        homes=" ".join(["export", *homes]) if homes else ":",
+        names=" ".join(["", *names]),
+        **{name: shlex.quote(str(place)) for name, place in places.items()},
     )
+    write_atomically(path, text)
     return path

@@ -54,6 +54,13 @@ def write_atomically(path: Path, content: str) -> None:
     os.replace(beside, path)
 
 
+def keep_aside(folder: Path) -> None:
+    """Renames a folder that is not as it was written: the changes may be somebody's work."""
+    aside = folder.with_name(f"{folder.name}.changed-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}")
+    os.rename(folder, aside)
+    print(f"    it was kept as {aside}", file=sys.stderr)
+
+
 class Stamp:
     """Says that a step was done with inputs of this key and left these files, by size and hash."""
 

@@ -264,16 +264,16 @@ def test_read_only_output(tmp_path) -> None:
 
 def test_a_checkpoint_that_is_broken_is_not_continued(tmp_path) -> None:
     folder = tmp_path / "gpt"
-    job._forget_other_run(folder, "key")
+    job.forget_other_run(folder, "key", job._is_whole_zip(folder / "checkpoint.pt"))
     with zipfile.ZipFile(folder / "checkpoint.pt", "w") as archive:
         archive.writestr("data", b"x" * 1000)
-    job._forget_other_run(folder, "key")
+    job.forget_other_run(folder, "key", job._is_whole_zip(folder / "checkpoint.pt"))
     assert (folder / "checkpoint.pt").exists()
     (folder / "checkpoint.pt").write_bytes((folder / "checkpoint.pt").read_bytes()[:500])
-    job._forget_other_run(folder, "key")
+    job.forget_other_run(folder, "key", job._is_whole_zip(folder / "checkpoint.pt"))
     assert os.listdir(folder) == ["run.key"]
     (folder / "checkpoint.pt").write_text("")
-    job._forget_other_run(folder, "other key")
+    job.forget_other_run(folder, "other key")
     assert os.listdir(folder) == ["run.key"]
 
 

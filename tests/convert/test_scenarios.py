@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
 import sys
 import time
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from megatron_ms.convert import __main__ as command
-from megatron_ms.convert import environment, scenario, shell, sources, upstream
+from megatron_ms.convert import environment, packages, scenario, shell, sources, upstream
 from megatron_ms.convert.steps import ConvertError, Progress
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -216,19 +218,97 @@ def test_names_that_lead_out_of_a_repository(work, tmp_path) -> None:
 def test_env_sh_finds_every_tree(work, tmp_path) -> None:
     output = tmp_path / "a build"
     trees = [output / "llm" / source.name for source in work.sources]
-    path = shell.write_env(output, trees)
+    path = shell.write_env(output, trees, output / "packages", device="npu")
+    asked = 'echo "$PYTHONPATH|$MINDSPEED_LLM|$MSADAPTER_DEVICE"; msadapter_off; echo "${PYTHONPATH-}${MINDSPEED_LLM-}"'
     text = subprocess.run(
-        ["bash", "-euc", f'source {shlex.quote(str(path))}; echo "$PYTHONPATH"'],
+        ["bash", "-euc", f"source {shlex.quote(str(path))}; {asked}"],
         env={"PATH": "/usr/bin:/bin"}, capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
-    assert text.strip().split(":")[1:] == [str(tree) for tree in trees]
+    found, llm, device = text.split("\n")[0].split("|")
+    assert found.split(":")[1:] == [*map(str, trees), str(output / "packages")]
+    assert (llm, device) == (str(output / "llm/MindSpeed-LLM"), "npu")
+    assert text.split("\n")[1] == ""
 
 
-def test_check_command(work, progress, capsys, monkeypatch) -> None:
+@pytest.fixture
+def wheels(tmp_path, monkeypatch) -> Path:
+    """Two small wheels in the cache, and a list that names them."""
+    folder = tmp_path / "build/sources/wheels"
+    folder.mkdir(parents=True)
+    for name in ("apple", "pear"):
+        wheel(folder, name, "1.0")
+    listed = tmp_path / "requirements.txt"
+    listed.write_text("# fruit\napple==1.0   # red\n\npear==1.0\n")
+    monkeypatch.setattr(packages, "REQUIREMENTS", listed)
+    monkeypatch.setattr(packages, "PYTHON", Path(sys.executable))
+    return folder
+
+
+def wheel(folder: Path, name: str, version: str) -> None:
+    info = f"{name}-{version}.dist-info"
+    files = {
+        f"{name}.py": f"taste = '{version}'\n",
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\nRequires-Dist: torch\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    files[f"{info}/RECORD"] = "".join(f"{file},,\n" for file in [*files, f"{info}/RECORD"])
+    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as archive:
+        for file, text in files.items():
+            archive.writestr(file, text)
+
+
+def test_packages_come_from_the_cache_and_are_watched(work, wheels, progress, tmp_path) -> None:
+    """No network, no dependency of theirs; a file that is missing or new is found, and nothing of the user's is lost."""
+    logs, folder = work.output / "logs", work.output / "packages"
+
+    def install() -> bool:
+        return packages.install(work.output, work.cache, logs, progress, offline=True)
+
+    assert packages.pins() == ["apple==1.0", "pear==1.0"]
+    assert packages.why_stale(work.output) == "Python packages: not installed yet"
+    assert install() is True and install() is False
+    assert sorted(path.name for path in folder.glob("*.py")) == ["apple.py", "pear.py"]
+    assert sorted(os.listdir(work.output)) == ["logs", "packages", "packages.json", "sources"]
+
+    (folder / "mine.py").write_text("my = 'work'\n")
+    assert "new or of another size" in packages.why_stale(work.output)
+    assert install() is True and not (folder / "mine.py").exists()
+    (aside,) = work.output.glob("packages.changed-*")
+    assert (aside / "mine.py").exists()
+
+    (folder / "__pycache__").mkdir(exist_ok=True)
+    (folder / "__pycache__/apple.pyc").write_bytes(b"x")
+    assert install() is False
+    wheel(wheels, "pear", "2.0")
+    packages.REQUIREMENTS.write_text("apple==1.0\npear==2.0\n")
+    assert packages.why_stale(work.output) == "Python packages: the list has changed since"
+    assert install() is True and "2.0" in (folder / "pear.py").read_text()
+    assert len(list(work.output.glob("packages.changed-*"))) == 1
+
+
+def test_a_wheel_that_is_nowhere(work, wheels, progress) -> None:
+    (wheels / "pear-1.0-py3-none-any.whl").unlink()
+    with pytest.raises(ConvertError, match=r"could not be installed(?s:.*)takes wheels from .*wheels alone"):
+        packages.install(work.output, work.cache, work.output / "logs", progress, offline=True)
+    assert not [name for name in os.listdir(work.output) if "packages" in name]
+
+
+def test_the_list_of_packages_is_pinned() -> None:
+    assert len(packages.pins()) > 30
+    assert all(re.fullmatch(r"[A-Za-z0-9_-]+==[0-9][0-9.]*", line) for line in packages.pins())
+    ours = environment.pinned(("megatron", "dist"))
+    assert not {line.split("==")[0] for line in packages.pins()} & ours.keys()
+
+
+def test_check_command(work, wheels, progress, capsys, monkeypatch) -> None:
     words = ["llm", "--check", "--output", str(work.output)]
     assert command.main(words) == 1
     assert "not converted yet" in capsys.readouterr().out
+    work = replace(work, packages=True)
     convert(work, progress)
+    assert command.main(words) == 1
+    assert capsys.readouterr().out == "Python packages: not installed yet\n"
+    packages.install(work.output, work.cache, work.output / "logs", progress, offline=True)
     began = time.monotonic()
     assert command.main(words) == 0
     assert time.monotonic() - began < 5
@@ -236,7 +316,7 @@ def test_check_command(work, progress, capsys, monkeypatch) -> None:
     assert command.main(["core", "--check", "--output", str(work.output)]) == 1
 
 
-@pytest.mark.parametrize("words", [["llm", "--train"], ["--source", "a", "--source", "b"], ["everything"]])
+@pytest.mark.parametrize("words", [["rl", "--train"], ["--source", "a", "--source", "b"], ["everything"]])
 def test_wrong_arguments(words) -> None:
     with pytest.raises(SystemExit) as caught:
         command.main(words)

@@ -1,0 +1,72 @@
+"""The main job of the scenario llm: MindSpeed-LLM's own trainer on the bundled text, a small Qwen2.5 on two processes."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+from . import job
+from .environment import PYTHON, clean_environment
+from .scenario import LOCK, Run
+from .steps import ROOT, ChildError, ConvertError, Progress, Stamp, digest, run
+
+SCRIPT = ROOT / "megatron_ms" / "examples" / "pretrain_qwen25.sh"
+PLOT = ROOT / "megatron_ms" / "examples" / "plot_log.py"
+
+
+def folder_of(work: Run) -> Path:
+    """Where data, checkpoints and curves go."""
+    return work.output / f"train-{work.scenario}"
+
+
+def megatron_of(work: Run) -> Path:
+    return work.tree(next(source for source in work.sources if source.rules == "megatron_core"))
+
+
+def preprocess(work: Run, logs: Path, progress: Progress) -> bool:
+    """The data set and its tokenizer, made with the converted Megatron."""
+    return job.preprocess(megatron_of(work), folder_of(work), logs, progress)
+
+
+def train(work: Run, logs: Path, progress: Progress) -> bool:
+    """Checkpoints, losses, curve and events of a hundred iterations. Continues a run that was stopped."""
+    place = folder_of(work) / "qwen25"
+    results = [place / name for name in ("losses.json", "loss.png", "latest_checkpointed_iteration.txt")]
+    stamp = Stamp(folder_of(work) / "qwen25.json")
+    lock = (work.output / work.scenario / LOCK).read_text(encoding="utf-8")
+    key = digest(SCRIPT, lock, job.data_key(megatron_of(work)))
+    if stamp.holds(key):
+        return False
+    job.forget_other_run(place, key)
+    words = ["bash", str(SCRIPT), str(folder_of(work) / "shakespeare"), str(place)]
+    environment = {name: value for name, value in clean_environment().items() if name != "MSADAPTER_SHELL"}
+    shell = f". {shlex.quote(str(work.output / 'env.sh'))} && exec {shlex.join(words)}"
+    log = logs / "train-qwen25.log"
+    try:
+        output = run(["bash", "-c", shell], log, progress, environment)
+        with open(place / "log.txt", "a", encoding="utf-8") as file:
+            file.write(output)
+        run(
+            [PYTHON, "-P", PLOT, place / "log.txt", "--save", place, "--title", "Qwen2.5 on Shakespeare"],
+            logs / "plot.log",
+            progress,
+            clean_environment(),
+        )
+    except ChildError as error:
+        if error.log == log:
+            with open(place / "log.txt", "a", encoding="utf-8") as file:  # what it did before it ended is part of the curve
+                file.write(error.output)
+        raise ConvertError(f"the training ended with exit code {error.code}:\n{error.tail(20)}") from None
+    missing = [path.name for path in results if not path.is_file()]
+    if missing:
+        raise ConvertError(f"the training left no {', '.join(missing)} in {place}; its words are in {log}")
+    stamp.write(key, results)
+    return True
+
+
+def losses(work: Run) -> dict[str, float]:
+    """First, last and validation loss."""
+    found = json.loads((folder_of(work) / "qwen25" / "losses.json").read_text(encoding="utf-8"))
+    first, last = found["iterations"][0]["loss"], found["iterations"][-1]["loss"]
+    return {"first": first, "last": last, "validation": found["validation"][-1]["loss"]}

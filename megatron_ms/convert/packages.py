@@ -1,0 +1,90 @@
+"""Python packages that the converted trees import: pinned, in a folder beside them, so that the environment keeps its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from .environment import PYTHON, clean_environment, pip_words
+from .steps import ROOT, ChildError, ConvertError, Progress, digest, keep_aside, run, write_atomically
+
+REQUIREMENTS = ROOT / "megatron_ms" / "convert" / "requirements-llm.txt"
+FOLDER = "packages"
+
+
+def pins() -> list[str]:
+    """name==version of every line."""
+    lines = (line.split("#")[0].strip() for line in REQUIREMENTS.read_text(encoding="utf-8").splitlines())
+    return [line for line in lines if line]
+
+
+def why_stale(output: Path) -> str:
+    """Why the packages must be installed again; "" if they are the pinned ones, and whole."""
+    folder = output / FOLDER
+    if not folder.exists():
+        return "Python packages: not installed yet"
+    recorded = _recorded(output)
+    if recorded.get("files") != _files_of(folder):
+        return f"Python packages: files in {folder} are missing, new or of another size"
+    return "" if recorded.get("pins") == _pinned() else "Python packages: the list has changed since"
+
+
+def install(output: Path, cache: Path, logs: Path, progress: Progress, offline: bool = False) -> bool:
+    """Downloads the wheels into the cache, then unpacks them; the folder appears whole. False if it is current.
+
+    A folder that is not as it was written goes aside under another name: somebody may have put something there.
+
+    Raises:
+        ConvertError: a wheel can be had neither from the cache nor from the package index.
+    """
+    if not why_stale(output):
+        return False
+    wheels, folder, beside = cache / "wheels", output / FOLDER, output / f".{FOLDER}.part"
+    pip: list[str | Path] = [PYTHON, "-m", "pip", "--no-input"]
+    from_cache: list[str | Path] = ["--no-index", "--find-links", wheels] if offline else ["--find-links", wheels]
+    wanted: list[str | Path] = ["--no-deps", "--only-binary=:all:", "--requirement", REQUIREMENTS]
+    wheels.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(beside, ignore_errors=True)
+    try:
+        run([*pip, "download", *from_cache, "--dest", wheels, *wanted], logs / "wheels.log", progress, clean_environment())
+        run(
+            [*pip, "install", "--no-index", "--find-links", wheels, "--no-compile", "--target", beside, *wanted],
+            logs / "packages.log",
+            progress,
+            clean_environment(),
+        )
+    except ChildError as error:
+        shutil.rmtree(beside, ignore_errors=True)
+        hint = f"\n  --offline takes wheels from {wheels} alone: run once without it" if offline else ""
+        raise ConvertError(pip_words(error, "the packages of the upstreams could not be installed") + hint) from None
+    if folder.exists() and _recorded(output).get("files") != _files_of(folder):
+        keep_aside(folder)
+    shutil.rmtree(folder, ignore_errors=True)
+    os.rename(beside, folder)
+    recorded = {"pins": _pinned(), "files": _files_of(folder)}
+    write_atomically(output / f"{FOLDER}.json", json.dumps(recorded, indent=1) + "\n")
+    return True
+
+
+def _recorded(output: Path) -> dict:
+    try:
+        return dict(json.loads((output / f"{FOLDER}.json").read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return {}  # what cannot be read counts for nothing: the step is done again
+
+
+def _pinned() -> str:
+    return digest("\n".join(pins()), sys.version)
+
+
+def _files_of(folder: Path) -> str:
+    """Changes with the name or size of any file that is not Python's own cache."""
+    found = []
+    for place, names, files in os.walk(folder):
+        names[:] = [name for name in names if name != "__pycache__"]
+        inside = os.path.relpath(place, folder)
+        found += [f"{inside}/{file} {os.lstat(os.path.join(place, file)).st_size}" for file in files]
+    return digest("\n".join(sorted(found)))
