@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -245,3 +247,20 @@ def test_blocks_change_their_order_and_back():
     assert sorted_rows.tolist() == [0, 3, 3, 4, 2, 2, 5]
     assert _by_expert(sorted_rows, counts, 2, back=True).tolist() == names.tolist()
     assert _per_expert(counts, 2) == [3, 1, 3]
+
+
+@pytest.mark.parametrize("regular", [False, True])
+def test_another_package_called_patches_hides_nothing(tmp_path, regular):
+    """Megatron-LM's tree has a folder of that name; a program may have a package."""
+    (tmp_path / "patches").mkdir()
+    if regular:
+        (tmp_path / "patches/__init__.py").write_text("mine = 1\n")
+    root = Path(__file__).resolve().parents[2]
+    code = (
+        "import torch_npu, sys; import patches; rules = sys.modules.get('_msadapter_patches', patches); "
+        "print(sorted(rules.runtime._known), hasattr(patches, 'mine'))"
+    )
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, [tmp_path, root / "msadapter/alias/shim", root]))}
+    run = subprocess.run([sys.executable, "-c", code], env=env, cwd=tmp_path, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout == f"['op-atb-builder', 'op-builder'] {regular}\n"
