@@ -61,9 +61,9 @@ class TypedStorage:
 
     _data_ptr = data_ptr
 
-    def resize_(self, size: int) -> TypedStorage:
+    def resize_(self, size: int) -> None:
+        """Room for ``size`` elements."""
         self._untyped_storage.resize_(size * self.dtype.itemsize)
-        return self
 
     def resizable(self) -> bool:
         return self._untyped_storage.resizable()
@@ -173,6 +173,14 @@ class TypedStorage:
                 wrap_storage=self._untyped_storage.__deepcopy__(memo), dtype=self.dtype
             )
         return memo[id(self)]
+
+
+# PyTorch's own names for those that warn there; programs call them to be spared the warning.
+for _name in ("nbytes", "element_size", "resize_", "is_shared", "pickle_storage_type"):
+    setattr(TypedStorage, f"_{_name}", getattr(TypedStorage, _name))
+TypedStorage._getitem, TypedStorage._setitem = TypedStorage.__getitem__, TypedStorage.__setitem__
+TypedStorage._share_memory_ = TypedStorage.share_memory_
+TypedStorage._dtype = property(lambda self: self.dtype)
 
 
 def _rebuild(untyped, dtype) -> TypedStorage:

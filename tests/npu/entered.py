@@ -3,8 +3,8 @@
     python tests/npu/entered.py FOLDER script.py arguments...
 
 writes FOLDER/<process>.json: {"run": what PYTEST_CURRENT_TEST says, "entered": names}. The names are those of
-data/mindspore_targets.tsv; a name has run when a function that it leads to was called: itself, one that it wraps, or a
-method of the class.
+data/mindspore_targets.tsv; a name has run when a function that it leads to was called: itself, the one that it wraps, or
+a method of the class.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ def _codes(found: Any, depth: int = 0) -> Iterator[CodeType]:
             if inspect.isfunction(member) or isinstance(member, (staticmethod, classmethod)):
                 yield from _codes(member, depth + 1)
     elif inspect.isfunction(found):
-        yield found.__code__
+        if "<locals>" not in found.__code__.co_qualname:  # the code of wrappers is shared by all that they wrap
+            yield found.__code__
         for cell in found.__closure__ or ():
             try:
                 inner = cell.cell_contents

@@ -46,6 +46,10 @@ CASES = [
     "c = copy.deepcopy(s); c[0] = 9; c.tolist(), s.tolist()",
     "t = torch.zeros(2); v = t.storage(); v[1] = 4; t",
     "torch.ones(2).storage_type()",
+    "s.resize_(2), s._resize_(1), s.tolist()",
+    "t = torch.ones(4); t._typed_storage()._resize_(0), t._typed_storage()._size(), t.untyped_storage().nbytes()",
+    "s._size(), s._nbytes(), s._element_size(), s._is_shared(), s._dtype, s._pickle_storage_type()",
+    "s._setitem(1, 8), s._getitem(1), s._getitem(-1)",
     "str(torch.types.Number), str(torch.types.FileLike), str(torch.types.Device)",
     "torch.legacy_contiguous_format is torch.contiguous_format",
 ]
