@@ -8,6 +8,7 @@ import msadapter
 from msadapter.ops._declare import t
 
 from ._mapping import ascend, on_ascend
+from .quantized import dequantized_weight
 
 NO_GROUPS, ROWS, INNER = -1, 0, 2  # what a group is a part of
 ENDS, COUNTS = 0, 1  # what group_list holds
@@ -128,10 +129,9 @@ class Quantized:
             out = out if bias is None else out + bias
             out = out.to(msadapter.float32) * _rows_of(self.scale, group + 1)[group].to(msadapter.float32)
             return out if not self.rows else out * self.rows[0][slice(*rows)].unsqueeze(1)
-        wide = weight.to(msadapter.float32)
-        if self.weight_offset:
-            wide = wide + _rows_of(self.weight_offset, group + 1)[group]
-        return _product(x.to(msadapter.float32), wide * _rows_of(self.weight_scale, group + 1)[group], bias)
+        scale, offset = (_rows_of(one, group + 1)[group] for one in (self.weight_scale, self.weight_offset))
+        wide = dequantized_weight(weight, scale, offset, msadapter.float32)
+        return _product(x.to(msadapter.float32), wide, bias)
 
 
 def _of_inner(x: list, weight: list, group_list, kind: int):

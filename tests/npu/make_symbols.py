@@ -2,7 +2,8 @@
 
     python tests/npu/make_symbols.py <MindSpeed checkout, 2.3.0> <MindSpeed-LLM checkout, 2.3.0>
 
-Columns: the symbol, its uses in MindSpeed, in MindSpeed-LLM, and "called" if one of them is a call. Symbols are
+Columns: the symbol, its uses in MindSpeed, in MindSpeed-LLM, and, where it is called, the most positional arguments that a call
+gives and every keyword that one gives. Symbols are
 
 - dotted names under torch_npu, torchair, torch.npu, torch.ops.npu and torch.ops.mindspeed, imports followed;
 - mindspeed.<extension>.<function>: what is taken from the result of an op builder's load().
@@ -33,7 +34,7 @@ def extensions(root: Path) -> dict[str, str]:
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
                 for line in node.body:
-                    if isinstance(line, ast.Assign) and ast.unparse(line.targets[0]) == "OP_NAME":
+                    if isinstance(line, ast.Assign) and ast.unparse(line.targets[0]) in ("OP_NAME", "NAME"):
                         found[node.name] = ast.literal_eval(line.value)
     return found
 
@@ -47,7 +48,7 @@ class Uses(ast.NodeVisitor):
         self.made: dict[str, str] = {}  # names of builders, and their extensions
         self.loaded: dict[str, str] = {}  # names of what they loaded
         self.found: collections.Counter = collections.Counter()
-        self.called: set[str] = set()
+        self.calls: dict[str, tuple[int, set[str]]] = {}  # most positional arguments, keywords
 
     def visit_Import(self, node):
         for one in node.names:
@@ -113,7 +114,9 @@ class Uses(ast.NodeVisitor):
     def visit_Call(self, node):
         name = self.symbol(node.func)
         if name:
-            self.called.add(name)
+            most, keywords = self.calls.get(name, (0, set()))
+            given = 0 if any(isinstance(x, ast.Starred) for x in node.args) else len(node.args)
+            self.calls[name] = max(most, given), keywords | {x.arg for x in node.keywords if x.arg}
         self.generic_visit(node)
 
     def visit_Attribute(self, node):
@@ -126,7 +129,8 @@ class Uses(ast.NodeVisitor):
 
 
 def main(*roots: str) -> None:
-    counts, called = [], set()
+    counts: list[collections.Counter] = []
+    calls: dict[str, tuple[int, set[str]]] = {}
     builders = extensions(Path(roots[0]))
     for root in roots:
         counts.append(collections.Counter())
@@ -134,12 +138,17 @@ def main(*roots: str) -> None:
             uses = Uses(builders)
             uses.visit(tree)
             counts[-1] += uses.found
-            called |= uses.called
+            for name, (most, keywords) in uses.calls.items():
+                before = calls.get(name, (0, set()))
+                calls[name] = max(most, before[0]), keywords | before[1]
     target = Path(__file__).parent / "data/symbols.tsv"
-    rows = ["symbol\tMindSpeed 2.3.0\tMindSpeed-LLM 2.3.0\tuse"]
+    rows = ["symbol\tMindSpeed 2.3.0\tMindSpeed-LLM 2.3.0\tcalled with"]
     for name in sorted(set().union(*counts)):
+        most, keywords = calls.get(name, ("", set()))
         rows.append(
-            "\t".join([name, *(str(c[name]) for c in counts), "called" if name in called else ""]).rstrip()
+            "\t".join(
+                [name, *(str(c[name]) for c in counts), " ".join([str(most), *sorted(keywords)])]
+            ).rstrip()
         )
     target.write_text("\n".join(rows) + "\n")
 

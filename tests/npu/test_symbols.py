@@ -5,6 +5,7 @@ Every symbol resolves, and is callable where they call it, or is refused by its 
 
 from __future__ import annotations
 
+import inspect
 import json
 import subprocess
 import sys
@@ -13,11 +14,13 @@ from pathlib import Path
 import pytest
 
 from kernels_ascend import mindspeed
+from msadapter import torch_npu
+from msadapter.ops import declarations
 
 TABLE = Path(__file__).parent / "data/symbols.tsv"
-SYMBOLS = {
-    row[0]: row[3:] == ["called"] for row in (line.split("\t") for line in TABLE.read_text().splitlines()[1:])
-}
+ROWS = [line.split("\t") for line in TABLE.read_text().splitlines()[1:]]
+SYMBOLS = {row[0]: len(row) > 3 for row in ROWS}  # whether they are called
+CALLS = {row[0]: (int(row[3].split()[0]), row[3].split()[1:]) for row in ROWS if len(row) > 3}
 EXTENSIONS = {name for name in SYMBOLS if name.startswith("mindspeed.")}
 DEFINED = {name for name in SYMBOLS if name.startswith("torch.ops.mindspeed.")}  # by MindSpeed itself
 
@@ -84,6 +87,37 @@ def test_every_function_of_an_extension_is_there(name):
     else:
         with pytest.raises(NotImplementedError, match=rf"'{extension}'.*docs/coverage\.md"):
             mindspeed.load(extension)
+
+
+def parameters_of(function) -> list[inspect.Parameter]:
+    """Of a Python function, or of an operator of the table by its schema."""
+    found = {one.function: one.body for one in declarations.values()}.get(function, function)
+    return list(inspect.signature(found).parameters.values())
+
+
+@pytest.mark.parametrize(
+    "name", sorted(n for n in CALLS if n.startswith("torch_npu.npu_") or n in EXTENSIONS)
+)
+def test_arguments_of_the_calls_are_taken(name):
+    """As many positional ones as they give, and every keyword."""
+    most, keywords = CALLS[name]
+    if name in EXTENSIONS and name.split(".")[1] not in mindspeed.EXTENSIONS:
+        pytest.skip("refused by name")
+    function = name.split(".")[-1]
+    found = getattr(mindspeed.load(name.split(".")[1]) if name in EXTENSIONS else torch_npu, function)
+    parameters = parameters_of(found)
+    kinds = [x.kind for x in parameters]
+    places = sum(
+        k in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD) for k in kinds
+    )
+    if name in EXTENSIONS:  # C++ functions: every argument by its place
+        assert inspect.Parameter.VAR_POSITIONAL in kinds or most <= places
+    else:
+        assert most <= places
+    known = {x.name for x in parameters}
+    # torch's table calls the first operand both self and input
+    known |= {"input"} if "self" in known else set()
+    assert set(keywords) <= known or inspect.Parameter.VAR_KEYWORD in kinds
 
 
 def test_what_mindspeed_defines_itself_has_an_extension_behind_it():
