@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import msadapter
 from msadapter.ops._declare import t
 
-from . import attention_calls, batched, collective, grouped, norm, optimizer
+from . import adaptive_cp, attention_calls, batched, collective, grouped, norm, optimizer
 
 _GRADIENT_ARGUMENTS = (
     "pse",
@@ -235,12 +235,20 @@ EXTENSIONS: dict[str, Callable[[], dict[str, Callable]]] = {
     "npu_bmm_reducescatter_alltoall": lambda: {
         "npu_bmm_reducescatter_alltoall": batched.npu_bmm_reducescatter_alltoall
     },
+    "adaptive_cp": lambda: {
+        name: getattr(adaptive_cp, name)
+        for name in ("coarsen_mask", "search_kmeans", "get_mask_list_with_remap", "get_mask_list_without_remap")
+    },
     "lcal": _lcal,
     "algorithm": lambda: {"reuse_data_ptr": reuse_data_ptr},
 }
 
 # Functions that write into tensors they are given.
 IN_PLACE = {
+    "coarsen_mask",
+    "get_mask_list_with_remap",
+    "get_mask_list_without_remap",
+    "search_kmeans",
     "npu_apply_adam_w",
     "npu_apply_fused_adamw_v2",
     "npu_apply_fused_ema_adamw",
