@@ -50,6 +50,16 @@ _WEIGHTS_ARE = "--use-mcore-models --model-type GPT --model-type-hf llama2 --add
 TARGETS = "linear_qkv linear_proj linear_fc1 linear_fc2"
 
 
+_GREEDY = """
+import sys, torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+model, tokenizer = AutoModelForCausalLM.from_pretrained("hf"), AutoTokenizer.from_pretrained("hf")
+given = tokenizer(sys.argv[1], return_tensors="pt").input_ids
+found = model.generate(given, attention_mask=torch.ones_like(given), max_new_tokens=8, do_sample=False)
+print("greedy", tokenizer.decode(found[0, given.shape[1]:]))
+"""
+
+
 class Tools:
     """Runs the scripts of a MindSpeed-LLM checkout in one folder."""
 
@@ -151,3 +161,24 @@ def test_lora(tools) -> None:
     matrices = ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj", "mlp.gate_proj",
                 "mlp.up_proj", "mlp.down_proj")
     assert names == {f"model.layers.{layer}.{matrix}.weight" for layer in range(2) for matrix in matrices}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("processes", [1, 2])
+def test_generation_is_that_of_hugging_face(tools, processes) -> None:
+    """inference.py on the converted weights against transformers' generate on the first ones; its prompt is its own."""
+    words = f"""--use-mcore-models --tensor-model-parallel-size {processes} {_GEOMETRY} --untie-embeddings-and-output-weights
+        --max-position-embeddings 64 --seq-length 64 --make-vocab-size-divisible-by 1 --padded-vocab-size 256 --swiglu
+        --micro-batch-size 1 --disable-bias-linear --tokenizer-type PretrainedFromHF --tokenizer-name-or-path hf
+        --tokenizer-not-use-fast --load start{processes} --exit-on-missing-checkpoint --normalization RMSNorm
+        --position-embedding-type rope --hidden-dropout 0 --attention-dropout 0 --no-gradient-accumulation-fusion
+        --attention-softmax-in-fp32 --max-new-tokens 8 --task greedy"""
+    run = subprocess.run(
+        [sys.executable, str(ROOT / "msadapter/distributed/_torchrun.py"), "--standalone", "--nproc-per-node",
+         str(processes), str(tools.llm / "inference.py"), *words.split()],
+        cwd=tools.folder, env=tools.environment, capture_output=True, text=True, timeout=600,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr[-4000:]
+    (said,) = re.findall(r"You:\n(.*)\n\nMindSpeed-LLM:\n(.*)", run.stdout + run.stderr)
+    (expected,) = re.findall(r"^greedy (.*)$", tools.python("-c", _GREEDY, said[0]), re.MULTILINE)
+    assert said[1].split() == expected.split() and len(expected.split()) == 8
