@@ -2,6 +2,7 @@
 #include "../device/bridge.h"
 #include "../distributed/channel.h"
 #include "../distributed/exchange.h"
+#include "guarded.h"
 
 namespace msa {
 namespace {
@@ -31,15 +32,6 @@ void free_transfers(PyObject *capsule) {
   auto *transfers = static_cast<Transfers *>(PyCapsule_GetPointer(capsule, kTransfersName));
   for (const TransferPtr &t : transfers->all) transfers->channels->give_up(*t);
   delete transfers;
-}
-
-template <class F> PyObject *guarded(F f) {
-  try {
-    return f();
-  } catch (...) {
-    translate_exception();
-    return nullptr;
-  }
 }
 
 SlotsPtr slots_of(PyObject *o) {

@@ -3,6 +3,7 @@
 
 #include "../device/trace.h"
 #include "../dispatch/internal.h"
+#include "guarded.h"
 
 namespace msa {
 
@@ -13,15 +14,6 @@ bool init_exchange(PyObject *module);
 namespace {
 
 PyObject *size_type = nullptr;  // torch.Size
-
-template <class F> PyObject *guarded(F f) {
-  try {
-    return f();
-  } catch (...) {
-    translate_exception();
-    return nullptr;
-  }
-}
 
 PyObject *int_tuple(const Dims &v) {
   PyObject *r = PyTuple_New(v.size());
