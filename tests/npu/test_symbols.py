@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import msadapter as torch
 from kernels_ascend import mindspeed
 from msadapter import torch_npu
 from msadapter.ops import declarations
@@ -91,22 +92,23 @@ def parameters_of(function) -> list[inspect.Parameter]:
 
 
 @pytest.mark.parametrize(
-    "name", sorted(n for n in CALLS if n.startswith("torch_npu.npu_") or n in EXTENSIONS)
+    "name", sorted(n for n in CALLS if n.startswith(("torch_npu.", "torch.npu.")) or n in EXTENSIONS)
 )
 def test_arguments_of_the_calls_are_taken(name):
     """As many positional ones as they give, and every keyword."""
     most, keywords = CALLS[name]
-    function = name.split(".")[-1]
-    found = getattr(mindspeed.load(name.split(".")[1]) if name in EXTENSIONS else torch_npu, function)
+    first, *rest = name.split(".")
+    found = {"mindspeed": mindspeed, "torch_npu": torch_npu, "torch": torch}[first]
+    if name in EXTENSIONS:
+        found, rest = mindspeed.load(rest[0]), rest[1:]
+    for part in rest:
+        found = getattr(found, part)
     parameters = parameters_of(found)
     kinds = [x.kind for x in parameters]
     places = sum(
         k in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD) for k in kinds
     )
-    if name in EXTENSIONS:  # C++ functions: every argument by its place
-        assert inspect.Parameter.VAR_POSITIONAL in kinds or most <= places
-    else:
-        assert most <= places
+    assert most <= places or inspect.Parameter.VAR_POSITIONAL in kinds
     known = {x.name for x in parameters}
     # torch's table calls the first operand both self and input
     known |= {"input"} if "self" in known else set()

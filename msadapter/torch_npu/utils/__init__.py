@@ -1,6 +1,6 @@
 """torch_npu.utils."""
 
-from . import collect_env, flops_count
+from . import collect_env, cpp_extension, flops_count
 
 
 def register_asd_hook(x, weight) -> None:
