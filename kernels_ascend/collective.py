@@ -197,7 +197,7 @@ def npu_mm_all_reduce_base(
 
 
 @without_derivative
-def mm_all_reduce_add_rms_norm(
+def npu_mm_all_reduce_add_rms_norm(
     x1,
     x2,
     residual,

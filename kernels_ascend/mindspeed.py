@@ -12,6 +12,7 @@ import msadapter
 from msadapter.ops._declare import t
 
 from . import adaptive_cp, attention_calls, batched, collective, grouped, norm, optimizer
+from ._mapping import without_derivative
 
 _GRADIENT_ARGUMENTS = (
     "pse",
@@ -181,7 +182,8 @@ def ffn(
     return out.reshape(*x.shape[:-1], out.shape[-1])
 
 
-def grouped_mat_mul_all_reduce(x, weight, bias, group_list, split_item, hcom, reduce_op, comm_turn):
+@without_derivative
+def npu_grouped_mat_mul_all_reduce(x, weight, bias, group_list, split_item, hcom, reduce_op, comm_turn):
     """Products of groups, each summed over the processes."""
     kind = grouped.ROWS if group_list is not None else None
     found = grouped.npu_grouped_matmul(
@@ -196,7 +198,7 @@ def _norm(*args):
 
 
 def _add_rms_norm_(x1, x2, residual, *rest):
-    y, normed = collective.mm_all_reduce_add_rms_norm(x1, x2, residual, *rest)
+    y, normed = collective.npu_mm_all_reduce_add_rms_norm(x1, x2, residual, *rest)
     with msadapter.no_grad():
         residual.copy_(y)
     return residual, normed
@@ -228,8 +230,8 @@ EXTENSIONS: dict[str, Callable[[], dict[str, Callable]]] = {
     },
     "npu_dropout_add_layer_norm": lambda: {"npu_dropout_add_layer_norm": _norm},
     "npu_ffn": lambda: {"npu_ffn": ffn},
-    "npu_grouped_mat_mul_all_reduce": lambda: {"npu_grouped_mat_mul_all_reduce": grouped_mat_mul_all_reduce},
-    "npu_mm_all_reduce_add_rms_norm": lambda: {"npu_mm_all_reduce_add_rms_norm": collective.mm_all_reduce_add_rms_norm},
+    "npu_grouped_mat_mul_all_reduce": lambda: {"npu_grouped_mat_mul_all_reduce": npu_grouped_mat_mul_all_reduce},
+    "npu_mm_all_reduce_add_rms_norm": lambda: {"npu_mm_all_reduce_add_rms_norm": collective.npu_mm_all_reduce_add_rms_norm},
     "npu_mm_all_reduce_add_rms_norm_": lambda: {"npu_mm_all_reduce_add_rms_norm_": _add_rms_norm_},
     "npu_alltoall_allgather_bmm": lambda: {"npu_alltoall_allgather_bmm": batched.npu_alltoall_allgather_bmm},
     "npu_bmm_reducescatter_alltoall": lambda: {

@@ -294,6 +294,12 @@ def check_no_derivative(rank, size):
         lambda: torch_npu.npu_all_gather_base_mm(x, w, name_of(), size)[0],
         lambda: torch_npu.npu_mm_reduce_scatter_base(x, w, name_of(), size),
         lambda: torch_npu.npu_mm_all_reduce_base(x, w, name_of()),
+        lambda: mindspeed.load("npu_grouped_mat_mul_all_reduce").npu_grouped_mat_mul_all_reduce(
+            [x], [w], [], None, 0, name_of(), "sum", 0
+        )[0],
+        lambda: mindspeed.load("npu_mm_all_reduce_add_rms_norm").npu_mm_all_reduce_add_rms_norm(
+            x, w, torch.ones(2 * size, 2), torch.ones(2), name_of()
+        )[1],
     ):
         out = run()
         assert out.requires_grad
