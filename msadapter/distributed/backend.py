@@ -114,14 +114,14 @@ def _premultiply(tensor, op):
         from ..autograd import no_grad
 
         with no_grad():
-            tensor.mul_(op.factor)
+            tensor.data.mul_(op.factor)
 
 
 def _write(target, source):
     from ..autograd import no_grad
 
     with no_grad():
-        target.copy_(source)
+        target.data.copy_(source)  # not a new version of the tensor, as in PyTorch
 
 
 def _copied(targets, sources) -> Work:

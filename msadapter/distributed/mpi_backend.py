@@ -55,7 +55,7 @@ class MpiBackend:
     def allreduce(self, tensor, op) -> Work:
         """tensor = reduction over the group."""
         if self._shared.reduces(tensor, op):
-            data = tensor.detach().contiguous()
+            data = tensor.data.contiguous()
             finish = None if same_memory(data, tensor) else lambda: write(tensor, data)
             return self._work("ALLREDUCE", tensor, self._shared.all_reduce(data, op), [tensor], finish, keep=data)
         if self.size <= _FEW and _summed_here(tensor, op):
@@ -69,7 +69,7 @@ class MpiBackend:
 
     def _allreduce_of_parts(self, tensor, op):
         """Every rank gets all tensors as they are and sums them itself: fewer bytes than in float32."""
-        data = tensor.detach().contiguous()
+        data = tensor.data.contiguous()
         parts, kept = self._rooms.take(data, self.size, data.numel())
         receive = [memory(self.mpi, parts)[0], data.nbytes, self.mpi.BYTE]
         request = self.comm.Iallgather(memory(self.mpi, data), receive)
@@ -77,7 +77,7 @@ class MpiBackend:
 
     def _allreduce_of_two(self, tensor):
         """Two ranks exchange their tensors and add the other's: the kernel adds in float32 and rounds once."""
-        data = tensor.detach().contiguous()
+        data = tensor.data.contiguous()
         other, kept = self._rooms.take(data, 1, data.numel())
         counts = [0 if rank == self.rank else data.nbytes for rank in range(2)]
         request = self.comm.Ialltoallv([memory(self.mpi, data)[0], (counts, [0, 0]), self.mpi.BYTE],
@@ -92,7 +92,7 @@ class MpiBackend:
         return self._work("ALLREDUCE", tensor, request, [tensor], finish, keep=data)
 
     def _reduce_scatter_of_parts(self, output, tensor, op, counts, name):
-        data, own = tensor.detach().contiguous(), output.numel()
+        data, own = tensor.data.contiguous(), output.numel()
         parts, kept = self._rooms.take(data, self.size, own)
         sent, received = [n * data.element_size() for n in counts], [own * data.element_size()] * self.size
         request = self._exchange(parts, data, received, sent)
@@ -130,20 +130,20 @@ class MpiBackend:
 
     def _reduce_scatter(self, output, tensor, op, counts, name):
         if self._shared.reduces(tensor, op):
-            return self._reduce_scatter_shared(output, tensor.detach().contiguous(), op, counts, name)
+            return self._reduce_scatter_shared(output, tensor.data.contiguous(), op, counts, name)
         if _summed_here(tensor, op):
             return self._reduce_scatter_of_parts(output, tensor, op, counts, name)
         kind = mpi_op(self.mpi, op, tensor.dtype)
         data = reducible(tensor, op)
         usable = output.is_contiguous() and output.dtype == data.dtype and not _overlap(output, data)
-        target = output.detach() if usable else data.new_empty(output.numel())
+        target = output.data if usable else data.new_empty(output.numel())
         request = self.comm.Ireduce_scatter(typed(self.mpi, data), typed(self.mpi, target), counts, kind)
         return self._work(name, output, request, [output], self._settler(target, output, op), keep=(data, target))
 
     def _reduce_scatter_shared(self, output, data, op, counts, name):
         own = data.data_ptr() + sum(counts[:self.rank]) * data.element_size()
         usable = output.is_contiguous() and (output.data_ptr() == own or not _overlap(output, data))
-        target = output.detach() if usable else data.new_empty(output.numel())
+        target = output.data if usable else data.new_empty(output.numel())
         request = self._shared.reduce_scatter(target, data, counts, op)
         finish = None if usable else lambda: write(output, target)
         return self._work(name, output, request, [output], finish, keep=(data, target))
@@ -151,7 +151,7 @@ class MpiBackend:
     # -- copies --------------------------------------------------------------------------------------------
     def broadcast(self, tensor, root: int) -> Work:
         """tensor = the tensor of `root`."""
-        data = tensor.detach().contiguous()
+        data = tensor.data.contiguous()
         if self._shared.carries(data.nbytes):
             request = self._shared.broadcast(data, root)
         else:
@@ -172,7 +172,7 @@ class MpiBackend:
         return self._allgather(flat, tensor, [tensor.nbytes] * self.size, [output], unpack, "_ALLGATHER_BASE")
 
     def _allgather(self, flat, tensor, counts, outputs, unpack, name):
-        data = tensor.detach().contiguous()
+        data = tensor.data.contiguous()
         start = flat.data_ptr() + sum(counts[:self.rank])
         send = self.mpi.IN_PLACE if data.data_ptr() == start and data.nbytes else memory(self.mpi, data)
         if send is not self.mpi.IN_PLACE and _overlap(data, flat):
@@ -191,7 +191,7 @@ class MpiBackend:
 
     def gather(self, outputs, tensor, root: int) -> Work:
         """On `root`: outputs[i] = the tensor of process i."""
-        data = tensor.detach().contiguous()
+        data = tensor.data.contiguous()
         if self.rank != root:
             request = self.comm.Igatherv(memory(self.mpi, data), None, root)
             return self._work("GATHER", tensor, request, [tensor], keep=data)
@@ -225,7 +225,7 @@ class MpiBackend:
     def alltoall_single(self, output, tensor, output_sizes, input_sizes) -> Work:
         """As alltoall with parts of one tensor along dimension 0."""
         flat, unpack = room([output])
-        data = tensor.detach().contiguous()
+        data = tensor.data.contiguous()
         counts = [_part_bytes(t, sizes, self.size) for t, sizes in ((output, output_sizes), (tensor, input_sizes))]
         return self._alltoall(flat, data, *counts, [output], unpack)
 
@@ -254,7 +254,7 @@ class MpiBackend:
     # -- messages ------------------------------------------------------------------------------------------
     def send(self, tensor, dst: int, tag: int, own: bool = True) -> Work:
         """Send. The message is a copy (`own`), because the tensor may be overwritten or released before it leaves."""
-        data = tensor.detach()
+        data = tensor.data
         data = data.clone() if own and data.is_contiguous() else data.contiguous()
         tag %= self._largest_tag
         if self._shared.carries(data.nbytes):
@@ -296,7 +296,7 @@ def _summed_here(tensor, op) -> bool:
 def _copy_bytes(target, target_start: int, source, source_start: int, count: int) -> None:
     """``count`` bytes of a contiguous tensor into another."""
     if count:
-        to, of = (x.detach().reshape(-1).view(ALL["uint8"]) for x in (target, source))
+        to, of = (x.data.reshape(-1).view(ALL["uint8"]) for x in (target, source))
         to[target_start : target_start + count].copy_(of[source_start : source_start + count])
 
 

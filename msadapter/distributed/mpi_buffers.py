@@ -53,7 +53,7 @@ def reducible(tensor, op):
     of rounding); PREMUL_SUM's factor is applied.
     """
     with no_grad():
-        work = tensor.detach()
+        work = tensor.data
         if work.dtype.name not in _TYPES:
             if not work.dtype.is_floating_point:
                 raise NotImplementedError(f"torch.distributed: a reduction of {work.dtype} is not supported "
@@ -73,7 +73,7 @@ def settle(result, target, op, size: int) -> None:
             else:
                 result.copy_(ops.div(result, size, rounding_mode="trunc"))
         if not same_memory(result, target):
-            target.detach().copy_(result.reshape(target.shape))
+            target.data.copy_(result.reshape(target.shape))
 
 
 def add(target, other) -> None:
@@ -85,7 +85,7 @@ def add(target, other) -> None:
 def sum_parts(parts, target, op) -> None:
     """target = the sum (AVG: mean) of the rows of `parts`, made in float32 and rounded once."""
     with no_grad():
-        flat = target.detach().view(-1) if target.is_contiguous() else target.new_empty(target.numel())
+        flat = target.data.view(-1) if target.is_contiguous() else target.new_empty(target.numel())
         for start in range(0, flat.numel(), _PIECE):  # a piece stays in the cache
             total = parts[0, start:start + _PIECE].float()
             for part in parts[1:]:
@@ -94,7 +94,7 @@ def sum_parts(parts, target, op) -> None:
                 total.div_(parts.size(0))
             flat[start:start + _PIECE].copy_(total)
         if not target.is_contiguous():
-            target.detach().copy_(flat.view(target.shape))
+            target.data.copy_(flat.view(target.shape))
 
 
 class Rooms:
@@ -128,7 +128,7 @@ def same_memory(one, other) -> bool:
 def write(target, source) -> None:
     """target = source, outside of autograd."""
     with no_grad():
-        target.detach().copy_(source.reshape(target.shape))
+        target.data.copy_(source.reshape(target.shape))
 
 
 def packed(tensors):
@@ -146,10 +146,10 @@ def room(tensors):
     """
     first = tensors[0]
     if len(tensors) == 1 and first.is_contiguous():
-        return first.detach().view(-1), None
+        return first.data.view(-1), None
     if _neighbours(tensors):
         total = sum(t.numel() for t in tensors)
-        return first.detach().as_strided((total,), (1,), first.storage_offset()), None
+        return first.data.as_strided((total,), (1,), first.storage_offset()), None
     flat = ops.empty(sum(t.numel() for t in tensors), dtype=first.dtype)
 
     def unpack():

@@ -1,6 +1,7 @@
 """Every collective against what its definition says, each on all ranks."""
 
 import contextlib
+import itertools
 import time
 
 import torch
@@ -100,6 +101,31 @@ def check_results_keep_autograd_out(rank, size):
     dist.all_reduce(copy)
     copy.sum().backward()
     assert torch.equal(t.grad, torch.ones(2))
+
+
+def check_results_are_no_new_version(rank, size):
+    """A collective's write is none that autograd sees, however the backend works: parts of a split stay usable."""
+    for dtype, length in itertools.product((torch.float32, torch.float16, torch.bfloat16, torch.int32), (6, 400_000)):
+        for op in (dist.ReduceOp.SUM, dist.ReduceOp.AVG):
+            x = torch.ones(length, dtype=dtype)
+            dist.all_reduce(x, op)
+            assert x._version == 0, (dtype, length, op)
+            strided = torch.ones(length, 2, dtype=dtype)[:, 0]
+            dist.all_reduce(strided, op)
+            assert strided._version == 0, (dtype, length, op)
+        x, parts = torch.ones(length, dtype=dtype), [torch.ones(length, dtype=dtype) for _ in range(size)]
+        dist.broadcast(x, 0)
+        dist.reduce(x, 0)
+        dist.scatter(x, parts if rank == 0 else None, 0)
+        whole = torch.cat(parts)
+        dist.all_to_all_single(whole, whole.clone())
+        assert x._version == whole._version == 0, (dtype, length)
+    leaf = torch.ones(8, 3, dtype=torch.float16, requires_grad=True)
+    part = torch.chunk(leaf * 1, 4)[1]
+    dist.all_reduce(part)
+    part.sum().backward()
+    assert part.tolist() == [[size] * 3] * 2
+    assert leaf.grad.sum() == 6
 
 
 def check_reduce_and_broadcast(rank, size):
