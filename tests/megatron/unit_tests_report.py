@@ -77,7 +77,7 @@ end" is a test that took more than a minute there. Columns of ranks that a file 
 """
 
 
-def _table(header: str, rows: list[str]) -> str:
+def table(header: str, rows: list[str]) -> str:
     columns = header.count("|") - 1
     return "\n".join([header, "|" + "---|" * columns, *rows]) + "\n"
 
@@ -87,14 +87,14 @@ def _open(totals: dict) -> str:
     for ranks, total in totals.items():
         for test, reason in total.ours:
             file, _, name = test.removeprefix("tests/unit_tests/").partition("::")
-            key = (file, re.sub(r"\[.*", "", name), _short(reason))
+            key = (file, re.sub(r"\[.*", "", name), short(reason))
             lines.setdefault(key, []).append(ranks)
     rows = [f"| {file} | {name} | {', '.join(f'{n} x {r}' for r, n in Counter(ranks).items())} | {why} |"
             for (file, name, why), ranks in sorted(lines.items())]
-    return _table("| file | test | cases x ranks | said |", rows) if rows else "None.\n"
+    return table("| file | test | cases x ranks | said |", rows) if rows else "None.\n"
 
 
-def _short(reason: str) -> str:
+def short(reason: str) -> str:
     return re.sub(r"0x[0-9a-f]+|\b\d{3,}\b", "N", reason)[:160].replace("|", "/").replace("\n", " ")
 
 
@@ -104,6 +104,6 @@ def markdown(results: dict) -> str:
     ordered = sorted(totals.items(), key=lambda item: int(item[0]))
     summary = [f"{total.row(ranks)[:-1]}| {total.share():.1%} |" for ranks, total in ordered]
     rows = [count.row(name, ranks) for (name, ranks), count in files.items()]
-    return (_HEAD + _table("| ranks | passed | failed | skipped | why failed | passed of what can pass |", summary)
+    return (_HEAD + table("| ranks | passed | failed | skipped | why failed | passed of what can pass |", summary)
             + "\n## Open\n\n" + _open(totals)
-            + "\n## By file\n\n" + _table("| file | ranks | passed | failed | skipped | why failed |", rows))
+            + "\n## By file\n\n" + table("| file | ranks | passed | failed | skipped | why failed |", rows))

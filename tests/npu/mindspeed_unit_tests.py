@@ -1,0 +1,99 @@
+"""Runs MindSpeed's own unit tests (tests_extend/unit_tests) on CPU ranks, and writes what became of them.
+
+    python tests/npu/mindspeed_unit_tests.py MINDSPEED MEGATRON --json results.json --table docs/mindspeed_unit_tests.md
+
+MINDSPEED is 2.3.0_core_r0.12.1, MEGATRON core_v0.12.1; both are copied, their files stay as they are. Each file is a
+pytest process, which starts up to eight ranks itself. Upstream's packages (its requirements.txt) come from PYTHONPATH.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path[:0] = [str(ROOT), str(HERE), str(ROOT / "tests/megatron")]
+
+import lm_checkout  # noqa: E402 its place is known now
+import mindspeed_unit_tests_report as report  # noqa: E402
+from unit_tests_jobs import PLUGINS, FileRun, counts, python_path  # noqa: E402
+
+TESTS = "tests_extend/unit_tests/"
+RANKS = 8  # the most that a file starts
+
+
+def arguments(argv=None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("mindspeed", type=Path, nargs="?", default=os.environ.get("MSADAPTER_MINDSPEED"),
+                        help="MindSpeed 2.3.0_core_r0.12.1 (default: MSADAPTER_MINDSPEED)")
+    parser.add_argument("megatron", type=Path, nargs="?", default=os.environ.get("MSADAPTER_MEGATRON"),
+                        help="Megatron-LM core_v0.12.1 (default: MSADAPTER_MEGATRON)")
+    parser.add_argument("--only", nargs="*", default=[""], help="files whose path contains one of these")
+    parser.add_argument("--limit", type=float, default=300, help="seconds a test may take")
+    parser.add_argument("--file-limit", type=float, default=1200, help="seconds the jobs of a file may take together")
+    parser.add_argument("--lifted", action="store_true", help="run the tests that their authors skip, those alone")
+    parser.add_argument("--json", type=Path, help="results: read first, entries of files that run are replaced")
+    parser.add_argument("--table", type=Path, help="write the Markdown page here")
+    parser.add_argument("--logs", type=Path, help="keep what the jobs print in this folder")
+    args = parser.parse_args(argv)
+    if not (args.mindspeed and args.megatron):
+        parser.error("name checkouts of MindSpeed and Megatron-LM (or MSADAPTER_MINDSPEED and MSADAPTER_MEGATRON)")
+    return args
+
+
+def files(tree: Path, only: list[str]) -> list[str]:
+    """The test files, as paths in the tree."""
+    names = sorted(str(path.relative_to(tree)) for path in (tree / TESTS).rglob("test_*.py"))
+    return [name for name in names if any(word in name for word in only)]
+
+
+def copies(args: argparse.Namespace, folder: Path) -> tuple[Path, Path]:
+    """Copies of MindSpeed and of Megatron-LM, the latter with its data set helper compiled."""
+    tree = folder / "mindspeed"
+    shutil.copytree(args.mindspeed, tree, ignore=shutil.ignore_patterns(".git", "__pycache__", "docs"))
+    return tree, lm_checkout.scratch_copy(args.megatron, folder)
+
+
+def job(mindspeed: Path, megatron: Path, name: str, args: argparse.Namespace) -> FileRun:
+    """The file as its authors run it. pytest's options are in the environment: MindSpeed parses sys.argv when imported."""
+    environment = {
+        "PYTHONPATH": python_path(HERE, mindspeed, megatron), "MSADAPTER_DEVICE": "npu", "MSADAPTER_DEVICE_COUNT": str(RANKS),
+        "MSADAPTER_DEVICE_NAME": "Ascend910B", "CUDA_DEVICE_MAX_CONNECTIONS": "1", "OMP_NUM_THREADS": "1",
+        "MSADAPTER_TRITON": "1" if "/triton/" in name else "",  # kernels can be declared, not launched
+        "MSADAPTER_UT_LIFTED": "1" if args.lifted else "",
+        "PYTEST_ADDOPTS": f"{PLUGINS} -p mindspeed_unit_tests_plugin --rootdir {mindspeed}",
+    }
+    return FileRun(mindspeed, name, [sys.executable, "-m", "pytest", name], environment, 1, args.limit, args.file_limit)
+
+
+def main() -> int:
+    args = arguments()
+    results = json.loads(args.json.read_text()) if args.json and args.json.exists() else {}
+    part = results.setdefault("skips lifted" if args.lifted else "as marked", {})
+    with tempfile.TemporaryDirectory() as folder:
+        mindspeed, megatron = copies(args, Path(folder))
+        known = [name.removeprefix(TESTS) for name in files(mindspeed, [""])]
+        for name in files(mindspeed, args.only):
+            begin = time.monotonic()
+            run = job(mindspeed, megatron, name, args)
+            part[name.removeprefix(TESTS)] = outcomes = run.run()
+            print(f"{name}: {counts(outcomes)} in {time.monotonic() - begin:.0f} s", flush=True)
+            if args.json:
+                args.json.write_text(json.dumps(results, indent=0, sort_keys=True) + "\n")
+            if args.logs:
+                args.logs.mkdir(exist_ok=True)
+                (args.logs / (name.removeprefix(TESTS).replace("/", ".") + ".log")).write_text("\n\n".join(run.outputs))
+    if args.table:
+        args.table.write_text(report.markdown(results, known))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
