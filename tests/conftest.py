@@ -4,6 +4,7 @@ MSADAPTER_REFERENCE     folder with init_gpt, losses.json ... (losses of real Py
 MSADAPTER_CONFORMANCE   folder with the golden answers of PyTorch's OpInfo samples
 MSADAPTER_MEGATRON      a Megatron-LM checkout, core_v0.12.1
 MSADAPTER_MEGATRON_NEXT a Megatron-LM checkout, core_v0.16.1
+MSADAPTER_EXAMPLES      how many times as many examples as usual hypothesis draws in tests/kernels
 MSADAPTER_TORCH_PYTHON  a python that has real PyTorch (2.13 CPU), numpy and sentencepiece
 """
 

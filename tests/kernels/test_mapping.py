@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kernels_ascend import _mapping
-from kernels_ascend.__main__ import COMPOSITE, rows, table
+from kernels_ascend.__main__ import COMPOSITE, PAGE, page, rows, table
 from msadapter import _native
 
 HEADERS = Path(find_spec("mindspore").submodule_search_locations[0]) / "include"
@@ -61,6 +61,10 @@ def test_the_table_names_proofs_that_exist():
             file, function = one.test.split("::")
             assert f"\ndef {function}(" in sources[file]
     assert "| npu_rms_norm | yes | RmsNorm, RmsNormGrad | test_fused_cases::test_rms_norm_drawn" in table()
+
+
+def test_the_page_is_up_to_date():
+    assert PAGE.read_text() == page(), "run python -m kernels_ascend"
 
 
 @pytest.mark.skipif(not PYBOOST.is_dir(), reason="MindSpore's headers are not installed")
