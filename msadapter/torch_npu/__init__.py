@@ -17,7 +17,7 @@ from .. import npu
 from ..alias.finder import TORCH_VERSION
 from ..ops import empty as _empty
 from ..ops import namespaces as _namespaces
-from ..tensor.dtype import complex64, complex128, float64, uint8
+from ..tensor.dtype import OTHERS as _OTHER_DTYPES
 
 # `torch_npu.npu` is one module under two names.
 sys.modules[f"{__name__}.npu"] = npu
@@ -26,8 +26,8 @@ from . import _C, _acl, contrib, dynamo, profiler, utils  # noqa: E402
 
 __version__ = TORCH_VERSION
 
-# Types that the device's communication does not carry.
-unsupported_dtype = [complex64, complex128, float64, uint8]
+# Types for which torch_npu makes no methods: MindSpeed sends tensors of every other one between its models.
+unsupported_dtype = [_OTHER_DTYPES[name] for name in ("quint8", "quint4x2", "quint2x4", "qint32", "qint8")]
 
 _OPERATORS = {**_namespaces["torch_npu"], **{name: getattr(_kernels, name) for name in _kernels.__all__}}
 globals().update(_OPERATORS)

@@ -50,6 +50,6 @@ def test_classes_of_failures(monkeypatch) -> None:
     part = {"a.py": {"a.py::x": ["passed", ""], "a.py::y[1]": ["failed", "TypeError: odd"], "a.py::z": ["skipped", "Skipped: s"]}}
     page = report.markdown({"as marked": part}, ["a.py", "b.py"])
     assert "| as marked | 1 | 1 | 0 | 0 | 1 | 50.0% |" in page
-    assert "Not run: b.py." in page
+    assert "Not run:\n\n- b.py\n" in page
     assert "| open | a.py | y | 1 |  | TypeError: odd |" in page
     assert '| a.py | 3 | 1 | 1 | 1 | 1 open, 1 skipped: "s" |' in page

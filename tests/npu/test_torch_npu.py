@@ -156,3 +156,10 @@ def test_small_tools():
     torch_npu.utils.set_thread_affinity([0, 0])
     assert os.sched_getaffinity(0) == {0}
     torch_npu.utils.reset_thread_affinity()
+
+
+def test_types_without_methods_of_the_device():
+    """torch_npu's list: the quantized types, and no type that computes."""
+    assert {str(d) for d in torch_npu.unsupported_dtype} == {
+        "torch.quint8", "torch.quint4x2", "torch.quint2x4", "torch.qint32", "torch.qint8",
+    }  # fmt: skip
