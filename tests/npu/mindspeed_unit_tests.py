@@ -93,7 +93,6 @@ def job(mindspeed: Path, megatron: Path, name: str, args: argparse.Namespace) ->
     environment = {
         "PYTHONPATH": python_path(HERE, mindspeed, megatron), "MSADAPTER_DEVICE": "npu", "MSADAPTER_DEVICE_COUNT": str(RANKS),
         "MSADAPTER_DEVICE_NAME": "Ascend910B", "CUDA_DEVICE_MAX_CONNECTIONS": "1", "OMP_NUM_THREADS": "1",
-        "MSADAPTER_TRITON": "1" if "/triton/" in name else "",  # kernels can be declared, not launched
         "MSADAPTER_UT_LIFTED": "1" if args.lifted else "",
         "PYTEST_ADDOPTS": f"{PLUGINS} -p mindspeed_unit_tests_plugin --rootdir {mindspeed}",
     }
