@@ -1,0 +1,121 @@
+"""Runs MindSpeed-LLM's own pretrain_gpt.py, unmodified, with our torchrun, on a small corpus of its own making."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from llm_rows import COMMON, MODELS
+
+ROOT = Path(__file__).resolve().parents[2]
+
+_CORPUS = """
+import json, sys, numpy, torch
+from pathlib import Path
+from megatron.core.datasets.indexed_dataset import IndexedDatasetBuilder
+from tokenizers import Tokenizer, models, pre_tokenizers
+folder = Path(sys.argv[1])
+builder = IndexedDatasetBuilder(str(folder / "text_document.bin"), dtype=numpy.int32)
+random = numpy.random.default_rng(1)
+for _ in range(200):
+    start, length = int(random.integers(0, 200)), int(random.integers(20, 200))
+    document = [(start + 3 * j) % 250 + 2 for j in range(length)] + [1]
+    builder.add_document(torch.tensor(document, dtype=torch.int32), [len(document)])
+builder.finalize(str(folder / "text_document.idx"))
+# The filler is a word of its own: Megatron zeroes its places in a mask that one process keeps from sample to sample.
+words = {"<unk>": 0, "<eos>": 1, "<pad>": 255} | {f"w{i}": i + 2 for i in range(253)}
+tokenizer = Tokenizer(models.WordLevel(words, unk_token="<unk>"))
+tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+(folder / "tokenizer").mkdir()
+tokenizer.save(str(folder / "tokenizer/tokenizer.json"))
+special = {"eos_token": "<eos>", "unk_token": "<unk>", "pad_token": "<pad>"}
+(folder / "tokenizer/tokenizer_config.json").write_text(
+    json.dumps({"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": 4096, **special}))
+"""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Of three steps: the language model's losses, and with MTP those of the next layer; calls of fused operators."""
+
+    losses: list[float]
+    operators: dict[str, int]
+
+
+class Trainer:
+    """Outcomes by flags; what ran without fused operators is kept for the next row of the same layout."""
+
+    def __init__(self, folder: Path, megatron: Path, paths: list[Path]):
+        self.folder, self.script = folder, paths[0] / "pretrain_gpt.py"
+        shim = ROOT / "msadapter/alias/shim"
+        outside = [p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p]
+        self.environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(map(str, [shim, ROOT, *paths, megatron, *outside])),
+            "MSADAPTER_DEVICE": "npu",
+            "CUDA_DEVICE_MAX_CONNECTIONS": "1",
+            "OMP_NUM_THREADS": "1",
+        }
+        self.plain: dict[tuple, Outcome] = {}
+        subprocess.run(
+            [sys.executable, "-c", f"import torch\n{_CORPUS}", folder], env=self.environment, check=True, cwd=folder
+        )
+
+    def run(self, processes: int, model: str, flags: str) -> Outcome:
+        """Trains `model` with COMMON and `flags`, {llm} being the checkout; process 0's calls of operators are counted."""
+        flags = flags.replace("{llm}", str(self.script.parent))
+        data = ["--data-path", self.folder / "text_document", "--tokenizer-name-or-path", self.folder / "tokenizer"]
+        launcher = [ROOT / "msadapter/distributed/_torchrun.py", "--standalone", "--nproc-per-node", processes]
+        counter = ROOT / "tests/npu/jobs/count_operators.py"
+        words = [sys.executable, *launcher, counter, self.script, *f"{COMMON} {MODELS[model]} {flags}".split(), *data]
+        run = subprocess.run(
+            [str(word) for word in words],
+            # FSDP refuses the one connection that Megatron's overlapping asks for.
+            env=self.environment | ({"CUDA_DEVICE_MAX_CONNECTIONS": "2"} if "--use-torch-fsdp2" in flags else {}),
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=600,
+        )
+        assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-4000:]
+        found = [float(x) for x in re.findall(r"(?:lm|mtp_\d) loss: (\S+)", run.stdout)]
+        assert len(found) == (6 if "mtp" in MODELS[model] else 3), run.stdout[-3000:]
+        calls = re.search(r"^operators (\{.*\})$", run.stdout, re.MULTILINE)
+        assert calls is not None, run.stdout[-3000:]
+        return Outcome(found, json.loads(calls[1]))
+
+    def without(self, processes: int, model: str, layout: str) -> Outcome:
+        """A model without what its row adds."""
+        key = processes, model, layout
+        if key not in self.plain:
+            self.plain[key] = self.run(*key)
+        return self.plain[key]
+
+    def start(self, model: str, layout: str) -> str:
+        """The flags that begin with a checkpoint of one process, which is made first."""
+        place = self.folder / re.sub("[^a-z0-9]+", "-", f"start {model} {layout}")
+        if not place.exists():
+            self.run(1, model, f"{layout} --save {place}")
+        return f"{layout} --load {place} --finetune"
+
+    def registered(self) -> set[str]:
+        """The flags that the features of MindSpeed-LLM register, by their own parsers."""
+        code = (
+            "import torch, argparse, sys, json\nsys.argv = ['']\n"
+            "from mindspeed_llm.features_manager import create_features_list\nfound = set()\n"
+            "for feature in create_features_list():\n"
+            "    parser = argparse.ArgumentParser(add_help=False, conflict_handler='resolve')\n"
+            "    feature.register_args(parser)\n"
+            "    found.update(name for action in parser._actions for name in action.option_strings)\n"
+            "print('flags', json.dumps(sorted(found)))\n"
+        )
+        words = [sys.executable, "-c", code]
+        run = subprocess.run(
+            words, env=self.environment, cwd=self.folder, capture_output=True, text=True, timeout=300, check=True
+        )
+        return set(json.loads(run.stdout.split("flags ", 1)[1]))
