@@ -95,8 +95,18 @@ DENSE = {
         f"{FUSED} --recompute-activation-function --recompute-norm --npu-deterministic --use-fusion-attn-v2"
         " --optimizer-selection fused_ema_adamw --ema-decay 0.99 --hccl-group-buffer-adaptive",
     ),
+    # Long enough for tensors of a size that is worth a swap to upstream: 512 KiB.
     "qwen25, attention swapped": Row(
-        "qwen25", 1, "", f"{FUSED} --swap-attention --recompute-method block --recompute-num-layers 1"
+        "qwen25",
+        1,
+        "--seq-length 1024 --max-position-embeddings 1024",
+        f"{FUSED} --swap-attention --recompute-method block --recompute-num-layers 1",
+    ),
+    "qwen25, custom FSDP": Row(
+        "qwen25",
+        2,
+        "--use-distributed-optimizer",
+        f"{FUSED} --use-custom-fsdp --data-parallel-sharding-strategy optim_grads_params",
     ),
     "qwen25, data": Row("qwen25", 2, "", f"{FUSED} {OVERLAP} --disable-gloo-group"),
     "qwen25, mc2": Row(

@@ -39,6 +39,17 @@ special = {"eos_token": "<eos>", "unk_token": "<unk>", "pad_token": "<pad>"}
 """
 
 
+def recorder() -> list[Path]:
+    """What stands before a script so that the names it enters are recorded, if MSADAPTER_RECORD_TARGETS names a folder."""
+    folder = os.environ.get("MSADAPTER_RECORD_TARGETS")
+    return [ROOT / "tests/npu/entered.py", Path(folder)] if folder else []
+
+
+def current_test() -> dict[str, str]:
+    """The environment by which records name their test."""
+    return {name: os.environ[name] for name in ("PYTEST_CURRENT_TEST",) if name in os.environ}
+
+
 @dataclass(frozen=True)
 class Outcome:
     """Of three steps: the language model's losses, and with MTP those of the next layer; calls of fused operators."""
@@ -71,12 +82,12 @@ class Trainer:
         flags = flags.replace("{llm}", str(self.script.parent))
         data = ["--data-path", self.folder / "text_document", "--tokenizer-name-or-path", self.folder / "tokenizer"]
         launcher = [ROOT / "msadapter/distributed/_torchrun.py", "--standalone", "--nproc-per-node", processes]
-        counter = ROOT / "tests/npu/jobs/count_operators.py"
-        words = [sys.executable, *launcher, counter, self.script, *f"{COMMON} {MODELS[model]} {flags}".split(), *data]
+        counter = [*recorder(), ROOT / "tests/npu/jobs/count_operators.py"]
+        words = [sys.executable, *launcher, *counter, self.script, *f"{COMMON} {MODELS[model]} {flags}".split(), *data]
         run = subprocess.run(
             [str(word) for word in words],
             # FSDP refuses the one connection that Megatron's overlapping asks for.
-            env=self.environment | ({"CUDA_DEVICE_MAX_CONNECTIONS": "2"} if "--use-torch-fsdp2" in flags else {}),
+            env=self.environment | ({"CUDA_DEVICE_MAX_CONNECTIONS": "2"} if "fsdp" in flags else {}) | current_test(),
             cwd=self.folder,
             capture_output=True,
             text=True,

@@ -14,7 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.npu.test_mindspeed_llm import COMMON, FUSED, ROOT, TENSOR, Trainer, trainer  # noqa: F401 a fixture
+sys.path.insert(0, str(Path(__file__).parent))
+
+from llm_rows import COMMON, FUSED, TENSOR  # noqa: E402 their place is known now
+from llm_trainer import ROOT, Trainer, current_test, recorder  # noqa: E402
+from test_mindspeed_llm import trainer  # noqa: E402, F401 a fixture
 
 _MODEL = """
 import json, sys, torch
@@ -79,14 +83,14 @@ class Tools:
 
     def python(self, *words: object) -> str:
         run = subprocess.run(
-            [sys.executable, *map(str, words)], cwd=self.folder, env=self.environment, capture_output=True, text=True,
-            timeout=600,
+            [sys.executable, *map(str, words)], cwd=self.folder, env=self.environment | current_test(),
+            capture_output=True, text=True, timeout=600,
         )  # fmt: skip
         assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-4000:]
         return run.stdout
 
     def convert(self, words: str) -> None:
-        self.python(self.llm / "convert_ckpt.py", *f"{_WEIGHTS_ARE} {words}".split())
+        self.python(*recorder(), self.llm / "convert_ckpt.py", *f"{_WEIGHTS_ARE} {words}".split())
 
     def to_hugging_face(self, words: str) -> Path:
         """The folder of the weights that convert_ckpt.py writes for these arguments."""
@@ -113,7 +117,7 @@ class Tools:
         words = f"""{COMMON} {_GEOMETRY} {layout} --load start{processes} --finetune --stage sft --is-instruction-dataset
             --prompt-type qwen --tokenizer-not-use-fast --tokenizer-name-or-path hf {flags}"""
         out = self.python(ROOT / "msadapter/distributed/_torchrun.py", "--standalone", "--nproc-per-node", processes,
-                          self.llm / "posttrain_gpt.py", *words.split())  # fmt: skip
+                          *recorder(), self.llm / "posttrain_gpt.py", *words.split())  # fmt: skip
         found = [float(x) for x in re.findall(r"lm loss: (\S+)", out)]
         assert len(found) == 3, out[-3000:]
         return found
