@@ -17,6 +17,12 @@ EXCUSES: list[tuple[str, str, str]] = [
         UPSTREAM,
         "expects zeros in a tensor of torch.empty: the messages that would fill it are mocked away",
     ),
+    (
+        r"test_dist_model_send_recv_tensor\[src_dst_ranks[12]\]",
+        DEVICE,
+        "processes draw tensors of different sizes and expect the next ones to be equal: the device's generator moves on by "
+        "a step a call, a CPU's, PyTorch's too, by a step a number",
+    ),
     (r"/triton/", DEVICE, "imports Triton for Ascend, whose kernels are compiled for an NPU; upstream skips its tests too"),
 ]
 
