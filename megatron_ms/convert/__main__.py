@@ -261,9 +261,8 @@ def _farewell_scenario(args: argparse.Namespace, work: scenario.Run, env: Path, 
     print(f"\nWhat to try next:\n  source {_short(env)}      then python and torchrun find them")
     if args.train:
         places = f"{_short(folder / 'shakespeare')} {_short(folder / 'qwen25')}"
-        print(
-            f"  bash {_short(llm_job.SCRIPT)} {places} --train-iters 200      train on (after the line above)"
-        )
+        more = "--train-iters 200 --override-opt_param-scheduler"
+        print(f"  bash {_short(llm_job.SCRIPT)} {places} {more}      train on (after the line above)")
     elif work.scenario == "llm":
         print("  bash auto_convert.sh llm --train      train a small Qwen2.5 (about two minutes)")
 

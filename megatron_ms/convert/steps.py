@@ -219,13 +219,15 @@ def _run_shown(words: list[str], environment: Mapping[str, str] | None) -> str:
 
 def end(child: subprocess.Popen, patience: float = 10.0) -> None:
     """Ends a child that may have had Ctrl-C already: waits for it, then asks, then insists."""
-    for ask in (lambda: None, child.terminate, child.kill):
+    for ask in (lambda: None, child.terminate):
         ask()
         try:
-            child.wait(patience if ask is not child.kill else None)
+            child.wait(patience)
             return
         except subprocess.TimeoutExpired:
             patience = 5.0
+    child.kill()
+    child.wait()
 
 
 class ChildError(Exception):

@@ -5,7 +5,8 @@
 #   bash megatron_ms/examples/pretrain_qwen25.sh PREFIX SAVE [more flags, which win over those below]
 #
 # PREFIX: the data set without .bin and .idx, with its SentencePiece model PREFIX.model. SAVE: checkpoints and TensorBoard
-# events; started again it goes on from the last checkpoint. PROCESSES=1 trains in one process.
+# events; started again it goes on from the last checkpoint (with more iterations: --train-iters 200
+# --override-opt_param-scheduler, because the schedule is another one then). PROCESSES=1 trains in one process.
 set -euo pipefail
 [ $# -ge 2 ] || { echo "usage: $0 PREFIX SAVE [flags of pretrain_gpt.py]" >&2; exit 2; }
 : "${MINDSPEED_LLM:?is not set: source the env.sh that auto_convert.sh llm has written}"
