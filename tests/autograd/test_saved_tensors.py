@@ -57,3 +57,32 @@ def test_a_changed_leaf_is_still_noticed():
         weight.add_(1)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         y.sum().backward()
+
+
+class Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.save_for_backward(x, y)
+        return x * y
+
+    @staticmethod
+    def backward(ctx, g):
+        x, y = ctx.saved_tensors
+        return g * y, g * x
+
+
+def test_a_hook_sees_inputs_with_their_history():
+    """MindSpeed swaps what has a node; recorded with torch 2.13: inputs of operators and of Functions come with theirs."""
+    seen = []
+
+    def pack(tensor):
+        seen.append((tensor.grad_fn is not None, tensor.requires_grad))
+        return tensor
+
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    b, c = x * 2, x * 3
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        z = b * Product.apply(b, c)
+    assert seen == [(True, True)] * 4
+    z.sum().backward()
+    assert x.grad.tolist() == [36.0, 144.0]

@@ -17,7 +17,8 @@ SavedTensor::SavedTensor(const TensorPtr &t, bool is_output) : defined_(t != nul
   auto &stack = saved_hooks_stack();
   if (!stack.empty() && stack.back().pack) {
     SavedHooks h = stack.back();
-    TensorPtr raw = alias_of(t);
+    // an input reaches the hook with its history, as in PyTorch; a result with its own node would keep that alive
+    TensorPtr raw = is_output ? alias_of(t) : t;
     if (!is_output && requires_grad_ && !is_leaf_) {
       node_ = grad_fn(t);
       output_index_ = output_index(t);
