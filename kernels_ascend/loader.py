@@ -30,7 +30,9 @@ def _rules() -> ModuleType:
     if spec is None or spec.origin is None or Path(spec.origin).resolve() != _RULES:
         name = "_msadapter_patches"
     if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, _RULES, submodule_search_locations=[str(_RULES.parent)])
+        spec = importlib.util.spec_from_file_location(
+            name, _RULES, submodule_search_locations=[str(_RULES.parent)]
+        )
         assert spec is not None and spec.loader is not None  # a file that is there has a loader
         sys.modules[name] = module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)

@@ -230,8 +230,12 @@ EXTENSIONS: dict[str, Callable[[], dict[str, Callable]]] = {
     },
     "npu_dropout_add_layer_norm": lambda: {"npu_dropout_add_layer_norm": _norm},
     "npu_ffn": lambda: {"npu_ffn": ffn},
-    "npu_grouped_mat_mul_all_reduce": lambda: {"npu_grouped_mat_mul_all_reduce": npu_grouped_mat_mul_all_reduce},
-    "npu_mm_all_reduce_add_rms_norm": lambda: {"npu_mm_all_reduce_add_rms_norm": collective.npu_mm_all_reduce_add_rms_norm},
+    "npu_grouped_mat_mul_all_reduce": lambda: {
+        "npu_grouped_mat_mul_all_reduce": npu_grouped_mat_mul_all_reduce
+    },
+    "npu_mm_all_reduce_add_rms_norm": lambda: {
+        "npu_mm_all_reduce_add_rms_norm": collective.npu_mm_all_reduce_add_rms_norm
+    },
     "npu_mm_all_reduce_add_rms_norm_": lambda: {"npu_mm_all_reduce_add_rms_norm_": _add_rms_norm_},
     "npu_alltoall_allgather_bmm": lambda: {"npu_alltoall_allgather_bmm": batched.npu_alltoall_allgather_bmm},
     "npu_bmm_reducescatter_alltoall": lambda: {
@@ -239,7 +243,12 @@ EXTENSIONS: dict[str, Callable[[], dict[str, Callable]]] = {
     },
     "adaptive_cp": lambda: {
         name: getattr(adaptive_cp, name)
-        for name in ("coarsen_mask", "search_kmeans", "get_mask_list_with_remap", "get_mask_list_without_remap")
+        for name in (
+            "coarsen_mask",
+            "search_kmeans",
+            "get_mask_list_with_remap",
+            "get_mask_list_without_remap",
+        )
     },
     "lcal": _lcal,
     "algorithm": lambda: {"reuse_data_ptr": reuse_data_ptr},

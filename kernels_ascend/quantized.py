@@ -36,11 +36,15 @@ def whole_product(x1, x2, scale, bias=None, row_scale=None):
         RuntimeError: operands or a bias that are not whole numbers. NotImplementedError: a packed (64-bit) scale.
     """
     if x1.dtype != msadapter.int8 or x2.dtype != msadapter.int8:
-        raise RuntimeError(f"a product with dequant_scale needs int8 operands, but got {x1.dtype} and {x2.dtype}")
+        raise RuntimeError(
+            f"a product with dequant_scale needs int8 operands, but got {x1.dtype} and {x2.dtype}"
+        )
     if bias is not None and bias.dtype != msadapter.int32:
         raise RuntimeError(f"the bias of a product of int8 must be int32, but got {bias.dtype}")
     if scale.dtype not in (msadapter.bfloat16, msadapter.float32):
-        raise NotImplementedError(f"torch_npu: a dequant_scale of {scale.dtype} is not supported (docs/coverage.md)")
+        raise NotImplementedError(
+            f"torch_npu: a dequant_scale of {scale.dtype} is not supported (docs/coverage.md)"
+        )
     if scale.dtype == msadapter.float32 and row_scale is None:
         raise RuntimeError("a float32 dequant_scale needs pertoken_scale")
     out = t.matmul(x1.double(), x2.double())  # sums of less than 2**53: exact

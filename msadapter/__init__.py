@@ -129,7 +129,11 @@ def can_cast(from_, to) -> _builtins.bool:
 def result_type(tensor1, tensor2):
     """dtype that arithmetic of the two would have."""
     for x, other in ((tensor1, tensor2), (tensor2, tensor1)):
-        if isinstance(x, Tensor) and x.dtype.name.startswith("float8") and isinstance(other, (_builtins.int, _builtins.float)):
+        if (
+            isinstance(x, Tensor)
+            and x.dtype.name.startswith("float8")
+            and isinstance(other, (_builtins.int, _builtins.float))
+        ):
             return x.dtype
     return ops_table.add(_probe(tensor1), _probe(tensor2)).dtype
 
@@ -340,7 +344,8 @@ _ELSEWHERE = {  # names that are loaded with their module, when one is asked for
     **dict.fromkeys(("AcceleratorError", "FatalError", "OutOfMemoryError"), "_errors"),
     "npu_apply_fused_adamw_v2": "torch_npu",
     **dict.fromkeys(
-        ("embedding_bag", "gru", "lobpcg", "lstm", "native_channel_shuffle", "rnn_relu", "rnn_tanh"), "_recurrent_forms"
+        ("embedding_bag", "gru", "lobpcg", "lstm", "native_channel_shuffle", "rnn_relu", "rnn_tanh"),
+        "_recurrent_forms",
     ),
     **dict.fromkeys(("DisableTorchFunction", "DisableTorchFunctionSubclass"), "overrides"),
     **dict.fromkeys(
@@ -431,7 +436,12 @@ _ELSEWHERE = {  # names that are loaded with their module, when one is asked for
 }
 
 
-_LIBRARIES = {"has_lapack": True, "has_mkl": False, "has_openmp": False, "has_spectral": True}  # what kernels here use
+_LIBRARIES = {
+    "has_lapack": True,
+    "has_mkl": False,
+    "has_openmp": False,
+    "has_spectral": True,
+}  # what kernels here use
 
 
 def __getattr__(name: str):

@@ -4,6 +4,7 @@ On a machine without an NPU the accelerator is the host itself, when the run ask
 device objects keep the name that the user wrote, work is done at once and in order. Each process of a job
 sees as many devices as the job has processes here (LOCAL_WORLD_SIZE), so that set_device(local_rank) works.
 """
+
 import os
 import threading
 
@@ -54,17 +55,21 @@ def set_device(index: int) -> None:
 def check_index(index: int) -> None:
     require()
     if index >= device_count():
-        raise RuntimeError(f"CUDA error: invalid device ordinal ({index}, but this process has "
-                           f"{device_count()} "
-                           "device(s); MSADAPTER_DEVICE_COUNT sets their number)")
+        raise RuntimeError(
+            f"CUDA error: invalid device ordinal ({index}, but this process has "
+            f"{device_count()} "
+            "device(s); MSADAPTER_DEVICE_COUNT sets their number)"
+        )
 
 
 def require() -> None:
     """RuntimeError if there is no accelerator in this run."""
     if not is_available():
-        raise RuntimeError("Found no NVIDIA driver or NPU on your system: set MSADAPTER_DEVICE=cuda (or "
-                           "npu), source "
-                           "build/env.sh or start with `python -m msadapter` to use the accelerator")
+        raise RuntimeError(
+            "Found no NVIDIA driver or NPU on your system: set MSADAPTER_DEVICE=cuda (or "
+            "npu), source "
+            "build/env.sh or start with `python -m msadapter` to use the accelerator"
+        )
 
 
 def index_of(device=None) -> int:

@@ -1,5 +1,6 @@
 """Names of torch that are another face of torch.nn.functional or of a method: losses whose reduction is a number, cells of
 recurrent networks, questions about a tensor. Loaded when one is asked for."""
+
 from __future__ import annotations
 
 import warnings
@@ -55,9 +56,13 @@ def margin_ranking_loss(input1, input2, target, margin=0.0, reduction=1) -> Tens
     return F.margin_ranking_loss(input1, input2, target, margin, reduction=_REDUCTIONS[reduction])
 
 
-def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2.0, eps=1e-6, swap=False, reduction=1) -> Tensor:
+def triplet_margin_loss(
+    anchor, positive, negative, margin=1.0, p=2.0, eps=1e-6, swap=False, reduction=1
+) -> Tensor:
     """`nn.functional.triplet_margin_loss` with a reduction by number."""
-    return F.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction=_REDUCTIONS[reduction])
+    return F.triplet_margin_loss(
+        anchor, positive, negative, margin, p, eps, swap, reduction=_REDUCTIONS[reduction]
+    )
 
 
 def poisson_nll_loss(input, target, log_input, full, eps, reduction) -> Tensor:
@@ -65,13 +70,19 @@ def poisson_nll_loss(input, target, log_input, full, eps, reduction) -> Tensor:
     return F.poisson_nll_loss(input, target, log_input, full, eps=eps, reduction=_REDUCTIONS[reduction])
 
 
-def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction=0, zero_infinity=False) -> Tensor:
+def ctc_loss(
+    log_probs, targets, input_lengths, target_lengths, blank=0, reduction=0, zero_infinity=False
+) -> Tensor:
     """`nn.functional.ctc_loss` with a reduction by number, none by default."""
-    return F.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, _REDUCTIONS[reduction], zero_infinity)
+    return F.ctc_loss(
+        log_probs, targets, input_lengths, target_lengths, blank, _REDUCTIONS[reduction], zero_infinity
+    )
 
 
 # ---- layers
-def instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled) -> Tensor:
+def instance_norm(
+    input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled
+) -> Tensor:
     """`nn.functional.instance_norm`."""
     return F.instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
 
@@ -221,4 +232,3 @@ def get_device_module(device=None):
         return importlib.import_module(f".{kind}", __package__)
     except ModuleNotFoundError:
         raise RuntimeError(f"Invalid device module '{kind}' in your 'torch' installation") from None
-

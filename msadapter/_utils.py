@@ -241,8 +241,7 @@ def _reorder_tensors_as(tensors, ordered_tensors):
 
 # -- devices and workers -----------------------------------------------------------------------------------
 def _get_device_index(device, optional=False, allow_cpu=False) -> int:
-    """Index of an accelerator device given as int, str, device or None (then the current one, if optional).
-    """
+    """Index of an accelerator device given as int, str, device or None (then the current one, if optional)."""
     torch = names.root()
     if isinstance(device, str):
         device = torch.device(device)

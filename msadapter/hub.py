@@ -1,4 +1,5 @@
 """torch.hub: loading code from the network is refused; files are read with torch.load."""
+
 import os
 
 __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
@@ -24,8 +25,9 @@ def set_dir(d) -> None:
 
 def _refuse(name):
     def refused(*args, **kwargs):
-        raise NotImplementedError(f"torch.hub.{name}: loading from the network is not supported "
-                                  "(docs/coverage.md)")
+        raise NotImplementedError(
+            f"torch.hub.{name}: loading from the network is not supported (docs/coverage.md)"
+        )
 
     refused.__name__ = name
     refused.__doc__ = f"Refused: {name} would use the network."
@@ -33,4 +35,5 @@ def _refuse(name):
 
 
 download_url_to_file, help, list, load, load_state_dict_from_url = map(
-    _refuse, ("download_url_to_file", "help", "list", "load", "load_state_dict_from_url"))
+    _refuse, ("download_url_to_file", "help", "list", "load", "load_state_dict_from_url")
+)

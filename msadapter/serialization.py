@@ -134,8 +134,7 @@ def set_default_load_endianness(endianness) -> None:
 
 
 class skip_data:
-    """Context manager: torch.save writes records of zeros in place of the storages' data (a skeleton file).
-    """
+    """Context manager: torch.save writes records of zeros in place of the storages' data (a skeleton file)."""
 
     def __init__(self, materialize_fake_tensors: bool = False):
         self._materialize = materialize_fake_tensors

@@ -55,7 +55,9 @@ def train(work: Run, logs: Path, progress: Progress) -> bool:
         )
     except ChildError as error:
         if error.log == log:
-            with open(place / "log.txt", "a", encoding="utf-8") as file:  # what it did before it ended is part of the curve
+            with open(
+                place / "log.txt", "a", encoding="utf-8"
+            ) as file:  # what it did before it ended is part of the curve
                 file.write(error.output)
         raise ConvertError(f"the training ended with exit code {error.code}:\n{error.tail(20)}") from None
     missing = [path.name for path in results if not path.is_file()]

@@ -44,14 +44,31 @@ def install(output: Path, cache: Path, logs: Path, progress: Progress, offline: 
         return False
     wheels, folder, beside = cache / "wheels", output / FOLDER, output / f".{FOLDER}.part"
     pip: list[str | Path] = [PYTHON, "-m", "pip", "--no-input"]
-    from_cache: list[str | Path] = ["--no-index", "--find-links", wheels] if offline else ["--find-links", wheels]
+    from_cache: list[str | Path] = (
+        ["--no-index", "--find-links", wheels] if offline else ["--find-links", wheels]
+    )
     wanted: list[str | Path] = ["--no-deps", "--only-binary=:all:", "--requirement", REQUIREMENTS]
     wheels.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(beside, ignore_errors=True)
     try:
-        run([*pip, "download", *from_cache, "--dest", wheels, *wanted], logs / "wheels.log", progress, clean_environment())
         run(
-            [*pip, "install", "--no-index", "--find-links", wheels, "--no-compile", "--target", beside, *wanted],
+            [*pip, "download", *from_cache, "--dest", wheels, *wanted],
+            logs / "wheels.log",
+            progress,
+            clean_environment(),
+        )
+        run(
+            [
+                *pip,
+                "install",
+                "--no-index",
+                "--find-links",
+                wheels,
+                "--no-compile",
+                "--target",
+                beside,
+                *wanted,
+            ],
             logs / "packages.log",
             progress,
             clean_environment(),
@@ -59,7 +76,9 @@ def install(output: Path, cache: Path, logs: Path, progress: Progress, offline: 
     except ChildError as error:
         shutil.rmtree(beside, ignore_errors=True)
         hint = f"\n  --offline takes wheels from {wheels} alone: run once without it" if offline else ""
-        raise ConvertError(pip_words(error, "the packages of the upstreams could not be installed") + hint) from None
+        raise ConvertError(
+            pip_words(error, "the packages of the upstreams could not be installed") + hint
+        ) from None
     if folder.exists() and _recorded(output).get("files") != _files_of(folder):
         keep_aside(folder)
     shutil.rmtree(folder, ignore_errors=True)

@@ -69,7 +69,9 @@ def main(arguments: list[str] | None = None) -> int:
     (args.save / "losses.json").write_text(json.dumps(found, indent=1), encoding="utf-8")
     draw(found, args.save / "loss.png", args.title)
     first, last = found["iterations"][0], found["iterations"][-1]
-    print(f"loss {first['loss']:.4f} at iteration {first['iteration']}, {last['loss']:.4f} at {last['iteration']}")
+    print(
+        f"loss {first['loss']:.4f} at iteration {first['iteration']}, {last['loss']:.4f} at {last['iteration']}"
+    )
     return 0
 
 

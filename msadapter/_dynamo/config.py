@@ -1,4 +1,5 @@
 """Switches of torch._dynamo, without effect."""
+
 suppress_errors = False
 verbose = False
 cache_size_limit = recompile_limit = 8

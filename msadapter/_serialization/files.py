@@ -1,4 +1,5 @@
 """Files as torch.save and torch.load take them: paths, os.PathLike, open binary files; atomic writing."""
+
 import contextlib
 import io
 import os
@@ -34,9 +35,11 @@ def open_for_writing(f):
     """
     if not is_path(f):
         if not hasattr(f, "write"):
-            raise AttributeError("expected 'f' to be string, path, or a file-like object with a 'write' "
-                                 "attribute, "
-                                 f"got {type(f).__name__}")
+            raise AttributeError(
+                "expected 'f' to be string, path, or a file-like object with a 'write' "
+                "attribute, "
+                f"got {type(f).__name__}"
+            )
         yield f
         f.flush() if hasattr(f, "flush") else None
         return

@@ -8,8 +8,7 @@ _packages: list = []  # (priority, tagger, deserializer), lowest priority first
 
 
 def register_package(priority: int, tagger, deserializer) -> None:
-    """Add a handler: `tagger(storage) -> str or None`, `deserializer(storage, location) -> storage or None`.
-    """
+    """Add a handler: `tagger(storage) -> str or None`, `deserializer(storage, location) -> storage or None`."""
     _packages.append((priority, tagger, deserializer))
     _packages.sort(key=lambda entry: entry[0])
 

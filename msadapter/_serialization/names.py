@@ -1,4 +1,5 @@
 """Names inside pickles: ours while running (msadapter.X), PyTorch's in a file (torch.X)."""
+
 import _compat_pickle
 import importlib
 import sys
@@ -89,14 +90,14 @@ def storage_type(module: str, name: str):
 def to_file(module: str) -> str:
     """The module name that a file carries for one of our modules."""
     if module == ROOT or module.startswith(ROOT + "."):
-        return "torch" + module[len(ROOT):]
+        return "torch" + module[len(ROOT) :]
     return module
 
 
 def to_runtime(module: str) -> str:
     """The module of ours that answers for a module name of a file."""
     if module == "torch" or module.startswith("torch."):
-        return ROOT + module[len("torch"):]
+        return ROOT + module[len("torch") :]
     return module
 
 
@@ -116,8 +117,9 @@ def find(module: str, name: str):
     try:
         found = sys.modules.get(target) or importlib.import_module(target)
     except ImportError as err:
-        raise ModuleNotFoundError(f"the file refers to {module}.{name}, but there is no module "
-                                  f"{module!r}") from err
+        raise ModuleNotFoundError(
+            f"the file refers to {module}.{name}, but there is no module {module!r}"
+        ) from err
     for part in name.split("."):
         if not hasattr(found, part):
             raise AttributeError(f"the file refers to {module}.{name}, which this version does not have")

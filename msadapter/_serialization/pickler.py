@@ -77,7 +77,9 @@ class TorchReduce:
             return TorchGlobal("torch", "Size"), (tuple(obj),)
         if kind is self._layout:
             return TorchGlobal("torch.serialization", "_get_layout"), (str(obj),)
-        if isinstance(obj, self.tensor_class) and (kind.__reduce_ex__ in self._plain or obj.layout._name != "strided"):
+        if isinstance(obj, self.tensor_class) and (
+            kind.__reduce_ex__ in self._plain or obj.layout._name != "strided"
+        ):
             return _reduce_tensor(obj)
         return NotImplemented
 
@@ -85,8 +87,7 @@ class TorchReduce:
         return type(obj) in self._named or (isinstance(obj, type) and obj in self._classes)
 
     def global_name(self, obj, name):
-        """(module, name) that a file shall carry for a class or function of ours; None: leave it to pickle.
-        """
+        """(module, name) that a file shall carry for a class or function of ours; None: leave it to pickle."""
         if type(obj) is TorchGlobal:
             return obj.module, obj.name
         if type(obj) in self._named:
@@ -165,8 +166,7 @@ class TorchPickler(TorchNames, pickle._Pickler):
 
 
 def make_pickler(stream, pickle_module, protocol, context: SaveContext):
-    """A pickler for one file. A foreign pickle_module (dill, cloudpickle) keeps its own rules for functions.
-    """
+    """A pickler for one file. A foreign pickle_module (dill, cloudpickle) keeps its own rules for functions."""
     base = pickle_module.Pickler
     if pickle_module is pickle:
         kind = TorchPickler

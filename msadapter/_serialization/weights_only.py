@@ -4,6 +4,7 @@ A stack machine over pickle opcodes that can only build containers, strings, num
 of what the allow-list names. A global that is not on the list is an error before anything of it runs; REDUCE,
 NEWOBJ and BUILD accept only objects that came from the list.
 """
+
 import pickle
 import struct
 from collections import Counter, OrderedDict
@@ -18,8 +19,7 @@ def _error(text: str) -> pickle.UnpicklingError:
 
 
 class RestrictedUnpickler:
-    """`load()` the next pickle of `stream`. Set `persistent_load` before (a callable of the persistent id).
-    """
+    """`load()` the next pickle of `stream`. Set `persistent_load` before (a callable of the persistent id)."""
 
     def __init__(self, stream, encoding: str = "utf-8"):
         self._read = stream.read
@@ -29,8 +29,9 @@ class RestrictedUnpickler:
 
     @staticmethod
     def _no_persistent_load(pid):
-        raise _error("A load persistent id instruction was encountered, but no persistent_load function was "
-                     "specified.")
+        raise _error(
+            "A load persistent id instruction was encountered, but no persistent_load function was specified."
+        )
 
     def load(self):
         """The object, or UnpicklingError for anything that is not allowed and EOFError at a premature end."""

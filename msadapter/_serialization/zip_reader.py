@@ -1,4 +1,5 @@
 """Reads the zip container of torch.save: records by name, as views of a map of the file when asked."""
+
 import struct
 import zipfile
 import zlib
@@ -31,7 +32,7 @@ class ZipReader:
         if not infos:
             raise self._corrupt("reading zip archive: it holds no records")
         self._folder = infos[0].filename.partition("/")[0]
-        self._records = {info.filename[len(self._folder) + 1:]: info for info in infos}
+        self._records = {info.filename[len(self._folder) + 1 :]: info for info in infos}
 
     def _corrupt(self, what: str) -> RuntimeError:
         return RuntimeError(_CORRUPT.format(what=what, file=self._file))
@@ -57,7 +58,7 @@ class ZipReader:
         if self._mapped is not None:
             if start + info.file_size > self._mapped.size:
                 raise self._corrupt(f"reading file {name}: it ends behind the end of the file")
-            return self._mapped[start:start + info.file_size]
+            return self._mapped[start : start + info.file_size]
         if start + info.file_size > self._length:  # before memory is taken for it
             raise self._corrupt(f"reading file {name}: it ends behind the end of the file")
         data = np.empty(info.file_size, dtype=np.uint8)
@@ -98,7 +99,7 @@ def _read_into(stream, array) -> int:
         else:
             chunk = stream.read(len(view) - done)
             count = len(chunk)
-            view[done:done + count] = chunk
+            view[done : done + count] = chunk
         if not count:
             break
         done += count

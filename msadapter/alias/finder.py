@@ -126,7 +126,9 @@ def install() -> None:
     global _finder
     if _finder is not None and _finder in sys.meta_path:
         return
-    aliases = ALIASES | {n: package for n, (package, variable) in OPTIONAL.items() if os.environ.get(variable) == "1"}
+    aliases = ALIASES | {
+        n: package for n, (package, variable) in OPTIONAL.items() if os.environ.get(variable) == "1"
+    }
     _refuse_foreign(aliases)
     for name in _modules_of(aliases):
         del sys.modules[name]

@@ -1,4 +1,5 @@
 """torch.amp: mixed precision."""
+
 from .._native import load
 from ..ops._declare import namespaces
 from . import lists
@@ -28,12 +29,26 @@ from .grad_scaler import GradScaler
 __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
 
 # what torch itself (not torch.amp) carries
-TORCH_NAMES = {f.__name__: f for f in (
-    autocast_decrement_nesting, autocast_increment_nesting, clear_autocast_cache, get_autocast_cpu_dtype,
-    get_autocast_dtype, get_autocast_gpu_dtype, is_autocast_cache_enabled, is_autocast_cpu_enabled,
-    is_autocast_enabled, set_autocast_cache_enabled, set_autocast_cpu_dtype, set_autocast_cpu_enabled,
-    set_autocast_dtype, set_autocast_enabled, set_autocast_gpu_dtype,
-)}
+TORCH_NAMES = {
+    f.__name__: f
+    for f in (
+        autocast_decrement_nesting,
+        autocast_increment_nesting,
+        clear_autocast_cache,
+        get_autocast_cpu_dtype,
+        get_autocast_dtype,
+        get_autocast_gpu_dtype,
+        is_autocast_cache_enabled,
+        is_autocast_cpu_enabled,
+        is_autocast_enabled,
+        set_autocast_cache_enabled,
+        set_autocast_cpu_dtype,
+        set_autocast_cpu_enabled,
+        set_autocast_dtype,
+        set_autocast_enabled,
+        set_autocast_gpu_dtype,
+    )
+}
 
 
 def _install_policies() -> None:

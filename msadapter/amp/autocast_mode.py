@@ -1,4 +1,5 @@
 """torch.autocast: the block, the decorator and the questions about its state."""
+
 import functools
 import warnings
 
@@ -49,16 +50,24 @@ class autocast:
         from .. import _accelerator
 
         if self.device != "cpu" and not _accelerator.is_available():
-            warnings.warn(f"User provided device_type of '{self.device}', but {self.device.upper()} is not "
-                          "available. Disabling", UserWarning, stacklevel=4)
+            warnings.warn(
+                f"User provided device_type of '{self.device}', but {self.device.upper()} is not "
+                "available. Disabling",
+                UserWarning,
+                stacklevel=4,
+            )
             return False
         name = str(self.fast_dtype).rpartition(".")[2]
         allowed = _LOWER["cpu" if self.device == "cpu" else "accelerator"]
         if name not in allowed:
-            warnings.warn(f"In {self.device} autocast, but the target dtype is not supported. Disabling "
-                          "autocast.\n"
-                          f"{self.device} Autocast only supports dtypes of torch.{', torch.'.join(allowed)} "
-                          "currently.", UserWarning, stacklevel=4)
+            warnings.warn(
+                f"In {self.device} autocast, but the target dtype is not supported. Disabling "
+                "autocast.\n"
+                f"{self.device} Autocast only supports dtypes of torch.{', torch.'.join(allowed)} "
+                "currently.",
+                UserWarning,
+                stacklevel=4,
+            )
             return False
         return True
 

@@ -16,15 +16,15 @@ def _table(**groups) -> dict:
 
 ACCELERATOR = _table(
     lower=f"{_CONVOLUTIONS} {_PRODUCTS} __matmul__ addmv addr chain_matmul multi_dot mv prelu gru_cell "
-          "lstm_cell "
-          "rnn_tanh_cell rnn_relu_cell",
+    "lstm_cell "
+    "rnn_tanh_cell rnn_relu_cell",
     fp32=f"""{_LOSSES} __pow__ __rpow__ __rdiv__ __rtruediv__ acos asin cosh cdist cosine_similarity cumprod
     cumsum
         dist erfinv exp expm1 group_norm layer_norm log log10 log1p log2 log_softmax logsumexp norm normalize
         pdist pow
         prod reciprocal renorm rsqrt sinh softmax softmin softplus sum tan""",
     promote="addcdiv addcmul atan2 bilinear cat cross dot grid_sample index_put scatter_add stack tensordot "
-            "vdot",
+    "vdot",
     banned="binary_cross_entropy",
 )
 CPU = _table(
@@ -36,12 +36,11 @@ CPU = _table(
 )
 KNOWN = frozenset(ACCELERATOR) | frozenset(CPU)
 BANNED = {
-    "binary_cross_entropy":
-        "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast.\nMany models "
-        "use a "
-        "sigmoid layer right before the binary cross entropy layer. In this case, combine the two layers "
-        "using "
-        "torch.nn.functional.binary_cross_entropy_with_logits or torch.nn.BCEWithLogitsLoss, which are safe "
-        "to "
-        "autocast.",
+    "binary_cross_entropy": "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast.\nMany models "
+    "use a "
+    "sigmoid layer right before the binary cross entropy layer. In this case, combine the two layers "
+    "using "
+    "torch.nn.functional.binary_cross_entropy_with_logits or torch.nn.BCEWithLogitsLoss, which are safe "
+    "to "
+    "autocast.",
 }

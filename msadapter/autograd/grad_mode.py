@@ -1,4 +1,5 @@
 """no_grad, enable_grad, set_grad_enabled, inference_mode."""
+
 from __future__ import annotations
 
 import functools

@@ -1,4 +1,5 @@
 """torch.autograd.graph: saved-tensor hooks and nodes."""
+
 from __future__ import annotations
 
 import contextlib
@@ -56,7 +57,9 @@ class GradientEdge(tuple):
 
 def get_gradient_edge(tensor) -> GradientEdge:
     if not tensor.requires_grad:
-        raise RuntimeError("It is not possible to get the gradient edge of a Tensor that does not require gradients")
+        raise RuntimeError(
+            "It is not possible to get the gradient edge of a Tensor that does not require gradients"
+        )
     return GradientEdge(_C.gradient_edge(tensor))
 
 
@@ -86,6 +89,7 @@ def register_multi_grad_hook(tensors, fn, *, mode="all"):
             state["grads"][i] = grad
             if state["count"] == state["expected"]:
                 fn(state["grads"])
+
         return hook
 
     for i, t in enumerate(tensors):
@@ -105,7 +109,9 @@ def register_multi_grad_hook(tensors, fn, *, mode="all"):
 
 @contextlib.contextmanager
 def allow_mutation_on_saved_tensors():
-    raise NotImplementedError("torch.autograd.graph.allow_mutation_on_saved_tensors is not supported (docs/coverage.md)")
+    raise NotImplementedError(
+        "torch.autograd.graph.allow_mutation_on_saved_tensors is not supported (docs/coverage.md)"
+    )
     yield
 
 

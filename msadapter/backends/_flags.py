@@ -1,4 +1,5 @@
 """Switches as module attributes, with a `flags(...)` context manager."""
+
 from contextlib import contextmanager
 
 

@@ -1,4 +1,5 @@
 """torch.backends.cuda: switches of matrix products and of the attention implementations."""
+
 from contextlib import contextmanager
 
 _sdp = {"flash": True, "mem_efficient": True, "math": True, "cudnn": False}

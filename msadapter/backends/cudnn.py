@@ -1,4 +1,5 @@
 """torch.backends.cudnn: its switches are remembered; there is no cuDNN."""
+
 from ._flags import make_flags
 
 enabled = True
@@ -26,8 +27,13 @@ def is_acceptable(tensor) -> bool:
 
 def set_flags(_enabled=None, _benchmark=None, _benchmark_limit=None, _deterministic=None, _allow_tf32=None):
     """Set the switches that are given; the values before."""
-    given = {"enabled": _enabled, "benchmark": _benchmark, "benchmark_limit": _benchmark_limit,
-             "deterministic": _deterministic, "allow_tf32": _allow_tf32}
+    given = {
+        "enabled": _enabled,
+        "benchmark": _benchmark,
+        "benchmark_limit": _benchmark_limit,
+        "deterministic": _deterministic,
+        "allow_tf32": _allow_tf32,
+    }
     before = tuple(globals()[name] for name in given)
     globals().update({name: value for name, value in given.items() if value is not None})
     return before

@@ -1,4 +1,5 @@
 """torch.backends.mha: the fast path of attention modules."""
+
 _fastpath = [True]
 
 

@@ -1,4 +1,5 @@
 """torch.backends.mkldnn: oneDNN computes the matrix products on the host."""
+
 from ._flags import make_flags
 
 enabled = True

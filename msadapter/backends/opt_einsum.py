@@ -1,4 +1,5 @@
 """torch.backends.opt_einsum: order of contractions in einsum."""
+
 import importlib
 import importlib.util
 

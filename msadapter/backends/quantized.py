@@ -1,3 +1,4 @@
 """torch.backends.quantized: quantized engines do not exist here."""
+
 supported_engines = ["none"]
 engine = "none"

@@ -1,4 +1,5 @@
 """Messages that are given once in a process."""
+
 import warnings
 
 _said: set = set()

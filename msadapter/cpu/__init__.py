@@ -1,10 +1,23 @@
 """torch.cpu: the host seen as a device; everything is done at once."""
+
 from contextlib import nullcontext
 
 from ..amp import autocast as _autocast
 
-__all__ = ["Event", "Stream", "StreamContext", "amp", "current_device", "current_stream", "device_count",
-           "is_available", "is_initialized", "set_device", "stream", "synchronize"]
+__all__ = [
+    "Event",
+    "Stream",
+    "StreamContext",
+    "amp",
+    "current_device",
+    "current_stream",
+    "device_count",
+    "is_available",
+    "is_initialized",
+    "set_device",
+    "stream",
+    "synchronize",
+]
 
 
 class Stream:

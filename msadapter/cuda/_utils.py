@@ -1,4 +1,5 @@
 """Device indices as torch.cuda's functions take them."""
+
 from .._utils import _get_device_index as _general
 
 

@@ -1,4 +1,5 @@
 """Ranges for profilers: they go to torch.profiler's recording if one is running."""
+
 from contextlib import contextmanager
 
 from ..profiler import record_function

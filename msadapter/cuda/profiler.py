@@ -1,4 +1,5 @@
 """Start and stop of an outer profiler: there is none to talk to, the calls are accepted."""
+
 from contextlib import contextmanager
 
 

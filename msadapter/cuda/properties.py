@@ -1,4 +1,5 @@
 """What kind of device the accelerator is."""
+
 import os
 import platform
 
@@ -29,9 +30,11 @@ class _CudaDeviceProperties:
         self.uuid = "00000000-0000-0000-0000-000000000000"
 
     def __repr__(self):
-        return (f"_CudaDeviceProperties(name='{self.name}', major={self.major}, minor={self.minor}, "
-                f"total_memory={self.total_memory // 2**20}MB, "
-                f"multi_processor_count={self.multi_processor_count})")
+        return (
+            f"_CudaDeviceProperties(name='{self.name}', major={self.major}, minor={self.minor}, "
+            f"total_memory={self.total_memory // 2**20}MB, "
+            f"multi_processor_count={self.multi_processor_count})"
+        )
 
 
 def get_device_name(device=None) -> str:
@@ -93,7 +96,8 @@ def _no_sensor(name):
 
 
 temperature, power_draw, clock_rate, memory_usage = map(
-    _no_sensor, ("temperature", "power_draw", "clock_rate", "memory_usage"))
+    _no_sensor, ("temperature", "power_draw", "clock_rate", "memory_usage")
+)
 
 
 def utilization(device=None) -> int:

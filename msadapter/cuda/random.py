@@ -3,11 +3,22 @@
 An NPU has its own stream. Where the accelerator is the host itself there is one stream, the CPU's: a run then draws
 the numbers that PyTorch draws on the CPU, whichever of the two names its tensors carry.
 """
+
 from .. import _accelerator
 from ..ops import _generator as _sampling
 
-__all__ = ["default_generators", "get_rng_state", "get_rng_state_all", "initial_seed", "manual_seed",
-           "manual_seed_all", "seed", "seed_all", "set_rng_state", "set_rng_state_all"]
+__all__ = [
+    "default_generators",
+    "get_rng_state",
+    "get_rng_state_all",
+    "initial_seed",
+    "manual_seed",
+    "manual_seed_all",
+    "seed",
+    "seed_all",
+    "set_rng_state",
+    "set_rng_state_all",
+]
 
 
 class _Generators:

@@ -1,4 +1,5 @@
 """torch.distributed."""
+
 import importlib
 from enum import Enum
 
@@ -18,9 +19,29 @@ from .distributed_c10d import (
 )
 
 # parts that are read only when somebody asks for them
-_LAZY = ("_functional_collectives", "_shard", "algorithms", "checkpoint", "constants", "device_mesh",
-         "distributed_c10d", "elastic", "nn", "run", "tensor", "_tensor", "utils", "launch", "fsdp", "optim",
-         "_composable", "_composable_state", "_symmetric_memory", "rpc", "pipelining")
+_LAZY = (
+    "_functional_collectives",
+    "_shard",
+    "algorithms",
+    "checkpoint",
+    "constants",
+    "device_mesh",
+    "distributed_c10d",
+    "elastic",
+    "nn",
+    "run",
+    "tensor",
+    "_tensor",
+    "utils",
+    "launch",
+    "fsdp",
+    "optim",
+    "_composable",
+    "_composable_state",
+    "_symmetric_memory",
+    "rpc",
+    "pipelining",
+)
 
 
 class DebugLevel(Enum):

@@ -3,7 +3,9 @@
 
 def _absent(name: str):
     def function(*args, **kwargs):
-        raise NotImplementedError(f"torch.distributed._symmetric_memory.{name} is not supported (docs/coverage.md)")
+        raise NotImplementedError(
+            f"torch.distributed._symmetric_memory.{name} is not supported (docs/coverage.md)"
+        )
 
     function.__name__ = name
     return function

@@ -1,4 +1,5 @@
 """The old name of torch.distributed.tensor."""
+
 from .tensor import *  # noqa: F403
 from .tensor import placement_types
 from .tensor._spec import DTensorSpec

@@ -1,7 +1,7 @@
 """torchrun by path: the agent needs nothing of the framework, so it starts a second sooner and stays small.
 
-    python msadapter/distributed/_torchrun.py --nproc-per-node 2 script.py
-    python msadapter/distributed/_torchrun.py --as-msrun --worker_num 2 --local_worker_num 2 script.py
+python msadapter/distributed/_torchrun.py --nproc-per-node 2 script.py
+python msadapter/distributed/_torchrun.py --as-msrun --worker_num 2 --local_worker_num 2 script.py
 """
 
 import sys

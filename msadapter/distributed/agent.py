@@ -49,7 +49,9 @@ class Job:
     shown_ranks: set | None = None  # and ranks of the job
     join_timeout: float = 600.0
     last_call: float = 30.0  # seconds for more machines when enough have come
-    silence: float = 15.0  # seconds after which another launcher that has said nothing is lost; ending ranks takes 5
+    silence: float = (
+        15.0  # seconds after which another launcher that has said nothing is lost; ending ranks takes 5
+    )
     environment: dict = field(default_factory=dict)  # variables that all ranks get
     copied_names: dict = field(default_factory=dict)  # variables that are copies of torchrun's
     bind_cores: bool = False  # each rank runs on its share of this machine's cores
@@ -73,8 +75,10 @@ class RankFailed(Exception):
         status = rank.process.returncode
         self.code = status if status > 0 else 128 - status
         ended = f"exit code {status}" if status > 0 else f"signal {signal.Signals(-status).name}"
-        super().__init__(f"rank {rank.number} (local rank {rank.local}, pid {rank.process.pid}) of "
-                         f"{' '.join(job.command[:6])} ended with {ended} after {time.time() - rank.started:.1f} s")
+        super().__init__(
+            f"rank {rank.number} (local rank {rank.local}, pid {rank.process.pid}) of "
+            f"{' '.join(job.command[:6])} ended with {ended} after {time.time() - rank.started:.1f} s"
+        )
 
 
 class _Stopped(Exception):
@@ -124,7 +128,9 @@ class Agent:
         except RankFailed as failure:
             self._end_ranks()
             if self.meeting.failed(str(failure)):
-                self._say(f"{failure}; restart {self.round.number + 1}, of failures at most {self.job.max_restarts}")
+                self._say(
+                    f"{failure}; restart {self.round.number + 1}, of failures at most {self.job.max_restarts}"
+                )
                 return None
             self._say(str(failure))
             return failure.code
@@ -150,13 +156,26 @@ class Agent:
         rank = self.round.first_rank + local
         environment = dict(os.environ)
         environment.setdefault("OMP_NUM_THREADS", "1") if job.local_size > 1 else None
-        environment.update({
-            "RANK": rank, "LOCAL_RANK": local, "WORLD_SIZE": size, "LOCAL_WORLD_SIZE": job.local_size,
-            "GROUP_RANK": self.round.place, "GROUP_WORLD_SIZE": self.round.nodes, "ROLE_RANK": rank, "ROLE_WORLD_SIZE": size,
-            "ROLE_NAME": job.role, "MASTER_ADDR": job.host, "MASTER_PORT": self.meeting.store.port,
-            "TORCHELASTIC_RESTART_COUNT": self.round.number, "TORCHELASTIC_MAX_RESTARTS": job.max_restarts,
-            "TORCHELASTIC_RUN_ID": job.run_id, "TORCHELASTIC_USE_AGENT_STORE": True, **job.environment,
-        })
+        environment.update(
+            {
+                "RANK": rank,
+                "LOCAL_RANK": local,
+                "WORLD_SIZE": size,
+                "LOCAL_WORLD_SIZE": job.local_size,
+                "GROUP_RANK": self.round.place,
+                "GROUP_WORLD_SIZE": self.round.nodes,
+                "ROLE_RANK": rank,
+                "ROLE_WORLD_SIZE": size,
+                "ROLE_NAME": job.role,
+                "MASTER_ADDR": job.host,
+                "MASTER_PORT": self.meeting.store.port,
+                "TORCHELASTIC_RESTART_COUNT": self.round.number,
+                "TORCHELASTIC_MAX_RESTARTS": job.max_restarts,
+                "TORCHELASTIC_RUN_ID": job.run_id,
+                "TORCHELASTIC_USE_AGENT_STORE": True,
+                **job.environment,
+            }
+        )
         environment.update({name: environment[known] for name, known in job.copied_names.items()})
         return {key: str(value) for key, value in environment.items()}
 
@@ -175,10 +194,16 @@ class Agent:
 
         for local in range(self.job.local_size):
             outputs = [self._output(local, stream) for stream in (1, 2)]
-            command = [f"--local-rank={local}" if word == LOCAL_RANK_ARGUMENT else word for word in self.job.command]
+            command = [
+                f"--local-rank={local}" if word == LOCAL_RANK_ARGUMENT else word for word in self.job.command
+            ]
             process = subprocess.Popen(
-                command, env=self._environment(local), start_new_session=True, preexec_fn=functools.partial(die_with_agent, local),
-                stdout=outputs[0][0], stderr=outputs[1][0],
+                command,
+                env=self._environment(local),
+                start_new_session=True,
+                preexec_fn=functools.partial(die_with_agent, local),
+                stdout=outputs[0][0],
+                stderr=outputs[1][0],
             )
             self.guard.watch(process.pid)
             copies = []
@@ -194,7 +219,9 @@ class Agent:
         """(what Popen gets for stdout (1) or stderr (2), how it is copied)."""
         job, console = self.job, (sys.stdout, sys.stderr)[stream - 1]
         rank = self.round.first_rank + local
-        shown = (job.shown is None or local in job.shown) and (job.shown_ranks is None or rank in job.shown_ranks)
+        shown = (job.shown is None or local in job.shown) and (
+            job.shown_ranks is None or rank in job.shown_ranks
+        )
         tee = bool(job.tee.get(local, 0) & stream)
         file = None
         if tee or job.redirects.get(local, 0) & stream:

@@ -4,6 +4,7 @@ A backend belongs to one group. Its methods take ranks inside the group and cont
 start the operation and return a Work; checks of arguments are done before. A backend for many processes (MPI,
 HCCL) is a class with these methods, announced by `register`.
 """
+
 from . import debug
 from .reduce_op import ReduceOp
 from .work import Work
@@ -21,8 +22,10 @@ def create(name: str, rank: int, world_size: int, ranks, store, timeout, parent=
     if world_size == 1:
         return SingleProcess()
     if name not in _factories:
-        raise NotImplementedError(f"torch.distributed: the backend {name!r} with {world_size} processes is not "
-                                  "supported (docs/coverage.md)")
+        raise NotImplementedError(
+            f"torch.distributed: the backend {name!r} with {world_size} processes is not "
+            "supported (docs/coverage.md)"
+        )
     made = _factories[name](rank, world_size, ranks, store, timeout, parent)
     return debug.Checked(made, store, timeout) if debug.detail() else made
 
@@ -93,9 +96,9 @@ class SingleProcess:
         def finish(timeout):
             waiting = self._mail.get(tag)
             if not waiting:
-                raise RuntimeError("recv: a process that is alone in its group waits for a message that it "
-                                   "has not "
-                                   "sent")
+                raise RuntimeError(
+                    "recv: a process that is alone in its group waits for a message that it has not sent"
+                )
             _write(tensor, waiting.pop(0))
 
         return Work([tensor], finish, source=src)

@@ -235,7 +235,11 @@ def all_to_all_single(
 
 def _numbers(sizes) -> list:
     """Split sizes as a list of int, from a list, tensor or array."""
-    return [] if sizes is None else [int(size) for size in (sizes.tolist() if hasattr(sizes, "tolist") else sizes)]
+    return (
+        []
+        if sizes is None
+        else [int(size) for size in (sizes.tolist() if hasattr(sizes, "tolist") else sizes)]
+    )
 
 
 def barrier(group=None, async_op=False, device_ids=None):

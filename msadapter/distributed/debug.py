@@ -10,7 +10,16 @@ from .work import Work
 
 # tensors of these have one shape on all ranks; the others' parts may differ
 _SAME_SHAPE = ("allreduce", "reduce", "broadcast", "allgather_into", "reduce_scatter_into")
-_CHECKED = (*_SAME_SHAPE, "allgather", "gather", "scatter", "reduce_scatter", "alltoall", "alltoall_single", "barrier")
+_CHECKED = (
+    *_SAME_SHAPE,
+    "allgather",
+    "gather",
+    "scatter",
+    "reduce_scatter",
+    "alltoall",
+    "alltoall_single",
+    "barrier",
+)
 
 
 def detail() -> bool:
@@ -36,8 +45,9 @@ def monitored_barrier(pg, timeout=None, wait_all_ranks: bool = False) -> None:
                     break
         if missing:
             who = f"Ranks {', '.join(map(str, missing))}" if wait_all_ranks else f"Rank {missing[0]}"
-            raise RuntimeError(f"[Rank {pg._ranks[0]}]: {who} failed to pass monitoredBarrier in "
-                               f"{int(patience * 1000)} ms")
+            raise RuntimeError(
+                f"[Rank {pg._ranks[0]}]: {who} failed to pass monitoredBarrier in {int(patience * 1000)} ms"
+            )
         store.set("all", b"1")
         return
     own = pg._ranks[pg.rank()]
@@ -45,9 +55,11 @@ def monitored_barrier(pg, timeout=None, wait_all_ranks: bool = False) -> None:
     try:
         store.wait(["all"], patience)
     except DistStoreError as err:
-        raise RuntimeError(f"[Rank {own}]: Rank {own} successfully reached monitoredBarrier, but received errors while "
-                           f"waiting for send/recv from rank {pg._ranks[0]}. Please check rank {pg._ranks[0]} logs for "
-                           "faulty rank.") from err
+        raise RuntimeError(
+            f"[Rank {own}]: Rank {own} successfully reached monitoredBarrier, but received errors while "
+            f"waiting for send/recv from rank {pg._ranks[0]}. Please check rank {pg._ranks[0]} logs for "
+            "faulty rank."
+        ) from err
 
 
 class Checked:
@@ -71,7 +83,9 @@ class Checked:
         setattr(self.backend, name, value)
 
     def _fingerprint(self, name, arguments) -> str:
-        tensors = [a for a in arguments if hasattr(a, "dtype")] or [a[0] for a in arguments if isinstance(a, list) and a]
+        tensors = [a for a in arguments if hasattr(a, "dtype")] or [
+            a[0] for a in arguments if isinstance(a, list) and a
+        ]
         tensor = tensors[-1] if tensors and hasattr(tensors[-1], "dtype") else None
         parts = [f"SequenceNumber={self.count}", f"OpType={name.upper()}"]
         if tensor is not None:
@@ -90,12 +104,16 @@ class Checked:
             self.store.wait(keys, self.timeout)
         except DistStoreError as err:
             missing = [ranks[i] for i, key in enumerate(keys) if not self.store.check([key])]
-            raise DistBackendError(f"[Rank {ranks[rank]}]: ranks {missing} did not call a collective of process group "
-                                   f"{self.backend.name!r} within {_seconds(self.timeout):g} s, while this one is "
-                                   f"running collective: {own}{watchdog.standing(self.backend, missing)}") from err
+            raise DistBackendError(
+                f"[Rank {ranks[rank]}]: ranks {missing} did not call a collective of process group "
+                f"{self.backend.name!r} within {_seconds(self.timeout):g} s, while this one is "
+                f"running collective: {own}{watchdog.standing(self.backend, missing)}"
+            ) from err
         for i, other in enumerate(self.store.multi_get(keys)):
             if other.decode() != own:
-                raise RuntimeError(f"Detected mismatch between collectives on ranks. Rank {ranks[rank]} is running "
-                                   f"collective: {own}, but Rank {ranks[i]} is running collective: {other.decode()}.")
+                raise RuntimeError(
+                    f"Detected mismatch between collectives on ranks. Rank {ranks[rank]} is running "
+                    f"collective: {own}, but Rank {ranks[i]} is running collective: {other.decode()}."
+                )
         if number > 2:  # everybody has read what was two calls ago
             self.store.delete_key(f"{number - 2}/{rank}")

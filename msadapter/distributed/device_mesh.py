@@ -125,7 +125,9 @@ class DeviceMesh:
                 "ascending order."
             )
         place = self._place or (0,) * self.ndim
-        part = self._made(_slice(self._ranks, place, dims), names, [self._groups[d] for d in dims] if self._groups else [])
+        part = self._made(
+            _slice(self._ranks, place, dims), names, [self._groups[d] for d in dims] if self._groups else []
+        )
         part._root = self._get_root_mesh()
         return part
 
@@ -156,7 +158,9 @@ class DeviceMesh:
         return made
 
     def __getstate__(self):
-        return {k: v for k, v in self.__dict__.items() if k not in ("_groups", "_root", "_flattened", "_hash")}
+        return {
+            k: v for k, v in self.__dict__.items() if k not in ("_groups", "_root", "_flattened", "_hash")
+        }
 
     def __setstate__(self, state):
         self.__dict__.update(state)
@@ -176,7 +180,9 @@ class DeviceMesh:
         made = DeviceMesh(device_type, ranks, mesh_dim_names=mesh_dim_names, _init_backend=False)
         made._groups = list(group) if several else [group]
         if len(made._groups) != made.ndim:
-            raise ValueError(f"Expects mesh with ndim equal to number of ProcessGroups but got mesh {made._ranks}")
+            raise ValueError(
+                f"Expects mesh with ndim equal to number of ProcessGroups but got mesh {made._ranks}"
+            )
         return made
 
     def __eq__(self, other):
@@ -231,7 +237,9 @@ def _lines(ranks, shape, dim):
 
 def _slices_like(root, part) -> list:
     """The processes of every slice of ``root`` along the dims of ``part``, each in order."""
-    dims = [root.mesh_dim_names.index(n) for n in part.mesh_dim_names] if root is not part else range(root.ndim)
+    dims = (
+        [root.mesh_dim_names.index(n) for n in part.mesh_dim_names] if root is not part else range(root.ndim)
+    )
     places, made = _places(root.shape), {}
     for place in places:
         rest = tuple(p for d, p in enumerate(place) if d not in dims)
@@ -291,7 +299,9 @@ class _MeshResources:
         dim = device_mesh._dim(mesh_dim_name)
         lines = _lines(device_mesh._ranks, device_mesh.shape, dim)
         own = device_mesh[mesh_dim_name]
-        return [own if line == own._ranks else device_mesh._made(line, (mesh_dim_name,), []) for line in lines]
+        return [
+            own if line == own._ranks else device_mesh._made(line, (mesh_dim_name,), []) for line in lines
+        ]
 
 
 _mesh_resources = _MeshResources()

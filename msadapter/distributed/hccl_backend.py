@@ -31,7 +31,9 @@ def _comm():
 def _op(op) -> str:
     name = ReduceOp(op).op.name
     if name not in _OPS:
-        raise NotImplementedError(f"torch.distributed: ReduceOp.{name} on Ascend is not supported (docs/coverage.md)")
+        raise NotImplementedError(
+            f"torch.distributed: ReduceOp.{name} on Ascend is not supported (docs/coverage.md)"
+        )
     return _OPS[name]
 
 
@@ -63,7 +65,9 @@ class HcclBackend:
     def allreduce(self, tensor, op) -> Work:
         """tensor = reduction over the group."""
         data = _scaled(tensor, op)
-        return self._work(_comm().all_reduce(data, _op(op), self.group, True), [tensor], _copied(tensor, data))
+        return self._work(
+            _comm().all_reduce(data, _op(op), self.group, True), [tensor], _copied(tensor, data)
+        )
 
     def reduce(self, tensor, root: int, op) -> Work:
         """tensor on `root` = reduction over the group."""
@@ -74,7 +78,9 @@ class HcclBackend:
     def broadcast(self, tensor, root: int) -> Work:
         """tensor = the tensor of `root`."""
         data = tensor.detach().contiguous()
-        return self._work(_comm().broadcast(data, self.ranks[root], self.group, True), [tensor], _copied(tensor, data))
+        return self._work(
+            _comm().broadcast(data, self.ranks[root], self.group, True), [tensor], _copied(tensor, data)
+        )
 
     def allgather(self, outputs, tensor) -> Work:
         """outputs[i] = the tensor of process i."""
@@ -115,12 +121,16 @@ class HcclBackend:
     def alltoall(self, outputs, inputs) -> Work:
         """outputs[i] = inputs[own rank] of process i."""
         rooms, parts = [t.detach().contiguous() for t in outputs], [t.detach().contiguous() for t in inputs]
-        return self._work(_comm().all_to_all(rooms, parts, self.group, True), outputs, _copies(outputs, rooms))
+        return self._work(
+            _comm().all_to_all(rooms, parts, self.group, True), outputs, _copies(outputs, rooms)
+        )
 
     def alltoall_single(self, output, tensor, output_sizes, input_sizes) -> Work:
         """As alltoall with parts of one tensor along dimension 0."""
         room, data = output.detach().contiguous(), tensor.detach().contiguous()
-        handle = _comm().all_to_all_single(room, data, output_sizes or None, input_sizes or None, self.group, True)
+        handle = _comm().all_to_all_single(
+            room, data, output_sizes or None, input_sizes or None, self.group, True
+        )
         return self._work(handle, [output], _copied(output, room))
 
     def send(self, tensor, dst: int, tag: int, own: bool = True) -> Work:
@@ -133,8 +143,9 @@ class HcclBackend:
     def recv(self, tensor, src: int, tag: int) -> Work:
         """Receive into `tensor`."""
         if src < 0:
-            raise NotImplementedError("torch.distributed.recv: from any rank on Ascend is not supported "
-                                      "(docs/coverage.md)")
+            raise NotImplementedError(
+                "torch.distributed.recv: from any rank on Ascend is not supported (docs/coverage.md)"
+            )
         room = tensor.detach().contiguous()
         handle = _comm().irecv(room, self.ranks[src], self.group, tag)
         return self._work(handle, [tensor], _copied(tensor, room), src)

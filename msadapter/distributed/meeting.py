@@ -82,7 +82,10 @@ class Meeting:
                 break
             self._add(f"{number}/late")
             while int(self._read("round") or 0) == number:
-                self._still(end, f"the job runs on {nodes} of at most {self.job.nodes} machines and does not start again")
+                self._still(
+                    end,
+                    f"the job runs on {nodes} of at most {self.job.nodes} machines and does not start again",
+                )
         sizes = [int(self.store.get(self._key(f"{number}/size/{i}"))) for i in range(nodes)]
         self.round = Round(number, place, nodes, sum(sizes[:place]), sum(sizes))
         self._beats = {}
@@ -177,7 +180,9 @@ class Meeting:
         while not self.store.check(ends):
             self.look()
             time.sleep(self.job.interval)
-        with contextlib.suppress(DistError):  # all have ended well: nobody need wait for a machine that has gone
+        with contextlib.suppress(
+            DistError
+        ):  # all have ended well: nobody need wait for a machine that has gone
             if self.keeps_store:
                 byes = [self._key(f"bye/{number}/{node}") for node in range(nodes) if node != place]
                 self.store.wait(byes, timedelta(seconds=10))

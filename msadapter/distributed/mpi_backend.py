@@ -57,7 +57,9 @@ class MpiBackend:
         if self._shared.reduces(tensor, op):
             data = tensor.data.contiguous()
             finish = None if same_memory(data, tensor) else lambda: write(tensor, data)
-            return self._work("ALLREDUCE", tensor, self._shared.all_reduce(data, op), [tensor], finish, keep=data)
+            return self._work(
+                "ALLREDUCE", tensor, self._shared.all_reduce(data, op), [tensor], finish, keep=data
+            )
         if self.size <= _FEW and _summed_here(tensor, op):
             if self.size == 2 and op == ReduceOp.SUM:
                 return self._allreduce_of_two(tensor)
@@ -73,15 +75,19 @@ class MpiBackend:
         parts, kept = self._rooms.take(data, self.size, data.numel())
         receive = [memory(self.mpi, parts)[0], data.nbytes, self.mpi.BYTE]
         request = self.comm.Iallgather(memory(self.mpi, data), receive)
-        return self._work("ALLREDUCE", tensor, request, [tensor], self._adder(parts, kept, tensor, op), keep=data)
+        return self._work(
+            "ALLREDUCE", tensor, request, [tensor], self._adder(parts, kept, tensor, op), keep=data
+        )
 
     def _allreduce_of_two(self, tensor):
         """Two ranks exchange their tensors and add the other's: the kernel adds in float32 and rounds once."""
         data = tensor.data.contiguous()
         other, kept = self._rooms.take(data, 1, data.numel())
         counts = [0 if rank == self.rank else data.nbytes for rank in range(2)]
-        request = self.comm.Ialltoallv([memory(self.mpi, data)[0], (counts, [0, 0]), self.mpi.BYTE],
-                                       [memory(self.mpi, other)[0], (counts, [0, 0]), self.mpi.BYTE])
+        request = self.comm.Ialltoallv(
+            [memory(self.mpi, data)[0], (counts, [0, 0]), self.mpi.BYTE],
+            [memory(self.mpi, other)[0], (counts, [0, 0]), self.mpi.BYTE],
+        )
 
         def finish():
             add(data, other[0])
@@ -138,10 +144,12 @@ class MpiBackend:
         usable = output.is_contiguous() and output.dtype == data.dtype and not _overlap(output, data)
         target = output.data if usable else data.new_empty(output.numel())
         request = self.comm.Ireduce_scatter(typed(self.mpi, data), typed(self.mpi, target), counts, kind)
-        return self._work(name, output, request, [output], self._settler(target, output, op), keep=(data, target))
+        return self._work(
+            name, output, request, [output], self._settler(target, output, op), keep=(data, target)
+        )
 
     def _reduce_scatter_shared(self, output, data, op, counts, name):
-        own = data.data_ptr() + sum(counts[:self.rank]) * data.element_size()
+        own = data.data_ptr() + sum(counts[: self.rank]) * data.element_size()
         usable = output.is_contiguous() and (output.data_ptr() == own or not _overlap(output, data))
         target = output.data if usable else data.new_empty(output.numel())
         request = self._shared.reduce_scatter(target, data, counts, op)
@@ -173,13 +181,17 @@ class MpiBackend:
 
     def _allgather(self, flat, tensor, counts, outputs, unpack, name):
         data = tensor.data.contiguous()
-        start = flat.data_ptr() + sum(counts[:self.rank])
+        start = flat.data_ptr() + sum(counts[: self.rank])
         send = self.mpi.IN_PLACE if data.data_ptr() == start and data.nbytes else memory(self.mpi, data)
         if send is not self.mpi.IN_PLACE and _overlap(data, flat):
             data = data.clone()
             send = memory(self.mpi, data)
         if self._shared.carries(flat.nbytes):
-            own = data if send is not self.mpi.IN_PLACE else flat[sum(counts[:self.rank]) // flat.element_size():][:data.numel()]
+            own = (
+                data
+                if send is not self.mpi.IN_PLACE
+                else flat[sum(counts[: self.rank]) // flat.element_size() :][: data.numel()]
+            )
             request = self._shared.all_gather(flat, own, counts)
             return self._work(name, tensor, request, outputs, unpack, keep=(data, flat))
         receive = memory(self.mpi, flat)
@@ -220,13 +232,17 @@ class MpiBackend:
         """outputs[i] = inputs[own rank] of process i."""
         flat, unpack = room(outputs)
         data = packed(inputs)
-        return self._alltoall(flat, data, [t.nbytes for t in outputs], [t.nbytes for t in inputs], outputs, unpack)
+        return self._alltoall(
+            flat, data, [t.nbytes for t in outputs], [t.nbytes for t in inputs], outputs, unpack
+        )
 
     def alltoall_single(self, output, tensor, output_sizes, input_sizes) -> Work:
         """As alltoall with parts of one tensor along dimension 0."""
         flat, unpack = room([output])
         data = tensor.data.contiguous()
-        counts = [_part_bytes(t, sizes, self.size) for t, sizes in ((output, output_sizes), (tensor, input_sizes))]
+        counts = [
+            _part_bytes(t, sizes, self.size) for t, sizes in ((output, output_sizes), (tensor, input_sizes))
+        ]
         return self._alltoall(flat, data, *counts, [output], unpack)
 
     def _alltoall(self, flat, data, received, sent, outputs, unpack):
@@ -239,16 +255,25 @@ class MpiBackend:
         """The request of an exchange of these bytes; the own part is there at once."""
         places, targets = _offsets(sent), _offsets(received)
         done = set()
-        if sent[self.rank] == received[self.rank] > _SMALL:  # MPI sends it to itself in pieces: 400 ms for 8 MB, not 3
+        if (
+            sent[self.rank] == received[self.rank] > _SMALL
+        ):  # MPI sends it to itself in pieces: 400 ms for 8 MB, not 3
             _copy_bytes(flat, targets[self.rank], data, places[self.rank], sent[self.rank])
             done.add(self.rank)
         large = None
         if any(self._shared.carries(n) for n in (*sent, *received)):
             large = self._shared.exchange(flat, data, received, sent)
-        rest = [[0 if r in done or large and r != self.rank and self._shared.carries(n) else n for r, n in enumerate(counts)]
-                for counts in (sent, received)]
-        request = self.comm.Ialltoallv([memory(self.mpi, data)[0], (rest[0], places), self.mpi.BYTE],
-                                       [memory(self.mpi, flat)[0], (rest[1], targets), self.mpi.BYTE])
+        rest = [
+            [
+                0 if r in done or large and r != self.rank and self._shared.carries(n) else n
+                for r, n in enumerate(counts)
+            ]
+            for counts in (sent, received)
+        ]
+        request = self.comm.Ialltoallv(
+            [memory(self.mpi, data)[0], (rest[0], places), self.mpi.BYTE],
+            [memory(self.mpi, flat)[0], (rest[1], targets), self.mpi.BYTE],
+        )
         return request if large is None else large.together_with(request)
 
     # -- messages ------------------------------------------------------------------------------------------
@@ -272,7 +297,9 @@ class MpiBackend:
             request = self._shared.receive(target, source, tag)
         else:
             request = self.comm.Irecv(memory(self.mpi, target), source, tag)
-        return self._work(f"RECV from {src}", tensor, request, [tensor], unpack, keep=target, source=src, message=True)
+        return self._work(
+            f"RECV from {src}", tensor, request, [tensor], unpack, keep=target, source=src, message=True
+        )
 
     def barrier(self) -> Work:
         """Wait for all processes."""

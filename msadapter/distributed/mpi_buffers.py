@@ -5,14 +5,40 @@ from ..autograd import no_grad
 from .reduce_op import ReduceOp
 
 _TYPES = {
-    "float32": "FLOAT", "float64": "DOUBLE", "int8": "INT8_T", "uint8": "UINT8_T",
-    "int16": "INT16_T", "int32": "INT32_T", "int64": "INT64_T", "uint16": "UINT16_T",
-    "uint32": "UINT32_T", "uint64": "UINT64_T", "bool": "C_BOOL",
-    "complex64": "C_FLOAT_COMPLEX", "complex128": "C_DOUBLE_COMPLEX",
+    "float32": "FLOAT",
+    "float64": "DOUBLE",
+    "int8": "INT8_T",
+    "uint8": "UINT8_T",
+    "int16": "INT16_T",
+    "int32": "INT32_T",
+    "int64": "INT64_T",
+    "uint16": "UINT16_T",
+    "uint32": "UINT32_T",
+    "uint64": "UINT64_T",
+    "bool": "C_BOOL",
+    "complex64": "C_FLOAT_COMPLEX",
+    "complex128": "C_DOUBLE_COMPLEX",
 }
-_OPS = {"SUM": "SUM", "AVG": "SUM", "PREMUL_SUM": "SUM", "PRODUCT": "PROD", "MIN": "MIN", "MAX": "MAX",
-        "BAND": "BAND", "BOR": "BOR", "BXOR": "BXOR"}
-_LOGICAL = {"SUM": "LOR", "MAX": "LOR", "BOR": "LOR", "PRODUCT": "LAND", "MIN": "LAND", "BAND": "LAND", "BXOR": "LXOR"}
+_OPS = {
+    "SUM": "SUM",
+    "AVG": "SUM",
+    "PREMUL_SUM": "SUM",
+    "PRODUCT": "PROD",
+    "MIN": "MIN",
+    "MAX": "MAX",
+    "BAND": "BAND",
+    "BOR": "BOR",
+    "BXOR": "BXOR",
+}
+_LOGICAL = {
+    "SUM": "LOR",
+    "MAX": "LOR",
+    "BOR": "LOR",
+    "PRODUCT": "LAND",
+    "MIN": "LAND",
+    "BAND": "LAND",
+    "BXOR": "LXOR",
+}
 _PIECE, _KEPT = 1 << 17, 1 << 27
 _BITS = ("BAND", "BOR", "BXOR")
 
@@ -26,8 +52,11 @@ def memory(mpi, tensor):
 def typed(mpi, tensor):
     """[memory of a contiguous tensor, number of elements, MPI's type]."""
     size = tensor.nbytes
-    return [mpi.buffer.fromaddress(tensor.data_ptr(), size) if size else None, tensor.numel(),
-            getattr(mpi, _TYPES[tensor.dtype.name])]
+    return [
+        mpi.buffer.fromaddress(tensor.data_ptr(), size) if size else None,
+        tensor.numel(),
+        getattr(mpi, _TYPES[tensor.dtype.name]),
+    ]
 
 
 def mpi_op(mpi, op, dtype):
@@ -56,8 +85,9 @@ def reducible(tensor, op):
         work = tensor.data
         if work.dtype.name not in _TYPES:
             if not work.dtype.is_floating_point:
-                raise NotImplementedError(f"torch.distributed: a reduction of {work.dtype} is not supported "
-                                          "(docs/coverage.md)")
+                raise NotImplementedError(
+                    f"torch.distributed: a reduction of {work.dtype} is not supported (docs/coverage.md)"
+                )
             work = work.float()
         if op == ReduceOp.PREMUL_SUM:
             work = work * op.factor
@@ -87,12 +117,12 @@ def sum_parts(parts, target, op) -> None:
     with no_grad():
         flat = target.data.view(-1) if target.is_contiguous() else target.new_empty(target.numel())
         for start in range(0, flat.numel(), _PIECE):  # a piece stays in the cache
-            total = parts[0, start:start + _PIECE].float()
+            total = parts[0, start : start + _PIECE].float()
             for part in parts[1:]:
-                total.add_(part[start:start + _PIECE])
+                total.add_(part[start : start + _PIECE])
             if op == ReduceOp.AVG:
                 total.div_(parts.size(0))
-            flat[start:start + _PIECE].copy_(total)
+            flat[start : start + _PIECE].copy_(total)
         if not target.is_contiguous():
             target.data.copy_(flat.view(target.shape))
 
@@ -155,7 +185,7 @@ def room(tensors):
     def unpack():
         place = 0
         for tensor in tensors:
-            write(tensor, flat[place:place + tensor.numel()])
+            write(tensor, flat[place : place + tensor.numel()])
             place += tensor.numel()
 
     return flat, unpack
@@ -166,8 +196,11 @@ def _neighbours(tensors) -> bool:
     storage = tensors[0].untyped_storage().data_ptr()
     for tensor in tensors:
         # the same bytes behind each other by chance, in two storages, are not one memory
-        if not tensor.is_contiguous() or tensor.data_ptr() != place or \
-                tensor.untyped_storage().data_ptr() != storage:
+        if (
+            not tensor.is_contiguous()
+            or tensor.data_ptr() != place
+            or tensor.untyped_storage().data_ptr() != storage
+        ):
             return False
         place += tensor.nbytes
     return True

@@ -21,8 +21,10 @@ from .errors import DistBackendError, DistError, DistStoreError
 from .store import PrefixStore, _seconds
 from .tcp_store import TCPStore
 
-_HELP = ("torch.distributed between processes of a machine without an NPU needs mpi4py and an MPI library: "
-         "pip install 'msadapter[dist]'")
+_HELP = (
+    "torch.distributed between processes of a machine without an NPU needs mpi4py and an MPI library: "
+    "pip install 'msadapter[dist]'"
+)
 _FROM_OUTSIDE = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
 _EXIT_PATIENCE = 2.0  # seconds in which messages may still leave when the program ends
 
@@ -56,7 +58,11 @@ class _Manager:
         threading.Thread(target=self._serve, name="PMI manager", daemon=True).start()
 
     def environment(self) -> dict:
-        return {"PMI_FD": str(self.theirs.fileno()), "PMI_RANK": str(self.rank), "PMI_SIZE": str(len(self.nodes))}
+        return {
+            "PMI_FD": str(self.theirs.fileno()),
+            "PMI_RANK": str(self.rank),
+            "PMI_SIZE": str(len(self.nodes)),
+        }
 
     def _serve(self):
         with self.ours, self.ours.makefile("rw") as stream:
@@ -65,7 +71,9 @@ class _Manager:
                 try:
                     answer = self._answer(words.get("cmd"), words, line.rstrip("\n"))
                 except (DistStoreError, OSError) as err:
-                    print(f"torch.distributed: joining the MPI job failed: {err}", file=sys.stderr, flush=True)
+                    print(
+                        f"torch.distributed: joining the MPI job failed: {err}", file=sys.stderr, flush=True
+                    )
                     return  # MPI reads the end of the stream as an error and ends the process
                 if answer is None:
                     return
@@ -182,7 +190,6 @@ class _Job:
         with contextlib.suppress(DistError, OSError):  # who keeps the store may have left before
             self.store.set(f"left/{self.rank}", b"1")
 
-
     def dead(self, ranks) -> list:
         """Those of the ranks, on this machine, whose processes have ended without leaving as a program's end does."""
         ended = [rank for rank in ranks if rank in self.neighbours and _ended(self.neighbours[rank])]
@@ -210,15 +217,22 @@ def join(store, rank: int, world_size: int, timeout):
     """
     store = PrefixStore("mpi", store)
     here = f"{socket.gethostname()}/{_boot_id()}"
-    own = {"node": here, "job": job.name, "rank": job.mpi.COMM_WORLD.Get_rank() if job.name else None,
-           "new": uuid.uuid4().hex, "pid": os.getpid()}
+    own = {
+        "node": here,
+        "job": job.name,
+        "rank": job.mpi.COMM_WORLD.Get_rank() if job.name else None,
+        "new": uuid.uuid4().hex,
+        "pid": os.getpid(),
+    }
     store.set(f"rank/{rank}", json.dumps(own))
     try:
         store.wait([f"rank/{i}" for i in range(world_size)], timeout)
     except DistStoreError as err:
         missing = [i for i in range(world_size) if not store.check([f"rank/{i}"])]
-        raise DistStoreError(f"init_process_group: after {_seconds(timeout):g} s rank {rank} still waits for "
-                             f"ranks {missing} of {world_size}") from err
+        raise DistStoreError(
+            f"init_process_group: after {_seconds(timeout):g} s rank {rank} still waits for "
+            f"ranks {missing} of {world_size}"
+        ) from err
     everyone = [json.loads(raw) for raw in store.multi_get([f"rank/{i}" for i in range(world_size)])]
     job.store, job.rank = store, rank
     job.neighbours = {i: other["pid"] for i, other in enumerate(everyone) if other["node"] == here}
@@ -228,8 +242,10 @@ def join(store, rank: int, world_size: int, timeout):
             return job.mpi.COMM_WORLD.Dup()
         return _under_mpiexec(rank, world_size)
     if any(other["job"] != job.name for other in everyone):
-        raise NotImplementedError("torch.distributed.init_process_group: a second job with processes that were not in "
-                                  "the first is not supported (docs/coverage.md)")
+        raise NotImplementedError(
+            "torch.distributed.init_process_group: a second job with processes that were not in "
+            "the first is not supported (docs/coverage.md)"
+        )
     return _of_ranks([other["rank"] for other in everyone])
 
 
@@ -246,8 +262,10 @@ def _boot_id() -> str:
 def _under_mpiexec(rank, world_size):
     given = job.mpi.COMM_WORLD
     if (given.Get_rank(), given.Get_size()) != (rank, world_size):
-        raise DistBackendError(f"rank {rank} of {world_size} was asked for, but mpiexec started this process as rank "
-                               f"{given.Get_rank()} of {given.Get_size()}")
+        raise DistBackendError(
+            f"rank {rank} of {world_size} was asked for, but mpiexec started this process as rank "
+            f"{given.Get_rank()} of {given.Get_size()}"
+        )
     return given.Dup()
 
 

@@ -81,7 +81,9 @@ def broadcast_object_list(object_list, src=None, group=None, device=None, group_
         return
     pairs = [_object_to_tensor(obj) for obj in object_list] if pg.rank() == root else None
     sizes = (
-        ops.cat([s for _, s in pairs]) if pairs else ops.zeros(len(object_list), dtype=factory.tensor([0]).dtype)
+        ops.cat([s for _, s in pairs])
+        if pairs
+        else ops.zeros(len(object_list), dtype=factory.tensor([0]).dtype)
     )
     broadcast(sizes, group=pg, group_src=root)
     counts = [int(s) for s in sizes]

@@ -1,4 +1,5 @@
 """Messages between two processes."""
+
 from .collectives import _check_tensor, _root
 from .process_group import resolve
 from .setup import get_rank, not_in_group
@@ -8,9 +9,11 @@ from .work import Work
 def _peer(group, rank, group_rank, what):
     peer = _root(group, rank, group_rank, what)
     if what == "dst" and peer == get_rank(group):
-        raise ValueError("Invalid destination rank: destination rank should not be the same as the rank of "
-                         "the "
-                         "current process.")
+        raise ValueError(
+            "Invalid destination rank: destination rank should not be the same as the rank of "
+            "the "
+            "current process."
+        )
     return peer
 
 
@@ -66,8 +69,10 @@ class P2POp:
 
     def __init__(self, op, tensor, peer=None, group=None, tag=0, group_peer=None):
         if op not in (isend, irecv):
-            raise ValueError("Invalid ``op``. Expected ``op`` to be of type ``torch.distributed.isend`` or "
-                             "``torch.distributed.irecv``.")
+            raise ValueError(
+                "Invalid ``op``. Expected ``op`` to be of type ``torch.distributed.isend`` or "
+                "``torch.distributed.irecv``."
+            )
         _check_tensor(tensor, "tensor")
         self.op = op
         self.tensor = tensor
@@ -83,8 +88,9 @@ class P2POp:
 def batch_isend_irecv(p2p_op_list) -> list:
     """Start all messages of a list (sending to oneself is allowed here); their Works."""
     if not isinstance(p2p_op_list, list) or not all(isinstance(op, P2POp) for op in p2p_op_list):
-        raise ValueError("Invalid ``p2p_op_list``. Each op is expected to to be of type "
-                         "``torch.distributed.P2POp``.")
+        raise ValueError(
+            "Invalid ``p2p_op_list``. Each op is expected to to be of type ``torch.distributed.P2POp``."
+        )
     if not p2p_op_list:
         return []
     if any(op.group is not p2p_op_list[0].group for op in p2p_op_list):

@@ -219,7 +219,13 @@ class _World:
 
     def remove(self, pg: ProcessGroup):
         tag = self.pg_to_tag.get(pg)
-        for table in (self.pg_map, self.pg_names, self.pg_group_ranks, self.pg_backend_config, self.pg_to_tag):
+        for table in (
+            self.pg_map,
+            self.pg_names,
+            self.pg_group_ranks,
+            self.pg_backend_config,
+            self.pg_to_tag,
+        ):
             table.pop(pg, None)
         for name in ("", tag):
             if pg in self.tags_to_pg.get(name, ()):

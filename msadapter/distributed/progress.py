@@ -3,7 +3,9 @@
 import threading
 import time
 
-_INTERVAL = 0.001  # seconds between polls: often enough for a pipeline of 64 KB pieces, cheap enough beside kernels
+_INTERVAL = (
+    0.001  # seconds between polls: often enough for a pipeline of 64 KB pieces, cheap enough beside kernels
+)
 _works: set = set()
 _wake = threading.Event()
 _thread = None

@@ -12,8 +12,9 @@ from .agent import Agent, Job
 
 def get_args_parser() -> argparse.ArgumentParser:
     """torchrun's options."""
-    parser = argparse.ArgumentParser(prog="torchrun", description="Run a script as a distributed job",
-                                     allow_abbrev=False)
+    parser = argparse.ArgumentParser(
+        prog="torchrun", description="Run a script as a distributed job", allow_abbrev=False
+    )
     for name, default, text in (
         ("nnodes", "1", "number of machines, or least:most: machines may then come and go"),
         ("nproc-per-node", "1", "ranks on this machine: a number, cpu, gpu or auto"),
@@ -21,8 +22,12 @@ def get_args_parser() -> argparse.ArgumentParser:
         ("rdzv-backend", "static", "static or c10d: the agents always meet in a TCPStore"),
         ("rdzv-endpoint", "", "host:port at which the agents meet"),
         ("rdzv-id", "none", "name of the job"),
-        ("rdzv-conf", "", "key=value,... in seconds: join_timeout, last_call_timeout (for more machines than the least), "
-         "keep_alive_timeout (of a silent launcher)"),
+        (
+            "rdzv-conf",
+            "",
+            "key=value,... in seconds: join_timeout, last_call_timeout (for more machines than the least), "
+            "keep_alive_timeout (of a silent launcher)",
+        ),
         ("max-restarts", "0", "how often all ranks are started again after a failure"),
         ("monitor-interval", "0.1", "seconds between looks at the ranks"),
         ("start-method", "spawn", "accepted: ranks are new processes"),
@@ -40,7 +45,9 @@ def get_args_parser() -> argparse.ArgumentParser:
     parser.add_argument("--standalone", action="store_true", help="one machine, its own free port")
     parser.add_argument("-m", "--module", action="store_true", help="the script is a module")
     parser.add_argument("--no-python", "--no_python", action="store_true", help="the script is a program")
-    parser.add_argument("--run-path", "--run_path", action="store_true", help="run the script by runpy.run_path")
+    parser.add_argument(
+        "--run-path", "--run_path", action="store_true", help="run the script by runpy.run_path"
+    )
     parser.add_argument("training_script")
     parser.add_argument("training_script_args", nargs=argparse.REMAINDER)
     return parser
@@ -118,13 +125,23 @@ def job_of(args) -> Job:
     if log_dir is None and (any(redirects.values()) or any(tee.values())):
         log_dir = tempfile.mkdtemp(prefix="torchelastic_")
     return Job(
-        command=_command(args), local_size=local_size, nodes=nodes, least_nodes=least,
-        node_rank=None if node_rank is None else int(node_rank), host="127.0.0.1" if args.standalone else host,
+        command=_command(args),
+        local_size=local_size,
+        nodes=nodes,
+        least_nodes=least,
+        node_rank=None if node_rank is None else int(node_rank),
+        host="127.0.0.1" if args.standalone else host,
         port=0 if args.standalone else int(port or 0),
         run_id=args.rdzv_id if args.rdzv_id != "none" or nodes > 1 else uuid.uuid4().hex[:12],
-        role=args.role, max_restarts=int(args.max_restarts), interval=float(args.monitor_interval), log_dir=log_dir,
-        redirects=redirects, tee=tee, join_timeout=float(conf.get("join_timeout", 600)),
-        last_call=float(conf.get("last_call_timeout", 30)), silence=float(conf.get("keep_alive_timeout", 15)),
+        role=args.role,
+        max_restarts=int(args.max_restarts),
+        interval=float(args.monitor_interval),
+        log_dir=log_dir,
+        redirects=redirects,
+        tee=tee,
+        join_timeout=float(conf.get("join_timeout", 600)),
+        last_call=float(conf.get("last_call_timeout", 30)),
+        silence=float(conf.get("keep_alive_timeout", 15)),
         shown={int(r) for r in args.local_ranks_filter.split(",")} if args.local_ranks_filter else None,
     )
 

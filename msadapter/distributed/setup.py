@@ -123,8 +123,15 @@ def _tcp_store(host, port, rank, world_size, timeout):
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
         attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
         return PrefixStore(f"/worker/attempt_{attempt}", TCPStore(host, port, timeout=timeout))
-    return TCPStore(host, port, world_size, is_master=rank == 0, timeout=timeout, multi_tenant=True,
-                    wait_for_workers=False)
+    return TCPStore(
+        host,
+        port,
+        world_size,
+        is_master=rank == 0,
+        timeout=timeout,
+        multi_tenant=True,
+        wait_for_workers=False,
+    )
 
 
 def init_process_group(
@@ -206,8 +213,7 @@ def new_group(
     group_desc=None,
     device_id=None,
 ):
-    """A group of some processes (all must call this). GroupMember.NON_GROUP_MEMBER if this one is not in it.
-    """
+    """A group of some processes (all must call this). GroupMember.NON_GROUP_MEMBER if this one is not in it."""
     everyone = default_group()
     ranks = sorted(range(everyone.size()) if ranks is None else ranks)
     if len(ranks) > everyone.size():

@@ -44,7 +44,9 @@ class _Transfer:
 
     def Test(self) -> bool:  # noqa: N802  as MPI's
         """Move on; whether all have ended."""
-        return _C.channels_test(self._transfers, _PATIENCE) and (self._request is None or self._request.Test())
+        return _C.channels_test(self._transfers, _PATIENCE) and (
+            self._request is None or self._request.Test()
+        )
 
 
 class _Receive:
@@ -90,7 +92,9 @@ class SharedMemory:
 
     def reduce_scatter(self, output, data, counts, op) -> _Request:
         """output = own part (counts[rank] elements) of the reduction of data; both contiguous."""
-        return _Request(_C.shared_reduce_scatter, self._slots, output, data, counts, _REDUCTIONS[ReduceOp(op).op.name])
+        return _Request(
+            _C.shared_reduce_scatter, self._slots, output, data, counts, _REDUCTIONS[ReduceOp(op).op.name]
+        )
 
     def all_gather(self, output, data, sizes) -> _Request:
         """output = everybody's data (sizes: bytes by rank); both contiguous."""
@@ -104,7 +108,9 @@ class SharedMemory:
         """data (contiguous) to a rank of the group; MPI carries its number, so that tags and senders match as always."""
         transfer, number = _C.channels_send(self._channels, data, dst)
         announcement = number.to_bytes(8, "little")
-        return _Transfer(transfer, self._comm.Isend([announcement, mpi_world.job.mpi.BYTE], dst, tag), announcement)
+        return _Transfer(
+            transfer, self._comm.Isend([announcement, mpi_world.job.mpi.BYTE], dst, tag), announcement
+        )
 
     def receive(self, target, src: int, tag: int) -> _Receive:
         """target (contiguous) = a message of `src`, or MPI.ANY_SOURCE."""
@@ -145,9 +151,15 @@ def create(comm, ranks) -> SharedMemory | _NoSharedMemory:
     try:
         if rank:
             file = os.open(f"/proc/{owner}/fd/{number}", os.O_RDWR | os.O_CLOEXEC)
-        slots, channels = _C.shared_open(file, len(ranks), rank, _SLOT), _C.channels_open(file, offset, len(ranks), rank)
+        slots, channels = (
+            _C.shared_open(file, len(ranks), rank, _SLOT),
+            _C.channels_open(file, offset, len(ranks), rank),
+        )
         opened = SharedMemory(comm, slots, channels)
-    except (OSError, RuntimeError):  # a system that does not let one look at another's files: MPI alone does the work
+    except (
+        OSError,
+        RuntimeError,
+    ):  # a system that does not let one look at another's files: MPI alone does the work
         pass
     everywhere = comm.allreduce(opened is not None, mpi_world.job.mpi.LAND)
     if file >= 0:

@@ -177,8 +177,8 @@ def _unpack(raw: bytes) -> dict:
     while place < len(raw):
         key_size, value_size = struct.unpack_from("<II", raw, place)
         place += 8
-        key = raw[place:place + key_size].decode()
-        data[key] = raw[place + key_size:place + key_size + value_size]
+        key = raw[place : place + key_size].decode()
+        data[key] = raw[place + key_size : place + key_size + value_size]
         place += key_size + value_size
     return data
 

@@ -92,7 +92,9 @@ class _Server:
             except OSError:  # closed
                 return
             self._open.add(connection)
-            threading.Thread(target=self._serve, args=(connection,), name="TCPStore client", daemon=True).start()
+            threading.Thread(
+                target=self._serve, args=(connection,), name="TCPStore client", daemon=True
+            ).start()
 
     def _serve(self, connection):
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -125,9 +127,18 @@ class TCPStore(Store):
 
     _servers: dict = {}
 
-    def __init__(self, host_name: str, port: int = 0, world_size: int | None = None, is_master: bool = False,
-                 timeout=_DEFAULT_TIMEOUT, wait_for_workers: bool = True, multi_tenant: bool = False,
-                 master_listen_fd=None, use_libuv: bool = True):
+    def __init__(
+        self,
+        host_name: str,
+        port: int = 0,
+        world_size: int | None = None,
+        is_master: bool = False,
+        timeout=_DEFAULT_TIMEOUT,
+        wait_for_workers: bool = True,
+        multi_tenant: bool = False,
+        master_listen_fd=None,
+        use_libuv: bool = True,
+    ):
         super().__init__()
         self._host, self._timeout, self._server = host_name, timeout, None
         self._local = threading.local()
@@ -150,8 +161,10 @@ class TCPStore(Store):
             try:
                 self.wait(["init/all"])
             except DistStoreError as err:
-                raise DistStoreError(f"Timed out after {int(_seconds(self._timeout)) + 1} seconds waiting for clients. "
-                                     f"{int(self.add('init/', 0))}/{world_size} clients joined.") from err
+                raise DistStoreError(
+                    f"Timed out after {int(_seconds(self._timeout)) + 1} seconds waiting for clients. "
+                    f"{int(self.add('init/', 0))}/{world_size} clients joined."
+                ) from err
 
     @property
     def host(self) -> str:
@@ -173,7 +186,9 @@ class TCPStore(Store):
         end, pause, last = time.monotonic() + _seconds(self._timeout), 0.01, None
         while time.monotonic() < end:
             try:
-                connection = socket.create_connection((host, self._port), timeout=max(end - time.monotonic(), 0.1))
+                connection = socket.create_connection(
+                    (host, self._port), timeout=max(end - time.monotonic(), 0.1)
+                )
                 connection.settimeout(None)
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 return connection
@@ -235,8 +250,13 @@ class TCPStore(Store):
 
     def clone(self) -> "TCPStore":
         """Another connection to the same keys."""
-        return TCPStore(self._host, self._port, timeout=self._timeout if isinstance(self._timeout, timedelta)
-                        else timedelta(seconds=float(self._timeout)))
+        return TCPStore(
+            self._host,
+            self._port,
+            timeout=self._timeout
+            if isinstance(self._timeout, timedelta)
+            else timedelta(seconds=float(self._timeout)),
+        )
 
     def close(self) -> None:
         """Stop the server of a master; clients then get DistNetworkError."""

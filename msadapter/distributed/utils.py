@@ -1,4 +1,5 @@
 """Helpers that libraries import from torch.distributed.utils."""
+
 from __future__ import annotations
 
 import copy
@@ -22,8 +23,9 @@ def _verify_param_shape_across_processes(process_group, tensors, logger=None) ->
         raise ValueError("the parameters have different shapes on the processes")
 
 
-def _sync_module_states(module, process_group, broadcast_bucket_size, src, params_and_buffers_to_ignore=(),
-                        broadcast_buffers=True) -> None:
+def _sync_module_states(
+    module, process_group, broadcast_bucket_size, src, params_and_buffers_to_ignore=(), broadcast_buffers=True
+) -> None:
     """Give all processes the parameters and buffers of `src`."""
     from ..autograd import no_grad
 
@@ -49,7 +51,9 @@ def _alloc_storage(tensor, size) -> bool:
     storage = tensor.untyped_storage()
     if storage.nbytes() == wanted:
         return False
-    _p_assert(storage.nbytes() == 0, "Tensor storage should have been resized to be 0 before it is given room again")
+    _p_assert(
+        storage.nbytes() == 0, "Tensor storage should have been resized to be 0 before it is given room again"
+    )
     storage.resize_(wanted)
     return True
 
@@ -72,7 +76,9 @@ def _apply_to_tensors(fn, container):
         return fn(container)
     if dataclasses.is_dataclass(container) and not isinstance(container, type):
         names = [field.name for field in dataclasses.fields(container) if field.init]
-        return dataclasses.replace(container, **{name: _apply_to_tensors(fn, getattr(container, name)) for name in names})
+        return dataclasses.replace(
+            container, **{name: _apply_to_tensors(fn, getattr(container, name)) for name in names}
+        )
     if isinstance(container, dict):
         made = copy.copy(container)
         made.update({key: _apply_to_tensors(fn, value) for key, value in container.items()})

@@ -28,8 +28,9 @@ class _Watch:
     def start(self, store, rank: int, groups) -> None:
         """Answer questions; `groups()` gives the backends of this process."""
         self.store, self.rank, self.groups = PrefixStore("watchdog", store), rank, groups
-        self._thread = threading.Thread(target=self._listen, args=(self.store,), name="torch.distributed watchdog",
-                                        daemon=True)
+        self._thread = threading.Thread(
+            target=self._listen, args=(self.store,), name="torch.distributed watchdog", daemon=True
+        )
         self._thread.start()
 
     def stop(self) -> None:
@@ -55,8 +56,11 @@ class _Watch:
         places = {}
         for backend in self.groups():
             last = backend.position
-            places[backend.name] = [backend.sequence, last.describe() if last else "nothing yet",
-                                    bool(last is None or last._ended)]
+            places[backend.name] = [
+                backend.sequence,
+                last.describe() if last else "nothing yet",
+                bool(last is None or last._ended),
+            ]
         return {"places": places, "stack": "".join(stack[-6:])}
 
     def ask(self, ranks) -> dict:
@@ -80,9 +84,11 @@ watch = _Watch()
 def late(work, waited: float) -> DistBackendError:
     """The error of an operation whose patience has ended."""
     backend = work.backend
-    head = (f"[Rank {watch.rank}] Watchdog caught collective operation timeout: WorkMPI({work.describe()}, "
-            f"Timeout(ms)={int(seconds(backend.timeout) * 1000)}) ran for {int(waited * 1000)} milliseconds before "
-            f"timing out. Process group {backend.name!r} of ranks {backend.ranks}.")
+    head = (
+        f"[Rank {watch.rank}] Watchdog caught collective operation timeout: WorkMPI({work.describe()}, "
+        f"Timeout(ms)={int(seconds(backend.timeout) * 1000)}) ran for {int(waited * 1000)} milliseconds before "
+        f"timing out. Process group {backend.name!r} of ranks {backend.ranks}."
+    )
     if watch.store is None:
         return DistBackendError(head)
     try:
@@ -118,16 +124,26 @@ def standing(backend, ranks) -> str:
         answers = watch.ask(ranks)
     except (DistError, OSError):
         return ""
-    places = ((rank, *answers[rank]["places"].get(backend.name, [0, "nothing", True])) for rank in ranks if rank in answers)
-    return "".join(f"\nRank {rank} {'finished' if ended else 'is in'} {last}." for rank, _, last, ended in places)
+    places = (
+        (rank, *answers[rank]["places"].get(backend.name, [0, "nothing", True]))
+        for rank in ranks
+        if rank in answers
+    )
+    return "".join(
+        f"\nRank {rank} {'finished' if ended else 'is in'} {last}." for rank, _, last, ended in places
+    )
 
 
 def deserted(work, dead) -> DistBackendError:
     """The error of an operation that waits for processes that have ended."""
-    return DistBackendError(f"[Rank {watch.rank}] {work.describe()} in process group {work.backend.name!r} of ranks "
-                            f"{work.backend.ranks} cannot end: the processes of ranks {dead} have ended.")
+    return DistBackendError(
+        f"[Rank {watch.rank}] {work.describe()} in process group {work.backend.name!r} of ranks "
+        f"{work.backend.ranks} cannot end: the processes of ranks {dead} have ended."
+    )
 
 
 def failure(work, error) -> Exception:
     """The error of an operation that MPI refused."""
-    return DistBackendError(f"[Rank {watch.rank}] {work.describe()} in process group {work.backend.name!r}: {error}")
+    return DistBackendError(
+        f"[Rank {watch.rank}] {work.describe()} in process group {work.backend.name!r}: {error}"
+    )

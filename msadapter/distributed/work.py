@@ -149,7 +149,7 @@ class MpiWork(Work):
     def _see_who_is_alive(self):
         """DistBackendError if a process that this operation needs has ended."""
         backend = self.backend
-        needed = backend.ranks if not self.message else backend.ranks[self._source:self._source + 1]
+        needed = backend.ranks if not self.message else backend.ranks[self._source : self._source + 1]
         dead = backend.ended(needed)
         # what it had sent before may still come: look once more
         if dead and not self.poll():

@@ -54,7 +54,9 @@ def _elementwise(name: str):
 
     def method(self, *args, **kwargs):
         args = [a._value if isinstance(a, BatchedTensor) and a._level is self._level else a for a in args]
-        kwargs.pop("memory_format", None)  # the elements' layout: a batch of them has one dim more, and one of its own
+        kwargs.pop(
+            "memory_format", None
+        )  # the elements' layout: a batch of them has one dim more, and one of its own
         return wrap(getattr(self._value, name)(*args, **kwargs), self._level)
 
     method.__name__ = name

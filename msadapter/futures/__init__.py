@@ -1,4 +1,5 @@
 """torch.futures: values that come later."""
+
 import threading
 import types
 

@@ -2,6 +2,7 @@
 
 A tensor that arrives is a copy in memory of its own: writes are not seen by the sender.
 """
+
 import multiprocessing as _standard
 from multiprocessing import *  # noqa: F403
 from multiprocessing import get_context  # noqa: F401
@@ -17,9 +18,19 @@ from .spawn import (
     start_processes,
 )
 
-__all__ = [*_standard.__all__, "ProcessContext", "ProcessException", "ProcessExitedException",
-           "ProcessRaisedException", "SpawnContext", "get_all_sharing_strategies", "get_sharing_strategy",
-           "set_sharing_strategy", "spawn", "start_processes"]
+__all__ = [
+    *_standard.__all__,
+    "ProcessContext",
+    "ProcessException",
+    "ProcessExitedException",
+    "ProcessRaisedException",
+    "SpawnContext",
+    "get_all_sharing_strategies",
+    "get_sharing_strategy",
+    "set_sharing_strategy",
+    "spawn",
+    "start_processes",
+]
 
 _strategy = ["file_system"]
 init_reductions()

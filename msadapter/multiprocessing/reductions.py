@@ -1,4 +1,5 @@
 """How tensors travel between processes: as files in /dev/shm that the receiver maps and removes."""
+
 import atexit
 import glob
 import itertools
@@ -52,15 +53,22 @@ def reduce_tensor(tensor):
 
     torch = root()
     if tensor.requires_grad and not tensor.is_leaf:
-        raise RuntimeError("Cowardly refusing to serialize non-leaf tensor which requires_grad, since "
-                           "autograd does "
-                           "not support crossing process boundaries.  If you just want to transfer the data, "
-                           "call "
-                           "detach() on the tensor before serializing (e.g., putting it on the queue).")
+        raise RuntimeError(
+            "Cowardly refusing to serialize non-leaf tensor which requires_grad, since "
+            "autograd does "
+            "not support crossing process boundaries.  If you just want to transfer the data, "
+            "call "
+            "detach() on the tensor before serializing (e.g., putting it on the queue)."
+        )
     compact = tensor.detach().clone(memory_format=torch.contiguous_format)
-    data = compact.untyped_storage()._numpy()[:compact.numel() * compact.element_size()]
-    layout = (tensor.requires_grad, dtype_name(tensor.dtype), tuple(tensor.shape), str(tensor.device),
-              isinstance(tensor, torch.nn.Parameter))
+    data = compact.untyped_storage()._numpy()[: compact.numel() * compact.element_size()]
+    layout = (
+        tensor.requires_grad,
+        dtype_name(tensor.dtype),
+        tuple(tensor.shape),
+        str(tensor.device),
+        isinstance(tensor, torch.nn.Parameter),
+    )
     if _FOLDER is None or data.nbytes < _SMALL:
         return _rebuild_from_bytes, (data.tobytes(), *layout)
     path = os.path.join(_FOLDER, f"msadapter-{os.getppid()}-{os.getpid()}-{next(_numbers)}")

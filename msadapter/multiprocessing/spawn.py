@@ -73,8 +73,7 @@ class ProcessContext:
         return [int(process.pid) for process in self.processes]
 
     def join(self, timeout=None, grace_period=None) -> bool:
-        """Wait for the end of one (or more) processes; True when all have ended. The first bad end ends all.
-        """
+        """Wait for the end of one (or more) processes; True when all have ended. The first bad end ends all."""
         if not self.sentinels:
             return True
         ready = multiprocessing.connection.wait(list(self.sentinels), timeout=timeout)

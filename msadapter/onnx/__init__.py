@@ -1,4 +1,5 @@
 """torch.onnx is refused: export with MindSpore's own exporter. Its questions are answered."""
+
 from __future__ import annotations
 
 __all__ = ["ONNXProgram", "export", "is_in_onnx_export", "is_onnxrt_backend_supported"]

@@ -20,7 +20,11 @@ def _elsewhere() -> dict:
     from ._aten_backward import OPERATORS as gradients
     from .foreach import FUNCTIONS as lists
 
-    public = {n: f for n, f in vars(forms).items() if isinstance(f, types.FunctionType) and f.__module__ == forms.__name__}
+    public = {
+        n: f
+        for n, f in vars(forms).items()
+        if isinstance(f, types.FunctionType) and f.__module__ == forms.__name__
+    }
     return {**public, **gradients, **lists}
 
 

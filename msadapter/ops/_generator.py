@@ -196,7 +196,9 @@ def default_generator() -> Generator:
     return Generator("cpu", _default=True)
 
 
-accelerator_generators = None  # the accelerator's default generators by index: put here by msadapter.cuda.random
+accelerator_generators = (
+    None  # the accelerator's default generators by index: put here by msadapter.cuda.random
+)
 
 
 def operands(generator, tag: int):

@@ -223,8 +223,13 @@ def setitem(x, index, value):
         )
 
 
-_INTEGERS = {"uint8": (-255, 255), "int8": (-128, 127), "int16": (-(2**15), 2**15 - 1), "int32": (-(2**31), 2**31 - 1),
-             "int64": (-(2**63), 2**63 - 1)}
+_INTEGERS = {
+    "uint8": (-255, 255),
+    "int8": (-128, 127),
+    "int16": (-(2**15), 2**15 - 1),
+    "int32": (-(2**31), 2**31 - 1),
+    "int64": (-(2**63), 2**63 - 1),
+}
 _C_NAMES = {"float32": "float", "float64": "double", "bfloat16": "at::BFloat16", "float16": "at::Half"}
 
 
@@ -238,7 +243,9 @@ def _assignable(x, value):
     if not isinstance(value, (bool, int, float, complex)):
         kind = type(value)
         kind = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
-        raise TypeError(f"can't assign a {kind} to a torch.{x.dtype.storage_name.removesuffix('Storage')}Tensor")
+        raise TypeError(
+            f"can't assign a {kind} to a torch.{x.dtype.storage_name.removesuffix('Storage')}Tensor"
+        )
     if isinstance(value, complex) and not x.dtype.is_complex:
         fits = not value.imag
         value = value if not fits else value.real
@@ -246,7 +253,9 @@ def _assignable(x, value):
         low, high = _INTEGERS.get(name, (None, None))
         fits = low is None or isinstance(value, complex) or low <= value <= high
     if not fits:
-        raise RuntimeError(f"value cannot be converted to type {_C_NAMES.get(name, name + '_t')} without overflow")
+        raise RuntimeError(
+            f"value cannot be converted to type {_C_NAMES.get(name, name + '_t')} without overflow"
+        )
     return value
 
 

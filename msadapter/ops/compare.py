@@ -2,20 +2,43 @@
 
 from ._declare import composite, op, raw, t
 
-_COMPARISONS = (("eq", "Equal", ()), ("ne", "NotEqual", ("not_equal",)), ("lt", "Less", ("less",)),
-                ("le", "LessEqual", ("less_equal",)), ("gt", "Greater", ("greater",)),
-                ("ge", "GreaterEqual", ("greater_equal",)))
+_COMPARISONS = (
+    ("eq", "Equal", ()),
+    ("ne", "NotEqual", ("not_equal",)),
+    ("lt", "Less", ("less",)),
+    ("le", "LessEqual", ("less_equal",)),
+    ("gt", "Greater", ("greater",)),
+    ("ge", "GreaterEqual", ("greater_equal",)),
+)
 for _name, _ms, _aliases in _COMPARISONS:
-    op(f"{_name}(Tensor self, TensorOrScalar other) -> Tensor", ms=_ms, promote="compare", forms="fmio",
-       dunder=f"__{_name}__", aliases=_aliases, grad=None)
+    op(
+        f"{_name}(Tensor self, TensorOrScalar other) -> Tensor",
+        ms=_ms,
+        promote="compare",
+        forms="fmio",
+        dunder=f"__{_name}__",
+        aliases=_aliases,
+        grad=None,
+    )
 
 for _name, _ms in (("and", "LogicalAnd"), ("or", "LogicalOr"), ("xor", "LogicalXor")):
-    op(f"logical_{_name}(Tensor self, Tensor other) -> Tensor", ms=_ms, promote="compare", forms="fmio", grad=None)
+    op(
+        f"logical_{_name}(Tensor self, Tensor other) -> Tensor",
+        ms=_ms,
+        promote="compare",
+        forms="fmio",
+        grad=None,
+    )
 op("logical_not(Tensor self) -> Tensor", ms="LogicalNot", forms="fmio", grad=None)
 
-for _name, _ms, _forms in (("isnan", "IsNan", "fm"), ("isinf", "IsInf", "fm"), ("isfinite", "IsFinite", "fm"),
-                           ("isposinf", "IsPosInf", "fmo"), ("isneginf", "IsNegInf", "fmo"),
-                           ("signbit", "Signbit", "fmo")):
+for _name, _ms, _forms in (
+    ("isnan", "IsNan", "fm"),
+    ("isinf", "IsInf", "fm"),
+    ("isfinite", "IsFinite", "fm"),
+    ("isposinf", "IsPosInf", "fmo"),
+    ("isneginf", "IsNegInf", "fmo"),
+    ("signbit", "Signbit", "fmo"),
+):
     op(f"{_name}(Tensor self) -> Tensor", ms=_ms, forms=_forms, grad=None)
 
 
@@ -25,8 +48,11 @@ def isreal(self):
     return t.imag(self) == 0 if self.is_complex() else t.ones_like(self).bool()
 
 
-@op("isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor",
-    forms="fm", grad=None)
+@op(
+    "isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor",
+    forms="fm",
+    grad=None,
+)
 def isclose(self, other, rtol, atol, equal_nan):
     """`|self - other| <= atol + rtol * |other|`, elementwise; infinities are close only to themselves."""
     if self.dtype != other.dtype:
@@ -35,8 +61,10 @@ def isclose(self, other, rtol, atol, equal_nan):
     return raw.IsClose(self, other, rtol, atol, equal_nan)
 
 
-@composite("allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> bool",
-           forms="fm")
+@composite(
+    "allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> bool",
+    forms="fm",
+)
 def allclose(self, other, rtol, atol, equal_nan):
     """Whether all elements are close (see `isclose`)."""
     return bool(t.isclose(self, other, rtol, atol, equal_nan).all().item())
@@ -55,6 +83,8 @@ op("_equal(Tensor self, Tensor other) -> Tensor", ms="EqualExt", forms="f", grad
 def is_nonzero(self):
     """The truth of a tensor of one element."""
     if self.numel() != 1:
-        raise RuntimeError("Boolean value of Tensor with "
-                           f"{'no values' if self.numel() == 0 else 'more than one value'} is ambiguous")
+        raise RuntimeError(
+            "Boolean value of Tensor with "
+            f"{'no values' if self.numel() == 0 else 'more than one value'} is ambiguous"
+        )
     return bool(self.item())

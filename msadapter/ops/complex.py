@@ -7,11 +7,21 @@ from .pointwise import conj as conjugated
 # ---- views of the parts
 def _parts_view(self, shift):
     """The real (shift 0) or imaginary (shift 1) numbers in the memory of a complex tensor."""
-    return raw_view(self, list(self.shape), [2 * s for s in self.stride()], 2 * self.storage_offset() + shift,
-                    self.dtype.to_real())
+    return raw_view(
+        self,
+        list(self.shape),
+        [2 * s for s in self.stride()],
+        2 * self.storage_offset() + shift,
+        self.dtype.to_real(),
+    )
 
 
-@op("_real_view(Tensor self) -> Tensor", forms="f", view=True, grad={"self": lambda g: t.complex(g, t.zeros_like(g))})
+@op(
+    "_real_view(Tensor self) -> Tensor",
+    forms="f",
+    view=True,
+    grad={"self": lambda g: t.complex(g, t.zeros_like(g))},
+)
 def _real_view(self):
     return _parts_view(self, 0)
 
@@ -22,7 +32,12 @@ def real(self):
     return t._real_view(self) if self.is_complex() else self
 
 
-@op("imag(Tensor self) -> Tensor", forms="f", view=True, grad={"self": lambda g: t.complex(t.zeros_like(g), g)})
+@op(
+    "imag(Tensor self) -> Tensor",
+    forms="f",
+    view=True,
+    grad={"self": lambda g: t.complex(t.zeros_like(g), g)},
+)
 def imag(self):
     """A view of the imaginary parts."""
     if not self.is_complex():
@@ -30,21 +45,35 @@ def imag(self):
     return _parts_view(self, 1)
 
 
-@op("view_as_real(Tensor self) -> Tensor", forms="f", view=True, grad={"self": lambda g: t.view_as_complex(g.contiguous())})
+@op(
+    "view_as_real(Tensor self) -> Tensor",
+    forms="f",
+    view=True,
+    grad={"self": lambda g: t.view_as_complex(g.contiguous())},
+)
 def view_as_real(self):
     """A view with a last dimension of two: real and imaginary part."""
     if not self.is_complex():
         raise RuntimeError("view_as_real is only supported for complex tensors")
-    return raw_view(self, [*self.shape, 2], [*(2 * s for s in self.stride()), 1], 2 * self.storage_offset(),
-                    self.dtype.to_real())
+    return raw_view(
+        self,
+        [*self.shape, 2],
+        [*(2 * s for s in self.stride()), 1],
+        2 * self.storage_offset(),
+        self.dtype.to_real(),
+    )
 
 
-@op("view_as_complex(Tensor self) -> Tensor", forms="f", view=True, grad={"self": lambda g: t.view_as_real(g)})
+@op(
+    "view_as_complex(Tensor self) -> Tensor", forms="f", view=True, grad={"self": lambda g: t.view_as_real(g)}
+)
 def view_as_complex(self):
     """A complex view of pairs of numbers: the inverse of `view_as_real`."""
     if not self.is_floating_point():
-        raise RuntimeError(f"view_as_complex is only supported for half, float and double tensors, but got a tensor "
-                           f"of scalar type: {self.dtype.storage_name.removesuffix('Storage')}")
+        raise RuntimeError(
+            f"view_as_complex is only supported for half, float and double tensors, but got a tensor "
+            f"of scalar type: {self.dtype.storage_name.removesuffix('Storage')}"
+        )
     if self.dtype.itemsize == 2:
         raise NotImplementedError("torch.view_as_complex: complex32 is not supported (docs/coverage.md)")
     shape, stride, offset = list(self.shape), list(self.stride()), self.storage_offset()
@@ -92,8 +121,12 @@ def _angle_grad(g, self):
 
 
 op("angle(Tensor self) -> Tensor", ms="Angle", forms="fmo", grad={"self": _angle_grad})
-op("complex(Tensor real, Tensor imag) -> Tensor", ms="Complex", forms="fo",
-   grad={"real": lambda g: t.real(g), "imag": lambda g: t.imag(g)})
+op(
+    "complex(Tensor real, Tensor imag) -> Tensor",
+    ms="Complex",
+    forms="fo",
+    grad={"real": lambda g: t.real(g), "imag": lambda g: t.imag(g)},
+)
 
 
 def _polar_grad(g, angle, result, needs):

@@ -66,7 +66,9 @@ def checked_geometry(size, stride):
     checked_sizes(size)
     reach = 0 if 0 in size else sum((n - 1) * s for n, s in zip(size, stride, strict=True)) + 1
     if min(stride, default=0) < 0 or reach >= 2**60:
-        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(size)} and strides={list(stride)}")
+        raise RuntimeError(
+            f"Storage size calculation overflowed with sizes={list(size)} and strides={list(stride)}"
+        )
     return size
 
 
@@ -162,7 +164,10 @@ def scalar_tensor(s, *, dtype, layout, device, requires_grad, pin_memory):
 def empty_strided(size, stride, *, dtype, layout, device, requires_grad, pin_memory):
     """Uninitialised tensor with these strides (in elements)."""
     return finish(
-        raw_empty(checked_geometry(size, stride), stride, dtype or _C.default_dtype()), layout, device, requires_grad
+        raw_empty(checked_geometry(size, stride), stride, dtype or _C.default_dtype()),
+        layout,
+        device,
+        requires_grad,
     )
 
 
@@ -235,7 +240,11 @@ def new_empty(self, size, *, dtype, layout, device, requires_grad, pin_memory):
 @op(f"Tensor.new_empty_strided(Tensor self, int[] size, int[] stride, *, {OPTIONS}) -> Tensor", forms="m")
 def new_empty_strided(self, size, stride, *, dtype, layout, device, requires_grad, pin_memory):
     return finish(
-        raw_empty(checked_geometry(size, stride), stride, dtype or self.dtype), layout, device, requires_grad, self
+        raw_empty(checked_geometry(size, stride), stride, dtype or self.dtype),
+        layout,
+        device,
+        requires_grad,
+        self,
     )
 
 

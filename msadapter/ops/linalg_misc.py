@@ -269,12 +269,18 @@ def _norm_slope(x, p, norm):
         return t.sgn(x)
     if p == math.inf:
         largest = x.abs() == norm
-        return t.sgn(x) * largest / largest.sum([d for d in range(x.ndim) if norm.shape[d] == 1], keepdim=True)
+        return (
+            t.sgn(x) * largest / largest.sum([d for d in range(x.ndim) if norm.shape[d] == 1], keepdim=True)
+        )
     direction = t.sgn(x) * x.abs() ** (p - 1) if p < 2 else x * x.abs() ** (p - 2)
     return direction * (1 / norm ** (p - 1)).masked_fill(norm == 0, 0)
 
 
-@op("renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", forms="fmio", grad={"self": _renorm_grad})
+@op(
+    "renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor",
+    forms="fmio",
+    grad={"self": _renorm_grad},
+)
 def renorm(self, p, dim, maxnorm):
     """Slices along ``dim`` whose p-norm is above ``maxnorm`` are scaled down to it."""
     if self.ndim < 2:

@@ -261,7 +261,9 @@ def _eigh_grad(gs, eigenvalues, eigenvectors):
     E = set_diagonal(t.unsqueeze(L, -2) - t.unsqueeze(L, -1), 1)
     diagonal = t.zeros_like(t.diagonal(inner, 0, -2, -1)) if gL is None else t._to_dtype(gL, V.dtype)
     turned = inner / E
-    return V @ set_diagonal((turned + mH(turned)) / 2, diagonal) @ mH(V)  # symmetric, as what it is the gradient of
+    return (
+        V @ set_diagonal((turned + mH(turned)) / 2, diagonal) @ mH(V)
+    )  # symmetric, as what it is the gradient of
 
 
 @op(

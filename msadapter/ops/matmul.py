@@ -326,9 +326,7 @@ def _added(parts):
         "x2": lambda g, x1, weight: _added(
             t.mm(x1, weight[k]) * g[:, k, None] for k in range(weight.shape[0])
         ),
-        "weight": lambda g, x1, x2: t.stack(
-            [t.mm((x1 * g[:, k, None]).t(), x2) for k in range(g.shape[1])]
-        ),
+        "weight": lambda g, x1, x2: t.stack([t.mm((x1 * g[:, k, None]).t(), x2) for k in range(g.shape[1])]),
     },
 )
 def _bilinear(x1, x2, weight):

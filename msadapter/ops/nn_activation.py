@@ -12,9 +12,18 @@ _APPROXIMATE = {"none": 0, "tanh": 1}
 
 
 # ---- relu and the piecewise linear ones
-op("relu(Tensor self) -> Tensor", ms="ReLU", forms="fmi", grad={"self": lambda g, result: t._relu_backward(g, result)})
-op("_relu_backward(Tensor grad, Tensor output) -> Tensor", ms="ReluGrad", forms="f",
-   grad={"grad": lambda g, output: t._relu_backward(g, output)})
+op(
+    "relu(Tensor self) -> Tensor",
+    ms="ReLU",
+    forms="fmi",
+    grad={"self": lambda g, result: t._relu_backward(g, result)},
+)
+op(
+    "_relu_backward(Tensor grad, Tensor output) -> Tensor",
+    ms="ReluGrad",
+    forms="f",
+    grad={"grad": lambda g, output: t._relu_backward(g, output)},
+)
 
 
 @composite("nn.functional.relu(Tensor input, bool inplace=False) -> Tensor", forms="f")
@@ -23,27 +32,48 @@ def relu(input, inplace):
     return t.relu_(input) if inplace else t.relu(input)
 
 
-op("_threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", ms="Threshold", forms="fi",
-   grad={"self": lambda g, self, threshold: t._threshold_backward(g, self, threshold)})
-op("_threshold_backward(Tensor grad, Tensor self, Scalar threshold) -> Tensor", ms="ThresholdGrad", forms="f",
-   grad={"grad": lambda g, self, threshold: t._threshold_backward(g, self, threshold)})
+op(
+    "_threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
+    ms="Threshold",
+    forms="fi",
+    grad={"self": lambda g, self, threshold: t._threshold_backward(g, self, threshold)},
+)
+op(
+    "_threshold_backward(Tensor grad, Tensor self, Scalar threshold) -> Tensor",
+    ms="ThresholdGrad",
+    forms="f",
+    grad={"grad": lambda g, self, threshold: t._threshold_backward(g, self, threshold)},
+)
 
 
-@composite("nn.functional.threshold(Tensor input, Scalar threshold, Scalar value, bool inplace=False) -> Tensor",
-           forms="f", aliases=("threshold",))
+@composite(
+    "nn.functional.threshold(Tensor input, Scalar threshold, Scalar value, bool inplace=False) -> Tensor",
+    forms="f",
+    aliases=("threshold",),
+)
 def threshold(input, threshold, value, inplace):
     """x where x > threshold, else `value`."""
     return (t._threshold_ if inplace else t._threshold)(input, threshold, value)
 
 
-op("_hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", ms="Hardtanh", forms="fi",
-   grad={"self": lambda g, self, min_val, max_val: t._hardtanh_backward(g, self, min_val, max_val)})
-op("_hardtanh_backward(Tensor grad, Tensor self, Scalar min_val, Scalar max_val) -> Tensor", ms="HardtanhGrad", forms="f",
-   grad={"grad": lambda g, self, min_val, max_val: t._hardtanh_backward(g, self, min_val, max_val)})
+op(
+    "_hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor",
+    ms="Hardtanh",
+    forms="fi",
+    grad={"self": lambda g, self, min_val, max_val: t._hardtanh_backward(g, self, min_val, max_val)},
+)
+op(
+    "_hardtanh_backward(Tensor grad, Tensor self, Scalar min_val, Scalar max_val) -> Tensor",
+    ms="HardtanhGrad",
+    forms="f",
+    grad={"grad": lambda g, self, min_val, max_val: t._hardtanh_backward(g, self, min_val, max_val)},
+)
 
 
-@composite("nn.functional.hardtanh(Tensor input, Scalar min_val=-1.0, Scalar max_val=1.0, bool inplace=False) -> Tensor",
-           forms="f")
+@composite(
+    "nn.functional.hardtanh(Tensor input, Scalar min_val=-1.0, Scalar max_val=1.0, bool inplace=False) -> Tensor",
+    forms="f",
+)
 def hardtanh(input, min_val, max_val, inplace):
     """x limited to [min_val, max_val]."""
     if min_val > max_val:
@@ -57,21 +87,38 @@ def relu6(input, inplace):
     return (t._hardtanh_ if inplace else t._hardtanh)(input, 0, 6)
 
 
-op("_leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", ms="LeakyReLUExt", forms="fi",
-   grad={"self": lambda g, self, negative_slope: t._leaky_relu_backward(g, self, negative_slope, False)})
-op("_leaky_relu_backward(Tensor grad, Tensor self, Scalar negative_slope, bool is_result) -> Tensor",
-   ms="LeakyReLUGradExt", forms="f",
-   grad={"grad": lambda g, self, negative_slope, is_result: t._leaky_relu_backward(g, self, negative_slope, is_result)})
+op(
+    "_leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor",
+    ms="LeakyReLUExt",
+    forms="fi",
+    grad={"self": lambda g, self, negative_slope: t._leaky_relu_backward(g, self, negative_slope, False)},
+)
+op(
+    "_leaky_relu_backward(Tensor grad, Tensor self, Scalar negative_slope, bool is_result) -> Tensor",
+    ms="LeakyReLUGradExt",
+    forms="f",
+    grad={
+        "grad": lambda g, self, negative_slope, is_result: t._leaky_relu_backward(
+            g, self, negative_slope, is_result
+        )
+    },
+)
 
 
-@composite("nn.functional.leaky_relu(Tensor input, Scalar negative_slope=0.01, bool inplace=False) -> Tensor", forms="f")
+@composite(
+    "nn.functional.leaky_relu(Tensor input, Scalar negative_slope=0.01, bool inplace=False) -> Tensor",
+    forms="f",
+)
 def leaky_relu(input, negative_slope, inplace):
     """x where x > 0, else `negative_slope * x`."""
     return (t._leaky_relu_ if inplace else t._leaky_relu)(input, negative_slope)
 
 
-@composite("nn.functional.rrelu(Tensor input, Scalar lower=0.125, Scalar upper=0.3333333333333333, "
-           "bool training=False, bool inplace=False) -> Tensor", forms="f")
+@composite(
+    "nn.functional.rrelu(Tensor input, Scalar lower=0.125, Scalar upper=0.3333333333333333, "
+    "bool training=False, bool inplace=False) -> Tensor",
+    forms="f",
+)
 def rrelu(input, lower, upper, training, inplace):
     """leaky_relu whose slope is drawn from [lower, upper] per element in training, their mean otherwise."""
     if not training:
@@ -84,12 +131,20 @@ def rrelu(input, lower, upper, training, inplace):
     return input.copy_(result) if inplace else result
 
 
-op("_prelu(Tensor self, Tensor weight) -> Tensor", ms="PReLU", forms="f",
-   grad={"self": lambda g, self, weight: t.where(self > 0, g, g * weight),
-         "weight": lambda g, self: t.where(self > 0, 0, g * self)})
+op(
+    "_prelu(Tensor self, Tensor weight) -> Tensor",
+    ms="PReLU",
+    forms="f",
+    grad={
+        "self": lambda g, self, weight: t.where(self > 0, g, g * weight),
+        "weight": lambda g, self: t.where(self > 0, 0, g * self),
+    },
+)
 
 
-@composite("nn.functional.prelu(Tensor input, Tensor weight) -> Tensor", forms="f", aliases=("prelu", "Tensor.prelu"))
+@composite(
+    "nn.functional.prelu(Tensor input, Tensor weight) -> Tensor", forms="f", aliases=("prelu", "Tensor.prelu")
+)
 def prelu(input, weight):
     """x where x > 0, else `weight * x`; one weight, or one for each channel (dimension 1)."""
     if weight.dtype != input.dtype:
@@ -97,23 +152,43 @@ def prelu(input, weight):
     if weight.numel() == 1:
         return t._prelu(input, weight.reshape(()))
     if weight.dim() != 1:
-        raise RuntimeError(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.dim()}")
+        raise RuntimeError(
+            f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.dim()}"
+        )
     channels = input.shape[1] if input.dim() >= 2 else 1
     if input.dim() == 0 or weight.numel() != channels:
-        raise RuntimeError("Mismatch of parameter numbers and input channel size. Found parameter numbers = "
-                           f"{weight.numel()} and channel size = {channels}.")
+        raise RuntimeError(
+            "Mismatch of parameter numbers and input channel size. Found parameter numbers = "
+            f"{weight.numel()} and channel size = {channels}."
+        )
     return t._prelu(input, weight.reshape([1, channels] + [1] * (input.dim() - 2)))
 
 
-op("nn.functional.hardshrink(Tensor input, float lambd=0.5) -> Tensor", ms="HShrink", forms="f",
-   aliases=("hardshrink", "Tensor.hardshrink"),
-   grad={"input": lambda g, input, lambd: t._hardshrink_backward(g, input, lambd)})
-op("_hardshrink_backward(Tensor grad, Tensor self, float lambd) -> Tensor", ms="HShrinkGrad", forms="f",
-   grad={"grad": lambda g, self, lambd: t._hardshrink_backward(g, self, lambd)})
-op("_softshrink(Tensor self, float lambd=0.5) -> Tensor", ms="SoftShrink", forms="f",
-   grad={"self": lambda g, self, lambd: t._softshrink_backward(g, self, lambd)})
-op("_softshrink_backward(Tensor grad, Tensor self, float lambd) -> Tensor", ms="SoftShrinkGrad", forms="f",
-   grad={"grad": lambda g, self, lambd: t._softshrink_backward(g, self, lambd)})
+op(
+    "nn.functional.hardshrink(Tensor input, float lambd=0.5) -> Tensor",
+    ms="HShrink",
+    forms="f",
+    aliases=("hardshrink", "Tensor.hardshrink"),
+    grad={"input": lambda g, input, lambd: t._hardshrink_backward(g, input, lambd)},
+)
+op(
+    "_hardshrink_backward(Tensor grad, Tensor self, float lambd) -> Tensor",
+    ms="HShrinkGrad",
+    forms="f",
+    grad={"grad": lambda g, self, lambd: t._hardshrink_backward(g, self, lambd)},
+)
+op(
+    "_softshrink(Tensor self, float lambd=0.5) -> Tensor",
+    ms="SoftShrink",
+    forms="f",
+    grad={"self": lambda g, self, lambd: t._softshrink_backward(g, self, lambd)},
+)
+op(
+    "_softshrink_backward(Tensor grad, Tensor self, float lambd) -> Tensor",
+    ms="SoftShrinkGrad",
+    forms="f",
+    grad={"grad": lambda g, self, lambd: t._softshrink_backward(g, self, lambd)},
+)
 
 
 @composite("nn.functional.softshrink(Tensor input, float lambd=0.5) -> Tensor", forms="f")
@@ -124,10 +199,18 @@ def softshrink(input, lambd):
     return t._softshrink(input, lambd)
 
 
-op("_hardsigmoid(Tensor self) -> Tensor", ms="HSigmoid", forms="fi",
-   grad={"self": lambda g, self: t._hardsigmoid_backward(g, self)})
-op("_hardsigmoid_backward(Tensor grad, Tensor self) -> Tensor", ms="HSigmoidGrad", forms="f",
-   grad={"grad": lambda g, self: t._hardsigmoid_backward(g, self)})
+op(
+    "_hardsigmoid(Tensor self) -> Tensor",
+    ms="HSigmoid",
+    forms="fi",
+    grad={"self": lambda g, self: t._hardsigmoid_backward(g, self)},
+)
+op(
+    "_hardsigmoid_backward(Tensor grad, Tensor self) -> Tensor",
+    ms="HSigmoidGrad",
+    forms="f",
+    grad={"grad": lambda g, self: t._hardsigmoid_backward(g, self)},
+)
 
 
 @composite("nn.functional.hardsigmoid(Tensor input, bool inplace=False) -> Tensor", forms="f")
@@ -136,11 +219,21 @@ def hardsigmoid(input, inplace):
     return t._hardsigmoid_(input) if inplace else t._hardsigmoid(input)
 
 
-op("_hardswish(Tensor self) -> Tensor", ms="HSwish", forms="fi",
-   grad={"self": lambda g, self: t._hardswish_backward(g, self)})
-op("_hardswish_backward(Tensor grad, Tensor self) -> Tensor", ms="HSwishGrad", forms="f",
-   grad={"grad": lambda g, self: t._hardswish_backward(g, self),
-         "self": lambda g, grad, self: g * grad * ((self > -3) & (self < 3)) / 3})
+op(
+    "_hardswish(Tensor self) -> Tensor",
+    ms="HSwish",
+    forms="fi",
+    grad={"self": lambda g, self: t._hardswish_backward(g, self)},
+)
+op(
+    "_hardswish_backward(Tensor grad, Tensor self) -> Tensor",
+    ms="HSwishGrad",
+    forms="f",
+    grad={
+        "grad": lambda g, self: t._hardswish_backward(g, self),
+        "self": lambda g, grad, self: g * grad * ((self > -3) & (self < 3)) / 3,
+    },
+)
 
 
 @composite("nn.functional.hardswish(Tensor input, bool inplace=False) -> Tensor", forms="f")
@@ -156,12 +249,27 @@ def _elu_second(g, grad, x, alpha, is_result, scale, input_scale):
     return t.where(x <= 0, g * grad * (alpha * scale * input_scale**2) * t.exp(x * input_scale), 0)
 
 
-op("_elu(Tensor self, float alpha=1, float scale=1, float input_scale=1) -> Tensor", ms="EluExt", forms="fi",
-   grad={"self": lambda g, self, alpha, scale, input_scale: t._elu_backward(g, self, alpha, False, scale, input_scale)})
-op("_elu_backward(Tensor grad, Tensor x, float alpha, bool is_result, float scale, float input_scale) -> Tensor",
-   ms="EluGradExt", forms="f",
-   grad={"grad": lambda g, x, alpha, is_result, scale, input_scale:
-         t._elu_backward(g, x, alpha, is_result, scale, input_scale), "x": _elu_second})
+op(
+    "_elu(Tensor self, float alpha=1, float scale=1, float input_scale=1) -> Tensor",
+    ms="EluExt",
+    forms="fi",
+    grad={
+        "self": lambda g, self, alpha, scale, input_scale: t._elu_backward(
+            g, self, alpha, False, scale, input_scale
+        )
+    },
+)
+op(
+    "_elu_backward(Tensor grad, Tensor x, float alpha, bool is_result, float scale, float input_scale) -> Tensor",
+    ms="EluGradExt",
+    forms="f",
+    grad={
+        "grad": lambda g, x, alpha, is_result, scale, input_scale: t._elu_backward(
+            g, x, alpha, is_result, scale, input_scale
+        ),
+        "x": _elu_second,
+    },
+)
 _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
 
@@ -177,8 +285,11 @@ def selu(input, inplace):
     return (t._elu_ if inplace else t._elu)(input, _SELU_ALPHA, _SELU_SCALE, 1.0)
 
 
-@composite("nn.functional.celu(Tensor input, float alpha=1.0, bool inplace=False) -> Tensor", forms="f",
-           aliases=("celu",))
+@composite(
+    "nn.functional.celu(Tensor input, float alpha=1.0, bool inplace=False) -> Tensor",
+    forms="f",
+    aliases=("celu",),
+)
 def celu(input, alpha, inplace):
     """elu that is continuously differentiable for every alpha."""
     if alpha == 0:
@@ -217,14 +328,19 @@ def leaky_relu_(input, negative_slope):
     return t._leaky_relu_(input, negative_slope)
 
 
-@composite("nn.functional.hardtanh_(Tensor input, Scalar min_val=-1.0, Scalar max_val=1.0) -> Tensor", forms="f")
+@composite(
+    "nn.functional.hardtanh_(Tensor input, Scalar min_val=-1.0, Scalar max_val=1.0) -> Tensor", forms="f"
+)
 def hardtanh_(input, min_val, max_val):
     """`hardtanh`, in place."""
     return hardtanh(input, min_val, max_val, True)
 
 
-@composite("nn.functional.threshold_(Tensor input, Scalar threshold, Scalar value) -> Tensor", forms="f",
-           aliases=("threshold_",))
+@composite(
+    "nn.functional.threshold_(Tensor input, Scalar threshold, Scalar value) -> Tensor",
+    forms="f",
+    aliases=("threshold_",),
+)
 def threshold_(input, threshold, value):
     """`threshold`, in place."""
     return t._threshold_(input, threshold, value)
@@ -244,8 +360,12 @@ def _silu_grad(g, self):
 
 
 op("_silu(Tensor self) -> Tensor", ms="SiLU", forms="fi", grad={"self": _silu_grad})
-op("_silu_backward(Tensor grad, Tensor self) -> Tensor", ms="SiLUGrad", forms="f",
-   grad={"grad": lambda g, self: t._silu_backward(g, self), "self": _silu_second})
+op(
+    "_silu_backward(Tensor grad, Tensor self) -> Tensor",
+    ms="SiLUGrad",
+    forms="f",
+    grad={"grad": lambda g, self: t._silu_backward(g, self), "self": _silu_second},
+)
 
 
 @composite("nn.functional.silu(Tensor input, bool inplace=False) -> Tensor", forms="f")
@@ -269,10 +389,18 @@ def _gelu_second(g, grad, self, approximate):
     return g * grad * cosh * (slope + 0.5 * self * (bend - 2 * th * slope * slope))
 
 
-op("_gelu(Tensor self, int approximate=0) -> Tensor", ms="GeluExt", forms="fi",
-   grad={"self": lambda g, self, approximate: t._gelu_backward(g, self, approximate)})
-op("_gelu_backward(Tensor grad, Tensor self, int approximate) -> Tensor", ms="GeluGradExt", forms="f",
-   grad={"grad": lambda g, self, approximate: t._gelu_backward(g, self, approximate), "self": _gelu_second})
+op(
+    "_gelu(Tensor self, int approximate=0) -> Tensor",
+    ms="GeluExt",
+    forms="fi",
+    grad={"self": lambda g, self, approximate: t._gelu_backward(g, self, approximate)},
+)
+op(
+    "_gelu_backward(Tensor grad, Tensor self, int approximate) -> Tensor",
+    ms="GeluGradExt",
+    forms="f",
+    grad={"grad": lambda g, self, approximate: t._gelu_backward(g, self, approximate), "self": _gelu_second},
+)
 
 
 @composite("nn.functional.gelu(Tensor input, *, str approximate='none') -> Tensor", forms="f")
@@ -289,9 +417,18 @@ def _mish_second(g, grad, self):
     return g * grad * s * sech * (2 + self * ((1 - s) - 2 * s * th))
 
 
-op("_mish(Tensor self) -> Tensor", ms="MishExt", forms="fi", grad={"self": lambda g, self: t._mish_backward(g, self)})
-op("_mish_backward(Tensor grad, Tensor self) -> Tensor", ms="MishGradExt", forms="f",
-   grad={"grad": lambda g, self: t._mish_backward(g, self), "self": _mish_second})
+op(
+    "_mish(Tensor self) -> Tensor",
+    ms="MishExt",
+    forms="fi",
+    grad={"self": lambda g, self: t._mish_backward(g, self)},
+)
+op(
+    "_mish_backward(Tensor grad, Tensor self) -> Tensor",
+    ms="MishGradExt",
+    forms="f",
+    grad={"grad": lambda g, self: t._mish_backward(g, self), "self": _mish_second},
+)
 
 
 @composite("nn.functional.mish(Tensor input, bool inplace=False) -> Tensor", forms="f")
@@ -305,11 +442,21 @@ def _softplus_second(g, grad, self, beta, threshold):
     return t.where(self * beta > threshold, 0, g * grad * beta * s * (1 - s))
 
 
-op("nn.functional.softplus(Tensor input, Scalar beta=1, Scalar threshold=20) -> Tensor", ms="SoftplusExt", forms="f",
-   grad={"input": lambda g, input, beta, threshold: t._softplus_backward(g, input, beta, threshold)})
-op("_softplus_backward(Tensor grad, Tensor self, Scalar beta, Scalar threshold) -> Tensor", ms="SoftplusGradExt", forms="f",
-   grad={"grad": lambda g, self, beta, threshold: t._softplus_backward(g, self, beta, threshold),
-         "self": _softplus_second})
+op(
+    "nn.functional.softplus(Tensor input, Scalar beta=1, Scalar threshold=20) -> Tensor",
+    ms="SoftplusExt",
+    forms="f",
+    grad={"input": lambda g, input, beta, threshold: t._softplus_backward(g, input, beta, threshold)},
+)
+op(
+    "_softplus_backward(Tensor grad, Tensor self, Scalar beta, Scalar threshold) -> Tensor",
+    ms="SoftplusGradExt",
+    forms="f",
+    grad={
+        "grad": lambda g, self, beta, threshold: t._softplus_backward(g, self, beta, threshold),
+        "self": _softplus_second,
+    },
+)
 
 
 def _logsigmoid_second(g, grad, self):
@@ -317,15 +464,21 @@ def _logsigmoid_second(g, grad, self):
     return g * grad * s * (s - 1)
 
 
-@op("nn.functional.logsigmoid(Tensor input) -> Tensor", forms="f",
-    grad={"input": lambda g, input: t._logsigmoid_backward(g, input)})
+@op(
+    "nn.functional.logsigmoid(Tensor input) -> Tensor",
+    forms="f",
+    grad={"input": lambda g, input: t._logsigmoid_backward(g, input)},
+)
 def logsigmoid(input):
     """log(1 / (1 + exp(-x)))."""
     return raw.LogSigmoid(input)[0]
 
 
-@op("_logsigmoid_backward(Tensor grad, Tensor self) -> Tensor", forms="f",
-    grad={"grad": lambda g, self: t._logsigmoid_backward(g, self), "self": _logsigmoid_second})
+@op(
+    "_logsigmoid_backward(Tensor grad, Tensor self) -> Tensor",
+    forms="f",
+    grad={"grad": lambda g, self: t._logsigmoid_backward(g, self), "self": _logsigmoid_second},
+)
 def _logsigmoid_backward(grad, self):
     return raw.LogSigmoidGrad(grad, self, self)
 
@@ -349,6 +502,8 @@ def glu(input, dim):
         raise RuntimeError("glu does not support 0-dimensional tensors")
     size = input.shape[dim]
     if size % 2:
-        raise RuntimeError(f"Halving dimension must be even, but dimension {dim % input.dim()} is size {size}")
+        raise RuntimeError(
+            f"Halving dimension must be even, but dimension {dim % input.dim()} is size {size}"
+        )
     half = size // 2
     return t.narrow(input, dim, 0, half) * t.sigmoid(t.narrow(input, dim, half, half))

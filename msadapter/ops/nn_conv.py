@@ -75,7 +75,9 @@ def _one_gradient(which, grad, input, weight, stride, padding, dilation, transpo
 )
 def _conv_input_grad(grad, weight, input, stride, padding, dilation, transposed, output_padding, groups):
     # `input` gives the shape only.
-    return _one_gradient(0, grad, input, weight, stride, padding, dilation, transposed, output_padding, groups)
+    return _one_gradient(
+        0, grad, input, weight, stride, padding, dilation, transposed, output_padding, groups
+    )
 
 
 @op(
@@ -96,7 +98,9 @@ def _conv_input_grad(grad, weight, input, stride, padding, dilation, transposed,
 )
 def _conv_weight_grad(grad, input, weight, stride, padding, dilation, transposed, output_padding, groups):
     # `weight` gives the shape only.
-    return _one_gradient(1, grad, input, weight, stride, padding, dilation, transposed, output_padding, groups)
+    return _one_gradient(
+        1, grad, input, weight, stride, padding, dilation, transposed, output_padding, groups
+    )
 
 
 # ---- the torch faces
@@ -187,9 +191,7 @@ def _conv(name, n, input, weight, bias, stride, padding, dilation, groups):
                 x = t.constant_pad_nd(x, [v for r in reversed(rest) for v in (0, r)])
         else:
             padding = [0] * n
-    y = _convolve(
-        x, weight, bias, stride, _spread(padding, n, "padding"), dilation, False, [0] * n, groups
-    )
+    y = _convolve(x, weight, bias, stride, _spread(padding, n, "padding"), dilation, False, [0] * n, groups)
     y = _laid_out(y, x, weight)
     return y if input.dim() == n + 2 else y.squeeze(0)
 
@@ -205,9 +207,7 @@ def _conv_transpose(name, n, input, weight, bias, stride, padding, output_paddin
     for e, s, d in zip(extra, stride, dilation, strict=True):
         if e >= s and e >= d:
             raise RuntimeError("output padding must be smaller than either stride or dilation")
-    y = _convolve(
-        x, weight, bias, stride, _spread(padding, n, "padding"), dilation, True, extra, groups
-    )
+    y = _convolve(x, weight, bias, stride, _spread(padding, n, "padding"), dilation, True, extra, groups)
     y = _laid_out(y, x, weight)
     return y if input.dim() == n + 2 else y.squeeze(0)
 

@@ -23,15 +23,24 @@ def zero_grad(g):
 
 def not_implemented(name):
     """The gradient of a function that torch cannot differentiate either, although its result asks for one."""
+
     def grad(g):
         raise RuntimeError(f"derivative for {name} is not implemented")
+
     return grad
 
 
 def unary(name, ms, grad, *, promote="float", aliases=(), forms="fmio", dunder=None):
     """One elementwise function `name(self)` answered by the operator `ms`."""
-    op(f"{name}(Tensor self) -> Tensor", ms=ms, promote=promote, forms=forms, aliases=aliases, dunder=dunder,
-       grad={"self": grad} if grad else None)
+    op(
+        f"{name}(Tensor self) -> Tensor",
+        ms=ms,
+        promote=promote,
+        forms=forms,
+        aliases=aliases,
+        dunder=dunder,
+        grad={"self": grad} if grad else None,
+    )
 
 
 # ---- sign and size
@@ -103,23 +112,36 @@ def _sinc_grad(g, self):
 unary("sinc", "Sinc", _sinc_grad, aliases=("special.sinc",))
 
 
-@op("_tanh_backward(Tensor grad, Tensor output) -> Tensor", forms="f",
-    grad={"grad": lambda g, output: t._tanh_backward(g, output),
-          "output": lambda g, grad, output: g * conj(grad * output * -2)})
+@op(
+    "_tanh_backward(Tensor grad, Tensor output) -> Tensor",
+    forms="f",
+    grad={
+        "grad": lambda g, output: t._tanh_backward(g, output),
+        "output": lambda g, grad, output: g * conj(grad * output * -2),
+    },
+)
 def _tanh_backward(grad, output):
     return raw.TanhGrad(output, grad)
 
 
-unary("sigmoid", "Sigmoid", lambda g, result: t._sigmoid_backward(g, result),
-      aliases=("special.expit", "nn.functional.sigmoid"))
+unary(
+    "sigmoid",
+    "Sigmoid",
+    lambda g, result: t._sigmoid_backward(g, result),
+    aliases=("special.expit", "nn.functional.sigmoid"),
+)
 
 
-@op("_sigmoid_backward(Tensor grad, Tensor output) -> Tensor", forms="f",
-    grad={"grad": lambda g, output: t._sigmoid_backward(g, output),
-          "output": lambda g, grad, output: g * conj(grad * (1 - 2 * output))})
+@op(
+    "_sigmoid_backward(Tensor grad, Tensor output) -> Tensor",
+    forms="f",
+    grad={
+        "grad": lambda g, output: t._sigmoid_backward(g, output),
+        "output": lambda g, grad, output: g * conj(grad * (1 - 2 * output)),
+    },
+)
 def _sigmoid_backward(grad, output):
     return raw.SigmoidGrad(output, grad)
-
 
 
 # ---- rounding
@@ -127,8 +149,13 @@ unary("ceil", "Ceil", zero_grad, promote=None, dunder="__ceil__")
 unary("floor", "Floor", zero_grad, promote=None, dunder="__floor__")
 unary("trunc", "Trunc", zero_grad, promote=None, aliases=("fix",), dunder="__trunc__")
 unary("frac", "Frac", lambda g: g, promote=None)
-op("round(Tensor self, *, int decimals=0) -> Tensor", ms="Round", forms="fmio", aliases=("special.round",),
-   grad={"self": zero_grad})
+op(
+    "round(Tensor self, *, int decimals=0) -> Tensor",
+    ms="Round",
+    forms="fmio",
+    aliases=("special.round",),
+    grad={"self": zero_grad},
+)
 
 # ---- angles
 _DEGREE = math.pi / 180
@@ -153,24 +180,46 @@ def _number(value, like):
     return t.scalar_tensor(value, dtype=like.dtype) if narrow else value
 
 
-op("addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", ms="AddcmulExt",
-   promote="default", forms="fmio",
-   grad={"self": lambda g: g,
-         "tensor1": lambda g, tensor2, value: g * conj(tensor2 * value),
-         "tensor2": lambda g, tensor1, value: g * conj(tensor1 * value)})
-op("addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", ms="AddcdivExt",
-   promote="default", forms="fmio",
-   grad={"self": lambda g: g,
-         "tensor1": lambda g, tensor2, value: g * conj(_number(value, tensor2) / tensor2),
-         "tensor2": lambda g, tensor1, tensor2, value: -g * conj(value * tensor1 / (tensor2 * tensor2))})
-op("lerp(Tensor self, Tensor end, TensorOrScalar weight) -> Tensor", ms="Lerp", forms="fmio",
-   grad={"self": lambda g, weight: g * conj(1 - weight),
-         "end": lambda g, weight: g * conj(weight),
-         "weight": lambda g, self, end: g * conj(end - self)})
+op(
+    "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+    ms="AddcmulExt",
+    promote="default",
+    forms="fmio",
+    grad={
+        "self": lambda g: g,
+        "tensor1": lambda g, tensor2, value: g * conj(tensor2 * value),
+        "tensor2": lambda g, tensor1, value: g * conj(tensor1 * value),
+    },
+)
+op(
+    "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+    ms="AddcdivExt",
+    promote="default",
+    forms="fmio",
+    grad={
+        "self": lambda g: g,
+        "tensor1": lambda g, tensor2, value: g * conj(_number(value, tensor2) / tensor2),
+        "tensor2": lambda g, tensor1, tensor2, value: -g * conj(value * tensor1 / (tensor2 * tensor2)),
+    },
+)
+op(
+    "lerp(Tensor self, Tensor end, TensorOrScalar weight) -> Tensor",
+    ms="Lerp",
+    forms="fmio",
+    grad={
+        "self": lambda g, weight: g * conj(1 - weight),
+        "end": lambda g, weight: g * conj(weight),
+        "weight": lambda g, self, end: g * conj(end - self),
+    },
+)
 
 # ---- limits
-op("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor", ms="NanToNum",
-   forms="fmio", grad={"self": lambda g, self: g * t.isfinite(self)})
+op(
+    "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
+    ms="NanToNum",
+    forms="fmio",
+    grad={"self": lambda g, self: g * t.isfinite(self)},
+)
 
 
 def _inside(self, min, max):
@@ -192,38 +241,61 @@ def _clamp_max_grad(g, self, min, max):
     return g * (above if min is None else above | (max < min))
 
 
-@op("clamp(Tensor self, TensorOrScalar? min=None, TensorOrScalar? max=None) -> Tensor", promote="default",
-    forms="fmio", aliases=("clip",),
-    grad={"self": lambda g, self, min, max: g * _inside(self, min, max),
-          "min": _clamp_min_grad, "max": _clamp_max_grad})
+@op(
+    "clamp(Tensor self, TensorOrScalar? min=None, TensorOrScalar? max=None) -> Tensor",
+    promote="default",
+    forms="fmio",
+    aliases=("clip",),
+    grad={
+        "self": lambda g, self, min, max: g * _inside(self, min, max),
+        "min": _clamp_min_grad,
+        "max": _clamp_max_grad,
+    },
+)
 def clamp(self, min, max):
     """Limit every element to [min, max]; NaN passes; min above max gives max."""
     return raw.ClampTensor(self, min, max)
 
 
-
-@op("clamp_min(Tensor self, TensorOrScalar min) -> Tensor", promote="default", forms="fmio",
-    grad={"self": lambda g, self, min: g * (self >= min), "min": lambda g, self, min: g * (self < min)})
+@op(
+    "clamp_min(Tensor self, TensorOrScalar min) -> Tensor",
+    promote="default",
+    forms="fmio",
+    grad={"self": lambda g, self, min: g * (self >= min), "min": lambda g, self, min: g * (self < min)},
+)
 def clamp_min(self, min):
     """`clamp` with a lower limit only."""
     return raw.ClampTensor(self, min, None)
 
 
-@op("clamp_max(Tensor self, TensorOrScalar max) -> Tensor", promote="default", forms="fmio",
-    grad={"self": lambda g, self, max: g * (self <= max), "max": lambda g, self, max: g * (self > max)})
+@op(
+    "clamp_max(Tensor self, TensorOrScalar max) -> Tensor",
+    promote="default",
+    forms="fmio",
+    grad={"self": lambda g, self, max: g * (self <= max), "max": lambda g, self, max: g * (self > max)},
+)
 def clamp_max(self, max):
     """`clamp` with an upper limit only."""
     return raw.ClampTensor(self, None, max)
 
 
 # ---- choosing
-op("_where(Tensor condition, TensorOrScalar input, TensorOrScalar other) -> Tensor", ms="Select", promote="default",
-   promote_args=("input", "other"), forms="fo",
-   grad={"input": lambda g, condition: t._where(condition, g, 0),
-         "other": lambda g, condition: t._where(condition, 0, g)})
+op(
+    "_where(Tensor condition, TensorOrScalar input, TensorOrScalar other) -> Tensor",
+    ms="Select",
+    promote="default",
+    promote_args=("input", "other"),
+    forms="fo",
+    grad={
+        "input": lambda g, condition: t._where(condition, g, 0),
+        "other": lambda g, condition: t._where(condition, 0, g),
+    },
+)
 
 
-@composite("where(Tensor condition, TensorOrScalar? input=None, TensorOrScalar? other=None) -> any", forms="fo")
+@composite(
+    "where(Tensor condition, TensorOrScalar? input=None, TensorOrScalar? other=None) -> any", forms="fo"
+)
 def where(condition, input, other):
     """`input` where the condition holds, `other` elsewhere; without them the indices of elements that are not zero."""
     if input is None and other is None:
@@ -238,11 +310,16 @@ def _method_where(self, condition, other):
     """The tensor where the condition holds, `other` elsewhere."""
     return t._where(condition, self, other)
 
-op("masked_fill(Tensor self, Tensor mask, TensorOrScalar value) -> Tensor", ms="MaskedFill", forms="fmi",
-   grad={"self": lambda g, mask: g.masked_fill(mask, 0),
-         "value": lambda g, mask: t.where(mask, g, 0).sum()})
+
+op(
+    "masked_fill(Tensor self, Tensor mask, TensorOrScalar value) -> Tensor",
+    ms="MaskedFill",
+    forms="fmi",
+    grad={"self": lambda g, mask: g.masked_fill(mask, 0), "value": lambda g, mask: t.where(mask, g, 0).sum()},
+)
 
 # ---- copies and casts
+
 
 def in_format(x, memory_format):
     """A copy in a memory format, without gradient."""
@@ -261,19 +338,34 @@ def clone(self, memory_format):
     return raw.Clone(self) if memory_format is None else in_format(self, memory_format)
 
 
-@op("_to_meta(Tensor self) -> Tensor", forms="f", grad={"self": lambda g, self: t.zeros_like(g, device="cpu")})
+@op(
+    "_to_meta(Tensor self) -> Tensor", forms="f", grad={"self": lambda g, self: t.zeros_like(g, device="cpu")}
+)
 def _to_meta(self):
     """The geometry without the values."""
     return _C.to_meta(self)
 
 
 op("_to_dtype(Tensor self, ScalarType dtype) -> Tensor", ms="Cast", forms="f", grad={"self": lambda g: g})
-op("copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", ms="InplaceCopy", forms="i",
-   grad={"self": zero_grad, "src": lambda g: g})
+op(
+    "copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor",
+    ms="InplaceCopy",
+    forms="i",
+    grad={"self": zero_grad, "src": lambda g: g},
+)
 op("zero(Tensor self) -> Tensor", ms="InplaceZero", forms="i", grad={"self": zero_grad})
-op("_fill_scalar(Tensor self, Scalar value) -> Tensor", ms="InplaceFillScalar", forms="fi", grad={"self": zero_grad})
-op("_fill_tensor(Tensor self, Tensor value) -> Tensor", ms="InplaceFillTensor", forms="fi",
-   grad={"self": zero_grad, "value": lambda g: g.sum()})
+op(
+    "_fill_scalar(Tensor self, Scalar value) -> Tensor",
+    ms="InplaceFillScalar",
+    forms="fi",
+    grad={"self": zero_grad},
+)
+op(
+    "_fill_tensor(Tensor self, Tensor value) -> Tensor",
+    ms="InplaceFillTensor",
+    forms="fi",
+    grad={"self": zero_grad, "value": lambda g: g.sum()},
+)
 
 
 @composite("fill(Tensor self, TensorOrScalar value) -> Tensor", forms="f")
@@ -300,4 +392,8 @@ def fill_diagonal_(self, fill_value, wrap):
 @composite("fill_(Tensor self, TensorOrScalar value) -> Tensor", forms="fm")
 def fill_(self, value):
     """`fill`, in place."""
-    return t._fill_scalar_(self, value) if isinstance(value, (int, float, complex)) else t._fill_tensor_(self, value)
+    return (
+        t._fill_scalar_(self, value)
+        if isinstance(value, (int, float, complex))
+        else t._fill_tensor_(self, value)
+    )

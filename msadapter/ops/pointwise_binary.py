@@ -7,30 +7,69 @@ from ._declare import composite, op, raw, t
 from .pointwise import conj, not_implemented, zero_grad
 
 
-def binary(name, ms, grad, *, promote="default", forms="fmio", aliases=(), dunder=None, left="Tensor",
-           right="TensorOrScalar", other="other"):
+def binary(
+    name,
+    ms,
+    grad,
+    *,
+    promote="default",
+    forms="fmio",
+    aliases=(),
+    dunder=None,
+    left="Tensor",
+    right="TensorOrScalar",
+    other="other",
+):
     """One elementwise function `name(self, other)` answered by the operator `ms`; `other` is the second argument's name."""
-    op(f"{name}({left} self, {right} {other}) -> Tensor", ms=ms, promote=promote, forms=forms, aliases=aliases,
-       dunder=dunder, grad=grad)
+    op(
+        f"{name}({left} self, {right} {other}) -> Tensor",
+        ms=ms,
+        promote=promote,
+        forms=forms,
+        aliases=aliases,
+        dunder=dunder,
+        grad=grad,
+    )
 
 
 # ---- arithmetic
-op("add(Tensor self, TensorOrScalar other, *, Scalar alpha=1) -> Tensor", ms="AddExt", promote="default", forms="fmio",
-   dunder="__add__", grad={"self": lambda g: g, "other": lambda g, alpha: g if alpha == 1 else g * conj(alpha)})
-op("sub(Tensor self, TensorOrScalar other, *, Scalar alpha=1) -> Tensor", ms="SubExt", promote="default", forms="fmio",
-   dunder="__sub__", aliases=("subtract",),
-   grad={"self": lambda g: g, "other": lambda g, alpha: -g if alpha == 1 else g * conj(-alpha)})
+op(
+    "add(Tensor self, TensorOrScalar other, *, Scalar alpha=1) -> Tensor",
+    ms="AddExt",
+    promote="default",
+    forms="fmio",
+    dunder="__add__",
+    grad={"self": lambda g: g, "other": lambda g, alpha: g if alpha == 1 else g * conj(alpha)},
+)
+op(
+    "sub(Tensor self, TensorOrScalar other, *, Scalar alpha=1) -> Tensor",
+    ms="SubExt",
+    promote="default",
+    forms="fmio",
+    dunder="__sub__",
+    aliases=("subtract",),
+    grad={"self": lambda g: g, "other": lambda g, alpha: -g if alpha == 1 else g * conj(-alpha)},
+)
 
 
-@op("rsub(Tensor self, TensorOrScalar other, *, Scalar alpha=1) -> Tensor", promote="default", forms="f",
-    grad={"self": lambda g, alpha: -g if alpha == 1 else g * conj(-alpha), "other": lambda g: g})
+@op(
+    "rsub(Tensor self, TensorOrScalar other, *, Scalar alpha=1) -> Tensor",
+    promote="default",
+    forms="f",
+    grad={"self": lambda g, alpha: -g if alpha == 1 else g * conj(-alpha), "other": lambda g: g},
+)
 def rsub(self, other, alpha):
     """`other - alpha * self`."""
     return raw.SubExt(other, self, alpha)
 
 
-binary("mul", "Mul", {"self": lambda g, other: g * conj(other), "other": lambda g, self: g * conj(self)},
-       dunder="__mul__", aliases=("multiply",))
+binary(
+    "mul",
+    "Mul",
+    {"self": lambda g, other: g * conj(other), "other": lambda g, self: g * conj(self)},
+    dunder="__mul__",
+    aliases=("multiply",),
+)
 
 
 def _div_other_grad(g, other, result):
@@ -40,23 +79,42 @@ def _div_other_grad(g, other, result):
 _TRUNC, _FLOOR = 1, 2
 _MODES = {"trunc": _TRUNC, "floor": _FLOOR}
 
-op("true_divide(Tensor self, TensorOrScalar other) -> Tensor", ms="Div", promote="float", forms="fmio",
-   dunder="__truediv__", grad={"self": lambda g, other: g / conj(other), "other": _div_other_grad})
-binary("floor_divide", "FloorDiv", {"self": not_implemented("aten::floor_divide"),
-                                    "other": not_implemented("aten::floor_divide")}, dunder="__floordiv__")
-op("_div_mode(Tensor self, TensorOrScalar other, int mode) -> Tensor", ms="DivMod", promote="default", forms="fio",
-   grad={"self": zero_grad, "other": zero_grad})
+op(
+    "true_divide(Tensor self, TensorOrScalar other) -> Tensor",
+    ms="Div",
+    promote="float",
+    forms="fmio",
+    dunder="__truediv__",
+    grad={"self": lambda g, other: g / conj(other), "other": _div_other_grad},
+)
+binary(
+    "floor_divide",
+    "FloorDiv",
+    {"self": not_implemented("aten::floor_divide"), "other": not_implemented("aten::floor_divide")},
+    dunder="__floordiv__",
+)
+op(
+    "_div_mode(Tensor self, TensorOrScalar other, int mode) -> Tensor",
+    ms="DivMod",
+    promote="default",
+    forms="fio",
+    grad={"self": zero_grad, "other": zero_grad},
+)
 
 
 def _mode(rounding_mode):
     if rounding_mode not in _MODES:
-        raise RuntimeError("div expected rounding_mode to be one of None, 'trunc', or 'floor' "
-                           f"but found '{rounding_mode}'")
+        raise RuntimeError(
+            f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'"
+        )
     return _MODES[rounding_mode]
 
 
-@composite("div(Tensor self, TensorOrScalar other, *, str? rounding_mode=None) -> Tensor", forms="fmo",
-           aliases=("divide",))
+@composite(
+    "div(Tensor self, TensorOrScalar other, *, str? rounding_mode=None) -> Tensor",
+    forms="fmo",
+    aliases=("divide",),
+)
 def div(self, other, *, rounding_mode):
     """`self / other`, rounded towards zero ("trunc") or down ("floor") when a mode is given."""
     if rounding_mode is None:
@@ -64,8 +122,11 @@ def div(self, other, *, rounding_mode):
     return t._div_mode(self, other, _mode(rounding_mode))
 
 
-@composite("div_(Tensor self, TensorOrScalar other, *, str? rounding_mode=None) -> Tensor", forms="m",
-           aliases=("divide_",))
+@composite(
+    "div_(Tensor self, TensorOrScalar other, *, str? rounding_mode=None) -> Tensor",
+    forms="m",
+    aliases=("divide_",),
+)
 def div_(self, other, *, rounding_mode):
     """`div`, in place."""
     if rounding_mode is None:
@@ -73,10 +134,21 @@ def div_(self, other, *, rounding_mode):
     return t._div_mode_(self, other, _mode(rounding_mode))
 
 
-binary("remainder", "RemainderTensorTensor", left="TensorOrScalar", dunder="__mod__",
-       grad={"self": lambda g: g, "other": lambda g, self, other: -g * t.div(self, other, rounding_mode="floor")})
-binary("fmod", "FmodTensor",
-       {"self": lambda g: g, "other": lambda g, self, other: -g * t.div(self, other, rounding_mode="trunc")})
+binary(
+    "remainder",
+    "RemainderTensorTensor",
+    left="TensorOrScalar",
+    dunder="__mod__",
+    grad={
+        "self": lambda g: g,
+        "other": lambda g, self, other: -g * t.div(self, other, rounding_mode="floor"),
+    },
+)
+binary(
+    "fmod",
+    "FmodTensor",
+    {"self": lambda g: g, "other": lambda g, self, other: -g * t.div(self, other, rounding_mode="trunc")},
+)
 
 
 # ---- powers
@@ -98,8 +170,14 @@ def _pow_exponent_grad(g, self, exponent, result):
     return t.where(still, t.zeros_like(g), g * conj(result * self.log()))
 
 
-op("pow(TensorOrScalar self, TensorOrScalar exponent) -> Tensor", ms="Pow", promote="default", forms="fmio",
-   dunder="__pow__", grad={"self": _pow_self_grad, "exponent": _pow_exponent_grad})
+op(
+    "pow(TensorOrScalar self, TensorOrScalar exponent) -> Tensor",
+    ms="Pow",
+    promote="default",
+    forms="fmio",
+    dunder="__pow__",
+    grad={"self": _pow_self_grad, "exponent": _pow_exponent_grad},
+)
 
 
 @composite("float_power(TensorOrScalar self, TensorOrScalar exponent) -> Tensor", forms="fmio")
@@ -107,7 +185,9 @@ def float_power(self, exponent):
     """The power computed in float64 (complex128 for complex operands)."""
     numbers = (int, float, complex)
     wide = any(isinstance(x, complex) if isinstance(x, numbers) else x.is_complex() for x in (self, exponent))
-    self, exponent = (x if isinstance(x, numbers) else x.cdouble() if wide else x.double() for x in (self, exponent))
+    self, exponent = (
+        x if isinstance(x, numbers) else x.cdouble() if wide else x.double() for x in (self, exponent)
+    )
     return t.pow(self, exponent)
 
 
@@ -119,14 +199,24 @@ def ldexp(self, other):
     return self * t.pow(2.0, other)
 
 
-@op("_ldexp(Tensor self, Tensor other) -> Tensor", forms="f",
-    grad={"self": lambda g, other: g * t.pow(2.0, other), "other": lambda g, result: g * result * math.log(2)})
+@op(
+    "_ldexp(Tensor self, Tensor other) -> Tensor",
+    forms="f",
+    grad={
+        "self": lambda g, other: g * t.pow(2.0, other),
+        "other": lambda g, result: g * result * math.log(2),
+    },
+)
 def _ldexp(self, other):
     return raw.Mul(self, raw.Pow(2.0, other))
 
 
-op("frexp(Tensor self) -> (Tensor mantissa, Tensor exponent)", ms="Frexp", forms="fmo",
-   grad={"self": lambda gs, result1: gs[0] / t.pow(2.0, result1)})
+op(
+    "frexp(Tensor self) -> (Tensor mantissa, Tensor exponent)",
+    ms="Frexp",
+    forms="fmo",
+    grad={"self": lambda gs, result1: gs[0] / t.pow(2.0, result1)},
+)
 
 
 # ---- two-operand functions of floats
@@ -136,10 +226,23 @@ def _atan2_grad(g, self, other, needs):
     return g * other * inverse if needs[0] else None, g * -self * inverse if needs[1] else None
 
 
-op("atan2(Tensor self, Tensor other) -> Tensor", ms="Atan2Ext", promote="float", forms="fmio", aliases=("arctan2",),
-   grad={("self", "other"): _atan2_grad})
-binary("hypot", "Hypot", right="Tensor", grad={"self": lambda g, self, result: g * (self / result),
-                                               "other": lambda g, other, result: g * (other / result)})
+op(
+    "atan2(Tensor self, Tensor other) -> Tensor",
+    ms="Atan2Ext",
+    promote="float",
+    forms="fmio",
+    aliases=("arctan2",),
+    grad={("self", "other"): _atan2_grad},
+)
+binary(
+    "hypot",
+    "Hypot",
+    right="Tensor",
+    grad={
+        "self": lambda g, self, result: g * (self / result),
+        "other": lambda g, other, result: g * (other / result),
+    },
+)
 
 
 def _copysign_grad(g, self, result):
@@ -147,42 +250,89 @@ def _copysign_grad(g, self, result):
 
 
 binary("copysign", "CopySign", {"self": _copysign_grad, "other": zero_grad}, promote="float")
-binary("nextafter", "NextAfter", {"self": lambda g, self, other: g * (self != other), "other": zero_grad}, right="Tensor")
-binary("heaviside", "Heaviside", {"self": not_implemented("heaviside"), "values": not_implemented("heaviside")},
-       right="Tensor", promote=None, other="values")
+binary(
+    "nextafter",
+    "NextAfter",
+    {"self": lambda g, self, other: g * (self != other), "other": zero_grad},
+    right="Tensor",
+)
+binary(
+    "heaviside",
+    "Heaviside",
+    {"self": not_implemented("heaviside"), "values": not_implemented("heaviside")},
+    right="Tensor",
+    promote=None,
+    other="values",
+)
 
 
-binary("logaddexp", "LogAddExp", right="Tensor",
-       grad={"self": lambda g, self, other: g / (1 + conj(t.exp(other - self))),
-             "other": lambda g, self, other: g / (1 + conj(t.exp(self - other)))})
-binary("logaddexp2", "LogAddExp2", right="Tensor",
-       grad={"self": lambda g, self, other: g / (1 + t.exp2(other - self)),
-             "other": lambda g, self, other: g / (1 + t.exp2(self - other))})
+binary(
+    "logaddexp",
+    "LogAddExp",
+    right="Tensor",
+    grad={
+        "self": lambda g, self, other: g / (1 + conj(t.exp(other - self))),
+        "other": lambda g, self, other: g / (1 + conj(t.exp(self - other))),
+    },
+)
+binary(
+    "logaddexp2",
+    "LogAddExp2",
+    right="Tensor",
+    grad={
+        "self": lambda g, self, other: g / (1 + t.exp2(other - self)),
+        "other": lambda g, self, other: g / (1 + t.exp2(self - other)),
+    },
+)
 
 
 # ---- extrema: where both are equal each gets half
 def _extreme_grad(loses):
     def grad(g, self, other):
         return t.where(self == other, g / 2, g).masked_fill(loses(self, other), 0)
+
     return grad
 
 
-binary("maximum", "Maximum", right="Tensor",
-       grad={"self": _extreme_grad(lambda a, b: a < b), "other": _extreme_grad(lambda a, b: a > b)})
-binary("minimum", "Minimum", right="Tensor",
-       grad={"self": _extreme_grad(lambda a, b: a > b), "other": _extreme_grad(lambda a, b: a < b)})
-binary("fmax", "FMax", right="Tensor",
-       grad={"self": lambda g, self, other: g * ((self >= other) | t.isnan(other)),
-             "other": lambda g, self, other: g * ~((self >= other) | t.isnan(other))})
-binary("fmin", "FMin", right="Tensor",
-       grad={"self": lambda g, self, other: g * ((self <= other) | t.isnan(other)),
-             "other": lambda g, self, other: g * ~((self <= other) | t.isnan(other))})
+binary(
+    "maximum",
+    "Maximum",
+    right="Tensor",
+    grad={"self": _extreme_grad(lambda a, b: a < b), "other": _extreme_grad(lambda a, b: a > b)},
+)
+binary(
+    "minimum",
+    "Minimum",
+    right="Tensor",
+    grad={"self": _extreme_grad(lambda a, b: a > b), "other": _extreme_grad(lambda a, b: a < b)},
+)
+binary(
+    "fmax",
+    "FMax",
+    right="Tensor",
+    grad={
+        "self": lambda g, self, other: g * ((self >= other) | t.isnan(other)),
+        "other": lambda g, self, other: g * ~((self >= other) | t.isnan(other)),
+    },
+)
+binary(
+    "fmin",
+    "FMin",
+    right="Tensor",
+    grad={
+        "self": lambda g, self, other: g * ((self <= other) | t.isnan(other)),
+        "other": lambda g, self, other: g * ~((self <= other) | t.isnan(other)),
+    },
+)
 
 # ---- integers and bits
 binary("gcd", "Gcd", None, right="Tensor")
 binary("lcm", "Lcm", None, right="Tensor")
-for _name, _ms, _dunder in (("and", "BitwiseAndTensor", "__and__"), ("or", "BitwiseOrTensor", "__or__"),
-                            ("xor", "BitwiseXorTensor", "__xor__")):
+for _name, _ms, _dunder in (
+    ("and", "BitwiseAndTensor", "__and__"),
+    ("or", "BitwiseOrTensor", "__or__"),
+    ("xor", "BitwiseXorTensor", "__xor__"),
+):
     binary(f"bitwise_{_name}", _ms, None, left="TensorOrScalar", dunder=_dunder)
 binary("bitwise_left_shift", "LeftShift", None, left="TensorOrScalar", dunder="__lshift__")
 binary("bitwise_right_shift", "RightShift", None, left="TensorOrScalar", dunder="__rshift__")

@@ -541,7 +541,9 @@ def _logsumexp_back(g, self, result, dim, keepdim):
 def _logsumexp(self, dim, keepdim):
     if not self.is_complex() and self.dtype.itemsize > 2:
         return raw.LogSumExp(self, dim, keepdim)
-    top = t.amax(t.real(self) if self.is_complex() else self, dim, True)  # 16 bits: every step rounds, as in torch
+    top = t.amax(
+        t.real(self) if self.is_complex() else self, dim, True
+    )  # 16 bits: every step rounds, as in torch
     top = t.masked_fill(top, t.isinf(top), 0)
     total = t.log(t.sum(t.exp(self - top), dim, True)) + top
     return total if keepdim else t.reshape(total, t.sum(top, dim).shape)

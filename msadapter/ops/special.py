@@ -11,14 +11,25 @@ _SQRT_2PI = math.sqrt(2 * math.pi)
 
 def binary(name, ms, grad, *, aliases=(), forms="fo", other="other"):
     """One special function of two real operands, each a tensor or a number; `other` is the second one's name."""
-    op(f"{name}(TensorOrScalar self, TensorOrScalar {other}) -> Tensor", ms=ms, promote="float", forms=forms,
-       aliases=aliases, grad=grad)
+    op(
+        f"{name}(TensorOrScalar self, TensorOrScalar {other}) -> Tensor",
+        ms=ms,
+        promote="float",
+        forms=forms,
+        aliases=aliases,
+        grad=grad,
+    )
 
 
 # ---- error functions and the normal distribution
 unary("erf", "Erf", lambda g, self: (2 / _SQRT_PI) * t.exp(-(self * self)) * g, aliases=("special.erf",))
 unary("erfc", "Erfc", lambda g, self: (-2 / _SQRT_PI) * t.exp(-(self * self)) * g, aliases=("special.erfc",))
-unary("erfinv", "Erfinv", lambda g, result: g * (_SQRT_PI / 2) * t.exp(result * result), aliases=("special.erfinv",))
+unary(
+    "erfinv",
+    "Erfinv",
+    lambda g, result: g * (_SQRT_PI / 2) * t.exp(result * result),
+    aliases=("special.erfinv",),
+)
 unary("special.erfcx", "Erfcx", lambda g, self, result: g * (2 * self * result - 2 / _SQRT_PI), forms="fo")
 unary("_ndtr", "Ndtr", lambda g, self: g * t.exp(self * self * -0.5) / _SQRT_2PI, forms="f")
 
@@ -33,12 +44,22 @@ def ndtr(self):
 
 unary("special.ndtri", "Ndtri", lambda g, result: g * _SQRT_2PI * t.exp(result * result * 0.5), forms="fo")
 # density / distribution = sqrt(2/pi) / erfcx(-x / sqrt 2): exact in the left tail, where exp(-(result + x^2/2)) cancels
-unary("special.log_ndtr", "LogNdtr",
-      lambda g, self: g * math.sqrt(2 / math.pi) / t.special_erfcx(self * -math.sqrt(0.5)), forms="fo")
+unary(
+    "special.log_ndtr",
+    "LogNdtr",
+    lambda g, self: g * math.sqrt(2 / math.pi) / t.special_erfcx(self * -math.sqrt(0.5)),
+    forms="fo",
+)
 unary("special.entr", "Entr", lambda g, self: g * t.where(self < 0, math.nan, -self.log() - 1), forms="fo")
 
-op("logit(Tensor self, float? eps=None) -> Tensor", ms="Logit", promote="float", forms="fmio", aliases=("special.logit",),
-   grad={"self": lambda g, self, eps: t._logit_backward(g, self, eps)})
+op(
+    "logit(Tensor self, float? eps=None) -> Tensor",
+    ms="Logit",
+    promote="float",
+    forms="fmio",
+    aliases=("special.logit",),
+    grad={"self": lambda g, self, eps: t._logit_backward(g, self, eps)},
+)
 
 
 def _logit_second(g, grad, self, eps):
@@ -49,16 +70,27 @@ def _logit_second(g, grad, self, eps):
     return t.where((self < eps) | (self > 1 - eps), 0, slope)
 
 
-op("_logit_backward(Tensor grad, Tensor self, float? eps=None) -> Tensor", ms="LogitGrad", forms="f",
-   grad={"grad": lambda g, self, eps: t._logit_backward(g, self, eps), "self": _logit_second})
+op(
+    "_logit_backward(Tensor grad, Tensor self, float? eps=None) -> Tensor",
+    ms="LogitGrad",
+    forms="f",
+    grad={"grad": lambda g, self, eps: t._logit_backward(g, self, eps), "self": _logit_second},
+)
 
 # ---- gamma
 unary("lgamma", "Lgamma", lambda g, self: g * t.digamma(self), aliases=("special.gammaln",))
-unary("digamma", "Digamma", lambda g, self: g * t.polygamma(1, self), aliases=("special.digamma", "special.psi"))
+unary(
+    "digamma", "Digamma", lambda g, self: g * t.polygamma(1, self), aliases=("special.digamma", "special.psi")
+)
 
 
-@op("polygamma(int n, Tensor self) -> Tensor", promote="float", forms="fo", aliases=("special.polygamma",),
-    grad={"self": lambda g, n, self: g * t.polygamma(n + 1, self)})
+@op(
+    "polygamma(int n, Tensor self) -> Tensor",
+    promote="float",
+    forms="fo",
+    aliases=("special.polygamma",),
+    grad={"self": lambda g, n, self: g * t.polygamma(n + 1, self)},
+)
 def polygamma(n, self):
     """The derivative of order `n` of digamma."""
     return raw.Polygamma(n, self)
@@ -84,8 +116,11 @@ def _halves_down(self, p):
     return self.unsqueeze(-1) + t.arange(p, dtype=self.dtype) * -0.5
 
 
-@op("_lgamma_sum(Tensor self, int p) -> Tensor", forms="f",
-    grad={"self": lambda g, self, p: g * t.digamma(_halves_down(self, p)).sum(-1)})
+@op(
+    "_lgamma_sum(Tensor self, int p) -> Tensor",
+    forms="f",
+    grad={"self": lambda g, self, p: g * t.digamma(_halves_down(self, p)).sum(-1)},
+)
 def _lgamma_sum(self, p):
     """Sum of lgamma(self - i / 2) for i below p."""
     return t.lgamma(_halves_down(self, p)).sum(-1)
@@ -95,14 +130,33 @@ def _igamma_other_grad(g, self, other):
     return g * t.exp((self - 1) * t.log(other) - other - t.lgamma(self))
 
 
-op("igamma(Tensor self, Tensor other) -> Tensor", ms="Igamma", promote="default", forms="fmio",
-   aliases=("special.gammainc",),
-   grad={"self": not_implemented("igamma: input"), "other": _igamma_other_grad})
-op("igammac(Tensor self, Tensor other) -> Tensor", ms="Igammac", promote="default", forms="fmio",
-   aliases=("special.gammaincc",),
-   grad={"self": not_implemented("igammac: input"), "other": lambda g, self, other: -_igamma_other_grad(g, self, other)})
-binary("special.zeta", "Zeta",
-       {"self": not_implemented("zeta"), "other": lambda g, self, other: g * -self * t.special_zeta(self + 1, other)})
+op(
+    "igamma(Tensor self, Tensor other) -> Tensor",
+    ms="Igamma",
+    promote="default",
+    forms="fmio",
+    aliases=("special.gammainc",),
+    grad={"self": not_implemented("igamma: input"), "other": _igamma_other_grad},
+)
+op(
+    "igammac(Tensor self, Tensor other) -> Tensor",
+    ms="Igammac",
+    promote="default",
+    forms="fmio",
+    aliases=("special.gammaincc",),
+    grad={
+        "self": not_implemented("igammac: input"),
+        "other": lambda g, self, other: -_igamma_other_grad(g, self, other),
+    },
+)
+binary(
+    "special.zeta",
+    "Zeta",
+    {
+        "self": not_implemented("zeta"),
+        "other": lambda g, self, other: g * -self * t.special_zeta(self + 1, other),
+    },
+)
 
 
 # ---- x log y
@@ -114,11 +168,19 @@ def _xlog1py_self(g, self, other):
     return g * t.where((self == 0) & (other <= -1), 0.0, t.log1p(other))
 
 
-op("xlogy(TensorOrScalar self, TensorOrScalar other) -> Tensor", ms="Xlogy", promote="float", forms="fmio",
-   aliases=("special.xlogy",),
-   grad={"self": _xlogy_self, "other": lambda g, self, other: g * self / other})
-binary("special.xlog1py", "Xlog1py",
-       {"self": _xlog1py_self, "other": lambda g, self, other: g * self / (other + 1)})
+op(
+    "xlogy(TensorOrScalar self, TensorOrScalar other) -> Tensor",
+    ms="Xlogy",
+    promote="float",
+    forms="fmio",
+    aliases=("special.xlogy",),
+    grad={"self": _xlogy_self, "other": lambda g, self, other: g * self / other},
+)
+binary(
+    "special.xlog1py",
+    "Xlog1py",
+    {"self": _xlog1py_self, "other": lambda g, self, other: g * self / (other + 1)},
+)
 
 
 # ---- Bessel functions
@@ -129,7 +191,9 @@ def _ratio(result, self, at_zero):
 
 
 unary("i0", "I0", lambda g, self: g * t.special_i1(self), aliases=("special.i0",))
-unary("special.i0e", "I0e", lambda g, self, result: g * (t.special_i1e(self) - t.sgn(self) * result), forms="fo")
+unary(
+    "special.i0e", "I0e", lambda g, self, result: g * (t.special_i1e(self) - t.sgn(self) * result), forms="fo"
+)
 unary("special.i1", "I1", lambda g, self, result: g * (t.i0(self) - _ratio(result, self, 0.5)), forms="fo")
 
 
@@ -139,12 +203,20 @@ def _i1e_grad(g, self, result):
 
 
 unary("special.i1e", "I1e", _i1e_grad, forms="fo")
-for _name, _ms in (("bessel_j0", "BesselJ0"), ("bessel_j1", "BesselJ1"), ("bessel_y0", "BesselY0"),
-                   ("bessel_y1", "BesselY1"), ("modified_bessel_i0", "ModifiedBesselI0"),
-                   ("modified_bessel_i1", "ModifiedBesselI1"), ("modified_bessel_k0", "ModifiedBesselK0"),
-                   ("modified_bessel_k1", "ModifiedBesselK1"), ("scaled_modified_bessel_k0", "ScaledModifiedBesselK0"),
-                   ("scaled_modified_bessel_k1", "ScaledModifiedBesselK1"),
-                   ("spherical_bessel_j0", "SphericalBesselJ0"), ("airy_ai", "AiryAi")):
+for _name, _ms in (
+    ("bessel_j0", "BesselJ0"),
+    ("bessel_j1", "BesselJ1"),
+    ("bessel_y0", "BesselY0"),
+    ("bessel_y1", "BesselY1"),
+    ("modified_bessel_i0", "ModifiedBesselI0"),
+    ("modified_bessel_i1", "ModifiedBesselI1"),
+    ("modified_bessel_k0", "ModifiedBesselK0"),
+    ("modified_bessel_k1", "ModifiedBesselK1"),
+    ("scaled_modified_bessel_k0", "ScaledModifiedBesselK0"),
+    ("scaled_modified_bessel_k1", "ScaledModifiedBesselK1"),
+    ("spherical_bessel_j0", "SphericalBesselJ0"),
+    ("airy_ai", "AiryAi"),
+):
     unary(f"special.{_name}", _ms, None, forms="fo")
 
 # ---- orthogonal polynomials of degree n
@@ -152,6 +224,10 @@ for _kind in "tuvw":
     for _prefix in ("", "shifted_"):
         _ms = ("ShiftedChebyshevPolynomial" if _prefix else "ChebyshevPolynomial") + _kind.upper()
         binary(f"special.{_prefix}chebyshev_polynomial_{_kind}", _ms, None, other="n")
-for _name, _ms in (("hermite_polynomial_h", "HermitePolynomialH"), ("hermite_polynomial_he", "HermitePolynomialHe"),
-                   ("laguerre_polynomial_l", "LaguerrePolynomialL"), ("legendre_polynomial_p", "LegendrePolynomialP")):
+for _name, _ms in (
+    ("hermite_polynomial_h", "HermitePolynomialH"),
+    ("hermite_polynomial_he", "HermitePolynomialHe"),
+    ("laguerre_polynomial_l", "LaguerrePolynomialL"),
+    ("legendre_polynomial_p", "LegendrePolynomialP"),
+):
     binary(f"special.{_name}", _ms, None, other="n")

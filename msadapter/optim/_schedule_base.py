@@ -1,4 +1,5 @@
 """The base of learning rate schedules and what they share."""
+
 import warnings
 import weakref
 from functools import wraps
@@ -25,8 +26,10 @@ def _per_group(name, optimizer, value):
     count = len(optimizer.param_groups)
     if isinstance(value, (list, tuple)):
         if len(value) != count:
-            raise ValueError(f"{name} must have the same length as optimizer.param_groups. "
-                             f"{name} has {len(value)} values, param_groups has {count}.")
+            raise ValueError(
+                f"{name} must have the same length as optimizer.param_groups. "
+                f"{name} has {len(value)} values, param_groups has {count}."
+            )
         return list(value)
     return [value] * count
 
@@ -70,9 +73,11 @@ class LRScheduler:
                 lr = group["lr"]
                 group.setdefault("initial_lr", lr.clone() if isinstance(lr, Tensor) else lr)
             elif "initial_lr" not in group:
-                raise KeyError(f"param 'initial_lr' is not specified in param_groups[{i}] when resuming "
-                               "scheduler "
-                               "with last_epoch >= 0.")
+                raise KeyError(
+                    f"param 'initial_lr' is not specified in param_groups[{i}] when resuming "
+                    "scheduler "
+                    "with last_epoch >= 0."
+                )
         self.base_lrs = _values(optimizer, "initial_lr")
         self.last_epoch = last_epoch
         _count_steps(optimizer)
@@ -104,9 +109,11 @@ class LRScheduler:
 
     def _warn_outside_step(self):
         if not self._get_lr_called_within_step:
-            warnings.warn("To get the last learning rate computed by the scheduler, please use "
-                          "`get_last_lr()`.",
-                          UserWarning, stacklevel=3)
+            warnings.warn(
+                "To get the last learning rate computed by the scheduler, please use `get_last_lr()`.",
+                UserWarning,
+                stacklevel=3,
+            )
 
     def step(self, epoch=None) -> None:
         """Go to the next epoch (or to `epoch`) and set the rates of all groups."""
@@ -114,22 +121,34 @@ class LRScheduler:
             self._warn_order()
         self._step_count += 1
         if epoch is not None:
-            warnings.warn("The epoch parameter in `scheduler.step()` was not necessary and is being "
-                          "deprecated where "
-                          "possible. Please use `scheduler.step()` to step the "
-                          "scheduler.", UserWarning, stacklevel=2)
+            warnings.warn(
+                "The epoch parameter in `scheduler.step()` was not necessary and is being "
+                "deprecated where "
+                "possible. Please use `scheduler.step()` to step the "
+                "scheduler.",
+                UserWarning,
+                stacklevel=2,
+            )
         self._update_lr(epoch)
 
     def _warn_order(self):
         if not hasattr(self.optimizer.step, "_wrapped_by_lr_sched"):
-            warnings.warn("Seems like `optimizer.step()` has been overridden after learning rate scheduler "
-                          "initialization. Please, make sure to call `optimizer.step()` before "
-                          "`lr_scheduler.step()`.", UserWarning, stacklevel=3)
+            warnings.warn(
+                "Seems like `optimizer.step()` has been overridden after learning rate scheduler "
+                "initialization. Please, make sure to call `optimizer.step()` before "
+                "`lr_scheduler.step()`.",
+                UserWarning,
+                stacklevel=3,
+            )
         elif not getattr(self.optimizer, "_opt_called", False):
-            warnings.warn("Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch "
-                          "1.1.0 and "
-                          "later, you should call them in the opposite order: `optimizer.step()` before "
-                          "`lr_scheduler.step()`.", UserWarning, stacklevel=3)
+            warnings.warn(
+                "Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch "
+                "1.1.0 and "
+                "later, you should call them in the opposite order: `optimizer.step()` before "
+                "`lr_scheduler.step()`.",
+                UserWarning,
+                stacklevel=3,
+            )
 
     def _update_lr(self, epoch=None):
         self._get_lr_called_within_step = True

@@ -1,4 +1,5 @@
 """Schedules made of schedules: one after another, or all at once."""
+
 from bisect import bisect_right
 
 from ._cycles import ReduceLROnPlateau
@@ -12,30 +13,38 @@ class SequentialLR(LRScheduler):
 
     def __init__(self, optimizer, schedulers, milestones, last_epoch: int = -1):
         if len(schedulers) < 1:
-            raise ValueError(f"{type(self).__name__} expects at least one scheduler to be chained, "
-                             "but got no scheduler.")
+            raise ValueError(
+                f"{type(self).__name__} expects at least one scheduler to be chained, but got no scheduler."
+            )
         for i, scheduler in enumerate(schedulers):
             if not hasattr(scheduler, "optimizer"):
-                raise TypeError(f"{type(self).__name__} at index {i} should have `optimizer` as its "
-                                "attribute.")
+                raise TypeError(
+                    f"{type(self).__name__} at index {i} should have `optimizer` as its attribute."
+                )
             if isinstance(scheduler, ReduceLROnPlateau):
-                raise ValueError(f"{type(self).__name__} does not support `ReduceLROnPlateau` scheduler as "
-                                 "it "
-                                 "requires additional kwargs to be specified when calling `step`, but got "
-                                 "one at "
-                                 f"index {i} in the given schedulers sequence.")
+                raise ValueError(
+                    f"{type(self).__name__} does not support `ReduceLROnPlateau` scheduler as "
+                    "it "
+                    "requires additional kwargs to be specified when calling `step`, but got "
+                    "one at "
+                    f"index {i} in the given schedulers sequence."
+                )
             if optimizer != scheduler.optimizer:
-                raise ValueError(f"{type(self).__name__} expects all schedulers to belong to the same "
-                                 "optimizer, but "
-                                 f"got scheduler {type(scheduler).__name__} at index {i} which is different "
-                                 "from the "
-                                 "optimizer passed in.")
+                raise ValueError(
+                    f"{type(self).__name__} expects all schedulers to belong to the same "
+                    "optimizer, but "
+                    f"got scheduler {type(scheduler).__name__} at index {i} which is different "
+                    "from the "
+                    "optimizer passed in."
+                )
         if len(milestones) != len(schedulers) - 1:
-            raise ValueError("Sequential Schedulers expects number of schedulers provided to be one more "
-                             "than the "
-                             f"number of milestone points, but got number of schedulers {len(schedulers)} "
-                             "and the "
-                             f"number of milestones to be equal to {len(milestones)}")
+            raise ValueError(
+                "Sequential Schedulers expects number of schedulers provided to be one more "
+                "than the "
+                f"number of milestone points, but got number of schedulers {len(schedulers)} "
+                "and the "
+                f"number of milestones to be equal to {len(milestones)}"
+            )
         self._schedulers = schedulers
         self._milestones = milestones
         self.last_epoch = last_epoch + 1
@@ -102,24 +111,30 @@ class ChainedScheduler(LRScheduler):
 
     def __init__(self, schedulers, optimizer=None):
         if len(schedulers) < 1:
-            raise ValueError(f"{type(self).__name__} expects at least one scheduler to be chained, "
-                             "but got no scheduler.")
+            raise ValueError(
+                f"{type(self).__name__} expects at least one scheduler to be chained, but got no scheduler."
+            )
         optimizer = optimizer or schedulers[0].optimizer
         for i, scheduler in enumerate(schedulers):
             if not hasattr(scheduler, "optimizer"):
-                raise TypeError(f"{type(self).__name__} at index {i} should have `optimizer` as its "
-                                "attribute.")
+                raise TypeError(
+                    f"{type(self).__name__} at index {i} should have `optimizer` as its attribute."
+                )
             if isinstance(scheduler, ReduceLROnPlateau):
-                raise ValueError(f"{type(self).__name__} does not support `ReduceLROnPlateau` scheduler as "
-                                 "it "
-                                 "requires additional kwargs to be specified when calling `step`, but got "
-                                 "one at "
-                                 f"index {i} in the given schedulers sequence.")
+                raise ValueError(
+                    f"{type(self).__name__} does not support `ReduceLROnPlateau` scheduler as "
+                    "it "
+                    "requires additional kwargs to be specified when calling `step`, but got "
+                    "one at "
+                    f"index {i} in the given schedulers sequence."
+                )
             if optimizer != scheduler.optimizer:
-                raise ValueError(f"{type(self).__name__} expects all schedulers to belong to the same "
-                                 "optimizer, but "
-                                 f"got scheduler {type(scheduler).__name__} at index {i} which has a "
-                                 "different one.")
+                raise ValueError(
+                    f"{type(self).__name__} expects all schedulers to belong to the same "
+                    "optimizer, but "
+                    f"got scheduler {type(scheduler).__name__} at index {i} which has a "
+                    "different one."
+                )
         self._schedulers = schedulers
         self.optimizer = optimizer
         self._last_lr = _values(optimizer, "lr")

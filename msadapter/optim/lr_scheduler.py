@@ -1,4 +1,5 @@
 """torch.optim.lr_scheduler: learning rate schedules."""
+
 from ._cycles import CyclicLR, OneCycleLR, ReduceLROnPlateau
 from ._schedule_base import LRScheduler, _LRScheduler
 from ._schedule_chains import ChainedScheduler, SequentialLR
@@ -17,7 +18,20 @@ from ._schedule_plain import (
 
 __all__ = [
     "_LRScheduler",
-    "ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "CyclicLR",
-    "ExponentialLR", "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR", "OneCycleLR",
-    "PolynomialLR", "ReduceLROnPlateau", "SequentialLR", "StepLR",
+    "ChainedScheduler",
+    "ConstantLR",
+    "CosineAnnealingLR",
+    "CosineAnnealingWarmRestarts",
+    "CyclicLR",
+    "ExponentialLR",
+    "LRScheduler",
+    "LambdaLR",
+    "LinearLR",
+    "MultiStepLR",
+    "MultiplicativeLR",
+    "OneCycleLR",
+    "PolynomialLR",
+    "ReduceLROnPlateau",
+    "SequentialLR",
+    "StepLR",
 ]

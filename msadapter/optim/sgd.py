@@ -97,8 +97,7 @@ def sgd(
     nesterov,
     maximize,
 ):
-    """Update `params` in place by one step of SGD; missing momentum buffers (None) are put into their list.
-    """
+    """Update `params` in place by one step of SGD; missing momentum buffers (None) are put into their list."""
     if found_inf is not None and found_inf.item():
         return
     lr = _to_scalar(lr)

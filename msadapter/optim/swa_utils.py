@@ -1,4 +1,5 @@
 """Averages of a model's weights (stochastic weight averaging, exponential moving averages)."""
+
 import itertools
 from copy import deepcopy
 
@@ -7,8 +8,15 @@ from ..nn import Module
 from ..tensor import _tensor as factory
 from ._swa_schedule import SWALR
 
-__all__ = ["AveragedModel", "SWALR", "get_ema_avg_fn", "get_ema_multi_avg_fn", "get_swa_avg_fn",
-           "get_swa_multi_avg_fn", "update_bn"]
+__all__ = [
+    "AveragedModel",
+    "SWALR",
+    "get_ema_avg_fn",
+    "get_ema_multi_avg_fn",
+    "get_swa_avg_fn",
+    "get_swa_multi_avg_fn",
+    "update_bn",
+]
 
 
 def _check_decay(decay):
@@ -95,8 +103,11 @@ class AveragedModel(Module):
         return self.module(*args, **kwargs)
 
     def _tensors(self, module):
-        return list(itertools.chain(module.parameters(), module.buffers()) if self.use_buffers else
-                    module.parameters())
+        return list(
+            itertools.chain(module.parameters(), module.buffers())
+            if self.use_buffers
+            else module.parameters()
+        )
 
     @no_grad()
     def update_parameters(self, model):
@@ -121,8 +132,14 @@ class AveragedModel(Module):
 @no_grad()
 def update_bn(loader, model, device=None):
     """Recompute the running statistics of batch norm layers by one pass over `loader`."""
-    momenta = {m: m.momentum for m in model.modules() if hasattr(m, "running_mean") and hasattr(m, "momentum")
-               and hasattr(m, "reset_running_stats") and m.running_mean is not None}
+    momenta = {
+        m: m.momentum
+        for m in model.modules()
+        if hasattr(m, "running_mean")
+        and hasattr(m, "momentum")
+        and hasattr(m, "reset_running_stats")
+        and m.running_mean is not None
+    }
     if not momenta:
         return
     was_training = model.training

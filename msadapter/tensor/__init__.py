@@ -1,4 +1,5 @@
 """Tensor and the objects that describe one."""
+
 from __future__ import annotations
 
 from . import dtype as _dtypes

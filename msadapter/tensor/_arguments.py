@@ -1,4 +1,5 @@
 """Arguments of Tensor.to and Tensor.type."""
+
 from __future__ import annotations
 
 from . import dtype as dtypes

@@ -1,4 +1,5 @@
 """MindSpore's own Tensor class, where a tensor lives, and what hides from programs that a Tensor is one of those."""
+
 from __future__ import annotations
 
 import threading

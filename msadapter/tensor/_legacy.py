@@ -22,7 +22,9 @@ _C_NAMES = {
     dtypes.uint8: "unsigned char", dtypes.bool: "bool", dtypes.complex64: "c10::complex<float>",
     dtypes.complex128: "c10::complex<double>",
 }  # fmt: skip
-_SIGNATURES = "(*, torch.device device = None), (Storage), (Tensor other), (tuple of ints size, *), (object data, *)"
+_SIGNATURES = (
+    "(*, torch.device device = None), (Storage), (Tensor other), (tuple of ints size, *), (object data, *)"
+)
 
 
 def legacy_new(args, kwargs, dtype, device="cpu", any_tensor=False):
@@ -99,7 +101,9 @@ def _data(value) -> tuple:
 
 
 def _no_signature(args, kwargs) -> TypeError:
-    told = [type(a).__name__ for a in args] + [f"{name}={type(value).__name__}" for name, value in kwargs.items()]
+    told = [type(a).__name__ for a in args] + [
+        f"{name}={type(value).__name__}" for name, value in kwargs.items()
+    ]
     listed = ", ".join(told) + ("" if args else ", ")
     return TypeError(
         f"new() received an invalid combination of arguments - got ({listed}), but expected one of:\n {_SIGNATURES}"

@@ -69,14 +69,27 @@ class Tensor(Plain, metaclass=_TensorMeta):
 
     @staticmethod
     def _make_wrapper_subclass(
-        cls, size, strides=None, storage_offset=None, memory_format=None, dtype=None, layout=None, device=None,
-        pin_memory=False, requires_grad=False, dispatch_sizes_strides_policy=None, dispatch_device=False, dispatch_layout=False,
+        cls,
+        size,
+        strides=None,
+        storage_offset=None,
+        memory_format=None,
+        dtype=None,
+        layout=None,
+        device=None,
+        pin_memory=False,
+        requires_grad=False,
+        dispatch_sizes_strides_policy=None,
+        dispatch_device=False,
+        dispatch_layout=False,
     ):
         """A tensor of class ``cls`` with a shape and without memory: the class says by ``__torch_dispatch__`` what operators do."""
         if not issubclass(cls, Tensor):
             raise TypeError("cls must be a type (got " + type(cls).__name__ + ")")
         if storage_offset:
-            raise NotImplementedError("torch.Tensor._make_wrapper_subclass: storage_offset is not supported (docs/coverage.md)")
+            raise NotImplementedError(
+                "torch.Tensor._make_wrapper_subclass: storage_offset is not supported (docs/coverage.md)"
+            )
         strides = contiguous_strides(tuple(size)) if strides is None else tuple(strides)
         made = ops.empty_strided(tuple(size), strides, dtype=dtype or _C.default_dtype(), device="meta")
         made.__class__ = cls

@@ -1,4 +1,5 @@
 """torch.Size."""
+
 from __future__ import annotations
 
 import math

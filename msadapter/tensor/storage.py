@@ -1,4 +1,5 @@
 """torch.UntypedStorage: the bytes behind tensors."""
+
 from __future__ import annotations
 
 import ctypes
@@ -125,7 +126,9 @@ class UntypedStorage:
         return -1 if self.device.type == "cpu" else self.device.index
 
     @staticmethod
-    def from_buffer(buffer, byte_order=None, count=-1, offset=0, *, dtype, requires_grad=False) -> UntypedStorage:
+    def from_buffer(
+        buffer, byte_order=None, count=-1, offset=0, *, dtype, requires_grad=False
+    ) -> UntypedStorage:
         """A copy of ``count`` elements of a Python buffer, from byte ``offset`` on, in this machine's byte order.
 
         Raises:

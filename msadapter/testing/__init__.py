@@ -1,4 +1,5 @@
 """torch.testing."""
+
 from ._comparison import assert_allclose, assert_close
 from ._creation import make_tensor
 

@@ -7,7 +7,17 @@ from . import language, runtime
 from .runtime.jit import Config, JITFunction, autotune, heuristics, jit
 
 __version__ = "3.0.0"
-__all__ = ["Config", "JITFunction", "autotune", "cdiv", "heuristics", "jit", "language", "next_power_of_2", "runtime"]
+__all__ = [
+    "Config",
+    "JITFunction",
+    "autotune",
+    "cdiv",
+    "heuristics",
+    "jit",
+    "language",
+    "next_power_of_2",
+    "runtime",
+]
 
 
 def cdiv(x: int, y: int) -> int:

@@ -1,4 +1,5 @@
 """torch.utils."""
+
 import importlib
 import importlib.util
 

@@ -99,7 +99,9 @@ def below(function, args, kwargs):
     active, tensors = modes(), _tensors([*args, *kwargs.values()], [])
     mute = next((a for a in tensors if "_wrapper_device" in a.__dict__ and not answers(a)), None)
     if mute is not None:
-        raise NotImplementedError(f"{type(mute).__name__} has no memory and no __torch_dispatch__: {function.__name__} cannot run")
+        raise NotImplementedError(
+            f"{type(mute).__name__} has no memory and no __torch_dispatch__: {function.__name__} cannot run"
+        )
     if function not in _leaves() or not (active or any(answers(a) for a in tensors)):
         return NotImplemented
     types = tuple(dict.fromkeys(type(a) for a in tensors if answers(a)))
@@ -108,14 +110,18 @@ def below(function, args, kwargs):
         with _without(mode):
             return mode.__torch_dispatch__(_overload(function), types, args, kwargs)
     if _C.is_grad_enabled() and any(a.requires_grad for a in tensors if answers(a)):
-        raise NotImplementedError(f"{_overload(function)}: gradients through {types[0].__name__}.__torch_dispatch__ are not "
-                                  "supported (docs/coverage.md)")
+        raise NotImplementedError(
+            f"{_overload(function)}: gradients through {types[0].__name__}.__torch_dispatch__ are not "
+            "supported (docs/coverage.md)"
+        )
     for kind in sorted(types, key=lambda k: -len(k.__mro__)):
         result = kind.__torch_dispatch__(_overload(function), types, args, kwargs)
         if result is not NotImplemented:
             return result
-    raise TypeError(f"Multiple dispatch failed for '{_overload(function)}'; all __torch_dispatch__ handlers returned "
-                    f"NotImplemented: {[k.__name__ for k in types]}")
+    raise TypeError(
+        f"Multiple dispatch failed for '{_overload(function)}'; all __torch_dispatch__ handlers returned "
+        f"NotImplemented: {[k.__name__ for k in types]}"
+    )
 
 
 def intercept(cls) -> None:
@@ -136,4 +142,8 @@ def return_and_correct_aliasing(func, args, kwargs, out):
 def is_traceable_wrapper_subclass(value) -> bool:
     """Whether a tensor (or class of tensors) can be taken apart by `__tensor_flatten__`."""
     kind = value if isinstance(value, type) else type(value)
-    return issubclass(kind, Tensor) and hasattr(kind, "__tensor_flatten__") and hasattr(kind, "__tensor_unflatten__")
+    return (
+        issubclass(kind, Tensor)
+        and hasattr(kind, "__tensor_flatten__")
+        and hasattr(kind, "__tensor_unflatten__")
+    )

@@ -1,4 +1,5 @@
 """What a bug report needs to know."""
+
 import platform
 import sys
 
@@ -9,8 +10,11 @@ def get_pretty_env_info() -> str:
     """Versions of what takes part, as text."""
     from importlib import metadata
 
-    rows = [("PyTorch interface", root().__version__), ("Python", sys.version.split()[0]),
-            ("OS", platform.platform())]
+    rows = [
+        ("PyTorch interface", root().__version__),
+        ("Python", sys.version.split()[0]),
+        ("OS", platform.platform()),
+    ]
     for package in ("mindspore", "numpy"):
         rows.append((package, metadata.version(package)))
     return "\n".join(f"{name}: {value}" for name, value in rows)

@@ -1,5 +1,4 @@
-"""torch.utils.cpp_extension: PyTorch's C++ API does not exist here; using it says so. Paths are as asked for.
-"""
+"""torch.utils.cpp_extension: PyTorch's C++ API does not exist here; using it says so. Paths are as asked for."""
 
 import os
 
@@ -14,7 +13,11 @@ __all__ = [
 ]
 
 # Upstream scripts run $CUDA_HOME/bin/nvcc -V before they decide what to build: ours answers and compiles nothing.
-CUDA_HOME = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH") or os.path.join(os.path.dirname(__file__), "toolkit")
+CUDA_HOME = (
+    os.environ.get("CUDA_HOME")
+    or os.environ.get("CUDA_PATH")
+    or os.path.join(os.path.dirname(__file__), "toolkit")
+)
 ROCM_HOME = None
 IS_HIP_EXTENSION = False
 

@@ -1,4 +1,5 @@
 """Exchange of tensors by DLPack."""
+
 __all__ = ["from_dlpack", "to_dlpack"]
 
 

@@ -1,4 +1,5 @@
 """Handles by which registered hooks are taken away again."""
+
 import warnings
 import weakref
 from collections import OrderedDict
@@ -53,8 +54,11 @@ def warn_if_has_hooks(tensor) -> None:
     """Warn if a tensor that is about to be pickled has hooks."""
     for hook in (getattr(tensor, "_backward_hooks", None) or {}).values():
         if not hasattr(hook, "__torch_unserializable__"):
-            warnings.warn(f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, "
-                          "you can "
-                          "decorate the function with @torch.utils.hooks.unserializable_hook to suppress "
-                          "this "
-                          "warning", stacklevel=2)
+            warnings.warn(
+                f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, "
+                "you can "
+                "decorate the function with @torch.utils.hooks.unserializable_hook to suppress "
+                "this "
+                "warning",
+                stacklevel=2,
+            )

@@ -1,4 +1,5 @@
 """Dictionaries keyed by the identity of tensors that do not keep them alive."""
+
 import weakref
 from collections.abc import MutableMapping
 

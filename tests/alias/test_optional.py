@@ -23,10 +23,14 @@ except NotImplementedError as error:
 
 def _run(code: str, **variables):
     clean = {name: value for name, value in os.environ.items() if name != "MSADAPTER_TRITON"}
-    return subprocess.run([sys.executable, "-c", code], env=clean | variables, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [sys.executable, "-c", code], env=clean | variables, capture_output=True, text=True, check=False
+    )
 
 
-@pytest.mark.parametrize("variables, said", [({}, "No module named 'triton'"), ({"MSADAPTER_TRITON": "1"}, "")])
+@pytest.mark.parametrize(
+    "variables, said", [({}, "No module named 'triton'"), ({"MSADAPTER_TRITON": "1"}, "")]
+)
 def test_triton_declares_kernels_and_launches_none(variables, said):
     done = _run(KERNEL, **variables)
     assert said in done.stderr
@@ -36,5 +40,8 @@ def test_triton_declares_kernels_and_launches_none(variables, said):
 
 
 def test_mindspore_itself_may_find_triton():
-    done = _run("import msadapter; msadapter.install(); import mindspore; print(mindspore.Tensor)", MSADAPTER_TRITON="1")
+    done = _run(
+        "import msadapter; msadapter.install(); import mindspore; print(mindspore.Tensor)",
+        MSADAPTER_TRITON="1",
+    )
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,5 @@
 """Autocast's state and policies, and GradScaler against PyTorch."""
+
 import json
 import pickle
 from pathlib import Path
@@ -15,7 +16,8 @@ GOLDEN = json.loads((Path(__file__).resolve().parents[1] / "golden" / "amp.json"
 
 def test_scaler_run():
     for (weights, scale, saved), (want, want_scale, want_saved) in zip(
-            cases.run_scaler(torch), GOLDEN["scaler"], strict=True):
+        cases.run_scaler(torch), GOLDEN["scaler"], strict=True
+    ):
         np.testing.assert_allclose(weights, want, rtol=1e-6)
         assert scale == want_scale
         assert saved == want_saved
@@ -89,7 +91,11 @@ def test_decorator():
 
 def test_foreach_unscale_and_update_of_the_scale():
     """The two operators under every loss scaler: Megatron's calls them by itself."""
-    grads, found, inverse = [torch.full((3,), 4.0), torch.tensor([1.0, 2.0]).half()], torch.zeros(1), torch.tensor([0.5])
+    grads, found, inverse = (
+        [torch.full((3,), 4.0), torch.tensor([1.0, 2.0]).half()],
+        torch.zeros(1),
+        torch.tensor([0.5]),
+    )
     torch._amp_foreach_non_finite_check_and_unscale_(grads, found, inverse)
     assert grads[0].tolist() == [2, 2, 2] and grads[1].tolist() == [0.5, 1] and found.item() == 0
     torch._amp_foreach_non_finite_check_and_unscale_([torch.tensor([1.0, float("inf")])], found, inverse)

@@ -35,7 +35,9 @@ def test_second_order(name):
 
 def test_eigenvectors():
     """The projection on the first eigenvectors has no sign."""
-    A = torch.tensor([[2.0, 0.5, 0.1], [0.5, 1.0, 0.3], [0.1, 0.3, -1.0]], dtype=torch.float64, requires_grad=True)
+    A = torch.tensor(
+        [[2.0, 0.5, 0.1], [0.5, 1.0, 0.3], [0.1, 0.3, -1.0]], dtype=torch.float64, requires_grad=True
+    )
 
     def projection(A):
         L, V = torch.linalg.eigh((A + A.mT) / 2)

@@ -60,10 +60,18 @@ def test_the_fastest_mix_fits_and_beats_the_models_own():
 
 
 def test_page_with_measured_messages(tmp_path):
-    times = [{"operation": "ping-pong", "ranks": 2, "bytes": size, "ours": 2 * LINK.message(size)} for size in (8, 1 << 20)]
+    times = [
+        {"operation": "ping-pong", "ranks": 2, "bytes": size, "ours": 2 * LINK.message(size)}
+        for size in (8, 1 << 20)
+    ]
     latency, per_byte = alpha_beta(times)
     assert (latency, per_byte) == (pytest.approx(LINK.alpha, rel=0.01), pytest.approx(LINK.beta))
     (tmp_path / "run.json").write_text(json.dumps({"entries": times}))
-    assert scaling.main(["--collectives", str(tmp_path / "run.json"), "--table", str(tmp_path / "page.md")]) == 0
+    assert (
+        scaling.main(["--collectives", str(tmp_path / "run.json"), "--table", str(tmp_path / "page.md")]) == 0
+    )
     page = (tmp_path / "page.md").read_text()
-    assert "Measured on this machine's CPU ranks over MPI: 1.0 us and 1.00 GB/s" in page and "| llama2_7b, 6.7 |" in page
+    assert (
+        "Measured on this machine's CPU ranks over MPI: 1.0 us and 1.00 GB/s" in page
+        and "| llama2_7b, 6.7 |" in page
+    )

@@ -18,7 +18,9 @@ _LINE = (
 def test_the_curve_of_a_log(tmp_path: Path, capsys) -> None:
     """A run that was stopped at 20 and went on from 10: what was said last counts."""
     log = tmp_path / "log.txt"
-    lines = [_LINE.format(n=n, loss=loss, norm=1.5) for n, loss in ((10, 7.0), (20, 6.5), (20, 6.25), (30, 5.0))]
+    lines = [
+        _LINE.format(n=n, loss=loss, norm=1.5) for n, loss in ((10, 7.0), (20, 6.5), (20, 6.25), (30, 5.0))
+    ]
     check = " validation loss at iteration 30 on validation set | lm loss value: 5.500000E+00 | lm loss PPL: 2.4E+02 | "
     log.write_text("\n".join(["noise", *lines, check]))
     assert plot_log.main([str(log), "--save", str(tmp_path / "out")]) == 0
@@ -42,7 +44,10 @@ def test_a_log_without_losses(tmp_path: Path, capsys) -> None:
 def test_the_script_says_what_it_needs() -> None:
     def run(*words: str, **names: str) -> subprocess.CompletedProcess:
         return subprocess.run(
-            ["bash", llm_job.SCRIPT, *words], env={"PATH": "/usr/bin:/bin", **names}, capture_output=True, text=True
+            ["bash", llm_job.SCRIPT, *words],
+            env={"PATH": "/usr/bin:/bin", **names},
+            capture_output=True,
+            text=True,
         )
 
     assert run("one").returncode == 2

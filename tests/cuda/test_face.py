@@ -1,4 +1,5 @@
 """torch.cuda, torch.npu and torch.accelerator on a machine whose accelerator is the host."""
+
 import subprocess
 import sys
 
@@ -32,7 +33,12 @@ def test_current_device(accelerator):
     assert torch.cuda.current_device() == 0
     torch.cuda.set_device("cuda:1")
     here = torch.device("cuda", 1)
-    assert torch.ones(2, device="cuda").device == torch.ones(2).cuda().device == torch.ones(2).to("cuda").device == here
+    assert (
+        torch.ones(2, device="cuda").device
+        == torch.ones(2).cuda().device
+        == torch.ones(2).to("cuda").device
+        == here
+    )
     assert torch.accelerator.current_device_index() == 1
     with pytest.raises(RuntimeError, match="invalid device ordinal"):
         torch.cuda.set_device(2)
@@ -120,6 +126,11 @@ def test_loading_without_an_accelerator_says_how(accelerator, tmp_path, monkeypa
 
 def test_import_changes_nothing_else():
     program = "import sys, msadapter; assert 'torch' not in sys.modules; print(msadapter.cuda.is_available())"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True,
-                          env={k: v for k, v in __import__("os").environ.items() if k != "MSADAPTER_DEVICE"})
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={k: v for k, v in __import__("os").environ.items() if k != "MSADAPTER_DEVICE"},
+    )
     assert done.stdout.strip() == "False"

@@ -1,10 +1,13 @@
 """Loaders and samplers whose order depends on seeds: run on PyTorch (golden data) and on msadapter."""
+
 import random
 
 import numpy as np
 
 LOADERS = {
-    "plain": {}, "shuffled": {"batch_size": 4, "shuffle": True}, "drop_last": {"batch_size": 5, "drop_last": True},
+    "plain": {},
+    "shuffled": {"batch_size": 4, "shuffle": True},
+    "drop_last": {"batch_size": 5, "drop_last": True},
     "unbatched": {"batch_size": None},
 }
 

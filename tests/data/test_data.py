@@ -1,4 +1,5 @@
 """Loaders and samplers against PyTorch: the same seeds give the same batches."""
+
 import json
 import os
 import time
@@ -98,12 +99,15 @@ def test_worker_info_and_init():
     assert torch.utils.data.get_worker_info() is None
 
 
-@pytest.mark.parametrize("options, text", [
-    ({"num_workers": -1}, "num_workers option should be non-negative"),
-    ({"batch_size": None, "drop_last": True}, "batch_size=None option disables auto-batching"),
-    ({"shuffle": True, "sampler": [0]}, "sampler option is mutually exclusive with shuffle"),
-    ({"prefetch_factor": 2}, "prefetch_factor option could only be specified in multiprocessing"),
-])
+@pytest.mark.parametrize(
+    "options, text",
+    [
+        ({"num_workers": -1}, "num_workers option should be non-negative"),
+        ({"batch_size": None, "drop_last": True}, "batch_size=None option disables auto-batching"),
+        ({"shuffle": True, "sampler": [0]}, "sampler option is mutually exclusive with shuffle"),
+        ({"prefetch_factor": 2}, "prefetch_factor option could only be specified in multiprocessing"),
+    ],
+)
 def test_wrong_options(options, text):
     with pytest.raises(ValueError, match=text):
         torch.utils.data.DataLoader([1], **options)

@@ -14,8 +14,12 @@ TORCHRUN = (str(ROOT / "msadapter/distributed/_torchrun.py"),)
 
 def environment(**extra) -> dict:
     """The test's environment, with a mark by which processes of this job are found."""
-    path = os.pathsep.join([str(ROOT / "msadapter/alias/shim"), str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    clean = {k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE", "MASTER_PORT", "LOCAL_RANK")}
+    path = os.pathsep.join(
+        [str(ROOT / "msadapter/alias/shim"), str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    )
+    clean = {
+        k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE", "MASTER_PORT", "LOCAL_RANK")
+    }
     return clean | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"} | {k: str(v) for k, v in extra.items()}
 
 
@@ -23,8 +27,14 @@ def torchrun(*arguments, timeout=60, **extra) -> subprocess.CompletedProcess:
     """Run torchrun to its end; the test fails if one of its processes is left."""
     mark = f"job-{os.getpid()}-{time.monotonic_ns()}"
     try:
-        return subprocess.run([sys.executable, *TORCHRUN, *map(str, arguments)], capture_output=True, text=True,
-                              timeout=timeout, env=environment(MSADAPTER_TEST_JOB=mark, **extra), check=False)
+        return subprocess.run(
+            [sys.executable, *TORCHRUN, *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            env=environment(MSADAPTER_TEST_JOB=mark, **extra),
+            check=False,
+        )
     finally:
         assert not left(mark), "processes are left"
 

@@ -45,5 +45,7 @@ def test_random_placements(size, tmp_path):
     """Three ranks in one dim, where parts are uneven and empty; four in two."""
     outcomes = outcomes_of("dtensor_random.py", size, tmp_path, limit=120)
     assert len(outcomes[0]) > 35
-    failed = {(name, rank): text for rank, o in enumerate(outcomes) for name, text in o.items() if text != "ok"}
+    failed = {
+        (name, rank): text for rank, o in enumerate(outcomes) for name, text in o.items() if text != "ok"
+    }
     assert not failed

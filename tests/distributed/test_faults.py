@@ -32,7 +32,9 @@ def test_the_job_ends_and_names_the_rank(operation, fault):
     said, code = FAULTS[fault]
     extra = {"TORCH_DISTRIBUTED_DEBUG": "DETAIL"} if fault == "out of step" else {}
     begin = time.monotonic()
-    done = torchrun("--standalone", "--nproc-per-node", 3, JOBS / "fault.py", operation, fault, timeout=90, **extra)
+    done = torchrun(
+        "--standalone", "--nproc-per-node", 3, JOBS / "fault.py", operation, fault, timeout=90, **extra
+    )
     assert time.monotonic() - begin < 60
     assert done.returncode == code, done.stderr[-3000:]
     assert re.search(said, done.stderr), done.stderr[-3000:]

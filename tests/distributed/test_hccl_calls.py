@@ -38,10 +38,20 @@ def calls(monkeypatch):
 
 T = torch.ones(4)
 CALLS = {
-    "allreduce": (T, ReduceOp.AVG), "reduce": (T, 1, ReduceOp.MAX), "broadcast": (T, 1), "allgather": ([T, T], T),
-    "allgather_into": (torch.ones(8), T), "gather": ([T, T], T, 0), "scatter": (T, [T, T], 0), "barrier": (),
-    "reduce_scatter": (T, [T, T], ReduceOp.SUM), "reduce_scatter_into": (T, torch.ones(8), ReduceOp.SUM),
-    "alltoall": ([T, T], [T, T]), "alltoall_single": (T, T, [1, 3], [3, 1]), "send": (T, 1, 5), "recv": (T, 1, 5),
+    "allreduce": (T, ReduceOp.AVG),
+    "reduce": (T, 1, ReduceOp.MAX),
+    "broadcast": (T, 1),
+    "allgather": ([T, T], T),
+    "allgather_into": (torch.ones(8), T),
+    "gather": ([T, T], T, 0),
+    "scatter": (T, [T, T], 0),
+    "barrier": (),
+    "reduce_scatter": (T, [T, T], ReduceOp.SUM),
+    "reduce_scatter_into": (T, torch.ones(8), ReduceOp.SUM),
+    "alltoall": ([T, T], [T, T]),
+    "alltoall_single": (T, T, [1, 3], [3, 1]),
+    "send": (T, 1, 5),
+    "recv": (T, 1, 5),
 }
 
 
@@ -49,7 +59,7 @@ CALLS = {
 def test_call_fits(calls, name):
     backend = hccl_backend.HcclBackend(0, [4, 6], "pair", None)
     work = getattr(backend, name)(*CALLS[name])
-    (_, arguments, handle), = calls
+    ((_, arguments, handle),) = calls
     assert arguments["group"] == "pair" and not handle.waited
     assert work.wait() and handle.waited
     for key in ("dst", "src"):  # ranks of the job, not of the group

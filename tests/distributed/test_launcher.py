@@ -36,8 +36,15 @@ def start():
     jobs = []
 
     def begin(*arguments, **extra):
-        jobs.append(subprocess.Popen([sys.executable, *TORCHRUN, *map(str, arguments)], stdout=subprocess.PIPE, text=True,
-                                     stderr=subprocess.STDOUT, env=environment(**extra)))
+        jobs.append(
+            subprocess.Popen(
+                [sys.executable, *TORCHRUN, *map(str, arguments)],
+                stdout=subprocess.PIPE,
+                text=True,
+                stderr=subprocess.STDOUT,
+                env=environment(**extra),
+            )
+        )
         return jobs[-1]
 
     yield begin
@@ -61,22 +68,55 @@ def _port() -> int:
 
 def test_environment_of_ranks(script):
     names = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "TORCHELASTIC_RUN_ID")
-    done = torchrun("--standalone", "--nproc-per-node=2", "--rdzv-id", "me",
-                    script(f"say(*[os.environ[n] for n in {names}], sys.argv[1:])\n"), "--flag", "3")
+    done = torchrun(
+        "--standalone",
+        "--nproc-per-node=2",
+        "--rdzv-id",
+        "me",
+        script(f"say(*[os.environ[n] for n in {names}], sys.argv[1:])\n"),
+        "--flag",
+        "3",
+    )
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.splitlines()) == [f"{r} {r} 2 2 0 me ['--flag', '3']" for r in (0, 1)]
 
 
 def test_the_old_launcher_gives_the_local_rank(script):
     path = script("say(sys.argv[1:])\n")
-    done = subprocess.run([sys.executable, "-m", "msadapter", "-m", "torch.distributed.launch", "--nproc_per_node=2",
-                           str(path), "-x"], capture_output=True, text=True, env=environment(), timeout=30, check=True)
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "msadapter",
+            "-m",
+            "torch.distributed.launch",
+            "--nproc_per_node=2",
+            str(path),
+            "-x",
+        ],
+        capture_output=True,
+        text=True,
+        env=environment(),
+        timeout=30,
+        check=True,
+    )
     assert sorted(done.stdout.splitlines()) == [f"['--local-rank={r}', '-x']" for r in (0, 1)]
 
 
 def test_logs_with_prefixes(script, tmp_path):
-    done = torchrun("--nproc-per-node", 2, "--tee", "0:3", "--redirects", "1:1", "--log-dir", tmp_path / "logs",
-                    "--rdzv-id", "run", script("say('hello')\nsay('bad', to=2)\n"))
+    done = torchrun(
+        "--nproc-per-node",
+        2,
+        "--tee",
+        "0:3",
+        "--redirects",
+        "1:1",
+        "--log-dir",
+        tmp_path / "logs",
+        "--rdzv-id",
+        "run",
+        script("say('hello')\nsay('bad', to=2)\n"),
+    )
     assert done.stdout == "[default0]:hello\n"
     assert sorted(done.stderr.splitlines()) == ["[default0]:bad", "bad"]
     assert (tmp_path / "logs/run/attempt_0/0/stdout.log").read_text() == "hello\n"
@@ -96,8 +136,10 @@ def test_a_killed_rank_ends_the_job(script):
 
 
 def test_a_rank_that_ignores_sigterm_and_has_children(script):
-    text = ("import signal, subprocess\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-            "subprocess.Popen(['sleep', '60'])\nif rank == 1: sys.exit(3)\ntime.sleep(60)\n")
+    text = (
+        "import signal, subprocess\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "subprocess.Popen(['sleep', '60'])\nif rank == 1: sys.exit(3)\ntime.sleep(60)\n"
+    )
     assert torchrun("--nproc-per-node", 2, script(text)).returncode == 3
 
 
@@ -105,7 +147,9 @@ def test_restarts_are_bounded(script):
     text = "say('attempt', attempt, rank)\nif attempt == '0' and rank: sys.exit(1)\n"
     done = torchrun("--nproc-per-node", 2, "--max-restarts", 2, script(text))
     assert done.returncode == 0 and {"attempt 1 0", "attempt 1 1"} <= set(done.stdout.splitlines())
-    done = torchrun("--nproc-per-node", 1, "--max-restarts", 2, script("say('attempt', attempt)\nsys.exit(4)\n"))
+    done = torchrun(
+        "--nproc-per-node", 1, "--max-restarts", 2, script("say('attempt', attempt)\nsys.exit(4)\n")
+    )
     assert done.returncode == 4 and done.stdout.split() == ["attempt", "0", "attempt", "1", "attempt", "2"]
 
 
@@ -130,8 +174,10 @@ def test_what_ranks_have_started_dies_with_the_launcher(start, script):
 def test_two_nodes(start, script):
     port = _port()
     path = script("say('rank', rank, os.environ['LOCAL_RANK'], os.environ['WORLD_SIZE'])\n")
-    jobs = [start("--nnodes", 2, "--node-rank", node, "--nproc-per-node", node + 1, "--master-port", port, path)
-            for node in (1, 0)]
+    jobs = [
+        start("--nnodes", 2, "--node-rank", node, "--nproc-per-node", node + 1, "--master-port", port, path)
+        for node in (1, 0)
+    ]
     outputs = [job.communicate(timeout=30)[0] for job in jobs]
     assert [job.returncode for job in jobs] == [0, 0]
     assert sorted("".join(outputs).splitlines()) == ["rank 0 0 3", "rank 1 0 3", "rank 2 1 3"]
@@ -140,8 +186,10 @@ def test_two_nodes(start, script):
 def test_a_failure_on_another_node_ends_this_one(start, script):
     port = _port()
     path = script("if rank == 1: sys.exit(5)\ntime.sleep(60)\n")
-    jobs = [start("--nnodes", 2, "--rdzv-backend", "c10d", "--rdzv-endpoint", f"localhost:{port}", path)
-            for _ in range(2)]
+    jobs = [
+        start("--nnodes", 2, "--rdzv-backend", "c10d", "--rdzv-endpoint", f"localhost:{port}", path)
+        for _ in range(2)
+    ]
     outputs = [job.communicate(timeout=30)[0] for job in jobs]
     assert sorted(job.returncode for job in jobs) == [1, 5], outputs
 
@@ -155,8 +203,19 @@ while not os.path.exists(sys.argv[1] + os.environ['WORLD_SIZE']): time.sleep(0.0
 
 def _elastic(start, port, *arguments):
     conf = "last_call_timeout=0.5,keep_alive_timeout=3,join_timeout=20"
-    return start("--nnodes", "1:2", "--max-restarts", 1, "--rdzv-backend", "c10d", "--rdzv-endpoint",
-                  f"localhost:{port}", "--rdzv-conf", conf, *arguments)
+    return start(
+        "--nnodes",
+        "1:2",
+        "--max-restarts",
+        1,
+        "--rdzv-backend",
+        "c10d",
+        "--rdzv-endpoint",
+        f"localhost:{port}",
+        "--rdzv-conf",
+        conf,
+        *arguments,
+    )
 
 
 def _said(job) -> str:
@@ -182,20 +241,48 @@ def test_machines_come_and_go(start, script, tmp_path, end):
 
 
 def test_too_few_machines_is_an_error_that_says_so(script):
-    done = torchrun("--nnodes", "2:3", "--rdzv-backend", "c10d", "--rdzv-endpoint", f"localhost:{_port()}", "--rdzv-conf",
-                    "join_timeout=1", script(""))
+    done = torchrun(
+        "--nnodes",
+        "2:3",
+        "--rdzv-backend",
+        "c10d",
+        "--rdzv-endpoint",
+        f"localhost:{_port()}",
+        "--rdzv-conf",
+        "join_timeout=1",
+        script(""),
+    )
     assert done.returncode == 1 and "1 of at least 2 machines have arrived" in done.stderr
 
 
 def _msrun(*arguments):
-    return subprocess.run([sys.executable, ROOT / "msadapter/distributed/_torchrun.py", "--as-msrun", *map(str, arguments)],
-                          capture_output=True, text=True, timeout=30, env=environment(), check=False)
+    return subprocess.run(
+        [sys.executable, ROOT / "msadapter/distributed/_torchrun.py", "--as-msrun", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        env=environment(),
+        check=False,
+    )
 
 
 def test_msrun_forms(script, tmp_path):
-    path = script("say(sys.argv[1:], *(os.environ[n] for n in ('RANK_ID', 'DEVICE_ID', 'RANK_SIZE', 'WORLD_SIZE')))\n")
-    done = _msrun("--worker_num=2", "--local_worker_num=2", "--master_port", _port(), f"--log_dir={tmp_path / 'logs'}",
-                  "--join=True", "--tail_worker_log=1", "--bind_core=True", path, "--lr", 1)
+    path = script(
+        "say(sys.argv[1:], *(os.environ[n] for n in ('RANK_ID', 'DEVICE_ID', 'RANK_SIZE', 'WORLD_SIZE')))\n"
+    )
+    done = _msrun(
+        "--worker_num=2",
+        "--local_worker_num=2",
+        "--master_port",
+        _port(),
+        f"--log_dir={tmp_path / 'logs'}",
+        "--join=True",
+        "--tail_worker_log=1",
+        "--bind_core=True",
+        path,
+        "--lr",
+        1,
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["['--lr', '1'] 1 1 2 2"]
     assert (tmp_path / "logs/worker_0.log").read_text() == "['--lr', '1'] 0 0 2 2\n"
@@ -203,15 +290,33 @@ def test_msrun_forms(script, tmp_path):
 
 def test_msrun_on_two_machines(script, tmp_path):
     path, port = script("say(rank)\n"), _port()
-    command = [sys.executable, ROOT / "msadapter/distributed/_torchrun.py", "--as-msrun", "--worker_num", "4",
-               "--local_worker_num", "2", "--master_port", str(port), "--log_dir", tmp_path]
-    jobs = [subprocess.Popen([*command, "--node_rank", str(node), path], env=environment()) for node in (1, 0)]
+    command = [
+        sys.executable,
+        ROOT / "msadapter/distributed/_torchrun.py",
+        "--as-msrun",
+        "--worker_num",
+        "4",
+        "--local_worker_num",
+        "2",
+        "--master_port",
+        str(port),
+        "--log_dir",
+        tmp_path,
+    ]
+    jobs = [
+        subprocess.Popen([*command, "--node_rank", str(node), path], env=environment()) for node in (1, 0)
+    ]
     assert [job.wait(30) for job in jobs] == [0, 0]
-    assert [(tmp_path / f"worker_{rank}.log").read_text() for rank in range(4)] == [f"{rank}\n" for rank in range(4)]
+    assert [(tmp_path / f"worker_{rank}.log").read_text() for rank in range(4)] == [
+        f"{rank}\n" for rank in range(4)
+    ]
 
 
 def test_msrun_says_what_does_not_fit(script):
-    assert "must be a multiple of --local_worker_num 2" in _msrun("--worker_num", 3, "--local_worker_num", 2, script("")).stderr
+    assert (
+        "must be a multiple of --local_worker_num 2"
+        in _msrun("--worker_num", 3, "--local_worker_num", 2, script("")).stderr
+    )
     assert "--sim_level is not supported" in _msrun("--sim_level", 1, script("")).stderr
 
 
@@ -223,15 +328,21 @@ from datetime import timedelta
 
 
 def test_the_traceback_of_a_rank_is_seen(script):
-    text = "dist.init_process_group('gloo')\nif dist.get_rank() == 1: raise ValueError('boom')\ndist.barrier()\n"
+    text = (
+        "dist.init_process_group('gloo')\nif dist.get_rank() == 1: raise ValueError('boom')\ndist.barrier()\n"
+    )
     done = torchrun("--nproc-per-node", 2, script(text, JOB))
     assert done.returncode == 1 and "ValueError: boom" in done.stderr and "rank 1" in done.stderr
 
 
-@pytest.mark.parametrize("what, text", [
-    ("missing", "if rank == 0: dist.all_reduce(torch.ones(3))\nelse: time.sleep(20)\n"),
-    ("stopped", "if rank: os.kill(os.getpid(), 19)\ndist.barrier()\n"),
-], ids=["missing", "stopped"])
+@pytest.mark.parametrize(
+    "what, text",
+    [
+        ("missing", "if rank == 0: dist.all_reduce(torch.ones(3))\nelse: time.sleep(20)\n"),
+        ("stopped", "if rank: os.kill(os.getpid(), 19)\ndist.barrier()\n"),
+    ],
+    ids=["missing", "stopped"],
+)
 def test_a_late_rank_is_named(script, what, text):
     head = "dist.init_process_group('nccl', timeout=timedelta(seconds=3))\nrank = dist.get_rank()\n"
     done = torchrun("--nproc-per-node", 2, script(head + text, JOB))
@@ -242,34 +353,54 @@ def test_a_late_rank_is_named(script, what, text):
 
 
 def test_monitored_barrier_names_who_is_missing(script):
-    text = ("dist.init_process_group('gloo')\nif dist.get_rank(): time.sleep(20)\n"
-            "dist.monitored_barrier(timeout=timedelta(seconds=1), wait_all_ranks=True)\n")
+    text = (
+        "dist.init_process_group('gloo')\nif dist.get_rank(): time.sleep(20)\n"
+        "dist.monitored_barrier(timeout=timedelta(seconds=1), wait_all_ranks=True)\n"
+    )
     done = torchrun("--nproc-per-node", 2, script(text, JOB))
     assert done.returncode == 1 and "Ranks 1 failed to pass monitoredBarrier in 1000 ms" in done.stderr
 
 
 def test_debug_mode_finds_a_mismatch(script):
-    text = ("dist.init_process_group('gloo')\ndist.all_reduce(torch.ones(2))\n"
-            "dist.all_reduce(torch.ones(3 if dist.get_rank() else 4))\n")
+    text = (
+        "dist.init_process_group('gloo')\ndist.all_reduce(torch.ones(2))\n"
+        "dist.all_reduce(torch.ones(3 if dist.get_rank() else 4))\n"
+    )
     done = torchrun("--nproc-per-node", 2, script(text, JOB), TORCH_DISTRIBUTED_DEBUG="DETAIL")
     assert done.returncode == 1 and "Detected mismatch between collectives on ranks" in done.stderr
     assert "[3]" in done.stderr and "[4]" in done.stderr
 
 
 def test_ranks_without_a_launcher(script, tmp_path):
-    path = script("dist.init_process_group('gloo', init_method=sys.argv[1], rank=int(sys.argv[2]), world_size=2)\n"
-                  "t = torch.ones(1)\ndist.all_reduce(t)\nprint(t.item())\n", JOB)
-    jobs = [subprocess.Popen([sys.executable, "-m", "msadapter", str(path), f"file://{tmp_path}/meet", str(rank)],
-                             text=True, env=environment(), stdout=subprocess.PIPE) for rank in (0, 1)]
+    path = script(
+        "dist.init_process_group('gloo', init_method=sys.argv[1], rank=int(sys.argv[2]), world_size=2)\n"
+        "t = torch.ones(1)\ndist.all_reduce(t)\nprint(t.item())\n",
+        JOB,
+    )
+    jobs = [
+        subprocess.Popen(
+            [sys.executable, "-m", "msadapter", str(path), f"file://{tmp_path}/meet", str(rank)],
+            text=True,
+            env=environment(),
+            stdout=subprocess.PIPE,
+        )
+        for rank in (0, 1)
+    ]
     assert [job.communicate(timeout=30)[0] for job in jobs] == ["2.0\n", "2.0\n"]
 
 
 def test_a_dead_neighbour_is_noticed_without_a_launcher(script):
     port = _port()
     path = script("dist.init_process_group('gloo')\nif dist.get_rank(): os._exit(3)\ndist.barrier()\n", JOB)
-    jobs = [subprocess.Popen([sys.executable, "-m", "msadapter", str(path)], text=True, stderr=subprocess.PIPE,
-                             env=environment(RANK=rank, WORLD_SIZE=2, MASTER_ADDR="localhost", MASTER_PORT=port))
-            for rank in (0, 1)]
+    jobs = [
+        subprocess.Popen(
+            [sys.executable, "-m", "msadapter", str(path)],
+            text=True,
+            stderr=subprocess.PIPE,
+            env=environment(RANK=rank, WORLD_SIZE=2, MASTER_ADDR="localhost", MASTER_PORT=port),
+        )
+        for rank in (0, 1)
+    ]
     errors = [job.communicate(timeout=30)[1] for job in jobs]
     assert [job.returncode for job in jobs] == [1, 3]
     assert "the processes of ranks [1] have ended" in errors[0]
@@ -289,6 +420,12 @@ if __name__ == '__main__':
     mp.spawn(work, args=(PORT,), nprocs=2)
 """
     path = script(text.replace("PORT", str(_port())), JOB)
-    done = subprocess.run([sys.executable, "-m", "msadapter", str(path)], capture_output=True, text=True,
-                          env=environment(), timeout=40, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "msadapter", str(path)],
+        capture_output=True,
+        text=True,
+        env=environment(),
+        timeout=40,
+        check=False,
+    )
     assert done.returncode == 1 and "the sum is 3.0" in done.stderr

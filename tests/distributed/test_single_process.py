@@ -1,4 +1,5 @@
 """torch.distributed in a job of one process."""
+
 import datetime
 
 import pytest
@@ -9,7 +10,12 @@ import msadapter.distributed as dist
 
 @pytest.fixture
 def job(monkeypatch):
-    for name, value in (("RANK", "0"), ("WORLD_SIZE", "1"), ("MASTER_ADDR", "localhost"), ("MASTER_PORT", "0")):
+    for name, value in (
+        ("RANK", "0"),
+        ("WORLD_SIZE", "1"),
+        ("MASTER_ADDR", "localhost"),
+        ("MASTER_PORT", "0"),
+    ):
         monkeypatch.setenv(name, value)
     dist.init_process_group("nccl")
     yield
@@ -31,8 +37,13 @@ def test_missing_environment(monkeypatch):
 
 def test_missing_ranks_are_named(tmp_path):
     with pytest.raises(dist.DistStoreError, match=r"rank 0 still waits for ranks \[1\] of 2"):
-        dist.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=2,
-                                timeout=datetime.timedelta(seconds=0.3))
+        dist.init_process_group(
+            "gloo",
+            init_method=f"file://{tmp_path}/store",
+            rank=0,
+            world_size=2,
+            timeout=datetime.timedelta(seconds=0.3),
+        )
     assert not dist.is_initialized()
 
 
@@ -71,13 +82,16 @@ def test_collectives(job):
     assert received.tolist() == [0.0, 1.0, 2.0, 3.0]
 
 
-@pytest.mark.parametrize("call, error", [
-    (lambda t: dist.all_reduce([t]), TypeError),
-    (lambda t: dist.all_gather_into_tensor(torch.zeros(3), t), ValueError),
-    (lambda t: dist.all_gather([t, t], t), ValueError),
-    (lambda t: dist.send(t, 0), ValueError),
-    (lambda t: dist.all_to_all_single(torch.zeros(4), t, [3], [4]), RuntimeError),
-])
+@pytest.mark.parametrize(
+    "call, error",
+    [
+        (lambda t: dist.all_reduce([t]), TypeError),
+        (lambda t: dist.all_gather_into_tensor(torch.zeros(3), t), ValueError),
+        (lambda t: dist.all_gather([t, t], t), ValueError),
+        (lambda t: dist.send(t, 0), ValueError),
+        (lambda t: dist.all_to_all_single(torch.zeros(4), t, [3], [4]), RuntimeError),
+    ],
+)
 def test_wrong_arguments(job, call, error):
     with pytest.raises(error):
         call(torch.arange(4.0))
@@ -112,7 +126,11 @@ def test_mesh(job):
 
 
 def test_stores(tmp_path):
-    for store in (dist.HashStore(), dist.FileStore(str(tmp_path / "store"), 1), dist.TCPStore("localhost", 0, 1, True)):
+    for store in (
+        dist.HashStore(),
+        dist.FileStore(str(tmp_path / "store"), 1),
+        dist.TCPStore("localhost", 0, 1, True),
+    ):
         store.set("a", "b")
         assert store.get("a") == b"b"
         assert store.add("n", 3) == 3
@@ -136,7 +154,9 @@ def test_data_parallel(job):
 
 def test_launcher(tmp_path, capfd):
     script = tmp_path / "job.py"
-    script.write_text("import os, sys\nprint(os.environ['WORLD_SIZE'], os.environ['LOCAL_RANK'], sys.argv[1:])\n")
+    script.write_text(
+        "import os, sys\nprint(os.environ['WORLD_SIZE'], os.environ['LOCAL_RANK'], sys.argv[1:])\n"
+    )
     import os
     import sys
 

@@ -1,4 +1,5 @@
 """Golden data of tests/data from real PyTorch 2.13.0: python tests/golden/make_data.py (seeds in the cases)."""
+
 import json
 import sys
 from pathlib import Path

@@ -1,4 +1,5 @@
 """Files of tests/serialization from real PyTorch 2.13.0: python tests/golden/make_files.py."""
+
 import sys
 from pathlib import Path
 

@@ -1,7 +1,8 @@
 """Writes nn_ops.json: the answers of real PyTorch (2.13) to nn_ops_cases.py.
 
-    <python with torch> tests/golden/make_nn_ops.py
+<python with torch> tests/golden/make_nn_ops.py
 """
+
 from __future__ import annotations
 
 import json

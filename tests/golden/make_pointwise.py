@@ -1,7 +1,8 @@
 """Writes pointwise.json: the answers of real PyTorch (2.13) to pointwise_cases.py.
 
-    <python with torch> tests/golden/make_pointwise.py
+<python with torch> tests/golden/make_pointwise.py
 """
+
 from __future__ import annotations
 
 import json
@@ -23,8 +24,12 @@ def number(v):
 def record(value):
     """What the test compares of an answer."""
     if isinstance(value, torch.Tensor):
-        return {"dtype": str(value.dtype), "shape": list(value.shape), "stride": list(value.stride()),
-                "values": [number(v) for v in value.detach().flatten().tolist()]}
+        return {
+            "dtype": str(value.dtype),
+            "shape": list(value.shape),
+            "stride": list(value.stride()),
+            "values": [number(v) for v in value.detach().flatten().tolist()],
+        }
     if isinstance(value, (tuple, list)):
         return [record(v) for v in value]
     return {"value": value}

@@ -65,7 +65,10 @@ def encoded(value, arrays: dict, budget: list[int]):
 def smallest(op) -> list:
     """The first samples of float64, small ones first, that have a number to differentiate."""
     found = list(itertools.islice(op.sample_inputs("cpu", torch.float64, requires_grad=True), 40))
-    sized = [(sum(t.numel() for t in tensors([s.input, *s.args, *s.kwargs.values()])), k) for k, s in enumerate(found)]
+    sized = [
+        (sum(t.numel() for t in tensors([s.input, *s.args, *s.kwargs.values()])), k)
+        for k, s in enumerate(found)
+    ]
     return [found[k] for size, k in sorted(sized) if size > 1]
 
 

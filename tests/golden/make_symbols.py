@@ -32,7 +32,11 @@ def resolve(name: str) -> bool:
 
 
 def names(table: Path) -> list[str]:
-    rows = [line.split("\t")[0] for line in table.read_text().splitlines() if line and not line.startswith(("#", "symbol"))]
+    rows = [
+        line.split("\t")[0]
+        for line in table.read_text().splitlines()
+        if line and not line.startswith(("#", "symbol"))
+    ]
     return sorted(f"torch.{row}" if row.startswith("Tensor.") else row for row in rows)
 
 

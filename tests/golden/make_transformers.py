@@ -22,5 +22,10 @@ training = {}
 for case in training_cases.CASES:
     with tempfile.TemporaryDirectory() as folder:
         training[case] = training_cases.run(torch, case, folder)
-made = {"torch": torch.__version__, "transformers": transformers.__version__, "families": answers, "training": training}
+made = {
+    "torch": torch.__version__,
+    "transformers": transformers.__version__,
+    "families": answers,
+    "training": training,
+}
 (HERE / "transformers.json").write_text(json.dumps(made, indent=1) + "\n")

@@ -133,7 +133,6 @@ def _quietly(x, function):
         return function()
 
 
-
 ARITHMETIC = {
     "index_select": lambda x, y, i: x.index_select(0, _places(x, i)),
     "where": lambda x, y, i: x.where(x > y, y),

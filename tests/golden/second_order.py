@@ -68,9 +68,13 @@ def answer(torch, case: dict, arrays) -> list[float]:
     outputs = [y for y in tensors(call(torch, case["path"], args, kwargs)) if y.requires_grad]
     weights = [direction(torch, y.detach(), 0.3 + k).requires_grad_() for k, y in enumerate(outputs)]
     first = torch.autograd.grad(outputs, inputs, weights, create_graph=True, allow_unused=True)
-    slope = sum(product(g, direction(torch, g.detach(), 1.1 + k)) for k, g in enumerate(first) if g is not None)
+    slope = sum(
+        product(g, direction(torch, g.detach(), 1.1 + k)) for k, g in enumerate(first) if g is not None
+    )
     wanted = [*inputs, *weights]
-    second = torch.autograd.grad(slope, wanted, allow_unused=True) if slope.requires_grad else [None] * len(wanted)
+    second = (
+        torch.autograd.grad(slope, wanted, allow_unused=True) if slope.requires_grad else [None] * len(wanted)
+    )
     along = [
         0.0 if g is None else float(product(g.detach(), direction(torch, g.detach(), 2.7 + k)))
         for k, g in enumerate(second)

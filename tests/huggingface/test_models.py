@@ -43,7 +43,13 @@ def test_on_the_meta_device(transformers):
     import torch
 
     _, configuration, arguments = model_cases.FAMILIES["llama"]
-    large = {**arguments, "hidden_size": 8192, "intermediate_size": 28672, "vocab_size": 128256, "num_hidden_layers": 4}
+    large = {
+        **arguments,
+        "hidden_size": 8192,
+        "intermediate_size": 28672,
+        "vocab_size": 128256,
+        "num_hidden_layers": 4,
+    }
     with torch.device("meta"):
         model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**large))
     assert sum(p.numel() for p in model.parameters()) > 5e9

@@ -260,7 +260,10 @@ def test_another_package_called_patches_hides_nothing(tmp_path, regular):
         "import torch_npu, sys; import patches; rules = sys.modules.get('_msadapter_patches', patches); "
         "print(sorted(rules.runtime._known), hasattr(patches, 'mine'))"
     )
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, [tmp_path, root / "msadapter/alias/shim", root]))}
+    env = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(map(str, [tmp_path, root / "msadapter/alias/shim", root])),
+    }
     run = subprocess.run([sys.executable, "-c", code], env=env, cwd=tmp_path, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     assert run.stdout == f"['op-atb-builder', 'op-builder'] {regular}\n"

@@ -273,9 +273,12 @@ def test_a_list_of_groups_holds_ends_whatever_its_kind(kind):
     """MindSpeed's overload for lists takes the kind and never reads it; its all-gather overlap passes 1 with ends."""
     x, w, g = (torch.tensor(a) for a in (random(1, 6, 3), random(2, 2, 3, 4), random(3, 6, 4)))
     assert torch.equal(
-        grouped.gmm([x], [w], [], [2, 6], 0, kind)[0], grouped.gmm([x], [w], [], torch.tensor([2, 6]), 0, 0)[0]
+        grouped.gmm([x], [w], [], [2, 6], 0, kind)[0],
+        grouped.gmm([x], [w], [], torch.tensor([2, 6]), 0, 0)[0],
     )
-    got, want = (grouped.gmm_backward([g], [x], [w], *rest) for rest in (([2, 6], kind), (torch.tensor([2, 6]), 0)))
+    got, want = (
+        grouped.gmm_backward([g], [x], [w], *rest) for rest in (([2, 6], kind), (torch.tensor([2, 6]), 0))
+    )
     assert torch.equal(got[0][0], want[0][0]) and torch.equal(got[1][0], want[1][0])
 
 

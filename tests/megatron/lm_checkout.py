@@ -94,7 +94,16 @@ def command(cache: Path, arguments: list[str], processes: int = 1, schedule: lis
     """pretrain_gpt.py with the reference's arguments and more."""
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", processes]
     start = launcher if processes > 1 else ["-m", "msadapter"]
-    words = [sys.executable, *start, "pretrain_gpt.py", *COMMON, *schedule, "--data-cache-path", cache, *arguments]
+    words = [
+        sys.executable,
+        *start,
+        "pretrain_gpt.py",
+        *COMMON,
+        *schedule,
+        "--data-cache-path",
+        cache,
+        *arguments,
+    ]
     return [str(word) for word in words]
 
 
@@ -149,6 +158,14 @@ def split_experts(tree: Path, source: Path, folder: Path, ranks: int) -> Path:
     shutil.copy(source / "latest_checkpointed_iteration.txt", folder)
     script = folder / "split.py"
     script.write_text(_SPLIT)
-    words = [sys.executable, "-m", "msadapter", script, step / "mp_rank_00/model_optim_rng.pt", folder / step.name, ranks]
+    words = [
+        sys.executable,
+        "-m",
+        "msadapter",
+        script,
+        step / "mp_rank_00/model_optim_rng.pt",
+        folder / step.name,
+        ranks,
+    ]
     subprocess.run([str(w) for w in words], env=environment(tree), cwd=tree, check=True)
     return folder

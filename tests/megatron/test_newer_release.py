@@ -27,14 +27,19 @@ def _run(tree: Path, cache: Path, reference: Path, extra: str = "", processes: i
 
 def _printed(reference: Path, start: int = 1) -> list[tuple[float, float]]:
     """Loss and gradient norm of the iterations from `start`, as this release prints them."""
-    curve = [(e["lm_loss"], e["grad_norm"]) for e in json.loads((reference / "losses.json").read_text())["gpt_fp32_1proc"]]
+    curve = [
+        (e["lm_loss"], e["grad_norm"])
+        for e in json.loads((reference / "losses.json").read_text())["gpt_fp32_1proc"]
+    ]
     (first, _), (second, norm) = curve[start - 1 : start + 1]
     return [curve[start - 1], ((first + second) / 2, norm), *curve[start + 1 :]]
 
 
 def _hold(measured: list[tools.Iteration], expected: list[tuple[float, float]]) -> None:
     assert [i.lm_loss for i in measured] == pytest.approx([loss for loss, _ in expected], rel=1e-5)
-    assert [i.grad_norm for i in measured] == pytest.approx([norm for _, norm in expected], rel=1e-5, abs=0.00101)
+    assert [i.grad_norm for i in measured] == pytest.approx(
+        [norm for _, norm in expected], rel=1e-5, abs=0.00101
+    )
 
 
 @pytest.mark.slow
@@ -49,7 +54,13 @@ def test_curve_of_the_reference(layout: str, tree: Path, reference: Path, tmp_pa
 def test_resumes_in_another_layout(tree: Path, reference: Path, tmp_path: Path) -> None:
     pytest.importorskip("mpi4py")
     folder = tmp_path / "checkpoints"
-    _run(tree, tmp_path, reference, f"--save {folder} --save-interval 10 --exit-interval 10 {LAYOUTS['tensor']}", 2)
+    _run(
+        tree,
+        tmp_path,
+        reference,
+        f"--save {folder} --save-interval 10 --exit-interval 10 {LAYOUTS['tensor']}",
+        2,
+    )
     words = f"--load {folder} --ckpt-format torch_dist {LAYOUTS['pipeline']}".split()
     measured = tools.pretrain(tree, words, tmp_path, 2, MSADAPTER_TRITON="1")
     assert [i.number for i in measured] == list(range(11, 21))

@@ -62,8 +62,12 @@ ROWS = {
     "engine, data, distributed optimizer": Row(2, OVERLAPS, engine=True),
     "engine, experts": Row(2, f"{MOE} alltoall", "moe_fp32_ep2", engine=True),
     # A large scale overflows and is halved some times first, at the same iterations.
-    "float16, tensor": Row(2, TENSOR, "", common=f"{HALF} 16777216 --loss-scale-window 4", loss=1e-3, grad_norm=1e-2),
-    "float16, pipeline": Row(2, PIPELINE, "", common=f"{HALF} 16777216 --loss-scale-window 4", loss=1e-3, grad_norm=1e-2),
+    "float16, tensor": Row(
+        2, TENSOR, "", common=f"{HALF} 16777216 --loss-scale-window 4", loss=1e-3, grad_norm=1e-2
+    ),
+    "float16, pipeline": Row(
+        2, PIPELINE, "", common=f"{HALF} 16777216 --loss-scale-window 4", loss=1e-3, grad_norm=1e-2
+    ),
     "float16, data": Row(2, OVERLAPS, "", common=f"{HALF} 65536", loss=1e-3, grad_norm=1e-2),
     "bfloat16, tensor": Row(2, f"{TENSOR} --bf16", "gpt_bf16_1proc", loss=1e-3, grad_norm=1e-2),
     "growing batch, data": Row(2, OVERLAPS, "", schedule=RAMP),
@@ -98,7 +102,9 @@ def _run(row: Row, arguments: str, processes: int, trees, cache: Path):
     layers = "--transformer-impl transformer_engine" if engine and row.curve == DENSE else ""
     schedule = row.schedule.split() or tools.TWENTY
     words = f"{arguments} {layers}".split()
-    return tools.pretrain(trees[engine], words, cache, processes, schedule, MSADAPTER_TRANSFORMER_ENGINE=str(int(engine)))
+    return tools.pretrain(
+        trees[engine], words, cache, processes, schedule, MSADAPTER_TRANSFORMER_ENGINE=str(int(engine))
+    )
 
 
 @pytest.mark.slow
@@ -109,7 +115,9 @@ def test_curve_of_one_process(name: str, reference: Path, trees, weights, tmp_pa
     load = f"{weights[row.curve]} {row.common}"
     if row.curve:
         entries = json.loads((reference / "losses.json").read_text())[row.curve]
-        expected = [tools.Iteration(e["iteration"], e["lm_loss"], e["loss_scale"], e["grad_norm"]) for e in entries]
+        expected = [
+            tools.Iteration(e["iteration"], e["lm_loss"], e["loss_scale"], e["grad_norm"]) for e in entries
+        ]
     else:
         expected = _run(row, load, 1, trees, tmp_path)
     measured = _run(row, f"{load} {row.arguments}", row.processes, trees, tmp_path)

@@ -66,8 +66,13 @@ class Job:
         words += ["--transformer-impl", "transformer_engine"] if self.engine else []
         variables = {"MSADAPTER_TRANSFORMER_ENGINE": str(int(self.engine)), "MSADAPTER_TEST_JOB": mark}
         return subprocess.Popen(
-            tools.command(self.cache, words, self.processes), cwd=self.tree, text=True, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, env=tools.environment(self.tree, self.processes, **variables))
+            tools.command(self.cache, words, self.processes),
+            cwd=self.tree,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=tools.environment(self.tree, self.processes, **variables),
+        )
 
     def run(self, folder: Path, mark: str, fresh: bool) -> list[tools.Iteration]:
         """To the end; what was printed of each iteration."""
@@ -125,7 +130,11 @@ def test_goes_on_bit_for_bit(layout, kind, tree, ruled_tree, tmp_path):
 @pytest.mark.slow
 def test_stages_of_local_layers_find_their_own_parameter_groups(ruled_tree, tmp_path):
     """Without the rule parameter-groups-in-one-order the last stage takes the groups of the first."""
-    _check(Job(ruled_tree, tmp_path / "cache", "torch_dist", *LAYOUTS["pipeline"], engine=False), tmp_path, "resume-local")
+    _check(
+        Job(ruled_tree, tmp_path / "cache", "torch_dist", *LAYOUTS["pipeline"], engine=False),
+        tmp_path,
+        "resume-local",
+    )
 
 
 def _check(job, tmp_path, mark):
@@ -139,9 +148,17 @@ def _check(job, tmp_path, mark):
     for name in files if kind == "torch" else ():
         script = tmp_path / "compare.py"
         script.write_text(_COMPARE)
-        words = [sys.executable, "-m", "msadapter", script, tmp_path / "whole" / name, tmp_path / "killed" / name]
-        done = subprocess.run([str(w) for w in words], env=tools.environment(tree), capture_output=True, text=True,
-                              check=False)
+        words = [
+            sys.executable,
+            "-m",
+            "msadapter",
+            script,
+            tmp_path / "whole" / name,
+            tmp_path / "killed" / name,
+        ]
+        done = subprocess.run(
+            [str(w) for w in words], env=tools.environment(tree), capture_output=True, text=True, check=False
+        )
         assert done.returncode == 0 and int(done.stdout) > 0, done.stderr[-2000:]
 
 
@@ -167,4 +184,6 @@ def test_goes_on_in_another_layout(layout, interrupted, tree, tmp_path):
     rest = job.run(tmp_path / "killed", "resume-other", False)
     assert [i.number for i in rest] == list(range(SAVED + 1, 21))
     assert [i.lm_loss for i in rest] == pytest.approx([i.lm_loss for i in whole[SAVED:]], rel=RELATIVE)
-    assert [i.grad_norm for i in rest] == pytest.approx([i.grad_norm for i in whole[SAVED:]], rel=RELATIVE, abs=0.0011)
+    assert [i.grad_norm for i in rest] == pytest.approx(
+        [i.grad_norm for i in whole[SAVED:]], rel=RELATIVE, abs=0.0011
+    )

@@ -23,23 +23,44 @@ import lm_checkout  # noqa: E402 its place is known now
 import unit_tests_report as report  # noqa: E402
 from unit_tests_jobs import PLUGINS, FileRun, counts, python_path  # noqa: E402
 
-GROUPS = ("tensor_parallel", "pipeline_parallel", "distributed", "transformer", "dist_checkpointing", "data", "models",
-          "fusions", "ssm", "inference")
+GROUPS = (
+    "tensor_parallel",
+    "pipeline_parallel",
+    "distributed",
+    "transformer",
+    "dist_checkpointing",
+    "data",
+    "models",
+    "fusions",
+    "ssm",
+    "inference",
+)
 
 LARGE = ("models/test_heterogeneous_gpt_model.py",)  # 5 GB a rank: on one rank only
 
 
 def arguments(argv=None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("checkout", type=Path, nargs="?", default=os.environ.get("MSADAPTER_MEGATRON"),
-                        help="Megatron-LM core_v0.12.1 (default: MSADAPTER_MEGATRON)")
+    parser.add_argument(
+        "checkout",
+        type=Path,
+        nargs="?",
+        default=os.environ.get("MSADAPTER_MEGATRON"),
+        help="Megatron-LM core_v0.12.1 (default: MSADAPTER_MEGATRON)",
+    )
     parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2, 4])
     parser.add_argument("--only", default="", help="files whose path contains this")
     parser.add_argument("--limit", type=float, default=60, help="seconds a test may take")
-    parser.add_argument("--file-limit", type=float, default=900, help="seconds the jobs of a file may take together")
-    parser.add_argument("--json", type=Path, help="results: read first, entries of files that run are replaced")
+    parser.add_argument(
+        "--file-limit", type=float, default=900, help="seconds the jobs of a file may take together"
+    )
+    parser.add_argument(
+        "--json", type=Path, help="results: read first, entries of files that run are replaced"
+    )
     parser.add_argument("--table", type=Path, help="write the Markdown page here")
-    parser.add_argument("--tree", type=Path, help="a tree that was prepared before, instead of a copy of the checkout")
+    parser.add_argument(
+        "--tree", type=Path, help="a tree that was prepared before, instead of a copy of the checkout"
+    )
     args = parser.parse_args(argv)
     if not (args.checkout or args.tree):
         parser.error("name a checkout of Megatron-LM (or MSADAPTER_MEGATRON)")
@@ -57,11 +78,25 @@ def files(tree: Path, only: str) -> list[str]:
 def job(tree: Path, name: str, ranks: int, args: argparse.Namespace) -> FileRun:
     """The file on a number of ranks, under torchrun."""
     environment = {
-        "PYTHONPATH": python_path(), "MSADAPTER_DEVICE": "cuda", "MSADAPTER_TRANSFORMER_ENGINE": "1",
-        "CUDA_DEVICE_MAX_CONNECTIONS": "1", "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": python_path(),
+        "MSADAPTER_DEVICE": "cuda",
+        "MSADAPTER_TRANSFORMER_ENGINE": "1",
+        "CUDA_DEVICE_MAX_CONNECTIONS": "1",
+        "OMP_NUM_THREADS": "1",
     }
-    command = [sys.executable, ROOT / "msadapter/distributed/_torchrun.py", "--standalone", "--nproc-per-node", ranks,
-               "-m", "pytest", *PLUGINS.split(), "--rootdir", tree, name]
+    command = [
+        sys.executable,
+        ROOT / "msadapter/distributed/_torchrun.py",
+        "--standalone",
+        "--nproc-per-node",
+        ranks,
+        "-m",
+        "pytest",
+        *PLUGINS.split(),
+        "--rootdir",
+        tree,
+        name,
+    ]
     return FileRun(tree, name, command, environment, ranks, args.limit, args.file_limit)
 
 
@@ -69,13 +104,19 @@ def main() -> int:
     args = arguments()
     results = json.loads(args.json.read_text()) if args.json and args.json.exists() else {}
     with tempfile.TemporaryDirectory() as folder:
-        tree = args.tree.resolve() if args.tree else lm_checkout.scratch_copy(args.checkout, Path(folder), tests=True)
+        tree = (
+            args.tree.resolve()
+            if args.tree
+            else lm_checkout.scratch_copy(args.checkout, Path(folder), tests=True)
+        )
         for name in files(tree, args.only):
             for ranks in args.ranks if not name.endswith(LARGE) else [n for n in args.ranks if n == 1]:
                 begin = time.monotonic()
                 outcomes = job(tree, name, ranks, args).run()
                 results.setdefault(name.removeprefix("tests/unit_tests/"), {})[str(ranks)] = outcomes
-                print(f"{name} on {ranks}: {counts(outcomes)} in {time.monotonic() - begin:.0f} s", flush=True)
+                print(
+                    f"{name} on {ranks}: {counts(outcomes)} in {time.monotonic() - begin:.0f} s", flush=True
+                )
                 if args.json:
                     args.json.write_text(json.dumps(results, indent=0, sort_keys=True) + "\n")
     if args.table:

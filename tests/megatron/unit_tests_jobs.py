@@ -31,7 +31,16 @@ class FileRun:
     `limit` and `file_limit` are the seconds of a test and of all jobs together.
     """
 
-    def __init__(self, folder: Path, name: str, command: list, environment: dict, ranks: int, limit: float, file_limit: float):
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        command: list,
+        environment: dict,
+        ranks: int,
+        limit: float,
+        file_limit: float,
+    ):
         self.folder, self.name, self.command, self.environment = folder, name, command, environment
         self.ranks, self.limit = ranks, limit
         self.end = time.monotonic() + file_limit
@@ -59,14 +68,28 @@ class FileRun:
 
     def _run(self, base: Path) -> tuple[str, float]:
         """What the job printed, and its seconds; all its processes are gone then."""
-        environment = os.environ | self.environment | {
-            "MSADAPTER_UT_RECORD": str(base / "record"), "MSADAPTER_UT_DONE": str(base / "done"),
-            "MSADAPTER_UT_LIMIT": str(self.limit), "TMPDIR": str(base),
-        }
+        environment = (
+            os.environ
+            | self.environment
+            | {
+                "MSADAPTER_UT_RECORD": str(base / "record"),
+                "MSADAPTER_UT_DONE": str(base / "done"),
+                "MSADAPTER_UT_LIMIT": str(self.limit),
+                "TMPDIR": str(base),
+            }
+        )
         begin = time.monotonic()
-        with open(base / "output", "w+") as output:  # no pipe: a process that outlives the job would keep it open
-            job = subprocess.Popen([str(word) for word in self.command], cwd=self.folder, env=environment,
-                                   stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
+        with open(
+            base / "output", "w+"
+        ) as output:  # no pipe: a process that outlives the job would keep it open
+            job = subprocess.Popen(
+                [str(word) for word in self.command],
+                cwd=self.folder,
+                env=environment,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
             late = ""
             try:
                 job.wait(max(self.end - begin, 10))
@@ -95,7 +118,9 @@ class FileRun:
                 self._note(test, "failed", late)
                 if time.monotonic() < self.end:
                     return False
-                self.outcomes |= {t: ["failed", "no time left for this file"] for t in order if t not in self.outcomes}
+                self.outcomes |= {
+                    t: ["failed", "no time left for this file"] for t in order if t not in self.outcomes
+                }
                 return True
         return True
 
@@ -111,7 +136,9 @@ def _events(path: Path) -> list[dict]:
 
 
 def _last(output: str) -> str:
-    lines = [line.strip() for line in output.splitlines() if line.strip() and not line.startswith("torchrun:")]
+    lines = [
+        line.strip() for line in output.splitlines() if line.strip() and not line.startswith("torchrun:")
+    ]
     return lines[-1][:200] if lines else ""
 
 

@@ -8,11 +8,11 @@ from collections import Counter
 # What a failed test asks for that is not there, or not ours; the first that fits.
 EXCUSES = {
     "needs more ranks": r"is not divisible by|world_size ?[<(]|should be divisible by partial|assert \d == 8|exceeds"
-                        r"|needs? \d+ (gpus|ranks)|requires? .*(ranks|gpus)",
+    r"|needs? \d+ (gpus|ranks)|requires? .*(ranks|gpus)",
     "needs a download": r"ConnectionError|Max retries exceeded|NameResolution|couldn't connect to|HTTPSConnection",
     "needs eight-bit floats of a GPU": r"eight-bit floats|transformer_engine_torch|Float8",
     "needs a package that is not installed": r"No module named|mamba-ssm|is required by the Mamba|is not installed"
-                                             r"|Please run `pip install",
+    r"|Please run `pip install",
     "needs apex's CUDA extensions": r"fused_weight_gradient_mlp_cuda|persist_layer_norm not supported",
     "needs a GPU's sensors or kernels": r"has no such sensor|[Tt]riton|CUDA [Gg]raph|cuda graph|nvidia-smi",
     "refused by Megatron's own checks": r"Bias is not supported for MoE",
@@ -89,8 +89,10 @@ def _open(totals: dict) -> str:
             file, _, name = test.removeprefix("tests/unit_tests/").partition("::")
             key = (file, re.sub(r"\[.*", "", name), short(reason))
             lines.setdefault(key, []).append(ranks)
-    rows = [f"| {file} | {name} | {', '.join(f'{n} x {r}' for r, n in Counter(ranks).items())} | {why} |"
-            for (file, name, why), ranks in sorted(lines.items())]
+    rows = [
+        f"| {file} | {name} | {', '.join(f'{n} x {r}' for r, n in Counter(ranks).items())} | {why} |"
+        for (file, name, why), ranks in sorted(lines.items())
+    ]
     return table("| file | test | cases x ranks | said |", rows) if rows else "None.\n"
 
 
@@ -104,6 +106,11 @@ def markdown(results: dict) -> str:
     ordered = sorted(totals.items(), key=lambda item: int(item[0]))
     summary = [f"{total.row(ranks)[:-1]}| {total.share():.1%} |" for ranks, total in ordered]
     rows = [count.row(name, ranks) for (name, ranks), count in files.items()]
-    return (_HEAD + table("| ranks | passed | failed | skipped | why failed | passed of what can pass |", summary)
-            + "\n## Open\n\n" + _open(totals)
-            + "\n## By file\n\n" + table("| file | ranks | passed | failed | skipped | why failed |", rows))
+    return (
+        _HEAD
+        + table("| ranks | passed | failed | skipped | why failed | passed of what can pass |", summary)
+        + "\n## Open\n\n"
+        + _open(totals)
+        + "\n## By file\n\n"
+        + table("| file | ranks | passed | failed | skipped | why failed |", rows)
+    )

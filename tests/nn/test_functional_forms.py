@@ -19,11 +19,26 @@ def test_losses(number, name):
     x, y, z = _tensors(3, 4, 5)
     sign = torch.tensor([1, -1, 1, -1])
     pairs = [
-        (torch.hinge_embedding_loss(x, y.sign(), 0.5, number), F.hinge_embedding_loss(x, y.sign(), 0.5, reduction=name)),
-        (torch.cosine_embedding_loss(x, y, sign, 0.1, number), F.cosine_embedding_loss(x, y, sign, 0.1, reduction=name)),
-        (torch.margin_ranking_loss(x, y, z.sign(), 0.1, number), F.margin_ranking_loss(x, y, z.sign(), 0.1, reduction=name)),
-        (torch.triplet_margin_loss(x, y, z, reduction=number), F.triplet_margin_loss(x, y, z, reduction=name)),
-        (torch.poisson_nll_loss(x, y.abs(), True, False, 1e-8, number), F.poisson_nll_loss(x, y.abs(), reduction=name)),
+        (
+            torch.hinge_embedding_loss(x, y.sign(), 0.5, number),
+            F.hinge_embedding_loss(x, y.sign(), 0.5, reduction=name),
+        ),
+        (
+            torch.cosine_embedding_loss(x, y, sign, 0.1, number),
+            F.cosine_embedding_loss(x, y, sign, 0.1, reduction=name),
+        ),
+        (
+            torch.margin_ranking_loss(x, y, z.sign(), 0.1, number),
+            F.margin_ranking_loss(x, y, z.sign(), 0.1, reduction=name),
+        ),
+        (
+            torch.triplet_margin_loss(x, y, z, reduction=number),
+            F.triplet_margin_loss(x, y, z, reduction=name),
+        ),
+        (
+            torch.poisson_nll_loss(x, y.abs(), True, False, 1e-8, number),
+            F.poisson_nll_loss(x, y.abs(), reduction=name),
+        ),
     ]
     loss = F.kl_div(x.log_softmax(-1), y.softmax(-1), reduction="none")
     reduced = {"none": loss, "mean": loss.mean(), "sum": loss.sum()}[name]
@@ -36,9 +51,13 @@ def test_cells(name):
     x, h, c = _tensors(3, 4, 5)
     kind, _, nonlinearity = name.partition("_")
     options = {"nonlinearity": nonlinearity} if nonlinearity else {}
-    module = {"rnn": torch.nn.RNNCell, "gru": torch.nn.GRUCell, "lstm": torch.nn.LSTMCell}[kind](5, 5, **options)
+    module = {"rnn": torch.nn.RNNCell, "gru": torch.nn.GRUCell, "lstm": torch.nn.LSTMCell}[kind](
+        5, 5, **options
+    )
     state = (h, c) if kind == "lstm" else h
-    torch.testing.assert_close(getattr(torch, f"{name}_cell")(x, state, *module.parameters()), module(x, state))
+    torch.testing.assert_close(
+        getattr(torch, f"{name}_cell")(x, state, *module.parameters()), module(x, state)
+    )
 
 
 def test_norm_except_dim():

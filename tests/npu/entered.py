@@ -59,7 +59,9 @@ def _codes(found: Any, depth: int = 0) -> Iterator[CodeType]:
             if inspect.isfunction(member) or isinstance(member, (staticmethod, classmethod)):
                 yield from _codes(member, depth + 1)
     elif inspect.isfunction(found):
-        if "<locals>" not in found.__code__.co_qualname:  # the code of wrappers is shared by all that they wrap
+        if (
+            "<locals>" not in found.__code__.co_qualname
+        ):  # the code of wrappers is shared by all that they wrap
             yield found.__code__
         for cell in found.__closure__ or ():
             try:

@@ -25,7 +25,8 @@ OPEN: dict[str, str] = {
     "--smart-swap": _DEVICE + "replaces torch_npu's allocator by one of its own, compiled against CANN",
     "--optimize-send-recv-comm": _UPSTREAM
     + "its initialize_model_parallel takes an argument less than Core 0.12.1 passes (TypeError)",
-    "--o2-optimizer": _UPSTREAM + "leaves out its own stand-in for apex.optimizers.FusedSGD, so Apex must be there",
+    "--o2-optimizer": _UPSTREAM
+    + "leaves out its own stand-in for apex.optimizers.FusedSGD, so Apex must be there",
     "--router-gating-in-fp32": _UPSTREAM + "in float32 it frees its own input; not run in bfloat16 yet",
     "--dualpipev-dw-detach": "a variant of --schedules-method dualpipev, not run yet",
     "--moe-unperm2-mem-optim-swap": "a variant of --moe-fb-overlap, not run yet",
@@ -39,7 +40,9 @@ OPEN: dict[str, str] = {
     "--coc-mode": "a choice of --use-ascend-coc that follows from its other flags",
     "--mla-fa-divide-qk": "needs --reset-attention-mask, with which MTP of several samples does not fit; not run yet",
     "--padded-base-length": "a size for the padding of MLA, not run yet",
-    **_all("--pre-tockens --next-tockens --sparse-mode --interleave-sliding-window", "tested at the operator"),
+    **_all(
+        "--pre-tockens --next-tockens --sparse-mode --interleave-sliding-window", "tested at the operator"
+    ),
     **_all("--enable-dsa-indexer --index-n-heads --index-head-dim --index-topk --scale-fmt", _MODELS),
     **_all("--mamba-d-ssm --mamba-chunk-size --mamba-d-conv --mamba-expand", _MODELS),
     **_all(
@@ -116,7 +119,9 @@ def _words(text: str) -> set[str]:
 
 def proven() -> set[str]:
     """The flags that some row trains with, or its model, or all."""
-    return _words(COMMON).union(_FULL_COMMAND, *map(_words, MODELS.values()), *(row.flags for row in ROWS.values()))
+    return _words(COMMON).union(
+        _FULL_COMMAND, *map(_words, MODELS.values()), *(row.flags for row in ROWS.values())
+    )
 
 
 def _table(head: str, rows: list[tuple[str, ...]]) -> str:
@@ -147,7 +152,9 @@ def _open() -> list[tuple[str, ...]]:
 
 
 def page() -> str:
-    jobs = "\n".join(f"- {job}: {' '.join(f'`{word}`' for word in words.split())}" for job, words in _JOBS.items())
+    jobs = "\n".join(
+        f"- {job}: {' '.join(f'`{word}`' for word in words.split())}" for job, words in _JOBS.items()
+    )
     return f"""# Flags of MindSpeed-LLM
 
 Made by `python tests/npu/llm_features.py` from [the table of rows](../tests/npu/llm_rows.py), which

@@ -123,7 +123,12 @@ DENSE = {
         2,
         f"{TENSOR} --num-query-groups 8",
         f"{FUSED} --use-ascend-coc --coc-fused-kernel {OWN_LOGITS}",
-        operators=(ATTENTION, "lcal.all_gather_matmul", "lcal.all_gather_matmul_v2", "lcal.matmul_reduce_scatter"),
+        operators=(
+            ATTENTION,
+            "lcal.all_gather_matmul",
+            "lcal.all_gather_matmul_v2",
+            "lcal.matmul_reduce_scatter",
+        ),
     ),
     "qwen25, tensor and pipeline": Row("qwen25", 4, f"{TENSOR} {PIPELINE}", f"{FUSED} {FULL}"),
     "qwen25, ring": Row(
@@ -159,7 +164,10 @@ DENSE = {
         "qwen25", 2, f"--bf16 {FUSED} --use-distributed-optimizer", "--reuse-fp32-param", tolerance=NEAR
     ),
     "qwen25, optimizer swapped": Row(
-        "qwen25", 2, f"--bf16 {FUSED} --use-distributed-optimizer", "--swap-optimizer --swap-optimizer-times 4"
+        "qwen25",
+        2,
+        f"--bf16 {FUSED} --use-distributed-optimizer",
+        "--swap-optimizer --swap-optimizer-times 4",
     ),
     "qwen25, virtual optimizer": Row(
         "qwen25", 2, f"--bf16 {FUSED} --use-distributed-optimizer", "--virtual-optimizer all"

@@ -74,20 +74,42 @@ class Trainer:
         }
         self.plain: dict[tuple, Outcome] = {}
         subprocess.run(
-            [sys.executable, "-c", f"import torch\n{_CORPUS}", folder], env=self.environment, check=True, cwd=folder
+            [sys.executable, "-c", f"import torch\n{_CORPUS}", folder],
+            env=self.environment,
+            check=True,
+            cwd=folder,
         )
 
     def run(self, processes: int, model: str, flags: str) -> Outcome:
         """Trains `model` with COMMON and `flags`, {llm} being the checkout; process 0's calls of operators are counted."""
         flags = flags.replace("{llm}", str(self.script.parent))
-        data = ["--data-path", self.folder / "text_document", "--tokenizer-name-or-path", self.folder / "tokenizer"]
-        launcher = [ROOT / "msadapter/distributed/_torchrun.py", "--standalone", "--nproc-per-node", processes]
+        data = [
+            "--data-path",
+            self.folder / "text_document",
+            "--tokenizer-name-or-path",
+            self.folder / "tokenizer",
+        ]
+        launcher = [
+            ROOT / "msadapter/distributed/_torchrun.py",
+            "--standalone",
+            "--nproc-per-node",
+            processes,
+        ]
         counter = [*recorder(), ROOT / "tests/npu/jobs/count_operators.py"]
-        words = [sys.executable, *launcher, *counter, self.script, *f"{COMMON} {MODELS[model]} {flags}".split(), *data]
+        words = [
+            sys.executable,
+            *launcher,
+            *counter,
+            self.script,
+            *f"{COMMON} {MODELS[model]} {flags}".split(),
+            *data,
+        ]
         run = subprocess.run(
             [str(word) for word in words],
             # FSDP refuses the one connection that Megatron's overlapping asks for.
-            env=self.environment | ({"CUDA_DEVICE_MAX_CONNECTIONS": "2"} if "fsdp" in flags else {}) | current_test(),
+            env=self.environment
+            | ({"CUDA_DEVICE_MAX_CONNECTIONS": "2"} if "fsdp" in flags else {})
+            | current_test(),
             cwd=self.folder,
             capture_output=True,
             text=True,
@@ -127,6 +149,12 @@ class Trainer:
         )
         words = [sys.executable, "-c", code]
         run = subprocess.run(
-            words, env=self.environment, cwd=self.folder, capture_output=True, text=True, timeout=300, check=True
+            words,
+            env=self.environment,
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=True,
         )
         return set(json.loads(run.stdout.split("flags ", 1)[1]))

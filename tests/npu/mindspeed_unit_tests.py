@@ -36,7 +36,9 @@ SMALLER = {
     f"{_CONTEXT}ringattn_context_parallel_eodbase.py": {"16384": "2048"},
     f"{_CONTEXT}ulysses_context_parallel.py": {"8192": "1024", "8190": "1022"},
     "features/multi_model/test_conv3d_model.py": {
-        "epoch = 2000": "epoch = 2", "128, 128, 128": "64, 64, 64", "2, 2, 2)": "1, 1, 1)",
+        "epoch = 2000": "epoch = 2",
+        "128, 128, 128": "64, 64, 64",
+        "2, 2, 2)": "1, 1, 1)",
     },
     "features/moe/test_1f1b_overlap.py": {"4096": "512", "2048": "256"},
 }
@@ -44,21 +46,41 @@ SMALLER = {
 
 def arguments(argv=None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("mindspeed", type=Path, nargs="?", default=os.environ.get("MSADAPTER_MINDSPEED"),
-                        help="MindSpeed 2.3.0_core_r0.12.1 (default: MSADAPTER_MINDSPEED)")
-    parser.add_argument("megatron", type=Path, nargs="?", default=os.environ.get("MSADAPTER_MEGATRON"),
-                        help="Megatron-LM core_v0.12.1 (default: MSADAPTER_MEGATRON)")
+    parser.add_argument(
+        "mindspeed",
+        type=Path,
+        nargs="?",
+        default=os.environ.get("MSADAPTER_MINDSPEED"),
+        help="MindSpeed 2.3.0_core_r0.12.1 (default: MSADAPTER_MINDSPEED)",
+    )
+    parser.add_argument(
+        "megatron",
+        type=Path,
+        nargs="?",
+        default=os.environ.get("MSADAPTER_MEGATRON"),
+        help="Megatron-LM core_v0.12.1 (default: MSADAPTER_MEGATRON)",
+    )
     parser.add_argument("--only", nargs="*", default=[""], help="files whose path contains one of these")
     parser.add_argument("--limit", type=float, default=300, help="seconds a test may take")
-    parser.add_argument("--file-limit", type=float, default=1200, help="seconds the jobs of a file may take together")
-    parser.add_argument("--lifted", action="store_true", help="run the tests that their authors skip, those alone")
-    parser.add_argument("--smaller", action="store_true", help="run the files of SMALLER, with smaller numbers")
-    parser.add_argument("--json", type=Path, help="results: read first, entries of files that run are replaced")
+    parser.add_argument(
+        "--file-limit", type=float, default=1200, help="seconds the jobs of a file may take together"
+    )
+    parser.add_argument(
+        "--lifted", action="store_true", help="run the tests that their authors skip, those alone"
+    )
+    parser.add_argument(
+        "--smaller", action="store_true", help="run the files of SMALLER, with smaller numbers"
+    )
+    parser.add_argument(
+        "--json", type=Path, help="results: read first, entries of files that run are replaced"
+    )
     parser.add_argument("--table", type=Path, help="write the Markdown page here")
     parser.add_argument("--logs", type=Path, help="keep what the jobs print in this folder")
     args = parser.parse_args(argv)
     if not (args.mindspeed and args.megatron):
-        parser.error("name checkouts of MindSpeed and Megatron-LM (or MSADAPTER_MINDSPEED and MSADAPTER_MEGATRON)")
+        parser.error(
+            "name checkouts of MindSpeed and Megatron-LM (or MSADAPTER_MINDSPEED and MSADAPTER_MEGATRON)"
+        )
     return args
 
 
@@ -91,18 +113,26 @@ def copies(args: argparse.Namespace, folder: Path) -> tuple[Path, Path]:
 def job(mindspeed: Path, megatron: Path, name: str, args: argparse.Namespace) -> FileRun:
     """The file as its authors run it. pytest's options are in the environment: MindSpeed parses sys.argv when imported."""
     environment = {
-        "PYTHONPATH": python_path(HERE, mindspeed, megatron), "MSADAPTER_DEVICE": "npu", "MSADAPTER_DEVICE_COUNT": str(RANKS),
-        "MSADAPTER_DEVICE_NAME": "Ascend910B", "CUDA_DEVICE_MAX_CONNECTIONS": "1", "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": python_path(HERE, mindspeed, megatron),
+        "MSADAPTER_DEVICE": "npu",
+        "MSADAPTER_DEVICE_COUNT": str(RANKS),
+        "MSADAPTER_DEVICE_NAME": "Ascend910B",
+        "CUDA_DEVICE_MAX_CONNECTIONS": "1",
+        "OMP_NUM_THREADS": "1",
         "MSADAPTER_UT_LIFTED": "1" if args.lifted else "",
         "PYTEST_ADDOPTS": f"{PLUGINS} -p mindspeed_unit_tests_plugin --rootdir {mindspeed}",
     }
-    return FileRun(mindspeed, name, [sys.executable, "-m", "pytest", name], environment, 1, args.limit, args.file_limit)
+    return FileRun(
+        mindspeed, name, [sys.executable, "-m", "pytest", name], environment, 1, args.limit, args.file_limit
+    )
 
 
 def main() -> int:
     args = arguments()
     results = json.loads(args.json.read_text()) if args.json and args.json.exists() else {}
-    part = results.setdefault("skips lifted" if args.lifted else "made smaller" if args.smaller else "as marked", {})
+    part = results.setdefault(
+        "skips lifted" if args.lifted else "made smaller" if args.smaller else "as marked", {}
+    )
     with tempfile.TemporaryDirectory() as folder:
         mindspeed, megatron = copies(args, Path(folder))
         known = [name.removeprefix(TESTS) for name in files(mindspeed, [""])]
@@ -116,7 +146,9 @@ def main() -> int:
                 args.json.write_text(json.dumps(results, indent=0, sort_keys=True) + "\n")
             if args.logs:
                 args.logs.mkdir(exist_ok=True)
-                (args.logs / (name.removeprefix(TESTS).replace("/", ".") + ".log")).write_text("\n\n".join(run.outputs))
+                (args.logs / (name.removeprefix(TESTS).replace("/", ".") + ".log")).write_text(
+                    "\n\n".join(run.outputs)
+                )
     if args.table:
         args.table.write_text(report.markdown(results, known))
     return 0

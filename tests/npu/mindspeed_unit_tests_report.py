@@ -23,11 +23,17 @@ EXCUSES: list[tuple[str, str, str]] = [
         "processes draw tensors of different sizes and expect the next ones to be equal: the device's generator moves on by "
         "a step a call, a CPU's, PyTorch's too, by a step a number",
     ),
-    (r"/triton/", DEVICE, "imports Triton for Ascend, whose kernels are compiled for an NPU; upstream skips its tests too"),
+    (
+        r"/triton/",
+        DEVICE,
+        "imports Triton for Ascend, whose kernels are compiled for an NPU; upstream skips its tests too",
+    ),
 ]
 
 # Files that two cores do not finish in reasonable time, and what they compute.
-_SCORES = "each of 8 ranks computes the whole attention of 2 x 32 heads and {} x {} scores beside its part of it"
+_SCORES = (
+    "each of 8 ranks computes the whole attention of 2 x 32 heads and {} x {} scores beside its part of it"
+)
 _LARGE = _SCORES.format(8192, 8192)
 _CONTEXT = "mindspeed/core/context_parallel/test_"
 TOO_LARGE = {
@@ -71,7 +77,10 @@ def _summary(parts: dict) -> str:
         share = f"{found['passed'] / counted:.1%}" if counted else ""
         cells = [found["passed"], found[NEW], found[UPSTREAM], found[DEVICE], found["skipped"], share]
         rows.append(f"| {name} | {' | '.join(map(str, cells))} |")
-    return table("| tests | passed | open | upstream's own fault | need the device | skipped | passed of what can pass |", rows)
+    return table(
+        "| tests | passed | open | upstream's own fault | need the device | skipped | passed of what can pass |",
+        rows,
+    )
 
 
 def _failures(part: dict) -> str:

@@ -27,8 +27,10 @@ from llm_trainer import Trainer  # noqa: E402
 
 @pytest.fixture(scope="module")
 def trainer(tmp_path_factory, megatron_checkout) -> Trainer:
-    names = {"MSADAPTER_MINDSPEED_LLM": "MindSpeed-LLM checkout (2.3.0)",
-             "MSADAPTER_MINDSPEED": "MindSpeed checkout (2.3.0_core_r0.12.1)"}
+    names = {
+        "MSADAPTER_MINDSPEED_LLM": "MindSpeed-LLM checkout (2.3.0)",
+        "MSADAPTER_MINDSPEED": "MindSpeed checkout (2.3.0_core_r0.12.1)",
+    }
     for name, what in names.items():
         if not os.environ.get(name):
             pytest.skip(f"needs a {what}: set {name} to its path")

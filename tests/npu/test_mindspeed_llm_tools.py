@@ -72,11 +72,19 @@ class Tools:
         (folder / "hf").mkdir()
         self.python("-c", f"import torch\n{_MODEL}", folder / "hf")
         for processes in (1, 2):
-            self.convert(f"--load-model-type hf --save-model-type mg --target-tensor-parallel-size {processes} "
-                         f"--target-pipeline-parallel-size 1 --load-dir hf --save-dir start{processes} "
-                         f"--tokenizer-model hf/tokenizer.json")
-        examples = [{"instruction": " ".join(f"w{(i + j) % 250}" for j in range(5)), "input": "",
-                     "output": " ".join(f"w{(2 * i + 3 * j) % 250}" for j in range(8))} for i in range(64)]
+            self.convert(
+                f"--load-model-type hf --save-model-type mg --target-tensor-parallel-size {processes} "
+                f"--target-pipeline-parallel-size 1 --load-dir hf --save-dir start{processes} "
+                f"--tokenizer-model hf/tokenizer.json"
+            )
+        examples = [
+            {
+                "instruction": " ".join(f"w{(i + j) % 250}" for j in range(5)),
+                "input": "",
+                "output": " ".join(f"w{(2 * i + 3 * j) % 250}" for j in range(8)),
+            }
+            for i in range(64)
+        ]
         (folder / "alpaca.json").write_text(json.dumps(examples))
         self.instructions("plain")
         self.instructions("packed", "--pack --neat-pack --seq-length 64")
@@ -98,8 +106,10 @@ class Tools:
         place.mkdir()
         for file in ("config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors"):
             (place / file).symlink_to(self.folder / "hf" / file)
-        self.convert(f"--load-model-type mg --save-model-type hf --target-tensor-parallel-size 1 "
-                     f"--target-pipeline-parallel-size 1 --save-dir {place} {words}")
+        self.convert(
+            f"--load-model-type mg --save-model-type hf --target-tensor-parallel-size 1 "
+            f"--target-pipeline-parallel-size 1 --save-dir {place} {words}"
+        )
         return place / "mg2hf"
 
     def changed(self, place: Path) -> list[str]:
@@ -126,9 +136,13 @@ class Tools:
 @pytest.fixture(scope="module")
 def tools(trainer, tmp_path_factory) -> Tools:  # noqa: F811
     ask = "import importlib.metadata as m; print(m.version('transformers'), m.version('peft'))"
-    found = subprocess.run([sys.executable, "-c", ask], env=trainer.environment, capture_output=True, text=True).stdout
+    found = subprocess.run(
+        [sys.executable, "-c", ask], env=trainer.environment, capture_output=True, text=True
+    ).stdout
     if not found.startswith("4.57"):
-        pytest.skip(f"MindSpeed-LLM's tools want transformers 4.57 and peft on PYTHONPATH, found {found or 'none'}")
+        pytest.skip(
+            f"MindSpeed-LLM's tools want transformers 4.57 and peft on PYTHONPATH, found {found or 'none'}"
+        )
     return Tools(trainer, tmp_path_factory.mktemp("tools"))
 
 
@@ -146,7 +160,9 @@ def test_instruction_tuning(tools) -> None:
     plain = tools.tune(1, data)
     assert tools.tune(2, f"{data} {FUSED}") == pytest.approx(plain, abs=1e-5)
     assert plain[-1] < plain[0]
-    data = f"--data-path packed --neat-pack --padded-samples --reset-attention-mask --micro-batch-size 1 {FUSED}"
+    data = (
+        f"--data-path packed --neat-pack --padded-samples --reset-attention-mask --micro-batch-size 1 {FUSED}"
+    )
     one = tools.tune(1, data)
     assert tools.tune(2, data) == pytest.approx(one, abs=1e-5)
     assert one != pytest.approx(plain, abs=1e-3)
@@ -162,8 +178,15 @@ def test_lora(tools) -> None:
         f"--load-dir start2 --lora-load lora --lora-r 8 --lora-alpha 16 --lora-target-modules {TARGETS}"
     )
     names = set(tools.changed(joined))
-    matrices = ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj", "mlp.gate_proj",
-                "mlp.up_proj", "mlp.down_proj")
+    matrices = (
+        "self_attn.q_proj",
+        "self_attn.k_proj",
+        "self_attn.v_proj",
+        "self_attn.o_proj",
+        "mlp.gate_proj",
+        "mlp.up_proj",
+        "mlp.down_proj",
+    )
     assert names == {f"model.layers.{layer}.{matrix}.weight" for layer in range(2) for matrix in matrices}
 
 
@@ -195,7 +218,13 @@ def test_a_run_goes_on_from_its_checkpoint(tools, trainer) -> None:  # noqa: F81
     In bfloat16: in float32 upstream's distributed optimizer cannot load (the rule parameters-are-loaded-in-place).
     """
     once = COMMON
-    for flag in ("--no-load-optim", "--no-load-rng", "--no-save-optim", "--no-save-rng", "--save-interval 2000"):
+    for flag in (
+        "--no-load-optim",
+        "--no-load-rng",
+        "--no-save-optim",
+        "--no-save-rng",
+        "--save-interval 2000",
+    ):
         once = once.replace(flag, "")
 
     def losses(flags: str) -> list[str]:

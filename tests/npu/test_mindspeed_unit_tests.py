@@ -47,7 +47,13 @@ def test_classes_of_failures(monkeypatch) -> None:
     monkeypatch.syspath_prepend(str(HERE.parent / "megatron"))
     import mindspeed_unit_tests_report as report
 
-    part = {"a.py": {"a.py::x": ["passed", ""], "a.py::y[1]": ["failed", "TypeError: odd"], "a.py::z": ["skipped", "Skipped: s"]}}
+    part = {
+        "a.py": {
+            "a.py::x": ["passed", ""],
+            "a.py::y[1]": ["failed", "TypeError: odd"],
+            "a.py::z": ["skipped", "Skipped: s"],
+        }
+    }
     page = report.markdown({"as marked": part}, ["a.py", "b.py"])
     assert "| as marked | 1 | 1 | 0 | 0 | 1 | 50.0% |" in page
     assert "Not run:\n\n- b.py\n" in page

@@ -1,4 +1,5 @@
 """Products against recorded answers of real PyTorch (tests/golden/nn_ops_cases.py), and what they cost in memory."""
+
 from __future__ import annotations
 
 import importlib.util
@@ -37,7 +38,9 @@ def test_blocks_and_edges(shape, transposed):
     m, k, n = shape
     a = torch.randn(k, m).t() if transposed else torch.randn(m, k)
     b = torch.randn(n, k).t() if transposed else torch.randn(k, n)
-    torch.testing.assert_close(torch.mm(a, b).double(), torch.mm(a.double(), b.double()), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(
+        torch.mm(a, b).double(), torch.mm(a.double(), b.double()), rtol=1e-4, atol=1e-4
+    )
 
 
 def test_gradient_over_an_empty_inner_dim():

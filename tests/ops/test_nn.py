@@ -1,4 +1,5 @@
 """Norms, losses, attention, convolution ... against recorded answers of real PyTorch (tests/golden/nn_ops_cases.py)."""
+
 from __future__ import annotations
 
 import importlib.util

@@ -1,4 +1,5 @@
 """Element-wise operators against recorded answers of real PyTorch: see tests/golden/pointwise_cases.py."""
+
 from __future__ import annotations
 
 import importlib.util
@@ -12,8 +13,14 @@ import msadapter as torch
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 ANSWERS = json.loads((GOLDEN / "pointwise.json").read_text())
-_LOOSE = {"torch.float16": 1e-3, "torch.bfloat16": 1.6e-2, "torch.float32": 2e-6, "torch.float64": 1e-12,
-          "torch.complex64": 2e-6, "torch.complex128": 1e-12}
+_LOOSE = {
+    "torch.float16": 1e-3,
+    "torch.bfloat16": 1.6e-2,
+    "torch.float32": 2e-6,
+    "torch.float64": 1e-12,
+    "torch.complex64": 2e-6,
+    "torch.complex128": 1e-12,
+}
 
 
 def _module(name):
@@ -35,7 +42,10 @@ def _number(v):
 def _same(have, want, tolerance):
     if isinstance(want, complex):
         size = abs(want) if math.isfinite(abs(want)) else 0
-        parts = ((have.real + 0.0, want.real + 0.0), (have.imag + 0.0, want.imag + 0.0))  # the sign of zero is not compared
+        parts = (
+            (have.real + 0.0, want.real + 0.0),
+            (have.imag + 0.0, want.imag + 0.0),
+        )  # the sign of zero is not compared
         return all(_close(h, w, tolerance, max(abs(w), size)) for h, w in parts)
     if isinstance(want, float):
         return _close(have, want, tolerance, abs(want))
@@ -60,7 +70,11 @@ def _check(have, want):
         value = list(have) if isinstance(have, tuple) else have
         assert value == want["value"]
         return
-    assert [str(have.dtype), list(have.shape), list(have.stride())] == [want["dtype"], want["shape"], want["stride"]]
+    assert [str(have.dtype), list(have.shape), list(have.stride())] == [
+        want["dtype"],
+        want["shape"],
+        want["stride"],
+    ]
     tolerance = _LOOSE.get(want["dtype"], 0)
     for at, (h, w) in enumerate(zip(have.detach().flatten().tolist(), want["values"], strict=True)):
         assert _same(h, _number(w), tolerance), f"element {at}: {h} instead of {w}"

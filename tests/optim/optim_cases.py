@@ -1,4 +1,5 @@
 """Optimizers and schedules on small problems: the same code runs on PyTorch (golden data) and on msadapter."""
+
 import warnings
 
 import numpy as np
@@ -30,7 +31,9 @@ def run_optimizer(torch, name: str, steps: int = 8, resume_at: int | None = None
     """Parameters after the steps and keys of the state; resume_at: go on with a fresh optimizer from a state_dict."""
     kind, options = OPTIMIZERS[name]
     rng = np.random.RandomState(3)
-    weights = [torch.nn.Parameter(torch.from_numpy(rng.randn(*shape).astype(np.float32))) for shape in ((4, 5), (5,))]
+    weights = [
+        torch.nn.Parameter(torch.from_numpy(rng.randn(*shape).astype(np.float32))) for shape in ((4, 5), (5,))
+    ]
     x = torch.from_numpy(rng.randn(7, 4).astype(np.float32))
     optimizer = getattr(torch.optim, kind)(weights, **options)
 
@@ -74,10 +77,12 @@ SCHEDULES = {
     "onecycle": lambda s, o: s.OneCycleLR(o, 0.9, 60),
     "onecycle_3": lambda s, o: s.OneCycleLR(o, [0.9, 0.5], 60, three_phase=True, anneal_strategy="linear"),
     "sequential": lambda s, o: s.SequentialLR(
-        o, [s.ConstantLR(o, 0.1, 2), s.ExponentialLR(o, 0.9), s.CosineAnnealingLR(o, 5)], [3, 11]),
+        o, [s.ConstantLR(o, 0.1, 2), s.ExponentialLR(o, 0.9), s.CosineAnnealingLR(o, 5)], [3, 11]
+    ),
     "chained": lambda s, o: s.ChainedScheduler([s.ConstantLR(o, 0.1, 2), s.ExponentialLR(o, 0.9)]),
-    "plateau": lambda s, o: s.ReduceLROnPlateau(o, mode="max", patience=2, cooldown=3, threshold_mode="abs",
-                                                min_lr=[0.01, 0.02]),
+    "plateau": lambda s, o: s.ReduceLROnPlateau(
+        o, mode="max", patience=2, cooldown=3, threshold_mode="abs", min_lr=[0.01, 0.02]
+    ),
 }
 
 

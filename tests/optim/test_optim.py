@@ -1,4 +1,5 @@
 """Optimizers, schedules and their errors against PyTorch."""
+
 import json
 from pathlib import Path
 

@@ -173,7 +173,9 @@ def test_the_rules_for_0_12_on_a_later_megatron(tmp_path: Path, capsys) -> None:
     assert version == "0.16.1" and [one.patch for one in planned] == rules
     assert {one.status for one in planned} <= {"wrong", "other version"}
     assert all(one.note for one in planned)
-    with pytest.raises(PatchError, match="holds megatron_core 0.16.1; the rules are for versions from 0.12.0"):
+    with pytest.raises(
+        PatchError, match="holds megatron_core 0.16.1; the rules are for versions from 0.12.0"
+    ):
         apply(upstream, rules, Path(checkout), tmp_path / "out")
     assert not (tmp_path / "out").exists()
     assert main(["plan", "megatron_core", checkout]) == 1

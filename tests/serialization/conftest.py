@@ -1,4 +1,5 @@
 """The cases of this folder are importable by name, here and from tests/golden."""
+
 import sys
 from pathlib import Path
 

@@ -1,7 +1,19 @@
 """What the files of these tests hold, made and checked with PyTorch or msadapter."""
 
-DTYPES = ("float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool",
-          "complex64", "complex128")
+DTYPES = (
+    "float64",
+    "float32",
+    "float16",
+    "bfloat16",
+    "int64",
+    "int32",
+    "int16",
+    "int8",
+    "uint8",
+    "bool",
+    "complex64",
+    "complex128",
+)
 
 
 def make(torch, legacy: bool = False) -> dict:
@@ -11,12 +23,30 @@ def make(torch, legacy: bool = False) -> dict:
     if not legacy:  # the legacy format has no place for dtypes without a storage class
         contents["uint16"] = torch.tensor([0, 1, 65535], dtype=torch.int64).to(torch.uint16)
     contents.update(
-        base=base, row=base[1:3, ::2], transposed=base.t(), scalar=torch.tensor(3.5), empty=torch.empty(0, 3),
-        parameter=torch.nn.Parameter(torch.ones(3)), frozen=torch.nn.Parameter(torch.ones(3), requires_grad=False),
-        leaf=torch.ones(2, requires_grad=True), size=base.shape, device=torch.device("cpu"),
-        accelerator=torch.device("cuda:1"), dtype=torch.bfloat16, layout=torch.strided,
-        plain={"set": {1, 2}, "bytes": b"abc\xff", "bytearray": bytearray(b"x"), "complex": 1 + 2j, "big": 2**70,
-               "none": None, "float": 1.5, "tuple": (1, "two"), "list": [True, False]},
+        base=base,
+        row=base[1:3, ::2],
+        transposed=base.t(),
+        scalar=torch.tensor(3.5),
+        empty=torch.empty(0, 3),
+        parameter=torch.nn.Parameter(torch.ones(3)),
+        frozen=torch.nn.Parameter(torch.ones(3), requires_grad=False),
+        leaf=torch.ones(2, requires_grad=True),
+        size=base.shape,
+        device=torch.device("cpu"),
+        accelerator=torch.device("cuda:1"),
+        dtype=torch.bfloat16,
+        layout=torch.strided,
+        plain={
+            "set": {1, 2},
+            "bytes": b"abc\xff",
+            "bytearray": bytearray(b"x"),
+            "complex": 1 + 2j,
+            "big": 2**70,
+            "none": None,
+            "float": 1.5,
+            "tuple": (1, "two"),
+            "list": [True, False],
+        },
     )
     return contents
 
@@ -60,7 +90,12 @@ def check_sparse(torch, found) -> None:
     assert found.keys() == wanted.keys()
     for name, want in wanted.items():
         have = found[name]
-        assert (have.layout, have.dtype, have.shape, have._nnz()) == (want.layout, want.dtype, want.shape, want._nnz()), name
+        assert (have.layout, have.dtype, have.shape, have._nnz()) == (
+            want.layout,
+            want.dtype,
+            want.shape,
+            want._nnz(),
+        ), name
         assert have.requires_grad == want.requires_grad
         assert torch.equal(have.to_dense(), want.to_dense()), name
     assert [found[n].is_coalesced() for n in ("loose", "coalesced")] == [False, True]

@@ -49,7 +49,10 @@ def _case(text, shape, last, grad_last):
 
     def case(torch):
         format_ = torch.channels_last if len(shape) == 4 else torch.channels_last_3d
-        x = torch.arange(torch.Size(shape).numel(), dtype=torch.float32).mul(7).remainder(11).reshape(shape) / 8
+        x = (
+            torch.arange(torch.Size(shape).numel(), dtype=torch.float32).mul(7).remainder(11).reshape(shape)
+            / 8
+        )
 
         def plain(y):
             return (torch.arange(y.numel(), dtype=torch.float32) % 5).reshape(y.shape)

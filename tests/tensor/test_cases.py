@@ -14,6 +14,7 @@ import msadapter as torch
 
 RECORDED = golden("tensor")
 
+
 def _parameters():
     for module in (tensor_cases, indexing_cases, layout_cases):
         for name, case in cases_of(module).items():

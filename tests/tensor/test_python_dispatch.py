@@ -67,8 +67,15 @@ def test_a_wrapper_has_no_memory_but_a_place():
 def test_a_wrapper_answers_its_operators():
     inner = torch.arange(4.0).view(2, 2)
     w = Boxed(inner)
-    for result, expected in ((w + 1, inner + 1), (w @ w, inner @ inner), (w.softmax(-1), inner.softmax(-1)),
-                             (w.t(), inner.t()), (w[0], inner[0]), (w.detach(), inner), (2 * w, inner * 2)):
+    for result, expected in (
+        (w + 1, inner + 1),
+        (w @ w, inner @ inner),
+        (w.softmax(-1), inner.softmax(-1)),
+        (w.t(), inner.t()),
+        (w[0], inner[0]),
+        (w.detach(), inner),
+        (2 * w, inner * 2),
+    ):
         assert type(result) is Boxed and torch.equal(result.inner, expected)
     w.add_(1)
     assert inner.tolist() == [[1.0, 2.0], [3.0, 4.0]]
@@ -76,7 +83,9 @@ def test_a_wrapper_answers_its_operators():
 
 def test_no_gradient_goes_through_a_subclass():
     w = Boxed(torch.ones(2)).requires_grad_()
-    with pytest.raises(NotImplementedError, match=r"aten.mul.Tensor: gradients through Boxed.__torch_dispatch__"):
+    with pytest.raises(
+        NotImplementedError, match=r"aten.mul.Tensor: gradients through Boxed.__torch_dispatch__"
+    ):
         w * 2
     with torch.no_grad():
         assert (w * 2).inner.tolist() == [2.0, 2.0]

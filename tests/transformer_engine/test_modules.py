@@ -40,8 +40,11 @@ def test_norm_and_linear_in_one(normalization, centered):
     with torch.no_grad():
         layer.layer_norm_weight.add_(torch.arange(8.0) / 8)
     weight = layer.layer_norm_weight + (1 if centered else 0)
-    norm = F.layer_norm(x, (8,), weight, layer.layer_norm_bias, 1e-5) if normalization == "LayerNorm" else \
-        F.rms_norm(x, (8,), weight, 1e-5)
+    norm = (
+        F.layer_norm(x, (8,), weight, layer.layer_norm_bias, 1e-5)
+        if normalization == "LayerNorm"
+        else F.rms_norm(x, (8,), weight, 1e-5)
+    )
     torch.testing.assert_close(layer(x), F.linear(norm, layer.weight, layer.bias))
     assert (layer.layer_norm_bias is None) == (normalization == "RMSNorm")
 
@@ -76,7 +79,9 @@ def test_attention_with_masks_windows_and_bias():
     attention = te.DotProductAttention(3, 4)
     hidden = torch.zeros(2, 1, 6, 6, dtype=torch.bool)
     hidden[1, :, :, 4:] = True
-    torch.testing.assert_close(attention(q, k, v, hidden, attn_mask_type="padding"), _plain(q, k, v, attn_mask=~hidden))
+    torch.testing.assert_close(
+        attention(q, k, v, hidden, attn_mask_type="padding"), _plain(q, k, v, attn_mask=~hidden)
+    )
     near = torch.ones(6, 6, dtype=torch.bool).tril().triu(-2)
     torch.testing.assert_close(attention(q, k, v, window_size=(2, 0)), _plain(q, k, v, attn_mask=near))
     bias = torch.randn(1, 3, 6, 6)
@@ -88,8 +93,9 @@ def test_attention_with_masks_windows_and_bias():
 def test_packed_sequences_do_not_see_each_other():
     q, k, v = (_heads(9, 1, 2, 4, seed).squeeze(1) for seed in range(3))
     ends = torch.tensor([0, 4, 7], dtype=torch.int32)
-    out = te.DotProductAttention(2, 4)(q, k, v, qkv_format="thd", cu_seqlens_q=ends, cu_seqlens_kv=ends,
-                                       attn_mask_type="padding_causal")
+    out = te.DotProductAttention(2, 4)(
+        q, k, v, qkv_format="thd", cu_seqlens_q=ends, cu_seqlens_kv=ends, attn_mask_type="padding_causal"
+    )
     for begin, end in ((0, 4), (4, 7)):
         one = _plain(*(x[begin:end].unsqueeze(1) for x in (q, k, v)), is_causal=True).squeeze(1)
         torch.testing.assert_close(out[begin:end], one)
@@ -151,16 +157,26 @@ def test_extra_state_is_empty_and_can_be_loaded():
     other.load_state_dict(layer.state_dict() | {"_extra_state": old})
     with pytest.raises(NotImplementedError, match="eight-bit"):
         other.set_extra_state(torch.ones(3, dtype=torch.uint8))
-    assert torch.equal(layer.weight, other.weight) and set(layer.state_dict()) == {"weight", "bias", "_extra_state"}
+    assert torch.equal(layer.weight, other.weight) and set(layer.state_dict()) == {
+        "weight",
+        "bias",
+        "_extra_state",
+    }
 
 
 def test_only_a_variable_makes_the_name_importable():
     code = "import msadapter; msadapter.install()\nimport transformer_engine as te; print(te.__version__, te.pytorch.Linear)"
-    environment = {name: value for name, value in os.environ.items() if name != "MSADAPTER_TRANSFORMER_ENGINE"}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    environment = {
+        name: value for name, value in os.environ.items() if name != "MSADAPTER_TRANSFORMER_ENGINE"
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+    )
     assert "ModuleNotFoundError: No module named 'transformer_engine'" in done.stderr
     environment["MSADAPTER_TRANSFORMER_ENGINE"] = "1"
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
     assert done.stdout.startswith("1.13.0 <class 'msadapter.transformer_engine")
 
 

@@ -13,7 +13,8 @@ struct Task {
   std::unordered_map<BackwardNode *, int> dependencies;
   std::unordered_set<BackwardNode *> wanted;  // nodes on a path to a requested input
   bool restrict_to_wanted = false;
-  std::unordered_map<BackwardNode *, std::vector<std::pair<size_t, size_t>>> captures;  // node -> (output, input position)
+  std::unordered_map<BackwardNode *, std::vector<std::pair<size_t, size_t>>>
+      captures;  // node -> (output, input position)
   Tensors captured;
   std::vector<Ref> callbacks;
 };
@@ -40,7 +41,8 @@ struct Later {
     return a.first < b.first;
   }
 };
-using Queue = std::priority_queue<std::pair<uint64_t, BackwardNodePtr>, std::vector<std::pair<uint64_t, BackwardNodePtr>>, Later>;
+using Queue =
+    std::priority_queue<std::pair<uint64_t, BackwardNodePtr>, std::vector<std::pair<uint64_t, BackwardNodePtr>>, Later>;
 
 void count_dependencies(const std::vector<Edge> &roots, Task *task) {
   std::unordered_set<BackwardNode *> seen;
@@ -62,7 +64,10 @@ void count_dependencies(const std::vector<Edge> &roots, Task *task) {
 void mark_wanted(const std::vector<Edge> &roots, Task *task) {
   std::unordered_map<BackwardNode *, bool> done;
   for (auto &c : task->captures) task->wanted.insert(c.first);
-  struct Frame { BackwardNode *node; size_t next; };
+  struct Frame {
+    BackwardNode *node;
+    size_t next;
+  };
   for (auto &r : roots) {
     std::vector<Frame> stack{{r.grad_node.get(), 0}};
     if (done.count(r.grad_node.get())) continue;
@@ -103,14 +108,16 @@ void from_result(PyObject *r, Tensors *t) {  // None keeps, a tensor or a tuple 
   }
   Ref seq = checked(PySequence_Fast(r, "hooks must return None, a Tensor or a tuple of them"));
   const Py_ssize_t n = PySequence_Fast_GET_SIZE(seq.get());
-  check(n == static_cast<Py_ssize_t>(t->size()), "hook has changed the number of values: expected ", static_cast<int64_t>(t->size()), " got ", static_cast<int64_t>(n));
+  check(n == static_cast<Py_ssize_t>(t->size()), "hook has changed the number of values: expected ",
+        static_cast<int64_t>(t->size()), " got ", static_cast<int64_t>(n));
   for (Py_ssize_t i = 0; i < n; ++i) {
     PyObject *e = PySequence_Fast_GET_ITEM(seq.get(), i);
     (*t)[i] = e == Py_None ? nullptr : unwrap(e);
   }
 }
 // Calls every function of the dict (a copy: hooks may remove themselves).
-template <class F> void for_each_hook(const Ref &dict, F f) {
+template <class F>
+void for_each_hook(const Ref &dict, F f) {
   if (!dict || PyDict_Size(dict.get()) == 0) return;
   Ref values = checked(PyDict_Values(dict.get()));
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(values.get()); ++i) f(PyList_GET_ITEM(values.get(), i));
@@ -128,8 +135,8 @@ TensorPtr hook_result(PyObject *hook, PyObject *result, const TensorPtr &before)
   if (!name) PyErr_Clear();
   const std::string who = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : "<unknown>";
   if (r->data_type() != before->data_type())
-    fail("hook '", who, "' has changed the type of value (was ", dtype_name(from_ms(before->data_type())), "Tensor got ",
-         dtype_name(from_ms(r->data_type())), "Tensor)");
+    fail("hook '", who, "' has changed the type of value (was ", dtype_name(from_ms(before->data_type())),
+         "Tensor got ", dtype_name(from_ms(r->data_type())), "Tensor)");
   fail("hook '", who, "' has changed the size of value");
 }
 
@@ -195,7 +202,8 @@ void evaluate(BackwardNode *node, Tensors grads, Task *task, const BackwardOptio
     const bool hooked = ours && ours->has_hooks();
     if (hooked)
       for_each_hook(ours->hooks().pre, [&](PyObject *f) {
-        from_result(checked(PyObject_CallFunctionObjArgs(f, to_tuple(grads).get(), nullptr)).get(), &grads); });
+        from_result(checked(PyObject_CallFunctionObjArgs(f, to_tuple(grads).get(), nullptr)).get(), &grads);
+      });
     Tensors kept;
     const bool post = hooked && ours->hooks().post && PyDict_Size(ours->hooks().post.get()) > 0;
     if (post) kept = grads;
@@ -204,18 +212,22 @@ void evaluate(BackwardNode *node, Tensors grads, Task *task, const BackwardOptio
       auto *acc = static_cast<AccumulateGrad *>(ours);
       if (acc->leaf())
         for_each_hook(ours->hooks().post_accumulate, [&](PyObject *f) {
-          checked(PyObject_CallFunctionObjArgs(f, checked(acc->object()).get(), nullptr)); });
+          checked(PyObject_CallFunctionObjArgs(f, checked(acc->object()).get(), nullptr));
+        });
     }
     if (post)
       for_each_hook(ours->hooks().post, [&](PyObject *f) {
-        from_result(checked(PyObject_CallFunctionObjArgs(f, to_tuple(out).get(), to_tuple(kept).get(), nullptr)).get(), &out); });
+        from_result(checked(PyObject_CallFunctionObjArgs(f, to_tuple(out).get(), to_tuple(kept).get(), nullptr)).get(),
+                    &out);
+      });
   } else {
     out.resize(node->next_edges().size());
   }
   if (!o.keep_graph) node->Release();
   const auto &edges = node->next_edges();
-  check(out.size() >= edges.size() || edges.empty(), "function ", node->name(), " returned an incorrect number of gradients (expected ",
-        static_cast<int64_t>(edges.size()), ", got ", static_cast<int64_t>(out.size()), ")");
+  check(out.size() >= edges.size() || edges.empty(), "function ", node->name(),
+        " returned an incorrect number of gradients (expected ", static_cast<int64_t>(edges.size()), ", got ",
+        static_cast<int64_t>(out.size()), ")");
   for (size_t i = 0; i < edges.size(); ++i) {
     const Edge &e = edges[i];
     if (!e.is_defined()) continue;

@@ -4,9 +4,9 @@
 
 namespace msa {
 
-using mindspore::InputType;
 using ag::AutoGradMetaData;
 using ag::ViewAutoGradMetaData;
+using mindspore::InputType;
 
 PyObject *table_function(const char *name) {
   static PyObject *ops = nullptr;
@@ -34,7 +34,9 @@ mindspore::ValuePtrList Node::CallBackward(const mindspore::ValuePtrList &grads)
 }
 
 // ---------------------------------------------------------------- metadata
-static AutoGradMetaData *meta(const TensorPtr &t) { return static_cast<AutoGradMetaData *>(t->auto_grad_meta_data().get()); }
+static AutoGradMetaData *meta(const TensorPtr &t) {
+  return static_cast<AutoGradMetaData *>(t->auto_grad_meta_data().get());
+}
 static ViewAutoGradMetaData *view_meta(const TensorPtr &t) {
   auto *m = t->auto_grad_meta_data().get();
   return m && m->is_view() ? static_cast<ViewAutoGradMetaData *>(m) : nullptr;
@@ -103,10 +105,11 @@ std::shared_ptr<AccumulateGrad> make_accumulator(const TensorPtr &t) {
 void set_requires_grad(const TensorPtr &t, bool value) {
   if (!is_leaf(t))
     fail("you can only change requires_grad flags of leaf variables.",
-         value ? "" : " If you want to use a computed variable in a subgraph that doesn't require differentiation use var_no_grad = var.detach().");
+         value ? ""
+               : " If you want to use a computed variable in a subgraph that doesn't require differentiation use "
+                 "var_no_grad = var.detach().");
   const DType d = from_ms(t->data_type());
-  if (value && !is_floating(d) && !is_complex(d))
-    fail("only Tensors of floating point dtype can require gradients");
+  if (value && !is_floating(d) && !is_complex(d)) fail("only Tensors of floating point dtype can require gradients");
   if (!value && !meta(t)) return;
   if (value) make_accumulator(t);
   meta(t)->set_input_type(InputType::kInput);
@@ -118,7 +121,8 @@ std::string short_name(const BackwardNodePtr &node) {
   if (!node) return "a function";
   const std::string &n = node->name();
   const size_t at = n.rfind("Backward");
-  return at != std::string::npos && (at + 8 == n.size() || n.compare(at, n.npos, "Backward0") == 0) ? n.substr(0, at) : n;
+  return at != std::string::npos && (at + 8 == n.size() || n.compare(at, n.npos, "Backward0") == 0) ? n.substr(0, at)
+                                                                                                    : n;
 }
 
 // Refuses views whose history cannot follow a write: to themselves, or (`indirect`) to their base.
@@ -127,25 +131,32 @@ static void check_creation(ViewAutoGradMetaData *v, bool indirect) {
   if (kind == ag::CreationType::kDefault) return;
   auto node = v->UnsafeGetGradNodeImpl();
   if (node && is_accumulator(node.get())) node = nullptr;
-  std::string who = node ? text("Output ", static_cast<int64_t>(v->output_index()), " of ", short_name(node), " is a view and ")
-                         : std::string("A view was created in no_grad mode and ");
+  std::string who =
+      node ? text("Output ", static_cast<int64_t>(v->output_index()), " of ", short_name(node), " is a view and ")
+           : std::string("A view was created in no_grad mode and ");
   if (node && kind == ag::CreationType::kNoGradMode)
-    who = text("Output ", static_cast<int64_t>(v->output_index()), " of ", short_name(node), " is a view of a view which was created in no_grad mode and ");
+    who = text("Output ", static_cast<int64_t>(v->output_index()), " of ", short_name(node),
+               " is a view of a view which was created in no_grad mode and ");
   who += indirect ? "its base or another view of its base has been modified inplace" : "is being modified inplace";
   who += node && kind != ag::CreationType::kNoGradMode ? "." : " with grad mode enabled.";
   switch (kind) {
     case ag::CreationType::kMultiOutput:
-      fail(who, " This view is the output of a function that returns multiple views. Such functions do not allow the output "
-                "views to be modified inplace. You should replace the inplace operation by an out-of-place one.");
+      fail(who,
+           " This view is the output of a function that returns multiple views. Such functions do not allow the output "
+           "views to be modified inplace. You should replace the inplace operation by an out-of-place one.");
     case ag::CreationType::kNoGradMode:
-      fail(who, " Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving "
-                "both the view and the inplace either both inside the no_grad block (if you don't want the inplace to be "
-                "tracked) or both outside (if you want the inplace to be tracked).");
+      fail(who,
+           " Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by "
+           "moving "
+           "both the view and the inplace either both inside the no_grad block (if you don't want the inplace to be "
+           "tracked) or both outside (if you want the inplace to be tracked).");
     default:
-      fail(who, " This view was created inside a custom Function (or because an input was returned as-is) and the autograd "
-                "logic to handle view+inplace would override the custom backward associated with the custom Function, leading "
-                "to incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of the custom "
-                "Function.");
+      fail(who,
+           " This view was created inside a custom Function (or because an input was returned as-is) and the autograd "
+           "logic to handle view+inplace would override the custom backward associated with the custom Function, "
+           "leading "
+           "to incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of the custom "
+           "Function.");
   }
 }
 
@@ -194,15 +205,18 @@ void set_history(const TensorPtr &out, const BackwardNodePtr &node, size_t index
 }
 
 void forget_history(const TensorPtr &t) {
-  if (accumulator(t)) meta(t)->set_requires_grad(false);  // the leaf keeps its gradient
-  else t->set_auto_grad_meta_data(nullptr);
+  if (accumulator(t))
+    meta(t)->set_requires_grad(false);  // the leaf keeps its gradient
+  else
+    t->set_auto_grad_meta_data(nullptr);
 }
 
 void set_view(const TensorPtr &view, const TensorPtr &of, ViewKind kind) {
   TensorPtr base = is_view(of) ? base_of(of) : of;
   if (auto *v = view_meta(of); v && v->creation_type() != ag::CreationType::kDefault && kind == ViewKind::kNormal)
     kind = static_cast<ViewKind>(v->creation_type());
-  auto m = std::make_shared<ViewAutoGradMetaData>(ag::ViewInfo(base), InputType::kUnkown, static_cast<ag::CreationType>(kind));
+  auto m = std::make_shared<ViewAutoGradMetaData>(ag::ViewInfo(base), InputType::kUnkown,
+                                                  static_cast<ag::CreationType>(kind));
   m->set_version_attr(version_of(view));
   view->set_auto_grad_meta_data(m);
 }
@@ -215,7 +229,8 @@ void check_history(const TensorPtr &t, bool recorded) {
     if (base && requires_grad(t) && is_leaf(base))
       fail("a view of a leaf Variable that requires grad is being used in an in-place operation.");
   }
-  if (requires_grad(t) && is_leaf(t)) fail("a leaf Variable that requires grad is being used in an in-place operation.");
+  if (requires_grad(t) && is_leaf(t))
+    fail("a leaf Variable that requires grad is being used in an in-place operation.");
 }
 
 void check_inplace(const TensorPtr &t, bool recorded) {
@@ -223,8 +238,9 @@ void check_inplace(const TensorPtr &t, bool recorded) {
   const Tensor v = view_of(t);
   for (int d = 0; d < v.ndim; ++d)
     if (v.strides[d] == 0 && v.sizes[d] > 1)
-      fail("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-           "Please clone() the tensor before performing the operation.");
+      fail(
+          "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+          "Please clone() the tensor before performing the operation.");
 }
 
 // .grad of a tensor that retains it is that of its newest value.
@@ -273,7 +289,9 @@ void become_view(const TensorPtr &t, const TensorPtr &made) {
 // ---------------------------------------------------------------- accumulation
 TensorPtr add_gradients(const TensorPtr &a, const TensorPtr &b) {
   if (grad_enabled() && (requires_grad(a) || requires_grad(b))) {
-    return unwrap(checked(PyObject_CallFunctionObjArgs(table_function("add"), checked(wrap(a)).get(), checked(wrap(b)).get(), nullptr)).get());
+    return unwrap(checked(PyObject_CallFunctionObjArgs(table_function("add"), checked(wrap(a)).get(),
+                                                       checked(wrap(b)).get(), nullptr))
+                      .get());
   }
   static const Operator *op = find_operator("AddExt");
   Operand args[3] = {Operand::of(a), Operand::of(b), Operand::of(static_cast<int64_t>(1))};
@@ -316,7 +334,8 @@ Tensors AccumulateGrad::apply(const Tensors &grads) {
   }
   // Taken as it is only when nobody else can see it and its layout is the leaf's.
   const bool alone = g.use_count() <= 1 && g->device_address().use_count() <= 1;
-  const bool same_layout = strides_of(g) == strides_of(leaf) && offset_of(g) == 0 && g->data_type() == leaf->data_type();
+  const bool same_layout =
+      strides_of(g) == strides_of(leaf) && offset_of(g) == 0 && g->data_type() == leaf->data_type();
   if (alone && same_layout) {
     g->set_auto_grad_meta_data(nullptr);
     grad = checked(wrap(g));

@@ -40,8 +40,8 @@ class Node : public BackwardNode {
   uint64_t order() const { return is_accumulate() ? UINT64_MAX : sequence_; }
   uint64_t sequence() const { return sequence_; }
   void set_sequence(uint64_t n) { sequence_ = n; }  // a larger one runs earlier
-  bool needs(size_t edge) const;  // this edge's gradient is wanted in the running backward
-  PyObject *python = nullptr;     // borrowed: the Python face, while it lives
+  bool needs(size_t edge) const;                    // this edge's gradient is wanted in the running backward
+  PyObject *python = nullptr;                       // borrowed: the Python face, while it lives
 
   void drop_python();
 
@@ -77,8 +77,8 @@ PyObject *table_function(const char *name);  // borrowed: msadapter.ops.<name>
 bool requires_grad(const TensorPtr &t);
 void set_requires_grad(const TensorPtr &t, bool value);  // leaves only
 bool is_leaf(const TensorPtr &t);
-BackwardNodePtr grad_fn(const TensorPtr &t);  // null for leaves; regenerated for views after in-place writes
-AccumulateGrad *accumulator(const TensorPtr &t);         // null unless the tensor has one
+BackwardNodePtr grad_fn(const TensorPtr &t);      // null for leaves; regenerated for views after in-place writes
+AccumulateGrad *accumulator(const TensorPtr &t);  // null unless the tensor has one
 std::shared_ptr<AccumulateGrad> make_accumulator(const TensorPtr &t);
 Edge edge_of(const TensorPtr &t);  // undefined when no gradient is required
 void set_history(const TensorPtr &out, const BackwardNodePtr &node, size_t index);
@@ -100,7 +100,7 @@ void rebase_history(const TensorPtr &t, const NodePtr &node);
 void become_view(const TensorPtr &t, const TensorPtr &made);
 inline uint32_t version_of(const TensorPtr &t) { return t->version().current_version(); }
 
-size_t output_index(const TensorPtr &t);  // which result of its node it is
+size_t output_index(const TensorPtr &t);              // which result of its node it is
 std::string short_name(const BackwardNodePtr &node);  // "MulBackward0" is "Mul" in messages
 
 // ---- view_nodes.cpp
@@ -109,7 +109,9 @@ NodePtr view_of_base(const TensorPtr &view, const TensorPtr &base);
 NodePtr copy_slices(const TensorPtr &view, const TensorPtr &base, const NodePtr &inner);
 
 // ---- saved tensors
-struct SavedHooks { Ref pack, unpack; };
+struct SavedHooks {
+  Ref pack, unpack;
+};
 std::vector<SavedHooks> &saved_hooks_stack();
 
 class SavedTensor {

@@ -47,10 +47,11 @@ void SavedTensor::reset() {
 TensorPtr SavedTensor::unpack(const Node *owner) const {
   if (!defined_) return nullptr;
   if (released_)
-    fail("Trying to backward through the graph a second time (or directly access saved tensors after they have already "
-         "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
-         "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access "
-         "saved tensors after calling backward.");
+    fail(
+        "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
+        "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
+        "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access "
+        "saved tensors after calling backward.");
   auto self = const_cast<Node *>(owner)->shared_from_this();
   if (packed_) {
     Ref r = checked(PyObject_CallFunctionObjArgs(unpack_hook_.get(), packed_.get(), nullptr));
@@ -62,18 +63,24 @@ TensorPtr SavedTensor::unpack(const Node *owner) const {
     if (!requires_grad_) return u;
     if (is_leaf_ && data_) return data_->device_address() == u->device_address() ? data_ : u;
     TensorPtr a = alias_of(u);
-    if (is_output_) set_history(a, self, output_index_);
-    else if (auto n = node_.lock()) set_history(a, n, output_index_);
+    if (is_output_)
+      set_history(a, self, output_index_);
+    else if (auto n = node_.lock())
+      set_history(a, n, output_index_);
     return a;
   }
   if (!is_output_ && !is_leaf_ && !grad_fn(data_))
-    fail("Trying to use a saved tensor that has been detached in-place, i.e. with .detach_(). This is not supported, please use "
-         "out-of-place `.detach()` instead");
+    fail(
+        "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_(). This is not supported, "
+        "please use "
+        "out-of-place `.detach()` instead");
   if (version_of(data_) != version_)
-    fail("one of the variables needed for gradient computation has been modified by an inplace operation: [",
-         "torch.", dtype_name(from_ms(data_->data_type())), "Tensor ", data_->shape(), "]",
-         is_output_ ? text(", which is output ", static_cast<int64_t>(output_index_), " of ", short_name(self), ",") : std::string(","),
-         " is at version ", static_cast<int64_t>(version_of(data_)), "; expected version ", static_cast<int64_t>(version_),
+    fail("one of the variables needed for gradient computation has been modified by an inplace operation: [", "torch.",
+         dtype_name(from_ms(data_->data_type())), "Tensor ", data_->shape(), "]",
+         is_output_ ? text(", which is output ", static_cast<int64_t>(output_index_), " of ", short_name(self), ",")
+                    : std::string(","),
+         " is at version ", static_cast<int64_t>(version_of(data_)), "; expected version ",
+         static_cast<int64_t>(version_),
          " instead. Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
          "torch.autograd.set_detect_anomaly(True, check_nan=False).");
   if (is_output_ && requires_grad_) {

@@ -46,21 +46,29 @@ static TensorPtr table_call(const char *function, const TensorPtr &g) {
   return unwrap(checked(PyObject_CallFunctionObjArgs(table_function(function), checked(wrap(g)).get(), nullptr)).get());
 }
 
-// Where a view lies in its base. Geometry is in elements, in real numbers when one of the two is complex and the other is not.
+// Where a view lies in its base. Geometry is in elements, in real numbers when one of the two is complex and the other
+// is not.
 struct Window {
   Dims sizes, strides, base_sizes, base_strides;
   int64_t offset;  // from the base's first element
   bool view_complex, base_complex, mixed;
   Window(const TensorPtr &view, const TensorPtr &base)
-      : sizes(view->shape()), strides(strides_of(view)), base_sizes(base->shape()), base_strides(strides_of(base)),
-        view_complex(complex_valued(view)), base_complex(complex_valued(base)), mixed(view_complex != base_complex) {
+      : sizes(view->shape()),
+        strides(strides_of(view)),
+        base_sizes(base->shape()),
+        base_strides(strides_of(base)),
+        view_complex(complex_valued(view)),
+        base_complex(complex_valued(base)),
+        mixed(view_complex != base_complex) {
     int64_t at = offset_of(view), start = offset_of(base);
     if (mixed && view_complex) count_reals(&sizes, &strides), at *= 2;
     if (mixed && base_complex) count_reals(&base_sizes, &base_strides), start *= 2;
     offset = at - start;
   }
   // A gradient in the units of the geometry, and back.
-  TensorPtr in_units(const TensorPtr &g) const { return g && mixed && complex_valued(g) ? table_call("view_as_real", g) : g; }
+  TensorPtr in_units(const TensorPtr &g) const {
+    return g && mixed && complex_valued(g) ? table_call("view_as_real", g) : g;
+  }
   TensorPtr for_base(const TensorPtr &g) const { return mixed && base_complex ? table_call("view_as_complex", g) : g; }
   TensorPtr for_view(const TensorPtr &g) const { return mixed && view_complex ? table_call("view_as_complex", g) : g; }
   // Whether the window lies inside a base without holes, so that memory laid out like the base can be written directly.
@@ -75,9 +83,9 @@ struct Window {
   TensorPtr call(const char *function, const TensorPtr &first, const TensorPtr &second = nullptr) const {
     Ref at = checked(PyLong_FromLongLong(offset));
     Ref other = second ? checked(wrap(in_units(second))) : Ref::borrow(Py_None);
-    Ref r = checked(PyObject_CallFunctionObjArgs(table_function(function), checked(wrap(in_units(first))).get(), other.get(),
-                                                 list_of(base_sizes).get(), list_of(base_strides).get(), list_of(sizes).get(),
-                                                 list_of(strides).get(), at.get(), nullptr));
+    Ref r = checked(PyObject_CallFunctionObjArgs(table_function(function), checked(wrap(in_units(first))).get(),
+                                                 other.get(), list_of(base_sizes).get(), list_of(base_strides).get(),
+                                                 list_of(sizes).get(), list_of(strides).get(), at.get(), nullptr));
     return unwrap(r.get());
   }
 };
@@ -86,18 +94,18 @@ struct Window {
 static void add_overlapping(const Tensor &window, const Tensor &g) {
   int64_t index[kMaxDims] = {0};
   MSA_SWITCH_FLOAT_COMPLEX(window.dtype, "as_strided_backward", ({
-    for (int64_t i = 0; i < g.numel; ++i) {
-      int64_t a = 0, b = 0;
-      for (int d = 0; d < g.ndim; ++d) {
-        a += index[d] * window.strides[d];
-        b += index[d] * g.strides[d];
-      }
-      using C = compute_t<T>;
-      T &into = window.ptr<T>()[a];
-      into = convert<T>(convert<C>(into) + convert<C>(g.ptr<T>()[b]));
-      for (int d = g.ndim - 1; d >= 0 && ++index[d] == g.sizes[d]; --d) index[d] = 0;
-    }
-  }));
+                             for (int64_t i = 0; i < g.numel; ++i) {
+                               int64_t a = 0, b = 0;
+                               for (int d = 0; d < g.ndim; ++d) {
+                                 a += index[d] * window.strides[d];
+                                 b += index[d] * g.strides[d];
+                               }
+                               using C = compute_t<T>;
+                               T &into = window.ptr<T>()[a];
+                               into = convert<T>(convert<C>(into) + convert<C>(g.ptr<T>()[b]));
+                               for (int d = g.ndim - 1; d >= 0 && ++index[d] == g.sizes[d]; --d) index[d] = 0;
+                             }
+                           }));
 }
 
 // Gradient of the base's history seen through one view: its values put back into place, zeros elsewhere.
@@ -115,8 +123,10 @@ class ViewOfBase final : public Node {
     TensorPtr flat = new_tensor(d, {n});
     fill_zero(view_of(flat));
     TensorPtr window = new_view(flat, d, at_.sizes, at_.strides, at_.offset);
-    if (may_overlap(at_.sizes, at_.strides)) add_overlapping(view_of(window), view_of(grads[0]));
-    else copy_into(view_of(window), view_of(grads[0]));
+    if (may_overlap(at_.sizes, at_.strides))
+      add_overlapping(view_of(window), view_of(grads[0]));
+    else
+      copy_into(view_of(window), view_of(grads[0]));
     return {new_view(flat, d, at_.base_sizes, at_.base_strides, 0)};
   }
 
@@ -137,14 +147,16 @@ void check_overlap(const TensorPtr &written, const TensorPtr &read) {
   };
   const int64_t x = offset_of(written), y = offset_of(read), n = count(written), m = count(read);
   if (n == 0 || m == 0 || x + n <= y || y + m <= x || (x == y && n == m && a == b)) return;
-  fail("unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
-       "location. Please clone() the tensor before performing the operation.");
+  fail(
+      "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+      "location. Please clone() the tensor before performing the operation.");
 }
 
 // A write through a view, as the base sees it: the window's gradient goes to `inner`, the rest passes.
 class CopySlices final : public Node {
  public:
-  CopySlices(const TensorPtr &view, const TensorPtr &base, const NodePtr &inner) : Node("CopySlices", 1), inner_(inner), at_(view, base) {
+  CopySlices(const TensorPtr &view, const TensorPtr &base, const NodePtr &inner)
+      : Node("CopySlices", 1), inner_(inner), at_(view, base) {
     add_next_edge(edge_of(base));
     if (!inner->next_edges().empty()) inner->set_next_edge(Edge(next_edges_[0]), 0);  // wanted when the base's is
     for (size_t i = 1; i < inner->next_edges().size(); ++i) add_next_edge(inner->next_edges()[i]);
@@ -174,8 +186,10 @@ class CopySlices final : public Node {
       TensorPtr g = new_tensor(d, at_.sizes);
       copy_into(view_of(g), view_of(window));
       in = inner_->apply({g});
-      if (!in.empty() && in[0]) copy_into(view_of(window), view_of(in[0]));
-      else fill_zero(view_of(window));
+      if (!in.empty() && in[0])
+        copy_into(view_of(window), view_of(in[0]));
+      else
+        fill_zero(view_of(window));
       r[0] = whole;
     }
     for (size_t i = 1; i < in.size() && i < r.size(); ++i) r[i] = in[i];
@@ -187,7 +201,9 @@ class CopySlices final : public Node {
   Window at_;
 };
 
-NodePtr view_of_base(const TensorPtr &view, const TensorPtr &base) { return BackwardNode::Create<ViewOfBase>(view, base); }
+NodePtr view_of_base(const TensorPtr &view, const TensorPtr &base) {
+  return BackwardNode::Create<ViewOfBase>(view, base);
+}
 NodePtr copy_slices(const TensorPtr &view, const TensorPtr &base, const NodePtr &inner) {
   return BackwardNode::Create<CopySlices>(view, base, inner);
 }

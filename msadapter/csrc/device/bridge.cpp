@@ -7,16 +7,18 @@ namespace msa {
 using mindspore::device::DeviceAddress;
 using mindspore::device::DeviceType;
 
-static const struct { DType d; TypeId t; } kTypes[] = {
-    {DType::Bool, mindspore::kNumberTypeBool}, {DType::U8, mindspore::kNumberTypeUInt8},
-    {DType::I8, mindspore::kNumberTypeInt8}, {DType::I16, mindspore::kNumberTypeInt16},
-    {DType::I32, mindspore::kNumberTypeInt32}, {DType::I64, mindspore::kNumberTypeInt64},
-    {DType::U16, mindspore::kNumberTypeUInt16}, {DType::U32, mindspore::kNumberTypeUInt32},
-    {DType::U64, mindspore::kNumberTypeUInt64}, {DType::F16, mindspore::kNumberTypeFloat16},
-    {DType::BF16, mindspore::kNumberTypeBFloat16}, {DType::F32, mindspore::kNumberTypeFloat32},
-    {DType::F64, mindspore::kNumberTypeFloat64}, {DType::C64, mindspore::kNumberTypeComplex64},
-    {DType::C128, mindspore::kNumberTypeComplex128}, {DType::F8E4M3FN, mindspore::kNumberTypeFloat8E4M3FN},
-    {DType::F8E5M2, mindspore::kNumberTypeFloat8E5M2}};
+static const struct {
+  DType d;
+  TypeId t;
+} kTypes[] = {{DType::Bool, mindspore::kNumberTypeBool},        {DType::U8, mindspore::kNumberTypeUInt8},
+              {DType::I8, mindspore::kNumberTypeInt8},          {DType::I16, mindspore::kNumberTypeInt16},
+              {DType::I32, mindspore::kNumberTypeInt32},        {DType::I64, mindspore::kNumberTypeInt64},
+              {DType::U16, mindspore::kNumberTypeUInt16},       {DType::U32, mindspore::kNumberTypeUInt32},
+              {DType::U64, mindspore::kNumberTypeUInt64},       {DType::F16, mindspore::kNumberTypeFloat16},
+              {DType::BF16, mindspore::kNumberTypeBFloat16},    {DType::F32, mindspore::kNumberTypeFloat32},
+              {DType::F64, mindspore::kNumberTypeFloat64},      {DType::C64, mindspore::kNumberTypeComplex64},
+              {DType::C128, mindspore::kNumberTypeComplex128},  {DType::F8E4M3FN, mindspore::kNumberTypeFloat8E4M3FN},
+              {DType::F8E5M2, mindspore::kNumberTypeFloat8E5M2}};
 
 TypeId to_ms(DType d) { return kTypes[static_cast<int>(d)].t; }
 
@@ -101,7 +103,8 @@ static mindspore::TensorStorageInfoPtr storage_info(const Dims &sizes, const Dim
   bool contiguous = true;
   for (size_t d = 0; d < sizes.size(); ++d)
     if (sizes[d] != 1 && strides[d] != expected[d]) contiguous = false;
-  return std::make_shared<mindspore::TensorStorageInfo>(sizes, strides, static_cast<size_t>(offset), sizes, expected, contiguous);
+  return std::make_shared<mindspore::TensorStorageInfo>(sizes, strides, static_cast<size_t>(offset), sizes, expected,
+                                                        contiguous);
 }
 
 TensorPtr tensor_on(void *data, size_t bytes, DType dtype, const Dims &sizes, std::shared_ptr<void> owner) {
@@ -115,7 +118,8 @@ TensorPtr new_tensor(DType dtype, const int64_t *sizes, int ndim, const int64_t 
   size_t bytes = item_size(dtype);
   for (int d = 0; d < ndim; ++d) {
     check(sizes[d] >= 0, "Trying to create tensor with negative dimension ", sizes[d], ": ", Dims(sizes, sizes + ndim));
-    if (__builtin_mul_overflow(bytes, static_cast<size_t>(sizes[d]), &bytes) || bytes > static_cast<size_t>(INT64_MAX)) {
+    if (__builtin_mul_overflow(bytes, static_cast<size_t>(sizes[d]), &bytes) ||
+        bytes > static_cast<size_t>(INT64_MAX)) {
       bool empty = false;
       for (int k = 0; k < ndim; ++k) empty = empty || sizes[k] == 0;
       check(empty, "Storage size calculation overflowed with sizes=", Dims(sizes, sizes + ndim));
@@ -128,8 +132,10 @@ TensorPtr new_tensor(DType dtype, const int64_t *sizes, int ndim, const int64_t 
   void *p = meta ? reserve_address_space(asked) : allocate(asked);
   auto address = std::make_shared<DeviceAddress>(p, bytes, DeviceType::kCPU, static_cast<uint32_t>(current_tag));
   address->set_from_mem_pool(true);
-  if (meta) address->SetDevicePointerDeleter([asked](void *q, bool) { release_address_space(q, asked); });
-  else address->SetDevicePointerDeleter([asked](void *q, bool) { deallocate(q, asked); });
+  if (meta)
+    address->SetDevicePointerDeleter([asked](void *q, bool) { release_address_space(q, asked); });
+  else
+    address->SetDevicePointerDeleter([asked](void *q, bool) { deallocate(q, asked); });
   auto t = std::make_shared<MsTensor>(to_ms(dtype), Dims(sizes, sizes + ndim), address);
   if (strides) t->set_storage_info(storage_info(Dims(sizes, sizes + ndim), Dims(strides, strides + ndim), 0));
   return t;
@@ -190,16 +196,20 @@ bool dtype_from_object(PyObject *o, DType *d) {
       *d = static_cast<DType>(i);
       return true;
     }
-  const std::pair<PyTypeObject *, DType> numbers[] = {
-      {&PyBool_Type, DType::Bool}, {&PyLong_Type, DType::I64}, {&PyFloat_Type, DType::F64}, {&PyComplex_Type, DType::C128}};
+  const std::pair<PyTypeObject *, DType> numbers[] = {{&PyBool_Type, DType::Bool},
+                                                      {&PyLong_Type, DType::I64},
+                                                      {&PyFloat_Type, DType::F64},
+                                                      {&PyComplex_Type, DType::C128}};
   for (auto &n : numbers)
     if (reinterpret_cast<PyObject *>(n.first) == o) {
       *d = n.second;
       return true;
     }
-  if (dtype_objects[0] && Py_TYPE(o) == Py_TYPE(dtype_objects[0])) {  // torch.float8_e8m0fnu: there for comparisons alone
+  if (dtype_objects[0] &&
+      Py_TYPE(o) == Py_TYPE(dtype_objects[0])) {  // torch.float8_e8m0fnu: there for comparisons alone
     Ref name(PyObject_Repr(o));
-    throw NotImplementedError(std::string(name ? PyUnicode_AsUTF8(name.get()) : "dtype") + ": MindSpore has no such type, it is not supported (docs/coverage.md)");
+    throw NotImplementedError(std::string(name ? PyUnicode_AsUTF8(name.get()) : "dtype") +
+                              ": MindSpore has no such type, it is not supported (docs/coverage.md)");
   }
   return false;
 }
@@ -209,21 +219,15 @@ void translate_exception() {
     throw;
   } catch (const PythonError &) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_SystemError, "msadapter: error without a Python exception");
-  } catch (pybind11::error_already_set &e) {
-    e.restore();
-  } catch (const IndexError &e) {
+  } catch (pybind11::error_already_set &e) { e.restore(); } catch (const IndexError &e) {
     PyErr_SetString(PyExc_IndexError, e.what());
-  } catch (const ValueError &e) {
-    PyErr_SetString(PyExc_ValueError, e.what());
-  } catch (const TypeError &e) {
+  } catch (const ValueError &e) { PyErr_SetString(PyExc_ValueError, e.what()); } catch (const TypeError &e) {
     PyErr_SetString(PyExc_TypeError, e.what());
   } catch (const NotImplementedError &e) {
     PyErr_SetString(PyExc_NotImplementedError, e.what());
   } catch (const std::bad_alloc &) {
     PyErr_SetString(PyExc_RuntimeError, "std::bad_alloc");  // as PyTorch's translation of it
-  } catch (const std::exception &e) {
-    PyErr_SetString(PyExc_RuntimeError, e.what());
-  }
+  } catch (const std::exception &e) { PyErr_SetString(PyExc_RuntimeError, e.what()); }
 }
 
 }  // namespace msa

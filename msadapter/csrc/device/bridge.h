@@ -28,7 +28,9 @@ bool on_cpu(const TensorPtr &t);
 Tensor view_of(const TensorPtr &t);      // RuntimeError when its memory was released
 Tensor geometry_of(const TensorPtr &t);  // the same without data
 TensorPtr new_tensor(DType dtype, const int64_t *sizes, int ndim, const int64_t *strides = nullptr);
-inline TensorPtr new_tensor(DType dtype, const Dims &sizes) { return new_tensor(dtype, sizes.data(), static_cast<int>(sizes.size())); }
+inline TensorPtr new_tensor(DType dtype, const Dims &sizes) {
+  return new_tensor(dtype, sizes.data(), static_cast<int>(sizes.size()));
+}
 // A tensor on memory that somebody else owns; `owner` is kept alive by it.
 TensorPtr tensor_on(void *data, size_t bytes, DType dtype, const Dims &sizes, std::shared_ptr<void> owner);
 // Shares storage and version counter with base; offset counts elements from the start of the storage.
@@ -69,7 +71,7 @@ inline TensorPtr unwrap(PyObject *o) {
 }
 PyObject *wrap(const TensorPtr &t);  // a new object of the class of every result
 
-PyObject *dtype_object(DType d);                    // torch.float32 ...
+PyObject *dtype_object(DType d);  // torch.float32 ...
 bool dtype_from_object(PyObject *o, DType *d);
 void bind_dtype(DType d, PyObject *o);
 
@@ -80,11 +82,21 @@ class Ref {
   explicit Ref(PyObject *o) : o_(o) {}
   Ref(const Ref &r) : o_(r.o_) { Py_XINCREF(o_); }
   Ref(Ref &&r) noexcept : o_(r.o_) { r.o_ = nullptr; }
-  Ref &operator=(Ref r) noexcept { std::swap(o_, r.o_); return *this; }
+  Ref &operator=(Ref r) noexcept {
+    std::swap(o_, r.o_);
+    return *this;
+  }
   ~Ref() { Py_XDECREF(o_); }
-  static Ref borrow(PyObject *o) { Py_XINCREF(o); return Ref(o); }
+  static Ref borrow(PyObject *o) {
+    Py_XINCREF(o);
+    return Ref(o);
+  }
   PyObject *get() const { return o_; }
-  PyObject *release() { PyObject *o = o_; o_ = nullptr; return o; }
+  PyObject *release() {
+    PyObject *o = o_;
+    o_ = nullptr;
+    return o;
+  }
   explicit operator bool() const { return o_ != nullptr; }
 
  private:

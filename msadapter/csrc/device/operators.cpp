@@ -14,7 +14,9 @@ class NameOnlyKernel : public NativeCpuKernelMod {
  public:
   bool Init(const std::vector<KernelTensor *> &, const std::vector<KernelTensor *> &) override { return true; }
   bool Launch(const std::vector<KernelTensor *> &, const std::vector<KernelTensor *> &,
-              const std::vector<KernelTensor *> &) override { return false; }
+              const std::vector<KernelTensor *> &) override {
+    return false;
+  }
   std::vector<KernelAttr> GetOpSupport() override { return {KernelAttr().AddSkipCheckAttr(true)}; }
 };
 }  // namespace mindspore::kernel
@@ -75,9 +77,15 @@ TensorPtr Unbox<TensorPtr>::get(const Operand &o) {
 mindspore::Int64ImmPtr Unbox<mindspore::Int64ImmPtr>::get(const Operand &o) {
   return std::make_shared<mindspore::Int64Imm>(o.kind == Arg::kDType ? to_ms(o.dtype) : o.scalar.to<int64_t>());
 }
-mindspore::BoolImmPtr Unbox<mindspore::BoolImmPtr>::get(const Operand &o) { return std::make_shared<mindspore::BoolImm>(o.scalar.to<bool>()); }
-mindspore::FP32ImmPtr Unbox<mindspore::FP32ImmPtr>::get(const Operand &o) { return std::make_shared<mindspore::FP32Imm>(o.scalar.to<float>()); }
-mindspore::StringImmPtr Unbox<mindspore::StringImmPtr>::get(const Operand &o) { return std::make_shared<mindspore::StringImm>(o.str); }
+mindspore::BoolImmPtr Unbox<mindspore::BoolImmPtr>::get(const Operand &o) {
+  return std::make_shared<mindspore::BoolImm>(o.scalar.to<bool>());
+}
+mindspore::FP32ImmPtr Unbox<mindspore::FP32ImmPtr>::get(const Operand &o) {
+  return std::make_shared<mindspore::FP32Imm>(o.scalar.to<float>());
+}
+mindspore::StringImmPtr Unbox<mindspore::StringImmPtr>::get(const Operand &o) {
+  return std::make_shared<mindspore::StringImm>(o.str);
+}
 mindspore::ScalarPtr Unbox<mindspore::ScalarPtr>::get(const Operand &o) {
   switch (o.scalar.kind) {
     case Scalar::kBool: return std::make_shared<mindspore::BoolImm>(o.scalar.i != 0);
@@ -129,12 +137,17 @@ class BoxedCall final : public Call {
 constexpr int kMaxOperands = 40;
 }  // namespace
 
-Tensors run_kernel(const char *name, const KernelInfo *kernel, const Operand *args, int n, const TensorPtr *destination) {
+Tensors run_kernel(const char *name, const KernelInfo *kernel, const Operand *args, int n,
+                   const TensorPtr *destination) {
   if (!kernel) throw NotImplementedError(text(name, " is not supported on CPU (docs/coverage.md)"));
   check(n <= kMaxOperands, name, ": too many operands");
   struct Boxed {  // only as many as there are operands: an Arg is large
-    explicit Boxed(int count) : n(count) { for (int i = 0; i < n; ++i) new (at(i)) Arg(); }
-    ~Boxed() { for (int i = 0; i < n; ++i) at(i)->~Arg(); }
+    explicit Boxed(int count) : n(count) {
+      for (int i = 0; i < n; ++i) new (at(i)) Arg();
+    }
+    ~Boxed() {
+      for (int i = 0; i < n; ++i) at(i)->~Arg();
+    }
     Arg *at(int i) { return reinterpret_cast<Arg *>(bytes) + i; }
     alignas(Arg) unsigned char bytes[sizeof(Arg) * kMaxOperands];
     int n;
@@ -146,7 +159,8 @@ Tensors run_kernel(const char *name, const KernelInfo *kernel, const Operand *ar
     for (auto &t : args[i].tensors)
       if (t) tag = std::max(tag, device_tag(t));
   }
-  if (tag == kMetaTag && destination && !is_meta(*destination)) throw NotImplementedError("Cannot copy out of meta tensor; no data!");
+  if (tag == kMetaTag && destination && !is_meta(*destination))
+    throw NotImplementedError("Cannot copy out of meta tensor; no data!");
   DeviceScope scope(tag ? tag : factory_tag());
   ShapeOnly shapes(tag == kMetaTag || shape_only());
   for (int i = 0; i < n; ++i) {
@@ -165,7 +179,11 @@ Tensors run_kernel(const char *name, const KernelInfo *kernel, const Operand *ar
       case Arg::kInts: a.ints = o.ints; break;
       case Arg::kFloats: a.floats = o.floats; break;
       case Arg::kString: a.str = o.str; break;
-      case Arg::kDType: case Arg::kScalar: a.scalar = o.scalar; a.dtype = o.dtype; break;
+      case Arg::kDType:
+      case Arg::kScalar:
+        a.scalar = o.scalar;
+        a.dtype = o.dtype;
+        break;
       case Arg::kNone: break;
     }
   }
@@ -203,7 +221,8 @@ bool &fast() {
 bool fast_path() { return fast(); }
 void set_fast_path(bool on) { fast() = on; }
 
-void register_thunk(const std::string &name, std::function<Tensors(const Operand *, int)> call, std::function<void()> install) {
+void register_thunk(const std::string &name, std::function<Tensors(const Operand *, int)> call,
+                    std::function<void()> install) {
   thunks()[name] = Thunk{std::move(call), std::move(install)};
 }
 
@@ -235,7 +254,8 @@ const Operator *find_operator(const std::string &name) {
   auto th = thunks().find(name);
   if (th != thunks().end()) op->through_mindspore = th->second.call;
   if (!op->kernel && !op->through_mindspore)
-    throw NotImplementedError(text(name, ": neither MindSpore nor the CPU kernels have this operator (docs/coverage.md)"));
+    throw NotImplementedError(
+        text(name, ": neither MindSpore nor the CPU kernels have this operator (docs/coverage.md)"));
   return (known[name] = std::move(op)).get();
 }
 

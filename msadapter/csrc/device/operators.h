@@ -18,12 +18,46 @@ struct Operand {
   std::vector<double> floats;
   std::string str;
 
-  static Operand of(const TensorPtr &t) { Operand o; o.kind = t ? Arg::kTensor : Arg::kNone; o.tensor = t; return o; }
-  static Operand of(int64_t v) { Operand o; o.kind = Arg::kScalar; o.scalar.kind = Scalar::kInt; o.scalar.i = v; return o; }
-  static Operand of(double v) { Operand o; o.kind = Arg::kScalar; o.scalar.kind = Scalar::kFloat; o.scalar.d = v; return o; }
-  static Operand of(bool v) { Operand o; o.kind = Arg::kScalar; o.scalar.kind = Scalar::kBool; o.scalar.i = v; return o; }
-  static Operand of(const Dims &v) { Operand o; o.kind = Arg::kInts; o.ints = v; return o; }
-  static Operand of(DType d) { Operand o; o.kind = Arg::kDType; o.dtype = d; o.scalar.i = to_ms(d); return o; }
+  static Operand of(const TensorPtr &t) {
+    Operand o;
+    o.kind = t ? Arg::kTensor : Arg::kNone;
+    o.tensor = t;
+    return o;
+  }
+  static Operand of(int64_t v) {
+    Operand o;
+    o.kind = Arg::kScalar;
+    o.scalar.kind = Scalar::kInt;
+    o.scalar.i = v;
+    return o;
+  }
+  static Operand of(double v) {
+    Operand o;
+    o.kind = Arg::kScalar;
+    o.scalar.kind = Scalar::kFloat;
+    o.scalar.d = v;
+    return o;
+  }
+  static Operand of(bool v) {
+    Operand o;
+    o.kind = Arg::kScalar;
+    o.scalar.kind = Scalar::kBool;
+    o.scalar.i = v;
+    return o;
+  }
+  static Operand of(const Dims &v) {
+    Operand o;
+    o.kind = Arg::kInts;
+    o.ints = v;
+    return o;
+  }
+  static Operand of(DType d) {
+    Operand o;
+    o.kind = Arg::kDType;
+    o.dtype = d;
+    o.scalar.i = to_ms(d);
+    return o;
+  }
 };
 
 using Tensors = std::vector<TensorPtr>;
@@ -40,7 +74,8 @@ struct Operator {
 const Operator *find_operator(const std::string &name);
 std::vector<std::string> mindspore_operators();
 
-// Runs without recording gradients. `destination`: results go straight into these tensors when the kernel is elementwise.
+// Runs without recording gradients. `destination`: results go straight into these tensors when the kernel is
+// elementwise.
 Tensors run_operator(const Operator *op, const Operand *args, int n, const TensorPtr *destination = nullptr);
 TensorPtr run1(const char *name, std::initializer_list<Operand> args);
 
@@ -50,6 +85,7 @@ void set_fast_path(bool on);
 
 // Puts our kernels behind MindSpore's CPU operators.
 void install_overrides();
-void register_thunk(const std::string &name, std::function<Tensors(const Operand *, int)> call, std::function<void()> install);
+void register_thunk(const std::string &name, std::function<Tensors(const Operand *, int)> call,
+                    std::function<void()> install);
 
 }  // namespace msa

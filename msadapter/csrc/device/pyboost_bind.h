@@ -19,18 +19,44 @@ Operand box(const mindspore::BoolImmPtr &v);
 Operand box(const mindspore::FP32ImmPtr &v);
 Operand box(const mindspore::ScalarPtr &v);
 Operand box(const mindspore::StringImmPtr &v);
-template <class T> Operand box(const std::optional<T> &v) { return v.has_value() ? box(v.value()) : Operand(); }
+template <class T>
+Operand box(const std::optional<T> &v) {
+  return v.has_value() ? box(v.value()) : Operand();
+}
 
 // ---- boxed operand -> typed MindSpore operand
-template <class T> struct Unbox;
-template <> struct Unbox<TensorPtr> { static TensorPtr get(const Operand &o); };
-template <> struct Unbox<mindspore::ValueTuplePtr> { static mindspore::ValueTuplePtr get(const Operand &o); };
-template <> struct Unbox<mindspore::Int64ImmPtr> { static mindspore::Int64ImmPtr get(const Operand &o); };
-template <> struct Unbox<mindspore::BoolImmPtr> { static mindspore::BoolImmPtr get(const Operand &o); };
-template <> struct Unbox<mindspore::FP32ImmPtr> { static mindspore::FP32ImmPtr get(const Operand &o); };
-template <> struct Unbox<mindspore::ScalarPtr> { static mindspore::ScalarPtr get(const Operand &o); };
-template <> struct Unbox<mindspore::StringImmPtr> { static mindspore::StringImmPtr get(const Operand &o); };
-template <class T> struct Unbox<std::optional<T>> {
+template <class T>
+struct Unbox;
+template <>
+struct Unbox<TensorPtr> {
+  static TensorPtr get(const Operand &o);
+};
+template <>
+struct Unbox<mindspore::ValueTuplePtr> {
+  static mindspore::ValueTuplePtr get(const Operand &o);
+};
+template <>
+struct Unbox<mindspore::Int64ImmPtr> {
+  static mindspore::Int64ImmPtr get(const Operand &o);
+};
+template <>
+struct Unbox<mindspore::BoolImmPtr> {
+  static mindspore::BoolImmPtr get(const Operand &o);
+};
+template <>
+struct Unbox<mindspore::FP32ImmPtr> {
+  static mindspore::FP32ImmPtr get(const Operand &o);
+};
+template <>
+struct Unbox<mindspore::ScalarPtr> {
+  static mindspore::ScalarPtr get(const Operand &o);
+};
+template <>
+struct Unbox<mindspore::StringImmPtr> {
+  static mindspore::StringImmPtr get(const Operand &o);
+};
+template <class T>
+struct Unbox<std::optional<T>> {
   static std::optional<T> get(const Operand &o) {
     if (o.kind == Arg::kNone) return std::nullopt;
     return Unbox<T>::get(o);
@@ -39,33 +65,48 @@ template <class T> struct Unbox<std::optional<T>> {
 
 inline void results_of(const TensorPtr &t, Tensors *r) { r->push_back(t); }
 inline void results_of(const std::vector<TensorPtr> &t, Tensors *r) { *r = t; }
-template <class... T> void results_of(const std::tuple<T...> &t, Tensors *r) {
+template <class... T>
+void results_of(const std::tuple<T...> &t, Tensors *r) {
   std::apply([&](const auto &...e) { (r->push_back(e), ...); }, t);
 }
-template <class R> struct FromResults;
-template <> struct FromResults<TensorPtr> { static TensorPtr get(const Tensors &t) { return t.at(0); } };
-template <> struct FromResults<std::vector<TensorPtr>> { static std::vector<TensorPtr> get(const Tensors &t) { return t; } };
-template <class... T> struct FromResults<std::tuple<T...>> {
-  template <size_t... I> static std::tuple<T...> make(const Tensors &t, std::index_sequence<I...>) {
-    return {(I < t.size() ? t[I] : new_tensor(DType::F32, Dims{0}))...};  // a result that our kernel does not have is empty
+template <class R>
+struct FromResults;
+template <>
+struct FromResults<TensorPtr> {
+  static TensorPtr get(const Tensors &t) { return t.at(0); }
+};
+template <>
+struct FromResults<std::vector<TensorPtr>> {
+  static std::vector<TensorPtr> get(const Tensors &t) { return t; }
+};
+template <class... T>
+struct FromResults<std::tuple<T...>> {
+  template <size_t... I>
+  static std::tuple<T...> make(const Tensors &t, std::index_sequence<I...>) {
+    return {
+        (I < t.size() ? t[I] : new_tensor(DType::F32, Dims{0}))...};  // a result that our kernel does not have is empty
   }
   static std::tuple<T...> get(const Tensors &t) { return make(t, std::index_sequence_for<T...>{}); }
 };
 
-Tensors run_kernel(const char *name, const KernelInfo *kernel, const Operand *args, int n, const TensorPtr *destination);
+Tensors run_kernel(const char *name, const KernelInfo *kernel, const Operand *args, int n,
+                   const TensorPtr *destination);
 const KernelInfo *kernel_of(const char *name);  // as find_kernel, for the library of operators
 const mindspore::device::DeviceContext *cpu_context();
 mindspore::device::DeviceType current_device();
 
-template <class Op, class Signature> struct Bind;
-template <class Op, class R, class... A> struct Bind<Op, R (Op::*)(A...)> {
+template <class Op, class Signature>
+struct Bind;
+template <class Op, class R, class... A>
+struct Bind<Op, R (Op::*)(A...)> {
   struct Override : Op {
     using Op::Op;
     R Call(A... a) override {
       static const KernelInfo *kernel = kernel_of(Op::op_name().c_str());
       static const bool inplace = Op::op_name().rfind("Inplace", 0) == 0;
       Operand args[sizeof...(A) ? sizeof...(A) : 1] = {box(a)...};
-      this->outputs_ = run_kernel(Op::op_name().c_str(), kernel, args, sizeof...(A), inplace ? &args[0].tensor : nullptr);
+      this->outputs_ =
+          run_kernel(Op::op_name().c_str(), kernel, args, sizeof...(A), inplace ? &args[0].tensor : nullptr);
       return FromResults<std::decay_t<R>>::get(this->outputs_);
     }
   };
@@ -75,19 +116,22 @@ template <class Op, class R, class... A> struct Bind<Op, R (Op::*)(A...)> {
       return std::make_shared<Override>(primitive, cpu_context());
     };
   }
-  template <size_t... I> static Tensors call_indexed(const Operand *args, std::index_sequence<I...>) {
+  template <size_t... I>
+  static Tensors call_indexed(const Operand *args, std::index_sequence<I...>) {
     auto op = pb::OpFactory<Op>::Get().Create(current_device(), 0);
     Tensors r;
     results_of(op->Call(Unbox<std::decay_t<A>>::get(args[I])...), &r);
     return r;
   }
   static Tensors call(const Operand *args, int n) {
-    check(n == sizeof...(A), Op::op_name(), ": MindSpore's operator takes ", sizeof...(A), " operands, the mapping gives ", n);
+    check(n == sizeof...(A), Op::op_name(), ": MindSpore's operator takes ", sizeof...(A),
+          " operands, the mapping gives ", n);
     return call_indexed(args, std::index_sequence_for<A...>{});
   }
 };
 
-template <class Op> struct RegisterOperator {
+template <class Op>
+struct RegisterOperator {
   explicit RegisterOperator(const char *name) {
     using B = Bind<Op, decltype(&Op::Call)>;
     register_thunk(name, &B::call, &B::install);

@@ -81,21 +81,25 @@ PyObject *trace_stop(PyObject *, PyObject *) {
   PyObject *list = PyList_New(seen.size());
   for (size_t i = 0; list && i < seen.size(); ++i) {
     const Event &e = seen[i];
-    PyObject *t = Py_BuildValue("(ssLLKLOO)", e.name.c_str(), e.category, e.start, e.end ? e.end : stopped, e.thread, e.memory,
-                                or_none(e.shapes), or_none(e.stack));
-    if (!t) Py_CLEAR(list);
-    else PyList_SET_ITEM(list, i, t);
+    PyObject *t = Py_BuildValue("(ssLLKLOO)", e.name.c_str(), e.category, e.start, e.end ? e.end : stopped, e.thread,
+                                e.memory, or_none(e.shapes), or_none(e.stack));
+    if (!t)
+      Py_CLEAR(list);
+    else
+      PyList_SET_ITEM(list, i, t);
   }
   return list;
 }
 
-PyMethodDef functions[] = {{"trace_start", trace_start, METH_VARARGS, "trace_start(shapes, memory, stack): record operators"},
-                           {"trace_stop", trace_stop, METH_NOARGS, "what was recorded since trace_start"},
-                           {nullptr, nullptr, 0, nullptr}};
+PyMethodDef functions[] = {
+    {"trace_start", trace_start, METH_VARARGS, "trace_start(shapes, memory, stack): record operators"},
+    {"trace_stop", trace_stop, METH_NOARGS, "what was recorded since trace_start"},
+    {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 
-void TraceScope::begin(const char *prefix, const std::string &name, const char *category, PyObject *const *operands, int count) {
+void TraceScope::begin(const char *prefix, const std::string &name, const char *category, PyObject *const *operands,
+                       int count) {
   Event e{prefix + name, category, 0, 0, 0, static_cast<uint64_t>(pthread_self()), Ref(), Ref()};
   if (with_shapes) {
     e.shapes = checked(PyList_New(count));

@@ -15,8 +15,10 @@ class TraceScope {
   ~TraceScope() {
     if (index_ >= 0) finish();
   }
-  // `prefix` + `name`, in a category of the Chrome trace; `count` operands whose shapes are kept if they were asked for.
-  void begin(const char *prefix, const std::string &name, const char *category, PyObject *const *operands = nullptr, int count = 0);
+  // `prefix` + `name`, in a category of the Chrome trace; `count` operands whose shapes are kept if they were asked
+  // for.
+  void begin(const char *prefix, const std::string &name, const char *category, PyObject *const *operands = nullptr,
+             int count = 0);
 
  private:
   void finish();

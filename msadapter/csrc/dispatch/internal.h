@@ -9,7 +9,8 @@ namespace msa {
 constexpr int kMaxParams = 40;
 
 // n values on the stack, made and destroyed as needed: a call has few operands of the many it might have.
-template <class T, int Capacity> class Slots {
+template <class T, int Capacity>
+class Slots {
  public:
   explicit Slots(int n) : n_(n) {
     for (int i = 0; i < n_; ++i) new (at(i)) T();
@@ -39,7 +40,11 @@ struct Results {
 };
 
 // The operator of this name, found once a place.
-#define MSA_OPERATOR(name) ([] { static const Operator *op = find_operator(name); return op; }())
+#define MSA_OPERATOR(name)                           \
+  ([] {                                              \
+    static const Operator *op = find_operator(name); \
+    return op;                                       \
+  }())
 
 // ---- node.cpp
 Ref result_of_none();

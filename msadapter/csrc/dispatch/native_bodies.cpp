@@ -46,7 +46,8 @@ bool embedding(const Operand *v, PyObject **, Tensors *out) {  // weight, indice
   return run(MSA_OPERATOR("Embedding"), {v[1], v[0], v[2], Operand(), Operand::of(2.0), v[3]}, out);
 }
 bool cross_entropy(const Operand *v, PyObject **, Tensors *out) {
-  run(MSA_OPERATOR("CrossEntropyLoss"), {v[0], v[1], v[2], v[3], v[4], v[5], Operand::of(0.0), Operand::of(false)}, out);
+  run(MSA_OPERATOR("CrossEntropyLoss"), {v[0], v[1], v[2], v[3], v[4], v[5], Operand::of(0.0), Operand::of(false)},
+      out);
   out->resize(2);
   return true;
 }
@@ -54,9 +55,16 @@ bool cross_entropy(const Operand *v, PyObject **, Tensors *out) {
 }  // namespace
 
 NativeBody native_body(const std::string &name) {
-  static const std::unordered_map<std::string, NativeBody> table = {
-      {"sum", sum}, {"mean", mean}, {"softmax", softmax}, {"log_softmax", log_softmax}, {"clone", clone}, {"_contiguous_copy", contiguous_copy},
-      {"_cat", cat}, {"_embedding", embedding}, {"_cross_entropy", cross_entropy}, {"cumsum", cumsum}};
+  static const std::unordered_map<std::string, NativeBody> table = {{"sum", sum},
+                                                                    {"mean", mean},
+                                                                    {"softmax", softmax},
+                                                                    {"log_softmax", log_softmax},
+                                                                    {"clone", clone},
+                                                                    {"_contiguous_copy", contiguous_copy},
+                                                                    {"_cat", cat},
+                                                                    {"_embedding", embedding},
+                                                                    {"_cross_entropy", cross_entropy},
+                                                                    {"cumsum", cumsum}};
   auto it = table.find(name);
   if (it != table.end()) return it->second;
   NativeBody factory = native_factory(name);

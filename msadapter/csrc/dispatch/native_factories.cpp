@@ -1,11 +1,12 @@
-// Factories in C++, for the plain call: a host tensor without a layout, device, gradient or pinning of its own. The rest, and
-// every error, is left to the Python bodies.
+// Factories in C++, for the plain call: a host tensor without a layout, device, gradient or pinning of its own. The
+// rest, and every error, is left to the Python bodies.
 #include "internal.h"
 
 namespace msa {
 namespace {
 
-// Options follow the factory's own arguments: dtype, then layout, device, requires_grad, pin_memory and whatever comes after.
+// Options follow the factory's own arguments: dtype, then layout, device, requires_grad, pin_memory and whatever comes
+// after.
 bool plain_options(const Operand &dtype, PyObject **slots, int first, int count) {
   if (!factories_on_cpu() || (dtype.kind != Arg::kNone && dtype.kind != Arg::kDType)) return false;
   for (int i = first + 1; i < first + count; ++i)
@@ -43,13 +44,16 @@ Scalar one() {
 
 // ---- from sizes: size, dtype, layout, device, requires_grad, pin_memory, (memory_format,) names
 bool empty(const Operand *v, PyObject **slots, Tensors *out) {
-  return sized(v[0]) && plain_options(v[1], slots, 1, 7) && give(new_tensor(type_or(v[1], default_dtype()), v[0].ints), out);
+  return sized(v[0]) && plain_options(v[1], slots, 1, 7) &&
+         give(new_tensor(type_or(v[1], default_dtype()), v[0].ints), out);
 }
 bool zeros(const Operand *v, PyObject **slots, Tensors *out) {
-  return sized(v[0]) && plain_options(v[1], slots, 1, 6) && give_zeros(new_tensor(type_or(v[1], default_dtype()), v[0].ints), out);
+  return sized(v[0]) && plain_options(v[1], slots, 1, 6) &&
+         give_zeros(new_tensor(type_or(v[1], default_dtype()), v[0].ints), out);
 }
 bool ones(const Operand *v, PyObject **slots, Tensors *out) {
-  return sized(v[0]) && plain_options(v[1], slots, 1, 6) && give_filled(v[0], one(), type_or(v[1], default_dtype()), out);
+  return sized(v[0]) && plain_options(v[1], slots, 1, 6) &&
+         give_filled(v[0], one(), type_or(v[1], default_dtype()), out);
 }
 DType number_type(std::initializer_list<const Scalar *> values) {
   bool real = false;
@@ -91,7 +95,8 @@ bool random(const Operator *op, const Operand *v, PyObject **slots, Tensors *out
     fill_zero(view_of(t));
     return t;
   }();
-  const Operand operands[] = {v[0], Operand::of(zero), Operand::of(zero), Operand::of(type_or(v[2], default_dtype())), Operand()};
+  const Operand operands[] = {v[0], Operand::of(zero), Operand::of(zero), Operand::of(type_or(v[2], default_dtype())),
+                              Operand()};
   *out = run_operator(op, operands, 5);
   return true;
 }
@@ -102,29 +107,44 @@ bool randn(const Operand *v, PyObject **slots, Tensors *out) { return random(MSA
 bool like(const Operand *v, PyObject **slots) {
   return v[0].kind == Arg::kTensor && plain_options(v[1], slots, 1, 6) && is_contiguous(v[0].tensor);
 }
-TensorPtr shaped(const Operand *v) { return new_tensor(type_or(v[1], from_ms(v[0].tensor->data_type())), v[0].tensor->shape()); }
+TensorPtr shaped(const Operand *v) {
+  return new_tensor(type_or(v[1], from_ms(v[0].tensor->data_type())), v[0].tensor->shape());
+}
 bool empty_like(const Operand *v, PyObject **slots, Tensors *out) { return like(v, slots) && give(shaped(v), out); }
-bool zeros_like(const Operand *v, PyObject **slots, Tensors *out) { return like(v, slots) && give_zeros(shaped(v), out); }
+bool zeros_like(const Operand *v, PyObject **slots, Tensors *out) {
+  return like(v, slots) && give_zeros(shaped(v), out);
+}
 bool ones_like(const Operand *v, PyObject **slots, Tensors *out) {
   if (!like(v, slots)) return false;
-  return give_filled(Operand::of(Dims(v[0].tensor->shape())), one(), type_or(v[1], from_ms(v[0].tensor->data_type())), out);
+  return give_filled(Operand::of(Dims(v[0].tensor->shape())), one(), type_or(v[1], from_ms(v[0].tensor->data_type())),
+                     out);
 }
 
 // ---- self, size, dtype, layout, device, requires_grad, pin_memory
 bool new_empty(const Operand *v, PyObject **slots, Tensors *out) {
-  return sized(v[1]) && plain_options(v[2], slots, 2, 5) && give(new_tensor(type_or(v[2], from_ms(v[0].tensor->data_type())), v[1].ints), out);
+  return sized(v[1]) && plain_options(v[2], slots, 2, 5) &&
+         give(new_tensor(type_or(v[2], from_ms(v[0].tensor->data_type())), v[1].ints), out);
 }
 bool new_zeros(const Operand *v, PyObject **slots, Tensors *out) {
-  return sized(v[1]) && plain_options(v[2], slots, 2, 5) && give_zeros(new_tensor(type_or(v[2], from_ms(v[0].tensor->data_type())), v[1].ints), out);
+  return sized(v[1]) && plain_options(v[2], slots, 2, 5) &&
+         give_zeros(new_tensor(type_or(v[2], from_ms(v[0].tensor->data_type())), v[1].ints), out);
 }
 
 }  // namespace
 
 NativeBody native_factory(const std::string &name) {
-  static const std::unordered_map<std::string, NativeBody> table = {
-      {"empty", empty}, {"zeros", zeros}, {"ones", ones}, {"full", full}, {"arange", arange}, {"rand", rand}, {"randn", randn},
-      {"empty_like", empty_like}, {"zeros_like", zeros_like}, {"ones_like", ones_like}, {"Tensor.new_empty", new_empty},
-      {"Tensor.new_zeros", new_zeros}};
+  static const std::unordered_map<std::string, NativeBody> table = {{"empty", empty},
+                                                                    {"zeros", zeros},
+                                                                    {"ones", ones},
+                                                                    {"full", full},
+                                                                    {"arange", arange},
+                                                                    {"rand", rand},
+                                                                    {"randn", randn},
+                                                                    {"empty_like", empty_like},
+                                                                    {"zeros_like", zeros_like},
+                                                                    {"ones_like", ones_like},
+                                                                    {"Tensor.new_empty", new_empty},
+                                                                    {"Tensor.new_zeros", new_zeros}};
   auto it = table.find(name);
   return it == table.end() ? nullptr : it->second;
 }

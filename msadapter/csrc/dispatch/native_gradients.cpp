@@ -10,10 +10,16 @@ TensorPtr run(const char *name, const Operator *&op, std::initializer_list<Opera
   if (!op) op = find_operator(name);
   return run_operator(op, v.begin(), static_cast<int>(v.size()))[0];
 }
-#define MSA_RUN(name, ...) ([&] { static const Operator *op = nullptr; return run(name, op, {__VA_ARGS__}); }())
+#define MSA_RUN(name, ...)               \
+  ([&] {                                 \
+    static const Operator *op = nullptr; \
+    return run(name, op, {__VA_ARGS__}); \
+  }())
 
 DType type_of(const TensorPtr &t) { return from_ms(t->data_type()); }
-TensorPtr fit(OpNode &n, int param, const TensorPtr &g) { return reduce_to(g, n.inputs[param].sizes, n.inputs[param].dtype); }
+TensorPtr fit(OpNode &n, int param, const TensorPtr &g) {
+  return reduce_to(g, n.inputs[param].sizes, n.inputs[param].dtype);
+}
 bool wants(OpNode &n, int param) { return n.inputs[param].edge >= 0 && n.needs(n.inputs[param].edge); }
 void put(OpNode &n, Tensors *out, int param, const TensorPtr &g) { (*out)[n.inputs[param].edge] = fit(n, param, g); }
 
@@ -26,7 +32,8 @@ bool is_one(PyObject *o) { return o && PyLong_CheckExact(o) && PyLong_AsLong(o) 
 
 // The other factor of a product: a saved tensor of g's type, or the number the user wrote; none: not for us.
 Operand factor(OpNode &n, int param, const TensorPtr &g) {
-  if (TensorPtr t = n.saved_tensor(param)) return type_of(t) == type_of(g) && !is_complex(type_of(g)) ? Operand::of(t) : Operand();
+  if (TensorPtr t = n.saved_tensor(param))
+    return type_of(t) == type_of(g) && !is_complex(type_of(g)) ? Operand::of(t) : Operand();
   PyObject *o = plain(n, param);
   if (!o || is_complex(type_of(g))) return Operand();
   if (PyFloat_CheckExact(o)) return Operand::of(PyFloat_AS_DOUBLE(o));
@@ -139,7 +146,8 @@ bool placed(OpNode &n, const TensorPtr &g, Tensors *out) {
   return true;
 }
 
-// g of a reduction, seen as the whole shape again; null where the arguments are not plain. `count`: elements of each sum.
+// g of a reduction, seen as the whole shape again; null where the arguments are not plain. `count`: elements of each
+// sum.
 TensorPtr spread(OpNode &n, const TensorPtr &g, int64_t *count) {
   const Dims &sizes = n.inputs[0].sizes;
   const int64_t rank = static_cast<int64_t>(sizes.size());
@@ -163,8 +171,10 @@ TensorPtr spread(OpNode &n, const TensorPtr &g, int64_t *count) {
   size_t at = 0;
   *count = 1;
   for (size_t d = 0; d < sizes.size(); ++d) {
-    if (reduced[d]) *count *= sizes[d];
-    else if (at < from.size()) strides[d] = from[at];
+    if (reduced[d])
+      *count *= sizes[d];
+    else if (at < from.size())
+      strides[d] = from[at];
     if (kept || !reduced[d]) ++at;
   }
   if (at != from.size()) return nullptr;
@@ -219,12 +229,14 @@ bool sigmoid(OpNode &n, const TensorPtr &g, Tensors *out) {
 }
 bool softmax(OpNode &n, const TensorPtr &g, Tensors *out) {
   if (!same_type(n, g)) return false;
-  if (wants(n, 0)) put(n, out, 0, MSA_RUN("SoftmaxBackward", Operand::of(g), Operand::of(result_of(n, 0)), number(n, 1)));
+  if (wants(n, 0))
+    put(n, out, 0, MSA_RUN("SoftmaxBackward", Operand::of(g), Operand::of(result_of(n, 0)), number(n, 1)));
   return true;
 }
 bool log_softmax(OpNode &n, const TensorPtr &g, Tensors *out) {
   if (!same_type(n, g)) return false;
-  if (wants(n, 0)) put(n, out, 0, MSA_RUN("LogSoftmaxGrad", Operand::of(result_of(n, 0)), Operand::of(g), number(n, 1)));
+  if (wants(n, 0))
+    put(n, out, 0, MSA_RUN("LogSoftmaxGrad", Operand::of(result_of(n, 0)), Operand::of(g), number(n, 1)));
   return true;
 }
 bool layer_norm(OpNode &n, const TensorPtr &g, Tensors *out) {  // input, normalized_shape, weight, bias, eps
@@ -233,24 +245,35 @@ bool layer_norm(OpNode &n, const TensorPtr &g, Tensors *out) {  // input, normal
   const int inputs[3] = {0, 2, 3};
   Dims mask;
   for (int p : inputs) mask.push_back(wants(n, p));
-  Operand v[8] = {Operand::of(g), Operand::of(n.saved_tensor(0)), number(n, 1), Operand::of(result_of(n, 1)), Operand::of(result_of(n, 2)),
-                  Operand::of(n.saved_tensor(2)), Operand::of(n.saved_tensor(3)), Operand::of(mask)};
+  Operand v[8] = {Operand::of(g),
+                  Operand::of(n.saved_tensor(0)),
+                  number(n, 1),
+                  Operand::of(result_of(n, 1)),
+                  Operand::of(result_of(n, 2)),
+                  Operand::of(n.saved_tensor(2)),
+                  Operand::of(n.saved_tensor(3)),
+                  Operand::of(mask)};
   Tensors r = run_operator(op, v, 8);
   for (int i = 0; i < 3; ++i)
     if (mask[i]) put(n, out, inputs[i], r.at(i));
   return true;
 }
-bool cross_entropy(OpNode &n, const TensorPtr &g, Tensors *out) {  // self, target, weight, reduction, ignore_index, label_smoothing
+bool cross_entropy(OpNode &n, const TensorPtr &g,
+                   Tensors *out) {  // self, target, weight, reduction, ignore_index, label_smoothing
   if (!wants(n, 0)) return true;
-  put(n, out, 0, MSA_RUN("CrossEntropyLossGrad", Operand::of(g), Operand::of(result_of(n, 1)), Operand::of(n.saved_tensor(1)),
-                         Operand::of(n.saved_tensor(2)), Operand(), Operand(), number(n, 3), number(n, 4), number(n, 5), Operand::of(0.0)));
+  put(n, out, 0,
+      MSA_RUN("CrossEntropyLossGrad", Operand::of(g), Operand::of(result_of(n, 1)), Operand::of(n.saved_tensor(1)),
+              Operand::of(n.saved_tensor(2)), Operand(), Operand(), number(n, 3), number(n, 4), number(n, 5),
+              Operand::of(0.0)));
   return true;
 }
 bool embedding(OpNode &n, const TensorPtr &g, Tensors *out) {  // weight, indices, padding_idx, scale_grad_by_freq
   if (!wants(n, 0)) return true;
   Operand padding = number(n, 2);
   if (padding.scalar.i < 0) padding = Operand();
-  put(n, out, 0, MSA_RUN("EmbeddingDenseBackward", Operand::of(g), Operand::of(n.saved_tensor(1)), Operand::of(n.inputs[0].sizes[0]), padding, number(n, 3)));
+  put(n, out, 0,
+      MSA_RUN("EmbeddingDenseBackward", Operand::of(g), Operand::of(n.saved_tensor(1)),
+              Operand::of(n.inputs[0].sizes[0]), padding, number(n, 3)));
   return true;
 }
 bool index_select(OpNode &n, const TensorPtr &g, Tensors *out) {  // self, dim, index
@@ -258,7 +281,8 @@ bool index_select(OpNode &n, const TensorPtr &g, Tensors *out) {  // self, dim, 
   TensorPtr whole = new_tensor(type_of(g), n.inputs[0].sizes);
   fill_zero(view_of(whole));
   static const Operator *op = find_operator("IndexAddExt");
-  Operand v[5] = {Operand::of(whole), number(n, 1), Operand::of(n.saved_tensor(2)), Operand::of(g), Operand::of(static_cast<int64_t>(1))};
+  Operand v[5] = {Operand::of(whole), number(n, 1), Operand::of(n.saved_tensor(2)), Operand::of(g),
+                  Operand::of(static_cast<int64_t>(1))};
   put(n, out, 0, run_operator(op, v, 5, &whole)[0]);
   return true;
 }
@@ -273,7 +297,8 @@ TensorPtr as_matrix(const TensorPtr &t) {
 }
 bool linear(OpNode &n, const TensorPtr &g, Tensors *out) {  // input, weight, bias
   if (!same_type(n, g) || is_complex(type_of(g)) || n.inputs[1].sizes.size() != 2 || g->shape().empty()) return false;
-  TensorPtr gm = as_matrix(g), x = wants(n, 1) ? n.saved_tensor(0) : nullptr, w = wants(n, 0) ? n.saved_tensor(1) : nullptr;
+  TensorPtr gm = as_matrix(g), x = wants(n, 1) ? n.saved_tensor(0) : nullptr,
+            w = wants(n, 0) ? n.saved_tensor(1) : nullptr;
   TensorPtr xm = x ? as_matrix(x) : nullptr;
   for (auto &t : {x, w})
     if (t && type_of(t) != type_of(g)) return false;
@@ -295,8 +320,12 @@ bool linear(OpNode &n, const TensorPtr &g, Tensors *out) {  // input, weight, bi
 }
 bool bmm(OpNode &n, const TensorPtr &g, Tensors *out) {
   if (!same_type(n, g) || is_complex(type_of(g))) return false;
-  if (wants(n, 0)) put(n, out, 0, MSA_RUN("BatchMatMul", Operand::of(g), Operand::of(n.saved_tensor(1)), Operand::of(false), Operand::of(true)));
-  if (wants(n, 1)) put(n, out, 1, MSA_RUN("BatchMatMul", Operand::of(n.saved_tensor(0)), Operand::of(g), Operand::of(true), Operand::of(false)));
+  if (wants(n, 0))
+    put(n, out, 0,
+        MSA_RUN("BatchMatMul", Operand::of(g), Operand::of(n.saved_tensor(1)), Operand::of(false), Operand::of(true)));
+  if (wants(n, 1))
+    put(n, out, 1,
+        MSA_RUN("BatchMatMul", Operand::of(n.saved_tensor(0)), Operand::of(g), Operand::of(true), Operand::of(false)));
   return true;
 }
 
@@ -329,7 +358,9 @@ bool cat(OpNode &n, const TensorPtr &g, Tensors *out) {  // tensors, dim, length
     Dims sizes = g->shape();
     sizes[d] = lengths.ints[i];
     const size_t edge = n.inputs[0].edge + i;
-    if (n.needs(edge)) (*out)[edge] = reduce_to(new_view(g, type_of(g), sizes, strides, offset_of(g) + at * strides[d]), n.list_meta[i].first, n.list_meta[i].second);
+    if (n.needs(edge))
+      (*out)[edge] = reduce_to(new_view(g, type_of(g), sizes, strides, offset_of(g) + at * strides[d]),
+                               n.list_meta[i].first, n.list_meta[i].second);
     at += lengths.ints[i];
   }
   return true;
@@ -343,13 +374,42 @@ bool cast(OpNode &n, const TensorPtr &g, Tensors *out) {
 }  // namespace
 
 NativeGradient native_gradient(const std::string &name) {
-  static const std::unordered_map<std::string, NativeGradient> table = {
-      {"add", add}, {"sub", sub}, {"mul", mul}, {"true_divide", divide}, {"neg", negative}, {"mm", mm}, {"view", reshaped},
-      {"unsqueeze", reshaped}, {"transpose", swapped}, {"t", swapped}, {"select", placed}, {"_slice", placed}, {"_region", placed}, {"sum", sum}, {"_to_dtype", cast}, {"expand", cast},
-      {"clone", cast}, {"_contiguous_copy", cast}, {"_unsafe_view", reshaped}, {"squeeze", reshaped}, {"permute", permute}, {"mean", mean},
-      {"_gelu", gelu}, {"_silu", silu}, {"relu", relu}, {"tanh", tanh}, {"sigmoid", sigmoid}, {"softmax", softmax}, {"log_softmax", log_softmax},
-      {"_layer_norm", layer_norm}, {"_cross_entropy", cross_entropy}, {"_embedding", embedding}, {"index_select", index_select},
-      {"linear", linear}, {"bmm", bmm}, {"_cat", cat}};
+  static const std::unordered_map<std::string, NativeGradient> table = {{"add", add},
+                                                                        {"sub", sub},
+                                                                        {"mul", mul},
+                                                                        {"true_divide", divide},
+                                                                        {"neg", negative},
+                                                                        {"mm", mm},
+                                                                        {"view", reshaped},
+                                                                        {"unsqueeze", reshaped},
+                                                                        {"transpose", swapped},
+                                                                        {"t", swapped},
+                                                                        {"select", placed},
+                                                                        {"_slice", placed},
+                                                                        {"_region", placed},
+                                                                        {"sum", sum},
+                                                                        {"_to_dtype", cast},
+                                                                        {"expand", cast},
+                                                                        {"clone", cast},
+                                                                        {"_contiguous_copy", cast},
+                                                                        {"_unsafe_view", reshaped},
+                                                                        {"squeeze", reshaped},
+                                                                        {"permute", permute},
+                                                                        {"mean", mean},
+                                                                        {"_gelu", gelu},
+                                                                        {"_silu", silu},
+                                                                        {"relu", relu},
+                                                                        {"tanh", tanh},
+                                                                        {"sigmoid", sigmoid},
+                                                                        {"softmax", softmax},
+                                                                        {"log_softmax", log_softmax},
+                                                                        {"_layer_norm", layer_norm},
+                                                                        {"_cross_entropy", cross_entropy},
+                                                                        {"_embedding", embedding},
+                                                                        {"index_select", index_select},
+                                                                        {"linear", linear},
+                                                                        {"bmm", bmm},
+                                                                        {"_cat", cat}};
   auto it = table.find(name);
   return it == table.end() ? nullptr : it->second;
 }

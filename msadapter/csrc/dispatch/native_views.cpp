@@ -225,7 +225,9 @@ bool as_strided(const Operand *v, PyObject **, Tensors *out) {
   const TensorPtr &t = v[0].tensor;
   const Dims &sizes = v[1].ints, &strides = v[2].ints;
   const int64_t offset = v[3].kind == Arg::kNone ? offset_of(t) : v[3].scalar.i;
-  if (v[1].kind != Arg::kInts || v[2].kind != Arg::kInts || sizes.size() != strides.size() || offset < 0 || !t->device_address()) return false;
+  if (v[1].kind != Arg::kInts || v[2].kind != Arg::kInts || sizes.size() != strides.size() || offset < 0 ||
+      !t->device_address())
+    return false;
   int64_t last = offset + 1;
   for (size_t d = 0; d < sizes.size(); ++d) {
     if (sizes[d] <= 0 || strides[d] < 0) return false;
@@ -279,11 +281,21 @@ bool can_view(const TensorPtr &t, const Operand &asked) {
 }
 
 NativeBody native_view(const std::string &name) {
-  static const std::unordered_map<std::string, NativeBody> table = {
-      {"view", view}, {"transpose", transpose}, {"t", t_}, {"permute", permute}, {"unsqueeze", unsqueeze}, {"select", select},
-      {"squeeze", squeeze}, {"as_strided", as_strided},
-      {"expand", expand}, {"_region", region}, {"_slice", slice}, {"_split", split_sizes}, {"_split_with_sizes", split_sizes},
-      {"_unbind", unbind}, {"_unsafe_view", view}};
+  static const std::unordered_map<std::string, NativeBody> table = {{"view", view},
+                                                                    {"transpose", transpose},
+                                                                    {"t", t_},
+                                                                    {"permute", permute},
+                                                                    {"unsqueeze", unsqueeze},
+                                                                    {"select", select},
+                                                                    {"squeeze", squeeze},
+                                                                    {"as_strided", as_strided},
+                                                                    {"expand", expand},
+                                                                    {"_region", region},
+                                                                    {"_slice", slice},
+                                                                    {"_split", split_sizes},
+                                                                    {"_split_with_sizes", split_sizes},
+                                                                    {"_unbind", unbind},
+                                                                    {"_unsafe_view", view}};
   auto it = table.find(name);
   return it == table.end() ? nullptr : it->second;
 }

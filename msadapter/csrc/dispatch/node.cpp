@@ -17,7 +17,9 @@ TensorPtr reduce_to(const TensorPtr &g, const Dims &sizes, DType dtype) {
       if (grad_enabled() && requires_grad(r)) {
         Ref d = checked(PyTuple_New(dims.size()));
         for (size_t i = 0; i < dims.size(); ++i) PyTuple_SET_ITEM(d.get(), i, PyLong_FromLongLong(dims[i]));
-        r = unwrap(checked(PyObject_CallFunctionObjArgs(table_function("sum"), checked(wrap(r)).get(), d.get(), Py_True, nullptr)).get());
+        r = unwrap(checked(PyObject_CallFunctionObjArgs(table_function("sum"), checked(wrap(r)).get(), d.get(), Py_True,
+                                                        nullptr))
+                       .get());
       } else {
         r = run1("SumExt", {Operand::of(r), Operand::of(dims), Operand::of(true), Operand()});
       }
@@ -26,7 +28,9 @@ TensorPtr reduce_to(const TensorPtr &g, const Dims &sizes, DType dtype) {
       if (grad_enabled() && requires_grad(r)) {
         Ref s = checked(PyTuple_New(sizes.size()));
         for (size_t i = 0; i < sizes.size(); ++i) PyTuple_SET_ITEM(s.get(), i, PyLong_FromLongLong(sizes[i]));
-        r = unwrap(checked(PyObject_CallFunctionObjArgs(table_function("reshape"), checked(wrap(r)).get(), s.get(), nullptr)).get());
+        r = unwrap(
+            checked(PyObject_CallFunctionObjArgs(table_function("reshape"), checked(wrap(r)).get(), s.get(), nullptr))
+                .get());
       } else {
         int64_t n = 1, m = 1;
         for (auto s : sizes) n *= s;
@@ -34,7 +38,10 @@ TensorPtr reduce_to(const TensorPtr &g, const Dims &sizes, DType dtype) {
         check(n == m, "gradient of shape ", r->shape(), " does not fit ", sizes);
         Dims strides(sizes.size());
         int64_t step = 1;
-        for (int d = static_cast<int>(sizes.size()) - 1; d >= 0; --d) { strides[d] = step; step *= std::max<int64_t>(sizes[d], 1); }
+        for (int d = static_cast<int>(sizes.size()) - 1; d >= 0; --d) {
+          strides[d] = step;
+          step *= std::max<int64_t>(sizes[d], 1);
+        }
         TensorPtr base = is_contiguous(r) ? r : run1("Clone", {Operand::of(r)});
         TensorPtr v = new_view(base, from_ms(base->data_type()), sizes, strides, offset_of(base));
         r = v;
@@ -43,7 +50,9 @@ TensorPtr reduce_to(const TensorPtr &g, const Dims &sizes, DType dtype) {
   }
   if (from_ms(r->data_type()) != dtype) {
     if (grad_enabled() && requires_grad(r)) {
-      r = unwrap(checked(PyObject_CallFunctionObjArgs(table_function("_to_dtype"), checked(wrap(r)).get(), dtype_object(dtype), nullptr)).get());
+      r = unwrap(checked(PyObject_CallFunctionObjArgs(table_function("_to_dtype"), checked(wrap(r)).get(),
+                                                      dtype_object(dtype), nullptr))
+                     .get());
     } else {
       TensorPtr c = new_tensor(dtype, sizes);
       copy_into(view_of(c), view_of(r));
@@ -75,7 +84,9 @@ Tensors OpNode::apply(const Tensors &grads) {
   Tensors out(next_edges_.size());
   bool first_only = grads[0] != nullptr;  // further outputs are mostly there for the backward itself
   for (size_t i = 1; i < grads.size(); ++i) first_only = first_only && !grads[i];
-  if (op->native && first_only && !grad_enabled() && fast_path() && on_cpu(grads[0]) && !is_meta(grads[0]) && op->native(*this, grads[0], &out)) return out;
+  if (op->native && first_only && !grad_enabled() && fast_path() && on_cpu(grads[0]) && !is_meta(grads[0]) &&
+      op->native(*this, grads[0], &out))
+    return out;
   std::unordered_map<int, Ref> cache;
   auto value_of = [&](const Need &n, const Formula &f) -> Ref {
     if (n.kind == Need::kResult) return python_tensor(results.at(n.index).unpack(this));
@@ -97,7 +108,8 @@ Tensors OpNode::apply(const Tensors &grads) {
     for (auto &l : saved_lists)
       if (l.first == n.index) {
         r = checked(PyList_New(l.second.size()));
-        for (size_t i = 0; i < l.second.size(); ++i) PyList_SET_ITEM(r.get(), i, python_tensor(l.second[i].unpack(this)).release());
+        for (size_t i = 0; i < l.second.size(); ++i)
+          PyList_SET_ITEM(r.get(), i, python_tensor(l.second[i].unpack(this)).release());
       }
     for (auto &p : plain)
       if (p.first == n.index) r = p.second;
@@ -108,7 +120,8 @@ Tensors OpNode::apply(const Tensors &grads) {
     return r;
   };
   Ref g;
-  if (output_size_ == 1 && !op->result_type) g = python_tensor(grads[0]);
+  if (output_size_ == 1 && !op->result_type)
+    g = python_tensor(grads[0]);
   else {
     g = checked(PyList_New(grads.size()));
     for (size_t i = 0; i < grads.size(); ++i) PyList_SET_ITEM(g.get(), i, python_tensor(grads[i]).release());
@@ -126,7 +139,8 @@ Tensors OpNode::apply(const Tensors &grads) {
       return;
     }
     if (!is_tensor(value)) {
-      PyErr_Format(PyExc_TypeError, "gradient of %s for '%U' must be a Tensor, not %s", op->name.c_str(), op->params[param].name, Py_TYPE(value)->tp_name);
+      PyErr_Format(PyExc_TypeError, "gradient of %s for '%U' must be a Tensor, not %s", op->name.c_str(),
+                   op->params[param].name, Py_TYPE(value)->tp_name);
       throw PythonError{};
     }
     out[in.edge] = reduce_to(unwrap(value), in.sizes, in.dtype);

@@ -16,7 +16,8 @@ bool foreign(PyObject *o) {
 PyObject *float8_handler = nullptr;
 
 bool is_float8_tensor(PyObject *o) {
-  return PyObject_TypeCheck(o, mindspore::tensor::GetTensorPyType()) && is_tensor(o) && is_float8(from_ms(unwrap(o)->data_type()));
+  return PyObject_TypeCheck(o, mindspore::tensor::GetTensorPyType()) && is_tensor(o) &&
+         is_float8(from_ms(unwrap(o)->data_type()));
 }
 
 // What the Python side computes of an operator whose kernel refuses float8 operands; null: the refusal stands.
@@ -26,7 +27,10 @@ PyObject *for_float8(PyObject *callable, PyObject *const *args, Py_ssize_t nargs
   if (!any || !float8_handler || kwnames) return nullptr;
   Ref pos(PyTuple_New(nargs));
   if (!pos) return nullptr;
-  for (Py_ssize_t i = 0; i < nargs; ++i) { Py_INCREF(args[i]); PyTuple_SET_ITEM(pos.get(), i, args[i]); }
+  for (Py_ssize_t i = 0; i < nargs; ++i) {
+    Py_INCREF(args[i]);
+    PyTuple_SET_ITEM(pos.get(), i, args[i]);
+  }
   Ref r(PyObject_CallFunctionObjArgs(float8_handler, callable, pos.get(), nullptr));
   if (!r) PyErr_Clear();  // the kernel's own error says more
   return r && r.get() != Py_NotImplemented ? r.release() : nullptr;
@@ -66,22 +70,29 @@ PyObject *op_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyOb
     parse(op, args, nargs, &keywords, slots, &held);
     PyObject *out = keywords.out == Py_None ? nullptr : keywords.out;
     TraceScope trace;
-    if (tracing) trace.begin(self->inplace ? "" : "aten::", self->inplace ? inplace_name(op) : op.trace_name, "cpu_op", slots, n);
+    if (tracing)
+      trace.begin(self->inplace ? "" : "aten::", self->inplace ? inplace_name(op) : op.trace_name, "cpu_op", slots, n);
     if (torch_function_handler) {
       bool special = torch_function_modes > 0;
       for (int i = 0; i < n && !special; ++i) {
-        if (foreign(slots[i])) special = true;
+        if (foreign(slots[i]))
+          special = true;
         else if (PyTuple_CheckExact(slots[i]) || PyList_CheckExact(slots[i])) {
           if (op.params[i].type != ParamType::kTensors) continue;
           Ref seq = checked(PySequence_Fast(slots[i], ""));
-          for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(seq.get()); ++k) special = special || foreign(PySequence_Fast_GET_ITEM(seq.get(), k));
+          for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(seq.get()); ++k)
+            special = special || foreign(PySequence_Fast_GET_ITEM(seq.get(), k));
         }
       }
       if (special) {
         Ref pos = checked(PyTuple_New(nargs));
-        for (Py_ssize_t i = 0; i < nargs; ++i) { Py_INCREF(args[i]); PyTuple_SET_ITEM(pos.get(), i, args[i]); }
+        for (Py_ssize_t i = 0; i < nargs; ++i) {
+          Py_INCREF(args[i]);
+          PyTuple_SET_ITEM(pos.get(), i, args[i]);
+        }
         Ref kw = checked(PyDict_New());
-        for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); ++k) PyDict_SetItem(kw.get(), PyTuple_GET_ITEM(kwnames, k), args[nargs + k]);
+        for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); ++k)
+          PyDict_SetItem(kw.get(), PyTuple_GET_ITEM(kwnames, k), args[nargs + k]);
         Ref r = call_torch_function(callable, pos.get(), kw.get());
         if (r) return r.release();
       }
@@ -104,16 +115,19 @@ PyObject *op_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyOb
       } else {
         r = call_body(op, slots);
       }
-      if (out) return checked(PyObject_CallFunctionObjArgs(table_function("_copy_to_out"), r.get(), out, nullptr)).release();
+      if (out)
+        return checked(PyObject_CallFunctionObjArgs(table_function("_copy_to_out"), r.get(), out, nullptr)).release();
       return r.release();
     }
     Operands operands(n);
     for (int i = 0; i < n; ++i) convert(op, i, slots[i], &operands[i]);
     const bool meta = op.device_param >= 0 && makes_meta(op, slots, operands[0]);
     Ref like;
-    if (op.device_param >= 0 && !meta && n && operands[0].tensor && is_meta(operands[0].tensor)) {  // of its shape, elsewhere
+    if (op.device_param >= 0 && !meta && n && operands[0].tensor &&
+        is_meta(operands[0].tensor)) {  // of its shape, elsewhere
       const TensorPtr &t = operands[0].tensor;
-      operands[0].tensor = new_tensor(from_ms(t->data_type()), t->shape().data(), static_cast<int>(t->shape().size()), strides_of(t).data());
+      operands[0].tensor = new_tensor(from_ms(t->data_type()), t->shape().data(), static_cast<int>(t->shape().size()),
+                                      strides_of(t).data());
       like = checked(wrap(operands[0].tensor));
       slots[0] = like.get();
     }
@@ -139,16 +153,23 @@ PyObject *op_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyOb
 
 // ---------------------------------------------------------------- the python type
 PyObject *op_get(PyObject *self, PyObject *obj, PyObject *) {  // as a method of Tensor
-  if (!obj || obj == Py_None) { Py_INCREF(self); return self; }
+  if (!obj || obj == Py_None) {
+    Py_INCREF(self);
+    return self;
+  }
   return PyMethod_New(self, obj);
 }
-PyObject *op_repr(PyObject *self) { return PyUnicode_FromFormat("<built-in method %s of type object>", reinterpret_cast<OpObject *>(self)->op->name.c_str()); }
+PyObject *op_repr(PyObject *self) {
+  return PyUnicode_FromFormat("<built-in method %s of type object>",
+                              reinterpret_cast<OpObject *>(self)->op->name.c_str());
+}
 
 ParamType param_type(const std::string &s) {
   static const std::unordered_map<std::string, ParamType> m = {
       {"Tensor", ParamType::kTensor}, {"Tensor[]", ParamType::kTensors}, {"TensorOrScalar", ParamType::kTensorOrScalar},
-      {"Scalar", ParamType::kScalar}, {"int", ParamType::kInt}, {"int[]", ParamType::kInts}, {"float", ParamType::kFloat},
-      {"float[]", ParamType::kFloats}, {"bool", ParamType::kBool}, {"str", ParamType::kString}, {"ScalarType", ParamType::kDType}};
+      {"Scalar", ParamType::kScalar}, {"int", ParamType::kInt},          {"int[]", ParamType::kInts},
+      {"float", ParamType::kFloat},   {"float[]", ParamType::kFloats},   {"bool", ParamType::kBool},
+      {"str", ParamType::kString},    {"ScalarType", ParamType::kDType}};
   auto it = m.find(s);
   return it == m.end() ? ParamType::kAny : it->second;
 }
@@ -205,22 +226,27 @@ PyObject *make_op(PyObject *, PyObject *spec) {
     }
     if (!kwonly.empty()) {
       op->keyword_names = PyTuple_New(kwonly.size());
-      for (size_t i = 0; i < kwonly.size(); ++i) { Py_INCREF(kwonly[i]); PyTuple_SET_ITEM(op->keyword_names, i, kwonly[i]); }
+      for (size_t i = 0; i < kwonly.size(); ++i) {
+        Py_INCREF(kwonly[i]);
+        PyTuple_SET_ITEM(op->keyword_names, i, kwonly[i]);
+      }
     }
     PyObject *pa = item(spec, "promote_params");
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(pa); ++i) op->promote_params.push_back(static_cast<int>(PyLong_AsLong(PyList_GET_ITEM(pa, i))));
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(pa); ++i)
+      op->promote_params.push_back(static_cast<int>(PyLong_AsLong(PyList_GET_ITEM(pa, i))));
     PyObject *fs = item(spec, "formulas");
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(fs); ++i) {
       PyObject *e = PyList_GET_ITEM(fs, i);  // (params list, function, needs list of (kind, index), joint)
       Formula f;
       PyObject *ps = PyTuple_GET_ITEM(e, 0);
-      for (Py_ssize_t k = 0; k < PyList_GET_SIZE(ps); ++k) f.params.push_back(static_cast<int>(PyLong_AsLong(PyList_GET_ITEM(ps, k))));
+      for (Py_ssize_t k = 0; k < PyList_GET_SIZE(ps); ++k)
+        f.params.push_back(static_cast<int>(PyLong_AsLong(PyList_GET_ITEM(ps, k))));
       f.function = kept(PyTuple_GET_ITEM(e, 1));
       PyObject *ns = PyTuple_GET_ITEM(e, 2);
       for (Py_ssize_t k = 0; k < PyList_GET_SIZE(ns); ++k) {
         PyObject *t = PyList_GET_ITEM(ns, k);
-        Need need{static_cast<Need::Kind>(PyLong_AsLong(PyTuple_GET_ITEM(t, 0))), static_cast<int>(PyLong_AsLong(PyTuple_GET_ITEM(t, 1))),
-                  truth(PyTuple_GET_ITEM(t, 2))};
+        Need need{static_cast<Need::Kind>(PyLong_AsLong(PyTuple_GET_ITEM(t, 0))),
+                  static_cast<int>(PyLong_AsLong(PyTuple_GET_ITEM(t, 1))), truth(PyTuple_GET_ITEM(t, 2))};
         f.needs.push_back(need);
         if (need.kind == Need::kParam && need.index == 0 && !need.shape_only) op->saves_self = true;
         if (need.kind == Need::kResult) op->saves_result = true;
@@ -264,8 +290,10 @@ PyObject *add_torch_function_modes(PyObject *, PyObject *n) {
 PyObject *call_operator(PyObject *, PyObject *const *args, Py_ssize_t nargs) {
   try {
     const Operator *op = nullptr;
-    if (PyLong_Check(args[0])) op = reinterpret_cast<const Operator *>(PyLong_AsVoidPtr(args[0]));
-    else op = find_operator(PyUnicode_AsUTF8(args[0]));
+    if (PyLong_Check(args[0]))
+      op = reinterpret_cast<const Operator *>(PyLong_AsVoidPtr(args[0]));
+    else
+      op = find_operator(PyUnicode_AsUTF8(args[0]));
     const int n = static_cast<int>(nargs) - 1;
     check(n <= kMaxParams, op->name, ": too many operands");
     Operands v(n);
@@ -273,19 +301,36 @@ PyObject *call_operator(PyObject *, PyObject *const *args, Py_ssize_t nargs) {
       PyObject *o = args[i + 1];
       Operand &r = v[i];
       if (o == Py_None) continue;
-      if (is_tensor(o)) { r.kind = Arg::kTensor; r.tensor = unwrap(o); continue; }
-      if (PyUnicode_Check(o)) { r.kind = Arg::kString; r.str = PyUnicode_AsUTF8(o); continue; }
-      if (dtype_from_object(o, &r.dtype)) { r.kind = Arg::kDType; r.scalar.i = to_ms(r.dtype); continue; }
+      if (is_tensor(o)) {
+        r.kind = Arg::kTensor;
+        r.tensor = unwrap(o);
+        continue;
+      }
+      if (PyUnicode_Check(o)) {
+        r.kind = Arg::kString;
+        r.str = PyUnicode_AsUTF8(o);
+        continue;
+      }
+      if (dtype_from_object(o, &r.dtype)) {
+        r.kind = Arg::kDType;
+        r.scalar.i = to_ms(r.dtype);
+        continue;
+      }
       if (PyTuple_Check(o) || PyList_Check(o)) {
         Ref seq = checked(PySequence_Fast(o, ""));
         const Py_ssize_t m = PySequence_Fast_GET_SIZE(seq.get());
         PyObject **items = PySequence_Fast_ITEMS(seq.get());
         bool tensors = false, floats = false;
-        for (Py_ssize_t k = 0; k < m; ++k) { tensors = tensors || is_tensor(items[k]); floats = floats || PyFloat_Check(items[k]); }
+        for (Py_ssize_t k = 0; k < m; ++k) {
+          tensors = tensors || is_tensor(items[k]);
+          floats = floats || PyFloat_Check(items[k]);
+        }
         r.kind = tensors ? Arg::kTensors : floats ? Arg::kFloats : Arg::kInts;
         for (Py_ssize_t k = 0; k < m; ++k) {
-          if (tensors) r.tensors.push_back(items[k] == Py_None ? nullptr : unwrap(items[k]));
-          else if (floats) r.floats.push_back(PyFloat_AsDouble(items[k]));
+          if (tensors)
+            r.tensors.push_back(items[k] == Py_None ? nullptr : unwrap(items[k]));
+          else if (floats)
+            r.floats.push_back(PyFloat_AsDouble(items[k]));
           else {
             Ref ix = checked(PyNumber_Index(items[k]));
             r.ints.push_back(PyLong_AsLongLong(ix.get()));
@@ -294,12 +339,17 @@ PyObject *call_operator(PyObject *, PyObject *const *args, Py_ssize_t nargs) {
         continue;
       }
       r.kind = Arg::kScalar;
-      if (!scalar_from(o, &r.scalar)) throw TypeError(op->name + ": operand " + std::to_string(i) + " of unknown kind " + type_name(o));
+      if (!scalar_from(o, &r.scalar))
+        throw TypeError(op->name + ": operand " + std::to_string(i) + " of unknown kind " + type_name(o));
     }
     Tensors t = run_operator(op, v.data(), n);
     for (auto &x : t)
       for (int i = 0; i < n; ++i)
-        if (v[i].kind == Arg::kTensor && v[i].tensor == x) { Py_INCREF(args[i + 1]); if (t.size() == 1) return args[i + 1]; Py_DECREF(args[i + 1]); }
+        if (v[i].kind == Arg::kTensor && v[i].tensor == x) {
+          Py_INCREF(args[i + 1]);
+          if (t.size() == 1) return args[i + 1];
+          Py_DECREF(args[i + 1]);
+        }
     if (t.size() == 1) return wrap(t[0]);
     Ref r = checked(PyTuple_New(t.size()));
     for (size_t i = 0; i < t.size(); ++i) PyTuple_SET_ITEM(r.get(), i, python_tensor(t[i]).release());
@@ -323,15 +373,16 @@ PyObject *set_default_device(PyObject *, PyObject *kind) {
   Py_RETURN_NONE;
 }
 
-PyMethodDef functions[] = {
-    {"set_default_device", set_default_device, METH_O, "device of factories that name none: 0 the CPU, 1 an accelerator, 2 meta"},
-    {"make_op", make_op, METH_O, "make_op(spec) -> callable operator"},
-    {"call_operator", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call_operator)), METH_FASTCALL, nullptr},
-    {"operator_handle", operator_handle, METH_O, nullptr},
-    {"set_torch_function_handler", set_torch_function_handler, METH_O, nullptr},
-    {"set_float8_handler", set_float8_handler, METH_O, nullptr},
-    {"add_torch_function_modes", add_torch_function_modes, METH_O, nullptr},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef functions[] = {{"set_default_device", set_default_device, METH_O,
+                            "device of factories that name none: 0 the CPU, 1 an accelerator, 2 meta"},
+                           {"make_op", make_op, METH_O, "make_op(spec) -> callable operator"},
+                           {"call_operator", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call_operator)),
+                            METH_FASTCALL, nullptr},
+                           {"operator_handle", operator_handle, METH_O, nullptr},
+                           {"set_torch_function_handler", set_torch_function_handler, METH_O, nullptr},
+                           {"set_float8_handler", set_float8_handler, METH_O, nullptr},
+                           {"add_torch_function_modes", add_torch_function_modes, METH_O, nullptr},
+                           {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 

@@ -4,7 +4,20 @@
 
 namespace msa {
 
-enum class ParamType : uint8_t { kTensor, kTensors, kTensorOrScalar, kScalar, kInt, kInts, kFloat, kFloats, kBool, kString, kDType, kAny };
+enum class ParamType : uint8_t {
+  kTensor,
+  kTensors,
+  kTensorOrScalar,
+  kScalar,
+  kInt,
+  kInts,
+  kFloat,
+  kFloats,
+  kBool,
+  kString,
+  kDType,
+  kAny
+};
 
 struct Param {
   PyObject *name = nullptr;  // interned
@@ -41,10 +54,10 @@ using PlainCall = PyObject *(*)(const Op &, PyObject **slots);
 struct Op {
   std::string name;
   std::vector<Param> params;
-  PyObject *body = nullptr;          // python body, or null when `kernel` is called directly
-  bool composite = false;            // body is differentiable by itself
+  PyObject *body = nullptr;  // python body, or null when `kernel` is called directly
+  bool composite = false;    // body is differentiable by itself
   bool view = false;
-  bool varargs = false;              // the first int[] parameter takes varargs
+  bool varargs = false;  // the first int[] parameter takes varargs
   int vararg_index = -1;
   const Operator *kernel = nullptr;
   std::string kernel_name;
@@ -53,12 +66,12 @@ struct Op {
   std::vector<Formula> formulas;
   std::vector<uint8_t> saved_params;  // bit: parameter is read by some formula
   bool saves_self = false, saves_result = false, differentiable = false;
-  PyObject *result_type = nullptr;   // namedtuple class, or null
-  PyObject *keyword_names = nullptr; // tuple of the keyword-only names (for python bodies)
-  int autocast = 0;                  // 1 lower precision, 2 float32, 3 widest
+  PyObject *result_type = nullptr;    // namedtuple class, or null
+  PyObject *keyword_names = nullptr;  // tuple of the keyword-only names (for python bodies)
+  int autocast = 0;                   // 1 lower precision, 2 float32, 3 widest
   std::string node_name, trace_name;
   NativeGradient native = nullptr;
-  int device_param = -1;             // the parameter named device
+  int device_param = -1;  // the parameter named device
   NativeBody native_body = nullptr;
   PlainCall plain_call = nullptr;
   bool subtraction = false;
@@ -66,8 +79,7 @@ struct Op {
 };
 
 struct OpObject {
-  PyObject_HEAD
-  vectorcallfunc vectorcall;
+  PyObject_HEAD vectorcallfunc vectorcall;
   Op *op;
   bool inplace;
   PyObject *dict;
@@ -83,13 +95,19 @@ struct OpNode final : Node {
   void rename(const char *name) { name_ = name; }
 
   const Op *op;
-  struct Input { int edge = -1; int count = 1; Dims sizes; DType dtype = DType::F32; bool tensor = false; };
-  std::vector<Input> inputs;                // per parameter
+  struct Input {
+    int edge = -1;
+    int count = 1;
+    Dims sizes;
+    DType dtype = DType::F32;
+    bool tensor = false;
+  };
+  std::vector<Input> inputs;                      // per parameter
   std::vector<std::pair<Dims, DType>> list_meta;  // for Tensor[] parameters, in edge order
   std::vector<std::pair<int, SavedTensor>> saved;
   std::vector<std::pair<int, std::vector<SavedTensor>>> saved_lists;
   std::vector<std::pair<int, TensorPtr>> shapes;  // parameters of which only shape and type are read
-  std::vector<std::pair<int, Ref>> plain;   // other values read by formulas
+  std::vector<std::pair<int, Ref>> plain;         // other values read by formulas
   std::vector<SavedTensor> results;
   bool released = false;
   TensorPtr saved_tensor(int param) const;
@@ -103,7 +121,10 @@ DType default_dtype();
 void set_default_dtype(DType d);
 DType promote_types(DType a, DType b);
 
-struct AutocastState { bool enabled = false; DType dtype = DType::BF16; };
+struct AutocastState {
+  bool enabled = false;
+  DType dtype = DType::BF16;
+};
 AutocastState &autocast_state();
 
 bool init_ops(PyObject *module);

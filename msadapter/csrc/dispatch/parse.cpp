@@ -9,7 +9,8 @@ std::string type_name(PyObject *o) { return Py_TYPE(o)->tp_name; }
 
 static const char *expected_name(ParamType t) {
   switch (t) {
-    case ParamType::kTensor: case ParamType::kTensorOrScalar: return "Tensor";
+    case ParamType::kTensor:
+    case ParamType::kTensorOrScalar: return "Tensor";
     case ParamType::kTensors: return "tuple of Tensors";
     case ParamType::kScalar: return "Number";
     case ParamType::kInt: return "int";
@@ -24,25 +25,41 @@ static const char *expected_name(ParamType t) {
 }
 [[noreturn]] static void bad_argument(const Op &op, int i, PyObject *o) {
   Ref n = Ref::borrow(op.params[i].name);
-  raise_type(op.name + "(): argument '" + PyUnicode_AsUTF8(n.get()) + "' (position " + std::to_string(i + 1) + ") must be " +
-             expected_name(op.params[i].type) + ", not " + type_name(o));
+  raise_type(op.name + "(): argument '" + PyUnicode_AsUTF8(n.get()) + "' (position " + std::to_string(i + 1) +
+             ") must be " + expected_name(op.params[i].type) + ", not " + type_name(o));
 }
 
 bool scalar_from(PyObject *o, Scalar *s) {
-  if (PyBool_Check(o)) { s->kind = Scalar::kBool; s->i = o == Py_True; return true; }
+  if (PyBool_Check(o)) {
+    s->kind = Scalar::kBool;
+    s->i = o == Py_True;
+    return true;
+  }
   if (PyLong_Check(o)) {
     s->kind = Scalar::kInt;
     int overflow = 0;
     s->i = PyLong_AsLongLongAndOverflow(o, &overflow);
     if (overflow) {
       unsigned long long u = PyLong_AsUnsignedLongLong(o);
-      if (PyErr_Occurred()) { PyErr_Clear(); fail("value cannot be converted to type int64_t without overflow"); }
+      if (PyErr_Occurred()) {
+        PyErr_Clear();
+        fail("value cannot be converted to type int64_t without overflow");
+      }
       s->i = static_cast<int64_t>(u);
     }
     return true;
   }
-  if (PyFloat_Check(o)) { s->kind = Scalar::kFloat; s->d = PyFloat_AS_DOUBLE(o); return true; }
-  if (PyComplex_Check(o)) { s->kind = Scalar::kComplex; s->d = PyComplex_RealAsDouble(o); s->imag = PyComplex_ImagAsDouble(o); return true; }
+  if (PyFloat_Check(o)) {
+    s->kind = Scalar::kFloat;
+    s->d = PyFloat_AS_DOUBLE(o);
+    return true;
+  }
+  if (PyComplex_Check(o)) {
+    s->kind = Scalar::kComplex;
+    s->d = PyComplex_RealAsDouble(o);
+    s->imag = PyComplex_ImagAsDouble(o);
+    return true;
+  }
   if (is_tensor(o)) {
     Ref v = checked(PyObject_CallMethod(o, "item", nullptr));
     return scalar_from(v.get(), s);
@@ -106,9 +123,13 @@ void convert(const Op &op, int i, PyObject *o, Operand *r) {
       Ref seq = checked(PySequence_Fast(o, ""));
       for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(seq.get()); ++k) {
         PyObject *e = PySequence_Fast_GET_ITEM(seq.get(), k);
-        if (e == Py_None) { r->tensors.push_back(nullptr); continue; }
+        if (e == Py_None) {
+          r->tensors.push_back(nullptr);
+          continue;
+        }
         if (!is_tensor(e))
-          raise_type("expected Tensor as element " + std::to_string(k) + " in argument " + std::to_string(i) + ", but got " + type_name(e));
+          raise_type("expected Tensor as element " + std::to_string(k) + " in argument " + std::to_string(i) +
+                     ", but got " + type_name(e));
         r->tensors.push_back(unwrap(e));
       }
       return;
@@ -122,7 +143,8 @@ void convert(const Op &op, int i, PyObject *o, Operand *r) {
       r->kind = Arg::kInts;
       if (PyTuple_Check(o) || PyList_Check(o)) {
         Ref seq = checked(PySequence_Fast(o, ""));
-        for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(seq.get()); ++k) r->ints.push_back(index_from(op, i, PySequence_Fast_GET_ITEM(seq.get(), k)));
+        for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(seq.get()); ++k)
+          r->ints.push_back(index_from(op, i, PySequence_Fast_GET_ITEM(seq.get(), k)));
       } else {
         r->ints.push_back(index_from(op, i, o));
       }
@@ -130,7 +152,10 @@ void convert(const Op &op, int i, PyObject *o, Operand *r) {
     case ParamType::kFloat:
       r->kind = Arg::kScalar;
       if (!scalar_from(o, &r->scalar) || r->scalar.kind == Scalar::kComplex) bad_argument(op, i, o);
-      if (r->scalar.kind <= Scalar::kInt) { r->scalar.d = static_cast<double>(r->scalar.i); r->scalar.kind = Scalar::kFloat; }
+      if (r->scalar.kind <= Scalar::kInt) {
+        r->scalar.d = static_cast<double>(r->scalar.i);
+        r->scalar.kind = Scalar::kFloat;
+      }
       return;
     case ParamType::kFloats: {
       r->kind = Arg::kFloats;
@@ -138,7 +163,8 @@ void convert(const Op &op, int i, PyObject *o, Operand *r) {
         r->floats.push_back(PyFloat_AsDouble(o));
       } else {
         Ref seq = checked(PySequence_Fast(o, ""));
-        for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(seq.get()); ++k) r->floats.push_back(PyFloat_AsDouble(PySequence_Fast_GET_ITEM(seq.get(), k)));
+        for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(seq.get()); ++k)
+          r->floats.push_back(PyFloat_AsDouble(PySequence_Fast_GET_ITEM(seq.get(), k)));
       }
       if (PyErr_Occurred()) throw PythonError{};
       return;
@@ -147,7 +173,8 @@ void convert(const Op &op, int i, PyObject *o, Operand *r) {
       const int v = PyBool_Check(o) ? (o == Py_True) : PyObject_IsTrue(o);
       if (v < 0) throw PythonError{};
       if (!PyBool_Check(o) && !PyLong_Check(o) && !is_tensor(o)) {
-        if (!PyIndex_Check(o) && std::string(Py_TYPE(o)->tp_name).find("bool") == std::string::npos) bad_argument(op, i, o);
+        if (!PyIndex_Check(o) && std::string(Py_TYPE(o)->tp_name).find("bool") == std::string::npos)
+          bad_argument(op, i, o);
       }
       r->kind = Arg::kScalar;
       r->scalar.kind = Scalar::kBool;
@@ -177,12 +204,14 @@ void parse(const Op &op, PyObject *const *args, Py_ssize_t nargs, Keywords *keyw
   if (op.varargs && nargs > op.vararg_index) {
     // x.view(2, 3): ints from vararg_index on belong together
     PyObject *first = args[op.vararg_index];
-    const bool looks_like_ints = !PyTuple_Check(first) && !PyList_Check(first) && first != Py_None && PyIndex_Check(first) && !PyBool_Check(first);
+    const bool looks_like_ints = !PyTuple_Check(first) && !PyList_Check(first) && first != Py_None &&
+                                 PyIndex_Check(first) && !PyBool_Check(first);
     if (looks_like_ints && (nargs - op.vararg_index > 1 || op.vararg_index + 1 == positional)) {
       bool all = nargs > positional;
       if (!all) {
         all = true;
-        for (Py_ssize_t k = op.vararg_index; k < nargs; ++k) all = all && PyIndex_Check(args[k]) && !PyBool_Check(args[k]);
+        for (Py_ssize_t k = op.vararg_index; k < nargs; ++k)
+          all = all && PyIndex_Check(args[k]) && !PyBool_Check(args[k]);
       }
       if (all) {
         *held = checked(PyTuple_New(nargs - op.vararg_index));
@@ -197,7 +226,8 @@ void parse(const Op &op, PyObject *const *args, Py_ssize_t nargs, Keywords *keyw
     }
   }
   if (nargs > positional)
-    raise_type(op.name + "() takes " + std::to_string(positional) + " positional arguments but " + std::to_string(nargs) + " were given");
+    raise_type(op.name + "() takes " + std::to_string(positional) + " positional arguments but " +
+               std::to_string(nargs) + " were given");
   for (Py_ssize_t i = 0; i < nargs; ++i) slots[i] = args[i];
   if (PyObject *kwnames = keywords->names) {
     const Py_ssize_t nk = PyTuple_GET_SIZE(kwnames);
@@ -216,7 +246,10 @@ void parse(const Op &op, PyObject *const *args, Py_ssize_t nargs, Keywords *keyw
           if (PyUnicode_Compare(a, key) == 0) hit = i;
       }
       if (hit < 0) {
-        if (PyUnicode_CompareWithASCIIString(key, "out") == 0) { keywords->out = value; continue; }
+        if (PyUnicode_CompareWithASCIIString(key, "out") == 0) {
+          keywords->out = value;
+          continue;
+        }
         raise_type(op.name + "() got an unexpected keyword argument '" + PyUnicode_AsUTF8(key) + "'");
       }
       if (slots[hit]) raise_type(op.name + "() got multiple values for argument '" + PyUnicode_AsUTF8(key) + "'");
@@ -226,7 +259,8 @@ void parse(const Op &op, PyObject *const *args, Py_ssize_t nargs, Keywords *keyw
   for (int i = 0; i < n; ++i) {
     if (slots[i]) continue;
     if (op.params[i].required)
-      raise_type(op.name + "() missing 1 required positional argument: \"" + PyUnicode_AsUTF8(op.params[i].name) + "\"");
+      raise_type(op.name + "() missing 1 required positional argument: \"" + PyUnicode_AsUTF8(op.params[i].name) +
+                 "\"");
     slots[i] = op.params[i].fallback;
   }
 }

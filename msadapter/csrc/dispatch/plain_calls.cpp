@@ -1,5 +1,5 @@
-// Composites whose ordinary call is one other operator: that operator at once, without the Python body in between. Whatever is
-// not ordinary, or wrong, is left to the body, which raises torch's errors.
+// Composites whose ordinary call is one other operator: that operator at once, without the Python body in between.
+// Whatever is not ordinary, or wrong, is left to the body, which raises torch's errors.
 #include "../device/trace.h"
 #include "internal.h"
 
@@ -63,7 +63,8 @@ PyObject *flatten(const Op &, PyObject **slots) {  // self, start_dim, end_dim
 PyObject *narrow(const Op &, PyObject **slots) {  // self, dim, start, length
   static Op *slice = op_named("_slice");
   int64_t dim, start, length;
-  if (!is_tensor(slots[0]) || !integer(slots[1], &dim) || !integer(slots[2], &start) || !integer(slots[3], &length)) return nullptr;
+  if (!is_tensor(slots[0]) || !integer(slots[1], &dim) || !integer(slots[2], &start) || !integer(slots[3], &length))
+    return nullptr;
   Values v(width(slice));
   v[0] = Operand::of(unwrap(slots[0]));
   const Dims &shape = v[0].tensor->shape();
@@ -131,9 +132,13 @@ PyObject *cat(const Op &, PyObject **slots) {
   return run(joined, v).release();
 }
 
-PyObject *embedding(const Op &op, PyObject **slots) {  // nn.functional's: input, weight, padding_idx, max_norm, norm_type, scale, sparse
+PyObject *embedding(
+    const Op &op,
+    PyObject **slots) {  // nn.functional's: input, weight, padding_idx, max_norm, norm_type, scale, sparse
   static Op *rows = op_named("_embedding");
-  if (width(&op) != 7 || !is_tensor(slots[0]) || !is_tensor(slots[1]) || slots[2] != Py_None || slots[3] != Py_None || !PyBool_Check(slots[5]) || slots[6] != Py_False) return nullptr;
+  if (width(&op) != 7 || !is_tensor(slots[0]) || !is_tensor(slots[1]) || slots[2] != Py_None || slots[3] != Py_None ||
+      !PyBool_Check(slots[5]) || slots[6] != Py_False)
+    return nullptr;
   Values v(width(rows));
   v[0] = Operand::of(unwrap(slots[1]));
   v[1] = Operand::of(unwrap(slots[0]));
@@ -142,7 +147,8 @@ PyObject *embedding(const Op &op, PyObject **slots) {  // nn.functional's: input
   return run(rows, v).release();
 }
 
-// Logits (N, C), classes (N), nothing else asked for: input, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing
+// Logits (N, C), classes (N), nothing else asked for: input, target, weight, size_average, ignore_index, reduce,
+// reduction, label_smoothing
 PyObject *cross_entropy(const Op &op, PyObject **slots) {
   static Op *fused = op_named("_cross_entropy");
   if (width(&op) != 8 || !is_tensor(slots[0]) || !is_tensor(slots[1])) return nullptr;
@@ -152,7 +158,9 @@ PyObject *cross_entropy(const Op &op, PyObject **slots) {
   if (!PyUnicode_Check(slots[6]) || !PyFloat_CheckExact(slots[7]) || !integer(slots[4], &ignored)) return nullptr;
   TensorPtr x = unwrap(slots[0]), y = unwrap(slots[1]);
   const double smoothing = PyFloat_AS_DOUBLE(slots[7]);
-  if (x->shape().size() != 2 || y->shape().size() != 1 || x->shape()[0] != y->shape()[0] || from_ms(y->data_type()) != DType::I64) return nullptr;
+  if (x->shape().size() != 2 || y->shape().size() != 1 || x->shape()[0] != y->shape()[0] ||
+      from_ms(y->data_type()) != DType::I64)
+    return nullptr;
   if (smoothing < 0 || smoothing > 1) return nullptr;
   const std::string reduction = PyUnicode_AsUTF8(slots[6]);
   const int64_t code = reduction == "sum" ? 0 : reduction == "mean" ? 1 : reduction == "none" ? 2 : -1;
@@ -170,8 +178,10 @@ PyObject *cross_entropy(const Op &op, PyObject **slots) {
 }  // namespace
 
 PlainCall plain_call(const std::string &name) {
-  static const std::unordered_map<std::string, PlainCall> table = {{"reshape", reshape}, {"contiguous", contiguous}, {"flatten", flatten},
-      {"narrow", narrow}, {"chunk", chunk}, {"cat", cat}, {"where", where}, {"embedding", embedding}, {"cross_entropy", cross_entropy}};
+  static const std::unordered_map<std::string, PlainCall> table = {
+      {"reshape", reshape}, {"contiguous", contiguous}, {"flatten", flatten},
+      {"narrow", narrow},   {"chunk", chunk},           {"cat", cat},
+      {"where", where},     {"embedding", embedding},   {"cross_entropy", cross_entropy}};
   auto it = table.find(name);
   return it == table.end() ? nullptr : it->second;
 }

@@ -34,7 +34,8 @@ DType promote_types(DType a, DType b) {
   if (is_unsigned(a) == is_unsigned(b)) return bits(a) > bits(b) ? a : b;
   const DType u = is_unsigned(a) ? a : b, s = is_unsigned(a) ? b : a;
   if (u != DType::U8)
-    fail("Promotion for uint16, uint32, uint64 types is not supported, attempted to promote ", dtype_name(a), " and ", dtype_name(b));
+    fail("Promotion for uint16, uint32, uint64 types is not supported, attempted to promote ", dtype_name(a), " and ",
+         dtype_name(b));
   return s == DType::I8 ? DType::I16 : s;
 }
 
@@ -47,20 +48,26 @@ static DType cast_target(const Op &op, const Operand *v) {
   };
   for (int i : op.promote_params) {
     const Operand &o = v[i];
-    if (o.kind == Arg::kTensor) add(o.tensor->shape().empty() ? 1 : 0, from_ms(o.tensor->data_type()));
-    else if (o.kind == Arg::kScalar) add(2, scalar_dtype(o.scalar));
+    if (o.kind == Arg::kTensor)
+      add(o.tensor->shape().empty() ? 1 : 0, from_ms(o.tensor->data_type()));
+    else if (o.kind == Arg::kScalar)
+      add(2, scalar_dtype(o.scalar));
     else if (o.kind == Arg::kTensors)
-      for (auto &t : o.tensors) if (t) add(t->shape().empty() ? 1 : 0, from_ms(t->data_type()));
+      for (auto &t : o.tensors)
+        if (t) add(t->shape().empty() ? 1 : 0, from_ms(t->data_type()));
   }
   auto category = [](DType d) { return d == DType::Bool ? 0 : is_integral(d) ? 1 : is_floating(d) ? 2 : 3; };
   bool any = false;
   DType r = DType::F32;
   for (int level = 0; level < 3; ++level) {
     if (!has[level]) continue;
-    if (!any) r = best[level];
+    if (!any)
+      r = best[level];
     else if (category(best[level]) > category(r)) {
       // a lower-priority operand decides only the kind: its own type (complex follows the tensor's width)
-      r = category(best[level]) == 3 && category(r) == 2 && level == 2 ? complex_of(r) : level == 2 && category(r) == 2 ? r : best[level];
+      r = category(best[level]) == 3 && category(r) == 2 && level == 2 ? complex_of(r)
+          : level == 2 && category(r) == 2                             ? r
+                                                                       : best[level];
       if (level == 1) r = best[level];
       if (category(best[level]) == 3 && is_floating(best[0]) && has[0]) r = complex_of(best[0]);
     }
@@ -91,13 +98,18 @@ static TensorPtr scalar_tensor(const Scalar &s, DType d) {
 }
 
 static bool is_bool(const Operand &o) {
-  return o.kind == Arg::kTensor ? from_ms(o.tensor->data_type()) == DType::Bool : o.kind == Arg::kScalar && o.scalar.kind == Scalar::kBool;
+  return o.kind == Arg::kTensor ? from_ms(o.tensor->data_type()) == DType::Bool
+                                : o.kind == Arg::kScalar && o.scalar.kind == Scalar::kBool;
 }
 
 void promote(const Op &op, Operand *v) {
   if (op.subtraction) {
-    check(!is_bool(v[0]) || !is_bool(v[1]), "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator instead.");
-    check(!is_bool(v[0]) && !is_bool(v[1]), "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the `~` or "
+    check(!is_bool(v[0]) || !is_bool(v[1]),
+          "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` "
+          "operator instead.");
+    check(!is_bool(v[0]) && !is_bool(v[1]),
+          "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use "
+          "the `~` or "
           "`logical_not()` operator instead.");
   }
   const DType d = cast_target(op, v);
@@ -111,7 +123,8 @@ void promote(const Op &op, Operand *v) {
       o.tensor = scalar_tensor(o.scalar, d);
       o.kind = Arg::kTensor;
     } else if (o.kind == Arg::kTensors) {
-      for (auto &t : o.tensors) if (t) t = raw_cast(t, d);
+      for (auto &t : o.tensors)
+        if (t) t = raw_cast(t, d);
     }
   }
 }

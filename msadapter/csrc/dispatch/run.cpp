@@ -6,15 +6,22 @@ namespace msa {
 // ---------------------------------------------------------------- running
 static PyObject *plain_object(const Op &op, int i, const Operand &o, PyObject *original) {
   switch (op.params[i].type) {
-    case ParamType::kTensor: case ParamType::kTensorOrScalar:
+    case ParamType::kTensor:
+    case ParamType::kTensorOrScalar:
       if (o.kind == Arg::kTensor) {
-        if (is_tensor(original) && unwrap(original) == o.tensor) { Py_INCREF(original); return original; }
+        if (is_tensor(original) && unwrap(original) == o.tensor) {
+          Py_INCREF(original);
+          return original;
+        }
         return wrap(o.tensor);
       }
       Py_INCREF(original);
       return original;
     case ParamType::kTensors: {
-      if (o.kind == Arg::kNone) { Py_INCREF(Py_None); return Py_None; }
+      if (o.kind == Arg::kNone) {
+        Py_INCREF(Py_None);
+        return Py_None;
+      }
       Ref l = checked(PyList_New(o.tensors.size()));
       for (size_t k = 0; k < o.tensors.size(); ++k) PyList_SET_ITEM(l.get(), k, python_tensor(o.tensors[k]).release());
       return l.release();
@@ -113,7 +120,9 @@ static bool anything_requires_grad(const Operand *v, int n) {
 }
 
 // A tensor without memory: what a formula needs that only asks for shape and type.
-static TensorPtr shape_of(const TensorPtr &t) { return std::make_shared<MsTensor>(t->data_type(), t->shape(), mindspore::device::DeviceAddressPtr()); }
+static TensorPtr shape_of(const TensorPtr &t) {
+  return std::make_shared<MsTensor>(t->data_type(), t->shape(), mindspore::device::DeviceAddressPtr());
+}
 
 // Indexing is one node for torch's chain of views: it is called as the last of them.
 static const char *last_view(const Operand &spec) {
@@ -168,8 +177,10 @@ static std::shared_ptr<OpNode> make_node(const Op &op, const Operand *before, Py
   for (int i = 0; i < n; ++i) {
     if (!keep[i]) continue;
     const Operand &o = before[i];
-    if (o.kind == Arg::kTensor && keep[i] == 1) node->shapes.emplace_back(i, shape_of(o.tensor));
-    else if (o.kind == Arg::kTensor) node->saved.emplace_back(i, SavedTensor(o.tensor, false));
+    if (o.kind == Arg::kTensor && keep[i] == 1)
+      node->shapes.emplace_back(i, shape_of(o.tensor));
+    else if (o.kind == Arg::kTensor)
+      node->saved.emplace_back(i, SavedTensor(o.tensor, false));
     else if (o.kind == Arg::kTensors) {
       std::vector<SavedTensor> l;
       for (auto &t : o.tensors) l.emplace_back(t, false);
@@ -239,12 +250,14 @@ void apply_autocast(const Op &op, Operand *v, PyObject **slots, std::vector<Ref>
     target = s.dtype;
     for (size_t i = 0; i < op.params.size(); ++i) {
       if (v[i].kind == Arg::kTensor && from_ms(v[i].tensor->data_type()) == DType::F32) target = DType::F32;
-      for (auto &t : v[i].tensors) if (t && from_ms(t->data_type()) == DType::F32) target = DType::F32;
+      for (auto &t : v[i].tensors)
+        if (t && from_ms(t->data_type()) == DType::F32) target = DType::F32;
     }
   }
   auto cast = [&](TensorPtr &t) {
     if (!t || !eligible(t) || from_ms(t->data_type()) == target) return;
-    Ref r = checked(PyObject_CallFunctionObjArgs(table_function("_autocast_cast"), checked(wrap(t)).get(), dtype_object(target), nullptr));
+    Ref r = checked(PyObject_CallFunctionObjArgs(table_function("_autocast_cast"), checked(wrap(t)).get(),
+                                                 dtype_object(target), nullptr));
     t = unwrap(r.get());
     hold->push_back(r);
   };
@@ -285,8 +298,12 @@ Ref run_functional(Op &op, Operand *v, PyObject **slots) {
   if (op.view)
     for (auto &t : r.tensors) {
       if (t == v[0].tensor) t = alias_of(t);
-      if (t->data_type() != v[0].tensor->data_type() && !can_require_grad(t)) continue;  // bytes seen as integers have no history
-      set_view(t, v[0].tensor, !grad_enabled() ? ViewKind::kNoGrad : r.single ? ViewKind::kNormal : ViewKind::kMultiOutput);
+      if (t->data_type() != v[0].tensor->data_type() && !can_require_grad(t))
+        continue;  // bytes seen as integers have no history
+      set_view(t, v[0].tensor,
+               !grad_enabled() ? ViewKind::kNoGrad
+               : r.single      ? ViewKind::kNormal
+                               : ViewKind::kMultiOutput);
     }
   if (record) attach(op, make_node(op, v, slots, r.tensors.size()), r.tensors);
   return wrap_results(op, r);
@@ -300,17 +317,21 @@ static bool writes_overlapping(const Op &op) {
 
 // Writers by index take no operand that shares memory with what they write.
 static void refuse_shared_operands(const Op &op, const Operand *v, int n) {
-  static const std::unordered_set<std::string> names = {"_scatter", "scatter_add", "scatter_reduce", "index_put", "index_copy", "index_add",
+  static const std::unordered_set<std::string> names = {"_scatter",     "scatter_add",    "scatter_reduce",
+                                                        "index_put",    "index_copy",     "index_add",
                                                         "index_reduce", "_masked_scatter"};
   if (!names.count(op.name)) return;
   const TensorPtr &self = v[0].tensor;
   for (int i = 1; i < n; ++i) {
     if (v[i].kind != Arg::kTensor) continue;
     check_overlap(self, v[i].tensor);
-    const bool same = v[i].tensor->device_address() == self->device_address() && offset_of(v[i].tensor) == offset_of(self);
-    if (same && view_of(self).numel > 0 && v[i].tensor->shape() == self->shape() && strides_of(v[i].tensor) == strides_of(self))
-      fail("unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
-           "location. Please clone() the tensor before performing the operation.");
+    const bool same =
+        v[i].tensor->device_address() == self->device_address() && offset_of(v[i].tensor) == offset_of(self);
+    if (same && view_of(self).numel > 0 && v[i].tensor->shape() == self->shape() &&
+        strides_of(v[i].tensor) == strides_of(self))
+      fail(
+          "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+          "location. Please clone() the tensor before performing the operation.");
   }
 }
 
@@ -324,8 +345,10 @@ Ref run_inplace(Op &op, Operand *v, PyObject **slots) {
   const int n = static_cast<int>(op.params.size());
   TensorPtr self = v[0].tensor;
   const bool recorded = anything_requires_grad(v, n);
-  if (writes_overlapping(op)) check_history(self, recorded);
-  else check_inplace(self, recorded);
+  if (writes_overlapping(op))
+    check_history(self, recorded);
+  else
+    check_inplace(self, recorded);
   if (op.body) refuse_shared_operands(op, v, n);
   std::vector<Ref> hold;
   const bool record = op.differentiable && grad_enabled() && any_requires_grad(op, v);
@@ -348,14 +371,16 @@ Ref run_inplace(Op &op, Operand *v, PyObject **slots) {
   if (!op.body && op.kernel->kernel && op.kernel->kernel->elementwise)
     for (int i = 1; i < n; ++i)
       if (v[i].kind == Arg::kTensor) check_overlap(self, v[i].tensor);
-  const bool direct = !op.body && op.kernel->kernel && op.kernel->kernel->elementwise && copy[0].tensor == self && on_cpu(self);
+  const bool direct =
+      !op.body && op.kernel->kernel && op.kernel->kernel->elementwise && copy[0].tensor == self && on_cpu(self);
   if (direct) {
     Dims shape = self->shape();
     for (int i = 0; i < n; ++i)
       if (copy[i].kind == Arg::kTensor) {
         const auto &s = copy[i].tensor->shape();
         bool fits = s.size() <= shape.size();
-        for (size_t k = 0; fits && k < s.size(); ++k) fits = s[s.size() - 1 - k] == 1 || s[s.size() - 1 - k] == shape[shape.size() - 1 - k];
+        for (size_t k = 0; fits && k < s.size(); ++k)
+          fits = s[s.size() - 1 - k] == 1 || s[s.size() - 1 - k] == shape[shape.size() - 1 - k];
         if (!fits) {
           Tensor a = view_of(self), b = view_of(copy[i].tensor);
           fail("output with shape ", shape, " doesn't match the broadcast shape ", broadcast_shapes({&a, &b}));
@@ -364,8 +389,10 @@ Ref run_inplace(Op &op, Operand *v, PyObject **slots) {
     result = run_operator(op.kernel, copy.data(), n, &self)[0];
   } else {
     Results r;
-    if (op.body) r = run_body(op, copy.data(), slots);
-    else r.tensors = run_operator(op.kernel, copy.data(), n);
+    if (op.body)
+      r = run_body(op, copy.data(), slots);
+    else
+      r.tensors = run_operator(op.kernel, copy.data(), n);
     if (r.python || r.tensors.empty()) fail(op.name, "_: the operator has no in-place form");
     result = r.tensors[0];
   }
@@ -377,8 +404,8 @@ Ref run_inplace(Op &op, Operand *v, PyObject **slots) {
     if (on_cpu(self)) {
       ShapeOnly shapes(is_meta(self));
       copy_into(view_of(self), view_of(result));
-    }
-    else run1("InplaceCopy", {Operand::of(self), Operand::of(result), Operand::of(false)});
+    } else
+      run1("InplaceCopy", {Operand::of(self), Operand::of(result), Operand::of(false)});
   }
   self->BumpVersion();
   if (record) {

@@ -34,7 +34,8 @@ class Region {
     if (PySlice_Check(item)) {
       auto *s = reinterpret_cast<PySliceObject *>(item);
       int64_t start, stop, step;
-      if (!bound(s->step, 1, &step) || !bound(s->start, 0, &start) || !bound(s->stop, size, &stop) || step <= 0) return false;
+      if (!bound(s->step, 1, &step) || !bound(s->start, 0, &start) || !bound(s->stop, size, &stop) || step <= 0)
+        return false;
       start = start < 0 ? std::max<int64_t>(start + size, 0) : std::min(start, size);
       stop = stop < 0 ? std::max<int64_t>(stop + size, 0) : std::min(stop, size);
       ++dim_;
@@ -70,8 +71,10 @@ bool plain_region(const Dims &shape, PyObject *index, Dims *spec) {
     int64_t used = 0, ellipses = 0;
     for (Py_ssize_t i = 0; i < n; ++i) {
       PyObject *o = PyTuple_GET_ITEM(index, i);
-      if (o == Py_Ellipsis) ++ellipses;
-      else if (o != Py_None) ++used;
+      if (o == Py_Ellipsis)
+        ++ellipses;
+      else if (o != Py_None)
+        ++used;
     }
     if (ellipses > 1) return false;
     for (Py_ssize_t i = 0; i < n; ++i)

@@ -9,11 +9,14 @@
 
 namespace msa {
 
-size_t Channels::bytes_for(int ranks) { return ranks * sizeof(Doorbell) + 2 * static_cast<size_t>(ranks) * ranks * sizeof(Pair); }
+size_t Channels::bytes_for(int ranks) {
+  return ranks * sizeof(Doorbell) + 2 * static_cast<size_t>(ranks) * ranks * sizeof(Pair);
+}
 
 Channels::Channels(int file, int64_t offset, int ranks, int rank) : ranks(ranks), rank(rank) {
   void *p = mmap(nullptr, bytes_for(ranks), PROT_READ | PROT_WRITE, MAP_SHARED, file, offset);
-  if (p == MAP_FAILED) throw std::runtime_error(std::string("mapping the memory of a process group failed: ") + std::strerror(errno));
+  if (p == MAP_FAILED)
+    throw std::runtime_error(std::string("mapping the memory of a process group failed: ") + std::strerror(errno));
   bells_ = static_cast<Doorbell *>(p);
   pairs_ = reinterpret_cast<Pair *>(bells_ + ranks);
   for (int ring = 0; ring < 2; ++ring) {
@@ -49,8 +52,10 @@ TransferPtr Channels::receive(Ring ring, int from, void *data, uint64_t bytes, u
     transfer->moved = early->second.size();
     box.aside.erase(early);
   }
-  if (transfer->moved == bytes) transfer->ended.store(true, std::memory_order_release);
-  else box.expected[number] = transfer;
+  if (transfer->moved == bytes)
+    transfer->ended.store(true, std::memory_order_release);
+  else
+    box.expected[number] = transfer;
   return transfer;
 }
 
@@ -93,7 +98,8 @@ bool Channels::pull(int ring, int from) {
   if (found != box.expected.end()) {
     Transfer &t = *found->second;
     if (slot.bytes != t.bytes)
-      throw std::runtime_error("a message of " + std::to_string(slot.bytes) + " bytes was sent to a tensor of " + std::to_string(t.bytes));
+      throw std::runtime_error("a message of " + std::to_string(slot.bytes) + " bytes was sent to a tensor of " +
+                               std::to_string(t.bytes));
     const uint64_t n = std::min(kChunk, t.bytes - t.moved);
     std::memcpy(t.data + t.moved, slot.data, n);
     t.moved += n;
@@ -122,7 +128,8 @@ bool Channels::pass() {
 
 bool Channels::advance(const std::vector<TransferPtr> &wanted, double patience) {
   const auto done = [&] {
-    return std::all_of(wanted.begin(), wanted.end(), [](const TransferPtr &t) { return t->ended.load(std::memory_order_acquire); });
+    return std::all_of(wanted.begin(), wanted.end(),
+                       [](const TransferPtr &t) { return t->ended.load(std::memory_order_acquire); });
   };
   return attend(bells_[rank], patience, done, [&] {
     std::lock_guard<std::mutex> lock(mutex_);

@@ -1,9 +1,8 @@
 // Large messages between the processes of one machine, through memory that all of them map.
 //
-// Every ordered pair of ranks has a ring of slots for messages and one for the parts of collectives. A message travels in
-// chunks, in the order in which the sender started; the receiver names it by its number in the ring, so it may ask for
-// messages in another order: what lies in front is put aside. Only advance() waits, for as long as
-// it is told.
+// Every ordered pair of ranks has a ring of slots for messages and one for the parts of collectives. A message travels
+// in chunks, in the order in which the sender started; the receiver names it by its number in the ring, so it may ask
+// for messages in another order: what lies in front is put aside. Only advance() waits, for as long as it is told.
 #pragma once
 #include <atomic>
 #include <cstdint>

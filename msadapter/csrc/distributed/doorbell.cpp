@@ -10,7 +10,9 @@
 
 namespace msa {
 
-double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 void ring_others(Doorbell *bells, int ranks, int rank) {
   for (int r = 0; r < ranks; ++r) {

@@ -19,9 +19,10 @@ void sleep_on(Doorbell &bell, uint32_t seen, double seconds);
 constexpr double kBusy = 0.002;     // seconds for the others' next chunk, once something has moved
 constexpr double kAwake = 0.00002;  // seconds before sleeping: waking costs about as much
 
-// Calls pass() (whether anything moved) until done(), or until nothing has moved for `patience` seconds; whether it is done.
-// Once something has moved, it waits a little longer for the rest.
-template <class Done, class Pass> bool attend(Doorbell &own, double patience, Done done, Pass pass) {
+// Calls pass() (whether anything moved) until done(), or until nothing has moved for `patience` seconds; whether it is
+// done. Once something has moved, it waits a little longer for the rest.
+template <class Done, class Pass>
+bool attend(Doorbell &own, double patience, Done done, Pass pass) {
   double last = seconds_now();
   for (;;) {
     const uint32_t seen = own.rings.load(std::memory_order_acquire);

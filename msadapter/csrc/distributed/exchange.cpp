@@ -27,9 +27,11 @@ size_t SharedSlots::bytes_for(int ranks, int64_t slot_bytes) {
   return ranks * (sizeof(Doorbell) + sizeof(Line) + kSlots * static_cast<size_t>(slot_bytes));
 }
 
-SharedSlots::SharedSlots(int file, int ranks, int rank, int64_t slot_bytes) : ranks(ranks), rank(rank), slot_bytes(slot_bytes) {
+SharedSlots::SharedSlots(int file, int ranks, int rank, int64_t slot_bytes)
+    : ranks(ranks), rank(rank), slot_bytes(slot_bytes) {
   void *p = mmap(nullptr, bytes_for(ranks, slot_bytes), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  if (p == MAP_FAILED) throw std::runtime_error(std::string("mapping the memory of a process group failed: ") + std::strerror(errno));
+  if (p == MAP_FAILED)
+    throw std::runtime_error(std::string("mapping the memory of a process group failed: ") + std::strerror(errno));
   memory_ = static_cast<char *>(p);
   bells_ = reinterpret_cast<Doorbell *>(memory_);
   lines_ = reinterpret_cast<Line *>(bells_ + ranks);
@@ -82,7 +84,8 @@ void SharedSlots::give_up(const Exchange &unfinished) {
 }
 
 Exchange::Exchange(SharedSlots &slots, int kind, uint64_t bytes, int detail)
-    : slots_(slots), signature_(static_cast<uint64_t>(kind) << 56 | static_cast<uint64_t>(detail) << 48 | (bytes & 0xFFFFFFFFFFFF)) {}
+    : slots_(slots),
+      signature_(static_cast<uint64_t>(kind) << 56 | static_cast<uint64_t>(detail) << 48 | (bytes & 0xFFFFFFFFFFFF)) {}
 
 bool Exchange::may_fill(uint64_t chunk) const {
   // a slot of the collective before is free when everybody has ended that one
@@ -97,10 +100,12 @@ bool Exchange::filled(int by, uint64_t chunk) {
   if (line.published.load(std::memory_order_acquire) < base_ + chunk + 1) return false;
   const uint64_t theirs = line.signature.load(std::memory_order_relaxed);
   // what was published last may be the next collective's, if that one needed nothing more from here
-  if (chunk == 0 && line.published.load(std::memory_order_acquire) >> kChunkBits == base_ >> kChunkBits && theirs != signature_)
-    throw std::runtime_error(std::string("rank ") + std::to_string(by) + " of the group runs " + kind_name(theirs) + " of " +
-                             std::to_string(theirs & 0xFFFFFFFFFFFF) + " bytes where rank " + std::to_string(rank()) + " runs " +
-                             kind_name(signature_) + " of " + std::to_string(signature_ & 0xFFFFFFFFFFFF) +
+  if (chunk == 0 && line.published.load(std::memory_order_acquire) >> kChunkBits == base_ >> kChunkBits &&
+      theirs != signature_)
+    throw std::runtime_error(std::string("rank ") + std::to_string(by) + " of the group runs " + kind_name(theirs) +
+                             " of " + std::to_string(theirs & 0xFFFFFFFFFFFF) + " bytes where rank " +
+                             std::to_string(rank()) + " runs " + kind_name(signature_) + " of " +
+                             std::to_string(signature_ & 0xFFFFFFFFFFFF) +
                              " bytes (or the dtype, the reduction or the root differ)");
   return true;
 }
@@ -110,7 +115,9 @@ void Exchange::publish(uint64_t chunks) {
   if (chunks == 1) line.signature.store(signature_, std::memory_order_relaxed);
   line.published.store(base_ + chunks, std::memory_order_release);
 }
-void Exchange::consume(uint64_t chunks) { slots_.lines_[rank()].consumed.store(base_ + chunks, std::memory_order_release); }
+void Exchange::consume(uint64_t chunks) {
+  slots_.lines_[rank()].consumed.store(base_ + chunks, std::memory_order_release);
+}
 
 namespace {
 
@@ -120,11 +127,17 @@ int detail_of(DType dtype, Reduction reduction) { return static_cast<int>(dtype)
 class AllReduceOfTwo final : public Exchange {
  public:
   AllReduceOfTwo(SharedSlots &slots, void *data, int64_t count, DType dtype, Reduction reduction)
-      : Exchange(slots, kAllReduce, count * item_size(dtype), detail_of(dtype, reduction)), data_(static_cast<char *>(data)),
-        bytes_(count * item_size(dtype)), dtype_(dtype), reduction_(reduction), chunks_(chunks_of(bytes_, slots.slot_bytes)) {}
+      : Exchange(slots, kAllReduce, count * item_size(dtype), detail_of(dtype, reduction)),
+        data_(static_cast<char *>(data)),
+        bytes_(count * item_size(dtype)),
+        dtype_(dtype),
+        reduction_(reduction),
+        chunks_(chunks_of(bytes_, slots.slot_bytes)) {}
 
  private:
-  int64_t size(uint64_t chunk) const { return std::min<int64_t>(slots_.slot_bytes, bytes_ - chunk * slots_.slot_bytes); }
+  int64_t size(uint64_t chunk) const {
+    return std::min<int64_t>(slots_.slot_bytes, bytes_ - chunk * slots_.slot_bytes);
+  }
   bool complete() const override { return done_ == chunks_; }
   bool step() override {
     bool moved = false;
@@ -157,11 +170,17 @@ class AllReduceOfTwo final : public Exchange {
 class AllReduce final : public Exchange {
  public:
   AllReduce(SharedSlots &slots, void *data, int64_t count, DType dtype, Reduction reduction)
-      : Exchange(slots, kAllReduce, count * item_size(dtype), detail_of(dtype, reduction)), data_(static_cast<char *>(data)),
-        bytes_(count * item_size(dtype)), dtype_(dtype), reduction_(reduction), rounds_(chunks_of(bytes_, slots.slot_bytes)) {}
+      : Exchange(slots, kAllReduce, count * item_size(dtype), detail_of(dtype, reduction)),
+        data_(static_cast<char *>(data)),
+        bytes_(count * item_size(dtype)),
+        dtype_(dtype),
+        reduction_(reduction),
+        rounds_(chunks_of(bytes_, slots.slot_bytes)) {}
 
  private:
-  int64_t size(uint64_t round) const { return std::min<int64_t>(slots_.slot_bytes, bytes_ - round * slots_.slot_bytes); }
+  int64_t size(uint64_t round) const {
+    return std::min<int64_t>(slots_.slot_bytes, bytes_ - round * slots_.slot_bytes);
+  }
   // [begin, end) of what a rank reduces of a round, in bytes
   std::pair<int64_t, int64_t> part(uint64_t round, int of) const {
     const int64_t total = size(round), each = (total / ranks() + kAlign) / kAlign * kAlign;
@@ -229,9 +248,14 @@ class AllReduce final : public Exchange {
 // A chunk carries a piece of every other rank's part; a rank adds the pieces of its own.
 class ReduceScatter final : public Exchange {
  public:
-  ReduceScatter(SharedSlots &slots, void *output, const void *input, std::vector<int64_t> counts, DType dtype, Reduction reduction)
-      : Exchange(slots, kReduceScatter, total(counts) * item_size(dtype), detail_of(dtype, reduction)), output_(static_cast<char *>(output)),
-        input_(static_cast<const char *>(input)), dtype_(dtype), reduction_(reduction), piece_(slots.slot_bytes / ranks() / kAlign * kAlign) {
+  ReduceScatter(SharedSlots &slots, void *output, const void *input, std::vector<int64_t> counts, DType dtype,
+                Reduction reduction)
+      : Exchange(slots, kReduceScatter, total(counts) * item_size(dtype), detail_of(dtype, reduction)),
+        output_(static_cast<char *>(output)),
+        input_(static_cast<const char *>(input)),
+        dtype_(dtype),
+        reduction_(reduction),
+        piece_(slots.slot_bytes / ranks() / kAlign * kAlign) {
     int64_t largest = 0, place = 0;
     for (int64_t count : counts) {
       starts_.push_back(place);
@@ -254,7 +278,8 @@ class ReduceScatter final : public Exchange {
     bool moved = false;
     if (sent_ < chunks_ && may_fill(sent_)) {
       for (int to = 0; to < ranks(); ++to)
-        if (to != rank()) std::memcpy(own_slot(sent_) + to * piece_, input_ + starts_[to] + sent_ * piece_, size(sent_, to));
+        if (to != rank())
+          std::memcpy(own_slot(sent_) + to * piece_, input_ + starts_[to] + sent_ * piece_, size(sent_, to));
       publish(++sent_);
       moved = true;
     }
@@ -262,7 +287,8 @@ class ReduceScatter final : public Exchange {
       std::vector<const void *> parts(ranks());
       for (int r = 0; r < ranks(); ++r)
         parts[r] = r == rank() ? input_ + starts_[r] + done_ * piece_ : slot_of(r, done_) + rank() * piece_;
-      combine(dtype_, reduction_, output_ + done_ * piece_, parts.data(), ranks(), size(done_, rank()) / item_size(dtype_));
+      combine(dtype_, reduction_, output_ + done_ * piece_, parts.data(), ranks(),
+              size(done_, rank()) / item_size(dtype_));
       consume(++done_);
       moved = true;
     }
@@ -286,8 +312,13 @@ class ReduceScatter final : public Exchange {
 class Copies final : public Exchange {
  public:
   // sizes: bytes that each rank publishes, and where they go
-  Copies(SharedSlots &slots, Kind kind, int detail, const char *source, std::vector<char *> targets, std::vector<int64_t> sizes)
-      : Exchange(slots, kind, total(sizes), detail), source_(source), targets_(std::move(targets)), sizes_(std::move(sizes)), done_(ranks(), 0) {
+  Copies(SharedSlots &slots, Kind kind, int detail, const char *source, std::vector<char *> targets,
+         std::vector<int64_t> sizes)
+      : Exchange(slots, kind, total(sizes), detail),
+        source_(source),
+        targets_(std::move(targets)),
+        sizes_(std::move(sizes)),
+        done_(ranks(), 0) {
     for (int r = 0; r < ranks(); ++r) most_ = std::max(most_, needed(r));
     done_[rank()] = needed(rank());
   }
@@ -299,7 +330,9 @@ class Copies final : public Exchange {
     return n;
   }
   uint64_t needed(int of) const { return chunks_of(sizes_[of], slots_.slot_bytes); }
-  int64_t size(uint64_t chunk, int of) const { return std::min<int64_t>(slots_.slot_bytes, sizes_[of] - chunk * slots_.slot_bytes); }
+  int64_t size(uint64_t chunk, int of) const {
+    return std::min<int64_t>(slots_.slot_bytes, sizes_[of] - chunk * slots_.slot_bytes);
+  }
   bool complete() const override { return sent_ == needed(rank()) && consumed_ == most_; }
   bool step() override {
     bool moved = false;
@@ -330,17 +363,19 @@ class Copies final : public Exchange {
 
 }  // namespace
 
-std::shared_ptr<Exchange> make_all_reduce(SharedSlots &slots, void *data, int64_t count, DType dtype, Reduction reduction) {
+std::shared_ptr<Exchange> make_all_reduce(SharedSlots &slots, void *data, int64_t count, DType dtype,
+                                          Reduction reduction) {
   if (slots.ranks == 2) return std::make_shared<AllReduceOfTwo>(slots, data, count, dtype, reduction);
   return std::make_shared<AllReduce>(slots, data, count, dtype, reduction);
 }
 
-std::shared_ptr<Exchange> make_reduce_scatter(SharedSlots &slots, void *output, const void *input, std::vector<int64_t> counts,
-                                              DType dtype, Reduction reduction) {
+std::shared_ptr<Exchange> make_reduce_scatter(SharedSlots &slots, void *output, const void *input,
+                                              std::vector<int64_t> counts, DType dtype, Reduction reduction) {
   return std::make_shared<ReduceScatter>(slots, output, input, std::move(counts), dtype, reduction);
 }
 
-std::shared_ptr<Exchange> make_all_gather(SharedSlots &slots, void *output, const void *input, std::vector<int64_t> counts) {
+std::shared_ptr<Exchange> make_all_gather(SharedSlots &slots, void *output, const void *input,
+                                          std::vector<int64_t> counts) {
   std::vector<char *> targets;
   char *place = static_cast<char *>(output);
   for (int64_t size : counts) {
@@ -348,14 +383,16 @@ std::shared_ptr<Exchange> make_all_gather(SharedSlots &slots, void *output, cons
     place += size;
   }
   if (targets[slots.rank] != input) std::memcpy(targets[slots.rank], input, counts[slots.rank]);
-  return std::make_shared<Copies>(slots, kAllGather, 0, static_cast<const char *>(input), std::move(targets), std::move(counts));
+  return std::make_shared<Copies>(slots, kAllGather, 0, static_cast<const char *>(input), std::move(targets),
+                                  std::move(counts));
 }
 
 std::shared_ptr<Exchange> make_broadcast(SharedSlots &slots, void *data, int64_t bytes, int root) {
   std::vector<int64_t> sizes(slots.ranks, 0);
   sizes[root] = bytes;
   std::vector<char *> targets(slots.ranks, static_cast<char *>(data));
-  return std::make_shared<Copies>(slots, kBroadcast, root, static_cast<const char *>(data), std::move(targets), std::move(sizes));
+  return std::make_shared<Copies>(slots, kBroadcast, root, static_cast<const char *>(data), std::move(targets),
+                                  std::move(sizes));
 }
 
 }  // namespace msa

@@ -1,9 +1,9 @@
 // Collectives between the processes of one machine, through memory that all of them map.
 //
-// Every rank owns a few slots of that memory. A tensor travels in chunks of a slot: a rank fills its slot and counts it as
-// published; the others read it there (and reduce from it), and count it as consumed; a slot is filled again when all have
-// consumed it. Chunks are small enough for a cache, so that a tensor is read from and written to main memory once.
-// Only advance() waits, for as long as it is told.
+// Every rank owns a few slots of that memory. A tensor travels in chunks of a slot: a rank fills its slot and counts it
+// as published; the others read it there (and reduce from it), and count it as consumed; a slot is filled again when
+// all have consumed it. Chunks are small enough for a cache, so that a tensor is read from and written to main memory
+// once. Only advance() waits, for as long as it is told.
 #pragma once
 #include <atomic>
 #include <deque>
@@ -44,7 +44,9 @@ class SharedSlots {
   struct alignas(64) Line {
     std::atomic<uint64_t> published, consumed, signature;
   };
-  char *slot(int of, uint64_t chunk) const { return slots_ + (of * kSlots + static_cast<int64_t>(chunk % kSlots)) * slot_bytes; }
+  char *slot(int of, uint64_t chunk) const {
+    return slots_ + (of * kSlots + static_cast<int64_t>(chunk % kSlots)) * slot_bytes;
+  }
 
   bool pass(const Exchange &wanted);  // one step; whether anything moved
   void end_first();
@@ -70,12 +72,12 @@ class Exchange {
   virtual bool complete() const = 0;
 
   // Chunks are numbered from 0 within the collective.
-  bool may_fill(uint64_t chunk) const;               // all ranks have consumed what its slot held
-  bool filled(int by, uint64_t chunk);               // that rank has published it (throws if it runs another collective)
+  bool may_fill(uint64_t chunk) const;  // all ranks have consumed what its slot held
+  bool filled(int by, uint64_t chunk);  // that rank has published it (throws if it runs another collective)
   char *own_slot(uint64_t chunk) const { return slots_.slot(slots_.rank, chunk); }
   const char *slot_of(int rank, uint64_t chunk) const { return slots_.slot(rank, chunk); }
-  void publish(uint64_t chunks);                     // so many chunks of this collective are now there
-  void consume(uint64_t chunks);                     // so many are not needed any more
+  void publish(uint64_t chunks);  // so many chunks of this collective are now there
+  void consume(uint64_t chunks);  // so many are not needed any more
   int ranks() const { return slots_.ranks; }
   int rank() const { return slots_.rank; }
 
@@ -88,12 +90,14 @@ class Exchange {
   std::atomic<bool> ended_{false};
 };
 
-std::shared_ptr<Exchange> make_all_reduce(SharedSlots &slots, void *data, int64_t count, DType dtype, Reduction reduction);
+std::shared_ptr<Exchange> make_all_reduce(SharedSlots &slots, void *data, int64_t count, DType dtype,
+                                          Reduction reduction);
 // output (counts[rank] elements) = own part of the reduction of input; counts by rank.
-std::shared_ptr<Exchange> make_reduce_scatter(SharedSlots &slots, void *output, const void *input, std::vector<int64_t> counts,
-                                              DType dtype, Reduction reduction);
+std::shared_ptr<Exchange> make_reduce_scatter(SharedSlots &slots, void *output, const void *input,
+                                              std::vector<int64_t> counts, DType dtype, Reduction reduction);
 // output = the inputs of all ranks behind each other; counts in bytes. `input` may be its own place in output.
-std::shared_ptr<Exchange> make_all_gather(SharedSlots &slots, void *output, const void *input, std::vector<int64_t> counts);
+std::shared_ptr<Exchange> make_all_gather(SharedSlots &slots, void *output, const void *input,
+                                          std::vector<int64_t> counts);
 std::shared_ptr<Exchange> make_broadcast(SharedSlots &slots, void *data, int64_t bytes, int root);
 
 }  // namespace msa

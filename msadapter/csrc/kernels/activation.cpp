@@ -3,10 +3,10 @@
 #include "vec_math.h"
 
 // result = expression of g (upstream gradient) and x, operands 0 and 1
-#define MSA_GRAD_KERNEL(Name, Op, ...)                                           \
-  MSA_POINTWISE_KERNEL(Name) {                                                   \
-    const Tensor &a_ = c.in(0), &b_ = c.in(1);                                   \
-    Tensor o_ = c.out_pointwise(0, a_.dtype, {&a_, &b_});                        \
+#define MSA_GRAD_KERNEL(Name, Op, ...)                                                                         \
+  MSA_POINTWISE_KERNEL(Name) {                                                                                 \
+    const Tensor &a_ = c.in(0), &b_ = c.in(1);                                                                 \
+    Tensor o_ = c.out_pointwise(0, a_.dtype, {&a_, &b_});                                                      \
     MSA_COMPUTE_FLOAT(a_.dtype, Op, (binary<T, T, T>(o_, a_, b_, [](T g, T x) -> T { return __VA_ARGS__; }))); \
   }
 
@@ -14,12 +14,14 @@ namespace msa {
 namespace {
 
 // One real parameter each: f(x, p...) over float types.
-template <class F> void unary_float(Call &c, const char *op, F f) {
+template <class F>
+void unary_float(Call &c, const char *op, F f) {
   const Tensor &a = c.in(0);
   Tensor o = c.out_pointwise(0, a.dtype, {&a});
   MSA_COMPUTE_FLOAT(a.dtype, op, (unary<T, T>(o, a, f)));
 }
-template <class F> void binary_float(Call &c, const char *op, F f) {
+template <class F>
+void binary_float(Call &c, const char *op, F f) {
   const Tensor &a = c.in(0), &b = c.in(1);
   Tensor o = c.out_pointwise(0, a.dtype, {&a, &b});
   MSA_COMPUTE_FLOAT(a.dtype, op, (binary<T, T, T>(o, a, b, f)));
@@ -36,23 +38,33 @@ MSA_POINTWISE_KERNEL(ReluGrad) {  // dy, y (or x)
   MSA_COMPUTE_REAL(g.dtype, "threshold_cpu", (binary<T, T, T>(o, g, y, [](T d, T x) { return x <= T(0) ? T(0) : d; })));
 }
 MSA_POINTWISE_KERNEL(GeluExt) {  // input, approximate (0 none, 1 tanh)
-  if (c.has(1) && c.integer(1) == 1) unary_float(c, "GeluKernelImpl", [](auto x) { return vec::gelu_tanh(x); });
-  else unary_float(c, "GeluKernelImpl", [](auto x) { return vec::gelu(x); });
+  if (c.has(1) && c.integer(1) == 1)
+    unary_float(c, "GeluKernelImpl", [](auto x) { return vec::gelu_tanh(x); });
+  else
+    unary_float(c, "GeluKernelImpl", [](auto x) { return vec::gelu(x); });
 }
 MSA_POINTWISE_KERNEL(GeluGradExt) {  // dy, input, approximate
-  if (c.has(2) && c.integer(2) == 1) binary_float(c, "GeluBackwardKernelImpl", [](auto g, auto x) { return vec::gelu_tanh_grad(g, x); });
-  else binary_float(c, "GeluBackwardKernelImpl", [](auto g, auto x) { return vec::gelu_grad(g, x); });
+  if (c.has(2) && c.integer(2) == 1)
+    binary_float(c, "GeluBackwardKernelImpl", [](auto g, auto x) { return vec::gelu_tanh_grad(g, x); });
+  else
+    binary_float(c, "GeluBackwardKernelImpl", [](auto g, auto x) { return vec::gelu_grad(g, x); });
 }
 MSA_UNARY_KERNEL(GeLU, FLOAT, "GeluKernelImpl", vec::gelu_tanh(x))
 MSA_GRAD_KERNEL(GeLUGrad, "GeluBackwardKernelImpl", vec::gelu_tanh_grad(g, x))
 MSA_POINTWISE_KERNEL(SiLU) {
-  if (is_complex(c.in(0).dtype)) { MSA_UNARY_BODY(FLOAT_COMPLEX, "silu_cpu", x / (T(1) + std::exp(-x))); return; }
+  if (is_complex(c.in(0).dtype)) {
+    MSA_UNARY_BODY(FLOAT_COMPLEX, "silu_cpu", x / (T(1) + std::exp(-x)));
+    return;
+  }
   MSA_UNARY_BODY(FLOAT, "silu_cpu", vec::silu(x));
 }
 MSA_KERNEL_ALIAS(InplaceSiLU, SiLU)
 MSA_GRAD_KERNEL(SiLUGrad, "silu_backward_cpu", vec::silu_grad(g, x))
 MSA_POINTWISE_KERNEL(Sigmoid) {
-  if (is_complex(c.in(0).dtype)) { MSA_UNARY_BODY(FLOAT_COMPLEX, "sigmoid_cpu", T(1) / (T(1) + std::exp(-x))); return; }
+  if (is_complex(c.in(0).dtype)) {
+    MSA_UNARY_BODY(FLOAT_COMPLEX, "sigmoid_cpu", T(1) / (T(1) + std::exp(-x)));
+    return;
+  }
   MSA_UNARY_BODY(FLOAT, "sigmoid_cpu", vec::sigmoid(x));
 }
 MSA_KERNEL_ALIAS(InplaceSigmoid, Sigmoid)
@@ -60,10 +72,13 @@ MSA_POINTWISE_KERNEL(SigmoidGrad) {  // y, dy
   const Tensor &y = c.in(0), &g = c.in(1);
   Tensor o = c.out_pointwise(0, y.dtype, {&y, &g});
   MSA_COMPUTE_FLOAT_COMPLEX(y.dtype, "sigmoid_backward_cpu",
-    (binary<T, T, T>(o, y, g, [](T s, T d) { return mul(d, conjugate(mul(T(1) - s, s))); })));
+                            (binary<T, T, T>(o, y, g, [](T s, T d) { return mul(d, conjugate(mul(T(1) - s, s))); })));
 }
 MSA_POINTWISE_KERNEL(Tanh) {
-  if (is_complex(c.in(0).dtype)) { MSA_UNARY_BODY(FLOAT_COMPLEX, "tanh_cpu", std::tanh(x)); return; }
+  if (is_complex(c.in(0).dtype)) {
+    MSA_UNARY_BODY(FLOAT_COMPLEX, "tanh_cpu", std::tanh(x));
+    return;
+  }
   MSA_UNARY_BODY(FLOAT, "tanh_cpu", vec::tanh(x));
 }
 MSA_KERNEL_ALIAS(InplaceTanh, Tanh)
@@ -71,7 +86,7 @@ MSA_POINTWISE_KERNEL(TanhGrad) {  // y, dy
   const Tensor &y = c.in(0), &g = c.in(1);
   Tensor o = c.out_pointwise(0, y.dtype, {&y, &g});
   MSA_COMPUTE_FLOAT_COMPLEX(y.dtype, "tanh_backward_cpu",
-    (binary<T, T, T>(o, y, g, [](T s, T d) { return mul(d, conjugate(T(1) - mul(s, s))); })));
+                            (binary<T, T, T>(o, y, g, [](T s, T d) { return mul(d, conjugate(T(1) - mul(s, s))); })));
 }
 
 // ---- piecewise linear
@@ -79,8 +94,12 @@ MSA_POINTWISE_KERNEL(Hardtanh) {  // input, min, max
   const Tensor &a = c.in(0);
   Tensor o = c.out_pointwise(0, a.dtype, {&a});
   MSA_COMPUTE_REAL(a.dtype, "hardtanh_cpu", {
-    const T lo = c.scalar(1).to<T>(); const T hi = c.scalar(2).to<T>();
-    unary<T, T>(o, a, [lo, hi](T x) { const T y = x < lo ? lo : x; return y > hi ? hi : y; });
+    const T lo = c.scalar(1).to<T>();
+    const T hi = c.scalar(2).to<T>();
+    unary<T, T>(o, a, [lo, hi](T x) {
+      const T y = x < lo ? lo : x;
+      return y > hi ? hi : y;
+    });
   });
 }
 MSA_KERNEL_ALIAS(InplaceHardtanh, Hardtanh)
@@ -90,17 +109,24 @@ MSA_POINTWISE_KERNEL(HardtanhGrad) {  // dy, input, min, max
 }
 MSA_POINTWISE_KERNEL(LeakyReLUExt) {  // input, slope
   const double slope = c.real(1);
-  unary_float(c, "leaky_relu_cpu", [=](auto x) { using T = decltype(x); return x > 0 ? x : T(x * T(slope)); });
+  unary_float(c, "leaky_relu_cpu", [=](auto x) {
+    using T = decltype(x);
+    return x > 0 ? x : T(x * T(slope));
+  });
 }
 MSA_POINTWISE_KERNEL(LeakyReLUGradExt) {  // dy, input, slope, is_result
   const double slope = c.real(2);
-  binary_float(c, "leaky_relu_backward_cpu", [=](auto g, auto x) { using T = decltype(g); return x > 0 ? g : T(g * T(slope)); });
+  binary_float(c, "leaky_relu_backward_cpu", [=](auto g, auto x) {
+    using T = decltype(g);
+    return x > 0 ? g : T(g * T(slope));
+  });
 }
 MSA_POINTWISE_KERNEL(Threshold) {  // input, threshold, value
   const Tensor &a = c.in(0);
   Tensor o = c.out_pointwise(0, a.dtype, {&a});
   MSA_COMPUTE_REAL(a.dtype, "threshold_cpu", {
-    const T t = c.scalar(1).to<T>(); const T v = c.scalar(2).to<T>();
+    const T t = c.scalar(1).to<T>();
+    const T v = c.scalar(2).to<T>();
     unary<T, T>(o, a, [t, v](T x) { return x <= t ? v : x; });
   });
 }
@@ -115,25 +141,35 @@ MSA_POINTWISE_KERNEL(ThresholdGrad) {  // dy, input, threshold
 }
 MSA_POINTWISE_KERNEL(HShrink) {  // input, lambd
   const double l = c.real(1);
-  unary_float(c, "hardshrink_cpu", [=](auto x) { using T = decltype(x); return x >= T(-l) && x <= T(l) ? T(0) : x; });
+  unary_float(c, "hardshrink_cpu", [=](auto x) {
+    using T = decltype(x);
+    return x >= T(-l) && x <= T(l) ? T(0) : x;
+  });
 }
 MSA_POINTWISE_KERNEL(HShrinkGrad) {  // dy, input, lambd
   const double l = c.real(2);
-  binary_float(c, "hardshrink_backward_cpu", [=](auto g, auto x) { using T = decltype(g); return x >= T(-l) && x <= T(l) ? T(0) : g; });
+  binary_float(c, "hardshrink_backward_cpu", [=](auto g, auto x) {
+    using T = decltype(g);
+    return x >= T(-l) && x <= T(l) ? T(0) : g;
+  });
 }
 MSA_POINTWISE_KERNEL(SoftShrink) {  // input, lambd
   const double l = c.real(1);
   unary_float(c, "softshrink_cpu", [=](auto x) {
     using T = decltype(x);
-    return x > T(l) ? T(x - T(l)) : x < T(-l) ? T(x + T(l)) : T(x * T(0)); });
+    return x > T(l) ? T(x - T(l)) : x < T(-l) ? T(x + T(l)) : T(x * T(0));
+  });
 }
 MSA_POINTWISE_KERNEL(SoftShrinkGrad) {  // dy, input, lambd
   const double l = c.real(2);
-  binary_float(c, "shrink_backward_cpu", [=](auto g, auto x) { using T = decltype(g); return x >= T(-l) && x <= T(l) ? T(0) : g; });
+  binary_float(c, "shrink_backward_cpu", [=](auto g, auto x) {
+    using T = decltype(g);
+    return x >= T(-l) && x <= T(l) ? T(0) : g;
+  });
 }
 MSA_UNARY_KERNEL(HSigmoid, FLOAT, "hardsigmoid_cpu", std::min(std::max(x + T(3), T(0)), T(6)) / T(6))
 MSA_GRAD_KERNEL(HSigmoidGrad, "hardsigmoid_backward", x > T(-3) && x < T(3) ? g * T(1. / 6) : T(0))
-MSA_UNARY_KERNEL(HSwish, FLOAT, "hardswish_cpu", x * std::min(std::max(x + T(3), T(0)), T(6)) / T(6))
+MSA_UNARY_KERNEL(HSwish, FLOAT, "hardswish_cpu", x *std::min(std::max(x + T(3), T(0)), T(6)) / T(6))
 MSA_GRAD_KERNEL(HSwishGrad, "hardswish_backward_cpu", x <= T(-3) ? T(0) : x < T(3) ? g * (x / T(3) + T(0.5)) : g)
 MSA_POINTWISE_KERNEL(PReLU) {  // input, weight (broadcastable)
   const Tensor &a = c.in(0), &w = c.in(1);
@@ -147,23 +183,28 @@ namespace {
 void elu(Call &c, double alpha, double scale, double input_scale) {
   unary_float(c, "elu_cpu", [=](auto x) {
     using T = decltype(x);
-    return x < 0 ? T(std::expm1(x * T(input_scale)) * T(alpha * scale)) : T(x * T(scale)); });
+    return x < 0 ? T(std::expm1(x * T(input_scale)) * T(alpha * scale)) : T(x * T(scale));
+  });
 }
 void elu_grad(Call &c, double alpha, double scale, double input_scale, bool is_result) {
   if (is_result) {
     binary_float(c, "elu_backward_cpu", [=](auto g, auto y) {
       using T = decltype(g);
-      return y <= 0 ? T(g * T(input_scale) * (y + T(alpha * scale))) : T(g * T(scale)); });
+      return y <= 0 ? T(g * T(input_scale) * (y + T(alpha * scale))) : T(g * T(scale));
+    });
   } else {
     binary_float(c, "elu_backward_cpu", [=](auto g, auto x) {
       using T = decltype(g);
-      return x <= 0 ? T(g * T(input_scale * alpha * scale) * std::exp(x * T(input_scale))) : T(g * T(scale)); });
+      return x <= 0 ? T(g * T(input_scale * alpha * scale) * std::exp(x * T(input_scale))) : T(g * T(scale));
+    });
   }
 }
 constexpr double kSeluAlpha = 1.6732632423543772848170429916717, kSeluScale = 1.0507009873554804934193349852946;
 double real_or(Call &c, int i, double otherwise) { return c.has(i) ? c.real(i) : otherwise; }
 }  // namespace
-MSA_POINTWISE_KERNEL(EluExt) { elu(c, c.real(1), real_or(c, 2, 1), real_or(c, 3, 1)); }  // input, alpha[, scale, input_scale]
+MSA_POINTWISE_KERNEL(EluExt) {
+  elu(c, c.real(1), real_or(c, 2, 1), real_or(c, 3, 1));
+}  // input, alpha[, scale, input_scale]
 MSA_KERNEL_ALIAS(Elu, EluExt)
 MSA_KERNEL_ALIAS(InplaceElu, EluExt)
 MSA_POINTWISE_KERNEL(EluGradExt) {  // dy, x or result, alpha, is_result[, scale, input_scale]
@@ -173,28 +214,43 @@ MSA_POINTWISE_KERNEL(SeLUExt) { elu(c, kSeluAlpha, kSeluScale, 1); }
 MSA_POINTWISE_KERNEL(SeluGrad) { elu_grad(c, kSeluAlpha, kSeluScale, 1, true); }  // dy, result
 
 namespace {
-template <class T> T softplus(T x, T beta, T threshold) { return x * beta > threshold ? x : std::log1p(std::exp(x * beta)) / beta; }
-template <class T> T mish(T x) { return x * std::tanh(std::log1p(std::exp(x))); }
-template <class T> T mish_grad(T g, T x) {
+template <class T>
+T softplus(T x, T beta, T threshold) {
+  return x * beta > threshold ? x : std::log1p(std::exp(x * beta)) / beta;
+}
+template <class T>
+T mish(T x) {
+  return x * std::tanh(std::log1p(std::exp(x)));
+}
+template <class T>
+T mish_grad(T g, T x) {
   const T s = T(1) / (T(1) + std::exp(-x)), t = std::tanh(std::log1p(std::exp(x)));
   return g * (t + x * s * (T(1) - t * t));
 }
-template <class T> T log_sigmoid(T x) { return std::min(T(0), x) - std::log1p(std::exp(-std::abs(x))); }
-template <class T> T log_sigmoid_grad(T g, T x) {
+template <class T>
+T log_sigmoid(T x) {
+  return std::min(T(0), x) - std::log1p(std::exp(-std::abs(x)));
+}
+template <class T>
+T log_sigmoid_grad(T g, T x) {
   const T z = std::exp(-std::abs(x));
   return x < 0 ? g * (T(1) - z / (T(1) + z)) : g * z / (T(1) + z);
 }
 }  // namespace
 MSA_POINTWISE_KERNEL(SoftplusExt) {  // input, beta, threshold
   const double beta = c.real(1), threshold = c.real(2);
-  unary_float(c, "softplus_cpu", [=](auto x) { using T = decltype(x); return softplus<T>(x, T(beta), T(threshold)); });
+  unary_float(c, "softplus_cpu", [=](auto x) {
+    using T = decltype(x);
+    return softplus<T>(x, T(beta), T(threshold));
+  });
 }
 MSA_POINTWISE_KERNEL(SoftplusGradExt) {  // dy, input, beta, threshold
   const double beta = c.real(2), threshold = c.real(3);
   binary_float(c, "softplus_backward_cpu", [=](auto g, auto x) {
     using T = decltype(g);
     const T z = std::exp(x * T(beta));
-    return x * T(beta) > T(threshold) ? g : T(g * z / (z + T(1))); });
+    return x * T(beta) > T(threshold) ? g : T(g * z / (z + T(1)));
+  });
 }
 MSA_UNARY_KERNEL(MishExt, FLOAT, "mish_cpu", mish(x))
 MSA_GRAD_KERNEL(MishGradExt, "mish_backward_cpu", mish_grad(g, x))
@@ -202,8 +258,9 @@ MSA_POINTWISE_KERNEL(LogSigmoid) {  // input -> result, buffer exp(-|x|)
   const Tensor &a = c.in(0);
   Tensor o = c.out_pointwise(0, a.dtype, {&a}), buffer = c.out_pointwise(1, a.dtype, {&a});
   MSA_COMPUTE_FLOAT(a.dtype, "log_sigmoid_cpu", (unary_pair<T, T, T>(o, buffer, a, [](T x, T *z) {
-    *z = std::exp(-std::abs(x));
-    return log_sigmoid(x); })));
+                      *z = std::exp(-std::abs(x));
+                      return log_sigmoid(x);
+                    })));
 }
 MSA_GRAD_KERNEL(LogSigmoidGrad, "log_sigmoid_backward_cpu", log_sigmoid_grad(g, x))  // dy, input, buffer
 

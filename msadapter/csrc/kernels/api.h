@@ -25,7 +25,10 @@ struct Tensor {
   int64_t sizes[kMaxDims];
   int64_t strides[kMaxDims];
 
-  template <class T> T *ptr() const { return static_cast<T *>(data); }
+  template <class T>
+  T *ptr() const {
+    return static_cast<T *>(data);
+  }
   int64_t size(int d) const { return sizes[d < 0 ? d + ndim : d]; }
   int64_t stride(int d) const { return strides[d < 0 ? d + ndim : d]; }
   Dims shape() const { return Dims(sizes, sizes + ndim); }
@@ -52,7 +55,8 @@ struct Scalar {
   int64_t i = 0;
   double d = 0;
   double imag = 0;
-  template <class T> T to() const {
+  template <class T>
+  T to() const {
     if constexpr (is_complex_v<T>) {
       using R = typename T::value_type;
       return T(kind <= kInt ? static_cast<R>(i) : static_cast<R>(d), static_cast<R>(imag));
@@ -97,14 +101,19 @@ class Call {
   // Result `index`, uninitialised, contiguous unless strides are given. Where the caller supplied a
   // destination (in-place and out= forms of operators marked elementwise) it is that strided view.
   virtual Tensor out(int index, DType dtype, const int64_t *sizes, int ndim, const int64_t *strides = nullptr) = 0;
-  Tensor out(int index, DType dtype, const Dims &sizes) { return out(index, dtype, sizes.data(), static_cast<int>(sizes.size())); }
+  Tensor out(int index, DType dtype, const Dims &sizes) {
+    return out(index, dtype, sizes.data(), static_cast<int>(sizes.size()));
+  }
   Tensor out_like(int index, const Tensor &t) { return out(index, t.dtype, t.sizes, t.ndim); }
   // Result of an elementwise operator: broadcast shape of the operands, torch's layout rule (a dense
   // permuted operand keeps its permutation).
   Tensor out_pointwise(int index, DType dtype, std::initializer_list<const Tensor *> operands);
   // Scratch memory that lives as long as the call.
   virtual void *scratch(size_t bytes) = 0;
-  template <class T> T *scratch_of(int64_t n) { return static_cast<T *>(scratch(static_cast<size_t>(n) * sizeof(T))); }
+  template <class T>
+  T *scratch_of(int64_t n) {
+    return static_cast<T *>(scratch(static_cast<size_t>(n) * sizeof(T)));
+  }
   // A contiguous version of an operand (itself if it already is), optionally in another type.
   Tensor contiguous(const Tensor &t);
   Tensor cast(const Tensor &t, DType dtype);
@@ -126,9 +135,9 @@ struct KernelRegistration {
   KernelRegistration(const char *name, Kernel k, bool elementwise) { register_kernel(name, k, elementwise); }
 };
 // MSA_KERNEL(AddExt) { ... c ... }     body receives `Call &c`
-#define MSA_KERNEL_(Name, Elementwise)                                                        \
-  static void kernel_##Name(::msa::Call &c);                                                  \
-  static ::msa::KernelRegistration registration_##Name(#Name, kernel_##Name, Elementwise);    \
+#define MSA_KERNEL_(Name, Elementwise)                                                     \
+  static void kernel_##Name(::msa::Call &c);                                               \
+  static ::msa::KernelRegistration registration_##Name(#Name, kernel_##Name, Elementwise); \
   static void kernel_##Name([[maybe_unused]] ::msa::Call &c)
 #define MSA_KERNEL(Name) MSA_KERNEL_(Name, false)
 #define MSA_POINTWISE_KERNEL(Name) MSA_KERNEL_(Name, true)
@@ -137,27 +146,44 @@ struct KernelRegistration {
   static ::msa::KernelRegistration registration_##Alias(#Alias, kernel_##Name, ::msa::find_kernel(#Name)->elementwise);
 
 // ---- errors with torch's text: `check(cond, "expected ", x, " but got ", y)`
-template <class... A> [[noreturn]] void fail(const A &...parts);
-template <class... A> inline void check(bool ok, const A &...parts) { if (!ok) fail(parts...); }
-struct IndexError : std::out_of_range { using std::out_of_range::out_of_range; };
-struct ValueError : std::invalid_argument { using std::invalid_argument::invalid_argument; };
-struct TypeError : std::domain_error { using std::domain_error::domain_error; };
+template <class... A>
+[[noreturn]] void fail(const A &...parts);
+template <class... A>
+inline void check(bool ok, const A &...parts) {
+  if (!ok) fail(parts...);
+}
+struct IndexError : std::out_of_range {
+  using std::out_of_range::out_of_range;
+};
+struct ValueError : std::invalid_argument {
+  using std::invalid_argument::invalid_argument;
+};
+struct TypeError : std::domain_error {
+  using std::domain_error::domain_error;
+};
 
 inline void append(std::string &s, const char *v) { s += v; }
 inline void append(std::string &s, const std::string &v) { s += v; }
 inline void append(std::string &s, DType v) { s += dtype_name(v); }
-template <class T, class = std::enable_if_t<std::is_arithmetic_v<T>>> inline void append(std::string &s, T v) { s += std::to_string(v); }
+template <class T, class = std::enable_if_t<std::is_arithmetic_v<T>>>
+inline void append(std::string &s, T v) {
+  s += std::to_string(v);
+}
 inline void append(std::string &s, const Dims &v) {
   s += "[";
   for (size_t i = 0; i < v.size(); ++i) s += (i ? ", " : "") + std::to_string(v[i]);
   s += "]";
 }
-template <class... A> std::string text(const A &...parts) {
+template <class... A>
+std::string text(const A &...parts) {
   std::string s;
   (append(s, parts), ...);
   return s;
 }
-template <class... A> [[noreturn]] void fail(const A &...parts) { throw std::runtime_error(text(parts...)); }
+template <class... A>
+[[noreturn]] void fail(const A &...parts) {
+  throw std::runtime_error(text(parts...));
+}
 
 // dim in [-ndim, ndim) -> [0, ndim); IndexError with torch's text otherwise. A 0-dim tensor counts as 1-dim.
 int64_t wrap_dim(int64_t dim, int64_t ndim);
@@ -169,8 +195,8 @@ void set_num_threads(int n);
 void parallel_for(int64_t n, int64_t grain, const std::function<void(int64_t, int64_t)> &f);
 bool in_parallel_region();
 
-// While true in this thread, kernels shape their results and compute nothing: the operands are meta tensors, whose memory is
-// address space alone.
+// While true in this thread, kernels shape their results and compute nothing: the operands are meta tensors, whose
+// memory is address space alone.
 bool shape_only();
 class ShapeOnly {
  public:
@@ -188,7 +214,9 @@ void release_address_space(void *p, size_t bytes);
 // ---- memory: size-class pool
 void *allocate(size_t bytes);
 void deallocate(void *p, size_t bytes);
-struct MemoryStats { int64_t allocated, peak, reserved; };
+struct MemoryStats {
+  int64_t allocated, peak, reserved;
+};
 MemoryStats memory_stats();
 void reset_peak();
 void release_cached();

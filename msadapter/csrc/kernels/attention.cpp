@@ -19,20 +19,25 @@ struct Problem {
     check(q.ndim == 4 && k.ndim == 4 && v.ndim == 4, "scaled_dot_product_attention: expected four dims");
     batch = q.size(0), heads = q.size(1), l = q.size(2), e = q.size(3);
     kv_heads = k.size(1), s = k.size(2), ev = v.size(3);
-    check(kv_heads > 0 && heads % kv_heads == 0, "Number of heads in key and value must divide the number of heads in query");
+    check(kv_heads > 0 && heads % kv_heads == 0,
+          "Number of heads in key and value must divide the number of heads in query");
     group = heads / kv_heads;
     if (c.has(3)) {
       masked = true;
       mask = expand(c.in(3), {batch, heads, l, s});
     }
   }
-  int64_t keys_seen(int64_t first_query, int64_t queries) const { return causal ? std::min(s, first_query + queries) : s; }
+  int64_t keys_seen(int64_t first_query, int64_t queries) const {
+    return causal ? std::min(s, first_query + queries) : s;
+  }
 };
 
 // A block of `rows` rows as a matrix of the compute type: in place, or converted into `buffer`.
-template <class T> Matrix block(const Tensor &t, int64_t b, int64_t h, int64_t first, int64_t rows, compute_t<T> *buffer) {
+template <class T>
+Matrix block(const Tensor &t, int64_t b, int64_t h, int64_t first, int64_t rows, compute_t<T> *buffer) {
   const T *p = t.ptr<T>() + b * t.strides[0] + h * t.strides[1] + first * t.strides[2];
-  if constexpr (std::is_same_v<T, compute_t<T>>) return {p, t.strides[2], t.strides[3]};
+  if constexpr (std::is_same_v<T, compute_t<T>>)
+    return {p, t.strides[2], t.strides[3]};
   else {
     const int64_t n = t.sizes[3];
     for (int64_t i = 0; i < rows; ++i)
@@ -42,7 +47,8 @@ template <class T> Matrix block(const Tensor &t, int64_t b, int64_t h, int64_t f
 }
 Matrix transposed(const Matrix &m) { return {m.data, m.cs, m.rs}; }
 
-template <class C> void product(int64_t m, int64_t n, int64_t k, double alpha, Matrix a, Matrix b, double beta, C *out, int64_t ldc) {
+template <class C>
+void product(int64_t m, int64_t n, int64_t k, double alpha, Matrix a, Matrix b, double beta, C *out, int64_t ldc) {
   blocked::gemm<C, C>(m, n, k, static_cast<C>(alpha), a, b, static_cast<C>(beta), out, ldc);
 }
 
@@ -54,33 +60,41 @@ void add_mask(const Tensor &mask, int64_t b, int64_t h, int64_t q0, int64_t nq, 
     const M *row = p + (q0 + i) * mask.strides[2] + k0 * step;
     for (int64_t j = 0; j < nk; ++j) {
       C &at = scores[i * kKeys + j];
-      if constexpr (std::is_same_v<M, bool>) at = row[j * step] ? at : -std::numeric_limits<C>::infinity();
-      else at += convert<C>(row[j * step]);
+      if constexpr (std::is_same_v<M, bool>)
+        at = row[j * step] ? at : -std::numeric_limits<C>::infinity();
+      else
+        at += convert<C>(row[j * step]);
     }
   }
 }
 
 // scores[i][j] = scale q_i k_j + mask, rows kKeys apart
 template <class T>
-void make_scores(const Problem &p, int64_t b, int64_t h, int64_t q0, int64_t nq, const Matrix &q, int64_t k0, int64_t nk,
-                 const Matrix &k, compute_t<T> *scores) {
+void make_scores(const Problem &p, int64_t b, int64_t h, int64_t q0, int64_t nq, const Matrix &q, int64_t k0,
+                 int64_t nk, const Matrix &k, compute_t<T> *scores) {
   using C = compute_t<T>;
   product<C>(nq, nk, p.e, p.scale, q, transposed(k), 0, scores, kKeys);
   if (p.masked) {
-    if (p.mask.dtype == DType::Bool) add_mask<C, bool>(p.mask, b, h, q0, nq, k0, nk, scores);
-    else if (p.mask.dtype == DType::F32) add_mask<C, float>(p.mask, b, h, q0, nq, k0, nk, scores);
-    else add_mask<C, T>(p.mask, b, h, q0, nq, k0, nk, scores);
+    if (p.mask.dtype == DType::Bool)
+      add_mask<C, bool>(p.mask, b, h, q0, nq, k0, nk, scores);
+    else if (p.mask.dtype == DType::F32)
+      add_mask<C, float>(p.mask, b, h, q0, nq, k0, nk, scores);
+    else
+      add_mask<C, T>(p.mask, b, h, q0, nq, k0, nk, scores);
   }
   if (p.causal)
     for (int64_t i = 0; i < nq; ++i)
-      for (int64_t j = std::max<int64_t>(0, q0 + i + 1 - k0); j < nk; ++j) scores[i * kKeys + j] = -std::numeric_limits<C>::infinity();
+      for (int64_t j = std::max<int64_t>(0, q0 + i + 1 - k0); j < nk; ++j)
+        scores[i * kKeys + j] = -std::numeric_limits<C>::infinity();
 }
 
-template <class T> void forward_block(const Problem &p, int64_t b, int64_t h, int64_t q0, const Tensor &out, const Tensor &lse) {
+template <class T>
+void forward_block(const Problem &p, int64_t b, int64_t h, int64_t q0, const Tensor &out, const Tensor &lse) {
   using C = compute_t<T>;
   constexpr bool kWiden = !std::is_same_v<T, C>;
   const int64_t nq = std::min(kQueries, p.l - q0), kv = h / p.group, seen = p.keys_seen(q0, nq);
-  rows::Buffer<C> scores(kQueries * kKeys), acc(kQueries * p.ev), wide(kWiden ? kQueries * p.e + kKeys * (p.e + p.ev) : 1);
+  rows::Buffer<C> scores(kQueries * kKeys), acc(kQueries * p.ev),
+      wide(kWiden ? kQueries * p.e + kKeys * (p.e + p.ev) : 1);
   C *wide_k = kWiden ? wide + kQueries * p.e : nullptr, *wide_v = kWiden ? wide_k + kKeys * p.e : nullptr;
   const Matrix q = block<T>(p.q, b, h, q0, nq, wide);
   C top[kQueries], total[kQueries] = {};
@@ -98,8 +112,10 @@ template <class T> void forward_block(const Problem &p, int64_t b, int64_t h, in
       }
       const C fade = std::exp(top[i] - high);
       total[i] = total[i] * fade + rows::exp_sum(row, row, nk, high);
-      if constexpr (kWiden) for (int64_t j = 0; j < nk; ++j) row[j] = T(row[j]);  // a matrix of the element type, as in torch
-      if (fade != C(1)) for (int64_t j = 0; j < p.ev; ++j) acc[i * p.ev + j] *= fade;
+      if constexpr (kWiden)
+        for (int64_t j = 0; j < nk; ++j) row[j] = T(row[j]);  // a matrix of the element type, as in torch
+      if (fade != C(1))
+        for (int64_t j = 0; j < p.ev; ++j) acc[i * p.ev + j] *= fade;
       top[i] = high;
     }
     product<C>(nq, p.ev, nk, 1, {scores.get(), kKeys, 1}, block<T>(p.v, b, kv, k0, nk, wide_v), 1, acc.get(), p.ev);
@@ -121,9 +137,11 @@ Tensor out_heads(Call &c, int index, const Tensor &like, int64_t last) {
   return c.out(index, like.dtype, sizes.data(), 4, strides);
 }
 
-template <class T> void forward(Call &c) {
+template <class T>
+void forward(Call &c) {
   const Problem p(c);
-  const Tensor out = out_heads(c, 0, p.q, p.ev), lse = c.out(1, dtype_of<compute_t<T>>::value, Dims{p.batch, p.heads, p.l});
+  const Tensor out = out_heads(c, 0, p.q, p.ev),
+               lse = c.out(1, dtype_of<compute_t<T>>::value, Dims{p.batch, p.heads, p.l});
   const int64_t blocks = (p.l + kQueries - 1) / kQueries;
   parallel_for(p.batch * p.heads * blocks, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)  // block-major, so that causal work is dealt out evenly
@@ -132,7 +150,8 @@ template <class T> void forward(Call &c) {
 }
 
 // Gradients of one key head: sums over its query heads and query blocks.
-template <class T> struct BackwardHead {
+template <class T>
+struct BackwardHead {
   using C = compute_t<T>;
   const Problem &p;
   const Tensor &grad, &out, &lse;
@@ -147,7 +166,8 @@ template <class T> struct BackwardHead {
   }
   void queries(int64_t b, int64_t kv, int64_t in_group, int64_t q0) {
     const int64_t h = kv * p.group + in_group, nq = std::min(kQueries, p.l - q0), seen = p.keys_seen(q0, nq);
-    C *wide_q = wide, *wide_g = wide_q + kQueries * p.e, *wide_k = wide_g + kQueries * p.ev, *wide_v = wide_k + kKeys * p.e;
+    C *wide_q = wide, *wide_g = wide_q + kQueries * p.e, *wide_k = wide_g + kQueries * p.ev,
+      *wide_v = wide_k + kKeys * p.e;
     const Matrix q = block<T>(p.q, b, h, q0, nq, wide_q), g = block<T>(grad, b, h, q0, nq, wide_g);
     const C *lse_row = lse.ptr<C>() + (b * p.heads + h) * p.l + q0;
     C mean[kQueries];  // sum_j grad_ij out_ij
@@ -155,7 +175,8 @@ template <class T> struct BackwardHead {
     const C *pg = static_cast<const C *>(g.data);
     for (int64_t i = 0; i < nq; ++i) {
       C sum = 0;
-      for (int64_t j = 0; j < p.ev; ++j) sum += pg[i * g.rs + j * g.cs] * convert<C>(po[i * out.strides[2] + j * out.strides[3]]);
+      for (int64_t j = 0; j < p.ev; ++j)
+        sum += pg[i * g.rs + j * g.cs] * convert<C>(po[i * out.strides[2] + j * out.strides[3]]);
       mean[i] = sum;
     }
     for (int64_t k0 = 0; k0 < seen; k0 += kKeys) {
@@ -179,14 +200,16 @@ template <class T> struct BackwardHead {
   }
 };
 
-template <class T> void store(const Tensor &to, int64_t b, int64_t h, const compute_t<T> *from) {
+template <class T>
+void store(const Tensor &to, int64_t b, int64_t h, const compute_t<T> *from) {
   T *p = to.ptr<T>() + b * to.strides[0] + h * to.strides[1];
   for (int64_t i = 0; i < to.sizes[2]; ++i)
     for (int64_t j = 0; j < to.sizes[3]; ++j) p[i * to.strides[2] + j] = convert<T>(from[i * to.sizes[3] + j]);
 }
 
 // operands as forward, then 6 grad of the output, 7 output, 8 log-sum-exp
-template <class T> void backward(Call &c) {
+template <class T>
+void backward(Call &c) {
   using C = compute_t<T>;
   const Problem p(c);
   const Tensor grad = c.in(6).dtype == p.q.dtype ? c.in(6) : c.cast(c.in(6), p.q.dtype), &out = c.in(7);
@@ -210,6 +233,8 @@ template <class T> void backward(Call &c) {
 }  // namespace
 
 MSA_KERNEL(ScaledDotProductAttention) { MSA_SWITCH_FLOAT(c.in(0).dtype, "flash_attention", (forward<T>(c))); }
-MSA_KERNEL(ScaledDotProductAttentionGrad) { MSA_SWITCH_FLOAT(c.in(0).dtype, "flash_attention_backward", (backward<T>(c))); }
+MSA_KERNEL(ScaledDotProductAttentionGrad) {
+  MSA_SWITCH_FLOAT(c.in(0).dtype, "flash_attention_backward", (backward<T>(c)));
+}
 
 }  // namespace msa

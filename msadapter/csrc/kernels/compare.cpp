@@ -20,13 +20,19 @@ MSA_COMPARE_KERNEL(LogicalXor, ALL, "logical_xor_cpu", (x != T(0)) != (y != T(0)
 MSA_PREDICATE_KERNEL(LogicalNot, ALL, "logical_not_cpu", x == T(0))
 
 namespace {
-template <class T> bool finite(T x) {
-  if constexpr (is_complex_v<T>) return std::isfinite(x.real()) && std::isfinite(x.imag());
-  else return std::isfinite(x);
+template <class T>
+bool finite(T x) {
+  if constexpr (is_complex_v<T>)
+    return std::isfinite(x.real()) && std::isfinite(x.imag());
+  else
+    return std::isfinite(x);
 }
-template <class T> bool infinite(T x) {
-  if constexpr (is_complex_v<T>) return std::isinf(x.real()) || std::isinf(x.imag());
-  else return std::isinf(x);
+template <class T>
+bool infinite(T x) {
+  if constexpr (is_complex_v<T>)
+    return std::isinf(x.real()) || std::isinf(x.imag());
+  else
+    return std::isinf(x);
 }
 // Integers have neither NaN nor infinities.
 bool constant_for_integers(Call &c, bool value) {
@@ -35,7 +41,8 @@ bool constant_for_integers(Call &c, bool value) {
   unary<bool, int64_t>(c.out_pointwise(0, DType::Bool, {&a}), a, [value](int64_t) { return value; });
   return true;
 }
-template <class T> bool close(T x, T y, double rtol, double atol, bool equal_nan) {
+template <class T>
+bool close(T x, T y, double rtol, double atol, bool equal_nan) {
   if (x == y) return true;
   if (is_nan(x) && is_nan(y)) return equal_nan;
   if constexpr (std::is_integral_v<T>) {
@@ -46,7 +53,8 @@ template <class T> bool close(T x, T y, double rtol, double atol, bool equal_nan
     return std::isfinite(difference) && difference <= R(atol) + std::abs(T(R(rtol)) * y);
   }
 }
-template <class F> void float_predicate(Call &c, bool for_integers, F f) {
+template <class F>
+void float_predicate(Call &c, bool for_integers, F f) {
   if (constant_for_integers(c, for_integers)) return;
   const Tensor &a = c.in(0);
   Tensor o = c.out_pointwise(0, DType::Bool, {&a});

@@ -32,7 +32,8 @@ void check_parts(const Tensor &a, const Tensor &b) {
   check(a.dtype == DType::F32 || a.dtype == DType::F64 || a.dtype == DType::F16,
         "Expected both inputs to be Half, Float or Double tensors but got ", a.dtype, " and ", b.dtype);
   if (a.dtype == DType::F16) throw NotImplementedError("torch.complex: complex32 is not supported (docs/coverage.md)");
-  check(a.dtype == b.dtype, "Expected object of scalar type ", a.dtype, " but got scalar type ", b.dtype, " for second argument");
+  check(a.dtype == b.dtype, "Expected object of scalar type ", a.dtype, " but got scalar type ", b.dtype,
+        " for second argument");
 }
 }  // namespace
 

@@ -34,8 +34,9 @@ Dims image_shape(const Problem &p, bool result) {
 Problem problem(Call &c, const Tensor &x, const Tensor &weight, int at) {
   Problem p;
   p.spatial = x.ndim - 2;
-  check(p.spatial >= 1 && p.spatial <= 3 && weight.ndim == x.ndim, "Expected 3D, 4D or 5D input and weight to convolution, but got input of size: ",
-        x.shape(), " and weight of size: ", weight.shape());
+  check(p.spatial >= 1 && p.spatial <= 3 && weight.ndim == x.ndim,
+        "Expected 3D, 4D or 5D input and weight to convolution, but got input of size: ", x.shape(),
+        " and weight of size: ", weight.shape());
   const bool transposed = c.flag(at + 3);
   p.groups = c.integer(at + 5);
   p.n = x.size(0);
@@ -43,13 +44,14 @@ Problem problem(Call &c, const Tensor &x, const Tensor &weight, int at) {
   if (transposed) {
     p.result_channels = x.size(1);
     p.image_channels = weight.size(1) * p.groups;
-    check(weight.size(0) == x.size(1), "Given transposed=1, weight of size ", weight.shape(), ", expected input", x.shape(), " to have ",
-          weight.size(0), " channels, but got ", x.size(1), " channels instead");
+    check(weight.size(0) == x.size(1), "Given transposed=1, weight of size ", weight.shape(), ", expected input",
+          x.shape(), " to have ", weight.size(0), " channels, but got ", x.size(1), " channels instead");
   } else {
     p.image_channels = x.size(1);
     p.result_channels = weight.size(0);
-    check(weight.size(1) * p.groups == x.size(1), "Given groups=", p.groups, ", weight of size ", weight.shape(), ", expected input", x.shape(),
-          " to have ", weight.size(1) * p.groups, " channels, but got ", x.size(1), " channels instead");
+    check(weight.size(1) * p.groups == x.size(1), "Given groups=", p.groups, ", weight of size ", weight.shape(),
+          ", expected input", x.shape(), " to have ", weight.size(1) * p.groups, " channels, but got ", x.size(1),
+          " channels instead");
     check(weight.size(0) % p.groups == 0, "Given groups=", p.groups, ", expected weight to be divisible by ", p.groups,
           " at dimension 0, but got weight of size ", weight.shape(), " instead");
   }
@@ -69,8 +71,8 @@ Problem problem(Call &c, const Tensor &x, const Tensor &weight, int at) {
     if (transposed) {
       w.out[s] = x.size(d + 2);
       w.in[s] = (w.out[s] - 1) * w.stride[s] - 2 * w.pad[s] + reach + spread(c.ints(at + 4), d);
-      check(w.in[s] > 0, "Given input size per channel: (", x.size(d + 2), "). Calculated output size per channel: (", w.in[s],
-            "). Output size is too small");
+      check(w.in[s] > 0, "Given input size per channel: (", x.size(d + 2), "). Calculated output size per channel: (",
+            w.in[s], "). Output size is too small");
     } else {
       w.in[s] = x.size(d + 2);
       padded.push_back(w.in[s] + 2 * w.pad[s]);
@@ -80,17 +82,23 @@ Problem problem(Call &c, const Tensor &x, const Tensor &weight, int at) {
     }
   }
   if (!fits) {
-    auto times = [](const Dims &v) { std::string s; for (size_t i = 0; i < v.size(); ++i) s += (i ? " x " : "") + std::to_string(v[i]); return s; };
+    auto times = [](const Dims &v) {
+      std::string s;
+      for (size_t i = 0; i < v.size(); ++i) s += (i ? " x " : "") + std::to_string(v[i]);
+      return s;
+    };
     fail("Calculated padded input size per channel: (", times(padded), "). Kernel size: (", times(kernel),
          "). Kernel size can't be greater than actual input size");
   }
   return p;
 }
 
-template <class T> struct Columns {
+template <class T>
+struct Columns {
   const Problem &p;
   rows::Buffer<T> buffer;
-  explicit Columns(const Problem &problem) : p(problem), buffer(problem.w.identity() ? 1 : problem.depth() * problem.w.positions()) {}
+  explicit Columns(const Problem &problem)
+      : p(problem), buffer(problem.w.identity() ? 1 : problem.depth() * problem.w.positions()) {}
   const T *of(const T *image) {
     if (p.w.identity()) return image;
     image_to_columns(p.w, p.per_image(), image, buffer.get());
@@ -98,26 +106,33 @@ template <class T> struct Columns {
   }
 };
 
-template <class F> void each_sample(const Problem &p, F f) {
-  if (p.n >= num_threads()) parallel_for(p.n, 1, [&](int64_t begin, int64_t end) { for (int64_t i = begin; i < end; ++i) f(i); });
-  else for (int64_t i = 0; i < p.n; ++i) f(i);
+template <class F>
+void each_sample(const Problem &p, F f) {
+  if (p.n >= num_threads())
+    parallel_for(p.n, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) f(i);
+    });
+  else
+    for (int64_t i = 0; i < p.n; ++i) f(i);
 }
 
 // result = weight * columns(image)
-template <class T> void forward(const Problem &p, DType d, const T *image, const T *weight, T *result) {
+template <class T>
+void forward(const Problem &p, DType d, const T *image, const T *weight, T *result) {
   const int64_t depth = p.depth(), positions = p.w.positions(), rows = p.per_result();
   each_sample(p, [&](int64_t i) {
     Columns<T> columns(p);
     for (int64_t g = 0; g < p.groups; ++g) {
       const T *col = columns.of(image + (i * p.image_channels + g * p.per_image()) * p.w.pixels());
-      gemm(d, rows, positions, depth, make_scalar(1), {weight + g * rows * depth, depth, 1}, {col, positions, 1}, make_scalar(0),
-           result + (i * p.result_channels + g * rows) * positions, positions);
+      gemm(d, rows, positions, depth, make_scalar(1), {weight + g * rows * depth, depth, 1}, {col, positions, 1},
+           make_scalar(0), result + (i * p.result_channels + g * rows) * positions, positions);
     }
   });
 }
 
 // Values rounded to the 16-bit element type, in place.
-template <class E> void round_to(float *x, int64_t n) {
+template <class E>
+void round_to(float *x, int64_t n) {
   for (int64_t i = 0; i < n; ++i) x[i] = E(x[i]);
 }
 // PyTorch convolves 16-bit types in oneDNN on machines with instructions for them: all in float32, rounded once.
@@ -131,11 +146,15 @@ bool is_rounding(DType d) {
   return d == DType::F16 || d == DType::BF16;
 }
 // f(E()) with the 16-bit element type of `d`.
-template <class F> void with_reduced(DType d, F f) {
-  if (d == DType::F16) f(Half());
-  else f(BFloat16());
+template <class F>
+void with_reduced(DType d, F f) {
+  if (d == DType::F16)
+    f(Half());
+  else
+    f(BFloat16());
 }
-// On the others PyTorch keeps columns and image of 16-bit types in that type, so that the columns are rounded and then every sum.
+// On the others PyTorch keeps columns and image of 16-bit types in that type, so that the columns are rounded and then
+// every sum.
 void add_columns_rounding(const Problem &p, DType element, const float *col, float *image) {
   with_reduced(element, [&](auto e) {
     using S = Stepwise<decltype(e)>;
@@ -147,7 +166,8 @@ void add_columns_rounding(const Problem &p, DType element, const float *col, flo
 }
 
 // image = columns_to_image(weight^T * result). `element` is the type of the tensors, narrower than T for 16-bit types.
-template <class T> void input_grad(const Problem &p, DType d, DType element, const T *result, const T *weight, T *image) {
+template <class T>
+void input_grad(const Problem &p, DType d, DType element, const T *result, const T *weight, T *image) {
   const int64_t depth = p.depth(), positions = p.w.positions(), rows = p.per_result();
   each_sample(p, [&](int64_t i) {
     rows::Buffer<T> buffer(p.w.identity() ? 1 : depth * positions);
@@ -158,8 +178,10 @@ template <class T> void input_grad(const Problem &p, DType d, DType element, con
            {result + (i * p.result_channels + g * rows) * positions, positions, 1}, make_scalar(0), col, positions);
       if constexpr (std::is_same_v<T, float>)
         if (is_rounding(element)) {
-          if (!p.w.identity()) add_columns_rounding(p, element, col, to);
-          else with_reduced(element, [&](auto e) { round_to<decltype(e)>(to, depth * positions); });
+          if (!p.w.identity())
+            add_columns_rounding(p, element, col, to);
+          else
+            with_reduced(element, [&](auto e) { round_to<decltype(e)>(to, depth * positions); });
           continue;
         }
       if (!p.w.identity()) columns_to_image(p.w, p.per_image(), col, to);
@@ -168,16 +190,19 @@ template <class T> void input_grad(const Problem &p, DType d, DType element, con
 }
 
 // weight = sum over samples of result * columns(image)^T, in the element type
-template <class T> void weight_grad(const Problem &p, DType d, DType element, const T *result, const T *image, T *weight) {
+template <class T>
+void weight_grad(const Problem &p, DType d, DType element, const T *result, const T *image, T *weight) {
   const int64_t depth = p.depth(), positions = p.w.positions(), rows = p.per_result();
   Columns<T> columns(p);
   for (int64_t i = 0; i < p.n; ++i)
     for (int64_t g = 0; g < p.groups; ++g) {
       const T *col = columns.of(image + (i * p.image_channels + g * p.per_image()) * p.w.pixels());
-      gemm(d, rows, depth, positions, make_scalar(1), {result + (i * p.result_channels + g * rows) * positions, positions, 1},
-           {col, 1, positions}, make_scalar(i == 0 ? 0 : 1), weight + g * rows * depth, depth);
+      gemm(d, rows, depth, positions, make_scalar(1),
+           {result + (i * p.result_channels + g * rows) * positions, positions, 1}, {col, 1, positions},
+           make_scalar(i == 0 ? 0 : 1), weight + g * rows * depth, depth);
       if constexpr (std::is_same_v<T, float>)
-        if (is_rounding(element)) with_reduced(element, [&](auto e) { round_to<decltype(e)>(weight + g * rows * depth, rows * depth); });
+        if (is_rounding(element))
+          with_reduced(element, [&](auto e) { round_to<decltype(e)>(weight + g * rows * depth, rows * depth); });
     }
 }
 
@@ -189,14 +214,21 @@ Tensor zeros_if_empty(const Tensor &t, int64_t samples) {
 // The result `index` in the computing type: itself, or scratch to be converted by finish().
 struct Target {
   Tensor out, work;
-  Target(Call &c, int index, DType dtype, DType compute, const Dims &shape, bool last = false) : out(out_laid(c, index, dtype, shape, last)) {
-    work = dtype == compute && out.contiguous() ? out : contiguous_tensor(c.scratch(std::max<int64_t>(out.numel, 1) * item_size(compute)), compute, shape);
+  Target(Call &c, int index, DType dtype, DType compute, const Dims &shape, bool last = false)
+      : out(out_laid(c, index, dtype, shape, last)) {
+    work = dtype == compute && out.contiguous()
+               ? out
+               : contiguous_tensor(c.scratch(std::max<int64_t>(out.numel, 1) * item_size(compute)), compute, shape);
   }
-  void finish() const { if (work.data != out.data) copy_into(out, work); }
+  void finish() const {
+    if (work.data != out.data) copy_into(out, work);
+  }
 };
 
-#define MSA_SWITCH_CONV(D, ...) MSA_SWITCH_(D, "convolution", MSA_CASE(I64, int64_t, __VA_ARGS__) MSA_CASE(F32, float, __VA_ARGS__) \
-  MSA_CASE(F64, double, __VA_ARGS__) MSA_CASES_COMPLEX_(__VA_ARGS__))
+#define MSA_SWITCH_CONV(D, ...)                                                                                        \
+  MSA_SWITCH_(D, "convolution",                                                                                        \
+              MSA_CASE(I64, int64_t, __VA_ARGS__) MSA_CASE(F32, float, __VA_ARGS__) MSA_CASE(F64, double, __VA_ARGS__) \
+                  MSA_CASES_COMPLEX_(__VA_ARGS__))
 
 void check_types(const Tensor &x, const Tensor &w) {
   check(x.dtype == w.dtype, "expected m1 and m2 to have the same dtype, but got: ", x.dtype, " != ", w.dtype);
@@ -214,17 +246,21 @@ MSA_KERNEL(Convolution) {  // input, weight, bias?, stride, padding, dilation, t
   const Target t(c, 0, x.dtype, d, image_shape(p, !transposed));
   const Tensor bias = c.has(2) ? c.cast(c.in(2), d) : Tensor();
   MSA_SWITCH_CONV(d, ({
-    if (transposed) input_grad<T>(p, d, x.dtype, cx.ptr<T>(), cw.ptr<T>(), t.work.ptr<T>());
-    else forward<T>(p, d, cx.ptr<T>(), cw.ptr<T>(), t.work.ptr<T>());
-    if (c.has(2)) {
-      const int64_t channels = t.work.size(1);
-      const int64_t plane = channels == 0 || p.n == 0 ? 0 : t.work.numel / (channels * p.n);
-      check(bias.numel == channels, "Given weight of size ", w.shape(), ", expected bias to be 1-dimensional with ", channels,
-            " elements, but got bias of size ", bias.shape(), " instead");
-      for (int64_t i = 0; i < p.n * channels; ++i)
-        for (int64_t j = 0; j < plane; ++j) t.work.ptr<T>()[i * plane + j] += bias.ptr<T>()[i % channels];
-    }
-  }));
+                    if (transposed)
+                      input_grad<T>(p, d, x.dtype, cx.ptr<T>(), cw.ptr<T>(), t.work.ptr<T>());
+                    else
+                      forward<T>(p, d, cx.ptr<T>(), cw.ptr<T>(), t.work.ptr<T>());
+                    if (c.has(2)) {
+                      const int64_t channels = t.work.size(1);
+                      const int64_t plane = channels == 0 || p.n == 0 ? 0 : t.work.numel / (channels * p.n);
+                      check(bias.numel == channels, "Given weight of size ", w.shape(),
+                            ", expected bias to be 1-dimensional with ", channels, " elements, but got bias of size ",
+                            bias.shape(), " instead");
+                      for (int64_t i = 0; i < p.n * channels; ++i)
+                        for (int64_t j = 0; j < plane; ++j)
+                          t.work.ptr<T>()[i * plane + j] += bias.ptr<T>()[i % channels];
+                    }
+                  }));
   t.finish();
 }
 
@@ -240,9 +276,11 @@ MSA_KERNEL(ConvolutionGrad) {
     const Tensor cw = c.cast(w, d);
     const Target t(c, 0, g.dtype, d, x.shape(), channels_last(x) || channels_last(w));
     MSA_SWITCH_CONV(d, ({
-      if (transposed) forward<T>(p, d, cg.ptr<T>(), cw.ptr<T>(), t.work.ptr<T>());
-      else input_grad<T>(p, d, g.dtype, cg.ptr<T>(), cw.ptr<T>(), t.work.ptr<T>());
-    }));
+                      if (transposed)
+                        forward<T>(p, d, cg.ptr<T>(), cw.ptr<T>(), t.work.ptr<T>());
+                      else
+                        input_grad<T>(p, d, g.dtype, cg.ptr<T>(), cw.ptr<T>(), t.work.ptr<T>());
+                    }));
     t.finish();
   }
   if (mask[1]) {
@@ -250,24 +288,26 @@ MSA_KERNEL(ConvolutionGrad) {
     const Target t(c, 1, g.dtype, d, w.shape());
     zeros_if_empty(t.work, p.n);
     MSA_SWITCH_CONV(d, ({
-      if (transposed) weight_grad<T>(p, d, g.dtype, cx.ptr<T>(), cg.ptr<T>(), t.work.ptr<T>());
-      else weight_grad<T>(p, d, g.dtype, cg.ptr<T>(), cx.ptr<T>(), t.work.ptr<T>());
-    }));
+                      if (transposed)
+                        weight_grad<T>(p, d, g.dtype, cx.ptr<T>(), cg.ptr<T>(), t.work.ptr<T>());
+                      else
+                        weight_grad<T>(p, d, g.dtype, cg.ptr<T>(), cx.ptr<T>(), t.work.ptr<T>());
+                    }));
     t.finish();
   }
   if (mask[2]) {
     const int64_t channels = g.size(1), plane = channels == 0 || p.n == 0 ? 0 : cg.numel / (channels * p.n);
     const Target t(c, 2, g.dtype, d, Dims{channels});
     MSA_SWITCH_CONV(d, ({
-      for (int64_t ch = 0; ch < channels; ++ch) {
-        T sum(0);
-        for (int64_t i = 0; i < p.n; ++i) {
-          const T *from = cg.ptr<T>() + (i * channels + ch) * plane;
-          sum += rows::sum<T>(plane, [=](int64_t j) { return from[j]; });
-        }
-        t.work.ptr<T>()[ch] = sum;
-      }
-    }));
+                      for (int64_t ch = 0; ch < channels; ++ch) {
+                        T sum(0);
+                        for (int64_t i = 0; i < p.n; ++i) {
+                          const T *from = cg.ptr<T>() + (i * channels + ch) * plane;
+                          sum += rows::sum<T>(plane, [=](int64_t j) { return from[j]; });
+                        }
+                        t.work.ptr<T>()[ch] = sum;
+                      }
+                    }));
     t.finish();
   }
 }
@@ -284,8 +324,8 @@ MSA_KERNEL(Im2ColExt) {
     w.in[d + 1] = x.size(d + 2);
     const int64_t reach = w.dilation[d + 1] * (w.kernel[d + 1] - 1) + 1;
     w.out[d + 1] = (w.in[d + 1] + 2 * w.pad[d + 1] - reach) / w.stride[d + 1] + 1;
-    check(w.in[d + 1] + 2 * w.pad[d + 1] >= reach && w.out[d + 1] > 0, "Given input with spatial size (", x.size(2), ", ", x.size(3),
-          "), kernel_size=", c.ints(1), ", dilation=", c.ints(2), ", padding=", c.ints(3),
+    check(w.in[d + 1] + 2 * w.pad[d + 1] >= reach && w.out[d + 1] > 0, "Given input with spatial size (", x.size(2),
+          ", ", x.size(3), "), kernel_size=", c.ints(1), ", dilation=", c.ints(2), ", padding=", c.ints(3),
           ", calculated shape of the array of sliding blocks is too small: its components must be at least one");
   }
   const int64_t channels = x.size(1);
@@ -304,13 +344,16 @@ MSA_KERNEL(Col2ImExt) {
     w.dilation[k + 1] = spread(c.ints(3), k);
     w.pad[k + 1] = spread(c.ints(4), k);
     w.stride[k + 1] = spread(c.ints(5), k);
-    w.out[k + 1] = (w.in[k + 1] + 2 * w.pad[k + 1] - w.dilation[k + 1] * (w.kernel[k + 1] - 1) - 1) / w.stride[k + 1] + 1;
+    w.out[k + 1] =
+        (w.in[k + 1] + 2 * w.pad[k + 1] - w.dilation[k + 1] * (w.kernel[k + 1] - 1) - 1) / w.stride[k + 1] + 1;
   }
-  check(x.size(1) % w.taps() == 0, "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got input.size(1)=",
+  check(x.size(1) % w.taps() == 0,
+        "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got input.size(1)=",
         x.size(1), " and kernel_size=", c.ints(2), ".");
-  check(x.size(2) == w.positions(), "Given output_size=", c.ints(1), ", kernel_size=", c.ints(2), ", dilation=", c.ints(3), ", padding=",
-        c.ints(4), ", stride=", c.ints(5), ", expected size of input's dimension 2 to match the calculated number of sliding blocks ",
-        w.out[1], " * ", w.out[2], " = ", w.positions(), ", but got input.size(2)=", x.size(2), ".");
+  check(x.size(2) == w.positions(), "Given output_size=", c.ints(1), ", kernel_size=", c.ints(2),
+        ", dilation=", c.ints(3), ", padding=", c.ints(4), ", stride=", c.ints(5),
+        ", expected size of input's dimension 2 to match the calculated number of sliding blocks ", w.out[1], " * ",
+        w.out[2], " = ", w.positions(), ", but got input.size(2)=", x.size(2), ".");
   const int64_t channels = x.size(1) / w.taps();
   const Target t(c, 0, c.in(0).dtype, d, Dims{x.size(0), channels, w.in[1], w.in[2]});
   MSA_SWITCH_CONV(d, (columns_to_image<T>(w, x.size(0) * channels, x.ptr<T>(), t.work.ptr<T>())));

@@ -5,19 +5,27 @@ namespace msa {
 namespace {
 
 // Pairs that training uses get a direct loop; the others go through a wide type in blocks.
-template <class TO, class TI> void direct(const Tensor &dst, const Tensor &src) {
+template <class TO, class TI>
+void direct(const Tensor &dst, const Tensor &src) {
   map1<TO, TI>(dst, src, [](TI v) { return convert<TO>(v); });
 }
 
 constexpr int64_t kBlock = 256;
 
-template <class W> void widen(W *w, const char *p, int64_t step, int64_t n, DType d) {
-  MSA_SWITCH_STORED(d, "copy_", (({ for (int64_t i = 0; i < n; ++i) w[i] = convert<W>(*reinterpret_cast<const T *>(p + i * step)); })));
+template <class W>
+void widen(W *w, const char *p, int64_t step, int64_t n, DType d) {
+  MSA_SWITCH_STORED(d, "copy_", (({
+                      for (int64_t i = 0; i < n; ++i) w[i] = convert<W>(*reinterpret_cast<const T *>(p + i * step));
+                    })));
 }
-template <class W> void narrow(char *p, const W *w, int64_t step, int64_t n, DType d) {
-  MSA_SWITCH_STORED(d, "copy_", (({ for (int64_t i = 0; i < n; ++i) *reinterpret_cast<T *>(p + i * step) = convert<T>(w[i]); })));
+template <class W>
+void narrow(char *p, const W *w, int64_t step, int64_t n, DType d) {
+  MSA_SWITCH_STORED(d, "copy_", (({
+                      for (int64_t i = 0; i < n; ++i) *reinterpret_cast<T *>(p + i * step) = convert<T>(w[i]);
+                    })));
 }
-template <class W> void through(const Tensor &dst, const Tensor &src) {
+template <class W>
+void through(const Tensor &dst, const Tensor &src) {
   const Dims shape = dst.shape();
   Loop<2>(shape, {dst, expand(src, shape)}).run([&](char **p, const int64_t *s, int64_t n) {
     W buffer[kBlock];
@@ -29,7 +37,8 @@ template <class W> void through(const Tensor &dst, const Tensor &src) {
   });
 }
 
-// ---- copies that swap which dim is contiguous: tiles of a cache line each way, so that every line is read and written once
+// ---- copies that swap which dim is contiguous: tiles of a cache line each way, so that every line is read and written
+// once
 typedef uint32_t Four __attribute__((vector_size(16)));
 typedef uint32_t LooseFour __attribute__((vector_size(16), aligned(4), may_alias));
 
@@ -46,12 +55,14 @@ inline void transpose4(uint32_t *to, int64_t to_step, const uint32_t *from, int6
   *reinterpret_cast<LooseFour *>(to + 3 * to_step) = __builtin_shuffle(b, d, high);
 }
 
-template <class T> void transpose_tile(T *to, int64_t to_step, const T *from, int64_t from_step, int64_t rows, int64_t columns) {
+template <class T>
+void transpose_tile(T *to, int64_t to_step, const T *from, int64_t from_step, int64_t rows, int64_t columns) {
   if constexpr (sizeof(T) == 4) {
     if (rows % 4 == 0 && columns % 4 == 0) {
       for (int64_t i = 0; i < rows; i += 4)
         for (int64_t j = 0; j < columns; j += 4)
-          transpose4(reinterpret_cast<uint32_t *>(to + j * to_step + i), to_step, reinterpret_cast<const uint32_t *>(from + i * from_step + j), from_step);
+          transpose4(reinterpret_cast<uint32_t *>(to + j * to_step + i), to_step,
+                     reinterpret_cast<const uint32_t *>(from + i * from_step + j), from_step);
       return;
     }
   }
@@ -60,7 +71,8 @@ template <class T> void transpose_tile(T *to, int64_t to_step, const T *from, in
 }
 
 // Copies when one dim is contiguous in the destination and another in the source; false when they are not so.
-template <class T> bool copy_transposed(const Tensor &dst, const Tensor &src) {
+template <class T>
+bool copy_transposed(const Tensor &dst, const Tensor &src) {
   constexpr int64_t kTile = 64 / sizeof(T);
   if (dst.numel < 4 * kTile * kTile || !dst.same_shape(src)) return false;
   int in = -1, out = -1;
@@ -85,7 +97,8 @@ template <class T> bool copy_transposed(const Tensor &dst, const Tensor &src) {
       }
       const int64_t i = t % row_tiles * kTile, n = std::min(kTile, rows - i);
       for (int64_t j = 0; j < columns; j += kTile)
-        transpose_tile(dst.ptr<T>() + to + j * to_step + i, to_step, src.ptr<T>() + from + i * from_step + j, from_step, n, std::min(kTile, columns - j));
+        transpose_tile(dst.ptr<T>() + to + j * to_step + i, to_step, src.ptr<T>() + from + i * from_step + j, from_step,
+                       n, std::min(kTile, columns - j));
     }
   });
   return true;
@@ -101,10 +114,13 @@ void copy_into(const Tensor &dst, const Tensor &src) {
     if (dst.same_shape(src) && dst.contiguous() && src.contiguous()) {
       const int64_t bytes = dst.numel * item_size(dst.dtype);
       parallel_for(bytes, 1 << 20, [&](int64_t b, int64_t e) {
-        std::memmove(static_cast<char *>(dst.data) + b, static_cast<const char *>(src.data) + b, e - b); });
+        std::memmove(static_cast<char *>(dst.data) + b, static_cast<const char *>(src.data) + b, e - b);
+      });
       return;
     }
-    MSA_SWITCH_BYTES(dst.dtype, ({ if (!copy_transposed<T>(dst, src)) map1<T, T>(dst, src, [](T v) { return v; }); }));
+    MSA_SWITCH_BYTES(dst.dtype, ({
+                       if (!copy_transposed<T>(dst, src)) map1<T, T>(dst, src, [](T v) { return v; });
+                     }));
     return;
   }
   using D = DType;

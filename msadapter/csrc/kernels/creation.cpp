@@ -10,13 +10,17 @@ namespace {
 DType dtype_or(Call &c, int i, DType otherwise) { return c.has(i) ? c.dtype(i) : otherwise; }
 
 void fill(const Tensor &o, const Scalar &value) {
-  const bool zero = value.kind <= Scalar::kInt ? value.i == 0 : value.d == 0 && !std::signbit(value.d) && value.imag == 0;
+  const bool zero =
+      value.kind <= Scalar::kInt ? value.i == 0 : value.d == 0 && !std::signbit(value.d) && value.imag == 0;
   if (zero) return fill_zero(o);
   MSA_SWITCH_STORED(o.dtype, "fill", ({
-    const T v = value.to<T>();
-    if (o.contiguous()) parallel_for(o.numel, 1 << 18, [&](int64_t b, int64_t e) { std::fill(o.ptr<T>() + b, o.ptr<T>() + e, v); });
-    else map1<T, T>(o, o, [=](T) { return v; });
-  }));
+                      const T v = value.to<T>();
+                      if (o.contiguous())
+                        parallel_for(o.numel, 1 << 18,
+                                     [&](int64_t b, int64_t e) { std::fill(o.ptr<T>() + b, o.ptr<T>() + e, v); });
+                      else
+                        map1<T, T>(o, o, [=](T) { return v; });
+                    }));
 }
 Scalar one() {
   Scalar s;
@@ -29,7 +33,8 @@ Scalar one() {
 // to the element type, the others are steps from it. The tail is made one by one.
 constexpr int kVectorBytes = 32;
 
-template <class T> void arange_values(const Tensor &o, const Scalar &start, const Scalar &step) {
+template <class T>
+void arange_values(const Tensor &o, const Scalar &start, const Scalar &step) {
   T *p = o.ptr<T>();
   const int64_t n = o.numel;
   if constexpr (std::is_integral_v<T>) {
@@ -49,7 +54,8 @@ template <class T> void arange_values(const Tensor &o, const Scalar &start, cons
 }
 
 // First half counted from the start, second half from the end, so that both ends are exact.
-template <class T> void linspace_values(const Tensor &o, const Scalar &start, const Scalar &end) {
+template <class T>
+void linspace_values(const Tensor &o, const Scalar &start, const Scalar &end) {
   T *p = o.ptr<T>();
   const int64_t n = o.numel, half = n / 2;
   if constexpr (std::is_integral_v<T>) {
@@ -67,27 +73,33 @@ template <class T> void linspace_values(const Tensor &o, const Scalar &start, co
     using C = compute_t<T>;
     auto r = [](C v) { return static_cast<C>(T(v)); };
     auto step_from = [&](C d, int64_t i, C from) {
-      if constexpr (is_reduced_v<T>) return from + r(d * r(static_cast<C>(i)));
-      else return std::fma(d, static_cast<C>(i), from);
+      if constexpr (is_reduced_v<T>)
+        return from + r(d * r(static_cast<C>(i)));
+      else
+        return std::fma(d, static_cast<C>(i), from);
     };
-    const C a = static_cast<C>(start.to<T>()), b = static_cast<C>(end.to<T>()), d = n > 1 ? r(r(b - a) / r(static_cast<C>(n - 1))) : C(0);
+    const C a = static_cast<C>(start.to<T>()), b = static_cast<C>(end.to<T>()),
+            d = n > 1 ? r(r(b - a) / r(static_cast<C>(n - 1))) : C(0);
     for (int64_t i = 0; i < n; ++i) p[i] = T(i < half ? step_from(d, i, a) : step_from(-d, n - i - 1, b));
   }
 }
 
-template <class T> void logspace_values(const Tensor &o, const Scalar &start, const Scalar &end, double base) {
+template <class T>
+void logspace_values(const Tensor &o, const Scalar &start, const Scalar &end, double base) {
   T *p = o.ptr<T>();
   const int64_t n = o.numel, half = n / 2;
   if constexpr (is_complex_v<T>) {
     using R = typename T::value_type;
     const T a = start.to<T>(), b = end.to<T>(), d = n > 1 ? (b - a) / static_cast<R>(n - 1) : T(0);
     for (int64_t i = 0; i < n; ++i)
-      p[i] = std::pow(T(static_cast<R>(base)), i < half || n == 1 ? a + d * static_cast<R>(i) : b - d * static_cast<R>(n - i - 1));
+      p[i] = std::pow(T(static_cast<R>(base)),
+                      i < half || n == 1 ? a + d * static_cast<R>(i) : b - d * static_cast<R>(n - i - 1));
   } else {
     const double a = convert<double>(start.to<T>()), b = convert<double>(end.to<T>());
     const double d = n > 1 ? (b - a) / static_cast<double>(n - 1) : 0;
     for (int64_t i = 0; i < n; ++i)
-      p[i] = convert<T>(std::pow(base, i < half || n == 1 ? a + d * static_cast<double>(i) : b - d * static_cast<double>(n - i - 1)));
+      p[i] = convert<T>(
+          std::pow(base, i < half || n == 1 ? a + d * static_cast<double>(i) : b - d * static_cast<double>(n - i - 1)));
   }
 }
 
@@ -111,12 +123,16 @@ MSA_KERNEL(Arange) {  // start, end, step, dtype?
   check(std::isfinite(a) && std::isfinite(b), "unsupported range: ", a, " -> ", b);
   check((d > 0 && b >= a) || (d < 0 && b <= a), "upper bound and lower bound inconsistent with step sign");
   double n;
-  if (dtype == DType::I64) n = std::ceil(static_cast<double>(end.to<int64_t>() - start.to<int64_t>()) / static_cast<double>(step.to<int64_t>()));
-  else n = std::ceil((b - a) / d);
+  if (dtype == DType::I64)
+    n = std::ceil(static_cast<double>(end.to<int64_t>() - start.to<int64_t>()) /
+                  static_cast<double>(step.to<int64_t>()));
+  else
+    n = std::ceil((b - a) / d);
   check(n >= 0 && n < 9.2e18, "invalid size, possible overflow?");
   const Tensor o = c.out(0, dtype, Dims{static_cast<int64_t>(n)});
-  MSA_SWITCH_(dtype, "arange_cpu", MSA_CASES_INT_(arange_values<T>(o, start, step)) MSA_CASES_UINT_(arange_values<T>(o, start, step))
-              MSA_CASES_FLOAT_(arange_values<T>(o, start, step)));
+  MSA_SWITCH_(dtype, "arange_cpu",
+              MSA_CASES_INT_(arange_values<T>(o, start, step)) MSA_CASES_UINT_(arange_values<T>(o, start, step))
+                  MSA_CASES_FLOAT_(arange_values<T>(o, start, step)));
 }
 
 MSA_KERNEL(LinSpaceExt) {  // start, end, steps, dtype?

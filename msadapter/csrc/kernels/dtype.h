@@ -9,8 +9,25 @@
 
 namespace msa {
 
-enum class DType : uint8_t { Bool, U8, I8, I16, I32, I64, U16, U32, U64, F16, BF16, F32, F64, C64, C128,
-                             F8E4M3FN, F8E5M2 };  // the last two are stored, copied and converted; nothing computes in them
+enum class DType : uint8_t {
+  Bool,
+  U8,
+  I8,
+  I16,
+  I32,
+  I64,
+  U16,
+  U32,
+  U64,
+  F16,
+  BF16,
+  F32,
+  F64,
+  C64,
+  C128,
+  F8E4M3FN,
+  F8E5M2
+};  // the last two are stored, copied and converted; nothing computes in them
 
 using c64 = std::complex<float>;
 using c128 = std::complex<double>;
@@ -49,9 +66,10 @@ struct BFloat16 {
   }
 };
 
-// Storage types of eight bits: kMantissa bits of mantissa, exponents biased by kBias. Rounds to nearest even on the way in;
-// what is too large becomes infinity where the type has one, else the largest number (so does PyTorch 2.13).
-template <int kMantissa, int kBias, bool kInfinity> struct Float8 {
+// Storage types of eight bits: kMantissa bits of mantissa, exponents biased by kBias. Rounds to nearest even on the way
+// in; what is too large becomes infinity where the type has one, else the largest number (so does PyTorch 2.13).
+template <int kMantissa, int kBias, bool kInfinity>
+struct Float8 {
   uint8_t bits;
   static constexpr uint8_t kNan = 0x7F, kLargest = kInfinity ? 0x7C : 0x7E;  // what too large a number becomes
   Float8() = default;
@@ -60,10 +78,19 @@ template <int kMantissa, int kBias, bool kInfinity> struct Float8 {
     std::memcpy(&u, &f, 4);
     const uint8_t sign = static_cast<uint8_t>(u >> 24 & 0x80);
     u &= 0x7FFFFFFF;
-    if (u > 0x7F800000) { bits = sign | kNan; return; }
-    if (u == 0x7F800000) { bits = sign | kLargest; return; }
+    if (u > 0x7F800000) {
+      bits = sign | kNan;
+      return;
+    }
+    if (u == 0x7F800000) {
+      bits = sign | kLargest;
+      return;
+    }
     const int e = static_cast<int>(u >> 23) - 127, drop = 23 - kMantissa + (e < 1 - kBias ? 1 - kBias - e : 0);
-    if (drop > 24) { bits = sign; return; }
+    if (drop > 24) {
+      bits = sign;
+      return;
+    }
     const uint32_t m = (u & 0x7FFFFF) | 0x800000, odd = drop < 24 ? m >> drop & 1 : 0;
     const uint32_t kept = drop == 24 ? (m > 0x800000) : (m + (1u << (drop - 1)) - 1 + odd) >> drop;
     // the hidden bit of `kept` carries into the exponent, so that rounding up to the next binade needs no case
@@ -71,7 +98,8 @@ template <int kMantissa, int kBias, bool kInfinity> struct Float8 {
     bits = sign | static_cast<uint8_t>(r > kLargest ? kLargest : r);
   }
   operator float() const {
-    const uint32_t sign = static_cast<uint32_t>(bits & 0x80) << 24, e = (bits & 0x7F) >> kMantissa, m = bits & ((1 << kMantissa) - 1);
+    const uint32_t sign = static_cast<uint32_t>(bits & 0x80) << 24, e = (bits & 0x7F) >> kMantissa,
+                   m = bits & ((1 << kMantissa) - 1);
     float f;
     if (kInfinity ? (bits & 0x7F) >= kLargest : (bits & 0x7F) == kNan) {
       const uint32_t u = sign | 0x7F800000 | (kInfinity && m == 0 ? 0 : 0x400000);
@@ -90,21 +118,50 @@ template <int kMantissa, int kBias, bool kInfinity> struct Float8 {
 using Float8E4M3FN = Float8<3, 7, false>;
 using Float8E5M2 = Float8<2, 15, true>;
 
-template <class T> struct dtype_of;
-#define MSA_DTYPE_OF(T, D) template <> struct dtype_of<T> { static constexpr DType value = DType::D; };
-MSA_DTYPE_OF(bool, Bool) MSA_DTYPE_OF(uint8_t, U8) MSA_DTYPE_OF(int8_t, I8) MSA_DTYPE_OF(int16_t, I16)
-MSA_DTYPE_OF(int32_t, I32) MSA_DTYPE_OF(int64_t, I64) MSA_DTYPE_OF(uint16_t, U16) MSA_DTYPE_OF(uint32_t, U32)
-MSA_DTYPE_OF(uint64_t, U64) MSA_DTYPE_OF(Half, F16) MSA_DTYPE_OF(BFloat16, BF16) MSA_DTYPE_OF(float, F32)
-MSA_DTYPE_OF(double, F64) MSA_DTYPE_OF(c64, C64) MSA_DTYPE_OF(c128, C128)
-MSA_DTYPE_OF(Float8E4M3FN, F8E4M3FN) MSA_DTYPE_OF(Float8E5M2, F8E5M2)
+template <class T>
+struct dtype_of;
+#define MSA_DTYPE_OF(T, D)                   \
+  template <>                                \
+  struct dtype_of<T> {                       \
+    static constexpr DType value = DType::D; \
+  };
+MSA_DTYPE_OF(bool, Bool)
+MSA_DTYPE_OF(uint8_t, U8)
+MSA_DTYPE_OF(int8_t, I8)
+MSA_DTYPE_OF(int16_t, I16)
+MSA_DTYPE_OF(int32_t, I32)
+MSA_DTYPE_OF(int64_t, I64)
+MSA_DTYPE_OF(uint16_t, U16)
+MSA_DTYPE_OF(uint32_t, U32)
+MSA_DTYPE_OF(uint64_t, U64)
+MSA_DTYPE_OF(Half, F16)
+MSA_DTYPE_OF(BFloat16, BF16)
+MSA_DTYPE_OF(float, F32)
+MSA_DTYPE_OF(double, F64)
+MSA_DTYPE_OF(c64, C64)
+MSA_DTYPE_OF(c128, C128)
+MSA_DTYPE_OF(Float8E4M3FN, F8E4M3FN)
+MSA_DTYPE_OF(Float8E5M2, F8E5M2)
 #undef MSA_DTYPE_OF
 
 inline int item_size(DType d) {
   switch (d) {
-    case DType::Bool: case DType::U8: case DType::I8: case DType::F8E4M3FN: case DType::F8E5M2: return 1;
-    case DType::I16: case DType::U16: case DType::F16: case DType::BF16: return 2;
-    case DType::I32: case DType::U32: case DType::F32: return 4;
-    case DType::I64: case DType::U64: case DType::F64: case DType::C64: return 8;
+    case DType::Bool:
+    case DType::U8:
+    case DType::I8:
+    case DType::F8E4M3FN:
+    case DType::F8E5M2: return 1;
+    case DType::I16:
+    case DType::U16:
+    case DType::F16:
+    case DType::BF16: return 2;
+    case DType::I32:
+    case DType::U32:
+    case DType::F32: return 4;
+    case DType::I64:
+    case DType::U64:
+    case DType::F64:
+    case DType::C64: return 8;
     case DType::C128: return 16;
   }
   return 0;
@@ -112,9 +169,9 @@ inline int item_size(DType d) {
 
 // The name as torch's error messages spell it ("Float", "BFloat16", ...).
 inline const char *dtype_name(DType d) {
-  static const char *names[] = {"Bool", "Byte", "Char", "Short", "Int", "Long", "UInt16", "UInt32", "UInt64",
-                                "Half", "BFloat16", "Float", "Double", "ComplexFloat", "ComplexDouble",
-                                "Float8_e4m3fn", "Float8_e5m2"};
+  static const char *names[] = {"Bool",   "Byte",         "Char",          "Short",         "Int",        "Long",
+                                "UInt16", "UInt32",       "UInt64",        "Half",          "BFloat16",   "Float",
+                                "Double", "ComplexFloat", "ComplexDouble", "Float8_e4m3fn", "Float8_e5m2"};
   return names[static_cast<int>(d)];
 }
 
@@ -126,77 +183,146 @@ inline DType real_of(DType d) { return d == DType::C64 ? DType::F32 : d == DType
 inline DType complex_of(DType d) { return d == DType::F64 || d == DType::C128 ? DType::C128 : DType::C64; }
 
 // The type in which a kernel computes: float for the 16-bit types, else the type itself.
-template <class T> struct compute_type { using type = T; };
-template <> struct compute_type<Half> { using type = float; };
-template <> struct compute_type<BFloat16> { using type = float; };
-template <class T> using compute_t = typename compute_type<T>::type;
+template <class T>
+struct compute_type {
+  using type = T;
+};
+template <>
+struct compute_type<Half> {
+  using type = float;
+};
+template <>
+struct compute_type<BFloat16> {
+  using type = float;
+};
+template <class T>
+using compute_t = typename compute_type<T>::type;
 
-template <class T> struct is_complex_t : std::false_type {};
-template <class R> struct is_complex_t<std::complex<R>> : std::true_type {};
-template <class T> inline constexpr bool is_complex_v = is_complex_t<T>::value;
-template <class T> inline constexpr bool is_float8_v = std::is_same_v<T, Float8E4M3FN> || std::is_same_v<T, Float8E5M2>;
-template <class T> inline constexpr bool is_reduced_v = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16> || is_float8_v<T>;
-template <class T> inline constexpr bool is_floating_v = std::is_floating_point_v<T> || is_reduced_v<T>;
+template <class T>
+struct is_complex_t : std::false_type {};
+template <class R>
+struct is_complex_t<std::complex<R>> : std::true_type {};
+template <class T>
+inline constexpr bool is_complex_v = is_complex_t<T>::value;
+template <class T>
+inline constexpr bool is_float8_v = std::is_same_v<T, Float8E4M3FN> || std::is_same_v<T, Float8E5M2>;
+template <class T>
+inline constexpr bool is_reduced_v = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16> || is_float8_v<T>;
+template <class T>
+inline constexpr bool is_floating_v = std::is_floating_point_v<T> || is_reduced_v<T>;
 
 // Value conversion as C++ does it, complex -> real drops the imaginary part, anything -> bool is `!= 0`.
-template <class To, class From> inline To convert(From v) {
-  if constexpr (std::is_same_v<To, From>) return v;
+template <class To, class From>
+inline To convert(From v) {
+  if constexpr (std::is_same_v<To, From>)
+    return v;
   else if constexpr (std::is_same_v<To, bool>) {
-    if constexpr (is_reduced_v<From>) return static_cast<float>(v) != 0.f;
-    else return v != From(0);
+    if constexpr (is_reduced_v<From>)
+      return static_cast<float>(v) != 0.f;
+    else
+      return v != From(0);
   } else if constexpr (is_complex_v<To>) {
     using R = typename To::value_type;
-    if constexpr (is_complex_v<From>) return To(static_cast<R>(v.real()), static_cast<R>(v.imag()));
-    else return To(convert<R>(v), R(0));
-  } else if constexpr (is_complex_v<From>) return convert<To>(v.real());
-  else if constexpr (is_reduced_v<To>) return To(static_cast<float>(v));
-  else if constexpr (is_reduced_v<From>) return convert<To>(static_cast<float>(v));
+    if constexpr (is_complex_v<From>)
+      return To(static_cast<R>(v.real()), static_cast<R>(v.imag()));
+    else
+      return To(convert<R>(v), R(0));
+  } else if constexpr (is_complex_v<From>)
+    return convert<To>(v.real());
+  else if constexpr (is_reduced_v<To>)
+    return To(static_cast<float>(v));
+  else if constexpr (is_reduced_v<From>)
+    return convert<To>(static_cast<float>(v));
   else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To> && std::is_unsigned_v<To>)
     return static_cast<To>(static_cast<int64_t>(v));
-  else return static_cast<To>(v);
+  else
+    return static_cast<To>(v);
 }
 
-struct NotImplementedError : std::logic_error { using std::logic_error::logic_error; };
+struct NotImplementedError : std::logic_error {
+  using std::logic_error::logic_error;
+};
 
 [[noreturn]] inline void unsupported(const char *op, DType d) {
   throw NotImplementedError(std::string("\"") + op + "\" not implemented for '" + dtype_name(d) + "'");
 }
 
 // MSA_SWITCH_xxx(dtype, "op", { ... T ... }): runs the body with T bound to the element type.
-#define MSA_CASE(D, CT, ...) case ::msa::DType::D: { using T = CT; __VA_ARGS__; break; }
-#define MSA_CASES_INT_(...) MSA_CASE(U8, uint8_t, __VA_ARGS__) MSA_CASE(I8, int8_t, __VA_ARGS__) \
-  MSA_CASE(I16, int16_t, __VA_ARGS__) MSA_CASE(I32, int32_t, __VA_ARGS__) MSA_CASE(I64, int64_t, __VA_ARGS__)
-#define MSA_CASES_FLOAT_(...) MSA_CASE(F16, ::msa::Half, __VA_ARGS__) MSA_CASE(BF16, ::msa::BFloat16, __VA_ARGS__) \
-  MSA_CASE(F32, float, __VA_ARGS__) MSA_CASE(F64, double, __VA_ARGS__)
-#define MSA_CASES_COMPLEX_(...) MSA_CASE(C64, ::msa::c64, __VA_ARGS__) MSA_CASE(C128, ::msa::c128, __VA_ARGS__)
-#define MSA_CASES_UINT_(...) MSA_CASE(U16, uint16_t, __VA_ARGS__) MSA_CASE(U32, uint32_t, __VA_ARGS__) \
+#define MSA_CASE(D, CT, ...) \
+  case ::msa::DType::D: {    \
+    using T = CT;            \
+    __VA_ARGS__;             \
+    break;                   \
+  }
+#define MSA_CASES_INT_(...)           \
+  MSA_CASE(U8, uint8_t, __VA_ARGS__)  \
+  MSA_CASE(I8, int8_t, __VA_ARGS__)   \
+  MSA_CASE(I16, int16_t, __VA_ARGS__) \
+  MSA_CASE(I32, int32_t, __VA_ARGS__) \
+  MSA_CASE(I64, int64_t, __VA_ARGS__)
+#define MSA_CASES_FLOAT_(...)                  \
+  MSA_CASE(F16, ::msa::Half, __VA_ARGS__)      \
+  MSA_CASE(BF16, ::msa::BFloat16, __VA_ARGS__) \
+  MSA_CASE(F32, float, __VA_ARGS__)            \
+  MSA_CASE(F64, double, __VA_ARGS__)
+#define MSA_CASES_COMPLEX_(...)          \
+  MSA_CASE(C64, ::msa::c64, __VA_ARGS__) \
+  MSA_CASE(C128, ::msa::c128, __VA_ARGS__)
+#define MSA_CASES_UINT_(...)           \
+  MSA_CASE(U16, uint16_t, __VA_ARGS__) \
+  MSA_CASE(U32, uint32_t, __VA_ARGS__) \
   MSA_CASE(U64, uint64_t, __VA_ARGS__)
-#define MSA_SWITCH_(D, OP, CASES) switch (D) { CASES default: ::msa::unsupported(OP, D); }
+#define MSA_SWITCH_(D, OP, CASES) \
+  switch (D) { CASES default : ::msa::unsupported(OP, D); }
 #define MSA_SWITCH_FLOAT(D, OP, ...) MSA_SWITCH_(D, OP, MSA_CASES_FLOAT_(__VA_ARGS__))
-#define MSA_SWITCH_FLOAT_COMPLEX(D, OP, ...) MSA_SWITCH_(D, OP, MSA_CASES_FLOAT_(__VA_ARGS__) MSA_CASES_COMPLEX_(__VA_ARGS__))
+#define MSA_SWITCH_FLOAT_COMPLEX(D, OP, ...) \
+  MSA_SWITCH_(D, OP, MSA_CASES_FLOAT_(__VA_ARGS__) MSA_CASES_COMPLEX_(__VA_ARGS__))
 #define MSA_SWITCH_INT(D, OP, ...) MSA_SWITCH_(D, OP, MSA_CASES_INT_(__VA_ARGS__))
-#define MSA_SWITCH_INT_BOOL(D, OP, ...) MSA_SWITCH_(D, OP, MSA_CASES_INT_(__VA_ARGS__) MSA_CASE(Bool, bool, __VA_ARGS__))
+#define MSA_SWITCH_INT_BOOL(D, OP, ...) \
+  MSA_SWITCH_(D, OP, MSA_CASES_INT_(__VA_ARGS__) MSA_CASE(Bool, bool, __VA_ARGS__))
 #define MSA_SWITCH_REAL(D, OP, ...) MSA_SWITCH_(D, OP, MSA_CASES_INT_(__VA_ARGS__) MSA_CASES_FLOAT_(__VA_ARGS__))
 #define MSA_SWITCH_REAL_BOOL(D, OP, ...) \
   MSA_SWITCH_(D, OP, MSA_CASES_INT_(__VA_ARGS__) MSA_CASES_FLOAT_(__VA_ARGS__) MSA_CASE(Bool, bool, __VA_ARGS__))
 #define MSA_SWITCH_NUMBER(D, OP, ...) \
   MSA_SWITCH_(D, OP, MSA_CASES_INT_(__VA_ARGS__) MSA_CASES_FLOAT_(__VA_ARGS__) MSA_CASES_COMPLEX_(__VA_ARGS__))
-#define MSA_SWITCH_ALL(D, OP, ...) \
-  MSA_SWITCH_(D, OP, MSA_CASES_INT_(__VA_ARGS__) MSA_CASES_UINT_(__VA_ARGS__) MSA_CASES_FLOAT_(__VA_ARGS__) \
-              MSA_CASES_COMPLEX_(__VA_ARGS__) MSA_CASE(Bool, bool, __VA_ARGS__))
+#define MSA_SWITCH_ALL(D, OP, ...)                                                                   \
+  MSA_SWITCH_(D, OP,                                                                                 \
+              MSA_CASES_INT_(__VA_ARGS__) MSA_CASES_UINT_(__VA_ARGS__) MSA_CASES_FLOAT_(__VA_ARGS__) \
+                  MSA_CASES_COMPLEX_(__VA_ARGS__) MSA_CASE(Bool, bool, __VA_ARGS__))
 // Every type that can be stored.
-#define MSA_SWITCH_STORED(D, OP, ...) \
-  MSA_SWITCH_(D, OP, MSA_CASES_INT_(__VA_ARGS__) MSA_CASES_UINT_(__VA_ARGS__) MSA_CASES_FLOAT_(__VA_ARGS__) \
-              MSA_CASES_COMPLEX_(__VA_ARGS__) MSA_CASE(Bool, bool, __VA_ARGS__) \
-              MSA_CASE(F8E4M3FN, ::msa::Float8E4M3FN, __VA_ARGS__) MSA_CASE(F8E5M2, ::msa::Float8E5M2, __VA_ARGS__))
+#define MSA_SWITCH_STORED(D, OP, ...)                                                                \
+  MSA_SWITCH_(D, OP,                                                                                 \
+              MSA_CASES_INT_(__VA_ARGS__) MSA_CASES_UINT_(__VA_ARGS__) MSA_CASES_FLOAT_(__VA_ARGS__) \
+                  MSA_CASES_COMPLEX_(__VA_ARGS__) MSA_CASE(Bool, bool, __VA_ARGS__) MSA_CASE(        \
+                      F8E4M3FN, ::msa::Float8E4M3FN, __VA_ARGS__) MSA_CASE(F8E5M2, ::msa::Float8E5M2, __VA_ARGS__))
 // By size only: for kernels that move values without looking at them.
-#define MSA_SWITCH_BYTES(D, ...)                                    \
-  switch (::msa::item_size(D)) {                                    \
-    case 1: { using T = uint8_t; __VA_ARGS__; break; }              \
-    case 2: { using T = uint16_t; __VA_ARGS__; break; }             \
-    case 4: { using T = uint32_t; __VA_ARGS__; break; }             \
-    case 8: { using T = uint64_t; __VA_ARGS__; break; }             \
-    default: { using T = ::msa::c128; __VA_ARGS__; break; }         \
+#define MSA_SWITCH_BYTES(D, ...) \
+  switch (::msa::item_size(D)) { \
+    case 1: {                    \
+      using T = uint8_t;         \
+      __VA_ARGS__;               \
+      break;                     \
+    }                            \
+    case 2: {                    \
+      using T = uint16_t;        \
+      __VA_ARGS__;               \
+      break;                     \
+    }                            \
+    case 4: {                    \
+      using T = uint32_t;        \
+      __VA_ARGS__;               \
+      break;                     \
+    }                            \
+    case 8: {                    \
+      using T = uint64_t;        \
+      __VA_ARGS__;               \
+      break;                     \
+    }                            \
+    default: {                   \
+      using T = ::msa::c128;     \
+      __VA_ARGS__;               \
+      break;                     \
+    }                            \
   }
 
 }  // namespace msa

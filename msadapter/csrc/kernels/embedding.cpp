@@ -7,15 +7,18 @@ namespace {
 // Indices as int64, each a row of the table.
 Tensor row_indices(Call &c, const Tensor &t, int64_t rows) {
   if (t.dtype != DType::I64 && t.dtype != DType::I32)
-    fail("Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got torch.",
-         t.dtype, "Tensor instead (while checking arguments for embedding)");
+    fail(
+        "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
+        "torch.",
+        t.dtype, "Tensor instead (while checking arguments for embedding)");
   const Tensor r = c.cast(t, DType::I64);
   for (int64_t i = 0; i < r.numel; ++i)
     if (r.ptr<int64_t>()[i] < 0 || r.ptr<int64_t>()[i] >= rows) throw IndexError("index out of range in self");
   return r;
 }
 
-template <class T> void gather(const Tensor &idx, const Tensor &w, const Tensor &o) {
+template <class T>
+void gather(const Tensor &idx, const Tensor &w, const Tensor &o) {
   const int64_t n = w.size(1), step = w.stride(0), inner = w.stride(1);
   const int64_t *at = idx.ptr<int64_t>();
   const T *from = w.ptr<T>();
@@ -23,22 +26,26 @@ template <class T> void gather(const Tensor &idx, const Tensor &w, const Tensor 
   parallel_for(idx.numel, rows::grain_for(n), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const T *row = from + at[i] * step;
-      if (inner == 1) std::copy_n(row, n, to + i * n);
-      else for (int64_t j = 0; j < n; ++j) to[i * n + j] = row[j * inner];
+      if (inner == 1)
+        std::copy_n(row, n, to + i * n);
+      else
+        for (int64_t j = 0; j < n; ++j) to[i * n + j] = row[j * inner];
     }
   });
 }
 
 // Adds rows in the order of the indices, in the type of the table, as torch does on a CPU: a 16-bit sum is rounded at
 // every addition. Threads share the columns, so the result does not depend on their number.
-template <class T> void scatter_rows(const Tensor &grad, const Tensor &idx, const Tensor &o, int64_t padding, bool by_frequency) {
+template <class T>
+void scatter_rows(const Tensor &grad, const Tensor &idx, const Tensor &o, int64_t padding, bool by_frequency) {
   using C = compute_t<T>;
   const int64_t n = o.size(1), count = idx.numel, table = o.size(0);
   const int64_t *at = idx.ptr<int64_t>();
   const T *g = grad.ptr<T>();
   T *to = o.ptr<T>();
   std::vector<int64_t> seen(by_frequency ? table : 0, 0);
-  if (by_frequency) for (int64_t i = 0; i < count; ++i) ++seen[at[i]];
+  if (by_frequency)
+    for (int64_t i = 0; i < count; ++i) ++seen[at[i]];
   const int64_t grain = std::max<int64_t>(8, rows::grain_for(count));
   parallel_for(n, grain, [&](int64_t begin, int64_t end) {
     const int64_t width = end - begin;
@@ -48,7 +55,8 @@ template <class T> void scatter_rows(const Tensor &grad, const Tensor &idx, cons
       T *dst = to + at[i] * n + begin;
       if (by_frequency) {
         const C scale = convert<C>(convert<T>(C(1) / static_cast<C>(seen[at[i]])));
-        for (int64_t j = 0; j < width; ++j) dst[j] = convert<T>(convert<C>(dst[j]) + convert<C>(convert<T>(convert<C>(from[j]) * scale)));
+        for (int64_t j = 0; j < width; ++j)
+          dst[j] = convert<T>(convert<C>(dst[j]) + convert<C>(convert<T>(convert<C>(from[j]) * scale)));
       } else {
         for (int64_t j = 0; j < width; ++j) dst[j] = convert<T>(convert<C>(dst[j]) + convert<C>(from[j]));
       }
@@ -56,7 +64,8 @@ template <class T> void scatter_rows(const Tensor &grad, const Tensor &idx, cons
   });
 }
 
-template <class T> void renorm_rows(const Tensor &w, const Tensor &idx, double max_norm, double p) {
+template <class T>
+void renorm_rows(const Tensor &w, const Tensor &idx, double max_norm, double p) {
   std::vector<int64_t> list(idx.ptr<int64_t>(), idx.ptr<int64_t>() + idx.numel);
   std::sort(list.begin(), list.end());
   list.erase(std::unique(list.begin(), list.end()), list.end());
@@ -65,13 +74,16 @@ template <class T> void renorm_rows(const Tensor &w, const Tensor &idx, double m
     double norm = 0;
     for (int64_t j = 0; j < w.size(1); ++j) {
       const double v = std::abs(static_cast<double>(row[j * w.stride(1)]));
-      if (std::isinf(p)) norm = std::max(norm, v);
-      else norm += p == 2 ? v * v : std::pow(v, p);
+      if (std::isinf(p))
+        norm = std::max(norm, v);
+      else
+        norm += p == 2 ? v * v : std::pow(v, p);
     }
     if (!std::isinf(p)) norm = p == 2 ? std::sqrt(norm) : std::pow(norm, 1 / p);
     if (norm <= max_norm) continue;
     const double scale = max_norm / (norm + 1e-7);
-    for (int64_t j = 0; j < w.size(1); ++j) row[j * w.stride(1)] = convert<T>(static_cast<double>(row[j * w.stride(1)]) * scale);
+    for (int64_t j = 0; j < w.size(1); ++j)
+      row[j * w.stride(1)] = convert<T>(static_cast<double>(row[j * w.stride(1)]) * scale);
   }
 }
 
@@ -92,7 +104,8 @@ MSA_KERNEL(EmbeddingDenseBackward) {  // grad, indices, num_weights, padding_idx
   const Tensor idx = row_indices(c, c.in(1), table), g = c.contiguous(c.in(0));
   const Tensor o = c.out(0, g.dtype, Dims{table, g.size(-1)});
   fill_zero(o);
-  MSA_SWITCH_FLOAT_COMPLEX(g.dtype, "embedding_backward", (scatter_rows<T>(g, idx, o, c.has(3) ? c.integer(3) : -1, c.flag(4))));
+  MSA_SWITCH_FLOAT_COMPLEX(g.dtype, "embedding_backward",
+                           (scatter_rows<T>(g, idx, o, c.has(3) ? c.integer(3) : -1, c.flag(4))));
 }
 
 MSA_KERNEL(EmbeddingRenorm) {  // weight (changed in place), indices, max_norm, norm_type

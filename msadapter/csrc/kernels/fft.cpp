@@ -1,4 +1,5 @@
-// Discrete Fourier transforms: mixed-radix Stockham passes, Bluestein's algorithm where a large prime divides the length.
+// Discrete Fourier transforms: mixed-radix Stockham passes, Bluestein's algorithm where a large prime divides the
+// length.
 #include <cmath>
 #include <map>
 #include <memory>
@@ -12,12 +13,14 @@ namespace {
 constexpr int64_t kLargestRadix = 37;
 
 // exp(-2 pi i k / n), computed in double from an angle below pi / 4 so that every root is accurate.
-template <class R> std::complex<R> root(int64_t k, int64_t n) {
+template <class R>
+std::complex<R> root(int64_t k, int64_t n) {
   k %= n;
   const int64_t eighths = 8 * k;
   const double turn = 2.0 * M_PI / static_cast<double>(n);
   double c, s;  // of the positive angle
-  if (eighths < n) c = std::cos(turn * k), s = std::sin(turn * k);
+  if (eighths < n)
+    c = std::cos(turn * k), s = std::sin(turn * k);
   else if (eighths < 3 * n) {
     const double rest = turn * 0.25 * static_cast<double>(4 * k - n);
     c = -std::sin(rest), s = std::cos(rest);
@@ -34,13 +37,18 @@ template <class R> std::complex<R> root(int64_t k, int64_t n) {
   return {static_cast<R>(c), static_cast<R>(-s)};
 }
 
-template <class R> inline std::complex<R> times(std::complex<R> a, std::complex<R> b) {
+template <class R>
+inline std::complex<R> times(std::complex<R> a, std::complex<R> b) {
   return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
 }
-template <class R> inline std::complex<R> times_i(std::complex<R> a) { return {-a.imag(), a.real()}; }
+template <class R>
+inline std::complex<R> times_i(std::complex<R> a) {
+  return {-a.imag(), a.real()};
+}
 
 // Forward transforms of one length.
-template <class R> class Plan {
+template <class R>
+class Plan {
   using Z = std::complex<R>;
 
  public:
@@ -79,41 +87,46 @@ template <class R> class Plan {
   // from[q + s (p + i m)] -> to[q + s (r p + k)], i, k < r, p < m, q < s
   void pass(int64_t r, int64_t m, int64_t s, const Z *from, Z *to) const {
     switch (r) {
-      case 2: return pass_with<2>(m, s, from, to, [](const Z *a, Z *b) {
-        b[0] = a[0] + a[1];
-        b[1] = a[0] - a[1];
-      });
-      case 3: return pass_with<3>(m, s, from, to, [](const Z *a, Z *b) {
-        const R half_root = static_cast<R>(0.86602540378443864676);
-        const Z sum = a[1] + a[2], mid = a[0] - R(0.5) * sum, side = times_i(half_root * (a[2] - a[1]));
-        b[0] = a[0] + sum;
-        b[1] = mid + side;
-        b[2] = mid - side;
-      });
-      case 4: return pass_with<4>(m, s, from, to, [](const Z *a, Z *b) {
-        const Z even = a[0] + a[2], odd = a[1] + a[3], diff = a[0] - a[2], turned = times_i(a[3] - a[1]);
-        b[0] = even + odd;
-        b[1] = diff + turned;
-        b[2] = even - odd;
-        b[3] = diff - turned;
-      });
-      case 5: return pass_with<5>(m, s, from, to, [](const Z *a, Z *b) {
-        const R c1 = static_cast<R>(0.30901699437494742410), c2 = static_cast<R>(-0.80901699437494742410);
-        const R s1 = static_cast<R>(0.95105651629515357212), s2 = static_cast<R>(0.58778525229247312917);
-        const Z p = a[1] + a[4], q = a[2] + a[3], u = a[4] - a[1], v = a[3] - a[2];
-        const Z e = a[0] + c1 * p + c2 * q, f = a[0] + c2 * p + c1 * q;
-        const Z g = times_i(s1 * u + s2 * v), h = times_i(s2 * u - s1 * v);
-        b[0] = a[0] + p + q;
-        b[1] = e + g;
-        b[2] = f + h;
-        b[3] = f - h;
-        b[4] = e - g;
-      });
+      case 2:
+        return pass_with<2>(m, s, from, to, [](const Z *a, Z *b) {
+          b[0] = a[0] + a[1];
+          b[1] = a[0] - a[1];
+        });
+      case 3:
+        return pass_with<3>(m, s, from, to, [](const Z *a, Z *b) {
+          const R half_root = static_cast<R>(0.86602540378443864676);
+          const Z sum = a[1] + a[2], mid = a[0] - R(0.5) * sum, side = times_i(half_root * (a[2] - a[1]));
+          b[0] = a[0] + sum;
+          b[1] = mid + side;
+          b[2] = mid - side;
+        });
+      case 4:
+        return pass_with<4>(m, s, from, to, [](const Z *a, Z *b) {
+          const Z even = a[0] + a[2], odd = a[1] + a[3], diff = a[0] - a[2], turned = times_i(a[3] - a[1]);
+          b[0] = even + odd;
+          b[1] = diff + turned;
+          b[2] = even - odd;
+          b[3] = diff - turned;
+        });
+      case 5:
+        return pass_with<5>(m, s, from, to, [](const Z *a, Z *b) {
+          const R c1 = static_cast<R>(0.30901699437494742410), c2 = static_cast<R>(-0.80901699437494742410);
+          const R s1 = static_cast<R>(0.95105651629515357212), s2 = static_cast<R>(0.58778525229247312917);
+          const Z p = a[1] + a[4], q = a[2] + a[3], u = a[4] - a[1], v = a[3] - a[2];
+          const Z e = a[0] + c1 * p + c2 * q, f = a[0] + c2 * p + c1 * q;
+          const Z g = times_i(s1 * u + s2 * v), h = times_i(s2 * u - s1 * v);
+          b[0] = a[0] + p + q;
+          b[1] = e + g;
+          b[2] = f + h;
+          b[3] = f - h;
+          b[4] = e - g;
+        });
       default: return pass_any(r, m, s, from, to);
     }
   }
 
-  template <int N, class F> void pass_with(int64_t m, int64_t s, const Z *from, Z *to, F butterfly) const {
+  template <int N, class F>
+  void pass_with(int64_t m, int64_t s, const Z *from, Z *to, F butterfly) const {
     for (int64_t p = 0; p < m; ++p) {
       Z w[N];
       for (int k = 1; k < N; ++k) w[k] = roots_[s * p * k];  // s p k < s m N = n
@@ -146,7 +159,8 @@ template <class R> class Plan {
     while (size < 2 * n_ - 1) size *= 2;
     inner_ = std::make_unique<Plan>(size);
     roots_.resize(n_);
-    for (int64_t k = 0; k < n_; ++k) roots_[k] = root<R>(static_cast<int64_t>(static_cast<__int128>(k) * k % (2 * n_)), 2 * n_);
+    for (int64_t k = 0; k < n_; ++k)
+      roots_[k] = root<R>(static_cast<int64_t>(static_cast<__int128>(k) * k % (2 * n_)), 2 * n_);
     chirp_.assign(size, Z(0));
     for (int64_t k = 0; k < n_; ++k) chirp_[k] = chirp_[(size - k) % size] = std::conj(roots_[k]);
     std::vector<Z> work(size);
@@ -158,7 +172,8 @@ template <class R> class Plan {
     for (int64_t k = 0; k < n_; ++k) a[k] = times(x[k], roots_[k]);
     std::fill(a + n_, a + size, Z(0));
     inner_->run(a, inner_work);
-    for (int64_t k = 0; k < size; ++k) a[k] = std::conj(times(a[k], chirp_[k]));  // conjugate: the way back is forward again
+    for (int64_t k = 0; k < size; ++k)
+      a[k] = std::conj(times(a[k], chirp_[k]));  // conjugate: the way back is forward again
     inner_->run(a, inner_work);
     const R scale = R(1) / static_cast<R>(size);
     for (int64_t k = 0; k < n_; ++k) x[k] = times(std::conj(a[k]) * scale, roots_[k]);
@@ -170,7 +185,8 @@ template <class R> class Plan {
   std::unique_ptr<Plan> inner_;
 };
 
-template <class R> std::shared_ptr<const Plan<R>> plan_for(int64_t n) {
+template <class R>
+std::shared_ptr<const Plan<R>> plan_for(int64_t n) {
   static std::mutex mutex;
   static std::map<int64_t, std::shared_ptr<const Plan<R>>> plans;
   std::lock_guard<std::mutex> lock(mutex);
@@ -187,10 +203,13 @@ enum class Output { kComplex, kReal };
 
 // Transforms of length n along `dim` of every line; `out` and `in` have the same shape elsewhere. Reads and writes at
 // most n elements of a line (a one-sided result stores the first out.size(dim)).
-template <class R> void transform(const Tensor &out, const Tensor &in, int dim, int64_t n, bool forward, double scale, Input kind, Output result) {
+template <class R>
+void transform(const Tensor &out, const Tensor &in, int dim, int64_t n, bool forward, double scale, Input kind,
+               Output result) {
   using Z = std::complex<R>;
   const auto plan = plan_for<R>(n);
-  Dims lines = out.shape(), in_strides(in.strides, in.strides + in.ndim), out_strides(out.strides, out.strides + out.ndim);
+  Dims lines = out.shape(), in_strides(in.strides, in.strides + in.ndim),
+       out_strides(out.strides, out.strides + out.ndim);
   lines[dim] = 1;
   int64_t count = 1;
   for (int64_t s : lines) count *= s;
@@ -215,7 +234,8 @@ template <class R> void transform(const Tensor &out, const Tensor &in, int dim, 
         for (int64_t k = 0; k < have; ++k) line[k] = p[k * si];
         for (int64_t k = have; k < n; ++k) line[k] = std::conj(line[n - k]);
       }
-      if (!forward) for (auto &z : line) z = std::conj(z);
+      if (!forward)
+        for (auto &z : line) z = std::conj(z);
       plan->run(line.data(), work.data());
       if (result == Output::kReal) {
         R *p = out.ptr<R>() + to;
@@ -228,7 +248,8 @@ template <class R> void transform(const Tensor &out, const Tensor &in, int dim, 
   });
 }
 
-void run_transform(const Tensor &out, const Tensor &in, int dim, int64_t n, bool forward, double scale, Input kind, Output result) {
+void run_transform(const Tensor &out, const Tensor &in, int dim, int64_t n, bool forward, double scale, Input kind,
+                   Output result) {
   if (out.numel == 0) return;
   switch (real_of(in.dtype)) {
     case DType::F32: return transform<float>(out, in, dim, n, forward, scale, kind, result);
@@ -249,7 +270,8 @@ double scale_of(int64_t mode, const Tensor &t, const Dims &dims, int64_t last_si
 void complex_dims(const Tensor &out, const Tensor &in, const Dims &dims, size_t count, bool forward, double scale) {
   if (count == 0) return copy_into(out, in);
   for (size_t i = 0; i < count; ++i)
-    run_transform(out, i == 0 ? in : out, static_cast<int>(dims[i]), out.sizes[dims[i]], forward, i + 1 == count ? scale : 1.0, Input::kComplex, Output::kComplex);
+    run_transform(out, i == 0 ? in : out, static_cast<int>(dims[i]), out.sizes[dims[i]], forward,
+                  i + 1 == count ? scale : 1.0, Input::kComplex, Output::kComplex);
 }
 
 Dims wrapped(const Dims &dims, const Tensor &t) {
@@ -284,7 +306,8 @@ MSA_KERNEL(FftC2r) {  // x (half of a Hermitian signal along the last of dims), 
   const int last = static_cast<int>(dims.back());
   const int64_t n = c.integer(3);
   check(n >= 1, "Invalid number of data points (", n, ") specified");
-  check(x.sizes[last] >= n / 2 + 1, "FftC2r: ", n / 2 + 1, " values are needed along the last dim, got ", x.sizes[last]);
+  check(x.sizes[last] >= n / 2 + 1, "FftC2r: ", n / 2 + 1, " values are needed along the last dim, got ",
+        x.sizes[last]);
   Dims shape = x.shape();
   shape[last] = n;
   const Tensor o = c.out(0, real_of(x.dtype), shape);

@@ -1,12 +1,29 @@
-// A chain of element-wise operators in one pass: a small program that runs over blocks which stay in the L1 cache. Every
-// instruction rounds as the operator by itself does, so that the result is the same to the last bit.
+// A chain of element-wise operators in one pass: a small program that runs over blocks which stay in the L1 cache.
+// Every instruction rounds as the operator by itself does, so that the result is the same to the last bit.
 #include "pointwise.h"
 #include "vec_math.h"
 
 namespace msa {
 namespace {
 
-enum Code : int64_t { kAdd, kSub, kMul, kDiv, kNeg, kTanh, kSigmoid, kSilu, kExp, kGelu, kGeluTanh, kRelu, kReciprocal, kAbs, kCopy, kCodes };
+enum Code : int64_t {
+  kAdd,
+  kSub,
+  kMul,
+  kDiv,
+  kNeg,
+  kTanh,
+  kSigmoid,
+  kSilu,
+  kExp,
+  kGelu,
+  kGeluTanh,
+  kRelu,
+  kReciprocal,
+  kAbs,
+  kCopy,
+  kCodes
+};
 constexpr int64_t kFields = 5;     // code, destination, first operand, second operand, rounding
 constexpr int64_t kResult = 1000;  // destinations from here on are results; operands below 0 are constants
 constexpr int64_t kChunk = 256, kTemporaries = 16;
@@ -17,7 +34,8 @@ struct Program {
   int64_t inputs, results;
 };
 
-template <class F> void pairwise(float *d, const float *a, float x, const float *b, float y, int64_t n, F f) {
+template <class F>
+void pairwise(float *d, const float *a, float x, const float *b, float y, int64_t n, F f) {
   if (a && b) {
 #pragma GCC ivdep
     for (int64_t i = 0; i < n; ++i) d[i] = f(a[i], b[i]);
@@ -29,7 +47,8 @@ template <class F> void pairwise(float *d, const float *a, float x, const float 
     for (int64_t i = 0; i < n; ++i) d[i] = f(x, b[i]);
   }
 }
-template <class F> void single(float *d, const float *a, int64_t n, F f) {
+template <class F>
+void single(float *d, const float *a, int64_t n, F f) {
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) d[i] = f(a[i]);
 }
@@ -60,7 +79,9 @@ void run_program(char *const *p, int64_t n, const void *context) {
   for (int64_t begin = 0; begin < n; begin += kChunk) {
     const int64_t m = std::min(kChunk, n - begin);
     auto at = [&](int64_t k) { return reinterpret_cast<float *>(p[k]) + begin; };
-    auto operand_at = [&](int64_t r) -> const float * { return r < program.inputs ? at(program.results + r) : temporaries[r - program.inputs]; };
+    auto operand_at = [&](int64_t r) -> const float * {
+      return r < program.inputs ? at(program.results + r) : temporaries[r - program.inputs];
+    };
     for (size_t i = 0; i < program.code.size(); i += kFields) {
       const int64_t *c = &program.code[i], to = c[1];
       float *d = to >= kResult ? at(to - kResult) : temporaries[to - program.inputs];
@@ -79,10 +100,12 @@ void check_program(const Program &p) {
   check(code.size() % kFields == 0, "internal: a fused program is cut short");
   for (size_t i = 0; i < code.size(); i += kFields) {
     const int64_t to = code[i + 1];
-    check(code[i] >= 0 && code[i] < kCodes && ((to >= p.inputs && to < registers) || (to >= kResult && to < kResult + p.results)),
+    check(code[i] >= 0 && code[i] < kCodes &&
+              ((to >= p.inputs && to < registers) || (to >= kResult && to < kResult + p.results)),
           "internal: a fused program names what is not there");
     const bool two = code[i] <= kDiv;
-    for (int64_t r : {code[i + 2], two ? code[i + 3] : 0}) check(r < registers && r >= (two ? -constants : 0), "internal: a fused program reads what is not there");
+    for (int64_t r : {code[i + 2], two ? code[i + 3] : 0})
+      check(r < registers && r >= (two ? -constants : 0), "internal: a fused program reads what is not there");
     check(!two || code[i + 2] >= 0 || code[i + 3] >= 0, "internal: a fused program computes with constants alone");
   }
 }
@@ -93,9 +116,10 @@ MSA_KERNEL(FusedPointwise) {  // operands, results (filled), program, constants
   c.out(0, DType::I64, Dims{0});
   const auto &inputs = c.list(0), &results = c.list(1);
   const std::vector<double> none;
-  const Program program{c.ints(2), c.has(3) && c.args[3].kind == Arg::kFloats ? c.floats(3) : none, static_cast<int64_t>(inputs.size()),
-                        static_cast<int64_t>(results.size())};
-  check(!results.empty() && inputs.size() + results.size() <= 6, "internal: a fused program has at most six operands and results");
+  const Program program{c.ints(2), c.has(3) && c.args[3].kind == Arg::kFloats ? c.floats(3) : none,
+                        static_cast<int64_t>(inputs.size()), static_cast<int64_t>(results.size())};
+  check(!results.empty() && inputs.size() + results.size() <= 6,
+        "internal: a fused program has at most six operands and results");
   check_program(program);
   const Tensor *t[6];
   DType compute[6];
@@ -104,7 +128,8 @@ MSA_KERNEL(FusedPointwise) {  // operands, results (filled), program, constants
   for (auto &i : inputs) t[n++] = &i;
   std::fill_n(compute, n, DType::F32);
   const int64_t instructions = static_cast<int64_t>(program.code.size()) / kFields;
-  run_blocks(n, static_cast<int>(results.size()), t, compute, run_program, &program, std::max<int64_t>(512, kGrain / (instructions + 1)));
+  run_blocks(n, static_cast<int>(results.size()), t, compute, run_program, &program,
+             std::max<int64_t>(512, kGrain / (instructions + 1)));
 }
 
 }  // namespace msa

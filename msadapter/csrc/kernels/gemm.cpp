@@ -17,14 +17,27 @@ struct Buffer {
 };
 
 // The type in which the products of a type are summed.
-template <class T> struct sum_type { using type = compute_t<T>; };
-template <> struct sum_type<uint8_t> { using type = int32_t; };
-template <> struct sum_type<int8_t> { using type = int32_t; };
-template <> struct sum_type<int16_t> { using type = int32_t; };
+template <class T>
+struct sum_type {
+  using type = compute_t<T>;
+};
+template <>
+struct sum_type<uint8_t> {
+  using type = int32_t;
+};
+template <>
+struct sum_type<int8_t> {
+  using type = int32_t;
+};
+template <>
+struct sum_type<int16_t> {
+  using type = int32_t;
+};
 
 constexpr int kLanes = 32;
 
-template <class In, class T> T dot_contiguous(const In *a, const In *b, int64_t n) {
+template <class In, class T>
+T dot_contiguous(const In *a, const In *b, int64_t n) {
   T lane[kLanes] = {};
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes)
@@ -67,23 +80,27 @@ void gemv(int64_t m, int64_t k, T alpha, Matrix a, const In *x, int64_t xs, T be
       for (int64_t j = 0; j < k; ++j) {
         const T xj = convert<T>(x[j]);
         const In *col = A + i0 * a.rs + j * a.cs;
-        if (a.rs == 1) for (int64_t i = 0; i < rows; ++i) sum[i] += convert<T>(col[i]) * xj;
-        else for (int64_t i = 0; i < rows; ++i) sum[i] += convert<T>(col[i * a.rs]) * xj;
+        if (a.rs == 1)
+          for (int64_t i = 0; i < rows; ++i) sum[i] += convert<T>(col[i]) * xj;
+        else
+          for (int64_t i = 0; i < rows; ++i) sum[i] += convert<T>(col[i * a.rs]) * xj;
       }
       for (int64_t i = 0; i < rows; ++i) store(i0 + i, sum[i]);
     }
   });
 }
 
-template <class In> void scale_result(int64_t m, int64_t n, const Scalar &beta, In *c, int64_t ldc) {
+template <class In>
+void scale_result(int64_t m, int64_t n, const Scalar &beta, In *c, int64_t ldc) {
   using T = compute_t<In>;
   for (int64_t i = 0; i < m; ++i)
-    for (int64_t j = 0; j < n; ++j) c[i * ldc + j] = is_zero(beta) ? In(0) : convert<In>(static_cast<T>(convert<T>(c[i * ldc + j]) * beta.to<T>()));
+    for (int64_t j = 0; j < n; ++j)
+      c[i * ldc + j] = is_zero(beta) ? In(0) : convert<In>(static_cast<T>(convert<T>(c[i * ldc + j]) * beta.to<T>()));
 }
 
 template <class In>
-void real_gemm(DType dtype, int64_t m, int64_t n, int64_t k, const Scalar &alpha, Matrix a, Matrix b, const Scalar &beta,
-               In *c, int64_t ldc) {
+void real_gemm(DType dtype, int64_t m, int64_t n, int64_t k, const Scalar &alpha, Matrix a, Matrix b,
+               const Scalar &beta, In *c, int64_t ldc) {
   using T = typename sum_type<In>::type;
   const T al = alpha.to<T>(), be = beta.to<T>();
   if (n == 1) return gemv<In, T>(m, k, al, a, static_cast<const In *>(b.data), b.rs, be, c, ldc);
@@ -114,7 +131,8 @@ void complex_gemm(int64_t m, int64_t n, int64_t k, std::complex<R> alpha, Matrix
   planes(a, m, k, ar);
   planes(b, k, n, br);
   auto product = [&](const R *x, const R *y, R sign, R keep, R *to) {
-    blocked::gemm<R, R>(m, n, k, sign, {x, k, 1}, {y, n, 1}, keep, to, n); };
+    blocked::gemm<R, R>(m, n, k, sign, {x, k, 1}, {y, n, 1}, keep, to, n);
+  };
   product(ar, br, 1, 0, cr);
   product(ai, bi, -1, 1, cr);
   product(ar, bi, 1, 0, ci);
@@ -129,11 +147,14 @@ void complex_gemm(int64_t m, int64_t n, int64_t k, std::complex<R> alpha, Matrix
 }
 
 template <class T>
-void typed_gemm(DType dtype, int64_t m, int64_t n, int64_t k, const Scalar &alpha, Matrix a, Matrix b, const Scalar &beta,
-                T *c, int64_t ldc) {
-  if (k == 0) scale_result(m, n, beta, c, ldc);
-  else if constexpr (is_complex_v<T>) complex_gemm(m, n, k, alpha.to<T>(), a, b, beta.to<T>(), c, ldc);
-  else real_gemm<T>(dtype, m, n, k, alpha, a, b, beta, c, ldc);
+void typed_gemm(DType dtype, int64_t m, int64_t n, int64_t k, const Scalar &alpha, Matrix a, Matrix b,
+                const Scalar &beta, T *c, int64_t ldc) {
+  if (k == 0)
+    scale_result(m, n, beta, c, ldc);
+  else if constexpr (is_complex_v<T>)
+    complex_gemm(m, n, k, alpha.to<T>(), a, b, beta.to<T>(), c, ldc);
+  else
+    real_gemm<T>(dtype, m, n, k, alpha, a, b, beta, c, ldc);
 }
 
 }  // namespace
@@ -141,7 +162,8 @@ void typed_gemm(DType dtype, int64_t m, int64_t n, int64_t k, const Scalar &alph
 void gemm(DType dtype, int64_t m, int64_t n, int64_t k, const Scalar &alpha, Matrix a, Matrix b, const Scalar &beta,
           void *c, int64_t ldc) {
   if (m == 0 || n == 0 || shape_only()) return;
-  MSA_SWITCH_NUMBER(dtype, "addmm_impl_cpu_", (typed_gemm(dtype, m, n, k, alpha, a, b, beta, static_cast<T *>(c), ldc)));
+  MSA_SWITCH_NUMBER(dtype, "addmm_impl_cpu_",
+                    (typed_gemm(dtype, m, n, k, alpha, a, b, beta, static_cast<T *>(c), ldc)));
 }
 
 // Offsets i * step: one strided batch?
@@ -158,15 +180,15 @@ void gemm_batched(DType dtype, const Batch &batch, int64_t m, int64_t n, int64_t
   const int size = item_size(dtype);
   auto at = [&](const void *p, int64_t offset) { return static_cast<const char *>(p) + offset * size; };
   auto one = [&](int64_t i) {
-    gemm(dtype, m, n, k, alpha, {at(a.data, batch.a_offset[i]), a.rs, a.cs}, {at(b.data, batch.b_offset[i]), b.rs, b.cs},
-         beta, const_cast<char *>(at(c, i * batch.bs_c)), ldc);
+    gemm(dtype, m, n, k, alpha, {at(a.data, batch.a_offset[i]), a.rs, a.cs},
+         {at(b.data, batch.b_offset[i]), b.rs, b.cs}, beta, const_cast<char *>(at(c, i * batch.bs_c)), ldc);
   };
   int64_t step_a, step_b;
   if (batch.count > 1 && m > 1 && n > 1 && k > 0 && !in_parallel_region() && (a.rs == 1 || a.cs == 1) &&
       (b.rs == 1 || b.cs == 1) && onednn::preferred(dtype) && uniform(batch.a_offset, batch.count, &step_a) &&
       uniform(batch.b_offset, batch.count, &step_b) &&
-      onednn::matmul(dtype, batch.count, m, n, k, alpha.to<float>(), {at(a.data, batch.a_offset[0]), a.rs, a.cs}, step_a,
-                     {at(b.data, batch.b_offset[0]), b.rs, b.cs}, step_b, beta.to<float>(), c, batch.bs_c, ldc))
+      onednn::matmul(dtype, batch.count, m, n, k, alpha.to<float>(), {at(a.data, batch.a_offset[0]), a.rs, a.cs},
+                     step_a, {at(b.data, batch.b_offset[0]), b.rs, b.cs}, step_b, beta.to<float>(), c, batch.bs_c, ldc))
     return;
   // Few large products share the threads inside, many small ones are dealt out to them.
   if (batch.count < num_threads() && m * n * k > (1 << 18)) {

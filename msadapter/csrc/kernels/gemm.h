@@ -14,7 +14,8 @@ struct Matrix {
 // C is not read. Element type of all three is `dtype`; 16-bit types accumulate in float.
 void gemm(DType dtype, int64_t m, int64_t n, int64_t k, const Scalar &alpha, Matrix a, Matrix b, const Scalar &beta,
           void *c, int64_t ldc);
-// Many products of one shape: product i reads A at a_offset[i] and B at b_offset[i] (elements) and writes C at i * bs_c.
+// Many products of one shape: product i reads A at a_offset[i] and B at b_offset[i] (elements) and writes C at i *
+// bs_c.
 struct Batch {
   int64_t count;
   const int64_t *a_offset, *b_offset;

@@ -14,7 +14,8 @@ constexpr int kVectorBytes = 32, kMr = 6;
 #endif
 constexpr int64_t kKc = 256, kMc = 24 * kMr, kNc = 2048;
 
-template <class T> struct Micro {
+template <class T>
+struct Micro {
   typedef T Vec __attribute__((vector_size(kVectorBytes), aligned(sizeof(T)), may_alias));
   static constexpr int kWidth = kVectorBytes / sizeof(T);
   static constexpr int kNr = 2 * kWidth;
@@ -94,7 +95,8 @@ struct Buffer {
 template <class In, class T>
 void part(int64_t m, int64_t n, int64_t k, T alpha, Matrix a, Matrix b, T beta, T *c, int64_t ldc) {
   using M = Micro<T>;
-  const int64_t kc_max = std::min(k, kKc), mc_max = std::min(round_up(m, kMr), kMc), nc_max = std::min(round_up(n, M::kNr), kNc);
+  const int64_t kc_max = std::min(k, kKc), mc_max = std::min(round_up(m, kMr), kMc),
+                nc_max = std::min(round_up(n, M::kNr), kNc);
   Buffer pa(sizeof(T) * mc_max * kc_max), pb(sizeof(T) * nc_max * kc_max);
   T *packed_a = static_cast<T *>(pa.p), *packed_b = static_cast<T *>(pb.p);
   const In *A = static_cast<const In *>(a.data), *B = static_cast<const In *>(b.data);
@@ -111,8 +113,11 @@ void part(int64_t m, int64_t n, int64_t k, T alpha, Matrix a, Matrix b, T beta, 
           for (int64_t i = 0; i < mc; i += kMr) {
             T *tile = c + (ic + i) * ldc + jc + j;
             const T *ta = packed_a + i * kc, *tb = packed_b + j * kc;
-            if (mc - i >= kMr && nc - j >= M::kNr) M::full(kc, ta, tb, alpha, scale, tile, ldc);
-            else M::edge(kc, ta, tb, alpha, scale, tile, ldc, std::min<int64_t>(kMr, mc - i), std::min<int64_t>(M::kNr, nc - j));
+            if (mc - i >= kMr && nc - j >= M::kNr)
+              M::full(kc, ta, tb, alpha, scale, tile, ldc);
+            else
+              M::edge(kc, ta, tb, alpha, scale, tile, ldc, std::min<int64_t>(kMr, mc - i),
+                      std::min<int64_t>(M::kNr, nc - j));
           }
       }
     }
@@ -131,8 +136,10 @@ void part_converted(int64_t m, int64_t n, int64_t k, T alpha, Matrix a, Matrix b
     for (int64_t i = 0; i < m; ++i) {
       In *to = c + i * ldc + jc;
       const T *from = w + i * nc;
-      if (beta == T(0)) for (int64_t j = 0; j < nc; ++j) to[j] = convert<In>(from[j]);
-      else for (int64_t j = 0; j < nc; ++j) to[j] = convert<In>(from[j] + beta * convert<T>(to[j]));
+      if (beta == T(0))
+        for (int64_t j = 0; j < nc; ++j) to[j] = convert<In>(from[j]);
+      else
+        for (int64_t j = 0; j < nc; ++j) to[j] = convert<In>(from[j] + beta * convert<T>(to[j]));
     }
   }
 }
@@ -145,8 +152,10 @@ void gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix a, Matrix b, T beta, 
   auto block = [&](int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
     const Matrix pa{A + i0 * a.rs, a.rs, a.cs}, pb{B + j0 * b.cs, b.rs, b.cs};
     In *pc = c + i0 * ldc + j0;
-    if constexpr (std::is_same_v<In, T>) part<In, T>(i1 - i0, j1 - j0, k, alpha, pa, pb, beta, pc, ldc);
-    else part_converted<In, T>(i1 - i0, j1 - j0, k, alpha, pa, pb, beta, pc, ldc);
+    if constexpr (std::is_same_v<In, T>)
+      part<In, T>(i1 - i0, j1 - j0, k, alpha, pa, pb, beta, pc, ldc);
+    else
+      part_converted<In, T>(i1 - i0, j1 - j0, k, alpha, pa, pb, beta, pc, ldc);
   };
   const int64_t threads = in_parallel_region() || m * n * k < (1 << 16) ? 1 : num_threads();
   if (threads == 1) return block(0, m, 0, n);
@@ -164,10 +173,15 @@ void gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix a, Matrix b, T beta, 
   });
 }
 
-#define MSA_GEMM(In, T) \
-  template void gemm<In, T>(int64_t, int64_t, int64_t, T, Matrix, Matrix, T, In *, int64_t);
-MSA_GEMM(float, float) MSA_GEMM(BFloat16, float) MSA_GEMM(Half, float) MSA_GEMM(double, double)
-MSA_GEMM(int32_t, int32_t) MSA_GEMM(int64_t, int64_t) MSA_GEMM(uint8_t, int32_t) MSA_GEMM(int8_t, int32_t)
+#define MSA_GEMM(In, T) template void gemm<In, T>(int64_t, int64_t, int64_t, T, Matrix, Matrix, T, In *, int64_t);
+MSA_GEMM(float, float)
+MSA_GEMM(BFloat16, float)
+MSA_GEMM(Half, float)
+MSA_GEMM(double, double)
+MSA_GEMM(int32_t, int32_t)
+MSA_GEMM(int64_t, int64_t)
+MSA_GEMM(uint8_t, int32_t)
+MSA_GEMM(int8_t, int32_t)
 MSA_GEMM(int16_t, int32_t)
 #undef MSA_GEMM
 

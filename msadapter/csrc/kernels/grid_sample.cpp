@@ -14,17 +14,22 @@ enum Interpolation : int64_t { kBilinear = 0, kNearest = 1, kBicubic = 2 };
 enum Padding : int64_t { kZeros = 0, kBorder = 1, kReflection = 2 };
 
 // What one position sees of one spatial dim; an index of -1 lies outside.
-template <class S> struct Taps {
+template <class S>
+struct Taps {
   int count = 1;
   int64_t index[4] = {0};
   S weight[4], slope[4], scale;
 };
 
-template <class S> S floor_of(S x) { return S(std::floor(plain(x))); }
+template <class S>
+S floor_of(S x) {
+  return S(std::floor(plain(x)));
+}
 
 // x mirrored into [low / 2, high / 2] with the sign of the slope. Planes and volumes fold in different ways, which
 // matters where every step rounds.
-template <class S> S mirrored(S x, int64_t low, int64_t high, bool plane, S *slope) {
+template <class S>
+S mirrored(S x, int64_t low, int64_t high, bool plane, S *slope) {
   if (low == high) {
     *slope = S(0);
     return S(0);
@@ -47,7 +52,8 @@ template <class S> S mirrored(S x, int64_t low, int64_t high, bool plane, S *slo
   if (flip) *slope = -*slope;
   return inside + begin;
 }
-template <class S> S bounded(S x, int64_t size, int64_t padding, bool corners, bool plane, S *slope) {
+template <class S>
+S bounded(S x, int64_t size, int64_t padding, bool corners, bool plane, S *slope) {
   if (padding == kReflection)
     x = corners ? mirrored<S>(x, 0, 2 * (size - 1), plane, slope) : mirrored<S>(x, -1, 2 * size - 1, plane, slope);
   if (padding == kZeros) return x;
@@ -63,7 +69,8 @@ template <class S> S bounded(S x, int64_t size, int64_t padding, bool corners, b
   return x;
 }
 
-template <class S> void cubic_weights(S f, S *w, S *s) {
+template <class S>
+void cubic_weights(S f, S *w, S *s) {
   const S a = S(-0.75), b = a + S(2), c = a + S(3);
   const S far[2] = {f + S(1), S(2) - f}, near[2] = {f, S(1) - f};
   for (int k = 0; k < 2; ++k) {
@@ -79,7 +86,8 @@ template <class S> void cubic_weights(S f, S *w, S *s) {
   s[3] = (S(3) * a * r - S(10) * a) * r + S(8) * a;
 }
 
-template <class S> int64_t inside(S x, int64_t size) {
+template <class S>
+int64_t inside(S x, int64_t size) {
   const auto v = plain(x);
   return v >= 0 && v < static_cast<decltype(v)>(size) ? static_cast<int64_t>(v) : -1;
 }
@@ -90,28 +98,36 @@ struct Sampler {
   int64_t n, channels, size[3] = {1, 1, 1}, positions = 1, pixels = 1, mode, padding;
   Sampler(const Tensor &x, const Tensor &grid, int64_t m, int64_t p, bool align)
       : spatial(x.ndim - 2), plane(spatial == 2), corners(align), mode(m), padding(p) {
-    check(spatial >= 2 && spatial <= 3 && grid.ndim == x.ndim, "grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, "
-          "but got input with sizes ", x.shape(), " and grid with sizes ", grid.shape());
-    check(x.size(0) == grid.size(0), "grid_sampler(): expected grid and input to have same batch size, but got input with sizes ", x.shape(),
+    check(spatial >= 2 && spatial <= 3 && grid.ndim == x.ndim,
+          "grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, "
+          "but got input with sizes ",
+          x.shape(), " and grid with sizes ", grid.shape());
+    check(x.size(0) == grid.size(0),
+          "grid_sampler(): expected grid and input to have same batch size, but got input with sizes ", x.shape(),
           " and grid with sizes ", grid.shape());
-    check(grid.size(-1) == spatial, "grid_sampler(): expected grid to have size ", spatial, " in last dimension, but got grid with sizes ", grid.shape());
+    check(grid.size(-1) == spatial, "grid_sampler(): expected grid to have size ", spatial,
+          " in last dimension, but got grid with sizes ", grid.shape());
     n = x.size(0);
     channels = x.size(1);
     for (int d = 0; d < spatial; ++d) {
       size[3 - spatial + d] = x.size(d + 2);
-      check(x.size(d + 2) > 0, "grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes ", x.shape(),
+      check(x.size(d + 2) > 0,
+            "grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes ", x.shape(),
             " with dimension ", d + 2, " being empty");
       pixels *= x.size(d + 2);
       positions *= grid.size(d + 1);
     }
   }
 
-  template <class S> Taps<S> taps(S at, int64_t extent) const {
+  template <class S>
+  Taps<S> taps(S at, int64_t extent) const {
     Taps<S> t;
     S x;
     t.scale = S(corners ? extent - 1 : extent) / S(2);
-    if (plane) x = corners ? (at + S(1)) * t.scale : (at + S(1)) * t.scale - S(0.5);
-    else x = corners ? (at + S(1)) / S(2) * S(extent - 1) : ((at + S(1)) * S(extent) - S(1)) / S(2);
+    if (plane)
+      x = corners ? (at + S(1)) * t.scale : (at + S(1)) * t.scale - S(0.5);
+    else
+      x = corners ? (at + S(1)) / S(2) * S(extent - 1) : ((at + S(1)) * S(extent) - S(1)) / S(2);
     if (mode == kBicubic) {
       const S low = floor_of(x);
       t.count = 4;
@@ -138,14 +154,19 @@ struct Sampler {
     for (int k = 0; k < 2; ++k) t.index[k] = inside(low + S(k), extent);
     return t;
   }
-  template <class S, class T> void taps_at(const T *at, Taps<S> *t) const {
-    for (int d = 3 - spatial; d < 3; ++d) t[d] = taps<S>(S(at[2 - d]), size[d]);  // the grid gives x, y, z: the last dim first
+  template <class S, class T>
+  void taps_at(const T *at, Taps<S> *t) const {
+    for (int d = 3 - spatial; d < 3; ++d)
+      t[d] = taps<S>(S(at[2 - d]), size[d]);  // the grid gives x, y, z: the last dim first
   }
-  int64_t pixel(int64_t a, int64_t b, int64_t c) const { return a < 0 || b < 0 || c < 0 ? -1 : (a * size[1] + b) * size[2] + c; }
+  int64_t pixel(int64_t a, int64_t b, int64_t c) const {
+    return a < 0 || b < 0 || c < 0 ? -1 : (a * size[1] + b) * size[2] + c;
+  }
 };
 
 // The value of one channel at a position of a plane.
-template <class S, class T> S plane_value(const Sampler &s, const T *image, const Taps<S> &y, const Taps<S> &x) {
+template <class S, class T>
+S plane_value(const Sampler &s, const T *image, const Taps<S> &y, const Taps<S> &x) {
   auto value = [&](int j, int k) {
     const int64_t p = s.pixel(0, y.index[j], x.index[k]);
     return p < 0 ? S(0) : S(image[p]);
@@ -167,7 +188,8 @@ template <class S, class T> S plane_value(const Sampler &s, const T *image, cons
   return sum;
 }
 // The same of a volume, where pixels outside are left out.
-template <class S, class T> S volume_value(const Sampler &s, const T *image, const Taps<S> *t) {
+template <class S, class T>
+S volume_value(const Sampler &s, const T *image, const Taps<S> *t) {
   S sum = S(0);
   for (int i = 0; i < t[0].count; ++i)
     for (int j = 0; j < t[1].count; ++j)
@@ -180,7 +202,8 @@ template <class S, class T> S volume_value(const Sampler &s, const T *image, con
   return sum;
 }
 
-template <class T> void sample(const Sampler &s, const T *x, const T *grid, T *y) {
+template <class T>
+void sample(const Sampler &s, const T *x, const T *grid, T *y) {
   using S = stepwise_t<T>;
   parallel_for(s.n * s.positions, 512, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -197,17 +220,23 @@ template <class T> void sample(const Sampler &s, const T *x, const T *grid, T *y
 }
 
 // Adds what the output gradient g at one position gives to the pixel (i, j, k) of dx.
-template <class S> void add_pixel(const Sampler &s, const Taps<S> *t, int i, int j, int k, S g, S *dx) {
+template <class S>
+void add_pixel(const Sampler &s, const Taps<S> *t, int i, int j, int k, S g, S *dx) {
   const int64_t p = s.pixel(s.plane ? 0 : t[0].index[i], t[1].index[j], t[2].index[k]);
   if (p < 0) return;
-  if (s.mode == kNearest) dx[p] += g;
-  else if (s.mode == kBicubic) dx[p] += g * t[2].weight[k] * t[1].weight[j];
-  else if (s.plane) dx[p] += t[1].weight[j] * t[2].weight[k] * g;
-  else dx[p] += t[2].weight[k] * t[1].weight[j] * t[0].weight[i] * g;
+  if (s.mode == kNearest)
+    dx[p] += g;
+  else if (s.mode == kBicubic)
+    dx[p] += g * t[2].weight[k] * t[1].weight[j];
+  else if (s.plane)
+    dx[p] += t[1].weight[j] * t[2].weight[k] * g;
+  else
+    dx[p] += t[2].weight[k] * t[1].weight[j] * t[0].weight[i] * g;
 }
 
 // Adds to slope[z, y, x] what one channel with output gradient g gives.
-template <class S, class T> void plane_slope(const Sampler &s, const T *image, const Taps<S> &y, const Taps<S> &x, S g, S *slope) {
+template <class S, class T>
+void plane_slope(const Sampler &s, const T *image, const Taps<S> &y, const Taps<S> &x, S g, S *slope) {
   auto value = [&](int j, int k) {
     const int64_t p = s.pixel(0, y.index[j], x.index[k]);
     return p < 0 ? S(0) : S(image[p]);
@@ -225,7 +254,8 @@ template <class S, class T> void plane_slope(const Sampler &s, const T *image, c
       slope[1] -= v * y.slope[j] * x.weight[k];
     }
 }
-template <class S, class T> void volume_slope(const Sampler &s, const T *image, const Taps<S> *t, S g, S *slope) {
+template <class S, class T>
+void volume_slope(const Sampler &s, const T *image, const Taps<S> *t, S g, S *slope) {
   for (int i = 0; i < 2; ++i)
     for (int j = 0; j < 2; ++j)
       for (int k = 0; k < 2; ++k) {
@@ -238,7 +268,8 @@ template <class S, class T> void volume_slope(const Sampler &s, const T *image, 
       }
 }
 
-template <class T> void sample_grad(const Sampler &s, const T *g, const T *x, const T *grid, T *dx, T *dgrid) {
+template <class T>
+void sample_grad(const Sampler &s, const T *g, const T *x, const T *grid, T *dx, T *dgrid) {
   using S = stepwise_t<T>;
   constexpr int kVector = kVectorBytes / static_cast<int>(sizeof(T));
   const int64_t block = s.plane ? kVector : 1;
@@ -252,31 +283,39 @@ template <class T> void sample_grad(const Sampler &s, const T *g, const T *x, co
         for (int64_t b = 0; b < length; ++b) s.taps_at<S, T>(grid + (first + b) * s.spatial, t[b]);
         S slope[kVector][3] = {};
         for (int64_t c = 0; c < s.channels; ++c) {
-          const T *gi = g + (image * s.channels + c) * s.positions + from, *plane = x + (image * s.channels + c) * s.pixels;
+          const T *gi = g + (image * s.channels + c) * s.positions + from,
+                  *plane = x + (image * s.channels + c) * s.pixels;
           const int ni = s.plane ? 1 : t[0][0].count, n = t[0][2].count;
           // one corner after the other, for all positions of the block; the cubic kernel takes columns first
           for (int corner = 0; dx && corner < ni * n * n; ++corner) {
             const int i = corner / (n * n), u = corner / n % n, v = corner % n;
             for (int64_t b = 0; b < length; ++b)
-              add_pixel<S>(s, t[b], i, s.mode == kBicubic ? v : u, s.mode == kBicubic ? u : v, S(gi[b]), sums.data() + c * s.pixels);
+              add_pixel<S>(s, t[b], i, s.mode == kBicubic ? v : u, s.mode == kBicubic ? u : v, S(gi[b]),
+                           sums.data() + c * s.pixels);
           }
           for (int64_t b = 0; dgrid && s.mode != kNearest && b < length; ++b) {
-            if (s.plane) plane_slope<S, T>(s, plane, t[b][1], t[b][2], S(gi[b]), slope[b]);
-            else volume_slope<S, T>(s, plane, t[b], S(gi[b]), slope[b]);
+            if (s.plane)
+              plane_slope<S, T>(s, plane, t[b][1], t[b][2], S(gi[b]), slope[b]);
+            else
+              volume_slope<S, T>(s, plane, t[b], S(gi[b]), slope[b]);
           }
         }
         for (int64_t b = 0; dgrid && b < length; ++b)
           for (int k = 0; k < s.spatial; ++k)
-            dgrid[(first + b) * s.spatial + k] = s.mode == kNearest ? T(0.f) : static_cast<T>(slope[b][2 - k] * t[b][2 - k].scale);
+            dgrid[(first + b) * s.spatial + k] =
+                s.mode == kNearest ? T(0.f) : static_cast<T>(slope[b][2 - k] * t[b][2 - k].scale);
       }
-      if (dx) for (int64_t j = 0; j < s.channels * s.pixels; ++j) dx[image * s.channels * s.pixels + j] = static_cast<T>(sums[j]);
+      if (dx)
+        for (int64_t j = 0; j < s.channels * s.pixels; ++j)
+          dx[image * s.channels * s.pixels + j] = static_cast<T>(sums[j]);
     }
   });
 }
 
 void forward(Call &c) {  // input, grid, interpolation, padding, align_corners
   const Tensor x = c.contiguous(c.in(0)), grid = c.contiguous(c.in(1));
-  check(x.dtype == grid.dtype, "grid_sampler(): expected input and grid to have same dtype, but input has ", x.dtype, " and grid has ", grid.dtype);
+  check(x.dtype == grid.dtype, "grid_sampler(): expected input and grid to have same dtype, but input has ", x.dtype,
+        " and grid has ", grid.dtype);
   const Sampler s(x, grid, c.integer(2), c.integer(3), c.flag(4));
   Dims shape{s.n, s.channels};
   for (int d = 0; d < s.spatial; ++d) shape.push_back(grid.size(d + 1));
@@ -288,7 +327,9 @@ void backward(Call &c) {  // grad, input, grid, interpolation, padding, align_co
   const Sampler s(x, grid, c.integer(3), c.integer(4), c.flag(5));
   const Dims &mask = c.ints(6);
   void *dx = mask[0] ? c.out_like(0, x).data : nullptr, *dgrid = mask[1] ? c.out_like(1, grid).data : nullptr;
-  MSA_SWITCH_FLOAT(x.dtype, "grid_sampler_2d_backward", (sample_grad<T>(s, g.ptr<T>(), x.ptr<T>(), grid.ptr<T>(), static_cast<T *>(dx), static_cast<T *>(dgrid))));
+  MSA_SWITCH_FLOAT(
+      x.dtype, "grid_sampler_2d_backward",
+      (sample_grad<T>(s, g.ptr<T>(), x.ptr<T>(), grid.ptr<T>(), static_cast<T *>(dx), static_cast<T *>(dgrid))));
 }
 
 }  // namespace

@@ -5,13 +5,15 @@ namespace msa {
 namespace {
 
 // f(byte offset, position) over the inner axes, one call per contiguous run of `run` elements.
-template <class F> void inner_runs(const Axes &a, int64_t from_axis, int64_t *position, int64_t offset, int64_t run, F &f) {
+template <class F>
+void inner_runs(const Axes &a, int64_t from_axis, int64_t *position, int64_t offset, int64_t run, F &f) {
   if (from_axis == a.n) {
     f(offset, *position);
     *position += run;
     return;
   }
-  for (int64_t i = 0; i < a.size[from_axis]; ++i) inner_runs(a, from_axis + 1, position, offset + i * a.stride[from_axis], run, f);
+  for (int64_t i = 0; i < a.size[from_axis]; ++i)
+    inner_runs(a, from_axis + 1, position, offset + i * a.stride[from_axis], run, f);
 }
 
 // The inner axes without their last one when that is dense; its length is the run.
@@ -30,24 +32,27 @@ void index_load(const IndexPlan &p, const Tensor &x, const Tensor &o) {
   int64_t run;
   const Axes rest = split_run(p.inner, item, &run);
   const char *src = static_cast<const char *>(x.data);
-  MSA_SWITCH_BYTES(x.dtype, ({
-    T *dst = o.ptr<T>();
-    parallel_for(p.outer.numel * p.count, std::max<int64_t>(1, kGrain / inner), [&](int64_t b, int64_t e) {
-      int64_t block = -1, base = 0;
-      for (int64_t i = b; i < e; ++i) {
-        if (i / p.count != block) base = p.outer.offset(block = i / p.count);
-        const char *s = src + base + p.offsets[i % p.count];
-        T *d = dst + i * inner;
-        if (inner == 1) *d = *reinterpret_cast<const T *>(s);
-        else if (rest.n == 0) std::memcpy(d, s, run * sizeof(T));
-        else {
-          int64_t position = 0;
-          auto copy = [&](int64_t offset, int64_t at) { std::memcpy(d + at, s + offset, run * sizeof(T)); };
-          inner_runs(rest, 0, &position, 0, run, copy);
-        }
-      }
-    });
-  }));
+  MSA_SWITCH_BYTES(
+      x.dtype, ({
+        T *dst = o.ptr<T>();
+        parallel_for(p.outer.numel * p.count, std::max<int64_t>(1, kGrain / inner), [&](int64_t b, int64_t e) {
+          int64_t block = -1, base = 0;
+          for (int64_t i = b; i < e; ++i) {
+            if (i / p.count != block) base = p.outer.offset(block = i / p.count);
+            const char *s = src + base + p.offsets[i % p.count];
+            T *d = dst + i * inner;
+            if (inner == 1)
+              *d = *reinterpret_cast<const T *>(s);
+            else if (rest.n == 0)
+              std::memcpy(d, s, run * sizeof(T));
+            else {
+              int64_t position = 0;
+              auto copy = [&](int64_t offset, int64_t at) { std::memcpy(d + at, s + offset, run * sizeof(T)); };
+              inner_runs(rest, 0, &position, 0, run, copy);
+            }
+          }
+        });
+      }));
 }
 
 namespace {
@@ -55,32 +60,48 @@ namespace {
 // dst[i] = combine(dst[i], src[i]) over n elements; steps in bytes, 0 repeats the source.
 using Row = void (*)(char *dst, int64_t dst_step, const char *src, int64_t src_step, int64_t n);
 
-template <class T, class F> void row(char *dst, int64_t dst_step, const char *src, int64_t src_step, int64_t n) {
+template <class T, class F>
+void row(char *dst, int64_t dst_step, const char *src, int64_t src_step, int64_t n) {
   const F f;
   if (dst_step == sizeof(T) && src_step == sizeof(T)) {
     T *__restrict d = reinterpret_cast<T *>(dst);
     const T *__restrict s = reinterpret_cast<const T *>(src);
     for (int64_t i = 0; i < n; ++i) f(d[i], s[i]);
   } else {
-    for (int64_t i = 0; i < n; ++i) f(*reinterpret_cast<T *>(dst + i * dst_step), *reinterpret_cast<const T *>(src + i * src_step));
+    for (int64_t i = 0; i < n; ++i)
+      f(*reinterpret_cast<T *>(dst + i * dst_step), *reinterpret_cast<const T *>(src + i * src_step));
   }
 }
-struct Assign { template <class T> void operator()(T &a, T b) const { a = b; } };
+struct Assign {
+  template <class T>
+  void operator()(T &a, T b) const {
+    a = b;
+  }
+};
 struct Add {
-  template <class T> void operator()(T &a, T b) const {
-    if constexpr (std::is_same_v<T, bool>) a = a || b;
-    else a = T(compute_t<T>(a) + compute_t<T>(b));
+  template <class T>
+  void operator()(T &a, T b) const {
+    if constexpr (std::is_same_v<T, bool>)
+      a = a || b;
+    else
+      a = T(compute_t<T>(a) + compute_t<T>(b));
   }
 };
 struct Mul {
-  template <class T> void operator()(T &a, T b) const {
-    if constexpr (std::is_same_v<T, bool>) a = a && b;
-    else a = T(compute_t<T>(a) * compute_t<T>(b));
+  template <class T>
+  void operator()(T &a, T b) const {
+    if constexpr (std::is_same_v<T, bool>)
+      a = a && b;
+    else
+      a = T(compute_t<T>(a) * compute_t<T>(b));
   }
 };
-template <bool kMax> struct Extreme {
-  template <class T> void operator()(T &a, T b) const {
-    if constexpr (is_complex_v<T>) fail("amax/amin are not defined for complex numbers");
+template <bool kMax>
+struct Extreme {
+  template <class T>
+  void operator()(T &a, T b) const {
+    if constexpr (is_complex_v<T>)
+      fail("amax/amin are not defined for complex numbers");
     else {
       const compute_t<T> x = a, y = b;
       if ((kMax ? y > x : y < x) || y != y) a = b;
@@ -115,16 +136,20 @@ void index_store(const IndexPlan &p, const Tensor &dest, const void *values, boo
     for (int64_t b = 0; b < p.count; ++b) {
       const char *v = broadcast ? source : source + ((o * p.count + b) * inner + j0) * item;
       char *d = base + at + p.offsets[b];
-      if (p.inner.n <= 1) combine(d + (p.inner.n ? j0 * p.inner.stride[0] : 0), p.inner.n ? p.inner.stride[0] : item, v, step, j1 - j0);
-      else for (int64_t j = j0; j < j1; ++j) combine(d + p.inner.offset(j), item, v + (j - j0) * step, item, 1);
+      if (p.inner.n <= 1)
+        combine(d + (p.inner.n ? j0 * p.inner.stride[0] : 0), p.inner.n ? p.inner.stride[0] : item, v, step, j1 - j0);
+      else
+        for (int64_t j = j0; j < j1; ++j) combine(d + p.inner.offset(j), item, v + (j - j0) * step, item, 1);
     }
   };
   if (outer >= num_threads() || inner < 128)
     parallel_for(outer, std::max<int64_t>(1, kGrain / (p.count * inner)), [&](int64_t b, int64_t e) {
-      for (int64_t o = b; o < e; ++o) rows(o, 0, inner); });
+      for (int64_t o = b; o < e; ++o) rows(o, 0, inner);
+    });
   else
     parallel_for(inner, std::max<int64_t>(64, kGrain / (p.count * outer)), [&](int64_t b, int64_t e) {
-      for (int64_t o = 0; o < outer; ++o) rows(o, b, e); });
+      for (int64_t o = 0; o < outer; ++o) rows(o, b, e);
+    });
 }
 
 namespace {
@@ -139,8 +164,8 @@ MSA_POINTWISE_KERNEL(IndexPut) {  // input, indices, values, accumulate
   const Tensor o = changed_copy(c, c.in(0));
   const Tensor &v = c.in(2);
   if (v.dtype != o.dtype)
-    fail("Index put requires the source and destination dtypes match, got ", dtype_name(o.dtype), " for the destination and ",
-         dtype_name(v.dtype), " for the source.");
+    fail("Index put requires the source and destination dtypes match, got ", dtype_name(o.dtype),
+         " for the destination and ", dtype_name(v.dtype), " for the source.");
   const IndexPlan p = plan_index(c, o, c.list(1));
   const Combine how = c.flag(3) ? Combine::kAdd : Combine::kAssign;
   int lead = 0;  // leading ones of the value are allowed
@@ -149,9 +174,12 @@ MSA_POINTWISE_KERNEL(IndexPut) {  // input, indices, values, accumulate
   const int shift = static_cast<int>(p.shape.size()) - w.ndim;
   bool fits = shift >= 0;
   for (int d = 0; fits && d < w.ndim; ++d) fits = w.sizes[d] == 1 || w.sizes[d] == p.shape[d + shift];
-  check(fits, "shape mismatch: value tensor of shape ", v.shape(), " cannot be broadcast to indexing result of shape ", p.shape);
-  if (v.numel == 1) index_store(p, o, v.data, true, how);
-  else index_store(p, o, c.contiguous(expand(w, p.shape)).data, false, how);
+  check(fits, "shape mismatch: value tensor of shape ", v.shape(), " cannot be broadcast to indexing result of shape ",
+        p.shape);
+  if (v.numel == 1)
+    index_store(p, o, v.data, true, how);
+  else
+    index_store(p, o, c.contiguous(expand(w, p.shape)).data, false, how);
 }
 MSA_KERNEL_ALIAS(InplaceIndexPut, IndexPut)
 MSA_KERNEL_ALIAS(InnerInplaceIndexPut, IndexPut)
@@ -160,7 +188,8 @@ MSA_KERNEL(IndexSelect) {  // input, dim, index
   const Tensor &x = c.in(0);
   const Tensor x1 = at_least_1d(x);
   const IndexPlan p = plan_index_dim(c, x1, wrap_dim(c.integer(1), x.ndim), c.in(2), "index_select");
-  if (x.ndim == 0) check(p.count == 1, "index_select(): Index to scalar can have only 1 value, got ", p.count, " value(s)");
+  if (x.ndim == 0)
+    check(p.count == 1, "index_select(): Index to scalar can have only 1 value, got ", p.count, " value(s)");
   index_load(p, x1, x.ndim ? c.out(0, x.dtype, p.shape) : at_least_1d(c.out(0, x.dtype, Dims{})));
 }
 
@@ -168,26 +197,31 @@ MSA_KERNEL(IndexSelect) {  // input, dim, index
 Tensor source_rows(Call &c, const IndexPlan &p, const Tensor &x, int64_t dim, const Tensor &source, const char *op) {
   const Tensor s = at_least_1d(source);
   if (s.sizes[dim < s.ndim ? dim : 0] != p.count)
-    throw IndexError(text(op, "_(): Number of indices (", p.count, ") should be equal to source.size(dim): (", s.sizes[dim < s.ndim ? dim : 0],
-                          "), for dim: ", dim));
+    throw IndexError(text(op, "_(): Number of indices (", p.count, ") should be equal to source.size(dim): (",
+                          s.sizes[dim < s.ndim ? dim : 0], "), for dim: ", dim));
   if (s.shape() != p.shape)
-    fail(op, "(): Source/destination tensor must have same slice shapes. Destination slice shape: ", x.shape(), " at dimension ", dim,
-         " and source slice shape: ", s.shape(), " at dimension ", dim, ".");
+    fail(op, "(): Source/destination tensor must have same slice shapes. Destination slice shape: ", x.shape(),
+         " at dimension ", dim, " and source slice shape: ", s.shape(), " at dimension ", dim, ".");
   return c.cast(s, x.dtype);
 }
 
-template <class T> void times(const Tensor &o, const Tensor &x, const Scalar &alpha) {
+template <class T>
+void times(const Tensor &o, const Tensor &x, const Scalar &alpha) {
   const compute_t<T> a = alpha.to<compute_t<T>>();
   map1<T, T>(o, x, [=](T v) {
-    if constexpr (std::is_same_v<T, bool>) return v && a;
-    else return T(compute_t<T>(v) * a);
+    if constexpr (std::is_same_v<T, bool>)
+      return v && a;
+    else
+      return T(compute_t<T>(v) * a);
   });
 }
 
 MSA_POINTWISE_KERNEL(IndexAddExt) {  // input, dim, index, source, alpha
   const Tensor o = at_least_1d(changed_copy(c, c.in(0)));
   const int64_t dim = wrap_dim(c.integer(1), c.in(0).ndim);
-  if (c.in(3).dtype != o.dtype) fail("index_add_(): self (", dtype_name(o.dtype), ") and source (", dtype_name(c.in(3).dtype), ") must have the same scalar type");
+  if (c.in(3).dtype != o.dtype)
+    fail("index_add_(): self (", dtype_name(o.dtype), ") and source (", dtype_name(c.in(3).dtype),
+         ") must have the same scalar type");
   const IndexPlan p = plan_index_dim(c, o, dim, c.in(2), "index_add");
   Tensor s = source_rows(c, p, o, dim, c.in(3), "index_add");
   const bool scaled = c.has(4) && c.scalar(4).to<c128>() != c128(1);
@@ -203,7 +237,9 @@ MSA_KERNEL_ALIAS(InplaceIndexAddExt, IndexAddExt)
 MSA_POINTWISE_KERNEL(IndexCopy) {  // input, dim, index, source
   const Tensor o = at_least_1d(changed_copy(c, c.in(0)));
   const int64_t dim = wrap_dim(c.integer(1), c.in(0).ndim);
-  if (c.in(3).dtype != o.dtype) fail("index_copy_(): self and source expected to have the same dtype, but got (self) ", dtype_name(o.dtype), " and (source) ", dtype_name(c.in(3).dtype));
+  if (c.in(3).dtype != o.dtype)
+    fail("index_copy_(): self and source expected to have the same dtype, but got (self) ", dtype_name(o.dtype),
+         " and (source) ", dtype_name(c.in(3).dtype));
   const IndexPlan p = plan_index_dim(c, o, dim, c.in(2), "index_copy");
   index_store(p, o, source_rows(c, p, o, dim, c.in(3), "index_copy").data, false, Combine::kAssign);
 }
@@ -223,33 +259,40 @@ MSA_POINTWISE_KERNEL(IndexFillScalar) {  // input, dim, index, value
   if (c.in(2).dtype != DType::I64) throw IndexError("index_fill_(): Expected dtype int64 for index.");
   const IndexPlan p = plan_index_dim(c, o, dim, wrapped(c, c.in(2), o.sizes[dim]), "index_fill");
   MSA_SWITCH_ALL(o.dtype, "index_fill", ({
-    const T value = c.scalar(3).to<T>();
-    index_store(p, o, &value, true, Combine::kAssign);
-  }));
+                   const T value = c.scalar(3).to<T>();
+                   index_store(p, o, &value, true, Combine::kAssign);
+                 }));
 }
 MSA_KERNEL_ALIAS(InplaceIndexFillScalar, IndexFillScalar)
 
 MSA_POINTWISE_KERNEL(IndexFillTensor) {  // input, dim, index, value
   const Tensor o = at_least_1d(changed_copy(c, c.in(0)));
   const int64_t dim = wrap_dim(c.integer(1), c.in(0).ndim);
-  check(c.in(3).ndim == 0, "index_fill_ only supports a 0-dimensional value tensor, but got tensor with ", c.in(3).ndim, " dimension(s).");
+  check(c.in(3).ndim == 0, "index_fill_ only supports a 0-dimensional value tensor, but got tensor with ", c.in(3).ndim,
+        " dimension(s).");
   const IndexPlan p = plan_index_dim(c, o, dim, wrapped(c, c.in(2), o.sizes[dim]), "index_fill");
   index_store(p, o, c.cast(c.in(3), o.dtype).data, true, Combine::kAssign);
 }
 MSA_KERNEL_ALIAS(InplaceIndexFillTensor, IndexFillTensor)
 
-template <class T> void divide_slice(const Tensor &slice, int64_t n) {
+template <class T>
+void divide_slice(const Tensor &slice, int64_t n) {
   map1<T, T>(slice, slice, [=](T v) { return divided(v, n); });
 }
 
-template <class T> void index_reduce(Call &c, const IndexPlan &p, const Tensor &o, int64_t dim, const void *source) {
+template <class T>
+void index_reduce(Call &c, const IndexPlan &p, const Tensor &o, int64_t dim, const void *source) {
   const std::string &how = c.str(4);
   const bool include_self = c.flag(5);
   if (!include_self) {
     const T start = reduce_identity<T>(how);
     index_store(p, o, &start, true, Combine::kAssign);
   }
-  index_store(p, o, source, false, how == "prod" ? Combine::kMul : how == "amax" ? Combine::kMax : how == "amin" ? Combine::kMin : Combine::kAdd);
+  index_store(p, o, source, false,
+              how == "prod"   ? Combine::kMul
+              : how == "amax" ? Combine::kMax
+              : how == "amin" ? Combine::kMin
+                              : Combine::kAdd);
   if (how != "mean") return;
   std::vector<int64_t> hits(o.sizes[dim], 0);
   const Tensor flat = c.cast(at_least_1d(c.in(2)), DType::I64);

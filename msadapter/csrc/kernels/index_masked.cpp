@@ -41,11 +41,11 @@ MSA_KERNEL(MaskedSelect) {
   const bool *p = m.ptr<bool>();
   Tensor o = c.out(0, x.dtype, Dims{true_positions(c, m, nullptr)});
   MSA_SWITCH_BYTES(x.dtype, ({
-    const T *s = v.ptr<T>();
-    T *d = o.ptr<T>();
-    for (int64_t i = 0; i < v.numel; ++i)
-      if (p[i]) *d++ = s[i];
-  }));
+                     const T *s = v.ptr<T>();
+                     T *d = o.ptr<T>();
+                     for (int64_t i = 0; i < v.numel; ++i)
+                       if (p[i]) *d++ = s[i];
+                   }));
 }
 
 // Gradient with respect to the source: the kept elements of grad at the front, zeros after.
@@ -57,36 +57,36 @@ MSA_KERNEL(MaskedSelectGrad) {  // input, mask, grad
   Tensor o = c.out(0, x.dtype, shape);
   const bool *p = m.ptr<bool>();
   MSA_SWITCH_BYTES(x.dtype, ({
-    const T *s = g.ptr<T>();
-    for (int64_t i = 0; i < o.numel; ++i) o.ptr<T>()[i] = p[i] ? *s++ : T(0);
-  }));
+                     const T *s = g.ptr<T>();
+                     for (int64_t i = 0; i < o.numel; ++i) o.ptr<T>()[i] = p[i] ? *s++ : T(0);
+                   }));
 }
 
 MSA_POINTWISE_KERNEL(MaskedScatter) {  // input, mask, source
   const Tensor &x = c.in(0);
-  check(x.dtype == c.in(2).dtype, "masked_scatter_: expected self and source to have same dtypes but got ", dtype_name(x.dtype), " and ",
-        dtype_name(c.in(2).dtype));
+  check(x.dtype == c.in(2).dtype, "masked_scatter_: expected self and source to have same dtypes but got ",
+        dtype_name(x.dtype), " and ", dtype_name(c.in(2).dtype));
   const Tensor m = broadcast_mask(c, c.in(1), x.shape(), "masked_scatter_");
   const Tensor s = c.contiguous(c.in(2));
   check(true_positions(c, m, nullptr) <= s.numel, "Number of elements of source < number of ones in mask");
   const Tensor o = changed_copy(c, x);
   const bool *p = m.ptr<bool>();
   MSA_SWITCH_BYTES(x.dtype, ({
-    const T *v = s.ptr<T>();
-    int64_t strides[kMaxDims];
-    int64_t at[kMaxDims] = {0};
-    for (int d = 0; d < o.ndim; ++d) strides[d] = o.strides[d];
-    T *q = o.ptr<T>();
-    for (int64_t i = 0; i < o.numel; ++i) {
-      if (p[i]) *q = *v++;
-      for (int d = o.ndim - 1; d >= 0; --d) {
-        q += strides[d];
-        if (++at[d] < o.sizes[d]) break;
-        q -= strides[d] * o.sizes[d];
-        at[d] = 0;
-      }
-    }
-  }));
+                     const T *v = s.ptr<T>();
+                     int64_t strides[kMaxDims];
+                     int64_t at[kMaxDims] = {0};
+                     for (int d = 0; d < o.ndim; ++d) strides[d] = o.strides[d];
+                     T *q = o.ptr<T>();
+                     for (int64_t i = 0; i < o.numel; ++i) {
+                       if (p[i]) *q = *v++;
+                       for (int d = o.ndim - 1; d >= 0; --d) {
+                         q += strides[d];
+                         if (++at[d] < o.sizes[d]) break;
+                         q -= strides[d] * o.sizes[d];
+                         at[d] = 0;
+                       }
+                     }
+                   }));
 }
 MSA_KERNEL_ALIAS(InplaceMaskedScatter, MaskedScatter)
 
@@ -113,30 +113,32 @@ MSA_KERNEL(Take) {  // input, index
   Tensor o = c.out(0, x.dtype, index.shape());
   const bool dense = x.contiguous();
   MSA_SWITCH_BYTES(x.dtype, ({
-    for (int64_t i = 0; i < index.numel; ++i) {
-      const int64_t k = wrapped_flat(index.ptr<int64_t>()[i], x.numel);
-      o.ptr<T>()[i] = x.ptr<T>()[dense ? k : element_offset(x, k)];
-    }
-  }));
+                     for (int64_t i = 0; i < index.numel; ++i) {
+                       const int64_t k = wrapped_flat(index.ptr<int64_t>()[i], x.numel);
+                       o.ptr<T>()[i] = x.ptr<T>()[dense ? k : element_offset(x, k)];
+                     }
+                   }));
 }
 
 MSA_POINTWISE_KERNEL(Put) {  // input, index, source, accumulate
   const Tensor &x = c.in(0);
   check(c.in(1).dtype == DType::I64, "put_(): Expected a long tensor for index, but got ", dtype_name(c.in(1).dtype));
-  check(c.in(2).dtype == x.dtype, "put_(): self and source expected to have the same dtype, but got self.dtype = ", dtype_name(x.dtype),
+  check(c.in(2).dtype == x.dtype,
+        "put_(): self and source expected to have the same dtype, but got self.dtype = ", dtype_name(x.dtype),
         " and source.dtype = ", dtype_name(c.in(2).dtype));
-  check(c.in(1).numel == c.in(2).numel, "put_(): Expected source and index to have the same number of elements, but got source.numel() = ",
+  check(c.in(1).numel == c.in(2).numel,
+        "put_(): Expected source and index to have the same number of elements, but got source.numel() = ",
         c.in(2).numel, ", index.numel() = ", c.in(1).numel);
   const Tensor index = c.contiguous(c.in(1)), s = c.contiguous(c.in(2));
   const Tensor o = changed_copy(c, x);
   const bool accumulate = c.flag(3);
   MSA_SWITCH_ALL(x.dtype, "put_", ({
-    for (int64_t i = 0; i < index.numel; ++i) {
-      T &d = o.ptr<T>()[element_offset(o, wrapped_flat(index.ptr<int64_t>()[i], o.numel))];
-      const T v = s.ptr<T>()[i];
-      d = accumulate ? T(compute_t<T>(d) + compute_t<T>(v)) : v;
-    }
-  }));
+                   for (int64_t i = 0; i < index.numel; ++i) {
+                     T &d = o.ptr<T>()[element_offset(o, wrapped_flat(index.ptr<int64_t>()[i], o.numel))];
+                     const T v = s.ptr<T>()[i];
+                     d = accumulate ? T(compute_t<T>(d) + compute_t<T>(v)) : v;
+                   }
+                 }));
 }
 MSA_KERNEL_ALIAS(InplacePut, Put)
 

@@ -38,7 +38,10 @@ namespace {
   throw IndexError(text("index ", i, " is out of bounds for dimension ", dim, " with size ", size));
 }
 
-struct Entry { int dim; Tensor index; };
+struct Entry {
+  int dim;
+  Tensor index;
+};
 
 // Masks become one index vector per dim; full slices are dropped. The dim each entry belongs to is kept.
 std::vector<Entry> entries_of(Call &c, const Tensor &x, const std::vector<Tensor> &indices) {
@@ -54,8 +57,8 @@ std::vector<Entry> entries_of(Call &c, const Tensor &x, const std::vector<Tensor
       if (dim + t.ndim > x.ndim) throw IndexError(text("too many indices for tensor of dimension ", x.ndim));
       for (int d = 0; d < t.ndim; ++d)
         if (t.sizes[d] != x.sizes[dim + d])
-          throw IndexError(text("The shape of the mask ", t.shape(), " at index ", d, " does not match the shape of the indexed tensor ",
-                                x.shape(), " at index ", dim + d));
+          throw IndexError(text("The shape of the mask ", t.shape(), " at index ", d,
+                                " does not match the shape of the indexed tensor ", x.shape(), " at index ", dim + d));
       std::vector<int64_t *> positions;
       const int64_t count = true_positions(c, t, &positions);
       for (int64_t *p : positions) entries.push_back({dim++, contiguous_tensor(p, DType::I64, {count})});
@@ -77,8 +80,10 @@ Dims broadcast_entries(const std::vector<Entry> &entries) {
     if (t.ndim > static_cast<int>(r.size())) r.insert(r.begin(), t.ndim - r.size(), 1);
     const int shift = static_cast<int>(r.size()) - t.ndim;
     for (int d = 0; d < t.ndim; ++d) {
-      if (r[d + shift] == 1) r[d + shift] = t.sizes[d];
-      else ok = ok && (t.sizes[d] == 1 || t.sizes[d] == r[d + shift]);
+      if (r[d + shift] == 1)
+        r[d + shift] = t.sizes[d];
+      else
+        ok = ok && (t.sizes[d] == 1 || t.sizes[d] == r[d + shift]);
     }
   }
   if (!ok) {
@@ -135,8 +140,7 @@ IndexPlan plan_index_dim(Call &c, const Tensor &x, int64_t dim, const Tensor &in
   IndexPlan p;
   const bool select = std::strcmp(op, "index_select") == 0;
   if (index.ndim > 1) throw IndexError(text(op, "(): Index is supposed to be a vector, but got dim: ", index.ndim));
-  if (index.dtype != DType::I64 && index.dtype != DType::I32)
-    fail(op, "(): Expected dtype int32 or int64 for index");
+  if (index.dtype != DType::I64 && index.dtype != DType::I32) fail(op, "(): Expected dtype int32 or int64 for index");
   const int64_t item = item_size(x.dtype), size = x.sizes[dim], step = x.strides[dim] * item;
   for (int d = 0; d < dim; ++d) p.outer.push(x.sizes[d], x.strides[d] * item);
   for (int d = static_cast<int>(dim) + 1; d < x.ndim; ++d) p.inner.push(x.sizes[d], x.strides[d] * item);

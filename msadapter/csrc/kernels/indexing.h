@@ -33,9 +33,9 @@ struct Axes {
 };
 
 struct IndexPlan {
-  Dims shape;                // of the result
-  Axes outer, inner;         // dims of the operand before and after the index block
-  int64_t count = 1;         // B
+  Dims shape;                        // of the result
+  Axes outer, inner;                 // dims of the operand before and after the index block
+  int64_t count = 1;                 // B
   const int64_t *offsets = nullptr;  // bytes from the operand's start, one per index position
 };
 
@@ -57,9 +57,12 @@ int64_t true_positions(Call &c, const Tensor &mask, std::vector<int64_t *> *posi
 Tensor at_least_1d(const Tensor &t);
 
 // The element that a reduction ("amax", "amin", "prod", else sum) starts from when the destination does not count.
-template <class T> T reduce_identity(const std::string &how) {
-  if constexpr (is_complex_v<T>) return T(how == "prod" ? 1 : 0);
-  else if constexpr (is_reduced_v<T>) return T(reduce_identity<float>(how));
+template <class T>
+T reduce_identity(const std::string &how) {
+  if constexpr (is_complex_v<T>)
+    return T(how == "prod" ? 1 : 0);
+  else if constexpr (is_reduced_v<T>)
+    return T(reduce_identity<float>(how));
   else {
     using L = std::numeric_limits<T>;
     if (how == "amax") return L::has_infinity ? static_cast<T>(-L::infinity()) : L::lowest();
@@ -68,9 +71,12 @@ template <class T> T reduce_identity(const std::string &how) {
   }
 }
 // v / n as torch rounds it: integers towards minus infinity.
-template <class T> T divided(T v, int64_t n) {
-  if constexpr (std::is_integral_v<T>) return static_cast<T>(std::floor(static_cast<double>(v) / static_cast<double>(n)));
-  else return T(compute_t<T>(v) / compute_t<T>(static_cast<float>(n)));
+template <class T>
+T divided(T v, int64_t n) {
+  if constexpr (std::is_integral_v<T>)
+    return static_cast<T>(std::floor(static_cast<double>(v) / static_cast<double>(n)));
+  else
+    return T(compute_t<T>(v) / compute_t<T>(static_cast<float>(n)));
 }
 
 }  // namespace msa

@@ -9,7 +9,9 @@ inline bool channels_last(const Tensor &t) {
   if ((t.ndim != 4 && t.ndim != 5) || t.strides[1] == 0) return false;
   int64_t least = 0;
   for (int k = 0; k < t.ndim; ++k) {
-    const int d = k == 0 ? 1 : k == t.ndim - 1 ? 0 : t.ndim - k;  // channels, the spatial dims from the last on, the batch
+    const int d = k == 0            ? 1
+                  : k == t.ndim - 1 ? 0
+                                    : t.ndim - k;  // channels, the spatial dims from the last on, the batch
     if (t.sizes[d] == 0 || t.strides[d] < least || (d == 0 && least == t.strides[1])) return false;
     least = t.strides[d] * std::max<int64_t>(t.sizes[d], 1);
   }
@@ -33,10 +35,17 @@ inline Tensor out_laid(Call &c, int index, DType dtype, const Dims &shape, bool 
 struct LaidOut {
   Tensor out, work;
   LaidOut(Call &c, int index, DType dtype, const Dims &shape, bool last) : out(out_laid(c, index, dtype, shape, last)) {
-    work = out.contiguous() ? out : contiguous_tensor(c.scratch(std::max<int64_t>(out.numel, 1) * item_size(dtype)), dtype, shape);
+    work = out.contiguous()
+               ? out
+               : contiguous_tensor(c.scratch(std::max<int64_t>(out.numel, 1) * item_size(dtype)), dtype, shape);
   }
-  template <class T> T *ptr() const { return work.ptr<T>(); }
-  void finish() const { if (work.data != out.data) copy_into(out, work); }
+  template <class T>
+  T *ptr() const {
+    return work.ptr<T>();
+  }
+  void finish() const {
+    if (work.data != out.data) copy_into(out, work);
+  }
 };
 
 }  // namespace msa

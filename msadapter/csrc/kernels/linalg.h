@@ -5,37 +5,70 @@
 
 namespace msa {
 
-#define MSA_LAPACK_ROUTINES(X)                                                                                 \
-  X(potrf) X(potri) X(potrs) X(getrf) X(getri) X(getrs) X(trtrs) X(geqrf) X(orgqr) X(ormqr) X(gesdd) X(syevd) \
-  X(geev) X(gels) X(gelsy) X(gelss) X(gelsd) X(sytrf) X(sytrs) X(hetrf) X(hetrs) X(gemm)
+#define MSA_LAPACK_ROUTINES(X) \
+  X(potrf)                     \
+  X(potri)                     \
+  X(potrs)                     \
+  X(getrf)                     \
+  X(getri)                     \
+  X(getrs)                     \
+  X(trtrs)                     \
+  X(geqrf)                     \
+  X(orgqr)                     \
+  X(ormqr)                     \
+  X(gesdd)                     \
+  X(syevd)                     \
+  X(geev)                      \
+  X(gels)                      \
+  X(gelsy)                     \
+  X(gelss)                     \
+  X(gelsd)                     \
+  X(sytrf)                     \
+  X(sytrs)                     \
+  X(hetrf)                     \
+  X(hetrs)                     \
+  X(gemm)
 
 enum class Routine : int {
 #define MSA_NAME(n) n,
   MSA_LAPACK_ROUTINES(MSA_NAME)
 #undef MSA_NAME
-  count
+      count
 };
 
-template <class T> struct real_part { using type = T; };
-template <class R> struct real_part<std::complex<R>> { using type = R; };
-template <class T> using real_t = typename real_part<T>::type;
-template <class T> inline T conjugate(T v) {
-  if constexpr (is_complex_v<T>) return std::conj(v);
-  else return v;
+template <class T>
+struct real_part {
+  using type = T;
+};
+template <class R>
+struct real_part<std::complex<R>> {
+  using type = R;
+};
+template <class T>
+using real_t = typename real_part<T>::type;
+template <class T>
+inline T conjugate(T v) {
+  if constexpr (is_complex_v<T>)
+    return std::conj(v);
+  else
+    return v;
 }
 
 // Address of a routine for an element type (0..3 = s, d, c, z).
 void *lapack_address(Routine r, int type);
-template <class T> constexpr int lapack_type() {
+template <class T>
+constexpr int lapack_type() {
   return (is_complex_v<T> ? 2 : 0) + (std::is_same_v<real_t<T>, double> ? 1 : 0);
 }
 // lapack<float>(Routine::potrf, "U", &n, a, &lda, &info): every argument is a pointer, as in Fortran.
-template <class T, class... A> void lapack(Routine r, A... args) {
+template <class T, class... A>
+void lapack(Routine r, A... args) {
   reinterpret_cast<void (*)(A...)>(lapack_address(r, lapack_type<T>()))(args...);
 }
 
-#define MSA_SWITCH_LAPACK(D, OP, ...)                                                                        \
-  MSA_SWITCH_(D, OP, MSA_CASE(F32, float, __VA_ARGS__) MSA_CASE(F64, double, __VA_ARGS__) MSA_CASES_COMPLEX_(__VA_ARGS__))
+#define MSA_SWITCH_LAPACK(D, OP, ...) \
+  MSA_SWITCH_(D, OP,                  \
+              MSA_CASE(F32, float, __VA_ARGS__) MSA_CASE(F64, double, __VA_ARGS__) MSA_CASES_COMPLEX_(__VA_ARGS__))
 
 // Shape of a stack of matrices: leading dims, rows, columns.
 Dims batch_of(const Tensor &t, int matrix_dims = 2);
@@ -62,7 +95,8 @@ void check_square(const Tensor &a, const char *name);
 void check_matrix(const Tensor &a, const char *name, const char *argument = "A");
 
 // Splits the matrices of a stack over the threads when there are enough of them.
-template <class F> void for_each_matrix(int64_t count, F f) {
+template <class F>
+void for_each_matrix(int64_t count, F f) {
   for (int64_t i = 0; i < count; ++i) f(i);
 }
 
@@ -70,7 +104,8 @@ inline int narrow_int(int64_t n) { return static_cast<int>(n); }
 inline int leading(int64_t n) { return static_cast<int>(std::max<int64_t>(n, 1)); }
 
 // Sets the part of a column-major m x n matrix strictly below (keep_upper) or above the diagonal to zero.
-template <class T> void keep_triangle(T *a, int64_t m, int64_t n, bool keep_upper) {
+template <class T>
+void keep_triangle(T *a, int64_t m, int64_t n, bool keep_upper) {
   for (int64_t j = 0; j < n; ++j)
     for (int64_t i = 0; i < m; ++i)
       if (keep_upper ? i > j : i < j) a[i + j * m] = T(0);

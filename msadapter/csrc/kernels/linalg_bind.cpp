@@ -29,7 +29,8 @@ MSA_KERNEL(LapackNames) {
 // (int64 addresses, routine by routine, each for s d c z) -> how many
 MSA_KERNEL(LapackBind) {
   const Tensor a = c.contiguous(c.in(0));
-  check(a.dtype == DType::I64 && a.numel == kRoutines * 4, "LapackBind expects ", kRoutines * 4, " addresses, got ", a.numel);
+  check(a.dtype == DType::I64 && a.numel == kRoutines * 4, "LapackBind expects ", kRoutines * 4, " addresses, got ",
+        a.numel);
   for (int i = 0; i < kRoutines * 4; ++i) {
     void *p = reinterpret_cast<void *>(a.ptr<int64_t>()[i]);
     check(p != nullptr, "LapackBind: address ", i, " is null");
@@ -102,7 +103,8 @@ void check_matrix(const Tensor &a, const char *name, const char *argument) {
 }
 void check_square(const Tensor &a, const char *name) {
   check_matrix(a, name);
-  check(a.size(-1) == a.size(-2), name, ": ", "A must be batches of square matrices, but they are ", a.size(-2), " by ", a.size(-1), " matrices");
+  check(a.size(-1) == a.size(-2), name, ": ", "A must be batches of square matrices, but they are ", a.size(-2), " by ",
+        a.size(-1), " matrices");
 }
 
 }  // namespace msa

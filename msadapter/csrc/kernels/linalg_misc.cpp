@@ -8,13 +8,15 @@ namespace msa {
 namespace {
 
 // c = alpha a b + beta c on column-major n x n matrices
-template <class T> void gemm(const T *a, const T *b, T *c, int n, T alpha, T beta) {
+template <class T>
+void gemm(const T *a, const T *b, T *c, int n, T alpha, T beta) {
   lapack<T>(Routine::gemm, "N", "N", &n, &n, &n, &alpha, a, &n, b, &n, &beta, c, &n);
 }
 
 // exp(a) by a Taylor polynomial of degree 18 evaluated in blocks of A^1..A^3 (Paterson-Stockmeyer) after halving the
 // norm below 1/2, then squaring back.
-template <class T> void matrix_exp(T *a, int64_t n) {
+template <class T>
+void matrix_exp(T *a, int64_t n) {
   using R = real_t<T>;
   constexpr int kDegree = 18, kBlock = 3;
   const int64_t nn = n * n;
@@ -36,8 +38,10 @@ template <class T> void matrix_exp(T *a, int64_t n) {
   for (int k = 1; k <= kDegree; ++k) inverse_factorial[k] = inverse_factorial[k - 1] / R(k);
   // sum = ((c18) A^3 + (c15..c17)) A^3 + ...
   for (int block = kDegree / kBlock; block >= 0; --block) {
-    if (block < kDegree / kBlock) gemm(sum.data(), &powers[(kBlock - 1) * nn], next.data(), order, T(1), T(0));
-    else std::fill(next.begin(), next.end(), T(0));
+    if (block < kDegree / kBlock)
+      gemm(sum.data(), &powers[(kBlock - 1) * nn], next.data(), order, T(1), T(0));
+    else
+      std::fill(next.begin(), next.end(), T(0));
     sum.swap(next);
     const int first = block * kBlock;
     for (int64_t i = 0; i < n; ++i) sum[i + i * n] += inverse_factorial[first];
@@ -52,7 +56,8 @@ template <class T> void matrix_exp(T *a, int64_t n) {
 }
 
 // LU of every matrix; returns the sign of the permutation through `odd`.
-template <class T> void factor(const Tensor &lu, int *pivots, bool *odd) {
+template <class T>
+void factor(const Tensor &lu, int *pivots, bool *odd) {
   const int64_t n = lu.size(-1), count = matrix_count(lu);
   const int order = narrow_int(n), ld = leading(n);
   for (int64_t i = 0; i < count; ++i) {
@@ -64,7 +69,8 @@ template <class T> void factor(const Tensor &lu, int *pivots, bool *odd) {
   }
 }
 
-template <class T> real_t<T> distance(const T *a, const T *b, int64_t n, double p) {
+template <class T>
+real_t<T> distance(const T *a, const T *b, int64_t n, double p) {
   using C = compute_t<T>;
   C r = 0;
   auto d = [&](int64_t i) { return std::abs(static_cast<C>(a[i]) - static_cast<C>(b[i])); };
@@ -98,8 +104,8 @@ MSA_KERNEL(LinalgMatrixExp) {  // A -> exp(A)
   const Tensor f = columns_of(c, source, batch_of(a)), o = c.out(0, a.dtype, a.shape());
   const int64_t n = a.size(-1), count = matrix_count(a);
   MSA_SWITCH_LAPACK(work_type, "matrix_exp", ({
-    for (int64_t i = 0; i < count && n > 0; ++i) matrix_exp(f.ptr<T>() + i * n * n, n);
-  }));
+                      for (int64_t i = 0; i < count && n > 0; ++i) matrix_exp(f.ptr<T>() + i * n * n, n);
+                    }));
   copy_into(o, f);
 }
 
@@ -108,17 +114,18 @@ MSA_KERNEL(LinalgDet) {  // A -> det, LU, pivots
   check_square(a, "linalg.det");
   const Dims batch = batch_of(a);
   const int64_t n = a.size(-1), count = matrix_count(a);
-  const Tensor o = c.out(0, a.dtype, batch), lu = out_columns(c, 1, a.dtype, batch, n, n), pivots = c.out(2, DType::I32, join(batch, {n}));
+  const Tensor o = c.out(0, a.dtype, batch), lu = out_columns(c, 1, a.dtype, batch, n, n),
+               pivots = c.out(2, DType::I32, join(batch, {n}));
   copy_into(lu, a);
   bool *odd = c.scratch_of<bool>(count + 1);
   MSA_SWITCH_LAPACK(a.dtype, "linalg_det", ({
-    factor<T>(lu, pivots.ptr<int>(), odd);
-    for (int64_t i = 0; i < count; ++i) {
-      T r = odd[i] ? T(-1) : T(1);
-      for (int64_t j = 0; j < n; ++j) r *= lu.ptr<T>()[i * n * n + j * (n + 1)];
-      o.ptr<T>()[i] = r;
-    }
-  }));
+                      factor<T>(lu, pivots.ptr<int>(), odd);
+                      for (int64_t i = 0; i < count; ++i) {
+                        T r = odd[i] ? T(-1) : T(1);
+                        for (int64_t j = 0; j < n; ++j) r *= lu.ptr<T>()[i * n * n + j * (n + 1)];
+                        o.ptr<T>()[i] = r;
+                      }
+                    }));
 }
 
 MSA_KERNEL(LinalgSlogdet) {  // A -> sign, log |det|, LU, pivots
@@ -131,28 +138,29 @@ MSA_KERNEL(LinalgSlogdet) {  // A -> sign, log |det|, LU, pivots
   copy_into(lu, a);
   bool *odd = c.scratch_of<bool>(count + 1);
   MSA_SWITCH_LAPACK(a.dtype, "linalg_slogdet", ({
-    using R = real_t<T>;
-    factor<T>(lu, pivots.ptr<int>(), odd);
-    for (int64_t i = 0; i < count; ++i) {
-      T s = odd[i] ? T(-1) : T(1);
-      R sum = 0;
-      for (int64_t j = 0; j < n; ++j) {
-        const T d = lu.ptr<T>()[i * n * n + j * (n + 1)];
-        const R size = std::abs(d);
-        s *= size == 0 ? T(0) : d / size;
-        sum += std::log(size);
-      }
-      sign.ptr<T>()[i] = s;
-      log_abs.ptr<R>()[i] = sum;
-    }
-  }));
+                      using R = real_t<T>;
+                      factor<T>(lu, pivots.ptr<int>(), odd);
+                      for (int64_t i = 0; i < count; ++i) {
+                        T s = odd[i] ? T(-1) : T(1);
+                        R sum = 0;
+                        for (int64_t j = 0; j < n; ++j) {
+                          const T d = lu.ptr<T>()[i * n * n + j * (n + 1)];
+                          const R size = std::abs(d);
+                          s *= size == 0 ? T(0) : d / size;
+                          sum += std::log(size);
+                        }
+                        sign.ptr<T>()[i] = s;
+                        log_abs.ptr<R>()[i] = sum;
+                      }
+                    }));
 }
 
 MSA_KERNEL(Cross) {  // a, b (one shape after broadcasting), dim of size 3
   const Dims shape = broadcast_shapes({&c.in(0), &c.in(1)});
   const Tensor a = expand(c.in(0), shape), b = expand(c.in(1), shape);
   const int d = static_cast<int>(wrap_dim(c.integer(2), a.ndim));
-  check(a.sizes[d] == 3 && b.sizes[d] == 3, "linalg.cross: inputs dimension ", c.integer(2), " must have length 3. Got ", a.sizes[d], " and ", b.sizes[d]);
+  check(a.sizes[d] == 3 && b.sizes[d] == 3, "linalg.cross: inputs dimension ", c.integer(2),
+        " must have length 3. Got ", a.sizes[d], " and ", b.sizes[d]);
   const Tensor o = c.out(0, a.dtype, shape);
   auto part = [&](const Tensor &t, int i) {
     Tensor r = t;
@@ -163,15 +171,15 @@ MSA_KERNEL(Cross) {  // a, b (one shape after broadcasting), dim of size 3
   };
   void *scratch = c.scratch(std::max<int64_t>(o.numel, 1) * item_size(a.dtype));
   MSA_SWITCH_NUMBER(a.dtype, "cross", ({
-    // every product is rounded to the element type, as there
-    for (int i = 0; i < 3; ++i) {
-      const int j = (i + 1) % 3, k = (i + 2) % 3;
-      const Tensor first = part(o, i), second = contiguous_tensor(scratch, a.dtype, first.shape());
-      map2<T, T, T>(first, part(a, j), part(b, k), [](T x, T y) { return T(x * y); });
-      map2<T, T, T>(second, part(a, k), part(b, j), [](T x, T y) { return T(x * y); });
-      map2<T, T, T>(first, first, second, [](T x, T y) { return T(x - y); });
-    }
-  }));
+                      // every product is rounded to the element type, as there
+                      for (int i = 0; i < 3; ++i) {
+                        const int j = (i + 1) % 3, k = (i + 2) % 3;
+                        const Tensor first = part(o, i), second = contiguous_tensor(scratch, a.dtype, first.shape());
+                        map2<T, T, T>(first, part(a, j), part(b, k), [](T x, T y) { return T(x * y); });
+                        map2<T, T, T>(second, part(a, k), part(b, j), [](T x, T y) { return T(x * y); });
+                        map2<T, T, T>(first, first, second, [](T x, T y) { return T(x - y); });
+                      }
+                    }));
 }
 
 MSA_KERNEL(Cdist) {  // x1 (..., n, m), x2 (..., k, m), p -> (..., n, k)
@@ -182,11 +190,14 @@ MSA_KERNEL(Cdist) {  // x1 (..., n, m), x2 (..., k, m), p -> (..., n, k)
   const Tensor a = c.contiguous(expand(x, join(batch, {n, m}))), b = c.contiguous(expand(y, join(batch, {k, m})));
   const Tensor o = c.out(0, x.dtype, join(batch, {n, k}));
   MSA_SWITCH_FLOAT(x.dtype, "cdist", ({
-    parallel_for(count * n, std::max<int64_t>(1, 20000 / std::max<int64_t>(k * m, 1)), [&](int64_t from, int64_t to) {
-      for (int64_t r = from; r < to; ++r)
-        for (int64_t j = 0; j < k; ++j) o.ptr<T>()[r * k + j] = distance(a.ptr<T>() + r * m, b.ptr<T>() + ((r / n) * k + j) * m, m, p);
-    });
-  }));
+                     parallel_for(count * n, std::max<int64_t>(1, 20000 / std::max<int64_t>(k * m, 1)),
+                                  [&](int64_t from, int64_t to) {
+                                    for (int64_t r = from; r < to; ++r)
+                                      for (int64_t j = 0; j < k; ++j)
+                                        o.ptr<T>()[r * k + j] =
+                                            distance(a.ptr<T>() + r * m, b.ptr<T>() + ((r / n) * k + j) * m, m, p);
+                                  });
+                   }));
 }
 
 }  // namespace msa

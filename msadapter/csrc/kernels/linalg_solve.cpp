@@ -10,7 +10,8 @@ namespace {
 Tensor out_info(Call &c, int index, const Dims &batch) { return c.out(index, DType::I32, batch); }
 
 // A = L L^H or U^H U, the other triangle zero.
-template <class T> void cholesky(const Tensor &a, int *info, bool upper) {
+template <class T>
+void cholesky(const Tensor &a, int *info, bool upper) {
   const int64_t n = a.size(-1), count = matrix_count(a);
   const int order = narrow_int(n), ld = leading(n);
   const char *uplo = upper ? "U" : "L";
@@ -21,7 +22,8 @@ template <class T> void cholesky(const Tensor &a, int *info, bool upper) {
   });
 }
 
-template <class T> void lu_factor(const Tensor &a, int *pivots, int *info) {
+template <class T>
+void lu_factor(const Tensor &a, int *pivots, int *info) {
   const int64_t m = a.size(-2), n = a.size(-1), k = std::min(m, n), count = matrix_count(a);
   const int rows = narrow_int(m), cols = narrow_int(n), ld = leading(m);
   for_each_matrix(count, [&](int64_t i) {
@@ -31,13 +33,15 @@ template <class T> void lu_factor(const Tensor &a, int *pivots, int *info) {
 }
 
 // Solves op(A) X = B in place of B for every matrix of B; the factors may repeat (broadcast batch).
-template <class T> void lu_solve(const Tensor &lu, const Tensor &pivots, const Tensor &b, const char *op) {
+template <class T>
+void lu_solve(const Tensor &lu, const Tensor &pivots, const Tensor &b, const char *op) {
   const int64_t n = b.size(-2), k = b.size(-1), count = matrix_count(b);
   const int order = narrow_int(n), rhs = narrow_int(k), ld = leading(n);
   if (n == 0 || k == 0) return;
   for_each_matrix(count, [&](int64_t i) {
     int info = 0;
-    lapack<T>(Routine::getrs, op, &order, &rhs, lu.ptr<T>() + i * n * n, &ld, pivots.ptr<int>() + i * n, b.ptr<T>() + i * n * k, &ld, &info);
+    lapack<T>(Routine::getrs, op, &order, &rhs, lu.ptr<T>() + i * n * n, &ld, pivots.ptr<int>() + i * n,
+              b.ptr<T>() + i * n * k, &ld, &info);
   });
 }
 
@@ -57,10 +61,12 @@ Tensor as_columns(const Tensor &b) {
   return r;
 }
 
-// Pivots of n x n matrices, for every matrix of a batch. LAPACK swaps rows by them without a look: they are looked at here.
+// Pivots of n x n matrices, for every matrix of a batch. LAPACK swaps rows by them without a look: they are looked at
+// here.
 Tensor batch_pivots(Call &c, const Tensor &pivots, const Dims &batch, int64_t n) {
   check(pivots.dtype == DType::I32, "Expected pivots to be of dtype int32, but got ", dtype_name(pivots.dtype));
-  check(pivots.ndim >= 1 && pivots.size(-1) == n, "Expected pivots to have ", n, " elements for every matrix, but got pivots with shape ", pivots.shape());
+  check(pivots.ndim >= 1 && pivots.size(-1) == n, "Expected pivots to have ", n,
+        " elements for every matrix, but got pivots with shape ", pivots.shape());
   const Dims shape = join(batch, {pivots.size(-1)});
   const Tensor r = contiguous_tensor(c.scratch(std::max<int64_t>(count_of(shape), 1) * 4), DType::I32, shape);
   copy_into(r, expand(pivots, shape));
@@ -75,9 +81,9 @@ void fill_identity(const Tensor &t) {
   fill_zero(t);
   const int64_t n = t.size(-1), count = matrix_count(t);
   MSA_SWITCH_LAPACK(t.dtype, "eye", ({
-    for (int64_t i = 0; i < count; ++i)
-      for (int64_t j = 0; j < n; ++j) t.ptr<T>()[i * n * n + j * n + j] = T(1);
-  }));
+                      for (int64_t i = 0; i < count; ++i)
+                        for (int64_t j = 0; j < n; ++j) t.ptr<T>()[i * n * n + j * n + j] = T(1);
+                    }));
 }
 
 }  // namespace
@@ -97,9 +103,10 @@ MSA_KERNEL(CholeskySolve) {  // B, L, upper -> X with (L L^H) X = B
   const Tensor &b = c.in(0), &l = c.in(1);
   check(b.ndim >= 2, "b should have at least 2 dimensions, but has ", b.ndim, " dimensions instead");
   check(l.ndim >= 2, "u should have at least 2 dimensions, but has ", l.ndim, " dimensions instead");
-  check(l.size(-1) == l.size(-2), "A must be batches of square matrices, but they are ", l.size(-2), " by ", l.size(-1), " matrices");
-  check(l.size(-1) == b.size(-2), "Incompatible matrix sizes for cholesky_solve: each A matrix is ", l.size(-1), " by ", l.size(-1),
-        " but each b matrix is ", b.size(-2), " by ", b.size(-1));
+  check(l.size(-1) == l.size(-2), "A must be batches of square matrices, but they are ", l.size(-2), " by ", l.size(-1),
+        " matrices");
+  check(l.size(-1) == b.size(-2), "Incompatible matrix sizes for cholesky_solve: each A matrix is ", l.size(-1), " by ",
+        l.size(-1), " but each b matrix is ", b.size(-2), " by ", b.size(-1));
   const Dims batch = broadcast_batches(batch_of(b), batch_of(l));
   const Tensor o = out_columns(c, 0, b.dtype, batch, b.size(-2), b.size(-1)), f = columns_of(c, l, batch);
   copy_into(o, b);
@@ -107,12 +114,14 @@ MSA_KERNEL(CholeskySolve) {  // B, L, upper -> X with (L L^H) X = B
   if (o.numel == 0) return;
   const int order = narrow_int(n), rhs = narrow_int(k), ld = leading(n);
   MSA_SWITCH_LAPACK(b.dtype, "cholesky_solve_cpu", ({
-    for_each_matrix(count, [&](int64_t i) {
-      int info = 0;
-      lapack<T>(Routine::potrs, c.flag(2) ? "U" : "L", &order, &rhs, f.ptr<T>() + i * n * n, &ld, o.ptr<T>() + i * n * k, &ld, &info);
-      check(info == 0, "cholesky_solve_cpu: (Batch element ", i, "): The factorization could not be completed.");
-    });
-  }));
+                      for_each_matrix(count, [&](int64_t i) {
+                        int info = 0;
+                        lapack<T>(Routine::potrs, c.flag(2) ? "U" : "L", &order, &rhs, f.ptr<T>() + i * n * n, &ld,
+                                  o.ptr<T>() + i * n * k, &ld, &info);
+                        check(info == 0, "cholesky_solve_cpu: (Batch element ", i,
+                              "): The factorization could not be completed.");
+                      });
+                    }));
 }
 
 MSA_KERNEL(CholeskyInverse) {  // L, upper -> (L L^H)^-1
@@ -126,17 +135,20 @@ MSA_KERNEL(CholeskyInverse) {  // L, upper -> (L L^H)^-1
   const bool upper = c.flag(1);
   const int order = narrow_int(n), ld = leading(n);
   MSA_SWITCH_LAPACK(l.dtype, "cholesky_inverse_out_cpu", ({
-    for_each_matrix(count, [&](int64_t b) {
-      T *m = o.ptr<T>() + b * n * n;
-      int info = 0;
-      lapack<T>(Routine::potri, upper ? "U" : "L", &order, m, &ld, &info);
-      check(info == 0, "cholesky_inverse: The diagonal element ", info, " is zero, the inversion could not be completed because the input matrix is singular.");
-      for (int64_t j = 0; j < n; ++j)
-        for (int64_t i = j + 1; i < n; ++i)
-          if (upper) m[i + j * n] = conjugate(m[j + i * n]);
-          else m[j + i * n] = conjugate(m[i + j * n]);
-    });
-  }));
+                      for_each_matrix(count, [&](int64_t b) {
+                        T *m = o.ptr<T>() + b * n * n;
+                        int info = 0;
+                        lapack<T>(Routine::potri, upper ? "U" : "L", &order, m, &ld, &info);
+                        check(info == 0, "cholesky_inverse: The diagonal element ", info,
+                              " is zero, the inversion could not be completed because the input matrix is singular.");
+                        for (int64_t j = 0; j < n; ++j)
+                          for (int64_t i = j + 1; i < n; ++i)
+                            if (upper)
+                              m[i + j * n] = conjugate(m[j + i * n]);
+                            else
+                              m[j + i * n] = conjugate(m[i + j * n]);
+                      });
+                    }));
 }
 
 MSA_KERNEL(LinalgLuFactorEx) {  // A, pivot -> LU, pivots, info
@@ -155,12 +167,13 @@ MSA_KERNEL(LinalgLuSolve) {  // LU, pivots, B, left, adjoint -> X
   const Tensor &lu = c.in(0), &pivots = c.in(1), &b = c.in(2);
   const bool left = c.flag(3), adjoint = c.flag(4);
   check_square(lu, "torch.linalg.lu_solve");
-  check(lu.size(-1) == b.size(left ? -2 : -1), "linalg.lu_solve: Incompatible shapes of A and B for the equation ", left ? "AX = B" : "XA = B",
-        " (", lu.size(-2), "x", lu.size(-1), " and ", b.size(-2), "x", b.size(-1), ")");
+  check(lu.size(-1) == b.size(left ? -2 : -1), "linalg.lu_solve: Incompatible shapes of A and B for the equation ",
+        left ? "AX = B" : "XA = B", " (", lu.size(-2), "x", lu.size(-1), " and ", b.size(-2), "x", b.size(-1), ")");
   const Dims batch = broadcast_batches(batch_of(lu), batch_of(b));
   const Tensor f = columns_of(c, lu, batch), p = batch_pivots(c, pivots, batch, lu.size(-1));
   // X A = B is A^T X^T = B^T: the row-major result is the transposed problem
-  const Tensor o = left ? out_columns(c, 0, b.dtype, batch, b.size(-2), b.size(-1)) : c.out(0, b.dtype, join(batch, {b.size(-2), b.size(-1)}));
+  const Tensor o = left ? out_columns(c, 0, b.dtype, batch, b.size(-2), b.size(-1))
+                        : c.out(0, b.dtype, join(batch, {b.size(-2), b.size(-1)}));
   copy_into(o, b);
   const Tensor x = left ? o : transposed(o);
   const bool conjugated = !left && adjoint && is_complex(b.dtype);  // A^H on the right: conj(X) A^T... = conj(B)
@@ -181,18 +194,19 @@ MSA_KERNEL(LuUnpack) {  // LU, pivots, want data, want pivots -> P, L, U
   if (data) {
     const Tensor f = c.contiguous(lu);
     MSA_SWITCH_FLOAT_COMPLEX(lu.dtype, "lu_unpack", ({
-      const T *src = f.ptr<T>();
-      for (int64_t b = 0; b < count; ++b)
-        for (int64_t i = 0; i < m; ++i)
-          for (int64_t j = 0; j < n; ++j) {
-            const T v = src[(b * m + i) * n + j];
-            if (j < k) l.ptr<T>()[(b * m + i) * k + j] = i > j ? v : i == j ? T(1) : T(0);
-            if (i < k) u.ptr<T>()[(b * k + i) * n + j] = i <= j ? v : T(0);
-          }
-    }));
+                               const T *src = f.ptr<T>();
+                               for (int64_t b = 0; b < count; ++b)
+                                 for (int64_t i = 0; i < m; ++i)
+                                   for (int64_t j = 0; j < n; ++j) {
+                                     const T v = src[(b * m + i) * n + j];
+                                     if (j < k) l.ptr<T>()[(b * m + i) * k + j] = i > j ? v : i == j ? T(1) : T(0);
+                                     if (i < k) u.ptr<T>()[(b * k + i) * n + j] = i <= j ? v : T(0);
+                                   }
+                             }));
   }
   if (!permutation) return;
-  check(pivots.numel == count * k, "lu_unpack: Expected LU_pivots to hold ", k, " pivots for every matrix, but got shape ", pivots.shape());
+  check(pivots.numel == count * k, "lu_unpack: Expected LU_pivots to hold ", k,
+        " pivots for every matrix, but got shape ", pivots.shape());
   const Tensor swaps = c.cast(pivots, DType::I32);
   fill_zero(p);
   std::vector<int64_t> order(m);
@@ -204,8 +218,8 @@ MSA_KERNEL(LuUnpack) {  // LU, pivots, want data, want pivots -> P, L, U
       std::swap(order[i], order[other]);
     }
     MSA_SWITCH_FLOAT_COMPLEX(lu.dtype, "lu_unpack", ({
-      for (int64_t i = 0; i < m; ++i) p.ptr<T>()[(b * m + order[i]) * m + i] = T(1);
-    }));
+                               for (int64_t i = 0; i < m; ++i) p.ptr<T>()[(b * m + order[i]) * m + i] = T(1);
+                             }));
   }
 }
 
@@ -214,34 +228,41 @@ MSA_KERNEL(LinalgSolveEx) {  // A, B, left -> X, LU, pivots, info
   const bool left = c.flag(2), vector_case = is_vector_case(a, c.in(1));
   check_square(a, "linalg.solve");
   const Tensor b = vector_case ? as_columns(c.in(1)) : c.in(1);
-  check(left || !vector_case, "linalg.solve: Vector broadcasting of the left hand side is not supported for left=False. In this case linalg.solve is equivalent to B / A.squeeze(-1)");
-  check(a.size(-1) == b.size(left ? -2 : -1), "linalg.solve: Incompatible shapes of A and B for the equation ", left ? "AX = B" : "XA = B",
-        " (", a.size(-2), "x", a.size(-1), " and ", b.size(-2), "x", b.size(-1), ")");
+  check(left || !vector_case,
+        "linalg.solve: Vector broadcasting of the left hand side is not supported for left=False. In this case "
+        "linalg.solve is equivalent to B / A.squeeze(-1)");
+  check(a.size(-1) == b.size(left ? -2 : -1), "linalg.solve: Incompatible shapes of A and B for the equation ",
+        left ? "AX = B" : "XA = B", " (", a.size(-2), "x", a.size(-1), " and ", b.size(-2), "x", b.size(-1), ")");
   const Dims batch = broadcast_batches(batch_of(a), batch_of(b)), own = batch_of(a);
   const int64_t n = a.size(-1);
   Dims shape = join(batch, {b.size(-2), b.size(-1)});
   if (vector_case) shape.pop_back();
-  Tensor o = left && !vector_case ? out_columns(c, 0, b.dtype, batch, b.size(-2), b.size(-1)) : c.out(0, b.dtype, shape);
-  const Tensor lu = out_columns(c, 1, a.dtype, own, n, n), pivots = c.out(2, DType::I32, join(own, {n})), info = out_info(c, 3, own);
+  Tensor o =
+      left && !vector_case ? out_columns(c, 0, b.dtype, batch, b.size(-2), b.size(-1)) : c.out(0, b.dtype, shape);
+  const Tensor lu = out_columns(c, 1, a.dtype, own, n, n), pivots = c.out(2, DType::I32, join(own, {n})),
+               info = out_info(c, 3, own);
   if (vector_case) o = as_columns(o);
   copy_into(o, b);
   copy_into(lu, a);
   MSA_SWITCH_LAPACK(a.dtype, "linalg_solve_cpu", ({
-    lu_factor<T>(lu, pivots.ptr<int>(), info.ptr<int>());
-    const bool same = own == batch;
-    lu_solve<T>(same ? lu : columns_of(c, lu, batch), same ? pivots : batch_pivots(c, pivots, batch, lu.size(-1)), left ? o : transposed(o), left ? "N" : "T");
-  }));
+                      lu_factor<T>(lu, pivots.ptr<int>(), info.ptr<int>());
+                      const bool same = own == batch;
+                      lu_solve<T>(same ? lu : columns_of(c, lu, batch),
+                                  same ? pivots : batch_pivots(c, pivots, batch, lu.size(-1)), left ? o : transposed(o),
+                                  left ? "N" : "T");
+                    }));
 }
 
 static void inverse(Call &c, const Tensor &o, int *info) {
   const Tensor &a = c.in(0);
   const Tensor lu = columns_of(c, a, batch_of(a));
-  const Tensor pivots = contiguous_tensor(c.scratch(std::max<int64_t>(a.numel, 1) * 4), DType::I32, join(batch_of(a), {a.size(-1)}));
+  const Tensor pivots =
+      contiguous_tensor(c.scratch(std::max<int64_t>(a.numel, 1) * 4), DType::I32, join(batch_of(a), {a.size(-1)}));
   fill_identity(o);
   MSA_SWITCH_LAPACK(a.dtype, "linalg_inv_ex_cpu", ({
-    lu_factor<T>(lu, pivots.ptr<int>(), info);
-    lu_solve<T>(lu, pivots, o, "N");
-  }));
+                      lu_factor<T>(lu, pivots.ptr<int>(), info);
+                      lu_solve<T>(lu, pivots, o, "N");
+                    }));
 }
 MSA_KERNEL(LinalgInvEx) {  // A -> inverse, info
   const Tensor &a = c.in(0);
@@ -256,12 +277,13 @@ MSA_KERNEL(MatrixInverseExt) {  // A -> inverse, an error where there is none
   int *info = c.scratch_of<int>(count + 1);
   inverse(c, out_columns(c, 0, a.dtype, batch_of(a), a.size(-2), a.size(-1)), info);
   for (int64_t i = 0; i < count; ++i)
-    check(info[i] == 0, "linalg.inv: ", a.ndim > 2 ? text("(Batch element ", i, "): ") : "", "The diagonal element ", info[i],
-          " is zero, the inversion could not be completed because the input matrix is singular.");
+    check(info[i] == 0, "linalg.inv: ", a.ndim > 2 ? text("(Batch element ", i, "): ") : "", "The diagonal element ",
+          info[i], " is zero, the inversion could not be completed because the input matrix is singular.");
 }
 
 // Back substitution with sums in double, own loop: zeros on the diagonal give inf and nan as in PyTorch, no error.
-template <class T> static void triangular_solve(const T *a, T *b, int64_t n, int64_t k, bool upper, bool transposed, bool unit) {
+template <class T>
+static void triangular_solve(const T *a, T *b, int64_t n, int64_t k, bool upper, bool transposed, bool unit) {
   using W = std::conditional_t<is_complex_v<T>, c128, double>;
   const bool backwards = upper != transposed;  // effective upper triangle: last row first
   std::vector<W> x(n);
@@ -292,35 +314,41 @@ MSA_KERNEL(LinalgSolveTriangular) {  // A, B, upper, left, unitriangular -> X
   const bool upper = c.flag(2), left = c.flag(3), unit = c.flag(4);
   check_square(a, "linalg.solve_triangular");
   check_matrix(b, "linalg.solve_triangular", "B");
-  check(a.size(-1) == b.size(left ? -2 : -1), "linalg.solve_triangular: Incompatible shapes of A and B for the equation ", left ? "AX = B" : "XA = B",
-        " (", a.size(-2), "x", a.size(-1), " and ", b.size(-2), "x", b.size(-1), ")");
+  check(a.size(-1) == b.size(left ? -2 : -1),
+        "linalg.solve_triangular: Incompatible shapes of A and B for the equation ", left ? "AX = B" : "XA = B", " (",
+        a.size(-2), "x", a.size(-1), " and ", b.size(-2), "x", b.size(-1), ")");
   const Dims batch = broadcast_batches(batch_of(a), batch_of(b));
   const Tensor f = columns_of(c, a, batch);
-  const Tensor o = left ? out_columns(c, 0, b.dtype, batch, b.size(-2), b.size(-1)) : c.out(0, b.dtype, join(batch, {b.size(-2), b.size(-1)}));
+  const Tensor o = left ? out_columns(c, 0, b.dtype, batch, b.size(-2), b.size(-1))
+                        : c.out(0, b.dtype, join(batch, {b.size(-2), b.size(-1)}));
   copy_into(o, b);
   const int64_t n = a.size(-1), k = b.size(left ? -1 : -2), count = count_of(batch);
   MSA_SWITCH_LAPACK(b.dtype, "triangular_solve_cpu", ({
-    for_each_matrix(count, [&](int64_t i) {
-      triangular_solve(f.ptr<T>() + i * n * n, o.ptr<T>() + i * n * k, n, k, upper, !left, unit);
-    });
-  }));
+                      for_each_matrix(count, [&](int64_t i) {
+                        triangular_solve(f.ptr<T>() + i * n * n, o.ptr<T>() + i * n * k, n, k, upper, !left, unit);
+                      });
+                    }));
 }
 
 MSA_KERNEL(TriangularSolve) {  // b, A, upper, transpose, unitriangular -> solution, copy of A
   const Tensor &b = c.in(0), &a = c.in(1);
-  check(b.ndim >= 2, "torch.triangular_solve: Expected b to have at least 2 dimensions, but it has ", b.ndim, " dimensions instead");
-  check(a.ndim >= 2, "torch.triangular_solve: Expected A to have at least 2 dimensions, but it has ", a.ndim, " dimensions instead");
+  check(b.ndim >= 2, "torch.triangular_solve: Expected b to have at least 2 dimensions, but it has ", b.ndim,
+        " dimensions instead");
+  check(a.ndim >= 2, "torch.triangular_solve: Expected A to have at least 2 dimensions, but it has ", a.ndim,
+        " dimensions instead");
   check_square(a, "triangular_solve");
   const Dims batch = broadcast_batches(batch_of(a), batch_of(b));
-  const Tensor o = out_columns(c, 0, b.dtype, batch, b.size(-2), b.size(-1)), f = out_columns(c, 1, a.dtype, batch, a.size(-2), a.size(-1));
+  const Tensor o = out_columns(c, 0, b.dtype, batch, b.size(-2), b.size(-1)),
+               f = out_columns(c, 1, a.dtype, batch, a.size(-2), a.size(-1));
   copy_into(o, b);
   copy_into(f, a);
   const int64_t n = a.size(-1), k = b.size(-1), count = count_of(batch);
   MSA_SWITCH_LAPACK(b.dtype, "triangular_solve_cpu", ({
-    for_each_matrix(count, [&](int64_t i) {
-      triangular_solve(f.ptr<T>() + i * n * n, o.ptr<T>() + i * n * k, n, k, c.flag(2), c.flag(3), c.flag(4));
-    });
-  }));
+                      for_each_matrix(count, [&](int64_t i) {
+                        triangular_solve(f.ptr<T>() + i * n * n, o.ptr<T>() + i * n * k, n, k, c.flag(2), c.flag(3),
+                                         c.flag(4));
+                      });
+                    }));
 }
 
 MSA_KERNEL(LinalgLdlFactorEx) {  // A, hermitian -> LD, pivots, info (lower triangle)
@@ -328,20 +356,21 @@ MSA_KERNEL(LinalgLdlFactorEx) {  // A, hermitian -> LD, pivots, info (lower tria
   check_square(a, "torch.linalg.ldl_factor_ex");
   const Dims batch = batch_of(a);
   const int64_t n = a.size(-1), count = count_of(batch);
-  const Tensor o = out_columns(c, 0, a.dtype, batch, n, n), pivots = c.out(1, DType::I32, join(batch, {n})), info = out_info(c, 2, batch);
+  const Tensor o = out_columns(c, 0, a.dtype, batch, n, n), pivots = c.out(1, DType::I32, join(batch, {n})),
+               info = out_info(c, 2, batch);
   copy_into(o, a);
   fill_zero(info);
   if (o.numel == 0) return;
   const int order = narrow_int(n), ld = leading(n), size = narrow_int(64 * n);
   MSA_SWITCH_LAPACK(a.dtype, "ldl_factor_cpu", ({
-    const Routine r = c.flag(1) && is_complex_v<T> ? Routine::hetrf : Routine::sytrf;
-    T *work = c.scratch_of<T>(size);
-    for (int64_t i = 0; i < count; ++i) {
-      T *m = o.ptr<T>() + i * n * n;
-      lapack<T>(r, "L", &order, m, &ld, pivots.ptr<int>() + i * n, work, &size, info.ptr<int>() + i);
-      keep_triangle(m, n, n, false);
-    }
-  }));
+                      const Routine r = c.flag(1) && is_complex_v<T> ? Routine::hetrf : Routine::sytrf;
+                      T *work = c.scratch_of<T>(size);
+                      for (int64_t i = 0; i < count; ++i) {
+                        T *m = o.ptr<T>() + i * n * n;
+                        lapack<T>(r, "L", &order, m, &ld, pivots.ptr<int>() + i * n, work, &size, info.ptr<int>() + i);
+                        keep_triangle(m, n, n, false);
+                      }
+                    }));
 }
 
 MSA_KERNEL(LinalgLdlSolve) {  // LD, pivots, B, hermitian -> X
@@ -349,17 +378,19 @@ MSA_KERNEL(LinalgLdlSolve) {  // LD, pivots, B, hermitian -> X
   check_square(f, "torch.linalg.ldl_solve");
   const Dims batch = broadcast_batches(batch_of(f), batch_of(b));
   const int64_t n = f.size(-1), k = b.size(-1), count = count_of(batch);
-  const Tensor o = out_columns(c, 0, b.dtype, batch, n, k), ld_matrix = columns_of(c, f, batch), p = batch_pivots(c, c.in(1), batch, n);
+  const Tensor o = out_columns(c, 0, b.dtype, batch, n, k), ld_matrix = columns_of(c, f, batch),
+               p = batch_pivots(c, c.in(1), batch, n);
   copy_into(o, b);
   if (o.numel == 0) return;
   const int order = narrow_int(n), rhs = narrow_int(k), ld = leading(n);
   MSA_SWITCH_LAPACK(b.dtype, "ldl_solve_cpu", ({
-    const Routine r = c.flag(3) && is_complex_v<T> ? Routine::hetrs : Routine::sytrs;
-    for_each_matrix(count, [&](int64_t i) {
-      int info = 0;
-      lapack<T>(r, "L", &order, &rhs, ld_matrix.ptr<T>() + i * n * n, &ld, p.ptr<int>() + i * n, o.ptr<T>() + i * n * k, &ld, &info);
-    });
-  }));
+                      const Routine r = c.flag(3) && is_complex_v<T> ? Routine::hetrs : Routine::sytrs;
+                      for_each_matrix(count, [&](int64_t i) {
+                        int info = 0;
+                        lapack<T>(r, "L", &order, &rhs, ld_matrix.ptr<T>() + i * n * n, &ld, p.ptr<int>() + i * n,
+                                  o.ptr<T>() + i * n * k, &ld, &info);
+                      });
+                    }));
 }
 
 }  // namespace msa

@@ -17,7 +17,8 @@ Tensor contiguous_tensor(void *data, DType dtype, const Dims &sizes);
 
 // N operands of one shape; dims sorted by the first operand's strides and coalesced, so that the inner
 // dimension is the fastest one.
-template <int N> struct Loop {
+template <int N>
+struct Loop {
   int ndim = 0;
   int64_t numel = 1;
   int64_t sizes[kMaxDims];
@@ -33,7 +34,10 @@ template <int N> struct Loop {
       numel *= shape[d];
       if (shape[d] != 1) order[n++] = d;
     }
-    if (numel == 0) { ndim = 0; return; }
+    if (numel == 0) {
+      ndim = 0;
+      return;
+    }
     // insertion sort, innermost (smallest stride) last; ties and stride 0 keep the given order
     auto goes_outside = [&](int a, int b) {
       for (int k = 0; k < N; ++k) {
@@ -52,9 +56,13 @@ template <int N> struct Loop {
       if (ndim > 0) {
         merged = true;
         for (int k = 0; k < N; ++k)
-          if (t[k].strides[d] * item_size(t[k].dtype) != strides[k][ndim - 1] * sizes[ndim - 1]) { merged = false; break; }
+          if (t[k].strides[d] * item_size(t[k].dtype) != strides[k][ndim - 1] * sizes[ndim - 1]) {
+            merged = false;
+            break;
+          }
       }
-      if (merged) sizes[ndim - 1] *= shape[d];
+      if (merged)
+        sizes[ndim - 1] *= shape[d];
       else {
         sizes[ndim] = shape[d];
         for (int k = 0; k < N; ++k) strides[k][ndim] = t[k].strides[d] * item_size(t[k].dtype);
@@ -69,7 +77,8 @@ template <int N> struct Loop {
   }
 
   // inner(char **ptrs, const int64_t *byte_strides, int64_t n) on 1-d runs; in parallel above kGrain elements.
-  template <class F> void run(F inner, int64_t grain = kGrain) const {
+  template <class F>
+  void run(F inner, int64_t grain = kGrain) const {
     if (numel == 0 || shape_only()) return;
     int64_t step[N];
     for (int k = 0; k < N; ++k) step[k] = strides[k][0];
@@ -100,13 +109,16 @@ template <int N> struct Loop {
       }
     };
     (void)outer_n;
-    if (numel < grain || num_threads() == 1) piece(0, numel);
-    else parallel_for(numel, grain / 2, piece);
+    if (numel < grain || num_threads() == 1)
+      piece(0, numel);
+    else
+      parallel_for(numel, grain / 2, piece);
   }
 };
 
 namespace detail {
-template <class TO, class TA, class F> inline void unary_run(char *o, const char *a, int64_t so, int64_t sa, int64_t n, F f) {
+template <class TO, class TA, class F>
+inline void unary_run(char *o, const char *a, int64_t so, int64_t sa, int64_t n, F f) {
   if (so == sizeof(TO) && sa == sizeof(TA)) {
     TO *__restrict po = reinterpret_cast<TO *>(o);
     const TA *pa = reinterpret_cast<const TA *>(a);
@@ -137,34 +149,42 @@ inline void binary_run(char *o, const char *a, const char *b, int64_t so, int64_
     for (int64_t i = 0; i < n; ++i) po[i] = f(va, pb[i]);
   } else {
     for (int64_t i = 0; i < n; ++i)
-      *reinterpret_cast<TO *>(o + i * so) = f(*reinterpret_cast<const TA *>(a + i * sa), *reinterpret_cast<const TB *>(b + i * sb));
+      *reinterpret_cast<TO *>(o + i * so) =
+          f(*reinterpret_cast<const TA *>(a + i * sa), *reinterpret_cast<const TB *>(b + i * sb));
   }
 }
 }  // namespace detail
 
 // out[i] = f(a[i]); out may be the operand itself.
-template <class TO, class TA, class F> void map1(const Tensor &out, const Tensor &a, F f, int64_t grain = kGrain) {
+template <class TO, class TA, class F>
+void map1(const Tensor &out, const Tensor &a, F f, int64_t grain = kGrain) {
   const Dims shape = out.shape();
-  Loop<2>(shape, {out, expand(a, shape)}).run([&](char **p, const int64_t *s, int64_t n) {
-    detail::unary_run<TO, TA>(p[0], p[1], s[0], s[1], n, f); }, grain);
+  Loop<2>(shape, {out, expand(a, shape)})
+      .run([&](char **p, const int64_t *s, int64_t n) { detail::unary_run<TO, TA>(p[0], p[1], s[0], s[1], n, f); },
+           grain);
 }
 // out[i] = f(a[i], b[i]) with broadcasting of a and b to out's shape.
 template <class TO, class TA, class TB, class F>
 void map2(const Tensor &out, const Tensor &a, const Tensor &b, F f, int64_t grain = kGrain) {
   const Dims shape = out.shape();
-  Loop<3>(shape, {out, expand(a, shape), expand(b, shape)}).run([&](char **p, const int64_t *s, int64_t n) {
-    detail::binary_run<TO, TA, TB>(p[0], p[1], p[2], s[0], s[1], s[2], n, f); }, grain);
+  Loop<3>(shape, {out, expand(a, shape), expand(b, shape)})
+      .run([&](char **p, const int64_t *s,
+               int64_t n) { detail::binary_run<TO, TA, TB>(p[0], p[1], p[2], s[0], s[1], s[2], n, f); },
+           grain);
 }
 // out[i] = f(a[i], b[i], c[i])
 template <class TO, class TA, class TB, class TC, class F>
 void map3(const Tensor &out, const Tensor &a, const Tensor &b, const Tensor &c, F f, int64_t grain = kGrain) {
   const Dims shape = out.shape();
-  Loop<4>(shape, {out, expand(a, shape), expand(b, shape), expand(c, shape)}).run(
-      [&](char **p, const int64_t *s, int64_t n) {
-        for (int64_t i = 0; i < n; ++i)
-          *reinterpret_cast<TO *>(p[0] + i * s[0]) = f(*reinterpret_cast<const TA *>(p[1] + i * s[1]),
-            *reinterpret_cast<const TB *>(p[2] + i * s[2]), *reinterpret_cast<const TC *>(p[3] + i * s[3]));
-      }, grain);
+  Loop<4>(shape, {out, expand(a, shape), expand(b, shape), expand(c, shape)})
+      .run(
+          [&](char **p, const int64_t *s, int64_t n) {
+            for (int64_t i = 0; i < n; ++i)
+              *reinterpret_cast<TO *>(p[0] + i * s[0]) =
+                  f(*reinterpret_cast<const TA *>(p[1] + i * s[1]), *reinterpret_cast<const TB *>(p[2] + i * s[2]),
+                    *reinterpret_cast<const TC *>(p[3] + i * s[3]));
+          },
+          grain);
 }
 
 void fill_zero(const Tensor &t);

@@ -27,17 +27,20 @@ const int64_t *targets(Call &c, const Tensor &t, const Problem &p, int64_t ignor
   const int64_t *r = wide.ptr<int64_t>();
   check(wide.numel == p.samples(), "size mismatch (got input: [", p.n, ", ", p.classes, "], target: ", t.shape(), ")");
   for (int64_t i = 0; i < wide.numel; ++i)
-    if (r[i] != ignore && (r[i] < 0 || r[i] >= p.classes)) throw IndexError(text("Target ", r[i], " is out of bounds."));
+    if (r[i] != ignore && (r[i] < 0 || r[i] >= p.classes))
+      throw IndexError(text("Target ", r[i], " is out of bounds."));
   return r;
 }
 
-template <class C> C weight_of(const C *w, int64_t target, int64_t ignore) {
+template <class C>
+C weight_of(const C *w, int64_t target, int64_t ignore) {
   if (target == ignore) return C(0);
   return w ? w[target] : C(1);
 }
 
 // Writes `per_sample` (already weighted) reduced; returns nothing for an average of nothing but NaN, as torch.
-template <class T, class C> void reduce_loss(Call &c, DType dtype, const Problem &p, int64_t reduction, const C *per_sample, C total) {
+template <class T, class C>
+void reduce_loss(Call &c, DType dtype, const Problem &p, int64_t reduction, const C *per_sample, C total) {
   if (reduction == kNone) {
     Tensor o = c.out(0, dtype, p.target_shape);
     for (int64_t i = 0; i < p.samples(); ++i) o.ptr<T>()[i] = convert<T>(per_sample[i]);
@@ -48,19 +51,24 @@ template <class T, class C> void reduce_loss(Call &c, DType dtype, const Problem
   *c.out(0, dtype, Dims{}).ptr<T>() = convert<T>(sum);
 }
 
-template <class C> C total_weight(const Problem &p, const int64_t *t, const C *w, int64_t ignore) {
+template <class C>
+C total_weight(const Problem &p, const int64_t *t, const C *w, int64_t ignore) {
   return rows::sum<C>(p.samples(), [=](int64_t i) { return weight_of(w, t[i], ignore); });
 }
 
 // d loss / d (per sample term): grad itself, or its share of a mean or sum.
-template <class C> struct SampleGrad {
+template <class C>
+struct SampleGrad {
   const C *grad;
   int64_t reduction;
   C total;
-  C operator()(int64_t i) const { return reduction == kNone ? grad[i] : reduction == kMean ? grad[0] / total : grad[0]; }
+  C operator()(int64_t i) const {
+    return reduction == kNone ? grad[i] : reduction == kMean ? grad[0] / total : grad[0];
+  }
 };
 
-template <class T> void nll(Call &c) {  // input, target, weight?, reduction, ignore_index -> loss, total_weight
+template <class T>
+void nll(Call &c) {  // input, target, weight?, reduction, ignore_index -> loss, total_weight
   using C = compute_t<T>;
   const Problem p(c.in(0));
   const int64_t reduction = c.integer(3), ignore = c.integer(4);
@@ -78,7 +86,8 @@ template <class T> void nll(Call &c) {  // input, target, weight?, reduction, ig
   *c.out(1, x.dtype, Dims{}).template ptr<T>() = convert<T>(reduction == kNone ? C(0) : total);
 }
 
-template <class T> void nll_grad(Call &c, int input, int grad, int target, int weight, int reduction_at, int ignore_at) {
+template <class T>
+void nll_grad(Call &c, int input, int grad, int target, int weight, int reduction_at, int ignore_at) {
   using C = compute_t<T>;
   const Tensor &x = c.in(input);
   const Problem p(x);
@@ -90,12 +99,14 @@ template <class T> void nll_grad(Call &c, int input, int grad, int target, int w
   fill_zero(o);
   for (int64_t i = 0; i < p.samples(); ++i) {
     if (t[i] == ignore) continue;
-    o.ptr<T>()[(i / p.spatial * p.classes + t[i]) * p.spatial + i % p.spatial] = convert<T>(-g(i) * weight_of(w, t[i], ignore));
+    o.ptr<T>()[(i / p.spatial * p.classes + t[i]) * p.spatial + i % p.spatial] =
+        convert<T>(-g(i) * weight_of(w, t[i], ignore));
   }
 }
 
 // input [n, classes], target, weight?, reduction, ignore_index, label_smoothing, (z loss) -> loss, log_prob
-template <class T> void cross_entropy(Call &c) {
+template <class T>
+void cross_entropy(Call &c) {
   using C = compute_t<T>;
   const Problem p(c.in(0));
   check(c.in(0).ndim == 2, "CrossEntropyLoss expects an input of two dims, but got ", c.in(0).shape());
@@ -127,14 +138,16 @@ template <class T> void cross_entropy(Call &c) {
       }
       loss[r] = (C(1) - smoothing) * (shift - v[t[r]]) * weight_of(w, t[r], ignore);
       if (smoothing > C(0))
-        loss[r] += smoothing / static_cast<C>(k) * rows::sum<C>(k, [=](int64_t i) { return (shift - v[i]) * (w ? w[i] : C(1)); });
+        loss[r] += smoothing / static_cast<C>(k) *
+                   rows::sum<C>(k, [=](int64_t i) { return (shift - v[i]) * (w ? w[i] : C(1)); });
     }
   });
   reduce_loss<T, C>(c, x.dtype, p, reduction, loss.get(), total_weight(p, t, w, ignore));
 }
 
 // grad, log_prob, target, weight?, grad_zloss?, lse?, reduction, ignore_index, label_smoothing
-template <class T> void cross_entropy_grad(Call &c) {
+template <class T>
+void cross_entropy_grad(Call &c) {
   using C = compute_t<T>;
   const Problem p(c.in(1));
   const int64_t reduction = c.integer(6), ignore = c.integer(7), k = p.classes;
@@ -158,12 +171,15 @@ template <class T> void cross_entropy_grad(Call &c) {
       if constexpr (!std::is_same_v<T, C>)
         if (smoothing == C(0)) {
           const C d = convert<C>(convert<T>(-convert<C>(convert<T>(g(r))) * weight_of(w, t[r], ignore)));
-          for (int64_t i = 0; i < k; ++i) to[i] = convert<T>((i == t[r] ? d : C(0)) - vec::exp(convert<C>(from[i])) * d);
+          for (int64_t i = 0; i < k; ++i)
+            to[i] = convert<T>((i == t[r] ? d : C(0)) - vec::exp(convert<C>(from[i])) * d);
           continue;
         }
       const C scale = g(r), own = (C(1) - smoothing) * weight_of(w, t[r], ignore);
       const C all = own + (smoothing > C(0) ? spread * weights : C(0));
-      if (smoothing > C(0) && w) for (int64_t i = 0; i < k; ++i) to[i] = convert<T>(scale * (vec::exp(convert<C>(from[i])) * all - spread * w[i]));
+      if (smoothing > C(0) && w)
+        for (int64_t i = 0; i < k; ++i)
+          to[i] = convert<T>(scale * (vec::exp(convert<C>(from[i])) * all - spread * w[i]));
       else {
         const C even = smoothing > C(0) ? spread : C(0);
         for (int64_t i = 0; i < k; ++i) to[i] = convert<T>(scale * (vec::exp(convert<C>(from[i])) * all - even));
@@ -185,6 +201,8 @@ MSA_KERNEL(NLLLoss2dGrad) {  // grad, input, target, weight, reduction, ignore_i
   MSA_SWITCH_FLOAT(c.in(1).dtype, "nll_loss2d_backward_out_frame", (nll_grad<T>(c, 1, 0, 2, 3, 4, 5)));
 }
 MSA_KERNEL(CrossEntropyLoss) { MSA_SWITCH_FLOAT(c.in(0).dtype, "cross_entropy", (cross_entropy<T>(c))); }
-MSA_KERNEL(CrossEntropyLossGrad) { MSA_SWITCH_FLOAT(c.in(1).dtype, "cross_entropy_backward", (cross_entropy_grad<T>(c))); }
+MSA_KERNEL(CrossEntropyLossGrad) {
+  MSA_SWITCH_FLOAT(c.in(1).dtype, "cross_entropy_backward", (cross_entropy_grad<T>(c)));
+}
 
 }  // namespace msa

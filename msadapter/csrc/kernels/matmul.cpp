@@ -16,19 +16,24 @@ const Scalar &zero() {
 
 // torch's C++ spelling of a type in "expected m1 and m2 to have the same dtype".
 const char *cpp_name(DType d) {
-  static const char *names[] = {"bool", "unsigned char", "signed char", "short", "int", "long", "unsigned short", "unsigned int",
-                                "unsigned long", "c10::Half", "c10::BFloat16", "float", "double", "c10::complex<float>", "c10::complex<double>"};
+  static const char *names[] = {
+      "bool",           "unsigned char",       "signed char",         "short",     "int",           "long",
+      "unsigned short", "unsigned int",        "unsigned long",       "c10::Half", "c10::BFloat16", "float",
+      "double",         "c10::complex<float>", "c10::complex<double>"};
   return names[static_cast<int>(d)];
 }
 void check_same_dtype(const Tensor &a, const Tensor &b) {
-  check(a.dtype == b.dtype, "expected m1 and m2 to have the same dtype, but got: ", cpp_name(a.dtype), " != ", cpp_name(b.dtype));
+  check(a.dtype == b.dtype, "expected m1 and m2 to have the same dtype, but got: ", cpp_name(a.dtype),
+        " != ", cpp_name(b.dtype));
 }
 
 // The last two dims of a tensor as a matrix. A stride that is never used must not matter for the choice of layout.
 Matrix matrix_of(const Tensor &t, bool transposed = false) {
   Matrix m{t.data, t.stride(-2), t.stride(-1)};
-  if (t.size(-1) == 1 && m.rs != 1) m.cs = 1;
-  else if (t.size(-2) == 1 && m.cs != 1) m.rs = 1;
+  if (t.size(-1) == 1 && m.rs != 1)
+    m.cs = 1;
+  else if (t.size(-2) == 1 && m.cs != 1)
+    m.rs = 1;
   if (transposed) std::swap(m.rs, m.cs);
   return m;
 }
@@ -45,8 +50,10 @@ Tensor fold_rows(Call &c, const Tensor &t) {
   bool regular = true;
   for (int d = s.ndim - 2; d >= 0 && regular; --d) {
     if (s.sizes[d] == 1) continue;
-    if (have == 1) step = s.strides[d];
-    else regular = s.strides[d] == step * have;
+    if (have == 1)
+      step = s.strides[d];
+    else
+      regular = s.strides[d] == step * have;
     have *= s.sizes[d];
   }
   if (!regular) {
@@ -86,7 +93,8 @@ void batched_into(const Tensor &out, const Dims &batch, const Tensor &a, bool ta
   for (int64_t s : batch) count *= s;
   if (count == 1) return gemm(a.dtype, m, n, k, alpha, matrix_of(a, ta), matrix_of(b, tb), beta, out.data, n);
   const auto oa = batch_offsets(a, batch), ob = batch_offsets(b, batch);
-  gemm_batched(a.dtype, {count, oa.data(), ob.data(), m * n}, m, n, k, alpha, matrix_of(a, ta), matrix_of(b, tb), beta, out.data, n);
+  gemm_batched(a.dtype, {count, oa.data(), ob.data(), m * n}, m, n, k, alpha, matrix_of(a, ta), matrix_of(b, tb), beta,
+               out.data, n);
 }
 
 void check_inner(int64_t m, int64_t k, int64_t k2, int64_t n) {
@@ -94,13 +102,16 @@ void check_inner(int64_t m, int64_t k, int64_t k2, int64_t n) {
 }
 
 // a [..., k] times a matrix [k, n] (strides of any kind). bias may be null.
-void fold_product(Call &c, const Tensor &a, const Matrix &b, int64_t k2, int64_t n, const Tensor *bias, bool drop_columns) {
+void fold_product(Call &c, const Tensor &a, const Matrix &b, int64_t k2, int64_t n, const Tensor *bias,
+                  bool drop_columns) {
   const Tensor flat = fold_rows(c, a);
   const int64_t m = flat.size(0), k = flat.size(1);
   check_inner(m, k, k2, n);
   Dims shape = a.shape();
-  if (drop_columns) shape.pop_back();
-  else shape.back() = n;
+  if (drop_columns)
+    shape.pop_back();
+  else
+    shape.back() = n;
   Tensor o = c.out(0, a.dtype, shape);
   if (bias) copy_into(contiguous_tensor(o.data, o.dtype, {m, n}), expand(*bias, {m, n}));
   gemm(a.dtype, m, n, k, one(), matrix_of(flat), b, bias ? one() : zero(), o.data, n);
@@ -123,15 +134,19 @@ void dot(Call &c, const Tensor &a, const Tensor &b) {
 Tensor conjugate(Call &c, const Tensor &t) {
   if (!is_complex(t.dtype)) return t;
   Tensor r = contiguous_tensor(c.scratch(std::max<int64_t>(t.numel, 1) * item_size(t.dtype)), t.dtype, t.shape());
-  if (t.dtype == DType::C64) map1<c64, c64>(r, t, [](c64 v) { return std::conj(v); });
-  else map1<c128, c128>(r, t, [](c128 v) { return std::conj(v); });
+  if (t.dtype == DType::C64)
+    map1<c64, c64>(r, t, [](c64 v) { return std::conj(v); });
+  else
+    map1<c128, c128>(r, t, [](c128 v) { return std::conj(v); });
   return r;
 }
 
 void mv(Call &c, const Tensor &a, const Tensor &x) {
   check(a.ndim == 2 && x.ndim == 1, "vector + matrix @ vector expected, got 1, ", a.ndim, ", ", x.ndim);
-  check(a.size(1) == x.size(0), "size mismatch, got input (", a.size(0), "), mat (", a.size(0), "x", a.size(1), "), vec (", x.size(0), ")");
-  check(a.dtype == x.dtype, "addmv input tensors must have the same dtype, but got ", x.dtype, ", ", a.dtype, ", and ", x.dtype);
+  check(a.size(1) == x.size(0), "size mismatch, got input (", a.size(0), "), mat (", a.size(0), "x", a.size(1),
+        "), vec (", x.size(0), ")");
+  check(a.dtype == x.dtype, "addmv input tensors must have the same dtype, but got ", x.dtype, ", ", a.dtype, ", and ",
+        x.dtype);
   Tensor o = c.out(0, a.dtype, Dims{a.size(0)});
   gemm(a.dtype, a.size(0), 1, a.size(1), one(), matrix_of(a), {x.data, x.stride(0), 1}, zero(), o.data, 1);
 }
@@ -139,14 +154,16 @@ void mv(Call &c, const Tensor &a, const Tensor &x) {
 void check_batch(const Tensor &a, const Tensor &b, int64_t k, int64_t k2) {
   check(a.ndim == 3, "batch1 must be a 3D tensor");
   check(b.ndim == 3, "batch2 must be a 3D tensor");
-  check(a.size(0) == b.size(0) && k == k2, "Expected size for first two dimensions of batch2 tensor to be: ", Dims{a.size(0), k},
+  check(a.size(0) == b.size(0) && k == k2,
+        "Expected size for first two dimensions of batch2 tensor to be: ", Dims{a.size(0), k},
         " but got: ", Dims{b.size(0), k2}, ".");
   check(a.dtype == b.dtype, "expected scalar type ", a.dtype, " but found ", b.dtype);
 }
 
 // Matmul with its rank rules: vectors lose their dim, a matrix on the right takes all rows of the left at once.
 void matmul(Call &c, const Tensor &a, bool ta, const Tensor &b, bool tb) {
-  check(a.ndim > 0 && b.ndim > 0, "both arguments to matmul need to be at least 1D, but they are ", a.ndim, "D and ", b.ndim, "D");
+  check(a.ndim > 0 && b.ndim > 0, "both arguments to matmul need to be at least 1D, but they are ", a.ndim, "D and ",
+        b.ndim, "D");
   if (a.ndim == 1 && b.ndim == 1) {
     check_dot(a, b, "dot");
     return dot(c, a, b);
@@ -162,13 +179,15 @@ void matmul(Call &c, const Tensor &a, bool ta, const Tensor &b, bool tb) {
     return fold_product(c, a, matrix_of(b, tb), b.size(tb ? 1 : 0), b.size(tb ? 0 : 1), nullptr, false);
   Tensor left = a;
   if (a.ndim == 1) left = make_view(a, {1, a.size(0)}, {a.size(0), a.stride(0)});
-  const int64_t m = left.size(ta ? -1 : -2), k = left.size(ta ? -2 : -1), k2 = b.size(tb ? -1 : -2), n = b.size(tb ? -2 : -1);
+  const int64_t m = left.size(ta ? -1 : -2), k = left.size(ta ? -2 : -1), k2 = b.size(tb ? -1 : -2),
+                n = b.size(tb ? -2 : -1);
   if (left.ndim == 2 && b.ndim == 2) check_inner(m, k, k2, n);
   Dims batch = batch_shape(left, b);
   if (k != k2) {
     int64_t count = 1;
     for (int64_t s : batch) count *= s;
-    fail("Expected size for first two dimensions of batch2 tensor to be: ", Dims{count, k}, " but got: ", Dims{count, k2}, ".");
+    fail("Expected size for first two dimensions of batch2 tensor to be: ", Dims{count, k},
+         " but got: ", Dims{count, k2}, ".");
   }
   Dims shape = batch;
   if (a.ndim > 1) shape.push_back(m);
@@ -182,11 +201,12 @@ void begin_with(const Tensor &out, const Tensor &input, const Scalar &beta) {
   if (is_zero(beta)) return;
   const Dims target = out.shape();
   check(input.ndim <= out.ndim, "expand(torch.", input.dtype, "Tensor{", input.shape(), "}, size=", target,
-        "): the number of sizes provided (", out.ndim, ") must be greater or equal to the number of dimensions in the tensor (", input.ndim, ")");
+        "): the number of sizes provided (", out.ndim,
+        ") must be greater or equal to the number of dimensions in the tensor (", input.ndim, ")");
   for (int d = 1; d <= input.ndim; ++d)
     check(input.size(-d) == 1 || input.size(-d) == out.size(-d), "The expanded size of the tensor (", out.size(-d),
-          ") must match the existing size (", input.size(-d), ") at non-singleton dimension ", out.ndim - d, ".  Target sizes: ",
-          target, ".  Tensor sizes: ", input.shape());
+          ") must match the existing size (", input.size(-d), ") at non-singleton dimension ", out.ndim - d,
+          ".  Target sizes: ", target, ".  Tensor sizes: ", input.shape());
   copy_into(out, expand(input, target));
 }
 
@@ -235,14 +255,16 @@ MSA_KERNEL(Addmm) {  // input, mat1, mat2, beta, alpha
   check_same_dtype(a, b);
   Tensor o = c.out(0, a.dtype, Dims{a.size(0), b.size(1)});
   begin_with(o, c.in(0), c.scalar(3));
-  gemm(a.dtype, a.size(0), b.size(1), a.size(1), c.scalar(4), matrix_of(a), matrix_of(b), c.scalar(3), o.data, b.size(1));
+  gemm(a.dtype, a.size(0), b.size(1), a.size(1), c.scalar(4), matrix_of(a), matrix_of(b), c.scalar(3), o.data,
+       b.size(1));
 }
 
 MSA_KERNEL(Addmv) {  // input, mat, vec, beta, alpha
   const Tensor &a = c.in(1), &x = c.in(2), &input = c.in(0);
-  check(a.ndim == 2 && x.ndim == 1 && input.ndim <= 1, "vector + matrix @ vector expected, got ", input.ndim, ", ", a.ndim, ", ", x.ndim);
-  check(a.size(1) == x.size(0) && (input.numel == a.size(0) || input.numel == 1), "size mismatch, got input (", input.numel, "), mat (",
-        a.size(0), "x", a.size(1), "), vec (", x.size(0), ")");
+  check(a.ndim == 2 && x.ndim == 1 && input.ndim <= 1, "vector + matrix @ vector expected, got ", input.ndim, ", ",
+        a.ndim, ", ", x.ndim);
+  check(a.size(1) == x.size(0) && (input.numel == a.size(0) || input.numel == 1), "size mismatch, got input (",
+        input.numel, "), mat (", a.size(0), "x", a.size(1), "), vec (", x.size(0), ")");
   Tensor o = c.out(0, a.dtype, Dims{a.size(0)});
   begin_with(o, input, c.scalar(3));
   gemm(a.dtype, a.size(0), 1, a.size(1), c.scalar(4), matrix_of(a), {x.data, x.stride(0), 1}, c.scalar(3), o.data, 1);
@@ -280,9 +302,9 @@ MSA_KERNEL(Dense) {  // input, weight [n, k] or [k], bias?
     const int64_t rows = x.numel / std::max<int64_t>(1, x.size(-1));
     check_inner(rows, x.size(-1), w.size(1), w.size(0));
     const Tensor &bias = c.in(2);
-    check(bias.ndim == 0 || bias.size(-1) == w.size(0) || bias.size(-1) == 1, "The expanded size of the tensor (", w.size(0),
-          ") must match the existing size (", bias.ndim ? bias.size(-1) : 1, ") at non-singleton dimension 1.  Target sizes: ",
-          Dims{rows, w.size(0)}, ".  Tensor sizes: ", bias.shape());
+    check(bias.ndim == 0 || bias.size(-1) == w.size(0) || bias.size(-1) == 1, "The expanded size of the tensor (",
+          w.size(0), ") must match the existing size (", bias.ndim ? bias.size(-1) : 1,
+          ") at non-singleton dimension 1.  Target sizes: ", Dims{rows, w.size(0)}, ".  Tensor sizes: ", bias.shape());
   }
   fold_product(c, x, matrix_of(w, true), w.size(1), w.size(0), c.has(2) ? &c.in(2) : nullptr, false);
 }

@@ -14,15 +14,19 @@ Shape split_shape(const Tensor &x, const Dims &normalized) {
   bool fits = k >= 1 && x.ndim >= k;
   for (int d = 0; fits && d < k; ++d) fits = x.sizes[x.ndim - k + d] == normalized[d];
   if (!fits) {
-    check(k >= 1, "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got normalized_shape = []");
+    check(k >= 1,
+          "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
+          "normalized_shape = []");
     std::string expected = "[*";
     for (int64_t s : normalized) expected += ", " + std::to_string(s);
-    fail("Given normalized_shape=", normalized, ", expected input with shape ", expected, "], but got input of size", x.shape());
+    fail("Given normalized_shape=", normalized, ", expected input with shape ", expected, "], but got input of size",
+         x.shape());
   }
   Shape s;
   s.stats = x.shape();
   for (int d = 0; d < x.ndim; ++d) {
-    if (d < x.ndim - k) s.outer *= x.sizes[d];
+    if (d < x.ndim - k)
+      s.outer *= x.sizes[d];
     else {
       s.n *= x.sizes[d];
       s.stats[d] = 1;
@@ -31,7 +35,10 @@ Shape split_shape(const Tensor &x, const Dims &normalized) {
   return s;
 }
 
-template <class T> DType compute_dtype() { return dtype_of<compute_t<T>>::value; }
+template <class T>
+DType compute_dtype() {
+  return dtype_of<compute_t<T>>::value;
+}
 
 template <class T, bool Rms>
 void forward_rows(const Shape &s, const T *x, const compute_t<T> *w, const compute_t<T> *b, double eps, T *y,
@@ -48,10 +55,14 @@ void forward_rows(const Shape &s, const T *x, const compute_t<T> *w, const compu
       if (!Rms) mean[r] = m;
       rstd[r] = scale;
       T *o = y + r * n;
-      if (w && b) for (int64_t i = 0; i < n; ++i) o[i] = convert<T>((v[i] - m) * scale * w[i] + b[i]);
-      else if (w) for (int64_t i = 0; i < n; ++i) o[i] = convert<T>((v[i] - m) * scale * w[i]);
-      else if (b) for (int64_t i = 0; i < n; ++i) o[i] = convert<T>((v[i] - m) * scale + b[i]);
-      else for (int64_t i = 0; i < n; ++i) o[i] = convert<T>((v[i] - m) * scale);
+      if (w && b)
+        for (int64_t i = 0; i < n; ++i) o[i] = convert<T>((v[i] - m) * scale * w[i] + b[i]);
+      else if (w)
+        for (int64_t i = 0; i < n; ++i) o[i] = convert<T>((v[i] - m) * scale * w[i]);
+      else if (b)
+        for (int64_t i = 0; i < n; ++i) o[i] = convert<T>((v[i] - m) * scale + b[i]);
+      else
+        for (int64_t i = 0; i < n; ++i) o[i] = convert<T>((v[i] - m) * scale);
     }
   });
 }
@@ -71,7 +82,8 @@ void input_grad_rows(const Shape &s, const T *dy, const T *x, const compute_t<T>
         xhat[i] = (convert<C>(x[r * n + i]) - m) * scale;
         g[i] = convert<C>(dy[r * n + i]);
       }
-      if (w) for (int64_t i = 0; i < n; ++i) g[i] *= w[i];
+      if (w)
+        for (int64_t i = 0; i < n; ++i) g[i] *= w[i];
       const C a = Rms ? C(0) : rows::sum<C>(n, [=](int64_t i) { return g[i]; }) / static_cast<C>(n);
       const C b = rows::sum<C>(n, [=](int64_t i) { return g[i] * xhat[i]; }) / static_cast<C>(n);
       T *o = dx + r * n;
@@ -98,7 +110,8 @@ void parameter_grad(const Shape &s, const T *dy, const T *x, const compute_t<T> 
         // x rstd - mean rstd, as torch: with a large rstd the rounding of the second product shows
         const C shift = -m * scale;
         for (int64_t i = 0; i < n; ++i) pw[i] += convert<C>(g[i]) * (convert<C>(v[i]) * scale + shift);
-        if (db) for (int64_t i = 0; i < n; ++i) pb[i] += convert<C>(g[i]);
+        if (db)
+          for (int64_t i = 0; i < n; ++i) pb[i] += convert<C>(g[i]);
       }
     }
   });
@@ -113,8 +126,8 @@ void parameter_grad(const Shape &s, const T *dy, const T *x, const compute_t<T> 
   }
 }
 
-// The same with 16-bit parameters: as torch on a CPU, each thread sums its rows in the parameters' own type, rounding at
-// every row. The result depends on the number of threads, there as here.
+// The same with 16-bit parameters: as torch on a CPU, each thread sums its rows in the parameters' own type, rounding
+// at every row. The result depends on the number of threads, there as here.
 template <class T>
 void rounded_parameter_grad(const Shape &s, const T *dy, const T *x, const compute_t<T> *mean, const compute_t<T> *rstd,
                             compute_t<T> *dw, compute_t<T> *db) {
@@ -148,12 +161,14 @@ void rounded_parameter_grad(const Shape &s, const T *dy, const T *x, const compu
 }
 
 // Result `index` of a parameter's shape and type, filled from sums in the compute type.
-template <class C> void store_parameter(Call &c, int index, const Tensor &like, const C *sums) {
+template <class C>
+void store_parameter(Call &c, int index, const Tensor &like, const C *sums) {
   Tensor o = c.out(index, like.dtype, like.shape());
   copy_into(o, contiguous_tensor(const_cast<C *>(sums), dtype_of<C>::value, like.shape()));
 }
 
-template <class T> void layer_norm(Call &c) {
+template <class T>
+void layer_norm(Call &c) {
   using C = compute_t<T>;
   const Tensor &in = c.in(0);
   const Shape s = split_shape(in, c.ints(1));
@@ -161,12 +176,14 @@ template <class T> void layer_norm(Call &c) {
   // The statistics have the parameters' type: those of 16-bit parameters are rounded, as in torch.
   const DType stats = c.has(2) ? c.in(2).dtype : in.dtype;
   const rows::Stats<C> mean(c, 1, stats, s.stats), rstd(c, 2, stats, s.stats);
-  forward_rows<T, false>(s, x.ptr<T>(), rows::parameter<C>(c, 2), rows::parameter<C>(c, 3), c.real(4), y.ptr<T>(), mean.data(), rstd.data());
+  forward_rows<T, false>(s, x.ptr<T>(), rows::parameter<C>(c, 2), rows::parameter<C>(c, 3), c.real(4), y.ptr<T>(),
+                         mean.data(), rstd.data());
   mean.finish();
   rstd.finish();
 }
 
-template <class T> void layer_norm_grad(Call &c) {
+template <class T>
+void layer_norm_grad(Call &c) {
   using C = compute_t<T>;
   const Shape s = split_shape(c.in(1), c.ints(2));
   const Tensor x = c.contiguous(c.in(1)), dy = c.cast(c.in(0), x.dtype);
@@ -176,8 +193,10 @@ template <class T> void layer_norm_grad(Call &c) {
   if (!mask[1] && !mask[2]) return;
   rows::Buffer<C> dw(s.n), db(s.n);
   const bool rounded = !std::is_same_v<T, C> && c.in(mask[1] ? 5 : 6).dtype == x.dtype;
-  if (rounded) rounded_parameter_grad<T>(s, dy.ptr<T>(), x.ptr<T>(), mean, rstd, dw, db);
-  else parameter_grad<T, false>(s, dy.ptr<T>(), x.ptr<T>(), mean, rstd, dw, mask[2] ? db.get() : nullptr);
+  if (rounded)
+    rounded_parameter_grad<T>(s, dy.ptr<T>(), x.ptr<T>(), mean, rstd, dw, db);
+  else
+    parameter_grad<T, false>(s, dy.ptr<T>(), x.ptr<T>(), mean, rstd, dw, mask[2] ? db.get() : nullptr);
   if (mask[1]) store_parameter<C>(c, 1, c.in(5), dw);
   if (mask[2]) store_parameter<C>(c, 2, c.in(6), db);
 }
@@ -185,14 +204,16 @@ template <class T> void layer_norm_grad(Call &c) {
 // The normalised dims of rms_norm are gamma's; without gamma the last one.
 Dims rms_shape(const Tensor &x, Call &c, int gamma) { return c.has(gamma) ? c.in(gamma).shape() : Dims{x.size(-1)}; }
 
-template <class T> void rms_norm(Call &c, const Dims &normalized, int gamma, double eps) {
+template <class T>
+void rms_norm(Call &c, const Dims &normalized, int gamma, double eps) {
   using C = compute_t<T>;
   const Shape s = split_shape(c.in(0), normalized);
   const Tensor x = c.contiguous(c.in(0)), y = c.out_like(0, x), rstd = c.out(1, compute_dtype<T>(), s.stats);
   forward_rows<T, true>(s, x.ptr<T>(), rows::parameter<C>(c, gamma), nullptr, eps, y.ptr<T>(), nullptr, rstd.ptr<C>());
 }
 
-template <class T> void rms_norm_grad(Call &c, const Dims &normalized, int gamma) {
+template <class T>
+void rms_norm_grad(Call &c, const Dims &normalized, int gamma) {
   using C = compute_t<T>;
   const Shape s = split_shape(c.in(1), normalized);
   const Tensor x = c.contiguous(c.in(1)), dy = c.cast(c.in(0), x.dtype);
@@ -209,7 +230,8 @@ template <class T> void rms_norm_grad(Call &c, const Dims &normalized, int gamma
 MSA_KERNEL(LayerNormExt) {  // input, normalized_shape, weight?, bias?, eps -> output, mean, rstd
   MSA_SWITCH_FLOAT(c.in(0).dtype, "LayerNormKernelImpl", (layer_norm<T>(c)));
 }
-MSA_KERNEL(LayerNormGradExt) {  // dy, x, normalized_shape, mean, rstd, weight?, bias?, output_mask -> dx, dweight, dbias
+MSA_KERNEL(
+    LayerNormGradExt) {  // dy, x, normalized_shape, mean, rstd, weight?, bias?, output_mask -> dx, dweight, dbias
   MSA_SWITCH_FLOAT(c.in(1).dtype, "LayerNormBackwardKernelImpl", (layer_norm_grad<T>(c)));
 }
 MSA_KERNEL(RmsNorm) {  // x, gamma, eps -> y, rstd

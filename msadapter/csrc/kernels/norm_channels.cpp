@@ -17,13 +17,15 @@ struct Image {
   }
 };
 
-template <class C> void store(Call &c, int index, const Tensor &like, const C *values) {
+template <class C>
+void store(Call &c, int index, const Tensor &like, const C *values) {
   Tensor o = c.out(index, like.dtype, like.shape());
   copy_into(o, contiguous_tensor(const_cast<C *>(values), dtype_of<C>::value, like.shape()));
 }
 
 // sum over n and the plane of f(value index)
-template <class C, class F> C channel_sum(const Image &im, int64_t channel, F f) {
+template <class C, class F>
+C channel_sum(const Image &im, int64_t channel, F f) {
   C total = 0;
   for (int64_t i = 0; i < im.n; ++i) {
     const int64_t base = (i * im.channels + channel) * im.spatial;
@@ -32,20 +34,26 @@ template <class C, class F> C channel_sum(const Image &im, int64_t channel, F f)
   return total;
 }
 
-template <class C> void update_running(const Tensor &running, const C *fresh, int64_t n, double momentum, double factor) {
-  MSA_SWITCH_FLOAT(running.dtype, "batch_norm", ({
-    for (int64_t i = 0; i < n; ++i) {
-      auto &at = running.ptr<T>()[i * running.strides[0]];
-      at = convert<T>((1 - momentum) * static_cast<double>(at) + momentum * static_cast<double>(fresh[i]) * factor);
-    }
-  }));
+template <class C>
+void update_running(const Tensor &running, const C *fresh, int64_t n, double momentum, double factor) {
+  MSA_SWITCH_FLOAT(
+      running.dtype, "batch_norm", ({
+        for (int64_t i = 0; i < n; ++i) {
+          auto &at = running.ptr<T>()[i * running.strides[0]];
+          at = convert<T>((1 - momentum) * static_cast<double>(at) + momentum * static_cast<double>(fresh[i]) * factor);
+        }
+      }));
 }
 
 // PyTorch keeps the sums of a bfloat16 batch in bfloat16, those of the other types in what it computes in.
-template <class C> C rounded(C v, DType kept) { return kept == DType::BF16 ? static_cast<C>(BFloat16(static_cast<float>(v))) : v; }
+template <class C>
+C rounded(C v, DType kept) {
+  return kept == DType::BF16 ? static_cast<C>(BFloat16(static_cast<float>(v))) : v;
+}
 
 // operands: input, weight?, bias?, running_mean?, running_var?, training, momentum, eps
-template <class T> void batch_norm(Call &c) {
+template <class T>
+void batch_norm(Call &c) {
   using C = compute_t<T>;
   const Image im(c.in(0));
   const Tensor x = c.contiguous(c.in(0));
@@ -63,7 +71,10 @@ template <class T> void batch_norm(Call &c) {
       for (int64_t ch = begin; ch < end; ++ch) {
         const C m = channel_sum<C>(im, ch, [=](int64_t i) { return convert<C>(px[i]); }) / static_cast<C>(count);
         mean[ch] = rounded(m, kept);
-        const C squares = channel_sum<C>(im, ch, [=](int64_t i) { const C d = convert<C>(px[i]) - m; return d * d; });
+        const C squares = channel_sum<C>(im, ch, [=](int64_t i) {
+          const C d = convert<C>(px[i]) - m;
+          return d * d;
+        });
         var[ch] = rounded(rounded(squares, kept) / static_cast<C>(count), kept);
         saved_mean.data()[ch] = m;
         saved_rstd.data()[ch] = C(1) / std::sqrt(var[ch] + static_cast<C>(eps));
@@ -96,7 +107,8 @@ template <class T> void batch_norm(Call &c) {
 }
 
 // operands: dout, input, weight?, running_mean?, running_var?, saved_mean?, saved_rstd?, training, eps, output_mask
-template <class T> void batch_norm_grad(Call &c) {
+template <class T>
+void batch_norm_grad(Call &c) {
   using C = compute_t<T>;
   const Image im(c.in(1));
   const Tensor x = c.contiguous(c.in(1)), dy = c.cast(c.in(0), x.dtype);
@@ -133,14 +145,17 @@ template <class T> void batch_norm_grad(Call &c) {
   });
   if (laid) laid->finish();
   if (mask[1]) {
-    if (c.has(2)) store<C>(c, 1, c.in(2), sum_gx);
-    else store<C>(c, 1, contiguous_tensor(nullptr, x.dtype, {im.channels}), sum_gx);
+    if (c.has(2))
+      store<C>(c, 1, c.in(2), sum_gx);
+    else
+      store<C>(c, 1, contiguous_tensor(nullptr, x.dtype, {im.channels}), sum_gx);
   }
   if (mask[2]) store<C>(c, 2, contiguous_tensor(nullptr, c.has(2) ? c.in(2).dtype : x.dtype, {im.channels}), sum_g);
 }
 
 // operands: input, num_groups, weight?, bias?, eps -> output, mean [n, groups], rstd
-template <class T> void group_norm(Call &c) {
+template <class T>
+void group_norm(Call &c) {
   using C = compute_t<T>;
   const Image im(c.in(0));
   const Tensor x = c.contiguous(c.in(0));
@@ -156,7 +171,12 @@ template <class T> void group_norm(Call &c) {
     for (int64_t r = begin; r < end; ++r) {
       const T *from = px + r * size;
       const C m = rows::sum<C>(size, [=](int64_t i) { return convert<C>(from[i]); }) / static_cast<C>(size);
-      const C var = rows::sum<C>(size, [=](int64_t i) { const C d = convert<C>(from[i]) - m; return d * d; }) / static_cast<C>(size);
+      const C var = rows::sum<C>(size,
+                                 [=](int64_t i) {
+                                   const C d = convert<C>(from[i]) - m;
+                                   return d * d;
+                                 }) /
+                    static_cast<C>(size);
       const C s = C(1) / std::sqrt(var + static_cast<C>(eps));
       mean.data()[r] = m;
       rstd.data()[r] = s;
@@ -174,7 +194,8 @@ template <class T> void group_norm(Call &c) {
 }
 
 // operands: dy, x, mean, rstd, gamma?, num_groups, three masks -> dx, dgamma, dbeta
-template <class T> void group_norm_grad(Call &c) {
+template <class T>
+void group_norm_grad(Call &c) {
   using C = compute_t<T>;
   const Image im(c.in(1));
   const Tensor x = c.contiguous(c.in(1)), dy = c.cast(c.in(0), x.dtype);
@@ -192,7 +213,8 @@ template <class T> void group_norm_grad(Call &c) {
       for (int64_t k = 0; k < per; ++k) {
         const int64_t plane = r * per + k, base = plane * im.spatial;
         sum_g[plane] = rows::sum<C>(im.spatial, [=](int64_t i) { return convert<C>(pg[base + i]); });
-        sum_gx[plane] = rows::sum<C>(im.spatial, [=](int64_t i) { return convert<C>(pg[base + i]) * ((convert<C>(px[base + i]) - m) * s); });
+        sum_gx[plane] = rows::sum<C>(
+            im.spatial, [=](int64_t i) { return convert<C>(pg[base + i]) * ((convert<C>(px[base + i]) - m) * s); });
         const C weight = w ? w[r % groups * per + k] : C(1);
         a += sum_g[plane] * weight;
         b += sum_gx[plane] * weight;

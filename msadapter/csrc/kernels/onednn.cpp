@@ -14,32 +14,37 @@ namespace {
 
 using Status = int;
 using Handle = void *;
-struct ExecArg { int arg; Handle memory; };
+struct ExecArg {
+  int arg;
+  Handle memory;
+};
 constexpr int kCpu = 1, kDimsMax = 12, kSrc = 1, kDst = 17, kWeights = 33, kEltwiseLinear = 0x26, kUndef = 0;
-struct Version { int major, minor, patch; };
+struct Version {
+  int major, minor, patch;
+};
 
-#define MSA_ONEDNN_FUNCTIONS(X)                                                                                 \
-  X(const Version *, version, ())                                                                               \
-  X(int, get_effective_cpu_isa, ())                                                                             \
-  X(Status, engine_create, (Handle *, int, size_t))                                                             \
-  X(Status, threadpool_interop_stream_create, (Handle *, Handle, void *))                                       \
-  X(Status, threadpool_interop_set_max_concurrency, (int))                                                      \
-  X(Status, memory_desc_create_with_strides, (Handle *, int, const int64_t *, int, const int64_t *))            \
-  X(Status, memory_desc_destroy, (Handle))                                                                      \
-  X(Status, matmul_primitive_desc_create, (Handle *, Handle, Handle, Handle, Handle, Handle, Handle))           \
-  X(Status, primitive_desc_destroy, (Handle))                                                                   \
-  X(Status, primitive_create, (Handle *, Handle))                                                               \
-  X(Status, primitive_destroy, (Handle))                                                                        \
-  X(Status, primitive_execute, (Handle, Handle, int, const ExecArg *))                                          \
-  X(Status, memory_create, (Handle *, Handle, Handle, void *))                                                  \
-  X(Status, memory_set_data_handle, (Handle, void *))                                                           \
-  X(Status, memory_destroy, (Handle))                                                                           \
-  X(Status, primitive_attr_create, (Handle *))                                                                  \
-  X(Status, primitive_attr_destroy, (Handle))                                                                   \
-  X(Status, primitive_attr_set_post_ops, (Handle, Handle))                                                      \
-  X(Status, post_ops_create, (Handle *))                                                                        \
-  X(Status, post_ops_destroy, (Handle))                                                                         \
-  X(Status, post_ops_append_eltwise, (Handle, int, float, float))                                               \
+#define MSA_ONEDNN_FUNCTIONS(X)                                                                       \
+  X(const Version *, version, ())                                                                     \
+  X(int, get_effective_cpu_isa, ())                                                                   \
+  X(Status, engine_create, (Handle *, int, size_t))                                                   \
+  X(Status, threadpool_interop_stream_create, (Handle *, Handle, void *))                             \
+  X(Status, threadpool_interop_set_max_concurrency, (int))                                            \
+  X(Status, memory_desc_create_with_strides, (Handle *, int, const int64_t *, int, const int64_t *))  \
+  X(Status, memory_desc_destroy, (Handle))                                                            \
+  X(Status, matmul_primitive_desc_create, (Handle *, Handle, Handle, Handle, Handle, Handle, Handle)) \
+  X(Status, primitive_desc_destroy, (Handle))                                                         \
+  X(Status, primitive_create, (Handle *, Handle))                                                     \
+  X(Status, primitive_destroy, (Handle))                                                              \
+  X(Status, primitive_execute, (Handle, Handle, int, const ExecArg *))                                \
+  X(Status, memory_create, (Handle *, Handle, Handle, void *))                                        \
+  X(Status, memory_set_data_handle, (Handle, void *))                                                 \
+  X(Status, memory_destroy, (Handle))                                                                 \
+  X(Status, primitive_attr_create, (Handle *))                                                        \
+  X(Status, primitive_attr_destroy, (Handle))                                                         \
+  X(Status, primitive_attr_set_post_ops, (Handle, Handle))                                            \
+  X(Status, post_ops_create, (Handle *))                                                              \
+  X(Status, post_ops_destroy, (Handle))                                                               \
+  X(Status, post_ops_append_eltwise, (Handle, int, float, float))                                     \
   X(Status, post_ops_append_sum, (Handle, float, int32_t, int))
 
 struct Library {
@@ -59,16 +64,26 @@ std::string &library_path() {
 
 void load(Library &l) {
   const std::string &path = library_path();
-  void *so = path.empty() ? dlopen("libdnnl.so.3", RTLD_NOW | RTLD_NOLOAD) : dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void *so =
+      path.empty() ? dlopen("libdnnl.so.3", RTLD_NOW | RTLD_NOLOAD) : dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!so) return;
-#define X(R, name, args)                                                \
-  l.name = reinterpret_cast<R(*) args>(dlsym(so, "dnnl_" #name));      \
-  if (!l.name) { l.problem = "oneDNN lacks dnnl_" #name; return; }
+#define X(R, name, args)                                          \
+  l.name = reinterpret_cast<R(*) args>(dlsym(so, "dnnl_" #name)); \
+  if (!l.name) {                                                  \
+    l.problem = "oneDNN lacks dnnl_" #name;                       \
+    return;                                                       \
+  }
   MSA_ONEDNN_FUNCTIONS(X)
 #undef X
-  if (l.version()->major != 3) { l.problem = text("oneDNN ", l.version()->major, " is not version 3"); return; }
+  if (l.version()->major != 3) {
+    l.problem = text("oneDNN ", l.version()->major, " is not version 3");
+    return;
+  }
   l.isa = l.get_effective_cpu_isa();
-  if (l.engine_create(&l.engine, kCpu, 0) != 0) { l.problem = "oneDNN has no CPU engine"; return; }
+  if (l.engine_create(&l.engine, kCpu, 0) != 0) {
+    l.problem = "oneDNN has no CPU engine";
+    return;
+  }
   l.problem.clear();
 }
 
@@ -110,7 +125,8 @@ struct Product {
   Product(const Product &) = delete;
   Product &operator=(const Product &) = delete;
   ~Product() {
-    for (Handle m : memory) if (m) l.memory_destroy(m);
+    for (Handle m : memory)
+      if (m) l.memory_destroy(m);
     if (primitive) l.primitive_destroy(primitive);
   }
 };
@@ -131,7 +147,8 @@ bool build(Product &p, const Key &key) {
       stride[d] = key.v[4 + 3 * i + d + from];
     }
     if (from == 0 && stride[0] == 0 && i < 2) size[0] = 1, stride[0] = size[1] * size[2];  // oneDNN broadcasts size 1
-    ok = ok && l.memory_desc_create_with_strides(&desc[i], nd, size, onednn_type(static_cast<DType>(key.dtype)), stride) == 0;
+    ok = ok &&
+         l.memory_desc_create_with_strides(&desc[i], nd, size, onednn_type(static_cast<DType>(key.dtype)), stride) == 0;
   }
   ok = ok && l.primitive_attr_create(&attr) == 0 && l.post_ops_create(&ops) == 0;
   if (ok && key.alpha != 1.f) ok = l.post_ops_append_eltwise(ops, kEltwiseLinear, key.alpha, 0.f) == 0;
@@ -143,7 +160,8 @@ bool build(Product &p, const Key &key) {
   if (pd) l.primitive_desc_destroy(pd);
   if (ops) l.post_ops_destroy(ops);
   if (attr) l.primitive_attr_destroy(attr);
-  for (Handle d : desc) if (d) l.memory_desc_destroy(d);
+  for (Handle d : desc)
+    if (d) l.memory_desc_destroy(d);
   return ok;
 }
 

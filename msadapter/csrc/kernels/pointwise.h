@@ -22,16 +22,20 @@ void run_blocks(int count, int nout, const Tensor *const *t, const DType *comput
 constexpr int64_t kCostlyGrain = 2048;  // for functions of tens of nanoseconds an element
 
 // o[i] = f(a[i]); TO and TA are compute types, not necessarily the element types.
-template <class TO, class TA, class F> void unary(const Tensor &o, const Tensor &a, F f, int64_t grain = kGrain) {
+template <class TO, class TA, class F>
+void unary(const Tensor &o, const Tensor &a, F f, int64_t grain = kGrain) {
   const Tensor *t[] = {&o, &a};
   const DType d[] = {dtype_of<TO>::value, dtype_of<TA>::value};
-  run_blocks(2, 1, t, d, [](char *const *p, int64_t n, const void *context) {
-    const F fn = *static_cast<const F *>(context);
-    TO *po = reinterpret_cast<TO *>(p[0]);
-    const TA *pa = reinterpret_cast<const TA *>(p[1]);
+  run_blocks(
+      2, 1, t, d,
+      [](char *const *p, int64_t n, const void *context) {
+        const F fn = *static_cast<const F *>(context);
+        TO *po = reinterpret_cast<TO *>(p[0]);
+        const TA *pa = reinterpret_cast<const TA *>(p[1]);
 #pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) po[i] = fn(pa[i]);
-  }, &f, grain);
+        for (int64_t i = 0; i < n; ++i) po[i] = fn(pa[i]);
+      },
+      &f, grain);
 }
 
 // o[i] = f(a[i], b[i])
@@ -39,14 +43,17 @@ template <class TO, class TA, class TB, class F>
 void binary(const Tensor &o, const Tensor &a, const Tensor &b, F f, int64_t grain = kGrain) {
   const Tensor *t[] = {&o, &a, &b};
   const DType d[] = {dtype_of<TO>::value, dtype_of<TA>::value, dtype_of<TB>::value};
-  run_blocks(3, 1, t, d, [](char *const *p, int64_t n, const void *context) {
-    const F fn = *static_cast<const F *>(context);
-    TO *po = reinterpret_cast<TO *>(p[0]);
-    const TA *pa = reinterpret_cast<const TA *>(p[1]);
-    const TB *pb = reinterpret_cast<const TB *>(p[2]);
+  run_blocks(
+      3, 1, t, d,
+      [](char *const *p, int64_t n, const void *context) {
+        const F fn = *static_cast<const F *>(context);
+        TO *po = reinterpret_cast<TO *>(p[0]);
+        const TA *pa = reinterpret_cast<const TA *>(p[1]);
+        const TB *pb = reinterpret_cast<const TB *>(p[2]);
 #pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) po[i] = fn(pa[i], pb[i]);
-  }, &f, grain);
+        for (int64_t i = 0; i < n; ++i) po[i] = fn(pa[i], pb[i]);
+      },
+      &f, grain);
 }
 
 // o[i] = f(a[i], b[i], c[i])
@@ -54,28 +61,35 @@ template <class TO, class TA, class TB, class TC, class F>
 void ternary(const Tensor &o, const Tensor &a, const Tensor &b, const Tensor &c, F f, int64_t grain = kGrain) {
   const Tensor *t[] = {&o, &a, &b, &c};
   const DType d[] = {dtype_of<TO>::value, dtype_of<TA>::value, dtype_of<TB>::value, dtype_of<TC>::value};
-  run_blocks(4, 1, t, d, [](char *const *p, int64_t n, const void *context) {
-    const F fn = *static_cast<const F *>(context);
-    TO *po = reinterpret_cast<TO *>(p[0]);
-    const TA *pa = reinterpret_cast<const TA *>(p[1]);
-    const TB *pb = reinterpret_cast<const TB *>(p[2]);
-    const TC *pc = reinterpret_cast<const TC *>(p[3]);
+  run_blocks(
+      4, 1, t, d,
+      [](char *const *p, int64_t n, const void *context) {
+        const F fn = *static_cast<const F *>(context);
+        TO *po = reinterpret_cast<TO *>(p[0]);
+        const TA *pa = reinterpret_cast<const TA *>(p[1]);
+        const TB *pb = reinterpret_cast<const TB *>(p[2]);
+        const TC *pc = reinterpret_cast<const TC *>(p[3]);
 #pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) po[i] = fn(pa[i], pb[i], pc[i]);
-  }, &f, grain);
+        for (int64_t i = 0; i < n; ++i) po[i] = fn(pa[i], pb[i], pc[i]);
+      },
+      &f, grain);
 }
 
 // o1[i], o2[i] = f(a[i], &second)
-template <class TO, class TP, class TA, class F> void unary_pair(const Tensor &o1, const Tensor &o2, const Tensor &a, F f) {
+template <class TO, class TP, class TA, class F>
+void unary_pair(const Tensor &o1, const Tensor &o2, const Tensor &a, F f) {
   const Tensor *t[] = {&o1, &o2, &a};
   const DType d[] = {dtype_of<TO>::value, dtype_of<TP>::value, dtype_of<TA>::value};
-  run_blocks(3, 2, t, d, [](char *const *p, int64_t n, const void *context) {
-    const F fn = *static_cast<const F *>(context);
-    TO *po = reinterpret_cast<TO *>(p[0]);
-    TP *pp = reinterpret_cast<TP *>(p[1]);
-    const TA *pa = reinterpret_cast<const TA *>(p[2]);
-    for (int64_t i = 0; i < n; ++i) po[i] = fn(pa[i], &pp[i]);
-  }, &f);
+  run_blocks(
+      3, 2, t, d,
+      [](char *const *p, int64_t n, const void *context) {
+        const F fn = *static_cast<const F *>(context);
+        TO *po = reinterpret_cast<TO *>(p[0]);
+        TP *pp = reinterpret_cast<TP *>(p[1]);
+        const TA *pa = reinterpret_cast<const TA *>(p[2]);
+        for (int64_t i = 0; i < n; ++i) po[i] = fn(pa[i], &pp[i]);
+      },
+      &f);
 }
 
 // PyTorch's vector loops take two vectors of 16-bit elements at a time and leave the rest to a scalar loop that rounds
@@ -103,27 +117,55 @@ inline Two operands(Call &c, bool exact = false) {
 inline Tensor out2(Call &c, DType d, const Two &p) { return c.out_pointwise(0, d, {&p.a, &p.b}); }
 
 // MSA_COMPUTE_xxx(dtype, "op", body): body with T bound to the type to compute in.
-#define MSA_C_FLOAT_(...)                                                                        \
-  case ::msa::DType::F16: case ::msa::DType::BF16: case ::msa::DType::F32: { using T = float; __VA_ARGS__; break; } \
-  MSA_CASE(F64, double, __VA_ARGS__)
-#define MSA_C_INT_(...)                                                                          \
-  case ::msa::DType::U8: case ::msa::DType::I8: case ::msa::DType::I16: case ::msa::DType::I32:  \
-  case ::msa::DType::I64: case ::msa::DType::U16: case ::msa::DType::U32: case ::msa::DType::U64: { using T = int64_t; __VA_ARGS__; break; }
-#define MSA_C_BOOL_(...) case ::msa::DType::Bool: { using T = int64_t; __VA_ARGS__; break; }
+#define MSA_C_FLOAT_(...)   \
+  case ::msa::DType::F16:   \
+  case ::msa::DType::BF16:  \
+  case ::msa::DType::F32: { \
+    using T = float;        \
+    __VA_ARGS__;            \
+    break;                  \
+  }                         \
+    MSA_CASE(F64, double, __VA_ARGS__)
+#define MSA_C_INT_(...)     \
+  case ::msa::DType::U8:    \
+  case ::msa::DType::I8:    \
+  case ::msa::DType::I16:   \
+  case ::msa::DType::I32:   \
+  case ::msa::DType::I64:   \
+  case ::msa::DType::U16:   \
+  case ::msa::DType::U32:   \
+  case ::msa::DType::U64: { \
+    using T = int64_t;      \
+    __VA_ARGS__;            \
+    break;                  \
+  }
+#define MSA_C_BOOL_(...)     \
+  case ::msa::DType::Bool: { \
+    using T = int64_t;       \
+    __VA_ARGS__;             \
+    break;                   \
+  }
 #define MSA_COMPUTE_FLOAT(D, OP, ...) MSA_SWITCH_(D, OP, MSA_C_FLOAT_(__VA_ARGS__))
 #define MSA_COMPUTE_COMPLEX(D, OP, ...) MSA_SWITCH_(D, OP, MSA_CASES_COMPLEX_(__VA_ARGS__))
-#define MSA_COMPUTE_FLOAT_COMPLEX(D, OP, ...) MSA_SWITCH_(D, OP, MSA_C_FLOAT_(__VA_ARGS__) MSA_CASES_COMPLEX_(__VA_ARGS__))
+#define MSA_COMPUTE_FLOAT_COMPLEX(D, OP, ...) \
+  MSA_SWITCH_(D, OP, MSA_C_FLOAT_(__VA_ARGS__) MSA_CASES_COMPLEX_(__VA_ARGS__))
 #define MSA_COMPUTE_INT(D, OP, ...) MSA_SWITCH_(D, OP, MSA_C_INT_(__VA_ARGS__))
-#define MSA_COMPUTE_INT_BOOL(D, OP, ...) \
-  switch (D) { case ::msa::DType::Bool: MSA_C_INT_(__VA_ARGS__) default: ::msa::unsupported(OP, D); }
+#define MSA_COMPUTE_INT_BOOL(D, OP, ...)                                                  \
+  switch (D) {                                                                            \
+    case ::msa::DType::Bool: MSA_C_INT_(__VA_ARGS__) default : ::msa::unsupported(OP, D); \
+  }
 #define MSA_COMPUTE_REAL(D, OP, ...) MSA_SWITCH_(D, OP, MSA_C_INT_(__VA_ARGS__) MSA_C_FLOAT_(__VA_ARGS__))
-#define MSA_COMPUTE_REAL_BOOL(D, OP, ...) \
-  switch (D) { case ::msa::DType::Bool: MSA_C_INT_(__VA_ARGS__) MSA_C_FLOAT_(__VA_ARGS__) default: ::msa::unsupported(OP, D); }
+#define MSA_COMPUTE_REAL_BOOL(D, OP, ...)                                                                           \
+  switch (D) {                                                                                                      \
+    case ::msa::DType::Bool: MSA_C_INT_(__VA_ARGS__) MSA_C_FLOAT_(__VA_ARGS__) default : ::msa::unsupported(OP, D); \
+  }
 #define MSA_COMPUTE_NUMBER(D, OP, ...) \
   MSA_SWITCH_(D, OP, MSA_C_INT_(__VA_ARGS__) MSA_C_FLOAT_(__VA_ARGS__) MSA_CASES_COMPLEX_(__VA_ARGS__))
-#define MSA_COMPUTE_ALL(D, OP, ...)                                                              \
-  switch (D) {                                                                                   \
-    case ::msa::DType::Bool: MSA_C_INT_(__VA_ARGS__) MSA_C_FLOAT_(__VA_ARGS__)                   \
-    MSA_CASES_COMPLEX_(__VA_ARGS__) default: ::msa::unsupported(OP, D); }
+#define MSA_COMPUTE_ALL(D, OP, ...)                                                                  \
+  switch (D) {                                                                                       \
+    case ::msa::DType::Bool:                                                                         \
+      MSA_C_INT_(__VA_ARGS__)                                                                        \
+      MSA_C_FLOAT_(__VA_ARGS__) MSA_CASES_COMPLEX_(__VA_ARGS__) default : ::msa::unsupported(OP, D); \
+  }
 
 }  // namespace msa

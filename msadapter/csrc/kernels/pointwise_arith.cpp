@@ -13,15 +13,16 @@ void check_alpha(DType d, const Scalar &alpha) {
         "For non-complex input tensors, argument alpha must not be a complex number.");
 }
 
-
 // a + sign * alpha * b
 // a + alpha * b: the product is not rounded, but in the tail it is.
-template <class E> void add_scaled16(Call &c, const Two &p, const Tensor &o, int sign) {
+template <class E>
+void add_scaled16(Call &c, const Two &p, const Tensor &o, int sign) {
   const float alpha = E(static_cast<float>(c.real(2) * sign));
   E tail[kVectorBytes];
   const int64_t n = tail_of(o, {&p.a, &p.b}), first = o.numel - n;
   for (int64_t i = 0; i < n; ++i)
-    tail[i] = static_cast<E>(Stepwise<E>(p.a.ptr<E>()[first + i]) + Stepwise<E>(alpha) * Stepwise<E>(p.b.ptr<E>()[first + i]));
+    tail[i] = static_cast<E>(Stepwise<E>(p.a.ptr<E>()[first + i]) +
+                             Stepwise<E>(alpha) * Stepwise<E>(p.b.ptr<E>()[first + i]));
   binary<float, float, float>(o, p.a, p.b, [alpha](float x, float y) { return x + alpha * y; });
   std::copy_n(tail, n, o.ptr<E>() + first);
 }
@@ -30,14 +31,17 @@ void add_scaled(Call &c, const char *op, int sign) {
   const Two p = operands(c);
   const bool scaled = c.has(2) && !(c.scalar(2).kind <= Scalar::kInt && c.scalar(2).i == 1);
   if (c.has(2)) check_alpha(p.dtype, c.scalar(2));
-  check(sign > 0 || p.dtype != DType::Bool, "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` "
+  check(sign > 0 || p.dtype != DType::Bool,
+        "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` "
         "or `logical_xor()` operator instead.");
   Tensor o = out2(c, p.dtype, p);
   if (scaled && p.dtype == DType::F16) return add_scaled16<Half>(c, p, o, sign);
   if (scaled && p.dtype == DType::BF16) return add_scaled16<BFloat16>(c, p, o, sign);
   MSA_COMPUTE_ALL(p.dtype, op, {
-    if (!scaled && sign > 0) binary<T, T, T>(o, p.a, p.b, [](T x, T y) { return x + y; });
-    else if (!scaled) binary<T, T, T>(o, p.a, p.b, [](T x, T y) { return x - y; });
+    if (!scaled && sign > 0)
+      binary<T, T, T>(o, p.a, p.b, [](T x, T y) { return x + y; });
+    else if (!scaled)
+      binary<T, T, T>(o, p.a, p.b, [](T x, T y) { return x - y; });
     else {
       const T alpha = c.scalar(2).to<T>() * T(sign);
       binary<T, T, T>(o, p.a, p.b, [alpha](T x, T y) { return x + mul(alpha, y); });
@@ -46,7 +50,8 @@ void add_scaled(Call &c, const char *op, int sign) {
 }
 
 // Python's float floor division: exact in the cases where (a - mod) / b rounds
-template <class T> T floor_divide(T a, T b) {
+template <class T>
+T floor_divide(T a, T b) {
   if constexpr (std::is_integral_v<T>) {
     if (b == 0) throw std::runtime_error("ZeroDivisionError");
     if (b == -1) return static_cast<T>(0 - static_cast<uint64_t>(a));
@@ -62,7 +67,8 @@ template <class T> T floor_divide(T a, T b) {
     return div - f > T(0.5) ? f + 1 : f;
   }
 }
-template <class T> T remainder(T a, T b) {
+template <class T>
+T remainder(T a, T b) {
   if constexpr (std::is_integral_v<T>) {
     if (b == 0) throw std::runtime_error("ZeroDivisionError");
     if (b == -1) return 0;
@@ -73,7 +79,8 @@ template <class T> T remainder(T a, T b) {
     return m != 0 && (b < 0) != (m < 0) ? m + b : m;
   }
 }
-template <class T> T fmod_of(T a, T b) {
+template <class T>
+T fmod_of(T a, T b) {
   if constexpr (std::is_integral_v<T>) {
     if (b == 0) throw std::runtime_error("ZeroDivisionError");
     return b == -1 ? 0 : a % b;
@@ -81,7 +88,8 @@ template <class T> T fmod_of(T a, T b) {
     return std::fmod(a, b);
   }
 }
-template <class T> T trunc_divide(T a, T b) {
+template <class T>
+T trunc_divide(T a, T b) {
   if constexpr (std::is_integral_v<T>) {
     if (b == 0) throw std::runtime_error("ZeroDivisionError");
     return b == -1 ? static_cast<T>(0 - static_cast<uint64_t>(a)) : a / b;
@@ -91,8 +99,12 @@ template <class T> T trunc_divide(T a, T b) {
 }
 
 // In 16 bits torch rounds after every step of these two, so that quotients next to an integer come out alike.
-template <class H> float trunc_divide16(float a, float b) { return std::trunc(float(H(a / b))); }
-template <class H> float floor_divide16(float a, float b) {
+template <class H>
+float trunc_divide16(float a, float b) {
+  return std::trunc(float(H(a / b)));
+}
+template <class H>
+float floor_divide16(float a, float b) {
   if (b == 0) return a / b;
   const float mod = H(std::fmod(a, b));
   float div = H(float(H(a - mod)) / b);
@@ -113,7 +125,8 @@ void floor_division(Call &c) {
   Tensor o = out2(c, p.dtype, p);
   if (p.dtype == DType::F16) return binary<float, float, float>(o, p.a, p.b, floor_divide16<Half>);
   if (p.dtype == DType::BF16) return binary<float, float, float>(o, p.a, p.b, floor_divide16<BFloat16>);
-  MSA_COMPUTE_REAL(p.dtype, "div_floor_cpu", (binary<T, T, T>(o, p.a, p.b, [](T x, T y) { return floor_divide(x, y); })));
+  MSA_COMPUTE_REAL(p.dtype, "div_floor_cpu",
+                   (binary<T, T, T>(o, p.a, p.b, [](T x, T y) { return floor_divide(x, y); })));
 }
 
 }  // namespace
@@ -152,7 +165,8 @@ MSA_POINTWISE_KERNEL(DivMod) {  // input, other, rounding_mode (1 trunc, 2 floor
   const bool exact = p.b.numel == 1;  // by one number PyTorch does not round the quotient first
   if (p.dtype == DType::F16 && !exact) return binary<float, float, float>(o, p.a, p.b, trunc_divide16<Half>);
   if (p.dtype == DType::BF16 && !exact) return binary<float, float, float>(o, p.a, p.b, trunc_divide16<BFloat16>);
-  MSA_COMPUTE_REAL(p.dtype, "div_trunc_cpu", (binary<T, T, T>(o, p.a, p.b, [](T x, T y) { return trunc_divide(x, y); })));
+  MSA_COMPUTE_REAL(p.dtype, "div_trunc_cpu",
+                   (binary<T, T, T>(o, p.a, p.b, [](T x, T y) { return trunc_divide(x, y); })));
 }
 MSA_KERNEL_ALIAS(DivMods, DivMod)
 MSA_KERNEL_ALIAS(InplaceDivMod, DivMod)
@@ -192,7 +206,8 @@ MSA_POINTWISE_KERNEL(AddcmulExt) {
 MSA_KERNEL_ALIAS(Addcmul, AddcmulExt)
 MSA_POINTWISE_KERNEL(AddcdivExt) {
   const Tensor &a = c.in(0), &x = c.in(1), &y = c.in(2);
-  check(!is_integral(a.dtype), "Integer division with addcdiv is no longer supported, and in a future  release addcdiv "
+  check(!is_integral(a.dtype),
+        "Integer division with addcdiv is no longer supported, and in a future  release addcdiv "
         "will perform a true division of tensor1 and tensor2.");
   Tensor o = c.out_pointwise(0, a.dtype, {&a, &x, &y});
   MSA_COMPUTE_FLOAT_COMPLEX(a.dtype, "addcdiv_cpu_out", {
@@ -207,14 +222,17 @@ MSA_POINTWISE_KERNEL(Lerp) {
   const Tensor &a = c.in(0), &e = c.in(1);
   const Tensor w = operand(c, 2, a.dtype, true);
   Tensor o = c.out_pointwise(0, a.dtype, {&a, &e, &w});
-  MSA_COMPUTE_FLOAT_COMPLEX(a.dtype, c.args[2].kind == Arg::kScalar ? "lerp_kernel_scalar" : "lerp_kernel_tensor", (ternary<T, T, T, T>(o, a, e, w, [](T s, T t, T u) {
-    return std::abs(u) < 0.5 ? s + mul(u, t - s) : t - mul(t - s, T(1) - u); })));
+  MSA_COMPUTE_FLOAT_COMPLEX(a.dtype, c.args[2].kind == Arg::kScalar ? "lerp_kernel_scalar" : "lerp_kernel_tensor",
+                            (ternary<T, T, T, T>(o, a, e, w, [](T s, T t, T u) {
+                              return std::abs(u) < 0.5 ? s + mul(u, t - s) : t - mul(t - s, T(1) - u);
+                            })));
 }
 MSA_KERNEL_ALIAS(LerpScalar, Lerp)
 
 // ---- one operand
 MSA_POINTWISE_KERNEL(Neg) {
-  check(c.in(0).dtype != DType::Bool, "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to "
+  check(c.in(0).dtype != DType::Bool,
+        "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to "
         "invert a mask, use the `~` or `logical_not()` operator instead.");
   MSA_UNARY_BODY(NUMBER, "neg", -x);
 }
@@ -236,17 +254,22 @@ MSA_POINTWISE_KERNEL(Abs) {  // complex -> real
 }
 MSA_POINTWISE_KERNEL(Sign) {
   if (is_complex(c.in(0).dtype))
-    throw NotImplementedError("Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead.");
+    throw NotImplementedError(
+        "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead.");
   MSA_UNARY_BODY(REAL_BOOL, "sign_cpu", T(T(0) < x) - T(x < T(0)));
 }
 MSA_KERNEL_ALIAS(InplaceSign, Sign)
 MSA_POINTWISE_KERNEL(Sgn) {
   const Tensor &a = c.in(0);
-  if (!is_complex(a.dtype)) { MSA_UNARY_BODY(REAL_BOOL, "sign_cpu", T(T(0) < x) - T(x < T(0))); return; }
+  if (!is_complex(a.dtype)) {
+    MSA_UNARY_BODY(REAL_BOOL, "sign_cpu", T(T(0) < x) - T(x < T(0)));
+    return;
+  }
   Tensor o = c.out_pointwise(0, a.dtype, {&a});
   MSA_COMPUTE_COMPLEX(a.dtype, "sgn_cpu", (unary<T, T>(o, a, [](T x) {
-    const auto r = std::abs(x);
-    return r == 0 ? T(0) : x / r; })));
+                        const auto r = std::abs(x);
+                        return r == 0 ? T(0) : x / r;
+                      })));
 }
 
 }  // namespace msa

@@ -12,24 +12,38 @@ int64_t int_power(int64_t base, int64_t e) {
     if (e & 1) r *= b;
   return static_cast<int64_t>(r);
 }
-template <class T> T power(T x, T y) {
-  if constexpr (std::is_integral_v<T>) return int_power(x, y);
-  else return std::pow(x, y);
+template <class T>
+T power(T x, T y) {
+  if constexpr (std::is_integral_v<T>)
+    return int_power(x, y);
+  else
+    return std::pow(x, y);
 }
 
 // The exponents that need no pow; false when it is another one.
-template <class T> bool simple_power(const Tensor &o, const Tensor &a, double e) {
-  if (e == 2) unary<T, T>(o, a, [](T x) { return mul(x, x); });
-  else if (e == 3) unary<T, T>(o, a, [](T x) { return mul(mul(x, x), x); });
-  else if (e == 1) unary<T, T>(o, a, [](T x) { return x; });
-  else if (e == 0) unary<T, T>(o, a, [](T) { return T(1); });
+template <class T>
+bool simple_power(const Tensor &o, const Tensor &a, double e) {
+  if (e == 2)
+    unary<T, T>(o, a, [](T x) { return mul(x, x); });
+  else if (e == 3)
+    unary<T, T>(o, a, [](T x) { return mul(mul(x, x), x); });
+  else if (e == 1)
+    unary<T, T>(o, a, [](T x) { return x; });
+  else if (e == 0)
+    unary<T, T>(o, a, [](T) { return T(1); });
   else if constexpr (!std::is_integral_v<T>) {
-    if (e == 0.5) unary<T, T>(o, a, [](T x) { return std::sqrt(x); });
-    else if (e == -0.5) unary<T, T>(o, a, [](T x) { return T(1) / std::sqrt(x); });
-    else if (e == -1) unary<T, T>(o, a, [](T x) { return T(1) / x; });
-    else if (e == -2) unary<T, T>(o, a, [](T x) { return T(1) / mul(x, x); });
-    else return false;
-  } else return false;
+    if (e == 0.5)
+      unary<T, T>(o, a, [](T x) { return std::sqrt(x); });
+    else if (e == -0.5)
+      unary<T, T>(o, a, [](T x) { return T(1) / std::sqrt(x); });
+    else if (e == -1)
+      unary<T, T>(o, a, [](T x) { return T(1) / x; });
+    else if (e == -2)
+      unary<T, T>(o, a, [](T x) { return T(1) / mul(x, x); });
+    else
+      return false;
+  } else
+    return false;
   return true;
 }
 
@@ -41,23 +55,29 @@ bool single_exponent(const Tensor &b, double *value) {
 }
 
 // log(e^a + e^b) without overflow; base 2 in the second form
-template <class T> T logaddexp(T a, T b) {
+template <class T>
+T logaddexp(T a, T b) {
   if (std::isinf(a) && a == b) return a;
   const T m = a > b || a != a ? a : b;
   return m + std::log1p(std::exp(-std::abs(a - b)));
 }
-template <class R> std::complex<R> logaddexp(std::complex<R> a, std::complex<R> b) {
+template <class R>
+std::complex<R> logaddexp(std::complex<R> a, std::complex<R> b) {
   if (is_nan(a)) return a;
   if (is_nan(b)) return b;
   const bool first = a.real() >= b.real();
   const std::complex<R> high = first ? a : b, low = first ? b : a;
-  if (std::isinf(low.real()) && low.real() == high.real()) return low.real() < 0 ? low : std::log(std::exp(low) + std::exp(high));
+  if (std::isinf(low.real()) && low.real() == high.real())
+    return low.real() < 0 ? low : std::log(std::exp(low) + std::exp(high));
   const std::complex<R> e = std::exp(low - high);
   const R x = e.real(), y = e.imag();
-  const std::complex<R> l = std::abs(x) < R(0.5) ? std::complex<R>(R(0.5) * std::log1p(x * (R(2) + x) + y * y), std::atan2(y, R(1) + x)) : std::log(R(1) + e);
+  const std::complex<R> l = std::abs(x) < R(0.5)
+                                ? std::complex<R>(R(0.5) * std::log1p(x * (R(2) + x) + y * y), std::atan2(y, R(1) + x))
+                                : std::log(R(1) + e);
   return l + high;
 }
-template <class T> T logaddexp2(T a, T b) {
+template <class T>
+T logaddexp2(T a, T b) {
   if (std::isinf(a) && a == b) return a;
   const T m = a > b || a != a ? a : b;
   return m + std::log1p(std::exp2(-std::abs(a - b))) * T(1.44269504088896340736);
@@ -79,19 +99,23 @@ int64_t lcm_of(int64_t x, int64_t y) {
 }
 
 // The neighbour of x towards y in a 16-bit format whose bits are ordered as sign and magnitude.
-template <class T> T neighbour16(T x, T y) {
+template <class T>
+T neighbour16(T x, T y) {
   const float a = x, b = y;
   if (a != a) return x;
   if (b != b) return y;
   if (a == b) return y;
   T r = x;
-  if (a == 0) r.bits = static_cast<uint16_t>((b < 0 ? 0x8000 : 0) | 1);
-  else r.bits = static_cast<uint16_t>(x.bits + ((b > a) == (a > 0) ? 1 : -1));
+  if (a == 0)
+    r.bits = static_cast<uint16_t>((b < 0 ? 0x8000 : 0) | 1);
+  else
+    r.bits = static_cast<uint16_t>(x.bits + ((b > a) == (a > 0) ? 1 : -1));
   return r;
 }
 
 // A float operator whose integer operands become float32 when MindSpore's engine calls it directly.
-template <class F> void float_binary(Call &c, const char *op, F f, int64_t grain = kCostlyGrain) {
+template <class F>
+void float_binary(Call &c, const char *op, F f, int64_t grain = kCostlyGrain) {
   Two p = operands(c);
   if (is_integral(p.dtype)) p.dtype = DType::F32;
   Tensor o = out2(c, p.dtype, p);
@@ -101,9 +125,12 @@ template <class F> void float_binary(Call &c, const char *op, F f, int64_t grain
 // PyTorch multiplies bfloat16 numbers with rounded products for these exponents (float16 goes through float).
 bool rounding_power(const Tensor &o, const Tensor &a, double exponent) {
   using S = Stepwise<BFloat16>;
-  if (exponent == 3) unary<float, float>(o, a, [](float x) { return (S(x) * S(x) * S(x)).v; });
-  else if (exponent == -2) unary<float, float>(o, a, [](float x) { return (S(1) / (S(x) * S(x))).v; });
-  else return false;
+  if (exponent == 3)
+    unary<float, float>(o, a, [](float x) { return (S(x) * S(x) * S(x)).v; });
+  else if (exponent == -2)
+    unary<float, float>(o, a, [](float x) { return (S(1) / (S(x) * S(x))).v; });
+  else
+    return false;
   return true;
 }
 
@@ -125,19 +152,27 @@ MSA_POINTWISE_KERNEL(Pow) {  // input, exponent: tensors or numbers
 MSA_KERNEL_ALIAS(PowTensorScalar, Pow)
 MSA_KERNEL_ALIAS(PowScalarTensor, Pow)
 
-MSA_POINTWISE_KERNEL(Atan2Ext) { float_binary(c, "atan2_cpu", [](auto y, auto x) { return std::atan2(y, x); }); }
+MSA_POINTWISE_KERNEL(Atan2Ext) {
+  float_binary(c, "atan2_cpu", [](auto y, auto x) { return std::atan2(y, x); });
+}
 MSA_KERNEL_ALIAS(Atan2, Atan2Ext)
 MSA_BINARY_KERNEL(Hypot, FLOAT, "hypot_cpu", std::hypot(x, y))
-MSA_POINTWISE_KERNEL(CopySign) { float_binary(c, "copysign_cpu", [](auto x, auto y) { return std::copysign(x, y); }, kGrain); }
+MSA_POINTWISE_KERNEL(CopySign) {
+  float_binary(c, "copysign_cpu", [](auto x, auto y) { return std::copysign(x, y); }, kGrain);
+}
 MSA_POINTWISE_KERNEL(NextAfter) {
   const Two p = operands(c);
   Tensor o = out2(c, p.dtype, p);
   switch (p.dtype) {
-    case DType::F16: return binary<Half, Half, Half>(o, c.cast(p.a, DType::F16), c.cast(p.b, DType::F16), neighbour16<Half>);
-    case DType::BF16: return binary<BFloat16, BFloat16, BFloat16>(o, c.cast(p.a, DType::BF16), c.cast(p.b, DType::BF16), neighbour16<BFloat16>);
+    case DType::F16:
+      return binary<Half, Half, Half>(o, c.cast(p.a, DType::F16), c.cast(p.b, DType::F16), neighbour16<Half>);
+    case DType::BF16:
+      return binary<BFloat16, BFloat16, BFloat16>(o, c.cast(p.a, DType::BF16), c.cast(p.b, DType::BF16),
+                                                  neighbour16<BFloat16>);
     default: break;
   }
-  MSA_COMPUTE_FLOAT(p.dtype, "nextafter_cpu", (binary<T, T, T>(o, p.a, p.b, [](T x, T y) { return std::nextafter(x, y); })));
+  MSA_COMPUTE_FLOAT(p.dtype, "nextafter_cpu",
+                    (binary<T, T, T>(o, p.a, p.b, [](T x, T y) { return std::nextafter(x, y); })));
 }
 MSA_POINTWISE_KERNEL(Heaviside) {  // input, value where input is 0
   check(!is_complex(c.in(0).dtype), "heaviside is not yet implemented for complex tensors.");
@@ -148,30 +183,43 @@ MSA_BINARY_KERNEL(LogAddExp2, FLOAT, "logaddexp2_cpu", logaddexp2(x, y))
 
 // x log(y), 0 where x is 0 (NaN where y is NaN)
 // x f(y) of a 16-bit type: the logarithm is rounded before the product.
-template <class E, class F> void times_log16(const Tensor &o, const Two &p, F log) {
-  binary<float, float, float>(o, p.a, p.b, [log](float x, float y) {
-    return y != y ? y : x == 0 ? 0.f : x * static_cast<float>(E(static_cast<float>(log(y))));
-  }, kCostlyGrain);
+template <class E, class F>
+void times_log16(const Tensor &o, const Two &p, F log) {
+  binary<float, float, float>(
+      o, p.a, p.b,
+      [log](float x, float y) {
+        return y != y ? y : x == 0 ? 0.f : x * static_cast<float>(E(static_cast<float>(log(y))));
+      },
+      kCostlyGrain);
 }
-template <class F> bool times_log_reduced(Call &c, F log) {
+template <class F>
+bool times_log_reduced(Call &c, F log) {
   const DType d = common_dtype(c, 0, 1);
   if (d != DType::F16 && d != DType::BF16) return false;
   const Two p = operands(c);
   const Tensor o = out2(c, d, p);
-  if (d == DType::F16) times_log16<Half>(o, p, log);
-  else times_log16<BFloat16>(o, p, log);
+  if (d == DType::F16)
+    times_log16<Half>(o, p, log);
+  else
+    times_log16<BFloat16>(o, p, log);
   return true;
 }
 
 MSA_POINTWISE_KERNEL(Xlogy) {
   if (times_log_reduced(c, [](float y) { return std::log(y); })) return;
-  float_binary(c, "xlogy_cpu", [](auto x, auto y) { using T = decltype(x); return y != y ? y : x == 0 ? T(0) : T(x * std::log(y)); });
+  float_binary(c, "xlogy_cpu", [](auto x, auto y) {
+    using T = decltype(x);
+    return y != y ? y : x == 0 ? T(0) : T(x * std::log(y));
+  });
 }
 MSA_KERNEL_ALIAS(XLogYScalarOther, Xlogy)
 MSA_KERNEL_ALIAS(XLogYScalarSelf, Xlogy)
 MSA_POINTWISE_KERNEL(Xlog1py) {
   if (times_log_reduced(c, [](float y) { return std::log1p(y); })) return;
-  float_binary(c, "xlog1py_cpu", [](auto x, auto y) { using T = decltype(x); return y != y ? y : x == 0 ? T(0) : T(x * std::log1p(y)); });
+  float_binary(c, "xlog1py_cpu", [](auto x, auto y) {
+    using T = decltype(x);
+    return y != y ? y : x == 0 ? T(0) : T(x * std::log1p(y));
+  });
 }
 
 MSA_POINTWISE_KERNEL(Frexp) {  // input -> mantissa, exponent (int32)
@@ -179,16 +227,17 @@ MSA_POINTWISE_KERNEL(Frexp) {  // input -> mantissa, exponent (int32)
   check(is_floating(a.dtype), "torch.frexp() only supports floating-point dtypes");
   Tensor m = c.out_pointwise(0, a.dtype, {&a}), e = c.out_pointwise(1, DType::I32, {&a});
   MSA_COMPUTE_FLOAT(a.dtype, "frexp", (unary_pair<T, int32_t, T>(m, e, a, [](T x, int32_t *exponent) {
-    int k = 0;
-    const T r = std::frexp(x, &k);
-    *exponent = std::isfinite(x) ? k : 0;
-    return r; })));
+                      int k = 0;
+                      const T r = std::frexp(x, &k);
+                      *exponent = std::isfinite(x) ? k : 0;
+                      return r;
+                    })));
 }
 
 // ---- integers and bits
 MSA_BINARY_KERNEL(Gcd, INT, "gcd_cpu", gcd_of(x, y))
 MSA_BINARY_KERNEL(Lcm, INT, "lcm_cpu", lcm_of(x, y))
-MSA_BINARY_KERNEL(BitwiseAndTensor, INT_BOOL, "bitwise_and_cpu", x & y)
+MSA_BINARY_KERNEL(BitwiseAndTensor, INT_BOOL, "bitwise_and_cpu", x &y)
 MSA_KERNEL_ALIAS(BitwiseAndScalar, BitwiseAndTensor)
 MSA_KERNEL_ALIAS(BitwiseAnd, BitwiseAndTensor)
 MSA_BINARY_KERNEL(BitwiseOrTensor, INT_BOOL, "bitwise_or_cpu", x | y)
@@ -198,8 +247,10 @@ MSA_BINARY_KERNEL(BitwiseXorTensor, INT_BOOL, "bitwise_xor_cpu", x ^ y)
 MSA_KERNEL_ALIAS(BitwiseXorScalar, BitwiseXorTensor)
 MSA_KERNEL_ALIAS(BitwiseXor, BitwiseXorTensor)
 MSA_POINTWISE_KERNEL(BitwiseNot) {
-  if (c.in(0).dtype == DType::Bool) MSA_UNARY_BODY(INT_BOOL, "bitwise_not_cpu", x == 0);
-  else MSA_UNARY_BODY(INT, "bitwise_not_cpu", ~x);
+  if (c.in(0).dtype == DType::Bool)
+    MSA_UNARY_BODY(INT_BOOL, "bitwise_not_cpu", x == 0);
+  else
+    MSA_UNARY_BODY(INT, "bitwise_not_cpu", ~x);
 }
 // A shift by less than 0 or by the width or more: 0 to the left, only the sign to the right.
 MSA_BINARY_KERNEL(LeftShift, INT, "lshift_cpu", y < 0 || y > 63 ? 0 : T(static_cast<uint64_t>(x) << y))

@@ -13,7 +13,8 @@ constexpr int64_t kBlock = 512;
 constexpr int kMaxItem = 16;
 
 // ---- moving one block between an operand and a buffer of the compute type
-template <class TO, class TI> void gather(char *dst, const char *src, int64_t step, int64_t n) {
+template <class TO, class TI>
+void gather(char *dst, const char *src, int64_t step, int64_t n) {
   TO *o = reinterpret_cast<TO *>(dst);
   if (step == static_cast<int64_t>(sizeof(TI))) {
     const TI *p = reinterpret_cast<const TI *>(src);
@@ -26,7 +27,8 @@ template <class TO, class TI> void gather(char *dst, const char *src, int64_t st
     for (int64_t i = 0; i < n; ++i) o[i] = convert<TO>(*reinterpret_cast<const TI *>(src + i * step));
   }
 }
-template <class TO, class TI> void scatter(char *dst, const char *src, int64_t step, int64_t n) {
+template <class TO, class TI>
+void scatter(char *dst, const char *src, int64_t step, int64_t n) {
   const TI *p = reinterpret_cast<const TI *>(src);
   if (step == static_cast<int64_t>(sizeof(TO))) {
     TO *o = reinterpret_cast<TO *>(dst);
@@ -42,7 +44,8 @@ void gather_half(char *dst, const char *src, int64_t n) {
   float *o = reinterpret_cast<float *>(dst);
   const Half *p = reinterpret_cast<const Half *>(src);
   int64_t i = 0;
-  for (; i + 8 <= n; i += 8) _mm256_storeu_ps(o + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i *>(p + i))));
+  for (; i + 8 <= n; i += 8)
+    _mm256_storeu_ps(o + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i *>(p + i))));
   for (; i < n; ++i) o[i] = p[i];
 }
 void scatter_half(char *dst, const char *src, int64_t n) {
@@ -50,21 +53,26 @@ void scatter_half(char *dst, const char *src, int64_t n) {
   const float *p = reinterpret_cast<const float *>(src);
   int64_t i = 0;
   for (; i + 8 <= n; i += 8)
-    _mm_storeu_si128(reinterpret_cast<__m128i *>(o + i), _mm256_cvtps_ph(_mm256_loadu_ps(p + i), _MM_FROUND_TO_NEAREST_INT));
+    _mm_storeu_si128(reinterpret_cast<__m128i *>(o + i),
+                     _mm256_cvtps_ph(_mm256_loadu_ps(p + i), _MM_FROUND_TO_NEAREST_INT));
   for (; i < n; ++i) o[i] = Half(p[i]);
 }
 #endif
 
 // Which conversions exist: anything to and from int64, float, double; complex among themselves.
-template <class C> void load_as(char *dst, const char *src, int64_t step, int64_t n, DType from) {
+template <class C>
+void load_as(char *dst, const char *src, int64_t step, int64_t n, DType from) {
   if constexpr (is_complex_v<C>) {
     MSA_SWITCH_STORED(from, "load", (gather<C, T>(dst, src, step, n)));
   } else {
-    MSA_SWITCH_(from, "load", MSA_CASES_INT_((gather<C, T>(dst, src, step, n))) MSA_CASES_UINT_((gather<C, T>(dst, src, step, n)))
-                MSA_CASES_FLOAT_((gather<C, T>(dst, src, step, n))) MSA_CASE(Bool, bool, (gather<C, T>(dst, src, step, n))));
+    MSA_SWITCH_(from, "load",
+                MSA_CASES_INT_((gather<C, T>(dst, src, step, n))) MSA_CASES_UINT_((gather<C, T>(dst, src, step, n)))
+                    MSA_CASES_FLOAT_((gather<C, T>(dst, src, step, n)))
+                        MSA_CASE(Bool, bool, (gather<C, T>(dst, src, step, n))));
   }
 }
-template <class C> void store_as(char *dst, const char *src, int64_t step, int64_t n, DType to) {
+template <class C>
+void store_as(char *dst, const char *src, int64_t step, int64_t n, DType to) {
   if constexpr (is_complex_v<C>) {
     MSA_SWITCH_(to, "store", MSA_CASES_COMPLEX_((scatter<T, C>(dst, src, step, n))));
   } else {
@@ -152,14 +160,18 @@ struct Job {
 bool flat_steps(int count, int nout, const Tensor *const *t, int64_t *step) {
   const Tensor &o = *t[0];
   for (int k = 0; k < count; ++k) {
-    if (k >= nout && t[k]->numel == 1 && o.numel != 1) step[k] = 0;
-    else if (o.numel == 1 || (t[k]->contiguous() && t[k]->same_shape(o))) step[k] = item_size(t[k]->dtype);
-    else return false;
+    if (k >= nout && t[k]->numel == 1 && o.numel != 1)
+      step[k] = 0;
+    else if (o.numel == 1 || (t[k]->contiguous() && t[k]->same_shape(o)))
+      step[k] = item_size(t[k]->dtype);
+    else
+      return false;
   }
   return true;
 }
 
-template <int N> void strided(const Job &job, const Tensor *const *t, int64_t grain) {
+template <int N>
+void strided(const Job &job, const Tensor *const *t, int64_t grain) {
   const Dims shape = t[0]->shape();
   std::array<Tensor, N> operands;
   for (int k = 0; k < N; ++k) operands[k] = expand(*t[k], shape);
@@ -168,7 +180,8 @@ template <int N> void strided(const Job &job, const Tensor *const *t, int64_t gr
 
 }  // namespace
 
-void run_blocks(int count, int nout, const Tensor *const *t, const DType *compute, Block f, const void *context, int64_t grain) {
+void run_blocks(int count, int nout, const Tensor *const *t, const DType *compute, Block f, const void *context,
+                int64_t grain) {
   const int64_t n = t[0]->numel;
   if (n == 0) return;
   Job job;
@@ -187,8 +200,10 @@ void run_blocks(int count, int nout, const Tensor *const *t, const DType *comput
       for (int k = 0; k < count; ++k) p[k] = static_cast<char *>(t[k]->data) + begin * step[k];
       job.run(p, step, end - begin);
     };
-    if (n < grain || num_threads() == 1) piece(0, n);
-    else parallel_for(n, grain / 2, piece);
+    if (n < grain || num_threads() == 1)
+      piece(0, n);
+    else
+      parallel_for(n, grain / 2, piece);
     return;
   }
   switch (count) {
@@ -211,7 +226,10 @@ DType wider(DType a, DType b) {
   return item_size(a) >= item_size(b) ? a : b;
 }
 DType of_number(const Scalar &s) {
-  return s.kind == Scalar::kBool ? DType::Bool : s.kind == Scalar::kInt ? DType::I64 : s.kind == Scalar::kFloat ? DType::F32 : DType::C64;
+  return s.kind == Scalar::kBool    ? DType::Bool
+         : s.kind == Scalar::kInt   ? DType::I64
+         : s.kind == Scalar::kFloat ? DType::F32
+                                    : DType::C64;
 }
 }  // namespace
 

@@ -3,10 +3,12 @@
 #include "vec_math.h"
 
 // Float types through `Real`, complex ones through `Complex`.
-#define MSA_REAL_COMPLEX_KERNEL(Name, Op, Grain, Real, Complex)                  \
-  MSA_POINTWISE_KERNEL(Name) {                                                   \
-    if (is_complex(c.in(0).dtype)) MSA_UNARY_GRAIN_BODY(kCostlyGrain, COMPLEX, Op, Complex); \
-    else MSA_UNARY_GRAIN_BODY(Grain, FLOAT, Op, Real);                           \
+#define MSA_REAL_COMPLEX_KERNEL(Name, Op, Grain, Real, Complex) \
+  MSA_POINTWISE_KERNEL(Name) {                                  \
+    if (is_complex(c.in(0).dtype))                              \
+      MSA_UNARY_GRAIN_BODY(kCostlyGrain, COMPLEX, Op, Complex); \
+    else                                                        \
+      MSA_UNARY_GRAIN_BODY(Grain, FLOAT, Op, Real);             \
   }
 
 namespace msa {
@@ -14,23 +16,32 @@ namespace {
 
 constexpr int64_t kMediumGrain = 8192;
 
-template <class T> T log2_of(T x) { return std::log(x) / typename T::value_type(0.69314718055994530942); }
-template <class T> T round_even(T x) { return std::nearbyint(x); }
+template <class T>
+T log2_of(T x) {
+  return std::log(x) / typename T::value_type(0.69314718055994530942);
+}
+template <class T>
+T round_even(T x) {
+  return std::nearbyint(x);
+}
 
 // sin(pi x) / (pi x)
-template <class T> T sinc_of(T x) {
+template <class T>
+T sinc_of(T x) {
   if (x == T(0)) return T(1);
   const T p = x * T(3.14159265358979323846);
   return std::sin(p) / p;
 }
 // log(1 + z): through log1p of |1 + z|^2 - 1 where 1 + z is near the unit circle
-template <class R> std::complex<R> log1p_of(std::complex<R> z) {
+template <class R>
+std::complex<R> log1p_of(std::complex<R> z) {
   const R x = z.real(), y = z.imag();
   if (!(std::abs(x) < 0.5 && std::abs(y) < 0.5)) return std::log(z + R(1));
   return {R(0.5) * std::log1p(x * (R(2) + x) + y * y), std::atan2(y, R(1) + x)};
 }
 // expm1(a) cos b + (cos b - 1), with cos b - 1 = -2 sin^2(b/2)
-template <class R> std::complex<R> expm1_of(std::complex<R> z) {
+template <class R>
+std::complex<R> expm1_of(std::complex<R> z) {
   const R s = std::sin(z.imag() / 2), real = std::expm1(z.real()) * std::cos(z.imag()) - 2 * s * s;
   return {real, std::exp(z.real()) * std::sin(z.imag())};
 }
@@ -52,10 +63,12 @@ MSA_REAL_COMPLEX_KERNEL(Log, "log_vml_cpu", kMediumGrain, vec::log(x), std::log(
 MSA_KERNEL_ALIAS(InplaceLog, Log)
 MSA_REAL_COMPLEX_KERNEL(Sqrt, "sqrt_vml_cpu", kGrain, vec::sqrt(x), std::sqrt(x))
 // 1 / sqrt(x); in the tail the root is rounded before it is inverted.
-template <class E> void rsqrt16(const Tensor &o, const Tensor &a) {
+template <class E>
+void rsqrt16(const Tensor &o, const Tensor &a) {
   E tail[kVectorBytes];
   const int64_t n = tail_of(o, {&a}), first = o.numel - n;
-  for (int64_t i = 0; i < n; ++i) tail[i] = static_cast<E>(Stepwise<E>(1) / Stepwise<E>(std::sqrt(static_cast<float>(a.ptr<E>()[first + i]))));
+  for (int64_t i = 0; i < n; ++i)
+    tail[i] = static_cast<E>(Stepwise<E>(1) / Stepwise<E>(std::sqrt(static_cast<float>(a.ptr<E>()[first + i]))));
   unary<float, float>(o, a, [](float x) { return 1 / vec::sqrt(x); });
   std::copy_n(tail, n, o.ptr<E>() + first);
 }
@@ -63,12 +76,14 @@ MSA_POINTWISE_KERNEL(Rsqrt) {
   const Tensor &a = c.in(0);
   if (a.dtype == DType::F16) return rsqrt16<Half>(c.out_pointwise(0, a.dtype, {&a}), a);
   if (a.dtype == DType::BF16) return rsqrt16<BFloat16>(c.out_pointwise(0, a.dtype, {&a}), a);
-  if (is_complex(a.dtype)) MSA_UNARY_GRAIN_BODY(kCostlyGrain, COMPLEX, "rsqrt_cpu", T(1) / std::sqrt(x));
-  else MSA_UNARY_GRAIN_BODY(kGrain, FLOAT, "rsqrt_cpu", T(1) / vec::sqrt(x));
+  if (is_complex(a.dtype))
+    MSA_UNARY_GRAIN_BODY(kCostlyGrain, COMPLEX, "rsqrt_cpu", T(1) / std::sqrt(x));
+  else
+    MSA_UNARY_GRAIN_BODY(kGrain, FLOAT, "rsqrt_cpu", T(1) / vec::sqrt(x));
 }
 MSA_UNARY_KERNEL(Erf, FLOAT, "erf_vml_cpu", vec::erf(x))
 
-MSA_REAL_COMPLEX_KERNEL(Exp2, "exp2", kCostlyGrain, std::exp2(x), std::exp(x * T(0.69314718055994530942)))
+MSA_REAL_COMPLEX_KERNEL(Exp2, "exp2", kCostlyGrain, std::exp2(x), std::exp(x *T(0.69314718055994530942)))
 MSA_REAL_COMPLEX_KERNEL(Expm1, "expm1_vml_cpu", kCostlyGrain, std::expm1(x), expm1_of(x))
 MSA_REAL_COMPLEX_KERNEL(Log2, "log2_vml_cpu", kCostlyGrain, std::log2(x), log2_of(x))
 MSA_REAL_COMPLEX_KERNEL(Log10, "log10_vml_cpu", kCostlyGrain, std::log10(x), std::log10(x))
@@ -111,13 +126,16 @@ MSA_POINTWISE_KERNEL(Round) {  // input, decimals: half to even
     return;
   }
   const Tensor &a = c.in(0);
-  if (is_integral(a.dtype)) throw NotImplementedError(text("\"round_cpu\" not implemented for '", dtype_name(a.dtype), "'"));
+  if (is_integral(a.dtype))
+    throw NotImplementedError(text("\"round_cpu\" not implemented for '", dtype_name(a.dtype), "'"));
   Tensor o = c.out_pointwise(0, a.dtype, {&a});
   const double ten = std::pow(10., static_cast<double>(std::abs(decimals)));
   MSA_COMPUTE_FLOAT(a.dtype, "round_cpu", {
     const T scale = T(ten);
-    if (decimals > 0) unary<T, T>(o, a, [scale](T x) { return round_even(x * scale) / scale; });
-    else unary<T, T>(o, a, [scale](T x) { return round_even(x / scale) * scale; });
+    if (decimals > 0)
+      unary<T, T>(o, a, [scale](T x) { return round_even(x * scale) / scale; });
+    else
+      unary<T, T>(o, a, [scale](T x) { return round_even(x / scale) * scale; });
   });
 }
 

@@ -15,10 +15,13 @@ Tensor scalar_tensor(Call &c, const Scalar &s, DType d) {
 }
 // 0-dim tensors and numbers given as a scalar fill value, converted to d.
 Tensor value_as(Call &c, int i, DType d) {
-  return c.args[i].kind == Arg::kScalar ? scalar_tensor(c, c.scalar(i), d) : c.in(i).dtype == d ? c.in(i) : c.cast(c.in(i), d);
+  return c.args[i].kind == Arg::kScalar ? scalar_tensor(c, c.scalar(i), d)
+         : c.in(i).dtype == d           ? c.in(i)
+                                        : c.cast(c.in(i), d);
 }
 
-template <class T> void select_block(char *const *p, int64_t n, const void *) {
+template <class T>
+void select_block(char *const *p, int64_t n, const void *) {
   T *po = reinterpret_cast<T *>(p[0]);
   const uint8_t *m = reinterpret_cast<const uint8_t *>(p[1]);
   const T *pa = reinterpret_cast<const T *>(p[2]), *pb = reinterpret_cast<const T *>(p[3]);
@@ -39,9 +42,10 @@ void select(const Tensor &o, const Tensor &mask, const Tensor &a, const Tensor &
 
 // The name of the C++ type, as one of torch's messages has it.
 const char *c_name(DType d) {
-  static const char *names[] = {"bool", "unsigned char", "signed char", "short int", "int", "long int", "unsigned short",
-                                "unsigned int", "unsigned long", "c10::Half", "c10::BFloat16", "float", "double",
-                                "c10::complex<float>", "c10::complex<double>"};
+  static const char *names[] = {
+      "bool",          "unsigned char",  "signed char",  "short int",           "int",
+      "long int",      "unsigned short", "unsigned int", "unsigned long",       "c10::Half",
+      "c10::BFloat16", "float",          "double",       "c10::complex<float>", "c10::complex<double>"};
   return names[static_cast<int>(d)];
 }
 
@@ -62,14 +66,21 @@ void fill_like(Call &c, int dtype_index, const Scalar &value) {
   copy_into(o, scalar_tensor(c, value, o.dtype));
 }
 
-template <class T> T larger(T x, T y) { return x != x ? x : (x < y ? y : x); }
-template <class T> T smaller(T x, T y) { return x != x ? x : (y < x ? y : x); }
+template <class T>
+T larger(T x, T y) {
+  return x != x ? x : (x < y ? y : x);
+}
+template <class T>
+T smaller(T x, T y) {
+  return x != x ? x : (y < x ? y : x);
+}
 
 }  // namespace
 
 MSA_POINTWISE_KERNEL(Select) {  // condition, input, other (promoted to one type)
   const Tensor &m = c.in(0);
-  check(m.dtype == DType::Bool || m.dtype == DType::U8, "where expected condition to be a boolean tensor, but got a tensor with dtype ", c_name(m.dtype));
+  check(m.dtype == DType::Bool || m.dtype == DType::U8,
+        "where expected condition to be a boolean tensor, but got a tensor with dtype ", c_name(m.dtype));
   const DType d = common_dtype(c, 1, 2);
   const Tensor a = value_as(c, 1, d), b = value_as(c, 2, d);
   Tensor o = c.out_pointwise(0, d, {&m, &a, &b});
@@ -79,7 +90,8 @@ MSA_KERNEL_ALIAS(SelectV2, Select)
 
 MSA_POINTWISE_KERNEL(MaskedFill) {  // input, mask, value (a number or a 0-dim tensor)
   const Tensor &a = c.in(0), &m = c.in(1);
-  check(m.dtype == DType::Bool || m.dtype == DType::U8, "masked_fill_ only supports boolean masks, but got mask with dtype ", c_name(m.dtype));
+  check(m.dtype == DType::Bool || m.dtype == DType::U8,
+        "masked_fill_ only supports boolean masks, but got mask with dtype ", c_name(m.dtype));
   const Tensor v = value_as(c, 2, a.dtype);
   select(c.out_pointwise(0, a.dtype, {&a, &m}), m, v, a);
 }
@@ -95,11 +107,19 @@ MSA_POINTWISE_KERNEL(ClampScalar) {  // input, min?, max?
   MSA_COMPUTE_REAL_BOOL(a.dtype, "clamp_scalar_cpu", {
     const bool lower = c.has(1), upper = c.has(2);
     const T lo = lower ? c.scalar(1).to<T>() : T(0), hi = upper ? c.scalar(2).to<T>() : T(0);
-    if (lower && lo != lo) unary<T, T>(o, a, [lo](T) { return lo; });
-    else if (upper && hi != hi) unary<T, T>(o, a, [hi](T) { return hi; });
-    else if (lower && upper) unary<T, T>(o, a, [lo, hi](T x) { const T y = x < lo ? lo : x; return y > hi ? hi : y; });
-    else if (lower) unary<T, T>(o, a, [lo](T x) { return x < lo ? lo : x; });
-    else unary<T, T>(o, a, [hi](T x) { return x > hi ? hi : x; });
+    if (lower && lo != lo)
+      unary<T, T>(o, a, [lo](T) { return lo; });
+    else if (upper && hi != hi)
+      unary<T, T>(o, a, [hi](T) { return hi; });
+    else if (lower && upper)
+      unary<T, T>(o, a, [lo, hi](T x) {
+        const T y = x < lo ? lo : x;
+        return y > hi ? hi : y;
+      });
+    else if (lower)
+      unary<T, T>(o, a, [lo](T x) { return x < lo ? lo : x; });
+    else
+      unary<T, T>(o, a, [hi](T x) { return x > hi ? hi : x; });
   });
 }
 MSA_KERNEL_ALIAS(ClampMin, ClampScalar)
@@ -112,11 +132,15 @@ MSA_POINTWISE_KERNEL(ClampTensor) {  // input, min?, max? (tensors)
   Tensor o = c.out_pointwise(0, a.dtype, {&a, &lo, &hi});
   const bool lower = c.has(1), upper = c.has(2);
   MSA_COMPUTE_REAL_BOOL(a.dtype, "clamp_tensor_impl", {
-    if (lower && upper) ternary<T, T, T, T>(o, a, lo, hi, [](T x, T l, T h) { 
-      const T y = l != l ? l : larger(x, l);
-      return h != h ? h : smaller(y, h); });
-    else if (lower) binary<T, T, T>(o, a, lo, [](T x, T y) { return y != y ? y : larger(x, y); });
-    else binary<T, T, T>(o, a, hi, [](T x, T y) { return y != y ? y : smaller(x, y); });
+    if (lower && upper)
+      ternary<T, T, T, T>(o, a, lo, hi, [](T x, T l, T h) {
+        const T y = l != l ? l : larger(x, l);
+        return h != h ? h : smaller(y, h);
+      });
+    else if (lower)
+      binary<T, T, T>(o, a, lo, [](T x, T y) { return y != y ? y : larger(x, y); });
+    else
+      binary<T, T, T>(o, a, hi, [](T x, T y) { return y != y ? y : smaller(x, y); });
   });
 }
 MSA_KERNEL_ALIAS(InplaceClampTensor, ClampTensor)
@@ -184,19 +208,23 @@ MSA_KERNEL(ZerosLikeExt) { fill_zero(c.out_pointwise(0, dtype_or(c, 1, c.in(0).d
 MSA_KERNEL_ALIAS(ZerosLike, ZerosLikeExt)
 MSA_KERNEL(OnesLikeExt) { fill_like(c, 1, number(1)); }
 MSA_KERNEL_ALIAS(OnesLike, OnesLikeExt)
-MSA_KERNEL(FullLike) { fill_like(c, 2, c.scalar(1)); }                                          // input, value, dtype?
-MSA_KERNEL(NewZeros) { fill_zero(c.out(0, dtype_or(c, 2, c.in(0).dtype), c.ints(1))); }        // input, size, dtype?
+MSA_KERNEL(FullLike) { fill_like(c, 2, c.scalar(1)); }                                   // input, value, dtype?
+MSA_KERNEL(NewZeros) { fill_zero(c.out(0, dtype_or(c, 2, c.in(0).dtype), c.ints(1))); }  // input, size, dtype?
 MSA_KERNEL(NewOnes) { fill(c, dtype_or(c, 2, c.in(0).dtype), c.ints(1), number(1)); }
-MSA_KERNEL(NewFull) { fill(c, dtype_or(c, 3, c.in(0).dtype), c.ints(1), c.scalar(2)); }        // input, size, value, dtype?
+MSA_KERNEL(NewFull) { fill(c, dtype_or(c, 3, c.in(0).dtype), c.ints(1), c.scalar(2)); }  // input, size, value, dtype?
 
 // input, nan, posinf, neginf
 namespace {
-template <class T> T replaced(T x, T nan, T high, T low) { return x != x ? nan : x == INFINITY ? high : x == -INFINITY ? low : x; }
+template <class T>
+T replaced(T x, T nan, T high, T low) {
+  return x != x ? nan : x == INFINITY ? high : x == -INFINITY ? low : x;
+}
 double largest(DType d) {
   switch (d) {
     case DType::F16: return 65504.;
     case DType::BF16: return 3.3895313892515355e38;
-    case DType::F64: case DType::C128: return 1.7976931348623157e308;
+    case DType::F64:
+    case DType::C128: return 1.7976931348623157e308;
     default: return 3.4028234663852886e38;
   }
 }
@@ -205,17 +233,22 @@ MSA_POINTWISE_KERNEL(NanToNum) {
   const Tensor &a = c.in(0);
   Tensor o = c.out_pointwise(0, a.dtype, {&a});
   if (is_integral(a.dtype)) return copy_into(o, a);
-  const double n = c.has(1) ? c.real(1) : 0, h = c.has(2) ? c.real(2) : largest(a.dtype), l = c.has(3) ? c.real(3) : -largest(a.dtype);
+  const double n = c.has(1) ? c.real(1) : 0, h = c.has(2) ? c.real(2) : largest(a.dtype),
+               l = c.has(3) ? c.real(3) : -largest(a.dtype);
   if (is_complex(a.dtype)) {
     MSA_COMPUTE_COMPLEX(a.dtype, "nan_to_num", {
       using R = T::value_type;
-      const R rn = R(n); const R rh = R(h); const R rl = R(l);
+      const R rn = R(n);
+      const R rh = R(h);
+      const R rl = R(l);
       unary<T, T>(o, a, [=](T x) { return T(replaced(x.real(), rn, rh, rl), replaced(x.imag(), rn, rh, rl)); });
     });
     return;
   }
   MSA_COMPUTE_FLOAT(a.dtype, "nan_to_num", {
-    const T tn = T(n); const T th = T(h); const T tl = T(l);
+    const T tn = T(n);
+    const T th = T(h);
+    const T tl = T(l);
     unary<T, T>(o, a, [=](T x) { return replaced(x, tn, th, tl); });
   });
 }

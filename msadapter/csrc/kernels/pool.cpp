@@ -17,7 +17,8 @@ struct Pool {
   int64_t planes = 1;
   Dims lead;
   Pool(const Tensor &x, int dims) : spatial(dims) {
-    check(x.ndim > dims, "non-empty ", dims + 1, "D or ", dims + 2, "D (batch mode) tensor expected for input, but got ", x.shape());
+    check(x.ndim > dims, "non-empty ", dims + 1, "D or ", dims + 2,
+          "D (batch mode) tensor expected for input, but got ", x.shape());
     for (int d = 0; d < x.ndim - dims; ++d) {
       lead.push_back(x.size(d));
       planes *= x.size(d);
@@ -49,7 +50,8 @@ int64_t pooled(int64_t in, int64_t kernel, int64_t pad, int64_t stride, int64_t 
   return n + 1;
 }
 
-Pool windows(const Tensor &x, const Dims &kernel, const Dims &stride, const Dims &pad, const Dims &dilation, bool ceil_mode) {
+Pool windows(const Tensor &x, const Dims &kernel, const Dims &stride, const Dims &pad, const Dims &dilation,
+             bool ceil_mode) {
   const int dims = static_cast<int>(kernel.size());
   Pool p(x, dims);
   bool room = true;
@@ -64,17 +66,20 @@ Pool windows(const Tensor &x, const Dims &kernel, const Dims &stride, const Dims
     check(p.w.dilation[s] > 0, "dilation should be greater than zero, but got ", p.w.dilation[s]);
     check(p.w.pad[s] >= 0, "pad must be non-negative, but got pad: ", p.w.pad[s]);
     check(p.w.pad[s] <= ((p.w.kernel[s] - 1) * p.w.dilation[s] + 1) / 2,
-          "pad should be at most half of effective kernel size, but got pad=", p.w.pad[s], ", kernel_size=", p.w.kernel[s], " and dilation=", p.w.dilation[s]);
+          "pad should be at most half of effective kernel size, but got pad=", p.w.pad[s],
+          ", kernel_size=", p.w.kernel[s], " and dilation=", p.w.dilation[s]);
     p.w.out[s] = pooled(p.w.in[s], p.w.kernel[s], p.w.pad[s], p.w.stride[s], p.w.dilation[s], ceil_mode);
     room = room && p.w.out[s] >= 1;
   }
-  check(room, "Given input size: ", size_text(p.lead, p.w.in, dims), ". Calculated output size: ", size_text(p.lead, p.w.out, dims),
-        ". Output size is too small");
+  check(room, "Given input size: ", size_text(p.lead, p.w.in, dims),
+        ". Calculated output size: ", size_text(p.lead, p.w.out, dims), ". Output size is too small");
   return p;
 }
 
 // Range of the input that one output position sees in one dim.
-struct Span { int64_t begin, end, step; };
+struct Span {
+  int64_t begin, end, step;
+};
 Span fixed_span(const Window &w, int d, int64_t o) {
   int64_t begin = o * w.stride[d] - w.pad[d];
   const int64_t end = std::min(begin + (w.kernel[d] - 1) * w.dilation[d] + 1, w.in[d]);
@@ -86,7 +91,8 @@ Span adaptive_span(const Window &w, int d, int64_t o) {
 }
 
 // f(plane, output position, spans of the three dims) for every output, planes in parallel
-template <class S, class F> void each_window(const Pool &p, S span, F f) {
+template <class S, class F>
+void each_window(const Pool &p, S span, F f) {
   const Window &w = p.w;
   const int64_t cost = w.positions() * std::max<int64_t>(1, w.pixels() / std::max<int64_t>(1, w.positions()));
   parallel_for(p.planes, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, cost)), [&](int64_t begin, int64_t end) {
@@ -96,14 +102,16 @@ template <class S, class F> void each_window(const Pool &p, S span, F f) {
           for (int64_t c = 0; c < w.out[2]; ++c, ++at) f(plane, at, span(w, 0, a), span(w, 1, b), span(w, 2, c));
   });
 }
-template <class F> void each_pixel(const Window &w, const Span &a, const Span &b, const Span &c, F f) {
+template <class F>
+void each_pixel(const Window &w, const Span &a, const Span &b, const Span &c, F f) {
   for (int64_t i = a.begin; i < a.end; i += a.step)
     for (int64_t j = b.begin; j < b.end; j += b.step)
       for (int64_t k = c.begin; k < c.end; k += c.step) f((i * w.in[1] + j) * w.in[2] + k);
 }
 
 // Largest value of one window and where it is.
-template <class T> std::pair<T, int64_t> largest_of(const Pool &p, const T *from, const Span &a, const Span &b, const Span &c) {
+template <class T>
+std::pair<T, int64_t> largest_of(const Pool &p, const T *from, const Span &a, const Span &b, const Span &c) {
   using C = compute_t<T>;
   int64_t best = (a.begin * p.w.in[1] + b.begin) * p.w.in[2] + c.begin;
   C top = std::numeric_limits<C>::has_infinity ? -std::numeric_limits<C>::infinity() : std::numeric_limits<C>::lowest();
@@ -117,9 +125,11 @@ template <class T> std::pair<T, int64_t> largest_of(const Pool &p, const T *from
   return {convert<T>(top), best};
 }
 
-template <class T, class S> void max_forward(const Pool &p, S span, const T *x, T *y, int64_t *index) {
+template <class T, class S>
+void max_forward(const Pool &p, S span, const T *x, T *y, int64_t *index) {
   each_window(p, span, [&](int64_t plane, int64_t at, Span a, Span b, Span c) {
-    std::tie(y[plane * p.w.positions() + at], index[plane * p.w.positions() + at]) = largest_of(p, x + plane * p.w.pixels(), a, b, c);
+    std::tie(y[plane * p.w.positions() + at], index[plane * p.w.positions() + at]) =
+        largest_of(p, x + plane * p.w.pixels(), a, b, c);
   });
 }
 
@@ -131,62 +141,74 @@ std::pair<int64_t, int64_t> inner_positions(const Window &w) {
   return {first, room < 0 ? first : std::clamp(room / step + 1, first, w.out[2])};
 }
 
-// Lines and images by fixed windows: those of a row that lie inside are searched side by side, each in the order of the others.
-template <class T> void max_rows(const Pool &p, const T *x, T *y, int64_t *index) {
+// Lines and images by fixed windows: those of a row that lie inside are searched side by side, each in the order of the
+// others.
+template <class T>
+void max_rows(const Pool &p, const T *x, T *y, int64_t *index) {
   using C = compute_t<T>;
   const Window &w = p.w;
   const int64_t step = w.stride[2], width = w.out[2];
   const auto inner = inner_positions(w);
   const int64_t first = inner.first, last = inner.second;
   const int64_t count = last - first, begins = first * step - w.pad[2];
-  parallel_for(p.planes, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, w.pixels())), [&](int64_t begin, int64_t end) {
-    std::vector<C> top(count);
-    std::vector<int32_t> best(count);  // of the row's windows: taps, so that a number fits beside a float
-    for (int64_t plane = begin; plane < end; ++plane)
-      for (int64_t r = 0; r < w.out[1]; ++r) {
-        const Span a = fixed_span(w, 0, 0), b = fixed_span(w, 1, r);
-        const T *from = x + plane * w.pixels();
-        const int64_t at = plane * w.positions() + r * width;
-        std::fill(top.begin(), top.end(), std::numeric_limits<C>::has_infinity ? -std::numeric_limits<C>::infinity() : std::numeric_limits<C>::lowest());
-        std::fill(best.begin(), best.end(), 0);
-        int32_t tap = 0;
-        for (int64_t j = b.begin; j < b.end; j += b.step)
-          for (int64_t k = 0; k < w.kernel[2]; ++k, ++tap) {
-            const T *line = from + j * w.in[2] + begins + k * w.dilation[2];
+  parallel_for(
+      p.planes, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, w.pixels())), [&](int64_t begin, int64_t end) {
+        std::vector<C> top(count);
+        std::vector<int32_t> best(count);  // of the row's windows: taps, so that a number fits beside a float
+        for (int64_t plane = begin; plane < end; ++plane)
+          for (int64_t r = 0; r < w.out[1]; ++r) {
+            const Span a = fixed_span(w, 0, 0), b = fixed_span(w, 1, r);
+            const T *from = x + plane * w.pixels();
+            const int64_t at = plane * w.positions() + r * width;
+            std::fill(top.begin(), top.end(),
+                      std::numeric_limits<C>::has_infinity ? -std::numeric_limits<C>::infinity()
+                                                           : std::numeric_limits<C>::lowest());
+            std::fill(best.begin(), best.end(), 0);
+            int32_t tap = 0;
+            for (int64_t j = b.begin; j < b.end; j += b.step)
+              for (int64_t k = 0; k < w.kernel[2]; ++k, ++tap) {
+                const T *line = from + j * w.in[2] + begins + k * w.dilation[2];
+                for (int64_t c = 0; c < count; ++c) {
+                  const C v = convert<C>(line[c * step]);
+                  const bool larger = v > top[c] || v != v;
+                  top[c] = larger ? v : top[c];
+                  best[c] = larger ? tap : best[c];
+                }
+              }
             for (int64_t c = 0; c < count; ++c) {
-              const C v = convert<C>(line[c * step]);
-              const bool larger = v > top[c] || v != v;
-              top[c] = larger ? v : top[c];
-              best[c] = larger ? tap : best[c];
+              y[at + first + c] = convert<T>(top[c]);
+              const int64_t j = b.begin + best[c] / w.kernel[2] * b.step, k = best[c] % w.kernel[2] * w.dilation[2];
+              index[at + first + c] = j * w.in[2] + begins + c * step + k;
             }
+            for (int64_t c = 0; c < width; ++c)
+              if (c < first || c >= last)
+                std::tie(y[at + c], index[at + c]) = largest_of(p, from, a, b, fixed_span(w, 2, c));
           }
-        for (int64_t c = 0; c < count; ++c) {
-          y[at + first + c] = convert<T>(top[c]);
-          const int64_t j = b.begin + best[c] / w.kernel[2] * b.step, k = best[c] % w.kernel[2] * w.dilation[2];
-          index[at + first + c] = j * w.in[2] + begins + c * step + k;
-        }
-        for (int64_t c = 0; c < width; ++c)
-          if (c < first || c >= last) std::tie(y[at + c], index[at + c]) = largest_of(p, from, a, b, fixed_span(w, 2, c));
-      }
-  });
+      });
 }
 
-template <class T> void max_windows(const Pool &p, const T *x, T *y, int64_t *index) {
-  if (p.spatial < 3) max_rows(p, x, y, index);
-  else max_forward(p, fixed_span, x, y, index);
+template <class T>
+void max_windows(const Pool &p, const T *x, T *y, int64_t *index) {
+  if (p.spatial < 3)
+    max_rows(p, x, y, index);
+  else
+    max_forward(p, fixed_span, x, y, index);
 }
 
 // Adds grad[i] at index[i] of its plane.
-template <class T> void add_at(int64_t planes, int64_t positions, int64_t pixels, const T *grad, const int64_t *index, T *dx) {
+template <class T>
+void add_at(int64_t planes, int64_t positions, int64_t pixels, const T *grad, const int64_t *index, T *dx) {
   using C = compute_t<T>;
-  parallel_for(planes, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, positions + pixels)), [&](int64_t begin, int64_t end) {
-    std::vector<C> sums(pixels);
-    for (int64_t plane = begin; plane < end; ++plane) {
-      std::fill(sums.begin(), sums.end(), C(0));
-      for (int64_t i = 0; i < positions; ++i) sums[index[plane * positions + i]] += convert<C>(grad[plane * positions + i]);
-      for (int64_t i = 0; i < pixels; ++i) dx[plane * pixels + i] = convert<T>(sums[i]);
-    }
-  });
+  parallel_for(planes, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, positions + pixels)),
+               [&](int64_t begin, int64_t end) {
+                 std::vector<C> sums(pixels);
+                 for (int64_t plane = begin; plane < end; ++plane) {
+                   std::fill(sums.begin(), sums.end(), C(0));
+                   for (int64_t i = 0; i < positions; ++i)
+                     sums[index[plane * positions + i]] += convert<C>(grad[plane * positions + i]);
+                   for (int64_t i = 0; i < pixels; ++i) dx[plane * pixels + i] = convert<T>(sums[i]);
+                 }
+               });
 }
 
 struct Average {
@@ -205,72 +227,82 @@ struct Average {
   }
 };
 
-template <class T> using average_type = std::conditional_t<std::is_integral_v<T>, int64_t, compute_t<T>>;
+template <class T>
+using average_type = std::conditional_t<std::is_integral_v<T>, int64_t, compute_t<T>>;
 
 // Average of one window, of the output position o.
-template <class T> T average_of(const Pool &p, const Average &avg, const T *from, const int64_t *o, const Span &a, const Span &b, const Span &c) {
+template <class T>
+T average_of(const Pool &p, const Average &avg, const T *from, const int64_t *o, const Span &a, const Span &b,
+             const Span &c) {
   average_type<T> sum = 0;
   each_pixel(p.w, a, b, c, [&](int64_t i) { sum += convert<average_type<T>>(from[i]); });
   return convert<T>(static_cast<average_type<T>>(sum / static_cast<average_type<T>>(avg.count(p.w, o, a, b, c))));
 }
 
-// Lines and images by fixed windows: those of a row that lie inside are summed side by side, each in the order of the others.
-template <class T> void average_rows(const Pool &p, const Average &avg, const T *x, T *y) {
+// Lines and images by fixed windows: those of a row that lie inside are summed side by side, each in the order of the
+// others.
+template <class T>
+void average_rows(const Pool &p, const Average &avg, const T *x, T *y) {
   using C = average_type<T>;
   const Window &w = p.w;
   const int64_t step = w.stride[2], width = w.out[2];
   const auto inner = inner_positions(w);
   const int64_t first = inner.first, last = inner.second;
-  parallel_for(p.planes, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, w.pixels())), [&](int64_t begin, int64_t end) {
-    std::vector<C> sums(width);
-    for (int64_t plane = begin; plane < end; ++plane)
-      for (int64_t r = 0; r < w.out[1]; ++r) {
-        const Span a = fixed_span(w, 0, 0), b = fixed_span(w, 1, r);
-        const T *from = x + plane * w.pixels();
-        T *to = y + plane * w.positions() + r * width;
-        std::fill(sums.begin(), sums.end(), C(0));
-        for (int64_t j = b.begin; j < b.end; ++j)
-          for (int64_t k = 0; k < w.kernel[2]; ++k) {
-            const T *line = from + j * w.in[2] + k - w.pad[2];
-            for (int64_t c = first; c < last; ++c) sums[c] += convert<C>(line[c * step]);
+  parallel_for(
+      p.planes, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, w.pixels())), [&](int64_t begin, int64_t end) {
+        std::vector<C> sums(width);
+        for (int64_t plane = begin; plane < end; ++plane)
+          for (int64_t r = 0; r < w.out[1]; ++r) {
+            const Span a = fixed_span(w, 0, 0), b = fixed_span(w, 1, r);
+            const T *from = x + plane * w.pixels();
+            T *to = y + plane * w.positions() + r * width;
+            std::fill(sums.begin(), sums.end(), C(0));
+            for (int64_t j = b.begin; j < b.end; ++j)
+              for (int64_t k = 0; k < w.kernel[2]; ++k) {
+                const T *line = from + j * w.in[2] + k - w.pad[2];
+                for (int64_t c = first; c < last; ++c) sums[c] += convert<C>(line[c * step]);
+              }
+            const int64_t inside[3] = {0, r, first};
+            const C count = first < last ? static_cast<C>(avg.count(w, inside, a, b, fixed_span(w, 2, first))) : C(1);
+            for (int64_t c = first; c < last; ++c) to[c] = convert<T>(static_cast<C>(sums[c] / count));
+            for (int64_t c = 0; c < width; ++c) {
+              const int64_t o[3] = {0, r, c};
+              if (c < first || c >= last) to[c] = average_of(p, avg, from, o, a, b, fixed_span(w, 2, c));
+            }
           }
-        const int64_t inside[3] = {0, r, first};
-        const C count = first < last ? static_cast<C>(avg.count(w, inside, a, b, fixed_span(w, 2, first))) : C(1);
-        for (int64_t c = first; c < last; ++c) to[c] = convert<T>(static_cast<C>(sums[c] / count));
-        for (int64_t c = 0; c < width; ++c) {
-          const int64_t o[3] = {0, r, c};
-          if (c < first || c >= last) to[c] = average_of(p, avg, from, o, a, b, fixed_span(w, 2, c));
-        }
-      }
-  });
+      });
 }
 
-template <class T, class S> void average_forward(const Pool &p, S span, const Average &avg, const T *x, T *y) {
+template <class T, class S>
+void average_forward(const Pool &p, S span, const Average &avg, const T *x, T *y) {
   each_window(p, span, [&](int64_t plane, int64_t at, Span a, Span b, Span c) {
     const int64_t o[3] = {at / (p.w.out[1] * p.w.out[2]), at / p.w.out[2] % p.w.out[1], at % p.w.out[2]};
     y[plane * p.w.positions() + at] = average_of(p, avg, x + plane * p.w.pixels(), o, a, b, c);
   });
 }
 
-template <class T, class S> void average_backward(const Pool &p, S span, const Average &avg, const T *g, T *dx) {
+template <class T, class S>
+void average_backward(const Pool &p, S span, const Average &avg, const T *g, T *dx) {
   using C = std::conditional_t<std::is_integral_v<T>, int64_t, compute_t<T>>;
   const Window &w = p.w;
-  parallel_for(p.planes, std::max<int64_t>(1, 8192 / std::max<int64_t>(1, w.pixels())), [&](int64_t begin, int64_t end) {
-    std::vector<C> sums(w.pixels());
-    for (int64_t plane = begin; plane < end; ++plane) {
-      std::fill(sums.begin(), sums.end(), C(0));
-      for (int64_t at = 0; at < w.positions(); ++at) {
-        const int64_t o[3] = {at / (w.out[1] * w.out[2]), at / w.out[2] % w.out[1], at % w.out[2]};
-        const Span a = span(w, 0, o[0]), b = span(w, 1, o[1]), c = span(w, 2, o[2]);
-        const C share = convert<C>(g[plane * w.positions() + at]) / static_cast<C>(avg.count(w, o, a, b, c));
-        each_pixel(w, a, b, c, [&](int64_t i) { sums[i] += share; });
-      }
-      for (int64_t i = 0; i < w.pixels(); ++i) dx[plane * w.pixels() + i] = convert<T>(sums[i]);
-    }
-  });
+  parallel_for(
+      p.planes, std::max<int64_t>(1, 8192 / std::max<int64_t>(1, w.pixels())), [&](int64_t begin, int64_t end) {
+        std::vector<C> sums(w.pixels());
+        for (int64_t plane = begin; plane < end; ++plane) {
+          std::fill(sums.begin(), sums.end(), C(0));
+          for (int64_t at = 0; at < w.positions(); ++at) {
+            const int64_t o[3] = {at / (w.out[1] * w.out[2]), at / w.out[2] % w.out[1], at % w.out[2]};
+            const Span a = span(w, 0, o[0]), b = span(w, 1, o[1]), c = span(w, 2, o[2]);
+            const C share = convert<C>(g[plane * w.positions() + at]) / static_cast<C>(avg.count(w, o, a, b, c));
+            each_pixel(w, a, b, c, [&](int64_t i) { sums[i] += share; });
+          }
+          for (int64_t i = 0; i < w.pixels(); ++i) dx[plane * w.pixels() + i] = convert<T>(sums[i]);
+        }
+      });
 }
 
-#define MSA_SWITCH_AVERAGE(D, OP, ...) MSA_SWITCH_(D, OP, MSA_CASE(I64, int64_t, __VA_ARGS__) MSA_CASES_FLOAT_(__VA_ARGS__))
+#define MSA_SWITCH_AVERAGE(D, OP, ...) \
+  MSA_SWITCH_(D, OP, MSA_CASE(I64, int64_t, __VA_ARGS__) MSA_CASES_FLOAT_(__VA_ARGS__))
 
 Average average_options(Call &c, int include, int divisor) {
   Average a;
@@ -284,30 +316,35 @@ Average average_options(Call &c, int include, int divisor) {
 Dims optional_ints(Call &c, int i) { return c.has(i) ? c.ints(i) : Dims{}; }
 
 // Adaptive averages of volumes: PyTorch sums in the element type and divides by the three extents one after the other.
-template <class T> void volume_forward(const Pool &p, const T *x, T *y) {
+template <class T>
+void volume_forward(const Pool &p, const T *x, T *y) {
   using S = stepwise_t<T>;
   each_window(p, adaptive_span, [&](int64_t plane, int64_t at, Span a, Span b, Span c) {
     S sum = S(0);
     each_pixel(p.w, a, b, c, [&](int64_t i) { sum += S(x[plane * p.w.pixels() + i]); });
-    y[plane * p.w.positions() + at] = static_cast<T>(sum / S(a.end - a.begin) / S(b.end - b.begin) / S(c.end - c.begin));
+    y[plane * p.w.positions() + at] =
+        static_cast<T>(sum / S(a.end - a.begin) / S(b.end - b.begin) / S(c.end - c.begin));
   });
 }
-template <class T> void volume_backward(const Pool &p, const T *g, T *dx) {
+template <class T>
+void volume_backward(const Pool &p, const T *g, T *dx) {
   using S = stepwise_t<T>;
   const Window &w = p.w;
-  parallel_for(p.planes, std::max<int64_t>(1, 8192 / std::max<int64_t>(1, w.pixels())), [&](int64_t begin, int64_t end) {
-    std::vector<S> sums(w.pixels());
-    for (int64_t plane = begin; plane < end; ++plane) {
-      std::fill(sums.begin(), sums.end(), S(0));
-      for (int64_t at = 0; at < w.positions(); ++at) {
-        const Span a = adaptive_span(w, 0, at / (w.out[1] * w.out[2])), b = adaptive_span(w, 1, at / w.out[2] % w.out[1]),
-                   c = adaptive_span(w, 2, at % w.out[2]);
-        const S share = S(g[plane * w.positions() + at]) / S(a.end - a.begin) / S(b.end - b.begin) / S(c.end - c.begin);
-        each_pixel(w, a, b, c, [&](int64_t i) { sums[i] += share; });
-      }
-      for (int64_t i = 0; i < w.pixels(); ++i) dx[plane * w.pixels() + i] = static_cast<T>(sums[i]);
-    }
-  });
+  parallel_for(
+      p.planes, std::max<int64_t>(1, 8192 / std::max<int64_t>(1, w.pixels())), [&](int64_t begin, int64_t end) {
+        std::vector<S> sums(w.pixels());
+        for (int64_t plane = begin; plane < end; ++plane) {
+          std::fill(sums.begin(), sums.end(), S(0));
+          for (int64_t at = 0; at < w.positions(); ++at) {
+            const Span a = adaptive_span(w, 0, at / (w.out[1] * w.out[2])),
+                       b = adaptive_span(w, 1, at / w.out[2] % w.out[1]), c = adaptive_span(w, 2, at % w.out[2]);
+            const S share =
+                S(g[plane * w.positions() + at]) / S(a.end - a.begin) / S(b.end - b.begin) / S(c.end - c.begin);
+            each_pixel(w, a, b, c, [&](int64_t i) { sums[i] += share; });
+          }
+          for (int64_t i = 0; i < w.pixels(); ++i) dx[plane * w.pixels() + i] = static_cast<T>(sums[i]);
+        }
+      });
 }
 
 // input, kernel, stride?, padding, ceil_mode, count_include_pad, divisor?
@@ -316,8 +353,9 @@ void average(Call &c) {
   const Pool p = windows(x, c.ints(1), optional_ints(c, 2), c.ints(3), {1}, c.flag(4));
   const LaidOut o(c, 0, x.dtype, p.shape(), keeps_format(c.in(0), p));
   const Average options = average_options(c, 5, 6);
-  MSA_SWITCH_AVERAGE(x.dtype, "avg_pool2d_out_frame", (p.spatial < 3 ? average_rows<T>(p, options, x.ptr<T>(), o.ptr<T>())
-                                                                      : average_forward<T>(p, fixed_span, options, x.ptr<T>(), o.ptr<T>())));
+  MSA_SWITCH_AVERAGE(x.dtype, "avg_pool2d_out_frame",
+                     (p.spatial < 3 ? average_rows<T>(p, options, x.ptr<T>(), o.ptr<T>())
+                                    : average_forward<T>(p, fixed_span, options, x.ptr<T>(), o.ptr<T>())));
   o.finish();
 }
 // grad, input, then as above
@@ -326,7 +364,8 @@ void average_grad(Call &c) {
   const Tensor g = c.contiguous(c.in(0));
   const Pool p = windows(x, c.ints(2), optional_ints(c, 3), c.ints(4), {1}, c.flag(5));
   const LaidOut o(c, 0, g.dtype, x.shape(), keeps_format(x, p));
-  MSA_SWITCH_AVERAGE(g.dtype, "avg_pool2d_backward_out_frame", (average_backward<T>(p, fixed_span, average_options(c, 6, 7), g.ptr<T>(), o.ptr<T>())));
+  MSA_SWITCH_AVERAGE(g.dtype, "avg_pool2d_backward_out_frame",
+                     (average_backward<T>(p, fixed_span, average_options(c, 6, 7), g.ptr<T>(), o.ptr<T>())));
   o.finish();
 }
 
@@ -348,7 +387,8 @@ void adaptive_average(Call &c) {  // input, output_size
     MSA_SWITCH_FLOAT(x.dtype, "adaptive_avg_pool3d_cpu", (volume_forward<T>(p, x.ptr<T>(), o.ptr<T>())));
     return;
   }
-  MSA_SWITCH_FLOAT(x.dtype, "adaptive_avg_pool2d", (average_forward<T>(p, adaptive_span, plain_average(), x.ptr<T>(), o.ptr<T>())));
+  MSA_SWITCH_FLOAT(x.dtype, "adaptive_avg_pool2d",
+                   (average_forward<T>(p, adaptive_span, plain_average(), x.ptr<T>(), o.ptr<T>())));
   o.finish();
 }
 void adaptive_average_grad(Call &c, int dims) {  // grad, input
@@ -362,7 +402,8 @@ void adaptive_average_grad(Call &c, int dims) {  // grad, input
     MSA_SWITCH_FLOAT(g.dtype, "adaptive_avg_pool3d_backward_cpu", (volume_backward<T>(p, g.ptr<T>(), o.ptr<T>())));
     return;
   }
-  MSA_SWITCH_FLOAT(g.dtype, "adaptive_avg_pool2d_backward", (average_backward<T>(p, adaptive_span, plain_average(), g.ptr<T>(), o.ptr<T>())));
+  MSA_SWITCH_FLOAT(g.dtype, "adaptive_avg_pool2d_backward",
+                   (average_backward<T>(p, adaptive_span, plain_average(), g.ptr<T>(), o.ptr<T>())));
   o.finish();
 }
 
@@ -372,13 +413,15 @@ void scatter_grad(Call &c, const Tensor &grad, const Tensor &x, const Tensor &in
   int64_t planes = 1, pixels = 1, positions = 1;
   for (int d = 0; d < x.ndim; ++d) (d < x.ndim - dims ? planes : pixels) *= x.size(d);
   for (int d = g.ndim - dims; d < g.ndim; ++d) positions *= g.size(d);
-  MSA_SWITCH_REAL(g.dtype, "max_pool2d_backward", (add_at<T>(planes, positions, pixels, g.ptr<T>(), index.ptr<int64_t>(), o.ptr<T>())));
+  MSA_SWITCH_REAL(g.dtype, "max_pool2d_backward",
+                  (add_at<T>(planes, positions, pixels, g.ptr<T>(), index.ptr<int64_t>(), o.ptr<T>())));
   o.finish();
 }
 
 }  // namespace
 
-MSA_KERNEL(MaxPoolWithIndices) {  // input, kernel, stride?, padding, dilation, ceil_mode -> output, indices in the plane
+MSA_KERNEL(
+    MaxPoolWithIndices) {  // input, kernel, stride?, padding, dilation, ceil_mode -> output, indices in the plane
   const Tensor x = c.contiguous(c.in(0));
   const Pool p = windows(x, c.ints(1), optional_ints(c, 2), c.ints(3), c.ints(4), c.flag(5));
   const bool last = channels_last(c.in(0));
@@ -405,7 +448,8 @@ MSA_KERNEL(AdaptiveMaxPool2D) {  // input, output_size (one to three dims) -> ou
   const Pool p = adaptive(x, c.ints(1));
   const bool last = keeps_format(c.in(0), p);
   const LaidOut o(c, 0, x.dtype, p.shape(), last), index(c, 1, DType::I64, p.shape(), last);
-  MSA_SWITCH_FLOAT(x.dtype, "adaptive_max_pool2d", (max_forward<T>(p, adaptive_span, x.ptr<T>(), o.ptr<T>(), index.ptr<int64_t>())));
+  MSA_SWITCH_FLOAT(x.dtype, "adaptive_max_pool2d",
+                   (max_forward<T>(p, adaptive_span, x.ptr<T>(), o.ptr<T>(), index.ptr<int64_t>())));
   o.finish();
   index.finish();
 }

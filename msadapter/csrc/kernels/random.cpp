@@ -46,16 +46,19 @@ int64_t inner_to(DType d, int64_t to) {
 }
 
 const char *scalar_type_text(DType d) {
-  static const char *names[] = {"bool", "unsigned char", "signed char", "short", "int", "long", "unsigned short", "unsigned int",
-                                "unsigned long", "c10::Half", "c10::BFloat16", "float", "double", "c10::complex<float>",
-                                "c10::complex<double>"};
+  static const char *names[] = {
+      "bool",           "unsigned char",       "signed char",         "short",     "int",           "long",
+      "unsigned short", "unsigned int",        "unsigned long",       "c10::Half", "c10::BFloat16", "float",
+      "double",         "c10::complex<float>", "c10::complex<double>"};
   return names[static_cast<int>(d)];
 }
 
 void check_bound(const char *name, int64_t v, DType d) {
   bool inside = true;
-  if (d == DType::F16) inside = v >= -65504 && v <= 65504;
-  else if (d == DType::U64) inside = v >= 0;
+  if (d == DType::F16)
+    inside = v >= -65504 && v <= 65504;
+  else if (d == DType::U64)
+    inside = v >= 0;
   else if (is_integral(d)) {
     static const int bits[] = {1, 8, 7, 15, 31, 63, 16, 32};
     const int b = bits[static_cast<int>(d)];
@@ -71,7 +74,8 @@ void random_from_to(const Tensor &o, int64_t from, int64_t to, Generator &g) {
   if (is_floating(o.dtype)) {
     from = inner_from(o.dtype, from);
     to = inner_to(o.dtype, to);
-    check(from < to, "random_ expects 'from' casted to dtype to be less than 'to' casted to dtype, but got from=", from, " >= to=", to);
+    check(from < to, "random_ expects 'from' casted to dtype to be less than 'to' casted to dtype, but got from=", from,
+          " >= to=", to);
   }
   check_bound("from", from, o.dtype);
   check_bound("to - 1", to - 1, o.dtype);
@@ -105,8 +109,8 @@ void random_default(const Tensor &o, Generator &g) {
   if (o.dtype != DType::I32) return random_upwards(o, 0, g);
   Lock lock(g.mutex);
   fill_in_order(o, std::function<void(int64_t *, int64_t)>([&](int64_t *b, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) b[i] = g.random() & 0x7fffffffu;
-  }));
+                  for (int64_t i = 0; i < n; ++i) b[i] = g.random() & 0x7fffffffu;
+                }));
 }
 
 void normal_into(Call &c, const Tensor &o, double mean, double std, int seed) {
@@ -126,18 +130,20 @@ void uniform_into(Call &c, const Tensor &o, double from, double to, int seed) {
 }
 
 // Values produced one by one in double: value(generator).
-template <class F> void each(Call &c, const Tensor &o, int seed, F value) {
+template <class F>
+void each(Call &c, const Tensor &o, int seed, F value) {
   if (o.numel == 0) return;
   Generator &g = generator_of(c.in(seed));
   Lock lock(g.mutex);
   fill_in_order(o, std::function<void(double *, int64_t)>([&](double *b, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) b[i] = value(g);
-  }));
+                  for (int64_t i = 0; i < n; ++i) b[i] = value(g);
+                }));
 }
 
 void need_floating(const Tensor &t, const char *what) {
   if (!is_floating(t.dtype))
-    fail(what, " distribution is a continuous probability distribution. dtype must be a floating point but you specified ",
+    fail(what,
+         " distribution is a continuous probability distribution. dtype must be a floating point but you specified ",
          scalar_type_text(t.dtype));
 }
 
@@ -155,9 +161,12 @@ MSA_POINTWISE_KERNEL(InplaceRandom) {  // self, from, to?, seed, offset
   if (is_complex(o.dtype)) unsupported("random_kernel_cpu", o.dtype);
   if (o.numel == 0 && !c.has(2)) return;
   Generator &g = generator_of(c.in(3));
-  if (c.has(2)) random_from_to(o, c.integer(1), c.integer(2), g);
-  else if (c.integer(1) == 0) random_default(o, g);
-  else random_upwards(o, c.integer(1), g);
+  if (c.has(2))
+    random_from_to(o, c.integer(1), c.integer(2), g);
+  else if (c.integer(1) == 0)
+    random_default(o, g);
+  else
+    random_upwards(o, c.integer(1), g);
 }
 MSA_POINTWISE_KERNEL(InplaceExponential) {  // self, lambda, seed, offset
   const double lambda = c.real(1);
@@ -169,7 +178,8 @@ MSA_POINTWISE_KERNEL(InplaceCauchy) {  // self, median, sigma, seed, offset
   const double median = c.real(1), sigma = c.real(2);
   check(sigma > 0.0, "cauchy_ expects sigma > 0.0, but found sigma=", shown(sigma));
   need_floating(c.in(0), "Cauchy");
-  each(c, self_out(c), 3, [=](Generator &g) { return std::fma(sigma, std::tan(M_PI * (g.uniform_double() - 0.5)), median); });
+  each(c, self_out(c), 3,
+       [=](Generator &g) { return std::fma(sigma, std::tan(M_PI * (g.uniform_double() - 0.5)), median); });
 }
 MSA_POINTWISE_KERNEL(InplaceLogNormal) {  // self, mean, std, seed, offset
   const double mean = c.real(1), std = c.real(2);
@@ -196,23 +206,28 @@ static void bernoulli_tensor(const Tensor &o, const Tensor &p, Generator &g) {
   if (!is_floating(p.dtype)) unsupported("bernoulli_tensor_cpu_p_", p.dtype);
   const Dims shape = o.shape();
   Lock lock(g.mutex);
-  MSA_SWITCH_REAL_BOOL(o.dtype, "bernoulli_tensor_cpu_self_", ({
-    Loop<2>(shape, {o, expand(p, shape)}).run([&](char **q, const int64_t *s, int64_t n) {
-      for (int64_t i = 0; i < n; ++i) {
-        const char *at = q[1] + i * s[1];
-        double v = 0;
-        switch (p.dtype) {
-          case DType::F64: v = *reinterpret_cast<const double *>(at); break;
-          case DType::F32: v = *reinterpret_cast<const float *>(at); break;
-          case DType::F16: v = *reinterpret_cast<const Half *>(at); break;
-          default: v = *reinterpret_cast<const BFloat16 *>(at); break;
-        }
-        check(v >= 0 && v <= 1, "Expected p_in >= 0 && p_in <= 1 to be true, but got false.");
-        const bool hit = p.dtype == DType::F64 ? g.uniform_double() < v : g.uniform_float() < static_cast<float>(v);
-        *reinterpret_cast<T *>(q[0] + i * s[0]) = T(hit ? 1 : 0);
-      }
-    }, std::numeric_limits<int64_t>::max());
-  }));
+  MSA_SWITCH_REAL_BOOL(
+      o.dtype, "bernoulli_tensor_cpu_self_", ({
+        Loop<2>(shape, {o, expand(p, shape)})
+            .run(
+                [&](char **q, const int64_t *s, int64_t n) {
+                  for (int64_t i = 0; i < n; ++i) {
+                    const char *at = q[1] + i * s[1];
+                    double v = 0;
+                    switch (p.dtype) {
+                      case DType::F64: v = *reinterpret_cast<const double *>(at); break;
+                      case DType::F32: v = *reinterpret_cast<const float *>(at); break;
+                      case DType::F16: v = *reinterpret_cast<const Half *>(at); break;
+                      default: v = *reinterpret_cast<const BFloat16 *>(at); break;
+                    }
+                    check(v >= 0 && v <= 1, "Expected p_in >= 0 && p_in <= 1 to be true, but got false.");
+                    const bool hit =
+                        p.dtype == DType::F64 ? g.uniform_double() < v : g.uniform_float() < static_cast<float>(v);
+                    *reinterpret_cast<T *>(q[0] + i * s[0]) = T(hit ? 1 : 0);
+                  }
+                },
+                std::numeric_limits<int64_t>::max());
+      }));
 }
 MSA_POINTWISE_KERNEL(InplaceBernoulliTensor) {  // self, p, seed, offset
   const Tensor o = self_out(c);
@@ -260,7 +275,8 @@ MSA_KERNEL(RandpermExt) {  // n, seed, offset, dtype
   for (int64_t i = 0; i < n; ++i) order[i] = i;
   {
     Lock lock(g.mutex);
-    for (int64_t i = 0; i < n - 1; ++i) std::swap(order[i], order[i + static_cast<int64_t>(g.random() % static_cast<uint64_t>(n - i))]);
+    for (int64_t i = 0; i < n - 1; ++i)
+      std::swap(order[i], order[i + static_cast<int64_t>(g.random() % static_cast<uint64_t>(n - i))]);
   }
   if (o.dtype != DType::I64) copy_into(o, contiguous_tensor(order, DType::I64, Dims{n}));
 }

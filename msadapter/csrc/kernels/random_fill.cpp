@@ -14,20 +14,27 @@ namespace {
 constexpr int64_t kBlock = 512;
 constexpr int64_t kSerial = std::numeric_limits<int64_t>::max();
 
-template <class V> void store(char *p, const V *v, int64_t step, int64_t n, DType d) {
-  MSA_SWITCH_ALL(d, "random", ({ for (int64_t i = 0; i < n; ++i) *reinterpret_cast<T *>(p + i * step) = convert<T>(v[i]); }));
+template <class V>
+void store(char *p, const V *v, int64_t step, int64_t n, DType d) {
+  MSA_SWITCH_ALL(d, "random", ({
+                   for (int64_t i = 0; i < n; ++i) *reinterpret_cast<T *>(p + i * step) = convert<T>(v[i]);
+                 }));
 }
 
-template <class V> void fill_blocks(const Tensor &o, const std::function<void(V *, int64_t)> &produce) {
+template <class V>
+void fill_blocks(const Tensor &o, const std::function<void(V *, int64_t)> &produce) {
   if (shape_only()) return;
-  Loop<1>(o.shape(), {o}).run([&](char **p, const int64_t *s, int64_t n) {
-    V buffer[kBlock];
-    for (int64_t i = 0; i < n; i += kBlock) {
-      const int64_t m = std::min(kBlock, n - i);
-      produce(buffer, m);
-      store(p[0] + i * s[0], buffer, s[0], m, o.dtype);
-    }
-  }, kSerial);
+  Loop<1>(o.shape(), {o})
+      .run(
+          [&](char **p, const int64_t *s, int64_t n) {
+            V buffer[kBlock];
+            for (int64_t i = 0; i < n; i += kBlock) {
+              const int64_t m = std::min(kBlock, n - i);
+              produce(buffer, m);
+              store(p[0] + i * s[0], buffer, s[0], m, o.dtype);
+            }
+          },
+          kSerial);
 }
 
 // ---- float32 logarithm, sine and cosine (Cephes polynomials in the order and with the fusions of the AVX2 build)
@@ -75,7 +82,8 @@ inline void sincos_lane(float v, float *sine, float *cosine) {  // v in [0, 2 pi
   s = std::fma(s, z, -1.6666654611e-1f) * z;
   s = std::fma(s, x, x);
   const bool direct = (j & 2) == 0;
-  const uint32_t sign_sine = static_cast<uint32_t>(j & 4) << 29, sign_cosine = static_cast<uint32_t>(~(j - 2) & 4) << 29;
+  const uint32_t sign_sine = static_cast<uint32_t>(j & 4) << 29, sign_cosine = static_cast<uint32_t>(~(j - 2) & 4)
+                                                                               << 29;
   *sine = bits_to_float(float_to_bits(direct ? s : c) ^ sign_sine);
   *cosine = bits_to_float(float_to_bits(direct ? c : s) ^ sign_cosine);
 }
@@ -107,7 +115,8 @@ void draw_uniform(Generator &g, float *out, int64_t n) {
   for (int64_t i = 0; i < n; i += kBlock) {
     const int64_t m = std::min(kBlock, n - i);
     g.fill(raw, m);
-    for (int64_t k = 0; k < m; ++k) out[i + k] = static_cast<float>(static_cast<int32_t>(raw[k] & 0xFFFFFFu)) * 0x1p-24f;
+    for (int64_t k = 0; k < m; ++k)
+      out[i + k] = static_cast<float>(static_cast<int32_t>(raw[k] & 0xFFFFFFu)) * 0x1p-24f;
   }
 }
 void draw_uniform(Generator &g, double *out, int64_t n) {
@@ -115,7 +124,8 @@ void draw_uniform(Generator &g, double *out, int64_t n) {
 }
 
 // Contiguous, at least 16 values: blocks of 16; a last partial block is replaced by 16 new draws that end at the end.
-template <class T> void normal_blocks(T *data, int64_t n, T mean, T std, Generator &g) {
+template <class T>
+void normal_blocks(T *data, int64_t n, T mean, T std, Generator &g) {
   draw_uniform(g, data, n);
   parallel_for(n / 16, 512, [&](int64_t b, int64_t e) {
     for (int64_t i = b; i < e; ++i) box_muller(data + 16 * i, mean, std);
@@ -124,7 +134,8 @@ template <class T> void normal_blocks(T *data, int64_t n, T mean, T std, Generat
   draw_uniform(g, data + n - 16, 16);
   box_muller(data + n - 16, mean, std);
 }
-template <class T> void normal_blocks_reduced(T *data, int64_t n, float mean, float std, Generator &g) {
+template <class T>
+void normal_blocks_reduced(T *data, int64_t n, float mean, float std, Generator &g) {
   float buffer[16];
   auto block = [&](int64_t at) {
     draw_uniform(g, buffer, 16);
@@ -184,27 +195,28 @@ void fill_uniform(const Tensor &o, double from, double to, Generator &g) {
   if (is_complex(o.dtype)) return fill_uniform(real_view(o), from, to, g);
   if (o.dtype == DType::F64) {
     return fill_in_order(o, std::function<void(double *, int64_t)>([&](double *b, int64_t n) {
-      draw_uniform(g, b, n);
-      for (int64_t i = 0; i < n; ++i) {
-        const double v = std::fma(b[i], to - from, from);
-        b[i] = v == to ? from : v;
-      }
-    }));
+                           draw_uniform(g, b, n);
+                           for (int64_t i = 0; i < n; ++i) {
+                             const double v = std::fma(b[i], to - from, from);
+                             b[i] = v == to ? from : v;
+                           }
+                         }));
   }
   const float low = static_cast<float>(from), high = static_cast<float>(to), width = high - low;
-  if (o.dtype == DType::F32 && o.contiguous() && low == 0.f && high == 1.f) return draw_uniform(g, o.ptr<float>(), o.numel);
+  if (o.dtype == DType::F32 && o.contiguous() && low == 0.f && high == 1.f)
+    return draw_uniform(g, o.ptr<float>(), o.numel);
   float top = high, bottom = low;  // as the result type stores them
   if (o.dtype == DType::F16) top = Half(high), bottom = Half(low);
   if (o.dtype == DType::BF16) top = BFloat16(high), bottom = BFloat16(low);
   fill_in_order(o, std::function<void(float *, int64_t)>([&](float *b, int64_t n) {
-    draw_uniform(g, b, n);
-    for (int64_t i = 0; i < n; ++i) {
-      float v = std::fma(b[i], width, low);
-      if (o.dtype == DType::F16) v = Half(v);
-      if (o.dtype == DType::BF16) v = BFloat16(v);
-      b[i] = v == top ? bottom : v;
-    }
-  }));
+                  draw_uniform(g, b, n);
+                  for (int64_t i = 0; i < n; ++i) {
+                    float v = std::fma(b[i], width, low);
+                    if (o.dtype == DType::F16) v = Half(v);
+                    if (o.dtype == DType::BF16) v = BFloat16(v);
+                    b[i] = v == top ? bottom : v;
+                  }
+                }));
 }
 
 void fill_normal(const Tensor &o, double mean, double std, Generator &g) {
@@ -213,15 +225,18 @@ void fill_normal(const Tensor &o, double mean, double std, Generator &g) {
   if (!is_floating(o.dtype)) unsupported("normal_kernel_cpu", o.dtype);
   if (o.numel >= 16 && o.contiguous()) {
     switch (o.dtype) {
-      case DType::F32: return normal_blocks(o.ptr<float>(), o.numel, static_cast<float>(mean), static_cast<float>(std), g);
+      case DType::F32:
+        return normal_blocks(o.ptr<float>(), o.numel, static_cast<float>(mean), static_cast<float>(std), g);
       case DType::F64: return normal_blocks(o.ptr<double>(), o.numel, mean, std, g);
-      case DType::F16: return normal_blocks_reduced(o.ptr<Half>(), o.numel, static_cast<float>(mean), static_cast<float>(std), g);
-      default: return normal_blocks_reduced(o.ptr<BFloat16>(), o.numel, static_cast<float>(mean), static_cast<float>(std), g);
+      case DType::F16:
+        return normal_blocks_reduced(o.ptr<Half>(), o.numel, static_cast<float>(mean), static_cast<float>(std), g);
+      default:
+        return normal_blocks_reduced(o.ptr<BFloat16>(), o.numel, static_cast<float>(mean), static_cast<float>(std), g);
     }
   }
   fill_in_order(o, std::function<void(double *, int64_t)>([&](double *b, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) b[i] = std::fma(g.normal(), std, mean);
-  }));
+                  for (int64_t i = 0; i < n; ++i) b[i] = std::fma(g.normal(), std, mean);
+                }));
 }
 
 // range 0 stands for 2^64. From 2^28 on, the remainder is taken of 64 bits.
@@ -229,12 +244,12 @@ void fill_integers(const Tensor &o, int64_t from, uint64_t range, Generator &g) 
   if (shape_only()) return;
   const bool wide = range == 0 || range >= (1ull << 28);
   fill_in_order(o, std::function<void(int64_t *, int64_t)>([&](int64_t *b, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) {
-      uint64_t v = wide ? g.random64() : g.random();
-      if (range != 0) v %= range;
-      b[i] = static_cast<int64_t>(v + static_cast<uint64_t>(from));
-    }
-  }));
+                  for (int64_t i = 0; i < n; ++i) {
+                    uint64_t v = wide ? g.random64() : g.random();
+                    if (range != 0) v %= range;
+                    b[i] = static_cast<int64_t>(v + static_cast<uint64_t>(from));
+                  }
+                }));
 }
 
 void fill_bernoulli(const Tensor &o, double p, Generator &g) {
@@ -242,10 +257,10 @@ void fill_bernoulli(const Tensor &o, double p, Generator &g) {
   check(p >= 0 && p <= 1, "bernoulli_ expects p to be in [0, 1], but got p=", shown(p));
   const uint64_t bound = bound53(p);
   fill_in_order(o, std::function<void(float *, int64_t)>([&](float *b, int64_t n) {
-    uint64_t draw[kBlock];
-    draw53(g, draw, n);
-    for (int64_t i = 0; i < n; ++i) b[i] = draw[i] < bound ? 1.f : 0.f;
-  }));
+                  uint64_t draw[kBlock];
+                  draw53(g, draw, n);
+                  for (int64_t i = 0; i < n; ++i) b[i] = draw[i] < bound ? 1.f : 0.f;
+                }));
 }
 
 }  // namespace msa

@@ -62,8 +62,12 @@ double Generator::normal() {
 namespace {
 constexpr int kLeft = 8, kSeeded = 12, kNext = 16, kWords = 24, kNormalY = 5024, kHasDouble = 5040, kFloat = 5048,
               kHasFloat = 5052;
-template <class T> void put(uint8_t *b, int at, T v) { std::memcpy(b + at, &v, sizeof(T)); }
-template <class T> T take(const uint8_t *b, int at) {
+template <class T>
+void put(uint8_t *b, int at, T v) {
+  std::memcpy(b + at, &v, sizeof(T));
+}
+template <class T>
+T take(const uint8_t *b, int at) {
   T v;
   std::memcpy(&v, b + at, sizeof(T));
   return v;

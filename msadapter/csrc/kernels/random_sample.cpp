@@ -17,7 +17,8 @@ constexpr int64_t kSerial = std::numeric_limits<int64_t>::max();
 
 // ---------------------------------------------------------------- dropout
 // 1 / keep in the element type, as the mask divided by `keep` has it.
-template <class T> compute_t<T> keep_scale(double keep) {
+template <class T>
+compute_t<T> keep_scale(double keep) {
   using C = compute_t<T>;
   return static_cast<C>(T(C(1) / static_cast<C>(keep)));
 }
@@ -27,30 +28,34 @@ void dropout_into(const Tensor &out, const Tensor &mask, const Tensor &in, doubl
   const uint64_t bound = bound53(keep);
   const Dims shape = out.shape();
   MSA_SWITCH_FLOAT(out.dtype, "dropout", ({
-    using C = compute_t<T>;
-    const C scale = keep_scale<T>(keep);
-    Loop<3>(shape, {out, mask, in}).run([&](char **p, const int64_t *s, int64_t n) {
-      uint64_t draw[kBlock];
-      for (int64_t i = 0; i < n; i += kBlock) {
-        const int64_t m = std::min(kBlock, n - i);
-        draw53(g, draw, m);
-        for (int64_t k = 0; k < m; ++k) {
-          const bool kept = draw[k] < bound;
-          *reinterpret_cast<bool *>(p[1] + (i + k) * s[1]) = kept;
-          const C v = static_cast<C>(*reinterpret_cast<const T *>(p[2] + (i + k) * s[2]));
-          *reinterpret_cast<T *>(p[0] + (i + k) * s[0]) = T(v * (kept ? scale : C(0)));
-        }
-      }
-    }, kSerial);
-  }));
+                     using C = compute_t<T>;
+                     const C scale = keep_scale<T>(keep);
+                     Loop<3>(shape, {out, mask, in})
+                         .run(
+                             [&](char **p, const int64_t *s, int64_t n) {
+                               uint64_t draw[kBlock];
+                               for (int64_t i = 0; i < n; i += kBlock) {
+                                 const int64_t m = std::min(kBlock, n - i);
+                                 draw53(g, draw, m);
+                                 for (int64_t k = 0; k < m; ++k) {
+                                   const bool kept = draw[k] < bound;
+                                   *reinterpret_cast<bool *>(p[1] + (i + k) * s[1]) = kept;
+                                   const C v = static_cast<C>(*reinterpret_cast<const T *>(p[2] + (i + k) * s[2]));
+                                   *reinterpret_cast<T *>(p[0] + (i + k) * s[0]) = T(v * (kept ? scale : C(0)));
+                                 }
+                               }
+                             },
+                             kSerial);
+                   }));
 }
 
 void apply_mask(const Tensor &out, const Tensor &in, const Tensor &mask, double keep) {
   MSA_SWITCH_FLOAT(out.dtype, "dropout", ({
-    using C = compute_t<T>;
-    const C scale = keep_scale<T>(keep);
-    map2<T, T, bool>(out, in, mask, [=](T v, bool kept) { return T(static_cast<C>(v) * (kept ? scale : C(0))); });
-  }));
+                     using C = compute_t<T>;
+                     const C scale = keep_scale<T>(keep);
+                     map2<T, T, bool>(out, in, mask,
+                                      [=](T v, bool kept) { return T(static_cast<C>(v) * (kept ? scale : C(0))); });
+                   }));
 }
 
 double checked_p(double p) {
@@ -99,8 +104,8 @@ int64_t sample_poisson(double rate, Generator &g) {
 
 // Remainder of Stirling's approximation of log k!
 double stirling_tail(double k) {
-  static const double small[] = {0.0810614667953272,  0.0413406959554092,  0.0276779256849983, 0.02079067210376509,
-                                 0.0166446911898211,  0.0138761288230707,  0.0118967099458917, 0.0104112652619720,
+  static const double small[] = {0.0810614667953272,  0.0413406959554092, 0.0276779256849983, 0.02079067210376509,
+                                 0.0166446911898211,  0.0138761288230707, 0.0118967099458917, 0.0104112652619720,
                                  0.00925546218271273, 0.00833056343336287};
   if (k < 10) return small[static_cast<size_t>(k)];
   const double square = (k + 1) * (k + 1);
@@ -108,7 +113,8 @@ double stirling_tail(double k) {
 }
 
 // n p < 10: counts geometric waiting times that fit into n.
-template <class S> S binomial_by_inversion(S count, S p, Generator &g) {
+template <class S>
+S binomial_by_inversion(S count, S p, Generator &g) {
   const double log_q = std::log1p(-p);
   double waited = 0;
   for (S hits = 0;; hits = hits + 1) {
@@ -118,7 +124,8 @@ template <class S> S binomial_by_inversion(S count, S p, Generator &g) {
 }
 
 // n p >= 10: transformed rejection (BTRS, Hoermann 1993). Types are mixed as in PyTorch: S for count, p and k.
-template <class S> S binomial_by_rejection(S count, S p, Generator &g) {
+template <class S>
+S binomial_by_rejection(S count, S p, Generator &g) {
   const double deviation = std::sqrt(count * p * (1 - p));
   const double b = 1.15 + 2.53 * deviation, a = -0.0873 + 0.0248 * b + 0.01 * p, centre = count * p + 0.5;
   const double squeeze = 0.92 - 4.2 / b, odds = p / (1 - p), alpha = (2.83 + 5.1 / b) * deviation;
@@ -139,16 +146,20 @@ template <class S> S binomial_by_rejection(S count, S p, Generator &g) {
   }
 }
 
-template <class S> S sample_binomial(S count, S p, Generator &g) {
+template <class S>
+S sample_binomial(S count, S p, Generator &g) {
   if (count <= 0 || p <= 0) return 0;
   if (p >= 1) return count;
   if (std::isnan(p)) return p;
-  auto draw = [&](S q) { return count * q >= 10.0 ? binomial_by_rejection(count, q, g) : binomial_by_inversion(count, q, g); };
+  auto draw = [&](S q) {
+    return count * q >= 10.0 ? binomial_by_rejection(count, q, g) : binomial_by_inversion(count, q, g);
+  };
   return p <= S(0.5) ? draw(p) : count - draw(static_cast<S>(1.0 - p));
 }
 
 // Marsaglia and Tsang 2000; below 1 the shape is raised by one and the sample scaled by a power of a uniform.
-template <class S> S sample_gamma(S shape, Generator &g) {
+template <class S>
+S sample_gamma(S shape, Generator &g) {
   double scale = 1;
   if (shape < 1) {
     if (shape == 0) return 0;
@@ -163,17 +174,20 @@ template <class S> S sample_gamma(S shape, Generator &g) {
       y = 1.0f + k * x;
     } while (y <= 0);
     const double v = y * y * y, u = 1 - g.uniform_double(), xx = x * x;
-    if (u < 1.0f - 0.0331f * xx * xx || std::log(u) < 0.5f * xx + d * (1.0f - v + std::log(v))) return static_cast<S>(scale * d * v);
+    if (u < 1.0f - 0.0331f * xx * xx || std::log(u) < 0.5f * xx + d * (1.0f - v + std::log(v)))
+      return static_cast<S>(scale * d * v);
   }
 }
 
 // out[i] = f(a[i]) one after the other in the order of out.
-template <class TO, class TA, class F> void serial_map(const Tensor &o, const Tensor &a, F f) {
+template <class TO, class TA, class F>
+void serial_map(const Tensor &o, const Tensor &a, F f) {
   map1<TO, TA>(o, a, f, kSerial);
 }
 
 // ---------------------------------------------------------------- multinomial
-template <class C> void with_replacement(const C *p, int64_t n, int64_t *out, int64_t samples, C *cumulative, Generator &g) {
+template <class C>
+void with_replacement(const C *p, int64_t n, int64_t *out, int64_t samples, C *cumulative, Generator &g) {
   C sum = 0;
   for (int64_t j = 0; j < n; ++j) {
     check(p[j] >= 0, "invalid multinomial distribution (encountering probability entry < 0)");
@@ -184,11 +198,13 @@ template <class C> void with_replacement(const C *p, int64_t n, int64_t *out, in
   for (int64_t j = 0; j < n; ++j) cumulative[j] /= sum;
   cumulative[n - 1] = 1;
   for (int64_t i = 0; i < samples; ++i)
-    out[i] = std::lower_bound(cumulative, cumulative + n, g.uniform_double(), [](C a, double u) { return a < u; }) - cumulative;
+    out[i] = std::lower_bound(cumulative, cumulative + n, g.uniform_double(), [](C a, double u) { return a < u; }) -
+             cumulative;
 }
 
 // The largest p / q with q exponentially distributed (one q per category).
-template <class T> void ranked(const compute_t<T> *p, int64_t n, int64_t *out, int64_t samples, compute_t<T> *keys, Generator &g) {
+template <class T>
+void ranked(const compute_t<T> *p, int64_t n, int64_t *out, int64_t samples, compute_t<T> *keys, Generator &g) {
   using C = compute_t<T>;
   for (int64_t j = 0; j < n; ++j) {
     const C q = static_cast<C>(T(static_cast<C>(-1.0 * std::log1p(-g.uniform_double()))));
@@ -237,20 +253,30 @@ MSA_KERNEL(Poisson) {  // rate, seed, offset
   Generator &g = generator_of(c.in(1));
   Lock lock(g.mutex);
   MSA_SWITCH_FLOAT(rate.dtype, "poisson_cpu", (serial_map<T, T>(o, rate, [&](T v) {
-    return convert<T>(static_cast<double>(sample_poisson(convert<double>(v), g))); })));
+                     return convert<T>(static_cast<double>(sample_poisson(convert<double>(v), g)));
+                   })));
 }
 MSA_KERNEL(Binomial) {  // count, prob, seed, offset
   const Tensor o = c.out_pointwise(0, c.in(0).dtype, {&c.in(0), &c.in(1)});
   Generator &g = generator_of(c.in(2));
   Lock lock(g.mutex);
-  MSA_SWITCH_FLOAT(o.dtype, "binomial_cpu", (map2<T, T, T>(o, c.in(0), c.in(1), [&](T n, T p) {
-    using C = compute_t<T>;
-    return T(sample_binomial<C>(static_cast<C>(n), static_cast<C>(p), g)); }, kSerial)));
+  MSA_SWITCH_FLOAT(o.dtype, "binomial_cpu",
+                   (map2<T, T, T>(
+                       o, c.in(0), c.in(1),
+                       [&](T n, T p) {
+                         using C = compute_t<T>;
+                         return T(sample_binomial<C>(static_cast<C>(n), static_cast<C>(p), g));
+                       },
+                       kSerial)));
 }
-template <class T> constexpr double smallest_normal() {
-  if constexpr (std::is_same_v<T, Half>) return 0x1p-14;
-  else if constexpr (std::is_same_v<T, double>) return std::numeric_limits<double>::min();
-  else return std::numeric_limits<float>::min();
+template <class T>
+constexpr double smallest_normal() {
+  if constexpr (std::is_same_v<T, Half>)
+    return 0x1p-14;
+  else if constexpr (std::is_same_v<T, double>)
+    return std::numeric_limits<double>::min();
+  else
+    return std::numeric_limits<float>::min();
 }
 MSA_KERNEL(StandardGamma) {  // alpha, seed, offset
   const Tensor &alpha = c.in(0);
@@ -258,8 +284,9 @@ MSA_KERNEL(StandardGamma) {  // alpha, seed, offset
   Generator &g = generator_of(c.in(1));
   Lock lock(g.mutex);
   MSA_SWITCH_FLOAT(alpha.dtype, "gamma_cpu", (serial_map<T, T>(o, alpha, [&](T v) {
-    using C = compute_t<T>;
-    return T(std::max(static_cast<C>(smallest_normal<T>()), sample_gamma<C>(static_cast<C>(v), g))); })));
+                     using C = compute_t<T>;
+                     return T(std::max(static_cast<C>(smallest_normal<T>()), sample_gamma<C>(static_cast<C>(v), g)));
+                   })));
 }
 MSA_KERNEL(Dirichlet) {  // alpha (..., k), seed, offset: normalised gamma samples, drawn in double
   const Tensor &alpha = c.in(0);
@@ -276,13 +303,17 @@ MSA_KERNEL(Dirichlet) {  // alpha (..., k), seed, offset: normalised gamma sampl
       gamma[i] = std::max(std::numeric_limits<double>::min(), sample_gamma<double>(wide.ptr<double>()[i], g));
   }
   MSA_SWITCH_FLOAT(alpha.dtype, "dirichlet", ({
-    const double top = std::is_same_v<T, double> ? 1 - 0x1p-53 : std::is_same_v<T, float> ? 1 - 0x1p-24 : std::is_same_v<T, Half> ? 1 - 0x1p-11 : 1 - 0x1p-8;
-    for (int64_t row = 0; row < alpha.numel; row += k) {
-      const double sum = std::accumulate(gamma + row, gamma + row + k, 0.0);
-      for (int64_t j = row; j < row + k; ++j)
-        o.ptr<T>()[j] = convert<T>(std::min(top, std::max(smallest_normal<T>(), convert<double>(convert<T>(gamma[j] / sum)))));
-    }
-  }));
+                     const double top = std::is_same_v<T, double>  ? 1 - 0x1p-53
+                                        : std::is_same_v<T, float> ? 1 - 0x1p-24
+                                        : std::is_same_v<T, Half>  ? 1 - 0x1p-11
+                                                                   : 1 - 0x1p-8;
+                     for (int64_t row = 0; row < alpha.numel; row += k) {
+                       const double sum = std::accumulate(gamma + row, gamma + row + k, 0.0);
+                       for (int64_t j = row; j < row + k; ++j)
+                         o.ptr<T>()[j] = convert<T>(std::min(
+                             top, std::max(smallest_normal<T>(), convert<double>(convert<T>(gamma[j] / sum)))));
+                     }
+                   }));
 }
 
 MSA_KERNEL(MultinomialExt) {  // probabilities (n) or (rows, n), samples, replacement, seed, offset -> int64 indices
@@ -299,24 +330,27 @@ MSA_KERNEL(MultinomialExt) {  // probabilities (n) or (rows, n), samples, replac
   if (o.numel == 0) return;
   Generator &g = generator_of(c.in(3));
   MSA_SWITCH_FLOAT(p.dtype, "multinomial", ({
-    using C = compute_t<T>;
-    const Tensor flat = c.cast(p, dtype_of<C>::value);
-    C *work = c.scratch_of<C>(n);
-    const C *values = flat.ptr<C>();
-    if (!replacement) {
-      for (int64_t i = 0; i < p.numel; ++i)
-        check(std::isfinite(values[i]) && values[i] >= 0, "probability tensor contains either `inf`, `nan` or element < 0");
-      for (int64_t r = 0; r < rows; ++r)
-        check(std::any_of(values + r * n, values + (r + 1) * n, [](C v) { return v > 0; }),
-              "invalid multinomial distribution (sum of probabilities <= 0)");
-    }
-    Lock lock(g.mutex);
-    for (int64_t r = 0; r < rows; ++r) {
-      int64_t *row = o.ptr<int64_t>() + r * samples;
-      if (replacement) with_replacement<C>(values + r * n, n, row, samples, work, g);
-      else ranked<T>(values + r * n, n, row, samples, work, g);
-    }
-  }));
+                     using C = compute_t<T>;
+                     const Tensor flat = c.cast(p, dtype_of<C>::value);
+                     C *work = c.scratch_of<C>(n);
+                     const C *values = flat.ptr<C>();
+                     if (!replacement) {
+                       for (int64_t i = 0; i < p.numel; ++i)
+                         check(std::isfinite(values[i]) && values[i] >= 0,
+                               "probability tensor contains either `inf`, `nan` or element < 0");
+                       for (int64_t r = 0; r < rows; ++r)
+                         check(std::any_of(values + r * n, values + (r + 1) * n, [](C v) { return v > 0; }),
+                               "invalid multinomial distribution (sum of probabilities <= 0)");
+                     }
+                     Lock lock(g.mutex);
+                     for (int64_t r = 0; r < rows; ++r) {
+                       int64_t *row = o.ptr<int64_t>() + r * samples;
+                       if (replacement)
+                         with_replacement<C>(values + r * n, n, row, samples, work, g);
+                       else
+                         ranked<T>(values + r * n, n, row, samples, work, g);
+                     }
+                   }));
 }
 
 }  // namespace msa

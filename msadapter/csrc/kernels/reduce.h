@@ -36,35 +36,62 @@ Tensor rows_view(const Tensor &rows, const Tensor &t, int64_t dim, int64_t len);
 // a = step(a, b), for numbers and for vectors of them.
 struct SumStep {
   static constexpr int start = 0;
-  template <class V> MSA_INLINE void operator()(V &a, const V &b) const { a += b; }
+  template <class V>
+  MSA_INLINE void operator()(V &a, const V &b) const {
+    a += b;
+  }
 };
 struct ProdStep {
   static constexpr int start = 1;
-  template <class V> MSA_INLINE void operator()(V &a, const V &b) const { a *= b; }
+  template <class V>
+  MSA_INLINE void operator()(V &a, const V &b) const {
+    a *= b;
+  }
 };
 // Not-a-number wins and stays.
 struct MaxStep {
-  template <class V> MSA_INLINE void operator()(V &a, const V &b) const { a = ((b > a) | (b != b)) ? b : a; }
+  template <class V>
+  MSA_INLINE void operator()(V &a, const V &b) const {
+    a = ((b > a) | (b != b)) ? b : a;
+  }
 };
 struct MinStep {
-  template <class V> MSA_INLINE void operator()(V &a, const V &b) const { a = ((b < a) | (b != b)) ? b : a; }
+  template <class V>
+  MSA_INLINE void operator()(V &a, const V &b) const {
+    a = ((b < a) | (b != b)) ? b : a;
+  }
 };
 
-template <class A> struct wide_type { using type = A; };
-template <> struct wide_type<float> { using type = double; };
-template <class A> using wide_t = typename wide_type<A>::type;
+template <class A>
+struct wide_type {
+  using type = A;
+};
+template <>
+struct wide_type<float> {
+  using type = double;
+};
+template <class A>
+using wide_t = typename wide_type<A>::type;
 
 // dst[i] = f(element i of a strided run)
-template <class Acc> using Load = void (*)(Acc *dst, const char *src, int64_t step, int64_t n);
+template <class Acc>
+using Load = void (*)(Acc *dst, const char *src, int64_t step, int64_t n);
 
-template <class In, class Acc, class F> void load_run(Acc *__restrict dst, const char *src, int64_t step, int64_t n) {
+template <class In, class Acc, class F>
+void load_run(Acc *__restrict dst, const char *src, int64_t step, int64_t n) {
   const F f;
   const In *p = reinterpret_cast<const In *>(src);
-  if (step == sizeof(In)) for (int64_t i = 0; i < n; ++i) dst[i] = f(p[i]);
-  else for (int64_t i = 0; i < n; ++i) dst[i] = f(*reinterpret_cast<const In *>(src + i * step));
+  if (step == sizeof(In))
+    for (int64_t i = 0; i < n; ++i) dst[i] = f(p[i]);
+  else
+    for (int64_t i = 0; i < n; ++i) dst[i] = f(*reinterpret_cast<const In *>(src + i * step));
 }
-template <class A> struct ConvertTo {
-  template <class T> MSA_INLINE A operator()(T v) const { return convert<A>(v); }
+template <class A>
+struct ConvertTo {
+  template <class T>
+  MSA_INLINE A operator()(T v) const {
+    return convert<A>(v);
+  }
 };
 
 // out[o] (kept dims in order, contiguous) = fold. Exists for float, double, int64 with every step and for c128

@@ -17,7 +17,8 @@ constexpr int kVector = 32, kVectors = 8;  // wider ones would be taken apart
 #endif
 
 // p[0..n) folded with kVectors vectors of lanes.
-template <class Acc, class Step> Acc fold_contiguous(const Acc *p, int64_t n, Acc identity) {
+template <class Acc, class Step>
+Acc fold_contiguous(const Acc *p, int64_t n, Acc identity) {
   const Step step;
   int64_t i = 0;
   Acc a = identity;
@@ -51,16 +52,18 @@ template <class Acc, class Step> Acc fold_contiguous(const Acc *p, int64_t n, Ac
   return a;
 }
 
-// The extreme of floats: the vector instructions keep their second operand when one is not a number, so that is looked for
-// beside, two vectors at a time.
+// The extreme of floats: the vector instructions keep their second operand when one is not a number, so that is looked
+// for beside, two vectors at a time.
 #ifdef __AVX2__
-template <bool kMax> float fold_extreme(const float *p, int64_t n, float identity) {
+template <bool kMax>
+float fold_extreme(const float *p, int64_t n, float identity) {
   auto pick = [](__m256 v, __m256 best) { return kMax ? _mm256_max_ps(v, best) : _mm256_min_ps(v, best); };
   __m256 best[4], odd = _mm256_setzero_ps();
   for (auto &b : best) b = _mm256_set1_ps(identity);
   int64_t i = 0;
   for (; i + 32 <= n; i += 32) {
-    const __m256 a = _mm256_loadu_ps(p + i), b = _mm256_loadu_ps(p + i + 8), c = _mm256_loadu_ps(p + i + 16), d = _mm256_loadu_ps(p + i + 24);
+    const __m256 a = _mm256_loadu_ps(p + i), b = _mm256_loadu_ps(p + i + 8), c = _mm256_loadu_ps(p + i + 16),
+                 d = _mm256_loadu_ps(p + i + 24);
     best[0] = pick(a, best[0]);
     best[1] = pick(b, best[1]);
     best[2] = pick(c, best[2]);
@@ -74,8 +77,14 @@ template <bool kMax> float fold_extreme(const float *p, int64_t n, float identit
   for (; i < n; ++i) std::conditional_t<kMax, MaxStep, MinStep>()(top, p[i]);
   return top;
 }
-template <> float fold_contiguous<float, MaxStep>(const float *p, int64_t n, float identity) { return fold_extreme<true>(p, n, identity); }
-template <> float fold_contiguous<float, MinStep>(const float *p, int64_t n, float identity) { return fold_extreme<false>(p, n, identity); }
+template <>
+float fold_contiguous<float, MaxStep>(const float *p, int64_t n, float identity) {
+  return fold_extreme<true>(p, n, identity);
+}
+template <>
+float fold_contiguous<float, MinStep>(const float *p, int64_t n, float identity) {
+  return fold_extreme<false>(p, n, identity);
+}
 #endif
 
 template <class Acc, class Step>
@@ -83,21 +92,25 @@ void fold_run(const char *p, int64_t n, int64_t stride, wide_t<Acc> &total, Acc 
   const Step step;
   if (!load && stride == sizeof(Acc)) {
     for (int64_t i = 0; i < n; i += kRun)
-      step(total, static_cast<wide_t<Acc>>(fold_contiguous<Acc, Step>(reinterpret_cast<const Acc *>(p) + i, std::min(kRun, n - i), identity)));
+      step(total, static_cast<wide_t<Acc>>(fold_contiguous<Acc, Step>(reinterpret_cast<const Acc *>(p) + i,
+                                                                      std::min(kRun, n - i), identity)));
     return;
   }
   Acc buffer[kBuffer];
   for (int64_t i = 0; i < n; i += kBuffer) {
     const int64_t m = std::min(kBuffer, n - i);
     const char *q = p + i * stride;
-    if (load) load(buffer, q, stride, m);
-    else for (int64_t j = 0; j < m; ++j) buffer[j] = *reinterpret_cast<const Acc *>(q + j * stride);
+    if (load)
+      load(buffer, q, stride, m);
+    else
+      for (int64_t j = 0; j < m; ++j) buffer[j] = *reinterpret_cast<const Acc *>(q + j * stride);
     step(total, static_cast<wide_t<Acc>>(fold_contiguous<Acc, Step>(buffer, m, identity)));
   }
 }
 
 // Walks flat positions [begin, end) of the reduced dims as runs: f(byte offset, n) with step rin[0].
-template <class F> void reduced_runs(const ReducePlan &p, int64_t begin, int64_t end, F f) {
+template <class F>
+void reduced_runs(const ReducePlan &p, int64_t begin, int64_t end, F f) {
   const int64_t inner = p.rsize[0];
   int64_t idx[kMaxDims], rest = begin / inner, first = begin % inner, offset = 0;
   for (int d = 1; d < p.nreduced; ++d) {
@@ -136,19 +149,23 @@ void reduce_inner(const ReducePlan &p, const char *in, wide_t<Acc> *out, Acc ide
   using Wide = wide_t<Acc>;
   auto range = [&](const char *base, int64_t b, int64_t e) {
     Wide total = static_cast<Wide>(identity);
-    reduced_runs(p, b, e, [&](int64_t offset, int64_t n) { fold_run<Acc, Step>(base + offset, n, p.rin[0], total, identity, load); });
+    reduced_runs(p, b, e, [&](int64_t offset, int64_t n) {
+      fold_run<Acc, Step>(base + offset, n, p.rin[0], total, identity, load);
+    });
     return total;
   };
   const int64_t pieces = p.outputs <= 8 ? std::max<int64_t>(1, p.reduced / kPiece) : 1;
   std::vector<Wide> partial(pieces > 1 ? p.outputs * pieces : 0);
-  parallel_for(p.outputs * pieces, std::max<int64_t>(1, kPiece / std::max<int64_t>(1, p.reduced / pieces)), [&](int64_t b, int64_t e) {
-    for (int64_t t = b; t < e; ++t) {
-      int64_t at, to;
-      const int64_t k = t % pieces;
-      kept_offsets(p, t / pieces, 0, &at, &to);
-      (pieces > 1 ? partial[t] : out[to]) = range(in + at, p.reduced * k / pieces, p.reduced * (k + 1) / pieces);
-    }
-  });
+  parallel_for(p.outputs * pieces, std::max<int64_t>(1, kPiece / std::max<int64_t>(1, p.reduced / pieces)),
+               [&](int64_t b, int64_t e) {
+                 for (int64_t t = b; t < e; ++t) {
+                   int64_t at, to;
+                   const int64_t k = t % pieces;
+                   kept_offsets(p, t / pieces, 0, &at, &to);
+                   (pieces > 1 ? partial[t] : out[to]) =
+                       range(in + at, p.reduced * k / pieces, p.reduced * (k + 1) / pieces);
+                 }
+               });
   if (pieces == 1) return;
   for (int64_t o = 0; o < p.outputs; ++o) {
     int64_t at, to;
@@ -169,7 +186,8 @@ void fold_rows(Acc *__restrict acc, const Acc *a, const Acc *b, const Acc *c, co
 
 // Columns [base, base + w * kin[0]) folded over reduced positions [b, e) into wide[0..w).
 template <class Acc, class Step>
-void fold_columns(const ReducePlan &p, const char *base, int64_t w, int64_t b, int64_t e, wide_t<Acc> *wide, Acc identity, Load<Acc> load) {
+void fold_columns(const ReducePlan &p, const char *base, int64_t w, int64_t b, int64_t e, wide_t<Acc> *wide,
+                  Acc identity, Load<Acc> load) {
   using Wide = wide_t<Acc>;
   const Step step;
   Acc acc[kTile], buffer[kTile];
@@ -185,7 +203,8 @@ void fold_columns(const ReducePlan &p, const char *base, int64_t w, int64_t b, i
       for (; r + 4 <= n; r += 4) {
         const char *q = base + offset + r * p.rin[0];
         fold_rows<Acc, Step>(acc, reinterpret_cast<const Acc *>(q), reinterpret_cast<const Acc *>(q + p.rin[0]),
-                             reinterpret_cast<const Acc *>(q + 2 * p.rin[0]), reinterpret_cast<const Acc *>(q + 3 * p.rin[0]), w);
+                             reinterpret_cast<const Acc *>(q + 2 * p.rin[0]),
+                             reinterpret_cast<const Acc *>(q + 3 * p.rin[0]), w);
         if ((rows += 4) >= 64) flush();
       }
     }
@@ -211,8 +230,10 @@ void fold_columns(const ReducePlan &p, const char *base, int64_t w, int64_t b, i
 template <class Acc, class Step>
 void reduce_outer(const ReducePlan &p, const char *in, wide_t<Acc> *out, Acc identity, Load<Acc> load) {
   using Wide = wide_t<Acc>;
-  const int64_t width = std::min(p.ksize[0], kTile), tiles = (p.ksize[0] + kTile - 1) / kTile, outer = p.outputs / p.ksize[0];
-  const int64_t pieces = tiles * outer <= 8 ? std::max<int64_t>(1, std::min<int64_t>(16, p.reduced * width / kPiece)) : 1;
+  const int64_t width = std::min(p.ksize[0], kTile), tiles = (p.ksize[0] + kTile - 1) / kTile,
+                outer = p.outputs / p.ksize[0];
+  const int64_t pieces =
+      tiles * outer <= 8 ? std::max<int64_t>(1, std::min<int64_t>(16, p.reduced * width / kPiece)) : 1;
   std::vector<Wide> partial(pieces > 1 ? pieces * outer * tiles * kTile : 0);
   const int64_t work = std::max<int64_t>(1, p.reduced * width / pieces);
   parallel_for(tiles * outer * pieces, std::max<int64_t>(1, kPiece / work), [&](int64_t b, int64_t e) {
@@ -222,7 +243,8 @@ void reduce_outer(const ReducePlan &p, const char *in, wide_t<Acc> *out, Acc ide
       int64_t at, to;
       kept_offsets(p, t / pieces / tiles, 1, &at, &to);
       Wide *wide = pieces > 1 ? &partial[t * kTile] : local;
-      fold_columns<Acc, Step>(p, in + at + j0 * p.kin[0], w, p.reduced * k / pieces, p.reduced * (k + 1) / pieces, wide, identity, load);
+      fold_columns<Acc, Step>(p, in + at + j0 * p.kin[0], w, p.reduced * k / pieces, p.reduced * (k + 1) / pieces, wide,
+                              identity, load);
       if (pieces == 1)
         for (int64_t j = 0; j < w; ++j) out[to + (j0 + j) * p.kout[0]] = wide[j];
     }
@@ -251,13 +273,25 @@ void reduce_core(const Tensor &in, const std::vector<bool> &mask, wide_t<Acc> *o
     return;
   }
   const bool columns = p.ksize[0] >= 4 && std::abs(p.kin[0]) < std::abs(p.rin[0]) && p.reduced > 1;
-  (columns ? reduce_outer<Acc, Step> : reduce_inner<Acc, Step>)(p, static_cast<const char *>(in.data), out, identity, load);
+  (columns ? reduce_outer<Acc, Step> : reduce_inner<Acc, Step>)(p, static_cast<const char *>(in.data), out, identity,
+                                                                load);
 }
 
-#define MSA_CORE(A, S) template void reduce_core<A, S>(const Tensor &, const std::vector<bool> &, wide_t<A> *, A, Load<A>);
-MSA_CORE(float, SumStep) MSA_CORE(double, SumStep) MSA_CORE(int64_t, SumStep) MSA_CORE(c128, SumStep)
-MSA_CORE(float, ProdStep) MSA_CORE(double, ProdStep) MSA_CORE(int64_t, ProdStep) MSA_CORE(c128, ProdStep)
-MSA_CORE(float, MaxStep) MSA_CORE(double, MaxStep) MSA_CORE(int64_t, MaxStep)
-MSA_CORE(float, MinStep) MSA_CORE(double, MinStep) MSA_CORE(int64_t, MinStep)
+#define MSA_CORE(A, S) \
+  template void reduce_core<A, S>(const Tensor &, const std::vector<bool> &, wide_t<A> *, A, Load<A>);
+MSA_CORE(float, SumStep)
+MSA_CORE(double, SumStep)
+MSA_CORE(int64_t, SumStep)
+MSA_CORE(c128, SumStep)
+MSA_CORE(float, ProdStep)
+MSA_CORE(double, ProdStep)
+MSA_CORE(int64_t, ProdStep)
+MSA_CORE(c128, ProdStep)
+MSA_CORE(float, MaxStep)
+MSA_CORE(double, MaxStep)
+MSA_CORE(int64_t, MaxStep)
+MSA_CORE(float, MinStep)
+MSA_CORE(double, MinStep)
+MSA_CORE(int64_t, MinStep)
 
 }  // namespace msa

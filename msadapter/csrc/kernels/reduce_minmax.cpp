@@ -10,20 +10,25 @@ void check_not_empty(const char *op, const Tensor &x, const std::vector<bool> &m
     fail(op, "(): Expected reduction dim to be specified for input.numel() == 0.",
          op[0] == 'a' && op[1] == 'r' ? "" : " Specify the reduction dim with the 'dim' argument.");
   for (int d = 0; d < x.ndim; ++d)
-    if (mask[d] && x.sizes[d] == 0) throw IndexError(text(op, "(): Expected reduction dim ", d, " to have non-zero size."));
+    if (mask[d] && x.sizes[d] == 0)
+      throw IndexError(text(op, "(): Expected reduction dim ", d, " to have non-zero size."));
 }
 
-template <class Acc, class Step> void extreme_into(Call &c, const Tensor &x, const Tensor &o, const std::vector<bool> &mask, Load<Acc> load, bool largest) {
+template <class Acc, class Step>
+void extreme_into(Call &c, const Tensor &x, const Tensor &o, const std::vector<bool> &mask, Load<Acc> load,
+                  bool largest) {
   using Wide = wide_t<Acc>;
   using L = std::numeric_limits<Acc>;
-  const Acc low = L::has_infinity ? static_cast<Acc>(-L::infinity()) : L::lowest(), high = L::has_infinity ? L::infinity() : L::max();
+  const Acc low = L::has_infinity ? static_cast<Acc>(-L::infinity()) : L::lowest(),
+            high = L::has_infinity ? L::infinity() : L::max();
   const bool direct = o.dtype == dtype_of<Wide>::value;
   Wide *w = direct ? o.ptr<Wide>() : c.scratch_of<Wide>(std::max<int64_t>(o.numel, 1));
   reduce_core<Acc, Step>(x, mask, w, largest ? low : high, load);
   if (!direct) copy_into(o, contiguous_tensor(w, dtype_of<Wide>::value, o.shape()));
 }
 
-template <class Step> void extreme(Call &c, const char *op, const std::vector<bool> &mask, bool keepdim, bool has_dim) {
+template <class Step>
+void extreme(Call &c, const char *op, const std::vector<bool> &mask, bool keepdim, bool has_dim) {
   const Tensor &x = c.in(0);
   const bool largest = std::is_same_v<Step, MaxStep>;
   check_not_empty(op, x, mask, has_dim);
@@ -31,19 +36,27 @@ template <class Step> void extreme(Call &c, const char *op, const std::vector<bo
   switch (x.dtype) {
     case DType::F32: return extreme_into<float, Step>(c, x, o, mask, nullptr, largest);
     case DType::F64: return extreme_into<double, Step>(c, x, o, mask, nullptr, largest);
-    case DType::BF16: return extreme_into<float, Step>(c, x, o, mask, load_run<BFloat16, float, ConvertTo<float>>, largest);
+    case DType::BF16:
+      return extreme_into<float, Step>(c, x, o, mask, load_run<BFloat16, float, ConvertTo<float>>, largest);
     case DType::F16: return extreme_into<float, Step>(c, x, o, mask, load_run<Half, float, ConvertTo<float>>, largest);
     case DType::I64: return extreme_into<int64_t, Step>(c, x, o, mask, nullptr, largest);
-    default: MSA_SWITCH_INT_BOOL(x.dtype, op, (extreme_into<int64_t, Step>(c, x, o, mask, load_run<T, int64_t, ConvertTo<int64_t>>, largest)));
+    default:
+      MSA_SWITCH_INT_BOOL(
+          x.dtype, op, (extreme_into<int64_t, Step>(c, x, o, mask, load_run<T, int64_t, ConvertTo<int64_t>>, largest)));
   }
 }
-MSA_KERNEL(ReduceMax) { extreme<MaxStep>(c, "amax", reduce_mask(c, 1, c.in(0).ndim), c.flag(2), c.has(1) && !c.ints(1).empty()); }  // x, axis, keep_dims
-MSA_KERNEL(ReduceMin) { extreme<MinStep>(c, "amin", reduce_mask(c, 1, c.in(0).ndim), c.flag(2), c.has(1) && !c.ints(1).empty()); }
+MSA_KERNEL(ReduceMax) {
+  extreme<MaxStep>(c, "amax", reduce_mask(c, 1, c.in(0).ndim), c.flag(2), c.has(1) && !c.ints(1).empty());
+}  // x, axis, keep_dims
+MSA_KERNEL(ReduceMin) {
+  extreme<MinStep>(c, "amin", reduce_mask(c, 1, c.in(0).ndim), c.flag(2), c.has(1) && !c.ints(1).empty());
+}
 MSA_KERNEL(Max) { extreme<MaxStep>(c, "max", dims_mask({}, c.in(0).ndim), false, false); }
 MSA_KERNEL(Min) { extreme<MinStep>(c, "min", dims_mask({}, c.in(0).ndim), false, false); }
 
 // The first k with f(p[k]), n if there is none; a block at a time, so that the search vectorises.
-template <class T, class F> int64_t first_where(const T *p, int64_t n, F f) {
+template <class T, class F>
+int64_t first_where(const T *p, int64_t n, F f) {
   constexpr int L = 32;
   int64_t k = 0;
   for (; k + L <= n; k += L) {
@@ -56,7 +69,8 @@ template <class T, class F> int64_t first_where(const T *p, int64_t n, F f) {
 }
 
 // The first position of the extreme of p[0..n); not-a-number wins.
-template <class T, bool kMax> int64_t arg_row(const T *p, int64_t n) {
+template <class T, bool kMax>
+int64_t arg_row(const T *p, int64_t n) {
   using C = compute_t<T>;
   constexpr int L = 32;
   C best[L];
@@ -84,21 +98,23 @@ template <class T, bool kMax> int64_t arg_row(const T *p, int64_t n) {
   return first_where(p, n, [top](T v) { return C(v) == top; });
 }
 
-template <bool kMax> void arg_rows(const Tensor &rows, int64_t n, int64_t *index, void *values) {
+template <bool kMax>
+void arg_rows(const Tensor &rows, int64_t n, int64_t *index, void *values) {
   const int64_t count = n ? rows.numel / n : 0;
   MSA_SWITCH_REAL_BOOL(rows.dtype, kMax ? "max" : "min", ({
-    parallel_for(count, std::max<int64_t>(1, kGrain / n), [&](int64_t b, int64_t e) {
-      for (int64_t r = b; r < e; ++r) {
-        const T *p = rows.ptr<T>() + r * n;
-        index[r] = arg_row<T, kMax>(p, n);
-        if (values) static_cast<T *>(values)[r] = p[index[r]];
-      }
-    });
-  }));
+                         parallel_for(count, std::max<int64_t>(1, kGrain / n), [&](int64_t b, int64_t e) {
+                           for (int64_t r = b; r < e; ++r) {
+                             const T *p = rows.ptr<T>() + r * n;
+                             index[r] = arg_row<T, kMax>(p, n);
+                             if (values) static_cast<T *>(values)[r] = p[index[r]];
+                           }
+                         });
+                       }));
 }
 
 // values and positions along a dim
-template <bool kMax> void extreme_dim(Call &c) {
+template <bool kMax>
+void extreme_dim(Call &c) {
   const Tensor &x = c.in(0);
   const int64_t dim = wrap_dim(c.integer(1), x.ndim);
   std::vector<bool> mask(x.ndim, false);
@@ -108,17 +124,20 @@ template <bool kMax> void extreme_dim(Call &c) {
   Tensor v = c.out(0, x.dtype, shape), i = c.out(1, DType::I64, shape);
   if (v.numel) arg_rows<kMax>(rows_of(c, x, mask, x.dtype), x.ndim ? x.sizes[dim] : 1, i.ptr<int64_t>(), v.data);
 }
-MSA_KERNEL(MaxDim) { extreme_dim<true>(c); }   // input, dim, keepdim
+MSA_KERNEL(MaxDim) { extreme_dim<true>(c); }  // input, dim, keepdim
 MSA_KERNEL(MinDim) { extreme_dim<false>(c); }
 
-template <bool kMax> void arg_extreme(Call &c) {
+template <bool kMax>
+void arg_extreme(Call &c) {
   const Tensor &x = c.in(0);
   const char *op = kMax ? "argmax" : "argmin";
   const Dims dims = c.has(1) ? Dims{c.integer(1)} : Dims{};
   const auto mask = dims_mask(dims, x.ndim);
   check_not_empty(op, x, mask, c.has(1));
   Tensor o = c.out(0, DType::I64, reduced_shape(x, mask, c.flag(2)));
-  if (o.numel) arg_rows<kMax>(c.has(1) ? rows_of(c, x, mask, x.dtype) : c.contiguous(x), reduced_count(x, mask), o.ptr<int64_t>(), nullptr);
+  if (o.numel)
+    arg_rows<kMax>(c.has(1) ? rows_of(c, x, mask, x.dtype) : c.contiguous(x), reduced_count(x, mask), o.ptr<int64_t>(),
+                   nullptr);
 }
 MSA_KERNEL(ArgMaxExt) { arg_extreme<true>(c); }  // input, dim, keepdim
 MSA_KERNEL(ArgMinExt) { arg_extreme<false>(c); }

@@ -16,7 +16,8 @@ struct Moments {
   }
 };
 
-template <class T> Moments moments_of(const T *p, int64_t n) {
+template <class T>
+Moments moments_of(const T *p, int64_t n) {
   constexpr int64_t kBlock = 1024;
   constexpr int L = 16;
   Moments m;
@@ -56,7 +57,8 @@ void moments(Call &c, bool root, bool with_mean) {  // input, dim, correction, k
   auto go = [&](auto tag) {
     using T = decltype(tag);
     const bool direct = o.dtype == wide;
-    T *v = direct ? o.ptr<T>() : c.scratch_of<T>(o.numel + 1), *a = with_mean ? (direct ? mean.ptr<T>() : c.scratch_of<T>(o.numel + 1)) : nullptr;
+    T *v = direct ? o.ptr<T>() : c.scratch_of<T>(o.numel + 1),
+      *a = with_mean ? (direct ? mean.ptr<T>() : c.scratch_of<T>(o.numel + 1)) : nullptr;
     parallel_for(o.numel, std::max<int64_t>(1, kGrain / std::max<int64_t>(n, 1)), [&](int64_t b, int64_t e) {
       for (int64_t r = b; r < e; ++r) {
         const Moments m = moments_of(rows.ptr<T>() + r * n, n);
@@ -71,8 +73,10 @@ void moments(Call &c, bool root, bool with_mean) {  // input, dim, correction, k
       if (a) copy_into(mean, contiguous_tensor(a, wide, shape));
     }
   };
-  if (wide == DType::F64) go(0.0);
-  else go(0.f);
+  if (wide == DType::F64)
+    go(0.0);
+  else
+    go(0.f);
 }
 MSA_KERNEL(Var) { moments(c, false, false); }
 MSA_KERNEL(Std) { moments(c, true, false); }
@@ -80,23 +84,48 @@ MSA_KERNEL(VarMean) { moments(c, false, true); }
 MSA_KERNEL(StdMean) { moments(c, true, true); }
 
 // ---- norms
-template <class A> struct Square { template <class T> MSA_INLINE A operator()(T v) const { return A(v) * A(v); } };
-template <class A> struct Size { template <class T> MSA_INLINE A operator()(T v) const { return std::abs(A(v)); } };
-template <class A> struct Count { template <class T> MSA_INLINE A operator()(T v) const { return A(v) != A(0); } };
+template <class A>
+struct Square {
+  template <class T>
+  MSA_INLINE A operator()(T v) const {
+    return A(v) * A(v);
+  }
+};
+template <class A>
+struct Size {
+  template <class T>
+  MSA_INLINE A operator()(T v) const {
+    return std::abs(A(v));
+  }
+};
+template <class A>
+struct Count {
+  template <class T>
+  MSA_INLINE A operator()(T v) const {
+    return A(v) != A(0);
+  }
+};
 
-template <class A, class In> void norm_of(const Tensor &x, const std::vector<bool> &mask, double ord, wide_t<A> *w) {
+template <class A, class In>
+void norm_of(const Tensor &x, const std::vector<bool> &mask, double ord, wide_t<A> *w) {
   const A inf = std::numeric_limits<A>::infinity();
-  if (ord == 2) reduce_core<A, SumStep>(x, mask, w, A(0), load_run<In, A, Square<A>>);
-  else if (ord == 0) reduce_core<A, SumStep>(x, mask, w, A(0), load_run<In, A, Count<A>>);
-  else if (ord == inf) reduce_core<A, MaxStep>(x, mask, w, A(0), load_run<In, A, Size<A>>);
-  else if (ord == -inf) reduce_core<A, MinStep>(x, mask, w, inf, load_run<In, A, Size<A>>);
-  else reduce_core<A, SumStep>(x, mask, w, A(0), load_run<In, A, Size<A>>);
+  if (ord == 2)
+    reduce_core<A, SumStep>(x, mask, w, A(0), load_run<In, A, Square<A>>);
+  else if (ord == 0)
+    reduce_core<A, SumStep>(x, mask, w, A(0), load_run<In, A, Count<A>>);
+  else if (ord == inf)
+    reduce_core<A, MaxStep>(x, mask, w, A(0), load_run<In, A, Size<A>>);
+  else if (ord == -inf)
+    reduce_core<A, MinStep>(x, mask, w, inf, load_run<In, A, Size<A>>);
+  else
+    reduce_core<A, SumStep>(x, mask, w, A(0), load_run<In, A, Size<A>>);
 }
 
 MSA_KERNEL(LinalgVectorNorm) {  // x, ord, dim, keepdim, dtype
   const double ord = c.real(1);
   const DType dt = c.has(4) ? c.dtype(4) : c.in(0).dtype;
-  if (!is_floating(dt)) fail("linalg.vector_norm: Expected a floating point or complex tensor as input. Got ", dtype_name(dt));
+  if (!is_floating(dt))
+    fail("linalg.vector_norm: Expected a floating point or complex tensor as input. Got ", dtype_name(dt));
   Tensor x = c.in(0).dtype == dt ? c.in(0) : c.cast(c.in(0), dt);
   const auto mask = reduce_mask(c, 2, x.ndim);
   Tensor o = c.out(0, dt, reduced_shape(x, mask, c.flag(3)));
@@ -105,8 +134,10 @@ MSA_KERNEL(LinalgVectorNorm) {  // x, ord, dim, keepdim, dtype
     const DType wide = dt == DType::F64 ? DType::F64 : DType::F32;
     Tensor p = contiguous_tensor(c.scratch(std::max<int64_t>(x.numel, 1) * item_size(wide)), wide, x.shape());
     copy_into(p, x);
-    if (wide == DType::F64) map1<double, double>(p, p, [=](double v) { return std::pow(std::abs(v), ord); });
-    else map1<float, float>(p, p, [=](float v) { return std::pow(std::abs(v), static_cast<float>(ord)); });
+    if (wide == DType::F64)
+      map1<double, double>(p, p, [=](double v) { return std::pow(std::abs(v), ord); });
+    else
+      map1<float, float>(p, p, [=](float v) { return std::pow(std::abs(v), static_cast<float>(ord)); });
     x = p;
   }
   double *w = c.scratch_of<double>(std::max<int64_t>(o.numel, 1));
@@ -121,7 +152,8 @@ MSA_KERNEL(LinalgVectorNorm) {  // x, ord, dim, keepdim, dtype
 }
 
 // ---- log of the sum of exponentials
-template <class T> T log_sum_exp(const T *p, int64_t n) {
+template <class T>
+T log_sum_exp(const T *p, int64_t n) {
   constexpr int L = 16;
   T top = -std::numeric_limits<T>::infinity();
   for (int64_t i = 0; i < n; ++i) MaxStep()(top, p[i]);
@@ -154,8 +186,10 @@ MSA_KERNEL(LogSumExp) {  // input, dim, keepdim
     });
     if (o.dtype != wide) copy_into(o, contiguous_tensor(v, wide, o.shape()));
   };
-  if (wide == DType::F64) go(0.0);
-  else go(0.f);
+  if (wide == DType::F64)
+    go(0.0);
+  else
+    go(0.f);
 }
 
 }  // namespace

@@ -23,8 +23,10 @@ Dims reduced_shape(const Tensor &t, const std::vector<bool> &mask, bool keepdim)
   if (is_float8(t.dtype)) unsupported("reduce_cpu", t.dtype);  // no reduction computes in eight bits
   Dims r;
   for (int d = 0; d < t.ndim; ++d) {
-    if (!mask[d]) r.push_back(t.sizes[d]);
-    else if (keepdim) r.push_back(1);
+    if (!mask[d])
+      r.push_back(t.sizes[d]);
+    else if (keepdim)
+      r.push_back(1);
   }
   return r;
 }
@@ -37,10 +39,13 @@ int64_t reduced_count(const Tensor &t, const std::vector<bool> &mask) {
 }
 
 namespace {
-struct Axis { int64_t size, in, out; };
+struct Axis {
+  int64_t size, in, out;
+};
 
 int coalesce(std::vector<Axis> &axes, int64_t *size, int64_t *in, int64_t *out) {
-  std::stable_sort(axes.begin(), axes.end(), [](const Axis &a, const Axis &b) { return std::abs(a.in) < std::abs(b.in); });
+  std::stable_sort(axes.begin(), axes.end(),
+                   [](const Axis &a, const Axis &b) { return std::abs(a.in) < std::abs(b.in); });
   int n = 0;
   for (const Axis &a : axes) {
     if (n && a.in == in[n - 1] * size[n - 1] && (!out || a.out == out[n - 1] * size[n - 1])) {

@@ -11,20 +11,29 @@ DType sum_dtype(const Call &c, int operand, DType in) {
   return is_integral(in) ? DType::I64 : in;
 }
 
-template <class A> struct SkipNan {
-  template <class T> MSA_INLINE A operator()(T v) const {
+template <class A>
+struct SkipNan {
+  template <class T>
+  MSA_INLINE A operator()(T v) const {
     const A a = convert<A>(v);
-    if constexpr (is_complex_v<A>) return std::isnan(a.real()) || std::isnan(a.imag()) ? A(0) : a;
-    else return a != a ? A(0) : a;
+    if constexpr (is_complex_v<A>)
+      return std::isnan(a.real()) || std::isnan(a.imag()) ? A(0) : a;
+    else
+      return a != a ? A(0) : a;
   }
 };
-template <class A> struct Truth {
-  template <class T> MSA_INLINE A operator()(T v) const { return static_cast<A>(convert<bool>(v)); }
+template <class A>
+struct Truth {
+  template <class T>
+  MSA_INLINE A operator()(T v) const {
+    return static_cast<A>(convert<bool>(v));
+  }
 };
 
 // Folds x (already of an element type that has a load into Acc) and writes result * scale as o's type.
 template <class Acc, class Step>
-void fold_into(Call &c, const Tensor &x, const Tensor &o, const std::vector<bool> &mask, Load<Acc> load, double divide) {
+void fold_into(Call &c, const Tensor &x, const Tensor &o, const std::vector<bool> &mask, Load<Acc> load,
+               double divide) {
   using Wide = wide_t<Acc>;
   const bool direct = o.dtype == dtype_of<Wide>::value;
   Wide *w = direct ? o.ptr<Wide>() : c.scratch_of<Wide>(std::max<int64_t>(o.numel, 1));
@@ -35,21 +44,28 @@ void fold_into(Call &c, const Tensor &x, const Tensor &o, const std::vector<bool
 }
 
 template <class Step, template <class> class F>
-void add_up(Call &c, const Tensor &in, DType dt, const std::vector<bool> &mask, bool keepdim, double divide, bool plain) {
+void add_up(Call &c, const Tensor &in, DType dt, const std::vector<bool> &mask, bool keepdim, double divide,
+            bool plain) {
   using D = DType;
   if (is_float8(dt) || is_float8(in.dtype)) unsupported("sum_cpu", is_float8(dt) ? dt : in.dtype);
   Tensor o = c.out(0, dt, reduced_shape(in, mask, keepdim));
-  const bool widening = (dt == D::F32 && is_floating(in.dtype) && in.dtype != D::F64) || (dt == D::I64 && is_integral(in.dtype));
+  const bool widening =
+      (dt == D::F32 && is_floating(in.dtype) && in.dtype != D::F64) || (dt == D::I64 && is_integral(in.dtype));
   const Tensor x = in.dtype == dt || widening ? in : c.cast(in, dt);
-  if (is_complex(dt)) return fold_into<c128, Step>(c, c.cast(x, D::C128), o, mask, load_run<c128, c128, F<c128>>, divide);
+  if (is_complex(dt))
+    return fold_into<c128, Step>(c, c.cast(x, D::C128), o, mask, load_run<c128, c128, F<c128>>, divide);
   if (is_integral(dt)) {
     if (x.dtype == D::Bool) return fold_into<int64_t, Step>(c, x, o, mask, load_run<bool, int64_t, F<int64_t>>, 1);
     if (x.dtype == D::I32) return fold_into<int64_t, Step>(c, x, o, mask, load_run<int32_t, int64_t, F<int64_t>>, 1);
     return fold_into<int64_t, Step>(c, x.dtype == D::I64 ? x : c.cast(x, D::I64), o, mask, nullptr, 1);
   }
-  if (x.dtype == D::F64) return fold_into<double, Step>(c, x, o, mask, plain ? nullptr : load_run<double, double, F<double>>, divide);
-  if (x.dtype == D::F32) return fold_into<float, Step>(c, x, o, mask, plain ? nullptr : load_run<float, float, F<float>>, divide);
-  fold_into<float, Step>(c, x, o, mask, x.dtype == D::BF16 ? load_run<BFloat16, float, F<float>> : load_run<Half, float, F<float>>, divide);
+  if (x.dtype == D::F64)
+    return fold_into<double, Step>(c, x, o, mask, plain ? nullptr : load_run<double, double, F<double>>, divide);
+  if (x.dtype == D::F32)
+    return fold_into<float, Step>(c, x, o, mask, plain ? nullptr : load_run<float, float, F<float>>, divide);
+  fold_into<float, Step>(c, x, o, mask,
+                         x.dtype == D::BF16 ? load_run<BFloat16, float, F<float>> : load_run<Half, float, F<float>>,
+                         divide);
 }
 
 MSA_KERNEL(SumExt) {  // input, dim, keepdim, dtype
@@ -72,14 +88,17 @@ MSA_KERNEL(MeanExt) {  // input, dim, keepdim, dtype
   const Tensor &x = c.in(0);
   const DType dt = c.has(3) ? c.dtype(3) : x.dtype;
   if (is_integral(dt))
-    fail("mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: ", dtype_name(dt));
+    fail("mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: ",
+         dtype_name(dt));
   const auto mask = reduce_mask(c, 1, x.ndim);
   add_up<SumStep, ConvertTo>(c, x, dt, mask, c.flag(2), static_cast<double>(reduced_count(x, mask)), true);
 }
 
 // Products of 16-bit numbers are rounded after every factor, as PyTorch's are.
-template <class T> void rounding_product(Call &c, const std::vector<bool> &mask) {
-  const Tensor x = rows_of(c, c.in(0), mask, c.in(0).dtype), o = c.out(0, x.dtype, reduced_shape(c.in(0), mask, c.flag(2)));
+template <class T>
+void rounding_product(Call &c, const std::vector<bool> &mask) {
+  const Tensor x = rows_of(c, c.in(0), mask, c.in(0).dtype),
+               o = c.out(0, x.dtype, reduced_shape(c.in(0), mask, c.flag(2)));
   const int64_t n = reduced_count(c.in(0), mask);
   parallel_for(o.numel, std::max<int64_t>(1, 8192 / std::max<int64_t>(n, 1)), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
@@ -106,7 +125,8 @@ Load<int64_t> truth_load(DType d) {
   return f;
 }
 
-template <class Step> void truths(Call &c, DType dt, const std::vector<bool> &mask, bool keepdim, int64_t start) {
+template <class Step>
+void truths(Call &c, DType dt, const std::vector<bool> &mask, bool keepdim, int64_t start) {
   const Tensor &x = c.in(0);
   Tensor o = c.out(0, dt, reduced_shape(x, mask, keepdim));
   int64_t *w = dt == DType::I64 ? o.ptr<int64_t>() : c.scratch_of<int64_t>(std::max<int64_t>(o.numel, 1));

@@ -13,7 +13,8 @@ namespace msa::rows {
 constexpr int kLanes = 32;
 
 // sum of f(i), i in [0, n)
-template <class C, class F> inline C sum(int64_t n, F f) {
+template <class C, class F>
+inline C sum(int64_t n, F f) {
   C lane[kLanes] = {};
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes)
@@ -25,7 +26,8 @@ template <class C, class F> inline C sum(int64_t n, F f) {
 }
 
 // Largest f(i); NaN is skipped.
-template <class C, class F> inline C max(int64_t n, F f) {
+template <class C, class F>
+inline C max(int64_t n, F f) {
   C lane[kLanes];
   std::fill(lane, lane + kLanes, -std::numeric_limits<C>::infinity());
   int64_t i = 0;
@@ -39,7 +41,8 @@ template <class C, class F> inline C max(int64_t n, F f) {
 }
 
 // dst[i] = exp(src[i] - shift); returns their sum
-template <class C> inline C exp_sum(const C *src, C *dst, int64_t n, C shift) {
+template <class C>
+inline C exp_sum(const C *src, C *dst, int64_t n, C shift) {
   C lane[kLanes] = {};
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes)
@@ -57,13 +60,16 @@ template <class C> inline C exp_sum(const C *src, C *dst, int64_t n, C shift) {
     for (int l = 0; l < half; ++l) lane[l] += lane[l + half];
   return lane[0];
 }
-template <class C> inline C exp_sum(const C *src, int64_t n, C shift) {
+template <class C>
+inline C exp_sum(const C *src, int64_t n, C shift) {
   return sum<C>(n, [=](int64_t i) { return vec::exp(src[i] - shift); });
 }
 
 // A row in its compute type: itself, or converted into `buffer`.
-template <class T> inline const compute_t<T> *widen(const T *row, [[maybe_unused]] compute_t<T> *buffer, [[maybe_unused]] int64_t n) {
-  if constexpr (std::is_same_v<T, compute_t<T>>) return row;
+template <class T>
+inline const compute_t<T> *widen(const T *row, [[maybe_unused]] compute_t<T> *buffer, [[maybe_unused]] int64_t n) {
+  if constexpr (std::is_same_v<T, compute_t<T>>)
+    return row;
   else {
     for (int64_t i = 0; i < n; ++i) buffer[i] = row[i];
     return buffer;
@@ -71,7 +77,8 @@ template <class T> inline const compute_t<T> *widen(const T *row, [[maybe_unused
 }
 
 // Memory for a thread's own use during one parallel piece.
-template <class C> class Buffer {
+template <class C>
+class Buffer {
  public:
   explicit Buffer(int64_t n) : bytes_(std::max<int64_t>(n, 1) * sizeof(C)), p_(static_cast<C *>(allocate(bytes_))) {}
   ~Buffer() { deallocate(p_, bytes_); }
@@ -86,21 +93,25 @@ template <class C> class Buffer {
 };
 
 // An optional operand in the compute type, or null.
-template <class C> const C *parameter(Call &c, int i) {
+template <class C>
+const C *parameter(Call &c, int i) {
   if (!c.has(i)) return nullptr;
   const Tensor t = c.cast(c.in(i), dtype_of<C>::value);
   return static_cast<const C *>(t.data);
 }
 
 // A result that is made in the compute type and given in another.
-template <class C> class Stats {
+template <class C>
+class Stats {
  public:
   Stats(Call &c, int index, DType dtype, const Dims &shape) : out_(c.out(index, dtype, shape)), work_(out_) {
     if (dtype != dtype_of<C>::value)
       work_ = contiguous_tensor(c.scratch(std::max<int64_t>(out_.numel, 1) * sizeof(C)), dtype_of<C>::value, shape);
   }
   C *data() const { return static_cast<C *>(work_.data); }
-  void finish() const { if (work_.data != out_.data) copy_into(out_, work_); }
+  void finish() const {
+    if (work_.data != out_.data) copy_into(out_, work_);
+  }
   // What finish() stored, back in the compute type.
   void round() const {
     finish();

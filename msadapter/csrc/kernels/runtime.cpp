@@ -44,7 +44,8 @@ std::vector<std::string> kernel_names() {
 int64_t wrap_dim(int64_t dim, int64_t ndim) {
   const int64_t n = ndim == 0 ? 1 : ndim;
   if (dim < -n || dim >= n)
-    throw IndexError(text("Dimension out of range (expected to be in range of [", -n, ", ", n - 1, "], but got ", dim, ")"));
+    throw IndexError(
+        text("Dimension out of range (expected to be in range of [", -n, ", ", n - 1, "], but got ", dim, ")"));
   return dim < 0 ? dim + n : dim;
 }
 
@@ -58,7 +59,8 @@ Dims broadcast_shapes(std::initializer_list<const Tensor *> operands) {
       const int64_t s = t->sizes[d];
       if (have == s || s == 1) continue;
       if (have != 1)
-        fail("The size of tensor a (", have, ") must match the size of tensor b (", s, ") at non-singleton dimension ", d + shift);
+        fail("The size of tensor a (", have, ") must match the size of tensor b (", s, ") at non-singleton dimension ",
+             d + shift);
       have = s;
     }
   }
@@ -121,7 +123,8 @@ static bool dense(const Tensor &t) {
   return true;
 }
 
-// Whether dim a lies inside (-1) or outside (1) of dim b in the memory of the operands, the first that tells; 0: none does.
+// Whether dim a lies inside (-1) or outside (1) of dim b in the memory of the operands, the first that tells; 0: none
+// does.
 static int compare_dims(const std::vector<Tensor> &operands, int a, int b) {
   for (const Tensor &t : operands) {
     const int64_t x = t.strides[a], y = t.strides[b];
@@ -132,7 +135,8 @@ static int compare_dims(const std::vector<Tensor> &operands, int a, int b) {
   return 0;
 }
 
-// The layout is torch's: that of the operands where they are dense and agree, else the dims ordered as the operands' are.
+// The layout is torch's: that of the operands where they are dense and agree, else the dims ordered as the operands'
+// are.
 Tensor Call::out_pointwise(int index, DType dtype, std::initializer_list<const Tensor *> operands) {
   const Tensor *first = *operands.begin();
   bool same = true, contiguous = true, alike = true;
@@ -200,10 +204,16 @@ Pool &pool() {
   return *p;
 }
 int size_class(size_t bytes, size_t *rounded) {
-  if (bytes <= 64) { *rounded = 64; return 0; }
+  if (bytes <= 64) {
+    *rounded = 64;
+    return 0;
+  }
   const int top = 63 - __builtin_clzll(bytes - 1);  // 2^top < bytes <= 2^(top+1)
   const size_t low = size_t(1) << top, mid = low + (low >> 1);
-  if (bytes <= mid) { *rounded = mid; return (top - 5) * 2 - 1; }
+  if (bytes <= mid) {
+    *rounded = mid;
+    return (top - 5) * 2 - 1;
+  }
   *rounded = low << 1;
   return (top - 5) * 2;
 }
@@ -311,7 +321,8 @@ class ThreadPool {
     inside = true;
     drain();
     inside = false;
-    while (left_.load(std::memory_order_acquire) != 0 || active_.load(std::memory_order_acquire) != 0) __builtin_ia32_pause();
+    while (left_.load(std::memory_order_acquire) != 0 || active_.load(std::memory_order_acquire) != 0)
+      __builtin_ia32_pause();
     if (error_) std::rethrow_exception(error_);
   }
 
@@ -409,7 +420,9 @@ bool shape_only() { return only_shapes; }
 ShapeOnly::ShapeOnly(bool on) : previous_(only_shapes) { only_shapes = on; }
 ShapeOnly::~ShapeOnly() { only_shapes = previous_; }
 void needs_values(const char *op) {
-  if (only_shapes) throw NotImplementedError(text(op, ": the size of the result depends on values, which a meta tensor does not have"));
+  if (only_shapes)
+    throw NotImplementedError(
+        text(op, ": the size of the result depends on values, which a meta tensor does not have"));
 }
 void *reserve_address_space(size_t bytes) {
   void *p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -5,7 +5,9 @@ namespace msa {
 namespace {
 
 // Contiguous [outer][n][inner] operands; one scan per (outer, inner), inner ones side by side.
-struct Lines { int64_t outer = 1, n = 1, inner = 1; };
+struct Lines {
+  int64_t outer = 1, n = 1, inner = 1;
+};
 
 Lines lines_of(const Tensor &x, int64_t dim) {
   Lines l;
@@ -17,18 +19,21 @@ Lines lines_of(const Tensor &x, int64_t dim) {
 constexpr int64_t kTile = 128;
 
 // f(first, count): scans of `count` neighbouring columns; first = offset of the first element.
-template <class F> void each_tile(const Lines &l, F f) {
+template <class F>
+void each_tile(const Lines &l, F f) {
   const int64_t tiles = (l.inner + kTile - 1) / kTile, width = std::min(l.inner, kTile);
-  parallel_for(l.outer * tiles, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, l.n * width)), [&](int64_t b, int64_t e) {
-    for (int64_t t = b; t < e; ++t) {
-      const int64_t j = t % tiles * kTile;
-      f(t / tiles * l.n * l.inner + j, std::min(kTile, l.inner - j));
-    }
-  });
+  parallel_for(l.outer * tiles, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, l.n * width)),
+               [&](int64_t b, int64_t e) {
+                 for (int64_t t = b; t < e; ++t) {
+                   const int64_t j = t % tiles * kTile;
+                   f(t / tiles * l.n * l.inner + j, std::min(kTile, l.inner - j));
+                 }
+               });
 }
 
 // Rows of contiguous elements: four at a time, so that one does not wait for the other.
-template <class T, class Wide, class Step> void running_rows(const T *p, T *q, const Lines &l, Wide start, Step step) {
+template <class T, class Wide, class Step>
+void running_rows(const T *p, T *q, const Lines &l, Wide start, Step step) {
   constexpr int R = 4;
   parallel_for((l.outer + R - 1) / R, std::max<int64_t>(1, kGrain / (l.n * R)), [&](int64_t b, int64_t e) {
     for (int64_t g = b; g < e; ++g) {
@@ -55,7 +60,8 @@ template <class T, class Wide, class Step> void running_rows(const T *p, T *q, c
   });
 }
 
-template <class T, class Wide, class Step> void running(const Tensor &x, const Tensor &o, const Lines &l, Wide start, Step step) {
+template <class T, class Wide, class Step>
+void running(const Tensor &x, const Tensor &o, const Lines &l, Wide start, Step step) {
   const T *p = x.ptr<T>();
   T *q = o.ptr<T>();
   if (l.inner == 1) return running_rows(p, q, l, start, step);
@@ -72,7 +78,8 @@ template <class T, class Wide, class Step> void running(const Tensor &x, const T
   });
 }
 
-template <class Step> void scan(Call &c, const char *op, Step step) {  // input, dim, dtype
+template <class Step>
+void scan(Call &c, const char *op, Step step) {  // input, dim, dtype
   const Tensor &x = c.in(0);
   const DType dt = c.has(2) ? c.dtype(2) : is_integral(x.dtype) ? DType::I64 : x.dtype;
   const int64_t dim = wrap_dim(c.integer(1), x.ndim);
@@ -94,7 +101,8 @@ template <class Step> void scan(Call &c, const char *op, Step step) {  // input,
 MSA_KERNEL(CumsumExt) { scan(c, "cumsum_out_cpu", SumStep()); }
 MSA_KERNEL(Cumprod) { scan(c, "cumprod_out_cpu", ProdStep()); }
 
-template <bool kMax> void running_extreme(Call &c) {  // input, dim -> values, indices
+template <bool kMax>
+void running_extreme(Call &c) {  // input, dim -> values, indices
   const Tensor &x = c.in(0);
   const int64_t dim = wrap_dim(c.integer(1), x.ndim);
   Tensor o = c.out(0, x.dtype, x.shape()), at_out = c.out(1, DType::I64, x.shape());
@@ -102,33 +110,34 @@ template <bool kMax> void running_extreme(Call &c) {  // input, dim -> values, i
   const Tensor v = c.contiguous(x);
   const Lines l = lines_of(v, dim);
   MSA_SWITCH_REAL_BOOL(x.dtype, kMax ? "cummax_cpu" : "cummin_cpu", ({
-    const T *p = v.ptr<T>();
-    T *q = o.ptr<T>();
-    int64_t *k = at_out.ptr<int64_t>();
-    each_tile(l, [&](int64_t first, int64_t w) {
-      for (int64_t j = 0; j < w; ++j) {
-        T best = p[first + j];
-        int64_t where = 0;
-        for (int64_t i = 0; i < l.n; ++i) {
-          const int64_t at = first + i * l.inner + j;
-          const compute_t<T> a = p[at];
-          const compute_t<T> b = best;
-          if (a != a || (b == b && (kMax ? a >= b : a <= b))) {
-            best = p[at];
-            where = i;
-          }
-          q[at] = best;
-          k[at] = where;
-        }
-      }
-    });
-  }));
+                         const T *p = v.ptr<T>();
+                         T *q = o.ptr<T>();
+                         int64_t *k = at_out.ptr<int64_t>();
+                         each_tile(l, [&](int64_t first, int64_t w) {
+                           for (int64_t j = 0; j < w; ++j) {
+                             T best = p[first + j];
+                             int64_t where = 0;
+                             for (int64_t i = 0; i < l.n; ++i) {
+                               const int64_t at = first + i * l.inner + j;
+                               const compute_t<T> a = p[at];
+                               const compute_t<T> b = best;
+                               if (a != a || (b == b && (kMax ? a >= b : a <= b))) {
+                                 best = p[at];
+                                 where = i;
+                               }
+                               q[at] = best;
+                               k[at] = where;
+                             }
+                           }
+                         });
+                       }));
 }
 MSA_KERNEL(Cummax) { running_extreme<true>(c); }
 MSA_KERNEL(CumminExt) { running_extreme<false>(c); }
 
 struct LogAdd {
-  template <class A> void operator()(A &a, const A &b) const {
+  template <class A>
+  void operator()(A &a, const A &b) const {
     if constexpr (is_complex_v<A>) {
       const bool larger = a.real() >= b.real();
       const A hi = larger ? a : b, lo = larger ? b : a;

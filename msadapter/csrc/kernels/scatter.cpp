@@ -16,14 +16,17 @@ Tensor along(const Tensor &t, const Tensor &index, int64_t dim) {
   strides[dim] = 0;
   return make_view(t, index.shape(), strides);
 }
-Tensor same_corner(const Tensor &t, const Tensor &index) { return make_view(t, index.shape(), Dims(t.strides, t.strides + t.ndim)); }
+Tensor same_corner(const Tensor &t, const Tensor &index) {
+  return make_view(t, index.shape(), Dims(t.strides, t.strides + t.ndim));
+}
 
 void check_index(const char *op, const Tensor &index) {
   if (index.numel && index.dtype != DType::I64 && index.dtype != DType::I32)
     fail(op, "(): Expected dtype int32/int64 for index");
 }
 
-template <class T> void gather_loop(const Tensor &o, const Tensor &x, const Tensor &index, int64_t dim) {
+template <class T>
+void gather_loop(const Tensor &o, const Tensor &x, const Tensor &index, int64_t dim) {
   const int64_t size = x.sizes[dim], step = x.strides[dim] * static_cast<int64_t>(sizeof(T));
   Loop<3>(index.shape(), {o, index, along(x, index, dim)}).run([&](char **p, const int64_t *s, int64_t n) {
     for (int64_t i = 0; i < n; ++i) {
@@ -42,8 +45,8 @@ MSA_KERNEL(GatherD) {  // x, dim, index
   if (index0.numel == 0) return;
   check(x.ndim == index0.ndim, "Index tensor must have the same number of dimensions as input tensor");
   for (int d = 0; d < x.ndim; ++d)
-    check(d == dim || index0.sizes[d] <= x.sizes[d], "Size does not match at dimension ", d, " expected index ", index0.shape(),
-          " to be no larger than self ", x.shape(), " apart from dimension ", dim);
+    check(d == dim || index0.sizes[d] <= x.sizes[d], "Size does not match at dimension ", d, " expected index ",
+          index0.shape(), " to be no larger than self ", x.shape(), " apart from dimension ", dim);
   const Tensor index = c.cast(index0, DType::I64);
   MSA_SWITCH_BYTES(x.dtype, (gather_loop<T>(at_least_1d(o), x, index, dim)));
 }
@@ -67,13 +70,16 @@ void scatter_loop(const Tensor &dest, const Tensor &index, const Tensor &src, in
       return make_view(t, sizes, Dims(t.strides, t.strides + t.ndim), b * t.strides[cut]);
     };
     const Tensor i = part(index);
-    Loop<3>(i.shape(), {i, part(src), part(d)}).run([&](char **p, const int64_t *s, int64_t n) {
-      for (int64_t j = 0; j < n; ++j) {
-        const int64_t k = *reinterpret_cast<const int64_t *>(p[0] + j * s[0]);
-        if (static_cast<uint64_t>(k) >= static_cast<uint64_t>(size)) out_of_bounds(k, dim, size);
-        f(*reinterpret_cast<T *>(p[2] + j * s[2] + k * step), *reinterpret_cast<const T *>(p[1] + j * s[1]));
-      }
-    }, std::numeric_limits<int64_t>::max());
+    Loop<3>(i.shape(), {i, part(src), part(d)})
+        .run(
+            [&](char **p, const int64_t *s, int64_t n) {
+              for (int64_t j = 0; j < n; ++j) {
+                const int64_t k = *reinterpret_cast<const int64_t *>(p[0] + j * s[0]);
+                if (static_cast<uint64_t>(k) >= static_cast<uint64_t>(size)) out_of_bounds(k, dim, size);
+                f(*reinterpret_cast<T *>(p[2] + j * s[2] + k * step), *reinterpret_cast<const T *>(p[1] + j * s[1]));
+              }
+            },
+            std::numeric_limits<int64_t>::max());
   });
 }
 
@@ -88,27 +94,44 @@ Reduce reduce_of(const std::string &s) {
   fail("reduce argument must be either sum, prod, mean, amax or amin, got ", s);
 }
 
-template <class T> void combine_add(T &a, T b) {
-  if constexpr (std::is_same_v<T, bool>) a = a || b;
-  else a = T(compute_t<T>(a) + compute_t<T>(b));
+template <class T>
+void combine_add(T &a, T b) {
+  if constexpr (std::is_same_v<T, bool>)
+    a = a || b;
+  else
+    a = T(compute_t<T>(a) + compute_t<T>(b));
 }
-template <class T> void combine_mul(T &a, T b) {
-  if constexpr (std::is_same_v<T, bool>) a = a && b;
-  else a = T(compute_t<T>(a) * compute_t<T>(b));
+template <class T>
+void combine_mul(T &a, T b) {
+  if constexpr (std::is_same_v<T, bool>)
+    a = a && b;
+  else
+    a = T(compute_t<T>(a) * compute_t<T>(b));
 }
-template <class T, bool kMax> void combine_extreme(T &a, T b) {
+template <class T, bool kMax>
+void combine_extreme(T &a, T b) {
   if constexpr (!is_complex_v<T>) {
     const compute_t<T> x = a, y = b;
     if ((kMax ? y > x : y < x) || y != y) a = b;
   }
 }
-template <class T> void assign(T &a, T b) { a = b; }
+template <class T>
+void assign(T &a, T b) {
+  a = b;
+}
 
-template <class T> void scatter_reduce(Call &c, const Tensor &o, const Tensor &index, const Tensor &src, int64_t dim, Reduce how, bool include_self) {
+template <class T>
+void scatter_reduce(Call &c, const Tensor &o, const Tensor &index, const Tensor &src, int64_t dim, Reduce how,
+                    bool include_self) {
   using Pointer = void (*)(T &, T);
-  auto each = [&](Pointer f, const Tensor &s) { scatter_loop<T>(o, index, s, dim, f); };  // one loop for what is not hot
+  auto each = [&](Pointer f, const Tensor &s) {
+    scatter_loop<T>(o, index, s, dim, f);
+  };  // one loop for what is not hot
   if (!include_self) {
-    T start = reduce_identity<T>(how == Reduce::kMax ? "amax" : how == Reduce::kMin ? "amin" : how == Reduce::kMul ? "prod" : "sum");
+    T start = reduce_identity<T>(how == Reduce::kMax   ? "amax"
+                                 : how == Reduce::kMin ? "amin"
+                                 : how == Reduce::kMul ? "prod"
+                                                       : "sum");
     each(assign<T>, make_view(contiguous_tensor(&start, o.dtype, {1}), index.shape(), Dims(index.ndim, 0)));
   }
   switch (how) {
@@ -127,7 +150,10 @@ template <class T> void scatter_reduce(Call &c, const Tensor &o, const Tensor &i
   map2<T, T, int64_t>(o, o, counts, [](T v, int64_t n) { return n > 1 ? divided(v, n) : v; });
 }
 
-struct Operands { Tensor o, index, src; int64_t dim; };
+struct Operands {
+  Tensor o, index, src;
+  int64_t dim;
+};
 
 // Checks shapes as torch does. `src` == nullptr: the source is a number.
 Operands scatter_operands(Call &c, const char *op, const Tensor *src) {
@@ -142,8 +168,8 @@ Operands scatter_operands(Call &c, const char *op, const Tensor *src) {
     check(s.ndim == x.ndim, "Index tensor must have the same number of dimensions as src tensor");
     for (int d = 0; d < x.ndim; ++d)
       if ((d != r.dim && index.sizes[d] > x.sizes[d]) || index.sizes[d] > s.sizes[d])
-        fail("Expected index ", index.shape(), " to be no larger than self ", x.shape(), " apart from dimension ", r.dim,
-             src ? text(" and to be no larger size than src ", s.shape()) : std::string());
+        fail("Expected index ", index.shape(), " to be no larger than self ", x.shape(), " apart from dimension ",
+             r.dim, src ? text(" and to be no larger size than src ", s.shape()) : std::string());
   }
   r.o = at_least_1d(changed_copy(c, c.in(0)));
   r.index = c.cast(index, DType::I64);
@@ -151,9 +177,10 @@ Operands scatter_operands(Call &c, const char *op, const Tensor *src) {
   return r;
 }
 
-#define MSA_SWITCH_ALL_BUT_HALF(D, OP, ...)                                                                         \
-  MSA_SWITCH_(D, OP, MSA_CASES_INT_(__VA_ARGS__) MSA_CASES_UINT_(__VA_ARGS__) MSA_CASE(F32, float, __VA_ARGS__)      \
-              MSA_CASE(F64, double, __VA_ARGS__) MSA_CASES_COMPLEX_(__VA_ARGS__) MSA_CASE(Bool, bool, __VA_ARGS__))
+#define MSA_SWITCH_ALL_BUT_HALF(D, OP, ...)                                                                        \
+  MSA_SWITCH_(D, OP,                                                                                               \
+              MSA_CASES_INT_(__VA_ARGS__) MSA_CASES_UINT_(__VA_ARGS__) MSA_CASE(F32, float, __VA_ARGS__) MSA_CASE( \
+                  F64, double, __VA_ARGS__) MSA_CASES_COMPLEX_(__VA_ARGS__) MSA_CASE(Bool, bool, __VA_ARGS__))
 
 void scatter_into(Call &c, const char *op, const Operands &r, Reduce how, bool include_self) {
   if (how == Reduce::kAssign) {
@@ -178,7 +205,10 @@ void scatter_number(Call &c, const char *op, Reduce how) {
   const Operands r = scatter_operands(c, op, nullptr);
   if (r.index.numel == 0) return;
   double bits[2];  // room for one value of any type
-  MSA_SWITCH_ALL(r.o.dtype, op, ({ const T v = c.scalar(3).to<T>(); std::memcpy(bits, &v, sizeof v); }));
+  MSA_SWITCH_ALL(r.o.dtype, op, ({
+                   const T v = c.scalar(3).to<T>();
+                   std::memcpy(bits, &v, sizeof v);
+                 }));
   const Tensor v = make_view(contiguous_tensor(bits, r.o.dtype, {1}), r.index.shape(), Dims(r.index.ndim, 0));
   scatter_into(c, op, {r.o, r.index, v, r.dim}, how, true);
 }
@@ -207,7 +237,8 @@ MSA_KERNEL(GatherDGradV2) {  // x, dim, index, dout
   Tensor o = at_least_1d(c.out_like(0, c.in(0)));
   fill_zero(o);
   if (index.numel == 0) return;
-  scatter_into(c, "gather_backward", {o, index, same_corner(g, index), wrap_dim(c.integer(1), c.in(0).ndim)}, Reduce::kAdd, true);
+  scatter_into(c, "gather_backward", {o, index, same_corner(g, index), wrap_dim(c.integer(1), c.in(0).ndim)},
+               Reduce::kAdd, true);
 }
 
 }  // namespace

@@ -7,17 +7,22 @@ namespace msa {
 namespace {
 
 // First place in sorted s[0..n) that keeps the order when v is put there (after equals when right); NaN is largest.
-template <class T> int64_t place_of(const T *s, const int64_t *sorter, int64_t n, T v, bool right) {
+template <class T>
+int64_t place_of(const T *s, const int64_t *sorter, int64_t n, T v, bool right) {
   auto less = [](compute_t<T> a, compute_t<T> b) {
-    if constexpr (is_floating_v<T>) return a < b || (b != b && a == a);
-    else return a < b;
+    if constexpr (is_floating_v<T>)
+      return a < b || (b != b && a == a);
+    else
+      return a < b;
   };
   int64_t lo = 0, hi = n;
   while (lo < hi) {
     const int64_t mid = (lo + hi) / 2;
     const T m = s[sorter ? sorter[mid] : mid];
-    if (right ? !less(v, m) : less(m, v)) lo = mid + 1;
-    else hi = mid;
+    if (right ? !less(v, m) : less(m, v))
+      lo = mid + 1;
+    else
+      hi = mid;
   }
   return lo;
 }
@@ -32,26 +37,31 @@ MSA_KERNEL(SearchSorted) {  // sorted_sequence, values, sorter, dtype (int64 or 
   if (s.ndim > 1) {
     bool fits = s.ndim == v.ndim;
     for (int d = 0; fits && d < s.ndim - 1; ++d) fits = s.sizes[d] == v.sizes[d];
-    check(fits, "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and input "
-          "value tensor must match, but we got boundaries tensor ", s.shape(), " and input value tensor ", v.shape());
+    check(fits,
+          "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries "
+          "tensor and input "
+          "value tensor must match, but we got boundaries tensor ",
+          s.shape(), " and input value tensor ", v.shape());
   }
   const Tensor sc = c.contiguous(s), vc = c.cast(v, s.dtype), sorter = c.has(2) ? c.contiguous(c.in(2)) : Tensor();
   const int64_t per_row = s.ndim > 1 ? v.size(-1) : v.numel;
   int64_t *w = dt == DType::I64 ? o.ptr<int64_t>() : c.scratch_of<int64_t>(v.numel);
   MSA_SWITCH_REAL(s.dtype, "searchsorted_out_cpu", ({
-    parallel_for(v.numel, 4096, [&](int64_t b, int64_t e) {
-      for (int64_t i = b; i < e; ++i) {
-        const int64_t row = i / per_row * n;
-        w[i] = place_of<T>(sc.ptr<T>() + row, sorter.data ? sorter.ptr<int64_t>() + row : nullptr, n, vc.ptr<T>()[i], c.flag(4));
-      }
-    });
-  }));
+                    parallel_for(v.numel, 4096, [&](int64_t b, int64_t e) {
+                      for (int64_t i = b; i < e; ++i) {
+                        const int64_t row = i / per_row * n;
+                        w[i] = place_of<T>(sc.ptr<T>() + row, sorter.data ? sorter.ptr<int64_t>() + row : nullptr, n,
+                                           vc.ptr<T>()[i], c.flag(4));
+                      }
+                    });
+                  }));
   if (dt != DType::I64) copy_into(o, contiguous_tensor(w, DType::I64, v.shape()));
 }
 
 // Bin of v among equal bins of [low, high], or -1; the right edge belongs to the last bin.
 // The bin of a value, in the arithmetic of the element type: values at an edge fall where PyTorch puts them.
-template <class T> int64_t bin_of(double v, double low, double high, int64_t bins) {
+template <class T>
+int64_t bin_of(double v, double low, double high, int64_t bins) {
   using S = std::conditional_t<std::is_integral_v<T>, double, stepwise_t<T>>;
   const S first = S(low), step = (S(v) - first) * S(static_cast<double>(bins));
   return static_cast<int64_t>(plain(step / (S(high) - first)));
@@ -106,13 +116,16 @@ MSA_KERNEL(BincountExt) {
   const Tensor w = c.cast(weights, dt);
   Tensor o = c.out(0, dt, Dims{n});
   fill_zero(o);
-  MSA_SWITCH_FLOAT(dt, "bincount_cpu", ({ for (int64_t i = 0; i < v.numel; ++i) o.ptr<T>()[p[i]] = T(o.ptr<T>()[p[i]] + w.ptr<T>()[i]); }));
+  MSA_SWITCH_FLOAT(dt, "bincount_cpu", ({
+                     for (int64_t i = 0; i < v.numel; ++i) o.ptr<T>()[p[i]] = T(o.ptr<T>()[p[i]] + w.ptr<T>()[i]);
+                   }));
 }
 
 // histogram: input, edges (sorted, bins + 1), weight or none -> counts in input's type
 MSA_KERNEL(HistogramEdges) {
   const Tensor &x = c.in(0);
-  const Tensor v = c.cast(x, DType::F64), edges = c.cast(c.in(1), DType::F64), w = c.has(2) ? c.cast(c.in(2), DType::F64) : Tensor();
+  const Tensor v = c.cast(x, DType::F64), edges = c.cast(c.in(1), DType::F64),
+               w = c.has(2) ? c.cast(c.in(2), DType::F64) : Tensor();
   const int64_t bins = edges.numel - 1;
   Tensor o = c.out(0, x.dtype, Dims{bins});
   std::vector<double> count(bins, 0.0);
@@ -140,7 +153,8 @@ void emit_groups(Call &c, const Groups &g, bool inverse, const Dims &inverse_sha
 }
 
 // Groups of equal neighbours in the order given; same(a, b) compares two positions.
-template <class Same> Groups group(const std::vector<int64_t> &order, Same same) {
+template <class Same>
+Groups group(const std::vector<int64_t> &order, Same same) {
   Groups g;
   g.inverse.resize(order.size());
   for (size_t i = 0; i < order.size(); ++i) {
@@ -154,22 +168,28 @@ template <class Same> Groups group(const std::vector<int64_t> &order, Same same)
   return g;
 }
 
-template <class T> bool equal(T a, T b) {
-  if constexpr (is_reduced_v<T>) return static_cast<float>(a) == static_cast<float>(b);
-  else return a == b;
+template <class T>
+bool equal(T a, T b) {
+  if constexpr (is_reduced_v<T>)
+    return static_cast<float>(a) == static_cast<float>(b);
+  else
+    return a == b;
 }
 
 Groups groups_of(const Tensor &x, const std::vector<int64_t> &order) {
   Groups g;
-  MSA_SWITCH_ALL(x.dtype, "unique", (g = group(order, [p = x.ptr<T>()](int64_t a, int64_t b) { return equal<T>(p[a], p[b]); })));
+  MSA_SWITCH_ALL(x.dtype, "unique",
+                 (g = group(order, [p = x.ptr<T>()](int64_t a, int64_t b) { return equal<T>(p[a], p[b]); })));
   return g;
 }
 
 void unique_flat(Call &c, const Tensor &x, bool sorted, bool inverse, bool counts) {
   const Tensor v = c.contiguous(x);
   std::vector<int64_t> order(v.numel);
-  if (!sorted) for (int64_t i = 0; i < v.numel; ++i) order[i] = i;
-  else if (v.numel) RowSorter(v.dtype, v.numel, false).sort(v.data, order.data());
+  if (!sorted)
+    for (int64_t i = 0; i < v.numel; ++i) order[i] = i;
+  else if (v.numel)
+    RowSorter(v.dtype, v.numel, false).sort(v.data, order.data());
   const Groups g = groups_of(v, order);
   Tensor o = c.out(0, x.dtype, Dims{static_cast<int64_t>(g.first.size())});
   pick(v.data, v.dtype, g.first.data(), o.numel, o.data);
@@ -188,22 +208,22 @@ void unique_slices(Call &c, const Tensor &x0, int64_t dim, bool sorted, bool inv
   for (int64_t i = 0; i < n; ++i) order[i] = i;
   Groups g;
   MSA_SWITCH_REAL_BOOL(x.dtype, "unique_dim", ({
-    const T *p = v.ptr<T>();
-    auto less = [&](int64_t a, int64_t b) {
-      for (int64_t j = 0; j < width; ++j) {
-        const compute_t<T> s = p[a * width + j], t = p[b * width + j];
-        if (s < t) return true;
-        if (s > t) return false;
-      }
-      return false;
-    };
-    if (sorted) std::stable_sort(order.begin(), order.end(), less);
-    g = group(order, [&](int64_t a, int64_t b) {
-      for (int64_t j = 0; j < width; ++j)
-        if (!equal<T>(p[a * width + j], p[b * width + j])) return false;
-      return true;
-    });
-  }));
+                         const T *p = v.ptr<T>();
+                         auto less = [&](int64_t a, int64_t b) {
+                           for (int64_t j = 0; j < width; ++j) {
+                             const compute_t<T> s = p[a * width + j], t = p[b * width + j];
+                             if (s < t) return true;
+                             if (s > t) return false;
+                           }
+                           return false;
+                         };
+                         if (sorted) std::stable_sort(order.begin(), order.end(), less);
+                         g = group(order, [&](int64_t a, int64_t b) {
+                           for (int64_t j = 0; j < width; ++j)
+                             if (!equal<T>(p[a * width + j], p[b * width + j])) return false;
+                           return true;
+                         });
+                       }));
   const Tensor index = contiguous_tensor(g.first.data(), DType::I64, {static_cast<int64_t>(g.first.size())});
   const IndexPlan p = plan_index_dim(c, x, dim, index, "unique_dim");
   index_load(p, x, c.out(0, x.dtype, p.shape));
@@ -220,8 +240,10 @@ MSA_KERNEL(UniqueDim) {
 }
 MSA_KERNEL(UniqueConsecutive) {
   needs_values("unique_consecutive");  // input, return_inverse, return_counts, dim
-  if (c.has(3)) unique_slices(c, c.in(0), wrap_dim(c.integer(3), c.in(0).ndim), false, c.flag(1), c.flag(2));
-  else unique_flat(c, c.in(0), false, c.flag(1), c.flag(2));
+  if (c.has(3))
+    unique_slices(c, c.in(0), wrap_dim(c.integer(3), c.in(0).ndim), false, c.flag(1), c.flag(2));
+  else
+    unique_flat(c, c.in(0), false, c.flag(1), c.flag(2));
 }
 
 // Whether each element of the first operand is among those of the second.
@@ -231,17 +253,17 @@ MSA_KERNEL(IsinTensor) {  // elements, test_elements, invert
   const Tensor v = c.contiguous(x), pool = c.contiguous(c.in(1));
   const bool invert = c.flag(2);
   MSA_SWITCH_REAL_BOOL(x.dtype, "isin_default_cpu", ({
-    std::vector<compute_t<T>> sorted;
-    for (int64_t i = 0; i < pool.numel; ++i) {
-      const compute_t<T> e = pool.ptr<T>()[i];
-      if (e == e) sorted.push_back(e);
-    }
-    std::sort(sorted.begin(), sorted.end());
-    for (int64_t i = 0; i < v.numel; ++i) {
-      const compute_t<T> e = v.ptr<T>()[i];
-      o.ptr<bool>()[i] = (e == e && std::binary_search(sorted.begin(), sorted.end(), e)) != invert;
-    }
-  }));
+                         std::vector<compute_t<T>> sorted;
+                         for (int64_t i = 0; i < pool.numel; ++i) {
+                           const compute_t<T> e = pool.ptr<T>()[i];
+                           if (e == e) sorted.push_back(e);
+                         }
+                         std::sort(sorted.begin(), sorted.end());
+                         for (int64_t i = 0; i < v.numel; ++i) {
+                           const compute_t<T> e = v.ptr<T>()[i];
+                           o.ptr<bool>()[i] = (e == e && std::binary_search(sorted.begin(), sorted.end(), e)) != invert;
+                         }
+                       }));
 }
 
 }  // namespace

@@ -48,8 +48,9 @@ MSA_KERNEL(Concat) {  // tensors, axis
     const Tensor &t = pieces[k];
     check(t.ndim == first.ndim, "Tensors must have same number of dimensions: got ", first.ndim, " and ", t.ndim);
     for (int d = 0; d < t.ndim; ++d)
-      check(d == dim || t.sizes[d] == first.sizes[d], "Sizes of tensors must match except in dimension ", dim, ". Expected size ",
-            first.sizes[d], " but got size ", t.sizes[d], " for tensor number ", k, " in the list.");
+      check(d == dim || t.sizes[d] == first.sizes[d], "Sizes of tensors must match except in dimension ", dim,
+            ". Expected size ", first.sizes[d], " but got size ", t.sizes[d], " for tensor number ", k,
+            " in the list.");
     shape[dim] += t.sizes[dim];
     dense = dense && t.contiguous() && t.dtype == first.dtype;
   }
@@ -78,8 +79,8 @@ MSA_KERNEL(StackExt) {  // tensors, dim
   bool dense = true;
   std::vector<Tensor> pieces;
   for (size_t k = 0; k < all.size(); ++k) {
-    check(all[k].same_shape(first), "stack expects each tensor to be equal size, but got ", first.shape(), " at entry 0 and ", all[k].shape(),
-          " at entry ", k);
+    check(all[k].same_shape(first), "stack expects each tensor to be equal size, but got ", first.shape(),
+          " at entry 0 and ", all[k].shape(), " at entry ", k);
     dense = dense && all[k].contiguous() && all[k].dtype == first.dtype;
     Dims sizes = all[k].shape(), strides = strides_of(all[k]);
     sizes.insert(sizes.begin() + dim, 1);
@@ -141,7 +142,8 @@ MSA_KERNEL(RepeatInterleaveInt) {  // input, repeats, dim, output_size
 Tensor repeated_positions(Call &c, const Tensor &repeats, int64_t n) {
   check(repeats.ndim <= 1, "repeats must be 0-dim or 1-dim tensor");
   const Tensor r = c.cast(at_least_1d(repeats), DType::I64);
-  check(r.numel == 1 || r.numel == n, "repeats must have the same size as input along dim, but got repeats.size(0) = ", r.numel,
+  check(r.numel == 1 || r.numel == n,
+        "repeats must have the same size as input along dim, but got repeats.size(0) = ", r.numel,
         " and input.size(dim) = ", n);
   int64_t total = 0;
   auto count = [&](int64_t i) { return r.ptr<int64_t>()[r.numel == 1 ? 0 : i]; };
@@ -160,8 +162,7 @@ MSA_KERNEL(RepeatInterleaveTensor) {
   const Tensor x = c.has(2) ? at_least_1d(c.in(0)) : flat(c, c.in(0));
   const int64_t dim = c.has(2) ? wrap_dim(c.integer(2), c.in(0).ndim) : 0;
   const Tensor index = repeated_positions(c, c.in(1), x.sizes[dim]);
-  if (c.has(3))
-    check(c.integer(3) == index.numel, "allocated size does not match required size");
+  if (c.has(3)) check(c.integer(3) == index.numel, "allocated size does not match required size");
   const IndexPlan p = plan_index_dim(c, x, dim, index, "repeat_interleave");
   index_load(p, x, c.out(0, x.dtype, p.shape));
 }
@@ -171,7 +172,8 @@ MSA_KERNEL(RepeatInterleaveGrad) {  // grad, repeats, dim
   const Tensor repeats = at_least_1d(c.in(1));
   int64_t n = repeats.numel;
   Dims shape = g.shape();
-  if (n == 1) n = std::max<int64_t>(1, g.sizes[dim] / std::max<int64_t>(1, c.cast(repeats, DType::I64).ptr<int64_t>()[0]));
+  if (n == 1)
+    n = std::max<int64_t>(1, g.sizes[dim] / std::max<int64_t>(1, c.cast(repeats, DType::I64).ptr<int64_t>()[0]));
   shape[dim] = n;
   Tensor o = c.out(0, g.dtype, shape);
   fill_zero(o);
@@ -196,14 +198,17 @@ MSA_KERNEL(Roll) {  // input, shifts, dims
     check(shifts.size() == 1, "shifts and dimensions must align. shifts: ", shifts.size(), ", dims:0");
     return roll_dims(make_view(o, {o.numel}, {1}), flat(c, x), shifts, {0}, 0);
   }
-  check(shifts.size() == c.ints(2).size(), "shifts and dimensions must align. shifts: ", shifts.size(), ", dims:", c.ints(2).size());
+  check(shifts.size() == c.ints(2).size(), "shifts and dimensions must align. shifts: ", shifts.size(),
+        ", dims:", c.ints(2).size());
   // A dim may appear twice: its shifts add up.
   Dims dims, sums;
   for (size_t k = 0; k < shifts.size(); ++k) {
     const int64_t d = wrap_dim(c.ints(2)[k], x.ndim);
     const auto at = std::find(dims.begin(), dims.end(), d);
-    if (at != dims.end()) sums[at - dims.begin()] += shifts[k];
-    else dims.push_back(d), sums.push_back(shifts[k]);
+    if (at != dims.end())
+      sums[at - dims.begin()] += shifts[k];
+    else
+      dims.push_back(d), sums.push_back(shifts[k]);
   }
   if (x.ndim == 0) return copy_into(o, x);
   roll_dims(o, x, sums, dims, 0);
@@ -227,7 +232,8 @@ MSA_KERNEL(ReverseV2) {  // input, axis
 }
 
 // Keeps columns [j0(i), j1(i)) of every row.
-template <class F> void triangle(Call &c, const char *op, F range) {
+template <class F>
+void triangle(Call &c, const char *op, F range) {
   check(c.in(0).ndim >= 2, op, ": input tensor must have at least 2 dimensions");
   const Tensor x = c.contiguous(c.in(0));
   Tensor o = c.out_like(0, x);

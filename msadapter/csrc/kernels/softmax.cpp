@@ -7,7 +7,8 @@ namespace {
 
 constexpr int kColumns = 64;  // columns handled together when the dim is not the last
 
-template <bool Log, class T> void row(const T *x, T *y, int64_t n, compute_t<T> *buffer) {
+template <bool Log, class T>
+void row(const T *x, T *y, int64_t n, compute_t<T> *buffer) {
   using C = compute_t<T>;
   const C *v = rows::widen<T>(x, buffer, n);
   const C top = rows::max<C>(n, [=](int64_t i) { return v[i]; });
@@ -23,15 +24,18 @@ template <bool Log, class T> void row(const T *x, T *y, int64_t n, compute_t<T> 
     }
   } else {
     C *e;
-    if constexpr (std::is_same_v<T, C>) e = y;
-    else e = buffer;
+    if constexpr (std::is_same_v<T, C>)
+      e = y;
+    else
+      e = buffer;
     const C scale = C(1) / rows::exp_sum(v, e, n, top);
     for (int64_t i = 0; i < n; ++i) y[i] = convert<T>(e[i] * scale);
   }
 }
 
 // Columns from `rounded` on keep the 16-bit exponentials: those that PyTorch's vector loop leaves to its scalar one.
-template <bool Log, class T> void column_block(const T *x, T *y, int64_t n, int64_t step, int64_t width, int64_t rounded) {
+template <bool Log, class T>
+void column_block(const T *x, T *y, int64_t n, int64_t step, int64_t width, int64_t rounded) {
   using C = compute_t<T>;
   C top[kColumns], total[kColumns] = {};
   std::fill(top, top + kColumns, -std::numeric_limits<C>::infinity());
@@ -55,7 +59,8 @@ template <bool Log, class T> void column_block(const T *x, T *y, int64_t n, int6
 }
 
 // y = softmax(x): dx = y (g - sum(g y)); y = log_softmax(x): dx = g - exp(y) sum(g)
-template <bool Log, class T> void row_grad(const T *y, const T *g, T *dx, int64_t n) {
+template <bool Log, class T>
+void row_grad(const T *y, const T *g, T *dx, int64_t n) {
   using C = compute_t<T>;
   if constexpr (Log) {
     const C s = rows::sum<C>(n, [=](int64_t i) { return convert<C>(g[i]); });
@@ -66,11 +71,13 @@ template <bool Log, class T> void row_grad(const T *y, const T *g, T *dx, int64_
   }
 }
 
-template <bool Log, class T> void column_block_grad(const T *y, const T *g, T *dx, int64_t n, int64_t step, int64_t width) {
+template <bool Log, class T>
+void column_block_grad(const T *y, const T *g, T *dx, int64_t n, int64_t step, int64_t width) {
   using C = compute_t<T>;
   C total[kColumns] = {};
   for (int64_t i = 0; i < n; ++i)
-    for (int64_t j = 0; j < width; ++j) total[j] += convert<C>(g[i * step + j]) * (Log ? C(1) : convert<C>(y[i * step + j]));
+    for (int64_t j = 0; j < width; ++j)
+      total[j] += convert<C>(g[i * step + j]) * (Log ? C(1) : convert<C>(y[i * step + j]));
   for (int64_t i = 0; i < n; ++i)
     for (int64_t j = 0; j < width; ++j) {
       const C gi = convert<C>(g[i * step + j]), yi = convert<C>(y[i * step + j]);
@@ -79,7 +86,8 @@ template <bool Log, class T> void column_block_grad(const T *y, const T *g, T *d
 }
 
 // Calls on_row(offset, buffer) for the last dim, else on_columns(offset, width) for blocks of columns.
-template <class C, class R, class K> void walk(const rows::Split &s, R on_row, K on_columns) {
+template <class C, class R, class K>
+void walk(const rows::Split &s, R on_row, K on_columns) {
   if (s.n == 0) return;
   if (s.inner == 1) {
     parallel_for(s.outer, rows::grain_for(s.n), [&](int64_t begin, int64_t end) {
@@ -97,31 +105,37 @@ template <class C, class R, class K> void walk(const rows::Split &s, R on_row, K
   });
 }
 
-template <bool Log> void forward(Call &c, int64_t dim, const char *name) {
+template <bool Log>
+void forward(Call &c, int64_t dim, const char *name) {
   const Tensor &in = c.in(0);
   const rows::Split s(in, wrap_dim(dim, in.ndim));
   const Tensor x = c.contiguous(in), o = c.out_like(0, x);
   MSA_SWITCH_FLOAT(x.dtype, name, ({
-    const T *from = x.ptr<T>();
-    T *to = o.ptr<T>();
-    walk<compute_t<T>>(s, [&](int64_t at, compute_t<T> *buffer) { row<Log, T>(from + at, to + at, s.n, buffer); },
-                       [&](int64_t at, int64_t width) {
-                         const int64_t scalar = s.inner - s.inner % (kVectorBytes / 2);
-                         column_block<Log, T>(from + at, to + at, s.n, s.inner, width, scalar - at % s.inner);
-                       });
-  }));
+                     const T *from = x.ptr<T>();
+                     T *to = o.ptr<T>();
+                     walk<compute_t<T>>(
+                         s, [&](int64_t at, compute_t<T> *buffer) { row<Log, T>(from + at, to + at, s.n, buffer); },
+                         [&](int64_t at, int64_t width) {
+                           const int64_t scalar = s.inner - s.inner % (kVectorBytes / 2);
+                           column_block<Log, T>(from + at, to + at, s.n, s.inner, width, scalar - at % s.inner);
+                         });
+                   }));
 }
 
-template <bool Log> void backward(Call &c, const Tensor &result, const Tensor &grad, int64_t dim, const char *name) {
+template <bool Log>
+void backward(Call &c, const Tensor &result, const Tensor &grad, int64_t dim, const char *name) {
   const rows::Split s(result, wrap_dim(dim, result.ndim));
   const Tensor y = c.contiguous(result), g = c.contiguous(c.cast(grad, result.dtype)), o = c.out_like(0, y);
   MSA_SWITCH_FLOAT(y.dtype, name, ({
-    const T *py = y.ptr<T>();
-    const T *pg = g.ptr<T>();
-    T *to = o.ptr<T>();
-    walk<compute_t<T>>(s, [&](int64_t at, compute_t<T> *) { row_grad<Log, T>(py + at, pg + at, to + at, s.n); },
-                       [&](int64_t at, int64_t width) { column_block_grad<Log, T>(py + at, pg + at, to + at, s.n, s.inner, width); });
-  }));
+                     const T *py = y.ptr<T>();
+                     const T *pg = g.ptr<T>();
+                     T *to = o.ptr<T>();
+                     walk<compute_t<T>>(
+                         s, [&](int64_t at, compute_t<T> *) { row_grad<Log, T>(py + at, pg + at, to + at, s.n); },
+                         [&](int64_t at, int64_t width) {
+                           column_block_grad<Log, T>(py + at, pg + at, to + at, s.n, s.inner, width);
+                         });
+                   }));
 }
 
 }  // namespace
@@ -134,9 +148,14 @@ MSA_KERNEL(LogSoftmax) {  // input, axis
 }
 MSA_KERNEL(LogSoftmaxExt) {  // input, dim?, dtype? (the caller has cast)
   const int nd = c.in(0).ndim;
-  forward<true>(c, c.has(1) ? c.integer(1) : (nd == 0 || nd == 1 || nd == 3 ? 0 : 1), "log_softmax_lastdim_kernel_impl");
+  forward<true>(c, c.has(1) ? c.integer(1) : (nd == 0 || nd == 1 || nd == 3 ? 0 : 1),
+                "log_softmax_lastdim_kernel_impl");
 }
-MSA_KERNEL(SoftmaxBackward) { backward<false>(c, c.in(1), c.in(0), c.integer(2), "softmax_backward"); }   // grad, result, dim
-MSA_KERNEL(LogSoftmaxGrad) { backward<true>(c, c.in(0), c.in(1), c.integer(2), "log_softmax_backward"); }  // result, grad, dim
+MSA_KERNEL(SoftmaxBackward) {
+  backward<false>(c, c.in(1), c.in(0), c.integer(2), "softmax_backward");
+}  // grad, result, dim
+MSA_KERNEL(LogSoftmaxGrad) {
+  backward<true>(c, c.in(0), c.in(1), c.integer(2), "log_softmax_backward");
+}  // result, grad, dim
 
 }  // namespace msa

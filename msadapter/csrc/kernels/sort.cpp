@@ -21,7 +21,8 @@ Rows rows(Call &c, const Tensor &x, int64_t dim) {
 }
 
 // f(sorter, row) over all rows, in parallel.
-template <class F> void each_row(const Rows &r, bool descending, F f) {
+template <class F>
+void each_row(const Rows &r, bool descending, F f) {
   if (is_complex(r.data.dtype)) fail("Sort does not support complex dtypes on CPU");
   parallel_for(r.count, std::max<int64_t>(1, kGrain / 8 / std::max<int64_t>(r.n, 1)), [&](int64_t b, int64_t e) {
     RowSorter sorter(r.data.dtype, r.n, descending);
@@ -32,7 +33,8 @@ template <class F> void each_row(const Rows &r, bool descending, F f) {
 // Buffer for [count][len] results: the result itself when the dim is the last one.
 Tensor target(Call &c, const Tensor &o, const Rows &r, int64_t len) {
   if (r.dim == std::max(o.ndim - 1, 0)) return o;
-  return contiguous_tensor(c.scratch(std::max<int64_t>(1, r.count * len) * item_size(o.dtype)), o.dtype, {r.count, len});
+  return contiguous_tensor(c.scratch(std::max<int64_t>(1, r.count * len) * item_size(o.dtype)), o.dtype,
+                           {r.count, len});
 }
 void deliver(const Tensor &o, const Tensor &buffer, const Rows &r, int64_t len) {
   if (buffer.data != o.data && o.numel) copy_into(o, rows_view(buffer, o, r.dim, len));
@@ -41,7 +43,8 @@ void deliver(const Tensor &o, const Tensor &buffer, const Rows &r, int64_t len) 
 void sort(Call &c, int64_t dim, bool descending, bool values, bool indices) {
   const Tensor &x = c.in(0);
   const Rows r = rows(c, x, dim);
-  Tensor v = values ? c.out(0, x.dtype, x.shape()) : Tensor(), i = indices ? c.out(values ? 1 : 0, DType::I64, x.shape()) : Tensor();
+  Tensor v = values ? c.out(0, x.dtype, x.shape()) : Tensor(),
+         i = indices ? c.out(values ? 1 : 0, DType::I64, x.shape()) : Tensor();
   if (x.numel == 0) return;
   const Tensor vb = values ? target(c, v, r, r.n) : v, ib = target(c, i, r, r.n);
   each_row(r, descending, [&](RowSorter &s, int64_t k) {
@@ -52,7 +55,7 @@ void sort(Call &c, int64_t dim, bool descending, bool values, bool indices) {
   if (values) deliver(v, vb, r, r.n);
   deliver(i, ib, r, r.n);
 }
-MSA_KERNEL(SortExt) { sort(c, c.integer(1), c.flag(2), true, true); }    // input, dim, descending, stable (always)
+MSA_KERNEL(SortExt) { sort(c, c.integer(1), c.flag(2), true, true); }  // input, dim, descending, stable (always)
 MSA_KERNEL(ArgSort) { sort(c, c.integer(1), c.flag(2), false, true); }
 
 MSA_KERNEL(TopkExt) {  // input, k, dim, largest, sorted
@@ -75,7 +78,8 @@ MSA_KERNEL(TopkExt) {  // input, k, dim, largest, sorted
 }
 
 // One element of every row, found by f(sorter, row pointer) -> position.
-template <class F> void choose(Call &c, const Rows &r, bool keepdim, F f) {
+template <class F>
+void choose(Call &c, const Rows &r, bool keepdim, F f) {
   const Tensor &x = c.in(0);
   std::vector<bool> mask(x.ndim, false);
   if (x.ndim) mask[r.dim] = true;
@@ -103,12 +107,12 @@ int64_t nan_count(const void *row, int64_t n, DType d, int64_t *first) {
   int64_t count = 0;
   if (!is_floating(d)) return 0;
   MSA_SWITCH_FLOAT(d, "median", ({
-    const T *p = static_cast<const T *>(row);
-    for (int64_t i = n - 1; i >= 0; --i) {
-      const compute_t<T> v = p[i];
-      if (v != v) ++count, *first = i;
-    }
-  }));
+                     const T *p = static_cast<const T *>(row);
+                     for (int64_t i = n - 1; i >= 0; --i) {
+                       const compute_t<T> v = p[i];
+                       if (v != v) ++count, *first = i;
+                     }
+                   }));
   return count;
 }
 // The lower middle; a not-a-number is the answer unless they are skipped.
@@ -127,8 +131,10 @@ void median_all(Call &c, bool skip_nan) {  // input
   const Tensor x = c.contiguous(c.in(0));
   Tensor o = c.out(0, x.dtype, Dims{});
   if (x.numel == 0) {
-    MSA_SWITCH_REAL(x.dtype, "median", (*o.ptr<T>() = std::numeric_limits<T>::has_quiet_NaN || is_reduced_v<T>
-        ? convert<T>(std::numeric_limits<double>::quiet_NaN()) : std::numeric_limits<T>::lowest()));
+    MSA_SWITCH_REAL(x.dtype, "median",
+                    (*o.ptr<T>() = std::numeric_limits<T>::has_quiet_NaN || is_reduced_v<T>
+                                       ? convert<T>(std::numeric_limits<double>::quiet_NaN())
+                                       : std::numeric_limits<T>::lowest()));
     return;
   }
   RowSorter s(x.dtype, x.numel, false);

@@ -4,7 +4,8 @@ namespace msa {
 namespace {
 
 // Order-preserving keys; both zeros and all not-a-numbers are equal.
-template <class T> uint64_t key_of(T v) {
+template <class T>
+uint64_t key_of(T v) {
   if constexpr (std::is_same_v<T, double>) {
     if (v != v) return ~uint64_t(0);
     v += 0.0;
@@ -23,7 +24,8 @@ template <class T> uint64_t key_of(T v) {
   } else if constexpr (std::is_same_v<T, uint64_t>) {
     return v;
   } else {
-    return static_cast<uint32_t>(static_cast<int64_t>(v) - (std::is_signed_v<T> ? static_cast<int64_t>(std::numeric_limits<T>::min()) : 0));
+    return static_cast<uint32_t>(static_cast<int64_t>(v) -
+                                 (std::is_signed_v<T> ? static_cast<int64_t>(std::numeric_limits<T>::min()) : 0));
   }
 }
 
@@ -47,47 +49,57 @@ void radix(std::vector<uint64_t> &v, std::vector<uint64_t> &spare) {
 RowSorter::RowSorter(DType dtype, int64_t n, bool descending)
     : dtype_(dtype), n_(n), descending_(descending), narrow_((item_size(dtype) <= 4) && n < (int64_t(1) << 32)) {
   if (is_complex(dtype)) fail("Sort does not support complex dtypes on CPU");
-  if (narrow_) packed_.resize(n);
-  else wide_.resize(n);
+  if (narrow_)
+    packed_.resize(n);
+  else
+    wide_.resize(n);
 }
 
 void RowSorter::load(const void *row) {
   MSA_SWITCH_(dtype_, "sort", MSA_CASES_INT_(({
-    const T *p = static_cast<const T *>(row);
-    if (narrow_) {
-      const uint64_t flip = descending_ ? 0xFFFFFFFFu : 0;
-      for (int64_t i = 0; i < n_; ++i) packed_[i] = (key_of(p[i]) ^ flip) << 32 | static_cast<uint64_t>(i);
-    } else {
-      const uint64_t flip = descending_ ? ~uint64_t(0) : 0;
-      for (int64_t i = 0; i < n_; ++i) wide_[i] = {key_of(p[i]) ^ flip, i};
-    }
-  })) MSA_CASES_UINT_(({
-    const T *p = static_cast<const T *>(row);
-    const uint64_t flip = !descending_ ? 0 : narrow_ ? 0xFFFFFFFFu : ~uint64_t(0);
-    for (int64_t i = 0; i < n_; ++i) {
-      if (narrow_) packed_[i] = (key_of(p[i]) ^ flip) << 32 | static_cast<uint64_t>(i);
-      else wide_[i] = {key_of(p[i]) ^ flip, i};
-    }
-  })) MSA_CASES_FLOAT_(({
-    const T *p = static_cast<const T *>(row);
-    const uint64_t flip = !descending_ ? 0 : narrow_ ? 0xFFFFFFFFu : ~uint64_t(0);
-    if (narrow_) for (int64_t i = 0; i < n_; ++i) packed_[i] = (key_of(p[i]) ^ flip) << 32 | static_cast<uint64_t>(i);
-    else for (int64_t i = 0; i < n_; ++i) wide_[i] = {key_of(p[i]) ^ flip, i};
-  })) MSA_CASE(Bool, bool, ({
-    const uint64_t flip = descending_ ? 0xFFFFFFFFu : 0;
-    for (int64_t i = 0; i < n_; ++i)
-      packed_[i] = (static_cast<uint64_t>(static_cast<const T *>(row)[i]) ^ flip) << 32 | static_cast<uint64_t>(i);
-  })))
+                const T *p = static_cast<const T *>(row);
+                if (narrow_) {
+                  const uint64_t flip = descending_ ? 0xFFFFFFFFu : 0;
+                  for (int64_t i = 0; i < n_; ++i) packed_[i] = (key_of(p[i]) ^ flip) << 32 | static_cast<uint64_t>(i);
+                } else {
+                  const uint64_t flip = descending_ ? ~uint64_t(0) : 0;
+                  for (int64_t i = 0; i < n_; ++i) wide_[i] = {key_of(p[i]) ^ flip, i};
+                }
+              })) MSA_CASES_UINT_(({
+                const T *p = static_cast<const T *>(row);
+                const uint64_t flip = !descending_ ? 0 : narrow_ ? 0xFFFFFFFFu : ~uint64_t(0);
+                for (int64_t i = 0; i < n_; ++i) {
+                  if (narrow_)
+                    packed_[i] = (key_of(p[i]) ^ flip) << 32 | static_cast<uint64_t>(i);
+                  else
+                    wide_[i] = {key_of(p[i]) ^ flip, i};
+                }
+              })) MSA_CASES_FLOAT_(({
+                const T *p = static_cast<const T *>(row);
+                const uint64_t flip = !descending_ ? 0 : narrow_ ? 0xFFFFFFFFu : ~uint64_t(0);
+                if (narrow_)
+                  for (int64_t i = 0; i < n_; ++i) packed_[i] = (key_of(p[i]) ^ flip) << 32 | static_cast<uint64_t>(i);
+                else
+                  for (int64_t i = 0; i < n_; ++i) wide_[i] = {key_of(p[i]) ^ flip, i};
+              })) MSA_CASE(Bool, bool, ({
+                             const uint64_t flip = descending_ ? 0xFFFFFFFFu : 0;
+                             for (int64_t i = 0; i < n_; ++i)
+                               packed_[i] = (static_cast<uint64_t>(static_cast<const T *>(row)[i]) ^ flip) << 32 |
+                                            static_cast<uint64_t>(i);
+                           })))
 }
 
 void RowSorter::sort(const void *row, int64_t *order) {
   load(row);
   if (narrow_) {
-    if (n_ >= kRadixFrom) radix(packed_, spare_);
-    else std::sort(packed_.begin(), packed_.end());
+    if (n_ >= kRadixFrom)
+      radix(packed_, spare_);
+    else
+      std::sort(packed_.begin(), packed_.end());
     for (int64_t i = 0; i < n_; ++i) order[i] = static_cast<int64_t>(packed_[i] & 0xFFFFFFFFu);
   } else {
-    std::sort(wide_.begin(), wide_.end(), [](const Wide &a, const Wide &b) { return a.key != b.key ? a.key < b.key : a.at < b.at; });
+    std::sort(wide_.begin(), wide_.end(),
+              [](const Wide &a, const Wide &b) { return a.key != b.key ? a.key < b.key : a.at < b.at; });
     for (int64_t i = 0; i < n_; ++i) order[i] = wide_[i].at;
   }
 }
@@ -103,12 +115,19 @@ void RowSorter::first(const void *row, int64_t k, bool sorted, int64_t *order) {
         v[k - 1] = v[i];
         std::push_heap(v.begin(), v.begin() + k, less);
       }
-    } else if (k < n_) std::nth_element(v.begin(), v.begin() + k, v.end(), less);
+    } else if (k < n_)
+      std::nth_element(v.begin(), v.begin() + k, v.end(), less);
     if (sorted) std::sort(v.begin(), v.begin() + k, less);
     for (int64_t i = 0; i < k; ++i) order[i] = at(v[i]);
   };
-  if (narrow_) take(packed_, [](uint64_t a, uint64_t b) { return a < b; }, [](uint64_t v) { return static_cast<int64_t>(v & 0xFFFFFFFFu); });
-  else take(wide_, [](const Wide &a, const Wide &b) { return a.key != b.key ? a.key < b.key : a.at < b.at; }, [](const Wide &v) { return v.at; });
+  if (narrow_)
+    take(
+        packed_, [](uint64_t a, uint64_t b) { return a < b; },
+        [](uint64_t v) { return static_cast<int64_t>(v & 0xFFFFFFFFu); });
+  else
+    take(
+        wide_, [](const Wide &a, const Wide &b) { return a.key != b.key ? a.key < b.key : a.at < b.at; },
+        [](const Wide &v) { return v.at; });
 }
 
 int64_t RowSorter::nth(const void *row, int64_t k) {
@@ -117,14 +136,15 @@ int64_t RowSorter::nth(const void *row, int64_t k) {
     std::nth_element(packed_.begin(), packed_.begin() + k, packed_.end());
     return static_cast<int64_t>(packed_[k] & 0xFFFFFFFFu);
   }
-  std::nth_element(wide_.begin(), wide_.begin() + k, wide_.end(), [](const Wide &a, const Wide &b) { return a.key != b.key ? a.key < b.key : a.at < b.at; });
+  std::nth_element(wide_.begin(), wide_.begin() + k, wide_.end(),
+                   [](const Wide &a, const Wide &b) { return a.key != b.key ? a.key < b.key : a.at < b.at; });
   return wide_[k].at;
 }
 
 void pick(const void *row, DType dtype, const int64_t *order, int64_t n, void *out) {
   MSA_SWITCH_BYTES(dtype, ({
-    for (int64_t i = 0; i < n; ++i) static_cast<T *>(out)[i] = static_cast<const T *>(row)[order[i]];
-  }));
+                     for (int64_t i = 0; i < n; ++i) static_cast<T *>(out)[i] = static_cast<const T *>(row)[order[i]];
+                   }));
 }
 
 }  // namespace msa

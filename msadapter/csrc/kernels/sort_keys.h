@@ -21,7 +21,10 @@ class RowSorter {
   bool nan_key(uint64_t key) const { return is_floating(dtype_) && key == (narrow_ ? 0xFFFFFFFFu : ~uint64_t(0)); }
 
  private:
-  struct Wide { uint64_t key; int64_t at; };
+  struct Wide {
+    uint64_t key;
+    int64_t at;
+  };
   void load(const void *row);
   DType dtype_;
   int64_t n_;

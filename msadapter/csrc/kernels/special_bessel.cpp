@@ -106,8 +106,10 @@ MSA_KERNEL_ALIAS(ModifiedBesselI0, I0)
 MSA_KERNEL_ALIAS(ModifiedBesselI1, I1)
 MSA_SPECIAL_KERNEL(ModifiedBesselK0, "modified_bessel_k0_cpu", [](double x) { return bessel_k(0, x); })
 MSA_SPECIAL_KERNEL(ModifiedBesselK1, "modified_bessel_k1_cpu", [](double x) { return bessel_k(1, x); })
-MSA_SPECIAL_KERNEL(ScaledModifiedBesselK0, "scaled_modified_bessel_k0_cpu", [](double x) { return scaled_bessel_k(0, x); })
-MSA_SPECIAL_KERNEL(ScaledModifiedBesselK1, "scaled_modified_bessel_k1_cpu", [](double x) { return scaled_bessel_k(1, x); })
+MSA_SPECIAL_KERNEL(ScaledModifiedBesselK0, "scaled_modified_bessel_k0_cpu",
+                   [](double x) { return scaled_bessel_k(0, x); })
+MSA_SPECIAL_KERNEL(ScaledModifiedBesselK1, "scaled_modified_bessel_k1_cpu",
+                   [](double x) { return scaled_bessel_k(1, x); })
 MSA_SPECIAL_KERNEL(BesselJ0, "bessel_j0_cpu", bessel_j0)
 MSA_SPECIAL_KERNEL(BesselJ1, "bessel_j1_cpu", bessel_j1)
 MSA_SPECIAL_KERNEL(BesselY0, "bessel_y0_cpu", bessel_y0)

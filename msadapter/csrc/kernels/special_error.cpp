@@ -61,7 +61,8 @@ double ndtri(double p) {
   return kSqrtTwo * erfinv(2 * p - 1);
 }
 // In 16 bits torch rounds each step.
-template <class H> float logit16(float x, bool clamped, double eps) {
+template <class H>
+float logit16(float x, bool clamped, double eps) {
   const float lo = H(static_cast<float>(eps)), hi = H(1 - lo);
   const float z = !clamped ? x : x < lo ? lo : x > hi ? hi : x;
   return z == 1 ? INFINITY : std::log(float(H(z / float(H(1 - z)))));
@@ -86,9 +87,11 @@ MSA_POINTWISE_KERNEL(Logit) {  // input, eps?: log(z / (1 - z)), z clamped to [e
   const bool clamped = c.has(1);
   const double eps = clamped ? c.real(1) : 0;
   if (o.dtype == DType::F16) return unary<float, float>(o, a, [=](float x) { return logit16<Half>(x, clamped, eps); });
-  if (o.dtype == DType::BF16) return unary<float, float>(o, a, [=](float x) { return logit16<BFloat16>(x, clamped, eps); });
+  if (o.dtype == DType::BF16)
+    return unary<float, float>(o, a, [=](float x) { return logit16<BFloat16>(x, clamped, eps); });
   MSA_COMPUTE_FLOAT(o.dtype, "logit_cpu", {
-    const T lo = T(eps); const T hi = T(1) - lo;
+    const T lo = T(eps);
+    const T hi = T(1) - lo;
     unary<T, T>(o, a, [=](T x) {
       const T z = !clamped ? x : x < lo ? lo : x > hi ? hi : x;
       return z == T(1) ? T(INFINITY) : std::log(z / (T(1) - z));
@@ -96,7 +99,8 @@ MSA_POINTWISE_KERNEL(Logit) {  // input, eps?: log(z / (1 - z)), z clamped to [e
   });
 }
 // The slope of logit with the limits and steps of the 16-bit type.
-template <class E> void logit_grad16(const Tensor &o, const Tensor &g, const Tensor &a, bool clamped, double eps) {
+template <class E>
+void logit_grad16(const Tensor &o, const Tensor &g, const Tensor &a, bool clamped, double eps) {
   using S = Stepwise<E>;
   const S lo = S(eps), hi = S(1) - lo;
   binary<float, float, float>(o, g, a, [=](float d, float x) {
@@ -113,7 +117,8 @@ MSA_POINTWISE_KERNEL(LogitGrad) {  // dy, input, eps?
   if (o.dtype == DType::F16) return logit_grad16<Half>(o, g, a, clamped, eps);
   if (o.dtype == DType::BF16) return logit_grad16<BFloat16>(o, g, a, clamped, eps);
   MSA_COMPUTE_FLOAT(o.dtype, "logit_backward_cpu", {
-    const T lo = T(eps); const T hi = T(1) - lo;
+    const T lo = T(eps);
+    const T hi = T(1) - lo;
     binary<T, T, T>(o, g, a, [=](T d, T x) {
       if (clamped) return x < lo || x > hi ? T(0) : d / (x * (T(1) - x));
       return x < 0 || x > 1 ? T(NAN) : x == 0 || x == 1 ? T(d * INFINITY) : T(d / (x * (T(1) - x)));

@@ -6,7 +6,8 @@ namespace {
 
 // Recurrence up to 10, then the asymptotic series; reflection on the left. Float steps for float: near the zeros,
 // where terms cancel, the answer is torch's.
-template <class T> T digamma(T x) {
+template <class T>
+T digamma(T x) {
   if (x == 0) return std::copysign(T(INFINITY), -x);
   if (std::isinf(x)) return x > 0 ? x : T(NAN);
   if (x < 0) {
@@ -20,7 +21,10 @@ template <class T> T digamma(T x) {
   if (x == 10) return r + T(2.25175258906672110764);
   const T z = 1 / (x * x);
   // B_2k / 2k
-  const T tail = z * (T(1. / 12) - z * (T(1. / 120) - z * (T(1. / 252) - z * (T(1. / 240) - z * (T(1. / 132) - z * (T(691. / 32760) - z / T(12)))))));
+  const T tail =
+      z * (T(1. / 12) -
+           z * (T(1. / 120) -
+                z * (T(1. / 252) - z * (T(1. / 240) - z * (T(1. / 132) - z * (T(691. / 32760) - z / T(12)))))));
   return r + std::log(x) - T(0.5) / x - tail;
 }
 
@@ -42,9 +46,18 @@ double zeta(double s, double q) {
   double power = std::pow(a, -s);
   sum += a * power / (s - 1) + 0.5 * power;
   // (2k)! / B_2k
-  static const double factors[] = {12., -720., 30240., -1209600., 47900160., -1.8924375803183791606e9,
-                                   7.47242496e10, -2.950130727918164224e12, 1.1646782814350067249e14,
-                                   -4.5979787224074726105e15, 1.8152105401943546773e17, -7.1661652561756670113e18};
+  static const double factors[] = {12.,
+                                   -720.,
+                                   30240.,
+                                   -1209600.,
+                                   47900160.,
+                                   -1.8924375803183791606e9,
+                                   7.47242496e10,
+                                   -2.950130727918164224e12,
+                                   1.1646782814350067249e14,
+                                   -4.5979787224074726105e15,
+                                   1.8152105401943546773e17,
+                                   -7.1661652561756670113e18};
   double rising = 1, k = 0;
   for (const double f : factors) {
     rising *= s + k;
@@ -65,7 +78,8 @@ double lgamma_of(double x) {
 }
 
 // Six steps of the recurrence, then the asymptotic series; reflection below 1/2.
-template <class T> T trigamma(T x) {
+template <class T>
+T trigamma(T x) {
   T reflected = 0;
   const bool left = x < T(0.5);
   if (left) {
@@ -91,9 +105,18 @@ float zeta_float(float s, float q) {
     if (-6e-8f * sum < power && power < 6e-8f * sum) return sum;
   }
   sum += power * a / (s - 1) - 0.5f * power;
-  static const float factors[] = {12.f, -720.f, 30240.f, -1209600.f, 47900160.f, -1.8924375803183791606e9f, 7.47242496e10f,
-                                  -2.950130727918164224e12f, 1.1646782814350067249e14f, -4.5979787224074726105e15f,
-                                  1.8152105401943546773e17f, -7.1661652561756670113e18f};
+  static const float factors[] = {12.f,
+                                  -720.f,
+                                  30240.f,
+                                  -1209600.f,
+                                  47900160.f,
+                                  -1.8924375803183791606e9f,
+                                  7.47242496e10f,
+                                  -2.950130727918164224e12f,
+                                  1.1646782814350067249e14f,
+                                  -4.5979787224074726105e15f,
+                                  1.8152105401943546773e17f,
+                                  -7.1661652561756670113e18f};
   float rising = 1, k = 0;
   for (const float f : factors) {
     rising *= s + k;
@@ -107,7 +130,8 @@ float zeta_float(float s, float q) {
   }
   return sum;
 }
-template <class E> float polygamma16(int64_t n, float x) {
+template <class E>
+float polygamma16(int64_t n, float x) {
   const double factor = (n % 2 ? 1. : -1.) * std::exp(lgamma_of(static_cast<double>(n) + 1));
   return static_cast<float>(factor * static_cast<float>(E(zeta_float(static_cast<float>(n + 1), x))));
 }
@@ -186,19 +210,24 @@ MSA_SPECIAL_KERNEL(Lgamma, "lgamma_vml_cpu", lgamma_of)
 MSA_COSTLY_KERNEL(Digamma, FLOAT, "digamma", digamma(x))
 MSA_SPECIAL_BINARY_KERNEL(Zeta, "zeta", zeta)
 MSA_SPECIAL_BINARY_KERNEL(Igamma, "igamma_cpu", [](double a, double x) { return incomplete_gamma(Part::lower, a, x); })
-MSA_SPECIAL_BINARY_KERNEL(Igammac, "igammac_cpu", [](double a, double x) { return incomplete_gamma(Part::upper, a, x); })
+MSA_SPECIAL_BINARY_KERNEL(Igammac, "igammac_cpu",
+                          [](double a, double x) { return incomplete_gamma(Part::upper, a, x); })
 
 MSA_POINTWISE_KERNEL(Polygamma) {  // n, input
   const int64_t n = c.integer(0);
   const Tensor &a = c.in(1);
   check(n >= 0, "polygamma(n, x) does not support negative n.");
   Tensor o = c.out_pointwise(0, is_integral(a.dtype) ? DType::F32 : a.dtype, {&a});
-  if (n > 1 && o.dtype == DType::F16) return unary<float, float>(o, a, [n](float x) { return polygamma16<Half>(n, x); }, kCostlyGrain);
-  if (n > 1 && o.dtype == DType::BF16) return unary<float, float>(o, a, [n](float x) { return polygamma16<BFloat16>(n, x); }, kCostlyGrain);
+  if (n > 1 && o.dtype == DType::F16)
+    return unary<float, float>(o, a, [n](float x) { return polygamma16<Half>(n, x); }, kCostlyGrain);
+  if (n > 1 && o.dtype == DType::BF16)
+    return unary<float, float>(o, a, [n](float x) { return polygamma16<BFloat16>(n, x); }, kCostlyGrain);
   if (n > 1) return unary<double, double>(o, a, [n](double x) { return polygamma(n, x); }, kCostlyGrain);
   MSA_COMPUTE_FLOAT(o.dtype, "polygamma", {
-    if (n == 0) unary<T, T>(o, a, [](T x) { return digamma(x); }, kCostlyGrain);
-    else unary<T, T>(o, a, [](T x) { return trigamma(x); }, kCostlyGrain);
+    if (n == 0)
+      unary<T, T>(o, a, [](T x) { return digamma(x); }, kCostlyGrain);
+    else
+      unary<T, T>(o, a, [](T x) { return trigamma(x); }, kCostlyGrain);
   });
 }
 

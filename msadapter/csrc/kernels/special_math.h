@@ -25,5 +25,7 @@ inline void special_binary(Call &c, const char *op, double (*f)(double, double))
 
 }  // namespace msa
 
-#define MSA_SPECIAL_KERNEL(Name, Op, F) MSA_POINTWISE_KERNEL(Name) { special_unary(c, Op, F); }
-#define MSA_SPECIAL_BINARY_KERNEL(Name, Op, F) MSA_POINTWISE_KERNEL(Name) { special_binary(c, Op, F); }
+#define MSA_SPECIAL_KERNEL(Name, Op, F) \
+  MSA_POINTWISE_KERNEL(Name) { special_unary(c, Op, F); }
+#define MSA_SPECIAL_BINARY_KERNEL(Name, Op, F) \
+  MSA_POINTWISE_KERNEL(Name) { special_binary(c, Op, F); }

@@ -20,7 +20,8 @@ double chebyshev_inside(Chebyshev kind, double x, double n) {
   const double t = std::acos(x);
   switch (kind) {
     case Chebyshev::T: return std::cos(n * t);
-    case Chebyshev::U: return std::sin(t) != 0 ? std::sin((n + 1) * t) / std::sin(t) : (n + 1) * std::cos((n + 1) * t) / x;
+    case Chebyshev::U:
+      return std::sin(t) != 0 ? std::sin((n + 1) * t) / std::sin(t) : (n + 1) * std::cos((n + 1) * t) / x;
     case Chebyshev::V: return std::sin(t / 2) != 1 ? std::cos((n + 0.5) * t) / std::cos(t / 2) : 2 * n + 1;
     default: return std::cos(t / 2) != 1 ? std::sin((n + 0.5) * t) / std::sin(t / 2) : 2 * n + 1;
   }
@@ -46,7 +47,8 @@ double chebyshev(Chebyshev kind, double x, double degree) {
 
 // p_{k+1} from k, p_k and p_{k-1}, beginning with p_0 = 1 and p_1. Steps in float for float, products contracted as in
 // PyTorch's build: near zeros, where terms cancel, the answer is PyTorch's.
-template <class T, class Next> T recurrence(T degree, T first, Next next) {
+template <class T, class Next>
+T recurrence(T degree, T first, Next next) {
   if (std::isnan(degree)) return T(kNaN);
   const int64_t n = static_cast<int64_t>(degree);
   if (n < 0) return 0;
@@ -59,20 +61,25 @@ template <class T, class Next> T recurrence(T degree, T first, Next next) {
   return q;
 }
 
-template <class T> T hermite_h(T x, T n) {
+template <class T>
+T hermite_h(T x, T n) {
   return recurrence<T>(n, 2 * x, [x](T k, T q, T p) { return std::fma(2 * x, q, -(2 * k * p)); });
 }
-template <class T> T hermite_he(T x, T n) {
+template <class T>
+T hermite_he(T x, T n) {
   return recurrence<T>(n, x, [x](T k, T q, T p) { return std::fma(x, q, -(k * p)); });
 }
-template <class T> T laguerre_l(T x, T n) {
+template <class T>
+T laguerre_l(T x, T n) {
   return recurrence<T>(n, 1 - x, [x](T k, T q, T p) { return std::fma(2 * k + (1 - x), q, -(k * p)) / (k + 1); });
 }
-template <class T> T legendre_p(T x, T n) {
+template <class T>
+T legendre_p(T x, T n) {
   return recurrence<T>(n, x, [x](T k, T q, T p) { return std::fma((2 * k + 1) * x, q, -(k * p)) / (k + 1); });
 }
 
-template <class F> void polynomial(Call &c, const char *op, F f) {
+template <class F>
+void polynomial(Call &c, const char *op, F f) {
   const Two p = operands(c);
   if (!is_integral(p.dtype) && p.dtype != DType::F32) return special_binary(c, op, f);
   const Tensor o = out2(c, DType::F32, p);
@@ -81,17 +88,19 @@ template <class F> void polynomial(Call &c, const char *op, F f) {
 
 }  // namespace
 
-#define MSA_CHEBYSHEV(K)                                                                                     \
-  MSA_SPECIAL_BINARY_KERNEL(ChebyshevPolynomial##K, "chebyshev_polynomial_cpu",                              \
-                            [](double x, double n) { return chebyshev(Chebyshev::K, x, n); })                \
-  MSA_SPECIAL_BINARY_KERNEL(ShiftedChebyshevPolynomial##K, "shifted_chebyshev_polynomial_cpu",               \
+#define MSA_CHEBYSHEV(K)                                                                       \
+  MSA_SPECIAL_BINARY_KERNEL(ChebyshevPolynomial##K, "chebyshev_polynomial_cpu",                \
+                            [](double x, double n) { return chebyshev(Chebyshev::K, x, n); })  \
+  MSA_SPECIAL_BINARY_KERNEL(ShiftedChebyshevPolynomial##K, "shifted_chebyshev_polynomial_cpu", \
                             [](double x, double n) { return chebyshev(Chebyshev::K, 2 * x - 1, n); })
 MSA_CHEBYSHEV(T)
 MSA_CHEBYSHEV(U)
 MSA_CHEBYSHEV(V)
 MSA_CHEBYSHEV(W)
-#define MSA_POLYNOMIAL_KERNEL(Name, Op, F) \
-  MSA_POINTWISE_KERNEL(Name) { polynomial(c, Op, [](auto x, auto n) { return F<decltype(x)>(x, n); }); }
+#define MSA_POLYNOMIAL_KERNEL(Name, Op, F)                                  \
+  MSA_POINTWISE_KERNEL(Name) {                                              \
+    polynomial(c, Op, [](auto x, auto n) { return F<decltype(x)>(x, n); }); \
+  }
 MSA_POLYNOMIAL_KERNEL(HermitePolynomialH, "hermite_polynomial_h_cpu", hermite_h)
 MSA_POLYNOMIAL_KERNEL(HermitePolynomialHe, "hermite_polynomial_he_cpu", hermite_he)
 MSA_POLYNOMIAL_KERNEL(LaguerrePolynomialL, "laguerre_polynomial_l_cpu", laguerre_l)

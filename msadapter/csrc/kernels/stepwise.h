@@ -12,7 +12,8 @@ constexpr int kVectorBytes = 32;
 #endif
 
 // A value of a 16-bit type T kept in a float; every operation gives a value of T again.
-template <class T> struct Stepwise {
+template <class T>
+struct Stepwise {
   float v;
   Stepwise() = default;
   Stepwise(float x) : v(T(x)) {}
@@ -39,13 +40,26 @@ template <class T> struct Stepwise {
 };
 
 // The type in which a kernel computes that rounds after every step.
-template <class T> struct stepwise_type { using type = T; };
-template <> struct stepwise_type<Half> { using type = Stepwise<Half>; };
-template <> struct stepwise_type<BFloat16> { using type = Stepwise<BFloat16>; };
-template <class T> using stepwise_t = typename stepwise_type<T>::type;
+template <class T>
+struct stepwise_type {
+  using type = T;
+};
+template <>
+struct stepwise_type<Half> {
+  using type = Stepwise<Half>;
+};
+template <>
+struct stepwise_type<BFloat16> {
+  using type = Stepwise<BFloat16>;
+};
+template <class T>
+using stepwise_t = typename stepwise_type<T>::type;
 
 // The value as an ordinary number: for floor, fmod and the like, whose results need no rounding.
-template <class T> inline float plain(Stepwise<T> x) { return x.v; }
+template <class T>
+inline float plain(Stepwise<T> x) {
+  return x.v;
+}
 inline float plain(float x) { return x; }
 inline double plain(double x) { return x; }
 

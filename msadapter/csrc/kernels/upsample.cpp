@@ -27,17 +27,23 @@ double cubic(double distance, double a) {
 // How the weights are stored: PyTorch keeps those of its general kernel in the element type.
 using Narrow = double (*)(double);
 double same(double w) { return w; }
-template <class T> double narrowed(double w) { return T(static_cast<float>(w)); }
+template <class T>
+double narrowed(double w) {
+  return T(static_cast<float>(w));
+}
 
 // `scale` is the user's factor, 0 where only sizes were given. float32 positions where torch computes them so.
-template <class P> Taps make_taps(Mode mode, int64_t in, int64_t out, bool corners, double scale, Narrow narrow = same) {
+template <class P>
+Taps make_taps(Mode mode, int64_t in, int64_t out, bool corners, double scale, Narrow narrow = same) {
   Taps t;
   t.count = mode == Mode::kLinear ? 2 : mode == Mode::kCubic ? 4 : 1;
   t.index.resize(out * t.count);
   t.weight.resize(out * t.count);
   P step;
-  if (corners && mode >= Mode::kLinear) step = out > 1 ? static_cast<P>(in - 1) / static_cast<P>(out - 1) : P(0);
-  else step = scale > 0 ? static_cast<P>(1.0 / scale) : static_cast<P>(in) / static_cast<P>(out);
+  if (corners && mode >= Mode::kLinear)
+    step = out > 1 ? static_cast<P>(in - 1) / static_cast<P>(out - 1) : P(0);
+  else
+    step = scale > 0 ? static_cast<P>(1.0 / scale) : static_cast<P>(in) / static_cast<P>(out);
   auto put = [&](int64_t o, int k, int64_t i, double w) {
     t.index[o * t.count + k] = std::clamp<int64_t>(i, 0, in - 1);
     t.weight[o * t.count + k] = narrow(w);
@@ -45,7 +51,9 @@ template <class P> Taps make_taps(Mode mode, int64_t in, int64_t out, bool corne
   for (int64_t o = 0; o < out; ++o) {
     if (mode == Mode::kNearest || mode == Mode::kNearestExact) {
       const float fs = static_cast<float>(step);
-      const int64_t i = in == out ? o : static_cast<int64_t>(std::floor((static_cast<float>(o) + (mode == Mode::kNearestExact ? 0.5f : 0.f)) * fs));
+      const int64_t i = in == out ? o
+                                  : static_cast<int64_t>(std::floor(
+                                        (static_cast<float>(o) + (mode == Mode::kNearestExact ? 0.5f : 0.f)) * fs));
       put(o, 0, std::min(i, in - 1), 1);
       continue;
     }
@@ -72,16 +80,19 @@ struct Resize {
   int64_t pixels() const { return in[0] * in[1] * in[2]; }
   int64_t positions() const { return out[0] * out[1] * out[2]; }
   // f(source index, output index, weight) for every pair that meets
-  template <class F> void each(F f) const {
+  template <class F>
+  void each(F f) const {
     for (int64_t a = 0, at = 0; a < out[0]; ++a)
       for (int64_t b = 0; b < out[1]; ++b)
         for (int64_t c = 0; c < out[2]; ++c, ++at)
           for (int i = 0; i < taps[0].count; ++i)
             for (int j = 0; j < taps[1].count; ++j)
               for (int k = 0; k < taps[2].count; ++k) {
-                const int64_t ia = taps[0].index[a * taps[0].count + i], ib = taps[1].index[b * taps[1].count + j], ic = taps[2].index[c * taps[2].count + k];
+                const int64_t ia = taps[0].index[a * taps[0].count + i], ib = taps[1].index[b * taps[1].count + j],
+                              ic = taps[2].index[c * taps[2].count + k];
                 f((ia * in[1] + ib) * in[2] + ic, at,
-                  taps[0].weight[a * taps[0].count + i] * taps[1].weight[b * taps[1].count + j] * taps[2].weight[c * taps[2].count + k]);
+                  taps[0].weight[a * taps[0].count + i] * taps[1].weight[b * taps[1].count + j] *
+                      taps[2].weight[c * taps[2].count + k]);
               }
   }
 };
@@ -92,25 +103,30 @@ Narrow narrowing(Mode mode, DType dtype, const Resize &r) {
   return dtype == DType::F16 ? narrowed<Half> : dtype == DType::BF16 ? narrowed<BFloat16> : same;
 }
 
-Resize make(Mode mode, DType dtype, const Dims &input, const Dims &size, const std::vector<double> &scales, bool corners,
-            bool gradient) {
+Resize make(Mode mode, DType dtype, const Dims &input, const Dims &size, const std::vector<double> &scales,
+            bool corners, bool gradient) {
   Resize r;
   r.spatial = static_cast<int>(input.size()) - 2;
-  check(r.spatial >= 1 && r.spatial <= 3 && static_cast<int>(size.size()) == r.spatial, "It is expected output_size equals to ", r.spatial,
-        ", but got size ", static_cast<int64_t>(size.size()));
+  check(r.spatial >= 1 && r.spatial <= 3 && static_cast<int>(size.size()) == r.spatial,
+        "It is expected output_size equals to ", r.spatial, ", but got size ", static_cast<int64_t>(size.size()));
   r.planes = input[0] * input[1];
   for (int d = 0; d < r.spatial; ++d) {
     const int s = 3 - r.spatial + d;
     r.in[s] = input[d + 2];
     r.out[s] = size[d];
-    check(r.in[s] > 0 && r.out[s] > 0, "Input and output sizes should be greater than 0, but got input (", r.in[s], ") and output (", r.out[s], ")");
+    check(r.in[s] > 0 && r.out[s] > 0, "Input and output sizes should be greater than 0, but got input (", r.in[s],
+          ") and output (", r.out[s], ")");
   }
   for (int s = 0; s < 3; ++s) {
     const int d = s - (3 - r.spatial);
     const double scale = d >= 0 && d < static_cast<int>(scales.size()) ? scales[d] : 0;
-    if (d < 0) r.taps[s] = make_taps<double>(Mode::kNearest, 1, 1, false, 0);
-    else if (dtype == DType::F64) r.taps[s] = make_taps<double>(mode, r.in[s], r.out[s], corners, scale);
-    else r.taps[s] = make_taps<float>(mode, r.in[s], r.out[s], corners, scale, gradient ? same : narrowing(mode, dtype, r));
+    if (d < 0)
+      r.taps[s] = make_taps<double>(Mode::kNearest, 1, 1, false, 0);
+    else if (dtype == DType::F64)
+      r.taps[s] = make_taps<double>(mode, r.in[s], r.out[s], corners, scale);
+    else
+      r.taps[s] =
+          make_taps<float>(mode, r.in[s], r.out[s], corners, scale, gradient ? same : narrowing(mode, dtype, r));
   }
   return r;
 }
@@ -121,7 +137,8 @@ std::vector<double> scales_of(Call &c, int i) {
   return std::vector<double>(c.ints(i).begin(), c.ints(i).end());
 }
 
-template <class T> void gather(const Resize &r, const T *x, T *y) {
+template <class T>
+void gather(const Resize &r, const T *x, T *y) {
   using C = std::conditional_t<std::is_same_v<T, double>, double, float>;
   const Taps *t = r.taps;
   parallel_for(r.planes, std::max<int64_t>(1, 8192 / r.positions()), [&](int64_t begin, int64_t end) {
@@ -143,15 +160,19 @@ template <class T> void gather(const Resize &r, const T *x, T *y) {
               }
               sum += plane * static_cast<C>(t[0].weight[i]);
             }
-            if constexpr (std::is_integral_v<T>) *to = static_cast<T>(std::clamp<C>(std::nearbyint(sum), 0, 255));
-            else *to = convert<T>(sum);
+            if constexpr (std::is_integral_v<T>)
+              *to = static_cast<T>(std::clamp<C>(std::nearbyint(sum), 0, 255));
+            else
+              *to = convert<T>(sum);
           }
     }
   });
 }
 
-// The same for lines and images: every source line is resized once, then lines are mixed; the sums have the order of gather().
-template <class T> void gather_lines(const Resize &r, const T *x, T *y) {
+// The same for lines and images: every source line is resized once, then lines are mixed; the sums have the order of
+// gather().
+template <class T>
+void gather_lines(const Resize &r, const T *x, T *y) {
   using C = std::conditional_t<std::is_same_v<T, double>, double, float>;
   const Taps &down = r.taps[1], &along = r.taps[2];
   const int64_t width = r.out[2];
@@ -174,7 +195,8 @@ template <class T> void gather_lines(const Resize &r, const T *x, T *y) {
             const T *from = x + p * r.pixels() + down.index[j] * r.in[2];
             for (int64_t o = 0; o < width; ++o) line[o] = convert<C>(from[index[o]]) * weight[o];
             for (int k = 1; k < along.count; ++k)
-              for (int64_t o = 0; o < width; ++o) line[o] += convert<C>(from[index[k * width + o]]) * weight[k * width + o];
+              for (int64_t o = 0; o < width; ++o)
+                line[o] += convert<C>(from[index[k * width + o]]) * weight[k * width + o];
             made[down.index[j]] = 1;
           }
           const C w = static_cast<C>(down.weight[j]);
@@ -185,16 +207,18 @@ template <class T> void gather_lines(const Resize &r, const T *x, T *y) {
         }
         T *to = y + p * r.positions() + b * width;
         for (int64_t o = 0; o < width; ++o) {
-          if constexpr (std::is_integral_v<T>) to[o] = static_cast<T>(std::clamp<C>(std::nearbyint(sum[o]), 0, 255));
-          else to[o] = convert<T>(sum[o]);
+          if constexpr (std::is_integral_v<T>)
+            to[o] = static_cast<T>(std::clamp<C>(std::nearbyint(sum[o]), 0, 255));
+          else
+            to[o] = convert<T>(sum[o]);
         }
       }
     }
   });
 }
 
-// 8-bit images are resized dim by dim, the last one first, in fixed point: the weights are 16-bit integers and every pass
-// rounds to 8 bits (so do PyTorch and Pillow).
+// 8-bit images are resized dim by dim, the last one first, in fixed point: the weights are 16-bit integers and every
+// pass rounds to 8 bits (so do PyTorch and Pillow).
 struct FixedTaps {
   Taps taps;  // weights are integers
   int precision = 0;
@@ -217,7 +241,8 @@ FixedTaps fixed_taps(Mode mode, int64_t in, int64_t out, bool corners, double sc
   return f;
 }
 // One pass: `lines` x in x `inner` becomes `lines` x out x `inner`.
-void fixed_pass(const FixedTaps &f, int64_t lines, int64_t in, int64_t out, int64_t inner, const uint8_t *x, uint8_t *y) {
+void fixed_pass(const FixedTaps &f, int64_t lines, int64_t in, int64_t out, int64_t inner, const uint8_t *x,
+                uint8_t *y) {
   const Taps &t = f.taps;
   parallel_for(lines, std::max<int64_t>(1, 8192 / (out * inner)), [&](int64_t begin, int64_t end) {
     for (int64_t l = begin; l < end; ++l)
@@ -230,14 +255,16 @@ void fixed_pass(const FixedTaps &f, int64_t lines, int64_t in, int64_t out, int6
         }
   });
 }
-void gather_fixed(Mode mode, const Resize &r, const std::vector<double> &scales, bool corners, const uint8_t *x, uint8_t *y) {
+void gather_fixed(Mode mode, const Resize &r, const std::vector<double> &scales, bool corners, const uint8_t *x,
+                  uint8_t *y) {
   auto taps = [&](int s) { return fixed_taps(mode, r.in[s], r.out[s], corners, scales.empty() ? 0 : scales[s - 1]); };
   std::vector<uint8_t> wide(r.planes * r.in[1] * r.out[2]);
   fixed_pass(taps(2), r.planes * r.in[1], r.in[2], r.out[2], 1, x, wide.data());
   fixed_pass(taps(1), r.planes, r.in[1], r.out[1], r.out[2], wide.data(), y);
 }
 
-template <class T> void scatter(const Resize &r, const T *g, T *dx) {
+template <class T>
+void scatter(const Resize &r, const T *g, T *dx) {
   using C = std::conditional_t<std::is_same_v<T, double>, double, float>;
   parallel_for(r.planes, std::max<int64_t>(1, 8192 / r.positions()), [&](int64_t begin, int64_t end) {
     std::vector<C> sums(r.pixels());
@@ -250,7 +277,8 @@ template <class T> void scatter(const Resize &r, const T *g, T *dx) {
   });
 }
 
-#define MSA_SWITCH_IMAGE(D, OP, ...) MSA_SWITCH_(D, OP, MSA_CASE(U8, uint8_t, __VA_ARGS__) MSA_CASES_FLOAT_(__VA_ARGS__))
+#define MSA_SWITCH_IMAGE(D, OP, ...) \
+  MSA_SWITCH_(D, OP, MSA_CASE(U8, uint8_t, __VA_ARGS__) MSA_CASES_FLOAT_(__VA_ARGS__))
 
 // input, output_size, scales?, (align_corners)
 void forward(Call &c, Mode mode, const char *name) {
@@ -282,8 +310,8 @@ void backward(Call &c, Mode mode, const char *name) {
 
 }  // namespace
 
-#define MSA_RESIZE(Name, M, Text)                                        \
-  MSA_KERNEL(Name) { forward(c, Mode::M, Text); }                        \
+#define MSA_RESIZE(Name, M, Text)                 \
+  MSA_KERNEL(Name) { forward(c, Mode::M, Text); } \
   MSA_KERNEL(Name##Grad) { backward(c, Mode::M, Text "_backward"); }
 MSA_RESIZE(UpsampleNearest1D, kNearest, "upsample_nearest1d")
 MSA_RESIZE(UpsampleNearest2D, kNearest, "upsample_nearest2d")

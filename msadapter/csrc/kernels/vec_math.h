@@ -131,8 +131,9 @@ constexpr double kSqrtHalf = 0.70710678118654752440;
 constexpr double kInvSqrt2Pi = 0.39894228040143267794;
 constexpr double kSqrt2OverPi = 0.79788456080286535588;
 
-// The normal distribution below -a (a >= 0): exp(-a^2 / 2) times an own fit in 1 / (1 + 0.3 a). Absolute error 2e-7; relative
-// error 1e-6 down to -3, where 1 + erf(x / sqrt(2)) has lost most of its digits. *density receives exp(-a^2 / 2).
+// The normal distribution below -a (a >= 0): exp(-a^2 / 2) times an own fit in 1 / (1 + 0.3 a). Absolute error 2e-7;
+// relative error 1e-6 down to -3, where 1 + erf(x / sqrt(2)) has lost most of its digits. *density receives exp(-a^2 /
+// 2).
 inline float normal_tail(float a, float *density) {
   const float b = a < 12.5f ? a : 12.5f, t = 1.f / __builtin_fmaf(b, 0.3f, 1.f);
   float p = 3.591529280e-02f;
@@ -156,27 +157,35 @@ inline double normal_cdf(double x, double *density) {
   return 0.5 * (1. + std::erf(x * kSqrtHalf));
 }
 
-template <class T> inline T gelu(T x) {
+template <class T>
+inline T gelu(T x) {
   T density;
   return x * normal_cdf(x, &density);
 }
 // dy d/dx gelu(x)
-template <class T> inline T gelu_grad(T dy, T x) {
+template <class T>
+inline T gelu_grad(T dy, T x) {
   T density;
   const T cdf = normal_cdf(x, &density);
   return dy * (cdf + x * density * T(kInvSqrt2Pi));
 }
-template <class T> inline T gelu_tanh(T x) {
+template <class T>
+inline T gelu_tanh(T x) {
   const T inner = T(kSqrt2OverPi) * (x + T(0.044715) * x * x * x);
   return T(0.5) * x * (T(1) + tanh(inner));
 }
-template <class T> inline T gelu_tanh_grad(T dy, T x) {
+template <class T>
+inline T gelu_tanh_grad(T dy, T x) {
   const T s = x * x, th = tanh(T(kSqrt2OverPi) * (x + T(0.044715) * s * x));
   const T inner = T(kSqrt2OverPi) * (T(1) + T(3 * 0.044715) * s);
   return dy * (T(0.5) * (T(1) + th) + T(0.5) * x * (T(1) - th * th) * inner);
 }
-template <class T> inline T silu(T x) { return x / (T(1) + exp(-x)); }
-template <class T> inline T silu_grad(T dy, T x) {
+template <class T>
+inline T silu(T x) {
+  return x / (T(1) + exp(-x));
+}
+template <class T>
+inline T silu_grad(T dy, T x) {
   const T s = sigmoid(x);
   return dy * s * (T(1) + x * (T(1) - s));
 }

@@ -27,7 +27,9 @@ void free_request(PyObject *capsule) {
   delete request;
 }
 
-void free_channels(PyObject *capsule) { delete static_cast<ChannelsPtr *>(PyCapsule_GetPointer(capsule, kChannelsName)); }
+void free_channels(PyObject *capsule) {
+  delete static_cast<ChannelsPtr *>(PyCapsule_GetPointer(capsule, kChannelsName));
+}
 void free_transfers(PyObject *capsule) {
   auto *transfers = static_cast<Transfers *>(PyCapsule_GetPointer(capsule, kTransfersName));
   for (const TransferPtr &t : transfers->all) transfers->channels->give_up(*t);
@@ -69,15 +71,14 @@ std::vector<int64_t> counts_from(PyObject *o) {
 }
 
 // Without the interpreter lock; False or True.
-template <class F> PyObject *unlocked(F f) {
+template <class F>
+PyObject *unlocked(F f) {
   std::exception_ptr failed;
   bool answer = false;
   Py_BEGIN_ALLOW_THREADS;
   try {
     answer = f();
-  } catch (...) {
-    failed = std::current_exception();
-  }
+  } catch (...) { failed = std::current_exception(); }
   Py_END_ALLOW_THREADS;
   if (failed) std::rethrow_exception(failed);
   return PyBool_FromLong(answer);
@@ -91,7 +92,7 @@ PyObject *started(const SlotsPtr &slots, std::shared_ptr<Exchange> exchange) {
   return PyCapsule_New(new Request{slots, std::move(exchange)}, kRequestName, free_request);
 }
 
-#define MSA_FACE(name, format, ...)                                \
+#define MSA_FACE(name, format, ...)                                          \
   if (!PyArg_ParseTuple(args, format ":" name, __VA_ARGS__)) return nullptr; \
   return guarded([&]() -> PyObject *
 
@@ -116,7 +117,8 @@ PyObject *shared_reduces(PyObject *, PyObject *args) {
     if (!is_tensor(tensor)) throw TypeError("expected a Tensor");
     const DType dtype = from_ms(unwrap(tensor)->data_type());
     const bool sums = reduction <= static_cast<int>(Reduction::Average);
-    return PyBool_FromLong((sums || !is_complex(dtype)) && combinable(real_of(dtype), static_cast<Reduction>(reduction)));
+    return PyBool_FromLong((sums || !is_complex(dtype)) &&
+                           combinable(real_of(dtype), static_cast<Reduction>(reduction)));
   });
 }
 
@@ -142,9 +144,11 @@ PyObject *shared_reduce_scatter(PyObject *, PyObject *args) {
     int64_t count, total = 0;
     const DType dtype = counted(i, &count);
     for (int64_t &n : each) total += n *= is_complex(i.dtype) ? 2 : 1;
-    check(static_cast<int>(each.size()) == s->ranks && total == count && o.dtype == i.dtype && o.numel * count == each[s->rank] * i.numel,
+    check(static_cast<int>(each.size()) == s->ranks && total == count && o.dtype == i.dtype &&
+              o.numel * count == each[s->rank] * i.numel,
           "reduce_scatter: the sizes do not fit together");
-    return started(s, make_reduce_scatter(*s, o.data, i.data, std::move(each), dtype, static_cast<Reduction>(reduction)));
+    return started(s,
+                   make_reduce_scatter(*s, o.data, i.data, std::move(each), dtype, static_cast<Reduction>(reduction)));
   });
 }
 
@@ -156,7 +160,8 @@ PyObject *shared_all_gather(PyObject *, PyObject *args) {
     std::vector<int64_t> each = counts_from(counts);
     int64_t total = 0;
     for (int64_t n : each) total += n;
-    check(static_cast<int>(each.size()) == s->ranks && total == o.numel * item_size(o.dtype) && each[s->rank] == i.numel * item_size(i.dtype),
+    check(static_cast<int>(each.size()) == s->ranks && total == o.numel * item_size(o.dtype) &&
+              each[s->rank] == i.numel * item_size(i.dtype),
           "all_gather: the sizes do not fit together");
     return started(s, make_all_gather(*s, o.data, i.data, std::move(each)));
   });
@@ -192,7 +197,8 @@ PyObject *channels_open(PyObject *, PyObject *args) {
   int file, ranks, rank;
   long long offset;
   MSA_FACE("channels_open", "iLii", &file, &offset, &ranks, &rank) {
-    return PyCapsule_New(new ChannelsPtr(std::make_shared<Channels>(file, offset, ranks, rank)), kChannelsName, free_channels);
+    return PyCapsule_New(new ChannelsPtr(std::make_shared<Channels>(file, offset, ranks, rank)), kChannelsName,
+                         free_channels);
   });
 }
 
@@ -234,10 +240,13 @@ PyObject *channels_exchange(PyObject *, PyObject *args) {
     std::vector<TransferPtr> all;
     int64_t from = 0, to = 0;
     for (size_t r = 0; r < in.size(); ++r) {
-      check(from + out[r] <= i.numel * item_size(i.dtype) && to + in[r] <= o.numel * item_size(o.dtype), "all_to_all: the sizes do not fit together");
+      check(from + out[r] <= i.numel * item_size(i.dtype) && to + in[r] <= o.numel * item_size(o.dtype),
+            "all_to_all: the sizes do not fit together");
       const bool other = static_cast<int>(r) != c->rank;
-      if (other && out[r] >= large) all.push_back(c->send(Ring::Collectives, static_cast<int>(r), static_cast<char *>(i.data) + from, out[r]));
-      if (other && in[r] >= large) all.push_back(c->receive_next(static_cast<int>(r), static_cast<char *>(o.data) + to, in[r]));
+      if (other && out[r] >= large)
+        all.push_back(c->send(Ring::Collectives, static_cast<int>(r), static_cast<char *>(i.data) + from, out[r]));
+      if (other && in[r] >= large)
+        all.push_back(c->receive_next(static_cast<int>(r), static_cast<char *>(o.data) + to, in[r]));
       from += out[r];
       to += in[r];
     }
@@ -260,13 +269,16 @@ PyMethodDef functions[] = {
     {"channels_open", channels_open, METH_VARARGS, "channels_open(file, offset, ranks, rank): a rank's view of it"},
     {"channels_send", channels_send, METH_VARARGS, "channels_send(channels, tensor, to) -> (transfer, number)"},
     {"channels_receive", channels_receive, METH_VARARGS, "channels_receive(channels, tensor, from, number)"},
-    {"channels_exchange", channels_exchange, METH_VARARGS, "channels_exchange(channels, output, input, received, sent, large)"},
+    {"channels_exchange", channels_exchange, METH_VARARGS,
+     "channels_exchange(channels, output, input, received, sent, large)"},
     {"channels_test", channels_test, METH_VARARGS, "channels_test(transfer, patience): move on; whether it has ended"},
     {"shared_bytes", shared_bytes, METH_VARARGS, "shared_bytes(ranks, slot_bytes): size of a group's shared memory"},
     {"shared_open", shared_open, METH_VARARGS, "shared_open(file, ranks, rank, slot_bytes): a rank's view of it"},
-    {"shared_reduces", shared_reduces, METH_VARARGS, "shared_reduces(tensor, reduction): whether it can be reduced there"},
+    {"shared_reduces", shared_reduces, METH_VARARGS,
+     "shared_reduces(tensor, reduction): whether it can be reduced there"},
     {"shared_all_reduce", shared_all_reduce, METH_VARARGS, "shared_all_reduce(slots, tensor, reduction)"},
-    {"shared_reduce_scatter", shared_reduce_scatter, METH_VARARGS, "shared_reduce_scatter(slots, output, input, counts, reduction)"},
+    {"shared_reduce_scatter", shared_reduce_scatter, METH_VARARGS,
+     "shared_reduce_scatter(slots, output, input, counts, reduction)"},
     {"shared_all_gather", shared_all_gather, METH_VARARGS, "shared_all_gather(slots, output, input, bytes by rank)"},
     {"shared_broadcast", shared_broadcast, METH_VARARGS, "shared_broadcast(slots, tensor, root)"},
     {"shared_test", shared_test, METH_VARARGS, "shared_test(request, patience): move on; whether it has ended"},

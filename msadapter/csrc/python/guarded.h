@@ -4,7 +4,8 @@
 
 namespace msa {
 
-template <class F> PyObject *guarded(F f) {
+template <class F>
+PyObject *guarded(F f) {
   try {
     return f();
   } catch (...) {

@@ -41,14 +41,27 @@ TensorPtr arg_tensor(PyObject *o) {
   return unwrap(o);
 }
 void expect(Py_ssize_t n, Py_ssize_t want) {
-  if (n != want) throw TypeError(text("expected ", static_cast<int64_t>(want), " arguments, got ", static_cast<int64_t>(n)));
+  if (n != want)
+    throw TypeError(text("expected ", static_cast<int64_t>(want), " arguments, got ", static_cast<int64_t>(n)));
 }
 
 // ---------------------------------------------------------------- metadata (getters of Tensor)
-PyObject *get_shape(PyObject *t, void *) { return guarded([&] { return size_object(unwrap(t)->shape()); }); }
-PyObject *get_dtype(PyObject *t, void *) { return guarded([&] { PyObject *o = dtype_object(from_ms(unwrap(t)->data_type())); Py_INCREF(o); return o; }); }
-PyObject *get_ndim(PyObject *t, void *) { return guarded([&] { return PyLong_FromSize_t(unwrap(t)->shape().size()); }); }
-PyObject *get_requires_grad(PyObject *t, void *) { return guarded([&] { return PyBool_FromLong(requires_grad(unwrap(t))); }); }
+PyObject *get_shape(PyObject *t, void *) {
+  return guarded([&] { return size_object(unwrap(t)->shape()); });
+}
+PyObject *get_dtype(PyObject *t, void *) {
+  return guarded([&] {
+    PyObject *o = dtype_object(from_ms(unwrap(t)->data_type()));
+    Py_INCREF(o);
+    return o;
+  });
+}
+PyObject *get_ndim(PyObject *t, void *) {
+  return guarded([&] { return PyLong_FromSize_t(unwrap(t)->shape().size()); });
+}
+PyObject *get_requires_grad(PyObject *t, void *) {
+  return guarded([&] { return PyBool_FromLong(requires_grad(unwrap(t))); });
+}
 int put_requires_grad(PyObject *t, PyObject *v, void *) {
   try {
     const int on = PyObject_IsTrue(v);
@@ -74,9 +87,14 @@ PyObject *get_grad_fn(PyObject *t, void *) {
     return node_object(n);
   });
 }
-PyObject *get_version(PyObject *t, void *) { return guarded([&] { return PyLong_FromUnsignedLong(version_of(unwrap(t))); }); }
+PyObject *get_version(PyObject *t, void *) {
+  return guarded([&] { return PyLong_FromUnsignedLong(version_of(unwrap(t))); });
+}
 PyObject *get_output_nr(PyObject *t, void *) {
-  return guarded([&] { auto p = unwrap(t); return PyLong_FromSize_t(p->auto_grad_meta_data() ? p->auto_grad_meta_data()->output_index() : 0); });
+  return guarded([&] {
+    auto p = unwrap(t);
+    return PyLong_FromSize_t(p->auto_grad_meta_data() ? p->auto_grad_meta_data()->output_index() : 0);
+  });
 }
 PyObject *get_base(PyObject *t, void *) {
   return guarded([&]() -> PyObject * {
@@ -101,9 +119,24 @@ PyGetSetDef tensor_getset[] = {
 using Args = PyObject *const *;
 #define MSA_FUNCTION(name) PyObject *name(PyObject *, Args a, Py_ssize_t n)
 
-MSA_FUNCTION(stride) { return guarded([&] { (void)n; return int_tuple(strides_of(arg_tensor(a[0]))); }); }
-MSA_FUNCTION(storage_offset) { return guarded([&] { (void)n; return PyLong_FromLongLong(offset_of(arg_tensor(a[0]))); }); }
-MSA_FUNCTION(contiguous) { return guarded([&] { (void)n; return PyBool_FromLong(is_contiguous(arg_tensor(a[0]))); }); }
+MSA_FUNCTION(stride) {
+  return guarded([&] {
+    (void)n;
+    return int_tuple(strides_of(arg_tensor(a[0])));
+  });
+}
+MSA_FUNCTION(storage_offset) {
+  return guarded([&] {
+    (void)n;
+    return PyLong_FromLongLong(offset_of(arg_tensor(a[0])));
+  });
+}
+MSA_FUNCTION(contiguous) {
+  return guarded([&] {
+    (void)n;
+    return PyBool_FromLong(is_contiguous(arg_tensor(a[0])));
+  });
+}
 MSA_FUNCTION(data_ptr) {  // 0 when there is nothing, or the memory was released
   return guarded([&] {
     (void)n;
@@ -114,14 +147,25 @@ MSA_FUNCTION(data_ptr) {  // 0 when there is nothing, or the memory was released
   });
 }
 MSA_FUNCTION(storage_ptr) {
-  return guarded([&] { (void)n; auto d = arg_tensor(a[0])->device_address(); return PyLong_FromVoidPtr(d ? d->GetMutablePtr() : nullptr); });
+  return guarded([&] {
+    (void)n;
+    auto d = arg_tensor(a[0])->device_address();
+    return PyLong_FromVoidPtr(d ? d->GetMutablePtr() : nullptr);
+  });
 }
 MSA_FUNCTION(storage_nbytes) {
-  return guarded([&] { (void)n; auto d = arg_tensor(a[0])->device_address(); return PyLong_FromSize_t(d ? d->GetSize() : 0); });
+  return guarded([&] {
+    (void)n;
+    auto d = arg_tensor(a[0])->device_address();
+    return PyLong_FromSize_t(d ? d->GetSize() : 0);
+  });
 }
 // Identity of the storage: equal for tensors that share memory.
 MSA_FUNCTION(storage_id) {
-  return guarded([&] { (void)n; return PyLong_FromVoidPtr(arg_tensor(a[0])->device_address().get()); });
+  return guarded([&] {
+    (void)n;
+    return PyLong_FromVoidPtr(arg_tensor(a[0])->device_address().get());
+  });
 }
 // raw_empty(sizes, strides | None, dtype)
 MSA_FUNCTION(raw_empty) {
@@ -134,7 +178,10 @@ MSA_FUNCTION(raw_empty) {
     Dims strides = dims_from(a[1]);
     int64_t extent = 1;
     bool empty = false;
-    for (size_t i = 0; i < sizes.size(); ++i) { extent += (sizes[i] - 1) * strides[i]; empty = empty || sizes[i] == 0; }
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      extent += (sizes[i] - 1) * strides[i];
+      empty = empty || sizes[i] == 0;
+    }
     TensorPtr base = new_tensor(d, {empty ? 0 : extent});
     TensorPtr v = new_view(base, d, sizes, strides, 0);
     return wrap(v);
@@ -150,10 +197,21 @@ MSA_FUNCTION(raw_view) {
     return wrap(new_view(b, d, dims_from(a[1]), dims_from(a[2]), PyLong_AsLongLong(a[3])));
   });
 }
-MSA_FUNCTION(detach) { return guarded([&] { (void)n; auto r = alias_of(arg_tensor(a[0])); return wrap(r); }); }
+MSA_FUNCTION(detach) {
+  return guarded([&] {
+    (void)n;
+    auto r = alias_of(arg_tensor(a[0]));
+    return wrap(r);
+  });
+}
 // A view of x for autograd whose gradient history is x's own (x.detach() aside): used by Tensor.data
 MSA_FUNCTION(fresh_version) {
-  return guarded([&] { (void)n; auto r = alias_of(arg_tensor(a[0])); r->set_version(mindspore::tensor::Version()); return wrap(r); });
+  return guarded([&] {
+    (void)n;
+    auto r = alias_of(arg_tensor(a[0]));
+    r->set_version(mindspore::tensor::Version());
+    return wrap(r);
+  });
 }
 // set_data(t, other): t gets other's storage, geometry and dtype; keeps its autograd identity
 MSA_FUNCTION(set_data) {
@@ -187,7 +245,8 @@ MSA_FUNCTION(to_meta) {
     TensorPtr t = arg_tensor(a[0]);
     DeviceScope scope(kMetaTag);
     const Dims strides = strides_of(t);
-    return wrap(new_tensor(from_ms(t->data_type()), t->shape().data(), static_cast<int>(t->shape().size()), strides.data()));
+    return wrap(
+        new_tensor(from_ms(t->data_type()), t->shape().data(), static_cast<int>(t->shape().size()), strides.data()));
   });
 }
 // become_view(t, view): t takes the geometry and the history of a view of it
@@ -208,7 +267,9 @@ MSA_FUNCTION(resize_storage) {
     const size_t old = d->GetSize(), asked = std::max<size_t>(bytes, 1);
     void *p = bytes > 0 ? allocate(asked) : nullptr;
     if (p && d->GetMutablePtr()) std::memcpy(p, d->GetMutablePtr(), std::min<size_t>(old, bytes));
-    auto pointer = std::make_shared<mindspore::DevicePointer>(p, [asked](void *q, bool) { if (q) deallocate(q, asked); });
+    auto pointer = std::make_shared<mindspore::DevicePointer>(p, [asked](void *q, bool) {
+      if (q) deallocate(q, asked);
+    });
     pointer->set_from_mem_pool(true);
     d->set_device_pointer(pointer);
     d->SetSize(bytes);
@@ -231,9 +292,27 @@ MSA_FUNCTION(from_buffer) {
     return wrap(tensor_on(PyLong_AsVoidPtr(a[0]), PyLong_AsSize_t(a[1]), d, dims_from(a[3]), owner));
   });
 }
-MSA_FUNCTION(bump_version) { return guarded([&]() -> PyObject * { (void)n; arg_tensor(a[0])->BumpVersion(); Py_RETURN_NONE; }); }
-MSA_FUNCTION(py_check_history) { return guarded([&]() -> PyObject * { (void)n; check_history(arg_tensor(a[0]), requires_grad(arg_tensor(a[0]))); Py_RETURN_NONE; }); }
-MSA_FUNCTION(inplace_check) { return guarded([&]() -> PyObject * { (void)n; check_inplace(arg_tensor(a[0]), requires_grad(arg_tensor(a[0]))); Py_RETURN_NONE; }); }
+MSA_FUNCTION(bump_version) {
+  return guarded([&]() -> PyObject * {
+    (void)n;
+    arg_tensor(a[0])->BumpVersion();
+    Py_RETURN_NONE;
+  });
+}
+MSA_FUNCTION(py_check_history) {
+  return guarded([&]() -> PyObject * {
+    (void)n;
+    check_history(arg_tensor(a[0]), requires_grad(arg_tensor(a[0])));
+    Py_RETURN_NONE;
+  });
+}
+MSA_FUNCTION(inplace_check) {
+  return guarded([&]() -> PyObject * {
+    (void)n;
+    check_inplace(arg_tensor(a[0]), requires_grad(arg_tensor(a[0])));
+    Py_RETURN_NONE;
+  });
+}
 MSA_FUNCTION(py_copy_into) {
   return guarded([&]() -> PyObject * {
     expect(n, 2);
@@ -246,7 +325,11 @@ MSA_FUNCTION(py_copy_into) {
   });
 }
 PyObject *number_at(DType dtype, const void *p) {
-#define MSA_NUMBER(D, T, make) case DType::D: { const T x = *static_cast<const T *>(p); return make; }
+#define MSA_NUMBER(D, T, make)              \
+  case DType::D: {                          \
+    const T x = *static_cast<const T *>(p); \
+    return make;                            \
+  }
   switch (dtype) {
     MSA_NUMBER(Bool, bool, PyBool_FromLong(x))
     MSA_NUMBER(U8, uint8_t, PyLong_FromLong(x))
@@ -302,11 +385,25 @@ MSA_FUNCTION(to_list) {
 }
 PyObject *tensor_item(PyObject *self, PyObject *) { return item(nullptr, &self, 1); }
 // wrap_as(cls, tensor): the same C++ tensor under a Python class of the caller's
-MSA_FUNCTION(alias) { return guarded([&] { (void)n; return wrap(alias_of(arg_tensor(a[0]))); }); }
+MSA_FUNCTION(alias) {
+  return guarded([&] {
+    (void)n;
+    return wrap(alias_of(arg_tensor(a[0])));
+  });
+}
 
-MSA_FUNCTION(get_device_tag) { return guarded([&] { (void)n; return PyLong_FromLong(device_tag(arg_tensor(a[0]))); }); }
+MSA_FUNCTION(get_device_tag) {
+  return guarded([&] {
+    (void)n;
+    return PyLong_FromLong(device_tag(arg_tensor(a[0])));
+  });
+}
 MSA_FUNCTION(put_device_tag) {
-  return guarded([&]() -> PyObject * { expect(n, 2); set_device_tag(arg_tensor(a[0]), static_cast<int>(PyLong_AsLong(a[1]))); Py_RETURN_NONE; });
+  return guarded([&]() -> PyObject * {
+    expect(n, 2);
+    set_device_tag(arg_tensor(a[0]), static_cast<int>(PyLong_AsLong(a[1])));
+    Py_RETURN_NONE;
+  });
 }
 
 // ---- gradients
@@ -380,14 +477,22 @@ MSA_FUNCTION(backward) {
     Ref t = checked(PyTuple_New(r.size()));
     for (size_t i = 0; i < r.size(); ++i) {
       PyObject *e = Py_None;
-      if (r[i]) e = wrap(r[i]);
-      else Py_INCREF(e);
+      if (r[i])
+        e = wrap(r[i]);
+      else
+        Py_INCREF(e);
       PyTuple_SET_ITEM(t.get(), i, e);
     }
     return t.release();
   });
 }
-MSA_FUNCTION(py_queue_callback) { return guarded([&]() -> PyObject * { (void)n; queue_callback(a[0]); Py_RETURN_NONE; }); }
+MSA_FUNCTION(py_queue_callback) {
+  return guarded([&]() -> PyObject * {
+    (void)n;
+    queue_callback(a[0]);
+    Py_RETURN_NONE;
+  });
+}
 MSA_FUNCTION(push_saved_hooks) {
   return guarded([&]() -> PyObject * {
     expect(n, 2);
@@ -396,18 +501,28 @@ MSA_FUNCTION(push_saved_hooks) {
   });
 }
 MSA_FUNCTION(pop_saved_hooks) {
-  (void)a; (void)n;
+  (void)a;
+  (void)n;
   saved_hooks_stack().pop_back();
   Py_RETURN_NONE;
 }
-MSA_FUNCTION(is_grad_enabled) { (void)a; (void)n; return PyBool_FromLong(grad_enabled()); }
+MSA_FUNCTION(is_grad_enabled) {
+  (void)a;
+  (void)n;
+  return PyBool_FromLong(grad_enabled());
+}
 MSA_FUNCTION(set_grad_enabled) {
   (void)n;
   mindspore::pynative::GradState::Get().set_grad_flag(true);
   mindspore::pynative::GradState::Get().set_enable_grad(a[0] == Py_True);
   Py_RETURN_NONE;
 }
-MSA_FUNCTION(is_view_) { return guarded([&] { (void)n; return PyBool_FromLong(is_view(arg_tensor(a[0]))); }); }
+MSA_FUNCTION(is_view_) {
+  return guarded([&] {
+    (void)n;
+    return PyBool_FromLong(is_view(arg_tensor(a[0])));
+  });
+}
 // mark_view(view, of): autograd's view relation for tensors made outside the table
 MSA_FUNCTION(mark_view) {
   return guarded([&]() -> PyObject * {
@@ -417,7 +532,11 @@ MSA_FUNCTION(mark_view) {
   });
 }
 MSA_FUNCTION(strip_autograd) {  // detach_()
-  return guarded([&]() -> PyObject * { (void)n; forget_history(arg_tensor(a[0])); Py_RETURN_NONE; });
+  return guarded([&]() -> PyObject * {
+    (void)n;
+    forget_history(arg_tensor(a[0]));
+    Py_RETURN_NONE;
+  });
 }
 
 // ---- configuration
@@ -430,16 +549,18 @@ PyObject *tensor_getitem(PyObject *self, PyObject *index) {
       static PyObject *method = PyObject_GetAttrString(reinterpret_cast<PyObject *>(tensor_type), "__getitem__");
       Ref args = checked(PyTuple_Pack(2, self, index)), none = checked(PyDict_New());
       if (Ref r = call_torch_function(method, args.get(), none.get())) return r.release();
-      return checked(PyObject_CallFunctionObjArgs(general, self, index, nullptr)).release();  // its operators are seen too
+      return checked(PyObject_CallFunctionObjArgs(general, self, index, nullptr))
+          .release();  // its operators are seen too
     }
     if (PyObject *r = plain_subscript(self, index)) return r;
     return checked(PyObject_CallFunctionObjArgs(general, self, index, nullptr)).release();
   });
 }
-PyMethodDef tensor_methods[] = {{"__getitem__", tensor_getitem, METH_O, "x[index]: a view for plain indices, a copy where tensors index."},
-                                {"item", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(tensor_item)), METH_NOARGS,
-                                 "The value of a tensor of one element, as a Python number."},
-                                {nullptr, nullptr, 0, nullptr}};
+PyMethodDef tensor_methods[] = {
+    {"__getitem__", tensor_getitem, METH_O, "x[index]: a view for plain indices, a copy where tensors index."},
+    {"item", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(tensor_item)), METH_NOARGS,
+     "The value of a tensor of one element, as a Python number."},
+    {nullptr, nullptr, 0, nullptr}};
 
 MSA_FUNCTION(bind_types) {  // (tensor class, size class)
   expect(n, 2);
@@ -471,14 +592,36 @@ MSA_FUNCTION(py_bind_dtype) {  // (code, object)
   Py_RETURN_NONE;
 }
 MSA_FUNCTION(dtype_from_ms) {  // MindSpore's type id -> torch dtype
-  return guarded([&] { (void)n; PyObject *o = dtype_object(from_ms(static_cast<TypeId>(PyLong_AsLong(a[0])))); Py_INCREF(o); return o; });
+  return guarded([&] {
+    (void)n;
+    PyObject *o = dtype_object(from_ms(static_cast<TypeId>(PyLong_AsLong(a[0]))));
+    Py_INCREF(o);
+    return o;
+  });
 }
 MSA_FUNCTION(ms_type_id) {
-  return guarded([&]() -> PyObject * { (void)n; DType d; if (!dtype_from_object(a[0], &d)) throw TypeError("dtype must be a torch.dtype"); return PyLong_FromLong(to_ms(d)); });
+  return guarded([&]() -> PyObject * {
+    (void)n;
+    DType d;
+    if (!dtype_from_object(a[0], &d)) throw TypeError("dtype must be a torch.dtype");
+    return PyLong_FromLong(to_ms(d));
+  });
 }
-MSA_FUNCTION(py_default_dtype) { (void)a; (void)n; PyObject *o = dtype_object(default_dtype()); Py_INCREF(o); return o; }
+MSA_FUNCTION(py_default_dtype) {
+  (void)a;
+  (void)n;
+  PyObject *o = dtype_object(default_dtype());
+  Py_INCREF(o);
+  return o;
+}
 MSA_FUNCTION(py_set_default_dtype) {
-  return guarded([&]() -> PyObject * { (void)n; DType d; if (!dtype_from_object(a[0], &d)) throw TypeError("dtype must be a torch.dtype"); set_default_dtype(d); Py_RETURN_NONE; });
+  return guarded([&]() -> PyObject * {
+    (void)n;
+    DType d;
+    if (!dtype_from_object(a[0], &d)) throw TypeError("dtype must be a torch.dtype");
+    set_default_dtype(d);
+    Py_RETURN_NONE;
+  });
 }
 MSA_FUNCTION(py_promote_types) {
   return guarded([&]() -> PyObject * {
@@ -490,7 +633,13 @@ MSA_FUNCTION(py_promote_types) {
     return o;
   });
 }
-MSA_FUNCTION(autocast_enabled) { return guarded([&] { (void)a; (void)n; return PyBool_FromLong(autocast_state().enabled); }); }
+MSA_FUNCTION(autocast_enabled) {
+  return guarded([&] {
+    (void)a;
+    (void)n;
+    return PyBool_FromLong(autocast_state().enabled);
+  });
+}
 MSA_FUNCTION(set_autocast) {  // (enabled, dtype)
   return guarded([&]() -> PyObject * {
     expect(n, 2);
@@ -500,20 +649,50 @@ MSA_FUNCTION(set_autocast) {  // (enabled, dtype)
     Py_RETURN_NONE;
   });
 }
-MSA_FUNCTION(py_num_threads) { (void)a; (void)n; return PyLong_FromLong(num_threads()); }
-MSA_FUNCTION(py_set_num_threads) { return guarded([&]() -> PyObject * { (void)n; set_num_threads(static_cast<int>(PyLong_AsLong(a[0]))); Py_RETURN_NONE; }); }
+MSA_FUNCTION(py_num_threads) {
+  (void)a;
+  (void)n;
+  return PyLong_FromLong(num_threads());
+}
+MSA_FUNCTION(py_set_num_threads) {
+  return guarded([&]() -> PyObject * {
+    (void)n;
+    set_num_threads(static_cast<int>(PyLong_AsLong(a[0])));
+    Py_RETURN_NONE;
+  });
+}
 MSA_FUNCTION(py_memory_stats) {
-  (void)a; (void)n;
+  (void)a;
+  (void)n;
   auto s = memory_stats();
   return Py_BuildValue("{s:L,s:L,s:L}", "allocated", s.allocated, "peak", s.peak, "reserved", s.reserved);
 }
-MSA_FUNCTION(py_reset_peak) { (void)a; (void)n; reset_peak(); Py_RETURN_NONE; }
-MSA_FUNCTION(py_release_cached) { (void)a; (void)n; release_cached(); Py_RETURN_NONE; }
-MSA_FUNCTION(py_set_fast_path) { (void)n; set_fast_path(a[0] == Py_True); Py_RETURN_NONE; }
-MSA_FUNCTION(py_fast_path) { (void)a; (void)n; return PyBool_FromLong(fast_path()); }
+MSA_FUNCTION(py_reset_peak) {
+  (void)a;
+  (void)n;
+  reset_peak();
+  Py_RETURN_NONE;
+}
+MSA_FUNCTION(py_release_cached) {
+  (void)a;
+  (void)n;
+  release_cached();
+  Py_RETURN_NONE;
+}
+MSA_FUNCTION(py_set_fast_path) {
+  (void)n;
+  set_fast_path(a[0] == Py_True);
+  Py_RETURN_NONE;
+}
+MSA_FUNCTION(py_fast_path) {
+  (void)a;
+  (void)n;
+  return PyBool_FromLong(fast_path());
+}
 MSA_FUNCTION(names) {  // (kernels, MindSpore operators)
   return guarded([&] {
-    (void)a; (void)n;
+    (void)a;
+    (void)n;
     auto list = [](const std::vector<std::string> &v) {
       PyObject *l = PyList_New(v.size());
       for (size_t i = 0; i < v.size(); ++i) PyList_SET_ITEM(l, i, PyUnicode_FromString(v[i].c_str()));
@@ -522,31 +701,79 @@ MSA_FUNCTION(names) {  // (kernels, MindSpore operators)
     return Py_BuildValue("(NN)", list(kernel_names()), list(mindspore_operators()));
   });
 }
-MSA_FUNCTION(py_install_overrides) { return guarded([&]() -> PyObject * { (void)a; (void)n; install_overrides(); Py_RETURN_NONE; }); }
+MSA_FUNCTION(py_install_overrides) {
+  return guarded([&]() -> PyObject * {
+    (void)a;
+    (void)n;
+    install_overrides();
+    Py_RETURN_NONE;
+  });
+}
 
 #define MSA_ENTRY(py, fn) {py, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(fn)), METH_FASTCALL, nullptr}
-PyMethodDef functions[] = {
-    MSA_ENTRY("stride", stride), MSA_ENTRY("storage_offset", storage_offset), MSA_ENTRY("is_contiguous", contiguous),
-    MSA_ENTRY("data_ptr", data_ptr), MSA_ENTRY("storage_ptr", storage_ptr), MSA_ENTRY("storage_nbytes", storage_nbytes),
-    MSA_ENTRY("storage_id", storage_id), MSA_ENTRY("raw_empty", raw_empty), MSA_ENTRY("raw_view", raw_view),
-    MSA_ENTRY("detach", detach), MSA_ENTRY("fresh_version", fresh_version), MSA_ENTRY("set_data", set_data),
-    MSA_ENTRY("set_geometry", set_geometry), MSA_ENTRY("become_view", py_become_view), MSA_ENTRY("to_meta", to_meta), MSA_ENTRY("resize_storage", resize_storage), MSA_ENTRY("from_buffer", from_buffer),
-    MSA_ENTRY("bump_version", bump_version), MSA_ENTRY("inplace_check", inplace_check), MSA_ENTRY("check_history", py_check_history), MSA_ENTRY("copy_into", py_copy_into),
-    MSA_ENTRY("item", item), MSA_ENTRY("tolist", to_list), MSA_ENTRY("alias", alias), MSA_ENTRY("get_grad", get_grad), MSA_ENTRY("set_grad", set_grad),
-    MSA_ENTRY("grad_accumulator", grad_accumulator), MSA_ENTRY("gradient_edge", gradient_edge), MSA_ENTRY("backward", backward),
-    MSA_ENTRY("queue_callback", py_queue_callback), MSA_ENTRY("push_saved_hooks", push_saved_hooks),
-    MSA_ENTRY("pop_saved_hooks", pop_saved_hooks), MSA_ENTRY("is_grad_enabled", is_grad_enabled),
-    MSA_ENTRY("set_grad_enabled", set_grad_enabled), MSA_ENTRY("is_view", is_view_), MSA_ENTRY("mark_view", mark_view),
-    MSA_ENTRY("strip_autograd", strip_autograd), MSA_ENTRY("bind_types", bind_types), MSA_ENTRY("bind_parameter", bind_parameter),
-    MSA_ENTRY("bind_dtype", py_bind_dtype), MSA_ENTRY("dtype_from_ms", dtype_from_ms), MSA_ENTRY("ms_type_id", ms_type_id),
-    MSA_ENTRY("default_dtype", py_default_dtype), MSA_ENTRY("set_default_dtype", py_set_default_dtype),
-    MSA_ENTRY("promote_types", py_promote_types), MSA_ENTRY("set_autocast", set_autocast), MSA_ENTRY("autocast_enabled", autocast_enabled), MSA_ENTRY("set_autocast_policy", set_autocast_policy), MSA_ENTRY("num_threads", py_num_threads),
-    MSA_ENTRY("set_num_threads", py_set_num_threads), MSA_ENTRY("memory_stats", py_memory_stats), MSA_ENTRY("reset_peak", py_reset_peak),
-    MSA_ENTRY("release_cached", py_release_cached), MSA_ENTRY("set_fast_path", py_set_fast_path), MSA_ENTRY("fast_path", py_fast_path),
-    MSA_ENTRY("names", names), MSA_ENTRY("device_tag", get_device_tag), MSA_ENTRY("set_device_tag", put_device_tag), MSA_ENTRY("install_overrides", py_install_overrides),
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef functions[] = {MSA_ENTRY("stride", stride),
+                           MSA_ENTRY("storage_offset", storage_offset),
+                           MSA_ENTRY("is_contiguous", contiguous),
+                           MSA_ENTRY("data_ptr", data_ptr),
+                           MSA_ENTRY("storage_ptr", storage_ptr),
+                           MSA_ENTRY("storage_nbytes", storage_nbytes),
+                           MSA_ENTRY("storage_id", storage_id),
+                           MSA_ENTRY("raw_empty", raw_empty),
+                           MSA_ENTRY("raw_view", raw_view),
+                           MSA_ENTRY("detach", detach),
+                           MSA_ENTRY("fresh_version", fresh_version),
+                           MSA_ENTRY("set_data", set_data),
+                           MSA_ENTRY("set_geometry", set_geometry),
+                           MSA_ENTRY("become_view", py_become_view),
+                           MSA_ENTRY("to_meta", to_meta),
+                           MSA_ENTRY("resize_storage", resize_storage),
+                           MSA_ENTRY("from_buffer", from_buffer),
+                           MSA_ENTRY("bump_version", bump_version),
+                           MSA_ENTRY("inplace_check", inplace_check),
+                           MSA_ENTRY("check_history", py_check_history),
+                           MSA_ENTRY("copy_into", py_copy_into),
+                           MSA_ENTRY("item", item),
+                           MSA_ENTRY("tolist", to_list),
+                           MSA_ENTRY("alias", alias),
+                           MSA_ENTRY("get_grad", get_grad),
+                           MSA_ENTRY("set_grad", set_grad),
+                           MSA_ENTRY("grad_accumulator", grad_accumulator),
+                           MSA_ENTRY("gradient_edge", gradient_edge),
+                           MSA_ENTRY("backward", backward),
+                           MSA_ENTRY("queue_callback", py_queue_callback),
+                           MSA_ENTRY("push_saved_hooks", push_saved_hooks),
+                           MSA_ENTRY("pop_saved_hooks", pop_saved_hooks),
+                           MSA_ENTRY("is_grad_enabled", is_grad_enabled),
+                           MSA_ENTRY("set_grad_enabled", set_grad_enabled),
+                           MSA_ENTRY("is_view", is_view_),
+                           MSA_ENTRY("mark_view", mark_view),
+                           MSA_ENTRY("strip_autograd", strip_autograd),
+                           MSA_ENTRY("bind_types", bind_types),
+                           MSA_ENTRY("bind_parameter", bind_parameter),
+                           MSA_ENTRY("bind_dtype", py_bind_dtype),
+                           MSA_ENTRY("dtype_from_ms", dtype_from_ms),
+                           MSA_ENTRY("ms_type_id", ms_type_id),
+                           MSA_ENTRY("default_dtype", py_default_dtype),
+                           MSA_ENTRY("set_default_dtype", py_set_default_dtype),
+                           MSA_ENTRY("promote_types", py_promote_types),
+                           MSA_ENTRY("set_autocast", set_autocast),
+                           MSA_ENTRY("autocast_enabled", autocast_enabled),
+                           MSA_ENTRY("set_autocast_policy", set_autocast_policy),
+                           MSA_ENTRY("num_threads", py_num_threads),
+                           MSA_ENTRY("set_num_threads", py_set_num_threads),
+                           MSA_ENTRY("memory_stats", py_memory_stats),
+                           MSA_ENTRY("reset_peak", py_reset_peak),
+                           MSA_ENTRY("release_cached", py_release_cached),
+                           MSA_ENTRY("set_fast_path", py_set_fast_path),
+                           MSA_ENTRY("fast_path", py_fast_path),
+                           MSA_ENTRY("names", names),
+                           MSA_ENTRY("device_tag", get_device_tag),
+                           MSA_ENTRY("set_device_tag", put_device_tag),
+                           MSA_ENTRY("install_overrides", py_install_overrides),
+                           {nullptr, nullptr, 0, nullptr}};
 
-PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_C", "native layer of msadapter", -1, functions, nullptr, nullptr, nullptr, nullptr};
+PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "_C", "native layer of msadapter", -1, functions, nullptr, nullptr, nullptr, nullptr};
 
 }  // namespace
 }  // namespace msa

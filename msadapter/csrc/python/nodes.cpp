@@ -8,8 +8,7 @@ PyTypeObject *node_type = nullptr;
 namespace {
 
 struct NodeObject {
-  PyObject_HEAD
-  BackwardNodePtr *node;
+  PyObject_HEAD BackwardNodePtr *node;
   PyObject *dict;
 };
 
@@ -20,7 +19,8 @@ PyObject *class_for(const std::string &name) {
   static std::unordered_map<std::string, PyObject *> classes;
   auto it = classes.find(name);
   if (it != classes.end()) return it->second;
-  PyObject *c = PyObject_CallFunction(reinterpret_cast<PyObject *>(&PyType_Type), "s(O){s:s}", name.c_str(), node_type, "__module__", "torch.autograd.graph");
+  PyObject *c = PyObject_CallFunction(reinterpret_cast<PyObject *>(&PyType_Type), "s(O){s:s}", name.c_str(), node_type,
+                                      "__module__", "torch.autograd.graph");
   if (!c) throw PythonError{};
   return classes[name] = c;
 }
@@ -57,8 +57,8 @@ class FunctionNode final : public Node {
       TensorPtr t = e == Py_None ? nullptr : unwrap(e);
       if (t && static_cast<size_t>(i) < meta.size()) {
         if (!reducible(t->shape(), meta[i].first))
-          fail("Function ", name(), " returned an invalid gradient at index ", static_cast<int64_t>(i), " - got ", t->shape(),
-               " but expected shape compatible with ", meta[i].first);
+          fail("Function ", name(), " returned an invalid gradient at index ", static_cast<int64_t>(i), " - got ",
+               t->shape(), " but expected shape compatible with ", meta[i].first);
         t = reduce_to(t, meta[i].first, meta[i].second);
       }
       out.push_back(t);
@@ -77,7 +77,8 @@ class FunctionNode final : public Node {
 
 constexpr const char *EDGES = "msadapter.function_edges";
 
-// The histories of a Function's arguments. Taken before forward runs: writing to an argument there must not change them.
+// The histories of a Function's arguments. Taken before forward runs: writing to an argument there must not change
+// them.
 PyObject *function_edges(PyObject *, PyObject *arguments) {
   try {
     Ref inputs = checked(PySequence_Fast(arguments, "function_edges takes a sequence"));
@@ -104,8 +105,10 @@ PyObject *make_function_node(PyObject *, PyObject *const *a, Py_ssize_t n) {
     if (n != 8) throw TypeError("make_function_node takes 8 arguments");
     auto *edges = static_cast<std::vector<Edge> *>(PyCapsule_GetPointer(a[7], EDGES));
     if (!edges) throw PythonError{};
-    Ref inputs = checked(PySequence_Fast(a[3], "")), outputs = checked(PySequence_Fast(a[4], "")), saved = checked(PySequence_Fast(a[5], ""));
-    auto node = BackwardNode::Create<FunctionNode>(PyUnicode_AsUTF8(a[0]), PySequence_Fast_GET_SIZE(outputs.get()), a[1], a[2]);
+    Ref inputs = checked(PySequence_Fast(a[3], "")), outputs = checked(PySequence_Fast(a[4], "")),
+        saved = checked(PySequence_Fast(a[5], ""));
+    auto node =
+        BackwardNode::Create<FunctionNode>(PyUnicode_AsUTF8(a[0]), PySequence_Fast_GET_SIZE(outputs.get()), a[1], a[2]);
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(inputs.get()); ++i) {
       PyObject *o = PySequence_Fast_GET_ITEM(inputs.get(), i);
       node->add_next_edge(edges->at(i));
@@ -126,8 +129,10 @@ PyObject *make_function_node(PyObject *, PyObject *const *a, Py_ssize_t n) {
       const bool dirty = PySequence_Contains(a[6], o) == 1;
       node->add_output_metadata(t);
       if (!is_floating(d) && !is_complex(d)) continue;
-      if (dirty && is_view(t)) rebase_history(t, node);
-      else set_history(t, node, i);
+      if (dirty && is_view(t))
+        rebase_history(t, node);
+      else
+        set_history(t, node, i);
     }
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(saved.get()); ++i) {
       PyObject *o = PySequence_Fast_GET_ITEM(saved.get(), i);
@@ -174,7 +179,9 @@ void node_dealloc(PyObject *o) {
   t->tp_free(o);
   Py_DECREF(t);
 }
-PyObject *node_name(PyObject *o, PyObject *) { return PyUnicode_FromString((*reinterpret_cast<NodeObject *>(o)->node)->name().c_str()); }
+PyObject *node_name(PyObject *o, PyObject *) {
+  return PyUnicode_FromString((*reinterpret_cast<NodeObject *>(o)->node)->name().c_str());
+}
 PyObject *node_next(PyObject *o, void *) {
   try {
     auto &edges = (*reinterpret_cast<NodeObject *>(o)->node)->next_edges();
@@ -197,19 +204,24 @@ PyObject *node_variable(PyObject *o, void *) {
   }
   return acc->object();
 }
-// hooks(kind, output_index): the dict whose values are called; kinds: tensor_pre, retain_grad, pre, post, post_accumulate
+// hooks(kind, output_index): the dict whose values are called; kinds: tensor_pre, retain_grad, pre, post,
+// post_accumulate
 PyObject *node_hooks(PyObject *o, PyObject *args) {
   const char *kind;
   Py_ssize_t index = 0;
   if (!PyArg_ParseTuple(args, "s|n", &kind, &index)) return nullptr;
   Node *n = ours(o);
   if (!n) {
-    PyErr_SetString(PyExc_NotImplementedError, "hooks on nodes that MindSpore recorded itself are not supported (docs/coverage.md)");
+    PyErr_SetString(PyExc_NotImplementedError,
+                    "hooks on nodes that MindSpore recorded itself are not supported (docs/coverage.md)");
     return nullptr;
   }
   const std::string k = kind;
   HookSet &h = n->hooks();
-  Ref *slot = k == "tensor_pre" ? &h.tensor_pre[index] : k == "pre" ? &h.pre : k == "post" ? &h.post : &h.post_accumulate;
+  Ref *slot = k == "tensor_pre" ? &h.tensor_pre[index]
+              : k == "pre"      ? &h.pre
+              : k == "post"     ? &h.post
+                                : &h.post_accumulate;
   if (!*slot) *slot = Ref(PyDict_New());
   Py_INCREF(slot->get());
   return slot->get();
@@ -227,13 +239,17 @@ PyObject *node_set_sequence(PyObject *o, PyObject *value) {
   if (PyErr_Occurred()) return nullptr;
   Node *node = ours(o);
   if (!node) {
-    PyErr_SetString(PyExc_NotImplementedError, "_set_sequence_nr: a node of MindSpore's own is not supported (docs/coverage.md)");
+    PyErr_SetString(PyExc_NotImplementedError,
+                    "_set_sequence_nr: a node of MindSpore's own is not supported (docs/coverage.md)");
     return nullptr;
   }
   node->set_sequence(n);
   Py_RETURN_NONE;
 }
-PyObject *node_sequence(PyObject *o, PyObject *) { Node *n = ours(o); return PyLong_FromUnsignedLongLong(n ? n->sequence() : (*reinterpret_cast<NodeObject *>(o)->node)->seq_id()); }
+PyObject *node_sequence(PyObject *o, PyObject *) {
+  Node *n = ours(o);
+  return PyLong_FromUnsignedLongLong(n ? n->sequence() : (*reinterpret_cast<NodeObject *>(o)->node)->seq_id());
+}
 PyObject *node_needs(PyObject *o, PyObject *) {  // which edges want a gradient in the running backward
   Node *n = ours(o);
   const size_t m = n->next_edges().size();
@@ -260,14 +276,15 @@ PyObject *node_meta(PyObject *o, void *) {
   return n->dict;
 }
 
-PyMethodDef node_methods[] = {{"name", node_name, METH_NOARGS, "kind of the node"},
-                              {"_hooks", node_hooks, METH_VARARGS, nullptr},
-                              {"_retain", node_retain, METH_VARARGS, nullptr},
-                              {"_sequence_nr", node_sequence, METH_NOARGS, nullptr},
-                              {"_set_sequence_nr", node_set_sequence, METH_O, "the place among nodes that are ready: larger ones run earlier"},
-                              {"_will_execute", node_will_execute, METH_NOARGS, "whether the running backward reaches it"},
-                              {"_needs", node_needs, METH_NOARGS, nullptr},
-                              {nullptr, nullptr, 0, nullptr}};
+PyMethodDef node_methods[] = {
+    {"name", node_name, METH_NOARGS, "kind of the node"},
+    {"_hooks", node_hooks, METH_VARARGS, nullptr},
+    {"_retain", node_retain, METH_VARARGS, nullptr},
+    {"_sequence_nr", node_sequence, METH_NOARGS, nullptr},
+    {"_set_sequence_nr", node_set_sequence, METH_O, "the place among nodes that are ready: larger ones run earlier"},
+    {"_will_execute", node_will_execute, METH_NOARGS, "whether the running backward reaches it"},
+    {"_needs", node_needs, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef node_getset[] = {{"next_functions", node_next, nullptr, "(node, index) of every input", nullptr},
                              {"variable", node_variable, nullptr, "leaf of an AccumulateGrad", nullptr},
                              {"metadata", node_meta, nullptr, "dict for the user", nullptr},
@@ -281,7 +298,8 @@ PyType_Spec node_spec = {"torch.autograd.graph.Node", sizeof(NodeObject), 0,
 
 PyMethodDef functions[] = {
     {"function_edges", function_edges, METH_O, nullptr},
-    {"make_function_node", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(make_function_node)), METH_FASTCALL, nullptr},
+    {"make_function_node", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(make_function_node)),
+     METH_FASTCALL, nullptr},
     {"function_saved", function_saved, METH_O, nullptr},
     {"node_context", node_context, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};

@@ -1,4 +1,5 @@
 """torch.cuda.amp.autocast and decorators."""
+
 import functools
 
 from ... import amp

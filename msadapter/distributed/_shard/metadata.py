@@ -1,4 +1,5 @@
 """Where one shard lies in the whole tensor."""
+
 from dataclasses import dataclass
 
 
@@ -12,8 +13,10 @@ class ShardMetadata:
 
     def __init__(self, shard_offsets, shard_sizes, placement=None):
         if len(shard_offsets) != len(shard_sizes):
-            raise ValueError(f"shard_offsets and shard_sizes should have the same number of elements, found "
-                             f"{len(shard_offsets)} and {len(shard_sizes)} respectively")
+            raise ValueError(
+                f"shard_offsets and shard_sizes should have the same number of elements, found "
+                f"{len(shard_offsets)} and {len(shard_sizes)} respectively"
+            )
         if any(value < 0 for value in shard_offsets):
             raise ValueError("shard_offsets should be >=0")
         if any(value < 0 for value in shard_sizes):

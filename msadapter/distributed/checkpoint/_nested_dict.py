@@ -1,4 +1,5 @@
 """Nested state_dicts as flat ones."""
+
 from ._traverse import OBJ_PATH, set_element, traverse_state_dict
 
 FLATTEN_MAPPING = dict

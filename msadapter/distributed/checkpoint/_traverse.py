@@ -1,4 +1,5 @@
 """Walking through nested dicts and lists of a state_dict."""
+
 from collections.abc import Mapping
 
 from ...tensor import Tensor
@@ -17,7 +18,10 @@ def traverse_state_dict(state_dict, visitor, keep_traversing=_is_tensor) -> None
     lists) is a dict or one that keep_traversing says yes to; anything else is a leaf."""
 
     def entered(values) -> bool:
-        return any(isinstance(v, Mapping) or (isinstance(v, list) and entered(v)) or keep_traversing(v) for v in values)
+        return any(
+            isinstance(v, Mapping) or (isinstance(v, list) and entered(v)) or keep_traversing(v)
+            for v in values
+        )
 
     def walk(path, value):
         if isinstance(value, Mapping):
@@ -53,8 +57,11 @@ def get_element(root_dict, path, default_value=None):
     """The value at a path."""
     place = root_dict
     for key in path:
-        inside = key < len(place) if isinstance(key, int) and isinstance(place, list) else (
-            isinstance(place, dict) and key in place)
+        inside = (
+            key < len(place)
+            if isinstance(key, int) and isinstance(place, list)
+            else (isinstance(place, dict) and key in place)
+        )
         if not inside:
             return default_value
         place = place[key]

@@ -1,4 +1,5 @@
 """Errors of distributed checkpoints."""
+
 import traceback
 
 __all__ = ["CheckpointException"]

@@ -11,16 +11,27 @@ from .metadata import BytesStorageMetadata, Metadata, TensorStorageMetadata
 from .planner import LoadPlan, LoadPlanner, SavePlan, SavePlanner, WriteItemType
 from .planner_helpers import _create_read_items, _create_write_items, dedup_save_plans, find_state_dict_object
 
-__all__ = ["DefaultLoadPlanner", "DefaultSavePlanner", "create_default_global_load_plan",
-           "create_default_global_save_plan", "create_default_local_load_plan", "create_default_local_save_plan"]
+__all__ = [
+    "DefaultLoadPlanner",
+    "DefaultSavePlanner",
+    "create_default_global_load_plan",
+    "create_default_global_save_plan",
+    "create_default_local_load_plan",
+    "create_default_local_save_plan",
+]
 
 
 class DefaultSavePlanner(SavePlanner):
     """Every process plans what it has; the coordinator leaves each piece to one of them."""
 
-    def __init__(self, flatten_state_dict: bool = True, flatten_sharded_tensors: bool = True,
-                 dedup_replicated_tensors=None, dedup_save_to_lowest_rank: bool = False,
-                 enable_plan_caching: bool = False):
+    def __init__(
+        self,
+        flatten_state_dict: bool = True,
+        flatten_sharded_tensors: bool = True,
+        dedup_replicated_tensors=None,
+        dedup_save_to_lowest_rank: bool = False,
+        enable_plan_caching: bool = False,
+    ):
         self.flatten_state_dict = flatten_state_dict
         self.flatten_sharded_tensors = flatten_sharded_tensors
         self.dedup_save_to_lowest_rank = dedup_save_to_lowest_rank
@@ -70,8 +81,12 @@ class DefaultSavePlanner(SavePlanner):
 class DefaultLoadPlanner(LoadPlanner):
     """Every process reads what its state_dict asks for, into its tensors."""
 
-    def __init__(self, flatten_state_dict: bool = True, flatten_sharded_tensors: bool = True,
-                 allow_partial_load: bool = False):
+    def __init__(
+        self,
+        flatten_state_dict: bool = True,
+        flatten_sharded_tensors: bool = True,
+        allow_partial_load: bool = False,
+    ):
         self.flatten_state_dict = flatten_state_dict
         self.flatten_sharded_tensors = flatten_sharded_tensors
         self.allow_partial_load = allow_partial_load
@@ -192,7 +207,11 @@ def create_default_local_load_plan(state_dict, metadata, strict: bool = True) ->
                 raise RuntimeError(f"Missing key in checkpoint state_dict: {fqn}.")
             continue
         size = getattr(value, "size", None)
-        if isinstance(known, TensorStorageMetadata) and size is not None and tuple(known.size) != tuple(size()):
+        if (
+            isinstance(known, TensorStorageMetadata)
+            and size is not None
+            and tuple(known.size) != tuple(size())
+        ):
             raise ValueError(f"Size mismatch between saved {known.size} and current: {size()} for {fqn}")
         items += _create_read_items(fqn, known, value)
     return LoadPlan(items)

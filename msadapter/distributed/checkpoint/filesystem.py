@@ -62,8 +62,9 @@ class _StorageWriterTransforms:
 
     def __init__(self, extensions=None):
         if extensions:
-            raise NotImplementedError("torch.distributed.checkpoint: stream extensions are not supported "
-                                      "(docs/coverage.md)")
+            raise NotImplementedError(
+                "torch.distributed.checkpoint: stream extensions are not supported (docs/coverage.md)"
+            )
         self.extensions = ()
 
 
@@ -96,7 +97,13 @@ class _Unpickler(pickle.Unpickler):
 
 def _is_empty(found: type) -> bool:
     """Whether a class has nothing of its own: its objects hold values, and making them runs no code."""
-    own = {"__module__", "__doc__", "__dict__", "__weakref__", "__slotnames__"}  # the last is noted by copyreg
+    own = {
+        "__module__",
+        "__doc__",
+        "__dict__",
+        "__weakref__",
+        "__slotnames__",
+    }  # the last is noted by copyreg
     return all(set(vars(c)) <= own for c in found.__mro__[:-1])
 
 
@@ -148,8 +155,14 @@ def _split_by_size_and_type(bins: int, items) -> list:
     return lists
 
 
-def _write_item(transforms, stream, data, write_item: WriteItem, storage_key: str,
-                serialization_format=SerializationFormat.TORCH_SAVE) -> WriteResult:
+def _write_item(
+    transforms,
+    stream,
+    data,
+    write_item: WriteItem,
+    storage_key: str,
+    serialization_format=SerializationFormat.TORCH_SAVE,
+) -> WriteResult:
     """Append a tensor (as torch.save writes it) or bytes; where it stands."""
     if serialization_format is not SerializationFormat.TORCH_SAVE:
         raise NotImplementedError(
@@ -199,11 +212,23 @@ class _Folder:
 class FileSystemWriter(_Folder, StorageWriter):
     """Writes a folder. sync_files: flush to disk; thread_count: number of files a process."""
 
-    def __init__(self, path, single_file_per_rank: bool = True, sync_files: bool = True, thread_count: int = 1,
-                 per_thread_copy_ahead: int = 10_000_000, cache_staged_state_dict: bool = False,
-                 overwrite: bool = True, _extensions=None):
+    def __init__(
+        self,
+        path,
+        single_file_per_rank: bool = True,
+        sync_files: bool = True,
+        thread_count: int = 1,
+        per_thread_copy_ahead: int = 10_000_000,
+        cache_staged_state_dict: bool = False,
+        overwrite: bool = True,
+        _extensions=None,
+    ):
         super().__init__(path)
-        self.single_file_per_rank, self.sync_files, self.thread_count = single_file_per_rank, sync_files, thread_count
+        self.single_file_per_rank, self.sync_files, self.thread_count = (
+            single_file_per_rank,
+            sync_files,
+            thread_count,
+        )
         self.per_thread_copy_ahead, self.overwrite = per_thread_copy_ahead, overwrite
         self.transforms = _StorageWriterTransforms(_extensions)
         self.save_id = str(uuid.uuid4())
@@ -312,7 +337,9 @@ class FileSystemReader(_Folder, StorageReader):
         """The path of a file of the folder; RuntimeError for one that lies elsewhere."""
         found = pathlib.PurePosixPath(name)
         if found.is_absolute() or ".." in found.parts:
-            raise RuntimeError(f"the checkpoint {self.path} names the file {name!r}, which is not in its folder")
+            raise RuntimeError(
+                f"the checkpoint {self.path} names the file {name!r}, which is not in its folder"
+            )
         return self.path / found
 
     def _read_items(self, stream, items, planner):
@@ -322,8 +349,9 @@ class FileSystemReader(_Folder, StorageReader):
         for item in items:
             place = self.storage_data[item.storage_index]
             if getattr(place, "transform_descriptors", None):
-                raise NotImplementedError("torch.distributed.checkpoint: stream extensions are not supported "
-                                          "(docs/coverage.md)")
+                raise NotImplementedError(
+                    "torch.distributed.checkpoint: stream extensions are not supported (docs/coverage.md)"
+                )
             if item.type == LoadItemType.BYTE_IO:
                 stream.seek(place.offset)
                 planner.load_bytes(item, io.BytesIO(stream.read(place.length)))
@@ -335,7 +363,9 @@ class FileSystemReader(_Folder, StorageReader):
             part = narrow_tensor_by_index(whole, item.storage_offsets, item.lengths)
             target = planner.resolve_tensor(item).detach()
             if target.size() != part.size():
-                raise AssertionError(f"req {item.storage_index} mismatch sizes {target.size()} vs {part.size()}")
+                raise AssertionError(
+                    f"req {item.storage_index} mismatch sizes {target.size()} vs {part.size()}"
+                )
             with no_grad():
                 target.copy_(part)
             planner.commit_tensor(item, target)

@@ -16,7 +16,12 @@ __all__ = ["dcp_to_torch_save", "torch_save_to_dcp"]
 def dcp_to_torch_save(dcp_checkpoint_dir, torch_save_path) -> None:
     """Write a distributed checkpoint as one file; all of it must fit into memory."""
     state: dict = {}
-    _load_state_dict(state, storage_reader=FileSystemReader(dcp_checkpoint_dir), planner=_EmptyStateDictLoadPlanner(), no_dist=True)
+    _load_state_dict(
+        state,
+        storage_reader=FileSystemReader(dcp_checkpoint_dir),
+        planner=_EmptyStateDictLoadPlanner(),
+        no_dist=True,
+    )
     serialization.save(state, torch_save_path)
 
 

@@ -1,4 +1,5 @@
 """What a distributed checkpoint says about its contents."""
+
 import os
 from dataclasses import dataclass, field
 from enum import Enum
@@ -6,8 +7,15 @@ from typing import Any
 
 from ..._serialization.names import root
 
-__all__ = ["BytesStorageMetadata", "ChunkStorageMetadata", "Metadata", "MetadataIndex", "StorageMeta",
-           "TensorProperties", "TensorStorageMetadata"]
+__all__ = [
+    "BytesStorageMetadata",
+    "ChunkStorageMetadata",
+    "Metadata",
+    "MetadataIndex",
+    "StorageMeta",
+    "TensorProperties",
+    "TensorStorageMetadata",
+]
 
 
 @dataclass
@@ -24,9 +32,11 @@ class _MEM_FORMAT_ENCODING(Enum):
     TORCH_PRESERVE_FORMAT = 2
 
 
-_FORMATS = {"contiguous_format": _MEM_FORMAT_ENCODING.TORCH_CONTIGUOUS_FORMAT,
-            "channels_last": _MEM_FORMAT_ENCODING.TORCH_CHANNELS_LAST,
-            "preserve_format": _MEM_FORMAT_ENCODING.TORCH_PRESERVE_FORMAT}
+_FORMATS = {
+    "contiguous_format": _MEM_FORMAT_ENCODING.TORCH_CONTIGUOUS_FORMAT,
+    "channels_last": _MEM_FORMAT_ENCODING.TORCH_CHANNELS_LAST,
+    "preserve_format": _MEM_FORMAT_ENCODING.TORCH_PRESERVE_FORMAT,
+}
 
 
 @dataclass
@@ -53,8 +63,12 @@ class TensorProperties:
     @staticmethod
     def create_from_tensor(tensor) -> "TensorProperties":
         """The properties of a tensor."""
-        return TensorProperties(dtype=tensor.dtype, layout=tensor.layout, requires_grad=tensor.requires_grad,
-                                pin_memory=tensor.is_pinned())
+        return TensorProperties(
+            dtype=tensor.dtype,
+            layout=tensor.layout,
+            requires_grad=tensor.requires_grad,
+            pin_memory=tensor.is_pinned(),
+        )
 
 
 @dataclass

@@ -32,8 +32,11 @@ def _chunk_for_tensor(tensor) -> ChunkStorageMetadata:
 def _create_write_item_for_shard(fqn, sharded, shard) -> WriteItem:
     known = sharded.metadata().tensor_properties
     properties = TensorProperties(
-        **{name: getattr(known, name) for name in ("dtype", "layout", "requires_grad", "memory_format", "pin_memory")
-           if getattr(known, name, None) is not None}
+        **{
+            name: getattr(known, name)
+            for name in ("dtype", "layout", "requires_grad", "memory_format", "pin_memory")
+            if getattr(known, name, None) is not None
+        }
     )
     data = TensorWriteData(_chunk_of_shard(shard), properties, Size(sharded.metadata().size))
     return WriteItem(MetadataIndex(fqn, shard.shard_offsets), WriteItemType.SHARD, tensor_data=data)
@@ -48,7 +51,9 @@ def _create_write_item_for_tensor(fqn, tensor) -> WriteItem:
 def _create_chunk_from_dtensor(tensor) -> ChunkStorageMetadata:
     from ..tensor._utils import compute_local_shape_and_global_offset
 
-    sizes, offsets = compute_local_shape_and_global_offset(tensor.shape, tensor.device_mesh, tensor.placements)
+    sizes, offsets = compute_local_shape_and_global_offset(
+        tensor.shape, tensor.device_mesh, tensor.placements
+    )
     return ChunkStorageMetadata(Size(offsets), Size(sizes))
 
 
@@ -86,10 +91,16 @@ def create_read_items_for_chunk_list(fqn, checkpoint_md, local_chunks) -> list:
                 continue
             regions = _shards_get_overlap_region_wrt_saved_tensor(saved, wanted)
             from_saved, to_wanted, lengths = ([region[i] for region in regions] for i in (1, 2, 3))
-            items.append(ReadItem(
-                LoadItemType.TENSOR, MetadataIndex(fqn, wanted.offsets, wanted_index), Size(to_wanted),
-                MetadataIndex(fqn, saved.offsets, saved_index), Size(from_saved), Size(lengths),
-            ))
+            items.append(
+                ReadItem(
+                    LoadItemType.TENSOR,
+                    MetadataIndex(fqn, wanted.offsets, wanted_index),
+                    Size(to_wanted),
+                    MetadataIndex(fqn, saved.offsets, saved_index),
+                    Size(from_saved),
+                    Size(lengths),
+                )
+            )
     return items
 
 
@@ -105,7 +116,9 @@ def _create_read_items(fqn: str, md, obj) -> list:
     elif isinstance(obj, Tensor):
         chunks = [_chunk_for_tensor(obj)]
     else:
-        raise ValueError(f"Invalid checkpoint metadata for {fqn}, expected BytesStorageMetadata but found {type(md)}")
+        raise ValueError(
+            f"Invalid checkpoint metadata for {fqn}, expected BytesStorageMetadata but found {type(md)}"
+        )
     return create_read_items_for_chunk_list(fqn, md, chunks)
 
 
@@ -140,8 +153,10 @@ def dedup_save_plans(all_plans, save_to_lowest_rank: bool = False) -> list:
         chosen = min(places) if save_to_lowest_rank else min(places, key=lambda place: load[place])
         kept[chosen].add(index)
         load[chosen] += items[index].tensor_storage_size() or 1
-    return [replace(plan, items=[item for item in plan.items if item.index in own])
-            for plan, own in zip(all_plans, kept, strict=True)]
+    return [
+        replace(plan, items=[item for item in plan.items if item.index in own])
+        for plan, own in zip(all_plans, kept, strict=True)
+    ]
 
 
 def _create_default_metadata_only_plan(state_dict) -> SavePlan:

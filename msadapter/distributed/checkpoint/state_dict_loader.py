@@ -10,15 +10,24 @@ from .utils import _DistWrapper
 __all__ = ["load", "load_state_dict"]
 
 
-def load(state_dict, *, checkpoint_id=None, storage_reader=None, planner=None, process_group=None,
-         no_dist: bool = False) -> None:
+def load(
+    state_dict,
+    *,
+    checkpoint_id=None,
+    storage_reader=None,
+    planner=None,
+    process_group=None,
+    no_dist: bool = False,
+) -> None:
     """Read into the tensors of state_dict, in place; every process of the group calls this."""
     if storage_reader is None:
         if checkpoint_id is None:
             raise RuntimeError("`checkpoint_id` must be specificed if storage_reader/storage_writer is None.")
         storage_reader = FileSystemReader(checkpoint_id)
     storage_reader.reset(checkpoint_id)
-    plain = {key: value.state_dict() if isinstance(value, Stateful) else value for key, value in state_dict.items()}
+    plain = {
+        key: value.state_dict() if isinstance(value, Stateful) else value for key, value in state_dict.items()
+    }
     _load(plain, storage_reader, process_group, planner or DefaultLoadPlanner(), no_dist)
     for key, value in list(state_dict.items()):
         if isinstance(value, Stateful):
@@ -45,16 +54,33 @@ def _load(state_dict, reader, group, planner, no_dist, coordinator_rank=0):
     together.all_gather("read", lambda: reader.read_data(planner.finish_plan(plan), planner).wait())
 
 
-def _load_state_dict(state_dict, storage_reader, process_group=None, coordinator_rank: int = 0, no_dist: bool = False,
-                     planner=None) -> None:
+def _load_state_dict(
+    state_dict,
+    storage_reader,
+    process_group=None,
+    coordinator_rank: int = 0,
+    no_dist: bool = False,
+    planner=None,
+) -> None:
     """Read into state_dict as it is."""
     storage_reader.reset()
-    _load(state_dict, storage_reader, process_group, planner or DefaultLoadPlanner(), no_dist, coordinator_rank)
+    _load(
+        state_dict, storage_reader, process_group, planner or DefaultLoadPlanner(), no_dist, coordinator_rank
+    )
 
 
-def load_state_dict(state_dict, storage_reader, process_group=None, coordinator_rank: int = 0, no_dist: bool = False,
-                    planner=None) -> None:
+def load_state_dict(
+    state_dict,
+    storage_reader,
+    process_group=None,
+    coordinator_rank: int = 0,
+    no_dist: bool = False,
+    planner=None,
+) -> None:
     """The old form of load."""
-    warnings.warn("'load_state_dict' is deprecated and will be removed in future versions. Please use 'load' instead.",
-                  FutureWarning, stacklevel=2)
+    warnings.warn(
+        "'load_state_dict' is deprecated and will be removed in future versions. Please use 'load' instead.",
+        FutureWarning,
+        stacklevel=2,
+    )
     _load_state_dict(state_dict, storage_reader, process_group, coordinator_rank, no_dist, planner)

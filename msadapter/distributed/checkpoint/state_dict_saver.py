@@ -16,8 +16,15 @@ from .utils import _DistWrapper
 __all__ = ["async_save", "save", "save_state_dict"]
 
 
-def save(state_dict, *, checkpoint_id=None, storage_writer=None, planner=None, process_group=None,
-         no_dist: bool = False) -> Metadata:
+def save(
+    state_dict,
+    *,
+    checkpoint_id=None,
+    storage_writer=None,
+    planner=None,
+    process_group=None,
+    no_dist: bool = False,
+) -> Metadata:
     """Write state_dict under checkpoint_id; every process of the group calls this. The Metadata.
 
     CheckpointException on all processes when one of them fails.
@@ -34,7 +41,9 @@ def _writer(checkpoint_id):
 
 
 def _plain(state_dict) -> dict:
-    return {key: value.state_dict() if isinstance(value, Stateful) else value for key, value in state_dict.items()}
+    return {
+        key: value.state_dict() if isinstance(value, Stateful) else value for key, value in state_dict.items()
+    }
 
 
 def _save(state_dict, writer, group, planner, no_dist, coordinator_rank=0):
@@ -73,8 +82,15 @@ def async_save(state_dict, *, checkpoint_id=None, storage_writer=None, planner=N
 
     def run():
         try:
-            result.set_result(save(staged, checkpoint_id=checkpoint_id, storage_writer=storage_writer, planner=planner,
-                                   process_group=process_group))
+            result.set_result(
+                save(
+                    staged,
+                    checkpoint_id=checkpoint_id,
+                    storage_writer=storage_writer,
+                    planner=planner,
+                    process_group=process_group,
+                )
+            )
         except Exception as err:  # it belongs to whoever waits
             result.set_exception(err)
         except BaseException as err:  # CheckpointException is not an Exception
@@ -98,10 +114,21 @@ def _staged(value):
     return copy.deepcopy(value)
 
 
-def save_state_dict(state_dict, storage_writer, process_group=None, coordinator_rank: int = 0, no_dist: bool = False,
-                    planner=None) -> Metadata:
+def save_state_dict(
+    state_dict,
+    storage_writer,
+    process_group=None,
+    coordinator_rank: int = 0,
+    no_dist: bool = False,
+    planner=None,
+) -> Metadata:
     """The old form of save."""
-    warnings.warn("'save_state_dict' is deprecated and will be removed in future versions. Please use 'save' instead.",
-                  FutureWarning, stacklevel=2)
+    warnings.warn(
+        "'save_state_dict' is deprecated and will be removed in future versions. Please use 'save' instead.",
+        FutureWarning,
+        stacklevel=2,
+    )
     storage_writer.reset()
-    return _save(state_dict, storage_writer, process_group, planner or DefaultSavePlanner(), no_dist, coordinator_rank)
+    return _save(
+        state_dict, storage_writer, process_group, planner or DefaultSavePlanner(), no_dist, coordinator_rank
+    )

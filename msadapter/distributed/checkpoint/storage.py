@@ -1,4 +1,5 @@
 """Where checkpoints are kept: the interfaces."""
+
 import abc
 from dataclasses import dataclass
 from typing import Any

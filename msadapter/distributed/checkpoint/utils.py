@@ -84,8 +84,7 @@ class _DistWrapper:
         return CheckpointException(step, {self.rank: result}) if _is_wrapped_exception(result) else result
 
     def reduce_scatter(self, step, map_fun, reduce_fun):
-        """reduce_fun on the coordinator over everybody's map_fun(); its list's entries go to their processes.
-        """
+        """reduce_fun on the coordinator over everybody's map_fun(); its list's entries go to their processes."""
         gathered = self.gather_object(_attempt(map_fun))
         results = None
         if self.is_coordinator:

@@ -1,4 +1,5 @@
 """torch.distributed.fsdp: fully sharded data parallelism. The older wrapper is there by name."""
+
 from __future__ import annotations
 
 from ._fully_shard import (

@@ -1,4 +1,5 @@
 """Collectives through which gradients flow."""
+
 from ... import ops
 from ...autograd import Function
 from .. import collectives

@@ -326,7 +326,9 @@ def _strided(this: Call, strategy: Strategy) -> list:
     for i, wanted in enumerate(strategy.ins):
         here = this.here(i)
         if isinstance(here, _StridedShard) and wanted.is_shard(here.dim):
-            made.append(Strategy(*(tuple(_like_cut(p, here) for p in side) for side in (strategy.outs, strategy.ins))))
+            made.append(
+                Strategy(*(tuple(_like_cut(p, here) for p in side) for side in (strategy.outs, strategy.ins)))
+            )
     return made
 
 

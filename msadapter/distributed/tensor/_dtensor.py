@@ -167,7 +167,9 @@ class DTensor(Tensor):
 
     def untyped_storage(self):
         """A storage of its own as large as the whole, without memory."""
-        return ops.empty_strided(tuple(self.shape), self.stride(), dtype=self.dtype, device="meta").untyped_storage()
+        return ops.empty_strided(
+            tuple(self.shape), self.stride(), dtype=self.dtype, device="meta"
+        ).untyped_storage()
 
     def __repr__(self, *, tensor_contents=None):
         return f"DTensor(local_tensor={self._local_tensor}, device_mesh={self.device_mesh}, placements={self.placements})"

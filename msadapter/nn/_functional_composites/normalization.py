@@ -82,5 +82,7 @@ def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
     window = padded.narrow(1, 0, channels)
     for shift in range(1, size):
         window = window + padded.narrow(1, shift, channels)
-    mean = window / size if input.is_floating_point() or input.is_complex() else window // size  # of integers: whole
+    mean = (
+        window / size if input.is_floating_point() or input.is_complex() else window // size
+    )  # of integers: whole
     return input / (mean * alpha + k).pow(beta)

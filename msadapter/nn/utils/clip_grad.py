@@ -18,7 +18,9 @@ def _together(tensors) -> bool:
     """Whether one kernel call may take them all: tensors proper of one floating type on one device."""
     first = tensors[0]
     dtype, device = first.dtype, first.device
-    return dtype.is_floating_point and all(type(t) is Tensor and t.dtype is dtype and t.device == device for t in tensors)
+    return dtype.is_floating_point and all(
+        type(t) is Tensor and t.dtype is dtype and t.device == device for t in tensors
+    )
 
 
 def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=None):

@@ -26,14 +26,17 @@ def _rotated_pairs(x):
     return stack((-x[..., 1::2], x[..., ::2]), -1).flatten(-2)
 
 
-def apply_rotary_pos_emb(t, freqs, tensor_format="sbhd", interleaved=False, fused=False, cu_seqlens=None, cp_size=1,
-                         cp_rank=0):
+def apply_rotary_pos_emb(
+    t, freqs, tensor_format="sbhd", interleaved=False, fused=False, cu_seqlens=None, cp_size=1, cp_rank=0
+):
     """t turned by the angles `freqs` (s, 1, 1, d) of its first d channels; sbhd or bshd."""
     if tensor_format not in ("sbhd", "bshd"):
-        raise NotImplementedError(f"transformer_engine.pytorch.apply_rotary_pos_emb: {tensor_format} is not supported "
-                                  "(docs/coverage.md)")
+        raise NotImplementedError(
+            f"transformer_engine.pytorch.apply_rotary_pos_emb: {tensor_format} is not supported "
+            "(docs/coverage.md)"
+        )
     width, sequence = freqs.shape[-1], 0 if tensor_format == "sbhd" else 1
-    freqs = freqs[:t.shape[sequence]]
+    freqs = freqs[: t.shape[sequence]]
     freqs = freqs if sequence == 0 else freqs.transpose(0, 1)
     turned, rest = t[..., :width], t[..., width:]
     other = (_rotated_pairs if interleaved else _rotated)(turned)
@@ -49,10 +52,27 @@ class DotProductAttention(nn.Module):
     keys and values.
     """
 
-    def __init__(self, num_attention_heads, kv_channels, num_gqa_groups=None, attention_dropout=0.0, qkv_format="sbhd",
-                 attn_mask_type="causal", window_size=None, sequence_parallel=False, tp_size=1,
-                 get_rng_state_tracker=None, tp_group=None, layer_number=None, attention_type="self", cp_group=None,
-                 cp_global_ranks=None, cp_stream=None, cp_comm_type="p2p", softmax_scale=None):
+    def __init__(
+        self,
+        num_attention_heads,
+        kv_channels,
+        num_gqa_groups=None,
+        attention_dropout=0.0,
+        qkv_format="sbhd",
+        attn_mask_type="causal",
+        window_size=None,
+        sequence_parallel=False,
+        tp_size=1,
+        get_rng_state_tracker=None,
+        tp_group=None,
+        layer_number=None,
+        attention_type="self",
+        cp_group=None,
+        cp_global_ranks=None,
+        cp_stream=None,
+        cp_comm_type="p2p",
+        softmax_scale=None,
+    ):
         super().__init__()
         if window_size is not None and len(window_size) != 2:
             raise ValueError(f"window_size is (left, right), not {window_size!r}")
@@ -63,26 +83,47 @@ class DotProductAttention(nn.Module):
         self.qkv_format, self.get_rng_state_tracker = qkv_format, get_rng_state_tracker
         self.set_context_parallel_group(cp_group, cp_global_ranks, cp_stream, cp_comm_type)
 
-    def set_context_parallel_group(self, cp_group, cp_global_ranks=None, cp_stream=None, cp_comm_type="p2p") -> None:
+    def set_context_parallel_group(
+        self, cp_group, cp_global_ranks=None, cp_stream=None, cp_comm_type="p2p"
+    ) -> None:
         """The group over which sequences are split, and how its ranks exchange."""
         if isinstance(cp_group, list):
-            raise NotImplementedError("transformer_engine.pytorch.DotProductAttention: context parallelism in two levels "
-                                      "(a2a+p2p) is not supported (docs/coverage.md)")
+            raise NotImplementedError(
+                "transformer_engine.pytorch.DotProductAttention: context parallelism in two levels "
+                "(a2a+p2p) is not supported (docs/coverage.md)"
+            )
         self.cp_group, self.cp_comm_type = cp_group, cp_comm_type
         self.cp_size = 1 if cp_group is None else get_world_size(cp_group)
 
-    def forward(self, query, key, value, attention_mask=None, qkv_format=None, cu_seqlens_q=None, cu_seqlens_kv=None,
-                cu_seqlens_q_padded=None, cu_seqlens_kv_padded=None, max_seqlen_q=None, max_seqlen_kv=None,
-                attn_mask_type=None, window_size=None, core_attention_bias_type="no_bias", core_attention_bias=None,
-                **others):
+    def forward(
+        self,
+        query,
+        key,
+        value,
+        attention_mask=None,
+        qkv_format=None,
+        cu_seqlens_q=None,
+        cu_seqlens_kv=None,
+        cu_seqlens_q_padded=None,
+        cu_seqlens_kv_padded=None,
+        max_seqlen_q=None,
+        max_seqlen_kv=None,
+        attn_mask_type=None,
+        window_size=None,
+        core_attention_bias_type="no_bias",
+        core_attention_bias=None,
+        **others,
+    ):
         """query, key, value (s, b, h, d) to (s, b, h d): the layout stays, heads and channels become one dimension."""
         layout, mask_type = qkv_format or self.qkv_format, attn_mask_type or self.attn_mask_type
         causal = "causal" in mask_type
         window = _limits(window_size or self.window_size)
         if layout == "thd":
             if self.cp_size > 1:
-                raise NotImplementedError("transformer_engine.pytorch.DotProductAttention: thd under context parallelism is "
-                                          "not supported (docs/coverage.md)")
+                raise NotImplementedError(
+                    "transformer_engine.pytorch.DotProductAttention: thd under context parallelism is "
+                    "not supported (docs/coverage.md)"
+                )
             return self._packed(query, key, value, causal, window, cu_seqlens_q, cu_seqlens_kv)
         if layout not in ("sbhd", "bshd"):
             raise ValueError(f"qkv_format {layout!r} is not supported")
@@ -92,8 +133,10 @@ class DotProductAttention(nn.Module):
         mask = attention_mask if "padding" in mask_type or mask_type == "arbitrary" else None
         if self.cp_size > 1:
             if mask is not None or bias is not None or window is not None:
-                raise NotImplementedError("transformer_engine.pytorch.DotProductAttention: masks, biases and windows under "
-                                          "context parallelism are not supported (docs/coverage.md)")
+                raise NotImplementedError(
+                    "transformer_engine.pytorch.DotProductAttention: masks, biases and windows under "
+                    "context parallelism are not supported (docs/coverage.md)"
+                )
             out = self._over_ranks(*heads, causal)
         else:
             shift = heads[1].shape[2] - heads[0].shape[2] if "bottom_right" in mask_type else 0
@@ -104,7 +147,9 @@ class DotProductAttention(nn.Module):
     def _over_ranks(self, query, key, value, causal):
         rank = get_rank(self.cp_group)
         if self.cp_comm_type == "a2a":
-            query, key, value = (context_parallel.heads_for_pieces(x, self.cp_group) for x in (query, key, value))
+            query, key, value = (
+                context_parallel.heads_for_pieces(x, self.cp_group) for x in (query, key, value)
+            )
             places = arange(query.shape[2], device=query.device)
             out = self._attend(query, key, value, _forbidden(places, places, causal, None, None), None)
             return context_parallel.pieces_for_heads(out, self.cp_group)
@@ -115,11 +160,14 @@ class DotProductAttention(nn.Module):
 
     def _packed(self, query, key, value, causal, window, cu_seqlens_q, cu_seqlens_kv):
         """Each sequence of a packed batch (t, h, d) by itself, to (t, h d)."""
-        ends_q, ends_kv = cu_seqlens_q.tolist(), (cu_seqlens_q if cu_seqlens_kv is None else cu_seqlens_kv).tolist()
+        ends_q, ends_kv = (
+            cu_seqlens_q.tolist(),
+            (cu_seqlens_q if cu_seqlens_kv is None else cu_seqlens_kv).tolist(),
+        )
         parts = []
         for i in range(len(ends_q) - 1):
-            q = query[ends_q[i]:ends_q[i + 1]].transpose(0, 1).unsqueeze(0)
-            k, v = (x[ends_kv[i]:ends_kv[i + 1]].transpose(0, 1).unsqueeze(0) for x in (key, value))
+            q = query[ends_q[i] : ends_q[i + 1]].transpose(0, 1).unsqueeze(0)
+            k, v = (x[ends_kv[i] : ends_kv[i + 1]].transpose(0, 1).unsqueeze(0) for x in (key, value))
             places = [arange(x.shape[2], device=x.device) for x in (q, k)]
             out = self._attend(q, k, v, _forbidden(*places, causal, window, None), None)
             parts.append(out.squeeze(0).transpose(0, 1).flatten(-2))

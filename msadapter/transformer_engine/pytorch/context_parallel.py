@@ -55,7 +55,9 @@ def heads_for_pieces(tensor, group):
     b, h, s, d = tensor.shape
     if h % size:
         raise ValueError(f"context parallelism by a2a needs heads ({h}) that {size} ranks can share")
-    parts = _Swap.apply(tensor.view(b, size, h // size, s, d).permute(1, 3, 0, 2, 4), group)  # n, s / n, b, h / n, d
+    parts = _Swap.apply(
+        tensor.view(b, size, h // size, s, d).permute(1, 3, 0, 2, 4), group
+    )  # n, s / n, b, h / n, d
     return _rearranged(parts.flatten(0, 1), _order(size)).permute(1, 2, 0, 3)
 
 

@@ -59,12 +59,21 @@ def get_all_rng_states() -> dict:
     return {name: state for tracker in _trackers for name, state in tracker.states_.items()}
 
 
-def checkpoint(function, *args, distribute_saved_activations=False, get_rng_state_tracker=None, tp_group=None,
-               use_reentrant=True, **kwargs):
+def checkpoint(
+    function,
+    *args,
+    distribute_saved_activations=False,
+    get_rng_state_tracker=None,
+    tp_group=None,
+    use_reentrant=True,
+    **kwargs,
+):
     """function(*args, **kwargs) whose activations are computed again in the backward pass, with the same random states."""
     if distribute_saved_activations:
-        raise NotImplementedError("transformer_engine.pytorch.checkpoint: distribute_saved_activations is not supported "
-                                  "(docs/coverage.md)")
+        raise NotImplementedError(
+            "transformer_engine.pytorch.checkpoint: distribute_saved_activations is not supported "
+            "(docs/coverage.md)"
+        )
     tracker = None if get_rng_state_tracker is None else get_rng_state_tracker()
     first: list = []
 

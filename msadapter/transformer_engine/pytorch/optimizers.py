@@ -7,14 +7,31 @@ from ...ops import _fused_adam_, _fused_adamw_
 class FusedAdam(optim.Optimizer):
     """Adam; with adam_w_mode AdamW. States are exp_avg and exp_avg_sq, in float32 unless the parameter is wider."""
 
-    def __init__(self, params, lr=1e-3, bias_correction=True, betas=(0.9, 0.999), eps=1e-8, adam_w_mode=True,
-                 weight_decay=0.0, amsgrad=False, *, set_grad_none=None, capturable=False, master_weights=False,
-                 **others):
+    def __init__(
+        self,
+        params,
+        lr=1e-3,
+        bias_correction=True,
+        betas=(0.9, 0.999),
+        eps=1e-8,
+        adam_w_mode=True,
+        weight_decay=0.0,
+        amsgrad=False,
+        *,
+        set_grad_none=None,
+        capturable=False,
+        master_weights=False,
+        **others,
+    ):
         if amsgrad or not bias_correction or master_weights or others:
-            raise NotImplementedError("transformer_engine.pytorch.optimizers.FusedAdam: amsgrad, master_weights, "
-                                      f"bias_correction=False or {sorted(others)} is not supported (docs/coverage.md)")
+            raise NotImplementedError(
+                "transformer_engine.pytorch.optimizers.FusedAdam: amsgrad, master_weights, "
+                f"bias_correction=False or {sorted(others)} is not supported (docs/coverage.md)"
+            )
         super().__init__(
-            params, {"lr": lr, "bias_correction": True, "betas": betas, "eps": eps, "weight_decay": weight_decay})
+            params,
+            {"lr": lr, "bias_correction": True, "betas": betas, "eps": eps, "weight_decay": weight_decay},
+        )
         self.adam_w_mode = 1 if adam_w_mode else 0
 
     @no_grad()
@@ -38,18 +55,41 @@ class FusedAdam(optim.Optimizer):
         steps = [tensor(float(group["step"])) for _ in params]
         update = _fused_adamw_ if self.adam_w_mode else _fused_adam_
         beta1, beta2 = group["betas"]
-        update(params, [p.grad for p in params], averages, squares, [], steps, lr=group["lr"], beta1=beta1, beta2=beta2,
-               weight_decay=group["weight_decay"], eps=group["eps"], amsgrad=False, maximize=False)
+        update(
+            params,
+            [p.grad for p in params],
+            averages,
+            squares,
+            [],
+            steps,
+            lr=group["lr"],
+            beta1=beta1,
+            beta2=beta2,
+            weight_decay=group["weight_decay"],
+            eps=group["eps"],
+            amsgrad=False,
+            maximize=False,
+        )
 
 
 class FusedSGD(optim.SGD):
     """SGD with momentum."""
 
-    def __init__(self, params, lr=1e-3, momentum=0.0, dampening=0.0, weight_decay=0.0, nesterov=False, **others):
+    def __init__(
+        self, params, lr=1e-3, momentum=0.0, dampening=0.0, weight_decay=0.0, nesterov=False, **others
+    ):
         others = {name: value for name, value in others.items() if value}
         others.pop("materialize_master_grads", None)
         if others:
-            raise NotImplementedError(f"transformer_engine.pytorch.optimizers.FusedSGD: {sorted(others)} is not "
-                                      "supported (docs/coverage.md)")
-        super().__init__(params, lr=lr, momentum=momentum, dampening=dampening, weight_decay=weight_decay,
-                         nesterov=nesterov)
+            raise NotImplementedError(
+                f"transformer_engine.pytorch.optimizers.FusedSGD: {sorted(others)} is not "
+                "supported (docs/coverage.md)"
+            )
+        super().__init__(
+            params,
+            lr=lr,
+            momentum=momentum,
+            dampening=dampening,
+            weight_decay=weight_decay,
+            nesterov=nesterov,
+        )

@@ -14,7 +14,9 @@ class JITFunction:
         return self
 
     def __call__(self, *args, **kwargs):
-        raise NotImplementedError(f"triton: launching the kernel {self.fn.__name__} is not supported (docs/coverage.md)")
+        raise NotImplementedError(
+            f"triton: launching the kernel {self.fn.__name__} is not supported (docs/coverage.md)"
+        )
 
     run = __call__
 

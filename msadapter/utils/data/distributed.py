@@ -1,4 +1,5 @@
 """The part of a dataset that one process of a job takes."""
+
 import math
 
 from ... import ops
@@ -13,8 +14,15 @@ class DistributedSampler(Sampler):
     set_epoch changes the shuffle. Missing samples are repeated from the start, or with drop_last left out.
     """
 
-    def __init__(self, dataset, num_replicas=None, rank=None, shuffle: bool = True, seed: int = 0,
-                 drop_last: bool = False):
+    def __init__(
+        self,
+        dataset,
+        num_replicas=None,
+        rank=None,
+        shuffle: bool = True,
+        seed: int = 0,
+        drop_last: bool = False,
+    ):
         if num_replicas is None or rank is None:
             from ... import distributed as dist
 
@@ -41,14 +49,15 @@ class DistributedSampler(Sampler):
         else:
             indices = list(range(count))
         if self.drop_last:
-            indices = indices[:self.total_size]
+            indices = indices[: self.total_size]
         else:
             missing = self.total_size - count
             indices += (indices * math.ceil(missing / count))[:missing] if missing else []
         if len(indices) != self.total_size:
-            raise AssertionError(f"Number of indices ({len(indices)}) does not match total_size "
-                                 f"({self.total_size})")
-        return iter(indices[self.rank:self.total_size:self.num_replicas])
+            raise AssertionError(
+                f"Number of indices ({len(indices)}) does not match total_size ({self.total_size})"
+            )
+        return iter(indices[self.rank : self.total_size : self.num_replicas])
 
     def __len__(self):
         return self.num_samples

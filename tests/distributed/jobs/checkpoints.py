@@ -34,13 +34,20 @@ def sharded(rank, size, rows, dim=0, fill=True):
     shards = [ShardMetadata(piece, sizes, f"rank:{i}/cpu") for i, piece in enumerate(pieces)]
     own = whole.narrow(dim, rank * length, length).clone() if fill else torch.zeros(sizes)
     metadata = ShardedTensorMetadata(shards, torch.Size([rows, 6]), TensorProperties.create_from_tensor(own))
-    return ShardedTensor._init_from_local_shards_and_global_metadata([Shard(own, shards[rank])], metadata), own, whole
+    return (
+        ShardedTensor._init_from_local_shards_and_global_metadata([Shard(own, shards[rank])], metadata),
+        own,
+        whole,
+    )
 
 
 def check_save_and_load_with_another_division(rank, size):
     path = folder()
-    state = {"model": {"w": sharded(rank, size, 6 * size)[0], "same": torch.full((3,), 5.0, dtype=torch.bfloat16)},
-             "step": 7, "names": ["a", "b"]}
+    state = {
+        "model": {"w": sharded(rank, size, 6 * size)[0], "same": torch.full((3,), 5.0, dtype=torch.bfloat16)},
+        "step": 7,
+        "names": ["a", "b"],
+    }
     metadata = dcp.save(state, checkpoint_id=path)
     assert sorted(metadata.state_dict_metadata) == ["model.same", "model.w", "names", "step"]
     target, own, whole = sharded(rank, size, 6 * size, dim=1 if 6 % size == 0 else 0, fill=False)
@@ -48,7 +55,10 @@ def check_save_and_load_with_another_division(rank, size):
     read = {"model": {"w": target, "same": same}, "step": 0, "names": None}
     dcp.load(read, checkpoint_id=path)
     length = own.size(1)
-    assert torch.equal(own, whole[:, rank * length:(rank + 1) * length] if length != 6 else own) and own.sum() > 0
+    assert (
+        torch.equal(own, whole[:, rank * length : (rank + 1) * length] if length != 6 else own)
+        and own.sum() > 0
+    )
     assert same.tolist() == [5.0] * 3 and read["step"] == 7 and read["names"] == ["a", "b"]
     full = {"model": {"w": torch.zeros_like(whole)}}
     dcp.load(full, checkpoint_id=path)
@@ -69,8 +79,10 @@ def check_async_save(rank, size):
 def check_errors_reach_all_ranks(rank, size):
     path = folder()
     dcp.save({"t": torch.zeros(2)}, checkpoint_id=path)
-    for state, text in (({"x": torch.zeros(2)}, "Missing key in checkpoint state_dict: x."),
-                        ({"t": torch.zeros(3 if rank else 2)}, "Size mismatch")):
+    for state, text in (
+        ({"x": torch.zeros(2)}, "Missing key in checkpoint state_dict: x."),
+        ({"t": torch.zeros(3 if rank else 2)}, "Size mismatch"),
+    ):
         try:
             dcp.load(state, checkpoint_id=path)
         except dcp.CheckpointException as err:

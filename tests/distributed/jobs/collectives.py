@@ -30,16 +30,33 @@ def raises(error, text):
 
 
 def check_all_reduce_dtypes(rank, size):
-    for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int8, torch.uint8, torch.int16,
-                  torch.int32, torch.int64, torch.complex64, torch.complex128):
+    for dtype in (
+        torch.float32,
+        torch.float64,
+        torch.float16,
+        torch.bfloat16,
+        torch.int8,
+        torch.uint8,
+        torch.int16,
+        torch.int32,
+        torch.int64,
+        torch.complex64,
+        torch.complex128,
+    ):
         t = own(rank, 5, dtype=dtype)
         dist.all_reduce(t)
         assert t.dtype == dtype and torch.equal(t, sum(everyone(size, 5, dtype=dtype))), dtype
 
 
 def check_all_reduce_ops(rank, size):
-    fold = {ReduceOp.PRODUCT: torch.mul, ReduceOp.MIN: torch.minimum, ReduceOp.MAX: torch.maximum,
-            ReduceOp.BAND: torch.bitwise_and, ReduceOp.BOR: torch.bitwise_or, ReduceOp.BXOR: torch.bitwise_xor}
+    fold = {
+        ReduceOp.PRODUCT: torch.mul,
+        ReduceOp.MIN: torch.minimum,
+        ReduceOp.MAX: torch.maximum,
+        ReduceOp.BAND: torch.bitwise_and,
+        ReduceOp.BOR: torch.bitwise_or,
+        ReduceOp.BXOR: torch.bitwise_xor,
+    }
     for op, function in fold.items():
         t, expected, *others = own(rank, 4, dtype=torch.int64), *everyone(size, 4, dtype=torch.int64)
         for other in others:
@@ -68,7 +85,9 @@ def check_bfloat16_sums_in_float32(rank, size):
 
 def check_bfloat16_is_rounded_once(rank, size):
     for op in (ReduceOp.SUM, ReduceOp.AVG):
-        values = [torch.randn(1000, generator=torch.Generator().manual_seed(r)).bfloat16() for r in range(size)]
+        values = [
+            torch.randn(1000, generator=torch.Generator().manual_seed(r)).bfloat16() for r in range(size)
+        ]
         t = values[rank].clone()
         dist.all_reduce(t, op)
         expected = sum(v.float() for v in values)
@@ -105,7 +124,9 @@ def check_results_keep_autograd_out(rank, size):
 
 def check_results_are_no_new_version(rank, size):
     """A collective's write is none that autograd sees, however the backend works: parts of a split stay usable."""
-    for dtype, length in itertools.product((torch.float32, torch.float16, torch.bfloat16, torch.int32), (6, 400_000)):
+    for dtype, length in itertools.product(
+        (torch.float32, torch.float16, torch.bfloat16, torch.int32), (6, 400_000)
+    ):
         for op in (dist.ReduceOp.SUM, dist.ReduceOp.AVG):
             x = torch.ones(length, dtype=dtype)
             dist.all_reduce(x, op)
@@ -162,12 +183,14 @@ def check_reduce_scatter(rank, size):
         total = sum(everyone(size, 2 * size, 3, dtype=dtype))
         out = torch.zeros(2, 3, dtype=dtype)
         dist.reduce_scatter_tensor(out, own(rank, 2 * size, 3, dtype=dtype))
-        assert torch.equal(out, total[2 * rank:2 * rank + 2])
+        assert torch.equal(out, total[2 * rank : 2 * rank + 2])
         dist.reduce_scatter(out, list(own(rank, 2 * size, 3, dtype=dtype).chunk(size)), op=ReduceOp.AVG)
-        assert torch.allclose(out, total[2 * rank:2 * rank + 2] / size)
+        assert torch.allclose(out, total[2 * rank : 2 * rank + 2] / size)
     buffer = own(rank, 2 * size)  # output inside input
-    dist.reduce_scatter_tensor(buffer[2 * rank:2 * rank + 2], buffer)
-    assert torch.equal(buffer[2 * rank:2 * rank + 2], sum(everyone(size, 2 * size))[2 * rank:2 * rank + 2])
+    dist.reduce_scatter_tensor(buffer[2 * rank : 2 * rank + 2], buffer)
+    assert torch.equal(
+        buffer[2 * rank : 2 * rank + 2], sum(everyone(size, 2 * size))[2 * rank : 2 * rank + 2]
+    )
 
 
 def check_all_to_all(rank, size):
@@ -258,7 +281,9 @@ def check_forgotten_isend_is_delivered(rank, size):
 def check_batch_isend_irecv(rank, size):
     after, before = (rank + 1) % size, (rank - 1) % size
     t = torch.zeros(5)
-    works = dist.batch_isend_irecv([dist.P2POp(dist.isend, own(rank, 5), after), dist.P2POp(dist.irecv, t, before)])
+    works = dist.batch_isend_irecv(
+        [dist.P2POp(dist.isend, own(rank, 5), after), dist.P2POp(dist.irecv, t, before)]
+    )
     for work in works:
         work.wait()
     assert torch.equal(t, own(before, 5))
@@ -271,7 +296,9 @@ def check_async_work(rank, size):
     for work in works:
         assert work.wait() and work.is_completed() and work.is_success() and work.exception() is None
     assert torch.equal(t, sum(everyone(size, 4))) and torch.equal(half, sum(everyone(size, 4)).bfloat16())
-    assert futures[0].then(lambda f: f.value()[0] / 2).wait().tolist() == (sum(everyone(size, 4)) / 2).tolist()
+    assert (
+        futures[0].then(lambda f: f.value()[0] / 2).wait().tolist() == (sum(everyone(size, 4)) / 2).tolist()
+    )
 
 
 def check_progress_without_wait(rank, size):
@@ -304,7 +331,7 @@ def check_coalescing(rank, size):
         dist.reduce_scatter_tensor(out, b)
     manager.wait()
     assert torch.equal(a, sum(everyone(size, 3)))
-    assert torch.equal(out, sum(everyone(size, 2 * size))[2 * rank:2 * rank + 2])
+    assert torch.equal(out, sum(everyone(size, 2 * size))[2 * rank : 2 * rank + 2])
 
 
 def check_groups(rank, size):
@@ -331,8 +358,10 @@ def check_groups(rank, size):
 def check_two_groups_of_the_same_ranks(rank, size):
     one, two = dist.new_group(), dist.new_group()
     a, b = torch.tensor([1.0]), torch.tensor([10.0])
-    works = [dist.all_reduce(t, group=g, async_op=True)
-             for t, g in (((a, one), (b, two)) if rank else ((b, two), (a, one)))]
+    works = [
+        dist.all_reduce(t, group=g, async_op=True)
+        for t, g in (((a, one), (b, two)) if rank else ((b, two), (a, one)))
+    ]
     for work in works:
         work.wait()
     assert (a.item(), b.item()) == (size, 10.0 * size)
@@ -412,12 +441,24 @@ def _large(size, count, dtype):
 
 
 def check_large_reductions(rank, size):
-    for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.complex64):
+    for dtype in (
+        torch.float32,
+        torch.float64,
+        torch.float16,
+        torch.bfloat16,
+        torch.int64,
+        torch.int32,
+        torch.complex64,
+    ):
         parts, total = _large(size, size * LARGE, dtype)
         t = parts[rank].clone()
         dist.all_reduce(t)
         assert torch.equal(t, total.to(dtype)), dtype
-        mean = total / size if dtype.is_floating_point or dtype.is_complex else torch.div(total, size, rounding_mode="trunc")
+        mean = (
+            total / size
+            if dtype.is_floating_point or dtype.is_complex
+            else torch.div(total, size, rounding_mode="trunc")
+        )
         t = parts[rank].clone()
         dist.all_reduce(t, ReduceOp.AVG)
         assert torch.equal(t, mean.to(dtype)), dtype
@@ -431,8 +472,14 @@ def check_large_reductions(rank, size):
 
 def check_large_operations_of_every_kind(rank, size):
     parts, _ = _large(size, LARGE, torch.int64)
-    fold = {ReduceOp.PRODUCT: torch.mul, ReduceOp.MIN: torch.minimum, ReduceOp.MAX: torch.maximum,
-            ReduceOp.BAND: torch.bitwise_and, ReduceOp.BOR: torch.bitwise_or, ReduceOp.BXOR: torch.bitwise_xor}
+    fold = {
+        ReduceOp.PRODUCT: torch.mul,
+        ReduceOp.MIN: torch.minimum,
+        ReduceOp.MAX: torch.maximum,
+        ReduceOp.BAND: torch.bitwise_and,
+        ReduceOp.BOR: torch.bitwise_or,
+        ReduceOp.BXOR: torch.bitwise_xor,
+    }
     for op, function in fold.items():
         expected, t = parts[0], parts[rank].clone()
         for part in parts[1:]:
@@ -525,7 +572,10 @@ def check_large_messages_from_anyone(rank, size):
 def check_large_messages_both_ways(rank, size):
     after, before = (rank + 1) % size, (rank - 1) % size
     t = torch.zeros(900_000, dtype=torch.int64)
-    messages = [dist.P2POp(dist.isend, _sent(rank, after, 1, 900_000), after), dist.P2POp(dist.irecv, t, before)]
+    messages = [
+        dist.P2POp(dist.isend, _sent(rank, after, 1, 900_000), after),
+        dist.P2POp(dist.irecv, t, before),
+    ]
     for work in dist.batch_isend_irecv(messages):
         work.wait()
     assert torch.equal(t, _sent(before, rank, 1, 900_000))

@@ -116,7 +116,9 @@ def check_buffers_are_those_of_rank_0(rank, size):
     with torch.no_grad():
         model.eval()
         model(data(rank))
-    assert torch.allclose(model.module.running_mean, 0.9 * expected.running_mean + 0.1 * data(0).mean(0), atol=1e-6)
+    assert torch.allclose(
+        model.module.running_mean, 0.9 * expected.running_mean + 0.1 * data(0).mean(0), atol=1e-6
+    )
 
 
 def learned(rank, size, model, alone, optimizer, plain=None, steps=3, atol=1e-6):
@@ -136,7 +138,9 @@ def learned(rank, size, model, alone, optimizer, plain=None, steps=3, atol=1e-6)
 def check_zero_redundancy_optimizer(rank, size):
     for options in ({}, {"parameters_as_bucket_view": True}):
         model, alone = models(rank)
-        zero, plain = learned(rank, size, model, alone, lambda p, o=options: Zero(p, torch.optim.AdamW, lr=1e-2, **o))
+        zero, plain = learned(
+            rank, size, model, alone, lambda p, o=options: Zero(p, torch.optim.AdamW, lr=1e-2, **o)
+        )
         own = sum(p.numel() for g in zero.optim.param_groups for p in g["params"])
         assert own < sum(p.numel() for p in model.parameters()) and len(zero.optim.state) < 6
         try:
@@ -260,7 +264,9 @@ def check_power_sgd(rank, size):
     matrix = torch.arange(24.0).reshape(6, 4) + 1
     for wide in (1, 4):
         model = DDP(nn.Linear(4, 6, bias=False), bucket_cap_mb=1)
-        state = power.PowerSGDState(None, matrix_approximation_rank=wide, start_powerSGD_iter=2, min_compression_rate=0.1)
+        state = power.PowerSGDState(
+            None, matrix_approximation_rank=wide, start_powerSGD_iter=2, min_compression_rate=0.1
+        )
         model.register_comm_hook(state, power.powerSGD_hook)
         for _ in range(4):
             model.zero_grad()
@@ -278,7 +284,9 @@ def check_post_local_sgd(rank, size):
     model, alone = models(rank)
     state = post.PostLocalSGDState(None, None, start_localSGD_iter=1, post_local_gradient_allreduce=False)
     model.register_comm_hook(state, post.post_localSGD_hook)
-    optimizer = PostLocalSGDOptimizer(torch.optim.SGD(model.parameters(), 0.1), PeriodicModelAverager(period=2, warmup_steps=1))
+    optimizer = PostLocalSGDOptimizer(
+        torch.optim.SGD(model.parameters(), 0.1), PeriodicModelAverager(period=2, warmup_steps=1)
+    )
     single = [copy.deepcopy(alone) for _ in range(size)]
     for step in range(4):
         optimizer.zero_grad()
@@ -287,7 +295,10 @@ def check_post_local_sgd(rank, size):
         for r, one in enumerate(single):
             one.zero_grad()
             one(data(r), True).square().mean().backward()
-        together = [sum(p.grad for p in column) / size for column in zip(*(one.parameters() for one in single), strict=True)]
+        together = [
+            sum(p.grad for p in column) / size
+            for column in zip(*(one.parameters() for one in single), strict=True)
+        ]
         for one in single:
             for p, g in zip(one.parameters(), together, strict=True):
                 p.data.sub_(0.1 * (g if step == 0 else p.grad))

@@ -373,7 +373,14 @@ def check_optimizers_and_scaler(rank, size):
     assert p.full_tensor().eq(-1).all() and scaler.get_scale() == 2
 
 
-WITH_FOUR = ("check_tensor_parallel", "check_sequence", "check_mesh", "check_loss", "check_random", "check_from")
+WITH_FOUR = (
+    "check_tensor_parallel",
+    "check_sequence",
+    "check_mesh",
+    "check_loss",
+    "check_random",
+    "check_from",
+)
 if os.environ["WORLD_SIZE"] == "4":
     for _name in [n for n in globals() if n.startswith("check_") and not n.startswith(WITH_FOUR)]:
         if _name.removeprefix("check_case_") not in cases.CASES_OF_FOUR:

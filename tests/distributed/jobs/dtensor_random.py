@@ -11,13 +11,20 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
 from torch.distributed.tensor._dtensor import placed
 
-ROUNDS, SEED = int(os.environ.get("MSADAPTER_DTENSOR_ROUNDS", 1)), int(os.environ.get("MSADAPTER_DTENSOR_SEED", 0))
+ROUNDS, SEED = (
+    int(os.environ.get("MSADAPTER_DTENSOR_ROUNDS", 1)),
+    int(os.environ.get("MSADAPTER_DTENSOR_SEED", 0)),
+)
 
 
 def like(x, values):
     """A whole tensor of integers to go with ``x``."""
     made = torch.tensor(values)
-    return distribute_tensor(made, x.device_mesh, [Replicate()] * x.device_mesh.ndim) if isinstance(x, DTensor) else made
+    return (
+        distribute_tensor(made, x.device_mesh, [Replicate()] * x.device_mesh.ndim)
+        if isinstance(x, DTensor)
+        else made
+    )
 
 
 OPERATORS = {
@@ -47,7 +54,10 @@ OPERATORS = {
     "baddbmm": (torch.baddbmm, (4, 3, 2), (4, 3, 5), (4, 5, 2)),
     "einsum": (lambda a, b: torch.einsum("bij,bjk->bik", a, b), (4, 3, 5), (4, 5, 2)),
     "conv2d": (F.conv2d, (4, 3, 5, 5), (2, 3, 3, 3)),
-    "attention": (lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True), *[(4, 2, 5, 3)] * 3),
+    "attention": (
+        lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True),
+        *[(4, 2, 5, 3)] * 3,
+    ),
     "sum": (lambda a: a.sum(), (5, 6)),
     "sum_0": (lambda a: a.sum(0), (5, 6)),
     "sum_kept": (lambda a: a.sum(1, keepdim=True), (5, 6)),
@@ -123,7 +133,9 @@ def _check(name, size):
         expected = function(*plain)
         weights = torch.randn(expected.shape, dtype=torch.float64)
         (expected * weights).sum().backward()
-        leaves = [distribute_tensor(x.detach(), mesh, [Replicate()] * mesh.ndim).requires_grad_() for x in plain]
+        leaves = [
+            distribute_tensor(x.detach(), mesh, [Replicate()] * mesh.ndim).requires_grad_() for x in plain
+        ]
         got = function(*(placed(x, p) for x, p in zip(leaves, placements, strict=True)))
         assert got.shape == expected.shape
         whole = got.full_tensor()

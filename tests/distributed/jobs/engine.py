@@ -16,8 +16,15 @@ def pair(size, parallel_mode, sequence_parallel, rank):
     with torch.no_grad():
         whole.weight.copy_(seeded(12, 8, seed=1))
         whole.bias.copy_(seeded(12, seed=2))
-    part = te.Linear(8, 12, device="cpu", parallel_mode=parallel_mode, tp_group=dist.group.WORLD, tp_size=size,
-                     sequence_parallel=sequence_parallel)
+    part = te.Linear(
+        8,
+        12,
+        device="cpu",
+        parallel_mode=parallel_mode,
+        tp_group=dist.group.WORLD,
+        tp_size=size,
+        sequence_parallel=sequence_parallel,
+    )
     with torch.no_grad():
         part.weight.copy_(whole.weight.chunk(size, 0 if parallel_mode == "column" else 1)[rank])
         part.bias.copy_(whole.bias.chunk(size)[rank] if parallel_mode == "column" else whole.bias)

@@ -27,20 +27,32 @@ OPERATIONS = {
     "reduce": lambda rank, size: dist.reduce(torch.ones(4), 0),
     "broadcast": lambda rank, size: dist.broadcast(torch.ones(4), 1),
     "all_gather": lambda rank, size: dist.all_gather(_parts(rank, size), torch.ones(4)),
-    "all_gather_into_tensor": lambda rank, size: dist.all_gather_into_tensor(torch.ones(4 * size), torch.ones(4)),
+    "all_gather_into_tensor": lambda rank, size: dist.all_gather_into_tensor(
+        torch.ones(4 * size), torch.ones(4)
+    ),
     "gather": lambda rank, size: dist.gather(torch.ones(4), None if rank else _parts(rank, size), 0),
     "scatter": lambda rank, size: dist.scatter(torch.ones(4), _parts(rank, size) if rank == 1 else None, 1),
     "reduce_scatter": lambda rank, size: dist.reduce_scatter(torch.ones(4), _parts(rank, size)),
-    "reduce_scatter_tensor": lambda rank, size: dist.reduce_scatter_tensor(torch.ones(4), torch.ones(4 * size)),
+    "reduce_scatter_tensor": lambda rank, size: dist.reduce_scatter_tensor(
+        torch.ones(4), torch.ones(4 * size)
+    ),
     "all_to_all": lambda rank, size: dist.all_to_all(_parts(rank, size), _parts(rank, size)),
-    "all_to_all_single": lambda rank, size: dist.all_to_all_single(torch.ones(4 * size), torch.ones(4 * size)),
+    "all_to_all_single": lambda rank, size: dist.all_to_all_single(
+        torch.ones(4 * size), torch.ones(4 * size)
+    ),
     "barrier": lambda rank, size: dist.barrier(),
     "message": _message,
     "large_all_reduce": lambda rank, size: dist.all_reduce(torch.ones(1 << 20)),
     "large_broadcast": lambda rank, size: dist.broadcast(torch.ones(1 << 20), 1),
-    "large_all_gather": lambda rank, size: dist.all_gather_into_tensor(torch.ones(size << 20), torch.ones(1 << 20)),
-    "large_reduce_scatter": lambda rank, size: dist.reduce_scatter_tensor(torch.ones(1 << 20), torch.ones(size << 20)),
-    "large_all_to_all": lambda rank, size: dist.all_to_all_single(torch.ones(size << 20), torch.ones(size << 20)),
+    "large_all_gather": lambda rank, size: dist.all_gather_into_tensor(
+        torch.ones(size << 20), torch.ones(1 << 20)
+    ),
+    "large_reduce_scatter": lambda rank, size: dist.reduce_scatter_tensor(
+        torch.ones(1 << 20), torch.ones(size << 20)
+    ),
+    "large_all_to_all": lambda rank, size: dist.all_to_all_single(
+        torch.ones(size << 20), torch.ones(size << 20)
+    ),
     "objects": lambda rank, size: dist.all_gather_object([None] * size, rank),
 }
 

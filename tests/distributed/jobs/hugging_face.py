@@ -56,7 +56,12 @@ def check_accelerate(rank, size):
     accelerator = Accelerator(cpu=True, fsdp_plugin=plugin)
     spread = model()
     spread, optimizer = accelerator.prepare(spread, torch.optim.AdamW(spread.parameters(), lr=1e-3))
-    run = lambda numbers: steps(spread, optimizer, accelerator.backward, accelerator.clip_grad_norm_, numbers, rank, size)  # noqa: E731
+
+    def run(numbers):
+        return steps(
+            spread, optimizer, accelerator.backward, accelerator.clip_grad_norm_, numbers, rank, size
+        )
+
     losses = torch.tensor(run(range(2)))
     folder = shared_folder(rank)
     accelerator.save_state(folder)

@@ -39,12 +39,53 @@ def trained(optimizer, steps=3, **options):
     return m.weight
 """
 
-_REPRS = ["s", "c", "u", "h", "r", "e", "s.requires_grad_()", "s.double()", "s.int()", "r.sin()", "r.t()", "d.to_sparse_csc()"]
+_REPRS = [
+    "s",
+    "c",
+    "u",
+    "h",
+    "r",
+    "e",
+    "s.requires_grad_()",
+    "s.double()",
+    "s.int()",
+    "r.sin()",
+    "r.t()",
+    "d.to_sparse_csc()",
+]
 _REPRS += ["d.to_sparse_bsr((1, 2))", "d.to_sparse_bsc((1, 2))", "r.double()", "s.bool()", "r.half()"]
-_UNARY = ["-s", "abs(s)", "s.sqrt()", "s.sin()", "s.relu()", "s.round()", "s.log1p()", "s.isnan()", "s.tanh()", "s.sign()"]
+_UNARY = [
+    "-s",
+    "abs(s)",
+    "s.sqrt()",
+    "s.sin()",
+    "s.relu()",
+    "s.round()",
+    "s.log1p()",
+    "s.isnan()",
+    "s.tanh()",
+    "s.sign()",
+]
 _UNARY += ["u.sqrt()", "r.tanh()", "torch.neg(u)", "s.floor()", "s.expm1()", "s.any()", "s.norm()"]
-_REFUSED = ["s.exp()", "s.cos()", "s.mean()", "s.max()", "torch.softmax(s, 1)", "s[0:1]", "s.view(8)", "torch.ones_like(s)"]
-_REFUSED += ["s.squeeze()", "s == s", "torch.equal(s, s)", "s.cumsum(0)", "s.nonzero()", "s.unique()", "torch.var(s)"]
+_REFUSED = [
+    "s.exp()",
+    "s.cos()",
+    "s.mean()",
+    "s.max()",
+    "torch.softmax(s, 1)",
+    "s[0:1]",
+    "s.view(8)",
+    "torch.ones_like(s)",
+]
+_REFUSED += [
+    "s.squeeze()",
+    "s == s",
+    "torch.equal(s, s)",
+    "s.cumsum(0)",
+    "s.nonzero()",
+    "s.unique()",
+    "torch.var(s)",
+]
 _REFUSED += ["s.clone().fill_(1)"]
 
 CASES = [

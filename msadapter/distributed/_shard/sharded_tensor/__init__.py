@@ -1,4 +1,5 @@
 """Tensors of which each process holds shards."""
+
 from .api import Shard, ShardedTensor
 from .metadata import ShardedTensorMetadata, TensorProperties
 

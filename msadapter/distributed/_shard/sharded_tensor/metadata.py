@@ -1,4 +1,5 @@
 """Facts about a sharded tensor."""
+
 from dataclasses import dataclass, field
 
 

@@ -22,7 +22,11 @@ class Layer(nn.Module):
         parameter = nn.Parameter(empty(shape, dtype=dtype, device=_device(device)))
         self.register_parameter(name, parameter)
         if dim is not None:
-            parameter.tensor_model_parallel, parameter.partition_dim, parameter.partition_stride = True, dim, 1
+            parameter.tensor_model_parallel, parameter.partition_dim, parameter.partition_stride = (
+                True,
+                dim,
+                1,
+            )
         if parameter.device.type == "meta":
             return
         tracker = self.get_rng_state_tracker() if self.get_rng_state_tracker is not None else None
@@ -78,7 +82,11 @@ def _fill(parameter, init) -> None:
 
 
 def _device(device):
-    return f"cuda:{device}" if isinstance(device, int) else ("cuda" if device is None and cuda.is_available() else device)
+    return (
+        f"cuda:{device}"
+        if isinstance(device, int)
+        else ("cuda" if device is None and cuda.is_available() else device)
+    )
 
 
 def default_init(weight) -> None:
@@ -107,5 +115,3 @@ def weight_of(weight, fused: bool, dtype):
     if fused and hasattr(weight, "main_grad"):
         weight = _IntoMainGrad.apply(weight)
     return weight if weight.dtype == dtype else weight.to(dtype)
-
-

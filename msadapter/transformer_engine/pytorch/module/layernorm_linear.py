@@ -7,11 +7,23 @@ from .norm import _fill, normalized
 class LayerNormLinear(Linear):
     """Linear of the normalized input. The norm's parameters are layer_norm_weight and (LayerNorm) layer_norm_bias."""
 
-    def __init__(self, in_features, out_features, eps=1e-5, *, normalization="LayerNorm", zero_centered_gamma=False,
-                 return_layernorm_output=False, sequence_parallel=False, **options):
+    def __init__(
+        self,
+        in_features,
+        out_features,
+        eps=1e-5,
+        *,
+        normalization="LayerNorm",
+        zero_centered_gamma=False,
+        return_layernorm_output=False,
+        sequence_parallel=False,
+        **options,
+    ):
         if return_layernorm_output:
-            raise NotImplementedError("transformer_engine.pytorch.LayerNormLinear: return_layernorm_output is not "
-                                      "supported (docs/coverage.md)")
+            raise NotImplementedError(
+                "transformer_engine.pytorch.LayerNormLinear: return_layernorm_output is not "
+                "supported (docs/coverage.md)"
+            )
         if normalization not in ("LayerNorm", "RMSNorm"):
             raise AssertionError("Unsupported normalization type!")
         self._norm = (normalization, eps, zero_centered_gamma, sequence_parallel)
@@ -30,5 +42,11 @@ class LayerNormLinear(Linear):
             parameter.sequence_parallel = sequence_parallel
 
     def _normalize(self, x):
-        return normalized(self.normalization, x, self.layer_norm_weight, self.layer_norm_bias, self.eps,
-                          self.zero_centered_gamma)
+        return normalized(
+            self.normalization,
+            x,
+            self.layer_norm_weight,
+            self.layer_norm_bias,
+            self.eps,
+            self.zero_centered_gamma,
+        )

@@ -10,23 +10,50 @@ def split_sizes(in_features: int, out_features: int, mode, tp_size: int) -> tupl
     split = {"column": out_features, "row": in_features}.get(mode, 0)
     if split % tp_size:
         raise AssertionError(f"{split} is not divisible by {tp_size}")
-    return (in_features // tp_size if mode == "row" else in_features,
-            out_features // tp_size if mode == "column" else out_features)
+    return (
+        in_features // tp_size if mode == "row" else in_features,
+        out_features // tp_size if mode == "column" else out_features,
+    )
 
 
 class Linear(TransformerEngineBaseModule):
     """y = x weight' + bias. parallel_mode: "column" (outputs are split), "row" (inputs are split; results are summed)."""
 
-    def __init__(self, in_features, out_features, sequence_parallel=False, fuse_wgrad_accumulation=False, tp_group=None,
-                 tp_size=1, get_rng_state_tracker=None, init_method=None, bias=True, return_bias=False, params_dtype=None,
-                 parallel_mode=None, parameters_split=None, device="cuda", ub_name=None, rng_tracker_name=None, **overlaps):
+    def __init__(
+        self,
+        in_features,
+        out_features,
+        sequence_parallel=False,
+        fuse_wgrad_accumulation=False,
+        tp_group=None,
+        tp_size=1,
+        get_rng_state_tracker=None,
+        init_method=None,
+        bias=True,
+        return_bias=False,
+        params_dtype=None,
+        parallel_mode=None,
+        parameters_split=None,
+        device="cuda",
+        ub_name=None,
+        rng_tracker_name=None,
+        **overlaps,
+    ):
         super().__init__()
         if parameters_split is not None or any(overlaps.values()):
-            raise NotImplementedError("transformer_engine.pytorch: parameters_split or overlapped communication is not "
-                                      "supported (docs/coverage.md)")
+            raise NotImplementedError(
+                "transformer_engine.pytorch: parameters_split or overlapped communication is not "
+                "supported (docs/coverage.md)"
+            )
         self._parallel(parallel_mode, tp_group, tp_size, sequence_parallel)
-        self.in_features, self.out_features = split_sizes(in_features, out_features, parallel_mode, self.tp_size)
-        self.fuse_wgrad_accumulation, self.return_bias, self.use_bias = fuse_wgrad_accumulation, return_bias, bias
+        self.in_features, self.out_features = split_sizes(
+            in_features, out_features, parallel_mode, self.tp_size
+        )
+        self.fuse_wgrad_accumulation, self.return_bias, self.use_bias = (
+            fuse_wgrad_accumulation,
+            return_bias,
+            bias,
+        )
         self.get_rng_state_tracker, self.rng_tracker_name = get_rng_state_tracker, rng_tracker_name
         self._make_norm(params_dtype, device)
         shape = (self.out_features, self.in_features)

@@ -15,14 +15,25 @@ def normalized(kind: str, x, weight, bias, eps: float, zero_centered: bool):
     weight = weight.to(x.dtype)
     if kind == "RMSNorm":
         return nn.functional.rms_norm(x, (x.shape[-1],), weight, eps)
-    return nn.functional.layer_norm(x, (x.shape[-1],), weight, None if bias is None else bias.to(x.dtype), eps)
+    return nn.functional.layer_norm(
+        x, (x.shape[-1],), weight, None if bias is None else bias.to(x.dtype), eps
+    )
 
 
 class _Norm(Layer):
     kind = ""
 
-    def __init__(self, hidden_size, eps=1e-5, sequence_parallel=False, params_dtype=None, zero_centered_gamma=False,
-                 device="cuda", *, normalized_shape=None):
+    def __init__(
+        self,
+        hidden_size,
+        eps=1e-5,
+        sequence_parallel=False,
+        params_dtype=None,
+        zero_centered_gamma=False,
+        device="cuda",
+        *,
+        normalized_shape=None,
+    ):
         super().__init__()
         self.eps, self.zero_centered_gamma = eps, zero_centered_gamma
         self.sequence_parallel = sequence_parallel
@@ -35,7 +46,9 @@ class _Norm(Layer):
 
     def forward(self, x):
         """x normalized over its last dimension."""
-        return normalized(self.kind, x, self.weight, getattr(self, "bias", None), self.eps, self.zero_centered_gamma)
+        return normalized(
+            self.kind, x, self.weight, getattr(self, "bias", None), self.eps, self.zero_centered_gamma
+        )
 
 
 class LayerNorm(_Norm):

@@ -1,2 +1,3 @@
 """Pieces of the DataLoader."""
+
 from . import collate, fetch, worker
