@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 
 import msadapter
-from msadapter import _accelerator
+from msadapter._host import accelerator as _accelerator
 from msadapter.ops._declare import raw
 
 _ATTENTION_TAIL = (

@@ -10,8 +10,12 @@ import builtins as _builtins
 import importlib as _importlib
 import math as _math
 
-from ._native import load as _load
-from ._version import __version__  # noqa: F401
+from ._host.native import load as _load
+from .alias import TORCH_VERSION as __version__  # noqa: F401
+
+# torch has modules called random, types and multiprocessing. Beside this file they would hide those of the standard
+# library from a Python that is started in this folder, so they stand in a folder of their own.
+__path__.append(__path__[0] + "/_standard_names")
 
 _C = _load()
 _C.__path__ = [__path__[0] + "/_native_names"]  # torch._C._distributed_c10d
@@ -282,7 +286,7 @@ from . import (  # noqa: E402, F401
     overrides,
     random,
 )
-from .generator import Generator  # noqa: E402, F401
+from .ops._generator import Generator  # noqa: E402, F401
 from .random import default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: E402, F401
 from .serialization import load, save  # noqa: E402, F401
 
@@ -471,6 +475,6 @@ def install() -> None:
 
 def complete_mindspore() -> None:
     """Puts our kernels behind MindSpore's CPU operators too, so that ``mindspore.mint`` has them (compiled at the first use)."""
-    from ._native import load_operators
+    from ._host.native import load_operators
 
     load_operators()

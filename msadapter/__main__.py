@@ -17,11 +17,11 @@ def main(arguments: list[str]) -> int:
         return 0 if arguments else 2
     word, rest = arguments[0], arguments[1:]
     if word == "doctor":
-        from .doctor import main as doctor
+        from ._host.doctor import main as doctor
 
         return doctor(rest)
     if word == "build":
-        from .doctor import build
+        from ._host.doctor import build
 
         return build()
     if word == "run":
@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> int:
             print("python -m msadapter run: which script?", file=sys.stderr)
             return 2
         arguments = rest
-    from .launcher import run
+    from ._host.launcher import run
 
     return run(arguments)
 

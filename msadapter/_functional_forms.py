@@ -6,7 +6,7 @@ from __future__ import annotations
 import warnings
 
 from . import autograd, ops
-from ._native import load
+from ._host.native import load
 from .nn import functional as F
 from .tensor import Tensor, UntypedStorage
 
@@ -224,7 +224,7 @@ def get_device_module(device=None):
     """The module of a device: torch.cuda, torch.npu or torch.cpu."""
     import importlib
 
-    from . import _accelerator
+    from ._host import accelerator as _accelerator
     from .tensor.device import device as Device
 
     kind = (_accelerator.kind() or "cpu") if device is None else Device(device).type

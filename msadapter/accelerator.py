@@ -1,6 +1,6 @@
 """torch.accelerator: the current accelerator, whatever its name."""
 
-from . import _accelerator
+from ._host import accelerator as _accelerator
 from .cuda import (
     empty_cache,
     max_memory_allocated,

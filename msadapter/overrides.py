@@ -6,7 +6,7 @@ import functools
 import sys
 import threading
 
-from ._native import load
+from ._host.native import load
 from .ops._declare import namespaces
 from .tensor import Tensor
 from .tensor._base import DisableTorchFunction

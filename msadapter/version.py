@@ -1,6 +1,7 @@
 """The version of PyTorch whose interface is offered."""
 
-__version__ = "2.7.1"
+from .alias import TORCH_VERSION as __version__  # noqa: F401
+
 debug = False
 cuda = None
 git_version = ""

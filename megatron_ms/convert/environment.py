@@ -145,7 +145,9 @@ def prepare_venv(extras: tuple[str, ...], logs: Path, progress: Progress) -> boo
 def build_kernels(logs: Path, progress: Progress) -> bool:
     """Builds the CPU kernels (the package caches them by the hash of their sources; so does the stamp here)."""
     sources = [
-        path for path in (ROOT / "msadapter" / "csrc", ROOT / "msadapter" / "_native.py") if path.exists()
+        path
+        for path in (ROOT / "msadapter" / "csrc", ROOT / "msadapter" / "_host" / "native.py")
+        if path.exists()
     ]
     key = digest(*sources, json.dumps(pinned(())), sys.version)
     stamp = Stamp(VENV / "msadapter-kernels.json")
@@ -153,7 +155,7 @@ def build_kernels(logs: Path, progress: Progress) -> bool:
         return False
     check_compiler()
     # The file itself: importing the package would load the very kernels that are not built yet.
-    command: list[str | Path] = [PYTHON, "-P", ROOT / "msadapter" / "doctor.py", "build"]
+    command: list[str | Path] = [PYTHON, "-P", ROOT / "msadapter" / "_host" / "doctor.py", "build"]
     try:
         output = run(command, logs / "kernels.log", progress, clean_environment())
     except ChildError as error:

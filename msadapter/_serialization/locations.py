@@ -1,7 +1,7 @@
 """Where a loaded storage goes: location tags of files and the map_location argument of torch.load."""
 
-from .. import _accelerator as _accelerator_state
-from .._native import load
+from .._host import accelerator as _accelerator_state
+from .._host.native import load
 from . import names
 
 _packages: list = []  # (priority, tagger, deserializer), lowest priority first

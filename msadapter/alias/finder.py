@@ -11,9 +11,24 @@ import sys
 from collections.abc import Iterator, Mapping
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 from types import CodeType, ModuleType
 
-TORCH_VERSION = "2.7.1"
+SHIM = Path(__file__).resolve().parent / "shim"
+METADATA = SHIM / "torch.dist-info" / "METADATA"
+
+
+def _stated_version(metadata: str) -> str:
+    """The version that the text of a METADATA file states. ValueError if it states none."""
+    for line in metadata.splitlines():
+        if line.startswith("Version: "):
+            return line.removeprefix("Version: ").strip()
+    raise ValueError(f"{METADATA} states no version")
+
+
+# The one place that says which PyTorch's interface is offered is the distribution that importlib.metadata finds in the
+# stand-in folder without importing anything.
+TORCH_VERSION = _stated_version(METADATA.read_text(encoding="utf-8"))
 
 # alias -> the package that answers. One that does not exist is simply not found, and its alias neither.
 ALIASES = {"torch": "msadapter", "torch_npu": "msadapter.torch_npu"}

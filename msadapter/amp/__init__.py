@@ -1,6 +1,6 @@
 """torch.amp: mixed precision."""
 
-from .._native import load
+from .._host.native import load
 from ..ops._declare import namespaces
 from . import lists
 from .autocast_mode import (

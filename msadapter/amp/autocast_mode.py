@@ -47,7 +47,7 @@ class autocast:
         self._entered = []
 
     def _possible(self) -> bool:
-        from .. import _accelerator
+        from .._host import accelerator as _accelerator
 
         if self.device != "cpu" and not _accelerator.is_available():
             warnings.warn(

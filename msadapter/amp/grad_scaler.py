@@ -74,7 +74,7 @@ class GradScaler:
 
     @staticmethod
     def _available(device) -> bool:
-        from .. import _accelerator
+        from .._host import accelerator as _accelerator
 
         if device == "cpu" or _accelerator.is_available():
             return True

@@ -6,7 +6,7 @@ gives the arguments in the dtypes that the operator's policy wants.
 
 import threading
 
-from .._native import load
+from .._host.native import load
 from ..ops.internal import clear_autocast_cache
 from . import lists
 

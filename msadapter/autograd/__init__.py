@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from .. import ops
-from .._native import load
+from .._host.native import load
 from ..tensor import Tensor
 from . import _hooks, graph  # noqa: F401
 from .function import Function, FunctionCtx  # noqa: F401

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 
-from .._native import load
+from .._host.native import load
 
 _C = load()
 

@@ -10,7 +10,7 @@ import traceback
 import warnings
 
 from .. import autograd, ops
-from .._native import load
+from .._host.native import load
 from ..tensor import Tensor
 
 _C = load()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from .. import ops
-from .._native import load
+from .._host.native import load
 from ..tensor import Tensor
 from . import grad
 from .grad_mode import enable_grad

@@ -6,7 +6,7 @@ import functools
 import weakref
 
 from .. import ops
-from .._native import load
+from .._host.native import load
 from ..tensor import Tensor
 
 _C = load()

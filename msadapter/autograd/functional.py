@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import ops
-from .._native import load
+from .._host.native import load
 from ..tensor import Tensor
 from . import grad
 from .grad_mode import enable_grad, set_grad_enabled

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 
-from .._native import load
+from .._host.native import load
 
 _C = load()
 is_grad_enabled = _C.is_grad_enabled

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 
-from .._native import load
+from .._host.native import load
 from ._hooks import RemovableHandle
 
 _C = load()

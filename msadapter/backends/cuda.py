@@ -35,7 +35,7 @@ cufft_plan_cache = _PlanCache()
 
 def is_built() -> bool:
     """Whether the accelerator answers under the name cuda in this run."""
-    from .. import _accelerator
+    from .._host import accelerator as _accelerator
 
     return _accelerator.is_available()
 

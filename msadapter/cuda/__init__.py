@@ -1,8 +1,8 @@
 """torch.cuda: the face of MindSpore's device (see _accelerator for what that is here)."""
 
-from .. import _accelerator
-from .._accelerator import current_device, device_count, is_available
 from .._errors import AcceleratorError, OutOfMemoryError
+from .._host import accelerator as _accelerator
+from .._host.accelerator import current_device, device_count, is_available
 from ..tensor.typed_storage import legacy_storages as _legacy_storages
 from . import amp, graphs, memory, nccl, nvtx, profiler, random, streams
 from ._tensor_types import make_types

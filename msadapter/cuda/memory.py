@@ -3,7 +3,7 @@
 import os
 import re
 
-from .. import _accelerator
+from .._host import accelerator as _accelerator
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _blocks: dict = {}  # of caching_allocator_alloc, by address
@@ -12,7 +12,7 @@ _limit = [1.0]
 
 def _native():
     """The extension with the memory pool."""
-    from .._native import load
+    from .._host.native import load
 
     return load()
 

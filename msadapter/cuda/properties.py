@@ -3,7 +3,7 @@
 import os
 import platform
 
-from .. import _accelerator
+from .._host import accelerator as _accelerator
 from .memory import mem_get_info
 
 # the generation that the supported features match: bfloat16, no float8 matmul

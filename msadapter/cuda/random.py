@@ -4,7 +4,7 @@ An NPU has its own stream. Where the accelerator is the host itself there is one
 the numbers that PyTorch draws on the CPU, whichever of the two names its tensors carry.
 """
 
-from .. import _accelerator
+from .._host import accelerator as _accelerator
 from ..ops import _generator as _sampling
 
 __all__ = [
@@ -36,7 +36,7 @@ class _Generators:
         if not 0 <= index < max(len(self), 1):
             raise IndexError("device index out of range")
         if index not in self._made:
-            from ..generator import Generator
+            from ..ops._generator import Generator
             from ..tensor.device import device
 
             self._made[index] = Generator(device(_accelerator.kind() or "cuda", index), _default=True)

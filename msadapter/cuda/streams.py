@@ -3,7 +3,7 @@
 import threading
 import time
 
-from .. import _accelerator
+from .._host import accelerator as _accelerator
 
 _local = threading.local()
 _next_id = [1]

@@ -6,7 +6,7 @@ import functools
 from numbers import Number
 
 from .. import ops
-from .._native import load
+from .._host.native import load
 from ..nn import functional as F
 from ..tensor import Tensor
 from ..tensor._tensor import tensor

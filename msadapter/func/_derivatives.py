@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 
 from .. import autograd, ops
-from .._native import load
+from .._host.native import load
 from ..autograd.grad_mode import enable_grad
 from ..tensor import Tensor
 from ..utils._pytree import tree_flatten, tree_map, tree_unflatten

@@ -205,7 +205,7 @@ class strict_fusion:
 
 def _keep_options() -> None:
     """torch._C's switches of TorchScript's executor: each keeps what it is given and answers what it had."""
-    from .._native import load
+    from .._host.native import load
 
     native = load()
     names = (

@@ -1,8 +1,8 @@
 """torch.npu: the same device under the name that torch_npu uses."""
 
-from .. import _accelerator
 from .. import cuda as _cuda
-from .._accelerator import current_device, device_count, is_available
+from .._host import accelerator as _accelerator
+from .._host.accelerator import current_device, device_count, is_available
 from ..cuda import *  # noqa: F403
 from ..cuda import (
     Event,

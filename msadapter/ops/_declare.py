@@ -12,7 +12,7 @@ import dis
 import inspect
 from dataclasses import dataclass, field
 
-from .._native import load as _load_native
+from .._host.native import load as _load_native
 from . import _schema
 
 _C = _load_native()

@@ -6,7 +6,7 @@ import functools
 import os
 import weakref
 
-from .._mindspore import device_target
+from .._host.runtime import device_target
 from ._declare import _C, raw, t
 
 _DEFAULT_ID = 0

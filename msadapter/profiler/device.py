@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._mindspore import device_target
+from .._host.runtime import device_target
 
 FOLDER = "profile"  # where MindSpore writes when no tensorboard_trace_handler names a folder
 

@@ -7,7 +7,7 @@ import socket
 import time
 
 from .. import _C
-from .._mindspore import device_target
+from .._host.runtime import device_target
 from . import _ranges
 from .device import device_recording
 from .events import EventList, chrome_events, tree, write_trace

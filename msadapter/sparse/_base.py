@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 
-from .._native import load
+from .._host.native import load
 from ..ops._declare import t
 from ..tensor import Size, Tensor
 from ..tensor._rare_methods import not_for

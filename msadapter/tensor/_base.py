@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 
-from .._mindspore import native
-from .._native import load
+from .._host.native import load
+from .._host.runtime import native
 from . import device as devices
 from .device import device as Device
 

@@ -9,8 +9,8 @@ import warnings
 import numpy as np
 
 from .. import ops
-from .._mindspore import device_target, native, when_complete
-from .._native import load_operators
+from .._host.native import load_operators
+from .._host.runtime import device_target, native, when_complete
 from ..ops._declare import namespaces, t
 from . import _operators
 from . import device as devices

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import threading
 
-from .._accelerator import current_device
-from .._native import load
+from .._host.accelerator import current_device
+from .._host.native import load
 
 ACCELERATORS = ("cuda", "npu", "privateuseone")
 KNOWN = ("cpu", *ACCELERATORS, "meta", "mps", "xpu", "hpu", "mkldnn", "xla")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._native import load
+from .._host.native import load
 
 _C = load()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._native import load
+from .._host.native import load
 from .dtype import dtype
 
 _C = load()

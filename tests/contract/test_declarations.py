@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import msadapter
-from msadapter import coverage
+from msadapter._host import coverage
 from msadapter.ops import declarations
 
 HERE = Path(__file__).resolve().parent
@@ -103,7 +103,9 @@ def test_order_of_positional_arguments_is_torchs() -> None:
 
 
 def test_coverage_page_is_up_to_date() -> None:
-    assert coverage.PAGE.read_text(encoding="utf-8") == coverage.page(), "run python -m msadapter.coverage"
+    assert coverage.PAGE.read_text(encoding="utf-8") == coverage.page(), (
+        "run python -m msadapter._host.coverage"
+    )
 
 
 def test_coverage_counts_what_is_there() -> None:

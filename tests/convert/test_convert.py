@@ -288,8 +288,8 @@ class TestCommand:
             shutil.copytree(ROOT / name, clone / name, ignore=skip)
         for name in ("pyproject.toml", "auto_convert.sh", "README.md", "LICENSE"):
             shutil.copy(ROOT / name, clone / name)
-        (clone / "msadapter").mkdir()
-        shutil.copy(ROOT / "msadapter/_version.py", clone / "msadapter")
+        (clone / "msadapter/_host").mkdir(parents=True)
+        shutil.copy(ROOT / "msadapter/_host/version.py", clone / "msadapter/_host")
         return clone
 
     def environment(self, **more: str) -> dict[str, str]:

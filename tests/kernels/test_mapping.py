@@ -10,7 +10,7 @@ import pytest
 
 from kernels_ascend import _mapping
 from kernels_ascend.__main__ import COMPOSITE, PAGE, page, rows, table
-from msadapter import _native
+from msadapter._host import native as _native
 
 HEADERS = Path(find_spec("mindspore").submodule_search_locations[0]) / "include"
 PYBOOST = HEADERS / "mindspore/ccsrc/include/pynative/utils/pyboost/auto_generate"

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ... import ops
-from ..._native import load
+from ..._host.native import load
 from ...autograd import is_grad_enabled, no_grad
 from ...func._binding import bind, declaration_of
 from ...tensor import Tensor

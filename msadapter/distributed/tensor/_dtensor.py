@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 
 from ... import ops
-from ..._native import load
+from ..._host.native import load
 from ...autograd import is_grad_enabled, no_grad
 from ...tensor import Tensor
 from ...tensor._arguments import parse_to

@@ -24,7 +24,7 @@ class DataParallel(Module):
 
     def __init__(self, module, device_ids=None, output_device=None, dim=0):
         super().__init__()
-        from ... import _accelerator
+        from ..._host import accelerator as _accelerator
 
         if device_ids is None:
             device_ids = list(range(_accelerator.device_count())) if _accelerator.is_available() else []

@@ -9,7 +9,8 @@ from __future__ import annotations
 import functools
 import os
 
-from ... import _accelerator, distributed, npu
+from ... import distributed, npu
+from ..._host import accelerator as _accelerator
 from ...tensor.device import device as _device
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .... import ops
-from ....generator import Generator
+from ....ops._generator import Generator
 from ... import collectives
 from ...process_group import resolve
 from ...reduce_op import ReduceOp

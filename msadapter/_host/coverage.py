@@ -1,7 +1,7 @@
 """Writes docs/coverage.md: what of torch's public names is here, and which MindSpore operators each one runs on.
 
-    python -m msadapter.coverage            write the page
-    python -m msadapter.coverage --check    exit code 1 if the page is not what would be written
+    python -m msadapter._host.coverage            write the page
+    python -m msadapter._host.coverage --check    exit code 1 if the page is not what would be written
 
 Nothing on the page is typed by hand but the reasons in docs/coverage_reasons.json and the measured rates and differences
 of answers in docs/coverage_answers.json. Names are those of real PyTorch
@@ -24,7 +24,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-PACKAGE = Path(__file__).resolve().parent
+PACKAGE = Path(__file__).resolve().parents[1]
 ROOT = PACKAGE.parent
 SURFACE = ROOT / "tests" / "golden" / "surface.json"
 REASONS = ROOT / "docs" / "coverage_reasons.json"
@@ -82,7 +82,7 @@ def _kind(value: object) -> tuple[str, object]:
     if _is_raw(value):
         return "raw", value.__name__
     value = getattr(value, "__wrapped__", value)
-    ours = isinstance(value, types.FunctionType) and value.__module__.startswith(__package__ + ".ops")
+    ours = isinstance(value, types.FunctionType) and value.__module__.startswith(PACKAGE.name + ".ops")
     return ("function", value) if ours else ("", None)
 
 
@@ -120,10 +120,10 @@ class Operator:
 
 def operators() -> list[Operator]:
     """One row for each declaration."""
-    from . import _native
-    from .ops import declarations
+    from . import native
+    from ..ops import declarations
 
-    mindspore = set(_native._mindspore_operators(_native._mindspore_root()))
+    mindspore = set(native._mindspore_operators(native._mindspore_root()))
     rows = []
     for name, declaration in sorted(declarations.items()):
         if name.startswith("torch_npu."):  # declared when torch_npu is imported; kernels_ascend tells of them
@@ -188,10 +188,10 @@ def refusals() -> dict[str, list[str]]:
 
 
 def _lookup(namespace: str, name: str) -> object:
-    module_path = __package__ + namespace.removeprefix("torch")
+    module_path = PACKAGE.name + namespace.removeprefix("torch")
     try:
         if namespace == "torch.Tensor":
-            from .tensor import Tensor as holder
+            from ..tensor import Tensor as holder
         else:
             holder = importlib.import_module(module_path)
     except ModuleNotFoundError:
@@ -322,7 +322,7 @@ def page() -> str:
     lines = [
         "# What is supported",
         "",
-        "Written by `python -m msadapter.coverage`; a test checks that it is up to date. The names are the public ones of",
+        "Written by `python -m msadapter._host.coverage`; a test checks that it is up to date. The names are the public ones of",
         f"PyTorch {version}, so those added after 2.7, the surface we claim, are on the list as well. *Supported* means",
         "that the name is here and refuses nothing that torch takes, as far as its code says; what it answers is checked by",
         "the tests and by PyTorch's own operator samples. *Partial* says what is refused.",
@@ -348,7 +348,7 @@ def page() -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m msadapter.coverage", description="Writes docs/coverage.md."
+        prog="python -m msadapter._host.coverage", description="Writes docs/coverage.md."
     )
     parser.add_argument("--check", action="store_true", help="only say whether the page is up to date")
     args = parser.parse_args(arguments)
@@ -358,7 +358,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(
             "docs/coverage.md is up to date"
             if same
-            else "docs/coverage.md is old: python -m msadapter.coverage"
+            else "docs/coverage.md is old: python -m msadapter._host.coverage"
         )
         return 0 if same else 1
     PAGE.write_text(text, encoding="utf-8")

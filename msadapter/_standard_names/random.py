@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import warnings
 
-from .generator import Generator
 from .ops import _generator
+from .ops._generator import Generator
 
 default_generator: Generator = _generator.default_generator()
 
@@ -32,7 +32,7 @@ def get_rng_state():
 
 
 def _seed_accelerator(seed: int) -> None:
-    from . import _accelerator
+    from ._host import accelerator as _accelerator
 
     if _accelerator.is_available():
         from .cuda.random import manual_seed_all
@@ -73,7 +73,7 @@ def fork_rng(devices=None, enabled=True, _caller="fork_rng", _devices_kw="device
     if not enabled:
         yield
         return
-    from . import _accelerator
+    from ._host import accelerator as _accelerator
     from .cuda import random as accelerator_random
 
     if devices is None:

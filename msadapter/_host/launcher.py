@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from .alias import install
+from ..alias.finder import SHIM, install
 
-SHIM = Path(__file__).with_name("alias") / "shim"
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def prepare() -> None:
@@ -20,7 +20,7 @@ def prepare() -> None:
     os.environ.setdefault("MSADAPTER_DEVICE", "cuda")
     entries = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
     # A child started from another folder must still find this package, installed or not.
-    for needed in (str(Path(__file__).parents[1]), str(SHIM)):
+    for needed in (str(ROOT), str(SHIM)):
         if needed not in entries:
             entries.insert(0, needed)
     os.environ["PYTHONPATH"] = os.pathsep.join(entries)

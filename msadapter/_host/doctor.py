@@ -1,6 +1,6 @@
 """What is installed, what is built, what is wrong and how it is mended.
 
-`python -m msadapter doctor`; if msadapter itself cannot be imported, `python -P msadapter/doctor.py` says why.
+`python -m msadapter doctor`; if msadapter itself cannot be imported, `python -P msadapter/_host/doctor.py` says why.
 Standard library only; everything that might fail or hang is tried in a child process.
 """
 
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-PACKAGE = Path(__file__).resolve().parent
+PACKAGE = Path(__file__).resolve().parents[1]
 NEEDED = {"mindspore": "2.10.0", "numpy": "1.26.4"}
 USEFUL = ("safetensors", "sentencepiece", "libcst", "tensorboard", "mpi4py", "transformers")
 
@@ -189,12 +189,13 @@ def _first_steps() -> Iterator[Check]:
 
 
 def _native() -> ModuleType:
-    """msadapter._native, also when the package around it cannot be imported."""
-    if "msadapter._native" in sys.modules:
-        return sys.modules["msadapter._native"]
-    spec = importlib.util.spec_from_file_location("_msadapter_native", PACKAGE / "_native.py")
+    """msadapter._host.native, also when the package around it cannot be imported."""
+    if "msadapter._host.native" in sys.modules:
+        return sys.modules["msadapter._host.native"]
+    path = PACKAGE / "_host" / "native.py"
+    spec = importlib.util.spec_from_file_location("_msadapter_native", path)
     if spec is None or spec.loader is None:
-        raise RuntimeError(f"{PACKAGE / '_native.py'} is missing: install msadapter again")
+        raise RuntimeError(f"{path} is missing: install msadapter again")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

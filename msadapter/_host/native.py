@@ -23,7 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 MINDSPORE_VERSION = "2.10.0"
-SOURCES = Path(__file__).parent / "csrc"
+SOURCES = Path(__file__).parents[1] / "csrc"
 OPERATOR_UNITS = 8
 _WITHOUT_MINDSPORE = ("kernels", "distributed")  # folders of sources that include none of its headers
 
@@ -381,7 +381,7 @@ def load():
     path = Path(chosen) if chosen else build(verbose=bool(sys.stderr and sys.stderr.isatty()))
     # Matrix products may use the oneDNN that MindSpore ships (where the processor makes it worth while).
     os.environ.setdefault("MSADAPTER_ONEDNN_LIBRARY", str(_mindspore_root() / "lib" / "libdnnl.so.3"))
-    from ._mindspore import native  # here: all but this function also runs without the package (doctor.py)
+    from .runtime import native  # here: all but this function also runs without the package (doctor.py)
 
     native()  # a library built from another environment (the cache is shared) finds this one's MindSpore by name
     loader = importlib.machinery.ExtensionFileLoader("msadapter._C", str(path))

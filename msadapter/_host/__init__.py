@@ -1,0 +1,12 @@
+"""What this project needs around torch's names, and torch does not have.
+
+native        builds and loads the C++ layer
+runtime       MindSpore's runtime, and its Python package when somebody asks for it
+accelerator   which device torch.cuda and torch.npu mean in this run
+launcher      `python -m msadapter script.py`
+doctor        `python -m msadapter doctor`
+coverage      writes docs/coverage.md
+version       the version of this project
+
+The other modules of `msadapter` carry the names of torch's modules, because `torch.x` is `msadapter.x`.
+"""

@@ -1,3 +1,0 @@
-"""torch.Generator."""
-
-from .ops._generator import Generator  # noqa: F401

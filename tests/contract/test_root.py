@@ -1,0 +1,55 @@
+"""The folder of torch's modules: what is ours has no name of torch's, and no file of it hides the standard library."""
+
+import importlib
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import msadapter
+
+msadapter.install()
+import torch  # noqa: E402
+
+PACKAGE = Path(msadapter.__file__).parent
+
+
+@pytest.mark.parametrize("name", ["doctor", "launcher", "coverage", "generator", "native", "runtime"])
+def test_what_is_ours_is_no_module_of_torch(name):
+    assert not hasattr(torch, name)
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module(f"torch.{name}")
+
+
+def test_no_file_carries_the_name_of_a_standard_module():
+    names = {path.stem for path in PACKAGE.iterdir() if path.is_dir() or path.suffix == ".py"}
+    assert names & set(sys.stdlib_module_names) == set()
+
+
+def test_python_starts_inside_the_package():
+    program = (
+        "import enum, random, types, multiprocessing, profile, queue, asyncio, tempfile, os\n"
+        "for module in (enum, random, types, multiprocessing, profile, queue, asyncio, tempfile):\n"
+        "    assert not module.__file__.startswith(os.getcwd()), module.__file__\n"
+        "print(types.SimpleNamespace(sum=sum(random.sample(range(3), 3))))"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", program], cwd=PACKAGE, capture_output=True, text=True, timeout=60
+    )
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stdout == "namespace(sum=3)\n"
+
+
+def test_modules_in_the_other_folder_are_torchs_all_the_same():
+    import torch.multiprocessing.reductions
+    import torch.random
+    import torch.types
+
+    assert torch.random is sys.modules["msadapter.random"] is sys.modules["torch.random"]
+    assert torch.random.__name__ == "msadapter.random"
+    assert torch.types is importlib.import_module("torch.types")
+    assert torch.multiprocessing.reductions.__name__ == "msadapter.multiprocessing.reductions"
+    assert pickle.loads(pickle.dumps(torch.random.fork_rng)) is torch.random.fork_rng
+    assert pickle.loads(pickle.dumps(torch.types.Storage)) is torch.types.Storage
