@@ -1,5 +1,6 @@
 """Starts real ranks for the tests and sees to it that none is left."""
 
+import ast
 import json
 import os
 import subprocess
@@ -10,6 +11,28 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 JOBS = Path(__file__).with_name("jobs")
 TORCHRUN = (str(ROOT / "msadapter/distributed/_torchrun.py"),)
+
+
+def _parsed(job: str) -> ast.Module:
+    """A module of jobs/ is read, not imported: it runs on ranks only."""
+    return ast.parse((JOBS / job).read_text(encoding="utf-8"))
+
+
+def checks_of(job: str) -> list[str]:
+    """Names of the functions ``check_...`` that a module of jobs/ defines, in their order."""
+    return [
+        step.name
+        for step in _parsed(job).body
+        if isinstance(step, ast.FunctionDef) and step.name.startswith("check_")
+    ]
+
+
+def constant_of(job: str, name: str):
+    """Value of a literal that a module of jobs/ assigns to ``name``. Raises KeyError where it assigns none."""
+    for step in _parsed(job).body:
+        if isinstance(step, ast.Assign) and [t.id for t in step.targets if isinstance(t, ast.Name)] == [name]:
+            return ast.literal_eval(step.value)
+    raise KeyError(f"{job} assigns no {name}")
 
 
 def environment(**extra) -> dict:

@@ -1,15 +1,14 @@
 """torch.distributed.checkpoint: between ranks, and files exchanged with PyTorch."""
 
-import re
 import subprocess
 
 import pytest
 
 import msadapter as torch
 import msadapter.distributed.checkpoint as dcp
-from tests.distributed.ranks import JOBS, outcomes_of
+from tests.distributed.ranks import checks_of, outcomes_of
 
-CHECKS = re.findall(r"^def (check_\w+)", (JOBS / "checkpoints.py").read_text(), re.M)
+CHECKS = checks_of("checkpoints.py")
 
 
 @pytest.fixture(scope="module")

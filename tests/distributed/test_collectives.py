@@ -1,12 +1,10 @@
 """The collectives between real processes: each check of jobs/collectives.py on two and on three ranks."""
 
-import re
-
 import pytest
 
-from tests.distributed.ranks import JOBS, outcomes_of
+from tests.distributed.ranks import checks_of, outcomes_of
 
-CHECKS = re.findall(r"^def (check_\w+)", (JOBS / "collectives.py").read_text(), re.M)
+CHECKS = checks_of("collectives.py")
 
 
 @pytest.fixture(scope="module", params=[2, 3])

@@ -1,12 +1,10 @@
 """DistributedDataParallel on two ranks: each check of jobs/ddp.py."""
 
-import re
-
 import pytest
 
-from tests.distributed.ranks import JOBS, outcomes_of
+from tests.distributed.ranks import checks_of, outcomes_of
 
-CHECKS = re.findall(r"^def (check_\w+)", (JOBS / "ddp.py").read_text(), re.M)
+CHECKS = checks_of("ddp.py")
 
 
 @pytest.fixture(scope="module")

@@ -1,18 +1,15 @@
 """DTensor on two and on four ranks: each check of jobs/dtensor.py."""
 
-import ast
 import json
-import re
 from pathlib import Path
 
 import pytest
 
-from tests.distributed.ranks import JOBS, outcomes_of
+from tests.distributed.ranks import checks_of, constant_of, outcomes_of
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden/dtensor.json").read_text())
-TEXT = (JOBS / "dtensor.py").read_text()
-OWN = re.findall(r"^def (check_\w+)", TEXT, re.M)
-WITH_FOUR = ast.literal_eval(re.search(r"^WITH_FOUR = (.*)$", TEXT, re.M)[1])
+OWN = checks_of("dtensor.py")
+WITH_FOUR = constant_of("dtensor.py", "WITH_FOUR")
 
 
 @pytest.fixture(scope="module")

@@ -1,15 +1,11 @@
 """fully_shard on two and on four ranks: each check of jobs/fsdp.py."""
 
-import ast
-import re
-
 import pytest
 
-from tests.distributed.ranks import JOBS, outcomes_of
+from tests.distributed.ranks import checks_of, constant_of, outcomes_of
 
-TEXT = (JOBS / "fsdp.py").read_text()
-CHECKS = re.findall(r"^def (check_\w+)", TEXT, re.M)
-WITH_FOUR = ast.literal_eval(re.search(r"^WITH_FOUR = (.*)$", TEXT, re.M)[1])
+CHECKS = checks_of("fsdp.py")
+WITH_FOUR = constant_of("fsdp.py", "WITH_FOUR")
 
 
 @pytest.fixture(scope="module")

@@ -1,13 +1,12 @@
 """accelerate and transformers on two ranks: each check of jobs/hugging_face.py, where both are installed."""
 
 import importlib.util
-import re
 
 import pytest
 
-from tests.distributed.ranks import JOBS, outcomes_of
+from tests.distributed.ranks import checks_of, outcomes_of
 
-CHECKS = re.findall(r"^def (check_\w+)", (JOBS / "hugging_face.py").read_text(), re.M)
+CHECKS = checks_of("hugging_face.py")
 ABSENT = [name for name in ("accelerate", "transformers") if importlib.util.find_spec(name) is None]
 pytestmark = pytest.mark.skipif(bool(ABSENT), reason=f"needs {ABSENT}")
 

@@ -1,12 +1,10 @@
 """Products fused with communication between real processes: each check of jobs/fused_products.py on two and four ranks."""
 
-import re
-
 import pytest
 
-from tests.distributed.ranks import JOBS, outcomes_of
+from tests.distributed.ranks import checks_of, outcomes_of
 
-CHECKS = re.findall(r"^def (check_\w+)", (JOBS / "fused_products.py").read_text(), re.M)
+CHECKS = checks_of("fused_products.py")
 
 
 @pytest.fixture(scope="module", params=[2, 4])

@@ -2,7 +2,6 @@
 
 import io
 import os
-import re
 import subprocess
 import sys
 
@@ -11,9 +10,9 @@ import pytest
 import msadapter as torch
 from msadapter.nn import functional as F
 from msadapter.transformer_engine import pytorch as te
-from tests.distributed.ranks import JOBS, outcomes_of
+from tests.distributed.ranks import checks_of, outcomes_of
 
-CHECKS = re.findall(r"^def (check_\w+)", (JOBS / "engine.py").read_text(), re.M)
+CHECKS = checks_of("engine.py")
 
 
 def _heads(s, b, h, d, seed=0):
