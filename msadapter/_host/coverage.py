@@ -120,8 +120,8 @@ class Operator:
 
 def operators() -> list[Operator]:
     """One row for each declaration."""
-    from . import native
     from ..ops import declarations
+    from . import native
 
     mindspore = set(native._mindspore_operators(native._mindspore_root()))
     rows = []
