@@ -25,6 +25,7 @@ from ._serialization.storage_ref import location_tag
 from ._serialization.weights_only import RestrictedUnpickler
 from ._serialization.zip_reader import ZipReader
 from ._serialization.zip_writer import ALIGNMENT, ZipWriter
+from .tensor.device import LAYOUTS
 
 __all__ = [
     "SourceChangeWarning",
@@ -385,9 +386,15 @@ def get_unsafe_globals_in_checkpoint(f) -> list:
 
 
 # -- names that libraries import ---------------------------------------------------------------------------
+_LAYOUTS_BY_NAME = {str(layout): layout for layout in LAYOUTS.values()}
+
+
 def _get_layout(name: str):
-    """The layout object called 'torch.strided' and the like."""
-    return getattr(names.root(), name.rpartition(".")[2])
+    """The layout object called 'torch.strided' and the like; KeyError for every other name.
+
+    Checkpoints call it with a name of their choice, so it looks nowhere but in the table of layouts.
+    """
+    return _LAYOUTS_BY_NAME[name]
 
 
 def validate_cuda_device(location) -> int:
