@@ -29,6 +29,9 @@ def main(arguments: list[str] | None = None) -> int:
     except PatchError as error:
         print(f"patches: {error}", file=sys.stderr)
         return 1
+    except OSError as error:  # a full disk, a folder that cannot be read
+        print(f"patches: {error.strerror or error}: {error.filename or ''}", file=sys.stderr)
+        return 1
 
 
 def _parser() -> argparse.ArgumentParser:

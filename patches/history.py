@@ -14,26 +14,35 @@ from typing import Any
 
 from .drift import difference
 from .manager import original_of, read_manifest
+from .rules import PatchError
+from .tree import MANIFEST, read_target
 
 
 def diff(tree: Path) -> str:
     """Every change of a patched tree, as one unified diff."""
     manifest = read_manifest(tree)
     parts = []
-    for target in manifest.get("originals", {}):
-        before = original_of(manifest, target).decode("utf-8")
-        after = (tree / target).read_bytes().decode("utf-8")
+    for target in manifest["originals"]:
+        before, after = _texts(tree, manifest, target)
         parts.append(difference(before, after, (f"a/{target}", f"b/{target}")))
     return "\n".join(parts)
+
+
+def _texts(tree: Path, manifest: dict, target: str) -> tuple[str, str]:
+    """A patched file as upstream ships it, and as it is."""
+    after = read_target(target, tree, MANIFEST)[0]
+    try:
+        return original_of(manifest, target).decode("utf-8"), after
+    except UnicodeDecodeError as error:
+        raise PatchError(f"the original of {target} is not UTF-8 ({error})") from None
 
 
 def changed_lines(tree: Path) -> dict[str, list[int]]:
     """The numbers of the lines that are new or changed, for each patched file."""
     manifest = read_manifest(tree)
     found = {}
-    for target in manifest.get("originals", {}):
-        before = original_of(manifest, target).decode("utf-8").splitlines()
-        after = (tree / target).read_bytes().decode("utf-8").splitlines()
+    for target in manifest["originals"]:
+        before, after = (text.splitlines() for text in _texts(tree, manifest, target))
         blocks = difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
         found[target] = [n + 1 for kind, _, _, a, b in blocks if kind != "equal" for n in range(a, b)]
     return found

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import importlib
 import json
 import multiprocessing
 import os
 import pkgutil
 import shutil
+import stat
 import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -18,7 +20,22 @@ from pathlib import Path
 
 from .rules import REASONS, Patch, PatchError, Upstream, check_target, edited
 from .runtime import RuntimePatch
-from .tree import MANIFEST, check_source, copy, digest, files_of, hashes, read_target, replace_tree
+from .tree import (
+    LARGEST,
+    MANIFEST,
+    check_apart,
+    check_name,
+    check_source,
+    copy,
+    digest,
+    files_of,
+    hashes,
+    place_of,
+    read_target,
+    replace_tree,
+    resolved,
+    strangers_in,
+)
 
 __all__ = [
     "MANIFEST",
@@ -165,13 +182,18 @@ def apply(
 ) -> dict:
     """Copies source to destination with the patches applied, and writes the manifest. All or nothing.
 
-    destination is replaced if it exists. origin is written into the manifest as it is. jobs: processes for the edits.
+    destination may be absent, empty, or a tree that apply() wrote: that is replaced, and if it was changed since, it is
+    kept under a name beside it. origin is written into the manifest as it is. jobs: processes for the edits.
     keep: of relative names, which files to copy (all without it). Returns the manifest.
 
     Raises:
-        PatchError: the tree is not the upstream, is already patched, a target is missing or differs from what the rule
-            was written for, or an edit finds nothing. destination is then as it was.
+        PatchError: source and destination contain one another, destination is a folder that apply() did not write, the
+            tree is not the upstream, is already patched, a target is missing or differs from what the rule was written
+            for, or an edit finds nothing. destination is then as it was.
     """
+    check_apart(source, destination)
+    check_destination(destination)
+    source, destination = resolved(source), resolved(destination)
     _refuse_patched(source)
     version = upstream.version_of(source)
     chosen = [patch for patch in patches if patch.applies_to(version)]
@@ -188,15 +210,46 @@ def apply(
         before = copy(source, new, found)
         manifest = _manifest(upstream, version, origin, groups, before, new)
         (new / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
-        replace_tree(new, destination)
+        check_destination(destination)  # once more: much time has passed
+        replace_tree(new, destination, _is_all_ours)
     return manifest
+
+
+def check_destination(destination: Path) -> None:
+    """PatchError unless a tree may be written there: nothing, an empty folder, or a tree that apply() wrote."""
+    if not os.path.lexists(destination):
+        return
+    if destination.is_symlink() or not destination.is_dir():
+        raise PatchError(
+            f"{destination} is a link or a file, not a folder; it is left alone, nothing is written"
+        )
+    with os.scandir(destination) as entries:
+        if next(entries, None) is None:
+            return
+    try:
+        read_manifest(destination)
+    except PatchError as error:
+        raise PatchError(
+            f"{destination} is a folder that this program did not write; it is left alone, nothing is written. "
+            f"Name another one, or move it away ({error})"
+        ) from None
+
+
+def _is_all_ours(tree: Path) -> bool:
+    """Whether a tree holds nothing but what its manifest tells of, so that nothing is lost with it."""
+    try:
+        return not strangers_in(tree, read_manifest(tree)["files"])
+    except (PatchError, OSError):
+        return False  # what cannot be read is kept
 
 
 def _manifest(upstream, version, origin, groups, before, new) -> dict:  # type: ignore[no-untyped-def]
     """Writes the edited files into `new` and tells of everything."""
     after, applied, originals = dict(before), {}, {}
     for group in groups:
-        (new / group.target).write_bytes(group.steps[-1])
+        if hashlib.sha256(group.source).hexdigest() != before.get(group.target):
+            raise PatchError(f"{group.target} was changed while it was copied, or is not copied at all")
+        place_of(group.target, new, group.patches[0].id).write_bytes(group.steps[-1])
         after[group.target] = digest(new / group.target)
         originals[group.target] = base64.b85encode(zlib.compress(group.source, 9)).decode()
         for patch in group.patches:
@@ -221,7 +274,7 @@ def _manifest(upstream, version, origin, groups, before, new) -> dict:  # type: 
 
 
 def _refuse_patched(source: Path) -> None:
-    if (source / MANIFEST).exists():
+    if os.path.lexists(source / MANIFEST):
         raise PatchError(
             f"{source} is already patched (it has a {MANIFEST}): apply to the upstream's own tree"
         )
@@ -254,41 +307,93 @@ def plan(upstream: Upstream, patches: Iterable[Patch], source: Path) -> tuple[st
 
 
 def read_manifest(tree: Path) -> dict:
-    """The manifest of a patched tree; PatchError if there is none that can be read."""
+    """The manifest of a patched tree; PatchError if there is none that can be read.
+
+    A manifest may come from a stranger: every name that it gives is a relative name inside the tree, each rule's target
+    has its original, and each original is of a file of the tree.
+    """
+    path = tree / MANIFEST
     try:
-        manifest = json.loads((tree / MANIFEST).read_text(encoding="utf-8"))
-        if not isinstance(manifest["files"], dict):
-            raise ValueError("files is no table")
+        status = path.lstat()
+        if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST:
+            raise ValueError("it is no plain file, or too large")
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+        _check_shape(manifest)
         return manifest
     except FileNotFoundError:
         raise PatchError(
             f"{tree} has no {MANIFEST}: it was not written by the converter, or only half"
         ) from None
-    except (ValueError, KeyError, TypeError) as error:
-        raise PatchError(f"{tree / MANIFEST} cannot be read: {error}") from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise PatchError(f"{path} cannot be read: {error}") from error
+
+
+def _check_shape(manifest: dict) -> None:
+    """An error of any kind that read_manifest names if the manifest is not built as apply() builds it."""
+    for table in ("files", "originals", "origin"):
+        if not isinstance(manifest[table], dict):
+            raise ValueError(f"{table} is no table")
+    for name, content in [*manifest["files"].items(), *manifest["originals"].items()]:
+        if not isinstance(content, str):
+            raise ValueError(f"what it tells of {name!r} is no text")
+        check_name(name)
+    for name in manifest["originals"]:
+        if name not in manifest["files"]:
+            raise ValueError(f"it has an original of {name!r}, which is no file of the tree")
+    for patch in manifest["patches"]:
+        if patch["target"] not in manifest["originals"]:
+            raise ValueError(f"it has no original of {patch['target']!r}, which {patch['id']!r} changed")
+        if not isinstance(patch["sha256_before"], str):
+            raise ValueError(f"it does not tell what {patch['id']!r} changed")
+    if not isinstance(manifest["upstream"], str) or not isinstance(manifest["version"], str):
+        raise ValueError("upstream or version is no text")
 
 
 def verify(tree: Path) -> dict:
-    """Proves that a patched tree is as apply() left it. Returns its manifest.
+    """Proves that a patched tree is as apply() left it, and that its manifest can give upstream's files back.
+
+    Returns its manifest.
 
     Raises:
-        PatchError: no manifest, or one that cannot be read, or files that are missing, changed or new.
+        PatchError: no manifest, or one that cannot be read, files that are missing, changed or new, or an original that
+            is damaged.
     """
     manifest = read_manifest(tree)
     files, present = manifest["files"], hashes(tree)
     wrong = [f"missing {name}" for name in files.keys() - present.keys()]
     wrong += [f"new {name}" for name in present.keys() - files.keys()]
     wrong += [f"changed {name}" for name in files.keys() & present.keys() if present[name] != files[name]]
+    wrong += [f"damaged original of {name}" for name in _damaged_originals(manifest)]
     if wrong:
         shown = ", ".join(sorted(wrong)[:5]) + (f" and {len(wrong) - 5} more" if len(wrong) > 5 else "")
         raise PatchError(f"{tree} is not as it was written: {shown}")
+    for name in manifest["originals"]:
+        place_of(name, tree, MANIFEST)
     return manifest
+
+
+def _damaged_originals(manifest: dict) -> list[str]:
+    """The files whose original is not what their rules were applied to."""
+    damaged = []
+    for name in manifest["originals"]:
+        wanted = {patch["sha256_before"] for patch in manifest["patches"] if patch["target"] == name}
+        try:
+            found = {hashlib.sha256(original_of(manifest, name)).hexdigest()}
+        except PatchError:
+            found = set()
+        if found != wanted or not found:
+            damaged.append(name)
+    return damaged
 
 
 def original_of(manifest: dict, target: str) -> bytes:
     """A patched file as upstream ships it."""
     try:
-        return zlib.decompress(base64.b85decode(manifest["originals"][target]))
+        packed = zlib.decompressobj()
+        content = packed.decompress(base64.b85decode(manifest["originals"][target]), LARGEST)
+        if not packed.eof:
+            raise ValueError("it is truncated, or too large")
+        return content
     except (KeyError, ValueError, zlib.error) as error:
         raise PatchError(f"the manifest does not hold the original of {target}: {error}") from error
 
@@ -297,15 +402,16 @@ def revert(tree: Path) -> list[str]:
     """Gives the tree back as upstream ships it: the original bytes, no manifest. Returns the files that changed back.
 
     Raises:
-        PatchError: the tree is not as apply() left it; it stays as it is then.
+        PatchError: the tree is not as apply() left it, or its manifest names a file outside of it; it stays as it is.
     """
+    tree = resolved(tree)
     manifest = verify(tree)
-    changed = list(manifest.get("originals", {}))
+    changed = list(manifest["originals"])
     with _beside(tree) as beside:
         new = beside / "tree"
         new.mkdir()
         copy(tree, new, check_source(tree))
         for target in changed:
-            (new / target).write_bytes(original_of(manifest, target))
-        replace_tree(new, tree)
+            place_of(target, new, MANIFEST).write_bytes(original_of(manifest, target))
+        replace_tree(new, tree, _is_all_ours)
     return changed

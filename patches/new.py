@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import keyword
 import re
 from pathlib import Path
@@ -21,12 +22,12 @@ EXPECTED = """\\
 
 PATCH = Patch(
     id="{id}",
-    target="{target}",
-    symbol="{symbol}",
+    target={target},
+    symbol={symbol},
     reason="TODO: what fails, and why it cannot be answered from below",
     reason_class="not yet",
     until="TODO: what in the adapter would remove this rule",
-    since="{version}",
+    since={version},
     before="{before}",
     fingerprints=("{sha}",),
     expected=EXPECTED,
@@ -58,9 +59,9 @@ def new_rule(upstream: Upstream, source: Path, target: str, symbol: str, name: s
     content = _TEMPLATE.format(
         expected=escaped,
         id=name.replace("_", "-"),
-        target=target,
-        symbol=symbol,
-        version=version,
+        target=json.dumps(target),
+        symbol=json.dumps(symbol),
+        version=json.dumps(version),
         before=upstream.before,
         sha=sha,
     )

@@ -49,7 +49,12 @@ class Upstream:
         path = tree / self.version_file
         if not path.is_file():
             raise PatchError(f"{tree} is not a {self.name} source tree: it has no {self.version_file}")
-        version = self.read_version(path.read_text(encoding="utf-8"))
+        if not path.resolve().is_relative_to(tree.resolve()):
+            raise PatchError(f"{path} leads out of the tree; nothing is written")
+        try:
+            version = self.read_version(path.read_text(encoding="utf-8"))
+        except UnicodeDecodeError as error:
+            raise PatchError(f"{path} is not UTF-8 ({error})") from None
         if not any_version and not number(self.since) <= number(version) < number(self.before):
             raise PatchError(
                 f"{tree} holds {self.name} {version}; the rules are for versions from {self.since} up to, "

@@ -26,7 +26,8 @@ class RuntimePatch:
     """One replacement.
 
     module, attribute: where; `attribute` may be dotted. replacement: gets what is there, gives what shall be.
-    expected: source of what is there, as the rule was written for ("" if it does not matter); drift is an error.
+    fingerprints: sha256 of the source of what is there, one for each version that the rule was written for; another
+    source is an error. expected: that source, to show beside what is found.
     """
 
     id: str
@@ -35,12 +36,15 @@ class RuntimePatch:
     reason: str
     reason_class: str
     replacement: Callable[[Any], Any] = field(repr=False, compare=False)
+    fingerprints: tuple[str, ...] = ()
     expected: str = field(default="", repr=False)
     link: str = ""
     until: str = ""
 
     def __post_init__(self) -> None:
         check_reason(self.id, self.reason, self.reason_class, self.link, self.until)
+        if not self.fingerprints:
+            raise PatchError(f"{self.id}: a rule needs the sha256 of the source that it was written for")
 
 
 class _Applied:
@@ -125,14 +129,16 @@ def _attribute(owner: Any, name: str, patch: RuntimePatch) -> Any:
 
 
 def _check(patch: RuntimePatch, found: Any) -> None:
-    if not patch.expected:
-        return
-    source = inspect.getsource(found)
-    if fingerprint(source) != fingerprint(patch.expected):
-        raise PatchError(
-            f"{patch.id}: {patch.module}.{patch.attribute} is not what the rule was written for:\n"
-            + difference(patch.expected, source)
-        )
+    """PatchError if what the patch replaces is not what it was written for."""
+    name = f"{patch.id}: {patch.module}.{patch.attribute}"
+    try:
+        source = inspect.getsource(found)
+    except (OSError, TypeError) as error:
+        raise PatchError(f"{name} has no source to hold the rule against: {error}") from None
+    sha = fingerprint(source)
+    if sha not in patch.fingerprints:
+        shown = difference(patch.expected, source) if patch.expected else source
+        raise PatchError(f"{name} is not what the rule was written for (sha256 {sha[:12]}...):\n{shown}")
 
 
 def _before_definition(module: ModuleType, patch: RuntimePatch) -> bool:

@@ -1,4 +1,4 @@
-"""Trees of files: copied with their dangers refused, hashed, and put in place whole."""
+"""Trees of files: copied with their dangers refused, hashed, and put in place whole. No tree of the user's is removed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import hashlib
 import os
 import shutil
 import stat
+import sys
+import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -13,6 +16,7 @@ from .rules import PatchError
 
 MANIFEST = "manifest.json"
 LARGEST = 256 << 20  # bytes of one file
+_MOST_LINKS = 40  # on the way to one file, as many as Linux follows
 _SKIPPED_FOLDERS = {".git", "__pycache__"}
 
 
@@ -21,10 +25,48 @@ def threads() -> int:
     return min(8, len(os.sched_getaffinity(0)) + 1)
 
 
+def resolved(path: Path) -> Path:
+    """The absolute path without links; PatchError if its links lead in a circle."""
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError) as error:  # pathlib says RuntimeError for a circle
+        raise PatchError(f"{path} cannot be followed: {error}") from None
+
+
+def contains(outer: Path, inner: Path) -> bool:
+    """Whether `inner` is `outer` or lies inside it, also under another name of the same folder (a bind mount)."""
+    outer, inner = resolved(outer), resolved(inner)
+    if inner.is_relative_to(outer):
+        return True
+    try:
+        wanted = outer.stat()
+    except OSError:
+        return False  # what does not exist contains nothing
+    for place in (inner, *inner.parents):
+        try:
+            if os.path.samestat(place.stat(), wanted):
+                return True
+        except OSError:
+            continue  # it does not exist yet; its parent may
+    return False
+
+
+def check_apart(source: Path, destination: Path) -> None:
+    """PatchError if one of the two folders contains the other, or both are one folder."""
+    if contains(source, destination) or contains(destination, source):
+        raise PatchError(
+            f"the source {source} and the destination {destination} contain one another; nothing is written"
+        )
+
+
 def files_of(tree: Path) -> list[Path]:
-    """Every file and link of the tree, sorted, without .git, caches and the manifest."""
+    """Every file and link of the tree, sorted, without .git, caches and the manifest.
+
+    Raises:
+        PatchError: a folder cannot be read.
+    """
     found: list[Path] = []
-    for folder, folders, names in os.walk(tree):
+    for folder, folders, names in os.walk(tree, onerror=_unreadable):
         folders[:] = [name for name in folders if name not in _SKIPPED_FOLDERS]
         here = Path(folder)
         links = [name for name in folders if (here / name).is_symlink()]
@@ -33,19 +75,22 @@ def files_of(tree: Path) -> list[Path]:
     return sorted(path for path in found if path != tree / MANIFEST)
 
 
+def _unreadable(error: OSError) -> None:
+    raise PatchError(f"{error.filename} cannot be read: {error.strerror}") from None
+
+
 def check_source(tree: Path) -> list[Path]:
     """The files of a tree that may be copied.
 
     Raises:
-        PatchError: a link out of the tree, a file that is none (a pipe, a device), one of more than LARGEST bytes.
+        PatchError: a link that would lead out of the copy, a file that is none (a pipe, a device), one of more than
+            LARGEST bytes.
     """
-    root = tree.resolve()
     found = files_of(tree)
     for path in found:
         status = path.lstat()
         if stat.S_ISLNK(status.st_mode):
-            if not path.resolve().is_relative_to(root):
-                raise PatchError(f"{path} is a link out of the tree; it is not copied and nothing is written")
+            check_link(tree, path)
         elif not stat.S_ISREG(status.st_mode):
             raise PatchError(f"{path} is no file, folder or link; nothing is written")
         elif status.st_size > LARGEST:
@@ -53,8 +98,40 @@ def check_source(tree: Path) -> list[Path]:
     return found
 
 
+def check_link(tree: Path, path: Path) -> None:
+    """PatchError unless the link, and each link on its way, stays inside the tree wherever a copy of the tree stands.
+
+    An absolute link never does: in a copy it still leads to the folder that was copied. Nor does a link that goes up
+    through the tree's own name, such as ../tree/file.
+    """
+    rest, here, links = list(path.relative_to(tree).parts), [], 0
+    while rest:
+        part = rest.pop(0)
+        if part == "..":
+            if not here:
+                raise PatchError(f"{path} is a link out of the tree; it is not copied and nothing is written")
+            here.pop()
+            continue
+        place = tree.joinpath(*here, part)
+        if not place.is_symlink():
+            here.append(part)
+            continue
+        target, links = os.readlink(place), links + 1
+        if target.startswith("/"):
+            raise PatchError(
+                f"{path} is a link out of the tree: it names the absolute path {target}; nothing is written"
+            )
+        if links > _MOST_LINKS:
+            raise PatchError(f"{path} is a link that leads in a circle; nothing is written")
+        rest = [step for step in target.split("/") if step not in ("", ".")] + rest
+
+
 def copy(source: Path, destination: Path, found: list[Path]) -> dict[str, str]:
-    """Copy the files; the sha256 of each, by its relative name."""
+    """Copy the files; the sha256 of each, by its relative name.
+
+    Raises:
+        PatchError: a link of the copy leads out of it (the source was changed since it was checked).
+    """
     for folder in sorted({path.parent for path in found}):
         (destination / folder.relative_to(source)).mkdir(parents=True, exist_ok=True)
 
@@ -70,7 +147,12 @@ def copy(source: Path, destination: Path, found: list[Path]) -> dict[str, str]:
         return name.as_posix(), hashlib.sha256(content).hexdigest()
 
     with ThreadPoolExecutor(threads()) as pool:
-        return dict(pool.map(one, found))
+        written = dict(pool.map(one, found))
+    for path in found:
+        target = destination / path.relative_to(source)
+        if target.is_symlink():
+            check_link(destination, target)
+    return written
 
 
 def hashes(tree: Path) -> dict[str, str]:
@@ -84,8 +166,42 @@ def hashes(tree: Path) -> dict[str, str]:
 
 def digest(path: Path) -> str:
     """sha256 of a file, in hexadecimal; of a link, the hash of where it points."""
-    content = os.readlink(path).encode() if path.is_symlink() else path.read_bytes()
+    content = os.fsencode(os.readlink(path)) if path.is_symlink() else path.read_bytes()
     return hashlib.sha256(content).hexdigest()
+
+
+def check_name(name: object) -> str:
+    """The name, if it can only mean a file inside a tree: relative, without `..`, with forward slashes.
+
+    Raises:
+        ValueError: it cannot.
+    """
+    if not isinstance(name, str) or "\0" in name or any(part in ("", ".", "..") for part in name.split("/")):
+        raise ValueError(f"{name!r} is no name of a file inside the tree")
+    return name
+
+
+def place_of(name: str, tree: Path, who: str) -> Path:
+    """The regular file that a rule or a manifest names. No part of its path may be a link.
+
+    A link inside the tree is refused too: a change through it would be a change of another file than the named one.
+
+    Raises:
+        PatchError: it leads out of the tree, through a link, or is missing.
+    """
+    try:
+        parts = check_name(name).split("/")
+    except ValueError:
+        raise PatchError(f"{who}: the target {name!r} leads out of the tree") from None
+    path = tree
+    for part in parts:
+        path = path / part
+        if path.is_symlink():
+            check_link(tree, path)
+            raise PatchError(f"{who}: the target {name} is reached through the link {path}")
+    if not path.is_file():
+        raise PatchError(f"{who}: the target {name} is missing")
+    return path
 
 
 def read_target(name: str, tree: Path, who: str) -> tuple[str, bytes]:
@@ -94,27 +210,77 @@ def read_target(name: str, tree: Path, who: str) -> tuple[str, bytes]:
     Raises:
         PatchError: it leads out of the tree, is missing, or is not UTF-8.
     """
-    path = tree / name
-    if not path.resolve().is_relative_to(tree.resolve()):
-        raise PatchError(f"{who}: the target {name} leads out of the tree")
-    if not path.is_file():
-        raise PatchError(f"{who}: the target {name} is missing")
-    raw = path.read_bytes()
+    raw = place_of(name, tree, who).read_bytes()
     try:
         return raw.decode("utf-8"), raw
     except UnicodeDecodeError as error:
         raise PatchError(f"{who}: the target {name} is not UTF-8 ({error}); nothing is written") from None
 
 
-def replace_tree(new: Path, destination: Path) -> None:
-    """new takes destination's place; what stood there goes only after new is in place."""
-    old = destination.with_name(f".{destination.name}.old-{os.getpid()}")
-    if destination.exists():
-        os.rename(destination, old)
+def strangers_in(tree: Path, known: dict[str, str]) -> list[str]:
+    """What of a tree would be lost with it: the files that are not `known` by name and sha256.
+
+    Unlike verify, this looks into .git and everywhere else. Python's own caches are nobody's work.
+    """
+    found = []
+    for folder, folders, names in os.walk(tree, onerror=_unreadable):
+        here = Path(folder)
+        links = [name for name in folders if (here / name).is_symlink()]
+        folders[:] = [name for name in folders if name not in links]
+        for name in names + links:
+            path = here / name
+            relative = path.relative_to(tree).as_posix()
+            cache = here.name == "__pycache__" and name.endswith(".pyc")
+            if relative == MANIFEST or (cache and path.is_file() and not path.is_symlink()):
+                continue
+            kind = path.lstat().st_mode
+            regular = stat.S_ISREG(kind) or stat.S_ISLNK(kind)
+            if not regular or known.get(relative) != digest(path):
+                found.append(relative)
+    return sorted(found)
+
+
+def keep_aside(path: Path) -> Path:
+    """Renames a file or folder that may be somebody's work, beside its place, tells so, and returns its new path."""
+    aside = aside_of(path)
+    os.rename(path, aside)
+    print(f"    {path} is not as it was written; it was kept as {aside}", file=sys.stderr)
+    return aside
+
+
+def aside_of(path: Path) -> Path:
+    """A free name beside `path`."""
+    stamp = f"{path.name}.changed-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
+    names = (stamp if not n else f"{stamp}-{n}" for n in range(10_000))
+    return next(path.with_name(name) for name in names if not os.path.lexists(path.with_name(name)))
+
+
+def replace_tree(new: Path, destination: Path, removable: Callable[[Path], bool]) -> None:
+    """new takes destination's place, by a rename.
+
+    What stood there is removed only after that, and only if `removable` says so of it; else it is kept under a name
+    beside it, and the user is told.
+
+    Raises:
+        OSError: a rename failed; destination is then as it was.
+        PatchError: a rename failed, and so did putting back what stood there; the message says where it is.
+    """
+    if not os.path.lexists(destination) or not os.listdir(destination):
+        os.rename(new, destination)  # of a folder onto an empty one is allowed
+        return
+    old = aside_of(destination)
+    os.rename(destination, old)
     try:
         os.rename(new, destination)
-    except BaseException:
-        if old.exists():
+    except BaseException as error:
+        try:
             os.rename(old, destination)
+        except OSError:
+            raise PatchError(
+                f"{destination} could not be replaced ({error}); what stood there is {old}"
+            ) from error
         raise
-    shutil.rmtree(old, ignore_errors=True)
+    if removable(old):
+        shutil.rmtree(old)
+    else:
+        print(f"    {destination} was not as it was written; it was kept as {old}", file=sys.stderr)

@@ -183,7 +183,7 @@ def test_what_eight_bit_products_refuse():
 
 
 def test_a_builder_of_mindspeed_loads_ours(tmp_path):
-    """A package of MindSpeed's shape: its builder's load is replaced at import, and being late is an error."""
+    """A package of MindSpeed's shape: its builder's load is replaced at import; being late, or another load, is an error."""
     package = tmp_path / "mindspeed" / "op_builder"
     package.mkdir(parents=True)
     (package.parent / "__init__.py").touch()
@@ -201,15 +201,25 @@ def test_a_builder_of_mindspeed_loads_ours(tmp_path):
     program = """
         import msadapter
         msadapter.install()
+        import dataclasses
+        import patches.mindspeed.builder as shipped
+        from patches.rules import fingerprint, source_of
+        if {known}:
+            toy = source_of("MindSpeedOpBuilder.load", open("mindspeed/op_builder/builder.py").read(), "")
+            shipped.PATCH = dataclasses.replace(shipped.PATCH, fingerprints=(fingerprint(toy),))
         {first}
         import torch, torch_npu
         from mindspeed.op_builder.builder import MindSpeedOpBuilder
         x = torch.randn(2, 4)
         print(torch.equal(MindSpeedOpBuilder("swiglu").load().swiglu(x), torch_npu.npu_swiglu(x)))
     """
-    for first, text in (("", "True"), ("import mindspeed.op_builder.builder", "imported already")):
+    for first, known, text in (
+        ("", True, "True"),
+        ("", False, "not what the rule was written for"),
+        ("import mindspeed.op_builder.builder", True, "imported already"),
+    ):
         run = subprocess.run(
-            [sys.executable, "-c", textwrap.dedent(program).replace("{first}", first)],
+            [sys.executable, "-c", textwrap.dedent(program).format(first=first, known=known)],
             capture_output=True,
             text=True,
             cwd=tmp_path,

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from patches import PatchError, runtime
+from patches import PatchError, runtime, runtime_rules, upstreams
+from patches.rules import fingerprint, source_of
 from patches.runtime import RuntimePatch, applied_patches, install_patches, remove_patches
 
 SOURCE = """def speed(x):
@@ -24,6 +25,9 @@ class Engine:
     def kind():
         return "plain"
 """
+FINGERPRINTS = tuple(
+    fingerprint(source_of(name, SOURCE, "")) for name in ("speed", "Engine.start", "Engine.kind")
+)
 
 
 @pytest.fixture
@@ -52,6 +56,7 @@ def rule(**changes) -> RuntimePatch:
         "reason": "for the test",
         "reason_class": "device",
         "replacement": lambda original: lambda x: original(x) + 1,
+        "fingerprints": FINGERPRINTS,
     }
     return RuntimePatch(**(fields | changes))
 
@@ -136,12 +141,38 @@ def test_a_target_that_is_gone_fails_the_import(package: str, attribute: str) ->
 
 
 def test_drift_shows_both_sources(package: str) -> None:
-    install_patches([rule(expected="def speed(x):\n    return x * 3\n")])
+    other = "def speed(x):\n    return x * 3\n"
+    install_patches([rule(fingerprints=(fingerprint(other),), expected=other)])
     with pytest.raises(PatchError, match=r"(?s)-    return x \* 3.*\+    return x \* 2"):
         importlib.import_module("toylib.engine")
     remove_patches(["speed"])
-    install_patches([rule(expected="def speed(x):\n    return x * 2\n")])
+    install_patches([rule(fingerprints=(fingerprint(other), *FINGERPRINTS))])
     assert importlib.import_module("toylib.engine").speed(1) == 3
+
+
+def test_drift_without_a_copy_of_the_source_shows_what_is_there(package: str) -> None:
+    install_patches([rule(attribute="Engine.start", fingerprints=FINGERPRINTS[:1])])
+    with pytest.raises(
+        PatchError, match=r"(?s)Engine.start is not what the rule was written for.*return .plain"
+    ):
+        importlib.import_module("toylib.engine")
+
+
+def test_what_has_no_source_is_not_replaced(package: str) -> None:
+    folder = Path(importlib.import_module(package).__file__).parent
+    (folder / "engine.py").write_text("from math import sqrt as speed\n")
+    install_patches([rule()])
+    with pytest.raises(PatchError, match="has no source"):
+        importlib.import_module("toylib.engine")
+
+
+def test_every_shipped_rule_has_the_fingerprint_of_what_it_replaces() -> None:
+    with pytest.raises(PatchError, match="needs the sha256"):
+        rule(fingerprints=())
+    shipped = [one for name in upstreams() for one in runtime_rules(name)]
+    assert shipped
+    for one in shipped:
+        assert all(len(sha) == 64 and int(sha, 16) for sha in one.fingerprints), one.id
 
 
 def test_a_reason_is_needed() -> None:

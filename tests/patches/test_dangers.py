@@ -1,0 +1,476 @@
+"""Nothing of the user's is lost, and no name of a stranger leads out of a tree: destinations, links, manifests."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import pytest
+
+from patches import MANIFEST, Patch, PatchError, Upstream, apply, revert, verify
+from patches import tree as trees
+from patches.__main__ import main
+from patches.edits import replace
+from patches.history import changed_lines, diff, report
+
+ROOT = Path(__file__).resolve().parents[2]
+ENGINE = "speed = 1  # fast\n"
+UPSTREAM = Upstream("toy", "toy/version.txt", lambda text: text.strip(), since="1.2", before="2.0")
+
+
+def sha(content: str | bytes) -> str:
+    return hashlib.sha256(content.encode() if isinstance(content, str) else content).hexdigest()
+
+
+def rule(target: str = "toy/engine.py") -> Patch:
+    return Patch(
+        id="speed", target=target, reason="for the test", reason_class="device", since="1.0", before="2.0",
+        fingerprints=(sha(ENGINE),), edit=replace("# fast", "# exact"),
+    )  # fmt: skip
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    folder = tmp_path / "upstream"
+    (folder / "toy").mkdir(parents=True)
+    (folder / "toy/version.txt").write_text("1.4\n")
+    (folder / "toy/engine.py").write_text(ENGINE)
+    return folder
+
+
+def contents(folder: Path) -> dict[str, bytes | str]:
+    return {
+        path.relative_to(folder).as_posix(): os.readlink(path) if path.is_symlink() else path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_symlink() or path.is_file()
+    }
+
+
+# ---- what stands at the destination
+
+
+def users_folder(out: Path) -> None:
+    out.mkdir()
+    (out / "thesis.txt").write_text("years of work")
+
+
+def users_manifest(out: Path) -> None:
+    users_folder(out)
+    (out / MANIFEST).write_text('{"files": {}, "name": "a web page"}')
+
+
+def users_repository(out: Path) -> None:
+    (out / ".git").mkdir(parents=True)
+    (out / ".git/HEAD").write_text("ref: refs/heads/mine")
+
+
+def users_file(out: Path) -> None:
+    out.write_text("years of work")
+
+
+def users_link(out: Path) -> None:
+    users_folder(out.with_name("elsewhere"))
+    out.symlink_to(out.with_name("elsewhere"))
+
+
+def users_dangling_link(out: Path) -> None:
+    out.symlink_to(out.with_name("nowhere"))
+
+
+NOT_OURS = (
+    users_folder,
+    users_manifest,
+    users_repository,
+    users_file,
+    users_link,
+    users_dangling_link,
+)
+
+
+@pytest.mark.parametrize("make", NOT_OURS)
+def test_what_apply_did_not_write_is_left_alone(tree: Path, tmp_path: Path, make) -> None:
+    out = tmp_path / "out"
+    make(out)
+    before = contents(tmp_path)
+    with pytest.raises(PatchError, match=r"out is a (folder that this program did not write|link or a file)"):
+        apply(UPSTREAM, [rule()], tree, out)
+    assert contents(tmp_path) == before
+
+
+def user_changes_a_file(out: Path) -> None:
+    (out / "toy/engine.py").write_text("my work")
+
+
+def user_adds_a_file(out: Path) -> None:
+    (out / "toy/notes.txt").write_text("my work")
+
+
+def user_adds_what_verify_does_not_see(out: Path) -> None:
+    (out / ".git").mkdir()
+    (out / ".git/config").write_text("my work")
+
+
+def user_adds_a_file_in_a_cache(out: Path) -> None:
+    (out / "toy/__pycache__").mkdir()
+    (out / "toy/__pycache__/notes.txt").write_text("my work")
+
+
+def user_adds_compiled_python(out: Path) -> None:
+    (out / "toy/only.pyc").write_bytes(b"my work")
+
+
+CHANGED = (
+    user_changes_a_file,
+    user_adds_a_file,
+    user_adds_what_verify_does_not_see,
+    user_adds_a_file_in_a_cache,
+    user_adds_compiled_python,
+)
+
+
+@pytest.mark.parametrize("act", CHANGED)
+@pytest.mark.parametrize("how", ["apply", "revert"])
+def test_a_tree_that_the_user_changed_is_kept_beside(
+    tree: Path, tmp_path: Path, act, how: str, capsys
+) -> None:
+    out = tmp_path / "out"
+    apply(UPSTREAM, [rule()], tree, out)
+    act(out)
+    before = contents(out)
+    if how == "apply":
+        apply(UPSTREAM, [rule()], tree, out)
+        assert "# exact" in (out / "toy/engine.py").read_text()
+    else:
+        try:
+            revert(out)
+        except PatchError:
+            assert contents(out) == before
+            return
+    (aside,) = tmp_path.glob("out.changed-*")
+    assert contents(aside) == before
+    assert str(aside) in capsys.readouterr().err
+
+
+def test_an_unchanged_tree_is_replaced_and_an_empty_folder_filled(tree: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    apply(UPSTREAM, [rule()], tree, out)
+    (out / "toy/__pycache__").mkdir()
+    (out / "toy/__pycache__/engine.cpython-311.pyc").write_bytes(b"python's own")
+    apply(UPSTREAM, [], tree, out)
+    assert sorted(os.listdir(tmp_path)) == ["out", "upstream"]
+    assert (out / "toy/engine.py").read_text() == ENGINE
+
+
+@pytest.mark.parametrize(
+    "place", [".", "..", "toy", "toy/new/deep", "new", "link", "link/new", "../link/toy"]
+)
+def test_source_and_destination_that_contain_one_another_are_refused(
+    tree: Path, tmp_path: Path, place
+) -> None:
+    (tmp_path / "link").symlink_to(tree)
+    before = contents(tmp_path)
+    destination = tmp_path / place if place.startswith("link") else tree / place
+    with pytest.raises(PatchError, match="contain one another|is a link"):
+        apply(UPSTREAM, [rule()], tree, destination)
+    with pytest.raises(PatchError, match="contain one another|is a link"):
+        apply(UPSTREAM, [rule()], tmp_path / "link", destination)
+    assert contents(tmp_path) == before and sorted(os.listdir(tmp_path)) == ["link", "upstream"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount")
+def test_one_folder_under_two_names_is_refused(tree: Path, tmp_path: Path) -> None:
+    other = tmp_path / "bound"
+    other.mkdir()
+    if subprocess.run(["mount", "--bind", tree, other], capture_output=True).returncode:
+        pytest.skip("this machine lets nobody mount")
+    try:
+        with pytest.raises(PatchError, match="contain one another"):
+            apply(UPSTREAM, [rule()], tree, other / "new")
+    finally:
+        subprocess.run(["umount", other], check=True)
+
+
+@pytest.mark.parametrize("fails", [{2}, {2, 3}])
+def test_a_rename_that_fails_half_way(tree: Path, tmp_path: Path, monkeypatch, fails: set[int]) -> None:
+    """The second rename fails: the old tree is back in its place, or the error says where it is."""
+    out = tmp_path / "out"
+    apply(UPSTREAM, [rule()], tree, out)
+    before, calls, plain = contents(out), [], os.rename
+
+    def rename(old, new) -> None:
+        calls.append(1)
+        if len(calls) in fails:
+            raise OSError(5, "Input/output error", str(new))
+        plain(old, new)
+
+    monkeypatch.setattr(trees.os, "rename", rename)
+    with pytest.raises((OSError, PatchError)) as caught:
+        apply(UPSTREAM, [], tree, out)
+    if len(fails) == 1:
+        assert contents(out) == before and sorted(os.listdir(tmp_path)) == ["out", "upstream"]
+    else:
+        (kept,) = tmp_path.glob("out.changed-*")
+        assert str(kept) in str(caught.value) and contents(kept) == before
+
+
+# ---- links
+
+
+def absolute(tree: Path) -> str:
+    return str(tree / "toy/version.txt")
+
+
+LINKS = {
+    "absolute, into the source": (absolute, "names the absolute path"),
+    "absolute, elsewhere": (lambda tree: "/etc/passwd", "names the absolute path"),
+    "up and out": (lambda tree: "../../secret", "link out of the tree"),
+    "up through the tree's own name": (
+        lambda tree: f"../../{tree.name}/toy/version.txt",
+        "link out of the tree",
+    ),
+    "through another link": (lambda tree: "up/../secret", "link out of the tree"),
+    "to itself": (lambda tree: "odd", "in a circle"),
+    "to nothing, outside": (lambda tree: "../../nothing", "link out of the tree"),
+}
+
+
+@pytest.mark.parametrize("where, message", LINKS.values(), ids=LINKS)
+def test_links_that_leave_the_copy_are_refused(tree: Path, tmp_path: Path, where, message: str) -> None:
+    (tmp_path / "secret").write_text("secret")
+    if where(tree).startswith("up/"):
+        (tree / "toy/up").symlink_to("..")
+    (tree / "toy/odd").symlink_to(where(tree))
+    before = contents(tmp_path)
+    with pytest.raises(PatchError, match=message):
+        apply(UPSTREAM, [rule()], tree, tmp_path / "out")
+    assert contents(tmp_path) == before
+    assert main(["plan", "megatron_core", str(tree)]) == 1  # an error, not a traceback
+
+
+@pytest.mark.parametrize("folder", [False, True])
+def test_a_rule_does_not_write_through_a_link(tree: Path, tmp_path: Path, folder: bool) -> None:
+    if folder:
+        (tree / "alias").symlink_to("toy")
+        target = "alias/engine.py"
+    else:
+        (tree / "toy/alias.py").symlink_to("engine.py")
+        target = "toy/alias.py"
+    with pytest.raises(PatchError, match="reached through the link"):
+        apply(UPSTREAM, [rule(target)], tree, tmp_path / "out")
+    assert (tree / "toy/engine.py").read_text() == ENGINE and not (tmp_path / "out").exists()
+
+
+def test_a_version_file_that_leads_out_or_is_no_text(tree: Path, tmp_path: Path) -> None:
+    (tree / "toy/version.txt").write_bytes(b"\xff1.4")
+    with pytest.raises(PatchError, match="not UTF-8"):
+        apply(UPSTREAM, [], tree, tmp_path / "out")
+    (tree / "toy/version.txt").unlink()
+    (tmp_path / "version").write_text("1.4")
+    (tree / "toy/version.txt").symlink_to("../../version")
+    with pytest.raises(PatchError, match="out of the tree"):
+        apply(UPSTREAM, [], tree, tmp_path / "out")
+
+
+def test_a_source_that_changes_meanwhile(tree: Path, tmp_path: Path, monkeypatch) -> None:
+    """What was checked is not what is copied: a file becomes a link into the source, or has other bytes."""
+    from patches import manager
+
+    plain = manager.copy
+
+    def swapped(source, new, found):
+        (source / "toy/engine.py").unlink()
+        (source / "toy/engine.py").symlink_to(source / "toy/version.txt")
+        return plain(source, new, found)
+
+    monkeypatch.setattr(manager, "copy", swapped)
+    with pytest.raises(PatchError, match="names the absolute path"):
+        apply(UPSTREAM, [rule()], tree, tmp_path / "out")
+    assert (tree / "toy/version.txt").read_text() == "1.4\n"
+    (tree / "toy/engine.py").unlink()
+    (tree / "toy/engine.py").write_text(ENGINE)
+
+    def edited(source, new, found):
+        (source / "toy/engine.py").write_text("speed = 2\n")
+        return plain(source, new, found)
+
+    monkeypatch.setattr(manager, "copy", edited)
+    with pytest.raises(PatchError, match="was changed while it was copied"):
+        apply(UPSTREAM, [rule()], tree, tmp_path / "out")
+    assert sorted(os.listdir(tmp_path)) == ["upstream"]
+
+
+def test_names_that_are_no_text(tree: Path, tmp_path: Path) -> None:
+    """File names and link targets of any bytes are copied, hashed and verified."""
+    name = os.fsdecode(b"toy/b\xfccher")
+    (tree / name).write_text("x")
+    (tree / "toy/line\nbreak").write_text("x")
+    (tree / "toy/link").symlink_to(os.fsdecode(b"b\xfccher"))
+    apply(UPSTREAM, [rule()], tree, tmp_path / "out")
+    verify(tmp_path / "out")
+    revert(tmp_path / "out")
+    assert contents(tmp_path / "out") == contents(tree)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_folder_that_cannot_be_read_is_no_smaller_copy(tree: Path, tmp_path: Path) -> None:
+    (tree / "toy/closed").mkdir(mode=0)
+    with pytest.raises(PatchError, match="closed cannot be read"):
+        apply(UPSTREAM, [rule()], tree, tmp_path / "out")
+
+
+# ---- manifests of strangers
+
+
+def forged(out: Path, name: str, text: bytes = b"pwned") -> None:
+    """A manifest that gives an original of another file, all else true to the tree."""
+    manifest = json.loads((out / MANIFEST).read_text())
+    manifest["originals"][name] = base64.b85encode(zlib.compress(text)).decode()
+    manifest["files"].setdefault(name, sha("x"))
+    manifest["patches"].append(
+        {**manifest["patches"][0], "id": "forged", "target": name, "sha256_before": sha(text)}
+    )
+    (out / MANIFEST).write_text(json.dumps(manifest))
+
+
+NAMES = [
+    "../victim",
+    "/{outside}/victim",
+    "toy/../../victim",
+    "",
+    ".",
+    "toy//engine.py",
+    "./../victim",
+    "toy/\0x",
+    "toy/..",
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_manifest_that_names_a_file_outside(tree: Path, tmp_path: Path, name: str, capsys) -> None:
+    out = tmp_path / "out"
+    apply(UPSTREAM, [rule()], tree, out)
+    (tmp_path / "victim").write_text("x")
+    forged(out, name.replace("/{outside}", str(tmp_path)))
+    before = contents(tmp_path)
+    for act in (revert, verify, diff, changed_lines, lambda tree: report(tree, tmp_path / "none")):
+        with pytest.raises(PatchError, match="no name of a file inside the tree"):
+            act(out)
+    assert main(["revert", str(out)]) == 1
+    assert "no name of a file" in capsys.readouterr().err
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("target", ["..", "{outside}", "../upstream"])
+def test_a_manifest_that_names_a_file_behind_a_link(tree: Path, tmp_path: Path, target: str) -> None:
+    """The tree itself holds a link, which the manifest tells of truly: still nothing is written or read through it."""
+    out = tmp_path / "out"
+    apply(UPSTREAM, [rule()], tree, out)
+    (tmp_path / "victim").write_text("x")
+    where = target.format(outside=tmp_path)
+    (out / "way").symlink_to(where)
+    manifest = json.loads((out / MANIFEST).read_text())
+    manifest["files"]["way"] = sha(where)
+    (out / MANIFEST).write_text(json.dumps(manifest))
+    forged(out, "way/victim")
+    before = contents(tmp_path)
+    for act in (revert, diff, changed_lines):
+        with pytest.raises(PatchError):
+            act(out)
+    assert contents(tmp_path) == before
+
+
+def test_a_link_inside_the_tree_is_no_way_either(tree: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    (tree / "toy/alias.py").symlink_to("version.txt")
+    apply(UPSTREAM, [rule()], tree, out)
+    forged(out, "toy/alias.py")
+    with pytest.raises(PatchError, match="reached through the link"):
+        revert(out)
+    assert (out / "toy/version.txt").read_text() == "1.4\n"
+
+
+BROKEN = {
+    "an original of other bytes": lambda m: m["originals"].update(
+        {"toy/engine.py": base64.b85encode(zlib.compress(b"import os\n")).decode()}
+    ),
+    "an original cut off": lambda m: m["originals"].update(
+        {"toy/engine.py": m["originals"]["toy/engine.py"][:-10]}
+    ),
+    "an original that is no text": lambda m: m["originals"].update({"toy/engine.py": 3}),
+    "an original that nobody changed": lambda m: m.update(patches=[]),
+    "no original": lambda m: m.update(originals={}),
+    "no table of originals": lambda m: m.pop("originals"),
+    "originals that are a list": lambda m: m.update(originals=[]),
+    "rules that are a text": lambda m: m.update(patches="speed"),
+    "a rule without a target": lambda m: m["patches"][0].pop("target"),
+    "a target that is a list": lambda m: m["patches"][0].update(target=[]),
+    "an origin that is a text": lambda m: m.update(origin="here"),
+}
+
+
+@pytest.mark.parametrize("damage", BROKEN.values(), ids=BROKEN)
+def test_verify_covers_the_whole_manifest(tree: Path, tmp_path: Path, damage) -> None:
+    out = tmp_path / "out"
+    apply(UPSTREAM, [rule()], tree, out)
+    manifest = json.loads((out / MANIFEST).read_text())
+    damage(manifest)
+    (out / MANIFEST).write_text(json.dumps(manifest))
+    before = contents(out)
+    for act in (verify, revert):
+        with pytest.raises(PatchError):
+            act(out)
+    assert contents(out) == before
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "[]", "null", '{"files": []}', "\x00"])
+def test_a_manifest_that_is_none(tree: Path, tmp_path: Path, text: str) -> None:
+    out = tmp_path / "out"
+    apply(UPSTREAM, [rule()], tree, out)
+    (out / MANIFEST).write_text(text)
+    with pytest.raises(PatchError, match="cannot be read"):
+        verify(out)
+
+
+def test_an_original_that_unpacks_without_end(tree: Path, tmp_path: Path, monkeypatch) -> None:
+    from patches import manager
+
+    out = tmp_path / "out"
+    apply(UPSTREAM, [rule()], tree, out)
+    monkeypatch.setattr(manager, "LARGEST", 100_000)
+    bomb = base64.b85encode(zlib.compress(b"\0" * 10_000_000)).decode()
+    assert len(bomb) < 100_000
+    with pytest.raises(PatchError, match="too large"):
+        manager.original_of({"originals": {"x": bomb}}, "x")
+
+
+def test_a_manifest_that_is_a_link(tree: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    apply(UPSTREAM, [rule()], tree, out)
+    shutil.move(out / MANIFEST, tmp_path / "elsewhere.json")
+    (out / MANIFEST).symlink_to(tmp_path / "elsewhere.json")
+    with pytest.raises(PatchError, match="no plain file"):
+        verify(out)
+
+
+def test_a_full_disk_is_one_line(tree: Path, tmp_path: Path) -> None:
+    """A limit on the size of files stands for the full disk: the same error of the same call."""
+    info = tree / "megatron/core/package_info.py"
+    info.parent.mkdir(parents=True)
+    info.write_text("MAJOR = 0\nMINOR = 12\nPATCH = 9\n")
+    (tree / "large").write_bytes(b"x" * 2_000_000)
+    program = (
+        "import resource, signal, sys; from patches.__main__ import main; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000)); sys.exit(main(sys.argv[1:]))"
+    )
+    words = [sys.executable, "-c", program, "apply", "megatron_core", str(tree), str(tmp_path / "out")]
+    answer = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
+    assert answer.returncode == 1 and "File too large" in answer.stderr and "Traceback" not in answer.stderr
+    assert not (tmp_path / "out").exists() and sorted(os.listdir(tmp_path)) == ["upstream"]
