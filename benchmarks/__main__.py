@@ -37,6 +37,9 @@ def arguments(argv=None) -> argparse.Namespace:
     )
     parser.add_argument("--table", type=Path, help="write the Markdown page here (docs/benchmarks.md)")
     parser.add_argument("--plot", type=Path, help="write the picture of the ratios here (needs matplotlib)")
+    parser.add_argument(
+        "--summary-plot", type=Path, help="write the README's picture here: one bar for each kind of work"
+    )
     parser.add_argument("--growth-plot", type=Path, help="write the picture of how the step time grows here")
     parser.add_argument(
         "--megatron",
@@ -126,6 +129,8 @@ def main() -> int:
         args.table.write_text(report.markdown(run))
     if args.plot:
         report.plot(run, args.plot)
+    if args.summary_plot:
+        report.plot_summary(run, args.summary_plot)
     if args.growth_plot:
         report.plot_growth(run, args.growth_plot)
     failed = [name for name, entry in run["results"].items() if "error" in entry]

@@ -129,6 +129,55 @@ def plot(run: dict, path: Path) -> None:
     pyplot.close(figure)
 
 
+# What the README's picture calls the groups of rows; other groups are too small or too special for it.
+FAMILIES = {
+    "matrix products, float32": lambda name, group: group == "products" and name.endswith("float32"),
+    "element-wise, reductions, norms (1024x1024)": lambda name, group: group == "1024x1024 float32",
+    "small operator calls (8x8), with autograd": lambda name, group: "8x8" in group and "no grad" not in name,
+    "backward passes": lambda name, group: name.startswith(("backward of", "20 muls")),
+    "attention, forward and backward": lambda name, group: name.startswith("attention"),
+    "optimizer steps": lambda name, group: name.startswith(("AdamW", "clip_grad")),
+    "training steps, float32 (GPT, Llama, Megatron)": lambda name, group: (
+        " step" in f" {name}" and "bfloat16" not in name and not name.startswith("peak")
+    ),
+    "peak memory": lambda name, group: name.startswith("peak memory"),
+    "start of python with torch": lambda name, group: name == "start of python with torch",
+}
+
+
+def family_means(results: dict) -> dict[str, tuple[float, int]]:
+    """Family -> (geometric mean of the ratios of its rows, number of rows); families without rows are left out."""
+    means = {}
+    for family, belongs in FAMILIES.items():
+        logs = [
+            math.log(entry["ratio"])
+            for name, entry in results.items()
+            if "ratio" in entry and entry["group"] != "growth" and belongs(name, entry["group"])
+        ]
+        if logs:
+            means[family] = math.exp(sum(logs) / len(logs)), len(logs)
+    return means
+
+
+def plot_summary(run: dict, path: Path) -> None:
+    """The README's picture: one bar for each family of rows, the geometric mean of its ratios."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    rows = list(family_means(run["results"]).items())[::-1]
+    figure, axes = pyplot.subplots(figsize=(9, 1 + 0.38 * len(rows)))
+    bars = axes.barh([f"{name} ({count})" for name, (_, count) in rows], [mean for _, (mean, _) in rows])
+    axes.bar_label(bars, [f"{mean:.2f}" for _, (mean, _) in rows], padding=3)
+    axes.axvline(1, color="black", linewidth=1)
+    axes.margins(x=0.12)
+    axes.set_xlabel("speed relative to PyTorch (geometric mean; number of rows in brackets)")
+    figure.tight_layout()
+    figure.savefig(path, dpi=110)
+    pyplot.close(figure)
+
+
 def plot_growth(run: dict, path: Path) -> None:
     """Step time of both sides against each size of the model, on logarithmic axes."""
     import matplotlib

@@ -102,7 +102,7 @@ def _list(args: argparse.Namespace) -> int:
 
 
 def table() -> str:
-    """README's table: the number of rules of each upstream, and the class and reason of each rule."""
+    """The table of docs/patches.md: the number of rules of each upstream, and the class and reason of each rule."""
     rows = ["| upstream | rule | class | why |", "|---|---|---|---|"]
     for name in upstreams():
         in_tree, at_import = discover(name)[1], runtime_rules(name)

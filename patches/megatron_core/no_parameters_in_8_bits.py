@@ -20,7 +20,8 @@ PATCH = Patch(
     id="no-parameters-in-8-bits",
     target="megatron/core/fp8_utils.py",
     symbol="quantize_param_shard",
-    reason="the distributed optimizer calls it at every step, and without TransformerEngine it raises even for no parameters",
+    reason="the distributed optimizer calls this function at every step; without TransformerEngine it raises an error, even "
+    "when the model has no 8-bit parameters",
     reason_class="environment",
     since="0.12.0",
     before="0.12.4",

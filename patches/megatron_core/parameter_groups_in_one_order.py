@@ -21,8 +21,8 @@ PATCH = Patch(
     id="parameter-groups-in-one-order",
     target="megatron/core/optimizer/__init__.py",
     symbol="_get_param_groups",
-    reason="a torch_dist checkpoint keeps the groups of the first stage alone, by number; a later stage that begins with a "
-    "norm numbers them the other way round and goes on with the weight decay of the other group",
+    reason="a torch_dist checkpoint stores parameter groups by number, as the first pipeline stage numbers them; a later stage "
+    "that begins with a norm numbers its groups differently, so after a resume it applies the wrong weight decay",
     reason_class="upstream bug",
     link="https://github.com/NVIDIA/Megatron-LM/commit/9a45638758",
     since="0.12.0",

@@ -20,7 +20,8 @@ PATCH = Patch(
     id="parameters-are-loaded-in-place",
     target="megatron/core/optimizer/distrib_optimizer.py",
     symbol="DistributedOptimizer._set_main_param_and_optimizer_states",
-    reason="in float32 the optimizer's shard is a view of the parameter itself, which autograd lets nobody write to",
+    reason="with float32 parameters the optimizer's shard is a view of the parameter itself, and autograd forbids "
+    "writing to it in place",
     reason_class="upstream bug",
     link="https://github.com/NVIDIA/Megatron-LM/blob/core_v0.12.1/megatron/core/optimizer/distrib_optimizer.py#L878",
     since="0.12.0",

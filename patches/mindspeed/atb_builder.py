@@ -7,7 +7,7 @@ PATCH = RuntimePatch(
     id="op-atb-builder",
     module="mindspeed.op_builder.atb_builder",
     attribute="AtbOpBuilder.load",
-    reason="compiles C++ against CANN and PyTorch's C++ API; kernels_ascend has the same functions",
+    reason="MindSpeed compiles C++ code against CANN and PyTorch's C++ API; kernels_ascend provides the same functions",
     reason_class="environment",
     replacement=load_ours,
     # the same in 2.3.0_core_r0.12.1 and 26.1.0_core_r0.12.1
