@@ -542,7 +542,8 @@ def _copies(*schemas):
         name = schema[: schema.index("(")]
 
         def body(*args, _view=name, **kwargs):
-            made = getattr(t, _VIEW_OF.get(_view, _view))(*args, **kwargs)
+            make = _VIEW_OF.get(_view) or getattr(t, _view)
+            made = make(*args, **kwargs)
             return (
                 tuple(t._contiguous_copy(x) for x in made)
                 if isinstance(made, (tuple, list))
@@ -553,9 +554,16 @@ def _copies(*schemas):
         composite(schema.replace(name, name + "_copy", 1), forms="fo")(body)
 
 
-_VIEW_OF = {"slice": "_slice"}
+def _viewed_or_reshaped(self, size=None, dtype=None):
+    """`view`, or for strides that allow no view of these sizes, a reshaped copy: the result is a copy in any case."""
+    if isinstance(size, type(self.dtype)):
+        size, dtype = None, size
+    return t.reshape(self, size) if dtype is None else t.view(self, dtype=dtype)
+
+
+_VIEW_OF = {"slice": lambda *args, **kwargs: t._slice(*args, **kwargs), "view": _viewed_or_reshaped}
 _copies(
-    "view(Tensor self, int[]? size=None, *, ScalarType? dtype=None) -> Tensor",
+    "view(Tensor self, any size=None, *, ScalarType? dtype=None) -> Tensor",
     "expand(Tensor self, int[] size, *, bool implicit=False) -> Tensor",
     "permute(Tensor self, int[] dims) -> Tensor",
     "transpose(Tensor self, int dim0, int dim1) -> Tensor",

@@ -90,6 +90,42 @@ void gemv(int64_t m, int64_t k, T alpha, Matrix a, const In *x, int64_t xs, T be
   });
 }
 
+// k == 1: every element of C is one product. Products of this shape do not go to oneDNN, which reads other memory for
+// some strides of a batch of them (k == 1, and matrices or rows that do not follow each other without a gap).
+template <class In, class T>
+void outer(int64_t m, int64_t n, T alpha, Matrix a, Matrix b, T beta, In *c, int64_t ldc) {
+  const In *A = static_cast<const In *>(a.data), *B = static_cast<const In *>(b.data);
+  std::vector<In> packed;
+  if (b.cs != 1) {
+    packed.resize(n);
+    for (int64_t j = 0; j < n; ++j) packed[j] = B[j * b.cs];
+    B = packed.data();
+  }
+  auto rows = [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const T ai = convert<T>(A[i * a.rs]);
+      In *row = c + i * ldc;
+      if (beta == T(0))
+        for (int64_t j = 0; j < n; ++j) row[j] = convert<In>(static_cast<T>(ai * convert<T>(B[j]) * alpha));
+      else
+        for (int64_t j = 0; j < n; ++j)
+          row[j] = convert<In>(static_cast<T>(ai * convert<T>(B[j]) * alpha + convert<T>(row[j]) * beta));
+    }
+  };
+  const int64_t grain = std::max<int64_t>(1, (1 << 15) / n);
+  if (m <= grain) return rows(0, m);
+  parallel_for(m, grain, rows);
+}
+
+// Whether a matrix is stored as lines of adjacent elements (rows or columns), one line after the other: what oneDNN
+// takes. The stride of a dim of size 1 is never used and may hold any number; it is replaced by a dense matrix's.
+bool stored_by_lines(Matrix &x, int64_t rows, int64_t cols) {
+  if (cols == 1 && rows == 1) x.rs = x.cs = 1;
+  if (cols == 1 && rows > 1) x.cs = x.rs == 1 ? rows : 1;
+  if (rows == 1 && cols > 1) x.rs = x.cs == 1 ? cols : 1;
+  return (x.cs == 1 && x.rs >= cols) || (x.rs == 1 && x.cs >= rows);
+}
+
 template <class In>
 void scale_result(int64_t m, int64_t n, const Scalar &beta, In *c, int64_t ldc) {
   using T = compute_t<In>;
@@ -104,9 +140,10 @@ void real_gemm(DType dtype, int64_t m, int64_t n, int64_t k, const Scalar &alpha
   using T = typename sum_type<In>::type;
   const T al = alpha.to<T>(), be = beta.to<T>();
   if (n == 1) return gemv<In, T>(m, k, al, a, static_cast<const In *>(b.data), b.rs, be, c, ldc);
+  if (k == 1) return outer<In, T>(m, n, al, a, b, be, c, ldc);
   if (m == 1) return gemv<In, T>(n, k, al, {b.data, b.cs, b.rs}, static_cast<const In *>(a.data), a.cs, be, c, 1);
   if constexpr (is_floating_v<In> && !std::is_same_v<In, double>)
-    if ((a.rs == 1 || a.cs == 1) && (b.rs == 1 || b.cs == 1) && onednn::preferred(dtype) &&
+    if (stored_by_lines(a, m, k) && stored_by_lines(b, k, n) && onednn::preferred(dtype) &&
         onednn::matmul(dtype, 1, m, n, k, al, a, 0, b, 0, be, c, 0, ldc))
       return;
   blocked::gemm<In, T>(m, n, k, al, a, b, be, c, ldc);
@@ -184,8 +221,8 @@ void gemm_batched(DType dtype, const Batch &batch, int64_t m, int64_t n, int64_t
          {at(b.data, batch.b_offset[i]), b.rs, b.cs}, beta, const_cast<char *>(at(c, i * batch.bs_c)), ldc);
   };
   int64_t step_a, step_b;
-  if (batch.count > 1 && m > 1 && n > 1 && k > 0 && !in_parallel_region() && (a.rs == 1 || a.cs == 1) &&
-      (b.rs == 1 || b.cs == 1) && onednn::preferred(dtype) && uniform(batch.a_offset, batch.count, &step_a) &&
+  if (batch.count > 1 && m > 1 && n > 1 && k > 1 && !in_parallel_region() && stored_by_lines(a, m, k) &&
+      stored_by_lines(b, k, n) && onednn::preferred(dtype) && uniform(batch.a_offset, batch.count, &step_a) &&
       uniform(batch.b_offset, batch.count, &step_b) &&
       onednn::matmul(dtype, batch.count, m, n, k, alpha.to<float>(), {at(a.data, batch.a_offset[0]), a.rs, a.cs},
                      step_a, {at(b.data, batch.b_offset[0]), b.rs, b.cs}, step_b, beta.to<float>(), c, batch.bs_c, ldc))

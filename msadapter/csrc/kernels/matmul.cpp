@@ -27,13 +27,9 @@ void check_same_dtype(const Tensor &a, const Tensor &b) {
         " != ", cpp_name(b.dtype));
 }
 
-// The last two dims of a tensor as a matrix. A stride that is never used must not matter for the choice of layout.
+// The last two dims of a tensor as a matrix.
 Matrix matrix_of(const Tensor &t, bool transposed = false) {
   Matrix m{t.data, t.stride(-2), t.stride(-1)};
-  if (t.size(-1) == 1 && m.rs != 1)
-    m.cs = 1;
-  else if (t.size(-2) == 1 && m.cs != 1)
-    m.rs = 1;
   if (transposed) std::swap(m.rs, m.cs);
   return m;
 }
