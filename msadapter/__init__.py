@@ -46,17 +46,17 @@ from .tensor import _printing, _tensor  # noqa: E402
 
 _tensor.install()
 
+from ._values.device import default_device as get_default_device  # noqa: E402, F401
+from ._values.device import set_default_device  # noqa: E402, F401
+from ._values.dtype import ALL as _DTYPES  # noqa: E402
+from ._values.dtype import exports as _dtype_exports  # noqa: E402
+from ._values.layout import FORMATS as _FORMATS  # noqa: E402
+from ._values.layout import LAYOUTS as _LAYOUTS  # noqa: E402
+from ._values.limits import finfo, iinfo  # noqa: E402, F401
 from .tensor import Size, Tensor, TypedStorage, UntypedStorage, device, dtype, layout, memory_format  # noqa: E402, F401
 from .tensor._arguments import dtype_from_type_name as _dtype_from_type_name  # noqa: E402
 from .tensor._legacy import legacy_new as _legacy_new  # noqa: E402
 from .tensor._tensor import as_tensor, from_numpy, tensor  # noqa: E402, F401
-from .tensor.device import FORMATS as _FORMATS  # noqa: E402
-from .tensor.device import LAYOUTS as _LAYOUTS  # noqa: E402
-from .tensor.device import default_device as get_default_device  # noqa: E402, F401
-from .tensor.device import set_default_device  # noqa: E402, F401
-from .tensor.dtype import ALL as _DTYPES  # noqa: E402
-from .tensor.dtype import exports as _dtype_exports  # noqa: E402
-from .tensor.limits import finfo, iinfo  # noqa: E402, F401
 from .tensor.typed_storage import storage_class as _storage_class  # noqa: E402
 
 globals().update(_dtype_exports())

@@ -7,6 +7,7 @@ import warnings
 
 from . import autograd, ops
 from ._host.native import load
+from ._values.device import device as Device
 from .nn import functional as F
 from .tensor import Tensor, UntypedStorage
 
@@ -225,7 +226,6 @@ def get_device_module(device=None):
     import importlib
 
     from ._host import accelerator as _accelerator
-    from .tensor.device import device as Device
 
     kind = (_accelerator.kind() or "cpu") if device is None else Device(device).type
     try:

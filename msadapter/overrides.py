@@ -7,9 +7,9 @@ import sys
 import threading
 
 from ._host.native import load
+from ._values.base import DisableTorchFunction
 from .ops._declare import namespaces
 from .tensor import Tensor
-from .tensor._base import DisableTorchFunction
 from .tensor._tensor import _convert
 
 _C = load()

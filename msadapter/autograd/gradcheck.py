@@ -10,8 +10,8 @@ import types
 import warnings
 
 from .. import ops
+from .._values.dtype import float64
 from ..tensor import Tensor
-from ..tensor.dtype import float64
 from . import grad
 from .function import Function
 from .grad_mode import enable_grad, no_grad

@@ -4,6 +4,7 @@ import os
 import re
 
 from .._host import accelerator as _accelerator
+from .._values.dtype import ALL
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _blocks: dict = {}  # of caching_allocator_alloc, by address
@@ -224,8 +225,6 @@ def caching_allocator_enable(value: bool = True) -> None:
 
 
 def _dtype(name: str):
-    from ..tensor.dtype import ALL
-
     return ALL[name]
 
 

@@ -5,6 +5,7 @@ the numbers that PyTorch draws on the CPU, whichever of the two names its tensor
 """
 
 from .._host import accelerator as _accelerator
+from .._values.device import device
 from ..ops import _generator as _sampling
 
 __all__ = [
@@ -37,7 +38,6 @@ class _Generators:
             raise IndexError("device index out of range")
         if index not in self._made:
             from ..ops._generator import Generator
-            from ..tensor.device import device
 
             self._made[index] = Generator(device(_accelerator.kind() or "cuda", index), _default=True)
         return self._made[index]

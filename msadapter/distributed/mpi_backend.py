@@ -7,7 +7,7 @@ tensors go through memory that they share.
 
 import zlib
 
-from ..tensor.dtype import ALL
+from .._values.dtype import ALL
 from . import hccl_backend, mpi_world, shared_memory
 from .backend import SingleProcess, register
 from .mpi_buffers import (

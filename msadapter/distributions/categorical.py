@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from .. import ops
+from .._values.dtype import int64
 from ..autograd.grad_mode import no_grad
-from ..tensor.dtype import int64
 from . import constraints
 from ._parametrized import Binary, one_of
 from .distribution import Distribution

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from .. import ops
+from .._values.dtype import bool as bool_
+from .._values.dtype import float64
 from ..autograd.grad_mode import no_grad
-from ..tensor.dtype import bool as bool_
-from ..tensor.dtype import float64
 from . import constraints
 from .distribution import Distribution
 from .utils import broadcast_all, lazy_property

@@ -3,9 +3,9 @@
 import math
 
 from .. import ops
+from .._values.dtype import bool as bool_
+from .._values.dtype import float32
 from ..tensor import Tensor
-from ..tensor.dtype import bool as bool_
-from ..tensor.dtype import float32
 
 _HIGH = ("amin", "argmin", "softmin")
 _LOW = ("amax", "argmax", "logsumexp", "logaddexp", "softmax")

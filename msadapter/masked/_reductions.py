@@ -1,8 +1,8 @@
 """Masked reductions. A slice whose elements are all masked out gives the operation's neutral element."""
 
 from .. import ops
-from ..tensor.dtype import bool as bool_
-from ..tensor.dtype import float32, int8, int16, int32, int64, uint8
+from .._values.dtype import bool as bool_
+from .._values.dtype import float32, int8, int16, int32, int64, uint8
 from ._fill import all_dims, broadcast_mask, filled
 
 _NARROW = (bool_, uint8, int8, int16, int32)

@@ -7,6 +7,9 @@ import os
 import weakref
 
 from .._host.runtime import device_target
+from .._values.device import META_TAG, accelerator
+from .._values.device import device as device_type
+from .._values.dtype import ALL
 from ._declare import _C, raw, t
 
 _DEFAULT_ID = 0
@@ -14,15 +17,8 @@ _DEVICE_STATE_BYTES = 16
 _LOW, _HIGH = -(1 << 63), (1 << 64) - 1
 
 
-@functools.cache
-def _dtypes():
-    from ..tensor.dtype import ALL
-
-    return ALL
-
-
 def _int64(value: int):
-    return raw.FillScalar([], value - (1 << 64) if value >= 1 << 63 else value, _dtypes()["int64"])
+    return raw.FillScalar([], value - (1 << 64) if value >= 1 << 63 else value, ALL["int64"])
 
 
 @functools.cache
@@ -110,8 +106,6 @@ class Generator:
     """
 
     def __init__(self, device="cpu", *, _default: bool = False):
-        from ..tensor.device import device as device_type
-
         self._device = device if isinstance(device, device_type) else device_type(device)
         host = self._device.type == "cpu" or on_host()
         self._stream = _HostStream(_default) if host else _DeviceStream()
@@ -148,7 +142,7 @@ class Generator:
 
         if not isinstance(new_state, Tensor):
             raise TypeError(f"expected a torch.ByteTensor, but got {type(new_state).__name__}")
-        if new_state.dtype is not _dtypes()["uint8"]:
+        if new_state.dtype is not ALL["uint8"]:
             raise TypeError("RNG state must be a torch.ByteTensor")
         if (
             self._device.type != "cpu"
@@ -186,7 +180,7 @@ Generator.__module__ = "torch"
 
 def _restored(device: str, state: bytes) -> Generator:
     generator = Generator(device)
-    generator.set_state(t.tensor(list(state), dtype=_dtypes()["uint8"]))
+    generator.set_state(t.tensor(list(state), dtype=ALL["uint8"]))
     return generator
 
 
@@ -203,8 +197,6 @@ accelerator_generators = (
 
 def operands(generator, tag: int):
     """(seed, offset) for a draw on the device with this tag (0: cpu, n + 1: accelerator n, META_TAG: nothing is drawn)."""
-    from ..tensor.device import META_TAG
-
     if tag == META_TAG:
         return default_generator().operands() if generator is None else generator.operands()
     if generator is None:
@@ -212,8 +204,6 @@ def operands(generator, tag: int):
             return default_generator().operands()
         return accelerator_generators[tag - 1].operands()
     if (generator.device.type == "cpu") != (tag == 0):
-        from ..tensor.device import accelerator
-
         wanted = "cpu" if tag == 0 else accelerator() or "cuda"
         raise RuntimeError(
             f"Expected a '{wanted}' device type for generator but found '{generator.device.type}'"

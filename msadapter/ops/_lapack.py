@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 
+from .._values.dtype import ALL
 from ._declare import raw, t
 from ._generator import on_host
 
@@ -30,8 +31,6 @@ def _address_reader():
 
 def _bind() -> None:
     from scipy.linalg import cython_blas, cython_lapack
-
-    from ..tensor.dtype import ALL
 
     tensor = t.tensor
     address = _address_reader()

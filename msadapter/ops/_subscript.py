@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 
+from .._values.dtype import int64
 from ._declare import t
 from .slicing import slice_bounds
 from .view import make_tensor
@@ -31,18 +32,12 @@ def _as_index_tensor(item):
     if isinstance(item, (list, tuple, range)) or type(item).__module__ == "numpy":
         made = make_tensor(list(item) if isinstance(item, range) else item)
         if made.numel() == 0 and made.dtype.is_floating_point:
-            return made.to(_long())
+            return made.to(int64)
         return made
     raise IndexError(
         "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
         f"(got {type(item).__name__})"
     )
-
-
-def _long():
-    from ..tensor.dtype import int64
-
-    return int64
 
 
 def _is_number(item) -> bool:
@@ -135,7 +130,7 @@ def lower(shape, items):
             whole(rank - used)
             used = rank  # further ones stand for nothing
         elif isinstance(item, bool) or (_is_tensor(item) and item.ndim == 0 and item.dtype.is_bool):
-            tensors.append((out, make_tensor([0] if bool(item) else [], dtype=_long())))
+            tensors.append((out, make_tensor([0] if bool(item) else [], dtype=int64)))
             new_dim()
         elif _is_tensor(item) and (
             item.ndim

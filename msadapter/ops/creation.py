@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from .._values.device import ACCELERATORS, META_TAG, default_device, resolve
+from .._values.dtype import ALL
 from ._declare import _C, op, raw, raw_empty, t
 from ._geometry import format_strides, permuted_strides
 
@@ -15,8 +17,6 @@ LIKE = OPTIONS + ", MemoryFormat? memory_format=None"
 
 def dtype_of(name: str):
     """The element type of this name."""
-    from ..tensor.dtype import ALL
-
     return ALL[name]
 
 
@@ -35,8 +35,6 @@ def _checked_layout(layout) -> None:
 def finish(result, layout, device, requires_grad: bool, like=None):
     """Last step of a factory: layout checked, device marked (that of ``like`` when none is named), gradient switched on."""
     _checked_layout(layout)
-    from ..tensor.device import default_device
-
     if device is None and like is not None:
         _C.set_device_tag(result, _C.device_tag(like))
     elif device is not None or default_device().type != "cpu":
@@ -49,8 +47,6 @@ def finish(result, layout, device, requires_grad: bool, like=None):
 
 def device_tag(device, like=None) -> int:
     """Tag of the device where a factory will put its result."""
-    from ..tensor.device import ACCELERATORS, META_TAG, resolve
-
     if device is None and like is not None:
         return _C.device_tag(like)
     d = resolve(device)

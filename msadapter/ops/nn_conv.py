@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from .._values.layout import FORMATS
 from ._declare import composite, op, raw, t
 from .nn_norm import outputs
 
@@ -156,8 +157,6 @@ def _laid_out(y, x, weight):
     """The result with its channels last in memory when those of an operand are."""
     if y.dim() < 4 or (x.is_contiguous() and weight.is_contiguous()):
         return y
-    from ..tensor.device import FORMATS
-
     name = FORMATS["channels_last" if y.dim() == 4 else "channels_last_3d"]
     if any(not v.is_contiguous() and v.is_contiguous(memory_format=name) for v in (x, weight)):
         return y.contiguous(memory_format=name)

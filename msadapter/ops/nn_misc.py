@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .._values.dtype import ALL
 from . import dropout as _  # noqa: F401  (declares the fused `_dropout`)
 from ._declare import _C, composite, op, raw, t
 from ._grid import grid_sampler_reference
@@ -160,8 +161,6 @@ def _split_pads(x, pad):
 )
 def _constant_pad(self, pad, value):
     if self.dtype.name.startswith("float8"):
-        from ..tensor.dtype import ALL
-
         return t._to_dtype(raw.ConstantPadND(t._to_dtype(self, ALL["float32"]), list(pad), value), self.dtype)
     return raw.ConstantPadND(self, list(pad), value)
 

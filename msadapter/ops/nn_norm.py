@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from .._values.size import Size
 from ._declare import _C, composite, op, raw, t
 
 recording = _C.is_grad_enabled
@@ -455,8 +456,6 @@ def _batch_norm_checked(input, weight, bias, running_mean, running_var, training
 def batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps):
     """Each channel normalised by the batch's statistics (training) or by the running ones, then scaled and shifted."""
     if training and math.prod([n for d, n in enumerate(input.shape) if d != 1]) == 1:
-        from ..tensor.size import Size
-
         raise ValueError(
             f"Expected more than 1 value per channel when training, got input size {Size(input.shape)}"
         )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from ._declare import _C, composite, op, raw, t
+from .._values.dtype import ALL
+from ._declare import _C, composite, namespaces, op, raw, t
 from ._geometry import numel, wrap_dim, wrap_dims
 from .pointwise import conj
 from .view import zeros_of
@@ -161,14 +162,8 @@ def _truth(call, x, dim, keepdim):
     if dim == []:  # an empty list reduces nothing here
         return x != 0
     if x.dtype.name.startswith("float8"):  # what is not zero in eight bits is not zero
-        x = t._to_dtype(x, _float32())
+        x = t._to_dtype(x, ALL["float32"])
     return call(x, dim, keepdim)
-
-
-def _float32():
-    from ..tensor.dtype import ALL
-
-    return ALL["float32"]
 
 
 # ---- extremes
@@ -214,7 +209,6 @@ def aminmax(self, *, dim, keepdim):
 
 
 def _named(name, values):
-    from ._declare import namespaces
 
     return namespaces["return_types"][name](values)
 

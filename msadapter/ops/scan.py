@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .._values.limits import finfo
 from ._declare import composite, op, raw, t
 from ._geometry import wrap_dim
 from .nn_norm import recording
@@ -84,8 +85,6 @@ _extreme("cummin", "CumminExt")
 
 
 def _logcumsumexp_back(g, self, result, dim):
-    from ..tensor.limits import finfo
-
     if self.ndim == 0 or self.numel() == 0:
         return g
     if self.is_complex():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 
+from .._values.size import Size
 from ._declare import composite, namespaces, op, raw, t
 from ._geometry import as_list, numel, wrap_dim
 from .view import make_tensor, room_for, zeros_of
@@ -132,8 +133,6 @@ def _function(f):
 @_function
 def broadcast_shapes(*shapes):
     """The shape that all the given shapes broadcast to."""
-    from ..tensor.size import Size
-
     out: list[int] = []
     for shape in shapes:
         shape = [shape] if isinstance(shape, int) else list(shape)

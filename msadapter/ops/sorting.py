@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .._values.dtype import int32, int64
 from ._declare import composite, namespaces, op, raw, t
 from ._geometry import numel, wrap_dim
 from .reduction import _share, scattered
@@ -183,12 +184,6 @@ def nanquantile(self, q, dim, keepdim, *, interpolation):
 
 
 # ---- search
-def _int_dtypes():
-    from ..tensor.dtype import int32, int64
-
-    return int64, int32
-
-
 @op(
     "_searchsorted(Tensor sorted_sequence, Tensor input, Tensor? sorter, bool out_int32, bool right) -> Tensor",
     forms="f",
@@ -196,7 +191,7 @@ def _int_dtypes():
     promote_args=("sorted_sequence", "input"),
 )
 def _searchsorted(sorted_sequence, input, sorter, out_int32, right):
-    return raw.SearchSorted(sorted_sequence, input, sorter, _int_dtypes()[out_int32], right)
+    return raw.SearchSorted(sorted_sequence, input, sorter, int32 if out_int32 else int64, right)
 
 
 def _check_sorter(sequence, sorter):

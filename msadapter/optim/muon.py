@@ -3,8 +3,8 @@
 import math
 
 from .. import ops
+from .._values.dtype import ALL
 from ..tensor import Tensor
-from ..tensor.dtype import ALL
 from ._rules import RuleOptimizer, zeros_like
 from .optimizer import _get_value
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from copy import deepcopy
 from itertools import chain
 
+from .._values.dtype import float32
 from ..autograd import is_grad_enabled, set_grad_enabled
 from ..tensor import Tensor
 from ..tensor import _tensor as factory
@@ -82,8 +83,6 @@ def _get_scalar_dtype(is_fused=None):
 
 
 def _float32():
-    from ..tensor.dtype import float32
-
     return float32
 
 

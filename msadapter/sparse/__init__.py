@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .._values.layout import LAYOUTS
 from ..ops._declare import t
 from ._base import SparseTensor
 from ._compressed import CompressedTensor
@@ -68,8 +69,6 @@ CooTensor._to = lambda self, name: convert(self, name)
 
 
 def _layout(name: str):
-    from ..tensor.device import LAYOUTS
-
     return LAYOUTS[name]
 
 

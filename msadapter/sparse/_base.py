@@ -10,11 +10,11 @@ from __future__ import annotations
 import copy
 
 from .._host.native import load
+from .._values.dtype import ALL
+from .._values.layout import LAYOUTS
 from ..ops._declare import t
 from ..tensor import Size, Tensor
 from ..tensor._rare_methods import not_for
-from ..tensor.device import LAYOUTS
-from ..tensor.dtype import ALL
 
 _C = load()
 OPERATORS: dict = {}  # table operator -> function(sparse class, ...): torch.add, Tensor.add, ...

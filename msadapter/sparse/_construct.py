@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 
+from .._values.dtype import ALL
+from .._values.layout import LAYOUTS
 from ..ops._declare import t
 from ..tensor import Size, Tensor
-from ..tensor.device import LAYOUTS
 from ._base import _C, int64
 
 _checks = {"enabled": False}
@@ -113,8 +114,6 @@ def sparse_coo_tensor(
 
 
 def _int():
-    from ..tensor.dtype import ALL
-
     return ALL["int64"]
 
 

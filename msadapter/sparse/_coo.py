@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from .._values.dtype import ALL
+from .._values.layout import LAYOUTS
 from ..ops._declare import t
 from ..tensor import Size, Tensor
-from ..tensor.device import LAYOUTS
-from ..tensor.dtype import ALL
 from ._base import SparseTensor
 
 _INT, _BYTE = ALL["int64"], ALL["int8"]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from . import dtype as dtypes
-from ._base import Base
-from .device import device as Device
+from .._values import dtype as dtypes
+from .._values.base import Base
+from .._values.device import device as Device
 
 
 def parse_to(*args, **kwargs):

@@ -6,9 +6,9 @@ import warnings
 
 import numpy as np
 
+from .._values import dtype as dtypes
+from .._values.base import _C, Base, place
 from ..ops._declare import t
-from . import dtype as dtypes
-from ._base import _C, Base, place
 
 
 def contiguous_strides(size) -> tuple[int, ...]:

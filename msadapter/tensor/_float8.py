@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from .._values.base import _C, Base
+from .._values.dtype import ALL, STORED
 from ..ops._declare import t
-from ._base import _C, Base
-from .dtype import ALL, STORED
 
 _SAME = ("mul", "mul_", "multiply", "abs", "absolute", "mm", "matmul")  # result in the operand's type
 _INFINITE = ("isinf", "isfinite")  # float8_e4m3fn has no infinities

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from . import dtype as dtypes
-from ._base import _C, Base, place
+from .._values import dtype as dtypes
+from .._values.base import _C, Base, place
+from .._values.device import device as Device
+from .._values.size import Size
 from ._construct import tensor
-from .device import device as Device
-from .size import Size
 from .storage import UntypedStorage
 from .typed_storage import TypedStorage
 

@@ -6,9 +6,9 @@ import numbers
 
 import numpy as np
 
+from .._values.dtype import ALIASES, ALL
 from ..ops._declare import namespaces, t
 from ._construct import from_numpy, tensor
-from .dtype import ALIASES, ALL
 
 
 def _is_operand(x, tensor_class) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._base import _C
+from .._values.base import _C
 from .storage import UntypedStorage
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from ._base import _C
-from .dtype import ALL
+from .._values.base import _C
+from .._values.dtype import ALL
 
 
 class PrintOptions:

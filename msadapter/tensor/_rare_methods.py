@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 
-from . import dtype as dtypes
+from .._values import dtype as dtypes
 
 _ABSENT = (
     "Could not run 'aten::{}' with arguments from the '{}' backend. This could be because the operator doesn't exist for "

@@ -11,19 +11,20 @@ import numpy as np
 from .. import ops
 from .._host.native import load_operators
 from .._host.runtime import device_target, native, when_complete
+from .._values import device as devices
+from .._values import dtype as dtypes
+from .._values import layout as layouts
+from .._values.base import _C, Absent, Base, DisableTorchFunction, Plain, device_of, place
+from .._values.device import device as Device
+from .._values.size import Size
 from ..ops._declare import namespaces, t
 from . import _operators
-from . import device as devices
-from . import dtype as dtypes
 from ._arguments import dtype_from_type_name, parse_to
-from ._base import _C, Absent, Base, DisableTorchFunction, Plain, device_of, place
 from ._construct import as_numpy, as_tensor, contiguous_strides, from_numpy, tensor
 from ._legacy import legacy_new
 from ._pickling import reduce_tensor
 from ._printing import tensor_str
 from ._rare_methods import METHODS
-from .device import device as Device
-from .size import Size
 from .storage import UntypedStorage
 from .typed_storage import TypedStorage
 
@@ -115,7 +116,7 @@ class Tensor(Plain, metaclass=_TensorMeta):
 
     @property
     def layout(self):
-        return devices.LAYOUTS["strided"]
+        return layouts.LAYOUTS["strided"]
 
     itemsize = property(lambda self: self.dtype.itemsize)
     nbytes = property(lambda self: self.numel() * self.dtype.itemsize)
@@ -176,7 +177,7 @@ class Tensor(Plain, metaclass=_TensorMeta):
         return _C.storage_offset(self)
 
     def is_contiguous(self, memory_format=None) -> bool:
-        if memory_format is None or memory_format is devices.FORMATS["contiguous_format"]:
+        if memory_format is None or memory_format is layouts.FORMATS["contiguous_format"]:
             return _C.is_contiguous(self)
         order = {"channels_last": (0, 2, 3, 1), "channels_last_3d": (0, 2, 3, 4, 1)}[memory_format._name]
         return self.ndim == len(order) and _C.is_contiguous(self.detach().permute(order))

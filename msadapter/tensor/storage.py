@@ -7,9 +7,9 @@ import sys
 
 import numpy as np
 
-from . import dtype as dtypes
-from ._base import _C, device_of
-from .device import device as Device
+from .._values import dtype as dtypes
+from .._values.base import _C, device_of
+from .._values.device import device as Device
 
 
 class UntypedStorage:

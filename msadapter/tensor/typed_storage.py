@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from . import dtype as dtypes
-from ._base import _C
+from .._values import dtype as dtypes
+from .._values.base import _C
 from ._construct import tensor
 from .storage import UntypedStorage
 

@@ -14,10 +14,10 @@ from kernels_ascend import loader as _loader
 
 from .. import library as _library
 from .. import npu
+from .._values.dtype import OTHERS as _OTHER_DTYPES
 from ..alias.finder import TORCH_VERSION
 from ..ops import empty as _empty
 from ..ops import namespaces as _namespaces
-from ..tensor.dtype import OTHERS as _OTHER_DTYPES
 
 # `torch_npu.npu` is one module under two names.
 sys.modules[f"{__name__}.npu"] = npu

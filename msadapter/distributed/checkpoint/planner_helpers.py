@@ -3,8 +3,8 @@
 import io
 from dataclasses import replace
 
+from ..._values.size import Size
 from ...tensor import Tensor
-from ...tensor.size import Size
 from .._shard.sharded_tensor import ShardedTensor
 from .metadata import BytesStorageMetadata, ChunkStorageMetadata, MetadataIndex, TensorProperties
 from .planner import (

@@ -1,8 +1,8 @@
 """Activations without a kernel of their own, and the in-place forms."""
 
 from ... import ops
+from ..._values.dtype import float64
 from ...autograd import no_grad
-from ...tensor.dtype import float64
 from ._table import table
 
 __all__ = [

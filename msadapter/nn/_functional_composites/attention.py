@@ -4,8 +4,8 @@ import math
 import warnings
 
 from ... import ops
+from ..._values.dtype import bool as bool_
 from ...tensor import Tensor
-from ...tensor.dtype import bool as bool_
 from ._table import table
 
 __all__ = [

@@ -1,10 +1,10 @@
 """Connectionist temporal classification."""
 
 from ... import ops
+from ..._values.dtype import bool as bool_
+from ..._values.dtype import float16, int64
 from ...tensor import Tensor
 from ...tensor._tensor import tensor
-from ...tensor.dtype import bool as bool_
-from ...tensor.dtype import float16, int64
 
 __all__ = ["ctc_loss"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 
 from ... import ops
-from ...tensor.dtype import ALL
+from ..._values.dtype import ALL
 
 __all__ = ["ScalingType", "SwizzleType", "grouped_mm", "scaled_grouped_mm", "scaled_mm"]
 

@@ -1,8 +1,8 @@
 """Margin losses over classes."""
 
 from ... import ops
-from ...tensor.dtype import bool as bool_
-from ...tensor.dtype import int64
+from ..._values.dtype import bool as bool_
+from ..._values.dtype import int64
 from ._table import table
 from .losses import chosen, reduced
 

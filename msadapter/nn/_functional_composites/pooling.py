@@ -3,7 +3,7 @@
 import math
 
 from ... import ops
-from ...tensor.dtype import int64
+from ..._values.dtype import int64
 from .._sizes import _pair, _single, _triple
 from ._table import table
 

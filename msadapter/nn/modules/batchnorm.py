@@ -1,8 +1,8 @@
 """Batch normalisation for 1, 2 and 3 spatial dimensions, its lazy and synchronised forms."""
 
 from ... import ops
+from ..._values.dtype import int64
 from ...tensor._tensor import tensor
-from ...tensor.dtype import int64
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter, UninitializedBuffer, UninitializedParameter

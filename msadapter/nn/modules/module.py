@@ -7,10 +7,10 @@ import warnings
 from collections import OrderedDict
 
 from ... import ops
+from ..._values.device import device as Device
+from ..._values.dtype import dtype as DType
 from ...autograd import no_grad
 from ...tensor import Tensor
-from ...tensor.device import device as Device
-from ...tensor.dtype import dtype as DType
 from ..parameter import Parameter
 from . import _hooks
 from ._hooks import (  # noqa: F401  torch.nn.modules.module has these names too

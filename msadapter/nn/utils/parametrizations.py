@@ -5,8 +5,8 @@ from __future__ import annotations
 from enum import Enum, auto
 
 from ... import ops
+from ..._values.dtype import float64
 from ...autograd import no_grad
-from ...tensor.dtype import float64
 from .. import functional as F
 from ..modules.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from ..modules.module import Module

@@ -1,9 +1,9 @@
 """Sequences of different lengths: padding, packing and back."""
 
 from ... import ops
+from ..._values.dtype import int64
 from ...tensor import Tensor
 from ...tensor._tensor import as_tensor, tensor
-from ...tensor.dtype import int64
 from .._packed import PackedSequence, invert_permutation
 
 __all__ = [

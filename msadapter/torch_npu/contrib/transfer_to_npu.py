@@ -11,7 +11,7 @@ import os
 
 from ... import distributed, npu
 from ..._host import accelerator as _accelerator
-from ...tensor.device import device as _device
+from ..._values.device import device as _device
 
 
 def _rename_devices() -> None:

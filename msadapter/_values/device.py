@@ -1,4 +1,4 @@
-"""torch.device and its neighbours (layout, memory_format)."""
+"""torch.device, and the device of factories that name none."""
 
 from __future__ import annotations
 
@@ -127,29 +127,3 @@ def resolve(value) -> device:
     if d.type in ACCELERATORS and d.index is None:
         return device(d.type, current_device())
     return d
-
-
-class layout:
-    def __init__(self, name: str):
-        self._name = name
-
-    def __repr__(self) -> str:
-        return f"torch.{self._name}"
-
-    def __reduce__(self):
-        return self._name
-
-
-class memory_format(layout):
-    pass
-
-
-layout.__module__ = memory_format.__module__ = "torch"
-LAYOUTS = {
-    n: layout(n)
-    for n in ("strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc", "jagged")
-}
-FORMATS = {
-    n: memory_format(n) for n in ("contiguous_format", "channels_last", "channels_last_3d", "preserve_format")
-}
-FORMATS["legacy_contiguous_format"] = FORMATS["contiguous_format"]

@@ -36,7 +36,7 @@ class dtype:
         return f"torch.{self.name}"
 
     def __reduce__(self):
-        return _by_name, (self.name,)
+        return self.name  # pickled as the global torch.float32, as PyTorch does
 
     def __copy__(self):
         return self
