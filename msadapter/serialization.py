@@ -25,7 +25,7 @@ from ._serialization.storage_ref import location_tag
 from ._serialization.weights_only import RestrictedUnpickler
 from ._serialization.zip_reader import ZipReader
 from ._serialization.zip_writer import ALIGNMENT, ZipWriter
-from .tensor.device import LAYOUTS
+from ._values.layout import LAYOUTS
 
 __all__ = [
     "SourceChangeWarning",
