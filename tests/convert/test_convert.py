@@ -363,6 +363,8 @@ class TestCommand:
                 stderr=subprocess.PIPE,
                 text=True,
                 start_new_session=True,
+                # A shell that starts the tests in the background ignores SIGINT, and its children would inherit that.
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
             )
             try:
                 log = clone / "build/logs/pip.log"
