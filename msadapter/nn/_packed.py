@@ -16,7 +16,7 @@ class _Fields(NamedTuple):
 
 
 def invert_permutation(permutation):
-    """The permutation that undoes ``permutation``; None for None."""
+    """Return the permutation that undoes ``permutation`` (an index tensor (N,)). None gives None."""
     if permutation is None:
         return None
     output = ops.empty_like(permutation)
@@ -25,10 +25,12 @@ def invert_permutation(permutation):
 
 
 class PackedSequence(_Fields):
-    """Rows of a batch step by step: at step t, the ``batch_sizes[t]`` sequences that are still going.
+    """Sequences of different lengths, stored without padding, time step after time step.
 
-    ``sorted_indices`` is the order (longest first) of the original batch, ``unsorted_indices`` its inverse.
-    Made by ``pack_padded_sequence`` and ``pack_sequence``.
+    ``data`` holds the rows of all sequences. ``batch_sizes[t]`` (int64, on the CPU) is the number of
+    sequences that are longer than t, so the rows of step t are the next ``batch_sizes[t]`` rows of ``data``.
+    ``sorted_indices`` sorts the original batch by decreasing length, and ``unsorted_indices`` is the inverse
+    of that order. Use ``pack_padded_sequence`` or ``pack_sequence`` to create one.
     """
 
     def __new__(cls, data, batch_sizes=None, sorted_indices=None, unsorted_indices=None):
@@ -51,7 +53,10 @@ class PackedSequence(_Fields):
         return type(self), tuple(self)
 
     def _with(self, data, move):
-        """Same packing around ``data``; indices follow it through ``move``."""
+        """Return a packed sequence with the same layout around ``data``.
+
+        ``move`` is applied to both index tensors.
+        """
         if data is self.data:
             return self
         return type(self)(
@@ -62,24 +67,24 @@ class PackedSequence(_Fields):
         )
 
     def to(self, *args, **kwargs):
-        """``Tensor.to`` of the data; the indices move to its device."""
+        """Convert the data like ``Tensor.to``. The indices move to the same device, but keep their dtype."""
         data = self.data.to(*args, **kwargs)
         return self._with(data, lambda index: index.to(data.device))
 
     def cpu(self, *args, **kwargs):
-        """On the CPU."""
+        """Return a copy on the CPU."""
         return self.to("cpu", *args, **kwargs)
 
     def cuda(self, *args, **kwargs):
-        """On the accelerator."""
+        """Return a copy on the accelerator."""
         return self._with(self.data.cuda(*args, **kwargs), lambda index: index.cuda())
 
     def npu(self, *args, **kwargs):
-        """On the accelerator."""
+        """Return a copy on the accelerator."""
         return self._with(self.data.npu(*args, **kwargs), lambda index: index.npu())
 
     def pin_memory(self):
-        """With pinned data."""
+        """Return a copy whose data is in pinned memory."""
         return self._with(self.data.pin_memory(), lambda index: index.pin_memory())
 
     @property

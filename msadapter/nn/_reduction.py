@@ -1,4 +1,4 @@
-"""The ``reduction`` argument of losses, in its present and its old form."""
+"""The ``reduction`` argument of losses, and the older ``size_average`` and ``reduce`` arguments."""
 
 import warnings
 
@@ -6,7 +6,7 @@ _CODES = {"none": 0, "mean": 1, "elementwise_mean": 1, "sum": 2}
 
 
 def get_enum(reduction):
-    """The number of a reduction: none 0, mean 1, sum 2; ValueError for anything else."""
+    """Return the number of a reduction: none 0, mean 1, sum 2. Any other name raises ValueError."""
     if reduction == "elementwise_mean":
         warnings.warn(
             "reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.", stacklevel=2
@@ -17,7 +17,7 @@ def get_enum(reduction):
 
 
 def legacy_get_string(size_average, reduce, emit_warning=True):
-    """The reduction that the old pair ``size_average``, ``reduce`` means."""
+    """Translate the deprecated arguments ``size_average`` and ``reduce`` into the name of a reduction."""
     size_average = True if size_average is None else size_average
     reduce = True if reduce is None else reduce
     name = ("mean" if size_average else "sum") if reduce else "none"
@@ -30,5 +30,5 @@ def legacy_get_string(size_average, reduce, emit_warning=True):
 
 
 def legacy_get_enum(size_average, reduce, emit_warning=True):
-    """Number of :func:`legacy_get_string`."""
+    """Return the number of the reduction that :func:`legacy_get_string` names."""
     return get_enum(legacy_get_string(size_average, reduce, emit_warning))

@@ -1,4 +1,4 @@
-"""One number or a sequence, as a tuple of fixed length."""
+"""Helpers that turn a single number or a sequence into a tuple of fixed length."""
 
 from collections.abc import Iterable
 from itertools import repeat

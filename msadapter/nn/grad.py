@@ -1,4 +1,4 @@
-"""Gradients of convolutions with respect to input and weight."""
+"""Gradients of convolutions with respect to their input and their weight."""
 
 from .. import ops
 from ..autograd import enable_grad
@@ -23,30 +23,30 @@ def _wrt_weight(conv, input, weight_size, grad_output, *settings):
 
 
 def conv1d_input(input_size, weight, grad_output, stride=1, padding=0, dilation=1, groups=1):
-    """Gradient of conv1d with respect to its input of ``input_size``."""
+    """Return the gradient of conv1d with respect to an input of shape ``input_size``."""
     return _wrt_input(F.conv1d, input_size, weight, grad_output, stride, padding, dilation, groups)
 
 
 def conv1d_weight(input, weight_size, grad_output, stride=1, padding=0, dilation=1, groups=1):
-    """Gradient of conv1d with respect to its weight of ``weight_size``."""
+    """Return the gradient of conv1d with respect to a weight of shape ``weight_size``."""
     return _wrt_weight(F.conv1d, input, weight_size, grad_output, stride, padding, dilation, groups)
 
 
 def conv2d_input(input_size, weight, grad_output, stride=1, padding=0, dilation=1, groups=1):
-    """Gradient of conv2d with respect to its input of ``input_size``."""
+    """Return the gradient of conv2d with respect to an input of shape ``input_size``."""
     return _wrt_input(F.conv2d, input_size, weight, grad_output, stride, padding, dilation, groups)
 
 
 def conv2d_weight(input, weight_size, grad_output, stride=1, padding=0, dilation=1, groups=1):
-    """Gradient of conv2d with respect to its weight of ``weight_size``."""
+    """Return the gradient of conv2d with respect to a weight of shape ``weight_size``."""
     return _wrt_weight(F.conv2d, input, weight_size, grad_output, stride, padding, dilation, groups)
 
 
 def conv3d_input(input_size, weight, grad_output, stride=1, padding=0, dilation=1, groups=1):
-    """Gradient of conv3d with respect to its input of ``input_size``."""
+    """Return the gradient of conv3d with respect to an input of shape ``input_size``."""
     return _wrt_input(F.conv3d, input_size, weight, grad_output, stride, padding, dilation, groups)
 
 
 def conv3d_weight(input, weight_size, grad_output, stride=1, padding=0, dilation=1, groups=1):
-    """Gradient of conv3d with respect to its weight of ``weight_size``."""
+    """Return the gradient of conv3d with respect to a weight of shape ``weight_size``."""
     return _wrt_weight(F.conv3d, input, weight_size, grad_output, stride, padding, dilation, groups)

@@ -1,6 +1,6 @@
-"""Initialisers: fill a tensor in place, without recording, and return it.
+"""Initialisers. Each one fills a tensor in place, outside of autograd, and returns it.
 
-The draws from the random generator are torch's, in torch's order.
+The random initialisers draw the same numbers from the generator as PyTorch, in the same order.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ _UNIT_GAIN = (
 
 
 def calculate_gain(nonlinearity, param=None):
-    """The factor that keeps the variance through ``nonlinearity`` (``param``: slope of leaky_relu)."""
+    """Return the gain that keeps the variance of activations constant through ``nonlinearity``.
+
+    ``param`` is the negative slope of leaky_relu (default 0.01).
+    """
     if nonlinearity in _UNIT_GAIN:
         return 1
     if nonlinearity == "tanh":
@@ -66,7 +69,10 @@ def _no_grad_zero_(tensor):
 
 
 def _no_grad_trunc_normal_(tensor, mean, std, a, b, generator=None):
-    """Rejection sampling of a normal cut to [a, b], with torch's draws in torch's order."""
+    """Fill ``tensor`` with a normal distribution cut to [a, b], by rejection sampling.
+
+    The generator is used exactly as PyTorch uses it, so that equal seeds give equal values.
+    """
     if tensor.is_meta:
         return tensor
 
@@ -88,8 +94,8 @@ def _no_grad_trunc_normal_(tensor, mean, std, a, b, generator=None):
 
 
 def _reject_from_normal(tensor, mean, std, a, b, generator):
-    """Draw normals for the whole tensor again until every element has one inside [a, b]."""
-    # The bounds as the dtype holds them.
+    """Draw normal values for the whole tensor again and again, until every element has had one inside [a, b]."""
+    # The bounds are rounded to the tensor's dtype, because the values are compared in this dtype.
     low, high = make_tensor([a, b], dtype=tensor.dtype, device="cpu").tolist()
     result = tensor.normal_(mean, std, generator=generator)
     outside = (result < low) | (result > high)
@@ -102,7 +108,7 @@ def _reject_from_normal(tensor, mean, std, a, b, generator):
 
 
 def _reject_from_uniform(tensor, mean, std, a, b, generator):
-    """Draw uniforms in [a, b], kept with the probability of the density over its peak."""
+    """Draw uniform values in [a, b] and accept each with the probability density / highest density."""
     peak = -0.5 * ((max(a, min(mean, b)) - mean) / std) ** 2
 
     def refused(candidates):
@@ -121,37 +127,37 @@ def _reject_from_uniform(tensor, mean, std, a, b, generator):
 
 
 def uniform_(tensor, a=0.0, b=1.0, generator=None):
-    """Uniform values in [a, b)."""
+    """Fill the tensor with uniform values from [a, b)."""
     return _no_grad_uniform_(tensor, a, b, generator)
 
 
 def normal_(tensor, mean=0.0, std=1.0, generator=None):
-    """Normal values."""
+    """Fill the tensor with normal values."""
     return _no_grad_normal_(tensor, mean, std, generator)
 
 
 def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
-    """Normal values cut to the interval [a, b]."""
+    """Fill the tensor with normal values, restricted to the interval [a, b]."""
     return _no_grad_trunc_normal_(tensor, mean, std, a, b, generator=generator)
 
 
 def constant_(tensor, val):
-    """The value ``val`` everywhere."""
+    """Fill the tensor with ``val``."""
     return _no_grad_fill_(tensor, val)
 
 
 def ones_(tensor):
-    """Ones."""
+    """Fill the tensor with ones."""
     return _no_grad_fill_(tensor, 1.0)
 
 
 def zeros_(tensor):
-    """Zeros."""
+    """Fill the tensor with zeros."""
     return _no_grad_zero_(tensor)
 
 
 def eye_(tensor):
-    """The identity matrix (2 dimensions only)."""
+    """Fill a 2-dimensional tensor with the identity matrix. Other shapes raise ValueError."""
     if tensor.ndimension() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     with no_grad():
@@ -160,7 +166,10 @@ def eye_(tensor):
 
 
 def dirac_(tensor, groups=1):
-    """The identity of a convolution with 1, 2 or 3 spatial dimensions, in each of ``groups``."""
+    """Fill the weight of a convolution so that the convolution returns its input.
+
+    The weight has 3, 4 or 5 dimensions. With ``groups`` > 1 each group of channels is preserved on its own.
+    """
     dimensions = tensor.ndimension()
     if dimensions not in (3, 4, 5):
         raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
@@ -178,7 +187,7 @@ def dirac_(tensor, groups=1):
 
 
 def _calculate_fan_in_and_fan_out(tensor):
-    """(fan_in, fan_out) of a weight: features times receptive field."""
+    """Return (fan_in, fan_out) of a weight: the number of features times the size of the receptive field."""
     if tensor.dim() < 2:
         raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
     shape = tensor.shape
@@ -196,7 +205,7 @@ def _calculate_correct_fan(tensor, mode):
 
 
 def xavier_uniform_(tensor, gain=1.0, generator=None):
-    """Glorot's uniform: bound gain * sqrt(6 / (fan_in + fan_out))."""
+    """Fill with uniform values in +-gain * sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio)."""
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     std = gain * math.sqrt(2.0 / float(fan_in + fan_out))
     bound = math.sqrt(3.0) * std
@@ -204,7 +213,7 @@ def xavier_uniform_(tensor, gain=1.0, generator=None):
 
 
 def xavier_normal_(tensor, gain=1.0, generator=None):
-    """Glorot's normal: std gain * sqrt(2 / (fan_in + fan_out))."""
+    """Fill with normal values of standard deviation gain * sqrt(2 / (fan_in + fan_out)) (Glorot and Bengio)."""
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     std = gain * math.sqrt(2.0 / float(fan_in + fan_out))
     return _no_grad_normal_(tensor, 0.0, std, generator)
@@ -215,7 +224,7 @@ def _kaiming_std(tensor, a, mode, nonlinearity):
 
 
 def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
-    """He's uniform: bound gain * sqrt(3 / fan)."""
+    """Fill with uniform values in +-gain * sqrt(3 / fan) (He et al.). ``mode`` selects fan_in or fan_out."""
     if 0 in tensor.shape:
         warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=2)
         return tensor
@@ -225,7 +234,10 @@ def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gene
 
 
 def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
-    """He's normal: std gain / sqrt(fan)."""
+    """Fill with normal values of standard deviation gain / sqrt(fan) (He et al.).
+
+    ``mode`` selects the fan.
+    """
     if 0 in tensor.shape:
         warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=2)
         return tensor
@@ -235,7 +247,7 @@ def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gener
 
 
 def orthogonal_(tensor, gain=1, generator=None):
-    """A (semi) orthogonal matrix; dimensions after the first are flattened."""
+    """Fill with a (semi-)orthogonal matrix. The dimensions after the first count as one dimension."""
     if tensor.ndimension() < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
     if tensor.numel() == 0:
@@ -246,7 +258,7 @@ def orthogonal_(tensor, gain=1, generator=None):
     if rows < cols:
         flat.t_()
     q, r = ops.linalg_qr(flat)
-    # The sign of R's diagonal is free: fixing it makes the distribution uniform.
+    # The signs of R's diagonal are arbitrary. Fixing them makes the distribution of Q uniform.
     q *= ops.diag(r, 0).sign()
     if rows < cols:
         q.t_()
@@ -257,7 +269,7 @@ def orthogonal_(tensor, gain=1, generator=None):
 
 
 def sparse_(tensor, sparsity, std=0.01, generator=None):
-    """Normal values with a fraction ``sparsity`` of each column set to zero (2 dimensions only)."""
+    """Fill a 2-dimensional tensor with normal values, and set a fraction ``sparsity`` of each column to zero."""
     if tensor.ndimension() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     rows, cols = tensor.shape

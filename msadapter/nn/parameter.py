@@ -1,4 +1,4 @@
-"""Tensors that modules own: Parameter, Buffer and their lazily shaped forms."""
+"""Tensors that belong to modules: Parameter, Buffer and their variants without a shape."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
             data = ops.empty(0)
         if type(data) is Tensor or type(data) is Parameter:
             return Tensor._make_subclass(cls, data, requires_grad)
-        # A tensor subclass keeps its own type and is only marked.
+        # A tensor subclass keeps its own type. The attribute _is_param marks it as a parameter.
         marked = data.detach().requires_grad_(requires_grad)
         if type(marked) is not type(data):
             raise RuntimeError(
@@ -57,14 +57,14 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         from .._utils import _rebuild_parameter, _rebuild_parameter_with_state
 
         state = {k: v for k, v in self.__dict__.items() if k in _user_attributes(self)}
-        # Backward hooks are not written: a hook belongs to the running process.
+        # Backward hooks are not pickled, because they belong to the running process.
         if not state:
             return _rebuild_parameter, (self.data, self.requires_grad, OrderedDict())
         return _rebuild_parameter_with_state, (self.data, self.requires_grad, OrderedDict(), state)
 
 
 def _user_attributes(tensor):
-    """Names that user code set on the tensor (the tensor's own bookkeeping starts with an underscore)."""
+    """Return the attributes that user code has set. Attributes of the library start with an underscore."""
     return {name for name in tensor.__dict__ if not name.startswith("_") and name != "grad"}
 
 
@@ -80,7 +80,7 @@ class _BufferMeta(type(Tensor)):
 class Buffer(Tensor, metaclass=_BufferMeta):
     """A tensor that a Module registers as a buffer when it is assigned as an attribute.
 
-    ``persistent=False`` keeps it out of ``state_dict``. The result is the plain tensor, marked.
+    With ``persistent=False`` it is not part of ``state_dict``. The result is the given tensor, with a mark.
     """
 
     def __new__(cls, data=None, *, persistent=True):
@@ -93,7 +93,7 @@ class Buffer(Tensor, metaclass=_BufferMeta):
 
 
 class UninitializedTensorMixin:
-    """What a tensor without shape may do: move, change type, and be materialized once."""
+    """Methods of tensors without a shape: they can be moved, cast, and materialized once."""
 
     _allowed_functions = frozenset(
         (
@@ -121,7 +121,7 @@ class UninitializedTensorMixin:
     )
 
     def materialize(self, shape, device=None, dtype=None):
-        """Give the tensor its shape (uninitialised values) and its ordinary class."""
+        """Give the tensor its shape and its ordinary class. The values are uninitialised."""
         device = self.data.device if device is None else device
         dtype = self.data.dtype if dtype is None else dtype
         self.data = ops.empty(tuple(shape), device=device, dtype=dtype)
@@ -182,5 +182,5 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
 
 
 def is_lazy(param):
-    """Whether ``param`` still waits for its shape."""
+    """Return whether ``param`` has no shape yet."""
     return isinstance(param, UninitializedTensorMixin)

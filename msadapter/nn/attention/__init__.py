@@ -1,4 +1,4 @@
-"""Choice of the kernel of scaled dot product attention."""
+"""Selection of the kernel for scaled dot product attention."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ __all__ = ["SDPBackend", "sdpa_kernel"]
 
 
 class SDPBackend(IntEnum):
-    """The kernels that torch chooses among; here every choice runs the one that the device has."""
+    """The kernels that PyTorch can choose from.
+
+    Here every choice runs the same kernel, the one of the device.
+    """
 
     ERROR = -1
     MATH = 0
@@ -28,15 +31,16 @@ _enabled = [
 
 
 def _cur_sdpa_kernel_backends(with_priority=False):
-    """The kernels allowed now."""
+    """Return the list of the kernels that are allowed now."""
     return list(_enabled)
 
 
 @contextlib.contextmanager
 def sdpa_kernel(backends, set_priority=False):
-    """Allow only ``backends`` (one SDPBackend or a list) inside the block.
+    """Allow only ``backends`` (one SDPBackend or a list of them) inside the ``with`` block.
 
-    Kernels differ in speed and rounding only, and the device has one: the choice is recorded, nothing else.
+    PyTorch's kernels differ in speed and rounding only, and each device has a single kernel here. The choice
+    is therefore recorded and can be read back, but it does not change what runs.
     """
     global _enabled
     if isinstance(backends, SDPBackend):

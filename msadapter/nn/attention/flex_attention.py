@@ -1,4 +1,4 @@
-"""flex_attention is not offered: it needs a compiler for the score function."""
+"""flex_attention is not supported, because it needs a compiler for the score function."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ _DEFAULT_SPARSE_BLOCK_SIZE = 128
 
 
 class AuxRequest(NamedTuple):
-    """What flex_attention is asked to return beside the result."""
+    """Names the additional results that flex_attention can return."""
 
     lse: bool = False
     max_scores: bool = False
@@ -21,7 +21,7 @@ def _refuse(name):
 
 
 class BlockMask:
-    """Refused on creation."""
+    """Not supported: creating an instance raises NotImplementedError."""
 
     def __init__(self, *args, **kwargs):
         _refuse("BlockMask")
@@ -38,15 +38,15 @@ def flex_attention(
     return_lse=False,
     kernel_options=None,
 ):
-    """Refused."""
+    """Not supported: raises NotImplementedError."""
     _refuse("flex_attention")
 
 
 def create_block_mask(mask_mod, B, H, Q_LEN, KV_LEN, device="cuda", BLOCK_SIZE=128, _compile=False):
-    """Refused."""
+    """Not supported: raises NotImplementedError."""
     _refuse("create_block_mask")
 
 
 def create_mask(mod_fn, B, H, Q_LEN, KV_LEN, device="cuda"):
-    """Refused."""
+    """Not supported: raises NotImplementedError."""
     _refuse("create_mask")

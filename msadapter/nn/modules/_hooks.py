@@ -1,4 +1,4 @@
-"""Hooks of modules: the registries (one module's and global) and the backward wiring."""
+"""Hooks of modules: the registries (of one module and global) and the wiring of backward hooks."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def register_module_forward_hook(hook, *, with_kwargs=False, always_call=False):
 
 
 def register_module_backward_hook(hook):
-    """Legacy form of :func:`register_module_full_backward_hook`."""
+    """Deprecated form of :func:`register_module_full_backward_hook`."""
     global _global_is_full_backward_hook
     if _global_is_full_backward_hook is True:
         raise RuntimeError(
@@ -102,7 +102,7 @@ def register_module_parameter_registration_hook(hook):
 
 
 class _Tap(Function):
-    """Identity on tensors that shows their gradients, all at once, to a callback."""
+    """An identity function whose backward passes the gradients of all its tensors to a callback."""
 
     @staticmethod
     def forward(ctx, callback, *tensors):
@@ -120,10 +120,11 @@ def _as_tuple(value):
 
 
 class BackwardPass:
-    """Runs the full backward hooks of one call of a module.
+    """Runs the full backward hooks for one call of a module.
 
-    The inputs and the outputs of the call pass through identity nodes. The node of the outputs
-    sees grad_output first (pre-hooks); the node of the inputs then sees grad_input (hooks).
+    The inputs and the outputs of the call pass through identity nodes. In backward, the node of the outputs
+    receives grad_output first and runs the pre-hooks. The node of the inputs receives grad_input later and
+    runs the hooks.
     """
 
     def __init__(self, module, hooks, pre_hooks):
@@ -173,7 +174,8 @@ class BackwardPass:
                 full = self._checked(changed, full, "grad_outputs")
         self.grad_outputs = full
         if not self.input_positions:
-            # Nothing before the module wants a gradient: the hooks run now, with nothing to show.
+            # Nothing before this module needs a gradient, so the node of the inputs will not run. The hooks
+            # are therefore called now, with None as grad_input.
             for hook in self.hooks:
                 changed = hook(self.module, (None,) * (self.n_inputs or 0), full)
                 if changed is not None and not all(g is None for g in _as_tuple(changed)):
@@ -218,12 +220,12 @@ class BackwardPass:
 
 
 class HookSupport:
-    """The registering half of Module: one method for each kind of hook."""
+    """The methods of Module that register hooks, one for each kind of hook."""
 
     def register_forward_pre_hook(self, hook, *, prepend=False, with_kwargs=False):
-        """Call ``hook(module, args)`` (``hook(module, args, kwargs)`` with ``with_kwargs``) before forward.
+        """Call ``hook(module, args)`` before forward, or ``hook(module, args, kwargs)`` with ``with_kwargs``.
 
-        A result that is not None replaces the arguments. Returns a removable handle.
+        A result that is not None replaces the arguments. Returns a handle with a ``remove`` method.
         """
         handle = RemovableHandle(self._forward_pre_hooks, extra_dict=self._forward_pre_hooks_with_kwargs)
         self._forward_pre_hooks[handle.id] = hook
@@ -234,9 +236,11 @@ class HookSupport:
         return handle
 
     def register_forward_hook(self, hook, *, prepend=False, with_kwargs=False, always_call=False):
-        """Call ``hook(module, args, output)`` (``(module, args, kwargs, output)``) after forward.
+        """Call ``hook(module, args, output)`` after forward, or ``hook(module, args, kwargs, output)`` with
+        ``with_kwargs``.
 
-        A result that is not None replaces the output; ``always_call`` runs it also when forward raises.
+        A result that is not None replaces the output. With ``always_call`` the hook also runs when forward
+        raises an error. Returns a handle with a ``remove`` method.
         """
         handle = RemovableHandle(
             self._forward_hooks,
@@ -252,7 +256,7 @@ class HookSupport:
         return handle
 
     def register_full_backward_pre_hook(self, hook, prepend=False):
-        """Call ``hook(module, grad_output)`` before the module's backward; a result replaces grad_output."""
+        """Call ``hook(module, grad_output)`` before the module's backward. A result replaces grad_output."""
         handle = _add(self._backward_pre_hooks, hook)
         if prepend:
             self._backward_pre_hooks.move_to_end(handle.id, last=False)
@@ -261,7 +265,8 @@ class HookSupport:
     def register_full_backward_hook(self, hook, prepend=False):
         """Call ``hook(module, grad_input, grad_output)`` after the module's backward.
 
-        A result replaces grad_input. Cannot be mixed with :meth:`register_backward_hook`.
+        A result that is not None replaces grad_input. A module cannot have this kind of hook and
+        :meth:`register_backward_hook` at once.
         """
         if self._is_full_backward_hook is False:
             raise RuntimeError(
@@ -275,7 +280,10 @@ class HookSupport:
         return handle
 
     def register_backward_hook(self, hook):
-        """Legacy hook on the node that made the output; prefer :meth:`register_full_backward_hook`."""
+        """Register a hook on the graph node of the output.
+
+        Deprecated: use :meth:`register_full_backward_hook`.
+        """
         if self._is_full_backward_hook is True:
             raise RuntimeError(
                 "Cannot use both regular backward hooks and full backward hooks on a single "
@@ -285,12 +293,15 @@ class HookSupport:
         return _add(self._backward_hooks, hook)
 
     def register_state_dict_post_hook(self, hook):
-        """Call ``hook(module, state_dict, prefix, local_metadata)`` after state_dict; may edit in place."""
+        """Call ``hook(module, state_dict, prefix, local_metadata)`` after state_dict.
+
+        It may change the dict in place.
+        """
         hook._from_public_api = True
         return _add(self._state_dict_hooks, hook)
 
     def _register_state_dict_hook(self, hook):
-        """As the public form, but a result that is not None replaces the state dict."""
+        """Like the public method, but a result that is not None replaces the state dict."""
         if getattr(hook, "_from_public_api", False):
             raise RuntimeError(
                 "Cannot register the same function as the state dict post hook that was "
@@ -299,22 +310,27 @@ class HookSupport:
         return _add(self._state_dict_hooks, hook)
 
     def register_state_dict_pre_hook(self, hook):
-        """Call ``hook(module, prefix, keep_vars)`` before state_dict is taken."""
+        """Call ``hook(module, prefix, keep_vars)`` before the state dict is made."""
         return _add(self._state_dict_pre_hooks, hook)
 
     def register_load_state_dict_pre_hook(self, hook):
-        """Call ``hook(module, state_dict, prefix, local_metadata, strict, missing, unexpected, errors)``."""
+        """Call ``hook(module, state_dict, prefix, local_metadata, strict, missing, unexpected, errors)``
+        before loading.
+        """
         return self._register_load_state_dict_pre_hook(hook, with_module=True)
 
     def _register_load_state_dict_pre_hook(self, hook, with_module=False):
         return _add(self._load_state_dict_pre_hooks, _LoadPreHook(hook, self if with_module else None))
 
     def register_load_state_dict_post_hook(self, hook):
-        """Call ``hook(module, incompatible_keys)`` after loading; it may edit the keys in place."""
+        """Call ``hook(module, incompatible_keys)`` after loading.
+
+        It may change the lists of keys in place.
+        """
         return _add(self._load_state_dict_post_hooks, hook)
 
     def _get_backward_hooks(self):
-        """The full and the legacy backward hooks that apply to this module, global ones first."""
+        """Return the full and the legacy backward hooks that apply to this module, global hooks first."""
         full, legacy = [], []
         if _global_is_full_backward_hook is True:
             full += _global_backward_hooks.values()
@@ -331,7 +347,7 @@ class HookSupport:
 
 
 class _LoadPreHook:
-    """A load-state-dict pre-hook, with the module as first argument when it asked for it."""
+    """A load_state_dict pre-hook. It passes ``module`` as first argument, unless ``module`` is None."""
 
     def __init__(self, hook, module):
         self.hook = hook
@@ -345,7 +361,7 @@ class _LoadPreHook:
 
 
 def call_with_hooks(module, args, kwargs):
-    """One call of ``module`` with every hook that applies; the order is torch's."""
+    """Call ``module`` once, with every hook that applies, in PyTorch's order."""
     called: set[int] = set()
     try:
         return _call(module, args, kwargs, called)
@@ -416,7 +432,7 @@ def _forward_hooks_of(module):
 
 
 def _run_always_called(module, args, kwargs, called):
-    """After an error: the always-called hooks that did not run yet see a result of None."""
+    """After an error, run the always_call hooks that have not run yet, with None as the result."""
     always = {**_global_forward_hooks_always_called, **module._forward_hooks_always_called}
     for key, hook, with_kwargs in _forward_hooks_of(module):
         if key not in always or key in called:
@@ -424,7 +440,7 @@ def _run_always_called(module, args, kwargs, called):
         try:
             changed = hook(module, args, kwargs, None) if with_kwargs else hook(module, args, None)
         except Exception as error:
-            # The first error is the one to report; torch warns about this one.
+            # The caller gets the original error. An error in such a hook becomes a warning, as in PyTorch.
             warnings.warn(
                 f"module forward hook with ``always_call=True`` raised an exception that was "
                 f"silenced as another error was raised in forward: {error}",
@@ -435,7 +451,7 @@ def _run_always_called(module, args, kwargs, called):
 
 
 def _attach_legacy(module, result, hooks):
-    """Legacy hooks watch the node that made the (first) tensor of the output."""
+    """Register the legacy hooks on the graph node of the output's first tensor."""
     var = result
     while not isinstance(var, Tensor):
         var = next(v for v in var.values() if isinstance(v, Tensor)) if isinstance(var, dict) else var[0]

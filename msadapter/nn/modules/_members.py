@@ -1,4 +1,4 @@
-"""The membership half of Module: registering, finding and listing parameters, buffers and submodules."""
+"""The part of Module that registers, finds and lists parameters, buffers and submodules."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _BEFORE_INIT = "cannot assign {} before Module.__init__() call"
 
 
 def _announce(registry, module, name, value):
-    """Run registration hooks; a result that is not None replaces the value."""
+    """Run the global registration hooks. A result that is not None replaces the value."""
     for hook in registry.values():
         changed = hook(module, name, value)
         if changed is not None:
@@ -50,11 +50,14 @@ def _typename(value):
 
 
 class MemberSupport:
-    """Registration, attribute access and the named_* iterators."""
+    """Registration, attribute access and the ``named_*`` iterators of Module."""
 
     # ---- registration -------------------------------------------------------------------------
     def register_buffer(self, name, tensor, persistent=True):
-        """Add a tensor (or None) that is state but not a parameter; see ``state_dict`` for ``persistent``."""
+        """Add a tensor (or None) that belongs to the state but is not a parameter.
+
+        With ``persistent=False`` the buffer is not part of ``state_dict``.
+        """
         if "_buffers" not in self.__dict__:
             raise AttributeError(_BEFORE_INIT.format("buffer"))
         _check_name(
@@ -72,7 +75,7 @@ class MemberSupport:
             self._non_persistent_buffers_set.add(name)
 
     def register_parameter(self, name, param):
-        """Add a Parameter (or None) under ``name``."""
+        """Add a Parameter (or None) under ``name``. A tensor with a history raises ValueError."""
         if "_parameters" not in self.__dict__:
             raise AttributeError("cannot assign parameter before Module.__init__() call")
         _check_name(
@@ -111,7 +114,7 @@ class MemberSupport:
 
     # ---- lookup by dotted name ----------------------------------------------------------------
     def get_submodule(self, target):
-        """The submodule at the dotted path ``target`` (the module itself for an empty string)."""
+        """Return the submodule at the dotted path ``target``. The empty string gives the module itself."""
         module = self
         if target == "":
             return module
@@ -124,7 +127,7 @@ class MemberSupport:
         return module
 
     def set_submodule(self, target, module, strict=False):
-        """Put ``module`` at the dotted path ``target``; with ``strict`` the path must exist already."""
+        """Set the submodule at the dotted path ``target``. With ``strict``, the path must exist already."""
         if target == "":
             raise ValueError("Cannot set the submodule without a target name!")
         if not isinstance(module, MemberSupport):
@@ -145,14 +148,14 @@ class MemberSupport:
         return owner, name, getattr(owner, name)
 
     def get_parameter(self, target):
-        """The parameter at the dotted path ``target``."""
+        """Return the parameter at the dotted path ``target``."""
         _, name, value = self._get_leaf(target)
         if not isinstance(value, Parameter):
             raise AttributeError(f"`{name}` is not an nn.Parameter")
         return value
 
     def get_buffer(self, target):
-        """The buffer at the dotted path ``target``."""
+        """Return the buffer at the dotted path ``target``."""
         owner, name, value = self._get_leaf(target)
         if name not in owner._buffers:
             raise AttributeError(f"`{name}` is not a buffer")
@@ -160,7 +163,7 @@ class MemberSupport:
 
     # ---- attributes ---------------------------------------------------------------------------
     def __getattr__(self, name):
-        # Written out, not a loop: every access of a parameter in a forward comes through here.
+        # This is written out instead of a loop, because every access of a parameter in a forward passes here.
         own = self.__dict__
         members = own.get("_parameters")
         if members is not None:
@@ -193,7 +196,7 @@ class MemberSupport:
             self._set_other(name, value, own)
 
     def _set_other(self, name, value, own):
-        """Assignment of what is no parameter: a submodule, a buffer, or a plain attribute."""
+        """Assign a value that is not a parameter: a submodule, a buffer or a plain attribute."""
         modules = own.get("_modules")
         if isinstance(value, MemberSupport):
             if modules is None:
@@ -246,7 +249,7 @@ class MemberSupport:
 
     # ---- iteration ----------------------------------------------------------------------------
     def _named_members(self, get_members_fn, prefix="", recurse=True, remove_duplicate=True):
-        """Dotted names and values of what ``get_members_fn`` lists, over the tree."""
+        """Yield (dotted name, value) for everything that ``get_members_fn`` lists, over all submodules."""
         seen = set()
         modules = (
             self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
@@ -262,30 +265,30 @@ class MemberSupport:
                 yield (path + "." if path else "") + name, value
 
     def parameters(self, recurse=True):
-        """Every parameter once, in registration order."""
+        """Yield every parameter once, in the order of registration."""
         for _, param in self.named_parameters(recurse=recurse):
             yield param
 
     def named_parameters(self, prefix="", recurse=True, remove_duplicate=True):
-        """(dotted name, parameter) pairs."""
+        """Yield (dotted name, parameter) pairs."""
         yield from self._named_members(lambda m: m._parameters.items(), prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse=True):
-        """Every buffer once, in registration order."""
+        """Yield every buffer once, in the order of registration."""
         for _, buf in self.named_buffers(recurse=recurse):
             yield buf
 
     def named_buffers(self, prefix="", recurse=True, remove_duplicate=True):
-        """(dotted name, buffer) pairs."""
+        """Yield (dotted name, buffer) pairs."""
         yield from self._named_members(lambda m: m._buffers.items(), prefix, recurse, remove_duplicate)
 
     def children(self):
-        """Immediate submodules, each once."""
+        """Yield the immediate submodules, each once."""
         for _, module in self.named_children():
             yield module
 
     def named_children(self):
-        """(name, module) pairs of the immediate submodules, each module once."""
+        """Yield (name, module) pairs of the immediate submodules, each module once."""
         seen = set()
         for name, module in self._modules.items():
             if module is not None and module not in seen:
@@ -293,12 +296,12 @@ class MemberSupport:
                 yield name, module
 
     def modules(self, remove_duplicate=True):
-        """Every module of the tree (once, unless ``remove_duplicate`` is false), this one first."""
+        """Yield this module, then all submodules. A shared module appears once if ``remove_duplicate``."""
         for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
     def named_modules(self, memo=None, prefix="", remove_duplicate=True):
-        """(dotted name, module) pairs of the tree, this module first under ``prefix``."""
+        """Yield (dotted name, module) pairs: this module under ``prefix``, then all submodules."""
         memo = set() if memo is None else memo
         if self in memo:
             return

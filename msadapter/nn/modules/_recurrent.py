@@ -1,4 +1,4 @@
-"""The computation of recurrent networks on ordinary ops: cells, layers, stacks."""
+"""The computation of recurrent networks with ordinary operators: cells, layers and stacks of layers."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from .. import functional as F
 
 
 def tanh_step(gates, hidden, w_hh, b_hh):
-    """h' = tanh(gates + W h)."""
+    """Return the next hidden state, tanh(gates + W h)."""
     return ops.tanh(gates + F.linear(hidden, w_hh, b_hh))
 
 
 def relu_step(gates, hidden, w_hh, b_hh):
-    """h' = relu(gates + W h)."""
+    """Return the next hidden state, relu(gates + W h)."""
     return F.relu(gates + F.linear(hidden, w_hh, b_hh))
 
 
 def gru_step(gates, hidden, w_hh, b_hh):
-    """Reset, update and new gates; h' = n + z (h - n)."""
+    """Return the next hidden state n + z (h - n), computed from the reset, update and new gates."""
     in_reset, in_update, in_new = gates.chunk(3, -1)
     h_reset, h_update, h_new = F.linear(hidden, w_hh, b_hh).chunk(3, -1)
     reset = ops.sigmoid(in_reset + h_reset)
@@ -27,7 +27,10 @@ def gru_step(gates, hidden, w_hh, b_hh):
 
 
 def lstm_step(gates, state, w_hh, b_hh, w_hr=None):
-    """Input, forget, cell and output gates; returns (h', c'), h' projected by ``w_hr`` if given."""
+    """Return the next states (h', c'), computed from the input, forget, cell and output gates.
+
+    ``w_hr`` projects h' if it is given.
+    """
     hidden, cell = state
     in_gate, forget, new, out = (gates + F.linear(hidden, w_hh, b_hh)).chunk(4, -1)
     cell = ops.sigmoid(forget) * cell + ops.sigmoid(in_gate) * ops.tanh(new)
@@ -41,7 +44,7 @@ STEPS = {"RNN_TANH": tanh_step, "RNN_RELU": relu_step, "GRU": gru_step, "LSTM": 
 
 
 class _States:
-    """A state that is one tensor (RNN, GRU) or two (LSTM), handled row-wise."""
+    """A state of one tensor (RNN, GRU) or two tensors (LSTM), whose rows can be selected and joined."""
 
     @staticmethod
     def map(state, fn):
@@ -59,7 +62,7 @@ class _States:
 
 
 def _split_weights(weights, bias):
-    """(w_ih, b_ih, what the step takes) of one layer and direction."""
+    """Return (w_ih, b_ih, the remaining arguments of the step function) of one layer and direction."""
     w_ih, w_hh = weights[:2]
     b_ih, b_hh = weights[2:4] if bias else (None, None)
     rest = weights[4 if bias else 2 :]
@@ -67,7 +70,7 @@ def _split_weights(weights, bias):
 
 
 def _run_padded(step, inputs, state, weights, bias, reverse):
-    """One direction over (T, B, I); returns the outputs (T, B, H) and the last state."""
+    """Run one direction over padded inputs (T, B, I). Returns the outputs (T, B, H) and the last state."""
     w_ih, b_ih, own = _split_weights(weights, bias)
     gates = F.linear(inputs, w_ih, b_ih).unbind(0)
     outputs = []
@@ -80,7 +83,7 @@ def _run_padded(step, inputs, state, weights, bias, reverse):
 
 
 def _run_packed(step, inputs, state, weights, bias, reverse, batch_sizes):
-    """One direction over packed rows, longest sequence first."""
+    """Run one direction over packed rows. The longest sequence comes first in each step."""
     w_ih, b_ih, own = _split_weights(weights, bias)
     gates = list(F.linear(inputs, w_ih, b_ih).split(batch_sizes, 0))
     if reverse:
@@ -100,7 +103,7 @@ def _run_packed(step, inputs, state, weights, bias, reverse, batch_sizes):
 
 
 def _run_packed_backwards(step, gates, initial, own, batch_sizes):
-    """From the last step to the first: sequences join at their ends."""
+    """Run from the last step to the first. A sequence enters at its own last step."""
     outputs = []
     current = batch_sizes[-1]
     state = _States.map(initial, lambda s: s[:current])
@@ -118,7 +121,7 @@ def _run_packed_backwards(step, gates, initial, own, batch_sizes):
 def run_stack(
     mode, inputs, hx, weights, *, bias, num_layers, dropout, training, bidirectional, batch_sizes=None
 ):
-    """Every layer and direction.
+    """Run every layer and direction.
 
     Args:
         inputs: (T, B, I), or the packed rows when ``batch_sizes`` is given.

@@ -1,4 +1,4 @@
-"""The state_dict half of Module: taking, checking and loading states."""
+"""The part of Module that makes, checks and loads state dicts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _EXTRA_STATE_KEY_SUFFIX = "_extra_state"
 
 
 class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
-    """What ``load_state_dict`` returns."""
+    """The result of ``load_state_dict``: the missing and the unexpected keys."""
 
     __slots__ = ()
 
@@ -28,18 +28,18 @@ class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpec
 
 
 class StateSupport:
-    """state_dict, load_state_dict, extra state."""
+    """The methods ``state_dict`` and ``load_state_dict`` of Module, and its extra state."""
 
     def get_extra_state(self):
-        """Override together with :meth:`set_extra_state` to put more into the state dict."""
+        """Override this and :meth:`set_extra_state` to store additional data in the state dict."""
         raise RuntimeError("Reached a code path in Module.get_extra_state() that should never be called.")
 
     def set_extra_state(self, state):
-        """Override to take back what :meth:`get_extra_state` returned."""
+        """Override this to restore what :meth:`get_extra_state` returned."""
         raise RuntimeError("Reached a code path in Module.set_extra_state() that should never be called.")
 
     def _save_to_state_dict(self, destination, prefix, keep_vars):
-        """Write this module's own parameters, persistent buffers and extra state."""
+        """Write the parameters, persistent buffers and extra state of this module itself to ``destination``."""
         for name, param in self._parameters.items():
             if param is not None:
                 destination[prefix + name] = param if keep_vars else param.detach()
@@ -50,10 +50,10 @@ class StateSupport:
             destination[prefix + _EXTRA_STATE_KEY_SUFFIX] = self.get_extra_state()
 
     def state_dict(self, *args, destination=None, prefix="", keep_vars=False):
-        """An ordered dict of every parameter and persistent buffer of the tree, by dotted name.
+        """Return an ordered dict of all parameters and persistent buffers, by dotted name.
 
-        Values are detached (they share storage) unless ``keep_vars``. The dict's ``_metadata``
-        keeps each module's ``_version``. Positional arguments are the deprecated old form.
+        The values are detached tensors that share storage with the module, unless ``keep_vars`` is set. The
+        dict's ``_metadata`` holds the ``_version`` of each module. Positional arguments are deprecated.
         """
         if args:
             warnings.warn(
@@ -91,7 +91,7 @@ class StateSupport:
     def _load_from_state_dict(
         self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
     ):
-        """Copy (or assign) this module's own entries; what went wrong is added to the lists."""
+        """Copy (or assign) the entries of this module itself. Problems are added to the three lists."""
         for hook in self._load_state_dict_pre_hooks.values():
             hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
         persistent = {k: v for k, v in self._buffers.items() if k not in self._non_persistent_buffers_set}
@@ -132,7 +132,7 @@ class StateSupport:
             )
             return
         lazy = is_lazy(param)
-        # A scalar used to be written with one element.
+        # Old PyTorch versions wrote a scalar as a tensor with one element.
         if not lazy and param.dim() == 0 and value.dim() == 1:
             value = value[0]
         if not lazy and value.shape != param.shape:
@@ -171,14 +171,17 @@ class StateSupport:
         setattr(self, name, value)
 
     def load_state_dict(self, state_dict, strict=True, assign=False):
-        """Copy the values of ``state_dict`` into the tree.
+        """Copy the values of ``state_dict`` into the module and its submodules.
 
         Args:
-            strict: missing and unexpected keys are errors.
-            assign: put the given tensors in place of the module's, instead of copying.
+            strict: whether missing and unexpected keys are errors.
+            assign: put the given tensors in place of the module's tensors, instead of copying values.
 
         Returns:
-            ``(missing_keys, unexpected_keys)``. Raises RuntimeError with every mismatch listed.
+            ``(missing_keys, unexpected_keys)``.
+
+        Raises:
+            RuntimeError: some keys or shapes do not fit. The message lists all of them.
         """
         if not isinstance(state_dict, Mapping):
             raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")

@@ -1,4 +1,4 @@
-"""Activation modules (attention lives in attention.py)."""
+"""Activation modules. MultiheadAttention is in attention.py."""
 
 import warnings
 
@@ -43,7 +43,7 @@ __all__ = [
 
 
 class _Inplace(Module):
-    """An activation whose only setting is ``inplace``."""
+    """Base class of activations whose only setting is ``inplace``."""
 
     __constants__ = ["inplace"]
 
@@ -201,7 +201,7 @@ class ReLU6(Hardtanh):
 
 
 class RReLU(Module):
-    """Leaky ReLU with a slope drawn from [lower, upper] in training, their mean otherwise."""
+    """Leaky ReLU. The slope is random in [lower, upper] in training, and the mean of both in evaluation."""
 
     __constants__ = ["lower", "upper", "inplace"]
 
@@ -219,7 +219,7 @@ class RReLU(Module):
 
 
 class _Alpha(Module):
-    """An activation with one factor ``alpha`` and ``inplace``."""
+    """Base class of activations with the settings ``alpha`` and ``inplace``."""
 
     __constants__ = ["alpha", "inplace"]
 
@@ -264,7 +264,7 @@ class LeakyReLU(Module):
 
 
 class GLU(Module):
-    """First half times sigmoid of the second half, along ``dim``."""
+    """Split the input in two halves along ``dim``; return the first times the sigmoid of the second."""
 
     __constants__ = ["dim"]
 
@@ -280,7 +280,7 @@ class GLU(Module):
 
 
 class GELU(Module):
-    """x * Phi(x), exactly or by the tanh approximation."""
+    """x * Phi(x), where Phi is the normal distribution function; exact, or approximated with tanh."""
 
     __constants__ = ["approximate"]
 
@@ -296,7 +296,7 @@ class GELU(Module):
 
 
 class _Lambda(Module):
-    """A shrinking activation with threshold ``lambd``."""
+    """Base class of shrinking activations with the threshold ``lambd``."""
 
     __constants__ = ["lambd"]
 
@@ -316,7 +316,7 @@ class Hardshrink(_Lambda):
 
 
 class Softshrink(_Lambda):
-    """x moved towards 0 by lambd."""
+    """x moved towards 0 by lambd, and 0 where |x| <= lambd."""
 
     def forward(self, input):
         return F.softshrink(input, self.lambd)
@@ -326,7 +326,7 @@ class Softshrink(_Lambda):
 
 
 class Softplus(Module):
-    """log(1 + exp(beta * x)) / beta; linear above threshold."""
+    """log(1 + exp(beta * x)) / beta. Where beta * x exceeds threshold, the result is x itself."""
 
     __constants__ = ["beta", "threshold"]
 
@@ -343,7 +343,7 @@ class Softplus(Module):
 
 
 class PReLU(Module):
-    """Leaky ReLU with a learned slope, one for all or one a channel."""
+    """Leaky ReLU with a learned slope: one for all channels, or one for each channel."""
 
     __constants__ = ["num_parameters"]
 
@@ -366,7 +366,7 @@ class PReLU(Module):
 
 
 class _AlongDim(Module):
-    """A normalisation along ``dim``."""
+    """Base class of normalisations along ``dim``."""
 
     __constants__ = ["dim"]
 

@@ -1,4 +1,4 @@
-"""Softmax over many classes by clusters of frequency."""
+"""Softmax over many classes, which are grouped into clusters by frequency."""
 
 from collections import namedtuple
 
@@ -14,10 +14,10 @@ _ASMoutput = namedtuple("_ASMoutput", ["output", "loss"])
 
 
 class AdaptiveLogSoftmaxWithLoss(Module):
-    """Log probabilities of targets where rare classes live in clusters with smaller projections.
+    """Log probabilities of target classes. Rare classes form clusters with smaller projections.
 
-    ``cutoffs`` are the first classes of the clusters; cluster i projects to
-    ``in_features / div_value ** (i + 1)`` features.
+    ``cutoffs`` are the first classes of the clusters. Cluster i projects its input to ``in_features /
+    div_value ** (i + 1)`` features. Classes must be sorted by decreasing frequency.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             )
 
     def reset_parameters(self):
-        """Reset the head and both projections of every cluster."""
+        """Initialise the head and both projections of every cluster."""
         self.head.reset_parameters()
         for down, out in self.tail:
             down.reset_parameters()
@@ -102,7 +102,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return _ASMoutput(output, (-output).mean())
 
     def _get_full_log_prob(self, input, head_output):
-        """Log probabilities of every class from the head's output."""
+        """Return the log probabilities (N, n_classes), given the output of the head."""
         head = F.log_softmax(head_output, dim=1)
         parts = [head[:, : self.shortlist_size]]
         for i in range(self.n_clusters):
@@ -111,11 +111,11 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return ops.cat(parts, dim=1)
 
     def log_prob(self, input):
-        """(N, n_classes) log probabilities."""
+        """Return the log probabilities (N, n_classes) of every class."""
         return self._get_full_log_prob(input, self.head(input))
 
     def predict(self, input):
-        """The most probable class of each row."""
+        """Return the most probable class of each row, (N,)."""
         head_output = self.head(input)
         output = head_output.argmax(dim=1)
         if bool((output < self.shortlist_size).all()):

@@ -11,7 +11,7 @@ __all__ = ["MultiheadAttention"]
 
 
 class MultiheadAttention(Module):
-    """Scaled dot product attention of several heads between projections of query, key and value.
+    """Scaled dot product attention with several heads, and projections of query, key, value and output.
 
     Inputs are (L, N, E), or (N, L, E) with ``batch_first``, or (L, E) without batch.
     """
@@ -106,10 +106,14 @@ class MultiheadAttention(Module):
         average_attn_weights=True,
         is_causal=False,
     ):
-        """Returns (output, attention weights or None). True in a boolean mask means: do not attend."""
+        """Return (output, attention weights). The weights are None unless ``need_weights``.
+
+        True in a boolean mask means that the position is not attended to.
+        """
         batched = query.dim() == 3
         if self.batch_first and batched:
-            # One transpose for tensors given more than once keeps the projections packed.
+            # A tensor that is given several times is transposed once. It stays one object, and this lets one
+            # product compute all three projections.
             turned = {id(t): t.transpose(1, 0) for t in (query, key, value)}
             query, key, value = (turned[id(t)] for t in (query, key, value))
         separate = (
@@ -149,7 +153,10 @@ class MultiheadAttention(Module):
         return output, weights
 
     def merge_masks(self, attn_mask, key_padding_mask, query):
-        """(merged mask, kind): kind 0 attention mask, 1 padding mask, 2 both (expanded to every head)."""
+        """Return (mask, kind).
+
+        Kind 0 is an attention mask, 1 a padding mask, 2 both merged, expanded to all heads.
+        """
         if key_padding_mask is not None and attn_mask is None:
             return key_padding_mask, 1
         if attn_mask is None:

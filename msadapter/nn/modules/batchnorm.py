@@ -1,4 +1,4 @@
-"""Batch normalisation for 1, 2 and 3 spatial dimensions, its lazy and synchronised forms."""
+"""Batch normalisation for 1, 2 and 3 spatial dimensions, with lazy and synchronised variants."""
 
 from ... import ops
 from ..._values.dtype import int64
@@ -21,7 +21,7 @@ __all__ = [
 
 
 class _NormBase(Module):
-    """Scale, shift and running statistics that batch and instance normalisation share."""
+    """Base class of batch and instance normalisation: scale, shift and running statistics."""
 
     _version = 2
     __constants__ = ["track_running_stats", "momentum", "eps", "num_features", "affine"]
@@ -60,14 +60,14 @@ class _NormBase(Module):
         self.reset_parameters()
 
     def reset_running_stats(self):
-        """Mean zero, variance one, no batch seen."""
+        """Reset the running mean to zero, the running variance to one and the batch counter to zero."""
         if self.track_running_stats:
             self.running_mean.zero_()
             self.running_var.fill_(1)
             self.num_batches_tracked.zero_()
 
     def reset_parameters(self):
-        """Scale one, shift zero, statistics at their start."""
+        """Reset the scale to one, the shift to zero, and the running statistics."""
         self.reset_running_stats()
         if self.affine:
             init.ones_(self.weight)
@@ -88,7 +88,7 @@ class _NormBase(Module):
     ):
         version = local_metadata.get("version", None)
         if (version is None or version < 2) and self.track_running_stats:
-            # Version 1 did not count batches.
+            # State dicts of version 1 do not contain num_batches_tracked.
             key = prefix + "num_batches_tracked"
             if key not in state_dict:
                 own = self.num_batches_tracked
@@ -99,10 +99,10 @@ class _NormBase(Module):
 
 
 class _BatchNorm(_NormBase):
-    """Statistics of the batch in training, running statistics otherwise."""
+    """Normalises with the statistics of the batch in training, and with running statistics in evaluation."""
 
     def _momentum_now(self):
-        """Count the batch; the factor of the running average (1/n when ``momentum`` is None)."""
+        """Count the batch and return the factor of the running average (1/n when ``momentum`` is None)."""
         factor = 0.0 if self.momentum is None else self.momentum
         if self.training and self.track_running_stats and self.num_batches_tracked is not None:
             self.num_batches_tracked.add_(1)
@@ -128,7 +128,7 @@ class _BatchNorm(_NormBase):
 
 
 class _LazyNormBase(LazyModuleMixin, _NormBase):
-    """Members without shape until the first input."""
+    """Base class of normalisations whose tensors get their shapes from the first input."""
 
     def __init__(
         self,
@@ -154,12 +154,12 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
             self.num_batches_tracked = tensor(0, dtype=int64, device=device)
 
     def reset_parameters(self):
-        """As _NormBase, once the shape is known."""
+        """Reset like _NormBase, if the shape is known already."""
         if not self.has_uninitialized_params() and self.num_features != 0:
             super().reset_parameters()
 
     def initialize_parameters(self, input):
-        """Take the number of channels from ``input``."""
+        """Set the number of channels to that of ``input``."""
         if not self.has_uninitialized_params():
             return
         self.num_features = input.shape[1]
@@ -219,9 +219,9 @@ class LazyBatchNorm3d(_Check5, _LazyNormBase, _BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalisation whose statistics are taken over the processes of a group.
+    """Batch normalisation with statistics over all processes of a group.
 
-    With one process it is an ordinary batch normalisation; several need a distributed backend.
+    A group of one process gives ordinary batch normalisation. Larger groups need a distributed backend.
     """
 
     def __init__(
@@ -265,7 +265,7 @@ class SyncBatchNorm(_BatchNorm):
 
     @classmethod
     def convert_sync_batchnorm(cls, module, process_group=None):
-        """``module`` with every batch normalisation in it replaced by a SyncBatchNorm on the same tensors."""
+        """Return ``module`` with every batch normalisation replaced by a SyncBatchNorm with the same tensors."""
         converted = module
         if isinstance(module, _BatchNorm) and not isinstance(module, cls):
             converted = cls(

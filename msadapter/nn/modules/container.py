@@ -1,4 +1,4 @@
-"""Holders of modules or parameters: Sequential, ModuleList, ModuleDict, ParameterList, ParameterDict."""
+"""Containers of modules and parameters: Sequential, ModuleList, ModuleDict, ParameterList, ParameterDict."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Container", "ModuleDict", "ModuleList", "ParameterDict", "ParameterL
 
 
 def _position(index, length):
-    """Non-negative position of ``index`` in a list of ``length``; IndexError outside of it."""
+    """Return ``index`` as a non-negative position in a list of ``length``. IndexError if it is outside."""
     index = operator.index(index)
     if not -length <= index < length:
         raise IndexError(f"index {index} is out of range")
@@ -25,7 +25,7 @@ def _position(index, length):
 
 
 class Container(Module):
-    """Old base class of containers."""
+    """Deprecated base class of containers."""
 
     def __init__(self, **kwargs):
         super().__init__()
@@ -40,7 +40,7 @@ class Container(Module):
 
 
 class _Numbered(Module):
-    """Submodules named "0", "1", ... : what Sequential and ModuleList have in common."""
+    """Base class of Sequential and ModuleList: submodules with the names "0", "1", ..."""
 
     def _get_abs_string_index(self, index):
         return str(_position(index, len(self)))
@@ -68,7 +68,7 @@ class _Numbered(Module):
 
 
 class Sequential(_Numbered):
-    """Modules called one after another; takes modules, or one ordered dict of named modules."""
+    """Calls its modules one after another. Takes modules, or one ordered dict of named modules."""
 
     def __init__(self, *args):
         super().__init__()
@@ -208,7 +208,7 @@ class ModuleList(_Numbered):
     def __repr__(self):
         if not len(self):
             return self._get_name() + "()"
-        # Equal neighbours are printed once, with their range and number.
+        # Equal modules that follow one another are printed once, with their range and number.
         runs = []
         for i, text in enumerate(repr(module) for module in self):
             if runs and runs[-1][2] == text:
@@ -225,7 +225,7 @@ class ModuleList(_Numbered):
 
 
 class ModuleDict(Module):
-    """A dict of modules, registered as submodules; keeps insertion order."""
+    """A dict of modules, which are registered as submodules. It keeps the order of insertion."""
 
     def __init__(self, modules=None):
         super().__init__()
@@ -297,7 +297,7 @@ class ModuleDict(Module):
 
 
 def _describe(value, type_text):
-    """What the representation of a ParameterList or ParameterDict says about one entry."""
+    """Return the text that describes one entry of a ParameterList or ParameterDict."""
     if not isinstance(value, Tensor):
         return f"Object of type: {type(value).__name__}"
     size = "x".join(str(n) for n in value.size())
@@ -307,7 +307,7 @@ def _describe(value, type_text):
 
 
 class ParameterList(Module):
-    """A list whose tensors are registered as parameters; other values are kept as they are."""
+    """A list that registers its tensors as parameters. It keeps other values as they are."""
 
     def __init__(self, values=None):
         super().__init__()
@@ -368,7 +368,7 @@ class ParameterList(Module):
 
 
 class ParameterDict(Module):
-    """A dict whose tensors are registered as parameters; other values are kept as they are."""
+    """A dict that registers its tensors as parameters. It keeps other values as they are."""
 
     def __init__(self, parameters=None):
         super().__init__()
@@ -415,7 +415,7 @@ class ParameterDict(Module):
         return ParameterDict(OrderedDict((k, self[k]) for k in self._keys))
 
     def setdefault(self, key, default=None):
-        """The value of ``key``, which becomes ``default`` when absent."""
+        """Return the value of ``key``. If the key is absent, insert ``default`` first."""
         if key not in self:
             self[key] = default
         return self[key]
@@ -442,7 +442,7 @@ class ParameterDict(Module):
         return self[key] if key in self._keys else default  # noqa: SIM401  this is the method
 
     def fromkeys(self, keys, default=None):
-        """A new ParameterDict with ``keys``, every value ``default``."""
+        """Return a new ParameterDict with the keys ``keys`` and the value ``default`` for each."""
         return ParameterDict((k, default) for k in keys)
 
     def keys(self):

@@ -1,4 +1,4 @@
-"""Convolutions and transposed convolutions for 1, 2 and 3 spatial dimensions, and their lazy forms."""
+"""Convolutions and transposed convolutions for 1, 2 and 3 spatial dimensions, with lazy variants."""
 
 import math
 
@@ -22,7 +22,7 @@ _PADDING_MODES = {"zeros", "reflect", "replicate", "circular"}
 
 
 class _ConvNd(Module):
-    """Sizes, weight and bias of a convolution."""
+    """Base class of convolutions: sizes, weight and bias."""
 
     __constants__ = [
         "stride",
@@ -93,7 +93,7 @@ class _ConvNd(Module):
             )
 
     def _border(self):
-        """Padding in the form of ``F.pad``: used by the padding modes other than zeros."""
+        """Return the padding in the order of ``F.pad``. The padding modes other than zeros need it."""
         if not isinstance(self.padding, str):
             return _reverse_repeat_tuple(self.padding, 2)
         border = [0, 0] * len(self.kernel_size)
@@ -106,7 +106,7 @@ class _ConvNd(Module):
         return border
 
     def reset_parameters(self):
-        """Uniform in +-1/sqrt(fan_in)."""
+        """Fill weight and bias with uniform values in +-1/sqrt(fan_in)."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)
@@ -245,7 +245,10 @@ class _ConvTransposeNd(_ConvNd):
     def _output_padding(
         self, input, output_size, stride, padding, kernel_size, num_spatial_dims, dilation=None
     ):
-        """The output padding that gives ``output_size`` (spatial sizes, or all sizes)."""
+        """Return the output padding that gives ``output_size`` (the spatial sizes, or the whole shape).
+
+        A size that no output padding can give raises ValueError.
+        """
         if output_size is None:
             return _single(self.output_padding)
         n = num_spatial_dims
@@ -311,7 +314,7 @@ class ConvTranspose3d(_ConvTransposeNd):
 
 
 class _LazyConvMixin(LazyModuleMixin):
-    """Reads ``in_channels`` from the first input."""
+    """Mixin of lazy convolutions: ``in_channels`` is read from the first input."""
 
     def _finish(self, bias, out_channels, device, dtype):
         self.weight = UninitializedParameter(device=device, dtype=dtype)
@@ -320,12 +323,12 @@ class _LazyConvMixin(LazyModuleMixin):
             self.bias = UninitializedParameter(device=device, dtype=dtype)
 
     def reset_parameters(self):
-        """As the convolution, once the shape is known."""
+        """Reset like the ordinary convolution, if the shape is known already."""
         if not self.has_uninitialized_params() and self.in_channels != 0:
             super().reset_parameters()
 
     def initialize_parameters(self, input, *args, **kwargs):
-        """Give weight and bias their shapes from ``input``."""
+        """Give the weight and the bias the shapes that fit ``input``."""
         if not self.has_uninitialized_params():
             return
         if input.dim() not in (self._n + 1, self._n + 2):

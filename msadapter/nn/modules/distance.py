@@ -1,4 +1,4 @@
-"""Distances between rows."""
+"""Distances and similarities between vectors."""
 
 from .. import functional as F
 from .module import Module
@@ -7,7 +7,7 @@ __all__ = ["CosineSimilarity", "PairwiseDistance"]
 
 
 class PairwiseDistance(Module):
-    """p-norm of x1 - x2 + eps along the last dimension."""
+    """The p-norm of x1 - x2 + eps along the last dimension."""
 
     __constants__ = ["norm", "eps", "keepdim"]
 
@@ -22,7 +22,7 @@ class PairwiseDistance(Module):
 
 
 class CosineSimilarity(Module):
-    """Cosine of the angle between x1 and x2 along ``dim``."""
+    """The cosine of the angle between x1 and x2 along ``dim``."""
 
     __constants__ = ["dim", "eps"]
 

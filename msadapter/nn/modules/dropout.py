@@ -1,4 +1,4 @@
-"""Dropout and its relatives."""
+"""Dropout modules."""
 
 from .. import functional as F
 from .module import Module
@@ -21,42 +21,42 @@ class _DropoutNd(Module):
 
 
 class Dropout(_DropoutNd):
-    """Zeroes elements with probability p in training and scales the others by 1 / (1 - p)."""
+    """In training, sets elements to zero with probability p and scales the others by 1 / (1 - p)."""
 
     def forward(self, input):
         return F.dropout(input, self.p, self.training, self.inplace)
 
 
 class Dropout1d(_DropoutNd):
-    """Zeroes whole channels of (C, L) or (N, C, L)."""
+    """In training, sets whole channels of (C, L) or (N, C, L) to zero."""
 
     def forward(self, input):
         return F.dropout1d(input, self.p, self.training, self.inplace)
 
 
 class Dropout2d(_DropoutNd):
-    """Zeroes whole channels of (C, H, W) or (N, C, H, W)."""
+    """In training, sets whole channels of (C, H, W) or (N, C, H, W) to zero."""
 
     def forward(self, input):
         return F.dropout2d(input, self.p, self.training, self.inplace)
 
 
 class Dropout3d(_DropoutNd):
-    """Zeroes whole channels of (C, D, H, W) or (N, C, D, H, W)."""
+    """In training, sets whole channels of (C, D, H, W) or (N, C, D, H, W) to zero."""
 
     def forward(self, input):
         return F.dropout3d(input, self.p, self.training, self.inplace)
 
 
 class AlphaDropout(_DropoutNd):
-    """Dropout that keeps mean and variance of self-normalising inputs."""
+    """Dropout that preserves the mean and variance of self-normalising inputs (see SELU)."""
 
     def forward(self, input):
         return F.alpha_dropout(input, self.p, self.training)
 
 
 class FeatureAlphaDropout(_DropoutNd):
-    """AlphaDropout of whole channels."""
+    """AlphaDropout that drops whole channels."""
 
     def forward(self, input):
         return F.feature_alpha_dropout(input, self.p, self.training)

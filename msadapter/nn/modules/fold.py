@@ -1,4 +1,4 @@
-"""Fold and Unfold: images to columns of blocks and back."""
+"""Fold and Unfold, which convert between images and columns of sliding blocks."""
 
 from .. import functional as F
 from .module import Module
@@ -7,7 +7,7 @@ __all__ = ["Fold", "Unfold"]
 
 
 class Fold(Module):
-    """Sums sliding blocks (N, C * kernel, L) into an image of ``output_size``."""
+    """Adds up sliding blocks (N, C * kernel, L) to an image of ``output_size``."""
 
     __constants__ = ["output_size", "kernel_size", "dilation", "padding", "stride"]
 
@@ -30,7 +30,7 @@ class Fold(Module):
 
 
 class Unfold(Module):
-    """Sliding blocks of an image (N, C, H, W) as columns (N, C * kernel, L)."""
+    """Returns the sliding blocks of an image (N, C, H, W) as columns (N, C * kernel, L)."""
 
     __constants__ = ["kernel_size", "dilation", "padding", "stride"]
 

@@ -1,4 +1,4 @@
-"""Instance normalisation for 1, 2 and 3 spatial dimensions, and its lazy forms."""
+"""Instance normalisation for 1, 2 and 3 spatial dimensions, with lazy variants."""
 
 import warnings
 
@@ -16,7 +16,7 @@ __all__ = [
 
 
 class _InstanceNorm(_NormBase):
-    """Statistics of each channel of each sample."""
+    """Normalises with the statistics of each channel of each sample."""
 
     _spatial: int
 
@@ -49,7 +49,7 @@ class _InstanceNorm(_NormBase):
     ):
         version = local_metadata.get("version", None)
         if version is None and not self.track_running_stats:
-            # Old files carry statistics that this module does not keep.
+            # Old files contain running statistics, which this module does not keep by default.
             found = [prefix + n for n in ("running_mean", "running_var") if prefix + n in state_dict]
             if found:
                 error_msgs.append(
@@ -130,7 +130,7 @@ class _LazyInstanceNorm(_LazyNormBase, _InstanceNorm):
         super().__init__(eps, momentum, affine, track_running_stats, device=device, dtype=dtype, bias=bias)
 
     def initialize_parameters(self, input):
-        """Take the number of channels from ``input``."""
+        """Set the number of channels to that of ``input``."""
         super().initialize_parameters(
             input.unsqueeze(0) if input.dim() == self._get_no_batch_dim() else input
         )

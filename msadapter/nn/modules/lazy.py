@@ -1,4 +1,4 @@
-"""Modules whose shapes come with the first input."""
+"""Modules that learn the shapes of their parameters from the first input."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ __all__ = ["LazyModuleMixin"]
 
 
 class LazyModuleMixin:
-    """Defers the shapes of parameters to the first call.
+    """Delays the choice of parameter shapes until the first call.
 
-    The subclass creates its members uninitialised and defines ``initialize_parameters(*args)``;
-    after the first call the object becomes an instance of ``cls_to_become``.
+    A subclass creates its parameters uninitialised and defines ``initialize_parameters(*args)``. After the
+    first call, the object becomes an instance of ``cls_to_become``.
     """
 
     cls_to_become = None
@@ -36,7 +36,7 @@ class LazyModuleMixin:
     def _lazy_load_hook(
         self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
     ):
-        """A stored tensor gives its shape to the uninitialised member before the copy."""
+        """Give an uninitialised parameter the shape of the stored tensor, before the values are copied."""
         for name, value in [*self._parameters.items(), *self._buffers.items()]:
             key = prefix + name
             if key in state_dict and value is not None:
@@ -45,11 +45,11 @@ class LazyModuleMixin:
                     value.materialize(stored.shape)
 
     def initialize_parameters(self, *args, **kwargs):
-        """Give every uninitialised member its shape; the arguments are those of forward."""
+        """Give every uninitialised parameter its shape. The arguments are those of forward."""
         raise NotImplementedError(f"initialize_parameters is not implemented for {type(self).__name__}")
 
     def has_uninitialized_params(self):
-        """Whether a member still has no shape."""
+        """Return whether any parameter or buffer has no shape yet."""
         return any(is_lazy(v) for v in [*self._parameters.values(), *self._buffers.values()])
 
     def _infer_parameters(self, module, args, kwargs=None):

@@ -1,4 +1,4 @@
-"""Linear maps: Identity, Linear, Bilinear and the lazily shaped Linear."""
+"""Identity, Linear, Bilinear and LazyLinear."""
 
 import math
 
@@ -13,7 +13,7 @@ __all__ = ["Bilinear", "Identity", "LazyLinear", "Linear"]
 
 
 class Identity(Module):
-    """Returns its input; takes and ignores any arguments."""
+    """Returns its input. The constructor accepts any arguments and ignores them."""
 
     def __init__(self, *args, **kwargs):
         super().__init__()
@@ -39,7 +39,7 @@ class Linear(Module):
         self.reset_parameters()
 
     def reset_parameters(self):
-        """Uniform in +-1/sqrt(in_features)."""
+        """Fill weight and bias with uniform values in +-1/sqrt(in_features)."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)
@@ -56,7 +56,10 @@ class Linear(Module):
 
 
 class NonDynamicallyQuantizableLinear(Linear):
-    """The Linear inside MultiheadAttention: a type that quantisers leave alone."""
+    """The class of the output projection in MultiheadAttention.
+
+    Quantisers recognise it and leave it alone.
+    """
 
     def __init__(self, in_features, out_features, bias=True, device=None, dtype=None):
         super().__init__(in_features, out_features, bias=bias, device=device, dtype=dtype)
@@ -84,7 +87,7 @@ class Bilinear(Module):
         self.reset_parameters()
 
     def reset_parameters(self):
-        """Uniform in +-1/sqrt(in1_features)."""
+        """Fill weight and bias with uniform values in +-1/sqrt(in1_features)."""
         bound = 1 / math.sqrt(self.weight.size(1))
         init.uniform_(self.weight, -bound, bound)
         if self.bias is not None:
@@ -101,12 +104,12 @@ class Bilinear(Module):
 
 
 class LazyLinear(LazyModuleMixin, Linear):
-    """A Linear that reads ``in_features`` from its first input."""
+    """A Linear that takes ``in_features`` from its first input."""
 
     cls_to_become = Linear
 
     def __init__(self, out_features, bias=True, device=None, dtype=None):
-        # Shapes are unknown: the empty parameters of size 0 are replaced below.
+        # The shapes are not known yet, so the empty parameters are replaced below.
         super().__init__(0, 0, False)
         self.weight = UninitializedParameter(device=device, dtype=dtype)
         self.out_features = out_features
@@ -114,12 +117,12 @@ class LazyLinear(LazyModuleMixin, Linear):
             self.bias = UninitializedParameter(device=device, dtype=dtype)
 
     def reset_parameters(self):
-        """As Linear, once the shape is known."""
+        """Reset like Linear, if the shape is known already."""
         if not self.has_uninitialized_params() and self.in_features != 0:
             super().reset_parameters()
 
     def initialize_parameters(self, input):
-        """Give weight and bias their shapes from ``input``."""
+        """Give the weight and the bias the shapes that fit ``input``."""
         if self.has_uninitialized_params():
             self.in_features = input.shape[-1]
             self.weight.materialize((self.out_features, self.in_features))

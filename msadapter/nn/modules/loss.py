@@ -1,4 +1,4 @@
-"""Loss modules: each keeps its settings and calls the function of the same name in ``functional``."""
+"""Loss modules. Each keeps its settings and calls the function of the same name in ``functional``."""
 
 import warnings
 
@@ -34,7 +34,7 @@ __all__ = [
 
 
 class _Loss(Module):
-    """Base of losses: holds ``reduction`` (the two old arguments are translated)."""
+    """Base class of losses. It holds ``reduction`` and translates the two deprecated arguments."""
 
     def __init__(self, size_average=None, reduce=None, reduction="mean"):
         super().__init__()
@@ -45,7 +45,7 @@ class _Loss(Module):
 
 
 class _WeightedLoss(_Loss):
-    """Base of losses with a weight buffer."""
+    """Base class of losses with a buffer of class weights."""
 
     def __init__(self, weight=None, size_average=None, reduce=None, reduction="mean"):
         super().__init__(size_average, reduce, reduction)
@@ -62,7 +62,7 @@ class L1Loss(_Loss):
 
 
 class MSELoss(_Loss):
-    """(input - target) squared."""
+    """The squared difference (input - target) ** 2."""
 
     __constants__ = ["reduction"]
 
@@ -71,7 +71,7 @@ class MSELoss(_Loss):
 
 
 class SmoothL1Loss(_Loss):
-    """Squared below beta, absolute above."""
+    """The squared difference below beta, the absolute difference above."""
 
     __constants__ = ["reduction"]
 
@@ -84,7 +84,7 @@ class SmoothL1Loss(_Loss):
 
 
 class HuberLoss(_Loss):
-    """Squared below delta, delta times absolute above."""
+    """Half the squared difference below delta; above, delta times (the absolute difference - delta / 2)."""
 
     __constants__ = ["reduction", "delta"]
 
@@ -97,7 +97,10 @@ class HuberLoss(_Loss):
 
 
 class NLLLoss(_WeightedLoss):
-    """Minus the log probability of the target class; (N, C, ...) and class indices (N, ...)."""
+    """The negative log probability of the target class.
+
+    The input is (N, C, ...) with log probabilities, the target (N, ...) with class indices.
+    """
 
     __constants__ = ["ignore_index", "reduction"]
 
@@ -112,7 +115,7 @@ class NLLLoss(_WeightedLoss):
 
 
 class NLLLoss2d(NLLLoss):
-    """Old name of NLLLoss for images."""
+    """Deprecated name of NLLLoss for images."""
 
     def __init__(self, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
         warnings.warn(
@@ -125,7 +128,10 @@ class NLLLoss2d(NLLLoss):
 
 
 class CrossEntropyLoss(_WeightedLoss):
-    """Cross entropy of logits (N, C, ...) with class indices or class probabilities."""
+    """Cross entropy of logits (N, C, ...).
+
+    The target holds class indices (N, ...) or class probabilities (N, C, ...).
+    """
 
     __constants__ = ["ignore_index", "reduction", "label_smoothing"]
 
@@ -192,7 +198,7 @@ class GaussianNLLLoss(_Loss):
 
 
 class KLDivLoss(_Loss):
-    """Pointwise Kullback-Leibler divergence; input in log space."""
+    """Pointwise Kullback-Leibler divergence. The input holds log probabilities."""
 
     __constants__ = ["reduction"]
 
@@ -205,7 +211,7 @@ class KLDivLoss(_Loss):
 
 
 class BCELoss(_WeightedLoss):
-    """Binary cross entropy of probabilities."""
+    """Binary cross entropy of an input of probabilities."""
 
     __constants__ = ["reduction"]
 
@@ -214,7 +220,7 @@ class BCELoss(_WeightedLoss):
 
 
 class BCEWithLogitsLoss(_Loss):
-    """Binary cross entropy of logits."""
+    """Binary cross entropy of an input of logits."""
 
     def __init__(self, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None):
         super().__init__(size_average, reduce, reduction)
@@ -228,7 +234,7 @@ class BCEWithLogitsLoss(_Loss):
 
 
 class HingeEmbeddingLoss(_Loss):
-    """x where y is 1, max(0, margin - x) where y is -1."""
+    """x where the target is 1, and max(0, margin - x) where it is -1."""
 
     __constants__ = ["margin", "reduction"]
 
@@ -241,7 +247,7 @@ class HingeEmbeddingLoss(_Loss):
 
 
 class MultiLabelMarginLoss(_Loss):
-    """Hinge loss between every pair of a target class and another class."""
+    """Hinge loss of every pair of a target class and a class that is not a target."""
 
     __constants__ = ["reduction"]
 
@@ -250,7 +256,7 @@ class MultiLabelMarginLoss(_Loss):
 
 
 class SoftMarginLoss(_Loss):
-    """log(1 + exp(-y x))."""
+    """log(1 + exp(-y x)) with targets y of 1 or -1."""
 
     __constants__ = ["reduction"]
 
@@ -259,7 +265,7 @@ class SoftMarginLoss(_Loss):
 
 
 class MultiLabelSoftMarginLoss(_WeightedLoss):
-    """Mean over classes of the binary cross entropy of logits."""
+    """Binary cross entropy of logits with several labels, averaged over the classes."""
 
     __constants__ = ["reduction"]
 
@@ -268,7 +274,7 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
 
 
 class CosineEmbeddingLoss(_Loss):
-    """1 - cos where y is 1, max(0, cos - margin) where y is -1."""
+    """1 - cos(x1, x2) where the target is 1, and max(0, cos(x1, x2) - margin) where it is -1."""
 
     __constants__ = ["margin", "reduction"]
 
@@ -345,7 +351,7 @@ class TripletMarginLoss(_Loss):
 
 
 class TripletMarginWithDistanceLoss(_Loss):
-    """Triplet loss with any distance function."""
+    """Triplet loss with a distance function chosen by the caller."""
 
     __constants__ = ["margin", "swap", "reduction"]
 

@@ -1,4 +1,4 @@
-"""Module: the base class of every network part."""
+"""Module, the base class of all layers and models."""
 
 from __future__ import annotations
 
@@ -54,28 +54,31 @@ _compile_announced = False
 
 
 def _addindent(text, spaces):
-    """Indent every line of ``text`` but the first."""
+    """Indent every line of ``text`` except the first."""
     first, *rest = text.split("\n")
     return "\n".join([first, *(" " * spaces + line for line in rest)])
 
 
 def _forward_unimplemented(self, *input):
-    """Placeholder that subclasses override with the computation."""
+    """Raises NotImplementedError. Subclasses override it with their computation."""
     raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
 
 def _can_share(tensor, changed):
-    """Whether ``tensor`` can take the data of ``changed``: not between a meta tensor and a real one."""
+    """Return whether ``tensor`` can take the data of ``changed``.
+
+    A meta and a real tensor cannot share data.
+    """
     if type(changed) is Tensor or isinstance(changed, Parameter):
         return tensor.is_meta == changed.is_meta
     return type(changed) is type(tensor)
 
 
 class Module(MemberSupport, HookSupport, StateSupport):
-    """Base class of all network parts: a tree of parameters, buffers and submodules with hooks.
+    """Base class of all layers and models: a tree of parameters, buffers and submodules, with hooks.
 
-    Subclasses call ``super().__init__()`` first, assign Parameters and Modules as attributes
-    and define ``forward``.
+    A subclass calls ``super().__init__()`` first, then assigns Parameters and Modules as attributes, and
+    defines ``forward``.
     """
 
     dump_patches = False
@@ -97,7 +100,7 @@ class Module(MemberSupport, HookSupport, StateSupport):
                     f"{type(self).__name__}.__init__() takes 1 positional argument but "
                     f"{len(args) + 1} were given"
                 )
-        # Written into __dict__ at once: __setattr__ would look for registries that do not exist yet.
+        # __setattr__ looks for registries that do not exist yet, so the attributes go into __dict__ directly.
         self.__dict__.update(
             training=True,
             _parameters={},
@@ -139,7 +142,7 @@ class Module(MemberSupport, HookSupport, StateSupport):
     _wrapped_call_impl = _call_impl
 
     def compile(self, *args, **kwargs):
-        """Accepted for compatibility: the module runs eagerly, as before."""
+        """Does nothing: the module still runs eagerly. The method exists so that PyTorch programs run."""
         global _compile_announced
         if not _compile_announced:
             _compile_announced = True
@@ -147,7 +150,10 @@ class Module(MemberSupport, HookSupport, StateSupport):
 
     # ---- conversion ---------------------------------------------------------------------------
     def _apply(self, fn, recurse=True):
-        """Replace every parameter, gradient and buffer by ``fn`` of it; parameters keep their identity."""
+        """Replace every parameter, gradient and buffer x by ``fn(x)``.
+
+        The Parameter objects stay the same.
+        """
         if recurse:
             for module in self.children():
                 module._apply(fn)
@@ -179,16 +185,17 @@ class Module(MemberSupport, HookSupport, StateSupport):
             kept.grad = changed.requires_grad_(grad.requires_grad)
 
     def apply(self, fn):
-        """Call ``fn(module)`` on every submodule, children first, then on this module; returns self."""
+        """Call ``fn`` on every submodule, children first, and then on this module. Returns self."""
         for module in self.children():
             module.apply(fn)
         fn(self)
         return self
 
     def to(self, *args, **kwargs):
-        """Move and/or cast: ``to(device, dtype, non_blocking)``, ``to(dtype)``, ``to(tensor)``.
+        """Move and cast the module in place: ``to(device, dtype, non_blocking)``, ``to(dtype)``,
+        ``to(tensor)``.
 
-        Only floating point and complex members are cast. Works in place and returns self.
+        Only floating point and complex tensors are cast. Returns self.
         """
         device, dtype, non_blocking, memory_format = _parse_to(*args, **kwargs)
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
@@ -206,48 +213,48 @@ class Module(MemberSupport, HookSupport, StateSupport):
         return self._apply(convert)
 
     def to_empty(self, *, device, recurse=True):
-        """Move to ``device`` without copying: the storage is uninitialised."""
+        """Move the module to ``device`` without copying values. The new tensors are uninitialised."""
         return self._apply(lambda t: ops.empty_like(t, device=device), recurse=recurse)
 
     def cpu(self):
-        """Move to the CPU."""
+        """Move the module to the CPU."""
         return self._apply(lambda t: t.cpu())
 
     def cuda(self, device=None):
-        """Move to the accelerator."""
+        """Move the module to the accelerator."""
         return self._apply(lambda t: t.cuda(device))
 
     def npu(self, device=None):
-        """Move to the accelerator."""
+        """Move the module to the accelerator."""
         return self._apply(lambda t: t.npu(device))
 
     def type(self, dst_type):
-        """Cast every parameter and buffer."""
+        """Cast every parameter and buffer to ``dst_type``."""
         return self._apply(lambda t: t.type(dst_type))
 
     def float(self):
-        """Cast floating point members to float32."""
+        """Cast floating point tensors to float32."""
         return self._apply(lambda t: t.float() if t.is_floating_point() else t)
 
     def double(self):
-        """Cast floating point members to float64."""
+        """Cast floating point tensors to float64."""
         return self._apply(lambda t: t.double() if t.is_floating_point() else t)
 
     def half(self):
-        """Cast floating point members to float16."""
+        """Cast floating point tensors to float16."""
         return self._apply(lambda t: t.half() if t.is_floating_point() else t)
 
     def bfloat16(self):
-        """Cast floating point members to bfloat16."""
+        """Cast floating point tensors to bfloat16."""
         return self._apply(lambda t: t.bfloat16() if t.is_floating_point() else t)
 
     def share_memory(self):
-        """Move every member's storage into shared memory."""
+        """Move the storage of every parameter and buffer into shared memory."""
         return self._apply(lambda t: t.share_memory_())
 
     # ---- modes --------------------------------------------------------------------------------
     def train(self, mode=True):
-        """Set training mode on the tree; returns self."""
+        """Set this module and its submodules to training mode. Returns self."""
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
         self.training = mode
@@ -256,17 +263,17 @@ class Module(MemberSupport, HookSupport, StateSupport):
         return self
 
     def eval(self):
-        """Set evaluation mode on the tree; returns self."""
+        """Set this module and its submodules to evaluation mode. Returns self."""
         return self.train(False)
 
     def requires_grad_(self, requires_grad=True):
-        """Set ``requires_grad`` of every parameter; returns self."""
+        """Set ``requires_grad`` of every parameter. Returns self."""
         for param in self.parameters():
             param.requires_grad_(requires_grad)
         return self
 
     def zero_grad(self, set_to_none=True):
-        """Drop (or fill with zeros) the gradients of every parameter."""
+        """Remove the gradients of all parameters, or set them to zero."""
         if getattr(self, "_is_replica", False):
             warnings.warn(
                 "Calling .zero_grad() from a module created with nn.DataParallel() has no effect.",
@@ -311,7 +318,7 @@ class Module(MemberSupport, HookSupport, StateSupport):
         return type(self).__name__
 
     def extra_repr(self):
-        """What to print between the parentheses of the module's own line."""
+        """Return the text that ``repr`` prints between the parentheses of this module."""
         return ""
 
     def __repr__(self):
@@ -337,7 +344,7 @@ class Module(MemberSupport, HookSupport, StateSupport):
 
 @functools.singledispatch
 def _to_target(value):
-    """(device, dtype) meant by the first argument of ``to``."""
+    """Return the (device, dtype) that the first argument of ``to`` means."""
     raise TypeError(
         "to() received an invalid combination of arguments - got "
         f"({type(value).__name__}), but expected one of: (torch.device, torch.dtype, bool, bool), "
@@ -363,7 +370,7 @@ def _parse_to(
     tensor=None,
     memory_format=None,
 ):
-    """The arguments of ``Module.to`` in torch's three forms, as (device, dtype, non_blocking, format)."""
+    """Return (device, dtype, non_blocking, memory format) for any of the three forms of ``Module.to``."""
     first = args[0] if args else (tensor if tensor is not None else other)
     rest = list(args[1:])
     if first is not None:

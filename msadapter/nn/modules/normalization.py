@@ -12,7 +12,7 @@ __all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSN
 
 
 class LocalResponseNorm(Module):
-    """Divides by a power of the mean square over ``size`` neighbouring channels."""
+    """Divides by a power of the mean square of ``size`` neighbouring channels."""
 
     __constants__ = ["size", "alpha", "beta", "k"]
 
@@ -31,7 +31,7 @@ class LocalResponseNorm(Module):
 
 
 class CrossMapLRN2d(Module):
-    """Local response normalisation of (N, C, H, W), in its first form (``k`` added to the window sum)."""
+    """Local response normalisation of (N, C, H, W) in its older form, which adds ``k`` to the window's sum."""
 
     def __init__(self, size, alpha=1e-4, beta=0.75, k=1):
         super().__init__()
@@ -51,7 +51,7 @@ class CrossMapLRN2d(Module):
         for shift in range(1, self.size):
             window = window + squares[:, shift : shift + channels]
         if channels > before + 1:
-            # torch's running sum never lets the first channel go: results must agree with it.
+            # PyTorch keeps the first channel in its running sum forever. The numbers must agree with it.
             late = F.pad(
                 squares[:, before : before + 1].expand(-1, channels - before - 1, -1, -1),
                 (0, 0, 0, 0, before + 1, 0),
@@ -68,7 +68,7 @@ def _shape_tuple(normalized_shape):
 
 
 class LayerNorm(Module):
-    """Normalises over the last dimensions ``normalized_shape``, then scales and shifts."""
+    """Normalises over the last dimensions, whose shape is ``normalized_shape``; then scales and shifts."""
 
     __constants__ = ["normalized_shape", "eps", "elementwise_affine"]
 
@@ -90,7 +90,7 @@ class LayerNorm(Module):
         self.reset_parameters()
 
     def reset_parameters(self):
-        """Scale one, shift zero."""
+        """Set the scale to one and the shift to zero."""
         if self.elementwise_affine:
             init.ones_(self.weight)
             if self.bias is not None:
@@ -127,7 +127,7 @@ class GroupNorm(Module):
         self.reset_parameters()
 
     def reset_parameters(self):
-        """Scale one, shift zero."""
+        """Set the scale to one and the shift to zero."""
         if self.affine:
             init.ones_(self.weight)
             if self.bias is not None:
@@ -144,7 +144,7 @@ class GroupNorm(Module):
 
 
 class RMSNorm(Module):
-    """Divides by the root mean square over ``normalized_shape``, then scales."""
+    """Divides by the root mean square over the last dimensions ``normalized_shape``; then scales."""
 
     __constants__ = ["normalized_shape", "eps", "elementwise_affine"]
 
@@ -160,7 +160,7 @@ class RMSNorm(Module):
         self.reset_parameters()
 
     def reset_parameters(self):
-        """Scale one."""
+        """Set the scale to one."""
         if self.elementwise_affine:
             init.ones_(self.weight)
 

@@ -1,4 +1,4 @@
-"""Padding layers: constant, zero, reflected, replicated and circular borders."""
+"""Padding layers with constant, zero, reflected, replicated and circular borders."""
 
 from .. import functional as F
 from .module import Module
@@ -14,7 +14,7 @@ _sextuple = _ntuple(6)
 
 
 class _Pad(Module):
-    """Pads the last dimensions by ``padding`` (pairs, last dimension first)."""
+    """Base class of padding layers. ``padding`` holds a pair for each dimension, the last dimension first."""
 
     __constants__ = ["padding"]
     _mode: str

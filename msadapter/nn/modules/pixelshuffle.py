@@ -7,7 +7,7 @@ __all__ = ["PixelShuffle", "PixelUnshuffle"]
 
 
 class PixelShuffle(Module):
-    """(..., C * r * r, H, W) to (..., C, H * r, W * r)."""
+    """Reorders (..., C * r * r, H, W) to (..., C, H * r, W * r) for an upscale factor r."""
 
     __constants__ = ["upscale_factor"]
 
@@ -23,7 +23,7 @@ class PixelShuffle(Module):
 
 
 class PixelUnshuffle(Module):
-    """(..., C, H * r, W * r) to (..., C * r * r, H, W)."""
+    """Reorders (..., C, H * r, W * r) to (..., C * r * r, H, W) for a downscale factor r."""
 
     __constants__ = ["downscale_factor"]
 

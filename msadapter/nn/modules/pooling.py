@@ -1,4 +1,4 @@
-"""Pooling layers: maximum, average, power average, adaptive, fractional, and unpooling."""
+"""Pooling layers: maximum, average, p-norm, adaptive and fractional pooling, and unpooling."""
 
 from .. import functional as F
 from .module import Module
@@ -96,7 +96,7 @@ class _MaxUnpoolNd(Module):
 
 
 class MaxUnpool1d(_MaxUnpoolNd):
-    """Puts maxima back at their indices, zeros elsewhere: (N, C, L)."""
+    """Writes the maxima of (N, C, L) back to their indices, and zeros elsewhere."""
 
     _expand = staticmethod(_single)
 
@@ -105,7 +105,7 @@ class MaxUnpool1d(_MaxUnpoolNd):
 
 
 class MaxUnpool2d(_MaxUnpoolNd):
-    """Puts maxima back at their indices, zeros elsewhere: (N, C, H, W)."""
+    """Writes the maxima of (N, C, H, W) back to their indices, and zeros elsewhere."""
 
     _expand = staticmethod(_pair)
 
@@ -114,7 +114,7 @@ class MaxUnpool2d(_MaxUnpoolNd):
 
 
 class MaxUnpool3d(_MaxUnpoolNd):
-    """Puts maxima back at their indices, zeros elsewhere: (N, C, D, H, W)."""
+    """Writes the maxima of (N, C, D, H, W) back to their indices, and zeros elsewhere."""
 
     _expand = staticmethod(_triple)
 
@@ -232,7 +232,7 @@ class _FractionalMaxPoolNd(Module):
 
 
 class FractionalMaxPool2d(_FractionalMaxPoolNd):
-    """Maximum over windows with random borders: (N, C, H, W)."""
+    """Maximum over windows with random borders, for (N, C, H, W)."""
 
     _expand = staticmethod(_pair)
 
@@ -241,7 +241,7 @@ class FractionalMaxPool2d(_FractionalMaxPoolNd):
 
 
 class FractionalMaxPool3d(_FractionalMaxPoolNd):
-    """Maximum over windows with random borders: (N, C, D, H, W)."""
+    """Maximum over windows with random borders, for (N, C, D, H, W)."""
 
     _expand = staticmethod(_triple)
 
@@ -303,21 +303,21 @@ class _AdaptiveMaxPoolNd(Module):
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
-    """Maximum over windows chosen so that the output has ``output_size``: (N, C, L)."""
+    """Maximum over windows chosen so that the spatial output size is ``output_size``, for (N, C, L)."""
 
     def forward(self, input):
         return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
-    """Maximum over windows chosen so that the output has ``output_size``: (N, C, H, W)."""
+    """Maximum over windows chosen so that the spatial output size is ``output_size``, for (N, C, H, W)."""
 
     def forward(self, input):
         return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
-    """Maximum over windows chosen so that the output has ``output_size``: (N, C, D, H, W)."""
+    """Maximum over windows chosen so that the spatial output size is ``output_size``, for (N, C, D, H, W)."""
 
     def forward(self, input):
         return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)
@@ -335,21 +335,21 @@ class _AdaptiveAvgPoolNd(Module):
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
-    """Mean over windows chosen so that the output has ``output_size``: (N, C, L)."""
+    """Mean over windows chosen so that the spatial output size is ``output_size``, for (N, C, L)."""
 
     def forward(self, input):
         return F.adaptive_avg_pool1d(input, self.output_size)
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
-    """Mean over windows chosen so that the output has ``output_size``: (N, C, H, W)."""
+    """Mean over windows chosen so that the spatial output size is ``output_size``, for (N, C, H, W)."""
 
     def forward(self, input):
         return F.adaptive_avg_pool2d(input, self.output_size)
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
-    """Mean over windows chosen so that the output has ``output_size``: (N, C, D, H, W)."""
+    """Mean over windows chosen so that the spatial output size is ``output_size``, for (N, C, D, H, W)."""
 
     def forward(self, input):
         return F.adaptive_avg_pool3d(input, self.output_size)

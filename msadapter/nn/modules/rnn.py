@@ -20,7 +20,7 @@ _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 
 
 def apply_permutation(tensor, permutation, dim=1):
-    """Reorder ``tensor`` along ``dim``."""
+    """Reorder ``tensor`` along ``dim`` by the index tensor ``permutation``."""
     warnings.warn(
         "`apply_permutation` is deprecated, please use `tensor.index_select(dim, permutation)` instead",
         FutureWarning,
@@ -34,7 +34,7 @@ def _permute(tensor, permutation, dim=1):
 
 
 class RNNBase(Module):
-    """Weights, checks and the call that RNN, LSTM and GRU share."""
+    """Base class of RNN, LSTM and GRU: the weights, the checks and the call."""
 
     __constants__ = [
         "mode",
@@ -128,20 +128,20 @@ class RNNBase(Module):
 
     @property
     def all_weights(self):
-        """Parameters, one list for each layer and direction."""
+        """The parameters as a list of lists, one for each layer and direction."""
         return [[getattr(self, name) for name in names] for names in self._all_weights]
 
     def flatten_parameters(self):
-        """Nothing to do: the weights are used where they are."""
+        """Does nothing, because the weights need no particular memory layout here."""
 
     def reset_parameters(self):
-        """Uniform in +-1/sqrt(hidden_size)."""
+        """Fill all weights with uniform values in +-1/sqrt(hidden_size)."""
         bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
         for weight in self.parameters():
             init.uniform_(weight, -bound, bound)
 
     def check_input(self, input, batch_sizes):
-        """Raise RuntimeError if ``input`` does not fit."""
+        """Check the shape of ``input``. RuntimeError if it does not fit."""
         expected = 2 if batch_sizes is not None else 3
         if input.dim() != expected:
             raise RuntimeError(f"input must have {expected} dimensions, got {input.dim()}")
@@ -152,7 +152,7 @@ class RNNBase(Module):
             )
 
     def get_expected_hidden_size(self, input, batch_sizes):
-        """(layers * directions, batch, size of h)."""
+        """Return the shape of the state h: (layers * directions, batch, size of h)."""
         if batch_sizes is not None:
             batch = int(batch_sizes[0])
         else:
@@ -161,25 +161,25 @@ class RNNBase(Module):
         return self.num_layers * directions, batch, self.proj_size or self.hidden_size
 
     def get_expected_cell_size(self, input, batch_sizes):
-        """(layers * directions, batch, size of c)."""
+        """Return the shape of the state c: (layers * directions, batch, size of c)."""
         layers, batch, _ = self.get_expected_hidden_size(input, batch_sizes)
         return layers, batch, self.hidden_size
 
     def check_hidden_size(self, hx, expected_hidden_size, msg="Expected hidden size {}, got {}"):
-        """Raise RuntimeError if a state has not the expected shape."""
+        """Check the shape of a state. RuntimeError if it is not ``expected_hidden_size``."""
         if tuple(hx.size()) != tuple(expected_hidden_size):
             raise RuntimeError(msg.format(tuple(expected_hidden_size), list(hx.size())))
 
     def check_forward_args(self, input, hidden, batch_sizes):
-        """Check the input and the initial state."""
+        """Check the shapes of the input and of the initial state."""
         self.check_input(input, batch_sizes)
         self.check_hidden_size(hidden, self.get_expected_hidden_size(input, batch_sizes))
 
     def permute_hidden(self, hx, permutation):
-        """Reorder the batch of a state."""
+        """Reorder the batch dimension of a state."""
         return hx if permutation is None else _permute(hx, permutation)
 
-    # LSTM overrides the three below: its state is a pair.
+    # LSTM overrides the following three methods, because its state is a pair of tensors.
     def _initial_state(self, input, batch_sizes):
         shape = self.get_expected_hidden_size(input, batch_sizes)
         return ops.zeros(shape, dtype=input.dtype, device=input.device)
@@ -263,7 +263,7 @@ def _refuse_projection(kwargs):
 
 
 class RNN(RNNBase):
-    """h' = tanh (or relu) of W_ih x + b_ih + W_hh h + b_hh, over time and layers.
+    """h' = tanh(W_ih x + b_ih + W_hh h + b_hh) (or relu instead of tanh), over time steps and layers.
 
     Arguments: input_size, hidden_size, num_layers=1, nonlinearity="tanh", bias, batch_first, dropout,
     bidirectional.
@@ -283,7 +283,7 @@ class RNN(RNNBase):
 
 
 class GRU(RNNBase):
-    """Gated recurrent unit. Arguments as RNN, without nonlinearity."""
+    """Gated recurrent unit. It takes the arguments of RNN except nonlinearity."""
 
     def __init__(self, *args, **kwargs):
         _refuse_projection(kwargs)
@@ -291,13 +291,16 @@ class GRU(RNNBase):
 
 
 class LSTM(RNNBase):
-    """Long short-term memory; the state is the pair (h, c). ``proj_size`` projects h."""
+    """Long short-term memory.
+
+    The state is the pair (h, c). With ``proj_size``, h is projected to this size.
+    """
 
     def __init__(self, *args, **kwargs):
         super().__init__("LSTM", *args, **kwargs)
 
     def check_forward_args(self, input, hidden, batch_sizes):
-        """Check the input and both initial states."""
+        """Check the shapes of the input and of both initial states."""
         self.check_input(input, batch_sizes)
         self.check_hidden_size(
             hidden[0], self.get_expected_hidden_size(input, batch_sizes), "Expected hidden[0] size {}, got {}"
@@ -307,7 +310,7 @@ class LSTM(RNNBase):
         )
 
     def permute_hidden(self, hx, permutation):
-        """Reorder the batch of both states."""
+        """Reorder the batch dimension of both states."""
         if permutation is None:
             return hx
         return _permute(hx[0], permutation), _permute(hx[1], permutation)
@@ -334,7 +337,7 @@ class LSTM(RNNBase):
 
 
 class RNNCellBase(Module):
-    """Weights that the cells share."""
+    """Base class of the cells: their weights."""
 
     __constants__ = ["input_size", "hidden_size", "bias"]
 
@@ -353,7 +356,7 @@ class RNNCellBase(Module):
         self.reset_parameters()
 
     def reset_parameters(self):
-        """Uniform in +-1/sqrt(hidden_size)."""
+        """Fill all weights with uniform values in +-1/sqrt(hidden_size)."""
         bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
         for weight in self.parameters():
             init.uniform_(weight, -bound, bound)
@@ -371,7 +374,7 @@ class RNNCellBase(Module):
         return ops.zeros((input.size(0), self.hidden_size), dtype=input.dtype, device=input.device)
 
     def _one_state(self, step, input, hx):
-        """A cell whose state is one tensor."""
+        """Run a cell whose state is a single tensor."""
         self._check(input, "input")
         if hx is not None:
             self._check(hx, "hidden")
@@ -405,7 +408,7 @@ class RNNCellBase(Module):
 
 
 class RNNCell(RNNCellBase):
-    """One step of RNN."""
+    """One time step of RNN."""
 
     __constants__ = ["input_size", "hidden_size", "bias", "nonlinearity"]
 
@@ -421,7 +424,7 @@ class RNNCell(RNNCellBase):
 
 
 class LSTMCell(RNNCellBase):
-    """One step of LSTM; takes and returns the pair (h, c)."""
+    """One time step of LSTM. It takes and returns the pair (h, c)."""
 
     def __init__(self, input_size, hidden_size, bias=True, device=None, dtype=None):
         super().__init__(input_size, hidden_size, bias, num_chunks=4, device=device, dtype=dtype)
@@ -441,7 +444,7 @@ class LSTMCell(RNNCellBase):
 
 
 class GRUCell(RNNCellBase):
-    """One step of GRU."""
+    """One time step of GRU."""
 
     def __init__(self, input_size, hidden_size, bias=True, device=None, dtype=None):
         super().__init__(input_size, hidden_size, bias, num_chunks=3, device=device, dtype=dtype)

@@ -1,4 +1,4 @@
-"""Embedding tables."""
+"""Embedding tables: Embedding and EmbeddingBag."""
 
 from ... import ops
 from ...autograd import no_grad
@@ -11,7 +11,10 @@ __all__ = ["Embedding", "EmbeddingBag"]
 
 
 def _checked_padding(padding_idx, num_embeddings):
-    """``padding_idx`` as a position in the table, or None."""
+    """Return ``padding_idx`` as a non-negative row number, or None.
+
+    AssertionError if it is outside the table.
+    """
     if padding_idx is None:
         return None
     if padding_idx > 0:
@@ -25,7 +28,7 @@ def _checked_padding(padding_idx, num_embeddings):
 
 
 class _Table(Module):
-    """What Embedding and EmbeddingBag share: the weight and its padding row."""
+    """Base class of Embedding and EmbeddingBag: the weight and its padding row."""
 
     def _make_weight(self, given, freeze, device, dtype):
         shape = (self.num_embeddings, self.embedding_dim)
@@ -38,7 +41,7 @@ class _Table(Module):
         self.weight = Parameter(given, requires_grad=not freeze)
 
     def reset_parameters(self):
-        """Normal values; the padding row is zero."""
+        """Fill the weight with normal values and the padding row with zeros."""
         init.normal_(self.weight)
         self._fill_padding_idx_with_zero()
 
@@ -49,7 +52,7 @@ class _Table(Module):
 
 
 class Embedding(_Table):
-    """Rows of a (num_embeddings, embedding_dim) table by index; the padding row gets no gradient."""
+    """Looks up rows of a (num_embeddings, embedding_dim) table by index. The padding row gets no gradient."""
 
     __constants__ = [
         "num_embeddings",
@@ -121,7 +124,7 @@ class Embedding(_Table):
         scale_grad_by_freq=False,
         sparse=False,
     ):
-        """An Embedding on the given (rows, columns) table."""
+        """Return an Embedding that uses the given table (rows, columns) as its weight."""
         if embeddings.dim() != 2:
             raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
         rows, cols = embeddings.shape
@@ -139,7 +142,7 @@ class Embedding(_Table):
 
 
 class EmbeddingBag(_Table):
-    """Sums, means or maxima of bags of table rows."""
+    """Looks up bags of rows in a table and returns the sum, mean or maximum of each bag."""
 
     __constants__ = [
         "num_embeddings",
@@ -221,7 +224,7 @@ class EmbeddingBag(_Table):
         include_last_offset=False,
         padding_idx=None,
     ):
-        """An EmbeddingBag on the given (rows, columns) table."""
+        """Return an EmbeddingBag that uses the given table (rows, columns) as its weight."""
         if embeddings.dim() != 2:
             raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
         rows, cols = embeddings.shape

@@ -22,12 +22,12 @@ __all__ = [
 
 
 def _generate_square_subsequent_mask(sz, device=None, dtype=None):
-    """(sz, sz) with -inf above the diagonal and 0 elsewhere."""
+    """Return a mask (sz, sz) with -inf above the diagonal and 0 elsewhere."""
     return ops.triu(ops.full((sz, sz), float("-inf"), dtype=dtype, device=device), diagonal=1)
 
 
 def _get_seq_len(src, batch_first):
-    """Length of the sequence, None for a nested input."""
+    """Return the length of the sequence, or None for a nested input."""
     size = src.size()
     if len(size) == 2:
         return size[0]
@@ -35,7 +35,7 @@ def _get_seq_len(src, batch_first):
 
 
 def _detect_is_causal_mask(mask, is_causal=None, size=None):
-    """Whether ``mask`` is the causal one; ``is_causal`` given decides by itself."""
+    """Return whether ``mask`` is the causal mask. If ``is_causal`` is not None, it decides."""
     if is_causal is not None:
         return bool(is_causal)
     if mask is None:
@@ -58,7 +58,7 @@ def _get_activation_fn(activation):
 
 
 class Transformer(Module):
-    """Encoder and decoder stacks of "Attention is all you need"."""
+    """The encoder and decoder stacks of "Attention is all you need"."""
 
     def __init__(
         self,
@@ -122,7 +122,10 @@ class Transformer(Module):
         tgt_is_causal=None,
         memory_is_causal=False,
     ):
-        """Decode ``tgt`` with the encoding of ``src``; shapes (S, N, E) and (T, N, E), or batch first."""
+        """Encode ``src`` (S, N, E), then decode ``tgt`` (T, N, E) with it. Returns (T, N, E).
+
+        With ``batch_first`` the batch dimension N comes first.
+        """
         if src.dim() == 3:
             batch = 0 if self.batch_first else 1
             if src.size(batch) != tgt.size(batch):
@@ -145,7 +148,7 @@ class Transformer(Module):
 
     @staticmethod
     def generate_square_subsequent_mask(sz, device=None, dtype=None):
-        """(sz, sz) causal mask: -inf above the diagonal."""
+        """Return a causal mask (sz, sz): -inf above the diagonal and 0 elsewhere."""
         return _generate_square_subsequent_mask(sz, device, dtype)
 
     def _reset_parameters(self):
@@ -155,7 +158,7 @@ class Transformer(Module):
 
 
 class TransformerEncoder(Module):
-    """``num_layers`` copies of a layer, and a final norm."""
+    """``num_layers`` copies of an encoder layer, and an optional final norm."""
 
     __constants__ = ["norm"]
 
@@ -164,7 +167,7 @@ class TransformerEncoder(Module):
         self.layers = _get_clones(encoder_layer, num_layers)
         self.num_layers = num_layers
         self.norm = norm
-        # Nested tensors are a speed path of torch that we do not take; the settings are kept.
+        # PyTorch uses nested tensors only to run faster. They are not used here, but the settings are kept.
         self.enable_nested_tensor = enable_nested_tensor
         self.use_nested_tensor = False
         self.mask_check = mask_check
@@ -194,7 +197,7 @@ class TransformerEncoder(Module):
 
 
 class TransformerDecoder(Module):
-    """``num_layers`` copies of a layer, and a final norm."""
+    """``num_layers`` copies of a decoder layer, and an optional final norm."""
 
     __constants__ = ["norm"]
 
@@ -233,7 +236,7 @@ class TransformerDecoder(Module):
 
 
 class _FeedForward(Module):
-    """The two linear maps that both kinds of layer end with."""
+    """Base class of both kinds of layer: the two linear maps at their end."""
 
     def _ff_block(self, x, dropout_last):
         x = self.linear2(self.dropout(self.activation(self.linear1(x))))
@@ -256,7 +259,7 @@ class _FeedForward(Module):
 
 
 class TransformerEncoderLayer(_FeedForward):
-    """Self attention and a feed-forward part, each with residual and norm."""
+    """Self attention and a feed-forward part, each with a residual connection and a norm."""
 
     __constants__ = ["norm_first"]
 
@@ -317,7 +320,7 @@ class TransformerEncoderLayer(_FeedForward):
 
 
 class TransformerDecoderLayer(_FeedForward):
-    """Self attention, attention to the memory, and a feed-forward part."""
+    """Self attention, attention to the encoder's output, and a feed-forward part."""
 
     __constants__ = ["norm_first"]
 

@@ -1,4 +1,4 @@
-"""Upsample and its 2d forms."""
+"""Upsample and its two older 2-dimensional forms."""
 
 from .. import functional as F
 from .module import Module
@@ -7,7 +7,7 @@ __all__ = ["Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d"]
 
 
 class Upsample(Module):
-    """Resizes the spatial dimensions to ``size`` or by ``scale_factor``."""
+    """Resizes the spatial dimensions to ``size``, or by the factor ``scale_factor``."""
 
     __constants__ = ["size", "scale_factor", "mode", "align_corners", "name", "recompute_scale_factor"]
 

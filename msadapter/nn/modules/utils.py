@@ -6,12 +6,15 @@ __all__ = ["consume_prefix_in_state_dict_if_present"]
 
 
 def _reverse_repeat_tuple(t, n):
-    """Each element ``n`` times, last element first: the order that ``pad`` wants."""
+    """Repeat each element ``n`` times, starting with the last element.
+
+    This is the order that ``pad`` takes.
+    """
     return tuple(x for x in reversed(t) for _ in range(n))
 
 
 def _list_with_default(out_size, defaults):
-    """``out_size`` with its None entries taken from the end of ``defaults``."""
+    """Replace each None in ``out_size`` by the value at the same position from the end of ``defaults``."""
     if isinstance(out_size, int):
         return out_size
     if len(defaults) <= len(out_size):
@@ -21,7 +24,7 @@ def _list_with_default(out_size, defaults):
 
 
 def consume_prefix_in_state_dict_if_present(state_dict, prefix):
-    """Strip ``prefix`` from every key of ``state_dict`` and of its metadata, in place, keeping the order."""
+    """Remove ``prefix`` from the keys of ``state_dict`` and of its metadata, in place. The order stays."""
     for key in list(state_dict.keys()):
         value = state_dict.pop(key)
         state_dict[key.removeprefix(prefix)] = value

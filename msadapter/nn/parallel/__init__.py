@@ -1,4 +1,4 @@
-"""Data parallelism: DistributedDataParallel over processes, DataParallel over the devices of one."""
+"""Data parallelism: DistributedDataParallel for several processes, DataParallel for one process."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ __all__ = [
 
 
 class DataParallel(Module):
-    """The batch cut over the devices of this process, the outputs joined on the first.
+    """Splits the batch over the devices of this process and joins the outputs on the first device.
 
-    One MindSpore process drives one device, so there is one part; the interface is the whole of it.
+    A MindSpore process drives one device, so there is always a single part. The class exists so that programs
+    that use it run unchanged.
     """
 
     def __init__(self, module, device_ids=None, output_device=None, dim=0):
@@ -35,7 +36,7 @@ class DataParallel(Module):
         )
 
     def forward(self, *inputs, **kwargs):
-        """The module's output for the whole batch."""
+        """Return the module's output for the whole batch."""
         if not self.device_ids:
             return self.module(*inputs, **kwargs)
         rows, named = scatter_kwargs(inputs, kwargs, self.device_ids, self.dim)
@@ -54,13 +55,13 @@ def _recording() -> bool:
 
 
 def data_parallel(module, inputs, device_ids=None, output_device=None, dim=0, module_kwargs=None):
-    """One call of `DataParallel`."""
+    """Run ``module`` once like `DataParallel`."""
     inputs = inputs if isinstance(inputs, tuple) else () if inputs is None else (inputs,)
     return DataParallel(module, device_ids, output_device, dim)(*inputs, **(module_kwargs or {}))
 
 
 def __getattr__(name):
-    # Looked up when asked for: the distributed package builds on modules.
+    # This name is imported when it is first used, because the distributed package itself imports modules.
     if name == "DistributedDataParallel":
         from .distributed import DistributedDataParallel
 

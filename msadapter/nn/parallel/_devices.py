@@ -1,6 +1,6 @@
-"""Batches over several devices of one process: scatter, replicate, parallel_apply, gather.
+"""Batches over several devices of one process: scatter, replicate, parallel_apply and gather.
 
-On the host every device is the same memory under another name, so the work is real and the gain is none.
+On a CPU all devices share the same memory. The functions do their work there, but nothing gets faster.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ def _is_named(value) -> bool:
 
 
 def scatter(inputs, target_gpus, dim=0):
-    """A list with one entry for each device: tensors are cut along ``dim``, other objects repeated."""
+    """Return a list with one entry for each device.
+
+    Tensors are split along ``dim``, other objects repeated.
+    """
     devices = [_device(d) for d in target_gpus]
 
     def spread(value):
@@ -45,7 +48,7 @@ def scatter(inputs, target_gpus, dim=0):
 
 
 def scatter_kwargs(inputs, kwargs, target_gpus, dim=0):
-    """(inputs, kwargs) of each device, as many of the one as of the other."""
+    """Return (inputs, kwargs) for each device. The shorter of both lists is filled up with empty entries."""
     rows = scatter(inputs, target_gpus, dim) if inputs else []
     named = scatter(kwargs, target_gpus, dim) if kwargs else []
     rows += [()] * (len(named) - len(rows))
@@ -54,7 +57,10 @@ def scatter_kwargs(inputs, kwargs, target_gpus, dim=0):
 
 
 def gather(outputs, target_device, dim=0):
-    """The outputs of the devices joined on one: tensors along ``dim``, numbers of 0-dim tensors as a vector."""
+    """Join the outputs of all devices on ``target_device``.
+
+    Tensors are concatenated along ``dim``. 0-dimensional tensors become one vector.
+    """
     target = device("cpu") if target_device == "cpu" or target_device == -1 else _device(target_device)
 
     def join(values):
@@ -76,7 +82,10 @@ def gather(outputs, target_device, dim=0):
 
 
 def replicate(network, devices, detach=False):
-    """A copy of the module for each device, whose parameters are the originals' (their gradients meet in them)."""
+    """Return a copy of the module for each device.
+
+    The copies use the original parameters (moved to the device), so their gradients add up in the originals.
+    """
     made = []
     for where in map(_device, devices):
         twins: dict = {}
@@ -90,7 +99,7 @@ def replicate(network, devices, detach=False):
 
 
 def _twin(module, where, detach: bool):
-    """The module itself, without its children, on another device."""
+    """Return a copy of one module on another device, without its children."""
     twin = copy.copy(module)
     twin.__dict__ = dict(module.__dict__)
     twin._modules, twin._buffers = {}, {}
@@ -106,10 +115,12 @@ def _twin(module, where, detach: bool):
 
 
 def parallel_apply(modules, inputs, kwargs_tup=None, devices=None) -> list:
-    """The output of each module for its inputs, each in a thread; the first error is raised here.
+    """Call each module with its inputs, each in a thread of its own, and return the list of outputs.
+
+    The first error is raised in the calling thread.
 
     Raises:
-        AssertionError: lists of different lengths.
+        AssertionError: the lists have different lengths.
     """
     if len(modules) != len(inputs):
         raise AssertionError(
@@ -128,7 +139,7 @@ def parallel_apply(modules, inputs, kwargs_tup=None, devices=None) -> list:
             with set_grad_enabled(recorded):
                 given = given if isinstance(given, (list, tuple)) else (given,)
                 found[i] = (module(*given, **options), None)
-        except Exception as error:  # raised in the caller's thread
+        except Exception as error:  # the calling thread raises it
             found[i] = (None, error)
 
     threads = [

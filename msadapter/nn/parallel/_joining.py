@@ -1,4 +1,4 @@
-"""What a process without inputs does for DistributedDataParallel while the others go on."""
+"""``DistributedDataParallel.join``: what a process does when it has no inputs left, but others have."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...distributed.reduce_op import ReduceOp
 
 
 def common_rank(ddp, candidate: bool) -> int:
-    """The highest rank of the group among those that ask for it."""
+    """Return the highest rank in the group for which ``candidate`` is true. Every rank must call this."""
     group = ddp.process_group
     rank = ops.zeros((1,), dtype=ops.tensor(0).dtype) + (group.rank() if candidate else -1)
     collectives.all_reduce(rank, ReduceOp.MAX, group)
@@ -20,7 +20,10 @@ def common_rank(ddp, candidate: bool) -> int:
 
 
 def gradients_are_due(ddp, joined: bool) -> bool:
-    """Whether the others will reduce gradients: said before each forward."""
+    """Return whether any process will reduce gradients in this step.
+
+    Every rank calls this before a forward.
+    """
     due = not joined and ddp.require_backward_grad_sync and is_grad_enabled()
     flag = ops.ones(1) if due else ops.zeros(1)
     collectives.all_reduce(flag, group=ddp.process_group)
@@ -28,14 +31,17 @@ def gradients_are_due(ddp, joined: bool) -> bool:
 
 
 class DDPJoinHook(JoinHook):
-    """The collectives of forward and backward with zeros; at the end the last one's parameters for all."""
+    """Takes part in the collectives of the other processes' forward and backward, with gradients of zero.
+
+    At the end, all processes take the parameters of one that had inputs to the end.
+    """
 
     def __init__(self, ddp, divide_by_initial_world_size: bool):
         self.ddp = ddp
         ddp._divide_by_initial_world_size = divide_by_initial_world_size
 
     def main_hook(self) -> None:
-        """One step of the others."""
+        """Take part in one training step of the other processes."""
         ddp = self.ddp
         due = gradients_are_due(ddp, joined=True)
         if due:
@@ -44,7 +50,7 @@ class DDPJoinHook(JoinHook):
                 ddp.reducer.follow(ddp.find_unused_parameters or ddp.static_graph)
 
     def post_hook(self, is_last_joiner: bool) -> None:
-        """Everybody takes the parameters and buffers of one who was there to the end."""
+        """Broadcast the parameters and buffers of a process that had inputs until the end."""
         ddp = self.ddp
         root = common_rank(ddp, is_last_joiner)
         with no_grad():

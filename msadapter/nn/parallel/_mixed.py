@@ -1,4 +1,7 @@
-"""Mixed precision of DistributedDataParallel: the module runs on cast parameters, gradients come back through the cast."""
+"""Mixed precision of DistributedDataParallel: the module runs on cast copies of its parameters.
+
+The casts are part of the graph, so autograd returns gradients in the original dtype.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from ...tensor import dtype
 
 @dataclass
 class _MixedPrecision:
-    """Types of the parameters in use, of gradient reduction and of buffers; None keeps the original."""
+    """Dtypes of the parameters in forward, of the reduction and of buffers. None keeps the original dtype."""
 
     param_dtype: dtype | None = None
     reduce_dtype: dtype | None = None
@@ -21,7 +24,10 @@ class _MixedPrecision:
 
 @contextlib.contextmanager
 def cast_parameters(module, wanted, ignored):
-    """A block in which the module's floating parameters are casts of themselves; autograd undoes the cast."""
+    """Inside the block, the module's floating point parameters are replaced by casts to ``wanted``.
+
+    Autograd records the casts, so the original parameters receive the gradients.
+    """
     held, casts = [], {}
     for sub in module.modules():
         for name, parameter in sub._parameters.items():
@@ -39,7 +45,7 @@ def cast_parameters(module, wanted, ignored):
 
 
 def cast_buffers(module, wanted) -> None:
-    """Floating buffers in another type, for good."""
+    """Cast floating point buffers to the dtype ``wanted`` permanently."""
     for sub in module.modules():
         for name, buffer in sub._buffers.items():
             if buffer is not None and buffer.is_floating_point():

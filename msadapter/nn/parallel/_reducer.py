@@ -1,15 +1,15 @@
-"""Averages gradients in buckets while backward still runs."""
+"""Averages gradients over processes in buckets, while backward is still running."""
 
 from ... import ops
 from ...autograd import Variable, no_grad
 from ...distributed import collectives
 from ...distributed.reduce_op import ReduceOp
 
-_FIRST_BUCKET = 1 << 20  # bytes: a small one first, so that the first message leaves early
+_FIRST_BUCKET = 1 << 20  # bytes; the first bucket is small, so that communication starts early
 
 
 class Bucket:
-    """Some parameters and one flat tensor for their gradients."""
+    """Some parameters and one flat tensor that holds their gradients."""
 
     def __init__(self, index: int, parameters):
         self.index, self.parameters = index, parameters
@@ -23,12 +23,15 @@ class Bucket:
         self.message = None
 
     def start_pass(self) -> None:
-        """Expect all gradients again."""
+        """Mark the gradients of all parameters as missing, before a backward pass."""
         self.missing, self.future, self.work = set(self.parameters), None, None
 
 
 def make_buckets(parameters, cap: int) -> list:
-    """Buckets of at most `cap` bytes and one dtype, in the order in which backward is expected to come to them."""
+    """Group the parameters into buckets of one dtype and about `cap` bytes.
+
+    The last parameters come first, because backward usually computes their gradients first.
+    """
     groups, sizes, done = {}, {}, []
     limit = min(cap, _FIRST_BUCKET)
     for parameter in reversed(parameters):
@@ -43,9 +46,10 @@ def make_buckets(parameters, cap: int) -> list:
 
 
 class Reducer:
-    """Takes gradients as they are accumulated; a bucket's message leaves when all of it, and those before, are there.
+    """Collects gradients as backward computes them, and sends each bucket when it is complete.
 
-    All processes send the buckets in one order, so that their messages meet.
+    A bucket waits for the buckets before it. All processes therefore send in the same order, as collectives
+    require.
     """
 
     def __init__(self, parameters, group, cap: int, keep_views: bool):
@@ -53,13 +57,16 @@ class Reducer:
         self.buckets = make_buckets(parameters, cap)
         self.bucket_of = {p: bucket for bucket in self.buckets for p in bucket.parameters}
         self.hook = None
-        self.divisor, self.dtype = group.size(), None  # dtype: of the messages, the gradients' own without
+        # dtype is that of the messages. None keeps the dtype of the gradients.
+        self.divisor, self.dtype = group.size(), None
         self.begun = False
         self.expecting, self.used = False, None
         self.next = 0
 
     def start(self, unused=None) -> None:
-        """A forward pass whose backward will be reduced. unused: parameters that it does not reach, if known."""
+        """Prepare for the backward pass of the current forward. unused: the parameters that it will not
+        reach.
+        """
         if self.expecting and self.begun:
             raise RuntimeError(
                 "Expected to have finished reduction in the prior iteration before starting a new one. This error "
@@ -75,15 +82,16 @@ class Reducer:
             bucket.start_pass()
 
     def _begin(self):
-        """The first gradient of a backward pass."""
+        """Handle the first gradient of a backward pass."""
         self.begun = True
         Variable._execution_engine.queue_callback(self.finish)
         for parameter in self.unused:
             self._take(parameter)
 
     def ready(self, parameter) -> None:
-        """A parameter's gradient is complete."""
-        if not self.expecting:  # a second backward of one forward: nothing is planned
+        """Accept the complete gradient of a parameter."""
+        # this is a second backward after one forward, which no call of start() prepared
+        if not self.expecting:
             self.start()
         if not self.begun:
             self._begin()
@@ -125,9 +133,9 @@ class Reducer:
             )
 
     def finish(self) -> None:
-        """After backward: wait, and give the parameters what all processes have found together."""
+        """Wait for all messages after backward and write the reduced gradients to the parameters."""
         if self.next < len(self.buckets):
-            return  # unused parameters: the next forward says so
+            return  # some parameters were not used; the next forward raises the error
         with no_grad():
             used_somewhere = self._used_somewhere()
             for bucket in self.buckets:
@@ -138,7 +146,7 @@ class Reducer:
         self.expecting = self.begun = False
 
     def follow(self, finds_unused: bool) -> None:
-        """The messages of a backward pass of the others, with zeros."""
+        """Take part in the reduction of the other processes' backward pass, with gradients of zero."""
         for bucket in self.buckets:
             bucket.start_pass()
             bucket.flat.zero_()
@@ -178,7 +186,7 @@ class Reducer:
 
 
 def unreached(outputs, parameters) -> list:
-    """Parameters that the graph of `outputs` does not lead to."""
+    """Return the parameters that the autograd graph of `outputs` does not reach."""
     reached, seen, stack = set(), set(), [t.grad_fn for t in outputs if t.grad_fn is not None]
     while stack:
         node = stack.pop()

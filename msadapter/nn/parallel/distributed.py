@@ -1,4 +1,4 @@
-"""DistributedDataParallel: the same model on every process, gradients averaged after backward."""
+"""DistributedDataParallel: every process has the same model, and gradients are averaged in backward."""
 
 import contextlib
 import itertools
@@ -23,11 +23,12 @@ __all__ = ["DistributedDataParallel", "_MixedPrecision"]
 
 
 class DistributedDataParallel(Module, Joinable):
-    """Wraps `module`; its gradients are averaged over the group while backward runs.
+    """Wraps `module` and averages its gradients over the processes of a group while backward runs.
 
-    Gradients travel in buckets of bucket_cap_mb (25, the first 1), each as soon as it is full. A parameter that takes
-    no part in a backward pass is an error in the next forward unless find_unused_parameters (or static_graph); it then
-    keeps its gradient if no process has used it. gradient_as_bucket_view: `.grad` is the bucket's memory.
+    Gradients are reduced in buckets of `bucket_cap_mb` (default 25 MiB; the first bucket has 1 MiB). If a
+    parameter takes no part in a backward pass, the next forward raises RuntimeError, unless
+    `find_unused_parameters` or `static_graph` is set; then a parameter that no process has used keeps its
+    gradient. With `gradient_as_bucket_view`, `.grad` is a view of the bucket's memory.
     """
 
     def __init__(
@@ -97,7 +98,10 @@ class DistributedDataParallel(Module, Joinable):
             self.reducer.ready(parameter)
 
     def forward(self, *inputs, **kwargs):
-        """The module's output; buffers are those of the first process if broadcast_buffers."""
+        """Return the module's output.
+
+        With `broadcast_buffers`, the first process's buffers are sent first.
+        """
         several = self.process_group.size() > 1
         self._tell_joined()
         if several and self.require_backward_grad_sync:
@@ -115,7 +119,7 @@ class DistributedDataParallel(Module, Joinable):
         return output
 
     def _tell_joined(self) -> None:
-        """Inside a block of `join`: those without inputs follow this step."""
+        """Inside a `join` block, notify the processes without inputs, so that they take part in this step."""
         work = Join.notify_join_context(self)
         if work is not None:
             active = int(work.get_future().wait()[0].item())
@@ -126,7 +130,7 @@ class DistributedDataParallel(Module, Joinable):
             self.reducer.divisor = self.process_group.size()
 
     def _share_buffers(self, candidate: bool) -> None:
-        """Everybody's buffers are those of the first process (inside `join`: of the last that has inputs)."""
+        """Copy the buffers of the first process to all (inside `join`: of the last process with inputs)."""
         buffers = list(self.module.buffers()) if self.broadcast_buffers else []
         if not buffers:
             return
@@ -148,7 +152,7 @@ class DistributedDataParallel(Module, Joinable):
 
     @contextlib.contextmanager
     def no_sync(self):
-        """A block whose backward passes do not reduce gradients."""
+        """Do not reduce the gradients of backward passes inside this block."""
         before, self.require_backward_grad_sync = self.require_backward_grad_sync, False
         try:
             yield
@@ -156,8 +160,12 @@ class DistributedDataParallel(Module, Joinable):
             self.require_backward_grad_sync = before
 
     def join(self, divide_by_initial_world_size=True, enable=True, throw_on_early_termination=False):
-        """A block for uneven inputs: a process that has none left follows the others, which average over all processes, or with
-        divide_by_initial_world_size=False over those that have inputs."""
+        """Allow processes to have different numbers of inputs inside this block.
+
+        A process without inputs takes part in the collectives of the others, with gradients of zero.
+        Gradients are divided by the number of all processes, or by the number of processes with inputs if
+        `divide_by_initial_world_size` is False.
+        """
         return Join(
             [self],
             enable,
@@ -166,7 +174,7 @@ class DistributedDataParallel(Module, Joinable):
         )
 
     def join_hook(self, divide_by_initial_world_size: bool = True, **kwargs):
-        """What this module does for a process without inputs."""
+        """Return the hook that runs for this module in a process without inputs."""
         return DDPJoinHook(self, divide_by_initial_world_size)
 
     @property
@@ -176,11 +184,11 @@ class DistributedDataParallel(Module, Joinable):
 
     @property
     def join_process_group(self):
-        """The group."""
+        """The process group of this module."""
         return self.process_group
 
     def register_comm_hook(self, state, hook) -> None:
-        """`hook(state, bucket) -> Future` replaces the averaging."""
+        """Let `hook(state, bucket) -> Future` reduce each bucket instead of the average."""
         if not callable(hook):
             raise TypeError("Communication hook must be callable.")
         if self.reducer.hook is not None:
@@ -188,7 +196,7 @@ class DistributedDataParallel(Module, Joinable):
         self.reducer.hook = (state, hook)
 
     def _register_builtin_comm_hook(self, comm_hook_type) -> None:
-        """One of two hooks by kind: plain averages, or in float16."""
+        """Register one of the two built-in hooks: the plain average, or the average in float16."""
         from ...distributed.algorithms.ddp_comm_hooks import default_hooks
 
         compressed = getattr(comm_hook_type, "name", str(comm_hook_type)).endswith("FP16_COMPRESS")
@@ -197,28 +205,28 @@ class DistributedDataParallel(Module, Joinable):
         )
 
     def scatter(self, inputs, kwargs, device_ids):
-        """The inputs as they are: each process has one device."""
+        """Return the inputs unchanged, because each process has one device."""
         return (inputs,), (kwargs,)
 
     def train(self, mode: bool = True):
-        """Training or evaluation mode, of the module too."""
+        """Set training or evaluation mode of this wrapper and of the module."""
         super().train(mode)
         return self
 
     def _set_static_graph(self) -> None:
-        """Every iteration uses the same parameters; those that it does not reach are found each time."""
+        """Declare that every iteration uses the same parameters. Unused ones are still detected each time."""
         self.static_graph = True
 
     @staticmethod
     def _set_params_and_buffers_to_ignore_for_model(module, params_and_buffers_to_ignore) -> None:
-        """Names that are not synchronised."""
+        """Exclude the parameters and buffers with these names from synchronisation."""
         module._ddp_params_and_buffers_to_ignore = params_and_buffers_to_ignore
         for name, tensor in itertools.chain(module.named_parameters(), module.named_buffers()):
             tensor._ddp_ignored = name in params_and_buffers_to_ignore
 
 
 def _tensors(value) -> list:
-    """All tensors in nested lists, tuples, dicts and dataclasses."""
+    """Return all tensors in nested lists, tuples, dicts and dataclasses."""
     if isinstance(value, Tensor):
         return [value]
     if isinstance(value, dict):

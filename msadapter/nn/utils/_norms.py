@@ -1,10 +1,13 @@
-"""The norm that weight normalisation takes: over every dimension but one."""
+"""The norm that weight normalisation uses: over all dimensions except one."""
 
 from ... import ops
 
 
 def norm_except_dim(v, dim=0):
-    """Norms with size one in every dimension but ``dim``; one norm of all for ``dim`` -1 or None."""
+    """Return the norms of v over all dimensions except ``dim``, whose sizes become one.
+
+    For ``dim`` -1 or None, return the norm of the whole tensor.
+    """
     if dim is None or dim == -1:
         return ops.linalg_vector_norm(v)
     rest = [d for d in range(v.dim()) if d != dim % v.dim()]
@@ -14,5 +17,5 @@ def norm_except_dim(v, dim=0):
 
 
 def weight_from(v, g, dim=0):
-    """v scaled to the norms g."""
+    """Return v, scaled so that its norms are g."""
     return v * (g / norm_except_dim(v, dim))

@@ -1,4 +1,4 @@
-"""Clipping gradients by norm or by value."""
+"""Clipping of gradients by norm or by value."""
 
 import warnings
 
@@ -15,7 +15,10 @@ def _listed(parameters):
 
 
 def _together(tensors) -> bool:
-    """Whether one kernel call may take them all: tensors proper of one floating type on one device."""
+    """Return whether one kernel call can process all tensors.
+
+    They must be plain tensors with the same floating point dtype on the same device.
+    """
     first = tensors[0]
     dtype, device = first.dtype, first.device
     return dtype.is_floating_point and all(
@@ -24,9 +27,10 @@ def _together(tensors) -> bool:
 
 
 def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=None):
-    """The norm of all ``tensors`` taken as one vector (a 0-dim tensor; zero for none).
+    """Return the norm of all ``tensors`` together, as if they were one vector (a 0-dimensional tensor).
 
-    RuntimeError with ``error_if_nonfinite`` when it is nan or inf. ``foreach`` changes nothing.
+    An empty list gives zero. With ``error_if_nonfinite``, a norm of nan or inf raises RuntimeError.
+    ``foreach`` has no effect.
     """
     tensors = _listed(tensors)
     norm_type = float(norm_type)
@@ -39,7 +43,7 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
         else:
             each = [ops.linalg_vector_norm(t, norm_type).to(device) for t in tensors]
             spread = [hasattr(norm, "full_tensor") for norm in each]
-            if any(spread) and not all(spread):  # DTensors among others: their norms are joined first
+            if any(spread) and not all(spread):  # some are DTensors: their partial norms are combined first
                 each = [norm.full_tensor() if own else norm for norm, own in zip(each, spread, strict=True)]
             norms = ops.stack(each)
         total = ops.linalg_vector_norm(norms, norm_type)
@@ -53,12 +57,13 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
 
 
 def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
-    """Scale the gradients by max_norm / total_norm where that is below one, in place."""
+    """Scale the gradients in place by max_norm / total_norm, if this factor is below one."""
     grads = [p.grad for p in _listed(parameters) if p.grad is not None]
     if not grads:
         return
     with no_grad():
-        # Multiplying also when nothing is clipped saves waiting for the device.
+        # The product is computed even if nothing is clipped, because a test would have to wait for the
+        # device.
         factor = ops.clamp(float(max_norm) / (total_norm + 1e-6), max=1.0)
         if _together([*grads, factor]):
             ops._scale_all_(grads, factor)
@@ -70,7 +75,7 @@ def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
 def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
     """Scale the gradients of ``parameters`` in place so that their total norm is at most ``max_norm``.
 
-    Returns the total norm before clipping.
+    Returns the total norm before clipping, a 0-dimensional tensor.
     """
     if not isinstance(parameters, Tensor):
         single_use = not hasattr(parameters, "__len__")
@@ -88,7 +93,7 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
 
 
 def clip_grad_norm(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
-    """Old name of :func:`clip_grad_norm_`."""
+    """Deprecated name of :func:`clip_grad_norm_`."""
     warnings.warn(
         "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.",
         FutureWarning,

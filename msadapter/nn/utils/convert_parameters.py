@@ -1,4 +1,4 @@
-"""Parameters as one vector and back."""
+"""Conversion between parameters and one flat vector."""
 
 from ... import ops
 from ...tensor import Tensor
@@ -7,14 +7,17 @@ __all__ = ["parameters_to_vector", "vector_to_parameters"]
 
 
 def _checked_device(tensor, device):
-    """The device of all parameters so far; TypeError when one is elsewhere."""
+    """Return the device of ``tensor``.
+
+    TypeError if it differs from ``device``, that of earlier parameters.
+    """
     if device is not None and tensor.device != device:
         raise TypeError("Found two parameters on different devices, this is currently not supported.")
     return tensor.device
 
 
 def parameters_to_vector(parameters):
-    """All parameters flattened into one vector."""
+    """Return all parameters, flattened and concatenated into one vector."""
     device, parts = None, []
     for param in parameters:
         device = _checked_device(param, device)
@@ -23,7 +26,7 @@ def parameters_to_vector(parameters):
 
 
 def vector_to_parameters(vec, parameters):
-    """Make consecutive pieces of ``vec`` the data of ``parameters``."""
+    """Assign consecutive pieces of the vector ``vec`` to the data of ``parameters``."""
     if not isinstance(vec, Tensor):
         raise TypeError(f"expected torch.Tensor, but got: {type(vec).__name__}")
     device, start = None, 0

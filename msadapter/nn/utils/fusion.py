@@ -1,4 +1,4 @@
-"""Folding a batch normalisation in evaluation mode into the layer before it."""
+"""Fusion of a batch normalisation in evaluation mode with the layer before it."""
 
 import copy
 
@@ -9,7 +9,7 @@ __all__ = ["fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "
 
 
 def _folded(weight, bias, mean, var, eps, bn_weight, bn_bias, shape):
-    """Scaled weight and shifted bias, as parameters."""
+    """Return the scaled weight and the shifted bias as parameters."""
     bias = ops.zeros_like(mean) if bias is None else bias
     bn_weight = ops.ones_like(mean) if bn_weight is None else bn_weight
     bn_bias = ops.zeros_like(mean) if bn_bias is None else bn_bias
@@ -20,13 +20,13 @@ def _folded(weight, bias, mean, var, eps, bn_weight, bn_bias, shape):
 
 
 def fuse_conv_bn_weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, transpose=False):
-    """(weight, bias) of the convolution that does both."""
+    """Return (weight, bias) of a convolution that includes the batch normalisation."""
     shape = [1, -1] + [1] * (conv_w.dim() - 2) if transpose else [-1, 1] + [1] * (conv_w.dim() - 2)
     return _folded(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, shape)
 
 
 def fuse_conv_bn_eval(conv, bn, transpose=False):
-    """A copy of ``conv`` that also does ``bn``; both must be in evaluation mode."""
+    """Return a copy of ``conv`` that includes ``bn``. Both must be in evaluation mode."""
     if conv.training or bn.training:
         raise AssertionError("Fusion only for eval!")
     fused = copy.deepcopy(conv)
@@ -39,12 +39,12 @@ def fuse_conv_bn_eval(conv, bn, transpose=False):
 
 
 def fuse_linear_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b):
-    """(weight, bias) of the linear map that does both."""
+    """Return (weight, bias) of a linear layer that includes the batch normalisation."""
     return _folded(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, [-1, 1])
 
 
 def fuse_linear_bn_eval(linear, bn):
-    """A copy of ``linear`` that also does ``bn``; both must be in evaluation mode."""
+    """Return a copy of ``linear`` that includes ``bn``. Both must be in evaluation mode."""
     if linear.training or bn.training:
         raise AssertionError("Fusion only for eval!")
     if linear.out_features != bn.num_features and bn.num_features != 1:

@@ -1,4 +1,4 @@
-"""Creating modules without running their initialisers."""
+"""Creation of modules without running their initialisers."""
 
 import inspect
 
@@ -6,7 +6,7 @@ from ..modules.module import Module
 
 
 def skip_init(module_cls, *args, **kwargs):
-    """An instance of ``module_cls`` with uninitialised parameters; its class must take ``device``."""
+    """Return an instance of ``module_cls`` with uninitialised parameters. The class must take ``device``."""
     if not issubclass(module_cls, Module):
         raise RuntimeError(f"Expected a Module; got {module_cls}")
     if "device" not in inspect.signature(module_cls).parameters:

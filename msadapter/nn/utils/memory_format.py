@@ -1,4 +1,4 @@
-"""Memory format of convolution weights."""
+"""The memory format of convolution weights."""
 
 from ..modules.conv import Conv2d, Conv3d, ConvTranspose2d, ConvTranspose3d
 
@@ -11,10 +11,10 @@ def _convert(module, classes, memory_format):
 
 
 def convert_conv2d_weight_memory_format(module, memory_format):
-    """Lay the weights of every 2d convolution of ``module`` out in ``memory_format``; returns the module."""
+    """Convert the weights of all 2-dimensional convolutions to ``memory_format``. Returns the module."""
     return _convert(module, (Conv2d, ConvTranspose2d), memory_format)
 
 
 def convert_conv3d_weight_memory_format(module, memory_format):
-    """Lay the weights of every 3d convolution of ``module`` out in ``memory_format``; returns the module."""
+    """Convert the weights of all 3-dimensional convolutions to ``memory_format``. Returns the module."""
     return _convert(module, (Conv3d, ConvTranspose3d), memory_format)

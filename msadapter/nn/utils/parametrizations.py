@@ -1,4 +1,4 @@
-"""Ready parametrisations: orthogonal, weight norm, spectral norm."""
+"""Parametrisations provided by PyTorch: orthogonal, weight norm and spectral norm."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _OrthMaps(Enum):
 
 
 def _is_orthogonal(q, eps=None):
-    """Whether the columns of ``q`` are orthonormal within rounding."""
+    """Return whether the columns of ``q`` are orthonormal up to rounding."""
     n, k = q.size(-2), q.size(-1)
     identity = ops.eye(k, dtype=q.dtype, device=q.device)
     if eps is None:
@@ -32,13 +32,13 @@ def _is_orthogonal(q, eps=None):
 
 
 def _make_orthogonal(a):
-    """Q of the QR decomposition with a positive diagonal of R."""
+    """Return the factor Q of a QR decomposition in which the diagonal of R is positive."""
     q, r = ops.linalg_qr(a)
     return q * r.diagonal(dim1=-2, dim2=-1).sgn().unsqueeze(-2)
 
 
 class _Orthogonal(Module):
-    """An orthogonal (or semi-orthogonal) matrix from an unconstrained one."""
+    """Computes an orthogonal (or semi-orthogonal) matrix from an unconstrained one."""
 
     def __init__(self, weight, orthogonal_map, *, use_trivialization=True):
         super().__init__()
@@ -80,11 +80,11 @@ class _Orthogonal(Module):
         A = X.tril(-1)
         tau = 2.0 / (1.0 + (A * A).sum(-2))
         Q = ops.linalg_householder_product(A, tau)
-        # The diagonal holds the signs of the columns.
+        # The diagonal of X holds the signs of the columns.
         return Q * X.diagonal(dim1=-2, dim2=-1).int().unsqueeze(-2)
 
     def right_inverse(self, Q):
-        """The unconstrained matrix that gives ``Q``."""
+        """Return an unconstrained matrix that gives ``Q``."""
         with no_grad():
             return self._right_inverse(Q)
 
@@ -122,9 +122,9 @@ class _Orthogonal(Module):
 
 
 def orthogonal(module, name="weight", orthogonal_map=None, *, use_trivialization=True):
-    """Keep ``module.name`` (semi-)orthogonal while it is trained; returns the module.
+    """Keep ``module.name`` (semi-)orthogonal during training. Returns the module.
 
-    ``orthogonal_map``: matrix_exp, cayley or householder (default by shape).
+    ``orthogonal_map`` is matrix_exp, cayley or householder. The default depends on the shape.
     """
     weight = getattr(module, name, None)
     if not hasattr(weight, "ndim"):
@@ -145,7 +145,7 @@ def orthogonal(module, name="weight", orthogonal_map=None, *, use_trivialization
 
 
 class _WeightNorm(Module):
-    """weight = magnitude * direction / |direction|."""
+    """Computes weight = magnitude * direction / |direction|."""
 
     def __init__(self, dim=0):
         super().__init__()
@@ -155,14 +155,14 @@ class _WeightNorm(Module):
         return weight_from(weight_v, weight_g, self.dim)
 
     def right_inverse(self, weight):
-        """(magnitude, direction) of ``weight``."""
+        """Return (magnitude, direction) of ``weight``."""
         return norm_except_dim(weight, self.dim), weight
 
 
 def weight_norm(module, name="weight", dim=0):
-    """Train magnitude (``original0``) and direction (``original1``) of ``module.name``; returns the module.
+    """Replace ``module.name`` by a trained magnitude (``original0``) and direction (``original1``).
 
-    State dicts of the older form (``name_g``, ``name_v``) load.
+    Returns the module. State dicts of the older form (``name_g``, ``name_v``) can be loaded.
     """
     parametrize.register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
 
@@ -179,7 +179,7 @@ def weight_norm(module, name="weight", dim=0):
 
 
 class _SpectralNorm(Module):
-    """weight / its largest singular value, estimated by power iteration."""
+    """Divides a weight by its largest singular value, which power iteration estimates."""
 
     def __init__(self, weight, n_power_iterations=1, dim=0, eps=1e-12):
         super().__init__()
@@ -221,17 +221,17 @@ class _SpectralNorm(Module):
         matrix = self._reshape_weight_to_matrix(weight)
         if self.training:
             self._power_method(matrix, self.n_power_iterations)
-        # Copies: the next call changes the buffers in place, backward needs the values of this one.
+        # Copies are used, because the next call changes the buffers and backward needs the present values.
         u, v = self._u.clone(), self._v.clone()
         return weight / ops.vdot(u, ops.mv(matrix, v))
 
     def right_inverse(self, value):
-        """The value itself: it is only normalised on reading."""
+        """Return the value unchanged. It is normalised when it is read."""
         return value
 
 
 def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=None):
-    """Divide ``module.name`` by its spectral norm; returns the module."""
+    """Divide ``module.name`` by its spectral norm. Returns the module."""
     weight = getattr(module, name, None)
     if not hasattr(weight, "ndim"):
         raise ValueError(f"Module '{module}' has no parameter or buffer with name '{name}'")

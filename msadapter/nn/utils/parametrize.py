@@ -1,7 +1,7 @@
-"""Parametrisations: a parameter or buffer computed from others by modules.
+"""Parametrisations: modules that compute a parameter or buffer from other tensors.
 
-A module with parametrisations gets a class of its own, whose properties compute the tensors; the originals
-and the modules live in ``module.parametrizations[name]``, a ParametrizationList.
+A module with parametrisations gets a class of its own, with properties that compute the tensors. The original
+tensors and the parametrisations are in ``module.parametrizations[name]``, a ParametrizationList.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _cache: dict = {}
 
 @contextmanager
 def cached():
-    """Inside the block each parametrised tensor is computed once."""
+    """Compute each parametrised tensor only once inside this block."""
     global _cache_enabled
     _cache_enabled += 1
     try:
@@ -54,9 +54,10 @@ def _maybe_set(dest, src):
 
 
 class ParametrizationList(ModuleList):
-    """The parametrisations of one tensor, applied in order, and its original tensor or tensors.
+    """The parametrisations of one tensor, in the order of application, and its original tensors.
 
-    Attributes: ``original``, or ``original0``, ``original1``, ... when ``right_inverse`` gives several.
+    Attributes: ``original``, or ``original0``, ``original1``, ... if ``right_inverse`` returns several
+    tensors.
     """
 
     def __init__(self, modules, original, unsafe=False):
@@ -85,7 +86,7 @@ class ParametrizationList(ModuleList):
     def _to_originals(self, value):
         for module in reversed(list(self)):
             if hasattr(module, "right_inverse"):
-                # A right_inverse that says so counts as absent.
+                # A right_inverse that raises NotImplementedError counts as missing.
                 with suppress(NotImplementedError):
                     value = module.right_inverse(value)
         return value
@@ -132,7 +133,10 @@ class ParametrizationList(ModuleList):
             )
 
     def right_inverse(self, value):
-        """Set the originals so that the parametrised tensor becomes ``value``; needs every right_inverse."""
+        """Set the originals so that the parametrised tensor becomes ``value``.
+
+        Every step needs a right_inverse.
+        """
         with no_grad():
             for module in reversed(list(self)):
                 if not hasattr(module, "right_inverse"):
@@ -175,7 +179,7 @@ class ParametrizationList(ModuleList):
 
 
 def _inject_new_class(module):
-    """Give ``module`` a class of its own, on which properties can be set."""
+    """Give ``module`` a class of its own, so that properties can be set on it."""
     cls = type(module)
 
     def default_deepcopy(self, memo):
@@ -203,7 +207,7 @@ def _inject_new_class(module):
 
 
 def _inject_property(module, name):
-    """The property that computes ``name``, and sets its originals on assignment."""
+    """Add a property that computes ``name`` when it is read, and sets the originals when it is assigned."""
 
     def get(self):
         if not _cache_enabled:
@@ -220,9 +224,10 @@ def _inject_property(module, name):
 
 
 def register_parametrization(module, tensor_name, parametrization, *, unsafe=False):
-    """Compute ``module.tensor_name`` by ``parametrization`` of the original tensor; returns the module.
+    """Let ``parametrization`` compute ``module.tensor_name`` from the original tensor. Returns the module.
 
-    Registering again on the same name puts the new one behind. ``unsafe`` allows a change of dtype or shape.
+    A second parametrisation of the same name is applied after the first. ``unsafe`` allows it to change the
+    dtype or shape.
     """
     parametrization.train(module.training)
     if is_parametrized(module, tensor_name):
@@ -245,7 +250,7 @@ def register_parametrization(module, tensor_name, parametrization, *, unsafe=Fal
 
 
 def _append(module, tensor_name, parametrization, unsafe):
-    """One more parametrisation behind those that ``tensor_name`` has."""
+    """Add a parametrisation after the existing ones of ``tensor_name``."""
     chain = module.parametrizations[tensor_name]
     if unsafe:
         chain.append(parametrization)
@@ -277,7 +282,7 @@ def _append(module, tensor_name, parametrization, unsafe):
 
 
 def is_parametrized(module, tensor_name=None):
-    """Whether ``module`` has parametrisations (of ``tensor_name``, if given)."""
+    """Return whether ``module`` has parametrisations (of ``tensor_name``, if given)."""
     chains = getattr(module, "parametrizations", None)
     if not isinstance(chains, ModuleDict):
         return False
@@ -285,9 +290,9 @@ def is_parametrized(module, tensor_name=None):
 
 
 def remove_parametrizations(module, tensor_name, leave_parametrized=True):
-    """Undo every parametrisation of ``tensor_name``; returns the module.
+    """Remove all parametrisations of ``tensor_name``. Returns the module.
 
-    The tensor keeps its present value, or its original one with ``leave_parametrized=False``.
+    The tensor keeps its present value, or gets its original value with ``leave_parametrized=False``.
     """
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
@@ -316,12 +321,12 @@ def remove_parametrizations(module, tensor_name, leave_parametrized=True):
 
 
 def type_before_parametrizations(module):
-    """The class of ``module`` without the parametrisations."""
+    """Return the class that ``module`` had before it was parametrised."""
     return type(module).__bases__[0] if is_parametrized(module) else type(module)
 
 
 def transfer_parametrizations_and_params(from_module, to_module, tensor_name=None):
-    """Give ``to_module`` the parametrisations (of ``tensor_name``) of ``from_module``; returns it."""
+    """Copy the parametrisations (of ``tensor_name``) of ``from_module`` to ``to_module``; return the latter."""
     if not is_parametrized(from_module):
         return to_module
     names = list(from_module.parametrizations) if tensor_name is None else [tensor_name]

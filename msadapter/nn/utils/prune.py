@@ -1,7 +1,8 @@
-"""torch.nn.utils.prune: parameters with some elements held at zero by a mask.
+"""torch.nn.utils.prune: masks that keep some elements of a parameter at zero.
 
-A pruned parameter `weight` is kept as `weight_orig`, its mask as the buffer `weight_mask`; `weight` is their product,
-made anew before every forward. `remove` makes it permanent.
+The original values of a pruned parameter `weight` are kept in the parameter `weight_orig`, and the mask in
+the buffer `weight_mask`. `weight` is their product and is computed before every forward. `remove` makes the
+pruning permanent.
 """
 
 from __future__ import annotations
@@ -33,7 +34,10 @@ __all__ = [
 
 
 class BasePruningMethod(ABC):
-    """A rule that makes masks: `compute_mask(tensor, mask so far)`; also the hook that applies them."""
+    """Base class of pruning methods. An instance is also the forward pre-hook that applies the mask.
+
+    Subclasses define `compute_mask(t, default_mask)`, which extends the mask of earlier methods.
+    """
 
     _tensor_name: str
     PRUNING_TYPE: str
@@ -43,10 +47,10 @@ class BasePruningMethod(ABC):
 
     @abstractmethod
     def compute_mask(self, t, default_mask):
-        """The mask of ``t``: ``default_mask`` with more zeros."""
+        """Return the mask of ``t``: a copy of ``default_mask`` with more zeros."""
 
     def apply_mask(self, module):
-        """The parameter times its mask."""
+        """Return the parameter times its mask."""
         if self._tensor_name is None:
             raise AssertionError(f"Module {module} has to be pruned")
         mask = getattr(module, self._tensor_name + "_mask")
@@ -55,7 +59,10 @@ class BasePruningMethod(ABC):
 
     @classmethod
     def apply(cls, module, name, *args, importance_scores=None, **kwargs):
-        """Prune ``module.name``, after what pruned it before; the method (or the container of all)."""
+        """Prune ``module.name``, in addition to earlier prunings of the same parameter.
+
+        Returns the method, or the container of all methods of this parameter.
+        """
         earlier = [(k, h) for k, h in module._forward_pre_hooks.items() if _prunes(h, name)]
         if len(earlier) > 1:
             raise AssertionError(
@@ -92,7 +99,7 @@ class BasePruningMethod(ABC):
         return method
 
     def prune(self, t, default_mask=None, importance_scores=None):
-        """``t`` with its mask applied, outside of any module."""
+        """Return ``t`` with its mask applied. No module is involved."""
         if importance_scores is None:
             importance_scores = t
         elif importance_scores.shape != t.shape:
@@ -101,7 +108,7 @@ class BasePruningMethod(ABC):
         return t * self.compute_mask(importance_scores, default_mask=default)
 
     def remove(self, module) -> None:
-        """The masked values become the parameter; mask and original go."""
+        """Make the masked values the parameter again, and remove the mask and the original values."""
         if self._tensor_name is None:
             raise AssertionError(f"Module {module} has to be pruned            before pruning can be removed")
         weight = self.apply_mask(module)
@@ -128,7 +135,7 @@ def _joined(before, method, name: str):
 
 
 class PruningContainer(BasePruningMethod):
-    """Several methods on one parameter: each prunes what those before it left."""
+    """Several methods on one parameter. Each prunes the elements that the earlier methods left."""
 
     def __init__(self, *args):
         self._pruning_methods: tuple = ()
@@ -140,10 +147,11 @@ class PruningContainer(BasePruningMethod):
             self.add_pruning_method(method)
 
     def add_pruning_method(self, method) -> None:
-        """One more method, for the same tensor.
+        """Add a method for the same tensor.
 
         Raises:
-            TypeError: no method. ValueError: a method for another tensor.
+            TypeError: the argument is not a pruning method.
+            ValueError: the method prunes another tensor.
         """
         if not isinstance(method, BasePruningMethod) and method is not None:
             raise TypeError(f"{type(method)} is not a BasePruningMethod subclass")
@@ -164,7 +172,7 @@ class PruningContainer(BasePruningMethod):
         return self._pruning_methods[idx]
 
     def compute_mask(self, t, default_mask):
-        """The last method's mask of what is not pruned yet, within the mask so far."""
+        """Apply the last method to the elements that are not pruned yet. Returns the combined mask."""
         method = self._pruning_methods[-1]
         mask = default_mask.to(dtype=t.dtype)
         if method.PRUNING_TYPE == "unstructured":
@@ -184,7 +192,7 @@ class PruningContainer(BasePruningMethod):
 
 
 class Identity(BasePruningMethod):
-    """Prunes nothing: the parametrization alone."""
+    """Adds a mask of ones, so that nothing is pruned."""
 
     PRUNING_TYPE = "unstructured"
 
@@ -197,7 +205,7 @@ class Identity(BasePruningMethod):
 
 
 class RandomUnstructured(BasePruningMethod):
-    """Elements at random: a number of them, or a share between 0 and 1."""
+    """Prunes random elements: a number of them, or a fraction between 0 and 1."""
 
     PRUNING_TYPE = "unstructured"
 
@@ -219,7 +227,7 @@ class RandomUnstructured(BasePruningMethod):
 
 
 class L1Unstructured(BasePruningMethod):
-    """The elements with the smallest absolute value."""
+    """Prunes the elements with the smallest absolute values."""
 
     PRUNING_TYPE = "unstructured"
 
@@ -241,7 +249,7 @@ class L1Unstructured(BasePruningMethod):
 
 
 class RandomStructured(BasePruningMethod):
-    """Whole slices along a dim at random."""
+    """Prunes random slices along a dimension."""
 
     PRUNING_TYPE = "structured"
 
@@ -264,7 +272,7 @@ class RandomStructured(BasePruningMethod):
 
 
 class LnStructured(BasePruningMethod):
-    """The slices along a dim whose n-norm is smallest."""
+    """Prunes the slices along a dimension that have the smallest n-norm."""
 
     PRUNING_TYPE = "structured"
 
@@ -288,7 +296,7 @@ class LnStructured(BasePruningMethod):
 
 
 class CustomFromMask(BasePruningMethod):
-    """A mask that is given."""
+    """Prunes with a given mask."""
 
     PRUNING_TYPE = "global"
 
@@ -306,46 +314,46 @@ class CustomFromMask(BasePruningMethod):
 
 
 def identity(module, name):
-    """The parametrization of pruning without pruning; the module."""
+    """Add a mask of ones to ``module.name``. Returns the module."""
     Identity.apply(module, name)
     return module
 
 
 def random_unstructured(module, name, amount):
-    """Prune elements at random; the module."""
+    """Prune random elements of ``module.name``. Returns the module."""
     RandomUnstructured.apply(module, name, amount)
     return module
 
 
 def l1_unstructured(module, name, amount, importance_scores=None):
-    """Prune the smallest elements; the module."""
+    """Prune the elements with the smallest absolute values. Returns the module."""
     L1Unstructured.apply(module, name, amount=amount, importance_scores=importance_scores)
     return module
 
 
 def random_structured(module, name, amount, dim):
-    """Prune slices at random; the module."""
+    """Prune random slices along ``dim``. Returns the module."""
     RandomStructured.apply(module, name, amount, dim)
     return module
 
 
 def ln_structured(module, name, amount, n, dim, importance_scores=None):
-    """Prune the slices of the smallest norm; the module."""
+    """Prune the slices along ``dim`` with the smallest n-norm. Returns the module."""
     LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
     return module
 
 
 def custom_from_mask(module, name, mask):
-    """Prune by a mask; the module."""
+    """Prune with the given mask. Returns the module."""
     CustomFromMask.apply(module, name, mask)
     return module
 
 
 def global_unstructured(parameters, pruning_method, importance_scores=None, **kwargs) -> None:
-    """Prune several parameters, (module, name) each, as if they were one vector.
+    """Prune several parameters, given as (module, name) pairs, as if they were one vector.
 
     Raises:
-        TypeError: not an iterable of pairs, a method that is not unstructured.
+        TypeError: ``parameters`` is not an iterable of pairs, or the method is not unstructured.
     """
     if not isinstance(parameters, Iterable):
         raise TypeError("global_unstructured(): parameters is not an Iterable")
@@ -378,7 +386,7 @@ def global_unstructured(parameters, pruning_method, importance_scores=None, **kw
 
 
 def remove(module, name):
-    """Make the pruning of ``module.name`` permanent; the module. ValueError if it is not pruned."""
+    """Make the pruning of ``module.name`` permanent. Returns the module. ValueError if it is not pruned."""
     for key, hook in module._forward_pre_hooks.items():
         if _prunes(hook, name):
             hook.remove(module)
@@ -388,7 +396,7 @@ def remove(module, name):
 
 
 def is_pruned(module) -> bool:
-    """Whether a parameter of the module, or of one in it, is pruned."""
+    """Return whether a parameter of the module or of its submodules is pruned."""
     return any(
         isinstance(hook, BasePruningMethod)
         for _, inner in module.named_modules()
@@ -397,7 +405,9 @@ def is_pruned(module) -> bool:
 
 
 def _check_amount(amount) -> None:
-    """TypeError unless a number, ValueError unless a share in [0, 1] or a count."""
+    """Check that ``amount`` is a number (else TypeError) and a count or a fraction in [0, 1] (else
+    ValueError).
+    """
     if not isinstance(amount, (int, float)):
         raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
     if (isinstance(amount, int) and amount < 0) or (
@@ -409,7 +419,7 @@ def _check_amount(amount) -> None:
 
 
 def _number_of(amount, size: int) -> int:
-    """How many of ``size`` to prune; ValueError for more than there are."""
+    """Return how many of ``size`` elements to prune. ValueError if this is more than ``size``."""
     count = amount if isinstance(amount, int) else round(amount * size)
     if count > size:
         raise ValueError(f"amount={amount} should be smaller than the number of parameters to prune={size}")
@@ -428,7 +438,7 @@ def _check_structured(t, dim: int) -> None:
 
 
 def _with_slices(t, dim: int, kept):
-    """A mask like ``t`` with ones in the slices ``kept``."""
+    """Return a mask of the shape of ``t`` with ones in the slices ``kept`` along ``dim``."""
     mask = ops.zeros_like(t)
     index = [slice(None)] * t.dim()
     index[dim] = kept

@@ -1,4 +1,4 @@
-"""Sequences of different lengths: padding, packing and back."""
+"""Padding and packing of sequences with different lengths, and the inverse functions."""
 
 from ... import ops
 from ..._values.dtype import int64
@@ -19,9 +19,9 @@ __all__ = [
 
 
 def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True):
-    """Pack (T, B, ...) - or (B, T, ...) with ``batch_first`` - given the length of each sequence.
+    """Pack (T, B, ...), or (B, T, ...) with ``batch_first``. ``lengths`` holds the length of each sequence.
 
-    With ``enforce_sorted`` the lengths must already be in decreasing order.
+    With ``enforce_sorted`` the lengths must be in decreasing order already, else RuntimeError is raised.
     """
     if not isinstance(lengths, Tensor):
         lengths = as_tensor(lengths, dtype=int64, device="cpu")
@@ -39,7 +39,7 @@ def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True)
 
 
 def _pack(steps, lengths):
-    """Rows of (T, B, ...) inside their sequence, step by step, and how many there are at each step."""
+    """Return the rows of (T, B, ...) that are inside their sequence, and the number of rows of each step."""
     sizes = lengths.tolist()
     if not sizes:
         raise RuntimeError("Cannot pack empty tensors.")
@@ -66,7 +66,7 @@ def _pack(steps, lengths):
 
 
 def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_length=None):
-    """(padded (T, B, ...) or (B, T, ...), lengths) from a PackedSequence, in the original order."""
+    """Return the padded sequences (T, B, ...) or (B, T, ...) and their lengths, in the original order."""
     sizes = sequence.batch_sizes.tolist()
     steps = len(sizes)
     if total_length is not None:
@@ -92,7 +92,10 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_le
 
 
 def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="right"):
-    """Stack tensors (L_i, ...) into (T, B, ...) or (B, T, ...), filled up at ``padding_side``."""
+    """Stack tensors (L_i, ...) into (T, B, ...) or (B, T, ...).
+
+    Shorter ones are padded at ``padding_side``.
+    """
     if isinstance(sequences, Tensor):
         sequences = sequences.unbind(0)
     elif not hasattr(sequences, "__iter__"):
@@ -117,19 +120,19 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="
 
 
 def unpad_sequence(padded_sequences, lengths, batch_first=False):
-    """The sequences of a padded batch, each cut to its length."""
+    """Return the list of sequences in a padded batch, each cut to its length."""
     if not batch_first:
         padded_sequences = padded_sequences.transpose(0, 1)
     return [row[: int(n)] for row, n in zip(padded_sequences, lengths, strict=True)]
 
 
 def pack_sequence(sequences, enforce_sorted=True):
-    """Pack a list of tensors (L_i, ...)."""
+    """Pack a list of tensors (L_i, ...) into a PackedSequence."""
     lengths = as_tensor([s.size(0) for s in sequences])
     return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
 
 
 def unpack_sequence(packed_sequences):
-    """The list of tensors that was packed."""
+    """Return the list of tensors in a packed sequence."""
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return unpad_sequence(padded, lengths, batch_first=True)

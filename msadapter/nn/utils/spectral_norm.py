@@ -1,4 +1,4 @@
-"""Spectral normalisation by a forward pre-hook (the older form; see parametrizations)."""
+"""Spectral normalisation with a forward pre-hook. ``parametrizations`` has the newer form."""
 
 from ... import ops
 from ...autograd import no_grad
@@ -10,7 +10,7 @@ __all__ = ["SpectralNorm", "remove_spectral_norm", "spectral_norm"]
 
 
 class SpectralNorm:
-    """The hook: divides ``name_orig`` by its largest singular value, estimated by power iteration."""
+    """The hook. It divides ``name_orig`` by its largest singular value, which power iteration estimates."""
 
     _version = 1
 
@@ -25,13 +25,13 @@ class SpectralNorm:
         self.eps = eps
 
     def reshape_weight_to_matrix(self, weight):
-        """``dim`` first, everything else flattened."""
+        """Return the weight as a matrix, with ``dim`` first and the other dimensions flattened."""
         if self.dim != 0:
             weight = weight.permute(self.dim, *(d for d in range(weight.dim()) if d != self.dim))
         return weight.reshape(weight.size(0), -1)
 
     def compute_weight(self, module, do_power_iteration):
-        """The normalised weight; with power iteration the stored vectors move on."""
+        """Return the normalised weight. With power iteration, the stored vectors are updated."""
         weight = getattr(module, self.name + "_orig")
         u = getattr(module, self.name + "_u")
         v = getattr(module, self.name + "_v")
@@ -41,12 +41,13 @@ class SpectralNorm:
                 for _ in range(self.n_power_iterations):
                     v.copy_(F.normalize(ops.mv(matrix.t(), u), dim=0, eps=self.eps))
                     u.copy_(F.normalize(ops.mv(matrix, v), dim=0, eps=self.eps))
-                # The next call changes the buffers in place; backward needs the values of this one.
+                # Copies are used, because the next call changes the buffers and backward needs the present
+                # values.
                 u, v = u.clone(), v.clone()
         return weight / ops.dot(u, ops.mv(matrix, v))
 
     def remove(self, module):
-        """Put the normalised weight back as one parameter."""
+        """Make the normalised weight an ordinary parameter again."""
         with no_grad():
             weight = self.compute_weight(module, do_power_iteration=False)
         delattr(module, self.name)
@@ -59,7 +60,7 @@ class SpectralNorm:
 
     @staticmethod
     def apply(module, name, n_power_iterations, dim, eps):
-        """Rename ``module.name``, make the vectors, register the hook; returns it."""
+        """Rename ``module.name``, create the vectors and register the hook. Returns the hook."""
         for hook in module._forward_pre_hooks.values():
             if isinstance(hook, SpectralNorm) and hook.name == name:
                 raise RuntimeError(f"Cannot register two spectral_norm hooks on the same parameter {name}")
@@ -78,7 +79,7 @@ class SpectralNorm:
             v = F.normalize(weight.new_empty(w).normal_(0, 1), dim=0, eps=eps)
         delattr(module, name)
         module.register_parameter(name + "_orig", weight)
-        # The hook replaces this attribute on each call; plain, so that it is in no state dict.
+        # The hook sets this attribute at each call. It is a plain attribute and not part of the state dict.
         setattr(module, name, weight.data)
         module.register_buffer(name + "_u", u)
         module.register_buffer(name + "_v", v)
@@ -88,7 +89,7 @@ class SpectralNorm:
 
 
 class _StateDictVersion:
-    """Notes the version of the hook in the metadata, as torch does."""
+    """Writes the version of the hook to the metadata of the state dict, as PyTorch does."""
 
     def __init__(self, fn):
         self.fn = fn
@@ -99,7 +100,7 @@ class _StateDictVersion:
 
 
 def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=None):
-    """Divide ``module.name`` by its spectral norm before every forward; returns the module."""
+    """Divide ``module.name`` by its spectral norm before every forward. Returns the module."""
     if dim is None:
         dim = 1 if isinstance(module, (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)) else 0
     SpectralNorm.apply(module, name, n_power_iterations, dim, eps)
@@ -107,7 +108,7 @@ def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=No
 
 
 def remove_spectral_norm(module, name="weight"):
-    """Undo :func:`spectral_norm`; returns the module."""
+    """Undo :func:`spectral_norm`. Returns the module."""
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, SpectralNorm) and hook.name == name:
             hook.remove(module)

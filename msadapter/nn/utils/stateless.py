@@ -1,4 +1,4 @@
-"""Calling a module with other parameters and buffers than its own."""
+"""Calls of a module with parameters and buffers that are not its own."""
 
 import contextlib
 import warnings
@@ -7,13 +7,13 @@ __all__ = ["functional_call"]
 
 
 def _owner(module, path):
-    """(module that holds ``path``, last name)."""
+    """Return (the module that holds ``path``, the last part of the path)."""
     parent, _, name = path.rpartition(".")
     return module.get_submodule(parent), name
 
 
 def _tied(module):
-    """Every name of each tensor of ``module``, by its identity."""
+    """Return all names of each tensor in ``module``, by the identity of the tensor."""
     names = {}
     for named in (
         module.named_parameters(remove_duplicate=False),
@@ -25,7 +25,7 @@ def _tied(module):
 
 
 def _with_tied(module, given):
-    """``given`` extended to the other names of tensors that the module shares."""
+    """Return ``given``, extended by the other names of tensors that the module shares."""
     groups = _tied(module)
     extended = dict(given)
     for name, value in given.items():
@@ -42,7 +42,7 @@ def _with_tied(module, given):
 
 @contextlib.contextmanager
 def _reparametrize_module(module, parameters_and_buffers, *, tie_weights=False, strict=False):
-    """Put the given tensors in the places of the module's own for the length of the block."""
+    """Replace parameters and buffers of the module by the given tensors inside this block."""
     given = _with_tied(module, parameters_and_buffers) if tie_weights else dict(parameters_and_buffers)
     own = {name for name, _ in module.named_parameters(remove_duplicate=False)}
     own |= {name for name, _ in module.named_buffers(remove_duplicate=False)}
@@ -57,7 +57,8 @@ def _reparametrize_module(module, parameters_and_buffers, *, tie_weights=False, 
     finally:
         for name, holder, leaf, value in reversed(replaced):
             present = _swap(holder, leaf, value)
-            # What the call put in the place of a buffer belongs to the caller's dict.
+            # The module may have replaced a buffer during the call. The new tensor goes back to the caller's
+            # dict.
             if name in parameters_and_buffers and present is not _ABSENT:
                 parameters_and_buffers[name] = present
 
@@ -66,7 +67,10 @@ _ABSENT = object()
 
 
 def _swap(holder, leaf, value):
-    """Put ``value`` at ``holder.leaf`` (or remove it) and return what was there, _ABSENT for nothing."""
+    """Set ``holder.leaf`` to ``value`` (or remove it).
+
+    Returns the former value, or _ABSENT if there was none.
+    """
     for store in (holder._parameters, holder._buffers):
         if leaf in store:
             before = store[leaf]
@@ -81,7 +85,7 @@ def _swap(holder, leaf, value):
 
 
 def _check_keys(module, own, given):
-    """RuntimeError unless the given names are exactly the module's."""
+    """Check that the given names are exactly those of the module. RuntimeError otherwise."""
     lines = []
     for what, names in (("Unexpected", set(given) - own), ("Missing", own - set(given))):
         if names:
@@ -103,7 +107,7 @@ def _functional_call(
 def functional_call(
     module, parameters_and_buffers, args=None, kwargs=None, *, tie_weights=True, strict=False
 ):
-    """Old place of ``torch.func.functional_call``."""
+    """Deprecated name of ``torch.func.functional_call``."""
     warnings.warn(
         "`torch.nn.utils.stateless.functional_call` is deprecated as of PyTorch 2.0 and will be removed in "
         "a future version of PyTorch. Please use `torch.func.functional_call` instead which is a drop-in "

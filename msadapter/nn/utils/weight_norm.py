@@ -1,4 +1,4 @@
-"""Weight normalisation by a forward pre-hook (the older form; see parametrizations)."""
+"""Weight normalisation with a forward pre-hook. ``parametrizations`` has the newer form."""
 
 import warnings
 
@@ -9,19 +9,19 @@ __all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]
 
 
 class WeightNorm:
-    """The hook: computes ``name`` from ``name_g`` and ``name_v`` before every forward."""
+    """The hook. It computes ``name`` from ``name_g`` and ``name_v`` before every forward."""
 
     def __init__(self, name, dim):
         self.name = name
         self.dim = -1 if dim is None else dim
 
     def compute_weight(self, module):
-        """The weight from its magnitude and direction."""
+        """Return the weight, computed from its magnitude and direction."""
         return weight_from(getattr(module, self.name + "_v"), getattr(module, self.name + "_g"), self.dim)
 
     @staticmethod
     def apply(module, name, dim):
-        """Split ``module.name`` and register the hook; returns it."""
+        """Split ``module.name`` and register the hook. Returns the hook."""
         for hook in module._forward_pre_hooks.values():
             if isinstance(hook, WeightNorm) and hook.name == name:
                 raise RuntimeError(f"Cannot register two weight_norm hooks on the same parameter {name}")
@@ -40,7 +40,7 @@ class WeightNorm:
         return made
 
     def remove(self, module):
-        """Put the weight back as one parameter."""
+        """Make the weight an ordinary parameter again."""
         weight = self.compute_weight(module)
         delattr(module, self.name)
         del module._parameters[self.name + "_g"]
@@ -52,7 +52,7 @@ class WeightNorm:
 
 
 def weight_norm(module, name="weight", dim=0):
-    """Reparametrise ``module.name`` as magnitude ``name_g`` times direction ``name_v``; returns it."""
+    """Replace ``module.name`` by a magnitude ``name_g`` and a direction ``name_v``. Returns the module."""
     warnings.warn(
         "`torch.nn.utils.weight_norm` is deprecated in favor of "
         "`torch.nn.utils.parametrizations.weight_norm`.",
@@ -64,7 +64,7 @@ def weight_norm(module, name="weight", dim=0):
 
 
 def remove_weight_norm(module, name="weight"):
-    """Undo :func:`weight_norm`; returns the module."""
+    """Undo :func:`weight_norm`. Returns the module."""
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, WeightNorm) and hook.name == name:
             hook.remove(module)
