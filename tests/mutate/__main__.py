@@ -1,0 +1,261 @@
+"""Makes small changes to a module, one at a time, and reports those that no test notices.
+
+    python -m tests.mutate msadapter/optim --samples 40 --seed 1 [--jobs 2] [--tests tests/optim ...]
+
+Works in temporary copies of the repository, never in the tree. The tests that `selection.py` names for the module run
+once on a copy whose sampled places note which test passes there; that run must be clean. Then each change is made and
+only the tests that reach its place run, fastest first, until one fails. A change that no test reaches has survived.
+The exit code is 0 if at least `--least` percent (90) of the changes were noticed.
+
+`equivalent.tsv` lists changes that alter no behaviour, each with the reason; they are not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import difflib
+import functools
+import itertools
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import SimpleQueue
+
+from .changes import Change, changes_of, instrumented, parses
+from .selection import folders_of
+
+ROOT = Path(__file__).resolve().parents[2]
+EQUIVALENT = Path(__file__).with_name("equivalent.tsv")
+
+
+def sources_of(module: str) -> list[str]:
+    """Python files of a module, given as a path or with dots, relative to the repository's root."""
+    place = ROOT / (module if "/" in module or module.endswith(".py") else module.replace(".", "/"))
+    if not place.exists():
+        place = place.with_suffix(".py")
+    if not place.exists():
+        raise SystemExit(f"no module {module!r} below {ROOT}")
+    found = [place] if place.is_file() else sorted(place.rglob("*.py"))
+    return [str(p.relative_to(ROOT)) for p in found]
+
+
+@functools.cache
+def source(file: str) -> bytes:
+    """A file of the repository as it was when it was first read: whoever edits it meanwhile changes no result."""
+    return (ROOT / file).read_bytes()
+
+
+def draw(files: list[str], samples: int, seed: int) -> list[Change]:
+    """A sample of changes: every place has the same chance, then every change of the place."""
+    places: dict[tuple[str, int, int], list[Change]] = {}
+    for file in files:
+        for change in changes_of(file, source(file)):
+            places.setdefault((file, change.start, change.end), []).append(change)
+    generator = random.Random(seed)
+    order = generator.sample(sorted(places), len(places))
+    drawn = (generator.choice(places[place]) for place in order)
+    fit = (change for change in drawn if parses(change, source(change.file)))
+    return sorted(itertools.islice(fit, samples), key=lambda c: (c.file, c.start))
+
+
+def copy_of_tree(target: Path) -> Path:
+    """The files that git tracks or does not ignore, as they are now, and a link to the environment."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+    ).stdout
+    for name in filter(None, listed.decode().split("\0")):
+        if (ROOT / name).is_file() and not (ROOT / name).is_symlink():
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, target / name)
+    for name in (".venv", "build"):
+        if (ROOT / name).exists():
+            (target / name).symlink_to((ROOT / name).resolve())
+    return target
+
+
+def run_tests(
+    copy: Path, tests: list[str], *options: str, limit: float | None = None, **extra
+) -> tuple[int, str]:
+    """pytest in a copy: its exit code (124 after the time limit) and its output. All its processes end with it."""
+    chosen = copy / "tests_to_run.txt"
+    chosen.write_text("\n".join(tests) + "\n")
+    path = os.pathsep.join([str(copy), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = os.environ | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"} | extra
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", *options]
+    with subprocess.Popen(
+        [*command, f"@{chosen}"],
+        cwd=copy,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    ) as process:
+        try:
+            output = process.communicate(timeout=limit)[0]
+            return process.returncode, output
+        except subprocess.TimeoutExpired:
+            return 124, ""
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def reach(
+    copy: Path, changes: list[Change], tests: list[str]
+) -> tuple[dict[int, set[str]], dict[str, float]]:
+    """The tests that reach each change, and the seconds of every test; ends the program if a test fails."""
+    for file in {c.file for c in changes}:
+        marks = {k: c for k, c in enumerate(changes) if c.file == file}
+        (copy / file).write_bytes(instrumented(source(file), marks))
+    seen, times = copy / "seen.tsv", copy / "times.json"
+    seen.touch()
+    code, output = run_tests(
+        copy,
+        tests,
+        "-p",
+        "tests.mutate.recorder",
+        MSADAPTER_MUTATE_SEEN=str(seen),
+        MSADAPTER_MUTATE_TIMES=str(times),
+    )
+    if code != 0:
+        raise SystemExit(f"the tests fail without any change:\n{output[-4000:]}")
+    seconds = json.loads(times.read_text())
+    of_file: dict[str, set[str]] = {}
+    for test in seconds:
+        of_file.setdefault(test.split("::")[0], set()).add(test)
+    found: dict[int, set[str]] = {k: set() for k in range(len(changes))}
+    for line in seen.read_text().splitlines():
+        mark, process, where = line.split("\t")
+        test, _, phase = where.rpartition(" ")
+        if changes[int(mark)].at_import or where == "import":
+            found[int(mark)] |= seconds.keys()
+        elif process == "child" or phase != "(call)":  # a fixture or a job may serve all tests of its file
+            found[int(mark)] |= of_file.get(test.split("::")[0], set())
+        else:
+            found[int(mark)].add(test)
+    for file in {c.file for c in changes}:
+        (copy / file).write_bytes(source(file))
+    return found, seconds
+
+
+def noticed(copy: Path, change: Change, tests: set[str], seconds: dict[str, float]) -> str | None:
+    """What noticed the change: a failing test, the time limit or a crash; None if it survived."""
+    if not tests:
+        return None
+    before = source(change.file)
+    (copy / change.file).write_bytes(change.apply(before))
+    ordered = sorted(tests, key=lambda t: seconds[t])
+    limit = 60 + 5 * sum(seconds[t] for t in tests)
+    try:
+        code, output = run_tests(copy, ordered, "-x", "--no-header", "--tb=no", limit=limit)
+    finally:
+        (copy / change.file).write_bytes(before)
+    if code == 0:
+        return None
+    failed = [line for line in output.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    return failed[0][:160] if failed else f"exit code {code}"
+
+
+def shown(change: Change) -> str:
+    """The change as a piece of a unified diff."""
+    before = source(change.file)
+    lines = difflib.unified_diff(
+        before.decode().splitlines(), change.apply(before).decode().splitlines(), lineterm="", n=0
+    )
+    return "\n".join(f"    {line}" for line in lines if not line.startswith(("---", "+++", "@@")))
+
+
+def key_of(change: Change) -> tuple[str, str, str]:
+    """What `equivalent.tsv` names a change by: file, text before, text after. Both texts on one line."""
+    before = source(change.file)[change.start : change.end].decode()
+    return change.file, " ".join(before.split()), " ".join(change.text.split())
+
+
+def equivalents() -> set[tuple[str, str, str]]:
+    """The changes that alter no behaviour."""
+    rows = [line.split("\t") for line in EQUIVALENT.read_text().splitlines() if line and line[0] != "#"]
+    for row in rows:
+        if len(row) != 4 or not all(row):
+            raise SystemExit(f"{EQUIVALENT}: a line is file, before, after, reason, with tabs between: {row}")
+    return {(file, before, after) for file, before, after, _ in rows}
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.mutate", description=__doc__.splitlines()[0])
+    parser.add_argument("module", nargs="+", help="packages or files: msadapter/optim, patches.manager")
+    parser.add_argument("--samples", type=int, default=20, help="how many changes are drawn")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=1, help="changes tried at a time")
+    parser.add_argument("--tests", nargs="+", help="test files or folders instead of those of selection.py")
+    parser.add_argument(
+        "--least", type=float, default=90.0, help="percent that must be noticed for exit code 0"
+    )
+    parser.add_argument("--list", action="store_true", help="show the drawn changes and run nothing")
+    return parser.parse_args()
+
+
+def try_all(options, changes: list[Change], tests: list[str], folder: Path) -> list[str | None]:
+    """What noticed each change."""
+    copies: SimpleQueue[Path] = SimpleQueue()
+    first = copy_of_tree(folder / "0")
+    started = time.monotonic()
+    found, seconds = reach(first, changes, tests)
+    print(f"{len(seconds)} tests pass in {time.monotonic() - started:.0f} s", flush=True)
+    copies.put(first)
+    for k in range(1, options.jobs):
+        copies.put(copy_of_tree(folder / str(k)))
+
+    def attempt(k: int) -> str | None:
+        copy = copies.get()
+        try:
+            told = noticed(copy, changes[k], found[k], seconds)
+        finally:
+            copies.put(copy)
+        where = f"{changes[k].file}:{changes[k].line}"
+        if told is None:
+            print(
+                f"SURVIVED {where} ({changes[k].kind}; {len(found[k])} tests)\n{shown(changes[k])}",
+                flush=True,
+            )
+        else:
+            print(f"noticed  {where} ({changes[k].kind}) by {told}", flush=True)
+        return told
+
+    with ThreadPoolExecutor(options.jobs) as pool:
+        return list(pool.map(attempt, range(len(changes))))
+
+
+def main() -> int:
+    options = arguments()
+    files = [file for module in options.module for file in sources_of(module)]
+    tests = options.tests or sorted({t for file in files for t in folders_of(file) if (ROOT / t).exists()})
+    same = equivalents()
+    changes = [c for c in draw(files, options.samples, options.seed) if key_of(c) not in same]
+    if options.list or not changes:
+        for change in changes:
+            print(f"{change.file}:{change.line} ({change.kind})\n{shown(change)}")
+        return 0
+    with tempfile.TemporaryDirectory(prefix="mutate-") as folder:
+        told = try_all(options, changes, tests, Path(folder))
+    killed = sum(t is not None for t in told)
+    share = 100 * killed / len(told)
+    print(f"{killed} of {len(told)} changes noticed ({share:.0f} %), seed {options.seed}")
+    return 0 if share >= options.least else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,36 @@
+"""Which tests belong to which part of the code: the one place that says so."""
+
+from __future__ import annotations
+
+# The longest prefix of a file's path decides. The tests of a row run once, to find which of them reach each change.
+TESTS: dict[str, tuple[str, ...]] = {
+    "msadapter/amp": ("tests/amp", "tests/nn", "tests/ops"),
+    "msadapter/autograd": ("tests/autograd", "tests/func", "tests/optim", "tests/nn"),
+    "msadapter/compiler": ("tests/compiler",),
+    "msadapter/cuda": ("tests/cuda",),
+    "msadapter/distributed": ("tests/distributed",),
+    "msadapter/distributions": ("tests/distributions",),
+    "msadapter/func": ("tests/func",),
+    "msadapter/fx": ("tests/fx",),
+    "msadapter/masked": ("tests/masked",),
+    "msadapter/nn": ("tests/nn", "tests/ops", "tests/autograd"),
+    "msadapter/ops": ("tests/ops", "tests/nn", "tests/autograd", "tests/tensor", "tests/func", "tests/optim"),
+    "msadapter/optim": ("tests/optim", "tests/amp"),
+    "msadapter/profiler": ("tests/profiler",),
+    "msadapter/sparse": ("tests/tensor", "tests/serialization"),
+    "msadapter/tensor": ("tests/tensor", "tests/ops", "tests/autograd"),
+    "msadapter/_serialization": ("tests/serialization",),
+    "msadapter/serialization.py": ("tests/serialization",),
+    "msadapter/utils/checkpoint.py": ("tests/autograd",),
+    "msadapter/utils/data": ("tests/data",),
+    "kernels_ascend": ("tests/kernels",),
+    "patches": ("tests/patches",),
+}
+
+
+def folders_of(file: str) -> tuple[str, ...]:
+    """The test folders of a source file, given as a path from the repository's root; KeyError names what is missing."""
+    rows = [prefix for prefix in TESTS if file == prefix or file.startswith(prefix + "/")]
+    if not rows:
+        raise KeyError(f"{file} has no row in tests/mutate/selection.py: add the folders of its tests there")
+    return TESTS[max(rows, key=len)]
