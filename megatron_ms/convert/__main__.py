@@ -13,7 +13,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from . import environment, job, llm_job, packages, scenario, shell, sources, upstream
+from patches import PatchError
+
+from . import environment, job, llm_job, packages, places, scenario, shell, sources, upstream
 from .steps import ROOT, Console, ConvertError
 
 _HELP = """\
@@ -52,6 +54,7 @@ def parse_args(arguments: list[str] | None) -> argparse.Namespace:
         description=_HELP,
         epilog=_AFTER,
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,  # auto_convert.sh looks for --output itself
     )
     parser.add_argument(
         "--train", action="store_true", help="then train a small model on the bundled text (core, llm)"
@@ -99,7 +102,7 @@ def main(arguments: list[str] | None = None) -> int:
         if args.check:
             return _check(args)
         (convert if args.scenario == "core" else convert_scenario)(args)
-    except ConvertError as error:
+    except (ConvertError, PatchError) as error:
         print(f"\nauto_convert: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -117,11 +120,15 @@ def main(arguments: list[str] | None = None) -> int:
 def convert(args: argparse.Namespace) -> None:
     """All steps in order. What is cheap to find wrong is found before anything is installed."""
     began = time.monotonic()
-    output: Path = args.output.resolve()
+    output = _output(args)
     environment.check_python()
     if args.checkout is not None:
         upstream.check_source(args.checkout)
+        places.check_output(output, {"--source": args.checkout})
+    else:
+        places.check_output(output, {})
     check_writable(output)
+    places.claim(output)
     with _alone(output):
         logs = output / "logs"
         if not environment.PYTHON.exists():
@@ -158,11 +165,16 @@ def convert(args: argparse.Namespace) -> None:
 def convert_scenario(args: argparse.Namespace) -> None:
     """The steps of a scenario of several upstreams."""
     began = time.monotonic()
-    output: Path = args.output.resolve()
+    output = _output(args)
     environment.check_python()
     work = _work(args, output)
+    checkouts = {f"--source {name}": place for name, place in work.checkouts.items()}
+    places.check_output(output, checkouts)
+    trees = [work.tree(source) for source in work.sources]
+    places.check_trees([*trees, *checkouts.values()], {"--cache": work.cache})
     scenario.check_checkouts(work)
     check_writable(output)
+    places.claim(output)
     with _alone(output):
         logs = output / "logs"
         if not environment.PYTHON.exists():
@@ -189,11 +201,19 @@ def convert_scenario(args: argparse.Namespace) -> None:
     _farewell_scenario(args, work, env, time.monotonic() - began)
 
 
+def _output(args: argparse.Namespace) -> Path:
+    """The output folder that the user named, absolute; an error if no shell file can hold its path, or that of the clone."""
+    places.check_characters(str(ROOT), "the folder of this project")
+    if args.checkout is not None:
+        places.clean_path(args.checkout, "--source")
+    return places.clean_path(args.output, "--output")
+
+
 def _work(args: argparse.Namespace, output: Path) -> scenario.Run:
     return scenario.Run(
         args.scenario,
         output,
-        (args.cache or output / "sources").resolve(),
+        places.clean_path(args.cache or output / "sources", "--cache"),
         sources.parse_locals(args.source, args.scenario),
         args.offline,
         packages=True,
@@ -202,7 +222,7 @@ def _work(args: argparse.Namespace, output: Path) -> scenario.Run:
 
 def _check(args: argparse.Namespace) -> int:
     """--check: 0 if all is current, 1 with the reasons if not. Nothing is written."""
-    output: Path = args.output.resolve()
+    output = _output(args)
     if args.scenario == "core":
         found = upstream.why_stale(output, args.checkout)
     else:
@@ -226,7 +246,7 @@ def check_writable(output: Path) -> None:
 @contextmanager
 def _alone(output: Path) -> Iterator[None]:
     """Only one run at a time works on this clone's environment and output."""
-    with open(output / ".lock", "w") as own, open(ROOT / "pyproject.toml") as clone:
+    with open(output / places.MARK, "a") as own, open(ROOT / "pyproject.toml") as clone:
         for lock in (own, clone):
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

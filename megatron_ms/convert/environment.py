@@ -12,10 +12,13 @@ import sysconfig
 import tomllib
 from pathlib import Path
 
+from patches.tree import keep_aside
+
 from .steps import ROOT, ChildError, ConvertError, Progress, Stamp, digest, run
 
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
+_MARK = "msadapter-extras.json"
 _NO_NETWORK = re.compile(
     r"Temporary failure in name resolution|Name or service not known|Network is unreachable|Connection refused|"
     r"Failed to establish a new connection|Connection to .* timed out|Max retries exceeded|ProxyError|"
@@ -104,7 +107,7 @@ def pinned(extras: tuple[str, ...]) -> dict[str, str]:
 
 def prepare_venv(extras: tuple[str, ...], logs: Path, progress: Progress) -> bool:
     """Makes or repairs .venv so that it holds the project (editable) and its pinned dependencies."""
-    stamp = VENV / "msadapter-extras.json"
+    stamp = VENV / _MARK
     extras = tuple(sorted(set(extras) | set(_extras_of(stamp))))
     state = _inspect(extras)
     key = digest(json.dumps([extras, pinned(extras), str(ROOT), sys.version]))
@@ -113,9 +116,7 @@ def prepare_venv(extras: tuple[str, ...], logs: Path, progress: Progress) -> boo
     ).holds(key):
         return False
     if state is None or state["damaged"] or state["python"] != [3, 11]:
-        if VENV.exists():
-            progress.note = "the environment is broken: starting it anew"
-            shutil.rmtree(VENV)
+        _make_room(progress)
         _create_venv(logs, progress)
     command: list[str | Path] = [
         PYTHON,
@@ -198,7 +199,20 @@ def pip_words(error: ChildError, what: str) -> str:
     return f"{what}: {hint}\n{error.tail(6)}"
 
 
+def _make_room(progress: Progress) -> None:
+    """A broken environment of ours goes; one that somebody else made is kept under another name."""
+    if not os.path.lexists(VENV):
+        return
+    progress.note = "the environment is broken: starting it anew"
+    if not VENV.is_symlink() and (VENV / _MARK).is_file():
+        shutil.rmtree(VENV)
+    else:
+        keep_aside(VENV)
+
+
 def _create_venv(logs: Path, progress: Progress) -> None:
+    VENV.mkdir()
+    (VENV / _MARK).write_text("[]", encoding="utf-8")  # first of all: it tells that the folder is ours
     try:
         run([sys.executable, "-m", "venv", VENV], logs / "venv.log", progress, clean_environment())
     except ChildError as error:

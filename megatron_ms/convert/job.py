@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-import shutil
+import os
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
+
+from patches.tree import keep_aside
 
 from .environment import PYTHON, clean_environment
 from .steps import ROOT, ChildError, ConvertError, Progress, Stamp, digest, run
@@ -25,6 +27,7 @@ def preprocess(megatron: Path, folder: Path, logs: Path, progress: Progress) -> 
     key = data_key(megatron)
     if stamp.holds(key):
         return False
+    stamp.keep_strangers(files)
     command = _adapter(PREPROCESS, "--input", TEXT, "--output-prefix", prefix)
     try:
         run(command, logs / "preprocess.log", progress, job_environment(megatron))
@@ -102,11 +105,14 @@ def _adapter(script: Path, *arguments: str | Path) -> list[str | Path]:
 
 
 def forget_other_run(folder: Path, key: str, whole: bool = True) -> None:
-    """A run of another script or data, or with a checkpoint that is not whole, cannot be continued: it goes."""
+    """A run of another script or data, or with a checkpoint that is not whole, cannot be continued.
+
+    Its folder is kept under another name: hours of training may be in it.
+    """
     mark = folder / "run.key"
-    same = mark.is_file() and mark.read_text(encoding="utf-8") == key
-    if folder.exists() and not (same and whole):
-        shutil.rmtree(folder)
+    same = mark.is_file() and mark.read_bytes() == key.encode()
+    if os.path.lexists(folder) and not (same and whole):
+        keep_aside(folder)
     folder.mkdir(parents=True, exist_ok=True)
     mark.write_text(key, encoding="utf-8")
 

@@ -6,10 +6,14 @@ import json
 import os
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 
+from patches.tree import digest as content_sha256
+from patches.tree import keep_aside
+
 from .environment import PYTHON, clean_environment, pip_words
-from .steps import ROOT, ChildError, ConvertError, Progress, digest, keep_aside, run, write_atomically
+from .steps import ROOT, ChildError, ConvertError, Progress, digest, run, write_atomically
 
 REQUIREMENTS = ROOT / "megatron_ms" / "convert" / "requirements-llm.txt"
 FOLDER = "packages"
@@ -42,14 +46,15 @@ def install(output: Path, cache: Path, logs: Path, progress: Progress, offline: 
     """
     if not why_stale(output):
         return False
-    wheels, folder, beside = cache / "wheels", output / FOLDER, output / f".{FOLDER}.part"
+    wheels, folder = cache / "wheels", output / FOLDER
     pip: list[str | Path] = [PYTHON, "-m", "pip", "--no-input"]
     from_cache: list[str | Path] = (
         ["--no-index", "--find-links", wheels] if offline else ["--find-links", wheels]
     )
     wanted: list[str | Path] = ["--no-deps", "--only-binary=:all:", "--requirement", REQUIREMENTS]
     wheels.mkdir(parents=True, exist_ok=True)
-    shutil.rmtree(beside, ignore_errors=True)
+    beside = Path(tempfile.mkdtemp(prefix=f".{FOLDER}.", suffix=".part", dir=output))
+    beside.chmod(0o755)
     try:
         run(
             [*pip, "download", *from_cache, "--dest", wheels, *wanted],
@@ -79,11 +84,13 @@ def install(output: Path, cache: Path, logs: Path, progress: Progress, offline: 
         raise ConvertError(
             pip_words(error, "the packages of the upstreams could not be installed") + hint
         ) from None
-    if folder.exists() and _recorded(output).get("files") != _files_of(folder):
-        keep_aside(folder)
-    shutil.rmtree(folder, ignore_errors=True)
+    if os.path.lexists(folder):
+        if folder.is_symlink() or _recorded(output).get("contents") != _contents_of(folder):
+            keep_aside(folder)
+        else:
+            shutil.rmtree(folder)
     os.rename(beside, folder)
-    recorded = {"pins": _pinned(), "files": _files_of(folder)}
+    recorded = {"pins": _pinned(), "files": _files_of(folder), "contents": _contents_of(folder)}
     write_atomically(output / f"{FOLDER}.json", json.dumps(recorded, indent=1) + "\n")
     return True
 
@@ -97,6 +104,17 @@ def _recorded(output: Path) -> dict:
 
 def _pinned() -> str:
     return digest("\n".join(pins()), sys.version)
+
+
+def _contents_of(folder: Path) -> str:
+    """Changes with the content of any file that is not Python's own cache: asked before the folder is removed."""
+    found = []
+    for place, names, files in os.walk(folder):
+        inside, cache = os.path.relpath(place, folder), os.path.basename(place) == "__pycache__"
+        links = [name for name in names if os.path.islink(os.path.join(place, name))]
+        wanted = [name for name in (*files, *links) if not (cache and name.endswith(".pyc"))]
+        found += [f"{inside}/{name} {content_sha256(Path(place, name))}" for name in wanted]
+    return digest("\n".join(sorted(found)))
 
 
 def _files_of(folder: Path) -> str:

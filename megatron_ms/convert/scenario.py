@@ -14,12 +14,21 @@ from pathlib import Path
 
 from patches import PatchError, discover, verify
 from patches.manager import read_manifest
+from patches.tree import keep_aside
 
 from . import packages
 from .environment import PYTHON, clean_environment
 from .sources import SCENARIOS, GitSource, export, fetch
-from .steps import ROOT, ChildError, ConvertError, Progress, digest, keep_aside, run, write_atomically
-from .upstream import HELPERS, _commit_of, _scratch, compile_helpers
+from .steps import ROOT, ChildError, ConvertError, Progress, digest, run, write_atomically
+from .upstream import (
+    HELPERS,
+    _commit_of,
+    _scratch,
+    check_checkout,
+    compile_helpers,
+    copy_checkout,
+    keep_what_the_user_changed,
+)
 
 LOCK = "lock.json"
 
@@ -64,7 +73,7 @@ def convert_all(work: Run, logs: Path, progress: Progress) -> bool:
     """Writes the trees that are not current, side by side, then the lock file. Each appears whole or not at all."""
     stale = [source for source in work.sources if why_stale(work, source)]
     for source in stale:
-        _keep_what_the_user_changed(work.tree(source))
+        keep_what_the_user_changed(work.tree(source))
     if stale:
         errors: list[str] = []
         lock = threading.Lock()
@@ -100,9 +109,7 @@ def _convert(work: Run, source: GitSource, logs: Path, progress: Progress) -> No
         if source.rules == "megatron_core":
             if checkout is not None:
                 place = scratch / "source"
-                shutil.copytree(
-                    checkout, place, symlinks=True, ignore=shutil.ignore_patterns(".git", "__pycache__")
-                )
+                copy_checkout(checkout, place)
             _helpers(place, work.cache, logs, progress)
         command: list[str | Path] = [
             PYTHON,
@@ -141,19 +148,9 @@ def _helpers(tree: Path, cache: Path, logs: Path, progress: Progress) -> None:
     beside.mkdir(parents=True, exist_ok=True)
     for library in source.parent.glob("helpers_cpp*.so"):
         shutil.copy2(library, beside)
-    shutil.rmtree(kept, ignore_errors=True)
+    if os.path.lexists(kept):
+        keep_aside(kept)
     os.rename(beside, kept)
-
-
-def _keep_what_the_user_changed(tree: Path) -> None:
-    """A tree that is not as it was written goes aside under another name: the changes may be somebody's work."""
-    if not tree.exists():
-        return
-    try:
-        verify(tree)
-    except PatchError as error:
-        print(error, file=sys.stderr)
-        keep_aside(tree)
 
 
 def why_stale(work: Run, source: GitSource) -> str:
@@ -209,5 +206,6 @@ def check_checkouts(work: Run) -> None:
         if source.name in work.checkouts:
             try:
                 discover(source.rules)[0].version_of(work.checkouts[source.name])
+                check_checkout(work.checkouts[source.name])
             except PatchError as error:
                 raise ConvertError(f"--source {source.name}: {error}") from None

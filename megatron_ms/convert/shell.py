@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+from patches.tree import keep_aside
+
 from .environment import VENV
-from .steps import ROOT, write_atomically
+from .places import check_characters
+from .steps import ROOT, digest, write_atomically
 
 _TEMPLATE = """\
 # Written by auto_convert.sh. Use it with:  source {env}
@@ -34,6 +38,7 @@ msadapter_off() {{
     unset MSADAPTER_SHELL MSADAPTER_OLD_PATH MSADAPTER_OLD_PYTHONPATH MSADAPTER_OLD_DEVICE{names}
 }}
 """
+_END = "# The sha256 of the lines above tells whether this file was changed by hand: "
 
 
 def write_env(
@@ -43,8 +48,14 @@ def write_env(
 
     trees: what Python shall find (output/megatron without them); each is also named by a variable, such as MINDSPEED_LLM.
     packages: a folder of Python packages behind them. device: what MSADAPTER_DEVICE says where nobody has set it.
+    An env.sh that was changed by hand is kept under another name.
+
+    Raises:
+        ConvertError: a path holds a control character or a colon.
     """
     path = output / "env.sh"
+    for place in (output, ROOT, VENV, *trees, *([packages] if packages else [])):
+        check_characters(str(place), "env.sh")
     places = {
         "env": path,
         "output": output,
@@ -61,5 +72,15 @@ def write_env(
         names=" ".join(["", *names]),
         **{name: shlex.quote(str(place)) for name, place in places.items()},
     )
-    write_atomically(path, text)
+    if os.path.lexists(path) and not _as_written(path):
+        keep_aside(path)
+    write_atomically(path, text + _END + digest(text) + "\n")
     return path
+
+
+def _as_written(path: Path) -> bool:
+    """Whether an env.sh is as write_env left it, by the hash in its last line."""
+    if path.is_symlink() or not path.is_file():
+        return False
+    text, _, sha256 = path.read_text(encoding="utf-8", errors="surrogateescape").rpartition(_END)
+    return digest(text) == sha256.strip()

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from .places import clean_path
 from .steps import ConvertError
 
 _NO_NETWORK = re.compile(
@@ -171,8 +172,11 @@ def parse_locals(given: list[str], scenario: str) -> Mapping[str, Path]:
         if not equals:
             raise ConvertError(f"--source {text}: the scenario {scenario} wants NAME=DIR")
         source = by_name(scenario, name)
-        path = Path(folder).expanduser()
+        try:
+            path = Path(folder).expanduser()
+        except RuntimeError as error:  # of a user that does not exist
+            raise ConvertError(f"--source {text}: {error}") from None
         if not path.is_dir():
             raise ConvertError(f"--source {text}: there is no such folder")
-        found[source.name] = path.resolve()
+        found[source.name] = clean_path(path, f"--source {name}")
     return found

@@ -7,10 +7,13 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+
+from patches.tree import keep_aside
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -25,17 +28,18 @@ def digest(*parts: str | bytes | Path) -> str:
     for part in parts:
         if isinstance(part, Path):
             for file in [part] if part.is_file() else _files(part):
-                whole.update(file.relative_to(part.parent).as_posix().encode() + b"\0")
+                whole.update(os.fsencode(file.relative_to(part.parent)) + b"\0")
                 whole.update(hashlib.sha256(file.read_bytes()).digest())
         else:
-            content = part.encode() if isinstance(part, str) else part
+            content = part.encode("utf-8", "surrogateescape") if isinstance(part, str) else part
             whole.update(len(content).to_bytes(8, "little") + content)
     return whole.hexdigest()
 
 
 def _files(folder: Path) -> list[Path]:
     skipped = {"__pycache__", ".git"}
-    return sorted(path for path in folder.rglob("*") if path.is_file() and not skipped & set(path.parts))
+    found = (path for path in folder.rglob("*") if not skipped & set(path.relative_to(folder).parts))
+    return sorted(path for path in found if path.is_file())
 
 
 def file_sha256(path: Path) -> str:
@@ -46,19 +50,27 @@ def file_sha256(path: Path) -> str:
 
 def write_atomically(path: Path, content: str) -> None:
     """The file appears whole or not at all; it is not touched if it already says so."""
-    if path.is_file() and path.read_text(encoding="utf-8") == content:
+    raw = content.encode("utf-8", "surrogateescape")
+    if path.is_file() and not path.is_symlink() and path.read_bytes() == raw:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.part")
-    beside.write_text(content, encoding="utf-8")
-    os.replace(beside, path)
+    # A new name each time: whatever waits under a known name, such as a link to elsewhere, is not written to.
+    handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    try:
+        with open(handle, "wb") as file:
+            file.write(raw)
+        os.chmod(beside, 0o666 & ~_umask())
+        os.replace(beside, path)
+    except BaseException:
+        os.unlink(beside)
+        raise
 
 
-def keep_aside(folder: Path) -> None:
-    """Renames a folder that is not as it was written: the changes may be somebody's work."""
-    aside = folder.with_name(f"{folder.name}.changed-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}")
-    os.rename(folder, aside)
-    print(f"    it was kept as {aside}", file=sys.stderr)
+def _umask() -> int:
+    """The process's mask of permissions, which can only be read by setting it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
 
 
 class Stamp:
@@ -80,6 +92,19 @@ class Stamp:
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return False  # a stamp that cannot be read counts for nothing: the step is done again
         return True
+
+    def keep_strangers(self, files: Iterable[Path]) -> None:
+        """Renames those of the files, which a step is about to write, that are not as the last run left them."""
+        try:
+            recorded = dict(json.loads(self.path.read_text(encoding="utf-8"))["files"])
+        except (OSError, ValueError, KeyError, TypeError):
+            recorded = {}
+        for path in files:
+            if not os.path.lexists(path):
+                continue
+            if path.is_file() and recorded.get(str(path)) == [path.stat().st_size, file_sha256(path)]:
+                continue
+            keep_aside(path)
 
     def write(self, key: str, files: Iterable[Path] = ()) -> None:
         recorded = {str(path): (path.stat().st_size, file_sha256(path)) for path in files}

@@ -16,7 +16,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from patches import PatchError, discover, verify
+from patches import MANIFEST, PatchError, discover, verify
+from patches.tree import check_source as tree_files
+from patches.tree import copy, keep_aside
 
 from .environment import PYTHON, check_compiler, clean_environment, compiler, pip_download
 from .steps import ROOT, ChildError, ConvertError, Progress, digest, file_sha256, run
@@ -56,13 +58,36 @@ def check_source(source: Path) -> str:
     if not source.is_dir():
         raise ConvertError(f"--source {source}: there is no such folder")
     try:
-        return discover(UPSTREAM)[0].version_of(source)
+        version = discover(UPSTREAM)[0].version_of(source)
+        check_checkout(source)
+        return version
     except PatchError as error:
         raise ConvertError(f"--source {source}: {error}") from None
 
 
+def check_checkout(source: Path) -> list[Path]:
+    """The files of a checkout that are copied.
+
+    Raises:
+        PatchError: it is a converted tree already, or holds a link that would lead out of a copy, a pipe, a huge file.
+    """
+    if os.path.lexists(source / MANIFEST):
+        raise PatchError(f"{source} is already patched (it has a {MANIFEST}): give the upstream's own tree")
+    return tree_files(source)
+
+
+def copy_checkout(source: Path, place: Path) -> None:
+    """A checkout without .git and caches, as it may be worked on."""
+    place.mkdir()
+    try:
+        copy(source, place, check_checkout(source))
+    except PatchError as error:
+        raise ConvertError(str(error)) from None
+
+
 def fetch_wheel(downloads: Path, logs: Path, progress: Progress, pin: Pin = MEGATRON_CORE) -> bool:
-    """Leaves the pinned wheel in downloads. A file whose hash is wrong is taken for a broken download and replaced."""
+    """Leaves the pinned wheel in downloads. A file of its name with another hash is kept
+    under another name."""
     expected = pin.expected(platform.machine())
     if wheel_in(downloads, expected) is not None:
         return False
@@ -79,9 +104,10 @@ def fetch_wheel(downloads: Path, logs: Path, progress: Progress, pin: Pin = MEGA
                 f"{wheels[0].name} is not the pinned file: {wheels[0].stat().st_size} bytes with sha256 {found}, "
                 f"expected {expected}. The download is truncated or the index serves another file; nothing was kept"
             )
-        for old in downloads.glob("*.whl"):
-            old.unlink()
-        os.replace(wheels[0], downloads / wheels[0].name)
+        place = downloads / wheels[0].name
+        if os.path.lexists(place):
+            keep_aside(place)
+        os.rename(wheels[0], place)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
     return True
@@ -120,7 +146,7 @@ def convert_checkout(source: Path, output: Path, logs: Path, progress: Progress)
         return False
     with _scratch(output) as scratch:
         tree = scratch / "checkout"
-        shutil.copytree(source, tree, symlinks=True, ignore=shutil.ignore_patterns(".git", "__pycache__"))
+        copy_checkout(source, tree)
         compile_helpers(tree, logs, progress)
         origin = {"checkout": str(source.resolve()), "commit": _commit_of(source), "key": key}
         _patch(tree, output / "megatron", origin, logs, progress)
@@ -171,7 +197,21 @@ def compile_helpers(tree: Path, logs: Path, progress: Progress) -> None:
         raise ConvertError(f"Megatron's data set helper could not be compiled:\n{error.tail()}") from None
 
 
+def keep_what_the_user_changed(tree: Path) -> None:
+    """A tree that is not as it was written goes aside under another name: the changes may be somebody's work."""
+    if not os.path.lexists(tree):
+        return
+    try:
+        if tree.is_symlink():
+            raise PatchError(f"{tree} is a link")
+        verify(tree)
+    except PatchError as error:
+        print(error, file=sys.stderr)
+        keep_aside(tree)
+
+
 def _patch(tree: Path, destination: Path, origin: Mapping[str, str], logs: Path, progress: Progress) -> None:
+    keep_what_the_user_changed(destination)
     # In the environment's python: a rule may need libcst.
     environment = clean_environment() | {"PYTHONPATH": str(ROOT)}
     command: list[str | Path] = [

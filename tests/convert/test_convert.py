@@ -84,7 +84,12 @@ class TestWheel:
         kept.write_bytes(kept.read_bytes()[:100])
         assert upstream.fetch_wheel(downloads, tmp_path / "logs", progress, pin) is True
         assert kept.read_bytes() == (index / WHEEL).read_bytes()
-        assert os.listdir(downloads) == [WHEEL]
+        (aside,) = downloads.glob(f"{WHEEL}.changed-*")
+        assert sorted(os.listdir(downloads)) == sorted([WHEEL, aside.name])
+        (downloads / "mine.whl").write_text("another program's")
+        kept.unlink()
+        assert upstream.fetch_wheel(downloads, tmp_path / "logs", progress, pin) is True
+        assert (downloads / "mine.whl").read_text() == "another program's"
 
     def test_another_file_under_the_same_name(self, tmp_path, index, progress) -> None:
         pin = pin_of(make_wheel(tmp_path / "elsewhere", {"megatron/core/more.py": "x = 1\n"}))
@@ -140,9 +145,13 @@ class TestConversion:
         (output / "megatron/megatron/core/package_info.py").write_text("")
         assert self.convert(output, index, progress) is True
         assert (output / "megatron/megatron/core/package_info.py").read_text() == PACKAGE_INFO
+        (aside,) = output.glob("megatron.changed-*")
+        assert (aside / "megatron/core/package_info.py").read_text() == ""
+        shutil.rmtree(aside)
         shutil.rmtree(output / "megatron/megatron")
         assert self.convert(output, index, progress) is True
-        assert sorted(os.listdir(output)) == ["downloads", "logs", "megatron"]
+        (aside,) = output.glob("megatron.changed-*")
+        assert sorted(os.listdir(output)) == ["downloads", "logs", "megatron", aside.name]
 
     def test_a_wheel_of_another_version(self, tmp_path, index, progress) -> None:
         make_wheel(index, {"megatron/core/package_info.py": "MAJOR = 0\nMINOR = 16\nPATCH = 0\n"})
@@ -272,9 +281,13 @@ def test_a_checkpoint_that_is_broken_is_not_continued(tmp_path) -> None:
     (folder / "checkpoint.pt").write_bytes((folder / "checkpoint.pt").read_bytes()[:500])
     job.forget_other_run(folder, "key", job._is_whole_zip(folder / "checkpoint.pt"))
     assert os.listdir(folder) == ["run.key"]
-    (folder / "checkpoint.pt").write_text("")
+    (aside,) = tmp_path.glob("gpt.changed-*")
+    assert (aside / "checkpoint.pt").stat().st_size == 500
+    (folder / "checkpoint.pt").write_text("hours of training")
     job.forget_other_run(folder, "other key")
     assert os.listdir(folder) == ["run.key"]
+    (other,) = set(tmp_path.glob("gpt.changed-*")) - {aside}
+    assert (other / "checkpoint.pt").read_text() == "hours of training"
 
 
 class TestCommand:

@@ -1,0 +1,108 @@
+"""Which folders may be written: what the user gave is checked before anything is, and what is the user's stays."""
+
+from __future__ import annotations
+
+import os
+import stat
+import unicodedata
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from patches import PatchError
+from patches.tree import contains, resolved
+
+from .steps import ROOT, ConvertError
+
+MARK = ".lock"
+_MARK_TEXT = "This folder is an output of auto_convert.sh, which writes and replaces files in it.\n"
+# What a run writes into its output. In a folder without our mark these names are somebody else's.
+_OURS = (
+    *("megatron", "env.sh", "logs", "downloads", "sources", "train", MARK),
+    *("llm", "rl", "packages", "packages.json", "train-llm", "train-rl"),
+)
+
+
+def clean_path(path: Path, what: str) -> Path:
+    """The absolute path without links.
+
+    Raises:
+        ConvertError: it holds a character that a shell file, PATH or PYTHONPATH cannot hold, or its links lead in a circle.
+    """
+    try:
+        place = resolved(path)
+    except PatchError as error:
+        raise ConvertError(f"{what}: {error}") from None
+    for name in (str(path), str(place)):
+        check_characters(name, what)
+    return place
+
+
+def check_characters(name: str, what: str) -> None:
+    """ConvertError for a line break or another control character, and for a colon, which divides PATH."""
+    bad = next((letter for letter in name if unicodedata.category(letter) == "Cc" or letter == ":"), None)
+    if bad is not None:
+        raise ConvertError(f"{what}: the path {name!r} holds {bad!r}; choose another path")
+
+
+def check_output(output: Path, others: Mapping[str, Path]) -> None:
+    """An error if the output and one of the other folders contain one another, or the output is part of this project.
+
+    others: what the user calls each folder -> where it is.
+    """
+    for what, place in others.items():
+        if contains(output, place) or contains(place, output):
+            raise ConvertError(
+                f"{what} {place} and the output folder {output} contain one another: "
+                "choose an output elsewhere with --output"
+            )
+    if contains(output, ROOT):
+        raise ConvertError(
+            f"the output folder {output} contains this project: choose another one with --output"
+        )
+    for name in _project_folders():
+        if contains(ROOT / name, output):
+            raise ConvertError(
+                f"the output folder {output} is inside {ROOT / name}, a part of this project: choose another one with --output"
+            )
+
+
+def check_trees(trees: Iterable[Path], others: Mapping[str, Path]) -> None:
+    """An error if a tree that will be written and one of the other folders contain one another."""
+    for tree in trees:
+        for what, place in others.items():
+            if contains(tree, place) or contains(place, tree):
+                raise ConvertError(f"{what} {place} and {tree}, which will be written, contain one another")
+
+
+def _project_folders() -> list[str]:
+    """The folders of the clone that hold the project itself, not what it has made."""
+    plain = {".git", ".venv", "benchmarks", "docs", "megatron_ms", "tests"}
+    packages = {path.parent.name for path in ROOT.glob("*/__init__.py")}
+    return sorted(plain | packages)
+
+
+def claim(output: Path) -> None:
+    """Marks an output folder as ours. One that has no mark must not hold any of the names that a run writes.
+
+    Raises:
+        ConvertError: it holds one; the message names it. Nothing is written then.
+    """
+    mark = output / MARK
+    try:
+        status = mark.lstat()
+        ours = stat.S_ISREG(status.st_mode) and (
+            not status.st_size
+            or mark.read_bytes() == _MARK_TEXT.encode()  # empty: written by earlier versions
+        )
+    except FileNotFoundError:
+        ours = False
+    if ours:
+        return
+    taken = [name for name in _OURS if os.path.lexists(output / name)]
+    if taken:
+        raise ConvertError(
+            f"{output} holds {', '.join(taken)}, which auto_convert.sh did not write and would have to replace: "
+            "choose an empty or a new folder with --output. Nothing was written"
+        )
+    with open(mark, "x", encoding="utf-8") as file:
+        file.write(_MARK_TEXT)
