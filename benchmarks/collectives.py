@@ -170,14 +170,15 @@ def _row(entry: dict) -> str:
     )
 
 
-_HEAD = """# Collectives beside gloo
+_HEAD = """# Speed of collectives compared with gloo
 
-Written by `python -m benchmarks collectives --torch-python PATH`; do not edit. Both jobs run on the same machine ({cpu},
-{cores} cores, load average {load}) in turns, ours over MPI
-(from 512 KB over shared memory), PyTorch {torch} over gloo; {when}. A ratio is gloo's time
-divided by ours. Goal: 5 for messages up to 64 KB, 2 from 16 MB.
+Written by `python -m benchmarks collectives --torch-python PATH`; do not edit by hand.
+Both jobs take turns on the same machine ({cpu},
+{cores} cores, load average {load}). msadapter uses MPI, and shared memory from 512 KB.
+PyTorch {torch} uses gloo. Date: {when}. A ratio is gloo's time
+divided by msadapter's time. The goals are 5 for messages up to 64 KB and 2 from 16 MB.
 
-A message between two ranks costs {latency:.1f} us + {per_mb:.0f} us/MB here.
+A message between two ranks costs {latency:.1f} us + {per_mb:.0f} us/MB on this machine.
 
 | operation | dtype | size | ranks | gloo | msadapter | ratio | our rate |
 |---|---|---|---|---|---|---|---|

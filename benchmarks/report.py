@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-HEAD = """# Speed beside PyTorch
+HEAD = """# Speed compared with PyTorch
 
-Written by `python -m benchmarks --torch-python PATH`; do not edit. Both sides run the same code of `benchmarks/` in turns,
-in two processes on the same machine ({cpu}, {threads} threads, load average {load}). A ratio is PyTorch's time divided by
-ours: above 1, msadapter is faster. It is the median over {rounds} turns, and the times are medians too.
+Written by `python -m benchmarks --torch-python PATH`; do not edit by hand. PyTorch and msadapter run the same code of
+`benchmarks/` in two processes that take turns on the same machine ({cpu}, {threads} threads, load average {load}).
+A ratio is PyTorch's time divided by msadapter's time, so msadapter is faster where it is above 1.
+Ratios and times are medians over {rounds} turns.
 PyTorch {torch}, MindSpore {mindspore}, {when}.
 
 ![Ratios of all works](benchmarks_ratios.png)
 
-How the step of a GPT (4 layers, hidden 128, sequence 128, micro batch 2) grows with each of its sizes, and with ranks that
-share this machine's processors:
+The next picture shows how the time of a GPT's training step grows with each of its sizes, and with the number of ranks that
+share this machine's processors. The base is 4 layers, hidden size 128, sequence length 128 and micro batch 2.
 
 ![Step time against layers, hidden size, sequence length, micro batch and ranks](benchmarks_growth.png)
 """
@@ -87,7 +88,9 @@ def markdown(run: dict) -> str:
     titles = "| work | PyTorch | msadapter | ratio | target | rates, PyTorch / msadapter |"
     ceiling = ", ".join(f"{label} {rate:.0f}" for label, rate in run["roofline"].items())
     if ceiling:
-        lines.append(f"The machine's ceilings, the best seen in this run: {ceiling}.\n")
+        lines.append(
+            f"The machine's limits, measured as the best rate of either side in this run: {ceiling}.\n"
+        )
     groups: dict[str, list[str]] = {}
     for name, entry in run["results"].items():
         groups.setdefault(entry["group"], []).append(_row(name, entry))

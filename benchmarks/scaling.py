@@ -1,10 +1,10 @@
-"""Step time and memory of Megatron's parallelism on 8 to 10,000 devices, on paper.
+"""Predicts step time and memory of Megatron's parallelism on 8 to 10,000 devices with a cost model.
 
     python -m benchmarks scaling [--collectives JSON] [--table docs/scaling.md] [--plot docs/scaling.png]
 
-A message of n bytes costs alpha + n beta (Hockney's model). --collectives takes alpha and beta of this machine's ranks
-from a run of `python -m benchmarks collectives --json`; for a cluster they are the figures of `CLUSTER`, to be replaced
-by measured ones.
+A message of n bytes costs alpha + n beta (Hockney's model). --collectives reads alpha and beta of this machine's ranks
+from the file that `python -m benchmarks collectives --json` writes. The figures of a cluster are in `CLUSTER`; replace
+them by measured ones.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from pathlib import Path
 from .collectives import alpha_beta
 
 MODELS = Path(__file__).with_name("models.tsv")
-HALF, FULL = 2, 4  # bytes of a number
-OPTIMIZER_BYTES = 12  # float32 master weight and two averages of a parameter
+HALF, FULL = 2, 4  # bytes per number
+OPTIMIZER_BYTES = 12  # per parameter: a float32 master weight and two float32 averages
 DEVICES = (8, 64, 512, 1024, 4096, 10240)
 
 
@@ -32,11 +32,11 @@ class Link:
     beta: float
 
     def message(self, size: float) -> float:
-        """One message."""
+        """Seconds of one message of `size` bytes."""
         return self.alpha + size * self.beta
 
     def gather(self, size: float, ranks: int) -> float:
-        """All-gather or reduce-scatter of `size` bytes in all: a ring, or doubling where there are many ranks."""
+        """Seconds of an all-gather or reduce-scatter of `size` bytes in total: a ring, or doubling for many ranks."""
         if ranks <= 1:
             return 0.0
         return (
@@ -45,20 +45,24 @@ class Link:
         )
 
     def all_reduce(self, size: float, ranks: int) -> float:
-        """A reduce-scatter and an all-gather."""
+        """Seconds of an all-reduce: a reduce-scatter and an all-gather."""
         return 2 * self.gather(size, ranks)
 
     def all_to_all(self, size: float, ranks: int) -> float:
-        """Every rank sends its `size` bytes in equal parts to all."""
+        """Seconds of an all-to-all in which every rank sends `size` bytes in equal parts."""
         return 0.0 if ranks <= 1 else (ranks - 1) * self.alpha + (ranks - 1) / ranks * size * self.beta
 
 
 @dataclass(frozen=True)
 class Machine:
-    """flops: of a device in 16 bits. busy: the share that products reach. memory in bytes, bandwidth of it in bytes/s."""
+    """A cluster.
+
+    `node` is the number of devices per node, `flops` a device's 16-bit operations per second, `busy` the share of them
+    that matrix products reach, `memory` in bytes, `bandwidth` of this memory in bytes/s.
+    """
 
     name: str
-    near: Link  # inside of a node
+    near: Link  # inside a node
     far: Link  # between nodes
     node: int
     flops: float
@@ -67,7 +71,7 @@ class Machine:
     bandwidth: float
 
     def link(self, span: int) -> Link:
-        """Between ranks of which the farthest are `span` devices apart."""
+        """The link between ranks that are at most `span` devices apart."""
         return self.near if span <= self.node else self.far
 
 
@@ -86,7 +90,7 @@ CLUSTER = Machine(
 
 @dataclass(frozen=True)
 class Model:
-    """A row of models.tsv; counts of parameters are of the whole model."""
+    """A row of models.tsv. All counts are those of the whole model."""
 
     name: str
     layers: int
@@ -113,22 +117,22 @@ class Model:
         return self.hidden * self.ffn * (3 if self.gated else 2)
 
     def parameters(self) -> float:
-        """All of them."""
+        """All parameters of the model."""
         embeddings = self.vocabulary * self.hidden * (1 + self.untied)
         return self.layers * (self.attention() + self.mlp() * self.experts) + embeddings
 
     def layer_flops(self) -> float:
-        """Operations of a layer for one token, forward: two a parameter, and the products of attention."""
+        """Forward operations of a layer for one token: two per parameter, plus the products of attention."""
         return 2 * (self.attention() + self.mlp() * self.active) + 4 * self.sequence * self.hidden
 
     def token_flops(self) -> float:
-        """Operations for one token, forward and backward, nothing computed twice."""
+        """Forward and backward operations of the model for one token, without recomputation."""
         return 3 * (self.layers * self.layer_flops() + 2 * self.vocabulary * self.hidden)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How a model is spread. micro: sequences of a microbatch; count: microbatches of a step and replica."""
+    """A parallel layout of a model. `micro` is sequences per microbatch, `count` microbatches per step and replica."""
 
     model: Model
     machine: Machine
@@ -137,15 +141,15 @@ class Plan:
     pipeline: int
     micro: int = 1
     count: int = 64
-    chunks: int = 1  # virtual stages of a device
+    chunks: int = 1  # virtual pipeline stages per device
 
     @property
     def data(self) -> int:
-        """Replicas."""
+        """The number of replicas."""
         return self.devices // (self.tensor * self.pipeline)
 
     def tokens(self) -> int:
-        """Tokens of a step."""
+        """Tokens per step."""
         return self.model.sequence * self.micro * self.count * self.data
 
     # -- time ----------------------------------------------------------------------------------------------
@@ -153,7 +157,7 @@ class Plan:
         return self.model.sequence * self.micro * self.model.hidden * HALF
 
     def compute(self) -> float:
-        """Seconds of products of a microbatch on a device, both directions."""
+        """Seconds of a microbatch's matrix products on a device, forward and backward."""
         passes = 4 if self.model.recompute else 3
         here = self.model.layers / self.pipeline * self.model.layer_flops() * passes
         logits = 6 * self.model.vocabulary * self.model.hidden / self.pipeline
@@ -161,13 +165,13 @@ class Plan:
         return per_token * self.model.sequence * self.micro / (self.machine.flops * self.machine.busy)
 
     def tensor_time(self) -> float:
-        """Seconds of a microbatch's tensor parallel exchanges: two all-reduces a layer and pass."""
+        """Seconds of a microbatch's tensor parallel communication: two all-reduces per layer and pass."""
         passes = 3 if self.model.recompute else 2
         one = self.machine.link(self.tensor).all_reduce(self._activation(), self.tensor)
         return 2 * passes * self.model.layers / self.pipeline * one
 
     def expert_time(self) -> float:
-        """Seconds of a microbatch's exchanges of tokens: there and back, each layer and pass."""
+        """Seconds of a microbatch's expert parallel communication: two all-to-alls per layer and pass."""
         if self.model.experts == 1:
             return 0.0
         ranks = min(self.model.experts, self.data)
@@ -182,25 +186,25 @@ class Plan:
         )
 
     def message_time(self) -> float:
-        """Seconds of a microbatch's messages to the next stage and back."""
+        """Seconds of a microbatch's messages to the next pipeline stage and back."""
         if self.pipeline == 1:
             return 0.0
         link = self.machine.link(self.tensor * 2)
         return 2 * self.chunks * link.message(self._activation() / self.tensor)
 
     def data_time(self) -> float:
-        """Seconds of gradients' reduce-scatter (float32) and parameters' all-gather (16 bits) over the replicas."""
+        """Seconds to reduce-scatter the gradients (float32) and all-gather the parameters (16 bits) over the replicas."""
         link = self.machine.link(self.tensor * self.data)
         return link.gather(self.held() * FULL, self.data) + link.gather(self.held() * HALF, self.data)
 
     def update_time(self) -> float:
-        """Seconds of the optimizer, which reads and writes memory."""
+        """Seconds of the optimizer, which is limited by memory bandwidth."""
         return 2 * (OPTIMIZER_BYTES + FULL) * self.held() / self.data / self.machine.bandwidth
 
     def step(self) -> dict[str, float]:
-        """Seconds of a step by what they are spent on, and "all" of them."""
+        """Seconds of each part of a step, and their sum under "all"."""
         micro = self.compute() + self.tensor_time() + self.expert_time() + self.message_time()
-        hidden = self.compute() * self.count * 2 / 3  # the replicas' exchange runs beside the backward pass
+        hidden = self.compute() * self.count * 2 / 3  # the replicas' exchange overlaps with the backward pass
         parts = {
             "compute": self.compute() * self.count,
             "tensor": self.tensor_time() * self.count,
@@ -213,7 +217,7 @@ class Plan:
         return parts | {"all": sum(parts.values())}
 
     def utilisation(self) -> float:
-        """Useful operations over what the devices could do."""
+        """Useful operations divided by the operations that the devices could do in the time of a step."""
         return (
             self.tokens()
             * self.model.token_flops()
@@ -222,14 +226,14 @@ class Plan:
 
     # -- memory --------------------------------------------------------------------------------------------
     def held(self) -> float:
-        """Parameters of a device (the first stage's, with the embedding)."""
+        """Parameters on a device of the first pipeline stage, which holds the embedding."""
         model = self.model
         experts = model.mlp() * model.experts / min(model.experts, max(self.data, 1))
         layers = model.layers / self.pipeline * (model.attention() + experts)
         return (layers + model.vocabulary * model.hidden) / self.tensor
 
     def memory(self) -> dict[str, float]:
-        """Bytes of a device: weights and gradients, the optimizer's share, activations of the microbatches under way."""
+        """Bytes on a device: weights and gradients, optimizer state, activations of the microbatches in flight, and "all"."""
         size = self.model.sequence * self.micro * self.model.hidden
         layers, under_way = self.model.layers / self.pipeline, min(self.count, self.pipeline)
         width = (
@@ -258,7 +262,7 @@ def models() -> list[Model]:
 
 
 def best(model: Model, machine: Machine, devices: int, count: int = 64, batch: int = 0) -> Plan | None:
-    """The fastest plan that fits into memory; None if none does. batch: tokens of a step, instead of `count`."""
+    """The fastest plan that fits into memory; None if none fits. `batch` gives tokens per step instead of `count`."""
     found = []
     for tensor in (1, 2, 4, 8):
         for pipeline in range(1, model.layers + 1):
@@ -277,17 +281,20 @@ def best(model: Model, machine: Machine, devices: int, count: int = 64, batch: i
 
 # -- the page ---------------------------------------------------------------------------------------------------
 COUNT, BATCH = 16, 4 << 20
-CLOSE = ("llama2_7b", "llama2_70b", "mixtral_8x7b", "gpt3_175B")  # shown with all their parts
-_HEAD = """# Scaling on paper
+CLOSE = ("llama2_7b", "llama2_70b", "mixtral_8x7b", "gpt3_175B")  # models whose steps are shown part by part
+_HEAD = """# Predicted scaling
 
-Written by `python -m benchmarks scaling`; do not edit. A message of n bytes costs alpha + n beta. A step is the products,
-the exchanges of tensor parallelism (two all-reduces a layer and pass), of experts and between stages, the bubble of
-(stages - 1) microbatches, what of the replicas' exchange the backward pass does not hide, and the optimizer. Memory is
-16-bit weights, float32 gradients, the distributed optimizer's share of 12 bytes a parameter, and activations (attention's
-probabilities are not stored). Weak scaling: {count} microbatches of one sequence for each replica, whatever their number.
+Written by `python -m benchmarks scaling`; do not edit by hand. This page is the result of a cost model, not of measurements
+on a cluster. A message of n bytes costs alpha + n beta. The time of a step is the sum of: the matrix products; the
+communication of tensor parallelism (two all-reduces per layer and pass), of experts and between pipeline stages; the pipeline
+bubble of (stages - 1) microbatches; the part of the gradient exchange between replicas that does not overlap with the
+backward pass; and the optimizer. Memory is the sum of 16-bit weights, float32 gradients, this device's shard of the
+distributed optimizer (12 bytes per parameter in all), and activations (attention probabilities are not stored). In weak
+scaling each replica has {count} microbatches of one sequence, whatever the number of replicas.
 
-It rests on {machine}; near link {near}, far link {far}; products reach {busy:.0%} of the peak. These are
-published or assumed figures of a cluster: nothing of this page was measured on one.{measured}
+The assumed cluster: {machine};
+link inside a node {near}, link between nodes {far};
+matrix products reach {busy:.0%} of the peak. These figures are published or assumed.{measured}
 """
 
 
@@ -307,7 +314,7 @@ def _cell(plan: Plan | None) -> str:
 
 
 def overview(choose) -> str:
-    """Utilisation and mix of every model over the number of devices."""
+    """A table of every model's utilisation and layout for each number of devices."""
     head = "| model | " + " | ".join(map(str, DEVICES)) + " |\n|" + "---|" * (len(DEVICES) + 1) + "\n"
     rows = [
         f"| {m.name}, {m.parameters() / 1e9:.1f} | " + " | ".join(_cell(choose(m, n)) for n in DEVICES) + " |"
@@ -317,7 +324,7 @@ def overview(choose) -> str:
 
 
 def closely(model: Model, machine: Machine) -> str:
-    """What the steps of a model's fastest mixes are made of."""
+    """A table of the parts of time and memory of a model's fastest layouts."""
     parts = ("compute", "tensor", "experts", "messages", "bubble", "data", "update")
     head = (
         f"### {model.name}\n\n| devices | tensor x pipeline x data | step, s | {' | '.join(parts)} | "
@@ -333,7 +340,7 @@ def closely(model: Model, machine: Machine) -> str:
 
 
 def own_mix(machine: Machine, model: Model, devices: int) -> Plan | None:
-    """The model's own tensor and pipeline sizes; None if the devices are too few."""
+    """A plan with the model's own tensor and pipeline sizes; None if there are too few devices for them."""
     whole = devices - devices % (model.tensor * model.pipeline)
     return Plan(model, machine, whole, model.tensor, model.pipeline, count=COUNT) if whole else None
 
@@ -355,26 +362,28 @@ def markdown(machine: Machine, measured: Link | None) -> str:
         page.append(_ranks_of_this_machine(measured))
         slow = replace(machine, near=measured, far=measured)
         page += [
-            "## Utilisation if the cluster's messages cost what was measured here\n\nThe fastest mix that fits, every link "
-            f"with the {_link(measured)} of CPU ranks: what slow links leave of the same devices.\n",
+            "## Utilisation with the links measured on this machine\n\nEvery link of the cluster is replaced by the link "
+            f"between this machine's CPU ranks ({_link(measured)}). This shows how much utilisation slow links cost. Each "
+            "cell is the fastest layout that fits into memory.\n",
             overview(lambda model, n: best(model, slow, n, COUNT)),
         ]
     page += [
-        "## Utilisation with each model's own mix\n\nModels with billions of parameters; columns are devices, cells "
-        "are utilisation and tensor x pipeline x data (!: more memory than a device has).\n",
+        "## Utilisation with each model's published layout\n\nThe first column has the model and its billions of "
+        "parameters, the other columns are numbers of devices. A cell has the utilisation and the layout, tensor x pipeline "
+        "x data. An exclamation mark means that the layout needs more memory than a device has.\n",
         overview(lambda model, n: own_mix(machine, model, n)),
-        "## Utilisation with the fastest mix that fits\n",
+        "## Utilisation with the fastest layout that fits into memory\n",
         overview(lambda model, n: best(model, machine, n, COUNT)),
-        f"## Utilisation where a step is {BATCH >> 20} million tokens, whatever the number of devices\n",
+        f"## Utilisation with {BATCH >> 20} million tokens per step for any number of devices\n",
         overview(lambda model, n: best(model, machine, n, batch=BATCH)),
-        "## What steps are made of\n",
+        "## Parts of a step\n",
         *(closely(model, machine) for model in models() if model.name in CLOSE),
     ]
     return "\n".join(page)
 
 
 def _ranks_of_this_machine(link: Link) -> str:
-    """What the measured link would cost a small model."""
+    """The time of a small model's step with the measured link."""
     small = Model("GPT of the tests", 4, 128, 8, 8, 512, 0, 128, 4224, 1, 1, 0, 1, 1, 0)
     host = Machine("CPU ranks", link, link, 1 << 30, 40e9, 1.0, 4e9, 5e9)
     rows = []
@@ -386,7 +395,8 @@ def _ranks_of_this_machine(link: Link) -> str:
         shares = " | ".join(f"{step[part] * 1e3:.1f}" for part in ("all", "tensor", "bubble", "data"))
         rows.append(f"| {tensor} x {pipeline} x {data} | {shares} |")
     return (
-        "## The tests' model on ranks of this machine, a core each of 40 GFLOP/s\n\nMilliseconds of a step.\n\n"
+        "## The tests' model on ranks of this machine\n\nTime of a step in milliseconds. Each rank is assumed to have a core "
+        "of 40 GFLOP/s.\n\n"
         "| tensor x pipeline x data | all | tensor | bubble | data |\n|---|---|---|---|---|\n"
         + "\n".join(rows)
         + "\n"
@@ -394,7 +404,7 @@ def _ranks_of_this_machine(link: Link) -> str:
 
 
 def plot(machine: Machine, path: Path) -> None:
-    """Tokens a second and device over the number of devices, fastest mixes."""
+    """Draws the utilisation of the fastest layouts over the number of devices."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -407,7 +417,7 @@ def plot(machine: Machine, path: Path) -> None:
             axes.plot(
                 [p.devices for p in plans], [p.utilisation() for p in plans], marker=".", label=model.name
             )
-    axes.set(xscale="log", xlabel="devices", ylabel="utilisation", title="Weak scaling on paper")
+    axes.set(xscale="log", xlabel="devices", ylabel="utilisation", title="Predicted weak scaling")
     axes.legend(fontsize=5, ncol=3)
     figure.savefig(path, dpi=120)
 

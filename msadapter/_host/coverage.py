@@ -1,12 +1,12 @@
-"""Writes docs/coverage.md: what of torch's public names is here, and which MindSpore operators each one runs on.
+"""Writes docs/coverage.md: which public names of torch are supported, and on which MindSpore operators they run.
 
     python -m msadapter._host.coverage            write the page
     python -m msadapter._host.coverage --check    exit code 1 if the page is not what would be written
 
-Nothing on the page is typed by hand but the reasons in docs/coverage_reasons.json and the measured rates and differences
-of answers in docs/coverage_answers.json. Names are those of real PyTorch
-(tests/golden/surface.json); a name is supported if it is there, partial if its code refuses some arguments (the
-NotImplementedError that names it says which), not supported if it is absent. Operators are read from the op table.
+Two parts of the page are written by hand: the reasons in docs/coverage_reasons.json, and the measured rates and differences
+in docs/coverage_answers.json. The names are those of real PyTorch (tests/golden/surface.json). A name is "partial" if some
+code raises a NotImplementedError whose message begins with the name; the message says which arguments are refused. A name is
+"not supported" if it is absent, and "supported" otherwise. Operators are read from the operator table.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _is_raw(value: object) -> bool:
 
 
 def _reached(function: types.FunctionType) -> Iterator[tuple[str, object]]:
-    """("raw", name), ("table", name) or ("function", object) for everything that the code of ``function`` names."""
+    """Yields what the code of ``function`` names, as ("raw", name), ("table", name) or ("function", object)."""
     captured = [cell.cell_contents for cell in function.__closure__ or () if _filled(cell)]
     yield from (_kind(value) for value in captured)
     yield from (_kind(value) for value in function.__defaults__ or ())
@@ -87,7 +87,7 @@ def _kind(value: object) -> tuple[str, object]:
 
 
 def behind(function: types.FunctionType) -> tuple[set[str], set[str]]:
-    """(MindSpore operators, table operators) that ``function`` names, itself or through helpers of the op table."""
+    """The MindSpore operators and the table operators that ``function`` names, directly or through helpers in ops."""
     raws: set[str] = set()
     tables: set[str] = set()
     seen, queue = set(), [function]
@@ -108,14 +108,14 @@ def behind(function: types.FunctionType) -> tuple[set[str], set[str]]:
 
 @dataclass(frozen=True)
 class Operator:
-    """A row of the operators' table."""
+    """A row of the table of operators."""
 
     name: str
     forms: str
     kind: str
-    mindspore: tuple[str, ...]  # operators that MindSpore has on every device
-    ours: tuple[str, ...]  # operators that only our CPU kernels answer
-    through: tuple[str, ...]  # table operators
+    mindspore: tuple[str, ...]  # operators of MindSpore
+    ours: tuple[str, ...]  # operators that only our CPU kernels implement
+    through: tuple[str, ...]  # operators of the table that it is composed of
 
 
 def operators() -> list[Operator]:
@@ -126,7 +126,7 @@ def operators() -> list[Operator]:
     mindspore = set(native._mindspore_operators(native._mindspore_root()))
     rows = []
     for name, declaration in sorted(declarations.items()):
-        if name.startswith("torch_npu."):  # declared when torch_npu is imported; kernels_ascend tells of them
+        if name.startswith("torch_npu."):  # declared when torch_npu is imported; docs/kernels.md lists them
             continue
         raws, tables = (
             behind(declaration.body) if declaration.body is not None else ({declaration.mindspore}, set())
@@ -152,7 +152,7 @@ def _forms(declaration) -> str:
 
 # ---- which public names are there
 def _joined(node: ast.expr) -> str:
-    """The text of a string expression; what is only known later is an ellipsis."""
+    """The text of a string expression, with an ellipsis for each part that is known only at run time."""
     if isinstance(node, ast.Constant):
         return str(node.value)
     if isinstance(node, ast.JoinedStr):
@@ -163,7 +163,7 @@ def _joined(node: ast.expr) -> str:
 
 
 def _refusal(node: ast.AST) -> str | None:
-    """The message, if the node raises NotImplementedError about a name of torch."""
+    """The message if the node raises a NotImplementedError that begins with a name of torch, else None."""
     if not isinstance(node, ast.Raise) or not isinstance(node.exc, ast.Call) or not node.exc.args:
         return None
     if getattr(node.exc.func, "id", "") != "NotImplementedError":
@@ -174,7 +174,7 @@ def _refusal(node: ast.AST) -> str | None:
 
 @functools.cache
 def refusals() -> dict[str, list[str]]:
-    """Name of torch -> what its code says it does not support."""
+    """Name of torch -> the texts of the code that say what it does not support."""
     found: dict[str, list[str]] = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -200,7 +200,7 @@ def _lookup(namespace: str, name: str) -> object:
         return getattr(holder, name, _MISSING)
     except NotImplementedError:
         return _MISSING
-    except (RuntimeError, AttributeError):  # a property that asks for an instance
+    except (RuntimeError, AttributeError):  # a property that needs an instance
         return _MISSING
 
 
@@ -219,7 +219,7 @@ def _reasons() -> dict[str, str]:
 
 
 def _reason_of(full: str, reasons: dict[str, str]) -> str:
-    """The most particular reason that matches: the name itself, or a pattern of its beginning."""
+    """The reason with the longest pattern that matches the whole name; "" if none matches."""
     matching = [pattern for pattern in reasons if re.fullmatch(pattern, full)]
     return reasons[max(matching, key=len)] if matching else ""
 
@@ -295,7 +295,7 @@ def _operator_cells(row: Operator) -> tuple[str, str, str]:
 
 
 def _answers() -> list[str]:
-    """How many operators give PyTorch's answers, and which do not and why."""
+    """The section on how many operators give PyTorch's results, and which ones differ and why."""
     found = json.loads(ANSWERS.read_text(encoding="utf-8"))
     kinds = ("forward", "gradient", "in-place", "method")
     rates = [(row["samples"], *(f"{row[kind]:.1f} %" for kind in kinds)) for row in found["measured"]]
@@ -303,14 +303,14 @@ def _answers() -> list[str]:
     return [
         "## Answers",
         "",
-        "Operators of PyTorch's sample database (OpInfo) of which every sample of every dtype gives PyTorch's answer within",
-        "the tolerances of `torch.testing.assert_close`, measured on the CPU device:",
+        "The first table counts the operators of PyTorch's sample database (OpInfo) for which every sample of every dtype gives",
+        "PyTorch's result within the tolerances of `torch.testing.assert_close`. It was measured on the CPU.",
         "",
         *_table(("samples of each operator", *kinds), rates),
         "",
-        "What differs:",
+        "These operators differ:",
         "",
-        *_table(("operators", "answer", "why"), rest),
+        *_table(("operators", "what differs", "why"), rest),
         "",
     ]
 
@@ -322,19 +322,22 @@ def page() -> str:
     lines = [
         "# What is supported",
         "",
-        "Written by `python -m msadapter._host.coverage`; a test checks that it is up to date. The names are the public ones of",
-        f"PyTorch {version}, so those added after 2.7, the surface we claim, are on the list as well. *Supported* means",
-        "that the name is here and refuses nothing that torch takes, as far as its code says; what it answers is checked by",
-        "the tests and by PyTorch's own operator samples. *Partial* says what is refused.",
+        "Written by `python -m msadapter._host.coverage`; a test checks that it is up to date. The lists have every public name of",
+        f"PyTorch {version}, including names that were added after 2.7, the version whose API msadapter provides.",
+        "",
+        "- *Supported*: msadapter has the name, and its code refuses no arguments that PyTorch accepts. Its results are checked",
+        "  by the tests and by PyTorch's own operator samples.",
+        "- *Partial*: the code refuses some arguments, which the tables name.",
+        "- *Not supported*: msadapter does not have the name. The tables say why.",
         "",
         *_summary(rows),
         "",
         *_answers(),
         "## Operators",
         "",
-        f"The {len(table)} operators of the table and the MindSpore operators that each one runs on. On the CPU device our",
-        "kernels stand behind the same MindSpore operators. *CPU-only kernel*: MindSpore has no operator for it, so it",
-        "does not run on an NPU yet. *Composite*: made of other operators of the table.",
+        f"The table lists the {len(table)} operators that msadapter declares, and the MindSpore operators on which each one",
+        "runs. On the CPU, msadapter's own kernels implement these MindSpore operators. *CPU-only kernel* means that MindSpore",
+        "has no such operator, so the operator does not run on an NPU yet. A *composite* consists of other operators of the table.",
         "",
         *_table(("operator", "forms", "runs on"), (_operator_cells(row) for row in table)),
         "",
@@ -350,7 +353,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m msadapter._host.coverage", description="Writes docs/coverage.md."
     )
-    parser.add_argument("--check", action="store_true", help="only say whether the page is up to date")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; check that the page is up to date"
+    )
     args = parser.parse_args(arguments)
     text = page()
     if args.check:
@@ -358,7 +363,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(
             "docs/coverage.md is up to date"
             if same
-            else "docs/coverage.md is old: python -m msadapter._host.coverage"
+            else "docs/coverage.md is out of date; run python -m msadapter._host.coverage"
         )
         return 0 if same else 1
     PAGE.write_text(text, encoding="utf-8")

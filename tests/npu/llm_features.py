@@ -1,4 +1,4 @@
-"""docs/mindspeed_features.md: flags of MindSpeed-LLM 2.3.0 beside the rows that prove them; run this file to write it."""
+"""Writes docs/mindspeed_features.md: the flags of MindSpeed-LLM 2.3.0 and the rows of tests that prove them."""
 
 from __future__ import annotations
 
@@ -12,36 +12,41 @@ __all__ = ["OPEN", "OTHER_JOBS", "OWN_LOGITS", "PAGE", "page", "proven"]
 PAGE = Path(__file__).resolve().parents[2] / "docs/mindspeed_features.md"
 
 _DEVICE, _UPSTREAM = "needs a device: ", "fails upstream: "
-_MODELS = "belongs to a model that no row trains; plain operators, nothing known to be missing"
-_OLD = "the old name of a flag above"
+_MODELS = (
+    "belongs to a model that no row trains; it uses ordinary operators, and nothing is known to be missing"
+)
+_OLD = "an old name of a flag of the first table"
 
 
 def _all(words: str, why: str) -> dict[str, str]:
     return dict.fromkeys(words.split(), why)
 
 
-# Registered, of training, and in no row: why.
+# Training flags that MindSpeed-LLM registers and that no row uses -> the reason.
 OPEN: dict[str, str] = {
-    "--smart-swap": _DEVICE + "replaces torch_npu's allocator by one of its own, compiled against CANN",
+    "--smart-swap": _DEVICE
+    + "it replaces torch_npu's allocator with its own, which is compiled against CANN",
     "--optimize-send-recv-comm": _UPSTREAM
-    + "its initialize_model_parallel takes an argument less than Core 0.12.1 passes (TypeError)",
+    + "its initialize_model_parallel lacks an argument that Core 0.12.1 passes (TypeError)",
     "--o2-optimizer": _UPSTREAM
-    + "leaves out its own stand-in for apex.optimizers.FusedSGD, so Apex must be there",
-    "--router-gating-in-fp32": _UPSTREAM + "in float32 it frees its own input; not run in bfloat16 yet",
+    + "its stand-in for apex does not contain apex.optimizers.FusedSGD, so it needs Apex itself",
+    "--router-gating-in-fp32": _UPSTREAM
+    + "in float32 it frees the storage of its own input; not run in bfloat16 yet",
     "--dualpipev-dw-detach": "a variant of --schedules-method dualpipev, not run yet",
     "--moe-unperm2-mem-optim-swap": "a variant of --moe-fb-overlap, not run yet",
     "--moe-zero-memory-num-layers": "a variant of --moe-zero-memory, not run yet",
     "--recompute-norm-num-layers": "a variant of --recompute-norm, not run yet",
     "--recompute-activation-function-num-layers": "a variant of --recompute-activation-function, not run yet",
-    "--swap-modules": "a choice of --swap-attention, not run yet",
-    "--hccl-ep-group-buffer-adaptive-factor": _DEVICE + "sizes of HCCL's buffers",
-    "--alibi-fusion-attn-type": "the kind of bias that the operator makes itself, tested there",
-    "--hccl-slice-size": "a size for --disable-gloo-group, not run yet",
-    "--coc-mode": "a choice of --use-ascend-coc that follows from its other flags",
-    "--mla-fa-divide-qk": "needs --reset-attention-mask, with which MTP of several samples does not fit; not run yet",
-    "--padded-base-length": "a size for the padding of MLA, not run yet",
+    "--swap-modules": "an option of --swap-attention, not run yet",
+    "--hccl-ep-group-buffer-adaptive-factor": _DEVICE + "it sets the size of HCCL's buffers",
+    "--alibi-fusion-attn-type": "the kind of bias that the attention operator itself makes; the operator's tests cover it",
+    "--hccl-slice-size": "a size used by --disable-gloo-group, not run yet",
+    "--coc-mode": "an option of --use-ascend-coc that is derived from its other flags",
+    "--mla-fa-divide-qk": "needs --reset-attention-mask, which does not work with MTP and several samples; not run yet",
+    "--padded-base-length": "the padded length of MLA, not run yet",
     **_all(
-        "--pre-tockens --next-tockens --sparse-mode --interleave-sliding-window", "tested at the operator"
+        "--pre-tockens --next-tockens --sparse-mode --interleave-sliding-window",
+        "an option of the attention operator, covered by the operator's tests",
     ),
     **_all("--enable-dsa-indexer --index-n-heads --index-head-dim --index-topk --scale-fmt", _MODELS),
     **_all("--mamba-d-ssm --mamba-chunk-size --mamba-d-conv --mamba-expand", _MODELS),
@@ -85,27 +90,28 @@ _JOBS: dict[str, str] = {
     "checkpoints": "--model-type-hf --mg-save-dir --enable-hf2mg-convert --load-checkpoint-loosely",
     "profiles": """--profile-export-type --profile-level --profile-data-simplification --profile-with-stack
         --profile-with-memory --profile-record-shapes --profile-with-cpu --profile-save-path""",
-    "recovery, by the package mindio_ttp": """--enable-high-availability --enable-hbmfault-repair --enable-worker-reboot
+    "recovery (needs the package mindio_ttp)": """--enable-high-availability --enable-hbmfault-repair --enable-worker-reboot
         --distributed-optimizer-no-replica --enable-elastic-training""",
-    "the other flavour": "--ai-framework --optimization-level",
+    "choice of the flavour (PyTorch or MindSpore)": "--ai-framework --optimization-level",
 }
-_LIMITS = """- mc2 and CoC in float32: the linear layer's Function returns a view made inside it, and the cross entropy writes to
-  it in place, which PyTorch refuses in the same words ("Output 0 of ... is a view ... modified inplace"). In bfloat16
-  the logits are converted first. The rows multiply the logits by one (`--output-multiplier-scale 1.0`).
-- MLA with yarn and without `--use-fused-rotary-pos-emb`: the interleaved halves are put in order twice, by
-  `multi_latent_attention.py` and by `apply_rotary_pos_emb_bshd`; the losses differ by 4e-4. The rows have the fused one
-  on both sides.
-- MLA without flash attention on several tensor-parallel processes: `MlaDotProductAttention` sets its width to that of all heads.
-- CoC's fused kernels tell a transposed weight from its shape: a square one is multiplied untransposed.
-- `--tp-2d` without flash attention: its attention has the heads of one dimension. With `--coc-fused-kernel` it has the ranks of a
-  machine of 16 devices written into it.
-- `--reset-attention-mask` over a ring with the causal mask divides integers in place, which PyTorch refuses ("result type Float
-  can't be cast to the desired output type Long"); with Ulysses it drops tokens unless every document divides evenly.
-  `--attention-mask-type general` works over a ring; with Ulysses it stopped, and whose fault that is, is not known yet.
-- `--moe-fb-overlap` with MTP wants `--schedules-method dualpipev` ("the patch of forward exist !"), DualPipeV with MTP wants
-  `--moe-fb-overlap`; `--moe-tp-extend-ep` does not go with `--use-cpu-initialization`.
-- `--use-ascend-coc` imports MindSpeed's tuning tools, with them scikit-learn and what that needs (narwhals), and uses
-  none of it.
+_LIMITS = """- mc2 and CoC in float32: the linear layer's Function returns a view that was created inside it, and the cross entropy
+  writes to this view in place. PyTorch refuses this with the same error ("Output 0 of ... is a view ... modified inplace").
+  In bfloat16 the logits are converted first, so the error does not occur. In float32 the rows avoid it by multiplying the
+  logits by one (`--output-multiplier-scale 1.0`).
+- MLA with yarn and without `--use-fused-rotary-pos-emb`: the interleaved halves are reordered twice, by
+  `multi_latent_attention.py` and by `apply_rotary_pos_emb_bshd`, so the losses differ by 4e-4. The rows use the fused form
+  in both runs.
+- MLA without flash attention and with tensor parallelism: `MlaDotProductAttention` computes its width from all heads instead of
+  the heads of its rank.
+- CoC's fused kernels detect a transposed weight by its shape, so a square weight is multiplied without being transposed.
+- `--tp-2d` without flash attention: the attention uses the number of heads of one dimension only. With `--coc-fused-kernel` the
+  ranks of a machine with 16 devices are hard-coded.
+- `--reset-attention-mask` with ring attention and the causal mask divides integers in place, which PyTorch refuses ("result type
+  Float can't be cast to the desired output type Long"). With Ulysses it drops tokens unless every document divides evenly.
+  `--attention-mask-type general` works with ring attention. With Ulysses the run stopped; the cause is not known yet.
+- `--moe-fb-overlap` with MTP requires `--schedules-method dualpipev` ("the patch of forward exist !"), and DualPipeV with MTP
+  requires `--moe-fb-overlap`. `--moe-tp-extend-ep` cannot be combined with `--use-cpu-initialization`.
+- `--use-ascend-coc` imports MindSpeed's tuning tools, and with them scikit-learn and narwhals, but uses none of them.
 """
 OTHER_JOBS = {word for words in _JOBS.values() for word in words.split()}
 
@@ -118,7 +124,7 @@ def _words(text: str) -> set[str]:
 
 
 def proven() -> set[str]:
-    """The flags that some row trains with, or its model, or all."""
+    """The flags that some row uses: its own flags, its model's, and the common ones."""
     return _words(COMMON).union(
         _FULL_COMMAND, *map(_words, MODELS.values()), *(row.flags for row in ROWS.values())
     )
@@ -134,7 +140,7 @@ def _names(names: list[str]) -> str:
 
 
 def _of_rows() -> list[tuple[str, ...]]:
-    """A flag beside the rows that have it on one side, and on both; what all or a model has is not in this table."""
+    """(flag, rows that use it in one of their two runs, rows that use it in both). Common and model flags are left out."""
     everywhere = _words(COMMON).union(*map(_words, MODELS.values()))
     one, both = defaultdict(list), defaultdict(list)
     for name, row in ROWS.items():
@@ -157,26 +163,29 @@ def page() -> str:
     )
     return f"""# Flags of MindSpeed-LLM
 
-Made by `python tests/npu/llm_features.py` from [the table of rows](../tests/npu/llm_rows.py), which
-[test_mindspeed_llm.py](../tests/npu/test_mindspeed_llm.py) trains with MindSpeed-LLM 2.3.0's own `pretrain_gpt.py`, MindSpeed
-2.3.0_core_r0.12.1 and Megatron-LM core_v0.12.1, files unmodified. A row trains a small Qwen2.5, Qwen3, Llama3, Mixtral or
-DeepSeek-V3 twice, with some flags and without, on one, two or four processes: in float32 every loss of three steps is the same
-within 1e-5, in bfloat16 (which Megatron wants for grouped products) within {NEAR}. A row also names the fused operators that must
-have been called. What makes another model, or draws other first weights, is on both sides: that it trains is all its row says.
+Generated by `python tests/npu/llm_features.py` from [a table of test rows](../tests/npu/llm_rows.py).
+[test_mindspeed_llm.py](../tests/npu/test_mindspeed_llm.py) runs the rows with the `pretrain_gpt.py` of MindSpeed-LLM 2.3.0,
+MindSpeed 2.3.0_core_r0.12.1 and Megatron-LM core_v0.12.1, with all their files unmodified.
 
-## Proven
+A row trains a small Qwen2.5, Qwen3, Llama3, Mixtral or DeepSeek-V3 twice on one, two or four processes, once with some flags and
+once without. The losses of three steps must be equal within 1e-5 in float32, and within {NEAR} in bfloat16, which Megatron requires
+for grouped products. A row also names the fused operators that must have been called. A flag that changes the model or its initial
+weights is used in both runs; for such a flag the row only shows that training works.
 
-{_table("flag | compared with its absence | on both sides", _of_rows())}
-ModelLink's full command is a test of its own, with `--num-layer-list` and with mc2 by its old name `--use-mc2` and by its new one.
-MindSpeed-LLM reads the old name when its patches are made already, so that only the new one has an effect (operators are counted).
+## Proven flags
 
-## In no row
+{_table("flag | rows that compare with and without it | rows that use it in both runs", _of_rows())}
+A separate test runs ModelLink's full command, with `--num-layer-list`, and with mc2 under its old name `--use-mc2` and under its
+new name. MindSpeed-LLM reads the old name only after it has chosen its patches, so only the new name has an effect. The test
+shows this by counting the calls of operators.
+
+## Flags without a row
 
 {_table("flag | why", _open())}
-## Limits upstream
+## Limits of upstream
 
 {_LIMITS}
-## Of other jobs than pretraining
+## Flags of jobs other than pretraining
 
 {jobs}
 """

@@ -1,9 +1,9 @@
-"""Writes docs/mindspeed_targets.md: what MindSpeed replaces for MindSpore, and what shows that nothing needs it here.
+"""Writes docs/mindspeed_targets.md: what MindSpeed replaces for MindSpore, and why msadapter needs none of it.
 
     MSADAPTER_RECORD_TARGETS=FOLDER python -m pytest tests/npu/test_mindspeed_llm.py ...      records (entered.py)
-    python tests/npu/targets.py FOLDER                                                        joins it with what is known
+    python tests/npu/targets.py FOLDER                                                        adds these records
 
-The records are kept as data/entered.json: name -> the first tests in which it has run.
+The records are kept in data/entered.json: name -> the first tests in which it ran.
 """
 
 from __future__ import annotations
@@ -20,26 +20,28 @@ import entered  # noqa: E402 its place is known now
 
 KNOWN = Path(__file__).parent / "data" / "entered.json"
 PAGE = ROOT / "docs" / "mindspeed_targets.md"
-_SHOWN = 2  # tests that a line names
+_SHOWN = 2  # number of tests in a row of the table
 
-_HEAD = """# What MindSpeed patches for MindSpore, and what answers here
+_HEAD = """# What MindSpeed replaces for MindSpore
 
-With `--ai-framework mindspore` MindSpeed 2.3.0 and MindSpeed-LLM 2.3.0 replace {all} names at run time. The PyTorch flavour
-runs here, so that none of them is used. A line each: why the replacement is unnecessary, or which patch answers, and what
-shows it. {ran} of them are entered by a test that trains with upstream's unmodified sources, which is then named: a function
-that stands at that name in the PyTorch flavour was called there ([how it is recorded](../tests/npu/entered.py)).
+With `--ai-framework mindspore`, MindSpeed 2.3.0 and MindSpeed-LLM 2.3.0 replace {all} names at run time. msadapter runs their
+PyTorch flavour, which uses none of these replacements. For each name, the table says why the replacement is unnecessary (or
+which patch takes its place) and what proves it. For {ran} names the proof is a test that trains with upstream's unmodified
+sources: during this test the function of that name in the PyTorch flavour was called ([how calls are
+recorded](../tests/npu/entered.py)). The other proofs are:
 
-- operator: a kernel, tested by itself ([kernels_ascend](../kernels_ascend)); suites: upstream's own tests run
-  ([suites](suites.md)); patch: one of the two [run-time patches](patches.md) of MindSpeed answers
-- not run: nothing is known to be missing, and no test here enters it
+- operator: an operator of [kernels_ascend](../kernels_ascend) with its own tests
+- suites: [upstream's own tests](suites.md) run
+- patch: one of the two [run-time patches](patches.md) of MindSpeed
+- not run: no test here calls the function; nothing is known to be missing
 
-| name | why no replacement is needed | shown by |
+| name | why no replacement is needed | proof |
 |---|---|---|
 """
 
 
 def records(folder: Path) -> dict[str, list[str]]:
-    """name -> tests that have entered it, in the order of their names."""
+    """Name -> the tests that called its function, sorted by name."""
     found: dict[str, set[str]] = {}
     for path in folder.glob("*.json"):
         told = json.loads(path.read_text(encoding="utf-8"))
