@@ -25,7 +25,7 @@ def _native_option(name: str):
     """Attributes of torch._C that Python modules here add when they are imported."""
     if name in ("Graph", "Value"):
         return getattr(_importlib.import_module("msadapter._symbolic"), name)
-    if name.startswith(("_jit_", "_debug_set")) and "msadapter.jit" not in _importlib.sys.modules:
+    if name.startswith(("_jit_", "_debug_set")):
         _importlib.import_module("msadapter.jit")
         if name in vars(_C):
             return vars(_C)[name]

@@ -5,6 +5,6 @@
 This package imports nothing but the standard library.
 """
 
-from .finder import ALIASES, TORCH_VERSION, AliasFinder, install, installed, uninstall
+from .finder import ALIASES, TORCH_VERSION, AliasFinder, install, installed, show_submodules, uninstall
 
-__all__ = ["ALIASES", "TORCH_VERSION", "AliasFinder", "install", "installed", "uninstall"]
+__all__ = ["ALIASES", "TORCH_VERSION", "AliasFinder", "install", "installed", "show_submodules", "uninstall"]

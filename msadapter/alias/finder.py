@@ -14,6 +14,9 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import CodeType, ModuleType
 
+from .submodules import ELSEWHERE, PRESENT
+from .waiting import is_waiting, stop_waiting, wait_for
+
 SHIM = Path(__file__).resolve().parent / "shim"
 METADATA = SHIM / "torch.dist-info" / "METADATA"
 
@@ -58,6 +61,8 @@ class _AliasLoader(Loader):
     def exec_module(self, module: ModuleType) -> None:
         # The import system has just written the alias's spec into the module: a relative import would go wrong.
         module.__spec__ = self._own_spec
+        if self.target == ALIASES["torch"]:
+            show_submodules()
 
     def get_code(self, fullname: str) -> CodeType | None:
         """The target's code: `python -m torch.distributed.run` asks for it."""
@@ -100,6 +105,8 @@ class AliasFinder:
         head, dot, rest = fullname.partition(".")
         if head not in self.aliases:
             return None
+        if head == "torch":
+            rest = ELSEWHERE.get(rest, rest)
         return self.aliases[head] + dot + rest
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
@@ -160,12 +167,33 @@ def uninstall() -> None:
         sys.meta_path.remove(_finder)
     for name in _modules_of(_finder.aliases):
         del sys.modules[name]
+    stop_waiting()
     _finder = None
 
 
 def installed() -> bool:
     """True between install() and uninstall()."""
     return _finder is not None and _finder in sys.meta_path
+
+
+def show_submodules() -> None:
+    """Puts the submodules that PyTorch has in sys.modules after `import torch` there; what is not loaded waits for use."""
+    package = ALIASES["torch"]
+    for name in PRESENT:
+        module = sys.modules[f"torch.{name}"] = wait_for(f"{package}.{name}")
+        head, _, last = module.__name__.rpartition(".")
+        parent = sys.modules.get(head)
+        if (
+            parent is not None
+            and not is_waiting(module)
+            and not is_waiting(parent)
+            and last not in vars(parent)
+        ):
+            setattr(
+                parent, last, module
+            )  # the import system does so when it imports; it finds this one imported
+    for name, own_name in ELSEWHERE.items():
+        sys.modules[f"torch.{name}"] = wait_for(f"{package}.{own_name}")
 
 
 def metadata_text(name: str, version: str) -> str:
@@ -192,7 +220,7 @@ def _modules_of(aliases: Mapping[str, str]) -> list[str]:
 def _spec_of(name: str) -> ModuleSpec | None:
     """The spec of name, None if there is no such module. Errors inside its parents are not hidden."""
     module = sys.modules.get(name)
-    if module is not None:
+    if module is not None:  # one that waits for its first use is loaded by this question
         # Modules made at run time (torch.ops and its like) have none.
         return module.__spec__ or ModuleSpec(name, None, is_package=hasattr(module, "__path__"))
     try:

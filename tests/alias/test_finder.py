@@ -10,9 +10,11 @@ import pytest
 
 FINDER = Path(__file__).resolve().parents[2] / "msadapter" / "alias" / "finder.py"
 SHIM = FINDER.parent / "shim"
-_SPEC = importlib.util.spec_from_file_location("alias_finder", FINDER)
-FINDER_MODULE = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(FINDER_MODULE)
+_SPEC = importlib.util.spec_from_file_location("alias_alone", FINDER.with_name("__init__.py"))
+_ALIAS = importlib.util.module_from_spec(_SPEC)
+sys.modules[_SPEC.name] = _ALIAS  # its files import one another
+_SPEC.loader.exec_module(_ALIAS)
+FINDER_MODULE = sys.modules["alias_alone.finder"]
 
 
 @pytest.fixture
@@ -36,7 +38,7 @@ def toy(tmp_path: Path) -> Path:
         path.write_text(text)
     alias = package / "alias"
     alias.mkdir()
-    for name in ("__init__.py", "finder.py"):
+    for name in ("__init__.py", "finder.py", "submodules.py", "waiting.py"):
         (alias / name).write_text((FINDER.parent / name).read_text())
     shutil.copytree(SHIM / "torch.dist-info", alias / "shim" / "torch.dist-info")
     return tmp_path

@@ -9,3 +9,4 @@ import msadapter.alias  # noqa: E402  (the mark comes first: install() looks for
 msadapter.alias.install()
 # install() has dropped this module; the import system returns whatever stands under the name now.
 sys.modules["torch"] = msadapter
+msadapter.alias.show_submodules()

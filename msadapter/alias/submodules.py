@@ -1,0 +1,82 @@
+"""The submodules of torch that stand in sys.modules after `import torch`, as far as msadapter has them.
+
+PyTorch's own list is tests/golden/modules.json; what is missing here, and why, is tests/alias/absent_modules.json.
+"""
+
+# Modules of ours with the same name.
+PRESENT = """
+_C _C._autograd _C._distributed_c10d _compile _library _library.custom_ops _subclasses
+_subclasses.fake_tensor _subclasses.functional_tensor _utils accelerator amp amp.autocast_mode
+amp.grad_scaler autograd autograd.anomaly_mode autograd.forward_ad autograd.function autograd.functional
+autograd.grad_mode autograd.gradcheck autograd.graph autograd.profiler autograd.variable backends
+backends.cpu backends.cuda backends.cudnn backends.mha backends.mkl backends.mkldnn backends.mps
+backends.nnpack backends.openmp backends.opt_einsum backends.quantized compiler cpu cuda cuda._utils
+cuda.amp cuda.amp.autocast_mode cuda.amp.grad_scaler cuda.graphs cuda.memory cuda.nccl cuda.nvtx
+cuda.profiler cuda.random cuda.streams distributed distributed.algorithms distributed.algorithms.join
+distributed.constants distributed.device_mesh distributed.distributed_c10d distributed.utils distributions
+distributions.bernoulli distributions.beta distributions.binomial distributions.categorical
+distributions.cauchy distributions.chi2 distributions.constraint_registry distributions.constraints
+distributions.continuous_bernoulli distributions.dirichlet distributions.distribution
+distributions.exp_family distributions.exponential distributions.fishersnedecor distributions.gamma
+distributions.generalized_pareto distributions.geometric distributions.gumbel distributions.half_cauchy
+distributions.half_normal distributions.independent distributions.inverse_gamma distributions.kl
+distributions.kumaraswamy distributions.laplace distributions.lkj_cholesky distributions.log_normal
+distributions.logistic_normal distributions.lowrank_multivariate_normal distributions.mixture_same_family
+distributions.multinomial distributions.multivariate_normal distributions.negative_binomial
+distributions.normal distributions.one_hot_categorical distributions.pareto distributions.poisson
+distributions.relaxed_bernoulli distributions.relaxed_categorical distributions.studentT
+distributions.transformed_distribution distributions.transforms distributions.uniform distributions.utils
+distributions.von_mises distributions.weibull distributions.wishart export fft func functional futures fx
+fx._symbolic_trace fx.graph fx.graph_module fx.interpreter fx.node fx.passes fx.passes.infra
+fx.passes.infra.pass_base fx.proxy fx.subgraph_rewriter hub jit jit.annotations library linalg masked mps
+mtia multiprocessing multiprocessing.reductions multiprocessing.spawn nn nn._reduction nn.attention
+nn.common_types nn.functional nn.grad nn.init nn.modules nn.modules.activation nn.modules.adaptive
+nn.modules.batchnorm nn.modules.channelshuffle nn.modules.container nn.modules.conv nn.modules.distance
+nn.modules.dropout nn.modules.flatten nn.modules.fold nn.modules.instancenorm nn.modules.lazy
+nn.modules.linear nn.modules.loss nn.modules.module nn.modules.normalization nn.modules.padding
+nn.modules.pixelshuffle nn.modules.pooling nn.modules.rnn nn.modules.sparse nn.modules.transformer
+nn.modules.upsampling nn.modules.utils nn.parallel nn.parallel.distributed nn.parameter nn.utils
+nn.utils.clip_grad nn.utils.convert_parameters nn.utils.fusion nn.utils.init nn.utils.memory_format
+nn.utils.parametrizations nn.utils.parametrize nn.utils.rnn nn.utils.spectral_norm nn.utils.stateless
+nn.utils.weight_norm ops optim optim._adafactor optim.adadelta optim.adagrad optim.adam optim.adamax
+optim.adamw optim.asgd optim.lbfgs optim.lr_scheduler optim.nadam optim.optimizer optim.radam optim.rmsprop
+optim.rprop optim.sgd optim.sparse_adam optim.swa_utils overrides profiler profiler.profiler random
+return_types serialization signal signal.windows sparse special storage testing testing._comparison
+testing._creation testing._internal types utils utils._mode_utils utils._python_dispatch utils._pytree
+utils.backcompat utils.checkpoint utils.collect_env utils.data utils.data._utils utils.data._utils.collate
+utils.data._utils.fetch utils.data._utils.worker utils.data.dataloader utils.data.dataset
+utils.data.distributed utils.data.sampler utils.dlpack utils.hooks utils.weak version xpu
+""".split()  # noqa: SIM905 (a list literal of this length would be a page of quotes)
+
+# Modules of PyTorch whose names live in a module of ours that is called otherwise.
+ELSEWHERE = {
+    "_tensor": "tensor._tensor",
+    "_tensor_str": "tensor._printing",
+    "accelerator.graphs": "accelerator",
+    "accelerator.memory": "accelerator",
+    "autograd.profiler_util": "profiler.events",
+    "cpu.amp": "amp",
+    "cpu.amp.autocast_mode": "amp.autocast_mode",
+    "cpu.amp.grad_scaler": "amp.grad_scaler",
+    "cuda.sparse": "cuda",
+    "jit._async": "jit",
+    "jit._freeze": "jit",
+    "jit._script": "jit",
+    "jit._serialization": "jit",
+    "jit._trace": "jit",
+    "masked._ops": "masked",
+    "mps.event": "mps",
+    "mps.profiler": "mps",
+    "mtia.memory": "mtia",
+    "mtia.mtia_graph": "mtia",
+    "nn.parallel.data_parallel": "nn.parallel",
+    "nn.parallel.parallel_apply": "nn.parallel._devices",
+    "nn.parallel.replicate": "nn.parallel._devices",
+    "nn.parallel.scatter_gather": "nn.parallel._devices",
+    "optim._muon": "optim.muon",
+    "signal.windows.windows": "signal.windows",
+    "xpu.graphs": "xpu",
+    "xpu.memory": "xpu",
+    "xpu.random": "xpu",
+    "xpu.streams": "xpu",
+}

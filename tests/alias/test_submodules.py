@@ -1,0 +1,147 @@
+"""The submodules that stand in sys.modules after `import torch`, against PyTorch's (tests/golden/make_modules.py)."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from msadapter.alias.submodules import ELSEWHERE, PRESENT
+
+ROOT = Path(__file__).resolve().parents[2]
+PYTORCH = set(json.loads((ROOT / "tests/golden/modules.json").read_text())["modules"])
+ABSENT = json.loads(Path(__file__).with_name("absent_modules.json").read_text())
+
+
+def python(program: str) -> str:
+    """Runs program in a fresh python in which `import torch` gives msadapter; returns what it prints."""
+    path = f"{ROOT / 'msadapter/alias/shim'}:{ROOT}"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={"PYTHONPATH": path, "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_every_submodule_of_pytorch_is_here_or_listed_with_a_reason():
+    here = {f"torch.{name}" for name in (*PRESENT, *ELSEWHERE)}
+    absent = [name for names in ABSENT.values() for name in names]
+    assert len(absent) == len(set(absent))
+    assert not here & set(absent)
+    assert here | set(absent) == PYTORCH
+
+
+def test_they_stand_in_sys_modules_and_each_loads_in_place():
+    python("""
+import importlib, sys
+import torch
+from msadapter.alias.submodules import ELSEWHERE, PRESENT
+from msadapter.alias.waiting import is_waiting
+names = ["torch." + name for name in (*PRESENT, *ELSEWHERE)]
+before = {name: sys.modules[name] for name in names}
+assert sum(map(is_waiting, before.values())) > 50, "import torch loads what nobody has asked for"
+for name, module in before.items():
+    assert importlib.import_module(name) is module, name
+    assert not is_waiting(module) and vars(module), name
+    head, _, last = name.rpartition(".")
+    there = getattr(sys.modules[head], last, module)
+    assert there is module or name[6:] in ELSEWHERE or callable(there), name  # torch.autograd.gradcheck is a function
+""")
+
+
+def test_absent_submodules_do_not_import():
+    python(f"""
+import importlib
+import torch
+for name in {[name for names in ABSENT.values() for name in names]!r}:
+    try:
+        importlib.import_module(name)
+    except ImportError:
+        continue
+    raise AssertionError(name + " is here")
+""")
+
+
+def test_walking_through_sys_modules_loads_nothing():
+    python("""
+import inspect, sys, warnings
+import torch
+from msadapter.alias.waiting import is_waiting
+waiting = [module for name, module in sys.modules.items() if name.startswith("torch.") and is_waiting(module)]
+assert inspect.getmodule(test := lambda: 0) is sys.modules["__main__"]
+for module in waiting:
+    assert module.__name__.startswith("msadapter.")
+    assert getattr(module, "__warningregistry__", None) is None
+assert sys.modules["torch.jit"].__file__.endswith("jit/__init__.py")
+assert all(map(is_waiting, waiting))
+""")
+
+
+def test_patching_loads_and_reaches_the_module():
+    python("""
+import sys, unittest.mock
+import torch
+from msadapter.alias.waiting import is_waiting
+module = sys.modules["torch.distributions.normal"]
+assert is_waiting(module)
+with unittest.mock.patch("torch.distributions.normal.Normal", "changed"):
+    import torch.distributions.normal as again
+    assert again is module and again.Normal == "changed"
+assert callable(module.Normal)
+sys.modules["torch.hub"].marked = 1
+assert torch.hub.marked == 1 and torch.hub.load
+""")
+
+
+def test_threads_see_a_whole_module():
+    python("""
+import sys, threading
+import torch
+module, faults = sys.modules["torch.distributions"], []
+start = threading.Barrier(8)
+def use():
+    start.wait()
+    try:
+        module.Wishart, module.kl_divergence
+    except Exception as error:
+        faults.append(error)
+threads = [threading.Thread(target=use) for _ in range(8)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+assert not faults, faults
+""")
+
+
+def test_patched_initialisers_are_what_modules_call():
+    """transformers guards loaded weights in this way: every function of torch.nn.init, in each module that has it."""
+    python("""
+import sys
+import torch
+calls = []
+for module_name in ("init", "modules.activation", "modules.transformer", "modules.linear", "modules.loss",
+                    "modules.batchnorm", "modules.conv", "modules.normalization", "modules.rnn", "modules.sparse"):
+    module = sys.modules["torch.nn." + module_name]
+    for name in list(vars(torch.nn.init)):
+        if name.endswith("_") and not name.startswith("_") and hasattr(module, name):
+            setattr(module, name, lambda tensor, *args, name=name, **kwargs: calls.append(name) or tensor)
+nn = torch.nn
+made = [nn.Linear(2, 3), nn.Bilinear(2, 2, 2), nn.Conv1d(2, 2, 1), nn.Conv2d(2, 2, 1), nn.ConvTranspose3d(2, 2, 1),
+        nn.Embedding(3, 2),
+        nn.EmbeddingBag(3, 2), nn.LayerNorm(2), nn.GroupNorm(1, 2), nn.RMSNorm(2), nn.BatchNorm2d(2),
+        nn.InstanceNorm1d(2, affine=True),
+        nn.LSTM(2, 2), nn.GRUCell(2, 2), nn.MultiheadAttention(4, 2, add_bias_kv=True), nn.PReLU(), nn.Transformer(4, 2, 1, 1, 4)]
+for module in made:
+    before = {name: value.clone() for name, value in module.named_parameters()}
+    calls.clear()
+    for part in module.modules():
+        for reset in ("reset_parameters", "_reset_parameters"):
+            if hasattr(part, reset):
+                getattr(part, reset)()
+    assert calls, module
+    for name, value in module.named_parameters():
+        assert torch.equal(value.nan_to_num(), before[name].nan_to_num()), (type(module).__name__, name)
+""")
