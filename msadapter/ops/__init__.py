@@ -1,4 +1,7 @@
-"""The op table. Importing it declares every operator; attributes are the functions by torch's name."""
+"""The operator table. Importing this package declares every operator.
+
+The operators are attributes of the package, under PyTorch's names.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,7 @@ FAMILIES = (
 
 for _name in FAMILIES:
     importlib.import_module(f".{_name}", __name__)
-# A family file may be named like an operator (matmul, dropout): the operator wins as an attribute.
+# Some files have the name of an operator (matmul, dropout). The attribute must be the operator, not the file.
 globals().update(
     {
         name: namespaces[space][name]
@@ -81,6 +84,6 @@ _user_namespace = None  # torch.ops.<namespace>: installed by torch.library
 
 
 def install_user_namespaces(finder) -> None:
-    """``finder(name)`` answers torch.ops.<name> where the table has no such operator."""
+    """Let ``finder(name)`` provide torch.ops.<name>, where the table has no operator of this name."""
     global _user_namespace
     _user_namespace = finder

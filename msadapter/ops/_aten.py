@@ -1,4 +1,4 @@
-"""torch.ops.aten: the op table under the names of PyTorch's dispatcher."""
+"""torch.ops.aten: the operator table under the names of PyTorch's dispatcher."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FAMILIES = ("linalg", "special", "fft")
 
 @functools.cache
 def _elsewhere() -> dict:
-    """Operators that are made of others: gradients, and names of torch with another face."""
+    """Return functions that are not in the table: named gradients, lists, and composed functions."""
     from .. import _functional_forms as forms
     from ._aten_backward import OPERATORS as gradients
     from .foreach import FUNCTIONS as lists
@@ -29,7 +29,7 @@ def _elsewhere() -> dict:
 
 
 def _find(name: str):
-    """The table's function for a dispatcher name: ``add``, ``add_``, ``linalg_inv``."""
+    """Return the function for a dispatcher name such as ``add``, ``add_`` or ``linalg_inv``; None if unknown."""
     if name in OPERATORS:
         return OPERATORS[name]
     if name in METHODS:
@@ -44,7 +44,7 @@ def _find(name: str):
 
 
 class OpOverload:
-    """One overload (``aten.add.Tensor``): called with the arguments of the operator."""
+    """One overload, such as ``aten.add.Tensor``. It is called with the arguments of the operator."""
 
     def __init__(self, packet: OpOverloadPacket, name: str):
         self._overloadpacket, self._overloadname = packet, name
@@ -53,7 +53,7 @@ class OpOverload:
         self.__qualname__ = self.__name__
 
     def name(self) -> str:
-        """The qualified name, without the overload where it is the default."""
+        """Return the qualified name. The name of the default overload is left out."""
         suffix = "" if self._overloadname == "default" else f".{self._overloadname}"
         return f"aten::{self._overloadpacket.__name__}{suffix}"
 
@@ -72,7 +72,7 @@ class OpOverload:
 
 
 class OpOverloadPacket:
-    """All overloads of an operator: the table's one function chooses by its arguments."""
+    """All overloads of an operator. They share one function, which looks at its arguments."""
 
     def __init__(self, name: str, function):
         self.__name__, self._function = name, function
@@ -82,7 +82,7 @@ class OpOverloadPacket:
         return self._function(*args, **kwargs)
 
     def overloads(self) -> list[str]:
-        """Names of the overloads that have been asked for."""
+        """Return the names of the overloads that have been used so far."""
         return sorted({"default", *self._made})
 
     def __getattr__(self, name: str):
@@ -98,7 +98,7 @@ class OpOverloadPacket:
 
 
 class _Aten:
-    """The namespace: operators that programs define in it come first."""
+    """The namespace. Operators that programs define in it take precedence over the table."""
 
     def __init__(self, programs):
         self._programs = programs
@@ -118,5 +118,8 @@ class _Aten:
 
 
 def namespace(programs):
-    """torch.ops.aten; ``programs(name)`` answers operators that programs define in it, or None."""
+    """Return torch.ops.aten.
+
+    ``programs(name)`` returns an operator that a program has defined in it, or None.
+    """
     return _Aten(programs)

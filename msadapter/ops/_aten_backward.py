@@ -1,7 +1,7 @@
-"""The gradients that torch.ops.aten names (silu_backward, native_layer_norm_backward, ...).
+"""The gradients that torch.ops.aten has as operators (silu_backward, native_layer_norm_backward, ...).
 
-Each is the gradient of the table's operator at these inputs, so it has one definition, there; it can be
-differentiated again where the operator can.
+Each one calls autograd on the operator of the table, so that a gradient is defined only once, in the table.
+The result can be differentiated again if the operator's gradient can.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _REDUCTIONS = ("none", "mean", "sum")
 
 
 def _vjp(forward, grad_output, *inputs):
-    """The gradients of ``inputs`` through ``forward``; None where it is independent of one."""
+    """Return the gradients of ``inputs`` through ``forward``, or None for inputs that it does not depend on."""
     again = is_grad_enabled() and any(x.requires_grad for x in (grad_output, *inputs))
     with enable_grad():
         leaves = [x if again and x.requires_grad else x.detach().requires_grad_() for x in inputs]
@@ -31,7 +31,7 @@ def _declare(function):
 
 
 def _of(name: str, forward):
-    """Declares ``name(grad_output, self, ...)``: the gradient of ``forward(self, ...)``."""
+    """Declare the operator ``name(grad_output, self, ...)``, the gradient of ``forward(self, ...)``."""
 
     @functools.wraps(forward)
     def backward(grad_output, self, *args, **kwargs):
@@ -42,7 +42,7 @@ def _of(name: str, forward):
 
 
 def _some(forward, grad_output, inputs, output_mask):
-    """Gradients of those inputs that are there and asked for, in the places of all."""
+    """Return a gradient or None for each input. Inputs that are None or not in the mask get None."""
     places = [i for i, x in enumerate(inputs) if isinstance(x, Tensor) and output_mask[i]]
 
     def run(*given):
@@ -86,7 +86,7 @@ def tanh_backward(grad_output, output):
 
 @_declare
 def leaky_relu_backward(grad_output, self, negative_slope, self_is_result):
-    """Where self is the result its sign is the input's, so it serves as the input."""
+    """The input and the result have the same sign, so the formula also holds if ``self`` is the result."""
     if self_is_result and negative_slope < 0:
         raise RuntimeError("In-place leakyReLu backward calculation is triggered with a negative slope")
     return t.where(self > 0, grad_output, grad_output * negative_slope)
@@ -147,7 +147,10 @@ def native_layer_norm_backward(grad_out, input, normalized_shape, mean, rstd, we
 
 
 def _normalized(x, mean, rstd, dims: int, weight, bias):
-    """Layer norm of x, with the variance's small number found again from the ``rstd`` of the forward pass."""
+    """Return the layer norm of x.
+
+    Epsilon is not an argument, so it is computed from ``rstd`` of the forward.
+    """
     axes = tuple(range(-dims, 0))
     wide = x.to(mean.dtype)
     centred = wide - wide.mean(axes, keepdim=True)
@@ -229,7 +232,10 @@ for _n in ("2", "3"):
 
 
 def _scattered(grad_output, self, indices, dims: int):
-    """The gradient at the places of the maxima, which are counted within the last ``dims`` dimensions."""
+    """Return a gradient that is nonzero at the maxima.
+
+    ``indices`` count within the last ``dims`` dimensions.
+    """
     flat = t.zeros_like(self).flatten(-dims)
     return flat.scatter_add(-1, indices.flatten(-dims), grad_output.flatten(-dims)).reshape(self.shape)
 
@@ -303,7 +309,7 @@ _of("nll_loss2d_backward", _nll)
 
 # ---- views: the gradient in a tensor of zeros
 def _embedded(grad, input_sizes, place):
-    """Zeros of ``input_sizes`` with ``grad`` where ``place`` takes it from."""
+    """Return zeros of ``input_sizes`` with ``grad`` written into the view ``place(zeros)``."""
     return _vjp(place, grad, grad.new_zeros(list(input_sizes)))[0]
 
 

@@ -1,4 +1,4 @@
-"""Operators that have a name in torch.ops.aten alone: checks that tracers put into programs, methods as functions."""
+"""Operators that exist only in torch.ops.aten, such as the checks that tracers add to programs."""
 
 from __future__ import annotations
 
@@ -8,19 +8,22 @@ _INT64 = (-(2**63), 2**63 - 1)
 
 
 def _assert_scalar(self, assert_msg: str) -> None:
-    """RuntimeError with the message unless the number is true."""
+    """Raise RuntimeError with the message, unless the number is true."""
     if not self:
         raise RuntimeError(assert_msg)
 
 
 def _assert_async(self, assert_msg: str = "Expected Tensor with single nonzero value, but got zero") -> None:
-    """RuntimeError with the message unless the tensor's one element is true; here at once."""
+    """Raise RuntimeError with the message, unless the tensor's single element is true.
+
+    The check happens immediately, although the name says "async".
+    """
     if not bool(self):
         raise RuntimeError(assert_msg)
 
 
 def _assert_tensor_metadata(a, size=None, stride=None, dtype=None, *, device=None, layout=None) -> None:
-    """RuntimeError unless ``a`` has the shape, strides, dtype, device and layout that are given."""
+    """Raise RuntimeError unless ``a`` has the given shape, strides, dtype, device and layout."""
     wanted = (
         ("sizes", None if size is None else list(size), list(a.shape)),
         ("strides", None if stride is None else list(stride), list(a.stride())),
@@ -34,7 +37,7 @@ def _assert_tensor_metadata(a, size=None, stride=None, dtype=None, *, device=Non
 
 
 def sym_constrain_range(size, *, min=None, max=None) -> None:
-    """RuntimeError unless ``min <= size <= max``."""
+    """Raise RuntimeError unless ``min <= size <= max``."""
     least, most = _INT64[0] if min is None else min, _INT64[1] if max is None else max
     if most < least:
         raise RuntimeError(f"Max must be greater than or equal to min. Got min={least} max={most}")
@@ -43,24 +46,24 @@ def sym_constrain_range(size, *, min=None, max=None) -> None:
 
 
 def sym_constrain_range_for_size(size, *, min=None, max=None) -> None:
-    """The same for a length, which is not negative."""
+    """Like sym_constrain_range for a size, which must not be negative."""
     if max is not None and max <= 2:
         raise RuntimeError(f"Max value to constrain_range_for_size must be greater than 2. got: {max}")
     sym_constrain_range(size, min=0 if min is None else min, max=max)
 
 
 def _is_all_true(self):
-    """0-dim bool: no element of the bool tensor is false."""
+    """Return a 0-dimensional bool tensor: whether all elements of the bool tensor are true."""
     return self.all()
 
 
 def alias(self):
-    """A view of the whole."""
+    """Return a view of the whole tensor."""
     return self.view_as(self)
 
 
 def slice(self, dim=0, start=None, end=None, step=1):
-    """``self[start:end:step]`` along ``dim``, a view."""
+    """Return ``self[start:end:step]`` along ``dim`` as a view."""
     index = [builtins.slice(None)] * self.ndim
     index[dim] = builtins.slice(start, end, step)
     return self[tuple(index)]

@@ -1,4 +1,4 @@
-"""Einstein summation: the equation is read into labels, operands are contracted in pairs by batched products."""
+"""Einstein summation. The equation is parsed into labels, and batched products contract pairs of operands."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LETTERS = string.ascii_uppercase + string.ascii_lowercase
 
 
 def _from_sublists(args):
-    """The equation that (operand, labels, operand, labels, ..., labels of the result) mean."""
+    """Return the equation for the form (operand, labels, operand, labels, ..., labels of the result)."""
     operands, terms, rest = [], [], list(args)
     while len(rest) >= 2:
         operands.append(rest.pop(0))
@@ -24,7 +24,10 @@ def _from_sublists(args):
 
 
 def _expand_term(term, dims, index):
-    """Labels of one operand, one a dim: letters, and (k,) for the k-th dim from the right that `...` covers."""
+    """Return one label for each dimension of an operand: a letter, or (k,) inside `...`.
+
+    k counts the dimensions that `...` covers from the right, so that operands of different rank align.
+    """
     parts = term.split("...")
     if len(parts) > 2 or "." in "".join(parts):
         raise RuntimeError(f"einsum(): found '.' for operand {index} that is not part of any ellipsis")
@@ -70,7 +73,7 @@ def _result_labels(right, labels, covered):
 
 
 def _diagonals(x, labels):
-    """Dims with the same label merged into their diagonal."""
+    """Merge dimensions with the same label into their diagonal."""
     labels = list(labels)
     for label in dict.fromkeys(labels):
         while labels.count(label) > 1:
@@ -93,12 +96,12 @@ def _sum_labels(x, labels, gone):
 
 
 def _contract(a, la, b, lb, keep):
-    """Product of two operands, summed over the labels that nothing later needs."""
+    """Multiply two operands and sum over the labels that are not in ``keep``."""
     a, la = _sum_labels(a, la, [y for y in la if y not in lb and y not in keep])
     b, lb = _sum_labels(b, lb, [y for y in lb if y not in la and y not in keep])
     shared = [y for y in la if y in lb]
     size = {y: max(a.shape[la.index(y)], b.shape[lb.index(y)]) for y in shared}
-    # A size of 1 against more is a broadcast: summed first where it would be contracted.
+    # If only one operand has size 1 in a contracted dimension, the other is summed over it first.
     summed = [y for y in shared if y not in keep]
     for y in summed:
         i, j = la.index(y), lb.index(y)
@@ -148,7 +151,10 @@ def _check_sizes(labels, operands):
 
 
 def einsum(*args):
-    """Sum of products of operands by an equation such as ``"bij,bjk->bik"`` (or by sublists of labels)."""
+    """Sum products of operands according to an equation such as ``"bij,bjk->bik"``.
+
+    The alternative form is (operand, list of label numbers, ..., labels of the result).
+    """
     if len(args) < 2:
         raise ValueError(
             "einsum(): must specify the equation string and at least one operand, or at least one operand and its "

@@ -1,4 +1,4 @@
-"""Random generators: PyTorch's CPU stream in C++ on the host, MindSpore's (seed, offset) pair on a device."""
+"""Random generators. The CPU uses PyTorch's stream (in C++), a device MindSpore's pair (seed, offset)."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ def _int64(value: int):
 
 @functools.cache
 def _offset():
-    return _int64(0)  # the CPU generators have no offset
+    return _int64(0)  # CPU generators have no offset
 
 
 @functools.cache
 def on_host() -> bool:
-    """Whether MindSpore computes on the CPU in this process."""
+    """Return whether MindSpore computes on the CPU in this process."""
     return device_target() == "CPU"
 
 
 def checked_seed(seed) -> int:
-    """``seed`` as an int in torch's range; negative numbers stand for seed + 2**64."""
+    """Return ``seed`` as an unsigned 64-bit integer. A negative number stands for seed + 2**64."""
     seed = int(seed)
     if not _LOW <= seed <= _HIGH:
         raise ValueError("Overflow when unpacking long long")
@@ -41,12 +41,12 @@ def checked_seed(seed) -> int:
 
 
 def fresh_seed() -> int:
-    """53 bits from the operating system."""
+    """Return a random seed of 53 bits from the operating system."""
     return int.from_bytes(os.urandom(8), "little") >> 11
 
 
 class _HostStream:
-    """mt19937 in C++, named by an id."""
+    """A stream of the Mersenne twister (mt19937). The state is in C++; this object holds its id."""
 
     def __init__(self, default: bool):
         self._id = _int64(_DEFAULT_ID) if default else raw.GeneratorNew()
@@ -70,7 +70,7 @@ class _HostStream:
 
 
 class _DeviceStream:
-    """MindSpore's own generator."""
+    """A stream of MindSpore's own generator."""
 
     def __init__(self):
         import mindspore
@@ -95,14 +95,14 @@ class _DeviceStream:
 
 
 class Generator:
-    """Source of random numbers (torch.Generator).
+    """A source of random numbers (torch.Generator).
 
-    On the CPU the stream and the state (5056 bytes) are PyTorch's.
+    On the CPU the numbers and the state (5056 bytes) equal PyTorch's.
 
     Args:
-        device: where its tensors live; "cpu" by default.
+        device: the device of the tensors that it fills; "cpu" by default.
 
-    Default generators (``_default``) on the host are faces of one stream.
+    All default generators on the CPU (``_default``) share one stream.
     """
 
     def __init__(self, device="cpu", *, _default: bool = False):
@@ -115,28 +115,29 @@ class Generator:
         return self._device
 
     def manual_seed(self, seed: int) -> Generator:
-        """Starts the stream of ``seed``; returns the generator."""
+        """Restart the stream with ``seed``. Returns the generator."""
         self._stream.reseed(checked_seed(seed))
         return self
 
     def seed(self) -> int:
-        """Starts a stream that nobody knows; returns its seed."""
+        """Restart the stream with a random seed. Returns this seed."""
         seed = fresh_seed()
         self._stream.reseed(seed)
         return seed
 
     def initial_seed(self) -> int:
-        """The seed of the current stream."""
+        """Return the seed of the current stream."""
         return self._stream.initial_seed()
 
     def get_state(self):
-        """The state as a ByteTensor."""
+        """Return the state as a uint8 tensor."""
         return self._stream.get_state()
 
     def set_state(self, new_state) -> None:
-        """Continues from ``new_state``: a ByteTensor of get_state, ours or PyTorch's.
+        """Continue from ``new_state``, a uint8 tensor from get_state of this package or of PyTorch.
 
-        A device generator on the host also takes PyTorch's 16 bytes of (seed, offset): the stream of that seed.
+        A device generator that runs on the CPU also accepts PyTorch's 16 bytes of (seed, offset) and restarts
+        with this seed.
         """
         from ..tensor import Tensor
 
@@ -154,7 +155,7 @@ class Generator:
         self._stream.set_state(new_state.cpu())
 
     def clone_state(self) -> Generator:
-        """Another generator in the same state."""
+        """Return another generator with the same state."""
         other = Generator(self._device)
         other.set_state(self.get_state())
         return other
@@ -165,7 +166,7 @@ class Generator:
         self.set_state(state.get_state())
 
     def operands(self):
-        """The (seed, offset) pair of tensors that MindSpore's random operators take."""
+        """Return the pair (seed, offset) of tensors that MindSpore's random operators take."""
         return self._stream.operands()
 
     def __repr__(self) -> str:
@@ -186,17 +187,21 @@ def _restored(device: str, state: bytes) -> Generator:
 
 @functools.cache
 def default_generator() -> Generator:
-    """The CPU's generator."""
+    """Return the default generator of the CPU."""
     return Generator("cpu", _default=True)
 
 
 accelerator_generators = (
-    None  # the accelerator's default generators by index: put here by msadapter.cuda.random
+    None  # the default generators of the accelerators, by index; msadapter.cuda.random fills the list
 )
 
 
 def operands(generator, tag: int):
-    """(seed, offset) for a draw on the device with this tag (0: cpu, n + 1: accelerator n, META_TAG: nothing is drawn)."""
+    """Return (seed, offset) for a random operator.
+
+    ``tag`` names the device: 0 is the CPU and n + 1 is accelerator n. With META_TAG nothing is drawn. A
+    generator of another device type raises RuntimeError.
+    """
     if tag == META_TAG:
         return default_generator().operands() if generator is None else generator.operands()
     if generator is None:

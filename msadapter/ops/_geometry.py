@@ -1,10 +1,13 @@
-"""Sizes and strides of views: what torch's view functions compute, on plain lists."""
+"""Sizes and strides of views, computed on plain lists as in PyTorch's view functions."""
 
 from __future__ import annotations
 
 
 def wrap_dim(dim: int, ndim: int) -> int:
-    """`dim` counted from the front; a 0-dim tensor counts as 1-dim. IndexError out of range."""
+    """Return `dim` counted from the front. A 0-dimensional tensor counts as 1-dimensional.
+
+    A value out of range raises IndexError.
+    """
     n = ndim or 1
     if -n <= dim < n:
         return dim + n if dim < 0 else dim
@@ -12,7 +15,7 @@ def wrap_dim(dim: int, ndim: int) -> int:
 
 
 def wrap_dims(dims, ndim: int) -> list[int]:
-    """Every dim wrapped; RuntimeError for one that appears twice."""
+    """Return all dims counted from the front. A repeated one raises RuntimeError."""
     out = []
     for d in dims:
         d = wrap_dim(d, ndim)
@@ -23,7 +26,7 @@ def wrap_dims(dims, ndim: int) -> list[int]:
 
 
 def as_list(dims) -> list[int]:
-    """One int or several, as a list."""
+    """Return one int or a sequence of ints as a list."""
     return list(dims) if isinstance(dims, (list, tuple)) else [int(dims)]
 
 
@@ -38,7 +41,7 @@ CHANNELS_LAST = {"channels_last": (0, 2, 3, 1), "channels_last_3d": (0, 2, 3, 4,
 
 
 def permuted_strides(size, order) -> list[int]:
-    """Strides of a dense tensor whose dims lie in memory in this order, the last one innermost."""
+    """Return the strides of a dense tensor whose dims lie in memory in this order, the last one innermost."""
     strides, step = [0] * len(size), 1
     for d in reversed(order):
         strides[d] = step
@@ -47,7 +50,7 @@ def permuted_strides(size, order) -> list[int]:
 
 
 def format_strides(size, name: str) -> list[int] | None:
-    """Strides that the memory format of this name asks for, None for contiguous."""
+    """Return the strides that a memory format asks for, or None for the contiguous format."""
     order = CHANNELS_LAST.get(name)
     if order is None:
         return None
@@ -65,7 +68,7 @@ def contiguous_strides(sizes) -> list[int]:
 
 
 def infer_size(sizes, count: int) -> list[int]:
-    """`sizes` with its -1 filled in for a tensor of `count` elements."""
+    """Replace a size of -1 so that the sizes hold `count` elements. RuntimeError if that is impossible."""
     known, hole = 1, -1
     for i, s in enumerate(sizes):
         if s == -1:
@@ -92,10 +95,11 @@ def infer_size(sizes, count: int) -> list[int]:
 
 
 def view_strides(old_sizes, old_strides, new_sizes) -> list[int] | None:
-    """Strides that show the same elements in the same order as `new_sizes`; None when only a copy can."""
+    """Return the strides that show the same elements with `new_sizes`, or None if this needs a copy."""
     if numel(old_sizes) == 0:
         return list(old_strides) if list(old_sizes) == list(new_sizes) else contiguous_strides(new_sizes)
-    # runs of old dims that are dense among themselves, outermost first: (elements, stride of the innermost)
+    # runs of old dims without gaps between them, outermost first: (number of elements, stride of the
+    # innermost dim)
     runs: list[list[int]] = []
     for size, stride in zip(old_sizes, old_strides, strict=True):
         if size == 1:
@@ -124,7 +128,7 @@ def view_strides(old_sizes, old_strides, new_sizes) -> list[int] | None:
 
 
 def dense(sizes, strides) -> bool:
-    """No two elements share memory and no gaps: a permutation of a contiguous tensor."""
+    """Return whether the elements fill their memory without gaps and overlaps, in any order of dims."""
     expected = 1
     for stride, size in sorted((st, s) for s, st in zip(sizes, strides, strict=True) if s != 1):
         if stride != expected:

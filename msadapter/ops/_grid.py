@@ -1,4 +1,4 @@
-"""Sampling at the positions of a grid, of table operators: what gradients of gradients are made from."""
+"""Grid sampling, written with operators of the table. Gradients of gradients use it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ._declare import t
 
 
 def _mirrored(x, low, high):
-    """x folded into [low / 2, high / 2]."""
+    """Reflect x into [low / 2, high / 2]."""
     if low == high:
         return t.zeros_like(x)
     begin, span = low / 2, (high - low) / 2
@@ -23,19 +23,19 @@ def _bounded(x, size, padding, corners):
         x = _mirrored(x, 0, 2 * (size - 1)) if corners else _mirrored(x, -1, 2 * size - 1)
     if padding == 0:
         return x
-    inside = (x > 0) & (x < size - 1)  # borders do not move
+    inside = (x > 0) & (x < size - 1)  # positions at the border have a zero gradient
     return t.where(inside, x, x.detach().clamp(0, size - 1))
 
 
 def _cubic(distance):
-    """The cubic convolution kernel with a = -0.75."""
+    """The cubic convolution kernel with the parameter a = -0.75."""
     d, a = distance.abs(), -0.75
     near, far = ((a + 2) * d - (a + 3)) * d * d + 1, ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
     return t.where(d <= 1, near, far)
 
 
 def _axis_taps(at, size, mode, padding, corners):
-    """(index, weight) pairs of one dim; a weight is zero outside."""
+    """Return (index, weight) pairs for one dimension. The weight of an index outside the input is zero."""
     x = (at + 1) / 2 * (size - 1) if corners else ((at + 1) * size - 1) / 2
     if mode != 2:
         x = _bounded(x, size, padding, corners)
@@ -56,7 +56,10 @@ def _axis_taps(at, size, mode, padding, corners):
 
 
 def grid_sampler_reference(x, grid, mode, padding, corners):
-    """x (N, C, spatial...) at grid (N, ..., spatial dims); mode and padding are numbers as in `grid_sampler`."""
+    """Sample x (N, C, spatial...) at the positions grid (N, ..., number of spatial dims).
+
+    ``mode`` and ``padding`` are the numbers that `grid_sampler` takes.
+    """
     spatial, n, channels = list(x.shape[2:]), x.shape[0], x.shape[1]
     axes = [
         _axis_taps(grid[..., len(spatial) - 1 - d], size, mode, padding, corners)

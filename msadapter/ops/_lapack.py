@@ -1,4 +1,4 @@
-"""LAPACK for the CPU kernels: scipy's routines, bound at the first use."""
+"""LAPACK for the CPU kernels. The routines are those of scipy, and are connected at first use."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from .._values.dtype import ALL
 from ._declare import raw, t
 from ._generator import on_host
 
-# names that differ between the real and the complex routines
+# routines whose complex version has another name
 _COMPLEX = {"orgqr": "ungqr", "ormqr": "unmqr", "syevd": "heevd"}
 _REAL = {"hetrf": "sytrf", "hetrs": "sytrs"}
 
 
 class LinAlgError(RuntimeError):
-    """A matrix for which the operation has no answer."""
+    """The operation has no result for this matrix, for example the inverse of a singular one."""
 
 
 LinAlgError.__module__ = "torch.linalg"
@@ -45,7 +45,7 @@ def _bind() -> None:
 
 
 class _Lapack:
-    """``lapack.LinalgSvd(...)``: a raw operator whose kernel needs LAPACK."""
+    """``lapack.LinalgSvd(...)`` calls a raw operator whose kernel needs LAPACK."""
 
     def __init__(self):
         self._bound = False

@@ -1,4 +1,4 @@
-"""What the linear algebra declarations share: checks, adjoints, results with names."""
+"""Functions that the linear algebra declarations share: checks, adjoints and named results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _types: dict[str, type] = {}
 
 
 def named(name: str, *values):
-    """``values`` as the named tuple of the operator ``name``."""
+    """Return ``values`` as the named tuple that the operator ``name`` returns."""
     if name not in _types:
         _types[name] = _declare._result_type(_declare.declarations[name].schema)
     return _types[name](tuple(values))
@@ -22,17 +22,17 @@ def mT(x):
 
 
 def mH(x):
-    """Conjugate transpose."""
+    """Return the conjugate transpose of the last two dims."""
     return conj(t.transpose(x, -2, -1))
 
 
 def needs_graph(*tensors) -> bool:
-    """Whether a gradient of one of the tensors is being recorded."""
+    """Return whether autograd records a gradient for any of the tensors."""
     return _C.is_grad_enabled() and any(x is not None and x.requires_grad for x in tensors)
 
 
 def type_text(tensor) -> str:
-    """A type as torch's messages spell it."""
+    """Return the name of the dtype as it appears in PyTorch's messages."""
     return tensor.dtype.storage_name.removesuffix("Storage")
 
 
@@ -75,7 +75,7 @@ _REASONS = {
 
 
 def check_info(info, name: str, reason: str) -> None:
-    """LinAlgError for the first factorisation that did not succeed."""
+    """Raise LinAlgError for the first matrix whose ``info`` is not zero."""
     if info.numel() == 0:
         return
     if info.ndim == 0:
@@ -91,12 +91,12 @@ def check_info(info, name: str, reason: str) -> None:
 
 
 def identity(n: int, like):
-    """The n x n identity in the type of ``like``."""
+    """Return the n x n identity matrix in the dtype of ``like``."""
     return t.eye(n, dtype=like.dtype, device=like.device)
 
 
 def set_diagonal(x, value):
-    """``x`` with its diagonal replaced by ``value`` (a tensor of diagonals or a number)."""
+    """Return ``x`` with its diagonal replaced by ``value``, a number or a tensor of diagonals."""
     on = t.eye(x.shape[-2], x.shape[-1], dtype=t.eq(t.zeros([]), 0).dtype)
     if not hasattr(value, "shape"):
         return t.masked_fill(x, on, value)
@@ -104,5 +104,5 @@ def set_diagonal(x, value):
 
 
 def eps(dtype) -> float:
-    """Distance from 1 to the next number."""
+    """Return the distance between 1 and the next larger number of the dtype."""
     return 2.0**-52 if dtype.to_real().itemsize == 8 else 2.0**-23

@@ -1,4 +1,4 @@
-"""Parsing of operator schemas such as ``add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor``."""
+"""Parser of operator schemas such as ``add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor``."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ TYPES = {
     "MemoryFormat",
     "any",
 }
-# numpy's and the documentation's spelling, accepted wherever torch accepts it
+# The names of arguments in numpy and in PyTorch's documentation. They are accepted wherever PyTorch accepts
+# them.
 NUMPY_NAMES = {
     "dim": ("axis",),
     "keepdim": ("keepdims",),
     "self": ("input", "x"),
     "other": ("x2",),
-    # torch.linalg documents A and x, its functions take input
+    # The documentation of torch.linalg calls these arguments A and x, but the functions call them input.
     "A": ("input",),
     "x": ("input",),
 }
@@ -54,7 +55,7 @@ class Parameter:
 
 @dataclass
 class Schema:
-    """A parsed schema: dotted name, parameters, names of the results (empty strings when unnamed)."""
+    """A parsed schema: the dotted name, the parameters and the names of the results ("" if unnamed)."""
 
     name: str
     parameters: list[Parameter]
@@ -101,7 +102,7 @@ def _default(text: str):
 
 
 def parse(text: str) -> Schema:
-    """Schema of ``text``; ValueError says what cannot be read."""
+    """Parse ``text`` into a Schema. ValueError names the part that cannot be parsed."""
     match = re.fullmatch(r"\s*([\w.]+)\((.*)\)\s*->\s*(.+?)\s*", text, re.S)
     if not match:
         raise ValueError(f"not an operator schema: {text!r}")

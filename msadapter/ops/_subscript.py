@@ -1,4 +1,4 @@
-"""`Tensor.__getitem__` and `__setitem__`: every form of index, lowered to one view and one gather or write."""
+"""`Tensor.__getitem__` and `__setitem__`. Every index becomes at most one view and one gather or write."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _bound(x, default):
 
 
 def _as_index_tensor(item):
-    """Lists, ranges and numpy arrays as tensors; IndexError for what cannot be an index."""
+    """Convert a list, range or numpy array to a tensor. IndexError if it cannot be an index."""
     if isinstance(item, str):
         raise TypeError("new(): invalid data type 'str'")
     if isinstance(item, (list, tuple, range)) or type(item).__module__ == "numpy":
@@ -41,12 +41,15 @@ def _as_index_tensor(item):
 
 
 def _is_number(item) -> bool:
-    """Integers of other libraries; an array of several numbers is none though it has the method."""
+    """Return whether the item is an integer of another library. Arrays of several numbers are not."""
     return hasattr(item, "__index__") and not getattr(item, "ndim", 0)
 
 
 def _as_tuple(index):
-    """The items of an index; torch still reads a list that holds more than plain numbers as a tuple."""
+    """Return the items of an index.
+
+    Like PyTorch, treat a list of other things than plain numbers as a tuple.
+    """
     if isinstance(index, tuple):
         return index
     if type(index) is list and len(index) < 32:
@@ -57,7 +60,7 @@ def _as_tuple(index):
 
 
 def _consumed(item) -> int:
-    """Dims that one item takes."""
+    """Return how many dims of the tensor one item covers."""
     if item is None or item is Ellipsis or isinstance(item, bool):
         return 0
     if _is_tensor(item) and (item.dtype.is_bool or item.dtype.storage_name == "ByteStorage"):
@@ -72,7 +75,7 @@ def _position(index, dim, size):
 
 
 def _slice_item(item, size):
-    """(start, step, length) of a slice."""
+    """Return (start, step, length) of a slice."""
     step = _bound(item.step, 1)
     if step == 0:
         raise ValueError("slice step cannot be zero")
@@ -83,9 +86,11 @@ def _slice_item(item, size):
 
 
 def lower(shape, items):
-    """(spec, tensors): the basic part of an index as a region, and the index tensors over the region's dims.
+    """Split an index into (spec, tensors).
 
-    `spec` is None when the basic part is the whole tensor."""
+    `spec` describes the basic part as a region (see slicing.py), or is None if that is the whole tensor.
+    `tensors` holds (dim of the region, index tensor) pairs.
+    """
     used = 0
     for i, item in enumerate(items):
         kind = type(item)
@@ -128,13 +133,14 @@ def lower(shape, items):
             new_dim()
         elif item is Ellipsis:
             whole(rank - used)
-            used = rank  # further ones stand for nothing
+            used = rank  # further ellipses cover no dims
         elif isinstance(item, bool) or (_is_tensor(item) and item.ndim == 0 and item.dtype.is_bool):
             tensors.append((out, make_tensor([0] if bool(item) else [], dtype=int64)))
             new_dim()
         elif _is_tensor(item) and (
             item.ndim
-            or getattr(item, "_level", None) is not None  # a number of its own for every element of a vmap
+            # under vmap a scalar tensor has a value for each element
+            or getattr(item, "_level", None) is not None
             or item.dtype.is_floating_point
             or item.dtype.is_complex
             or item.dtype.storage_name == "ByteStorage"
@@ -158,7 +164,10 @@ def lower(shape, items):
 
 
 def _index_list(tensors):
-    """Entries in dim order with None for the dims between; a mask takes as many dims as it has."""
+    """Return the index tensors in the order of dims, with None for dims without one.
+
+    A boolean mask covers as many dims as it has itself.
+    """
     out, dim = [], 0
     for at, x in tensors:
         out.extend([None] * (at - dim))
@@ -174,7 +183,7 @@ _NOT_INDEXABLE = (
 
 
 def getitem(x, index):
-    """`x[index]`: a view for basic indices, a copy where tensors index."""
+    """Return `x[index]`: a view for a basic index, a copy if the index contains tensors."""
     if type(index) is int:
         shape = x.shape
         if not shape:
@@ -188,11 +197,11 @@ def getitem(x, index):
     return t._index(t._region(x, spec) if spec else x, _index_list(tensors))
 
 
-t._getitem = getitem  # the C++ subscript hands over here what is not plain
+t._getitem = getitem  # the subscript in C++ calls this for indices that it does not handle itself
 
 
 def setitem(x, index, value):
-    """`x[index] = value`, in place."""
+    """Do `x[index] = value` in place."""
     if type(index) is int:
         if not x.shape:
             raise IndexError(_NOT_INDEXABLE)
@@ -229,7 +238,10 @@ _C_NAMES = {"float32": "float", "float64": "double", "bfloat16": "at::BFloat16",
 
 
 def _assignable(x, value):
-    """What may be written: a tensor, or a number that the tensor's type can hold (numpy's become Python's)."""
+    """Return the value as a tensor, or as a Python number that the dtype of x can hold.
+
+    Numpy numbers are converted.
+    """
     if _is_tensor(value):
         return value
     if hasattr(value, "dtype") and hasattr(value, "item") and not getattr(value, "ndim", 0):
@@ -260,7 +272,7 @@ def _is_full_mask(entry, part):
 
 
 def _fitting(value, shape):
-    """`value` expanded to the destination; leading dims of size 1 that it has too many are dropped."""
+    """Return `value` expanded to the destination's shape. Extra leading dims of size 1 are removed."""
     have = list(value.shape)
     while len(have) > len(shape) and have[0] == 1:
         have.pop(0)

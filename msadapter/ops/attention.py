@@ -1,4 +1,4 @@
-"""Scaled dot product attention: a tiled kernel where it applies, the plain formula elsewhere."""
+"""Scaled dot product attention: a tiled kernel where it supports the inputs, the plain formula elsewhere."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from .nn_norm import gradients_of, recording
 
 
 def _reference(query, key, value, attn_mask, is_causal, scale, dropout_p=0.0):
-    """softmax(scale q k^T + mask) v of table operators; key heads are repeated for grouped queries."""
+    """softmax(scale q k^T + mask) v, with operators of the table.
+
+    Key and value heads are repeated if there are fewer of them than query heads.
+    """
     if key.dim() > 2 and query.shape[-3] != key.shape[-3]:
         key = key.repeat_interleave(query.shape[-3] // key.shape[-3], -3)
         value = value.repeat_interleave(query.shape[-3] // value.shape[-3], -3)
     kind = query.dtype
-    if kind.itemsize == 2:  # PyTorch's formula computes in float32
+    if kind.itemsize == 2:  # PyTorch's formula also computes 16-bit inputs in float32
         query, key, value = (x.float() for x in (query, key, value))
     root = math.sqrt(abs(scale))
     scores = t.matmul(query * root, (key * math.copysign(root, scale)).transpose(-2, -1))
@@ -91,7 +94,11 @@ def _mask_fits(attn_mask, query):
     forms="f",
 )
 def scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, *, scale, enable_gqa):
-    """softmax(scale * query @ key^T + mask) @ value; bool masks keep where true, scale is 1 / sqrt(head size) unless given."""
+    """Compute softmax(scale * query @ key^T + mask) @ value.
+
+    The shapes are (..., L, E), (..., S, E) and (..., S, Ev); the result is (..., L, Ev). A boolean mask is
+    true where a query attends to a key; another mask is added. ``scale`` is 1 / sqrt(E) by default.
+    """
     _check(query, key, value, attn_mask, is_causal)
     if scale is None:
         scale = 1.0 / math.sqrt(query.shape[-1]) if query.shape[-1] else 1.0
@@ -118,7 +125,7 @@ def scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_cau
     if attn_mask is not None and attn_mask.dim() == 3:
         attn_mask = attn_mask.unsqueeze(1)
     q, k, v = (x.unsqueeze(1) for x in (query, key, value))
-    if query.dtype.itemsize == 2:  # without heads PyTorch takes the formula in float32
+    if query.dtype.itemsize == 2:  # without a dimension of heads, PyTorch uses the formula in float32
         q, k, v = (x.float() for x in (q, k, v))
         if attn_mask is not None and attn_mask.is_floating_point():
             attn_mask = attn_mask.float()

@@ -13,7 +13,7 @@ def _is_tensor(x) -> bool:
 
 
 def _spacings(self, spacing, dim, dims) -> list:
-    """One number or coordinate tensor for each of ``dims``."""
+    """Return one number or one coordinate tensor for each of ``dims``."""
     if spacing is None:
         return [1] * len(dims)
     if _is_tensor(spacing) and spacing.ndim == 0:
@@ -47,7 +47,7 @@ def _along(f, dim):
 
 
 def _even(f, dim, h, edge_order):
-    """Central differences on an even grid of width ``h``."""
+    """Return central differences on an even grid of width ``h``."""
     part = _along(f, dim)
     inner = (part(2, 0) - part(0, -2)) / (2 * h)
     if edge_order == 1:
@@ -59,7 +59,10 @@ def _even(f, dim, h, edge_order):
 
 
 def _uneven(f, dim, x, edge_order):
-    """Differences of second order on points at coordinates ``x``: three neighbours with the weights of their parabola."""
+    """Return differences of second order at points with the coordinates ``x``.
+
+    Each uses three neighbours, weighted as the derivative of the parabola through them.
+    """
     part, shape = _along(f, dim), [1] * f.ndim
     shape[dim] = -1
     width = t.reshape(t.diff(x), shape)
@@ -89,10 +92,11 @@ def _uneven(f, dim, x, edge_order):
 
 @composite("gradient(Tensor self, *, any spacing=None, any dim=None, int edge_order=1) -> any", forms="f")
 def gradient(self, *, spacing, dim, edge_order):
-    """Estimated partial derivatives along ``dim`` (all by default) of the function whose samples ``self`` holds.
+    """Estimate partial derivatives along ``dim`` (all by default) of a function whose samples are ``self``.
 
-    ``spacing`` is the distance between samples (a number, or one a dimension) or a list of their coordinates. Inside,
-    differences are of second order; at the edges, of order ``edge_order``. Returns a tuple of tensors.
+    ``spacing`` is the distance between samples (one number, or one for each dimension) or a list of their
+    coordinates. Inner points use differences of second order, border points of order ``edge_order``. Returns
+    a tuple of tensors with the shape of ``self``.
     """
     if edge_order not in (1, 2):
         raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")

@@ -1,4 +1,4 @@
-"""Comparisons, predicates and logical functions: results are bool."""
+"""Comparisons, predicates and logical functions. Their results are bool tensors."""
 
 from ._declare import composite, op, raw, t
 
@@ -54,7 +54,7 @@ def isreal(self):
     grad=None,
 )
 def isclose(self, other, rtol, atol, equal_nan):
-    """`|self - other| <= atol + rtol * |other|`, elementwise; infinities are close only to themselves."""
+    """Return `|self - other| <= atol + rtol * |other|`, elementwise. An infinity is close only to itself."""
     if self.dtype != other.dtype:
         have, want = (x.dtype.storage_name.removesuffix("Storage") for x in (self, other))
         raise RuntimeError(f"{have} did not match {want}")
@@ -66,13 +66,13 @@ def isclose(self, other, rtol, atol, equal_nan):
     forms="fm",
 )
 def allclose(self, other, rtol, atol, equal_nan):
-    """Whether all elements are close (see `isclose`)."""
+    """Return whether all elements are close (see `isclose`)."""
     return bool(t.isclose(self, other, rtol, atol, equal_nan).all().item())
 
 
 @composite("equal(Tensor self, Tensor other) -> bool", forms="fm")
 def equal(self, other):
-    """Whether both tensors have the same shape and the same elements."""
+    """Return whether both tensors have the same shape and the same elements."""
     return bool(t._equal(self, other).item())
 
 
@@ -81,7 +81,7 @@ op("_equal(Tensor self, Tensor other) -> Tensor", ms="EqualExt", forms="f", grad
 
 @composite("is_nonzero(Tensor self) -> bool", forms="fm")
 def is_nonzero(self):
-    """The truth of a tensor of one element."""
+    """Return the truth value of a tensor with one element."""
     if self.numel() != 1:
         raise RuntimeError(
             "Boolean value of Tensor with "

@@ -1,4 +1,4 @@
-"""Complex tensors: parts, conjugates, polar form and construction."""
+"""Complex tensors: their parts, conjugates, polar form and construction."""
 
 from ._declare import composite, op, raw_view, t
 from .pointwise import conj as conjugated
@@ -6,7 +6,7 @@ from .pointwise import conj as conjugated
 
 # ---- views of the parts
 def _parts_view(self, shift):
-    """The real (shift 0) or imaginary (shift 1) numbers in the memory of a complex tensor."""
+    """Return a view of the real (shift 0) or imaginary (shift 1) parts of a complex tensor."""
     return raw_view(
         self,
         list(self.shape),
@@ -28,7 +28,7 @@ def _real_view(self):
 
 @composite("real(Tensor self) -> Tensor", forms="f")
 def real(self):
-    """A view of the real parts; a real tensor is its own real part."""
+    """Return a view of the real parts. A real tensor is returned as it is."""
     return t._real_view(self) if self.is_complex() else self
 
 
@@ -39,7 +39,7 @@ def real(self):
     grad={"self": lambda g: t.complex(t.zeros_like(g), g)},
 )
 def imag(self):
-    """A view of the imaginary parts."""
+    """Return a view of the imaginary parts."""
     if not self.is_complex():
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
     return _parts_view(self, 1)
@@ -52,7 +52,7 @@ def imag(self):
     grad={"self": lambda g: t.view_as_complex(g.contiguous())},
 )
 def view_as_real(self):
-    """A view with a last dimension of two: real and imaginary part."""
+    """Return a view with an additional last dimension of size two: real and imaginary part."""
     if not self.is_complex():
         raise RuntimeError("view_as_real is only supported for complex tensors")
     return raw_view(
@@ -68,7 +68,7 @@ def view_as_real(self):
     "view_as_complex(Tensor self) -> Tensor", forms="f", view=True, grad={"self": lambda g: t.view_as_real(g)}
 )
 def view_as_complex(self):
-    """A complex view of pairs of numbers: the inverse of `view_as_real`."""
+    """Return a complex view of pairs of numbers. This is the inverse of `view_as_real`."""
     if not self.is_floating_point():
         raise RuntimeError(
             f"view_as_complex is only supported for half, float and double tensors, but got a tensor "
@@ -96,19 +96,19 @@ op("conj_physical(Tensor self) -> Tensor", ms="Conj", forms="fmio", grad={"self"
 
 @composite("conj(Tensor self) -> Tensor", forms="fm")
 def conj(self):
-    """The conjugate; a real tensor is returned as it is."""
+    """Return the conjugate. A real tensor is returned as it is."""
     return t.conj_physical(self) if self.is_complex() else self
 
 
 @composite("resolve_conj(Tensor self) -> Tensor", forms="fm")
 def resolve_conj(self):
-    """`self`: conjugation is never deferred here."""
+    """Return `self`, because conjugation is never deferred here."""
     return self
 
 
 @composite("resolve_neg(Tensor self) -> Tensor", forms="fm")
 def resolve_neg(self):
-    """`self`: negation is never deferred here."""
+    """Return `self`, because negation is never deferred here."""
     return self
 
 

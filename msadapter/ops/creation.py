@@ -1,4 +1,4 @@
-"""Factories: tensors from sizes and numbers."""
+"""Functions that create tensors from sizes and numbers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from .._values.dtype import ALL
 from ._declare import _C, op, raw, raw_empty, t
 from ._geometry import format_strides, permuted_strides
 
-# what every factory takes after its own arguments
+# the options that every such function takes after its own arguments
 OPTIONS = (
     "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool requires_grad=False, "
     "bool pin_memory=False"
@@ -16,12 +16,14 @@ LIKE = OPTIONS + ", MemoryFormat? memory_format=None"
 
 
 def dtype_of(name: str):
-    """The element type of this name."""
+    """Return the dtype with this name."""
     return ALL[name]
 
 
 def number_type(*values):
-    """Element type that torch infers from Python numbers: int64, the default float type, its complex type."""
+    """Return the dtype that PyTorch infers from Python numbers: int64, the default float dtype or its complex
+    dtype.
+    """
     if any(isinstance(v, complex) for v in values):
         return _C.default_dtype().to_complex()
     return _C.default_dtype() if any(isinstance(v, float) for v in values) else dtype_of("int64")
@@ -33,7 +35,10 @@ def _checked_layout(layout) -> None:
 
 
 def finish(result, layout, device, requires_grad: bool, like=None):
-    """Last step of a factory: layout checked, device marked (that of ``like`` when none is named), gradient switched on."""
+    """Finish the creation of a tensor: check the layout, set the device and ``requires_grad``.
+
+    Without ``device`` the result is on the device of ``like``.
+    """
     _checked_layout(layout)
     if device is None and like is not None:
         _C.set_device_tag(result, _C.device_tag(like))
@@ -46,7 +51,7 @@ def finish(result, layout, device, requires_grad: bool, like=None):
 
 
 def device_tag(device, like=None) -> int:
-    """Tag of the device where a factory will put its result."""
+    """Return the tag of the device on which the new tensor will be."""
     if device is None and like is not None:
         return _C.device_tag(like)
     d = resolve(device)
@@ -56,7 +61,7 @@ def device_tag(device, like=None) -> int:
 
 
 def checked_geometry(size, stride):
-    """``size`` as it is; RuntimeError for strides that no new memory can have."""
+    """Return ``size``. RuntimeError if a new tensor cannot have these strides."""
     if len(size) != len(stride):
         raise RuntimeError(f"mismatch in length of strides and shape: {len(stride)} and {len(size)}")
     checked_sizes(size)
@@ -69,7 +74,7 @@ def checked_geometry(size, stride):
 
 
 def checked_sizes(size) -> list[int]:
-    """``size`` as it is; RuntimeError for a negative one."""
+    """Return ``size``. RuntimeError if it contains a negative number."""
     for s in size:
         if s < 0:
             raise RuntimeError(f"Trying to create tensor with negative dimension {s}: {list(size)}")
@@ -91,7 +96,9 @@ def _dense(tensor) -> bool:
 
 
 def _kept_strides(tensor):
-    """Strides of an empty_like: the tensor's own if it is dense, else dense ones in the same order of dims."""
+    """Return the strides of an empty_like: those of a dense tensor, else dense strides in the same order of
+    dims.
+    """
     if tensor.numel() == 0 or _dense(tensor):
         return tensor.stride()
     order = sorted(range(tensor.ndim), key=lambda d: -tensor.stride(d))
@@ -99,14 +106,14 @@ def _kept_strides(tensor):
 
 
 def empty_as(tensor, dtype, memory_format):
-    """Uninitialised tensor shaped and laid out as ``tensor`` (or as the memory format says)."""
+    """Return an uninitialised tensor with the shape and strides of ``tensor``, or with the memory format."""
     preserve = memory_format is None or memory_format._name == "preserve_format"
     strides = _kept_strides(tensor) if preserve else _format_strides(tensor.shape, memory_format)
     return raw_empty(tensor.shape, strides, dtype or tensor.dtype)
 
 
 def filled(tensor, value):
-    """``tensor`` with every element set to ``value``."""
+    """Set every element of ``tensor`` to ``value`` and return it."""
     _C.copy_into(tensor, raw.FillScalar([], value, tensor.dtype))
     return tensor
 
@@ -114,7 +121,7 @@ def filled(tensor, value):
 # ---- from sizes
 @op(f"empty(int[] size, *, {LIKE}, any names=None) -> Tensor", forms="fo")
 def empty(size, *, dtype, layout, device, requires_grad, pin_memory, memory_format, names):
-    """Uninitialised tensor."""
+    """Return an uninitialised tensor of shape ``size``."""
     size = checked_sizes(size)
     return finish(
         raw_empty(size, _format_strides(size, memory_format), dtype or _C.default_dtype()),
@@ -142,7 +149,7 @@ def _fill_type(value):
 
 @op(f"full(int[] size, Scalar fill_value, *, {OPTIONS}, any names=None) -> Tensor", forms="fo")
 def full(size, fill_value, *, dtype, layout, device, requires_grad, pin_memory, names):
-    """Tensor of ``size`` filled with one value, of the value's type unless ``dtype`` is given."""
+    """Return a tensor filled with one value. The dtype is inferred from the value by default."""
     return finish(
         raw.FillScalar(checked_sizes(size), fill_value, dtype or _fill_type(fill_value)),
         layout,
@@ -158,7 +165,7 @@ def scalar_tensor(s, *, dtype, layout, device, requires_grad, pin_memory):
 
 @op(f"empty_strided(int[] size, int[] stride, *, {OPTIONS}) -> Tensor", forms="f")
 def empty_strided(size, stride, *, dtype, layout, device, requires_grad, pin_memory):
-    """Uninitialised tensor with these strides (in elements)."""
+    """Return an uninitialised tensor with these sizes and strides (in elements)."""
     return finish(
         raw_empty(checked_geometry(size, stride), stride, dtype or _C.default_dtype()),
         layout,
@@ -169,7 +176,7 @@ def empty_strided(size, stride, *, dtype, layout, device, requires_grad, pin_mem
 
 @op(f"empty_permuted(int[] size, int[] physical_layout, *, {OPTIONS}) -> Tensor", forms="f")
 def empty_permuted(size, physical_layout, *, dtype, layout, device, requires_grad, pin_memory):
-    """Uninitialised tensor whose dims lie in memory in the given order."""
+    """Return an uninitialised tensor whose dims lie in memory in the order ``physical_layout``."""
     if len(size) != len(physical_layout):
         raise RuntimeError(
             "Number of dimensions in size does not match the length of the physical_layout; i.e. "
@@ -189,7 +196,7 @@ def empty_permuted(size, physical_layout, *, dtype, layout, device, requires_gra
 
 @op(f"eye(int n, int? m=None, *, {OPTIONS}) -> Tensor", forms="fo")
 def eye(n, m, *, dtype, layout, device, requires_grad, pin_memory):
-    """Ones on the diagonal of an n x m (or n x n) matrix."""
+    """Return an n x m (or n x n) matrix with ones on the diagonal."""
     return finish(
         raw.Eye(n, n if m is None else m, dtype or _C.default_dtype()), layout, device, requires_grad
     )
@@ -268,7 +275,7 @@ def new_full(self, size, fill_value, *, dtype, layout, device, requires_grad, pi
 # ---- ranges
 @op(f"arange(Scalar? start=None, Scalar? end=None, Scalar step=1, *, {OPTIONS}) -> Tensor", forms="fo")
 def arange(start, end, step, *, dtype, layout, device, requires_grad, pin_memory):
-    """Numbers from ``start`` (0) up to but not including ``end``; ``arange(n)`` counts from 0."""
+    """Return the numbers from ``start`` (default 0) up to, but not including, ``end``."""
     if end is None:
         if start is None:
             raise TypeError("arange() received an invalid combination of arguments")
@@ -281,7 +288,7 @@ def arange(start, end, step, *, dtype, layout, device, requires_grad, pin_memory
 
 @op(f"range(Scalar start=0, Scalar? end=None, Scalar step=1, *, {OPTIONS}) -> Tensor", forms="fo")
 def range_(start, end, step, *, dtype, layout, device, requires_grad, pin_memory):
-    """Deprecated in torch: as arange with ``end`` included."""
+    """Like arange, but with ``end`` included. PyTorch has deprecated this function."""
     start, end = (0, start) if end is None else (start, end)
     if step == 0:
         raise RuntimeError("step must be nonzero")
@@ -318,7 +325,7 @@ def _space_type(dtype, start, end):
 
 @op(f"linspace(TensorOrScalar start, TensorOrScalar end, int steps, *, {OPTIONS}) -> Tensor", forms="fo")
 def linspace(start, end, steps, *, dtype, layout, device, requires_grad, pin_memory):
-    """``steps`` numbers from ``start`` to ``end``, both included."""
+    """Return ``steps`` evenly spaced numbers from ``start`` to ``end``, both included."""
     start, end = _scalar(start), _scalar(end)
     return finish(
         raw.LinSpaceExt(start, end, steps, _space_type(dtype, start, end)), layout, device, requires_grad
@@ -330,7 +337,7 @@ def linspace(start, end, steps, *, dtype, layout, device, requires_grad, pin_mem
     forms="fo",
 )
 def logspace(start, end, steps, base, *, dtype, layout, device, requires_grad, pin_memory):
-    """``base`` to the powers of linspace."""
+    """Return ``base`` to the powers of linspace(start, end, steps)."""
     start, end = _scalar(start), _scalar(end)
     return finish(
         raw.LogSpaceExt(start, end, steps, base, _space_type(dtype, start, end)),

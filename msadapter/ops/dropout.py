@@ -1,4 +1,4 @@
-"""Dropout in one pass over the elements (`_dropout`), and torch's forms by channel and with alpha."""
+"""Dropout in one pass over the elements (`_dropout`), and PyTorch's variants by channel and with alpha."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 from ._declare import _C, composite, op, raw, raw_empty, t
 from ._generator import operands
 
-_SELU_ALPHA = 1.7580993408473766  # of self-normalising networks: scale * alpha of selu
+_SELU_ALPHA = 1.7580993408473766  # the constants of self-normalising networks: scale * alpha of selu
 
 
 @op(
@@ -16,7 +16,7 @@ _SELU_ALPHA = 1.7580993408473766  # of self-normalising networks: scale * alpha 
     grad={"self": lambda gs, result1, p: t._dropout_mask(gs[0], result1, p)},
 )
 def _dropout(self, p):
-    """Output and mask: an element stays with probability 1 - p and is divided by it."""
+    """Return the output and the mask. An element is kept with probability 1 - p and divided by it."""
     return raw.DropoutExt(self, p, *operands(None, _C.device_tag(self)))
 
 
@@ -34,7 +34,7 @@ def _check(p) -> None:
 
 
 def _noise(like, size, p):
-    """Zeros and ones; ones with probability 1 - p."""
+    """Return a tensor of zeros and ones, which are ones with probability 1 - p."""
     noise = raw_empty(size, None, like.dtype)
     raw.InplaceBernoulliScalar(noise, 1 - p, *operands(None, _C.device_tag(like)))
     _C.set_device_tag(noise, _C.device_tag(like))
@@ -68,7 +68,7 @@ def _inplace(self, result):
 
 
 def _declare_torch_form(name: str, *, feature: bool, alpha: bool) -> None:
-    """torch.<name>(input, p, train) and its in-place form."""
+    """Declare torch.<name>(input, p, train) and its in-place form."""
 
     @composite(f"{name}(Tensor self, float p, bool train) -> Tensor", forms="f")
     def function(self, p, train):

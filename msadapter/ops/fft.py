@@ -49,7 +49,7 @@ op(
 def _c2r_grad(g, self, dim, normalization, last_dim_size):
     half = t._fft_r2c(g, dim, normalization, True)
     last, have = dim[-1], half.shape[dim[-1]]
-    twice = last_dim_size - have  # values that stand for a conjugate pair
+    twice = last_dim_size - have  # these values stand for two conjugate frequencies
     weight = [1.0] + [2.0] * twice + [1.0] * (have - 1 - twice)
     shape = [1] * half.ndim
     shape[last] = have
@@ -77,7 +77,7 @@ def _check_input(x) -> None:
 
 
 def _complex(x):
-    """x in a complex type; integers become the default one."""
+    """Return x in a complex dtype. Integers are converted to the default complex dtype."""
     _check_input(x)
     if x.is_complex():
         return x
@@ -95,7 +95,7 @@ def _real(x, name: str):
 
 
 def _resized(x, dims, sizes):
-    """x cut or filled with zeros to these sizes (-1: as it is)."""
+    """Cut or zero-pad x along ``dims`` to these sizes. A size of -1 keeps the dimension."""
     for d, n in zip(dims, sizes, strict=True):
         have = x.shape[d]
         if n == -1 or n == have:
@@ -122,7 +122,7 @@ def _check_points(n: int) -> None:
 
 
 def _dims_and_sizes(x, s, dim):
-    """Wrapped dims and a size for each (-1 where none is asked for)."""
+    """Return the dims, counted from the front, and a size for each (-1 if none is given)."""
     if isinstance(s, int):
         s = (s,)
     if isinstance(dim, int):
@@ -183,7 +183,7 @@ def _c2r(x, n, dim, norm, forward):
 
 @composite("fft.fft(Tensor self, int? n=None, int dim=-1, str? norm=None) -> Tensor", forms="fo")
 def fft(self, n, dim, norm):
-    """Transform along one dim, cut or filled to n."""
+    """Fourier transform along one dim, which is cut or zero-padded to n first."""
     return _c2c(self, n, dim, norm, True)
 
 
@@ -194,7 +194,7 @@ def ifft(self, n, dim, norm):
 
 @composite("fft.rfft(Tensor self, int? n=None, int dim=-1, str? norm=None) -> Tensor", forms="fo")
 def rfft(self, n, dim, norm):
-    """Non-negative frequencies of a real signal."""
+    """Return the non-negative frequencies of the transform of a real signal."""
     return _r2c(self, n, dim, norm, True, onesided=True, name="rfft")
 
 
@@ -205,7 +205,7 @@ def irfft(self, n, dim, norm):
 
 @composite("fft.hfft(Tensor self, int? n=None, int dim=-1, str? norm=None) -> Tensor", forms="fo")
 def hfft(self, n, dim, norm):
-    """Transform of a signal with Hermitian symmetry, given by its first half."""
+    """Transform a signal with Hermitian symmetry, of which only the first half is given."""
     return _c2r(self, n, dim, norm, True)
 
 
@@ -242,7 +242,7 @@ def _irfftn(x, s, dim, norm, forward, name):
 
 
 def _ihfftn(x, s, dim, norm, name):
-    """Real to half along the last dim, then the inverse transforms along the others."""
+    """Transform the last dim from real values to half of its frequencies, then invert along the other dims."""
     x = _real(x, name)
     dims, sizes = _dims_and_sizes(x, s, dim)
     if not dims:
@@ -276,7 +276,7 @@ _ND = {
 
 
 def _declare_nd(kind: str, suffix: str, default: str) -> None:
-    """fft.<kind><suffix>: n-dimensional (default: all dims) and two-dimensional (the last two)."""
+    """Declare fft.<kind><suffix>. "n" transforms all dims by default, "2" the last two."""
     name = kind + suffix
 
     @composite(
@@ -294,7 +294,7 @@ for _kind in _ND:
 # ---- frequencies and shifts
 @op(f"fft.fftfreq(int n, float d=1.0, *, {OPTIONS}) -> Tensor", forms="fo")
 def fftfreq(n, d, *, dtype, layout, device, requires_grad, pin_memory):
-    """Frequency of every value of an fft of n samples that are d apart."""
+    """Return the frequency of each value in the fft of n samples with distance d."""
     dtype = dtype or _C.default_dtype()
     positive = raw.Arange(0, (n + 1) // 2, 1, dtype)
     negative = raw.Arange(-(n // 2), 0, 1, dtype)
@@ -317,7 +317,7 @@ def _shift_dims(x, dim):
 
 @composite("fft.fftshift(Tensor self, any dim=None) -> Tensor", forms="f")
 def fftshift(self, dim):
-    """Zero frequency moved to the middle."""
+    """Move the zero frequency to the middle."""
     dims = _shift_dims(self, dim)
     return t.roll(self, [self.shape[d] // 2 for d in dims], dims) if dims else t.clone(self)
 
@@ -330,7 +330,7 @@ def ifftshift(self, dim):
 
 # ---- short-time transforms
 def _window_of(window, win_length, n_fft, dtype):
-    """The window centred in n_fft points; ones without a window."""
+    """Return the window, centred in n_fft points. Without a window, return ones."""
     if window is None:
         window = t.ones([win_length], dtype=dtype)
     if win_length < n_fft:
@@ -345,7 +345,7 @@ def _window_of(window, win_length, n_fft, dtype):
 
 
 def _centred(x, pad: int, mode: str):
-    """The signals (batch, n) with ``pad`` more samples on both sides."""
+    """Extend the signals (batch, n) by ``pad`` samples on both sides."""
     if mode != "reflect":
         return t.squeeze(t.pad(t.unsqueeze(x, 1), [pad, pad], mode), 1)
     n = x.shape[-1]
@@ -377,7 +377,7 @@ def stft(
     return_complex,
     align_to_window,
 ):
-    """Transforms of overlapping windows of a signal: (..., frequencies, frames)."""
+    """Short-time Fourier transform: the transforms of overlapping windows, (..., frequencies, frames)."""
     hop_length = n_fft // 4 if hop_length is None else hop_length
     win_length = n_fft if win_length is None else win_length
     if return_complex is None:
@@ -427,7 +427,7 @@ def stft(
 
 
 def _overlap_add(frames, hop, total):
-    """Sum of frames (batch, count, n), each hop after the last one."""
+    """Add up the frames (batch, count, n), where each starts ``hop`` samples after the one before."""
     batch, count, n = frames.shape
     position = t.unsqueeze(t.arange(count) * hop, 1) + t.arange(n)
     flat = t.reshape(position, [-1])
@@ -442,7 +442,7 @@ def _overlap_add(frames, hop, total):
     forms="fm",
 )
 def istft(self, n_fft, hop_length, win_length, window, center, normalized, onesided, length, return_complex):
-    """The signal whose stft this is (least squares)."""
+    """Return the signal whose stft is closest to ``self`` (least squares)."""
     hop_length = n_fft // 4 if hop_length is None else hop_length
     win_length = n_fft if win_length is None else win_length
     if not self.is_complex():

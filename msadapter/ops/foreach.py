@@ -1,4 +1,4 @@
-"""torch._foreach_*: an operator over the tensors of a list, one after the other."""
+"""torch._foreach_*: functions that apply an operator to each tensor of a list."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _UNARY = (
 
 
 def _tensors(self) -> list:
-    """The list; RuntimeError if it is empty."""
+    """Return the list. RuntimeError if it is empty."""
     tensors = list(self)
     if not tensors:
         raise RuntimeError("Tensor list must have at least one tensor.")
@@ -21,9 +21,10 @@ def _tensors(self) -> list:
 
 
 def _spread(other, count: int, *, one_each: bool = False) -> list:
-    """The second operand of each tensor: of a list its element, of a number or a 0-dim tensor always that.
+    """Return the second operand for each of ``count`` tensors.
 
-    ``one_each``: a 1-dim tensor holds a number for each.
+    A list gives one element to each tensor. A number or a 0-dimensional tensor is used for all. With
+    ``one_each``, a 1-dimensional tensor holds a number for each tensor.
     """
     if isinstance(other, Tensor):
         if one_each and other.ndim == 1:
@@ -42,7 +43,9 @@ def _spread(other, count: int, *, one_each: bool = False) -> list:
 
 
 def _declare(name: str, function) -> None:
-    """``function(list, ...) -> list`` as _foreach_name and, where it writes into the list, _foreach_name_."""
+    """Declare ``function(list, ...) -> list`` as _foreach_<name> and, if it can write into the list,
+    _foreach_<name>_.
+    """
 
     def fresh(self, *args, **kwargs):
         return tuple(function(_tensors(self), *args, **kwargs))
@@ -75,7 +78,7 @@ def _binary(name: str):
 
 
 def _bound(name: str):
-    """maximum and its kin: numbers become tensors of the dtype."""
+    """Declare maximum, minimum and their clamp forms, which convert numbers to tensors of the dtype."""
 
     def run(self, other):
         pairs = zip(self, _spread(other, len(self)), strict=True)
@@ -121,21 +124,21 @@ _power_of_list = FUNCTIONS["_foreach_pow"]
 
 
 def _foreach_pow(self, exponent):
-    """Powers of each tensor, or of one number with each tensor as the exponent."""
+    """Raise each tensor to a power, or one number to the powers in each tensor."""
     if isinstance(self, (int, float, complex)):
         return tuple(t.pow(self, x) for x in _tensors(exponent))
     return _power_of_list(self, exponent)
 
 
 def _foreach_zero_(self):
-    """Zeros into each tensor."""
+    """Fill each tensor with zeros."""
     for x in _tensors(self):
         x.zero_()
     return self
 
 
 def _foreach_copy_(self, src, non_blocking=False):
-    """The tensors of ``src`` into those of ``self``."""
+    """Copy the tensors of ``src`` into those of ``self``."""
     tensors = _tensors(self)
     for x, y in zip(tensors, _spread(src, len(tensors)), strict=True):
         x.copy_(y)
@@ -143,23 +146,23 @@ def _foreach_copy_(self, src, non_blocking=False):
 
 
 def _foreach_clone(self, *, memory_format=None):
-    """A copy of each tensor."""
+    """Return a copy of each tensor."""
     return tuple(x.clone() for x in _tensors(self))
 
 
 def _foreach_max(self):
-    """The largest element of each tensor."""
+    """Return the largest element of each tensor."""
     return tuple(x.max() for x in _tensors(self))
 
 
 def _foreach_mm(self, mat2):
-    """The product of each pair of matrices."""
+    """Return the matrix product of each pair."""
     tensors = _tensors(self)
     return tuple(t.mm(x, y) for x, y in zip(tensors, _spread(mat2, len(tensors)), strict=True))
 
 
 def _foreach_powsum(self, ord=2, dtype=None):
-    """The sum of |x|^ord of each tensor."""
+    """Return the sum of |x|^ord for each tensor."""
     return tuple((x if dtype is None else x.to(dtype)).abs().pow(ord).sum() for x in _tensors(self))
 
 

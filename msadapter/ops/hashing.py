@@ -1,4 +1,4 @@
-"""Hashes of a tensor's bits."""
+"""Hashes of the bits of a tensor."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .creation import dtype_of
 
 
 def _bits(x):
-    """The elements widened to 64 bits, as int64."""
+    """Convert the elements to 64 bits and return their bits as int64."""
     if x.is_complex():
         name = x.dtype.storage_name.removesuffix("Storage")
         raise NotImplementedError(f"\"xor_sum_cpu\" not implemented for '{name}'")
@@ -18,7 +18,7 @@ def _bits(x):
 
 
 def _folded(x):
-    """Exclusive or of the last dimension: halves upon halves."""
+    """Combine the last dimension with exclusive or, halving it again and again."""
     while x.shape[-1] > 1:
         n = x.shape[-1]
         half = n // 2
@@ -29,7 +29,7 @@ def _folded(x):
 
 @composite("hash_tensor(Tensor self, int[]? dim=(), *, bool keepdim=False, int mode=0) -> Tensor", forms="fm")
 def hash_tensor(self, dim, *, keepdim, mode):
-    """Exclusive or of the elements' 64-bit patterns over ``dim`` (all by default), as uint64."""
+    """Combine the 64-bit patterns of the elements with exclusive or over ``dim`` (default: all), as uint64."""
     if mode != 0:
         raise RuntimeError(f"Unknown hash_tensor mode: {mode}")
     dim = [dim] if isinstance(dim, int) else dim

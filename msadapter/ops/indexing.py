@@ -1,4 +1,4 @@
-"""Reading and writing by index: gather and scatter, index_*, masked_*, and what `Tensor.__getitem__` does."""
+"""Reading and writing by index: gather, scatter, index_*, masked_* and Tensor's subscripts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ op(
     },
 )
 def index_add(self, dim, index, source, *, alpha):
-    """`self` with alpha * source added at the given positions of a dim."""
+    """Return `self` with alpha * source added at the positions `index` of a dim."""
     return raw.IndexAddExt(self, dim, index, source, alpha)
 
 
@@ -40,7 +40,7 @@ def index_add(self, dim, index, source, *, alpha):
     },
 )
 def index_copy(self, dim, index, source):
-    """`self` with `source` at the given positions of a dim."""
+    """Return `self` with `source` written at the positions `index` of a dim."""
     return raw.IndexCopy(self, dim, index, source)
 
 
@@ -57,7 +57,7 @@ def _scaled(g, alpha):
     },
 )
 def index_fill(self, dim, index, value):
-    """`self` with `value` at the given positions of a dim."""
+    """Return `self` with `value` written at the positions `index` of a dim."""
     if isinstance(value, (bool, int, float, complex)):
         if isinstance(value, complex) and not self.is_complex():
             raise RuntimeError(
@@ -101,7 +101,7 @@ def _index_reduce_grad(g, self, dim, index, source, reduce, include_self, result
     grad={("self", "source"): _index_reduce_grad},
 )
 def index_reduce(self, dim, index, source, reduce, *, include_self):
-    """`self` reduced with `source` at the given positions of a dim."""
+    """Return `self` with `source` reduced into the positions `index` of a dim."""
     return raw.IndexReduce(self, dim, index, source, reduce, include_self)
 
 
@@ -112,7 +112,7 @@ def index_reduce(self, dim, index, source, reduce, *, include_self):
     grad={"self": lambda g, self, dim, index: t.scatter_add(zeros_of(g, self.shape), dim, index, g)},
 )
 def gather(self, dim, index, *, sparse_grad):
-    """`out[i][j] = self[index[i][j]][j]` for dim 0, and so on."""
+    """Return `out[i][j] = self[index[i][j]][j]` for dim 0, and likewise for other dims."""
     return raw.GatherD(self, dim, index)
 
 
@@ -122,12 +122,12 @@ def gather(self, dim, index, *, sparse_grad):
     grad={"self": lambda g: g, "src": lambda g, dim, index, src: _corner(t.gather(g, dim, index), src.shape)},
 )
 def scatter_add(self, dim, index, src):
-    """`self` with `src` added at `index` along a dim."""
+    """Return `self` with `src` added at `index` along a dim."""
     return raw.ScatterAddExt(self, dim, index, src)
 
 
 def _corner(g, shape):
-    """Gradient of a source of which only the index's corner was read."""
+    """Return the gradient of a source of which only the first elements of each dim were read."""
     if g.shape == shape:
         return g
     spec = [n for size in g.shape for n in (1, 0, 1, size)]
@@ -179,7 +179,7 @@ def _no_scatter_gradient():
     forms="fmio",
 )
 def scatter(self, dim, index, src, *, value, reduce):
-    """`self` with `src` (a tensor or a number) written at `index` along a dim."""
+    """Return `self` with `src` (a tensor or a number) written at `index` along a dim."""
     src = value if src is None else src
     if reduce is not None:
         return t._scatter_with(self, dim, index, src, reduce)
@@ -219,7 +219,7 @@ def _scatter_reduce_grad(g, self, dim, index, src, reduce, include_self, result,
 
 
 def _head(src, index):
-    """The corner of `src` that the index covers."""
+    """Return the part of `src` that the index covers: the first elements of each dim."""
     if src.shape == index.shape:
         return src
     return t._region(src, [n for size in index.shape for n in (1, 0, 1, size)])
@@ -231,18 +231,18 @@ def _head(src, index):
     grad={("self", "src"): _scatter_reduce_grad},
 )
 def scatter_reduce(self, dim, index, src, reduce, *, include_self):
-    """`self` reduced with `src` at `index` along a dim."""
+    """Return `self` with `src` reduced into the positions `index` along a dim."""
     return raw.ScatterReduce(self, dim, index, src, reduce, include_self)
 
 
 def _from_front(indices, size):
-    """Negative positions counted from the end."""
+    """Replace negative positions, which count from the end."""
     return t.where(indices < 0, indices + size, indices)
 
 
 @composite("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", forms="fmo")
 def take_along_dim(self, indices, dim):
-    """`gather` with broadcasting; without dim, of the flattened tensor."""
+    """Like `gather`, with broadcasting. Without a dim, gather from the flattened tensor."""
     if indices.dtype.is_floating_point or indices.dtype.is_complex or indices.dtype.is_bool:
         raise RuntimeError(
             f"torch.take_along_dim(): dtype of indices should be Long but got {indices.dtype.storage_name[:-7]}"
@@ -280,7 +280,7 @@ op(
     },
 )
 def index_put(self, indices, values, accumulate):
-    """`self` with `values` written (or added) at the positions that index tensors name."""
+    """Return `self` with `values` written (or added) at the positions that the index tensors name."""
     return raw.IndexPut(self, indices, values, accumulate)
 
 
@@ -293,7 +293,10 @@ def _unsafe_index(self, indices):
     "_unsafe_masked_index(Tensor self, Tensor mask, Tensor[] indices, Scalar fill) -> Tensor", forms="f"
 )
 def _unsafe_masked_index(self, mask, indices, fill):
-    """`self[indices]` where the mask holds, `fill` elsewhere; masked-out positions may be out of range."""
+    """Return `self[indices]` where the mask is true, and `fill` elsewhere.
+
+    Positions may be out of range where the mask is false.
+    """
     inside = [
         None if i is None else t.clamp(i, min=-self.shape[d], max=self.shape[d] - 1)
         for d, i in enumerate(indices)
@@ -332,7 +335,7 @@ op(
     },
 )
 def put(self, index, source, accumulate):
-    """`self` with `source` at flat positions."""
+    """Return `self` with `source` written at positions of the flattened tensor."""
     return raw.Put(self, index, source, accumulate)
 
 
@@ -351,7 +354,7 @@ op(
     grad={"grad": lambda g, mask: t.masked_select(g, mask)},
 )
 def _masked_select_backward(grad, mask, sizes):
-    """Zeros with `grad`, in order, where the mask holds."""
+    """Return zeros of `sizes`, with the elements of `grad` in order where the mask is true."""
     shape_only = raw_view(zeros_of(grad, [1]), sizes, [0] * len(sizes), 0)
     return raw.MaskedSelectGrad(shape_only, mask, grad)
 
@@ -367,13 +370,13 @@ def _masked_source_grad(g, mask, source):
     grad={"self": lambda g, mask: t.masked_fill(g, mask, 0), "source": _masked_source_grad},
 )
 def _masked_scatter(self, mask, source):
-    """`self` with `source` where the mask holds."""
+    """Return `self` with `source` where the mask is true."""
     return raw.MaskedScatter(self, mask, source)
 
 
 @composite("masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", forms="fmi")
 def masked_scatter(self, mask, source):
-    """`self` with the elements of `source`, in order, where the mask holds."""
+    """Return `self` with the elements of `source`, in order, where the mask is true."""
     sizes = list(t.broadcast_shapes(self.shape, mask.shape))
     return t._masked_scatter(self if list(self.shape) == sizes else t.expand(self, sizes), mask, source)
 
@@ -389,19 +392,19 @@ def _nonzero_tuple(self):
 
 @composite("nonzero(Tensor self, *, bool as_tuple=False) -> Tensor", forms="fmo")
 def nonzero(self, *, as_tuple):
-    """Positions of the elements that are not zero: one row each, or one vector per dim."""
+    """Return the positions of nonzero elements: a row for each, or a tuple with a vector for each dim."""
     return tuple(t._nonzero_tuple(self)) if as_tuple else t._nonzero(self)
 
 
 @composite("argwhere(Tensor self) -> Tensor", forms="fm")
 def argwhere(self):
-    """`nonzero`, one row each."""
+    """Return the positions of nonzero elements, a row for each."""
     return t._nonzero(self)
 
 
 @composite("nonzero_static(Tensor self, *, int size, int fill_value=-1) -> Tensor", forms="fm")
 def nonzero_static(self, *, size, fill_value):
-    """The first `size` rows of nonzero, filled up with fill_value."""
+    """Return the first `size` rows of nonzero. Missing rows are filled with fill_value."""
     at = t._nonzero(self)
     have = at.shape[0]
     if have >= size:
@@ -432,7 +435,7 @@ def _changed(x, part, src, what):
     },
 )
 def select_scatter(self, src, dim, index):
-    """A copy of `self` with `src` at one position of a dim."""
+    """Return a copy of `self` with `src` at one position of a dim."""
     return _changed(self, lambda x: t.select(x, dim, index), src, "slice")
 
 
@@ -447,7 +450,7 @@ def select_scatter(self, src, dim, index):
     },
 )
 def slice_scatter(self, src, dim, start, end, step):
-    """A copy of `self` with `src` in a slice of a dim."""
+    """Return a copy of `self` with `src` in a slice of a dim."""
     return _changed(self, lambda x: t._slice(x, dim, start, end, step), src, "slice")
 
 
@@ -462,14 +465,14 @@ def slice_scatter(self, src, dim, start, end, step):
     },
 )
 def diagonal_scatter(self, src, offset, dim1, dim2):
-    """A copy of `self` with `src` on a diagonal."""
+    """Return a copy of `self` with `src` on a diagonal."""
     return _changed(self, lambda x: t.diagonal(x, offset, dim1, dim2), src, "slice")
 
 
 @op(
     "as_strided_scatter(Tensor self, Tensor src, int[] size, int[] stride, int? storage_offset=None) -> Tensor",
     forms="fm",
-    # as torch answers: the gradient of self is kept inside the written region
+    # as in PyTorch, the gradient of self is the part of g inside the written region
     grad={
         "self": lambda g, size, stride, storage_offset: t.as_strided_scatter(
             zeros_of(g, g.shape),
@@ -484,5 +487,5 @@ def diagonal_scatter(self, src, offset, dim1, dim2):
     },
 )
 def as_strided_scatter(self, src, size, stride, storage_offset):
-    """A copy of `self` with `src` in the given geometry of its memory."""
+    """Return a copy of `self` with `src` in the part that the sizes, strides and offset describe."""
     return _changed(self, lambda x: t.as_strided(x, size, stride, storage_offset or 0), src, "slice")

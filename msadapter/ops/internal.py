@@ -1,4 +1,4 @@
-"""Operators that the dispatcher itself calls."""
+"""Operators that the C++ dispatcher calls."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ._declare import _C, composite, t
 
 @composite("_inplace_from(Tensor self, Tensor result) -> Tensor", forms="f")
 def _inplace_from(self, result):
-    """In-place form of a composite: its result copied into self."""
+    """The in-place form of a composed function: copy its result into self."""
     if self.shape != result.shape:
         raise RuntimeError(
             f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(result.shape)}"
@@ -17,7 +17,7 @@ def _inplace_from(self, result):
 
 @composite("_copy_to_out(any result, any out) -> Tensor", forms="f")
 def _copy_to_out(result, out):
-    """``out=``: the result written into the caller's tensor (or tensors), which is resized where its shape differs."""
+    """Implement ``out=``: write the result into the given tensors. A tensor of another shape is resized."""
     if isinstance(result, (tuple, list)):
         if not isinstance(out, (tuple, list)) or len(out) != len(result):
             raise TypeError(f"out must be a tuple of {len(result)} tensors")
@@ -61,7 +61,7 @@ _autocast_cache: dict = {}
 
 @composite("_autocast_cast(Tensor self, any dtype) -> Tensor", forms="f")
 def _autocast_cast(self, dtype):
-    """Cast that autocast inserts; the casts of leaves are kept until the region ends."""
+    """The cast that autocast inserts. Casts of leaf tensors are cached until the autocast region ends."""
     if self.is_leaf and self.requires_grad and _C.is_grad_enabled():
         key = (id(self), self._version, dtype)
         hit = _autocast_cache.get(key)

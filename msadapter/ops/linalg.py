@@ -1,4 +1,4 @@
-"""Linear systems and the factorisations that solve them (others: linalg_spectral, linalg_misc)."""
+"""Linear systems and their factorisations. See also linalg_spectral and linalg_misc."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ namespaces["linalg"]["LinAlgError"] = LinAlgError
 
 # ---- Cholesky
 def _cholesky_grad(gs, L, upper):
-    """L^-H pi(L^H g) L^-1, pi(X): half the Hermitian completion of X's lower triangle."""
+    """Return L^-H pi(L^H g) L^-1, where pi(X) is half the Hermitian matrix with X's lower triangle."""
     g = gs[0]
     if g is None:
         return None
@@ -45,7 +45,10 @@ def _cholesky_ex(A, upper):
     forms="fo",
 )
 def cholesky_ex(A, *, upper, check_errors):
-    """L with A = L L^H (or U with A = U^H U) and, per matrix, 0 or the order of the first bad minor."""
+    """Return (L, info) with A = L L^H, or (U, info) with A = U^H U.
+
+    info is 0 for each matrix, or the order of the first leading minor that is not positive.
+    """
     check_floating(A, "linalg.cholesky")
     check_square(A, "linalg.cholesky")
     L, info = t._cholesky_ex(A, upper)
@@ -56,7 +59,7 @@ def cholesky_ex(A, *, upper, check_errors):
 
 @composite("linalg.cholesky(Tensor A, *, bool upper=False) -> Tensor", forms="fo")
 def linalg_cholesky(A, *, upper):
-    """L with A = L L^H; LinAlgError where A is not positive definite."""
+    """Return L with A = L L^H. LinAlgError if A is not positive definite."""
     L, info = t.linalg_cholesky_ex(A, upper=upper)
     check_info(info, "linalg.cholesky", "cholesky")
     return L
@@ -87,7 +90,7 @@ def _cholesky_solve_grad(g, input2, upper, result, needs):
     grad={("self", "input2"): _cholesky_solve_grad},
 )
 def cholesky_solve(self, input2, upper):
-    """X with A X = self, A given by its Cholesky factor input2."""
+    """Return X with A X = self, where A is given by its Cholesky factor input2."""
     return lapack.CholeskySolve(self, input2, upper)
 
 
@@ -98,7 +101,7 @@ def _cholesky_inverse(L, upper):
 
 @composite("cholesky_inverse(Tensor self, bool upper=False) -> Tensor", forms="fmo")
 def cholesky_inverse(self, upper):
-    """Inverse of the matrix whose Cholesky factor is self."""
+    """Return the inverse of the matrix whose Cholesky factor is self."""
     check_square(self, "cholesky_inverse")
     if needs_graph(self):
         return t.cholesky_solve(t.expand_as(identity(self.shape[-1], self), self), self, upper)
@@ -121,7 +124,7 @@ def _inv_ex(A):
 
 @composite("linalg.inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)", forms="fo")
 def inv_ex(A, *, check_errors):
-    """Inverse and, per matrix, 0 or the position of a zero pivot."""
+    """Return (inverse, info). info is 0 for each matrix, or the position of a zero pivot."""
     check_floating(A, "linalg.inv")
     check_square(A, "linalg.inv")
     inverse, info = t._inv_ex(A)
@@ -132,7 +135,7 @@ def inv_ex(A, *, check_errors):
 
 @composite("linalg.inv(Tensor A) -> Tensor", forms="fmo", aliases=("inverse",))
 def inv(A):
-    """Inverse of every matrix; LinAlgError where there is none."""
+    """Return the inverse of every matrix. LinAlgError if a matrix is singular."""
     check_floating(A, "linalg.inv")
     check_square(A, "linalg.inv")
     inverse, info = t._inv_ex(A)
@@ -142,13 +145,13 @@ def inv(A):
 
 # ---- LU
 def _permutation(pivots, m, dtype):
-    """P of the row swaps, as a matrix."""
+    """Return the row swaps as a permutation matrix P."""
     empty = t.zeros(list(pivots.shape[:-1]) + [m, pivots.shape[-1]], dtype=dtype)
     return raw.LuUnpack(empty, pivots, False, True)[0]
 
 
 def _lu_grad(gL, gU, P, L, U):
-    """Gradient of A = P L U; P may be None (no row swaps)."""
+    """Return the gradient of A = P L U. P is None if no rows are swapped."""
     m, n = L.shape[-2], U.shape[-1]
     k = min(m, n)
     zero = t.zeros_like
@@ -219,7 +222,7 @@ def _check_pivot(pivot: bool, name: str) -> None:
     forms="fo",
 )
 def lu_factor_ex(A, *, pivot, check_errors):
-    """L and U in one matrix, the row swaps (from 1), and 0 or the position of a zero pivot."""
+    """Return (LU, pivots, info): L and U in one matrix, the row swaps counted from 1, and 0 or a zero pivot."""
     check_floating(A, "torch.lu_factor")
     check_matrix(A, "torch.lu_factor")
     _check_pivot(pivot, "linalg.lu_factor")
@@ -238,7 +241,7 @@ def lu_factor(A, *, pivot):
 
 @composite("lu(Tensor self, bool pivot=True, bool get_infos=False) -> (Tensor, Tensor)", forms="fm")
 def lu(self, pivot, get_infos):
-    """The older torch.lu: LU and pivots, with the infos when asked."""
+    """The older torch.lu. Returns (LU, pivots), and info if ``get_infos`` is set."""
     LU, pivots, info = t.linalg_lu_factor_ex(self, pivot=pivot)
     if get_infos:
         return LU, pivots, info
@@ -248,7 +251,7 @@ def lu(self, pivot, get_infos):
 
 @composite("linalg.lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)", forms="fo")
 def linalg_lu(A, *, pivot):
-    """P, L, U with A = P L U."""
+    """Return (P, L, U) with A = P L U."""
     check_floating(A, "linalg.lu")
     _check_pivot(pivot, "linalg.lu")
     check_matrix(A, "torch.lu_factor")
@@ -268,7 +271,7 @@ def _lu_permutation(LU, pivots):
     forms="fo",
 )
 def lu_unpack(LU_data, LU_pivots, unpack_data, unpack_pivots):
-    """P, L and U of an LU factorisation; what is not asked for is empty."""
+    """Return (P, L, U) of an LU factorisation. Parts that are not asked for are empty tensors."""
     if unpack_pivots and LU_pivots.dtype.name != "int32":
         raise RuntimeError(
             "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.\nNote: this function "
@@ -284,7 +287,7 @@ def _lu_solve_grad(g, LU, pivots, left, adjoint, result, needs):
     gB = t.linalg_lu_solve(LU, pivots, g, left=left, adjoint=not adjoint)
     if not needs[0]:
         return None, gB
-    # the gradient of A (or A^H), sent through P L U with P fixed
+    # the gradient of A (or A^H), passed on to L and U while P is constant
     gA = -(gB @ mH(result)) if left else -(mH(result) @ gB)
     if adjoint:
         gA = mH(gA)
@@ -300,7 +303,7 @@ def _lu_solve_grad(g, LU, pivots, left, adjoint, result, needs):
     grad={("LU", "B"): _lu_solve_grad},
 )
 def linalg_lu_solve(LU, pivots, B, *, left, adjoint):
-    """X with A X = B (X A = B), A given by lu_factor."""
+    """Return X with A X = B (or X A = B), where A is given by the result of lu_factor."""
     return lapack.LinalgLuSolve(LU, pivots, B, left, adjoint)
 
 
@@ -328,7 +331,7 @@ def _solve_grad(gs, A, left, result0, needs):
     grad={("A", "B"): _solve_grad},
 )
 def _solve_ex(A, B, left):
-    """X, LU, pivots, info."""
+    """Return (X, LU, pivots, info)."""
     return lapack.LinalgSolveEx(A, B, left)
 
 
@@ -357,7 +360,7 @@ def solve_ex(A, B, *, left, check_errors):
 
 @composite("linalg.solve(Tensor A, Tensor B, *, bool left=True) -> Tensor", forms="fo")
 def linalg_solve(A, B, *, left):
-    """X with A X = B (X A = B for left=False); B may be a vector (or a batch of them)."""
+    """Return X with A X = B (X A = B for left=False). B may be a vector or a batch of vectors."""
     _check_solve(A, B, "linalg.solve")
     X, _, _, info = t._solve_ex(A, B, left)
     check_info(info, "torch.linalg.solve", "solve")
@@ -379,7 +382,7 @@ def _solve_triangular_grad(g, A, upper, left, unitriangular, result, needs):
     grad={("A", "B"): _solve_triangular_grad},
 )
 def solve_triangular(A, B, *, upper, left, unitriangular):
-    """X with A X = B, only one triangle of A being read."""
+    """Return X with A X = B, where A is triangular. The other triangle of A is not read."""
     return raw.LinalgSolveTriangular(A, B, upper, left, unitriangular)
 
 
@@ -405,7 +408,7 @@ def _triangular_solve_grad(gs, A, upper, transpose, unitriangular, solution, nee
     grad={("self", "A"): _triangular_solve_grad},
 )
 def triangular_solve(self, A, upper, transpose, unitriangular):
-    """The older interface: solves A X = self (A^T X = self)."""
+    """The older interface. Returns X with A X = self (or A^T X = self), and A."""
     return raw.TriangularSolve(self, A, upper, transpose, unitriangular)
 
 
@@ -416,7 +419,7 @@ def triangular_solve(self, A, upper, transpose, unitriangular):
     forms="fo",
 )
 def ldl_factor_ex(self, *, hermitian, check_errors):
-    """Bunch-Kaufman factors of a symmetric (Hermitian) matrix."""
+    """Return the Bunch-Kaufman factors of a symmetric or Hermitian matrix."""
     check_floating(self, "torch.linalg.ldl_factor_ex")
     check_square(self, "torch.linalg.ldl_factor_ex")
     LD, pivots, info = lapack.LinalgLdlFactorEx(self, hermitian)
@@ -448,7 +451,9 @@ def _det_grad(gs, A, result0, result1, result2):
     singular = t.eq(diagonal, 0)
     if bool(
         t.any(singular).item()
-    ):  # a small pivot in place of zero: the determinant is a polynomial, its gradient continuous
+        # Zero pivots are replaced by small ones. This is close enough, because the determinant is a polynomial
+        # and its gradient is therefore continuous.
+    ):
         tiny = 2.0**-23 if A.dtype.to_real().itemsize == 4 else 2.0**-52
         tiny = float(t.amax(t.abs(A)).item()) * tiny or tiny
         repaired = t.masked_fill(diagonal, singular, tiny)
@@ -461,7 +466,7 @@ def _det_grad(gs, A, result0, result1, result2):
 
 @op("_slogdet_sign(Tensor pivots, Tensor like) -> Tensor", forms="f")
 def _slogdet_sign(pivots, like):
-    """Sign of the permutation in the pivots."""
+    """Return the sign of the permutation that the pivots describe."""
     n = pivots.shape[-1]
     moved = t.sum(t.ne(pivots, t.arange(1, n + 1, dtype=pivots.dtype)), -1)
     return t._to_dtype(1 - 2 * t.remainder(moved, 2), like.dtype)
@@ -474,7 +479,7 @@ def _linalg_det(A):
 
 @composite("linalg.det(Tensor A) -> Tensor", forms="fmo", aliases=("det",))
 def det(A):
-    """Determinant of every matrix."""
+    """Return the determinant of every matrix."""
     check_floating(A, "linalg.det")
     check_square(A, "linalg.det")
     return t._linalg_det(A)[0]
@@ -502,7 +507,7 @@ def _linalg_slogdet(A):
 
 @composite("linalg.slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", forms="fmo", aliases=("slogdet",))
 def slogdet(A):
-    """Sign and logarithm of the absolute value of the determinant."""
+    """Return the sign and the logarithm of the absolute value of the determinant."""
     check_floating(A, "linalg.slogdet")
     check_square(A, "linalg.slogdet")
     sign, log_abs, _, _ = t._linalg_slogdet(A)
@@ -511,7 +516,7 @@ def slogdet(A):
 
 @composite("logdet(Tensor self) -> Tensor", forms="fm")
 def logdet(self):
-    """Logarithm of the determinant; nan where it is negative."""
+    """Return the logarithm of the determinant, or nan if it is negative."""
     sign, log_abs = t.linalg_slogdet(self)
     if self.is_complex():
         return t.log(sign) + log_abs

@@ -12,7 +12,7 @@ from .pointwise import conj
 
 # ---- functions of a matrix
 def _matrix_exp_grad(g, self):
-    """The off-diagonal block of exp([[A^H, g], [0, A^H]])."""
+    """Return the off-diagonal block of exp([[A^H, g], [0, A^H]]), which is the gradient."""
     AH, n = mH(self), self.shape[-1]
     top = t.cat([AH, g], -1)
     bottom = t.cat([t.zeros_like(AH), AH], -1)
@@ -26,7 +26,7 @@ def _matrix_exp_grad(g, self):
     grad={"self": _matrix_exp_grad},
 )
 def matrix_exp(self):
-    """Exponential of every matrix."""
+    """Return the exponential of every matrix."""
     check_floating(self, "linalg.matrix_exp", low_precision=True)
     check_square(self, "linalg.matrix_exp")
     return lapack.LinalgMatrixExp(self)
@@ -39,7 +39,7 @@ def _identity_like(self):
 
 @composite("linalg.matrix_power(Tensor self, int n) -> Tensor", forms="fmo", aliases=("matrix_power",))
 def matrix_power(self, n):
-    """n-th power by repeated squaring; powers of the inverse for negative n."""
+    """Return the n-th power by repeated squaring. A negative n uses the inverse."""
     check_square(self, "linalg.matrix_power", "A")
     if n == 0:
         return t._identity_like(self)
@@ -63,7 +63,7 @@ def matrix_power(self, n):
 
 # ---- norms of matrices
 def _moved(A, dim, keepdim):
-    """A with the two dims last, and how to bring a result of that shape back."""
+    """Return A with the two dims at the end, and a function that moves such a result back."""
     rows, cols = (d % A.ndim for d in dim)
     if rows == cols:
         raise RuntimeError(f"linalg.matrix_norm: dims must be different. Got ({dim[0]}, {dim[1]})")
@@ -77,7 +77,7 @@ def _moved(A, dim, keepdim):
     forms="fo",
 )
 def matrix_norm(A, ord, dim, keepdim, *, dtype):
-    """Norm of matrices: "fro", "nuc", 1, -1, 2, -2, inf, -inf."""
+    """Return the norm of every matrix. ``ord`` is "fro", "nuc", 1, -1, 2, -2, inf or -inf."""
     check_matrix(A, "linalg.matrix_norm")
     if not (A.is_floating_point() or A.is_complex()) and dtype is None:
         raise RuntimeError(
@@ -130,7 +130,7 @@ def frobenius_norm(self, dim, keepdim):
 # ---- products
 @composite("linalg.vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", forms="fo")
 def vecdot(x, y, *, dim):
-    """Dot products along a dim, the first factor conjugated."""
+    """Return dot products along a dim. The first factor is conjugated."""
     if x.dtype is not y.dtype:
         raise RuntimeError(
             f"linalg.vecdot: Expected x and y to have the same dtype, but found x of type "
@@ -152,7 +152,7 @@ def vecdot(x, y, *, dim):
     },
 )
 def linalg_cross(self, other, *, dim):
-    """Vector product along a dim of size 3."""
+    """Return the vector product along a dim of size 3."""
     if self.ndim != other.ndim:
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
     if self.shape[dim] != 3 or other.shape[dim] != 3:
@@ -164,7 +164,7 @@ def linalg_cross(self, other, *, dim):
 
 @composite("cross(Tensor self, Tensor other, int? dim=None) -> Tensor", forms="fmo")
 def cross(self, other, dim):
-    """Vector product; without ``dim``, along the first dim of size 3."""
+    """Return the vector product along ``dim``, by default the first dim of size 3."""
     if dim is None:
         dim = next((d for d, n in enumerate(self.shape) if n == 3), None)
         if dim is None:
@@ -173,7 +173,7 @@ def cross(self, other, dim):
 
 
 def _powers(x, n):
-    """Columns x^0 .. x^(n - 1)."""
+    """Return a matrix with the columns x^0 to x^(n - 1)."""
     if n == 0:
         return t.empty([*x.shape, 0], dtype=x.dtype)
     one = t.unsqueeze(t.ones_like(x), -1)
@@ -185,7 +185,7 @@ def _powers(x, n):
 
 @composite("linalg.vander(Tensor x, *, int? N=None) -> Tensor", forms="f")
 def linalg_vander(x, *, N):
-    """Vandermonde matrix with growing powers."""
+    """Return the Vandermonde matrix of each row, with increasing powers."""
     x = t.reshape(x, [1]) if x.ndim == 0 else x
     if N is not None and N <= 1:
         raise RuntimeError("N must be greater than 1.")
@@ -196,7 +196,7 @@ def linalg_vander(x, *, N):
 
 @composite("vander(Tensor x, int? N=None, bool increasing=False) -> Tensor", forms="f")
 def vander(x, N, increasing):
-    """Vandermonde matrix of a vector, powers falling unless ``increasing``."""
+    """Return the Vandermonde matrix of a vector. Powers decrease unless ``increasing`` is set."""
     if x.ndim != 1:
         raise RuntimeError("x must be a one-dimensional tensor.")
     if x.dtype.name in ("bool", "uint8", "int8", "int16", "int32"):
@@ -207,7 +207,7 @@ def vander(x, N, increasing):
 
 @composite("linalg.tensorinv(Tensor self, int ind=2) -> Tensor", forms="fo")
 def tensorinv(self, ind):
-    """Inverse with respect to tensordot over the first ``ind`` dims."""
+    """Return the inverse with respect to tensordot over the first ``ind`` dims."""
     if ind <= 0:
         raise RuntimeError("Expected a strictly positive integer for 'ind'")
     shape = list(self.shape)
@@ -222,7 +222,7 @@ def tensorinv(self, ind):
 
 @composite("linalg.tensorsolve(Tensor self, Tensor other, any dims=None) -> Tensor", forms="fo")
 def tensorsolve(self, other, dims):
-    """X with tensordot(self, X, X.ndim) = other; ``dims`` of self are moved last first."""
+    """Return X with tensordot(self, X, X.ndim) = other. ``dims`` of self are moved to the end first."""
     n = self.ndim
     if dims is not None:
         chosen = [d % n for d in dims]
@@ -241,7 +241,7 @@ def tensorsolve(self, other, dims):
 # ---- distances
 @composite("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", forms="fm")
 def dist(self, other, p):
-    """p-norm of the difference."""
+    """Return the p-norm of the difference."""
     return t.linalg_vector_norm(self - other, float(p) if not hasattr(p, "item") else float(p.item()))
 
 
@@ -250,7 +250,10 @@ def _other_dims(x, dim):
 
 
 def _renorm_grad(g, self, p, dim, maxnorm):
-    """A slice that was scaled down only turns: what changes its norm is taken out of the gradient."""
+    """Return the gradient of renorm.
+
+    For scaled slices, the part of g along the change of the norm is removed.
+    """
     others, p = _other_dims(self, dim), float(p)
     wide = self.float() if self.element_size() == 2 else self
     norm = t.linalg_vector_norm(wide, p, others, True)
@@ -262,7 +265,7 @@ def _renorm_grad(g, self, p, dim, maxnorm):
 
 
 def _norm_slope(x, p, norm):
-    """Derivative of the p-norm over the dims where ``norm`` has size 1."""
+    """Return the derivative of the p-norm over the dims in which ``norm`` has size 1."""
     if p == 2:
         return (x / norm).masked_fill(norm == 0, 0)
     if p == 1:
@@ -282,7 +285,7 @@ def _norm_slope(x, p, norm):
     grad={"self": _renorm_grad},
 )
 def renorm(self, p, dim, maxnorm):
-    """Slices along ``dim`` whose p-norm is above ``maxnorm`` are scaled down to it."""
+    """Scale slices along ``dim`` down to the p-norm ``maxnorm`` if theirs is larger."""
     if self.ndim < 2:
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {self.ndim} dimensions")
     if isinstance(p, complex):
@@ -331,7 +334,7 @@ def _cdist(x1, x2, p):
 
 @composite("cdist(Tensor x1, Tensor x2, float p=2.0, str? compute_mode=None) -> Tensor", forms="f")
 def cdist(x1, x2, p, compute_mode):
-    """Distances between the rows of x1 and those of x2."""
+    """Return the distances between the rows of x1 and the rows of x2."""
     for x, name in ((x1, "X1"), (x2, "X2")):
         if x.ndim < 2:
             raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {x.ndim}D")
@@ -350,7 +353,7 @@ def cdist(x1, x2, p, compute_mode):
 
 @composite("pdist(Tensor self, float p=2.0) -> Tensor", forms="f", aliases=("nn.functional.pdist",))
 def pdist(self, p):
-    """Distances between all pairs of rows, the upper triangle of cdist row by row."""
+    """Return the distances between all pairs of rows: the upper triangle of cdist, row by row."""
     if self.ndim != 2:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {self.ndim}D")
     if not self.is_floating_point():

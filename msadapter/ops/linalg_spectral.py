@@ -1,4 +1,4 @@
-"""QR, singular values, eigenvalues and what is made of them: pseudo-inverse, rank, least squares, low-rank factors."""
+"""QR, singular values and eigenvalues, and what uses them: pinv, rank, least squares, low-rank factors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .pointwise import conj
 
 
 def _converging(function, *args):
-    """A raw call whose failure to converge is a LinAlgError."""
+    """Call ``function``. If it does not converge, raise LinAlgError."""
     try:
         return function(*args)
     except RuntimeError as e:
@@ -34,7 +34,7 @@ _QR_MODES = {"reduced": 0, "complete": 1, "r": 2}
 
 
 def _hermitian_part(x):
-    """x + x^H with the diagonal counted once."""
+    """Return x + x^H, but with the diagonal counted once."""
     return set_diagonal(
         x + mH(x),
         t._to_dtype(t.real(t.diagonal(x, 0, -2, -1)), x.dtype)
@@ -63,7 +63,7 @@ def _qr_grad(gs, Q, R, mode):
     k = min(m, n)
     R1, gR1 = t.narrow(R, -1, 0, k), t.narrow(gR, -1, 0, k)
     rest = None
-    if n > k:  # A2 = Q R2: R2 is a product with Q
+    if n > k:  # the columns after the first k are A2 = Q R2, so R2 is a product with Q
         R2, gR2 = t.narrow(R, -1, k, n - k), t.narrow(gR, -1, k, n - k)
         gQ, rest = gQ + Q @ R2 @ mH(gR2), Q @ gR2
     inner = gQ + Q @ _hermitian_part(t.triu(gR1 @ mH(R1) - mH(Q) @ gQ))
@@ -78,7 +78,7 @@ def _linalg_qr(A, mode):
 
 @composite("linalg.qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)", forms="fo")
 def linalg_qr(A, mode):
-    """Q with orthonormal columns and upper triangular R."""
+    """Return (Q, R) with A = Q R, orthonormal columns in Q and an upper triangular R."""
     check_floating(A, "linalg.qr")
     check_matrix(A, "linalg.qr")
     if mode not in _QR_MODES:
@@ -96,7 +96,7 @@ def qr(self, some):
 
 @op("geqrf(Tensor self) -> (Tensor a, Tensor tau)", forms="fmo")
 def geqrf(self):
-    """Householder vectors (below the diagonal of a), R (above) and their factors."""
+    """Return (a, tau): Householder vectors below the diagonal of a, R above, and the vectors' factors tau."""
     check_floating(self, "geqrf")
     return lapack.Geqrf(self)
 
@@ -108,7 +108,7 @@ def _householder_product(input, tau):
 
 @composite("linalg.householder_product(Tensor input, Tensor tau) -> Tensor", forms="fmo", aliases=("orgqr",))
 def householder_product(input, tau):
-    """The first columns of the product of reflectors I - tau v v^H."""
+    """Return the first columns of the product of the reflectors I - tau v v^H."""
     check_floating(input, "torch.linalg.householder_product")
     check_matrix(input, "torch.linalg.householder_product", "input")
     if not needs_graph(input, tau):
@@ -119,14 +119,14 @@ def householder_product(input, tau):
 
 
 def _reflector(input, i):
-    """v_i: zeros, one at i, column i below."""
+    """Return v_i: zeros, then 1 at position i, then the values of column i below the diagonal."""
     v = t.tril(t.narrow(input, -1, i, 1), -(i + 1))
     unit = t.eq(t.arange(input.shape[-2]), i)
     return t.where(t.unsqueeze(unit, -1), t.ones_like(v), v)
 
 
 def _reflect(input, tau, X, order, adjoint: bool = False):
-    """The reflectors applied to X from the left, in this order."""
+    """Apply the reflectors to X from the left, in this order."""
     for i in order:
         v = _reflector(input, i)
         factor = t.unsqueeze(t.narrow(tau, -1, i, 1), -1)
@@ -144,7 +144,7 @@ def _ormqr(self, tau, other, left, transpose):
     forms="fmo",
 )
 def ormqr(self, input2, input3, left, transpose):
-    """Product of ``input3`` with the Q of geqrf (or its adjoint)."""
+    """Multiply ``input3`` by the Q of geqrf, or by its adjoint."""
     check_matrix(self, "torch.ormqr", "input")
     if not needs_graph(self, input2, input3):
         return t._ormqr(self, input2, input3, left, transpose)
@@ -214,7 +214,7 @@ def _linalg_svd(A, full_matrices, compute_uv):
     forms="fo",
 )
 def linalg_svd(A, full_matrices, *, driver):
-    """A = U diag(S) Vh, singular values in descending order."""
+    """Return (U, S, Vh) with A = U diag(S) Vh and S in descending order."""
     check_floating(A, "linalg.svd")
     check_matrix(A, "linalg.svd")
     if driver is not None:
@@ -226,7 +226,7 @@ def linalg_svd(A, full_matrices, *, driver):
 
 @composite("linalg.svdvals(Tensor A, *, str? driver=None) -> Tensor", forms="fo")
 def svdvals(A, *, driver):
-    """Singular values in descending order."""
+    """Return the singular values in descending order."""
     check_floating(A, "linalg.svd")
     check_matrix(A, "linalg.svd")
     return t._linalg_svd(A, False, needs_graph(A))[1]
@@ -236,7 +236,10 @@ def svdvals(A, *, driver):
     "svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)", forms="fmo"
 )
 def svd(self, some, compute_uv):
-    """The older interface: U, S, V with A = U diag(S) V^H; zeros for U and V that are not computed."""
+    """The older interface: return (U, S, V) with A = U diag(S) V^H.
+
+    U and V are zeros if ``compute_uv`` is false.
+    """
     check_matrix(self, "linalg.svd")
     m, n = self.shape[-2:]
     if compute_uv:
@@ -263,7 +266,7 @@ def _eigh_grad(gs, eigenvalues, eigenvectors):
     turned = inner / E
     return (
         V @ set_diagonal((turned + mH(turned)) / 2, diagonal) @ mH(V)
-    )  # symmetric, as what it is the gradient of
+    )  # the gradient is symmetric, because A is
 
 
 @op(
@@ -283,7 +286,10 @@ def _upper(UPLO: str) -> bool:
 
 @composite("linalg.eigh(Tensor A, str UPLO='L') -> (Tensor eigenvalues, Tensor eigenvectors)", forms="fo")
 def eigh(A, UPLO):
-    """Eigenvalues (ascending) and vectors of a symmetric or Hermitian matrix, of which one triangle is read."""
+    """Return the eigenvalues (ascending) and eigenvectors of symmetric or Hermitian matrices.
+
+    Only the triangle ``UPLO`` of A is read.
+    """
     check_floating(A, "linalg.eigh")
     check_square(A, "linalg.eigh")
     return named("linalg.eigh", *t._linalg_eigh(A, _upper(UPLO), True))
@@ -304,7 +310,8 @@ def _eig_grad(gs, eigenvalues, eigenvectors):
     if gV is None:
         return t.linalg_solve(mH(V), t.unsqueeze(gL, -1) * mH(V))
     inner = mH(V) @ gV
-    pull = t._to_dtype(t.real(t.diagonal(inner, 0, -2, -1)), V.dtype)  # the vectors have length one
+    # the eigenvectors have length one, so the gradient along them is removed
+    pull = t._to_dtype(t.real(t.diagonal(inner, 0, -2, -1)), V.dtype)
     inner = inner - (mH(V) @ V) * t.unsqueeze(pull, -2)
     E = set_diagonal(t.unsqueeze(L, -2) - t.unsqueeze(L, -1), 1)
     diagonal = t.zeros_like(L) if gL is None else gL
@@ -322,7 +329,7 @@ def _linalg_eig(A, compute_v):
 
 @composite("linalg.eig(Tensor A) -> (Tensor eigenvalues, Tensor eigenvectors)", forms="fo")
 def eig(A):
-    """Eigenvalues and vectors of a square matrix, both complex."""
+    """Return the eigenvalues and eigenvectors of square matrices. Both are complex."""
     check_floating(A, "linalg.eig")
     check_square(A, "linalg.eig")
     return named("linalg.eig", *t._linalg_eig(A, True))
@@ -341,13 +348,16 @@ def _as_tensor(value, like):
 
 
 def _tolerances(A, atol, rtol):
-    """atol and rtol as tensors; without both, rtol is the larger side times the distance of 1 to the next number."""
+    """Return atol and rtol as tensors.
+
+    If both are None, rtol is max(rows, columns) * eps.
+    """
     given = atol is not None
     if rtol is None:
         rtol = 0.0
         if not given or hasattr(atol, "shape"):
             rtol = max(A.shape[-2:]) * eps(A.dtype)
-        if given and hasattr(atol, "shape"):  # a positive atol switches the default rtol off
+        if given and hasattr(atol, "shape"):  # elements with a positive atol use no default rtol
             rtol = t.where(atol > 0, t.zeros_like(atol), t.full_like(atol, rtol))
     return _as_tensor(atol if given else 0.0, A), _as_tensor(rtol, A)
 
@@ -392,7 +402,10 @@ def _linalg_pinv(A, atol, rtol, hermitian):
     forms="fo",
 )
 def pinv(A, rcond, hermitian, *, atol, rtol):
-    """Moore-Penrose inverse; singular values below max(atol, rtol * largest) count as zero."""
+    """Return the Moore-Penrose inverse.
+
+    Singular values up to max(atol, rtol * largest) count as zero.
+    """
     check_floating(A, "linalg.pinv")
     check_matrix(A, "linalg.pinv")
     if hermitian:
@@ -414,7 +427,7 @@ def pinverse(self, rcond):
     forms="fo",
 )
 def matrix_rank(A, tol, hermitian, *, atol, rtol):
-    """How many singular values are above max(atol, rtol * largest)."""
+    """Return the number of singular values above max(atol, rtol * largest)."""
     check_floating(A, "linalg.matrix_rank")
     check_matrix(A, "linalg.matrix_rank")
     if tol is not None:
@@ -428,7 +441,10 @@ def matrix_rank(A, tol, hermitian, *, atol, rtol):
 
 @composite("linalg.cond(Tensor A, any p=None) -> Tensor", forms="fo")
 def cond(A, p):
-    """Condition number: ratio of extreme singular values for p None, 2, -2, else norm(A, p) norm(A^-1, p)."""
+    """Return the condition number.
+
+    For p None, 2 and -2 it is a ratio of singular values, else norm(A, p) * norm(A^-1, p).
+    """
     check_matrix(A, "linalg.cond")
     check_floating(A, "linalg.cond")
     if p is None or p in (2, -2):
@@ -475,7 +491,10 @@ def _linalg_lstsq(A, B, rcond, driver):
     forms="f",
 )
 def lstsq(A, b, rcond, *, driver):
-    """X that makes ||A X - b|| least; residuals for tall matrices of full rank."""
+    """Return X that minimises ||A X - b||, with residuals, rank and singular values.
+
+    Residuals exist for matrices of full rank with more rows than columns.
+    """
     check_floating(A, "torch.linalg.lstsq")
     if A.dtype is not b.dtype:
         raise RuntimeError(
@@ -509,7 +528,7 @@ def lstsq(A, b, rcond, *, driver):
 
 # ---- low rank
 def _range_basis(A, q, niter, M):
-    """Orthonormal columns that nearly span the range of A (of A - M), by random projections."""
+    """Return orthonormal columns that approximately span the range of A (or A - M), by random projections."""
     R = t.randn([A.shape[-1], q], dtype=A.dtype, device=A.device)
 
     def apply(X):
@@ -529,7 +548,7 @@ def _range_basis(A, q, niter, M):
     "svd_lowrank(Tensor A, int? q=6, int? niter=2, Tensor? M=None) -> (Tensor, Tensor, Tensor)", forms="f"
 )
 def svd_lowrank(A, q, niter, M):
-    """U, S, V of rank q near those of A (of A - M)."""
+    """Return U, S and V of rank q, which approximate those of A (or A - M)."""
     q, niter = 6 if q is None else q, 2 if niter is None else niter
     m, n = A.shape[-2:]
     shifted = A if M is None else A - t.expand_as(M, A)
@@ -545,7 +564,7 @@ def svd_lowrank(A, q, niter, M):
     "pca_lowrank(Tensor A, int? q=None, bool center=True, int niter=2) -> (Tensor, Tensor, Tensor)", forms="f"
 )
 def pca_lowrank(A, q, center, niter):
-    """Principal components: svd_lowrank of A, its columns centred first."""
+    """Return principal components: svd_lowrank of A with centred columns."""
     check_floating(A, "pca_lowrank")
     m, n = A.shape[-2:]
     q = min(6, m, n) if q is None else q

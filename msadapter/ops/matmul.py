@@ -1,4 +1,4 @@
-"""Matrix products and what is made of them: matmul, linear, einsum, tensordot."""
+"""Matrix products and functions that use them: matmul, linear, einsum, tensordot."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .pointwise import conj
 
 
 def adjoint(x):
-    """Conjugate transpose of the last two dims."""
+    """Return the conjugate transpose of the last two dims."""
     return conj(x).transpose(-2, -1)
 
 
@@ -29,7 +29,7 @@ op(
         "mat2": lambda g, self: _mm_flags(conj(self), g, True, False),
     },
 )
-# The product of matrices (or batches of them) either of which may be used transposed.
+# The product of two matrices (or batches of them), each of which can be used transposed.
 op(
     "_mm_flags(Tensor self, Tensor mat2, bool transpose_a, bool transpose_b) -> Tensor",
     ms="MatMul",
@@ -163,7 +163,10 @@ op(
     forms="i",
 )
 def addbmm_(self, batch1, batch2, *, beta, alpha):
-    """The one in-place operator of torch that lets its tensor grow to the result's shape."""
+    """Do addbmm in place.
+
+    It is PyTorch's only in-place operator that may enlarge its tensor to the result's shape.
+    """
     result = t.addbmm(self, batch1, batch2, beta=beta, alpha=alpha)
     if self.shape != result.shape:
         self.resize_(result.shape)
@@ -172,7 +175,7 @@ def addbmm_(self, batch1, batch2, *, beta, alpha):
 
 @composite("outer(Tensor self, Tensor vec2) -> Tensor", forms="fmo", aliases=("ger",))
 def outer(self, vec2):
-    """All products of the elements of two vectors."""
+    """Return the products of all pairs of elements of two vectors."""
     for name, v in (("self", self), ("vec2", vec2)):
         if v.dim() != 1:
             raise RuntimeError(f"outer: Expected 1-D argument {name}, but got {v.dim()}-D")
@@ -189,7 +192,7 @@ def outer(self, vec2):
     },
 )
 def _addr_16(start, vec1, vec2, beta, alpha):
-    """addr of 16-bit numbers: the factors and every step are rounded, as in torch."""
+    """addr of 16-bit tensors. The factors and every step are rounded to 16 bits, as in PyTorch."""
     alpha, beta = (t.scalar_tensor(x, dtype=vec1.dtype) for x in (alpha, beta))
     product = (vec1 * alpha).unsqueeze(1) * vec2.unsqueeze(0)
     return product if not bool(beta) else start * beta + product
@@ -199,7 +202,7 @@ def _addr_16(start, vec1, vec2, beta, alpha):
     "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", forms="fmio"
 )
 def addr(self, vec1, vec2, *, beta, alpha):
-    """beta * self + alpha * outer(vec1, vec2)."""
+    """Return beta * self + alpha * outer(vec1, vec2)."""
     if vec1.dim() != 1 or vec2.dim() != 1:
         raise RuntimeError(
             f"addr: Expected 1-D argument vec{1 if vec1.dim() != 1 else 2}, but got "
@@ -222,7 +225,7 @@ def addr(self, vec1, vec2, *, beta, alpha):
 
 # ---- matmul: any ranks
 def _rows(x):
-    """All dims but the last as one; their product, as -1 is not known when the last is empty."""
+    """Merge all dims but the last. The size is computed, because -1 is ambiguous if the last dim is empty."""
     return x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
 
 
@@ -237,9 +240,10 @@ def _matmul_grad(g, self, other, needs):
         g = g.unsqueeze(-1)
     grad_a = grad_b = None
     if b.dim() > 2 and math.prod(b.shape[:-2]) == 1 and a.dim() > 2:
-        b = b.reshape(b.shape[-2:])  # one matrix for all of a, as torch folds it
+        # a single matrix is used for all of a, so it is treated as 2-dimensional, as in PyTorch
+        b = b.reshape(b.shape[-2:])
     if needs[0]:
-        if a.dim() == 2 and b.dim() > 2:  # one product over all columns
+        if a.dim() == 2 and b.dim() > 2:  # one product over the columns of all batches
             columns = [_rows(x.mT) for x in (g, conj(b))]
             grad_a = _mm_flags(*columns, True, False)
         else:
@@ -247,7 +251,8 @@ def _matmul_grad(g, self, other, needs):
         if self.dim() == 1:
             grad_a = grad_a.squeeze(-2)
     if needs[1]:
-        if b.dim() == 2 and a.dim() > 2:  # one product over all rows instead of a sum of products
+        # one product over the rows of all batches, instead of a sum of products
+        if b.dim() == 2 and a.dim() > 2:
             grad_b = _mm_flags(_rows(conj(a)), _rows(g), True, False)
         else:
             grad_b = _product(conj(a), g, True, False)
@@ -275,7 +280,7 @@ op(
 
 @composite("Tensor.__rmatmul__(Tensor self, Tensor other) -> Tensor", forms="m")
 def rmatmul(self, other):
-    """other @ self."""
+    """Return other @ self."""
     return t.matmul(other, self)
 
 
@@ -315,7 +320,8 @@ def _added(parts):
     return total
 
 
-# 16-bit gradients round as PyTorch's: one output feature at a time, each product of two factors first.
+# Gradients of 16-bit tensors must be rounded as in PyTorch. They are therefore computed for one output
+# feature after the other, and the product of two factors is rounded first.
 @op(
     "_bilinear(Tensor x1, Tensor x2, Tensor weight) -> Tensor",
     forms="f",
@@ -339,7 +345,7 @@ def _bilinear(x1, x2, weight):
     aliases=("bilinear",),
 )
 def bilinear(input1, input2, weight, bias):
-    """y[..., o] = input1 @ weight[o] @ input2 + bias[o]."""
+    """Return y[..., o] = input1 @ weight[o] @ input2 + bias[o]."""
     for i, x in ((1, input1), (2, input2)):
         if x.shape[-1] != weight.shape[i]:
             raise RuntimeError(
@@ -359,7 +365,7 @@ def bilinear(input1, input2, weight, bias):
 # ---- inner products of any rank
 @composite("inner(Tensor self, Tensor other) -> Tensor", forms="fmo")
 def inner(self, other):
-    """Sums of products over the last dim of both."""
+    """Return sums of products over the last dim of both tensors."""
     if self.dim() == 0 or other.dim() == 0:
         return self * other
     if self.shape[-1] != other.shape[-1]:
@@ -372,7 +378,10 @@ def inner(self, other):
 
 @composite("tensordot(Tensor a, Tensor b, any dims=2) -> Tensor", forms="fo")
 def tensordot(a, b, dims):
-    """Contraction of the given dims: an int (the last of a with the first of b) or two lists."""
+    """Contract dims of a with dims of b.
+
+    ``dims`` is an int n (the last n of a, the first n of b) or a pair of lists.
+    """
     if isinstance(dims, int):
         if dims < 0:
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
@@ -390,7 +399,8 @@ def tensordot(a, b, dims):
                 f"contracted dimensions need to match, but first has size {a.shape[da]} in dim {da} and second "
                 f"has size {b.shape[db]} in dim {db}"
             )
-    for da, db in zip(dims_a, dims_b, strict=True):  # a size 1 stands for every index of the other
+    # a dim of size 1 is broadcast, so the other operand can be summed over its dim first
+    for da, db in zip(dims_a, dims_b, strict=True):
         if a.shape[da] == 1 and b.shape[db] != 1:
             b = b.sum(db, keepdim=True, dtype=b.dtype)
         elif b.shape[db] == 1 and a.shape[da] != 1:
@@ -407,7 +417,10 @@ def tensordot(a, b, dims):
 
 # ---- chains
 def _chain_order(sizes):
-    """Where to split each sub-chain for the fewest multiplications; sizes[i], sizes[i + 1] are those of matrix i."""
+    """Return for every sub-chain where to split it for the fewest multiplications.
+
+    Matrix i has the shape (sizes[i], sizes[i + 1]).
+    """
     n = len(sizes) - 1
     cost = [[0] * n for _ in range(n)]
     split = [[0] * n for _ in range(n)]
@@ -431,7 +444,7 @@ def _chain(matrices):
 
 @composite("linalg.multi_dot(Tensor[] tensors) -> Tensor", forms="fo")
 def multi_dot(tensors):
-    """Product of a chain of matrices (the first and the last may be vectors) in the cheapest order."""
+    """Multiply a chain of matrices in the cheapest order. The first and the last may be vectors."""
     if len(tensors) < 2:
         raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {len(tensors)}")
     matrices = list(tensors)
@@ -463,7 +476,7 @@ def multi_dot(tensors):
 
 
 def chain_matmul(*matrices, out=None):
-    """Product of 2-D matrices in the cheapest order (deprecated: linalg.multi_dot)."""
+    """Multiply 2-dimensional matrices in the cheapest order. Deprecated: use linalg.multi_dot."""
     if not matrices:
         raise RuntimeError("chain_matmul(): Expected one or more matrices")
     if len(matrices) == 1:

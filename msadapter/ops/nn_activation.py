@@ -1,7 +1,8 @@
 """Activation functions.
 
-Each has an operator `_x_backward(grad, ...)` for its gradient, which is differentiable itself: linear in
-`grad` (the same operator again), and in the input where the function is curved.
+The gradient of each function is an operator `_x_backward(grad, ...)`, which can be differentiated itself. It
+is linear in `grad`, so this derivative is the same operator again. Functions with curvature also have a
+derivative with respect to the input.
 """
 
 import math
@@ -52,7 +53,7 @@ op(
     aliases=("threshold",),
 )
 def threshold(input, threshold, value, inplace):
-    """x where x > threshold, else `value`."""
+    """x where x > threshold, and `value` elsewhere."""
     return (t._threshold_ if inplace else t._threshold)(input, threshold, value)
 
 
@@ -110,7 +111,7 @@ op(
     forms="f",
 )
 def leaky_relu(input, negative_slope, inplace):
-    """x where x > 0, else `negative_slope * x`."""
+    """x where x > 0, and `negative_slope * x` elsewhere."""
     return (t._leaky_relu_ if inplace else t._leaky_relu)(input, negative_slope)
 
 
@@ -120,10 +121,10 @@ def leaky_relu(input, negative_slope, inplace):
     forms="f",
 )
 def rrelu(input, lower, upper, training, inplace):
-    """leaky_relu whose slope is drawn from [lower, upper] per element in training, their mean otherwise."""
+    """leaky_relu with a random slope from [lower, upper] for each element in training, else with their mean."""
     if not training:
         return (t._leaky_relu_ if inplace else t._leaky_relu)(input, (lower + upper) / 2)
-    # As in torch, numbers are drawn for the elements that use them, in double precision.
+    # As in PyTorch, random numbers are drawn only for elements that use them, in double precision.
     falls = input <= 0
     drawn = input.new_empty([int(falls.sum().item())]).double().uniform_(lower, upper).to(input.dtype)
     slope = t.masked_scatter(t.ones_like(input, requires_grad=False), falls, drawn)
@@ -146,7 +147,10 @@ op(
     "nn.functional.prelu(Tensor input, Tensor weight) -> Tensor", forms="f", aliases=("prelu", "Tensor.prelu")
 )
 def prelu(input, weight):
-    """x where x > 0, else `weight * x`; one weight, or one for each channel (dimension 1)."""
+    """x where x > 0, and `weight * x` elsewhere.
+
+    There is one weight, or one for each channel (dimension 1).
+    """
     if weight.dtype != input.dtype:
         raise RuntimeError(f"prelu: Type promoting not supported. Got {input.dtype} and {weight.dtype}")
     if weight.numel() == 1:
@@ -193,7 +197,7 @@ op(
 
 @composite("nn.functional.softshrink(Tensor input, float lambd=0.5) -> Tensor", forms="f")
 def softshrink(input, lambd):
-    """x moved towards 0 by `lambd`."""
+    """x moved towards 0 by `lambd`, and 0 where |x| <= lambd."""
     if lambd < 0:
         raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd:g}.")
     return t._softshrink(input, lambd)
@@ -275,13 +279,13 @@ _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
 @composite("nn.functional.elu(Tensor input, float alpha=1.0, bool inplace=False) -> Tensor", forms="f")
 def elu(input, alpha, inplace):
-    """x where x > 0, else `alpha * (exp(x) - 1)`."""
+    """x where x > 0, and `alpha * (exp(x) - 1)` elsewhere."""
     return (t._elu_ if inplace else t._elu)(input, alpha, 1.0, 1.0)
 
 
 @composite("nn.functional.selu(Tensor input, bool inplace=False) -> Tensor", forms="f", aliases=("selu",))
 def selu(input, inplace):
-    """elu scaled so that activations normalise themselves."""
+    """elu with constants that keep the mean and variance of activations close to 0 and 1."""
     return (t._elu_ if inplace else t._elu)(input, _SELU_ALPHA, _SELU_SCALE, 1.0)
 
 
@@ -291,7 +295,7 @@ def selu(input, inplace):
     aliases=("celu",),
 )
 def celu(input, alpha, inplace):
-    """elu that is continuously differentiable for every alpha."""
+    """max(0, x) + min(0, alpha * (exp(x / alpha) - 1)), which is continuously differentiable for every alpha."""
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
     return (t._elu_ if inplace else t._elu)(input, alpha, 1.0, 1.0 / alpha)
@@ -405,7 +409,7 @@ op(
 
 @composite("nn.functional.gelu(Tensor input, *, str approximate='none') -> Tensor", forms="f")
 def gelu(input, *, approximate):
-    """x times the normal distribution function of x, exactly or by its tanh approximation."""
+    """x times the normal distribution function of x, exactly or (approximate="tanh") approximated with tanh."""
     if approximate not in _APPROXIMATE:
         raise RuntimeError("approximate argument must be either none or tanh.")
     return t._gelu(input, _APPROXIMATE[approximate])

@@ -1,4 +1,4 @@
-"""Convolutions, unfold and fold, and the rearrangements of channels and space."""
+"""Convolutions, unfold and fold, and functions that move values between channels and space."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _conj(x):
 
 
 def _one_gradient(which, grad, input, weight, stride, padding, dilation, transposed, output_padding, groups):
-    """The gradient of the input (0) or of the weight (1)."""
+    """Return the gradient of the input (which = 0) or of the weight (which = 1)."""
     geometry = (list(stride), list(padding), list(dilation), transposed, list(output_padding), groups)
     mask = [int(k == which) for k in range(3)]
     return outputs(raw.ConvolutionGrad(grad, input, weight, None, *geometry, mask), 3)[which]
@@ -75,7 +75,7 @@ def _one_gradient(which, grad, input, weight, stride, padding, dilation, transpo
     },
 )
 def _conv_input_grad(grad, weight, input, stride, padding, dilation, transposed, output_padding, groups):
-    # `input` gives the shape only.
+    # Only the shape of `input` is used.
     return _one_gradient(
         0, grad, input, weight, stride, padding, dilation, transposed, output_padding, groups
     )
@@ -98,7 +98,7 @@ def _conv_input_grad(grad, weight, input, stride, padding, dilation, transposed,
     },
 )
 def _conv_weight_grad(grad, input, weight, stride, padding, dilation, transposed, output_padding, groups):
-    # `weight` gives the shape only.
+    # Only the shape of `weight` is used.
     return _one_gradient(
         1, grad, input, weight, stride, padding, dilation, transposed, output_padding, groups
     )
@@ -106,7 +106,10 @@ def _conv_weight_grad(grad, input, weight, stride, padding, dilation, transposed
 
 # ---- the torch faces
 def _spread(value, n, name="the argument"):
-    """One number for each of ``n`` dims; RuntimeError for any other count than 1 or ``n``."""
+    """Return ``n`` numbers, one for each dim.
+
+    Any other number of values than 1 or ``n`` raises RuntimeError.
+    """
     values = [value] if isinstance(value, int) else list(value)
     if len(values) not in (1, n):
         raise RuntimeError(
@@ -116,7 +119,7 @@ def _spread(value, n, name="the argument"):
 
 
 def _sliding(kernel_size, dilation, padding, stride):
-    """The four pairs of numbers of im2col and col2im, checked."""
+    """Return the four checked pairs of numbers that im2col and col2im take."""
     pairs = [
         _spread(v, 2, name)
         for v, name in (
@@ -148,13 +151,13 @@ def _check_rank(name, input, n):
 
 
 def _same_padding(input, weight, dilation, n):
-    """Symmetric padding of 'same', and what is left over for the end of each dim."""
+    """Return the symmetric part of the padding 'same', and the rest, which goes to the end of each dim."""
     total = [dilation[i] * (weight.shape[i + 2] - 1) for i in range(n)]
     return [x // 2 for x in total], [x % 2 for x in total]
 
 
 def _laid_out(y, x, weight):
-    """The result with its channels last in memory when those of an operand are."""
+    """Return y in channels_last format if an operand has this format."""
     if y.dim() < 4 or (x.is_contiguous() and weight.is_contiguous()):
         return y
     name = FORMATS["channels_last" if y.dim() == 4 else "channels_last_3d"]
@@ -164,7 +167,7 @@ def _laid_out(y, x, weight):
 
 
 def _convolve(x, weight, bias, *geometry):
-    """The convolution; complex operands as three real ones, as PyTorch does."""
+    """Return the convolution. Complex operands are computed with three real convolutions, as in PyTorch."""
     if not x.is_complex() or not weight.is_complex():
         return t._convolution_nd(x, weight, bias, *geometry)
     parts = [None if v is None else (t.real(v), t.imag(v)) for v in (x, weight, bias)]
@@ -243,7 +246,7 @@ for _n in (1, 2, 3):
     forms="f",
 )
 def convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
-    """The general form behind conv1d ... conv_transpose3d."""
+    """The general convolution, from which conv1d to conv_transpose3d are made."""
     n = weight.dim() - 2
     return t._convolution_nd(
         input,
@@ -287,7 +290,7 @@ op(
     aliases=("im2col",),
 )
 def unfold(input, kernel_size, dilation, padding, stride):
-    """Sliding blocks of (N, C, H, W) as columns: (N, C * taps, positions)."""
+    """Return sliding blocks of (N, C, H, W) as columns (N, C * elements of a block, positions)."""
     if input.dim() not in (3, 4):
         raise RuntimeError(
             "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but "
@@ -305,7 +308,7 @@ def unfold(input, kernel_size, dilation, padding, stride):
     aliases=("col2im",),
 )
 def fold(input, output_size, kernel_size, dilation, padding, stride):
-    """Columns back to (N, C, H, W), overlapping blocks added."""
+    """Add up columns (N, C * elements of a block, positions) to an image (N, C, H, W)."""
     if input.dim() not in (2, 3):
         raise RuntimeError(
             "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions for input, "
@@ -325,7 +328,7 @@ def fold(input, output_size, kernel_size, dilation, padding, stride):
     aliases=("pixel_shuffle",),
 )
 def pixel_shuffle(input, upscale_factor):
-    """(..., C * r * r, H, W) -> (..., C, H * r, W * r)."""
+    """Reorder (..., C * r * r, H, W) to (..., C, H * r, W * r)."""
     r = upscale_factor
     if input.dim() < 3:
         raise RuntimeError(
@@ -353,7 +356,7 @@ def pixel_shuffle(input, upscale_factor):
     aliases=("pixel_unshuffle",),
 )
 def pixel_unshuffle(input, downscale_factor):
-    """(..., C, H * r, W * r) -> (..., C * r * r, H, W)."""
+    """Reorder (..., C, H * r, W * r) to (..., C * r * r, H, W)."""
     r = downscale_factor
     if input.dim() < 3:
         raise RuntimeError(
@@ -383,7 +386,7 @@ def pixel_unshuffle(input, downscale_factor):
     aliases=("channel_shuffle",),
 )
 def channel_shuffle(input, groups):
-    """Channels of `groups` groups interleaved."""
+    """Interleave the channels of `groups` groups."""
     if input.dim() < 3:
         raise RuntimeError(
             f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(input.shape)}"

@@ -1,4 +1,4 @@
-"""Losses: likelihoods by kernels, distances by formulas."""
+"""Loss functions. Likelihoods have kernels, distances are formulas."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ import warnings
 from ._declare import composite, op, raw, t
 from .nn_norm import gradients_of, recording
 
-_SUM, _MEAN, _NONE = 0, 1, 2  # MindSpore's numbers
+_SUM, _MEAN, _NONE = 0, 1, 2  # the numbers that MindSpore uses for reductions
 _CODES = {"sum": _SUM, "mean": _MEAN, "none": _NONE}
 _TAIL = "bool? size_average=None, bool? reduce=None, str reduction='mean'"
 
 
 def chosen(size_average, reduce, reduction):
-    """The reduction meant by the present and the old arguments; ValueError for an unknown name."""
+    """Return the reduction that the present and the deprecated arguments mean.
+
+    ValueError if it is unknown.
+    """
     if size_average is not None or reduce is not None:
         reduction = "none" if reduce is False else "sum" if size_average is False else "mean"
         warnings.warn(
@@ -26,7 +29,7 @@ def chosen(size_average, reduce, reduction):
 
 
 def reduced(loss, reduction):
-    """`loss` as it is, its mean or its sum."""
+    """Return `loss` unreduced, its mean or its sum."""
     return loss if reduction == "none" else loss.sum() if reduction == "sum" else loss.mean()
 
 
@@ -41,7 +44,7 @@ def _paired(name, input, target):
 
 
 def _each(function, *tensors):
-    """An elementwise loss; 16-bit tensors are taken through float32 and rounded once."""
+    """Compute an elementwise loss. 16-bit tensors are computed in float32 and rounded once."""
     if not any(x.element_size() == 2 for x in tensors) or not tensors[0].is_floating_point():
         return function(*tensors)
     return function(*(x.float() for x in tensors)).to(tensors[0].dtype)
@@ -56,7 +59,7 @@ def _size(x):
     f"nn.functional.mse_loss(Tensor input, Tensor target, {_TAIL}, Tensor? weight=None) -> Tensor", forms="f"
 )
 def mse_loss(input, target, size_average, reduce, reduction, weight):
-    """Mean (or sum, or none) of the squared differences."""
+    """Return the mean (or the sum, or all) of the squared differences."""
     reduction = chosen(size_average, reduce, reduction)
     a, b = _paired("mse_loss", input, target)
     if weight is None:
@@ -65,12 +68,12 @@ def mse_loss(input, target, size_average, reduce, reduction, weight):
 
 
 def _constant(value, like):
-    """A factor in the type of 16-bit tensors, where torch rounds it."""
+    """Return a factor as a tensor if `like` has 16 bits, because PyTorch rounds the factor then."""
     return t.scalar_tensor(value, dtype=like.dtype) if like.element_size() == 2 else value
 
 
 def _share(x, reduction):
-    """What every element counts for in the result."""
+    """Return the factor of each element in the result: 1 / n for a mean, else 1."""
     return 1 / x.numel() if reduction == "mean" and x.numel() else 1.0
 
 
@@ -105,7 +108,7 @@ def _weighted(loss, weight, reduction):
     f"nn.functional.l1_loss(Tensor input, Tensor target, {_TAIL}, Tensor? weight=None) -> Tensor", forms="f"
 )
 def l1_loss(input, target, size_average, reduce, reduction, weight):
-    """Mean of the absolute differences."""
+    """Return the mean (or the sum, or all) of the absolute differences."""
     reduction = chosen(size_average, reduce, reduction)
     a, b = _paired("l1_loss", input, target)
     return _weighted((a - b).abs(), weight, reduction)
@@ -115,7 +118,7 @@ def l1_loss(input, target, size_average, reduce, reduction, weight):
     f"nn.functional.smooth_l1_loss(Tensor input, Tensor target, {_TAIL}, float beta=1.0) -> Tensor", forms="f"
 )
 def smooth_l1_loss(input, target, size_average, reduce, reduction, beta):
-    """Squared below `beta`, absolute above."""
+    """d^2 / (2 beta) where the absolute difference d is below `beta`, and d - beta / 2 elsewhere."""
     reduction = chosen(size_average, reduce, reduction)
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
@@ -135,7 +138,7 @@ def _smooth(d, beta):
     forms="f",
 )
 def huber_loss(input, target, reduction, delta, weight):
-    """Squared below `delta`, linear above."""
+    """d^2 / 2 where the absolute difference d is below `delta`, and delta * (d - delta / 2) elsewhere."""
     reduction = chosen(None, None, reduction)
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
@@ -169,7 +172,7 @@ def _soft_margin(input, target, reduction):
 
 
 def _scaled_loss_grad(slope, weight, reduction):
-    """The gradient of a reduced loss from that of its elements, rounded in torch's order."""
+    """Return the gradient of a reduced loss, given that of its elements. It is rounded in PyTorch's order."""
     if weight is not None:
         slope = slope * weight
     return slope / max(slope.numel(), 1) if reduction == "mean" else slope
@@ -194,7 +197,8 @@ def _bce(input, target, weight, reduction):
 
 
 def _bce_elements(input, target):
-    # log is limited from below as in torch, so that a wrong certainty costs 100 and not infinity
+    # As in PyTorch, the logarithm is at least -100, so that a wrong certain prediction costs 100 instead of
+    # infinity.
     low, high = (
         raw.ClampScalar(raw.Log(input), -100.0, None),
         raw.ClampScalar(raw.Log1p(raw.Neg(input)), -100.0, None),
@@ -211,7 +215,7 @@ def _ones_like(x):
     forms="f",
 )
 def binary_cross_entropy(input, target, weight, size_average, reduce, reduction):
-    """-(target log(input) + (1 - target) log(1 - input)) of probabilities."""
+    """-(target log(input) + (1 - target) log(1 - input)), where input holds probabilities."""
     reduction = chosen(size_average, reduce, reduction)
     if input.shape != target.shape:
         raise ValueError(
@@ -229,7 +233,7 @@ def binary_cross_entropy(input, target, weight, size_average, reduce, reduction)
     forms="f",
 )
 def binary_cross_entropy_with_logits(input, target, weight, size_average, reduce, reduction, pos_weight):
-    """Binary cross entropy of sigmoid(input), without leaving the logarithmic scale."""
+    """The binary cross entropy of sigmoid(input), computed from logarithms so that it cannot overflow."""
     reduction = chosen(size_average, reduce, reduction)
     if input.shape != target.shape:
         raise ValueError(f"Target size ({_size(target)}) must be the same as input size ({_size(input)})")
@@ -269,7 +273,7 @@ def _bce_logits(input, target, weight, pos_weight, reduction):
     forms="f",
 )
 def torch_binary_cross_entropy_with_logits(self, target, weight, pos_weight, reduction):
-    """torch.binary_cross_entropy_with_logits: reduction by number (none 0, mean 1, sum 2)."""
+    """torch.binary_cross_entropy_with_logits. The reduction is a number: none 0, mean 1, sum 2."""
     return binary_cross_entropy_with_logits(
         self, target, weight, reduction=("none", "mean", "sum")[reduction], pos_weight=pos_weight
     )
@@ -277,7 +281,7 @@ def torch_binary_cross_entropy_with_logits(self, target, weight, pos_weight, red
 
 # ---- negative log likelihood and cross entropy
 def _nll_reference(x, target, weight, reduction, ignore_index):
-    """nll_loss of table operators: for gradients of gradients."""
+    """nll_loss with operators of the table. Gradients of gradients use it."""
     dim = 1 if x.dim() > 1 else 0
     kept = target != ignore_index
     index = t.where(kept, target, t.zeros_like(target))
@@ -332,7 +336,10 @@ def _check_target(input, target, what):
     forms="f",
 )
 def nll_loss(input, target, weight, size_average, ignore_index, reduce, reduction):
-    """-weight[target] * input[target], averaged by the weights, for scores (N, C, ...) and classes (N, ...)."""
+    """-weight[target] * input[target] for log probabilities (N, C, ...) and classes (N, ...).
+
+    The mean is weighted by weight[target]. Elements with the class ``ignore_index`` do not count.
+    """
     reduction = chosen(size_average, reduce, reduction)
     _check_target(input, target, "nll_loss")
     return t._nll_loss(input, target, weight, _CODES[reduction], ignore_index)[0]
@@ -405,7 +412,11 @@ def _with_probabilities(input, target, weight, reduction, smoothing):
     forms="f",
 )
 def cross_entropy(input, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing):
-    """Cross entropy of logits (N, C, ...) or (C) with classes (N, ...) or with probabilities of the shape of `input`."""
+    """Cross entropy of logits (N, C, ...) or (C).
+
+    The target holds class indices (N, ...), or probabilities with the shape of `input`. Elements with the
+    class ``ignore_index`` do not count.
+    """
     reduction = chosen(size_average, reduce, reduction)
     if not 0.0 <= label_smoothing <= 1.0:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
@@ -449,7 +460,10 @@ def cross_entropy(input, target, weight, size_average, ignore_index, reduce, red
 def linear_cross_entropy(
     input, linear_weight, target, *, linear_bias, weight, reduction, ignore_index, label_smoothing, options
 ):
-    """cross_entropy(linear(input, linear_weight, linear_bias), target); linear_weight is (C, ..., in_features)."""
+    """Return cross_entropy(linear(input, linear_weight, linear_bias), target).
+
+    linear_weight has the shape (C, ..., in_features).
+    """
     if options is not None:
         raise NotImplementedError(
             "torch.nn.functional.linear_cross_entropy: options is not supported (docs/coverage.md)"

@@ -55,7 +55,10 @@ def _embedding_second(g, indices, padding_idx, scale_grad_by_freq):
     forms="f",
 )
 def embedding(input, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse):
-    """Rows of `weight` by index; the row `padding_idx` gets no gradient, rows longer than `max_norm` are shortened in place."""
+    """Return rows of `weight` by index.
+
+    The row `padding_idx` gets no gradient. Rows longer than `max_norm` are scaled down in place.
+    """
     rows = weight.shape[0]
     if padding_idx is not None:
         if padding_idx >= rows:
@@ -70,7 +73,8 @@ def embedding(input, weight, padding_idx, max_norm, norm_type, scale_grad_by_fre
 
 def _rows(weight, indices, padding_idx, scale_grad_by_freq, sparse):
     if sparse and weight.requires_grad and _C.is_grad_enabled():
-        from ..sparse._embedding import embedding as rows  # loaded when sparse gradients are asked for
+        # imported here, because only sparse gradients need it
+        from ..sparse._embedding import embedding as rows
 
         return rows(weight, indices, padding_idx, scale_grad_by_freq)
     return t._embedding(weight, indices, padding_idx, scale_grad_by_freq)
@@ -81,7 +85,7 @@ def _rows(weight, indices, padding_idx, scale_grad_by_freq, sparse):
     forms="f",
 )
 def torch_embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse):
-    """torch.embedding: the table first, padding_idx -1 for none."""
+    """torch.embedding. The table is the first argument, and padding_idx is -1 if there is none."""
     return _rows(weight, indices, padding_idx, scale_grad_by_freq, sparse)
 
 
@@ -89,7 +93,7 @@ def torch_embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse):
     "embedding_renorm_(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor", forms="f"
 )
 def embedding_renorm_(self, indices, max_norm, norm_type):
-    """Shortens in place the rows in use that are longer than `max_norm`."""
+    """Scale down, in place, those rows in `indices` that are longer than `max_norm`."""
     raw.EmbeddingRenorm(self, indices, max_norm, norm_type)
     _C.bump_version(self)
     return self
@@ -97,7 +101,7 @@ def embedding_renorm_(self, indices, max_norm, norm_type):
 
 @op("nn.functional.one_hot(Tensor input, int num_classes=-1) -> Tensor", forms="f", grad=None)
 def one_hot(input, num_classes):
-    """1 at the class of each element, along a new last dim."""
+    """Return 1 at the class of each element and 0 elsewhere, along a new last dim."""
     return raw.OneHotExt(input, num_classes, None, None, -1)
 
 
@@ -118,7 +122,7 @@ def _dropout(input, p, training, inplace):
     forms="f",
 )
 def dropout(input, p, training, inplace):
-    """Zeroes elements with probability p, the others are divided by 1 - p."""
+    """Set elements to zero with probability p and divide the others by 1 - p."""
     return _dropout(input, p, training, inplace)
 
 
@@ -136,7 +140,7 @@ def torch_dropout_(input, p, train):
 
 @composite("native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)", forms="f")
 def native_dropout(input, p, train):
-    """Dropout and its mask of kept elements."""
+    """Return dropout and the mask of the elements that were kept."""
     if train is False or input.numel() == 0:
         return input.clone(), t.ones_like(input, dtype=(input == input).dtype)
     if p == 1:
@@ -147,7 +151,7 @@ def native_dropout(input, p, train):
 
 # ---- padding
 def _split_pads(x, pad):
-    """[(before, after)] of every dim, the first dim first; `pad` begins with the last one."""
+    """Return [(before, after)] for every dim, the first dim first. `pad` starts with the last dim."""
     out = [(0, 0)] * x.dim()
     for i in range(len(pad) // 2):
         out[x.dim() - 1 - i] = (pad[2 * i], pad[2 * i + 1])
@@ -167,7 +171,10 @@ def _constant_pad(self, pad, value):
 
 @composite("constant_pad_nd(Tensor self, any pad, Scalar value=0) -> Tensor", forms="f")
 def constant_pad_nd(self, pad, value):
-    """`value` around the last dims (before and after, the last dim first); a negative count crops."""
+    """Add `value` around the last dims. `pad` holds (before, after) pairs, the last dim first.
+
+    A negative number removes elements.
+    """
     pad = list(pad)
     if len(pad) % 2:
         raise RuntimeError("Length of pad must be even but instead it equals " + str(len(pad)))
@@ -186,7 +193,7 @@ def constant_pad_nd(self, pad, value):
 
 
 def _border_index(n, before, after, mode):
-    """Source position of every position of a padded dim of n, as an int64 tensor."""
+    """Return the source position of each position of a padded dim with n elements, as an int64 tensor."""
     positions = t.arange(-before, n + after)
     if mode == "replicate":
         return t.clamp(positions, 0, n - 1)
@@ -216,7 +223,7 @@ def _check_border(x, pad, mode):
     "nn.functional.pad(Tensor input, int[] pad, str mode='constant', float? value=None) -> Tensor", forms="f"
 )
 def pad(input, pad, mode, value):
-    """Extends the last dims; `pad` gives (before, after) pairs from the last dim on."""
+    """Extend the last dims by the given mode. `pad` holds (before, after) pairs, the last dim first."""
     pad = list(pad)
     if len(pad) % 2:
         raise RuntimeError("Padding length must be divisible by 2")
@@ -234,7 +241,8 @@ def pad(input, pad, mode, value):
     _check_border(input, pad, mode)
     out = input
     for d, (before, after) in enumerate(_split_pads(input, pad)):
-        if mode == "circular" and (before < 0 or after < 0):  # what is cropped does not come round again
+        # elements that are cut off are not part of the circle
+        if mode == "circular" and (before < 0 or after < 0):
             out = t.narrow(out, d, max(0, -before), out.shape[d] + min(0, before) + min(0, after))
             before, after = max(0, before), max(0, after)
         if before or after:
@@ -281,7 +289,10 @@ def grid_sampler(self, grid, interpolation_mode, padding_mode, align_corners):
     forms="f",
 )
 def grid_sample(input, grid, mode, padding_mode, align_corners):
-    """Values of (N, C, [D,] H, W) at the positions (N, ..., 2 or 3) of a grid in [-1, 1], x first."""
+    """Return the values of (N, C, [D,] H, W) at the positions of a grid (N, ..., 2 or 3).
+
+    The coordinates are in [-1, 1], with x (along W) first.
+    """
     if mode not in _INTERPOLATIONS:
         raise ValueError(
             f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'"

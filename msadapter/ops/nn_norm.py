@@ -1,7 +1,7 @@
 """softmax and the normalisations.
 
-A fused gradient is used while no graph of it is recorded; under ``create_graph`` the gradient is the one of the plain
-formula, so every further order follows from the table.
+The fused gradient is used unless a graph of the gradient is recorded (``create_graph``). Then the gradient is
+computed from the plain formula, whose operators have gradients of every order.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _to(x, dtype):
     grad={"self": lambda g, result, dim: t._softmax_backward(g, result, dim)},
 )
 def softmax(self, dim, dtype):
-    """exp(x) along `dim`, divided by its sum."""
+    """exp(x) divided by its sum along `dim`."""
     return raw.Softmax(_to(self, dtype), [dim])
 
 
@@ -67,7 +67,7 @@ def _log_softmax_backward(grad, output, dim):
 
 
 def _default_dim(x):
-    """The dim that softmax took before it had to be named."""
+    """Return the dim that softmax uses when none is given."""
     return 0 if x.dim() in (0, 1, 3) else 1
 
 
@@ -76,7 +76,7 @@ def _default_dim(x):
     forms="f",
 )
 def functional_softmax(input, dim, _stacklevel, dtype):
-    """exp(x) along `dim`, divided by its sum."""
+    """exp(x) divided by its sum along `dim`."""
     return t.softmax(input, _default_dim(input) if dim is None else dim, dtype)
 
 
@@ -85,7 +85,7 @@ def functional_softmax(input, dim, _stacklevel, dtype):
     forms="f",
 )
 def functional_log_softmax(input, dim, _stacklevel, dtype):
-    """log of softmax."""
+    """The logarithm of softmax along `dim`."""
     return t.log_softmax(input, _default_dim(input) if dim is None else dim, dtype)
 
 
@@ -95,7 +95,7 @@ def functional_log_softmax(input, dim, _stacklevel, dtype):
     grad={"self": lambda g, result, dim: t._softmax_backward(g, result, dim)},
 )
 def _safe_softmax(self, dim, dtype):
-    """softmax that gives zeros where everything along `dim` is -inf."""
+    """softmax that returns zeros where all values along `dim` are -inf."""
     masked = (self == float("-inf")).all(dim, keepdim=True)
     return raw.Softmax(_to(self, dtype), [dim]).masked_fill(masked, 0.0)
 
@@ -106,7 +106,7 @@ def _normalized_dims(x, normalized_shape):
 
 
 def _computed(x):
-    """x in float32 if it is a 16-bit type."""
+    """Return x in float32 if it has a 16-bit dtype, else x."""
     return x.float() if x.element_size() == 2 else x
 
 
@@ -116,8 +116,11 @@ def _standardized(x, dims, eps):
 
 
 def gradients_of(function, inputs, needs, g):
-    """Gradients of `function(*inputs)` (a tensor, or a tuple with a tuple `g`) as a recorded computation, None where not needed."""
-    # Views cut the graph at the inputs: what produced them is not walked.
+    """Return the gradients of `function(*inputs)` such that autograd records their computation.
+
+    The function returns a tensor, or a tuple; then `g` is a tuple too. Inputs without `needs` get None.
+    """
+    # The views separate the inputs from the graph that produced them, so that backward stops at them.
     views = [None if x is None else x.view_as(x) for x in inputs]
     wanted = tuple(v for v, n in zip(views, needs, strict=True) if n and v is not None)
     if not wanted:
@@ -135,7 +138,10 @@ def gradients_of(function, inputs, needs, g):
 
 
 def outputs(result, count):
-    """The results of a raw call with an output mask: one for each, None for those not asked for."""
+    """Return the results of a raw call with an output mask as a list.
+
+    Results that were not asked for are None.
+    """
     found = list(result) if isinstance(result, (tuple, list)) else [result]
     return found + [None] * (count - len(found))
 
@@ -180,7 +186,7 @@ op(
     forms="f",
 )
 def layer_norm(input, normalized_shape, weight, bias, eps):
-    """Mean 0 and variance 1 over the last dims, then scale and shift."""
+    """Normalise to mean 0 and variance 1 over the last dims, then scale and shift."""
     return t._layer_norm(input, normalized_shape, weight, bias, eps)[0]
 
 
@@ -190,7 +196,7 @@ def layer_norm(input, normalized_shape, weight, bias, eps):
     forms="f",
 )
 def torch_layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable):
-    """torch.layer_norm: as in nn.functional."""
+    """torch.layer_norm, which is nn.functional.layer_norm."""
     return t._layer_norm(input, normalized_shape, weight, bias, eps)[0]
 
 
@@ -199,7 +205,7 @@ def torch_layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable):
     forms="f",
 )
 def native_layer_norm(input, normalized_shape, weight, bias, eps):
-    """Result, mean and 1 / standard deviation."""
+    """Return the result, the mean and 1 / standard deviation."""
     out, mean, rstd = t._layer_norm(input, normalized_shape, weight, bias, eps)
     return out, mean.detach(), rstd.detach()
 
@@ -236,7 +242,7 @@ op(
     aliases=("rms_norm",),
 )
 def rms_norm(input, normalized_shape, weight, eps):
-    """Divided by the root of the mean square over the last dims, then scaled."""
+    """Divide by the root of the mean square over the last dims, then scale."""
     normalized_shape = list(normalized_shape)
     if list(input.shape[input.dim() - len(normalized_shape) :]) != normalized_shape:
         raise RuntimeError(
@@ -262,7 +268,7 @@ def _epsilon(x):
 
 # ---- group_norm
 def _group_norm_reference(x, weight, bias, num_groups, eps):
-    """Result, mean and 1 / standard deviation."""
+    """Return the result, the mean and 1 / standard deviation."""
     rows = _computed(x).reshape(x.shape[0], num_groups, -1)
     mean = rows.mean(2, keepdim=True)
     rstd = t.rsqrt((rows - mean).square().mean(2, keepdim=True) + eps)
@@ -276,7 +282,10 @@ def _group_norm_reference(x, weight, bias, num_groups, eps):
 
 
 def _group_norm_formula(gs, input, num_groups, weight, mean, rstd, needs):
-    """Gradients where those of the statistics count too, step by step in the element type as in torch."""
+    """Return gradients for the case that mean and rstd also have gradients.
+
+    Each step is computed in the dtype of the input, as in PyTorch.
+    """
     n, channels = input.shape[:2]
     per = channels // num_groups
     x = input.reshape(n, num_groups, per, -1)
@@ -351,7 +360,9 @@ def _check_groups(input, num_groups, weight, bias):
     forms="f",
 )
 def group_norm(input, num_groups, weight, bias, eps):
-    """Mean 0 and variance 1 over groups of channels of each sample, then scale and shift by channel."""
+    """Normalise groups of channels of each sample to mean 0 and variance 1, then scale and shift each
+    channel.
+    """
     _check_groups(input, num_groups, weight, bias)
     return t._group_norm(input, num_groups, weight, bias, eps)[0]
 
@@ -362,7 +373,7 @@ def group_norm(input, num_groups, weight, bias, eps):
     forms="f",
 )
 def torch_group_norm(input, num_groups, weight, bias, eps, cudnn_enabled):
-    """torch.group_norm: as in nn.functional."""
+    """torch.group_norm, which is nn.functional.group_norm."""
     return group_norm(input, num_groups, weight, bias, eps)
 
 
@@ -372,7 +383,7 @@ def torch_group_norm(input, num_groups, weight, bias, eps, cudnn_enabled):
     forms="f",
 )
 def native_group_norm(input, weight, bias, N, C, HxW, group, eps):  # noqa: N803
-    """Result, mean and 1 / standard deviation."""
+    """Return the result, the mean and 1 / standard deviation."""
     if input.numel() != N * C * HxW or group <= 0 or C % group:
         raise RuntimeError(
             f"Expected an input of {N} x {C} x {HxW} elements in {group} groups, but got one of size {list(input.shape)}"
@@ -424,7 +435,8 @@ def _batch_norm_grad(
     grad={("input", "weight", "bias"): _batch_norm_grad},
 )
 def _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
-    # The running statistics are `any`: they change in place, so they are not saved as operands.
+    # The running statistics change in place. They have the type `any`, so that they are not saved as
+    # operands.
     return raw.BatchNormExt(input, weight, bias, running_mean, running_var, training, momentum, eps)
 
 
@@ -454,7 +466,9 @@ def _batch_norm_checked(input, weight, bias, running_mean, running_var, training
     forms="f",
 )
 def batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps):
-    """Each channel normalised by the batch's statistics (training) or by the running ones, then scaled and shifted."""
+    """Normalise each channel with the statistics of the batch (training) or the running ones; scale and
+    shift.
+    """
     if training and math.prod([n for d, n in enumerate(input.shape) if d != 1]) == 1:
         raise ValueError(
             f"Expected more than 1 value per channel when training, got input size {Size(input.shape)}"
@@ -468,7 +482,7 @@ def batch_norm(input, running_mean, running_var, weight, bias, training, momentu
     forms="f",
 )
 def torch_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
-    """torch.batch_norm: as in nn.functional, the parameters first."""
+    """torch.batch_norm. It takes weight and bias before the running statistics."""
     return _batch_norm_checked(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
 
 
@@ -485,7 +499,7 @@ def _native(input, weight, bias, running_mean, running_var, training, momentum, 
     forms="f",
 )
 def native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
-    """Result, batch mean and 1 / standard deviation (both empty outside training)."""
+    """Return the result, the batch mean and 1 / standard deviation (both are empty outside training)."""
     return _native(input, weight, bias, running_mean, running_var, training, momentum, eps)
 
 
@@ -495,7 +509,10 @@ def native_batch_norm(input, weight, bias, running_mean, running_var, training, 
     forms="f",
 )
 def _native_batch_norm_legit(input, weight, bias, running_mean, running_var, training, momentum, eps):
-    """native_batch_norm, also without running statistics: (input, weight, bias, training, momentum, eps)."""
+    """Like native_batch_norm, but the running statistics may be left out.
+
+    The arguments are then (input, weight, bias, training, momentum, eps).
+    """
     if eps is None:
         running_mean, running_var, training, momentum, eps = None, None, running_mean, running_var, training
     return _native(input, weight, bias, running_mean, running_var, training, momentum, eps)

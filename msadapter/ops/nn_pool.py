@@ -7,7 +7,7 @@ from .nn_conv import _spread
 
 
 def _flat_gather(g, indices, dims):
-    """g at `indices` of its last `dims` dims taken as one."""
+    """Return the elements of g at `indices`, which count within the last `dims` dims together."""
     lead = list(g.shape[: g.dim() - dims])
     return t.gather(g.reshape([*lead, -1]), -1, indices.reshape([*lead, -1])).reshape(indices.shape)
 
@@ -205,7 +205,7 @@ def _adaptive_max(self, output_size):
 
 
 def _adaptive_size(name, input, output_size, n):
-    """Sizes with None replaced by the input's; the input's rank is checked."""
+    """Replace None in the sizes by the size of the input, and check the rank of the input."""
     if input.dim() not in (n + 1, n + 2):
         raise RuntimeError(f"{name}{n}d(): Expected {n + 1}D or {n + 2}D tensor, but got {list(input.shape)}")
     sizes = [output_size] * n if output_size is None or isinstance(output_size, int) else list(output_size)
@@ -217,7 +217,7 @@ def _adaptive_size(name, input, output_size, n):
 
 
 def _one_more(function, x, sizes):
-    """A 1-d pool as a 2-d one."""
+    """Compute a 1-dimensional pooling as a 2-dimensional one."""
     return function(x.unsqueeze(-2), [1, *sizes])
 
 
@@ -257,13 +257,15 @@ for _n in (1, 2, 3):
 
 @composite("adaptive_max_pool1d(Tensor self, int[] output_size) -> (Tensor, Tensor)", forms="f")
 def torch_adaptive_max_pool1d(self, output_size):
-    """Values and indices."""
+    """Return the values and the indices."""
     return t.adaptive_max_pool1d(self, output_size, True)
 
 
 # ---- resizing
 def _resize(mindspore, name, n, corners):
-    """Declares `name(self, output_size, [align_corners], scales...)` and its gradient, which is linear."""
+    """Declare `name(self, output_size, [align_corners], scales...)` and its gradient, which is linear in
+    grad.
+    """
     corner = "bool align_corners, " if corners else ""
     tail = [True] if corners else []
     scales = ", ".join(f"float? scales_{'dhw'[3 - n + i]}=None" for i in range(n))
@@ -303,7 +305,7 @@ def _resize(mindspore, name, n, corners):
 
 
 def _with_names(function, names):
-    """`function` with a signature that names its parameters, as the table reads them."""
+    """Return `function` with a signature in which the parameters have names, because the table reads them."""
     import inspect
 
     wrapped = lambda *args: function(*args)  # noqa: E731

@@ -1,4 +1,4 @@
-"""Optimizer steps and norms over lists of tensors, one kernel call each. They change their operands in place."""
+"""Optimizer steps and norms for lists of tensors. Each is one kernel call. The steps work in place."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _changed(*lists):
 
 
 def _declare_adam(name: str, decoupled: bool, doc: str) -> None:
-    """Declares a step of all parameters with Adam's moments; ``decoupled`` weight decay makes it AdamW."""
+    """Declare a step of all parameters with Adam's moments. ``decoupled`` weight decay makes it AdamW."""
 
     def step(
         self,
@@ -80,7 +80,7 @@ def _fused_sgd_(
     grad_scale,
     found_inf,
 ):
-    """One SGD step of all parameters."""
+    """Do one SGD step of all parameters in place."""
     raw.FusedSgd(
         list(self),
         list(grads),
@@ -100,7 +100,7 @@ def _fused_sgd_(
 
 @composite("_foreach_norm(Tensor[] self, Scalar ord=2, ScalarType? dtype=None) -> any", forms="f")
 def _foreach_norm(self, ord, dtype):
-    """The norm of each tensor, as a list of 0-dim tensors."""
+    """Return the norm of each tensor, as a list of 0-dimensional tensors."""
     norms = t._norms(list(self), float(ord))
     if dtype is not None:
         norms = norms.to(dtype)
@@ -109,13 +109,13 @@ def _foreach_norm(self, ord, dtype):
 
 @composite("_norms(Tensor[] tensors, float ord) -> Tensor", forms="f")
 def _norms(tensors, ord):
-    """The norm of each tensor, as one 1-d tensor (no gradient)."""
+    """Return the norms of all tensors as one 1-dimensional tensor. There is no gradient."""
     return raw.ForeachNorm([x.detach() for x in tensors], ord)
 
 
 @composite("_scale_all_(Tensor[] tensors, Tensor factor) -> any", forms="f")
 def _scale_all_(tensors, factor):
-    """Multiplies every tensor by a one-element tensor, in place (no gradient)."""
+    """Multiply every tensor in place by a tensor with one element. There is no gradient."""
     raw.ForeachScale([x.detach() for x in tensors], factor.detach())
     _changed(tensors)
 
@@ -125,7 +125,10 @@ def _scale_all_(tensors, factor):
     forms="f",
 )
 def _amp_foreach_non_finite_check_and_unscale_(self, found_inf, inv_scale):
-    """self *= inv_scale, in place (no gradient); found_inf becomes 1 if a tensor holds inf or nan, and is left alone otherwise."""
+    """Multiply the tensors in place by inv_scale. There is no gradient.
+
+    found_inf becomes 1 if a tensor holds inf or nan, and otherwise stays as it is.
+    """
     for name, scalar in (("inv_scale", inv_scale), ("found_inf", found_inf)):
         if scalar.numel() != 1 or scalar.dtype.name != "float32":
             raise RuntimeError(f"{name} must be a {'1-element' if scalar.numel() != 1 else 'float'} tensor.")
@@ -146,7 +149,10 @@ def _amp_foreach_non_finite_check_and_unscale_(self, found_inf, inv_scale):
 def _amp_update_scale_(
     self, growth_tracker, found_inf, scale_growth_factor, scale_backoff_factor, growth_interval
 ):
-    """The scale of losses after a step: smaller after inf or nan, larger (if still finite) after growth_interval steps without."""
+    """Update the scale of losses after a step, in place.
+
+    It shrinks after inf or nan, and grows (if it stays finite) after growth_interval steps without them.
+    """
     if found_inf.item():
         self.mul_(scale_backoff_factor)
         growth_tracker.fill_(0)

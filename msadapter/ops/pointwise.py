@@ -1,4 +1,4 @@
-"""Elementwise functions of one tensor, and the arithmetic helpers that take a few more operands."""
+"""Elementwise functions of one tensor, and arithmetic with a few more operands such as addcmul and clamp."""
 
 import math
 
@@ -10,19 +10,25 @@ _LN10 = math.log(10.0)
 
 
 def conj(x):
-    """What a gradient is multiplied by for a derivative `x`: the conjugate of a complex one, `x` itself otherwise."""
+    """Return the conjugate of a derivative `x`, by which a gradient is multiplied.
+
+    A real `x` stays as it is.
+    """
     if isinstance(x, (int, float, complex)):
         return x.conjugate()
     return t.conj_physical(x) if x.is_complex() else x
 
 
 def zero_grad(g):
-    """The gradient of a step function."""
+    """Return zeros, the gradient of a step function."""
     return t.zeros_like(g)
 
 
 def not_implemented(name):
-    """The gradient of a function that torch cannot differentiate either, although its result asks for one."""
+    """Return a gradient function that raises RuntimeError.
+
+    PyTorch has no derivative of this operator either, although its result requires grad.
+    """
 
     def grad(g):
         raise RuntimeError(f"derivative for {name} is not implemented")
@@ -31,7 +37,7 @@ def not_implemented(name):
 
 
 def unary(name, ms, grad, *, promote="float", aliases=(), forms="fmio", dunder=None):
-    """One elementwise function `name(self)` answered by the operator `ms`."""
+    """Declare an elementwise function `name(self)` with MindSpore's operator `ms`."""
     op(
         f"{name}(Tensor self) -> Tensor",
         ms=ms,
@@ -63,7 +69,7 @@ unary("square", "Square", lambda g, self: g * conj(self) * 2, promote=None)
 
 @composite("positive(Tensor self) -> Tensor", forms="fm", dunder="__pos__")
 def positive(self):
-    """`self` itself; bool tensors are refused."""
+    """Return `self`. A bool tensor raises RuntimeError."""
     if self.dtype.storage_name == "BoolStorage":
         raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
     return self
@@ -163,19 +169,19 @@ _DEGREE = math.pi / 180
 
 @composite("deg2rad(Tensor self) -> Tensor", forms="fmio")
 def deg2rad(self):
-    """Degrees to radians."""
+    """Convert degrees to radians."""
     return self * _DEGREE
 
 
 @composite("rad2deg(Tensor self) -> Tensor", forms="fmio")
 def rad2deg(self):
-    """Radians to degrees."""
+    """Convert radians to degrees."""
     return self * (1 / _DEGREE)
 
 
 # ---- fused forms
 def _number(value, like):
-    """A Python number rounded to the type of ``like`` where that has 16 bits."""
+    """Return a Python number, rounded to the dtype of ``like`` if that has 16 bits."""
     narrow = like.is_floating_point() and like.dtype.itemsize == 2
     return t.scalar_tensor(value, dtype=like.dtype) if narrow else value
 
@@ -223,7 +229,7 @@ op(
 
 
 def _inside(self, min, max):
-    """Where clamp passes its input through."""
+    """Return where clamp does not change its input."""
     if min is None:
         return self <= max
     if max is None:
@@ -253,7 +259,7 @@ def _clamp_max_grad(g, self, min, max):
     },
 )
 def clamp(self, min, max):
-    """Limit every element to [min, max]; NaN passes; min above max gives max."""
+    """Limit every element to [min, max]. NaN stays NaN. If min > max, the result is max."""
     return raw.ClampTensor(self, min, max)
 
 
@@ -264,7 +270,7 @@ def clamp(self, min, max):
     grad={"self": lambda g, self, min: g * (self >= min), "min": lambda g, self, min: g * (self < min)},
 )
 def clamp_min(self, min):
-    """`clamp` with a lower limit only."""
+    """Limit every element from below."""
     return raw.ClampTensor(self, min, None)
 
 
@@ -275,7 +281,7 @@ def clamp_min(self, min):
     grad={"self": lambda g, self, max: g * (self <= max), "max": lambda g, self, max: g * (self > max)},
 )
 def clamp_max(self, max):
-    """`clamp` with an upper limit only."""
+    """Limit every element from above."""
     return raw.ClampTensor(self, None, max)
 
 
@@ -297,7 +303,10 @@ op(
     "where(Tensor condition, TensorOrScalar? input=None, TensorOrScalar? other=None) -> any", forms="fo"
 )
 def where(condition, input, other):
-    """`input` where the condition holds, `other` elsewhere; without them the indices of elements that are not zero."""
+    """Return `input` where the condition is true, and `other` elsewhere.
+
+    Without them, return the indices of the true elements, one tensor for each dim.
+    """
     if input is None and other is None:
         return t.nonzero(condition, as_tuple=True)
     if input is None or other is None:
@@ -307,7 +316,7 @@ def where(condition, input, other):
 
 @composite("Tensor.where(Tensor self, Tensor condition, TensorOrScalar other) -> Tensor")
 def _method_where(self, condition, other):
-    """The tensor where the condition holds, `other` elsewhere."""
+    """Return this tensor where the condition is true, and `other` elsewhere."""
     return t._where(condition, self, other)
 
 
@@ -322,7 +331,7 @@ op(
 
 
 def in_format(x, memory_format):
-    """A copy in a memory format, without gradient."""
+    """Return a copy in a memory format, without gradient."""
     if memory_format._name == "preserve_format":
         return raw.Clone(x)
     sizes, strides = list(x.shape), format_strides(x.shape, memory_format._name)
@@ -334,7 +343,7 @@ def in_format(x, memory_format):
 
 @op("clone(Tensor self, *, any memory_format=None) -> Tensor", forms="fm", grad={"self": lambda g: g})
 def clone(self, memory_format):
-    """A copy that keeps the layout of a dense tensor, or takes the given memory format."""
+    """Return a copy with the layout of a dense tensor, or with the given memory format."""
     return raw.Clone(self) if memory_format is None else in_format(self, memory_format)
 
 
@@ -342,7 +351,7 @@ def clone(self, memory_format):
     "_to_meta(Tensor self) -> Tensor", forms="f", grad={"self": lambda g, self: t.zeros_like(g, device="cpu")}
 )
 def _to_meta(self):
-    """The geometry without the values."""
+    """Return a meta tensor with the same sizes and strides."""
     return _C.to_meta(self)
 
 
@@ -370,7 +379,7 @@ op(
 
 @composite("fill(Tensor self, TensorOrScalar value) -> Tensor", forms="f")
 def fill(self, value):
-    """A tensor like `self` with every element `value`."""
+    """Return a tensor like `self` with every element set to `value`."""
     return self.clone().fill_(value)
 
 
@@ -383,7 +392,8 @@ def fill_diagonal_(self, fill_value, wrap):
     size, step, start = min(self.shape[:2]), sum(self.stride()), self.storage_offset()
     self.as_strided((size,), (step,), start).fill_(fill_value)
     width = self.shape[1]
-    if wrap and self.ndim == 2 and self.shape[0] > width + 1:  # the diagonal goes on one row below the square
+    # in a tall matrix the next diagonal starts one row below the square
+    if wrap and self.ndim == 2 and self.shape[0] > width + 1:
         rest = -(-self.numel() // (width + 1)) - size
         self.as_strided((rest,), (step,), start + self.stride(0) * (width + 1)).fill_(fill_value)
     return self
@@ -391,7 +401,7 @@ def fill_diagonal_(self, fill_value, wrap):
 
 @composite("fill_(Tensor self, TensorOrScalar value) -> Tensor", forms="fm")
 def fill_(self, value):
-    """`fill`, in place."""
+    """Set every element to `value`, in place."""
     return (
         t._fill_scalar_(self, value)
         if isinstance(value, (int, float, complex))

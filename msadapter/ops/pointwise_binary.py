@@ -1,4 +1,4 @@
-"""Elementwise functions of two operands: arithmetic, powers, extrema, bits."""
+"""Elementwise functions of two operands: arithmetic, powers, extrema and bit operations."""
 
 import cmath
 import math
@@ -20,7 +20,10 @@ def binary(
     right="TensorOrScalar",
     other="other",
 ):
-    """One elementwise function `name(self, other)` answered by the operator `ms`; `other` is the second argument's name."""
+    """Declare an elementwise function `name(self, other)` with MindSpore's operator `ms`.
+
+    `other` is the name of the second argument.
+    """
     op(
         f"{name}({left} self, {right} {other}) -> Tensor",
         ms=ms,
@@ -116,7 +119,7 @@ def _mode(rounding_mode):
     aliases=("divide",),
 )
 def div(self, other, *, rounding_mode):
-    """`self / other`, rounded towards zero ("trunc") or down ("floor") when a mode is given."""
+    """`self / other`. A rounding mode rounds the result towards zero ("trunc") or down ("floor")."""
     if rounding_mode is None:
         return t.true_divide(self, other)
     return t._div_mode(self, other, _mode(rounding_mode))
@@ -165,7 +168,7 @@ def _pow_exponent_grad(g, self, exponent, result):
             return t.where(exponent > 0, t.zeros_like(g), g * (result * -math.inf))
         log = cmath.log(self) if isinstance(self, complex) else math.log(self) if self > 0 else math.nan
         return g * conj(result * log)
-    # 0 ** y does not move for y > 0
+    # 0 ** y is constant for y > 0, so its derivative is zero
     still = (self == 0) & ((exponent.real if exponent.is_complex() else exponent) >= 0)
     return t.where(still, t.zeros_like(g), g * conj(result * self.log()))
 
@@ -182,7 +185,7 @@ op(
 
 @composite("float_power(TensorOrScalar self, TensorOrScalar exponent) -> Tensor", forms="fmio")
 def float_power(self, exponent):
-    """The power computed in float64 (complex128 for complex operands)."""
+    """Return the power, computed in float64 (complex128 for complex operands)."""
     numbers = (int, float, complex)
     wide = any(isinstance(x, complex) if isinstance(x, numbers) else x.is_complex() for x in (self, exponent))
     self, exponent = (

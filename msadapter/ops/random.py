@@ -1,4 +1,4 @@
-"""Random tensors: factories, in-place filling, sampling. The stream on the CPU is PyTorch's."""
+"""Random tensors: creation, in-place filling and sampling. On the CPU the numbers equal PyTorch's."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _no_grad(g):
 # ---- factories
 @op(f"rand(int[] size, *, {WITH_GENERATOR}, any names=None) -> Tensor", forms="fo")
 def rand(size, *, generator, dtype, layout, device, requires_grad, pin_memory, names):
-    """Uniform numbers in [0, 1)."""
+    """Return uniform numbers in [0, 1)."""
     pair = operands(generator, device_tag(device))
     return finish(
         raw.RandExt(checked_sizes(size), *pair, dtype or _C.default_dtype(), None),
@@ -32,7 +32,7 @@ def rand(size, *, generator, dtype, layout, device, requires_grad, pin_memory, n
 
 @op(f"randn(int[] size, *, {WITH_GENERATOR}, any names=None) -> Tensor", forms="fo")
 def randn(size, *, generator, dtype, layout, device, requires_grad, pin_memory, names):
-    """Standard normal numbers."""
+    """Return normal numbers with mean 0 and variance 1."""
     pair = operands(generator, device_tag(device))
     return finish(
         raw.Randn(checked_sizes(size), *pair, dtype or _C.default_dtype(), None),
@@ -43,7 +43,7 @@ def randn(size, *, generator, dtype, layout, device, requires_grad, pin_memory, 
 
 
 def _bounds(low, high, size):
-    """randint's arguments: (high, size) or (low, high, size)."""
+    """Return (low, high, size) of randint's arguments, which are (high, size) or (low, high, size)."""
     if size is None and isinstance(high, (tuple, list)):
         low, high, size = 0, low, high
     if low is not None and high is None:
@@ -55,7 +55,7 @@ def _bounds(low, high, size):
 
 @op(f"randint(any low=None, any high=None, any size=None, *, {WITH_GENERATOR}) -> Tensor", forms="fo")
 def randint(low, high, size, *, generator, dtype, layout, device, requires_grad, pin_memory):
-    """Integers in [low, high); ``randint(high, size)`` starts at 0."""
+    """Return integers in [low, high). ``randint(high, size)`` starts at 0."""
     low, high, size = _bounds(low, high, size)
     pair = operands(generator, device_tag(device))
     return finish(
@@ -68,14 +68,14 @@ def randint(low, high, size, *, generator, dtype, layout, device, requires_grad,
 
 @op(f"randperm(int n, *, {WITH_GENERATOR}) -> Tensor", forms="fo")
 def randperm(n, *, generator, dtype, layout, device, requires_grad, pin_memory):
-    """The numbers 0 .. n - 1 in random order."""
+    """Return the numbers 0 to n - 1 in random order."""
     checked_sizes([n])
     pair = operands(generator, device_tag(device))
     return finish(raw.RandpermExt(n, *pair, dtype or dtype_of("int64")), layout, device, requires_grad)
 
 
 def _like(self, dtype, memory_format, layout, device, requires_grad, fill):
-    """An empty_like filled by ``fill(tensor, seed, offset)``."""
+    """Return an empty_like that ``fill(tensor, seed, offset)`` has filled."""
     result = finish(empty_as(self, dtype, memory_format), layout, device, False, self)
     fill(result, *_on(result, None))
     if requires_grad:
@@ -140,7 +140,7 @@ def _checked_std(std):
     grad={"mean": _no_grad, "std": _no_grad},
 )
 def normal(mean, std, size, *, generator, dtype, layout, device, requires_grad, pin_memory):
-    """Normal numbers with mean and standard deviation given as numbers (then with ``size``) or as tensors."""
+    """Return normal numbers. Mean and standard deviation are numbers (then ``size`` is needed) or tensors."""
     _checked_std(std)
     with_mean, with_std = hasattr(mean, "shape"), hasattr(std, "shape")
     if not (with_mean or with_std):
@@ -159,7 +159,7 @@ def normal(mean, std, size, *, generator, dtype, layout, device, requires_grad, 
 
 # ---- in place
 def _in_place(name: str, parameters: str, kernel: str) -> None:
-    """Declares ``Tensor.<name>_(parameters)``: fills the tensor with numbers of a distribution."""
+    """Declare ``Tensor.<name>_(parameters)``, which fills the tensor with numbers of a distribution."""
     run = getattr(raw, kernel)
 
     @op(
@@ -186,7 +186,10 @@ _in_place("geometric", "float p", "InplaceGeometric")
     grad={"self": _no_grad},
 )
 def random_(self, low, high, *, generator):
-    """Integers: random_() over what the type can hold, random_(to), random_(from, to)."""
+    """Fill the tensor with integers.
+
+    random_() covers what the dtype can hold, random_(to) is [0, to), and random_(from, to) is [from, to).
+    """
     if low is not None and high is None and low >= 0:
         low, high = 0, low
     raw.InplaceRandom(self, 0 if low is None else low, high, *_on(self, generator))
@@ -200,7 +203,7 @@ def random_(self, low, high, *, generator):
     grad={"self": _no_grad},
 )
 def bernoulli(self, p, *, generator):
-    """Ones with probability ``p`` (or with those in the tensor), else zeros."""
+    """Return ones with probability ``p`` (or with the probabilities in the tensor), and zeros elsewhere."""
     if p is None:
         return raw.BernoulliExt(self, *_on(self, generator))
     result = raw_empty(self.shape, None, self.dtype)
@@ -229,8 +232,8 @@ def bernoulli_(self, p, *, generator):
     forms="fmo",
 )
 def multinomial(self, num_samples, replacement, *, generator):
-    """Indices drawn by the weights in each row."""
-    replacement = replacement and num_samples > 1  # torch draws a single index as if without replacement
+    """Return num_samples indices for each row, drawn with the weights in this row."""
+    replacement = replacement and num_samples > 1  # PyTorch draws a single index as if without replacement
     return raw.MultinomialExt(self, num_samples, replacement, *_on(self, generator))
 
 

@@ -1,4 +1,4 @@
-"""Reductions: sums, extremes, moments, norms."""
+"""Reductions: sums, extrema, moments and norms."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .view import zeros_of
 
 
 def restored(g, shape, dim, keepdim):
-    """`g` with the reduced dims put back as size 1."""
+    """Return `g` with the reduced dims inserted again with size 1."""
     if keepdim or not shape:
         return g
     dims = (
@@ -28,7 +28,7 @@ def restored(g, shape, dim, keepdim):
 
 
 def spread(g, shape, dim, keepdim):
-    """`g` expanded over the reduced dims."""
+    """Return `g` expanded over the reduced dims."""
     return t.expand(restored(g, shape, dim, keepdim), list(shape))
 
 
@@ -48,7 +48,7 @@ def count_of(shape, dim):
     grad={"self": lambda g, self, dim, keepdim: spread(g, self.shape, dim, keepdim)},
 )
 def sum(self, dim, keepdim, *, dtype):
-    """Sum over dims (all without dim); integers and booleans are added up in int64."""
+    """Sum over dims (by default all). Integers and booleans are summed in int64."""
     return raw.SumExt(self, dim, keepdim, dtype)
 
 
@@ -62,7 +62,7 @@ def sum(self, dim, keepdim, *, dtype):
     },
 )
 def nansum(self, dim, keepdim, *, dtype):
-    """Sum that skips not-a-numbers."""
+    """Sum over dims, with nan counted as zero."""
     if self.is_complex():
         raise RuntimeError("nansum does not support complex inputs")
     return raw.Nansum(self, dim, keepdim, dtype)
@@ -76,7 +76,7 @@ def nansum(self, dim, keepdim, *, dtype):
     },
 )
 def mean(self, dim, keepdim, *, dtype):
-    """Mean over dims (all without dim)."""
+    """Mean over dims (by default all)."""
     return raw.MeanExt(self, dim, keepdim, dtype)
 
 
@@ -85,7 +85,7 @@ def mean(self, dim, keepdim, *, dtype):
     forms="fmo",
 )
 def nanmean(self, dim, keepdim, *, dtype):
-    """Mean that skips not-a-numbers."""
+    """Mean over dims, with nan left out."""
     if not (self.dtype.is_floating_point or self.is_complex()):
         raise RuntimeError(
             f"nanmean(): expected input to have floating point or complex dtype but got {self.dtype.storage_name[:-7]}"
@@ -115,7 +115,10 @@ def _prod_back(g, self, result, dim, keepdim):
 
 
 def _prod_back_dim(g, x, result, dim):
-    """Product of the others: by division, or by running products from both ends when there are zeros."""
+    """Return the gradient of prod, which is the product of the other elements.
+
+    It is result / x, or computed from running products from both ends if there are zeros.
+    """
     if not bool((x == 0).any()):
         return g * conj(result / x)
     n = x.shape[dim]
@@ -148,27 +151,27 @@ def count_nonzero(self, dim):
 
 @op("all(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", forms="fmo")
 def all(self, dim, keepdim):
-    """Whether every element is true."""
+    """Return whether all elements are true."""
     return _truth(raw.ReduceAll, self, dim, keepdim)
 
 
 @op("any(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", forms="fmo")
 def any(self, dim, keepdim):
-    """Whether some element is true."""
+    """Return whether any element is true."""
     return _truth(raw.ReduceAny, self, dim, keepdim)
 
 
 def _truth(call, x, dim, keepdim):
-    if dim == []:  # an empty list reduces nothing here
+    if dim == []:  # an empty list of dims reduces nothing in this function
         return x != 0
-    if x.dtype.name.startswith("float8"):  # what is not zero in eight bits is not zero
+    if x.dtype.name.startswith("float8"):  # a nonzero float8 value must stay nonzero after the conversion
         x = t._to_dtype(x, ALL["float32"])
     return call(x, dim, keepdim)
 
 
 # ---- extremes
 def _share(g, self, result, dim, keepdim):
-    """Every place that holds the extreme gets an equal share."""
+    """Return the gradient of an extremum, divided equally among the elements that are equal to it."""
     shape = self.shape
     held = t.eq(self, restored(result, shape, dim, keepdim))
     held = t.logical_or(held, t.logical_and(t.isnan(self), t.isnan(restored(result, shape, dim, keepdim))))
@@ -196,7 +199,7 @@ _extreme("amin", "ReduceMin")
     "aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", forms="fmo"
 )
 def aminmax(self, *, dim, keepdim):
-    """Smallest and largest element along a dim, or of all."""
+    """Return the smallest and the largest element along a dim, or of all elements."""
     dims = [] if dim is None else [dim]
     if dim is None and self.numel() == 0:
         raise RuntimeError(
@@ -214,7 +217,7 @@ def _named(name, values):
 
 
 def scattered(g, shape, dim, indices, keepdim):
-    """Gradient of values taken at `indices` along a dim."""
+    """Return the gradient of values that were taken at `indices` along a dim."""
     if not shape:
         return g
     if not keepdim:
@@ -309,7 +312,10 @@ def _std(self, dim, correction, keepdim):
 
 
 def _moment_arguments(dim, unbiased, keepdim, correction):
-    """torch's three ways to call: (unbiased), (dim, unbiased, keepdim), (dim, *, correction, keepdim)."""
+    """Return (dim, keepdim, correction) of the three forms of PyTorch.
+
+    These are (unbiased), (dim, unbiased, keepdim) and (dim, *, correction, keepdim).
+    """
     if isinstance(dim, bool):
         dim, unbiased = None, dim
     if correction is None:
@@ -334,7 +340,7 @@ _MOMENT = "(Tensor self, any dim=None, any unbiased=None, bool keepdim=False, *,
 
 @composite("var" + _MOMENT + "Tensor", forms="fmo")
 def var(self, dim, unbiased, keepdim, *, correction):
-    """Variance over dims, divided by n - correction."""
+    """Variance over dims, which is the sum of squared deviations divided by n - correction."""
     return _moment("var", self, dim, unbiased, keepdim, correction)
 
 
@@ -363,7 +369,7 @@ def std_mean(self, dim, unbiased, keepdim, *, correction):
     forms="fm",
 )
 def cov(self, *, correction, fweights, aweights):
-    """Covariance matrix of the rows."""
+    """Covariance matrix of the rows, which are variables."""
     if self.ndim > 2:
         raise RuntimeError(
             f"cov(): expected input to have two or fewer dimensions but got an input with {self.ndim} dimensions"
@@ -461,7 +467,7 @@ def _as_dims(dim):
     forms="fo",
 )
 def vector_norm(x, ord, dim, keepdim, *, dtype):
-    """Vector norm over dims (all without dim)."""
+    """Vector norm over dims (by default all)."""
     if not (x.dtype.is_floating_point or x.is_complex()):
         raise RuntimeError(
             f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {x.dtype.storage_name[:-7]}"
@@ -493,7 +499,7 @@ def _reduces_nothing(shape, dim):
     forms="fmo",
 )
 def norm(self, p, dim, keepdim, dtype):
-    """Vector norm (p a number, or "fro"), or nuclear norm of matrices (p="nuc")."""
+    """Vector norm for a number p or "fro", and nuclear norm of matrices for p="nuc"."""
     if p == "nuc":
         return t.linalg_matrix_norm(self, "nuc", dim if dim is not None else (-2, -1), keepdim, dtype=dtype)
     if isinstance(p, str) and p != "fro":
@@ -510,7 +516,7 @@ def norm(self, p, dim, keepdim, dtype):
     forms="fo",
 )
 def linalg_norm(A, ord, dim, keepdim, *, dtype):
-    """Vector norm, or matrix norm when `ord` is given for a matrix or two dims."""
+    """Vector norm, or matrix norm if `ord` is given for a matrix or for two dims."""
     dims = _as_dims(dim)
     if ord is not None and (dims is not None and len(dims) == 2 or dims is None and A.ndim == 2):
         return t.linalg_matrix_norm(A, ord, tuple(dims) if dims else (-2, -1), keepdim, dtype=dtype)
@@ -537,7 +543,7 @@ def _logsumexp(self, dim, keepdim):
         return raw.LogSumExp(self, dim, keepdim)
     top = t.amax(
         t.real(self) if self.is_complex() else self, dim, True
-    )  # 16 bits: every step rounds, as in torch
+    )  # every step is rounded to 16 bits, as in PyTorch
     top = t.masked_fill(top, t.isinf(top), 0)
     total = t.log(t.sum(t.exp(self - top), dim, True)) + top
     return total if keepdim else t.reshape(total, t.sum(top, dim).shape)
@@ -549,7 +555,7 @@ def _logsumexp(self, dim, keepdim):
     aliases=("special.logsumexp",),
 )
 def logsumexp(self, dim, keepdim):
-    """log of the sum of exponentials, computed without overflow."""
+    """Logarithm of the sum of exponentials, computed without overflow."""
     if not (self.dtype.is_floating_point or self.is_complex()):
         self = self.to(_C.default_dtype())
     return t._logsumexp(self, dim, keepdim)

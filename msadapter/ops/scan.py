@@ -1,4 +1,4 @@
-"""Running sums, products and extremes; differences and trapezoids."""
+"""Cumulative sums, products and extrema; differences; integrals by the trapezoidal rule."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .reduction import scattered
 
 
 def _from_the_end(f, x, dim):
-    """A running function that starts at the other end."""
+    """Apply a cumulative function from the end to the start of a dim."""
     return t.flip(f(t.flip(x, [dim]), dim), [dim]) if x.ndim else f(x, dim)
 
 
@@ -22,12 +22,16 @@ def _from_the_end(f, x, dim):
     grad={"self": lambda g, dim: _from_the_end(t.cumsum, g, dim)},
 )
 def cumsum(self, dim, *, dtype):
-    """Running sum along a dim."""
+    """Cumulative sum along a dim."""
     return raw.CumsumExt(self, dim, dtype)
 
 
 def _cumprod_back_zeros(g, x, result, dim):
-    """Before the first zero of a line as without zeros; at it, the product so far times what follows; 0 after it."""
+    """Return the gradient of cumprod if there are zeros.
+
+    Before the first zero of a line the usual formula holds. At the zero, the gradient is the product so far
+    times the sum of the following products. After it, the gradient is 0.
+    """
     x, result = conj(x), conj(result)
     zero = x == 0
     seen = t.cumsum(zero, dim)
@@ -48,7 +52,7 @@ def _cumprod_back(g, self, result, dim):
         return _from_the_end(t.cumsum, g * conj(result), dim) / conj(self)
     if not recording():
         return _cumprod_back_zeros(g, self, result, wrap_dim(dim, self.ndim))
-    # With zeros: d/dx_k = (product before k) * sum over i >= k of g_i * (product of k+1..i)
+    # If there are zeros: d/dx_k = (product before k) * sum over i >= k of g_i * (product of k+1..i)
     dim, parts = wrap_dim(dim, self.ndim), []
     n = self.shape[dim]
     one = t.ones_like(t._slice(self, dim, 0, 1, 1))
@@ -67,7 +71,7 @@ def _cumprod_back(g, self, result, dim):
     grad={"self": lambda g, self, result, dim: _cumprod_back(g, self.to(result.dtype), result, dim)},
 )
 def cumprod(self, dim, *, dtype):
-    """Running product along a dim."""
+    """Cumulative product along a dim."""
     return raw.Cumprod(self, dim, dtype)
 
 
@@ -89,7 +93,8 @@ def _logcumsumexp_back(g, self, result, dim):
         return g
     if self.is_complex():
         return t.conj(t.exp(_from_the_end(t.logcumsumexp, t.log(t.conj(g)) - result, dim) + self))
-    size, low = t.log(t.abs(g)), finfo(g.dtype).min  # finite, so that the second order is
+    # finite instead of -inf, so that second derivatives are finite too
+    size, low = t.log(t.abs(g)), finfo(g.dtype).min
 
     def part(kept):
         return t.exp(_from_the_end(t.logcumsumexp, t.where(kept, size, low) - result, dim) + self)
@@ -128,7 +133,7 @@ def diff(self, n, dim, prepend, append):
 
 
 def _widths(y, x, dim):
-    """Distances between neighbouring points, shaped to multiply the slices of y."""
+    """Return the distances between neighbouring points, in a shape that multiplies slices of y."""
     if x.ndim == 1:
         shape = [1] * y.ndim
         shape[dim] = x.shape[0]
@@ -154,7 +159,7 @@ def _trapezoids(name, y, x, dx, dim):
     "trapezoid(Tensor y, Tensor? x=None, *, Scalar dx=1, int dim=-1) -> Tensor", forms="f", aliases=("trapz",)
 )
 def trapezoid(y, x, *, dx, dim):
-    """Integral by the trapezoid rule."""
+    """Integral along a dim by the trapezoidal rule."""
     if y.shape[wrap_dim(dim, y.ndim)] == 0:
         shape = list(y.shape)
         shape.pop(wrap_dim(dim, y.ndim))
@@ -165,6 +170,6 @@ def trapezoid(y, x, *, dx, dim):
 
 @composite("cumulative_trapezoid(Tensor y, Tensor? x=None, *, Scalar dx=1, int dim=-1) -> Tensor", forms="f")
 def cumulative_trapezoid(y, x, *, dx, dim):
-    """Running integral by the trapezoid rule."""
+    """Cumulative integral along a dim by the trapezoidal rule."""
     dim, parts = _trapezoids("cumulative_trapezoid", y, x, dx, dim)
     return t.cumsum(parts, dim)

@@ -1,4 +1,4 @@
-"""Joining, repeating and rearranging; copies of views; small builders (diagonals, grids, triangles)."""
+"""Functions that join, repeat and rearrange; copies of views; diagonals, grids and triangles."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _cat_back(g, dim, lengths):
     return out
 
 
-# the lengths are arguments so that the gradient needs no operand
+# The lengths are arguments, so that the gradient does not have to save the tensors.
 @op(
     "_cat(Tensor[] tensors, int dim, int[] lengths) -> Tensor",
     promote="default",
@@ -35,7 +35,7 @@ def _cat(tensors, dim, lengths):
 
 @composite("cat(Tensor[] tensors, int dim=0) -> Tensor", forms="fo", aliases=("concat", "concatenate"))
 def cat(tensors, dim):
-    """Joined along a dim; empty vectors do not count."""
+    """Join tensors along a dim. Empty vectors are ignored."""
     lengths = []
     for i, x in enumerate(tensors):
         if not hasattr(x, "data_ptr"):
@@ -58,7 +58,7 @@ op(
 
 @composite("hstack(Tensor[] tensors) -> Tensor", forms="fo")
 def hstack(tensors):
-    """Side by side: along dim 1, vectors along dim 0."""
+    """Join tensors along dim 1, or vectors along dim 0."""
     if not tensors:
         raise RuntimeError("hstack expects a non-empty TensorList")
     rows = [t.atleast_1d(x) for x in tensors]
@@ -67,7 +67,7 @@ def hstack(tensors):
 
 @composite("vstack(Tensor[] tensors) -> Tensor", forms="fo", aliases=("row_stack",))
 def vstack(tensors):
-    """One above the other."""
+    """Join tensors along dim 0, after making them at least 2-dimensional."""
     if not tensors:
         raise RuntimeError("vstack expects a non-empty TensorList")
     return t.cat([t.atleast_2d(x) for x in tensors], 0)
@@ -75,7 +75,7 @@ def vstack(tensors):
 
 @composite("dstack(Tensor[] tensors) -> Tensor", forms="fo")
 def dstack(tensors):
-    """Along the third dim."""
+    """Join tensors along dim 2, after making them at least 3-dimensional."""
     if not tensors:
         raise RuntimeError("dstack expects a non-empty TensorList")
     return t.cat([t.atleast_3d(x) for x in tensors], 2)
@@ -83,7 +83,7 @@ def dstack(tensors):
 
 @composite("column_stack(Tensor[] tensors) -> Tensor", forms="fo")
 def column_stack(tensors):
-    """Vectors as columns, matrices side by side."""
+    """Join vectors as columns, and matrices along dim 1."""
     if not tensors:
         raise RuntimeError("column_stack expects a non-empty TensorList")
     return t.cat([t.reshape(x, [x.numel(), 1]) if x.ndim <= 1 else x for x in tensors], 1)
@@ -124,7 +124,7 @@ _at_least(
 
 
 def _function(f):
-    """Publishes a function of any number of arguments, which a schema cannot say."""
+    """Publish a function that takes any number of tensors, which a schema cannot express."""
     setattr(t, f.__name__, f)
     namespaces["torch"][f.__name__] = f
     return f
@@ -132,7 +132,7 @@ def _function(f):
 
 @_function
 def broadcast_shapes(*shapes):
-    """The shape that all the given shapes broadcast to."""
+    """Return the shape to which all given shapes broadcast."""
     out: list[int] = []
     for shape in shapes:
         shape = [shape] if isinstance(shape, int) else list(shape)
@@ -151,7 +151,7 @@ def broadcast_shapes(*shapes):
 
 @_function
 def broadcast_tensors(*tensors):
-    """Every tensor expanded to their common shape."""
+    """Expand all tensors to their common shape."""
     tensors = _several(tensors)
     out: list[int] = []
     for x in tensors:
@@ -171,7 +171,7 @@ def broadcast_tensors(*tensors):
 
 @_function
 def meshgrid(*tensors, indexing=None):
-    """Grids of coordinates from vectors, in "ij" or "xy" order."""
+    """Return grids of coordinates from vectors, in "ij" or "xy" order."""
     tensors = _several(tensors)
     if not tensors:
         raise RuntimeError("meshgrid expects a non-empty TensorList")
@@ -204,7 +204,7 @@ def _xy(tensors, sizes):
 
 @_function
 def cartesian_prod(*tensors):
-    """All combinations of one element of each vector, one row each."""
+    """Return all combinations of one element from each vector, one per row."""
     for x in tensors:
         if x.ndim != 1:
             raise RuntimeError(f"Expect a 1D vector, but got shape {list(x.shape)}")
@@ -215,7 +215,7 @@ def cartesian_prod(*tensors):
 
 @_function
 def block_diag(*tensors):
-    """Matrices along the diagonal of one matrix."""
+    """Return a matrix with the given matrices along its diagonal."""
     tensors = _several(tensors)
     if not tensors:
         return t.zeros([1, 0])
@@ -237,7 +237,7 @@ def block_diag(*tensors):
 
 @composite("combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor", forms="fm")
 def combinations(self, r, with_replacement):
-    """Combinations of r elements of a vector, one row each."""
+    """Return the combinations of r elements of a vector, one per row."""
     if self.ndim != 1:
         raise RuntimeError(f"Expect a 1D vector, but got shape {list(self.shape)}")
     if r < 0:
@@ -256,7 +256,7 @@ def combinations(self, r, with_replacement):
 
 @composite("_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor", forms="fo")
 def _chunk_cat(tensors, dim, num_chunks):
-    """Every tensor padded and cut into `num_chunks`; the chunks of all tensors laid side by side."""
+    """Pad each tensor and split it into `num_chunks` chunks, then join the i-th chunks of all tensors."""
     out = []
     for x in tensors:
         shape = list(x.shape)
@@ -277,7 +277,7 @@ def _chunk_cat(tensors, dim, num_chunks):
     grad={"self": lambda g, self, repeats: _repeat_back(g, self.shape, repeats)},
 )
 def repeat(self, repeats):
-    """`self` laid out repeats[d] times along each dim."""
+    """Repeat `self` repeats[d] times along each dim d."""
     return raw.Repeat(self, repeats)
 
 
@@ -298,7 +298,7 @@ def _repeat_back(g, shape, repeats):
 
 @composite("tile(Tensor self, int[] dims) -> Tensor", forms="fm")
 def tile(self, dims):
-    """`repeat`, with missing leading repeats taken as 1."""
+    """Like `repeat`, but missing leading repeats count as 1."""
     dims = list(dims)
     return t.repeat(self, [1] * (self.ndim - len(dims)) + dims)
 
@@ -342,7 +342,10 @@ def _interleave_tensor_back(g, shape, repeats, dim):
     forms="fm",
 )
 def repeat_interleave(self, repeats, dim, *, output_size):
-    """Every element (or position of a dim) repeated; a vector of counts alone gives the positions themselves."""
+    """Repeat every element (or every position of a dim).
+
+    If the only argument is a vector of counts, return the repeated positions.
+    """
     if repeats is None:
         return t._repeat_interleave_tensor(t.arange(self.numel()), self, 0, output_size)
     if isinstance(repeats, int):
@@ -361,19 +364,22 @@ def repeat_interleave(self, repeats, dim, *, output_size):
     grad={"self": lambda g, shifts, dims: t.roll(g, [-s for s in as_list(shifts)], dims)},
 )
 def roll(self, shifts, dims):
-    """Positions moved along dims, those pushed out come back at the other end; without dims, of the flattened tensor."""
+    """Shift positions along dims. Those pushed out at one end return at the other.
+
+    Without dims, shift the flattened tensor.
+    """
     return raw.Roll(self, as_list(shifts), dims or None)
 
 
 @op("flip(Tensor self, int[] dims) -> Tensor", forms="fm", grad={"self": lambda g, dims: t.flip(g, dims)})
 def flip(self, dims):
-    """Dims in reverse order, as a copy."""
+    """Reverse the order of dims. The result is a copy."""
     return raw.ReverseV2(self, dims)
 
 
 @composite("fliplr(Tensor self) -> Tensor", forms="fm")
 def fliplr(self):
-    """Dim 1 reversed."""
+    """Reverse dim 1."""
     if self.ndim < 2:
         raise RuntimeError("Input must be >= 2-d.")
     return t.flip(self, [1])
@@ -381,7 +387,7 @@ def fliplr(self):
 
 @composite("flipud(Tensor self) -> Tensor", forms="fm")
 def flipud(self):
-    """Dim 0 reversed."""
+    """Reverse dim 0."""
     if self.ndim < 1:
         raise RuntimeError("Input must be >= 1-d.")
     return t.flip(self, [0])
@@ -389,7 +395,7 @@ def flipud(self):
 
 @composite("rot90(Tensor self, int k=1, int[] dims=(0, 1)) -> Tensor", forms="fm")
 def rot90(self, k, dims):
-    """Turned by 90 degrees k times in the plane of two dims."""
+    """Rotate k times by 90 degrees in the plane of two dims."""
     if len(dims) != 2:
         raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
     if self.ndim < 2:
@@ -443,7 +449,7 @@ def _triangle_indices(row, col, offset, dtype, lower):
     forms="f",
 )
 def tril_indices(row, col, offset, *, dtype, layout, device, pin_memory):
-    """Positions of the lower triangle of a row x col matrix, as two rows."""
+    """Return the positions of the lower triangle of a row x col matrix, as two rows."""
     return _triangle_indices(row, col, offset, dtype, True)
 
 
@@ -453,14 +459,14 @@ def tril_indices(row, col, offset, *, dtype, layout, device, pin_memory):
     forms="f",
 )
 def triu_indices(row, col, offset, *, dtype, layout, device, pin_memory):
-    """Positions of the upper triangle of a row x col matrix, as two rows."""
+    """Return the positions of the upper triangle of a row x col matrix, as two rows."""
     return _triangle_indices(row, col, offset, dtype, False)
 
 
 # ---- diagonals
 @composite("diag(Tensor self, int diagonal=0) -> Tensor", forms="fmo")
 def diag(self, diagonal):
-    """A vector as a diagonal matrix, or the diagonal of a matrix."""
+    """Return a vector as a diagonal matrix, or the diagonal of a matrix."""
     if self.ndim == 1:
         return t.diag_embed(self, diagonal)
     if self.ndim == 2:
@@ -470,7 +476,7 @@ def diag(self, diagonal):
 
 @composite("diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor", forms="fm")
 def diag_embed(self, offset, dim1, dim2):
-    """Matrices whose diagonal is the last dim of `self`."""
+    """Return matrices whose diagonal is the last dim of `self`."""
     rank = self.ndim + 1
     a, b = wrap_dim(dim1, rank), wrap_dim(dim2, rank)
     if a == b:
@@ -484,7 +490,7 @@ def diag_embed(self, offset, dim1, dim2):
 
 @composite("diagflat(Tensor self, int offset=0) -> Tensor", forms="fm")
 def diagflat(self, offset):
-    """The flattened tensor as a diagonal matrix."""
+    """Return the flattened tensor as a diagonal matrix."""
     return t.diag_embed(t.reshape(self, [-1]), offset)
 
 
@@ -509,7 +515,7 @@ def kron(self, other):
 
 @composite("sum_to_size(Tensor self, int[] size) -> Tensor", forms="m")
 def sum_to_size(self, size):
-    """Summed to a shape that broadcasts to its own."""
+    """Sum `self` to a shape that broadcasts to its own."""
     shape, lead = list(self.shape), self.ndim - len(size)
     if not size:
         return t.sum(self)
@@ -521,7 +527,7 @@ def sum_to_size(self, size):
 
 @composite("unravel_index(Tensor indices, any shape) -> Tensor", forms="f")
 def unravel_index(indices, shape):
-    """Flat positions as one tensor of coordinates per dim."""
+    """Convert positions of the flattened tensor to coordinates, one tensor for each dim."""
     if indices.dtype.is_floating_point or indices.dtype.is_complex or indices.dtype.is_bool:
         raise ValueError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
     shape = [shape] if isinstance(shape, int) else list(shape)
@@ -554,7 +560,7 @@ def _copies(*schemas):
 
 
 def _viewed_or_reshaped(self, size=None, dtype=None):
-    """`view`, or for strides that allow no view of these sizes, a reshaped copy: the result is a copy in any case."""
+    """Return a view, or a reshaped copy if the strides allow no view. The caller copies the result anyway."""
     if isinstance(size, type(self.dtype)):
         size, dtype = None, size
     return t.reshape(self, size) if dtype is None else t.view(self, dtype=dtype)
@@ -582,11 +588,11 @@ _copies(
 
 @composite("alias_copy(Tensor self) -> Tensor", forms="fo")
 def alias_copy(self):
-    """A copy."""
+    """Return a copy."""
     return t.clone(self)
 
 
 @composite("narrow_copy(Tensor self, int dim, any start, int length) -> Tensor", forms="fmo")
 def narrow_copy(self, dim, start, length):
-    """`narrow` as a copy."""
+    """Like `narrow`, but a copy."""
     return t._contiguous_copy(t.narrow(self, dim, start, length))

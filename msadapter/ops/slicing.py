@@ -14,13 +14,17 @@ from .view import offset_of, room_for, stride_of, zeros_of
     grad={"self": lambda g, self, spec: t._region_backward(g, list(self.shape), spec)},
 )
 def _region(self, spec):
-    """Basic indexing in one node. `spec` holds, four numbers an item, (0, index, 0, 0) for one position of the next dim,
-    (1, start, step, length) for a slice of it, (2, 0, 0, 0) for a new dim; dims without an item are whole."""
+    """Basic indexing as a single node of the graph.
+
+    `spec` holds four numbers for each item: (0, index, 0, 0) selects a position of the next dim, (1, start,
+    step, length) takes a slice of it, and (2, 0, 0, 0) inserts a new dim. Dims without an item are taken
+    whole.
+    """
     return region(self, spec)
 
 
 def region(x, spec):
-    """The view that `spec` describes, without gradient."""
+    """Return the view that `spec` describes, without gradient."""
     shape, old = x.shape, stride_of(x)
     sizes, strides, offset, d = [], [], offset_of(x), 0
     for i in range(0, len(spec), 4):
@@ -45,14 +49,14 @@ def region(x, spec):
     grad={"grad": lambda g, spec: t._region(g, spec)},
 )
 def _region_backward(grad, sizes, spec):
-    """Zeros of `sizes` that hold `grad` in the region."""
+    """Return zeros of `sizes` with `grad` in the region."""
     out = zeros_of(grad, sizes)
     _C.copy_into(region(out, spec), grad)
     return out
 
 
 def _whole(sizes):
-    """Items that take the first dims as they are."""
+    """Return the items of a spec that take the first dims whole."""
     spec = []
     for s in sizes:
         spec += [1, 0, 1, s]
@@ -75,7 +79,7 @@ def _select_spec(shape, dim, index):
     },
 )
 def select(self, dim, index):
-    """One position of a dim, without that dim."""
+    """Select one position of a dim and remove this dim. The result is a view."""
     shape = self.shape
     if not shape:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
@@ -88,7 +92,7 @@ def select(self, dim, index):
 
 
 def slice_bounds(start, end, size):
-    """Start and length of torch's clamped slice with step 1."""
+    """Return start and length of a slice with step 1, limited to the size as in PyTorch."""
     start = 0 if start is None else start
     end = size if end is None else end
     start = max(start + size, 0) if start < 0 else min(start, size)
@@ -117,13 +121,13 @@ def _slice_spec(shape, dim, start, end, step):
     },
 )
 def _slice(self, dim, start, end, step):
-    """Positions start, start + step, ... below end of one dim."""
+    """Return the positions start, start + step, ... below end of one dim, as a view."""
     return region(self, _slice_spec(self.shape, dim, start, end, step))
 
 
 @composite("narrow(Tensor self, int dim, any start, int length) -> Tensor", forms="fm")
 def narrow(self, dim, start, length):
-    """`length` positions of a dim from `start` on."""
+    """Return `length` positions of a dim, beginning at `start`, as a view."""
     start = int(start)
     if self.ndim == 0:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
@@ -168,7 +172,7 @@ def _diagonal_geometry(x, offset, dim1, dim2):
     },
 )
 def diagonal(self, offset, dim1, dim2):
-    """A diagonal of two dims, as the last dim."""
+    """Return a view in which a diagonal of two dims is the last dim."""
     return raw_view(self, *_diagonal_geometry(self, offset, dim1, dim2))
 
 
@@ -185,7 +189,7 @@ def _diagonal_backward(grad, sizes, offset, dim1, dim2):
 
 @composite("linalg.diagonal(Tensor A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor", forms="f")
 def linalg_diagonal(A, *, offset, dim1, dim2):
-    """`torch.diagonal` with the last two dims by default."""
+    """Like `torch.diagonal`, but of the last two dims by default."""
     return t.diagonal(A, offset, dim1, dim2)
 
 
@@ -201,7 +205,8 @@ def linalg_diagonal(A, *, offset, dim1, dim2):
     },
 )
 def _as_strided(self, size, stride, offset, own_size, own_stride, own_offset):
-    # The tensor's own geometry is an argument: its gradient needs no more of it, so it may be written meanwhile.
+    # The gradient needs only the sizes and strides of self. They are arguments, so that self is not saved and
+    # may be changed in place before backward.
     return raw_view(self, list(size), list(stride), offset)
 
 
@@ -209,7 +214,7 @@ def _as_strided(self, size, stride, offset, own_size, own_stride, own_offset):
     "as_strided(Tensor self, int[] size, int[] stride, int? storage_offset=None) -> Tensor", forms="fm"
 )
 def as_strided(self, size, stride, storage_offset):
-    """A view with the given sizes, strides and offset into the storage."""
+    """Return a view with the given sizes, strides and offset into the storage."""
     if len(size) != len(stride):
         raise RuntimeError("mismatch in length of strides and shape")
     offset = offset_of(self) if storage_offset is None else storage_offset
@@ -234,7 +239,7 @@ def as_strided(self, size, stride, storage_offset):
 
 
 def may_overlap(sizes, strides) -> bool:
-    """Whether two elements may be the same memory (a safe yes where it is not sure)."""
+    """Return whether two elements may share memory. The answer is true if it is not certain."""
     extent = 1
     for step, n in sorted((s, n) for n, s in zip(sizes, strides, strict=True) if n > 1):
         if step < extent:
@@ -244,7 +249,7 @@ def may_overlap(sizes, strides) -> bool:
 
 
 def positions(sizes, strides):
-    """Flat storage positions (relative) of every element of a geometry."""
+    """Return the storage position of every element, relative to the first one."""
     at = t._region(t.arange(1), [])
     for d, (n, s) in enumerate(zip(sizes, strides, strict=True)):
         step = t.arange(n) * s
@@ -253,7 +258,11 @@ def positions(sizes, strides):
 
 
 def _as_strided_back(g, shape, own, start, size, stride, offset):
-    """Gradients of elements that share memory add up; an input that overlaps itself gets equal shares."""
+    """Return the gradient of as_strided.
+
+    Gradients of elements that share memory are added up. If the input overlaps itself, its elements at the
+    same address get equal shares.
+    """
     low = min(start, offset)
 
     def extent(n, s, at):
@@ -291,7 +300,7 @@ def _unfold_back(g, self, dimension, size, step):
     grad={"self": _unfold_back},
 )
 def unfold(self, dimension, size, step):
-    """All windows of `size` along a dim, `step` apart, as a new last dim."""
+    """Return all windows of `size` along a dim, `step` apart, as a new last dim. The result is a view."""
     sizes, strides = list(self.shape), list(stride_of(self))
     dim = wrap_dim(dimension, len(sizes))
     have = sizes[dim] if sizes else 1
@@ -311,7 +320,7 @@ def unfold(self, dimension, size, step):
 
 # ---- several views
 def _parts_back(gs, shape, dim, lengths):
-    """Gradients of consecutive parts of a dim, put side by side."""
+    """Join the gradients of consecutive parts of a dim."""
     shape, like = list(shape), next(g for g in gs if g is not None)
     dim = wrap_dim(dim, len(shape))
     parts = []
@@ -325,7 +334,7 @@ def _even(size, each):
 
 
 def _consecutive(self, sizes, dim):
-    """Consecutive parts of a dim, as a tuple of views."""
+    """Return consecutive parts of a dim, as a tuple of views."""
     shape, strides, offset = list(self.shape), stride_of(self), offset_of(self)
     out = []
     for n in sizes:
@@ -335,7 +344,7 @@ def _consecutive(self, sizes, dim):
     return tuple(out)
 
 
-for _name in ("_split", "_split_with_sizes"):  # alike but for the name of the node
+for _name in ("_split", "_split_with_sizes"):  # the two operators differ only in the name of their graph node
     op(
         f"{_name}(Tensor self, int[] sizes, int dim) -> Tensor",
         forms="f",
@@ -356,7 +365,7 @@ def _split(x, sizes, dim, split=None):
     aliases=("unsafe_split_with_sizes",),
 )
 def split_with_sizes(self, split_sizes, dim):
-    """Parts of the given lengths."""
+    """Split a dim into parts of the given lengths."""
     dim = wrap_dim(dim, self.ndim)
     if self.ndim == 0:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
@@ -378,7 +387,7 @@ def split_with_sizes(self, split_sizes, dim):
     aliases=("unsafe_split",),
 )
 def split(self, split_size_or_sections, dim):
-    """Parts of one length (the last may be shorter), or of the given lengths."""
+    """Split a dim into parts of one length (the last may be shorter), or of the given lengths."""
     each = split_size_or_sections
     if isinstance(each, (list, tuple)):
         return t.split_with_sizes(self, [int(n) for n in each], dim)
@@ -398,7 +407,7 @@ def split(self, split_size_or_sections, dim):
 
 @composite("chunk(Tensor self, int chunks, int dim=0) -> Tensor", forms="fm", aliases=("unsafe_chunk",))
 def chunk(self, chunks, dim):
-    """At most `chunks` parts of equal length (the last may be shorter)."""
+    """Split a dim into at most `chunks` parts of equal length (the last may be shorter)."""
     if self.ndim == 0:
         raise RuntimeError("chunk expects at least a 1-dimensional tensor")
     if chunks <= 0:
@@ -414,7 +423,7 @@ def chunk(self, chunks, dim):
     forms="fm",
 )
 def tensor_split(self, indices_or_sections, dim, *, sections, indices):
-    """Parts of nearly equal length, or parts cut at the given positions."""
+    """Split a dim into parts of nearly equal length, or at the given positions."""
     where = next(v for v in (indices_or_sections, sections, indices) if v is not None)
     if self.ndim == 0:
         raise RuntimeError(
@@ -432,7 +441,8 @@ def tensor_split(self, indices_or_sections, dim, *, sections, indices):
         )
     if where <= 0:
         raise RuntimeError(f"number of sections must be larger than 0, got {where}")
-    room_for(self, [where])  # views are as many as sections, empty ones too
+    # there are as many views as sections, also empty ones; too many raise an error here
+    room_for(self, [where])
     small, longer = divmod(size, where)
     ends = [(i + 1) * small + min(i + 1, longer) for i in range(where)]
     return tuple(t._slice(self, dim, a, b, 1) for a, b in zip([0, *ends], ends, strict=False))
@@ -482,7 +492,7 @@ def _unbind(self, dim):
 
 @composite("unbind(Tensor self, int dim=0) -> Tensor", forms="fm")
 def unbind(self, dim):
-    """Every position of a dim, as a tuple of views."""
+    """Return all positions of a dim, as a tuple of views."""
     if self.ndim == 0:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     dim = wrap_dim(dim, self.ndim)

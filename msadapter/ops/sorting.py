@@ -1,4 +1,4 @@
-"""Order: sort, topk, medians, quantiles; histograms, search, unique."""
+"""Sorting, topk, medians and quantiles; histograms, search and unique elements."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ def _values_back(gs, self, indices, dim):
     grad={"self": _values_back},
 )
 def sort(self, dim, descending, stable):
-    """Sorted along a dim, with positions; always stable."""
+    """Return the sorted values and their positions along a dim. The sort is always stable."""
     return raw.SortExt(self, dim, descending, True)
 
 
 @op("argsort(Tensor self, int dim=-1, bool descending=False, bool stable=False) -> Tensor", forms="fm")
 def argsort(self, dim, descending, stable):
-    """Positions that sort a dim."""
+    """Return the positions that sort a dim."""
     return raw.ArgSort(self, dim, descending, True)
 
 
 @composite("msort(Tensor self) -> Tensor", forms="fmo")
 def msort(self):
-    """Sorted along the first dim."""
+    """Return the values, sorted along the first dim."""
     return t.sort(self, 0)[0]
 
 
@@ -56,7 +56,7 @@ op(
     },
 )
 def kthvalue(self, k, dim, keepdim):
-    """The k-th smallest (from 1) along a dim."""
+    """Return the k-th smallest value (k starts at 1) along a dim, and its position."""
     return raw.Kthvalue(self, k, dim, keepdim)
 
 
@@ -68,7 +68,7 @@ def kthvalue(self, k, dim, keepdim):
     },
 )
 def mode(self, dim, keepdim):
-    """The most frequent value along a dim, the smallest of them."""
+    """Return the most frequent value along a dim (the smallest of several), and its position."""
     return raw.Mode(self, dim, keepdim)
 
 
@@ -152,7 +152,10 @@ def _quantile(name, self, q, dim, keepdim, interpolation, skip_nan):
 
 
 def _ranks(q, ordered, n, skip_nan, interpolation):
-    """Real places in the sorted rows, one column per q; rows with not-a-number point at it unless skipped."""
+    """Return the fractional position of each quantile in the sorted rows, one column for each q.
+
+    In rows with nan the position is that of the nan, unless skip_nan is set.
+    """
     lead = list(ordered.shape[:-1])
     nan = t.isnan(ordered)
     if skip_nan:
@@ -170,7 +173,7 @@ def _ranks(q, ordered, n, skip_nan, interpolation):
     forms="fmo",
 )
 def quantile(self, q, dim, keepdim, *, interpolation):
-    """Quantiles along a dim, or of all elements; several q become a new first dim."""
+    """Return quantiles along a dim, or of all elements. Several q form a new first dim."""
     return _quantile("quantile", self, q, dim, keepdim, interpolation, False)
 
 
@@ -179,7 +182,7 @@ def quantile(self, q, dim, keepdim, *, interpolation):
     forms="fmo",
 )
 def nanquantile(self, q, dim, keepdim, *, interpolation):
-    """`quantile` that skips not-a-numbers."""
+    """Like `quantile`, but nan values are left out."""
     return _quantile("nanquantile", self, q, dim, keepdim, interpolation, True)
 
 
@@ -195,7 +198,7 @@ def _searchsorted(sorted_sequence, input, sorter, out_int32, right):
 
 
 def _check_sorter(sequence, sorter):
-    """RuntimeError unless ``sorter`` has a position in the last dim for each element of ``sequence``."""
+    """Raise RuntimeError unless ``sorter`` holds a position for each element in the last dim of ``sequence``."""
     if sorter.shape != sequence.shape:
         raise RuntimeError(
             "torch.searchsorted(): boundary and sorter must have the same size, but got boundary tensor "
@@ -216,7 +219,7 @@ def _check_sorter(sequence, sorter):
     forms="fo",
 )
 def searchsorted(sorted_sequence, input, *, out_int32, right, side, sorter):
-    """Places in the sorted last dim where the values keep the order."""
+    """Return the positions at which the values can be inserted so that the last dim stays sorted."""
     if side not in (None, "left", "right"):
         raise RuntimeError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}")
     if side == "left" and right:
@@ -239,7 +242,7 @@ def searchsorted(sorted_sequence, input, *, out_int32, right, side, sorter):
     "bucketize(any input, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor", forms="fo"
 )
 def bucketize(input, boundaries, *, out_int32, right):
-    """Number of the bucket between sorted boundaries that each value falls in."""
+    """Return the number of the bucket of each value. The boundaries of the buckets are sorted."""
     if boundaries.ndim != 1:
         raise RuntimeError(
             f"bucketize(): boundaries tensor must be 1 dimension, but got dim({boundaries.ndim})"
@@ -261,7 +264,7 @@ op(
     forms="fo",
 )
 def isin(elements, test_elements, *, assume_unique, invert):
-    """Whether each element is among the test elements."""
+    """Return whether each element is among the test elements."""
     if not hasattr(elements, "data_ptr"):
         elements = make_tensor(elements, dtype=test_elements.dtype)
     if not hasattr(test_elements, "data_ptr"):
@@ -275,7 +278,7 @@ op("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", ms=
 
 @op("bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor", forms="fm")
 def bincount(self, weights, minlength):
-    """How often each non-negative integer appears, or the sum of its weights."""
+    """Count how often each non-negative integer appears, or sum its weights."""
     return raw.BincountExt(self, weights, minlength)
 
 
@@ -303,7 +306,7 @@ def _range_of(values, bounds, name, margin):
     forms="fmo",
 )
 def histogram(self, bins, *, range, weight, density):
-    """Counts (or densities) in bins of equal width or between given edges, and the edges."""
+    """Return counts (or densities) and the edges of bins. Bins have equal width, or the given edges."""
     flat = t.reshape(self, [-1])
     edges = (
         bins
@@ -322,7 +325,7 @@ def histogram(self, bins, *, range, weight, density):
     forms="fm",
 )
 def histogramdd(self, bins, *, range, weight, density):
-    """Counts in a grid of bins; the last dim of `self` holds the coordinates."""
+    """Return counts (or densities) in a grid of bins. The last dim of `self` holds the coordinates."""
     dims = self.shape[-1]
     points = t.reshape(self, [-1, dims])
     bins = [bins] * dims if isinstance(bins, int) else list(bins)
@@ -386,7 +389,9 @@ op(
     forms="fm",
 )
 def unique(self, sorted, return_inverse, return_counts, dim):
-    """Distinct elements (or slices of a dim), sorted, with places and counts when asked."""
+    """Return the distinct elements (or slices of a dim), sorted; with inverse positions and counts on
+    request.
+    """
     found = (
         t._unique2(self, True, return_inverse, return_counts)
         if dim is None
@@ -407,7 +412,7 @@ op(
     forms="fm",
 )
 def unique_consecutive(self, return_inverse, return_counts, dim):
-    """Elements (or slices of a dim) without repeats of their neighbour."""
+    """Return the elements (or slices of a dim) that differ from the one before them."""
     return _without(
         t._unique_consecutive(self, return_inverse, return_counts, dim), return_inverse, return_counts
     )
@@ -415,7 +420,10 @@ def unique_consecutive(self, return_inverse, return_counts, dim):
 
 # ---- segments
 def _of_segments(flat, lengths, size, unsafe):
-    """Rows of ``flat`` that segments hold: lengths that are not checked (``unsafe``) may leave some at the end out."""
+    """Return the rows of ``flat`` that belong to segments.
+
+    Lengths that are not checked (``unsafe``) may leave out elements at the end.
+    """
     totals = t.sum(t.reshape(lengths, [-1, lengths.shape[-1]]), [1]).tolist()
     if all(total == size for total in totals):
         return flat
@@ -435,7 +443,7 @@ def _of_segments(flat, lengths, size, unsafe):
     aliases=("_segment_reduce",),
 )
 def segment_reduce(data, reduce, *, lengths, indices, offsets, axis, unsafe, initial):
-    """Reduces consecutive segments of a dim, given by their lengths or by their bounds."""
+    """Reduce consecutive segments of a dim, which are given by their lengths or offsets."""
     if reduce not in ("sum", "mean", "max", "min", "prod"):
         raise RuntimeError(f"segment_reduce(): unsupported reduction {reduce}")
     if lengths is None and offsets is None:

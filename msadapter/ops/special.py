@@ -1,4 +1,4 @@
-"""Special functions: torch.special and the functions of its kind in torch."""
+"""Special functions of torch.special and torch."""
 
 import math
 
@@ -10,7 +10,10 @@ _SQRT_2PI = math.sqrt(2 * math.pi)
 
 
 def binary(name, ms, grad, *, aliases=(), forms="fo", other="other"):
-    """One special function of two real operands, each a tensor or a number; `other` is the second one's name."""
+    """Declare a special function of two real operands, tensors or numbers.
+
+    `other` is the name of the second argument.
+    """
     op(
         f"{name}(TensorOrScalar self, TensorOrScalar {other}) -> Tensor",
         ms=ms,
@@ -36,14 +39,15 @@ unary("_ndtr", "Ndtr", lambda g, self: g * t.exp(self * self * -0.5) / _SQRT_2PI
 
 @composite("special.ndtr(Tensor self) -> Tensor", forms="fo")
 def ndtr(self):
-    """Distribution function of the standard normal distribution."""
-    if self.dtype.is_floating_point and self.dtype.itemsize == 2:  # torch rounds after every step
+    """Return the distribution function of the standard normal distribution."""
+    if self.dtype.is_floating_point and self.dtype.itemsize == 2:  # PyTorch rounds after every step
         return (1 + t.erf(self * math.sqrt(0.5))) * 0.5
     return t._ndtr(self)
 
 
 unary("special.ndtri", "Ndtri", lambda g, result: g * _SQRT_2PI * t.exp(result * result * 0.5), forms="fo")
-# density / distribution = sqrt(2/pi) / erfcx(-x / sqrt 2): exact in the left tail, where exp(-(result + x^2/2)) cancels
+# The derivative is density / distribution = sqrt(2/pi) / erfcx(-x / sqrt 2). This is exact in the left tail,
+# where exp(-(result + x^2/2)) loses all digits.
 unary(
     "special.log_ndtr",
     "LogNdtr",
@@ -92,7 +96,7 @@ unary(
     grad={"self": lambda g, n, self: g * t.polygamma(n + 1, self)},
 )
 def polygamma(n, self):
-    """The derivative of order `n` of digamma."""
+    """Return the derivative of order `n` of digamma."""
     return raw.Polygamma(n, self)
 
 
@@ -104,7 +108,7 @@ def tensor_polygamma(self, n):
 
 @composite("mvlgamma(Tensor self, int p) -> Tensor", forms="fmio", aliases=("special.multigammaln",))
 def mvlgamma(self, p):
-    """The logarithm of the multivariate gamma function of dimension `p`."""
+    """Return the logarithm of the multivariate gamma function of dimension `p`."""
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
     if not self.is_floating_point():
@@ -122,7 +126,7 @@ def _halves_down(self, p):
     grad={"self": lambda g, self, p: g * t.digamma(_halves_down(self, p)).sum(-1)},
 )
 def _lgamma_sum(self, p):
-    """Sum of lgamma(self - i / 2) for i below p."""
+    """Return the sum of lgamma(self - i / 2) for i = 0 to p - 1."""
     return t.lgamma(_halves_down(self, p)).sum(-1)
 
 
@@ -185,7 +189,7 @@ binary(
 
 # ---- Bessel functions
 def _ratio(result, self, at_zero):
-    """result / self, with its limit at 0."""
+    """Return result / self, or its limit where self is 0."""
     zero = self == 0
     return t.where(zero, at_zero, result / t.where(zero, 1.0, self))
 

@@ -1,4 +1,4 @@
-"""Views: every function here returns a tensor on the memory of its argument."""
+"""Views. Every function here returns a tensor that shares memory with its argument."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ stride_of, offset_of = _C.stride, _C.storage_offset
 
 
 def zeros_of(like, sizes):
-    """Zeros with the type of `like`, without gradient."""
+    """Return zeros with the dtype of `like`, without gradient."""
     return raw.Zeros(list(sizes), like.dtype)
 
 
 def room_for(like, sizes) -> None:
-    """RuntimeError if there is no memory for a tensor of this shape: asked before a slow computation of it."""
+    """Raise RuntimeError if there is no memory for a tensor of this shape, before a slow computation starts."""
     t.empty([min(n, 2**62) for n in sizes], dtype=like.dtype)
 
 
 def make_tensor(data, dtype=None):
-    """`torch.tensor`, which lives a layer above."""
+    """Call `torch.tensor`. It is looked up at the call, because its module imports this package."""
     tensor = t.tensor
     return tensor(data, dtype=dtype)
 
@@ -36,7 +36,7 @@ def _back(g, self):
     grad={"self": _back},
 )
 def view(self, size, dtype):
-    """The same elements in another shape (one size may be -1), or the same bytes as another dtype."""
+    """Return the same elements in another shape (one size may be -1), or the same bytes as another dtype."""
     if dtype is not None:
         return _view_dtype(self, dtype)
     shape = self.shape
@@ -51,14 +51,15 @@ def view(self, size, dtype):
 
 
 def _view_method(self, *size, dtype=None):
-    """The same elements in another shape (one size may be -1), or the same bytes as another dtype."""
+    """Return the same elements in another shape (one size may be -1), or the same bytes as another dtype."""
     if len(size) == 1 and hasattr(size[0], "itemsize"):
         return t.view(self, dtype=size[0])
     return t.view(self, *size) if dtype is None else t.view(self, dtype=dtype)
 
 
 _view_method.__name__ = _view_method.__qualname__ = "view"
-namespaces["Tensor"]["view"] = _view_method  # the only method whose first argument is sizes or a dtype
+# this is the only method whose first argument is either sizes or a dtype
+namespaces["Tensor"]["view"] = _view_method
 
 
 def _view_dtype(self, dtype):
@@ -107,7 +108,7 @@ def _kind(dtype) -> str:
 
 @composite("reshape(Tensor self, int[] shape) -> Tensor", forms="fm")
 def reshape(self, shape):
-    """`view` where memory allows, else a contiguous copy."""
+    """Return a view in another shape if the strides allow it, else a contiguous copy."""
     size = infer_size(shape, numel(self.shape))
     if view_strides(self.shape, stride_of(self), size) is None:
         return t._unsafe_view(_copy(self), size)
@@ -120,12 +121,15 @@ def reshape(self, shape):
     grad={"self": lambda g, self: t.reshape(g, list(self.shape))},
 )
 def _unsafe_view(self, size):
-    """Other sizes for a contiguous tensor that nobody else sees, so that the result need not be a view of it."""
+    """Return other sizes for a contiguous temporary tensor.
+
+    Nobody else sees this tensor, so autograd need not treat the result as a view.
+    """
     return raw_view(self, list(size), contiguous_strides(size), offset_of(self))
 
 
 def _copy(x):
-    """Contiguous copy."""
+    """Return a contiguous copy."""
     return t._contiguous_copy(x)
 
 
@@ -138,19 +142,19 @@ def _contiguous_copy(self):
 
 @composite("view_as(Tensor self, Tensor other) -> Tensor", forms="m")
 def view_as(self, other):
-    """`self.view(other.shape)`."""
+    """Return `self.view(other.shape)`."""
     return t.view(self, other.shape)
 
 
 @composite("reshape_as(Tensor self, Tensor other) -> Tensor", forms="m")
 def reshape_as(self, other):
-    """`self.reshape(other.shape)`."""
+    """Return `self.reshape(other.shape)`."""
     return t.reshape(self, other.shape)
 
 
 @composite("flatten(Tensor self, int start_dim=0, int end_dim=-1) -> Tensor", forms="fm")
 def flatten(self, start_dim, end_dim):
-    """Dims start_dim..end_dim made one; a 0-dim tensor becomes 1-dim."""
+    """Merge the dims from start_dim to end_dim. A 0-dimensional tensor becomes 1-dimensional."""
     shape = list(self.shape)
     a, b = wrap_dim(start_dim, len(shape)), wrap_dim(end_dim, len(shape))
     if a > b:
@@ -162,13 +166,13 @@ def flatten(self, start_dim, end_dim):
 
 @composite("ravel(Tensor self) -> Tensor", forms="fm")
 def ravel(self):
-    """All elements in one dim."""
+    """Return all elements in one dim."""
     return t.reshape(self, [-1])
 
 
 @composite("unflatten(Tensor self, int dim, int[] sizes) -> Tensor", forms="fm")
 def unflatten(self, dim, sizes):
-    """One dim split into `sizes` (one may be -1)."""
+    """Split a dim into `sizes` (one may be -1)."""
     sizes = as_list(sizes)
     if not self.ndim:
         raise RuntimeError(
@@ -192,7 +196,7 @@ def unflatten(self, dim, sizes):
 
 @op("squeeze(Tensor self, int[]? dim=None) -> Tensor", forms="fm", view=True, grad={"self": _back})
 def squeeze(self, dim):
-    """Without its dims of size 1, or without those of `dim` that are 1."""
+    """Remove the dims of size 1, or those of `dim` that have size 1."""
     sizes, strides = list(self.shape), list(stride_of(self))
     drop = range(len(sizes)) if dim is None else wrap_dims(dim, len(sizes))
     keep = [d for d in range(len(sizes)) if sizes[d] != 1 or d not in drop]
@@ -206,7 +210,7 @@ def squeeze(self, dim):
     grad={"self": lambda g, dim: t.squeeze(g, dim)},
 )
 def unsqueeze(self, dim):
-    """With a new dim of size 1."""
+    """Insert a dim of size 1."""
     sizes, strides = list(self.shape), list(stride_of(self))
     dim = wrap_dim(dim, len(sizes) + 1)
     step = sizes[dim] * strides[dim] if dim < len(sizes) else 1
@@ -222,7 +226,7 @@ def unsqueeze(self, dim):
     grad={"self": lambda g: g},
 )
 def expand(self, size, implicit):
-    """Dims of size 1 repeated without copies; -1 keeps a size."""
+    """Repeat dims of size 1 without copying. A size of -1 keeps the dim."""
     shape, strides = self.shape, stride_of(self)
     lead = len(size) - len(shape)
     if lead < 0:
@@ -262,13 +266,13 @@ def _describe(x) -> str:
 
 @composite("expand_as(Tensor self, Tensor other) -> Tensor", forms="m")
 def expand_as(self, other):
-    """`self.expand(other.shape)`."""
+    """Return `self.expand(other.shape)`."""
     return t.expand(self, other.shape)
 
 
 @composite("broadcast_to(Tensor self, int[] size) -> Tensor", forms="fm")
 def broadcast_to(self, size):
-    """`self` expanded to `size`."""
+    """Expand `self` to `size`."""
     return t.expand(self, size)
 
 
@@ -282,7 +286,7 @@ def _unpermute(g, dims):
 
 @op("permute(Tensor self, int[] dims) -> Tensor", forms="fm", view=True, grad={"self": _unpermute})
 def permute(self, dims):
-    """Dims in the given order."""
+    """Put the dims into the given order."""
     sizes, strides = self.shape, stride_of(self)
     if len(dims) != len(sizes):
         raise RuntimeError(
@@ -305,7 +309,7 @@ def permute(self, dims):
     grad={"self": lambda g, dim0, dim1: t.transpose(g, dim0, dim1)},
 )
 def transpose(self, dim0, dim1):
-    """Two dims swapped."""
+    """Swap two dims."""
     sizes, strides = list(self.shape), list(stride_of(self))
     a, b = wrap_dim(dim0, len(sizes)), wrap_dim(dim1, len(sizes))
     if sizes:
@@ -316,7 +320,7 @@ def transpose(self, dim0, dim1):
 
 @op("t(Tensor self) -> Tensor", forms="fm", view=True, grad={"self": lambda g: t.t(g)})
 def t_(self):
-    """A matrix transposed; vectors and numbers as they are."""
+    """Transpose a matrix. Vectors and 0-dimensional tensors stay as they are."""
     sizes, strides = list(self.shape), list(stride_of(self))
     if len(sizes) > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {len(sizes)}D")
@@ -325,7 +329,7 @@ def t_(self):
 
 @composite("movedim(Tensor self, any source, any destination) -> Tensor", forms="fm", aliases=("moveaxis",))
 def movedim(self, source, destination):
-    """Dims moved to other places; the rest keep their order."""
+    """Move dims to other positions. The others keep their order."""
     n, source, destination = self.ndim, as_list(source), as_list(destination)
     if len(source) != len(destination):
         raise RuntimeError(
@@ -348,7 +352,7 @@ def movedim(self, source, destination):
 
 @composite("adjoint(Tensor self) -> Tensor", forms="fm")
 def adjoint(self):
-    """Conjugate transpose of the last two dims."""
+    """Return the conjugate transpose of the last two dims."""
     if self.ndim < 2:
         raise RuntimeError(
             f"tensor.adjoint() is only supported on matrices or batches of matrices. Got {self.ndim}-D tensor."
@@ -362,7 +366,7 @@ def _conjugated(x):
 
 @composite("contiguous(Tensor self, *, any memory_format=None) -> Tensor", forms="m")
 def contiguous(self, *, memory_format):
-    """`self` when its elements are dense and in order, else a copy that is."""
+    """Return `self` if its elements are dense and in order, else a contiguous copy."""
     if memory_format is not None and memory_format._name != "contiguous_format":
         if memory_format._name == "preserve_format":
             raise RuntimeError("preserve memory format is unsupported by the contiguous operator")

@@ -1,7 +1,8 @@
-"""Gradients through a window of a base tensor: what a write through a view, or to a view's base, does to the graph.
+"""Gradients of writes to a view, or to the base of a view.
 
-The C++ graph calls these where the gradient itself is recorded, or where the base has holes. Geometries are those of the base
-(relative to its own start) and of the window, `offset` elements after the base's first.
+A view is a window of its base tensor. The C++ graph calls these operators when the gradient itself is
+recorded, or when the base is not dense. The sizes and strides are those of the base and of the window, which
+starts `offset` elements after the base.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ _GEOMETRY = "int[] base_sizes, int[] base_strides, int[] sizes, int[] strides, i
 
 
 def _places(base_sizes, base_strides, sizes, strides, offset):
-    """Flat memory positions of the base's and the window's elements, and how much memory there is."""
+    """Return the memory positions of the base's elements and of the window's, and the size of the memory."""
     low = min(offset, 0)
 
     def room(n, s, at):
@@ -27,7 +28,7 @@ def _places(base_sizes, base_strides, sizes, strides, offset):
 
 
 def _spread(grad, places, room):
-    """`grad` at its places of a flat memory, zeros elsewhere; elements of the same place add up."""
+    """Write `grad` to its positions in a flat memory of zeros. Elements with the same position add up."""
     flat = zeros_of(grad, [room])
     return flat if places is None else t.index_add(flat, 0, places, t.reshape(grad, [-1]))
 
@@ -38,21 +39,21 @@ def _collect(flat, places, sizes):
 
 @composite(f"_window_to_base(Tensor grad, Tensor? other, {_GEOMETRY}) -> Tensor", forms="f")
 def _window_to_base(grad, other, base_sizes, base_strides, sizes, strides, offset):
-    """Gradient of the base that only the window was read of."""
+    """Return the gradient of a base of which only the window was used."""
     base, window, room = _places(base_sizes, base_strides, sizes, strides, offset)
     return _collect(_spread(grad, window, room), base, base_sizes)
 
 
 @composite(f"_base_to_window(Tensor grad, Tensor? other, {_GEOMETRY}) -> Tensor", forms="f")
 def _base_to_window(grad, other, base_sizes, base_strides, sizes, strides, offset):
-    """The window's part of the base's gradient."""
+    """Return the part of the base's gradient that belongs to the window."""
     base, window, room = _places(base_sizes, base_strides, sizes, strides, offset)
     return _collect(_spread(grad, base, room), window, sizes)
 
 
 @composite(f"_replace_window(Tensor grad, Tensor? other, {_GEOMETRY}) -> Tensor", forms="f")
 def _replace_window(grad, other, base_sizes, base_strides, sizes, strides, offset):
-    """The base's gradient with `other` (zeros if None) in the window."""
+    """Return the base's gradient with the window replaced by `other` (zeros if None)."""
     base, window, room = _places(base_sizes, base_strides, sizes, strides, offset)
     flat = _spread(grad, base, room)
     if window is not None:

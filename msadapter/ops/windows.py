@@ -1,4 +1,4 @@
-"""Window functions: torch.hann_window and its family, torch.signal.windows."""
+"""Window functions: torch.hann_window and others, and torch.signal.windows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ def _float_type(name: str, dtype):
 
 
 def _window(name, length, periodic, dtype, shape):
-    """shape(n, dtype) on n points; a periodic window is the symmetric one of length + 1 without its last point."""
+    """Return shape(n, dtype) on n points.
+
+    A periodic window is the symmetric window of length + 1 without its last point.
+    """
     dtype = _float_type(name, dtype)
     if length < 0:
         raise RuntimeError(f"{name} requires non-negative window_length, got window_length={length}")
@@ -25,7 +28,7 @@ def _window(name, length, periodic, dtype, shape):
     if length == 1:
         return raw.Ones([1], dtype)
     n = length + 1 if periodic else length
-    reduced = dtype.itemsize == 2  # made in float32: angles need more than 16 bits
+    reduced = dtype.itemsize == 2  # computed in float32, because 16 bits are too few for the angles
     window = shape(n, dtype_of("float32") if reduced else dtype)
     if reduced:
         window = t._to_dtype(window, dtype)
@@ -37,7 +40,7 @@ def _ramp(n, dtype, step):
 
 
 def _cosines(weights):
-    """sum of (-1)^k w_k cos(2 pi k i / (n - 1))"""
+    """Return a function that computes the sum of (-1)^k w_k cos(2 pi k i / (n - 1))."""
 
     def shape(n, dtype):
         turn = _ramp(n, dtype, 2 * math.pi / (n - 1))
@@ -147,7 +150,7 @@ SIGNAL = "*, bool sym=True, ScalarType? dtype=None, Layout? layout=None, Device?
 
 @op(f"signal.windows.general_cosine(int M, *, any a, {SIGNAL[3:]}) -> Tensor", forms="f")
 def general_cosine(M, *, a, sym, dtype, layout, device, requires_grad):
-    """Weighted sum of cosines with weights ``a``."""
+    """Return a weighted sum of cosines with the weights ``a``."""
     a = list(a)
     if not a:
         raise ValueError("Coefficients cannot be empty")
