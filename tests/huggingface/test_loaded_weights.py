@@ -5,14 +5,13 @@ transformers guards loaded weights by replacing the functions of torch.nn.init i
 
 from __future__ import annotations
 
-import torch
-from transformers import Wav2Vec2Config, Wav2Vec2ForPreTraining
+import msadapter as torch
 
 
-def test_wav2vec2_keeps_its_projections(tmp_path):
+def test_wav2vec2_keeps_its_projections(transformers, tmp_path):
     torch.manual_seed(0)
-    model = Wav2Vec2ForPreTraining(
-        Wav2Vec2Config(
+    model = transformers.Wav2Vec2ForPreTraining(
+        transformers.Wav2Vec2Config(
             vocab_size=12,
             hidden_size=16,
             num_hidden_layers=2,
@@ -31,6 +30,6 @@ def test_wav2vec2_keeps_its_projections(tmp_path):
         )
     )
     model.save_pretrained(tmp_path)
-    loaded = Wav2Vec2ForPreTraining.from_pretrained(tmp_path).state_dict()
+    loaded = transformers.Wav2Vec2ForPreTraining.from_pretrained(tmp_path).state_dict()
     for name, saved in model.state_dict().items():
         assert torch.equal(loaded[name], saved), name
