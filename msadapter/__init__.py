@@ -42,6 +42,7 @@ _C.__getattr__ = _native_option
 
 from . import ops as ops_table  # noqa: E402
 from . import tensor as _tensor_package  # noqa: E402
+from ._host import extensions as _extensions  # noqa: E402
 from .tensor import _printing, _tensor  # noqa: E402
 
 _tensor.install()
@@ -298,6 +299,13 @@ from .amp import autocast  # noqa: E402, F401
 globals().update(amp.TORCH_NAMES)
 
 
+# Loaded at the first use: sparse tensors, and modes and classes with a __torch_dispatch__.
+_extensions.sparse_gradient.provide_from(f"{__name__}.sparse._embedding", "embedding")
+_extensions.sparse_conversion.provide_from(f"{__name__}.sparse", "CONVERSIONS")
+_extensions.operator_override.provide_from(f"{__name__}.utils._python_dispatch", "below")
+_extensions.dispatching_class.provide_from(f"{__name__}.utils._python_dispatch", "intercept")
+
+
 class _Namespace(type(_importlib)):
     """A module made of the table's functions of one dotted name (torch.linalg, torch.fft, torch.special)."""
 
@@ -364,7 +372,7 @@ _ELSEWHERE = {  # names that are loaded with their module, when one is asked for
         ),
         "sparse",
     ),
-    "_assert_async": "ops._aten_only",
+    "_assert_async": "_aten.only",
     **dict.fromkeys(
         (
             "_check",

@@ -8,7 +8,7 @@ import functools
 import inspect
 import typing
 
-from . import ops as _ops
+from ._host import extensions as _extensions
 from .autograd import Function
 from .ops._schema import split_arguments
 from .tensor import Tensor
@@ -461,4 +461,15 @@ class _OpNamespace:
         return found
 
 
-_ops.install_user_namespaces(_OpNamespace)
+@functools.cache
+def _namespace(name: str):
+    """torch.ops.<name>; in aten, what programs define comes before the operators of the table."""
+    programs = _OpNamespace(name)
+    if name != "aten":
+        return programs
+    from ._aten import namespace  # here: it is large, and few programs name it
+
+    return namespace(lambda operator: getattr(programs, operator, None))
+
+
+_extensions.operator_namespaces.provide(_namespace)

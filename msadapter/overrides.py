@@ -6,6 +6,7 @@ import functools
 import sys
 import threading
 
+from ._host import extensions
 from ._host.native import load
 from ._values.base import DisableTorchFunction
 from .ops._declare import namespaces
@@ -35,9 +36,7 @@ def dispatch(function, args, kwargs):
     result = _functions(function, args, kwargs)
     if result is not NotImplemented:
         return result
-    from .utils._python_dispatch import below  # that one needs the table of operators
-
-    return below(function, args, kwargs)
+    return extensions.operator_override.value(function, args, kwargs)
 
 
 def _handler(value):

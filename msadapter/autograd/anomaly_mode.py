@@ -9,8 +9,10 @@ from __future__ import annotations
 import traceback
 import warnings
 
-from .. import autograd, ops
+from .. import ops
+from .._host import extensions
 from .._host.native import load
+from ..overrides import TorchFunctionMode, _modes
 from ..tensor import Tensor
 
 _C = load()
@@ -59,8 +61,6 @@ def _watch(result) -> None:
 
 
 def _make_mode():
-    from ..overrides import TorchFunctionMode
-
     class Anomaly(TorchFunctionMode):
         """Sees every operation and marks what it recorded."""
 
@@ -74,18 +74,17 @@ def _make_mode():
 
 
 def _switch(on: bool) -> None:
-    from ..overrides import _modes
-
     mode = _state["mode"]
     if on and mode is None:
         _state["mode"] = _make_mode().__enter__()
-        autograd.before_pass = _watch
+        extensions.before_backward.provide(_watch)
     elif not on and mode is not None:
         stack = _modes()
         if mode in stack:
             stack.remove(mode)
             _C.add_torch_function_modes(-1)
-        _state["mode"] = autograd.before_pass = None
+        _state["mode"] = None
+        extensions.before_backward.withdraw()
 
 
 class set_detect_anomaly:

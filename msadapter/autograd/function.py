@@ -6,12 +6,11 @@ import functools
 import weakref
 
 from .. import ops
+from .._host import extensions
 from .._host.native import load
 from ..tensor import Tensor
 
 _C = load()
-apply_batched = None  # torch.func's way for arguments that are batched, once it is imported
-refused = None  # a class of tensors that have no place in a graph of nodes: their parts have
 
 
 class FunctionCtx:
@@ -130,6 +129,7 @@ class Function(FunctionCtx):
 
     @classmethod
     def apply(cls, *args, **kwargs):
+        apply_batched = extensions.batched_function.value
         if apply_batched is not None:
             batched = apply_batched(cls, args, kwargs)
             if batched is not NotImplemented:
@@ -138,6 +138,7 @@ class Function(FunctionCtx):
         if kwargs and not separate:
             raise TypeError(f"{cls.__name__}.apply() takes no keyword arguments")
         tensors = [a for a in args if isinstance(a, Tensor)]
+        refused = extensions.refused_by_function.value
         if refused is not None and any(isinstance(a, refused) for a in tensors):
             raise NotImplementedError(
                 f"torch.autograd.Function: {cls.__name__} on a DTensor is not supported, call it on to_local() (docs/coverage.md)"

@@ -12,7 +12,7 @@ import warnings
 from .. import ops
 from .._values.dtype import float64
 from ..tensor import Tensor
-from . import grad
+from ._passes import grad
 from .function import Function
 from .grad_mode import enable_grad, no_grad
 

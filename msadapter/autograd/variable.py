@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..tensor import Tensor
-from . import _Engine
+from ._passes import _Engine
 
 __all__ = ["Variable", "VariableMeta"]
 

@@ -5,8 +5,9 @@ the numbers that PyTorch draws on the CPU, whichever of the two names its tensor
 """
 
 from .._host import accelerator as _accelerator
+from .._host import extensions
 from .._values.device import device
-from ..ops import _generator as _sampling
+from ..ops._generator import Generator
 
 __all__ = [
     "default_generators",
@@ -37,8 +38,6 @@ class _Generators:
         if not 0 <= index < max(len(self), 1):
             raise IndexError("device index out of range")
         if index not in self._made:
-            from ..ops._generator import Generator
-
             self._made[index] = Generator(device(_accelerator.kind() or "cuda", index), _default=True)
         return self._made[index]
 
@@ -47,7 +46,7 @@ class _Generators:
 
 
 default_generators = _Generators()
-_sampling.accelerator_generators = default_generators
+extensions.accelerator_generators.provide(default_generators)
 
 
 def _generator(device):

@@ -6,10 +6,12 @@ The memory is an anonymous file of the group's first rank: nothing is left behin
 
 import os
 
-from .. import _C
+from .._host.native import load
 from . import mpi_world
 from .errors import DistBackendError
 from .reduce_op import ReduceOp
+
+_C = load()
 
 _SLOT = 1 << 19  # bytes of a chunk: the slots of a few ranks stay in a processor's shared cache
 _LARGE = 1 << 19  # bytes from which this is faster than MPI

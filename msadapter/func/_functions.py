@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from .. import ops
-from ..autograd import function as _function
+from .._host import extensions
 from ..tensor import Tensor
 from ..utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
 from ._batched import BatchedTensor, is_batched, levels, wrap
@@ -51,4 +51,4 @@ def _apply(cls, args, kwargs):
     return tree_unflatten(made, out_spec)
 
 
-_function.apply_batched = _apply
+extensions.batched_function.provide(_apply)

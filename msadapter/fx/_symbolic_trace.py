@@ -10,10 +10,10 @@ import sys
 import types
 
 from .. import nn
+from .._host import extensions
 from ..nn import functional as F
 from ..overrides import TorchFunctionMode
 from ..tensor import Tensor
-from . import graph_module
 from .graph import Graph
 from .graph_module import GraphModule
 from .proxy import GraphAppendingTracer, TracerBase, proxies_in, record  # noqa: F401
@@ -274,4 +274,4 @@ def symbolic_trace(root, concrete_args=None) -> GraphModule:
     return GraphModule(tracer.root, graph, name)
 
 
-graph_module.tracer_class = Tracer  # pickled modules are recorded again
+extensions.symbolic_tracer.provide(Tracer)  # pickled modules are recorded again

@@ -6,6 +6,7 @@ import copy
 import linecache
 
 from .. import nn
+from .._host import extensions
 from ..tensor import Tensor
 from .graph import Graph
 
@@ -173,9 +174,6 @@ class GraphModule(nn.Module):
         return "\n".join([super().__str__(), self._code, hint])
 
 
-tracer_class: type | None = None  # set by _symbolic_trace.py, which imports this file
-
-
 def _restored(state: dict, code: str, name: str):
     """A GraphModule from a pickle: its code is recorded again, submodules staying as they are."""
     import msadapter
@@ -185,7 +183,7 @@ def _restored(state: dict, code: str, name: str):
     space = {"torch": msadapter, "inf": float("inf"), "nan": float("nan"), "device": msadapter.device}
     exec(code, space)
 
-    class _Calls(tracer_class):
+    class _Calls(extensions.symbolic_tracer.value):
         def is_leaf_module(self, m, module_qualified_name):
             return True
 

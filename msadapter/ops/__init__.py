@@ -5,9 +5,9 @@ The operators are attributes of the package, under PyTorch's names.
 
 from __future__ import annotations
 
-import functools
 import importlib
 
+from .._host import extensions
 from . import _declare
 from ._declare import composite, declarations, namespaces, op, raw, raw_empty, raw_view, t  # noqa: F401
 
@@ -65,25 +65,14 @@ def __getattr__(name: str):
     table = vars(t)
     if name in table:
         return table[name]
-    if name == "aten" and _user_namespace is not None:
-        return _aten_namespace()
-    if _user_namespace is not None and not name.startswith("_"):
-        return _user_namespace(name)
+    namespace = extensions.operator_namespaces.value
+    if namespace is not None and not name.startswith("_"):
+        return namespace(name)
     raise AttributeError(f"module {__name__!r} has no operator {name!r}")
 
 
-@functools.cache
-def _aten_namespace():
-    from . import _aten
-
-    programs = _user_namespace("aten")
-    return _aten.namespace(lambda operator: getattr(programs, operator, None))
-
-
-_user_namespace = None  # torch.ops.<namespace>: installed by torch.library
-
-
-def install_user_namespaces(finder) -> None:
-    """Let ``finder(name)`` provide torch.ops.<name>, where the table has no operator of this name."""
-    global _user_namespace
-    _user_namespace = finder
+def add_factories(**factories) -> None:
+    """Makes functions of the tensor package callable as ``ops.name`` and ``t.name``. They are no operators of the table:
+    what they take is Python data."""
+    for name, factory in factories.items():
+        setattr(t, name, factory)

@@ -6,7 +6,9 @@ import functools
 import os
 import weakref
 
+from .._host import extensions
 from .._host.runtime import device_target
+from .._values.base import Base
 from .._values.device import META_TAG, accelerator
 from .._values.device import device as device_type
 from .._values.dtype import ALL
@@ -139,9 +141,7 @@ class Generator:
         A device generator that runs on the CPU also accepts PyTorch's 16 bytes of (seed, offset) and restarts
         with this seed.
         """
-        from ..tensor import Tensor
-
-        if not isinstance(new_state, Tensor):
+        if not isinstance(new_state, Base):
             raise TypeError(f"expected a torch.ByteTensor, but got {type(new_state).__name__}")
         if new_state.dtype is not ALL["uint8"]:
             raise TypeError("RNG state must be a torch.ByteTensor")
@@ -191,11 +191,6 @@ def default_generator() -> Generator:
     return Generator("cpu", _default=True)
 
 
-accelerator_generators = (
-    None  # the default generators of the accelerators, by index; msadapter.cuda.random fills the list
-)
-
-
 def operands(generator, tag: int):
     """Return (seed, offset) for a random operator.
 
@@ -207,7 +202,7 @@ def operands(generator, tag: int):
     if generator is None:
         if tag == 0:
             return default_generator().operands()
-        return accelerator_generators[tag - 1].operands()
+        return extensions.accelerator_generators.value[tag - 1].operands()
     if (generator.device.type == "cpu") != (tag == 0):
         wanted = "cpu" if tag == 0 else accelerator() or "cuda"
         raise RuntimeError(

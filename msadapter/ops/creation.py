@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from .._values.base import place
 from .._values.device import ACCELERATORS, META_TAG, default_device, resolve
 from .._values.dtype import ALL
-from ._declare import _C, op, raw, raw_empty, t
+from ._declare import _C, op, raw, raw_empty
 from ._geometry import format_strides, permuted_strides
 
 # the options that every such function takes after its own arguments
@@ -43,7 +44,6 @@ def finish(result, layout, device, requires_grad: bool, like=None):
     if device is None and like is not None:
         _C.set_device_tag(result, _C.device_tag(like))
     elif device is not None or default_device().type != "cpu":
-        place = t.place
         result = place(result, device)
     if requires_grad:
         result.requires_grad = True

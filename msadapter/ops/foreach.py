@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..tensor import Tensor
+from .._values.base import Base
 from ._declare import t
 
 FUNCTIONS: dict = {}
@@ -26,7 +26,7 @@ def _spread(other, count: int, *, one_each: bool = False) -> list:
     A list gives one element to each tensor. A number or a 0-dimensional tensor is used for all. With
     ``one_each``, a 1-dimensional tensor holds a number for each tensor.
     """
-    if isinstance(other, Tensor):
+    if isinstance(other, Base):
         if one_each and other.ndim == 1:
             other = other.tolist()
         elif other.ndim or other.numel() != 1:
@@ -36,7 +36,7 @@ def _spread(other, count: int, *, one_each: bool = False) -> list:
     if not isinstance(other, (list, tuple)):
         return [other] * count
     if len(other) != count:
-        if other and not isinstance(other[0], Tensor):
+        if other and not isinstance(other[0], Base):
             raise RuntimeError("Tensor list must have same number of elements as scalar list.")
         raise RuntimeError(f"Tensor lists must have the same number of tensors, got {count} and {len(other)}")
     return list(other)
@@ -69,7 +69,7 @@ def _unary(name: str):
 def _binary(name: str):
     def run(self, other, *, alpha=None):
         options = {} if alpha is None else {"alpha": alpha}
-        if alpha is not None and not isinstance(other, (Tensor, list, tuple)):
+        if alpha is not None and not isinstance(other, (Base, list, tuple)):
             raise TypeError(f"_foreach_{name}(): alpha goes with tensors only")
         operator = getattr(t, name)
         return [operator(x, y, **options) for x, y in zip(self, _spread(other, len(self)), strict=True)]
@@ -82,7 +82,7 @@ def _bound(name: str):
 
     def run(self, other):
         pairs = zip(self, _spread(other, len(self)), strict=True)
-        return [getattr(t, name)(x, y if isinstance(y, Tensor) else x.new_tensor(y)) for x, y in pairs]
+        return [getattr(t, name)(x, y if isinstance(y, Base) else x.new_tensor(y)) for x, y in pairs]
 
     return run
 

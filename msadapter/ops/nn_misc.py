@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .._host import extensions
 from .._values.dtype import ALL
 from . import dropout as _  # noqa: F401  (declares the fused `_dropout`)
 from ._declare import _C, composite, op, raw, t
@@ -73,10 +74,7 @@ def embedding(input, weight, padding_idx, max_norm, norm_type, scale_grad_by_fre
 
 def _rows(weight, indices, padding_idx, scale_grad_by_freq, sparse):
     if sparse and weight.requires_grad and _C.is_grad_enabled():
-        # imported here, because only sparse gradients need it
-        from ..sparse._embedding import embedding as rows
-
-        return rows(weight, indices, padding_idx, scale_grad_by_freq)
+        return extensions.sparse_gradient.value(weight, indices, padding_idx, scale_grad_by_freq)
     return t._embedding(weight, indices, padding_idx, scale_grad_by_freq)
 
 

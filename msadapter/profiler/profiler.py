@@ -6,11 +6,13 @@ import os
 import socket
 import time
 
-from .. import _C
+from .._host.native import load
 from .._host.runtime import device_target
 from . import _ranges
 from .device import device_recording
 from .events import EventList, chrome_events, tree, write_trace
+
+_C = load()
 
 
 class ProfilerActivity(enum.Enum):

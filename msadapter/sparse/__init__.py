@@ -52,6 +52,18 @@ def dense_to_sparse_bsc(self, blocksize, dense_dim=None):
     return convert(self, "sparse_bsc", blocksize)
 
 
+# What Tensor.to_sparse and its like do, by the method's name.
+CONVERSIONS = {
+    "to_sparse": dense_to_sparse,
+    "to_sparse_coo": dense_to_sparse,
+    "to_sparse_csr": dense_to_sparse_csr,
+    "to_sparse_csc": dense_to_sparse_csc,
+    "to_sparse_bsr": dense_to_sparse_bsr,
+    "to_sparse_bsc": dense_to_sparse_bsc,
+    "sparse_mask": dense_sparse_mask,
+}
+
+
 def _of_class(function):
     """A conversion as a method of sparse tensors, which may have the layout already."""
 

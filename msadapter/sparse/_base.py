@@ -17,6 +17,8 @@ from ..tensor import Size, Tensor
 from ..tensor._rare_methods import not_for
 
 _C = load()
+MAKERS: dict = {}  # layout name -> function(*parts, size, ...) that checks its parts; filled by _construct.py
+CONVERTERS: dict = {}  # layout name -> function(coalesced COO tensor, name, blocksize); filled by _compressed.py
 OPERATORS: dict = {}  # table operator -> function(sparse class, ...): torch.add, Tensor.add, ...
 
 
@@ -193,8 +195,6 @@ class SparseTensor(Tensor):
         return memo[id(self)]
 
     def __reduce_ex__(self, protocol):
-        from ._construct import rebuild
-
         state = {k: v for k, v in self.__dict__.items() if not k.startswith("_")}
         parts = [part.detach() for _, part in self._parts()]
         coalesced = self.is_coalesced() if self.is_sparse else False
@@ -244,3 +244,26 @@ def _flat(value):
             yield from _flat(one)
     else:
         yield value
+
+
+def check_inside(indices, size) -> None:
+    """RuntimeError unless every index (sparse dims, nnz) lies within the size."""
+    if not indices.numel():
+        return
+    for dim, (low, high) in enumerate(
+        zip(indices.min(1)[0].tolist(), indices.max(1)[0].tolist(), strict=True)
+    ):
+        if low < 0:
+            raise RuntimeError(f"found negative index {low} for dim {dim}")
+        if high >= size[dim]:
+            raise RuntimeError(
+                f"size is inconsistent with indices: for dim {dim}, size is {size[dim]} but found index {high}"
+            )
+
+
+def rebuild(layout: str, parts, size, coalesced: bool, requires_grad: bool, state: dict):
+    """The tensor that __reduce_ex__ described. Its indices are checked: they come from a file."""
+    options = {"is_coalesced": coalesced} if layout == "sparse_coo" else {"layout": LAYOUTS[layout]}
+    made = MAKERS[layout](*parts, size, check_invariants=True, **options)
+    made.__dict__.update(state)
+    return made.requires_grad_() if requires_grad else made

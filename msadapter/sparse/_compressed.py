@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..ops._declare import t
-from ._base import SparseTensor
+from ._base import CONVERTERS, SparseTensor
 from ._coo import _INT, coo, keys
 
 KINDS = ("sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc")
@@ -200,3 +200,6 @@ def _blocks(found, name: str, blocksize):
     lines = n // height if name == "sparse_bsr" else m // width
     values = values.reshape(len(unique), height, width, *found._v.shape[1:])
     return compressed(name, _ends(unique // wide, lines), unique % wide, values, tuple(found.shape))
+
+
+CONVERTERS.update(dict.fromkeys(KINDS, from_coo))

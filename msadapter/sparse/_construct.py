@@ -8,7 +8,9 @@ from .._values.dtype import ALL
 from .._values.layout import LAYOUTS
 from ..ops._declare import t
 from ..tensor import Size, Tensor
-from ._base import _C, int64
+from ._base import _C, MAKERS, check_inside, int64
+from ._compressed import KINDS, compressed
+from ._coo import coo
 
 _checks = {"enabled": False}
 
@@ -79,12 +81,10 @@ def sparse_coo_tensor(
     Raises:
         RuntimeError: shapes that do not fit; with checks, indices outside of the size.
     """
-    from ._coo import coo
-
     if values is None and (size is not None or isinstance(indices, (tuple, Size, list))):
         size = tuple(indices) if size is None else tuple(size)
         nothing = _values(t.zeros([0], dtype=dtype), None, device, requires_grad)
-        return coo(t.zeros([len(size), 0], dtype=_int()), nothing, size, True)
+        return coo(t.zeros([len(size), 0], dtype=ALL["int64"]), nothing, size, True)
     indices, values = int64(indices), _values(values, dtype, device, requires_grad)
     if indices.ndim != 2:
         raise RuntimeError(f"indices must be sparse_dim x nnz, but got: {list(indices.shape)}")
@@ -113,30 +113,12 @@ def sparse_coo_tensor(
     return coo(indices, values, size, bool(is_coalesced))
 
 
-def _int():
-    return ALL["int64"]
-
-
 def _least_size(indices, values) -> tuple:
     for dim, low in enumerate(indices.min(1)[0].tolist() if indices.numel() else ()):
         if low < 0:
             raise RuntimeError(f"found negative index {low} for dim {dim}")
     reach = (indices.max(1)[0] + 1).tolist() if indices.numel() else [0] * indices.shape[0]
     return (*reach, *values.shape[1:])
-
-
-def check_inside(indices, size) -> None:
-    if not indices.numel():
-        return
-    for dim, (low, high) in enumerate(
-        zip(indices.min(1)[0].tolist(), indices.max(1)[0].tolist(), strict=True)
-    ):
-        if low < 0:
-            raise RuntimeError(f"found negative index {low} for dim {dim}")
-        if high >= size[dim]:
-            raise RuntimeError(
-                f"size is inconsistent with indices: for dim {dim}, size is {size[dim]} but found index {high}"
-            )
 
 
 def sparse_compressed_tensor(
@@ -157,8 +139,6 @@ def sparse_compressed_tensor(
     Raises:
         RuntimeError: no layout, shapes that do not fit; with checks, indices that make no matrix.
     """
-    from ._compressed import KINDS, compressed
-
     if layout is None or layout._name not in KINDS:
         raise RuntimeError(
             "expected layout to be one of SparseCsr, SparseCsc, SparseBsr or SparseBsc but got "
@@ -200,13 +180,4 @@ sparse_csr_tensor = _of_layout("sparse_csr")
 sparse_csc_tensor = _of_layout("sparse_csc")
 sparse_bsr_tensor = _of_layout("sparse_bsr")
 sparse_bsc_tensor = _of_layout("sparse_bsc")
-
-
-def rebuild(layout: str, parts, size, coalesced: bool, requires_grad: bool, state: dict):
-    """The tensor that __reduce_ex__ described. Its indices are checked: they come from a file."""
-    if layout == "sparse_coo":
-        made = sparse_coo_tensor(*parts, size, check_invariants=True, is_coalesced=coalesced)
-    else:
-        made = sparse_compressed_tensor(*parts, size, layout=LAYOUTS[layout], check_invariants=True)
-    made.__dict__.update(state)
-    return made.requires_grad_() if requires_grad else made
+MAKERS.update(dict.fromkeys(KINDS, sparse_compressed_tensor), sparse_coo=sparse_coo_tensor)

@@ -6,7 +6,7 @@ from .._values.dtype import ALL
 from .._values.layout import LAYOUTS
 from ..ops._declare import t
 from ..tensor import Size, Tensor
-from ._base import SparseTensor
+from ._base import CONVERTERS, SparseTensor, check_inside
 
 _INT, _BYTE = ALL["int64"], ALL["int8"]
 
@@ -71,8 +71,6 @@ class CooTensor(SparseTensor):
 
     def _check(self) -> None:
         """RuntimeError unless the indices lie within the size."""
-        from ._construct import check_inside
-
         check_inside(self._i, self._sparse_size())
 
     def sparse_dim(self) -> int:
@@ -233,12 +231,10 @@ def dense_to_coo(dense, sparse_dim=None) -> CooTensor:
 
 def convert(tensor, name: str, blocksize=None):
     """A dense or coordinate tensor in the layout ``name``."""
-    from ._compressed import from_coo
-
     if name == "strided":
         return tensor.to_dense()
     found = tensor if isinstance(tensor, CooTensor) else dense_to_coo(tensor)
-    return found.coalesce() if name == "sparse_coo" else from_coo(found.coalesce(), name, blocksize)
+    return found.coalesce() if name == "sparse_coo" else CONVERTERS[name](found.coalesce(), name, blocksize)
 
 
 def to_sparse(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=None):

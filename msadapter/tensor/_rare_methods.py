@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+from .._host import extensions
 from .._values import dtype as dtypes
 
 _ABSENT = (
@@ -206,9 +207,7 @@ METHODS = {
 
 def _to_layout(name: str):
     def method(self, *args, **kwargs):
-        from .. import sparse  # loaded when asked for
-
-        return getattr(sparse, f"dense_{name}")(self, *args, **kwargs)
+        return extensions.sparse_conversion.value[name](self, *args, **kwargs)
 
     method.__name__ = name
     method.__doc__ = "Of torch.sparse: the elements that are not zero, or those at the places of a mask."

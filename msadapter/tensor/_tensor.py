@@ -9,12 +9,13 @@ import warnings
 import numpy as np
 
 from .. import ops
+from .._host import extensions
 from .._host.native import load_operators
 from .._host.runtime import device_target, native, when_complete
 from .._values import device as devices
 from .._values import dtype as dtypes
 from .._values import layout as layouts
-from .._values.base import _C, Absent, Base, DisableTorchFunction, Plain, device_of, place
+from .._values.base import _C, Absent, Base, DisableTorchFunction, Plain, device_of
 from .._values.device import device as Device
 from .._values.size import Size
 from ..ops._declare import namespaces, t
@@ -54,9 +55,7 @@ class Tensor(Plain, metaclass=_TensorMeta):
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
         if "__torch_dispatch__" in cls.__dict__:
-            from ..utils._python_dispatch import intercept
-
-            intercept(cls)
+            extensions.dispatching_class.value(cls)
 
     # ---------------------------------------------------------------- making
     @staticmethod
@@ -642,14 +641,7 @@ def _join_mindspore() -> None:
 
 def install() -> None:
     """Makes Tensor the class of every MindSpore result and gives it the table's methods."""
-    for name, factory in (
-        ("tensor", tensor),
-        ("as_tensor", as_tensor),
-        ("from_numpy", from_numpy),
-        ("place", place),
-    ):
-        setattr(ops, name, factory)  # factories that are no operators
-        setattr(t, name, factory)
+    ops.add_factories(tensor=tensor, as_tensor=as_tensor, from_numpy=from_numpy)
     for name, function in namespaces["Tensor"].items():
         if name not in Tensor.__dict__:
             setattr(Tensor, name, function)

@@ -10,11 +10,13 @@ import functools
 import threading
 from contextlib import contextmanager
 
-from .. import _C
 from .. import ops as _ops
-from ..ops._aten import OpOverload, OpOverloadPacket
+from .._aten import OpOverload, OpOverloadPacket
+from .._host.native import load
 from ..ops._declare import declarations
 from ..tensor import Tensor
+
+_C = load()
 
 __all__ = ["TorchDispatchMode", "return_and_correct_aliasing", "is_traceable_wrapper_subclass"]
 _state = threading.local()

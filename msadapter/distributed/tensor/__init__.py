@@ -1,5 +1,7 @@
 """torch.distributed.tensor: tensors spread over a mesh of processes."""
 
+from ..._host import extensions
+from ...serialization import add_safe_globals
 from ..device_mesh import DeviceMesh, init_device_mesh
 from . import _dispatch, _rules, _special, _view_rules, parallel
 from ._api import distribute_module, distribute_tensor, empty, full, ones, rand, randn, zeros
@@ -26,22 +28,9 @@ __all__ = [
 ]
 
 
-def _join_autograd() -> None:
-    from ... import autograd
-    from ...autograd import function
-
-    autograd.spread = DTensor, local_pass
-    function.refused = DTensor
-
-
-def _join_serialization() -> None:
-    from ...serialization import add_safe_globals
-
-    add_safe_globals([_rebuild, DeviceMesh, Partial, Replicate, Shard, _StridedShard])
-
-
-_join_autograd()
-_join_serialization()
+extensions.spread_backward.provide((DTensor, local_pass))
+extensions.refused_by_function.provide(DTensor)
+add_safe_globals([_rebuild, DeviceMesh, Partial, Replicate, Shard, _StridedShard])
 
 
 def __getattr__(name: str):

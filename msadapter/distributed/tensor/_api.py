@@ -9,6 +9,7 @@ from .. import collectives
 from ._dtensor import DTensor, _current_mesh, wrap
 from ._redistribute import move
 from ._spec import checked_placements, local_shape_and_offset
+from ._special import same_state
 from .placement_types import Replicate
 
 
@@ -148,8 +149,6 @@ def randn(*size, requires_grad=False, dtype=None, layout=None, device_mesh=None,
 
 
 def _random(draw, size, dtype, layout, requires_grad, device_mesh, placements):
-    from ._special import same_state
-
     mesh = device_mesh if device_mesh is not None else _current_mesh()
     same_state(mesh)
     return _made(draw, _size(size), dtype, layout, requires_grad, mesh, placements, whole=True)

@@ -14,6 +14,7 @@ from ...ops import indexing
 from ...tensor import Tensor
 from .. import collectives
 from ..reduce_op import ReduceOp
+from . import _class_loss as class_loss
 from ._dispatch import _operands, call_plain, mesh_of, run, special, substituted
 from ._dtensor import DTensor, placed, wrap
 from ._redistribute import move
@@ -224,11 +225,9 @@ def _without_gradient(x, rows):
 # ---- losses of classes: an average over rows is a sum and a count
 @special("_cross_entropy", "_nll_loss")
 def _class_loss(declaration, inplace, bound):
-    from . import parallel
-
     logits, target, reduction = bound["self"], bound["target"], bound["reduction"]
-    if parallel.loss.active() and declaration.schema.name == "_cross_entropy" and isinstance(logits, DTensor):
-        return parallel.loss.cross_entropy(bound)
+    if class_loss.active() and declaration.schema.name == "_cross_entropy" and isinstance(logits, DTensor):
+        return class_loss.cross_entropy(bound)
     rows = isinstance(logits, DTensor) and logits.ndim == 2 and any(p.is_shard(0) for p in logits.placements)
     plain = bound["weight"] is None and target.ndim == 1 and not bound.get("label_smoothing")
     if not (rows and plain):
@@ -242,7 +241,7 @@ def _class_loss(declaration, inplace, bound):
         else wrap(target, mesh, (R,) * mesh.ndim, target.shape, target.stride())
     )
     target = placed(target, wanted)
-    none, mean, total = _codes()
+    none, mean, total = class_loss.reduction_codes()
     local = declaration.function(
         *(
             bound
@@ -260,12 +259,6 @@ def _class_loss(declaration, inplace, bound):
     count = (target != bound["ignore_index"]).sum()
     count = placed(count, (R,) * mesh.ndim)
     return (loss / count if reduction == mean else loss), count
-
-
-def _codes() -> tuple:
-    from ...ops.nn_loss import _CODES
-
-    return _CODES["none"], _CODES["mean"], _CODES["sum"]
 
 
 # ---- whole operands: nothing is known that would need less, or the shape depends on values

@@ -5,13 +5,12 @@ from __future__ import annotations
 import warnings
 from fnmatch import fnmatch
 
+from .._dtensor import _current_mesh
 from .style import ParallelStyle
 
 
 def parallelize_module(module, device_mesh=None, parallelize_plan=None, *, src_data_rank=0):
     """Applies a style to a module, or styles to its submodules by name (each part of a name may be a pattern), in place."""
-    from .._dtensor import _current_mesh
-
     mesh = device_mesh if device_mesh is not None else _current_mesh()
     if mesh.ndim > 1:
         raise ValueError(

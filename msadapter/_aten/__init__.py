@@ -5,9 +5,11 @@ from __future__ import annotations
 import functools
 import types
 
+from ..ops._declare import namespaces
+from ..ops.foreach import FUNCTIONS as LISTS
 from ..tensor import Tensor
-from ._aten_only import METHODS, OPERATORS
-from ._declare import namespaces
+from .backward import OPERATORS as GRADIENTS
+from .only import METHODS, OPERATORS
 
 _SPACES = ("torch", "nn.functional", "Tensor")
 _FAMILIES = ("linalg", "special", "fft")
@@ -17,15 +19,13 @@ _FAMILIES = ("linalg", "special", "fft")
 def _elsewhere() -> dict:
     """Return functions that are not in the table: named gradients, lists, and composed functions."""
     from .. import _functional_forms as forms
-    from ._aten_backward import OPERATORS as gradients
-    from .foreach import FUNCTIONS as lists
 
     public = {
         n: f
         for n, f in vars(forms).items()
         if isinstance(f, types.FunctionType) and f.__module__ == forms.__name__
     }
-    return {**public, **gradients, **lists}
+    return {**public, **GRADIENTS, **LISTS}
 
 
 def _find(name: str):

@@ -9,8 +9,9 @@ from __future__ import annotations
 import functools
 
 from ..autograd import enable_grad, grad, is_grad_enabled
+from ..ops._declare import t
 from ..tensor import Tensor
-from ._declare import t
+from .only import slice as cut
 
 OPERATORS: dict = {}
 _REDUCTIONS = ("none", "mean", "sum")
@@ -320,8 +321,6 @@ def select_backward(grad_output, input_sizes, dim, index):
 
 @_declare
 def slice_backward(grad_output, input_sizes, dim, start, end, step):
-    from ._aten_only import slice as cut
-
     return _embedded(grad_output, input_sizes, lambda x: cut(x, dim, start, end, step))
 
 

@@ -1,0 +1,115 @@
+"""Extension points: the places where a lower layer leaves a decision to a higher one.
+
+Imports go down only (docs/architecture.md). Where a lower layer must call a higher one, it asks an extension point of this
+file, and the higher layer fills that point when it is imported:
+
+    extensions.batched_function.provide(_apply)             # torch.func, when it is imported
+    extensions.sparse_gradient.provide_from("msadapter.sparse._embedding", "embedding")   # imported at the first use
+
+An empty point has the value None: nobody has asked for what it is about.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+
+class Point:
+    """One extension point.
+
+    Attributes:
+        name: the name of the point, as in this file.
+        purpose: what is called or read here, and by whom.
+    """
+
+    def __init__(self, name: str, purpose: str) -> None:
+        self.name, self.purpose = name, purpose
+        self._value: Any = None
+        self._source: tuple[str, str] | None = None
+
+    @property
+    def value(self) -> Any:
+        """What has been provided; None if nothing has. A source given by name is imported now."""
+        if self._value is None and self._source is not None:
+            module, attribute = self._source
+            self._value = getattr(importlib.import_module(module), attribute)
+        return self._value
+
+    def provide(self, value: Any) -> None:
+        """Fills the point. RuntimeError if something else is there: two providers would hide each other."""
+        if self._source is not None or (self._value is not None and self._value is not value):
+            raise RuntimeError(f"the extension point {self.name} is filled already")
+        self._value = value
+
+    def provide_from(self, module: str, attribute: str) -> None:
+        """Fills the point with an attribute of a module that is imported at the first use, to keep start-up short."""
+        if self._value is not None or self._source not in (None, (module, attribute)):
+            raise RuntimeError(f"the extension point {self.name} is filled already")
+        self._source = module, attribute
+
+    def withdraw(self) -> None:
+        """Empties the point: what it was about has been switched off."""
+        self._value = self._source = None
+
+
+_points: dict[str, Point] = {}
+
+
+def _point(name: str, purpose: str) -> Point:
+    _points[name] = Point(name, purpose)
+    return _points[name]
+
+
+def points() -> dict[str, Point]:
+    """Every extension point by name."""
+    return dict(_points)
+
+
+accelerator_generators = _point(
+    "accelerator_generators",
+    "The accelerator's default generators, a sequence by device index. Random operators draw from them. By torch.cuda.random.",
+)
+operator_namespaces = _point(
+    "operator_namespaces",
+    "Called with the name of an attribute that the op table does not have; returns torch.ops.<name>. By torch.library.",
+)
+sparse_gradient = _point(
+    "sparse_gradient",
+    "embedding(weight, indices, padding_idx, scale_grad_by_freq) with a sparse gradient. By torch.sparse.",
+)
+sparse_conversion = _point(
+    "sparse_conversion",
+    "The functions behind Tensor.to_sparse and its like, by method name. By torch.sparse.",
+)
+operator_override = _point(
+    "operator_override",
+    "Called with (function, args, kwargs) after __torch_function__; what __torch_dispatch__ modes and subclasses answer, or "
+    "NotImplemented. By torch.utils._python_dispatch.",
+)
+dispatching_class = _point(
+    "dispatching_class",
+    "Called with each new subclass of Tensor that has a __torch_dispatch__. By torch.utils._python_dispatch.",
+)
+batched_function = _point(
+    "batched_function",
+    "Called with (Function, args, kwargs) by Function.apply; the result for batched arguments, or NotImplemented. "
+    "By torch.func.",
+)
+refused_by_function = _point(
+    "refused_by_function",
+    "A class of tensors that torch.autograd.Function does not take. By torch.distributed.tensor.",
+)
+spread_backward = _point(
+    "spread_backward",
+    "(class, function): tensors of this class are spread over processes, and a backward pass runs on what the function makes "
+    "of them: their local parts. By torch.distributed.tensor.",
+)
+before_backward = _point(
+    "before_backward",
+    "Called with the roots of every backward pass. By anomaly detection while it is on.",
+)
+symbolic_tracer = _point(
+    "symbolic_tracer",
+    "The class that records a pickled GraphModule again. By torch.fx.",
+)

@@ -1,0 +1,199 @@
+"""backward, grad and what both do around a pass of the engine."""
+
+from __future__ import annotations
+
+import threading
+
+from .. import ops
+from .._host import extensions
+from .._host.native import load
+from ..tensor import Tensor
+
+_C = load()
+
+
+def _sequence(x) -> tuple:
+    return (x,) if isinstance(x, Tensor) else tuple(x)
+
+
+def _make_grads(outputs, grads, is_grads_batched=False) -> list:
+    if len(outputs) != len(grads):
+        raise RuntimeError(f"got {len(outputs)} tensors and {len(grads)} gradients")
+    made = []
+    for out, g in zip(outputs, grads, strict=True):
+        if isinstance(g, Tensor):
+            if g.shape != out.shape:
+                raise RuntimeError(
+                    f"Mismatch in shape: grad_output[{len(made)}] has a shape of {g.shape} and output[{len(made)}] has a shape of "
+                    f"{out.shape}."
+                )
+            if out.dtype.is_complex != g.dtype.is_complex:
+                raise RuntimeError(
+                    f"For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
+                    f"grad_output[{len(made)}] has a dtype of {g.dtype} and output[{len(made)}] has a dtype of {out.dtype}."
+                )
+            made.append(g if g.dtype is out.dtype else g.to(out.dtype))
+        elif g is None:
+            if out.requires_grad:
+                if out.numel() != 1:
+                    raise RuntimeError("grad can be implicitly created only for scalar outputs")
+                if not out.dtype.is_floating_point:
+                    raise RuntimeError(
+                        f"grad can be implicitly created only for real scalar outputs but got {out.dtype}"
+                    )
+                made.append(ops.ones_like(out.detach()))
+            else:
+                made.append(None)
+        else:
+            raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
+    return made
+
+
+class _Pass(threading.local):
+    """The running backward pass of a thread."""
+
+    whole = True  # every reachable leaf gets its gradient, as re-entrant checkpoints need it
+    depth = 0  # passes that run, one in another
+
+
+_pass = _Pass()
+
+
+def _is_checkpoint_valid() -> bool:
+    """Whether a re-entrant checkpoint may run now: not below ``autograd.grad`` or ``backward(inputs=...)``."""
+    return _pass.whole
+
+
+def _execute(tensors, grads, inputs, *flags, make=_make_grads):
+    spread, watch = extensions.spread_backward.value, extensions.before_backward.value
+    if spread is not None and any(isinstance(x, spread[0]) for x in (*tensors, *inputs)):
+        tensors, grads, inputs, results = spread[1](tensors, grads, inputs)
+        found = _execute(tensors, grads, inputs, *flags, make=make)
+        return results(found) if inputs and found is not None else found
+    if watch is not None:
+        watch(tensors)
+    outer = _pass.whole
+    _pass.whole = outer and not inputs
+    _pass.depth += 1
+    try:
+        return _C.backward(tensors, make(tensors, grads), inputs, *flags)
+    finally:
+        _pass.whole = outer
+        _pass.depth -= 1
+
+
+def _one_each(grads, count: int) -> tuple:
+    """The gradients given for ``count`` tensors: None for each, one, or a sequence."""
+    if grads is None:
+        return (None,) * count
+    return (grads,) if isinstance(grads, Tensor) else tuple(grads)
+
+
+def backward(
+    tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, inputs=None
+):
+    """Adds the gradients of ``tensors`` to ``.grad`` of the graph's leaves (or of ``inputs`` only)."""
+    tensors = _sequence(tensors)
+    if inputs is not None:
+        inputs = _sequence(inputs)
+        if not inputs:
+            raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+    grads = _one_each(grad_tensors, len(tensors))
+    for i, t in enumerate(tensors):
+        if not t.requires_grad:
+            raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
+    keep = create_graph if retain_graph is None else retain_graph
+    _execute(tensors, grads, inputs or (), bool(keep), bool(create_graph), True, True)
+
+
+def _tensor_backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
+    """Adds this tensor's gradients to the graph's leaves."""
+    backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+
+Tensor.backward = _tensor_backward
+
+
+def grad(
+    outputs,
+    inputs,
+    grad_outputs=None,
+    retain_graph=None,
+    create_graph=False,
+    only_inputs=True,
+    allow_unused=None,
+    is_grads_batched=False,
+    materialize_grads=False,
+):
+    """Gradients of ``outputs`` with respect to ``inputs``, as a tuple; ``.grad`` is not touched."""
+    if is_grads_batched:
+        return _batched(
+            outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused, materialize_grads
+        )
+    outputs, inputs = _sequence(outputs), _sequence(inputs)
+    if not inputs:
+        raise ValueError("grad requires non-empty inputs.")
+    if materialize_grads and allow_unused is False:
+        raise ValueError(
+            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
+        )
+    grads = _one_each(grad_outputs, len(outputs))
+    allow = materialize_grads if allow_unused is None else allow_unused
+    for i, t in enumerate(outputs):
+        if not t.requires_grad:
+            raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
+    keep = create_graph if retain_graph is None else retain_graph
+    result = _execute(outputs, grads, inputs, bool(keep), bool(create_graph), bool(allow), False)
+    if materialize_grads:
+        result = tuple(ops.zeros_like(i) if r is None else r for r, i in zip(result, inputs, strict=True))
+    return result
+
+
+def _batched(
+    outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused, materialize_grads
+) -> tuple:
+    """Gradients for every row of ``grad_outputs``, stacked; the rows are run one after the other."""
+    if grad_outputs is None:
+        raise RuntimeError("grad_outputs must be given when is_grads_batched=True")
+    vectors = _sequence(grad_outputs)
+    counts = {v.shape[0] for v in vectors if v is not None}
+    if len(counts) != 1:
+        raise RuntimeError("grad_outputs must have the same first dimension when is_grads_batched=True")
+    count, rows = counts.pop(), []
+    for i in range(count):
+        keep = True if i < count - 1 else retain_graph
+        row = [None if v is None else v[i] for v in vectors]
+        rows.append(
+            grad(outputs, inputs, row, keep, create_graph, True, allow_unused, False, materialize_grads)
+        )
+    return tuple(None if column[0] is None else ops.stack(column) for column in zip(*rows, strict=True))
+
+
+class _Engine:
+    """Face of the engine that upstream code names."""
+
+    @staticmethod
+    def queue_callback(function):
+        _C.queue_callback(function)
+
+    @staticmethod
+    def run_backward(
+        tensors,
+        grad_tensors,
+        keep_graph,
+        create_graph,
+        inputs=(),
+        allow_unreachable=False,
+        accumulate_grad=False,
+    ):
+        """Like backward, but a gradient is only compared with the node: the tensor may have given its memory away."""
+        return _execute(
+            tensors,
+            grad_tensors,
+            inputs,
+            keep_graph,
+            create_graph,
+            allow_unreachable,
+            accumulate_grad,
+            make=lambda _, grads: list(grads),
+        )
