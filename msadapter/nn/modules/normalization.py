@@ -67,7 +67,24 @@ def _shape_tuple(normalized_shape):
     return (normalized_shape,) if isinstance(normalized_shape, numbers.Integral) else tuple(normalized_shape)
 
 
-class LayerNorm(Module):
+class _ScaleAndShift(Module):
+    """Base class of norms with an optional scale (``weight``) and an optional shift (``bias``)."""
+
+    def _make_scale_and_shift(self, shape, weight, bias, device, dtype):
+        for name, wanted in (("weight", weight), ("bias", weight and bias)):
+            value = Parameter(ops.empty(shape, device=device, dtype=dtype)) if wanted else None
+            self.register_parameter(name, value)
+        self.reset_parameters()
+
+    def reset_parameters(self):
+        """Set the scale to one and the shift to zero."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+
+class LayerNorm(_ScaleAndShift):
     """Normalises over the last dimensions, whose shape is ``normalized_shape``; then scales and shifts."""
 
     __constants__ = ["normalized_shape", "eps", "elementwise_affine"]
@@ -79,22 +96,7 @@ class LayerNorm(Module):
         self.normalized_shape = _shape_tuple(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
-        if elementwise_affine:
-            self.weight = Parameter(ops.empty(self.normalized_shape, device=device, dtype=dtype))
-        else:
-            self.register_parameter("weight", None)
-        if elementwise_affine and bias:
-            self.bias = Parameter(ops.empty(self.normalized_shape, device=device, dtype=dtype))
-        else:
-            self.register_parameter("bias", None)
-        self.reset_parameters()
-
-    def reset_parameters(self):
-        """Set the scale to one and the shift to zero."""
-        if self.elementwise_affine:
-            init.ones_(self.weight)
-            if self.bias is not None:
-                init.zeros_(self.bias)
+        self._make_scale_and_shift(self.normalized_shape, elementwise_affine, bias, device, dtype)
 
     def forward(self, input):
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
@@ -106,7 +108,7 @@ class LayerNorm(Module):
         )
 
 
-class GroupNorm(Module):
+class GroupNorm(_ScaleAndShift):
     """Normalises each of ``num_groups`` groups of channels, then scales and shifts each channel."""
 
     __constants__ = ["num_groups", "num_channels", "eps", "affine"]
@@ -121,17 +123,7 @@ class GroupNorm(Module):
         self.num_channels = num_channels
         self.eps = eps
         self.affine = affine
-        for name, wanted in (("weight", affine), ("bias", affine and bias)):
-            value = Parameter(ops.empty(num_channels, device=device, dtype=dtype)) if wanted else None
-            self.register_parameter(name, value)
-        self.reset_parameters()
-
-    def reset_parameters(self):
-        """Set the scale to one and the shift to zero."""
-        if self.affine:
-            init.ones_(self.weight)
-            if self.bias is not None:
-                init.zeros_(self.bias)
+        self._make_scale_and_shift(num_channels, affine, bias, device, dtype)
 
     def forward(self, input):
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)

@@ -28,8 +28,11 @@ __all__ = [
 ]
 
 
+# Each class for a number of dimensions names its function in `_function`. The function is looked up at each call, so that
+# programs which replace a function of torch.nn.functional reach the layers too.
 class _MaxPoolNd(Module):
     __constants__ = ["kernel_size", "stride", "padding", "dilation", "return_indices", "ceil_mode"]
+    _function: str
 
     def __init__(
         self, kernel_size, stride=None, padding=0, dilation=1, return_indices=False, ceil_mode=False
@@ -42,8 +45,8 @@ class _MaxPoolNd(Module):
         self.return_indices = return_indices
         self.ceil_mode = ceil_mode
 
-    def _pool(self, function, input):
-        return function(
+    def forward(self, input):
+        return getattr(F, self._function)(
             input,
             self.kernel_size,
             self.stride,
@@ -63,26 +66,24 @@ class _MaxPoolNd(Module):
 class MaxPool1d(_MaxPoolNd):
     """Maximum over windows of (N, C, L)."""
 
-    def forward(self, input):
-        return self._pool(F.max_pool1d, input)
+    _function = "max_pool1d"
 
 
 class MaxPool2d(_MaxPoolNd):
     """Maximum over windows of (N, C, H, W)."""
 
-    def forward(self, input):
-        return self._pool(F.max_pool2d, input)
+    _function = "max_pool2d"
 
 
 class MaxPool3d(_MaxPoolNd):
     """Maximum over windows of (N, C, D, H, W)."""
 
-    def forward(self, input):
-        return self._pool(F.max_pool3d, input)
+    _function = "max_pool3d"
 
 
 class _MaxUnpoolNd(Module):
     _expand = None
+    _function: str
 
     def __init__(self, kernel_size, stride=None, padding=0):
         super().__init__()
@@ -90,6 +91,10 @@ class _MaxUnpoolNd(Module):
         self.kernel_size = expand(kernel_size)
         self.stride = expand(stride if stride is not None else kernel_size)
         self.padding = expand(padding)
+
+    def forward(self, input, indices, output_size=None):
+        unpool = getattr(F, self._function)
+        return unpool(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
     def extra_repr(self):
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
@@ -99,27 +104,21 @@ class MaxUnpool1d(_MaxUnpoolNd):
     """Writes the maxima of (N, C, L) back to their indices, and zeros elsewhere."""
 
     _expand = staticmethod(_single)
-
-    def forward(self, input, indices, output_size=None):
-        return F.max_unpool1d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+    _function = "max_unpool1d"
 
 
 class MaxUnpool2d(_MaxUnpoolNd):
     """Writes the maxima of (N, C, H, W) back to their indices, and zeros elsewhere."""
 
     _expand = staticmethod(_pair)
-
-    def forward(self, input, indices, output_size=None):
-        return F.max_unpool2d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+    _function = "max_unpool2d"
 
 
 class MaxUnpool3d(_MaxUnpoolNd):
     """Writes the maxima of (N, C, D, H, W) back to their indices, and zeros elsewhere."""
 
     _expand = staticmethod(_triple)
-
-    def forward(self, input, indices, output_size=None):
-        return F.max_unpool3d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+    _function = "max_unpool3d"
 
 
 class _AvgPoolNd(Module):
@@ -148,6 +147,7 @@ class AvgPool1d(_AvgPoolNd):
 
 class _AvgPoolDivisor(_AvgPoolNd):
     __constants__ = ["kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override"]
+    _function: str
 
     def __init__(
         self,
@@ -166,8 +166,8 @@ class _AvgPoolDivisor(_AvgPoolNd):
         self.count_include_pad = count_include_pad
         self.divisor_override = divisor_override
 
-    def _pool(self, function, input):
-        return function(
+    def forward(self, input):
+        return getattr(F, self._function)(
             input,
             self.kernel_size,
             self.stride,
@@ -181,15 +181,13 @@ class _AvgPoolDivisor(_AvgPoolNd):
 class AvgPool2d(_AvgPoolDivisor):
     """Mean over windows of (N, C, H, W)."""
 
-    def forward(self, input):
-        return self._pool(F.avg_pool2d, input)
+    _function = "avg_pool2d"
 
 
 class AvgPool3d(_AvgPoolDivisor):
     """Mean over windows of (N, C, D, H, W)."""
 
-    def forward(self, input):
-        return self._pool(F.avg_pool3d, input)
+    _function = "avg_pool3d"
 
     def __setstate__(self, state):
         super().__setstate__(state)
@@ -200,6 +198,7 @@ class AvgPool3d(_AvgPoolDivisor):
 
 class _FractionalMaxPoolNd(Module):
     __constants__ = ["kernel_size", "return_indices", "output_size", "output_ratio"]
+    _function: str
     _expand = None
 
     def __init__(
@@ -220,8 +219,8 @@ class _FractionalMaxPoolNd(Module):
         if self.output_ratio is not None and not all(0 < ratio < 1 for ratio in self.output_ratio):
             raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
 
-    def _pool(self, function, input):
-        return function(
+    def forward(self, input):
+        return getattr(F, self._function)(
             input,
             self.kernel_size,
             self.output_size,
@@ -235,22 +234,19 @@ class FractionalMaxPool2d(_FractionalMaxPoolNd):
     """Maximum over windows with random borders, for (N, C, H, W)."""
 
     _expand = staticmethod(_pair)
-
-    def forward(self, input):
-        return self._pool(F.fractional_max_pool2d, input)
+    _function = "fractional_max_pool2d"
 
 
 class FractionalMaxPool3d(_FractionalMaxPoolNd):
     """Maximum over windows with random borders, for (N, C, D, H, W)."""
 
     _expand = staticmethod(_triple)
-
-    def forward(self, input):
-        return self._pool(F.fractional_max_pool3d, input)
+    _function = "fractional_max_pool3d"
 
 
 class _LPPoolNd(Module):
     __constants__ = ["norm_type", "kernel_size", "stride", "ceil_mode"]
+    _function: str
 
     def __init__(self, norm_type, kernel_size, stride=None, ceil_mode=False):
         super().__init__()
@@ -259,8 +255,10 @@ class _LPPoolNd(Module):
         self.stride = stride
         self.ceil_mode = ceil_mode
 
-    def _pool(self, function, input):
-        return function(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+    def forward(self, input):
+        return getattr(F, self._function)(
+            input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode
+        )
 
     def extra_repr(self):
         return (
@@ -272,31 +270,32 @@ class _LPPoolNd(Module):
 class LPPool1d(_LPPoolNd):
     """p-norm over windows of (N, C, L)."""
 
-    def forward(self, input):
-        return self._pool(F.lp_pool1d, input)
+    _function = "lp_pool1d"
 
 
 class LPPool2d(_LPPoolNd):
     """p-norm over windows of (N, C, H, W)."""
 
-    def forward(self, input):
-        return self._pool(F.lp_pool2d, input)
+    _function = "lp_pool2d"
 
 
 class LPPool3d(_LPPoolNd):
     """p-norm over windows of (N, C, D, H, W)."""
 
-    def forward(self, input):
-        return self._pool(F.lp_pool3d, input)
+    _function = "lp_pool3d"
 
 
 class _AdaptiveMaxPoolNd(Module):
     __constants__ = ["output_size", "return_indices"]
+    _function: str
 
     def __init__(self, output_size, return_indices=False):
         super().__init__()
         self.output_size = output_size
         self.return_indices = return_indices
+
+    def forward(self, input):
+        return getattr(F, self._function)(input, self.output_size, self.return_indices)
 
     def extra_repr(self):
         return f"output_size={self.output_size}"
@@ -305,30 +304,31 @@ class _AdaptiveMaxPoolNd(Module):
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
     """Maximum over windows chosen so that the spatial output size is ``output_size``, for (N, C, L)."""
 
-    def forward(self, input):
-        return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
+    _function = "adaptive_max_pool1d"
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
     """Maximum over windows chosen so that the spatial output size is ``output_size``, for (N, C, H, W)."""
 
-    def forward(self, input):
-        return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
+    _function = "adaptive_max_pool2d"
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     """Maximum over windows chosen so that the spatial output size is ``output_size``, for (N, C, D, H, W)."""
 
-    def forward(self, input):
-        return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)
+    _function = "adaptive_max_pool3d"
 
 
 class _AdaptiveAvgPoolNd(Module):
     __constants__ = ["output_size"]
+    _function: str
 
     def __init__(self, output_size):
         super().__init__()
         self.output_size = output_size
+
+    def forward(self, input):
+        return getattr(F, self._function)(input, self.output_size)
 
     def extra_repr(self):
         return f"output_size={self.output_size}"
@@ -337,19 +337,16 @@ class _AdaptiveAvgPoolNd(Module):
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
     """Mean over windows chosen so that the spatial output size is ``output_size``, for (N, C, L)."""
 
-    def forward(self, input):
-        return F.adaptive_avg_pool1d(input, self.output_size)
+    _function = "adaptive_avg_pool1d"
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
     """Mean over windows chosen so that the spatial output size is ``output_size``, for (N, C, H, W)."""
 
-    def forward(self, input):
-        return F.adaptive_avg_pool2d(input, self.output_size)
+    _function = "adaptive_avg_pool2d"
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
     """Mean over windows chosen so that the spatial output size is ``output_size``, for (N, C, D, H, W)."""
 
-    def forward(self, input):
-        return F.adaptive_avg_pool3d(input, self.output_size)
+    _function = "adaptive_avg_pool3d"

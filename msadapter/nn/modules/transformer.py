@@ -235,33 +235,11 @@ class TransformerDecoder(Module):
         return output if self.norm is None else self.norm(output)
 
 
-class _FeedForward(Module):
-    """Base class of both kinds of layer: the two linear maps at their end."""
-
-    def _ff_block(self, x, dropout_last):
-        x = self.linear2(self.dropout(self.activation(self.linear1(x))))
-        return dropout_last(x)
-
-    def _attend(self, attention, x, memory, mask, padding, is_causal):
-        return attention(
-            x,
-            memory,
-            memory,
-            attn_mask=mask,
-            key_padding_mask=padding,
-            is_causal=is_causal,
-            need_weights=False,
-        )[0]
-
-    def __setstate__(self, state):
-        super().__setstate__(state)
-        self.__dict__.setdefault("activation", F.relu)
-
-
-class TransformerEncoderLayer(_FeedForward):
-    """Self attention and a feed-forward part, each with a residual connection and a norm."""
+class _TransformerLayer(Module):
+    """Base class of both kinds of layer: attentions, two linear maps, and a norm and a dropout for each part."""
 
     __constants__ = ["norm_first"]
+    _attentions: tuple[str, ...]  # names of the attention modules
 
     def __init__(
         self,
@@ -279,18 +257,49 @@ class TransformerEncoderLayer(_FeedForward):
     ):
         super().__init__()
         place = {"device": device, "dtype": dtype}
-        self.self_attn = MultiheadAttention(
-            d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first, **place
-        )
+        for name in self._attentions:
+            attention = MultiheadAttention(
+                d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first, **place
+            )
+            setattr(self, name, attention)
         self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **place)
         self.dropout = Dropout(dropout)
         self.linear2 = Linear(dim_feedforward, d_model, bias=bias, **place)
         self.norm_first = norm_first
-        self.norm1 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **place)
-        self.norm2 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **place)
-        self.dropout1 = Dropout(dropout)
-        self.dropout2 = Dropout(dropout)
+        parts = range(1, len(self._attentions) + 2)  # the attentions, then the linear maps
+        for i in parts:
+            setattr(self, f"norm{i}", LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **place))
+        for i in parts:
+            setattr(self, f"dropout{i}", Dropout(dropout))
         self.activation = _get_activation_fn(activation) if isinstance(activation, str) else activation
+
+    def _ff_block(self, x, dropout_last):
+        x = self.linear2(self.dropout(self.activation(self.linear1(x))))
+        return dropout_last(x)
+
+    def _attend(self, attention, x, memory, mask, padding, is_causal):
+        return attention(
+            x,
+            memory,
+            memory,
+            attn_mask=mask,
+            key_padding_mask=padding,
+            is_causal=is_causal,
+            need_weights=False,
+        )[0]
+
+    def _sa_block(self, x, mask, padding, is_causal):
+        return self.dropout1(self._attend(self.self_attn, x, x, mask, padding, is_causal))
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        self.__dict__.setdefault("activation", F.relu)
+
+
+class TransformerEncoderLayer(_TransformerLayer):
+    """Self attention and a feed-forward part, each with a residual connection and a norm."""
+
+    _attentions = ("self_attn",)
 
     def forward(self, src, src_mask=None, src_key_padding_mask=None, is_causal=False):
         padding = F._canonical_mask(
@@ -315,48 +324,11 @@ class TransformerEncoderLayer(_FeedForward):
         x = self.norm1(x + self._sa_block(x, mask, padding, is_causal))
         return self.norm2(x + self._ff_block(x, self.dropout2))
 
-    def _sa_block(self, x, mask, padding, is_causal):
-        return self.dropout1(self._attend(self.self_attn, x, x, mask, padding, is_causal))
 
-
-class TransformerDecoderLayer(_FeedForward):
+class TransformerDecoderLayer(_TransformerLayer):
     """Self attention, attention to the encoder's output, and a feed-forward part."""
 
-    __constants__ = ["norm_first"]
-
-    def __init__(
-        self,
-        d_model,
-        nhead,
-        dim_feedforward=2048,
-        dropout=0.1,
-        activation=F.relu,
-        layer_norm_eps=1e-5,
-        batch_first=False,
-        norm_first=False,
-        bias=True,
-        device=None,
-        dtype=None,
-    ):
-        super().__init__()
-        place = {"device": device, "dtype": dtype}
-        self.self_attn = MultiheadAttention(
-            d_model, nhead, dropout=dropout, batch_first=batch_first, bias=bias, **place
-        )
-        self.multihead_attn = MultiheadAttention(
-            d_model, nhead, dropout=dropout, batch_first=batch_first, bias=bias, **place
-        )
-        self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **place)
-        self.dropout = Dropout(dropout)
-        self.linear2 = Linear(dim_feedforward, d_model, bias=bias, **place)
-        self.norm_first = norm_first
-        self.norm1 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **place)
-        self.norm2 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **place)
-        self.norm3 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **place)
-        self.dropout1 = Dropout(dropout)
-        self.dropout2 = Dropout(dropout)
-        self.dropout3 = Dropout(dropout)
-        self.activation = _get_activation_fn(activation) if isinstance(activation, str) else activation
+    _attentions = ("self_attn", "multihead_attn")
 
     def forward(
         self,
@@ -379,9 +351,6 @@ class TransformerDecoderLayer(_FeedForward):
         x = self.norm1(x + self._sa_block(x, *own))
         x = self.norm2(x + self._mha_block(x, memory, *cross))
         return self.norm3(x + self._ff_block(x, self.dropout3))
-
-    def _sa_block(self, x, mask, padding, is_causal):
-        return self.dropout1(self._attend(self.self_attn, x, x, mask, padding, is_causal))
 
     def _mha_block(self, x, memory, mask, padding, is_causal):
         return self.dropout2(self._attend(self.multihead_attn, x, memory, mask, padding, is_causal))

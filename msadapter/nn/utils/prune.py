@@ -204,8 +204,8 @@ class Identity(BasePruningMethod):
         return super().apply(module, name)
 
 
-class RandomUnstructured(BasePruningMethod):
-    """Prunes random elements: a number of them, or a fraction between 0 and 1."""
+class _OfSingleElements(BasePruningMethod):
+    """Base class of methods that prune single elements: ``amount`` of them, or a fraction between 0 and 1."""
 
     PRUNING_TYPE = "unstructured"
 
@@ -213,35 +213,34 @@ class RandomUnstructured(BasePruningMethod):
         _check_amount(amount)
         self.amount = amount
 
+    def _chosen(self, t, count):
+        """Flat indices of the ``count`` elements to prune."""
+        raise NotImplementedError
+
     def compute_mask(self, t, default_mask):
         count = _number_of(self.amount, t.nelement())
         mask = default_mask.clone()
         if count:
-            places = ops.rand_like(t).reshape(-1).topk(count)[1]
-            mask.view(-1)[places] = 0
+            mask.view(-1)[self._chosen(t, count)] = 0
         return mask
+
+
+class RandomUnstructured(_OfSingleElements):
+    """Prunes random elements: a number of them, or a fraction between 0 and 1."""
+
+    def _chosen(self, t, count):
+        return ops.rand_like(t).reshape(-1).topk(count)[1]
 
     @classmethod
     def apply(cls, module, name, amount):
         return super().apply(module, name, amount=amount)
 
 
-class L1Unstructured(BasePruningMethod):
+class L1Unstructured(_OfSingleElements):
     """Prunes the elements with the smallest absolute values."""
 
-    PRUNING_TYPE = "unstructured"
-
-    def __init__(self, amount):
-        _check_amount(amount)
-        self.amount = amount
-
-    def compute_mask(self, t, default_mask):
-        count = _number_of(self.amount, t.nelement())
-        mask = default_mask.clone()
-        if count:
-            places = t.abs().reshape(-1).topk(count, largest=False)[1]
-            mask.view(-1)[places] = 0
-        return mask
+    def _chosen(self, t, count):
+        return t.abs().reshape(-1).topk(count, largest=False)[1]
 
     @classmethod
     def apply(cls, module, name, amount, importance_scores=None):
