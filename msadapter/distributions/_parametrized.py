@@ -12,6 +12,17 @@ def one_of(probs, logits) -> None:
         raise ValueError("Either `probs` or `logits` must be specified, but not both.")
 
 
+def one_matrix(error: type[Exception], **given) -> tuple:
+    """(name, value) of the one matrix that is given; ``error`` if it is not exactly one.
+
+    ``given`` holds covariance_matrix, precision_matrix and scale_tril, each a (..., n, n) tensor or None.
+    """
+    given = {name: value for name, value in given.items() if value is not None}
+    if len(given) != 1:
+        raise error("Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified.")
+    return given.popitem()
+
+
 class Binary:
     """Gives a class ``probs`` and ``logits``, each from the other: one number for each distribution."""
 
@@ -24,6 +35,15 @@ class Binary:
             (self.probs,) = broadcast_all(probs)
         else:
             (self.logits,) = broadcast_all(logits)
+
+    def _take_counted(self, total_count, probs, logits) -> None:
+        """Stores ``total_count`` and the parameter that is given, broadcast to one shape and dtype."""
+        one_of(probs, logits)
+        if probs is not None:
+            self.total_count, self.probs = broadcast_all(total_count, probs)
+        else:
+            self.total_count, self.logits = broadcast_all(total_count, logits)
+        self.total_count = self.total_count.type_as(self._param)
 
     @property
     def _param(self):

@@ -5,9 +5,8 @@ from __future__ import annotations
 from .. import ops
 from ..autograd.grad_mode import no_grad
 from . import constraints
-from ._parametrized import Binary, one_of
+from ._parametrized import Binary
 from .distribution import Distribution
-from .utils import broadcast_all
 
 __all__ = ["Binomial"]
 
@@ -27,12 +26,7 @@ class Binomial(Binary, Distribution):
     has_enumerate_support = True
 
     def __init__(self, total_count=1, probs=None, logits=None, validate_args=None):
-        one_of(probs, logits)
-        if probs is not None:
-            self.total_count, self.probs = broadcast_all(total_count, probs)
-        else:
-            self.total_count, self.logits = broadcast_all(total_count, logits)
-        self.total_count = self.total_count.type_as(self._param)
+        self._take_counted(total_count, probs, logits)
         super().__init__(self._param.shape, validate_args=validate_args)
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)

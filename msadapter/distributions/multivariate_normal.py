@@ -6,6 +6,7 @@ import math
 
 from .. import ops
 from . import constraints
+from ._parametrized import one_matrix
 from .distribution import Distribution
 from .utils import lazy_property, standard_normal
 
@@ -54,17 +55,12 @@ class MultivariateNormal(Distribution):
     ):
         if loc.ndim < 1:
             raise ValueError("loc must be at least one-dimensional.")
-        given = {
-            "covariance_matrix": covariance_matrix,
-            "scale_tril": scale_tril,
-            "precision_matrix": precision_matrix,
-        }
-        given = {name: value for name, value in given.items() if value is not None}
-        if len(given) != 1:
-            raise ValueError(
-                "Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified."
-            )
-        name, matrix = given.popitem()
+        name, matrix = one_matrix(
+            ValueError,
+            covariance_matrix=covariance_matrix,
+            precision_matrix=precision_matrix,
+            scale_tril=scale_tril,
+        )
         if matrix.ndim < 2:
             raise ValueError(
                 f"{name} must be at least two-dimensional, with optional leading batch dimensions"

@@ -6,10 +6,10 @@ from .. import ops
 from ..autograd.grad_mode import no_grad
 from ..nn import functional as F
 from . import constraints
-from ._parametrized import Binary, one_of
+from ._parametrized import Binary
 from .distribution import Distribution
 from .gamma import Gamma
-from .utils import broadcast_all, lazy_property
+from .utils import lazy_property
 
 __all__ = ["NegativeBinomial"]
 
@@ -25,12 +25,7 @@ class NegativeBinomial(Binary, Distribution):
     support = constraints.nonnegative_integer
 
     def __init__(self, total_count, probs=None, logits=None, validate_args=None):
-        one_of(probs, logits)
-        if probs is not None:
-            self.total_count, self.probs = broadcast_all(total_count, probs)
-        else:
-            self.total_count, self.logits = broadcast_all(total_count, logits)
-        self.total_count = self.total_count.type_as(self._param)
+        self._take_counted(total_count, probs, logits)
         super().__init__(self._param.shape, validate_args=validate_args)
 
     mean = property(lambda self: self.total_count * ops.exp(self.logits))

@@ -10,7 +10,7 @@ from ..tensor import Size
 from ..tensor._tensor import tensor
 from . import constraints
 from ._limits import eps_of
-from ._parametrized import is_number
+from ._parametrized import is_number, one_matrix
 from .chi2 import Chi2
 from .distribution import Distribution
 from .exp_family import ExponentialFamily
@@ -53,17 +53,12 @@ class Wishart(ExponentialFamily):
     def __init__(
         self, df, covariance_matrix=None, precision_matrix=None, scale_tril=None, validate_args=None
     ):
-        given = {
-            "covariance_matrix": covariance_matrix,
-            "precision_matrix": precision_matrix,
-            "scale_tril": scale_tril,
-        }
-        given = {name: value for name, value in given.items() if value is not None}
-        if len(given) != 1:
-            raise AssertionError(
-                "Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified."
-            )
-        name, matrix = given.popitem()
+        name, matrix = one_matrix(
+            AssertionError,
+            covariance_matrix=covariance_matrix,
+            precision_matrix=precision_matrix,
+            scale_tril=scale_tril,
+        )
         if matrix.ndim < 2:
             raise ValueError(
                 "scale_tril must be at least two-dimensional, with optional leading batch dimensions"

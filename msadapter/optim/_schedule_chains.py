@@ -6,37 +6,34 @@ from ._cycles import ReduceLROnPlateau
 from ._schedule_base import LRScheduler, _assign, _values
 
 
+def _check_chained(owner, schedulers, optimizer) -> None:
+    """Raise PyTorch's errors unless every scheduler can be stepped by ``owner`` on ``optimizer``."""
+    name = type(owner).__name__
+    if len(schedulers) < 1:
+        raise ValueError(f"{name} expects at least one scheduler to be chained, but got no scheduler.")
+    for i, scheduler in enumerate(schedulers):
+        if not hasattr(scheduler, "optimizer"):
+            raise TypeError(f"{name} at index {i} should have `optimizer` as its attribute.")
+        if isinstance(scheduler, ReduceLROnPlateau):
+            raise ValueError(
+                f"{name} does not support `ReduceLROnPlateau` scheduler as it requires additional kwargs to be "
+                f"specified when calling `step`, but got one at index {i} in the given schedulers sequence."
+            )
+        if optimizer != scheduler.optimizer:
+            raise ValueError(
+                f"{name} expects all schedulers to belong to the same optimizer, but got scheduler "
+                f"{type(scheduler).__name__} at index {i} has {scheduler.optimizer}, which is different from "
+                f"{type(optimizer).__name__}."
+            )
+
+
 class SequentialLR(LRScheduler):
     """One scheduler after another; milestones[i] is the epoch at which scheduler i + 1 takes over."""
 
     _not_saved = ("optimizer", "_schedulers")
 
     def __init__(self, optimizer, schedulers, milestones, last_epoch: int = -1):
-        if len(schedulers) < 1:
-            raise ValueError(
-                f"{type(self).__name__} expects at least one scheduler to be chained, but got no scheduler."
-            )
-        for i, scheduler in enumerate(schedulers):
-            if not hasattr(scheduler, "optimizer"):
-                raise TypeError(
-                    f"{type(self).__name__} at index {i} should have `optimizer` as its attribute."
-                )
-            if isinstance(scheduler, ReduceLROnPlateau):
-                raise ValueError(
-                    f"{type(self).__name__} does not support `ReduceLROnPlateau` scheduler as "
-                    "it "
-                    "requires additional kwargs to be specified when calling `step`, but got "
-                    "one at "
-                    f"index {i} in the given schedulers sequence."
-                )
-            if optimizer != scheduler.optimizer:
-                raise ValueError(
-                    f"{type(self).__name__} expects all schedulers to belong to the same "
-                    "optimizer, but "
-                    f"got scheduler {type(scheduler).__name__} at index {i} which is different "
-                    "from the "
-                    "optimizer passed in."
-                )
+        _check_chained(self, schedulers, optimizer)
         if len(milestones) != len(schedulers) - 1:
             raise ValueError(
                 "Sequential Schedulers expects number of schedulers provided to be one more "
@@ -110,31 +107,9 @@ class ChainedScheduler(LRScheduler):
     """Several schedulers that all step at once on one optimizer."""
 
     def __init__(self, schedulers, optimizer=None):
-        if len(schedulers) < 1:
-            raise ValueError(
-                f"{type(self).__name__} expects at least one scheduler to be chained, but got no scheduler."
-            )
-        optimizer = optimizer or schedulers[0].optimizer
-        for i, scheduler in enumerate(schedulers):
-            if not hasattr(scheduler, "optimizer"):
-                raise TypeError(
-                    f"{type(self).__name__} at index {i} should have `optimizer` as its attribute."
-                )
-            if isinstance(scheduler, ReduceLROnPlateau):
-                raise ValueError(
-                    f"{type(self).__name__} does not support `ReduceLROnPlateau` scheduler as "
-                    "it "
-                    "requires additional kwargs to be specified when calling `step`, but got "
-                    "one at "
-                    f"index {i} in the given schedulers sequence."
-                )
-            if optimizer != scheduler.optimizer:
-                raise ValueError(
-                    f"{type(self).__name__} expects all schedulers to belong to the same "
-                    "optimizer, but "
-                    f"got scheduler {type(scheduler).__name__} at index {i} which has a "
-                    "different one."
-                )
+        if optimizer is None and schedulers:
+            optimizer = schedulers[0].optimizer
+        _check_chained(self, schedulers, optimizer)
         self._schedulers = schedulers
         self.optimizer = optimizer
         self._last_lr = _values(optimizer, "lr")

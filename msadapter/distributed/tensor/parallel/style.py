@@ -55,6 +55,19 @@ class _Layered(ParallelStyle):
             made = distribute_tensor(parameter.detach(), mesh, placed, src_data_rank=self.src_data_rank)
             module.register_parameter(name, Parameter(made, parameter.requires_grad))
 
+    def _distribute(self, module, device_mesh, layouts: dict) -> Module:
+        return distribute_module(
+            module,
+            device_mesh,
+            lambda name, mod, mesh: self._spread(mod, mesh, layouts),
+            self._input,
+            self._output,
+        )
+
+    def __repr__(self):
+        layouts = f"input_layouts={self.input_layouts}, output_layouts={self.output_layouts}"
+        return f"{type(self).__name__}({layouts})"
+
 
 def _counted(layouts, rank: int) -> tuple:
     """Placements with dims counted from the front."""
@@ -77,16 +90,7 @@ class ColwiseParallel(_Layered):
             layouts = {"*": Shard(1)}
         else:
             raise NotImplementedError("ColwiseParallel currently only support nn.Linear and nn.Embedding!")
-        return distribute_module(
-            module,
-            device_mesh,
-            lambda name, mod, mesh: self._spread(mod, mesh, layouts),
-            self._input,
-            self._output,
-        )
-
-    def __repr__(self):
-        return f"ColwiseParallel(input_layouts={self.input_layouts}, output_layouts={self.output_layouts})"
+        return self._distribute(module, device_mesh, layouts)
 
 
 class RowwiseParallel(_Layered):
@@ -105,16 +109,7 @@ class RowwiseParallel(_Layered):
             layouts, self.desired_input_layouts = {"*": Shard(0)}, (Replicate(),)
         else:
             raise NotImplementedError("RowwiseParallel currently only support nn.Linear and nn.Embedding!")
-        return distribute_module(
-            module,
-            device_mesh,
-            lambda name, mod, mesh: self._spread(mod, mesh, layouts),
-            self._input,
-            self._output,
-        )
-
-    def __repr__(self):
-        return f"RowwiseParallel(input_layouts={self.input_layouts}, output_layouts={self.output_layouts})"
+        return self._distribute(module, device_mesh, layouts)
 
 
 class SequenceParallel(_Layered):
