@@ -181,12 +181,21 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
 
     size = dtype.itemsize
     data = np.frombuffer(buffer, np.uint8)
-    n = (data.nbytes - offset) // size if count < 0 else count
-    if n <= 0 or offset + n * size > data.nbytes:
+    if data.nbytes == 0 or count == 0:
+        raise ValueError(f"both buffer length ({data.nbytes}) and count ({count}) must not be 0")
+    if not 0 <= offset < data.nbytes:
         raise ValueError(
-            f"both buffer length ({data.nbytes}) and count ({count}) must not be 0"
-            if data.nbytes == 0
-            else f"requested buffer length ({n} * {size} bytes) after offset ({offset} bytes) must not be greater than "
+            f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({data.nbytes} bytes) minus 1"
+        )
+    n = count if count > 0 else (data.nbytes - offset) // size
+    if count < 0 and (data.nbytes - offset) % size:
+        raise ValueError(
+            f"buffer length ({data.nbytes - offset} bytes) after offset ({offset} bytes) must be a multiple of element size "
+            f"({size})"
+        )
+    if offset + n * size > data.nbytes:
+        raise ValueError(
+            f"requested buffer length ({n} * {size} bytes) after offset ({offset} bytes) must not be greater than "
             f"actual buffer length ({data.nbytes} bytes)"
         )
     out = _C.from_buffer(data.ctypes.data + offset, n * size, dtype, (n,), data)

@@ -12,12 +12,19 @@ from ._serialization.storage_ref import StorageRef, location_tag
 
 # -- rebuilding: what the pickles call ---------------------------------------------------------------------
 def _from_storage(storage, dtype, offset, size, stride):
+    torch = names.root()
+    if not isinstance(storage, (torch.TypedStorage, torch.UntypedStorage)):
+        raise TypeError(f"a tensor is rebuilt over a storage, not over {type(storage).__name__}")
+    for numbers in (size, stride):  # not over a tensor, whose elements may be many
+        if not isinstance(numbers, (tuple, list)):
+            raise TypeError(f"sizes and strides are tuples, not {type(numbers).__name__}")
     untyped = getattr(storage, "_untyped_storage", storage)
-    return names.root().Tensor._from_storage(untyped, dtype, offset, tuple(size), tuple(stride))
+    untyped._check_byte_order(dtype)
+    return torch.Tensor._from_storage(untyped, dtype, offset, size, stride)
 
 
 def _rebuild_tensor(storage, storage_offset, size, stride):
-    """A tensor over a typed storage."""
+    """A tensor over a typed storage. RuntimeError if it leaves the storage."""
     return _from_storage(storage, storage.dtype, storage_offset, size, stride)
 
 
@@ -36,16 +43,26 @@ def _rebuild_tensor_v3(
 
 
 def _finish(tensor, requires_grad, backward_hooks, metadata):
-    # _conj_physical/neg: our tensors hold no lazy bits, the values are resolved here
+    # our tensors hold no lazy bits: the values are resolved here
     if metadata and metadata.get("conj"):
-        tensor = tensor.conj()
+        tensor = _resolved(tensor, lambda x: x.conj())
     if metadata and metadata.get("neg"):
-        tensor = tensor.neg()
+        tensor = _resolved(tensor, lambda x: x.neg())
     if requires_grad:
         tensor.requires_grad = True
     if backward_hooks:
         tensor._backward_hooks = backward_hooks
     return tensor
+
+
+def _resolved(tensor, operator):
+    """`operator` of every element. An expanded view stays one: a file of a few bytes may hold a large one."""
+    untyped = tensor.untyped_storage()
+    if tensor.nbytes <= untyped.nbytes():
+        return operator(tensor)
+    count = untyped.nbytes() // tensor.dtype.itemsize
+    whole = operator(tensor._from_storage(untyped, tensor.dtype, 0, (count,), (1,)))
+    return whole.as_strided(tuple(tensor.shape), tensor.stride(), tensor.storage_offset())
 
 
 def _rebuild_parameter(data, requires_grad, backward_hooks):
@@ -63,10 +80,12 @@ def _rebuild_parameter_with_state(data, requires_grad, backward_hooks, state):
 
 def _rebuild_from_type_v2(func, new_type, args, state):
     """A tensor of a subclass, or one with Python attributes."""
+    tensor_class = names.root().Tensor
     result = func(*args)
-    if type(result) is not new_type:
+    # a sparse tensor has a class of its own here, where PyTorch's is Tensor
+    if type(result) is not new_type and not (new_type is tensor_class and result.layout._name != "strided"):
         result = result.as_subclass(new_type)
-    if "__setstate__" in new_type.__dict__:
+    if getattr(type(result), "__setstate__", None) is not tensor_class.__setstate__:
         result.__setstate__(state)
         return result
     return _set_obj_state(result, state)
@@ -82,16 +101,23 @@ def _set_obj_state(obj, state):
 
 def _rebuild_device_tensor_from_numpy(data, dtype, device, requires_grad):
     """A tensor that was written as a numpy array (older XLA and NPU files)."""
-    tensor = names.root().from_numpy(data).to(dtype=dtype, device=device)
-    tensor.requires_grad = requires_grad
-    return tensor
+    return _rebuild_device_tensor_from_cpu_tensor(names.root().from_numpy(data), dtype, device, requires_grad)
 
 
 def _rebuild_device_tensor_from_cpu_tensor(data, dtype, device, requires_grad):
     """A tensor of an accelerator that was written through the host (npu files of torch_npu)."""
+    _require_memory(data, "the values of a tensor on another device")
     tensor = data.to(dtype=dtype, device=device)
     tensor.requires_grad = requires_grad
     return tensor
+
+
+def _require_memory(tensor, what: str) -> None:
+    """RuntimeError unless every element of `tensor` has memory of its own: work on it is no more than its file."""
+    if not isinstance(tensor, names.root().Tensor) or tensor.layout._name != "strided":
+        raise TypeError(f"{what} are no dense tensor")
+    if tensor.device.type == "meta" or tensor.nbytes > tensor.untyped_storage().nbytes():
+        raise RuntimeError(f"{what} have sizes {list(tensor.shape)}, but no storage for so many elements")
 
 
 def _rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad):
@@ -121,6 +147,13 @@ def _rebuild_sparse_tensor(layout, data):
     """
     from .sparse import sparse_compressed_tensor, sparse_coo_tensor
 
+    torch = names.root()
+    if not isinstance(layout, torch.layout) or type(data) is not tuple:
+        raise TypeError("a sparse tensor is rebuilt from a layout and a tuple")
+    for indices in data[: 1 if layout._name == "sparse_coo" else 2]:
+        _require_memory(indices, "the indices of a sparse tensor")
+        if indices.dtype not in (torch.int64, torch.int32):
+            raise RuntimeError(f"the indices of a sparse tensor are {indices.dtype}")
     if layout._name == "sparse_coo":
         indices, values, size, *coalesced = data
         made = sparse_coo_tensor(

@@ -21,7 +21,7 @@ from ._serialization.safe import (
     safe_globals,
     unsafe_globals,
 )
-from ._serialization.storage_ref import location_tag
+from ._serialization.storage_ref import location_tag, storage_record
 from ._serialization.weights_only import RestrictedUnpickler
 from ._serialization.zip_reader import ZipReader
 from ._serialization.zip_writer import ALIGNMENT, ZipWriter
@@ -342,12 +342,8 @@ def _load_zip(reader, make_unpickler, place):
     loaded = {}
 
     def persistent_load(pid):
-        if not isinstance(pid, tuple) or pid[0] != "storage":
-            raise pickle.UnpicklingError(
-                f"Unknown typename for persistent_load, expected 'storage' but got {pid!r}"
-            )
-        _, kind, key, location, count = pid
-        dtype = getattr(kind, "dtype", None)
+        kind, key, location, count = storage_record(pid, 5)
+        dtype = kind.dtype
         if key not in loaded:
             size = count * (dtype.itemsize if dtype is not None else 1)
             array = np.empty(size, np.uint8) if location == "meta" else reader.read_array(f"data/{key}")
@@ -360,6 +356,8 @@ def _load_zip(reader, make_unpickler, place):
             if swap and dtype is not None:
                 array = _swapped(array, dtype)
             loaded[key] = place(untyped_class.from_numpy(array), location)
+            if swap:
+                loaded[key]._turned = 1 if dtype is None else _width(dtype)
         return _wrap(loaded[key], dtype)
 
     return make_unpickler(io.BytesIO(reader.read("data.pkl")), persistent_load).load()
@@ -374,9 +372,13 @@ def _needs_swap(reader) -> bool:
     return get_default_load_endianness() == LoadEndianness.BIG
 
 
+def _width(dtype) -> int:
+    """Bytes of the numbers that an element of `dtype` is made of."""
+    return dtype.itemsize // 2 if dtype.is_complex else dtype.itemsize
+
+
 def _swapped(array, dtype):
-    width = dtype.itemsize // 2 if dtype.is_complex else dtype.itemsize
-    return np.ascontiguousarray(array.reshape(-1, width)[:, ::-1]).reshape(-1)
+    return np.ascontiguousarray(array.reshape(-1, _width(dtype))[:, ::-1]).reshape(-1)
 
 
 def get_unsafe_globals_in_checkpoint(f) -> list:

@@ -11,8 +11,8 @@ import sys
 import numpy as np
 
 from . import names
-from .names import StorageType
 from .pickler import SaveContext, make_pickler
+from .storage_ref import _text, storage_record
 from .zip_reader import _read_into
 
 MAGIC_NUMBER = 0x1950A86A20F9469CFC6C
@@ -71,27 +71,30 @@ def load(stream, file: str, make_unpickler, wrap, place):
     """
     untyped_class = names.root().UntypedStorage
     storages = {}  # key -> (buffer, itemsize, wrapped); buffers are filled after the object pickle is read
+    start = stream.tell()
+    room = stream.seek(0, 2) - start  # bytes that the storages can have at most
+    stream.seek(start)
 
     def persistent_load(pid):
-        kind = _text(pid[0])
-        if kind == "module":
+        nonlocal room
+        if type(pid) is tuple and pid and _text(pid[0]) == "module":
             return pid[1]
-        if kind != "storage":
-            raise pickle.UnpicklingError(f"Unknown saved id type: {kind}")
-        typed, key, location, count, view = pid[1], _text(pid[2]), _text(pid[3]), pid[4], pid[5]
-        if view is not None:
+        kind, key, location, count = storage_record(pid, 6)
+        if pid[5] is not None:
             raise NotImplementedError(
                 "torch.load: storage views of files older than PyTorch 0.4 are not "
                 "supported "
                 "(docs/coverage.md)"
             )
-        dtype = typed.dtype if isinstance(typed, StorageType) else None
-        itemsize = dtype.itemsize if dtype is not None else 1
+        itemsize = kind.dtype.itemsize if kind.dtype is not None else 1
         if key not in storages:
-            buffer = np.empty(count * itemsize, dtype=np.uint8)
+            room -= count * itemsize
+            if room < 0:  # before memory is taken for it
+                raise RuntimeError(f"storage has wrong byte size: {file} is truncated or corrupted")
+            buffer = np.zeros(count * itemsize, dtype=np.uint8)
             untyped = place(untyped_class.from_numpy(buffer), location)
             storages[key] = (buffer, itemsize, untyped)
-        return wrap(storages[key][2], dtype)
+        return wrap(storages[key][2], kind.dtype)
 
     def next_pickle(what):
         try:
@@ -119,13 +122,18 @@ def load(stream, file: str, make_unpickler, wrap, place):
         raise RuntimeError(f"Invalid protocol version: {version} ({file})")
     next_pickle("the system information")
     result = next_pickle("the object")
-    for key in next_pickle("the list of storages"):
-        _fill(stream, file, *storages[_text(key)])
+    waiting = dict(storages)
+    for key in map(_text, _list_of(next_pickle("the list of storages"))):
+        if type(key) is not str or key not in waiting:
+            raise RuntimeError(f"{file} is corrupted: its list of storages does not fit its contents")
+        _fill(stream, file, *waiting.pop(key))
+    if waiting:
+        raise RuntimeError(f"{file} is corrupted: it lacks the data of {len(waiting)} storages")
     return result
 
 
-def _text(value) -> str:
-    return value.decode() if isinstance(value, bytes) else value
+def _list_of(keys) -> list:
+    return keys if type(keys) is list else []
 
 
 def _fill(stream, file, buffer, itemsize, storage):

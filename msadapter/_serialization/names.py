@@ -21,6 +21,7 @@ _TYPED_STORAGES = {
     "ComplexFloatStorage": "complex64",
 }
 _STORAGE_OF_DTYPE = {dtype: name for name, dtype in _TYPED_STORAGES.items()}
+_FROM_TYPE = ("torch._tensor", "_rebuild_from_type_v2")
 UNTYPED_STORAGE = ("torch.storage", "UntypedStorage")
 
 
@@ -113,7 +114,8 @@ def find(module: str, name: str):
     kind = storage_type(module, name)
     if kind is not None:
         return kind
-    target = to_runtime(module)
+    # PyTorch keeps this one rebuilder beside its Tensor
+    target = to_runtime("torch._utils" if (module, name) == _FROM_TYPE else module)
     try:
         found = sys.modules.get(target) or importlib.import_module(target)
     except ImportError as err:

@@ -1,10 +1,9 @@
 """The allow-list of the restricted unpickler: what PyTorch allows by default and what the user adds."""
 
-import pickle
 import pickletools
 from collections import Counter, OrderedDict
 
-from . import names
+from . import guarded, names
 
 MISSING = object()
 
@@ -32,29 +31,17 @@ _PLAIN = {
 _user: dict = {}
 
 
-def _latin1(text, encoding="latin1"):
-    """`_codecs.encode` as pickles of bytes use it, and nothing more."""
-    if type(text) is not str or encoding not in ("latin1", "latin-1"):
-        raise ValueError(f"_codecs.encode is only allowed for latin1 text, not for {encoding!r}")
-    return text.encode("latin1")
+def _functions() -> list:
+    """What _rebuild_from_type_v2 may call: what a file could call by itself to get a tensor."""
+    return [*map(guarded.rebuilder, _REBUILDERS), *_user.values()]
 
 
-def _rebuild_from_type_v2(func, new_type, args, state):
-    """torch._tensor._rebuild_from_type_v2 for files that nobody vouches for.
-
-    It calls `func`, so `func` must be a function that the file could call by itself: a rebuilder, or what
-    the user has allowed. The class of the result must be one that the file may name.
-    """
-    if not any(func is allowed for allowed in (*_rebuilders(), *_user.values())):
-        raise pickle.UnpicklingError(f"_rebuild_from_type_v2 may not call {func!r}, which rebuilds no tensor")
+def _classes() -> list:
     torch = names.root()
-    if not any(new_type is allowed for allowed in (torch.Tensor, torch.nn.Parameter, *_user.values())):
-        raise pickle.UnpicklingError(f"_rebuild_from_type_v2 may not make a {new_type!r}")
-    return names.find("torch._utils", "_rebuild_from_type_v2")(func, new_type, args, state)
+    return [torch.Tensor, torch.nn.Parameter, *_user.values()]
 
 
-def _rebuilders() -> list:
-    return [names.find("torch._utils", name) for name in _REBUILDERS]
+_rebuild_from_type_v2 = guarded.rebuild_from_type(_functions, _classes)
 
 
 def _torch_globals() -> dict:
@@ -80,13 +67,13 @@ def _default(module: str, name: str):
     if full in _PLAIN:
         return _PLAIN[full]
     if full == "_codecs.encode":
-        return _latin1
+        return guarded.latin1
     if module == "torch._utils" and name in _REBUILDERS:
-        return names.find(module, name)
+        return guarded.rebuilder(name)
     if full == "torch._tensor._rebuild_from_type_v2":
         return _rebuild_from_type_v2
     if full == "torch.serialization._get_layout":
-        return names.find(module, name)
+        return guarded.get_layout
     if module.startswith("torch"):
         kind = names.storage_type(module, name)
         if kind is not None:

@@ -1,5 +1,10 @@
 """How a storage stands in a file."""
 
+import pickle
+
+from .guarded import described
+from .names import StorageType
+
 
 class StorageRef:
     """A storage on its way into a file: the persistent id is made from it."""
@@ -18,3 +23,29 @@ def location_tag(device) -> str:
     if device.type in ("cpu", "meta"):
         return device.type
     return f"{device.type}:{device.index or 0}"
+
+
+def storage_record(pid, length: int):
+    """(StorageType, key, location, number of elements) of a persistent id, a tuple of `length` that starts with "storage".
+
+    pickle.UnpicklingError for anything else. A negative number is one of those; whether there is so much data is seen
+    when it is read.
+    """
+    if type(pid) is not tuple or len(pid) != length or _text(pid[0]) != "storage":
+        raise pickle.UnpicklingError(
+            f"Unknown typename for persistent_load, expected 'storage' but got {described(pid[0] if pid else pid)}"
+            if type(pid) is tuple
+            else f"a persistent id is a tuple, but got {described(pid)}"
+        )
+    kind, key, location, count = pid[1], _text(pid[2]), _text(pid[3]), pid[4]
+    if type(kind) is not StorageType:
+        raise pickle.UnpicklingError(f"a storage is of a storage class, not of {described(kind)}")
+    if type(key) is not str or type(location) is not str:
+        raise pickle.UnpicklingError("key and location of a storage are text")
+    if type(count) is not int or not 0 <= count < 1 << 60:
+        raise pickle.UnpicklingError(f"storage {key[:100]!r} is announced with a size that no storage has")
+    return kind, key, location, count
+
+
+def _text(value):
+    return value.decode() if isinstance(value, bytes) else value

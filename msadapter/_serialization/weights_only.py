@@ -2,14 +2,15 @@
 
 A stack machine over pickle opcodes that can only build containers, strings, numbers, tensors, and instances
 of what the allow-list names. A global that is not on the list is an error before anything of it runs; REDUCE,
-NEWOBJ and BUILD accept only objects that came from the list.
+NEWOBJ and BUILD accept only objects that came from the list, and what they call checks its arguments (`guarded`).
 """
 
 import pickle
 import struct
 from collections import Counter, OrderedDict
 
-from . import names, safe
+from . import guarded, names, safe
+from .guarded import described
 
 _BLOCKED_MODULES = ("sys", "os", "posix", "nt")
 
@@ -26,6 +27,7 @@ class RestrictedUnpickler:
         self._readline = stream.readline
         self._encoding = encoding
         self.persistent_load = self._no_persistent_load
+        self.find = safe.find  # (module, name) -> object or safe.MISSING
 
     @staticmethod
     def _no_persistent_load(pid):
@@ -36,7 +38,7 @@ class RestrictedUnpickler:
     def load(self):
         """The object, or UnpicklingError for anything that is not allowed and EOFError at a premature end."""
         self._stack, self._marks, self._memo = [], [], {}
-        self._resolved = {}  # id -> object: what the allow-list has given out, the only callables of REDUCE
+        self._resolved = {}  # id -> (object, what to call for it): the only callables of REDUCE
         self._user_classes = set()
         try:
             return self._run()
@@ -81,7 +83,7 @@ class RestrictedUnpickler:
         full = f"{module}.{name}"
         if module.partition(".")[0] in _BLOCKED_MODULES:
             raise _error(f"Trying to load unsupported GLOBAL {full} whose module {module} is blocked.")
-        found = safe.find(module, name)
+        found = self.find(module, name)
         if found is safe.MISSING:
             raise _error(
                 f"Unsupported global: GLOBAL {full} was not an allowed global by default. "
@@ -89,9 +91,12 @@ class RestrictedUnpickler:
                 f"`torch.serialization.safe_globals([{full}])` context manager to allowlist this global "
                 "if you trust this class/function."
             )
-        if safe.is_user(module, name) and isinstance(found, type):
-            self._user_classes.add(found)
-        self._resolved[id(found)] = found
+        if safe.is_user(module, name):
+            if isinstance(found, type):
+                self._user_classes.add(found)
+            self._resolved[id(found)] = (found, found)
+        elif id(found) not in self._resolved:
+            self._resolved[id(found)] = (found, guarded.caller(found))
         self._push(found)
 
     def op_global(self):
@@ -105,41 +110,52 @@ class RestrictedUnpickler:
         self._global(module, name)
 
     # -- calls ---------------------------------------------------------------------------------------------
-    def _permitted(self, func, what: str):
-        if id(func) not in self._resolved:
-            raise _error(f"Trying to call {what} for unrecognized function {func!r}")
+    def _caller(self, func, what: str):
+        """What to call for an object of the allow-list."""
+        _, call = self._resolved.get(id(func), (None, None))
+        if call is None:
+            raise _error(f"Trying to call {what} for unrecognized function {described(func)}")
+        return call
+
+    def _arguments(self, kind=tuple):
+        args = self._stack.pop()
+        if type(args) is not kind:
+            raise _error(f"expected a {kind.__name__} of arguments, but got {described(args)}")
+        return args
 
     def op_reduce(self):
-        args = self._stack.pop()
-        func = self._stack[-1]
-        self._permitted(func, "reduce")
-        self._stack[-1] = func(*args)
+        args = self._arguments()
+        self._stack[-1] = self._caller(self._stack[-1], "reduce")(*args)
 
     def op_newobj(self):
-        args = self._stack.pop()
-        cls = self._stack.pop()
-        self._permitted(cls, "new object")
-        self._push(cls.__new__(cls, *args))
+        args = self._arguments()
+        self._push(self._new(self._stack.pop(), args, {}))
 
     def op_newobj_ex(self):
-        kwargs, args, cls = self._stack.pop(), self._stack.pop(), self._stack.pop()
-        self._permitted(cls, "new object")
-        self._push(cls.__new__(cls, *args, **kwargs))
+        kwargs, args = self._arguments(dict), self._arguments()
+        self._push(self._new(self._stack.pop(), args, kwargs))
+
+    def _new(self, cls, args, kwargs):
+        call = self._caller(cls, "new object")
+        if not isinstance(cls, type):
+            raise _error(f"Trying to call new object for {described(cls)}, which is no class")
+        if call is cls:  # the user's
+            return cls.__new__(cls, *args, **kwargs)
+        return call(*args, **kwargs)
 
     def op_build(self):
         state = self._stack.pop()
         inst = self._stack[-1]
         kind = type(inst)
-        if kind is OrderedDict:
-            inst.__dict__.update(state)
-        elif safe.is_tensor(inst):
-            inst.__setstate__(state)
-        elif kind in self._user_classes:
+        if kind in self._user_classes:
             _set_state(inst, state)
+        elif kind is OrderedDict:
+            guarded.check_state(kind, state)
+            inst.__dict__.update(state)
         else:
             raise _error(
-                "Can only build Tensor, Parameter, OrderedDict or types allowlisted via `add_safe_globals`, "
-                f"but got {kind}"
+                "Can only build OrderedDict or types allowlisted via `add_safe_globals`, but got "
+                f"{kind.__module__}.{kind.__qualname__}"
             )
 
     def op_persid(self):
@@ -150,7 +166,7 @@ class RestrictedUnpickler:
 
     def _persistent(self, pid):
         if isinstance(pid, tuple) and pid and pid[0] not in ("storage", b"storage"):
-            raise _error(f"Only persistent_load of storage is allowed, but got {pid[0]}")
+            raise _error(f"Only persistent_load of storage is allowed, but got {described(pid[0])}")
         return self.persistent_load(pid)
 
     # -- containers ----------------------------------------------------------------------------------------
@@ -182,6 +198,7 @@ class RestrictedUnpickler:
 
     def op_dict(self):
         items = self._pop_mark()
+        guarded.check_keys(items[::2])
         self._push(dict(zip(items[::2], items[1::2], strict=True)))
 
     def op_append(self):
@@ -200,11 +217,13 @@ class RestrictedUnpickler:
 
     def op_setitem(self):
         value, key = self._stack.pop(), self._stack.pop()
+        guarded.check_keys((key,))
         self._dict_on_top()[key] = value
 
     def op_setitems(self):
         items = self._pop_mark()
         target = self._dict_on_top()
+        guarded.check_keys(items[::2])
         for i in range(0, len(items), 2):
             target[items[i]] = items[i + 1]
 
@@ -219,10 +238,12 @@ class RestrictedUnpickler:
         target = self._stack[-1]
         if type(target) is not set:
             raise _error(f"Can only add to sets, but got {type(target)}")
+        guarded.check_keys(items)
         target.update(items)
 
     def op_frozenset(self):
         items = self._pop_mark()
+        guarded.check_keys(items)
         self._push(frozenset(items))
 
     # -- memo ----------------------------------------------------------------------------------------------

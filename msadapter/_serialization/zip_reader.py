@@ -6,6 +6,7 @@ import zlib
 
 import numpy as np
 
+_ALIGNED = 16  # bytes of the largest element
 _CORRUPT = (
     "PytorchStreamReader failed {what}. There is a high likelihood that the checkpoint file is corrupted "
     "(not saved to its end, transferred incorrectly or modified afterwards): {file}"
@@ -31,8 +32,15 @@ class ZipReader:
         infos = self._zip.infolist()
         if not infos:
             raise self._corrupt("reading zip archive: it holds no records")
-        self._folder = infos[0].filename.partition("/")[0]
-        self._records = {info.filename[len(self._folder) + 1 :]: info for info in infos}
+        self._folder = infos[0].filename.partition("/")[0] + "/"
+        start = len(self._folder)
+        mine = [info for info in infos if info.filename.startswith(self._folder)]
+        self._records = {info.filename[start:]: info for info in mine}
+        if len(self._records) != len(mine):
+            raise self._corrupt("reading zip archive: a record stands in it twice")
+        # Records that lie on one another would take many times the memory of the file.
+        if sum(info.compress_size for info in infos) > self._length:
+            raise self._corrupt("reading zip archive: its records are larger than the file")
 
     def _corrupt(self, what: str) -> RuntimeError:
         return RuntimeError(_CORRUPT.format(what=what, file=self._file))
@@ -54,11 +62,15 @@ class ZipReader:
             raise self._corrupt(f"locating file {name}: file not found in the archive")
         if info.compress_type != zipfile.ZIP_STORED:
             return self._inflate(info, name)
+        if info.file_size != info.compress_size:
+            raise self._corrupt(f"reading file {name}: it has two sizes")
         start = self.offset(name)
         if self._mapped is not None:
             if start + info.file_size > self._mapped.size:
                 raise self._corrupt(f"reading file {name}: it ends behind the end of the file")
-            return self._mapped[start : start + info.file_size]
+            mapped = self._mapped[start : start + info.file_size]
+            # every writer aligns the records; numbers at odd addresses are not for kernels
+            return mapped if mapped.ctypes.data % _ALIGNED == 0 else mapped.copy()
         if start + info.file_size > self._length:  # before memory is taken for it
             raise self._corrupt(f"reading file {name}: it ends behind the end of the file")
         data = np.empty(info.file_size, dtype=np.uint8)

@@ -222,17 +222,6 @@ def as_strided(self, size, stride, storage_offset):
         raise RuntimeError(
             f"as_strided: Negative strides are not supported at the moment, got strides: {list(stride)}"
         )
-    if offset < 0:
-        raise RuntimeError(f"invalid storage offset {offset}")
-    if 0 not in size:
-        last = offset + sum((n - 1) * s for n, s in zip(size, stride, strict=True)) + 1
-        item = self.dtype.itemsize
-        have = _C.storage_nbytes(self)
-        if last * item > have:
-            raise RuntimeError(
-                f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize {item} "
-                f"requiring a storage size of {last * item} are out of bounds for storage of size {have}"
-            )
     return t._as_strided(
         self, list(size), list(stride), offset, list(self.shape), list(stride_of(self)), offset_of(self)
     )

@@ -60,6 +60,14 @@ class CompressedTensor(SparseTensor):
         """RuntimeError unless the indices make a matrix."""
         outer, inner = self._outer, self._inner
         block = self._block()
+        dense = tuple(self._v.shape[3 if "bs" in self._layout_name else 1 :])
+        if inner.ndim != 1 or self.ndim < 2 or tuple(self.shape[2:]) != dense:
+            raise RuntimeError(
+                f"tensor dimensionality must be sum of batch, base, and dense dimensionalities (=0 + 2 + {len(dense)}) but "
+                f"got size {list(self.shape)}"
+            )
+        if any(b < 1 or n % b for n, b in zip(self.shape, block, strict=False)):
+            raise RuntimeError(f"size {list(self.shape)} must be divisible by the block size {list(block)}")
         shape = [n // b for n, b in zip(self.shape, block, strict=False)]
         lines, width = shape if self._rows() else shape[::-1]
         first, second = ("crow_indices", "col_indices") if self._rows() else ("ccol_indices", "row_indices")

@@ -70,8 +70,13 @@ class CooTensor(SparseTensor):
         return self
 
     def _check(self) -> None:
-        """RuntimeError unless the indices lie within the size."""
-        check_inside(self._i, self._sparse_size())
+        """RuntimeError unless the indices lie within the size, and in order if the tensor says so."""
+        size = self._sparse_size()
+        check_inside(self._i, size)
+        if self._sorted and self._nnz() > 1 and not _in_order(self._i):
+            raise RuntimeError(
+                "cannot set is_coalesced to true if indices correspond to uncoalesced COO tensor"
+            )
 
     def sparse_dim(self) -> int:
         return self._i.shape[0]
@@ -260,3 +265,13 @@ def is_coo(x) -> bool:
 
 def is_dense(x) -> bool:
     return isinstance(x, Tensor) and not isinstance(x, SparseTensor)
+
+
+def _in_order(indices) -> bool:
+    """Whether every column of indices is greater than the one before it."""
+    rising = t.zeros([indices.shape[1] - 1], dtype=ALL["bool"])
+    same = t.logical_not(rising)
+    for row in indices.unbind(0):
+        rising = t.logical_or(rising, t.logical_and(same, row[1:] > row[:-1]))
+        same = t.logical_and(same, row[1:] == row[:-1])
+    return bool(rising.all())

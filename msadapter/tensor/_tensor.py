@@ -101,7 +101,7 @@ class Tensor(Plain, metaclass=_TensorMeta):
     @staticmethod
     def _from_storage(storage, dtype, offset, size, stride):
         """The tensor over ``storage`` with this geometry (in elements)."""
-        return _C.raw_view(storage._holder, tuple(size), tuple(stride), int(offset), dtype)
+        return _C.raw_view(storage._holder, size, stride, offset, dtype)
 
     def as_subclass(self, cls):
         alias = self.view_as(self) if _C.is_grad_enabled() and self.requires_grad else _C.detach(self)
@@ -311,17 +311,7 @@ class Tensor(Plain, metaclass=_TensorMeta):
 
     def _make_room(self, base, size, stride, offset):
         """Grows the storage of ``base`` as far as this geometry reaches."""
-        if len(size) != len(stride):
-            raise RuntimeError(f"mismatch in length of strides and shape: {len(stride)} and {len(size)}")
-        if offset < 0 or min(stride, default=0) < 0 or min(size, default=0) < 0:
-            raise RuntimeError(
-                f"set_storage_offset: sizes, strides and offset must not be negative, but got {size}, {stride} and {offset}"
-            )
-        if 0 in size:
-            return
-        need = (
-            offset + sum((n - 1) * s for n, s in zip(size, stride, strict=True)) + 1
-        ) * self.dtype.itemsize
+        need = _C.bytes_reached(size, stride, offset, self.dtype)
         if need > _C.storage_nbytes(base):
             _C.resize_storage(base, need)
 
@@ -332,9 +322,7 @@ class Tensor(Plain, metaclass=_TensorMeta):
         if self.shape == size:
             return self
         strides = contiguous_strides(size)
-        need = (_C.storage_offset(self) + int(np.prod(size, dtype=np.int64))) * self.dtype.itemsize
-        if need > _C.storage_nbytes(self):
-            _C.resize_storage(self, need)
+        self._make_room(self, size, strides, _C.storage_offset(self))
         _C.set_geometry(self, self, size, strides, _C.storage_offset(self))
         return self
 

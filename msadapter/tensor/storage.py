@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 
 import numpy as np
@@ -31,8 +32,38 @@ class UntypedStorage:
 
     @staticmethod
     def from_file(filename, shared=False, nbytes=0):
-        mode = "r+" if shared else "c"
-        return UntypedStorage.from_numpy(np.memmap(filename, dtype=np.uint8, mode=mode, shape=(nbytes,)))
+        """The first ``nbytes`` of a file, mapped. With ``shared``, writes go to the file, which is made and grown.
+
+        Raises:
+            RuntimeError: no such file, or one that is smaller; a negative size.
+        """
+        name = os.fspath(filename)
+        if nbytes < 0:
+            raise RuntimeError(f"unable to mmap {nbytes} bytes from file <{name}>")
+        try:
+            have = os.path.getsize(name) if os.path.exists(name) or not shared else 0
+            if have < nbytes and not shared:
+                raise RuntimeError(
+                    f"file <{name}> size <{have}> is smaller than the required mapping size <{nbytes}>"
+                )
+            if nbytes == 0:
+                return UntypedStorage(0)
+            mode = "c" if not shared else "r+" if os.path.exists(name) else "w+"
+            return UntypedStorage.from_numpy(np.memmap(name, dtype=np.uint8, mode=mode, shape=(nbytes,)))
+        except OSError as err:
+            raise RuntimeError(f"unable to open file <{name}>: {err.strerror} ({err.errno})") from err
+
+    # For a storage of a file in the other byte order: the width, in bytes, of the numbers that were turned round.
+    _turned: int | None = None
+
+    def _check_byte_order(self, dtype) -> None:
+        """NotImplementedError unless elements of ``dtype`` stand in this machine's byte order."""
+        if self._turned is not None and self._turned != (
+            dtype.itemsize // 2 if dtype.is_complex else dtype.itemsize
+        ):
+            raise NotImplementedError(
+                f"torch.load: {dtype} in a file of the other byte order is not supported over this storage (docs/coverage.md)"
+            )
 
     def nbytes(self) -> int:
         return _C.storage_nbytes(self._holder)

@@ -1,5 +1,6 @@
 // Bodies of the hottest views in C++. They do what the Python bodies do where nothing is wrong with the call;
 // anything else is left to those, which raise torch's errors.
+#include "../device/storage_bounds.h"
 #include "internal.h"
 
 namespace msa {
@@ -225,15 +226,10 @@ bool as_strided(const Operand *v, PyObject **, Tensors *out) {
   const TensorPtr &t = v[0].tensor;
   const Dims &sizes = v[1].ints, &strides = v[2].ints;
   const int64_t offset = v[3].kind == Arg::kNone ? offset_of(t) : v[3].scalar.i;
-  if (v[1].kind != Arg::kInts || v[2].kind != Arg::kInts || sizes.size() != strides.size() || offset < 0 ||
-      !t->device_address())
-    return false;
-  int64_t last = offset + 1;
-  for (size_t d = 0; d < sizes.size(); ++d) {
-    if (sizes[d] <= 0 || strides[d] < 0) return false;
-    last += (sizes[d] - 1) * strides[d];
-  }
-  if (last * item_size(from_ms(t->data_type())) > static_cast<int64_t>(t->device_address()->GetSize())) return false;
+  if (v[1].kind != Arg::kInts || v[2].kind != Arg::kInts) return false;
+  for (int64_t stride : strides)
+    if (stride < 0) return false;  // torch's error for these is the Python body's
+  check_inside_storage(t, from_ms(t->data_type()), sizes, strides, offset);
   return make(t, sizes, strides, offset, out);
 }
 

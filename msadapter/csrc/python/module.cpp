@@ -1,6 +1,7 @@
 // The Python module `_C`: metadata of tensors, storage, autograd entry points.
 #include <pybind11/pybind11.h>
 
+#include "../device/storage_bounds.h"
 #include "../device/trace.h"
 #include "../dispatch/internal.h"
 #include "guarded.h"
@@ -33,7 +34,14 @@ Dims dims_from(PyObject *o) {
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(seq.get()); ++i) {
     Ref ix = checked(PyNumber_Index(PySequence_Fast_GET_ITEM(seq.get(), i)));
     r.push_back(PyLong_AsLongLong(ix.get()));
+    if (r.back() == -1 && PyErr_Occurred()) throw PythonError{};
   }
+  return r;
+}
+int64_t int_from(PyObject *o) {
+  Ref ix = checked(PyNumber_Index(o));
+  const int64_t r = PyLong_AsLongLong(ix.get());
+  if (r == -1 && PyErr_Occurred()) throw PythonError{};
   return r;
 }
 TensorPtr arg_tensor(PyObject *o) {
@@ -176,25 +184,32 @@ MSA_FUNCTION(raw_empty) {
     if (!dtype_from_object(a[2], &d)) throw TypeError("dtype must be a torch.dtype");
     if (a[1] == Py_None) return wrap(new_tensor(d, sizes));
     Dims strides = dims_from(a[1]);
-    int64_t extent = 1;
-    bool empty = false;
-    for (size_t i = 0; i < sizes.size(); ++i) {
-      extent += (sizes[i] - 1) * strides[i];
-      empty = empty || sizes[i] == 0;
-    }
-    TensorPtr base = new_tensor(d, {empty ? 0 : extent});
+    TensorPtr base = new_tensor(d, {storage_bytes(d, sizes, strides, 0) / item_size(d)});
     TensorPtr v = new_view(base, d, sizes, strides, 0);
     return wrap(v);
   });
 }
-// raw_view(base, sizes, strides, offset[, dtype]): shares storage and version, records nothing
+// bytes_reached(sizes, strides, offset, dtype): bytes of storage that a geometry needs
+MSA_FUNCTION(bytes_reached) {
+  return guarded([&] {
+    expect(n, 4);
+    DType d;
+    if (!dtype_from_object(a[3], &d)) throw TypeError("dtype must be a torch.dtype");
+    return PyLong_FromLongLong(storage_bytes(d, dims_from(a[0]), dims_from(a[1]), int_from(a[2])));
+  });
+}
+// raw_view(base, sizes, strides, offset[, dtype]): shares storage and version, records nothing. Every tensor that
+// Python makes over a storage comes through here, so what leaves the storage is refused here.
 MSA_FUNCTION(raw_view) {
   return guarded([&] {
     if (n < 4) expect(n, 4);
     TensorPtr b = arg_tensor(a[0]);
     DType d = from_ms(b->data_type());
     if (n > 4 && a[4] != Py_None && !dtype_from_object(a[4], &d)) throw TypeError("dtype must be a torch.dtype");
-    return wrap(new_view(b, d, dims_from(a[1]), dims_from(a[2]), PyLong_AsLongLong(a[3])));
+    const Dims sizes = dims_from(a[1]), strides = dims_from(a[2]);
+    const int64_t offset = int_from(a[3]);
+    check_inside_storage(b, d, sizes, strides, offset);
+    return wrap(new_view(b, d, sizes, strides, offset));
   });
 }
 MSA_FUNCTION(detach) {
@@ -230,8 +245,11 @@ MSA_FUNCTION(set_geometry) {
   return guarded([&]() -> PyObject * {
     expect(n, 5);
     TensorPtr t = arg_tensor(a[0]), b = arg_tensor(a[1]);
-    Dims sizes = dims_from(a[2]);
-    TensorPtr v = new_view(b, from_ms(t->data_type()), sizes, dims_from(a[3]), PyLong_AsLongLong(a[4]));
+    const DType d = from_ms(t->data_type());
+    const Dims sizes = dims_from(a[2]), strides = dims_from(a[3]);
+    const int64_t offset = int_from(a[4]);
+    check_inside_storage(b, d, sizes, strides, offset);
+    TensorPtr v = new_view(b, d, sizes, strides, offset);
     t->set_device_address(b->device_address());
     t->set_shape(sizes);
     t->set_storage_info(v->storage_info());
@@ -262,7 +280,7 @@ MSA_FUNCTION(resize_storage) {
   return guarded([&]() -> PyObject * {
     expect(n, 2);
     auto d = arg_tensor(a[0])->device_address();
-    const int64_t bytes = PyLong_AsLongLong(a[1]);
+    const int64_t bytes = int_from(a[1]);
     check(bytes >= 0, "storage size must not be negative");
     const size_t old = d->GetSize(), asked = std::max<size_t>(bytes, 1);
     void *p = bytes > 0 ? allocate(asked) : nullptr;
@@ -289,7 +307,11 @@ MSA_FUNCTION(from_buffer) {
       Py_DECREF(static_cast<PyObject *>(o));
       PyGILState_Release(s);
     });
-    return wrap(tensor_on(PyLong_AsVoidPtr(a[0]), PyLong_AsSize_t(a[1]), d, dims_from(a[3]), owner));
+    const Dims sizes = dims_from(a[3]);
+    const int64_t bytes = int_from(a[1]);
+    const int64_t need = dense_bytes(d, sizes);
+    check(need <= bytes, "from_buffer: sizes ", sizes, " need ", need, " bytes, but the buffer has ", bytes);
+    return wrap(tensor_on(PyLong_AsVoidPtr(a[0]), static_cast<size_t>(bytes), d, sizes, owner));
   });
 }
 MSA_FUNCTION(bump_version) {
@@ -719,6 +741,7 @@ PyMethodDef functions[] = {MSA_ENTRY("stride", stride),
                            MSA_ENTRY("storage_nbytes", storage_nbytes),
                            MSA_ENTRY("storage_id", storage_id),
                            MSA_ENTRY("raw_empty", raw_empty),
+                           MSA_ENTRY("bytes_reached", bytes_reached),
                            MSA_ENTRY("raw_view", raw_view),
                            MSA_ENTRY("detach", detach),
                            MSA_ENTRY("fresh_version", fresh_version),

@@ -1,0 +1,250 @@
+"""What a weights-only file may call, each with the arguments that PyTorch's files give it and no others.
+
+A name on the allow-list is harmless only together with its arguments: bytearray(10**12) takes the machine's memory, an
+attribute called `data` replaces a tensor's values, and a key that is a tuple of tuples of tuples takes for ever to hash.
+Everything here raises pickle.UnpicklingError for what it refuses.
+"""
+
+import inspect
+import pickle
+import types
+from collections import Counter, OrderedDict
+
+from . import names
+
+# Nested tuples are the only keys that can take long to hash: a few bytes of pickle make 2**60 leaves of them.
+_LARGEST_KEY = 10_000
+
+
+def refuse(text: str):
+    """Raise the error of a file that asks for what it may not have."""
+    raise pickle.UnpicklingError(text)
+
+
+def described(obj) -> str:
+    """A short text for messages. The repr of what a file holds can be longer than memory."""
+    if isinstance(obj, type) or inspect.isroutine(obj):
+        return f"{obj.__module__}.{obj.__qualname__}"
+    if isinstance(obj, str):
+        return repr(obj if len(obj) < 100 else obj[:100] + "...")
+    return f"an object of type {type(obj).__name__}"
+
+
+# -- keys --------------------------------------------------------------------------------------------------
+def check_keys(keys) -> None:
+    """Refuse keys of a dict or members of a set that take long to hash."""
+    for key in keys:
+        if isinstance(key, (tuple, frozenset)):
+            _check_key(key)
+
+
+def _check_key(key) -> None:
+    waiting, seen = [key], 0
+    while waiting:
+        part = waiting.pop()
+        seen += len(part)
+        if seen > _LARGEST_KEY:
+            refuse("a key of the file is too large")
+        waiting += [inner for inner in part if isinstance(inner, (tuple, frozenset))]
+
+
+def _mapping(kind):
+    """The class of a dict or a set, called with nothing, with pairs, with a dict, or with members."""
+
+    def make(*args):
+        if len(args) > 1 or (args and type(args[0]) not in (dict, list, tuple, set, OrderedDict, Counter)):
+            refuse(f"{kind.__name__} is called with {', '.join(map(described, args))}")
+        if args and kind is OrderedDict and not isinstance(args[0], dict):
+            if any(type(pair) not in (tuple, list) or len(pair) != 2 for pair in args[0]):
+                refuse("OrderedDict is called with what are no pairs")
+            check_keys(pair[0] for pair in args[0])
+        elif args:
+            check_keys(args[0])
+        return kind(*args)
+
+    return make
+
+
+# -- bytes and numbers -------------------------------------------------------------------------------------
+def latin1(text, encoding="latin1"):
+    """`_codecs.encode` as pickles of bytes use it, and nothing more."""
+    if type(text) is not str or encoding not in ("latin1", "latin-1"):
+        raise ValueError(f"_codecs.encode is only allowed for latin1 text, not for {described(encoding)}")
+    return text.encode("latin1")
+
+
+def _bytearray(*args):
+    if args and type(args[0]) not in (bytes, str):
+        refuse(f"bytearray is called with {described(args[0])}")
+    return bytearray(*args)
+
+
+def _complex(*args):
+    if any(type(arg) not in (int, float) for arg in args):
+        refuse("complex is called with what are no numbers")
+    return complex(*args)
+
+
+# -- small objects of torch --------------------------------------------------------------------------------
+def _size(*args):
+    if len(args) > 1 or any(type(arg) not in (tuple, list) for arg in args):
+        refuse("torch.Size is called with what is no tuple")
+    if any(type(length) is not int for arg in args for length in arg):
+        refuse("torch.Size is called with lengths that are no numbers")
+    return names.root().Size(*args)
+
+
+def _device(*args):
+    if not args or type(args[0]) is not str or any(type(arg) is not int for arg in args[1:]):
+        refuse("torch.device is called with what is no name of a device")
+    return names.root().device(*args)
+
+
+def _tensor(*args):
+    if args:  # torch.Tensor(1000) would show what stood in memory before
+        refuse("torch.Tensor is called with arguments")
+    return names.root().Tensor()
+
+
+def _parameter(data=None, requires_grad=True):
+    torch = names.root()
+    if not isinstance(data, torch.Tensor):
+        refuse(f"torch.nn.Parameter is called with {described(data)}")
+    return torch.nn.Parameter(data, bool(requires_grad))
+
+
+def get_layout(name):
+    """torch.serialization._get_layout"""
+    if type(name) is not str:  # a name is looked up by its hash
+        refuse(f"_get_layout is called with {described(name)}")
+    return names.find("torch.serialization", "_get_layout")(name)
+
+
+# -- tensors -----------------------------------------------------------------------------------------------
+def _utils(name: str):
+    return names.find("torch._utils", name)
+
+
+def _without_hooks(hooks) -> None:
+    # PyTorch writes an empty dict. A hook is code of the program that saved, which a file of weights does not bring.
+    if hooks is not None and (type(hooks) not in (dict, OrderedDict) or hooks):
+        refuse("a tensor of the file brings backward hooks")
+
+
+def _rebuild_tensor_v2(storage, storage_offset, size, stride, requires_grad, backward_hooks, metadata=None):
+    _without_hooks(backward_hooks)
+    return _utils("_rebuild_tensor_v2")(storage, storage_offset, size, stride, requires_grad, None, metadata)
+
+
+def _rebuild_tensor_v3(
+    storage, storage_offset, size, stride, requires_grad, backward_hooks, dtype, metadata=None
+):
+    _without_hooks(backward_hooks)
+    return _utils("_rebuild_tensor_v3")(
+        storage, storage_offset, size, stride, requires_grad, None, dtype, metadata
+    )
+
+
+def _rebuild_parameter(data, requires_grad, backward_hooks):
+    _without_hooks(backward_hooks)
+    return _parameter(data, requires_grad)
+
+
+def _rebuild_parameter_with_state(data, requires_grad, backward_hooks, state):
+    parameter = _rebuild_parameter(data, requires_grad, backward_hooks)
+    check_state(type(parameter), state)
+    return _utils("_set_obj_state")(parameter, state)
+
+
+def rebuild_from_type(allowed_functions, allowed_classes):
+    """torch._tensor._rebuild_from_type_v2, which calls and makes no more than the file could by itself.
+
+    `allowed_functions()` and `allowed_classes()` list what that is.
+    """
+
+    def _rebuild_from_type_v2(func, new_type, args, state):
+        if not any(func is allowed for allowed in allowed_functions()):
+            refuse(f"_rebuild_from_type_v2 may not call {described(func)}, which rebuilds no tensor")
+        if not any(new_type is allowed for allowed in allowed_classes()):
+            refuse(f"_rebuild_from_type_v2 may not make {described(new_type)}")
+        torch = names.root()
+        if new_type is torch.Tensor or new_type is torch.nn.Parameter:
+            check_state(new_type, state)
+        return _utils("_rebuild_from_type_v2")(func, new_type, args, state)
+
+    return _rebuild_from_type_v2
+
+
+# -- attributes --------------------------------------------------------------------------------------------
+def check_state(kind, state) -> None:
+    """Refuse a state that does more than add attributes to an object of class `kind`.
+
+    A name that the class has itself is a method, which would be hidden, or a property, whose setter would run.
+    """
+    plain, slots = state if type(state) is tuple and len(state) == 2 else (state, None)
+    for part in (plain, slots):
+        if part is None:
+            continue
+        if type(part) not in (dict, OrderedDict):
+            refuse(f"the state of {kind.__name__} is {described(part)}, no dict")
+        for name in part:
+            if type(name) is not str or not _is_free(kind, name):
+                refuse(f"the state of {kind.__name__} may not set {described(name)}")
+
+
+def _is_free(kind, name: str) -> bool:
+    torch = names.root()
+    # the parts of a sparse tensor are attributes of this kind
+    sparse = issubclass(kind, torch.Tensor) and kind not in (torch.Tensor, torch.nn.Parameter)
+    if name.startswith("__") or name in _INTERNAL or (sparse and name.startswith("_")):
+        return False
+    found = inspect.getattr_static(kind, name, None)
+    return (
+        found is None
+        or isinstance(found, types.MemberDescriptorType)
+        or not (callable(found) or hasattr(found, "__get__"))
+    )
+
+
+# Attributes by which the tensors of this package know what they are.
+_INTERNAL = frozenset(
+    [
+        "_backward_hooks",
+        "_grad_dtype",
+        "_is_buffer",
+        "_is_param",
+        "_retained_grad",
+        "_retains",
+        "_wrapper_device",
+    ]
+)
+
+
+_REBUILDERS = {
+    "_rebuild_tensor_v2": _rebuild_tensor_v2,
+    "_rebuild_tensor_v3": _rebuild_tensor_v3,
+    "_rebuild_parameter": _rebuild_parameter,
+    "_rebuild_parameter_with_state": _rebuild_parameter_with_state,
+}
+
+
+def rebuilder(name: str):
+    """The function of torch._utils with this name, in the form for files that nobody vouches for."""
+    return _REBUILDERS.get(name) or _utils(name)
+
+
+_guards: dict = {}
+
+
+def caller(found):
+    """What REDUCE and NEWOBJ call in place of `found`, an object of the default allow-list."""
+    if not _guards:
+        torch = names.root()
+        pairs = [(kind, _mapping(kind)) for kind in (OrderedDict, Counter, set)]
+        pairs += [(bytearray, _bytearray), (complex, _complex), (torch.Size, _size), (torch.device, _device)]
+        pairs += [(torch.Tensor, _tensor), (torch.nn.Parameter, _parameter)]
+        _guards.update((id(kind), guard) for kind, guard in pairs)
+    guard = _guards.get(id(found))
+    if guard is not None:
+        return guard
+    return found if isinstance(found, types.FunctionType) else None

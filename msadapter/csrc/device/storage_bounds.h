@@ -1,0 +1,53 @@
+// Whether a geometry stays inside of a storage. Its numbers may come from a file, so nothing here overflows.
+#pragma once
+#include "bridge.h"
+
+namespace msa {
+
+// Bytes of storage that a geometry reaches to, counted from the start of the storage; 0 when it has no elements.
+// RuntimeError, as PyTorch's, for negative numbers and for sizes that no 64-bit number holds.
+inline int64_t storage_bytes(DType dtype, const Dims &sizes, const Dims &strides, int64_t offset) {
+  check(sizes.size() == strides.size(), "mismatch in length of strides and shape");
+  check(offset >= 0, "Tensor: invalid storage offset ", offset);
+  bool fits = true, empty = false;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    fits = fits && sizes[d] >= 0 && strides[d] >= 0;
+    empty = empty || sizes[d] == 0;
+  }
+  int64_t count = 1, last = offset, bytes = 0;
+  for (size_t d = 0; fits && !empty && d < sizes.size(); ++d) {
+    int64_t reach = 0;
+    fits = !__builtin_mul_overflow(count, sizes[d], &count) &&
+           !__builtin_mul_overflow(sizes[d] - 1, strides[d], &reach) && !__builtin_add_overflow(last, reach, &last);
+  }
+  if (fits && !empty)
+    fits = !__builtin_add_overflow(last, int64_t{1}, &bytes) &&
+           !__builtin_mul_overflow(bytes, static_cast<int64_t>(item_size(dtype)), &bytes);
+  check(fits, "Storage size calculation overflowed with sizes=", sizes, " and strides=", strides);
+  return bytes;
+}
+
+// Bytes of these elements one behind the other.
+inline int64_t dense_bytes(DType dtype, const Dims &sizes) {
+  int64_t bytes = item_size(dtype);
+  for (int64_t size : sizes)
+    check(size >= 0 && !__builtin_mul_overflow(bytes, size, &bytes),
+          "Storage size calculation overflowed with sizes=", sizes);
+  return bytes;
+}
+
+// RuntimeError unless the geometry stays inside of base's storage. A tensor without values (meta) has no memory to
+// leave, and a view of a tensor whose storage was freed may reach as far as the tensor does.
+inline void check_inside_storage(const TensorPtr &base, DType dtype, const Dims &sizes, const Dims &strides,
+                                 int64_t offset) {
+  const int64_t need = storage_bytes(dtype, sizes, strides, offset);
+  const auto &address = base->device_address();
+  const int64_t have = address ? static_cast<int64_t>(address->GetSize()) : 0;
+  if (need <= have || is_meta(base)) return;
+  if (need <= storage_bytes(from_ms(base->data_type()), base->shape(), strides_of(base), offset_of(base))) return;
+  fail("setStorage: sizes ", sizes, ", strides ", strides, ", storage offset ", offset, ", and itemsize ",
+       static_cast<int64_t>(item_size(dtype)), " requiring a storage size of ", need,
+       " are out of bounds for storage of size ", have);
+}
+
+}  // namespace msa
