@@ -1,4 +1,4 @@
-"""torch.autograd."""
+"""torch.autograd: backward, grad, and the modules of automatic differentiation."""
 
 from __future__ import annotations
 

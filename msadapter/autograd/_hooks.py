@@ -1,4 +1,4 @@
-"""Hooks on tensors and nodes."""
+"""Hooks on tensors and on graph nodes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _C = load()
 
 
 class RemovableHandle:
-    """Removes one hook; usable as a context manager."""
+    """A handle that removes one hook, either by ``remove()`` or at the end of a ``with`` block."""
 
     _next = 0
 
@@ -78,17 +78,17 @@ def retain_grad(tensor) -> None:
 
 
 def _node_register_hook(node, hook) -> RemovableHandle:
-    """hook(grad_inputs, grad_outputs) -> None or new grad_inputs, after the node has run."""
+    """Call hook(grad_inputs, grad_outputs) after the node has run. It returns None or new grad_inputs."""
     return _add(node._hooks("post"), hook)
 
 
 def _node_register_prehook(node, hook) -> RemovableHandle:
-    """hook(grad_outputs) -> None or new grad_outputs, before the node runs."""
+    """Call hook(grad_outputs) before the node runs. It returns None or new grad_outputs."""
     return _add(node._hooks("pre"), hook)
 
 
 def _node_getattr(node, name):
-    """The node of an autograd.Function shows its context's attributes."""
+    """Return an attribute of the context, if the node belongs to an autograd.Function."""
     context = None if name.startswith("__") else _C.node_context(node)
     if context is not None:
         if name in ("saved_tensors", "saved_variables"):
@@ -98,7 +98,7 @@ def _node_getattr(node, name):
 
 
 def install(tensor_class) -> None:
-    """Gives nodes and tensors their hook methods."""
+    """Add the hook methods to nodes and to the Tensor class."""
     tensor_class.register_hook = register_tensor_hook
     tensor_class.register_post_accumulate_grad_hook = register_post_accumulate
     tensor_class.retain_grad = retain_grad

@@ -50,17 +50,20 @@ def _make_grads(outputs, grads, is_grads_batched=False) -> list:
 
 
 class _Pass(threading.local):
-    """The running backward pass of a thread."""
+    """The state of a thread's running backward pass."""
 
-    whole = True  # every reachable leaf gets its gradient, as re-entrant checkpoints need it
-    depth = 0  # passes that run, one in another
+    whole = True  # whether every reachable leaf gets its gradient, which re-entrant checkpoints need
+    depth = 0  # number of nested backward passes
 
 
 _pass = _Pass()
 
 
 def _is_checkpoint_valid() -> bool:
-    """Whether a re-entrant checkpoint may run now: not below ``autograd.grad`` or ``backward(inputs=...)``."""
+    """Return whether a re-entrant checkpoint may run now.
+
+    It may not run inside ``autograd.grad`` or ``backward(inputs=...)``, which do not reach every leaf.
+    """
     return _pass.whole
 
 
@@ -83,7 +86,10 @@ def _execute(tensors, grads, inputs, *flags, make=_make_grads):
 
 
 def _one_each(grads, count: int) -> tuple:
-    """The gradients given for ``count`` tensors: None for each, one, or a sequence."""
+    """Return a gradient (or None) for each of ``count`` tensors.
+
+    ``grads`` is None, a tensor or a sequence.
+    """
     if grads is None:
         return (None,) * count
     return (grads,) if isinstance(grads, Tensor) else tuple(grads)
@@ -92,7 +98,11 @@ def _one_each(grads, count: int) -> tuple:
 def backward(
     tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, inputs=None
 ):
-    """Adds the gradients of ``tensors`` to ``.grad`` of the graph's leaves (or of ``inputs`` only)."""
+    """Add the gradients of ``tensors`` to ``.grad`` of the graph's leaves (or only of ``inputs``).
+
+    ``grad_tensors`` has the shapes of ``tensors``; it may be left out for tensors with one element.
+    RuntimeError if a tensor does not require grad, or if its graph has been freed.
+    """
     tensors = _sequence(tensors)
     if inputs is not None:
         inputs = _sequence(inputs)
@@ -107,7 +117,7 @@ def backward(
 
 
 def _tensor_backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
-    """Adds this tensor's gradients to the graph's leaves."""
+    """Add this tensor's gradients to ``.grad`` of the graph's leaves (see ``torch.autograd.backward``)."""
     backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
 
@@ -125,7 +135,10 @@ def grad(
     is_grads_batched=False,
     materialize_grads=False,
 ):
-    """Gradients of ``outputs`` with respect to ``inputs``, as a tuple; ``.grad`` is not touched."""
+    """Return the gradients of ``outputs`` with respect to ``inputs`` as a tuple.
+
+    ``.grad`` does not change.
+    """
     if is_grads_batched:
         return _batched(
             outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused, materialize_grads
@@ -152,7 +165,7 @@ def grad(
 def _batched(
     outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused, materialize_grads
 ) -> tuple:
-    """Gradients for every row of ``grad_outputs``, stacked; the rows are run one after the other."""
+    """Return the gradients for every row of ``grad_outputs``, stacked. The rows run one after the other."""
     if grad_outputs is None:
         raise RuntimeError("grad_outputs must be given when is_grads_batched=True")
     vectors = _sequence(grad_outputs)
@@ -170,7 +183,7 @@ def _batched(
 
 
 class _Engine:
-    """Face of the engine that upstream code names."""
+    """The autograd engine, under the name that PyTorch programs use."""
 
     @staticmethod
     def queue_callback(function):
@@ -186,7 +199,11 @@ class _Engine:
         allow_unreachable=False,
         accumulate_grad=False,
     ):
-        """Like backward, but a gradient is only compared with the node: the tensor may have given its memory away."""
+        """Like backward, but without a check of the tensors' shapes, because a tensor may have freed its
+        memory.
+
+        A gradient is only compared with the shape that its graph node knows.
+        """
         return _execute(
             tensors,
             grad_tensors,

@@ -1,7 +1,7 @@
-"""torch.autograd.anomaly_mode: names the forward operation whose backward makes a not-a-number.
+"""torch.autograd.anomaly_mode: find the forward operation whose backward returns nan.
 
-While the mode is on, every operation's graph nodes keep the stack of the call that made them and get a hook that
-looks at the gradients they hand on.
+While the mode is on, the graph nodes of every operation keep the Python stack of its call, and get a hook
+that checks the gradients that they return.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..tensor import Tensor
 
 _C = load()
 __all__ = ["detect_anomaly", "set_detect_anomaly"]
-_KEY = "traceback_"  # where torch keeps the stack in a node's metadata
+_KEY = "traceback_"  # the key of the stack in a node's metadata, as in PyTorch
 _state = {"mode": None, "check_nan": True}
 
 
@@ -47,7 +47,7 @@ def _checker(node, name: str, stack: list[str]):
 
 
 def _watch(result) -> None:
-    """Marks the nodes behind a result that have not been marked yet."""
+    """Mark the graph nodes behind a result, as far as they have not been marked."""
     stack = None
     todo = [x.grad_fn for x in _tensors(result) if x.grad_fn is not None]
     while todo:
@@ -62,7 +62,7 @@ def _watch(result) -> None:
 
 def _make_mode():
     class Anomaly(TorchFunctionMode):
-        """Sees every operation and marks what it recorded."""
+        """Sees every operation and marks the graph nodes that it has created."""
 
         def __torch_function__(self, function, types, args=(), kwargs=None):
             result = function(*args, **(kwargs or {}))
@@ -88,7 +88,7 @@ def _switch(on: bool) -> None:
 
 
 class set_detect_anomaly:
-    """Sets the mode at once; as a context manager, restores it at the end."""
+    """Switch the mode on or off immediately. As a context manager, restore it at the end."""
 
     def __init__(self, mode: bool, check_nan: bool = True):
         self._previous = (_state["mode"] is not None, _state["check_nan"])
@@ -104,7 +104,7 @@ class set_detect_anomaly:
 
 
 class detect_anomaly(set_detect_anomaly):
-    """Context in which a backward that makes a not-a-number raises RuntimeError and shows the forward call."""
+    """Inside this block, a backward that returns nan raises RuntimeError and prints the forward call."""
 
     def __init__(self, check_nan: bool = True):
         warnings.warn(
@@ -120,10 +120,10 @@ class detect_anomaly(set_detect_anomaly):
 
 
 def is_anomaly_enabled() -> bool:
-    """Whether the mode is on."""
+    """Return whether the mode is on."""
     return _state["mode"] is not None
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    """Whether gradients are looked at while the mode is on."""
+    """Return whether gradients are checked for nan while the mode is on."""
     return _state["check_nan"]

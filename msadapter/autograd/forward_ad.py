@@ -1,8 +1,8 @@
-"""torch.autograd.forward_ad: tangents along with values.
+"""torch.autograd.forward_ad: forward-mode differentiation, computed with two backward passes.
 
-A dual tensor starts a graph of its own; the tangent of what is computed from it is found when it is asked for, by
-differentiating u -> J^T u once more (it is linear in u). So duals and their results require grad, and what is computed
-under ``no_grad`` has no tangent.
+A dual tensor is a value with a tangent v. When the tangent J v of a result is asked for, the function u ->
+J^T u is recorded, and differentiated with respect to u. As it is linear in u, this gives J v. Dual tensors
+and their results therefore require grad, and results computed under ``no_grad`` have no tangent.
 """
 
 from __future__ import annotations
@@ -24,18 +24,20 @@ __all__ = [
     "make_dual",
     "unpack_dual",
 ]
-_level: list = []  # the duals of the running level: (tensor, tangent), as the one element of this list
+# the (tensor, tangent) pairs of the current level, as the single element of this list; empty outside of a
+# level
+_level: list = []
 
 
 class UnpackedDualTensor(NamedTuple):
-    """A value and its tangent (None without one)."""
+    """A value and its tangent, or None if it has no tangent."""
 
     primal: Tensor
     tangent: Tensor | None
 
 
 def enter_dual_level() -> int:
-    """Begins a level; its number."""
+    """Begin a level and return its number."""
     if _level:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
     _level.append([])
@@ -43,7 +45,7 @@ def enter_dual_level() -> int:
 
 
 def exit_dual_level(*, level=None) -> None:
-    """Ends the level and forgets its tangents."""
+    """End the level and discard its tangents."""
     if not _level:
         raise RuntimeError(
             "Trying to exit a forward AD level that was not the last one that was created. This is not supported."
@@ -52,7 +54,7 @@ def exit_dual_level(*, level=None) -> None:
 
 
 class dual_level:
-    """Context of a level."""
+    """A ``with`` block that begins and ends a level."""
 
     def __enter__(self) -> int:
         return enter_dual_level()
@@ -62,7 +64,7 @@ class dual_level:
 
 
 def make_dual(tensor, tangent, *, level=None):
-    """``tensor`` with a tangent of its shape and dtype."""
+    """Return ``tensor`` with a tangent of the same shape. Both are floating point or complex."""
     if not _level:
         raise RuntimeError(
             "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first."
@@ -83,7 +85,7 @@ def make_dual(tensor, tangent, *, level=None):
 
 
 def unpack_dual(tensor, *, level=None) -> UnpackedDualTensor:
-    """The value and the tangent of what was computed from the level's duals."""
+    """Return the value and the tangent of a tensor that was computed from dual tensors."""
     if not _level:
         return UnpackedDualTensor(tensor, None)
     duals = _level[-1]
@@ -96,7 +98,7 @@ def unpack_dual(tensor, *, level=None) -> UnpackedDualTensor:
 
 
 def _plain(tensor):
-    """The value without the duals' graph, unless the program has one of its own behind it."""
+    """Return the value, detached unless leaves of the program itself (other than the duals) are in its graph."""
     own = {_C.gradient_edge(dual)[0] for dual, _ in _level[-1] if dual.is_leaf}
     todo, seen = [_C.gradient_edge(tensor)[0]], set()
     while todo:
@@ -112,7 +114,10 @@ def _plain(tensor):
 
 
 def _pushed(tensor, duals):
-    """The tangent: the derivative of u -> sum of (J_i^T u) . v_i over the duals; None where no dual is behind it."""
+    """Return the tangent of a tensor, or None if it does not depend on a dual tensor.
+
+    It is the derivative with respect to u of the sum of (J_i^T u) . v_i over the dual tensors.
+    """
     with enable_grad():
         u = ops.zeros_like(tensor.detach()).requires_grad_()
         back = grad(tensor, [d for d, _ in duals], u, retain_graph=True, create_graph=True, allow_unused=True)

@@ -1,4 +1,4 @@
-"""torch.autograd.Function."""
+"""torch.autograd.Function: operations with a gradient that the user defines."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _C = load()
 
 
 class FunctionCtx:
-    """What a Function's forward and backward share."""
+    """The context object ``ctx`` that forward and backward of a Function share."""
 
     _node = None
-    _outputs = None  # weak references, once there is a node
-    _leaves = ()  # (place, weak reference) of the leaves that are saved
+    _outputs = None  # weak references to the outputs, once the graph node exists
+    _leaves = ()  # (position, weak reference) of the saved tensors that are leaves
     _to_save = ()
     _dirty = ()
     _non_differentiable = ()
@@ -56,7 +56,8 @@ class FunctionCtx:
             return self._saved_by(self._node)
         if self._outputs is None:
             return tuple(self._to_save)
-        # Outside of its backward (a hook that recomputes): the node is found through an output that is still there.
+        # Outside of the backward, for example in a hook that recomputes, the node is found through a living
+        # output.
         for reference in self._outputs:
             output = reference()
             node = None if output is None else output.grad_fn
@@ -69,7 +70,10 @@ class FunctionCtx:
     saved_variables = saved_tensors
 
     def _saved_by(self, node):
-        """What the node saved; leaves are the program's own objects, with the attributes that it gave them."""
+        """Return the tensors that the node saved.
+
+        Saved leaves are returned as the same Python objects, because programs set attributes on them.
+        """
         found = _C.function_saved(node)
         if not self._leaves:
             return found
@@ -94,7 +98,11 @@ class _SingleLevelFunction:
 
 
 class Function(FunctionCtx):
-    """Base of user-defined operations: static ``forward`` and ``backward`` (or ``vjp``), called through ``apply``."""
+    """Base class of operations that a user defines.
+
+    Subclasses define the static methods ``forward`` and ``backward`` (or ``vjp``) and are called through
+    ``apply``.
+    """
 
     generate_vmap_rule = False
 
@@ -162,7 +170,7 @@ class Function(FunctionCtx):
 
 @functools.cache
 def _context_class(cls):
-    """Context objects are instances of the Function's own class, without its refusal to be made."""
+    """Return the class of context objects. It derives from the Function, but instances can be created."""
     return type(
         cls.__name__ + "Backward",
         (cls,),
@@ -171,7 +179,10 @@ def _context_class(cls):
 
 
 def _unrecorded(out, is_input: bool, is_dirty: bool):
-    """What apply hands out where it records nothing: no tensor of it needs a gradient, and no input is handed back."""
+    """Return an output of ``apply`` when no graph is recorded.
+
+    The output must not require grad, and must not be the same object as an input.
+    """
     if not isinstance(out, Tensor):
         return out
     if out.requires_grad:
@@ -206,9 +217,11 @@ def _finish(cls, ctx, args, tensors, output, edges):
                 )
             _C.inplace_check(o)
         elif id(o) not in inputs and o._is_view() and o.is_leaf:
-            _C.mark_view(o, o._base, 3)  # a view made in forward stays one, whose history is this Function's
+            # a view made in forward stays a view, and this Function becomes its history
+            _C.mark_view(o, o._base, 3)
         elif id(o) in inputs or o.requires_grad:
-            outputs[i] = _C.detach(o)  # an input handed back is another tensor for autograd
+            # a returned input must become another tensor, with a history of its own
+            outputs[i] = _C.detach(o)
             ctx._to_save = tuple(outputs[i] if s is o and id(o) not in inputs else s for s in ctx._to_save)
             if id(o) in inputs:
                 _C.mark_view(outputs[i], o, 3)
@@ -268,7 +281,7 @@ class NestedIOFunction(Function):
 
 
 def once_differentiable(function):
-    """Decorator of a backward that is not itself differentiable: a second derivative raises."""
+    """Decorate a backward that cannot be differentiated. A second derivative then raises RuntimeError."""
 
     @functools.wraps(function)
     def wrapper(ctx, *args):

@@ -1,4 +1,4 @@
-"""torch.autograd.functional: products with, and whole, Jacobians and Hessians."""
+"""torch.autograd.functional: Jacobians and Hessians, and their products with vectors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _STRICT = (
 
 
 def _tuple(value, name: str, where: str) -> tuple:
-    """Tensors as a tuple; TypeError for anything else."""
+    """Return tensors as a tuple. TypeError for any other value."""
     if isinstance(value, Tensor):
         return (value,)
     given = f"The {'inputs' if name == 'inputs' else name} given to {where}"
@@ -36,7 +36,10 @@ def _tuple(value, name: str, where: str) -> tuple:
 
 
 def _inputs(inputs, create_graph: bool, needs_graph: bool = True) -> tuple:
-    """Inputs of a computation of its own: connected to the caller's graph only under create_graph."""
+    """Return inputs for a computation with a graph of its own.
+
+    They are connected to the caller's graph only if ``create_graph`` is set.
+    """
     made = []
     for x in inputs:
         if create_graph and x.requires_grad:
@@ -74,7 +77,10 @@ def _check_outputs(outputs, strict: bool, what: str = "outputs") -> None:
 
 
 def _check_vector(v, others, empty_text: str) -> tuple:
-    """The vector of a product, of the shapes of ``others``; ones where it may be left out."""
+    """Return the vector of a product, checked against the shapes of ``others``.
+
+    It may be left out if ``others`` is one tensor with one element; it is then 1.
+    """
     if v is None:
         if len(others) != 1 or others[0].numel() != 1:
             raise RuntimeError(f"The vector v can only be None if {empty_text}.")
@@ -91,7 +97,7 @@ def _check_vector(v, others, empty_text: str) -> tuple:
 
 
 def _grads(outputs, inputs, vectors=None, create_graph=False) -> tuple:
-    """Gradients of the outputs that have a graph, None where there is no way back."""
+    """Return the gradients of outputs that have a graph. Inputs that do not matter get None."""
     if vectors is None:
         vectors = (None,) * len(outputs)
     pairs = [(o, v) for o, v in zip(outputs, vectors, strict=True) if o is not None and o.requires_grad]
@@ -118,7 +124,7 @@ def _independent_hessian(i: int) -> str:
 
 
 def _filled(grads, like, strict: bool, create_graph: bool, stage: str) -> tuple:
-    """Zeros in the place of missing gradients; in strict mode they are errors."""
+    """Replace missing gradients by zeros. In strict mode they raise RuntimeError."""
     made = []
     for i, (g, x) in enumerate(zip(grads, like, strict=True)):
         if g is None:
@@ -152,9 +158,10 @@ def _unpacked(alone: bool, tensors: tuple):
 
 
 def vjp(func, inputs, v=None, create_graph=False, strict=False):
-    """(func(inputs), v^T J): the product of a vector with the Jacobian. ``v`` has the outputs' shapes.
+    """Return (func(inputs), v^T J) for the Jacobian J. ``v`` has the shapes of the outputs.
 
-    Unused inputs give zeros, or a RuntimeError under ``strict``; the result is differentiable under ``create_graph``.
+    Inputs without influence get zeros, or raise RuntimeError under ``strict``. The result can be
+    differentiated with ``create_graph``.
     """
     with enable_grad():
         one = isinstance(inputs, Tensor)
@@ -173,7 +180,10 @@ def vjp(func, inputs, v=None, create_graph=False, strict=False):
 
 
 def jvp(func, inputs, v=None, create_graph=False, strict=False):
-    """(func(inputs), J v): the product of the Jacobian with a vector, by differentiating a product with J twice."""
+    """Return (func(inputs), J v) for the Jacobian J. ``v`` has the shapes of the inputs.
+
+    The product is computed by differentiating u -> J^T u.
+    """
     with enable_grad():
         own = _inputs(_tuple(inputs, "inputs", "jvp"), create_graph)
         v = None if v is None else _inputs(_tuple(v, "v", "jvp"), create_graph, False)
@@ -201,7 +211,7 @@ def _check_scalar(outputs, alone: bool, where: str) -> None:
 
 
 def _second(func, inputs, v, create_graph, strict, where: str):
-    """What vhp and hvp share: value, inputs, vector and the first gradient with its graph."""
+    """Return the value, the inputs, the vector and the first gradient with its graph, for vhp and hvp."""
     one = isinstance(inputs, Tensor)
     own = _inputs(_tuple(inputs, "inputs", where), create_graph)
     v = None if v is None else _inputs(_tuple(v, "v", where), create_graph, False)
@@ -217,7 +227,7 @@ def _second(func, inputs, v, create_graph, strict, where: str):
 
 
 def vhp(func, inputs, v=None, create_graph=False, strict=False):
-    """(func(inputs), v^T H) of a function with one value."""
+    """Return (func(inputs), v^T H) for the Hessian H of a function that returns a single number."""
     with enable_grad():
         one, own, v, outputs, first = _second(func, inputs, v, create_graph, strict, "vhp")
     with set_grad_enabled(create_graph or _C.is_grad_enabled()):
@@ -227,7 +237,7 @@ def vhp(func, inputs, v=None, create_graph=False, strict=False):
 
 
 def hvp(func, inputs, v=None, create_graph=False, strict=False):
-    """(func(inputs), H v) of a function with one value."""
+    """Return (func(inputs), H v) for the Hessian H of a function that returns a single number."""
     with enable_grad():
         one, own, v, outputs, first = _second(func, inputs, v, create_graph, strict, "hvp")
         dummies = tuple(ops.zeros_like(x.detach()).requires_grad_() for x in own)
@@ -272,7 +282,7 @@ def _check_strategy(name, create_graph, strict, vectorize, strategy) -> None:
 
 
 def _rows(out, i: int, inputs, strict: bool, create_graph: bool) -> tuple:
-    """The Jacobian of one output: a tensor of shape out.shape + input.shape for each input."""
+    """Return the Jacobian of one output: a tensor of shape out.shape + input.shape for each input."""
     rows = [[] for _ in inputs]
     flat = out.reshape(-1)
     for j in range(out.numel()):
@@ -292,9 +302,10 @@ def _rows(out, i: int, inputs, strict: bool, create_graph: bool) -> tuple:
 
 
 def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, strategy="reverse-mode"):
-    """Jacobian of ``func``: for one output and one input a tensor of shape output.shape + input.shape.
+    """Return the Jacobian of ``func``.
 
-    Several outputs give a tuple, several inputs a tuple inside. ``vectorize`` and ``strategy`` are accepted: rows are
+    One output and one input give a tensor of shape output.shape + input.shape. Several outputs give a tuple,
+    and several inputs a tuple inside of it. ``vectorize`` and ``strategy`` have no effect: the rows are
     computed one after the other in reverse mode.
     """
     _check_strategy("jacobian", create_graph, strict, vectorize, strategy)
@@ -311,7 +322,10 @@ def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, st
 def hessian(
     func, inputs, create_graph=False, strict=False, vectorize=False, outer_jacobian_strategy="reverse-mode"
 ):
-    """Hessian of a function with one value: for one input a tensor of shape input.shape + input.shape."""
+    """Return the Hessian of a function that returns a single number.
+
+    One input gives a tensor of shape input.shape + input.shape; several inputs give a tuple of tuples.
+    """
     one = isinstance(inputs, Tensor)
     inputs = _tuple(inputs, "inputs", "hessian")
     if outer_jacobian_strategy not in ("forward-mode", "reverse-mode"):

@@ -12,7 +12,7 @@ is_grad_enabled = _C.is_grad_enabled
 
 
 class _Mode:
-    """Context manager and decorator (functions and generators) around a grad mode."""
+    """Base class: a context manager that sets the grad mode, and a decorator of functions and generators."""
 
     def _value(self) -> bool:
         raise NotImplementedError
@@ -65,7 +65,7 @@ class _Mode:
 
 
 class no_grad(_Mode):
-    """Nothing inside is recorded."""
+    """Operations inside this block are not recorded for backward."""
 
     def __new__(cls, function=None):
         self = super().__new__(cls)
@@ -76,7 +76,7 @@ class no_grad(_Mode):
 
 
 class enable_grad(_Mode):
-    """Operations inside are recorded again."""
+    """Operations inside this block are recorded for backward."""
 
     def __new__(cls, function=None):
         self = super().__new__(cls)
@@ -87,7 +87,7 @@ class enable_grad(_Mode):
 
 
 class set_grad_enabled(_Mode):
-    """Sets the mode at once; as a context manager, restores it at the end."""
+    """Set the mode immediately. As a context manager, restore it at the end."""
 
     def __init__(self, mode: bool):
         self._previous = _C.is_grad_enabled()
@@ -112,7 +112,10 @@ _inference = [0]
 
 
 class inference_mode(_Mode):
-    """no_grad whose extent can be asked for (tensors made inside stay ordinary tensors)."""
+    """Like no_grad, but ``is_inference_mode_enabled`` returns True.
+
+    Tensors made inside are ordinary tensors.
+    """
 
     def __new__(cls, mode=True):
         self = super().__new__(cls)
@@ -144,7 +147,7 @@ def is_inference_mode_enabled() -> bool:
 
 
 class set_multithreading_enabled(_Mode):
-    """Accepted; the backward pass runs in the calling thread."""
+    """Accepted without effect: the backward pass runs in the calling thread."""
 
     def __init__(self, mode: bool):
         self.mode = mode

@@ -1,6 +1,6 @@
-"""torch.autograd.gradcheck: gradients compared with finite differences.
+"""torch.autograd.gradcheck: compare gradients with finite differences.
 
-Complex numbers count as pairs of real ones: the Jacobian that is compared is the real one.
+A complex number counts as a pair of real numbers, so all Jacobians that are compared are real.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ __all__ = ["gradcheck", "gradgradcheck", "GradcheckError"]
 
 
 class GradcheckError(RuntimeError):
-    """Gradients that are wrong, or that change from run to run."""
+    """The gradients are wrong, or differ from run to run."""
 
 
 class _Undefined(Function):
-    """The identity, whose backward hands on no gradient."""
+    """The identity function with a backward that returns no gradient."""
 
     @staticmethod
     def forward(ctx, *tensors):
@@ -44,21 +44,21 @@ def _continuous(x) -> bool:
 
 
 def _reals(x: Tensor) -> Tensor:
-    """The numbers of a tensor as a float64 vector: real parts and imaginary parts side by side."""
+    """Return the numbers of a tensor as a float64 vector. A complex number gives real and imaginary part."""
     x = x.detach()
     x = ops.view_as_real(x.contiguous()) if x.dtype.is_complex else x
     return x.reshape(-1).to(float64)
 
 
 def _like(vector: Tensor, x: Tensor) -> Tensor:
-    """The inverse of ``_reals``: a tensor like ``x`` with the numbers of a vector."""
+    """Return a tensor like ``x`` from such a vector. This is the inverse of ``_reals``."""
     if not x.dtype.is_complex:
         return vector.to(x.dtype).reshape(x.shape)
     return ops.view_as_complex(vector.to(x.dtype.to_real()).reshape([*x.shape, 2]))
 
 
 def _moved(func, inputs, index: int, direction: Tensor) -> list[Tensor]:
-    """Outputs as vectors after one input has moved."""
+    """Return the outputs as vectors, after ``direction`` was added to one input."""
     x = inputs[index]
     there = _like(_reals(x) + direction, x).detach()
     at = ops.empty_like(x.detach())
@@ -71,7 +71,7 @@ def _moved(func, inputs, index: int, direction: Tensor) -> list[Tensor]:
 
 
 def _slopes(func, inputs, index: int, direction: Tensor, eps: float) -> list[Tensor]:
-    """Directional derivatives of all outputs by a central difference."""
+    """Return the directional derivatives of all outputs, computed as central differences."""
     ahead = _moved(func, inputs, index, direction * eps)
     behind = _moved(func, inputs, index, direction * -eps)
     return [(a - b) / (2 * eps) for a, b in zip(ahead, behind, strict=True)]
@@ -85,7 +85,7 @@ def _units(n: int):
 
 
 def _back(output: Tensor, inputs, vector: Tensor) -> list[Tensor]:
-    """Gradients of vector . output for each input, as vectors."""
+    """Return the gradients of the product vector . output for each input, as vectors."""
     found = grad(output, inputs, _like(vector, output), retain_graph=True, allow_unused=True)
     return [_reals(ops.zeros_like(x) if g is None else g) for g, x in zip(found, inputs, strict=True)]
 
@@ -114,7 +114,7 @@ class _Check:
         return bool(ops.allclose(a, b, self.rtol, self.atol))
 
     def numerical(self) -> list[list[Tensor]]:
-        """For each input, for each output, the matrix (input numbers, output numbers)."""
+        """Return the numerical Jacobian (input numbers, output numbers) for each input and output."""
         made = []
         for i in self.places:
             rows = [
@@ -125,7 +125,7 @@ class _Check:
         return made
 
     def flat(self) -> None:
-        """Of a function without a graph, everything must be constant."""
+        """Check that a function whose outputs do not require grad is constant."""
         for matrices in self.numerical():
             if any(bool((m != 0).any()) for m in matrices):
                 raise GradcheckError("Numerical gradient for function expected to be zero")
@@ -146,7 +146,7 @@ class _Check:
                 self.repeated(matrix, ops.stack([r[j] for r in again], 1))
 
     def fast(self, outputs) -> None:
-        """One random direction of inputs and one of outputs in the place of whole matrices."""
+        """Compare one random projection of each Jacobian instead of the whole matrix."""
         for o, output in enumerate(outputs):
             if not output.requires_grad:
                 continue
@@ -171,7 +171,7 @@ class _Check:
             )
 
     def linear(self, outputs) -> None:
-        """Zero gradients of outputs give zero gradients of inputs."""
+        """Check that zero gradients of the outputs give zero gradients of the inputs."""
         recorded = [o for o in outputs if o.requires_grad]
         zeros = [ops.zeros_like(o) for o in recorded]
         found = grad(recorded, self.wanted, zeros, retain_graph=True, allow_unused=True)
@@ -186,7 +186,7 @@ class _Check:
                 raise GradcheckError("grad is incorrect device")
 
     def undefined(self) -> None:
-        """Absent gradients of outputs are taken as zeros."""
+        """Check that backward treats missing gradients of the outputs as zeros."""
         outputs = [o for o in self.outputs() if o.requires_grad]
         text = "Expected backward function to handle undefined output grads."
         choices = [[o] for o in range(len(outputs))] if len(outputs) > 1 else []
@@ -244,10 +244,11 @@ def gradcheck(
     check_grad_dtypes=False, check_batched_grad=False, check_batched_forward_grad=False, check_forward_ad=False,
     check_backward_ad=True, fast_mode=False, masked=None,
 ) -> bool:  # fmt: skip
-    """Whether the gradients of ``func`` at ``inputs`` agree with finite differences of width ``eps``.
+    """Return whether the gradients of ``func`` at ``inputs`` agree with finite differences of width ``eps``.
 
-    Inputs that require grad should be float64 or complex128. A difference is a GradcheckError, or False without
-    ``raise_exception``. ``fast_mode`` compares one random projection in the place of whole Jacobians.
+    Inputs that require grad should be float64 or complex128. A difference raises GradcheckError, or gives
+    False with ``raise_exception=False``. ``fast_mode`` compares one random projection instead of whole
+    Jacobians.
     """
     if check_forward_ad or check_batched_forward_grad:
         raise NotImplementedError(
@@ -270,7 +271,10 @@ def gradgradcheck(
     raise_exception=True, nondet_tol=0.0, check_undefined_grad=True, check_grad_dtypes=False,
     check_batched_grad=False, check_fwd_over_rev=False, check_rev_over_rev=True, fast_mode=False, masked=False,
 ) -> bool:  # fmt: skip
-    """gradcheck of the gradients themselves, at random gradients of the outputs unless they are given."""
+    """Apply gradcheck to the gradients of ``func``, that is, check its second derivatives.
+
+    The gradients of the outputs are random unless ``grad_outputs`` is given.
+    """
     if check_fwd_over_rev:
         raise NotImplementedError(
             "torch.autograd.gradgradcheck(check_fwd_over_rev=True) is not supported (docs/coverage.md)"
@@ -306,7 +310,10 @@ def _random_like(o: Tensor, strided: bool) -> Tensor:
 
 
 class _CallableModule(types.ModuleType):
-    """torch.autograd.gradcheck is a function; importing this module under torch's name puts the module in its place."""
+    """Makes the module callable.
+
+    torch.autograd.gradcheck is a function, but an import of this module sets the attribute to the module.
+    """
 
     def __call__(self, *args, **kwargs) -> bool:
         return gradcheck(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""torch.autograd.graph: saved-tensor hooks and nodes."""
+"""torch.autograd.graph: hooks on saved tensors, and graph nodes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ _refusal = threading.local()
 
 
 class saved_tensors_hooks:
-    """Tensors saved for backward inside go through ``pack_hook``; ``unpack_hook`` gives them back."""
+    """Inside this block, tensors saved for backward are replaced by ``pack_hook(tensor)``.
+
+    Backward gets ``unpack_hook(packed)``, which must return a tensor with the same values.
+    """
 
     def __init__(self, pack_hook, unpack_hook):
         self.pack_hook, self.unpack_hook = pack_hook, unpack_hook
@@ -33,7 +36,7 @@ class saved_tensors_hooks:
 
 
 class save_on_cpu(saved_tensors_hooks):
-    """Keeps saved tensors in host memory until backward."""
+    """Keep the tensors that are saved inside this block in CPU memory until backward."""
 
     def __init__(self, pin_memory=False, device_type="cuda"):
         super().__init__(lambda x: (x.device, x.cpu()), lambda packed: packed[1].to(packed[0]))
@@ -41,7 +44,7 @@ class save_on_cpu(saved_tensors_hooks):
 
 @contextlib.contextmanager
 def disable_saved_tensors_hooks(error_message: str):
-    """Entering ``saved_tensors_hooks`` inside raises RuntimeError with this message (in this thread)."""
+    """Inside this block, ``saved_tensors_hooks`` raises RuntimeError with this message, in this thread."""
     previous = getattr(_refusal, "message", None)
     _refusal.message = error_message
     try:
@@ -64,7 +67,10 @@ def get_gradient_edge(tensor) -> GradientEdge:
 
 
 def register_multi_grad_hook(tensors, fn, *, mode="all"):
-    """fn(grads) once the gradients of all tensors (mode "all"), or of the first ("any"), have been computed."""
+    """Call fn(grads) once the gradients of all tensors have been computed, or fn(grad) for the first of them.
+
+    ``mode`` is "all" or "any".
+    """
     tensors = tuple(tensors)
     nodes = [_C.gradient_edge(t)[0] for t in tensors if t.requires_grad]
     state = {"count": 0, "expected": 0, "grads": [None] * len(tensors)}

@@ -1,4 +1,4 @@
-"""torch.autograd.profiler: the older face of torch.profiler."""
+"""torch.autograd.profiler: the older interface of torch.profiler."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ..profiler.events import EventList, FunctionEvent
 
 
 class profile:
-    """Context manager that records the operators run inside; the results are its `function_events`, `table`, ...
+    """Records the operators that run inside this block. The results are `function_events`, `table`, ...
 
     Args:
-        enabled: False makes it do nothing.
-        record_shapes, with_flops, profile_memory, with_stack: as of `torch.profiler.profile`.
+        enabled: False disables the recording.
+        record_shapes, with_flops, profile_memory, with_stack: see `torch.profiler.profile`.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class profile:
 
     @property
     def self_cpu_time_total(self) -> float:
-        """Microseconds of the host in all events."""
+        """Return the CPU time of all events in microseconds."""
         return self.function_events.self_cpu_time_total
 
     def key_averages(
@@ -92,14 +92,14 @@ class profile:
 
 
 class emit_nvtx(contextlib.nullcontext):
-    """Ranges for an outer NVIDIA profiler: there is none, the block just runs."""
+    """Runs the block without marking ranges, because there is no NVIDIA profiler."""
 
     def __init__(self, enabled=True, record_shapes=False):
         super().__init__(self)
 
 
 class emit_itt(emit_nvtx):
-    """The same for Intel's."""
+    """Runs the block without marking ranges, because there is no Intel profiler."""
 
 
 def load_nvprof(path):

@@ -9,17 +9,18 @@ __all__ = ["Variable", "VariableMeta"]
 
 
 class VariableMeta(type):
-    """Every tensor is an instance."""
+    """Makes every tensor an instance of Variable."""
 
     def __instancecheck__(cls, other) -> bool:
         return isinstance(other, Tensor)
 
 
 class Variable(metaclass=VariableMeta):
-    """Variable(data): a leaf on the tensor's memory.
+    """Variable(data) returns a leaf tensor that shares memory with ``data``.
 
     Raises:
-        TypeError: data is no tensor. ValueError: volatile together with requires_grad.
+        TypeError: data is not a tensor.
+        ValueError: volatile and requires_grad are both set.
     """
 
     _execution_engine = _Engine()

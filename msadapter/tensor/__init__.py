@@ -1,4 +1,4 @@
-"""Tensor and the objects that describe one."""
+"""The Tensor class, storages, and the types that describe a tensor."""
 
 from __future__ import annotations
 

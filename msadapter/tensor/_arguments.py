@@ -1,4 +1,4 @@
-"""Arguments of Tensor.to and Tensor.type."""
+"""Parsing of the arguments of Tensor.to and Tensor.type."""
 
 from __future__ import annotations
 

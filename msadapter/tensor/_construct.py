@@ -1,4 +1,4 @@
-"""Tensors from Python data and numpy arrays, and back."""
+"""Conversion of Python data and numpy arrays to tensors and back."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..ops._declare import t
 
 
 def contiguous_strides(size) -> tuple[int, ...]:
-    """Strides of a contiguous tensor."""
+    """Return the strides of a contiguous tensor."""
     out, step = [], 1
     for s in reversed(size):
         out.append(step)
@@ -21,7 +21,7 @@ def contiguous_strides(size) -> tuple[int, ...]:
 
 
 class _ArrayView:
-    """Gives numpy the memory of a tensor, and keeps the tensor alive."""
+    """Gives numpy access to the memory of a tensor, and keeps the tensor alive."""
 
     __slots__ = ("__array_interface__", "owner")
 
@@ -48,8 +48,10 @@ _FROM_NUMPY = {np.dtype(v): dtypes.ALL[k] for k, v in dtypes.NUMPY.items()}
 
 
 def from_numpy(array):
-    """Tensor on the memory of a numpy array (torch.from_numpy). TypeError for element types torch lacks, ValueError for
-    negative strides."""
+    """Return a tensor that shares memory with a numpy array (torch.from_numpy).
+
+    TypeError for a dtype that torch does not have, ValueError for negative strides.
+    """
     if not isinstance(array, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
     dtype = _FROM_NUMPY.get(array.dtype)
@@ -73,7 +75,7 @@ def from_numpy(array):
 
 
 def _plain(data):
-    """Nested sequences with tensors or numpy scalars inside -> the same of Python numbers / arrays."""
+    """Replace tensors and numpy scalars in nested sequences by Python numbers or arrays."""
     if isinstance(data, Base):
         return data.detach().to("cpu").tolist()
     if isinstance(data, (list, tuple)):
@@ -107,7 +109,7 @@ def _first_leaf(data):
 
 
 def _check_even(data) -> None:
-    """Raises for nested sequences whose lengths differ, naming the first that does."""
+    """Raise ValueError if nested sequences have different lengths. The message names the first one."""
     shape, first = [], data
     while isinstance(first, (list, tuple)):
         shape.append(len(first))
@@ -126,7 +128,10 @@ def _check_even(data) -> None:
 
 
 def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False):
-    """A new tensor holding a copy of ``data`` (number, nested sequence, numpy array or tensor)."""
+    """Return a new tensor with a copy of ``data``: a number, a nested sequence, a numpy array or a tensor.
+
+    The dtype is inferred from the data by default.
+    """
     if dtype is None and (type(data) in (float, bool) or (type(data) is int and -(2**63) <= data < 2**63)):
         return t.full((), data, device=device, requires_grad=requires_grad)
     if isinstance(data, Base):
@@ -182,10 +187,11 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
 
 
 def as_tensor(data, dtype=None, device=None):
-    """``data`` as a tensor, without a copy where that is possible."""
+    """Return ``data`` as a tensor. It is copied only if necessary."""
     if isinstance(data, Base):
         return data.to(dtype=dtype, device=device) if dtype is not None or device is not None else data
-    if hasattr(data, "__array__") and not isinstance(data, np.generic):  # other libraries' arrays, storages
+    # arrays of other libraries and storages
+    if hasattr(data, "__array__") and not isinstance(data, np.generic):
         data = np.asarray(data)
     if isinstance(data, np.ndarray) and data.dtype in _FROM_NUMPY and not any(s < 0 for s in data.strides):
         out = from_numpy(data)

@@ -1,4 +1,7 @@
-"""The operators that PyTorch computes in eight bits: in float32, rounded once. Asked when a kernel has refused."""
+"""Operators of float8 tensors. The dispatcher calls this module if no kernel accepts the operands.
+
+As in PyTorch, they are computed in float32 and rounded once.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,15 @@ from .._values.base import _C, Base
 from .._values.dtype import ALL, STORED
 from ..ops._declare import t
 
-_SAME = ("mul", "mul_", "multiply", "abs", "absolute", "mm", "matmul")  # result in the operand's type
-_INFINITE = ("isinf", "isfinite")  # float8_e4m3fn has no infinities
+# the result has the dtype of the operands
+_SAME = ("mul", "mul_", "multiply", "abs", "absolute", "mm", "matmul")
+_INFINITE = ("isinf", "isfinite")  # not for float8_e4m3fn, which has no infinities
 _BOOL = ("eq", "ne", "not_equal", "isnan", *_INFINITE)
-_BOTH = ("mul", "mul_", "multiply", "mm", "matmul")  # of two tensors, not of a number
+_BOTH = ("mul", "mul_", "multiply", "mm", "matmul")  # both operands must be tensors
 
 
 def compute(function, args):
-    """The result for float8 operands, or NotImplemented where PyTorch has no kernel either."""
+    """Return the result for float8 operands, or NotImplemented if PyTorch has no kernel either."""
     name = function.__name__.rpartition(".")[2]
     tensors = [a for a in args if isinstance(a, Base)]
     kinds = {a.dtype for a in tensors}

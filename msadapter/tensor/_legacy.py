@@ -1,7 +1,8 @@
-"""The old constructors: torch.Tensor(...), torch.FloatTensor(...), torch.cuda.FloatTensor(...) and Tensor.new(...).
+"""The old constructors: torch.Tensor(...), torch.FloatTensor(...), torch.cuda.FloatTensor(...),
+Tensor.new(...).
 
-They share one set of signatures: sizes give uninitialised memory, a sequence gives its data, a tensor or a storage is
-shared.
+They share their signatures: sizes give an uninitialised tensor, a sequence gives a tensor with its values,
+and a tensor or a storage shares its memory with the result.
 """
 
 from __future__ import annotations
@@ -28,12 +29,14 @@ _SIGNATURES = (
 
 
 def legacy_new(args, kwargs, dtype, device="cpu", any_tensor=False):
-    """A tensor of ``dtype`` on ``device`` from what an old constructor was called with.
+    """Return the tensor of an old constructor, with ``dtype`` on ``device``.
 
-    any_tensor: a tensor may have another dtype and device, and stays what it is (torch.Tensor alone allows that).
+    any_tensor: whether a tensor argument may have another dtype and device, which it then keeps (torch.Tensor
+    allows that, the other constructors do not).
 
     Raises:
-        TypeError: no signature fits, or a tensor of another type. RuntimeError: device= names another kind of device.
+        TypeError: no signature fits, or a tensor has another type.
+        RuntimeError: the argument device names another kind of device.
     """
     wanted = Device(device)
     kwargs = dict(kwargs)
@@ -52,7 +55,7 @@ def legacy_new(args, kwargs, dtype, device="cpu", any_tensor=False):
 
 
 def _read(args, kwargs) -> tuple:
-    """Which signature the arguments fit, and the one value it takes."""
+    """Return which signature the arguments fit, and the single value that it takes."""
     if len(args) + len(kwargs) == 0:
         return "size", (0,)
     if kwargs:

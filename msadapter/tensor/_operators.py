@@ -1,4 +1,7 @@
-"""Python operators of Tensor that need more than the table's function: reflected forms, foreign operands, conversions."""
+"""Python operators of Tensor that need more than a function of the table.
+
+These are reflected operators, operands of other types, and conversions to Python numbers.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ def _reflected(function):
 
 
 def _guarded(function, tensor_class):
-    """Returns NotImplemented for operands that are neither tensors nor numbers."""
+    """Return NotImplemented for operands that are neither tensors nor numbers."""
 
     def method(self, other):
         if not _is_operand(other, tensor_class):
@@ -46,7 +49,7 @@ def _invert(self):
 
 
 def install(cls) -> None:
-    """Adds the operators to the Tensor class."""
+    """Add the operators to the Tensor class."""
     table = namespaces["Tensor"]
 
     def have(name):

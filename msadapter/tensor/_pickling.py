@@ -1,4 +1,4 @@
-"""Plain pickling of tensors (multiprocessing, copy.copy). Files go through serialization, which has torch's format."""
+"""Pickling of tensors in memory (multiprocessing, copy.copy). Files use torch.serialization instead."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from .storage import UntypedStorage
 
 
 def reduce_tensor(tensor, protocol):
-    """(rebuild, arguments): the used bytes of the storage, the geometry, the flags."""
+    """Return (rebuild function, arguments): the used bytes of the storage, sizes and strides, and flags."""
     if tensor.requires_grad and not tensor.is_leaf:
         raise RuntimeError(
             "Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not support crossing "
@@ -29,7 +29,7 @@ def reduce_tensor(tensor, protocol):
 
 
 def rebuild_tensor(cls, storage: UntypedStorage, dtype, offset, size, stride, requires_grad, tag, state):
-    """The tensor that ``reduce_tensor`` described."""
+    """Return the tensor that ``reduce_tensor`` has described."""
     tensor = _C.raw_view(storage._holder, size, stride, offset, dtype)
     _C.set_device_tag(tensor, tag)
     tensor.__class__ = cls

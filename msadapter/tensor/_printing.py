@@ -1,4 +1,4 @@
-"""Text of a tensor, as torch prints it."""
+"""The text of a tensor, printed as in PyTorch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OPTIONS = PrintOptions()
 def set_printoptions(
     precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None
 ) -> None:
-    """torch.set_printoptions."""
+    """Set how tensors are printed (torch.set_printoptions)."""
     presets = {"default": (4, 1000, 3, 80), "short": (2, 1000, 2, 80), "full": (4, math.inf, 3, 80)}
     if profile is not None:
         OPTIONS.precision, OPTIONS.threshold, OPTIONS.edgeitems, OPTIONS.linewidth = presets[profile]
@@ -42,7 +42,7 @@ def get_printoptions() -> dict:
 
 
 class _RealFormat:
-    """One width for all the values shown."""
+    """Formats all shown values of a tensor with the same width."""
 
     def __init__(self, values: list, floating: bool):
         self.floating, self.integral, self.scientific, self.width = floating, True, False, 1
@@ -59,7 +59,7 @@ class _RealFormat:
             self.scientific = OPTIONS.sci_mode
         self.width = max(
             len(self(v)) for v in values if math.isfinite(v) and v != 0
-        )  # nan and inf do not widen the rest
+        )  # nan and inf do not make the other columns wider
 
     def __call__(self, v) -> str:
         if not self.floating:
@@ -87,7 +87,7 @@ class _ComplexFormat:
 
 
 def _summarised(values, shape, limit):
-    """Nested lists with None where elements are left out."""
+    """Return nested lists of the values, with None where elements are left out."""
     if not shape or not isinstance(values, list):
         return values
     e = OPTIONS.edgeitems
@@ -121,7 +121,7 @@ def _lines(nested, depth: int, indent: int, fmt) -> str:
 
 
 def contents(tensor, indent: int) -> str:
-    """The numbers of a tensor that has some, as nested brackets; lines after the first begin ``indent`` to the right."""
+    """Return the values as nested brackets. Lines after the first are indented by ``indent`` columns."""
     d, plain = tensor.dtype, tensor.detach()
     if d.itemsize < 4 and d.is_floating_point:
         plain = plain.to(ALL["float32"])
@@ -135,14 +135,14 @@ def contents(tensor, indent: int) -> str:
 
 
 def names_dtype(tensor) -> bool:
-    """Whether repr has to name the dtype: it is none of those that Python numbers give."""
+    """Return whether repr has to name the dtype, because Python numbers do not imply it."""
     d = tensor.dtype
     plain = d is _C.default_dtype() or d.name in ("int64", "bool")
     return not (plain or (d.is_complex and d is _C.default_dtype().to_complex()))
 
 
 def tensor_str(tensor) -> str:
-    """repr(tensor)."""
+    """Return repr(tensor)."""
     name = "tensor" if type(tensor).__name__ in ("Tensor", "Parameter") else type(tensor).__name__
     indent = len(name) + 1
     suffixes = []

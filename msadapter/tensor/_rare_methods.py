@@ -1,4 +1,4 @@
-"""Methods of Tensor that few programs call: older names, and questions that only other layouts can answer."""
+"""Methods of Tensor that few programs call: older names, and methods for other layouts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ABSENT = (
 
 
 def layout_title(self) -> str:
-    """The layout as errors name it: Strided, Sparse, SparseCsr."""
+    """Return the layout as errors name it: Strided, Sparse or SparseCsr."""
     return self.layout._name.removesuffix("_coo").title().replace("_", "")
 
 
@@ -28,7 +28,7 @@ def _backend(self) -> str:
 
 
 def not_for(self, name: str) -> NotImplementedError:
-    """The error of an operator that this kind of tensor does not have."""
+    """Return the error for an operator that does not exist for this kind of tensor."""
     return NotImplementedError(_ABSENT.format(name, _backend(self)))
 
 
@@ -55,12 +55,12 @@ def chalf(self, *, memory_format=None):
 
 
 def const_data_ptr(self) -> int:
-    """Address of the first element, to be read only."""
+    """Return the address of the first element, for reading only."""
     return self.data_ptr()
 
 
 def dim_order(self, ambiguity_check=False) -> tuple[int, ...]:
-    """The dimensions from the largest stride to the smallest."""
+    """Return the dims in the order of their strides, the largest first."""
     if ambiguity_check is not False:
         raise NotImplementedError(
             "torch.Tensor.dim_order: ambiguity_check is not supported (docs/coverage.md)"
@@ -70,12 +70,12 @@ def dim_order(self, ambiguity_check=False) -> tuple[int, ...]:
 
 
 def dequantize(self):
-    """The tensor in float32: nothing here is quantized."""
+    """Return the tensor in float32. Quantized tensors are not supported, so nothing needs a conversion."""
     return self.to(dtypes.ALL["float32"])
 
 
 def index(self, positions, dims):
-    """What is at ``dims`` (numbers, slices or tensors) in the dimensions ``positions``."""
+    """Index the dims ``positions`` with ``dims``, which are numbers, slices or tensors."""
     found = [slice(None)] * self.ndim
     for place, what in zip(positions, dims, strict=True):
         found[place] = what
@@ -87,7 +87,7 @@ def is_distributed(self) -> bool:
 
 
 def map2_(self, x, y, function):
-    """Every element becomes ``function(own, x, y)``."""
+    """Replace every element x of the tensor by ``function(x, element of x, element of y)``, in place."""
     columns = (v.expand_as(self).flatten().tolist() for v in (self, x, y))
     return self.copy_(
         self.new_tensor([function(*row) for row in zip(*columns, strict=True)]).reshape(self.shape)
@@ -95,12 +95,12 @@ def map2_(self, x, y, function):
 
 
 def module_load(self, other, assign=False):
-    """How Module.load_state_dict puts ``other`` into this parameter: its values, or with ``assign`` itself."""
+    """Return what Module.load_state_dict stores: ``other`` if ``assign`` is set, else self with its values."""
     return other.detach() if assign else self.copy_(other).detach()
 
 
 def resize(self, *sizes):
-    """Another shape of as many elements (older name of reshape, with a warning)."""
+    """Reshape to as many elements. This is a deprecated name of reshape and gives a warning."""
     warnings.warn("non-inplace resize is deprecated", stacklevel=2)
     wanted = tuple(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
     count = 1
@@ -116,27 +116,29 @@ def resize(self, *sizes):
 
 
 def resize_as(self, tensor):
-    """resize to the shape of ``tensor``."""
+    """Reshape to the shape of ``tensor``. Deprecated."""
     warnings.warn("non-inplace resize_as is deprecated", stacklevel=2)
     return resize(self, tuple(tensor.shape))
 
 
 def slice_inverse(self, src, dim=0, start=None, end=None, step=1):
-    """The tensor with the geometry of ``src`` of which this one is a slice, on the same memory.
+    """Return the tensor with the sizes and strides of ``src`` of which this tensor is a slice.
+
+    It shares memory with this tensor.
 
     Raises:
-        RuntimeError: memory that does not reach as far.
+        RuntimeError: the memory is too small.
     """
     return self.as_strided(src.shape, src.stride(), src.storage_offset())
 
 
 def to_dense(self, dtype=None, *, masked_grad=None):
-    """Dense tensors are dense already."""
+    """Return the tensor itself, because it is dense already."""
     return self if dtype is None else self.to(dtype)
 
 
 def storage_type(self):
-    """The class of torch that names storages of this dtype: torch.FloatStorage."""
+    """Return the storage class of this dtype, such as torch.FloatStorage."""
     from .typed_storage import storage_class
 
     return storage_class(self.dtype)

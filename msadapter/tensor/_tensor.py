@@ -1,4 +1,4 @@
-"""The Tensor class: what is not an operator of the table."""
+"""The Tensor class: everything that is not an operator of the table."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class _TensorMeta(type(Base)):
 
 
 class Tensor(Plain, metaclass=_TensorMeta):
-    """A torch tensor on MindSpore memory."""
+    """A PyTorch tensor whose memory belongs to MindSpore."""
 
     __array_priority__ = 1000
     _is_param = False
@@ -60,7 +60,7 @@ class Tensor(Plain, metaclass=_TensorMeta):
     # ---------------------------------------------------------------- making
     @staticmethod
     def _make_subclass(cls, data, require_grad=False, **kwargs):
-        """A tensor of class ``cls`` on data's memory, a leaf."""
+        """Return a leaf tensor of class ``cls`` that shares memory with ``data``."""
         alias = _C.detach(data)
         alias.__class__ = cls
         if require_grad:
@@ -83,7 +83,10 @@ class Tensor(Plain, metaclass=_TensorMeta):
         dispatch_device=False,
         dispatch_layout=False,
     ):
-        """A tensor of class ``cls`` with a shape and without memory: the class says by ``__torch_dispatch__`` what operators do."""
+        """Return a tensor of class ``cls`` with a shape, but without memory.
+
+        The class defines in ``__torch_dispatch__`` what operators do.
+        """
         if not issubclass(cls, Tensor):
             raise TypeError("cls must be a type (got " + type(cls).__name__ + ")")
         if storage_offset:
@@ -100,7 +103,7 @@ class Tensor(Plain, metaclass=_TensorMeta):
 
     @staticmethod
     def _from_storage(storage, dtype, offset, size, stride):
-        """The tensor over ``storage`` with this geometry (in elements)."""
+        """Return a tensor on ``storage`` with this offset, size and stride (in elements)."""
         return _C.raw_view(storage._holder, size, stride, offset, dtype)
 
     def as_subclass(self, cls):
@@ -182,7 +185,7 @@ class Tensor(Plain, metaclass=_TensorMeta):
         return self.ndim == len(order) and _C.is_contiguous(self.detach().permute(order))
 
     def data_ptr(self) -> int:
-        """Address of the first element; 0 when the memory was released."""
+        """Return the address of the first element, or 0 if the memory has been released."""
         return _C.data_ptr(self)
 
     def is_floating_point(self) -> bool:
@@ -213,7 +216,7 @@ class Tensor(Plain, metaclass=_TensorMeta):
         return self
 
     def record_stream(self, stream) -> None:
-        """A stream uses this memory: it is freed by count of references, after the work, whatever the stream."""
+        """Does nothing. Memory is reference-counted and freed after the work that uses it, on any stream."""
 
     def share_memory_(self):
         return self
@@ -292,7 +295,7 @@ class Tensor(Plain, metaclass=_TensorMeta):
         return self
 
     def _take(self, source, storage_offset, size, stride):
-        """Another storage and geometry for this tensor."""
+        """Replace the storage, sizes and strides of this tensor."""
         if source is None:
             source = _C.raw_empty((0,), None, self.dtype)
         if isinstance(source, Tensor):
@@ -310,7 +313,7 @@ class Tensor(Plain, metaclass=_TensorMeta):
         _C.set_geometry(self, base, size, stride, storage_offset)
 
     def _make_room(self, base, size, stride, offset):
-        """Grows the storage of ``base`` as far as this geometry reaches."""
+        """Enlarge the storage of ``base`` so that it holds these sizes and strides."""
         need = _C.bytes_reached(size, stride, offset, self.dtype)
         if need > _C.storage_nbytes(base):
             _C.resize_storage(base, need)
@@ -331,11 +334,14 @@ class Tensor(Plain, metaclass=_TensorMeta):
 
     # ---------------------------------------------------------------- conversion
     def tolist(self):
-        """The values as nested lists; a tensor without dims gives its number."""
+        """Return the values as nested lists, or a number for a 0-dimensional tensor."""
         return _C.tolist(self)
 
     def numpy(self, *, force=False):
-        """The same memory as a numpy array."""
+        """Return a numpy array that shares memory with the tensor.
+
+        With ``force``, detach it and copy it to the CPU first if necessary.
+        """
         if self.requires_grad and not force:
             raise RuntimeError(
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
@@ -507,7 +513,7 @@ class Tensor(Plain, metaclass=_TensorMeta):
             self.__dict__["_retained_grad"] = value
 
     def _with_sparse(self, found):
-        """The dense gradient together with a sparse one that was there before it."""
+        """Return the sum of the dense gradient and of a sparse gradient from an earlier backward."""
         kept = self.__dict__.pop("_retained_grad")
         if kept is not None and kept.is_sparse:
             _C.set_grad(self, t.add(found, kept).detach())
@@ -520,7 +526,7 @@ class Tensor(Plain, metaclass=_TensorMeta):
     _grad = grad
 
     def requires_grad_(self, requires_grad=True):
-        if not requires_grad or self.is_leaf:  # what an operation made requires its gradient already
+        if not requires_grad or self.is_leaf:  # the result of an operation requires grad already
             self.requires_grad = requires_grad
         return self
 
@@ -612,14 +618,14 @@ def _convert(result, cls):
 
 
 def _hide_methods_of(cls) -> None:
-    """MindSpore's methods with other names than torch's are no methods of a torch tensor."""
+    """Hide MindSpore's methods whose names torch does not have."""
     for name in dir(cls):
         if not name.startswith("_") and name not in Tensor.__dict__:
             setattr(Tensor, name, Absent(name))
 
 
 def _join_mindspore() -> None:
-    """Makes Tensor a MindSpore tensor to MindSpore's Python code too, and the class of its results."""
+    """Make Tensor a subclass of MindSpore's tensor, and the class of what MindSpore's Python code returns."""
     module = sys.modules["mindspore.common.tensor"]
     theirs = module.Tensor
     Tensor.__bases__ = (theirs,)
@@ -628,7 +634,7 @@ def _join_mindspore() -> None:
 
 
 def install() -> None:
-    """Makes Tensor the class of every MindSpore result and gives it the table's methods."""
+    """Make Tensor the class of all results of MindSpore, and add the table's methods to it."""
     ops.add_factories(tensor=tensor, as_tensor=as_tensor, from_numpy=from_numpy)
     for name, function in namespaces["Tensor"].items():
         if name not in Tensor.__dict__:

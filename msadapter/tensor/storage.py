@@ -1,4 +1,4 @@
-"""torch.UntypedStorage: the bytes behind tensors."""
+"""torch.UntypedStorage: the memory of tensors, as bytes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .._values.device import device as Device
 
 
 class UntypedStorage:
-    """The bytes behind one or several tensors. Equal when they are the same memory."""
+    """The bytes of one or several tensors. Two storages are equal if they are the same memory."""
 
     def __init__(self, size=0, *, device=None, _holder=None):
         if _holder is not None:
@@ -26,7 +26,7 @@ class UntypedStorage:
 
     @staticmethod
     def from_numpy(array) -> UntypedStorage:
-        """Zero-copy storage over a one-dimensional uint8 array, which is kept alive."""
+        """Return a storage that shares memory with a one-dimensional uint8 array, which is kept alive."""
         holder = _C.from_buffer(array.ctypes.data, array.nbytes, dtypes.ALL["uint8"], (array.nbytes,), array)
         return UntypedStorage(_holder=holder)
 
@@ -91,16 +91,16 @@ class UntypedStorage:
             return np.empty(0, np.uint8)
         buffer = (ctypes.c_uint8 * n).from_address(self.data_ptr())
         array = np.frombuffer(buffer, np.uint8)
-        buffer._owner = self._holder  # the array's base keeps the memory alive
+        buffer._owner = self._holder  # the base of the array keeps the memory alive
         return array
 
     def __array__(self, dtype=None, copy=None):
-        """The same bytes as a numpy array."""
+        """Return a numpy array that shares memory with the storage."""
         array = self._numpy()
         return array if dtype is None else array.astype(dtype, copy=bool(copy))
 
     def resize_(self, nbytes: int) -> UntypedStorage:
-        """Changes the size for every tensor on it; the common part of the content stays."""
+        """Change the size for all tensors on this storage. The bytes that fit are kept."""
         _C.resize_storage(self._holder, int(nbytes))
         return self
 
@@ -160,10 +160,12 @@ class UntypedStorage:
     def from_buffer(
         buffer, byte_order=None, count=-1, offset=0, *, dtype, requires_grad=False
     ) -> UntypedStorage:
-        """A copy of ``count`` elements of a Python buffer, from byte ``offset`` on, in this machine's byte order.
+        """Return a copy of ``count`` elements of a Python buffer, from byte ``offset`` on.
+
+        The bytes are converted from ``byte_order`` to the order of this machine.
 
         Raises:
-            ValueError: a range outside of the buffer, a byte order that is none.
+            ValueError: the range is outside of the buffer, or the byte order is unknown.
         """
         data = np.frombuffer(buffer, np.uint8)
         size = dtype.itemsize

@@ -1,4 +1,4 @@
-"""torch.TypedStorage, torch.FloatStorage and its kin: elements over an UntypedStorage, as older programs use them."""
+"""torch.TypedStorage, torch.FloatStorage etc.: storages with a dtype, which older programs use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NEW = (
 
 
 class TypedStorage:
-    """Elements of one type over an UntypedStorage."""
+    """An UntypedStorage seen as elements of one dtype."""
 
     is_sparse = is_hpu = False
     filename = None
@@ -29,7 +29,10 @@ class TypedStorage:
 
     @classmethod
     def from_buffer(cls, *args, dtype=None, device=None, **kwargs):
-        """A copy of a Python buffer: (buffer, byte_order, count=-1, offset=0); one byte elements need no order."""
+        """Copy a Python buffer. Arguments: (buffer, byte_order, count=-1, offset=0).
+
+        The byte order may be left out for elements of one byte.
+        """
         element = cls.dtype if cls is not TypedStorage else dtype or _C.default_dtype()
         if element.itemsize > 1 and len(args) < 2 and "byte_order" not in kwargs:
             raise RuntimeError("function missing required argument 'byte_order' (pos 2)")
@@ -39,7 +42,7 @@ class TypedStorage:
 
     @classmethod
     def from_file(cls, filename, shared=False, size=0):
-        """``size`` elements on the bytes of a file; ``shared``: what is written goes into the file."""
+        """Return ``size`` elements of a file. With ``shared``, writes to the storage change the file."""
         element = cls.dtype if cls is not TypedStorage else _C.default_dtype()
         return TypedStorage(
             wrap_storage=UntypedStorage.from_file(filename, shared, size * element.itemsize), dtype=element
@@ -62,7 +65,7 @@ class TypedStorage:
     _data_ptr = data_ptr
 
     def resize_(self, size: int) -> None:
-        """Room for ``size`` elements."""
+        """Change the size to ``size`` elements."""
         self._untyped_storage.resize_(size * self.dtype.itemsize)
 
     def resizable(self) -> bool:
@@ -120,7 +123,7 @@ class TypedStorage:
         return self
 
     def copy_(self, source, non_blocking=None) -> TypedStorage:
-        """The elements of another storage; an UntypedStorage gives its bytes."""
+        """Copy the elements of another storage. An UntypedStorage is copied as bytes."""
         if isinstance(source, UntypedStorage):
             self._untyped_storage.copy_(source)
         else:
@@ -140,11 +143,11 @@ class TypedStorage:
         return self._tensor().to(dtype, copy=True)._typed_storage()
 
     def pickle_storage_type(self) -> str:
-        """The name of the class by which files name the type."""
+        """Return the name of the class that stands for this dtype in files."""
         return self.dtype.storage_name
 
     def type(self, dtype=None, non_blocking=False):
-        """The name, or a storage of another type: a dtype, torch.DoubleStorage, its name."""
+        """Without arguments return the type's name, else convert to a dtype, a storage class or its name."""
         if dtype is None:
             return f"torch.{self.dtype.storage_name}"
         if isinstance(dtype, str):
@@ -175,7 +178,7 @@ class TypedStorage:
         return memo[id(self)]
 
 
-# PyTorch's own names for those that warn there; programs call them to be spared the warning.
+# In PyTorch these methods give a deprecation warning. Programs call the private names to avoid it.
 for _name in ("nbytes", "element_size", "resize_", "is_shared", "pickle_storage_type"):
     setattr(TypedStorage, f"_{_name}", getattr(TypedStorage, _name))
 TypedStorage._getitem, TypedStorage._setitem = TypedStorage.__getitem__, TypedStorage.__setitem__
@@ -211,7 +214,7 @@ TypedStorage.__module__ = "torch.storage"
 
 
 def _fresh(cls, args, dtype) -> UntypedStorage:
-    """The memory of a new storage: nothing, a number of elements, or a sequence of them."""
+    """Return the storage for the arguments of a constructor: nothing, a number of elements, or a sequence."""
     if len(args) > 1:
         raise RuntimeError(_NEW.format(cls, "Too many positional arguments"))
     if not args:
@@ -225,7 +228,7 @@ def _fresh(cls, args, dtype) -> UntypedStorage:
 
 
 class _LegacyStorageMeta(type):
-    """Class of torch.FloatStorage and its kin: isinstance looks at the type of the elements."""
+    """Metaclass of torch.FloatStorage etc. isinstance compares the dtype (and device) of a TypedStorage."""
 
     def __instancecheck__(cls, instance):
         return (
@@ -236,7 +239,7 @@ class _LegacyStorageMeta(type):
 
 
 class _LegacyStorage(TypedStorage, metaclass=_LegacyStorageMeta):
-    """Base of the classes that name a type: calling one gives a TypedStorage."""
+    """Base of the classes that are named after a dtype. Calling one returns a TypedStorage."""
 
     _device = None
 
@@ -249,18 +252,18 @@ class _LegacyStorage(TypedStorage, metaclass=_LegacyStorageMeta):
         return TypedStorage(wrap_storage=untyped, dtype=cls.dtype)
 
 
-_classes: dict = {}  # the classes of torch, by dtype
+_classes: dict = {}  # the storage classes by dtype
 
 
 def storage_class(dtype) -> type:
-    """torch.FloatStorage for torch.float32."""
+    """Return the storage class of a dtype, such as torch.FloatStorage for torch.float32."""
     if not _classes:
         _classes.update({kind.dtype: kind for kind in legacy_storages("torch").values()})
     return _classes[dtype]
 
 
 def legacy_storages(module: str, device: str | None = None) -> dict[str, type]:
-    """torch.FloatStorage and its kin by name; ``device``: the kind of device their storages are on."""
+    """Return torch.FloatStorage etc. by name. ``device`` is the kind of device of their storages."""
     return {
         d.storage_name: _LegacyStorageMeta(
             d.storage_name, (_LegacyStorage,), {"__module__": module, "dtype": d, "_device": device}
