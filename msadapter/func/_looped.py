@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .. import ops
 from ..tensor import Tensor
-from ..utils._pytree import tree_flatten, tree_unflatten
+from ..utils._pytree import instances_in, tree_flatten, tree_unflatten
 from ._batched import is_batched, wrap
 
 IN_PLACE = (
@@ -16,17 +16,9 @@ IN_PLACE = (
 )
 
 
-def tensors_in(tree) -> list[Tensor]:
+def tensors_in(tree) -> list:
     """Every tensor of nested tuples, lists, dicts and slices."""
-    if isinstance(tree, Tensor):
-        return [tree]
-    if isinstance(tree, dict):
-        tree = tree.values()
-    elif isinstance(tree, slice):
-        tree = (tree.start, tree.stop, tree.step)
-    elif not isinstance(tree, (tuple, list)):
-        return []
-    return [x for part in tree for x in tensors_in(part)]
+    return instances_in(tree, Tensor)
 
 
 def looped(function, args, kwargs, level, inplace):

@@ -7,6 +7,7 @@ import operator
 import sys
 
 from ..tensor import Tensor
+from ..utils._pytree import instances_in
 from .node import Node
 
 __all__ = ["Attribute", "GraphAppendingTracer", "Proxy", "TraceError", "TracerBase"]
@@ -83,15 +84,7 @@ class Attribute(Proxy):
 
 def proxies_in(tree) -> list:
     """Every proxy of nested tuples, lists, dicts and slices."""
-    if isinstance(tree, Proxy):
-        return [tree]
-    if isinstance(tree, dict):
-        tree = tree.values()
-    elif isinstance(tree, slice):
-        tree = (tree.start, tree.stop, tree.step)
-    elif not isinstance(tree, (tuple, list)):
-        return []
-    return [p for part in tree for p in proxies_in(part)]
+    return instances_in(tree, Proxy)
 
 
 def record(function, args, kwargs):

@@ -444,3 +444,16 @@ def treespec_loads(serialized: str) -> TreeSpec:
         )
 
     return build(json.loads(serialized)[1])
+
+
+def instances_in(tree, kind: type) -> list:
+    """Every instance of ``kind`` in nested tuples, lists, dicts and slices, in their order."""
+    if isinstance(tree, kind):
+        return [tree]
+    if isinstance(tree, dict):
+        tree = tree.values()
+    elif isinstance(tree, slice):
+        tree = (tree.start, tree.stop, tree.step)
+    elif not isinstance(tree, (tuple, list)):
+        return []
+    return [x for part in tree for x in instances_in(part, kind)]

@@ -67,10 +67,9 @@ class _ConvNd(Module):
         self._reversed_padding_repeated_twice = self._border()
         outer, inner = (in_channels, out_channels) if transposed else (out_channels, in_channels)
         self.weight = Parameter(ops.empty((outer, inner // groups, *kernel_size), device=device, dtype=dtype))
-        if bias:
-            self.bias = Parameter(ops.empty(out_channels, device=device, dtype=dtype))
-        else:
-            self.register_parameter("bias", None)
+        self.register_parameter(
+            "bias", Parameter(ops.empty(out_channels, device=device, dtype=dtype)) if bias else None
+        )
         self.reset_parameters()
 
     @staticmethod

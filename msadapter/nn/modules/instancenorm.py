@@ -116,19 +116,6 @@ class InstanceNorm3d(_InstanceNorm):
 
 
 class _LazyInstanceNorm(_LazyNormBase, _InstanceNorm):
-    def __init__(
-        self,
-        eps=1e-5,
-        momentum=0.1,
-        affine=True,
-        track_running_stats=True,
-        device=None,
-        dtype=None,
-        *,
-        bias=True,
-    ):
-        super().__init__(eps, momentum, affine, track_running_stats, device=device, dtype=dtype, bias=bias)
-
     def initialize_parameters(self, input):
         """Set the number of channels to that of ``input``."""
         super().initialize_parameters(

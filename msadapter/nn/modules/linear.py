@@ -32,10 +32,9 @@ class Linear(Module):
         self.in_features = in_features
         self.out_features = out_features
         self.weight = Parameter(ops.empty((out_features, in_features), device=device, dtype=dtype))
-        if bias:
-            self.bias = Parameter(ops.empty(out_features, device=device, dtype=dtype))
-        else:
-            self.register_parameter("bias", None)
+        self.register_parameter(
+            "bias", Parameter(ops.empty(out_features, device=device, dtype=dtype)) if bias else None
+        )
         self.reset_parameters()
 
     def reset_parameters(self):
@@ -80,10 +79,9 @@ class Bilinear(Module):
         self.weight = Parameter(
             ops.empty((out_features, in1_features, in2_features), device=device, dtype=dtype)
         )
-        if bias:
-            self.bias = Parameter(ops.empty(out_features, device=device, dtype=dtype))
-        else:
-            self.register_parameter("bias", None)
+        self.register_parameter(
+            "bias", Parameter(ops.empty(out_features, device=device, dtype=dtype)) if bias else None
+        )
         self.reset_parameters()
 
     def reset_parameters(self):

@@ -30,6 +30,22 @@ def _checked_padding(padding_idx, num_embeddings):
 class _Table(Module):
     """Base class of Embedding and EmbeddingBag: the weight and its padding row."""
 
+    _shown: dict  # option -> its default; options that differ from their default are printed, in this order
+
+    def extra_repr(self):
+        sizes = [str(self.num_embeddings), str(self.embedding_dim)]
+        options = {name: getattr(self, name) for name in self._shown}
+        return ", ".join(
+            sizes
+            + [f"{k}={v!r}" for k, v in options.items() if v is not self._shown[k] and v != self._shown[k]]
+        )
+
+    @staticmethod
+    def _size_of(embeddings) -> tuple:
+        if embeddings.dim() != 2:
+            raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
+        return tuple(embeddings.shape)
+
     def _make_weight(self, given, freeze, device, dtype):
         shape = (self.num_embeddings, self.embedding_dim)
         if given is None:
@@ -63,6 +79,13 @@ class Embedding(_Table):
         "scale_grad_by_freq",
         "sparse",
     ]
+    _shown = {
+        "padding_idx": None,
+        "max_norm": None,
+        "norm_type": 2,
+        "scale_grad_by_freq": False,
+        "sparse": False,
+    }
 
     def __init__(
         self,
@@ -99,20 +122,6 @@ class Embedding(_Table):
             self.sparse,
         )
 
-    def extra_repr(self):
-        text = f"{self.num_embeddings}, {self.embedding_dim}"
-        if self.padding_idx is not None:
-            text += f", padding_idx={self.padding_idx}"
-        if self.max_norm is not None:
-            text += f", max_norm={self.max_norm}"
-        if self.norm_type != 2:
-            text += f", norm_type={self.norm_type}"
-        if self.scale_grad_by_freq is not False:
-            text += f", scale_grad_by_freq={self.scale_grad_by_freq}"
-        if self.sparse is not False:
-            text += ", sparse=True"
-        return text
-
     @classmethod
     def from_pretrained(
         cls,
@@ -125,9 +134,7 @@ class Embedding(_Table):
         sparse=False,
     ):
         """Return an Embedding that uses the given table (rows, columns) as its weight."""
-        if embeddings.dim() != 2:
-            raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
-        rows, cols = embeddings.shape
+        rows, cols = cls._size_of(embeddings)
         return cls(
             rows,
             cols,
@@ -155,6 +162,13 @@ class EmbeddingBag(_Table):
         "include_last_offset",
         "padding_idx",
     ]
+    _shown = {
+        "max_norm": None,
+        "norm_type": 2,
+        "scale_grad_by_freq": False,
+        "mode": None,
+        "padding_idx": None,
+    }
 
     def __init__(
         self,
@@ -198,19 +212,6 @@ class EmbeddingBag(_Table):
             self.padding_idx,
         )
 
-    def extra_repr(self):
-        text = f"{self.num_embeddings}, {self.embedding_dim}"
-        if self.max_norm is not None:
-            text += f", max_norm={self.max_norm}"
-        if self.norm_type != 2:
-            text += f", norm_type={self.norm_type}"
-        if self.scale_grad_by_freq is not False:
-            text += f", scale_grad_by_freq={self.scale_grad_by_freq}"
-        text += f", mode={self.mode!r}"
-        if self.padding_idx is not None:
-            text += f", padding_idx={self.padding_idx}"
-        return text
-
     @classmethod
     def from_pretrained(
         cls,
@@ -225,9 +226,7 @@ class EmbeddingBag(_Table):
         padding_idx=None,
     ):
         """Return an EmbeddingBag that uses the given table (rows, columns) as its weight."""
-        if embeddings.dim() != 2:
-            raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
-        rows, cols = embeddings.shape
+        rows, cols = cls._size_of(embeddings)
         made = cls(
             rows,
             cols,

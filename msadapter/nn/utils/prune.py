@@ -247,8 +247,8 @@ class L1Unstructured(_OfSingleElements):
         return super().apply(module, name, amount=amount, importance_scores=importance_scores)
 
 
-class RandomStructured(BasePruningMethod):
-    """Prunes random slices along a dimension."""
+class _OfSlices(BasePruningMethod):
+    """Base class of methods that prune slices along ``dim``: ``amount`` of them, or a fraction between 0 and 1."""
 
     PRUNING_TYPE = "structured"
 
@@ -256,38 +256,41 @@ class RandomStructured(BasePruningMethod):
         _check_amount(amount)
         self.amount, self.dim = amount, dim
 
+    def _importance(self, t):
+        """One number for each slice. The slices with the largest numbers are kept."""
+        raise NotImplementedError
+
     def compute_mask(self, t, default_mask):
         _check_structured(t, self.dim)
         size = t.shape[self.dim]
         count = _number_of(self.amount, size)
         if not count:
             return default_mask
-        kept = ops.rand(size).topk(size - count)[1]
+        kept = self._importance(t).topk(size - count)[1]
         return _with_slices(t, self.dim, kept) * default_mask.to(t.dtype)
+
+
+class RandomStructured(_OfSlices):
+    """Prunes random slices along a dimension."""
+
+    def _importance(self, t):
+        return ops.rand(t.shape[self.dim])
 
     @classmethod
     def apply(cls, module, name, amount, dim=-1):
         return super().apply(module, name, amount=amount, dim=dim)
 
 
-class LnStructured(BasePruningMethod):
+class LnStructured(_OfSlices):
     """Prunes the slices along a dimension that have the smallest n-norm."""
 
-    PRUNING_TYPE = "structured"
-
     def __init__(self, amount, n, dim=-1):
-        _check_amount(amount)
-        self.amount, self.n, self.dim = amount, n, dim
+        super().__init__(amount, dim)
+        self.n = n
 
-    def compute_mask(self, t, default_mask):
-        _check_structured(t, self.dim)
-        size = t.shape[self.dim]
-        count = _number_of(self.amount, size)
-        if not count:
-            return default_mask
+    def _importance(self, t):
         others = [d for d in range(t.dim()) if d != self.dim % t.dim()]
-        kept = ops.norm(t, p=self.n, dim=others).topk(size - count)[1]
-        return _with_slices(t, self.dim, kept) * default_mask.to(t.dtype)
+        return ops.norm(t, p=self.n, dim=others)
 
     @classmethod
     def apply(cls, module, name, amount, n, dim, importance_scores=None):
