@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Sets everything up and converts Megatron Core, or with `llm` or `rl` MindSpeed's stack. `bash auto_convert.sh --help` tells more.
-# `source auto_convert.sh ...` does the same and then makes this shell one of env.sh; whatever happens, the shell lives on.
-# The work is done by megatron_ms/convert (standard library only); here we only find a Python 3.11.
+# Sets everything up and converts Megatron Core, or with `llm` or `rl` MindSpeed's projects. See `bash auto_convert.sh --help`.
+# `source auto_convert.sh ...` does the same and then sources env.sh in this shell. A failure does not close the shell.
+# megatron_ms/convert does the work (standard library only). This script only finds a Python 3.11.
 if [ "${BASH_SOURCE[0]:-$0}" != "$0" ]; then
     __msadapter_convert() {
         local script="${BASH_SOURCE[0]}" word output=""

@@ -1,1 +1,1 @@
-"""Megatron Core on MindSpore: conversion of the upstream, data preparation and training scripts."""
+"""Megatron Core on MindSpore: conversion of the upstream source, data preparation and training scripts."""

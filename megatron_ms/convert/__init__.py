@@ -1,5 +1,6 @@
-"""From a clean clone to a trained GPT: environment, kernels, upstream, converted tree, job.
+"""The steps from a clean clone to a trained GPT: environment, kernels, upstream source, converted tree, training.
 
-Standard library only: it runs before anything is installed. Every step recognises what is already done by a key over
-its inputs and by looking at its outputs, writes beside and renames, and says in one sentence what to do if it fails.
+This package uses the standard library only, because it runs before anything is installed. A step is skipped if the hash
+of its inputs and the hashes of its outputs are unchanged. Files and folders are written to a temporary name and then
+renamed. When a step fails, its message says what the user can do.
 """

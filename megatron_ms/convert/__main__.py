@@ -54,7 +54,7 @@ def parse_args(arguments: list[str] | None) -> argparse.Namespace:
         description=_HELP,
         epilog=_AFTER,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,  # auto_convert.sh looks for --output itself
+        allow_abbrev=False,  # auto_convert.sh parses --output itself and knows no abbreviations
     )
     parser.add_argument(
         "--train", action="store_true", help="then train a small model on the bundled text (core, llm)"
@@ -85,7 +85,7 @@ def parse_args(arguments: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument(
         "--tests", action="store_true", help=argparse.SUPPRESS
-    )  # tests/run.sh: test packages as well
+    )  # used by tests/run.sh: installs the packages for tests too
     args = parser.parse_args(arguments)
     if args.scenario == "core" and len(args.source) > 1:
         parser.error("the scenario core takes one --source")
@@ -118,7 +118,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def convert(args: argparse.Namespace) -> None:
-    """All steps in order. What is cheap to find wrong is found before anything is installed."""
+    """Runs all steps of the scenario core in order. Cheap checks come before anything is installed."""
     began = time.monotonic()
     output = _output(args)
     environment.check_python()
@@ -132,7 +132,7 @@ def convert(args: argparse.Namespace) -> None:
     with _alone(output):
         logs = output / "logs"
         if not environment.PYTHON.exists():
-            environment.check_compiler()  # a machine without one would find out only after the downloads
+            environment.check_compiler()  # checked before the downloads, to fail early
         extras = ("megatron", "dist", *(("test", "hf") if args.tests else ()))
         console = Console(total=3 + (args.checkout is None) + 2 * args.train)
         console.step("Python environment", lambda progress: environment.prepare_venv(extras, logs, progress))
@@ -163,7 +163,7 @@ def convert(args: argparse.Namespace) -> None:
 
 
 def convert_scenario(args: argparse.Namespace) -> None:
-    """The steps of a scenario of several upstreams."""
+    """Runs the steps of a scenario that has several upstreams."""
     began = time.monotonic()
     output = _output(args)
     environment.check_python()
@@ -202,7 +202,7 @@ def convert_scenario(args: argparse.Namespace) -> None:
 
 
 def _output(args: argparse.Namespace) -> Path:
-    """The output folder that the user named, absolute; an error if no shell file can hold its path, or that of the clone."""
+    """The absolute output folder; ConvertError if its path, or that of the clone, cannot be written into a shell file."""
     places.check_characters(str(ROOT), "the folder of this project")
     if args.checkout is not None:
         places.clean_path(args.checkout, "--source")
@@ -221,7 +221,7 @@ def _work(args: argparse.Namespace, output: Path) -> scenario.Run:
 
 
 def _check(args: argparse.Namespace) -> int:
-    """--check: 0 if all is current, 1 with the reasons if not. Nothing is written."""
+    """Runs --check: returns 0 if everything is current, else prints the reasons and returns 1. Writes nothing."""
     output = _output(args)
     if args.scenario == "core":
         found = upstream.why_stale(output, args.checkout)
@@ -232,7 +232,7 @@ def _check(args: argparse.Namespace) -> int:
 
 
 def check_writable(output: Path) -> None:
-    """An error before any work if the output folder cannot be made or written."""
+    """Raises ConvertError, before any other work, if the output folder cannot be created or written."""
     try:
         output.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=output):
@@ -245,7 +245,7 @@ def check_writable(output: Path) -> None:
 
 @contextmanager
 def _alone(output: Path) -> Iterator[None]:
-    """Only one run at a time works on this clone's environment and output."""
+    """Holds locks so that only one run at a time uses this clone's environment and the output folder."""
     with open(output / places.MARK, "a") as own, open(ROOT / "pyproject.toml") as clone:
         for lock in (own, clone):
             try:

@@ -1,4 +1,4 @@
-"""Python, compiler, virtual environment, CPU kernels."""
+"""The steps for Python, the C++ compiler, the virtual environment and the CPU kernels."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NO_NETWORK = re.compile(
     r"Could not find a version that satisfies|No matching distribution found|NewConnectionError"
 )
 
-# Runs in the environment's own python: which pinned packages are absent, of another version, or damaged?
+# This program runs in the environment's python. It prints the pinned packages that are absent, outdated or damaged.
 _INSPECT = r"""
 import importlib.metadata as metadata, json, os, sys
 wanted = json.loads(sys.argv[1])
@@ -56,14 +56,14 @@ print(json.dumps({"python": list(sys.version_info[:2]), "absent": absent, "damag
 
 
 def clean_environment() -> dict[str, str]:
-    """The caller's environment without what would let another Python's packages or paths in."""
+    """The environment variables of the caller, without those that add packages or paths of another Python."""
     dropped = {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PYTHONSAFEPATH"}
     kept = {name: value for name, value in os.environ.items() if name not in dropped}
     return kept | {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PYTHONUNBUFFERED": "1"}
 
 
 def check_python() -> None:
-    """Python 3.11 with its headers and the means to make a virtual environment."""
+    """Raises ConvertError unless this is Python 3.11 with C headers and the modules to make a virtual environment."""
     if sys.version_info[:2] != (3, 11):
         raise ConvertError(f"Python 3.11 is needed, this is {sys.version.split()[0]}")
     include = Path(sysconfig.get_paths()["include"])
@@ -81,7 +81,7 @@ def check_python() -> None:
 
 
 def compiler() -> str | None:
-    """The C++ compiler that the kernels are built with, None if there is none."""
+    """The path of the C++ compiler for the kernels; None if there is none."""
     named = os.environ.get("CXX")
     return shutil.which(named) if named else shutil.which("g++")
 
@@ -97,7 +97,7 @@ def check_compiler() -> None:
 
 
 def pinned(extras: tuple[str, ...]) -> dict[str, str]:
-    """Name -> version of every dependency of the project with these extras."""
+    """Name -> pinned version of every dependency of the project with these extras."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     requirements = list(project["dependencies"])
     for extra in extras:
@@ -106,7 +106,7 @@ def pinned(extras: tuple[str, ...]) -> dict[str, str]:
 
 
 def prepare_venv(extras: tuple[str, ...], logs: Path, progress: Progress) -> bool:
-    """Makes or repairs .venv so that it holds the project (editable) and its pinned dependencies."""
+    """Creates or repairs .venv with the project (editable) and its pinned dependencies. False if nothing was to do."""
     stamp = VENV / _MARK
     extras = tuple(sorted(set(extras) | set(_extras_of(stamp))))
     state = _inspect(extras)
@@ -144,7 +144,7 @@ def prepare_venv(extras: tuple[str, ...], logs: Path, progress: Progress) -> boo
 
 
 def build_kernels(logs: Path, progress: Progress) -> bool:
-    """Builds the CPU kernels (the package caches them by the hash of their sources; so does the stamp here)."""
+    """Builds the CPU kernels. The package caches them by the hash of their sources, and so does the stamp here."""
     sources = [
         path
         for path in (ROOT / "msadapter" / "csrc", ROOT / "msadapter" / "_host" / "native.py")
@@ -155,7 +155,7 @@ def build_kernels(logs: Path, progress: Progress) -> bool:
     if stamp.holds(key):
         return False
     check_compiler()
-    # The file itself: importing the package would load the very kernels that are not built yet.
+    # Run the file by its path, because importing the package would load the kernels, which are not built yet.
     command: list[str | Path] = [PYTHON, "-P", ROOT / "msadapter" / "_host" / "doctor.py", "build"]
     try:
         output = run(command, logs / "kernels.log", progress, clean_environment())
@@ -169,7 +169,7 @@ def build_kernels(logs: Path, progress: Progress) -> bool:
 
 
 def pip_download(requirement: str, folder: Path, logs: Path, progress: Progress) -> None:
-    """Puts the wheel of requirement into folder."""
+    """Downloads the wheel of a requirement into the folder."""
     command: list[str | Path] = [
         PYTHON,
         "-m",
@@ -191,7 +191,7 @@ def pip_download(requirement: str, folder: Path, logs: Path, progress: Progress)
 
 
 def pip_words(error: ChildError, what: str) -> str:
-    """What to tell the user of a pip that failed."""
+    """The message for a failed pip command."""
     if _NO_NETWORK.search(error.output):
         hint = "no package index could be reached, or it lacks a package: look at the network, or at pip's settings"
     else:
@@ -227,7 +227,7 @@ def _extras_of(path: Path) -> list[str]:
 
 
 def _inspect(extras: tuple[str, ...]) -> dict | None:
-    """What the environment lacks; None if its python does not even run."""
+    """What the environment lacks; None if its python does not run."""
     if not PYTHON.exists():
         return None
     wanted = json.dumps(pinned(extras) | {"msadapter": "", "pip": ""})

@@ -1,4 +1,4 @@
-"""The main job: tokenizer and data set from the bundled text, then the training of a GPT."""
+"""The training job of the scenario core: makes a tokenizer and a data set from the bundled text, then trains a GPT."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ITERATIONS = 200
 
 
 def preprocess(megatron: Path, folder: Path, logs: Path, progress: Progress) -> bool:
-    """folder/shakespeare.{bin,idx,model} from the bundled text, with a converted Megatron."""
+    """Makes folder/shakespeare.{bin,idx,model} from the bundled text with the converted Megatron."""
     prefix = folder / "shakespeare"
     files = [prefix.with_name(f"{prefix.name}.{ending}") for ending in ("bin", "idx", "model")]
     stamp = Stamp(folder / "data.json")
@@ -38,7 +38,7 @@ def preprocess(megatron: Path, folder: Path, logs: Path, progress: Progress) -> 
 
 
 def train(output: Path, progress: Progress) -> bool:
-    """output/train/gpt: checkpoint, losses, curve, events. Continues a run that was stopped."""
+    """Trains in output/train/gpt, which receives checkpoint, losses, curve and events. Resumes an interrupted run."""
     folder = output / "train" / "gpt"
     results = [folder / name for name in ("checkpoint.pt", "losses.json", "loss.png")]
     stamp = Stamp(output / "train" / "gpt.json")
@@ -76,7 +76,7 @@ def train_command(output: Path) -> list[str | Path]:
 
 
 def losses(output: Path) -> dict:
-    """First, last and validation loss of the finished run, and ln(vocabulary)."""
+    """The first, last and validation loss of the finished run, and ln(vocabulary size)."""
     summary = json.loads((output / "train" / "gpt" / "losses.json").read_text(encoding="utf-8"))
     history = summary["iterations"]
     last = [record["loss"] for record in history[-10:]]
@@ -89,7 +89,7 @@ def losses(output: Path) -> dict:
 
 
 def data_key(megatron: Path) -> str:
-    """Changes with the text, the script or the converted Megatron."""
+    """A hash of the text, the script and the converted Megatron."""
     manifest = json.loads((megatron / "manifest.json").read_text(encoding="utf-8"))
     return digest(TEXT, PREPROCESS, json.dumps(manifest["files"], sort_keys=True))
 
@@ -105,9 +105,9 @@ def _adapter(script: Path, *arguments: str | Path) -> list[str | Path]:
 
 
 def forget_other_run(folder: Path, key: str, whole: bool = True) -> None:
-    """A run of another script or data, or with a checkpoint that is not whole, cannot be continued.
+    """Puts a run aside that cannot be resumed: one of another script or data, or with an incomplete checkpoint.
 
-    Its folder is kept under another name: hours of training may be in it.
+    Its folder is renamed and not deleted, because it may contain hours of training.
     """
     mark = folder / "run.key"
     same = mark.is_file() and mark.read_bytes() == key.encode()
@@ -118,7 +118,7 @@ def forget_other_run(folder: Path, key: str, whole: bool = True) -> None:
 
 
 def _is_whole_zip(path: Path) -> bool:
-    """Whether the archive, if there is one, can be read to its end."""
+    """True if the archive can be read to its end, or does not exist."""
     if not path.exists():
         return True
     try:

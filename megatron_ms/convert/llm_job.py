@@ -1,4 +1,4 @@
-"""The main job of the scenario llm: MindSpeed-LLM's own trainer on the bundled text, a small Qwen2.5 on two processes."""
+"""The training job of the scenario llm: MindSpeed-LLM trains a small Qwen2.5 on the bundled text on two processes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PLOT = ROOT / "megatron_ms" / "examples" / "plot_log.py"
 
 
 def folder_of(work: Run) -> Path:
-    """Where data, checkpoints and curves go."""
+    """The folder for data, checkpoints and curves."""
     return work.output / f"train-{work.scenario}"
 
 
@@ -25,12 +25,12 @@ def megatron_of(work: Run) -> Path:
 
 
 def preprocess(work: Run, logs: Path, progress: Progress) -> bool:
-    """The data set and its tokenizer, made with the converted Megatron."""
+    """Makes the data set and its tokenizer with the converted Megatron."""
     return job.preprocess(megatron_of(work), folder_of(work), logs, progress)
 
 
 def train(work: Run, logs: Path, progress: Progress) -> bool:
-    """Checkpoints, losses, curve and events of a hundred iterations. Continues a run that was stopped."""
+    """Trains for a hundred iterations; writes checkpoints, losses, curve and events. Resumes an interrupted run."""
     place = folder_of(work) / "qwen25"
     results = [place / name for name in ("losses.json", "loss.png", "latest_checkpointed_iteration.txt")]
     stamp = Stamp(folder_of(work) / "qwen25.json")
@@ -57,7 +57,7 @@ def train(work: Run, logs: Path, progress: Progress) -> bool:
         if error.log == log:
             with open(
                 place / "log.txt", "a", encoding="utf-8"
-            ) as file:  # what it did before it ended is part of the curve
+            ) as file:  # append: the output of an interrupted run is part of the curve
                 file.write(error.output)
         raise ConvertError(f"the training ended with exit code {error.code}:\n{error.tail(20)}") from None
     missing = [path.name for path in results if not path.is_file()]
@@ -68,7 +68,7 @@ def train(work: Run, logs: Path, progress: Progress) -> bool:
 
 
 def losses(work: Run) -> dict[str, float]:
-    """First, last and validation loss."""
+    """The first, last and validation loss."""
     found = json.loads((folder_of(work) / "qwen25" / "losses.json").read_text(encoding="utf-8"))
     first, last = found["iterations"][0]["loss"], found["iterations"][-1]["loss"]
     return {"first": first, "last": last, "validation": found["validation"][-1]["loss"]}

@@ -1,4 +1,7 @@
-"""Python packages that the converted trees import: pinned, in a folder beside them, so that the environment keeps its own."""
+"""Installs the pinned Python packages that the converted trees import, in a separate folder.
+
+The project's own environment thus stays unchanged.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +23,13 @@ FOLDER = "packages"
 
 
 def pins() -> list[str]:
-    """name==version of every line."""
+    """The requirements "name==version", one per line of the file."""
     lines = (line.split("#")[0].strip() for line in REQUIREMENTS.read_text(encoding="utf-8").splitlines())
     return [line for line in lines if line]
 
 
 def why_stale(output: Path) -> str:
-    """Why the packages must be installed again; "" if they are the pinned ones, and whole."""
+    """Why the packages must be installed again; "" if they are the pinned ones and complete."""
     folder = output / FOLDER
     if not folder.exists():
         return "Python packages: not installed yet"
@@ -37,12 +40,12 @@ def why_stale(output: Path) -> str:
 
 
 def install(output: Path, cache: Path, logs: Path, progress: Progress, offline: bool = False) -> bool:
-    """Downloads the wheels into the cache, then unpacks them; the folder appears whole. False if it is current.
+    """Downloads the wheels into the cache and unpacks them into a folder. Returns False if the folder is current.
 
-    A folder that is not as it was written goes aside under another name: somebody may have put something there.
+    The folder appears complete, by a rename. A folder that was changed since it was written is renamed, not deleted.
 
     Raises:
-        ConvertError: a wheel can be had neither from the cache nor from the package index.
+        ConvertError: a wheel is neither in the cache nor on the package index.
     """
     if not why_stale(output):
         return False
@@ -99,7 +102,7 @@ def _recorded(output: Path) -> dict:
     try:
         return dict(json.loads((output / f"{FOLDER}.json").read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
-        return {}  # what cannot be read counts for nothing: the step is done again
+        return {}  # an unreadable file is treated as missing, so the step is done again
 
 
 def _pinned() -> str:
@@ -107,7 +110,7 @@ def _pinned() -> str:
 
 
 def _contents_of(folder: Path) -> str:
-    """Changes with the content of any file that is not Python's own cache: asked before the folder is removed."""
+    """A hash of the contents of all files except Python's caches. It is checked before the folder is removed."""
     found = []
     for place, names, files in os.walk(folder):
         inside, cache = os.path.relpath(place, folder), os.path.basename(place) == "__pycache__"
@@ -118,7 +121,7 @@ def _contents_of(folder: Path) -> str:
 
 
 def _files_of(folder: Path) -> str:
-    """Changes with the name or size of any file that is not Python's own cache."""
+    """A hash of the names and sizes of all files except Python's caches."""
     found = []
     for place, names, files in os.walk(folder):
         names[:] = [name for name in names if name != "__pycache__"]

@@ -1,4 +1,4 @@
-"""Which folders may be written: what the user gave is checked before anything is, and what is the user's stays."""
+"""Checks, before anything is written, that no folder of the user would be overwritten."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .steps import ROOT, ConvertError
 
 MARK = ".lock"
 _MARK_TEXT = "This folder is an output of auto_convert.sh, which writes and replaces files in it.\n"
-# What a run writes into its output. In a folder without our mark these names are somebody else's.
+# The names that a run writes into its output folder. In a folder without our mark, such a name belongs to the user.
 _OURS = (
     *("megatron", "env.sh", "logs", "downloads", "sources", "train", MARK),
     *("llm", "rl", "packages", "packages.json", "train-llm", "train-rl"),
@@ -23,10 +23,10 @@ _OURS = (
 
 
 def clean_path(path: Path, what: str) -> Path:
-    """The absolute path without links.
+    """The absolute path with all links resolved.
 
     Raises:
-        ConvertError: it holds a character that a shell file, PATH or PYTHONPATH cannot hold, or its links lead in a circle.
+        ConvertError: the path has a character that a shell file or PATH cannot contain, or its links form a cycle.
     """
     try:
         place = resolved(path)
@@ -38,16 +38,16 @@ def clean_path(path: Path, what: str) -> Path:
 
 
 def check_characters(name: str, what: str) -> None:
-    """ConvertError for a line break or another control character, and for a colon, which divides PATH."""
+    """Raises ConvertError if the name contains a control character such as a line break, or a colon, which separates PATH."""
     bad = next((letter for letter in name if unicodedata.category(letter) == "Cc" or letter == ":"), None)
     if bad is not None:
         raise ConvertError(f"{what}: the path {name!r} holds {bad!r}; choose another path")
 
 
 def check_output(output: Path, others: Mapping[str, Path]) -> None:
-    """An error if the output and one of the other folders contain one another, or the output is part of this project.
+    """Raises ConvertError if the output and another folder contain one another, or if the output is part of this project.
 
-    others: what the user calls each folder -> where it is.
+    others: the option with which the user named a folder -> its path.
     """
     for what, place in others.items():
         if contains(output, place) or contains(place, output):
@@ -67,7 +67,7 @@ def check_output(output: Path, others: Mapping[str, Path]) -> None:
 
 
 def check_trees(trees: Iterable[Path], others: Mapping[str, Path]) -> None:
-    """An error if a tree that will be written and one of the other folders contain one another."""
+    """Raises ConvertError if a tree that will be written and one of the other folders contain one another."""
     for tree in trees:
         for what, place in others.items():
             if contains(tree, place) or contains(place, tree):
@@ -75,24 +75,24 @@ def check_trees(trees: Iterable[Path], others: Mapping[str, Path]) -> None:
 
 
 def _project_folders() -> list[str]:
-    """The folders of the clone that hold the project itself, not what it has made."""
+    """The folders of the clone that belong to the project itself, not to its output."""
     plain = {".git", ".venv", "benchmarks", "docs", "megatron_ms", "tests"}
     packages = {path.parent.name for path in ROOT.glob("*/__init__.py")}
     return sorted(plain | packages)
 
 
 def claim(output: Path) -> None:
-    """Marks an output folder as ours. One that has no mark must not hold any of the names that a run writes.
+    """Marks the output folder as ours. An unmarked folder must not contain any name that a run writes.
 
     Raises:
-        ConvertError: it holds one; the message names it. Nothing is written then.
+        ConvertError: it contains such a name, which the message lists. Nothing was written.
     """
     mark = output / MARK
     try:
         status = mark.lstat()
         ours = stat.S_ISREG(status.st_mode) and (
             not status.st_size
-            or mark.read_bytes() == _MARK_TEXT.encode()  # empty: written by earlier versions
+            or mark.read_bytes() == _MARK_TEXT.encode()  # earlier versions wrote an empty file
         )
     except FileNotFoundError:
         ours = False

@@ -1,4 +1,4 @@
-"""The scenarios of several upstreams: their trees side by side, a lock file of what was taken, a check of it all."""
+"""Scenarios with several upstreams: converts their trees, writes a lock file of the sources, and checks both."""
 
 from __future__ import annotations
 
@@ -35,7 +35,11 @@ LOCK = "lock.json"
 
 @dataclass(frozen=True)
 class Run:
-    """One use of a scenario: where its trees go, where sources are kept, which come from checkouts, whether with packages."""
+    """The settings of one run of a scenario.
+
+    `output` receives the trees, `cache` holds the git sources, `checkouts` maps names of sources to local checkouts, and
+    `packages` says whether the Python packages of the upstreams are installed.
+    """
 
     scenario: str
     output: Path
@@ -52,7 +56,7 @@ class Run:
         return self.output / self.scenario / source.name
 
     def key(self, source: GitSource) -> str:
-        """What a tree depends on: the source's content and the rules."""
+        """A hash of what a tree depends on: the content of its source and the rules."""
         checkout = self.checkouts.get(source.name)
         content: str | Path = source.commit if checkout is None else checkout
         python = sys.version if source.rules == "megatron_core" else ""
@@ -60,7 +64,7 @@ class Run:
 
 
 def fetch_all(work: Run, progress: Progress) -> bool:
-    """Brings every source that is no local checkout into the cache."""
+    """Fetches every source that is not a local checkout into the cache."""
     did = False
     for source in work.sources:
         if source.name not in work.checkouts:
@@ -70,7 +74,7 @@ def fetch_all(work: Run, progress: Progress) -> bool:
 
 
 def convert_all(work: Run, logs: Path, progress: Progress) -> bool:
-    """Writes the trees that are not current, side by side, then the lock file. Each appears whole or not at all."""
+    """Writes the trees that are not current, in parallel, and then the lock file. Each appears completely or not at all."""
     stale = [source for source in work.sources if why_stale(work, source)]
     for source in stale:
         keep_what_the_user_changed(work.tree(source))
@@ -135,7 +139,7 @@ def _convert(work: Run, source: GitSource, logs: Path, progress: Progress) -> No
 
 
 def _helpers(tree: Path, cache: Path, logs: Path, progress: Progress) -> None:
-    """Megatron's compiled data set helper, from the cache if this Python compiled the same source before."""
+    """Provides Megatron's compiled data set helper; takes it from the cache if it was compiled from the same source before."""
     source = tree / HELPERS / "helpers.cpp"
     if not source.is_file():
         return
@@ -154,7 +158,7 @@ def _helpers(tree: Path, cache: Path, logs: Path, progress: Progress) -> None:
 
 
 def why_stale(work: Run, source: GitSource) -> str:
-    """Why the tree of a source must be written again; "" if it is current and whole."""
+    """Why the tree of a source must be written again; "" if it is current and complete."""
     tree = work.tree(source)
     if not tree.exists():
         return f"{source.name}: not converted yet"
@@ -169,7 +173,7 @@ def why_stale(work: Run, source: GitSource) -> str:
 
 
 def lock_of(work: Run) -> dict:
-    """What was taken: for each source where from, its commit, version, rules and the hash of its files; the packages."""
+    """The content of the lock file: each source's origin, commit, version, rules and hash of files, and the packages."""
     taken = {}
     for source in work.sources:
         manifest = read_manifest(work.tree(source))
@@ -185,7 +189,7 @@ def lock_of(work: Run) -> dict:
 
 
 def check(work: Run) -> list[str]:
-    """Everything that is not current: trees, and the lock file. Nothing is written; an empty list says all is well."""
+    """The reasons why trees, packages or the lock file are not current; empty if they are. Writes nothing."""
     found = [reason for source in work.sources if (reason := why_stale(work, source))]
     if work.packages and (reason := packages.why_stale(work.output)):
         found.append(reason)
@@ -201,7 +205,7 @@ def check(work: Run) -> list[str]:
 
 
 def check_checkouts(work: Run) -> None:
-    """An error before any work if a checkout is not its upstream, or of a version without rules."""
+    """Raises ConvertError, before any work, if a checkout is not of its upstream or of a version without rules."""
     for source in work.sources:
         if source.name in work.checkouts:
             try:

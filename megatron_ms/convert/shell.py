@@ -1,4 +1,4 @@
-"""build/env.sh: a shell in which `import torch` is answered by this project."""
+"""Writes build/env.sh, which sets up a shell so that `import torch` gives msadapter."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def write_env(
 ) -> Path:
     """Writes output/env.sh and returns its path.
 
-    trees: what Python shall find (output/megatron without them); each is also named by a variable, such as MINDSPEED_LLM.
-    packages: a folder of Python packages behind them. device: what MSADAPTER_DEVICE says where nobody has set it.
-    An env.sh that was changed by hand is kept under another name.
+    trees: folders to put on PYTHONPATH (default: output/megatron); a variable such as MINDSPEED_LLM names each of them.
+    packages: a folder of Python packages, searched after the trees. device: MSADAPTER_DEVICE if the user has not set it.
+    An env.sh that was changed by hand is renamed, not overwritten.
 
     Raises:
-        ConvertError: a path holds a control character or a colon.
+        ConvertError: a path contains a control character or a colon.
     """
     path = output / "env.sh"
     for place in (output, ROOT, VENV, *trees, *([packages] if packages else [])):
@@ -79,7 +79,7 @@ def write_env(
 
 
 def _as_written(path: Path) -> bool:
-    """Whether an env.sh is as write_env left it, by the hash in its last line."""
+    """True if an env.sh is unchanged since write_env wrote it, judged by the hash in its last line."""
     if path.is_symlink() or not path.is_file():
         return False
     text, _, sha256 = path.read_text(encoding="utf-8", errors="surrogateescape").rpartition(_END)

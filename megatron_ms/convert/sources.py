@@ -1,4 +1,4 @@
-"""Upstream sources of the scenarios: pinned commits from git, kept in a cache, or local checkouts."""
+"""The upstream sources of the scenarios: pinned git commits in a cache, or local checkouts."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _NO_NETWORK = re.compile(
 
 @dataclass(frozen=True)
 class GitSource:
-    """A repository at one commit.
+    """A git repository at one commit.
 
-    name: what the user calls it, and the folder of its tree. rules: its folder in patches/. url, ref, commit: where,
-    under which name, and which content exactly. parts: what of the tree is taken (all without them).
+    name: the name on the command line and of the tree's folder. rules: the folder in patches/. url: the repository.
+    ref: a branch or tag that contained the commit. commit: the pinned hash. parts: the subfolders to use (default: all).
     """
 
     name: str
@@ -34,7 +34,7 @@ class GitSource:
     commit: str
 
     def address(self) -> str:
-        """The url, or what the environment names instead: MSADAPTER_GIT_MEGATRON_LM and its like."""
+        """The URL; environment variables such as MSADAPTER_GIT_MEGATRON_LM override it."""
         return os.environ.get("MSADAPTER_GIT_" + re.sub(r"\W", "_", self.name).upper(), self.url)
 
 
@@ -66,7 +66,7 @@ MINDSPEED_RL = GitSource(
     "2.3.0",
     "09b8c1253af02abf62f9056e3a4e5cba78b03d7a",
 )
-# core alone is Megatron Core from the package index (upstream.py).
+# The scenario core has no git source; it uses Megatron Core from the package index (upstream.py).
 SCENARIOS: dict[str, tuple[GitSource, ...]] = {
     "core": (),
     "llm": (MEGATRON_LM, MINDSPEED, MINDSPEED_LLM),
@@ -75,7 +75,7 @@ SCENARIOS: dict[str, tuple[GitSource, ...]] = {
 
 
 def by_name(scenario: str, name: str) -> GitSource:
-    """The source of this name; an error that lists the names."""
+    """The source of this name; ConvertError, which lists the names, if there is none."""
     for source in SCENARIOS[scenario]:
         if source.name.lower() == name.lower():
             return source
@@ -84,7 +84,7 @@ def by_name(scenario: str, name: str) -> GitSource:
 
 
 def git(repository: Path, *words: str, timeout: float = 900) -> subprocess.CompletedProcess[str]:
-    """git on a bare repository, without asking anybody and without the user's configuration of hooks."""
+    """Runs git on a bare repository, without prompts and without the hooks that the user has configured."""
     environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "GIT_DIR": str(repository)}
     try:
         return subprocess.run(
@@ -98,7 +98,7 @@ def git(repository: Path, *words: str, timeout: float = 900) -> subprocess.Compl
 
 
 def cached(source: GitSource, cache: Path) -> bool:
-    """Whether the commit is in the cache, with its tree."""
+    """True if the commit and its tree are in the cache."""
     repository = cache / f"{source.name}.git"
     return (
         repository.is_dir() and git(repository, "cat-file", "-e", f"{source.commit}^{{tree}}").returncode == 0
@@ -106,12 +106,12 @@ def cached(source: GitSource, cache: Path) -> bool:
 
 
 def fetch(source: GitSource, cache: Path, offline: bool = False) -> bool:
-    """Brings the commit into the cache. False if it was there.
+    """Fetches the commit into the cache. Returns False if it was there already.
 
-    A commit names its content, so that what arrives under the name is the pinned source or nothing.
+    A commit's hash determines its content, so the fetched source is the pinned one.
 
     Raises:
-        ConvertError: it is not in the cache and cannot be had, or the branch has moved and the server keeps the commit.
+        ConvertError: the commit cannot be fetched, or the branch has moved and the server does not serve the commit.
     """
     if cached(source, cache):
         return False
@@ -127,7 +127,7 @@ def fetch(source: GitSource, cache: Path, offline: bool = False) -> bool:
         if made.returncode:
             raise ConvertError(f"the cache {repository} cannot be made: {made.stderr.strip()}")
     words = ("fetch", "--quiet", "--depth", "1", "--no-tags", source.address())
-    # A server may refuse to serve a commit by its hash; then the branch or tag has to lead to it.
+    # A server may refuse to serve a commit by its hash. In this case the branch or tag must still point to it.
     told = ""
     for what in (source.commit, source.ref):
         answer = git(repository, *words, f"+{what}:refs/pins/{source.commit}")
@@ -146,7 +146,7 @@ def fetch(source: GitSource, cache: Path, offline: bool = False) -> bool:
 
 
 def export(source: GitSource, cache: Path, folder: Path) -> None:
-    """The tree of the commit into folder. Names and links that lead out of it are refused."""
+    """Writes the tree of the commit to a folder. Raises ConvertError for names and links that lead out of the folder."""
     repository = cache / f"{source.name}.git"
     environment = {**os.environ, "GIT_DIR": str(repository)}
     command = ["git", "archive", "--format=tar", source.commit]
@@ -165,7 +165,7 @@ def export(source: GitSource, cache: Path, folder: Path) -> None:
 
 
 def parse_locals(given: list[str], scenario: str) -> Mapping[str, Path]:
-    """{source name: checkout} of --source NAME=DIR; errors name what is wrong."""
+    """Parses the arguments --source NAME=DIR into {source name: checkout}; ConvertError names a wrong argument."""
     found = {}
     for text in given:
         name, equals, folder = text.partition("=")
@@ -174,7 +174,7 @@ def parse_locals(given: list[str], scenario: str) -> Mapping[str, Path]:
         source = by_name(scenario, name)
         try:
             path = Path(folder).expanduser()
-        except RuntimeError as error:  # of a user that does not exist
+        except RuntimeError as error:  # "~name" of a user who does not exist
             raise ConvertError(f"--source {text}: {error}") from None
         if not path.is_dir():
             raise ConvertError(f"--source {text}: there is no such folder")

@@ -1,4 +1,4 @@
-"""What every step is made of: hashes, stamps, atomic files, child processes, progress."""
+"""Tools for steps: hashes, stamps, atomic writes, child processes, progress display."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class ConvertError(Exception):
-    """A step cannot go on. The message tells the user what is wrong and what to do."""
+    """A step failed. The message tells the user what is wrong and what to do."""
 
 
 def digest(*parts: str | bytes | Path) -> str:
-    """sha256 over texts, bytes and the contents of files or whole folders (names included)."""
+    """The sha256 of texts, bytes, and the contents of files or whole folders (with the names of their files)."""
     whole = hashlib.sha256()
     for part in parts:
         if isinstance(part, Path):
@@ -43,18 +43,18 @@ def _files(folder: Path) -> list[Path]:
 
 
 def file_sha256(path: Path) -> str:
-    """sha256 of one file's content."""
+    """The sha256 of a file's content."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def write_atomically(path: Path, content: str) -> None:
-    """The file appears whole or not at all; it is not touched if it already says so."""
+    """Writes a file completely or not at all. A file that already has this content is not touched."""
     raw = content.encode("utf-8", "surrogateescape")
     if path.is_file() and not path.is_symlink() and path.read_bytes() == raw:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    # A new name each time: whatever waits under a known name, such as a link to elsewhere, is not written to.
+    # The temporary name is new each time. Under a fixed name, somebody could place a link to another file.
     handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     try:
         with open(handle, "wb") as file:
@@ -67,20 +67,20 @@ def write_atomically(path: Path, content: str) -> None:
 
 
 def _umask() -> int:
-    """The process's mask of permissions, which can only be read by setting it."""
+    """The process's umask, which can only be read by setting it."""
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
 
 
 class Stamp:
-    """Says that a step was done with inputs of this key and left these files, by size and hash."""
+    """A file that records a finished step: the key of its inputs, and the size and hash of each file that it wrote."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def holds(self, key: str) -> bool:
-        """True only if the key is the same and every recorded file still has the recorded content."""
+        """True if the key is equal and every recorded file still has the recorded content."""
         try:
             recorded = json.loads(self.path.read_text(encoding="utf-8"))
             if recorded["key"] != key:
@@ -90,11 +90,11 @@ class Stamp:
                 if path.stat().st_size != size or file_sha256(path) != sha256:
                     return False
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            return False  # a stamp that cannot be read counts for nothing: the step is done again
+            return False  # an unreadable stamp is treated as missing, so the step is done again
         return True
 
     def keep_strangers(self, files: Iterable[Path]) -> None:
-        """Renames those of the files, which a step is about to write, that are not as the last run left them."""
+        """Renames those of the given files that changed since the last run, because the step will overwrite them."""
         try:
             recorded = dict(json.loads(self.path.read_text(encoding="utf-8"))["files"])
         except (OSError, ValueError, KeyError, TypeError):
@@ -115,7 +115,7 @@ class Stamp:
 
 
 class Console:
-    """The lines that the user sees: one for each step, alive on a terminal, plain in a log."""
+    """Prints one line per step: updated in place on a terminal, plain text in a log."""
 
     def __init__(self, total: int) -> None:
         self.total = total
@@ -123,7 +123,7 @@ class Console:
         self.live = sys.stdout.isatty()
 
     def step(self, title: str, work: Callable[[Progress], bool]) -> None:
-        """Runs work; it returns True if it did something, False if all was already there."""
+        """Runs `work`, which returns True if it did something and False if there was nothing to do."""
         self.number += 1
         progress = Progress(f"[{self.number}/{self.total}] {title}", self.live)
         with progress:
@@ -132,7 +132,7 @@ class Console:
 
 
 class Progress:
-    """One step's line: on a terminal a moving bar, the seconds and the latest words of the child process."""
+    """The line of one step. On a terminal it shows a bar, the seconds and the last output of the child process."""
 
     WIDTH = 12
 
@@ -162,7 +162,7 @@ class Progress:
         return time.monotonic() - self.began
 
     def pause(self) -> None:
-        """Leaves the terminal to a child process that draws its own bar."""
+        """Stops drawing, so that a child process can draw its own progress bar."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
@@ -191,10 +191,10 @@ def run(
     environment: Mapping[str, str] | None = None,
     show: bool = False,
 ) -> str:
-    """Runs a child process with its output in log (and on the terminal with show). Returns the output.
+    """Runs a child process. Its output is written to `log`, with `show` also to the terminal, and returned.
 
     Raises:
-        ChildError: it ended with another exit code than 0.
+        ChildError: the exit code is not 0.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     words = [str(word) for word in command]
@@ -243,7 +243,7 @@ def _run_shown(words: list[str], environment: Mapping[str, str] | None) -> str:
 
 
 def end(child: subprocess.Popen, patience: float = 10.0) -> None:
-    """Ends a child that may have had Ctrl-C already: waits for it, then asks, then insists."""
+    """Terminates a child that may have received Ctrl-C already: waits, then sends SIGTERM, then SIGKILL."""
     for ask in (lambda: None, child.terminate):
         ask()
         try:
@@ -256,7 +256,7 @@ def end(child: subprocess.Popen, patience: float = 10.0) -> None:
 
 
 class ChildError(Exception):
-    """A child process failed. Steps turn it into a ConvertError with their own words."""
+    """A child process failed. A step converts this into a ConvertError with its own message."""
 
     def __init__(self, words: list[str], code: int, output: str, log: Path | None) -> None:
         super().__init__(f"{' '.join(words)}: exit code {code}")
@@ -265,7 +265,7 @@ class ChildError(Exception):
         self.log = log
 
     def tail(self, lines: int = 12) -> str:
-        """The last lines of the output, indented, and where the rest is."""
+        """The last lines of the output, indented, and the path of the complete log."""
         last = [line for line in self.output.strip().splitlines() if line.strip()][-lines:]
         shown = "\n".join("    " + line for line in last)
         return shown + (f"\n  The whole output: {self.log}" if self.log else "")

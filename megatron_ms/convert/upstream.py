@@ -1,4 +1,4 @@
-"""Megatron Core: the pinned wheel or a local checkout, converted into one tree that Python can import."""
+"""Converts Megatron Core, from the pinned wheel or a local checkout, into a tree that Python can import."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ HELPERS = Path("megatron/core/datasets")
 
 @dataclass(frozen=True)
 class Pin:
-    """A wheel on the package index: what pip is asked for, and the sha256 of its file for each machine type."""
+    """A pinned wheel on the package index: its requirement, and the sha256 of its file for each machine type."""
 
     requirement: str
     sha256: Mapping[str, str]
@@ -54,7 +54,7 @@ MEGATRON_CORE = Pin(
 
 
 def check_source(source: Path) -> str:
-    """The version of a Megatron-LM checkout; an error if it is none, or of a version that we have no rules for."""
+    """The version of a Megatron-LM checkout; ConvertError if it is not one, or if its version has no rules."""
     if not source.is_dir():
         raise ConvertError(f"--source {source}: there is no such folder")
     try:
@@ -69,7 +69,7 @@ def check_checkout(source: Path) -> list[Path]:
     """The files of a checkout that are copied.
 
     Raises:
-        PatchError: it is a converted tree already, or holds a link that would lead out of a copy, a pipe, a huge file.
+        PatchError: it is already converted, or it contains a pipe, a huge file, or a link that would lead out of a copy.
     """
     if os.path.lexists(source / MANIFEST):
         raise PatchError(f"{source} is already patched (it has a {MANIFEST}): give the upstream's own tree")
@@ -77,7 +77,7 @@ def check_checkout(source: Path) -> list[Path]:
 
 
 def copy_checkout(source: Path, place: Path) -> None:
-    """A checkout without .git and caches, as it may be worked on."""
+    """Copies a checkout, with its uncommitted changes, but without .git and caches."""
     place.mkdir()
     try:
         copy(source, place, check_checkout(source))
@@ -86,8 +86,7 @@ def copy_checkout(source: Path, place: Path) -> None:
 
 
 def fetch_wheel(downloads: Path, logs: Path, progress: Progress, pin: Pin = MEGATRON_CORE) -> bool:
-    """Leaves the pinned wheel in downloads. A file of its name with another hash is kept
-    under another name."""
+    """Downloads the pinned wheel into `downloads`. A file of the same name with another hash is renamed and kept."""
     expected = pin.expected(platform.machine())
     if wheel_in(downloads, expected) is not None:
         return False
@@ -114,12 +113,12 @@ def fetch_wheel(downloads: Path, logs: Path, progress: Progress, pin: Pin = MEGA
 
 
 def wheel_in(downloads: Path, sha256: str) -> Path | None:
-    """The wheel of this hash in the folder, if it is there and whole."""
+    """The path of the wheel with this hash in the folder; None if there is none."""
     return next((path for path in sorted(downloads.glob("*.whl")) if file_sha256(path) == sha256), None)
 
 
 def convert_wheel(output: Path, logs: Path, progress: Progress, pin: Pin = MEGATRON_CORE) -> bool:
-    """Unpacks the wheel, applies the rules, writes output/megatron."""
+    """Unpacks the wheel, applies the rules, and writes output/megatron. Returns False if the tree is current."""
     expected = pin.expected(platform.machine())
     key = digest(expected, *_rules())
     if _up_to_date(output / "megatron", key):
@@ -140,7 +139,7 @@ def convert_wheel(output: Path, logs: Path, progress: Progress, pin: Pin = MEGAT
 
 
 def convert_checkout(source: Path, output: Path, logs: Path, progress: Progress) -> bool:
-    """Copies a Megatron-LM checkout, compiles its data set helper, applies the rules, writes output/megatron."""
+    """Copies a Megatron-LM checkout, compiles its data set helper, applies the rules, and writes output/megatron."""
     key = digest(source, *_rules(), sys.version)
     if _up_to_date(output / "megatron", key):
         return False
@@ -154,7 +153,7 @@ def convert_checkout(source: Path, output: Path, logs: Path, progress: Progress)
 
 
 def unpack(wheel: Path, folder: Path) -> None:
-    """All of the wheel into folder; an error for a file that is no whole zip or has names that lead outside."""
+    """Unpacks the wheel into a folder; ConvertError for a damaged zip file or a name that leads out of the folder."""
     try:
         with zipfile.ZipFile(wheel) as archive:
             for name in archive.namelist():
@@ -168,7 +167,7 @@ def unpack(wheel: Path, folder: Path) -> None:
 
 
 def compile_helpers(tree: Path, logs: Path, progress: Progress) -> None:
-    """Builds megatron.core.datasets.helpers_cpp, which the wheel brings along and a checkout does not."""
+    """Compiles megatron.core.datasets.helpers_cpp. The wheel contains it compiled, a checkout does not."""
     source = tree / HELPERS / "helpers.cpp"
     if not source.is_file() or list((tree / HELPERS).glob("helpers_cpp*.so")):
         return
@@ -198,7 +197,7 @@ def compile_helpers(tree: Path, logs: Path, progress: Progress) -> None:
 
 
 def keep_what_the_user_changed(tree: Path) -> None:
-    """A tree that is not as it was written goes aside under another name: the changes may be somebody's work."""
+    """Renames a tree that was changed since it was written, because the changes may be the user's work."""
     if not os.path.lexists(tree):
         return
     try:
@@ -212,7 +211,7 @@ def keep_what_the_user_changed(tree: Path) -> None:
 
 def _patch(tree: Path, destination: Path, origin: Mapping[str, str], logs: Path, progress: Progress) -> None:
     keep_what_the_user_changed(destination)
-    # In the environment's python: a rule may need libcst.
+    # Run in the environment's python, because a rule may need libcst.
     environment = clean_environment() | {"PYTHONPATH": str(ROOT)}
     command: list[str | Path] = [
         PYTHON,
@@ -236,11 +235,11 @@ def _up_to_date(tree: Path, key: str) -> bool:
     try:
         return verify(tree)["origin"].get("key") == key
     except PatchError:
-        return False  # broken or absent: it is written again
+        return False  # damaged or absent: it is written again
 
 
 def why_stale(output: Path, source: Path | None) -> list[str]:
-    """Why output/megatron must be written again, as a list of no or one reason. Nothing is written."""
+    """Why output/megatron must be written again: a list of one reason, or an empty list. Writes nothing."""
     tree = output / "megatron"
     if source is None:
         key = digest(MEGATRON_CORE.expected(platform.machine()), *_rules())
@@ -259,7 +258,7 @@ def _rules() -> list[Path]:
 
 
 class _scratch:
-    """A folder beside the output that is gone afterwards, whatever happens."""
+    """A temporary folder beside the output, which is always removed at the end."""
 
     def __init__(self, output: Path) -> None:
         self.path = Path(tempfile.mkdtemp(prefix=".convert.", suffix=".part", dir=output))
@@ -272,7 +271,7 @@ class _scratch:
 
 
 def _commit_of(source: Path) -> str:
-    """The commit of the checkout for the manifest; 'unknown' if git cannot tell."""
+    """The commit of the checkout for the manifest; "unknown" if git does not know it."""
     try:
         answer = subprocess.run(
             ["git", "-C", source, "rev-parse", "HEAD"], capture_output=True, text=True, timeout=30

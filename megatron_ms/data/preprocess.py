@@ -1,7 +1,7 @@
-"""Text to Megatron's .bin/.idx: train a sentencepiece tokenizer on the text, encode it, write the indexed data set.
+"""Converts a text to Megatron's .bin/.idx: trains a sentencepiece tokenizer on it, encodes it, writes the data set.
 
-The pair is written by megatron.core's own IndexedDatasetBuilder, so it is byte for byte what Megatron's tools write.
-The script imports only torch and megatron.core beside sentencepiece: it runs the same on PyTorch.
+The files are written by megatron.core's IndexedDatasetBuilder, so they equal those of Megatron's tools byte for byte.
+The script imports only torch, megatron.core and sentencepiece, so it also runs with real PyTorch.
 
     python -m msadapter megatron_ms/data/preprocess.py --input book.txt --output-prefix build/train/book
 """
@@ -38,7 +38,7 @@ def parse_args() -> argparse.Namespace:
 
 
 def documents(text: str, at_least: int = DOCUMENT_CHARACTERS) -> Iterator[str]:
-    """Neighbouring paragraphs together until they hold at_least characters: one document each."""
+    """Yields documents: consecutive paragraphs joined until they have at least `at_least` characters."""
     held: list[str] = []
     size = 0
     for paragraph in text.split("\n\n"):
@@ -54,7 +54,10 @@ def documents(text: str, at_least: int = DOCUMENT_CHARACTERS) -> Iterator[str]:
 
 
 def train_tokenizer(text: str, vocab_size: int) -> bytes:
-    """A BPE model of vocab_size pieces (bytes of a .model file); line ends are pieces, unknown characters fall to bytes."""
+    """Trains a BPE model of `vocab_size` pieces and returns the bytes of its .model file.
+
+    Line ends are pieces of their own, and characters that have no piece are encoded as bytes.
+    """
     model = io.BytesIO()
     lines = (line for line in text.split("\n") if line)
     sentencepiece.SentencePieceTrainer.train(
@@ -74,7 +77,7 @@ def train_tokenizer(text: str, vocab_size: int) -> bytes:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """The file appears whole or not at all."""
+    """Writes a file completely or not at all."""
     beside = path.with_name(path.name + ".part")
     beside.write_bytes(content)
     os.replace(beside, path)
@@ -106,7 +109,7 @@ def main() -> None:
         tokens += len(ids)
     builder.finalize(str(parts["idx"]))
 
-    # The index names nothing of the data file, so the order of renames does not matter; the model goes first.
+    # The index does not refer to the data file, so the order of the renames does not matter. The model is first.
     write_atomically(prefix.with_name(f"{prefix.name}.model"), model)
     for ending, part in parts.items():
         os.replace(part, prefix.with_name(f"{prefix.name}.{ending}"))

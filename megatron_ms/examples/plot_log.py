@@ -1,9 +1,9 @@
-"""Reads the losses out of what Megatron's trainer has printed, and draws them.
+"""Reads the losses from the log of Megatron's trainer, and draws them.
 
     python -m megatron_ms.examples.plot_log LOG --save FOLDER
 
-writes FOLDER/losses.json (iterations with loss and gradient norm, the validation's loss) and FOLDER/loss.png. A log that
-several runs have written one after the other is one curve: what a later run says of an iteration counts.
+writes FOLDER/losses.json (loss and gradient norm of each iteration, validation losses) and FOLDER/loss.png. A log may contain
+several runs, one after the other. They form one curve: if an iteration occurs twice, the later run counts.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def losses(text: str) -> dict:
 
 
 def draw(found: dict, path: Path, title: str) -> None:
-    """The curve of `losses` as a PNG file, which appears whole."""
+    """Draws the result of `losses` as a PNG file, which appears completely or not at all."""
     import matplotlib
 
     matplotlib.use("Agg")

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Trains a small Qwen2.5 with MindSpeed-LLM's own pretrain_gpt.py and the flags of its example scripts, on two processes.
+# Trains a small Qwen2.5 on two processes with MindSpeed-LLM's own pretrain_gpt.py and the flags of its example scripts.
 #
 #   source build/env.sh                        (after: bash auto_convert.sh llm)
-#   bash megatron_ms/examples/pretrain_qwen25.sh PREFIX SAVE [more flags, which win over those below]
+#   bash megatron_ms/examples/pretrain_qwen25.sh PREFIX SAVE [more flags, which override those below]
 #
-# PREFIX: the data set without .bin and .idx, with its SentencePiece model PREFIX.model. SAVE: checkpoints and TensorBoard
-# events; started again it goes on from the last checkpoint (with more iterations: --train-iters 200
-# --override-opt_param-scheduler, because the schedule is another one then). PROCESSES=1 trains in one process.
+# PREFIX names the data set (PREFIX.bin, PREFIX.idx) and its SentencePiece model (PREFIX.model). SAVE is the folder for
+# checkpoints and TensorBoard events. When the script is started again, it resumes from the last checkpoint. To train for more
+# iterations, add: --train-iters 200 --override-opt_param-scheduler (the second flag because the schedule changes).
+# PROCESSES=1 trains in one process.
 set -euo pipefail
 [ $# -ge 2 ] || { echo "usage: $0 PREFIX SAVE [flags of pretrain_gpt.py]" >&2; exit 2; }
 : "${MINDSPEED_LLM:?is not set: source the env.sh that auto_convert.sh llm has written}"

@@ -1,10 +1,10 @@
-"""Train a GPT of Megatron Core on an indexed data set, on one device.
+"""Trains a GPT of Megatron Core on an indexed data set, on one device.
 
-Plain PyTorch: nothing here knows what answers `import torch`. With PyTorch: `python train_gpt.py ...`; on MindSpore:
-`python -m msadapter train_gpt.py ...`, or the first command in a shell that has sourced build/env.sh.
+This is a plain PyTorch script; nothing in it depends on msadapter. With PyTorch, run `python train_gpt.py ...`. On
+MindSpore, run `python -m msadapter train_gpt.py ...`, or the first command in a shell that has sourced build/env.sh.
 
-What it leaves in --save: checkpoint.pt (model, optimiser, schedule, random states), losses.json, loss.png, and
-TensorBoard events. Started again with the same arguments it continues from the checkpoint.
+The folder --save receives checkpoint.pt (model, optimizer, schedule, random states), losses.json, loss.png and
+TensorBoard events. If the script is started again with the same arguments, it resumes from the checkpoint.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def parse_args() -> argparse.Namespace:
 
 
 class SentencePieceTokenizer(MegatronTokenizer):
-    """The tokenizer that preprocess.py trained, as Megatron's data sets ask for it."""
+    """The tokenizer that preprocess.py trained, with the interface that Megatron's data sets expect."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(str(path))
@@ -96,7 +96,7 @@ class SentencePieceTokenizer(MegatronTokenizer):
 
 
 def initialise(args: argparse.Namespace) -> torch.device:
-    """Process group of this process alone, Megatron's parallel state, seeds. Returns the device to train on."""
+    """Initialises a process group of one process, Megatron's parallel state and the seeds. Returns the training device."""
     on_accelerator = torch.cuda.is_available()
     for variable, value in {
         "MASTER_ADDR": "localhost",
@@ -110,7 +110,7 @@ def initialise(args: argparse.Namespace) -> torch.device:
     random.seed(args.seed)
     numpy.random.seed(args.seed)
     torch.manual_seed(args.seed)
-    # Without an accelerator there is one generator: the tracker that does not switch between states.
+    # Without an accelerator there is a single generator, so a tracker that does not switch states is used.
     tensor_parallel.model_parallel_cuda_manual_seed(args.seed, inference_rng_tracker=not on_accelerator)
     return torch.device("cuda", torch.cuda.current_device()) if on_accelerator else torch.device("cpu")
 
@@ -162,14 +162,14 @@ def build_datasets(args: argparse.Namespace, tokenizer: MegatronTokenizer) -> tu
 
 
 def batches(dataset: GPTDataset, first: int, size: int) -> DataLoader:
-    """Batches of size samples in the data set's own (already shuffled) order, starting with sample first."""
+    """Batches of `size` samples in the order of the data set, which is already shuffled, starting with sample `first`."""
     return DataLoader(
         torch.utils.data.Subset(dataset, range(first, len(dataset))), batch_size=size, drop_last=True
     )
 
 
 def loss_of(model: GPTModel, batch: dict[str, torch.Tensor], device: torch.device) -> torch.Tensor:
-    """Mean cross entropy of the tokens that count, a 0-dim tensor."""
+    """The mean cross entropy over the tokens of the loss mask, as a 0-dim tensor."""
     batch = {name: tensor.to(device, non_blocking=True) for name, tensor in batch.items()}
     losses = model(batch["tokens"], batch["position_ids"], batch["attention_mask"], labels=batch["labels"])
     mask = batch["loss_mask"].float()
@@ -179,7 +179,7 @@ def loss_of(model: GPTModel, batch: dict[str, torch.Tensor], device: torch.devic
 def build_optimizer(
     args: argparse.Namespace, model: GPTModel
 ) -> tuple[torch.optim.AdamW, OptimizerParamScheduler]:
-    """AdamW without decay for biases and norms; warm-up, then cosine."""
+    """AdamW without weight decay for biases and norms, and a schedule with warm-up and cosine decay."""
     decayed = [parameter for parameter in model.parameters() if parameter.dim() > 1]
     others = [parameter for parameter in model.parameters() if parameter.dim() <= 1]
     groups = [{"params": decayed, "wd_mult": 1.0}, {"params": others, "wd_mult": 0.0}]
@@ -203,7 +203,7 @@ def build_optimizer(
 
 
 def save_checkpoint(path: Path, iteration: int, history: list[dict], model, optimizer, scheduler) -> None:
-    """Written beside and renamed: a stop in the middle leaves the earlier checkpoint."""
+    """Writes a temporary file and renames it, so an interruption leaves the earlier checkpoint."""
     state = {
         "iteration": iteration,
         "model": model.state_dict(),
@@ -221,10 +221,10 @@ def save_checkpoint(path: Path, iteration: int, history: list[dict], model, opti
 
 
 def load_checkpoint(path: Path, model, optimizer, scheduler) -> tuple[int, list[dict]]:
-    """Returns (iterations done, their records); (0, []) if there is no checkpoint."""
+    """Loads a checkpoint. Returns (finished iterations, their records), or (0, []) if there is no checkpoint."""
     if not path.exists():
         return 0, []
-    # Megatron keeps byte buffers of its own (io.BytesIO) in the state dict, so weights_only would refuse the file.
+    # Megatron puts byte buffers (io.BytesIO) into the state dict, which weights_only would refuse.
     state = torch.load(path, map_location="cpu", weights_only=False)
     model.load_state_dict(state["model"])
     optimizer.load_state_dict(state["optimizer"])
@@ -249,7 +249,7 @@ def report_line(args: argparse.Namespace, record: dict) -> str:
 
 
 def train_step(args, model, loader, optimizer, scheduler, device) -> dict:
-    """One optimiser step over a global batch. A gradient that is not finite skips the step."""
+    """Runs one optimizer step on a global batch. The step is skipped if the gradient is not finite."""
     began = time.perf_counter()
     micro_batches = args.global_batch_size // args.micro_batch_size
     optimizer.zero_grad(set_to_none=True)
@@ -275,7 +275,7 @@ def train_step(args, model, loader, optimizer, scheduler, device) -> dict:
 
 
 def evaluate(args, model, dataset, device) -> float:
-    """Mean loss of up to --eval-iters batches of the validation part."""
+    """The mean loss over at most --eval-iters batches of the validation data."""
     model.eval()
     with torch.no_grad():
         losses = [
