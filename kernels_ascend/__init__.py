@@ -1,6 +1,7 @@
-"""The fused operators of Ascend, each once: its mapping onto MindSpore's operator, and exact on the CPU.
+"""The fused operators of Ascend: each has a mapping onto a MindSpore operator and an exact CPU implementation.
 
-Importing declares them in the op table under `torch_npu.`; msadapter.torch_npu is their face.
+Importing this package declares the operators in the operator table under `torch_npu.`. Programs call them through
+msadapter.torch_npu.
 """
 
 from . import activation, attention, grouped, moe, norm, optimizer, ring, routing

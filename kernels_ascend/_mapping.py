@@ -1,7 +1,7 @@
-"""What each fused operator is on Ascend: MindSpore's operator and the names of its operands, in order.
+"""The MindSpore operators that the fused operators call on Ascend, with the names of their operands in order.
 
-`ascend(name, operand=value, ...)` calls one. The names are checked, here and, against MindSpore's own headers, by
-tests/kernels/test_mapping.py: that much of the mapping is proven without the device.
+`ascend(name, operand=value, ...)` calls one and checks the names of its operands. tests/kernels/test_mapping.py compares
+these names with MindSpore's own headers, so this part of the mapping is checked without a device.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ OPERATORS: dict[str, tuple[str, ...]] = {
     }.items()
 }
 
-# Operators of MindSpore that would be the whole of a composite here; their operands wait for a device to be tried on.
+# Composites for which MindSpore has a single operator. It is not called yet, because its operands need a test on a device.
 NOT_CALLED = {
     "all_gather_matmul": "AllGatherMatmul",
     "matmul_reduce_scatter": "MatmulReduceScatter",
@@ -68,12 +68,12 @@ NOT_CALLED = {
     "npu_moe_distribute_dispatch": "MoeDistributeDispatch",
 }
 
-# MindSpore passes a layout as a number (its enumeration FASInputLayoutMode).
+# MindSpore expects a layout as a number of its enumeration FASInputLayoutMode.
 LAYOUTS = {"BSH": 0, "BNSD": 1, "SBH": 2, "BSND": 3, "TND": 4}
 
 
 def on_ascend(tensor) -> bool:
-    """Whether the tensor is in an NPU's memory (and not on the host under the name npu)."""
+    """True if the tensor is in an NPU's memory; False on the host, also where the host acts as the device npu."""
     return not _accelerator.on_host() and tensor.device.type != "cpu"
 
 
@@ -81,7 +81,7 @@ UNDERIVABLE: set[str] = set()  # operators whose results cannot be differentiate
 
 
 def no_derivative(name: str):
-    """The gradient of an operator that has none: what comes out of it cannot be differentiated unseen."""
+    """A gradient function that raises NotImplementedError, for operators without a derivative."""
 
     UNDERIVABLE.add(name)
 
@@ -92,7 +92,7 @@ def no_derivative(name: str):
 
 
 def _tensors(values) -> list:
-    """The tensors among arguments or results, those of lists too."""
+    """The tensors among the values, including those inside lists."""
     found = []
     for x in values:
         if isinstance(x, (list, tuple)):
@@ -103,7 +103,7 @@ def _tensors(values) -> list:
 
 
 def without_derivative(function):
-    """`function` without gradient; backward() through its results raises NotImplementedError."""
+    """Wraps `function` so that backward() through its results raises NotImplementedError."""
     name = function.__name__
     refuse = no_derivative(name)
 
@@ -138,7 +138,7 @@ def without_derivative(function):
 
 
 def ascend(name: str, **operands):
-    """Run MindSpore's operator `name`; the operands by name, in its order, all of them."""
+    """Calls MindSpore's operator `name`. All its operands must be given by name, in its order."""
     if tuple(operands) != OPERATORS[name]:
         raise TypeError(f"{name} takes {', '.join(OPERATORS[name])}; got {', '.join(operands)}")
     return getattr(raw, name)(*operands.values())

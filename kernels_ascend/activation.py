@@ -1,4 +1,4 @@
-"""SwiGLU, scaled masked softmax, rotary embedding."""
+"""Fused SwiGLU, scaled masked softmax and rotary embedding."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from msadapter.ops.nn_norm import recording
 from ._mapping import ascend, on_ascend
 from .attention_tiles import working
 
-MASKED = -10000.0  # the score of a masked element, as on the device: a row that is all masked stays uniform
+MASKED = (
+    -10000.0
+)  # the score of a masked element, as on the device; a row in which all are masked becomes uniform
 
 
 def _halves(x, dim: int):
@@ -20,7 +22,7 @@ def _halves(x, dim: int):
 
 @composite("torch_npu.npu_swiglu_backward(Tensor grad_output, Tensor self, int dim=-1) -> Tensor", forms="f")
 def npu_swiglu_backward(grad_output, self, dim):
-    """The gradient of npu_swiglu's input."""
+    """The gradient of npu_swiglu with respect to its input `self`."""
     watched = recording() and (self.requires_grad or grad_output.requires_grad)
     if on_ascend(self) and not watched:
         return t.torch_npu__swiglu_grad(grad_output, self, dim)
@@ -40,7 +42,7 @@ def _swiglu_grad(grad_output, self, dim):
     grad={"self": lambda g, self, dim: t.torch_npu_npu_swiglu_backward(g, self, dim)},
 )
 def npu_swiglu(self, dim):
-    """silu(first half) * second half of a dimension; 16-bit input is computed in float32."""
+    """silu(first half) * second half along `dim`, which must have an even size. 16-bit input is computed in float32."""
     if on_ascend(self):
         return ascend("Swiglu", input=self, dim=dim)
     a, b = _halves(self, dim)
@@ -52,14 +54,14 @@ def npu_swiglu(self, dim):
     forms="f",
 )
 def npu_scaled_masked_softmax(x, mask, scale, fixed_triu_mask):
-    """softmax of x * scale over the last dimension; elements where mask is true get the score -10000.
+    """The softmax of x * scale over the last dimension, where elements with a true mask have the score -10000.
 
     Args:
-        x: (B, N, S, S'). mask: bool, broadcasts to x; with fixed_triu_mask it is not read, the keys behind the
-            diagonal are masked.
+        x: (B, N, S, S'). mask: bool, broadcastable to x. fixed_triu_mask: ignore `mask` and mask the keys after the
+            diagonal.
 
     Raises:
-        RuntimeError: a mask that is not bool, or does not broadcast; fixed_triu_mask where the lengths differ.
+        RuntimeError: the mask is not bool or does not broadcast, or fixed_triu_mask is set and S differs from S'.
     """
     scores = x.to(working(x.dtype)) * scale
     if fixed_triu_mask:
@@ -80,7 +82,7 @@ _MODES = {"half": HALF, "interleave": INTERLEAVED}
 
 
 def _turned(x, mode: int, back: bool = False):
-    """Each pair (a, b) as (-b, a); back: the transpose, (b, -a). Pairs are halves, or neighbours."""
+    """Maps each pair (a, b) to (-b, a), with `back` to (b, -a). Pairs are halves (mode 0) or neighbours (mode 1)."""
     if mode == INTERLEAVED:
         a, b = x[..., 0::2], x[..., 1::2]
         return t.stack([b, -a] if back else [-b, a], -1).flatten(-2)
@@ -106,10 +108,12 @@ def _rotary_gradient(g, self, cos, sin, mode, needs):
     grad={("self", "cos", "sin"): _rotary_gradient},
 )
 def npu_rotary_position_embedding(self, cos, sin, mode):
-    """x * cos + turned(x) * sin: pairs of the last dimension are its halves (mode 0) or neighbours (mode 1).
+    """Rotary embedding: x * cos + rotated(x) * sin, where rotated maps each pair (a, b) to (-b, a).
+
+    A pair consists of the halves of the last dimension (mode 0) or of neighbours in it (mode 1).
 
     Raises:
-        RuntimeError: another mode, an odd last dimension, cos and sin that do not broadcast to x.
+        RuntimeError: the mode is unknown, the last dimension is odd, or cos and sin do not broadcast to x.
     """
     size = self.shape[-1]
     if mode not in (HALF, INTERLEAVED):
@@ -137,7 +141,7 @@ def _mode_of(rotary_mode: str) -> int:
     "torch_npu.npu_rotary_mul(Tensor self, Tensor r1, Tensor r2, str rotary_mode='half') -> Tensor", forms="f"
 )
 def npu_rotary_mul(self, r1, r2, rotary_mode):
-    """npu_rotary_position_embedding with r1 as cos and r2 as sin."""
+    """The same as npu_rotary_position_embedding with r1 as cos and r2 as sin."""
     return t.torch_npu_npu_rotary_position_embedding(self, r1, r2, _mode_of(rotary_mode))
 
 
@@ -147,10 +151,10 @@ def npu_rotary_mul(self, r1, r2, rotary_mode):
     forms="f",
 )
 def npu_apply_rotary_pos_emb(query, key, cos, sin, layout, rotary_mode):
-    """query and key turned by the same angles; both are (B, S, N, D), cos and sin (B, S, 1, D).
+    """Applies the rotary embedding to query and key, both (B, S, N, D), with cos and sin (B, S, 1, D).
 
     Raises:
-        RuntimeError: an unknown layout or mode.
+        RuntimeError: the layout or the mode is unknown.
     """
     if layout not in ("BSH", "BSND"):
         raise RuntimeError(f"npu_apply_rotary_pos_emb: layout must be BSH or BSND, but got {layout}")

@@ -1,7 +1,7 @@
-"""MindSpeed's adaptive context parallelism: tokens in an order that leaves whole blocks of the attention mask empty.
+"""Operators of MindSpeed's adaptive context parallelism, which reorders tokens to save communication.
 
-A mask is true where a key is hidden. Divided into size x size blocks, one for each pair of ranks, a block that is all true
-is a pair that has nothing to compute.
+A mask is true where a key is hidden. It is divided into size x size blocks, one for each pair of ranks. If a block is true
+everywhere, its pair of ranks has nothing to compute. A good order of the tokens makes many blocks true everywhere.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from __future__ import annotations
 import msadapter
 from msadapter.ops._declare import t
 
-CLUSTERS = range(2, 9)  # how many clusters are tried
+CLUSTERS = range(2, 9)  # the numbers of clusters that are tried
 _SEED = 0
 
 
 def coarsen_mask(input, splitNum: int, output) -> None:
-    """output[i, j] becomes whether block (i, j) of splitNum x splitNum is all true.
+    """Writes to output[i, j] whether block (i, j) of splitNum x splitNum blocks is true everywhere.
 
     Raises:
-        RuntimeError: no number of blocks, or one that does not divide both sizes.
+        RuntimeError: splitNum is not positive or does not divide both sizes.
     """
     if splitNum < 1:
         raise RuntimeError("Split number must be a positive integer.")
@@ -29,7 +29,7 @@ def coarsen_mask(input, splitNum: int, output) -> None:
 
 
 def get_mask_list_with_remap(attnMask, output, rowIdxSeq, colIdxSeq) -> None:
-    """output becomes the mask of these rows and columns."""
+    """Writes the mask of the given rows and columns to output."""
     if len(rowIdxSeq) > output.shape[0] or len(colIdxSeq) > output.shape[1]:
         raise RuntimeError("Row or colum index length large than size of attention mask")
     rows, columns = (msadapter.tensor(list(x), dtype=msadapter.int64) for x in (rowIdxSeq, colIdxSeq))
@@ -37,7 +37,7 @@ def get_mask_list_with_remap(attnMask, output, rowIdxSeq, colIdxSeq) -> None:
 
 
 def get_mask_list_without_remap(attnMask, output, blockIdx, cpSize: int) -> None:
-    """output becomes block blockIdx of cpSize x cpSize."""
+    """Writes block blockIdx of cpSize x cpSize blocks to output."""
     if cpSize < 1:
         raise RuntimeError("CP size must be a positive integer.")
     size = attnMask.shape[0] // cpSize
@@ -46,7 +46,7 @@ def get_mask_list_without_remap(attnMask, output, blockIdx, cpSize: int) -> None
 
 
 def _score(mask, size: int, grid) -> tuple[float, float]:
-    """(share of pairs that compute, how unequally the ranks share them); `grid` becomes the coarse mask."""
+    """Returns (share of pairs of ranks that compute, imbalance between ranks). Writes the coarse mask to `grid`."""
     coarsen_mask(mask, size, grid)
     works = ~grid
     tasks = works.sum(0) + works.sum(1) - works.diagonal().long()
@@ -54,7 +54,7 @@ def _score(mask, size: int, grid) -> tuple[float, float]:
 
 
 def _clusters(points, count: int, steps: int):
-    """The cluster of each point, by k-means from points that are drawn."""
+    """The cluster of each point by k-means, starting from randomly drawn points."""
     source = msadapter.Generator().manual_seed(_SEED)
     centres = points[msadapter.randperm(len(points), generator=source)[:count]]
     for _ in range(steps):
@@ -80,15 +80,15 @@ def search_kmeans(
     cpSize: int,
     numIters: int,
 ) -> list[int]:
-    """The order of the tokens with the fewest pairs of ranks that compute: tokens of a cluster side by side.
+    """Finds an order of the tokens in which few pairs of ranks have to compute. Tokens of a cluster become neighbours.
 
     Args:
-        attnMask: (S, S) bool. reduceMask: features of each token. tmpAttnMask, tmpGridMask: space for trials.
-        optGridMask: becomes the coarse mask of the order that is found. optAttnMask, optNumCluster: the mask in that order
-            and the number of clusters, where one is better than no new order.
+        attnMask: (S, S) bool. reduceMask: features of each token. tmpAttnMask, tmpGridMask: scratch memory.
+        optGridMask: receives the coarse mask of the order found. optAttnMask, optNumCluster: receive the mask in this order
+            and the number of clusters, if the order is better than the original one.
 
     Returns:
-        The tokens, in order.
+        The indices of the tokens in the new order.
     """
     points = msadapter.tensor(reduceMask, dtype=msadapter.float32)
     order = msadapter.arange(len(attnMask))

@@ -1,8 +1,8 @@
-"""npu_fusion_attention and its gradient: every layout, sparse mode, bias, dropout, grouped heads, packed sequences.
+"""npu_fusion_attention and its gradient, with all layouts, sparse modes, biases, dropout, grouped heads, packed sequences.
 
     out = dropout(softmax(mask(scale * query @ key^T + bias))) @ value
 
-A query that sees no key has the output 0 (and softmax_max the lowest float32, softmax_sum 1).
+For a query that sees no key the output is 0, softmax_max is the lowest float32, and softmax_sum is 1.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ UNBOUNDED = 2147483647
 
 @dataclass(frozen=True)
 class Options:
-    """The arguments of a call that are no tensors."""
+    """The arguments of a call that are not tensors."""
 
     heads: int
     layout: str
@@ -44,7 +44,7 @@ class Options:
     offset: int = 0
 
     def operands(self) -> dict:
-        """For MindSpore's operator, in its order."""
+        """These arguments as operands of MindSpore's operator, in its order."""
         return {
             "keep_prob": self.keep,
             "pre_tokens": self.pre,
@@ -67,7 +67,7 @@ class Options:
 
 
 def _checked(query, key, value, pse, atten_mask, o: Options) -> tuple[Sizes, object]:
-    """The sizes of the call and its mask in four dimensions; RuntimeError if something does not fit."""
+    """The sizes of the call and its mask in four dimensions. Raises RuntimeError if shapes or options do not match."""
     sizes = sizes_of(query, key, value, o.heads, o.layout, o.qlen, o.kvlen)
     if not 0 < o.keep <= 1:
         raise RuntimeError(f"npu_fusion_attention: keep_prob must be in (0, 1], but got {o.keep}")
@@ -86,7 +86,7 @@ def _checked(query, key, value, pse, atten_mask, o: Options) -> tuple[Sizes, obj
 
 
 def _problems(query, key, value, pse, mask, has_mask: bool, sizes: Sizes, o: Options):
-    """The dense problems of a call: (ranges of queries and keys or None, problem), one for each packed sequence."""
+    """Yields the dense problems of a call as (ranges of queries and keys or None, problem), one per packed sequence."""
     q = heads_first(query, o.layout, o.heads)
     k, v = (heads_first(x, o.layout, sizes.kv_heads) for x in (key, value))
 
@@ -106,7 +106,7 @@ def _problems(query, key, value, pse, mask, has_mask: bool, sizes: Sizes, o: Opt
             )
         ]
         if o.mode == attention_masks.PREFIX:
-            band = [attention_masks.EVERYTHING]  # the whole mask is given
+            band = [attention_masks.EVERYTHING]  # the mask alone decides
         yield None, attention_tiles.Dense(q, k, v, band, mask, bias(sizes.queries), seed=seed, **common)
         return
     bands = attention_masks.of_packed(o.mode, list(sizes.lengths), o.pre, o.following, has_mask, o.prefix)
@@ -131,7 +131,7 @@ def _problems(query, key, value, pse, mask, has_mask: bool, sizes: Sizes, o: Opt
 
 
 def _output_like(query, value, sizes: Sizes, o: Options):
-    """An empty output: the query's shape with the head size of value."""
+    """An uninitialised output with the query's shape and the head size of value."""
     if o.layout in ("BSH", "SBH"):
         size = value.shape[-1] // sizes.kv_heads
         return query.new_empty(*query.shape[:2], o.heads * size)
@@ -139,14 +139,14 @@ def _output_like(query, value, sizes: Sizes, o: Options):
 
 
 def _statistics_like(query, sizes: Sizes):
-    """Zeros for softmax_max and softmax_sum, without the eight equal columns."""
+    """Zeros for softmax_max and softmax_sum, without the dimension of eight equal columns."""
     dtype = attention_tiles.working(query.dtype)
     shape = (sizes.queries, sizes.heads) if sizes.lengths else (sizes.batch, sizes.heads, sizes.queries)
     return [query.new_zeros(*shape, dtype=dtype) for _ in range(2)]
 
 
 def _statistics_of(x, where, sizes: Sizes):
-    """(B, N, S) of a dense problem. Packed: the shape is (T, N), but each sequence lies there as its own (N, S)."""
+    """The statistics (B, N, S) of a dense problem. In a packed tensor (T, N), each sequence is stored as its own (N, S)."""
     if where is None:
         return x
     first, last = (n * sizes.heads for n in (where[0].start, where[0].stop))
@@ -157,7 +157,7 @@ _ATTENTION_TENSORS = "Tensor query, Tensor key, Tensor value, Tensor? pse, Tenso
 
 
 def _formula(query, key, value, pse, atten_mask, o: Options):
-    """The plain formula, all scores at once: what second derivatives are taken of."""
+    """Attention by the plain formula with all scores at once. It is used for second derivatives."""
     if o.keep < 1:
         raise NotImplementedError(
             "npu_fusion_attention: second derivatives with dropout are not supported (docs/coverage.md)"

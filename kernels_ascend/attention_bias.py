@@ -1,4 +1,4 @@
-"""The position bias (pse) of npu_fusion_attention, tile by tile: given, compressed ALiBi, or made from slopes."""
+"""The position bias (pse) of npu_fusion_attention per tile: a full tensor, compressed ALiBi, or ALiBi from slopes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ COMPRESSED_ROWS = 1024
 
 
 def check(pse, pse_type: int, sizes: Sizes, dtype) -> None:
-    """RuntimeError if pse does not fit its type and the sizes of the call."""
+    """Raises RuntimeError if pse does not match its type and the sizes of the call."""
     if not 0 <= pse_type <= 3:
         raise RuntimeError(f"npu_fusion_attention: pse_type must be from 0 to 3, but got {pse_type}")
     if pse is None:
@@ -50,7 +50,7 @@ def check(pse, pse_type: int, sizes: Sizes, dtype) -> None:
 
 
 def is_compressed(pse, sizes: Sizes) -> bool:
-    """Whether pse holds the last rows of ALiBi only."""
+    """True if pse contains only the last rows of an ALiBi bias."""
     return (
         pse is not None
         and pse.dim() == 4
@@ -60,10 +60,10 @@ def is_compressed(pse, sizes: Sizes) -> bool:
 
 
 def check_causal(pse, mask, mode: int, following: int, sizes: Sizes) -> None:
-    """Compressed rows tell what a query adds for itself and the keys before it: no query may see others.
+    """Checks that no query sees a key after itself, because compressed rows have no bias for such keys.
 
     Raises:
-        RuntimeError: lengths of queries and keys that differ, keys behind the diagonal that are seen.
+        RuntimeError: the numbers of queries and keys differ, or a key after the diagonal is visible.
     """
     lengths = sizes.lengths or ((sizes.queries, sizes.keys),)
     if any(q and k and q != k for q, k in lengths):
@@ -86,16 +86,16 @@ def check_causal(pse, mask, mode: int, following: int, sizes: Sizes) -> None:
 
 
 def _lower(mask):
-    """True where a key is not behind its query."""
+    """True where a key is not after its query."""
     return msadapter.ones(mask.shape[-2:], dtype=msadapter.bool, device=mask.device).tril()
 
 
 class Bias:
-    """Called with a tile: what is added to its scaled scores. `gradient` takes the gradient of the scores.
+    """A callable that returns the bias of a tile, which is added to the scaled scores.
 
     Args:
-        pse, pse_type, scale: of the call. q_start, kv_start: shifts of the ALiBi pattern.
-        sequence: which sequence of a packed batch; None for a dense one.
+        pse, pse_type, scale: the arguments of the call. q_start, kv_start: shifts of the ALiBi pattern.
+        sequence: the index of the sequence in a packed batch; None for a dense one.
     """
 
     def __init__(
@@ -135,13 +135,13 @@ class Bias:
         return _part(slopes, tile.b, tile.n)[:, :, None, None] * -distance
 
     def _unpacked(self, tile: Tile):
-        """Row i is the last row moved by the distance to it: ALiBi depends on i - j alone."""
+        """The bias of a tile from compressed rows. Row i is the last row, shifted, because ALiBi depends only on i - j."""
         last = _part(self.pse, tile.b, tile.n)[:, :, -1]
         place = (last.shape[-1] - 1 - self._distance(tile, 0)).clamp(0, last.shape[-1] - 1)
         return last[:, :, place]
 
     def gradient(self, tile: Tile, ds) -> None:
-        """Adds to `sum`, the gradient of pse."""
+        """Adds the gradient `ds` of the tile's scores to `sum`, the gradient of pse."""
         if self.sum is None:
             self.sum = msadapter.zeros(self.pse.shape, dtype=ds.dtype, device=ds.device)
         ds = ds * self.factor
@@ -152,7 +152,7 @@ class Bias:
         _part(self.sum, tile.b, tile.n, tile.rows, tile.columns).add_(ds)
 
     def formula(self, queries: int, keys: int):
-        """The whole bias, differentiable."""
+        """The complete bias as a differentiable tensor."""
         whole = slice(0, queries), slice(0, keys)
         batches, heads = (
             slice(0, self.pse.shape[0]),

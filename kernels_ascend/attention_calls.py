@@ -1,4 +1,4 @@
-"""npu_fusion_attention and its relatives as programs call them."""
+"""The public functions npu_fusion_attention and its variants, with the arguments that programs pass."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def options_of(
     seed=0,
     offset=0,
 ) -> Options:
-    """The options of a call, from the arguments as programs give them."""
+    """Makes the Options of a call from the arguments that a program passes."""
     return Options(
         int(head_num),
         input_layout,
@@ -107,7 +107,7 @@ def npu_fusion_attention_v2(
     query_rope=None,
     key_rope=None,
 ):
-    """npu_fusion_attention with ALiBi made inside (pse_type 2 and 3) and the rotary part of queries and keys apart."""
+    """npu_fusion_attention that can make ALiBi from slopes (pse_type 2, 3) and takes rotary parts as separate tensors."""
     _no_padding_mask(padding_mask)
     query, key = _with_rope(query, key, query_rope, key_rope, input_layout)
     seed = 0
@@ -158,22 +158,22 @@ def npu_fusion_attention(
     gen_mask_parallel=True,
     sync=False,
 ):
-    """Attention of one fused operator.
+    """Computes attention with one fused operator.
 
     Args:
-        query, key, value: in `input_layout`: BSH, SBH, BSND, BNSD, or TND with the ends of the sequences in
-            actual_seq_qlen and actual_seq_kvlen. Heads of key may be fewer by a whole factor.
-        head_num: heads of query.
+        query, key, value: float tensors in `input_layout`: BSH, SBH, BSND, BNSD, or TND with the ends of the packed
+            sequences in actual_seq_qlen and actual_seq_kvlen. The heads of query are a multiple of those of key.
+        head_num: the number of heads of query.
         pse: added to query @ key^T before `scale`: (B or 1, N, Sq or 1, Skv), or the last 1024 rows of ALiBi.
-        atten_mask: bool or uint8, true hides: (B, N, Sq, Skv), (B, 1, Sq, Skv), (1, 1, Sq, Skv), (Sq, Skv), or the
-            compressed (2048, 2048) with a sparse_mode that has a pattern.
-        sparse_mode: 0 mask and band, 1 mask, 2 causal from the upper left, 3 causal to the lower right, 4 band of
-            pre_tockens and next_tockens from the lower right, 5 and 6 causal with a visible prefix, 7 and 8 packed
-            sequences of which the last, or first, has a band.
+        atten_mask: bool or uint8, true hides a key: (B, N, Sq, Skv), (B, 1, Sq, Skv), (1, 1, Sq, Skv), (Sq, Skv), or the
+            compressed (2048, 2048) for a sparse_mode that defines a pattern.
+        sparse_mode: 0 mask and band; 1 mask; 2 causal, aligned to the upper left; 3 causal, aligned to the lower right;
+            4 band of pre_tockens and next_tockens, aligned to the lower right; 5, 6 causal with a visible prefix;
+            7, 8 packed sequences of which the last (7) or first (8) has a band.
 
     Returns:
-        (out, softmax_max, softmax_sum, an empty tensor, seed, offset, numels): the statistics are float32
-        (B, N, S, 8), packed (T, N, 8) where each sequence lies as (N, S, 8); the integers name the dropout's draws.
+        (out, softmax_max, softmax_sum, an empty tensor, seed, offset, numels). The statistics are float32 (B, N, S, 8),
+        or packed (T, N, 8), where each sequence is stored as (N, S, 8). The integers identify the dropout's random numbers.
     """
     return npu_fusion_attention_v2(
         query,
@@ -309,9 +309,9 @@ def npu_fusion_attention_grad(
     gen_mask_parallel=True,
     sync=False,
 ):
-    """The gradients of npu_fusion_attention, from its outputs: (query, key, value, pse or empty).
+    """The gradients of npu_fusion_attention from its outputs: (query, key, value, pse or empty).
 
-    The statistics may be those of longer rows than `key` has (ring attention).
+    The softmax statistics may belong to more keys than `key` contains, as in ring attention.
     """
     return npu_fusion_attention_grad_v2(
         query,
@@ -351,7 +351,7 @@ def _no_quantization(name: str, options) -> None:
 
 
 def _check_key_heads(name: str, query, key, heads: int, key_heads: int, layout: str) -> None:
-    """RuntimeError if the number of key heads that is given is not that of the shapes."""
+    """Raises RuntimeError if the given number of key heads does not match the shapes."""
     if layout not in ("BSH", "BSND", "BNSD"):
         raise NotImplementedError(
             f"torch_npu.{name}: input_layout {layout} is not supported, only BSH, BSND and BNSD (docs/coverage.md)"
@@ -366,7 +366,7 @@ def _check_key_heads(name: str, query, key, heads: int, key_heads: int, layout: 
 
 
 def _lengths_as_mask(lengths, keys: int, batch: int, mask, device):
-    """The mask that also hides the keys behind each sequence's length."""
+    """The mask extended so that it also hides the keys after each sequence's length."""
     if lengths is None:
         return mask
     numbers = _ints(lengths)
@@ -396,11 +396,11 @@ def npu_prompt_flash_attention(
     sparse_mode=0,
     **quantization,
 ):
-    """Attention of a prompt, without gradient; pse_shift is added to the scaled scores.
+    """Attention over a prompt, without gradient. pse_shift is added to the scaled scores.
 
     Args:
-        actual_seq_lengths, actual_seq_lengths_kv: lengths of the sequences; keys behind them are not seen.
-        the others as of npu_fusion_attention. The number of key heads follows from the shapes.
+        actual_seq_lengths, actual_seq_lengths_kv: lengths of the sequences; keys after them are hidden.
+        The other arguments are those of npu_fusion_attention. The number of key heads follows from the shapes.
     """
     _no_padding_mask(padding_mask)
     _no_quantization("npu_prompt_flash_attention", quantization)
@@ -459,10 +459,10 @@ def npu_incre_flash_attention(
     block_size=0,
     **quantization,
 ):
-    """Attention of one new query over cached keys, without gradient.
+    """Attention of one new query per sequence over cached keys, without gradient.
 
     Args:
-        atten_mask: (B, Skv) or (B, 1, 1, Skv), true hides. actual_seq_lengths: how many keys of each sequence are filled.
+        atten_mask: (B, Skv) or (B, 1, 1, Skv), true hides a key. actual_seq_lengths: the number of valid keys per sequence.
     """
     _no_padding_mask(padding_mask)
     _no_quantization("npu_incre_flash_attention", quantization)

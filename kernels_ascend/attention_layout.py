@@ -1,4 +1,4 @@
-"""The layouts of npu_fusion_attention seen as one: (B, N, S, D) views, or, packed, one such view a sequence."""
+"""Views npu_fusion_attention's layouts as (B, N, S, D); a packed batch has one such view per sequence."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _RANK = {"BSH": 3, "SBH": 3, "BSND": 4, "BNSD": 4, "TND": 3}
 
 @dataclass(frozen=True)
 class Sizes:
-    """Of a call: batch, heads of queries and of keys, lengths, head sizes. Packed: the lengths of each sequence."""
+    """The sizes of a call: batch, heads, lengths and head sizes; for a packed batch also each sequence's lengths."""
 
     batch: int
     heads: int
@@ -21,13 +21,13 @@ class Sizes:
 
     @property
     def scores(self) -> int:
-        """How many scores there are: the length of the dropout mask."""
+        """The total number of scores, which is the length of the dropout mask."""
         pairs = self.lengths or ((self.queries, self.keys),) * self.batch
         return self.heads * sum(q * k for q, k in pairs)
 
 
 def heads_first(x, layout: str, heads: int):
-    """(B, N, S, D) as a view where the layout allows it. TND: (1, N, T, D)."""
+    """The tensor as (B, N, S, D), as a view where the layout allows it. TND becomes (1, N, T, D)."""
     if layout == "BNSD":
         return x
     if layout == "BSND":
@@ -40,10 +40,10 @@ def heads_first(x, layout: str, heads: int):
 
 
 def sizes_of(query, key, value, heads: int, layout: str, qlen, kvlen) -> Sizes:
-    """Check the shapes and measure.
+    """Checks the shapes of a call and returns its sizes.
 
     Raises:
-        RuntimeError: an unknown layout, ranks, head counts or lengths that do not fit together.
+        RuntimeError: the layout is unknown, or numbers of dimensions, heads or lengths do not match.
     """
     if layout not in LAYOUTS:
         raise RuntimeError(

@@ -1,7 +1,7 @@
-"""Which keys a query may see: the sparse modes of npu_fusion_attention as bands, and checks of the mask.
+"""Determines which keys a query sees: converts npu_fusion_attention's sparse modes to bands, and checks masks.
 
-A mask is true where a key is hidden. Modes 2 to 4 and 6 to 8 describe the pattern themselves; the device wants one
-fixed "compressed" mask with them, and any other one beside them is a mistake that would stay unseen: it is refused.
+A mask is true where a key is hidden. Modes 2 to 4 and 6 to 8 define the pattern themselves, and the device requires one
+fixed "compressed" mask with them. Any other mask would be ignored silently on the device, so it is refused here.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 import msadapter
 
-SIDE = 2048  # of the compressed mask
-PREFIX_ROWS = 3072  # of the compressed mask of mode 6
+SIDE = 2048  # side of the compressed mask
+PREFIX_ROWS = 3072  # number of rows of the compressed mask of mode 6
 FULL, ALL, LEFT_UP, RIGHT_DOWN, BAND, PREFIX, PREFIX_COMPRESSED, VARLEN_LAST_BAND, VARLEN_FIRST_BAND = range(
     9
 )
@@ -21,20 +21,20 @@ COMPRESSED = (LEFT_UP, RIGHT_DOWN, BAND, PREFIX_COMPRESSED, VARLEN_LAST_BAND, VA
 
 @dataclass(frozen=True)
 class Visible:
-    """Query i sees the keys j with i - left <= j <= i + right (None: no bound), and those with j < prefix."""
+    """Query i sees key j if i - left <= j <= i + right (None means no bound) or j < prefix."""
 
     left: int | None = None
     right: int | None = None
     prefix: int = 0
 
     def columns(self, first: int, last: int, keys: int) -> tuple[int, int]:
-        """The range of keys that any of the queries first..last-1 may see."""
+        """The range of keys that contains all keys seen by the queries first to last - 1."""
         low = 0 if self.left is None or self.prefix else max(0, first - self.left)
         high = keys if self.right is None else min(keys, max(last + self.right, self.prefix))
         return min(low, keys), max(high, 0)
 
     def hidden(self, rows: tuple[int, int], columns: tuple[int, int], device):
-        """A mask of these rows and columns, true where hidden; None if nothing is."""
+        """The mask of the given rows and columns, true where hidden; None if nothing is hidden."""
         (i0, i1), (j0, j1) = rows, columns
         right = self.right is not None and j1 - 1 > i0 + self.right
         left = self.left is not None and j0 < i1 - 1 - self.left
@@ -53,10 +53,10 @@ EVERYTHING = Visible()
 
 
 def visible(mode: int, queries: int, keys: int, pre: int, following: int, has_mask: bool, prefix: int = 0):
-    """What a sequence of `queries` queries and `keys` keys may see in a sparse mode, besides the mask itself."""
+    """What the queries of a sequence see in a sparse mode, apart from an explicit mask."""
     if not has_mask or mode == ALL:
         return EVERYTHING
-    offset = keys - queries  # of the diagonal that ends in the lower right corner
+    offset = keys - queries  # column offset of the diagonal that ends in the lower right corner
     if mode == FULL:
         return Visible(pre, following)
     if mode == LEFT_UP:
@@ -68,7 +68,7 @@ def visible(mode: int, queries: int, keys: int, pre: int, following: int, has_ma
 
 
 def of_packed(mode: int, lengths: list[tuple[int, int]], pre: int, following: int, has_mask: bool, prefix):
-    """`visible` of each sequence of a packed (TND) batch. Modes 7 and 8 have a band in the last, or the first, one."""
+    """`visible` for each sequence of a packed (TND) batch. In mode 7 the last sequence has a band, in mode 8 the first."""
     filled = [n for n, (queries, _) in enumerate(lengths) if queries]
     special = None
     if filled:
@@ -89,7 +89,7 @@ def of_packed(mode: int, lengths: list[tuple[int, int]], pre: int, following: in
 
 
 def check_mode(mode: int, has_mask: bool, packed: bool, prefix, batch: int) -> None:
-    """RuntimeError for a mode that does not exist, or whose companions are missing; a warning if the mask is missing."""
+    """Raises RuntimeError for an unknown mode or if its other arguments are missing; warns if its mask is missing."""
     if not 0 <= mode <= 8:
         raise RuntimeError(f"npu_fusion_attention: sparse_mode must be from 0 to 8, but got {mode}")
     if mode and not has_mask:
@@ -111,10 +111,10 @@ def check_mode(mode: int, has_mask: bool, packed: bool, prefix, batch: int) -> N
 
 
 def check_mask(mask, mode: int, batch: int, heads: int, queries: int, keys: int, packed: bool):
-    """The mask as (B or 1, N or 1, Sq, Skv) of bool, None where the mode stands for it.
+    """The mask as bool (B or 1, N or 1, Sq, Skv); None if the mode alone determines what is hidden.
 
     Raises:
-        RuntimeError: not bool or uint8, a shape that does not fit, or not the compressed mask that the mode wants.
+        RuntimeError: the dtype is not bool or uint8, the shape does not match, or the mode requires the compressed mask.
     """
     if mask is None:
         return None
@@ -153,7 +153,7 @@ def _check_compressed(mask, mode: int, shape: tuple[int, ...]) -> None:
         )
 
 
-_seen: dict = {}  # the last mask found good: a model passes the same one at every step
+_seen: dict = {}  # the last valid compressed mask; a model passes the same one at every step
 
 
 def _is_compressed(mask) -> bool:
@@ -166,5 +166,5 @@ def _is_compressed(mask) -> bool:
         rest = flags[SIDE:]
         good = not bool(rest[:, : SIDE // 2].any()) and bool(rest[:, SIDE // 2 :].all())
     if good:
-        _seen.update(key=key, mask=mask)  # kept alive: its address stays its own
+        _seen.update(key=key, mask=mask)  # keep the mask alive, so that its address is not reused
     return good

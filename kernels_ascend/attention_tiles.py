@@ -1,7 +1,7 @@
-"""Flash attention in tiles of table operators: the memory grows with the length of the sequences, not its square.
+"""Flash attention by tiles, made of table operators. Memory grows linearly with the length of the sequences.
 
-Everything here is in (B, N, S, D). A tile is a range of batches, key heads and rows of scores; forward and backward
-walk the same tiles, so that a tile's dropout is drawn again from the same seed.
+All tensors here are (B, N, S, D). A tile is a range of batches, key heads and rows of scores. Forward and backward use the
+same tiles, so that backward can draw a tile's dropout again from the same seed.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from msadapter.ops._declare import t
 
 from .attention_masks import Visible
 
-TILE = 1 << 21  # scores held at once
+TILE = 1 << 21  # number of scores per tile
 ROWS = 256
-_LOWEST = -3.4028234663852886e38  # softmax_max of a query that sees nothing
+_LOWEST = -3.4028234663852886e38  # softmax_max of a query that sees no key
 
 
 @dataclass
 class Dense:
-    """One dense problem: sequences of equal length. `group` queries' heads share a key head."""
+    """An attention problem with sequences of equal length, where `group` heads of query share one head of key."""
 
     query: object
     key: object
     value: object
-    visible: list[Visible]  # one, or one a batch
+    visible: list[Visible]  # one for all batches, or one per batch
     mask: object = None  # (B or 1, N or 1, Sq, Skv), true where hidden
-    bias: Callable | None = None  # of (batches, heads, rows, columns): what is added to the scaled scores
+    bias: Callable | None = None  # called with a tile; returns what is added to its scaled scores
     scale: float = 1.0
     keep: float = 1.0
-    seed: int = 0  # of the dropout; each tile adds its number
+    seed: int = 0  # dropout seed, to which each tile adds its number
 
     @property
     def group(self) -> int:
@@ -40,7 +40,7 @@ class Dense:
 
 @dataclass(frozen=True)
 class Tile:
-    """Ranges of batches, key heads, query heads, rows and columns."""
+    """A part of the scores: ranges of batches, key heads, query heads, rows and columns."""
 
     number: int
     b: slice
@@ -51,7 +51,7 @@ class Tile:
 
 
 def tiles(p: Dense) -> Iterator[Tile]:
-    """The tiles of a problem, rows innermost. Rows that see no key at all have empty columns."""
+    """Yields the tiles of a problem, with rows in the innermost loop. For rows that see no key the columns are empty."""
     batch, _, queries, _ = p.query.shape
     kv_heads, keys = p.key.shape[1:3]
     if not queries:
@@ -79,7 +79,7 @@ def tiles(p: Dense) -> Iterator[Tile]:
 
 
 def working(dtype):
-    """What a dtype is computed in."""
+    """The dtype in which tensors of `dtype` are computed."""
     return dtype if dtype == msadapter.float64 else msadapter.float32
 
 
@@ -88,7 +88,7 @@ def _range(s: slice) -> tuple[int, int]:
 
 
 def _part(x, *ranges: slice):
-    """x[ranges], where dimensions of one element stay whole."""
+    """x[ranges], except that dimensions of size 1 are not cut."""
     for dim, r in enumerate(ranges):
         if x.shape[dim] != 1:
             x = x.narrow(dim, r.start, r.stop - r.start)
@@ -96,7 +96,7 @@ def _part(x, *ranges: slice):
 
 
 def _grouped(x, group: int):
-    """(B, K * group, S, D) as (B, K, group * S, D): heads that share a key head become rows."""
+    """Reshapes (B, K * group, S, D) to (B, K, group * S, D), so heads that share a key head become rows."""
     if group == 1:
         return x
     b, n, s, d = x.shape
@@ -111,7 +111,7 @@ def _ungrouped(x, group: int):
 
 
 def _scores(p: Dense, tile: Tile, query, key):
-    """The scaled scores with the bias, -inf where hidden."""
+    """The scaled scores of a tile with the bias, and -inf for hidden keys."""
     s = _ungrouped(t.matmul(query, key.transpose(-2, -1)), p.group) * p.scale
     if p.bias is not None:
         s = s + p.bias(tile)
@@ -124,7 +124,7 @@ def _scores(p: Dense, tile: Tile, query, key):
 
 
 def _kept(p: Dense, tile: Tile, like):
-    """The tile's dropout as factors 0 and 1 / keep; None without dropout."""
+    """The dropout factors of the tile, 0 or 1 / keep; None without dropout."""
     if p.keep >= 1.0:
         return None
     source = msadapter.Generator(device=like.device).manual_seed((p.seed + tile.number) % (1 << 63))
@@ -133,7 +133,7 @@ def _kept(p: Dense, tile: Tile, like):
 
 
 def forward(p: Dense, out, softmax_max, softmax_sum) -> None:
-    """Write the attention into `out` (B, N, Sq, Dv) and the rows' maxima and sums into the last two (B, N, Sq)."""
+    """Writes the attention to `out` (B, N, Sq, Dv), and the rows' maxima and sums to softmax_max, softmax_sum (B, N, Sq)."""
     dtype = working(p.query.dtype)
     held = None
     for tile in tiles(p):
@@ -162,10 +162,10 @@ def forward(p: Dense, out, softmax_max, softmax_sum) -> None:
 def backward(
     p: Dense, out, softmax_max, softmax_sum, grad, into, bias_gradient: Callable | None = None
 ) -> None:
-    """Write the gradients of query, key and value into the three tensors `into`.
+    """Writes the gradients of query, key and value to the three tensors `into`.
 
-    `out` and `grad` are (B, N, Sq, Dv), the maxima and sums (B, N, Sq): those of the whole row, also where `key`
-    is only a part of it (ring attention). bias_gradient(tile, ds) takes the gradient of the scores after scaling.
+    `out` and `grad` are (B, N, Sq, Dv), the maxima and sums (B, N, Sq). They belong to complete rows, even if `key` is only
+    a part of the keys (ring attention). bias_gradient(tile, ds) is called with the gradient of the scaled scores.
     """
     dtype = working(p.query.dtype)
     grad_query, grad_key, grad_value = into

@@ -1,6 +1,6 @@
-"""Batched products of experts between an exchange over their ranks (ep) and a gather or sum over tensor parallel ranks (tp).
+"""Batched matrix products of experts, fused with communication over expert parallel (ep) and tensor parallel (tp) ranks.
 
-MindSpore has no operator of these: product and collectives one after the other.
+MindSpore has no operator for these, so the product and the collectives run one after the other.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from ._mapping import without_derivative
 from .attention_tiles import working
 from .collective import _gathered, _group, _scattered
 
-IN_HIDDEN, IN_CAPACITY = 0, 1  # the dimension that tp divides
+IN_HIDDEN, IN_CAPACITY = 0, 1  # the dimension that is divided among the tp ranks
 _ACTIVATIONS = (
     lambda x: x,
     lambda x: t.gelu(x),
@@ -22,7 +22,7 @@ _ACTIVATIONS = (
 
 
 def _exchanged(x, group, size: int):
-    """Block i of the first dimension goes to process i."""
+    """All-to-all: sends block i of the first dimension to process i."""
     if group is None:
         return x
     from msadapter import distributed
@@ -44,7 +44,7 @@ def _check(x, weight, shard_type: int) -> None:
 
 
 def _biased(x, bias):
-    """x + bias in float32; bias (E, N) or (E, 1, N)."""
+    """x + bias, computed in float32. bias is (E, N) or (E, 1, N)."""
     return x if bias is None else x + bias.to(x.dtype).reshape(x.shape[0], 1, x.shape[2])
 
 
@@ -62,18 +62,18 @@ def npu_alltoall_allgather_bmm(
     need_allgather_out=False,
     need_activation_feature=False,
 ):
-    """Tokens to the ranks of their experts, their parts gathered from the tp ranks, each expert's product.
+    """Sends tokens to the ranks of their experts, gathers their parts from the tp ranks, and multiplies by the experts.
 
     Args:
         x: (E, C, H / tp) with shard_type 0, (E, C / tp, H) with 1. weight: (E / ep, H, M). bias: (E / ep, 1, M) or
-            (E / ep, M). group_ep, group_tp: the communicators' names.
-        act_type: 0 none, 1 gelu, 2 silu, 3 relu, 4 fast gelu.
+            (E / ep, M). group_ep, group_tp: names of the communicators.
+        act_type: the activation: 0 none, 1 gelu, 2 silu, 3 relu, 4 fast gelu.
 
     Returns:
-        (the activated product (E / ep, ep * C, M), its left operand (E / ep, ep * C, H) or None, the product or None)
+        (activated product (E / ep, ep * C, M), left operand of the product (E / ep, ep * C, H) or None, product or None)
 
     Raises:
-        RuntimeError: shapes that do not fit, an unknown shard_type or act_type.
+        RuntimeError: the shapes do not match, or shard_type or act_type is unknown.
     """
     _check(x, weight, shard_type)
     if act_type not in range(len(_ACTIVATIONS)):
@@ -100,16 +100,17 @@ def npu_alltoall_allgather_bmm(
 def npu_bmm_reducescatter_alltoall(
     x, weight, bias, group_ep, group_ep_worldsize, group_tp, group_tp_worldsize, shard_type=0
 ):
-    """Each expert's product, summed over the tp ranks and divided among them, then back to the ranks of its tokens.
+    """Computes each expert's product, reduce-scatters it over the tp ranks, and sends it back to the ranks of the tokens.
 
     Args:
-        x: (E / ep, ep * C, M / tp). weight: (E / ep, M / tp, H). bias: (E / ep, 1, H / tp), with shard_type 1 H.
+        x: (E / ep, ep * C, M / tp). weight: (E / ep, M / tp, H). bias: (E / ep, 1, H / tp), or (E / ep, 1, H) with
+            shard_type 1.
 
     Returns:
         (E, C, H / tp) with shard_type 0, (E, C / tp, H) with 1.
 
     Raises:
-        RuntimeError: shapes that do not fit, an unknown shard_type.
+        RuntimeError: the shapes do not match, or shard_type is unknown.
     """
     _check(x, weight, shard_type)
     ep, tp = group_ep_worldsize, group_tp_worldsize

@@ -1,4 +1,4 @@
-"""Products fused with communication: product and collective one after the other, results as of the fused operators."""
+"""Matrix products fused with communication. On the CPU, the product and the collective run one after the other."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from ._mapping import ascend, on_ascend, without_derivative
 from .grouped import npu_grouped_matmul
 from .quantized import dequantized_weight, whole_product
 
-SUM = 0  # MindSpore passes a reduction as a number
+SUM = 0  # MindSpore expects a reduction as a number
 
 
 def _group(name: str, world_size: int):
-    """The process group of a communicator's name; None for one process alone."""
+    """The process group with this communicator name; None in a program of one process."""
     from msadapter import distributed
 
     if world_size == 1:
@@ -95,10 +95,10 @@ def npu_all_gather_base_mm(
     gather_output=True,
     comm_turn=0,
 ):
-    """(gather(input) @ x2, gather(input)); with gather_index 1 x2 is gathered instead.
+    """Returns (gather(input) @ x2, gather(input)). With gather_index 1, x2 is gathered instead of input.
 
     Args:
-        input: (m, k), x2: (k, n). hcom: the communicator's name. gather_output: False gives an empty second result.
+        input: (m, k). x2: (k, n). hcom: the communicator's name. gather_output: if False, the second result is empty.
     """
     _no_bias(bias)
     _no_scales(x1_scale, x2_scale)
@@ -128,7 +128,7 @@ def npu_all_gather_base_mm(
 def npu_mm_reduce_scatter_base(
     input, x2, hcom, world_size, reduce_op="sum", bias=None, x1_scale=None, x2_scale=None, comm_turn=0
 ):
-    """This process's rows of the sum of input @ x2 over the processes."""
+    """Reduce-scatters input @ x2: sums over the processes and returns this process's rows of the sum."""
     _no_bias(bias)
     _no_scales(x1_scale, x2_scale)
     _only_sum(reduce_op)
@@ -149,7 +149,7 @@ def npu_mm_reduce_scatter_base(
 
 
 def all_reduce(x, hcom, reduce_op="sum"):
-    """The sum of x over the processes of the communicator; x itself in a program of one process."""
+    """The sum of x over the processes of the communicator. In a program of one process this is x itself."""
     from msadapter import distributed
 
     _only_sum(reduce_op)
@@ -176,11 +176,11 @@ def npu_mm_all_reduce_base(
     comm_turn=0,
     antiquant_group_size=0,
 ):
-    """The sum over the processes of the communicator of x1 @ x2 (+ bias) (+ x3).
+    """The sum of x1 @ x2 (+ bias) (+ x3) over the processes of the communicator.
 
     Args:
-        x1: (m, k) or (b, m, k), x2: (k, n); both float, both int8 (dequant_scale, see `whole_product`), or x2 int8 and
-            x1 float (antiquant_scale, see `dequantized_weight`).
+        x1: (m, k) or (b, m, k). x2: (k, n). Both are float, or both int8 with dequant_scale (see `whole_product`), or x1
+            is float and x2 int8 with antiquant_scale (see `dequantized_weight`).
     """
     if comm_quant_scale_1 is not None or comm_quant_scale_2 is not None:
         raise NotImplementedError(
@@ -212,7 +212,10 @@ def npu_mm_all_reduce_add_rms_norm(
     antiquant_group_size=0,
     comm_turn=0,
 ):
-    """y = npu_mm_all_reduce_base(x1, x2, ...) + residual and its RMS norm: (y, norm), of the residual's shape."""
+    """Returns (y, norm) with y = npu_mm_all_reduce_base(x1, x2, ...) + residual and norm = RMS norm of y.
+
+    Both have the shape of residual.
+    """
     product = npu_mm_all_reduce_base(
         x1,
         x2,
@@ -229,7 +232,7 @@ def npu_mm_all_reduce_add_rms_norm(
 
 
 def _exchanged(x, send: list[int], received: list[int], group, world_size: int):
-    """Rows to the processes: `send` and `received` count rows by (process, expert)."""
+    """All-to-all of rows. `send` and `received` are numbers of rows by (process, expert)."""
     if group is None:
         return x
     from msadapter import distributed
@@ -244,7 +247,7 @@ def _exchanged(x, send: list[int], received: list[int], group, world_size: int):
 
 
 def _by_expert(x, counts: list[int], world_size: int, back: bool = False):
-    """Blocks of rows from (process, expert) order into (expert, process) order, or back."""
+    """Reorders blocks of rows from (process, expert) to (expert, process) order; `back` does the inverse."""
     experts = len(counts) // world_size
     order = [p * experts + e for e in range(experts) for p in range(world_size)]
     if back:
@@ -272,7 +275,7 @@ def _second(mm_x, mm_weight, turned: bool):
 
 
 def _products(rows, weight, counts, world_size: int, turned: bool):
-    """Each expert's product with its rows."""
+    """The product of each expert's weight with the rows of this expert."""
     weight = weight.transpose(1, 2) if turned else weight
     ends = _per_expert(counts, world_size)
     return npu_grouped_matmul(
@@ -297,12 +300,12 @@ def npu_alltoallv_gmm(
     trans_mm_weight=False,
     permute_out_flag=False,
 ):
-    """Rows to the processes of their experts, then each expert's product.
+    """Sends rows to the processes of their experts and computes each expert's product.
 
     Args:
-        gmm_x: rows in the order (process, its expert). gmm_weight: (experts here, k, n).
-        send_counts, recv_counts: rows by (process, expert).
-        mm_x, mm_weight: a second product without communication.
+        gmm_x: rows ordered by (process, expert of this process). gmm_weight: (experts of this process, k, n).
+        send_counts, recv_counts: numbers of rows by (process, expert).
+        mm_x, mm_weight: operands of a second product without communication.
 
     Returns:
         (gmm result, mm result or None, the received rows in the order of the experts or None)
@@ -331,9 +334,9 @@ def npu_gmm_alltoallv(
     trans_gmm_weight=False,
     trans_mm_weight=False,
 ):
-    """Each expert's product, then its rows back to the processes they came from: (gmm result, mm result or None).
+    """Computes each expert's product and sends the rows back to their processes. Returns (gmm result, mm result or None).
 
-    gmm_x: rows in the order of the experts; send_counts and recv_counts as of npu_alltoallv_gmm.
+    gmm_x has rows ordered by expert. send_counts and recv_counts are those of npu_alltoallv_gmm.
     """
     _no_count_tensors(send_counts_tensor, recv_counts_tensor)
     sent, received = _counts(send_counts, ep_world_size), _counts(recv_counts, ep_world_size)
@@ -350,7 +353,7 @@ def _into(output, value) -> None:
 
 
 def _two_lines(rank: int, ag_dim: int, rs_dim: int, inner_dim_is_ag: bool) -> tuple[list[int], list[int]]:
-    """The ranks that gather from one another with `rank`, and those that add up with it, in a grid of both."""
+    """(ranks with which `rank` gathers, ranks with which it sums): its two lines in a grid of ag_dim x rs_dim ranks."""
     inner = ag_dim if inner_dim_is_ag else rs_dim
     row = [rank // inner * inner + i for i in range(inner)]
     column = list(range(rank % inner, ag_dim * rs_dim, inner))
@@ -358,9 +361,9 @@ def _two_lines(rank: int, ag_dim: int, rs_dim: int, inner_dim_is_ag: bool) -> tu
 
 
 class Lcal:
-    """The low-level operators of --use-ascend-coc: results go into a tensor that the caller gives.
+    """The low-level operators of --use-ascend-coc, which write results to a tensor that the caller passes.
 
-    `group` answers the process group of (rank, size, domain); one process alone needs none.
+    `group(rank, size, domain)` returns a process group. It is not called in a program of one process.
     """
 
     def __init__(self, group):
@@ -394,9 +397,9 @@ class Lcal:
     def all_gather_matmul_reduce_scatter(
         self, input1, input2, bias, output, rank, rank_size, comm_domain, ag_dim, rs_dim, inner_dim_is_ag
     ) -> None:
-        """Rows gathered from the `ag_dim` processes of one line, sums over the `rs_dim` ones across it.
+        """Gathers rows over `ag_dim` processes, multiplies, and reduce-scatters the product over `rs_dim` processes.
 
-        inner_dim_is_ag: neighbouring ranks gather from one another, else they add.
+        With inner_dim_is_ag, neighbouring ranks gather from one another; otherwise neighbouring ranks sum.
         """
         if ag_dim * rs_dim != rank_size:
             raise RuntimeError(f"{ag_dim} x {rs_dim} are not the {rank_size} processes")

@@ -1,4 +1,4 @@
-"""Matrix products of groups of rows, and products added to a float32 gradient."""
+"""Matrix products of groups of rows, and products that are added to a float32 gradient."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from msadapter.ops._declare import t
 from ._mapping import ascend, on_ascend
 from .quantized import dequantized_weight
 
-NO_GROUPS, ROWS, INNER = -1, 0, 2  # what a group is a part of
-ENDS, COUNTS = 0, 1  # what group_list holds
+NO_GROUPS, ROWS, INNER = -1, 0, 2  # values of group_type: which dimension is divided into groups
+ENDS, COUNTS = 0, 1  # values of group_list_type: group_list has the ends or the sizes of groups
 _ACTIVATIONS = {
     0: lambda x: x,
     1: lambda x: t.relu(x),
@@ -22,10 +22,10 @@ _ACTIVATIONS = {
 
 
 def bounds(group_list, kind: int, total: int) -> list[tuple[int, int]]:
-    """The ranges of the groups.
+    """The ranges of rows of the groups.
 
     Raises:
-        RuntimeError: numbers that do not grow, or that lead behind `total`.
+        RuntimeError: the ends decrease, or exceed `total`.
     """
     numbers = [int(n) for n in (group_list.tolist() if hasattr(group_list, "tolist") else group_list)]
     if kind == COUNTS:
@@ -44,12 +44,12 @@ def bounds(group_list, kind: int, total: int) -> list[tuple[int, int]]:
 
 
 def _weights(weight) -> list:
-    """One matrix a group: of a list of them, or of one tensor (E, K, N)."""
+    """One matrix per group, from a list of matrices or one tensor (E, K, N)."""
     return list(weight[0].unbind(0)) if len(weight) == 1 and weight[0].dim() == 3 else list(weight)
 
 
 def _with_rest(parts: list, rows: int):
-    """The parts one under the other, and zeros for rows in no group."""
+    """Concatenates the parts and appends zeros for rows that are in no group."""
     out = t.cat(parts, 0) if len(parts) > 1 else parts[0]
     return out if len(out) == rows else t.cat([out, out.new_zeros(rows - len(out), out.shape[1])], 0)
 
@@ -60,7 +60,7 @@ def _product(x, weight, bias):
 
 
 def _rows_of(numbers, groups: int) -> list:
-    """One vector a group, of (E, N) or a list; None for each where there are none."""
+    """One vector per group, from (E, N) or a list; a list of None if there are no vectors."""
     if not numbers:
         return [None] * groups
     return list(numbers[0].unbind(0)) if len(numbers) == 1 and numbers[0].dim() == 2 else list(numbers)
@@ -92,10 +92,10 @@ def _of_rows(x: list, weight: list, bias, group_list, kind: int, joined: bool, q
 
 @dataclass
 class Quantized:
-    """What the int8 operands of a grouped product stand for.
+    """The scales of int8 operands of a grouped product.
 
-    scale: of the columns of int8 @ int8; rows: of its rows. weight_scale, weight_offset: (int8 + offset) * scale is the
-    weight of a floating x. Each is (E, N) or a list of (N,), `rows` one (M,).
+    For int8 @ int8, `scale` multiplies the columns of the product and `rows`, (M,), its rows. For float @ int8 the weight
+    is (int8 + weight_offset) * weight_scale. Scales and offsets are (E, N) or a list of (N,).
     """
 
     scale: list | None = None
@@ -104,7 +104,7 @@ class Quantized:
     weight_offset: list | None = None
 
     def check(self, x: list, weight: list, groups: int) -> None:
-        """RuntimeError if the dtypes or the numbers of vectors do not fit."""
+        """Raises RuntimeError if the dtypes or the numbers of vectors do not match."""
         both = x[0].dtype == weight[0].dtype == msadapter.int8
         if weight[0].dtype != msadapter.int8 or (both and not self.scale) or not (both or self.weight_scale):
             raise RuntimeError(
@@ -123,7 +123,7 @@ class Quantized:
             )
 
     def product(self, group: int, rows: tuple[int, int], x, weight, bias):
-        """One group's product in float32; integers are summed exactly."""
+        """The product of one group in float32. Integers are summed exactly."""
         if self.scale:
             out = t.matmul(x.to(msadapter.float64), weight.to(msadapter.float64))
             out = out if bias is None else out + bias
@@ -162,24 +162,24 @@ def npu_grouped_matmul(
     output_dtype=None,
     tuning_config=None,
 ):
-    """Products of groups.
+    """Computes one matrix product per group.
 
     Args:
-        x, weight: lists of matrices; one weight may be (E, K, N).
-        group_type: None or -1: x[i] @ weight[i]. 0: rows of the one x are divided. 2: columns of the one x and rows of the
-            one weight are, the result is (E, M, N).
+        x, weight: lists of matrices; a single weight may be (E, K, N).
+        group_type: None or -1 computes x[i] @ weight[i]. 0 divides the rows of a single x into groups. 2 divides the columns
+            of a single x and the rows of a single weight; the result is (E, M, N).
         group_list: ends of the groups (group_list_type 0) or their sizes (1); int64 tensor or list.
-        split_item: 0 and 1 give one result a group, 2 and 3 all in one.
+        split_item: 0 and 1 return one tensor per group, 2 and 3 a single tensor.
 
-        scale, per_token_scale: of int8 x and weight; antiquant_scale, antiquant_offset: of int8 weight alone. With
-            them group_type is 0. output_dtype: of the result, needed with scale.
-        act_type: 0 none, 1 relu, 2 gelu (tanh), 4 fast gelu, 5 silu.
+        scale, per_token_scale: scales if x and weight are int8. antiquant_scale, antiquant_offset: scales if only weight
+            is int8. Both need group_type 0. output_dtype: dtype of the result, required with scale.
+        act_type: the activation: 0 none, 1 relu, 2 gelu (tanh), 4 fast gelu, 5 silu.
 
     Returns:
-        A list of tensors. Rows in no group are zeros.
+        A list of tensors. Rows that are in no group are zero.
 
     Raises:
-        RuntimeError: operands that do not fit. NotImplementedError: results of int8, activations of int8.
+        RuntimeError: the operands do not match. NotImplementedError: int8 results or activations.
     """
     if (
         offset
@@ -258,9 +258,9 @@ def _accumulate(into, product) -> None:
 
 
 def matmul_add(x, dy, grad) -> None:
-    """grad += x^T @ dy in grad's dtype (float32), in place.
+    """Adds x^T @ dy to grad in place, computed in grad's dtype (float32).
 
-    x: (rows, M), dy: (rows, N), grad: (M, N) or the same numbers in another shape. Nothing happens without rows.
+    x is (rows, M), dy is (rows, N), grad is (M, N) or has M * N elements. Without rows, nothing happens.
     """
     if not x.numel() or not dy.numel():
         return
@@ -272,12 +272,15 @@ def matmul_add(x, dy, grad) -> None:
 
 
 def npu_matmul_add_fp32(total_input, grad_output, grad) -> None:
-    """grad += grad_output^T @ total_input, in place, in float32. Nothing happens where a size is 0."""
+    """Adds grad_output^T @ total_input to grad in place, in float32. If a size is 0, nothing happens."""
     matmul_add(grad_output, total_input, grad)
 
 
 def npu_groupmatmul_add_fp32(x, dy, group_list, grad) -> None:
-    """grad[e] += x_e^T @ dy_e in place: x (rows, M), dy (rows, N), group_list the ends, grad E * M * N numbers."""
+    """Adds x_e^T @ dy_e to grad[e] in place for each group e.
+
+    x is (rows, M), dy is (rows, N), group_list has the ends of the groups, grad has E * M * N elements.
+    """
     if on_ascend(x):
         ascend("InplaceGroupedMatmulAdd", x=x, weight=dy, group_list=group_list, out=grad)
         return
@@ -288,9 +291,9 @@ def npu_groupmatmul_add_fp32(x, dy, group_list, grad) -> None:
 
 
 def gmm(x, weight, bias, group_list, group_type, group_list_type) -> list:
-    """The forward of MindSpeed's npu_gmm: lists of one tensor each.
+    """The forward of MindSpeed's npu_gmm. x, weight and the result are lists of one tensor.
 
-    A Python list holds the groups' ends, whatever group_list_type says: that overload never reads it.
+    A group_list that is a Python list has the groups' ends; for it MindSpeed's function ignores group_list_type.
     """
     if isinstance(group_list, list):
         group_list_type = ENDS
@@ -313,6 +316,6 @@ def gmm_backward(grad, x, weight, group_list, group_list_type) -> tuple[list, li
 
 
 def gmm_backward_fusion(grad, weight, group_list, group_list_type) -> tuple[list, list, list]:
-    """The gradient of x alone: the weight's is added to its main_grad elsewhere."""
+    """The gradient of x only. The caller adds the weight's gradient to its main_grad."""
     turned = [w.transpose(-2, -1) for w in weight]
     return gmm(grad, turned, None, group_list, ROWS, group_list_type), [], []

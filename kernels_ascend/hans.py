@@ -1,7 +1,8 @@
-"""npu_hans_encode and npu_hans_decode: a floating tensor as its exponents and the rest of its bits, without loss.
+"""npu_hans_encode and npu_hans_decode: split a float tensor into its exponents and its other bits, without loss.
 
-The parts, and the statistics of the exponents, are those of the device. How the device packs exponents is its own; here
-they are bytes, in `fixed` as far as they go and then in `var`, so what one of the two has encoded it decodes itself.
+The parts and the statistics of the exponents equal those of the device. The device packs the exponents in a format of its
+own. Here they are stored as bytes, first in `fixed` and then in `var`. Data must therefore be decoded where it was
+encoded, either here or on the device.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ _BINS = 256
 
 
 def _bytes(x):
-    """The memory of a contiguous tensor as uint8; RuntimeError if it is not: a copy would be written instead of it."""
+    """The memory of a contiguous tensor as uint8. Raises RuntimeError for other tensors, because they would be copied."""
     if not x.is_contiguous():
         raise RuntimeError(f"npu_hans: the parts must be contiguous, but one has the strides {x.stride()}")
     return x.reshape(-1).view(msadapter.uint8)
 
 
 def _turned(words, left: bool):
-    """Each word rotated by one bit: left brings the sign behind the mantissa and the exponent into the last byte."""
+    """Rotates each word by one bit. A left rotation moves the sign behind the mantissa and the exponent to the last byte."""
     width = words.dtype.itemsize * 8
     by = 1 if left else width - 1
     low = (words >> (width - by)) & ((1 << by) - 1)
@@ -29,7 +30,7 @@ def _turned(words, left: bool):
 
 
 def _split(x):
-    """(exponents, rest) as bytes: (n,) and (n, itemsize - 1)."""
+    """Splits x into bytes: exponents (n,) and the rest (n, itemsize - 1)."""
     if x.dtype.itemsize not in _WORDS or not x.is_floating_point():
         raise RuntimeError(f"npu_hans_encode: input must be float32, float16 or bfloat16, but got {x.dtype}")
     words = _turned(x.detach().contiguous().reshape(-1).view(_WORDS[x.dtype.itemsize]), left=True)
@@ -38,18 +39,18 @@ def _split(x):
 
 
 def npu_hans_encode(input, statistic=False, reshuff=False, *, out=None):
-    """The tensor in parts; ``out``: (pdf, mantissa, fixed, var), which are written.
+    """Splits a tensor into parts, which are written to ``out`` = (pdf, mantissa, fixed, var).
 
     Args:
         input: float32, float16 or bfloat16.
-        statistic: count the exponents into pdf, (256,) int32.
-        out: mantissa takes all bits but the exponents, fixed and then var the exponents; each contiguous.
+        statistic: if true, write the histogram of the exponents to pdf, (256,) int32.
+        out: mantissa receives all bits except the exponents; fixed and then var receive the exponents. All contiguous.
 
     Returns:
         The four tensors of ``out``.
 
     Raises:
-        RuntimeError: another dtype, parts that are too small.
+        RuntimeError: the dtype is not supported, or a part is too small.
     """
     if reshuff:
         raise NotImplementedError("torch_npu.npu_hans_encode: reshuff is not supported (docs/coverage.md)")
@@ -73,10 +74,10 @@ def npu_hans_encode(input, statistic=False, reshuff=False, *, out=None):
 
 
 def npu_hans_decode(mantissa, fixed, var, pdf, reshuff=False, *, out=None):
-    """What npu_hans_encode has taken apart, bit for bit, written into ``out``, which tells how much it is.
+    """Joins the parts of npu_hans_encode bit for bit and writes the tensor to ``out``, whose size determines its length.
 
     Raises:
-        RuntimeError: no ``out``, or one of a dtype or size that the parts cannot fill.
+        RuntimeError: ``out`` is missing, or has a dtype or size that does not match the parts.
     """
     if reshuff:
         raise NotImplementedError("torch_npu.npu_hans_decode: reshuff is not supported (docs/coverage.md)")

@@ -1,4 +1,4 @@
-"""MindSpeed's op builders give our operators: its rules at run time, which wait for its modules."""
+"""Installs the run-time rules that make MindSpeed's operator builders return our operators."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _RULES = Path(__file__).resolve().parents[1] / "patches" / "__init__.py"
 
 
 def install() -> None:
-    """Have the rules wait for MindSpeed's modules. Calling it again changes nothing.
+    """Registers the rules, which are applied when MindSpeed's modules are imported. A second call does nothing.
 
     Raises:
-        PatchError: the modules are imported already.
+        PatchError: MindSpeed's modules are already imported.
     """
     rules = _rules()
     runtime = importlib.import_module(f"{rules.__name__}.runtime")
@@ -23,8 +23,10 @@ def install() -> None:
 
 
 def _rules() -> ModuleType:
-    """The package `patches` beside this one. A program, or Megatron-LM's own tree, may have another of that name: ours is
-    then loaded under a name of its own."""
+    """The package `patches` beside this one.
+
+    If the program, or Megatron-LM's tree, has imported another package of this name, ours is loaded under another name.
+    """
     name = "patches"
     spec = importlib.util.find_spec(name)
     if spec is None or spec.origin is None or Path(spec.origin).resolve() != _RULES:
@@ -33,7 +35,7 @@ def _rules() -> ModuleType:
         spec = importlib.util.spec_from_file_location(
             name, _RULES, submodule_search_locations=[str(_RULES.parent)]
         )
-        assert spec is not None and spec.loader is not None  # a file that is there has a loader
+        assert spec is not None and spec.loader is not None  # an existing file has a loader
         sys.modules[name] = module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
     return sys.modules[name]

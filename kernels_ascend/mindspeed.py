@@ -1,6 +1,6 @@
-"""MindSpeed's own C++ extensions, by the names of its builders: what `SomeOpBuilder().load()` gives.
+"""The functions of MindSpeed's C++ extensions, which `SomeOpBuilder().load()` returns.
 
-The signatures are those of the C++ functions. An extension that is not here is refused by name.
+The signatures are those of the C++ functions. Loading an extension that is not implemented here raises NotImplementedError.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _CODES = {None: msadapter.float16, 0: msadapter.float16, 1: msadapter.bfloat16, 
 def quant_gmm(
     x, weight, scale, offset, per_token_scale, bias, group_list, group_list_type=0, output_dtype=0, act_type=0
 ) -> list:
-    """int8 rows by their experts' int8 weights; output_dtype: 0 float16, 1 bfloat16."""
+    """Multiplies int8 rows by the int8 weights of their experts. output_dtype: 0 is float16, 1 is bfloat16."""
     return grouped.npu_grouped_matmul(
         x,
         weight,
@@ -90,7 +90,7 @@ def quant_gmm(
 def weight_quant_gmm(
     x, weight, antiquant_scale, antiquant_offset, bias, group_list, group_list_type=0, act_type=0
 ) -> list:
-    """Floating rows by their experts' int8 weights."""
+    """Multiplies float rows by the int8 weights of their experts."""
     return grouped.npu_grouped_matmul(
         x,
         weight,
@@ -125,10 +125,10 @@ def _lcal() -> dict[str, Callable]:
 
 
 def reuse_data_ptr(destination, source, offset: int) -> None:
-    """destination's memory becomes source's, from its element `offset` (in destination's elements) on.
+    """Makes destination share the memory of source, starting at `offset`, which counts elements of destination.
 
     Raises:
-        RuntimeError: a negative offset, or an end behind that of source.
+        RuntimeError: offset is negative, or destination would exceed the end of source.
     """
     if offset < 0:
         raise RuntimeError(f"Expect offset equal or greater than zero, got: {offset}")
@@ -151,7 +151,7 @@ def ffn(
     bias2=None,
     *quantized,
 ):
-    """act(x @ weight1 + bias1) @ weight2 + bias2; with expert_tokens each expert's rows by its own weights."""
+    """act(x @ weight1 + bias1) @ weight2 + bias2. With expert_tokens, each expert's rows use the expert's weights."""
     if any(one is not None for one in quantized[:8]):
         raise NotImplementedError(
             "mindspeed.npu_ffn: quantized operands are not supported (docs/coverage.md)"
@@ -184,7 +184,7 @@ def ffn(
 
 @without_derivative
 def npu_grouped_mat_mul_all_reduce(x, weight, bias, group_list, split_item, hcom, reduce_op, comm_turn):
-    """Products of groups, each summed over the processes."""
+    """Computes the products of groups and sums each over the processes."""
     kind = grouped.ROWS if group_list is not None else None
     found = grouped.npu_grouped_matmul(
         x, weight, bias=bias or None, group_list=group_list, split_item=split_item or 0, group_type=kind
@@ -254,7 +254,7 @@ EXTENSIONS: dict[str, Callable[[], dict[str, Callable]]] = {
     "algorithm": lambda: {"reuse_data_ptr": reuse_data_ptr},
 }
 
-# Functions that write into tensors they are given.
+# Functions that write to tensors that the caller passes.
 IN_PLACE = {
     "coarsen_mask",
     "get_mask_list_with_remap",
@@ -276,7 +276,7 @@ _loaded: dict[str, SimpleNamespace] = {}
 
 
 def load(name: str) -> SimpleNamespace:
-    """The functions of an extension; NotImplementedError if there is none of that name."""
+    """The functions of an extension. Raises NotImplementedError if there is no extension of this name."""
     if name not in _loaded:
         if name not in EXTENSIONS:
             raise NotImplementedError(

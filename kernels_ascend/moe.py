@@ -1,4 +1,4 @@
-"""Mixture of experts: tokens into the order of their experts and back, by indices or by a routing map."""
+"""Mixture of experts: permutes tokens into the order of their experts and back, by indices or by a routing map."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ def _no_padding(padded_mode: bool) -> None:
 
 
 def _where(sorted_indices, rows: int):
-    """The places as indices, and where they lie within `rows` (None: all do)."""
+    """The target rows as indices, and a mask of those below `rows` (None if all are)."""
     places = sorted_indices.long()
     inside = places < rows
     return (places, None) if rows >= len(places) else (places.clamp(max=max(rows - 1, 0)), inside)
 
 
 def _taken(x, sorted_indices):
-    """x at the places, zeros where they lie behind its end."""
+    """x[sorted_indices], with zeros for indices beyond the end of x."""
     if not len(x):
         return x.new_zeros(len(sorted_indices), *x.shape[1:])
     places, inside = _where(sorted_indices, len(x))
@@ -32,7 +32,7 @@ def _taken(x, sorted_indices):
 
 
 def _put(x, sorted_indices, rows: int):
-    """The inverse of `_taken`: row i goes to its place, those behind the end are dropped."""
+    """The inverse of `_taken`: moves row i to row sorted_indices[i] and drops rows beyond the end."""
     out = x.new_zeros(max(rows, len(sorted_indices)), *x.shape[1:]).index_copy(0, sorted_indices.long(), x)
     return out[:rows]
 
@@ -60,17 +60,17 @@ def _permute_gradient(gs, tokens, indices, padded_mode, result1):
     grad={"tokens": _permute_gradient},
 )
 def npu_moe_token_permute(tokens, indices, num_out_tokens, padded_mode):
-    """The tokens, repeated for each of their experts, in the order of the experts.
+    """Repeats each token for each of its experts and sorts the copies by expert.
 
     Args:
-        tokens: (T, H). indices: experts of each token, (T, K) or (T,).
-        num_out_tokens: rows to keep; not positive: that many rows less than all.
+        tokens: (T, H). indices: the experts of each token, (T, K) or (T,).
+        num_out_tokens: the number of rows to keep; if it is not positive, this number of rows is dropped.
 
     Returns:
-        (permuted, sorted_indices): element t * K + k of the int32 sorted_indices is the row of token t's k-th copy.
+        (permuted, sorted_indices). Element t * K + k of the int32 sorted_indices is the row of token t's k-th copy.
 
     Raises:
-        RuntimeError: padded_mode, or shapes that do not fit.
+        RuntimeError: padded_mode is set, or the shapes do not match.
     """
     _no_padding(padded_mode)
     if tokens.dim() != 2 or indices.dim() not in (1, 2) or len(indices) != len(tokens):
@@ -125,13 +125,13 @@ def _unpermute_gradient(g, permuted_tokens, sorted_indices, probs, padded_mode, 
     grad={("permuted_tokens", "probs"): _unpermute_gradient},
 )
 def npu_moe_token_unpermute(permuted_tokens, sorted_indices, probs, padded_mode, restore_shape):
-    """The inverse of npu_moe_token_permute: the sum of a token's copies, each times its probability.
+    """Reverses npu_moe_token_permute: sums the copies of each token, weighted by their probabilities.
 
     Args:
-        permuted_tokens: (rows, H). sorted_indices: of npu_moe_token_permute. probs: (T, K), or None where K is 1.
+        permuted_tokens: (rows, H). sorted_indices: from npu_moe_token_permute. probs: (T, K), or None if K is 1.
 
     Raises:
-        RuntimeError: padded_mode, or shapes that do not fit.
+        RuntimeError: padded_mode is set, or the shapes do not match.
     """
     _no_padding(padded_mode)
     if permuted_tokens.dim() != 2 or sorted_indices.dim() != 1:
@@ -160,7 +160,7 @@ def npu_moe_token_unpermute(permuted_tokens, sorted_indices, probs, padded_mode,
     return found.sum(1).to(permuted_tokens.dtype)
 
 
-# ---- by a routing map: (T, E), true where a token goes to an expert
+# ---- by a routing map: (T, E), true where a token is assigned to an expert
 
 
 def _map_of(routing_map):
@@ -170,13 +170,13 @@ def _map_of(routing_map):
 
 
 def _tokens_of(chosen):
-    """The token of each permuted row: experts one after the other, tokens in order."""
+    """The token of each permuted row. Rows are sorted by expert, then by token."""
     tokens = msadapter.arange(chosen.shape[0], device=chosen.device).expand(chosen.shape[1], -1)
     return tokens.masked_select(chosen.t())
 
 
 def _of_capacity(chosen, rows: int):
-    """(E, C) tokens of each expert: those that go there first, then others, as many as its capacity."""
+    """The tokens (E, C) of each expert: first those assigned to it, then others until its capacity is reached."""
     capacity = rows // chosen.shape[1]
     return chosen.t().to(msadapter.int8).argsort(dim=-1, descending=True, stable=True)[:, :capacity]
 
@@ -187,15 +187,15 @@ def _of_capacity(chosen, rows: int):
     forms="f",
 )
 def npu_moe_token_permute_with_routing_map(tokens, routing_map, *, probs, num_out_tokens, drop_and_pad):
-    """The tokens in the order of their experts.
+    """Permutes tokens into the order of their experts.
 
     Args:
         tokens: (T, H). routing_map, probs: (T, E).
         num_out_tokens: rows of the result; with drop_and_pad each expert takes num_out_tokens // E tokens.
 
     Returns:
-        (permuted, the probabilities of its rows or None, sorted_indices int32). With drop_and_pad sorted_indices is the
-        token of each row; without, the row of each token's copies, the copies of a token side by side.
+        (permuted, probabilities of its rows or None, sorted_indices int32). With drop_and_pad, sorted_indices has the token
+        of each row. Without it, sorted_indices has the row of each copy of a token, sorted by token.
     """
     chosen = _map_of(routing_map)
     if drop_and_pad:
@@ -218,7 +218,7 @@ def npu_moe_token_permute_with_routing_map(tokens, routing_map, *, probs, num_ou
 def npu_moe_token_permute_with_routing_map_grad(
     permuted_token_out_grad, probs_grad, sorted_indices, routing_map, experts_num, tokens_num, drop_and_pad
 ):
-    """The gradients of tokens and probs (or None)."""
+    """The gradients of tokens and probs (None without probs)."""
     chosen = _map_of(routing_map)
     rows = sorted_indices.long() if drop_and_pad else _tokens_of(chosen)
     g = permuted_token_out_grad
@@ -235,7 +235,7 @@ def npu_moe_token_permute_with_routing_map_grad(
 
 
 def _rows_and_weights(sorted_indices, probs, chosen, drop_and_pad: bool, tokens: int):
-    """The token of each permuted row, and its probability or None."""
+    """The token of each permuted row, and the probability of each row (None without probs)."""
     if drop_and_pad:
         rows = sorted_indices.long()
         return rows, None if probs is None else probs.t().gather(1, rows.reshape(probs.shape[1], -1)).reshape(
@@ -276,7 +276,7 @@ def _npu_moe_token_unpermute_with_routing_map(
 def npu_moe_token_unpermute_with_routing_map(
     permuted_tokens, sorted_indices, restore_shape, *, probs, routing_map, drop_and_pad
 ):
-    """The inverse of npu_moe_token_permute_with_routing_map: (T, H), copies times their probabilities summed."""
+    """Reverses npu_moe_token_permute_with_routing_map: the sums (T, H) of the copies, weighted by probabilities."""
     return t.torch_npu__npu_moe_token_unpermute_with_routing_map(
         permuted_tokens,
         sorted_indices,
@@ -303,9 +303,9 @@ def npu_moe_token_unpermute_with_routing_map_grad(
     drop_and_pad,
     restore_shape,
 ):
-    """The gradients of permuted_tokens and probs (or None).
+    """The gradients of permuted_tokens and probs (None without probs).
 
-    out_index and permuted_token_id are those of the forward with drop_and_pad, sorted_indices twice without.
+    With drop_and_pad, out_index and permuted_token_id are those of the forward. Without it, both are sorted_indices.
     """
     chosen = None if routing_map is None else _map_of(routing_map)
     if drop_and_pad:
@@ -335,9 +335,9 @@ def npu_moe_token_unpermute_with_routing_map_grad(
     grad={"x": no_derivative("npu_moe_gating_top_k_softmax")},
 )
 def npu_moe_gating_top_k_softmax(x, finished, k):
-    """The k largest of softmax(x) over the experts: (values, experts int32, rows int32).
+    """The k largest values of softmax(x) over the experts: (values, experts int32, rows int32).
 
-    Row t of the third is t, T + t, 2 T + t ...: where token t's copies lie. A finished token gets the expert E.
+    Row t of the third result is t, T + t, 2 T + t ..., the rows of token t's copies. A finished token gets the expert E.
     """
     if on_ascend(x):
         return ascend("MoeGatingTopKSoftmax", x=x, finished=finished, k=k)
@@ -356,10 +356,10 @@ def npu_moe_gating_top_k_softmax(x, finished, k):
     grad={"x": no_derivative("npu_moe_init_routing")},
 )
 def npu_moe_init_routing(x, row_idx, expert_idx, active_num):
-    """Tokens in the order of their experts: (expanded x, the row of each copy int32, the sorted experts int32).
+    """Sorts tokens by expert: (expanded x, row of each copy int32, sorted experts int32).
 
     Args:
-        x: (T, H). row_idx, expert_idx: (T, K), of npu_moe_gating_top_k_softmax. active_num: tokens at most.
+        x: (T, H). row_idx, expert_idx: (T, K), from npu_moe_gating_top_k_softmax. active_num: the maximum number of tokens.
     """
     if on_ascend(x):
         return ascend("MoeInitRouting", x=x, row_idx=row_idx, expert_idx=expert_idx, active_num=active_num)
@@ -376,7 +376,7 @@ def npu_moe_init_routing(x, row_idx, expert_idx, active_num):
     grad=None,
 )
 def npu_moe_compute_expert_tokens(sorted_expert_for_source_row, num_expert):
-    """Where each expert's tokens end: counts, summed up, int32 (E,)."""
+    """The end of each expert's tokens, which is the cumulative sum of their counts: int32 (E,)."""
     experts = sorted_expert_for_source_row
     if on_ascend(experts):
         return ascend("MoeComputeExpertTokens", sorted_experts=experts, num_expert=num_expert)
@@ -398,7 +398,7 @@ def npu_moe_finalize_routing(
     export_for_source_row,
     drop_pad_mode,
 ):
-    """skip1 + skip2 + the sum over a token's copies of scale * (row + bias of its expert)."""
+    """For each token, skip1 + skip2 + the sum over its copies of scale * (row + bias of the copy's expert)."""
     if drop_pad_mode:
         raise NotImplementedError(
             "torch_npu.npu_moe_finalize_routing: drop_pad_mode other than 0 is not supported (docs/coverage.md)"

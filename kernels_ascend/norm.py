@@ -1,4 +1,4 @@
-"""RMS norm, alone, behind an addition, and behind dropout and an addition."""
+"""Fused RMS norm: alone, after an addition, and after dropout and an addition."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _check(x, gamma) -> None:
 
 
 def _rows(x, gamma):
-    """x as rows of the normalized size, in the dtype of the computation."""
+    """x reshaped to rows of the normalized size, in the dtype of the computation."""
     return x.reshape(-1, gamma.numel()).to(working(x.dtype))
 
 
@@ -29,7 +29,7 @@ def _gradient(gs, self, gamma, epsilon, result1):
     if on_ascend(self) and not recording():
         return ascend("RmsNormGrad", dy=g, x=self, rstd=result1, gamma=gamma)
     x, g, weight = _rows(self, gamma), _rows(g, gamma), gamma.reshape(-1).to(working(self.dtype))
-    if recording():  # from x again: the result has no graph
+    if recording():  # recompute from x, because the fused result has no autograd graph
         rstd = t.rsqrt((x * x).mean(-1, keepdim=True) + epsilon)
     else:
         rstd = result1.reshape(-1, 1).to(x.dtype)
@@ -45,10 +45,10 @@ def _gradient(gs, self, gamma, epsilon, result1):
     grad={("self", "gamma"): _gradient},
 )
 def npu_rms_norm(self, gamma, epsilon):
-    """x / sqrt(mean(x^2) + epsilon) * gamma over gamma's dimensions, and 1 / sqrt(...) in float32.
+    """Returns (x / sqrt(mean(x^2) + epsilon) * gamma, 1 / sqrt(...) in float32). The mean is over gamma's dimensions.
 
     Raises:
-        RuntimeError: gamma has not the last dimensions of x.
+        RuntimeError: the shape of gamma does not equal the last dimensions of x.
     """
     _check(self, gamma)
     if on_ascend(self):
@@ -65,7 +65,7 @@ def npu_rms_norm(self, gamma, epsilon):
     forms="f",
 )
 def npu_add_rms_norm(x1, x2, gamma, epsilon):
-    """npu_rms_norm of x1 + x2: (y, rstd, x1 + x2)."""
+    """npu_rms_norm applied to x1 + x2. Returns (y, rstd, x1 + x2)."""
     if on_ascend(x1) and not (recording() and any(x.requires_grad for x in (x1, x2, gamma))):
         return t.torch_npu__add_rms_norm(x1, x2, gamma, epsilon)
     x = x1 + x2
@@ -104,13 +104,13 @@ def dropout_add_norm(
 
     Args:
         x0: (batch, length, hidden). rowscale: (batch, length). layerscale, weight, bias: (hidden,).
-        p: probability of a zero. residual_in_fp32: dtype of the sum where there is no residual.
+        p: the dropout probability. residual_in_fp32: if there is no residual, return the sum in float32.
 
     Returns:
-        (normed in x0's dtype, the sum in the residual's dtype or None, the kept elements or None)
+        (norm in x0's dtype, sum in the residual's dtype or None, dropout mask or None)
 
     Raises:
-        RuntimeError: p outside [0, 1], a negative epsilon, shapes that do not fit.
+        RuntimeError: p is outside [0, 1], epsilon is negative, or the shapes do not match.
     """
     if not 0 <= p <= 1:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p}")

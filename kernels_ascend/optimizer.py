@@ -1,4 +1,4 @@
-"""Optimizer steps of one fused operator, in place."""
+"""Optimizer steps as fused operators that work in place."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def npu_apply_adam_w(
     *,
     out,
 ):
-    """One AdamW step; beta1_power and beta2_power are the betas to the power of the steps before this one.
+    """One AdamW step. beta1_power and beta2_power are the betas to the power of the number of earlier steps.
 
     Args:
-        out: (parameter, exp_avg, exp_avg_sq), changed in place. max_grad_norm: the running maximum with amsgrad.
+        out: (parameter, exp_avg, exp_avg_sq), changed in place. max_grad_norm: the running maximum, needed for amsgrad.
 
     Returns:
         out.
@@ -67,14 +67,14 @@ def npu_apply_fused_adamw_v2(
     amsgrad=False,
     maximize=False,
 ) -> None:
-    """One AdamW step in place; state_step (a tensor of one element) counts this step."""
+    """One AdamW step in place. state_step is a tensor of one element whose value includes this step."""
     if on_ascend(param):
         ascend(
             "AdamW",
             var=param,
             m=exp_avg,
             v=exp_avg_sq,
-            max_v=exp_avg_sq if max_exp_avg_sq is None else max_exp_avg_sq,  # read with amsgrad alone
+            max_v=exp_avg_sq if max_exp_avg_sq is None else max_exp_avg_sq,  # used only with amsgrad
             gradient=grad,
             step=state_step - 1,
             lr=lr,
@@ -119,9 +119,9 @@ def npu_apply_fused_ema_adamw(
     bias_correction=True,
     weight_decay=0.0,
 ):
-    """One Adam step in place, and s = ema_decay * s + (1 - ema_decay) * var.
+    """One Adam step in place, followed by s = ema_decay * s + (1 - ema_decay) * var.
 
-    mode 1: decay of the weight itself (AdamW); 0: weight_decay * var is added to the gradient.
+    Mode 1 decays the weight itself (AdamW). Mode 0 adds weight_decay * var to the gradient.
     """
     if mode not in (0, 1):
         raise RuntimeError(f"npu_apply_fused_ema_adamw: mode must be 0 or 1, but got {mode}")

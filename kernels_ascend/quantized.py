@@ -1,4 +1,4 @@
-"""Products of eight-bit integers, and of floats with eight-bit weights, as the fused operators define them."""
+"""Matrix products of int8 operands, and of float operands with int8 weights, as the fused operators define them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ def dequantized_weight(weight, scale, offset, dtype, group_size: int = 0):
     """(weight + offset) * scale in ``dtype``.
 
     Args:
-        weight: (k, n) int8. scale, offset (or None): one number, (n,), (1, n), or with group_size (ceil(k / group_size), n).
+        weight: (k, n) int8. scale, offset (may be None): one element, (n,), (1, n), or (ceil(k / group_size), n).
     """
     wide = weight.to(dtype)
     if offset is not None:
@@ -23,17 +23,17 @@ def _for_rows(values, rows: int, group_size: int):
 
 
 def whole_product(x1, x2, scale, bias=None, row_scale=None):
-    """(x1 @ x2 + bias) * scale * row_scale of int8 operands; the sum of the products is exact.
+    """(x1 @ x2 + bias) * scale * row_scale for int8 operands. The integer sums are exact.
 
     Args:
-        x1: (..., m, k), x2: (k, n), both int8. scale: bfloat16, or float32; (n,) or one number. bias: (n,) int32 or None.
-        row_scale: (m,) float32, or None.
+        x1: (..., m, k), x2: (k, n), both int8. scale: bfloat16 or float32; (n,) or one element. bias: (n,) int32 or None.
+        row_scale: (m,) float32 or None. It is required if scale is float32.
 
     Returns:
-        bfloat16 for a bfloat16 scale, float16 for a float32 one (the latter needs row_scale).
+        bfloat16 if scale is bfloat16, float16 if scale is float32.
 
     Raises:
-        RuntimeError: operands or a bias that are not whole numbers. NotImplementedError: a packed (64-bit) scale.
+        RuntimeError: the operands or the bias are not integers. NotImplementedError: scale is packed (64 bits).
     """
     if x1.dtype != msadapter.int8 or x2.dtype != msadapter.int8:
         raise RuntimeError(
@@ -47,7 +47,7 @@ def whole_product(x1, x2, scale, bias=None, row_scale=None):
         )
     if scale.dtype == msadapter.float32 and row_scale is None:
         raise RuntimeError("a float32 dequant_scale needs pertoken_scale")
-    out = t.matmul(x1.double(), x2.double())  # sums of less than 2**53: exact
+    out = t.matmul(x1.double(), x2.double())  # exact, because the sums are below 2**53
     if bias is not None:
         out = out + bias.double()
     out = out.float() * scale.float()

@@ -1,4 +1,4 @@
-"""Attention over parts of the keys, merged."""
+"""Merges attentions over different parts of the keys, for ring attention."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _ends(actual_seq_qlen) -> list[int]:
 
 
 def _spread(scale, out, layout: str, ends):
-    """The factor of each element of `out`. Packed: each sequence's statistics lie as (N, S)."""
+    """Expands a factor to the elements of `out`. In a packed tensor, each sequence's statistics are stored as (N, S)."""
     if layout == "SBH":
         batch, heads, length = scale.shape
         size = out.shape[-1] // heads
@@ -25,13 +25,13 @@ def _spread(scale, out, layout: str, ends):
     parts = [
         flat[a * heads : b * heads].view(heads, b - a).t() for a, b in zip([0, *ends[:-1]], ends, strict=True)
     ]
-    if ends[-1] < len(out):  # tokens of no sequence
+    if ends[-1] < len(out):  # there are tokens that belong to no sequence
         parts.append(scale.new_zeros(len(out) - ends[-1], heads))
     return t.cat(parts).unsqueeze(-1)
 
 
 def _merged(before_out, before_max, before_sum, now_out, now_max, now_sum, actual_seq_qlen, layout):
-    """The formula, of table operators."""
+    """The formula of the merge, made of table operators."""
     top = t.maximum(before_max, now_max)
     before, now = before_sum * t.exp(before_max - top), now_sum * t.exp(now_max - top)
     total = before + now
@@ -95,14 +95,14 @@ def npu_ring_attention_update(
     actual_seq_qlen,
     layout,
 ):
-    """Two attentions of the same queries over different keys as one: (out, softmax_max, softmax_sum).
+    """Merges two attentions of the same queries over different keys. Returns (out, softmax_max, softmax_sum).
 
     Args:
         prev_attn_out, cur_attn_out: (S, B, H), or (T, N, D) with layout TND and the ends of the sequences.
-        the statistics: those of npu_fusion_attention, float32, eight equal columns.
+        The statistics are those of npu_fusion_attention, float32 with eight equal columns.
 
     Raises:
-        RuntimeError: an unknown layout, TND without actual_seq_qlen.
+        RuntimeError: the layout is unknown, or actual_seq_qlen is missing for TND.
     """
     if layout not in ("SBH", "TND"):
         raise RuntimeError(f"npu_ring_attention_update: layout must be SBH or TND, but got {layout}")

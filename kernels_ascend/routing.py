@@ -1,4 +1,4 @@
-"""The choice of experts, the exchange of tokens between ranks, and rotary angles of several positions."""
+"""Selection of experts, exchange of tokens between ranks, and multi-dimensional rotary embedding."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BY_MAXIMUM, BY_TWO_BEST = 0, 1
 
 
 def _groups_kept(choice, k_group: int, group_count: int, mode: int):
-    """The scores with those of all but the best ``k_group`` groups of experts at minus infinity."""
+    """The scores, with minus infinity for all experts outside the best ``k_group`` groups."""
     rows = choice.reshape(*choice.shape[:-1], group_count, -1)
     best = rows.max(-1)[0] if mode == BY_MAXIMUM else rows.topk(2, -1)[0].sum(-1)
     kept = t.zeros_like(best, dtype=msadapter.bool).scatter(-1, best.topk(k_group, -1)[1], True)
@@ -59,20 +59,20 @@ def npu_moe_gating_top_k(
     routed_scaling_factor,
     eps,
 ):
-    """The k experts of each token and their weights.
+    """Selects k experts for each token and computes their weights.
 
     Args:
-        x: scores (T, E). bias: (E,), added for the choice, not for the weights.
-        k_group, group_count, group_select_mode: experts come from the k_group best of group_count groups; a group is as
-            good as its best expert (0) or its two best together (1).
-        norm_type: weights are the softmax (0) or the sigmoid (1) of the scores; those of the sigmoid, and of the softmax
-            with renorm=1, are divided by their sum + eps.
+        x: scores (T, E). bias: (E,), added for the selection, but not for the weights.
+        k_group, group_count, group_select_mode: experts are selected from the best k_group of group_count groups. A group's
+            score is that of its best expert (mode 0) or the sum of its two best (mode 1).
+        norm_type: weights are the softmax (0) or the sigmoid (1) of the scores. Sigmoid weights, and softmax weights with
+            renorm=1, are divided by their sum + eps.
 
     Returns:
-        (weights of x's dtype (T, k), experts int32 (T, k), all normalized scores float32 (T, E) if out_flag else None).
+        (weights in x's dtype (T, k), experts int32 (T, k), all normalized scores float32 (T, E), or None without out_flag).
 
     Raises:
-        RuntimeError: shapes or numbers that do not fit.
+        RuntimeError: the shapes or numbers do not match.
     """
     _check_gating(x, k, bias, k_group, group_count, group_select_mode, norm_type)
     wide = x.to(working(x.dtype))
@@ -89,7 +89,7 @@ def npu_moe_gating_top_k(
 
 
 def _angles(positions, cos_sin_cache, mrope_section):
-    """cos and sin of each token, (T, rotary size / 2); of three rows of positions each section has its own row."""
+    """cos and sin of each token, (T, rotary size / 2). With three rows of positions, each section uses its own row."""
     cos, sin = cos_sin_cache.index_select(0, positions.reshape(-1).long()).chunk(2, -1)
     if positions.dim() == 1:
         return cos, sin
@@ -113,18 +113,18 @@ def _angles(positions, cos_sin_cache, mrope_section):
     forms="f",
 )
 def npu_mrope(positions, query, key, cos_sin_cache, head_size, *, mrope_section, rotary_mode):
-    """query and key turned by the angles of their tokens' positions.
+    """Applies the rotary embedding to query and key, with the angles of their tokens' positions.
 
     Args:
-        positions: (T,) integers, or (3, T): time, height and width, each for its section of the angles.
-        query, key: (T, heads * head_size). cos_sin_cache: (positions, rotary size), cosines, then sines.
+        positions: integers (T,), or (3, T) for time, height and width, each of which has its section of the angles.
+        query, key: (T, heads * head_size). cos_sin_cache: (positions, rotary size), cosines followed by sines.
         rotary_mode: pairs are the halves of the rotary size ('half') or neighbours ('interleave').
 
     Returns:
-        (query, key) turned.
+        The rotated (query, key).
 
     Raises:
-        RuntimeError: an unknown mode, sections that do not fit.
+        RuntimeError: the mode is unknown, or the sections do not match.
     """
     modes = {"half": 0, "interleave": 1}
     if rotary_mode not in modes:
@@ -147,7 +147,7 @@ def _between_ranks(name: str):
             f"torch_npu.{name}: the exchange of tokens fused with their routing is not supported (docs/coverage.md)"
         )
 
-    refuse.refused = True  # for the table
+    refuse.refused = True  # docs/kernels.md shows it as refused
     refuse.__name__ = refuse.__qualname__ = name
     refuse.__doc__ = "NotImplementedError: all_to_all_single and npu_moe_token_permute do it in two steps."
     return refuse
