@@ -7,55 +7,20 @@ these names with MindSpore's own headers, so this part of the mapping is checked
 from __future__ import annotations
 
 import functools
+import json
+from pathlib import Path
 
 import msadapter
 from msadapter._host import accelerator as _accelerator
 from msadapter.ops._declare import raw
 
-_ATTENTION_TAIL = (
-    "scale keep_prob pre_tokens next_tokens inner_precise prefix actual_seq_qlen actual_seq_kvlen sparse_mode "
-    "gen_mask_parallel sync pse_type q_start_idx kv_start_idx"
-)
-_ATTENTION_GRAD = (
-    "query key value dy head_num input_layout pse padding_mask atten_mask softmax_max softmax_sum softmax_in "
-    "attention_in scale_value keep_prob pre_tokens next_tokens inner_precise seed offset numels prefix "
-    "actual_seq_qlen actual_seq_kvlen sparse_mode gen_mask_parallel sync pse_type q_start_idx kv_start_idx"
-)
-
+# MindSpore's operator -> its operands in order. A file of data, because the build of the native layer reads it too
+# (msadapter/_host/native.py), which imports nothing of this package.
 OPERATORS: dict[str, tuple[str, ...]] = {
     name: tuple(operands.split())
-    for name, operands in {
-        "SpeedFusionAttention": "query key value head_num input_layout seed offset pse padding_mask atten_mask "
-        + _ATTENTION_TAIL,
-        "SpeedFusionAttentionGrad": _ATTENTION_GRAD,
-        "RmsNorm": "x gamma epsilon",
-        "RmsNormGrad": "dy x rstd gamma",
-        "AddRmsNorm": "x1 x2 gamma epsilon",
-        "Swiglu": "input dim",
-        "SwigluGrad": "grad_output input dim",
-        "RotaryPositionEmbedding": "x cos sin mode",
-        "RotaryPositionEmbeddingGrad": "dy cos sin dx mode",
-        "MoeTokenPermute": "tokens indices num_out_tokens padded_mode",
-        "MoeTokenPermuteGrad": "permuted_tokens_grad sorted_indices num_topk padded_mode",
-        "MoeTokenUnpermute": "permuted_tokens sorted_indices probs padded_mode restore_shape",
-        "MoeTokenUnpermuteGrad": "permuted_tokens unpermuted_tokens_grad sorted_indices probs padded_mode "
-        "restore_shape",
-        "MoeGatingTopKSoftmax": "x finished k",
-        "MoeInitRouting": "x row_idx expert_idx active_num",
-        "MoeFinalizeRouting": "expanded_x x1 x2 bias scales expanded_row_idx expanded_expert_idx",
-        "MoeComputeExpertTokens": "sorted_experts num_expert",
-        "GroupedMatmulV4": "x weight bias scale offset antiquant_scale antiquant_offset pre_token_scale group_list "
-        "activation_input activation_quant_scale activation_quant_offset split_item group_type group_list_type "
-        "act_type output_dtype",
-        "InplaceMatmulAdd": "x weight C",
-        "InplaceGroupedMatmulAdd": "x weight group_list out",
-        "RingAttentionUpdate": "prev_attn_out prev_softmax_max prev_softmax_sum cur_attn_out cur_softmax_max "
-        "cur_softmax_sum actual_seq_qlen layout",
-        "AdamW": "var m v max_v gradient step lr beta1 beta2 decay eps amsgrad maximize",
-        "AllGatherMatmul": "input x2 group world_size bias gather_index gather_output comm_turn trans_input "
-        "trans_x2",
-        "MatmulReduceScatter": "input x2 group world_size reduce_op bias comm_turn trans_input trans_x2",
-    }.items()
+    for name, operands in json.loads(
+        Path(__file__).with_name("operators.json").read_text(encoding="utf-8")
+    ).items()
 }
 
 # Composites for which MindSpore has a single operator. It is not called yet, because its operands need a test on a device.

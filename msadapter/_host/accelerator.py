@@ -10,12 +10,16 @@ import threading
 
 _names = ("cuda", "npu")
 _local = threading.local()
-_forced_count = None
+
+
+def _asked() -> str:
+    """The type of device that MSADAPTER_DEVICE names, without an index; empty if it names none."""
+    return os.environ.get("MSADAPTER_DEVICE", "").partition(":")[0].lower()
 
 
 def kind() -> str | None:
-    """'cuda' or 'npu': the name under which the accelerator was asked for; None if it was not."""
-    asked = os.environ.get("MSADAPTER_DEVICE", "").partition(":")[0].lower()
+    """'cuda' or 'npu', the name under which the run asked for the accelerator ('ascend' is 'npu' on a real device), or None."""
+    asked = _asked()
     if asked in _names:
         return asked
     return "npu" if asked == "ascend" else None
@@ -28,7 +32,7 @@ def is_available() -> bool:
 
 def on_host() -> bool:
     """Whether the accelerator is the host's memory and processor."""
-    return os.environ.get("MSADAPTER_DEVICE", "").lower() != "ascend"
+    return _asked() != "ascend"
 
 
 def device_count() -> int:

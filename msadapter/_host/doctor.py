@@ -135,12 +135,12 @@ def _device() -> Iterator[Check]:
     yield Check(
         "device", f"{len(cards)} Ascend cards" if cards else "no Ascend card: the accelerator is this CPU"
     )
-    valid = asked in (None, "cpu", "cuda", "npu")
+    valid = asked in (None, "cpu", "cuda", "npu") or (asked == "ascend" and bool(cards))
     yield Check(
         "MSADAPTER_DEVICE",
         asked or "not set",
         not valid,
-        "" if valid else "set it to cuda, npu or cpu, or unset it",
+        "" if valid else "set it to cuda, npu or cpu (ascend on a machine with an Ascend card), or unset it",
     )
 
 

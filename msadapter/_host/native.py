@@ -11,6 +11,7 @@ import fcntl
 import hashlib
 import importlib.machinery
 import importlib.util
+import json
 import os
 import re
 import shutil
@@ -171,9 +172,9 @@ def _kernel_names() -> set[str]:
 
 
 def fused_names() -> set[str]:
-    """MindSpore's operators that kernels_ascend calls on an NPU; read as text, because nothing is imported here."""
-    mapping = SOURCES.parents[1] / "kernels_ascend" / "_mapping.py"
-    return set(re.findall(r'^ {8}"(\w+)": ', mapping.read_text(), re.M)) if mapping.exists() else set()
+    """MindSpore's operators that kernels_ascend calls on an NPU. An installation without kernels_ascend has none."""
+    listed = SOURCES.parents[1] / "kernels_ascend" / "operators.json"
+    return set(json.loads(listed.read_text(encoding="utf-8"))) if listed.exists() else set()
 
 
 def _operator_units(root: Path) -> list[str]:

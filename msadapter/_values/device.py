@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import threading
 
 from .._host.accelerator import current_device
+from .._host.accelerator import kind as accelerator
 from .._host.native import load
 
 ACCELERATORS = ("cuda", "npu", "privateuseone")
 KNOWN = ("cpu", *ACCELERATORS, "meta", "mps", "xpu", "hpu", "mkldnn", "xla")
 _current = threading.local()
-
-
-def accelerator() -> str | None:
-    """Name under which this run asked for MindSpore's device (``MSADAPTER_DEVICE``), or None."""
-    name = os.environ.get("MSADAPTER_DEVICE", "")
-    return name if name in ACCELERATORS else None
 
 
 class device:

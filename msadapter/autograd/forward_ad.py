@@ -12,7 +12,7 @@ from typing import NamedTuple
 from .. import ops
 from .._host.native import load
 from ..tensor import Tensor
-from . import grad
+from ._passes import grad
 from .grad_mode import enable_grad
 
 _C = load()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .. import ops
 from .._host.native import load
 from ..tensor import Tensor
-from . import grad
+from ._passes import grad
 from .grad_mode import enable_grad, set_grad_enabled
 
 _C = load()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import threading
 
 from .._host.native import load
 
@@ -108,7 +109,13 @@ class set_grad_enabled(_Mode):
         return super().__call__(function)
 
 
-_inference = [0]
+class _Inference(threading.local):
+    """How many inference_mode blocks the thread is in."""
+
+    depth = 0
+
+
+_inference = _Inference()
 
 
 class inference_mode(_Mode):
@@ -131,11 +138,11 @@ class inference_mode(_Mode):
         return False if self.mode else _C.is_grad_enabled()
 
     def __enter__(self):
-        _inference[0] += self.mode
+        _inference.depth += self.mode
         super().__enter__()
 
     def __exit__(self, *exc):
-        _inference[0] -= self.mode
+        _inference.depth -= self.mode
         super().__exit__(*exc)
 
     def clone(self):
@@ -143,7 +150,7 @@ class inference_mode(_Mode):
 
 
 def is_inference_mode_enabled() -> bool:
-    return _inference[0] > 0
+    return _inference.depth > 0
 
 
 class set_multithreading_enabled(_Mode):

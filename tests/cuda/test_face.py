@@ -134,3 +134,16 @@ def test_import_changes_nothing_else():
         env={k: v for k, v in __import__("os").environ.items() if k != "MSADAPTER_DEVICE"},
     )
     assert done.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize(
+    "asked, kind", [("ascend", "npu"), ("npu:0", "npu"), ("cuda", "cuda"), ("cpu", None)]
+)
+def test_every_module_names_the_accelerator_alike(monkeypatch, asked, kind):
+    from msadapter._host import accelerator
+    from msadapter._values import device
+
+    monkeypatch.setenv("MSADAPTER_DEVICE", asked)
+    assert accelerator.kind() == kind
+    assert device.accelerator() == kind
+    assert torch.device(0).type == (kind or "cuda")

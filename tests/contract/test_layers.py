@@ -1,0 +1,283 @@
+"""The structure of the package: imports go from a layer to the same one or a lower one, and never in a circle.
+
+The layers are those of docs/architecture.md. Every import statement counts, wherever it stands in a file, but those for type
+checkers alone. The same holds for the files of the C++ layer: no two include each other.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from msadapter._host import extensions
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "msadapter"
+FURTHER_PLACES = ("_standard_names",)  # folders whose modules belong to the package above them
+
+
+# ---- reading
+def modules(package: Path) -> dict[str, Path]:
+    """Name of every module of a package -> its file. The stand-in packages of the alias are programs of their own."""
+    found = {}
+    for path in sorted(package.rglob("*.py")):
+        parts = [p for p in path.relative_to(package.parent).with_suffix("").parts if p not in FURTHER_PLACES]
+        if "shim" not in parts:
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def _for_type_checkers(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+
+
+def _statements(node: ast.AST):
+    for child in ast.iter_child_nodes(node):
+        if _for_type_checkers(child):
+            continue
+        if isinstance(child, (ast.Import, ast.ImportFrom)):
+            yield child
+        yield from _statements(child)
+
+
+def _imported(name: str, files: dict[str, Path]):
+    """(name in the file, module, line) for each name that a file imports; the module may be none of ``files``.
+
+    The name is None where it is no module itself but something inside of one.
+    """
+    path, root = files[name], min(files, key=len)
+
+    def ours(target: str) -> str:
+        return re.sub(r"^torch(?=\.|$)", root, target)  # torch is the package's other name
+
+    for statement in _statements(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(statement, ast.Import):
+            for one in statement.names:
+                yield one.asname, ours(one.name), statement.lineno
+            continue
+        base = ours(statement.module or "") if not statement.level else statement.module or ""
+        if statement.level:
+            package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
+            above = package[: len(package) - statement.level + 1]
+            base = ".".join([*above, base] if base else above)
+        for one in statement.names:
+            whole = f"{base}.{one.name}"
+            yield (
+                (one.asname or one.name, whole, statement.lineno)
+                if whole in files
+                else (None, base, statement.lineno)
+            )
+
+
+def imports(name: str, files: dict[str, Path]) -> dict[str, int]:
+    """The modules of ``files`` that a module imports, each with the line of the first import."""
+    found: dict[str, int] = {}
+    for _, target, line in _imported(name, files):
+        if target in files and target != name:
+            found.setdefault(target, line)
+    return found
+
+
+def circles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """Groups of nodes that reach one another (Tarjan's algorithm, without recursion)."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found = []
+    for start in graph:
+        if start in index:
+            continue
+        work = [(start, iter(sorted(graph[start])))]
+        index[start] = low[start] = len(index)
+        stack.append(start)
+        while work:
+            node, following = work[-1]
+            target = next((n for n in following if n not in index or n in stack), None)
+            if target is None:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
+                if low[node] == index[node]:
+                    group = stack[stack.index(node) :]
+                    del stack[stack.index(node) :]
+                    if len(group) > 1:
+                        found.append(sorted(group))
+            elif target in index:
+                low[node] = min(low[node], index[target])
+            else:
+                index[target] = low[target] = len(index)
+                stack.append(target)
+                work.append((target, iter(sorted(graph[target]))))
+    return found
+
+
+def layers(page: str) -> dict[str, tuple[int, str]]:
+    """Module prefix -> (height, name of its layer), from the list in docs/architecture.md."""
+    block = re.search(r"^```layers\n(.*?)^```", page, re.M | re.S)[1]
+    rows: list[list[str]] = []
+    for line in block.splitlines():
+        if line.startswith(" "):
+            rows[-1] += line.split()
+        else:
+            rows.append(line.split())
+    found: dict[str, tuple[int, str]] = {}
+    for height, (layer, *names) in enumerate(reversed(rows)):
+        for name in names:
+            whole = name if name == PACKAGE.name else f"{PACKAGE.name}.{name}"
+            assert whole not in found, f"{name} stands in two layers"
+            found[whole] = height, layer
+    return found
+
+
+def layer_of(module: str, known: dict[str, tuple[int, str]]) -> tuple[int, str] | None:
+    """The layer of the longest listed name that fits; the package itself fits only its own file."""
+    name = module
+    while name != PACKAGE.name:
+        if name in known:
+            return known[name]
+        name = name.rpartition(".")[0]
+    return known.get(module)
+
+
+def upward(graph: dict[str, dict[str, int]], known: dict[str, tuple[int, str]]) -> list[str]:
+    """The imports of a module of a higher layer."""
+    return [
+        f"{module}:{line} ({layer_of(module, known)[1]}) imports {target} ({layer_of(target, known)[1]})"
+        for module, targets in graph.items()
+        for target, line in targets.items()
+        if layer_of(target, known)[0] > layer_of(module, known)[0]
+    ]
+
+
+# ---- the package
+FILES = modules(PACKAGE)
+GRAPH = {name: imports(name, FILES) for name in FILES}
+LAYERS = layers((ROOT / "docs" / "architecture.md").read_text(encoding="utf-8"))
+
+
+def test_every_module_has_a_layer():
+    assert [name for name in FILES if layer_of(name, LAYERS) is None] == []
+
+
+def test_every_name_of_the_list_is_there():
+    assert [name for name in LAYERS if not any(f"{module}.".startswith(f"{name}.") for module in FILES)] == []
+
+
+def test_no_import_goes_upwards():
+    assert upward(GRAPH, LAYERS) == []
+
+
+def test_no_files_import_each_other_in_a_circle():
+    assert circles({name: set(targets) for name, targets in GRAPH.items()}) == []
+
+
+def test_no_headers_include_each_other_in_a_circle():
+    source = PACKAGE / "csrc"
+    files = {path.resolve(): path for path in source.rglob("*") if path.suffix in (".h", ".cpp")}
+    graph = {
+        str(path.relative_to(source.resolve())): {
+            str(included.relative_to(source.resolve()))
+            for name in re.findall(r'^#include "([^"]+)"', path.read_text(encoding="utf-8"), re.M)
+            if (included := (path.parent / name).resolve()) in files
+        }
+        for path in files
+    }
+    assert sum(map(len, graph.values())) > 100
+    assert circles(graph) == []
+
+
+# ---- the reading itself: each kind of import is seen
+@pytest.fixture
+def toy(tmp_path):
+    def write(**files: str) -> dict[str, dict[str, int]]:
+        for name, text in files.items():
+            path = tmp_path / "msadapter" / (name.replace("__", "/").strip("/") + ".py")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        for folder in {p.parent for p in (tmp_path / "msadapter").rglob("*.py")}:
+            (folder / "__init__.py").touch()
+        found = modules(tmp_path / "msadapter")
+        return {name: imports(name, found) for name in found}
+
+    return write
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from .high import x",
+        "from . import high",
+        "import msadapter.high",
+        "from msadapter.high import x",
+        "import torch.high",
+        "from torch import high",
+        "def f():\n    from .high import x",
+        "class A:\n    def f(self):\n        if self:\n            from . import high as other",
+        "try:\n    from .high import x\nexcept ImportError:\n    pass",
+    ],
+)
+def test_an_upward_import_is_seen(toy, text):
+    graph = toy(low=text, high="")
+    known = layers("```layers\nface msadapter\nupper high\nlower low\n```\n")
+    assert [line.split(" imports ")[1] for line in upward(graph, known)] == ["msadapter.high (upper)"]
+
+
+def test_imports_for_type_checkers_do_not_count(toy):
+    graph = toy(low="from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from .high import x\n", high="")
+    assert graph["msadapter.low"] == {}
+
+
+def test_circles_are_seen(toy):
+    graph = toy(
+        one="def f():\n    from . import two", two="from .three import x", three="from . import one", four=""
+    )
+    names = ["msadapter.one", "msadapter.three", "msadapter.two"]
+    assert circles({name: set(targets) for name, targets in graph.items()}) == [names]
+
+
+# ---- extension points
+def _assignments_to_modules(name: str):
+    """Lines where a file sets an attribute of a module of the package that it has imported."""
+    tree = ast.parse(FILES[name].read_text(encoding="utf-8"))
+    bound = {own: target for own, target, _ in _imported(name, FILES) if own and target in FILES}
+    for node in ast.walk(tree):
+        targets = node.targets if isinstance(node, ast.Assign) else []
+        for target in targets:
+            if (
+                isinstance(target, ast.Attribute)
+                and isinstance(target.value, ast.Name)
+                and target.value.id in bound
+            ):
+                yield f"{name}:{node.lineno} sets {bound[target.value.id]}.{target.attr}"
+
+
+def test_no_module_sets_the_globals_of_another():
+    allowed = {
+        # torch_npu's own function: it changes what torch.distributed does, in the program that asks for it.
+        "msadapter.torch_npu.contrib.transfer_to_npu sets msadapter.distributed.init_process_group",
+    }
+    found = {re.sub(r":\d+", "", line) for name in FILES for line in _assignments_to_modules(name)}
+    assert found - allowed == set()
+    assert allowed - found == set()
+
+
+def test_extension_points_are_filled_once():
+    for name, point in extensions.points().items():
+        assert getattr(extensions, name) is point
+        assert point.purpose.endswith(".") and " By " in point.purpose
+    point = extensions.Point("example", "Nothing.")
+    assert point.value is None
+    point.provide(len)
+    point.provide(len)
+    with pytest.raises(RuntimeError, match="example is filled already"):
+        point.provide(max)
+    with pytest.raises(RuntimeError, match="example is filled already"):
+        point.provide_from("builtins", "max")
+    point.withdraw()
+    point.provide_from("builtins", "max")
+    with pytest.raises(RuntimeError, match="example is filled already"):
+        point.provide(len)
+    assert point.value is max
