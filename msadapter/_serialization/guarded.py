@@ -5,6 +5,7 @@ attribute called `data` replaces a tensor's values, and a key that is a tuple of
 Everything here raises pickle.UnpicklingError for what it refuses.
 """
 
+import functools
 import inspect
 import pickle
 import types
@@ -34,7 +35,7 @@ def described(obj) -> str:
 def check_keys(keys) -> None:
     """Refuse keys of a dict or members of a set that take long to hash."""
     for key in keys:
-        if isinstance(key, (tuple, frozenset)):
+        if type(key) is not str and isinstance(key, (tuple, frozenset)):
             _check_key(key)
 
 
@@ -192,10 +193,13 @@ def check_state(kind, state) -> None:
                 refuse(f"the state of {kind.__name__} may not set {described(name)}")
 
 
+@functools.lru_cache(maxsize=4096)
 def _is_free(kind, name: str) -> bool:
     torch = names.root()
     # the parts of a sparse tensor are attributes of this kind
     sparse = issubclass(kind, torch.Tensor) and kind not in (torch.Tensor, torch.nn.Parameter)
+    if name in getattr(kind, "__dataclass_fields__", ()):
+        return True
     if name.startswith("__") or name in _INTERNAL or (sparse and name.startswith("_")):
         return False
     found = inspect.getattr_static(kind, name, None)

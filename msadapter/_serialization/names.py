@@ -58,7 +58,7 @@ class StorageType:
 
 def root():
     """The torch namespace (this package), wherever the alias has put it."""
-    return importlib.import_module(ROOT)
+    return sys.modules.get(ROOT) or importlib.import_module(ROOT)
 
 
 def dtype_name(dtype) -> str:

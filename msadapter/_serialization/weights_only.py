@@ -12,6 +12,8 @@ from collections import Counter, OrderedDict
 from . import guarded, names, safe
 from .guarded import described
 
+_UINT16, _UINT32, _UINT64 = struct.Struct("<H"), struct.Struct("<I"), struct.Struct("<Q")
+_INT32, _FLOAT64 = struct.Struct("<i"), struct.Struct(">d")
 _BLOCKED_MODULES = ("sys", "os", "posix", "nt")
 
 
@@ -27,7 +29,6 @@ class RestrictedUnpickler:
         self._readline = stream.readline
         self._encoding = encoding
         self.persistent_load = self._no_persistent_load
-        self.find = safe.find  # (module, name) -> object or safe.MISSING
 
     @staticmethod
     def _no_persistent_load(pid):
@@ -46,16 +47,15 @@ class RestrictedUnpickler:
             raise _error(f"the pickle is damaged: {err}") from err
 
     def _run(self):
-        while True:
-            code = self._read(1)
-            if not code:
-                raise EOFError("unexpected end of the pickle")
-            if code == pickle.STOP:
-                return self._stack.pop()
-            handler = _OPCODES.get(code)
+        read, handlers, stop = self._read, _OPCODES, pickle.STOP
+        while (code := read(1)) != stop:
+            handler = handlers.get(code)
             if handler is None:
+                if not code:
+                    raise EOFError("unexpected end of the pickle")
                 raise _error(f"Unsupported operand {code[0]}")
             handler(self)
+        return self._stack.pop()
 
     # -- bytes of the stream -------------------------------------------------------------------------------
     def _bytes(self, count: int) -> bytes:
@@ -64,8 +64,8 @@ class RestrictedUnpickler:
             raise EOFError("unexpected end of the pickle")
         return data
 
-    def _unpack(self, layout: str):
-        return struct.unpack(layout, self._bytes(struct.calcsize(layout)))[0]
+    def _unpack(self, layout: struct.Struct):
+        return layout.unpack(self._read(layout.size))[0]  # struct.error at a premature end
 
     def _line(self) -> str:
         return self._readline()[:-1].decode("utf-8")
@@ -83,21 +83,26 @@ class RestrictedUnpickler:
         full = f"{module}.{name}"
         if module.partition(".")[0] in _BLOCKED_MODULES:
             raise _error(f"Trying to load unsupported GLOBAL {full} whose module {module} is blocked.")
-        found = self.find(module, name)
+        found, call = self._lookup(module, name)
+        self._resolved.setdefault(id(found), (found, call))
+        self._push(found)
+
+    def _lookup(self, module: str, name: str):
+        """The object of that name on the allow-list, and what to call for it (None: nothing)."""
+        found = safe.find(module, name)
         if found is safe.MISSING:
+            full = f"{module}.{name}"
             raise _error(
                 f"Unsupported global: GLOBAL {full} was not an allowed global by default. "
                 f"Please use `torch.serialization.add_safe_globals([{full}])` or the "
                 f"`torch.serialization.safe_globals([{full}])` context manager to allowlist this global "
                 "if you trust this class/function."
             )
-        if safe.is_user(module, name):
-            if isinstance(found, type):
-                self._user_classes.add(found)
-            self._resolved[id(found)] = (found, found)
-        elif id(found) not in self._resolved:
-            self._resolved[id(found)] = (found, guarded.caller(found))
-        self._push(found)
+        if not safe.is_user(module, name):
+            return found, guarded.caller(found)
+        if isinstance(found, type):
+            self._user_classes.add(found)
+        return found, found
 
     def op_global(self):
         module = self._line()
@@ -145,10 +150,13 @@ class RestrictedUnpickler:
 
     def op_build(self):
         state = self._stack.pop()
-        inst = self._stack[-1]
+        self._build(self._stack[-1], state)
+
+    def _build(self, inst, state):
+        """Give `inst` its state."""
         kind = type(inst)
         if kind in self._user_classes:
-            _set_state(inst, state)
+            set_state(inst, state)
         elif kind is OrderedDict:
             guarded.check_state(kind, state)
             inst.__dict__.update(state)
@@ -251,9 +259,10 @@ class RestrictedUnpickler:
         self._memo[len(self._memo)] = self._stack[-1]
 
     def _recall(self, index: int):
-        if index not in self._memo:
-            raise _error(f"Memo value not found at index {index}")
-        self._push(self._memo[index])
+        try:
+            self._stack.append(self._memo[index])
+        except KeyError:
+            raise _error(f"Memo value not found at index {index}") from None
 
     def _store(self, index: int):
         self._memo[index] = self._stack[-1]
@@ -288,7 +297,7 @@ class RestrictedUnpickler:
             self._pop_mark()
 
 
-def _set_state(inst, state):
+def set_state(inst, state):
     """What pickle does for BUILD: __setstate__ if the class has one, else its dict and its slots."""
     setter = getattr(inst, "__setstate__", None)
     if setter is not None:
@@ -327,41 +336,41 @@ _OPCODES = {
     pickle.ADDITEMS: _M.op_additems,
     pickle.FROZENSET: _M.op_frozenset,
     pickle.MEMOIZE: _M.op_memoize,
-    pickle.BINGET: lambda m: m._recall(m._bytes(1)[0]),
-    pickle.LONG_BINGET: lambda m: m._recall(m._unpack("<I")),
+    pickle.BINGET: lambda m: m._recall(m._read(1)[0]),
+    pickle.LONG_BINGET: lambda m: m._recall(m._unpack(_UINT32)),
     pickle.GET: lambda m: m._recall(int(m._line())),
-    pickle.BINPUT: lambda m: m._store(m._bytes(1)[0]),
-    pickle.LONG_BINPUT: lambda m: m._store(m._unpack("<I")),
+    pickle.BINPUT: lambda m: m._store(m._read(1)[0]),
+    pickle.LONG_BINPUT: lambda m: m._store(m._unpack(_UINT32)),
     pickle.PUT: lambda m: m._store(int(m._line())),
-    pickle.NONE: lambda m: m._push(None),
-    pickle.NEWTRUE: lambda m: m._push(True),
-    pickle.NEWFALSE: lambda m: m._push(False),
-    pickle.EMPTY_DICT: lambda m: m._push({}),
-    pickle.EMPTY_LIST: lambda m: m._push([]),
-    pickle.EMPTY_TUPLE: lambda m: m._push(()),
-    pickle.EMPTY_SET: lambda m: m._push(set()),
+    pickle.NONE: lambda m: m._stack.append(None),
+    pickle.NEWTRUE: lambda m: m._stack.append(True),
+    pickle.NEWFALSE: lambda m: m._stack.append(False),
+    pickle.EMPTY_DICT: lambda m: m._stack.append({}),
+    pickle.EMPTY_LIST: lambda m: m._stack.append([]),
+    pickle.EMPTY_TUPLE: lambda m: m._stack.append(()),
+    pickle.EMPTY_SET: lambda m: m._stack.append(set()),
     pickle.INT: _M.op_int,
     pickle.LONG: _M.op_long_text,
     pickle.FLOAT: lambda m: m._push(float(m._line())),
-    pickle.BININT: lambda m: m._push(m._unpack("<i")),
-    pickle.BININT1: lambda m: m._push(m._bytes(1)[0]),
-    pickle.BININT2: lambda m: m._push(m._unpack("<H")),
+    pickle.BININT: lambda m: m._push(m._unpack(_INT32)),
+    pickle.BININT1: lambda m: m._push(m._read(1)[0]),
+    pickle.BININT2: lambda m: m._push(m._unpack(_UINT16)),
     pickle.LONG1: lambda m: m._long(m._bytes(1)[0]),
-    pickle.LONG4: lambda m: m._long(m._unpack("<I")),
-    pickle.BINFLOAT: lambda m: m._push(m._unpack(">d")),
-    pickle.BINUNICODE: lambda m: m._text(m._unpack("<I")),
+    pickle.LONG4: lambda m: m._long(m._unpack(_UINT32)),
+    pickle.BINFLOAT: lambda m: m._push(m._unpack(_FLOAT64)),
+    pickle.BINUNICODE: lambda m: m._text(m._unpack(_UINT32)),
     pickle.SHORT_BINUNICODE: lambda m: m._text(m._bytes(1)[0]),
-    pickle.BINUNICODE8: lambda m: m._text(m._unpack("<Q")),
+    pickle.BINUNICODE8: lambda m: m._text(m._unpack(_UINT64)),
     pickle.UNICODE: lambda m: m._push(m._line()),
     pickle.SHORT_BINSTRING: lambda m: m._old_text(m._bytes(1)[0]),
-    pickle.BINSTRING: lambda m: m._old_text(m._unpack("<i")),
+    pickle.BINSTRING: lambda m: m._old_text(m._unpack(_INT32)),
     pickle.SHORT_BINBYTES: lambda m: m._push(m._bytes(m._bytes(1)[0])),
-    pickle.BINBYTES: lambda m: m._push(m._bytes(m._unpack("<I"))),
-    pickle.BINBYTES8: lambda m: m._push(m._bytes(m._unpack("<Q"))),
-    pickle.BYTEARRAY8: lambda m: m._push(bytearray(m._bytes(m._unpack("<Q")))),
+    pickle.BINBYTES: lambda m: m._push(m._bytes(m._unpack(_UINT32))),
+    pickle.BINBYTES8: lambda m: m._push(m._bytes(m._unpack(_UINT64))),
+    pickle.BYTEARRAY8: lambda m: m._push(bytearray(m._bytes(m._unpack(_UINT64)))),
     pickle.PROTO: _M.op_proto,
     pickle.FRAME: lambda m: m._bytes(8),
     pickle.POP: _M.op_pop,
     pickle.POP_MARK: lambda m: m._pop_mark(),
-    pickle.DUP: lambda m: m._push(m._stack[-1]),
+    pickle.DUP: lambda m: m._stack.append(m._stack[-1]),
 }

@@ -3,21 +3,19 @@
 .metadata is written last, beside its place, flushed to disk and renamed: a folder without it was never finished.
 """
 
-import dataclasses
 import enum
 import io
 import os
 import pathlib
 import pickle
-import sys
 import uuid
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..._serialization import names, safe
 from ..._serialization.pickler import SaveContext, make_pickler
 from ...autograd import no_grad
 from ...futures import Future
+from ._metadata_file import read_metadata
 from .default_planner import narrow_tensor_by_index
 from .metadata import Metadata, StorageMeta
 from .planner import LoadItemType, WriteItem, WriteItemType
@@ -66,69 +64,6 @@ class _StorageWriterTransforms:
                 "torch.distributed.checkpoint: stream extensions are not supported (docs/coverage.md)"
             )
         self.extensions = ()
-
-
-class _Unpickler(pickle.Unpickler):
-    """Reads .metadata: plain values, paths, the classes that describe checkpoints, found in this package, and of the running
-    program those derived from them and those without any code (Megatron's MCoreSavePlan, by release). It imports nothing.
-
-    Raises:
-        pickle.UnpicklingError: another global. `torch.serialization.add_safe_globals` allows more.
-    """
-
-    def find_class(self, module: str, name: str):
-        allowed = safe.find(module, name)
-        if allowed is not safe.MISSING:
-            return allowed
-        if module in ("pathlib", "pathlib._local") and name in ("PosixPath", "PurePosixPath", "Path"):
-            return getattr(pathlib, name)
-        if module.startswith("torch.distributed."):
-            found = names.find(module, name)
-            if isinstance(found, type) and _describes(found):
-                return found
-        known = getattr(sys.modules.get(module), name, None)
-        if isinstance(known, type) and (_is_empty(known) or _derived(known)):
-            return known
-        raise pickle.UnpicklingError(
-            f"{_metadata_fn} of a checkpoint names {module}.{name}, which is not allowed. If you trust the checkpoint, allow "
-            "it: torch.serialization.add_safe_globals"
-        )
-
-
-def _is_empty(found: type) -> bool:
-    """Whether a class has nothing of its own: its objects hold values, and making them runs no code."""
-    own = {
-        "__module__",
-        "__doc__",
-        "__dict__",
-        "__weakref__",
-        "__slotnames__",
-    }  # the last is noted by copyreg
-    return all(set(vars(c)) <= own for c in found.__mro__[:-1])
-
-
-def _derived(found: type) -> bool:
-    """Whether a class is a dataclass made of one of torch.distributed's."""
-    return dataclasses.is_dataclass(found) and any(map(_describes, found.__mro__))
-
-
-def _describes(found: type) -> bool:
-    """Whether a class only holds values: a dataclass or an enumeration of torch.distributed's."""
-    ours = found.__module__.startswith((f"{names.ROOT}.distributed.", "torch.distributed."))
-    return ours and (dataclasses.is_dataclass(found) or issubclass(found, enum.Enum))
-
-
-def _unpickled(stream) -> Metadata:
-    """The Metadata in a .metadata file; pickle.UnpicklingError for whatever else is in it."""
-    try:
-        metadata = _Unpickler(stream).load()
-    except pickle.UnpicklingError:
-        raise
-    except Exception as err:  # a pickle of chance bytes can raise anything
-        raise pickle.UnpicklingError(f"{_metadata_fn} is damaged: {type(err).__name__}: {err}") from err
-    if not isinstance(metadata, Metadata):
-        raise pickle.UnpicklingError(f"{_metadata_fn} holds {type(metadata).__name__}, no Metadata")
-    return metadata
 
 
 def _item_size(item: WriteItem) -> int:
@@ -305,7 +240,7 @@ class FileSystemReader(_Folder, StorageReader):
             pickle.UnpicklingError: a file that is damaged, that holds something else, or names what is not allowed.
         """
         with open(self.path / _metadata_fn, "rb") as stream:
-            metadata = _unpickled(stream)
+            metadata = read_metadata(stream)
         if getattr(metadata, "storage_meta", None) is None:
             metadata.storage_meta = StorageMeta()
         metadata.storage_meta.load_id = self.load_id
