@@ -130,7 +130,7 @@ def rows() -> list[tuple[str, str, str, list[Proof]]]:
     for extension in mindspeed.EXTENSIONS:
         for name, body in vars(mindspeed.load(extension)).items():
             bodies.setdefault(name, functions.get(body, body))
-    found = []
+    found: list[tuple[str, str, str, list[Proof]]] = []
     for name, body in bodies.items():
         if getattr(body, "refused", False):
             found.append((name, "-", "refused by name", []))

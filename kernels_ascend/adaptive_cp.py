@@ -59,7 +59,7 @@ def _clusters(points, count: int, steps: int):
     centres = points[msadapter.randperm(len(points), generator=source)[:count]]
     for _ in range(steps):
         labels = t.cdist(points, centres).argmin(1)
-        mine = msadapter.nn.functional.one_hot(labels, count).to(points.dtype)
+        mine = t.one_hot(labels, count).to(points.dtype)
         sizes = mine.sum(0).unsqueeze(1)
         strays = points[msadapter.randint(0, len(points), (count,), generator=source)]
         found = t.where(sizes > 0, mine.t() @ points / sizes.clamp(min=1), strays)

@@ -79,7 +79,7 @@ def _checked(query, key, value, pse, atten_mask, o: Options) -> tuple[Sizes, obj
     if pse is not None and o.mode in (attention_masks.VARLEN_LAST_BAND, attention_masks.VARLEN_FIRST_BAND):
         raise RuntimeError(f"npu_fusion_attention: sparse_mode {o.mode} takes no pse")
     queries, keys = sizes.queries, sizes.keys
-    if packed:
+    if sizes.lengths is not None:
         queries, keys = (max(n) for n in zip(*sizes.lengths, strict=True))
     mask = attention_masks.check_mask(atten_mask, o.mode, sizes.batch, o.heads, queries, keys, packed)
     return sizes, mask
@@ -313,7 +313,7 @@ def _fusion_attention_grad(
         )
     if not pse_grad:
         return *into, query.new_empty(0)
-    return *into, t.zeros_like(pse) if bias.sum is None else bias.sum.to(pse.dtype)
+    return *into, t.zeros_like(pse) if bias is None or bias.sum is None else bias.sum.to(pse.dtype)
 
 
 def _check_saved(query, dy, softmax_max, softmax_sum, attention_in, sizes: Sizes, value, o: Options) -> None:

@@ -111,7 +111,7 @@ class Bias:
             and pse.shape[2] == COMPRESSED_ROWS
             and (sequence is not None or queries != COMPRESSED_ROWS)
         )
-        self.sum = None
+        self.sum: msadapter.Tensor | None = None
 
     def __call__(self, tile: Tile):
         if self.pse_type in (ALIBI, ALIBI_ROOT):

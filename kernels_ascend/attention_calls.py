@@ -19,7 +19,8 @@ def _ints(values) -> tuple[int, ...] | None:
 
 
 def _first(values) -> int:
-    return int(_ints(values)[0]) if values is not None and len(values) else 0
+    numbers = _ints(values)
+    return numbers[0] if numbers else 0
 
 
 def options_of(
@@ -369,7 +370,7 @@ def _lengths_as_mask(lengths, keys: int, batch: int, mask, device):
     """The mask extended so that it also hides the keys after each sequence's length."""
     if lengths is None:
         return mask
-    numbers = _ints(lengths)
+    numbers = _ints(lengths) or ()
     numbers = numbers * batch if len(numbers) == 1 else numbers
     ends = msadapter.tensor(numbers, device=device).reshape(batch, 1, 1, 1)
     behind = msadapter.arange(keys, device=device).reshape(1, 1, 1, keys) >= ends

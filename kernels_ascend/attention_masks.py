@@ -127,7 +127,7 @@ def check_mask(mask, mode: int, batch: int, heads: int, queries: int, keys: int,
     if mode in COMPRESSED:
         _check_compressed(mask, mode, shape)
         return None
-    allowed = [(queries, keys)]
+    allowed: list[tuple[int, ...]] = [(queries, keys)]
     if not packed:
         allowed += [(b, n, queries, keys) for b, n in ((batch, heads), (batch, 1), (1, 1))]
     if shape not in allowed:

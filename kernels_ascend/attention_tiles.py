@@ -23,11 +23,11 @@ _LOWEST = -3.4028234663852886e38  # softmax_max of a query that sees no key
 class Dense:
     """An attention problem with sequences of equal length, where `group` heads of query share one head of key."""
 
-    query: object
-    key: object
-    value: object
+    query: msadapter.Tensor
+    key: msadapter.Tensor
+    value: msadapter.Tensor
     visible: list[Visible]  # one for all batches, or one per batch
-    mask: object = None  # (B or 1, N or 1, Sq, Skv), true where hidden
+    mask: msadapter.Tensor | None = None  # (B or 1, N or 1, Sq, Skv), true where hidden
     bias: Callable | None = None  # called with a tile; returns what is added to its scaled scores
     scale: float = 1.0
     keep: float = 1.0

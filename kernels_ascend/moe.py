@@ -322,6 +322,7 @@ def npu_moe_token_unpermute_with_routing_map_grad(
     if drop_and_pad:
         of_probs = empty.scatter(1, rows.reshape(probs.shape[1], -1), of_rows.reshape(probs.shape[1], -1))
     else:
+        assert chosen is not None  # _rows_and_weights refuses probabilities without a routing map
         of_probs = empty.masked_scatter(chosen.t(), of_rows)
     return (wide * weights.to(wide.dtype).unsqueeze(-1)).to(g.dtype), of_probs.t()
 

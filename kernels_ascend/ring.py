@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import msadapter
 from msadapter.ops._declare import op, t
 from msadapter.ops.nn_norm import gradients_of, recording
@@ -73,8 +75,9 @@ def _gradient(
         cur_softmax_max,
         cur_softmax_sum,
     )
+    merged = functools.partial(_merged, actual_seq_qlen=actual_seq_qlen, layout=layout)
     with msadapter.enable_grad():
-        found = gradients_of(lambda *x: _merged(*x, actual_seq_qlen, layout), parts, needs, tuple(gs))
+        found = gradients_of(merged, parts, needs, tuple(gs))
     return found if recording() else tuple(None if x is None else x.detach() for x in found)
 
 

@@ -147,7 +147,7 @@ def _between_ranks(name: str):
             f"torch_npu.{name}: the exchange of tokens fused with their routing is not supported (docs/coverage.md)"
         )
 
-    refuse.refused = True  # docs/kernels.md shows it as refused
+    vars(refuse)["refused"] = True  # docs/kernels.md shows it as refused
     refuse.__name__ = refuse.__qualname__ = name
     refuse.__doc__ = "NotImplementedError: all_to_all_single and npu_moe_token_permute do it in two steps."
     return refuse
