@@ -480,7 +480,7 @@ def chain_matmul(*matrices, out=None):
     if not matrices:
         raise RuntimeError("chain_matmul(): Expected one or more matrices")
     if len(matrices) == 1:
-        return matrices[0]
+        return t.clone(matrices[0]) if out is None else out.resize_(matrices[0].shape).copy_(matrices[0])
     return t.linalg_multi_dot(list(matrices)) if out is None else t.linalg_multi_dot(list(matrices), out=out)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isfinite
+
 from .._values.dtype import int32, int64
 from ._declare import composite, namespaces, op, raw, t
 from ._geometry import numel, wrap_dim
@@ -295,9 +297,54 @@ def _range_of(values, bounds, name, margin):
     )
     if low == high:
         low, high = low - margin, high + margin
+    if not (isfinite(low) and isfinite(high)):
+        raise RuntimeError(f"{name}: the range [{low:g}, {high:g}] is not finite")
     if not low < high:
         raise RuntimeError(f"{name}: max must be larger than min")
     return low, high
+
+
+def _check_bins(points_shape, dtype, bins, weight):
+    """`bins`: for each dim the number of bins or the tensor of their edges. Counts are written at what they say."""
+    if not dtype.is_floating_point or dtype.itemsize < 4:
+        raise NotImplementedError(
+            f"\"histogramdd\" not implemented for '{dtype.storage_name.removesuffix('Storage')}'"
+        )
+    if points_shape[-1] != len(bins):
+        raise RuntimeError(
+            "histogramdd: The size of bins must be equal to the innermost dimension of the input."
+        )
+    for d, b in enumerate(bins):
+        if hasattr(b, "data_ptr"):
+            where = f"the bins tensor for dimension {d}"
+            if b.dtype is not dtype:
+                raise RuntimeError(
+                    "torch.histogramdd: input tensor and bins tensors should have the same dtype, but got input with dtype "
+                    f"{dtype} and bins for dimension {d} with dtype {b.dtype}"
+                )
+            if b.dim() != 1:
+                raise RuntimeError(
+                    f"torch.histogramdd: bins tensor should have one dimension, but got {b.dim()} dimensions in {where}"
+                )
+            if b.shape[0] == 0:
+                raise RuntimeError(
+                    f"torch.histogramdd: bins tensor should have at least 1 element, but got 0 elements in {where}"
+                )
+        count = b.shape[0] - 1 if hasattr(b, "data_ptr") else b
+        if count < 1:
+            raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {count} for dimension {d}")
+    if weight is None:
+        return
+    if weight.dtype is not dtype:
+        raise RuntimeError(
+            "torch.histogramdd: if weight tensor is provided, input tensor and weight tensor should have the same dtype, but "
+            f"got input({dtype}), and weight({weight.dtype})"
+        )
+    if list(weight.shape) != list(points_shape[:-1]):
+        raise RuntimeError(
+            "torch.histogramdd: if weight tensor is provided it should have the same shape as the input tensor excluding its "
+            f"innermost dimension, but got input with shape {list(points_shape)} and weight with shape {list(weight.shape)}"
+        )
 
 
 @composite(
@@ -308,6 +355,7 @@ def _range_of(values, bounds, name, margin):
 def histogram(self, bins, *, range, weight, density):
     """Return counts (or densities) and the edges of bins. Bins have equal width, or the given edges."""
     flat = t.reshape(self, [-1])
+    _check_bins([flat.shape[0], 1], self.dtype, [bins], weight if weight is None else t.reshape(weight, [-1]))
     edges = (
         bins
         if hasattr(bins, "data_ptr")
@@ -326,9 +374,12 @@ def histogram(self, bins, *, range, weight, density):
 )
 def histogramdd(self, bins, *, range, weight, density):
     """Return counts (or densities) in a grid of bins. The last dim of `self` holds the coordinates."""
+    if self.dim() < 2:
+        raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
     dims = self.shape[-1]
-    points = t.reshape(self, [-1, dims])
     bins = [bins] * dims if isinstance(bins, int) else list(bins)
+    _check_bins(self.shape, self.dtype, bins, weight)
+    points = t.reshape(self, [-1, dims])
     edges = []
     for d, b in enumerate(bins):
         if hasattr(b, "data_ptr"):

@@ -75,3 +75,36 @@ def test_sizes_that_no_memory_holds(call):
     """RuntimeError at once, as PyTorch's allocator gives, not a crash and not a walk over the elements."""
     with pytest.raises(RuntimeError):
         eval(call, {"torch": torch})
+
+
+@pytest.mark.parametrize(
+    "bins, weight, message",
+    [
+        (0, None, "bins must be > 0, but got 0 for dimension 0"),
+        (-5, None, "bins must be > 0, but got -5 for dimension 0"),
+        ([0.5], None, "bins must be > 0, but got 0 for dimension 0"),
+        ([], None, "should have at least 1 element"),
+        (0.5, None, "should have one dimension, but got 0 dimensions"),
+        ([[0.0, 1.0]], None, "should have one dimension, but got 2 dimensions"),
+        (
+            [0.0, 0.5, 1.0],
+            [1.0],
+            "should have the same shape as the input tensor excluding its innermost dimension",
+        ),
+    ],
+)
+def test_bins_of_a_histogram(bins, weight, message):
+    """Without these checks the counts were written before or after their memory."""
+    values = torch.rand(4, 4)
+    bins = bins if isinstance(bins, int) else torch.tensor(bins)
+    weight = None if weight is None else torch.tensor(weight)
+    with pytest.raises(RuntimeError, match=message):
+        torch.histogram(values, bins, weight=weight)
+    with pytest.raises(RuntimeError, match=message):
+        torch.histogramdd(values.reshape(16, 1), [bins], weight=weight)
+
+
+def test_chain_of_one_matrix_is_a_copy():
+    x, out = torch.rand(2, 3), torch.zeros(2, 3)
+    assert torch.chain_matmul(x, out=out) is out and torch.equal(out, x)
+    assert torch.chain_matmul(x).data_ptr() != x.data_ptr()
