@@ -1,1 +1,1 @@
-"""Times of msadapter beside real PyTorch's, work by work, on one machine in one run: ``python -m benchmarks --help``."""
+"""Compares the speed of msadapter with that of real PyTorch on one machine: see ``python -m benchmarks --help``."""

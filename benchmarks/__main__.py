@@ -1,4 +1,4 @@
-"""python -m benchmarks [names] --torch-python PATH, or python -m benchmarks collectives | scaling ...: see --help."""
+"""The command line: python -m benchmarks [names] --torch-python PATH, or python -m benchmarks collectives | scaling."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from . import collectives, report, scaling
 from .sides import ROOT, Pair, cpu_name
 
-RANKS = (1, 2, 4)  # of the data-parallel step
+RANKS = (1, 2, 4)  # numbers of ranks of the data-parallel step
 
 
 def arguments(argv=None) -> argparse.Namespace:
@@ -57,7 +57,7 @@ def arguments(argv=None) -> argparse.Namespace:
 
 
 def catalog(python: str) -> dict[str, dict]:
-    """Works by name, asked from a process: this one needs no torch at all."""
+    """Name -> description of every work. A child process reads them, so this process need not import torch."""
     code = (
         "import json; from benchmarks.works import WORKS; "
         "print(json.dumps({n: {k: v for k, v in vars(w).items() if k != 'prepare'} for n, w in WORKS.items()}))"
@@ -109,7 +109,7 @@ def measure(args: argparse.Namespace) -> dict:
 
 
 def main() -> int:
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the workers are ended too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the exit handlers terminate the workers
     if sys.argv[1:2] == ["collectives"]:
         return collectives.main(sys.argv[2:])
     if sys.argv[1:2] == ["scaling"]:

@@ -1,10 +1,10 @@
-"""Times of collectives on CPU ranks, beside real PyTorch's gloo in the same run.
+"""Compares the speed of collectives on CPU ranks with gloo of real PyTorch in the same run.
 
     python -m benchmarks collectives --torch-python PATH [--ranks 2 4] [--table docs/collectives.md] [--json FILE]
 
-Two jobs, ours over MPI (large tensors: over shared memory) and PyTorch's over gloo, take turns: while one measures the
-other is stopped. A time is the median over the turns of the mean of a turn's calls, on rank 0; before each turn stands a
-barrier.
+Two jobs take turns: msadapter's over MPI (shared memory for large tensors) and PyTorch's over gloo. While one measures, the
+other is stopped. Each turn begins with a barrier. The time of a turn is the mean over its calls on rank 0, and a result is
+the median over the turns.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ SIZES = (8, 1 << 10, 64 << 10, 1 << 20, 16 << 20, 64 << 20)  # bytes
 FEW_SIZES = (8, 1 << 20, 16 << 20)
 DTYPES = ("float32", "bfloat16", "float16", "float64", "int64", "uint8")
 OTHERS = ("all_gather_into_tensor", "reduce_scatter_tensor", "broadcast", "all_to_all_single", "ping-pong")
-SMALL, LARGE = 64 << 10, 16 << 20  # up to; from
+SMALL, LARGE = 64 << 10, 16 << 20  # bytes: small is up to SMALL, large is from LARGE
 TARGETS = {"small": 5.0, "large": 2.0}
 
 
 def works() -> list[tuple[str, str, int]]:
-    """(operation, dtype, bytes) of all measurements."""
+    """The (operation, dtype, bytes) of all measurements."""
     reductions = [
         ("all_reduce", dtype, size)
         for dtype in DTYPES
@@ -42,7 +42,7 @@ def works() -> list[tuple[str, str, int]]:
 
 
 class Job:
-    """The ranks of one side."""
+    """The ranks of one side, msadapter or PyTorch."""
 
     def __init__(self, python: str, ours: bool, ranks: int):
         with socket.socket() as probe:
@@ -74,7 +74,7 @@ class Job:
         return json.loads(line)
 
     def seconds(self, work, slice_seconds: float) -> float:
-        """Seconds of one call, over a turn of about slice_seconds."""
+        """The mean seconds of a call in a turn of about slice_seconds."""
         self._signal(signal.SIGCONT)
         for rank in self.ranks:
             rank.stdin.write(json.dumps([*work, slice_seconds]) + "\n")
@@ -86,7 +86,7 @@ class Job:
         return answer["seconds"]
 
     def close(self) -> None:
-        """End the ranks."""
+        """Terminates the ranks."""
         for rank in self.ranks:
             with contextlib.suppress(ProcessLookupError):
                 rank.kill()
@@ -94,7 +94,7 @@ class Job:
 
 
 def step_times(torch_python: str, ranks: int, rounds: int) -> dict:
-    """Seconds of a data-parallel GPT step of this many ranks on both sides, and the median ratio."""
+    """The seconds of a data-parallel GPT step with this number of ranks on both sides, and the median ratio."""
     jobs = {}
     try:
         for who, python in (("ours", sys.executable), ("theirs", torch_python)):
@@ -107,7 +107,7 @@ def step_times(torch_python: str, ranks: int, rounds: int) -> dict:
 
 
 def measure(torch_python: str, ranks: int, rounds: int, slice_seconds: float) -> tuple[list[dict], str]:
-    """One entry a work: seconds of both sides and the median ratio. And PyTorch's version."""
+    """Returns (one entry per work with the seconds of both sides and the median ratio, PyTorch's version)."""
     jobs = {}
     try:
         for who, python in (("ours", sys.executable), ("theirs", torch_python)):
@@ -140,7 +140,7 @@ def _compare(jobs, work, ranks, rounds, slice_seconds) -> dict:
 
 
 def alpha_beta(entries: list[dict], operation: str = "ping-pong", who: str = "ours") -> tuple[float, float]:
-    """(latency in seconds, seconds a byte) of a message: the smallest's time, and the slope to the largest."""
+    """Estimates (latency in seconds, seconds per byte) of a message from the smallest and the largest message."""
     points = sorted(
         (e["bytes"], e[who] / 2) for e in entries if e["operation"] == operation and e["ranks"] == 2
     )
@@ -186,7 +186,7 @@ A message between two ranks costs {latency:.1f} us + {per_mb:.0f} us/MB on this 
 
 
 def markdown(run: dict) -> str:
-    """The page of a run."""
+    """The text of docs/collectives.md for a run."""
     latency, per_byte = alpha_beta(run["entries"])
     head = _HEAD.format(**run["about"], latency=latency * 1e6, per_mb=per_byte * (1 << 20) * 1e6)
     return head + "\n".join(_row(entry) for entry in run["entries"]) + "\n"

@@ -1,4 +1,4 @@
-"""A rank of the comparison of collectives: a line [operation, dtype, bytes, seconds] starts a turn of calls."""
+"""One rank in the comparison of collectives. A line [operation, dtype, bytes, seconds] on stdin starts a turn of calls."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch.distributed as dist
 
 
 def ping_pong(tensor, rank: int):
-    """Ranks 0 and 1 send to each other in turn; the others do nothing."""
+    """Ranks 0 and 1 send the tensor back and forth; the others do nothing."""
     if rank == 0:
         dist.send(tensor, 1)
         dist.recv(tensor, 1)
@@ -22,7 +22,7 @@ def ping_pong(tensor, rank: int):
 
 
 def ddp_step():
-    """A step of the benchmark's GPT; every rank has a batch of its own."""
+    """Prepares a data-parallel step of the benchmark's GPT, with a separate batch for each rank."""
     from torch.nn.parallel import DistributedDataParallel
 
     from benchmarks.works import gpt
@@ -31,7 +31,7 @@ def ddp_step():
 
 
 def call_of(operation: str, dtype: str, size: int):
-    """A function without arguments that does the operation once on `size` bytes (the whole of it)."""
+    """A function without arguments that runs the operation once on a total of `size` bytes."""
     if operation == "GPT step":
         return ddp_step()
     rank, ranks = dist.get_rank(), dist.get_world_size()
@@ -50,7 +50,7 @@ def call_of(operation: str, dtype: str, size: int):
 
 
 class Turns:
-    """Keeps the latest work prepared, and the number of its calls that all ranks have agreed on."""
+    """Caches the latest prepared work and the number of calls per turn on which all ranks have agreed."""
 
     def __init__(self):
         self.key = None
@@ -82,7 +82,7 @@ def main() -> None:
     for line in sys.stdin:
         try:
             answer = {"seconds": turns.seconds(*json.loads(line))}
-        except Exception as error:  # handed to the driver, which stops
+        except Exception as error:  # sent to the driver, which stops
             answer = {"error": f"{type(error).__name__}: {error}"}
         print(json.dumps(answer), file=answers, flush=True)
 

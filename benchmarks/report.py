@@ -1,4 +1,4 @@
-"""Results as a Markdown table and as a picture."""
+"""Writes the results as Markdown tables and as pictures."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ CEILINGS = {
 
 
 def roofline(results: dict) -> dict:
-    """The best rates that any side reached in this run: what the machine gives."""
+    """The best rates that either side reached in this run, as an estimate of the machine's limits."""
     best = {}
     for label, (amount, names) in CEILINGS.items():
         seen = [results[n] for n in names if "ratio" in results.get(n, {})]
@@ -74,7 +74,7 @@ def _row(name: str, entry: dict) -> str:
 
 
 def geometric_mean(results: dict, group: str) -> float:
-    """Of the ratios of a group's rows that have a target and are no views; 0 without any."""
+    """The geometric mean of the ratios of a group's rows with a target of at least 0.9; 0 if there are none."""
     ratios = [
         e["ratio"]
         for e in results.values()
@@ -106,7 +106,7 @@ def markdown(run: dict) -> str:
 
 
 def plot(run: dict, path: Path) -> None:
-    """A bar a work: ratio on a logarithmic axis, the line at 1."""
+    """Draws one bar per work: its ratio on a logarithmic axis, with a line at 1."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -132,7 +132,7 @@ def plot(run: dict, path: Path) -> None:
     pyplot.close(figure)
 
 
-# What the README's picture calls the groups of rows; other groups are too small or too special for it.
+# Name of a bar in the README's picture -> which rows it summarises. Other rows are too special for the picture.
 FAMILIES = {
     "matrix products, float32": lambda name, group: group == "products" and name.endswith("float32"),
     "element-wise, reductions, norms (1024x1024)": lambda name, group: group == "1024x1024 float32",
@@ -149,7 +149,7 @@ FAMILIES = {
 
 
 def family_means(results: dict) -> dict[str, tuple[float, int]]:
-    """Family -> (geometric mean of the ratios of its rows, number of rows); families without rows are left out."""
+    """Family -> (geometric mean of its rows' ratios, number of rows). Families without rows are left out."""
     means = {}
     for family, belongs in FAMILIES.items():
         logs = [
@@ -163,7 +163,7 @@ def family_means(results: dict) -> dict[str, tuple[float, int]]:
 
 
 def plot_summary(run: dict, path: Path) -> None:
-    """The README's picture: one bar for each family of rows, the geometric mean of its ratios."""
+    """Draws the README's picture: for each family of rows, a bar with the geometric mean of the ratios."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -182,7 +182,7 @@ def plot_summary(run: dict, path: Path) -> None:
 
 
 def plot_growth(run: dict, path: Path) -> None:
-    """Step time of both sides against each size of the model, on logarithmic axes."""
+    """Draws the step time of both sides over each size of the model, on logarithmic axes."""
     import matplotlib
 
     matplotlib.use("Agg")

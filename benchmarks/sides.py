@@ -1,4 +1,4 @@
-"""The two processes that are compared, and how their works are timed in turns."""
+"""The two processes that are compared, and the timing of works in turns."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ PATIENCE = 15.0  # seconds for the turns of one work
 
 
 class WorkFailed(Exception):
-    """A side could not run a work."""
+    """A side failed to run a work."""
 
 
 class WorkAbsent(Exception):
-    """What a work needs is not installed on one of the sides."""
+    """A work needs something that is not installed on one of the sides."""
 
 
 def environment(ours: bool, threads: int, **more: str) -> dict[str, str]:
-    """A worker's environment: this checkout on the path, and on our side the torch that is msadapter."""
+    """The environment variables of a worker, with this checkout on the path; for our side, `torch` is msadapter."""
     paths = [str(SHIM)] * ours + [str(ROOT), os.environ.get("PYTHONPATH", "") * ours]
     return {
         **os.environ,
@@ -40,7 +40,7 @@ def environment(ours: bool, threads: int, **more: str) -> dict[str, str]:
 
 
 def cpu_name() -> str:
-    """The processor's name as the system gives it."""
+    """The processor's name as the system reports it."""
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
             return line.split(":")[1].strip()
@@ -48,7 +48,7 @@ def cpu_name() -> str:
 
 
 class Side:
-    """A worker process, stopped while it has nothing to do so that its waiting threads cost the other side nothing."""
+    """A worker process. It is stopped (SIGSTOP) while it is idle, so its waiting threads do not slow the other side."""
 
     def __init__(self, python: str, ours: bool, threads: int):
         start = time.perf_counter()
@@ -60,7 +60,7 @@ class Side:
             text=True,
             env=environment(ours, threads),
         )
-        atexit.register(self.close)  # a stopped worker would outlive this process
+        atexit.register(self.close)  # without this, a stopped worker would outlive this process
         self.about = self._answer()
         self.start_seconds = time.perf_counter() - start
         self.process.send_signal(signal.SIGSTOP)
@@ -87,7 +87,7 @@ class Side:
         return self.ask(work=work, calls=calls)["seconds"]
 
     def calls_within(self, work: str, seconds: float) -> tuple[int, float]:
-        """How many calls take about this long, at least one; and the seconds of one call."""
+        """Returns (number of calls, at least one, that take about `seconds`; seconds of one call)."""
         calls, taken = 1, self.seconds(work, 1)
         while taken < seconds / 4 and calls < 10**6:
             calls *= 4
@@ -101,7 +101,7 @@ class Side:
 
 
 class Pair:
-    """Our side and PyTorch's."""
+    """The worker of msadapter and the worker of PyTorch."""
 
     def __init__(self, torch_python: str, threads: int):
         self.make = {
@@ -111,7 +111,7 @@ class Pair:
         self.sides = {who: make() for who, make in self.make.items()}
 
     def compare(self, work: str, rounds: int, slice_seconds: float) -> dict:
-        """Median seconds a call of both sides and the median over the rounds of (theirs / ours); slow works get fewer."""
+        """The median seconds per call of both sides, and the median of (theirs / ours). Slow works get fewer rounds."""
         try:
             sizes = {who: side.calls_within(work, slice_seconds) for who, side in self.sides.items()}
             calls = {who: n for who, (n, _) in sizes.items()}
@@ -138,7 +138,7 @@ class Pair:
                 self.sides[who] = self.make[who]()
 
     def fresh(self, measure, rounds: int) -> dict:
-        """Median of ``measure(side)`` over fresh processes of both sides; ratio as in ``compare``."""
+        """The median of ``measure(side)`` over new processes of both sides, and the ratio as in ``compare``."""
         seen = {who: [] for who in self.make}
         for _ in range(rounds):
             for who, make in self.make.items():

@@ -1,8 +1,8 @@
-"""One side of the comparison: answers one JSON line with another, until its input ends.
+"""One side of the comparison. It reads requests as JSON lines and answers each with a JSON line, until its input ends.
 
-{"work": name, "calls": n}    seconds of n calls (after one call that is not counted, the first time)
-{"memory": name, "calls": n}  growth of the peak resident set by n calls, in bytes; for a fresh worker
-{"memory": null, "calls": 0}  the peak so far
+{"work": name, "calls": n}    returns the seconds of n calls (a new work is called once before that)
+{"memory": name, "calls": n}  returns the growth of the peak resident set in n calls, in bytes; needs a new worker
+{"memory": null, "calls": 0}  returns the peak resident set so far
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ def peak() -> int:
 
 
 class Bench:
-    """Keeps the latest work prepared."""
+    """Caches the latest prepared work."""
 
     def __init__(self):
         self.name, self.call = None, None
 
     def prepare(self, name: str):
         if name != self.name:
-            self.call = None  # the former data goes first
+            self.call = None  # free the data of the previous work first
             self.name, self.call = name, WORKS[name].prepare()
             self.call()
         return self.call
@@ -54,7 +54,7 @@ class Bench:
 
 def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what libraries print goes to stderr; answers have the pipe for themselves
+    os.dup2(2, 1)  # redirect the output of libraries to stderr, so that the pipe carries answers only
     torch.set_num_threads(int(sys.argv[1]))
     print(
         json.dumps({"torch": torch.__version__, "threads": torch.get_num_threads()}), file=answers, flush=True
@@ -69,7 +69,7 @@ def main() -> None:
                 answer = {"seconds": bench.seconds(order["work"], order["calls"])}
         except NotHere as reason:
             answer = {"absent": str(reason)}
-        except Exception as error:  # handed to the driver, which puts it into the table
+        except Exception as error:  # sent to the driver, which shows it in the table
             answer = {"error": f"{type(error).__name__}: {error}"}
         print(json.dumps(answer), file=answers, flush=True)
 

@@ -1,4 +1,4 @@
-"""All works by name."""
+"""Registers all works: the programs that are timed."""
 
 from . import large, models, small, training  # noqa: F401  (each registers its works)
 from .registry import WORKS, NotHere

@@ -1,4 +1,4 @@
-"""A GPT with its training step in plain torch: the sizes of the loss-parity runs, without Megatron's bookkeeping."""
+"""A GPT and its training step in plain torch, with the sizes of the loss-parity runs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Block(nn.Module):
         )
 
     def attend(self, x, mask):
-        """Scores, float32 softmax and products spelt out, as Megatron's local implementation does."""
+        """Attention as separate products and a float32 softmax, like Megatron's local implementation."""
         batch, length, hidden = x.shape
         q, k, v = (
             part.transpose(1, 2) for part in self.qkv(x).view(batch, length, self.heads, -1).chunk(3, dim=-1)
@@ -76,14 +76,14 @@ class GPT(nn.Module):
 
 
 def flops(config: Config) -> float:
-    """Multiplications and additions of the step's products, forward and backward."""
+    """The floating point operations of the step's matrix products, forward and backward."""
     tokens = config.micro_batch * config.micro_batches * config.sequence
     per_layer = 12 * config.hidden**2 + 2 * config.sequence * config.hidden
     return 6.0 * tokens * (config.layers * per_layer + config.vocabulary * config.hidden)
 
 
 def training_step(config: Config, wrap=lambda model: model):
-    """One optimizer step: micro batches accumulated, gradients clipped, AdamW. ``wrap`` may make the model parallel."""
+    """Prepares an optimizer step: gradient accumulation, clipping, AdamW. ``wrap`` can make the model parallel."""
     torch.manual_seed(1234)
     model = wrap(GPT(config).to(getattr(torch, config.dtype)))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, betas=(0.9, 0.95), weight_decay=0.01)

@@ -1,4 +1,4 @@
-"""Large tensors: the speed of the kernels."""
+"""Works on large tensors, which measure the speed of kernels."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def batched():
     return functools.partial(torch.bmm, torch.randn(32, 128, 128), torch.randn(32, 128, 128))
 
 
-LARGE = {  # the bytes that must be read and written at least, in units of the tensor
+LARGE = {  # the minimum memory traffic, in multiples of the tensor's size
     "add": (lambda x, y: x + y, 3),
     "add_": (lambda x, y: x.add_(y), 3),
     "x * scalar": (lambda x, y: x * 2.0, 2),

@@ -1,4 +1,4 @@
-"""A Llama of Hugging Face transformers: hidden 512, 4 layers, sequence 256; forward, backward, AdamW."""
+"""A training step (forward, backward, AdamW) of a transformers Llama: hidden size 512, 4 layers, sequence length 256."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Megatron core's own GPTModel from the checkout that MSADAPTER_MEGATRON names; the optimizer is torch's AdamW.
+"""Megatron Core's GPTModel from the checkout that MSADAPTER_MEGATRON names, with torch's AdamW.
 
-The sizes are those of the loss-parity runs. Real PyTorch without a GPU answers the few questions that Megatron asks of
-torch.cuda by `_cpu_answers`; nothing else differs between the sides.
+The sizes are those of the loss-parity runs. On real PyTorch without a GPU, `_cpu_answers` replaces the few functions of
+torch.cuda that Megatron calls. Nothing else differs between the sides.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .registry import NotHere
 
 @dataclasses.dataclass(frozen=True)
 class Config(gpt.Config):
-    """The sizes of the plain GPT, and whether Megatron's fused functions are asked for."""
+    """The sizes of the GPT, and whether to use Megatron's fused functions."""
 
     fused: bool = False
 
@@ -32,7 +32,7 @@ CONFIGS = {
 
 
 def _cpu_answers() -> None:
-    """torch.cuda on a PyTorch without a GPU: the device is the CPU, the random state is the CPU's."""
+    """Replaces functions of torch.cuda on a PyTorch without a GPU by those of the CPU (device and random state)."""
     cuda = torch.cuda
     cuda.current_device = lambda: "cpu"
     cuda.get_rng_state = cuda.random.get_rng_state = lambda *a, **k: torch.get_rng_state()
@@ -46,7 +46,7 @@ def _cpu_answers() -> None:
 
 
 def _scripted(function):
-    """The function as TorchScript, as Megatron does on older PyTorch; methods stay as they are."""
+    """Compiles a function with TorchScript, as Megatron does on older PyTorch. Methods stay unchanged."""
     return function if "self" in function.__code__.co_varnames[:1] else torch.jit.script(function)
 
 
@@ -62,7 +62,7 @@ def _megatron():
     except ImportError as error:
         raise NotHere(f"Megatron core cannot be imported ({error})") from None
     if torch.cuda.current_device() == "cpu":
-        megatron.core.jit.jit_fuser = _scripted  # torch.compile would look for the GPU's compiler
+        megatron.core.jit.jit_fuser = _scripted  # torch.compile would need a compiler for GPUs
 
 
 def _parallel_state():
@@ -107,7 +107,7 @@ def _model(config: Config):
 
 
 def training_step(config: Config):
-    """One optimizer step: micro batches accumulated, gradients clipped, AdamW."""
+    """Prepares an optimizer step: gradient accumulation, clipping, AdamW."""
     _megatron()
     torch.manual_seed(1234)
     _parallel_state()

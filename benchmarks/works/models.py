@@ -1,4 +1,4 @@
-"""Whole training steps."""
+"""Complete training steps."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ for _name, _config in megatron_core.CONFIGS.items():
         memory=not _config.fused,
     )(functools.partial(megatron_core.training_step, _config))
 
-# How cost grows: one size at a time, from the middle of this model.
+# Growth of the cost: one size at a time is varied, starting from this model.
 MIDDLE = gpt.Config(layers=4, hidden=128, heads=8, sequence=128, micro_batch=2, micro_batches=1)
 GROWTH = {
     "layers": (1, 2, 4, 8, 16),

@@ -1,4 +1,4 @@
-"""Where works are registered. They import only torch, so that both sides run the very same code."""
+"""The registry of works. Works import only torch, so both sides run the same code."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 @dataclasses.dataclass(frozen=True)
 class Work:
-    """``prepare`` makes the data and returns what is timed.
+    """A program to time. ``prepare`` makes its data and returns the function that is timed.
 
-    ``flops`` and ``moved`` (bytes) of one call turn its time into a rate; ``target`` is the least ratio that the project
-    holds itself to; ``memory`` asks for the work's peak memory too.
+    ``flops`` and ``moved`` (bytes) of one call give its rate. ``target`` is the minimum ratio that the project aims at.
+    With ``memory``, the peak memory is measured too.
     """
 
     group: str
@@ -23,14 +23,14 @@ class Work:
 
 
 class NotHere(Exception):
-    """What a work needs (a library, a checkout) is not there: the work is left out, with this reason."""
+    """A work needs a library or a checkout that is missing. The work is left out, and the table shows this reason."""
 
 
 WORKS: dict[str, Work] = {}
 
 
 def work(name: str, group: str, **about):
-    """Registers the decorated ``prepare``."""
+    """A decorator that registers a ``prepare`` function as a work."""
 
     def register(prepare):
         WORKS[name] = Work(group, prepare, **about)

@@ -1,4 +1,4 @@
-"""Small tensors: the cost of a call, of a view, of a backward node."""
+"""Works on small tensors, which measure the cost of a call, a view and a backward node."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ NODES = 20
 
 
 def _backward(call):
-    """Gradients of many independent nodes of one operator, whose graph is kept: the cost of a node."""
+    """Prepares the backward of many independent nodes of one operator, to measure the cost of a node."""
     leaves = [torch.randn(8, 8, requires_grad=True) for _ in range(NODES)]
     y, i = torch.randn(8, 8, requires_grad=True), torch.arange(8)
     results = [call(x, y, i) for x in leaves]

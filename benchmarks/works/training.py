@@ -1,4 +1,4 @@
-"""What training steps are made of."""
+"""Parts of training steps."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def clip():
 
 
 class Rows(torch.utils.data.Dataset):
-    """Rows of numbers, made when they are asked for."""
+    """A data set whose rows of numbers are made on access."""
 
     def __len__(self):
         return 2048
