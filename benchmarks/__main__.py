@@ -20,20 +20,22 @@ RANKS = (1, 2, 4)  # numbers of ranks of the data-parallel step
 
 def arguments(argv=None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks", description="Times of msadapter beside real PyTorch's."
+        prog="python -m benchmarks", description="Compares the speed of msadapter with real PyTorch."
     )
     parser.add_argument(
-        "names", nargs="*", help="works, or parts of their names or groups' names (default: all)"
+        "names", nargs="*", help="names of works or groups, or parts of these names (default: all)"
     )
     parser.add_argument(
         "--torch-python", default=os.environ.get("MSADAPTER_TORCH_PYTHON"), help="python with real PyTorch"
     )
-    parser.add_argument("--rounds", type=int, default=15, help="turns of each side a work")
-    parser.add_argument("--slice", type=float, default=0.02, help="seconds of a turn, about")
+    parser.add_argument("--rounds", type=int, default=15, help="turns of each side per work")
+    parser.add_argument("--slice", type=float, default=0.02, help="approximate seconds per turn")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--json", type=Path, help="write all numbers here")
     parser.add_argument(
-        "--update", type=Path, help="a --json of before: works that are not named keep their results"
+        "--update",
+        type=Path,
+        help="an earlier --json file, whose results are kept for works that are not named",
     )
     parser.add_argument("--table", type=Path, help="write the Markdown page here (docs/benchmarks.md)")
     parser.add_argument("--plot", type=Path, help="write the picture of the ratios here (needs matplotlib)")
@@ -45,12 +47,14 @@ def arguments(argv=None) -> argparse.Namespace:
         "--megatron",
         type=Path,
         default=os.environ.get("MSADAPTER_MEGATRON"),
-        help="Megatron-LM checkout (core_v0.12.1) for its steps; left out without",
+        help="Megatron-LM checkout (core_v0.12.1) for its steps, which are left out without it",
     )
-    parser.add_argument("--list", action="store_true", help="name the works and stop")
+    parser.add_argument("--list", action="store_true", help="list the works and exit")
     args = parser.parse_args(argv)
     if not args.torch_python:
-        parser.error("name a python with real PyTorch: --torch-python PATH (or MSADAPTER_TORCH_PYTHON)")
+        parser.error(
+            "give the path of a python with real PyTorch: --torch-python PATH (or MSADAPTER_TORCH_PYTHON)"
+        )
     if args.megatron:
         os.environ["MSADAPTER_MEGATRON"] = str(Path(args.megatron).resolve())
     return args

@@ -70,7 +70,7 @@ class Job:
     def _answer(self) -> dict:
         line = self.ranks[0].stdout.readline()
         if not line:
-            raise RuntimeError(f"rank 0 ended with code {self.ranks[0].wait()}")
+            raise RuntimeError(f"rank 0 terminated with code {self.ranks[0].wait()}")
         return json.loads(line)
 
     def seconds(self, work, slice_seconds: float) -> float:
@@ -202,12 +202,14 @@ def main(argv=None) -> int:
     )
     parser.add_argument("--ranks", type=int, nargs="+", default=[2, 4])
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--slice", type=float, default=0.1, help="seconds of a turn, about")
+    parser.add_argument("--slice", type=float, default=0.1, help="approximate seconds per turn")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--table", type=Path)
     args = parser.parse_args(argv)
     if not args.torch_python:
-        parser.error("name a python with real PyTorch: --torch-python PATH (or MSADAPTER_TORCH_PYTHON)")
+        parser.error(
+            "give the path of a python with real PyTorch: --torch-python PATH (or MSADAPTER_TORCH_PYTHON)"
+        )
     entries, version = [], ""
     for ranks in args.ranks:
         measured, version = measure(args.torch_python, ranks, args.rounds, args.slice)

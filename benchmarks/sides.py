@@ -68,7 +68,7 @@ class Side:
     def _answer(self) -> dict:
         line = self.process.stdout.readline()
         if not line:
-            raise WorkFailed(f"the worker ended with code {self.process.wait()}")
+            raise WorkFailed(f"the worker terminated with code {self.process.wait()}")
         return json.loads(line)
 
     def ask(self, **order) -> dict:

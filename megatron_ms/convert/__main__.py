@@ -21,30 +21,31 @@ from .steps import ROOT, Console, ConvertError
 _HELP = """\
 Sets everything up and converts Megatron Core so that it trains on MindSpore.
 
-Without options: makes .venv with the project and its pinned dependencies, builds the CPU kernels, takes
-megatron-core==0.12.1 from the package index (its hash checked), applies the rules of patches/ to a copy, and writes
-OUTPUT/megatron (with manifest.json) and OUTPUT/env.sh. With --train it also preprocesses the bundled text and trains
-a small GPT with a plain PyTorch script (llm: a small Qwen2.5 with MindSpeed-LLM's pretrain_gpt.py on two processes).
+Without options, the command creates .venv with the project and its pinned dependencies, builds the CPU kernels,
+downloads megatron-core==0.12.1 from the package index, checks its hash, applies the rules of patches/ to a copy, and
+writes OUTPUT/megatron (with manifest.json) and OUTPUT/env.sh. With --train it also preprocesses the bundled text and
+trains a small GPT with a plain PyTorch script. With llm --train it trains a small Qwen2.5 with MindSpeed-LLM's
+pretrain_gpt.py on two processes.
 
 Scenarios:
-  core   the above (the default)
-  llm    Megatron-LM, MindSpeed and MindSpeed-LLM, from git at pinned commits, in OUTPUT/llm, and the Python
+  core   Megatron Core, as described above (the default)
+  llm    Megatron-LM, MindSpeed and MindSpeed-LLM from git at pinned commits, in OUTPUT/llm, and the Python
          packages that they import, in OUTPUT/packages (600 MB)
-  rl     the same and MindSpeed-RL, in OUTPUT/rl (its vllm and ray are for NPUs and are not installed)
+  rl     the same and MindSpeed-RL, in OUTPUT/rl (its dependencies vllm and ray need NPUs and are not installed)
 
-Steps that are already done are recognised, a broken earlier run is repaired: run it as often as you like.
+Running the command again skips steps that are already done and repairs an incomplete earlier run.
 """
 _AFTER = """\
 afterwards:
   source OUTPUT/env.sh                      python and torchrun find torch (this project) and megatron in this shell
   .venv/bin/python -m msadapter script.py   the same for one command
-  .venv/bin/python -m msadapter doctor      versions, device, kernels, and what is wrong
-  source auto_convert.sh llm                converts and makes this shell one of env.sh; a failure leaves it as it was
+  .venv/bin/python -m msadapter doctor      shows versions, device and kernels, and reports problems
+  source auto_convert.sh llm                converts and then sources env.sh; a failure does not change the shell
 
-sources: MSADAPTER_GIT_MEGATRON_LM, MSADAPTER_GIT_MINDSPEED ... name other addresses; commits stay the pinned ones.
-OUTPUT/<scenario>/lock.json tells what was taken.
+sources: MSADAPTER_GIT_MEGATRON_LM, MSADAPTER_GIT_MINDSPEED ... set other repository addresses; the commits stay pinned.
+OUTPUT/<scenario>/lock.json records the origin and commit of each source.
 
-exit code: 0 done, 1 something is wrong (the last lines say what), 2 wrong arguments, 130 stopped by Ctrl-C
+exit code: 0 success, 1 failure (the last lines say why), 2 wrong arguments, 130 stopped by Ctrl-C
 """
 
 
@@ -57,40 +58,48 @@ def parse_args(arguments: list[str] | None) -> argparse.Namespace:
         allow_abbrev=False,  # auto_convert.sh parses --output itself and knows no abbreviations
     )
     parser.add_argument(
-        "--train", action="store_true", help="then train a small model on the bundled text (core, llm)"
+        "--train", action="store_true", help="train a small model on the bundled text afterwards (core, llm)"
     )
     parser.add_argument(
         "scenario",
         nargs="?",
         choices=sorted(sources.SCENARIOS),
         default="core",
-        help="what to convert (core)",
+        help="the set of upstreams to convert (default: core)",
     )
     parser.add_argument(
         "--source",
         action="append",
         default=[],
         metavar="DIR",
-        help="a local checkout: of Megatron-LM instead of the wheel (core), or NAME=DIR, as often as needed (llm, rl)",
+        help="a local checkout: of Megatron-LM, instead of the wheel (core), or NAME=DIR, may be repeated (llm, rl)",
     )
     parser.add_argument(
-        "--check", action="store_true", help="only tell whether everything is current (exit code 1: no)"
-    )
-    parser.add_argument("--offline", action="store_true", help="take sources from the cache alone (llm, rl)")
-    parser.add_argument(
-        "--cache", type=Path, metavar="DIR", help="where git sources are kept (OUTPUT/sources)"
+        "--check",
+        action="store_true",
+        help="write nothing; check whether everything is up to date (exit code 1 if not)",
     )
     parser.add_argument(
-        "--output", type=Path, default=ROOT / "build", metavar="DIR", help="where to write (build)"
+        "--offline", action="store_true", help="use only sources that are in the cache (llm, rl)"
+    )
+    parser.add_argument(
+        "--cache", type=Path, metavar="DIR", help="folder for git sources (default: OUTPUT/sources)"
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=ROOT / "build",
+        metavar="DIR",
+        help="folder to write to (default: build)",
     )
     parser.add_argument(
         "--tests", action="store_true", help=argparse.SUPPRESS
     )  # used by tests/run.sh: installs the packages for tests too
     args = parser.parse_args(arguments)
     if args.scenario == "core" and len(args.source) > 1:
-        parser.error("the scenario core takes one --source")
+        parser.error("the scenario core accepts only one --source")
     if args.scenario == "rl" and args.train:
-        parser.error("--train is for the scenarios core and llm")
+        parser.error("--train works with the scenarios core and llm only")
     args.checkout = Path(args.source[0]) if args.scenario == "core" and args.source else None
     return args
 
@@ -107,7 +116,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         print(
-            "\nauto_convert: stopped. Nothing is half-written; the same command goes on from here.",
+            "\nauto_convert: stopped. No file is incomplete; run the same command again to continue.",
             file=sys.stderr,
         )
         return 130
@@ -252,7 +261,7 @@ def _alone(output: Path) -> Iterator[None]:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise ConvertError(
-                    "another run is at work in this clone or output folder: wait for it"
+                    "another run is using this clone or output folder: wait until it ends"
                 ) from None
         yield
 
@@ -270,19 +279,24 @@ def _farewell_scenario(args: argparse.Namespace, work: scenario.Run, env: Path, 
     print(f"\nDone in {seconds:.0f} s.\n")
     for source in work.sources:
         print(f"  {source.name:<14} {_short(work.tree(source))}")
-    print(f"  what was taken {_short(work.output / work.scenario / scenario.LOCK)}")
+    print(f"  sources        {_short(work.output / work.scenario / scenario.LOCK)}")
     folder = llm_job.folder_of(work)
     if args.train:
         loss = llm_job.losses(work)
         print(
-            f"  loss           {loss['first']:.3f} at first, {loss['last']:.3f} at last, {loss['validation']:.3f} on validation"
+            f"  loss           {loss['first']:.3f} in the first iteration, {loss['last']:.3f} in the last, "
+            f"{loss['validation']:.3f} on validation"
         )
-        print(f"  curve          {_short(folder / 'qwen25' / 'loss.png')}, TensorBoard events beside it")
-    print(f"\nWhat to try next:\n  source {_short(env)}      then python and torchrun find them")
+        print(
+            f"  curve          {_short(folder / 'qwen25' / 'loss.png')}, with TensorBoard events in the same folder"
+        )
+    print(f"\nWhat to try next:\n  source {_short(env)}      then python and torchrun find these sources")
     if args.train:
         places = f"{_short(folder / 'shakespeare')} {_short(folder / 'qwen25')}"
         more = "--train-iters 200 --override-opt_param-scheduler"
-        print(f"  bash {_short(llm_job.SCRIPT)} {places} {more}      train on (after the line above)")
+        print(
+            f"  bash {_short(llm_job.SCRIPT)} {places} {more}      continue training (after the command above)"
+        )
     elif work.scenario == "llm":
         print("  bash auto_convert.sh llm --train      train a small Qwen2.5 (about two minutes)")
 
@@ -295,8 +309,8 @@ def _farewell(args: argparse.Namespace, output: Path, env: Path, seconds: float)
     if args.train:
         folder, loss = output / "train" / "gpt", job.losses(output)
         print(
-            f"  loss                 {loss['first']:.3f} at first, {loss['last']:.3f} over the last 10 iterations, "
-            f"{loss['validation']:.3f} on validation; knowing nothing is {loss['uniform']:.3f}"
+            f"  loss                 {loss['first']:.3f} in the first iteration, {loss['last']:.3f} over the last 10, "
+            f"{loss['validation']:.3f} on validation; a uniform guess has {loss['uniform']:.3f}"
         )
         print(
             f"  curve                {_short(folder / 'loss.png')}, TensorBoard events in {_short(folder / 'tensorboard')}"
@@ -309,12 +323,14 @@ def _farewell(args: argparse.Namespace, output: Path, env: Path, seconds: float)
         script = _short(job.TRAIN)
         print(
             f"  python {script} --data-prefix {_short(output / 'train' / 'shakespeare')} \\\n"
-            f"      --save {_short(output / 'train' / 'gpt')} --train-iters 400      train on (after the line above)"
+            f"      --save {_short(output / 'train' / 'gpt')} --train-iters 400      continue training (after the command above)"
         )
         print(f"  tensorboard --logdir {_short(output / 'train' / 'gpt' / 'tensorboard')}")
     else:
         print("  bash auto_convert.sh --train      train a small GPT (about two minutes)")
-    print(f"  {_short(environment.PYTHON)} -m msadapter doctor      versions, device, kernels, what is wrong")
+    print(
+        f"  {_short(environment.PYTHON)} -m msadapter doctor      shows versions, device and kernels, and reports problems"
+    )
 
 
 if __name__ == "__main__":

@@ -65,7 +65,7 @@ def clean_environment() -> dict[str, str]:
 def check_python() -> None:
     """Raises ConvertError unless this is Python 3.11 with C headers and the modules to make a virtual environment."""
     if sys.version_info[:2] != (3, 11):
-        raise ConvertError(f"Python 3.11 is needed, this is {sys.version.split()[0]}")
+        raise ConvertError(f"Python 3.11 is needed, but this is {sys.version.split()[0]}")
     include = Path(sysconfig.get_paths()["include"])
     if not (include / "Python.h").is_file():
         raise ConvertError(
@@ -91,8 +91,8 @@ def check_compiler() -> None:
         named = os.environ.get("CXX")
         what = f"CXX={named} is not found" if named else "no C++ compiler (g++) is found"
         raise ConvertError(
-            f"{what}: the CPU kernels are built on this machine. On Debian: apt install g++; "
-            "or name another one: CXX=/path/g++"
+            f"{what}, but the CPU kernels are compiled on this machine. On Debian: apt install g++; "
+            "or set the path of another compiler: CXX=/path/g++"
         )
 
 
@@ -136,7 +136,7 @@ def prepare_venv(extras: tuple[str, ...], logs: Path, progress: Progress) -> boo
     state = _inspect(extras)
     if state is None or state["absent"] or state["damaged"]:
         raise ConvertError(
-            f"the environment {VENV} is not whole after the installation: {state}. Remove it, run again"
+            f"the environment {VENV} is incomplete after the installation: {state}. Remove it and run again"
         )
     stamp.write_text(json.dumps(extras), encoding="utf-8")
     Stamp(VENV / "msadapter-stamp.json").write(key)
@@ -163,7 +163,7 @@ def build_kernels(logs: Path, progress: Progress) -> bool:
         raise ConvertError(f"the CPU kernels could not be built:\n{error.tail()}") from None
     library = Path(output.strip().splitlines()[-1])
     if not library.is_file():
-        raise ConvertError(f"the build of the CPU kernels left no library: {output.strip()[-300:]}")
+        raise ConvertError(f"the build of the CPU kernels produced no library: {output.strip()[-300:]}")
     stamp.write(key, [library])
     return True
 
@@ -216,7 +216,7 @@ def _create_venv(logs: Path, progress: Progress) -> None:
     try:
         run([sys.executable, "-m", "venv", VENV], logs / "venv.log", progress, clean_environment())
     except ChildError as error:
-        raise ConvertError(f"the virtual environment {VENV} could not be made:\n{error.tail()}") from None
+        raise ConvertError(f"the virtual environment {VENV} could not be created:\n{error.tail()}") from None
 
 
 def _extras_of(path: Path) -> list[str]:

@@ -55,7 +55,7 @@ def train(output: Path, progress: Progress) -> bool:
             show=True,
         )
     except ChildError as error:
-        raise ConvertError(f"the training ended with exit code {error.code}; its words are above") from None
+        raise ConvertError(f"the training ended with exit code {error.code}; its output is above") from None
     missing = [path.name for path in results if not path.is_file()]
     if missing:
         raise ConvertError(f"the training left no {', '.join(missing)} in {folder}")

@@ -62,7 +62,7 @@ def train(work: Run, logs: Path, progress: Progress) -> bool:
         raise ConvertError(f"the training ended with exit code {error.code}:\n{error.tail(20)}") from None
     missing = [path.name for path in results if not path.is_file()]
     if missing:
-        raise ConvertError(f"the training left no {', '.join(missing)} in {place}; its words are in {log}")
+        raise ConvertError(f"the training left no {', '.join(missing)} in {place}; its output is in {log}")
     stamp.write(key, results)
     return True
 

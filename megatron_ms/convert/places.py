@@ -41,7 +41,7 @@ def check_characters(name: str, what: str) -> None:
     """Raises ConvertError if the name contains a control character such as a line break, or a colon, which separates PATH."""
     bad = next((letter for letter in name if unicodedata.category(letter) == "Cc" or letter == ":"), None)
     if bad is not None:
-        raise ConvertError(f"{what}: the path {name!r} holds {bad!r}; choose another path")
+        raise ConvertError(f"{what}: the path {name!r} contains {bad!r}; choose another path")
 
 
 def check_output(output: Path, others: Mapping[str, Path]) -> None:
@@ -101,7 +101,7 @@ def claim(output: Path) -> None:
     taken = [name for name in _OURS if os.path.lexists(output / name)]
     if taken:
         raise ConvertError(
-            f"{output} holds {', '.join(taken)}, which auto_convert.sh did not write and would have to replace: "
+            f"{output} contains {', '.join(taken)}, which auto_convert.sh did not write and would have to replace: "
             "choose an empty or a new folder with --output. Nothing was written"
         )
     with open(mark, "x", encoding="utf-8") as file:

@@ -200,7 +200,7 @@ def check(work: Run) -> list[str]:
         except (OSError, ValueError):
             return [f"{path} is missing or cannot be read"]
         if recorded != lock_of(work):
-            found.append(f"{path} does not tell what is there")
+            found.append(f"{path} does not match the trees")
     return found
 
 

@@ -23,11 +23,11 @@ if [ -z "${{MSADAPTER_SHELL:-}}" ]; then
     export MSADAPTER_OLD_DEVICE="${{MSADAPTER_DEVICE:-}}"
     export PATH={shim}/bin:{venv}/bin:"$PATH"
     export PYTHONPATH={shim}:{megatron}"${{PYTHONPATH:+:$PYTHONPATH}}"
-    # Where the sources are.
+    # The folders of the sources.
     {homes}
-    # What torch.cuda.is_available() answers: cuda and npu mean yes (MindSpore's device), cpu means no.
+    # Determines torch.cuda.is_available(): true for cuda and npu (MindSpore's device), false for cpu.
     export MSADAPTER_DEVICE="${{MSADAPTER_DEVICE:-{device}}}"
-    # Megatron asks for one connection so that its kernels overlap in order; it means nothing here but is checked.
+    # Megatron requires this variable so that its kernels overlap in order. It has no effect here, but Megatron checks it.
     export CUDA_DEVICE_MAX_CONNECTIONS="${{CUDA_DEVICE_MAX_CONNECTIONS:-1}}"
 fi
 msadapter_off() {{

@@ -125,7 +125,7 @@ def fetch(source: GitSource, cache: Path, offline: bool = False) -> bool:
         repository.mkdir(parents=True, exist_ok=True)
         made = git(repository, "init", "--quiet", "--bare")
         if made.returncode:
-            raise ConvertError(f"the cache {repository} cannot be made: {made.stderr.strip()}")
+            raise ConvertError(f"the cache {repository} cannot be created: {made.stderr.strip()}")
     words = ("fetch", "--quiet", "--depth", "1", "--no-tags", source.address())
     # A server may refuse to serve a commit by its hash. In this case the branch or tag must still point to it.
     told = ""
@@ -136,8 +136,8 @@ def fetch(source: GitSource, cache: Path, offline: bool = False) -> bool:
             return True
     if answer.returncode == 0:
         raise ConvertError(
-            f"{source.ref} of {source.address()} is no longer the pinned commit {source.commit}, and the server does not "
-            f"give that one out: nothing was taken. A checkout of it can be given with --source {source.name}=DIR"
+            f"{source.ref} of {source.address()} is no longer the pinned commit {source.commit}, and the server refuses to "
+            f"serve that commit. Give a checkout of it with --source {source.name}=DIR"
         )
     hint = "; is there a network?" if _NO_NETWORK.search(told) else ""
     raise ConvertError(
@@ -155,13 +155,13 @@ def export(source: GitSource, cache: Path, folder: Path) -> None:
             with tarfile.open(fileobj=child.stdout, mode="r|") as archive:
                 archive.extractall(folder, filter="data")
         except tarfile.FilterError as error:
-            raise ConvertError(f"{source.name} holds a name that leads out of it: {error}") from None
+            raise ConvertError(f"{source.name} contains a name that leads out of it: {error}") from None
         except (tarfile.TarError, OSError) as error:
-            raise ConvertError(f"{source.name} cannot be taken out of the cache: {error}") from None
+            raise ConvertError(f"{source.name} cannot be read from the cache: {error}") from None
         finally:
             words = child.stderr.read().decode(errors="replace") if child.stderr else ""
     if child.returncode:
-        raise ConvertError(f"{source.name} cannot be taken out of the cache {repository}: {words.strip()}")
+        raise ConvertError(f"{source.name} cannot be read from the cache {repository}: {words.strip()}")
 
 
 def parse_locals(given: list[str], scenario: str) -> Mapping[str, Path]:
@@ -170,7 +170,7 @@ def parse_locals(given: list[str], scenario: str) -> Mapping[str, Path]:
     for text in given:
         name, equals, folder = text.partition("=")
         if not equals:
-            raise ConvertError(f"--source {text}: the scenario {scenario} wants NAME=DIR")
+            raise ConvertError(f"--source {text}: the scenario {scenario} needs NAME=DIR")
         source = by_name(scenario, name)
         try:
             path = Path(folder).expanduser()

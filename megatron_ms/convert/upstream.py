@@ -125,7 +125,9 @@ def convert_wheel(output: Path, logs: Path, progress: Progress, pin: Pin = MEGAT
         return False
     wheel = wheel_in(output / "downloads", expected)
     if wheel is None:
-        raise ConvertError(f"the wheel of {pin.requirement} is gone from {output / 'downloads'}: run again")
+        raise ConvertError(
+            f"the wheel of {pin.requirement} is missing from {output / 'downloads'}: run again"
+        )
     with _scratch(output) as scratch:
         unpack(wheel, scratch)
         _patch(
@@ -158,11 +160,11 @@ def unpack(wheel: Path, folder: Path) -> None:
         with zipfile.ZipFile(wheel) as archive:
             for name in archive.namelist():
                 if name.startswith("/") or ".." in Path(name).parts:
-                    raise ConvertError(f"{wheel.name} holds a path that leads out of it: {name!r}")
+                    raise ConvertError(f"{wheel.name} contains a path that leads out of it: {name!r}")
             archive.extractall(folder)
     except (zipfile.BadZipFile, EOFError, OSError) as error:
         raise ConvertError(
-            f"{wheel.name} cannot be unpacked ({error}): it is truncated or no wheel"
+            f"{wheel.name} cannot be unpacked ({error}): it is truncated, or it is not a wheel"
         ) from error
 
 

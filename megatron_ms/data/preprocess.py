@@ -27,13 +27,17 @@ EOD_PIECE = "<eod>"
 def parse_args() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--input", type=Path, required=True, help="UTF-8 text, paragraphs parted by blank lines"
+        "--input", type=Path, required=True, help="UTF-8 text with blank lines between paragraphs"
     )
     parser.add_argument(
-        "--output-prefix", type=Path, required=True, help="PREFIX.bin, .idx and .model are written"
+        "--output-prefix", type=Path, required=True, help="write PREFIX.bin, PREFIX.idx and PREFIX.model"
     )
-    parser.add_argument("--vocab-size", type=int, default=2048, help="pieces of the tokenizer (default 2048)")
-    parser.add_argument("--tokenizer-model", type=Path, help="use this sentencepiece model, do not train one")
+    parser.add_argument(
+        "--vocab-size", type=int, default=2048, help="number of pieces of the tokenizer (default 2048)"
+    )
+    parser.add_argument(
+        "--tokenizer-model", type=Path, help="use this sentencepiece model instead of training one"
+    )
     return parser.parse_args()
 
 
@@ -87,7 +91,7 @@ def main() -> None:
     args = parse_args()
     text = args.input.read_text(encoding="utf-8")
     if not text.strip():
-        raise SystemExit(f"{args.input} holds no text")
+        raise SystemExit(f"{args.input} contains no text")
     prefix: Path = args.output_prefix
     prefix.parent.mkdir(parents=True, exist_ok=True)
 

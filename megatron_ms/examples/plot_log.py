@@ -53,9 +53,9 @@ def draw(found: dict, path: Path, title: str) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("log", type=Path, help="what the trainer has printed")
-    parser.add_argument("--save", type=Path, required=True, help="folder of losses.json and loss.png")
-    parser.add_argument("--title", default="training", help="over the picture")
+    parser.add_argument("log", type=Path, help="file with the output of the trainer")
+    parser.add_argument("--save", type=Path, required=True, help="folder for losses.json and loss.png")
+    parser.add_argument("--title", default="training", help="title of the picture")
     args = parser.parse_args(arguments)
     try:
         found = losses(args.log.read_text(encoding="utf-8", errors="replace"))
@@ -63,7 +63,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"plot_log: {args.log}: {error.strerror}", file=sys.stderr)
         return 1
     if not found["iterations"]:
-        print(f"plot_log: {args.log} has no line of an iteration with its lm loss", file=sys.stderr)
+        print(f"plot_log: {args.log} has no line with an iteration and its lm loss", file=sys.stderr)
         return 1
     args.save.mkdir(parents=True, exist_ok=True)
     (args.save / "losses.json").write_text(json.dumps(found, indent=1), encoding="utf-8")

@@ -38,8 +38,10 @@ def parse_args() -> argparse.Namespace:
         description=__doc__.splitlines()[0], formatter_class=argparse.ArgumentDefaultsHelpFormatter
     )
     files = parser.add_argument_group("files")
-    files.add_argument("--data-prefix", type=Path, required=True, help="PREFIX of .bin, .idx and .model")
-    files.add_argument("--save", type=Path, required=True, help="folder of the results")
+    files.add_argument(
+        "--data-prefix", type=Path, required=True, help="PREFIX of PREFIX.bin, .idx and .model"
+    )
+    files.add_argument("--save", type=Path, required=True, help="folder for the results")
     files.add_argument("--save-interval", type=int, default=100, help="iterations between checkpoints")
     files.add_argument("--log-interval", type=int, default=10, help="iterations between printed lines")
     model = parser.add_argument_group("model")
@@ -47,7 +49,9 @@ def parse_args() -> argparse.Namespace:
     model.add_argument("--hidden-size", type=int, default=128)
     model.add_argument("--num-attention-heads", type=int, default=8)
     model.add_argument("--seq-length", type=int, default=128)
-    model.add_argument("--dropout", type=float, default=0.0, help="of hidden states and of attention")
+    model.add_argument(
+        "--dropout", type=float, default=0.0, help="probability, for hidden states and attention"
+    )
     training = parser.add_argument_group("training")
     training.add_argument("--train-iters", type=int, default=200)
     training.add_argument("--micro-batch-size", type=int, default=4)
@@ -57,7 +61,9 @@ def parse_args() -> argparse.Namespace:
     training.add_argument("--lr-warmup-iters", type=int, default=20)
     training.add_argument("--weight-decay", type=float, default=0.01)
     training.add_argument("--clip-grad", type=float, default=1.0)
-    training.add_argument("--eval-iters", type=int, default=10, help="batches of the validation at the end")
+    training.add_argument(
+        "--eval-iters", type=int, default=10, help="number of batches in the final validation"
+    )
     training.add_argument("--seed", type=int, default=1234)
     args = parser.parse_args()
     if args.global_batch_size % args.micro_batch_size:
@@ -299,7 +305,7 @@ def plot(history: list[dict], vocab_size: int, path: Path) -> None:
         [record["iteration"] for record in history], [record["loss"] for record in history], label="lm loss"
     )
     axes.axhline(
-        math.log(vocab_size), color="grey", linestyle="--", label=f"ln({vocab_size}): knowing nothing"
+        math.log(vocab_size), color="grey", linestyle="--", label=f"ln({vocab_size}): a uniform guess"
     )
     axes.set(xlabel="iteration", ylabel="loss", title="GPT on Shakespeare")
     axes.legend()

@@ -37,7 +37,7 @@ def test_a_log_without_losses(tmp_path: Path, capsys) -> None:
     (tmp_path / "log").write_text("nothing\n")
     assert plot_log.main([str(tmp_path / "log"), "--save", str(tmp_path / "out")]) == 1
     told = capsys.readouterr().err
-    assert "No such file" in told and "no line of an iteration" in told
+    assert "No such file" in told and "no line with an iteration" in told
     assert not (tmp_path / "out").exists()
 
 

@@ -172,7 +172,7 @@ def test_a_lock_file_that_tells_of_something_else(work, progress) -> None:
     convert(work, progress)
     path = work.output / "llm/lock.json"
     path.write_text(path.read_text().replace("0.12.1", "0.12.2"))
-    assert "does not tell what is there" in scenario.check(work)[0]
+    assert "does not match the trees" in scenario.check(work)[0]
     path.write_text("{")
     assert "cannot be read" in scenario.check(work)[0]
 
@@ -194,7 +194,7 @@ def test_a_checkout_takes_the_place_of_git(work, progress, tmp_path) -> None:
 
 def test_wrong_checkouts(work, tmp_path) -> None:
     for text, message in (
-        ("MindSpeed", "wants NAME=DIR"),
+        ("MindSpeed", "needs NAME=DIR"),
         (f"Other={tmp_path}", "it has Megatron-LM, MindSpeed, MindSpeed-LLM"),
         (f"MindSpeed={tmp_path / 'none'}", "no such folder"),
     ):
