@@ -18,7 +18,7 @@ from .distributed_c10d import (
     is_available,
 )
 
-# parts that are read only when somebody asks for them
+# submodules that are imported on first access
 _LAZY = (
     "_functional_collectives",
     "_shard",
@@ -45,7 +45,7 @@ _LAZY = (
 
 
 class DebugLevel(Enum):
-    """How much is checked and logged (TORCH_DISTRIBUTED_DEBUG)."""
+    """The level of checks and logs, which TORCH_DISTRIBUTED_DEBUG selects."""
 
     OFF = 0
     INFO = 1
@@ -60,7 +60,7 @@ def get_debug_level() -> DebugLevel:
 
 
 class GradBucket:
-    """Gradients of one bucket, as communication hooks of DistributedDataParallel get them."""
+    """The gradients of one bucket, which DistributedDataParallel passes to communication hooks."""
 
     def __init__(self, index, buffer, gradients, parameters, last):
         self._index, self._buffer, self._gradients = index, buffer, gradients

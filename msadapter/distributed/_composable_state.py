@@ -1,4 +1,4 @@
-"""What an API without wrapper (`fully_shard`, `replicate`) keeps about a module."""
+"""The state that APIs without a wrapper class (`fully_shard`, `replicate`) store for a module."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ _states: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
 class _State:
-    """Base of such states."""
+    """Base class of these states."""
 
 
 def _insert_module_state(module, state: _State) -> None:
-    """Remember a module's state; it may have one."""
+    """Stores the state of a module, which must not have a state yet."""
     if module in _states:
         raise AssertionError(f"Inserting {state} more than once.")
     _states[module] = state
 
 
 def _get_module_state(module) -> _State | None:
-    """The state of a module; a module that is a state is its own."""
+    """The state of a module. A module that is itself a state is returned."""
     if isinstance(module, _State):
         return module
     return _states.get(module)

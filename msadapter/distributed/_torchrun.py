@@ -1,4 +1,4 @@
-"""torchrun by path: the agent needs nothing of the framework, so it starts a second sooner and stays small.
+"""Runs torchrun by the path of this file, without importing the framework, which saves a second and memory.
 
 python msadapter/distributed/_torchrun.py --nproc-per-node 2 script.py
 python msadapter/distributed/_torchrun.py --as-msrun --worker_num 2 --local_worker_num 2 script.py
@@ -10,9 +10,9 @@ from pathlib import Path
 
 if __name__ == "__main__":
     here = Path(__file__).resolve().parent
-    sys.path.remove(str(here))  # its modules are not top-level ones
+    sys.path.remove(str(here))  # the modules of this folder must not be importable as top-level modules
     for name, path in (("msadapter", here.parent), ("msadapter.distributed", here)):
-        # packages whose __init__ is not run
+        # placeholder packages, so that the real __init__ files do not run
         package = types.ModuleType(name)
         package.__path__ = [str(path)]
         sys.modules[name] = package

@@ -1,7 +1,7 @@
-"""Starts the ranks of one machine, watches them, and leaves none behind.
+"""Starts the ranks of one machine, monitors them, and makes sure that none keeps running.
 
-The agents of several machines agree on numbers and restarts in meeting.py. A rank runs in a session of its own, so that
-its children end with it, and dies with its agent.
+The agents of several machines agree on rank numbers and restarts in meeting.py. Each rank runs in its own session, so that
+its children are terminated with it. A rank is killed when its agent terminates.
 """
 
 import contextlib
@@ -18,20 +18,20 @@ from dataclasses import dataclass, field
 from .guard import Guard
 from .meeting import JobEnded, Meeting, NewRound
 
-_GRACE = 5.0  # seconds between SIGTERM and SIGKILL for the ranks beside one that has failed
-_GOODBYE = 30.0  # and for all ranks when the job itself is asked to end: a checkpoint may have to be written
+_GRACE = 5.0  # seconds between SIGTERM and SIGKILL for the other ranks after a failure
+_GOODBYE = 30.0  # the same when the job receives SIGTERM; a checkpoint may have to be written
 _PR_SET_PDEATHSIG = 1
-LOCAL_RANK_ARGUMENT = "--local-rank={local_rank}"  # in a command: each rank gets its own number here
+LOCAL_RANK_ARGUMENT = "--local-rank={local_rank}"  # in a command, replaced by each rank's local number
 _libc = ctypes.CDLL(None)
 
 
 @dataclass
 class Job:
-    """What the command line asks for."""
+    """The settings of a job from the command line."""
 
     command: list
     local_size: int = 1
-    nodes: int = 1  # at most
+    nodes: int = 1  # maximum number of machines
     least_nodes: int = 1
     node_rank: int | None = 0
     host: str = "127.0.0.1"
@@ -44,22 +44,22 @@ class Job:
     log_name: str | None = None
     redirects: dict = field(default_factory=dict)
     tee: dict = field(default_factory=dict)
-    tee_prefix: bool = True  # the rank before each line
-    shown: set | None = None  # local ranks
-    shown_ranks: set | None = None  # and ranks of the job
+    tee_prefix: bool = True  # print the rank before each line
+    shown: set | None = None  # local ranks whose output is shown
+    shown_ranks: set | None = None  # global ranks whose output is shown
     join_timeout: float = 600.0
-    last_call: float = 30.0  # seconds for more machines when enough have come
-    silence: float = (
-        15.0  # seconds after which another launcher that has said nothing is lost; ending ranks takes 5
-    )
-    environment: dict = field(default_factory=dict)  # variables that all ranks get
-    copied_names: dict = field(default_factory=dict)  # variables that are copies of torchrun's
-    bind_cores: bool = False  # each rank runs on its share of this machine's cores
+    last_call: float = 30.0  # seconds to wait for more machines after the minimum has arrived
+    silence: float = 15.0  # seconds after which a silent launcher counts as lost; terminating ranks takes 5
+    environment: dict = field(default_factory=dict)  # extra variables for all ranks
+    copied_names: dict = field(
+        default_factory=dict
+    )  # names of extra variables -> torchrun's variables of which they are copies
+    bind_cores: bool = False  # bind each rank to its share of this machine's cores
 
 
 @dataclass
 class _Rank:
-    """A running rank and the threads that copy what it prints."""
+    """A running rank and the threads that copy its output."""
 
     number: int
     local: int
@@ -69,7 +69,7 @@ class _Rank:
 
 
 class RankFailed(Exception):
-    """A rank has ended with an error; `code` is its exit code, 128 + n for signal n."""
+    """A rank failed. `code` is its exit code, or 128 + n for signal n."""
 
     def __init__(self, rank: _Rank, job: Job):
         status = rank.process.returncode
@@ -82,7 +82,7 @@ class RankFailed(Exception):
 
 
 class _Stopped(Exception):
-    """A signal asks the agent to end."""
+    """The agent received a signal to terminate."""
 
 
 class Agent:
@@ -94,9 +94,9 @@ class Agent:
         self.round = None
 
     def run(self) -> int:
-        """Start, watch and, while restarts are left, start again."""
+        """Starts and monitors the ranks; restarts them after a failure while restarts are left. Returns the exit code."""
         handled = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-        self.guard = Guard()  # before there are threads: it is a fork
+        self.guard = Guard()  # before any threads exist, because it forks
         before = {number: signal.signal(number, self._stop) for number in handled}
         try:
             self.meeting = Meeting(self.job)
@@ -105,7 +105,7 @@ class Agent:
             return code
         except _Stopped as stop:
             self._say(f"received {stop.args[0]}, ending the ranks")
-            for number in handled:  # a second signal does not wait
+            for number in handled:  # a second signal terminates immediately
                 signal.signal(number, signal.SIG_DFL)
             self._end_ranks(_GOODBYE)
             if self.meeting is not None:
@@ -118,7 +118,7 @@ class Agent:
             self.guard.close()
 
     def _one_round(self) -> int | None:
-        """The job's exit code; None if all start again."""
+        """Runs all ranks once. Returns the job's exit code, or None if all ranks restart."""
         try:
             self.round = self.meeting.join()
             self._start()
@@ -185,7 +185,7 @@ class Agent:
 
         def die_with_agent(local):
             _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-            if os.getppid() != agent:  # it died before the line above
+            if os.getppid() != agent:  # the agent died before the line above
                 os._exit(1)
             if self.job.bind_cores:
                 cores = sorted(os.sched_getaffinity(0))
@@ -216,7 +216,7 @@ class Agent:
             self.ranks.append(_Rank(self.round.first_rank + local, local, process, copies, time.time()))
 
     def _output(self, local, stream):
-        """(what Popen gets for stdout (1) or stderr (2), how it is copied)."""
+        """Returns (argument of Popen for stdout (1) or stderr (2), how this stream is copied)."""
         job, console = self.job, (sys.stdout, sys.stderr)[stream - 1]
         rank = self.round.first_rank + local
         shown = (job.shown is None or local in job.shown) and (
@@ -254,7 +254,7 @@ class Agent:
         return os.path.join(folder, ("stdout.log", "stderr.log")[stream - 1])
 
     def _watch(self):
-        """Return when all ranks have ended well; RankFailed when one has not."""
+        """Returns when all ranks have succeeded. Raises RankFailed when one fails."""
         running = list(self.ranks)
         while running:
             for rank in list(running):
@@ -270,15 +270,15 @@ class Agent:
         for rank in self.ranks:
             for copy in rank.copies:
                 copy.join(1.0)
-            _signal_session(rank, signal.SIGKILL)  # what a rank started ends with it
+            _signal_session(rank, signal.SIGKILL)  # also terminate the processes that the rank has started
 
     def _end_ranks(self, grace: float = _GRACE):
-        """SIGTERM, a while later SIGKILL, to the ranks and all that they have started."""
+        """Sends SIGTERM, and after `grace` seconds SIGKILL, to the ranks and all processes that they have started."""
         ranks, self.ranks = self.ranks, []
         for rank in ranks:
             if rank.process.poll() is None:
                 _signal_session(rank, signal.SIGTERM)
-                _signal_session(rank, signal.SIGCONT)  # a stopped one would not hear it
+                _signal_session(rank, signal.SIGCONT)  # a stopped process would not handle SIGTERM
         end = time.monotonic() + grace
         for rank in ranks:
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -292,6 +292,6 @@ class Agent:
 
 
 def _signal_session(rank, number):
-    # the session lives as long as one of its processes, also after the rank itself
+    # a session exists as long as one of its processes runs, even if the rank itself has terminated
     with contextlib.suppress(ProcessLookupError):
         os.killpg(rank.process.pid, number)

@@ -1,8 +1,8 @@
-"""The interface between c10d's functions and what moves the data, and its form for one process.
+"""The interface between c10d's functions and the backends that transfer data, and the backend for one process.
 
-A backend belongs to one group. Its methods take ranks inside the group and contiguous or strided tensors,
-start the operation and return a Work; checks of arguments are done before. A backend for many processes (MPI,
-HCCL) is a class with these methods, announced by `register`.
+A backend belongs to one process group. Its methods take ranks of this group and contiguous or strided tensors, start the
+operation and return a Work. Arguments are checked before. A backend for several processes (MPI, HCCL) is a class with
+these methods, registered by `register`.
 """
 
 from . import debug
@@ -13,12 +13,12 @@ _factories: dict = {}
 
 
 def register(name: str, factory) -> None:
-    """Announce `factory(rank, world_size, ranks, store, timeout, parent) -> backend` under a backend's name."""
+    """Registers `factory(rank, world_size, ranks, store, timeout, parent) -> backend` under a name."""
     _factories[name] = factory
 
 
 def create(name: str, rank: int, world_size: int, ranks, store, timeout, parent=None):
-    """The backend of a new group of the job, or (parent: the job's backend) of some of its ranks."""
+    """Creates the backend of a new group: of the whole job, or, if `parent` is the job's backend, of some of its ranks."""
     if world_size == 1:
         return SingleProcess()
     if name not in _factories:
@@ -31,7 +31,7 @@ def create(name: str, rank: int, world_size: int, ranks, store, timeout, parent=
 
 
 class SingleProcess:
-    """All operations of a group whose only member is this process."""
+    """The backend of a group whose only member is this process."""
 
     sequence, position = 0, None
 
@@ -56,7 +56,7 @@ class SingleProcess:
         return _copied(outputs[:1], [tensor])
 
     def allgather_into(self, output, tensor) -> Work:
-        """output = the tensors of all processes, one after the other."""
+        """output = the tensors of all processes, concatenated."""
         return _copied([output], [tensor.reshape(output.shape)])
 
     def gather(self, outputs, tensor, root: int) -> Work:
@@ -64,29 +64,29 @@ class SingleProcess:
         return _copied(outputs[:1], [tensor])
 
     def scatter(self, output, inputs, root: int) -> Work:
-        """output = root's inputs[own rank]."""
+        """output = root's inputs[this rank]."""
         return _copied([output], inputs[:1])
 
     def reduce_scatter(self, output, inputs, op) -> Work:
-        """output = reduction over the group of inputs[own rank]."""
+        """output = inputs[this rank], reduced over the group."""
         work = _copied([output], inputs[:1])
         _premultiply(output, op)
         return work
 
     def reduce_scatter_into(self, output, tensor, op) -> Work:
-        """output = own part of the reduction of `tensor` over the group."""
+        """output = this rank's part of the reduction of `tensor` over the group."""
         return self.reduce_scatter(output, [tensor.reshape(output.shape)], op)
 
     def alltoall(self, outputs, inputs) -> Work:
-        """outputs[i] = inputs[own rank] of process i."""
+        """outputs[i] = process i's inputs[this rank]."""
         return _copied(outputs[:1], inputs[:1])
 
     def alltoall_single(self, output, tensor, output_sizes, input_sizes) -> Work:
-        """As alltoall with parts of one tensor along dimension 0."""
+        """The same as alltoall, with parts of one tensor along dimension 0."""
         return _copied([output], [tensor])
 
     def send(self, tensor, dst: int, tag: int, own: bool = True) -> Work:
-        """Send; the data is kept until it is received."""
+        """Sends a tensor to itself. The data is stored until it is received."""
         self._mail.setdefault(tag, []).append(tensor.detach().clone())
         return Work([tensor])
 
@@ -108,7 +108,7 @@ class SingleProcess:
         return Work()
 
     def close(self) -> None:
-        """The group is destroyed."""
+        """Releases the resources of the group, which is destroyed."""
         self._mail.clear()
 
 
@@ -124,7 +124,7 @@ def _write(target, source):
     from ..autograd import no_grad
 
     with no_grad():
-        target.data.copy_(source)  # not a new version of the tensor, as in PyTorch
+        target.data.copy_(source)  # does not increase the tensor's version counter, as in PyTorch
 
 
 def _copied(targets, sources) -> Work:

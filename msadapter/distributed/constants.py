@@ -1,4 +1,4 @@
-"""Default patience of collectives."""
+"""The default timeout of collectives."""
 
 from .process_group import default_pg_nccl_timeout, default_pg_timeout
 

@@ -1,4 +1,4 @@
-"""Checks that cost a question at the job's store: monitored_barrier, and TORCH_DISTRIBUTED_DEBUG=DETAIL."""
+"""Checks that communicate through the job's store: monitored_barrier and TORCH_DISTRIBUTED_DEBUG=DETAIL."""
 
 import os
 import time
@@ -8,7 +8,7 @@ from .errors import DistBackendError, DistStoreError
 from .store import PrefixStore, _seconds
 from .work import Work
 
-# tensors of these have one shape on all ranks; the others' parts may differ
+# collectives whose tensors must have equal shapes on all ranks
 _SAME_SHAPE = ("allreduce", "reduce", "broadcast", "allgather_into", "reduce_scatter_into")
 _CHECKED = (
     *_SAME_SHAPE,
@@ -23,12 +23,12 @@ _CHECKED = (
 
 
 def detail() -> bool:
-    """Whether collectives are compared before they run."""
+    """True if collectives are compared between ranks before they run."""
     return os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF").upper() == "DETAIL"
 
 
 def monitored_barrier(pg, timeout=None, wait_all_ranks: bool = False) -> None:
-    """A barrier in which rank 0 of the group looks for the others: RuntimeError names who does not come in time."""
+    """A barrier in which rank 0 of the group waits for the others. RuntimeError names the ranks that are late."""
     if pg.size() == 1:
         return
     patience = _seconds(timeout or pg.timeout)
@@ -63,7 +63,7 @@ def monitored_barrier(pg, timeout=None, wait_all_ranks: bool = False) -> None:
 
 
 class Checked:
-    """A backend whose collectives are first compared between the ranks."""
+    """Wraps a backend so that each collective is first compared between the ranks."""
 
     def __init__(self, backend, store, timeout):
         self.__dict__.update(backend=backend, store=PrefixStore("detail", store), timeout=timeout, count=0)
@@ -115,5 +115,5 @@ class Checked:
                     f"Detected mismatch between collectives on ranks. Rank {ranks[rank]} is running "
                     f"collective: {own}, but Rank {ranks[i]} is running collective: {other.decode()}."
                 )
-        if number > 2:  # everybody has read what was two calls ago
+        if number > 2:  # all ranks have read the keys of the call before the previous one
             self.store.delete_key(f"{number - 2}/{rank}")

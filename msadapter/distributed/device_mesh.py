@@ -41,7 +41,7 @@ class DeviceMesh:
         return self._shape
 
     def size(self, mesh_dim=None) -> int:
-        """Number of processes, in all or along a dimension."""
+        """The number of processes in total or along a dimension."""
         return math.prod(self._shape) if mesh_dim is None else self._shape[mesh_dim]
 
     def numel(self) -> int:
@@ -56,7 +56,7 @@ class DeviceMesh:
         _mesh_resources.mesh_stack.pop()
 
     def _get_root_mesh(self):
-        """The mesh that this one is a slice of; itself for no slice."""
+        """The mesh of which this one is a slice, or this mesh itself if it is not a slice."""
         return self._root or self
 
     def _make_groups(self):
@@ -90,11 +90,11 @@ class DeviceMesh:
         return mesh_dim
 
     def get_group(self, mesh_dim=None):
-        """The own group along a dimension (index or name)."""
+        """This process's group along a dimension, which is given by index or name."""
         return self._groups[self._dim(mesh_dim)]
 
     def get_all_groups(self) -> list:
-        """The own groups along all dimensions."""
+        """This process's groups along all dimensions."""
         return list(self._groups)
 
     def get_rank(self) -> int:
@@ -102,11 +102,11 @@ class DeviceMesh:
         return setup.get_rank()
 
     def get_local_rank(self, mesh_dim=None) -> int:
-        """Place of this process along a dimension."""
+        """This process's coordinate along a dimension."""
         return self._place[self._dim(mesh_dim)]
 
     def get_coordinate(self):
-        """Place of this process along all dimensions; None if it is not in the mesh."""
+        """This process's coordinates along all dimensions; None if it is not in the mesh."""
         return list(self._place) if self._place is not None else None
 
     def __getitem__(self, mesh_dim_names):
@@ -132,7 +132,7 @@ class DeviceMesh:
         return part
 
     def _made(self, ranks, names, groups):
-        """A mesh of some of this one's processes over groups that exist."""
+        """A mesh of some of this mesh's processes that uses existing groups."""
         made = DeviceMesh.__new__(DeviceMesh)
         made.device_type, made.mesh_dim_names, made._ranks = self.device_type, names, ranks
         made._shape, made._place = _shape_of(ranks), _place(ranks, setup.get_rank())
@@ -140,7 +140,7 @@ class DeviceMesh:
         return made
 
     def _flatten(self, mesh_dim_name=None, backend_override=None):
-        """The mesh of one dimension with this one's processes in order; its name is known to the root's slices."""
+        """A one-dimensional mesh of this mesh's processes. The root mesh can be sliced by its name."""
         root = self._get_root_mesh()
         name = mesh_dim_name or "_".join(self.mesh_dim_names or ("dim",))
         if self.ndim == 1 and mesh_dim_name in (None, *(self.mesh_dim_names or ())):
@@ -172,7 +172,7 @@ class DeviceMesh:
 
     @staticmethod
     def from_group(group, device_type, mesh=None, *, mesh_dim_names=None):
-        """The mesh of one existing group, or of one for each dimension of ``mesh``."""
+        """The mesh of an existing group, or of several groups, one for each dimension of ``mesh``."""
         several = isinstance(group, (list, tuple))
         if several and mesh is None:
             raise ValueError("Must pass mesh if passing multiple ProcessGroups")
@@ -230,13 +230,13 @@ def _places(shape):
 
 
 def _lines(ranks, shape, dim):
-    """Lists of ranks along one dimension, one for each place in the others."""
+    """The lists of ranks along one dimension, one list for each coordinate in the other dimensions."""
     others = [p for p in _places(shape) if p[dim] == 0]
     return [[_at(ranks, (*p[:dim], i, *p[dim + 1 :])) for i in range(shape[dim])] for p in others]
 
 
 def _slices_like(root, part) -> list:
-    """The processes of every slice of ``root`` along the dims of ``part``, each in order."""
+    """The ranks of every slice of ``root`` along the dimensions of ``part``."""
     dims = (
         [root.mesh_dim_names.index(n) for n in part.mesh_dim_names] if root is not part else range(root.ndim)
     )
@@ -248,7 +248,7 @@ def _slices_like(root, part) -> list:
 
 
 def _found_groups(ranks, shape) -> list:
-    """Existing groups of this process along each dimension, for a mesh that comes out of a file."""
+    """This process's existing groups along each dimension, for a mesh that was loaded from a file."""
     from .process_group import world
 
     if not setup.is_initialized():
@@ -262,7 +262,7 @@ def _found_groups(ranks, shape) -> list:
 
 
 class _MeshResources:
-    """The meshes of `with mesh:` blocks, and the older place of questions about slices."""
+    """The meshes of `with mesh:` blocks, and the older API for slices."""
 
     def __init__(self):
         self._local = threading.local()
@@ -280,18 +280,18 @@ class _MeshResources:
         return self.mesh_stack[-1]
 
     def get_root_mesh(self, device_mesh) -> DeviceMesh:
-        """The mesh that this one is a slice of."""
+        """The mesh of which this one is a slice."""
         return device_mesh._get_root_mesh()
 
     def get_root_mesh_dim(self, device_mesh):
-        """Number of a slice's dimension in its root; None for no slice."""
+        """The index of a slice's dimension in its root mesh; None if the mesh is not a slice."""
         root = device_mesh._get_root_mesh()
         if root is device_mesh or not device_mesh.mesh_dim_names:
             return None
         return root.mesh_dim_names.index(device_mesh.mesh_dim_names[0])
 
     def get_mesh_dim_by_name(self, device_mesh, mesh_dim_name: str) -> int:
-        """Number of a dimension."""
+        """The index of a dimension."""
         return device_mesh._dim(mesh_dim_name)
 
     def _get_all_submeshes(self, device_mesh, mesh_dim_name: str) -> list:
@@ -318,7 +318,7 @@ def _slice(ranks, place, dims, depth=0):
 def init_device_mesh(
     device_type: str, mesh_shape, *, mesh_dim_names=None, backend_override=None
 ) -> DeviceMesh:
-    """The mesh of all processes in the given shape, ranks in order."""
+    """Creates a mesh of the given shape from all processes in the order of their ranks."""
     if mesh_dim_names is not None:
         if len(set(mesh_dim_names)) != len(mesh_dim_names):
             raise RuntimeError("Each mesh_dim_name must be unique.")

@@ -1,4 +1,4 @@
-"""torch.distributed.distributed_c10d: everything of c10d under the name by which libraries import it."""
+"""torch.distributed.distributed_c10d: the functions of c10d under the module name that libraries import."""
 
 import os
 from datetime import timedelta
@@ -207,12 +207,12 @@ def _get_pg_default_device(group=None):
 
 
 def _is_barrier_after_init() -> int:
-    """Whether init_process_group is to end with a barrier (TORCH_DIST_INIT_BARRIER); every start here waits for all anyway."""
+    """The variable TORCH_DIST_INIT_BARRIER. Here init_process_group always waits for all ranks."""
     return int(os.environ.get("TORCH_DIST_INIT_BARRIER", "0"))
 
 
 def _set_pg_timeout(timeout, group=None) -> None:
-    """Another timeout for the operations of a group."""
+    """Sets the timeout for the operations of a group."""
     if not isinstance(timeout, timedelta):
         raise TypeError(f"timeout must be of type timedelta, but got {type(timeout)}")
     if _rank_not_in_group(group):

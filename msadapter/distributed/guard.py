@@ -1,7 +1,7 @@
-"""A process beside the agent that kills the ranks' sessions if the agent is killed.
+"""A separate process that kills the ranks' sessions if the agent is killed.
 
-A rank dies with its agent by itself (PR_SET_PDEATHSIG), but what the rank has started, a multiprocessing manager say,
-would stay. The guard hears of the agent's end by the end of a pipe.
+A rank is killed together with its agent (PR_SET_PDEATHSIG), but processes that the rank has started, such as a
+multiprocessing manager, would keep running. The guard detects the agent's end when a pipe is closed.
 """
 
 import contextlib
@@ -20,23 +20,23 @@ class Guard:
         os.close(read)
 
     def watch(self, session: int) -> None:
-        """The processes of a session die with the agent."""
+        """From now on, the processes of this session are killed if the agent terminates."""
         os.write(self._write, b"+%d\n" % session)
 
     def forget(self, session: int) -> None:
-        """The session has ended."""
+        """Stops watching a session, which has ended."""
         os.write(self._write, b"-%d\n" % session)
 
     def close(self) -> None:
-        """The guard ends; sessions that it watches are killed."""
+        """Terminates the guard and kills the sessions that it watches."""
         os.close(self._write)
         os.waitpid(self._pid, 0)
 
 
 def _run(read: int):
-    """The guard itself; does not return."""
+    """The main function of the guard process. It does not return."""
     try:
-        os.setsid()  # no signal of a terminal, nor one to the agent's group
+        os.setsid()  # a separate session, so that signals of the terminal or to the agent's process group do not reach the guard
         os.closerange(0, read)
         os.closerange(read + 1, os.sysconf("SC_OPEN_MAX"))
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):

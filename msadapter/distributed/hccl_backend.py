@@ -89,7 +89,7 @@ class HcclBackend:
         return self._work(handle, outputs, _copies(outputs, rooms))
 
     def allgather_into(self, output, tensor) -> Work:
-        """output = the tensors of all processes, one after the other."""
+        """output = the tensors of all processes, concatenated."""
         data, flat = tensor.detach().contiguous().reshape(-1), output.detach().contiguous().reshape(-1)
         handle = _comm().all_gather_into_tensor(flat, data, self.group, True)
         return self._work(handle, [output], _copied(output, flat))
@@ -101,32 +101,32 @@ class HcclBackend:
         return self._work(handle, outputs or [tensor], _copies(outputs, rooms))
 
     def scatter(self, output, inputs, root: int) -> Work:
-        """output = root's inputs[own rank]."""
+        """output = root's inputs[this rank]."""
         room, parts = output.detach().contiguous(), [t.detach().contiguous() for t in inputs]
         handle = _comm().scatter(room, parts, self.ranks[root], self.group, True)
         return self._work(handle, [output], _copied(output, room))
 
     def reduce_scatter(self, output, inputs, op) -> Work:
-        """output = reduction over the group of inputs[own rank]."""
+        """output = inputs[this rank], reduced over the group."""
         room, parts = output.detach().contiguous(), [_scaled(t, op) for t in inputs]
         handle = _comm().reduce_scatter(room, parts, _op(op), self.group, True)
         return self._work(handle, [output], _copied(output, room))
 
     def reduce_scatter_into(self, output, tensor, op) -> Work:
-        """output = own part of the reduction of `tensor` over the group."""
+        """output = this rank's part of the reduction of `tensor` over the group."""
         room, data = output.detach().contiguous().reshape(-1), _scaled(tensor, op).reshape(-1)
         handle = _comm().reduce_scatter_tensor(room, data, _op(op), self.group, True)
         return self._work(handle, [output], _copied(output, room))
 
     def alltoall(self, outputs, inputs) -> Work:
-        """outputs[i] = inputs[own rank] of process i."""
+        """outputs[i] = process i's inputs[this rank]."""
         rooms, parts = [t.detach().contiguous() for t in outputs], [t.detach().contiguous() for t in inputs]
         return self._work(
             _comm().all_to_all(rooms, parts, self.group, True), outputs, _copies(outputs, rooms)
         )
 
     def alltoall_single(self, output, tensor, output_sizes, input_sizes) -> Work:
-        """As alltoall with parts of one tensor along dimension 0."""
+        """The same as alltoall, with parts of one tensor along dimension 0."""
         room, data = output.detach().contiguous(), tensor.detach().contiguous()
         handle = _comm().all_to_all_single(
             room, data, output_sizes or None, input_sizes or None, self.group, True
@@ -155,7 +155,7 @@ class HcclBackend:
         return self._work(_comm().barrier(self.group, True), [])
 
     def close(self) -> None:
-        """The group is destroyed."""
+        """Releases the resources of the group, which is destroyed."""
         _comm().destroy_process_group(self.group)
 
 

@@ -127,11 +127,11 @@ class MpiBackend:
         return self._work("REDUCE", tensor, request, [tensor], keep=data)
 
     def reduce_scatter(self, output, inputs, op) -> Work:
-        """output = reduction over the group of inputs[own rank]."""
+        """output = inputs[this rank], reduced over the group."""
         return self._reduce_scatter(output, packed(inputs), op, [t.numel() for t in inputs], "REDUCE_SCATTER")
 
     def reduce_scatter_into(self, output, tensor, op) -> Work:
-        """output = own part of the reduction of `tensor` over the group."""
+        """output = this rank's part of the reduction of `tensor` over the group."""
         return self._reduce_scatter(output, tensor, op, [output.numel()] * self.size, "_REDUCE_SCATTER_BASE")
 
     def _reduce_scatter(self, output, tensor, op, counts, name):
@@ -175,7 +175,7 @@ class MpiBackend:
         return self._allgather(flat, tensor, counts, outputs, unpack, "ALLGATHER")
 
     def allgather_into(self, output, tensor) -> Work:
-        """output = the tensors of all processes, one after the other."""
+        """output = the tensors of all processes, concatenated."""
         flat, unpack = room([output])
         return self._allgather(flat, tensor, [tensor.nbytes] * self.size, [output], unpack, "_ALLGATHER_BASE")
 
@@ -216,7 +216,7 @@ class MpiBackend:
         return self._work("GATHER", tensor, request, outputs, unpack, keep=(data, flat))
 
     def scatter(self, output, inputs, root: int) -> Work:
-        """output = root's inputs[own rank]."""
+        """output = root's inputs[this rank]."""
         target, unpack = room([output])
         if self.rank != root:
             request = self.comm.Iscatterv(None, memory(self.mpi, target), root)
@@ -229,7 +229,7 @@ class MpiBackend:
         return self._work("SCATTER", output, request, [output], unpack, keep=(flat, target))
 
     def alltoall(self, outputs, inputs) -> Work:
-        """outputs[i] = inputs[own rank] of process i."""
+        """outputs[i] = process i's inputs[this rank]."""
         flat, unpack = room(outputs)
         data = packed(inputs)
         return self._alltoall(
@@ -237,7 +237,7 @@ class MpiBackend:
         )
 
     def alltoall_single(self, output, tensor, output_sizes, input_sizes) -> Work:
-        """As alltoall with parts of one tensor along dimension 0."""
+        """The same as alltoall, with parts of one tensor along dimension 0."""
         flat, unpack = room([output])
         data = tensor.data.contiguous()
         counts = [
@@ -310,7 +310,7 @@ class MpiBackend:
         return mpi_world.job.dead(ranks)
 
     def close(self) -> None:
-        """The group is destroyed."""
+        """Releases the resources of the group, which is destroyed."""
         self._shared = shared_memory.NONE
         self.comm.Free()
 

@@ -1,11 +1,11 @@
-"""Where one shard lies in the whole tensor."""
+"""The position of a shard in the global tensor."""
 
 from dataclasses import dataclass
 
 
 @dataclass
 class ShardMetadata:
-    """Offsets and sizes of a shard, and the process that has it."""
+    """Offsets and sizes of a shard, and the process that holds it."""
 
     shard_offsets: list
     shard_sizes: list

@@ -1,7 +1,8 @@
-"""torch.distributed.algorithms.join: training where the processes have uneven numbers of inputs.
+"""torch.distributed.algorithms.join: training with different numbers of inputs per process.
 
-A process without inputs follows the others' collectives: before each of their steps all say whether they still have inputs, and
-those that have none run the hooks of what takes part."""
+Before each step, all processes exchange whether they still have inputs. Processes without inputs run the hooks of the
+joinable objects, so that they take part in the collectives of the others.
+"""
 
 from __future__ import annotations
 
@@ -15,21 +16,21 @@ from ..setup import get_rank
 
 __all__ = ["Join", "JoinHook", "Joinable"]
 
-_MANY = 1000  # steps of the others after which a process says that inputs are very uneven
+_MANY = 1000  # number of steps without inputs after which a process warns
 
 
 class JoinHook:
-    """What a process does in place of its own steps once it has no inputs left."""
+    """The actions of a process that has no inputs left."""
 
     def main_hook(self) -> None:
-        """Called at every step of the others."""
+        """Called in every step of the other processes."""
 
     def post_hook(self, is_last_joiner: bool) -> None:
-        """Called when all have joined."""
+        """Called when no process has inputs left."""
 
 
 class _JoinConfig(NamedTuple):
-    """How a joinable takes part in the block that runs."""
+    """The settings of a joinable in the active Join block."""
 
     enable: bool
     throw_on_early_termination: bool
@@ -37,12 +38,12 @@ class _JoinConfig(NamedTuple):
 
     @staticmethod
     def construct_disabled_join_config():
-        """Outside of blocks."""
+        """The settings outside of a block."""
         return _JoinConfig(False, False, False)
 
 
 class Joinable(ABC):
-    """Base of what can take part: gives a `join_hook`, a `join_device` and a `join_process_group`."""
+    """Base class of objects for Join. They define `join_hook`, `join_device` and `join_process_group`."""
 
     _join_config = _JoinConfig.construct_disabled_join_config()
 
@@ -53,18 +54,20 @@ class Joinable(ABC):
     @property
     @abstractmethod
     def join_device(self):
-        """Where the messages of the block are made."""
+        """The device for the block's messages."""
 
     @property
     @abstractmethod
     def join_process_group(self):
-        """The processes of the block."""
+        """The process group of the block."""
 
 
 class Join:
-    """The block. enable: False changes nothing; throw_on_early_termination: an error on all as soon as one has no inputs left.
+    """A block in which processes may have different numbers of inputs.
 
-    kwargs go to the hooks. The joinables must have one process group and one device."""
+    enable: if False, the block does nothing. throw_on_early_termination: raise an error on all processes as soon as one has no
+    inputs left. kwargs are passed to the hooks. All joinables must have the same process group and device.
+    """
 
     def __init__(self, joinables, enable: bool = True, throw_on_early_termination: bool = False, **kwargs):
         self._joinables = list(joinables)
@@ -113,7 +116,7 @@ class Join:
             joinable._join_config = _JoinConfig.construct_disabled_join_config()
 
     def _others(self) -> int:
-        """How many still have inputs."""
+        """The number of processes that still have inputs."""
         count = ops.zeros(1, device=self._device)
         collectives.all_reduce(count, group=self._group)
         return int(count.item())
@@ -124,7 +127,7 @@ class Join:
 
     @staticmethod
     def notify_join_context(joinable: Joinable):
-        """Said by a joinable at each step; of several only the first speaks. Its count of active processes, or None."""
+        """Called by a joinable in each step. Only the first joinable of a block communicates; for others it returns None."""
         if not hasattr(joinable, "_join_config"):
             raise AssertionError(
                 f"Check that the {type(joinable)} constructor calls the ``Joinable`` constructor"

@@ -1,4 +1,4 @@
-"""torch.distributed.checkpoint: one checkpoint written and read by many processes, in PyTorch's files."""
+"""torch.distributed.checkpoint: several processes write and read one checkpoint in PyTorch's format."""
 
 from .api import CheckpointException
 from .default_planner import DefaultLoadPlanner, DefaultSavePlanner

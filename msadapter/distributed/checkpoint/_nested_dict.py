@@ -1,4 +1,4 @@
-"""Nested state_dicts as flat ones."""
+"""Flattens nested state_dicts and restores them."""
 
 from ._traverse import OBJ_PATH, set_element, traverse_state_dict
 

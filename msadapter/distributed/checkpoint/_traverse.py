@@ -1,4 +1,4 @@
-"""Walking through nested dicts and lists of a state_dict."""
+"""Traverses nested dicts and lists of a state_dict."""
 
 from collections.abc import Mapping
 
@@ -14,8 +14,11 @@ def _is_tensor(value) -> bool:
 
 
 def traverse_state_dict(state_dict, visitor, keep_traversing=_is_tensor) -> None:
-    """Call visitor(path, value) for every leaf. Dicts are entered; lists if one of their elements (at any depth of
-    lists) is a dict or one that keep_traversing says yes to; anything else is a leaf."""
+    """Calls visitor(path, value) for every leaf.
+
+    Dicts are entered. A list is entered if an element, at any depth of nested lists, is a dict or satisfies keep_traversing.
+    Anything else is a leaf.
+    """
 
     def entered(values) -> bool:
         return any(
@@ -37,7 +40,7 @@ def traverse_state_dict(state_dict, visitor, keep_traversing=_is_tensor) -> None
 
 
 def set_element(root_dict, path, value) -> None:
-    """Put a value at a path; dicts and lists on the way are made."""
+    """Sets the value at a path, and creates missing dicts and lists on the way."""
     place = root_dict
     for key, following in zip(path[:-1], path[1:], strict=True):
         fresh = [] if isinstance(following, int) else {}

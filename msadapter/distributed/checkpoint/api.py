@@ -7,7 +7,7 @@ WRAPPED_EXCEPTION = tuple[BaseException, traceback.StackSummary]
 
 
 def _wrap_exception(exc: BaseException):
-    """(exception, its traceback) as it travels between processes."""
+    """(exception, traceback) in a form that can be sent to other processes."""
     return exc, traceback.extract_tb(exc.__traceback__)
 
 
@@ -16,7 +16,7 @@ def _is_wrapped_exception(obj) -> bool:
 
 
 class CheckpointException(BaseException):
-    """Errors of one or several processes while saving or loading: {rank: (exception, traceback)}."""
+    """Saving or loading failed on some processes. `failures` is {rank: (exception, traceback)}."""
 
     def __init__(self, msg: str, failures: dict):
         super().__init__(msg, failures)

@@ -1,4 +1,4 @@
-"""The planners that torch.distributed.checkpoint uses by itself."""
+"""The default planners of torch.distributed.checkpoint."""
 
 import io
 from collections import ChainMap
@@ -22,7 +22,7 @@ __all__ = [
 
 
 class DefaultSavePlanner(SavePlanner):
-    """Every process plans what it has; the coordinator leaves each piece to one of them."""
+    """Each process plans to write all that it has. The coordinator assigns each duplicated piece to one process."""
 
     def __init__(
         self,
@@ -64,11 +64,11 @@ class DefaultSavePlanner(SavePlanner):
         return self.transform_object(write_item, self.lookup_object(write_item.index))
 
     def lookup_object(self, index):
-        """What an index names; to be overridden by planners that compute it."""
+        """The object of an index. Subclasses may override this to compute it."""
         return find_state_dict_object(self.state_dict, index)
 
     def transform_object(self, write_item, object):
-        """Objects that are not tensors become bytes."""
+        """Converts objects that are not tensors to bytes."""
         if write_item.type == WriteItemType.BYTE_IO:
             from ...serialization import save
 
@@ -79,7 +79,7 @@ class DefaultSavePlanner(SavePlanner):
 
 
 class DefaultLoadPlanner(LoadPlanner):
-    """Every process reads what its state_dict asks for, into its tensors."""
+    """Each process reads what its state_dict contains into the existing tensors."""
 
     def __init__(
         self,
@@ -120,14 +120,14 @@ class DefaultLoadPlanner(LoadPlanner):
         return self.transform_tensor(read_item, self.lookup_tensor(read_item.dest_index))
 
     def commit_tensor(self, read_item, tensor) -> None:
-        """Nothing is left to do: the data was read in place."""
+        """Does nothing, because the data was read in place."""
 
     def lookup_tensor(self, index):
-        """The tensor that an index names; to be overridden."""
+        """The tensor of an index. Subclasses may override this."""
         return find_state_dict_object(self.state_dict, index)
 
     def transform_tensor(self, read_item, tensor):
-        """The part of the tensor that an item fills."""
+        """The part of the tensor into which an item is read."""
         return narrow_tensor_by_index(tensor, read_item.dest_offsets, read_item.lengths)
 
 
@@ -170,7 +170,7 @@ def narrow_tensor_by_index(tensor, offsets, sizes):
 
 
 def create_default_local_save_plan(state_dict, is_coordinator: bool) -> SavePlan:
-    """All that this process has; doubles are sorted out by the coordinator."""
+    """A plan to write everything that this process has. The coordinator removes duplicates."""
     return SavePlan([item for fqn, value in state_dict.items() for item in _create_write_items(fqn, value)])
 
 
@@ -198,7 +198,7 @@ def create_default_global_save_plan(all_plans, rewrite_index_hints: bool = True)
 
 
 def create_default_local_load_plan(state_dict, metadata, strict: bool = True) -> LoadPlan:
-    """What must be read; RuntimeError for a name, ValueError for a size that the checkpoint does not have."""
+    """A plan of what must be read. Raises RuntimeError for a missing name and ValueError for a different size."""
     items = []
     for fqn, value in state_dict.items():
         known = metadata.state_dict_metadata.get(fqn)
@@ -218,5 +218,5 @@ def create_default_local_load_plan(state_dict, metadata, strict: bool = True) ->
 
 
 def create_default_global_load_plan(all_plans) -> list:
-    """The plans as they are."""
+    """Returns the plans unchanged."""
     return all_plans

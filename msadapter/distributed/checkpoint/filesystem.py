@@ -1,6 +1,6 @@
-"""Checkpoints as folders: a file (or several) a process, and .metadata, which names what stands where.
+"""Checkpoints as folders: one or more files per process, and .metadata, which records the position of every entry.
 
-.metadata is written last, beside its place, flushed to disk and renamed: a folder without it was never finished.
+.metadata is written last, to a temporary name, flushed to disk and renamed. A folder without it is incomplete.
 """
 
 import enum
@@ -30,7 +30,7 @@ _metadata_fn = ".metadata"
 
 @dataclass
 class _StorageInfo:
-    """Where an item stands: file, offset, length."""
+    """The position of an item: file, offset, length."""
 
     relative_path: str
     offset: int
@@ -42,7 +42,7 @@ class _StorageInfo:
 
 
 class SerializationFormat(enum.Enum):
-    """How tensors stand in the files: as torch.save writes them, or as safetensors does."""
+    """The format of tensors in the files: that of torch.save or that of safetensors."""
 
     TORCH_SAVE = "torch_save"
     SAFETENSORS = "safetensors"
@@ -50,13 +50,13 @@ class SerializationFormat(enum.Enum):
 
 @dataclass
 class _StoragePrefix:
-    """Beginning of a process's file names."""
+    """The prefix of a process's file names."""
 
     prefix: str
 
 
 class _StorageWriterTransforms:
-    """Changes of the bytes on their way into a file: none."""
+    """Transforms of the byte stream before it is written. None are supported."""
 
     def __init__(self, extensions=None):
         if extensions:
@@ -67,7 +67,7 @@ class _StorageWriterTransforms:
 
 
 def _item_size(item: WriteItem) -> int:
-    """Bytes of the chunk that a tensor's item writes."""
+    """The number of bytes that a tensor's item writes."""
     size = item.tensor_data.properties.dtype.itemsize
     for length in item.tensor_data.chunk.sizes:
         size *= length
@@ -75,7 +75,7 @@ def _item_size(item: WriteItem) -> int:
 
 
 def _split_by_size_and_type(bins: int, items) -> list:
-    """The items in `bins` lists of about the same size."""
+    """Distributes the items to `bins` lists of about equal size."""
     if bins == 1:
         return [items]
     objects = [item for item in items if item.type == WriteItemType.BYTE_IO]
@@ -98,7 +98,7 @@ def _write_item(
     storage_key: str,
     serialization_format=SerializationFormat.TORCH_SAVE,
 ) -> WriteResult:
-    """Append a tensor (as torch.save writes it) or bytes; where it stands."""
+    """Appends a tensor, in the format of torch.save, or bytes to a file, and returns its position."""
     if serialization_format is not SerializationFormat.TORCH_SAVE:
         raise NotImplementedError(
             f"torch.distributed.checkpoint.filesystem: {serialization_format} is not supported (docs/coverage.md)"
@@ -109,7 +109,7 @@ def _write_item(
     else:
         from ...serialization import save
 
-        buffer = io.BytesIO()  # an archive counts its places from its own beginning
+        buffer = io.BytesIO()  # offsets inside an archive count from its own beginning
         save(data, buffer)
         stream.write(buffer.getbuffer())
     length = stream.tell() - offset
@@ -117,19 +117,19 @@ def _write_item(
 
 
 def _alone(tensor):
-    """A host tensor with storage of its own, so that no more than it is written."""
+    """The tensor on the host with a storage of exactly its size, so that nothing else is written."""
     tensor = tensor.detach().cpu()
     return tensor.clone() if tensor.untyped_storage().nbytes() != tensor.nbytes else tensor
 
 
 class _Folder:
-    """The path of a checkpoint."""
+    """The folder of a checkpoint."""
 
     def __init__(self, path):
         self.path = Path(path)
 
     def reset(self, checkpoint_id=None) -> None:
-        """Begin with a checkpoint, of another name if one is given."""
+        """Prepares for a new checkpoint, at `checkpoint_id` if it is given."""
         if checkpoint_id:
             self.path = Path(checkpoint_id)
         self.save_id = self.load_id = str(uuid.uuid4())
@@ -140,12 +140,12 @@ class _Folder:
 
     @classmethod
     def validate_checkpoint_id(cls, checkpoint_id) -> bool:
-        """Whether this kind of storage takes the name: a path, not a URL."""
+        """True if the id is a path, and not a URL."""
         return isinstance(checkpoint_id, Path) or "://" not in str(checkpoint_id)
 
 
 class FileSystemWriter(_Folder, StorageWriter):
-    """Writes a folder. sync_files: flush to disk; thread_count: number of files a process."""
+    """Writes a checkpoint to a folder. sync_files: flush files to disk. thread_count: number of files per process."""
 
     def __init__(
         self,
@@ -176,14 +176,14 @@ class FileSystemWriter(_Folder, StorageWriter):
         if self.is_coordinator and (self.path / _metadata_fn).exists():
             if not self.overwrite:
                 raise RuntimeError("Checkpoint already exists and self.overwrite=False.")
-            os.unlink(self.path / _metadata_fn)  # from now on the folder is unfinished
+            os.unlink(self.path / _metadata_fn)  # marks the folder as incomplete
         return plan
 
     def prepare_global_plan(self, plans):
         return [replace(plan, storage_data=_StoragePrefix(f"__{i}_")) for i, plan in enumerate(plans)]
 
     def write_data(self, plan, planner) -> Future:
-        """Write the plan's items now; a done future of their WriteResults."""
+        """Writes the plan's items immediately and returns a completed future of their WriteResults."""
         if self.single_file_per_rank:
             groups = [group for group in _split_by_size_and_type(self.thread_count, plan.items) if group]
         else:
@@ -227,7 +227,7 @@ class FileSystemWriter(_Folder, StorageWriter):
 
 
 class FileSystemReader(_Folder, StorageReader):
-    """Reads a folder that FileSystemWriter, here or in PyTorch, has written."""
+    """Reads a folder written by this FileSystemWriter or PyTorch's."""
 
     def __init__(self, path, _extension_registry=None):
         super().__init__(path)
@@ -261,7 +261,7 @@ class FileSystemReader(_Folder, StorageReader):
             files.setdefault(self.storage_data[item.storage_index].relative_path, []).append(item)
         for name, items in files.items():
             with open(self._inside(name), "rb") as stream:
-                # items of one saved chunk stand together, so it is read once
+                # group the items of a saved chunk, so that the chunk is read once
                 items.sort(key=lambda item: self.storage_data[item.storage_index].offset)
                 self._read_items(stream, items, planner)
         future = Future()
@@ -269,7 +269,7 @@ class FileSystemReader(_Folder, StorageReader):
         return future
 
     def _inside(self, name: str):
-        """The path of a file of the folder; RuntimeError for one that lies elsewhere."""
+        """The path of a file in the folder. Raises RuntimeError if the name leads out of the folder."""
         found = pathlib.PurePosixPath(name)
         if found.is_absolute() or ".." in found.parts:
             raise RuntimeError(

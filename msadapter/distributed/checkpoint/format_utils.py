@@ -1,4 +1,4 @@
-"""Between distributed checkpoints and files of torch.save, in one process."""
+"""Converts between distributed checkpoints and files of torch.save in one process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["dcp_to_torch_save", "torch_save_to_dcp"]
 
 
 def dcp_to_torch_save(dcp_checkpoint_dir, torch_save_path) -> None:
-    """Write a distributed checkpoint as one file; all of it must fit into memory."""
+    """Converts a distributed checkpoint to one file of torch.save. The whole checkpoint must fit into memory."""
     state: dict = {}
     _load_state_dict(
         state,
@@ -26,7 +26,7 @@ def dcp_to_torch_save(dcp_checkpoint_dir, torch_save_path) -> None:
 
 
 def torch_save_to_dcp(torch_save_path, dcp_checkpoint_dir) -> None:
-    """Write a file of torch.save as a distributed checkpoint; all of it must fit into memory."""
+    """Converts a file of torch.save to a distributed checkpoint. The whole file must fit into memory."""
     state = serialization.load(torch_save_path, map_location="cpu", weights_only=False)
     Path(dcp_checkpoint_dir).mkdir(parents=True, exist_ok=True)
     save(state, checkpoint_id=dcp_checkpoint_dir, no_dist=True)

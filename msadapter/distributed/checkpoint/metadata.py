@@ -1,4 +1,4 @@
-"""What a distributed checkpoint says about its contents."""
+"""The classes of the metadata of a distributed checkpoint."""
 
 import os
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ __all__ = [
 
 @dataclass
 class ChunkStorageMetadata:
-    """Place and size of a chunk in its tensor."""
+    """The offsets and sizes of a chunk in its tensor."""
 
     offsets: Any
     sizes: Any
@@ -41,7 +41,7 @@ _FORMATS = {
 
 @dataclass
 class TensorProperties:
-    """What a tensor is beside its size. Pickled as a tuple, the memory format as a number."""
+    """The properties of a tensor apart from its size. They are pickled as a tuple with the memory format as a number."""
 
     dtype: Any = field(default_factory=lambda: root().get_default_dtype())
     layout: Any = field(default_factory=lambda: root().strided)
@@ -73,7 +73,7 @@ class TensorProperties:
 
 @dataclass
 class TensorStorageMetadata:
-    """A tensor: properties, size and chunks."""
+    """The description of a saved tensor: properties, size and chunks."""
 
     properties: TensorProperties
     size: Any
@@ -82,7 +82,7 @@ class TensorStorageMetadata:
 
 @dataclass
 class BytesStorageMetadata:
-    """An object that is not a tensor."""
+    """The description of a saved object that is not a tensor."""
 
 
 STORAGE_TYPES = TensorStorageMetadata | BytesStorageMetadata
@@ -91,7 +91,7 @@ STATE_DICT_TYPE = dict[str, Any]
 
 @dataclass
 class StorageMeta:
-    """Names of the checkpoint and of the calls that wrote and read it."""
+    """The ids of the checkpoint and of the save and load calls."""
 
     checkpoint_id: str | os.PathLike | None = None
     save_id: str | None = None
@@ -101,7 +101,7 @@ class StorageMeta:
 
 @dataclass
 class Metadata:
-    """Everything by name, and what planner and storage keep for themselves."""
+    """The descriptions of all entries by name, and private data of planner and storage."""
 
     state_dict_metadata: dict
     planner_data: Any = None
@@ -112,7 +112,7 @@ class Metadata:
 
 @dataclass(frozen=True)
 class MetadataIndex:
-    """An entry: its name, for a chunk its offset, and a hint where the chunk stands in the list."""
+    """The key of an entry: its name, for a chunk its offset, and a hint for the chunk's index in the list."""
 
     fqn: str
     offset: Any = None

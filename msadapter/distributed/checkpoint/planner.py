@@ -56,7 +56,7 @@ class TensorWriteData:
 
 @dataclass(frozen=True)
 class WriteItem:
-    """One thing to write."""
+    """One item to write."""
 
     index: MetadataIndex
     type: WriteItemType
@@ -72,7 +72,7 @@ class WriteItem:
 
 @dataclass(frozen=True)
 class ReadItem:
-    """One thing to read: where it stands in the file's entry and where it goes."""
+    """One item to read: its position in the stored entry and its position in the destination."""
 
     type: LoadItemType
     dest_index: MetadataIndex
@@ -84,7 +84,7 @@ class ReadItem:
 
 @dataclass(frozen=True)
 class SavePlan:
-    """What one process writes."""
+    """The items that one process writes."""
 
     items: list
     storage_data: Any = None
@@ -94,7 +94,7 @@ class SavePlan:
 
 @dataclass
 class LoadPlan:
-    """What one process reads."""
+    """The items that one process reads."""
 
     items: list
     storage_data: Any = None
@@ -102,7 +102,7 @@ class LoadPlan:
 
 
 class SavePlanner(abc.ABC):
-    """Decides what is written."""
+    """Interface: decides what each process writes."""
 
     @abc.abstractmethod
     def set_up_planner(self, state_dict, storage_meta=None, is_coordinator=False) -> None:
@@ -114,7 +114,7 @@ class SavePlanner(abc.ABC):
 
     @abc.abstractmethod
     def create_global_plan(self, all_plans):
-        """(plans for all processes, Metadata), on the coordinator."""
+        """Called on the coordinator; returns (plans for all processes, Metadata)."""
 
     @abc.abstractmethod
     def finish_plan(self, new_plan) -> SavePlan:
@@ -126,7 +126,7 @@ class SavePlanner(abc.ABC):
 
 
 class LoadPlanner(abc.ABC):
-    """Decides what is read."""
+    """Interface: decides what each process reads."""
 
     @abc.abstractmethod
     def set_up_planner(self, state_dict, metadata=None, is_coordinator=False) -> None:
@@ -138,7 +138,7 @@ class LoadPlanner(abc.ABC):
 
     @abc.abstractmethod
     def create_global_plan(self, global_plan) -> list:
-        """Plans for all processes, on the coordinator."""
+        """Called on the coordinator; returns the plans for all processes."""
 
     @abc.abstractmethod
     def finish_plan(self, central_plan) -> LoadPlan:
@@ -146,7 +146,7 @@ class LoadPlanner(abc.ABC):
 
     @abc.abstractmethod
     def load_bytes(self, read_item, value) -> None:
-        """Take pickled bytes."""
+        """Loads an object from pickled bytes."""
 
     def resolve_bytes(self, read_item):
         """A stream for bytes."""
@@ -158,4 +158,4 @@ class LoadPlanner(abc.ABC):
 
     @abc.abstractmethod
     def commit_tensor(self, read_item, tensor) -> None:
-        """The tensor has been read."""
+        """Called after the tensor has been read."""

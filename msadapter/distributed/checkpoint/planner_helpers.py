@@ -1,4 +1,4 @@
-"""Making the items of plans, and finding what an item names."""
+"""Creates the items of plans, and finds the object of an item."""
 
 import io
 from dataclasses import replace
@@ -58,7 +58,7 @@ def _create_chunk_from_dtensor(tensor) -> ChunkStorageMetadata:
 
 
 def _create_write_items_for_dtensor(fqn, tensor) -> list:
-    """This process's part; nothing for an empty one, or outside the mesh."""
+    """The item for this process's shard; empty if the shard is empty or the process is not in the mesh."""
     chunk = _create_chunk_from_dtensor(tensor)
     if tensor.device_mesh.get_coordinate() is None or 0 in chunk.sizes:
         return []
@@ -72,7 +72,7 @@ def _create_write_item_for_bytesio(fqn, value) -> WriteItem:
 
 
 def _create_write_items(fqn: str, object) -> list:
-    """What this process can write of an entry of its state_dict."""
+    """The items that this process can write for an entry of its state_dict."""
     if hasattr(object, "__create_write_items__"):
         return object.__create_write_items__(fqn, object)
     if isinstance(object, ShardedTensor):
@@ -83,7 +83,7 @@ def _create_write_items(fqn: str, object) -> list:
 
 
 def create_read_items_for_chunk_list(fqn, checkpoint_md, local_chunks) -> list:
-    """For each wanted chunk the parts of saved chunks that it overlaps."""
+    """The items that read each local chunk from the saved chunks that overlap with it."""
     items = []
     for wanted_index, wanted in enumerate(local_chunks):
         for saved_index, saved in enumerate(checkpoint_md.chunks):
@@ -105,7 +105,7 @@ def create_read_items_for_chunk_list(fqn, checkpoint_md, local_chunks) -> list:
 
 
 def _create_read_items(fqn: str, md, obj) -> list:
-    """What must be read for an entry of the state_dict."""
+    """The items that must be read for an entry of the state_dict."""
     if isinstance(md, BytesStorageMetadata):
         nowhere, name = Size((0,)), MetadataIndex(fqn)
         return [ReadItem(LoadItemType.BYTE_IO, name, nowhere, name, nowhere, nowhere)]
@@ -123,7 +123,7 @@ def _create_read_items(fqn: str, md, obj) -> list:
 
 
 def find_state_dict_object(state_dict, index: MetadataIndex):
-    """The tensor of an item (of a sharded one: the shard at its offset), or the object."""
+    """The tensor or object of an item; for a sharded tensor, the shard at the item's offset."""
     if index.fqn not in state_dict:
         raise ValueError(f"Could not find FQN: '{index.fqn}'")
     found = state_dict[index.fqn]
@@ -142,7 +142,7 @@ def find_state_dict_object(state_dict, index: MetadataIndex):
 
 
 def dedup_save_plans(all_plans, save_to_lowest_rank: bool = False) -> list:
-    """Of an item that several processes plan, one keeps it: the lowest, or who has the least to write."""
+    """Removes duplicates: an item in several plans stays with the lowest rank or with the rank that writes the least."""
     owners, items = {}, {}
     for place, plan in enumerate(all_plans):
         for item in plan.items:
@@ -160,5 +160,5 @@ def dedup_save_plans(all_plans, save_to_lowest_rank: bool = False) -> list:
 
 
 def _create_default_metadata_only_plan(state_dict) -> SavePlan:
-    """The items of a state_dict of which only the description counts."""
+    """The items of a state_dict for which only metadata is needed."""
     return SavePlan([item for fqn, value in state_dict.items() for item in _create_write_items(fqn, value)])

@@ -1,10 +1,10 @@
-"""Where two chunks of one tensor overlap."""
+"""Computes the overlap of two chunks of a tensor."""
 
 __all__ = []
 
 
 def _check_shard_metadata_pair_overlap(shard1, shard2) -> bool:
-    """Whether two chunks share elements."""
+    """True if two chunks share elements."""
     return all(
         a < b + m and b < a + n
         for a, n, b, m in zip(shard1.offsets, shard1.sizes, shard2.offsets, shard2.sizes, strict=True)

@@ -1,4 +1,4 @@
-"""State dicts of models and optimizers under the models' own parameter names, whatever wraps and spreads them."""
+"""State dicts of models and optimizers under the original parameter names, for wrapped and sharded models too."""
 
 from __future__ import annotations
 
@@ -29,8 +29,11 @@ _WRAPPERS = ("module.", "_orig_mod.", "_checkpoint_wrapped_module.", "_fsdp_wrap
 
 @dataclass
 class StateDictOptions:
-    """full_state_dict: whole tensors instead of DTensors (with cpu_offload on the first rank alone); broadcast_from_rank0: the
-    first rank's whole values count when a state dict is set; flatten_optimizer_state_dict: one level of names."""
+    """Options of the functions below.
+
+    full_state_dict: unsharded tensors instead of DTensors; with cpu_offload only on rank 0. broadcast_from_rank0: when a state
+    dict is loaded, use rank 0's unsharded values. flatten_optimizer_state_dict: use a flat dict of names.
+    """
 
     full_state_dict: bool = False
     cpu_offload: bool = False
@@ -52,7 +55,7 @@ class _IncompatibleKeys(NamedTuple):
 
 
 def _fqn(name: str) -> str:
-    """A parameter's name without those of wrappers."""
+    """A parameter's name without the prefixes of wrappers."""
     parts = [part + "." for part in name.split(".")]
     return "".join(part for part in parts[:-1] if part not in _WRAPPERS) + parts[-1][:-1]
 
@@ -64,7 +67,7 @@ def _unwrapped(model):
 
 
 def _names(model) -> dict:
-    """Parameter -> its names; shared ones have several."""
+    """Parameter -> its names. Shared parameters have several names."""
     found: dict = {}
     for name, parameter in _unwrapped(model).named_parameters(remove_duplicate=False):
         found.setdefault(parameter, []).append(_fqn(name))
@@ -72,7 +75,7 @@ def _names(model) -> dict:
 
 
 def _moved(value, options: StateDictOptions):
-    """Whole or as it is, on the host or not."""
+    """The value, unsharded and moved to the host if the options say so."""
     if isinstance(value, DTensor) and options.full_state_dict:
         value = value.full_tensor()
     if isinstance(value, Tensor) and options.cpu_offload:
@@ -81,7 +84,7 @@ def _moved(value, options: StateDictOptions):
 
 
 def _given(state: dict, options: StateDictOptions) -> dict:
-    """The state dict as the options want it; a full one in host memory is the first rank's alone."""
+    """Converts the state dict according to the options. With full_state_dict and cpu_offload, other ranks get an empty one."""
     with no_grad():
         made = tree_map(lambda x: _moved(x, options), state)
     only_first = options.full_state_dict and options.cpu_offload and is_initialized() and get_rank() != 0
@@ -90,7 +93,7 @@ def _given(state: dict, options: StateDictOptions) -> dict:
 
 # ---- models
 def get_model_state_dict(model: Module, *, submodules=None, options: StateDictOptions | None = None) -> dict:
-    """{name: DTensor, tensor or object}."""
+    """The model's state dict, {name: DTensor, tensor or object}."""
     options = options or StateDictOptions()
     if submodules is not None:
         raise NotImplementedError(
@@ -104,14 +107,14 @@ def get_model_state_dict(model: Module, *, submodules=None, options: StateDictOp
 
 
 def _spread_like(value, target):
-    """A whole value as ``target`` is spread."""
+    """Shards an unsharded value like ``target``."""
     if isinstance(target, DTensor) and isinstance(value, Tensor) and not isinstance(value, DTensor):
         return distribute_tensor(value.detach(), target.device_mesh, target.placements, src_data_rank=None)
     return value
 
 
 def _from_first(state: dict, targets: dict) -> dict:
-    """The first rank's values for all ranks; tensors travel one by one."""
+    """Broadcasts rank 0's values to all ranks, one tensor at a time."""
     first = get_rank() == 0
     described = [
         {k: ((tuple(v.shape), v.dtype) if isinstance(v, Tensor) else (None, v)) for k, v in state.items()}
@@ -138,7 +141,7 @@ def _from_first(state: dict, targets: dict) -> dict:
 def set_model_state_dict(
     model: Module, model_state_dict: dict, *, options: StateDictOptions | None = None
 ) -> _IncompatibleKeys:
-    """Load a state dict of DTensors or (full_state_dict) whole tensors."""
+    """Loads a state dict of DTensors, or, with full_state_dict, of unsharded tensors."""
     options = options or StateDictOptions()
     inner = _unwrapped(model)
     own = inner.state_dict()
@@ -156,7 +159,7 @@ def _all(optimizers) -> tuple:
 
 
 def _initialized(optimizer) -> None:
-    """Make the state of an optimizer that has not stepped: one step with zero gradients and learning rate, undone."""
+    """Creates the state of an optimizer that has not stepped, by a step with zero gradients and learning rate 0."""
     if optimizer.state:
         return
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
@@ -224,7 +227,7 @@ def _unflattened(flat: dict, model, optimizer) -> dict:
 def get_optimizer_state_dict(
     model: Module, optimizers, *, submodules=None, options: StateDictOptions | None = None
 ) -> dict:
-    """{"state": {name: {...}}, "param_groups": [{"params": [names], ...}]} of one optimizer or of several together."""
+    """The state {"state": {name: {...}}, "param_groups": [{"params": [names], ...}]} of one or several optimizers."""
     options = options or StateDictOptions()
     if submodules is not None:
         raise NotImplementedError(
@@ -243,7 +246,7 @@ def get_optimizer_state_dict(
 def set_optimizer_state_dict(
     model: Module, optimizers, optim_state_dict: dict, *, options: StateDictOptions | None = None
 ) -> None:
-    """Load what `get_optimizer_state_dict` gave, here or with another number of processes."""
+    """Loads a result of `get_optimizer_state_dict`, which may come from a different number of processes."""
     options = options or StateDictOptions()
     for optimizer in _all(optimizers):
         _initialized(optimizer)
@@ -297,7 +300,7 @@ def _state_like(value, parameter, own):
 def get_state_dict(
     model: Module, optimizers, *, submodules=None, options: StateDictOptions | None = None
 ) -> tuple:
-    """(model's, optimizers')."""
+    """Returns (state dict of the model, state dict of the optimizers)."""
     return (
         get_model_state_dict(model, submodules=submodules, options=options),
         get_optimizer_state_dict(model, optimizers, submodules=submodules, options=options)
@@ -314,14 +317,14 @@ def set_state_dict(
     optim_state_dict: dict,
     options: StateDictOptions | None = None,
 ) -> _IncompatibleKeys:
-    """Load both."""
+    """Loads the state dicts of the model and of the optimizers."""
     if _all(optimizers):
         set_optimizer_state_dict(model, optimizers, optim_state_dict, options=options)
     return set_model_state_dict(model, model_state_dict, options=options)
 
 
 def _patch_model_state_dict(model: Module, *, options: StateDictOptions | None = None) -> None:
-    """Make `model.state_dict` and `model.load_state_dict` the functions above."""
+    """Replaces `model.state_dict` and `model.load_state_dict` by the functions above."""
     model.state_dict = lambda: get_model_state_dict(model, options=options)
     model.load_state_dict = lambda state: set_model_state_dict(model, state, options=options)
 
@@ -329,7 +332,7 @@ def _patch_model_state_dict(model: Module, *, options: StateDictOptions | None =
 def _patch_optimizer_state_dict(
     model: Module, *, optimizers, options: StateDictOptions | None = None
 ) -> None:
-    """Make the optimizers' methods the functions above."""
+    """Replaces the optimizers' state dict methods by the functions above."""
     for optimizer in _all(optimizers):
         optimizer.state_dict = lambda: get_optimizer_state_dict(model, optimizers, options=options)
         optimizer.load_state_dict = lambda state: set_optimizer_state_dict(

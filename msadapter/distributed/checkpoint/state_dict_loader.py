@@ -1,4 +1,4 @@
-"""Loading: all processes of a group read what they need of one checkpoint, however it was divided."""
+"""Loads checkpoints. Each process reads what it needs, regardless of how the checkpoint was sharded."""
 
 import warnings
 
@@ -19,7 +19,7 @@ def load(
     process_group=None,
     no_dist: bool = False,
 ) -> None:
-    """Read into the tensors of state_dict, in place; every process of the group calls this."""
+    """Loads a checkpoint into the tensors of state_dict, in place. Every process of the group must call this."""
     if storage_reader is None:
         if checkpoint_id is None:
             raise RuntimeError("`checkpoint_id` must be specificed if storage_reader/storage_writer is None.")
@@ -34,7 +34,7 @@ def load(
             value.load_state_dict(plain[key])
         else:
             state_dict[key] = plain[key]
-    for key in plain.keys() - state_dict.keys():  # a planner for an empty dict has filled it
+    for key in plain.keys() - state_dict.keys():  # keys that a planner for an empty dict has added
         state_dict[key] = plain[key]
 
 
@@ -62,7 +62,7 @@ def _load_state_dict(
     no_dist: bool = False,
     planner=None,
 ) -> None:
-    """Read into state_dict as it is."""
+    """Loads into state_dict without handling of Stateful objects."""
     storage_reader.reset()
     _load(
         state_dict, storage_reader, process_group, planner or DefaultLoadPlanner(), no_dist, coordinator_rank
@@ -77,7 +77,7 @@ def load_state_dict(
     no_dist: bool = False,
     planner=None,
 ) -> None:
-    """The old form of load."""
+    """The deprecated form of load."""
     warnings.warn(
         "'load_state_dict' is deprecated and will be removed in future versions. Please use 'load' instead.",
         FutureWarning,

@@ -1,4 +1,4 @@
-"""Saving: all processes of a group write their parts of one checkpoint."""
+"""Saves checkpoints. All processes of a group write their parts of one checkpoint."""
 
 import copy
 import threading
@@ -25,9 +25,9 @@ def save(
     process_group=None,
     no_dist: bool = False,
 ) -> Metadata:
-    """Write state_dict under checkpoint_id; every process of the group calls this. The Metadata.
+    """Saves state_dict under checkpoint_id. Every process of the group must call this. Returns the Metadata.
 
-    CheckpointException on all processes when one of them fails.
+    Raises CheckpointException on all processes if one of them fails.
     """
     writer = storage_writer or _writer(checkpoint_id)
     writer.reset(checkpoint_id)
@@ -73,9 +73,9 @@ def _save(state_dict, writer, group, planner, no_dist, coordinator_rank=0):
 
 
 def async_save(state_dict, *, checkpoint_id=None, storage_writer=None, planner=None, process_group=None):
-    """save in a thread, of a copy that is made now; a future of the Metadata.
+    """Copies state_dict immediately and saves the copy in a thread. Returns a future of the Metadata.
 
-    The group must not be used for other object collectives until it is done: give it one of its own.
+    Until the future is done, the group must not be used for other object collectives, so pass a separate group.
     """
     staged = _staged(_plain(state_dict))
     result = Future()
@@ -122,7 +122,7 @@ def save_state_dict(
     no_dist: bool = False,
     planner=None,
 ) -> Metadata:
-    """The old form of save."""
+    """The deprecated form of save."""
     warnings.warn(
         "'save_state_dict' is deprecated and will be removed in future versions. Please use 'save' instead.",
         FutureWarning,

@@ -1,4 +1,4 @@
-"""Objects that give and take a state_dict."""
+"""The protocol of objects with a state_dict."""
 
 from typing import Any, Protocol, runtime_checkable
 
@@ -13,4 +13,4 @@ class Stateful(Protocol):
         """The state."""
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take a state."""
+        """Loads a state."""

@@ -1,4 +1,4 @@
-"""Where checkpoints are kept: the interfaces."""
+"""The interfaces of the storage of checkpoints."""
 
 import abc
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ __all__ = ["StorageReader", "StorageWriter", "WriteResult"]
 
 @dataclass(frozen=True)
 class WriteResult:
-    """What became of an item."""
+    """The result of writing an item."""
 
     index: MetadataIndex
     size_in_bytes: int

@@ -1,4 +1,4 @@
-"""Steps that all processes take together, errors included."""
+"""Collective steps in which an error of one process is raised on all processes."""
 
 from .. import objects
 from ..setup import get_global_rank, get_rank, get_world_size, is_initialized
@@ -18,7 +18,7 @@ def _attempt(function, *args):
 
 
 class _DistWrapper:
-    """Object collectives of a group (or of this process alone), with errors raised on all processes."""
+    """Object collectives of a group, or of this process alone. Errors are raised on all processes."""
 
     def __init__(self, group, use_dist: bool, coordinator_rank: int):
         self.group = group
@@ -48,7 +48,7 @@ class _DistWrapper:
         return items[0]
 
     def gather_object(self, object):
-        """On the coordinator: everybody's objects."""
+        """The objects of all processes, on the coordinator."""
         if not self.use_dist:
             return [object]
         gathered = [None] * self.get_world_size() if self.is_coordinator else None
@@ -56,7 +56,7 @@ class _DistWrapper:
         return gathered
 
     def all_gather_object(self, object) -> list:
-        """Everybody's objects."""
+        """The objects of all processes."""
         if not self.use_dist:
             return [object]
         gathered = [None] * self.get_world_size()
@@ -64,7 +64,7 @@ class _DistWrapper:
         return gathered
 
     def scatter_object(self, object_list):
-        """The own entry of the coordinator's list."""
+        """This process's entry of the coordinator's list."""
         if not self.use_dist:
             return object_list[0]
         received = [None]
@@ -84,7 +84,7 @@ class _DistWrapper:
         return CheckpointException(step, {self.rank: result}) if _is_wrapped_exception(result) else result
 
     def reduce_scatter(self, step, map_fun, reduce_fun):
-        """reduce_fun on the coordinator over everybody's map_fun(); its list's entries go to their processes."""
+        """Gathers map_fun() of all processes, calls reduce_fun on the coordinator, and scatters the entries of its list."""
         gathered = self.gather_object(_attempt(map_fun))
         results = None
         if self.is_coordinator:
@@ -94,13 +94,13 @@ class _DistWrapper:
         return _raised(self.scatter_object(results))
 
     def all_reduce(self, step, map_fun, reduce_fun):
-        """reduce_fun on the coordinator over everybody's map_fun(); the result goes to all."""
+        """Gathers map_fun() of all processes, calls reduce_fun on the coordinator, and broadcasts the result."""
         gathered = self.gather_object(_attempt(map_fun))
         result = self._on_coordinator(step, gathered, reduce_fun) if self.is_coordinator else None
         return _raised(self.broadcast_object(result))
 
     def all_gather(self, step, map_fun) -> list:
-        """Everybody's map_fun()."""
+        """The list of map_fun() of all processes."""
         gathered = self.all_gather_object(_attempt(map_fun))
         failures = _get_failure_dict(gathered)
         if failures:
@@ -108,7 +108,7 @@ class _DistWrapper:
         return gathered
 
     def broadcast(self, step, map_fun):
-        """The coordinator's map_fun()."""
+        """Broadcasts the coordinator's map_fun()."""
         result = None
         if self.is_coordinator:
             result = _attempt(map_fun)

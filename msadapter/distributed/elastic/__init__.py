@@ -1,1 +1,1 @@
-"""torch.distributed.elastic: what its processes say of their errors; torchrun is `distributed.agent`."""
+"""torch.distributed.elastic: reports of errors of processes. torchrun itself is `distributed.agent`."""

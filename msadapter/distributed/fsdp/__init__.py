@@ -1,4 +1,4 @@
-"""torch.distributed.fsdp: fully sharded data parallelism. The older wrapper is there by name."""
+"""torch.distributed.fsdp: fully sharded data parallelism. The older wrapper can be imported but not used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Applying a wrapping policy to a module, and the checks before."""
+"""Applies a wrapping policy to a module, with checks before."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .wrap import (
 
 
 def _auto_wrap(root_module, policy, ignored_modules, ignored_params, root_kwargs: dict, fsdp_fn) -> None:
-    """Wrap the submodules that a policy chooses, in place."""
+    """Wraps, in place, the submodules that a policy selects."""
     root_kwargs = {k: v for k, v in root_kwargs.items() if k != "auto_wrap_policy"}
     if not isinstance(policy, _Policy):
         _recursive_wrap(
@@ -42,7 +42,7 @@ def _auto_wrap(root_module, policy, ignored_modules, ignored_params, root_kwargs
 
 
 def _override_module_mixed_precision(root, module_classes_to_override, wrap_override_dict=None) -> set:
-    """Mark the modules of given classes to be wrapped without mixed precision; their classes."""
+    """Marks modules of the given classes to be wrapped without mixed precision. Returns their classes."""
     override = {"mixed_precision": None} if wrap_override_dict is None else wrap_override_dict
     classes, found = tuple(set(module_classes_to_override)), set()
     for module in root.modules():
@@ -53,7 +53,7 @@ def _override_module_mixed_precision(root, module_classes_to_override, wrap_over
 
 
 def _warn_on_overridden_mixed_precision(overridden_module_classes) -> None:
-    """Say which classes are wrapped without mixed precision."""
+    """Warns which classes are wrapped without mixed precision."""
     if overridden_module_classes:
         warnings.warn(
             "Both mixed precision and an auto_wrap_policy were specified to FSDP, where the wrapped module has submodules of "
@@ -64,7 +64,10 @@ def _warn_on_overridden_mixed_precision(overridden_module_classes) -> None:
 
 
 def _validate_frozen_params(root_module, modules_to_wrap, ignored_params, use_orig_params: bool) -> None:
-    """One flat parameter cannot be frozen in part: ValueError, or a warning with original parameters."""
+    """Checks for frozen parameters, because a flat parameter cannot be frozen in part.
+
+    Raises ValueError, or warns with use_orig_params.
+    """
     done: set = set()
     for name, module in reversed(list(root_module.named_modules())):
         if module not in modules_to_wrap:

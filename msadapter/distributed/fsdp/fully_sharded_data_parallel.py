@@ -1,4 +1,4 @@
-"""The older wrapper of fully sharded data parallelism: its options, which programs name. The wrapper itself is not supported."""
+"""The options of the older FSDP wrapper, which programs import. The wrapper itself is not supported."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...tensor import dtype
 
 
 class ShardingStrategy(enum.Enum):
-    """What is spread over the ranks: parameters, gradients and optimizer state; the last two; nothing; within a node."""
+    """What is sharded: parameters, gradients and optimizer state; only the last two; nothing; or within a node."""
 
     FULL_SHARD = 1
     SHARD_GRAD_OP = 2
@@ -19,14 +19,14 @@ class ShardingStrategy(enum.Enum):
 
 
 class BackwardPrefetch(enum.Enum):
-    """When the next parameters are gathered in the backward pass: before or after the current gradients."""
+    """When backward gathers the next parameters: before or after the current gradients are computed."""
 
     BACKWARD_PRE = 1
     BACKWARD_POST = 2
 
 
 class StateDictType(enum.Enum):
-    """Form of a state dict: whole, this rank's flat part, or sharded tensors."""
+    """The form of a state dict: unsharded, this rank's flat shard, or sharded tensors."""
 
     FULL_STATE_DICT = 1
     LOCAL_STATE_DICT = 2
@@ -35,7 +35,7 @@ class StateDictType(enum.Enum):
 
 @dataclass
 class MixedPrecision:
-    """Types of parameters in use, of gradient reduction and of buffers; None keeps the original."""
+    """The dtypes of parameters in use, gradient reduction and buffers; None keeps the original dtype."""
 
     param_dtype: dtype | None = None
     reduce_dtype: dtype | None = None
@@ -47,7 +47,7 @@ class MixedPrecision:
 
 @dataclass
 class CPUOffload:
-    """Whether parameters wait in host memory."""
+    """Whether parameters are offloaded to host memory."""
 
     offload_params: bool = False
 
@@ -61,7 +61,7 @@ class StateDictConfig:
 
 @dataclass
 class FullStateDictConfig(StateDictConfig):
-    """A whole state dict, on every rank or the first alone."""
+    """An unsharded state dict, on every rank or only on rank 0."""
 
     rank0_only: bool = False
 
@@ -82,7 +82,7 @@ class OptimStateDictConfig:
 
 @dataclass
 class FullOptimStateDictConfig(OptimStateDictConfig):
-    """A whole optimizer state dict, on every rank or the first alone."""
+    """An unsharded optimizer state dict, on every rank or only on rank 0."""
 
     rank0_only: bool = False
 
@@ -95,7 +95,7 @@ class ShardedOptimStateDictConfig(OptimStateDictConfig):
 
 
 class FullyShardedDataParallel:
-    """A module whose parameters are spread over the ranks."""
+    """The older wrapper that shards a module's parameters. It is not supported."""
 
     def __init__(self, *args, **kwargs):
         raise NotImplementedError(

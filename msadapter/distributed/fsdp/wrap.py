@@ -1,4 +1,4 @@
-"""Which submodules are wrapped on their own: policies, and the walk that applies them."""
+"""Policies that select the submodules to wrap, and the functions that apply them."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ __all__ = [
 
 # ---- policies as objects
 class _Policy(ABC):
-    """Says for every module of a tree whether it is wrapped, and with which arguments."""
+    """Decides for every module of a tree whether it is wrapped, and with which arguments."""
 
     @abstractmethod
     def _run_policy(self, root_module: Module, ignored_modules: set, root_kwargs: dict) -> dict:
-        """{module: arguments} of those to wrap."""
+        """The modules to wrap, as {module: arguments}."""
 
 
 class ModuleWrapPolicy(_Policy):
@@ -50,7 +50,7 @@ class ModuleWrapPolicy(_Policy):
 
 
 class CustomPolicy(_Policy):
-    """A function: False, True, or arguments that replace the root's."""
+    """Wraps by a function that returns False, True, or arguments that replace those of the root."""
 
     def __init__(self, lambda_fn):
         self._lambda_fn = lambda_fn
@@ -92,12 +92,12 @@ def _wrap_module_cls_individually(module, module_classes, recurse: bool, *args, 
 
 
 def lambda_auto_wrap_policy(module, recurse: bool, nonwrapped_numel: int, lambda_fn) -> bool:
-    """Modules that a function says yes to."""
+    """Wraps the modules for which a function returns true."""
     return True if recurse else lambda_fn(module)
 
 
 def _or_policy(module, recurse: bool, nonwrapped_numel: int, policies) -> bool:
-    """Modules that any policy says yes to."""
+    """Wraps the modules that any of the policies selects."""
     return any(
         policy(module=module, recurse=recurse, nonwrapped_numel=nonwrapped_numel) for policy in policies
     )
@@ -111,7 +111,7 @@ def size_based_auto_wrap_policy(
     force_leaf_modules=None,
     exclude_wrap_modules=None,
 ) -> bool:
-    """Modules with at least min_num_params parameters that are not wrapped yet."""
+    """Wraps modules that have at least min_num_params parameters outside of wrapped submodules."""
     leaves = (
         size_based_auto_wrap_policy.FORCE_LEAF_MODULES if force_leaf_modules is None else force_leaf_modules
     )
@@ -160,7 +160,7 @@ class _ConfigAutoWrap:
 
 @contextlib.contextmanager
 def enable_wrap(*, wrapper_cls, **wrapper_kwargs):
-    """A block in which `wrap` wraps with a class and its arguments."""
+    """A block in which `wrap` wraps modules with a class and its arguments."""
     with _ConfigAutoWrap(wrapper_cls=wrapper_cls, **wrapper_kwargs):
         yield
 
@@ -178,7 +178,7 @@ def _wrap(module, wrapper_cls, **kwargs):
 
 # ---- the walks
 def _post_order_apply(root_module: Module, fn) -> None:
-    """Replace each module of a tree by fn of it where that is not None, children first."""
+    """Replaces each module of a tree by fn(module) unless that is None, children first."""
     seen = {root_module}
 
     def visit(module, name, parent):
@@ -201,7 +201,7 @@ def _post_order_apply(root_module: Module, fn) -> None:
 
 
 def _construct_wrap_fn(root_module: Module, target_module_to_kwargs: dict, fsdp_fn):
-    """The function for `_post_order_apply` that wraps chosen modules, not the root."""
+    """The function for `_post_order_apply` that wraps the selected modules except the root."""
 
     def wrapped(module):
         if module in target_module_to_kwargs and module is not root_module:
@@ -232,7 +232,7 @@ def _recursive_wrap(
     only_wrap_children: bool = False,
     **kwargs,
 ):
-    """(module or its wrapper, number of parameters wrapped), by a policy that is a function; children first."""
+    """Wraps by a policy function, children first. Returns (module or its wrapper, number of wrapped parameters)."""
     if auto_wrap_policy is None:
         raise AssertionError("Must specify auto_wrap_policy.")
     if wrapper_cls is None:

@@ -8,7 +8,7 @@ from ..metadata import ShardMetadata
 
 @dataclass
 class Shard:
-    """The data of a shard and where it lies."""
+    """The data of a shard and its position in the global tensor."""
 
     tensor: object
     metadata: ShardMetadata
@@ -33,7 +33,7 @@ class ShardedTensor:
     def _init_from_local_shards_and_global_metadata(
         cls, local_shards, sharded_tensor_metadata, process_group=None, init_rrefs=False, sharding_spec=None
     ):
-        """From this process's shards, trusting the description."""
+        """Makes a sharded tensor from this process's shards. The metadata is not checked."""
         return cls(sharded_tensor_metadata, local_shards, process_group)
 
     def local_shards(self) -> list:

@@ -1,4 +1,4 @@
-"""Modules whose activations are computed again in backward, or wait on the host."""
+"""Wrappers that recompute the activations of a module in backward, or offload them to the host."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _CHECKPOINT_PREFIX = _CHECKPOINT_WRAPPED_MODULE + "."
 
 
 class CheckpointImpl(Enum):
-    """Way of recomputation."""
+    """The kind of recomputation."""
 
     REENTRANT = auto()
     NO_REENTRANT = auto()
 
 
 class ActivationWrapper(Module):
-    """Base of the wrappers: attributes, subscripts and parameter names are the module's."""
+    """Base class of the wrappers. Attributes, indexing and parameter names are those of the wrapped module."""
 
     def __init__(self, mod: Module):
         super().__init__()
@@ -61,7 +61,7 @@ class ActivationWrapper(Module):
 
 
 class OffloadWrapper(ActivationWrapper):
-    """Saved tensors wait on the host."""
+    """Keeps the saved tensors of a module on the host."""
 
     def forward(self, *args, **kwargs):
         """The module's output."""
@@ -70,7 +70,7 @@ class OffloadWrapper(ActivationWrapper):
 
 
 class CheckpointWrapper(ActivationWrapper):
-    """Activations are computed again in backward."""
+    """Recomputes the activations of a module in backward."""
 
     def __init__(
         self, mod, checkpoint_impl=CheckpointImpl.NO_REENTRANT, checkpoint_fn=None, **checkpoint_fn_kwargs
@@ -88,7 +88,7 @@ class CheckpointWrapper(ActivationWrapper):
         """The module's output."""
         if self.checkpoint_impl is not CheckpointImpl.REENTRANT or not kwargs:
             return self.checkpoint_fn(self._checkpoint_wrapped_module, *args, **kwargs)
-        names = list(kwargs)  # the re-entrant way hands on positional arguments only
+        names = list(kwargs)  # re-entrant recomputation passes only positional arguments
 
         def run(*given):
             return self._checkpoint_wrapped_module(
@@ -99,21 +99,21 @@ class CheckpointWrapper(ActivationWrapper):
 
 
 def offload_wrapper(module: Module) -> Module:
-    """The module with its saved tensors on the host."""
+    """Wraps a module so that its saved tensors are kept on the host."""
     return OffloadWrapper(module)
 
 
 def checkpoint_wrapper(
     module, checkpoint_impl=CheckpointImpl.NO_REENTRANT, checkpoint_fn=None, **checkpoint_fn_kwargs
 ) -> Module:
-    """The module with recomputation, by `torch.utils.checkpoint` or by checkpoint_fn(module, *args, **kwargs)."""
+    """Wraps a module with recomputation by `torch.utils.checkpoint` or checkpoint_fn(module, *args, **kwargs)."""
     return CheckpointWrapper(module, checkpoint_impl, checkpoint_fn, **checkpoint_fn_kwargs)
 
 
 def apply_activation_checkpointing(
     model, checkpoint_wrapper_fn=checkpoint_wrapper, check_fn=lambda _: True, auto_wrap_policy=None
 ) -> None:
-    """Wrap the submodules that check_fn, or a policy of fsdp.wrap, chooses; in place."""
+    """Wraps, in place, the submodules that check_fn or a policy of fsdp.wrap selects."""
     from ...fsdp._wrap_utils import _construct_wrap_fn, _post_order_apply
     from ...fsdp.wrap import _Policy, _recursive_wrap, lambda_auto_wrap_policy
 

@@ -1,4 +1,4 @@
-"""Averages of gradients, as they are or in sixteen bits."""
+"""Hooks that average gradients in their own dtype or in 16 bits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = [
 
 
 def _average(group, tensor):
-    """A future of the average over a group (None: all), in place."""
+    """A future of the average over a group (None: all processes), computed in place."""
     pg = resolve(group)
     tensor.div_(pg.size())
     return (
@@ -27,7 +27,7 @@ def _average(group, tensor):
 
 
 def allreduce_hook(process_group, bucket):
-    """What happens without a hook."""
+    """Averages a bucket in its own dtype. This is also the behaviour without a hook."""
     return _average(process_group, bucket.buffer())
 
 
@@ -37,12 +37,12 @@ def _compressed(process_group, bucket, dtype):
 
 
 def fp16_compress_hook(process_group, bucket):
-    """The average in float16."""
+    """Averages a bucket in float16."""
     return _compressed(process_group, bucket, ops.zeros(0).half().dtype)
 
 
 def bf16_compress_hook(process_group, bucket):
-    """The average in bfloat16."""
+    """Averages a bucket in bfloat16."""
     return _compressed(process_group, bucket, ops.zeros(0).bfloat16().dtype)
 
 
@@ -62,10 +62,10 @@ def _compressing(hook, dtype):
 
 
 def fp16_compress_wrapper(hook):
-    """Another hook on float16 gradients."""
+    """Wraps a hook so that it works on float16 gradients."""
     return _compressing(hook, ops.zeros(0).half().dtype)
 
 
 def bf16_compress_wrapper(hook):
-    """Another hook on bfloat16 gradients."""
+    """Wraps a hook so that it works on bfloat16 gradients."""
     return _compressing(hook, ops.zeros(0).bfloat16().dtype)

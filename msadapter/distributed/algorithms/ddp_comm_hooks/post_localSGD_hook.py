@@ -1,4 +1,7 @@
-"""Averages over all processes at first, then within subgroups only; parameters are averaged now and then."""
+"""Post-local SGD: averages gradients over all processes at first, and later only within subgroups.
+
+An averager then averages the parameters periodically.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,10 @@ from .default_hooks import allreduce_hook
 
 
 class PostLocalSGDState:
-    """process_group: for the first start_localSGD_iter steps; subgroup (default: the processes of a node) afterwards."""
+    """State of the hook.
+
+    `process_group` is used in the first start_localSGD_iter steps, `subgroup` (default: the processes of a node) afterwards.
+    """
 
     def __init__(
         self, process_group, subgroup, start_localSGD_iter: int, post_local_gradient_allreduce: bool = True
@@ -20,13 +26,13 @@ class PostLocalSGDState:
         self.iter = 0
 
     def maybe_increase_iter(self, bucket) -> None:
-        """Count a step at its last bucket."""
+        """Increments the step counter at the last bucket of a step."""
         if bucket.is_last():
             self.iter += 1
 
 
 def post_localSGD_hook(state: PostLocalSGDState, bucket):
-    """The hook, with its state."""
+    """The communication hook. `state` is the first argument of register_comm_hook."""
     from ....futures import Future
 
     start, whole = state.start_localSGD_iter, state.iter

@@ -1,4 +1,4 @@
-"""PowerSGD: gradients as products of narrow matrices, found by one step of the power method (Vogels et al., 2019)."""
+"""PowerSGD (Vogels et al., 2019): approximates gradients by low-rank products, with one power iteration per step."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from .default_hooks import allreduce_hook
 
 
 class PowerSGDState:
-    """matrix_approximation_rank: width of the matrices; start_powerSGD_iter: plain averages before; min_compression_rate: tensors
-    that would not shrink so much are averaged as they are; use_error_feedback: what was lost is added at the next step;
-    warm_start: the last step's matrices are the next one's start."""
+    """State of the hook.
+
+    matrix_approximation_rank: the rank. start_powerSGD_iter: before this step, gradients are averaged without compression.
+    min_compression_rate: tensors that would shrink by less are not compressed. use_error_feedback: add the approximation
+    error to the gradients of the next step. warm_start: start the power iteration from the matrices of the last step.
+    """
 
     def __init__(
         self,
@@ -43,13 +46,13 @@ class PowerSGDState:
         self.iter = 0
 
     def maybe_increase_iter(self, bucket) -> None:
-        """Count a step at its last bucket."""
+        """Increments the step counter at the last bucket of a step."""
         if bucket.is_last():
             self.iter += 1
 
 
 def _orthogonalized(matrix, epsilon: float):
-    """Orthonormal columns: by QR, or with an epsilon by Gram and Schmidt, which then stands columns that depend on others."""
+    """Orthonormalizes the columns by QR, or, if epsilon is not 0, by Gram-Schmidt, which tolerates dependent columns."""
     if epsilon == 0:
         return ops.linalg_qr(matrix)[0]
     columns: list = []
@@ -66,7 +69,7 @@ def _average(tensor, pg) -> None:
 
 
 def _rank_of(state, gradient) -> int:
-    """Width of the matrices for a gradient, 0 when they would not be small enough."""
+    """The rank for a gradient; 0 if compression would not save enough."""
     if gradient.ndim < 2:
         return 0
     n, m = gradient.shape[0], gradient.numel() // gradient.shape[0]
@@ -75,7 +78,7 @@ def _rank_of(state, gradient) -> int:
 
 
 def _compressed(state, key, gradient, rank: int, pg):
-    """The approximation of the average of a gradient."""
+    """The low-rank approximation of the average of a gradient."""
     matrix = gradient.reshape(gradient.shape[0], -1)
     q = state.qs.get(key) if state.warm_start else None
     if q is None:
@@ -94,7 +97,7 @@ def _compressed(state, key, gradient, rank: int, pg):
 
 
 def powerSGD_hook(state: PowerSGDState, bucket):
-    """The hook, with its state."""
+    """The communication hook. `state` is the first argument of register_comm_hook."""
     from ....futures import Future
 
     pg = resolve(state.process_group)
@@ -113,7 +116,7 @@ def powerSGD_hook(state: PowerSGDState, bucket):
         else:
             plain.append(gradient)
     if state.use_error_feedback:
-        state.errors[key] = before - buffer  # of plain gradients nothing is lost
+        state.errors[key] = before - buffer  # zero for uncompressed gradients
     if plain:
         flat = ops.cat([g.reshape(-1) for g in plain])
         _average(flat, pg)

@@ -1,4 +1,4 @@
-"""When parameters are averaged."""
+"""Averagers, which decide when parameters are averaged."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["ModelAverager", "PeriodicModelAverager"]
 
 
 class ModelAverager(ABC):
-    """Base of the averagers; `step` counts calls."""
+    """Base class of the averagers. `step` counts the calls."""
 
     def __init__(self, process_group=None):
         self.process_group = resolve(process_group)
@@ -23,7 +23,7 @@ class ModelAverager(ABC):
 
 
 class PeriodicModelAverager(ModelAverager):
-    """Every ``period`` calls, after the first ``warmup_steps``."""
+    """Averages every ``period`` calls after the first ``warmup_steps`` calls."""
 
     def __init__(self, period: int, warmup_steps: int = 0, process_group=None):
         super().__init__(process_group)
@@ -34,7 +34,7 @@ class PeriodicModelAverager(ModelAverager):
         self.period, self.warmup_steps = period, warmup_steps
 
     def average_parameters(self, params) -> None:
-        """Average the parameters, if it is time."""
+        """Averages the parameters if this call is due."""
         if self.step >= self.warmup_steps and (self.step - self.warmup_steps) % self.period == 0:
             utils.average_parameters_or_parameter_groups(params, self.process_group)
         self.step += 1

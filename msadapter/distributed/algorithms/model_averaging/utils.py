@@ -1,4 +1,4 @@
-"""Parameters averaged over processes."""
+"""Averages parameters over processes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...process_group import resolve
 
 
 def average_parameters(params, process_group) -> None:
-    """Every parameter = its average over a group, in place."""
+    """Replaces every parameter by its average over a group, in place."""
     pg = resolve(process_group)
     if pg is None:
         return
@@ -27,7 +27,7 @@ def average_parameters(params, process_group) -> None:
 
 
 def get_params_to_average(params) -> list:
-    """Of parameters, or groups of an optimizer, those that have a gradient."""
+    """The parameters with a gradient, from an iterable of parameters or an optimizer's parameter groups."""
     found = []
     for p in params:
         members = [p] if isinstance(p, Parameter) else p["params"]
@@ -36,5 +36,5 @@ def get_params_to_average(params) -> list:
 
 
 def average_parameters_or_parameter_groups(params, process_group) -> None:
-    """`average_parameters` of those that have a gradient."""
+    """Averages the parameters that have a gradient."""
     average_parameters(iter(get_params_to_average(params)), process_group)

@@ -1,7 +1,7 @@
-"""How a worker leaves its error in a file, and how the one who started it tells of the failures.
+"""Writes the error of a worker to a file, and reports the failures of workers in the launcher.
 
-A worker's entry point is wrapped by ``record``: an exception is written as JSON to the file that the environment's
-TORCHELASTIC_ERROR_FILE names, and raised on.
+``record`` wraps the entry point of a worker. An exception is written as JSON to the file that the environment variable
+TORCHELASTIC_ERROR_FILE names, and then raised again.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ _HINT = "To enable traceback see: https://pytorch.org/docs/stable/elastic/errors
 
 
 class ErrorHandler:
-    """Writes what went wrong to the error file."""
+    """Writes an error to the error file."""
 
     def _get_error_file_path(self) -> str | None:
         return os.environ.get("TORCHELASTIC_ERROR_FILE")
 
     def initialize(self) -> None:
-        """Called before the entry point: a crash of the interpreter prints a traceback too."""
+        """Called before the entry point. Enables a traceback if the interpreter crashes."""
         faulthandler.enable(all_threads=True)
 
     def record_exception(self, e: BaseException) -> None:
-        """The exception, its traceback and the time, as JSON in the error file; nothing without such a file."""
+        """Writes the exception, its traceback and the time as JSON to the error file, if there is one."""
         path = self._get_error_file_path()
         if path:
             trace = "".join(traceback.format_exception(e))
@@ -42,7 +42,7 @@ class ErrorHandler:
             self._write(path, {"message": {"message": f"{type(e).__name__}: {e}", "extraInfo": extra}})
 
     def dump_error_file(self, rootcause_error_file: str, error_code: int = 0) -> None:
-        """The content of a worker's error file in this process's own, with the exit code where there is one."""
+        """Copies a worker's error file to this process's error file, with the exit code if it is given."""
         with open(rootcause_error_file) as stream:
             content = json.load(stream)
         if error_code:
@@ -71,7 +71,7 @@ def get_error_handler() -> ErrorHandler:
 
 @dataclass
 class ProcessFailure:
-    """One process that failed: from its error file, or from its exit code where there is none."""
+    """A failed process, described by its error file or, if it has none, by its exit code."""
 
     local_rank: int
     pid: int
@@ -97,7 +97,7 @@ class ProcessFailure:
             self.message = _HINT
 
     def signal_name(self) -> str:
-        """The name of the signal that ended the process."""
+        """The name of the signal that terminated the process."""
         if self.exitcode >= 0:
             return _NOT_AVAILABLE
         try:
@@ -111,7 +111,7 @@ class ProcessFailure:
 
 
 class ChildFailedError(Exception):
-    """Workers failed: ``failures`` by rank. The text tells of each and of the first."""
+    """Workers failed. ``failures`` is {rank: ProcessFailure}; the message describes all of them and the first one."""
 
     def __init__(self, name: str, failures: dict[int, ProcessFailure]):
         self.name, self.failures = name, failures
@@ -120,7 +120,7 @@ class ChildFailedError(Exception):
         super().__init__(self.format_msg())
 
     def get_first_failure(self) -> tuple[int, ProcessFailure]:
-        """(rank, failure) of the earliest."""
+        """The (rank, failure) of the earliest failure."""
         rank = min(self.failures, key=lambda r: self.failures[r].timestamp)
         return rank, self.failures[rank]
 
@@ -152,7 +152,7 @@ class ChildFailedError(Exception):
 
 
 def record(fn, error_handler: ErrorHandler | None = None):
-    """A worker's entry point that leaves its error in the error file; of a launcher, that of the first failed worker."""
+    """Wraps an entry point so that its error is written to the error file. A launcher writes the first worker's error."""
     handler = error_handler or get_error_handler()
 
     @functools.wraps(fn)
@@ -160,7 +160,7 @@ def record(fn, error_handler: ErrorHandler | None = None):
         handler.initialize()
         try:
             return fn(*args, **kwargs)
-        except SystemExit as e:  # a script's regular end is none of its errors
+        except SystemExit as e:  # a regular exit is not an error
             if e.code == 0:
                 return None
             raise

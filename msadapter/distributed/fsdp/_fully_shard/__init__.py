@@ -1,4 +1,4 @@
-"""fully_shard: parameters spread over a mesh, gathered for the time of their use."""
+"""fully_shard: shards parameters over a mesh and gathers them while they are used."""
 
 from ._fsdp_api import CPUOffloadPolicy, MixedPrecisionPolicy, OffloadPolicy
 from ._fully_shard import FSDPModule, UnshardHandle, fully_shard, register_fsdp_forward_method

@@ -9,7 +9,7 @@ from ....tensor import dtype
 
 @dataclass(frozen=True)
 class MixedPrecisionPolicy:
-    """Types of the parameters in use, of gradient reduction and of outputs; None keeps the original."""
+    """The dtypes of unsharded parameters, gradient reduction and outputs; None keeps the original dtype."""
 
     param_dtype: dtype | None = None
     reduce_dtype: dtype | None = None
@@ -19,11 +19,11 @@ class MixedPrecisionPolicy:
 
 @dataclass
 class OffloadPolicy:
-    """Where parameters wait between uses: on their device."""
+    """Base class of offload policies. This policy keeps the sharded parameters on their device."""
 
 
 @dataclass
 class CPUOffloadPolicy(OffloadPolicy):
-    """Parameters, gradients and optimizer state wait in host memory."""
+    """Keeps sharded parameters, gradients and optimizer state in host memory."""
 
     pin_memory: bool = True

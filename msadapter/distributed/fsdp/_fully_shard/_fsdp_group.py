@@ -1,4 +1,4 @@
-"""The parameters that one fully_shard call manages: gathered, released and reduced together."""
+"""The parameters of one fully_shard call, which are gathered, released and reduced together."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...reduce_op import ReduceOp
 
 
 class FSDPGroup:
-    """One message a type gathers all parameters; one a type reduces all gradients."""
+    """Gathers all parameters with one message per dtype, and reduces all gradients with one message per dtype."""
 
     def __init__(self, params, info, policy):
         self.params, self.info, self.policy = params, info, policy
@@ -20,7 +20,7 @@ class FSDPGroup:
 
     # ---------------------------------------------------------------- parameters
     def unshard(self) -> None:
-        """Every parameter whole, and the module's."""
+        """Gathers every parameter and registers the unsharded parameters in the modules."""
         if self.gathered:
             return
         with no_grad():
@@ -43,7 +43,7 @@ class FSDPGroup:
             start += message.numel()
 
     def reshard(self) -> None:
-        """The own parts only."""
+        """Releases the unsharded parameters and registers the sharded ones in the modules."""
         if not self.gathered:
             return
         for param in self.params:
@@ -52,7 +52,7 @@ class FSDPGroup:
 
     # ---------------------------------------------------------------- gradients
     def reduce(self) -> None:
-        """Average the whole gradients over all processes; each keeps its part."""
+        """Reduce-scatters the gradients: averages them over all processes, and each process keeps its shard."""
         if not self.reduces:
             return
         with no_grad():

@@ -1,4 +1,4 @@
-"""Which mesh, which parameters."""
+"""Determines the mesh and the parameters that a fully_shard call manages."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from ...tensor import DTensor
 
 @dataclass(frozen=True)
 class MeshInfo:
-    """The mesh of data parallelism: its last dim spreads, the one before (if any) replicates."""
+    """The data parallel mesh. Its last dimension shards; the dimension before it, if any, replicates."""
 
     mesh: DeviceMesh
 
     @property
     def shard_group(self):
-        """The group over which parameters are spread."""
+        """The group over which parameters are sharded."""
         return self.mesh.get_group(self.mesh.ndim - 1)
 
     @property
     def shard_size(self) -> int:
-        """Number of parts."""
+        """The number of shards."""
         return self.mesh.size(self.mesh.ndim - 1)
 
     @property
     def shard_rank(self) -> int:
-        """The own part."""
+        """The index of this process's shard."""
         return self.mesh.get_local_rank(self.mesh.ndim - 1)
 
     @property
     def replicate_group(self):
-        """The group with equal parts; None without."""
+        """The group of processes with equal shards; None without replication."""
         return self.mesh.get_group(0) if self.mesh.ndim == 2 else None
 
 
@@ -44,7 +44,7 @@ def _default_mesh() -> DeviceMesh:
 
 
 def mesh_info(mesh) -> MeshInfo:
-    """ValueError for a mesh of more than two dims."""
+    """The MeshInfo of a mesh. Raises ValueError for more than two dimensions."""
     mesh = mesh if mesh is not None else _default_mesh()
     if mesh.ndim not in (1, 2):
         raise ValueError(f"fully_shard expects a 1D or 2D DeviceMesh but got {mesh}")
@@ -63,7 +63,7 @@ def _get_device_from_mesh(mesh: DeviceMesh):
 
 
 def managed_modules(roots, is_managed) -> list:
-    """The modules below, without those that have a fully_shard of their own."""
+    """The submodules of the roots, without those that have their own fully_shard."""
     found, seen = [], set()
 
     def visit(module, top):
@@ -80,7 +80,7 @@ def managed_modules(roots, is_managed) -> list:
 
 
 def managed_parameters(modules, ignored) -> list:
-    """(parameter, [(module, name), ...]) of every parameter that the modules hold, shared ones once."""
+    """(parameter, [(module, name), ...]) for every parameter of the modules. A shared parameter occurs once."""
     where: dict = {}
     for module in modules:
         for name, parameter in module._parameters.items():
@@ -90,7 +90,7 @@ def managed_parameters(modules, ignored) -> list:
 
 
 def checked(parameter) -> None:
-    """ValueError for a parameter that cannot be spread."""
+    """Raises an error for a parameter that cannot be sharded."""
     if isinstance(parameter, DTensor) and parameter.device_mesh.ndim != 1:
         raise NotImplementedError(
             "fully_shard of a DTensor on a mesh of several dims is not supported (docs/coverage.md)"
@@ -102,7 +102,7 @@ def checked(parameter) -> None:
 
 
 def move_to_device(parameters, modules, target) -> None:
-    """Parameters and buffers on the mesh's device; those without values (meta) stay as they are."""
+    """Moves parameters and buffers to the mesh's device. Meta tensors stay unchanged."""
     for parameter in parameters:
         local = parameter._local_tensor if isinstance(parameter, DTensor) else parameter
         if not local.is_meta and local.device.type != target.type:

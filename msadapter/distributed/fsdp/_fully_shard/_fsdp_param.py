@@ -1,4 +1,4 @@
-"""One parameter of a fully sharded module: its own part, a DTensor, and the whole for the time of its use."""
+"""A parameter of a fully sharded module: its sharded form, a DTensor, and its unsharded form while it is used."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from ...tensor.placement_types import Replicate, _StridedShard
 
 
 class FSDPParam:
-    """`sharded` and `unsharded` are the two Parameters; one of them is the module's. Parts are padded to one length in messages."""
+    """`sharded` and `unsharded` are the two Parameters, one of which is registered in the module.
+
+    In messages, shards are padded to equal length.
+    """
 
     def __init__(self, parameter, places, info, policy, offload, placement=None):
         self.places, self.info, self.policy, self.offload = places, info, policy, offload
@@ -49,11 +52,11 @@ class FSDPParam:
 
     @property
     def each(self) -> int:
-        """Length of a padded part."""
+        """The length of a padded shard."""
         return -(-self.shape[self.dim] // self.info.shard_size) if self.shape else 1
 
     def _cut(self, local):
-        """The sharded parameter of a whole one."""
+        """The sharded parameter made from an unsharded one."""
         with no_grad():
             if self.shape:
                 length, start = part(self.shape[self.dim], self.info.shard_size, self.info.shard_rank)
@@ -71,12 +74,12 @@ class FSDPParam:
         )
 
     def register(self, parameter) -> None:
-        """Make a parameter the modules' own."""
+        """Registers a parameter in the modules."""
         for module, name in self.places:
             module._parameters[name] = parameter
 
     def reread(self) -> None:
-        """Take what the module holds, after it was moved or loaded."""
+        """Takes over the module's parameter after it was moved or loaded."""
         module, name = self.places[0]
         held = module._parameters[name]
         if held is not self.sharded and isinstance(held, DTensor) and held is not self.unsharded:
@@ -90,12 +93,12 @@ class FSDPParam:
     # ---------------------------------------------------------------- gathering
     @property
     def gathered_dtype(self):
-        """The type in use."""
+        """The dtype of the unsharded parameter."""
         wanted = self.policy.param_dtype
         return wanted if wanted is not None and self.dtype.is_floating_point else self.dtype
 
     def message(self):
-        """The own part, padded, flat, in the type in use."""
+        """This process's shard, padded, flattened, in the dtype of the unsharded parameter."""
         local = self.sharded._local_tensor.detach().to(self.device).to(self.gathered_dtype)
         return _padded(local, self.dim, self.each).reshape(-1)
 
@@ -105,7 +108,10 @@ class FSDPParam:
         return shape
 
     def receive(self, parts) -> None:
-        """Fill the whole from everybody's messages, rows of a matrix; no version counts up: autograd may have kept it."""
+        """Fills the unsharded parameter from the messages of all processes, which are the rows of a matrix.
+
+        The version counter does not increase, because autograd may have saved the parameter.
+        """
         shape = self._padded_shape()
         pieces = [row.reshape(shape) for row in parts.unbind(0)]
         whole = ops.cat(pieces, self.dim).narrow(self.dim, 0, self.shape[self.dim])
@@ -132,14 +138,17 @@ class FSDPParam:
         return self.unsharded._local_tensor if self.tensor_parallel is not None else self.unsharded
 
     def release(self) -> None:
-        """Back to the own part; the whole gives its memory away but remains, autograd may need it filled again."""
+        """Registers the sharded parameter and frees the memory of the unsharded one.
+
+        The unsharded tensor object is kept, because autograd may need it again with its memory refilled.
+        """
         self.register(self.sharded)
         if self.unsharded is not None:
             self._whole_local().untyped_storage().resize_(0)
 
     # ---------------------------------------------------------------- gradients
     def take_gradient(self):
-        """The whole gradient of this process, or None; it is no longer the parameter's."""
+        """Removes the unsharded gradient from the parameter and returns it; None if there is none."""
         if self.unsharded is None or self.unsharded.grad is None:
             return None
         grad = self.unsharded.grad
@@ -147,13 +156,13 @@ class FSDPParam:
         return grad._local_tensor if isinstance(grad, DTensor) else grad
 
     def rows(self, grad, dtype):
-        """A whole gradient as one padded flat row for each process."""
+        """An unsharded gradient as a matrix with one padded flat row per process."""
         count = self.info.shard_size
         padded = _padded(grad.detach().to(dtype), self.dim, self.each * count)
         return ops.stack([p.reshape(-1) for p in padded.chunk(count, self.dim)])
 
     def give_gradient(self, row) -> None:
-        """Add the own part of the reduced gradient, a padded flat row, to the sharded parameter's."""
+        """Adds this process's reduced gradient, a padded flat row, to the gradient of the sharded parameter."""
         local = self.sharded._local_tensor
         own = row.reshape(self._padded_shape()).narrow(self.dim, 0, local.shape[self.dim])
         own = own.to(self.dtype).to(local.device).contiguous()

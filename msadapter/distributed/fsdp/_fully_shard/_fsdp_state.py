@@ -1,4 +1,4 @@
-"""When a module's parameters are gathered and released, and its gradients reduced: hooks around forward and backward."""
+"""Hooks around forward and backward that gather and release a module's parameters and reduce its gradients."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..._composable_state import _get_module_state, _State
 
 
 class Phase(Enum):
-    """Where the module is."""
+    """The phase in which the module is."""
 
     IDLE = 0
     FORWARD = 1
@@ -19,7 +19,7 @@ class Phase(Enum):
 
 
 class FSDPState(_State):
-    """A module's group of parameters and the hooks that drive it. The first module to run is the root of those below it."""
+    """A module's group of parameters with its hooks. The first module that runs becomes the root of the modules below it."""
 
     def __init__(self, modules, group, policy, reshard_after_forward, auto):
         self.modules, self.group, self.policy = modules, group, policy
@@ -35,12 +35,12 @@ class FSDPState(_State):
             module.register_load_state_dict_pre_hook(lambda *_: self._parts_only())
 
     def _parts_only(self) -> None:
-        """State dicts are of parts."""
+        """Reshards before a state dict is made, because state dicts contain sharded parameters."""
         if self.group is not None and self.phase is Phase.IDLE:
             self.group.reshard()
 
     def _become_root(self) -> None:
-        """Find the states below; a root's parameters stay gathered between forward and backward."""
+        """Collects the states of submodules. A root's parameters stay unsharded between forward and backward."""
         for module in self.modules:
             for sub in module.modules():
                 state = _get_module_state(sub)
@@ -58,7 +58,7 @@ class FSDPState(_State):
 
     # ---------------------------------------------------------------- forward
     def _before_forward(self, module, args, kwargs):
-        if self.phase is Phase.BACKWARD:  # recomputation
+        if self.phase is Phase.BACKWARD:  # the forward of a recomputation
             if self.group is not None:
                 self.group.unshard()
             return self._cast(args, kwargs)
@@ -79,7 +79,7 @@ class FSDPState(_State):
         return tree_map(lambda x: _as(x, wanted), args), tree_map(lambda x: _as(x, wanted), kwargs)
 
     def _watch_inputs(self, args, kwargs):
-        """Once the gradients of the inputs are there, those of the parameters are."""
+        """Registers after_backward on the inputs: when their gradients are computed, so are those of the parameters."""
         if not is_grad_enabled():
             return args, kwargs
         leaves, spec = tree_flatten((list(args), kwargs))
@@ -120,7 +120,7 @@ class FSDPState(_State):
         return grad
 
     def after_backward(self) -> None:
-        """The parameters' gradients are there."""
+        """Called when the parameters' gradients are computed."""
         if self.group is None:
             return
         if self.reshard_after_backward:
@@ -129,7 +129,7 @@ class FSDPState(_State):
         self.phase = Phase.IDLE
 
     def _end_of_backward(self) -> None:
-        """What no input has announced: modules whose inputs have no gradient."""
+        """Handles modules whose inputs have no gradient, for which after_backward was not called."""
         for state in self.states:
             state.after_backward()
             state.phase = Phase.IDLE
@@ -141,7 +141,7 @@ def _as(x, wanted):
 
 
 class _AfterBackward(Function):
-    """The inputs as they are; their gradients say that the module's backward is over."""
+    """Passes the inputs through. The arrival of their gradients signals the end of the module's backward."""
 
     @staticmethod
     def forward(ctx, state, *inputs):

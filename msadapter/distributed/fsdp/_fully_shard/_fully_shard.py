@@ -1,4 +1,4 @@
-"""fully_shard and what it makes of a module."""
+"""The function fully_shard and the class that it gives to a module."""
 
 from __future__ import annotations
 
@@ -36,14 +36,15 @@ def fully_shard(
     offload_policy=OffloadPolicy(),  # noqa: B008
     ignored_params=None,
 ):
-    """Spreads the parameters of a module (or of several, as one group) over a mesh, in place.
+    """Shards the parameters of a module, or of several modules as one group, over a mesh, in place.
 
-    Submodules that were given before keep theirs. Parameters become DTensors; they are whole while the module runs, and gradients
-    are averaged into the parts in backward.
+    Submodules to which fully_shard was applied before keep their own groups. Parameters become DTensors. They are unsharded
+    while the module runs, and backward averages gradients into their shards.
 
-    mesh: one dim, or two: replicas and parts. reshard_after_forward: release parameters between forward and backward (default:
-    unless the module is the root). shard_placement_fn(parameter) -> Shard(dim), or None for dim 0. mp_policy, offload_policy: see
-    the classes."""
+    mesh: one dimension, or two (replicate, shard). reshard_after_forward: release parameters between forward and backward
+    (default: true unless the module is the root). shard_placement_fn(parameter): returns Shard(dim), or None for dim 0.
+    mp_policy, offload_policy: see their classes.
+    """
     modules = tuple(module) if isinstance(module, (list, tuple)) else (module,)
     for one in modules:
         if isinstance(one, (ModuleList, ModuleDict)):
@@ -89,17 +90,17 @@ def _no_deepcopy(self, memo):
 
 
 class UnshardHandle:
-    """What an asynchronous unshard gives: here it is done."""
+    """The handle of an asynchronous unshard, which is complete here when it returns."""
 
     def wait(self) -> None:
-        """Nothing is left to wait for."""
+        """Does nothing, because the operation is complete."""
 
 
 class FSDPModule:
-    """What `fully_shard` makes of a module."""
+    """The class that `fully_shard` adds to a module."""
 
     def __new__(cls, *args, **kwargs):
-        """A module built from a spread one's class is one of the original class."""
+        """Creates an instance of the original class of a sharded module."""
         original = cls.__mro__[2]
         made = original.__new__(original, *args, **kwargs)
         made.__init__(*args, **kwargs)
@@ -112,7 +113,7 @@ class FSDPModule:
         return state
 
     def _states(self, recurse: bool) -> list:
-        """The own state, or all below too."""
+        """The state of this module; with `recurse` also those of submodules."""
         modules = self.modules() if recurse else [self]
         found = [_get_module_state(m) for m in modules]
         return list(dict.fromkeys(s for s in found if isinstance(s, FSDPState)))
@@ -121,76 +122,76 @@ class FSDPModule:
         return [s.group for s in self._states(recurse) if s.group is not None]
 
     def reshard(self) -> None:
-        """Release the whole parameters of this module (not of those below)."""
+        """Releases the unsharded parameters of this module, but not those of submodules with their own fully_shard."""
         for group in self._groups(False):
             group.reshard()
 
     def unshard(self, async_op: bool = False):
-        """Gather the parameters of this module (not of those below)."""
+        """Gathers the parameters of this module, but not those of submodules with their own fully_shard."""
         for group in self._groups(False):
             group.unshard()
         return UnshardHandle() if async_op else None
 
     def set_is_last_backward(self, is_last_backward: bool) -> None:
-        """Whether gradients are complete after the next backward (nothing waits for it here)."""
+        """Records whether the next backward is the last one before the optimizer step."""
         for state in self._states(True):
             state.is_last_backward = is_last_backward
 
     def set_requires_gradient_sync(self, requires_gradient_sync: bool, *, recurse: bool = True) -> None:
-        """Whether backward reduces gradients; without, the whole ones add up on each process."""
+        """Sets whether backward reduces gradients. Otherwise unsharded gradients accumulate on each process."""
         for group in self._groups(recurse):
             group.reduces = group.all_reduces = requires_gradient_sync
 
     def set_requires_all_reduce(self, requires_all_reduce: bool, *, recurse: bool = True) -> None:
-        """Whether backward reduces over replicas too."""
+        """Sets whether backward also reduces over replicas."""
         for group in self._groups(recurse):
             group.all_reduces = requires_all_reduce
 
     def set_reshard_after_forward(self, reshard_after_forward: bool, recurse: bool = True) -> None:
-        """Whether parameters are released between forward and backward."""
+        """Sets whether parameters are released between forward and backward."""
         for state in self._states(recurse):
             state.reshard_after_forward, state.auto = reshard_after_forward, False
 
     def set_reshard_after_backward(self, reshard_after_backward: bool, *, recurse: bool = True) -> None:
-        """Whether parameters are released after backward."""
+        """Sets whether parameters are released after backward."""
         for state in self._states(recurse):
             state.reshard_after_backward = reshard_after_backward
 
     def set_modules_to_forward_prefetch(self, modules) -> None:
-        """Modules to gather ahead: each is gathered when it runs."""
+        """Checks its argument and has no other effect: parameters are not prefetched."""
         _check_prefetched(modules)
 
     def set_modules_to_backward_prefetch(self, modules) -> None:
-        """Modules to gather ahead in backward: each is gathered when it runs."""
+        """Checks its argument and has no other effect: parameters are not prefetched."""
         _check_prefetched(modules)
 
     def set_all_reduce_hook(self, hook, *, stream=None) -> None:
-        """hook(reduced flat gradients) after the reduction."""
+        """Registers hook(reduced flat gradients), which is called after the reduction."""
         for group in self._groups(False):
             group.all_reduce_hook = hook
 
     def set_post_optim_event(self, event) -> None:
-        """What the next forward would wait for: operations end before they return here."""
+        """Accepted for compatibility; it has no effect, because operations are complete when they return."""
 
     def set_gradient_divide_factor(self, factor: float) -> None:
-        """What summed gradients are divided by, instead of the number of processes."""
+        """Sets the divisor of summed gradients, which is the number of processes by default."""
         for group in self._groups(False):
             group.divide_factor = factor
 
     set_reduce_scatter_divide_factor = set_gradient_divide_factor
 
     def set_force_sum_reduction_for_comms(self, enable: bool) -> None:
-        """Reductions are sums here in any case."""
+        """Accepted for compatibility; reductions are always sums here."""
 
     def set_unshard_in_backward(self, unshard_in_backward: bool) -> None:
-        """Whether backward needs the parameters."""
+        """Sets whether backward gathers the parameters. Only True is supported."""
         if not unshard_in_backward:
             raise NotImplementedError(
                 "torch.distributed.fsdp.FSDPModule.set_unshard_in_backward(False) is not supported (docs/coverage.md)"
             )
 
     def _set_unshard_async_op(self, async_op: bool) -> None:
-        """Gathering is done when it returns."""
+        """Accepted for compatibility; unsharding is always complete when it returns."""
 
     def _apply(self, *args, **kwargs):
         self.reshard()
@@ -208,7 +209,7 @@ def _check_prefetched(modules) -> None:
 
 
 def register_fsdp_forward_method(module: Module, method_name: str) -> None:
-    """Treat a method as forward: parameters are gathered before and released after it."""
+    """Treats a method like forward: parameters are gathered before it and released after it."""
     if not isinstance(module, FSDPModule):
         return
     if not hasattr(module, method_name):
