@@ -1,7 +1,7 @@
-"""msadapter: the torch namespace, answered by MindSpore.
+"""msadapter: the torch namespace, computed by MindSpore.
 
-Importing it changes nothing else; ``msadapter.install()``, ``python -m msadapter`` or ``source build/env.sh`` make ``import torch``
-mean this package.
+Importing this package changes nothing else. ``msadapter.install()``, ``python -m msadapter`` or ``source
+build/env.sh`` make ``import torch`` return this package.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import math as _math
 from ._host.native import load as _load
 from .alias import TORCH_VERSION as __version__  # noqa: F401
 
-# torch has modules called random, types and multiprocessing. Beside this file they would hide those of the standard
-# library from a Python that is started in this folder, so they stand in a folder of their own.
+# torch has modules called random, types and multiprocessing. In this folder they would hide the standard
+# library's modules from a Python that is started here, so they are in a folder of their own.
 __path__.append(__path__[0] + "/_standard_names")
 
 _C = _load()
@@ -22,14 +22,15 @@ _C.__path__ = [__path__[0] + "/_native_names"]  # torch._C._distributed_c10d
 
 
 def _native_option(name: str):
-    """Attributes of torch._C that Python modules here add when they are imported."""
+    """Return an attribute of torch._C that a Python module sets when it is imported."""
     if name in ("Graph", "Value"):
         return getattr(_importlib.import_module("msadapter._symbolic"), name)
     if name.startswith(("_jit_", "_debug_set")):
         _importlib.import_module("msadapter.jit")
         if name in vars(_C):
             return vars(_C)[name]
-    if name in ("_distributed_c10d", "_autograd"):  # torch imports them, so nobody does so by name
+    # torch imports these modules itself, so programs use them without an import
+    if name in ("_distributed_c10d", "_autograd"):
         return _importlib.import_module(f"{_C.__name__}.{name}")
     if not name.startswith("__"):
         functions = _importlib.import_module("msadapter._native_names._root").FUNCTIONS
@@ -87,7 +88,7 @@ get_default_dtype = _C.default_dtype
 
 
 def set_default_dtype(d) -> None:
-    """Element type of factories that name none; must be floating."""
+    """Set the dtype of new tensors for which no dtype is given. It must be a floating point dtype."""
     if not isinstance(d, dtype) or not d.is_floating_point:
         raise TypeError("only floating-point types are supported as the default type")
     _C.set_default_dtype(d)
@@ -132,7 +133,7 @@ def can_cast(from_, to) -> _builtins.bool:
 
 
 def result_type(tensor1, tensor2):
-    """dtype that arithmetic of the two would have."""
+    """Return the dtype of the sum of two tensors or numbers, by the rules of type promotion."""
     for x, other in ((tensor1, tensor2), (tensor2, tensor1)):
         if (
             isinstance(x, Tensor)
@@ -150,7 +151,7 @@ def _probe(x):
 
 
 def broadcast_shapes(*shapes):
-    """Common shape of several."""
+    """Return the shape to which all given shapes broadcast."""
     rows = [(s,) if isinstance(s, _builtins.int) else tuple(s) for s in shapes]
     n = _builtins.max((len(r) for r in rows), default=0)
     out = [1] * n
@@ -176,7 +177,7 @@ def typename(obj) -> str:
 
 
 def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
-    """Tensor on the memory of a Python buffer."""
+    """Return a tensor that shares memory with a Python buffer."""
     import numpy as np
 
     size = dtype.itemsize
@@ -230,7 +231,7 @@ _determinism = {"enabled": False, "warn_only": False, "fill": True, "precision":
 
 
 def use_deterministic_algorithms(mode, *, warn_only=False) -> None:
-    """Every kernel of this package is deterministic; the flag is kept for those who ask."""
+    """Store the flag. All kernels of this package are deterministic anyway."""
     _determinism.update(enabled=_builtins.bool(mode), warn_only=warn_only)
 
 
@@ -268,7 +269,7 @@ def _assert(condition, message):
 
 
 def _typed(name: str):
-    """Legacy constructors such as torch.FloatTensor."""
+    """Return a legacy constructor such as torch.FloatTensor."""
     d = _dtype_from_type_name(name)
 
     class _Meta(type):
@@ -316,7 +317,7 @@ _extensions.dispatching_class.provide_from(f"{__name__}.utils._python_dispatch",
 
 
 class _Namespace(type(_importlib)):
-    """A module made of the table's functions of one dotted name (torch.linalg, torch.fft, torch.special)."""
+    """A module with the table's functions of one namespace, such as torch.linalg, torch.fft or torch.special."""
 
 
 def _table_module(name: str):
@@ -343,7 +344,10 @@ return_types = _table_module("return_types")
 def compile(
     model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, disable=False
 ):
-    """The model, whose chains of element-wise operators run as one kernel each, to the same bits (`msadapter.compiler`)."""
+    """Return the model, in which chains of elementwise operators run as one kernel with the same results.
+
+    See `msadapter.compiler`. ``fullgraph``, ``dynamic``, ``mode`` and ``options`` have no effect.
+    """
     from . import compiler
 
     return compiler.compile(
@@ -357,7 +361,7 @@ def compile(
     )
 
 
-_ELSEWHERE = {  # names that are loaded with their module, when one is asked for
+_ELSEWHERE = {  # names whose module is imported when the name is first used
     "vmap": "func",
     **dict.fromkeys(("is_anomaly_enabled", "is_anomaly_check_nan_enabled"), "autograd"),
     **dict.fromkeys(("Event", "Stream"), "cuda"),
@@ -462,7 +466,7 @@ _LIBRARIES = {
     "has_mkl": False,
     "has_openmp": False,
     "has_spectral": True,
-}  # what kernels here use
+}  # the vector instructions that the kernels use on this processor
 
 
 def __getattr__(name: str):
@@ -476,7 +480,7 @@ def __getattr__(name: str):
         functions = _importlib.import_module(".ops.foreach", __name__).FUNCTIONS
         if name in functions:
             return functions[name]
-    if name == "torch":  # torch.torch is torch
+    if name == "torch":  # torch.torch is torch, as in PyTorch
         return _importlib.import_module(__name__)
     if _importlib.util.find_spec(f"{__name__}.{name}") is not None:
         return _importlib.import_module(f"{__name__}.{name}")
@@ -484,14 +488,18 @@ def __getattr__(name: str):
 
 
 def install() -> None:
-    """Makes ``import torch`` (and its submodules) mean this package in this process."""
+    """Make ``import torch`` and imports of its submodules return this package, in this process."""
     from . import alias
 
     alias.install()
 
 
 def complete_mindspore() -> None:
-    """Puts our kernels behind MindSpore's CPU operators too, so that ``mindspore.mint`` has them (compiled at the first use)."""
+    """Make MindSpore's own operators use the CPU kernels of this package, so that ``mindspore.mint`` has
+    them.
+
+    The kernels are compiled at the first use.
+    """
     from ._host.native import load_operators
 
     load_operators()

@@ -1,11 +1,13 @@
-"""python -m msadapter: run a script with torch answered by MindSpore, look after the installation.
+"""python -m msadapter: run a script whose torch is msadapter, or check the installation.
 
     python -m msadapter script.py args...     run it (also: -m module args..., -c code args...)
     python -m msadapter run script.py ...     the same, for a script that is called doctor or build
-    python -m msadapter doctor                versions, device, compiler, kernels; what is wrong and its fix
-    python -m msadapter build                 build the CPU kernels now (done by itself at first use)
+    python -m msadapter doctor                print versions, device, compiler, kernels, and how to repair
+    problems
+    python -m msadapter build                 build the CPU kernels now (otherwise this happens at first use)
 
-The accelerator is called cuda unless MSADAPTER_DEVICE says npu or cpu (cpu: torch.cuda.is_available() is False).
+The accelerator is called cuda, unless MSADAPTER_DEVICE is npu or cpu. With cpu, torch.cuda.is_available() is
+False.
 """
 
 import sys

@@ -1,11 +1,11 @@
-"""Kinds of devices that do not exist here (torch.mps, torch.xpu, torch.mtia): what their modules say."""
+"""The contents of modules for devices that MindSpore does not have: torch.mps, torch.xpu and torch.mtia."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
 
-_ANSWERS = {  # what each says without a device
+_ANSWERS = {  # what the functions of such a module return without a device
     "is_available": False,
     "is_initialized": False,
     "_is_in_bad_fork": False,
@@ -38,21 +38,23 @@ def _answer(value, *args, **kwargs):
 
 
 def _empty(*args, **kwargs) -> dict:
-    """Figures of no device."""
+    """Return an empty dict, because there is no device to report on."""
     return {}
 
 
 def absent(name: str, functions: Iterable[str] = (), classes: Iterable[str] = ()) -> dict:
-    """The names of ``torch.<name>``: nothing is available, whatever needs the device raises AssertionError.
+    """Return the names of ``torch.<name>``.
+
+    Functions that ask for devices report that there are none. All others raise AssertionError.
 
     Args:
-        functions: names of functions that need the device, besides current_device and synchronize.
+        functions: names of functions that need the device, in addition to current_device and synchronize.
         classes: names of classes whose objects belong to the device.
     """
     text = f"Torch not compiled with {name.upper()} enabled"
 
     def refuse(*args, **kwargs):
-        """AssertionError: there is no such device."""
+        """Raise AssertionError, because this device does not exist."""
         raise AssertionError(text)
 
     def __init__(self, *args, **kwargs):

@@ -1,4 +1,4 @@
-"""torch._check and its like: a condition, and the error that its failure raises."""
+"""torch._check and similar functions: raise an error if a condition is false."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _DEFAULT = (
 
 
 def _check_with(error_type, cond, message) -> None:
-    """``error_type`` with what ``message()`` returns, unless the condition holds; ``message`` may be None."""
+    """Raise ``error_type`` with the text ``message()`` if the condition is false. ``message`` may be None."""
     if isinstance(cond, Tensor):
         raise TypeError(
             "cond must be a bool, but got a Tensor. For tensor conditions, use torch._check_tensor_all() to assert"
@@ -27,39 +27,39 @@ def _check_with(error_type, cond, message) -> None:
 
 
 def _check(cond, message=None) -> None:
-    """RuntimeError unless the condition holds."""
+    """Raise RuntimeError if the condition is false."""
     _check_with(RuntimeError, cond, message)
 
 
 def _check_index(cond, message=None) -> None:
-    """IndexError unless the condition holds."""
+    """Raise IndexError if the condition is false."""
     _check_with(IndexError, cond, message)
 
 
 def _check_value(cond, message=None) -> None:
-    """ValueError unless the condition holds."""
+    """Raise ValueError if the condition is false."""
     _check_with(ValueError, cond, message)
 
 
 def _check_type(cond, message=None) -> None:
-    """TypeError unless the condition holds."""
+    """Raise TypeError if the condition is false."""
     _check_with(TypeError, cond, message)
 
 
 def _check_not_implemented(cond, message=None) -> None:
-    """NotImplementedError unless the condition holds."""
+    """Raise NotImplementedError if the condition is false."""
     _check_with(NotImplementedError, cond, message)
 
 
 def _check_is_size(i, message=None, *, max=None) -> None:
-    """RuntimeError unless the number is a length, and at most ``max`` where that is given."""
+    """Raise RuntimeError unless 0 <= i (and i <= ``max``, if ``max`` is given)."""
     _check(i >= 0, message)
     if max is not None:
         _check(i <= max, message)
 
 
 def _check_tensor_all_with(error_type, cond, message=None) -> None:
-    """``error_type`` unless every element of the bool tensor is true."""
+    """Raise ``error_type`` unless all elements of the bool tensor are true."""
     if not isinstance(cond, Tensor):
         raise TypeError(f"cond must be a tensor, but got {type(cond)}")
     if not cond.dtype.is_bool:
@@ -68,5 +68,5 @@ def _check_tensor_all_with(error_type, cond, message=None) -> None:
 
 
 def _check_tensor_all(cond, message=None) -> None:
-    """RuntimeError unless every element of the bool tensor is true."""
+    """Raise RuntimeError unless all elements of the bool tensor are true."""
     _check_tensor_all_with(RuntimeError, cond, message)

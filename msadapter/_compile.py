@@ -1,6 +1,6 @@
-"""torch._compile: decorators for what a compiler shall leave alone."""
+"""torch._compile: decorators for functions that PyTorch's compiler must not trace."""
 
 
 def _disable_dynamo(fn=None, recursive=True):
-    """The function itself."""
+    """Return the function unchanged."""
     return fn if fn is not None else (lambda f: f)

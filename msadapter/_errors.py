@@ -1,16 +1,16 @@
-"""Errors of the accelerator that have a class of their own."""
+"""The classes of errors that accelerators raise."""
 
 
 class AcceleratorError(RuntimeError):
-    """The device failed."""
+    """An error of the accelerator."""
 
 
 class OutOfMemoryError(RuntimeError):
-    """The device has no memory left. (A host without memory raises RuntimeError.)"""
+    """The accelerator has not enough memory. (Too little memory for the CPU raises RuntimeError.)"""
 
 
 class FatalError(Exception):
-    """An error of PyTorch's that its logging makes of a failed check; nothing here raises it."""
+    """The error that PyTorch's logging raises after a failed check. Nothing raises it here."""
 
 
 for _error in (AcceleratorError, OutOfMemoryError, FatalError):

@@ -1,7 +1,7 @@
-"""torch.SymInt and its like: the numbers of PyTorch's tracer, and the sym_ functions on ordinary numbers.
+"""torch.SymInt and similar classes of PyTorch's tracer, and the sym_ functions for ordinary numbers.
 
-Nothing here makes a symbolic number, as there is no tracer of shapes; programs ask `isinstance(x, torch.SymInt)`, and the
-functions take Python's numbers.
+There are no symbolic numbers, because nothing is traced. The classes exist because programs ask
+`isinstance(x, torch.SymInt)`, and the functions accept Python numbers.
 """
 
 from __future__ import annotations
@@ -17,37 +17,37 @@ class _Symbolic:
 
 
 class SymInt(_Symbolic):
-    """Class of a symbolic integer; has no instances."""
+    """The class of symbolic integers. There are no instances."""
 
     __module__ = "torch"
 
 
 class SymFloat(_Symbolic):
-    """Class of a symbolic real number; has no instances."""
+    """The class of symbolic real numbers. There are no instances."""
 
     __module__ = "torch"
 
 
 class SymBool(_Symbolic):
-    """Class of a symbolic truth value; has no instances."""
+    """The class of symbolic truth values. There are no instances."""
 
     __module__ = "torch"
 
 
 class Graph(_Symbolic):
-    """torch._C.Graph, TorchScript's program, which exporters name in annotations; has no instances."""
+    """torch._C.Graph, the program class of TorchScript, which exporters use in annotations. No instances."""
 
     __module__ = "torch._C"
 
 
 class Value(_Symbolic):
-    """torch._C.Value, a result in a Graph; has no instances."""
+    """torch._C.Value, a result in a Graph. There are no instances."""
 
     __module__ = "torch._C"
 
 
 def sym_int(a) -> int:
-    """``a`` cut towards zero."""
+    """Return ``a`` rounded towards zero, as an int."""
     return int(a)
 
 
@@ -60,26 +60,26 @@ def sym_not(a) -> bool:
 
 
 def sym_max(a, b):
-    """The larger; a float if either is one."""
+    """Return the larger number. It is a float if either one is."""
     larger = max(a, b)
     return float(larger) if isinstance(a, float) or isinstance(b, float) else larger
 
 
 def sym_min(a, b):
-    """The smaller; a float if either is one."""
+    """Return the smaller number. It is a float if either one is."""
     smaller = min(a, b)
     return float(smaller) if isinstance(a, float) or isinstance(b, float) else smaller
 
 
 def sym_ite(b, t, f):
-    """``t`` if ``b``, else ``f``; both of one type."""
+    """Return ``t`` if ``b`` is true, else ``f``. Both must have the same type."""
     if not isinstance(b, bool) or type(t) is not type(f):
         raise AssertionError("sym_ite takes a bool and two values of one type")
     return t if b else f
 
 
 def sym_sum(*args):
-    """Sum of numbers, given one by one or as one sequence."""
+    """Return the sum of numbers, which are given one by one or as one sequence."""
     terms = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
     return sum(terms)
 

@@ -1,5 +1,7 @@
-"""Functions that PyTorch's files and libraries reach by the name torch._utils: rebuilding and flattening
-tensors."""
+"""Functions under the name torch._utils, which PyTorch's files and other libraries call.
+
+They rebuild tensors from files, and convert lists of tensors to flat buffers.
+"""
 
 import threading
 import traceback
@@ -29,7 +31,10 @@ def _rebuild_tensor(storage, storage_offset, size, stride):
 
 
 def _rebuild_tensor_v2(storage, storage_offset, size, stride, requires_grad, backward_hooks, metadata=None):
-    """A tensor over a typed storage, with requires_grad, hooks and the lazy conj/neg bits of its metadata."""
+    """Return a tensor on a typed storage, with its requires_grad and hooks.
+
+    The metadata may say that values are to be conjugated or negated.
+    """
     tensor = _rebuild_tensor(storage, storage_offset, size, stride)
     return _finish(tensor, requires_grad, backward_hooks, metadata)
 
@@ -37,7 +42,7 @@ def _rebuild_tensor_v2(storage, storage_offset, size, stride, requires_grad, bac
 def _rebuild_tensor_v3(
     storage, storage_offset, size, stride, requires_grad, backward_hooks, dtype, metadata=None
 ):
-    """A tensor of `dtype` over an untyped storage (dtypes that have no storage class)."""
+    """Return a tensor of `dtype` on an untyped storage, for dtypes without a storage class."""
     tensor = _from_storage(storage, dtype, storage_offset, size, stride)
     return _finish(tensor, requires_grad, backward_hooks, metadata)
 
@@ -66,7 +71,7 @@ def _resolved(tensor, operator):
 
 
 def _rebuild_parameter(data, requires_grad, backward_hooks):
-    """A Parameter around `data`."""
+    """Return a Parameter with `data`."""
     parameter = names.root().nn.Parameter(data, requires_grad)
     if backward_hooks:
         parameter._backward_hooks = backward_hooks
@@ -74,12 +79,12 @@ def _rebuild_parameter(data, requires_grad, backward_hooks):
 
 
 def _rebuild_parameter_with_state(data, requires_grad, backward_hooks, state):
-    """A Parameter that had Python attributes of its own."""
+    """Return a Parameter with Python attributes of its own."""
     return _set_obj_state(_rebuild_parameter(data, requires_grad, backward_hooks), state)
 
 
 def _rebuild_from_type_v2(func, new_type, args, state):
-    """A tensor of a subclass, or one with Python attributes."""
+    """Return a tensor of a subclass, or a tensor with Python attributes."""
     tensor_class = names.root().Tensor
     result = func(*args)
     # a sparse tensor has a class of its own here, where PyTorch's is Tensor
@@ -92,7 +97,7 @@ def _rebuild_from_type_v2(func, new_type, args, state):
 
 
 def _set_obj_state(obj, state):
-    """Attributes from `state`: a dict, or (dict, slots)."""
+    """Set attributes from `state`, which is a dict or a pair (dict, slots)."""
     plain, slots = state if isinstance(state, tuple) else (state, None)
     for name, value in {**(plain or {}), **(slots or {})}.items():
         setattr(obj, name, value)
@@ -100,12 +105,12 @@ def _set_obj_state(obj, state):
 
 
 def _rebuild_device_tensor_from_numpy(data, dtype, device, requires_grad):
-    """A tensor that was written as a numpy array (older XLA and NPU files)."""
+    """Return a tensor that was saved as a numpy array, in older XLA and NPU files."""
     return _rebuild_device_tensor_from_cpu_tensor(names.root().from_numpy(data), dtype, device, requires_grad)
 
 
 def _rebuild_device_tensor_from_cpu_tensor(data, dtype, device, requires_grad):
-    """A tensor of an accelerator that was written through the host (npu files of torch_npu)."""
+    """Return an accelerator's tensor that was saved as a CPU tensor, in NPU files of torch_npu."""
     _require_memory(data, "the values of a tensor on another device")
     tensor = data.to(dtype=dtype, device=device)
     tensor.requires_grad = requires_grad
@@ -121,7 +126,7 @@ def _require_memory(tensor, what: str) -> None:
 
 
 def _rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad):
-    """A tensor without data."""
+    """Return a tensor without data, on the meta device."""
     return names.root().empty_strided(size, stride, dtype=dtype, device="meta", requires_grad=requires_grad)
 
 
@@ -137,13 +142,16 @@ _rebuild_nested_tensor = _unsupported("nested tensors")
 _rebuild_wrapper_subclass = _unsupported("wrapper subclasses")
 
 
-_unchecked = threading.local()  # sparse tensors of the file that a thread reads
+# sparse tensors in the file that this thread reads, whose indices are not checked yet
+_unchecked = threading.local()
 
 
 def _rebuild_sparse_tensor(layout, data):
-    """A sparse tensor from (indices, values, size, is_coalesced) or (outer indices, inner indices, values, size).
+    """Return a sparse tensor, given the parts (indices, values, size, is_coalesced) of a coordinate tensor or
+    (compressed indices, plain indices, values, size) of a compressed one.
 
-    A legacy file has the numbers behind the pickle: indices are checked by `_check_sparse`, when all is read.
+    In a legacy file the numbers follow after the pickle. `_check_sparse` therefore checks the indices when
+    the whole file has been read.
     """
     from .sparse import sparse_compressed_tensor, sparse_coo_tensor
 
@@ -166,7 +174,7 @@ def _rebuild_sparse_tensor(layout, data):
 
 
 def _check_sparse() -> None:
-    """RuntimeError if a sparse tensor that was just read has indices outside of its size."""
+    """Raise RuntimeError if a sparse tensor that was just read has indices outside of its size."""
     for made in _unchecked.__dict__.pop("tensors", ()):
         made._check()
 
@@ -177,12 +185,12 @@ def _forget_sparse() -> None:
 
 # -- reducing: what the pickler writes ---------------------------------------------------------------------
 def _tensor_state(tensor) -> dict:
-    """Python attributes that the user gave to a tensor (none of the implementation's own)."""
+    """Return the Python attributes that the user has set on a tensor."""
     return {k: v for k, v in getattr(tensor, "__dict__", {}).items() if not k.startswith("_")}
 
 
 def _reduce_tensor(tensor):
-    """The (function, arguments) pair by which a file holds a tensor, a Parameter or a subclass of them."""
+    """Return the (function, arguments) pair with which a file stores a tensor, a Parameter or a subclass."""
     torch = names.root()
     parameter = torch.nn.Parameter
     state = _tensor_state(tensor)
@@ -231,7 +239,7 @@ def _reduce_plain(tensor):
 
 # -- flat buffers ------------------------------------------------------------------------------------------
 def _flatten_dense_tensors(tensors):
-    """One contiguous 1-D tensor with the elements of all tensors, one after the other."""
+    """Return one 1-dimensional tensor with the elements of all tensors, one tensor after the other."""
     tensors = list(tensors)
     if len(tensors) == 1:
         return tensors[0].contiguous().view(-1).clone()
@@ -239,7 +247,7 @@ def _flatten_dense_tensors(tensors):
 
 
 def _unflatten_dense_tensors(flat, tensors):
-    """Views of `flat` shaped like `tensors`."""
+    """Return views of `flat` with the shapes of `tensors`."""
     outputs, offset = [], 0
     for tensor in tensors:
         count = tensor.numel()
@@ -249,7 +257,10 @@ def _unflatten_dense_tensors(flat, tensors):
 
 
 def _take_tensors(tensors, size_limit):
-    """Groups of tensors of one type, each group at most `size_limit` bytes (a larger tensor stands alone)."""
+    """Yield groups of tensors with the same type and at most `size_limit` bytes.
+
+    A larger tensor forms a group of its own.
+    """
     groups = {}
     for tensor in tensors:
         size = tensor.numel() * tensor.element_size()
@@ -264,7 +275,9 @@ def _take_tensors(tensors, size_limit):
 
 
 def _reorder_tensors_as(tensors, ordered_tensors):
-    """`tensors` (grouped by type) in the order of types in `ordered_tensors`."""
+    """Return `tensors`, which are grouped by type, in the order in which the types occur in
+    `ordered_tensors`.
+    """
     waiting = {}
     for tensor in tensors:
         waiting.setdefault(tensor.type(), []).append(tensor)
@@ -274,7 +287,10 @@ def _reorder_tensors_as(tensors, ordered_tensors):
 
 # -- devices and workers -----------------------------------------------------------------------------------
 def _get_device_index(device, optional=False, allow_cpu=False) -> int:
-    """Index of an accelerator device given as int, str, device or None (then the current one, if optional)."""
+    """Return the index of an accelerator device, given as int, str or torch.device.
+
+    None gives the current device if ``optional`` is set.
+    """
     torch = names.root()
     if isinstance(device, str):
         device = torch.device(device)
@@ -311,15 +327,14 @@ def _element_size(dtype) -> int:
 
 
 class KeyErrorMessage(str):
-    """Text of a KeyError that keeps its newlines when printed."""
+    """The text of a KeyError. It keeps its newlines when it is printed."""
 
     def __repr__(self):
         return str(self)
 
 
 class ExceptionWrapper:
-    """An exception on its way from a worker to the process that waits for it, with the worker's traceback as
-    text."""
+    """An exception of a worker process, with its traceback as text, that another process raises again."""
 
     def __init__(self, exc_info=None, where="in background"):
         import sys
@@ -330,7 +345,10 @@ class ExceptionWrapper:
         self.where = where
 
     def reraise(self):
-        """Raise it here: the same class if it takes one message, else RuntimeError."""
+        """Raise the exception.
+
+        If its class does not take a single message, raise RuntimeError with the text.
+        """
         text = f"Caught {self.exc_type.__name__} {self.where}.\nOriginal {self.exc_msg}"
         if self.exc_type is KeyError:
             text = KeyErrorMessage(text)
@@ -338,13 +356,13 @@ class ExceptionWrapper:
             raise self.exc_type(message=text)
         try:
             exception = self.exc_type(text)
-        except Exception:  # a class with arguments of its own: its text still must arrive
+        except Exception:  # the class takes other arguments, but the text must reach the user
             raise RuntimeError(text) from None
         raise exception
 
 
 def classproperty(func):
-    """A property of the class itself (read only)."""
+    """Return a read-only property of the class itself."""
 
     class Descriptor:
         def __get__(self, instance, owner=None):
@@ -354,5 +372,5 @@ def classproperty(func):
 
 
 def is_compiling() -> bool:
-    """False: nothing is ever traced here."""
+    """Return False, because nothing is traced."""
     return False

@@ -1,4 +1,4 @@
-"""torch.accelerator: the current accelerator, whatever its name."""
+"""torch.accelerator: the current accelerator under any name."""
 
 from ._host import accelerator as _accelerator
 from .cuda import (
@@ -42,7 +42,7 @@ current_device_index = current_device_idx = _accelerator.current_device
 
 
 def current_accelerator(check_available: bool = False):
-    """torch.device of the accelerator's type, or None if this run has none."""
+    """Return a torch.device with the type of the accelerator, or None if this run has none."""
     kind = _accelerator.kind()
     if kind is None:
         return None
@@ -52,7 +52,7 @@ def current_accelerator(check_available: bool = False):
 
 
 def set_device_index(device) -> None:
-    """Make a device current."""
+    """Make a device the current one."""
     _accelerator.set_device(_accelerator.index_of(device))
 
 
@@ -60,4 +60,4 @@ set_device_idx = set_device_index
 
 
 class device_index(_accelerator.Device):
-    """Context manager: another current device for a block."""
+    """Makes another device the current one inside a ``with`` block."""

@@ -1,4 +1,4 @@
-"""torch.functional: the functions of torch that PyTorch writes in Python, under the name of that module."""
+"""torch.functional: functions of torch that PyTorch defines in this module."""
 
 from . import (
     atleast_1d,

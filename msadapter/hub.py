@@ -1,4 +1,4 @@
-"""torch.hub: loading code from the network is refused; files are read with torch.load."""
+"""torch.hub. Loading code from the network is not supported; use torch.load for files."""
 
 import os
 
@@ -7,13 +7,13 @@ _folder = None
 
 
 def _get_torch_home() -> str:
-    """The folder of all that is kept for the user."""
+    """Return the folder of this user's downloaded files and settings."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     return os.environ.get("TORCH_HOME") or os.path.join(cache, "torch")
 
 
 def get_dir() -> str:
-    """The folder of downloaded files."""
+    """Return the folder of downloaded files."""
     return _folder or os.path.join(_get_torch_home(), "hub")
 
 

@@ -1,7 +1,7 @@
-"""torch.library: operators that programs define, under torch.ops.<namespace>.<name>.
+"""torch.library: operators that programs define, which are called as torch.ops.<namespace>.<name>.
 
-An operator has an implementation (for all devices or one), and may have an autograd formula and a fake
-(shape) implementation, which nothing here needs but which is kept.
+An operator has an implementation (for all devices or for one), and may have an autograd formula. It may also
+have a fake implementation for shapes; this is stored, but not used.
 """
 
 import functools
@@ -55,7 +55,7 @@ _KEYS = {
 
 
 class _Operator:
-    """One operator: its schema, implementations and autograd formula. Called as torch.ops.ns.name(...)."""
+    """An operator: its schema, implementations and autograd formula. Called as torch.ops.ns.name(...)."""
 
     def __init__(self, qualname: str, schema: str):
         self._qualname = qualname
@@ -70,7 +70,7 @@ class _Operator:
 
     @functools.cached_property
     def _parameters(self) -> tuple[list[str], list[str]]:
-        """Names of the positional parameters of the schema, and of those after its star."""
+        """Return the names of the schema's positional parameters, and of those after its star."""
         text = (
             self._schema[self._schema.index("(") + 1 : self._schema.rindex("->")].rstrip().removesuffix(")")
         )
@@ -79,7 +79,7 @@ class _Operator:
         return names[:star], names[star + 1 :]
 
     def _arranged(self, args, kwargs):
-        """The call with what the schema takes by position given by position, as far as the names follow on the arguments."""
+        """Return the call with keyword arguments moved to their positions, as far as there are no gaps."""
         positional, _ = self._parameters
         args, kwargs = list(args), dict(kwargs)
         for name in positional[len(args) :]:
@@ -89,7 +89,7 @@ class _Operator:
         return args, kwargs
 
     def overloads(self) -> list:
-        """Names of overloads: one."""
+        """Return the names of the overloads, of which there is only one."""
         return ["default"]
 
     def __call__(self, *args, **kwargs):
@@ -104,7 +104,7 @@ class _Operator:
     def _run(self, args, kwargs):
         accelerated = any(t.device.type != "cpu" for t in _tensors((args, kwargs)))
         kind = "accelerator" if accelerated else "cpu"
-        # on a machine without an NPU both kinds of device are the host: the other's kernel serves too
+        # without an NPU both device types are the CPU, so a kernel for the other one is used too
         for key in (kind, _ANY):
             if key in self._kernels:
                 return self._kernels[key](*args, **kwargs)
@@ -117,7 +117,7 @@ class _Operator:
 
 
 class _Recorded(Function):
-    """The autograd formula of an operator."""
+    """Calls an operator and its autograd formula."""
 
     @staticmethod
     def forward(ctx, operator, kwargs, *args):
@@ -152,7 +152,7 @@ _KINDS = {
 
 
 def _takes(schema: str, args, kwargs) -> bool:
-    """Whether a call fits a schema by the kinds of its arguments. Kinds that are not known fit."""
+    """Return whether a call fits a schema, judged by the types of its arguments. Unknown types always fit."""
     inside = schema[schema.index("(") + 1 : schema.rindex(")", 0, schema.rindex("->"))]
     wanted, by_name = [], {}
     for part in inside.split(","):
@@ -182,7 +182,7 @@ def _is_kind(value, kind: str) -> bool:
 
 
 class _Packet:
-    """All overloads of an operator: a call runs the first one that takes its arguments."""
+    """All overloads of an operator. A call runs the first overload that accepts its arguments."""
 
     def __init__(self, qualname: str):
         self._qualname = qualname
@@ -190,7 +190,7 @@ class _Packet:
         self._overloads: dict[str, _Operator] = {}
 
     def overloads(self) -> list:
-        """The overloads' names."""
+        """Return the names of the overloads."""
         return list(self._overloads)
 
     def __call__(self, *args, **kwargs):
@@ -229,7 +229,7 @@ def _get(op) -> _Operator:
 
 
 def find(namespace: str, name: str):
-    """The operator of torch.ops.<namespace>.<name>, or None."""
+    """Return the operator torch.ops.<namespace>.<name>, or None."""
     return _registry.get(f"{namespace}::{name}")
 
 
@@ -256,9 +256,12 @@ def define(qualname, schema, *, lib=None, tags=()) -> None:
 
 
 def impl(qualname, types, func=None, *, lib=None):
-    """Implement an operator for 'cpu', 'cuda', 'npu', 'default' or a dispatch key; a decorator without func.
+    """Implement an operator for 'cpu', 'cuda', 'npu', 'default' or a dispatch key.
 
-    In the older form the first argument is a Library, the second the operator's name, the third the dispatch key.
+    Without func, return a decorator.
+
+    In the older form the first argument is a Library, the second the operator's name, and the third the
+    dispatch key.
     """
     if isinstance(qualname, Library):
 
@@ -275,12 +278,12 @@ def impl(qualname, types, func=None, *, lib=None):
 
 
 def register_kernel(op, device_types, func=None, /, *, lib=None):
-    """impl under its newer name; device_types None: all."""
+    """The newer name of impl. device_types None means all devices."""
     return impl(_get(op)._qualname, _ANY if device_types is None else device_types, func)
 
 
 def register_fake(op, func=None, /, *, lib=None, _stacklevel=1, allow_override=False):
-    """Give an operator the function that computes shapes without data."""
+    """Set the function that computes an operator's shapes without data."""
     if func is None:
         return lambda f: register_fake(op, f)
     _get(op)._kernels["fake"] = func
@@ -291,7 +294,7 @@ impl_abstract = register_fake
 
 
 def register_autograd(op, backward, /, *, setup_context=None, lib=None) -> None:
-    """Give an operator its gradient: backward(ctx, *grads), setup_context(ctx, inputs, output)."""
+    """Set an operator's gradient: backward(ctx, *grads) and setup_context(ctx, inputs, output)."""
     operator = _get(op)
     operator._backward, operator._setup_context = backward, setup_context
 

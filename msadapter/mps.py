@@ -1,4 +1,4 @@
-"""torch.mps: a kind of device that does not exist here."""
+"""torch.mps: the GPU of Apple computers. It is never available here."""
 
 from ._absent_device import absent
 

@@ -1,4 +1,4 @@
-"""torch.mtia: a kind of device that does not exist here."""
+"""torch.mtia: Meta's accelerator. It is never available here."""
 
 from ._absent_device import absent
 

@@ -1,4 +1,4 @@
-"""torch.overrides: __torch_function__ for subclasses and modes."""
+"""torch.overrides: __torch_function__ of tensor subclasses and modes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ def _collect(args, out: list) -> None:
 
 
 def dispatch(function, args, kwargs):
-    """Gives modes, then the classes of the arguments, a chance; NotImplemented means: run it plainly."""
+    """Call the handlers of modes, then those of the arguments' classes.
+
+    NotImplemented means that no handler applies and the function is to be run directly.
+    """
     result = _functions(function, args, kwargs)
     if result is not NotImplemented:
         return result
@@ -40,7 +43,7 @@ def dispatch(function, args, kwargs):
 
 
 def _handler(value):
-    """The function behind a value's __torch_function__."""
+    """Return the function behind a value's __torch_function__."""
     handler = type(value).__torch_function__
     return getattr(handler, "__func__", handler)
 
@@ -101,7 +104,7 @@ DisableTorchFunctionSubclass = DisableTorchFunction
 
 
 class TorchFunctionMode:
-    """Sees every table function called inside."""
+    """A mode whose __torch_function__ is called for every function inside a ``with`` block."""
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         raise NotImplementedError
@@ -160,14 +163,14 @@ def wrap_torch_function(dispatcher):
 
 
 def redispatch_function(func, types, args, kwargs):
-    """Run ``func`` as if no argument had a class of its own: what a __torch_function__ does in the end."""
+    """Run ``func`` without the handlers of tensor subclasses. A __torch_function__ does this at its end."""
     with DisableTorchFunctionSubclass():
         return func(*args, **(kwargs or {}))
 
 
 @functools.cache
 def _spaces() -> dict:
-    """{module or class: {name: table function}}, public names."""
+    """Return {module or class: {name: table function}} with the public names."""
     root = sys.modules[__package__]
     named = {"torch": root, "Tensor": Tensor}
     found: dict = {}
@@ -188,13 +191,16 @@ def _takes_tensors(function) -> bool:
 
 
 def get_overridable_functions() -> dict:
-    """{module or class: functions} that ask __torch_function__ of their arguments."""
+    """Return {module or class: functions} for functions that call __torch_function__ of their arguments."""
     return {owner: list(functions.values()) for owner, functions in _spaces().items()}
 
 
 @functools.cache
 def get_ignored_functions() -> set:
-    """Functions of torch and torch.nn.functional that ask nobody: they take no tensor, or call functions that do."""
+    """Return functions of torch and torch.nn.functional that do not call __torch_function__ themselves.
+
+    They take no tensor, or call other functions that do it.
+    """
     root = sys.modules[__package__]
     asked = {id(f) for functions in _spaces().values() for f in functions.values()}
     found = set()
@@ -211,7 +217,7 @@ def get_ignored_functions() -> set:
 
 
 def get_testing_overrides() -> dict:
-    """{function: one with its parameters that returns -1} for each that can be overridden."""
+    """Return {function: a function with the same parameters that returns -1} for all that can be overridden."""
     return {f: _dummy(f) for functions in _spaces().values() for f in functions.values()}
 
 
@@ -225,11 +231,14 @@ def _dummy(function):
 
 
 def resolve_name(f) -> str | None:
-    """The name by which programs reach ``f``: torch.add, torch.Tensor.add; None for a function that is none of torch's."""
+    """Return the name by which programs use ``f``, such as torch.add or torch.Tensor.add.
+
+    None for a function that does not belong to torch.
+    """
     named = getattr(f, "__self__", None)
     spaces = sorted(
         _spaces().items(), key=lambda row: -len(getattr(row[0], "__name__", ""))
-    )  # linalg.inv before inverse
+    )  # linalg.inv is preferred to inverse
     for owner, functions in spaces:
         prefix = "torch.Tensor" if owner is Tensor else owner.__name__.replace(__package__, "torch", 1)
         for name, function in functions.items():
@@ -239,14 +248,14 @@ def resolve_name(f) -> str | None:
 
 
 def is_tensor_method_or_property(func) -> bool:
-    """Whether ``func`` is a method of Tensor, or the getter of a property."""
+    """Return whether ``func`` is a method of Tensor or the getter of a property."""
     return any(func is f for f in _spaces()[Tensor].values()) or getattr(func, "__name__", "") == "__get__"
 
 
 def enable_reentrant_dispatch():
-    """For __torch_dispatch__, which nothing here calls: NotImplementedError."""
+    """Not supported: raises NotImplementedError."""
     raise NotImplementedError("torch.overrides.enable_reentrant_dispatch is not supported (docs/coverage.md)")
 
 
 _C.set_torch_function_handler(dispatch)
-_C._disabled_torch_function_impl = _disabled_torch_function_impl  # where classes ask for it
+_C._disabled_torch_function_impl = _disabled_torch_function_impl  # classes look for the function in torch._C

@@ -1,4 +1,4 @@
-"""torch.xpu: a kind of device that does not exist here."""
+"""torch.xpu: Intel GPUs. They are never available here."""
 
 from ._absent_device import absent
 

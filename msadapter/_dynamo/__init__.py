@@ -1,4 +1,4 @@
-"""torch._dynamo: the compiler's front end. Nothing is traced; its switches are remembered."""
+"""torch._dynamo, the front end of PyTorch's compiler. Nothing is traced here; options are only stored."""
 
 from ..compiler import allow_in_graph, assume_constant_result, disable, is_compiling, list_backends, reset
 from ..compiler import compile as _compile
@@ -27,16 +27,16 @@ __all__ = [
 
 
 def optimize(backend="inductor", *args, **kwargs):
-    """A decorator that returns its function (said once)."""
+    """Return a decorator that returns its function. The first call gives a warning."""
     return lambda fn: _compile(fn, backend=backend)
 
 
 def graph_break(msg="") -> None:
-    """No graph to break."""
+    """Does nothing, because no graph is traced."""
 
 
 def disallow_in_graph(fn):
-    """The function itself."""
+    """Return the function unchanged."""
     return fn
 
 
@@ -44,19 +44,19 @@ forbid_in_graph = disallow_in_graph
 
 
 def run(fn=None):
-    """The function itself."""
+    """Return the function unchanged."""
     return fn if fn is not None else (lambda f: f)
 
 
 def mark_dynamic(t, index, **kwargs) -> None:
-    """Sizes are always dynamic here."""
+    """Does nothing, because sizes may always vary."""
 
 
 maybe_mark_dynamic = mark_static = mark_dynamic
 
 
 def mark_static_address(t, guard: bool = True) -> None:
-    """A hint to a compiler that captures addresses: nothing is captured here."""
+    """Does nothing. In PyTorch it is a hint for a compiler that records memory addresses."""
     from ..tensor import Tensor
 
     if not isinstance(t, Tensor):
@@ -64,10 +64,10 @@ def mark_static_address(t, guard: bool = True) -> None:
 
 
 def explain(f, *args, **kwargs):
-    """A report on tracing."""
+    """Not supported: raises NotImplementedError, because nothing is traced."""
     raise NotImplementedError("torch._dynamo.explain is not supported (docs/coverage.md)")
 
 
 def is_dynamo_supported() -> bool:
-    """False."""
+    """Return False."""
     return False

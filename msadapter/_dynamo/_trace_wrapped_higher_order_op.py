@@ -1,4 +1,4 @@
-"""Indexing by 0-dim tensors kept as indexing, for functions of index tensors (attention masks) under vmap."""
+"""A mode for attention masks under vmap, in which indexing with 0-dimensional tensors gathers elements."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ __all__ = ["TransformGetItemToIndex"]
 
 
 class TransformGetItemToIndex(TorchFunctionMode):
-    """While it is active, `x[i, j]` with numbers and 0-dim tensors gathers by tensors rather than taking a view at their values."""
+    """While this mode is active, `x[i, j]` with numbers and 0-dimensional tensors gathers elements.
+
+    Ordinary indexing would read the values of the index tensors, which have no single value under vmap.
+    """
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         if func is Tensor.__getitem__:

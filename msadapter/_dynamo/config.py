@@ -1,4 +1,4 @@
-"""Switches of torch._dynamo, without effect."""
+"""Options of torch._dynamo. They have no effect."""
 
 suppress_errors = False
 verbose = False

@@ -1,12 +1,12 @@
-"""What this project needs around torch's names, and torch does not have.
+"""Parts of this project that are not part of torch.
 
-native        builds and loads the C++ layer
-runtime       MindSpore's runtime, and its Python package when somebody asks for it
-accelerator   which device torch.cuda and torch.npu mean in this run
-launcher      `python -m msadapter script.py`
-doctor        `python -m msadapter doctor`
-coverage      writes docs/coverage.md
-version       the version of this project
+    native        builds and loads the C++ layer
+    runtime       MindSpore's runtime, and its Python package when something uses it
+    accelerator   which device torch.cuda and torch.npu mean in this run
+    launcher      `python -m msadapter script.py`
+    doctor        `python -m msadapter doctor`
+    coverage      writes docs/coverage.md
+    version       the version of this project
 
-The other modules of `msadapter` carry the names of torch's modules, because `torch.x` is `msadapter.x`.
+The other modules of `msadapter` have the names of torch's modules, because `torch.x` is `msadapter.x`.
 """

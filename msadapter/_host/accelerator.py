@@ -1,8 +1,8 @@
-"""The one accelerator: MindSpore's device, seen as torch.cuda and torch.npu.
+"""The accelerator: the MindSpore device that torch.cuda and torch.npu refer to.
 
-On a machine without an NPU the accelerator is the host itself, when the run asks for it (MSADAPTER_DEVICE):
-device objects keep the name that the user wrote, work is done at once and in order. Each process of a job
-sees as many devices as the job has processes here (LOCAL_WORLD_SIZE), so that set_device(local_rank) works.
+On a machine without an NPU the CPU takes its place if MSADAPTER_DEVICE asks for it. Device objects keep the
+name that the user wrote, and work is done synchronously. Each process of a job sees as many devices as the
+job has processes on this machine (LOCAL_WORLD_SIZE), so that set_device(local_rank) works.
 """
 
 import os
@@ -26,17 +26,17 @@ def kind() -> str | None:
 
 
 def is_available() -> bool:
-    """Whether torch.cuda and torch.npu answer in this run."""
+    """Return whether torch.cuda and torch.npu are available in this run."""
     return kind() is not None
 
 
 def on_host() -> bool:
-    """Whether the accelerator is the host's memory and processor."""
+    """Return whether the accelerator is the CPU."""
     return _asked() != "ascend"
 
 
 def device_count() -> int:
-    """Number of devices that this process may name."""
+    """Return the number of devices that this process can use."""
     if not is_available():
         return 0
     visible = os.environ.get("MSADAPTER_DEVICE_COUNT") or os.environ.get("LOCAL_WORLD_SIZE")
@@ -44,12 +44,12 @@ def device_count() -> int:
 
 
 def current_device() -> int:
-    """Index of the current device of this thread."""
+    """Return the index of the current device of this thread."""
     return getattr(_local, "index", 0)
 
 
 def set_device(index: int) -> None:
-    """Make `index` current; RuntimeError if there is no such device, negative numbers do nothing."""
+    """Make device `index` the current one. RuntimeError if it does not exist; negative numbers do nothing."""
     if index < 0:
         return
     check_index(index)
@@ -67,7 +67,7 @@ def check_index(index: int) -> None:
 
 
 def require() -> None:
-    """RuntimeError if there is no accelerator in this run."""
+    """Raise RuntimeError if there is no accelerator in this run."""
     if not is_available():
         raise RuntimeError(
             "Found no NVIDIA driver or NPU on your system: set MSADAPTER_DEVICE=cuda (or "
@@ -77,7 +77,7 @@ def require() -> None:
 
 
 def index_of(device=None) -> int:
-    """Index of a device given as int, 'cuda:1', torch.device or None (the current one)."""
+    """Return the index of a device, given as int, 'cuda:1', torch.device or None (the current device)."""
     if device is None:
         return current_device()
     if isinstance(device, int):
@@ -90,7 +90,7 @@ def index_of(device=None) -> int:
 
 
 class Device:
-    """Context manager: another current device for a block (torch.cuda.device)."""
+    """Makes another device the current one inside a ``with`` block (torch.cuda.device)."""
 
     def __init__(self, device):
         self.idx = -1 if device is None else index_of(device)
@@ -106,7 +106,7 @@ class Device:
 
 
 class DeviceOf(Device):
-    """Context manager: the device of a tensor is current; a tensor on the host changes nothing."""
+    """Makes the device of a tensor the current one inside a ``with`` block. A CPU tensor changes nothing."""
 
     def __init__(self, obj):
         super().__init__(obj.get_device() if obj.device.type != "cpu" else None)

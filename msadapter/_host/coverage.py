@@ -48,7 +48,9 @@ def _is_raw(value: object) -> bool:
 
 
 def _reached(function: types.FunctionType) -> Iterator[tuple[str, object]]:
-    """Yields what the code of ``function`` names, as ("raw", name), ("table", name) or ("function", object)."""
+    """Yield everything that the code of ``function`` uses, as ("raw", name), ("table", name) or ("function",
+    object).
+    """
     captured = [cell.cell_contents for cell in function.__closure__ or () if _filled(cell)]
     yield from (_kind(value) for value in captured)
     yield from (_kind(value) for value in function.__defaults__ or ())
@@ -74,7 +76,7 @@ def _reached(function: types.FunctionType) -> Iterator[tuple[str, object]]:
 def _filled(cell: types.CellType) -> bool:
     try:
         return cell.cell_contents is not None
-    except ValueError:  # empty: a local function that was never bound
+    except ValueError:  # empty: the variable of a closure that has no value yet
         return False
 
 
@@ -87,7 +89,9 @@ def _kind(value: object) -> tuple[str, object]:
 
 
 def behind(function: types.FunctionType) -> tuple[set[str], set[str]]:
-    """The MindSpore operators and the table operators that ``function`` names, directly or through helpers in ops."""
+    """Return the MindSpore operators and the table operators that ``function`` uses, also through helpers in
+    ops.
+    """
     raws: set[str] = set()
     tables: set[str] = set()
     seen, queue = set(), [function]
@@ -113,9 +117,9 @@ class Operator:
     name: str
     forms: str
     kind: str
-    mindspore: tuple[str, ...]  # operators of MindSpore
-    ours: tuple[str, ...]  # operators that only our CPU kernels implement
-    through: tuple[str, ...]  # operators of the table that it is composed of
+    mindspore: tuple[str, ...]  # operators of MindSpore that it calls
+    ours: tuple[str, ...]  # operators that exist only as CPU kernels of this project
+    through: tuple[str, ...]  # operators of the table that it calls
 
 
 def operators() -> list[Operator]:
@@ -152,7 +156,7 @@ def _forms(declaration) -> str:
 
 # ---- which public names are there
 def _joined(node: ast.expr) -> str:
-    """The text of a string expression, with an ellipsis for each part that is known only at run time."""
+    """Return the text of a string expression, with "..." for each part that is known only at run time."""
     if isinstance(node, ast.Constant):
         return str(node.value)
     if isinstance(node, ast.JoinedStr):
@@ -163,7 +167,7 @@ def _joined(node: ast.expr) -> str:
 
 
 def _refusal(node: ast.AST) -> str | None:
-    """The message if the node raises a NotImplementedError that begins with a name of torch, else None."""
+    """Return the message of a node that raises NotImplementedError with a torch name first, else None."""
     if not isinstance(node, ast.Raise) or not isinstance(node.exc, ast.Call) or not node.exc.args:
         return None
     if getattr(node.exc.func, "id", "") != "NotImplementedError":
@@ -174,7 +178,7 @@ def _refusal(node: ast.AST) -> str | None:
 
 @functools.cache
 def refusals() -> dict[str, list[str]]:
-    """Name of torch -> the texts of the code that say what it does not support."""
+    """Return, for each torch name, the messages of the code that says what is not supported."""
     found: dict[str, list[str]] = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -200,13 +204,13 @@ def _lookup(namespace: str, name: str) -> object:
         return getattr(holder, name, _MISSING)
     except NotImplementedError:
         return _MISSING
-    except (RuntimeError, AttributeError):  # a property that needs an instance
+    except (RuntimeError, AttributeError):  # a property that works on instances only
         return _MISSING
 
 
 @dataclass(frozen=True)
 class Name:
-    """One public name of torch: status is "supported", "partial" or "not supported"."""
+    """One public name of torch. Its status is "supported", "partial" or "not supported"."""
 
     namespace: str
     name: str
@@ -219,13 +223,13 @@ def _reasons() -> dict[str, str]:
 
 
 def _reason_of(full: str, reasons: dict[str, str]) -> str:
-    """The reason with the longest pattern that matches the whole name; "" if none matches."""
+    """Return the reason whose pattern matches the name and is the longest; "" if none matches."""
     matching = [pattern for pattern in reasons if re.fullmatch(pattern, full)]
     return reasons[max(matching, key=len)] if matching else ""
 
 
 def names() -> list[Name]:
-    """Every public name of torch with its status."""
+    """Return every public name of torch with its status."""
     surface = json.loads(SURFACE.read_text(encoding="utf-8"))["names"]
     refused, reasons = refusals(), _reasons()
     rows = []
@@ -295,7 +299,7 @@ def _operator_cells(row: Operator) -> tuple[str, str, str]:
 
 
 def _answers() -> list[str]:
-    """The section on how many operators give PyTorch's results, and which ones differ and why."""
+    """Return the section on how many operators agree with PyTorch, and which differ and why."""
     found = json.loads(ANSWERS.read_text(encoding="utf-8"))
     kinds = ("forward", "gradient", "in-place", "method")
     rates = [(row["samples"], *(f"{row[kind]:.1f} %" for kind in kinds)) for row in found["measured"]]
@@ -316,7 +320,7 @@ def _answers() -> list[str]:
 
 
 def page() -> str:
-    """The text of docs/coverage.md."""
+    """Return the text of docs/coverage.md."""
     rows, table = names(), operators()
     version = json.loads(SURFACE.read_text(encoding="utf-8"))["torch"].partition("+")[0]
     lines = [

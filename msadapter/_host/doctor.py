@@ -1,7 +1,8 @@
-"""What is installed, what is built, what is wrong and how it is mended.
+"""Reports what is installed and built, and how to repair what is wrong.
 
-`python -m msadapter doctor`; if msadapter itself cannot be imported, `python -P msadapter/_host/doctor.py` says why.
-Standard library only; everything that might fail or hang is tried in a child process.
+Run `python -m msadapter doctor`. If msadapter itself cannot be imported, run `python -P
+msadapter/_host/doctor.py`. This file needs the standard library only. Everything that may fail or hang runs
+in a child process.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ USEFUL = ("safetensors", "sentencepiece", "libcst", "tensorboard", "mpi4py", "tr
 
 @dataclass(frozen=True)
 class Check:
-    """One line of the report. fix is empty if nothing is wrong; a note (wrong=False) never fails the doctor."""
+    """One line of the report. ``fix`` is empty if nothing is wrong. A note (wrong=False) is not a failure."""
 
     name: str
     value: str
@@ -33,7 +34,7 @@ class Check:
 
 
 def main(arguments: list[str]) -> int:
-    """Prints the report. Returns 0 if torch programs can run, 1 if something is wrong."""
+    """Print the report. Return 0 if torch programs can run, and 1 if something is wrong."""
     if arguments:
         print("python -m msadapter doctor takes no arguments", file=sys.stderr)
         return 2
@@ -52,7 +53,7 @@ def main(arguments: list[str]) -> int:
 
 
 def build() -> int:
-    """Builds the CPU kernels unless they are built, and prints the library's path as the last line."""
+    """Build the CPU kernels if necessary, and print the path of the library as the last line."""
     try:
         print(_native().build(verbose=True))
     except RuntimeError as error:
@@ -74,7 +75,8 @@ def _all_checks() -> Iterator[Check]:
     for step in steps:
         try:
             yield from step()
-        except Exception as error:  # the doctor goes on: one check that breaks is itself a finding
+        # a check that fails must not stop the doctor; its error becomes part of the report
+        except Exception as error:
             yield Check(step.__name__.strip("_"), f"{type(error).__name__}: {error}", wrong=True)
 
 
@@ -162,7 +164,7 @@ def _torch_name() -> Iterator[Check]:
 
 
 def _first_steps() -> Iterator[Check]:
-    """A sum, a gradient and the time of `import torch`, in a fresh process."""
+    """Compute a sum and a gradient and time `import torch`, in a new process."""
     program = (
         "import time; began = time.perf_counter(); import msadapter; msadapter.install(); import torch\n"
         "took = time.perf_counter() - began\n"
@@ -189,7 +191,7 @@ def _first_steps() -> Iterator[Check]:
 
 
 def _native() -> ModuleType:
-    """msadapter._host.native, also when the package around it cannot be imported."""
+    """Return the module msadapter._host.native, even if the package msadapter cannot be imported."""
     if "msadapter._host.native" in sys.modules:
         return sys.modules["msadapter._host.native"]
     path = PACKAGE / "_host" / "native.py"

@@ -1,4 +1,4 @@
-"""Runs a script, a module or a line of code as `python` would, with torch answered by msadapter."""
+"""Runs a script, a module or a line of code like `python`, with msadapter as torch."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def prepare() -> None:
-    """Installs the alias here and, through the environment, in every process started from here."""
+    """Install the alias in this process and, through environment variables, in its child processes."""
     os.environ.setdefault("MSADAPTER_DEVICE", "cuda")
     entries = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
-    # A child started from another folder must still find this package, installed or not.
+    # A child process may start in another folder and must still find this package, even if it is not
+    # installed.
     for needed in (str(ROOT), str(SHIM)):
         if needed not in entries:
             entries.insert(0, needed)
@@ -28,9 +29,10 @@ def prepare() -> None:
 
 
 def run(arguments: list[str]) -> int:
-    """arguments as after `python`: script.py args, -m module args, or -c code args. Returns the exit code.
+    """Run a program and return its exit code.
 
-    SystemExit and every other exception of the script pass through, as from python itself.
+    ``arguments`` are those of `python`: script.py args, -m module args, or -c code args. SystemExit and all
+    other exceptions of the program are passed on, as in python itself.
     """
     first = arguments[0]
     prepare()
@@ -64,13 +66,13 @@ def _run_script(script: str, arguments: list[str]) -> int:
     main = _new_main()
     main.__file__ = os.path.abspath(script)
     main.__loader__ = importlib.machinery.SourceFileLoader("__main__", main.__file__)
-    # dont_inherit: this file's own __future__ imports are not the script's.
+    # dont_inherit keeps the __future__ imports of this file away from the script.
     exec(compile(source, main.__file__, "exec", dont_inherit=True), main.__dict__)
     return 0
 
 
 def _new_main() -> ModuleType:
-    """A fresh __main__ that stays until the interpreter ends, so that exit handlers still see the script's globals."""
+    """Return a new module __main__. It lives until the interpreter ends, because exit handlers may use it."""
     main = ModuleType("__main__")
     main.__dict__["__builtins__"] = builtins
     main.__dict__["__annotations__"] = {}
@@ -79,6 +81,6 @@ def _new_main() -> ModuleType:
 
 
 def _replace_path_entry(folder: str) -> None:
-    """python puts the script's folder first in sys.path; `-m msadapter` has put the working directory there."""
+    """Put the script's folder first in sys.path, as python does, instead of the working directory."""
     if not sys.flags.safe_path:
         sys.path[0] = folder

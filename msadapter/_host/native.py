@@ -1,7 +1,8 @@
-"""Builds and loads the native layer (`_C`).
+"""Builds and loads the C++ layer (`_C`).
 
-The sources under ``csrc/`` are compiled once for this machine and cached under a key made of the sources, the
-compiler, the processor and the MindSpore release. Set ``MSADAPTER_CACHE`` to choose where.
+The sources in ``csrc/`` are compiled once for this machine. The result is cached under a key made of the
+sources, the compiler, the processor and the MindSpore release. ``MSADAPTER_CACHE`` sets the folder of the
+cache.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ from pathlib import Path
 MINDSPORE_VERSION = "2.10.0"
 SOURCES = Path(__file__).parents[1] / "csrc"
 OPERATOR_UNITS = 8
-_WITHOUT_MINDSPORE = ("kernels", "distributed")  # folders of sources that include none of its headers
+_WITHOUT_MINDSPORE = ("kernels", "distributed")  # folders whose sources include no header of MindSpore
 
 
 class BuildError(RuntimeError):
-    """The native layer could not be built; the message says what to do."""
+    """The C++ layer could not be built. The message says what to do."""
 
 
 def _mindspore_root() -> Path:
@@ -49,7 +50,7 @@ def _mindspore_root() -> Path:
 
 
 def compiler() -> str:
-    """Path of the C++ compiler: $CXX or g++."""
+    """Return the path of the C++ compiler: $CXX or g++."""
     name = os.environ.get("CXX", "g++")
     path = shutil.which(name)
     if path is None:
@@ -92,19 +93,19 @@ def _key() -> str:
 
 
 def cache_root() -> Path:
-    """Folder of the built extensions."""
+    """Return the folder of the built libraries."""
     if os.environ.get("MSADAPTER_CACHE"):
         return Path(os.environ["MSADAPTER_CACHE"])
     return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "msadapter"
 
 
 def library_path() -> Path:
-    """Where the extension for these sources is, built or not."""
+    """Return the path of the library for the present sources, whether it is built or not."""
     return cache_root() / _key() / "_C.so"
 
 
 def operators_path(library: Path) -> Path:
-    """The library of MindSpore's operators that belongs to an extension."""
+    """Return the path of the second library, with MindSpore's operators, that belongs to a library."""
     return library.with_name("_operators.so")
 
 
@@ -153,7 +154,7 @@ def _device_flags(root: Path) -> list[str]:
 
 
 def _mindspore_operators(root: Path) -> dict[str, str]:
-    """Class name -> header of every pyboost operator."""
+    """Return class name -> header for every pyboost operator of MindSpore."""
     folder = root / "include/mindspore/ccsrc/include/pynative/utils/pyboost/auto_generate"
     found = {}
     for path in sorted(folder.glob("*.h")):
@@ -178,8 +179,12 @@ def fused_names() -> set[str]:
 
 
 def _operator_units(root: Path) -> list[str]:
-    """Generated C++: the MindSpore operators that our kernels stand behind, and the fused ones of an NPU. An operator keeps
-    its unit when others come."""
+    """Return C++ sources that register the MindSpore operators for which this project has kernels or fused
+    forms.
+
+    A hash of its name decides in which source file an operator is. New operators therefore do not move the
+    others, and fewer files have to be compiled again.
+    """
     headers = _mindspore_operators(root)
     buckets: list[list[str]] = [[] for _ in range(OPERATOR_UNITS)]
     for name in sorted(set(headers) & (_kernel_names() | fused_names())):
@@ -203,7 +208,7 @@ def _compile(command: list[str], source: Path, verbose: bool) -> None:
 
 
 def _with_headers(path: Path, seen: dict[Path, bytes]) -> dict[Path, bytes]:
-    """The file and every header of ours that it includes, with their content."""
+    """Return the contents of a file and of all headers of this project that it includes."""
     if path not in seen:
         seen[path] = path.read_bytes()
         for name in re.findall(rb'^#include "([^"]+)"', seen[path], re.M):
@@ -214,7 +219,7 @@ def _with_headers(path: Path, seen: dict[Path, bytes]) -> dict[Path, bytes]:
 
 
 class _Compilation:
-    """Object files by content: what did not change is not compiled again."""
+    """Compiles object files and caches them by content, so that unchanged files are not compiled again."""
 
     def __init__(self, root: Path, objects: Path, verbose: bool):
         self.root, self.objects, self.verbose = root, objects, verbose
@@ -223,7 +228,7 @@ class _Compilation:
     def _cached(self, name: str, suffix: str, path: Path, flags: list[str], content: bytes) -> Path:
         options = " ".join(
             f for f in flags if not f.startswith(("-I", "/"))
-        )  # where the headers lie does not matter
+        )  # the place of the headers does not change the result
         key = hashlib.sha256(self.base + options.encode() + content).hexdigest()[:20]
         target = self.objects / f"{name}-{key}{suffix}"
         if not target.exists():
@@ -234,7 +239,10 @@ class _Compilation:
         return target
 
     def precompiled(self, header: str, level: str) -> tuple[Path, bytes]:
-        """MindSpore's headers take twenty seconds to read: once per optimisation level. Returns (file to -include, its key)."""
+        """Precompile MindSpore's headers and return (file to -include, key).
+
+        Reading them takes twenty seconds, so this is done once for each optimisation level.
+        """
         source = SOURCES / header
         content = b"".join(_with_headers(source, {}).values())
         flags = [*_device_flags(self.root), level]
@@ -272,10 +280,11 @@ def _parallel(jobs) -> list[Path]:
 
 
 def _extension_objects(compilation: _Compilation) -> list[Path]:
-    """Kernels and dispatcher; only what changed is compiled."""
+    """Compile the kernels and the dispatcher. Unchanged files come from the cache."""
     units = [p for p in _source_files() if p.suffix == ".cpp"]
     kernels = [p for p in units if p.relative_to(SOURCES).parts[0] in _WITHOUT_MINDSPORE]
-    with ThreadPoolExecutor(max_workers=1) as beside:  # MindSpore's headers are read while kernels compile
+    # the headers of MindSpore are precompiled while the kernels compile
+    with ThreadPoolExecutor(max_workers=1) as beside:
         header = beside.submit(compilation.precompiled, "dispatch/op.h", "-O2")
         done = _parallel([(compilation.kernel, p) for p in sorted(kernels, key=lambda p: -p.stat().st_size)])
         return done + _parallel(
@@ -293,14 +302,18 @@ def _operator_objects(compilation: _Compilation, work: Path) -> list[Path]:
 
 
 def _locked(target: Path, make, verbose: bool) -> Path:
-    """``target``, made by ``make(compilation, work)`` -> (objects, link options) unless it is there."""
+    """Return ``target``.
+
+    If it does not exist, link it from ``make(compilation, work)`` -> (objects, link options).
+    """
     if target.exists():
         return target
     root = _mindspore_root()
     objects = cache_root() / "objects"
     objects.mkdir(parents=True, exist_ok=True)
     with open(cache_root() / "lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # several processes may ask at once: one builds, the others wait
+        # if several processes need the library at once, one builds it and the others wait
+        fcntl.flock(lock, fcntl.LOCK_EX)
         if target.exists():
             return target
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -341,7 +354,7 @@ def _locked(target: Path, make, verbose: bool) -> Path:
 
 
 def build(verbose: bool = False) -> Path:
-    """Builds the extension unless it is there; returns its path. Raises BuildError (a RuntimeError)."""
+    """Build the library if necessary and return its path. BuildError (a RuntimeError) if that fails."""
     _mindspore_root()
     target = library_path()
     if verbose and not target.exists():
@@ -350,7 +363,7 @@ def build(verbose: bool = False) -> Path:
 
 
 def build_operators(library: Path | None = None, verbose: bool = False) -> Path:
-    """Builds the library that reaches MindSpore's operators and puts our kernels behind them; returns its path."""
+    """Build the library that calls MindSpore's operators and replaces their CPU kernels. Returns its path."""
     library = library or build(verbose)
     target = operators_path(library)
     if verbose and not target.exists():
@@ -363,7 +376,7 @@ def build_operators(library: Path | None = None, verbose: bool = False) -> Path:
 
 
 def load_operators() -> None:
-    """Loads that library (building it first if needed) and installs the overrides of MindSpore's CPU operators."""
+    """Load this library (built first if needed) and replace the CPU kernels of MindSpore's operators."""
     module = load()
     if not getattr(module, "operators_loaded", False):
         path = build_operators(Path(module.__file__), verbose=bool(sys.stderr and sys.stderr.isatty()))
@@ -373,18 +386,19 @@ def load_operators() -> None:
 
 
 def load():
-    """Imports the extension (building it first if needed)."""
+    """Import the C++ layer `_C`. It is built first if needed."""
     if "msadapter._C" in sys.modules:
         return sys.modules["msadapter._C"]
     chosen = os.environ.get(
         "MSADAPTER_LIBRARY"
-    )  # a library built elsewhere for this MindSpore, taken as it is
+    )  # a library that was built elsewhere for this MindSpore; it is used without any check
     path = Path(chosen) if chosen else build(verbose=bool(sys.stderr and sys.stderr.isatty()))
-    # Matrix products may use the oneDNN that MindSpore ships (where the processor makes it worth while).
+    # Matrix products can use the oneDNN library that MindSpore contains, on processors where it is faster.
     os.environ.setdefault("MSADAPTER_ONEDNN_LIBRARY", str(_mindspore_root() / "lib" / "libdnnl.so.3"))
-    from .runtime import native  # here: all but this function also runs without the package (doctor.py)
+    # imported here, because the other functions also run without the package (see doctor.py)
+    from .runtime import native
 
-    native()  # a library built from another environment (the cache is shared) finds this one's MindSpore by name
+    native()  # loads MindSpore first, so that a cached library from another environment finds it by name
     loader = importlib.machinery.ExtensionFileLoader("msadapter._C", str(path))
     spec = importlib.util.spec_from_file_location("msadapter._C", path, loader=loader)
     module = importlib.util.module_from_spec(spec)

@@ -1,9 +1,10 @@
-"""MindSpore's native runtime, without its Python package until somebody asks for the package.
+"""MindSpore's native runtime, loaded without its Python package until that package is used.
 
-`import mindspore` runs some two thousand modules (networks, data sets, the compiler's front end): two seconds and 170 MB that
-a torch program on a CPU does not use. Here `mindspore` is first a package that has only its place on disk, so that
-`mindspore._c_expression` can be imported; the first use of any other attribute or submodule runs the real `__init__` in the
-same module object. On an accelerator it runs at once.
+`import mindspore` runs about two thousand modules (networks, data sets, the compiler's front end). This takes
+two seconds and 170 MB, and a torch program on a CPU does not use them. Therefore `mindspore` is first a
+package that only knows its folder, so that `mindspore._c_expression` can be imported. The first use of any
+other attribute or submodule runs the real `__init__` in the same module object. On an accelerator it runs
+immediately.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _listeners: list[Callable[[], None]] = []
 
 
 class _WaitingPackage(types.ModuleType):
-    """The package before its `__init__` ran."""
+    """The package before its `__init__` has run."""
 
     def __getattr__(self, name: str):
         complete()
@@ -31,7 +32,7 @@ class _WaitingPackage(types.ModuleType):
 
 
 class _Present:
-    """Loader of a module that the package's `__init__` has imported meanwhile."""
+    """Loader of a module that the package's `__init__` has imported already."""
 
     def __init__(self, module: types.ModuleType):
         self.module, self.spec = module, module.__spec__
@@ -44,7 +45,7 @@ class _Present:
 
 
 class _Finder:
-    """Runs the package's `__init__` before any of its submodules."""
+    """Runs the package's `__init__` before the import of any of its submodules."""
 
     @staticmethod
     def find_spec(name: str, path=None, target=None):
@@ -56,7 +57,7 @@ class _Finder:
 
 
 def complete() -> None:
-    """Runs MindSpore's own `__init__` if it has not run yet."""
+    """Run MindSpore's own `__init__`, if it has not run yet."""
     global _waiting
     with _lock:
         if not _waiting:
@@ -71,7 +72,7 @@ def complete() -> None:
 
 
 def when_complete(listener: Callable[[], None]) -> None:
-    """Calls `listener` once MindSpore's Python package is there, now or later."""
+    """Call `listener` as soon as MindSpore's Python package is loaded, which may be now."""
     with _lock:
         if not _waiting:
             listener()
@@ -79,8 +80,11 @@ def when_complete(listener: Callable[[], None]) -> None:
 
 
 def _before_exit() -> None:
-    """MindSpore's exit handler imports its profiler and its data sets to close what is open. Nothing of a package that never
-    ran can be open, and two seconds at every exit are not due."""
+    """Skip MindSpore's exit handler if its Python package was never loaded.
+
+    The handler imports the profiler and the data sets in order to close what is open. Nothing can be open in
+    this case, and the imports would delay every exit by two seconds.
+    """
     if not _waiting:
         return
     sys.meta_path.remove(_Finder)
@@ -98,7 +102,7 @@ def _before_exit() -> None:
 
 
 def native():
-    """`mindspore._c_expression`, with the whole package behind it where the device is not the CPU."""
+    """Return `mindspore._c_expression`. On other devices than the CPU the whole package is loaded first."""
     global _waiting
     fresh = "mindspore" not in sys.modules
     if fresh:
@@ -110,13 +114,13 @@ def native():
         _waiting = True
     runtime = importlib.import_module(NATIVE)
     if fresh:
-        atexit.register(_before_exit)  # after MindSpore's own, so it runs before it
+        atexit.register(_before_exit)  # registered after MindSpore's handler, so it runs before that one
         if device_target() != "CPU":
             complete()
     return runtime
 
 
 def device_target() -> str:
-    """Where MindSpore computes: CPU, Ascend or GPU."""
+    """Return the device on which MindSpore computes: CPU, Ascend or GPU."""
     runtime = sys.modules[NATIVE]
     return runtime.MSContext.get_instance().get_param(runtime.ms_ctx_param.device_target)

@@ -1,1 +1,1 @@
-"""torch._library: where PyTorch keeps what torch.library shows."""
+"""torch._library: the modules that implement torch.library in PyTorch."""

@@ -1,4 +1,4 @@
-"""torch._C._distributed_c10d: the classes of torch.distributed under the name of PyTorch's native module."""
+"""torch._C._distributed_c10d: classes of torch.distributed, under the name of PyTorch's native module."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ..distributed import distributed_c10d as _c10d
 
 
 class _SymmetricMemory:
-    """Memory that all ranks of a group address: there is none on MPI or HCCL."""
+    """Memory that all ranks of a group can address. Not supported, because MPI and HCCL have none."""
 
     def __init__(self, *args, **kwargs):
         raise _unsupported()
@@ -17,17 +17,17 @@ class _SymmetricMemory:
 
     @staticmethod
     def empty_strided_p2p(*args, **kwargs):
-        """NotImplementedError."""
+        """Not supported: raises NotImplementedError."""
         raise _unsupported()
 
     @staticmethod
     def rendezvous(*args, **kwargs):
-        """NotImplementedError."""
+        """Not supported: raises NotImplementedError."""
         raise _unsupported()
 
     @staticmethod
     def has_multicast_support(*args, **kwargs) -> bool:
-        """False."""
+        """Return False."""
         return False
 
 

@@ -1,4 +1,4 @@
-"""Functions of torch._C itself that programs call."""
+"""Functions of torch._C that programs call directly."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ _logged: set[str] = set()
 
 
 def _get_privateuse1_backend_name() -> str:
-    """The name of the device kind that is no part of PyTorch: npu."""
+    """Return "npu", the name of the device type that is not built into PyTorch."""
     return "npu"
 
 
 def _log_api_usage_once(event: str) -> None:
-    """With PYTORCH_API_USAGE_STDERR=1 in the environment, one line on stderr for the first use of ``event``."""
+    """If PYTORCH_API_USAGE_STDERR=1 is set, print a line to stderr at the first use of ``event``."""
     if os.environ.get("PYTORCH_API_USAGE_STDERR") == "1" and event not in _logged:
         _logged.add(event)
         print(f"PYTORCH_API_USAGE {event}", file=sys.stderr)
 
 
 def _get_accelerator(check: bool | None = None):
-    """The accelerator's torch.device, that of the host without one."""
+    """Return the torch.device of the accelerator, or of the CPU if there is none."""
     from ..accelerator import current_accelerator
     from ..tensor import device
 

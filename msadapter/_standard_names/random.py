@@ -1,4 +1,4 @@
-"""torch.random: seeds and states of the generators."""
+"""torch.random: seeds and states of the random generators."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ __all__ = [
 
 
 def set_rng_state(new_state) -> None:
-    """Continue the CPU's stream from ``new_state`` (a ByteTensor of get_rng_state, ours or PyTorch's)."""
+    """Continue the CPU generator from ``new_state``, a uint8 tensor from get_rng_state here or in PyTorch."""
     default_generator.set_state(new_state)
 
 
 def get_rng_state():
-    """State of the CPU's stream as a ByteTensor."""
+    """Return the state of the CPU generator as a uint8 tensor."""
     return default_generator.get_state()
 
 
@@ -41,21 +41,21 @@ def _seed_accelerator(seed: int) -> None:
 
 
 def manual_seed(seed) -> Generator:
-    """Seed every generator; returns the CPU's. ValueError outside [-2**63, 2**64)."""
+    """Seed every generator and return the CPU generator. ValueError outside of [-2**63, 2**64)."""
     seed = int(seed)
     _seed_accelerator(_generator.checked_seed(seed))
     return default_generator.manual_seed(seed)
 
 
 def seed() -> int:
-    """Seed every generator with a number from the operating system, and return it."""
+    """Seed every generator with a random number from the operating system, and return this number."""
     value = default_generator.seed()
     _seed_accelerator(value)
     return value
 
 
 def initial_seed() -> int:
-    """The seed of the CPU's stream."""
+    """Return the seed of the CPU generator."""
     return default_generator.initial_seed()
 
 
@@ -64,10 +64,10 @@ _fork_warned = False
 
 @contextlib.contextmanager
 def fork_rng(devices=None, enabled=True, _caller="fork_rng", _devices_kw="devices", device_type="cuda"):
-    """A block after which the generators are as before it.
+    """Restore the state of the generators at the end of this block.
 
     Args:
-        devices: accelerators whose generators are restored too; all of them by default.
+        devices: accelerators whose generators are restored in addition to the CPU's; all by default.
         enabled: False does nothing.
     """
     if not enabled:

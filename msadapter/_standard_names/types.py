@@ -1,4 +1,4 @@
-"""torch.types: names for annotations."""
+"""torch.types: names for type annotations."""
 
 import builtins
 import os
@@ -31,7 +31,7 @@ py_sym_types = (SymInt, SymFloat, SymBool)
 
 
 class Storage:
-    """What annotations call a storage; typed and untyped storages do not inherit from it."""
+    """The type of storages in annotations. Typed and untyped storages do not inherit from it."""
 
     _cdata: builtins.int
     device: _device

@@ -1,4 +1,7 @@
-"""torch._subclasses: the tensor classes of PyTorch's tracers. Nothing here makes such tensors; the classes answer isinstance."""
+"""torch._subclasses: the tensor classes of PyTorch's tracers, for isinstance checks.
+
+There are no instances.
+"""
 
 from .fake_tensor import FakeTensor, FakeTensorMode
 

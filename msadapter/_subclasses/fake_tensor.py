@@ -1,4 +1,4 @@
-"""FakeTensor: a tensor without data that knows its device. Shapes without data are meta tensors here."""
+"""FakeTensor: PyTorch's tensor without data that has a device. Tensors without data are meta tensors here."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ def _refused(name: str) -> NotImplementedError:
 
 
 class FakeTensor(Tensor):
-    """The class of fake tensors. NotImplementedError: none can be made."""
+    """The class of fake tensors. Creating one raises NotImplementedError."""
 
     def __new__(cls, *args, **kwargs):
         raise _refused("fake_tensor.FakeTensor")
 
 
 class FakeTensorMode:
-    """The mode in which tensors are fake. NotImplementedError: there is no such mode."""
+    """The mode in which new tensors are fake. Creating one raises NotImplementedError."""
 
     def __init__(self, *args, **kwargs):
         raise _refused("fake_tensor.FakeTensorMode")
 
 
 def is_fake(x) -> bool:
-    """Whether ``x`` is a fake tensor."""
+    """Return whether ``x`` is a fake tensor."""
     return isinstance(x, FakeTensor)

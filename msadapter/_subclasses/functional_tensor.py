@@ -1,4 +1,4 @@
-"""FunctionalTensor: the wrapper with which PyTorch's tracers take mutations out of a program."""
+"""FunctionalTensor: the wrapper with which PyTorch's tracers remove in-place operations from a program."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["FunctionalTensor"]
 
 
 class FunctionalTensor(Tensor):
-    """The class of such tensors. NotImplementedError: none can be made."""
+    """The class of such tensors. Creating one raises NotImplementedError."""
 
     def __new__(cls, *args, **kwargs):
         raise NotImplementedError(

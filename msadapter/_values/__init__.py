@@ -1,4 +1,4 @@
-"""What describes a tensor: dtype, device, layout, memory format, size and limits, and the class below Tensor.
+"""Types that describe a tensor (dtype, device, layout, size, limits), and the base class of Tensor.
 
-The operator table and everything above it reads these. They read nothing but the native layer.
+The operator table and everything above it imports these modules. They import only the native layer.
 """

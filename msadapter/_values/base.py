@@ -1,4 +1,4 @@
-"""MindSpore's own Tensor class, where a tensor lives, and what hides from programs that a Tensor is one of those."""
+"""The base class of Tensor, which is MindSpore's, and the device of a tensor."""
 
 from __future__ import annotations
 
@@ -10,25 +10,29 @@ from . import device as devices
 from .device import device as Device
 
 _C = load()
-Base = native().TensorPy  # every tensor of MindSpore is one
+Base = native().TensorPy  # the base class of all MindSpore tensors
 
 
 class Plain(Base):
-    """Holds the place of MindSpore's Python class, whose instances have this layout, until that class is there."""
+    """Stands in for MindSpore's Python tensor class until that is imported.
+
+    Both have the same memory layout.
+    """
 
 
 def device_of(tensor) -> Device:
-    """Device of a tensor: cpu, or the accelerator under the name that the run asked for."""
+    """Return the device of a tensor: cpu, or the accelerator under the name that this run uses."""
     tag = _C.device_tag(tensor)
     if tag == 0:
         return devices.CPU
     if tag == devices.META_TAG:
-        return tensor.__dict__.get("_wrapper_device", devices.META)  # a wrapper subclass names another
+        # a wrapper subclass reports its own device
+        return tensor.__dict__.get("_wrapper_device", devices.META)
     return Device(devices.accelerator() or "cuda", tag - 1)
 
 
 def place(tensor, device):
-    """Marks a freshly made tensor as living on ``device``; returns it."""
+    """Mark a new tensor as belonging to ``device`` and return it."""
     d = devices.resolve(device)
     if d.type == "meta":
         return tensor if _C.device_tag(tensor) == devices.META_TAG else _C.to_meta(tensor)
@@ -41,7 +45,7 @@ def place(tensor, device):
 
 
 class Absent:
-    """Hides a method that only MindSpore's tensor has."""
+    """Hides a method that MindSpore's tensor has, but torch's has not."""
 
     def __init__(self, name: str):
         self.name = name
@@ -51,7 +55,7 @@ class Absent:
 
 
 class DisableTorchFunction:
-    """Inside, subclasses are treated as plain tensors (in this thread)."""
+    """Inside this block, this thread treats tensor subclasses as plain tensors."""
 
     _thread = threading.local()
 

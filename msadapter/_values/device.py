@@ -1,4 +1,4 @@
-"""torch.device, and the device of factories that name none."""
+"""torch.device, and the default device of new tensors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _current = threading.local()
 
 
 class device:
-    """Where a tensor lives; keeps the name that the user wrote. Usable as a context manager, as in torch."""
+    """The device of a tensor. It keeps the name that the user wrote, and is also a context manager."""
 
     __slots__ = ("type", "index", "_previous")
 
@@ -94,11 +94,11 @@ def _stack() -> list:
 
 
 CPU, META = device("cpu"), device("meta")
-META_TAG = 32767  # as csrc/device/bridge.h
+META_TAG = 32767  # the same number as in csrc/device/bridge.h
 
 
 def default_device() -> device:
-    """Device of factories that name none."""
+    """Return the device of new tensors for which no device is given."""
     stack = _stack()
     return stack[-1] if stack else (_current.default or CPU)
 
@@ -110,13 +110,13 @@ def set_default_device(value) -> None:
 
 
 def _tell() -> None:
-    """Tells the native factories this thread's default."""
+    """Pass the default device of this thread to the functions in C++."""
     kind = default_device().type
     load().set_default_device(0 if kind == "cpu" else 2 if kind == "meta" else 1)
 
 
 def resolve(value) -> device:
-    """``device=`` argument -> device with the accelerator's current index filled in."""
+    """Convert a ``device=`` argument to a device. A missing index becomes that of the current accelerator."""
     d = default_device() if value is None else value if isinstance(value, device) else device(value)
     if d.type in ACCELERATORS and d.index is None:
         return device(d.type, current_device())

@@ -1,4 +1,4 @@
-"""torch.dtype: the element types."""
+"""torch.dtype: the types of elements."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _C = load()
 
 
 class dtype:
-    """An element type; prints and compares as torch's. Instances are singletons."""
+    """A type of elements, which prints and compares like PyTorch's. There is one object for each type."""
 
     __slots__ = (
         "name",
@@ -36,7 +36,7 @@ class dtype:
         return f"torch.{self.name}"
 
     def __reduce__(self):
-        return self.name  # pickled as the global torch.float32, as PyTorch does
+        return self.name  # pickled as the global name torch.float32, as in PyTorch
 
     def __copy__(self):
         return self
@@ -78,7 +78,7 @@ for _code, (_name, _size, _kind, _storage) in enumerate(_ROWS):
     ALL[_name] = dtype(_code, _name, _size, _kind, _storage + "Storage")
     _C.bind_dtype(_code, ALL[_name])
 globals().update(ALL)
-# Stored, copied and converted, as in torch; nothing computes in them.
+# These dtypes can be stored, copied and converted, as in PyTorch, but not computed with.
 STORED: dict[str, dtype] = {
     n: dtype(len(_ROWS) + i, n, 1, "f", n.capitalize() + "Storage")
     for i, n in enumerate(("float8_e4m3fn", "float8_e5m2"))
@@ -95,7 +95,7 @@ ALIASES = {
     "cfloat": "complex64",
     "cdouble": "complex128",
 }
-# Named by upstream code, without kernels here: they exist so that comparisons with them are false.
+# These dtypes have no kernels. They exist because programs compare with them.
 OTHERS = {
     n: dtype(100 + i, n, s, k, n.title() + "Storage")
     for i, (n, s, k) in enumerate(
@@ -131,7 +131,7 @@ NUMPY = {
 
 
 def exports() -> dict[str, dtype]:
-    """Names of torch's namespace: dtypes and their aliases."""
+    """Return the dtypes and their aliases by their names in torch."""
     out = dict(ALL)
     out.update(STORED)
     out.update(OTHERS)

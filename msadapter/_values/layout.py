@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class layout:
-    """How the elements of a tensor are stored, such as torch.strided. Instances are singletons."""
+    """How the elements of a tensor are stored, such as torch.strided. There is one object for each layout."""
 
     def __init__(self, name: str):
         self._name = name
@@ -17,7 +17,7 @@ class layout:
 
 
 class memory_format(layout):
-    """The order of the dimensions in memory, such as torch.channels_last. Instances are singletons."""
+    """The order of dims in memory, such as torch.channels_last. There is one object for each format."""
 
 
 layout.__module__ = memory_format.__module__ = "torch"

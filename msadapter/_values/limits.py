@@ -1,4 +1,4 @@
-"""torch.finfo and torch.iinfo: the limits of the element types."""
+"""torch.finfo and torch.iinfo: the limits of dtypes."""
 
 from __future__ import annotations
 
@@ -8,19 +8,23 @@ from .._host.native import load
 from .dtype import dtype
 
 _C = load()
-# What numpy does not know: eps, smallest normal, largest, lowest, resolution (decimal).
+# Limits of types that numpy does not have: eps, smallest normal, largest, lowest, resolution (decimal).
 _SMALL = {
     "bfloat16": (0.0078125, 1.1754943508222875e-38, 3.3895313892515355e38, -3.3895313892515355e38, 0.01),
     "float8_e4m3fn": (0.125, 0.015625, 448.0, -448.0, 1.0),
     "float8_e5m2": (0.25, 2.0**-14, 57344.0, -57344.0, 1.0),
     "float8_e4m3fnuz": (0.125, 0.0078125, 240.0, -240.0, 1.0),
     "float8_e5m2fnuz": (0.125, 2.0**-15, 57344.0, -57344.0, 1.0),
-    "float8_e8m0fnu": (1.0, 2.0**-127, 2.0**127, 2.0**-127, 1.0),  # powers of two, no sign
+    # this type has powers of two only, and no sign
+    "float8_e8m0fnu": (1.0, 2.0**-127, 2.0**127, 2.0**-127, 1.0),
 }
 
 
 class finfo:
-    """Limits of a floating type (of the default one without argument; a complex type stands for its parts)."""
+    """Limits of a floating point dtype, by default the default dtype.
+
+    A complex dtype stands for its parts.
+    """
 
     def __init__(self, type: dtype | None = None):
         d = type or _C.default_dtype()
@@ -48,7 +52,7 @@ class finfo:
 
 
 class iinfo:
-    """Limits of an integer type."""
+    """Limits of an integer dtype."""
 
     def __init__(self, type: dtype):
         if type.is_floating_point or type.is_complex or type.name == "bool":

@@ -6,7 +6,7 @@ import math
 
 
 class Size(tuple):
-    """Sizes of a tensor: a tuple of ints."""
+    """The shape of a tensor: a tuple of ints."""
 
     __slots__ = ()
 
@@ -18,7 +18,7 @@ class Size(tuple):
         return tuple.__new__(cls, (s.__index__() for s in sizes))
 
     def numel(self) -> int:
-        """Number of elements."""
+        """Return the number of elements."""
         return math.prod(self)
 
     def __repr__(self) -> str:

@@ -1,8 +1,8 @@
-"""Makes `import torch` (and `torch_npu`) answer with this package, only when asked.
+"""Makes `import torch` and `import torch_npu` return this package, if the user asks for it.
 
-`install()` puts one finder at the head of `sys.meta_path`: `torch.x.y` becomes the very module object of
-`msadapter.x.y`, imported when first asked for, and `importlib.metadata` finds a distribution named torch.
-This package imports nothing but the standard library.
+`install()` puts a finder at the start of `sys.meta_path`. `torch.x.y` is then the same module object as
+`msadapter.x.y`, which is imported at its first use, and `importlib.metadata` finds a distribution named
+torch. This package imports nothing but the standard library.
 """
 
 from .finder import ALIASES, TORCH_VERSION, AliasFinder, install, installed, show_submodules, uninstall

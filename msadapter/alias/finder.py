@@ -1,4 +1,4 @@
-"""The meta-path finder behind `import torch`."""
+"""The finder in `sys.meta_path` that answers `import torch`."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ METADATA = SHIM / "torch.dist-info" / "METADATA"
 
 
 def _stated_version(metadata: str) -> str:
-    """The version that the text of a METADATA file states. ValueError if it states none."""
+    """Return the version in the text of a METADATA file. ValueError if it contains none."""
     for line in metadata.splitlines():
         if line.startswith("Version: "):
             return line.removeprefix("Version: ").strip()
     raise ValueError(f"{METADATA} states no version")
 
 
-# The one place that says which PyTorch's interface is offered is the distribution that importlib.metadata finds in the
-# stand-in folder without importing anything.
+# The version of the PyTorch interface is written in one place only: the METADATA file in the shim folder,
+# which importlib.metadata can read without importing anything.
 TORCH_VERSION = _stated_version(METADATA.read_text(encoding="utf-8"))
 
-# alias -> the package that answers. One that does not exist is simply not found, and its alias neither.
+# alias -> the package that it stands for; if that package does not exist, neither does the alias
 ALIASES = {"torch": "msadapter", "torch_npu": "msadapter.torch_npu"}
 
-# Answered only when a variable asks for it, because programs look whether it is there: alias -> (package, variable).
+# alias -> (package, variable): only active if the environment variable is set, because programs test for it
 OPTIONAL = {
     "transformer_engine": ("msadapter.transformer_engine", "MSADAPTER_TRANSFORMER_ENGINE"),
     "triton": ("msadapter.triton", "MSADAPTER_TRITON"),
 }
 
-# The stand-in packages of build/env.sh carry this name; they may be replaced, a real torch may not.
+# The stand-in packages of build/env.sh set this name. install() may replace them, but not a real torch.
 SHIM_MARK = "__msadapter_shim__"
 
 
 class _AliasLoader(Loader):
-    """Hands out a module that exists under its own name, and leaves its attributes as they are."""
+    """Returns a module that exists under its own name, without changing its attributes."""
 
     def __init__(self, target: str) -> None:
         self.target = target
@@ -59,13 +59,14 @@ class _AliasLoader(Loader):
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        # The import system has just written the alias's spec into the module: a relative import would go wrong.
+        # The import system has just written the alias's spec into the module. Relative imports need its own
+        # spec.
         module.__spec__ = self._own_spec
         if self.target == ALIASES["torch"]:
             show_submodules()
 
     def get_code(self, fullname: str) -> CodeType | None:
-        """The target's code: `python -m torch.distributed.run` asks for it."""
+        """Return the code of the target module. `python -m torch.distributed.run` needs it."""
         loader = _require_spec(self.target).loader
         return loader.get_code(self.target)  # type: ignore[union-attr]
 
@@ -78,7 +79,7 @@ class _AliasLoader(Loader):
 
 
 class _AliasDistribution(importlib.metadata.Distribution):
-    """What `importlib.metadata.version("torch")` reads."""
+    """The distribution that `importlib.metadata.version("torch")` reads."""
 
     def __init__(self, name: str, version: str) -> None:
         self._name = name
@@ -94,14 +95,14 @@ class _AliasDistribution(importlib.metadata.Distribution):
 
 
 class AliasFinder:
-    """Finds `alias` and `alias.x` for each alias -> target of a mapping."""
+    """Finds `alias` and `alias.x` for each entry alias -> target of a mapping."""
 
     def __init__(self, aliases: Mapping[str, str], versions: Mapping[str, str]) -> None:
         self.aliases = dict(aliases)
         self.versions = dict(versions)
 
     def target_of(self, fullname: str) -> str | None:
-        """The name that answers for fullname; None if it is none of ours."""
+        """Return the module name that ``fullname`` stands for, or None if it is not an alias."""
         head, dot, rest = fullname.partition(".")
         if head not in self.aliases:
             return None
@@ -133,17 +134,17 @@ class AliasFinder:
                 yield _AliasDistribution(name, version)
 
     def invalidate_caches(self) -> None:
-        """Nothing is cached; importlib calls this on every finder."""
+        """Does nothing, because nothing is cached. importlib calls it on every finder."""
 
 
 _finder: AliasFinder | None = None
 
 
 def install() -> None:
-    """From now on `import torch` gives msadapter, in this process. Calling it again changes nothing.
+    """Make `import torch` return msadapter, in this process. A second call changes nothing.
 
     Raises:
-        RuntimeError: another torch is already imported; two of them in one process cannot work.
+        RuntimeError: another torch is imported already. Two of them cannot work in one process.
     """
     global _finder
     if _finder is not None and _finder in sys.meta_path:
@@ -159,7 +160,7 @@ def install() -> None:
 
 
 def uninstall() -> None:
-    """Takes the alias away: `import torch` looks for another torch again. Objects already made stay what they are."""
+    """Remove the alias, so that `import torch` finds another torch again. Existing objects stay valid."""
     global _finder
     if _finder is None:
         return
@@ -172,12 +173,15 @@ def uninstall() -> None:
 
 
 def installed() -> bool:
-    """True between install() and uninstall()."""
+    """Return whether the alias is installed."""
     return _finder is not None and _finder in sys.meta_path
 
 
 def show_submodules() -> None:
-    """Puts the submodules that PyTorch has in sys.modules after `import torch` there; what is not loaded waits for use."""
+    """Add those submodules to sys.modules that `import torch` loads in PyTorch.
+
+    Modules that are not loaded yet are loaded at their first use.
+    """
     package = ALIASES["torch"]
     for name in PRESENT:
         module = sys.modules[f"torch.{name}"] = wait_for(f"{package}.{name}")
@@ -190,14 +194,17 @@ def show_submodules() -> None:
             and last not in vars(parent)
         ):
             setattr(
-                parent, last, module
-            )  # the import system does so when it imports; it finds this one imported
+                parent,
+                last,
+                module,
+                # like the import system, which finds this module already imported and does not set the attribute
+            )
     for name, own_name in ELSEWHERE.items():
         sys.modules[f"torch.{name}"] = wait_for(f"{package}.{own_name}")
 
 
 def metadata_text(name: str, version: str) -> str:
-    """The METADATA file of the distribution that stands for name."""
+    """Return the text of the METADATA file of the distribution ``name``."""
     return f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\nSummary: answered by msadapter, on MindSpore\n"
 
 
@@ -218,15 +225,15 @@ def _modules_of(aliases: Mapping[str, str]) -> list[str]:
 
 
 def _spec_of(name: str) -> ModuleSpec | None:
-    """The spec of name, None if there is no such module. Errors inside its parents are not hidden."""
+    """Return the spec of a module, or None if it does not exist. Errors in its parents are raised."""
     module = sys.modules.get(name)
-    if module is not None:  # one that waits for its first use is loaded by this question
-        # Modules made at run time (torch.ops and its like) have none.
+    if module is not None:  # this access loads a module that waits for its first use
+        # Modules that are made at run time, such as torch.ops, have no spec.
         return module.__spec__ or ModuleSpec(name, None, is_package=hasattr(module, "__path__"))
     try:
         return importlib.util.find_spec(name)
     except ModuleNotFoundError as error:
-        # A parent that does not exist, or is a module and no package: then name does not exist either.
+        # If a parent does not exist, or is a module but not a package, then the module does not exist either.
         if error.name is not None and (name == error.name or name.startswith(error.name + ".")):
             return None
         raise

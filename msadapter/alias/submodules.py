@@ -1,9 +1,10 @@
-"""The submodules of torch that stand in sys.modules after `import torch`, as far as msadapter has them.
+"""The submodules of torch that are in sys.modules after `import torch`, if msadapter has them.
 
-PyTorch's own list is tests/golden/modules.json; what is missing here, and why, is tests/alias/absent_modules.json.
+PyTorch's own list is in tests/golden/modules.json. tests/alias/absent_modules.json says what is missing here,
+and why.
 """
 
-# Modules of ours with the same name.
+# Modules of msadapter with the same name.
 PRESENT = """
 _C _C._autograd _C._distributed_c10d _compile _library _library.custom_ops _subclasses
 _subclasses.fake_tensor _subclasses.functional_tensor _utils accelerator amp amp.autocast_mode
@@ -48,7 +49,7 @@ utils.data._utils.fetch utils.data._utils.worker utils.data.dataloader utils.dat
 utils.data.distributed utils.data.sampler utils.dlpack utils.hooks utils.weak version xpu
 """.split()  # noqa: SIM905 (a list literal of this length would be a page of quotes)
 
-# Modules of PyTorch whose names live in a module of ours that is called otherwise.
+# Modules of PyTorch that have another name in msadapter.
 ELSEWHERE = {
     "_tensor": "tensor._tensor",
     "_tensor_str": "tensor._printing",

@@ -1,9 +1,8 @@
-"""Modules that stand in sys.modules before they are loaded.
+"""Modules that are in sys.modules before they are loaded.
 
-After `import torch`, programs and libraries expect torch's submodules in sys.modules: they look them up there to inspect
-or patch them. Loading all of them would make `import torch` slow. A module that is not loaded yet stands there as a
-`WaitingModule`: the first attribute that somebody reads or sets loads it, in place, so it is the same object before
-and after.
+Programs and libraries expect torch's submodules in sys.modules after `import torch`, to inspect or patch
+them. Loading all of them would make `import torch` slow. A module that is not loaded yet is represented by a
+`WaitingModule`. Reading or setting an attribute loads it in place, so the module object stays the same.
 """
 
 from __future__ import annotations
@@ -16,23 +15,23 @@ from importlib.abc import Loader
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
-# Special names that load the module. The import system asks for `__spec__` of a module that it finds in sys.modules, and
-# for `__path__` of the parent of a module that it loads.
+# Special names that load the module. The import system reads `__spec__` of a module in sys.modules, and
+# `__path__` of the parent of a module that it loads.
 _LOADING = ("__spec__", "__path__", "__dict__", "__all__", "__doc__", "__getattr__", "__version__")
 
 
 class WaitingModule(ModuleType):
-    """A module that loads when an attribute is read or set. Afterwards it is a module like any other.
+    """A module that is loaded when an attribute is read or set, and then is an ordinary module.
 
-    Code that walks through sys.modules asks for `__file__`, `__warningregistry__` and the like of every module; such
-    questions do not load it.
+    Some code reads attributes such as `__file__` and `__warningregistry__` of every module in sys.modules.
+    This does not load the module.
     """
 
     def __getattribute__(self, name: str):
         if name in ("__class__", "__name__"):
             return ModuleType.__getattribute__(self, name)
         full_name = ModuleType.__getattribute__(self, "__name__")
-        loader = _finder.loading.get(full_name)  # the thread that runs its body
+        loader = _finder.loading.get(full_name)  # this is the thread that runs the module's code
         if loader is not None and (loader == threading.get_ident() or name == "__spec__"):
             return ModuleType.__getattribute__(self, name)
         if name == "__file__":
@@ -61,7 +60,7 @@ class WaitingModule(ModuleType):
 
 
 class _WaitingLoader(Loader):
-    """Loads a module's code into the object that has been waiting for it."""
+    """Runs a module's code in the module object that has been waiting."""
 
     def __init__(self, module: WaitingModule, loader: Loader) -> None:
         self.module = module
@@ -77,7 +76,7 @@ class _WaitingLoader(Loader):
         try:
             module.__spec__.loader = module.__loader__ = self.loader  # type: ignore[union-attr]
             self.loader.exec_module(module)
-            if is_waiting(module):  # a body may give its module a class of its own
+            if is_waiting(module):  # the code may have given its module another class
                 module.__class__ = ModuleType
             _finder.modules.pop(name, None)
         finally:
@@ -85,7 +84,7 @@ class _WaitingLoader(Loader):
 
 
 class _WaitingFinder:
-    """Answers for modules that wait, when the import system looks for them in order to load them."""
+    """Finds waiting modules, when the import system wants to load them."""
 
     def __init__(self) -> None:
         self.modules: dict[str, WaitingModule] = {}
@@ -103,17 +102,17 @@ class _WaitingFinder:
         return spec
 
     def invalidate_caches(self) -> None:
-        """Nothing is cached; importlib calls this on every finder."""
+        """Does nothing, because nothing is cached. importlib calls it on every finder."""
 
 
 _finder = _WaitingFinder()
 
 
 def wait_for(name: str) -> ModuleType:
-    """The module of that name: loaded already, or standing in sys.modules until it is used.
+    """Return the module of this name. If it is not loaded yet, add a waiting module to sys.modules.
 
     Raises:
-        ModuleNotFoundError: there is no such module (noticed when it is used).
+        ModuleNotFoundError: there is no such module. This is noticed at its first use.
     """
     module = sys.modules.get(name)
     if module is None:
@@ -125,7 +124,7 @@ def wait_for(name: str) -> ModuleType:
 
 
 def stop_waiting() -> None:
-    """Takes the modules that nobody has used yet out of sys.modules."""
+    """Remove the modules that have not been used yet from sys.modules."""
     for name, module in _finder.modules.items():
         if sys.modules.get(name) is module and name not in _finder.loading:
             del sys.modules[name]
@@ -135,16 +134,16 @@ def stop_waiting() -> None:
 
 
 def is_waiting(module: ModuleType) -> bool:
-    """True for a module that nobody has used yet."""
+    """Return whether a module waits for its first use."""
     return type(module) is WaitingModule
 
 
 def _load(module: WaitingModule, name: str) -> ModuleType:
-    # A package may load the module from its own body; then there is nothing left to do.
+    # The parent package may have loaded the module while it was imported. Then nothing is left to do.
     parent = name.rpartition(".")[0]
     if parent:
         importlib.import_module(parent)
-    # The import system does the loading, under its own locks; it must not find the waiting module in its place.
+    # The import system loads the module with its own locks. It must not find the waiting module meanwhile.
     with _finder.lock:
         if sys.modules.get(name) is module and is_waiting(module) and name not in _finder.loading:
             del sys.modules[name]
@@ -152,7 +151,7 @@ def _load(module: WaitingModule, name: str) -> ModuleType:
 
 
 def _spec_on_disk(name: str) -> ModuleSpec | None:
-    """Where the module is, found without loading anything."""
+    """Return the spec of a module, without loading anything."""
     parent = sys.modules.get(name.rpartition(".")[0])
     if parent is None:
         return None

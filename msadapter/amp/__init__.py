@@ -28,7 +28,7 @@ from .grad_scaler import GradScaler
 
 __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
 
-# what torch itself (not torch.amp) carries
+# the names in torch itself (not in torch.amp)
 TORCH_NAMES = {
     f.__name__: f
     for f in (
@@ -52,7 +52,7 @@ TORCH_NAMES = {
 
 
 def _install_policies() -> None:
-    """Tells the operators which precision autocast wants for them (the accelerator's list, then the CPU's)."""
+    """Set the autocast policy of each operator: the accelerator's list first, then the CPU's."""
     native = load()
     codes = {"lower": 1, "fp32": 2, "promote": 3}
     for table in (lists.CPU, lists.ACCELERATOR):

@@ -1,4 +1,4 @@
-"""torch.autocast: the block, the decorator and the questions about its state."""
+"""torch.autocast: the context manager, the decorator, and the functions that read and set its state."""
 
 import functools
 import warnings
@@ -12,7 +12,7 @@ _LOWER = {"cpu": ("bfloat16", "float16"), "accelerator": ("float16", "bfloat16")
 
 
 def autocast_decorator(autocast_instance, func):
-    """`func` run inside an autocast block."""
+    """Return `func` such that it runs inside the autocast block."""
 
     @functools.wraps(func)
     def decorated(*args, **kwargs):
@@ -24,15 +24,15 @@ def autocast_decorator(autocast_instance, func):
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """Whether autocast is possible on this type of device."""
+    """Return whether autocast is available for this device type."""
     return device_type in ("cpu", "cuda", "npu")
 
 
 class autocast:
-    """Context manager and decorator: operators run in the precision of their policy.
+    """Runs operators in the precision that their policy asks for. Context manager and decorator.
 
-    device_type: 'cpu', 'cuda' or 'npu'; dtype: the lower precision (default get_autocast_dtype);
-    cache_enabled: cast weights once in a block.
+    device_type: 'cpu', 'cuda' or 'npu'. dtype: the lower precision, by default that of get_autocast_dtype.
+    cache_enabled: whether a parameter is cast only once inside the block.
     """
 
     def __init__(self, device_type: str, dtype=None, enabled: bool = True, cache_enabled: bool | None = None):
@@ -96,79 +96,79 @@ class autocast:
 
 # -- the state, as torch's functions name it ---------------------------------------------------------------
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
-    """Whether autocast is on for a device type."""
+    """Return whether autocast is on for a device type."""
     return state.settings(device_type).enabled
 
 
 def set_autocast_enabled(*args) -> None:
-    """(device_type, enabled) or (enabled) for the accelerator."""
+    """Switch autocast on or off: (device_type, enabled), or (enabled) for the accelerator."""
     device_type, enabled = args if len(args) == 2 else ("cuda", args[0])
     state.set_enabled(device_type, enabled)
 
 
 def get_autocast_dtype(device_type: str):
-    """The lower precision of autocast on a device type."""
+    """Return the lower precision of autocast for a device type."""
     return state.settings(device_type).dtype
 
 
 def set_autocast_dtype(device_type: str, dtype) -> None:
-    """Set the lower precision of autocast on a device type."""
+    """Set the lower precision of autocast for a device type."""
     state.set_dtype(device_type, dtype)
 
 
 def get_autocast_gpu_dtype():
-    """get_autocast_dtype('cuda')."""
+    """Same as get_autocast_dtype('cuda')."""
     return get_autocast_dtype("cuda")
 
 
 def set_autocast_gpu_dtype(dtype) -> None:
-    """set_autocast_dtype('cuda', dtype)."""
+    """Same as set_autocast_dtype('cuda', dtype)."""
     set_autocast_dtype("cuda", dtype)
 
 
 def is_autocast_cpu_enabled() -> bool:
-    """is_autocast_enabled('cpu')."""
+    """Same as is_autocast_enabled('cpu')."""
     return is_autocast_enabled("cpu")
 
 
 def set_autocast_cpu_enabled(enabled: bool) -> None:
-    """set_autocast_enabled('cpu', enabled)."""
+    """Same as set_autocast_enabled('cpu', enabled)."""
     state.set_enabled("cpu", enabled)
 
 
 def get_autocast_cpu_dtype():
-    """get_autocast_dtype('cpu')."""
+    """Same as get_autocast_dtype('cpu')."""
     return get_autocast_dtype("cpu")
 
 
 def set_autocast_cpu_dtype(dtype) -> None:
-    """set_autocast_dtype('cpu', dtype)."""
+    """Same as set_autocast_dtype('cpu', dtype)."""
     set_autocast_dtype("cpu", dtype)
 
 
 def is_autocast_cache_enabled() -> bool:
-    """Whether weights are cast once in a block."""
+    """Return whether casts of parameters are cached inside a block."""
     return state.cache_enabled
 
 
 def set_autocast_cache_enabled(enabled: bool) -> None:
-    """Set whether weights are cast once in a block."""
+    """Set whether casts of parameters are cached inside a block."""
     state.cache_enabled = bool(enabled)
 
 
 def clear_autocast_cache() -> None:
-    """Forget the cast weights."""
+    """Discard the cached casts."""
     state.clear_cache()
 
 
 def autocast_increment_nesting() -> int:
-    """One block deeper; the depth."""
+    """Enter one more autocast block and return the depth."""
     state.nesting += 1
     return state.nesting
 
 
 def autocast_decrement_nesting() -> int:
-    """One block up; the depth."""
+    """Leave an autocast block and return the depth."""
     state.nesting -= 1
     return state.nesting
 
@@ -187,10 +187,11 @@ def _cast(value, device_type, dtype):
 
 
 def custom_fwd(fwd=None, *, device_type: str, cast_inputs=None):
-    """Decorator for the forward of an autograd.Function.
+    """Decorate the forward of an autograd.Function.
 
-    cast_inputs: run without autocast, floating inputs on the device cast to this dtype; None: run under the
-    present autocast, which custom_bwd then repeats in backward.
+    With ``cast_inputs``, floating point inputs on the device are cast to this dtype and forward runs without
+    autocast. Without it, forward runs under the present autocast, and custom_bwd uses the same settings in
+    backward.
     """
     if not isinstance(device_type, str):
         raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
@@ -215,7 +216,7 @@ def custom_fwd(fwd=None, *, device_type: str, cast_inputs=None):
 
 
 def custom_bwd(bwd=None, *, device_type: str):
-    """Decorator for the backward of an autograd.Function: the autocast of its forward."""
+    """Decorate the backward of an autograd.Function, so that it uses the autocast settings of its forward."""
     if not isinstance(device_type, str):
         raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
     if bwd is None:

@@ -1,4 +1,4 @@
-"""GradScaler: losses scaled so that half precision gradients do not vanish; steps with infinities skipped."""
+"""GradScaler: scales losses, so that gradients in half precision do not become zero."""
 
 import inspect
 import warnings
@@ -13,7 +13,7 @@ __all__ = ["GradScaler", "OptState"]
 
 
 class OptState(Enum):
-    """Where an optimizer stands between two updates of the scale."""
+    """The state of an optimizer between two updates of the scale."""
 
     READY = 0
     UNSCALED = 1
@@ -25,25 +25,25 @@ def _refresh_per_optimizer_state() -> dict:
 
 
 class _MultiDeviceReplicator:
-    """Copies of one tensor, one for each device that asks."""
+    """Copies of one tensor on several devices."""
 
     def __init__(self, master_tensor: Tensor):
         self.master = master_tensor
         self._per_device_tensors: dict = {}
 
     def get(self, device) -> Tensor:
-        """The copy on ``device``, made when it is asked for first."""
+        """Return the copy on ``device``. It is made at the first call."""
         if device not in self._per_device_tensors:
             self._per_device_tensors[device] = self.master.to(device=device, copy=True)
         return self._per_device_tensors[device]
 
 
 class GradScaler:
-    """Scales losses and unscales gradients: `scaler.scale(loss).backward(); scaler.step(opt);
-    scaler.update()`.
+    """Scales losses and unscales gradients.
 
-    The scale grows by growth_factor after growth_interval steps without inf or nan and shrinks by
-    backoff_factor after a step with one (which is skipped). enabled=False makes every method a pass-through.
+    Use `scaler.scale(loss).backward(); scaler.step(opt); scaler.update()`. A step whose gradients contain inf
+    or nan is skipped, and multiplies the scale by backoff_factor. After growth_interval steps without inf and
+    nan the scale is multiplied by growth_factor. With enabled=False the methods have no effect.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class GradScaler:
         return self._scale, self._growth_tracker
 
     def scale(self, outputs):
-        """`outputs` (a tensor or a structure of tensors) times the scale."""
+        """Return `outputs` (a tensor or a structure of tensors) multiplied by the scale."""
         if not self._enabled:
             return outputs
         if isinstance(outputs, Tensor):
@@ -131,7 +131,7 @@ class GradScaler:
         return found
 
     def unscale_(self, optimizer) -> None:
-        """Divide the gradients of an optimizer's parameters by the scale and look for inf and nan."""
+        """Divide the gradients of an optimizer's parameters by the scale, and check them for inf and nan."""
         if not self._enabled:
             return
         self._check_scale_growth_tracker("unscale_")
@@ -148,7 +148,10 @@ class GradScaler:
         state["stage"] = OptState.UNSCALED
 
     def step(self, optimizer, *args, **kwargs):
-        """optimizer.step(...) unless the gradients hold inf or nan (unscaling them if that was not done)."""
+        """Call optimizer.step(...) unless the gradients contain inf or nan.
+
+        They are unscaled first if needed.
+        """
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs:
@@ -174,7 +177,7 @@ class GradScaler:
         return None
 
     def _step_with_scale(self, optimizer, state, args, kwargs):
-        """Optimizers that unscale and skip by themselves: they get grad_scale and found_inf."""
+        """Call an optimizer that unscales and skips by itself. It gets grad_scale and found_inf."""
         if "grad_scaler" in inspect.signature(optimizer.step).parameters:
             return optimizer.step(*args, **{**kwargs, "grad_scaler": self})
         unscaled = state["stage"] is OptState.UNSCALED
@@ -200,7 +203,7 @@ class GradScaler:
         return self._per_optimizer_states[id(optimizer)]["found_inf_per_device"]
 
     def update(self, new_scale=None) -> None:
-        """Adapt the scale after the steps of all optimizers, or set it to `new_scale`."""
+        """Change the scale after the steps of all optimizers, or set it to `new_scale`."""
         if not self._enabled:
             return
         scale, tracker = self._check_scale_growth_tracker("update")
@@ -237,33 +240,33 @@ class GradScaler:
         return self._scale
 
     def get_scale(self) -> float:
-        """The scale (1.0 if disabled)."""
+        """Return the scale (1.0 if disabled)."""
         if not self._enabled:
             return 1.0
         return self._init_scale if self._scale is None else self._scale.item()
 
     def get_growth_factor(self) -> float:
-        """Factor of growth."""
+        """Return the factor by which the scale grows."""
         return self._growth_factor
 
     def set_growth_factor(self, new_factor: float) -> None:
-        """Set the factor of growth."""
+        """Set the factor by which the scale grows."""
         self._growth_factor = new_factor
 
     def get_backoff_factor(self) -> float:
-        """Factor after an infinity."""
+        """Return the factor by which the scale is multiplied after inf or nan."""
         return self._backoff_factor
 
     def set_backoff_factor(self, new_factor: float) -> None:
-        """Set the factor after an infinity."""
+        """Set the factor by which the scale is multiplied after inf or nan."""
         self._backoff_factor = new_factor
 
     def get_growth_interval(self) -> int:
-        """Steps between growths."""
+        """Return the number of steps without inf and nan after which the scale grows."""
         return self._growth_interval
 
     def set_growth_interval(self, new_interval: int) -> None:
-        """Set the steps between growths."""
+        """Set the number of steps without inf and nan after which the scale grows."""
         self._growth_interval = new_interval
 
     def _get_growth_tracker(self) -> int:
@@ -272,11 +275,11 @@ class GradScaler:
         return self._init_growth_tracker if self._growth_tracker is None else int(self._growth_tracker.item())
 
     def is_enabled(self) -> bool:
-        """Whether the scaler does anything."""
+        """Return whether the scaler is enabled."""
         return self._enabled
 
     def state_dict(self) -> dict:
-        """Scale, factors and counters ({} if disabled)."""
+        """Return the scale, the factors and the counters ({} if disabled)."""
         if not self._enabled:
             return {}
         return {
@@ -288,7 +291,7 @@ class GradScaler:
         }
 
     def load_state_dict(self, state_dict: dict) -> None:
-        """Take what state_dict() gave."""
+        """Restore the state that state_dict() returned."""
         if not self._enabled:
             return
         if len(state_dict) == 0:

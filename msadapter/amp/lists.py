@@ -1,4 +1,4 @@
-"""Which operators autocast runs in which precision (torch's lists, by device)."""
+"""The autocast policy of each operator: PyTorch's lists for accelerators and CPUs."""
 
 DEVICE_TYPES = ("cpu", "cuda", "npu", "privateuseone", "xpu", "mtia", "maia", "hpu", "ipu", "mps", "xla")
 

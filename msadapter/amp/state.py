@@ -12,7 +12,7 @@ from . import lists
 
 
 class _Settings:
-    """Autocast of one device type."""
+    """The autocast settings of one device type."""
 
     __slots__ = ("enabled", "dtype_name", "dtype_object")
 
@@ -35,7 +35,7 @@ def _dtype(name):
 
 
 class AutocastState(threading.local):
-    """What autocast does in this thread."""
+    """The autocast state of a thread."""
 
     def __init__(self):
         self.enabled = False
@@ -45,7 +45,7 @@ class AutocastState(threading.local):
         self._cache = {}
 
     def settings(self, device_type: str) -> _Settings:
-        """Settings of 'cpu' or of the accelerator (cuda and npu are one device)."""
+        """Return the settings of 'cpu' or of the accelerator (cuda and npu are the same device)."""
         if device_type not in lists.DEVICE_TYPES:
             raise RuntimeError(f"User specified an unsupported autocast device_type '{device_type}'")
         return self._devices["cpu" if device_type == "cpu" else "accelerator"]
@@ -59,7 +59,7 @@ class AutocastState(threading.local):
         self._tell()
 
     def _tell(self) -> None:
-        # the dispatcher in C has one switch: the accelerator's settings come first
+        # the C++ dispatcher has a single switch, and the settings of the accelerator take precedence
         active = next((s for s in reversed(self._devices.values()) if s.enabled), None)
         self.enabled = active is not None
         load().set_autocast(self.enabled, active.dtype if active is not None else None)

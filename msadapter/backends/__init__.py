@@ -1,4 +1,4 @@
-"""torch.backends: switches of the libraries below. What a switch cannot change here it only remembers."""
+"""torch.backends: settings of libraries. Settings without a meaning here are only stored."""
 
 from . import cpu, cuda, cudnn, mha, mkl, mkldnn, mps, nnpack, openmp, opt_einsum, quantized, xeon
 
@@ -20,4 +20,4 @@ __allow_nonbracketed_mutation_flag = True
 
 
 def disable_global_flags() -> None:
-    """From now on flags change only inside `flags(...)` blocks: accepted."""
+    """Accepted without effect. In PyTorch, flags can then be changed only inside `flags(...)` blocks."""

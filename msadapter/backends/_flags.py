@@ -1,10 +1,10 @@
-"""Switches as module attributes, with a `flags(...)` context manager."""
+"""Settings that are module attributes, with a `flags(...)` context manager."""
 
 from contextlib import contextmanager
 
 
 def make_flags(module_globals: dict, names: tuple):
-    """A context manager that sets switches of a module (given by keyword) for a block."""
+    """Return a context manager that sets attributes of a module, given by keyword, inside a block."""
 
     @contextmanager
     def flags(**values):

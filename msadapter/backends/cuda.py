@@ -1,4 +1,4 @@
-"""torch.backends.cuda: switches of matrix products and of the attention implementations."""
+"""torch.backends.cuda: settings of matrix products and of attention."""
 
 from contextlib import contextmanager
 
@@ -6,8 +6,7 @@ _sdp = {"flash": True, "mem_efficient": True, "math": True, "cudnn": False}
 
 
 class _Matmul:
-    """Switches of matrix products. Reduced precision inside products is not used here; the values are
-    remembered."""
+    """Settings of matrix products. They are stored, but products never use a reduced precision here."""
 
     allow_tf32 = False
     allow_fp16_reduced_precision_reduction = True
@@ -17,13 +16,13 @@ class _Matmul:
 
 
 class _PlanCache:
-    """Cache of FFT plans: there is none."""
+    """The cache of FFT plans, which is always empty."""
 
     size = 0
     max_size = 0
 
     def clear(self) -> None:
-        """Nothing to forget."""
+        """Does nothing, because the cache is empty."""
 
     def __getitem__(self, device):
         return self
@@ -34,19 +33,19 @@ cufft_plan_cache = _PlanCache()
 
 
 def is_built() -> bool:
-    """Whether the accelerator answers under the name cuda in this run."""
+    """Return whether the accelerator is called cuda in this run."""
     from .._host import accelerator as _accelerator
 
     return _accelerator.is_available()
 
 
 def preferred_linalg_library(backend=None) -> str:
-    """Name of the linear algebra library: one exists."""
+    """Return the linear algebra library. There is only one."""
     return "default"
 
 
 def preferred_blas_library(backend=None) -> str:
-    """Name of the matrix library: one exists."""
+    """Return the library of matrix products. There is only one."""
     return "default"
 
 
@@ -69,13 +68,13 @@ cudnn_sdp_enabled, enable_cudnn_sdp = _switch("cudnn")
 
 
 def is_flash_attention_available() -> bool:
-    """False: attention is computed by the math path."""
+    """Return False, because attention uses the mathematical formula."""
     return False
 
 
 @contextmanager
 def sdp_kernel(enable_flash=True, enable_math=True, enable_mem_efficient=True, enable_cudnn=True):
-    """Choose attention implementations for a block."""
+    """Choose attention implementations inside a block. The choice is stored."""
     before = dict(_sdp)
     _sdp.update(flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn)
     try:

@@ -1,4 +1,4 @@
-"""torch.backends.cudnn: its switches are remembered; there is no cuDNN."""
+"""torch.backends.cudnn: there is no cuDNN. Its settings are only stored."""
 
 from ._flags import make_flags
 
@@ -11,22 +11,22 @@ flags = make_flags(globals(), ("enabled", "benchmark", "benchmark_limit", "deter
 
 
 def is_available() -> bool:
-    """False: there is no cuDNN."""
+    """Return False, because there is no cuDNN."""
     return False
 
 
 def version():
-    """None: there is no cuDNN."""
+    """Return None, because there is no cuDNN."""
     return
 
 
 def is_acceptable(tensor) -> bool:
-    """False: no tensor goes through cuDNN."""
+    """Return False, because there is no cuDNN."""
     return False
 
 
 def set_flags(_enabled=None, _benchmark=None, _benchmark_limit=None, _deterministic=None, _allow_tf32=None):
-    """Set the switches that are given; the values before."""
+    """Set the given values and return the former ones."""
     given = {
         "enabled": _enabled,
         "benchmark": _benchmark,
@@ -40,12 +40,12 @@ def set_flags(_enabled=None, _benchmark=None, _benchmark_limit=None, _determinis
 
 
 class rnn:
-    """Switches of recurrent layers."""
+    """Settings of recurrent layers."""
 
     fp32_precision = "none"
 
 
 class conv:
-    """Switches of convolutions."""
+    """Settings of convolutions."""
 
     fp32_precision = "none"

@@ -4,7 +4,7 @@ _fastpath = [True]
 
 
 def get_fastpath_enabled() -> bool:
-    """Whether the fast path may be taken."""
+    """Return whether attention modules may use their fast path."""
     return _fastpath[0]
 
 

@@ -2,10 +2,10 @@
 
 
 def is_available() -> bool:
-    """False: Intel MKL is not used."""
+    """Return False, because Intel MKL is not used."""
     return False
 
 
 def is_built() -> bool:
-    """False: Intel MKL is not used."""
+    """Return False, because Intel MKL is not used."""
     return False

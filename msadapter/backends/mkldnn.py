@@ -1,4 +1,4 @@
-"""torch.backends.mkldnn: oneDNN computes the matrix products on the host."""
+"""torch.backends.mkldnn: oneDNN computes matrix products on the CPU."""
 
 from ._flags import make_flags
 
@@ -10,12 +10,12 @@ flags = make_flags(globals(), ("enabled", "deterministic", "allow_tf32", "fp32_p
 
 
 def is_available() -> bool:
-    """True: MindSpore ships oneDNN."""
+    """Return True, because MindSpore contains oneDNN."""
     return True
 
 
 class verbose:
-    """Context manager: oneDNN's own log. Its level is fixed when the library is loaded (ONEDNN_VERBOSE)."""
+    """A context manager for oneDNN's log. It has no effect: ONEDNN_VERBOSE sets the level at start."""
 
     def __init__(self, level):
         self.level = level

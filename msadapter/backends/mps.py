@@ -2,10 +2,10 @@
 
 
 def is_available() -> bool:
-    """False: there is no Apple GPU."""
+    """Return False, because there is no Apple GPU."""
     return False
 
 
 def is_built() -> bool:
-    """False: there is no Apple GPU."""
+    """Return False, because there is no Apple GPU."""
     return False

@@ -2,10 +2,10 @@
 
 
 def is_available() -> bool:
-    """False: NNPACK is not used."""
+    """Return False, because NNPACK is not used."""
     return False
 
 
 def is_built() -> bool:
-    """False: NNPACK is not used."""
+    """Return False, because NNPACK is not used."""
     return False

@@ -1,6 +1,6 @@
-"""torch.backends.openmp."""
+"""torch.backends.openmp: OpenMP is not used."""
 
 
 def is_available() -> bool:
-    """False: the kernels have a thread pool of their own (torch.set_num_threads)."""
+    """Return False, because the kernels have their own thread pool (torch.set_num_threads)."""
     return False

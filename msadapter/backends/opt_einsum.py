@@ -1,4 +1,4 @@
-"""torch.backends.opt_einsum: order of contractions in einsum."""
+"""torch.backends.opt_einsum: the order of contractions in einsum."""
 
 import importlib
 import importlib.util
@@ -11,10 +11,10 @@ flags = make_flags(globals(), ("enabled", "strategy"))
 
 
 def is_available() -> bool:
-    """Whether the package opt_einsum is installed."""
+    """Return whether the package opt_einsum is installed."""
     return importlib.util.find_spec("opt_einsum") is not None
 
 
 def get_opt_einsum():
-    """The package opt_einsum, or None."""
+    """Return the package opt_einsum, or None."""
     return importlib.import_module("opt_einsum") if is_available() else None

@@ -1,4 +1,4 @@
-"""torch.backends.quantized: quantized engines do not exist here."""
+"""torch.backends.quantized: there are no quantized engines."""
 
 supported_engines = ["none"]
 engine = "none"

@@ -1,11 +1,11 @@
-"""torch.backends.xeon: the launcher of torch.backends.xeon is not offered."""
+"""torch.backends.xeon: its launcher is not supported."""
 
 
 def is_available() -> bool:
-    """False: the launcher of torch.backends.xeon is not offered."""
+    """Return False, because the launcher is not supported."""
     return False
 
 
 def is_built() -> bool:
-    """False: the launcher of torch.backends.xeon is not offered."""
+    """Return False, because the launcher is not supported."""
     return False

@@ -1,4 +1,4 @@
-"""torch.compiler: chains of element-wise operators are fused; everything else runs as it is."""
+"""torch.compiler: chains of elementwise operators are fused. Everything else runs without compilation."""
 
 import functools
 
@@ -23,7 +23,10 @@ __all__ = [
 def compile(
     model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, disable=False
 ):
-    """The function or module, fused where it is a chain of element-wise operators; without one, a decorator."""
+    """Return a function or module whose chains of elementwise operators run as one kernel.
+
+    Without ``model``, return a decorator.
+    """
     if mode is not None and options is not None:
         raise RuntimeError(
             "Either mode or options can be specified, but both can't be specified at the same time."
@@ -52,36 +55,36 @@ def compile(
 
 
 def disable(fn=None, recursive=True, *, reason=None):
-    """The function itself."""
+    """Return the function unchanged."""
     return fn if fn is not None else (lambda f: f)
 
 
 def allow_in_graph(fn):
-    """The function itself."""
+    """Return the function unchanged."""
     return fn
 
 
 def assume_constant_result(fn):
-    """The function itself."""
+    """Return the function unchanged."""
     return fn
 
 
 def substitute_in_graph(original_fn, *, can_constant_fold_through=False, skip_signature_check=False):
-    """A decorator that returns its function."""
+    """Return a decorator that returns its function."""
     return lambda fn: fn
 
 
 def reset() -> None:
-    """No caches to drop."""
+    """Does nothing, because there are no caches."""
 
 
 def list_backends(exclude_tags=("debug", "experimental")) -> list:
-    """Names of compiler backends: none."""
+    """Return an empty list, because there are no compiler backends."""
     return []
 
 
 def is_compiling() -> bool:
-    """False."""
+    """Return False."""
     return False
 
 
@@ -89,11 +92,14 @@ is_dynamo_compiling = is_exporting = is_compiling
 
 
 def cudagraph_mark_step_begin() -> None:
-    """No graphs to tell."""
+    """Does nothing, because there are no CUDA graphs."""
 
 
 class set_stance:
-    """Context manager, decorator and function that would steer the compiler."""
+    """Accepted without effect.
+
+    In PyTorch it controls the compiler, as context manager, decorator or function.
+    """
 
     def __init__(self, stance="default", *, skip_guard_eval_unsafe=False, force_backend=None):
         self.stance = stance

@@ -1,9 +1,9 @@
-"""Functions given to torch.compile or torch.jit.script that are chains of element-wise operators, run as one kernel.
+"""Fusion of elementwise operators in functions given to torch.compile or torch.jit.script.
 
-The first call with operands of some types and sizes runs the function on symbols. If all it does is known here, later calls
-run the recorded program (FusedPointwise: one pass over memory, every step rounded as the operator alone rounds). Whatever
-else the function does, whatever needs gradients, and everything on an accelerator, runs the function as it is: the
-numbers are the same either way.
+The first call with operands of certain dtypes and shapes runs the function on symbols. If every operation is
+known here, later calls run the recorded program as one kernel (FusedPointwise). It reads memory once, and
+rounds every step like the single operator. In all other cases (other operations, gradients, an accelerator)
+the function itself runs. The numbers are the same in both cases.
 """
 
 from __future__ import annotations
@@ -45,15 +45,18 @@ CODES = {
 _RESULT, _TEMPORARIES, _OPERANDS, _PLANS = 1000, 16, 6, 64
 _ALIASES = {"true_divide": "div", "negative": "neg", "multiply": "mul", "subtract": "sub", "divide": "div"}
 _ROUNDING = {"float32": 0, "bfloat16": 1, "float16": 2}
-_WORTH = 2  # instructions: one operator alone is as fast by itself
+_WORTH = 2  # instructions; a single operator is as fast without fusion
 
 
 class NotFusable(Exception):
-    """The function does something that the program has no instruction for."""
+    """The function does something for which the fused program has no instruction."""
 
 
 class Symbol:
-    """A tensor while a function is recorded: a leaf (operand, and the part of it), a step, or parts side by side."""
+    """A tensor while a function is recorded.
+
+    It is an operand (or a part of one), the result of an operation, or a concatenation of symbols.
+    """
 
     requires_grad, is_meta = False, False
 
@@ -130,7 +133,7 @@ def _pair(code, a, b):
             raise NotFusable(type(x).__name__)
     dtype = symbols[0].dtype
     if any(s.dtype is not dtype for s in symbols):
-        dtype = dtypes.ALL["float32"]  # the common type of any two of those that are taken here
+        dtype = dtypes.ALL["float32"]  # the common dtype of any two different dtypes that are supported here
     return Symbol(dtype, _shape_of([s.shape for s in symbols]), code, (a, b))
 
 
@@ -148,7 +151,7 @@ def _chunk(x, chunks, dim):
 
 
 def _part(x, from_the_end, start, length, done):
-    """The positions start .. start + length of a dim, counted from the last, of all that goes into ``x``."""
+    """Return the positions start to start + length of a dim, counted from the last, in all operands of ``x``."""
     if not isinstance(x, Symbol) or x.ndim < from_the_end or x.shape[x.ndim - from_the_end] == 1:
         return x
     if id(x) not in done:
@@ -218,7 +221,7 @@ _CALLS = {
 
 
 class _Recording(overrides.TorchFunctionMode):
-    """Gives the operators that a function calls their symbols."""
+    """Calls operators with symbols while a function is recorded."""
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         name = getattr(function, "__name__", "")
@@ -229,7 +232,7 @@ class _Recording(overrides.TorchFunctionMode):
 
 
 class _Plan:
-    """A recorded function: its program, and how operands and results are cut."""
+    """A recorded function: its program, and how operands and results are split into parts."""
 
     def __init__(self, result):
         self.code, self.constants, self.leaves, self.results = [], [], [], []
@@ -251,7 +254,7 @@ class _Plan:
                 roots.append(part)
         if len({part.shape for part in roots}) != 1:
             raise NotFusable("results of several sizes")
-        self._numbers: dict = {}  # structure -> number of a value; equal values are computed once
+        self._numbers: dict = {}  # structure of a value -> its number, so that equal values are computed once
         self._known: dict = {}
         self.uses: dict = {}
         for root in roots:
@@ -273,11 +276,11 @@ class _Plan:
             self._known[id(x)] = (
                 self._numbers.setdefault(key, len(self._numbers)),
                 x,
-            )  # the symbol is kept: its id stays its own
+            )  # the symbol is kept alive, so that its id is not used again
         return self._known[id(x)][0]
 
     def _visit(self, x):
-        """Counts who reads what, and finds the operands."""
+        """Count how often each value is used, and collect the operands."""
         if not isinstance(x, Symbol):
             return
         if x._leaf is not None:
@@ -291,7 +294,7 @@ class _Plan:
                 self._visit(o)
 
     def _read(self, x):
-        """A value was read; its register is free after the last time."""
+        """Note one use of a value. Its register becomes free after the last use."""
         if not isinstance(x, Symbol) or x._leaf is not None:
             return
         number = self._number(x)
@@ -300,7 +303,8 @@ class _Plan:
             self._free.append(self._register[number] - len(self.leaves))
 
     def _constant(self, value, code, dtype):
-        if code in ("add", "sub") and dtype.name != "float32":  # sums take a number in the operands' type
+        # as in the operators, a number is first rounded to the operands' dtype in sums
+        if code in ("add", "sub") and dtype.name != "float32":
             value = raw.FillScalar([], value, dtype).item()
         if float(value) not in self.constants:
             self.constants.append(float(value))
@@ -314,7 +318,7 @@ class _Plan:
         return self._emit(x)
 
     def _emit(self, x, destination=None):
-        """Instructions that compute ``x``; the register where it is."""
+        """Add the instructions that compute ``x`` and return its register."""
         if x._leaf is not None:
             self.code += [CODES["copy"], destination, self.leaves.index(x._leaf), 0, 0]
             return destination
@@ -385,7 +389,10 @@ _EFFECTS = frozenset(
 
 
 def fusable(function) -> bool:
-    """Whether a function may be recorded: plain, without effects, reading from outside modules and such functions only."""
+    """Return whether a function may be recorded.
+
+    It must be a plain function without side effects, which uses only modules and other such functions.
+    """
     if not isinstance(function, types.FunctionType) or function.__closure__:
         return False
     if any(step.opname in _EFFECTS for step in dis.get_instructions(function)):
@@ -396,7 +403,7 @@ def fusable(function) -> bool:
 
 
 def _outside(function) -> list[str]:
-    """The names that a function reads from its module."""
+    """Return the global names that a function uses."""
     return sorted(
         {
             step.argval
@@ -407,7 +414,7 @@ def _outside(function) -> list[str]:
 
 
 class Fused:
-    """A function whose calls may run as one kernel; otherwise it is the function."""
+    """A function whose calls may run as one kernel. Otherwise the original function runs."""
 
     def __init__(self, function):
         functools.update_wrapper(self, function)
@@ -428,10 +435,10 @@ class Fused:
         return plan.run(tensors, _C.device_tag(tensors[0]))
 
     def _plan(self, args, flat):
-        """The program for these arguments, None where the function itself must run."""
+        """Return the program for these arguments, or None if the function itself must run."""
         outside = self.__wrapped__.__globals__
         if any(outside.get(name) is not value for name, value in self._outside):
-            return None  # somebody put another function there
+            return None  # a global name that the function uses has been replaced
         if not on_host() or not _C.fast_path() or overrides._modes() or _C.autocast_enabled():
             return None
         recording = is_grad_enabled()
@@ -470,10 +477,10 @@ class Fused:
             with _Recording():
                 result = self.__wrapped__(*_rebuilt(args, iter(symbols)))
             return _Plan(result)
-        except Exception:  # the function itself runs next, and raises what there is to raise
+        except Exception:  # the function itself runs next and raises the proper error
             return None
 
 
 def fused(function):
-    """``function``, its calls fused where they can be."""
+    """Return ``function``, fused if that is possible."""
     return Fused(function) if fusable(function) else function

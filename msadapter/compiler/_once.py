@@ -1,4 +1,4 @@
-"""Messages that are given once in a process."""
+"""Messages that appear once in a process."""
 
 import warnings
 
@@ -6,7 +6,7 @@ _said: set = set()
 
 
 def say_once(key: str, text: str) -> None:
-    """A UserWarning the first time a key comes."""
+    """Give a UserWarning at the first call with this key."""
     if key not in _said:
         _said.add(key)
         warnings.warn(text, UserWarning, stacklevel=4)

@@ -1,4 +1,4 @@
-"""torch.cpu: the host seen as a device; everything is done at once."""
+"""torch.cpu: the CPU as a device, on which all work is synchronous."""
 
 from contextlib import nullcontext
 
@@ -21,36 +21,36 @@ __all__ = [
 
 
 class Stream:
-    """A queue of work: always empty."""
+    """A queue of work. It is always empty, because work is synchronous."""
 
     def __init__(self, priority: int = -1):
         self.priority = priority
 
     def wait_stream(self, stream) -> None:
-        """Nothing to wait for."""
+        """Does nothing, because there is never work to wait for."""
 
     def record_event(self):
-        """An event in this stream."""
+        """Return an event of this stream."""
         return Event()
 
     def wait_event(self, event) -> None:
-        """Nothing to wait for."""
+        """Does nothing, because there is never work to wait for."""
 
 
 class Event:
-    """A moment: already passed."""
+    """A point in a stream. The work before it is always done."""
 
     def query(self) -> bool:
         return True
 
     def record(self, stream=None) -> None:
-        """Nothing to note."""
+        """Does nothing, because work is synchronous."""
 
     def synchronize(self) -> None:
-        """Nothing to wait for."""
+        """Does nothing, because there is never work to wait for."""
 
     def wait(self, stream=None) -> None:
-        """Nothing to wait for."""
+        """Does nothing, because there is never work to wait for."""
 
 
 _default = Stream()
@@ -58,48 +58,48 @@ StreamContext = nullcontext
 
 
 def current_stream(device=None) -> Stream:
-    """The one stream."""
+    """Return the only stream."""
     return _default
 
 
 def stream(stream):
-    """Context manager for a stream."""
+    """A context manager that selects a stream, of which there is only one."""
     return nullcontext(stream)
 
 
 def synchronize(device=None) -> None:
-    """Nothing to wait for."""
+    """Does nothing, because there is never work to wait for."""
 
 
 def device_count() -> int:
-    """1."""
+    """Return 1."""
     return 1
 
 
 def is_available() -> bool:
-    """True."""
+    """Return True."""
     return True
 
 
 def is_initialized() -> bool:
-    """True."""
+    """Return True."""
     return True
 
 
 def current_device() -> str:
-    """'cpu'."""
+    """Return 'cpu'."""
     return "cpu"
 
 
 def set_device(device) -> None:
-    """Nothing to choose."""
+    """Does nothing, because there is only one device."""
 
 
 class amp:
-    """torch.cpu.amp."""
+    """The namespace torch.cpu.amp."""
 
     class autocast(_autocast):
-        """torch.amp.autocast('cpu', ...)."""
+        """Same as torch.amp.autocast('cpu', ...)."""
 
         def __init__(self, enabled=True, dtype=None, cache_enabled=True):
             super().__init__("cpu", dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)

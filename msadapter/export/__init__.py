@@ -1,4 +1,4 @@
-"""torch.export is refused: programs here are run, not traced for other runtimes. Its classes exist for annotations and checks."""
+"""torch.export is not supported, because programs are not traced. Its classes exist for annotations."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ def _refuse(name: str):
 
 
 class ExportedProgram:
-    """An exported program; none can be made here."""
+    """An exported program. There are no instances."""
 
     def __init__(self, *args, **kwargs):
         _refuse("ExportedProgram")
 
 
 class Dim:
-    """A dimension that may vary in an exported program."""
+    """A dimension of an exported program that may vary."""
 
     def __init__(self, *args, **kwargs):
         _refuse("Dim")
 
 
 def export(mod, args, kwargs=None, **options) -> ExportedProgram:
-    """Refused."""
+    """Not supported: raises NotImplementedError."""
     _refuse("export")
 
 
 def save(ep, f, **options) -> None:
-    """Refused."""
+    """Not supported: raises NotImplementedError."""
     _refuse("save")
 
 
 def load(f, **options) -> ExportedProgram:
-    """Refused."""
+    """Not supported: raises NotImplementedError."""
     _refuse("load")
 
 
 def unflatten(module, flat_args_adapter=None):
-    """Refused."""
+    """Not supported: raises NotImplementedError."""
     _refuse("unflatten")

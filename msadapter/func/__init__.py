@@ -1,4 +1,4 @@
-"""torch.func: functions of functions. Derivatives, batching, modules as functions."""
+"""torch.func: transformations of functions (derivatives, batching), and modules as functions."""
 
 from . import _functions, _rules
 from ._derivatives import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, linearize, vjp
@@ -22,5 +22,5 @@ __all__ = [
 
 
 def functionalize(func, *, remove="mutations"):
-    """Not supported: programs are run as they are written."""
+    """Not supported: raises NotImplementedError. Programs run with their in-place operations."""
     raise NotImplementedError("torch.func.functionalize is not supported (docs/coverage.md)")

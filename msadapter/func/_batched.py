@@ -1,8 +1,8 @@
-"""The tensor that a function sees inside vmap: one element of a batch, standing for all of them.
+"""BatchedTensor: the tensor that a function sees inside vmap.
 
-A ``BatchedTensor`` has the shape of one element; its ``_value`` holds the whole batch, the batch dimension first. Inside
-nested vmaps the value of the inner one may be batched for the outer one. Its own storage is empty, so that what looks
-past this class fails loudly instead of mixing up elements.
+It has the shape of one element of the batch, and its ``_value`` holds the whole batch, with the batch
+dimension first. In nested vmaps, the value of the inner one may be batched for the outer one. Its own storage
+is empty, so code that does not know this class raises an error instead of mixing up elements.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from ..tensor import Size, Tensor
 
 @dataclass(eq=False)
 class Level:
-    """One running vmap."""
+    """A running vmap."""
 
     size: int
     randomness: str
 
 
-levels: list[Level] = []  # running vmaps, the outermost first
+levels: list[Level] = []  # the running vmaps, the outermost first
 
 
 def _refused(name: str):
@@ -37,7 +37,7 @@ def _refused(name: str):
 
 
 def _of_value(name: str):
-    """A property that the batch has in common with its elements."""
+    """Return a property whose value is the same for the batch and its elements."""
     return property(lambda self: getattr(self._value, name))
 
 
@@ -50,13 +50,11 @@ def _asked_of_value(name: str):
 
 
 def _elementwise(name: str):
-    """A method that changes elements one by one: it may be called on the whole batch."""
+    """Return a method that works on single elements, so that it can be called on the whole batch."""
 
     def method(self, *args, **kwargs):
         args = [a._value if isinstance(a, BatchedTensor) and a._level is self._level else a for a in args]
-        kwargs.pop(
-            "memory_format", None
-        )  # the elements' layout: a batch of them has one dim more, and one of its own
+        kwargs.pop("memory_format", None)  # this format is meant for one element; the batch has one dim more
         return wrap(getattr(self._value, name)(*args, **kwargs), self._level)
 
     method.__name__ = name
@@ -64,34 +62,34 @@ def _elementwise(name: str):
 
 
 class BatchedTensor(Tensor):
-    """See the module. What functions do with it (`__torch_function__`, indexing) is given by _rules.py."""
+    """A tensor inside vmap (see the module). _rules.py defines what functions and indexing do with it."""
 
     shape = property(lambda self: Size(self._value.shape[1:]))
     ndim = property(lambda self: self._value.ndim - 1)
 
     def size(self, dim=None):
-        """Shape of an element, or its extent along a dim."""
+        """Return the shape of an element, or its size along a dim."""
         return self.shape if dim is None else self.shape[dim]
 
     def dim(self) -> int:
-        """Number of dimensions of an element."""
+        """Return the number of dims of an element."""
         return self.ndim
 
     ndimension = dim
 
     def numel(self) -> int:
-        """Number of numbers of an element."""
+        """Return the number of values in an element."""
         return self.shape.numel()
 
     nelement = numel
 
     def stride(self, dim=None):
-        """Strides of an element."""
+        """Return the strides of an element."""
         strides = tuple(self._value.stride()[1:])
         return strides if dim is None else strides[dim]
 
     def is_contiguous(self, *args, **kwargs) -> bool:
-        """Whether an element's memory is contiguous."""
+        """Return whether the memory of an element is contiguous."""
         return self._value.is_contiguous(*args, **kwargs) if self._level.size else True
 
     def __len__(self) -> int:
@@ -114,12 +112,12 @@ class BatchedTensor(Tensor):
         return repr(self)
 
     def requires_grad_(self, requires_grad=True):
-        """Whether operations on the batch are recorded."""
+        """Set whether autograd records operations on the batch."""
         self._value.requires_grad_(requires_grad)
         return self
 
     def new_tensor(self, data, **kwargs):
-        """A tensor of this type that is the same for all elements."""
+        """Return a tensor of this dtype that is the same for all elements of the batch."""
         return self._value.new_tensor(data, **kwargs)
 
 
@@ -139,26 +137,29 @@ BatchedTensor.data = property(lambda self: wrap(self._value.detach(), self._leve
 
 
 def wrap(value: Tensor, level: Level) -> BatchedTensor:
-    """The batched tensor of ``value``, whose first dimension is the batch of ``level``."""
+    """Return the batched tensor for ``value``, whose first dim is the batch of ``level``."""
     made = Tensor._make_subclass(BatchedTensor, ops.empty(0))
     made.__dict__["_value"], made.__dict__["_level"] = value, level
     return made
 
 
 def is_batched(x, level: Level | None = None) -> bool:
-    """Whether ``x`` is batched at ``level`` (at any without one), as its outermost layer."""
+    """Return whether the outermost layer of ``x`` is batched at ``level`` (or at any level if None)."""
     return isinstance(x, BatchedTensor) and (level is None or x._level is level)
 
 
 def batch_of(x: Tensor, level: Level) -> Tensor:
-    """``x`` with the batch dimension of ``level`` first: expanded where ``x`` is the same for all elements."""
+    """Return ``x`` with the batch dim of ``level`` first.
+
+    It is expanded if it is the same for all elements.
+    """
     if is_batched(x, level):
         return x._value
     return ops.expand(ops.unsqueeze(x, 0), [level.size, *x.shape])
 
 
 def fully_batched(x: Tensor, depth: int | None = None) -> Tensor:
-    """``x`` as a tensor that is batched at every running level (at the first ``depth``), the innermost outside."""
+    """Return ``x``, batched at every running level (or at the first ``depth`` levels), the innermost outside."""
     return _batched_to(x, len(levels) if depth is None else depth)
 
 
@@ -173,14 +174,14 @@ def _batched_to(x, depth: int):
 
 
 def innermost(x: Tensor) -> Tensor:
-    """The plain tensor inside all layers."""
+    """Return the plain tensor inside of all layers."""
     while isinstance(x, BatchedTensor):
         x = x._value
     return x
 
 
 def rewrapped(plain: Tensor, like: Tensor) -> Tensor:
-    """``plain`` in the layers of ``like``."""
+    """Return ``plain``, wrapped in the layers of ``like``."""
     if not isinstance(like, BatchedTensor):
         return plain
     return wrap(rewrapped(plain, like._value), like._level)

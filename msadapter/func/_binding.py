@@ -1,4 +1,4 @@
-"""Arguments of table operators by the names of their schemas."""
+"""Binding of a call's arguments to the parameters in the schema of a table operator."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _by_function: dict = {}
 
 
 def declaration_of(function):
-    """(declaration, whether it is the in-place form) of a table function, or (None, False)."""
+    """Return (declaration, whether it is the in-place form) of a table function, or (None, False)."""
     if not _by_function:
         for d in declarations.values():
             if d.inplace is not None:
@@ -21,7 +21,7 @@ def declaration_of(function):
 
 
 def bind(declaration, args, kwargs) -> dict:
-    """Every parameter's value, in the schema's order; TypeError where the call does not fit."""
+    """Return the value of every parameter, in the schema's order. TypeError if the arguments do not fit."""
     parameters = declaration.schema.parameters
     positional = [p for p in parameters if not p.keyword_only]
     args = list(args)
@@ -46,7 +46,7 @@ def bind(declaration, args, kwargs) -> dict:
 
 
 def _has_trailing_sizes(positional, args) -> bool:
-    """``x.permute(1, 0)``: several ints where one list is meant."""
+    """Return whether several ints stand for one list, as in ``x.permute(1, 0)``."""
     for i, p in enumerate(positional[:2]):
         if p.type == "int[]":
             return len(args) > i + 1 and all(isinstance(a, int) and not isinstance(a, bool) for a in args[i:])

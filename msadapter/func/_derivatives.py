@@ -1,8 +1,8 @@
-"""torch.func's derivatives, on the ordinary graph.
+"""The derivatives of torch.func, computed with the ordinary autograd graph.
 
-A transform takes copies of its inputs that start a graph of their own: connected to the caller's graph where an
-input requires grad there (so transforms nest, and compose with autograd), cut off where it does not. Inside vmap the
-copies are made batched, so that the graph of the whole batch holds every element's derivatives apart.
+A transform makes new tensors from its inputs. If an input requires grad, the new tensor is connected to the
+caller's graph, so that transforms can be nested and combined with autograd. Otherwise it is a leaf. Inside
+vmap the new tensors are batched, so one graph of the whole batch holds the derivatives of every element.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class _Start:
         self._own = {_C.gradient_edge(p)[0] for p in self.plain if p.is_leaf}
 
     def leads_outside(self, outputs) -> bool:
-        """Whether the graph of some outputs reaches anything but this transform's own inputs."""
+        """Return whether the graph of outputs reaches leaves other than this transform's inputs."""
         todo = [x.grad_fn for x in outputs if x.grad_fn is not None]
         todo += [_C.gradient_edge(x)[0] for x in outputs if x.grad_fn is None and x.requires_grad]
         seen = set()
@@ -51,7 +51,7 @@ class _Start:
         return False
 
     def gradients(self, outputs, vectors, keep=False):
-        """(gradients of the inputs, whether they belong to the caller's graph)."""
+        """Return (gradients of the inputs, whether they are connected to the caller's graph)."""
         pairs = [
             (innermost(o), innermost(v)) for o, v in zip(outputs, vectors, strict=True) if o.requires_grad
         ]
@@ -66,7 +66,10 @@ class _Start:
         return [rewrapped(g, b) for g, b in zip(made, self.batched, strict=True)], linked
 
     def left(self, tree):
-        """Results as the caller sees them: without this transform's graph unless the caller's goes through it."""
+        """Return results for the caller.
+
+        They are detached, unless their graph reaches tensors of the caller.
+        """
 
         def leave(x):
             if not isinstance(x, Tensor) or not x.requires_grad:
@@ -88,7 +91,7 @@ def _differentiable(tree, where: str):
 
 
 def _chosen(args, argnums):
-    """The arguments of these positions, checked."""
+    """Return the arguments at these positions, after checking them."""
     numbers = (argnums,) if isinstance(argnums, int) else argnums
     if not isinstance(numbers, tuple) or not all(isinstance(n, int) for n in numbers):
         raise RuntimeError(f"argnum must be int or tuple of ints, but got {argnums}")
@@ -111,11 +114,11 @@ def _put(args, numbers, values) -> list:
 
 
 def grad_and_value(func, argnums=0, has_aux=False):
-    """A function that gives (gradient with respect to the arguments ``argnums``, value) of ``func``.
+    """Return a function that computes (gradient with respect to the arguments ``argnums``, value) of
+    ``func``.
 
-    The value of ``func`` is one number.
-
-    With ``has_aux``, ``func`` returns (value, anything) and the result is (gradient, (value, anything)).
+    The value of ``func`` is a single number. With ``has_aux``, ``func`` returns (value, anything), and the
+    result is (gradient, (value, anything)).
     """
 
     @functools.wraps(func)
@@ -154,7 +157,7 @@ def grad_and_value(func, argnums=0, has_aux=False):
 
 
 def grad(func, argnums=0, has_aux=False):
-    """A function that gives the gradient of ``func``, whose value is one number, for the arguments ``argnums``."""
+    """Return a function that computes the gradient of ``func``, which returns one number, for ``argnums``."""
     both = grad_and_value(func, argnums, has_aux)
 
     @functools.wraps(func)
@@ -185,7 +188,7 @@ class _Star:
 
 
 def _drawn(spec) -> str:
-    """A structure with stars for its leaves."""
+    """Return a tree structure as text, with a star for each leaf."""
     return repr(tree_unflatten([_Star()] * spec.num_leaves, spec))
 
 
@@ -200,7 +203,11 @@ def _split_aux(output, has_aux: bool, where: str):
 
 
 def vjp(func, *primals, has_aux=False):
-    """(func(*primals), vjp_fn): ``vjp_fn`` gives a cotangent's (of the output's structure) product with the Jacobian."""
+    """Return (func(*primals), vjp_fn).
+
+    ``vjp_fn`` takes a cotangent with the structure of the output and returns its product with the Jacobian,
+    one tensor for each input.
+    """
     leaves, spec = _differentiable(primals, "vjp")
     start = _Start(leaves)
     with enable_grad():
@@ -225,7 +232,7 @@ def vjp(func, *primals, has_aux=False):
                 )
         for level in reversed(
             levels[start.depth :]
-        ):  # a vmap over cotangents only: the graph has no such batch
+        ):  # this vmap runs over cotangents only, and the graph has no such batch
             if any(is_batched(v, level) for v in vectors):
                 return looped(vjp_fn, cotangents, {}, level, False)
         with enable_grad():
@@ -238,7 +245,7 @@ def vjp(func, *primals, has_aux=False):
 
 
 def jvp(func, primals, tangents, *, strict=False, has_aux=False):
-    """(func(*primals), the product of its Jacobian with ``tangents``), by differentiating a ``vjp``."""
+    """Return (func(*primals), J v) for the Jacobian J and the ``tangents`` v. It differentiates a ``vjp``."""
     if not isinstance(primals, tuple):
         raise RuntimeError(
             "jvp(f, primals, tangents): Expected primals to be a tuple. E.g. it should be valid to call f(*primals)."
@@ -268,7 +275,7 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
 
 
 def _push(start, output, directions):
-    """J . v of one output: the derivative of u -> (J^T u) . v, which is linear in u."""
+    """Return J v for one output: the derivative of u -> (J^T u) . v, which is linear in u."""
     value = fully_batched(output)
     plain = innermost(value)
     if not plain.requires_grad:
@@ -289,9 +296,9 @@ def _push(start, output, directions):
 
 
 def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_copy=False):
-    """A function that gives the Jacobian of ``func``: for each output and input, of shape output.shape + input.shape.
+    """Return a function that computes the Jacobian of ``func``, output.shape + input.shape for each pair.
 
-    Rows are computed one after the other, whatever ``chunk_size`` says.
+    The rows are computed one after the other. ``chunk_size`` has no effect.
     """
     if chunk_size is not None and chunk_size <= 0:
         raise ValueError("jacrev: `chunk_size` should be greater than 0.")
@@ -315,7 +322,7 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_
 
 
 def _rows(pull, flat, i, out_spec):
-    """The Jacobian of one output with respect to every input."""
+    """Return the Jacobian of one output with respect to every input."""
     out, rows = flat[i], []
     for j in range(out.numel()):
         one = ops.zeros(out.shape, dtype=out.dtype, device=out.device)
@@ -334,17 +341,17 @@ def _rows(pull, flat, i, out_spec):
 
 
 def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
-    """The Jacobian as ``jacrev`` gives it, under the name of its forward-mode computation."""
+    """Same as ``jacrev``. In PyTorch this function uses the forward mode."""
     return jacrev(func, argnums, has_aux=has_aux)
 
 
 def hessian(func, argnums=0):
-    """A function that gives the Hessian of ``func``."""
+    """Return a function that computes the Hessian of ``func``."""
     return jacfwd(jacrev(func, argnums), argnums)
 
 
 def linearize(func, *primals):
-    """(func(*primals), a function that gives the Jacobian's products with tangents at ``primals``)."""
+    """Return (func(*primals), a function that multiplies tangents by the Jacobian at ``primals``)."""
     output = func(*primals)
 
     def jvp_fn(*tangents):

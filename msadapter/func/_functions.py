@@ -1,4 +1,4 @@
-"""User-defined operations (autograd.Function) on batched tensors."""
+"""autograd.Function with batched tensors."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ._looped import looped
 
 
 class VmapInfo(NamedTuple):
-    """What a Function's ``vmap`` is told about the batch."""
+    """What the ``vmap`` method of a Function gets to know about the batch."""
 
     batch_size: int
     randomness: str
 
 
 def _apply(cls, args, kwargs):
-    """``cls.apply`` where an argument is batched: by the Function's own rule, else element by element."""
+    """Call ``cls.apply`` with batched arguments: with the Function's own rule if it has one, else in a loop."""
     present = [a for a in args if isinstance(a, BatchedTensor)]
     if not present:
         return NotImplemented

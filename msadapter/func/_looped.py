@@ -1,4 +1,4 @@
-"""Operations run for one element of a batch after the other."""
+"""Functions that run once for each element of a batch."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ IN_PLACE = (
 
 
 def tensors_in(tree) -> list:
-    """Every tensor of nested tuples, lists, dicts and slices."""
+    """Yield every tensor in nested tuples, lists, dicts and slices."""
     return instances_in(tree, Tensor)
 
 
 def looped(function, args, kwargs, level, inplace):
-    """``function`` on the elements of what is batched at ``level``, its results stacked."""
+    """Call ``function`` on each element of what is batched at ``level`` and stack the results."""
     if level.size == 0:
         raise RuntimeError("vmap: a batch of no elements is not supported for this operation")
     leaves, spec = tree_flatten((list(args), kwargs))
@@ -35,7 +35,7 @@ def looped(function, args, kwargs, level, inplace):
 
 
 def stacked(outputs: list, level):
-    """Results of the elements as one batched result of the same structure."""
+    """Combine the results of all elements into one batched result of the same structure."""
     first = outputs[0]
     if isinstance(first, Tensor):
         return wrap(ops.stack(outputs), level)

@@ -11,13 +11,13 @@ __all__ = ["functional_call", "replace_all_batch_norm_modules_", "stack_module_s
 def functional_call(
     module, parameter_and_buffer_dicts, args=None, kwargs=None, *, tie_weights=True, strict=False
 ):
-    """``module(*args, **kwargs)`` with the given tensors in the places of its own of these names.
+    """Call ``module(*args, **kwargs)`` with the given tensors in place of its parameters and buffers.
 
     Args:
         parameter_and_buffer_dicts: a dict from names to tensors, or several whose names do not overlap.
-        args: the arguments; a single value that is no tuple is the only argument.
+        args: the arguments; a single value that is not a tuple is the only argument.
         tie_weights: names that share a tensor in the module share the given one.
-        strict: the names must be exactly the module's.
+        strict: the names must be exactly those of the module.
     """
     if isinstance(parameter_and_buffer_dicts, dict):
         given = parameter_and_buffer_dicts
@@ -41,7 +41,10 @@ def functional_call(
 
 
 def stack_module_state(models):
-    """(parameters, buffers) of several modules of one kind: dicts whose tensors have a first dimension of len(models)."""
+    """Return (parameters, buffers) of several modules of one kind.
+
+    Both are dicts, and their tensors have a new first dimension of size len(models).
+    """
     models = list(models)
     if not models:
         raise RuntimeError("stack_module_state: Expected at least one model, got 0.")
@@ -68,7 +71,7 @@ def _stack(tensors):
 
 
 def replace_all_batch_norm_modules_(root):
-    """``root`` with batch normalization that keeps no running statistics: nothing is changed in place by a call."""
+    """Remove the running statistics of every batch normalization, so that a call changes nothing in place."""
     from ..nn.modules.batchnorm import _BatchNorm
 
     for module in root.modules():

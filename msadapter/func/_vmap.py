@@ -29,7 +29,7 @@ _ERROR = (
 
 
 class _Randomness(TorchFunctionMode):
-    """Random operations inside a vmap draw as its ``randomness`` says."""
+    """Random operators inside a vmap follow its argument ``randomness``."""
 
     def __init__(self, level: Level):
         self.level = level
@@ -47,7 +47,7 @@ class _Randomness(TorchFunctionMode):
         return self._different(name, function, args, kwargs, inplace)
 
     def _same(self, function, args, kwargs, inplace):
-        """Every element sees the same numbers."""
+        """Draw the same numbers for all elements."""
         if not any(is_batched(x, self.level) for x in tensors_in((args, kwargs))):
             return function(*args, **kwargs)
         start = get_rng_state()
@@ -59,7 +59,7 @@ class _Randomness(TorchFunctionMode):
         return looped(again, args, kwargs, self.level, inplace)
 
     def _different(self, name, function, args, kwargs, inplace):
-        """Every element draws its own; whole batches at once where torch does."""
+        """Draw different numbers for each element: for the whole batch at once if PyTorch does so."""
         level = self.level
         batched = [x for x in tensors_in((args, kwargs)) if is_batched(x, level)]
         if name in ("rand", "randn"):
@@ -93,7 +93,7 @@ def _name(func) -> str:
 
 
 def _checked_inputs(func, in_dims, args):
-    """(leaves, dim of each leaf, structure, batch size)."""
+    """Return (leaves, mapped dim of each leaf, tree structure, batch size)."""
     where = f"vmap({_name(func)}, in_dims={in_dims}, ...)(<inputs>)"
     if not isinstance(in_dims, (int, tuple)) or isinstance(in_dims, bool):
         raise ValueError(
@@ -150,7 +150,7 @@ def _checked_dim(where, x, d):
 
 
 def _results(func, outputs, out_dims, level):
-    """Outputs of a batched run with their batch dimension where ``out_dims`` puts it."""
+    """Return the outputs of a batched run, with the batch dim where ``out_dims`` wants it."""
     leaves, spec = tree_flatten(outputs)
     dims = _broadcast_to_and_flatten(out_dims, spec)
     if dims is None:
@@ -195,13 +195,14 @@ def _run(func, leaves, dims, spec, size, out_dims, randomness, kwargs):
 
 
 def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
-    """A function that maps ``func`` over a dimension of its inputs.
+    """Return a function that maps ``func`` over a dimension of its inputs.
 
     Args:
-        in_dims: dimension of each input that is mapped over (None: the input is the same for all), nested as the inputs are.
-        out_dims: where the mapped dimension goes in the outputs.
+        in_dims: dimension of each input to map over (None: the input is the same for all), nested like the
+        inputs.
+        out_dims: position of the mapped dimension in the outputs.
         randomness: "error", "different" (every element draws its own numbers) or "same".
-        chunk_size: the largest part of the batch that is run at once.
+        chunk_size: the largest part of the batch that runs at once.
     """
     if randomness not in ("error", "different", "same"):
         raise RuntimeError(
@@ -238,7 +239,7 @@ def _joined(parts, out_dims):
 
 
 def inside() -> bool:
-    """Whether a vmap is running."""
+    """Return whether a vmap is running."""
     return bool(levels)
 
 

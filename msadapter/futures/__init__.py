@@ -1,4 +1,4 @@
-"""torch.futures: values that come later."""
+"""torch.futures: values that are not available yet."""
 
 import threading
 import types
@@ -7,7 +7,7 @@ __all__ = ["Future", "collect_all", "wait_all"]
 
 
 class Future:
-    """A value that another thread sets; callbacks run when it is there."""
+    """A value that another thread will set. Callbacks run when it is set."""
 
     __class_getitem__ = classmethod(types.GenericAlias)
 
@@ -19,37 +19,37 @@ class Future:
         self._callbacks = []
 
     def done(self) -> bool:
-        """Whether the value or an error is there."""
+        """Return whether the value or an error has been set."""
         return self._ready.is_set()
 
     def wait(self):
-        """The value; an error is raised."""
+        """Wait for the value and return it. If an error was set, raise it."""
         self._ready.wait()
         if self._error is not None:
             raise self._error
         return self._value
 
     def value(self):
-        """The value, which must be there."""
+        """Return the value, which must have been set."""
         if not self.done():
             raise RuntimeError("The Future is not completed; value() may only be called on a completed one")
         return self.wait()
 
     def then(self, callback) -> "Future":
-        """A future of `callback(this future)`."""
+        """Return a future for the result of `callback(this future)`."""
         following = Future()
 
         def run(future):
             try:
                 following.set_result(callback(future))
-            except Exception as err:  # the error belongs to whoever waits for the result
+            except Exception as err:  # the error is raised to whoever waits for the result
                 following.set_exception(err)
 
         self.add_done_callback(run)
         return following
 
     def add_done_callback(self, callback) -> None:
-        """Call `callback(this future)` when it is done."""
+        """Call `callback(this future)` when the value is set."""
         with self._lock:
             if not self.done():
                 self._callbacks.append(callback)
@@ -78,7 +78,7 @@ class Future:
 
 
 def collect_all(futures) -> Future:
-    """A future of the list of done futures."""
+    """Return a future for the list of the given futures, which is set when all of them are done."""
     futures = list(futures)
     result = Future()
     left = [len(futures)]
@@ -99,5 +99,5 @@ def collect_all(futures) -> Future:
 
 
 def wait_all(futures) -> list:
-    """The values of all futures."""
+    """Wait for all futures and return their values."""
     return [future.wait() for future in collect_all(futures).wait()]

@@ -1,4 +1,4 @@
-"""torch.jit: TorchScript does not exist here; scripted functions and modules run as the Python they are."""
+"""torch.jit: there is no TorchScript. Scripted functions and modules run as ordinary Python."""
 
 from contextlib import contextmanager
 
@@ -41,11 +41,11 @@ from typing import Final  # noqa: E402
 
 
 class ScriptModule:
-    """For isinstance checks: no module is ever scripted."""
+    """A class for isinstance checks. There are no instances."""
 
 
 class ScriptFunction:
-    """For isinstance checks: no function is ever scripted."""
+    """A class for isinstance checks. There are no instances."""
 
 
 RecursiveScriptModule = TopLevelTracedModule = TracedModule = ScriptModule
@@ -60,7 +60,7 @@ def _note():
 
 
 def script(obj=None, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
-    """The function, class or module itself (said once); a function of element-wise operators is fused."""
+    """Return the object itself, with one warning. A function of elementwise operators is fused."""
     if obj is None:
         return script
     _note()
@@ -70,7 +70,7 @@ def script(obj=None, optimize=None, _frames_up=0, _rcb=None, example_inputs=None
 
 
 def trace(func=None, example_inputs=None, *args, **kwargs):
-    """The function or module itself (said once): it is not specialised to the example."""
+    """Return the function or module itself, with one warning. It is not specialised to the example inputs."""
     if func is None:
         return lambda f: trace(f, example_inputs, *args, **kwargs)
     _note()
@@ -78,13 +78,13 @@ def trace(func=None, example_inputs=None, *args, **kwargs):
 
 
 def trace_module(mod, inputs, *args, **kwargs):
-    """The module itself (said once)."""
+    """Return the module itself, with one warning."""
     _note()
     return mod
 
 
 def script_if_tracing(fn):
-    """The function itself."""
+    """Return the function unchanged."""
     return fn
 
 
@@ -92,12 +92,12 @@ script_method = export = unused = script_if_tracing
 
 
 def ignore(drop=False, **kwargs):
-    """The function itself; or a decorator that returns it."""
+    """Return the function unchanged, or a decorator that does so."""
     return drop if callable(drop) else (lambda fn: fn)
 
 
 def is_scripting() -> bool:
-    """False."""
+    """Return False."""
     return False
 
 
@@ -105,22 +105,22 @@ is_tracing = is_scripting
 
 
 def annotate(the_type, the_value):
-    """The value."""
+    """Return the value."""
     return the_value
 
 
 def Attribute(value, type=None):
-    """The value."""
+    """Return the value."""
     return value
 
 
 def interface(obj):
-    """The class itself."""
+    """Return the class unchanged."""
     return obj
 
 
 def isinstance(obj, target_type) -> bool:
-    """Python's isinstance, also for parametrised containers (their parameters are not looked at)."""
+    """Python's isinstance. For types such as List[int], only the container is checked."""
     import builtins
     from typing import get_origin
 
@@ -129,17 +129,17 @@ def isinstance(obj, target_type) -> bool:
 
 
 def freeze(mod, preserved_attrs=None, optimize_numerics=True):
-    """The module itself."""
+    """Return the module unchanged."""
     return mod
 
 
 def optimize_for_inference(mod, other_methods=None):
-    """The module itself."""
+    """Return the module unchanged."""
     return mod
 
 
 def fork(func, *args, **kwargs):
-    """A future of func(*args, **kwargs), which is computed at once."""
+    """Call func(*args, **kwargs) now and return a future with the result."""
     from ..futures import Future
 
     future = Future()
@@ -148,53 +148,53 @@ def fork(func, *args, **kwargs):
 
 
 def wait(future):
-    """The value of a future."""
+    """Return the value of a future."""
     return future.wait()
 
 
 def save(m, f, _extra_files=None):
-    """Write a TorchScript archive."""
+    """Not supported: raises NotImplementedError."""
     raise NotImplementedError("torch.jit.save: TorchScript archives are not supported (docs/coverage.md)")
 
 
 def load(f, map_location=None, _extra_files=None, _restore_shapes=False):
-    """Read a TorchScript archive."""
+    """Not supported: raises NotImplementedError."""
     raise NotImplementedError("torch.jit.load: TorchScript archives are not supported (docs/coverage.md)")
 
 
 def export_opnames(m) -> list:
-    """Operators of a scripted module."""
+    """Not supported: raises NotImplementedError."""
     raise NotImplementedError("torch.jit.export_opnames is not supported (docs/coverage.md)")
 
 
 def set_fusion_strategy(strategy) -> list:
-    """No fuser to steer: the strategy before, which is empty."""
+    """Accepted without effect. Returns the former strategy, which is an empty list."""
     return []
 
 
 def enable_onednn_fusion(enabled: bool) -> None:
-    """No fuser to steer."""
+    """Accepted without effect."""
 
 
 def onednn_fusion_enabled() -> bool:
-    """False."""
+    """Return False."""
     return False
 
 
 @contextmanager
 def fuser(name):
-    """A block with a fuser: there is none."""
+    """A block without effect. In PyTorch it selects a fuser."""
     yield
 
 
 @contextmanager
 def optimized_execution(should_optimize):
-    """A block with optimisation: there is none."""
+    """A block without effect. In PyTorch it controls optimisation."""
     yield
 
 
 class strict_fusion:
-    """A block that must fuse completely: accepted."""
+    """A block without effect. In PyTorch everything inside must be fused."""
 
     def __enter__(self):
         return self
@@ -204,7 +204,10 @@ class strict_fusion:
 
 
 def _keep_options() -> None:
-    """torch._C's switches of TorchScript's executor: each keeps what it is given and answers what it had."""
+    """Add torch._C's options of TorchScript's executor.
+
+    Each function stores its value and returns the last one.
+    """
     from .._host.native import load
 
     native = load()

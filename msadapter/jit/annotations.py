@@ -2,7 +2,7 @@
 
 
 def is_function_or_method(the_callable) -> bool:
-    """Whether it is a Python function or method."""
+    """Return whether the object is a Python function or method."""
     import inspect
 
     return inspect.isfunction(the_callable) or inspect.ismethod(the_callable)

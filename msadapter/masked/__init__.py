@@ -1,4 +1,4 @@
-"""torch.masked: reductions and normalizations that leave out the elements where a mask is false."""
+"""torch.masked: reductions and normalizations that ignore elements where a mask is false."""
 
 from ._normalizations import cumprod, cumsum, log_softmax, logaddexp, normalize, softmax, softmin
 from ._reductions import amax, amin, argmax, argmin, logsumexp, mean, median, norm, prod, std, sum, var

@@ -1,4 +1,4 @@
-"""What masked-out elements count as: the neutral element of the operation."""
+"""The neutral element of each operation, which replaces masked-out elements."""
 
 import math
 
@@ -17,7 +17,7 @@ def _bounds(dtype) -> tuple[int, int]:
 
 
 def identity(name: str, dtype, ord: float = 2.0):
-    """The number that does not change the result of operation ``name`` on elements of ``dtype``."""
+    """Return the number that does not change the result of operation ``name`` for elements of ``dtype``."""
     if name in ("prod", "cumprod"):
         return 1
     if name == "median":
@@ -39,7 +39,7 @@ def identity(name: str, dtype, ord: float = 2.0):
 
 
 def broadcast_mask(x: Tensor, mask: Tensor) -> Tensor:
-    """The mask as booleans in the shape of ``x``; IndexError where it has more dimensions."""
+    """Return the mask as booleans in the shape of ``x``. IndexError if the mask has more dimensions."""
     if mask.ndim > x.ndim:
         raise IndexError(
             "_input_mask expected broadcastable mask (got mask dimensionality higher than of the input)"
@@ -50,7 +50,9 @@ def broadcast_mask(x: Tensor, mask: Tensor) -> Tensor:
 
 
 def filled(name: str, x: Tensor, mask, ord: float = 2.0) -> Tensor:
-    """``x`` with the neutral element of ``name`` where the mask is false; ``x`` itself without a mask."""
+    """Return ``x`` with the neutral element of ``name`` where the mask is false, or ``x`` if there is no
+    mask.
+    """
     if mask is None:
         return x
     dtype = x.dtype if name != "median" or x.dtype.is_floating_point else float32
@@ -59,7 +61,7 @@ def filled(name: str, x: Tensor, mask, ord: float = 2.0) -> Tensor:
 
 
 def all_dims(dim, ndim: int) -> list[int]:
-    """Dimensions to reduce, in ascending order: all for None and for an empty tuple."""
+    """Return the dims to reduce in ascending order. None and an empty tuple mean all dims."""
     if dim is None or (isinstance(dim, (tuple, list)) and not dim):
         return list(range(ndim))
     dims = []

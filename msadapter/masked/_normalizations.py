@@ -1,4 +1,4 @@
-"""Masked operations that keep the shape: softmaxes, running sums, normalization, logaddexp."""
+"""Masked operations that keep the shape: softmax, cumulative sums, normalization, logaddexp."""
 
 from .. import ops
 from ._fill import filled
@@ -15,7 +15,10 @@ def _checked(dim, ndim: int) -> int:
 
 
 def softmax(input, dim, *, dtype=None, mask=None):
-    """Softmax over the elements where ``mask`` is true; 0 elsewhere, nan where none is."""
+    """Softmax over the elements where ``mask`` is true.
+
+    Masked-out elements give 0. If no element is left along ``dim``, the result is nan.
+    """
     x = filled("amax", input, mask)
     return ops.softmax(x, _checked(dim, x.ndim), dtype=dtype or input.dtype)
 
@@ -33,27 +36,27 @@ def softmin(input, dim, *, dtype=None, mask=None):
 
 
 def cumsum(input, dim, *, dtype=None, mask=None):
-    """Running sum of the elements where ``mask`` is true."""
+    """Cumulative sum of the elements where ``mask`` is true."""
     x = filled("cumsum", input, mask)
     return ops.cumsum(x, _checked(dim, x.ndim), dtype=dtype or input.dtype)
 
 
 def cumprod(input, dim, *, dtype=None, mask=None):
-    """Running product of the elements where ``mask`` is true."""
+    """Cumulative product of the elements where ``mask`` is true."""
     x = filled("cumprod", input, mask)
     return ops.cumprod(x, _checked(dim, x.ndim), dtype=dtype or input.dtype)
 
 
 def normalize(input, ord, dim, *, eps=1e-12, dtype=None, mask=None):
-    """Elements divided by their norm of order ``ord`` along ``dim`` (by ``eps`` where that is larger)."""
+    """Divide by the norm of order ``ord`` along ``dim``, or by ``eps`` if that is larger."""
     dtype = dtype or input.dtype
     size = norm(input, ord, _checked(dim, input.ndim), keepdim=True, dtype=dtype, mask=mask)
-    # The norm of complex numbers is real, and torch divides by it in the wanted type.
+    # The norm of complex numbers is real. PyTorch divides by it in the dtype of the result.
     floor = ops.full_like(size, eps)
     return filled("normalize", input, mask) / ops.maximum(size, floor)
 
 
 def logaddexp(input, other, *, dtype=None, input_mask=None, other_mask=None):
-    """log(exp(input) + exp(other)), each counting only where its mask is true."""
+    """log(exp(input) + exp(other)). Each of them counts only where its mask is true."""
     x, y = filled("logaddexp", input, input_mask), filled("logaddexp", other, other_mask)
     return ops.logaddexp(x, y).to(dtype or input.dtype)

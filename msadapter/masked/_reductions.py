@@ -1,4 +1,4 @@
-"""Masked reductions. A slice whose elements are all masked out gives the operation's neutral element."""
+"""Masked reductions. If all elements of a slice are masked out, the result is the neutral element."""
 
 from .. import ops
 from .._values.dtype import bool as bool_
@@ -9,7 +9,7 @@ _NARROW = (bool_, uint8, int8, int16, int32)
 
 
 def _accumulated(x, dtype):
-    """dtype of sums and products: small integers are added up in int64."""
+    """Return the dtype of sums and products. Small integers are summed in int64."""
     return dtype or (int64 if x.dtype in _NARROW else x.dtype)
 
 
@@ -45,12 +45,18 @@ def amin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
 
 
 def argmax(input, dim=None, *, keepdim=False, dtype=None, mask=None):
-    """Position of the largest element where ``mask`` is true, in the input's dtype as torch gives it."""
+    """Position of the largest element where ``mask`` is true.
+
+    As in PyTorch, it has the dtype of the input.
+    """
     return ops.argmax(filled("argmax", input, mask), dim, bool(keepdim)).to(dtype or input.dtype)
 
 
 def argmin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
-    """Position of the smallest element where ``mask`` is true, in the input's dtype as torch gives it."""
+    """Position of the smallest element where ``mask`` is true.
+
+    As in PyTorch, it has the dtype of the input.
+    """
     return ops.argmin(filled("argmin", input, mask), dim, bool(keepdim)).to(dtype or input.dtype)
 
 
@@ -73,7 +79,7 @@ def _count(input, dims, keepdim, mask):
 
 
 def mean(input, dim=None, *, keepdim=False, dtype=None, mask=None):
-    """Mean of the elements where ``mask`` is true; nan where there are none. Integers need a ``dtype``."""
+    """Mean of the elements where ``mask`` is true, or nan if there are none. Integers need a ``dtype``."""
     wanted = dtype or input.dtype
     if not (wanted.is_floating_point or wanted.is_complex):
         raise ValueError(
@@ -88,7 +94,7 @@ def mean(input, dim=None, *, keepdim=False, dtype=None, mask=None):
 
 
 def median(input, dim=-1, *, keepdim=False, dtype=None, mask=None):
-    """Lower median along ``dim`` of the elements where ``mask`` is true; nan where there are none."""
+    """Lower median along ``dim`` of the elements where ``mask`` is true, or nan if there are none."""
     dtype, dim = dtype or input.dtype, (all_dims(dim, input.ndim) or [0])[0]
     x = filled("median", input, mask)
     if x.dtype.is_floating_point:
@@ -109,7 +115,7 @@ def _freedom(unbiased, correction):
 
 
 def var(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype=None, mask=None):
-    """Variance of the elements where ``mask`` is true: squares divided by their number less ``correction``."""
+    """Variance of the elements where ``mask`` is true: squared deviations divided by count - ``correction``."""
     correction = _freedom(unbiased, correction)
     dtype = dtype or input.dtype
     if not (dtype.is_floating_point or dtype.is_complex):

@@ -1,4 +1,4 @@
-"""torch.onnx is refused: export with MindSpore's own exporter. Its questions are answered."""
+"""torch.onnx: export is not supported (use MindSpore's own exporter)."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ __all__ = ["ONNXProgram", "export", "is_in_onnx_export", "is_onnxrt_backend_supp
 
 
 class ONNXProgram:
-    """An exported program; none can be made here."""
+    """An exported program. There are no instances."""
 
     def __init__(self, *args, **kwargs):
         raise NotImplementedError("torch.onnx.ONNXProgram is not supported (docs/coverage.md)")
 
 
 def export(*args, **kwargs) -> ONNXProgram:
-    """Refused."""
+    """Not supported: raises NotImplementedError."""
     raise NotImplementedError("torch.onnx.export is not supported (docs/coverage.md)")
 
 
 def is_in_onnx_export() -> bool:
-    """False: nothing is ever being exported."""
+    """Return False, because nothing is being exported."""
     return False
 
 
 def is_onnxrt_backend_supported() -> bool:
-    """False."""
+    """Return False."""
     return False

@@ -1,4 +1,4 @@
-"""torch.sparse: tensors of which only some elements are kept, and functions of them."""
+"""torch.sparse: tensors that store only some of their elements, and functions of them."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ CONVERSIONS = {
 
 
 def _of_class(function):
-    """A conversion as a method of sparse tensors, which may have the layout already."""
+    """Return a conversion as a method of sparse tensors, which may already have the layout."""
 
     def method(self, *args, **kwargs):
         found = self._coo() if isinstance(self, CompressedTensor) else self
@@ -85,12 +85,15 @@ def _layout(name: str):
 
 
 def sum(input, dim=None, dtype=None):
-    """The sum of a sparse tensor; over some dims it is sparse while a sparse dim is left."""
+    """Return the sum of a sparse tensor.
+
+    A sum over some dims is sparse if a sparse dim is left, and dense otherwise.
+    """
     return t.sum(input, dtype=dtype) if dim is None else t.sum(input, dim, dtype=dtype)
 
 
 def softmax(input, dim, *, dtype=None):
-    """softmax along ``dim`` over the values that are there."""
+    """softmax along ``dim`` over the stored values."""
     return _softmax(input, dim, dtype=dtype)
 
 
@@ -100,7 +103,7 @@ def log_softmax(input, dim, *, dtype=None):
 
 
 def sampled_addmm(input, mat1, mat2, *, beta=1.0, alpha=1.0, out=None):
-    """alpha * (mat1 @ mat2) + beta * input at the places of ``input``, a csr matrix."""
+    """Return alpha * (mat1 @ mat2) + beta * input at the stored positions of ``input``, a csr matrix."""
     if not isinstance(input, CompressedTensor) or input.layout._name != "sparse_csr":
         raise RuntimeError(
             f"Expected input to have sparse csr layout, but got {input.layout._name.capitalize()}"
@@ -111,7 +114,7 @@ def sampled_addmm(input, mat1, mat2, *, beta=1.0, alpha=1.0, out=None):
 
 
 def spdiags(diagonals, offsets, shape, layout=None):
-    """The matrix of ``shape`` with the rows of ``diagonals`` on its diagonals ``offsets``, by column."""
+    """Return a matrix of ``shape`` whose diagonals ``offsets`` are the rows of ``diagonals``."""
     if diagonals.ndim == 1:
         diagonals = diagonals.unsqueeze(0)
     offsets = offsets.reshape(-1)
@@ -131,15 +134,21 @@ def spdiags(diagonals, offsets, shape, layout=None):
 
 
 def as_sparse_gradcheck(gradcheck):
-    """gradcheck of functions of sparse tensors: NotImplementedError."""
+    """Not supported: raises NotImplementedError.
+
+    In PyTorch it is a gradcheck for functions of sparse tensors.
+    """
     raise NotImplementedError("torch.sparse.as_sparse_gradcheck is not supported (docs/coverage.md)")
 
 
 def solve(*args, **kwargs):
-    """The solution of a sparse system: NotImplementedError, as in a PyTorch built without cuDSS."""
+    """Not supported: raises NotImplementedError, like a PyTorch that was built without cuDSS."""
     raise NotImplementedError("torch.sparse.solve is not supported (docs/coverage.md)")
 
 
 def to_sparse_semi_structured(original_tensor, transposed=False):
-    """Two of four values kept, for the cores of a GPU: NotImplementedError."""
+    """Not supported: raises NotImplementedError.
+
+    This layout keeps two of four values, for GPU tensor cores.
+    """
     raise NotImplementedError("torch.sparse.to_sparse_semi_structured is not supported (docs/coverage.md)")

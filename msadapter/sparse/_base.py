@@ -1,8 +1,9 @@
-"""What sparse tensors of all layouts are: a Tensor whose numbers are plain tensors of its own.
+"""The base class of sparse tensors. Their indices and values are ordinary tensors.
 
-The class stands in Python over a meta tensor of the shape, so an operator that does not know sparse tensors can compute
-nothing wrong with one. The values are an ordinary tensor with its own graph: the gradient of a sparse tensor is that of
-its values, and what is made of them by table operators is differentiable without rules of its own.
+A sparse tensor is a Python subclass of a meta tensor with its shape. An operator that does not know sparse
+tensors therefore raises an error and cannot compute something wrong. The values are an ordinary tensor in the
+graph, so the gradient of a sparse tensor is that of its values, and results of table operators on the values
+are differentiable.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from ..tensor._rare_methods import not_for
 _C = load()
 MAKERS: dict = {}  # layout name -> function(*parts, size, ...) that checks its parts; filled by _construct.py
 CONVERTERS: dict = {}  # layout name -> function(coalesced COO tensor, name, blocksize); filled by _compressed.py
-OPERATORS: dict = {}  # table operator -> function(sparse class, ...): torch.add, Tensor.add, ...
+OPERATORS: dict = {}  # table operator -> function(sparse class, ...), for torch.add, Tensor.add, ...
 
 
 def operator(*names: str):
-    """Declares a function as what sparse tensors do for operators of these names."""
+    """Decorate a function that implements the operators of these names for sparse tensors."""
 
     def declare(function):
         for name in names:
@@ -34,7 +35,7 @@ def operator(*names: str):
 
 
 def int64(values):
-    """An index tensor: of a list, or of a tensor of another type."""
+    """Convert a list or a tensor to an int64 index tensor."""
     given = values if isinstance(values, Tensor) else t.tensor(values, dtype=ALL["int64"])
     if given.dtype.is_floating_point or given.dtype.is_complex:
         given = given.to(ALL["int64"])
@@ -42,7 +43,10 @@ def int64(values):
 
 
 class SparseTensor(Tensor):
-    """Base of the layouts. Never called by programs: torch.sparse_coo_tensor and its kin make them."""
+    """Base class of the sparse layouts.
+
+    Programs create them with torch.sparse_coo_tensor and similar functions.
+    """
 
     _layout_name = ""
 
@@ -51,7 +55,7 @@ class SparseTensor(Tensor):
 
     @classmethod
     def _shaped(cls, size, values):
-        """An empty tensor of the class with this shape; the caller gives it its parts."""
+        """Return a tensor of the class with this shape. The caller sets its indices and values."""
         seed = _C.raw_empty((1,), None, values.dtype)
         made = _C.raw_view(_C.to_meta(seed), tuple(size), (0,) * len(size), 0, values.dtype)
         made.__class__ = cls
@@ -60,11 +64,11 @@ class SparseTensor(Tensor):
 
     # ---- what the layouts answer
     def _with(self, values, size=None):
-        """The same places with other values."""
+        """Return a tensor with the same indices and other values."""
         raise NotImplementedError(f"{type(self).__name__}._with: a layout must say it")
 
     def _parts(self) -> list:
-        """(name, tensor) of indices and values, for repr and files."""
+        """Return (name, tensor) pairs of the indices and values, for repr and for files."""
         raise NotImplementedError(f"{type(self).__name__}._parts: a layout must say it")
 
     # ---- description
@@ -151,7 +155,7 @@ class SparseTensor(Tensor):
         self._v.grad = None
 
     def _aligned(self, other):
-        """The values at the places of ``other``, which has the same places."""
+        """Return the values in the order of the indices of ``other``, which has the same positions."""
         return self._v
 
     def retain_grad(self) -> None:
@@ -165,7 +169,7 @@ class SparseTensor(Tensor):
         return self._v.register_hook(wrapped)
 
     def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
-        """As of a dense tensor; ``gradient`` has the places of this one."""
+        """Like backward of a dense tensor. ``gradient`` has the same positions as this tensor."""
         given = gradient._v if isinstance(gradient, SparseTensor) else gradient
         self._v.backward(given, retain_graph, create_graph, inputs)
 
@@ -188,7 +192,7 @@ class SparseTensor(Tensor):
 
     def __deepcopy__(self, memo):
         if not self.is_leaf:
-            return super().__deepcopy__(memo)  # its error
+            return super().__deepcopy__(memo)  # raises the proper error
         if id(self) not in memo:
             made = self._with(copy.deepcopy(self._v, memo))
             memo[id(self)] = made
@@ -262,7 +266,10 @@ def check_inside(indices, size) -> None:
 
 
 def rebuild(layout: str, parts, size, coalesced: bool, requires_grad: bool, state: dict):
-    """The tensor that __reduce_ex__ described. Its indices are checked: they come from a file."""
+    """Return the tensor that __reduce_ex__ described.
+
+    The indices are checked, because they come from a file.
+    """
     options = {"is_coalesced": coalesced} if layout == "sparse_coo" else {"layout": LAYOUTS[layout]}
     made = MAKERS[layout](*parts, size, check_invariants=True, **options)
     made.__dict__.update(state)

@@ -1,4 +1,7 @@
-"""Compressed matrices: csr and csc, and bsr and bsc, whose values are blocks."""
+"""Compressed matrices: csr and csc, and bsr and bsc, whose values are blocks.
+
+A "line" is a row in csr and bsr, and a column in csc and bsc.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +19,10 @@ _FLIPPED = {
 
 
 class CompressedTensor(SparseTensor):
-    """Base of the four layouts: `_outer` (lines + 1), `_inner` (nnz) and the values."""
+    """Base class of the four layouts: `_outer` (lines + 1), `_inner` (nnz) and the values."""
 
     def _rows(self) -> bool:
-        """Whether lines are rows."""
+        """Return whether lines are rows."""
         return self._layout_name in ("sparse_csr", "sparse_bsr")
 
     def _block(self) -> tuple:
@@ -51,13 +54,13 @@ class CompressedTensor(SparseTensor):
         return self._v.detach()
 
     def _lines(self):
-        """The line of each value."""
+        """Return the line of each value."""
         return t.repeat_interleave(
             t.arange(len(self._outer) - 1), self._outer[1:].long() - self._outer[:-1].long()
         )
 
     def _check(self) -> None:
-        """RuntimeError unless the indices make a matrix."""
+        """Raise RuntimeError if the indices are not valid."""
         outer, inner = self._outer, self._inner
         block = self._block()
         dense = tuple(self._v.shape[3 if "bs" in self._layout_name else 1 :])
@@ -87,7 +90,7 @@ class CompressedTensor(SparseTensor):
             raise RuntimeError(f"`0 <= {second} < {width}` is not satisfied.")
 
     def _coo(self):
-        """The same matrix in coordinates."""
+        """Return the same matrix in the coordinate layout."""
         lines, inner, values = self._lines(), self._inner.long(), self._v
         rows, columns = (lines, inner) if self._rows() else (inner, lines)
         height, width = self._block()
@@ -105,7 +108,7 @@ class CompressedTensor(SparseTensor):
         )
 
     def _with_coo_values(self, dense):
-        """This matrix's places with the elements of a dense one."""
+        """Return a matrix with the positions of this one and the elements of a dense matrix."""
         lines, inner = self._lines(), self._inner.long()
         if "bs" in self._layout_name:
             raise NotImplementedError(
@@ -127,7 +130,7 @@ class CompressedTensor(SparseTensor):
     to_sparse_coo = to_sparse
 
     def _transposed(self):
-        """The same numbers read the other way."""
+        """Return the transposed matrix, which has the same numbers in the other layout."""
         values = self._v.transpose(1, 2) if "bs" in self._layout_name else self._v
         return compressed(
             _FLIPPED[self._layout_name], self._outer, self._inner, values, tuple(self.shape)[::-1]
@@ -160,14 +163,14 @@ for _kind in KINDS:
 
 
 def compressed(name: str, outer, inner, values, size) -> CompressedTensor:
-    """The matrix of these parts, unchecked."""
+    """Return the matrix with these parts, without checks."""
     made = _classes[name]._shaped(size, values)
     made.__dict__.update(_outer=outer, _inner=inner)
     return made
 
 
 def from_coo(found, name: str, blocksize=None) -> CompressedTensor:
-    """A coalesced matrix in coordinates in a compressed layout."""
+    """Convert a coalesced matrix from the coordinate layout to a compressed layout."""
     if found.sparse_dim() != 2:
         raise RuntimeError(f"to_{name}: expected a matrix, but got sparse_dim {found.sparse_dim()}")
     if name in ("sparse_bsr", "sparse_bsc"):
@@ -182,7 +185,7 @@ def from_coo(found, name: str, blocksize=None) -> CompressedTensor:
 
 
 def _ends(lines, count: int):
-    """(count + 1): where the values of each line begin."""
+    """Return a tensor (count + 1) with the position at which the values of each line begin."""
     return t.cat([t.zeros([1], dtype=_INT), t.cumsum(t.bincount(lines, minlength=count), 0)])
 
 

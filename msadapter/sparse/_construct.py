@@ -1,4 +1,4 @@
-"""torch.sparse_coo_tensor and the compressed layouts: checks of what they are given."""
+"""torch.sparse_coo_tensor and the functions for compressed layouts, with checks of their arguments."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _checks = {"enabled": False}
 
 
 class check_sparse_tensor_invariants(contextlib.ContextDecorator):
-    """Whether indices are checked when a sparse tensor is made: inside ``with``, or by enable() and disable()."""
+    """Switches checks of the indices of new sparse tensors, inside ``with``, or by enable() and disable()."""
 
     def __init__(self, enable: bool = True):
         self._wanted, self._before = enable, None
@@ -51,7 +51,7 @@ def _checked(flag) -> bool:
 
 
 def _values(values, dtype, device, requires_grad: bool):
-    """The values as a tensor: a view where they have a graph, a leaf of their own where not."""
+    """Return the values as a tensor: a view if they have a graph, else a new leaf."""
     given = values if isinstance(values, Tensor) else t.tensor(values, dtype=dtype)
     if dtype is not None:
         given = given.to(dtype)
@@ -74,12 +74,12 @@ def sparse_coo_tensor(
     check_invariants=None,
     is_coalesced=None,
 ):
-    """The tensor with ``values`` (nnz, *dense sizes) at ``indices`` (sparse dims, nnz).
+    """Return a tensor with ``values`` (nnz, *dense sizes) at ``indices`` (sparse dims, nnz).
 
-    Without ``size`` it is as small as the indices allow; with a size alone it is empty.
+    Without ``size`` it is as small as the indices allow. With ``size`` alone it is empty.
 
     Raises:
-        RuntimeError: shapes that do not fit; with checks, indices outside of the size.
+        RuntimeError: the shapes do not fit, or (with checks) an index is outside of the size.
     """
     if values is None and (size is not None or isinstance(indices, (tuple, Size, list))):
         size = tuple(indices) if size is None else tuple(size)
@@ -134,10 +134,14 @@ def sparse_compressed_tensor(
     requires_grad=False,
     check_invariants=None,
 ):
-    """The matrix whose row (or column, or rows of blocks) i has ``values[compressed[i]:compressed[i + 1]]`` at those plain indices.
+    """Return a matrix in a compressed layout.
+
+    Line i (a row, a column, or a row or column of blocks) has the values ``values[compressed[i]:compressed[i
+    + 1]]``, at the positions that ``plain_indices`` gives.
 
     Raises:
-        RuntimeError: no layout, shapes that do not fit; with checks, indices that make no matrix.
+        RuntimeError: the layout is missing, the shapes do not fit, or (with checks) the indices are not
+        valid.
     """
     if layout is None or layout._name not in KINDS:
         raise RuntimeError(

@@ -1,4 +1,4 @@
-"""Sparse tensors in coordinates: indices (sparse dims, nnz) and values (nnz, *dense sizes)."""
+"""Sparse tensors in the coordinate layout: indices (sparse dims, nnz) and values (nnz, *dense sizes)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _INT, _BYTE = ALL["int64"], ALL["int8"]
 
 
 def coo(indices, values, size, coalesced: bool) -> CooTensor:
-    """The tensor of these parts, unchecked."""
+    """Return the tensor with these parts, without checks."""
     made = CooTensor._shaped(size, values)
     made.__dict__["_i"] = indices
     made.__dict__["_sorted"] = coalesced or values.shape[0] < 2
@@ -20,7 +20,7 @@ def coo(indices, values, size, coalesced: bool) -> CooTensor:
 
 
 def keys(indices, size):
-    """One number for each place: its position in the sparse dims, row by row."""
+    """Return one number for each column of indices: its position in the sparse dims, row by row."""
     out, step = t.zeros([indices.shape[1]], dtype=_INT, device=indices.device), 1
     for dim in reversed(range(indices.shape[0])):
         out = out + indices[dim] * step
@@ -29,7 +29,7 @@ def keys(indices, size):
 
 
 def places(numbers, size):
-    """The inverse of ``keys``: (len(size), n) indices."""
+    """Return the indices (len(size), n) for such numbers. This is the inverse of ``keys``."""
     rows = []
     for n in reversed(size):
         rows.append(t.remainder(numbers, max(n, 1)))
@@ -38,7 +38,7 @@ def places(numbers, size):
 
 
 def gathered(values, group, count: int):
-    """(count, ...) sums of the values of each group; of bools whether one is true."""
+    """Return the sum of the values in each group, (count, ...). Bool values are combined with "or"."""
     if values.dtype.name == "bool":
         return gathered(values.to(_BYTE), group, count) != 0
     return t.index_add(
@@ -54,7 +54,7 @@ def product(numbers) -> int:
 
 
 class CooTensor(SparseTensor):
-    """layout torch.sparse_coo."""
+    """A tensor with the layout torch.sparse_coo."""
 
     _layout_name = "sparse_coo"
 
@@ -65,7 +65,7 @@ class CooTensor(SparseTensor):
         return [("indices", self._i), ("values", self._v)]
 
     def _take(self, other):
-        """Becomes ``other``, which has the same shape."""
+        """Replace this tensor's parts by those of ``other``, which has the same shape."""
         self.__dict__.update(_i=other._i, _v=other._v, _sorted=other._sorted)
         return self
 
@@ -100,12 +100,15 @@ class CooTensor(SparseTensor):
         return self
 
     def indices(self):
-        """(sparse dims, nnz); RuntimeError unless coalesced."""
+        """Return the indices (sparse dims, nnz). RuntimeError if the tensor is not coalesced."""
         self._require_coalesced("indices")
         return self._i
 
     def values(self):
-        """(nnz, *dense sizes), with their graph; RuntimeError unless coalesced."""
+        """Return the values (nnz, *dense sizes) with their graph.
+
+        RuntimeError if the tensor is not coalesced.
+        """
         self._require_coalesced("values")
         return self._v
 
@@ -117,7 +120,7 @@ class CooTensor(SparseTensor):
         return tuple(self.shape)[: self.sparse_dim()]
 
     def coalesce(self):
-        """Each place once, in order, with the sum of its values."""
+        """Return a tensor with sorted, unique indices. Values with the same index are added up."""
         if self._sorted:
             return self
         size = self._sparse_size()
@@ -125,10 +128,10 @@ class CooTensor(SparseTensor):
         return coo(places(unique, size), gathered(self._v, group, len(unique)), tuple(self.shape), True)
 
     def to_dense(self, dtype=None, *, masked_grad=None):
-        """The dense tensor; values of one place are added.
+        """Return the dense tensor. Values with the same index are added up.
 
         Raises:
-            IndexError: an index outside of the size.
+            IndexError: an index is outside of the size.
         """
         size, values = self._sparse_size(), self._v if dtype is None else self._v.to(dtype)
         if self._i.numel() and (
@@ -139,7 +142,7 @@ class CooTensor(SparseTensor):
         return gathered(values, keys(self._i, size), product(size)).reshape(tuple(self.shape))
 
     def _looked_up(self, numbers):
-        """(values at the places of these keys, whether they are there); of a coalesced tensor."""
+        """Return (values at these keys, whether they are stored). The tensor must be coalesced."""
         own = keys(self._i, self._sparse_size())
         if not len(own):
             return t.zeros([len(numbers), *self._v.shape[1:]], dtype=self.dtype), numbers != numbers
@@ -154,14 +157,14 @@ class CooTensor(SparseTensor):
         return self.coalesce()._looked_up(keys(other._i, other._sparse_size()))[0]
 
     def sparse_mask(self, mask):
-        """The values at the places of ``mask``, zeros where there are none."""
+        """Return the values at the positions of ``mask``, with zeros where nothing is stored."""
         _same_shape(self, mask, "sparse_mask")
         mask = mask.coalesce()
         found, _ = self.coalesce()._looked_up(keys(mask._i, mask._sparse_size()))
         return coo(mask._i, found, tuple(self.shape), True)
 
     def to_sparse(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=None):
-        """The tensor itself, or in another layout."""
+        """Return the tensor itself, or convert it to another layout."""
         if layout is not None and layout._name != "sparse_coo":
             return convert(self, layout._name, blocksize)
         if sparse_dim not in (None, self.sparse_dim()):
@@ -173,7 +176,7 @@ class CooTensor(SparseTensor):
     to_sparse_coo = to_sparse
 
     def sparse_resize_(self, size, sparse_dim, dense_dim):
-        """Another shape in place, with the same values."""
+        """Change the shape in place and keep the values."""
         if (sparse_dim, dense_dim) != (self.sparse_dim(), self.dense_dim()) and self._nnz():
             raise RuntimeError(
                 "changing the number of sparse dimensions on a non-empty sparse tensor is not supported."
@@ -185,7 +188,7 @@ class CooTensor(SparseTensor):
         return _reshaped(self, self._i, self._v, tuple(size))
 
     def sparse_resize_and_clear_(self, size, sparse_dim, dense_dim):
-        """Another shape in place, without values."""
+        """Change the shape in place and remove the values."""
         size = tuple(size)
         empty = t.zeros([0, *size[sparse_dim:]], dtype=self.dtype, device=self.device)
         return _reshaped(self, t.zeros([sparse_dim, 0], dtype=_INT), empty, size)
@@ -202,7 +205,7 @@ class CooTensor(SparseTensor):
 
 
 def _reshaped(self, indices, values, size):
-    """``self`` with another shape, in place."""
+    """Give ``self`` another shape, in place."""
     self.__dict__["_extent"] = Size(size)
     return self._take(coo(indices, values, size, self._sorted))
 
@@ -220,7 +223,9 @@ CooTensor.__module__ = "torch"
 
 # ---- between layouts
 def dense_to_coo(dense, sparse_dim=None) -> CooTensor:
-    """The elements (or, with fewer sparse dims, the slices) that are not zero."""
+    """Return a sparse tensor of the nonzero elements, or of the nonzero slices if there are fewer sparse
+    dims.
+    """
     dims = dense.ndim if sparse_dim is None else sparse_dim
     if not 0 <= dims <= dense.ndim:
         raise RuntimeError(
@@ -235,7 +240,7 @@ def dense_to_coo(dense, sparse_dim=None) -> CooTensor:
 
 
 def convert(tensor, name: str, blocksize=None):
-    """A dense or coordinate tensor in the layout ``name``."""
+    """Convert a dense or coordinate tensor to the layout ``name``."""
     if name == "strided":
         return tensor.to_dense()
     found = tensor if isinstance(tensor, CooTensor) else dense_to_coo(tensor)
@@ -243,7 +248,7 @@ def convert(tensor, name: str, blocksize=None):
 
 
 def to_sparse(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=None):
-    """The dense tensor in a sparse layout: coordinates of ``sparse_dim`` dims, or ``layout``."""
+    """Convert a dense tensor to coordinates with ``sparse_dim`` sparse dims, or to ``layout``."""
     if layout is not None and layout is not LAYOUTS["sparse_coo"]:
         return convert(self, layout._name, blocksize)
     if isinstance(sparse_dim, type(LAYOUTS["sparse_coo"])):
@@ -252,7 +257,7 @@ def to_sparse(self, sparse_dim=None, *, layout=None, blocksize=None, dense_dim=N
 
 
 def sparse_mask(self, mask):
-    """The elements of a dense tensor at the places of a sparse one."""
+    """Return the elements of a dense tensor at the positions of a sparse one."""
     _same_shape(self, mask, "sparse_mask")
     if isinstance(mask, CooTensor):
         return mask._with(self[tuple(mask._i)])

@@ -1,4 +1,4 @@
-"""Rows of a table whose gradient is sparse: the rows that were read."""
+"""Embedding with a sparse gradient, which contains only the rows that were used."""
 
 from __future__ import annotations
 
@@ -14,8 +14,12 @@ def _accumulate(weight, gradient) -> None:
 
 
 class _Rows(Function):
-    """`nn.functional.embedding`. The engine carries dense gradients: that of a leaf is put into its .grad when the pass ends;
-    asked for by name (autograd.grad), or of a table that was computed, it is dense."""
+    """`nn.functional.embedding` with a sparse gradient.
+
+    The autograd engine carries dense gradients only. The sparse gradient of a leaf is therefore added to its
+    .grad when the pass ends. The gradient is dense if it is returned by autograd.grad, or if the table is not
+    a leaf.
+    """
 
     @staticmethod
     def forward(ctx, weight, indices, padding_idx, scale_grad_by_freq):
@@ -40,5 +44,5 @@ class _Rows(Function):
 
 
 def embedding(weight, indices, padding_idx, scale_grad_by_freq):
-    """Rows of ``weight``, whose gradient is sparse."""
+    """Return rows of ``weight``, whose gradient is sparse."""
     return _Rows.apply(weight, indices, padding_idx, scale_grad_by_freq)

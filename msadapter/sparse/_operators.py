@@ -1,4 +1,4 @@
-"""What table operators do for sparse tensors. The rest raises NotImplementedError, as PyTorch's do."""
+"""The operators of sparse tensors. All others raise NotImplementedError, like those of PyTorch."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ _LINEAR = ("neg", "negative", "positive")
 
 
 def _plain(x):
-    """A number or a 0-dim dense tensor, which multiply and divide values."""
+    """Return whether x is a number or a 0-dimensional dense tensor, by which values are multiplied or
+    divided.
+    """
     return not isinstance(x, Tensor) or (is_dense(x) and x.ndim == 0)
 
 
 def _written(name: str, function):
-    """``name_``: the result of ``function`` in the place of its first operand."""
+    """Declare ``name_``, which writes the result of ``function`` to its first operand."""
 
     def inplace(self, *args, **kwargs):
         if self.is_leaf and self.requires_grad and _C.is_grad_enabled():
@@ -67,13 +69,13 @@ def _to_dtype(self, dtype, *args):
 
 
 def _common(a, b):
-    """The dtype that a sum of the two has."""
+    """Return the dtype of the sum of the two."""
     return _C.promote_types(a.dtype, b.dtype)
 
 
 # ---- sums
 def _merged(a, b):
-    """The sum of two coordinate tensors, which counts as coalesced where both are."""
+    """Return the sum of two coordinate tensors. It is coalesced if both are."""
     indices, values = t.cat([a._i, b._i], 1), t.cat([a._v, b._v])
     both = coo(indices, values, tuple(a.shape), False).coalesce()
     return both._coalesced_(a.is_coalesced() and b.is_coalesced())
@@ -81,7 +83,7 @@ def _merged(a, b):
 
 @operator("add")
 def _add(self, other, *, alpha=1):
-    """sparse + sparse is sparse, dense + sparse dense; sparse + dense is refused, as in PyTorch."""
+    """Add tensors. sparse + sparse is sparse and dense + sparse dense; sparse + dense raises an error."""
     if isinstance(self, CompressedTensor) and isinstance(other, CompressedTensor):
         return _add(self._coo(), other._coo(), alpha=alpha)._to(self._layout_name)
     if isinstance(self, SparseTensor) and not isinstance(other, SparseTensor):
@@ -387,13 +389,16 @@ def _check_mm(a, b) -> None:
 
 
 def _sparse_dense(a, b):
-    """(n, m) coordinates times (m, k) dense: each value times a row of b, into the row of its place."""
+    """Multiply (n, m) coordinates by (m, k) dense: add value * row of b to the row of the value's index."""
     rows = t.index_select(b, 0, a._i[1]) * a._v.unsqueeze(-1)
     return gathered(rows, a._i[0], a.shape[0])
 
 
 def _sparse_sparse(a, b):
-    """Every value of a with every value of b in the row that its column names."""
+    """Multiply two coordinate matrices.
+
+    Each value of a is multiplied by all values of b in the row that equals the value's column.
+    """
     a, b = a.coalesce(), b.coalesce()
     starts = t.searchsorted(b._i[0].contiguous(), t.arange(b.shape[0] + 1))
     first, count = starts[a._i[1]], starts[a._i[1] + 1] - starts[a._i[1]]
@@ -407,7 +412,10 @@ def _sparse_sparse(a, b):
 
 @operator("mm", "_sparse_mm")
 def mm(self, mat2):
-    """The product of two matrices of which one is sparse; of two sparse ones it is sparse."""
+    """Return the product of two matrices, of which one is sparse.
+
+    The product of two sparse ones is sparse.
+    """
     _check_mm(self, mat2)
     layout = self._layout_name if isinstance(self, CompressedTensor) else None
     a, b = _coordinates(self), _coordinates(mat2)
@@ -442,7 +450,7 @@ def _bmm(self, mat2):
 
 @operator("addmm", "_sparse_addmm")
 def addmm(self, mat1, mat2, *, beta=1, alpha=1):
-    """beta * self + alpha * (mat1 @ mat2)."""
+    """Return beta * self + alpha * (mat1 @ mat2)."""
     product = mm(mat1, mat2)
     if isinstance(product, SparseTensor) != isinstance(self, SparseTensor):
         raise RuntimeError("addmm: the product and what it is added to must both be sparse or both be dense")
@@ -452,7 +460,7 @@ def addmm(self, mat1, mat2, *, beta=1, alpha=1):
 
 @operator("smm")
 def smm(self, mat):
-    """The product of a sparse and a dense matrix, with every element of it as a value."""
+    """Return the product of a sparse and a dense matrix as a sparse tensor that stores all elements."""
     found = mm(self, mat)
     n, k = found.shape
     rows = t.stack([t.arange(n).repeat_interleave(k), t.arange(k).repeat(n)])
@@ -467,7 +475,7 @@ def _linear(input, weight, bias=None):
 
 # ---- softmax over what is there
 def softmax(input, dim, *, dtype=None, log: bool = False):
-    """softmax of the values along ``dim``: places without a value count as minus infinity."""
+    """softmax of the values along ``dim``. Elements that are not stored count as minus infinity."""
     self = input.coalesce() if dtype is None else input.to(dtype).coalesce()
     dim, sparse = dim % self.ndim, self.sparse_dim()
     if dim >= sparse:

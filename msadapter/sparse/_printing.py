@@ -1,4 +1,4 @@
-"""repr of sparse tensors."""
+"""The text of sparse tensors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _INDENT = len("tensor(")
 
 
 def _part(name: str, tensor) -> str:
-    """``name=tensor(...)`` with its lines under one another."""
+    """Return ``name=tensor(...)`` with aligned lines."""
     prefix = f"{name}=tensor("
     if not tensor.numel():
         return f"{prefix}[], size={tuple(tensor.shape)})"
@@ -16,7 +16,7 @@ def _part(name: str, tensor) -> str:
 
 
 def sparse_str(tensor) -> str:
-    """The parts on lines of their own, then size, nnz and what is not the default."""
+    """Return the parts, each on a line of its own, then size, nnz and everything that is not the default."""
     rest = [f"size={tuple(tensor.shape)}", f"nnz={tensor._nnz()}"]
     if tensor.device.type != "cpu":
         rest.insert(0, f"device='{tensor.device}'")
@@ -28,7 +28,8 @@ def sparse_str(tensor) -> str:
     elif tensor.requires_grad:
         rest.append("requires_grad=True")
     out = "tensor(" + (",\n" + " " * _INDENT).join(_part(name, part) for name, part in tensor._parts())
-    used, fresh = len(out) - out.rfind("\n") + 1, tensor.is_sparse  # of coordinates the size begins a line
+    # for coordinates, the size begins a new line
+    used, fresh = len(out) - out.rfind("\n") + 1, tensor.is_sparse
     for piece in rest:
         if fresh or used + len(piece) + 2 > OPTIONS.linewidth:
             out, used, fresh = f"{out},\n{' ' * _INDENT}{piece}", _INDENT + len(piece), False

@@ -1,4 +1,4 @@
-"""torch.testing."""
+"""torch.testing: assert_close and make_tensor."""
 
 from ._comparison import assert_allclose, assert_close
 from ._creation import make_tensor

@@ -1,4 +1,4 @@
-"""assert_close."""
+"""Comparison of tensors in tests."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -35,9 +35,10 @@ def assert_close(
     check_stride=False,
     msg=None,
 ) -> None:
-    """AssertionError unless |actual - expected| <= atol + rtol * |expected| everywhere, in containers too.
+    """Raise AssertionError unless |actual - expected| <= atol + rtol * |expected| everywhere.
 
-    Tolerances depend on the dtype unless given (both or none). msg: text or a function of the text.
+    This also holds for tensors in sequences and mappings. The tolerances depend on the dtype, unless both are
+    given. msg is a text, or a function of the default text.
     """
     if (rtol is None) != (atol is None):
         raise ValueError(
@@ -172,7 +173,7 @@ def _place(values) -> tuple:
 
 
 def assert_allclose(actual, expected, rtol=None, atol=None, equal_nan=True, msg="") -> None:
-    """The old name of assert_close, without checks of dtype and device."""
+    """The deprecated name of assert_close. It does not check dtype and device."""
     warnings.warn(
         "`torch.testing.assert_allclose()` is deprecated since 1.12 and will be removed in a "
         "future "

@@ -21,7 +21,7 @@ def make_tensor(
     exclude_zero=False,
     memory_format=None,
 ):
-    """A tensor of random values in [low, high) (defaults by dtype), of any memory layout asked for."""
+    """Return a tensor of random values in [low, high). The defaults depend on the dtype."""
     torch = root()
     if len(shape) == 1 and not isinstance(shape[0], int):
         shape = tuple(shape[0])

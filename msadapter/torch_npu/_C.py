@@ -1,4 +1,4 @@
-"""The part of torch_npu._C that programs name: options of a communicator."""
+"""The part of torch_npu._C that programs use: options of a communicator."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 
 class _Options:
-    """Options of a process group on the NPU: a time limit and `hccl_config`, kept for the communicator."""
+    """Options of a process group on the NPU: a time limit and `hccl_config`."""
 
     def __init__(self, is_high_priority_stream: bool = False):
         self.is_high_priority_stream = is_high_priority_stream
@@ -25,12 +25,12 @@ class _Options:
         self.op_timeout = value
 
 
-# The class hands a plain attribute out too: programs ask for it before they make options.
+# Programs also read this attribute from the class, before they create options.
 _Options.hccl_config = {}
 
 
 class ProcessGroupHCCL:
-    """The communicator's class, for the sake of its Options; groups are made by torch.distributed."""
+    """The class of communicators, which exists for its Options. torch.distributed creates the groups."""
 
     Options = _Options
 

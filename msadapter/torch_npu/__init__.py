@@ -1,7 +1,7 @@
-"""torch_npu: the NPU's operators and tools under the names that programs for torch_npu use.
+"""torch_npu: operators and tools of the NPU, under the names of the package torch_npu.
 
-The operators are those of the package kernels_ascend; `torch_npu.npu` is `torch.npu`. `torch.ops.npu.*` are the
-same operators. MindSpeed's own extensions are answered by kernels_ascend too, when MindSpeed loads them.
+The operators are those of the package kernels_ascend. They are also `torch.ops.npu.*`, and `torch_npu.npu` is
+`torch.npu`. kernels_ascend also provides MindSpeed's own C++ extensions, when MindSpeed loads them.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from ..alias.finder import TORCH_VERSION
 from ..ops import empty as _empty
 from ..ops import namespaces as _namespaces
 
-# `torch_npu.npu` is one module under two names.
+# `torch_npu.npu` and `torch.npu` are the same module.
 sys.modules[f"{__name__}.npu"] = npu
 
 from . import _C, _acl, contrib, dynamo, profiler, utils  # noqa: E402
 
 __version__ = TORCH_VERSION
 
-# Types for which torch_npu makes no methods: MindSpeed sends tensors of every other one between its models.
+# torch_npu makes no methods for these dtypes. MindSpeed sends tensors of all other dtypes between models.
 unsupported_dtype = [_OTHER_DTYPES[name] for name in ("quint8", "quint4x2", "quint2x4", "qint32", "qint8")]
 
 _OPERATORS = {**_namespaces["torch_npu"], **{name: getattr(_kernels, name) for name in _kernels.__all__}}
@@ -39,17 +39,17 @@ for _name, _function in _OPERATORS.items():
 
 
 def empty_with_swapped_memory(size, *, dtype=None, device=None):
-    """An empty tensor in the host's memory that the device can reach: on the host, any tensor is."""
+    """Return an empty tensor in CPU memory that the device can access. On a CPU this is any tensor."""
     return _empty(size, dtype=dtype, device=device)
 
 
 def npu_format_cast(tensor, acl_format):
-    """The tensor itself: layouts private to the device do not exist here."""
+    """Return the tensor itself, because there are no device-specific memory formats here."""
     return tensor
 
 
 def get_npu_format(tensor) -> int:
-    """2, the plain layout (ND)."""
+    """Return 2, the number of the plain memory format (ND)."""
     return 2
 
 

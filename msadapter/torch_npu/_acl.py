@@ -1,4 +1,4 @@
-"""`acl`, CANN's Python module, as far as programs for torch_npu name it: on a machine that has none."""
+"""`acl`, the Python module of CANN, for machines without CANN. It has the functions that programs use."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from .. import npu
 
 
 def get_soc_name() -> str:
-    """The name of the device."""
+    """Return the name of the device."""
     return npu.get_device_name()
 
 
 def get_mem_info(attribute: int) -> tuple[int, int, int]:
-    """(free bytes, all bytes, 0) of the device's memory."""
+    """Return (free bytes, total bytes, 0) of the device memory."""
     free, total = npu.mem_get_info()
     return free, total, 0
 
 
 def provide() -> None:
-    """`import acl` gives this, unless CANN's own is there or imported already."""
+    """Make `import acl` return this module, unless CANN's own module exists or is imported already."""
     if "acl" in sys.modules or importlib.util.find_spec("acl") is not None:
         return
     runtime = ModuleType("acl.rt", "acl.rt of msadapter.")

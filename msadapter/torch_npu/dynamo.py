@@ -1,6 +1,7 @@
-"""torch_npu.dynamo and torchair: what programs name to register operators for graph compilation.
+"""torch_npu.dynamo and torchair: names with which programs register operators for graph compilation.
 
-`import torchair` gives this module's `torchair`. Registrations are kept; compiling is not supported and says so.
+`import torchair` returns this module's `torchair`. Registrations are stored. Compiling raises an error,
+because it is not supported.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ converters: dict = {}
 
 
 def register_fx_node_ge_converter(target):
-    """Keep the converter of an operator."""
+    """Store the converter of an operator."""
 
     def decorate(function):
         converters[target] = function
@@ -30,16 +31,16 @@ def _refuse(name: str):
 
 
 class CompilerConfig:
-    """Options of the graph compiler: kept, and read by nobody."""
+    """Options of the graph compiler. They are stored, but not used."""
 
 
 def get_npu_backend(*, compiler_config=None, custom_decompositions=None):
-    """The backend for torch.compile; compiling with it says that it cannot."""
+    """Return the backend for torch.compile. Compiling with it raises an error."""
     return _refuse("get_npu_backend()")
 
 
 class _Named:
-    """A name for annotations: torchair.ge.Tensor and its like."""
+    """A class for annotations, such as torchair.ge.Tensor."""
 
 
 def _module(name: str, **content) -> ModuleType:
@@ -57,7 +58,7 @@ _TYPES = (
 
 
 def _older(ge: ModuleType, **names) -> ModuleType:
-    """torchair.ge_concrete_graph: the same under the names of older versions."""
+    """Return torchair.ge_concrete_graph, the name of torchair.ge in older versions."""
     parts = {
         "fx2ge_converter": _module(
             "torchair.ge_concrete_graph.fx2ge_converter",

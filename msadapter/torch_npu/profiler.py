@@ -1,4 +1,7 @@
-"""torch_npu.profiler: torch.profiler with the NPU's options. Ranges of the host are recorded; the options are kept."""
+"""torch_npu.profiler: torch.profiler with the NPU's options, which are stored.
+
+Only work on the CPU is recorded.
+"""
 
 from __future__ import annotations
 
@@ -84,7 +87,7 @@ class profile(_profiler.profile):
 
 
 def supported_activities() -> set:
-    """The activities that are really recorded."""
+    """Return the activities that are actually recorded."""
     return {ProfilerActivity.CPU}
 
 

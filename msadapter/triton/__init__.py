@@ -1,6 +1,6 @@
-"""Triton's names for programs that define kernels when they are imported; launching one is an error.
+"""Names of Triton, for programs that define kernels at import. Launching a kernel raises an error.
 
-It answers `import triton` when MSADAPTER_TRITON=1 (docs/distributed.md).
+`import triton` returns this package if MSADAPTER_TRITON=1 is set (docs/distributed.md).
 """
 
 from . import language, runtime
@@ -21,10 +21,10 @@ __all__ = [
 
 
 def cdiv(x: int, y: int) -> int:
-    """x / y, rounded up."""
+    """Return x / y, rounded up."""
     return -(-x // y)
 
 
 def next_power_of_2(n: int) -> int:
-    """The smallest power of two that is not below n."""
+    """Return the smallest power of two that is at least n."""
     return 1 << max(n - 1, 0).bit_length()

@@ -1,15 +1,15 @@
-"""triton.language: the names that signatures of kernels use."""
+"""triton.language: names that occur in the signatures of kernels."""
 
 
 class constexpr:
-    """A value known when a kernel is compiled."""
+    """A value that is known when a kernel is compiled."""
 
     def __init__(self, value):
         self.value = value
 
 
 class dtype:
-    """A type of elements, by its name."""
+    """The type of elements."""
 
     def __init__(self, name: str):
         self.name = name
@@ -19,7 +19,7 @@ class dtype:
 
 
 class pointer_type(dtype):
-    """A pointer to elements."""
+    """A pointer to elements of a type."""
 
     def __init__(self, element_ty: dtype):
         super().__init__(f"*{element_ty}")

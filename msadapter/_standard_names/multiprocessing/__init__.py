@@ -1,6 +1,6 @@
-"""torch.multiprocessing: the standard library's, with tensors sent through shared memory.
+"""torch.multiprocessing: the standard library's module, which sends tensors through shared memory.
 
-A tensor that arrives is a copy in memory of its own: writes are not seen by the sender.
+The receiver gets a copy of the tensor. Its writes do not reach the sender.
 """
 
 import multiprocessing as _standard
@@ -37,17 +37,17 @@ init_reductions()
 
 
 def get_all_sharing_strategies() -> set:
-    """The ways by which tensors travel."""
+    """Return the names of the ways to send tensors."""
     return {"file_descriptor", "file_system"}
 
 
 def get_sharing_strategy() -> str:
-    """The chosen way."""
+    """Return the name of the current way to send tensors."""
     return _strategy[0]
 
 
 def set_sharing_strategy(new_strategy: str) -> None:
-    """Choose a way; both lead through files in shared memory here."""
+    """Choose how tensors are sent. Both choices use files in shared memory here."""
     if new_strategy not in get_all_sharing_strategies():
         raise AssertionError(f"invalid sharing strategy {new_strategy!r}")
     _strategy[0] = new_strategy

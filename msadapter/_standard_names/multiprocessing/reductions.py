@@ -1,4 +1,4 @@
-"""How tensors travel between processes: as files in /dev/shm that the receiver maps and removes."""
+"""Sends tensors between processes as files in /dev/shm, which the receiver maps into memory and removes."""
 
 import atexit
 import glob
@@ -48,7 +48,7 @@ def _rebuild(array, requires_grad, dtype, shape, device, is_parameter):
 
 
 def reduce_tensor(tensor):
-    """(function, arguments) that make the tensor again in another process."""
+    """Return (function, arguments) that recreate the tensor in another process."""
     from .._serialization.names import dtype_name, root
 
     torch = root()
@@ -78,14 +78,14 @@ def reduce_tensor(tensor):
 
 
 def _remove_left_files():
-    """Files that this process or its children have sent and nobody has received."""
+    """Remove files that this process or its children have sent, but that nobody has received."""
     if _FOLDER is not None:
         for path in glob.glob(os.path.join(_FOLDER, f"msadapter-{os.getpid()}-*")):
             os.unlink(path)
 
 
 def init_reductions() -> None:
-    """Teach the standard library's queues and pipes about tensors."""
+    """Register tensors with the standard library, so that its queues and pipes can send them."""
     from .._serialization.names import root
 
     torch = root()

@@ -1,4 +1,4 @@
-"""Starting a function in several processes."""
+"""Runs a function in several processes."""
 
 import multiprocessing
 import multiprocessing.connection
@@ -21,7 +21,7 @@ __all__ = [
 
 
 class ProcessException(Exception):
-    """A process ended badly."""
+    """A process failed."""
 
     def __init__(self, msg: str, error_index: int, pid: int):
         super().__init__(msg)
@@ -34,11 +34,11 @@ class ProcessException(Exception):
 
 
 class ProcessRaisedException(ProcessException):
-    """A process raised an exception; the message holds its traceback."""
+    """A process raised an exception. The message contains its traceback."""
 
 
 class ProcessExitedException(ProcessException):
-    """A process ended with a code or by a signal."""
+    """A process ended with a nonzero exit code or by a signal."""
 
     def __init__(self, msg, error_index, error_pid, exit_code, signal_name=None):
         super().__init__(msg, error_index, error_pid)
@@ -61,7 +61,7 @@ def _run(fn, i, args, error_file):
 
 
 class ProcessContext:
-    """The started processes."""
+    """The processes that have been started."""
 
     def __init__(self, processes, error_files):
         self.processes = processes
@@ -69,11 +69,14 @@ class ProcessContext:
         self.sentinels = {process.sentinel: i for i, process in enumerate(processes)}
 
     def pids(self) -> list:
-        """Ids of the processes."""
+        """Return the process ids."""
         return [int(process.pid) for process in self.processes]
 
     def join(self, timeout=None, grace_period=None) -> bool:
-        """Wait for the end of one (or more) processes; True when all have ended. The first bad end ends all."""
+        """Wait until a process ends. Return True when all have ended.
+
+        If a process fails, the others are terminated and its error is raised.
+        """
         if not self.sentinels:
             return True
         ready = multiprocessing.connection.wait(list(self.sentinels), timeout=timeout)
@@ -120,7 +123,7 @@ SpawnContext = ProcessContext
 
 
 def start_processes(fn, args=(), nprocs=1, join=True, daemon=False, start_method="spawn"):
-    """Run fn(i, *args) in nprocs processes; with join wait for all, else return their ProcessContext."""
+    """Run fn(i, *args) in nprocs processes. With ``join`` wait for all, else return their ProcessContext."""
     context = multiprocessing.get_context(start_method)
     processes, files = [], []
     folder = tempfile.mkdtemp(prefix="spawn-")
@@ -141,5 +144,5 @@ def start_processes(fn, args=(), nprocs=1, join=True, daemon=False, start_method
 
 
 def spawn(fn, args=(), nprocs=1, join=True, daemon=False, start_method="spawn"):
-    """start_processes with fresh interpreters."""
+    """Like start_processes, in new Python interpreters."""
     return start_processes(fn, args, nprocs, join, daemon, start_method="spawn")

@@ -1,1 +1,1 @@
-"""torch.testing._internal: what programs take from PyTorch's own tests."""
+"""torch.testing._internal: parts of PyTorch's own tests that other programs import."""

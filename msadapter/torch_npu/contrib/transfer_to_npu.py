@@ -1,7 +1,6 @@
-"""From the import on, a program's "cuda" is "npu", and its "nccl" is "hccl".
+"""Importing this module renames "cuda" to "npu" and "nccl" to "hccl" in the program.
 
-Both names mean the one accelerator here already: what changes is what devices are called, in the program's own
-comparisons and prints.
+Both names mean the same accelerator here anyway. Only the names that programs compare and print change.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""torch_npu.utils."""
+"""torch_npu.utils: thread affinity, flat tensors and other tools."""
 
 from . import collect_env, cpp_extension, flops_count
 
 
 def register_asd_hook(x, weight) -> None:
-    """Watches for silent errors of the device's arithmetic: nothing to watch on the host."""
+    """Does nothing on a CPU. On an NPU it watches for silent errors of the arithmetic."""
 
 
 def set_thread_affinity(core_range=None) -> None:
-    """Binds this thread to some processors, numbered as in the range [first, last]; without it nothing changes."""
+    """Bind this thread to the processors in the range [first, last]. None changes nothing."""
     import os
 
     if core_range is not None:
@@ -16,14 +16,14 @@ def set_thread_affinity(core_range=None) -> None:
 
 
 def reset_thread_affinity() -> None:
-    """This thread may run on every processor of the machine again."""
+    """Allow this thread to run on every processor of the machine again."""
     import os
 
     os.sched_setaffinity(0, range(os.cpu_count() or 1))
 
 
 def npu_combine_tensors(list_of_tensor, require_copy_value=True):
-    """One flat tensor of which the given ones become parts."""
+    """Return one flat tensor, and make the given tensors views of its parts."""
     from ...ops import cat
 
     flat = cat([one.detach().reshape(-1) for one in list_of_tensor])

@@ -1,4 +1,4 @@
-"""torch_npu.utils.collect_env."""
+"""torch_npu.utils.collect_env: versions of the environment."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def get_cann_version() -> str:
-    """Version of CANN, from the folder that ASCEND_HOME_PATH names; an empty text where there is none."""
+    """Return the version of CANN in the folder ASCEND_HOME_PATH, or "" if there is none."""
     home = os.environ.get("ASCEND_HOME_PATH")
     if not home:
         return ""

@@ -1,10 +1,13 @@
-"""torch_npu.utils.cpp_extension: extensions in C++ for the device, which need PyTorch's headers."""
+"""torch_npu.utils.cpp_extension: C++ extensions for the NPU.
+
+Not supported, because they need PyTorch's headers.
+"""
 
 from __future__ import annotations
 
 
 def NpuExtension(name, sources, *args, **kwargs):
-    """NotImplementedError: there are no headers of PyTorch to compile against."""
+    """Not supported: raises NotImplementedError, because there are no headers of PyTorch."""
     raise NotImplementedError(
         f"torch_npu.utils.cpp_extension.NpuExtension: compiling {name} against PyTorch's headers is not supported "
         "(docs/coverage.md)"

@@ -1,4 +1,7 @@
-"""torch_npu.utils.flops_count: counts the multiplications of matrix products, twice."""
+"""torch_npu.utils.flops_count: counts floating point operations of matrix products.
+
+A multiplication and an addition count as two operations.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ class _Counting(TorchFunctionMode):
 
 
 class FlopsCounter:
-    """Between start() and stop(): get_flops() gives [counted outside of pauses, counted at all]."""
+    """Counts between start() and stop(). get_flops() returns [without pauses, with pauses]."""
 
     def __init__(self):
         self._recorded = self._traversed = 0
@@ -46,27 +49,27 @@ class FlopsCounter:
         self._mode = None
 
     def start(self) -> None:
-        """Count from zero."""
+        """Start counting from zero."""
         self.stop()
         self._recorded = self._traversed = 0
         self._mode = _Counting(self)
         self._mode.__enter__()
 
     def stop(self) -> None:
-        """Count no more."""
+        """Stop counting."""
         if self._mode is not None:
             self._mode.__exit__(None, None, None)
             self._mode = None
         self._paused = False
 
     def pause(self) -> None:
-        """What follows is recomputation: only the second number grows."""
+        """Begin a pause for recomputation, in which only the second number grows."""
         self._paused = True
 
     def resume(self) -> None:
-        """The pause is over."""
+        """End the pause."""
         self._paused = False
 
     def get_flops(self) -> list[int]:
-        """[counted outside of pauses, counted at all]."""
+        """Return [operations outside of pauses, all operations]."""
         return [self._recorded, self._traversed]

@@ -1,3 +1,3 @@
-"""Where Triton keeps its kernels."""
+"""triton.runtime: the package of the kernel class."""
 
 from . import jit

@@ -1,4 +1,4 @@
-"""Kernels that can be declared and not launched."""
+"""Kernels that can be declared, but not launched."""
 
 import functools
 
@@ -22,7 +22,7 @@ class JITFunction:
 
 
 def jit(fn=None, **options):
-    """Declare a kernel; with or without options."""
+    """Declare a kernel, with or without options."""
     return JITFunction if fn is None else JITFunction(fn)
 
 
@@ -43,4 +43,4 @@ def heuristics(values):
     return lambda fn: fn
 
 
-type_canonicalisation_dict: dict = {}  # MindSpore adds its own names of types
+type_canonicalisation_dict: dict = {}  # MindSpore adds its own dtype names to this dict

@@ -1,4 +1,4 @@
-"""Stands on PYTHONPATH where torch would be: the first `import torch` installs the alias and gives way to it."""
+"""A stand-in for torch on PYTHONPATH. The first `import torch` runs it, and it installs the alias."""
 
 import sys
 
@@ -7,6 +7,6 @@ __msadapter_shim__ = True
 import msadapter.alias  # noqa: E402  (the mark comes first: install() looks for it)
 
 msadapter.alias.install()
-# install() has dropped this module; the import system returns whatever stands under the name now.
+# install() has removed this module. The import system returns the module that has this name now.
 sys.modules["torch"] = msadapter
 msadapter.alias.show_submodules()

@@ -1,4 +1,4 @@
-"""Stands on PYTHONPATH where torch_npu would be, for a program that imports it before torch."""
+"""A stand-in for torch_npu on PYTHONPATH, for programs that import it before torch."""
 
 import sys
 
@@ -8,5 +8,5 @@ import torch  # noqa: E402, F401  (installs the alias)
 
 import msadapter.torch_npu  # noqa: E402
 
-# The import system returns whatever stands under the name now.
+# The import system returns the module that has this name now.
 sys.modules["torch_npu"] = msadapter.torch_npu
