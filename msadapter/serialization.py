@@ -1,4 +1,4 @@
-"""torch.save and torch.load: PyTorch's files, both ways."""
+"""torch.save and torch.load, which write and read PyTorch's files."""
 
 import io
 import os
@@ -63,7 +63,7 @@ _WEIGHTS_ONLY_FAILED = (
 )
 
 
-# What reading nonsense raises; no code of the file has run, so nothing else can come from it.
+# The errors that damaged data causes. No code from the file runs, so there are no others.
 _DAMAGE = (
     ArithmeticError,
     AssertionError,
@@ -81,27 +81,27 @@ _DAMAGE = (
 
 
 class SourceChangeWarning(Warning):
-    """Kept for files of old PyTorch versions that carry source code; nothing here raises it."""
+    """A warning about files of old PyTorch versions with source code. Nothing raises it here."""
 
 
 # -- options -----------------------------------------------------------------------------------------------
 def get_crc32_options() -> bool:
-    """Whether torch.save computes the checksum of each record (default True)."""
+    """Return whether torch.save computes the checksum of each record (default True)."""
     return getattr(_options, "crc32", True)
 
 
 def set_crc32_options(compute_crc32: bool) -> None:
-    """Set whether torch.save computes checksums; without them damage is not noticed at load."""
+    """Set whether torch.save computes checksums. Without them, load cannot notice damage."""
     _options.crc32 = bool(compute_crc32)
 
 
 def get_default_mmap_options() -> int:
-    """The mapping used by torch.load(mmap=True): MAP_PRIVATE (default) or MAP_SHARED."""
+    """Return the kind of mapping that torch.load(mmap=True) uses: MAP_PRIVATE (default) or MAP_SHARED."""
     return getattr(_options, "mmap", MAP_PRIVATE)
 
 
 class set_default_mmap_options:
-    """Set the mapping for mmap=True, at once; as a context manager it is put back at the end."""
+    """Set the kind of mapping for mmap=True immediately. As a context manager, restore it at the end."""
 
     def __init__(self, flags: int):
         if flags not in (MAP_PRIVATE, MAP_SHARED):
@@ -125,17 +125,17 @@ class LoadEndianness:
 
 
 def get_default_load_endianness():
-    """The byte order assumed for files that do not record theirs; None stands for the machine's."""
+    """Return the byte order of files that do not record it. None means the order of this machine."""
     return getattr(_options, "endianness", None)
 
 
 def set_default_load_endianness(endianness) -> None:
-    """Set the byte order of files without a record of it (LoadEndianness.X or None)."""
+    """Set the byte order of files that do not record it (LoadEndianness.X or None)."""
     _options.endianness = endianness
 
 
 class skip_data:
-    """Context manager: torch.save writes records of zeros in place of the storages' data (a skeleton file)."""
+    """Inside this block, torch.save writes zeros instead of the storages' data."""
 
     def __init__(self, materialize_fake_tensors: bool = False):
         self._materialize = materialize_fake_tensors
@@ -157,10 +157,10 @@ def save(
     _use_new_zipfile_serialization: bool = True,
     _disable_byteorder_record: bool = False,
 ) -> None:
-    """Write `obj` (tensors, containers, modules ...) to the path or binary file `f` in PyTorch's format.
+    """Write `obj` (tensors, containers, modules, ...) to the path or binary file `f` in PyTorch's format.
 
-    Tensors that share a storage share it in the file. A path is written beside and renamed: an interrupted
-    save leaves the old file. RuntimeError if the folder does not exist.
+    Tensors that share a storage also share it in the file. A path is written under a temporary name and
+    renamed, so an interrupted save leaves the old file. RuntimeError if the folder does not exist.
     """
     if files.is_path(f) and not os.fspath(f):
         raise ValueError("torch.save: the path is empty")
@@ -198,12 +198,17 @@ def _bytes_of(storage):
 
 # -- loading -----------------------------------------------------------------------------------------------
 def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=None, **pickle_load_args):
-    """Read what torch.save (ours or PyTorch's) wrote to the path or seekable binary file `f`.
+    """Read a file of torch.save (of this package or PyTorch) from a path or a seekable binary file.
 
-    map_location: None (where it was), a device, its name, a dict of names, or `f(storage, location) ->
-    storage`. weights_only: True by default: only tensors, containers and what add_safe_globals allows;
-    nothing else of the file is executed (pickle.UnpicklingError names it). mmap: map the file instead of
-    reading it (paths only). RuntimeError names a truncated or corrupted file.
+    Args:
+        map_location: None (the device at saving), a device, its name, a dict of names, or `f(storage,
+        location) -> storage`.
+        weights_only: True (default) accepts only tensors, containers and what add_safe_globals allows.
+        Nothing else in the file is executed; pickle.UnpicklingError names it.
+        mmap: map the file into memory instead of reading it (paths only).
+
+    Raises:
+        RuntimeError: the file is truncated or damaged.
     """
     if weights_only is None:
         weights_only = _weights_only_by_default(pickle_module)
@@ -244,7 +249,7 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
 
 
 def _marked(place, users):
-    """`place`, whose errors are known as those of the user's own function."""
+    """Return `place` such that its errors are recognised as those of the user's function."""
     if not users:
         return place
 
@@ -299,7 +304,7 @@ def _refuse_other_formats(stream, start, head, file, mmap):
 
 def _map(f):
     mode = "c" if get_default_mmap_options() == MAP_PRIVATE else "r+"
-    # asarray: slices of a plain array are cheaper than of a memmap, its base keeps the map alive
+    # a plain array is used, because slices of a memmap are slower; its base keeps the mapping alive
     return np.asarray(np.memmap(os.fspath(f), dtype=np.uint8, mode=mode))
 
 
@@ -373,7 +378,7 @@ def _needs_swap(reader) -> bool:
 
 
 def _width(dtype) -> int:
-    """Bytes of the numbers that an element of `dtype` is made of."""
+    """Return the size in bytes of the numbers in an element of `dtype` (a part, for complex dtypes)."""
     return dtype.itemsize // 2 if dtype.is_complex else dtype.itemsize
 
 
@@ -382,7 +387,7 @@ def _swapped(array, dtype):
 
 
 def get_unsafe_globals_in_checkpoint(f) -> list:
-    """Full names of the globals in file `f` that a weights_only load would refuse. Executes nothing."""
+    """Return the full names of the globals that a weights_only load of `f` would refuse. Executes nothing."""
     with files.open_for_reading(f) as stream:
         return unsafe_globals(ZipReader(stream, files.describe(f)).read("data.pkl"))
 
@@ -392,15 +397,15 @@ _LAYOUTS_BY_NAME = {str(layout): layout for layout in LAYOUTS.values()}
 
 
 def _get_layout(name: str):
-    """The layout object called 'torch.strided' and the like; KeyError for every other name.
+    """Return the layout with a name such as 'torch.strided'. KeyError for any other name.
 
-    Checkpoints call it with a name of their choice, so it looks nowhere but in the table of layouts.
+    Checkpoints call this function with a name of their choice, so it looks only into the table of layouts.
     """
     return _LAYOUTS_BY_NAME[name]
 
 
 def validate_cuda_device(location) -> int:
-    """Index of the accelerator device in a location tag; RuntimeError if there is none here."""
+    """Return the index of the accelerator in a location tag. RuntimeError if there is no such device."""
     torch = names.root()
     index = torch.device(str(location)).index or 0
     if not torch.cuda.is_available() or index >= torch.cuda.device_count():
@@ -413,7 +418,7 @@ def validate_cuda_device(location) -> int:
 
 
 def check_module_version_greater_or_equal(module, req_version_tuple, error_if_malformed=True) -> bool:
-    """Whether `module.__version__` is at least the version given as a tuple of ints."""
+    """Return whether `module.__version__` is at least the version, which is given as a tuple of ints."""
     try:
         version = tuple(int(part) for part in module.__version__.split(".")[: len(req_version_tuple)])
     except ValueError as err:
@@ -427,14 +432,14 @@ def check_module_version_greater_or_equal(module, req_version_tuple, error_if_ma
 
 
 def mkdtemp():
-    """Context manager: a temporary folder, removed at the end."""
+    """A temporary folder, which is removed at the end of the ``with`` block."""
     import tempfile
 
     return tempfile.TemporaryDirectory()
 
 
 def _is_zipfile(f) -> bool:
-    """Whether the stream stands at the start of a zip container."""
+    """Return whether a zip container begins at the present position of the stream."""
     start = f.tell()
     head = f.read(4)
     f.seek(start)

@@ -1,1 +1,1 @@
-"""PyTorch's checkpoint formats: zip container, legacy stream, pickling of tensors, restricted unpickling."""
+"""PyTorch's checkpoint formats: the zip container, the legacy stream, pickling and restricted unpickling."""

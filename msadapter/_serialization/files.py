@@ -1,4 +1,4 @@
-"""Files as torch.save and torch.load take them: paths, os.PathLike, open binary files; atomic writing."""
+"""The file arguments of torch.save and torch.load: paths, os.PathLike and open binary files."""
 
 import contextlib
 import io
@@ -12,14 +12,14 @@ def is_path(f) -> bool:
 
 
 def describe(f) -> str:
-    """A name of the file for messages."""
+    """Return the name of the file for error messages."""
     if is_path(f):
         return os.fspath(f)
     return str(getattr(f, "name", None) or f"<{type(f).__name__}>")
 
 
 def archive_name(f) -> str:
-    """The folder inside the zip container: the file's name without its last extension, or 'archive'."""
+    """Return the folder inside the zip container: the file's name without its last extension, or 'archive'."""
     if not is_path(f):
         return "archive"
     name = os.path.basename(os.fspath(f))
@@ -29,9 +29,10 @@ def archive_name(f) -> str:
 
 @contextlib.contextmanager
 def open_for_writing(f):
-    """A binary stream for `f`.
+    """Return a binary stream that writes to `f`.
 
-    A path is written beside its target, synced and renamed: readers see the old file or the whole new one.
+    A path is written under a temporary name, synced to disk and renamed. Readers therefore see either the old
+    file or the complete new one.
     """
     if not is_path(f):
         if not hasattr(f, "write"):
@@ -48,7 +49,7 @@ def open_for_writing(f):
     if not os.path.isdir(folder):
         raise RuntimeError(f"Parent directory {folder} does not exist.")
     if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
-        with open(path, "wb") as stream:  # a device or a pipe cannot be replaced
+        with open(path, "wb") as stream:  # a device or a pipe cannot be replaced by a file
             yield stream
         return
     with _replacing(path, folder) as stream:
@@ -84,7 +85,7 @@ def _sync_folder(folder):
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
-    except OSError:  # some network file systems refuse to sync a folder; the file itself is synced
+    except OSError:  # some network file systems cannot sync a folder; the file itself has been synced
         pass
     finally:
         os.close(handle)
@@ -92,7 +93,10 @@ def _sync_folder(folder):
 
 @contextlib.contextmanager
 def open_for_reading(f):
-    """A seekable binary stream for `f`; a file object is left open and is read from where it stands."""
+    """Return a seekable binary stream for `f`.
+
+    A file object stays open, and is read from its present position.
+    """
     if is_path(f):
         with open(os.fspath(f), "rb") as stream:
             yield stream
@@ -117,7 +121,7 @@ def open_for_reading(f):
 
 
 class Window:
-    """A seekable file seen from an offset on: a checkpoint may stand behind other data in a stream."""
+    """A seekable file that begins at an offset of another file, because a checkpoint may follow other data."""
 
     def __init__(self, stream, start: int):
         self._stream, self._start = stream, start

@@ -1,8 +1,9 @@
-"""What a weights-only file may call, each with the arguments that PyTorch's files give it and no others.
+"""The functions and classes that a weights-only file may call, restricted to the arguments that PyTorch
+writes.
 
-A name on the allow-list is harmless only together with its arguments: bytearray(10**12) takes the machine's memory, an
-attribute called `data` replaces a tensor's values, and a key that is a tuple of tuples of tuples takes for ever to hash.
-Everything here raises pickle.UnpicklingError for what it refuses.
+A name on the allow-list is harmless only with harmless arguments. bytearray(10**12) uses all memory, an
+attribute called `data` replaces a tensor's values, and a key made of deeply nested tuples takes forever to
+hash. Everything that is refused here raises pickle.UnpicklingError.
 """
 
 import functools
@@ -13,17 +14,17 @@ from collections import Counter, OrderedDict
 
 from . import names
 
-# Nested tuples are the only keys that can take long to hash: a few bytes of pickle make 2**60 leaves of them.
+# Only nested tuples can take long to hash: a few bytes of pickle can describe 2**60 leaves.
 _LARGEST_KEY = 10_000
 
 
 def refuse(text: str):
-    """Raise the error of a file that asks for what it may not have."""
+    """Raise the error for a file that asks for something forbidden."""
     raise pickle.UnpicklingError(text)
 
 
 def described(obj) -> str:
-    """A short text for messages. The repr of what a file holds can be longer than memory."""
+    """Return a short text for messages. The repr of an object in a file could be larger than the memory."""
     if isinstance(obj, type) or inspect.isroutine(obj):
         return f"{obj.__module__}.{obj.__qualname__}"
     if isinstance(obj, str):
@@ -33,7 +34,7 @@ def described(obj) -> str:
 
 # -- keys --------------------------------------------------------------------------------------------------
 def check_keys(keys) -> None:
-    """Refuse keys of a dict or members of a set that take long to hash."""
+    """Refuse keys of a dict, or members of a set, that take long to hash."""
     for key in keys:
         if type(key) is not str and isinstance(key, (tuple, frozenset)):
             _check_key(key)
@@ -50,7 +51,7 @@ def _check_key(key) -> None:
 
 
 def _mapping(kind):
-    """The class of a dict or a set, called with nothing, with pairs, with a dict, or with members."""
+    """Return the class of a dict or a set, restricted to no argument, pairs, a dict, or members."""
 
     def make(*args):
         if len(args) > 1 or (args and type(args[0]) not in (dict, list, tuple, set, OrderedDict, Counter)):
@@ -68,7 +69,7 @@ def _mapping(kind):
 
 # -- bytes and numbers -------------------------------------------------------------------------------------
 def latin1(text, encoding="latin1"):
-    """`_codecs.encode` as pickles of bytes use it, and nothing more."""
+    """`_codecs.encode` with the arguments that pickles of bytes use, and no others."""
     if type(text) is not str or encoding not in ("latin1", "latin-1"):
         raise ValueError(f"_codecs.encode is only allowed for latin1 text, not for {described(encoding)}")
     return text.encode("latin1")
@@ -102,7 +103,7 @@ def _device(*args):
 
 
 def _tensor(*args):
-    if args:  # torch.Tensor(1000) would show what stood in memory before
+    if args:  # torch.Tensor(1000) would reveal the former contents of the memory
         refuse("torch.Tensor is called with arguments")
     return names.root().Tensor()
 
@@ -115,8 +116,8 @@ def _parameter(data=None, requires_grad=True):
 
 
 def get_layout(name):
-    """torch.serialization._get_layout"""
-    if type(name) is not str:  # a name is looked up by its hash
+    """torch.serialization._get_layout, restricted to names."""
+    if type(name) is not str:  # another object could run code when it is hashed for the look-up
         refuse(f"_get_layout is called with {described(name)}")
     return names.find("torch.serialization", "_get_layout")(name)
 
@@ -127,7 +128,7 @@ def _utils(name: str):
 
 
 def _without_hooks(hooks) -> None:
-    # PyTorch writes an empty dict. A hook is code of the program that saved, which a file of weights does not bring.
+    # PyTorch writes an empty dict. A hook is code of the program that saved, and a file of weights has none.
     if hooks is not None and (type(hooks) not in (dict, OrderedDict) or hooks):
         refuse("a tensor of the file brings backward hooks")
 
@@ -158,9 +159,9 @@ def _rebuild_parameter_with_state(data, requires_grad, backward_hooks, state):
 
 
 def rebuild_from_type(allowed_functions, allowed_classes):
-    """torch._tensor._rebuild_from_type_v2, which calls and makes no more than the file could by itself.
+    """Return torch._tensor._rebuild_from_type_v2, restricted to what the file could call itself.
 
-    `allowed_functions()` and `allowed_classes()` list what that is.
+    `allowed_functions()` and `allowed_classes()` return the lists of these objects.
     """
 
     def _rebuild_from_type_v2(func, new_type, args, state):
@@ -180,7 +181,7 @@ def rebuild_from_type(allowed_functions, allowed_classes):
 def check_state(kind, state) -> None:
     """Refuse a state that does more than add attributes to an object of class `kind`.
 
-    A name that the class has itself is a method, which would be hidden, or a property, whose setter would run.
+    If the class has an attribute of the same name, it would hide a method or run the setter of a property.
     """
     plain, slots = state if type(state) is tuple and len(state) == 2 else (state, None)
     for part in (plain, slots):
@@ -196,7 +197,7 @@ def check_state(kind, state) -> None:
 @functools.lru_cache(maxsize=4096)
 def _is_free(kind, name: str) -> bool:
     torch = names.root()
-    # the parts of a sparse tensor are attributes of this kind
+    # the indices and values of a sparse tensor are attributes with these names
     sparse = issubclass(kind, torch.Tensor) and kind not in (torch.Tensor, torch.nn.Parameter)
     if name in getattr(kind, "__dataclass_fields__", ()):
         return True
@@ -210,7 +211,7 @@ def _is_free(kind, name: str) -> bool:
     )
 
 
-# Attributes by which the tensors of this package know what they are.
+# Attributes in which this package stores its own facts about a tensor.
 _INTERNAL = frozenset(
     [
         "_backward_hooks",
@@ -233,7 +234,7 @@ _REBUILDERS = {
 
 
 def rebuilder(name: str):
-    """The function of torch._utils with this name, in the form for files that nobody vouches for."""
+    """Return the function of torch._utils with this name, in the form for untrusted files."""
     return _REBUILDERS.get(name) or _utils(name)
 
 
@@ -241,7 +242,7 @@ _guards: dict = {}
 
 
 def caller(found):
-    """What REDUCE and NEWOBJ call in place of `found`, an object of the default allow-list."""
+    """Return what REDUCE and NEWOBJ call instead of `found`, an object of the default allow-list."""
     if not _guards:
         torch = names.root()
         pairs = [(kind, _mapping(kind)) for kind in (OrderedDict, Counter, set)]

@@ -1,7 +1,7 @@
-"""The stream format that torch.save wrote before version 1.6 (and with _use_new_zipfile_serialization=False).
+"""The stream format of torch.save before version 1.6 (or with _use_new_zipfile_serialization=False).
 
-Five pickles one after the other (magic number, protocol version, system, object, storage keys), then the
-storages in the order of the keys: an int64 element count and the raw bytes.
+It consists of five pickles (magic number, protocol version, system, object, storage keys) and then the
+storages in the order of the keys: an int64 element count and the raw bytes of each.
 """
 
 import pickle
@@ -25,7 +25,7 @@ _SYSTEM = {
 
 
 class LegacyContext(SaveContext):
-    """Persistent ids of the legacy format: one more field, and one dtype for each storage."""
+    """Persistent ids of the legacy format. They have one more field, and each storage has a single dtype."""
 
     def __init__(self):
         super().__init__()
@@ -66,13 +66,14 @@ def save(obj, stream, pickle_module, protocol) -> None:
 def load(stream, file: str, make_unpickler, wrap, place):
     """Read the legacy format.
 
-    make_unpickler(stream, persistent_load) gives an object with load(); wrap(untyped, dtype) the storage for
-    the rebuilding functions; place(untyped, location) moves it to its device.
+    make_unpickler(stream, persistent_load) returns an object with load(). wrap(untyped, dtype) returns the
+    storage that the rebuilding functions get. place(untyped, location) moves a storage to its device.
     """
     untyped_class = names.root().UntypedStorage
-    storages = {}  # key -> (buffer, itemsize, wrapped); buffers are filled after the object pickle is read
+    # key -> (buffer, itemsize, wrapped); the buffers are filled after the object's pickle has been read
+    storages = {}
     start = stream.tell()
-    room = stream.seek(0, 2) - start  # bytes that the storages can have at most
+    room = stream.seek(0, 2) - start  # the largest number of bytes that the storages can have
     stream.seek(start)
 
     def persistent_load(pid):
@@ -89,7 +90,7 @@ def load(stream, file: str, make_unpickler, wrap, place):
         itemsize = kind.dtype.itemsize if kind.dtype is not None else 1
         if key not in storages:
             room -= count * itemsize
-            if room < 0:  # before memory is taken for it
+            if room < 0:  # checked before the memory is allocated
                 raise RuntimeError(f"storage has wrong byte size: {file} is truncated or corrupted")
             buffer = np.zeros(count * itemsize, dtype=np.uint8)
             untyped = place(untyped_class.from_numpy(buffer), location)

@@ -1,4 +1,4 @@
-"""Where a loaded storage goes: location tags of files and the map_location argument of torch.load."""
+"""The device of a loaded storage: location tags in files, and the map_location argument of torch.load."""
 
 from .._host import accelerator as _accelerator_state
 from .._host.native import load
@@ -8,13 +8,16 @@ _packages: list = []  # (priority, tagger, deserializer), lowest priority first
 
 
 def register_package(priority: int, tagger, deserializer) -> None:
-    """Add a handler: `tagger(storage) -> str or None`, `deserializer(storage, location) -> storage or None`."""
+    """Add a pair of functions for a kind of device.
+
+    `tagger(storage)` returns a location or None. `deserializer(storage, location)` returns a storage or None.
+    """
     _packages.append((priority, tagger, deserializer))
     _packages.sort(key=lambda entry: entry[0])
 
 
 def default_restore_location(storage, location: str):
-    """The storage on the device that `location` names; RuntimeError if this machine has no such device."""
+    """Return the storage on the device that `location` names. RuntimeError if there is no such device."""
     location = str(location)
     for _, _, deserialize in _packages:
         restored = deserialize(storage, location)
@@ -66,7 +69,7 @@ register_package(22, lambda storage: None, _meta)
 
 
 def restore_function(map_location):
-    """`f(storage, location) -> storage` for a map_location: None, str, torch.device, dict or callable."""
+    """Return `f(storage, location) -> storage` for a map_location: None, str, torch.device, dict or callable."""
     if map_location is None:
         return default_restore_location
     if isinstance(map_location, dict):

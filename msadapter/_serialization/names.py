@@ -1,4 +1,4 @@
-"""Names inside pickles: ours while running (msadapter.X), PyTorch's in a file (torch.X)."""
+"""Names in pickles. A class is msadapter.X in the running program and torch.X in a file."""
 
 import _compat_pickle
 import importlib
@@ -26,7 +26,7 @@ UNTYPED_STORAGE = ("torch.storage", "UntypedStorage")
 
 
 class TorchGlobal:
-    """A global that is written into a pickle by name only (one object for each name)."""
+    """A global that is written to a pickle by its name only. There is one object for each name."""
 
     _known: dict = {}
 
@@ -46,7 +46,7 @@ class TorchGlobal:
 
 
 class StorageType:
-    """What `torch.FloatStorage` stands for inside a persistent id: a dtype (None: untyped bytes)."""
+    """The meaning of `torch.FloatStorage` in a persistent id: a dtype, or None for untyped bytes."""
 
     def __init__(self, name: str, dtype):
         self.name = name
@@ -57,18 +57,20 @@ class StorageType:
 
 
 def root():
-    """The torch namespace (this package), wherever the alias has put it."""
+    """Return the torch namespace, which is this package."""
     return sys.modules.get(ROOT) or importlib.import_module(ROOT)
 
 
 def dtype_name(dtype) -> str:
-    """'float32' for torch.float32."""
+    """Return the name of a dtype, such as 'float32' for torch.float32."""
     return str(dtype).rpartition(".")[2]
 
 
 def storage_global(dtype) -> TorchGlobal:
-    """The storage class by which files name a dtype: torch.FloatStorage, or UntypedStorage for the newer
-    dtypes."""
+    """Return the storage class that stands for a dtype in files, such as torch.FloatStorage.
+
+    It is UntypedStorage for newer dtypes.
+    """
     name = _STORAGE_OF_DTYPE.get(dtype_name(dtype))
     return TorchGlobal("torch", name) if name else TorchGlobal(*UNTYPED_STORAGE)
 
@@ -78,7 +80,7 @@ def has_typed_storage(dtype) -> bool:
 
 
 def storage_type(module: str, name: str):
-    """StorageType for a global of a file, or None if the global is not a storage class."""
+    """Return the StorageType for a global in a file, or None if it is not a storage class."""
     if name == "UntypedStorage" and module in ("torch", "torch.storage"):
         return StorageType(name, None)
     if name == "TypedStorage" and module in ("torch", "torch.storage"):
@@ -89,32 +91,32 @@ def storage_type(module: str, name: str):
 
 
 def to_file(module: str) -> str:
-    """The module name that a file carries for one of our modules."""
+    """Return the module name that a file contains for one of this package's modules."""
     if module == ROOT or module.startswith(ROOT + "."):
         return "torch" + module[len(ROOT) :]
     return module
 
 
 def to_runtime(module: str) -> str:
-    """The module of ours that answers for a module name of a file."""
+    """Return this package's module for a module name in a file."""
     if module == "torch" or module.startswith("torch."):
         return ROOT + module[len("torch") :]
     return module
 
 
 def py2_to_py3(module: str, name: str):
-    """Undo the Python 2 names that pickle protocols up to 2 carry (`__builtin__ set`)."""
+    """Replace the Python 2 names that pickle protocols up to 2 contain (`__builtin__ set`)."""
     if (module, name) in _compat_pickle.NAME_MAPPING:
         return _compat_pickle.NAME_MAPPING[(module, name)]
     return _compat_pickle.IMPORT_MAPPING.get(module, module), name
 
 
 def find(module: str, name: str):
-    """The object that a file's global names; AttributeError or ImportError says what is missing."""
+    """Return the object that a global in a file names. AttributeError or ImportError if it does not exist."""
     kind = storage_type(module, name)
     if kind is not None:
         return kind
-    # PyTorch keeps this one rebuilder beside its Tensor
+    # PyTorch defines this function in torch._tensor and not in torch._utils
     target = to_runtime("torch._utils" if (module, name) == _FROM_TYPE else module)
     try:
         found = sys.modules.get(target) or importlib.import_module(target)

@@ -1,5 +1,7 @@
-"""Pickling with PyTorch's names: tensors become storages and calls of torch._utils, our modules become
-torch.X."""
+"""Pickling under PyTorch's names.
+
+Tensors become storages and calls of torch._utils, and msadapter.X becomes torch.X.
+"""
 
 import pickle
 import types
@@ -11,7 +13,7 @@ from .storage_ref import StorageRef, location_tag
 
 
 class SaveContext:
-    """The storages that one file holds, in the order in which they were met."""
+    """The storages of one file, in the order in which they were found."""
 
     def __init__(self):
         self.storages = {}  # key -> UntypedStorage
@@ -26,7 +28,7 @@ class SaveContext:
         identity = obj.untyped._cdata
         key = self._keys.setdefault(identity, str(len(self._keys)))
         self.storages[key] = obj.untyped
-        # one storage saved under two dtypes is fine for readers of the zip format: the record is bytes
+        # the zip format may contain one storage under two dtypes, because its record holds plain bytes
         typed = (
             names.storage_global(obj.dtype) if obj.dtype is not None else TorchGlobal(*names.UNTYPED_STORAGE)
         )
@@ -35,7 +37,7 @@ class SaveContext:
 
 
 def as_storage_ref(obj):
-    """StorageRef for a storage object that the user saves by itself, else None."""
+    """Return a StorageRef for a storage that the user saves directly, else None."""
     name = type(obj).__name__
     if name == "UntypedStorage":
         return StorageRef(obj, None, location_tag(_device_of(obj)))
@@ -49,7 +51,7 @@ def _device_of(storage):
 
 
 class TorchReduce:
-    """`reducer_override`: how tensors and torch's small objects are written."""
+    """A `reducer_override` that defines how tensors and torch's small objects are written."""
 
     def __init__(self):
         torch = names.root()
@@ -87,7 +89,9 @@ class TorchReduce:
         return type(obj) in self._named or (isinstance(obj, type) and obj in self._classes)
 
     def global_name(self, obj, name):
-        """(module, name) that a file shall carry for a class or function of ours; None: leave it to pickle."""
+        """Return the (module, name) in the file for a class or function of this package; None leaves it to
+        pickle.
+        """
         if type(obj) is TorchGlobal:
             return obj.module, obj.name
         if type(obj) in self._named:
@@ -103,7 +107,10 @@ class TorchReduce:
 
 
 class TorchNames:
-    """Mixin over the standard library's pure Python pickler: PyTorch's names for what is ours."""
+    """A mixin for the pickler in Python of the standard library.
+
+    It writes PyTorch's names for this package.
+    """
 
     _context: SaveContext
     _torch: TorchReduce
@@ -145,7 +152,7 @@ class TorchNames:
 class TorchPickler(TorchNames, pickle._Pickler):
     """The pickler of torch.save."""
 
-    # written out: dill, which MindSpore imports, puts its own functions into pickle._Pickler.dispatch
+    # written out, because dill, which MindSpore imports, changes pickle._Pickler.dispatch
     dispatch = {
         type(None): pickle._Pickler.save_none,
         bool: pickle._Pickler.save_bool,
@@ -166,7 +173,10 @@ class TorchPickler(TorchNames, pickle._Pickler):
 
 
 def make_pickler(stream, pickle_module, protocol, context: SaveContext):
-    """A pickler for one file. A foreign pickle_module (dill, cloudpickle) keeps its own rules for functions."""
+    """Return a pickler for one file.
+
+    Another pickle_module (dill, cloudpickle) keeps its rules for functions.
+    """
     base = pickle_module.Pickler
     if pickle_module is pickle:
         kind = TorchPickler
@@ -180,7 +190,10 @@ def make_pickler(stream, pickle_module, protocol, context: SaveContext):
 
 
 def _with_c_pickler(base):
-    """Subclass of a pickler in C: globals of ours are looked up by a call, since it cannot rename them."""
+    """Return a subclass of a pickler in C.
+
+    Such a pickler cannot rename globals, so they are written as calls that look them up.
+    """
 
     class TorchForeignPickler(base):
         def persistent_id(self, obj):

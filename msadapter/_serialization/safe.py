@@ -1,4 +1,4 @@
-"""The allow-list of the restricted unpickler: what PyTorch allows by default and what the user adds."""
+"""The allow-list of the restricted unpickler: PyTorch's default list, and what the user adds."""
 
 import pickletools
 from collections import Counter, OrderedDict
@@ -32,7 +32,7 @@ _user: dict = {}
 
 
 def _functions() -> list:
-    """What _rebuild_from_type_v2 may call: what a file could call by itself to get a tensor."""
+    """Return the functions that _rebuild_from_type_v2 may call: those that return a tensor to a file anyway."""
     return [*map(guarded.rebuilder, _REBUILDERS), *_user.values()]
 
 
@@ -85,7 +85,7 @@ def _default(module: str, name: str):
 
 
 def find(module: str, name: str):
-    """The allowed object called module.name, or MISSING."""
+    """Return the allowed object called module.name, or MISSING."""
     full = f"{module}.{name}"
     if full in _user:
         return _user[full]
@@ -101,7 +101,7 @@ def is_tensor(obj) -> bool:
 
 
 def _key(entry) -> tuple:
-    """(full name in files, object) of an entry of add_safe_globals: an object, or (object, full name)."""
+    """Return (full name in files, object) of an entry: an object, or a pair (object, full name)."""
     if isinstance(entry, tuple):
         if len(entry) != 2:
             raise ValueError(
@@ -118,22 +118,25 @@ def _key(entry) -> tuple:
 
 
 def add_safe_globals(entries) -> None:
-    """Allow these functions and classes in weights_only loads: objects, or (object, "full.name") pairs."""
+    """Allow these functions and classes in weights_only loads.
+
+    An entry is an object or a pair (object, "full.name").
+    """
     _user.update(_key(entry) for entry in entries)
 
 
 def get_safe_globals() -> list:
-    """What add_safe_globals has allowed so far."""
+    """Return what add_safe_globals has allowed so far."""
     return list(_user.values())
 
 
 def clear_safe_globals() -> None:
-    """Forget everything that add_safe_globals allowed."""
+    """Remove everything that add_safe_globals allowed."""
     _user.clear()
 
 
 class safe_globals:
-    """Context manager: add_safe_globals for the length of a block."""
+    """Allows functions and classes inside a ``with`` block, like add_safe_globals."""
 
     def __init__(self, entries):
         self._entries = list(entries)
@@ -148,7 +151,10 @@ class safe_globals:
 
 
 def unsafe_globals(pickled: bytes) -> list:
-    """Full names in a pickle that neither the default list nor the user allows, without running any of it."""
+    """Return the full names in a pickle that neither the default list nor the user allows.
+
+    Runs nothing of it.
+    """
     found, texts, memo, last = [], [], {}, None
     for opcode, arg, _ in pickletools.genops(pickled):
         code = opcode.name

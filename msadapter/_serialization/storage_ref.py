@@ -1,4 +1,4 @@
-"""How a storage stands in a file."""
+"""The description of a storage in a file."""
 
 import pickle
 
@@ -7,7 +7,7 @@ from .names import StorageType
 
 
 class StorageRef:
-    """A storage on its way into a file: the persistent id is made from it."""
+    """A storage that is being saved. The persistent id is made from this object."""
 
     __slots__ = ("untyped", "dtype", "location", "itemsize")
 
@@ -19,17 +19,18 @@ class StorageRef:
 
 
 def location_tag(device) -> str:
-    """'cpu', 'cuda:0', 'npu:1' ...: where a storage was when it was saved."""
+    """Return the device of a storage at the time of saving: 'cpu', 'cuda:0', 'npu:1', ..."""
     if device.type in ("cpu", "meta"):
         return device.type
     return f"{device.type}:{device.index or 0}"
 
 
 def storage_record(pid, length: int):
-    """(StorageType, key, location, number of elements) of a persistent id, a tuple of `length` that starts with "storage".
+    """Return (StorageType, key, location, number of elements) of a persistent id.
 
-    pickle.UnpicklingError for anything else. A negative number is one of those; whether there is so much data is seen
-    when it is read.
+    This is a tuple of `length` entries that starts with "storage". Anything else raises
+    pickle.UnpicklingError, also a negative number. Whether the file contains that many elements is checked
+    when they are read.
     """
     if type(pid) is not tuple or len(pid) != length or _text(pid[0]) != "storage":
         raise pickle.UnpicklingError(

@@ -1,8 +1,9 @@
-"""The restricted unpickler behind torch.load(weights_only=True).
+"""The restricted unpickler of torch.load(weights_only=True).
 
-A stack machine over pickle opcodes that can only build containers, strings, numbers, tensors, and instances
-of what the allow-list names. A global that is not on the list is an error before anything of it runs; REDUCE,
-NEWOBJ and BUILD accept only objects that came from the list, and what they call checks its arguments (`guarded`).
+It interprets pickle opcodes and can build only containers, strings, numbers, tensors and instances of allowed
+classes. A global that is not on the allow-list raises an error before any of it runs. REDUCE, NEWOBJ and
+BUILD accept only objects from this list, and the functions that they call check their arguments (see
+`guarded`).
 """
 
 import pickle
@@ -22,7 +23,10 @@ def _error(text: str) -> pickle.UnpicklingError:
 
 
 class RestrictedUnpickler:
-    """`load()` the next pickle of `stream`. Set `persistent_load` before (a callable of the persistent id)."""
+    """Reads the next pickle of `stream` with `load()`.
+
+    `persistent_load`, a function of the id, must be set first.
+    """
 
     def __init__(self, stream, encoding: str = "utf-8"):
         self._read = stream.read
@@ -37,9 +41,12 @@ class RestrictedUnpickler:
         )
 
     def load(self):
-        """The object, or UnpicklingError for anything that is not allowed and EOFError at a premature end."""
+        """Return the object.
+
+        UnpicklingError if something is not allowed, EOFError if the stream ends too early.
+        """
         self._stack, self._marks, self._memo = [], [], {}
-        self._resolved = {}  # id -> (object, what to call for it): the only callables of REDUCE
+        self._resolved = {}  # id -> (object, function to call for it); REDUCE calls nothing else
         self._user_classes = set()
         try:
             return self._run()
@@ -65,7 +72,7 @@ class RestrictedUnpickler:
         return data
 
     def _unpack(self, layout: struct.Struct):
-        return layout.unpack(self._read(layout.size))[0]  # struct.error at a premature end
+        return layout.unpack(self._read(layout.size))[0]  # struct.error if the stream ends too early
 
     def _line(self) -> str:
         return self._readline()[:-1].decode("utf-8")
@@ -88,7 +95,7 @@ class RestrictedUnpickler:
         self._push(found)
 
     def _lookup(self, module: str, name: str):
-        """The object of that name on the allow-list, and what to call for it (None: nothing)."""
+        """Return the object of this name on the allow-list, and the function to call for it (or None)."""
         found = safe.find(module, name)
         if found is safe.MISSING:
             full = f"{module}.{name}"
@@ -116,7 +123,7 @@ class RestrictedUnpickler:
 
     # -- calls ---------------------------------------------------------------------------------------------
     def _caller(self, func, what: str):
-        """What to call for an object of the allow-list."""
+        """Return the function to call for an object of the allow-list."""
         _, call = self._resolved.get(id(func), (None, None))
         if call is None:
             raise _error(f"Trying to call {what} for unrecognized function {described(func)}")
@@ -144,7 +151,7 @@ class RestrictedUnpickler:
         call = self._caller(cls, "new object")
         if not isinstance(cls, type):
             raise _error(f"Trying to call new object for {described(cls)}, which is no class")
-        if call is cls:  # the user's
+        if call is cls:  # a class that the user has allowed
             return cls.__new__(cls, *args, **kwargs)
         return call(*args, **kwargs)
 
@@ -153,7 +160,7 @@ class RestrictedUnpickler:
         self._build(self._stack[-1], state)
 
     def _build(self, inst, state):
-        """Give `inst` its state."""
+        """Set the state of `inst`."""
         kind = type(inst)
         if kind in self._user_classes:
             set_state(inst, state)
@@ -298,7 +305,7 @@ class RestrictedUnpickler:
 
 
 def set_state(inst, state):
-    """What pickle does for BUILD: __setstate__ if the class has one, else its dict and its slots."""
+    """Set a state like pickle: with __setstate__ if the class has it, else with its dict and its slots."""
     setter = getattr(inst, "__setstate__", None)
     if setter is not None:
         setter(state)

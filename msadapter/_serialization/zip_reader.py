@@ -1,4 +1,4 @@
-"""Reads the zip container of torch.save: records by name, as views of a map of the file when asked."""
+"""Reads the zip container of torch.save. Records are found by name, and can be views of a mapped file."""
 
 import struct
 import zipfile
@@ -6,7 +6,7 @@ import zlib
 
 import numpy as np
 
-_ALIGNED = 16  # bytes of the largest element
+_ALIGNED = 16  # the number of bytes of the largest element
 _CORRUPT = (
     "PytorchStreamReader failed {what}. There is a high likelihood that the checkpoint file is corrupted "
     "(not saved to its end, transferred incorrectly or modified afterwards): {file}"
@@ -14,10 +14,10 @@ _CORRUPT = (
 
 
 class ZipReader:
-    """Records of one archive.
+    """The records of one archive.
 
-    stream: a seekable binary file; file: its name for messages; mapped: a uint8 array over the whole file
-    (np.memmap), then records are slices of it and nothing is copied.
+    stream: a seekable binary file. file: its name for messages. mapped: a uint8 array of the whole file
+    (np.memmap); records are then slices of it, without a copy.
     """
 
     def __init__(self, stream, file: str, mapped=None):
@@ -38,7 +38,7 @@ class ZipReader:
         self._records = {info.filename[start:]: info for info in mine}
         if len(self._records) != len(mine):
             raise self._corrupt("reading zip archive: a record stands in it twice")
-        # Records that lie on one another would take many times the memory of the file.
+        # Overlapping records could need many times more memory than the file has bytes.
         if sum(info.compress_size for info in infos) > self._length:
             raise self._corrupt("reading zip archive: its records are larger than the file")
 
@@ -52,11 +52,13 @@ class ZipReader:
         return list(self._records)
 
     def read(self, name: str) -> bytes:
-        """The bytes of a record, its checksum verified."""
+        """Return the bytes of a record after checking the checksum."""
         return self.read_array(name).tobytes()
 
     def read_array(self, name: str) -> np.ndarray:
-        """The bytes of a record as a writable uint8 array (a slice of the map if there is one)."""
+        """Return the bytes of a record as a writable uint8 array (a slice of the mapped file, if there is
+        one).
+        """
         info = self._records.get(name)
         if info is None:
             raise self._corrupt(f"locating file {name}: file not found in the archive")
@@ -69,21 +71,22 @@ class ZipReader:
             if start + info.file_size > self._mapped.size:
                 raise self._corrupt(f"reading file {name}: it ends behind the end of the file")
             mapped = self._mapped[start : start + info.file_size]
-            # every writer aligns the records; numbers at odd addresses are not for kernels
+            # PyTorch's writers align the records; kernels cannot use numbers at other addresses
             return mapped if mapped.ctypes.data % _ALIGNED == 0 else mapped.copy()
-        if start + info.file_size > self._length:  # before memory is taken for it
+        if start + info.file_size > self._length:  # checked before the memory is allocated
             raise self._corrupt(f"reading file {name}: it ends behind the end of the file")
         data = np.empty(info.file_size, dtype=np.uint8)
         self._stream.seek(start)
         if _read_into(self._stream, data) != info.file_size:
             raise self._corrupt(f"reading file {name}: unexpected end of file")
-        # a writer may leave the checksum out (set_crc32_options(False)): then it is zero
+        # a writer may leave the checksum out (set_crc32_options(False)), and it is zero then
         if info.CRC and zlib.crc32(data) != info.CRC:
             raise self._corrupt(f"reading file {name}: its checksum does not match its contents")
         return data
 
     def _inflate(self, info, name):
-        if info.file_size > 1100 * info.compress_size + 1024:  # more than deflate can save
+        # the deflate format cannot compress better than this
+        if info.file_size > 1100 * info.compress_size + 1024:
             raise self._corrupt(f"reading file {name}: its size is not that of its contents")
         try:
             return np.frombuffer(bytearray(self._zip.read(info)), dtype=np.uint8)
@@ -91,7 +94,7 @@ class ZipReader:
             raise self._corrupt(f"reading file {name}: {err}") from err
 
     def offset(self, name: str) -> int:
-        """Where the bytes of a record start in the file."""
+        """Return the position in the file at which the bytes of a record begin."""
         info = self._records[name]
         self._stream.seek(info.header_offset)
         header = self._stream.read(30)
@@ -102,7 +105,7 @@ class ZipReader:
 
 
 def _read_into(stream, array) -> int:
-    """Fill `array` from the stream; the number of bytes read."""
+    """Fill `array` from the stream and return the number of bytes that were read."""
     view, done = memoryview(array), 0
     readinto = getattr(stream, "readinto", None)
     while done < len(view):

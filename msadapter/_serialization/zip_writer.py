@@ -1,7 +1,7 @@
-"""Writes the zip container of torch.save: stored (never compressed) records aligned for mmap.
+"""Writes the zip container of torch.save, with uncompressed records that are aligned for mmap.
 
-Sizes and checksums are known before a record is written, so the stream is never sought.
-Zip64 fields appear only where a size or an offset needs them.
+Sizes and checksums are known before a record is written, so the stream needs no seek. Zip64 fields are
+written only if a size or an offset needs them.
 """
 
 import struct
@@ -11,13 +11,13 @@ ALIGNMENT = 64
 _LIMIT32 = 0xFFFFFFFF
 _LIMIT16 = 0xFFFF
 _UTF8 = 0x0800
-_DOS_DATE = (1980 - 1980) << 9 | 1 << 5 | 1  # a fixed date: equal contents give equal files
+_DOS_DATE = (1980 - 1980) << 9 | 1 << 5 | 1  # a fixed date, so that equal contents give equal files
 
 
 class ZipWriter:
-    """`write_record(name, buffer)` appends one record; `finish()` writes the directory.
+    """`write_record(name, buffer)` appends a record, and `finish()` writes the directory.
 
-    stream: object with `write(bytes-like)`; archive_name: the folder every record lies in.
+    stream: an object with `write(bytes-like)`. archive_name: the folder of all records.
     """
 
     def __init__(self, stream, archive_name: str, compute_crc: bool = True, alignment: int = ALIGNMENT):
@@ -65,12 +65,12 @@ class ZipWriter:
         self._directory.append((encoded, crc, size, offset))
 
     def _padding(self, header_end: int) -> bytes:
-        # the "FB" extra field of PyTorch's writer: filler up to the alignment of the data
+        # the extra field "FB" of PyTorch's writer, which fills the space up to the aligned data
         fill = -(header_end + 4) % self._alignment
         return b"FB" + struct.pack("<H", fill) + b"Z" * fill
 
     def finish(self) -> None:
-        """Write the central directory. Nothing can be appended afterwards."""
+        """Write the central directory. No record can be appended after that."""
         start = self._position
         for encoded, crc, size, offset in self._directory:
             wide = []

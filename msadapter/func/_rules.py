@@ -1,6 +1,7 @@
-"""How operations on batched tensors are run: once on the whole batch where a rule is known, else element by element.
+"""Rules for operators on batched tensors. A rule runs the operator once for the whole batch.
 
-Element by element is always right, so a rule exists only for speed. Every rule gets the operator's arguments by name.
+Operators without a rule run once for each element. This is always correct, so rules exist only for speed. A
+rule gets the operator's arguments by name.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ RULES: dict = {}
 
 
 class NoRule(Exception):
-    """Arguments that a rule does not cover."""
+    """A rule does not support these arguments."""
 
 
 def rule(*names):
-    """Registers a rule for operators by schema name."""
+    """Register a rule for operators by the names in their schemas."""
 
     def decorate(function):
         for name in names:
@@ -30,7 +31,7 @@ def rule(*names):
 
 
 def call(function, args, kwargs):
-    """A table operator on arguments of which some are batched."""
+    """Call a table operator with arguments of which some are batched."""
     present = [x for x in tensors_in((args, kwargs)) if isinstance(x, BatchedTensor)]
     if not present:
         return function(*args, **kwargs)
@@ -61,7 +62,7 @@ def _finished(result, bound, level, inplace):
 
 
 def _only_first(bound, level, name=None):
-    """The batch of the first argument; no rule when others are batched too."""
+    """Return the batch of the first argument. NoRule if other arguments are batched too."""
     first = name or next(iter(bound))
     for key, value in bound.items():
         if key != first and any(is_batched(x, level) for x in tensors_in(value)):
@@ -72,7 +73,7 @@ def _only_first(bound, level, name=None):
 
 
 def _call(function, bound, changed) -> object:
-    """The operator with some arguments changed."""
+    """Call the operator with some arguments changed."""
     declaration, _ = declaration_of(function)
     args, kwargs = [], {}
     for p in declaration.schema.parameters:
@@ -82,7 +83,7 @@ def _call(function, bound, changed) -> object:
                 kwargs[p.name] = value
         else:
             args.append(value)
-    # Trailing defaults are left to the operator: some forms take fewer arguments.
+    # Trailing default values are left out, because some forms of an operator take fewer arguments.
     positional = [p for p in declaration.schema.parameters if not p.keyword_only]
     while args and not positional[len(args) - 1].required and args[-1] is positional[len(args) - 1].default:
         args.pop()
@@ -115,7 +116,10 @@ def _aligned(x: Tensor, level, rank: int) -> Tensor:
 
 
 def _common(present, rank):
-    """Among tensors with dims, a 0-dim one does not decide the type: such batches are cast before they get a dim."""
+    """Cast batches of 0-dimensional tensors to the common dtype.
+
+    A 0-dimensional tensor does not affect type promotion, but its batch has a dim and would.
+    """
     wide = [x for x in present if x.ndim]
     if not rank or not wide:
         return None
@@ -157,7 +161,7 @@ for _name in POINTWISE:
 
 # ---- dims counted within an element
 def _shifted(d, rank: int, level=None):
-    """A dim, or several, of an element as dims of the batch."""
+    """Convert a dim of an element, or several, to dims of the batch."""
     if isinstance(d, (tuple, list)):
         return [_shifted(x, rank) for x in d]
     bound = max(rank, 1)
@@ -193,7 +197,7 @@ def _along(function, bound, level, inplace):
 
 @rule("as_strided", "as_strided_copy")
 def _as_strided(function, bound, level, inplace):
-    """Offsets count from the beginning of an element."""
+    """Convert offsets, which count from the beginning of an element, to the batch."""
     value, offset = _only_first(bound, level), bound["storage_offset"]
     made = []
     for i in range(level.size):
@@ -307,7 +311,10 @@ def _vector_norm(function, bound, level, inplace):
 
 # ---- products
 def _matmul(a, b, level):
-    """torch.matmul of elements: vectors become matrices of one row or column, batch dims line up."""
+    """torch.matmul of elements.
+
+    Vectors become matrices with one row or column, and batch dims are aligned.
+    """
     left, right = a.ndim == 1, b.ndim == 1
     if not a.ndim or not b.ndim:
         raise RuntimeError("both arguments to matmul need to be at least 1D, but they are "
@@ -427,7 +434,7 @@ _WITH_BATCH = {
 
 @rule(*_WITH_BATCH)
 def _layer(function, bound, level, inplace):
-    """The batch becomes part of the layer's own batch dimension."""
+    """Merge the batch into the layer's own batch dimension."""
     first = next(iter(bound))
     value, rank = _only_first(bound, level), bound[first].ndim
     lone = _WITH_BATCH[declaration_of(function)[0].schema.name]
@@ -462,7 +469,7 @@ def _plain(index) -> bool:
 
 
 def get_item(x, index):
-    """``x[index]`` of a batched tensor, or of a plain one with batched indices."""
+    """Return ``x[index]``, where ``x`` or the indices are batched."""
     if isinstance(x, BatchedTensor) and _plain(index):
         return wrap(x._value[(slice(None), *(index if isinstance(index, tuple) else (index,)))], x._level)
     present = [t for t in tensors_in((x, index)) if isinstance(t, BatchedTensor)]
@@ -471,7 +478,7 @@ def get_item(x, index):
 
 
 def set_item(x, index, value) -> None:
-    """``x[index] = value``, element by element."""
+    """Do ``x[index] = value``, one element after the other."""
     present = [t for t in tensors_in((x, index, value)) if isinstance(t, BatchedTensor)]
     level = max((t._level for t in present), key=levels.index)
     if not is_batched(x, level):

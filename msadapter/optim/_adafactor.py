@@ -1,4 +1,4 @@
-"""Adafactor (Shazeer and Stern, 2018): second moments kept as a row and a column."""
+"""Adafactor (Shazeer and Stern, 2018). It stores second moments of a matrix as a row and a column."""
 
 from .. import ops
 from ..tensor import Tensor
@@ -10,7 +10,7 @@ __all__ = ["Adafactor", "adafactor"]
 
 
 class Adafactor(RuleOptimizer):
-    """Adafactor. State: step, and row_var, col_var (matrices) or variance (vectors)."""
+    """Adafactor. The state is step, and row_var and col_var (matrices) or variance (vectors)."""
 
     def __init__(
         self,

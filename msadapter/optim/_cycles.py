@@ -1,4 +1,4 @@
-"""Schedules that also move the momentum (CyclicLR, OneCycleLR) and the one that watches a metric."""
+"""Schedules that also change the momentum (CyclicLR, OneCycleLR), and ReduceLROnPlateau."""
 
 import math
 import types
@@ -15,7 +15,10 @@ def _set_momentum(group, use_beta1, momentum):
 
 
 class _MomentumCycle(LRScheduler):
-    """What both cyclic schedules share: which momentum an optimizer has, and its range in the groups."""
+    """Base of both cyclic schedules.
+
+    It knows which momentum an optimizer has, and its range in each group.
+    """
 
     def _init_momentum(self, optimizer, base, largest, first: bool):
         if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
@@ -33,7 +36,7 @@ class _MomentumCycle(LRScheduler):
 
 
 class CyclicLR(_MomentumCycle):
-    """Between base_lr and max_lr in triangles; momentum moves the other way."""
+    """Moves the rate between base_lr and max_lr linearly, and the momentum in the opposite direction."""
 
     def __init__(
         self,
@@ -79,7 +82,7 @@ class CyclicLR(_MomentumCycle):
         return "iterations" if self.mode == "exp_range" else "cycle"
 
     def scale_fn(self, x) -> float:
-        """The height of cycle (or iteration) x relative to the first."""
+        """Return the height of cycle (or iteration) x relative to the first one."""
         if self._scale_fn_custom is not None:
             return self._scale_fn_custom(x)
         if self.mode == "triangular":
@@ -102,7 +105,10 @@ class CyclicLR(_MomentumCycle):
         ]
 
     def state_dict(self):
-        """Attributes; of a custom scale function only the state of a callable object."""
+        """Return the attributes.
+
+        A custom scale function is included only as the state of a callable object.
+        """
         state = super().state_dict()
         function = state.pop("_scale_fn_custom")
         plain = function is None or isinstance(function, types.FunctionType)
@@ -110,7 +116,7 @@ class CyclicLR(_MomentumCycle):
         return state
 
     def load_state_dict(self, state_dict):
-        """Take what state_dict() gave."""
+        """Restore the state that state_dict() returned."""
         function = state_dict["_scale_fn_custom"]
         super().load_state_dict({k: v for k, v in state_dict.items() if k != "_scale_fn_custom"})
         if function is not None:
@@ -118,7 +124,7 @@ class CyclicLR(_MomentumCycle):
 
 
 class OneCycleLR(_MomentumCycle):
-    """One rise to max_lr and one long fall (Smith and Topin's 1cycle policy)."""
+    """The rate rises once to max_lr and then falls slowly (the 1cycle policy of Smith and Topin)."""
 
     def __init__(
         self,
@@ -226,7 +232,7 @@ def _phases(total, share, three_phase):
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """Times `factor` when a metric has not become better for `patience` epochs."""
+    """Multiplies the rates by `factor` when a metric has not improved for `patience` epochs."""
 
     def __init__(
         self,
@@ -270,7 +276,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.num_bad_epochs = 0
 
     def step(self, metrics, epoch=None):
-        """Look at the metric of an epoch and lower the rates if it is time."""
+        """Take the metric of an epoch, and lower the rates if it has not improved for long enough."""
         current = float(metrics)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self._is_better(current, self.best):
@@ -312,7 +318,7 @@ class ReduceLROnPlateau(LRScheduler):
         return self.cooldown_counter > 0
 
     def is_better(self, a, best) -> bool:
-        """Whether metric a beats `best` by more than the threshold."""
+        """Return whether metric a is better than `best` by more than the threshold."""
         return self._is_better(a, best)
 
     def _is_better(self, a, best):
@@ -323,5 +329,5 @@ class ReduceLROnPlateau(LRScheduler):
         return a < bound if self.mode == "min" else a > bound
 
     def get_lr(self):
-        """Not a function of the epoch: the rates that the groups have."""
+        """Return the present rates of the groups, because they are not a function of the epoch."""
         return _values(self.optimizer, "lr")

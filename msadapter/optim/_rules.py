@@ -1,5 +1,4 @@
-"""What the update rules share: the loop over parameters, checks of hyper-parameters, small pieces of
-arithmetic."""
+"""Parts that the optimizers share: the loop over parameters, checks of options, small computations."""
 
 from .. import ops
 from ..autograd import enable_grad
@@ -9,13 +8,13 @@ from .optimizer import Optimizer, _get_scalar_dtype, _use_grad_for_differentiabl
 
 
 def check(value, ok: bool, what: str):
-    """ValueError('Invalid <what>: <value>') unless ok."""
+    """Raise ValueError('Invalid <what>: <value>') unless ok."""
     if not ok:
         raise ValueError(f"Invalid {what}: {value}")
 
 
 def check_lr(lr, foreach=False, capturable=False):
-    """A learning rate is a number >= 0, or a tensor with one element."""
+    """Check that a learning rate is a number >= 0, or a tensor with one element."""
     if isinstance(lr, Tensor):
         if foreach and not capturable:
             raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
@@ -31,7 +30,7 @@ def check_betas(betas):
 
 
 def new_step(param, group):
-    """A step counter: on the parameter's device for capturable and fused groups, else on the host."""
+    """Return a step counter, on the parameter's device for capturable and fused groups, else on the CPU."""
     if group.get("capturable") or group.get("fused"):
         return ops.zeros((), dtype=_get_scalar_dtype(is_fused=group.get("fused")), device=param.device)
     return factory.tensor(0.0, dtype=_get_scalar_dtype())
@@ -48,7 +47,7 @@ def _preserve():
 
 
 def as_real(param, *tensors):
-    """Complex tensors as pairs of real numbers (None stays None)."""
+    """Return complex tensors as pairs of real numbers. None stays None."""
     if not param.is_complex():
         return (param, *tensors)
     return tuple(t if t is None else ops.view_as_real(t) for t in (param, *tensors))
@@ -59,19 +58,20 @@ def signed(grad, maximize: bool):
 
 
 def decayed(grad, param, weight_decay):
-    """grad + weight_decay * param."""
+    """Return grad + weight_decay * param."""
     return grad.add(param, alpha=weight_decay) if weight_decay != 0 else grad
 
 
 def unzip(rows, width: int):
-    """Columns of a list of tuples as lists."""
+    """Return the columns of a list of tuples as lists."""
     return [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in range(width)]
 
 
 class RuleOptimizer(Optimizer):
-    """An optimizer whose step is a loop: `_new_state(param, group)` once, then `_run(group, rows)`.
+    """An optimizer whose step is a loop over the parameters.
 
-    rows: one (param, grad, state) for each parameter that has a gradient.
+    Subclasses define `_new_state(param, group)`, which runs once, and `_run(group, rows)`. rows holds (param,
+    grad, state) for each parameter that has a gradient.
     """
 
     _sparse = False
@@ -87,7 +87,7 @@ class RuleOptimizer(Optimizer):
 
     @staticmethod
     def _later_options(known: set) -> dict:
-        # options that groups of files older than the option do not have
+        # options that are missing in the groups of older files
         options = {
             "foreach": None,
             "maximize": False,
@@ -112,7 +112,7 @@ class RuleOptimizer(Optimizer):
             raise RuntimeError(f"{type(self).__name__} does not support sparse gradients")
 
     def _stateless(self, group) -> bool:
-        # such parameters do not appear in the state_dict at all
+        # parameters without a state do not appear in the state_dict
         return False
 
     def _new_state(self, param, group) -> dict:
@@ -123,7 +123,10 @@ class RuleOptimizer(Optimizer):
 
     @_use_grad_for_differentiable
     def step(self, closure=None):
-        """One update; `closure` recomputes the loss with gradients and its value is returned."""
+        """Update all parameters once.
+
+        `closure` recomputes the loss and its gradients; its value is returned.
+        """
         loss = None
         if closure is not None:
             with enable_grad():

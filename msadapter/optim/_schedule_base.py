@@ -1,4 +1,4 @@
-"""The base of learning rate schedules and what they share."""
+"""The base class of learning rate schedules."""
 
 import warnings
 import weakref
@@ -9,12 +9,12 @@ from .optimizer import Optimizer
 
 
 def _values(optimizer, key):
-    """A hyper-parameter of all groups (tensors are copied)."""
+    """Return a hyper-parameter of all groups. Tensors are copied."""
     return [g[key].clone() if isinstance(g[key], Tensor) else g[key] for g in optimizer.param_groups]
 
 
 def _assign(group, key, value):
-    """Set a hyper-parameter; one that is a tensor keeps its identity."""
+    """Set a hyper-parameter. If it is a tensor, its value changes and the object stays."""
     if isinstance(group[key], Tensor):
         group[key].fill_(value.item() if isinstance(value, Tensor) else value)
     else:
@@ -22,7 +22,7 @@ def _assign(group, key, value):
 
 
 def _per_group(name, optimizer, value):
-    """`value` for each group: a list of the right length, or one value repeated."""
+    """Return `value` for each group. It is a list of the right length, or one value for all."""
     count = len(optimizer.param_groups)
     if isinstance(value, (list, tuple)):
         if len(value) != count:
@@ -40,7 +40,7 @@ def _check_optimizer(optimizer):
 
 
 def _count_steps(optimizer):
-    """Wrap optimizer.step so that it notes that it was called (for the warning about the order of steps)."""
+    """Wrap optimizer.step so that it notes its calls, for the warning about the order of steps."""
     if hasattr(optimizer.step, "_wrapped_by_lr_sched"):
         return
     owner, function = weakref.ref(optimizer), optimizer.step.__func__
@@ -56,9 +56,9 @@ def _count_steps(optimizer):
 
 
 class LRScheduler:
-    """Base class: `get_lr()` of a subclass computes the rates for `last_epoch`, `step()` applies them.
+    """Base class: `get_lr()` of a subclass computes the rates for `last_epoch`, and `step()` sets them.
 
-    last_epoch: -1 to start; otherwise the epoch to resume at, then groups must have 'initial_lr'.
+    last_epoch is -1 at the start. Another value resumes at this epoch, and the groups must have 'initial_lr'.
     """
 
     _get_lr_called_within_step = False
@@ -92,19 +92,19 @@ class LRScheduler:
             self._is_initial = False
 
     def state_dict(self) -> dict:
-        """All attributes except the optimizer."""
+        """Return all attributes except the optimizer."""
         return {key: value for key, value in self.__dict__.items() if key not in self._not_saved}
 
     def load_state_dict(self, state_dict: dict) -> None:
-        """Take the attributes that state_dict() gave."""
+        """Restore the attributes that state_dict() returned."""
         self.__dict__.update(state_dict)
 
     def get_last_lr(self) -> list:
-        """The rates that the last step set."""
+        """Return the rates that the last step has set."""
         return self._last_lr
 
     def get_lr(self) -> list:
-        """The rates for the present epoch."""
+        """Return the rates for the present epoch."""
         raise NotImplementedError
 
     def _warn_outside_step(self):

@@ -1,4 +1,4 @@
-"""Schedules made of schedules: one after another, or all at once."""
+"""Schedules that combine schedules, one after another or all at once."""
 
 from bisect import bisect_right
 
@@ -7,7 +7,7 @@ from ._schedule_base import LRScheduler, _assign, _values
 
 
 def _check_chained(owner, schedulers, optimizer) -> None:
-    """Raise PyTorch's errors unless every scheduler can be stepped by ``owner`` on ``optimizer``."""
+    """Raise PyTorch's errors unless ``owner`` can step every scheduler on ``optimizer``."""
     name = type(owner).__name__
     if len(schedulers) < 1:
         raise ValueError(f"{name} expects at least one scheduler to be chained, but got no scheduler.")
@@ -28,7 +28,7 @@ def _check_chained(owner, schedulers, optimizer) -> None:
 
 
 class SequentialLR(LRScheduler):
-    """One scheduler after another; milestones[i] is the epoch at which scheduler i + 1 takes over."""
+    """Uses one scheduler after another. milestones[i] is the first epoch of scheduler i + 1."""
 
     _not_saved = ("optimizer", "_schedulers")
 
@@ -49,7 +49,7 @@ class SequentialLR(LRScheduler):
         self._restart_first()
 
     def _restart_first(self):
-        # all schedulers have already stepped once while they were made: take that back
+        # Every scheduler makes a step when it is created. These steps are undone here.
         for group in self.optimizer.param_groups:
             _assign(group, "lr", group["initial_lr"])
         for scheduler in self._schedulers:
@@ -58,12 +58,12 @@ class SequentialLR(LRScheduler):
         self._last_lr = self._schedulers[0].get_last_lr()
 
     def recursive_undo(self, sched=None):
-        """Take back the first step of the schedulers inside (also nested ones)."""
+        """Undo the first step of the inner schedulers, also of nested ones."""
         for scheduler in getattr(sched or self, "_schedulers", [sched]):
             _rewind(scheduler)
 
     def step(self):
-        """The next epoch of the scheduler whose turn it is."""
+        """Step the scheduler that is in use at the next epoch."""
         self.last_epoch += 1
         turn = bisect_right(self._milestones, self.last_epoch)
         scheduler = self._schedulers[turn]
@@ -74,11 +74,11 @@ class SequentialLR(LRScheduler):
         self._last_lr = scheduler.get_last_lr()
 
     def state_dict(self):
-        """Attributes, with the state of the schedulers inside."""
+        """Return the attributes, with the states of the inner schedulers."""
         return _nested_state(self)
 
     def load_state_dict(self, state_dict):
-        """Take what state_dict() gave."""
+        """Restore the state that state_dict() returned."""
         _load_nested_state(self, state_dict)
 
 
@@ -104,7 +104,7 @@ def _load_nested_state(scheduler, state):
 
 
 class ChainedScheduler(LRScheduler):
-    """Several schedulers that all step at once on one optimizer."""
+    """Several schedulers on one optimizer, which all make a step at the same time."""
 
     def __init__(self, schedulers, optimizer=None):
         if optimizer is None and schedulers:
@@ -115,15 +115,15 @@ class ChainedScheduler(LRScheduler):
         self._last_lr = _values(optimizer, "lr")
 
     def step(self):
-        """The next epoch of every scheduler."""
+        """Step every scheduler."""
         for scheduler in self._schedulers:
             scheduler.step()
         self._last_lr = _values(self.optimizer, "lr")
 
     def state_dict(self):
-        """Attributes, with the state of the schedulers inside."""
+        """Return the attributes, with the states of the inner schedulers."""
         return _nested_state(self)
 
     def load_state_dict(self, state_dict):
-        """Take what state_dict() gave."""
+        """Restore the state that state_dict() returned."""
         _load_nested_state(self, state_dict)

@@ -1,4 +1,4 @@
-"""Schedules that are a function of the epoch."""
+"""Schedules in which the rate is a function of the epoch."""
 
 import math
 import types
@@ -9,7 +9,7 @@ from ._schedule_base import LRScheduler, _values
 
 
 class _Factor(LRScheduler):
-    """Schedules whose rate is the present rate times `_factor()`, which may be None for no change."""
+    """Base of schedules that multiply the present rate by `_factor()`. None means no change."""
 
     def _factor(self):
         raise NotImplementedError
@@ -22,7 +22,7 @@ class _Factor(LRScheduler):
 
 
 class _Lambdas(LRScheduler):
-    """Schedules given by functions of the epoch, one for each group."""
+    """Base of schedules given by functions of the epoch, one for each group."""
 
     _not_saved = ("optimizer", "lr_lambdas")
 
@@ -39,7 +39,7 @@ class _Lambdas(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def state_dict(self):
-        """Attributes; of the functions only the state of callable objects is kept."""
+        """Return the attributes. Functions are included only as the state of callable objects."""
         state = super().state_dict()
         state["lr_lambdas"] = [
             None if isinstance(f, types.FunctionType) else f.__dict__.copy() for f in self.lr_lambdas
@@ -47,7 +47,7 @@ class _Lambdas(LRScheduler):
         return state
 
     def load_state_dict(self, state_dict):
-        """Take the attributes and the state of callable objects."""
+        """Restore the attributes and the states of callable objects."""
         self.__dict__.update({k: v for k, v in state_dict.items() if k != "lr_lambdas"})
         for function, state in zip(self.lr_lambdas, state_dict["lr_lambdas"], strict=True):
             if state is not None:
@@ -55,7 +55,7 @@ class _Lambdas(LRScheduler):
 
 
 class LambdaLR(_Lambdas):
-    """initial rate * lr_lambda(epoch)."""
+    """Sets the rate to initial rate * lr_lambda(epoch)."""
 
     def get_lr(self):
         self._warn_outside_step()
@@ -63,7 +63,7 @@ class LambdaLR(_Lambdas):
 
 
 class MultiplicativeLR(_Lambdas):
-    """previous rate * lr_lambda(epoch)."""
+    """Sets the rate to previous rate * lr_lambda(epoch)."""
 
     def __init__(self, optimizer, lr_lambda, last_epoch: int = -1):
         for function in lr_lambda if isinstance(lr_lambda, (list, tuple)) else [lr_lambda]:
@@ -80,7 +80,7 @@ class MultiplicativeLR(_Lambdas):
 
 
 class StepLR(_Factor):
-    """Times gamma every step_size epochs."""
+    """Multiplies the rate by gamma every step_size epochs."""
 
     def __init__(self, optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1):
         self.step_size = step_size
@@ -95,7 +95,7 @@ class StepLR(_Factor):
 
 
 class MultiStepLR(LRScheduler):
-    """Times gamma at each milestone (a milestone given twice counts twice)."""
+    """Multiplies the rate by gamma at each milestone. A milestone that is given twice counts twice."""
 
     def __init__(self, optimizer, milestones, gamma: float = 0.1, last_epoch: int = -1):
         self.milestones = Counter(milestones)
@@ -114,7 +114,7 @@ class MultiStepLR(LRScheduler):
 
 
 class ConstantLR(_Factor):
-    """Times `factor` for the first total_iters epochs."""
+    """Multiplies the rate by `factor` during the first total_iters epochs."""
 
     def __init__(self, optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1):
         if factor > 1.0 or factor < 0:
@@ -138,7 +138,7 @@ class ConstantLR(_Factor):
 
 
 class LinearLR(_Factor):
-    """From start_factor to end_factor times the rate, linearly over total_iters epochs."""
+    """Changes the factor of the rate linearly from start_factor to end_factor, over total_iters epochs."""
 
     def __init__(
         self,
@@ -178,7 +178,7 @@ class LinearLR(_Factor):
 
 
 class ExponentialLR(_Factor):
-    """Times gamma every epoch."""
+    """Multiplies the rate by gamma every epoch."""
 
     def __init__(self, optimizer, gamma: float, last_epoch: int = -1):
         self.gamma = gamma
@@ -192,7 +192,7 @@ class ExponentialLR(_Factor):
 
 
 class PolynomialLR(_Factor):
-    """To zero over total_iters epochs by a polynomial of the given power."""
+    """Lowers the rate to zero over total_iters epochs, by a polynomial of the given power."""
 
     def __init__(self, optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1):
         self.total_iters = total_iters
@@ -214,7 +214,7 @@ class PolynomialLR(_Factor):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """Down to eta_min along a cosine of half-period T_max."""
+    """Lowers the rate to eta_min along a cosine with a half-period of T_max."""
 
     def __init__(self, optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1):
         self.T_max = T_max
@@ -265,7 +265,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         return [self.eta_min + (lr - self.eta_min) * wave for lr in self.base_lrs]
 
     def step(self, epoch=None):
-        """Next epoch, or a (fractional) epoch such as `epoch + batch / batches`."""
+        """Go to the next epoch, or to a fractional epoch such as `epoch + batch / batches`."""
         if epoch is None and self.last_epoch < 0:
             epoch = 0
         if epoch is None:

@@ -1,4 +1,4 @@
-"""SWALR: anneal the rate of every group to a fixed value."""
+"""SWALR: change the rate of every group to a fixed value."""
 
 import math
 
@@ -6,7 +6,7 @@ from ._schedule_base import LRScheduler, _per_group
 
 
 class SWALR(LRScheduler):
-    """From the present rates to swa_lr over anneal_epochs epochs ('cos' or 'linear'), then constant."""
+    """Changes the rates to swa_lr over anneal_epochs epochs ('cos' or 'linear'), then keeps them."""
 
     def __init__(self, optimizer, swa_lr, anneal_epochs=10, anneal_strategy="cos", last_epoch=-1):
         for group, lr in zip(optimizer.param_groups, _per_group("swa_lr", optimizer, swa_lr), strict=True):

@@ -10,7 +10,7 @@ __all__ = ["Adagrad", "adagrad"]
 
 
 class Adagrad(RuleOptimizer):
-    """Adagrad. State (made at construction): step, sum."""
+    """Adagrad. The state, which is made at construction, is step and sum."""
 
     _sparse = True
 
@@ -63,7 +63,7 @@ class Adagrad(RuleOptimizer):
         return {"step": factory.tensor(0.0, dtype=_get_scalar_dtype()), "sum": ops.full_like(param, start)}
 
     def share_memory(self):
-        """Put the state into shared memory (for training with several processes)."""
+        """Move the state into shared memory, for training with several processes."""
         for state in self.state.values():
             state["sum"].share_memory_()
 

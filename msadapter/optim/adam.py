@@ -9,10 +9,10 @@ __all__ = ["Adam", "adam"]
 
 
 class Adam(RuleOptimizer):
-    """Adam. State of a parameter: step, exp_avg, exp_avg_sq (and max_exp_avg_sq with amsgrad).
+    """Adam. The state of a parameter is step, exp_avg, exp_avg_sq (and max_exp_avg_sq with amsgrad).
 
-    foreach, fused and capturable choose an implementation in PyTorch; here the fused kernel is used wherever
-    the parameters allow it, and the numbers do not depend on these options beyond rounding.
+    In PyTorch, foreach, fused and capturable select an implementation. Here the fused kernel is used whenever
+    the parameters allow it. The options change the numbers only by rounding.
     """
 
     def __init__(
@@ -173,7 +173,7 @@ def _has_kernel(decoupled):
 
 
 def _fused(lists, options, decoupled, grad_scale, found_inf):
-    """Update all parameters that the fused kernel takes; the lists of those that are left."""
+    """Update the parameters that the fused kernel supports, and return the lists of the others."""
     groups, rest = {}, []
     for i, param in enumerate(lists[0]):
         tensors = [column[i] for column in lists[:4]]
@@ -237,7 +237,7 @@ def _update(
         denominator = (second.sqrt() / correction2**0.5).add_(eps)
         param.addcdiv_(exp_avg, denominator, value=-_get_value(lr / correction1))
         return
-    # the graph keeps what it saves: the averages change again at the next step
+    # the graph keeps the present values, because the averages change at the next step
     step_size = -(lr / correction1)
     denominator = second.clone().sqrt() / (correction2**0.5 * step_size) + eps / step_size
     param.addcdiv_(exp_avg.clone(), denominator)

@@ -1,4 +1,4 @@
-"""AdamW (Loshchilov and Hutter, 2017): Adam whose weight decay does not pass through the averages."""
+"""AdamW (Loshchilov and Hutter, 2017): Adam with a weight decay that does not enter the averages."""
 
 from .adam import Adam, adam
 
@@ -6,7 +6,7 @@ __all__ = ["AdamW", "adamw"]
 
 
 class AdamW(Adam):
-    """Adam with decoupled weight decay; options as Adam's."""
+    """Adam with decoupled weight decay. The options are those of Adam."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class AdamW(Adam):
     def __setstate__(self, state):
         super().__setstate__(state)
         for group in self.param_groups:
-            group["decoupled_weight_decay"] = True  # files before PyTorch 2.7 do not have it
+            group["decoupled_weight_decay"] = True  # missing in files of PyTorch before 2.7
 
 
 def adamw(

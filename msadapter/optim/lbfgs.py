@@ -11,10 +11,10 @@ __all__ = ["LBFGS"]
 
 
 class LBFGS(Optimizer):
-    """L-BFGS over one parameter group. `step(closure)` evaluates the closure several times.
+    """L-BFGS for one parameter group. `step(closure)` calls the closure several times.
 
-    line_search_fn: None (fixed step) or 'strong_wolfe'. State (of the first parameter): func_evals, n_iter,
-    d, t, old_dirs, old_stps, ro, H_diag, prev_flat_grad, prev_loss.
+    line_search_fn: None (fixed step) or 'strong_wolfe'. The state is that of the first parameter: func_evals,
+    n_iter, d, t, old_dirs, old_stps, ro, H_diag, prev_flat_grad, prev_loss.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class LBFGS(Optimizer):
 
     @no_grad()
     def step(self, closure):
-        """Up to max_iter iterations; returns the loss at the start."""
+        """Do up to max_iter iterations. Returns the loss at the start."""
         group = self.param_groups[0]
 
         def evaluate():
@@ -145,7 +145,7 @@ class LBFGS(Optimizer):
 
     @staticmethod
     def _direction(group, state, flat_grad, d, t):
-        """The quasi-Newton direction; the history of steps and gradient changes lives in `state`."""
+        """Return the quasi-Newton direction. `state` holds the history of steps and gradient changes."""
         if state["n_iter"] == 1:
             state.update(old_dirs=[], old_stps=[], ro=[], H_diag=1)
             return flat_grad.neg()
@@ -174,7 +174,7 @@ class LBFGS(Optimizer):
 
 
 def _cubic_minimum(x1, f1, g1, x2, f2, g2, bounds=None):
-    """Minimum of the cubic through two points with given slopes, inside the bounds."""
+    """Return the minimum, inside the bounds, of the cubic through two points with given slopes."""
     low, high = bounds or (min(x1, x2), max(x1, x2))
     d1 = g1 + g2 - 3 * (f1 - f2) / (x1 - x2)
     square = d1**2 - g1 * g2
@@ -189,7 +189,7 @@ def _cubic_minimum(x1, f1, g1, x2, f2, g2, bounds=None):
 
 
 class _Point:
-    """A step size with its loss, gradient and slope along the direction."""
+    """A step size with its loss, its gradient and the slope along the direction."""
 
     __slots__ = ("t", "loss", "grad", "slope")
 
@@ -198,7 +198,7 @@ class _Point:
 
 
 class _StrongWolfe:
-    """Line search: bracket a step that meets the strong Wolfe conditions, then narrow the bracket."""
+    """A line search. It brackets a step that meets the strong Wolfe conditions, then narrows the bracket."""
 
     c1, c2, tolerance = 1e-4, 0.9, 1e-9
 
@@ -214,7 +214,7 @@ class _StrongWolfe:
         return _Point(t, loss, grad, float(grad.dot(self._direction)))
 
     def run(self, t, loss, grad, slope, budget):
-        """(loss, gradient, step size, evaluations) at the point found."""
+        """Return (loss, gradient, step size, evaluations) of the point that was found."""
         start = _Point(0.0, loss, grad.clone(), float(slope))
         bracket, done, iterations = self._bracket(start, float(t), budget)
         if not done:
@@ -263,7 +263,10 @@ class _StrongWolfe:
 
     @staticmethod
     def _trial(a, b, stuck):
-        """The next step size, kept a tenth away from the ends if the last trial was already close to one."""
+        """Return the next step size.
+
+        If the last trial was close to an end of the bracket, stay a tenth of its length away from both ends.
+        """
         t = _cubic_minimum(a.t, a.loss, a.slope, b.t, b.loss, b.slope)
         smallest, largest = min(a.t, b.t), max(a.t, b.t)
         margin = 0.1 * (largest - smallest)

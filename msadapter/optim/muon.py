@@ -1,4 +1,4 @@
-"""Muon (Jordan and others, 2024): momentum, made orthogonal, for the matrices of hidden layers."""
+"""Muon (Jordan and others, 2024): orthogonalised momentum for the weight matrices of hidden layers."""
 
 import math
 
@@ -13,10 +13,12 @@ _MOST_STEPS = 100
 
 
 def _orthogonal(matrix, coefficients, steps: int, eps: float):
-    """About the nearest orthogonal matrix, in bfloat16: Newton and Schulz's iteration with a quintic polynomial.
+    """Return approximately the nearest orthogonal matrix, computed in bfloat16.
+
+    This is the iteration of Newton and Schulz with a quintic polynomial.
 
     Raises:
-        ValueError: too many steps, a tensor that is no matrix, other than three coefficients.
+        ValueError: too many steps, a tensor that is not a matrix, or not three coefficients.
     """
     if steps >= _MOST_STEPS:
         raise ValueError("Number of steps must be less than 100 for computational efficiency")
@@ -36,7 +38,7 @@ def _orthogonal(matrix, coefficients, steps: int, eps: float):
 
 
 def _scaled_lr(lr: float, rule, shape) -> float:
-    """The learning rate for a matrix of this shape: 'original' or 'match_rms_adamw'."""
+    """Return the learning rate for a matrix of this shape, by the rule 'original' or 'match_rms_adamw'."""
     rows, columns = shape[:2]
     if rule == "match_rms_adamw":
         return lr * 0.2 * math.sqrt(max(rows, columns))
@@ -44,10 +46,10 @@ def _scaled_lr(lr: float, rule, shape) -> float:
 
 
 class Muon(RuleOptimizer):
-    """Muon with decoupled weight decay. State: momentum_buffer.
+    """Muon with decoupled weight decay. The state is momentum_buffer.
 
     Raises:
-        ValueError: a parameter that is no matrix, or numbers out of range.
+        ValueError: a parameter is not a matrix, or an option is out of range.
     """
 
     def __init__(

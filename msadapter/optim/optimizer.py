@@ -1,4 +1,4 @@
-"""The base of all optimizers: parameter groups, state, hooks and the state_dict contract."""
+"""The base class of optimizers: parameter groups, state, hooks and state dicts."""
 
 import functools
 from collections import OrderedDict, defaultdict
@@ -21,7 +21,7 @@ _global_post_hooks: dict = OrderedDict()
 
 
 class _Required:
-    """Marks a hyper-parameter that a group must give because the optimizer has no default for it."""
+    """Marks a hyper-parameter without default, which every group must give."""
 
     def __repr__(self):
         return "<required parameter>"
@@ -49,7 +49,7 @@ def register_optimizer_step_post_hook(hook) -> RemovableHandle:
 
 
 def _use_grad_for_differentiable(step):
-    """Run a step without recording, or recording it if the optimizer is `differentiable`."""
+    """Run a step outside of autograd, or inside if the optimizer is `differentiable`."""
 
     @functools.wraps(step)
     def wrapper(self, *args, **kwargs):
@@ -64,18 +64,20 @@ def _use_grad_for_differentiable(step):
 
 
 def _to_scalar(x):
-    """A learning rate as the update rules want it: a number or a 0-dim tensor (whose dtype rounds the
-    arithmetic)."""
+    """Return a learning rate for the update rules: a number, or a 0-dimensional tensor.
+
+    The dtype of the tensor decides how the arithmetic is rounded.
+    """
     return x.reshape(()) if isinstance(x, Tensor) and x.dim() != 0 else x
 
 
 def _get_value(x):
-    """The number in a one-element tensor (numbers pass)."""
+    """Return the number in a tensor with one element. Numbers are returned as they are."""
     return x.item() if isinstance(x, Tensor) else x
 
 
 def _get_scalar_dtype(is_fused=None):
-    """dtype of step counters: float32, or float64 where that is the default dtype."""
+    """Return the dtype of step counters: float32, or float64 if that is the default dtype."""
     if is_fused:
         return _float32()
     default = factory.tensor(0.0).dtype
@@ -87,20 +89,20 @@ def _float32():
 
 
 def _default_to_fused_or_foreach(params, differentiable, use_fused=False):
-    """(fused, foreach) defaults: the update rules here choose the fused kernel by themselves."""
+    """Return defaults for (fused, foreach). The update rules here choose the fused kernel by themselves."""
     return False, False
 
 
 def _disable_dynamo_if_unsupported(single_tensor_fn=None):
-    """Nothing is ever compiled here: the function as it is."""
+    """Return the function unchanged, because nothing is compiled."""
     return lambda func: func
 
 
 class Optimizer:
-    """Base class: holds `param_groups` (hyper-parameters and their parameters) and `state` (per parameter).
+    """Base class. It holds `param_groups` (hyper-parameters and their parameters) and `state`.
 
-    params: tensors, (name, tensor) pairs, or dicts with a 'params' entry and hyper-parameters of that group;
-    defaults: hyper-parameters for groups that do not give them.
+    params: tensors, (name, tensor) pairs, or dicts with an entry 'params' and the hyper-parameters of this
+    group. defaults: hyper-parameters for groups that do not give them.
     """
 
     def __init__(self, params, defaults: dict):
@@ -160,7 +162,7 @@ class Optimizer:
 
     @staticmethod
     def profile_hook_step(func):
-        """Wrap a step: pre hooks, the step inside a profiler range, post hooks."""
+        """Wrap a step: pre-hooks, then the step inside a profiler range, then post-hooks."""
 
         @functools.wraps(func)
         def wrapper(*args, **kwargs):
@@ -187,41 +189,41 @@ class Optimizer:
         return wrapper
 
     def _optimizer_step_code(self):
-        """An entry for profilers to attach to."""
+        """A function to which profilers attach."""
 
     def register_step_pre_hook(self, hook) -> RemovableHandle:
-        """`hook(optimizer, args, kwargs)` before each step; it may return new (args, kwargs)."""
+        """Call `hook(optimizer, args, kwargs)` before each step. It may return new (args, kwargs)."""
         return _register(self._optimizer_step_pre_hooks, hook)
 
     def register_step_post_hook(self, hook) -> RemovableHandle:
-        """`hook(optimizer, args, kwargs)` after each step."""
+        """Call `hook(optimizer, args, kwargs)` after each step."""
         return _register(self._optimizer_step_post_hooks, hook)
 
     def register_state_dict_pre_hook(self, hook, prepend: bool = False) -> RemovableHandle:
-        """`hook(optimizer)` before state_dict."""
+        """Call `hook(optimizer)` before state_dict."""
         return _register(self._optimizer_state_dict_pre_hooks, hook, prepend)
 
     def register_state_dict_post_hook(self, hook, prepend: bool = False) -> RemovableHandle:
-        """`hook(optimizer, state_dict)` after state_dict; it may return another dict."""
+        """Call `hook(optimizer, state_dict)` after state_dict. It may return another dict."""
         return _register(self._optimizer_state_dict_post_hooks, hook, prepend)
 
     def register_load_state_dict_pre_hook(self, hook, prepend: bool = False) -> RemovableHandle:
-        """`hook(optimizer, state_dict)` before load_state_dict; it may return another dict."""
+        """Call `hook(optimizer, state_dict)` before load_state_dict. It may return another dict."""
         return _register(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
 
     def register_load_state_dict_post_hook(self, hook, prepend: bool = False) -> RemovableHandle:
-        """`hook(optimizer)` after load_state_dict."""
+        """Call `hook(optimizer)` after load_state_dict."""
         return _register(self._optimizer_load_state_dict_post_hooks, hook, prepend)
 
     def step(self, closure=None):
-        """One update of all parameters."""
+        """Update all parameters once."""
         raise NotImplementedError
 
     def _cuda_graph_capture_health_check(self):
-        """No graphs are captured here: nothing to check."""
+        """Does nothing, because there are no CUDA graphs."""
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Drop the gradients of all parameters, or fill them with zeros (set_to_none=False)."""
+        """Remove the gradients of all parameters, or set them to zero (set_to_none=False)."""
         for group in self.param_groups:
             for p in group["params"]:
                 grad = p.grad
@@ -238,8 +240,9 @@ class Optimizer:
 
     # -- groups --------------------------------------------------------------------------------------------
     def add_param_group(self, param_group: dict) -> None:
-        """Add a group: a dict with 'params' (a tensor, tensors, or (name, tensor) pairs) and hyper-
-        parameters."""
+        """Add a group: a dict with hyper-parameters and 'params' (a tensor, tensors, or (name, tensor)
+        pairs).
+        """
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
         params = param_group["params"]
@@ -293,7 +296,7 @@ class Optimizer:
 
     # -- state_dict ----------------------------------------------------------------------------------------
     def state_dict(self) -> dict:
-        """{'state': {index: state}, 'param_groups': [groups with indices in place of parameters]}."""
+        """Return {'state': {index: state}, 'param_groups': [groups with indices instead of parameters]}."""
         for hook in self._optimizer_state_dict_pre_hooks.values():
             hook(self)
         index_of = {}
@@ -313,7 +316,7 @@ class Optimizer:
         return result
 
     def load_state_dict(self, state_dict: dict) -> None:
-        """Take state and hyper-parameters from what state_dict() gave (of an optimizer with equal groups)."""
+        """Restore what state_dict() returned. The groups must have the same numbers of parameters."""
         state_dict = state_dict.copy()
         for hook in self._optimizer_load_state_dict_pre_hooks.values():
             replaced = hook(self, state_dict)
@@ -351,9 +354,9 @@ class Optimizer:
 
     @staticmethod
     def _process_value_according_to_param_policy(param, value, param_id, param_groups, key=None):
-        """A loaded state tensor on the parameter's device, in its dtype if it is a floating one.
+        """Return a loaded state tensor on the parameter's device, and in its dtype if that is floating point.
 
-        Step counters keep their dtype; they move to the device only for capturable or fused groups.
+        Step counters keep their dtype, and move to the device only for capturable or fused groups.
         """
         if key == "step":
             group = next((g for g in param_groups if param_id in g["params"]), {})

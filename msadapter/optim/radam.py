@@ -1,4 +1,4 @@
-"""RAdam (Liu et al., 2019): Adam that waits until the variance of its denominator is known."""
+"""RAdam (Liu et al., 2019): Adam that uses its denominator only when enough steps have determined it."""
 
 from ._rules import RuleOptimizer, as_real, check, check_betas, check_lr, new_step, signed, zeros_like
 from .optimizer import _get_value, _to_scalar

@@ -94,7 +94,7 @@ def rprop(
         factor = ops.ones_like(agreement).masked_fill(agreement.gt(0), etaplus)
         factor = factor.masked_fill(agreement.lt(0), etaminus)
         step_size.mul_(factor).clamp_(step_size_min, step_size_max)
-        # where the sign has changed the parameter rests for one step
+        # if the sign of the gradient has changed, the parameter stays for one step
         grad = ops.where(agreement.lt(0), ops.zeros_like(grad), grad)
         param.addcmul_(grad.sign(), step_size, value=-1)
         prev.copy_(grad)

@@ -9,7 +9,7 @@ __all__ = ["SGD", "sgd"]
 
 
 class SGD(RuleOptimizer):
-    """SGD, with momentum (state: momentum_buffer), Nesterov momentum and weight decay."""
+    """SGD with optional momentum (state: momentum_buffer), Nesterov momentum and weight decay."""
 
     _sparse = True
 
@@ -97,7 +97,10 @@ def sgd(
     nesterov,
     maximize,
 ):
-    """Update `params` in place by one step of SGD; missing momentum buffers (None) are put into their list."""
+    """Update `params` in place by one step of SGD.
+
+    Missing momentum buffers (None) are added to their list.
+    """
     if found_inf is not None and found_inf.item():
         return
     lr = _to_scalar(lr)

@@ -1,4 +1,4 @@
-"""Adam for sparse gradients: only the rows that have a gradient are updated."""
+"""Adam for sparse gradients. It updates only the rows that have a gradient."""
 
 from ._rules import RuleOptimizer, check, check_betas, check_lr, signed, zeros_like
 from .optimizer import _get_value
@@ -7,7 +7,7 @@ __all__ = ["SparseAdam"]
 
 
 class SparseAdam(RuleOptimizer):
-    """Lazy Adam over sparse COO gradients. State: step (an int), exp_avg, exp_avg_sq."""
+    """Lazy Adam for sparse COO gradients. The state is step (an int), exp_avg, exp_avg_sq."""
 
     _sparse = True
 
@@ -30,7 +30,7 @@ class SparseAdam(RuleOptimizer):
 
     @staticmethod
     def _tensor_step(state, param, group):
-        """The counter stays a number here."""
+        """Return the step counter unchanged, because this optimizer keeps it as a number."""
 
     def _run(self, group, rows):
         beta1, beta2 = group["betas"]

@@ -80,10 +80,10 @@ def get_swa_multi_avg_fn():
 
 
 class AveragedModel(Module):
-    """A copy of `model` whose weights are an average over calls of update_parameters(model).
+    """A copy of `model` whose weights are the average of its weights at the calls of update_parameters.
 
-    avg_fn: average of one tensor; multi_avg_fn: of lists of tensors, in place; neither: equal weights.
-    use_buffers: average buffers too, instead of copying them.
+    avg_fn averages one tensor, and multi_avg_fn lists of tensors in place; without both, all weights count
+    equally. use_buffers: average buffers too, instead of copying them.
     """
 
     def __init__(self, model, device=None, avg_fn=None, multi_avg_fn=None, use_buffers=False):
@@ -99,7 +99,7 @@ class AveragedModel(Module):
         self.use_buffers = use_buffers
 
     def forward(self, *args, **kwargs):
-        """The averaged model's output."""
+        """Return the output of the averaged model."""
         return self.module(*args, **kwargs)
 
     def _tensors(self, module):
@@ -111,7 +111,7 @@ class AveragedModel(Module):
 
     @no_grad()
     def update_parameters(self, model):
-        """Take the present weights of `model` into the average."""
+        """Add the present weights of `model` to the average."""
         mine = [t.detach() for t in self._tensors(self.module)]
         new = [t.detach().to(device=m.device) for t, m in zip(self._tensors(model), mine, strict=True)]
         if int(self.n_averaged) == 0:
@@ -131,7 +131,7 @@ class AveragedModel(Module):
 
 @no_grad()
 def update_bn(loader, model, device=None):
-    """Recompute the running statistics of batch norm layers by one pass over `loader`."""
+    """Recompute the running statistics of batch norm layers with one pass over `loader`."""
     momenta = {
         m: m.momentum
         for m in model.modules()
