@@ -104,7 +104,8 @@ def check_link(tree: Path, path: Path) -> None:
     An absolute link never does: in a copy it still leads to the folder that was copied. Nor does a link that goes up
     through the tree's own name, such as ../tree/file.
     """
-    rest, here, links = list(path.relative_to(tree).parts), [], 0
+    rest, links = list(path.relative_to(tree).parts), 0
+    here: list[str] = []
     while rest:
         part = rest.pop(0)
         if part == "..":

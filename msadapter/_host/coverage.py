@@ -23,6 +23,7 @@ import types
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 PACKAGE = Path(__file__).resolve().parents[1]
 ROOT = PACKAGE.parent
@@ -47,7 +48,7 @@ def _is_raw(value: object) -> bool:
     )
 
 
-def _reached(function: types.FunctionType) -> Iterator[tuple[str, object]]:
+def _reached(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
     """Yield everything that the code of ``function`` uses, as ("raw", name), ("table", name) or ("function",
     object).
     """
@@ -80,7 +81,7 @@ def _filled(cell: types.CellType) -> bool:
         return False
 
 
-def _kind(value: object) -> tuple[str, object]:
+def _kind(value: Any) -> tuple[str, Any]:
     if _is_raw(value):
         return "raw", value.__name__
     value = getattr(value, "__wrapped__", value)
@@ -185,7 +186,10 @@ def refusals() -> dict[str, list[str]]:
             message = _refusal(node)
             if message is None:
                 continue
-            name = re.match(r"torch\.[\w.]+\w", message)[0]
+            start = re.match(r"torch\.[\w.]+\w", message)
+            if start is None:
+                continue
+            name = start[0]
             rest = message[len(name) :].lstrip(": ")
             found.setdefault(name, []).append(rest)
     return {name: sorted(set(messages)) for name, messages in found.items()}
@@ -193,9 +197,12 @@ def refusals() -> dict[str, list[str]]:
 
 def _lookup(namespace: str, name: str) -> object:
     module_path = PACKAGE.name + namespace.removeprefix("torch")
+    holder: object
     try:
         if namespace == "torch.Tensor":
-            from ..tensor import Tensor as holder
+            from ..tensor import Tensor
+
+            holder = Tensor
         else:
             holder = importlib.import_module(module_path)
     except ModuleNotFoundError:
@@ -250,7 +257,7 @@ def names() -> list[Name]:
 
 
 # ---- the page
-def _table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
+def _table(header: Iterable[str], rows: Iterable[Iterable[object]]) -> list[str]:
     header = list(header)
     lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
     return lines + ["| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |" for row in rows]
@@ -261,8 +268,8 @@ def _summary(rows: list[Name]) -> list[str]:
     for row in rows:
         of = counts.setdefault(row.namespace, {"supported": 0, "partial": 0, "not supported": 0})
         of[row.status] += 1
-    cells = [[f"`{space}`", *of.values()] for space, of in counts.items()]
-    total = [
+    cells: list[list[object]] = [[f"`{space}`", *of.values()] for space, of in counts.items()]
+    total: list[object] = [
         "all",
         *(sum(of[key] for of in counts.values()) for key in ("supported", "partial", "not supported")),
     ]

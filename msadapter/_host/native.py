@@ -401,6 +401,7 @@ def load():
     native()  # loads MindSpore first, so that a cached library from another environment finds it by name
     loader = importlib.machinery.ExtensionFileLoader("msadapter._C", str(path))
     spec = importlib.util.spec_from_file_location("msadapter._C", path, loader=loader)
+    assert spec is not None  # a loader was given
     module = importlib.util.module_from_spec(spec)
     loader.exec_module(module)
     sys.modules["msadapter._C"] = module

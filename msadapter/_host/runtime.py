@@ -10,6 +10,7 @@ immediately.
 from __future__ import annotations
 
 import atexit
+import importlib.abc
 import importlib.machinery
 import importlib.util
 import sys
@@ -31,7 +32,7 @@ class _WaitingPackage(types.ModuleType):
         return getattr(self, name)
 
 
-class _Present:
+class _Present(importlib.abc.Loader):
     """Loader of a module that the package's `__init__` has imported already."""
 
     def __init__(self, module: types.ModuleType):
@@ -65,6 +66,7 @@ def complete() -> None:
         _waiting = False
         sys.meta_path.remove(_Finder)
         package = sys.modules["mindspore"]
+        assert package.__spec__ is not None and package.__spec__.loader is not None
         package.__class__ = types.ModuleType
         package.__spec__.loader.exec_module(package)
         for listener in _listeners:
@@ -107,6 +109,8 @@ def native():
     fresh = "mindspore" not in sys.modules
     if fresh:
         spec = importlib.util.find_spec("mindspore")
+        if spec is None:
+            raise ModuleNotFoundError("No module named 'mindspore'", name="mindspore")
         package = importlib.util.module_from_spec(spec)
         package.__class__ = _WaitingPackage
         sys.modules["mindspore"] = package

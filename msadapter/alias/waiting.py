@@ -27,7 +27,7 @@ class WaitingModule(ModuleType):
     This does not load the module.
     """
 
-    def __getattribute__(self, name: str):
+    def __getattribute__(self, name: str) -> object:
         if name in ("__class__", "__name__"):
             return ModuleType.__getattribute__(self, name)
         full_name = ModuleType.__getattribute__(self, "__name__")
@@ -157,7 +157,7 @@ def _spec_on_disk(name: str) -> ModuleSpec | None:
         return None
     if is_waiting(parent):
         found = _spec_on_disk(ModuleType.__getattribute__(parent, "__name__"))
-        path = found and found.submodule_search_locations
+        path = found.submodule_search_locations if found is not None else None
     else:
         path = getattr(parent, "__path__", None)
     return None if path is None else PathFinder.find_spec(name, path)

@@ -19,7 +19,7 @@ def _sequence(x) -> tuple:
 def _make_grads(outputs, grads, is_grads_batched=False) -> list:
     if len(outputs) != len(grads):
         raise RuntimeError(f"got {len(outputs)} tensors and {len(grads)} gradients")
-    made = []
+    made: list[Tensor | None] = []
     for out, g in zip(outputs, grads, strict=True):
         if isinstance(g, Tensor):
             if g.shape != out.shape:

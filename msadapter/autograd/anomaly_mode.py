@@ -126,4 +126,4 @@ def is_anomaly_enabled() -> bool:
 
 def is_anomaly_check_nan_enabled() -> bool:
     """Return whether gradients are checked for nan while the mode is on."""
-    return _state["check_nan"]
+    return bool(_state["check_nan"])

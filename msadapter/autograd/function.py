@@ -152,7 +152,7 @@ class Function(FunctionCtx):
                 f"torch.autograd.Function: {cls.__name__} on a DTensor is not supported, call it on to_local() (docs/coverage.md)"
             )
         recording = _C.is_grad_enabled() and any(t.requires_grad for t in tensors)
-        ctx = _context_class(cls)()
+        ctx = _context_class(cls)()  # type: ignore[arg-type]  # instances define __hash__, the class is hashable
         ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
         edges = _C.function_edges(args) if recording else None
         mode = _C.is_grad_enabled()

@@ -283,7 +283,7 @@ def _check_strategy(name, create_graph, strict, vectorize, strategy) -> None:
 
 def _rows(out, i: int, inputs, strict: bool, create_graph: bool) -> tuple:
     """Return the Jacobian of one output: a tensor of shape out.shape + input.shape for each input."""
-    rows = [[] for _ in inputs]
+    rows: list[list[Tensor]] = [[] for _ in inputs]
     flat = out.reshape(-1)
     for j in range(out.numel()):
         found = _grads((flat[j],), inputs, create_graph=create_graph)

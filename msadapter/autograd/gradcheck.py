@@ -57,7 +57,7 @@ def _like(vector: Tensor, x: Tensor) -> Tensor:
     return ops.view_as_complex(vector.to(x.dtype.to_real()).reshape([*x.shape, 2]))
 
 
-def _moved(func, inputs, index: int, direction: Tensor) -> list[Tensor]:
+def _moved(func, inputs, index: int, direction) -> list[Tensor]:
     """Return the outputs as vectors, after ``direction`` was added to one input."""
     x = inputs[index]
     there = _like(_reals(x) + direction, x).detach()

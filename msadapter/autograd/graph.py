@@ -73,7 +73,7 @@ def register_multi_grad_hook(tensors, fn, *, mode="all"):
     """
     tensors = tuple(tensors)
     nodes = [_C.gradient_edge(t)[0] for t in tensors if t.requires_grad]
-    state = {"count": 0, "expected": 0, "grads": [None] * len(tensors)}
+    state: dict = {"count": 0, "expected": 0, "grads": [None] * len(tensors)}
     handles = []
 
     def reset():

@@ -23,7 +23,11 @@ def set_printoptions(
     precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None
 ) -> None:
     """Set how tensors are printed (torch.set_printoptions)."""
-    presets = {"default": (4, 1000, 3, 80), "short": (2, 1000, 2, 80), "full": (4, math.inf, 3, 80)}
+    presets: dict[str, tuple] = {
+        "default": (4, 1000, 3, 80),
+        "short": (2, 1000, 2, 80),
+        "full": (4, math.inf, 3, 80),
+    }
     if profile is not None:
         OPTIONS.precision, OPTIONS.threshold, OPTIONS.edgeitems, OPTIONS.linewidth = presets[profile]
     for name, value in (

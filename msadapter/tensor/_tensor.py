@@ -512,16 +512,16 @@ class Tensor(Plain, metaclass=_TensorMeta):
         if not _C.set_grad(self, value if dense else None) or not dense:
             self.__dict__["_retained_grad"] = value
 
+    @grad.deleter
+    def grad(self):
+        self.grad = None
+
     def _with_sparse(self, found):
         """Return the sum of the dense gradient and of a sparse gradient from an earlier backward."""
         kept = self.__dict__.pop("_retained_grad")
         if kept is not None and kept.is_sparse:
             _C.set_grad(self, t.add(found, kept).detach())
         return _C.get_grad(self)
-
-    @grad.deleter
-    def grad(self):
-        self.grad = None
 
     _grad = grad
 
