@@ -1,8 +1,8 @@
-"""The collectives of one process group over MindSpore's communication (HCCL) on Ascend.
+"""The collectives of a process group over MindSpore's communication (HCCL) on Ascend.
 
-Written from MindSpore's documentation and signatures; docs/ascend.md lists it among what has not run on a device.
-mindspore.mint.distributed takes ranks of the job and a group's name, writes into contiguous tensors and gives a
-handle; Ascend orders what follows behind it, so a Work only has to wait for the handle.
+The code was written from MindSpore's documentation and signatures and has not run on a device (docs/ascend.md).
+mindspore.mint.distributed takes global ranks and the name of a group, writes to contiguous tensors and returns a handle.
+Ascend orders later operations after it, so a Work only waits for the handle.
 """
 
 import socket
@@ -16,7 +16,7 @@ _OPS = {"SUM": "sum", "PREMUL_SUM": "sum", "AVG": "avg", "PRODUCT": "prod", "MIN
 
 
 def present() -> bool:
-    """Whether MindSpore runs on an Ascend device in this process."""
+    """True if MindSpore runs on an Ascend device in this process."""
     import mindspore
 
     return mindspore.get_context("device_target") == "Ascend"
@@ -42,7 +42,7 @@ def _scaled(tensor, op):
 
 
 class HcclBackend:
-    """The methods of backend.SingleProcess between the processes of a communication group of MindSpore."""
+    """A backend with the methods of backend.SingleProcess for a communication group of MindSpore."""
 
     def __init__(self, rank: int, ranks, group_name: str, timeout):
         self.rank, self.ranks, self.size, self.timeout = rank, list(ranks), len(ranks), timeout
@@ -50,7 +50,7 @@ class HcclBackend:
         self.sequence, self.position = 0, None
 
     def _work(self, handle, tensors, pairs=(), source=-1) -> Work:
-        """pairs: (tensor, what was received for it) where the tensor itself could not be written."""
+        """A Work for a handle. `pairs` are (tensor, received data), if the data could not be written to the tensor itself."""
         self.sequence += 1
 
         def finish(timeout):
@@ -134,7 +134,7 @@ class HcclBackend:
         return self._work(handle, [output], _copied(output, room))
 
     def send(self, tensor, dst: int, tag: int, own: bool = True) -> Work:
-        """Send. The message is a copy (`own`), because the tensor may be overwritten before it leaves."""
+        """Sends a copy of the tensor (with `own`), because the tensor may be overwritten before it is sent."""
         data = tensor.detach().clone() if own else tensor.detach().contiguous()
         work = self._work(_comm().isend(data, self.ranks[dst], self.group, tag), [tensor])
         work.data = data
@@ -168,12 +168,12 @@ def _copies(targets, rooms):
 
 
 def create(rank, world_size, ranks, store, timeout, parent=None):
-    """The backend of a new group: of the whole job (it is joined), or of some ranks of it."""
+    """Creates the backend of a new group: of the whole job, which is joined here, or of some of its ranks."""
     if world_size == 1:
         return SingleProcess()
     if parent is not None:
         return HcclBackend(rank, ranks, _comm().new_group(list(ranks)), timeout)
-    if rank == 0:  # MindSpore's ranks meet at a port of their own
+    if rank == 0:  # MindSpore's ranks connect at a separate port
         with socket.socket() as probe:
             probe.bind(("", 0))
             store.set("hccl", f"tcp://{socket.gethostbyname(socket.gethostname())}:{probe.getsockname()[1]}")

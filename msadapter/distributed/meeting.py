@@ -1,8 +1,8 @@
-"""How the launchers of several machines agree: on who takes part, on starting again, and on the end.
+"""Coordinates the launchers of several machines: which machines take part, when all restart, and when the job ends.
 
-They meet in a store that one of them keeps. A round is one start of all ranks: launchers arrive, the first of them closes
-the round once enough have come, and the order of arrival gives the ranks their numbers. A failure, a launcher that falls
-silent, leaves or comes late opens the next round.
+The launchers communicate through a store that one of them runs. A round is one start of all ranks. Launchers join the
+round, the first one closes it when enough have joined, and the order of arrival determines the ranks' numbers. A new round
+begins after a failure, or when a launcher becomes silent, leaves or joins late.
 """
 
 import contextlib
@@ -13,35 +13,38 @@ from datetime import timedelta
 from .errors import DistError
 from .tcp_store import TCPStore
 
-_LOOKS = 1.0  # seconds between looks at the store while ranks run
+_LOOKS = 1.0  # seconds between checks of the store while ranks run
 
 
 @dataclass
 class Round:
-    """A start of all ranks as one launcher sees it."""
+    """One start of all ranks from the view of one launcher."""
 
     number: int
-    place: int  # of this launcher
+    place: int  # index of this launcher
     nodes: int
     first_rank: int
     world_size: int
 
 
 class NewRound(Exception):
-    """All ranks start again."""
+    """All ranks must restart."""
 
 
 class JobEnded(Exception):
-    """The job is over because of another launcher."""
+    """Another launcher has ended the job."""
 
 
 class Meeting:
-    """One launcher's part. RuntimeError naming what is missing when too few arrive within job.join_timeout."""
+    """One launcher's side of the coordination.
+
+    Raises RuntimeError, which names the missing launchers, if too few arrive within job.join_timeout.
+    """
 
     def __init__(self, job):
         self.job, self.patience = job, timedelta(seconds=job.join_timeout)
         first = job.nodes == 1 or job.node_rank == 0
-        if job.node_rank is None and job.nodes > 1:  # whoever can take the port is the first
+        if job.node_rank is None and job.nodes > 1:  # the launcher that can bind the port becomes the first
             first = _is_local(job.host)
         try:
             self.store = TCPStore(job.host, job.port, is_master=first, timeout=self.patience)
@@ -63,13 +66,13 @@ class Meeting:
         return self.store.add(self._key(name), value)
 
     def _read(self, name):
-        """The text of a key, None if nobody has set it."""
+        """The text of a key; None if it is not set."""
         key = self._key(name)
         return self.store.get(key).decode() if self.store.check([key]) else None
 
     # -- a round begins -------------------------------------------------------------------------------------
     def join(self) -> Round:
-        """Take part in the current round, or in the next if this one has begun without us."""
+        """Joins the current round, or the next one if the current round is already closed."""
         end = time.monotonic() + self.job.join_timeout
         while True:
             number = int(self._read("round") or 0)
@@ -92,10 +95,10 @@ class Meeting:
         return self.round
 
     def _closed(self, number, place, end) -> int:
-        """How many take part in a round, once that is known."""
+        """Waits until a round is closed and returns its number of launchers."""
         job = self.job
         if job.least_nodes == job.nodes and job.node_rank is not None:
-            return job.nodes  # everybody's number is given: reading the sizes waits for all
+            return job.nodes  # all node ranks are given; reading the sizes waits for all launchers
         enough = None
         while (closed := self._read(f"{number}/closed")) is None:
             arrived = self._add(f"{number}/arrived", 0)
@@ -115,7 +118,7 @@ class Meeting:
 
     # -- while ranks run ------------------------------------------------------------------------------------
     def look(self) -> None:
-        """Now and then: NewRound or JobEnded if the others have decided so."""
+        """Checks the store from time to time. Raises NewRound or JobEnded if the other launchers have decided so."""
         if self.job.nodes == 1 or time.monotonic() - self._last_look < _LOOKS:
             return
         self._last_look = time.monotonic()
@@ -137,7 +140,7 @@ class Meeting:
             raise JobEnded(f"the launcher that keeps the store is gone ({err})") from err
 
     def _silent(self, number) -> list:
-        """Machines whose launcher has not said anything for long."""
+        """The machines whose launcher has been silent for too long."""
         now, lost = time.monotonic(), []
         for node in range(self.round.nodes):
             said = int(self._read(f"{number}/beat/{node}") or 0)
@@ -151,10 +154,13 @@ class Meeting:
         self._set("round", number + 1)
 
     def failed(self, what: str) -> bool:
-        """A rank of this machine has failed: whether all start again. A round that fails in several places counts once."""
+        """Reports the failure of a rank of this machine. Returns True if all ranks restart.
+
+        Several failures in one round count as one restart.
+        """
         try:
             return self._count_failure(what)
-        except (DistError, JobEnded):  # the store has gone, and the job with it
+        except (DistError, JobEnded):  # the store is gone, so the job has ended
             return False
 
     def _count_failure(self, what):
@@ -164,14 +170,14 @@ class Meeting:
         if self._add("failures") > self.job.max_restarts:
             self._set("ended", what)
             if self.job.nodes > 1 and self.keeps_store:
-                time.sleep(2 * _LOOKS)  # the others still read it
+                time.sleep(2 * _LOOKS)  # gives the other launchers time to read the store
             return False
         self._open_next(number)
         return True
 
     # -- the end --------------------------------------------------------------------------------------------
     def agree_on_end(self) -> None:
-        """All ranks here have ended well: wait until they have everywhere (the store lives as long)."""
+        """Called when all ranks of this machine have succeeded. Waits until those of all machines have."""
         number, nodes, place = self.round.number, self.round.nodes, self.round.place
         if nodes == 1:
             return
@@ -182,7 +188,7 @@ class Meeting:
             time.sleep(self.job.interval)
         with contextlib.suppress(
             DistError
-        ):  # all have ended well: nobody need wait for a machine that has gone
+        ):  # all ranks have succeeded, so a launcher that is gone does not matter
             if self.keeps_store:
                 byes = [self._key(f"bye/{number}/{node}") for node in range(nodes) if node != place]
                 self.store.wait(byes, timedelta(seconds=10))
@@ -190,7 +196,7 @@ class Meeting:
                 self._set(f"bye/{number}/{place}", 1)
 
     def leave(self, why: str) -> None:
-        """This machine goes: the others start again without it if they may be fewer, else the job is over."""
+        """Called when this machine leaves. The others restart without it if enough remain; otherwise the job ends."""
         if self.round is None or self.job.nodes == 1:
             return
         with contextlib.suppress(DistError):

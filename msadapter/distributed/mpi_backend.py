@@ -1,8 +1,8 @@
-"""The collectives of one process group over MPI (CPU ranks).
+"""The collectives of a process group over MPI, for CPU ranks.
 
-Every operation is MPI's nonblocking one on the tensors' own memory; a Work polls it. Sixteen-bit floats are reduced
-in float32. Tensors that are not contiguous, and lists, travel in one flat copy. Between the ranks of one machine large
-tensors go through memory that they share.
+Each operation is a nonblocking MPI operation on the memory of the tensors; a Work polls it. 16-bit floats are reduced in
+float32. Non-contiguous tensors and lists are sent as one flat copy. Large tensors between ranks of one machine are
+transferred through shared memory.
 """
 
 import zlib
@@ -27,12 +27,12 @@ from .mpi_buffers import (
 from .reduce_op import ReduceOp
 from .work import MpiWork, Work
 
-_SMALL = 4096  # bytes of an own part that MPI may copy
-_FEW = 3  # ranks up to which all tensors of all ranks are fewer bytes than two passes in float32
+_SMALL = 4096  # bytes up to which MPI may copy a rank's own part
+_FEW = 3  # ranks up to which gathering all tensors transfers fewer bytes than a reduction in float32
 
 
 class MpiBackend:
-    """The methods of backend.SingleProcess between the processes of an MPI communicator."""
+    """A backend with the methods of backend.SingleProcess for an MPI communicator."""
 
     def __init__(self, comm, rank: int, ranks, timeout):
         self.mpi = mpi_world.job.mpi
@@ -45,7 +45,7 @@ class MpiBackend:
         self._largest_tag = comm.Get_attr(self.mpi.TAG_UB) or 32767
 
     def _work(self, name, tensor, request, result, finish=None, keep=None, source=-1, message=False) -> Work:
-        if not message:  # messages pair two ranks: counting them would tell the others nothing
+        if not message:  # messages are not counted, because they involve only two ranks
             self.sequence += 1
         work = MpiWork(self, name, tensor, request, result, finish, keep, source, message)
         self.position = work
@@ -70,7 +70,7 @@ class MpiBackend:
         return self._work("ALLREDUCE", tensor, request, [tensor], self._settler(data, tensor, op))
 
     def _allreduce_of_parts(self, tensor, op):
-        """Every rank gets all tensors as they are and sums them itself: fewer bytes than in float32."""
+        """Gathers the tensors of all ranks in 16 bits and sums them locally, which sends fewer bytes than float32."""
         data = tensor.data.contiguous()
         parts, kept = self._rooms.take(data, self.size, data.numel())
         receive = [memory(self.mpi, parts)[0], data.nbytes, self.mpi.BYTE]
@@ -80,7 +80,7 @@ class MpiBackend:
         )
 
     def _allreduce_of_two(self, tensor):
-        """Two ranks exchange their tensors and add the other's: the kernel adds in float32 and rounds once."""
+        """All-reduce of two ranks: they exchange tensors, and each adds the other's in float32 and rounds once."""
         data = tensor.data.contiguous()
         other, kept = self._rooms.take(data, 1, data.numel())
         counts = [0 if rank == self.rank else data.nbytes for rank in range(2)]
@@ -252,12 +252,12 @@ class MpiBackend:
         return self._work("ALLTOALL", data, request, outputs, unpack, keep=(data, flat))
 
     def _exchange(self, flat, data, received, sent):
-        """The request of an exchange of these bytes; the own part is there at once."""
+        """Starts an exchange of bytes and returns its request. This rank's own part is copied immediately."""
         places, targets = _offsets(sent), _offsets(received)
         done = set()
         if (
             sent[self.rank] == received[self.rank] > _SMALL
-        ):  # MPI sends it to itself in pieces: 400 ms for 8 MB, not 3
+        ):  # MPI would send it to itself in pieces, which takes 400 ms for 8 MB instead of 3 ms
             _copy_bytes(flat, targets[self.rank], data, places[self.rank], sent[self.rank])
             done.add(self.rank)
         large = None
@@ -278,7 +278,7 @@ class MpiBackend:
 
     # -- messages ------------------------------------------------------------------------------------------
     def send(self, tensor, dst: int, tag: int, own: bool = True) -> Work:
-        """Send. The message is a copy (`own`), because the tensor may be overwritten or released before it leaves."""
+        """Sends a copy of the tensor (with `own`), because the tensor may be overwritten or freed before it is sent."""
         data = tensor.data
         data = data.clone() if own and data.is_contiguous() else data.contiguous()
         tag %= self._largest_tag
@@ -289,7 +289,7 @@ class MpiBackend:
         return self._work(f"SEND to {dst}", tensor, request, [tensor], keep=data, message=True)
 
     def recv(self, tensor, src: int, tag: int) -> Work:
-        """Receive into `tensor` (src -1: from anyone)."""
+        """Receives into `tensor`. src -1 means any rank."""
         target, unpack = room([tensor])
         source = self.mpi.ANY_SOURCE if src < 0 else src
         tag %= self._largest_tag
@@ -306,7 +306,7 @@ class MpiBackend:
         return self._work("BARRIER", None, self.comm.Ibarrier(), [])
 
     def ended(self, ranks) -> list:
-        """Those ranks of the job whose processes are known to have ended."""
+        """Those of the ranks whose processes are known to have terminated."""
         return mpi_world.job.dead(ranks)
 
     def close(self) -> None:
@@ -316,12 +316,12 @@ class MpiBackend:
 
 
 def _summed_here(tensor, op) -> bool:
-    """Whether the ranks sum in float32 what travelled in sixteen bits."""
+    """True if the ranks exchange 16-bit values and sum them in float32 locally."""
     return tensor.dtype.name in ("bfloat16", "float16") and op in (ReduceOp.SUM, ReduceOp.AVG)
 
 
 def _copy_bytes(target, target_start: int, source, source_start: int, count: int) -> None:
-    """``count`` bytes of a contiguous tensor into another."""
+    """Copies ``count`` bytes from one contiguous tensor to another."""
     if count:
         to, of = (x.data.reshape(-1).view(ALL["uint8"]) for x in (target, source))
         to[target_start : target_start + count].copy_(of[source_start : source_start + count])
@@ -347,7 +347,7 @@ def _overlap(one, other) -> bool:
 
 
 def _create(rank, world_size, ranks, store, timeout, parent=None):
-    """The backend of a new group: of the whole job (it is joined), or of some ranks of `parent`."""
+    """Creates the backend of a new group: of the whole job, which is joined here, or of some ranks of `parent`."""
     if world_size == 1:
         return SingleProcess()
     if parent is None:
@@ -359,12 +359,12 @@ def _create(rank, world_size, ranks, store, timeout, parent=None):
 
 
 def _group_tag(store) -> int:
-    """Two groups that are made at the same time must differ: by the number in their name."""
+    """A tag that distinguishes groups that are created at the same time, from the number in their name."""
     return zlib.crc32(store._prefix.encode()) % 32768
 
 
 def _create_on_device(*arguments):
-    """The accelerator's collectives where there is one; its memory is the host's elsewhere."""
+    """The backend of the accelerator. Without an accelerator, its memory is host memory, so the MPI backend is used."""
     return (hccl_backend.create if hccl_backend.present() else _create)(*arguments)
 
 

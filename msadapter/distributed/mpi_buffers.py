@@ -1,4 +1,4 @@
-"""What MPI is given of a tensor: its memory, a type to reduce in, and copies where its own memory does not do."""
+"""Makes MPI's arguments from tensors: their memory, a dtype for the reduction, and copies where they are needed."""
 
 from .. import ops
 from ..autograd import no_grad
@@ -44,7 +44,7 @@ _BITS = ("BAND", "BOR", "BXOR")
 
 
 def memory(mpi, tensor):
-    """[bytes of a contiguous tensor, number of bytes, BYTE], nothing copied."""
+    """[bytes of a contiguous tensor, number of bytes, BYTE], without a copy."""
     size = tensor.nbytes
     return [mpi.buffer.fromaddress(tensor.data_ptr(), size) if size else None, size, mpi.BYTE]
 
@@ -60,7 +60,7 @@ def typed(mpi, tensor):
 
 
 def mpi_op(mpi, op, dtype):
-    """MPI's reduction for torch's; RuntimeError where torch has none."""
+    """MPI's operation for a torch ReduceOp. Raises RuntimeError if torch does not support it for the dtype."""
     name = ReduceOp(op).op.name
     if dtype.is_bool:
         if name not in _LOGICAL:
@@ -76,10 +76,10 @@ def mpi_op(mpi, op, dtype):
 
 
 def reducible(tensor, op):
-    """A contiguous tensor that MPI can reduce: `tensor` itself, or a copy.
+    """A contiguous tensor that MPI can reduce: `tensor` itself or a copy.
 
-    Sixteen-bit floats become float32, so that the sum is rounded once (MPICH's own bfloat16 sum cuts digits off instead
-    of rounding); PREMUL_SUM's factor is applied.
+    16-bit floats are converted to float32, so that the sum is rounded once; MPICH's own bfloat16 sum truncates instead of
+    rounding. The factor of PREMUL_SUM is applied.
     """
     with no_grad():
         work = tensor.data
@@ -95,7 +95,7 @@ def reducible(tensor, op):
 
 
 def settle(result, target, op, size: int) -> None:
-    """After a reduction: divide for AVG, write into `target` if `result` is another tensor (or another view)."""
+    """Finishes a reduction: divides for AVG and writes to `target` if `result` is not the same memory."""
     with no_grad():
         if op == ReduceOp.AVG:
             if result.dtype.is_floating_point or result.dtype.is_complex:
@@ -107,16 +107,16 @@ def settle(result, target, op, size: int) -> None:
 
 
 def add(target, other) -> None:
-    """target += other, element by element, outside of autograd; both contiguous, of as many elements."""
+    """Adds other to target without autograd. Both are contiguous and have equally many elements."""
     with no_grad():
         target.view(-1).add_(other)
 
 
 def sum_parts(parts, target, op) -> None:
-    """target = the sum (AVG: mean) of the rows of `parts`, made in float32 and rounded once."""
+    """target = the sum (for AVG the mean) of the rows of `parts`, computed in float32 and rounded once."""
     with no_grad():
         flat = target.data.view(-1) if target.is_contiguous() else target.new_empty(target.numel())
-        for start in range(0, flat.numel(), _PIECE):  # a piece stays in the cache
+        for start in range(0, flat.numel(), _PIECE):  # a piece fits the cache
             total = parts[0, start : start + _PIECE].float()
             for part in parts[1:]:
                 total.add_(part[start : start + _PIECE])
@@ -128,13 +128,13 @@ def sum_parts(parts, target, op) -> None:
 
 
 class Rooms:
-    """Memory to receive into, kept for the next operation: fresh pages cost more than the message."""
+    """A cache of receive buffers, because allocating new pages costs more than the message."""
 
     def __init__(self):
         self._spare = []
 
     def take(self, like, rows: int, length: int):
-        """A (rows, length) tensor of like's dtype and what to give back."""
+        """Returns (a (rows, length) tensor of like's dtype, the buffer to pass to `give` later)."""
         needed = rows * length
         for i, spare in enumerate(self._spare):
             if spare.dtype == like.dtype and needed <= spare.numel() <= 4 * needed:
@@ -145,24 +145,24 @@ class Rooms:
         return room[:needed].view(rows, length), room
 
     def give(self, room) -> None:
-        """Keep a room, the largest two of at most 128 MB."""
+        """Returns a buffer to the cache, which keeps the largest two of at most 128 MB."""
         if room.nbytes <= _KEPT:
             self._spare = sorted([*self._spare, room], key=lambda r: r.nbytes)[-2:]
 
 
 def same_memory(one, other) -> bool:
-    """Whether two tensors are the same elements in the same order."""
+    """True if two tensors consist of the same memory in the same order."""
     return one.data_ptr() == other.data_ptr() and one.dtype == other.dtype and other.is_contiguous()
 
 
 def write(target, source) -> None:
-    """target = source, outside of autograd."""
+    """Copies source to target without autograd."""
     with no_grad():
         target.data.copy_(source.reshape(target.shape))
 
 
 def packed(tensors):
-    """One flat tensor of all elements, in order."""
+    """One flat tensor with all elements of the tensors in order."""
     with no_grad():
         if len(tensors) == 1:
             return tensors[0].detach().contiguous().reshape(-1)
@@ -170,9 +170,9 @@ def packed(tensors):
 
 
 def room(tensors):
-    """(flat tensor for all elements, function that copies its parts into the tensors).
+    """Returns (flat tensor for all elements, function that copies its parts into the tensors).
 
-    Neighbouring parts of one memory are their own room: nothing is copied then.
+    If the tensors are adjacent parts of one storage, the flat tensor is a view of them, and nothing is copied.
     """
     first = tensors[0]
     if len(tensors) == 1 and first.is_contiguous():
@@ -195,7 +195,7 @@ def _neighbours(tensors) -> bool:
     place = tensors[0].data_ptr()
     storage = tensors[0].untyped_storage().data_ptr()
     for tensor in tensors:
-        # the same bytes behind each other by chance, in two storages, are not one memory
+        # two storages may be adjacent by chance; they are not treated as one
         if (
             not tensor.is_contiguous()
             or tensor.data_ptr() != place

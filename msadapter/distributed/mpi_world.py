@@ -1,9 +1,9 @@
-"""How processes that were started in any way become one MPI job.
+"""Joins processes that were started in any way into one MPI job.
 
-MPI_Init asks its process manager for rank, size and the addresses of the others, in lines of text over a socket
-(PMI-1). Here the manager is a thread of the process itself, whose answers come from the job's store. So torchrun,
-plain environment variables, torch.multiprocessing.spawn and several nodes all work alike, without mpiexec; under
-mpiexec or srun the job that they made is used.
+MPI_Init asks a process manager for rank, size and the addresses of the other processes, with lines of text over a socket
+(PMI-1). Here the manager is a thread of the same process, which answers from the job's store. This way torchrun, plain
+environment variables, torch.multiprocessing.spawn and several nodes work without mpiexec. Under mpiexec or srun, the job
+that they have created is used.
 """
 
 import atexit
@@ -26,18 +26,18 @@ _HELP = (
     "pip install 'msadapter[dist]'"
 )
 _FROM_OUTSIDE = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
-_EXIT_PATIENCE = 2.0  # seconds in which messages may still leave when the program ends
+_EXIT_PATIENCE = 2.0  # seconds at exit in which pending messages may still be sent
 
 
 def load():
-    """mpi4py.MPI, not yet initialised by the import."""
+    """Imports mpi4py.MPI without initialising MPI."""
     try:
         import mpi4py
     except ImportError as err:
         raise ImportError(_HELP) from err
     if "mpi4py.MPI" not in sys.modules:
-        # import would initialise a job of one before the process manager is there, and MPI_Finalize at exit would
-        # wait for ranks that have failed
+        # By default, the import would initialise a job of one process before the process manager exists, and MPI_Finalize at
+        # exit would wait for ranks that have failed.
         mpi4py.rc.initialize = mpi4py.rc.finalize = False
         mpi4py.rc.thread_level = "multiple"
     try:
@@ -48,7 +48,7 @@ def load():
 
 
 class _Manager:
-    """Answers one process's PMI-1 requests from the store."""
+    """Answers the PMI-1 requests of this process's MPI library from the store."""
 
     def __init__(self, store, rank: int, nodes: list, job: str):
         self.store, self.rank, self.nodes, self.job = store, rank, nodes, job
@@ -74,7 +74,7 @@ class _Manager:
                     print(
                         f"torch.distributed: joining the MPI job failed: {err}", file=sys.stderr, flush=True
                     )
-                    return  # MPI reads the end of the stream as an error and ends the process
+                    return  # MPI treats the end of the stream as an error and terminates the process
                 if answer is None:
                     return
                 stream.write(answer + "\n")
@@ -111,7 +111,7 @@ class _Manager:
         return self.store.get(f"kvs/{key}").decode() if self.store.check([f"kvs/{key}"]) else None
 
     def _mapping(self) -> str:
-        """Which ranks share a machine: runs of (machine, 1, number of ranks)."""
+        """Describes which ranks share a machine, as runs of (machine, 1, number of ranks)."""
         numbers, runs = {}, []
         for node in self.nodes:
             number = numbers.setdefault(node, len(numbers))
@@ -123,17 +123,17 @@ class _Manager:
 
 
 class _Job:
-    """The MPI job of this process: made once, because MPI cannot start twice in a process."""
+    """The MPI job of this process. There is only one, because MPI cannot be initialised twice in a process."""
 
     def __init__(self):
         self.mpi = None
         self.name = None
         self.library = None
-        self.neighbours: dict = {}  # ranks on this machine and their process ids
+        self.neighbours: dict = {}  # rank -> process id, for the ranks on this machine
         self.store = self.rank = None
 
     def start(self, store, rank: int, nodes: list, name: str, timeout) -> None:
-        """Initialise MPI as rank of len(nodes) processes."""
+        """Initialises MPI as `rank` of len(nodes) processes."""
         self.mpi = load()
         if self.mpi.Is_initialized() or under_mpiexec():
             self._join_existing()
@@ -147,14 +147,14 @@ class _Job:
         try:
             self._initialise()
         finally:
-            for key, value in before.items():  # children must not take this process's place
+            for key, value in before.items():  # child processes must not inherit these variables
                 os.environ.pop(key, None) if value is None else os.environ.__setitem__(key, value)
         self.name, self.pid = name, os.getpid()
         self._forget_segments()
         atexit.register(self.leave)
 
     def _initialise(self):
-        # by ctypes because mpi4py's Init keeps the interpreter lock, which the manager's thread needs
+        # called through ctypes, because mpi4py's Init holds the GIL, which the manager's thread needs
         self.library = ctypes.CDLL(self.mpi.__file__)
         provided = ctypes.c_int()
         code = self.library.MPI_Init_thread(None, None, int(self.mpi.THREAD_MULTIPLE), ctypes.byref(provided))
@@ -172,30 +172,37 @@ class _Job:
         self.name = self.mpi.COMM_WORLD.bcast(uuid.uuid4().hex, root=0)
 
     def _forget_segments(self):
-        """Unlink MPI's shared memory as soon as all have mapped it: whoever is killed then leaves nothing behind."""
+        """Unlinks MPI's shared memory after all ranks have mapped it, so that a killed job leaves nothing behind."""
         self.mpi.COMM_WORLD.Barrier()
         with open("/proc/self/maps") as maps:
             paths = {line.split()[-1] for line in maps if "/mpich_shm_" in line and "(deleted)" not in line}
         for path in paths:
-            with contextlib.suppress(FileNotFoundError):  # another rank of this machine was faster
+            with contextlib.suppress(
+                FileNotFoundError
+            ):  # another rank of this machine has unlinked it already
                 os.unlink(path)
 
     def leave(self) -> None:
-        """At exit: let the last messages leave. A rank that has failed, or waits for one that has, does not wait."""
-        if hasattr(sys, "last_value") or os.getpid() != self.pid:  # a forked child has no part in the job
+        """At exit, waits until the last messages are sent, unless this rank has failed."""
+        if hasattr(sys, "last_value") or os.getpid() != self.pid:  # a forked child is not part of the job
             return
         request, end = self.mpi.COMM_WORLD.Ibarrier(), time.monotonic() + _EXIT_PATIENCE
         while not request.Test() and time.monotonic() < end:
             time.sleep(0.001)
-        with contextlib.suppress(DistError, OSError):  # who keeps the store may have left before
+        with contextlib.suppress(
+            DistError, OSError
+        ):  # the process that runs the store may have exited already
             self.store.set(f"left/{self.rank}", b"1")
 
     def dead(self, ranks) -> list:
-        """Those of the ranks, on this machine, whose processes have ended without leaving as a program's end does."""
+        """Those of the ranks on this machine whose processes have terminated abnormally."""
         ended = [rank for rank in ranks if rank in self.neighbours and _ended(self.neighbours[rank])]
         try:
             return [rank for rank in ended if not self.store.check([f"left/{rank}"])]
-        except (DistError, OSError):  # nobody knows who has left; the timeout remains
+        except (
+            DistError,
+            OSError,
+        ):  # without the store it is unknown who has left; the timeout still applies
             return []
 
 
@@ -211,9 +218,9 @@ job = _Job()
 
 
 def join(store, rank: int, world_size: int, timeout):
-    """The communicator of the ranks that meet in `store`, in their order (collective).
+    """Creates the communicator of the ranks that use `store`, in their order. All ranks must call this.
 
-    Errors: DistStoreError naming the ranks that have not come within timeout.
+    Raises DistStoreError, which names the missing ranks, if some do not arrive within timeout.
     """
     store = PrefixStore("mpi", store)
     here = f"{socket.gethostname()}/{_boot_id()}"
@@ -250,7 +257,7 @@ def join(store, rank: int, world_size: int, timeout):
 
 
 def _boot_id() -> str:
-    """Names the running machine, or container: those may share a host name."""
+    """An id of the machine or container, because several of them may have the same host name."""
     try:
         with open("/proc/sys/kernel/random/boot_id") as stream:
             boot = stream.read().strip()
@@ -275,12 +282,12 @@ def _of_ranks(ranks):
 
 
 def under_mpiexec() -> bool:
-    """Whether mpiexec, srun or the like has started this process as a rank."""
+    """True if mpiexec, srun or a similar launcher has started this process as a rank."""
     return any(variable in os.environ for variable in _FROM_OUTSIDE)
 
 
 def meet_under_mpiexec():
-    """(store, rank, world_size) of the job that mpiexec has made."""
+    """Returns (store, rank, world_size) of the job that mpiexec has created."""
     job.mpi = load()
     job._join_existing()
     world = job.mpi.COMM_WORLD

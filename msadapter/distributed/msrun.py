@@ -1,8 +1,8 @@
-"""msrun: MindSpore's launcher's options for our launcher (python -m torch.distributed.msrun).
+"""msrun: runs our launcher with the options of MindSpore's launcher (python -m torch.distributed.msrun).
 
-Ranks get torchrun's variables and MindSpore's RANK_ID, RANK_SIZE and DEVICE_ID; their output goes to worker_N.log. No
-scheduler process is started: the launchers' store does its work. The launcher always waits for its ranks, so that none is
-left behind.
+Ranks get torchrun's variables and MindSpore's RANK_ID, RANK_SIZE and DEVICE_ID. Their output is written to worker_N.log.
+No scheduler process is started, because the launchers' store replaces it. The launcher always waits for its ranks, so that
+none keeps running.
 """
 
 import argparse
@@ -54,7 +54,7 @@ def get_args_parser() -> argparse.ArgumentParser:
 
 
 def job_of(args) -> Job:
-    """The job that the options describe. NotImplementedError for what only MindSpore's own launcher does."""
+    """Converts the options to a Job. Raises NotImplementedError for options that only MindSpore's own launcher supports."""
     for name, off in (("bind_numa", False), ("sim_level", -1), ("sim_rank_id", -1)):
         if getattr(args, name) != off:
             raise NotImplementedError(f"msrun: --{name} is not supported (docs/coverage.md)")

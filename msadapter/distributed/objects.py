@@ -1,4 +1,4 @@
-"""Collectives on Python objects, by pickling. Only for processes that trust each other."""
+"""Collectives on Python objects, which are pickled. The processes must trust each other."""
 
 import io
 import pickle
@@ -121,7 +121,7 @@ def send_object_list(object_list, dst=None, group=None, device=None, group_dst=N
 
 
 def recv_object_list(object_list, src=None, group=None, device=None, group_src=None, use_batch=False) -> int:
-    """Receive into a list of the right length; the sender's rank."""
+    """Receives objects into a list of the right length. Returns the sender's rank."""
     sizes = ops.zeros(len(object_list), dtype=factory.tensor([0]).dtype)
     sender = recv(sizes, src, group, group_src=group_src)
     counts = [int(s) for s in sizes]

@@ -25,7 +25,7 @@ def _send(tensor, dst, group, tag, group_dst, own):
 
 
 def isend(tensor, dst=None, group=None, tag=0, group_dst=None):
-    """Start sending; the data is the backend's at once (the tensor may be overwritten or released)."""
+    """Starts sending. The data is copied immediately, so the tensor may be overwritten or freed."""
     work = _send(tensor, dst, group, tag, group_dst, own=True)
     if work is not None:
         work.in_background()
@@ -41,7 +41,7 @@ def _receive(tensor, src, group, tag, group_src):
 
 
 def irecv(tensor, src=None, group=None, tag=0, group_src=None):
-    """Start receiving (src None: from anyone)."""
+    """Starts receiving. src None means any rank."""
     work = _receive(tensor, src, group, tag, group_src)
     if work is not None:
         work.in_background()
@@ -56,7 +56,7 @@ def send(tensor, dst=None, group=None, tag=0, group_dst=None) -> None:
 
 
 def recv(tensor, src=None, group=None, tag=0, group_src=None) -> int:
-    """Receive; the sender's rank in the job, -1 if this process is not in the group."""
+    """Receives a tensor. Returns the sender's global rank, or -1 if this process is not in the group."""
     work = _receive(tensor, src, group, tag, group_src)
     if work is None:
         return -1
@@ -86,7 +86,7 @@ class P2POp:
 
 
 def batch_isend_irecv(p2p_op_list) -> list:
-    """Start all messages of a list (sending to oneself is allowed here); their Works."""
+    """Starts all messages of a list and returns their Works. Sending to oneself is allowed here."""
     if not isinstance(p2p_op_list, list) or not all(isinstance(op, P2POp) for op in p2p_op_list):
         raise ValueError(
             "Invalid ``p2p_op_list``. Each op is expected to to be of type ``torch.distributed.P2POp``."

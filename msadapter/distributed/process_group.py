@@ -1,4 +1,4 @@
-"""Groups of processes and the table of those that exist."""
+"""Process groups, and the table of existing groups."""
 
 from datetime import timedelta
 
@@ -11,7 +11,7 @@ default_pg_nccl_timeout = timedelta(minutes=10)
 
 
 class Backend(str):
-    """Name of a backend in lower case: Backend('NCCL') == 'nccl'."""
+    """The name of a backend in lower case: Backend('NCCL') == 'nccl'."""
 
     UNDEFINED, GLOO, NCCL, UCC, MPI, XCCL, HCCL, FAKE = (
         "undefined",
@@ -39,14 +39,14 @@ class Backend(str):
 
     @classmethod
     def register_backend(cls, name, func, extended_api=False, devices=None, _backend_type=None) -> None:
-        """A backend in Python is announced by msadapter's own interface, not by this one."""
+        """Not supported. A Python backend is registered with `msadapter.distributed.backend.register` instead."""
         raise NotImplementedError(
             "torch.distributed.Backend.register_backend is not supported (docs/coverage.md)"
         )
 
 
 class _Options:
-    """Options of a backend; they are kept with the group."""
+    """The options of a backend, which are stored in the group."""
 
     def __init__(self, backend: str = "gloo", timeout=default_pg_timeout):
         self.backend = backend
@@ -68,7 +68,7 @@ class _NcclOptions(_Options):
 
 
 class ProcessGroup:
-    """Some of the job's processes. `ranks`: their global ranks; the backend moves their data."""
+    """A group of the job's processes with the global ranks `ranks`. Its backend transfers the data."""
 
     class BackendType:
         UNDEFINED, GLOO, NCCL, UCC, MPI, XCCL, CUSTOM = range(7)
@@ -117,7 +117,7 @@ class ProcessGroup:
         return self
 
     def get_hccl_comm_name(self, rank: int, init_comm: bool = True) -> str:
-        """The communicator's name, which torch_npu's operators fused with communication take. `rank` is global."""
+        """The communicator's name for torch_npu's operators that are fused with communication. `rank` is global."""
         if rank not in self._ranks:
             raise RuntimeError(f"rank {rank} is not in the group {self._name!r} of {self._ranks}")
         return self._name
@@ -125,7 +125,7 @@ class ProcessGroup:
     def __repr__(self):
         return f"<ProcessGroup {self._name!r} of {self.size()}, {self._backend_name}>"
 
-    # the lower level of calls, with lists of tensors as c10d has them
+    # the methods of c10d's ProcessGroup, which take lists of tensors
     def allreduce(self, tensors, opts=None) -> Work:
         tensors = tensors if isinstance(tensors, (list, tuple)) else [tensors]
         op = getattr(opts, "reduceOp", opts)
@@ -157,13 +157,13 @@ class ProcessGroup:
 
 
 class ProcessGroupNCCL(ProcessGroup):
-    """Names of NCCL's group that programs use: its options."""
+    """The attributes of NCCL's process group that programs use: its options."""
 
     Options = _NcclOptions
 
 
 class ProcessGroupGloo(ProcessGroup):
-    """Names of gloo's group that programs use."""
+    """The attributes of gloo's process group that programs use."""
 
 
 class _MetaGroupMember(type):
@@ -177,7 +177,7 @@ class _MetaGroupMember(type):
 
 
 class GroupMember(metaclass=_MetaGroupMember):
-    """The whole job, and the mark of a group that this process is not in."""
+    """The constants WORLD, the group of the whole job, and NON_GROUP_MEMBER."""
 
     NON_GROUP_MEMBER = -100
 
@@ -236,7 +236,7 @@ world = _World()
 
 
 def default_group() -> ProcessGroup:
-    """The group of all processes; ValueError before init_process_group."""
+    """The group of all processes. Raises ValueError before init_process_group."""
     if world.default_pg is None:
         raise ValueError(
             "Default process group has not been initialized, please make sure to call init_process_group."
@@ -245,7 +245,7 @@ def default_group() -> ProcessGroup:
 
 
 def resolve(pg):
-    """The group meant by a `group` argument (None: all); None if this process is not in it."""
+    """The group for a `group` argument (None means all processes); None if this process is not in the group."""
     if pg is GroupMember.NON_GROUP_MEMBER:
         return None
     return default_group() if pg is None else pg

@@ -1,10 +1,10 @@
-"""Moves started operations on while the program computes: MPI only works inside MPI calls."""
+"""Polls started operations in a thread while the program computes, because MPI makes progress only inside MPI calls."""
 
 import threading
 import time
 
 _INTERVAL = (
-    0.001  # seconds between polls: often enough for a pipeline of 64 KB pieces, cheap enough beside kernels
+    0.001  # seconds between polls; sufficient for a pipeline of 64 KB pieces, and cheap compared with kernels
 )
 _works: set = set()
 _wake = threading.Event()
@@ -12,7 +12,7 @@ _thread = None
 
 
 def follow(work) -> None:
-    """Poll `work` (and keep what it owns alive) until it has ended."""
+    """Polls `work` until it has ended, and keeps it alive until then."""
     global _thread
     _works.add(work)
     _wake.set()
@@ -34,7 +34,7 @@ def _run():
                 _works.discard(work)
         if not _works:
             _wake.clear()
-            if not _works:  # one may have come in between
+            if not _works:  # check again, because one may have been added in the meantime
                 continue
             _wake.set()
         time.sleep(_INTERVAL)

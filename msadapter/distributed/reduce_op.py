@@ -1,4 +1,4 @@
-"""What a reduction does with the values of the processes."""
+"""The reduction operations."""
 
 from enum import IntEnum
 
@@ -53,6 +53,6 @@ def _make_nccl_premul_sum(factor) -> ReduceOp:
 
 
 class reduce_op:
-    """The old name of ReduceOp's values."""
+    """The deprecated name for the values of ReduceOp."""
 
     SUM, PRODUCT, MIN, MAX = ReduceOp.SUM, ReduceOp.PRODUCT, ReduceOp.MIN, ReduceOp.MAX

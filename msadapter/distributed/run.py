@@ -54,7 +54,7 @@ def get_args_parser() -> argparse.ArgumentParser:
 
 
 def parse_args(args=None) -> argparse.Namespace:
-    """The parsed options; PET_NNODES and its like in the environment give defaults."""
+    """Parses the options. Environment variables such as PET_NNODES give defaults."""
     parser = get_args_parser()
     known = {action.dest for action in parser._actions}
     given = {key[4:].lower(): value for key, value in os.environ.items() if key.startswith("PET_")}
@@ -66,7 +66,7 @@ def _local_size(text: str) -> int:
     if text.isdigit() and int(text) > 0:
         return int(text)
     if text in ("gpu", "auto"):
-        # asked in a process of its own: the agent does not load the framework
+        # asked in a child process, because the agent does not import the framework
         code = "import msadapter.cuda as cuda; print(cuda.device_count() if cuda.is_available() else 0)"
         devices = int(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout)
         if text == "gpu" and not devices:
@@ -78,7 +78,7 @@ def _local_size(text: str) -> int:
 
 
 def _nodes(text: str) -> tuple[int, int]:
-    """(least, most) machines of '2' or '1:4'."""
+    """The (minimum, maximum) number of machines from '2' or '1:4'."""
     least, _, most = text.partition(":")
     bounds = int(least), int(most or least)
     if not 0 < bounds[0] <= bounds[1]:
@@ -87,7 +87,7 @@ def _nodes(text: str) -> tuple[int, int]:
 
 
 def _streams(text: str, local_size: int) -> dict:
-    """{local rank: 1 stdout + 2 stderr} of '3' or '0:1,1:2'."""
+    """Parses '3' or '0:1,1:2' to {local rank: streams}, where 1 is stdout, 2 is stderr and 3 is both."""
     if ":" not in text:
         return dict.fromkeys(range(local_size), int(text))
     return {int(rank): int(kind) for rank, kind in (part.split(":") for part in text.split(","))}
@@ -106,7 +106,7 @@ def _command(args) -> list:
 
 
 def job_of(args) -> Job:
-    """The job that the options describe; ValueError for options that do not fit together."""
+    """Converts the options to a Job. Raises ValueError for contradictory options."""
     least, nodes = (1, 1) if args.standalone else _nodes(args.nnodes)
     local_size = _local_size(args.nproc_per_node)
     host, port = args.master_addr, args.master_port
@@ -116,7 +116,7 @@ def job_of(args) -> Job:
         port = 29500 if args.rdzv_backend == "static" else 29400
     node_rank = args.node_rank
     if least < nodes:
-        node_rank = None  # who comes first is the first
+        node_rank = None  # the first launcher that arrives gets rank 0
     elif node_rank is None:
         node_rank = None if nodes > 1 and args.rdzv_backend != "static" else 0
     conf = dict(part.split("=") for part in args.rdzv_conf.split(",") if part)
@@ -147,7 +147,7 @@ def job_of(args) -> Job:
 
 
 def run(args) -> None:
-    """Run the job of parsed options; SystemExit with a rank's exit code when it fails."""
+    """Runs the job of parsed options. Raises SystemExit with a rank's exit code if it fails."""
     if not args.no_python and not args.module and not os.path.exists(args.training_script):
         raise SystemExit(f"torchrun: can't open file {args.training_script!r}")
     code = Agent(job_of(args)).run()

@@ -12,7 +12,7 @@ from . import collectives
 
 
 def _verify_param_shape_across_processes(process_group, tensors, logger=None) -> None:
-    """ValueError if the processes do not hold parameters of equal shapes."""
+    """Raises ValueError if the shapes of the parameters differ between processes."""
     from .objects import all_gather_object
     from .setup import get_world_size
 
@@ -26,7 +26,7 @@ def _verify_param_shape_across_processes(process_group, tensors, logger=None) ->
 def _sync_module_states(
     module, process_group, broadcast_bucket_size, src, params_and_buffers_to_ignore=(), broadcast_buffers=True
 ) -> None:
-    """Give all processes the parameters and buffers of `src`."""
+    """Broadcasts the parameters and buffers of `src` to all processes."""
     from ..autograd import no_grad
 
     with no_grad():
@@ -37,7 +37,7 @@ def _sync_module_states(
 
 
 def _p_assert(cond, s: str, raise_assertion_error: bool = True) -> None:
-    """An assertion that also prints, for backward passes that hide errors."""
+    """An assertion that also prints its message, because backward passes may hide errors."""
     if not cond:
         print(s)
         traceback.print_stack()
@@ -46,7 +46,7 @@ def _p_assert(cond, s: str, raise_assertion_error: bool = True) -> None:
 
 
 def _alloc_storage(tensor, size) -> bool:
-    """Give a tensor's released storage room for ``size`` elements; whether there was something to do."""
+    """Reallocates a tensor's freed storage for ``size`` elements. Returns True if it did something."""
     wanted = math.prod(size) * tensor.itemsize
     storage = tensor.untyped_storage()
     if storage.nbytes() == wanted:
@@ -59,7 +59,7 @@ def _alloc_storage(tensor, size) -> bool:
 
 
 def _free_storage(tensor) -> None:
-    """Release the memory of a tensor that has its storage alone."""
+    """Frees the memory of a tensor that does not share its storage."""
     storage = tensor.untyped_storage()
     if storage.nbytes() > 0:
         _p_assert(
@@ -71,7 +71,7 @@ def _free_storage(tensor) -> None:
 
 
 def _apply_to_tensors(fn, container):
-    """The container with fn of every tensor in it: nested lists, tuples, dicts, sets, dataclasses."""
+    """Applies fn to every tensor in a container of nested lists, tuples, dicts, sets and dataclasses."""
     if isinstance(container, Tensor):
         return fn(container)
     if dataclasses.is_dataclass(container) and not isinstance(container, type):
@@ -91,7 +91,7 @@ def _apply_to_tensors(fn, container):
 
 
 def _cast_forward_inputs(dtype, *args, **kwargs):
-    """(args, kwargs) with floating point tensors of another type."""
+    """Returns (args, kwargs) with floating point tensors cast to another dtype."""
     if dtype is None:
         return args, kwargs
 
@@ -126,7 +126,7 @@ def _to_kwargs(inputs, kwargs, target_device, use_side_stream_for_tensor_copies=
 
 
 def _replace_by_prefix(state_dict: dict, old_prefix: str, new_prefix: str) -> None:
-    """Other beginnings for the names of a state dict, in place."""
+    """Replaces the prefix of the names of a state dict, in place."""
     if old_prefix == new_prefix:
         raise ValueError("old_prefix and new_prefix must be distinct")
     for key in list(state_dict):

@@ -1,7 +1,7 @@
-"""Explains operations that do not end: which one, in which group, who is missing and where everybody stands.
+"""Explains operations that time out: the operation, its group, the missing ranks and the stack of every rank.
 
-Every process has a thread that waits at the job's store for the question. A process whose patience has ended asks,
-collects the answers for a few seconds and puts them into its error.
+Every process has a thread that waits in the job's store for a query. A process whose operation has timed out sends the
+query, collects answers for a few seconds and adds them to its error.
 """
 
 import json
@@ -20,13 +20,13 @@ seconds = _seconds
 
 
 class _Watch:
-    """The job's side channel of this process."""
+    """Answers and sends queries about the state of the job's processes."""
 
     def __init__(self):
         self.store = self.rank = self.groups = None
 
     def start(self, store, rank: int, groups) -> None:
-        """Answer questions; `groups()` gives the backends of this process."""
+        """Starts to answer queries. `groups()` returns the backends of this process."""
         self.store, self.rank, self.groups = PrefixStore("watchdog", store), rank, groups
         self._thread = threading.Thread(
             target=self._listen, args=(self.store,), name="torch.distributed watchdog", daemon=True
@@ -34,7 +34,7 @@ class _Watch:
         self._thread.start()
 
     def stop(self) -> None:
-        """No more answers (the thread ends with the process or at the next question)."""
+        """Stops answering. The thread ends with the process or at the next query."""
         self.store = None
 
     def _listen(self, store):
@@ -47,7 +47,7 @@ class _Watch:
                 if self.store is not store:
                     return
                 store.set(f"answer/{number}/{self.rank}", json.dumps(self._standing(main)))
-            except (DistError, OSError):  # the store has gone: the job is ending
+            except (DistError, OSError):  # the store is gone, so the job is ending
                 return
 
     def _standing(self, main):
@@ -64,7 +64,7 @@ class _Watch:
         return {"places": places, "stack": "".join(stack[-6:])}
 
     def ask(self, ranks) -> dict:
-        """Answers by rank; a rank that is dead or stopped gives none."""
+        """Queries the ranks and returns their answers by rank. A dead or stopped rank has no answer."""
         number = self.store.add("count", 1)
         self.store.set(f"ask/{number}", b"1")
         end = time.monotonic() + _ANSWER_PATIENCE
@@ -82,7 +82,7 @@ watch = _Watch()
 
 
 def late(work, waited: float) -> DistBackendError:
-    """The error of an operation whose patience has ended."""
+    """The error of an operation that has timed out."""
     backend = work.backend
     head = (
         f"[Rank {watch.rank}] Watchdog caught collective operation timeout: WorkMPI({work.describe()}, "
@@ -117,7 +117,7 @@ def _report(work, answers) -> list:
 
 
 def standing(backend, ranks) -> str:
-    """Lines that say where these ranks stand, as far as they answer."""
+    """The lines of an error message that show what these ranks are executing, as far as they answer."""
     if watch.store is None:
         return ""
     try:
@@ -135,7 +135,7 @@ def standing(backend, ranks) -> str:
 
 
 def deserted(work, dead) -> DistBackendError:
-    """The error of an operation that waits for processes that have ended."""
+    """The error of an operation that waits for processes that have terminated."""
     return DistBackendError(
         f"[Rank {watch.rank}] {work.describe()} in process group {work.backend.name!r} of ranks "
         f"{work.backend.ranks} cannot end: the processes of ranks {dead} have ended."
@@ -143,7 +143,7 @@ def deserted(work, dead) -> DistBackendError:
 
 
 def failure(work, error) -> Exception:
-    """The error of an operation that MPI refused."""
+    """The error of an operation in which MPI failed."""
     return DistBackendError(
         f"[Rank {watch.rank}] {work.describe()} in process group {work.backend.name!r}: {error}"
     )

@@ -9,8 +9,7 @@ from . import progress, watchdog
 
 
 class Work:
-    """An operation that was started. `result` is what wait-ers read; `finish` is called once at the first
-    wait."""
+    """A started operation. `result` are its output tensors, and `finish` is called once, at the first wait."""
 
     def __init__(self, result=None, finish=None, source=-1):
         self._result = list(result or [])
@@ -28,18 +27,18 @@ class Work:
                 raise
 
     def wait(self, timeout=None) -> bool:
-        """Wait for the end; True (an error of the operation is raised)."""
+        """Waits for the end and returns True. Raises the operation's error."""
         self._complete(timeout)
         if self._exception is not None:
             raise self._exception
         return True
 
     def is_completed(self) -> bool:
-        """Whether it has ended."""
+        """True if it has ended."""
         return self._finish is None
 
     def is_success(self) -> bool:
-        """Whether it has ended without an error."""
+        """True if it has ended without an error."""
         return self._finish is None and self._exception is None
 
     def exception(self):
@@ -53,35 +52,38 @@ class Work:
     block_current_stream = synchronize
 
     def result(self) -> list:
-        """The tensors that it has written."""
+        """The output tensors."""
         self.wait()
         return self._result
 
     def source_rank(self) -> int:
-        """The sender of a receive."""
+        """The rank of the sender, for a receive."""
         return self._source
 
     _source_rank = source_rank
 
     def get_future(self) -> Future:
-        """A future of the tensors; it is waited for as this is."""
+        """A future of the output tensors. Waiting for it waits for this Work."""
         return _LazyFuture(self.result, self.is_completed)
 
     def in_background(self) -> None:
-        """Nobody waits at once: go on while the program computes."""
+        """Lets the background thread poll this operation while the program computes."""
 
     def abort(self) -> None:
-        """Give the operation up."""
+        """Aborts the operation."""
         self._finish = None
 
 
 _Work = Work
 
-_SPINS, _YIELDS = 50, 0.001  # polls without giving way; seconds of giving way before sleeping between polls
+_SPINS, _YIELDS = (
+    50,
+    0.001,
+)  # number of polls without yielding; seconds of yielding before it sleeps between polls
 
 
 class MpiWork(Work):
-    """A nonblocking MPI operation. What belongs to it (`keep`) lives until it has ended, waited for or not."""
+    """A nonblocking MPI operation. The objects in `keep` stay alive until it has ended, even if nobody waits for it."""
 
     def __init__(self, backend, name, tensor, request, result, finish, keep, source, message=False):
         super().__init__(result, finish, source)
@@ -97,7 +99,7 @@ class MpiWork(Work):
             progress.follow(self)
 
     def poll(self) -> bool:
-        """Whether MPI has finished; any thread may ask. What remains to be done is done by who waits."""
+        """True if MPI has finished. Any thread may call this. The remaining work is done in wait()."""
         if self._ended:
             return True
         with self._lock:
@@ -147,11 +149,11 @@ class MpiWork(Work):
                 looked = waited + 1.0
 
     def _see_who_is_alive(self):
-        """DistBackendError if a process that this operation needs has ended."""
+        """Raises DistBackendError if a process that this operation needs has terminated."""
         backend = self.backend
         needed = backend.ranks if not self.message else backend.ranks[self._source : self._source + 1]
         dead = backend.ended(needed)
-        # what it had sent before may still come: look once more
+        # its earlier messages may still arrive, so poll once more
         if dead and not self.poll():
             raise watchdog.deserted(self, dead)
 
@@ -170,13 +172,13 @@ class MpiWork(Work):
         return self._exception
 
     def describe(self) -> str:
-        """Name, shape and place in the order of the group's operations."""
+        """The operation's name, shape and sequence number in the group, for messages."""
         what = "" if self.shape is None else f", {list(self.shape)} {self.dtype}"
         return f"{self.name}(SeqNum={self.sequence}{what})"
 
 
 class _LazyFuture(Future):
-    """A future that nobody sets: whoever waits for it makes `compute()` run, which is asked once `ready()`."""
+    """A future computed on demand: wait() calls `compute()`, and so does done() once `ready()` is true."""
 
     def __init__(self, compute, ready):
         super().__init__()
@@ -184,11 +186,11 @@ class _LazyFuture(Future):
 
     def _advance(self):
         compute, self._compute = self._compute, None
-        if compute is None:  # done, or at work further up
+        if compute is None:  # already done, or running in an outer call
             return
         try:
             result = compute()
-        except Exception as err:  # it belongs to whoever waits
+        except Exception as err:  # raised to whoever waits for the future
             self.set_exception(err)
         else:
             self.set_result(result)
@@ -212,7 +214,7 @@ class _LazyFuture(Future):
 
     def add_done_callback(self, callback) -> None:
         if self._compute is not None:
-            callback(self)  # it will look at the value, which makes it come
+            callback(self)  # the callback reads the value, which computes it
         else:
             super().add_done_callback(callback)
 

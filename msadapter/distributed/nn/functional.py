@@ -1,4 +1,4 @@
-"""Collectives through which gradients flow."""
+"""Differentiable collectives."""
 
 from ... import ops
 from ...autograd import Function
@@ -53,15 +53,15 @@ class _AllGather(Function):
 
 
 def all_reduce(tensor, op=ReduceOp.SUM, group=None):
-    """The reduction over the group; gradients are reduced in the same way."""
+    """The reduction over the group. Gradients are reduced in the same way."""
     return _AllReduce.apply(op, group, tensor)
 
 
 def broadcast(tensor, src, group=None):
-    """The tensor of src; gradients are summed there."""
+    """The tensor of src. Gradients are summed at src."""
     return _Broadcast.apply(src, group, tensor)
 
 
 def all_gather(tensor, group=None):
-    """The tensors of all processes; each process gets the sum of the gradients of its own."""
+    """The tensors of all processes. Each process's gradient is the sum of the gradients for its tensor."""
     return _AllGather.apply(group, tensor)

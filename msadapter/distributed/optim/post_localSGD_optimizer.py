@@ -1,4 +1,4 @@
-"""An optimizer after whose steps parameters are averaged now and then."""
+"""An optimizer that averages parameters periodically after its steps."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ...optim import Optimizer
 
 
 class PostLocalSGDOptimizer(Optimizer):
-    """optim: any optimizer; averager: `PeriodicModelAverager`. Its count is part of the state dict."""
+    """Wraps any optimizer `optim` and a `PeriodicModelAverager`, whose step counter is part of the state dict."""
 
     def __init__(self, optim, averager):
         self.optim, self.averager = optim, averager
@@ -25,11 +25,11 @@ class PostLocalSGDOptimizer(Optimizer):
         return repr(self.optim)
 
     def state_dict(self) -> dict:
-        """The optimizer's, and the averager's count."""
+        """The optimizer's state dict with the averager's step counter."""
         return self.optim.state_dict() | {"step": self.averager.step}
 
     def load_state_dict(self, state_dict: dict) -> None:
-        """Both back."""
+        """Loads the optimizer's state and the averager's step counter."""
         self.optim.load_state_dict({k: v for k, v in state_dict.items() if k != "step"})
         self.param_groups = self.optim.param_groups
         if "step" not in state_dict:
@@ -40,7 +40,7 @@ class PostLocalSGDOptimizer(Optimizer):
         self.averager.step = state_dict.get("step", 0)
 
     def step(self, closure=None):
-        """A step, and perhaps the average."""
+        """Runs a step, and then averages the parameters if it is due."""
         loss = self.optim.step(closure) if closure is not None else self.optim.step()
         self.averager.average_parameters(params=self.param_groups)
         return loss

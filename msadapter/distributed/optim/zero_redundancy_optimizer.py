@@ -1,4 +1,4 @@
-"""ZeroRedundancyOptimizer: each process keeps the optimizer state of some parameters, and gives the others the new values."""
+"""ZeroRedundancyOptimizer: each process has the optimizer state of some parameters and broadcasts their new values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["ZeroRedundancyOptimizer"]
 
 
 class _ZeROJoinHook(JoinHook):
-    """Steps without gradients: the process gives and takes parameters."""
+    """The hook of a process without inputs: it takes part in the broadcasts of parameters."""
 
     def __init__(self, zero):
         self.zero = zero
@@ -29,10 +29,10 @@ class _ZeROJoinHook(JoinHook):
 
 
 class ZeroRedundancyOptimizer(Optimizer, Joinable):
-    """Splits the parameters among the processes of a group, the largest first to the one with the least.
+    """Distributes the parameters over the processes of a group, largest first, each to the process with the least load.
 
-    optimizer_class(params, **defaults) is each process's own optimizer. Gradients must be complete (DistributedDataParallel).
-    `parameters_as_bucket_view` joins each process's parameters in one memory, which makes one message of them.
+    Each process runs optimizer_class(params, **defaults) on its parameters. Gradients must already be reduced, as by
+    DistributedDataParallel. `parameters_as_bucket_view` stores each process's parameters contiguously, to send one message.
     """
 
     def __init__(
@@ -75,9 +75,9 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
                 )
         return params
 
-    # ---- who has what
+    # ---- distribution of the parameters
     def _build(self) -> None:
-        """Split the parameters and make the own optimizer."""
+        """Distributes the parameters and creates this process's optimizer."""
         self._parts = self._partition_parameters()
         self._owner = {
             p: rank for rank, groups in enumerate(self._parts) for group in groups for p in group["params"]
@@ -90,7 +90,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         self._buckets = self._joined() if self.parameters_as_bucket_view else []
 
     def _partition_parameters(self) -> list:
-        """For each process its groups."""
+        """The parameter groups of each process."""
         parts: list = [[] for _ in range(self.world_size)]
         loads = [0] * self.world_size
         for group in self.param_groups:
@@ -104,7 +104,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         return parts
 
     def _joined(self) -> list:
-        """(flat tensor, its owner) a process and type; the parameters become views of them."""
+        """(flat tensor, owner) for each process and dtype. The parameters become views of the flat tensors."""
         from ... import ops
 
         made = []
@@ -126,14 +126,14 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         return list(chain.from_iterable(group["params"] for group in self.param_groups))
 
     def add_param_group(self, param_group: dict) -> None:
-        """One more group; everything is split again (each process keeps the state it has)."""
+        """Adds a parameter group and redistributes all parameters. Each process keeps its existing state."""
         super().add_param_group(param_group)
         if self.initialized:
             self._build()
 
     # ---- steps
     def step(self, closure=None, **kwargs):
-        """A step of the own parameters; then everybody has all new values. The closure's loss."""
+        """Steps this process's parameters, then broadcasts all new values. Returns the closure's loss."""
         Join.notify_join_context(self)
         loss = None
         if closure is not None:
@@ -148,7 +148,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
 
     @staticmethod
     def _sync(source, target) -> None:
-        """The same hyper-parameters (a scheduler may have changed them)."""
+        """Copies the hyper-parameters, which a scheduler may have changed."""
         for one, other in zip(source, target, strict=True):
             for key, value in one.items():
                 if key != "params":
@@ -167,7 +167,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
 
     # ---- joining
     def join_hook(self, **kwargs):
-        """Follow the others' steps."""
+        """The hook that follows the steps of the other processes."""
         return _ZeROJoinHook(self)
 
     @property
@@ -182,14 +182,14 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
 
     # ---- state
     def consolidate_state_dict(self, to: int = 0) -> None:
-        """Bring the state of all processes to one (in host memory); all call it."""
+        """Gathers the state of all processes on process `to`, in host memory. All processes must call this."""
         own = tree_map(lambda x: x.detach().cpu() if isinstance(x, Tensor) else x, self.optim.state_dict())
         gathered = [None] * self.world_size if self.rank == to else None
         objects.gather_object(own, gathered, group=self.process_group, group_dst=to)
         self._all_state_dicts = gathered or []
 
     def state_dict(self) -> dict:
-        """The state of all parameters, as the plain optimizer gives it, where it was consolidated."""
+        """The complete state in the optimizer's usual form, on the process where it was consolidated."""
         if not self._all_state_dicts:
             raise RuntimeError(
                 "Optimizer state has not been consolidated on this rank. Please call "
@@ -206,7 +206,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         return whole
 
     def load_state_dict(self, state_dict: dict) -> None:
-        """Take the own part of a whole state dict."""
+        """Loads this process's part of a complete state dict."""
         order = self._order
         own = {
             p: i

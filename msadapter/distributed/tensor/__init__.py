@@ -1,4 +1,4 @@
-"""torch.distributed.tensor: tensors spread over a mesh of processes."""
+"""torch.distributed.tensor: tensors that are sharded over a mesh of processes."""
 
 from ..._host import extensions
 from ...serialization import add_safe_globals

@@ -1,4 +1,4 @@
-"""Making DTensors: from whole tensors, of modules' parameters, by factories."""
+"""Creates DTensors from ordinary tensors, from the parameters of modules, and by factory functions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .placement_types import Replicate
 
 
 def _same_everywhere(tensor, mesh, group_src: int):
-    """The tensor of the mesh's process number ``group_src`` along every dim."""
+    """Broadcasts the tensor of process ``group_src`` along every mesh dimension."""
     out = tensor.detach().clone().contiguous()
     for mesh_dim in range(mesh.ndim):
         collectives.broadcast(out, group=mesh.get_group(mesh_dim), group_src=group_src)
@@ -22,9 +22,10 @@ def _same_everywhere(tensor, mesh, group_src: int):
 
 
 def distribute_tensor(tensor, device_mesh=None, placements=None, *, src_data_rank=0):
-    """A leaf DTensor of a whole tensor.
+    """Makes a leaf DTensor from a complete tensor.
 
-    placements: default Replicate. src_data_rank: the process along each mesh dim whose values count; None: each has them already.
+    placements: default Replicate. src_data_rank: the process along each mesh dimension whose values are used; None means that
+    all processes have equal values already.
     """
     mesh = device_mesh if device_mesh is not None else _current_mesh()
     placements = checked_placements(placements, mesh, tensor.ndim)
@@ -61,7 +62,7 @@ def distribute_tensor(tensor, device_mesh=None, placements=None, *, src_data_ran
 
 
 def _replicated(name, module, mesh) -> None:
-    """Makes what is left of a module's own parameters and buffers whole DTensors."""
+    """Makes the remaining parameters and buffers of a module replicated DTensors."""
     for key, parameter in module._parameters.items():
         if parameter is not None and not isinstance(parameter, DTensor):
             made = distribute_tensor(parameter.detach(), mesh, [Replicate()] * mesh.ndim)
@@ -76,8 +77,9 @@ def distribute_module(
 ) -> Module:
     """Makes a module's parameters DTensors, in place.
 
-    partition_fn(name, submodule, mesh) places parameters; the rest become whole on every process. input_fn(module, inputs,
-    mesh) and output_fn(module, outputs, mesh) run before and after forward."""
+    partition_fn(name, submodule, mesh) shards parameters; the others are replicated. input_fn(module, inputs, mesh) and
+    output_fn(module, outputs, mesh) run before and after forward.
+    """
     mesh = device_mesh if device_mesh is not None else _current_mesh()
     if getattr(module, "_distribute_module_applied", False):
         raise RuntimeError(
@@ -116,35 +118,35 @@ def _made(fill, size, dtype, layout, requires_grad, device_mesh, placements, who
 
 
 def zeros(*size, requires_grad=False, dtype=None, layout=None, device_mesh=None, placements=None) -> DTensor:
-    """Zeros."""
+    """A DTensor of zeros."""
     return _made(ops.zeros, _size(size), dtype, layout, requires_grad, device_mesh, placements)
 
 
 def ones(*size, dtype=None, layout=None, requires_grad=False, device_mesh=None, placements=None) -> DTensor:
-    """Ones."""
+    """A DTensor of ones."""
     return _made(ops.ones, _size(size), dtype, layout, requires_grad, device_mesh, placements)
 
 
 def empty(*size, dtype=None, layout=None, requires_grad=False, device_mesh=None, placements=None) -> DTensor:
-    """Whatever the memory holds."""
+    """An uninitialised DTensor."""
     return _made(ops.empty, _size(size), dtype, layout, requires_grad, device_mesh, placements)
 
 
 def full(
     size, fill_value, *, dtype=None, layout=None, requires_grad=False, device_mesh=None, placements=None
 ) -> DTensor:
-    """One value everywhere."""
+    """A DTensor filled with one value."""
     fill = lambda shape, **options: ops.full(shape, fill_value, **options)  # noqa: E731
     return _made(fill, tuple(size), dtype, layout, requires_grad, device_mesh, placements)
 
 
 def rand(*size, requires_grad=False, dtype=None, layout=None, device_mesh=None, placements=None) -> DTensor:
-    """Uniform numbers, those of one process with the mesh's first process's random state."""
+    """Uniform random numbers, equal to those of one process with the random state of the mesh's first process."""
     return _random(ops.rand, size, dtype, layout, requires_grad, device_mesh, placements)
 
 
 def randn(*size, requires_grad=False, dtype=None, layout=None, device_mesh=None, placements=None) -> DTensor:
-    """Normal numbers, those of one process with the mesh's first process's random state."""
+    """Normal random numbers, equal to those of one process with the random state of the mesh's first process."""
     return _random(ops.randn, size, dtype, layout, requires_grad, device_mesh, placements)
 
 

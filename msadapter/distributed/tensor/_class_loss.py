@@ -1,4 +1,4 @@
-"""Cross entropy on logits whose classes are spread over processes, without gathering them."""
+"""Cross entropy on logits that are sharded along the classes, without gathering them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .placement_types import Partial, Replicate
 
 
 def reduction_codes() -> tuple:
-    """The numbers by which the loss operators know none, mean and sum."""
+    """The codes of the loss operators for the reductions none, mean and sum."""
     return _CODES["none"], _CODES["mean"], _CODES["sum"]
 
 
@@ -22,13 +22,13 @@ class _State:
 
 
 def active() -> bool:
-    """Whether a block of loss_parallel runs."""
+    """True inside a block of loss_parallel."""
     return _State.depth > 0
 
 
 @contextlib.contextmanager
 def loss_parallel():
-    """A block where cross entropy works on logits that are cut along their classes."""
+    """A block in which cross entropy accepts logits that are sharded along the classes."""
     _State.depth += 1
     try:
         yield
@@ -37,7 +37,7 @@ def loss_parallel():
 
 
 def cross_entropy(bound) -> tuple:
-    """(loss, number of rows that count) of logits (rows, classes) on a mesh of one dim."""
+    """Returns (loss, number of rows that are not ignored) for logits (rows, classes) on a one-dimensional mesh."""
 
     logits, target = bound["self"], bound["target"]
     mesh, (none, mean, _) = logits.device_mesh, reduction_codes()
@@ -75,7 +75,7 @@ def _whole(local, mesh):
 
 
 def _picked(shifted, target, mesh):
-    """The logit of each row's class, from the process that has it."""
+    """The logit of each row's target class, from the process that has it."""
     (_, classes), (_, start) = local_shape_and_offset(shifted.shape, mesh, shifted.placements)
     own = target - start
     outside = (own < 0) | (own >= classes)

@@ -1,9 +1,10 @@
-"""Running operators on DTensors.
+"""Runs operators on DTensors.
 
-A rule (_rules.py, _view_rules.py) lists, for one mesh dim, the placements of operands and results under which every process may run
-the operator on its own parts. For each mesh dim the entry that moves the least data is taken, operands are moved, and the operator
-runs on the parts. An operand that is whole while others are cut gets only a share of its gradient on each process: the shares
-are summed in backward. A composite without rule is run as what it is made of. Any other operator is an error that names it.
+A rule (_rules.py, _view_rules.py) lists, for one mesh dimension, the placements of operands and results under which each
+process can run the operator on its local tensors. For each mesh dimension, the entry that transfers the least data is chosen,
+the operands are redistributed, and the operator runs on the local tensors. If an operand is replicated while others are
+sharded, each process computes only a part of its gradient; backward sums these parts. A composite without a rule runs as the
+operators that it consists of. Any other operator without a rule raises an error with its name.
 """
 
 from __future__ import annotations
@@ -25,14 +26,16 @@ from .placement_types import Partial, Replicate, _StridedShard
 
 _C = load()
 RULES: dict[str, Callable] = {}  # schema name -> rule(Call) -> list of Strategy
-SPECIAL: dict[str, Callable] = {}  # schema name -> function(declaration, inplace, bound) that does it all
+SPECIAL: dict[
+    str, Callable
+] = {}  # schema name -> function(declaration, inplace, bound) that runs the operator
 ADJUST: dict[str, Callable] = {}  # schema name -> function(call, arguments of the local call)
 WHOLE = Replicate()
 
 
 @dataclass(frozen=True)
 class Strategy:
-    """Placements of the results and of the operands on one mesh dim."""
+    """The placements of results and operands on one mesh dimension."""
 
     outs: tuple
     ins: tuple
@@ -40,7 +43,7 @@ class Strategy:
 
 @dataclass
 class Call:
-    """An operator with its operands: tensors among the arguments, in the schema's order."""
+    """A call of an operator. Its operands are the tensors among the arguments, in the schema's order."""
 
     name: str
     bound: dict
@@ -50,30 +53,30 @@ class Call:
     outs: list = field(default_factory=list)  # descriptions of the results
     cut: dict = field(
         default_factory=dict
-    )  # (operand, dim) -> into how many parts earlier mesh dims have cut it
+    )  # (operand, dim) -> number of shards that earlier mesh dimensions have made
     mesh_dim: int = 0
 
     @property
     def parts(self) -> int:
-        """Processes along the mesh dim in question."""
+        """The number of processes along the current mesh dimension."""
         return self.mesh.size(self.mesh_dim)
 
     def even(self, operand: int, dim: int) -> bool:
-        """Whether a dim may be cut here into equal parts."""
+        """True if the current mesh dimension can shard this tensor dimension evenly."""
         return self.operands[operand].shape[dim] % (self.parts * self.cut.get((operand, dim), 1)) == 0
 
     def here(self, operand: int):
-        """Placement of an operand on the mesh dim in question."""
+        """The placement of an operand on the current mesh dimension."""
         return placements_of(self.operands[operand], self.mesh)[self.mesh_dim]
 
     @property
     def recorded(self) -> bool:
-        """Whether an operand needs its gradient."""
+        """True if an operand requires a gradient."""
         return is_grad_enabled() and any(x.requires_grad for x in self.operands)
 
 
 def rule(*names):
-    """Registers a rule for operators by schema name."""
+    """A decorator that registers a rule for operators by schema name."""
 
     def decorate(function):
         for name in names:
@@ -84,7 +87,7 @@ def rule(*names):
 
 
 def special(*names):
-    """Registers a function that runs operators by itself."""
+    """A decorator that registers a function that runs operators without a rule."""
 
     def decorate(function):
         for name in names:
@@ -95,12 +98,12 @@ def special(*names):
 
 
 class _State:
-    replication = False  # plain tensors among DTensors count as whole everywhere
+    replication = False  # whether plain tensors among DTensors are treated as replicated
 
 
 @contextlib.contextmanager
 def implicit_replication():
-    """A block where plain tensors among DTensors count as whole on every process."""
+    """A block in which plain tensors among DTensors are treated as replicated."""
     before, _State.replication = _State.replication, True
     try:
         yield
@@ -109,12 +112,12 @@ def implicit_replication():
 
 
 def placements_of(x, mesh) -> tuple:
-    """Placements of an operand; a plain one is whole."""
+    """The placements of an operand. A plain tensor is replicated."""
     return x.placements if isinstance(x, DTensor) else (WHOLE,) * mesh.ndim
 
 
 def call(function, args, kwargs):
-    """A table operator on arguments of which some are DTensors."""
+    """Calls an operator with arguments of which some are DTensors."""
     declaration, inplace = declaration_of(function)
     if declaration is None:
         raise NotImplementedError(
@@ -127,7 +130,7 @@ def call(function, args, kwargs):
 
 
 def run(declaration, inplace: bool, bound: dict):
-    """An operator by its arguments' names."""
+    """Runs an operator with its arguments by name."""
     name = declaration.schema.name
     if name in SPECIAL:
         return SPECIAL[name](declaration, inplace, bound)
@@ -149,7 +152,7 @@ def _split(declaration, bound):
 
 
 def call_plain(declaration, inplace: bool, bound: dict):
-    """The operator on ordinary arguments."""
+    """Runs the operator with ordinary arguments."""
     function = declaration.inplace if inplace else declaration.function
     args, kwargs = [], {}
     parameters = declaration.schema.parameters
@@ -180,7 +183,7 @@ def _operands(bound) -> tuple:
 
 
 def substituted(bound, keys, tensors) -> dict:
-    """The arguments with other tensors."""
+    """The arguments with their operands replaced by `tensors`."""
     made = {k: list(v) if isinstance(v, (list, tuple)) else v for k, v in bound.items()}
     for (name, i), x in zip(keys, tensors, strict=True):
         if i is None:
@@ -191,7 +194,7 @@ def substituted(bound, keys, tensors) -> dict:
 
 
 def mesh_of(operands, name):
-    """The mesh of the DTensors among operands; an error for others beside them."""
+    """The mesh of the DTensors among the operands. Raises an error for different meshes or plain tensors among them."""
     mesh = None
     for x in operands:
         if not isinstance(x, DTensor):
@@ -222,7 +225,7 @@ def _meta(x):
 
 
 def _results_of(declaration, inplace, bound, keys, operands) -> list:
-    """Descriptions of the results, found on tensors without memory."""
+    """The descriptions of the results, computed with meta tensors."""
     if inplace:
         return [_described(operands[0])]
     with no_grad():
@@ -233,12 +236,14 @@ def _results_of(declaration, inplace, bound, keys, operands) -> list:
 
 @dataclass
 class Plan:
-    """What was decided for a call: placements of operands and results."""
+    """The chosen placements of the operands and results of a call."""
 
     ins: list
     outs: list
     described: list
-    shared: list  # for each operand the mesh dims on which each process has only a share of its gradient
+    shared: (
+        list  # for each operand, the mesh dimensions on which each process has only a part of its gradient
+    )
 
 
 _plans: dict = {}
@@ -316,12 +321,12 @@ def _cost(this: Call, strategy: Strategy) -> float:
 
 
 def _like_cut(placement, here):
-    """A cut in the way of a strided one."""
+    """A shard placement that is strided like `here`."""
     return _StridedShard(placement.dim, split_factor=here.split_factor) if placement.is_shard() else placement
 
 
 def _strided(this: Call, strategy: Strategy) -> list:
-    """The strategy for operands whose cut is a strided one, which their results then have too."""
+    """The strategy for operands with strided shards, which gives the results strided shards too."""
     made = []
     for i, wanted in enumerate(strategy.ins):
         here = this.here(i)
@@ -333,7 +338,7 @@ def _strided(this: Call, strategy: Strategy) -> list:
 
 
 def _moving(have, want, x, parts: int) -> float:
-    """Bytes that a process sends, about; what needs no message costs next to nothing."""
+    """The approximate number of bytes that a process sends. Redistribution without messages costs almost nothing."""
     if have == want:
         return 0.0
     size = math.prod(x.shape) * x.dtype.itemsize + 8.0
@@ -364,7 +369,7 @@ def _by_rule(declaration, inplace, bound):
     keys, operands = _operands(bound)
     plan = _planned(declaration, inplace, bound, keys, operands)
     mesh = next(x.device_mesh for x in operands if isinstance(x, DTensor))
-    if mesh.get_coordinate() is None:  # this process has no part in it
+    if mesh.get_coordinate() is None:  # this process is not in the mesh
         made = [ops.empty(0, dtype=d.dtype) for d in plan.described]
         return operands[0] if inplace else _wrapped(made[0] if len(made) == 1 else tuple(made), mesh, plan)
     locals_ = [_local_operand(*each, mesh) for each in zip(operands, plan.ins, plan.shared, strict=True)]

@@ -1,8 +1,8 @@
-"""DTensor: a tensor whose parts lie on the processes of a mesh.
+"""DTensor: a tensor that is distributed over the processes of a mesh.
 
-The object has the whole tensor's shape, strides and dtype, over reserved addresses without memory (as meta tensors have), so
-that what looks past this class fails loudly. `_local_tensor` is the own part; it carries the autograd graph, and every movement
-between processes is a node of it. Gradients lie as their tensors do.
+The object has the global tensor's shape, strides and dtype. Its addresses are reserved without memory, like a meta tensor's,
+so code that bypasses this class fails instead of reading wrong data. `_local_tensor` is this process's part. It carries the
+autograd graph, and each transfer between processes is a node of that graph. A gradient has the placements of its tensor.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _of_local(name: str):
 
 
 class DTensor(Tensor):
-    """See the module. Operators are run by _dispatch.py."""
+    """A distributed tensor; see the module's docstring. _dispatch.py runs its operators."""
 
     @staticmethod
     def __new__(cls, local_tensor, spec, *, requires_grad=None):
@@ -59,10 +59,11 @@ class DTensor(Tensor):
         stride=None,
         grad_placements=None,
     ):
-        """The DTensor whose own part is ``local_tensor``; gradients flow to it.
+        """Makes a DTensor whose local part is ``local_tensor``. Gradients flow to it.
 
-        placements: default Replicate on every mesh dim. shape, stride: of the whole, for parts of unequal sizes.
-        run_check: replicas are made equal to the first process's. grad_placements: how the gradient is to arrive."""
+        placements: default Replicate on every mesh dimension. shape, stride: those of the global tensor, needed if local sizes
+        differ. run_check: broadcast replicas from the first process. grad_placements: placements of the incoming gradient.
+        """
         mesh = device_mesh if device_mesh is not None else _current_mesh()
         placements = checked_placements(placements, mesh, local_tensor.ndim)
         if (shape is None) != (stride is None):
@@ -89,7 +90,7 @@ class DTensor(Tensor):
         return wrap(local_tensor, mesh, placements, shape, stride)
 
     def to_local(self, *, grad_placements=None):
-        """The own part. grad_placements: how its gradient will lie (default: as the tensor)."""
+        """The local tensor. grad_placements: the placements of its gradient (default: those of this tensor)."""
         local = self._local_tensor
         if not (is_grad_enabled() and local.requires_grad):
             return local
@@ -104,7 +105,7 @@ class DTensor(Tensor):
     def redistribute(
         self, device_mesh=None, placements=None, *, async_op=False, forward_dtype=None, backward_dtype=None
     ):
-        """The same tensor under other placements (collectives); gradients go the other way."""
+        """The same tensor with other placements, by collectives. Backward redistributes the gradient in reverse."""
         if forward_dtype is not None or backward_dtype is not None:
             raise NotImplementedError(
                 "torch.distributed.tensor.DTensor.redistribute: forward_dtype and backward_dtype are not supported "
@@ -125,7 +126,7 @@ class DTensor(Tensor):
         return placed(self, placements)
 
     def full_tensor(self, *, grad_placements=None):
-        """The whole tensor on every process."""
+        """The complete tensor on every process."""
         whole = placed(self, (Replicate(),) * self.device_mesh.ndim)
         return whole.to_local(grad_placements=grad_placements)
 
@@ -136,7 +137,7 @@ class DTensor(Tensor):
 
     @property
     def placements(self) -> tuple:
-        """One placement for each mesh dim."""
+        """The placements, one for each mesh dimension."""
         return self._spec.placements
 
     # ---------------------------------------------------------------- description
@@ -150,7 +151,7 @@ class DTensor(Tensor):
 
     @property
     def requires_grad(self) -> bool:
-        """Whether operations on it are recorded."""
+        """Whether autograd records operations on this tensor."""
         return self._local_tensor.requires_grad
 
     @requires_grad.setter
@@ -158,15 +159,15 @@ class DTensor(Tensor):
         self._local_tensor.requires_grad = value
 
     def get_device(self) -> int:
-        """Index of the own part's device."""
+        """The device index of the local tensor."""
         return self._local_tensor.get_device()
 
     def data_ptr(self) -> int:
-        """0: the whole has no memory."""
+        """0, because the global tensor has no memory."""
         return 0
 
     def untyped_storage(self):
-        """A storage of its own as large as the whole, without memory."""
+        """A storage of the global tensor's size, without memory."""
         return ops.empty_strided(
             tuple(self.shape), self.stride(), dtype=self.dtype, device="meta"
         ).untyped_storage()
@@ -182,7 +183,7 @@ class DTensor(Tensor):
     # ---------------------------------------------------------------- gradients
     @property
     def grad(self):
-        """The gradient, a DTensor with this one's placements."""
+        """The gradient, a DTensor with the placements of this tensor."""
         local = self._local_tensor.grad
         if local is None:
             return None
@@ -218,18 +219,18 @@ class DTensor(Tensor):
     _grad = grad
 
     def requires_grad_(self, requires_grad=True):
-        """Whether operations are recorded from now on."""
+        """Sets whether autograd records operations on this tensor."""
         self._local_tensor.requires_grad_(requires_grad)
         return self
 
     def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
-        """Adds this tensor's gradients to the graph's leaves."""
+        """Computes the gradients of the graph's leaves."""
         from ... import autograd
 
         autograd.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
     def _hook(self, hook):
-        """A hook on DTensors as one on the own parts."""
+        """Converts a hook on DTensors to a hook on local tensors."""
         wanted = gradient_placements(self.placements)
 
         def on_local(grad):
@@ -239,29 +240,29 @@ class DTensor(Tensor):
         return on_local
 
     def register_hook(self, hook):
-        """hook(gradient) -> None or another gradient."""
+        """Registers hook(gradient), which returns None or a new gradient."""
         return self._local_tensor.register_hook(self._hook(hook))
 
     def register_post_accumulate_grad_hook(self, hook):
-        """hook(self) once `.grad` is complete."""
+        """Registers hook(self), which is called when `.grad` is complete."""
         return self._local_tensor.register_post_accumulate_grad_hook(lambda local: hook(self))
 
     def retain_grad(self) -> None:
-        """Keep `.grad` though this is no leaf."""
+        """Keeps `.grad` of this tensor although it is not a leaf."""
         self._local_tensor.retain_grad()
 
     def detach(self):
-        """The same parts without history."""
+        """A DTensor with the same local tensor and without autograd history."""
         return rewrapped(self._local_tensor.detach(), self, self.placements)
 
     def detach_(self):
-        """Forget the history."""
+        """Removes the autograd history in place."""
         self._local_tensor.detach_()
         return self
 
     @property
     def data(self):
-        """The same parts without history and with a version of their own."""
+        """A DTensor with the same local tensor, without autograd history and with a separate version counter."""
         return rewrapped(self._local_tensor.data, self, self.placements)
 
     @data.setter
@@ -275,7 +276,7 @@ class DTensor(Tensor):
 
     # ---------------------------------------------------------------- conversion
     def to(self, *args, **kwargs):
-        """Another dtype, or another device for the own parts."""
+        """Converts the dtype or moves the local tensors to another device."""
         device, dtype, copy_, memory_format = parse_to(*args, **kwargs)
         out = self
         if dtype is not None and dtype is not self.dtype:
@@ -286,7 +287,7 @@ class DTensor(Tensor):
         return ops.clone(out) if copy_ and out is self else out
 
     def cpu(self, memory_format=None):
-        """The own parts in host memory."""
+        """Moves the local tensors to host memory."""
         return self.to("cpu")
 
     def cuda(self, device=None, non_blocking=False, memory_format=None):
@@ -298,11 +299,11 @@ class DTensor(Tensor):
         return self.to("npu" if device is None else device)
 
     def item(self):
-        """The number of a tensor of one element."""
+        """The value of a tensor with one element, as a Python number."""
         return self.full_tensor().item()
 
     def tolist(self):
-        """The whole tensor's values."""
+        """The values of the complete tensor as nested lists."""
         return self.full_tensor().tolist()
 
     def __bool__(self):
@@ -334,7 +335,7 @@ class DTensor(Tensor):
     def __reduce_ex__(self, protocol):
         with no_grad():
             local = self._local_tensor.detach()
-        # a part of a larger memory is written alone
+        # save only this part of a larger storage
         local = (
             local
             if local.is_contiguous() and local.untyped_storage().nbytes() == local.nbytes
@@ -374,26 +375,26 @@ _nowhere = ops.empty(1, device="meta")
 
 
 def _shell(meta: TensorMeta, cls):
-    """A tensor of a shape, at an address without memory."""
+    """A tensor of the given shape at an address without memory."""
     made = _C.raw_view(_nowhere, tuple(meta.shape), tuple(meta.stride), 0, meta.dtype)
     made.__class__ = cls
     return made
 
 
 def wrap(local, mesh, placements, shape, stride) -> DTensor:
-    """The DTensor of an own part (which keeps its history)."""
+    """Makes a DTensor from a local tensor, which keeps its autograd history."""
     return DTensor(
         local, DTensorSpec(mesh, tuple(placements), TensorMeta(tuple(shape), tuple(stride), local.dtype))
     )
 
 
 def rewrapped(local, like: DTensor, placements) -> DTensor:
-    """An own part as a DTensor of the shape of ``like``."""
+    """Makes a DTensor of the shape of ``like`` from a local tensor."""
     return wrap(local, like._spec.mesh, placements, like.shape, like.stride())
 
 
 def placed(x: DTensor, placements) -> DTensor:
-    """``x`` under other placements, a sum among them or not."""
+    """``x`` redistributed to other placements, which may include Partial."""
     placements = tuple(placements)
     if placements == x.placements:
         return x
@@ -415,7 +416,7 @@ def _current_mesh():
 
 
 def _equalize(local, mesh, placements) -> None:
-    """Give the processes of a mesh the first one's values along the dims where they have the same."""
+    """Broadcasts the first process's values along the mesh dimensions on which the tensor is replicated."""
     from .. import collectives
 
     with no_grad():
@@ -424,7 +425,7 @@ def _equalize(local, mesh, placements) -> None:
                 collectives.broadcast(local.detach(), group=mesh.get_group(mesh_dim), group_src=0)
 
 
-# ---- passes over the graph: it is the own parts'
+# ---- backward passes, which run on the graph of the local tensors
 def _local_of(x):
     return x._local_tensor if isinstance(x, DTensor) else x
 
@@ -440,7 +441,10 @@ def _local_gradient(output, grad):
 
 
 def local_pass(tensors, grads, inputs):
-    """Outputs, gradients and inputs of a backward pass as own parts, and what makes DTensors of its results."""
+    """Converts outputs, gradients and inputs of a backward pass to local tensors.
+
+    Also returns a function that converts the results to DTensors.
+    """
     made = []
     for x, g in zip(tensors, grads, strict=True):
         if isinstance(x, DTensor) and g is None and x.requires_grad:

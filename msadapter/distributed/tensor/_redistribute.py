@@ -1,4 +1,4 @@
-"""Moving the parts of a tensor from one set of placements to another, with gradients."""
+"""Redistributes local tensors from one set of placements to another, with gradients."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _REDUCE = {
 
 
 def _sizes_before(size: int, mesh, mesh_dims) -> list:
-    """Length of a dim before each of its cuts."""
+    """The length of a tensor dimension before each mesh dimension shards it."""
     here, made = mesh.get_coordinate(), []
     for mesh_dim in mesh_dims:
         made.append(size)
@@ -28,7 +28,7 @@ def _sizes_before(size: int, mesh, mesh_dims) -> list:
 
 
 def _whole(local, dim: int, size: int, mesh, mesh_dim: int):
-    """All parts along a mesh dim, joined."""
+    """All-gathers and concatenates the shards along a mesh dimension."""
     count, group = mesh.size(mesh_dim), mesh.get_group(mesh_dim)
     each = -(-size // count)
     if each == 0:
@@ -42,13 +42,13 @@ def _whole(local, dim: int, size: int, mesh, mesh_dim: int):
 
 
 def _own(local, dim: int, mesh, mesh_dim: int):
-    """The own part along a mesh dim."""
+    """This process's shard along a mesh dimension."""
     length, start = part(local.size(dim), mesh.size(mesh_dim), mesh.get_local_rank(mesh_dim))
     return local.narrow(dim, start, length).contiguous()
 
 
 def _exchanged(local, old: int, new: int, size: int, mesh, mesh_dim: int):
-    """From parts along ``old`` (of length ``size`` in all) to parts along ``new``: each pair of processes exchanges a block."""
+    """Changes the sharded dimension from ``old``, of global length ``size``, to ``new`` by an all-to-all."""
     count, me = mesh.size(mesh_dim), mesh.get_local_rank(mesh_dim)
     length = local.size(new)
     out = [
@@ -82,14 +82,14 @@ def _reduced_part(local, reduce_op: str, dim: int, mesh, mesh_dim: int):
 
 
 def _summand(local, reduce_op: str, mesh, mesh_dim: int):
-    """What a whole tensor contributes: the first process all of it, the others nothing."""
+    """Converts a replicated tensor to Partial: the first process keeps the values, the others have the neutral element."""
     if reduce_op != "sum" or mesh.get_local_rank(mesh_dim) == 0:
         return local
     return ops.zeros_like(local)
 
 
 def _kept_cuts(source, target, old, new) -> dict:
-    """For each tensor dim how many of the first cuts stay."""
+    """For each tensor dimension, the number of leading shard operations that stay unchanged."""
     kept = {}
     for dim in {*old, *new}:
         have, want = old.get(dim, []), new.get(dim, [])
@@ -101,7 +101,7 @@ def _kept_cuts(source, target, old, new) -> dict:
 
 
 def move(local, mesh, shape, source, target):
-    """The own part under ``target``; no gradient. local: the own part under ``source`` of a tensor of ``shape``."""
+    """Redistributes a local tensor of a global ``shape`` from ``source`` to ``target`` placements, without gradient."""
     if source == target or mesh.get_coordinate() is None:
         return local
     old, new = cuts(source, mesh), cuts(target, mesh)
@@ -131,13 +131,13 @@ def move(local, mesh, shape, source, target):
 
 
 def _is_exchange(a, b, old, new, mesh_dim: int) -> bool:
-    """Whether a mesh dim that cut one tensor dim last now cuts another last."""
+    """True if a mesh dimension changes from sharding one tensor dimension last to sharding another one last."""
     plain = type(a) is Shard and type(b) is Shard and a.dim != b.dim
     return plain and old[a.dim][-1] == mesh_dim and new[b.dim][-1] == mesh_dim
 
 
 def average_parts(placements, mesh) -> int:
-    """Of how many parts the tensor is the average."""
+    """The number of summands over which the tensor is an average."""
     count = 1
     for mesh_dim, placement in enumerate(placements):
         if placement.is_partial("avg"):
@@ -146,7 +146,7 @@ def average_parts(placements, mesh) -> int:
 
 
 class _Moved(Function):
-    """`move` that is recorded; the gradient goes the other way."""
+    """`move` as an autograd function. Backward redistributes the gradient in reverse."""
 
     @staticmethod
     def forward(ctx, local, mesh, shape, source, target):
@@ -163,9 +163,10 @@ class _Moved(Function):
 
 
 def moved(local, mesh, shape, source, target):
-    """The own part under ``target``, with its gradient.
+    """Redistributes a local tensor to ``target`` placements, with gradient.
 
-    Gradients lie as their tensors, and whole where those are sums; of an average each process has its share of them.
+    A gradient has the placements of its tensor, but is replicated where the tensor is Partial. For an average it is divided by
+    the number of processes.
     """
     if source == target:
         return local
@@ -180,7 +181,7 @@ def moved(local, mesh, shape, source, target):
 
 
 class _GradientGiven(Function):
-    """The tensor as it is; its gradient arrives with placements of its own."""
+    """Returns the tensor unchanged. Its gradient arrives with other placements and is redistributed."""
 
     @staticmethod
     def forward(ctx, local, mesh, shape, arriving, wanted, parts):
@@ -194,9 +195,10 @@ class _GradientGiven(Function):
 
 
 def with_gradient_from(local, mesh, shape, arriving, wanted, parts: int = 1):
-    """``local``, whose gradient will come with placements ``arriving`` and is to be handed on with ``wanted``.
+    """``local`` with a gradient that arrives with placements ``arriving`` and is redistributed to ``wanted``.
 
-    parts: of how many this one is an average; it gets its share of the gradient."""
+    The gradient is divided by `parts`, the number of summands if the tensor is an average.
+    """
     if (arriving == wanted and parts == 1) or not (is_grad_enabled() and local.requires_grad):
         return local
     return _GradientGiven.apply(local, mesh, tuple(shape), tuple(arriving), tuple(wanted), parts)

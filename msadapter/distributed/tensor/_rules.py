@@ -1,4 +1,4 @@
-"""Rules of operators whose results have values of their own: element by element, products, reductions, along a dim."""
+"""Sharding rules of operators that compute values: element-wise, matrix products, reductions, along a dimension."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .placement_types import Partial, Replicate, Shard
 R = Replicate()
 
 # ---- element by element
-LINEAR_IN_ALL = {"add", "sub", "rsub", "_cat", "stack"}  # of tensors; partial in all operands at once
+LINEAR_IN_ALL = {"add", "sub", "rsub", "_cat", "stack"}  # linear if all tensor operands are Partial at once
 LINEAR_IN_FIRST = {"mul", "div", "true_divide", "neg", "clone", "_contiguous_copy", "_to_dtype", "positive", "copy", "real", "imag",
                    "conj", "zero", "deg2rad", "rad2deg"}  # fmt: skip
 MORE_POINTWISE = """_where _contiguous_copy _div_mode _to_dtype _fill_scalar _fill_tensor _relu_backward _threshold _hardtanh
@@ -18,7 +18,7 @@ _sigmoid_backward _ndtr masked_fill tril_ zero _fill log_sigmoid _real_view bern
 
 
 def _aligned(x, rank: int, dim: int, length: int):
-    """Placement of an operand when dim ``dim`` of a result of ``rank`` dims is cut: whole where it is broadcast."""
+    """The operand's placement if dimension ``dim`` of the result is sharded; Replicate if the operand is broadcast there."""
     own = dim - (rank - x.ndim)
     if own < 0 or (x.shape[own] == 1 and length != 1):
         return R
@@ -26,12 +26,12 @@ def _aligned(x, rank: int, dim: int, length: int):
 
 
 def _kinds(c: Call) -> list:
-    """Partial placements among the operands."""
+    """The Partial placements among the operands."""
     return list(dict.fromkeys(p for p in map(c.here, range(len(c.operands))) if p.is_partial()))
 
 
 def linear(c: Call) -> list:
-    """Strategies under which sums stay sums."""
+    """The strategies in which Partial operands give Partial results."""
     made, count, outs = [], len(c.operands), len(c.outs)
     for kind in [*_kinds(c)] if c.outs[0].dtype.is_floating_point or c.outs[0].dtype.is_complex else []:
         if c.name in LINEAR_IN_ALL and _only_tensors(c) and (kind.reduce_op in ("sum", "avg")):
@@ -51,7 +51,7 @@ def _only_tensors(c: Call) -> bool:
 
 
 def pointwise(c: Call) -> list:
-    """Any dim of the result may be cut."""
+    """Any dimension of the result may be sharded."""
     shape = c.outs[0].shape
     rank = len(shape)
     made = []
@@ -64,7 +64,7 @@ def pointwise(c: Call) -> list:
 
 
 def _sharded_dims(c: Call, rank: int) -> list:
-    """Dims of the result along which an operand is cut, the largest operand's first."""
+    """The dimensions of the result along which an operand is sharded, those of the largest operand first."""
     order = sorted(range(len(c.operands)), key=lambda i: -c.operands[i].numel())
     found = []
     for i in order:
@@ -112,9 +112,9 @@ for _name in ("Tensor.new_zeros", "Tensor.new_ones", "Tensor.new_full", "Tensor.
     ADJUST[_name] = _new_size
 
 
-# ---- products: dims by letters, a letter that the result lacks is summed over
+# ---- products: dimensions are named by letters, as in einsum
 def _letters(c: Call):
-    """(letters of each operand, letters of the result, which operand is added) of a product."""
+    """Returns (letters of each operand, letters of the result, index of the added operand) of a product."""
     a, b = c.operands[0], c.operands[1]
     name = c.name
     if name in ("mm", "_mm_flags"):
@@ -196,7 +196,7 @@ def _product(c: Call) -> list:
 
 # ---- reductions
 def _dims(c: Call, key: str = "dim"):
-    """The dims that an operator works along, all without any."""
+    """The dimensions along which an operator reduces; all if none are given."""
     rank = c.operands[0].ndim
     value = c.bound.get(key)
     if value is None or (isinstance(value, (list, tuple)) and not value):
@@ -206,7 +206,7 @@ def _dims(c: Call, key: str = "dim"):
 
 
 def _after(dim: int, gone, keep: bool) -> int:
-    """Number of a dim after a reduction."""
+    """The index of a dimension after a reduction."""
     return dim if keep else dim - sum(d < dim for d in gone)
 
 
@@ -222,12 +222,12 @@ def _reduction_kind(c: Call, dim: int):
 @rule("sum", "mean", "amax", "amin", "_max_all", "_min_all", "_max_dim", "_min_dim", "prod", "nansum", "any", "all",
       "count_nonzero", "_vector_norm", "_var", "_std", "_logsumexp", "argmax", "argmin", "_median_dim")  # fmt: skip
 def reduction(c: Call) -> list:
-    """Dims that stay may be cut; for sums, averages and extremes those that go too."""
+    """Dimensions that remain may be sharded. For sums, means and extrema, reduced dimensions may be sharded too."""
     gone, keep = _dims(c), bool(c.bound.get("keepdim"))
     made = []
     for dim in _sharded_dims(
         c, c.operands[0].ndim
-    ):  # no other: what cannot stay cut becomes whole, as in PyTorch
+    ):  # only these; other sharded operands are replicated, as in PyTorch
         if dim not in gone:
             made.append(Strategy((Shard(_after(dim, gone, keep)),) * len(c.outs), (Shard(dim),)))
             continue
@@ -243,7 +243,7 @@ def reduction(c: Call) -> list:
 @rule("softmax", "log_softmax", "_safe_softmax", "_softmax_backward", "_log_softmax_backward", "cumsum", "cumprod", "logcumsumexp",
       "cummax", "cummin", "sort", "argsort", "flip", "roll", "tril", "triu")  # fmt: skip
 def along(c: Call) -> list:
-    """The other dims may be cut."""
+    """All dimensions except the one of the operator may be sharded."""
     rank = c.operands[0].ndim
     if c.name in ("tril", "triu"):
         gone = [rank - 2, rank - 1]
@@ -282,7 +282,7 @@ def _convolution(c: Call) -> list:
 def _attention(c: Call) -> list:
     made, rank = [], c.operands[0].ndim
     if c.bound["dropout_p"]:
-        return []  # the noise is drawn for the whole
+        return []  # the dropout is drawn for the global tensor
     for dim in range(rank - 2):
         if any(x.shape[dim] % c.parts for x in c.operands[:3]) and dim == rank - 3 and c.bound["enable_gqa"]:
             continue

@@ -1,4 +1,4 @@
-"""The description of a DTensor, and which part of it a process holds."""
+"""The specification of a DTensor, and the computation of the part that a process holds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .placement_types import Partial, Placement, Replicate, Shard, _StridedShard
 
 
 class TensorMeta(NamedTuple):
-    """Shape, strides and dtype of the whole tensor."""
+    """Shape, strides and dtype of the global tensor."""
 
     shape: tuple
     stride: tuple
@@ -20,14 +20,14 @@ class TensorMeta(NamedTuple):
 
 @dataclass(frozen=True)
 class DTensorSpec:
-    """A mesh, a placement for each of its dims, and the whole tensor's description."""
+    """A mesh, a placement for each of its dimensions, and the metadata of the global tensor."""
 
     mesh: DeviceMesh
     placements: tuple
     tensor_meta: TensorMeta | None = None
 
     def __hash__(self):
-        known = self.__dict__.get("_hash")  # asked for at every operation
+        known = self.__dict__.get("_hash")  # cached, because every operation needs it
         if known is None:
             known = hash((self.mesh, self.placements, self.tensor_meta))
             object.__setattr__(self, "_hash", known)
@@ -40,29 +40,29 @@ class DTensorSpec:
 
     @property
     def shape(self):
-        """Shape of the whole tensor."""
+        """The shape of the global tensor."""
         return Size(self.tensor_meta.shape)
 
     @property
     def ndim(self) -> int:
-        """Number of dims of the whole tensor."""
+        """The number of dimensions of the global tensor."""
         return len(self.tensor_meta.shape)
 
     @property
     def num_shards(self) -> int:
-        """Into how many parts the tensor is cut."""
+        """The number of shards of the tensor."""
         count = 1
         for mesh_dim, placement in enumerate(self.placements):
             count *= self.mesh.size(mesh_dim) if placement.is_shard() else 1
         return count
 
     def is_replicated(self) -> bool:
-        """Whether every process has it whole."""
+        """True if the tensor is replicated on every process."""
         return all(p.is_replicate() for p in self.placements)
 
 
 def checked_placements(placements, mesh: DeviceMesh, ndim: int) -> tuple:
-    """One placement for each mesh dim, with dims counted from the front; torch's errors for others."""
+    """Normalises placements: one for each mesh dimension, with non-negative dimensions. Raises torch's errors."""
     if placements is None:
         return (Replicate(),) * mesh.ndim
     placements = tuple(placements)
@@ -87,9 +87,10 @@ def checked_placements(placements, mesh: DeviceMesh, ndim: int) -> tuple:
 
 
 def cuts(placements, mesh) -> dict:
-    """Tensor dim -> mesh dims that cut it, in the order in which they do.
+    """Tensor dimension -> the mesh dimensions that shard it, in the order of sharding.
 
-    A strided shard cuts after the later mesh dims whose parts it names."""
+    A strided shard is applied after the later mesh dimensions that its split factor counts.
+    """
     order: dict = {}
     for mesh_dim, placement in enumerate(placements):
         if placement.is_shard():
@@ -113,12 +114,12 @@ def _by_stride(mesh_dims, placements, mesh) -> list:
 
 
 def part(size: int, count: int, place: int) -> tuple:
-    """(length, start) of one of ``count`` parts."""
+    """The (length, start) of the shard with index ``place`` of ``count`` shards."""
     return Shard.local_shard_size_and_offset(size, count, place)
 
 
 def local_shape_and_offset(shape, mesh, placements) -> tuple:
-    """(shape, offset) of this process's part; (0,) and () outside the mesh."""
+    """The (shape, offset) of this process's part; ((0,), ()) if the process is not in the mesh."""
     here = mesh.get_coordinate()
     if here is None:
         return (0,), ()
@@ -131,5 +132,5 @@ def local_shape_and_offset(shape, mesh, placements) -> tuple:
 
 
 def gradient_placements(placements) -> tuple:
-    """Where gradients lie: as the tensor does; what is partial has its gradient whole."""
+    """The placements of the gradient: those of the tensor, with Replicate instead of Partial."""
     return tuple(Replicate() if isinstance(p, Partial) else p for p in placements)

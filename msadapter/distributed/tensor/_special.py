@@ -1,7 +1,7 @@
-"""Operators on DTensors that are no matter of placements alone: random numbers, steps of optimizers, norms, subscripts.
+"""Operators on DTensors that sharding rules cannot describe: random numbers, optimizer steps, norms, indexing.
 
-Random numbers are drawn for the whole tensor from the state of the mesh's first process, so they do not depend on how the tensor
-is cut: they are those of one process with that state.
+Random numbers are drawn for the global tensor from the random state of the mesh's first process. They equal those of a single
+process with this state and do not depend on the sharding.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ R = Replicate()
 
 # ---- random numbers
 def same_state(mesh) -> None:
-    """Give the processes of a mesh the random state of its first one."""
+    """Broadcasts the random state of the mesh's first process."""
     if mesh.get_coordinate() is None:
         return
     state = random.get_rng_state()
@@ -37,7 +37,7 @@ def same_state(mesh) -> None:
 
 
 def _drawn(x: DTensor, generator, make):
-    """The own part of what ``make`` draws for an ordinary tensor as large as the whole."""
+    """This process's part of the random numbers that ``make`` draws for a tensor of the global shape."""
     mesh = x.device_mesh
     if generator is None:
         same_state(mesh)
@@ -70,7 +70,7 @@ def _random(declaration, inplace, bound):
 
 @special("_dropout")
 def _dropout(declaration, inplace, bound):
-    """(result, mask), the noise drawn for the whole."""
+    """Returns (result, mask) with the dropout drawn for the global tensor."""
     x, p = bound["self"], bound["p"]
     x = placed(x, gradient_placements(x.placements))
     scale = _drawn(x, None, lambda empty: ops._dropout(ops.ones_like(empty), p)[0])
@@ -78,10 +78,10 @@ def _dropout(declaration, inplace, bound):
     return x * noise, noise != 0
 
 
-# ---- all tensors of an optimizer's step
+# ---- fused optimizer steps
 @special("_fused_adamw_", "_fused_adam_", "_fused_sgd_")
 def _fused(declaration, inplace, bound):
-    """Each parameter's own part; gradients and averages are brought to its placements."""
+    """Runs the step on local tensors. Gradients and averages are redistributed to the placements of their parameters."""
     first = next(iter(bound.values()))
     made = {}
     for name, value in bound.items():
@@ -120,7 +120,7 @@ def _scale_all(declaration, inplace, bound):
 
 @special("_amp_foreach_non_finite_check_and_unscale_")
 def _unscale(declaration, inplace, bound):
-    """As on ordinary tensors; found_inf says afterwards what any process of the mesh has found."""
+    """The same as on ordinary tensors, but found_inf is combined over all processes of the mesh."""
     tensors = bound["self"]
     made = {k: v.full_tensor() if isinstance(v, DTensor) else v for k, v in bound.items() if k != "self"}
     result = call_plain(declaration, inplace, {"self": [_local(x) for x in tensors]} | made)
@@ -134,7 +134,7 @@ def _local(x):
     return x._local_tensor if isinstance(x, DTensor) else x
 
 
-# ---- norms: the parts' norms are joined
+# ---- norms: the norms of the local tensors are combined
 @special("_vector_norm")
 def _vector_norm(declaration, inplace, bound):
     x, order = bound["self"], bound["ord"]
@@ -169,7 +169,7 @@ def _std(declaration, inplace, bound):
     return run(declarations["_var"], False, bound).sqrt()
 
 
-# ---- an embedding whose rows are cut: each process looks up what it has
+# ---- an embedding with sharded rows: each process looks up the rows that it has
 @special("_embedding")
 def _embedding(declaration, inplace, bound):
     weight, indices = bound["weight"], bound["indices"]
@@ -218,11 +218,11 @@ def _embedding(declaration, inplace, bound):
 
 
 def _without_gradient(x, rows):
-    """``x`` whose gradient does not come from some rows."""
+    """``x`` without gradients from the given rows."""
     return ops.where(rows.unsqueeze(-1), x.detach(), x)
 
 
-# ---- losses of classes: an average over rows is a sum and a count
+# ---- classification losses: a mean over rows is computed as a sum and a count
 @special("_cross_entropy", "_nll_loss")
 def _class_loss(declaration, inplace, bound):
     logits, target, reduction = bound["self"], bound["target"], bound["reduction"]
@@ -261,7 +261,7 @@ def _class_loss(declaration, inplace, bound):
     return (loss / count if reduction == mean else loss), count
 
 
-# ---- whole operands: nothing is known that would need less, or the shape depends on values
+# ---- replicated operands: there is no rule with less communication, or the shape of the result depends on values
 WHOLE_OPERANDS = """
 _equal _index _region diagonal repeat _repeat_interleave_int _repeat_interleave_tensor _nonzero _nonzero_tuple masked_select
 nn.functional.one_hot _flash_attention _batch_norm _group_norm _as_strided Tensor.unfold index_put take _median_all mode bincount
@@ -293,7 +293,7 @@ def _whole(declaration, inplace, bound):
     return type(made)(tuple(out)) if isinstance(made, tuple) else out
 
 
-# ---- comparisons of whole tensors
+# ---- comparisons of complete tensors
 @special("equal", "allclose")
 def _compared(declaration, inplace, bound):
     return call_plain(
@@ -306,9 +306,9 @@ def _autocast_cast(declaration, inplace, bound):
     return bound["self"].to(bound["dtype"])
 
 
-# ---- subscripts
+# ---- indexing
 def _items(x, index) -> list | None:
-    """The index as ints, slices and None; None where tensors or lists index."""
+    """The index as a list of ints, slices and None; None if it contains tensors or lists."""
     items = list(index) if isinstance(index, tuple) else [index]
     plain = all(
         i is None or i is Ellipsis or isinstance(i, (int, slice)) and not isinstance(i, bool) for i in items
@@ -323,7 +323,7 @@ def _items(x, index) -> list | None:
 
 
 def get_item(x, index):
-    """``x[index]``: a view for ints, slices and None; else the whole is indexed."""
+    """``x[index]``: a view for ints, slices and None. For other indices the complete tensor is gathered and indexed."""
     items = _items(x, index) if isinstance(x, DTensor) else None
     if items is None:
         return _indexed(x, index)
@@ -352,7 +352,7 @@ def _indexed(x, index):
 
 
 def set_item(x, index, value) -> None:
-    """``x[index] = value`` where x is whole on every process, or everything is assigned."""
+    """``x[index] = value`` for a replicated x, or for an assignment to all elements."""
     whole = all(p.is_replicate() for p in x.placements)
     if not whole and index not in (Ellipsis, slice(None)):
         raise NotImplementedError(

@@ -1,4 +1,4 @@
-"""Rules of operators that give the same values another shape or place: views, joining, splitting."""
+"""Sharding rules of operators that only rearrange values: views, concatenation, splitting."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ R = Replicate()
 
 
 def _sums(c: Call) -> list:
-    """What is partial stays so."""
+    """The strategies in which a Partial operand gives a Partial result."""
     kinds = dict.fromkeys(p for p in map(c.here, range(len(c.operands))) if p.is_partial())
     return [Strategy((kind,) * len(c.outs), (kind,) * len(c.operands)) for kind in kinds]
 
 
 def _mapped(c: Call, pairs) -> list:
-    """Strategies from pairs (operand's dim, result's dim)."""
+    """The strategies for pairs (dimension of the operand, dimension of the result)."""
     return [Strategy((Shard(new),) * len(c.outs), (Shard(old),)) for old, new in pairs] + _sums(c)
 
 
 def groups(old, new) -> list:
-    """Runs of dims of ``old`` and of ``new`` with equal products, in order, each as short as possible."""
+    """Splits the dimensions of ``old`` and ``new`` into the shortest consecutive groups with equal products."""
     made, i, j = [], 0, 0
     while i < len(old) or j < len(new):
         a, b = (
@@ -46,7 +46,7 @@ def groups(old, new) -> list:
 
 
 def _first(dims, shape):
-    """The first dim that is not of size one."""
+    """The first dimension whose size is not 1."""
     return next((d for d in dims if shape[d] != 1), dims[0] if dims else None)
 
 
@@ -72,7 +72,7 @@ def _view(c: Call) -> list:
 
 
 def _local_view(arguments, plan, bound):
-    """The sizes of the own part; it is copied where its memory does not allow a view."""
+    """Replaces the sizes by local ones, and copies the local tensor if it cannot be viewed."""
     if bound["size"] is None:
         return
     x, new = arguments["self"], list(plan.described[0].shape)
@@ -131,7 +131,7 @@ def _transpose(c: Call) -> list:
 
 
 def _squeezed(x, dims) -> list:
-    """Dims that are dropped."""
+    """The dimensions that are removed."""
     rank = max(x.ndim, 1)
     wanted = (
         range(x.ndim) if dims is None else [d % rank for d in ([dims] if isinstance(dims, int) else dims)]

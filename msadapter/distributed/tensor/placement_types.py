@@ -1,4 +1,4 @@
-"""How a tensor lies on one dimension of a mesh."""
+"""Placements: how a tensor is distributed over one dimension of a mesh."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ class Placement:
     """Base of the placements."""
 
     def is_shard(self, dim=None) -> bool:
-        """Whether it is cut (along `dim`)."""
+        """True if the tensor is sharded (along `dim`, if it is given)."""
         return isinstance(self, Shard) and dim in (None, getattr(self, "dim", None))
 
     def is_replicate(self) -> bool:
-        """Whether every process has it whole."""
+        """True if the tensor is replicated on every process."""
         return isinstance(self, Replicate)
 
     def is_partial(self, reduce_op=None) -> bool:
-        """Whether it is yet to be reduced (by `reduce_op`)."""
+        """True if the tensor still has to be reduced (by `reduce_op`, if it is given)."""
         return isinstance(self, Partial) and reduce_op in (None, getattr(self, "reduce_op", None))
 
 
 @dataclass(frozen=True)
 class Shard(Placement):
-    """Cut along a dimension: parts of ceil(size / ranks), the last ones shorter or empty."""
+    """Sharded along a dimension into parts of ceil(size / ranks) elements; the last ones are shorter or empty."""
 
     dim: int
 
@@ -35,7 +35,7 @@ class Shard(Placement):
 
     @staticmethod
     def local_shard_size_and_offset(curr_local_size: int, num_chunks: int, rank: int) -> tuple:
-        """(size, offset) of the part of ``rank``."""
+        """The (size, offset) of the shard of ``rank``."""
         each = -(-curr_local_size // num_chunks)
         start = min(rank * each, curr_local_size)
         return min(start + each, curr_local_size) - start, start
@@ -43,7 +43,7 @@ class Shard(Placement):
 
 @dataclass(frozen=True)
 class Replicate(Placement):
-    """Whole on every process."""
+    """Replicated on every process."""
 
     def __repr__(self):
         return "Replicate()"
@@ -54,7 +54,7 @@ class Replicate(Placement):
 
 @dataclass(frozen=True)
 class Partial(Placement):
-    """A summand (or what else ``reduce_op`` joins: avg, max, min, product) on every process."""
+    """Every process has a partial value, and ``reduce_op`` (sum, avg, max, min, product) combines them."""
 
     reduce_op: str = "sum"
 
@@ -67,7 +67,7 @@ class Partial(Placement):
 
 @dataclass(frozen=True, repr=False)
 class _StridedShard(Shard):
-    """Cut along a dimension that later mesh dimensions have cut before into ``split_factor`` parts."""
+    """Sharded along a dimension that later mesh dimensions have already sharded into ``split_factor`` parts."""
 
     split_factor: int = 1
 

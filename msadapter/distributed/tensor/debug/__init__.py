@@ -1,4 +1,4 @@
-"""torch.distributed.tensor.debug: what a block of operations sends."""
+"""torch.distributed.tensor.debug: counts the collectives of a block."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NAMES = (
 
 
 class CommDebugMode:
-    """A block that counts the collectives that run in it, by their names in torch.distributed."""
+    """A block that counts its collectives by their names in torch.distributed."""
 
     def __init__(self):
         self.comm_counts: collections.Counter = collections.Counter()
@@ -46,5 +46,5 @@ class CommDebugMode:
         return dict(self.comm_counts)
 
     def get_total_counts(self) -> int:
-        """All calls."""
+        """The number of all calls."""
         return sum(self.comm_counts.values())

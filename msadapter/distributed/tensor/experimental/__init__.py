@@ -7,7 +7,7 @@ __all__ = ["context_parallel", "implicit_replication", "local_map"]
 
 
 def context_parallel(*args, **kwargs):
-    """Attention over a sequence that is cut."""
+    """Attention over a sharded sequence. Not supported."""
     raise NotImplementedError(
         "torch.distributed.tensor.experimental.context_parallel is not supported (docs/coverage.md)"
     )

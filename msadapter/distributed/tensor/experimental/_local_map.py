@@ -1,4 +1,4 @@
-"""Functions of plain tensors on the parts of DTensors."""
+"""Applies functions of plain tensors to the local tensors of DTensors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .._dtensor import DTensor
 
 
 def _layouts(given, count: int) -> list:
-    """Placements for each of ``count`` values: one for all, or one for each."""
+    """The placements of each of ``count`` values, from one for all or one for each."""
     if given is None or (given and not isinstance(given[0], (list, tuple, type(None)))):
         return [given] * count
     if len(given) != count:
@@ -26,10 +26,12 @@ def local_map(
     *,
     redistribute_inputs: bool = False,
 ):
-    """func on the own parts of DTensor arguments; its results are the parts of DTensors with ``out_placements``.
+    """Calls func on the local tensors of DTensor arguments and makes DTensors with ``out_placements`` from its results.
 
-    in_placements: what arguments must have (with redistribute_inputs they are moved, else ValueError); None for others than
-    DTensors. in_grad_placements: how their gradients will arrive. out_placements None: results stay plain."""
+    in_placements: the required placements of arguments, None for arguments that are not DTensors. Others are redistributed with
+    redistribute_inputs; otherwise ValueError is raised. in_grad_placements: the placements in which gradients arrive.
+    out_placements: None leaves the results plain.
+    """
     if func is None:
         return functools.partial(
             local_map,

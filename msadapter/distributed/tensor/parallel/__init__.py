@@ -1,4 +1,4 @@
-"""torch.distributed.tensor.parallel: modules whose parameters are spread over a mesh."""
+"""torch.distributed.tensor.parallel: tensor parallelism for modules."""
 
 from . import loss
 from .api import parallelize_module

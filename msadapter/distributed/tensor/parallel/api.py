@@ -1,4 +1,4 @@
-"""parallelize_module: styles for the submodules of a module."""
+"""parallelize_module: applies parallel styles to the submodules of a module."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .style import ParallelStyle
 
 
 def parallelize_module(module, device_mesh=None, parallelize_plan=None, *, src_data_rank=0):
-    """Applies a style to a module, or styles to its submodules by name (each part of a name may be a pattern), in place."""
+    """Applies a style to a module, or styles to its submodules by name, in place. Each part of a name may be a pattern."""
     mesh = device_mesh if device_mesh is not None else _current_mesh()
     if mesh.ndim > 1:
         raise ValueError(

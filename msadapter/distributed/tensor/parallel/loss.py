@@ -1,4 +1,4 @@
-"""loss_parallel: a block in which cross entropy works on logits whose classes are spread over processes."""
+"""loss_parallel: a block in which cross entropy accepts logits that are sharded along the classes."""
 
 from .._class_loss import loss_parallel
 

@@ -1,4 +1,4 @@
-"""How a module's parameters, inputs and outputs are spread."""
+"""Parallel styles, which shard a module's parameters, inputs and outputs."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ..placement_types import Placement, Replicate, Shard
 
 
 class ParallelStyle(ABC):
-    """What is done to one module."""
+    """Base class of the styles, which are applied to one module."""
 
     src_data_rank: int | None = 0
 
     @abstractmethod
     def _apply(self, module: Module, device_mesh) -> Module:
-        """Spread the module over the mesh, in place."""
+        """Shards the module over the mesh, in place."""
 
 
 def _as_dtensor(x, mesh, layouts):
@@ -35,7 +35,7 @@ def _given(x, local: bool):
 
 
 class _Layered(ParallelStyle):
-    """Styles with one input and one output."""
+    """Base class of styles with one input and one output."""
 
     def __init__(self, input_layouts, output_layouts, use_local_output):
         self.input_layouts, self.output_layouts = (input_layouts,), (output_layouts,)
@@ -70,14 +70,14 @@ class _Layered(ParallelStyle):
 
 
 def _counted(layouts, rank: int) -> tuple:
-    """Placements with dims counted from the front."""
+    """The placements with non-negative dimensions."""
     return tuple(Shard(p.dim % rank) if p.is_shard() else p for p in layouts)
 
 
 class ColwiseParallel(_Layered):
-    """A Linear whose outputs (an Embedding whose columns) are spread.
+    """Shards the outputs of a Linear, or the columns of an Embedding.
 
-    input_layouts: of the input, default Replicate. output_layouts: of the output, default cut along the last dim.
+    input_layouts: the input's placement, default Replicate. output_layouts: the output's placement, default Shard(-1).
     """
 
     def __init__(self, *, input_layouts=None, output_layouts=None, use_local_output: bool = True):
@@ -94,9 +94,9 @@ class ColwiseParallel(_Layered):
 
 
 class RowwiseParallel(_Layered):
-    """A Linear whose inputs (an Embedding whose rows) are spread.
+    """Shards the inputs of a Linear, or the rows of an Embedding.
 
-    input_layouts: of the input, default cut along the last dim. output_layouts: of the output, default Replicate.
+    input_layouts: the input's placement, default Shard(-1). output_layouts: the output's placement, default Replicate.
     """
 
     def __init__(self, *, input_layouts=None, output_layouts=None, use_local_output: bool = True):
@@ -113,7 +113,7 @@ class RowwiseParallel(_Layered):
 
 
 class SequenceParallel(_Layered):
-    """A LayerNorm, RMSNorm or Dropout on a sequence that is cut along ``sequence_dim``; its parameters are whole."""
+    """A LayerNorm, RMSNorm or Dropout with replicated parameters on a sequence that is sharded along ``sequence_dim``."""
 
     def __init__(self, *, sequence_dim: int = 1, use_local_output: bool = False):
         super().__init__(Shard(sequence_dim), Shard(sequence_dim), use_local_output)
@@ -145,9 +145,10 @@ def _tuple(x) -> tuple:
 
 
 class PrepareModuleInput(ParallelStyle):
-    """Makes DTensors of a module's inputs and moves them from ``input_layouts`` to ``desired_input_layouts``.
+    """Converts a module's inputs to DTensors with ``input_layouts`` and redistributes them to ``desired_input_layouts``.
 
-    A layout of None leaves its input as it is."""
+    An input with the layout None stays unchanged.
+    """
 
     def __init__(
         self,
@@ -213,7 +214,7 @@ class PrepareModuleInput(ParallelStyle):
 
 
 class PrepareModuleOutput(ParallelStyle):
-    """Makes DTensors of a module's outputs and moves them: from ``output_layouts`` to ``desired_output_layouts``."""
+    """Converts a module's outputs to DTensors with ``output_layouts`` and redistributes them to ``desired_output_layouts``."""
 
     def __init__(self, *, output_layouts, desired_output_layouts, use_local_output: bool = True):
         self.output_layouts, self.desired_output_layouts = (
@@ -246,7 +247,7 @@ class PrepareModuleOutput(ParallelStyle):
 
 
 class PrepareModuleInputOutput(ParallelStyle):
-    """Both."""
+    """PrepareModuleInput and PrepareModuleOutput together."""
 
     def __init__(
         self,
