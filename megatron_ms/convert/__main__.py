@@ -106,7 +106,7 @@ def parse_args(arguments: list[str] | None) -> argparse.Namespace:
 
 def main(arguments: list[str] | None = None) -> int:
     args = parse_args(arguments)
-    signal.signal(signal.SIGTERM, _interrupt)
+    before = signal.signal(signal.SIGTERM, _interrupt)
     try:
         if args.check:
             return _check(args)
@@ -123,6 +123,8 @@ def main(arguments: list[str] | None = None) -> int:
     except OSError as error:
         print(f"\nauto_convert: {error.strerror or error}: {error.filename or ''}", file=sys.stderr)
         return 1
+    finally:
+        signal.signal(signal.SIGTERM, before)
     return 0
 
 

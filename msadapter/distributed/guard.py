@@ -7,6 +7,7 @@ multiprocessing manager, would keep running. The guard detects the agent's end w
 import contextlib
 import os
 import signal
+import sys
 
 
 class Guard:
@@ -18,19 +19,37 @@ class Guard:
         if self._pid == 0:
             _run(read)
         os.close(read)
+        self._gone = False
 
     def watch(self, session: int) -> None:
         """From now on, the processes of this session are killed if the agent terminates."""
-        os.write(self._write, b"+%d\n" % session)
+        self._tell(b"+%d\n" % session)
 
     def forget(self, session: int) -> None:
         """Stops watching a session, which has ended."""
-        os.write(self._write, b"-%d\n" % session)
+        self._tell(b"-%d\n" % session)
+
+    def _tell(self, order: bytes) -> None:
+        """Sends an order to the guard. The job goes on without it: the ranks themselves still terminate with the agent."""
+        if self._gone:
+            return
+        try:
+            os.write(self._write, order)
+        except BrokenPipeError:
+            self._gone = True
+            print(
+                f"torchrun: the guard (pid {self._pid}) has ended. The job goes on; if this launcher is killed now, "
+                "processes that ranks have started may stay",
+                file=sys.stderr,
+                flush=True,
+            )
 
     def close(self) -> None:
         """Terminates the guard and kills the sessions that it watches."""
         os.close(self._write)
-        os.waitpid(self._pid, 0)
+        with contextlib.suppress(ProcessLookupError, ChildProcessError):  # it has ended before
+            os.kill(self._pid, signal.SIGCONT)  # a stopped one would not hear of the end
+            os.waitpid(self._pid, 0)
 
 
 def _run(read: int):

@@ -10,6 +10,7 @@ import zlib
 from .._values.dtype import ALL
 from . import hccl_backend, mpi_world, shared_memory
 from .backend import SingleProcess, register
+from .errors import DistBackendError
 from .mpi_buffers import (
     Rooms,
     add,
@@ -25,7 +26,8 @@ from .mpi_buffers import (
     write,
 )
 from .reduce_op import ReduceOp
-from .work import MpiWork, Work
+from .signatures import Agreement, Signatures
+from .work import MpiWork, Work, abandon
 
 _SMALL = 4096  # bytes up to which MPI may copy a rank's own part
 _FEW = 3  # ranks up to which gathering all tensors transfers fewer bytes than a reduction in float32
@@ -42,14 +44,38 @@ class MpiBackend:
         self._shared = shared_memory.create(comm, self.ranks)
         self.name = ""
         self.sequence, self.position = 0, None
+        self._signatures = Signatures(self.mpi, comm.Dup(), self.ranks)
         self._largest_tag = comm.Get_attr(self.mpi.TAG_UB) or 32767
 
-    def _work(self, name, tensor, request, result, finish=None, keep=None, source=-1, message=False) -> Work:
-        if not message:  # messages are not counted, because they involve only two ranks
+    def _work(
+        self, name, tensor, request, result, finish=None, keep=None, source=-1, agree=None, root=None
+    ) -> Work:
+        """Returns the Work of a request that was started.
+
+        agree: what the ranks must agree about, for an operation that no rank can end before all have begun it.
+        root: the root of an operation that some ranks can end early. Messages have neither; they are not counted, because
+        they involve only two ranks.
+        """
+        comparison, message = None, agree is None and root is None
+        if not message:
             self.sequence += 1
-        work = MpiWork(self, name, tensor, request, result, finish, keep, source, message)
+        if agree is not None:
+            dtype = None if tensor is None else tensor.dtype
+            try:
+                comparison = self._signatures.start(name, self.sequence, dtype, agree)
+            except DistBackendError:
+                abandon(request, keep, tensor, result)
+                raise
+        elif root is not None:
+            self._signatures.rooted(name, self.sequence, root, tensor)
+        work = MpiWork(self, name, tensor, request, result, finish, keep, source, message, comparison)
         self.position = work
         return work
+
+    @property
+    def unconfirmed(self) -> int:
+        """Number of the last operation that this rank may have ended before others have begun it; 0 when all have."""
+        return self._signatures.unconfirmed
 
     # -- reductions ----------------------------------------------------------------------------------------
     def allreduce(self, tensor, op) -> Work:
@@ -58,7 +84,13 @@ class MpiBackend:
             data = tensor.data.contiguous()
             finish = None if same_memory(data, tensor) else lambda: write(tensor, data)
             return self._work(
-                "ALLREDUCE", tensor, self._shared.all_reduce(data, op), [tensor], finish, keep=data
+                "ALLREDUCE",
+                tensor,
+                self._shared.all_reduce(data, op),
+                [tensor],
+                finish,
+                keep=data,
+                agree=Agreement(op, tensor.numel()),
             )
         if self.size <= _FEW and _summed_here(tensor, op):
             if self.size == 2 and op == ReduceOp.SUM:
@@ -67,7 +99,10 @@ class MpiBackend:
         kind = mpi_op(self.mpi, op, tensor.dtype)
         data = reducible(tensor, op)
         request = self.comm.Iallreduce(self.mpi.IN_PLACE, typed(self.mpi, data), kind)
-        return self._work("ALLREDUCE", tensor, request, [tensor], self._settler(data, tensor, op))
+        agree = Agreement(op, tensor.numel())
+        return self._work(
+            "ALLREDUCE", tensor, request, [tensor], self._settler(data, tensor, op), agree=agree
+        )
 
     def _allreduce_of_parts(self, tensor, op):
         """Gathers the tensors of all ranks in 16 bits and sums them locally, which sends fewer bytes than float32."""
@@ -75,9 +110,8 @@ class MpiBackend:
         parts, kept = self._rooms.take(data, self.size, data.numel())
         receive = [memory(self.mpi, parts)[0], data.nbytes, self.mpi.BYTE]
         request = self.comm.Iallgather(memory(self.mpi, data), receive)
-        return self._work(
-            "ALLREDUCE", tensor, request, [tensor], self._adder(parts, kept, tensor, op), keep=data
-        )
+        finish, agree = self._adder(parts, kept, tensor, op), Agreement(op, tensor.numel())
+        return self._work("ALLREDUCE", tensor, request, [tensor], finish, keep=data, agree=agree)
 
     def _allreduce_of_two(self, tensor):
         """All-reduce of two ranks: they exchange tensors, and each adds the other's in float32 and rounds once."""
@@ -95,14 +129,16 @@ class MpiBackend:
                 write(tensor, data)
             self._rooms.give(kept)
 
-        return self._work("ALLREDUCE", tensor, request, [tensor], finish, keep=data)
+        agree = Agreement(ReduceOp.SUM, tensor.numel())
+        return self._work("ALLREDUCE", tensor, request, [tensor], finish, keep=data, agree=agree)
 
     def _reduce_scatter_of_parts(self, output, tensor, op, counts, name):
         data, own = tensor.data.contiguous(), output.numel()
         parts, kept = self._rooms.take(data, self.size, own)
         sent, received = [n * data.element_size() for n in counts], [own * data.element_size()] * self.size
         request = self._exchange(parts, data, received, sent)
-        return self._work(name, output, request, [output], self._adder(parts, kept, output, op), keep=data)
+        finish, agree = self._adder(parts, kept, output, op), _same_counts(op, counts)
+        return self._work(name, output, request, [output], finish, keep=data, agree=agree)
 
     def _adder(self, parts, kept, target, op):
         def finish():
@@ -122,9 +158,10 @@ class MpiBackend:
         data = reducible(tensor, op)
         if self.rank == root:
             request = self.comm.Ireduce(self.mpi.IN_PLACE, typed(self.mpi, data), kind, root)
-            return self._work("REDUCE", tensor, request, [tensor], self._settler(data, tensor, op))
+            finish = self._settler(data, tensor, op)
+            return self._work("REDUCE", tensor, request, [tensor], finish, root=root)
         request = self.comm.Ireduce(typed(self.mpi, data), None, kind, root)
-        return self._work("REDUCE", tensor, request, [tensor], keep=data)
+        return self._work("REDUCE", tensor, request, [tensor], keep=data, root=root)
 
     def reduce_scatter(self, output, inputs, op) -> Work:
         """output = inputs[this rank], reduced over the group."""
@@ -144,17 +181,16 @@ class MpiBackend:
         usable = output.is_contiguous() and output.dtype == data.dtype and not _overlap(output, data)
         target = output.data if usable else data.new_empty(output.numel())
         request = self.comm.Ireduce_scatter(typed(self.mpi, data), typed(self.mpi, target), counts, kind)
-        return self._work(
-            name, output, request, [output], self._settler(target, output, op), keep=(data, target)
-        )
+        finish, agree = self._settler(target, output, op), _same_counts(op, counts)
+        return self._work(name, output, request, [output], finish, keep=(data, target), agree=agree)
 
     def _reduce_scatter_shared(self, output, data, op, counts, name):
         own = data.data_ptr() + sum(counts[: self.rank]) * data.element_size()
         usable = output.is_contiguous() and (output.data_ptr() == own or not _overlap(output, data))
         target = output.data if usable else data.new_empty(output.numel())
         request = self._shared.reduce_scatter(target, data, counts, op)
-        finish = None if usable else lambda: write(output, target)
-        return self._work(name, output, request, [output], finish, keep=(data, target))
+        finish, agree = None if usable else lambda: write(output, target), _same_counts(op, counts)
+        return self._work(name, output, request, [output], finish, keep=(data, target), agree=agree)
 
     # -- copies --------------------------------------------------------------------------------------------
     def broadcast(self, tensor, root: int) -> Work:
@@ -166,7 +202,7 @@ class MpiBackend:
             request = self.comm.Ibcast(memory(self.mpi, data), root)
         copied = self.rank != root and not same_memory(data, tensor)
         finish = (lambda: write(tensor, data)) if copied else None
-        return self._work("BROADCAST", tensor, request, [tensor], finish, keep=data)
+        return self._work("BROADCAST", tensor, request, [tensor], finish, keep=data, root=root)
 
     def allgather(self, outputs, tensor) -> Work:
         """outputs[i] = the tensor of process i (sizes may differ)."""
@@ -181,6 +217,11 @@ class MpiBackend:
 
     def _allgather(self, flat, tensor, counts, outputs, unpack, name):
         data = tensor.data.contiguous()
+        if data.nbytes != counts[self.rank]:
+            raise ValueError(
+                f"all_gather: the tensor of this rank has {data.nbytes} bytes, the output for it {counts[self.rank]}"
+            )
+        agree = Agreement(sent=[data.nbytes] * self.size, received=counts)
         start = flat.data_ptr() + sum(counts[: self.rank])
         send = self.mpi.IN_PLACE if data.data_ptr() == start and data.nbytes else memory(self.mpi, data)
         if send is not self.mpi.IN_PLACE and _overlap(data, flat):
@@ -193,40 +234,40 @@ class MpiBackend:
                 else flat[sum(counts[: self.rank]) // flat.element_size() :][: data.numel()]
             )
             request = self._shared.all_gather(flat, own, counts)
-            return self._work(name, tensor, request, outputs, unpack, keep=(data, flat))
+            return self._work(name, tensor, request, outputs, unpack, keep=(data, flat), agree=agree)
         receive = memory(self.mpi, flat)
         if len(set(counts)) == 1:
             request = self.comm.Iallgather(send, [receive[0], counts[0], self.mpi.BYTE])
         else:
             request = self.comm.Iallgatherv(send, [receive[0], (counts, _offsets(counts)), self.mpi.BYTE])
-        return self._work(name, tensor, request, outputs, unpack, keep=(data, flat))
+        return self._work(name, tensor, request, outputs, unpack, keep=(data, flat), agree=agree)
 
     def gather(self, outputs, tensor, root: int) -> Work:
         """On `root`: outputs[i] = the tensor of process i."""
         data = tensor.data.contiguous()
         if self.rank != root:
             request = self.comm.Igatherv(memory(self.mpi, data), None, root)
-            return self._work("GATHER", tensor, request, [tensor], keep=data)
+            return self._work("GATHER", tensor, request, [tensor], keep=data, root=root)
         flat, unpack = room(outputs)
         if _overlap(data, flat):
             data = data.clone()
         counts = [t.nbytes for t in outputs]
         receive = [memory(self.mpi, flat)[0], (counts, _offsets(counts)), self.mpi.BYTE]
         request = self.comm.Igatherv(memory(self.mpi, data), receive, root)
-        return self._work("GATHER", tensor, request, outputs, unpack, keep=(data, flat))
+        return self._work("GATHER", tensor, request, outputs, unpack, keep=(data, flat), root=root)
 
     def scatter(self, output, inputs, root: int) -> Work:
         """output = root's inputs[this rank]."""
         target, unpack = room([output])
         if self.rank != root:
             request = self.comm.Iscatterv(None, memory(self.mpi, target), root)
-            return self._work("SCATTER", output, request, [output], unpack, keep=target)
+            return self._work("SCATTER", output, request, [output], unpack, keep=target, root=root)
         flat, counts = packed(inputs), [t.nbytes for t in inputs]
         if _overlap(flat, target):
             flat = flat.clone()
         send = [memory(self.mpi, flat)[0], (counts, _offsets(counts)), self.mpi.BYTE]
         request = self.comm.Iscatterv(send, memory(self.mpi, target), root)
-        return self._work("SCATTER", output, request, [output], unpack, keep=(flat, target))
+        return self._work("SCATTER", output, request, [output], unpack, keep=(flat, target), root=root)
 
     def alltoall(self, outputs, inputs) -> Work:
         """outputs[i] = process i's inputs[this rank]."""
@@ -249,7 +290,8 @@ class MpiBackend:
         if _overlap(flat, data):
             data = data.clone()
         request = self._exchange(flat, data, received, sent)
-        return self._work("ALLTOALL", data, request, outputs, unpack, keep=(data, flat))
+        agree = Agreement(sent=sent, received=received)
+        return self._work("ALLTOALL", data, request, outputs, unpack, keep=(data, flat), agree=agree)
 
     def _exchange(self, flat, data, received, sent):
         """Starts an exchange of bytes and returns its request. This rank's own part is copied immediately."""
@@ -286,7 +328,7 @@ class MpiBackend:
             request = self._shared.send(data, dst, tag)
         else:
             request = self.comm.Isend(memory(self.mpi, data), dst, tag)
-        return self._work(f"SEND to {dst}", tensor, request, [tensor], keep=data, message=True)
+        return self._work(f"SEND to {dst}", tensor, request, [tensor], keep=data)
 
     def recv(self, tensor, src: int, tag: int) -> Work:
         """Receives into `tensor`. src -1 means any rank."""
@@ -297,13 +339,11 @@ class MpiBackend:
             request = self._shared.receive(target, source, tag)
         else:
             request = self.comm.Irecv(memory(self.mpi, target), source, tag)
-        return self._work(
-            f"RECV from {src}", tensor, request, [tensor], unpack, keep=target, source=src, message=True
-        )
+        return self._work(f"RECV from {src}", tensor, request, [tensor], unpack, keep=target, source=src)
 
     def barrier(self) -> Work:
         """Wait for all processes."""
-        return self._work("BARRIER", None, self.comm.Ibarrier(), [])
+        return self._work("BARRIER", None, self.comm.Ibarrier(), [], agree=Agreement())
 
     def ended(self, ranks) -> list:
         """Those of the ranks whose processes are known to have terminated."""
@@ -312,12 +352,18 @@ class MpiBackend:
     def close(self) -> None:
         """Releases the resources of the group, which is destroyed."""
         self._shared = shared_memory.NONE
+        self._signatures.close()
         self.comm.Free()
 
 
 def _summed_here(tensor, op) -> bool:
     """True if the ranks exchange 16-bit values and sum them in float32 locally."""
     return tensor.dtype.name in ("bfloat16", "float16") and op in (ReduceOp.SUM, ReduceOp.AVG)
+
+
+def _same_counts(op, counts) -> Agreement:
+    """All ranks have the same numbers of elements for each other."""
+    return Agreement(op, hash(tuple(counts)))
 
 
 def _copy_bytes(target, target_start: int, source, source_start: int, count: int) -> None:

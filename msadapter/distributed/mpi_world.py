@@ -12,11 +12,13 @@ import ctypes
 import json
 import os
 import socket
+import stat
 import sys
 import threading
 import time
 import uuid
 
+from . import watchdog
 from .errors import DistBackendError, DistError, DistStoreError
 from .store import PrefixStore, _seconds
 from .tcp_store import TCPStore
@@ -25,7 +27,7 @@ _HELP = (
     "torch.distributed between processes of a machine without an NPU needs mpi4py and an MPI library: "
     "pip install 'msadapter[dist]'"
 )
-_FROM_OUTSIDE = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
+_FAMILIES = ("PMI_", "PMI2_", "PMIX_", "OMPI_")  # variables of process managers
 _EXIT_PATIENCE = 2.0  # seconds at exit in which pending messages may still be sent
 
 
@@ -142,7 +144,9 @@ class _Job:
         if vendor != "MPICH":
             raise DistBackendError(f"{vendor} can only be used under its own mpiexec; {_HELP}")
         manager = _Manager(store, rank, nodes, name)
-        before = {key: os.environ.get(key) for key in manager.environment()}
+        # Variables of another process manager, which a launcher inside its allocation inherits, must not be heard.
+        inherited = {key for key in os.environ if key.startswith(_FAMILIES)}
+        before = {key: os.environ.pop(key, None) for key in inherited | manager.environment().keys()}
         os.environ.update(manager.environment())
         try:
             self._initialise()
@@ -186,6 +190,13 @@ class _Job:
         """At exit, waits until the last messages are sent, unless this rank has failed."""
         if hasattr(sys, "last_value") or os.getpid() != self.pid:  # a forked child is not part of the job
             return
+        try:
+            self.confirm()
+        except DistError as err:
+            print(err, file=sys.stderr)
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(1)  # an exception at exit would not be the exit code
         request, end = self.mpi.COMM_WORLD.Ibarrier(), time.monotonic() + _EXIT_PATIENCE
         while not request.Test() and time.monotonic() < end:
             time.sleep(0.001)
@@ -193,6 +204,18 @@ class _Job:
             DistError, OSError
         ):  # the process that runs the store may have exited already
             self.store.set(f"left/{self.rank}", b"1")
+
+    def confirm(self) -> None:
+        """DistBackendError unless all ranks have begun what this one may have ended alone (see watchdog.confirm)."""
+        if self.store is not None:
+            names = ("left", "over")
+            watchdog.confirm(lambda rank: any(self.store.check([f"{name}/{rank}"]) for name in names))
+
+    def over(self) -> None:
+        """The program destroys the job: nobody need ask this rank any more."""
+        if self.store is not None:
+            with contextlib.suppress(DistError, OSError):  # who keeps the store may have left before
+                self.store.set(f"over/{self.rank}", b"1")
 
     def dead(self, ranks) -> list:
         """Those of the ranks on this machine whose processes have terminated abnormally."""
@@ -282,8 +305,26 @@ def _of_ranks(ranks):
 
 
 def under_mpiexec() -> bool:
-    """True if mpiexec, srun or a similar launcher has started this process as a rank."""
-    return any(variable in os.environ for variable in _FROM_OUTSIDE)
+    """Whether mpiexec, srun or the like has started this process as a rank, and still answers.
+
+    A rank's number alone in the environment proves nothing: it is inherited by whatever a rank starts, torchrun say, or
+    left by a script. MPI would end the process without a word when no manager answers.
+    """
+    known = os.environ
+    if "TORCHELASTIC_RUN_ID" in known:  # torchrun is the manager of its ranks, also inside an allocation
+        return False
+    if "PMI_RANK" in known and ("PMI_PORT" in known or _is_socket(known.get("PMI_FD", ""))):
+        return True
+    served = any(name.startswith(("PMIX_SERVER_URI", "OMPI_MCA_orte_", "OMPI_MCA_ess_")) for name in known)
+    return served and ("PMIX_RANK" in known or "OMPI_COMM_WORLD_RANK" in known)
+
+
+def _is_socket(number: str) -> bool:
+    """Whether this process holds an open socket of this number."""
+    try:
+        return stat.S_ISSOCK(os.fstat(int(number)).st_mode)
+    except (ValueError, OSError, OverflowError):
+        return False
 
 
 def meet_under_mpiexec():

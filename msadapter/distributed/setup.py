@@ -1,5 +1,6 @@
 """Starting and ending the job, making groups, questions about ranks."""
 
+import hashlib
 import os
 import warnings
 
@@ -155,7 +156,7 @@ def init_process_group(
     if store is not None and init_method is not None:
         raise ValueError("Cannot specify both init_method and store.")
     name = _backend_name(backend)
-    timeout = timeout or default_pg_timeout
+    timeout = timeout or _timeout_of(pg_options, name) or default_pg_timeout
     if store is not None:
         if world_size <= 0:
             raise ValueError("world_size must be positive if using store")
@@ -213,8 +214,16 @@ def new_group(
     group_desc=None,
     device_id=None,
 ):
-    """A group of some processes (all must call this). GroupMember.NON_GROUP_MEMBER if this one is not in it."""
+    """A group of some processes. GroupMember.NON_GROUP_MEMBER if this one is not in it.
+
+    All processes of the job must call this, or with use_local_synchronization only those of the group (None then for
+    another that calls it). pg_options: an Options object; its timeout counts where none is given, its stream priority
+    means nothing on a host. TypeError for anything else.
+    """
     everyone = default_group()
+    timeout = timeout or _timeout_of(pg_options, backend or everyone._backend_name)
+    if use_local_synchronization and _backend_name(backend or everyone._backend_name) == "mpi":
+        raise ValueError("MPI backend doesn't support use_local_synchronization=True")
     ranks = sorted(range(everyone.size()) if ranks is None else ranks)
     if len(ranks) > everyone.size():
         raise ValueError(
@@ -225,8 +234,13 @@ def new_group(
             raise ValueError("The new group's rank should be within the world_size set by init_process_group")
     if len(set(ranks)) != len(ranks):
         raise ValueError(f"the ranks of the new group hold a rank twice: {ranks}")
-    name = str(world.group_count)
-    world.group_count += 1
+    if use_local_synchronization:
+        if everyone.rank() not in ranks:
+            return None
+        name = _name_of_ranks(ranks)
+    else:
+        name = str(world.group_count)
+        world.group_count += 1
     if everyone.rank() not in ranks:
         return GroupMember.NON_GROUP_MEMBER
     chosen = backend or everyone._backend_name
@@ -236,6 +250,26 @@ def new_group(
     moving = backends.create(_backend_name(chosen), own, len(ranks), ranks, store, timeout, everyone._backend)
     pg = ProcessGroup(own, ranks, str(chosen), moving, name, group_desc or "undefined", store, timeout)
     return world.add(pg)
+
+
+def _name_of_ranks(ranks) -> str:
+    """A name that the members of a group agree on without asking: others may have made more groups, or fewer."""
+    name = hashlib.sha1("_".join(map(str, ranks)).encode()).hexdigest()
+    while name in world.pg_names.values():
+        name = hashlib.sha1(f"{name}_".encode()).hexdigest()
+    return name
+
+
+def _timeout_of(options, backend):
+    """The timeout of a group's options, None without one."""
+    if options is None:
+        return None
+    if not isinstance(options, ProcessGroup.Options):
+        raise TypeError(
+            f"pg_options of the backend {str(backend)!r} must be ProcessGroup.Options or None, "
+            f"not {type(options).__name__}"
+        )
+    return getattr(options, "_timeout", None)
 
 
 def new_subgroups(group_size=None, group=None, timeout=None, backend=None, pg_options=None, group_desc=None):
@@ -279,7 +313,8 @@ def split_group(
         raise ValueError("split_ranks cannot be None")
     own = None
     for part in split_ranks:
-        made = new_group([parent._ranks[i] for i in part], timeout, backend, group_desc=group_desc)
+        ranks = [parent._ranks[i] for i in part]
+        made = new_group(ranks, timeout, backend, pg_options, group_desc=group_desc)
         own = made if made is not GroupMember.NON_GROUP_MEMBER else own
     return own
 
@@ -290,6 +325,8 @@ def destroy_process_group(group=None) -> None:
         return
     if group is None or group is world.default_pg:
         default_group()
+        mpi_world.job.confirm()
+        mpi_world.job.over()
         for pg in list(world.pg_map):
             pg._backend.close()
         watchdog.watch.stop()

@@ -98,6 +98,31 @@ def late(work, waited: float) -> DistBackendError:
     return DistBackendError("\n".join([head, *_report(work, answers)]))
 
 
+def confirm(has_left) -> None:
+    """Before this rank ends: all have begun the operations that it, as the root of a broadcast say, may have ended alone.
+
+    A small broadcast leaves at once, also to a process that is stopped; without this nobody would notice, and the job
+    would never end. has_left(rank): whether a rank has ended its part in order. DistBackendError after the group's timeout.
+    """
+    if watch.store is None:
+        return
+    for backend in watch.groups():
+        number = getattr(backend, "unconfirmed", 0)
+        waiting, begin = set(backend.ranks) - {watch.rank} if number else set(), time.monotonic()
+        while waiting:
+            try:
+                waiting = {rank for rank in waiting if not has_left(rank)}
+                answers = watch.ask(waiting)
+            except (DistError, OSError):  # the store has gone, and with it whoever could be asked
+                return
+            for rank, answer in answers.items():
+                if answer["places"].get(backend.name, [0])[0] >= number:
+                    waiting.discard(rank)
+            waited = time.monotonic() - begin
+            if waiting and waited > seconds(backend.timeout):
+                raise late(backend.position, waited)
+
+
 def _report(work, answers) -> list:
     backend, lines, missing = work.backend, [], []
     for rank in backend.ranks:

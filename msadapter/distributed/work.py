@@ -76,22 +76,34 @@ class Work:
 
 _Work = Work
 
-_SPINS, _YIELDS = (
-    50,
-    0.001,
-)  # number of polls without yielding; seconds of yielding before it sleeps between polls
+_abandoned: list = []  # memory of operations whose ranks did not agree
+
+
+def abandon(*owned) -> None:
+    """Keep what an operation of a failed group owns: MPI may still write there."""
+    _abandoned.append(owned)
+
+
+_SPINS = 50  # number of polls without yielding
+_YIELDS = 0.001  # seconds of yielding before it sleeps between polls
 
 
 class MpiWork(Work):
     """A nonblocking MPI operation. The objects in `keep` stay alive until it has ended, even if nobody waits for it."""
 
-    def __init__(self, backend, name, tensor, request, result, finish, keep, source, message=False):
+    def __init__(
+        self, backend, name, tensor, request, result, finish, keep, source, message=False, comparison=None
+    ):
         super().__init__(result, finish, source)
         self.backend, self.name, self.sequence = backend, name, backend.sequence
         self.shape = None if tensor is None else tuple(tensor.shape)
         self.dtype = None if tensor is None else tensor.dtype
         self.message = message
         self._request, self._keep, self._ended = request, (keep, tensor), False
+        self._comparison, self._moved = (
+            comparison,
+            False,
+        )  # signatures that have not come; whether the data has
         self._lock = threading.Lock()
 
     def in_background(self) -> None:
@@ -111,6 +123,22 @@ class MpiWork(Work):
             return self._ended
 
     def _test(self) -> bool:
+        """Whether the data has moved and the signatures of all ranks agree; an error as soon as they do not."""
+        comparison = self._comparison
+        if comparison is None:
+            return self._moved or self._data_has_moved()
+        try:
+            self._moved = self._moved or self._data_has_moved()
+            if not comparison.Test():
+                return False
+        except Exception:
+            abandon(self._keep, self._request, comparison, self._result)
+            comparison.explain()
+            raise
+        self._comparison = None
+        return self._moved
+
+    def _data_has_moved(self) -> bool:
         if self._source >= 0 or not self.name.startswith("RECV"):
             return self._request.Test()
         status = self.backend.mpi.Status()
