@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import types
-
 from ..ops._declare import namespaces
 from ..ops.foreach import FUNCTIONS as LISTS
 from ..tensor import Tensor
@@ -13,19 +10,6 @@ from .only import METHODS, OPERATORS
 
 _SPACES = ("torch", "nn.functional", "Tensor")
 _FAMILIES = ("linalg", "special", "fft")
-
-
-@functools.cache
-def _elsewhere() -> dict:
-    """Return functions that are not in the table: named gradients, lists, and composed functions."""
-    from .. import _functional_forms as forms
-
-    public = {
-        n: f
-        for n, f in vars(forms).items()
-        if isinstance(f, types.FunctionType) and f.__module__ == forms.__name__
-    }
-    return {**public, **GRADIENTS, **LISTS}
 
 
 def _find(name: str):
@@ -40,7 +24,7 @@ def _find(name: str):
     family, _, rest = name.partition("_")
     if family in _FAMILIES:
         return namespaces[family].get(rest)
-    return _elsewhere().get(name)
+    return GRADIENTS.get(name) or LISTS.get(name)
 
 
 class OpOverload:

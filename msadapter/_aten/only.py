@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import builtins
 
+from .._host.native import load
+from ..tensor import Tensor, UntypedStorage
+
 _INT64 = (-(2**63), 2**63 - 1)
 
 
@@ -81,6 +84,14 @@ def sym_numel(self) -> int:
     return self.numel()
 
 
+def from_file(filename, shared=None, size=0, *, dtype=None, device=None, requires_grad=False) -> Tensor:
+    """Return ``size`` elements on the bytes of a file; with ``shared``, what is written goes into the file."""
+    dtype = dtype or load().default_dtype()
+    untyped = UntypedStorage.from_file(filename, bool(shared), size * dtype.itemsize)
+    found = Tensor._from_storage(untyped, dtype, 0, (size,), (1,))
+    return found.requires_grad_() if requires_grad else found
+
+
 OPERATORS = {
     f.__name__: f
     for f in (
@@ -95,6 +106,7 @@ OPERATORS = {
         sym_size,
         sym_stride,
         sym_numel,
+        from_file,
     )
 }
 METHODS = (

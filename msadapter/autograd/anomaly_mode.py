@@ -127,3 +127,8 @@ def is_anomaly_enabled() -> bool:
 def is_anomaly_check_nan_enabled() -> bool:
     """Return whether gradients are checked for nan while the mode is on."""
     return bool(_state["check_nan"])
+
+
+def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
+    """Switch anomaly detection on or off, until the next call."""
+    set_detect_anomaly(enabled, check_nan)

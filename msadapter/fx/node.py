@@ -50,8 +50,6 @@ def qualified_name(function) -> str:
     module = getattr(function, "__module__", None) or "torch"
     if module == "msadapter" or module.startswith("msadapter."):
         module = "torch" + module.removeprefix("msadapter")
-    if module.startswith("torch.nn._functional_composites"):
-        module = "torch.nn.functional"
     return f"{module}.{name}"
 
 

@@ -42,6 +42,20 @@ FAMILIES = (
     "windows",
     "view_window",
     "internal",
+    "nn_distance",
+    "nn_dropout",
+    "nn_softmax",
+    "nn_normalize",
+    "nn_loss_pairs",
+    "nn_loss_margins",
+    "nn_ctc",
+    "nn_bags",
+    "nn_unpool",
+    "nn_resize",
+    "nn_grouped",
+    "nn_multihead",
+    "linalg_lobpcg",
+    "torch_forms",
 )
 
 

@@ -23,6 +23,11 @@ def chosen(size_average, reduce, reduction):
             f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.",
             stacklevel=3,
         )
+    if reduction == "elementwise_mean":
+        warnings.warn(
+            "reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.", stacklevel=3
+        )
+        return "mean"
     if reduction not in _CODES:
         raise ValueError(f"{reduction} is not a valid value for reduction")
     return reduction

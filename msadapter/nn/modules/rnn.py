@@ -7,11 +7,11 @@ import numbers
 import warnings
 
 from ... import ops
+from ...ops import _recurrent
 from .. import functional as F
 from .. import init
 from .._packed import PackedSequence
 from ..parameter import Parameter
-from . import _recurrent
 from .module import Module
 
 __all__ = ["GRU", "GRUCell", "LSTM", "LSTMCell", "RNN", "RNNBase", "RNNCell", "RNNCellBase"]

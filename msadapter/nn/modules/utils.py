@@ -1,6 +1,6 @@
 """Small helpers that several module families share."""
 
-from .._sizes import _ntuple, _pair, _quadruple, _single, _triple  # noqa: F401  torch.nn.modules.utils has them
+from ...ops._sizes import _ntuple, _pair, _quadruple, _single, _triple  # noqa: F401  torch.nn.modules.utils has them
 
 __all__ = ["consume_prefix_in_state_dict_if_present"]
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import enum
 
-from ... import ops
-from ..._values.dtype import ALL
-
-__all__ = ["ScalingType", "SwizzleType", "grouped_mm", "scaled_grouped_mm", "scaled_mm"]
+from .._values.dtype import ALL
+from ._declare import composite, t
 
 
 class ScalingType(enum.IntEnum):
@@ -41,7 +39,12 @@ def _ranges(offs, total: int) -> list[tuple[int, int]]:
     return list(zip(starts, ends, strict=True))
 
 
-def grouped_mm(mat_a, mat_b, *, offs=None, bias=None, out_dtype=None):
+@composite(
+    "nn.functional.grouped_mm(Tensor mat_a, Tensor mat_b, *, Tensor? offs=None, Tensor? bias=None, "
+    "any out_dtype=None) -> Tensor",
+    forms="f",
+)
+def grouped_mm(mat_a, mat_b, *, offs, bias, out_dtype):
     """The product of each group.
 
     Args:
@@ -72,18 +75,18 @@ def grouped_mm(mat_a, mat_b, *, offs=None, bias=None, out_dtype=None):
 
 def _grouped(a, b, offs, flat_a: bool, flat_b: bool):
     if not flat_a and not flat_b:
-        return ops.bmm(a, b)
+        return t.bmm(a, b)
     if flat_a and flat_b:
-        return ops.stack([a[:, i:j] @ b[i:j] for i, j in _ranges(offs, a.shape[1])])
+        return t.stack([a[:, i:j] @ b[i:j] for i, j in _ranges(offs, a.shape[1])])
     if flat_a:
         groups = _ranges(offs, a.shape[0])
         parts = [a[i:j] @ b[g] for g, (i, j) in enumerate(groups)]
         rest = a.shape[0] - (groups[-1][1] if groups else 0)
-        return ops.cat([*parts, a.new_zeros(rest, b.shape[-1])]) if rest else ops.cat(parts)
+        return t.cat([*parts, a.new_zeros(rest, b.shape[-1])]) if rest else t.cat(parts)
     groups = _ranges(offs, b.shape[1])
     parts = [a[g] @ b[:, i:j] for g, (i, j) in enumerate(groups)]
     rest = b.shape[1] - (groups[-1][1] if groups else 0)
-    return ops.cat([*parts, b.new_zeros(a.shape[1], rest)], 1) if rest else ops.cat(parts, 1)
+    return t.cat([*parts, b.new_zeros(a.shape[1], rest)], 1) if rest else t.cat(parts, 1)
 
 
 def _one(value):
@@ -117,6 +120,12 @@ def _refuse(name: str, swizzles, contraction_dim) -> None:
         )
 
 
+@composite(
+    "nn.functional.scaled_mm(Tensor mat_a, Tensor mat_b, any scale_a, any scale_recipe_a, "
+    "any scale_b, any scale_recipe_b, any swizzle_a=None, any swizzle_b=None, Tensor? bias=None, "
+    "any output_dtype=None, any contraction_dim=(), bool use_fast_accum=False) -> Tensor",
+    forms="f",
+)
 def scaled_mm(
     mat_a,
     mat_b,
@@ -124,12 +133,12 @@ def scaled_mm(
     scale_recipe_a,
     scale_b,
     scale_recipe_b,
-    swizzle_a=None,
-    swizzle_b=None,
-    bias=None,
-    output_dtype=ALL["bfloat16"],
-    contraction_dim=(),
-    use_fast_accum=False,
+    swizzle_a,
+    swizzle_b,
+    bias,
+    output_dtype,
+    contraction_dim,
+    use_fast_accum,
 ):
     """(mat_a * scale_a) @ (mat_b * scale_b), computed in float32; scales of a tensor, or of its rows (b: columns)."""
     _refuse("scaled_mm", (swizzle_a, swizzle_b), contraction_dim)
@@ -140,6 +149,13 @@ def scaled_mm(
     return out.to(output_dtype or ALL["bfloat16"])
 
 
+@composite(
+    "nn.functional.scaled_grouped_mm(Tensor mat_a, Tensor mat_b, any scale_a, any scale_recipe_a, "
+    "any scale_b, any scale_recipe_b, any swizzle_a=None, any swizzle_b=None, Tensor? bias=None, "
+    "Tensor? offs=None, any output_dtype=None, any contraction_dim=(), "
+    "bool use_fast_accum=False) -> Tensor",
+    forms="f",
+)
 def scaled_grouped_mm(
     mat_a,
     mat_b,
@@ -147,13 +163,13 @@ def scaled_grouped_mm(
     scale_recipe_a,
     scale_b,
     scale_recipe_b,
-    swizzle_a=None,
-    swizzle_b=None,
-    bias=None,
-    offs=None,
-    output_dtype=ALL["bfloat16"],
-    contraction_dim=(),
-    use_fast_accum=False,
+    swizzle_a,
+    swizzle_b,
+    bias,
+    offs,
+    output_dtype,
+    contraction_dim,
+    use_fast_accum,
 ):
     """`grouped_mm` of matrices that carry scales, as in `scaled_mm`."""
     _refuse("scaled_grouped_mm", (swizzle_a, swizzle_b), contraction_dim)

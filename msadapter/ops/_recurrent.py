@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from ... import ops
-from .. import functional as F
+from ._declare import t
+from ._functional import functional
 
 
 def tanh_step(gates, hidden, w_hh, b_hh):
     """Return the next hidden state, tanh(gates + W h)."""
-    return ops.tanh(gates + F.linear(hidden, w_hh, b_hh))
+    return t.tanh(gates + functional.linear(hidden, w_hh, b_hh))
 
 
 def relu_step(gates, hidden, w_hh, b_hh):
     """Return the next hidden state, relu(gates + W h)."""
-    return F.relu(gates + F.linear(hidden, w_hh, b_hh))
+    return functional.relu(gates + functional.linear(hidden, w_hh, b_hh))
 
 
 def gru_step(gates, hidden, w_hh, b_hh):
     """Return the next hidden state n + z (h - n), computed from the reset, update and new gates."""
     in_reset, in_update, in_new = gates.chunk(3, -1)
-    h_reset, h_update, h_new = F.linear(hidden, w_hh, b_hh).chunk(3, -1)
-    reset = ops.sigmoid(in_reset + h_reset)
-    update = ops.sigmoid(in_update + h_update)
-    new = ops.tanh(in_new + reset * h_new)
+    h_reset, h_update, h_new = functional.linear(hidden, w_hh, b_hh).chunk(3, -1)
+    reset = t.sigmoid(in_reset + h_reset)
+    update = t.sigmoid(in_update + h_update)
+    new = t.tanh(in_new + reset * h_new)
     return (hidden - new) * update + new
 
 
@@ -32,11 +32,11 @@ def lstm_step(gates, state, w_hh, b_hh, w_hr=None):
     ``w_hr`` projects h' if it is given.
     """
     hidden, cell = state
-    in_gate, forget, new, out = (gates + F.linear(hidden, w_hh, b_hh)).chunk(4, -1)
-    cell = ops.sigmoid(forget) * cell + ops.sigmoid(in_gate) * ops.tanh(new)
-    hidden = ops.sigmoid(out) * ops.tanh(cell)
+    in_gate, forget, new, out = (gates + functional.linear(hidden, w_hh, b_hh)).chunk(4, -1)
+    cell = t.sigmoid(forget) * cell + t.sigmoid(in_gate) * t.tanh(new)
+    hidden = t.sigmoid(out) * t.tanh(cell)
     if w_hr is not None:
-        hidden = F.linear(hidden, w_hr)
+        hidden = functional.linear(hidden, w_hr)
     return hidden, cell
 
 
@@ -53,8 +53,8 @@ class _States:
     @staticmethod
     def cat(first, second):
         if isinstance(first, tuple):
-            return tuple(ops.cat([a, b], 0) for a, b in zip(first, second, strict=True))
-        return ops.cat([first, second], 0)
+            return tuple(t.cat([a, b], 0) for a, b in zip(first, second, strict=True))
+        return t.cat([first, second], 0)
 
     @staticmethod
     def hidden(state):
@@ -72,20 +72,20 @@ def _split_weights(weights, bias):
 def _run_padded(step, inputs, state, weights, bias, reverse):
     """Run one direction over padded inputs (T, B, I). Returns the outputs (T, B, H) and the last state."""
     w_ih, b_ih, own = _split_weights(weights, bias)
-    gates = F.linear(inputs, w_ih, b_ih).unbind(0)
+    gates = functional.linear(inputs, w_ih, b_ih).unbind(0)
     outputs = []
     for gate in reversed(gates) if reverse else gates:
         state = step(gate, state, *own)
         outputs.append(_States.hidden(state))
     if reverse:
         outputs.reverse()
-    return ops.stack(outputs, 0), state
+    return t.stack(outputs, 0), state
 
 
 def _run_packed(step, inputs, state, weights, bias, reverse, batch_sizes):
     """Run one direction over packed rows. The longest sequence comes first in each step."""
     w_ih, b_ih, own = _split_weights(weights, bias)
-    gates = list(F.linear(inputs, w_ih, b_ih).split(batch_sizes, 0))
+    gates = list(functional.linear(inputs, w_ih, b_ih).split(batch_sizes, 0))
     if reverse:
         return _run_packed_backwards(step, gates, state, own, batch_sizes)
     outputs, finished = [], []
@@ -99,7 +99,7 @@ def _run_packed(step, inputs, state, weights, bias, reverse, batch_sizes):
         outputs.append(_States.hidden(state))
     for tail in reversed(finished):
         state = _States.cat(state, tail)
-    return ops.cat(outputs, 0), state
+    return t.cat(outputs, 0), state
 
 
 def _run_packed_backwards(step, gates, initial, own, batch_sizes):
@@ -115,7 +115,7 @@ def _run_packed_backwards(step, gates, initial, own, batch_sizes):
         state = step(gate, state, *own)
         outputs.append(_States.hidden(state))
     outputs.reverse()
-    return ops.cat(outputs, 0), state
+    return t.cat(outputs, 0), state
 
 
 def run_stack(
@@ -148,9 +148,9 @@ def run_stack(
                 out, state = _run_packed(step, inputs, state, cell, bias, reverse, batch_sizes)
             parts.append(out)
             last.append(state)
-        inputs = parts[0] if directions == 1 else ops.cat(parts, -1)
+        inputs = parts[0] if directions == 1 else t.cat(parts, -1)
         if dropout and training and layer < num_layers - 1:
-            inputs = F.dropout(inputs, dropout, True)
+            inputs = functional.dropout(inputs, dropout, True)
     if mode == "LSTM":
-        return inputs, tuple(ops.stack([s[i] for s in last], 0) for i in (0, 1))
-    return inputs, ops.stack(last, 0)
+        return inputs, tuple(t.stack([s[i] for s in last], 0) for i in (0, 1))
+    return inputs, t.stack(last, 0)

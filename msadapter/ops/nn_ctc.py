@@ -1,19 +1,17 @@
 """Connectionist temporal classification."""
 
-from ... import ops
-from ..._values.dtype import bool as bool_
-from ..._values.dtype import float16, int64
-from ...tensor import Tensor
-from ...tensor._tensor import tensor
+from __future__ import annotations
 
-__all__ = ["ctc_loss"]
+from .._values.base import Base
+from .._values.dtype import ALL
+from ._declare import composite, t
 
 
 def _lengths(values, device):
     return (
-        values.to(device, int64)
-        if isinstance(values, Tensor)
-        else tensor(list(values), dtype=int64, device=device)
+        values.to(device, ALL["int64"])
+        if isinstance(values, Base)
+        else t.tensor(list(values), dtype=ALL["int64"], device=device)
     )
 
 
@@ -22,18 +20,21 @@ def _padded_targets(targets, lengths, blank):
     longest = int(lengths.max()) if lengths.numel() else 0
     if targets.dim() == 1:
         starts = lengths.cumsum(0) - lengths
-        position = ops.arange(longest, device=targets.device).unsqueeze(0)
+        position = t.arange(longest, device=targets.device).unsqueeze(0)
         index = (starts.unsqueeze(1) + position).clamp(max=max(targets.numel() - 1, 0))
-        rows = targets[index] if targets.numel() else ops.zeros_like(index)
+        rows = targets[index] if targets.numel() else t.zeros_like(index)
     else:
         rows = targets[:, :longest]
-        position = ops.arange(longest, device=targets.device).unsqueeze(0)
-    return ops.where(position < lengths.unsqueeze(1), rows, ops.full_like(rows, blank)).to(int64)
+        position = t.arange(longest, device=targets.device).unsqueeze(0)
+    return t.where(position < lengths.unsqueeze(1), rows, t.full_like(rows, blank)).to(ALL["int64"])
 
 
-def ctc_loss(
-    log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False
-):
+@composite(
+    "nn.functional.ctc_loss(Tensor log_probs, Tensor targets, any input_lengths, any target_lengths, "
+    "int blank=0, str reduction='mean', bool zero_infinity=False) -> Tensor",
+    forms="f",
+)
+def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity):
     """Minus the log probability of ``targets`` over every alignment with (T, N, C) ``log_probs``.
 
     ``targets`` is (N, S), or all targets one after another. ``mean`` divides each loss by its
@@ -62,7 +63,7 @@ def ctc_loss(
     )
     loss = loss + _normalisation_gradient(log_probs, input_lengths)
     if zero_infinity:
-        loss = ops.where(loss == float("inf"), ops.zeros_like(loss), loss)
+        loss = t.where(loss == float("inf"), t.zeros_like(loss), loss)
     if reduction == "mean":
         return (loss / target_lengths.clamp(min=1).to(loss.dtype)).mean()
     if reduction == "sum":
@@ -76,38 +77,38 @@ def _log_likelihood(log_probs, targets, input_lengths, target_lengths, blank):
     """Forward recursion over the labels with blanks between them, in log space."""
     steps, batch, _ = log_probs.shape
     width = 2 * targets.size(1) + 1
-    labels = ops.full((batch, width), blank, dtype=int64, device=log_probs.device)
+    labels = t.full((batch, width), blank, dtype=ALL["int64"], device=log_probs.device)
     labels[:, 1::2] = targets
     emitted = log_probs.gather(2, labels.unsqueeze(0).expand(steps, batch, width))
     # A label may be reached over the blank before it, unless the label before is the same.
-    skip = ops.zeros((batch, width), dtype=bool_, device=log_probs.device)
+    skip = t.zeros((batch, width), dtype=ALL["bool"], device=log_probs.device)
     if width > 2:
         skip[:, 2:] = (labels[:, 2:] != blank) & (labels[:, 2:] != labels[:, :-2])
     # A very small finite number instead of -inf keeps the gradient of logsumexp free of NaN.
-    low = -1e30 if log_probs.dtype != float16 else -6e4
-    position = ops.arange(width, device=log_probs.device).unsqueeze(0)
-    floor = ops.full((batch, width), low, dtype=log_probs.dtype, device=log_probs.device)
-    alpha = ops.where(position < 2, emitted[0], floor)
-    for t in range(1, steps):
-        before = ops.cat([floor[:, :1], alpha[:, :-1]], 1)
+    low = -1e30 if log_probs.dtype != ALL["float16"] else -6e4
+    position = t.arange(width, device=log_probs.device).unsqueeze(0)
+    floor = t.full((batch, width), low, dtype=log_probs.dtype, device=log_probs.device)
+    alpha = t.where(position < 2, emitted[0], floor)
+    for time in range(1, steps):
+        before = t.cat([floor[:, :1], alpha[:, :-1]], 1)
         terms = [alpha, before]
         if width > 2:
-            two = ops.cat([floor[:, :2], alpha[:, :-2]], 1)
-            terms.append(ops.where(skip, two, floor))
-        moved = ops.logsumexp(ops.stack(terms, 0), 0) + emitted[t]
-        alpha = ops.where((t < input_lengths).unsqueeze(1), moved, alpha)
+            two = t.cat([floor[:, :2], alpha[:, :-2]], 1)
+            terms.append(t.where(skip, two, floor))
+        moved = t.logsumexp(t.stack(terms, 0), 0) + emitted[time]
+        alpha = t.where((time < input_lengths).unsqueeze(1), moved, alpha)
     last = (2 * target_lengths).unsqueeze(1)
     final = alpha.gather(1, last)
-    previous = ops.where(
+    previous = t.where(
         target_lengths.unsqueeze(1) > 0, alpha.gather(1, (last - 1).clamp(min=0)), floor[:, :1]
     )
-    total = ops.logsumexp(ops.cat([final, previous], 1), 1)
-    return ops.where(total < low / 2, ops.full_like(total, float("-inf")), total)
+    total = t.logsumexp(t.cat([final, previous], 1), 1)
+    return t.where(total < low / 2, t.full_like(total, float("-inf")), total)
 
 
 def _normalisation_gradient(log_probs, input_lengths):
     """Zero, with the gradient exp(log_probs): torch's gradient is the one of unnormalised scores."""
-    step = ops.arange(log_probs.size(0), device=log_probs.device).unsqueeze(1)
+    step = t.arange(log_probs.size(0), device=log_probs.device).unsqueeze(1)
     inside = (step < input_lengths).unsqueeze(2)
-    total = ops.where(inside, log_probs.exp(), ops.zeros_like(log_probs)).sum((0, 2))
+    total = t.where(inside, log_probs.exp(), t.zeros_like(log_probs)).sum((0, 2))
     return total - total.detach()

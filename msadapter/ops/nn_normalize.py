@@ -1,10 +1,9 @@
 """Normalisations that are compositions."""
 
-from ... import ops
-from ...autograd import no_grad
-from ._table import table
+from __future__ import annotations
 
-__all__ = ["_verify_batch_size", "_verify_spatial_size", "instance_norm", "local_response_norm", "normalize"]
+from ._declare import composite, t
+from ._functional import functional, without_grad
 
 
 def _verify_batch_size(size):
@@ -26,32 +25,32 @@ def _verify_spatial_size(size):
         raise ValueError(f"Expected more than 1 spatial element when training, got input size {list(size)}")
 
 
-def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
+@composite(
+    "nn.functional.normalize(Tensor input, float p=2.0, any dim=1, float eps=1e-12) -> Tensor", forms="fo"
+)
+def normalize(input, p, dim, eps):
     """input / max(p-norm along ``dim``, eps)."""
-    denominator = ops.linalg_vector_norm(input, p, dim, True).clamp_min(eps).expand_as(input)
-    return input / denominator if out is None else ops.div(input, denominator, out=out)
+    denominator = t.linalg_vector_norm(input, p, dim, True).clamp_min(eps).expand_as(input)
+    return input / denominator
 
 
-def instance_norm(
-    input,
-    running_mean=None,
-    running_var=None,
-    weight=None,
-    bias=None,
-    use_input_stats=True,
-    momentum=0.1,
-    eps=1e-5,
-):
+@composite(
+    "nn.functional.instance_norm(Tensor input, Tensor? running_mean=None, Tensor? running_var=None, "
+    "Tensor? weight=None, Tensor? bias=None, bool use_input_stats=True, float momentum=0.1, "
+    "float eps=1e-05) -> Tensor",
+    forms="f",
+)
+def instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps):
     """Normalise each channel of each sample (or by the running statistics), then scale and shift."""
     if use_input_stats:
         _verify_spatial_size(input.size())
     n, c = input.shape[:2]
 
-    def repeated(t):
-        return None if t is None else t.repeat(n)
+    def repeated(x):
+        return None if x is None else x.repeat(n)
 
     mean, var = repeated(running_mean), repeated(running_var)
-    out = table.batch_norm(
+    out = functional.batch_norm(
         input.reshape(1, n * c, *input.shape[2:]),
         mean,
         var,
@@ -62,14 +61,19 @@ def instance_norm(
         eps,
     )
     if use_input_stats:
-        with no_grad():
+        with without_grad():
             for running, all_samples in ((running_mean, mean), (running_var, var)):
                 if running is not None:
                     running.copy_(all_samples.view(n, c).mean(0))
     return out.view(input.shape)
 
 
-def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
+@composite(
+    "nn.functional.local_response_norm(Tensor input, int size, float alpha=0.0001, float beta=0.75, "
+    "float k=1.0) -> Tensor",
+    forms="f",
+)
+def local_response_norm(input, size, alpha, beta, k):
     """input / (k + alpha * mean of squares over ``size`` neighbouring channels) ** beta."""
     if input.dim() < 3:
         raise ValueError(f"Expected 3D or higher dimensionality input (got {input.dim()} dimensions)")
@@ -78,7 +82,7 @@ def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
     channels = input.size(1)
     squares = input * input
     border = [0, 0] * (input.dim() - 2) + [size // 2, (size - 1) // 2]
-    padded = table.pad(squares, border)
+    padded = functional.pad(squares, border)
     window = padded.narrow(1, 0, channels)
     for shift in range(1, size):
         window = window + padded.narrow(1, shift, channels)

@@ -1,86 +1,45 @@
 """Images: resizing, sampling grids, shuffles, and convolution over time-first sequences."""
 
+from __future__ import annotations
+
 import math
 import warnings
 
-from ... import ops
-from ._table import table
-
-__all__ = [
-    "affine_grid",
-    "channel_shuffle",
-    "conv_tbc",
-    "interpolate",
-    "native_channel_shuffle",
-    "pixel_unshuffle",
-    "upsample",
-    "upsample_bilinear",
-    "upsample_nearest",
-]
+from ._declare import composite, t
+from ._functional import functional
 
 
-def channel_shuffle(input, groups):
-    """Interleave the channels (dimension 1) of ``groups`` groups."""
-    if input.dim() <= 2:
-        raise RuntimeError(
-            f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(input.shape)}"
-        )
-    if groups <= 0:
-        raise RuntimeError(
-            f"Number of groups to divide channels in must be positive. Value of groups:{groups}"
-        )
-    n, c = input.shape[:2]
-    if c % groups:
-        raise RuntimeError(
-            f"Number of channels must be divisible by groups. Got {c} channels and {groups} groups."
-        )
-    rest = list(input.shape[2:])
-    return input.reshape([n, groups, c // groups, *rest]).transpose(1, 2).reshape(input.shape)
-
-
+@composite(
+    "nn.functional.native_channel_shuffle(Tensor input, int groups) -> Tensor",
+    forms="f",
+    aliases=("native_channel_shuffle",),
+)
 def native_channel_shuffle(input, groups):
-    """Same as :func:`channel_shuffle`."""
-    return channel_shuffle(input, groups)
+    """The same as `channel_shuffle`."""
+    return functional.channel_shuffle(input, groups)
 
 
-def pixel_unshuffle(input, downscale_factor):
-    """(..., C, H * r, W * r) to (..., C * r * r, H, W)."""
-    if input.dim() < 3:
-        raise RuntimeError(
-            "pixel_unshuffle expects input to have at least 3 dimensions, but got input with "
-            f"{input.dim()} dimension(s)"
-        )
-    r = downscale_factor
-    if r <= 0:
-        raise RuntimeError(f"pixel_unshuffle expects a positive downscale_factor, but got {r}")
-    *lead, c, h, w = input.shape
-    for name, size in (("height", h), ("width", w)):
-        if size % r:
-            raise RuntimeError(
-                f"pixel_unshuffle expects {name} to be divisible by downscale_factor, but "
-                f"input.size({-2 if name == 'height' else -1})={size} is not divisible by {r}"
-            )
-    n = len(lead)
-    split = input.reshape([*lead, c, h // r, r, w // r, r])
-    moved = split.permute([*range(n), n, n + 2, n + 4, n + 1, n + 3])
-    return moved.reshape([*lead, c * r * r, h // r, w // r])
-
-
-def conv_tbc(input, weight, bias, pad=0):
+@composite(
+    "nn.functional.conv_tbc(Tensor input, Tensor weight, Tensor bias, int pad=0) -> Tensor",
+    forms="f",
+    aliases=("conv_tbc",),
+)
+def conv_tbc(input, weight, bias, pad):
     """1D convolution of (T, N, C_in) with weight (K, C_in, C_out)."""
-    out = table.conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, 1, pad)
+    out = functional.conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, 1, pad)
     return out.permute(2, 0, 1)
 
 
 def _steps(n, align_corners, like):
     """n sampling positions in [-1, 1]: at the borders, or at the middles of n cells."""
     if n <= 1:
-        return ops.zeros(n, dtype=like.dtype, device=like.device)
-    line = ops.linspace(-1, 1, n, dtype=like.dtype, device=like.device)
+        return t.zeros(n, dtype=like.dtype, device=like.device)
+    line = t.linspace(-1, 1, n, dtype=like.dtype, device=like.device)
     return line if align_corners else line * ((n - 1) / n)
 
 
-def affine_grid(theta, size, align_corners=None):
+@composite("nn.functional.affine_grid(Tensor theta, any size, any align_corners=None) -> Tensor", forms="f")
+def affine_grid(theta, size, align_corners):
     """Sampling grid (N, [D,] H, W, 2 or 3) of the affine maps theta (N, 2, 3) or (N, 3, 4)."""
     if align_corners is None:
         warnings.warn(
@@ -112,8 +71,8 @@ def affine_grid(theta, size, align_corners=None):
         view = [1] * spatial
         view[axis] = shape[axis]
         columns.append(_steps(shape[axis], align_corners, theta).view(view).expand(shape))
-    columns.append(ops.ones(shape, dtype=theta.dtype, device=theta.device))
-    base = ops.stack(columns, -1).reshape(1, math.prod(shape), spatial + 1).expand(n, -1, -1)
+    columns.append(t.ones(shape, dtype=theta.dtype, device=theta.device))
+    base = t.stack(columns, -1).reshape(1, math.prod(shape), spatial + 1).expand(n, -1, -1)
     return base.bmm(theta.transpose(1, 2)).view([n, *shape, spatial])
 
 
@@ -167,15 +126,13 @@ def _target_size(input, size, scale_factor, recompute):
     return sizes, None if recompute else scales
 
 
-def interpolate(
-    input,
-    size=None,
-    scale_factor=None,
-    mode="nearest",
-    align_corners=None,
-    recompute_scale_factor=None,
-    antialias=False,
-):
+@composite(
+    "nn.functional.interpolate(Tensor input, any size=None, any scale_factor=None, "
+    "str mode='nearest', any align_corners=None, any recompute_scale_factor=None, "
+    "bool antialias=False) -> Tensor",
+    forms="f",
+)
+def interpolate(input, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias):
     """Resize the spatial dimensions of (N, C, ...) to ``size`` or by ``scale_factor``.
 
     Modes: nearest, nearest-exact, linear (3D), bilinear and bicubic (4D), trilinear (5D), area.
@@ -199,7 +156,7 @@ def interpolate(
         )
     sizes, scales = _target_size(input, size, scale_factor, recompute_scale_factor)
     if mode == "area" and input.dim() in (3, 4, 5):
-        return getattr(table, f"adaptive_avg_pool{input.dim() - 2}d")(input, sizes)
+        return getattr(functional, f"adaptive_avg_pool{input.dim() - 2}d")(input, sizes)
     kernel = _KERNELS.get((mode, input.dim()))
     if kernel is None:
         if mode in _LINEAR and input.dim() in (3, 4, 5):
@@ -214,10 +171,15 @@ def interpolate(
         )
     scales = scales if scales is not None else [None] * len(sizes)
     corners = (align_corners,) if mode in _LINEAR else ()
-    return getattr(ops, kernel)(input, sizes, *corners, *scales)
+    return getattr(t, kernel)(input, sizes, *corners, *scales)
 
 
-def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
+@composite(
+    "nn.functional.upsample(Tensor input, any size=None, any scale_factor=None, str mode='nearest', "
+    "any align_corners=None) -> Tensor",
+    forms="f",
+)
+def upsample(input, size, scale_factor, mode, align_corners):
     """Old name of :func:`interpolate`."""
     warnings.warn(
         "`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
@@ -225,7 +187,10 @@ def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
-def upsample_nearest(input, size=None, scale_factor=None):
+@composite(
+    "nn.functional.upsample_nearest(Tensor input, any size=None, any scale_factor=None) -> Tensor", forms="f"
+)
+def upsample_nearest(input, size, scale_factor):
     """Old name of :func:`interpolate` with mode nearest."""
     warnings.warn(
         "`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.",
@@ -234,7 +199,10 @@ def upsample_nearest(input, size=None, scale_factor=None):
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
-def upsample_bilinear(input, size=None, scale_factor=None):
+@composite(
+    "nn.functional.upsample_bilinear(Tensor input, any size=None, any scale_factor=None) -> Tensor", forms="f"
+)
+def upsample_bilinear(input, size, scale_factor):
     """Old name of :func:`interpolate` with mode bilinear and aligned corners."""
     warnings.warn(
         "`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.",

@@ -1,20 +1,19 @@
 """Margin losses over classes."""
 
-from ... import ops
-from ..._values.dtype import bool as bool_
-from ..._values.dtype import int64
-from ._table import table
-from .losses import chosen, reduced
+from __future__ import annotations
 
-__all__ = [
-    "margin_ranking_loss",
-    "multi_margin_loss",
-    "multilabel_margin_loss",
-    "multilabel_soft_margin_loss",
-]
+from .._values.dtype import ALL
+from ._declare import composite, t
+from ._functional import functional
+from .nn_loss import chosen, reduced
 
 
-def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
+@composite(
+    "nn.functional.margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0, "
+    "bool? size_average=None, bool? reduce=None, str reduction='mean') -> Tensor",
+    forms="f",
+)
+def margin_ranking_loss(input1, input2, target, margin, size_average, reduce, reduction):
     """max(0, -y (x1 - x2) + margin)."""
     reduction = chosen(size_average, reduce, reduction)
     if not input1.dim() == input2.dim() == target.dim():
@@ -25,9 +24,12 @@ def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, red
     return reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)
 
 
-def multi_margin_loss(
-    input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"
-):
+@composite(
+    "nn.functional.multi_margin_loss(Tensor input, Tensor target, float p=1, float margin=1.0, "
+    "Tensor? weight=None, bool? size_average=None, bool? reduce=None, str reduction='mean') -> Tensor",
+    forms="f",
+)
+def multi_margin_loss(input, target, p, margin, weight, size_average, reduce, reduction):
     """Mean over classes i != y of max(0, margin - x[y] + x[i]) ** p, times weight[y]; (N, C) or (C)."""
     reduction = chosen(size_average, reduce, reduction)
     if p not in (1, 2):
@@ -43,14 +45,19 @@ def multi_margin_loss(
         gap = gap * gap
     if weight is not None:
         gap = gap * weight.index_select(0, index.squeeze(1)).unsqueeze(1)
-    own = ops.zeros_like(gap, dtype=bool_).scatter(1, index, True)
+    own = t.zeros_like(gap, dtype=ALL["bool"]).scatter(1, index, True)
     loss = gap.masked_fill(own, 0).sum(1) / rows.size(1)
     if reduction == "none" and input.dim() < 2:
         return loss.squeeze(0)
     return reduced(loss, reduction)
 
 
-def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+@composite(
+    "nn.functional.multilabel_margin_loss(Tensor input, Tensor target, bool? size_average=None, "
+    "bool? reduce=None, str reduction='mean') -> Tensor",
+    forms="f",
+)
+def multilabel_margin_loss(input, target, size_average, reduce, reduction):
     """Mean over classes of max(0, 1 - (x[target] - x[other])) for every target class and every other class.
 
     The target classes of a row are its entries before the first -1.
@@ -62,23 +69,28 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
         )
     rows = input if input.dim() == 2 else input.reshape(1, -1)
     labels = target if input.dim() == 2 else target.reshape(1, -1)
-    valid = (labels >= 0).to(int64).cumprod(1).to(bool_)
+    valid = (labels >= 0).to(ALL["int64"]).cumprod(1).to(ALL["bool"])
     index = labels.masked_fill(~valid, 0)
-    hits = ops.zeros_like(labels).scatter_add(1, index, valid.to(labels.dtype))
+    hits = t.zeros_like(labels).scatter_add(1, index, valid.to(labels.dtype))
     is_target = hits > 0
     own = rows.gather(1, index).unsqueeze(2)
     gap = (1 - (own - rows.unsqueeze(1))).clamp_min(0)
     counted = valid.unsqueeze(2) & ~is_target.unsqueeze(1)
-    loss = ops.where(counted, gap, ops.zeros_like(gap)).sum((1, 2)) / rows.size(1)
+    loss = t.where(counted, gap, t.zeros_like(gap)).sum((1, 2)) / rows.size(1)
     if reduction == "none" and input.dim() < 2:
         return loss.squeeze(0)
     return reduced(loss, reduction)
 
 
-def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
+@composite(
+    "nn.functional.multilabel_soft_margin_loss(Tensor input, Tensor target, Tensor? weight=None, "
+    "bool? size_average=None, bool? reduce=None, str reduction='mean') -> Tensor",
+    forms="f",
+)
+def multilabel_soft_margin_loss(input, target, weight, size_average, reduce, reduction):
     """Mean over classes of the binary cross entropy of logits."""
     reduction = chosen(size_average, reduce, reduction)
-    loss = -(target * table.logsigmoid(input) + (1 - target) * table.logsigmoid(-input))
+    loss = -(target * functional.logsigmoid(input) + (1 - target) * functional.logsigmoid(-input))
     if weight is not None:
         loss = loss * weight
     return reduced(loss.sum(-1) / input.size(-1), reduction)

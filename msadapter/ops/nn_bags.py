@@ -1,18 +1,18 @@
 """Bags of embeddings."""
 
-from ... import ops
-from ...autograd import no_grad
+from __future__ import annotations
 
-__all__ = ["_no_grad_embedding_renorm_", "embedding_bag"]
+from ._declare import composite, namespaces, t
+from ._functional import functional, without_grad
 
 
 def _no_grad_embedding_renorm_(weight, input, max_norm, norm_type):
     """Scale the rows of ``weight`` that ``input`` names down to ``max_norm``, in place."""
-    with no_grad():
-        rows = ops.unique(input.reshape(-1))
+    with without_grad():
+        rows = t.unique(input.reshape(-1))
         chosen = weight.index_select(0, rows)
-        norms = ops.linalg_vector_norm(chosen, norm_type, 1, True)
-        scale = ops.where(norms > max_norm, max_norm / (norms + 1e-7), ops.ones_like(norms))
+        norms = t.linalg_vector_norm(chosen, norm_type, 1, True)
+        scale = t.where(norms > max_norm, max_norm / (norms + 1e-7), t.ones_like(norms))
         weight.index_copy_(0, rows, chosen * scale)
     return weight, input
 
@@ -52,23 +52,30 @@ def _check_bag(input, weight, offsets, mode, per_sample_weights, include_last_of
 def _bag_of_each(n, offsets, include_last_offset):
     """(bag number of each of the n entries, number of bags)."""
     starts = offsets[:-1] if include_last_offset else offsets
-    entries = ops.arange(n, device=offsets.device, dtype=offsets.dtype)
-    bag = ops.searchsorted(starts.contiguous(), entries, right=True) - 1
+    entries = t.arange(n, device=offsets.device, dtype=offsets.dtype)
+    bag = t.searchsorted(starts.contiguous(), entries, right=True) - 1
     return bag, starts.size(0)
 
 
+@composite(
+    "nn.functional.embedding_bag(Tensor input, Tensor weight, Tensor? offsets=None, "
+    "any max_norm=None, float norm_type=2, bool scale_grad_by_freq=False, str mode='mean', "
+    "bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, "
+    "int? padding_idx=None) -> Tensor",
+    forms="f",
+)
 def embedding_bag(
     input,
     weight,
-    offsets=None,
-    max_norm=None,
-    norm_type=2,
-    scale_grad_by_freq=False,
-    mode="mean",
-    sparse=False,
-    per_sample_weights=None,
-    include_last_offset=False,
-    padding_idx=None,
+    offsets,
+    max_norm,
+    norm_type,
+    scale_grad_by_freq,
+    mode,
+    sparse,
+    per_sample_weights,
+    include_last_offset,
+    padding_idx,
 ):
     """Sum, mean or maximum of the rows of ``weight`` in each bag.
 
@@ -87,7 +94,7 @@ def embedding_bag(
         padding_idx %= rows
     if input.dim() == 2:
         n_bags, width = input.shape
-        bag = ops.arange(n_bags, device=input.device).repeat_interleave(width)
+        bag = t.arange(n_bags, device=input.device).repeat_interleave(width)
         input = input.reshape(-1)
         if per_sample_weights is not None:
             per_sample_weights = per_sample_weights.reshape(-1)
@@ -102,7 +109,7 @@ def embedding_bag(
             per_sample_weights = per_sample_weights.index_select(0, kept)
     values = weight.index_select(0, input)
     if sparse or scale_grad_by_freq:  # another gradient
-        rows = ops.namespaces["torch"]["embedding"]
+        rows = namespaces["torch"]["embedding"]
         values = rows(weight, input, scale_grad_by_freq=scale_grad_by_freq, sparse=sparse)
     if weight.dtype.itemsize == 2:  # bags are sums in float32
         values = values.float()
@@ -111,22 +118,82 @@ def embedding_bag(
         values = values * per_sample_weights.unsqueeze(1)
     if mode == "max":
         return _max_of_bags(values, bag, n_bags, cols).to(weight.dtype)
-    total = ops.zeros((n_bags, cols), dtype=values.dtype, device=values.device).index_add(0, bag, values)
+    total = t.zeros((n_bags, cols), dtype=values.dtype, device=values.device).index_add(0, bag, values)
     if mode == "sum":
         return total.to(weight.dtype)
-    counts = ops.bincount(bag, minlength=n_bags).clamp(min=1).to(values.dtype)
+    counts = t.bincount(bag, minlength=n_bags).clamp(min=1).to(values.dtype)
     return (total / counts.unsqueeze(1)).to(weight.dtype)
 
 
 def _max_of_bags(values, bag, n_bags, cols):
     """Maximum over each bag: bags are laid out as rows of equal length, the gaps filled with -inf."""
-    counts = ops.bincount(bag, minlength=n_bags)
+    counts = t.bincount(bag, minlength=n_bags)
     longest = int(counts.max()) if n_bags else 0
     if longest == 0:
-        return ops.zeros((n_bags, cols), dtype=values.dtype, device=values.device)
+        return t.zeros((n_bags, cols), dtype=values.dtype, device=values.device)
     starts = counts.cumsum(0) - counts
-    place = ops.arange(bag.numel(), device=bag.device) - starts.index_select(0, bag)
-    padded = ops.full((n_bags * longest, cols), float("-inf"), dtype=values.dtype, device=values.device)
+    place = t.arange(bag.numel(), device=bag.device) - starts.index_select(0, bag)
+    padded = t.full((n_bags * longest, cols), float("-inf"), dtype=values.dtype, device=values.device)
     padded = padded.index_copy(0, bag * longest + place, values)
     best = padded.view(n_bags, longest, cols).max(1)[0]
-    return ops.where((counts == 0).unsqueeze(1), ops.zeros_like(best), best)
+    return t.where((counts == 0).unsqueeze(1), t.zeros_like(best), best)
+
+
+_BAG_MODES = ("sum", "mean", "max")
+
+
+@composite(
+    "embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, "
+    "bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int? padding_idx=None)"
+    " -> (Tensor, Tensor, Tensor, Tensor)",
+    forms="f",
+)
+def torch_embedding_bag(
+    weight,
+    indices,
+    offsets,
+    scale_grad_by_freq,
+    mode,
+    sparse,
+    per_sample_weights,
+    include_last_offset,
+    padding_idx,
+):
+    """Return (bags, the bag of each index, the size of each bag, the index of each maximum); mode 0 sum, 1 mean, 2 max."""
+    out = functional.embedding_bag(
+        indices,
+        weight,
+        offsets,
+        None,
+        2.0,
+        scale_grad_by_freq,
+        _BAG_MODES[mode],
+        sparse,
+        per_sample_weights,
+        include_last_offset,
+        padding_idx,
+    )
+    starts = offsets[:-1] if include_last_offset else offsets
+    places = t.arange(indices.numel(), dtype=offsets.dtype, device=offsets.device)
+    bag = t.searchsorted(starts.contiguous(), places, right=True) - 1
+    counted = bag if padding_idx is None else bag[indices != padding_idx % weight.shape[0]]
+    sizes = t.bincount(counted, minlength=starts.numel()).to(offsets.dtype)
+    return (
+        out,
+        bag.to(offsets.dtype),
+        sizes,
+        _largest(weight, indices, bag, starts.numel(), padding_idx) if mode == 2 else sizes[:0],
+    )
+
+
+def _largest(weight, indices, bag, count: int, padding_idx):
+    """(bags, columns) which index gave each maximum; 0 in an empty bag, the first of equals."""
+    rows = weight.detach().index_select(0, indices)
+    if padding_idx is not None:
+        rows = rows.masked_fill((indices == padding_idx % weight.shape[0]).unsqueeze(1), float("-inf"))
+    top = t.full((count, rows.shape[1]), float("-inf"), dtype=rows.dtype).index_reduce(0, bag, rows, "amax")
+    hit = (rows == top.index_select(0, bag)) & (rows > float("-inf"))
+    order = t.arange(len(rows)).unsqueeze(1).masked_fill(~hit, len(rows))
+    first = t.full(top.shape, len(rows), dtype=order.dtype).index_reduce(0, bag, order, "amin")
+    found = indices.index_select(0, first.clamp(max=max(len(rows) - 1, 0)).reshape(-1)).reshape(first.shape)
+    return found.masked_fill(first == len(rows), 0)

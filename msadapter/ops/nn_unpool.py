@@ -1,62 +1,77 @@
 """Pooling that is a composition: power average, unpooling, fractional, and the forms with indices."""
 
+from __future__ import annotations
+
 import math
 
-from ... import ops
-from ..._values.dtype import int64
-from .._sizes import _pair, _single, _triple
-from ._table import table
-
-__all__ = [f"{kind}_max_pool{n}d_with_indices" for kind in ("adaptive",) for n in (1, 2, 3)]
-__all__ += [f"max_pool{n}d_with_indices" for n in (1, 2, 3)]
-__all__ += [f"lp_pool{n}d" for n in (1, 2, 3)]
-__all__ += [f"max_unpool{n}d" for n in (1, 2, 3)]
-__all__ += [
-    "fractional_max_pool2d",
-    "fractional_max_pool2d_with_indices",
-    "fractional_max_pool3d",
-    "fractional_max_pool3d_with_indices",
-]
+from .._values.dtype import ALL
+from ._declare import composite, t
+from ._functional import functional
+from ._sizes import _pair, _single, _triple
 
 
-def adaptive_max_pool1d_with_indices(input, output_size, return_indices=False):
+@composite(
+    "nn.functional.adaptive_max_pool1d_with_indices(Tensor input, any output_size, "
+    "bool return_indices=False) -> Tensor",
+    forms="f",
+)
+def adaptive_max_pool1d_with_indices(input, output_size, return_indices):
     """adaptive_max_pool1d and the indices of the maxima."""
-    return table.adaptive_max_pool1d(input, output_size, return_indices=True)
+    return functional.adaptive_max_pool1d(input, output_size, return_indices=True)
 
 
-def adaptive_max_pool2d_with_indices(input, output_size, return_indices=False):
+@composite(
+    "nn.functional.adaptive_max_pool2d_with_indices(Tensor input, any output_size, "
+    "bool return_indices=False) -> Tensor",
+    forms="f",
+)
+def adaptive_max_pool2d_with_indices(input, output_size, return_indices):
     """adaptive_max_pool2d and the indices of the maxima."""
-    return table.adaptive_max_pool2d(input, output_size, return_indices=True)
+    return functional.adaptive_max_pool2d(input, output_size, return_indices=True)
 
 
-def adaptive_max_pool3d_with_indices(input, output_size, return_indices=False):
+@composite(
+    "nn.functional.adaptive_max_pool3d_with_indices(Tensor input, any output_size, "
+    "bool return_indices=False) -> Tensor",
+    forms="f",
+)
+def adaptive_max_pool3d_with_indices(input, output_size, return_indices):
     """adaptive_max_pool3d and the indices of the maxima."""
-    return table.adaptive_max_pool3d(input, output_size, return_indices=True)
+    return functional.adaptive_max_pool3d(input, output_size, return_indices=True)
 
 
-def max_pool1d_with_indices(
-    input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
-):
+@composite(
+    "nn.functional.max_pool1d_with_indices(Tensor input, any kernel_size, any stride=None, "
+    "any padding=0, any dilation=1, bool ceil_mode=False, bool return_indices=False) -> Tensor",
+    forms="f",
+)
+def max_pool1d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode, return_indices):
     """max_pool1d and the indices of the maxima."""
-    return table.max_pool1d(
+    return functional.max_pool1d(
         input, kernel_size, stride, padding, dilation, ceil_mode=ceil_mode, return_indices=True
     )
 
 
-def max_pool2d_with_indices(
-    input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
-):
+@composite(
+    "nn.functional.max_pool2d_with_indices(Tensor input, any kernel_size, any stride=None, "
+    "any padding=0, any dilation=1, bool ceil_mode=False, bool return_indices=False) -> Tensor",
+    forms="f",
+)
+def max_pool2d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode, return_indices):
     """max_pool2d and the indices of the maxima."""
-    return table.max_pool2d(
+    return functional.max_pool2d(
         input, kernel_size, stride, padding, dilation, ceil_mode=ceil_mode, return_indices=True
     )
 
 
-def max_pool3d_with_indices(
-    input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
-):
+@composite(
+    "nn.functional.max_pool3d_with_indices(Tensor input, any kernel_size, any stride=None, "
+    "any padding=0, any dilation=1, bool ceil_mode=False, bool return_indices=False) -> Tensor",
+    forms="f",
+)
+def max_pool3d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode, return_indices):
     """max_pool3d and the indices of the maxima."""
-    return table.max_pool3d(
+    return functional.max_pool3d(
         input, kernel_size, stride, padding, dilation, ceil_mode=ceil_mode, return_indices=True
     )
 
@@ -65,22 +80,37 @@ def _lp_pool(pool, expand, input, norm_type, kernel_size, stride, ceil_mode):
     """(sum of x ** p over each window) ** (1 / p), by way of the mean."""
     kernel = expand(kernel_size)
     mean = pool(input.pow(norm_type), kernel, kernel if stride is None else expand(stride), 0, ceil_mode)
-    return (ops.sign(mean) * table.relu(mean.abs())).mul(math.prod(kernel)).pow(1.0 / norm_type)
+    return (t.sign(mean) * functional.relu(mean.abs())).mul(math.prod(kernel)).pow(1.0 / norm_type)
 
 
-def lp_pool1d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+@composite(
+    "nn.functional.lp_pool1d(Tensor input, any norm_type, any kernel_size, any stride=None, "
+    "bool ceil_mode=False) -> Tensor",
+    forms="f",
+)
+def lp_pool1d(input, norm_type, kernel_size, stride, ceil_mode):
     """p-norm over windows of (N, C, L)."""
-    return _lp_pool(table.avg_pool1d, _single, input, norm_type, kernel_size, stride, ceil_mode)
+    return _lp_pool(functional.avg_pool1d, _single, input, norm_type, kernel_size, stride, ceil_mode)
 
 
-def lp_pool2d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+@composite(
+    "nn.functional.lp_pool2d(Tensor input, float norm_type, any kernel_size, any stride=None, "
+    "bool ceil_mode=False) -> Tensor",
+    forms="f",
+)
+def lp_pool2d(input, norm_type, kernel_size, stride, ceil_mode):
     """p-norm over windows of (N, C, H, W)."""
-    return _lp_pool(table.avg_pool2d, _pair, input, norm_type, kernel_size, stride, ceil_mode)
+    return _lp_pool(functional.avg_pool2d, _pair, input, norm_type, kernel_size, stride, ceil_mode)
 
 
-def lp_pool3d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+@composite(
+    "nn.functional.lp_pool3d(Tensor input, float norm_type, any kernel_size, any stride=None, "
+    "bool ceil_mode=False) -> Tensor",
+    forms="f",
+)
+def lp_pool3d(input, norm_type, kernel_size, stride, ceil_mode):
     """p-norm over windows of (N, C, D, H, W)."""
-    return _lp_pool(table.avg_pool3d, _triple, input, norm_type, kernel_size, stride, ceil_mode)
+    return _lp_pool(functional.avg_pool3d, _triple, input, norm_type, kernel_size, stride, ceil_mode)
 
 
 def _unpool_output_size(input, kernel_size, stride, padding, output_size):
@@ -125,21 +155,36 @@ def _max_unpool(expand, input, indices, kernel_size, stride, padding, output_siz
             f"Found an invalid max index: {wrong} (output volumes are of size "
             f"{'x'.join(str(s) for s in size)}"
         )
-    flat = ops.zeros([*lead, places], dtype=input.dtype, device=input.device)
+    flat = t.zeros([*lead, places], dtype=input.dtype, device=input.device)
     return flat.scatter(-1, indices.reshape([*lead, -1]), input.reshape([*lead, -1])).view([*lead, *size])
 
 
-def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+@composite(
+    "nn.functional.max_unpool1d(Tensor input, Tensor indices, any kernel_size, any stride=None, "
+    "any padding=0, any output_size=None) -> Tensor",
+    forms="f",
+)
+def max_unpool1d(input, indices, kernel_size, stride, padding, output_size):
     """Put maxima back at their indices, zeros elsewhere: (N, C, L)."""
     return _max_unpool(_single, input, indices, kernel_size, stride, padding, output_size)
 
 
-def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+@composite(
+    "nn.functional.max_unpool2d(Tensor input, Tensor indices, any kernel_size, any stride=None, "
+    "any padding=0, any output_size=None) -> Tensor",
+    forms="f",
+)
+def max_unpool2d(input, indices, kernel_size, stride, padding, output_size):
     """Put maxima back at their indices, zeros elsewhere: (N, C, H, W)."""
     return _max_unpool(_pair, input, indices, kernel_size, stride, padding, output_size)
 
 
-def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+@composite(
+    "nn.functional.max_unpool3d(Tensor input, Tensor indices, any kernel_size, any stride=None, "
+    "any padding=0, any output_size=None) -> Tensor",
+    forms="f",
+)
+def max_unpool3d(input, indices, kernel_size, stride, padding, output_size):
     """Put maxima back at their indices, zeros elsewhere: (N, C, D, H, W)."""
     return _max_unpool(_triple, input, indices, kernel_size, stride, padding, output_size)
 
@@ -147,14 +192,14 @@ def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_siz
 def _starts(sample, size, out, kernel):
     """First positions (N, C, out) of the random windows along one dimension; the last ends at the border."""
     if out == 1:
-        return ops.full([*sample.shape, 1], size - kernel, dtype=int64, device=sample.device)
+        return t.full([*sample.shape, 1], size - kernel, dtype=ALL["int64"], device=sample.device)
     # steps in the type of the samples, as in torch
-    alpha = ops.full([], size - kernel, dtype=sample.dtype, device=sample.device) / (out - 1)
-    step = ops.arange(out, device=sample.device, dtype=sample.dtype)
+    alpha = t.full([], size - kernel, dtype=sample.dtype, device=sample.device) / (out - 1)
+    step = t.arange(out, device=sample.device, dtype=sample.dtype)
     u = sample.unsqueeze(-1)
-    first = ((step + u) * alpha).to(int64) - (u * alpha).to(int64)
-    is_last = ops.arange(out, device=sample.device) == out - 1
-    return ops.where(is_last, ops.full_like(first, size - kernel), first)
+    first = ((step + u) * alpha).to(ALL["int64"]) - (u * alpha).to(ALL["int64"])
+    is_last = t.arange(out, device=sample.device) == out - 1
+    return t.where(is_last, t.full_like(first, size - kernel), first)
 
 
 def _fractional(expand, name, input, kernel_size, output_size, output_ratio, samples):
@@ -175,13 +220,13 @@ def _fractional(expand, name, input, kernel_size, output_size, output_ratio, sam
     x = input if input.dim() == n + 2 else input.unsqueeze(0)
     batch, channels = x.shape[:2]
     if samples is None:
-        samples = ops.rand(batch, channels, n, dtype=input.dtype, device=input.device)
+        samples = t.rand(batch, channels, n, dtype=input.dtype, device=input.device)
     index = None
     for d in range(n):
         # Two dimensions: the first sample is for the width, the second for the height.
         column = n - 1 - d if n == 2 else d
         start = _starts(samples[..., column], sizes[d], out[d], kernel[d])
-        places = start.unsqueeze(-1) + ops.arange(kernel[d], device=input.device)
+        places = start.unsqueeze(-1) + t.arange(kernel[d], device=input.device)
         shape = [batch, channels] + [1] * (2 * n)
         shape[2 + d], shape[2 + n + d] = out[d], kernel[d]
         places = places.view(shape)
@@ -194,8 +239,14 @@ def _fractional(expand, name, input, kernel_size, output_size, output_ratio, sam
     return values.reshape(shape), chosen.reshape(shape)
 
 
+@composite(
+    "nn.functional.fractional_max_pool2d_with_indices(Tensor input, any kernel_size, "
+    "any output_size=None, any output_ratio=None, bool return_indices=False, "
+    "Tensor? _random_samples=None) -> Tensor",
+    forms="f",
+)
 def fractional_max_pool2d_with_indices(
-    input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
+    input, kernel_size, output_size, output_ratio, return_indices, _random_samples
 ):
     """fractional_max_pool2d and the indices of the maxima."""
     return _fractional(
@@ -203,8 +254,14 @@ def fractional_max_pool2d_with_indices(
     )
 
 
+@composite(
+    "nn.functional.fractional_max_pool3d_with_indices(Tensor input, any kernel_size, "
+    "any output_size=None, any output_ratio=None, bool return_indices=False, "
+    "Tensor? _random_samples=None) -> Tensor",
+    forms="f",
+)
 def fractional_max_pool3d_with_indices(
-    input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
+    input, kernel_size, output_size, output_ratio, return_indices, _random_samples
 ):
     """fractional_max_pool3d and the indices of the maxima."""
     return _fractional(
@@ -212,9 +269,12 @@ def fractional_max_pool3d_with_indices(
     )
 
 
-def fractional_max_pool2d(
-    input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
-):
+@composite(
+    "nn.functional.fractional_max_pool2d(Tensor input, any kernel_size, any output_size=None, "
+    "any output_ratio=None, bool return_indices=False, Tensor? _random_samples=None) -> Tensor",
+    forms="f",
+)
+def fractional_max_pool2d(input, kernel_size, output_size, output_ratio, return_indices, _random_samples):
     """Maximum over windows with random borders: (N, C, H, W)."""
     both = fractional_max_pool2d_with_indices(
         input, kernel_size, output_size, output_ratio, True, _random_samples
@@ -222,9 +282,12 @@ def fractional_max_pool2d(
     return both if return_indices else both[0]
 
 
-def fractional_max_pool3d(
-    input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
-):
+@composite(
+    "nn.functional.fractional_max_pool3d(Tensor input, any kernel_size, any output_size=None, "
+    "any output_ratio=None, bool return_indices=False, Tensor? _random_samples=None) -> Tensor",
+    forms="f",
+)
+def fractional_max_pool3d(input, kernel_size, output_size, output_ratio, return_indices, _random_samples):
     """Maximum over windows with random borders: (N, C, D, H, W)."""
     both = fractional_max_pool3d_with_indices(
         input, kernel_size, output_size, output_ratio, True, _random_samples

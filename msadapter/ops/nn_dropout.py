@@ -1,10 +1,10 @@
 """Dropout of channels, and alpha dropout. The draws are torch's: one bernoulli per kept unit of noise."""
 
+from __future__ import annotations
+
 import warnings
 
-from ... import ops
-
-__all__ = ["alpha_dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout"]
+from ._declare import composite, t
 
 _ALPHA = 1.7580993408473766  # minus the limit of SELU at -infinity
 
@@ -19,7 +19,7 @@ def _feature_noise(input):
     if input.dim() < 2:
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
     shape = list(input.shape[:2]) + [1] * (input.dim() - 2)
-    return ops.empty(shape, dtype=input.dtype, device=input.device)
+    return t.empty(shape, dtype=input.dtype, device=input.device)
 
 
 def _apply(input, noise, shift, inplace):
@@ -34,7 +34,7 @@ def _feature_dropout(input, p, training, inplace):
     if p == 0 or not training or input.numel() == 0:
         return input
     if p == 1:
-        return input.mul_(ops.zeros_like(input)) if inplace else input * ops.zeros_like(input)
+        return input.mul_(t.zeros_like(input)) if inplace else input * t.zeros_like(input)
     noise = _feature_noise(input).bernoulli_(1 - p).div_(1 - p)
     return _apply(input, noise, None, inplace)
 
@@ -44,8 +44,8 @@ def _alpha(input, p, training, inplace, by_feature):
     if p == 0 or not training or input.numel() == 0:
         return input
     if p == 1:
-        return input.mul_(ops.zeros_like(input)) if inplace else input * ops.zeros_like(input)
-    noise = _feature_noise(input) if by_feature else ops.empty_like(input)
+        return input.mul_(t.zeros_like(input)) if inplace else input * t.zeros_like(input)
+    noise = _feature_noise(input) if by_feature else t.empty_like(input)
     noise = noise.detach().bernoulli_(1 - p)
     scale = 1.0 / ((_ALPHA * _ALPHA * p + 1) * (1 - p)) ** 0.5
     shift = noise.add(-1).mul_(_ALPHA * scale).add_(_ALPHA * scale * p)
@@ -57,7 +57,11 @@ def _one_sample(input, function):
     return function(input.unsqueeze(0)).squeeze(0)
 
 
-def dropout1d(input, p=0.5, training=True, inplace=False):
+@composite(
+    "nn.functional.dropout1d(Tensor input, float p=0.5, bool training=True, bool inplace=False) -> Tensor",
+    forms="f",
+)
+def dropout1d(input, p, training, inplace):
     """Zero whole channels of (N, C, L) or (C, L) with probability p; the rest is scaled by 1 / (1 - p)."""
     _check_p(p)
     if input.dim() not in (2, 3):
@@ -71,7 +75,11 @@ def dropout1d(input, p=0.5, training=True, inplace=False):
     return _feature_dropout(input, p, training, inplace)
 
 
-def dropout2d(input, p=0.5, training=True, inplace=False):
+@composite(
+    "nn.functional.dropout2d(Tensor input, float p=0.5, bool training=True, bool inplace=False) -> Tensor",
+    forms="f",
+)
+def dropout2d(input, p, training, inplace):
     """Zero whole channels of (N, C, H, W); a 3D input is taken as (N, C, L), as torch does."""
     _check_p(p)
     if input.dim() not in (3, 4):
@@ -89,7 +97,11 @@ def dropout2d(input, p=0.5, training=True, inplace=False):
     return _feature_dropout(input, p, training, inplace)
 
 
-def dropout3d(input, p=0.5, training=True, inplace=False):
+@composite(
+    "nn.functional.dropout3d(Tensor input, float p=0.5, bool training=True, bool inplace=False) -> Tensor",
+    forms="f",
+)
+def dropout3d(input, p, training, inplace):
     """Zero whole channels of (N, C, D, H, W) or (C, D, H, W)."""
     _check_p(p)
     if input.dim() not in (4, 5):
@@ -103,11 +115,21 @@ def dropout3d(input, p=0.5, training=True, inplace=False):
     return _feature_dropout(input, p, training, inplace)
 
 
-def alpha_dropout(input, p=0.5, training=False, inplace=False):
+@composite(
+    "nn.functional.alpha_dropout(Tensor input, float p=0.5, bool training=False, "
+    "bool inplace=False) -> Tensor",
+    forms="f",
+)
+def alpha_dropout(input, p, training, inplace):
     """Dropout that keeps mean and variance of self-normalising inputs."""
     return _alpha(input, p, training, inplace, by_feature=False)
 
 
-def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
+@composite(
+    "nn.functional.feature_alpha_dropout(Tensor input, float p=0.5, bool training=False, "
+    "bool inplace=False) -> Tensor",
+    forms="f",
+)
+def feature_alpha_dropout(input, p, training, inplace):
     """Alpha dropout of whole channels."""
     return _alpha(input, p, training, inplace, by_feature=True)

@@ -1,28 +1,21 @@
 """Multi-head attention as a function, and the mask helpers that modules share with it."""
 
+from __future__ import annotations
+
 import math
 import warnings
 
-from ... import ops
-from ..._values.dtype import bool as bool_
-from ...tensor import Tensor
-from ._table import table
-
-__all__ = [
-    "_canonical_mask",
-    "_in_projection",
-    "_in_projection_packed",
-    "_mha_shape_check",
-    "_none_or_dtype",
-    "multi_head_attention_forward",
-]
+from .._values.base import Base
+from .._values.dtype import ALL
+from ._declare import composite, t
+from ._functional import functional
 
 
 def _none_or_dtype(input):
     """The dtype of a mask, None for no mask."""
     if input is None:
         return None
-    if isinstance(input, Tensor):
+    if isinstance(input, Base):
         return input.dtype
     raise RuntimeError("input to _none_or_dtype() must be None or torch.Tensor")
 
@@ -31,7 +24,7 @@ def _canonical_mask(mask, mask_name, other_type, other_name, target_type, check_
     """A boolean mask as an additive one (-inf where True); a floating one as it is."""
     if mask is None:
         return None
-    if mask.dtype != bool_ and not mask.is_floating_point():
+    if mask.dtype != ALL["bool"] and not mask.is_floating_point():
         raise RuntimeError(f"only bool and floating types of {mask_name} are supported")
     if check_other and other_type is not None and mask.dtype != other_type:
         warnings.warn(
@@ -39,8 +32,8 @@ def _canonical_mask(mask, mask_name, other_type, other_name, target_type, check_
             "instead.",
             stacklevel=3,
         )
-    if mask.dtype == bool_:
-        return ops.zeros_like(mask, dtype=target_type).masked_fill_(mask, float("-inf"))
+    if mask.dtype == ALL["bool"]:
+        return t.zeros_like(mask, dtype=target_type).masked_fill_(mask, float("-inf"))
     return mask
 
 
@@ -48,14 +41,14 @@ def _in_projection_packed(q, k, v, w, b=None):
     """Query, key and value projections with one stacked weight; equal inputs are projected together."""
     size = q.size(-1)
     if k is v and q is k:
-        packed = table.linear(q, w, b)
-        return tuple(t.contiguous() for t in packed.chunk(3, -1))
+        packed = functional.linear(q, w, b)
+        return tuple(part.contiguous() for part in packed.chunk(3, -1))
     w_q, w_k, w_v = w.chunk(3)
     b_q, b_k, b_v = (None, None, None) if b is None else b.chunk(3)
     if k is v:
-        key, value = table.linear(k, w[size:], None if b is None else b[size:]).chunk(2, -1)
-        return table.linear(q, w_q, b_q), key.contiguous(), value.contiguous()
-    return table.linear(q, w_q, b_q), table.linear(k, w_k, b_k), table.linear(v, w_v, b_v)
+        key, value = functional.linear(k, w[size:], None if b is None else b[size:]).chunk(2, -1)
+        return functional.linear(q, w_q, b_q), key.contiguous(), value.contiguous()
+    return functional.linear(q, w_q, b_q), functional.linear(k, w_k, b_k), functional.linear(v, w_v, b_v)
 
 
 def _in_projection(q, k, v, w_q, w_k, w_v, b_q=None, b_k=None, b_v=None):
@@ -64,7 +57,7 @@ def _in_projection(q, k, v, w_q, w_k, w_v, b_q=None, b_k=None, b_v=None):
     for name, weight, size in (("query", w_q, e_q), ("key", w_k, e_k), ("value", w_v, e_v)):
         if tuple(weight.shape) != (e_q, size):
             raise AssertionError(f"expecting {name} weights shape of {(e_q, size)}, but got {weight.shape}")
-    return table.linear(q, w_q, b_q), table.linear(k, w_k, b_k), table.linear(v, w_v, b_v)
+    return functional.linear(q, w_q, b_q), functional.linear(k, w_k, b_k), functional.linear(v, w_v, b_v)
 
 
 def _mha_shape_check(query, key, value, key_padding_mask, attn_mask, num_heads):
@@ -175,6 +168,17 @@ def _checked_shapes(query, key, value, embed_dim_to_check, num_heads, separate):
     return head_dim
 
 
+@composite(
+    "nn.functional.multi_head_attention_forward(Tensor query, Tensor key, Tensor value, "
+    "int embed_dim_to_check, int num_heads, Tensor? in_proj_weight, Tensor? in_proj_bias, "
+    "Tensor? bias_k, Tensor? bias_v, bool add_zero_attn, float dropout_p, Tensor out_proj_weight, "
+    "Tensor? out_proj_bias, bool training=True, Tensor? key_padding_mask=None, "
+    "bool need_weights=True, Tensor? attn_mask=None, bool use_separate_proj_weight=False, "
+    "Tensor? q_proj_weight=None, Tensor? k_proj_weight=None, Tensor? v_proj_weight=None, "
+    "Tensor? static_k=None, Tensor? static_v=None, bool average_attn_weights=True, "
+    "bool is_causal=False) -> Tensor",
+    forms="f",
+)
 def multi_head_attention_forward(
     query,
     key,
@@ -189,18 +193,18 @@ def multi_head_attention_forward(
     dropout_p,
     out_proj_weight,
     out_proj_bias,
-    training=True,
-    key_padding_mask=None,
-    need_weights=True,
-    attn_mask=None,
-    use_separate_proj_weight=False,
-    q_proj_weight=None,
-    k_proj_weight=None,
-    v_proj_weight=None,
-    static_k=None,
-    static_v=None,
-    average_attn_weights=True,
-    is_causal=False,
+    training,
+    key_padding_mask,
+    need_weights,
+    attn_mask,
+    use_separate_proj_weight,
+    q_proj_weight,
+    k_proj_weight,
+    v_proj_weight,
+    static_k,
+    static_v,
+    average_attn_weights,
+    is_causal,
 ):
     """Attention of ``num_heads`` heads; query (L, N, E), key (S, N, Ek), value (S, N, Ev), or without N.
 
@@ -210,8 +214,8 @@ def multi_head_attention_forward(
     batched = _mha_shape_check(query, key, value, key_padding_mask, attn_mask, num_heads)
     if not batched:
         # One input given three times stays one object: the packed projection looks at identity.
-        lifted = {id(t): t.unsqueeze(1) for t in (query, key, value)}
-        query, key, value = (lifted[id(t)] for t in (query, key, value))
+        lifted = {id(x): x.unsqueeze(1) for x in (query, key, value)}
+        query, key, value = (lifted[id(x)] for x in (query, key, value))
         key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
     length, batch, embed_dim = query.shape
     source = key.shape[0]
@@ -240,8 +244,8 @@ def multi_head_attention_forward(
             raise AssertionError("bias cannot be added to static key.")
         if static_v is not None:
             raise AssertionError("bias cannot be added to static value.")
-        k = ops.cat([k, bias_k.repeat(1, batch, 1)])
-        v = ops.cat([v, bias_v.repeat(1, batch, 1)])
+        k = t.cat([k, bias_k.repeat(1, batch, 1)])
+        v = t.cat([v, bias_v.repeat(1, batch, 1)])
         added += 1
     q = _heads_first(q, batch, num_heads, head_dim)
     k = (
@@ -255,14 +259,14 @@ def multi_head_attention_forward(
         else _static(static_v, "static_v", batch, num_heads, head_dim)
     )
     if add_zero_attn:
-        zero = ops.zeros((batch * num_heads, 1, head_dim), dtype=k.dtype, device=k.device)
-        k, v = ops.cat([k, zero], 1), ops.cat([v, zero], 1)
+        zero = t.zeros((batch * num_heads, 1, head_dim), dtype=k.dtype, device=k.device)
+        k, v = t.cat([k, zero], 1), t.cat([v, zero], 1)
         added += 1
     # Columns added to the keys are always attended to.
     if added and mask is not None:
-        mask = table.pad(mask, (0, added))
+        mask = functional.pad(mask, (0, added))
     if added and padding is not None:
-        padding = table.pad(padding, (0, added))
+        padding = functional.pad(padding, (0, added))
     source = k.size(1)
     mask = _merge_masks(mask, padding, batch, num_heads, source)
     dropout_p = dropout_p if training else 0.0
@@ -271,11 +275,11 @@ def multi_head_attention_forward(
         scores = (q * math.sqrt(1.0 / head_dim)) @ k.transpose(-2, -1)
         if mask is not None:
             scores = scores + mask
-        weights = table.softmax(scores, -1)
+        weights = functional.softmax(scores, -1)
         if dropout_p > 0.0:
-            weights = table.dropout(weights, dropout_p)
-        context = ops.bmm(weights, v).transpose(0, 1).reshape(length * batch, embed_dim)
-        output = table.linear(context, out_proj_weight, out_proj_bias).view(length, batch, -1)
+            weights = functional.dropout(weights, dropout_p)
+        context = t.bmm(weights, v).transpose(0, 1).reshape(length * batch, embed_dim)
+        output = functional.linear(context, out_proj_weight, out_proj_bias).view(length, batch, -1)
         weights = weights.view(batch, num_heads, length, source)
         if average_attn_weights:
             weights = weights.mean(1)
@@ -286,7 +290,7 @@ def multi_head_attention_forward(
             mask = mask.unsqueeze(0)
         else:
             mask = mask.view(batch, num_heads, -1, source)
-    context = table.scaled_dot_product_attention(
+    context = functional.scaled_dot_product_attention(
         q.view(batch, num_heads, length, head_dim),
         k.view(batch, num_heads, source, head_dim),
         v.view(batch, num_heads, source, head_dim),
@@ -295,5 +299,5 @@ def multi_head_attention_forward(
         hint_is_enough,
     )
     context = context.permute(2, 0, 1, 3).reshape(batch * length, embed_dim)
-    output = table.linear(context, out_proj_weight, out_proj_bias).view(length, batch, -1)
+    output = functional.linear(context, out_proj_weight, out_proj_bias).view(length, batch, -1)
     return (output if batched else output.squeeze(1)), None

@@ -1,0 +1,41 @@
+"""torch.lobpcg."""
+
+from __future__ import annotations
+
+from ._declare import composite, t
+
+
+@composite(
+    "lobpcg(Tensor A, int? k=None, Tensor? B=None, Tensor? X=None, int? n=None, Tensor? iK=None, int? niter=None, "
+    "float? tol=None, bool? largest=None, str? method=None, any tracker=None, any ortho_iparams=None, "
+    "any ortho_fparams=None, any ortho_bparams=None) -> (Tensor, Tensor)",
+    forms="f",
+)
+def lobpcg(
+    A, k, B, X, n, iK, niter, tol, largest, method, tracker, ortho_iparams, ortho_fparams, ortho_bparams
+):
+    """The k largest (or smallest) eigenvalues of a symmetric A (for B) and their vectors, of the exact decomposition.
+
+    The iteration's own parameters (start X, preconditioner, steps, tolerance) are read for the number of vectors alone.
+
+    Raises:
+        ValueError: a matrix smaller than three times the number of vectors, which PyTorch refuses too.
+    """
+    k = k if k is not None else X.shape[-1] if X is not None else 1
+    m = A.shape[-1]
+    n = k if n is None else n
+    if m < 3 * n:
+        raise ValueError(
+            f"LOBPCG algorithm is not applicable when the number of A rows (={m}) is smaller than 3 x the number of requested "
+            f"eigenpairs (={n})"
+        )
+    dense = A.to_dense()
+    root = None
+    if B is not None:
+        root = t.linalg_cholesky(B.to_dense())
+        half = t.linalg_solve_triangular(root, dense, upper=False)
+        dense = t.linalg_solve_triangular(root, half.mT, upper=False)
+    values, vectors = t.linalg_eigh(dense)
+    values, vectors = (values.flip(-1), vectors.flip(-1)) if largest in (None, True) else (values, vectors)
+    values, vectors = values[..., :k], vectors[..., :k]
+    return values, vectors if root is None else t.linalg_solve_triangular(root.mT, vectors, upper=True)

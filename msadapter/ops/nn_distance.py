@@ -1,0 +1,38 @@
+"""Distances, similarities and the bilinear form."""
+
+from __future__ import annotations
+
+from ._declare import composite, t
+from ._functional import without_grad
+
+
+@composite(
+    "nn.functional.pairwise_distance(Tensor x1, Tensor x2, float p=2.0, float eps=1e-06, "
+    "bool keepdim=False) -> Tensor",
+    forms="f",
+    aliases=("pairwise_distance",),
+)
+def pairwise_distance(x1, x2, p, eps, keepdim):
+    """p-norm of x1 - x2 + eps along the last dimension."""
+    return t.linalg_vector_norm(x1 - x2 + eps, p, -1, keepdim)
+
+
+@composite(
+    "nn.functional.cosine_similarity(Tensor x1, Tensor x2, any dim=1, float eps=1e-08) -> Tensor",
+    forms="f",
+    aliases=("cosine_similarity",),
+)
+def cosine_similarity(x1, x2, dim, eps):
+    """Cosine of the angle along ``dim``, norms not below eps."""
+    if not (x1.is_floating_point() or x2.is_floating_point() or x1.is_complex() or x2.is_complex()):
+        raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {x1.dtype}")
+    x1, x2 = t.broadcast_tensors(x1, x2)
+    return ((x1 / _floored_norm(x1, dim, eps)) * (x2 / _floored_norm(x2, dim, eps))).sum(dim)
+
+
+def _floored_norm(x, dim, eps):
+    norm = t.linalg_vector_norm(x, 2, dim, True)
+    # The floor changes the value, not the gradient.
+    with without_grad():
+        lift = norm.clamp_min(eps) - norm
+    return norm + lift
