@@ -523,7 +523,7 @@ def lstsq(A, b, rcond, *, driver):
         residuals = t.squeeze(residuals, -1) if vector else residuals
     else:
         residuals = t.empty([0], dtype=A.dtype.to_real())
-    return named("linalg.lstsq", X, residuals, rank, values)
+    return named("linalg.lstsq", X, residuals, rank, values.detach())
 
 
 # ---- low rank

@@ -269,7 +269,7 @@ def _epsilon(x):
 # ---- group_norm
 def _group_norm_reference(x, weight, bias, num_groups, eps):
     """Return the result, the mean and 1 / standard deviation."""
-    rows = _computed(x).reshape(x.shape[0], num_groups, -1)
+    rows = _computed(x).reshape(x.shape[0], num_groups, math.prod(x.shape[1:]) // num_groups)
     mean = rows.mean(2, keepdim=True)
     rstd = t.rsqrt((rows - mean).square().mean(2, keepdim=True) + eps)
     y = ((rows - mean) * rstd).reshape(x.shape)
@@ -288,7 +288,7 @@ def _group_norm_formula(gs, input, num_groups, weight, mean, rstd, needs):
     """
     n, channels = input.shape[:2]
     per = channels // num_groups
-    x = input.reshape(n, num_groups, per, -1)
+    x = input.reshape(n, num_groups, per, math.prod(input.shape[2:]))  # -1 says nothing of an empty batch
     count = per * x.shape[3]
     mean, rstd = (v.reshape(n, num_groups, 1, 1) for v in (mean, rstd))
     scale = None if weight is None else weight.reshape(1, num_groups, per, 1)

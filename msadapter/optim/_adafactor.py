@@ -3,7 +3,7 @@
 from .. import ops
 from ..tensor import Tensor
 from ..tensor import _tensor as factory
-from ._rules import RuleOptimizer, check, check_lr, signed
+from ._rules import RuleOptimizer, signed
 from .optimizer import _get_scalar_dtype, _get_value, _to_scalar
 
 __all__ = ["Adafactor", "adafactor"]
@@ -11,6 +11,8 @@ __all__ = ["Adafactor", "adafactor"]
 
 class Adafactor(RuleOptimizer):
     """Adafactor. The state is step, and row_var and col_var (matrices) or variance (vectors)."""
+
+    _options = "lr beta2_decay eps d weight_decay foreach maximize"
 
     def __init__(
         self,
@@ -24,28 +26,19 @@ class Adafactor(RuleOptimizer):
         foreach=None,
         maximize=False,
     ):
-        check_lr(lr)
-        check(beta2_decay, beta2_decay <= 0.0, "beta2_decay value")
+        if not lr >= 0.0:
+            raise ValueError(f"Learning rate should be >= 0 but is: {lr}")
+        if not beta2_decay <= 0.0:
+            raise ValueError(f"beta2_decay should be <= 0 but is: {beta2_decay}")
         if eps[0] is not None and not eps[0] >= 0.0:
-            raise ValueError(f"epsilon1 should be >= 0 or None, got {eps[0]}")
+            raise ValueError(f"epsilon1 should be >= 0 but is: {eps[0]}")
         if not eps[1] >= 0.0:
-            raise ValueError(f"epsilon2 should be >= 0 but got {eps[1]}")
+            raise ValueError(f"epsilon2 should be >= 0 but is: {eps[1]}")
         if not d >= 1.0:
-            raise ValueError(f"Clipping threshold d should be >= 1 but got {d}")
+            raise ValueError(f"Clipping threshold d should be >= 1 but is: {d}")
         if not weight_decay >= 0.0:
-            raise ValueError(f"weight_decay should be >= 0 but got {weight_decay}")
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "beta2_decay": beta2_decay,
-                "eps": eps,
-                "d": d,
-                "weight_decay": weight_decay,
-                "foreach": foreach,
-                "maximize": maximize,
-            },
-        )
+            raise ValueError(f"weight_decay should be >= 0 but is: {weight_decay}")
+        super().__init__(params, locals())
 
     def _check_gradient(self, grad):
         if grad.is_complex():
@@ -63,23 +56,7 @@ class Adafactor(RuleOptimizer):
         return state
 
     def _run(self, group, rows):
-        states = [s for _, _, s in rows]
-        eps1, eps2 = group["eps"]
-        adafactor(
-            [p for p, _, _ in rows],
-            [g for _, g, _ in rows],
-            [s.get("row_var") for s in states],
-            [s.get("col_var") for s in states],
-            [s.get("variance") for s in states],
-            [s["step"] for s in states],
-            d=group["d"],
-            lr=group["lr"],
-            beta2_decay=group["beta2_decay"],
-            weight_decay=group["weight_decay"],
-            eps1=eps1,
-            eps2=eps2,
-            maximize=group["maximize"],
-        )
+        self._apply(adafactor, group, rows, "row_var", "col_var", "variance", "step")
 
 
 def adafactor(

@@ -1,5 +1,8 @@
 """Parts that the optimizers share: the loop over parameters, checks of options, small computations."""
 
+import functools
+import inspect
+
 from .. import ops
 from ..autograd import enable_grad
 from ..tensor import Tensor
@@ -13,13 +16,10 @@ def check(value, ok: bool, what: str):
         raise ValueError(f"Invalid {what}: {value}")
 
 
-def check_lr(lr, foreach=False, capturable=False):
-    """Check that a learning rate is a number >= 0, or a tensor with one element."""
-    if isinstance(lr, Tensor):
-        if foreach and not capturable:
-            raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
-        if lr.numel() != 1:
-            raise ValueError("Tensor lr must be 1-element")
+def check_lr(lr):
+    """A learning rate is a number >= 0, or a tensor with one such element."""
+    if isinstance(lr, Tensor) and lr.numel() != 1:
+        raise ValueError("Tensor lr must be 1-element")
     check(lr, lr >= 0.0, "learning rate")
 
 
@@ -27,6 +27,53 @@ def check_betas(betas):
     for i in (0, 1):
         if not 0.0 <= betas[i] < 1.0:
             raise ValueError(f"Invalid beta parameter at index {i}: {betas[i]}")
+
+
+# Options that must not be negative, with the name that PyTorch's message gives them.
+_NOT_NEGATIVE = {
+    "eps": "epsilon value",
+    "momentum": "momentum value",
+    "weight_decay": "weight_decay value",
+    "momentum_decay": "momentum_decay value",
+    "lr_decay": "lr_decay value",
+    "initial_accumulator_value": "initial_accumulator_value value",
+}
+
+# Options that hold several numbers, with the names by which the update rules take them.
+_PARTS = {
+    "betas": ("beta1", "beta2"),
+    "etas": ("etaminus", "etaplus"),
+    "step_sizes": ("step_size_min", "step_size_max"),
+    "eps": ("eps1", "eps2"),  # Adafactor's; elsewhere eps is one number
+}
+
+
+def check_options(options: dict) -> None:
+    """Checks that all optimizers share.
+
+    Raises:
+        ValueError: a number is out of its range.
+        RuntimeError: `fused` together with `differentiable` or `foreach`.
+    """
+    check_lr(options["lr"])
+    for name, what in _NOT_NEGATIVE.items():
+        value = options.get(name, 0)
+        if not isinstance(value, tuple):
+            check(value, value >= 0.0, what)
+    if "betas" in options:
+        check_betas(options["betas"])
+    if options.get("fused"):
+        if options["differentiable"]:
+            raise RuntimeError("`fused` does not support `differentiable`")
+        if options["foreach"]:
+            raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+
+
+@functools.cache
+def option_names(rule) -> tuple[str, ...]:
+    """The parameters of an update rule that have a default or must be named: its options."""
+    parameters = inspect.signature(rule).parameters.values()
+    return tuple(p.name for p in parameters if p.default is not p.empty or p.kind is p.KEYWORD_ONLY)
 
 
 def new_step(param, group):
@@ -62,19 +109,43 @@ def decayed(grad, param, weight_decay):
     return grad.add(param, alpha=weight_decay) if weight_decay != 0 else grad
 
 
-def unzip(rows, width: int):
-    """Return the columns of a list of tuples as lists."""
-    return [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in range(width)]
+def decay(param, grad, lr, weight_decay, decoupled: bool):
+    """Weight decay of the Adam family: the gradient with the decay in it, or as it is after `param` has shrunk."""
+    if not decoupled:
+        return decayed(grad, param, weight_decay)
+    if weight_decay != 0:
+        param.mul_(1 - lr * weight_decay)
+    return grad
+
+
+def overflowed(found_inf) -> bool:
+    """Whether a gradient scaler has found an infinite or undefined gradient, so that the step is left out."""
+    return found_inf is not None and bool(found_inf.item())
+
+
+def unscaled(grads, grad_scale):
+    """The gradients without the factor of a gradient scaler."""
+    return grads if grad_scale is None else [g / grad_scale for g in grads]
 
 
 class RuleOptimizer(Optimizer):
     """An optimizer whose step is a loop over the parameters.
 
-    Subclasses define `_new_state(param, group)`, which runs once, and `_run(group, rows)`. rows holds (param,
-    grad, state) for each parameter that has a gradient.
+    rows: one (param, grad, state) for each parameter that has a gradient.
+
+    A subclass lists the names of its options in `_options`, in the order of PyTorch's groups, and hands the arguments
+    of its constructor on as `super().__init__(params, locals())`. Checks that concern one optimizer alone come before.
     """
 
+    _options = ""
     _sparse = False
+
+    def __init__(self, params, arguments: dict):
+        options = {name: arguments[name] for name in self._options.split()}
+        check_options(options)
+        super().__init__(params, options)
+        if options.get("fused"):
+            self._step_supports_amp_scaling = True
 
     def __setstate__(self, state):
         known = set(state.get("defaults") or self.defaults)
@@ -120,6 +191,24 @@ class RuleOptimizer(Optimizer):
 
     def _run(self, group, rows) -> None:
         raise NotImplementedError
+
+    def _rule_options(self, rule, group) -> dict:
+        """The keywords for an update rule: the options of the group that it names, and what a gradient scaler left."""
+        known = {
+            "grad_scale": getattr(self, "grad_scale", None),
+            "found_inf": getattr(self, "found_inf", None),
+        }
+        known.update(group)
+        for name, parts in _PARTS.items():
+            if isinstance(group.get(name), (tuple, list)):
+                known.update(zip(parts, group[name], strict=True))
+        return {name: known[name] for name in option_names(rule) if name in known}
+
+    def _apply(self, rule, group, rows, *parts: str) -> None:
+        """Calls an update rule with lists of the parameters, the gradients and each named part of the states."""
+        params, grads, states = ([row[k] for row in rows] for k in range(3))
+        lists = [[state.get(part) for state in states] for part in parts]
+        rule(params, grads, *lists, **self._rule_options(rule, group))
 
     @_use_grad_for_differentiable
     def step(self, closure=None):

@@ -1,7 +1,7 @@
 """Adadelta (Zeiler, 2012)."""
 
 from .. import ops
-from ._rules import RuleOptimizer, as_real, check, check_lr, decayed, new_step, signed, zeros_like
+from ._rules import RuleOptimizer, as_real, check, decayed, new_step, signed, zeros_like
 from .optimizer import _get_value, _to_scalar
 
 __all__ = ["Adadelta", "adadelta"]
@@ -9,6 +9,8 @@ __all__ = ["Adadelta", "adadelta"]
 
 class Adadelta(RuleOptimizer):
     """Adadelta. State: step, square_avg, acc_delta."""
+
+    _options = "lr rho eps weight_decay maximize capturable foreach differentiable"
 
     def __init__(
         self,
@@ -23,23 +25,8 @@ class Adadelta(RuleOptimizer):
         maximize=False,
         differentiable=False,
     ):
-        check_lr(lr, foreach, capturable)
         check(rho, 0.0 <= rho <= 1.0, "rho value")
-        check(eps, eps >= 0.0, "epsilon value")
-        check(weight_decay, weight_decay >= 0.0, "weight_decay value")
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "rho": rho,
-                "eps": eps,
-                "weight_decay": weight_decay,
-                "maximize": maximize,
-                "capturable": capturable,
-                "foreach": foreach,
-                "differentiable": differentiable,
-            },
-        )
+        super().__init__(params, locals())
 
     def _new_state(self, param, group):
         return {
@@ -49,21 +36,7 @@ class Adadelta(RuleOptimizer):
         }
 
     def _run(self, group, rows):
-        states = [s for _, _, s in rows]
-        adadelta(
-            [p for p, _, _ in rows],
-            [g for _, g, _ in rows],
-            [s["square_avg"] for s in states],
-            [s["acc_delta"] for s in states],
-            [s["step"] for s in states],
-            capturable=group["capturable"],
-            differentiable=group["differentiable"],
-            lr=group["lr"],
-            rho=group["rho"],
-            eps=group["eps"],
-            weight_decay=group["weight_decay"],
-            maximize=group["maximize"],
-        )
+        self._apply(adadelta, group, rows, "square_avg", "acc_delta", "step")
 
 
 def adadelta(

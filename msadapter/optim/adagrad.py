@@ -1,9 +1,8 @@
 """Adagrad (Duchi et al., 2011)."""
 
 from .. import ops
-from ..tensor import Tensor
 from ..tensor import _tensor as factory
-from ._rules import RuleOptimizer, as_real, check, check_lr, signed
+from ._rules import RuleOptimizer, as_real, overflowed, signed, unscaled
 from .optimizer import _get_scalar_dtype, _get_value, _to_scalar
 
 __all__ = ["Adagrad", "adagrad"]
@@ -13,6 +12,8 @@ class Adagrad(RuleOptimizer):
     """Adagrad. The state, which is made at construction, is step and sum."""
 
     _sparse = True
+
+    _options = "lr lr_decay eps weight_decay initial_accumulator_value foreach maximize differentiable fused"
 
     def __init__(
         self,
@@ -28,31 +29,7 @@ class Adagrad(RuleOptimizer):
         differentiable=False,
         fused=None,
     ):
-        if isinstance(lr, Tensor) and lr.numel() != 1:
-            raise ValueError("Tensor lr must be 1-element")
-        check_lr(lr)
-        check(lr_decay, lr_decay >= 0.0, "lr_decay value")
-        check(weight_decay, weight_decay >= 0.0, "weight_decay value")
-        check(initial_accumulator_value, initial_accumulator_value >= 0.0, "initial_accumulator_value value")
-        check(eps, eps >= 0.0, "epsilon value")
-        if fused and differentiable:
-            raise RuntimeError("`fused` does not support `differentiable`")
-        if fused and foreach:
-            raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "lr_decay": lr_decay,
-                "eps": eps,
-                "weight_decay": weight_decay,
-                "initial_accumulator_value": initial_accumulator_value,
-                "foreach": foreach,
-                "maximize": maximize,
-                "differentiable": differentiable,
-                "fused": fused,
-            },
-        )
+        super().__init__(params, locals())
         for group in self.param_groups:
             for p in group["params"]:
                 self.state[p].update(self._new_state(p, group))
@@ -68,18 +45,7 @@ class Adagrad(RuleOptimizer):
             state["sum"].share_memory_()
 
     def _run(self, group, rows):
-        adagrad(
-            [p for p, _, _ in rows],
-            [g for _, g, _ in rows],
-            [s["sum"] for _, _, s in rows],
-            [s["step"] for _, _, s in rows],
-            differentiable=group["differentiable"],
-            lr=group["lr"],
-            weight_decay=group["weight_decay"],
-            lr_decay=group["lr_decay"],
-            eps=group["eps"],
-            maximize=group["maximize"],
-        )
+        self._apply(adagrad, group, rows, "sum", "step")
 
 
 def adagrad(
@@ -102,6 +68,9 @@ def adagrad(
     maximize,
 ):
     """Update `params` in place by one step of Adagrad."""
+    if overflowed(found_inf):
+        return
+    grads = unscaled(grads, grad_scale)
     lr = _to_scalar(lr)
     for param, grad, state_sum, step in zip(params, grads, state_sums, state_steps, strict=True):
         step += 1

@@ -2,7 +2,16 @@
 
 from .. import ops
 from ..tensor import Tensor
-from ._rules import RuleOptimizer, as_real, check, check_betas, check_lr, new_step, signed, zeros_like
+from ._rules import (
+    RuleOptimizer,
+    as_real,
+    decay,
+    new_step,
+    overflowed,
+    signed,
+    unscaled,
+    zeros_like,
+)
 from .optimizer import _get_value, _to_scalar
 
 __all__ = ["Adam", "adam"]
@@ -11,9 +20,14 @@ __all__ = ["Adam", "adam"]
 class Adam(RuleOptimizer):
     """Adam. The state of a parameter is step, exp_avg, exp_avg_sq (and max_exp_avg_sq with amsgrad).
 
-    In PyTorch, foreach, fused and capturable select an implementation. Here the fused kernel is used whenever
-    the parameters allow it. The options change the numbers only by rounding.
+    foreach, fused and capturable choose an implementation in PyTorch. Here the fused kernel is used if fused=True, or if
+    neither fused nor foreach is given, wherever the parameters allow it. The results agree up to rounding.
     """
+
+    _options = (
+        "lr betas eps weight_decay amsgrad maximize foreach capturable differentiable "
+        "fused decoupled_weight_decay"
+    )
 
     def __init__(
         self,
@@ -31,32 +45,9 @@ class Adam(RuleOptimizer):
         fused=None,
         decoupled_weight_decay=False,
     ):
-        check_lr(lr, foreach, capturable)
-        check(eps, eps >= 0.0, "epsilon value")
-        check_betas(betas)
-        check(weight_decay, weight_decay >= 0.0, "weight_decay value")
-        if fused and differentiable:
-            raise RuntimeError("`fused` does not support `differentiable`")
-        if fused and foreach:
-            raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "betas": betas,
-                "eps": eps,
-                "weight_decay": weight_decay,
-                "amsgrad": amsgrad,
-                "maximize": maximize,
-                "foreach": foreach,
-                "capturable": capturable,
-                "differentiable": differentiable,
-                "fused": fused,
-                "decoupled_weight_decay": decoupled_weight_decay,
-            },
-        )
-        if fused:
-            self._step_supports_amp_scaling = True
+        if isinstance(lr, Tensor) and foreach and not capturable:
+            raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
+        super().__init__(params, locals())
 
     def _check_gradient(self, grad):
         if grad.is_sparse:
@@ -73,30 +64,7 @@ class Adam(RuleOptimizer):
         return state
 
     def _run(self, group, rows):
-        states = [state for _, _, state in rows]
-        beta1, beta2 = group["betas"]
-        adam(
-            [p for p, _, _ in rows],
-            [g for _, g, _ in rows],
-            [s["exp_avg"] for s in states],
-            [s["exp_avg_sq"] for s in states],
-            [s["max_exp_avg_sq"] for s in states] if group["amsgrad"] else [],
-            [s["step"] for s in states],
-            foreach=group["foreach"],
-            capturable=group["capturable"],
-            differentiable=group["differentiable"],
-            fused=group["fused"],
-            grad_scale=getattr(self, "grad_scale", None),
-            found_inf=getattr(self, "found_inf", None),
-            decoupled_weight_decay=group["decoupled_weight_decay"],
-            amsgrad=group["amsgrad"],
-            beta1=beta1,
-            beta2=beta2,
-            lr=group["lr"],
-            weight_decay=group["weight_decay"],
-            eps=group["eps"],
-            maximize=group["maximize"],
-        )
+        self._apply(adam, group, rows, "exp_avg", "exp_avg_sq", "max_exp_avg_sq", "step")
 
 
 def adam(
@@ -136,18 +104,16 @@ def adam(
         "eps": eps,
         "maximize": maximize,
     }
-    lists = (params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps)
-    if (
-        _has_kernel(decoupled_weight_decay)
-        and fused is not False
-        and foreach is not True
-        and not differentiable
-    ):
+    largest = max_exp_avg_sqs if amsgrad else []
+    lists = (params, grads, exp_avgs, exp_avg_sqs, largest, state_steps)
+    # Whoever names another implementation (foreach=False is one) gets no fused kernel.
+    wanted = fused or (fused is None and foreach is None and not differentiable)
+    if wanted and _has_kernel(decoupled_weight_decay):
         lists = _fused(lists, options, decoupled_weight_decay, grad_scale, found_inf)
-    elif found_inf is not None and found_inf.item():
+    elif overflowed(found_inf):
         return
-    elif grad_scale is not None:
-        lists = (params, [g / grad_scale for g in grads], *lists[2:])
+    else:
+        lists = (params, unscaled(grads, grad_scale), *lists[2:])
     params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps = lists
     for i, param in enumerate(params):
         largest = max_exp_avg_sqs[i] if amsgrad else None
@@ -217,11 +183,7 @@ def _update(
 ):
     grad = signed(grad, maximize)
     step_t += 1
-    if weight_decay != 0:
-        if decoupled:
-            param.mul_(1 - lr * weight_decay)
-        else:
-            grad = grad.add(param, alpha=weight_decay)
+    grad = decay(param, grad, lr, weight_decay, decoupled)
     param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq = as_real(
         param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq
     )

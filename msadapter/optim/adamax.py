@@ -4,9 +4,6 @@ from .. import ops
 from ._rules import (
     RuleOptimizer,
     as_real,
-    check,
-    check_betas,
-    check_lr,
     decayed,
     new_step,
     signed,
@@ -19,6 +16,8 @@ __all__ = ["Adamax", "adamax"]
 
 class Adamax(RuleOptimizer):
     """Adamax. State: step, exp_avg, exp_inf."""
+
+    _options = "lr betas eps weight_decay foreach maximize differentiable capturable"
 
     def __init__(
         self,
@@ -33,45 +32,13 @@ class Adamax(RuleOptimizer):
         differentiable=False,
         capturable=False,
     ):
-        check_lr(lr, foreach, capturable)
-        check(eps, eps >= 0.0, "epsilon value")
-        check_betas(betas)
-        check(weight_decay, weight_decay >= 0.0, "weight_decay value")
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "betas": betas,
-                "eps": eps,
-                "weight_decay": weight_decay,
-                "foreach": foreach,
-                "maximize": maximize,
-                "differentiable": differentiable,
-                "capturable": capturable,
-            },
-        )
+        super().__init__(params, locals())
 
     def _new_state(self, param, group):
         return {"step": new_step(param, group), "exp_avg": zeros_like(param), "exp_inf": zeros_like(param)}
 
     def _run(self, group, rows):
-        beta1, beta2 = group["betas"]
-        states = [s for _, _, s in rows]
-        adamax(
-            [p for p, _, _ in rows],
-            [g for _, g, _ in rows],
-            [s["exp_avg"] for s in states],
-            [s["exp_inf"] for s in states],
-            [s["step"] for s in states],
-            maximize=group["maximize"],
-            differentiable=group["differentiable"],
-            capturable=group["capturable"],
-            eps=group["eps"],
-            beta1=beta1,
-            beta2=beta2,
-            lr=group["lr"],
-            weight_decay=group["weight_decay"],
-        )
+        self._apply(adamax, group, rows, "exp_avg", "exp_inf", "step")
 
 
 def adamax(

@@ -2,7 +2,7 @@
 
 from .. import ops
 from ..tensor import _tensor as factory
-from ._rules import RuleOptimizer, as_real, check, check_lr, decayed, signed, zeros_like
+from ._rules import RuleOptimizer, as_real, decayed, signed, zeros_like
 from .optimizer import _get_scalar_dtype, _get_value, _to_scalar
 
 __all__ = ["ASGD", "asgd"]
@@ -10,6 +10,8 @@ __all__ = ["ASGD", "asgd"]
 
 class ASGD(RuleOptimizer):
     """ASGD. State: step, eta, mu, ax (the average)."""
+
+    _options = "lr lambd alpha t0 weight_decay foreach maximize differentiable capturable"
 
     def __init__(
         self,
@@ -24,22 +26,7 @@ class ASGD(RuleOptimizer):
         differentiable=False,
         capturable=False,
     ):
-        check_lr(lr, foreach, capturable)
-        check(weight_decay, weight_decay >= 0.0, "weight_decay value")
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "lambd": lambd,
-                "alpha": alpha,
-                "t0": t0,
-                "weight_decay": weight_decay,
-                "foreach": foreach,
-                "maximize": maximize,
-                "differentiable": differentiable,
-                "capturable": capturable,
-            },
-        )
+        super().__init__(params, locals())
 
     def _new_state(self, param, group):
         scalar = {"dtype": _get_scalar_dtype(), "device": param.device}
@@ -51,23 +38,7 @@ class ASGD(RuleOptimizer):
         }
 
     def _run(self, group, rows):
-        states = [s for _, _, s in rows]
-        asgd(
-            [p for p, _, _ in rows],
-            [g for _, g, _ in rows],
-            [s["ax"] for s in states],
-            [s["mu"] for s in states],
-            [s["eta"] for s in states],
-            [s["step"] for s in states],
-            maximize=group["maximize"],
-            differentiable=group["differentiable"],
-            capturable=group["capturable"],
-            lambd=group["lambd"],
-            lr=group["lr"],
-            t0=group["t0"],
-            alpha=group["alpha"],
-            weight_decay=group["weight_decay"],
-        )
+        self._apply(asgd, group, rows, "ax", "mu", "eta", "step")
 
 
 def asgd(

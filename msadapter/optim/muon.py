@@ -52,6 +52,8 @@ class Muon(RuleOptimizer):
         ValueError: a parameter is not a matrix, or an option is out of range.
     """
 
+    _options = "lr weight_decay momentum nesterov ns_coefficients eps ns_steps adjust_lr_fn"
+
     def __init__(
         self,
         params,
@@ -71,19 +73,7 @@ class Muon(RuleOptimizer):
                 raise ValueError(f"{name} should be >= 0 but is: {value}")
         if adjust_lr_fn not in (None, "original", "match_rms_adamw"):
             raise ValueError(f"Adjust learning rate function {adjust_lr_fn} is not supported")
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "weight_decay": weight_decay,
-                "momentum": momentum,
-                "nesterov": nesterov,
-                "ns_coefficients": ns_coefficients,
-                "eps": eps,
-                "ns_steps": ns_steps,
-                "adjust_lr_fn": adjust_lr_fn,
-            },
-        )
+        super().__init__(params, locals())
         for group in self.param_groups:
             for p in group["params"]:
                 if p.ndim != 2:

@@ -1,7 +1,14 @@
 """NAdam (Dozat, 2016): Adam with Nesterov momentum."""
 
 from .. import ops
-from ._rules import RuleOptimizer, as_real, check, check_betas, check_lr, new_step, signed, zeros_like
+from ._rules import (
+    RuleOptimizer,
+    as_real,
+    decay,
+    new_step,
+    signed,
+    zeros_like,
+)
 from .optimizer import _get_scalar_dtype, _get_value, _to_scalar
 
 __all__ = ["NAdam", "nadam"]
@@ -9,6 +16,11 @@ __all__ = ["NAdam", "nadam"]
 
 class NAdam(RuleOptimizer):
     """NAdam. State: step, mu_product, exp_avg, exp_avg_sq."""
+
+    _options = (
+        "lr betas eps weight_decay momentum_decay decoupled_weight_decay maximize "
+        "foreach capturable differentiable"
+    )
 
     def __init__(
         self,
@@ -25,26 +37,7 @@ class NAdam(RuleOptimizer):
         capturable=False,
         differentiable=False,
     ):
-        check_lr(lr, foreach, capturable)
-        check(eps, eps >= 0.0, "epsilon value")
-        check_betas(betas)
-        check(weight_decay, weight_decay >= 0.0, "weight_decay value")
-        check(momentum_decay, momentum_decay >= 0.0, "momentum_decay value")
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "betas": betas,
-                "eps": eps,
-                "weight_decay": weight_decay,
-                "momentum_decay": momentum_decay,
-                "decoupled_weight_decay": decoupled_weight_decay,
-                "maximize": maximize,
-                "foreach": foreach,
-                "capturable": capturable,
-                "differentiable": differentiable,
-            },
-        )
+        super().__init__(params, locals())
 
     def _new_state(self, param, group):
         device = param.device if group["capturable"] else "cpu"
@@ -56,26 +49,7 @@ class NAdam(RuleOptimizer):
         }
 
     def _run(self, group, rows):
-        beta1, beta2 = group["betas"]
-        states = [s for _, _, s in rows]
-        nadam(
-            [p for p, _, _ in rows],
-            [g for _, g, _ in rows],
-            [s["exp_avg"] for s in states],
-            [s["exp_avg_sq"] for s in states],
-            [s["mu_product"] for s in states],
-            [s["step"] for s in states],
-            decoupled_weight_decay=group["decoupled_weight_decay"],
-            capturable=group["capturable"],
-            differentiable=group["differentiable"],
-            maximize=group["maximize"],
-            beta1=beta1,
-            beta2=beta2,
-            lr=group["lr"],
-            weight_decay=group["weight_decay"],
-            momentum_decay=group["momentum_decay"],
-            eps=group["eps"],
-        )
+        self._apply(nadam, group, rows, "exp_avg", "exp_avg_sq", "mu_product", "step")
 
 
 def nadam(
@@ -107,11 +81,7 @@ def nadam(
         param, grad, exp_avg, exp_avg_sq = as_real(param, grad, exp_avg, exp_avg_sq)
         step_t += 1
         step = _get_value(step_t)
-        if weight_decay != 0:
-            if decoupled_weight_decay:
-                param.mul_(1 - lr * weight_decay)
-            else:
-                grad = grad.add(param, alpha=weight_decay)
+        grad = decay(param, grad, lr, weight_decay, decoupled_weight_decay)
         mu = beta1 * (1.0 - 0.5 * (0.96 ** (step * momentum_decay)))
         mu_next = beta1 * (1.0 - 0.5 * (0.96 ** ((step + 1) * momentum_decay)))
         mu_product *= mu

@@ -1,6 +1,6 @@
 """RAdam (Liu et al., 2019): Adam that uses its denominator only when enough steps have determined it."""
 
-from ._rules import RuleOptimizer, as_real, check, check_betas, check_lr, new_step, signed, zeros_like
+from ._rules import RuleOptimizer, as_real, decay, new_step, signed, zeros_like
 from .optimizer import _get_value, _to_scalar
 
 __all__ = ["RAdam", "radam"]
@@ -8,6 +8,8 @@ __all__ = ["RAdam", "radam"]
 
 class RAdam(RuleOptimizer):
     """RAdam. State: step, exp_avg, exp_avg_sq."""
+
+    _options = "lr betas eps weight_decay maximize foreach capturable decoupled_weight_decay differentiable"
 
     def __init__(
         self,
@@ -23,47 +25,13 @@ class RAdam(RuleOptimizer):
         capturable=False,
         differentiable=False,
     ):
-        check_lr(lr, foreach, capturable)
-        check(eps, eps >= 0.0, "epsilon value")
-        check_betas(betas)
-        check(weight_decay, weight_decay >= 0.0, "weight_decay value")
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "betas": betas,
-                "eps": eps,
-                "weight_decay": weight_decay,
-                "maximize": maximize,
-                "foreach": foreach,
-                "capturable": capturable,
-                "decoupled_weight_decay": decoupled_weight_decay,
-                "differentiable": differentiable,
-            },
-        )
+        super().__init__(params, locals())
 
     def _new_state(self, param, group):
         return {"step": new_step(param, group), "exp_avg": zeros_like(param), "exp_avg_sq": zeros_like(param)}
 
     def _run(self, group, rows):
-        beta1, beta2 = group["betas"]
-        states = [s for _, _, s in rows]
-        radam(
-            [p for p, _, _ in rows],
-            [g for _, g, _ in rows],
-            [s["exp_avg"] for s in states],
-            [s["exp_avg_sq"] for s in states],
-            [s["step"] for s in states],
-            decoupled_weight_decay=group["decoupled_weight_decay"],
-            differentiable=group["differentiable"],
-            capturable=group["capturable"],
-            maximize=group["maximize"],
-            beta1=beta1,
-            beta2=beta2,
-            lr=group["lr"],
-            weight_decay=group["weight_decay"],
-            eps=group["eps"],
-        )
+        self._apply(radam, group, rows, "exp_avg", "exp_avg_sq", "step")
 
 
 def radam(
@@ -95,11 +63,7 @@ def radam(
         param, grad, exp_avg, exp_avg_sq = as_real(param, grad, exp_avg, exp_avg_sq)
         step_t += 1
         step = _get_value(step_t)
-        if weight_decay != 0:
-            if decoupled_weight_decay:
-                param.mul_(1 - lr * weight_decay)
-            else:
-                grad = grad.add(param, alpha=weight_decay)
+        grad = decay(param, grad, lr, weight_decay, decoupled_weight_decay)
         exp_avg.lerp_(grad, 1 - beta1)
         exp_avg_sq.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
         correction1, correction2 = 1 - beta1**step, 1 - beta2**step

@@ -1,6 +1,6 @@
 """RMSprop (Hinton's lecture), also centered and with momentum."""
 
-from ._rules import RuleOptimizer, as_real, check, check_lr, decayed, new_step, signed, zeros_like
+from ._rules import RuleOptimizer, as_real, check, decayed, new_step, signed, zeros_like
 from .optimizer import _get_value, _to_scalar
 
 __all__ = ["RMSprop", "rmsprop"]
@@ -8,6 +8,8 @@ __all__ = ["RMSprop", "rmsprop"]
 
 class RMSprop(RuleOptimizer):
     """RMSprop. State: step, square_avg (momentum_buffer, grad_avg if asked for)."""
+
+    _options = "lr momentum alpha eps centered weight_decay capturable foreach maximize differentiable"
 
     def __init__(
         self,
@@ -23,26 +25,8 @@ class RMSprop(RuleOptimizer):
         maximize=False,
         differentiable=False,
     ):
-        check_lr(lr, foreach, capturable)
-        check(eps, eps >= 0.0, "epsilon value")
-        check(momentum, momentum >= 0.0, "momentum value")
-        check(weight_decay, weight_decay >= 0.0, "weight_decay value")
         check(alpha, alpha >= 0.0, "alpha value")
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "momentum": momentum,
-                "alpha": alpha,
-                "eps": eps,
-                "centered": centered,
-                "weight_decay": weight_decay,
-                "capturable": capturable,
-                "foreach": foreach,
-                "maximize": maximize,
-                "differentiable": differentiable,
-            },
-        )
+        super().__init__(params, locals())
 
     def _new_state(self, param, group):
         state = {"step": new_step(param, group), "square_avg": zeros_like(param)}
@@ -53,24 +37,7 @@ class RMSprop(RuleOptimizer):
         return state
 
     def _run(self, group, rows):
-        states = [s for _, _, s in rows]
-        rmsprop(
-            [p for p, _, _ in rows],
-            [g for _, g, _ in rows],
-            [s["square_avg"] for s in states],
-            [s["grad_avg"] for s in states] if group["centered"] else [],
-            [s["momentum_buffer"] for s in states] if group["momentum"] > 0 else [],
-            [s["step"] for s in states],
-            maximize=group["maximize"],
-            differentiable=group["differentiable"],
-            capturable=group["capturable"],
-            lr=group["lr"],
-            alpha=group["alpha"],
-            eps=group["eps"],
-            weight_decay=group["weight_decay"],
-            momentum=group["momentum"],
-            centered=group["centered"],
-        )
+        self._apply(rmsprop, group, rows, "square_avg", "grad_avg", "momentum_buffer", "step")
 
 
 def rmsprop(

@@ -1,7 +1,7 @@
 """Resilient backpropagation (Riedmiller and Braun, 1993)."""
 
 from .. import ops
-from ._rules import RuleOptimizer, as_real, check, check_lr, new_step, signed, zeros_like
+from ._rules import RuleOptimizer, as_real, check, new_step, signed, zeros_like
 from .optimizer import _get_value
 
 __all__ = ["Rprop", "rprop"]
@@ -9,6 +9,8 @@ __all__ = ["Rprop", "rprop"]
 
 class Rprop(RuleOptimizer):
     """Rprop. State: step, prev, step_size."""
+
+    _options = "lr etas step_sizes foreach maximize differentiable capturable"
 
     def __init__(
         self,
@@ -22,21 +24,9 @@ class Rprop(RuleOptimizer):
         maximize=False,
         differentiable=False,
     ):
-        check_lr(lr)
         if not 0.0 < etas[0] < 1.0 < etas[1]:
             raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "etas": etas,
-                "step_sizes": step_sizes,
-                "foreach": foreach,
-                "maximize": maximize,
-                "differentiable": differentiable,
-                "capturable": capturable,
-            },
-        )
+        super().__init__(params, locals())
         check(step_sizes, step_sizes[0] <= step_sizes[1], "step sizes")
 
     def _new_state(self, param, group):
@@ -49,23 +39,7 @@ class Rprop(RuleOptimizer):
         }
 
     def _run(self, group, rows):
-        states = [s for _, _, s in rows]
-        etaminus, etaplus = group["etas"]
-        smallest, largest = group["step_sizes"]
-        rprop(
-            [p for p, _, _ in rows],
-            [g for _, g, _ in rows],
-            [s["prev"] for s in states],
-            [s["step_size"] for s in states],
-            [s["step"] for s in states],
-            capturable=group["capturable"],
-            maximize=group["maximize"],
-            differentiable=group["differentiable"],
-            step_size_min=smallest,
-            step_size_max=largest,
-            etaminus=etaminus,
-            etaplus=etaplus,
-        )
+        self._apply(rprop, group, rows, "prev", "step_size", "step")
 
 
 def rprop(

@@ -2,7 +2,7 @@
 
 from .. import ops
 from ..tensor import Tensor
-from ._rules import RuleOptimizer, check, check_lr, decayed, signed
+from ._rules import RuleOptimizer, decayed, overflowed, signed, unscaled
 from .optimizer import _get_value, _to_scalar
 
 __all__ = ["SGD", "sgd"]
@@ -12,6 +12,8 @@ class SGD(RuleOptimizer):
     """SGD with optional momentum (state: momentum_buffer), Nesterov momentum and weight decay."""
 
     _sparse = True
+
+    _options = "lr momentum dampening weight_decay nesterov maximize foreach differentiable fused"
 
     def __init__(
         self,
@@ -27,54 +29,17 @@ class SGD(RuleOptimizer):
         differentiable=False,
         fused=None,
     ):
-        if isinstance(lr, Tensor) and lr.numel() != 1:
-            raise ValueError("Tensor lr must be 1-element")
-        check_lr(lr)
-        check(momentum, momentum >= 0.0, "momentum value")
-        check(weight_decay, weight_decay >= 0.0, "weight_decay value")
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
-        if fused and differentiable:
-            raise RuntimeError("`fused` does not support `differentiable`")
-        if fused and foreach:
-            raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "momentum": momentum,
-                "dampening": dampening,
-                "weight_decay": weight_decay,
-                "nesterov": nesterov,
-                "maximize": maximize,
-                "foreach": foreach,
-                "differentiable": differentiable,
-                "fused": fused,
-            },
-        )
-        if fused:
-            self._step_supports_amp_scaling = True
+        super().__init__(params, locals())
 
     def _stateless(self, group):
         return group["momentum"] == 0
 
     def _run(self, group, rows):
         buffers = [state.get("momentum_buffer") for _, _, state in rows]
-        sgd(
-            [p for p, _, _ in rows],
-            [g for _, g, _ in rows],
-            buffers,
-            foreach=group["foreach"],
-            fused=group["fused"],
-            grad_scale=getattr(self, "grad_scale", None),
-            found_inf=getattr(self, "found_inf", None),
-            weight_decay=group["weight_decay"],
-            momentum=group["momentum"],
-            lr=group["lr"],
-            dampening=group["dampening"],
-            nesterov=group["nesterov"],
-            maximize=group["maximize"],
-        )
+        params, grads = ([row[k] for row in rows] for k in range(2))
+        sgd(params, grads, buffers, **self._rule_options(sgd, group))
         if group["momentum"] != 0:
             for (_, _, state), buffer in zip(rows, buffers, strict=True):
                 state["momentum_buffer"] = buffer
@@ -97,16 +62,13 @@ def sgd(
     nesterov,
     maximize,
 ):
-    """Update `params` in place by one step of SGD.
-
-    Missing momentum buffers (None) are added to their list.
-    """
-    if found_inf is not None and found_inf.item():
+    """Update `params` in place by one step of SGD; missing momentum buffers (None) are put into their list."""
+    if overflowed(found_inf):
         return
     lr = _to_scalar(lr)
+    grads = unscaled(d_p_list, grad_scale)
     for i, param in enumerate(params):
-        grad = d_p_list[i] if grad_scale is None else d_p_list[i] / grad_scale
-        grad = decayed(signed(grad, maximize), param, weight_decay)
+        grad = decayed(signed(grads[i], maximize), param, weight_decay)
         if momentum != 0:
             buffer = momentum_buffer_list[i]
             if buffer is None:

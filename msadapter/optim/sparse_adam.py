@@ -1,6 +1,6 @@
 """Adam for sparse gradients. It updates only the rows that have a gradient."""
 
-from ._rules import RuleOptimizer, check, check_betas, check_lr, signed, zeros_like
+from ._rules import RuleOptimizer, check, signed, zeros_like
 from .optimizer import _get_value
 
 __all__ = ["SparseAdam"]
@@ -11,12 +11,12 @@ class SparseAdam(RuleOptimizer):
 
     _sparse = True
 
+    _options = "lr betas eps maximize"
+
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, maximize=False):
         check(lr, lr > 0.0, "learning rate")
-        check_lr(lr)
         check(eps, eps > 0.0, "epsilon value")
-        check_betas(betas)
-        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
+        super().__init__(params, locals())
         dense = [i for group in self.param_groups for i, p in enumerate(group["params"]) if p.is_sparse]
         if dense:
             raise ValueError(f"Sparse params at indices {dense}: SparseAdam requires dense parameter tensors")

@@ -3,34 +3,35 @@
 from __future__ import annotations
 
 import math
-import re
 import warnings
 
 import pytest
 import second_order
+from verdict import judge, unused
 
 import msadapter as torch
 
 CASES, ARRAYS = second_order.load()
 
-# name (a pattern) -> why the answer is not PyTorch's
-DIFFERENT = {r"linalg\.eigh-\d": "eigenvectors have either sign: see test_eigenvectors"}
-
 
 @pytest.mark.parametrize("name", CASES)
 def test_second_order(name):
-    reason = next((why for pattern, why in DIFFERENT.items() if re.fullmatch(pattern, name)), None)
-    if reason:
-        pytest.skip(reason)
+    expected = CASES[name]["answer"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = second_order.answer(torch, CASES[name], ARRAYS)
-    expected = CASES[name]["answer"]
-    for ours, theirs in zip(found, expected, strict=True):
-        assert math.isclose(ours, theirs, rel_tol=1e-6, abs_tol=1e-6 * max(1, *map(abs, expected))), (
-            found,
-            expected,
-        )
+        try:
+            found = second_order.answer(torch, CASES[name], ARRAYS)
+        except Exception as error:
+            judge("second_order", name, f"{type(error).__name__}: {error}")
+            return
+    # A product of three derivatives: rounding counts against the largest of the four numbers.
+    scale = 1e-6 * max(1, *map(abs, expected))
+    same = all(math.isclose(a, b, rel_tol=1e-6, abs_tol=scale) for a, b in zip(found, expected, strict=True))
+    judge("second_order", name, None if same else f"{found} instead of {expected}")
+
+
+def test_known_failures_name_cases():
+    assert unused("second_order", CASES) == []
 
 
 def test_eigenvectors():

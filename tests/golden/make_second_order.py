@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import sys
 import warnings
@@ -14,10 +13,10 @@ import zlib
 
 import numpy as np
 import torch
-from second_order import FILE, answer, call, decoded, tensors
+from second_order import FILE, answer, call, decoded, save, tensors
 from torch.testing._internal.common_methods_invocations import op_db
 
-SEED, SAMPLES, LARGEST = 20, 2, 160
+SEED, SAMPLES, LARGEST, CONSIDERED = 20, 8, 160, 300
 PLACES = ("", "nn.functional.", "linalg.", "special.", "fft.", "masked.", "Tensor.")
 
 
@@ -40,15 +39,22 @@ def encoded(value, arrays: dict, budget: list[int]):
     """An argument as JSON; numbers of tensors are rounded to float16, so that the file is small."""
     if isinstance(value, torch.Tensor):
         budget[0] -= value.numel()
-        if budget[0] < 0 or value.layout != torch.strided or value.is_complex():
+        if budget[0] < 0 or value.layout != torch.strided or value.is_quantized:
             raise Unfit
-        array = value.detach().numpy()
-        if array.dtype == np.float64:
+        plain = value.detach().resolve_conj().resolve_neg()
+        floating = plain.is_floating_point() or plain.is_complex()
+        array = (
+            (torch.view_as_real(plain) if plain.is_complex() else plain)
+            .to(torch.float64 if floating else plain.dtype)
+            .numpy()
+        )
+        if floating:
             array = array.astype(np.float16)
             if not np.isfinite(array).all():
                 raise Unfit
         arrays[name := f"a{len(arrays)}"] = array
-        return {"array": name, "grad": value.requires_grad}
+        dtype = {} if value.dtype == torch.float64 or not floating else {"dtype": str(value.dtype)[6:]}
+        return {"array": name, "grad": value.requires_grad} | dtype
     if isinstance(value, (tuple, torch.Size)):
         return {"tuple": [encoded(v, arrays, budget) for v in value]}
     if isinstance(value, list):
@@ -62,14 +68,34 @@ def encoded(value, arrays: dict, budget: list[int]):
     raise Unfit
 
 
-def smallest(op) -> list:
-    """The first samples of float64, small ones first, that have a number to differentiate."""
-    found = list(itertools.islice(op.sample_inputs("cpu", torch.float64, requires_grad=True), 40))
-    sized = [
-        (sum(t.numel() for t in tensors([s.input, *s.args, *s.kwargs.values()])), k)
-        for k, s in enumerate(found)
-    ]
-    return [found[k] for size, k in sorted(sized) if size > 1]
+def options_of(value) -> str:
+    """What a sample asks for beside its numbers: plain values as they are, of tensors the number of dimensions."""
+    if isinstance(value, torch.Tensor):
+        return f"{value.dtype} {value.ndim}-d"
+    if isinstance(value, dict):
+        return str({k: options_of(v) for k, v in sorted(value.items())})
+    if isinstance(value, (tuple, list)):
+        return str([options_of(v) for v in value])
+    return repr(value)
+
+
+def varied(op, dtype=torch.float64, requires_grad: bool = True) -> list:
+    """The samples that have a number to differentiate: those with new options first, of these the small ones.
+
+    Samples are compared by their keywords, then by all arguments: an option away from its default comes early.
+    """
+    samples = op.sample_inputs("cpu", dtype, requires_grad=requires_grad)
+    found = list(itertools.islice(samples, CONSIDERED))
+    sizes = [sum(t.numel() for t in tensors([s.input, *s.args, *s.kwargs.values()])) for s in found]
+    seen: dict[str, int] = {}
+    ranked = []
+    for k in sorted((k for k in range(len(found)) if sizes[k] > 1), key=lambda k: sizes[k]):
+        keywords = options_of(found[k].kwargs)
+        everything = options_of([found[k].input, found[k].args, found[k].kwargs])
+        ranked.append((seen.get(everything, 0), seen.get(keywords, 0), k))
+        for words in {keywords, everything}:
+            seen[words] = seen.get(words, 0) + 1
+    return [found[k] for *_, k in sorted(ranked)]
 
 
 def record(op, path: str, sample, arrays: dict) -> dict:
@@ -96,7 +122,7 @@ def cases_of(op, arrays: dict) -> list[dict]:
     if path is None or not op.supports_autograd or torch.float64 not in op.supported_backward_dtypes("cpu"):
         return kept
     torch.manual_seed(SEED + zlib.crc32(op.full_name.encode()))
-    for sample in smallest(op):
+    for sample in varied(op):
         fresh = dict(arrays)
         try:
             kept.append(record(op, path, sample, fresh))
@@ -116,8 +142,7 @@ def main() -> None:
     for op in op_db:
         for k, case in enumerate(cases_of(op, arrays)):
             cases[f"{op.full_name}-{k}"] = case
-    text = np.frombuffer(json.dumps(cases, separators=(",", ":")).encode(), dtype=np.uint8)
-    np.savez_compressed(FILE, cases=text, **arrays)
+    save(cases, arrays)
     print(len(cases), "cases,", FILE.stat().st_size, "bytes", file=sys.stderr)
 
 

@@ -1,7 +1,7 @@
 """Second derivatives along fixed directions: the cases of second_order.npz, evaluated alike under PyTorch and here.
 
 A case is a public call with small float64 arguments. With x the differentiable arguments, y the results, c, u, v, w fixed
-numbers of their shapes and g = d<y, c>/dx, its answer is <g, u>, d<g, u>/dx along v, d<g, u>/dc along w.
+numbers of their shapes and g = d<y, c>/dx, its answer is <g, u>, d<g, u>/dx along v, d<g, u>/dc along w, and <y, c>.
 """
 
 from __future__ import annotations
@@ -50,6 +50,9 @@ def decoded(torch, value, arrays):
         return getattr(torch, value["name"])
     array = arrays[value["array"]]
     x = torch.tensor(array.astype(np.float64) if array.dtype == np.float16 else array)
+    if "dtype" in value:
+        dtype = getattr(torch, value["dtype"])
+        x = torch.view_as_complex(x).to(dtype) if dtype.is_complex else x.to(dtype)
     return x.requires_grad_() if value["grad"] else x
 
 
@@ -61,7 +64,7 @@ def call(torch, path: str, args, kwargs):
 
 
 def answer(torch, case: dict, arrays) -> list[float]:
-    """The three numbers of a case."""
+    """The four numbers of a case."""
     args = decoded(torch, case["args"], arrays)
     kwargs = {k: decoded(torch, v, arrays) for k, v in case["kwargs"].items()}
     inputs = [x for x in tensors([args, list(kwargs.values())]) if x.requires_grad]
@@ -79,11 +82,29 @@ def answer(torch, case: dict, arrays) -> list[float]:
         0.0 if g is None else float(product(g.detach(), direction(torch, g.detach(), 2.7 + k)))
         for k, g in enumerate(second)
     ]
-    return [float(slope.detach()), math.fsum(along[: len(inputs)]), math.fsum(along[len(inputs) :])]
+    value = math.fsum(float(product(y.detach(), w.detach())) for y, w in zip(outputs, weights, strict=True))
+    return [float(slope.detach()), math.fsum(along[: len(inputs)]), math.fsum(along[len(inputs) :]), value]
 
 
-def load() -> tuple[dict, dict]:
+def save(cases: dict, arrays: dict, file: Path = FILE) -> None:
+    """Writes the file: one array for each dtype, since a member of its own costs more than the numbers in it."""
+    joined, places = {}, {}
+    for name, array in arrays.items():
+        parts = joined.setdefault(array.dtype.str, [])
+        places[name] = [array.dtype.str, sum(p.size for p in parts), list(array.shape)]
+        parts.append(array.reshape(-1))
+    text = json.dumps({"cases": cases, "places": places}, separators=(",", ":")).encode()
+    members = {f"numbers {dtype}": np.concatenate(parts) for dtype, parts in joined.items()}
+    np.savez_compressed(file, text=np.frombuffer(text, dtype=np.uint8), **members)
+
+
+def load(file: Path = FILE) -> tuple[dict, dict]:
     """Cases by name, arrays by name."""
-    with np.load(FILE) as z:
-        arrays = {name: z[name] for name in z.files if name != "cases"}
-        return json.loads(bytes(z["cases"]).decode()), arrays
+    with np.load(file) as z:
+        told = json.loads(bytes(z["text"]).decode())
+        numbers = {name.removeprefix("numbers "): z[name] for name in z.files if name != "text"}
+    arrays = {
+        name: numbers[dtype][start : start + math.prod(shape)].reshape(shape)
+        for name, (dtype, start, shape) in told["places"].items()
+    }
+    return told["cases"], arrays
