@@ -481,7 +481,7 @@ def _lstsq_grad(gs, A, B):
 def _linalg_lstsq(A, B, rcond, driver):
     vector = B.ndim == A.ndim - 1
     x, rank, values = lapack.LinalgLstsq(A, t.unsqueeze(B, -1) if vector else B, rcond, driver)
-    x = t.narrow(x, -2, 0, A.shape[-1])
+    x = t.clone(t.narrow(x, -2, 0, A.shape[-1]))  # a tensor of its own: a program may change it in place
     return (t.squeeze(x, -1) if vector else x), rank, values
 
 

@@ -75,8 +75,9 @@ binary(
 )
 
 
-def _div_other_grad(g, other, result):
-    return -g * conj(result / other)
+def _div_other_grad(g, self, other):
+    # The quotient is not saved, as in PyTorch: it may be changed in place before the backward pass.
+    return -g * conj((self / other) / other)
 
 
 _TRUNC, _FLOOR = 1, 2

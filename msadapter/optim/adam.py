@@ -193,7 +193,8 @@ def _update(
     correction1, correction2 = 1 - beta1**step, 1 - beta2**step
     second = exp_avg_sq
     if amsgrad:
-        max_exp_avg_sq.copy_(ops.maximum(max_exp_avg_sq, exp_avg_sq))
+        before = max_exp_avg_sq.clone() if differentiable else max_exp_avg_sq
+        max_exp_avg_sq.copy_(ops.maximum(before, exp_avg_sq))
         second = max_exp_avg_sq
     if not differentiable:
         denominator = (second.sqrt() / correction2**0.5).add_(eps)

@@ -68,7 +68,9 @@ def adamax(
         grad = decayed(signed(grad, maximize), param, weight_decay)
         param, grad, exp_avg, exp_inf = as_real(param, grad, exp_avg, exp_inf)
         exp_avg.lerp_(grad, 1 - beta1)
-        exp_inf.copy_(ops.maximum(exp_inf.mul_(beta2), grad.abs().add_(eps)))
+        exp_inf.mul_(beta2)
+        before = exp_inf.clone() if differentiable else exp_inf
+        exp_inf.copy_(ops.maximum(before, grad.abs().add_(eps)))
         size = lr / (1 - beta1 ** _get_value(step))
         numerator, denominator = (exp_avg.clone(), exp_inf.clone()) if differentiable else (exp_avg, exp_inf)
         param.addcdiv_(numerator, denominator, value=-_get_value(size))

@@ -8,6 +8,7 @@ import torch
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "optim"))
+import form_cases  # noqa: E402
 import optim_cases as cases  # noqa: E402
 
 golden = {
@@ -17,3 +18,17 @@ golden = {
     "errors": {name: cases.error_of(torch, name) for name in cases.ERRORS},
 }
 (HERE / "optim.json").write_text(json.dumps(golden) + "\n")
+
+forms = {
+    "torch": torch.__version__,
+    "values": {name: form_cases.run(torch, name, form_cases.FORMS["loop"]) for name in form_cases.cases()},
+    "gradients": form_cases.differentiable(torch),
+}
+lines = []
+for section, rows in forms.items():
+    if isinstance(rows, dict):
+        rows = "{\n" + ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in rows.items()) + "\n}"
+    else:
+        rows = json.dumps(rows)
+    lines.append(f"{json.dumps(section)}: {rows}")
+(HERE / "optim_forms.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
