@@ -1,4 +1,4 @@
-"""torch.cuda: the face of MindSpore's device (see _accelerator for what that is here)."""
+"""torch.cuda: the API of MindSpore's accelerator. _host.accelerator determines which device that is."""
 
 from .._errors import AcceleratorError, OutOfMemoryError
 from .._host import accelerator as _accelerator
@@ -99,16 +99,16 @@ class CudaError(RuntimeError):
 
 
 class DeferredCudaCallError(Exception):
-    """An error in a call that _lazy_call had put off."""
+    """An error in a call that _lazy_call has delayed."""
 
 
 def init() -> None:
-    """Prepare the device; RuntimeError if there is none."""
+    """Initialises the device. Raises RuntimeError if there is none."""
     _accelerator.require()
 
 
 def is_initialized() -> bool:
-    """Whether the device is ready: it is whenever it is available."""
+    """Returns whether the device is initialised, which it is whenever it is available."""
     return is_available() and not _is_in_bad_fork()
 
 
@@ -117,7 +117,7 @@ def _lazy_init() -> None:
 
 
 def _lazy_call(callable, **kwargs) -> None:
-    """Call when the device is ready: now, or never in a run without an accelerator."""
+    """Calls the function now. Without an accelerator, it is never called."""
     if is_available():
         callable()
 
@@ -131,7 +131,7 @@ def _is_compiled() -> bool:
 
 
 def _exchange_device(index: int) -> int:
-    """Make `index` current; the one before (-1 changes nothing)."""
+    """Makes device `index` current and returns the previous one. -1 changes nothing."""
     before = current_device()
     _accelerator.set_device(index)
     return before
@@ -141,12 +141,12 @@ _maybe_exchange_device = _exchange_device
 
 
 def set_device(device) -> None:
-    """Make a device current (torch.device, 'cuda:0' or its index)."""
+    """Makes a device current. It is a torch.device, a string such as 'cuda:0', or an index."""
     _accelerator.set_device(-1 if isinstance(device, int) and device < 0 else _accelerator.index_of(device))
 
 
 def ipc_collect() -> None:
-    """Free memory shared with other processes: nothing is shared this way."""
+    """Does nothing, because no memory is shared with other processes."""
 
 
 def get_sync_debug_mode() -> int:
@@ -155,7 +155,7 @@ def get_sync_debug_mode() -> int:
 
 
 def set_sync_debug_mode(debug_mode) -> None:
-    """Kept, without effect: 0, 1, 2 or 'default', 'warn', 'error'."""
+    """Stores the mode (0, 1, 2 or 'default', 'warn', 'error'), which has no effect."""
     modes = {"default": 0, "warn": 1, "error": 2}
     mode = modes.get(debug_mode, debug_mode)
     if mode not in (0, 1, 2):
@@ -171,7 +171,7 @@ class cudaStatus:
 
 
 class _Runtime:
-    """The calls of the device's runtime that programs make."""
+    """The functions of the CUDA runtime that programs use."""
 
     cudaError = cudaStatus
 
@@ -206,28 +206,28 @@ def cudart() -> _Runtime:
 
 
 def check_error(res: int) -> None:
-    """CudaError unless `res` says success."""
+    """Raises CudaError unless `res` is the code for success."""
     if int(res) != cudaStatus.SUCCESS:
         raise CudaError(res)
 
 
 def current_blas_handle() -> int:
-    """A handle of the matrix library: oneDNN has none."""
+    """The handle of the BLAS library. oneDNN has no handles."""
     return 0
 
 
 def _sleep(cycles: int) -> None:
-    """Keep the device busy for about `cycles` clock cycles."""
+    """Keeps the device busy for about `cycles` clock cycles."""
     import time
 
     time.sleep(cycles / 1e9)
 
 
 def current_solver_handle() -> int:
-    """A handle of the library of linear algebra: LAPACK has none."""
+    """The handle of the linear algebra library. LAPACK has no handles."""
     return 0
 
 
 def is_tf32_supported() -> bool:
-    """Whether float32 products may be computed in tf32: no."""
+    """Returns False, because float32 products are never computed in TF32."""
     return False

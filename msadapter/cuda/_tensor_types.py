@@ -1,4 +1,4 @@
-"""torch.cuda.FloatTensor and its kin: constructors, and classes for isinstance."""
+"""torch.cuda.FloatTensor and the other legacy types, as constructors and for isinstance."""
 
 _DTYPES = {
     "DoubleTensor": "float64",
@@ -17,7 +17,7 @@ _DTYPES = {
 
 
 class TensorType(type):
-    """Class of the classes: a call makes a tensor, isinstance looks at dtype and device."""
+    """The metaclass of these types. A call makes a tensor, and isinstance compares dtype and device."""
 
     def __call__(cls, *args, **kwargs):
         from .._serialization.names import root
@@ -37,7 +37,7 @@ class TensorType(type):
 
 
 def make_types(device_name: str) -> dict:
-    """The classes for one device, by name."""
+    """Name -> class, for one device."""
     module = f"torch.{device_name}"
     return {
         name: TensorType(name, (), {"dtype_name": dtype, "device_name": device_name, "__module__": module})

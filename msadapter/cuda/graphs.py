@@ -1,4 +1,4 @@
-"""CUDA graphs do not exist here: making one says so."""
+"""CUDA graphs are not supported. Creating one raises NotImplementedError."""
 
 
 def _refuse(what):
@@ -6,29 +6,29 @@ def _refuse(what):
 
 
 def is_current_stream_capturing() -> bool:
-    """False: nothing is ever captured."""
+    """Returns False, because nothing is captured."""
     return False
 
 
 def graph_pool_handle():
-    """A handle for memory that graphs would share."""
+    """A handle of a memory pool for graphs."""
     _refuse("graph_pool_handle")
 
 
 class CUDAGraph:
-    """A captured graph."""
+    """Not supported: a captured graph."""
 
     def __new__(cls, *args, **kwargs):
         _refuse("CUDAGraph")
 
 
 class graph:
-    """Context manager that would capture the work of a block."""
+    """Not supported: a context manager that captures the work of a block."""
 
     def __init__(self, *args, **kwargs):
         _refuse("graph")
 
 
 def make_graphed_callables(*args, **kwargs):
-    """Functions as captured graphs."""
+    """Not supported: converts functions to captured graphs."""
     _refuse("make_graphed_callables")

@@ -1,4 +1,4 @@
-"""Memory of the accelerator. On the host: the pool of the kernels, and the process (resident_bytes)."""
+"""Memory statistics of the accelerator. On the host these are those of the kernels' memory pool and of the process."""
 
 import os
 import re
@@ -7,7 +7,7 @@ from .._host import accelerator as _accelerator
 from .._values.dtype import ALL
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
-_blocks: dict = {}  # of caching_allocator_alloc, by address
+_blocks: dict = {}  # address -> memory of caching_allocator_alloc
 _limit = [1.0]
 
 
@@ -43,13 +43,15 @@ def _figures() -> dict:
 
 
 def memory_stats(device=None) -> dict:
-    """Figures by name: 'allocated_bytes.all.current', '...peak' and so on."""
+    """Name -> value, with names such as 'allocated_bytes.all.current' and 'allocated_bytes.all.peak'."""
     if not _accelerator.is_available():
         return {}
     result = {}
     for name, (now, peak) in _figures().items():
         for pool in ("all", "large_pool", "small_pool"):
-            counted = pool != "small_pool"  # the pool does not tell sizes apart: all counts as large
+            counted = (
+                pool != "small_pool"
+            )  # the pool does not distinguish sizes, so everything counts as large
             result[f"{name}.{pool}.current"] = now if counted else 0
             result[f"{name}.{pool}.peak"] = peak if counted else 0
             result[f"{name}.{pool}.allocated"] = peak if counted else 0
@@ -66,7 +68,7 @@ def memory_stats(device=None) -> dict:
 
 
 def memory_stats_as_nested_dict(device=None) -> dict:
-    """memory_stats as dictionaries inside each other."""
+    """memory_stats as nested dictionaries."""
     nested = {}
     for key, value in memory_stats(device).items():
         *folders, last = key.split(".")
@@ -78,7 +80,7 @@ def memory_stats_as_nested_dict(device=None) -> dict:
 
 
 def memory_allocated(device=None) -> int:
-    """Bytes of tensors."""
+    """The bytes that tensors occupy."""
     return _figures()["allocated_bytes"][0]
 
 
@@ -101,7 +103,7 @@ memory_cached, max_memory_cached = memory_reserved, max_memory_reserved
 
 
 def reset_peak_memory_stats(device=None) -> None:
-    """Start the peaks anew from the present figures."""
+    """Resets the peaks to the current values."""
     _native().reset_peak()
     try:
         with open("/proc/self/clear_refs", "w") as stream:
@@ -111,14 +113,14 @@ def reset_peak_memory_stats(device=None) -> None:
 
 
 def reset_accumulated_memory_stats(device=None) -> None:
-    """Counters are not accumulated here."""
+    """Does nothing, because there are no accumulated counters."""
 
 
 reset_max_memory_allocated = reset_max_memory_cached = reset_peak_memory_stats
 
 
 def empty_cache() -> None:
-    """Give unused blocks of the pool back to the system."""
+    """Returns unused blocks of the pool to the system."""
     _native().release_cached()
 
 
@@ -130,7 +132,7 @@ def mem_get_info(device=None) -> tuple:
 
 
 def memory_summary(device=None, abbreviated=False) -> str:
-    """The figures as text."""
+    """The statistics as text."""
     lines = [
         f"{name:<20} {now / 2**20:>12.1f} MiB  peak {peak / 2**20:>12.1f} MiB"
         for name, (now, peak) in _figures().items()
@@ -140,7 +142,7 @@ def memory_summary(device=None, abbreviated=False) -> str:
 
 
 def memory_snapshot(mempool_id=None) -> list:
-    """Blocks of the allocator: it does not list them."""
+    """The blocks of the allocator, which does not list them."""
     return []
 
 
@@ -160,7 +162,7 @@ def _dump_snapshot(filename="dump_snapshot.pickle") -> None:
 
 
 def set_per_process_memory_fraction(fraction, device=None) -> None:
-    """Limit the share of the memory that this process may take (not enforced on the host)."""
+    """Stores the share of memory that this process may use. It is not enforced on the host."""
     if not 0 <= fraction <= 1:
         raise ValueError(f"Invalid fraction value: {fraction}. Allowed range: 0~1")
     _limit[0] = float(fraction)
@@ -172,40 +174,40 @@ def get_allocator_backend() -> str:
 
 
 def list_gpu_processes(device=None) -> str:
-    """The processes that use the device: this one, as far as is known."""
+    """The processes that use the device. Only this process is known."""
     return f"process {os.getpid():>10d} uses {_resident() / 2**20:>12.3f} MB memory"
 
 
 def host_memory_stats() -> dict:
-    """Figures of pinned memory: nothing is pinned on the host."""
+    """The statistics of pinned memory, of which the host has none."""
     return {}
 
 
 def host_memory_stats_as_nested_dict() -> dict:
-    """host_memory_stats as dictionaries inside each other."""
+    """host_memory_stats as nested dictionaries."""
     return {}
 
 
 def reset_peak_host_memory_stats() -> None:
-    """Nothing is pinned on the host: there are no peaks."""
+    """Does nothing, because the host has no pinned memory."""
 
 
 reset_accumulated_host_memory_stats = reset_peak_host_memory_stats
 
 
 def device_memory_used(device=None) -> int:
-    """Bytes in use by all processes."""
+    """The bytes that all processes use."""
     free, total = mem_get_info(device)
     return total - free
 
 
 def get_per_process_memory_fraction(device=None) -> float:
-    """What set_per_process_memory_fraction has set, 1 at the start."""
+    """The value of set_per_process_memory_fraction, initially 1."""
     return _limit[0]
 
 
 def caching_allocator_alloc(size: int, device=None, stream=None) -> int:
-    """The address of ``size`` new bytes, which stay until caching_allocator_delete."""
+    """Allocates ``size`` bytes and returns their address. caching_allocator_delete frees them."""
     block = _native().raw_empty((int(size),), None, _dtype("uint8"))
     address = _native().data_ptr(block)
     _blocks[address] = block
@@ -213,13 +215,13 @@ def caching_allocator_alloc(size: int, device=None, stream=None) -> int:
 
 
 def caching_allocator_delete(mem_ptr: int) -> None:
-    """Free what caching_allocator_alloc gave; RuntimeError for another address."""
+    """Frees memory of caching_allocator_alloc. Raises RuntimeError for any other address."""
     if _blocks.pop(mem_ptr, None) is None:
         raise RuntimeError(f"invalid device pointer: {mem_ptr}")
 
 
 def caching_allocator_enable(value: bool = True) -> None:
-    """The pool of the kernels cannot be switched off: NotImplementedError for False."""
+    """Raises NotImplementedError for False, because the memory pool cannot be disabled."""
     if not value:
         raise _own_allocator("caching_allocator_enable(False)")
 
@@ -235,26 +237,26 @@ def _own_allocator(name: str) -> NotImplementedError:
 
 
 class CUDAPluggableAllocator:
-    """An allocator of the user's own, from a C++ library: NotImplementedError."""
+    """An allocator from a C++ library of the user. Not supported: raises NotImplementedError."""
 
     def __init__(self, path_to_so_file: str, alloc_fn_name: str, free_fn_name: str):
         raise _own_allocator(type(self).__name__)
 
 
 def change_current_allocator(allocator) -> None:
-    """Another allocator for all that follows: NotImplementedError."""
+    """Replaces the allocator. Not supported: raises NotImplementedError."""
     raise _own_allocator("change_current_allocator")
 
 
 class MemPool:
-    """A pool of its own for some tensors: NotImplementedError."""
+    """A separate memory pool. Not supported: raises NotImplementedError."""
 
     def __init__(self, *args, **kwargs):
         raise _own_allocator("MemPool")
 
 
 def use_mem_pool(pool, device=None):
-    """What is allocated inside comes from ``pool``: NotImplementedError."""
+    """A block that allocates from ``pool``. Not supported: raises NotImplementedError."""
     raise _own_allocator("use_mem_pool")
 
 

@@ -1,19 +1,19 @@
-"""Facts about the collective library as programs ask for them."""
+"""torch.cuda.nccl: information about the collective library."""
 
-# The level of the API that torch 2.7 documents; collectives here run over MPI or HCCL.
+# The NCCL version of torch 2.7's API. The collectives themselves run over MPI or HCCL.
 _VERSION = (2, 26, 2)
 
 
 def version() -> tuple:
-    """(major, minor, patch) of the NCCL whose interface is offered."""
+    """The (major, minor, patch) version of NCCL whose API is provided."""
     return _VERSION
 
 
 def is_available(tensors=None) -> bool:
-    """Whether NCCL itself can be called: never."""
+    """Returns False, because NCCL itself cannot be called."""
     return False
 
 
 def unique_id():
-    """NCCL's rendezvous id."""
+    """Not supported: NCCL's unique id."""
     raise NotImplementedError("torch.cuda.nccl.unique_id is not supported (docs/coverage.md)")

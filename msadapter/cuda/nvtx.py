@@ -1,4 +1,4 @@
-"""Ranges for profilers: they go to torch.profiler's recording if one is running."""
+"""torch.cuda.nvtx: named ranges, which are recorded by a running torch.profiler."""
 
 from contextlib import contextmanager
 
@@ -9,7 +9,7 @@ _started: dict = {}
 
 
 def range_push(msg: str) -> int:
-    """Open a nested range; its depth."""
+    """Opens a nested range and returns its depth."""
     entered = record_function(msg)
     entered.__enter__()
     _open.append(entered)
@@ -17,7 +17,7 @@ def range_push(msg: str) -> int:
 
 
 def range_pop() -> int:
-    """Close the innermost range; its depth, or -1 if none is open."""
+    """Closes the innermost range and returns its depth, or -1 if none is open."""
     if not _open:
         return -1
     _open.pop().__exit__(None, None, None)
@@ -25,7 +25,7 @@ def range_pop() -> int:
 
 
 def range_start(msg: str) -> int:
-    """Open a range that need not nest; the id for range_end."""
+    """Opens a range that need not be nested, and returns the id for range_end."""
     entered = record_function(msg)
     entered.__enter__()
     _started[id(entered)] = entered
@@ -33,21 +33,21 @@ def range_start(msg: str) -> int:
 
 
 def range_end(range_id: int) -> None:
-    """Close the range of range_start."""
+    """Closes a range of range_start."""
     entered = _started.pop(range_id, None)
     if entered is not None:
         entered.__exit__(None, None, None)
 
 
 def mark(msg: str) -> None:
-    """A moment."""
+    """Records a point in time."""
     with record_function(msg):
         pass
 
 
 @contextmanager
 def range(msg, *args, **kwargs):
-    """A range for a block or a function."""
+    """A context manager and decorator that records a range."""
     range_push(msg.format(*args, **kwargs))
     try:
         yield

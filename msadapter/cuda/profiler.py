@@ -1,21 +1,21 @@
-"""Start and stop of an outer profiler: there is none to talk to, the calls are accepted."""
+"""torch.cuda.profiler: starts and stops an external profiler. There is none, so the functions have no effect."""
 
 from contextlib import contextmanager
 
 
 def start() -> int:
-    """Begin of the interesting part; 0 stands for success."""
+    """Does nothing and returns 0, the code for success."""
     return 0
 
 
 def stop() -> int:
-    """End of the interesting part."""
+    """Does nothing and returns 0, the code for success."""
     return 0
 
 
 @contextmanager
 def profile():
-    """A block that is the interesting part."""
+    """A block between start() and stop()."""
     start()
     try:
         yield

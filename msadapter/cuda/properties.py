@@ -1,4 +1,4 @@
-"""What kind of device the accelerator is."""
+"""Properties of the accelerator."""
 
 import os
 import platform
@@ -6,12 +6,12 @@ import platform
 from .._host import accelerator as _accelerator
 from .memory import mem_get_info
 
-# the generation that the supported features match: bfloat16, no float8 matmul
+# the CUDA generation that matches the supported features: bfloat16, but no float8 matmul
 _CAPABILITY = (8, 0)
 
 
 class _CudaDeviceProperties:
-    """Facts about one device."""
+    """The properties of a device."""
 
     def __init__(self):
         self.name = get_device_name()
@@ -38,7 +38,7 @@ class _CudaDeviceProperties:
 
 
 def get_device_name(device=None) -> str:
-    """Name of the device: on the host, of its processor, or what MSADAPTER_DEVICE_NAME says (programs compare it)."""
+    """The device's name. On the host it is the processor's name, or MSADAPTER_DEVICE_NAME if it is set."""
     if not _accelerator.on_host():
         import mindspore
 
@@ -53,36 +53,36 @@ def get_device_name(device=None) -> str:
 
 
 def get_device_properties(device=None) -> _CudaDeviceProperties:
-    """Name, memory, number of cores and so on."""
+    """The device's name, memory, number of cores and other properties."""
     _accelerator.check_index(_accelerator.index_of(device))
     return _CudaDeviceProperties()
 
 
 def get_device_capability(device=None) -> tuple:
-    """(major, minor) of the generation whose features are offered."""
+    """The (major, minor) compute capability that matches the supported features."""
     _accelerator.check_index(_accelerator.index_of(device))
     return _CAPABILITY
 
 
 def can_device_access_peer(device, peer_device) -> bool:
-    """Whether one device reads the memory of another: both are the host."""
+    """Whether one device can read the memory of another one."""
     for index in (device, peer_device):
         _accelerator.check_index(_accelerator.index_of(index))
     return _accelerator.index_of(device) != _accelerator.index_of(peer_device)
 
 
 def get_arch_list() -> list:
-    """Architectures that kernels were compiled for: none of CUDA's."""
+    """Returns an empty list, because no kernels are compiled for CUDA architectures."""
     return []
 
 
 def get_gencode_flags() -> str:
-    """Compiler flags of those architectures."""
+    """Returns no compiler flags, because there are no CUDA architectures."""
     return ""
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
-    """Whether bfloat16 works: yes."""
+    """Returns True, because bfloat16 is supported."""
     return _accelerator.is_available()
 
 
@@ -101,5 +101,5 @@ temperature, power_draw, clock_rate, memory_usage = map(
 
 
 def utilization(device=None) -> int:
-    """Load of the device in percent: the machine's load average over its cores."""
+    """The load of the device in percent, computed from the machine's load average and number of cores."""
     return min(100, int(100 * os.getloadavg()[0] / os.cpu_count()))

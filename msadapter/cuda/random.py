@@ -1,7 +1,7 @@
-"""Generators of the accelerator.
+"""Random number generators of the accelerator.
 
-An NPU has its own stream. Where the accelerator is the host itself there is one stream, the CPU's: a run then draws
-the numbers that PyTorch draws on the CPU, whichever of the two names its tensors carry.
+An NPU has its own random stream. If the host acts as the accelerator, there is a single stream, that of the CPU. A program
+then draws the numbers that PyTorch draws on the CPU, for tensors of either device name.
 """
 
 from .._host import accelerator as _accelerator
@@ -24,7 +24,7 @@ __all__ = [
 
 
 class _Generators:
-    """One generator for each device, made when it is first asked for."""
+    """The generators of the devices, which are created on first access."""
 
     def __init__(self):
         self._made = {}
@@ -77,13 +77,13 @@ def set_rng_state_all(new_states) -> None:
 
 
 def manual_seed(seed: int) -> None:
-    """Seed the generator of the current device (nothing happens without an accelerator)."""
+    """Seeds the generator of the current device. Without an accelerator, nothing happens."""
     if _accelerator.is_available():
         _generator(None).manual_seed(int(seed))
 
 
 def manual_seed_all(seed: int) -> None:
-    """Seed the generators of all devices (nothing happens without an accelerator)."""
+    """Seeds the generators of all devices. Without an accelerator, nothing happens."""
     for generator in default_generators:
         generator.manual_seed(int(seed))
 

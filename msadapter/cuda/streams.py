@@ -1,4 +1,4 @@
-"""Streams and events. Work is done at once and in order, so waiting is trivial; times are real."""
+"""Streams and events. Operations run immediately and in order, so waiting does nothing. Measured times are real."""
 
 import threading
 import time
@@ -10,7 +10,7 @@ _next_id = [1]
 
 
 class Stream:
-    """A queue of work. Everything that was put into it is already done."""
+    """A queue of work, which is always complete."""
 
     def __new__(cls, device=None, priority=0, **kwargs):
         self = super().__new__(cls)
@@ -50,19 +50,19 @@ class Stream:
         return 0, -1
 
     def wait_event(self, event) -> None:
-        """Later work waits for the event: it is done already."""
+        """Makes later work wait for the event, which has already happened."""
 
     def wait_stream(self, stream) -> None:
-        """Later work waits for what is in the other stream: it is done already."""
+        """Makes later work wait for the work of another stream, which is already complete."""
 
     def record_event(self, event=None):
-        """Record an event here and return it."""
+        """Records an event in this stream and returns it."""
         event = Event() if event is None else event
         event.record(self)
         return event
 
     def query(self) -> bool:
-        """Whether all work is done: always."""
+        """Returns True, because all work is complete."""
         return True
 
     def synchronize(self) -> None:
@@ -91,7 +91,7 @@ class Stream:
 
 
 class ExternalStream(Stream):
-    """A stream that another library has made."""
+    """A stream that was created by another library."""
 
     def __new__(cls, stream_ptr, device=None, **kwargs):
         return super().__new__(cls, device=device, stream_id=stream_ptr, **kwargs)
@@ -101,7 +101,7 @@ class ExternalStream(Stream):
 
 
 class Event:
-    """A moment in a stream, with its time if enable_timing."""
+    """A point in a stream, which has a time with enable_timing."""
 
     def __init__(self, enable_timing=False, blocking=False, interprocess=False, external=False, device=None):
         self.enable_timing = enable_timing
@@ -109,26 +109,26 @@ class Event:
 
     @classmethod
     def from_ipc_handle(cls, device, handle):
-        """Not possible here: there are no events between processes."""
+        """Not supported: events cannot be shared between processes."""
         raise NotImplementedError("torch.cuda.Event.from_ipc_handle is not supported (docs/coverage.md)")
 
     def record(self, stream=None) -> None:
-        """Note the present moment."""
+        """Records the current time."""
         synchronize()
         self._time = time.perf_counter()
 
     def wait(self, stream=None) -> None:
-        """Make a stream wait for this event: it has happened already."""
+        """Makes a stream wait for this event, which has already happened."""
 
     def query(self) -> bool:
-        """Whether the work before the event is done: always."""
+        """Returns True, because the work before the event is complete."""
         return True
 
     def synchronize(self) -> None:
-        """Wait for the event: it has happened already."""
+        """Waits for the event, which has already happened."""
 
     def elapsed_time(self, end_event) -> float:
-        """Milliseconds from this event to `end_event`."""
+        """The milliseconds from this event to `end_event`."""
         if not (self.enable_timing and end_event.enable_timing):
             raise ValueError("Both events must be created with argument 'enable_timing=True'.")
         if self._time is None or end_event._time is None:
@@ -140,7 +140,7 @@ class Event:
 
 
 class StreamContext:
-    """Context manager: another current stream for a block (torch.cuda.stream)."""
+    """The context manager of torch.cuda.stream, which makes a stream current in a block."""
 
     def __init__(self, stream):
         self.stream = stream
@@ -160,12 +160,12 @@ class StreamContext:
 
 
 def stream(stream):
-    """Context manager: `stream` is current in the block (None: nothing changes)."""
+    """A context manager that makes `stream` current in a block. None changes nothing."""
     return StreamContext(stream)
 
 
 def default_stream(device=None) -> Stream:
-    """The stream of a device that is current at the start."""
+    """The stream of a device that is current initially."""
     return Stream(device_index=_accelerator.index_of(device), stream_id=0)
 
 
@@ -177,18 +177,18 @@ def current_stream(device=None) -> Stream:
 
 
 def set_stream(stream) -> None:
-    """Make `stream` current on its device (None: nothing changes)."""
+    """Makes `stream` current on its device. None changes nothing."""
     if stream is not None:
         _local.__dict__.setdefault("streams", {})[stream.device_index] = stream
 
 
 def get_stream_from_external(data_ptr: int, device=None) -> Stream:
-    """A stream made by another library."""
+    """A stream from another library."""
     return ExternalStream(data_ptr, device)
 
 
 def synchronize(device=None) -> None:
-    """Wait until the accelerator has done its work (on the host it is done when an operator returns)."""
+    """Waits until the accelerator has finished. On the host, the work is complete when an operator returns."""
     if device is not None:
         _accelerator.check_index(_accelerator.index_of(device))
     if not _accelerator.on_host():

@@ -1,4 +1,4 @@
-"""Collective operations on tensors: checks of the arguments, then the backend."""
+"""Collective operations on tensors. The functions check their arguments and call the backend."""
 
 from contextlib import contextmanager
 
@@ -33,7 +33,7 @@ def _check_sizes(tensors, others, what):
 
 
 def _root(group, rank, group_rank, what):
-    """Rank inside the group of a root given in the job (src, dst) or in the group (group_src, group_dst)."""
+    """The rank inside the group of a root that is given by global rank (src, dst) or group rank (group_src, group_dst)."""
     if rank is not None and group_rank is not None:
         raise ValueError(f"Can't specify both group_{what} and {what}")
     pg = resolve(group)
@@ -56,7 +56,7 @@ def _done(work, async_op, group=None):
 
 
 def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False):
-    """tensor = reduction over the group, in place. A Work with async_op, else None."""
+    """tensor = reduction over the group, in place. Returns a Work with async_op, else None."""
     _check_tensor(tensor, "tensor")
     if not_in_group(group, "all_reduce"):
         return None
@@ -158,7 +158,7 @@ def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group
 
 
 def scatter(tensor, scatter_list=None, src=None, group=None, async_op=False, group_src=None):
-    """tensor = src's scatter_list[own rank]."""
+    """tensor = src's scatter_list[this rank]."""
     _check_tensor(tensor, "tensor")
     if not_in_group(group, "scatter"):
         return None
@@ -175,7 +175,7 @@ def scatter(tensor, scatter_list=None, src=None, group=None, async_op=False, gro
 
 
 def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None, async_op=False):
-    """output = reduction over the group of input_list[own rank]."""
+    """output = input_list[this rank], reduced over the group."""
     _check_tensor(output, "output")
     _check_list(input_list, "input_list")
     if not_in_group(group, "reduce_scatter"):
@@ -185,7 +185,7 @@ def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None, async_op=Fal
 
 
 def reduce_scatter_tensor(output, input, op=ReduceOp.SUM, group=None, async_op=False):
-    """output = own part (along dimension 0) of the reduction of `input` over the group."""
+    """output = this rank's part, along dimension 0, of the reduction of `input` over the group."""
     _check_tensor(output, "output")
     _check_tensor(input, "input")
     if not_in_group(group, "reduce_scatter_tensor"):
@@ -202,7 +202,7 @@ _reduce_scatter_base = reduce_scatter_tensor
 
 
 def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False):
-    """output_tensor_list[i] = input_tensor_list[own rank] of process i."""
+    """output_tensor_list[i] = process i's input_tensor_list[this rank]."""
     _check_list(output_tensor_list, "output_tensor_list")
     _check_list(input_tensor_list, "input_tensor_list")
     if not_in_group(group, "all_to_all"):
@@ -217,7 +217,7 @@ def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False
 def all_to_all_single(
     output, input, output_split_sizes=None, input_split_sizes=None, group=None, async_op=False
 ):
-    """As all_to_all with parts of one tensor along dimension 0 (equal parts without split sizes)."""
+    """The same as all_to_all, with parts of one tensor along dimension 0. Without split sizes, the parts are equal."""
     _check_tensor(output, "output")
     _check_tensor(input, "input")
     if not_in_group(group, "all_to_all_single"):
@@ -243,7 +243,7 @@ def _numbers(sizes) -> list:
 
 
 def barrier(group=None, async_op=False, device_ids=None):
-    """Wait for all processes of the group."""
+    """Waits for all processes of the group."""
     if not_in_group(group, "barrier"):
         return None
     if device_ids is not None and not isinstance(device_ids, list):
@@ -252,13 +252,13 @@ def barrier(group=None, async_op=False, device_ids=None):
 
 
 def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
-    """A barrier that names who is missing (with wait_all_ranks all of them, else the first)."""
+    """A barrier whose error names the first missing rank, or with wait_all_ranks all missing ranks."""
     if not not_in_group(group, "monitored_barrier"):
         debug.monitored_barrier(resolve(group), timeout, wait_all_ranks)
 
 
 def _broadcast_coalesced(process_group, tensors, buffer_size: int, src: int = 0) -> None:
-    """tensors = those of rank ``src`` inside the group, in messages of about ``buffer_size`` bytes of one type."""
+    """Broadcasts the tensors of group rank ``src``, in messages of about ``buffer_size`` bytes per dtype."""
     from .. import ops
 
     by_type: dict = {}
@@ -278,7 +278,7 @@ def _broadcast_coalesced(process_group, tensors, buffer_size: int, src: int = 0)
 
 
 class _Together(Work):
-    """Several operations as one."""
+    """A Work for several operations."""
 
     def __init__(self, works):
         super().__init__([t for work in works for t in work._result], self._wait_all)
@@ -290,7 +290,7 @@ class _Together(Work):
 
 
 class _CoalescingManager:
-    """What _coalescing_manager gives: `works` of the block, and wait()."""
+    """The object that _coalescing_manager yields: the `works` of the block, and wait()."""
 
     def __init__(self):
         self.works = []
@@ -308,7 +308,7 @@ class _CoalescingManager:
 
 @contextmanager
 def _coalescing_manager(group=None, device=None, async_ops=False):
-    """Operations of the block are waited for together: at its end, or by the yielded object if async_ops."""
+    """A block whose operations are waited for together: at its end, or with async_ops through the yielded object."""
     pg = resolve(group)
     if pg in world.coalescing:
         raise ValueError("ProcessGroup has non-empty op list at the start of coalescing")

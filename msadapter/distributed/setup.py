@@ -1,4 +1,4 @@
-"""Starting and ending the job, making groups, questions about ranks."""
+"""Initialises and destroys the job, creates process groups, and returns ranks."""
 
 import hashlib
 import os
@@ -23,7 +23,7 @@ _handlers: dict = {}
 
 
 def is_available() -> bool:
-    """True: the package is there."""
+    """Returns True, because the package is always available."""
     return True
 
 
@@ -38,27 +38,27 @@ def is_backend_available(backend: str) -> bool:
 
 
 def is_mpi_available() -> bool:
-    """Whether the name mpi is accepted: yes (CPU ranks always talk over MPI)."""
+    """Returns True: the name mpi is accepted. CPU ranks always communicate over MPI."""
     return True
 
 
 def is_nccl_available() -> bool:
-    """Whether the name nccl is accepted: yes (it means the accelerator's collectives)."""
+    """Returns True: the name nccl is accepted. It means the accelerator's collectives."""
     return True
 
 
 def is_gloo_available() -> bool:
-    """Whether the name gloo is accepted: yes."""
+    """Returns True: the name gloo is accepted."""
     return True
 
 
 def is_ucc_available() -> bool:
-    """UCC: no."""
+    """Returns False, because UCC is not supported."""
     return False
 
 
 def is_xccl_available() -> bool:
-    """XCCL: no."""
+    """Returns False, because XCCL is not supported."""
     return False
 
 
@@ -68,7 +68,7 @@ def is_torchelastic_launched() -> bool:
 
 
 def register_rendezvous_handler(scheme: str, handler) -> None:
-    """`handler(url, timeout=...)` yields (store, rank, world_size) for init methods of a scheme."""
+    """Registers `handler(url, timeout=...)`, which yields (store, rank, world_size), for a scheme of init methods."""
     if scheme in _handlers:
         raise RuntimeError(f"Rendezvous handler for {scheme}:// already registered")
     _handlers[scheme] = handler
@@ -87,7 +87,7 @@ def _env(name: str, given: int) -> int:
 
 
 def rendezvous(url: str, rank: int = -1, world_size: int = -1, timeout=default_pg_timeout, **kwargs):
-    """Yield (store, rank, world_size) for env://, tcp://host:port or file:///path."""
+    """Yields (store, rank, world_size) for env://, tcp://host:port or file:///path."""
     scheme, _, rest = url.partition("://")
     if scheme in _handlers:
         yield from _handlers[scheme](url, timeout=timeout, **kwargs)
@@ -120,7 +120,7 @@ def _need(url, rank, world_size):
 
 
 def _tcp_store(host, port, rank, world_size, timeout):
-    """The job's store: kept by the launcher if it says so, else by rank 0."""
+    """The job's store. The launcher runs it if its environment variables say so, otherwise rank 0."""
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
         attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
         return PrefixStore(f"/worker/attempt_{attempt}", TCPStore(host, port, timeout=timeout))
@@ -146,7 +146,7 @@ def init_process_group(
     pg_options=None,
     device_id=None,
 ) -> None:
-    """Start the job: the group of all processes.
+    """Starts the job and creates the group of all processes.
 
     backend: nccl, gloo, hccl, mpi, a map like 'cpu:gloo,cuda:nccl', or None. Rank and size come from the
     arguments, the init_method or the environment. ValueError when called twice.
@@ -172,7 +172,7 @@ def init_process_group(
     if not 0 <= rank < world_size:
         raise ValueError(f"rank {rank} is not in a job of {world_size} processes")
     ranks = list(range(world_size))
-    store = PrefixStore(f"job/{world.starts}", store)  # a store may serve one job after another
+    store = PrefixStore(f"job/{world.starts}", store)  # a store may serve several jobs, one after the other
     world.starts += 1
     moving = backends.create(name, rank, world_size, ranks, store, timeout)
     world.group_count = 1
@@ -214,11 +214,11 @@ def new_group(
     group_desc=None,
     device_id=None,
 ):
-    """A group of some processes. GroupMember.NON_GROUP_MEMBER if this one is not in it.
+    """Creates a group of some processes. Returns GroupMember.NON_GROUP_MEMBER if this process is not in it.
 
-    All processes of the job must call this, or with use_local_synchronization only those of the group (None then for
-    another that calls it). pg_options: an Options object; its timeout counts where none is given, its stream priority
-    means nothing on a host. TypeError for anything else.
+    All processes of the job must call this. With use_local_synchronization only the members of the group call it; another
+    process that calls it gets None. pg_options is an Options object, whose timeout is used if `timeout` is not given. Its
+    stream priority has no effect on a host. Raises TypeError for other pg_options.
     """
     everyone = default_group()
     timeout = timeout or _timeout_of(pg_options, backend or everyone._backend_name)
@@ -253,7 +253,7 @@ def new_group(
 
 
 def _name_of_ranks(ranks) -> str:
-    """A name that the members of a group agree on without asking: others may have made more groups, or fewer."""
+    """A group name that its members derive from the ranks alone, because processes may have created different groups."""
     name = hashlib.sha1("_".join(map(str, ranks)).encode()).hexdigest()
     while name in world.pg_names.values():
         name = hashlib.sha1(f"{name}_".encode()).hexdigest()
@@ -261,7 +261,7 @@ def _name_of_ranks(ranks) -> str:
 
 
 def _timeout_of(options, backend):
-    """The timeout of a group's options, None without one."""
+    """The timeout of a group's options; None if they have none."""
     if options is None:
         return None
     if not isinstance(options, ProcessGroup.Options):
@@ -273,7 +273,7 @@ def _timeout_of(options, backend):
 
 
 def new_subgroups(group_size=None, group=None, timeout=None, backend=None, pg_options=None, group_desc=None):
-    """Groups of `group_size` neighbours; (the own one, all)."""
+    """Creates groups of `group_size` consecutive ranks. Returns (this process's group, all groups)."""
     size = get_world_size()
     if group_size is None:
         raise ValueError("Default group size only takes effect when there are accelerators in the cluster")
@@ -290,7 +290,7 @@ def new_subgroups(group_size=None, group=None, timeout=None, backend=None, pg_op
 def new_subgroups_by_enumeration(
     ranks_per_subgroup_list, timeout=None, backend=None, pg_options=None, group_desc=None
 ):
-    """Groups given by lists of ranks; (the own one, all)."""
+    """Creates groups from lists of ranks. Returns (this process's group, all groups)."""
     if not ranks_per_subgroup_list:
         raise ValueError("The arg 'ranks_per_subgroup_list' cannot be empty")
     groups, own, seen = [], None, set()
@@ -307,7 +307,7 @@ def new_subgroups_by_enumeration(
 def split_group(
     parent_pg=None, split_ranks=None, timeout=None, pg_options=None, group_desc=None, backend=None
 ):
-    """The part of `parent_pg` that this process is in, of parts given by ranks inside the parent."""
+    """Splits `parent_pg` into groups given by lists of its ranks, and returns this process's group."""
     parent = parent_pg or default_group()
     if not split_ranks:
         raise ValueError("split_ranks cannot be None")
@@ -320,7 +320,7 @@ def split_group(
 
 
 def destroy_process_group(group=None) -> None:
-    """End a group, or with None (or the default group) the job."""
+    """Destroys a group. With None or the default group, it ends the job."""
     if group is GroupMember.NON_GROUP_MEMBER:
         return
     if group is None or group is world.default_pg:
@@ -360,7 +360,7 @@ def get_backend(group=None) -> Backend:
 
 
 def get_backend_config(group=None) -> str:
-    """The backend as it was given."""
+    """The backend string that was passed when the group was created."""
     return resolve(group)._backend_name
 
 
@@ -373,7 +373,7 @@ def get_default_backend_for_device(device) -> str:
 
 
 def get_global_rank(group, group_rank: int) -> int:
-    """Rank in the job of a rank inside a group."""
+    """The global rank of a rank inside a group."""
     pg = resolve(group)
     if not 0 <= group_rank < pg.size():
         raise ValueError(f"Group rank {group_rank} is not part of group {pg}")
@@ -381,7 +381,7 @@ def get_global_rank(group, group_rank: int) -> int:
 
 
 def get_group_rank(group, global_rank: int) -> int:
-    """Rank inside a group of a rank in the job."""
+    """The rank inside a group of a global rank."""
     pg = resolve(group)
     if pg not in world.pg_map:
         raise ValueError(
@@ -393,7 +393,7 @@ def get_group_rank(group, global_rank: int) -> int:
 
 
 def get_process_group_ranks(group) -> list:
-    """Ranks in the job of a group's processes."""
+    """The global ranks of a group's processes."""
     return list(resolve(group)._ranks)
 
 
@@ -417,7 +417,7 @@ def get_pg_count() -> int:
 
 
 def not_in_group(group, what: str) -> bool:
-    """Whether this process is outside; then torch warns and the operation does nothing."""
+    """Returns True, with torch's warning, if this process is not in the group. The operation then does nothing."""
     if resolve(group) is not None:
         return False
     warnings.warn(

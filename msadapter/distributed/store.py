@@ -1,4 +1,4 @@
-"""Key-value stores by which processes meet: in this process, in a file, behind a prefix. TCPStore: tcp_store.py."""
+"""Key-value stores for the processes of a job: in memory, in a file, and with a prefix. tcp_store.py has TCPStore."""
 
 import os
 import struct
@@ -20,7 +20,7 @@ def _bytes(value) -> bytes:
 
 
 class Store:
-    """Base: subclasses keep the bytes (`_read`, `_write`, `_transaction`); the rest follows."""
+    """Base class of stores. Subclasses implement the storage (`_read`, `_write`, `_transaction`)."""
 
     def __init__(self):
         self._timeout = _DEFAULT_TIMEOUT
@@ -30,24 +30,24 @@ class Store:
         return self._timeout
 
     def set_timeout(self, timeout) -> None:
-        """How long get and wait have patience."""
+        """Sets the timeout of get and wait."""
         self._timeout = timeout
 
     def _update(self, change):
-        """Run `change(dict of bytes)` alone and keep what it does; its result."""
+        """Runs `change(dict of bytes)` atomically, stores the changed dict, and returns the function's result."""
         raise NotImplementedError
 
     def set(self, key: str, value) -> None:
-        """Store a value (str or bytes)."""
+        """Sets the value of a key, a str or bytes."""
         self._update(lambda data: data.__setitem__(key, _bytes(value)))
 
     def get(self, key: str) -> bytes:
-        """The value; waits until there is one."""
+        """Waits until the key exists and returns its value."""
         self.wait([key])
         return self._update(lambda data: data[key])
 
     def add(self, key: str, amount: int) -> int:
-        """Add to a counter (0 at the start); the sum."""
+        """Adds to a counter, which starts at 0, and returns the sum."""
 
         def change(data):
             total = int(data.get(key, b"0")) + int(amount)
@@ -57,16 +57,18 @@ class Store:
         return self._update(change)
 
     def append(self, key: str, value) -> None:
-        """Append to a value."""
+        """Appends to the value of a key."""
         self._update(lambda data: data.__setitem__(key, data.get(key, b"") + _bytes(value)))
 
     def check(self, keys) -> bool:
-        """Whether all keys are there."""
+        """True if all keys exist."""
         return self._update(lambda data: all(key in data for key in keys))
 
     def compare_set(self, key: str, expected_value, desired_value) -> bytes:
-        """Store `desired_value` if the present value is `expected_value` (empty: if there is none); the
-        value."""
+        """Sets `desired_value` if the current value is `expected_value`. Returns the resulting value.
+
+        An empty `expected_value` also matches a missing key.
+        """
 
         def change(data):
             if key not in data:
@@ -80,43 +82,43 @@ class Store:
         return self._update(change)
 
     def delete_key(self, key: str) -> bool:
-        """Forget a key; whether it was there."""
+        """Deletes a key. Returns True if it existed."""
         return self._update(lambda data: data.pop(key, None) is not None)
 
     def num_keys(self) -> int:
-        """How many keys there are."""
+        """The number of keys."""
         return self._update(len)
 
     def multi_get(self, keys) -> list:
-        """Values of several keys."""
+        """The values of several keys."""
         return [self.get(key) for key in keys]
 
     def multi_set(self, keys, values) -> None:
-        """Store several values."""
+        """Sets several values."""
         for key, value in zip(keys, values, strict=True):
             self.set(key, value)
 
     def wait(self, keys, timeout=None) -> None:
-        """Wait until all keys are there; DistStoreError when the patience ends."""
+        """Waits until all keys exist. Raises DistStoreError after the timeout."""
         patience = _seconds(timeout or self._timeout)
         end, pause = time.monotonic() + patience, 0.001
         while not self.check(keys):
             if time.monotonic() >= end:
                 self._give_up(keys, patience)
             time.sleep(pause)
-            pause = min(pause * 1.5, 0.1)  # a file that is asked often keeps its writers waiting
+            pause = min(pause * 1.5, 0.1)  # frequent reads would block the writers of the file
 
     def _give_up(self, keys, patience: float):
         missing = [key for key in keys if not self.check([key])]
         raise DistStoreError(f"wait timeout after {int(patience * 1000)}ms, keys: {', '.join(missing)}")
 
     def has_extended_api(self) -> bool:
-        """Whether append, multi_get and multi_set are there: yes."""
+        """Returns True: append, multi_get and multi_set are supported."""
         return True
 
 
 class HashStore(Store):
-    """A store in this process."""
+    """A store in the memory of this process."""
 
     def __init__(self):
         super().__init__()
@@ -138,7 +140,7 @@ class HashStore(Store):
 
 
 class FileStore(Store):
-    """A store in a file that all processes see; each operation locks the file."""
+    """A store in a file that all processes can access. Each operation locks the file."""
 
     def __init__(self, file_name: str, world_size: int = -1):
         super().__init__()
@@ -184,7 +186,7 @@ def _unpack(raw: bytes) -> dict:
 
 
 class PrefixStore(Store):
-    """A store whose keys are those of another behind a prefix."""
+    """A view of another store that adds a prefix to every key."""
 
     def __init__(self, prefix: str, store: Store):
         super().__init__()

@@ -1,8 +1,8 @@
-"""TCPStore: one process keeps the keys, the others ask it over a socket.
+"""TCPStore: one process stores the keys, and the others access them over sockets.
 
-A request is a list of byte strings, each with its length before it: the name of a method of Store, then its
-arguments. The answer is such a list too: b"ok" and the result, or b"timeout" and the text of the error. A thread of
-this process has its own connection, so a thread that waits for a key holds nobody up.
+A request is a list of byte strings, each preceded by its length: the name of a method of Store, followed by its arguments.
+The answer is such a list too: b"ok" and the result, or b"timeout" and the text of the error. Each thread of a process has
+its own connection, so a thread that waits for a key does not block the others.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ def _receive(connection: socket.socket) -> list:
 
 
 def _answer(data: HashStore, name: str, arguments: list) -> list:
-    """Run one request on the table of keys; the parts of the result."""
+    """Runs a request on the table of keys and returns the parts of the result."""
     keys = [argument.decode() for argument in arguments]
     if name in ("set", "append"):
         getattr(data, name)(keys[0], arguments[1])
@@ -67,7 +67,7 @@ def _answer(data: HashStore, name: str, arguments: list) -> list:
 
 
 class _Server:
-    """Listens on a port and serves every connection in a thread of its own."""
+    """Listens on a port and serves each connection in a separate thread."""
 
     def __init__(self, port: int, listen_fd: int | None):
         self.data = HashStore()
@@ -98,7 +98,7 @@ class _Server:
 
     def _serve(self, connection):
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        with connection, contextlib.suppress(OSError):  # a client that went away needs no answer
+        with connection, contextlib.suppress(OSError):  # a disconnected client needs no answer
             while True:
                 name, *arguments = _receive(connection)
                 try:
@@ -110,7 +110,7 @@ class _Server:
         self._open.discard(connection)
 
     def close(self) -> None:
-        """Stop to listen and hang up."""
+        """Stops listening and closes all connections."""
         # accept() in another thread returns only when the socket is shut down, not when it is closed
         for opened in (self._socket, *self._open):
             with contextlib.suppress(OSError):
@@ -119,10 +119,10 @@ class _Server:
 
 
 class TCPStore(Store):
-    """Keys kept by the process that says is_master, for all that connect to host_name:port (port 0: any free one).
+    """A store that the process with is_master=True runs at host_name:port. Port 0 means any free port.
 
-    With world_size and wait_for_workers the master waits until that many processes have connected. Errors:
-    DistNetworkError when the port is taken or nobody answers, DistStoreError when a key does not come in time.
+    With world_size and wait_for_workers, the master waits until that many processes have connected. Raises DistNetworkError if
+    the port is in use or the server does not answer, and DistStoreError if a key is not set within the timeout.
     """
 
     _servers: dict = {}
@@ -176,7 +176,7 @@ class TCPStore(Store):
 
     def _connection(self) -> socket.socket:
         local = self._local
-        # a forked child must not talk on its parent's connection
+        # a forked child must not use its parent's connection
         if getattr(local, "pid", None) != os.getpid():
             local.connection, local.pid = self._connect(), os.getpid()
         return local.connection
@@ -192,7 +192,7 @@ class TCPStore(Store):
                 connection.settimeout(None)
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 return connection
-            except OSError as err:  # the master may not listen yet
+            except OSError as err:  # the master may not be listening yet
                 last = err
                 time.sleep(pause)
                 pause = min(pause * 2, 0.5)
@@ -249,7 +249,7 @@ class TCPStore(Store):
         self._ask("wait", self._patience(timeout), *keys)
 
     def clone(self) -> "TCPStore":
-        """Another connection to the same keys."""
+        """A new connection to the same store."""
         return TCPStore(
             self._host,
             self._port,
@@ -259,7 +259,7 @@ class TCPStore(Store):
         )
 
     def close(self) -> None:
-        """Stop the server of a master; clients then get DistNetworkError."""
+        """Stops the server of a master. Clients then get DistNetworkError."""
         if self._server is not None:
             self._servers.pop(self._port, None)
             self._server.close()

@@ -57,30 +57,30 @@ _options: dict = {}
 
 
 def set_compile_mode(jit_compile: bool = False) -> None:
-    """Kept, without effect on the host: operators are not compiled at run time."""
+    """Stores the mode. On the host it has no effect, because operators are not compiled at run time."""
     _options["jitCompile"] = bool(jit_compile)
 
 
 def is_jit_compile_false() -> bool:
-    """Whether set_compile_mode(jit_compile=False) holds."""
+    """True if the mode of set_compile_mode is jit_compile=False."""
     return not _options.get("jitCompile", False)
 
 
 def set_option(option: dict) -> None:
-    """Keep options of the device's runtime."""
+    """Stores options of the device's runtime."""
     if not isinstance(option, dict):
         raise TypeError("npu option must be a dict")
     _options.update(option)
 
 
 class config:
-    """Switches of torch_npu that programs set."""
+    """The options of torch_npu that programs set."""
 
     allow_internal_format = False
 
 
 def get_device_capability(device=None):
-    """NPUs have no compute capability: None, as torch_npu answers."""
+    """Returns None, as torch_npu does, because NPUs have no compute capability."""
     return
 
 
@@ -90,18 +90,18 @@ def _on_host_only(name: str) -> None:
 
 
 def stop_device(device_id) -> int:
-    """Stop what the device computes; 0. On the host nothing is under way after a call."""
+    """Stops the device's work and returns 0. On the host no work is pending after a call."""
     _on_host_only("stop_device")
     return 0
 
 
 def restart_device(device_id, rebuild_all_resources=False) -> None:
-    """Let the device compute again after stop_device. On the host it never stopped."""
+    """Restarts the device after stop_device. On the host this does nothing."""
     _on_host_only("restart_device")
 
 
 def check_uce_in_memory(device_id) -> int:
-    """Uncorrectable errors in the device's memory; 0, none: the host's memory reports them otherwise."""
+    """The number of uncorrectable memory errors of the device. On the host it is 0."""
     _on_host_only("check_uce_in_memory")
     return 0
 

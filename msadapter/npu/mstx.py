@@ -1,4 +1,4 @@
-"""torch.npu.mstx: named ranges and marks in the profiler's record."""
+"""torch.npu.mstx: named ranges and marks in the profiler's recording."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _next = itertools.count(1)
 
 
 def mark(message: str, stream=None, domain: str = "default") -> None:
-    """A range of no length."""
+    """Records a point in time."""
     with record_function(message):
         pass
 
 
 def range_start(message: str, stream=None, domain: str = "default") -> int:
-    """Begin a range; its number, for range_end."""
+    """Begins a range and returns its number for range_end."""
     number = next(_next)
     _open[number] = record_function(message)
     _open[number].__enter__()
@@ -25,7 +25,7 @@ def range_start(message: str, stream=None, domain: str = "default") -> int:
 
 
 def range_end(range_id: int, domain: str = "default") -> None:
-    """End the range; a number that names none changes nothing."""
+    """Ends a range. An unknown number changes nothing."""
     found = _open.pop(range_id, None)
     if found is not None:
         found.__exit__(None, None, None)

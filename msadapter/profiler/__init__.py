@@ -14,7 +14,7 @@ from .profiler import (
 
 
 def kineto_available() -> bool:
-    """False: the recording is this package's own."""
+    """Returns False, because this package has its own recorder instead of Kineto."""
     return False
 
 

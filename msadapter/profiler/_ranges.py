@@ -1,17 +1,17 @@
-"""Named ranges of time. Nothing is kept unless a profiler is recording."""
+"""Named ranges of time. They are stored only while a profiler is recording."""
 
 import functools
 import threading
 import time
 
-recorders: list = []  # profilers that are recording now; each has add(name, args, start_ns, end_ns, thread)
+recorders: list = []  # the recording profilers; each has add(name, args, start_ns, end_ns, thread)
 
 
-thread = threading.get_ident  # the same number that the operators' ranges carry
+thread = threading.get_ident  # the same id as in the ranges of operators
 
 
 class record_function:
-    """Context manager and decorator: a named range in the trace of a running profiler."""
+    """A context manager and decorator that adds a named range to the trace of a running profiler."""
 
     __slots__ = ("name", "args", "_start")
 

@@ -1,17 +1,17 @@
-"""The device's side of a recording: MindSpore's profiler, where there is an accelerator."""
+"""The part of a recording that runs on the device: MindSpore's profiler, if there is an accelerator."""
 
 from __future__ import annotations
 
 from .._host.runtime import device_target
 
-FOLDER = "profile"  # where MindSpore writes when no tensorboard_trace_handler names a folder
+FOLDER = "profile"  # the folder for MindSpore's output if no tensorboard_trace_handler names one
 
 
 def device_recording(activities, folder, *, record_shapes, profile_memory, with_stack, config):
-    """A recording of the accelerator to start() and stop(), or None: on a CPU, or when only the CPU was asked for.
+    """A recording of the accelerator with start() and stop(); None on a CPU, or if only CPU activities were requested.
 
-    MindSpore's profiler writes the kernels' times and a trace under ``folder`` (MindStudio Insight and TensorBoard read it);
-    the host's operators are in the trace that this package writes.
+    MindSpore's profiler writes the kernels' times and a trace to ``folder``, which MindStudio Insight and TensorBoard read.
+    The host's operators are in the trace that this package writes.
     """
     if device_target() == "CPU" or all(a.name == "CPU" for a in activities):
         return None
@@ -29,7 +29,7 @@ def device_recording(activities, folder, *, record_shapes, profile_memory, with_
 
 
 def _experimental(ms, config):
-    """MindSpore's form of torch_npu's ``_ExperimentalConfig``; its default when the user gave none."""
+    """Converts torch_npu's ``_ExperimentalConfig`` to MindSpore's. Without one, MindSpore's default is used."""
     if config is None or not hasattr(config, "aic_metrics"):
         return None
     level = "LevelNone" if config.profiler_level.name == "Level_none" else config.profiler_level.name

@@ -1,4 +1,4 @@
-"""What a profiler recorded: a tree of events, their sums by name, the table, the Chrome trace."""
+"""The result of a profiler: a tree of events, their sums by name, tables and the Chrome trace."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 
 
 class DeviceType(enum.Enum):
-    """Where an event ran."""
+    """The kind of device on which an event ran."""
 
     CPU = 0
     CUDA = 1
@@ -16,7 +16,7 @@ class DeviceType(enum.Enum):
 
 
 class Interval:
-    """From ``start`` to ``end``, in microseconds."""
+    """A range of time from ``start`` to ``end``, in microseconds."""
 
     __slots__ = ("start", "end")
 
@@ -31,9 +31,9 @@ _MULTIPLY_ADDS = {"mm": (0, 1), "addmm": (1, 2), "bmm": (0, 1), "baddbmm": (1, 2
 
 
 def flops_of(name: str, shapes) -> int:
-    """Floating-point operations of one call, from the shapes of its operands; 0 where no rule is known.
+    """The floating point operations of a call, computed from the shapes of its operands; 0 for unknown operators.
 
-    A product counts a multiplication and an addition for each term; add and mul count their result's elements.
+    A matrix product counts a multiplication and an addition for each term. add and mul count the elements of the result.
     """
     if not shapes or not name.startswith("aten::"):
         return 0
@@ -51,7 +51,8 @@ def flops_of(name: str, shapes) -> int:
 class FunctionEvent:
     """One range of time: an operator, a node of the backward pass, or a `record_function`.
 
-    Times are in microseconds, memory in bytes (allocated less freed while it ran). ``self_*`` leaves the children out.
+    Times are in microseconds. Memory is the bytes allocated minus the bytes freed during the event. ``self_*`` values exclude
+    the children.
     """
 
     def __init__(self, id, name, category, start, end, thread, memory=0, shapes=None, stack=None):
@@ -94,7 +95,7 @@ class FunctionEvent:
 
 
 class FunctionEventAvg:
-    """The events of one name (and shapes, and callers, when grouped by them) added up."""
+    """The sum of the events with one name, and, if they are grouped by them, equal shapes and callers."""
 
     SUMS = (
         "count",
@@ -116,7 +117,7 @@ class FunctionEventAvg:
     device_memory_usage = self_device_memory_usage = 0
 
     def add(self, event) -> FunctionEventAvg:
-        """Takes an event, or another sum, in."""
+        """Adds an event or another sum."""
         if self.key is None:
             self.key = event.key
         if not self.count:
@@ -129,7 +130,7 @@ class FunctionEventAvg:
 
     @property
     def cpu_time(self) -> float:
-        """Mean time of a call."""
+        """The mean time per call."""
         return self.cpu_time_total / self.count if self.count else 0.0
 
     def __repr__(self):
@@ -157,7 +158,7 @@ def _cut(text: str, width: int, head: bool = True) -> str:
 
 
 class EventList(list):
-    """Events, or sums of them (`key_averages`)."""
+    """A list of events, or of their sums (`key_averages`)."""
 
     def __init__(self, events=(), *, profile_memory=False, with_flops=False, **_):
         super().__init__(events)
@@ -176,7 +177,7 @@ class EventList(list):
     def key_averages(
         self, group_by_input_shapes=False, group_by_stack_n=0, group_by_overload_name=False
     ) -> EventList:
-        """One sum a name; also by operand shapes, and by the innermost ``group_by_stack_n`` callers, when asked."""
+        """The sums of the events by name, and optionally by operand shapes and the innermost ``group_by_stack_n`` callers."""
         rows: dict = {}
         for event in self:
             key = (
@@ -236,9 +237,9 @@ class EventList(list):
         Args:
             sort_by: ``count`` or an attribute of the rows, such as ``cpu_time_total``, ``self_cpu_time_total``,
                 ``cpu_memory_usage``; largest first. None keeps the order.
-            row_limit: rows at most, -1 for all.
+            row_limit: the maximum number of rows, -1 for all.
         Raises:
-            AttributeError: ``sort_by`` names nothing that a row has.
+            AttributeError: the rows have no attribute ``sort_by``.
         """
         rows = [e for e in self if not (top_level_events_only and getattr(e, "cpu_parent", None))]
         if sort_by is not None:
@@ -273,7 +274,7 @@ class EventList(list):
         write_trace(path, chrome_events(self), {})
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
-        """One line an event that has a stack: its callers from the outermost in, then the metric (flame graphs)."""
+        """Writes one line per event with a stack, for flame graphs: its callers, outermost first, and the metric."""
         if metric not in ("self_cpu_time_total", "self_cuda_time_total", "self_device_time_total"):
             raise ValueError(
                 f"metric should be one of: self_cpu_time_total, self_cuda_time_total, got {metric}"
@@ -288,7 +289,7 @@ class EventList(list):
 
 
 def tree(records) -> EventList:
-    """Events of (name, category, start, end, thread, memory, shapes, stack); inner ranges become children."""
+    """Makes events from (name, category, start, end, thread, memory, shapes, stack). Inner ranges become children."""
     ordered = sorted(records, key=lambda r: (r[4], r[2], -r[3]))
     events, open_events = [], []
     for i, record in enumerate(ordered):
@@ -334,7 +335,7 @@ def chrome_events(events) -> list[dict]:
 
 
 def write_trace(path, events, metadata: dict) -> None:
-    """Writes a Chrome trace (gzip when the name ends so) beside its place and renames it."""
+    """Writes a Chrome trace to a temporary name and renames it. It is compressed if the name ends with .gz."""
     import gzip
     import json
 

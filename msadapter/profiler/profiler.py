@@ -16,7 +16,7 @@ _C = load()
 
 
 class ProfilerActivity(enum.Enum):
-    """What to record: the host's operators, the accelerator's kernels."""
+    """The kinds of recording: the host's operators and the accelerator's kernels."""
 
     CPU = "CPU"
     CUDA = "CUDA"
@@ -26,7 +26,7 @@ class ProfilerActivity(enum.Enum):
 
 
 class ProfilerAction(enum.Enum):
-    """What a step of the schedule does."""
+    """The action in a step of the schedule."""
 
     NONE = 0
     WARMUP = 1
@@ -42,7 +42,7 @@ def supported_activities() -> set:
 def schedule(
     *, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, skip_first_wait: int = 0
 ):
-    """`f(step) -> ProfilerAction`: skip_first steps, then cycles of wait, warmup and active steps."""
+    """Returns f(step) -> ProfilerAction: skip_first steps, followed by cycles of wait, warmup and active steps."""
     if min(wait, warmup, repeat, skip_first) < 0 or active <= 0:
         raise AssertionError("Invalid profiler schedule arguments")
 
@@ -66,7 +66,7 @@ def schedule(
 
 
 def tensorboard_trace_handler(dir_name: str, worker_name: str | None = None, use_gzip: bool = False):
-    """An on_trace_ready function that writes each trace into `dir_name` under a name of its own."""
+    """Returns an on_trace_ready function that writes each trace to `dir_name` under a unique name."""
 
     def handle(prof) -> None:
         os.makedirs(dir_name, exist_ok=True)
@@ -82,17 +82,17 @@ _RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 
 
 class profile:
-    """Records what runs in this process between start() and stop(), or in the active steps of a schedule.
+    """Records the operators of this process between start() and stop(), or in the active steps of a schedule.
 
     Args:
-        activities: what to record (default: all that this machine has). On an accelerator MindSpore's profiler records the
-            kernels beside, in the folder of `tensorboard_trace_handler`.
-        schedule: from `schedule(...)`, advanced by step(); without it everything is recorded until stop().
+        activities: the kinds of recording (default: all that this machine supports). On an accelerator, MindSpore's profiler
+            also records the kernels, to the folder of `tensorboard_trace_handler`.
+        schedule: a result of `schedule(...)`, advanced by step(). Without it everything is recorded until stop().
         on_trace_ready: called with the profiler after each finished recording.
-        record_shapes: keep the operands' sizes.
-        profile_memory: keep the bytes that each operator allocated less those it freed.
-        with_stack: keep the Python callers of each operator (slow).
-        with_flops: count the operations of products and sums; implies ``record_shapes``.
+        record_shapes: record the shapes of operands.
+        profile_memory: record the bytes that each operator allocates minus those that it frees.
+        with_stack: record the Python callers of each operator, which is slow.
+        with_flops: count floating point operations; implies ``record_shapes``.
     Raises:
         RuntimeError: another profiler is recording.
     """
@@ -140,7 +140,7 @@ class profile:
         self.stop()
 
     def add(self, name, args, start, end, thread):
-        """A finished range, in nanoseconds (called by `record_function`)."""
+        """Adds a finished range. Times are in nanoseconds. `record_function` calls this."""
         self._records.append((name, "user_annotation", start, end, thread, 0, None, None))
 
     def events(self) -> EventList:
@@ -151,11 +151,11 @@ class profile:
         return self._events
 
     def start(self) -> None:
-        """Begin with step 0 of the schedule."""
+        """Starts with step 0 of the schedule."""
         self._enter(self._schedule(self.step_num))
 
     def stop(self) -> None:
-        """End; what was being recorded is finished."""
+        """Stops and finishes the current recording."""
         recording = self.current_action in _RECORDING
         self._mark_step()
         self._leave()
@@ -163,7 +163,7 @@ class profile:
             self._on_trace_ready(self)
 
     def step(self) -> None:
-        """The next step of the schedule."""
+        """Advances to the next step of the schedule."""
         finished = self.current_action is ProfilerAction.RECORD_AND_SAVE
         self._mark_step()
         self.step_num += 1
@@ -216,31 +216,31 @@ class profile:
         self.current_action = ProfilerAction.NONE
 
     def add_metadata(self, key: str, value: str) -> None:
-        """A text to store in the trace."""
+        """Adds a text to the metadata of the trace."""
         self._metadata[key] = value
 
     def add_metadata_json(self, key: str, value: str) -> None:
-        """A JSON text to store in the trace."""
+        """Adds a JSON text to the metadata of the trace."""
         self._metadata[key] = json.loads(value)
 
     preset_metadata_json = add_metadata_json
 
     def set_custom_trace_id_callback(self, callback) -> None:
-        """``callback()`` names the trace."""
+        """Sets a callback that returns the name of the trace."""
         self._trace_id = callback
 
     def get_trace_id(self):
-        """The name that the callback gives, or None."""
+        """The result of the callback, or None."""
         return self._trace_id() if self._trace_id else None
 
     def key_averages(
         self, group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False
     ) -> EventList:
-        """Calls, time, memory by name (`EventList.key_averages`)."""
+        """Calls, time and memory by name; see `EventList.key_averages`."""
         return self.events().key_averages(group_by_input_shape, group_by_stack_n)
 
     def export_chrome_trace(self, path) -> None:
-        """Writes the trace for chrome://tracing or Perfetto (gzip when the name ends with .gz)."""
+        """Writes the trace for chrome://tracing or Perfetto. It is compressed if the name ends with .gz."""
         kept = {
             "record_shapes": int(self.record_shapes),
             "profile_memory": int(self.profile_memory),
@@ -251,7 +251,7 @@ class profile:
         write_trace(path, chrome_events(self.events()), {**kept, **self._metadata})
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
-        """Callers with their time, for flame graphs; needs ``with_stack``."""
+        """Writes callers with their times, for flame graphs. Needs ``with_stack``."""
         self.events().export_stacks(path, metric)
 
     def export_memory_timeline(self, path: str, device: str | None = None) -> None:

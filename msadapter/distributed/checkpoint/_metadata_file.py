@@ -1,4 +1,4 @@
-"""Reads the .metadata of a checkpoint's folder: a pickle, of which nothing but descriptions is taken."""
+"""Reads the .metadata file of a checkpoint with a restricted unpickler, which creates only metadata classes."""
 
 import dataclasses
 import enum
@@ -15,13 +15,14 @@ _NAME = ".metadata"
 
 
 class _Unpickler(RestrictedUnpickler):
-    """Plain values, paths, the classes that describe checkpoints, found in this package, and of the running program those
-    derived from them and those without any code (Megatron's MCoreSavePlan, by release). It imports nothing else.
+    """Accepts plain values, paths, and the classes of this package that describe checkpoints.
 
-    An object of these classes is made without arguments and gets its fields. Nothing else is called.
+    It also accepts classes of the running program that are derived from these classes or have no code of their own, such as
+    Megatron's MCoreSavePlan. It imports nothing else. An object of these classes is created without arguments, and then its
+    fields are set. Nothing else is called.
 
     Raises:
-        pickle.UnpicklingError: another global. `torch.serialization.add_safe_globals` allows more.
+        pickle.UnpicklingError: the file names another global. `torch.serialization.add_safe_globals` can allow it.
     """
 
     def load(self):
@@ -49,13 +50,13 @@ class _Unpickler(RestrictedUnpickler):
         if kind not in self._described:
             super()._build(inst, state)
             return
-        if not hasattr(kind, "__setstate__"):  # a class that has one takes its own form of state
+        if not hasattr(kind, "__setstate__"):  # a class with __setstate__ restores its state itself
             guarded.check_state(kind, state)
         set_state(inst, state)
 
 
 def _description(module: str, name: str):
-    """The class of that name that describes checkpoints, or None."""
+    """The class of this name that describes checkpoints, or None."""
     if module.startswith("torch.distributed."):
         found = names.find(module, name)
         if isinstance(found, type) and _describes(found):
@@ -65,7 +66,7 @@ def _description(module: str, name: str):
 
 
 def _is_empty(found: type) -> bool:
-    """Whether a class has nothing of its own: its objects hold values, and making them runs no code."""
+    """True if a class defines no code, so that creating its objects runs none."""
     own = {
         "__module__",
         "__doc__",
@@ -77,12 +78,12 @@ def _is_empty(found: type) -> bool:
 
 
 def _derived(found: type) -> bool:
-    """Whether a class is a dataclass made of one of torch.distributed's."""
+    """True if a class is a dataclass that is derived from one of torch.distributed."""
     return dataclasses.is_dataclass(found) and any(map(_describes, found.__mro__))
 
 
 def _describes(found: type) -> bool:
-    """Whether a class only holds values: a dataclass or an enumeration of torch.distributed's."""
+    """True if a class only holds values, that is, if it is a dataclass or an enumeration of torch.distributed."""
     ours = found.__module__.startswith((f"{names.ROOT}.distributed.", "torch.distributed."))
     return ours and (dataclasses.is_dataclass(found) or issubclass(found, enum.Enum))
 
@@ -112,19 +113,19 @@ def _path(*args):
 
 
 def read_metadata(stream) -> Metadata:
-    """The Metadata in a .metadata file; pickle.UnpicklingError for whatever else is in it."""
+    """Reads the Metadata from a .metadata file. Raises pickle.UnpicklingError for any other content."""
     try:
         metadata = _Unpickler(io.BytesIO(stream.read())).load()
         _check(metadata)
     except pickle.UnpicklingError:
         raise
-    except Exception as err:  # a pickle of chance bytes can raise anything
+    except Exception as err:  # a damaged pickle can raise any exception
         raise pickle.UnpicklingError(f"{_NAME} is damaged: {type(err).__name__}: {err}") from err
     return metadata
 
 
 def _check(metadata) -> None:
-    """Refuse what has the class of a Metadata, but not its fields."""
+    """Raises an error for a Metadata object without the proper fields."""
     if type(metadata) is not Metadata:
         guarded.refuse(f"{_NAME} holds {type(metadata).__name__}, no Metadata")
     if type(metadata.state_dict_metadata) is not dict or not isinstance(
