@@ -37,7 +37,7 @@ def binary(
 
 # ---- arithmetic
 op(
-    "add(Tensor self, TensorOrScalar other, *, Scalar alpha=1) -> Tensor",
+    "add(TensorOrScalar self, TensorOrScalar other, *, Scalar alpha=1) -> Tensor",
     ms="AddExt",
     promote="default",
     forms="fmio",
@@ -45,7 +45,7 @@ op(
     grad={"self": lambda g: g, "other": lambda g, alpha: g if alpha == 1 else g * conj(alpha)},
 )
 op(
-    "sub(Tensor self, TensorOrScalar other, *, Scalar alpha=1) -> Tensor",
+    "sub(TensorOrScalar self, TensorOrScalar other, *, Scalar alpha=1) -> Tensor",
     ms="SubExt",
     promote="default",
     forms="fmio",
@@ -71,6 +71,7 @@ binary(
     "Mul",
     {"self": lambda g, other: g * conj(other), "other": lambda g, self: g * conj(self)},
     dunder="__mul__",
+    left="TensorOrScalar",
     aliases=("multiply",),
 )
 
@@ -84,7 +85,7 @@ _TRUNC, _FLOOR = 1, 2
 _MODES = {"trunc": _TRUNC, "floor": _FLOOR}
 
 op(
-    "true_divide(Tensor self, TensorOrScalar other) -> Tensor",
+    "true_divide(TensorOrScalar self, TensorOrScalar other) -> Tensor",
     ms="Div",
     promote="float",
     forms="fmio",
@@ -96,9 +97,10 @@ binary(
     "FloorDiv",
     {"self": not_implemented("aten::floor_divide"), "other": not_implemented("aten::floor_divide")},
     dunder="__floordiv__",
+    left="TensorOrScalar",
 )
 op(
-    "_div_mode(Tensor self, TensorOrScalar other, int mode) -> Tensor",
+    "_div_mode(TensorOrScalar self, TensorOrScalar other, int mode) -> Tensor",
     ms="DivMod",
     promote="default",
     forms="fio",
@@ -115,7 +117,7 @@ def _mode(rounding_mode):
 
 
 @composite(
-    "div(Tensor self, TensorOrScalar other, *, str? rounding_mode=None) -> Tensor",
+    "div(TensorOrScalar self, TensorOrScalar other, *, str? rounding_mode=None) -> Tensor",
     forms="fmo",
     aliases=("divide",),
 )

@@ -1,4 +1,7 @@
 // The Python type of declared operators.
+
+#include <set>
+
 #include "../device/trace.h"
 #include "internal.h"
 
@@ -258,6 +261,8 @@ PyObject *make_op(PyObject *, PyObject *spec) {
     op->native = native_gradient(op->name);
     op->native_body = native_body(op->name);
     op->subtraction = op->name == "sub" || op->name == "rsub";
+    static const std::set<std::string> arithmetic = {"add", "sub", "mul", "true_divide", "floor_divide", "_div_mode"};
+    op->numbers_alone = arithmetic.count(op->name) > 0;
     if (op->composite) op->plain_call = plain_call(op->name);
     auto *o = PyObject_New(OpObject, &op_type);
     o->vectorcall = op_call;

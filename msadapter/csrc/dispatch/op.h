@@ -75,6 +75,7 @@ struct Op {
   NativeBody native_body = nullptr;
   PlainCall plain_call = nullptr;
   bool subtraction = false;
+  bool numbers_alone = false;  // takes two numbers without a tensor, as torch's add, sub, mul and div do
   PyObject *doc = nullptr;
 };
 

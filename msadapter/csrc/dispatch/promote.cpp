@@ -102,7 +102,19 @@ static bool is_bool(const Operand &o) {
                                 : o.kind == Arg::kScalar && o.scalar.kind == Scalar::kBool;
 }
 
+// torch's parser takes a number for `self` where the other operand is a tensor, and two numbers for arithmetic only.
+static void check_not_numbers_alone(const Op &op, const Operand *v) {
+  static const char *names[] = {"bool", "int", "float", "complex"};
+  std::string got;
+  for (size_t i = 0; i < op.params.size(); ++i) {
+    if (v[i].kind == Arg::kTensor || v[i].kind == Arg::kTensors) return;
+    if (v[i].kind == Arg::kScalar) got += (got.empty() ? "" : ", ") + std::string(names[v[i].scalar.kind]);
+  }
+  throw TypeError(op.name + "() received an invalid combination of arguments - got (" + got + ")");
+}
+
 void promote(const Op &op, Operand *v) {
+  if (v[0].kind == Arg::kScalar && !op.numbers_alone) check_not_numbers_alone(op, v);
   if (op.subtraction) {
     check(!is_bool(v[0]) || !is_bool(v[1]),
           "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` "
