@@ -133,9 +133,10 @@ def operators() -> list[Operator]:
     for name, declaration in sorted(declarations.items()):
         if name.startswith("torch_npu."):  # declared when torch_npu is imported; docs/kernels.md lists them
             continue
-        raws, tables = (
-            behind(declaration.body) if declaration.body is not None else ({declaration.mindspore}, set())
-        )
+        if isinstance(declaration.body, types.FunctionType):
+            raws, tables = behind(declaration.body)
+        else:
+            raws, tables = {str(declaration.mindspore)}, set()
         only_here = raws - mindspore
         rows.append(
             Operator(
