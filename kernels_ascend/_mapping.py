@@ -11,8 +11,7 @@ import json
 from pathlib import Path
 
 import msadapter
-from msadapter._host import accelerator as _accelerator
-from msadapter.ops._declare import raw
+from msadapter.ops import raw
 
 # MindSpore's operator -> its operands in order. A file of data, because the build of the native layer reads it too
 # (msadapter/_host/native.py), which imports nothing of this package.
@@ -35,11 +34,6 @@ NOT_CALLED = {
 
 # MindSpore expects a layout as a number of its enumeration FASInputLayoutMode.
 LAYOUTS = {"BSH": 0, "BNSD": 1, "SBH": 2, "BSND": 3, "TND": 4}
-
-
-def on_ascend(tensor) -> bool:
-    """True if the tensor is in an NPU's memory; False on the host, also where the host acts as the device npu."""
-    return not _accelerator.on_host() and tensor.device.type != "cpu"
 
 
 UNDERIVABLE: set[str] = set()  # operators whose results cannot be differentiated

@@ -7,7 +7,7 @@ everywhere, its pair of ranks has nothing to compute. A good order of the tokens
 from __future__ import annotations
 
 import msadapter
-from msadapter.ops._declare import t
+from msadapter.ops import t
 
 CLUSTERS = range(2, 9)  # the numbers of clusters that are tried
 _SEED = 0

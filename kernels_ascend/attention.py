@@ -10,11 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import msadapter
-from msadapter.ops._declare import op, t
-from msadapter.ops.nn_norm import gradients_of, recording
+from msadapter.ops import gradients_of, on_ascend, op, recording, t
 
 from . import attention_bias, attention_masks, attention_tiles
-from ._mapping import LAYOUTS, ascend, no_derivative, on_ascend
+from ._mapping import LAYOUTS, ascend, no_derivative
 from .attention_layout import Sizes, heads_first, sizes_of
 
 UNBOUNDED = 2147483647

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import msadapter
-from msadapter.ops._declare import t
+from msadapter.ops import t
 
 from . import attention_bias
 from ._mapping import without_derivative

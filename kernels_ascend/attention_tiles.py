@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import msadapter
-from msadapter.ops._declare import t
+from msadapter.ops import t
 
 from .attention_masks import Visible
 

@@ -5,7 +5,7 @@ MindSpore has no operator for these, so the product and the collectives run one 
 
 from __future__ import annotations
 
-from msadapter.ops._declare import t
+from msadapter.ops import t
 
 from ._mapping import without_derivative
 from .attention_tiles import working

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import msadapter
-from msadapter.ops._declare import t
+from msadapter.ops import on_ascend, t
 
-from ._mapping import ascend, on_ascend, without_derivative
+from ._mapping import ascend, without_derivative
 from .grouped import npu_grouped_matmul
 from .quantized import dequantized_weight, whole_product
 

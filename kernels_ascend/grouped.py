@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import msadapter
-from msadapter.ops._declare import t
+from msadapter.ops import on_ascend, t
 
-from ._mapping import ascend, on_ascend
+from ._mapping import ascend
 from .quantized import dequantized_weight
 
 NO_GROUPS, ROWS, INNER = -1, 0, 2  # values of group_type: which dimension is divided into groups

@@ -8,7 +8,7 @@ encoded, either here or on the device.
 from __future__ import annotations
 
 import msadapter
-from msadapter.ops._declare import t
+from msadapter.ops import t
 
 _WORDS = {2: msadapter.int16, 4: msadapter.int32}
 _BINS = 256

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 
 import msadapter
-from msadapter.ops._declare import t
+from msadapter.ops import t
 
 from . import adaptive_cp, attention_calls, batched, collective, grouped, norm, optimizer
 from ._mapping import without_derivative

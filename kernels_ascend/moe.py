@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import msadapter
-from msadapter.ops._declare import composite, op, t
-from msadapter.ops.nn_norm import recording
+from msadapter.ops import composite, on_ascend, op, recording, t
 
-from ._mapping import ascend, no_derivative, on_ascend
+from ._mapping import ascend, no_derivative
 from .attention_tiles import working
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import msadapter
-from msadapter.ops._declare import t
+from msadapter.ops import on_ascend, t
 
-from ._mapping import ascend, on_ascend
+from ._mapping import ascend
 
 
 def _number(x) -> float:

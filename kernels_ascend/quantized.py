@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import msadapter
-from msadapter.ops._declare import t
+from msadapter.ops import t
 
 
 def dequantized_weight(weight, scale, offset, dtype, group_size: int = 0):

@@ -5,10 +5,9 @@ from __future__ import annotations
 import functools
 
 import msadapter
-from msadapter.ops._declare import op, t
-from msadapter.ops.nn_norm import gradients_of, recording
+from msadapter.ops import gradients_of, on_ascend, op, recording, t
 
-from ._mapping import LAYOUTS, ascend, on_ascend
+from ._mapping import LAYOUTS, ascend
 
 
 def _ends(actual_seq_qlen) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import msadapter
-from msadapter.ops._declare import composite, t
+from msadapter.ops import composite, t
 
 from .attention_tiles import working
 

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import importlib
 
+from .._host import accelerator as _accelerator
 from .._host import extensions
 from . import _declare
 from ._declare import composite, declarations, namespaces, op, raw, raw_empty, raw_view, t  # noqa: F401
+from .nn_norm import gradients_of, recording  # noqa: F401  (for operators that save what a fused kernel returns)
 
 FAMILIES = (
     "pointwise",
@@ -90,3 +92,8 @@ def add_factories(**factories) -> None:
     what they take is Python data."""
     for name, factory in factories.items():
         setattr(t, name, factory)
+
+
+def on_ascend(tensor) -> bool:
+    """Return whether a tensor is on an Ascend device. On a machine without one, cuda and npu name the host's memory."""
+    return not _accelerator.on_host() and tensor.device.type != "cpu"

@@ -281,3 +281,22 @@ def test_extension_points_are_filled_once():
     with pytest.raises(RuntimeError, match="example is filled already"):
         point.provide(len)
     assert point.value is max
+
+
+# ---- the neighbours
+def test_kernels_ascend_uses_the_public_face_alone():
+    private = []
+    for path in sorted((ROOT / "kernels_ascend").rglob("*.py")):
+        for statement in _statements(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(statement, ast.Import):
+                names = [one.name for one in statement.names]
+            else:
+                names = (
+                    [] if statement.level else [f"{statement.module}.{one.name}" for one in statement.names]
+                )
+            private += [
+                f"{path.name}:{statement.lineno} {name}"
+                for name in names
+                if name.startswith("msadapter.") and re.search(r"\._|^msadapter\.ops\.\w+\.", name)
+            ]
+    assert private == []
