@@ -55,7 +55,7 @@ def torch_python() -> Path:
 
 @pytest.fixture(scope="session")
 def converted() -> Path:
-    """The converted Megatron Core tree of build/, as auto_convert.sh leaves it."""
+    """Return the converted Megatron Core tree in build/, which auto_convert.sh makes."""
     tree = Path(os.environ.get("MSADAPTER_BUILD", ROOT / "build")) / "megatron"
     if not (tree / "manifest.json").exists():
         pytest.skip("needs the converted tree: run bash auto_convert.sh")
@@ -64,7 +64,7 @@ def converted() -> Path:
 
 @pytest.fixture
 def torch_by_name():
-    """`import torch` means this project while the test runs: pickle finds classes by the name they give themselves."""
+    """Make `import torch` return this project during a test. pickle finds classes by their module's name."""
     from msadapter import alias
 
     before = alias.installed()

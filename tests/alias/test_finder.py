@@ -1,4 +1,4 @@
-"""The alias against a small package of our own: nothing here needs MindSpore."""
+"""Tests of the alias with a small package that is made here. They do not need MindSpore."""
 
 import importlib.util
 import shutil
@@ -12,14 +12,14 @@ FINDER = Path(__file__).resolve().parents[2] / "msadapter" / "alias" / "finder.p
 SHIM = FINDER.parent / "shim"
 _SPEC = importlib.util.spec_from_file_location("alias_alone", FINDER.with_name("__init__.py"))
 _ALIAS = importlib.util.module_from_spec(_SPEC)
-sys.modules[_SPEC.name] = _ALIAS  # its files import one another
+sys.modules[_SPEC.name] = _ALIAS  # the files of the package import one another
 _SPEC.loader.exec_module(_ALIAS)
 FINDER_MODULE = sys.modules["alias_alone.finder"]
 
 
 @pytest.fixture
 def toy(tmp_path: Path) -> Path:
-    """A package `msadapter` with the real alias in it and a few modules that stand for torch's."""
+    """A package `msadapter` with the real alias, and a few modules that stand for torch's."""
     package = tmp_path / "msadapter"
     files = {
         "__init__.py": "from .alias import install, uninstall\nLOADED = []\n__version__ = '2.7.1'\n",
@@ -45,7 +45,10 @@ def toy(tmp_path: Path) -> Path:
 
 
 def python(folder: Path, program: str, *more_path: Path, arguments: tuple[str, ...] = ()) -> str:
-    """Runs program in a fresh python that finds only folder and more_path (-S: no editable install); returns what it prints."""
+    """Run a program in a new python that finds only folder and more_path, and return what it prints.
+
+    -S keeps an editable install of the project away.
+    """
     path = ":".join(str(entry) for entry in (*more_path, folder))
     command = [sys.executable, "-P", "-S", *(arguments or ("-c", program))]
     answer = subprocess.run(
@@ -253,7 +256,7 @@ def test_modules_run_by_name(toy: Path) -> None:
 
 
 class TestShim:
-    """The folder that env.sh puts on PYTHONPATH."""
+    """The folder that env.sh adds to PYTHONPATH."""
 
     def test_import_torch_alone(self, toy: Path) -> None:
         assert (

@@ -1,4 +1,4 @@
-"""Names that are answered only when a variable asks for them."""
+"""Names that exist only if an environment variable asks for them."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The submodules that stand in sys.modules after `import torch`, against PyTorch's (tests/golden/make_modules.py)."""
+"""The submodules in sys.modules after `import torch`, compared with PyTorch's (tests/golden/make_modules.py)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ABSENT = json.loads(Path(__file__).with_name("absent_modules.json").read_text())
 
 
 def python(program: str) -> str:
-    """Runs program in a fresh python in which `import torch` gives msadapter; returns what it prints."""
+    """Run a program in a new python in which `import torch` gives msadapter, and return what it prints."""
     path = f"{ROOT / 'msadapter/alias/shim'}:{ROOT}"
     done = subprocess.run(
         [sys.executable, "-c", program],
@@ -117,7 +117,7 @@ assert not faults, faults
 
 
 def test_patched_initialisers_are_what_modules_call():
-    """transformers guards loaded weights in this way: every function of torch.nn.init, in each module that has it."""
+    """transformers protects loaded weights by replacing the functions of torch.nn.init in every module."""
     python("""
 import sys
 import torch

@@ -1,8 +1,8 @@
-"""A scaled training run with an overflow: on PyTorch (golden data) and on msadapter."""
+"""A training run with a scaled loss and an overflow, which runs on PyTorch (golden data) and on msadapter."""
 
 
 def run_scaler(torch) -> list:
-    """(parameters, scale, state) after each of 12 steps; step 5 overflows."""
+    """Return (parameters, scale, state) after each of 12 steps. Step 5 overflows."""
     p = torch.nn.Parameter(torch.tensor([0.5, -1.0, 2.0, 0.25]))
     optimizer = torch.optim.SGD([p], lr=0.1)
     scaler = torch.amp.GradScaler("cpu", init_scale=1024.0, growth_interval=3)

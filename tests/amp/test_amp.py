@@ -90,7 +90,7 @@ def test_decorator():
 
 
 def test_foreach_unscale_and_update_of_the_scale():
-    """The two operators under every loss scaler: Megatron's calls them by itself."""
+    """The two operators that loss scalers use. Megatron calls them directly."""
     grads, found, inverse = (
         [torch.full((3,), 4.0), torch.tensor([1.0, 2.0]).half()],
         torch.zeros(1),

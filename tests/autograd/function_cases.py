@@ -480,7 +480,7 @@ def checkpoint_sequential(torch):
 
 
 def forward_writes_to_its_argument(torch):
-    """The argument is a view: its history is that of before, and asking for it afterwards is another matter."""
+    """The argument is a view. The Function must use the history from before the write in forward."""
 
     class Scale(torch.autograd.Function):
         @staticmethod

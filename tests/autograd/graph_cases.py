@@ -1,4 +1,7 @@
-"""backward, grad, leaves, versions, modes, views: each function is run on both sides and its answers are compared."""
+"""backward, grad, leaves, versions, modes and views.
+
+Each function runs on PyTorch and msadapter, and the answers are compared.
+"""
 
 from __future__ import annotations
 
@@ -442,7 +445,7 @@ def functional_derivatives(torch):
 
 
 def variable(torch):
-    """The older name of Tensor: a constructor of leaves, and a class of which every tensor is an instance."""
+    """Variable, the older name of Tensor, creates leaf tensors, and every tensor is an instance of it."""
     Variable = torch.autograd.Variable
     x = torch.arange(3.0)
     leaf = Variable(x, requires_grad=True)

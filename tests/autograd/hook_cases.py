@@ -124,7 +124,7 @@ def accumulator_hooks_as_data_parallel_uses_them(torch):
 
 
 def main_grad_pattern(torch):
-    """The gradient is moved into a buffer and dropped from inside the hook."""
+    """A hook moves the gradient into a buffer and removes it from the parameter."""
     p, buffer, kept = _leaf(torch), torch.zeros(3), []
     accumulator = p.expand_as(p).grad_fn.next_functions[0][0]
 
@@ -153,7 +153,7 @@ def post_accumulate(torch):
 
 
 def hooks_and_grad(torch):
-    """autograd.grad of a leaf runs its tensor hooks, not those of the accumulator."""
+    """autograd.grad of a leaf runs the hooks of the tensor, but not those of its accumulator."""
     x, seen = _leaf(torch), []
     x.register_hook(lambda g: seen.append("tensor") or g * 2)
     x.register_post_accumulate_grad_hook(lambda p: seen.append("post"))

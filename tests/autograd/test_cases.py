@@ -1,4 +1,4 @@
-"""The autograd contract, case by case, against the answers recorded from PyTorch."""
+"""Cases of autograd, compared with the answers recorded from PyTorch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""torch.library: overloads, the older form of impl."""
+"""torch.library: overloads, and the older form of impl."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes of the graph: their order."""
+"""The order of graph nodes."""
 
 import msadapter as torch
 

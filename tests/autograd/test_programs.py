@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import msadapter as torch
 
 RECORDED = golden("programs")
-# Hashes of many more: "errors geometry numbers gradients" of the programs of seeds 10000, 10001, ...
+# Hashes of many more programs: errors, geometry, numbers and gradients, for the seeds from 10000 on.
 DIGESTS = golden("programs_digests")
 
 
@@ -27,7 +27,7 @@ def test_recorded(seed):
 
 
 def test_thousands():
-    """Programs that agree with PyTorch in every error, size, stride, version, flag, number and gradient."""
+    """Programs must agree with PyTorch in every error, size, stride, version, flag, number and gradient."""
     wrong = []
     for offset, recorded in enumerate(DIGESTS["programs"]):
         seed = DIGESTS["first_seed"] + offset
@@ -49,7 +49,7 @@ for line in sys.stdin:
 
 @pytest.mark.slow
 def test_fresh(torch_python):
-    """Programs that nobody has recorded, answered by PyTorch as they come."""
+    """Programs that were not recorded. PyTorch computes their answers during the test."""
     folder = Path(programs.__file__).parent
     pipe = subprocess.PIPE
     with subprocess.Popen(

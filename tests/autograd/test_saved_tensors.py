@@ -1,4 +1,4 @@
-"""What a Function saved: the program's own leaves, readable in hooks that recompute."""
+"""Tensors that a Function saves: leaves stay the same objects, and hooks that recompute can read them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_leaves_are_the_programs_own_objects():
 
 
 def test_saved_tensors_can_be_read_by_a_hook_outside_of_backward():
-    """As checkpointing without output does: a hook on a later gradient runs the function again."""
+    """Checkpointing without outputs works so: a hook on a later gradient runs the function again."""
     weight = torch.nn.Parameter(torch.tensor([2.0, 3.0]))
     weight.marked = True
     y = Scaled.apply(torch.ones(2, requires_grad=True) * 5, weight)
@@ -72,7 +72,10 @@ class Product(torch.autograd.Function):
 
 
 def test_a_hook_sees_inputs_with_their_history():
-    """MindSpeed swaps what has a node; recorded with torch 2.13: inputs of operators and of Functions come with theirs."""
+    """Inputs of operators and of Functions reach a hook with their history, as in PyTorch 2.13.
+
+    MindSpeed moves only tensors with a graph node to the CPU.
+    """
     seen = []
 
     def pack(tensor):

@@ -1,4 +1,4 @@
-"""Gradients of gradients of every operator of PyTorch's sample database that has them, against PyTorch's numbers."""
+"""Second derivatives of every operator in PyTorch's sample database that has them, compared with PyTorch's."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_known_failures_name_cases():
 
 
 def test_eigenvectors():
-    """The projection on the first eigenvectors has no sign."""
+    """The projection on the first eigenvectors does not depend on their signs."""
     A = torch.tensor(
         [[2.0, 0.5, 0.1], [0.5, 1.0, 0.3], [0.1, 0.3, -1.0]], dtype=torch.float64, requires_grad=True
     )

@@ -1,4 +1,4 @@
-"""The way straight to the kernels and the way through MindSpore's dispatch give the same answers."""
+"""Calling the kernels directly and through MindSpore's dispatch must give the same answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program of some sixty operators with gradients; prints its results. test_two_paths.py runs it both ways."""
+"""Runs about sixty operators with gradients and prints the results. test_two_paths.py runs it on both paths."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The model of step time and memory: known values, and what must hold for any mix."""
+"""The model of step time and memory: known values, and properties that hold for all inputs."""
 
 import json
 
@@ -22,7 +22,7 @@ def test_costs_of_messages():
     assert LINK.message(1000) == pytest.approx(2e-6)
     assert LINK.all_reduce(8e6, 1) == LINK.all_to_all(8e6, 1) == 0
     assert LINK.all_reduce(8e6, 4) == pytest.approx(2 * (3e-6 + 6e-3))
-    assert LINK.gather(8, 1024) == pytest.approx(20e-6, rel=0.01)  # doubling, not a ring
+    assert LINK.gather(8, 1024) == pytest.approx(20e-6, rel=0.01)  # recursive doubling, not a ring
 
 
 def test_one_device_exchanges_nothing():
@@ -51,7 +51,7 @@ def test_the_fastest_mix_fits_and_beats_the_models_own():
     for model in scaling.models():
         own = scaling.own_mix(scaling.CLUSTER, model, 1024)
         fastest = scaling.best(model, scaling.CLUSTER, 1024, scaling.COUNT)
-        if fastest is None:  # 176 billion parameters in 70 layers do not divide 1024 devices well
+        if fastest is None:  # 70 layers cannot be divided well among 1024 devices
             assert model.name == "bloom_176b"
             continue
         assert fastest.memory()["all"] <= scaling.CLUSTER.memory

@@ -1,4 +1,4 @@
-"""Functions of element-wise operators given to torch.compile or torch.jit.script: one kernel, the same bits."""
+"""Elementwise functions given to torch.compile or torch.jit.script run as one kernel with the same bits."""
 
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,7 @@
-"""PyTorch's operator samples again, with their inputs in four other memory layouts and NaN between the elements.
+"""PyTorch's operator samples, with inputs in four other memory layouts and NaN between the elements.
 
-Needs MSADAPTER_CONFORMANCE. What passes for contiguous inputs must pass for each layout; tests/ops/test_layouts.py asks the same
-of every operator of the table without recorded answers.
+The test needs MSADAPTER_CONFORMANCE. What passes for contiguous inputs must pass for each layout.
+tests/ops/test_layouts.py tests the same for every operator of the table, without recorded answers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SHIM = ROOT / "msadapter" / "alias" / "shim"
 DTYPES = "float32,float64,complex64,int64,bool"
 
-# Their answer is a function of the memory, or they refuse strides: PyTorch does not pass these samples either.
+# The result depends on the memory, or the operator refuses strides. PyTorch fails these samples too.
 BY_MEMORY = {
     *("as_strided", "as_strided.partial_views", "as_strided_copy", "resize_"),
     *("view", "view_as", "view_as_complex"),
@@ -26,7 +26,9 @@ BY_MEMORY = {
 
 
 def not_passed(conformance: Path, folder: Path, layout: str) -> set[tuple[str, int, str]]:
-    """(operator, sample, check) of every check that does not pass, with inputs in the layout ("" for contiguous ones)."""
+    """Return (operator, sample, check) of every check that fails with inputs in the layout ("" is
+    contiguous).
+    """
     command = [sys.executable, conformance / "run_conformance.py", "--golden", conformance / "golden"]
     command += ["--dtypes", DTYPES, "--jobs", min(2, os.cpu_count() or 1), "--logdir", folder / "logs"]
     command += ["--out", folder / "report.json"]

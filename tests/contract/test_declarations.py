@@ -1,4 +1,4 @@
-"""What every declaration of the op table promises: its names are reachable, its arguments are torch's."""
+"""Properties of every declaration in the operator table: its names exist, and its arguments are PyTorch's."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HERE = Path(__file__).resolve().parent
 SURFACE = json.loads((HERE.parent / "golden" / "surface.json").read_text(encoding="utf-8"))
 DIFFERENCES = json.loads((HERE / "differences.json").read_text(encoding="utf-8"))
 
-_SAME = {"self": "input", "tensor": "input"}  # a method's first argument, as functions call it
+_SAME = {"self": "input", "tensor": "input"}  # the first argument of a method has another name in functions
 
 
 def _holder(space: str) -> object:
@@ -32,7 +32,7 @@ def test_every_name_is_reachable() -> None:
         for full in declaration.names:
             space, _, name = full.rpartition(".")
             if name.startswith("_") and not name.startswith("__"):
-                continue  # for the table's own use
+                continue  # used inside the table only
             found = getattr(_holder(space), name, None)
             if not callable(found):
                 wrong.append(full)
@@ -54,14 +54,17 @@ def test_no_name_is_declared_twice() -> None:
 
 
 def _known(declaration) -> set[str]:
-    """Every keyword that the operator takes, torch's two names of the first argument as one."""
+    """Return every keyword that the operator takes.
+
+    PyTorch's two names of the first argument count as one.
+    """
     names = {name for p in declaration.schema.parameters for name in (p.name, *p.aliases)}
     names |= {"out"} if "o" in declaration.forms else set()
     return {_SAME.get(name, name) for name in names}
 
 
 def _torchs(name: str) -> set[str] | None:
-    """The keywords that torch takes; None if neither Python nor the dispatcher tells."""
+    """Return the keywords that PyTorch takes, or None if neither inspect nor the dispatcher knows them."""
     inspected = SURFACE["signatures"].get(f"torch.{name}")
     if inspected is not None:
         names = {p[0] for p in inspected}
@@ -73,7 +76,7 @@ def _torchs(name: str) -> set[str] | None:
 
 
 def test_arguments_are_torchs() -> None:
-    """Keywords of torch that an operator does not take: none but the listed ones, and every listed one still is."""
+    """Operators take all keywords of PyTorch except the listed ones, and the list has no outdated entries."""
     missing, compared = {}, 0
     for name, declaration in declarations.items():
         theirs = _torchs(name)
@@ -88,7 +91,7 @@ def test_arguments_are_torchs() -> None:
 
 
 def test_order_of_positional_arguments_is_torchs() -> None:
-    """Where Python tells the order: the positional arguments that both have come in the same one."""
+    """Positional arguments that an operator and PyTorch share come in the same order."""
     wrong = []
     for name, declaration in declarations.items():
         inspected = SURFACE["signatures"].get(f"torch.{name}")

@@ -1,4 +1,4 @@
-"""The folder of torch's modules: what is ours has no name of torch's, and no file of it hides the standard library."""
+"""The names of this project's own modules are not those of torch, and do not hide the standard library."""
 
 import importlib
 import pickle

@@ -1,4 +1,4 @@
-"""Every name of torch and torch_npu that the training programs use resolves: tests/golden/symbols.json."""
+"""Every name of torch and torch_npu that training programs use exists (tests/golden/symbols.json)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ print(json.dumps([name for name in names if not resolve(name)]))
 
 
 def test_every_name_resolves():
-    """In a process of its own, as `import torch` and `import torch_npu` see them."""
+    """The names are looked up in a new process, through `import torch` and `import torch_npu`."""
     done = subprocess.run(
         [sys.executable, "-c", _PROGRAM, str(GOLDEN)], capture_output=True, text=True, timeout=120, check=True
     )

@@ -1,4 +1,4 @@
-"""auto_convert's steps and its behaviour when something is wrong. No network: wheels are made here."""
+"""The steps of auto_convert, and its behaviour after errors. The wheels are made here, without network."""
 
 import contextlib
 import hashlib
@@ -23,7 +23,7 @@ from megatron_ms.convert.steps import ConvertError, Progress, Stamp, digest, wri
 
 ROOT = Path(__file__).resolve().parents[2]
 WHEEL = "megatron_core-0.12.1-py3-none-any.whl"
-# A release that no rule of patches/ is for: toy trees have none of their targets.
+# No rule of patches/ is meant for this release, because the small trees here have none of the rules' targets.
 PACKAGE_INFO = "MAJOR = 0\nMINOR = 12\nPATCH = 9\n"
 
 
@@ -34,7 +34,7 @@ def progress() -> Progress:
 
 @pytest.fixture(autouse=True)
 def this_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The steps use the python that runs the tests instead of the clone's .venv."""
+    """The steps use the python that runs the tests, instead of a .venv in the clone."""
     for module in (environment, upstream, job):
         monkeypatch.setattr(module, "PYTHON", Path(sys.executable))
 
@@ -215,7 +215,7 @@ class TestEnvSh:
 
     @pytest.fixture
     def output(self, tmp_path: Path) -> Path:
-        output = tmp_path / "a build"  # the space is on purpose
+        output = tmp_path / "a build"  # the space is intended
         output.mkdir()
         shell.write_env(output)
         return output
@@ -291,7 +291,7 @@ def test_a_checkpoint_that_is_broken_is_not_continued(tmp_path) -> None:
 
 
 class TestCommand:
-    """auto_convert.sh itself, in a bare clone without .venv."""
+    """auto_convert.sh itself, in a clone without .venv."""
 
     @pytest.fixture
     def clone(self, tmp_path: Path) -> Path:
@@ -376,7 +376,8 @@ class TestCommand:
                 stderr=subprocess.PIPE,
                 text=True,
                 start_new_session=True,
-                # A shell that starts the tests in the background ignores SIGINT, and its children would inherit that.
+                # A shell that starts the tests in the background ignores SIGINT, and its children would
+                # inherit this.
                 preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
             )
             try:
@@ -394,7 +395,8 @@ class TestCommand:
         assert process.returncode == 130
         assert "stopped" in words and "Traceback" not in words
         assert not list((clone / "build").glob(".*part")) and not list((clone / "build").glob("megatron*"))
-        # The next run is not held up by a lock or a half-made environment: it gets as far as its own trouble.
+        # The next run must not fail because of a lock or an incomplete environment. It fails later, for its
+        # own reason.
         again = subprocess.run(
             ["bash", clone / "auto_convert.sh"],
             capture_output=True,

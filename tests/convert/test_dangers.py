@@ -1,4 +1,4 @@
-"""What auto_convert must not do with the user's files: nothing is removed or overwritten that it did not write itself."""
+"""auto_convert never removes or overwrites a file of the user that it did not write itself."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Reached(Exception):
-    """All checks of the folders have passed."""
+    """Raised when all checks of the folders have passed."""
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +40,7 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def state(folder: Path) -> dict[str, str]:
-    """Every file and link of a folder, with its content; folders too."""
+    """Return every file, folder and link in a folder, with its content."""
     found = {}
     for path in sorted(folder.rglob("*")):
         link, file = path.is_symlink(), path.is_file()
@@ -133,7 +133,7 @@ def test_paths_that_no_shell_file_can_hold(tmp_path, capsys, bad, checkout) -> N
         capsys,
         "choose another path",
     )
-    (tmp_path / "fine").symlink_to(tmp_path / bad)  # a good name for a bad place
+    (tmp_path / "fine").symlink_to(tmp_path / bad)  # a valid name that leads to a bad place
     refused(["--output", tmp_path / "fine"], capsys, "choose another path")
     with pytest.raises(ConvertError, match="choose another path"):
         shell.write_env(tmp_path / bad)
@@ -196,7 +196,10 @@ def test_links_that_leave_a_checkout_are_refused_before_anything(tmp_path, check
 
 
 def test_a_helper_is_not_compiled_through_a_link(tmp_path, checkout) -> None:
-    """The checkout's own folder of helpers is a link to elsewhere: no compiler runs, nothing is written there."""
+    """The checkout's folder of helpers is a link.
+
+    Then no compiler runs, and nothing is written behind the link.
+    """
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "helpers.cpp").write_text("int x;\n")
@@ -240,7 +243,8 @@ def test_an_environment_that_somebody_else_made_is_kept(tmp_path, monkeypatch) -
     (aside,) = tmp_path.glob(".venv.changed-*")
     assert (aside / "bin/mine").read_text() == "my work"
     environment._create_venv(tmp_path / "logs", progress)
-    environment._make_room(progress)  # ours, though not finished: it may go
+    # it belongs to auto_convert, although it is not complete, so it may be removed
+    environment._make_room(progress)
     assert not (tmp_path / ".venv").exists() and len(list(tmp_path.glob(".venv.changed-*"))) == 1
     (tmp_path / ".venv").symlink_to(aside)
     environment._make_room(progress)
@@ -263,7 +267,7 @@ def test_a_data_set_that_a_step_did_not_write_is_kept(tmp_path) -> None:
 
 
 def test_packages_are_held_against_their_contents(tmp_path) -> None:
-    """A file of the same size counts too before a folder is removed."""
+    """Before a folder is removed, a changed file must be noticed even if its size is the same."""
     (tmp_path / "a").mkdir()
     (tmp_path / "a/x.py").write_text("one")
     before = packages._contents_of(tmp_path / "a")
@@ -284,7 +288,7 @@ def test_names_of_any_bytes_have_a_digest(tmp_path) -> None:
 
 
 def test_a_full_disk_is_one_line(tmp_path) -> None:
-    """A limit on the size of files stands for the full disk, met by the first log that is written."""
+    """A limit on the size of files simulates the full disk. It applies to the first log file."""
     program = (
         "import resource, signal, sys; from megatron_ms.convert.__main__ import main; "
         "from megatron_ms.convert import environment, steps; "

@@ -1,4 +1,4 @@
-"""The main job of the scenario llm, without training: its log, its script's refusals, its places."""
+"""The scenario llm without training: its log, the checks of its script, and its folders."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LINE = (
 
 
 def test_the_curve_of_a_log(tmp_path: Path, capsys) -> None:
-    """A run that was stopped at 20 and went on from 10: what was said last counts."""
+    """A run stopped at step 20 and continued from 10. The later lines of the log count."""
     log = tmp_path / "log.txt"
     lines = [
         _LINE.format(n=n, loss=loss, norm=1.5) for n, loss in ((10, 7.0), (20, 6.5), (20, 6.25), (30, 5.0))

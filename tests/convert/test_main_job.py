@@ -1,4 +1,4 @@
-"""The main job, small: preprocessing and training through the adapter, compared with real PyTorch where it is at hand."""
+"""The main job at a small size: preprocessing and training, compared with PyTorch where it is available."""
 
 import json
 import math
@@ -34,7 +34,7 @@ def adapter(script: Path) -> list:
 
 
 def train_arguments(prefix: Path, save: Path, iterations: int = ITERATIONS) -> list:
-    # The schedule's length is fixed by --train-iters, so a run of fewer iterations is a run that is stopped.
+    # --train-iters fixes the length of the schedule, so a shorter run is a run that is stopped.
     return [
         "--data-prefix",
         prefix,
@@ -125,7 +125,10 @@ def test_the_loss_falls_from_ln_vocabulary(trained: tuple[Path, str]) -> None:
 def test_a_stopped_run_goes_on_to_the_same_losses(
     trained, converted: Path, prefix: Path, tmp_path: Path
 ) -> None:
-    """Killed behind iteration 3's checkpoint, started again: the same numbers as in one go."""
+    """A run is killed after the checkpoint of iteration 3 and started again.
+
+    It must give the same numbers.
+    """
     save = tmp_path / "gpt"
     command = [*adapter(TRAIN), *train_arguments(prefix, save)]
     env = {**os.environ, "PYTHONPATH": str(converted), "MSADAPTER_DEVICE": "cuda", "PYTHONUNBUFFERED": "1"}
@@ -149,7 +152,7 @@ def test_real_pytorch_trains_to_the_same_losses(
     run([torch_python, WITHOUT_CUDA, TRAIN, *train_arguments(prefix, tmp_path / "gpt")], converted)
     ours = json.loads((trained[0] / "losses.json").read_text())["iterations"]
     theirs = json.loads((tmp_path / "gpt/losses.json").read_text())["iterations"]
-    # A training step enlarges the last bit's difference; the norm of the gradients shows it before the loss does.
+    # Differences in the last bit grow with every step. They show in the norm of the gradients first.
     for name, tolerance in (("loss", 1e-5), ("grad_norm", 3e-5)):
         assert [r[name] for r in ours] == pytest.approx([r[name] for r in theirs], rel=tolerance)
 

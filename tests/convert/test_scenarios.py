@@ -1,4 +1,4 @@
-"""The scenarios of several upstreams, with small git repositories made here. No network."""
+"""Scenarios with several upstreams, which are small git repositories made here. No network is used."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from megatron_ms.convert.steps import ConvertError, Progress
 ROOT = Path(__file__).resolve().parents[2]
 FILES = {
     "Megatron-LM": {
-        # a release that no rule of patches/ is for
+        # no rule of patches/ is meant for this release
         "megatron/core/package_info.py": "MAJOR = 0\nMINOR = 12\nPATCH = 9\n",
         "pretrain_gpt.py": "print(1)\n",
     },
@@ -65,7 +65,7 @@ def progress() -> Progress:
 
 @pytest.fixture
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> scenario.Run:
-    """A scenario of three small repositories at their commits; the python of the tests does the work."""
+    """A scenario of three small repositories at fixed commits, which uses the python of the tests."""
     for module in (environment, upstream, scenario):
         monkeypatch.setattr(module, "PYTHON", Path(sys.executable))
     pins = []
@@ -111,7 +111,10 @@ def test_the_cache_is_enough_without_a_network(work, progress, tmp_path) -> None
 
 
 def test_a_commit_behind_the_branch_is_found_or_refused(work, progress, tmp_path) -> None:
-    """The branch moves on: a server that gives commits out by hash serves the pin, another one is refused."""
+    """The branch has moved on.
+
+    A server that provides commits by hash serves the pinned one, another is refused.
+    """
     folder = tmp_path / "git/MindSpeed"
     commit(folder, {"mindspeed/new.py": "x = 1\n"}, "pinned")
     run_git(folder, "config", "uploadpack.allowAnySHA1InWant", "true")
@@ -136,7 +139,7 @@ def test_another_address_gives_the_same_commit(work, tmp_path, monkeypatch) -> N
 
 
 def test_a_run_that_stops_goes_on(work, progress, monkeypatch) -> None:
-    """One upstream fails: the others are there, and the next run does the rest alone."""
+    """One upstream fails. The others stay, and the next run does only the rest."""
     plain = scenario._convert
 
     def broken(work, source, logs, progress):
@@ -232,7 +235,7 @@ def test_env_sh_finds_every_tree(work, tmp_path) -> None:
 
 @pytest.fixture
 def wheels(tmp_path, monkeypatch) -> Path:
-    """Two small wheels in the cache, and a list that names them."""
+    """Two small wheels in the cache, and a list with their names."""
     folder = tmp_path / "build/sources/wheels"
     folder.mkdir(parents=True)
     for name in ("apple", "pear"):
@@ -258,7 +261,10 @@ def wheel(folder: Path, name: str, version: str) -> None:
 
 
 def test_packages_come_from_the_cache_and_are_watched(work, wheels, progress, tmp_path) -> None:
-    """No network, no dependency of theirs; a file that is missing or new is found, and nothing of the user's is lost."""
+    """Packages are installed without network and dependencies.
+
+    Missing and new files are noticed, none is lost.
+    """
     logs, folder = work.output / "logs", work.output / "packages"
 
     def install() -> bool:
@@ -324,7 +330,10 @@ def test_wrong_arguments(words) -> None:
 
 
 def test_sourcing_keeps_the_shell_alive(tmp_path) -> None:
-    """A failure leaves the shell and its options as they were; success makes it one of env.sh."""
+    """A failure leaves the shell and its options as they were.
+
+    A success gives it the environment of env.sh.
+    """
     clone = tmp_path / "clone"
     clone.mkdir()
     shutil.copy(ROOT / "auto_convert.sh", clone)

@@ -1,4 +1,4 @@
-"""torch.cuda, torch.npu and torch.accelerator on a machine whose accelerator is the host."""
+"""torch.cuda, torch.npu and torch.accelerator on a machine whose accelerator is the CPU."""
 
 import subprocess
 import sys
@@ -13,7 +13,7 @@ def accelerator(monkeypatch):
     monkeypatch.setenv("MSADAPTER_DEVICE", "cuda")
     monkeypatch.setenv("MSADAPTER_DEVICE_COUNT", "2")
     yield
-    monkeypatch.setenv("MSADAPTER_DEVICE", "cuda")  # a test may have taken it away
+    monkeypatch.setenv("MSADAPTER_DEVICE", "cuda")  # another test may have removed the variable
     torch.cuda.set_device(0)
 
 
@@ -76,7 +76,7 @@ def test_random_state_of_a_device(accelerator):
     drawn = torch.rand(3, device="cuda")
     torch.cuda.set_rng_state(state)
     assert torch.equal(torch.rand(3, device="cuda"), drawn)
-    # The accelerator is the host here: what is drawn is PyTorch's stream of the CPU, under either name.
+    # The accelerator is the CPU here, so both names draw the numbers of PyTorch's CPU generator.
     torch.cuda.set_rng_state(state)
     assert torch.equal(torch.rand(3), drawn.cpu())
     torch.cuda.manual_seed(5)

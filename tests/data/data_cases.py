@@ -1,4 +1,4 @@
-"""Loaders and samplers whose order depends on seeds: run on PyTorch (golden data) and on msadapter."""
+"""Loaders and samplers whose order depends on seeds, which run on PyTorch (golden data) and on msadapter."""
 
 import random
 
@@ -13,7 +13,7 @@ LOADERS = {
 
 
 def make_datasets(torch):
-    """(a map dataset of nested samples, a dataset of random numbers, a stream shared between workers)."""
+    """Return (a dataset of nested samples, a dataset of random numbers, a stream shared between workers)."""
 
     class Nested(torch.utils.data.Dataset):
         def __len__(self):
@@ -38,7 +38,7 @@ def make_datasets(torch):
 
 
 def plain(value):
-    """Data without tensors, with dtypes written out."""
+    """Return data in which tensors and dtypes are replaced by plain values."""
     if hasattr(value, "numel"):
         return [str(value.dtype), value.tolist()]
     if isinstance(value, dict):
@@ -49,7 +49,7 @@ def plain(value):
 
 
 def run_loader(torch, dataset: str, loader: str, workers: int, persistent: bool = False) -> list:
-    """Two epochs, and the next random number."""
+    """Return two epochs, and the random number that is drawn after them."""
     torch.manual_seed(7)
     random.seed(3)
     np.random.seed(1)
@@ -74,7 +74,7 @@ SAMPLERS = {
 
 
 def run_sampler(torch, name: str) -> list:
-    """All indices."""
+    """Return all indices."""
     torch.manual_seed(1)
     return list(SAMPLERS[name](torch.utils.data))
 

@@ -1,4 +1,4 @@
-"""Starts real ranks for the tests and sees to it that none is left."""
+"""Starts ranks for the tests, and makes sure that none is left."""
 
 import ast
 import json
@@ -14,12 +14,12 @@ TORCHRUN = (str(ROOT / "msadapter/distributed/_torchrun.py"),)
 
 
 def _parsed(job: str) -> ast.Module:
-    """A module of jobs/ is read, not imported: it runs on ranks only."""
+    """Parse a module of jobs/. It is not imported, because it works on ranks only."""
     return ast.parse((JOBS / job).read_text(encoding="utf-8"))
 
 
 def checks_of(job: str) -> list[str]:
-    """Names of the functions ``check_...`` that a module of jobs/ defines, in their order."""
+    """Return the names of the functions ``check_...`` that a module of jobs/ defines, in order."""
     return [
         step.name
         for step in _parsed(job).body
@@ -28,7 +28,7 @@ def checks_of(job: str) -> list[str]:
 
 
 def constant_of(job: str, name: str):
-    """Value of a literal that a module of jobs/ assigns to ``name``. Raises KeyError where it assigns none."""
+    """Return the value of a literal that a module of jobs/ assigns to ``name``. KeyError if there is none."""
     for step in _parsed(job).body:
         if isinstance(step, ast.Assign) and [t.id for t in step.targets if isinstance(t, ast.Name)] == [name]:
             return ast.literal_eval(step.value)
@@ -36,7 +36,7 @@ def constant_of(job: str, name: str):
 
 
 def environment(**extra) -> dict:
-    """The test's environment, with a mark by which processes of this job are found."""
+    """Return the environment of the test, with a mark that identifies the processes of this job."""
     path = os.pathsep.join(
         [str(ROOT / "msadapter/alias/shim"), str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     )
@@ -47,7 +47,7 @@ def environment(**extra) -> dict:
 
 
 def torchrun(*arguments, timeout=60, **extra) -> subprocess.CompletedProcess:
-    """Run torchrun to its end; the test fails if one of its processes is left."""
+    """Run torchrun to its end. The test fails if one of its processes is left."""
     mark = f"job-{os.getpid()}-{time.monotonic_ns()}"
     try:
         return subprocess.run(
@@ -63,7 +63,7 @@ def torchrun(*arguments, timeout=60, **extra) -> subprocess.CompletedProcess:
 
 
 def left(mark: str) -> list:
-    """Processes that carry a job's mark in their environment."""
+    """Return the processes with this job's mark in their environment."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -71,13 +71,13 @@ def left(mark: str) -> list:
                 state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
                 if mark.encode() in (entry / "environ").read_bytes() and state != "Z":
                     found.append(int(entry.name))
-            except OSError:  # ended meanwhile, or not ours to read
+            except OSError:  # the process has ended, or this user may not read it
                 continue
     return found
 
 
 def outcomes_of(checks: str, size: int, folder, limit: int = 40) -> list:
-    """What every rank says about every check of a module in jobs/; together they may take ``limit`` seconds."""
+    """Return the results of every rank for every check of a module in jobs/, within ``limit`` seconds."""
     job = JOBS / "run_checks.py", JOBS / checks, folder / "rank"
     done = torchrun("--nproc-per-node", size, *job, timeout=limit + 60, MSADAPTER_TEST_LIMIT=limit)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -9,7 +9,7 @@ CHECKS = checks_of("collectives.py")
 
 @pytest.fixture(scope="module", params=[2, 3])
 def outcomes(request, tmp_path_factory):
-    """What every rank says about every check, from one job."""
+    """Run one job and return the results of every rank for every check."""
     return outcomes_of("collectives.py", request.param, tmp_path_factory.mktemp("outcomes"))
 
 

@@ -1,4 +1,4 @@
-"""What a worker leaves in its error file, and the report of those who failed."""
+"""The error file of a worker, and the report on the workers that failed."""
 
 from __future__ import annotations
 

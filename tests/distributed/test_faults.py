@@ -1,7 +1,9 @@
-"""A rank that is killed, stopped, late, raising or in another operation: the job ends soon, says which rank, leaves nothing.
+"""A rank is killed, stopped, late, raises an error or runs another operation.
 
-Every second operation meets one fault; MSADAPTER_FAULTS=1 runs all pairs of operation and fault (5 minutes) and fifty jobs
-in a row.
+The job must end soon, name the rank and leave no process.
+
+Every second operation gets one fault. MSADAPTER_FAULTS=1 runs all pairs of operation and fault (5 minutes),
+and fifty jobs in a row.
 """
 
 import os
@@ -13,7 +15,7 @@ import pytest
 from tests.distributed.ranks import JOBS, torchrun
 
 OPERATIONS = re.findall(r'^    "(\w+)": ', (JOBS / "fault.py").read_text(), re.M)
-# what must be said, and the exit code
+# the expected message and exit code
 FAULTS = {
     "killed": (r"rank 1 .* ended with signal SIGKILL", 137),
     "raising": (r"ValueError: the fault of rank 1", 1),

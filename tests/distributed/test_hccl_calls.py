@@ -1,4 +1,7 @@
-"""The HCCL backend's calls fit the signatures of mindspore.mint.distributed; what they do needs an Ascend device."""
+"""The HCCL backend's calls fit the signatures of mindspore.mint.distributed.
+
+Their effect needs an Ascend device.
+"""
 
 import inspect
 
@@ -19,7 +22,7 @@ class _Handle:
 
 @pytest.fixture
 def calls(monkeypatch):
-    """Every call is bound to the real function's signature and recorded."""
+    """Bind every call to the signature of the real function, and record it."""
     made = []
 
     class Recorder:
@@ -62,7 +65,7 @@ def test_call_fits(calls, name):
     ((_, arguments, handle),) = calls
     assert arguments["group"] == "pair" and not handle.waited
     assert work.wait() and handle.waited
-    for key in ("dst", "src"):  # ranks of the job, not of the group
+    for key in ("dst", "src"):  # these are ranks of the job, not of the group
         assert arguments.get(key, 4) in (4, 6)
     assert arguments.get("op", "sum") in ("sum", "avg", "max") and arguments.get("async_op", True) is True
 

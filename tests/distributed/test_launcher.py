@@ -11,7 +11,7 @@ import pytest
 
 from tests.distributed.ranks import ROOT, TORCHRUN, environment, left, torchrun
 
-# python without torch starts at once; what the agent does with ranks is the same
+# without torch, python starts fast, and the agent treats the ranks in the same way
 PLAIN = """
 import os, sys, time
 rank, attempt = int(os.environ['RANK']), os.environ['TORCHELASTIC_RESTART_COUNT']
@@ -32,7 +32,7 @@ def script(tmp_path):
 
 @pytest.fixture
 def start():
-    """Starts torchrun in the background; what a failed test leaves behind is killed."""
+    """Start torchrun in the background. Processes that a failed test leaves are killed."""
     jobs = []
 
     def begin(*arguments, **extra):
@@ -226,7 +226,7 @@ def _elastic(start, port, *arguments):
 
 
 def _said(job) -> str:
-    """What a rank says next; the launchers speak in between."""
+    """Return the next line of a rank, without the lines of the launchers."""
     while (line := job.stdout.readline()).startswith("torchrun"):
         pass
     return line
@@ -237,7 +237,7 @@ def test_machines_come_and_go(start, script, tmp_path, end):
     port, path, done = _port(), script(ELASTIC), tmp_path / "done"
     first = _elastic(start, port, path, done)
     assert _said(first) == "0: 0 of 1\n"
-    second = _elastic(start, port, path, done)  # comes late: all start again with it
+    second = _elastic(start, port, path, done)  # comes late, so that all ranks start again together with it
     both = sorted([_said(first), _said(second)])
     assert both == ["1: 0 of 2\n", "1: 1 of 2\n"]
     second.send_signal(end)

@@ -76,7 +76,7 @@ def test_collectives(job):
     assert torch.equal(out, t)
     received = torch.zeros(4)
     works = dist.batch_isend_irecv([dist.P2POp(dist.isend, t, 0), dist.P2POp(dist.irecv, received, 0)])
-    t.zero_()  # what was sent belongs to the backend
+    t.zero_()  # the message must not change after the send, because the backend has it already
     for work in works:
         work.wait()
     assert received.tolist() == [0.0, 1.0, 2.0, 3.0]

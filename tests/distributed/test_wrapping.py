@@ -1,4 +1,6 @@
-"""Around data parallelism, in one process: wrapping policies, recomputation wrappers, helpers, wrapper subclasses."""
+"""Helpers around data parallelism, in one process: wrapping policies, recomputation wrappers, wrapper
+subclasses.
+"""
 
 import copy
 import dataclasses

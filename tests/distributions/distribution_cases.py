@@ -1,4 +1,4 @@
-"""torch.distributions: what every class answers, samples of seeds included, and divergences of all pairs."""
+"""torch.distributions: the methods of every class, samples for fixed seeds, and divergences of all pairs."""
 
 from contracts import expressions
 

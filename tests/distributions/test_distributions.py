@@ -1,4 +1,4 @@
-"""torch.distributions against the answers recorded from PyTorch; seeds give PyTorch's samples."""
+"""torch.distributions, compared with the answers recorded from PyTorch. Seeds must give PyTorch's samples."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ def _without_strides(record):
     if isinstance(record, dict):
         return {k: _without_strides(v) for k, v in record.items() if k != "stride"}
     if isinstance(record, str):
-        return " ".join(record.split())  # some of torch's messages hold the indentation of their source
+        # some messages of PyTorch contain the indentation of their source code
+        return " ".join(record.split())
     return [_without_strides(v) for v in record] if isinstance(record, list) else record
 
 
 @pytest.fixture(autouse=True)
 def _names(torch_by_name):
-    """Cases import from torch by name."""
+    """The cases import torch by name."""
 
 
 @pytest.mark.parametrize(("module", "case"), CASES, ids=[case for _, case in CASES])
 def test_case(module, case):
     ours = _without_strides(outcome(cases_of(MODULES[module])[case], torch))
-    # torch approximates the derivative of gamma samples to some 1e-4
+    # PyTorch computes the derivative of gamma samples with an error of about 1e-4
     tolerance = 1e-3 if case.startswith("slopes") else 2e-5
     assert difference(ours, _without_strides(RECORDED[module][case]), tolerance) is None

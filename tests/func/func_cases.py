@@ -1,4 +1,4 @@
-"""torch.func: derivatives, batching, their nesting, randomness and refusals."""
+"""torch.func: derivatives, batching, nested transforms, randomness and errors."""
 
 from contracts import expressions
 

@@ -1,4 +1,4 @@
-"""torch.autograd.functional and gradcheck: products, whole matrices, strict mode, refusals."""
+"""torch.autograd.functional and gradcheck: products, whole matrices, strict mode and errors."""
 
 from contracts import expressions
 

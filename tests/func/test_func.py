@@ -15,7 +15,7 @@ CASES = [(m.__name__, name) for m in MODULES for name in cases_of(m)]
 
 
 def _without_strides(record):
-    """torch's vectorised paths leave some results permuted."""
+    """The vectorised code of PyTorch leaves some results permuted, so strides are not compared."""
     if isinstance(record, dict):
         return {k: _without_strides(v) for k, v in record.items() if k != "stride"}
     return [_without_strides(v) for v in record] if isinstance(record, list) else record
@@ -23,7 +23,7 @@ def _without_strides(record):
 
 @pytest.fixture(autouse=True)
 def _names(torch_by_name):
-    """Cases import from torch by name."""
+    """The cases import torch by name."""
 
 
 @pytest.mark.parametrize(("module", "case"), CASES, ids=[name for _, name in CASES])

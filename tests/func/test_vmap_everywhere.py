@@ -14,7 +14,7 @@ import msadapter as torch
 from msadapter.func import vmap
 from msadapter.utils._pytree import tree_flatten, tree_unflatten
 
-# They ask a tensor for a truth value, or resize it: neither is the same for a batch.
+# They read a tensor's truth value or resize it, which differs between the elements of a batch.
 REFUSED = {"nn.functional.gaussian_nll_loss", "resize_", "resize_as_"}
 
 
@@ -30,7 +30,7 @@ def _close(a, b) -> bool:
 
 
 def _compare(meta, sample, arrays, rc) -> tuple[int, list]:
-    """(choices of batched inputs that agree, those that do not)."""
+    """Return (choices of batched inputs for which the results agree, choices for which they do not)."""
     args, kwargs, _ = rc.sample_args(sample, arrays, "cpu", rg=False)
     leaves, spec = tree_flatten((args, kwargs))
     places = [k for k, x in enumerate(leaves) if isinstance(x, torch.Tensor) and x.dtype.is_floating_point]
@@ -48,7 +48,7 @@ def _compare(meta, sample, arrays, rc) -> tuple[int, list]:
         try:
             one, two = (_tensors(function(*[x[i].clone() for x in batch])) for i in range(2))
         except Exception:
-            continue  # the changed values are no input of this operator
+            continue  # the changed values are not an input of this operator
         if not one or [x.shape for x in one] != [x.shape for x in two]:
             continue
         want = [torch.stack(pair) for pair in zip(one, two, strict=True)]

@@ -1,4 +1,4 @@
-"""The cases of this folder and the tools of tests/golden are importable by name."""
+"""Makes the cases of this folder and the tools of tests/golden importable by name."""
 
 import sys
 from pathlib import Path

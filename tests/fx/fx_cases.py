@@ -1,4 +1,4 @@
-"""torch.fx: recording, the text and code of graphs, running, changing, copying and replacing."""
+"""torch.fx: tracing, the text and code of graphs, and running, changing, copying and replacing them."""
 
 from contracts import expressions
 
@@ -75,7 +75,7 @@ def dead():
 
 
 def ordinary_model(torch):
-    """Layers, functionals and tensor methods as programs mix them: names of nodes, and equal results."""
+    """A mix of layers, functionals and tensor methods. The names of nodes and the results are compared."""
     from torch import nn
 
     F = nn.functional

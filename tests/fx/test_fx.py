@@ -13,7 +13,7 @@ RECORDED = golden("fx")["fx_cases"]
 
 @pytest.fixture(autouse=True)
 def _names(torch_by_name):
-    """Cases import from torch by name."""
+    """The cases import torch by name."""
 
 
 def test_wrap_keeps_calls():
@@ -24,7 +24,7 @@ def test_wrap_keeps_calls():
     exec(compile(code, "wrapping", "exec"), space)
     graph = fx.symbolic_trace(space["f"]).graph
     assert [n.name for n in graph.nodes if n.op == "call_function"] == ["twice", "len_1", "add"]
-    assert "len" not in space  # what recording puts into the module is taken out again
+    assert "len" not in space  # tracing adds names to the module, and must remove them again
 
 
 def test_modules_are_as_before():

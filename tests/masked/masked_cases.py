@@ -1,4 +1,4 @@
-"""torch.masked, torch.gradient and torch.hash_tensor: forms, dtypes and errors that OpInfo samples do not show."""
+"""torch.masked, torch.gradient and torch.hash_tensor: cases that PyTorch's own samples do not contain."""
 
 from contracts import expressions
 

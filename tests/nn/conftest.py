@@ -1,4 +1,4 @@
-"""The tests of nn need its cases next to them."""
+"""Makes the cases of the nn tests importable by name."""
 
 import sys
 from pathlib import Path
@@ -10,4 +10,4 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 @pytest.fixture(autouse=True)
 def _named_torch(torch_by_name):
-    """Modules are pickled as torch's."""
+    """Modules are pickled under torch's names."""

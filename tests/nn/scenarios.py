@@ -1,6 +1,6 @@
-"""Stories about modules that end in plain data, the same for ours and for the real torch.
+"""Short programs with modules, each with plain data as its result, which is compared with PyTorch's.
 
-Each function takes ``torch`` and returns something that JSON can hold: what happened, in order.
+Each function takes ``torch`` and returns the events in their order, as data that JSON can hold.
 """
 
 import copy
@@ -20,7 +20,7 @@ def numbers(tensor, digits=5):
 
 
 def failure(function, *args, **kwargs):
-    """Type and first line of the error that a call raises (addresses left out)."""
+    """Return the type and the first line of the error that a call raises, without addresses."""
     try:
         function(*args, **kwargs)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""The stories about containers, initialisers, ``nn.utils`` and mistakes; see ``scenarios.py``."""
+"""Scenarios with containers, initialisers, ``nn.utils`` and errors; see ``scenarios.py``."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""Every case of ``cases.py``: initial values, outputs, gradients, states, text, as PyTorch's."""
+"""Every case of ``cases.py``: initial values, outputs, gradients, states and text must equal PyTorch's."""
 
 import json
 import warnings
@@ -40,7 +40,7 @@ def test_case(name):
     assert seen.pop("repr") == REPRS[name]
     assert list(seen) == list(EXPECTED[name])
     for what, tensor in seen.items():
-        # Initial values come from the generator alone, so they are equal to the last bits.
+        # Initial values depend on the generator only, so they must agree to the last bits.
         tolerance = 1e-6 if what.startswith("init/") else 2e-5
         np.testing.assert_allclose(
             cases.digest(tensor),

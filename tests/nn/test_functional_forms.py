@@ -1,4 +1,6 @@
-"""torch's own forms of losses and of recurrent cells say what torch.nn says (whose answers are compared with PyTorch)."""
+"""torch's own functions for losses and recurrent cells agree with those of torch.nn, which are compared with
+PyTorch.
+"""
 
 from __future__ import annotations
 

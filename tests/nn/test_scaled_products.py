@@ -1,4 +1,4 @@
-"""Products of matrices with scales: against the plain product, and refusals of scales that lie otherwise."""
+"""Matrix products with scales, compared with the plain product, and errors for scales of another layout."""
 
 import pytest
 

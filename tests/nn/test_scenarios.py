@@ -1,4 +1,4 @@
-"""Hooks, states, containers, initialisers, errors: the stories of ``scenarios.py`` as PyTorch tells them."""
+"""Hooks, states, containers, initialisers and errors: the scenarios must give PyTorch's results."""
 
 import json
 import warnings
@@ -14,7 +14,7 @@ GOLDEN = json.loads((Path(__file__).resolve().parents[1] / "golden" / "nn_scenar
 
 
 def _differences(got, want, path):
-    """Readable list of where two pieces of data differ."""
+    """Return a readable list of the differences between two pieces of data."""
     if isinstance(want, dict) and isinstance(got, dict):
         found = [f"{path}: keys {sorted(set(got) ^ set(want))}"] if set(got) != set(want) else []
         return found + [d for k in want if k in got for d in _differences(got[k], want[k], f"{path}.{k}")]

@@ -1,4 +1,4 @@
-"""fill_diagonal_, the operators that only torch.ops.aten names, and the classes of symbolic numbers."""
+"""fill_diagonal_, the operators that only torch.ops.aten has, and the classes of symbolic numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Arguments that no kernel may trust: wrong counts, zero steps, foreign positions. Each is an error, never a crash."""
+"""Arguments that kernels must check: wrong counts, zero steps, positions outside.
+
+Each must raise an error.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +75,7 @@ def test_is_an_error(name):
     ],
 )
 def test_sizes_that_no_memory_holds(call):
-    """RuntimeError at once, as PyTorch's allocator gives, not a crash and not a walk over the elements."""
+    """RuntimeError immediately, as from PyTorch's allocator, instead of a crash or a long computation."""
     with pytest.raises(RuntimeError):
         eval(call, {"torch": torch})
 
@@ -94,7 +97,7 @@ def test_sizes_that_no_memory_holds(call):
     ],
 )
 def test_bins_of_a_histogram(bins, weight, message):
-    """Without these checks the counts were written before or after their memory."""
+    """Without these checks the counts were written outside of their memory."""
     values = torch.rand(4, 4)
     bins = bins if isinstance(bins, int) else torch.tensor(bins)
     weight = None if weight is None else torch.tensor(weight)

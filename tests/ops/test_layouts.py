@@ -1,6 +1,8 @@
-"""Every operator of the table gives the same answer whatever the memory layout of its inputs, of `out=` and of what it
-changes in place. No recorded answers are needed: the answer for contiguous inputs is the one expected. Between the
-elements stands NaN (integers: 113, bool: True), which must neither show in a result nor be overwritten.
+"""Every operator of the table gives the same answer for every memory layout of its inputs and outputs.
+
+The outputs are `out=` and tensors changed in place. No recorded answers are needed, because the answer for
+contiguous inputs is expected. NaN (integers: 113, bool: True) is between the elements, and must neither reach
+a result nor be overwritten.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import pytest
 import msadapter as torch
 
 DTYPES = [torch.float32, torch.float64, torch.complex64, torch.int64, torch.bool]
-# Shapes of the tensors of a call, and the plain arguments after them.
+# Shapes of the tensors of a call, and its other arguments after them.
 CALLS = [
     ([(4, 4)], ()),
     ([(2, 3, 4)], ()),
@@ -23,7 +25,8 @@ CALLS = [
     ([(2, 3, 1), (2, 1, 4)], ()),
     ([(4, 4), (4, 4), (4, 4)], ()),
 ]
-# What a function answers depends on the memory itself, or on chance that PyTorch, too, deals out in the order of memory.
+# These results depend on the memory itself, or on random numbers that PyTorch also draws in the order of
+# memory.
 BY_MEMORY = {
     "as_strided",
     "as_strided_copy",
@@ -71,7 +74,7 @@ BY_CHANCE = {
 
 
 def laid_out(values, layout):
-    """(base, view of it with these values)."""
+    """Return (base, a view of it with these values)."""
     shape = list(values.shape)
     poison = True if values.dtype is torch.bool else 113
     if values.dtype.is_floating_point or values.dtype.is_complex:
@@ -143,10 +146,10 @@ def gradients(function, inputs, extra):
 
 
 def attempt(call):
-    """(the answer, None) or (None, the error)."""
+    """Return (the answer, None) or (None, the error)."""
     try:
         return call(), None
-    except Exception as error:  # which arguments an operator takes is the subject of other tests
+    except Exception as error:  # other tests check which arguments an operator takes
         return None, error
 
 
@@ -206,7 +209,7 @@ class Comparison:
         changed, *others = self.copies()
         _, error = attempt(lambda: method(changed, *others, *self.extra))
         if error is not None or changed.shape != self.inputs[0].shape or not changed.is_contiguous():
-            return  # it takes other arguments, or changes the shape or the strides
+            return  # the operator takes other arguments, or changes the shape or the strides
         base, view = laid_out(self.inputs[0], self.layout)
 
         def call():

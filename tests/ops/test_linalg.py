@@ -1,4 +1,6 @@
-"""Linear algebra, FFT and factories: recorded answers of PyTorch (tests/golden/make_linalg.py), and their definitions."""
+"""Linear algebra, FFT and factories, compared with recorded answers (tests/golden/make_linalg.py) and
+definitions.
+"""
 
 from __future__ import annotations
 

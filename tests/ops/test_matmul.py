@@ -1,4 +1,6 @@
-"""Products against recorded answers of real PyTorch (tests/golden/nn_ops_cases.py), and what they cost in memory."""
+"""Products, compared with recorded answers of PyTorch (tests/golden/nn_ops_cases.py), and their use of
+memory.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,9 @@ def test_gradient_over_an_empty_inner_dim():
 
 
 def _laid_out(values, order, gaps):
-    """`values` in memory with its dims stored in `order` (outermost first) and gaps[d] lines of NaN after every line."""
+    """Return `values` with dims stored in `order` (outermost first) and gaps[d] lines of NaN after every
+    line.
+    """
     shape = [n + gap for n, gap in zip(values.shape, gaps, strict=True)]
     base = torch.full([shape[d] for d in order], float("nan"), dtype=values.dtype)
     view = base.permute([order.index(d) for d in range(len(order))])
@@ -66,7 +70,9 @@ def _laid_out(values, order, gaps):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.complex64])
 @pytest.mark.parametrize("m, k, n", [(4, 1, 16), (1, 1, 5), (33, 1, 7), (4, 3, 1), (1, 6, 1), (7, 2, 5)])
 def test_products_of_every_layout(dtype, m, k, n):
-    """Batches with an inner dimension of 1 read memory outside of the right operand's rows."""
+    """A regression test: batches with an inner dimension of 1 read memory outside of the right operand's
+    rows.
+    """
     a, b = torch.randn(3, m, k).to(dtype), torch.randn(3, k, n).to(dtype)
     wide = torch.complex128 if dtype.is_complex else torch.float64
     expected = (a.to(wide).unsqueeze(3) * b.to(wide).unsqueeze(1)).sum(2).to(dtype)

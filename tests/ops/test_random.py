@@ -1,4 +1,4 @@
-"""The CPU generator is PyTorch's: streams, states and errors against recorded draws (tests/golden/make_random.py)."""
+"""The CPU generator equals PyTorch's: numbers, states and errors (tests/golden/make_random.py)."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_gradient_of_gamma_samples():
     a = torch.linspace(0.3, 8, 9, dtype=torch.float64, requires_grad=True)
     x = torch._standard_gamma(a)
     x.sum().backward()
-    # the distribution function is constant along the sample's path: dF/da + f dx/da = 0
+    # the distribution function is constant along the path of the sample: dF/da + f dx/da = 0
     h = 1e-5
     with torch.no_grad():
         change = (torch.special.gammainc(a + h, x) - torch.special.gammainc(a - h, x)) / (2 * h)

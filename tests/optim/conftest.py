@@ -1,4 +1,4 @@
-"""The cases of this folder are importable by name, here and from tests/golden."""
+"""Makes the cases of this folder importable by name, here and from tests/golden."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Muon against its rule written out: momentum, made orthogonal by the quintic iteration, a rate scaled by the shape."""
+"""Muon, compared with its rule: momentum, orthogonalised by the quintic iteration, and a scaled rate."""
 
 from __future__ import annotations
 

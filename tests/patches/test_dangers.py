@@ -1,4 +1,4 @@
-"""Nothing of the user's is lost, and no name of a stranger leads out of a tree: destinations, links, manifests."""
+"""The patch manager never loses a file of the user, and no name in a tree or manifest leads out of the tree."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def test_one_folder_under_two_names_is_refused(tree: Path, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("fails", [{2}, {2, 3}])
 def test_a_rename_that_fails_half_way(tree: Path, tmp_path: Path, monkeypatch, fails: set[int]) -> None:
-    """The second rename fails: the old tree is back in its place, or the error says where it is."""
+    """If the second rename fails, the old tree is back in its place, or the error says where it is."""
     out = tmp_path / "out"
     apply(UPSTREAM, [rule()], tree, out)
     before, calls, plain = contents(out), [], os.rename
@@ -280,7 +280,7 @@ def test_a_version_file_that_leads_out_or_is_no_text(tree: Path, tmp_path: Path)
 
 
 def test_a_source_that_changes_meanwhile(tree: Path, tmp_path: Path, monkeypatch) -> None:
-    """What was checked is not what is copied: a file becomes a link into the source, or has other bytes."""
+    """The source changes after it was checked: a file becomes a link or gets other contents."""
     from patches import manager
 
     plain = manager.copy
@@ -308,7 +308,7 @@ def test_a_source_that_changes_meanwhile(tree: Path, tmp_path: Path, monkeypatch
 
 
 def test_names_that_are_no_text(tree: Path, tmp_path: Path) -> None:
-    """File names and link targets of any bytes are copied, hashed and verified."""
+    """File names and link targets with arbitrary bytes are copied, hashed and verified."""
     name = os.fsdecode(b"toy/b\xfccher")
     (tree / name).write_text("x")
     (tree / "toy/line\nbreak").write_text("x")
@@ -330,7 +330,7 @@ def test_a_folder_that_cannot_be_read_is_no_smaller_copy(tree: Path, tmp_path: P
 
 
 def forged(out: Path, name: str, text: bytes = b"pwned") -> None:
-    """A manifest that gives an original of another file, all else true to the tree."""
+    """Write a manifest with the original of another file. Everything else in it is correct."""
     manifest = json.loads((out / MANIFEST).read_text())
     manifest["originals"][name] = base64.b85encode(zlib.compress(text)).decode()
     manifest["files"].setdefault(name, sha("x"))
@@ -370,7 +370,7 @@ def test_a_manifest_that_names_a_file_outside(tree: Path, tmp_path: Path, name: 
 
 @pytest.mark.parametrize("target", ["..", "{outside}", "../upstream"])
 def test_a_manifest_that_names_a_file_behind_a_link(tree: Path, tmp_path: Path, target: str) -> None:
-    """The tree itself holds a link, which the manifest tells of truly: still nothing is written or read through it."""
+    """The tree contains a link, which the manifest lists. Still nothing is written or read through it."""
     out = tmp_path / "out"
     apply(UPSTREAM, [rule()], tree, out)
     (tmp_path / "victim").write_text("x")
@@ -461,7 +461,7 @@ def test_a_manifest_that_is_a_link(tree: Path, tmp_path: Path) -> None:
 
 
 def test_a_full_disk_is_one_line(tree: Path, tmp_path: Path) -> None:
-    """A limit on the size of files stands for the full disk: the same error of the same call."""
+    """A limit on the size of files simulates the full disk. It gives the same error in the same call."""
     info = tree / "megatron/core/package_info.py"
     info.parent.mkdir(parents=True)
     info.write_text("MAJOR = 0\nMINOR = 12\nPATCH = 9\n")

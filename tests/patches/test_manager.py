@@ -1,4 +1,4 @@
-"""The patch manager on small upstreams made here."""
+"""The patch manager with small upstreams that are made here."""
 
 import hashlib
 import os

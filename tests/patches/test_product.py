@@ -1,4 +1,4 @@
-"""The patch manager as a product: plan, revert, diff, new, bisect, report, drift, hostile trees, a kill in the middle."""
+"""The commands of the patch manager: plan, revert, diff, new, bisect, report; drift, hostile trees and kills."""
 
 from __future__ import annotations
 
@@ -94,7 +94,10 @@ def without_manifest(folder: Path) -> dict[str, bytes]:
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.permutations(PARTS), st.integers(0, len(PARTS)))
 def test_order_repetition_and_taking_back(tree: Path, tmp_path: Path, order: list[Patch], count: int) -> None:
-    """Independent rules in any order give one tree; applied again it is the same; taken back it is upstream's."""
+    """Independent rules give the same tree in any order and when they are repeated.
+
+    Reverting gives upstream's files.
+    """
     chosen = order[:count]
     before = contents(tree)
     one, two = tmp_path / "one", tmp_path / "two"
@@ -111,7 +114,7 @@ def test_order_repetition_and_taking_back(tree: Path, tmp_path: Path, order: lis
 
 def test_processes_side_by_side_give_the_same_bytes(tree: Path, tmp_path: Path) -> None:
     apply(UPSTREAM, PARTS, tree, tmp_path / "one", jobs=1)
-    # in a process of its own: this one has threads, and a process with threads does not fork
+    # in a new process, because this one has threads, and a process with threads must not fork
     code = (
         "import sys; from pathlib import Path; sys.path[:0] = sys.argv[3:]; import test_product as t; "
         "from patches import manager; assert manager._may_fork(); "
@@ -153,7 +156,10 @@ def test_drift_shows_the_source_beside_the_expected_one(tree: Path, tmp_path: Pa
 
 
 def test_drift_shows_the_fragment_where_a_rule_has_no_more(tree: Path) -> None:
-    """A rule holds no copy of upstream's source: what it looks for stands beside what is most like it."""
+    """A rule holds no copy of upstream's source.
+
+    The report shows the expected text beside the most similar one.
+    """
     (tree / "toy/engine.py").write_text(ENGINE.replace("sqrt(self.x)  # fast", "sqrt(self.x, eps)  # quick"))
     short = rule(expected="", edit=chain(replace("    return math.sqrt(self.x)  # fast\n", "    return 1\n")))
     (tree / "toy/part3.py").write_text("value = 3\nother = 'a'\nmore = 'a'\n")
@@ -166,7 +172,7 @@ def test_drift_shows_the_fragment_where_a_rule_has_no_more(tree: Path) -> None:
 
 
 def test_the_rules_for_0_12_on_a_later_megatron(tmp_path: Path, capsys) -> None:
-    """One line of news for each rule, nothing written, and no rule passes for applied."""
+    """Each rule gives one line of news, nothing is written, and no rule counts as applied."""
     checkout = os.environ.get("MSADAPTER_MEGATRON_NEXT")
     if not checkout:
         pytest.skip("needs a Megatron-LM checkout of core_v0.16.1: set MSADAPTER_MEGATRON_NEXT")
@@ -186,7 +192,7 @@ def test_the_rules_for_0_12_on_a_later_megatron(tmp_path: Path, capsys) -> None:
 
 
 def test_a_plan_tells_of_every_rule_of_a_later_upstream(tree: Path) -> None:
-    """What a new release does to the rules, one by one; nothing stops at the first."""
+    """The plan lists what a new release means for every rule, and does not stop at the first problem."""
     (tree / "toy/version.txt").write_text("3.1\n")
     (tree / "toy/part1.py").unlink()
     (tree / "toy/part2.py").write_text("value = 3\n")
@@ -420,7 +426,7 @@ def test_commands(tree: Path, tmp_path: Path, shipped, capsys) -> None:
 
 
 def test_a_large_tree_is_fast(tmp_path: Path) -> None:
-    """350,000 lines in 2,500 files: copied, hashed and verified in seconds."""
+    """A tree of 350,000 lines in 2,500 files is copied, hashed and verified within seconds."""
     source = tmp_path / "upstream"
     (source / "toy").mkdir(parents=True)
     (source / "toy/version.txt").write_text("1.4")

@@ -1,4 +1,4 @@
-"""Rules at run time: put in at import, before anybody can copy the attribute."""
+"""Rules at run time are applied during the import, before another module can copy the attribute."""
 
 from __future__ import annotations
 
@@ -95,7 +95,10 @@ def test_too_late_is_an_error_and_installs_nothing(package: str) -> None:
 
 @pytest.mark.parametrize("place", ["before", "after"])
 def test_installed_by_the_module_itself(package: str, place: str, monkeypatch) -> None:
-    """Before its definitions there is time yet: MindSpeed's op_builder/builder.py imports torch_npu first of all."""
+    """A module can still install rules before its definitions.
+
+    MindSpeed's op_builder imports torch_npu first.
+    """
     folder = Path(importlib.import_module(package).__file__).parent
     hook = "import patches.runtime, toylib.rules\npatches.runtime.install_patches(toylib.rules.RULES)\n"
     (folder / "engine.py").write_text(hook + SOURCE if place == "before" else SOURCE + hook)

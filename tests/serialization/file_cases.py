@@ -1,4 +1,4 @@
-"""What the files of these tests hold, made and checked with PyTorch or msadapter."""
+"""The contents of the test files, created and checked with PyTorch or msadapter."""
 
 DTYPES = (
     "float64",
@@ -20,7 +20,7 @@ def make(torch, legacy: bool = False) -> dict:
     """Tensors of every dtype, views of one storage, and the small objects that checkpoints hold."""
     base = torch.arange(24.0).reshape(4, 6)
     contents = {name: torch.tensor([0, 1, 2]).to(getattr(torch, name)) for name in DTYPES}
-    if not legacy:  # the legacy format has no place for dtypes without a storage class
+    if not legacy:  # the legacy format cannot store dtypes without a storage class
         contents["uint16"] = torch.tensor([0, 1, 65535], dtype=torch.int64).to(torch.uint16)
     contents.update(
         base=base,
@@ -52,7 +52,7 @@ def make(torch, legacy: bool = False) -> dict:
 
 
 def check(torch, got: dict, legacy: bool = False) -> None:
-    """AssertionError unless `got` is what make() gives, sharing included."""
+    """AssertionError unless `got` equals the result of make(), with shared storages."""
     want = make(torch, legacy)
     assert list(got) == list(want)
     for key, value in want.items():
@@ -85,7 +85,7 @@ def make_sparse(torch):
 
 
 def check_sparse(torch, found) -> None:
-    """``found`` is what ``make_sparse`` makes, read from a file."""
+    """Check that ``found``, read from a file, equals the result of ``make_sparse``."""
     wanted = make_sparse(torch)
     assert found.keys() == wanted.keys()
     for name, want in wanted.items():

@@ -1,4 +1,4 @@
-"""Pickles written opcode by opcode, and archives around them: what a stranger can put into a checkpoint."""
+"""Writes pickles opcode by opcode, and archives around them, like an attacker who forges a checkpoint."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Stored:
 
 
 def tensor(storage, offset=0, size=(3, 4), stride=(4, 1), *, grad=False, metadata=()):
-    """A call of _rebuild_tensor_v2."""
+    """Return a call of _rebuild_tensor_v2."""
     hooks = Call(Name("collections.OrderedDict"))
     return Call(
         Name("torch._utils._rebuild_tensor_v2"), storage, offset, size, stride, grad, hooks, *metadata
@@ -61,7 +61,7 @@ def tensor(storage, offset=0, size=(3, 4), stride=(4, 1), *, grad=False, metadat
 
 
 def dumps(obj) -> bytes:
-    """The pickle, protocol 2."""
+    """Return the pickle in protocol 2."""
     return b"\x80\x02" + _ops(obj) + b"."
 
 
@@ -88,7 +88,7 @@ def _ops(obj) -> bytes:
 
 
 def archive(obj, records=(("0", b"\0" * 48),), *, byteorder: bytes | None = b"little") -> bytes:
-    """A zip checkpoint of the pickle and of these storages."""
+    """Return a zip checkpoint with the pickle and these storages."""
     stream = io.BytesIO()
     writer = ZipWriter(stream, "archive")
     writer.write_record("data.pkl", dumps(obj))
@@ -102,7 +102,10 @@ def archive(obj, records=(("0", b"\0" * 48),), *, byteorder: bytes | None = b"li
 
 
 def legacy(obj, records=(("0", 12, b"\0" * 48),)) -> bytes:
-    """A checkpoint of the format before 1.6; a record is (key, number of elements as announced, bytes)."""
+    """Return a checkpoint of the format before 1.6.
+
+    A record is (key, announced number of elements, bytes).
+    """
     head = [0x1950A86A20F9469CFC6C, 1001, {"little_endian": True}]
     found = b"".join(pickle.dumps(part, 2) for part in head) + dumps(obj)
     found += pickle.dumps([key for key, _, _ in records], 2)

@@ -1,4 +1,4 @@
-"""Calls that a checkpoint may not make: torch.load(weights_only=True) runs nothing but what rebuilds tensors."""
+"""Calls that a checkpoint may not make: torch.load(weights_only=True) only rebuilds tensors."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ ODICT = Name("collections.OrderedDict")
 
 
 def _nested_key():
-    """Program of a tuple with 2**60 leaves: every level holds the one before it twice."""
+    """Return the opcodes of a tuple with 2**60 leaves: every level contains the one before it twice."""
     return b"\x80\x02)" + b"".join(b"2\x86" for _ in range(60))
 
 
@@ -120,7 +120,7 @@ def test_a_key_that_takes_for_ever_to_hash(start, end):
     try:
         _load_pickle(program)
     except (*REFUSED, EOFError):
-        pass  # what counts is that it comes back
+        pass  # the test is that the call returns
 
 
 @pytest.mark.parametrize("name", ["collections.OrderedDict", "collections.Counter", "builtins.set"])

@@ -1,4 +1,4 @@
-"""Damaged and hostile files: an error of the reader's own, nothing executed, nothing read that lies elsewhere."""
+"""Damaged and hostile files raise the reader's own errors. Nothing is executed, and no other file is read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REFUSED = (RuntimeError, pickle.UnpicklingError, EOFError)
 
 
 def _damaged(content: bytes, chance: random.Random) -> bytes:
-    """Bytes changed, taken out, or overwritten by a large number."""
+    """Change, remove or overwrite some bytes."""
     found = bytearray(content)
     kind = chance.randrange(3)
     if kind == 0:
@@ -53,7 +53,7 @@ def test_a_file_with_chance_bytes(name):
             torch.load(io.BytesIO(_damaged(content, chance)))
         except REFUSED:
             refused += 1
-    assert refused > 50  # the others had their numbers changed, or nothing that counts
+    assert refused > 50  # in the other files only values or unimportant bytes have changed
 
 
 def _safetensors(header: dict, content: bytes = b"\0" * 64) -> bytes:
@@ -184,7 +184,7 @@ class DerivedPlan(dcp.SavePlan):
 
 
 class Empty:
-    """As programs keep one for old files."""
+    """A class such as programs keep for their old files."""
 
 
 class WithCode:

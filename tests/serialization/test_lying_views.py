@@ -1,4 +1,4 @@
-"""Checkpoints whose numbers lie: a tensor never reaches behind its storage, a storage never behind its file."""
+"""Checkpoints with false sizes: a tensor never reaches beyond its storage, or a storage beyond its file."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _subclass(offset, size, stride):
 
 
 def _storages_of_legacy_files(obj):
-    """The same call, where a persistent id has one field more."""
+    """Return the same call for legacy files, in which a persistent id has one more field."""
     if isinstance(obj, Stored):
         obj.pid = (*obj.pid[:5], None)
     for part in obj if isinstance(obj, (tuple, list)) else getattr(obj, "args", ()):

@@ -1,4 +1,6 @@
-"""Sparse tensors in files: real PyTorch's (tests/golden/files/sparse.pt), ours, and ones that lie about their indices."""
+"""Sparse tensors in files: PyTorch's (tests/golden/files/sparse.pt), msadapter's, and files with false
+indices.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ def test_own_file(options):
 
 
 def test_the_bytes_name_what_torch_names():
-    """The calls in our file are those in PyTorch's, so PyTorch reads it."""
+    """A file of msadapter contains the same calls as PyTorch's file, so PyTorch can read it."""
     import pickletools
     import zipfile
 

@@ -1,4 +1,4 @@
-"""The cases of this folder and the tools of tests/golden are importable by name."""
+"""Makes the cases of this folder and the tools of tests/golden importable by name."""
 
 import sys
 from pathlib import Path
@@ -11,4 +11,4 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "golden")]
 
 @pytest.fixture(autouse=True)
 def _named_torch(torch_by_name):
-    """Tensors are pickled as torch's."""
+    """Tensors are pickled under torch's names."""

@@ -1,4 +1,7 @@
-"""The memory format of results and gradients: pooling, normalisation, resizing, padding and convolution keep the operand's."""
+"""The memory format of results and gradients.
+
+Pooling, normalisation, resizing, padding and convolution keep that of the operand.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,7 @@ def _answers(torch, text, x, g):
 
 
 def _case(text, shape, last, grad_last):
-    """Strides of result and gradient, and whether the values are those of contiguous operands."""
+    """Return the strides of result and gradient, and whether the values equal those of contiguous operands."""
 
     def case(torch):
         format_ = torch.channels_last if len(shape) == 4 else torch.channels_last_3d

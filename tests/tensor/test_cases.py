@@ -1,4 +1,4 @@
-"""The Tensor contract, case by case, against the answers recorded from PyTorch."""
+"""Cases of the Tensor class, compared with the answers recorded from PyTorch."""
 
 from __future__ import annotations
 

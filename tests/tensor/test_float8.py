@@ -1,4 +1,6 @@
-"""float8_e4m3fn and float8_e5m2: every pattern, rounding, what moves them, and that nothing computes in them."""
+"""float8_e4m3fn and float8_e5m2: every bit pattern, rounding, operators that move values, and errors of
+others.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,7 @@ def test_rounds_to_the_nearest_and_ties_to_even(name, source):
 
 
 def test_too_large_numbers():
-    """PyTorch 2.13's answers: the largest number where there is no infinity."""
+    """As in PyTorch 2.13, a number that is too large becomes the largest one, if the type has no infinity."""
     x = torch.tensor([448.0, 463.9, 464.0, 480.0, 1e4, math.inf, -1e5])
     assert x.to(torch.float8_e4m3fn).float().tolist() == [448.0] * 6 + [-448.0]
     assert math.isnan(torch.tensor(math.nan).to(torch.float8_e4m3fn).item())

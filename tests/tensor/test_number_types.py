@@ -1,4 +1,4 @@
-"""Python's own number types name element types."""
+"""Python's number types can be used as dtypes."""
 
 import pytest
 

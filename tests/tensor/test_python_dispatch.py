@@ -1,4 +1,4 @@
-"""`__torch_dispatch__` of modes and subclasses; the expectations are what PyTorch 2.13 gives for the same lines."""
+"""`__torch_dispatch__` of modes and subclasses. The expected values are those of PyTorch 2.13."""
 
 import pytest
 
@@ -16,7 +16,7 @@ class Log(TorchDispatchMode):
 
 
 class Boxed(torch.Tensor):
-    """Forwards every operator to the tensor inside."""
+    """Forwards every operator to the tensor that it contains."""
 
     __torch_function__ = torch._C._disabled_torch_function_impl
 

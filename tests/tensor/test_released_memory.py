@@ -1,4 +1,4 @@
-"""A tensor whose memory was given back: what its sizes and strides tell is still told."""
+"""A tensor whose memory has been released still has its sizes and strides."""
 
 import msadapter as torch
 

@@ -1,4 +1,4 @@
-"""transformer_engine's modules against the plain formulas, in one process and over two ranks."""
+"""transformer_engine's modules, compared with plain formulas, in one process and on two ranks."""
 
 import io
 import os

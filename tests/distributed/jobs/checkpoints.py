@@ -16,14 +16,14 @@ from torch.distributed._shard.sharded_tensor import (
 
 
 def folder() -> str:
-    """One folder for all ranks."""
+    """Return one folder for all ranks."""
     name = [tempfile.mkdtemp() if dist.get_rank() == 0 else None]
     dist.broadcast_object_list(name)
     return name[0]
 
 
 def sharded(rank, size, rows, dim=0, fill=True):
-    """A (rows, 6) tensor divided along `dim`."""
+    """Return a (rows, 6) tensor that is divided along `dim`."""
     whole = torch.arange(rows * 6.0).reshape(rows, 6)
     length = (rows, 6)[dim] // size
     pieces = [[0, 0] for _ in range(size)]
@@ -68,7 +68,7 @@ def check_save_and_load_with_another_division(rank, size):
 def check_async_save(rank, size):
     path, t = folder(), torch.full((4,), 1.0)
     future = dcp.async_save({"t": t}, checkpoint_id=path, process_group=dist.new_group())
-    t.zero_()  # the copy was made before
+    t.zero_()  # the copy was made before this
     future.wait()
     dist.barrier()
     read = {"t": torch.zeros(4)}

@@ -1,4 +1,4 @@
-"""Every collective against what its definition says, each on all ranks."""
+"""Every collective on all ranks, compared with its definition."""
 
 import contextlib
 import itertools
@@ -10,7 +10,7 @@ from torch.distributed import ReduceOp
 
 
 def own(rank, *shape, dtype=torch.float32):
-    """A tensor that differs from rank to rank."""
+    """Return a tensor that differs between ranks."""
     count = int(torch.tensor(shape).prod())
     return ((torch.arange(count) + 10 * rank) % 61 + 1).reshape(shape).to(dtype)
 
@@ -77,7 +77,7 @@ def check_all_reduce_ops(rank, size):
 
 
 def check_bfloat16_sums_in_float32(rank, size):
-    # 256 + 1 is lost in bfloat16 when every step is rounded
+    # 256 + 1 is lost in bfloat16 if every step is rounded
     t = torch.full((3,), 256.0 if rank == 0 else 1.0, dtype=torch.bfloat16)
     dist.all_reduce(t)
     assert torch.equal(t, torch.full((3,), 256.0 + size - 1).bfloat16())
@@ -93,7 +93,8 @@ def check_bfloat16_is_rounded_once(rank, size):
         expected = sum(v.float() for v in values)
         expected = (expected / size if op == ReduceOp.AVG else expected).bfloat16()
         assert torch.equal(t, expected), op
-        out = torch.zeros(500, 2, dtype=torch.bfloat16).t()  # strided, and uneven parts in the list
+        # strided, with parts of different sizes in the list
+        out = torch.zeros(500, 2, dtype=torch.bfloat16).t()
         lists = [torch.stack([v[:500], v[500:]]) for v in values]
         parts = [lists[rank] if r == 0 else torch.zeros(2, 500, dtype=torch.bfloat16) for r in range(size)]
         dist.reduce_scatter(out, parts, op)
@@ -123,7 +124,7 @@ def check_results_keep_autograd_out(rank, size):
 
 
 def check_results_are_no_new_version(rank, size):
-    """A collective's write is none that autograd sees, however the backend works: parts of a split stay usable."""
+    """A collective's write does not change autograd's version, so that parts of a split can still be used."""
     for dtype, length in itertools.product(
         (torch.float32, torch.float16, torch.bfloat16, torch.int32), (6, 400_000)
     ):
@@ -169,7 +170,7 @@ def check_all_gather(rank, size):
         flat = torch.zeros(shape)
         dist.all_gather_into_tensor(flat, own(rank, 2, 3))
         assert torch.equal(flat, torch.cat(expected).reshape(shape))
-    own_part = flat[rank]  # input inside output
+    own_part = flat[rank]  # the input is a part of the output
     own_part.copy_(own(rank, 2, 3) + 1)
     dist.all_gather_into_tensor(flat, own_part)
     assert torch.equal(flat, torch.stack(expected) + 1)
@@ -186,7 +187,7 @@ def check_reduce_scatter(rank, size):
         assert torch.equal(out, total[2 * rank : 2 * rank + 2])
         dist.reduce_scatter(out, list(own(rank, 2 * size, 3, dtype=dtype).chunk(size)), op=ReduceOp.AVG)
         assert torch.allclose(out, total[2 * rank : 2 * rank + 2] / size)
-    buffer = own(rank, 2 * size)  # output inside input
+    buffer = own(rank, 2 * size)  # the output is a part of the input
     dist.reduce_scatter_tensor(buffer[2 * rank : 2 * rank + 2], buffer)
     assert torch.equal(
         buffer[2 * rank : 2 * rank + 2], sum(everyone(size, 2 * size))[2 * rank : 2 * rank + 2]
@@ -417,7 +418,7 @@ def check_refusals(rank, size):
 
 
 def check_start_again(rank, size):
-    """The job can end and start again, with other rank numbers too."""
+    """The job can end and start again, also with other rank numbers."""
     store = dist.distributed_c10d._get_default_store()
     dist.destroy_process_group()
     dist.init_process_group("nccl", store=store, rank=size - 1 - rank, world_size=size)
@@ -431,7 +432,7 @@ LARGE = 300_007  # elements: more than a chunk of the shared memory in every dty
 
 
 def _large(size, count, dtype):
-    """What all ranks have, and what one of them rounds once after adding in a wider type."""
+    """Return the values of all ranks, and their sum in a wider type, rounded once."""
     parts = [((torch.arange(count) * 7 + 13 * rank) % 251 / 8).to(dtype) for rank in range(size)]
     wide = torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
     total = parts[0].to(wide)
@@ -582,7 +583,7 @@ def check_large_messages_both_ways(rank, size):
 
 
 def check_large_out_of_step_is_an_error(rank, size):
-    group = dist.new_group(list(range(size)))  # of its own: it cannot be used afterwards
+    group = dist.new_group(list(range(size)))  # a group of its own, because it cannot be used afterwards
     try:
         dist.all_reduce(torch.ones(200_000 + rank), group=group)
     except dist.DistBackendError as err:

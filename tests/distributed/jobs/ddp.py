@@ -1,4 +1,4 @@
-"""DistributedDataParallel against one process that sees all data."""
+"""DistributedDataParallel, compared with one process that gets all data."""
 
 import contextlib
 import copy
@@ -28,7 +28,7 @@ def data(rank):
 
 
 def models(rank, **options):
-    torch.manual_seed(rank)  # different at first: the wrapper makes them equal
+    torch.manual_seed(rank)  # different at first, so that the wrapper must make them equal
     model = DDP(Net(), **options)
     return model, copy.deepcopy(model.module)
 
@@ -75,7 +75,7 @@ def check_unused_parameters(rank, size):
     reference(alone, size, lambda rank: rank == 0)
     compare(model, alone)
     model, alone = models(rank, find_unused_parameters=True)
-    model(data(rank)).square().mean().backward()  # nobody does
+    model(data(rank)).square().mean().backward()  # no rank does
     reference(alone, size, lambda rank: False)
     compare(model, alone)
 
@@ -122,7 +122,9 @@ def check_buffers_are_those_of_rank_0(rank, size):
 
 
 def learned(rank, size, model, alone, optimizer, plain=None, steps=3, atol=1e-6):
-    """The wrapped model on each rank's data and one that sees all: the same parameters after some steps."""
+    """The wrapped model on each rank's data and a model with all data must have the same parameters after
+    some steps.
+    """
     first, second = optimizer(model.parameters()), plain or torch.optim.AdamW(alone.parameters(), 1e-2)
     for _ in range(steps):
         model(data(rank), True).square().mean().backward()
@@ -204,7 +206,7 @@ def check_join_with_uneven_inputs(rank, size):
         first = torch.optim.SGD(model.parameters(), 0.1)
         second = torch.optim.SGD(alone.parameters(), 0.1)
         with model.join(divide_by_initial_world_size=initial):
-            for _ in range(2 + rank):  # the last rank has most
+            for _ in range(2 + rank):  # the last rank has the most inputs
                 first.zero_grad()
                 model(data(rank), True).square().mean().backward()
                 first.step()

@@ -1,4 +1,4 @@
-"""DTensors: operators against PyTorch's values and placements, modules against one process."""
+"""DTensor: operators compared with PyTorch's values and placements, modules with one process."""
 
 import copy
 import io
@@ -22,7 +22,7 @@ sys.path.insert(0, str(GOLDEN))
 import dtensor_cases as cases  # noqa: E402
 
 EXPECTED = json.loads((GOLDEN / "dtensor.json").read_text())
-OWN_PLACEMENTS = {"tril": ["Shard0"]}  # the batch stays cut, PyTorch gathers it
+OWN_PLACEMENTS = {"tril": ["Shard0"]}  # the batch stays divided here, while PyTorch gathers it
 
 
 def close(got, expected, what):
@@ -76,7 +76,7 @@ def whole(x):
 
 
 def trained(alone, spread, given, optimizer, steps=4):
-    """Both models learn; losses, clipped norms and parameters agree."""
+    """Train both models. Losses, clipped norms and parameters must agree."""
     first, second = optimizer(alone.parameters()), optimizer(spread.parameters())
     for step in range(steps):
         x = torch.sin(torch.arange(96.0) * 0.3 + step).reshape(2, 6, 8)
@@ -143,7 +143,7 @@ def check_distribute_module_replicates(rank, size):
     alone, spread = pair()
     with torch.no_grad():
         for p in spread.parameters():
-            p.add_(rank)  # the first rank's values count
+            p.add_(rank)  # the values of the first rank must win
     distribute_module(spread, mesh)
     assert all(p.placements == (Replicate(),) for p in spread.parameters())
     trained(
@@ -180,7 +180,7 @@ def check_random_numbers_do_not_depend_on_the_cut(rank, size):
     mesh = init_device_mesh("cpu", (size,))
     torch.manual_seed(5)
     expected = [torch.randn(5, 3), torch.empty(5, 3).uniform_(-1, 1), F.dropout(torch.ones(5, 3))]
-    torch.manual_seed(5 + rank)  # the first rank's state counts
+    torch.manual_seed(5 + rank)  # the state of the first rank must win
     from torch.distributed.tensor import empty, ones, randn
 
     got = [randn(5, 3, device_mesh=mesh, placements=[Shard(0)]),
@@ -224,7 +224,7 @@ def check_class(rank, size):
     )
     (g,) = torch.autograd.grad((p * p).sum(), [p], create_graph=True)
     (second,) = torch.autograd.grad(g.sum(), [p])
-    assert second.full_tensor().eq(8).all()  # the hook doubles twice
+    assert second.full_tensor().eq(8).all()  # two hooks double the value
     twin = copy.deepcopy(p)
     assert (
         isinstance(twin, nn.Parameter)

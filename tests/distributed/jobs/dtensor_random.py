@@ -1,6 +1,8 @@
-"""Operators on operands with random placements, sums among them: the values and gradients of ordinary tensors.
+"""Operators on operands with random placements must give the values and gradients of ordinary tensors.
 
-MSADAPTER_DTENSOR_ROUNDS: how often each operator is tried (default 1); MSADAPTER_DTENSOR_SEED: another choice of placements."""
+MSADAPTER_DTENSOR_ROUNDS is how often each operator is tried (default 1). MSADAPTER_DTENSOR_SEED selects other
+placements.
+"""
 
 import os
 import random
@@ -18,7 +20,7 @@ ROUNDS, SEED = (
 
 
 def like(x, values):
-    """A whole tensor of integers to go with ``x``."""
+    """Return a whole tensor of integers with the shape that ``x`` needs."""
     made = torch.tensor(values)
     return (
         distribute_tensor(made, x.device_mesh, [Replicate()] * x.device_mesh.ndim)
@@ -145,6 +147,6 @@ def _check(name, size):
             assert torch.allclose(leaf.grad.full_tensor(), x.grad, atol=1e-9), placements
 
 
-# without further rounds each number of ranks has every second operator
+# in a single round, each number of ranks tests every second operator
 for _name in list(OPERATORS)[int(os.environ["WORLD_SIZE"]) % 2 :: 2] if ROUNDS == 1 else OPERATORS:
     globals()["check_" + _name] = lambda rank, size, name=_name: _check(name, size)

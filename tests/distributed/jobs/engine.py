@@ -1,4 +1,4 @@
-"""transformer_engine's layers over the ranks of a job against the whole layer in one process."""
+"""transformer_engine's layers over several ranks, compared with the whole layer in one process."""
 
 import torch
 import torch.distributed as dist
@@ -11,7 +11,7 @@ def seeded(*shape, seed=0):
 
 
 def pair(size, parallel_mode, sequence_parallel, rank):
-    """(whole layer, own part of it)."""
+    """Return (the whole layer, this rank's part of it)."""
     whole = te.Linear(8, 12, device="cpu")
     with torch.no_grad():
         whole.weight.copy_(seeded(12, 8, seed=1))

@@ -1,4 +1,4 @@
-"""Rank 1 of a job fails before (or in) an operation: fault.py OPERATION FAULT."""
+"""Rank 1 of a job fails before or in an operation: fault.py OPERATION FAULT."""
 
 import os
 import signal
@@ -21,7 +21,7 @@ def _message(rank, size):
         dist.send(torch.ones(4), 0)
 
 
-# Roots are such that somebody waits for rank 1.
+# The roots are chosen such that some rank waits for rank 1.
 OPERATIONS = {
     "all_reduce": lambda rank, size: dist.all_reduce(torch.ones(4)),
     "reduce": lambda rank, size: dist.reduce(torch.ones(4), 0),

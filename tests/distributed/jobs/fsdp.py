@@ -1,4 +1,4 @@
-"""fully_shard against one process that sees all data."""
+"""fully_shard, compared with one process that gets all data."""
 
 import copy
 import os
@@ -84,7 +84,7 @@ def trained(
     parts=1,
     ranks=None,
 ):
-    """Each rank learns from its own data, the single process from all; parts: micro batches of a step."""
+    """Each rank learns from its own data, and the single process from all. parts: micro batches in a step."""
     first, second = optimizer(alone.parameters()), optimizer(model.parameters())
     count = ranks or size
     for step in range(steps):
@@ -175,7 +175,7 @@ def check_with_tensor_parallelism(rank, size):
         and up.placements[0].split_factor == 2
     )
     assert torch.equal(up.full_tensor(), alone.blocks[0].up.weight)
-    # parameters lie on two meshes: each kind has its optimizer, as in PyTorch
+    # the parameters belong to two meshes, and each kind has its own optimizer, as in PyTorch
     first, second = (
         torch.optim.AdamW(alone.parameters(), 1e-2),
         torch.optim.AdamW(model.parameters(), 1e-2, foreach=False),
@@ -263,7 +263,7 @@ def check_unused_and_frozen_parameters(rank, size):
 
 
 def learned(model, rank, steps, start=0, optimizer=None):
-    """(optimizer, losses) of some steps."""
+    """Train some steps and return (optimizer, losses)."""
     optimizer = optimizer or torch.optim.AdamW(model.parameters(), 1e-2)
     losses = []
     for step in range(start, start + steps):

@@ -1,4 +1,6 @@
-"""Products fused with communication between ranks: against the whole of it in float64, computed by every rank alone."""
+"""Products fused with communication, compared with the whole computation in float64, which every rank does
+alone.
+"""
 
 import itertools
 import math
@@ -19,19 +21,19 @@ def name_of(group=None):
 
 
 def numbers(seed, *shape, dtype=torch.float64):
-    """The same everywhere, as numbers of the dtype."""
+    """Return the same numbers on every rank, representable in the dtype."""
     x = torch.tensor(np.random.default_rng(seed).standard_normal(shape)).to(dtype)
     return x.double().numpy()
 
 
 def as_tensor(x, dtype):
-    """Not contiguous, so that what is sent must be."""
+    """Return a tensor that is not contiguous, because the operator must send contiguous memory."""
     x = torch.tensor(np.ascontiguousarray(x)).to(dtype)
     return x.transpose(0, 1).contiguous().transpose(0, 1)
 
 
 def near(mine, want, dtype):
-    """Sums of at most 60 products, in the dtype where a collective adds them: one eps each."""
+    """Compare sums of at most 60 products, with an error of one eps for each sum in the dtype."""
     atol = 16 * float(torch.finfo(dtype).eps) * max(1.0, np.abs(want).max(initial=0.0))
     assert mine.dtype == dtype, (mine.dtype, dtype)
     assert tuple(mine.shape) == want.shape, (tuple(mine.shape), want.shape)
@@ -165,7 +167,7 @@ def check_products_in_two_dimensions(rank, size):
 
 
 def check_experts_and_exchange(rank, size):
-    """Ragged counts, some of them 0; the second operator brings the rows of the first back."""
+    """The counts differ and some are 0. The second operator must bring the rows of the first one back."""
     experts = 2
     counts = np.random.default_rng(16).integers(0, 4, (size, size, experts))  # from, to, expert there
     counts[0, :, 1] = 0
@@ -212,7 +214,7 @@ def check_experts_and_exchange(rank, size):
 
 
 def _groups(rank, ep, tp):
-    """The expert group of this rank (neighbours) and its tensor parallel one."""
+    """Return the expert group of this rank (neighbours) and its tensor parallel group."""
     mine = {}
     for i in range(tp):
         ranks = [i * ep + k for k in range(ep)]
@@ -226,7 +228,7 @@ def _groups(rank, ep, tp):
 
 
 def check_batched_products(rank, size):
-    """Both fused products of expert and tensor parallel ranks, for every way to divide the ranks among the two."""
+    """Both fused products of expert and tensor parallel ranks, for every way to divide the ranks."""
     here, capacity, hidden, width = 2, 4, 4, 3
     erf = np.vectorize(math.erf)
     acts = [

@@ -1,4 +1,4 @@
-"""accelerate's FSDP2 plugin and transformers' tensor parallelism, against one process."""
+"""accelerate's FSDP2 plugin and transformers' tensor parallelism, compared with one process."""
 
 import copy
 import os

@@ -1,4 +1,4 @@
-"""A rank of a test job: runs every check of a module in order and writes what became of them."""
+"""A rank of a test job. It runs every check of a module in order and writes the results."""
 
 import faulthandler
 import importlib.util
