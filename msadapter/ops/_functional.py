@@ -1,4 +1,4 @@
-"""What composites of torch.nn.functional share: the table's functions of that namespace, and code without gradients."""
+"""Helpers for composites of torch.nn.functional: access to other functions of this namespace, and no_grad."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from ._declare import _C, namespaces
 
 
 class _Functional:
-    """``functional.softmax``: the table's function of torch.nn.functional, which may differ from torch's of that name."""
+    """Gives access to the table's functions of torch.nn.functional, for example ``functional.softmax``.
+
+    A function of the same name in torch may take other arguments.
+    """
 
     def __getattr__(self, name: str):
         found = namespaces["nn.functional"].get(name)
@@ -23,7 +26,7 @@ functional = _Functional()
 
 @contextlib.contextmanager
 def without_grad():
-    """A block in which nothing is recorded for gradients."""
+    """A block in which autograd records nothing."""
     before = _C.is_grad_enabled()
     _C.set_grad_enabled(False)
     try:

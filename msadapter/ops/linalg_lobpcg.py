@@ -1,4 +1,4 @@
-"""torch.lobpcg."""
+"""torch.lobpcg, computed with the exact decomposition."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from ._declare import composite, t
 def lobpcg(
     A, k, B, X, n, iK, niter, tol, largest, method, tracker, ortho_iparams, ortho_fparams, ortho_bparams
 ):
-    """The k largest (or smallest) eigenvalues of a symmetric A (for B) and their vectors, of the exact decomposition.
+    """Return the k largest (or smallest) eigenvalues of a symmetric A (for B) and their vectors.
 
-    The iteration's own parameters (start X, preconditioner, steps, tolerance) are read for the number of vectors alone.
+    They come from the exact decomposition. Of the iteration's own arguments (start X, preconditioner, steps,
+    tolerance), only the number of columns of X is used.
 
     Raises:
-        ValueError: a matrix smaller than three times the number of vectors, which PyTorch refuses too.
+        ValueError: the matrix is smaller than three times the number of vectors, as in PyTorch.
     """
     k = k if k is not None else X.shape[-1] if X is not None else 1
     m = A.shape[-1]

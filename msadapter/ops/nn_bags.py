@@ -1,4 +1,4 @@
-"""Bags of embeddings."""
+"""Embedding bags."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ._functional import functional, without_grad
 
 
 def _no_grad_embedding_renorm_(weight, input, max_norm, norm_type):
-    """Scale the rows of ``weight`` that ``input`` names down to ``max_norm``, in place."""
+    """Scale the rows of ``weight`` with the indices ``input`` down to ``max_norm``, in place."""
     with without_grad():
         rows = t.unique(input.reshape(-1))
         chosen = weight.index_select(0, rows)
@@ -50,7 +50,7 @@ def _check_bag(input, weight, offsets, mode, per_sample_weights, include_last_of
 
 
 def _bag_of_each(n, offsets, include_last_offset):
-    """(bag number of each of the n entries, number of bags)."""
+    """Return (the bag number of each of the n entries, the number of bags)."""
     starts = offsets[:-1] if include_last_offset else offsets
     entries = t.arange(n, device=offsets.device, dtype=offsets.dtype)
     bag = t.searchsorted(starts.contiguous(), entries, right=True) - 1
@@ -77,10 +77,10 @@ def embedding_bag(
     include_last_offset,
     padding_idx,
 ):
-    """Sum, mean or maximum of the rows of ``weight`` in each bag.
+    """Return the sum, mean or maximum of the rows of ``weight`` in each bag.
 
-    Bags are the rows of a 2D ``input``, or the stretches of a 1D ``input`` that begin at ``offsets``.
-    Entries equal to ``padding_idx`` do not count; an empty bag gives zeros.
+    Bags are the rows of a 2-dimensional ``input``, or parts of a 1-dimensional ``input`` that begin at
+    ``offsets``. Entries equal to ``padding_idx`` do not count. An empty bag gives zeros.
     """
     _check_bag(input, weight, offsets, mode, per_sample_weights, include_last_offset)
     if sparse and mode == "max":
@@ -108,10 +108,10 @@ def embedding_bag(
         if per_sample_weights is not None:
             per_sample_weights = per_sample_weights.index_select(0, kept)
     values = weight.index_select(0, input)
-    if sparse or scale_grad_by_freq:  # another gradient
+    if sparse or scale_grad_by_freq:  # these options change the gradient
         rows = namespaces["torch"]["embedding"]
         values = rows(weight, input, scale_grad_by_freq=scale_grad_by_freq, sparse=sparse)
-    if weight.dtype.itemsize == 2:  # bags are sums in float32
+    if weight.dtype.itemsize == 2:  # the rows of a bag are summed in float32
         values = values.float()
         per_sample_weights = None if per_sample_weights is None else per_sample_weights.float()
     if per_sample_weights is not None:
@@ -126,7 +126,7 @@ def embedding_bag(
 
 
 def _max_of_bags(values, bag, n_bags, cols):
-    """Maximum over each bag: bags are laid out as rows of equal length, the gaps filled with -inf."""
+    """Return the maximum of each bag. The bags become rows of equal length, filled up with -inf."""
     counts = t.bincount(bag, minlength=n_bags)
     longest = int(counts.max()) if n_bags else 0
     if longest == 0:
@@ -187,7 +187,7 @@ def torch_embedding_bag(
 
 
 def _largest(weight, indices, bag, count: int, padding_idx):
-    """(bags, columns) which index gave each maximum; 0 in an empty bag, the first of equals."""
+    """Return (bags, columns) of indices that gave the maxima: the first of equal ones, 0 for an empty bag."""
     rows = weight.detach().index_select(0, indices)
     if padding_idx is not None:
         rows = rows.masked_fill((indices == padding_idx % weight.shape[0]).unsqueeze(1), float("-inf"))

@@ -1,4 +1,4 @@
-"""Connectionist temporal classification."""
+"""Connectionist temporal classification (CTC)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _lengths(values, device):
 
 
 def _padded_targets(targets, lengths, blank):
-    """(N, S) targets; the entries after each length are blanks."""
+    """Return targets (N, S) in which the entries after each length are blanks."""
     longest = int(lengths.max()) if lengths.numel() else 0
     if targets.dim() == 1:
         starts = lengths.cumsum(0) - lengths
@@ -35,10 +35,10 @@ def _padded_targets(targets, lengths, blank):
     forms="f",
 )
 def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity):
-    """Minus the log probability of ``targets`` over every alignment with (T, N, C) ``log_probs``.
+    """Return the negative log probability of ``targets`` over all alignments with ``log_probs`` (T, N, C).
 
-    ``targets`` is (N, S), or all targets one after another. ``mean`` divides each loss by its
-    target length first.
+    ``targets`` is (N, S), or 1-dimensional with all targets one after another. The reduction ``mean`` first
+    divides each loss by the length of its target.
     """
     single = log_probs.dim() == 2
     if single:
@@ -74,17 +74,17 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, reduction
 
 
 def _log_likelihood(log_probs, targets, input_lengths, target_lengths, blank):
-    """Forward recursion over the labels with blanks between them, in log space."""
+    """Do the forward recursion over the labels, with blanks between them, in log space."""
     steps, batch, _ = log_probs.shape
     width = 2 * targets.size(1) + 1
     labels = t.full((batch, width), blank, dtype=ALL["int64"], device=log_probs.device)
     labels[:, 1::2] = targets
     emitted = log_probs.gather(2, labels.unsqueeze(0).expand(steps, batch, width))
-    # A label may be reached over the blank before it, unless the label before is the same.
+    # A label can follow the previous label without the blank between them, unless both are the same.
     skip = t.zeros((batch, width), dtype=ALL["bool"], device=log_probs.device)
     if width > 2:
         skip[:, 2:] = (labels[:, 2:] != blank) & (labels[:, 2:] != labels[:, :-2])
-    # A very small finite number instead of -inf keeps the gradient of logsumexp free of NaN.
+    # A very small finite number is used instead of -inf, because -inf makes the gradient of logsumexp NaN.
     low = -1e30 if log_probs.dtype != ALL["float16"] else -6e4
     position = t.arange(width, device=log_probs.device).unsqueeze(0)
     floor = t.full((batch, width), low, dtype=log_probs.dtype, device=log_probs.device)
@@ -107,7 +107,10 @@ def _log_likelihood(log_probs, targets, input_lengths, target_lengths, blank):
 
 
 def _normalisation_gradient(log_probs, input_lengths):
-    """Zero, with the gradient exp(log_probs): torch's gradient is the one of unnormalised scores."""
+    """Return zero, with the gradient exp(log_probs).
+
+    PyTorch's gradient is that with respect to scores that are not normalised.
+    """
     step = t.arange(log_probs.size(0), device=log_probs.device).unsqueeze(1)
     inside = (step < input_lengths).unsqueeze(2)
     total = t.where(inside, log_probs.exp(), t.zeros_like(log_probs)).sum((0, 2))

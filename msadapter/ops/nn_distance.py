@@ -13,7 +13,7 @@ from ._functional import without_grad
     aliases=("pairwise_distance",),
 )
 def pairwise_distance(x1, x2, p, eps, keepdim):
-    """p-norm of x1 - x2 + eps along the last dimension."""
+    """Return the p-norm of x1 - x2 + eps along the last dimension."""
     return t.linalg_vector_norm(x1 - x2 + eps, p, -1, keepdim)
 
 
@@ -23,7 +23,7 @@ def pairwise_distance(x1, x2, p, eps, keepdim):
     aliases=("cosine_similarity",),
 )
 def cosine_similarity(x1, x2, dim, eps):
-    """Cosine of the angle along ``dim``, norms not below eps."""
+    """Return the cosine of the angle along ``dim``. Norms smaller than eps are replaced by eps."""
     if not (x1.is_floating_point() or x2.is_floating_point() or x1.is_complex() or x2.is_complex()):
         raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {x1.dtype}")
     x1, x2 = t.broadcast_tensors(x1, x2)
@@ -32,7 +32,7 @@ def cosine_similarity(x1, x2, dim, eps):
 
 def _floored_norm(x, dim, eps):
     norm = t.linalg_vector_norm(x, 2, dim, True)
-    # The floor changes the value, not the gradient.
+    # The lower bound changes the value, but not the gradient.
     with without_grad():
         lift = norm.clamp_min(eps) - norm
     return norm + lift

@@ -1,4 +1,4 @@
-"""Dropout of channels, and alpha dropout. The draws are torch's: one bernoulli per kept unit of noise."""
+"""Dropout of channels, and alpha dropout. The random numbers are drawn like PyTorch's."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import warnings
 
 from ._declare import composite, t
 
-_ALPHA = 1.7580993408473766  # minus the limit of SELU at -infinity
+_ALPHA = 1.7580993408473766  # the negative limit of SELU at -infinity
 
 
 def _check_p(p):
@@ -15,7 +15,7 @@ def _check_p(p):
 
 
 def _feature_noise(input):
-    """Empty noise (N, C, 1, ...) for channel-wise dropout."""
+    """Return an uninitialised tensor (N, C, 1, ...) for the noise of channel-wise dropout."""
     if input.dim() < 2:
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
     shape = list(input.shape[:2]) + [1] * (input.dim() - 2)
@@ -53,7 +53,7 @@ def _alpha(input, p, training, inplace, by_feature):
 
 
 def _one_sample(input, function):
-    """Run ``function`` with a batch dimension put in front and taken off again."""
+    """Run ``function`` with an additional batch dimension, and remove this dimension from the result."""
     return function(input.unsqueeze(0)).squeeze(0)
 
 
@@ -62,7 +62,7 @@ def _one_sample(input, function):
     forms="f",
 )
 def dropout1d(input, p, training, inplace):
-    """Zero whole channels of (N, C, L) or (C, L) with probability p; the rest is scaled by 1 / (1 - p)."""
+    """Set whole channels of (N, C, L) or (C, L) to zero with probability p; scale the others by 1 / (1 - p)."""
     _check_p(p)
     if input.dim() not in (2, 3):
         raise RuntimeError(
@@ -80,7 +80,7 @@ def dropout1d(input, p, training, inplace):
     forms="f",
 )
 def dropout2d(input, p, training, inplace):
-    """Zero whole channels of (N, C, H, W); a 3D input is taken as (N, C, L), as torch does."""
+    """Set whole channels of (N, C, H, W) to zero. As in PyTorch, a 3-dimensional input means (N, C, L)."""
     _check_p(p)
     if input.dim() not in (3, 4):
         warnings.warn(
@@ -102,7 +102,7 @@ def dropout2d(input, p, training, inplace):
     forms="f",
 )
 def dropout3d(input, p, training, inplace):
-    """Zero whole channels of (N, C, D, H, W) or (C, D, H, W)."""
+    """Set whole channels of (N, C, D, H, W) or (C, D, H, W) to zero."""
     _check_p(p)
     if input.dim() not in (4, 5):
         warnings.warn(
@@ -121,7 +121,7 @@ def dropout3d(input, p, training, inplace):
     forms="f",
 )
 def alpha_dropout(input, p, training, inplace):
-    """Dropout that keeps mean and variance of self-normalising inputs."""
+    """Dropout that preserves the mean and variance of self-normalising inputs."""
     return _alpha(input, p, training, inplace, by_feature=False)
 
 

@@ -1,4 +1,4 @@
-"""Matrix products of groups, and of numbers that carry scales."""
+"""Matrix products of groups, and of matrices with scales."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ._declare import composite, t
 
 
 class ScalingType(enum.IntEnum):
-    """What one scale belongs to."""
+    """The part of a matrix to which one scale belongs."""
 
     TensorWise = 0
     RowWise = 1
@@ -20,17 +20,17 @@ class ScalingType(enum.IntEnum):
 
 
 class SwizzleType(enum.IntEnum):
-    """How scales lie in memory."""
+    """The layout of scales in memory."""
 
     NO_SWIZZLE = 0
     SWIZZLE_32_4_4 = 1
 
 
 def _ranges(offs, total: int) -> list[tuple[int, int]]:
-    """(start, end) of each group of the dim that ``offs`` cuts: its ends, growing.
+    """Return (start, end) of each group. ``offs`` holds the ends of the groups in increasing order.
 
     Raises:
-        RuntimeError: ends that do not grow, or that lead behind ``total``.
+        RuntimeError: the ends decrease, or exceed ``total``.
     """
     ends = [int(n) for n in offs.tolist()]
     starts = [0, *ends[:-1]]
@@ -45,16 +45,17 @@ def _ranges(offs, total: int) -> list[tuple[int, int]]:
     forms="f",
 )
 def grouped_mm(mat_a, mat_b, *, offs, bias, out_dtype):
-    """The product of each group.
+    """Return the matrix product of each group.
 
     Args:
-        mat_a, mat_b: (G, M, K) and (G, K, N): a batch. (M, K) and (G, K, N): ``offs`` cuts the rows, the result is (M, N),
-            with zeros in rows of no group. (G, M, K) and (K, N): it cuts the columns, (M, N). (M, K) and (K, N): it cuts
-            what is summed over, (G, M, N).
+        mat_a, mat_b: one of four forms. (G, M, K) and (G, K, N) are a batch. (M, K) and (G, K, N): ``offs``
+        divides the rows; the result is (M, N), with zeros in rows outside of all groups. (G, M, K) and (K,
+        N): it divides the columns, and the result is (M, N). (M, K) and (K, N): it divides K, and the result
+        is (G, M, N).
         offs: int32, the end of each group.
 
     Raises:
-        RuntimeError: shapes that do not fit, a missing or needless ``offs``.
+        RuntimeError: shapes that do not fit, or a missing or superfluous ``offs``.
     """
     flat_a, flat_b = mat_a.ndim == 2, mat_b.ndim == 2
     if {mat_a.ndim, mat_b.ndim} - {2, 3}:
@@ -94,7 +95,9 @@ def _one(value):
 
 
 def _scaled(matrix, scale, recipe, name: str, axis: int):
-    """The matrix in float32 times its scales: one, or one for each row (``axis`` -1) or column (-2)."""
+    """Return the matrix in float32, multiplied by one scale or by a scale for each row (axis -1) or column
+    (-2).
+    """
     scale, recipe = _one(scale), _one(recipe)
     wide = matrix.to(ALL["float32"])
     if recipe == ScalingType.TensorWise:
@@ -109,7 +112,9 @@ def _scaled(matrix, scale, recipe, name: str, axis: int):
 
 
 def _refuse(name: str, swizzles, contraction_dim) -> None:
-    """NotImplementedError for scales that do not lie plainly, and for other dims to sum over than the usual ones."""
+    """Raise NotImplementedError for scales in another layout, and for other dims to sum over than the usual
+    ones.
+    """
     if any(_one(swizzle) not in (None, SwizzleType.NO_SWIZZLE) for swizzle in swizzles):
         raise NotImplementedError(
             f"torch.nn.functional.{name}: swizzled scales are not supported (docs/coverage.md)"
@@ -140,7 +145,10 @@ def scaled_mm(
     contraction_dim,
     use_fast_accum,
 ):
-    """(mat_a * scale_a) @ (mat_b * scale_b), computed in float32; scales of a tensor, or of its rows (b: columns)."""
+    """Return (mat_a * scale_a) @ (mat_b * scale_b), computed in float32.
+
+    A scale belongs to the whole tensor or to its rows (for mat_b: columns).
+    """
     _refuse("scaled_mm", (swizzle_a, swizzle_b), contraction_dim)
     a = _scaled(mat_a, scale_a, scale_recipe_a, "scaled_mm", -1)
     b = _scaled(mat_b, scale_b, scale_recipe_b, "scaled_mm", -2)
@@ -171,7 +179,7 @@ def scaled_grouped_mm(
     contraction_dim,
     use_fast_accum,
 ):
-    """`grouped_mm` of matrices that carry scales, as in `scaled_mm`."""
+    """Like `grouped_mm`, for matrices with scales as in `scaled_mm`."""
     _refuse("scaled_grouped_mm", (swizzle_a, swizzle_b), contraction_dim)
     a = _scaled(mat_a, scale_a, scale_recipe_a, "scaled_grouped_mm", -1)
     b = _scaled(mat_b, scale_b, scale_recipe_b, "scaled_grouped_mm", -2)

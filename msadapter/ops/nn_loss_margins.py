@@ -30,7 +30,7 @@ def margin_ranking_loss(input1, input2, target, margin, size_average, reduce, re
     forms="f",
 )
 def multi_margin_loss(input, target, p, margin, weight, size_average, reduce, reduction):
-    """Mean over classes i != y of max(0, margin - x[y] + x[i]) ** p, times weight[y]; (N, C) or (C)."""
+    """Mean over classes i != y of max(0, margin - x[y] + x[i]) ** p, times weight[y], for (N, C) or (C)."""
     reduction = chosen(size_average, reduce, reduction)
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")

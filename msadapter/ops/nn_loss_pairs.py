@@ -1,4 +1,4 @@
-"""Losses that are compositions: likelihoods, embedding losses, cross entropy."""
+"""Losses composed of operators: likelihoods, embedding losses, triplet losses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .nn_loss import chosen, reduced
     forms="f",
 )
 def kl_div(input, target, size_average, reduce, reduction, log_target):
-    """target * (log target - input), zero where target is zero; ``batchmean`` divides the sum by N."""
+    """target * (log target - input), or zero where target is zero. ``batchmean`` divides the sum by N."""
     if size_average is not None or reduce is not None:
         reduction = chosen(size_average, reduce, "mean")
     elif reduction == "mean":
@@ -29,7 +29,7 @@ def kl_div(input, target, size_average, reduce, reduction, log_target):
     if log_target:
         loss = target.exp() * (target - input)
     else:
-        product = target * input  # first, so that gradients are added up in torch's order
+        product = target * input  # computed first, so that gradients are added in PyTorch's order
         loss = t.xlogy(target, target) - product
     if reduction == "batchmean":
         return loss.sum() / input.size(0) if input.dim() else loss.sum()
@@ -54,7 +54,8 @@ def poisson_nll_loss(input, target, log_input, full, size_average, eps, reduce, 
         raise ValueError(reduction + " is not a valid value for reduction")
     loss = input.exp() - target * input if log_input else input - target * (input + eps).log()
     if full:
-        tail = 0.5 * (2 * math.pi * target).log()  # first, so that gradients are added up in torch's order
+        # computed first, so that gradients are added in PyTorch's order
+        tail = 0.5 * (2 * math.pi * target).log()
         stirling = target * target.log() - target + tail
         loss = loss + stirling.masked_fill(target <= 1, 0)
     return reduced(loss, reduction)
@@ -66,7 +67,7 @@ def poisson_nll_loss(input, target, log_input, full, size_average, eps, reduce, 
     forms="f",
 )
 def gaussian_nll_loss(input, target, var, full, eps, reduction):
-    """0.5 * (log var + (input - target)^2 / var), var not below eps; ``full`` adds 0.5 * log(2 pi)."""
+    """0.5 * (log var + (input - target)^2 / var), with var at least eps. ``full`` adds 0.5 * log(2 pi)."""
     if isinstance(var, (int, float)):
         if var < 0:
             raise ValueError("var has negative entry/entries")
@@ -80,7 +81,7 @@ def gaussian_nll_loss(input, target, var, full, eps, reduction):
             raise ValueError("var is of incorrect size")
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(reduction + " is not valid")
-    # The floor is a constant: no gradient through the clamp.
+    # The lower bound is a constant, so that the clamp does not affect the gradient.
     lift = var.detach().clamp(min=eps) - var.detach()
     floored = var + lift
     loss = 0.5 * (floored.log() + (input - target) ** 2 / floored)
@@ -90,7 +91,7 @@ def gaussian_nll_loss(input, target, var, full, eps, reduction):
 
 
 def _broadcasts(var, input):
-    """Whether ``var`` has the rank of ``input`` and sizes that are equal or one."""
+    """Return whether ``var`` has the rank of ``input``, and sizes that are equal to it or one."""
     return var.dim() == input.dim() and all(v in (1, i) for v, i in zip(var.shape, input.shape, strict=True))
 
 
@@ -125,7 +126,10 @@ def soft_margin_loss(input, target, size_average, reduce, reduction):
     forms="f",
 )
 def cosine_embedding_loss(input1, input2, target, margin, size_average, reduce, reduction):
-    """1 - cos where y is 1, max(0, cos - margin) where y is -1; (N, D) with y (N), or (D) with a scalar y."""
+    """1 - cos where y is 1, and max(0, cos - margin) where y is -1.
+
+    The shapes are (N, D) and (N), or (D) and ().
+    """
     reduction = chosen(size_average, reduce, reduction)
     if target.dim() not in (0, 1):
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
@@ -182,7 +186,7 @@ def triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, size_a
 def triplet_margin_with_distance_loss(
     anchor, positive, negative, *, distance_function, margin, swap, reduction
 ):
-    """Triplet loss with any distance (default: ``pairwise_distance``)."""
+    """Triplet loss with any distance function (default: ``pairwise_distance``)."""
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"{reduction} is not a valid value for reduction")
     if margin <= 0:

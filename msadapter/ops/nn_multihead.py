@@ -1,4 +1,4 @@
-"""Multi-head attention as a function, and the mask helpers that modules share with it."""
+"""Multi-head attention as a function, and helpers for masks that modules use too."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ._functional import functional
 
 
 def _none_or_dtype(input):
-    """The dtype of a mask, None for no mask."""
+    """Return the dtype of a mask, or None if there is none."""
     if input is None:
         return None
     if isinstance(input, Base):
@@ -21,7 +21,7 @@ def _none_or_dtype(input):
 
 
 def _canonical_mask(mask, mask_name, other_type, other_name, target_type, check_other=True):
-    """A boolean mask as an additive one (-inf where True); a floating one as it is."""
+    """Return a boolean mask as an additive one (-inf where True). A floating point mask stays as it is."""
     if mask is None:
         return None
     if mask.dtype != ALL["bool"] and not mask.is_floating_point():
@@ -38,7 +38,7 @@ def _canonical_mask(mask, mask_name, other_type, other_name, target_type, check_
 
 
 def _in_projection_packed(q, k, v, w, b=None):
-    """Query, key and value projections with one stacked weight; equal inputs are projected together."""
+    """Project query, key and value with one stacked weight. Equal inputs are projected together."""
     size = q.size(-1)
     if k is v and q is k:
         packed = functional.linear(q, w, b)
@@ -52,7 +52,7 @@ def _in_projection_packed(q, k, v, w, b=None):
 
 
 def _in_projection(q, k, v, w_q, w_k, w_v, b_q=None, b_k=None, b_v=None):
-    """Query, key and value projections with separate weights."""
+    """Project query, key and value with separate weights."""
     e_q, e_k, e_v = q.size(-1), k.size(-1), v.size(-1)
     for name, weight, size in (("query", w_q, e_q), ("key", w_k, e_k), ("value", w_v, e_v)):
         if tuple(weight.shape) != (e_q, size):
@@ -61,7 +61,7 @@ def _in_projection(q, k, v, w_q, w_k, w_v, b_q=None, b_k=None, b_v=None):
 
 
 def _mha_shape_check(query, key, value, key_padding_mask, attn_mask, num_heads):
-    """Whether the inputs have a batch dimension; AssertionError when their ranks do not fit together."""
+    """Return whether the inputs have a batch dimension. AssertionError if their ranks do not fit."""
     if query.dim() not in (2, 3):
         raise AssertionError(
             f"query should be unbatched 2D or batched 3D tensor but received {query.dim()}-D query tensor"
@@ -93,7 +93,7 @@ def _mha_shape_check(query, key, value, key_padding_mask, attn_mask, num_heads):
 
 
 def _check_attn_mask(attn_mask, batch, num_heads, length, source):
-    """``attn_mask`` with a leading dimension; RuntimeError when its sizes are wrong."""
+    """Return ``attn_mask`` with a leading dimension. RuntimeError if its sizes are wrong."""
     if attn_mask.dim() == 2:
         if tuple(attn_mask.shape) != (length, source):
             raise RuntimeError(
@@ -111,7 +111,7 @@ def _check_attn_mask(attn_mask, batch, num_heads, length, source):
 
 
 def _heads_first(x, batch, num_heads, head_dim):
-    """(L, N, E) to (N * heads, L, head_dim)."""
+    """Reorder (L, N, E) to (N * heads, L, head_dim)."""
     return x.view(x.shape[0], batch * num_heads, head_dim).transpose(0, 1)
 
 
@@ -124,7 +124,7 @@ def _static(value, name, batch, num_heads, head_dim):
 
 
 def _merge_masks(attn_mask, key_padding_mask, batch, num_heads, source):
-    """One additive mask from both."""
+    """Combine both masks into one additive mask."""
     if key_padding_mask is None:
         return attn_mask
     if tuple(key_padding_mask.shape) != (batch, source):
@@ -206,14 +206,17 @@ def multi_head_attention_forward(
     average_attn_weights,
     is_causal,
 ):
-    """Attention of ``num_heads`` heads; query (L, N, E), key (S, N, Ek), value (S, N, Ev), or without N.
+    """Attention with ``num_heads`` heads: query (L, N, E), key (S, N, Ek), value (S, N, Ev), or all without
+    N.
 
     Returns:
-        (output (L, N, E), weights (N, L, S) - averaged over heads or not - or None).
+        (output (L, N, E), weights). The weights are (N, L, S), averaged over heads, or (N, heads, L, S), or
+        None.
     """
     batched = _mha_shape_check(query, key, value, key_padding_mask, attn_mask, num_heads)
     if not batched:
-        # One input given three times stays one object: the packed projection looks at identity.
+        # An input that is given three times stays one object, because equal inputs are recognised by
+        # identity.
         lifted = {id(x): x.unsqueeze(1) for x in (query, key, value)}
         query, key, value = (lifted[id(x)] for x in (query, key, value))
         key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
@@ -262,7 +265,7 @@ def multi_head_attention_forward(
         zero = t.zeros((batch * num_heads, 1, head_dim), dtype=k.dtype, device=k.device)
         k, v = t.cat([k, zero], 1), t.cat([v, zero], 1)
         added += 1
-    # Columns added to the keys are always attended to.
+    # Columns that were added to the keys are never masked.
     if added and mask is not None:
         mask = functional.pad(mask, (0, added))
     if added and padding is not None:

@@ -1,4 +1,4 @@
-"""Normalisations that are compositions."""
+"""Normalisations composed of operators."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ._functional import functional, without_grad
 
 
 def _verify_batch_size(size):
-    """ValueError when a channel would have one value only."""
+    """Raise ValueError if a channel has only one value."""
     values = 1
     for i, n in enumerate(size):
         if i != 1:
@@ -17,7 +17,7 @@ def _verify_batch_size(size):
 
 
 def _verify_spatial_size(size):
-    """ValueError when a channel of a sample would have one value only."""
+    """Raise ValueError if a channel of a sample has only one value."""
     values = 1
     for n in size[2:]:
         values *= n
@@ -41,7 +41,7 @@ def normalize(input, p, dim, eps):
     forms="f",
 )
 def instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps):
-    """Normalise each channel of each sample (or by the running statistics), then scale and shift."""
+    """Normalise each channel of each sample (or use the running statistics), then scale and shift."""
     if use_input_stats:
         _verify_spatial_size(input.size())
     n, c = input.shape[:2]
@@ -88,5 +88,5 @@ def local_response_norm(input, size, alpha, beta, k):
         window = window + padded.narrow(1, shift, channels)
     mean = (
         window / size if input.is_floating_point() or input.is_complex() else window // size
-    )  # of integers: whole
+    )  # integers use floor division
     return input / (mean * alpha + k).pow(beta)

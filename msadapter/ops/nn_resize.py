@@ -1,4 +1,4 @@
-"""Images: resizing, sampling grids, shuffles, and convolution over time-first sequences."""
+"""Images: resizing, sampling grids and shuffles; and convolution of sequences with time as first dimension."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ._functional import functional
     aliases=("native_channel_shuffle",),
 )
 def native_channel_shuffle(input, groups):
-    """The same as `channel_shuffle`."""
+    """Same as `channel_shuffle`."""
     return functional.channel_shuffle(input, groups)
 
 
@@ -25,13 +25,13 @@ def native_channel_shuffle(input, groups):
     aliases=("conv_tbc",),
 )
 def conv_tbc(input, weight, bias, pad):
-    """1D convolution of (T, N, C_in) with weight (K, C_in, C_out)."""
+    """Convolution of (T, N, C_in) along T with weight (K, C_in, C_out)."""
     out = functional.conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, 1, pad)
     return out.permute(2, 0, 1)
 
 
 def _steps(n, align_corners, like):
-    """n sampling positions in [-1, 1]: at the borders, or at the middles of n cells."""
+    """Return n sampling positions in [-1, 1], which begin at the borders or at the centres of n cells."""
     if n <= 1:
         return t.zeros(n, dtype=like.dtype, device=like.device)
     line = t.linspace(-1, 1, n, dtype=like.dtype, device=like.device)
@@ -40,7 +40,7 @@ def _steps(n, align_corners, like):
 
 @composite("nn.functional.affine_grid(Tensor theta, any size, any align_corners=None) -> Tensor", forms="f")
 def affine_grid(theta, size, align_corners):
-    """Sampling grid (N, [D,] H, W, 2 or 3) of the affine maps theta (N, 2, 3) or (N, 3, 4)."""
+    """Return the sampling grid (N, [D,] H, W, 2 or 3) of the affine maps theta, (N, 2, 3) or (N, 3, 4)."""
     if align_corners is None:
         warnings.warn(
             "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. "
@@ -92,7 +92,7 @@ _LINEAR = ("linear", "bilinear", "bicubic", "trilinear")
 
 
 def _target_size(input, size, scale_factor, recompute):
-    """(output sizes or None, scale factors or None) from the arguments of ``interpolate``."""
+    """Return (output sizes or None, scale factors or None) for the arguments of ``interpolate``."""
     spatial = input.dim() - 2
     if size is not None and scale_factor is not None:
         raise ValueError("only one of size or scale_factor should be defined")
@@ -180,7 +180,7 @@ def interpolate(input, size, scale_factor, mode, align_corners, recompute_scale_
     forms="f",
 )
 def upsample(input, size, scale_factor, mode, align_corners):
-    """Old name of :func:`interpolate`."""
+    """Deprecated name of :func:`interpolate`."""
     warnings.warn(
         "`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
     )
@@ -191,7 +191,7 @@ def upsample(input, size, scale_factor, mode, align_corners):
     "nn.functional.upsample_nearest(Tensor input, any size=None, any scale_factor=None) -> Tensor", forms="f"
 )
 def upsample_nearest(input, size, scale_factor):
-    """Old name of :func:`interpolate` with mode nearest."""
+    """Deprecated name of :func:`interpolate` with mode nearest."""
     warnings.warn(
         "`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.",
         stacklevel=2,
@@ -203,7 +203,7 @@ def upsample_nearest(input, size, scale_factor):
     "nn.functional.upsample_bilinear(Tensor input, any size=None, any scale_factor=None) -> Tensor", forms="f"
 )
 def upsample_bilinear(input, size, scale_factor):
-    """Old name of :func:`interpolate` with mode bilinear and aligned corners."""
+    """Deprecated name of :func:`interpolate` with mode bilinear and aligned corners."""
     warnings.warn(
         "`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.",
         stacklevel=2,

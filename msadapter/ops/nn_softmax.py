@@ -1,4 +1,4 @@
-"""Activations without a kernel of their own, and the in-place forms."""
+"""Activations that have no kernel of their own, and in-place forms."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ def softmin(input, dim, _stacklevel, dtype):
     forms="f",
 )
 def gumbel_softmax(logits, tau, hard, eps, dim):
-    """A sample of the Gumbel-softmax distribution; ``hard`` gives one-hot values with soft gradients."""
+    """Return a sample of the Gumbel-softmax distribution.
+
+    ``hard`` gives one-hot values with soft gradients.
+    """
     noise = -t.empty_like(logits.detach()).exponential_().log()
     soft = functional.softmax((logits + noise) / tau, dim)
     if not hard:

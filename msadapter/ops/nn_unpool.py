@@ -1,4 +1,6 @@
-"""Pooling that is a composition: power average, unpooling, fractional, and the forms with indices."""
+"""Pooling composed of operators: p-norm, unpooling, fractional pooling, and the functions that return
+indices.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from ._sizes import _pair, _single, _triple
     forms="f",
 )
 def adaptive_max_pool1d_with_indices(input, output_size, return_indices):
-    """adaptive_max_pool1d and the indices of the maxima."""
+    """Return adaptive_max_pool1d and the indices of the maxima."""
     return functional.adaptive_max_pool1d(input, output_size, return_indices=True)
 
 
@@ -26,7 +28,7 @@ def adaptive_max_pool1d_with_indices(input, output_size, return_indices):
     forms="f",
 )
 def adaptive_max_pool2d_with_indices(input, output_size, return_indices):
-    """adaptive_max_pool2d and the indices of the maxima."""
+    """Return adaptive_max_pool2d and the indices of the maxima."""
     return functional.adaptive_max_pool2d(input, output_size, return_indices=True)
 
 
@@ -36,7 +38,7 @@ def adaptive_max_pool2d_with_indices(input, output_size, return_indices):
     forms="f",
 )
 def adaptive_max_pool3d_with_indices(input, output_size, return_indices):
-    """adaptive_max_pool3d and the indices of the maxima."""
+    """Return adaptive_max_pool3d and the indices of the maxima."""
     return functional.adaptive_max_pool3d(input, output_size, return_indices=True)
 
 
@@ -46,7 +48,7 @@ def adaptive_max_pool3d_with_indices(input, output_size, return_indices):
     forms="f",
 )
 def max_pool1d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode, return_indices):
-    """max_pool1d and the indices of the maxima."""
+    """Return max_pool1d and the indices of the maxima."""
     return functional.max_pool1d(
         input, kernel_size, stride, padding, dilation, ceil_mode=ceil_mode, return_indices=True
     )
@@ -58,7 +60,7 @@ def max_pool1d_with_indices(input, kernel_size, stride, padding, dilation, ceil_
     forms="f",
 )
 def max_pool2d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode, return_indices):
-    """max_pool2d and the indices of the maxima."""
+    """Return max_pool2d and the indices of the maxima."""
     return functional.max_pool2d(
         input, kernel_size, stride, padding, dilation, ceil_mode=ceil_mode, return_indices=True
     )
@@ -70,14 +72,14 @@ def max_pool2d_with_indices(input, kernel_size, stride, padding, dilation, ceil_
     forms="f",
 )
 def max_pool3d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode, return_indices):
-    """max_pool3d and the indices of the maxima."""
+    """Return max_pool3d and the indices of the maxima."""
     return functional.max_pool3d(
         input, kernel_size, stride, padding, dilation, ceil_mode=ceil_mode, return_indices=True
     )
 
 
 def _lp_pool(pool, expand, input, norm_type, kernel_size, stride, ceil_mode):
-    """(sum of x ** p over each window) ** (1 / p), by way of the mean."""
+    """Return (sum of x ** p over each window) ** (1 / p), computed from the mean."""
     kernel = expand(kernel_size)
     mean = pool(input.pow(norm_type), kernel, kernel if stride is None else expand(stride), 0, ceil_mode)
     return (t.sign(mean) * functional.relu(mean.abs())).mul(math.prod(kernel)).pow(1.0 / norm_type)
@@ -114,7 +116,10 @@ def lp_pool3d(input, norm_type, kernel_size, stride, ceil_mode):
 
 
 def _unpool_output_size(input, kernel_size, stride, padding, output_size):
-    """The spatial sizes after unpooling; ``output_size`` may choose among those that pool to the same."""
+    """Return the spatial sizes after unpooling.
+
+    ``output_size`` selects one of the sizes from which pooling gives the input's size.
+    """
     n = len(kernel_size)
     default = [(input.size(-n + d) - 1) * stride[d] + kernel_size[d] - 2 * padding[d] for d in range(n)]
     if output_size is None:
@@ -165,7 +170,7 @@ def _max_unpool(expand, input, indices, kernel_size, stride, padding, output_siz
     forms="f",
 )
 def max_unpool1d(input, indices, kernel_size, stride, padding, output_size):
-    """Put maxima back at their indices, zeros elsewhere: (N, C, L)."""
+    """Write the maxima of (N, C, L) back to their indices, and zeros elsewhere."""
     return _max_unpool(_single, input, indices, kernel_size, stride, padding, output_size)
 
 
@@ -175,7 +180,7 @@ def max_unpool1d(input, indices, kernel_size, stride, padding, output_size):
     forms="f",
 )
 def max_unpool2d(input, indices, kernel_size, stride, padding, output_size):
-    """Put maxima back at their indices, zeros elsewhere: (N, C, H, W)."""
+    """Write the maxima of (N, C, H, W) back to their indices, and zeros elsewhere."""
     return _max_unpool(_pair, input, indices, kernel_size, stride, padding, output_size)
 
 
@@ -185,15 +190,18 @@ def max_unpool2d(input, indices, kernel_size, stride, padding, output_size):
     forms="f",
 )
 def max_unpool3d(input, indices, kernel_size, stride, padding, output_size):
-    """Put maxima back at their indices, zeros elsewhere: (N, C, D, H, W)."""
+    """Write the maxima of (N, C, D, H, W) back to their indices, and zeros elsewhere."""
     return _max_unpool(_triple, input, indices, kernel_size, stride, padding, output_size)
 
 
 def _starts(sample, size, out, kernel):
-    """First positions (N, C, out) of the random windows along one dimension; the last ends at the border."""
+    """Return the first positions (N, C, out) of the random windows in a dimension.
+
+    The last window ends at the border.
+    """
     if out == 1:
         return t.full([*sample.shape, 1], size - kernel, dtype=ALL["int64"], device=sample.device)
-    # steps in the type of the samples, as in torch
+    # the steps have the dtype of the samples, as in PyTorch
     alpha = t.full([], size - kernel, dtype=sample.dtype, device=sample.device) / (out - 1)
     step = t.arange(out, device=sample.device, dtype=sample.dtype)
     u = sample.unsqueeze(-1)
@@ -203,7 +211,7 @@ def _starts(sample, size, out, kernel):
 
 
 def _fractional(expand, name, input, kernel_size, output_size, output_ratio, samples):
-    """Values and flat indices of the maxima over random windows."""
+    """Return the maxima over random windows, and their indices in the flattened image."""
     if output_size is None and output_ratio is None:
         raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
     kernel = expand(kernel_size)
@@ -223,7 +231,7 @@ def _fractional(expand, name, input, kernel_size, output_size, output_ratio, sam
         samples = t.rand(batch, channels, n, dtype=input.dtype, device=input.device)
     index = None
     for d in range(n):
-        # Two dimensions: the first sample is for the width, the second for the height.
+        # In two dimensions the first sample is for the width and the second for the height.
         column = n - 1 - d if n == 2 else d
         start = _starts(samples[..., column], sizes[d], out[d], kernel[d])
         places = start.unsqueeze(-1) + t.arange(kernel[d], device=input.device)
@@ -248,7 +256,7 @@ def _fractional(expand, name, input, kernel_size, output_size, output_ratio, sam
 def fractional_max_pool2d_with_indices(
     input, kernel_size, output_size, output_ratio, return_indices, _random_samples
 ):
-    """fractional_max_pool2d and the indices of the maxima."""
+    """Return fractional_max_pool2d and the indices of the maxima."""
     return _fractional(
         _pair, "fractional_max_pool2d", input, kernel_size, output_size, output_ratio, _random_samples
     )
@@ -263,7 +271,7 @@ def fractional_max_pool2d_with_indices(
 def fractional_max_pool3d_with_indices(
     input, kernel_size, output_size, output_ratio, return_indices, _random_samples
 ):
-    """fractional_max_pool3d and the indices of the maxima."""
+    """Return fractional_max_pool3d and the indices of the maxima."""
     return _fractional(
         _triple, "fractional_max_pool3d", input, kernel_size, output_size, output_ratio, _random_samples
     )
@@ -275,7 +283,7 @@ def fractional_max_pool3d_with_indices(
     forms="f",
 )
 def fractional_max_pool2d(input, kernel_size, output_size, output_ratio, return_indices, _random_samples):
-    """Maximum over windows with random borders: (N, C, H, W)."""
+    """Maximum over windows with random borders, for (N, C, H, W)."""
     both = fractional_max_pool2d_with_indices(
         input, kernel_size, output_size, output_ratio, True, _random_samples
     )
@@ -288,7 +296,7 @@ def fractional_max_pool2d(input, kernel_size, output_size, output_ratio, return_
     forms="f",
 )
 def fractional_max_pool3d(input, kernel_size, output_size, output_ratio, return_indices, _random_samples):
-    """Maximum over windows with random borders: (N, C, D, H, W)."""
+    """Maximum over windows with random borders, for (N, C, D, H, W)."""
     both = fractional_max_pool3d_with_indices(
         input, kernel_size, output_size, output_ratio, True, _random_samples
     )

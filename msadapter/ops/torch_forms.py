@@ -1,5 +1,8 @@
-"""torch's own forms of functions that torch.nn.functional has with other arguments: reductions are numbers (0 none, 1 mean,
-2 sum), and networks take their weights. Methods that torch has as functions too are here as well."""
+"""Functions of torch that have other arguments in torch.nn.functional.
+
+Their reductions are numbers (0 none, 1 mean, 2 sum), and recurrent networks take their weights as arguments.
+Methods that torch also has as functions are here as well.
+"""
 
 from __future__ import annotations
 
@@ -109,7 +112,7 @@ def rrelu(self, lower, upper, training, generator):
 
 @composite(f"rrelu_({_RRELU}) -> Tensor", forms="f")
 def rrelu_(self, lower, upper, training, generator):
-    """Write `rrelu` into the tensor."""
+    """Like `rrelu`, in place."""
     return self.copy_(rrelu(self, lower, upper, training, generator))
 
 
@@ -121,7 +124,7 @@ def affine_grid_generator(theta, size, align_corners):
 
 @composite("norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor", forms="f")
 def norm_except_dim(v, pow, dim):
-    """Return the norm over all dims but one, which are kept as 1; over all of them for -1."""
+    """Return the norm over all dims except one; the others get size 1. -1 gives the norm of the whole tensor."""
     if dim == -1:
         return v.norm(pow)
     dim %= v.dim()
@@ -152,7 +155,7 @@ def rnn_relu_cell(input, hx, w_ih, w_hh, b_ih, b_hh):
 
 @composite(f"gru_cell(Tensor input, Tensor hx, {_CELL}) -> Tensor", forms="f")
 def gru_cell(input, hx, w_ih, w_hh, b_ih, b_hh):
-    """Return one step of a GRU; the gates are in torch's order (reset, update, new)."""
+    """Return one step of a GRU. The gates are in PyTorch's order (reset, update, new)."""
     x, h = _gates(input, hx, w_ih, w_hh, b_ih, b_hh)
     (xr, xz, xn), (hr, hz, hn) = x.chunk(3, -1), h.chunk(3, -1)
     reset, update = (xr + hr).sigmoid(), (xz + hz).sigmoid()
@@ -162,7 +165,10 @@ def gru_cell(input, hx, w_ih, w_hh, b_ih, b_hh):
 
 @composite(f"lstm_cell(Tensor input, Tensor[] hx, {_CELL}) -> (Tensor, Tensor)", forms="f")
 def lstm_cell(input, hx, w_ih, w_hh, b_ih, b_hh):
-    """Return the new hidden and cell states of an LSTM; the gates are in torch's order (input, forget, cell, output)."""
+    """Return the new hidden and cell states of an LSTM.
+
+    The gates are in PyTorch's order (input, forget, cell, output).
+    """
     h, c = hx
     i, f, g, o = sum(_gates(input, h, w_ih, w_hh, b_ih, b_hh)).chunk(4, -1)
     c = f.sigmoid() * c + i.sigmoid() * g.tanh()
@@ -170,7 +176,9 @@ def lstm_cell(input, hx, w_ih, w_hh, b_ih, b_hh):
 
 
 def _run(mode: str, args):
-    """Both overloads: (input, hx, params, ..., batch_first), and packed rows (data, batch_sizes, hx, params, ...)."""
+    """Handle both overloads: (input, hx, params, ..., batch_first) and, for packed rows, (data, batch_sizes,
+    hx, params, ...).
+    """
     packed = isinstance(args[3], (list, tuple))
     if packed:
         data, batch_sizes, hx, params, biases, layers, dropout, train, bidirectional = args
@@ -196,7 +204,7 @@ def _run(mode: str, args):
     return (out, *last) if mode == "LSTM" else (out, last)
 
 
-# The second overload has other arguments at the same places, so only the first one has a type.
+# The second overload has other arguments at the same positions, so only the first argument has a type.
 _NETWORK = (
     "Tensor input, any hx, any params, any has_biases, any num_layers, any dropout, any train, any bidirectional, "
     "any batch_first"
@@ -205,7 +213,10 @@ _NETWORK = (
 
 @composite(f"lstm({_NETWORK}) -> (Tensor, Tensor, Tensor)", forms="f")
 def lstm(*args):
-    """Return (output, h, c) of an LSTM. ``hx`` is (h, c); packed rows have their batch sizes in its place, and hx follows."""
+    """Return (output, h, c) of an LSTM. ``hx`` is (h, c).
+
+    For packed rows the second argument is batch_sizes, and hx is the third.
+    """
     return _run("LSTM", args)
 
 
@@ -283,13 +294,13 @@ def get_device(self):
 
 @composite("is_signed(Tensor self) -> bool", forms="f")
 def is_signed(self):
-    """Return whether the type has negative numbers."""
+    """Return whether the dtype has negative numbers."""
     return self.dtype.is_signed
 
 
 @composite("is_neg(Tensor self) -> bool", forms="f")
 def is_neg(self):
-    """Return False: negation is never put off."""
+    """Return False, because negation is never deferred."""
     return False
 
 
