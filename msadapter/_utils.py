@@ -10,6 +10,7 @@ from collections import OrderedDict
 from ._serialization import names
 from ._serialization.names import TorchGlobal
 from ._serialization.storage_ref import StorageRef, location_tag
+from ._values.base import _C
 
 
 # -- rebuilding: what the pickles call ---------------------------------------------------------------------
@@ -126,7 +127,8 @@ def _require_memory(tensor, what: str) -> None:
 
 
 def _rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad):
-    """Return a tensor without data, on the meta device."""
+    """A tensor without data."""
+    _C.bytes_reached(size, stride, 0, dtype)  # before address space is taken for it
     return names.root().empty_strided(size, stride, dtype=dtype, device="meta", requires_grad=requires_grad)
 
 

@@ -1,6 +1,7 @@
 """The file arguments of torch.save and torch.load: paths, os.PathLike and open binary files."""
 
 import contextlib
+import fcntl
 import io
 import os
 import stat
@@ -31,8 +32,8 @@ def archive_name(f) -> str:
 def open_for_writing(f):
     """Return a binary stream that writes to `f`.
 
-    A path is written under a temporary name, synced to disk and renamed. Readers therefore see either the old
-    file or the complete new one.
+    A path is written beside its target, synced and renamed: readers see the old file or the whole new one. What a
+    killed process has left beside it goes at the next save into that folder.
     """
     if not is_path(f):
         if not hasattr(f, "write"):
@@ -48,29 +49,88 @@ def open_for_writing(f):
     folder = os.path.dirname(path)
     if not os.path.isdir(folder):
         raise RuntimeError(f"Parent directory {folder} does not exist.")
-    if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
-        with open(path, "wb") as stream:  # a device or a pipe cannot be replaced by a file
+    with errors_name(path):
+        if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
+            with open(path, "wb") as stream:  # a device or a pipe cannot be replaced
+                yield stream
+            return
+        with _replacing(path, folder) as stream:
             yield stream
-        return
-    with _replacing(path, folder) as stream:
-        yield stream
+
+
+@contextlib.contextmanager
+def errors_name(path):
+    """An OSError of the block that comes without a file's name, or with that of a temporary one, names `path`."""
+    try:
+        yield
+    except OSError as err:
+        unnamed = err.filename is None or str(err.filename).endswith(_ENDING)
+        if err.errno is None or not unnamed:
+            raise
+        raise type(err)(err.errno, err.strerror, os.fspath(path)) from err
+
+
+# The end of the name of a file that a save has begun. No other program ends its files like this.
+_ENDING = ".torch-save.part"
 
 
 @contextlib.contextmanager
 def _replacing(path, folder):
-    handle, temporary = tempfile.mkstemp(prefix=f".{os.path.basename(path)}.", suffix=".part", dir=folder)
+    _remove_abandoned(folder)
+    handle, temporary = _begin(path, folder)
     try:
+        # It is renamed before it is closed: who closes it gives up the lock, and it would look abandoned.
         with os.fdopen(handle, "wb", buffering=1 << 20) as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-        os.chmod(temporary, _mode_for(path))
-        os.replace(temporary, path)
+            os.chmod(temporary, _mode_for(path))
+            os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
     _sync_folder(folder)
+
+
+def _begin(path, folder):
+    """(descriptor, name) of a new file beside `path`, locked for as long as this process lives and has it open."""
+    name = os.path.basename(path).encode()[:150].decode(errors="ignore")
+    while True:
+        handle, temporary = tempfile.mkstemp(prefix=f".{name}.", suffix=_ENDING, dir=folder)
+        if not _lock(handle) or _is(temporary, handle):
+            return handle, temporary
+        os.close(handle)  # another save found it before it was locked, and has removed it
+
+
+def _remove_abandoned(folder) -> None:
+    """Remove the files of saves whose process was killed: ours by name and owner, and locked by nobody."""
+    for entry in os.scandir(folder):
+        if not entry.name.endswith(_ENDING) or not entry.is_file(follow_symlinks=False):
+            continue
+        with contextlib.suppress(OSError):  # somebody else removes it, or it is not for us to open
+            handle = os.open(entry.path, os.O_RDWR | os.O_NOFOLLOW)
+            try:
+                if os.fstat(handle).st_uid == os.geteuid() and _lock(handle) and _is(entry.path, handle):
+                    os.unlink(entry.path)
+            finally:
+                os.close(handle)
+
+
+def _lock(handle) -> bool:
+    """Lock an open file, if nobody has. False also where the file system has no locks: then nothing is removed."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _is(path, handle) -> bool:
+    """Whether the open file still stands at `path`."""
+    with contextlib.suppress(FileNotFoundError):
+        return os.path.samestat(os.stat(path, follow_symlinks=False), os.fstat(handle))
+    return False
 
 
 def _mode_for(path) -> int:

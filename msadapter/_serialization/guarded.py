@@ -170,9 +170,13 @@ def rebuild_from_type(allowed_functions, allowed_classes):
         if not any(new_type is allowed for allowed in allowed_classes()):
             refuse(f"_rebuild_from_type_v2 may not make {described(new_type)}")
         torch = names.root()
-        if new_type is torch.Tensor or new_type is torch.nn.Parameter:
-            check_state(new_type, state)
-        return _utils("_rebuild_from_type_v2")(func, new_type, args, state)
+        if (
+            new_type is not torch.Tensor and new_type is not torch.nn.Parameter
+        ):  # the user's class, and its state
+            return _utils("_rebuild_from_type_v2")(func, new_type, args, state)
+        made = _utils("_rebuild_from_type_v2")(func, new_type, args, None)
+        check_state(type(made), state)  # of the class that it has: a sparse tensor keeps its own
+        return _utils("_set_obj_state")(made, state)
 
     return _rebuild_from_type_v2
 

@@ -202,6 +202,9 @@ def test_the_parts_of_a_sparse_tensor_are_no_attributes_of_a_file():
         obj = Call(Name("torch._utils._rebuild_parameter_with_state"), sparse, False, Call(ODICT), state)
         with pytest.raises(REFUSED):
             torch.load(io.BytesIO(archive(obj, records)))
+        obj = Call(FROM_TYPE, sparse.function, Name("torch.Tensor"), tuple(sparse.args), state)
+        with pytest.raises(REFUSED):
+            torch.load(io.BytesIO(archive(obj, records)))
 
 
 def test_attributes_that_a_tensor_gets_from_a_file():

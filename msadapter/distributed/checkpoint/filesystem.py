@@ -12,6 +12,7 @@ import uuid
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ..._serialization.files import errors_name
 from ..._serialization.pickler import SaveContext, make_pickler
 from ...autograd import no_grad
 from ...futures import Future
@@ -191,7 +192,7 @@ class FileSystemWriter(_Folder, StorageWriter):
         results = []
         for number, items in enumerate(groups):
             name = f"{plan.storage_data.prefix}{number}{DEFAULT_SUFFIX}"
-            with open(self.path / name, "wb") as stream:
+            with errors_name(self.path / name), open(self.path / name, "wb") as stream:
                 for item in sorted(items, key=lambda item: item.type != WriteItemType.BYTE_IO):
                     data = planner.resolve_data(item)
                     data = data if item.type == WriteItemType.BYTE_IO else _alone(data)
@@ -211,7 +212,7 @@ class FileSystemWriter(_Folder, StorageWriter):
         metadata.storage_data = {result.index: result.storage_data for one in results for result in one}
         metadata.storage_meta = self.storage_meta()
         beside = self.path / f"{_metadata_fn}.tmp"
-        with open(beside, "wb") as stream:
+        with errors_name(beside), open(beside, "wb") as stream:
             make_pickler(stream, pickle, 4, SaveContext()).dump(metadata)
             self._sync(stream)
         os.replace(beside, self.path / _metadata_fn)
