@@ -207,7 +207,8 @@ class Tensor(Plain, metaclass=_TensorMeta):
         return False
 
     def is_shared(self) -> bool:
-        return False
+        """Return whether other processes can map this tensor's memory."""
+        return self.untyped_storage().is_shared()
 
     def is_pinned(self, device=None) -> bool:
         return False
@@ -219,6 +220,8 @@ class Tensor(Plain, metaclass=_TensorMeta):
         """Does nothing. Memory is reference-counted and freed after the work that uses it, on any stream."""
 
     def share_memory_(self):
+        """Move the storage to memory that other processes can map: they see what is written to it."""
+        self.untyped_storage().share_memory_()
         return self
 
     def is_same_size(self, other) -> bool:

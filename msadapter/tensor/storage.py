@@ -11,6 +11,7 @@ import numpy as np
 from .._values import dtype as dtypes
 from .._values.base import _C, device_of
 from .._values.device import device as Device
+from . import _shared
 
 
 class UntypedStorage:
@@ -100,7 +101,13 @@ class UntypedStorage:
         return array if dtype is None else array.astype(dtype, copy=bool(copy))
 
     def resize_(self, nbytes: int) -> UntypedStorage:
-        """Change the size for all tensors on this storage. The bytes that fit are kept."""
+        """Change the size for all tensors on this storage. The bytes that fit are kept.
+
+        Raises:
+            RuntimeError: the memory is shared with other processes.
+        """
+        if self.device.type == "cpu" and self.is_shared():
+            raise RuntimeError("Trying to resize storage that is not resizable")
         _C.resize_storage(self._holder, int(nbytes))
         return self
 
@@ -139,12 +146,15 @@ class UntypedStorage:
         return self
 
     def is_shared(self) -> bool:
-        return False
+        """Return whether other processes can map this memory; see `share_memory_`."""
+        return _shared.is_shared(self)
 
     def is_pinned(self, device=None) -> bool:
         return False
 
     def share_memory_(self) -> UntypedStorage:
+        """Move the bytes to memory that other processes can map. All tensors on this storage move with it."""
+        _shared.share(self)
         return self
 
     def untyped(self) -> UntypedStorage:

@@ -228,31 +228,39 @@ class Reached(Exception):
     """A call came to MindSpore's operator."""
 
 
-@pytest.fixture
-def device(monkeypatch):
+class Raw:
+    """MindSpore's operators: keeps the name and the operands of a call and ends it."""
+
+    def __init__(self):
+        self.call = None
+
+    def __getattr__(self, name):
+        def run(*operands):
+            self.call = name, operands
+            raise Reached
+
+        return run
+
+
+class Device:
     """switch() lets calls go to MindSpore's operators from now on; the last one is in .call."""
 
-    class Raw:
-        call = None
+    def __init__(self, monkeypatch):
+        self.monkeypatch, self.raw = monkeypatch, Raw()
 
-        def __getattr__(self, name):
-            def run(*operands):
-                Raw.call = name, operands
-                raise Reached
+    def switch(self):
+        self.monkeypatch.setattr(_mapping, "raw", self.raw)
+        for module in MODULES:
+            self.monkeypatch.setattr(module, "on_ascend", lambda x: True)
 
-            return run
+    @property
+    def call(self):
+        return self.raw.call
 
-    class Device:
-        def switch(self):
-            monkeypatch.setattr(_mapping, "raw", Raw())
-            for module in MODULES:
-                monkeypatch.setattr(module, "on_ascend", lambda x: True)
 
-        @property
-        def call(self):
-            return Raw.call
-
-    return Device()
+@pytest.fixture
+def device(monkeypatch):
+    return Device(monkeypatch)
 
 
 def described(x):
@@ -316,37 +324,44 @@ _WORDS = {
     "reduce_op": {collective.SUM: "sum"},
 }
 
-_collected: dict[str, list] = {}
-
 
 @pytest.mark.skipif(not PYBOOST.is_dir(), reason="MindSpore's headers are not installed")
 @pytest.mark.parametrize("number", range(len(CALLS)), ids=[name for name, _ in CALLS])
 def test_operands_of_a_call(device, number):
+    kept_call(device, number)
+
+
+def kept_call(device, number: int) -> list:
+    """Operator, operands and our results of a call; the operands are of the kinds that MindSpore's header says."""
     name, run = CALLS[number]
     with torch.no_grad():
         ours = of_results(run())
         operands = reached(device, run, name)
-    _keep(f"{name} {number}", name, operands, ours)
+    return [name, described_operands(name, operands), ours]
 
 
 @pytest.mark.skipif(not PYBOOST.is_dir(), reason="MindSpore's headers are not installed")
 @pytest.mark.parametrize("number", range(len(GRADIENTS)), ids=[name for name, *_ in GRADIENTS])
 def test_operands_of_a_gradient(device, number):
+    kept_gradient(device, number)
+
+
+def kept_gradient(device, number: int) -> list:
+    """The same of the operator that a backward pass comes to."""
     name, run, leaves = GRADIENTS[number]
     inputs, again = leaves(), leaves()
     out = run(*inputs)
     out.backward(torch.ones_like(out))
     out = run(*again)
     operands = reached(device, lambda: out.backward(torch.ones_like(out)), name)
-    _keep(f"{name} gradient {number}", name, operands, of_results([x.grad for x in inputs]))
+    return [name, described_operands(name, operands), of_results([x.grad for x in inputs])]
 
 
-def _keep(key: str, name: str, operands, ours) -> None:
-    given = [
+def described_operands(name: str, operands) -> list:
+    return [
         {"word": _WORDS[label][x], "operand": label, "number": x} if label in _WORDS else described(x)
         for label, x in zip(_mapping.OPERATORS[name], operands, strict=True)
     ]
-    _collected[key] = [name, given, ours]
 
 
 def _agree(found, ours, gradient: bool) -> bool:
@@ -359,11 +374,15 @@ def _agree(found, ours, gradient: bool) -> bool:
     )
 
 
+@pytest.mark.skipif(not PYBOOST.is_dir(), reason="MindSpore's headers are not installed")
 def test_results_are_those_that_mindspore_infers(tmp_path):
-    """One process infers all calls that the tests above have kept."""
-    if len(_collected) < len(CALLS) + len(GRADIENTS):
-        pytest.skip("needs the operands that the other tests of this file keep")
-    calls = [[name, operands] for name, operands, _ in _collected.values()]
+    """One process infers all calls of the tests above."""
+    kept = {}
+    for kind, rows, keep in (("call", CALLS, kept_call), ("gradient", GRADIENTS, kept_gradient)):
+        for number, (name, *_) in enumerate(rows):
+            with pytest.MonkeyPatch.context() as monkeypatch:
+                kept[f"{name} {kind} {number}"] = keep(Device(monkeypatch), number)
+    calls = [[name, operands] for name, operands, _ in kept.values()]
     done = subprocess.run(
         [sys.executable, str(Path(__file__).with_name("infer.py"))],
         input=json.dumps(calls),
@@ -375,7 +394,7 @@ def test_results_are_those_that_mindspore_infers(tmp_path):
     )
     results = json.loads(done.stdout.splitlines()[-1])
     wrong = {}
-    for (key, (*_, ours)), found in zip(_collected.items(), results, strict=True):
+    for (key, (*_, ours)), found in zip(kept.items(), results, strict=True):
         if not _agree(found, ours, "gradient" in key):
             wrong[key] = {"MindSpore": found, "ours": ours}
     assert wrong == {}

@@ -28,6 +28,19 @@ def _rebuild_from_file(path, size, requires_grad, *layout):
     return _rebuild(np.frombuffer(mapped, dtype=np.uint8), requires_grad, *layout)
 
 
+def _rebuild_shared(path, nbytes, dtype, offset, shape, stride, requires_grad, is_parameter):
+    from .._serialization.names import root
+    from ..tensor import _shared
+
+    torch = root()
+    storage = torch.UntypedStorage(nbytes)
+    _shared.attach(storage, path)
+    tensor = torch.Tensor._from_storage(storage, getattr(torch, dtype), offset, shape, stride)
+    if is_parameter:
+        return torch.nn.Parameter(tensor, requires_grad)
+    return tensor.requires_grad_(requires_grad)
+
+
 def _rebuild(array, requires_grad, dtype, shape, device, is_parameter):
     from .._serialization.names import root
 
@@ -48,8 +61,12 @@ def _rebuild(array, requires_grad, dtype, shape, device, is_parameter):
 
 
 def reduce_tensor(tensor):
-    """Return (function, arguments) that recreate the tensor in another process."""
+    """Return (function, arguments) that recreate the tensor in another process.
+
+    A tensor in shared memory arrives as the same memory, any other as a copy.
+    """
     from .._serialization.names import dtype_name, root
+    from ..tensor import _shared
 
     torch = root()
     if tensor.requires_grad and not tensor.is_leaf:
@@ -60,6 +77,11 @@ def reduce_tensor(tensor):
             "call "
             "detach() on the tensor before serializing (e.g., putting it on the queue)."
         )
+    storage = tensor.untyped_storage()
+    if tensor.device.type == "cpu" and storage.is_shared():
+        geometry = tensor.storage_offset(), tuple(tensor.shape), tuple(tensor.stride())
+        kind = tensor.requires_grad, isinstance(tensor, torch.nn.Parameter)
+        return _rebuild_shared, (*_shared.address_of(storage), dtype_name(tensor.dtype), *geometry, *kind)
     compact = tensor.detach().clone(memory_format=torch.contiguous_format)
     data = compact.untyped_storage()._numpy()[: compact.numel() * compact.element_size()]
     layout = (

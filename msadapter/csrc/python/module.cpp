@@ -294,19 +294,35 @@ MSA_FUNCTION(resize_storage) {
     Py_RETURN_NONE;
   });
 }
+// A reference to a Python object that is given up from any thread, and not at all once Python has ended.
+static std::shared_ptr<void> kept_alive(PyObject *object) {
+  Py_INCREF(object);
+  return {object, [](void *o) {
+            if (!Py_IsInitialized()) return;
+            PyGILState_STATE s = PyGILState_Ensure();
+            Py_DECREF(static_cast<PyObject *>(o));
+            PyGILState_Release(s);
+          }};
+}
+// move_storage(t, address, owner): the storage shared by all its views lies at another address from now on. The memory
+// there has its size and is kept alive by the owner; nothing is copied.
+MSA_FUNCTION(move_storage) {
+  return guarded([&]() -> PyObject * {
+    expect(n, 3);
+    auto owner = kept_alive(a[2]);
+    auto pointer = std::make_shared<mindspore::DevicePointer>(PyLong_AsVoidPtr(a[1]), [owner](void *, bool) {});
+    pointer->set_from_mem_pool(true);
+    arg_tensor(a[0])->device_address()->set_device_pointer(pointer);
+    Py_RETURN_NONE;
+  });
+}
 // from_buffer(address, nbytes, dtype, sizes, owner): zero copy; owner is kept alive
 MSA_FUNCTION(from_buffer) {
   return guarded([&] {
     expect(n, 5);
     DType d;
     if (!dtype_from_object(a[2], &d)) throw TypeError("dtype must be a torch.dtype");
-    Py_INCREF(a[4]);
-    std::shared_ptr<void> owner(a[4], [](void *o) {
-      if (!Py_IsInitialized()) return;
-      PyGILState_STATE s = PyGILState_Ensure();
-      Py_DECREF(static_cast<PyObject *>(o));
-      PyGILState_Release(s);
-    });
+    std::shared_ptr<void> owner = kept_alive(a[4]);
     const Dims sizes = dims_from(a[3]);
     const int64_t bytes = int_from(a[1]);
     const int64_t need = dense_bytes(d, sizes);
@@ -750,6 +766,7 @@ PyMethodDef functions[] = {MSA_ENTRY("stride", stride),
                            MSA_ENTRY("become_view", py_become_view),
                            MSA_ENTRY("to_meta", to_meta),
                            MSA_ENTRY("resize_storage", resize_storage),
+                           MSA_ENTRY("move_storage", move_storage),
                            MSA_ENTRY("from_buffer", from_buffer),
                            MSA_ENTRY("bump_version", bump_version),
                            MSA_ENTRY("inplace_check", inplace_check),

@@ -1,0 +1,71 @@
+"""Storages in memory that other processes can map: what `share_memory_()` does.
+
+The memory is an anonymous file (memfd). A child made by fork shares it at once; any other process of the same user maps
+it through `/proc/<process>/fd/<descriptor>` as long as the process that sent it lives. Nothing is left in a folder.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import weakref
+
+import numpy as np
+
+from .._values.base import _C
+
+_descriptors: dict[int, int] = {}  # by the address of the memory
+
+
+def _forget(address: int, descriptor: int) -> None:
+    _descriptors.pop(address, None)
+    os.close(descriptor)
+
+
+def _map(descriptor: int, nbytes: int) -> np.ndarray:
+    """The bytes of a file as an array, whose end closes the descriptor."""
+    array = np.frombuffer(mmap.mmap(descriptor, nbytes), dtype=np.uint8)
+    _descriptors[array.ctypes.data] = descriptor
+    weakref.finalize(array, _forget, array.ctypes.data, descriptor).atexit = False
+    return array
+
+
+def is_shared(storage) -> bool:
+    """Whether other processes can map the storage's memory. That of an accelerator always can be sent, as in PyTorch."""
+    return storage.device.type != "cpu" or (storage.nbytes() > 0 and storage.data_ptr() in _descriptors)
+
+
+def share(storage) -> None:
+    """Moves a storage, and with it all tensors on it, to memory that other processes can map.
+
+    Raises:
+        RuntimeError: the system gives no such memory.
+    """
+    if is_shared(storage) or storage.nbytes() == 0:
+        return
+    try:
+        descriptor = os.memfd_create("msadapter")
+        os.ftruncate(descriptor, storage.nbytes())
+        array = _map(descriptor, storage.nbytes())
+    except OSError as err:
+        raise RuntimeError(f"unable to share {storage.nbytes()} bytes: {err.strerror} ({err.errno})") from err
+    array[:] = storage._numpy()
+    _C.move_storage(storage._holder, array.ctypes.data, array)
+
+
+def address_of(storage) -> tuple[str, int]:
+    """Path and size by which another process opens the memory of a shared storage with `attach`."""
+    return f"/proc/{os.getpid()}/fd/{_descriptors[storage.data_ptr()]}", storage.nbytes()
+
+
+def attach(storage, path: str) -> None:
+    """Moves a new storage onto the memory that another process shares.
+
+    Raises:
+        RuntimeError: the process that shares the memory has ended.
+    """
+    try:
+        array = _map(os.open(path, os.O_RDWR), storage.nbytes())
+    except OSError as err:
+        raise RuntimeError(f"the memory {path} that was sent is gone: {err.strerror} ({err.errno})") from err
+    _C.move_storage(storage._holder, array.ctypes.data, array)
