@@ -1,9 +1,9 @@
-"""Changes to upstream sources: few, each with its reason, applied to a copy, all or none.
+"""Manages changes to upstream sources. Each change has a reason, and all are applied to a copy, or none.
 
     python -m patches list
     python -m patches plan | apply | verify | revert | diff | new | bisect | report ...
 
-docs/patches.md tells how to write a rule. One folder per upstream, one rule per file.
+There is one folder per upstream and one file per rule. docs/patches.md explains how to write a rule.
 """
 
 from .manager import (

@@ -1,4 +1,4 @@
-"""The replacement of the load() of MindSpeed's builders."""
+"""The replacement for load() of MindSpeed's operator builders."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any
 
 
 def load_ours(original: Any) -> Any:
-    """A load() that answers with kernels_ascend's extension of the builder's name."""
+    """A load() that returns the extension of kernels_ascend with the builder's name."""
 
     def load(self: Any, verbose: bool = True) -> Any:
-        """The functions of this builder's extension, from kernels_ascend."""
+        """The functions of this builder's extension from kernels_ascend."""
         from kernels_ascend import mindspeed
 
         return mindspeed.load(self.name)

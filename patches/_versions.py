@@ -1,4 +1,4 @@
-"""Reading the version out of an upstream's files."""
+"""Reads the version from an upstream's files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .rules import PatchError
 
 
 def of_setup_py(package: str) -> Callable[[str], str]:
-    """A reader of `__version__ = '...'` in the setup.py of the package."""
+    """A function that reads `__version__ = '...'` from the text of the package's setup.py."""
 
     def read(text: str) -> str:
         named = re.search(

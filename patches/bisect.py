@@ -1,4 +1,4 @@
-"""Which rule changes the outcome of a run: found by halves."""
+"""Finds the rules that change the outcome of a run, by bisection."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from .rules import Patch, PatchError, Upstream
 
 
 def search(patches: Sequence[Patch], good: Callable[[Sequence[Patch]], bool]) -> list[Patch]:
-    """A smallest set of rules, in their order, with which `good` fails: one rule, or several that do it together.
+    """A minimal set of rules, in their order, with which `good` fails. Several rules may cause a failure together.
 
     Raises:
-        PatchError: it fails without any rule, or succeeds with all of them.
+        PatchError: `good` fails without any rule, or succeeds with all rules.
     """
     if not good([]):
         raise PatchError("the run is wrong without any rule: no rule is to blame")
@@ -25,7 +25,7 @@ def search(patches: Sequence[Patch], good: Callable[[Sequence[Patch]], bool]) ->
 
 
 def _smallest(suspects: list[Patch], beside: list[Patch], good: Callable[[list[Patch]], bool]) -> list[Patch]:
-    """The needed ones of the suspects, where `beside` are applied too and all together fail."""
+    """The suspects that are needed for the failure. The rules `beside` are always applied as well."""
     if beside and not good(beside):
         return []
     if len(suspects) == 1:
@@ -48,7 +48,7 @@ def bisect(
     command: Sequence[str],
     tell: Callable[[str], None] = print,
 ) -> list[Patch]:
-    """`search` where a set of rules is good if `command` ends with 0; the word {tree} in it is the patched tree."""
+    """Runs `search` with a command: rules are good if it exits with 0. {tree} in it is replaced by the patched tree."""
 
     def good(chosen: Sequence[Patch]) -> bool:
         with tempfile.TemporaryDirectory(prefix="patches-") as folder:

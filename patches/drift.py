@@ -1,4 +1,4 @@
-"""Shows what upstream changed, beside what a rule was written for."""
+"""Shows how upstream's source differs from the source for which a rule was written."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 
 def difference(expected: str, found: str, names: tuple[str, str] = ("expected", "found")) -> str:
-    """What changed, as a unified diff of two sources, whatever their indentation and line ends."""
+    """A unified diff of two sources that ignores their indentation and line endings."""
     old, new = (
         textwrap.dedent(text.replace("\r\n", "\n")).strip().splitlines() for text in (expected, found)
     )
@@ -16,9 +16,9 @@ def difference(expected: str, found: str, names: tuple[str, str] = ("expected", 
 
 
 def fragments_beside(fragments: Sequence[str], found: str) -> str:
-    """For each fragment that an edit looks for: the lines of the changed source that are most like it.
+    """For each fragment that an edit looks for, the most similar lines of the changed source.
 
-    Says so where the fragments are all there: what changed is then around them.
+    If all fragments are present, the text says so, because then only the code around them has changed.
     """
     missing = [fragment for fragment in fragments if fragment not in found]
     if not missing:
@@ -27,7 +27,7 @@ def fragments_beside(fragments: Sequence[str], found: str) -> str:
 
 
 def _most_like(fragment: str, source: str) -> str:
-    """As many lines of the source as the fragment has, where most of them agree with it."""
+    """The passage of the source, with as many lines as the fragment, that is most similar to it."""
     wanted, lines = fragment.splitlines(), source.splitlines()
 
     def likeness(first: int, measure: str) -> float:
@@ -36,7 +36,7 @@ def _most_like(fragment: str, source: str) -> str:
         return getattr(difflib.SequenceMatcher(None, part, text, autojunk=False), measure)()
 
     places = range(max(1, len(lines) - len(wanted) + 1))
-    # the quick measure is an upper bound: it chooses those that are worth the slow one
+    # quick_ratio is an upper bound, so the slow ratio is computed only where it can be better
     likely = sorted(places, key=lambda first: likeness(first, "quick_ratio"), reverse=True)[:20]
     best = max(likely, key=lambda first: likeness(first, "ratio"))
     return "\n".join(lines[best : best + len(wanted)])

@@ -1,6 +1,7 @@
-"""Ways to write a rule's edit. Each returns a function from source text to source text that fails if it finds nothing.
+"""Functions that create the edit of a rule.
 
-Its attribute `fragments` holds the pieces of source that it looks for, to be shown when upstream has changed them.
+An edit is a function from source text to source text that raises PatchError if it finds nothing to change. Its attribute
+`fragments` has the pieces of source that it looks for, which are shown when upstream has changed them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ Edit = Callable[[str], str]
 
 
 def replace(old: str, new: str, count: int = 1) -> Edit:
-    """The fragment old, found exactly count times, becomes new."""
+    """Replaces the fragment old, which must occur exactly count times, by new."""
 
     def edit(source: str) -> str:
         found = source.count(old)
@@ -28,12 +29,12 @@ def replace(old: str, new: str, count: int = 1) -> Edit:
 
 
 def insert_after(anchor: str, text: str) -> Edit:
-    """text goes right behind anchor, which must be there exactly once."""
+    """Inserts text directly after anchor, which must occur exactly once."""
     return replace(anchor, anchor + text)
 
 
 def chain(*edits: Edit) -> Edit:
-    """One edit after the other."""
+    """Applies several edits, one after the other."""
 
     def edit(source: str) -> str:
         for step in edits:
@@ -45,10 +46,10 @@ def chain(*edits: Edit) -> Edit:
 
 
 def codemod(transformer_class: type) -> Edit:
-    """A libcst transformer over the whole module. One that changes nothing is an error."""
+    """Runs a libcst transformer on the whole module. It is an error if it changes nothing."""
 
     def edit(source: str) -> str:
-        import libcst  # only rules of this kind need it
+        import libcst  # imported here, because only rules of this kind need it
 
         changed = libcst.MetadataWrapper(libcst.parse_module(source)).visit(transformer_class()).code
         if changed == source:

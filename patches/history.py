@@ -1,4 +1,4 @@
-"""What the rules changed in a tree, and which of the changed lines a run entered."""
+"""Shows what the rules changed in a tree, and which of the changed lines a run executed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .tree import MANIFEST, read_target
 
 
 def diff(tree: Path) -> str:
-    """Every change of a patched tree, as one unified diff."""
+    """All changes of a patched tree as one unified diff."""
     manifest = read_manifest(tree)
     parts = []
     for target in manifest["originals"]:
@@ -29,7 +29,7 @@ def diff(tree: Path) -> str:
 
 
 def _texts(tree: Path, manifest: dict, target: str) -> tuple[str, str]:
-    """A patched file as upstream ships it, and as it is."""
+    """The text of a patched file in upstream's version and in the tree."""
     after = read_target(target, tree, MANIFEST)[0]
     try:
         return original_of(manifest, target).decode("utf-8"), after
@@ -38,7 +38,7 @@ def _texts(tree: Path, manifest: dict, target: str) -> tuple[str, str]:
 
 
 def changed_lines(tree: Path) -> dict[str, list[int]]:
-    """The numbers of the lines that are new or changed, for each patched file."""
+    """For each patched file, the numbers of the new or changed lines."""
     manifest = read_manifest(tree)
     found = {}
     for target in manifest["originals"]:
@@ -49,7 +49,7 @@ def changed_lines(tree: Path) -> dict[str, list[int]]:
 
 
 def _lines_of(code: CodeType) -> set[int]:
-    """The numbers of the lines that a code object and those in it can stop at."""
+    """The line numbers of a code object and of the code objects inside it."""
     found = {line for _, _, line in code.co_lines() if line is not None}
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -58,7 +58,7 @@ def _lines_of(code: CodeType) -> set[int]:
 
 
 class Tracer:
-    """Notes which changed lines run. Code outside of the patched files runs at its usual speed."""
+    """Records which changed lines are executed. Code outside of the patched files runs at full speed."""
 
     def __init__(self, tree: Path) -> None:
         self.wanted = {
@@ -91,7 +91,7 @@ class Tracer:
 
 
 def trace(tree: Path, record: Path) -> Tracer:
-    """Trace this process from here on; when it ends, what was seen is added to the file `record`."""
+    """Starts to trace this process. When the process ends, the executed lines are added to the file `record`."""
     tracer = Tracer(tree)
     tracer.start()
 
@@ -106,7 +106,7 @@ def trace(tree: Path, record: Path) -> Tracer:
 
 
 def report(tree: Path, record: Path) -> list[dict]:
-    """For each rule of the tree: its file, how many of its file's changed lines can run, and how many did."""
+    """For each rule of the tree: its file, how many of the file's changed lines are executable, and how many were executed."""
     seen: dict[str, set[int]] = {}
     if record.exists():
         for line in record.read_text(encoding="utf-8").splitlines():

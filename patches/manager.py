@@ -1,4 +1,4 @@
-"""Finds the rules of an upstream, applies them to a copy of its tree, proves that the copy is whole, takes them back."""
+"""Finds the rules of an upstream, applies them to a copy of its tree, verifies the copy, and reverts it."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ __all__ = [
 ]
 
 MANIFEST_VERSION = 2
-_FEW = 8  # files with rules below which other processes are not worth their start
+_FEW = 8  # below this number of files with rules, worker processes do not pay off
 
 
 def upstreams() -> list[str]:
@@ -70,7 +70,7 @@ def discover(name: str) -> tuple[Upstream, list[Patch]]:
     """The declaration of an upstream and its rules for the tree, in the order of their file names.
 
     Raises:
-        PatchError: no such upstream, a rule file without PATCH, or two rules of one id.
+        PatchError: there is no such upstream, a rule file has no PATCH, or two rules have the same id.
     """
     package, rules = _rules_of(name)
     return package.UPSTREAM, [rule for rule in rules if isinstance(rule, Patch)]
@@ -99,7 +99,7 @@ def _rules_of(name: str):  # type: ignore[no-untyped-def]
 
 @dataclass(frozen=True)
 class _File:
-    """One file's rules and their result, or what went wrong."""
+    """The rules of one file, and their result or error."""
 
     target: str
     patches: tuple[Patch, ...]
@@ -116,7 +116,7 @@ def _grouped(patches: Iterable[Patch]) -> list[_File]:
 
 
 def _edit_file(tree: Path, group: _File) -> _File:
-    """The group with the text after each rule. Every rule is held against the file as upstream ships it."""
+    """Applies the rules of one file. Each rule is checked against the original file of upstream."""
     try:
         text, raw = read_target(group.target, tree, group.patches[0].id)
         steps, current = [], text
@@ -130,7 +130,7 @@ def _edit_file(tree: Path, group: _File) -> _File:
 
 
 _shared: tuple[Path, list[_File]] | None = (
-    None  # what forked workers see; a rule's functions need not be picklable
+    None  # inherited by forked workers, because a rule's functions may not be picklable
 )
 
 
@@ -141,12 +141,12 @@ def _edit_numbered(place: int) -> tuple[bytes, tuple[bytes, ...], str]:
 
 
 def _may_fork() -> bool:
-    """Whether this process is one thread: a fork of more may wait for ever for a lock that another thread held."""
+    """True if this process has a single thread. Forking with several threads can deadlock on a lock of another thread."""
     return len(os.listdir("/proc/self/task")) == 1
 
 
 def _edit_all(tree: Path, groups: list[_File], jobs: int | None) -> list[_File]:
-    """The edits of all files, side by side where there are many."""
+    """Applies the edits of all files, in parallel if there are many."""
     global _shared
     jobs = len(os.sched_getaffinity(0)) if jobs is None else jobs
     if jobs < 2 or len(groups) < _FEW or not _may_fork():
@@ -162,7 +162,7 @@ def _edit_all(tree: Path, groups: list[_File], jobs: int | None) -> list[_File]:
 
 @contextmanager
 def _beside(destination: Path) -> Iterator[Path]:
-    """A folder beside the destination that is gone afterwards, whatever happens."""
+    """A temporary folder beside the destination, which is always removed at the end."""
     destination.parent.mkdir(parents=True, exist_ok=True)
     beside = Path(tempfile.mkdtemp(prefix=f".{destination.name}.", suffix=".part", dir=destination.parent))
     try:
@@ -180,16 +180,16 @@ def apply(
     jobs: int | None = None,
     keep: Callable[[str], bool] | None = None,
 ) -> dict:
-    """Copies source to destination with the patches applied, and writes the manifest. All or nothing.
+    """Copies source to destination with the patches applied, and writes the manifest. Does all of this or nothing.
 
-    destination may be absent, empty, or a tree that apply() wrote: that is replaced, and if it was changed since, it is
-    kept under a name beside it. origin is written into the manifest as it is. jobs: processes for the edits.
-    keep: of relative names, which files to copy (all without it). Returns the manifest.
+    destination may be absent, empty, or a tree that apply() wrote. Such a tree is replaced; if it was changed since, it is
+    kept under another name. origin is written into the manifest. jobs is the number of processes for the edits.
+    keep(relative name) selects the files to copy (default: all). Returns the manifest.
 
     Raises:
-        PatchError: source and destination contain one another, destination is a folder that apply() did not write, the
-            tree is not the upstream, is already patched, a target is missing or differs from what the rule was written
-            for, or an edit finds nothing. destination is then as it was.
+        PatchError: source and destination contain one another, apply() did not write the destination, source is not the
+            upstream or is already patched, a target is missing or is not the file that the rule was written for, or an
+            edit finds nothing. destination is then unchanged.
     """
     check_apart(source, destination)
     check_destination(destination)
@@ -210,13 +210,13 @@ def apply(
         before = copy(source, new, found)
         manifest = _manifest(upstream, version, origin, groups, before, new)
         (new / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
-        check_destination(destination)  # once more: much time has passed
+        check_destination(destination)  # checked again, because it may have changed in the meantime
         replace_tree(new, destination, _is_all_ours)
     return manifest
 
 
 def check_destination(destination: Path) -> None:
-    """PatchError unless a tree may be written there: nothing, an empty folder, or a tree that apply() wrote."""
+    """Raises PatchError unless the destination is absent, an empty folder, or a tree that apply() wrote."""
     if not os.path.lexists(destination):
         return
     if destination.is_symlink() or not destination.is_dir():
@@ -236,15 +236,15 @@ def check_destination(destination: Path) -> None:
 
 
 def _is_all_ours(tree: Path) -> bool:
-    """Whether a tree holds nothing but what its manifest tells of, so that nothing is lost with it."""
+    """True if a tree contains only the files of its manifest, so that nothing is lost when it is removed."""
     try:
         return not strangers_in(tree, read_manifest(tree)["files"])
     except (PatchError, OSError):
-        return False  # what cannot be read is kept
+        return False  # a tree that cannot be read is kept
 
 
 def _manifest(upstream, version, origin, groups, before, new) -> dict:  # type: ignore[no-untyped-def]
-    """Writes the edited files into `new` and tells of everything."""
+    """Writes the edited files into `new`, and returns the manifest."""
     after, applied, originals = dict(before), {}, {}
     for group in groups:
         if hashlib.sha256(group.source).hexdigest() != before.get(group.target):
@@ -282,7 +282,7 @@ def _refuse_patched(source: Path) -> None:
 
 @dataclass(frozen=True)
 class Planned:
-    """What would become of one rule: status is 'applies', 'other version' or 'wrong', note tells more."""
+    """The result of planning one rule. `status` is 'applies', 'other version' or 'wrong'; `note` gives details."""
 
     patch: Patch
     status: str
@@ -290,7 +290,7 @@ class Planned:
 
 
 def plan(upstream: Upstream, patches: Iterable[Patch], source: Path) -> tuple[str, list[Planned]]:
-    """The tree's version, whatever it is, and what would become of each rule. Nothing is written."""
+    """Returns the tree's version, which may be any, and for each rule whether it applies. Writes nothing."""
     _refuse_patched(source)
     version = upstream.version_of(source, any_version=True)
     check_source(source)
@@ -307,10 +307,10 @@ def plan(upstream: Upstream, patches: Iterable[Patch], source: Path) -> tuple[st
 
 
 def read_manifest(tree: Path) -> dict:
-    """The manifest of a patched tree; PatchError if there is none that can be read.
+    """Reads and checks the manifest of a patched tree. Raises PatchError if it is missing or invalid.
 
-    A manifest may come from a stranger: every name that it gives is a relative name inside the tree, each rule's target
-    has its original, and each original is of a file of the tree.
+    A manifest may come from an untrusted source. The checks ensure that every name is a relative name inside the tree, that
+    each rule's target has its original, and that each original belongs to a file of the tree.
     """
     path = tree / MANIFEST
     try:
@@ -329,7 +329,7 @@ def read_manifest(tree: Path) -> dict:
 
 
 def _check_shape(manifest: dict) -> None:
-    """An error of any kind that read_manifest names if the manifest is not built as apply() builds it."""
+    """Raises some error, which read_manifest reports, if the manifest does not have the structure that apply() writes."""
     for table in ("files", "originals", "origin"):
         if not isinstance(manifest[table], dict):
             raise ValueError(f"{table} is no table")
@@ -350,13 +350,12 @@ def _check_shape(manifest: dict) -> None:
 
 
 def verify(tree: Path) -> dict:
-    """Proves that a patched tree is as apply() left it, and that its manifest can give upstream's files back.
+    """Checks that a patched tree is unchanged since apply(), and that its manifest can restore upstream's files.
 
     Returns its manifest.
 
     Raises:
-        PatchError: no manifest, or one that cannot be read, files that are missing, changed or new, or an original that
-            is damaged.
+        PatchError: the manifest is missing or invalid, files are missing, changed or new, or an original is damaged.
     """
     manifest = read_manifest(tree)
     files, present = manifest["files"], hashes(tree)
@@ -373,7 +372,7 @@ def verify(tree: Path) -> dict:
 
 
 def _damaged_originals(manifest: dict) -> list[str]:
-    """The files whose original is not what their rules were applied to."""
+    """The files whose stored original is not the file to which the rules were applied."""
     damaged = []
     for name in manifest["originals"]:
         wanted = {patch["sha256_before"] for patch in manifest["patches"] if patch["target"] == name}
@@ -387,7 +386,7 @@ def _damaged_originals(manifest: dict) -> list[str]:
 
 
 def original_of(manifest: dict, target: str) -> bytes:
-    """A patched file as upstream ships it."""
+    """The original bytes of a patched file."""
     try:
         packed = zlib.decompressobj()
         content = packed.decompress(base64.b85decode(manifest["originals"][target]), LARGEST)
@@ -399,10 +398,10 @@ def original_of(manifest: dict, target: str) -> bytes:
 
 
 def revert(tree: Path) -> list[str]:
-    """Gives the tree back as upstream ships it: the original bytes, no manifest. Returns the files that changed back.
+    """Restores upstream's files in a patched tree and removes the manifest. Returns the restored files.
 
     Raises:
-        PatchError: the tree is not as apply() left it, or its manifest names a file outside of it; it stays as it is.
+        PatchError: the tree was changed since apply(), or its manifest names a file outside of it. Nothing is changed then.
     """
     tree = resolved(tree)
     manifest = verify(tree)

@@ -1,4 +1,4 @@
-"""The beginning of a rule's file, with the fingerprint and the source of what it will change."""
+"""Writes the template of a rule, with the fingerprint and the source of the code that it will change."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ PATCH = Patch(
 
 
 def new_rule(upstream: Upstream, source: Path, target: str, symbol: str, name: str) -> Path:
-    """Writes patches/<upstream>/<name>.py, which an author completes, and returns its path.
+    """Writes patches/<upstream>/<name>.py, which the author must complete, and returns its path.
 
     Raises:
-        PatchError: a name that is no module name or taken, a target or symbol that is not there.
+        PatchError: the name is not a module name or exists already, or the target or symbol does not exist.
     """
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
         raise PatchError(f"{name!r} must be a module name in lower case")

@@ -1,4 +1,4 @@
-"""What a rule is, and what it does to one file's text."""
+"""The class of rules, and the application of a rule to the text of one file."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from pathlib import Path, PurePosixPath
 
 from .drift import difference, fragments_beside
 
-# temporary and not yet: the adapter cannot do it so far; environment and device: something is not on this machine;
-# incompatible: meant for another engine; upstream bug: wrong there too.
+# "temporary" and "not yet": the adapter does not support it so far. "environment" and "device": the machine lacks
+# something. "incompatible": the code is meant for another engine. "upstream bug": it fails with PyTorch too.
 REASONS = ("temporary", "environment", "incompatible", "device", "upstream bug", "not yet")
 
 
 class PatchError(Exception):
-    """A rule, a tree or a manifest that is not what it should be. The message says which and what to do."""
+    """A rule, a tree or a manifest is wrong. The message names it and says what to do."""
 
 
 def number(version: str) -> tuple[int, ...]:
-    """(0, 12, 1) of '0.12.1rc1': enough to compare the releases of an upstream."""
+    """The tuple (0, 12, 1) for '0.12.1rc1', which is sufficient to compare the releases of an upstream."""
     match = re.match(r"\d+(\.\d+)*", version)
     numbers = [int(part) for part in match.group().split(".")] if match else []
     if not numbers:
@@ -32,10 +32,10 @@ def number(version: str) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Upstream:
-    """A source tree that we change.
+    """An upstream project whose source tree is changed.
 
-    version_file: the file whose presence tells that a tree is this upstream; read_version gets its text.
-    since, before: versions v with since <= v < before are accepted.
+    version_file: a file that identifies a tree of this upstream; read_version extracts the version from its text.
+    since, before: versions v with since <= v < before are supported.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Upstream:
     before: str
 
     def version_of(self, tree: Path, any_version: bool = False) -> str:
-        """The version of the tree; an error if it is another upstream or (without any_version) outside the range."""
+        """The version of the tree. Raises PatchError for another upstream, and, unless any_version, outside the range."""
         path = tree / self.version_file
         if not path.is_file():
             raise PatchError(f"{tree} is not a {self.name} source tree: it has no {self.version_file}")
@@ -65,15 +65,15 @@ class Upstream:
 
 @dataclass(frozen=True)
 class Patch:
-    """One rule.
+    """A rule, which changes one file of an upstream.
 
-    id: unique within its upstream. target: the file that it changes, relative, with forward slashes.
-    reason: why it cannot be done without changing the source. reason_class: one of REASONS.
+    id: unique within its upstream. target: relative path of the file, with forward slashes.
+    reason: why the source must be changed. reason_class: one of REASONS.
     symbol: the function or class that it changes ("Class.method"); "" for the whole file.
-    fingerprints: sha256 of the target (or of the symbol's source) as upstream ships it, one for each version.
-    expected: the source of the symbol, to show beside what is found; without it the fragments of the edit are shown.
-    link: the upstream bug. until: what would remove the rule. example: source before and after. untouched: source in
-    which the edit must find nothing.
+    fingerprints: sha256 of the original target, or of the symbol's source, one for each version.
+    expected: the symbol's original source, for error messages; without it they show the fragments of the edit.
+    link: the upstream bug. until: what would make the rule unnecessary. example: source before and after the edit.
+    untouched: source in which the edit must find nothing.
     """
 
     id: str
@@ -107,7 +107,7 @@ class Patch:
 
     @property
     def fragments(self) -> tuple[str, ...]:
-        """The pieces of source that the edit looks for; none if it finds its place in another way."""
+        """The pieces of source that the edit looks for; empty if it works in another way."""
         return getattr(self.edit, "fragments", ())
 
     def applies_to(self, version: str) -> bool:
@@ -115,7 +115,7 @@ class Patch:
 
 
 def check_reason(name: str, reason: str, reason_class: str, link: str, until: str) -> None:
-    """PatchError for a rule that does not say why it is there, and how it goes away."""
+    """Raises PatchError for a rule without a reason, or without its link or `until` where these are required."""
     if not reason.strip() or reason_class not in REASONS:
         raise PatchError(f"{name}: a rule needs a reason, and a reason_class out of {', '.join(REASONS)}")
     if reason_class == "upstream bug" and not link:
@@ -127,7 +127,7 @@ def check_reason(name: str, reason: str, reason_class: str, link: str, until: st
 
 
 def fingerprint(source: str) -> str:
-    """sha256 of a definition, whatever its indentation and its line ends."""
+    """The sha256 of a definition, independent of its indentation and line endings."""
     text = textwrap.dedent(source.replace("\r\n", "\n")).strip()
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -136,7 +136,7 @@ def source_of(symbol: str, source: str, where: str) -> str:
     """The source of a function or class with its decorators.
 
     Raises:
-        PatchError: the file does not parse, or has no such name.
+        PatchError: the file does not parse, or does not define the name.
     """
     try:
         body: list[ast.stmt] = ast.parse(source).body
@@ -154,9 +154,9 @@ def source_of(symbol: str, source: str, where: str) -> str:
 
 
 def check_target(patch: Patch, original: str, raw: bytes) -> None:
-    """PatchError if the target is not what the rule was written for; it shows what changed if the rule knows.
+    """Raises PatchError, with a diff if possible, if the target is not the file that the rule was written for.
 
-    original, raw: the target as upstream ships it, as text and as bytes.
+    original, raw: upstream's target as text and as bytes.
     """
     if patch.symbol:
         found = source_of(patch.symbol, original, patch.target)
@@ -180,7 +180,7 @@ def edited(patch: Patch, source: str) -> str:
     """The text after the rule's edit.
 
     Raises:
-        PatchError: the edit finds nothing, changes nothing, or leaves no valid Python.
+        PatchError: the edit finds nothing, changes nothing, or its result is not valid Python.
     """
     try:
         changed = patch.edit(source)
@@ -199,7 +199,7 @@ def edited(patch: Patch, source: str) -> str:
 
 
 def check_example(patch: Patch) -> None:
-    """PatchError unless the rule's example comes out as it says, a second time finds nothing, and so does `untouched`."""
+    """Raises PatchError unless the edit maps the example to its result and finds nothing in the result or in `untouched`."""
     if patch.example is None or not patch.untouched:
         raise PatchError(f"{patch.id}: a rule needs an example (before, after) and an untouched source")
     before, after = patch.example

@@ -1,9 +1,9 @@
-"""Patches of modules that are not in a tree of ours (site-packages): applied by an import hook when the module is imported.
+"""Patches of modules outside of a converted tree, such as site-packages. An import hook applies them at import.
 
     install_patches([RuntimePatch(id="...", module="package.module", attribute="Class.method", ...)])
 
-must run before the first import of the module ends: afterwards other modules hold the old function by value, so being
-late is an error. Applied before anybody can copy the attribute, one replacement reaches everyone.
+must run before the first import of the module ends. Later it raises an error, because other modules may have copied the
+old function already. A patch that is applied in time reaches all users of the attribute.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from .rules import PatchError, check_reason, fingerprint
 
 @dataclass(frozen=True)
 class RuntimePatch:
-    """One replacement.
+    """A replacement of one attribute of a module.
 
-    module, attribute: where; `attribute` may be dotted. replacement: gets what is there, gives what shall be.
-    fingerprints: sha256 of the source of what is there, one for each version that the rule was written for; another
-    source is an error. expected: that source, to show beside what is found.
+    module, attribute: what to replace; `attribute` may be dotted. replacement(original): returns the new value.
+    fingerprints: sha256 of the original's source, one for each supported version; another source is an error.
+    expected: the original's source, for error messages.
     """
 
     id: str
@@ -48,7 +48,7 @@ class RuntimePatch:
 
 
 class _Applied:
-    """What was replaced, to put it back."""
+    """An applied patch with the original attribute, which remove_patches restores."""
 
     def __init__(self, owner: Any, name: str, original: Any) -> None:
         self.owner, self.name, self.original = owner, name, original
@@ -60,12 +60,12 @@ _applied: dict[str, _Applied] = {}
 
 
 def install_patches(patches: Iterable[RuntimePatch]) -> None:
-    """Apply each patch when its module is imported. A patch that is installed already is left alone.
+    """Installs patches, each of which is applied when its module is imported. Installed patches are skipped.
 
-    The module itself may be what imports the caller, if it has not come to the attribute yet.
+    The module may be in the middle of its import, if it has not defined the attribute yet.
 
     Raises:
-        PatchError: a module is imported already, or another patch has the id. Nothing is installed then.
+        PatchError: a module is already imported, or another patch has the same id. Nothing is installed then.
     """
     fresh = []
     for patch in patches:
@@ -88,7 +88,7 @@ def install_patches(patches: Iterable[RuntimePatch]) -> None:
 
 
 def remove_patches(ids: Iterable[str] | None = None) -> None:
-    """Put back what the patches replaced (all of them without `ids`), the last one first; those that wait wait no more."""
+    """Restores the originals of the patches with these ids (default: all), the last one first, and cancels pending ones."""
     for name in list(reversed(_known)) if ids is None else list(ids):
         patch = _known.pop(name, None)
         if patch is None:
@@ -102,7 +102,7 @@ def remove_patches(ids: Iterable[str] | None = None) -> None:
 
 
 def applied_patches() -> list[str]:
-    """The ids of the patches in effect, in the order of application."""
+    """The ids of the applied patches in the order of application."""
     return list(_applied)
 
 
@@ -129,7 +129,7 @@ def _attribute(owner: Any, name: str, patch: RuntimePatch) -> Any:
 
 
 def _check(patch: RuntimePatch, found: Any) -> None:
-    """PatchError if what the patch replaces is not what it was written for."""
+    """Raises PatchError if the attribute is not the one that the patch was written for."""
     name = f"{patch.id}: {patch.module}.{patch.attribute}"
     try:
         source = inspect.getsource(found)
@@ -142,24 +142,24 @@ def _check(patch: RuntimePatch, found: Any) -> None:
 
 
 def _before_definition(module: ModuleType, patch: RuntimePatch) -> bool:
-    """Whether the module's import is under way and has not defined what the patch replaces."""
+    """True if the module is being imported and has not yet defined the attribute that the patch replaces."""
     running = getattr(module.__spec__, "_initializing", False)
     return running and patch.attribute.partition(".")[0] not in vars(module)
 
 
 class _Running(importlib.machinery.ModuleSpec):
-    """The spec of a module whose body runs: the patches follow when the import system takes back that mark."""
+    """The spec of a module that is being imported. The patches are applied when the import system marks it as loaded."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
         if name == "_initializing" and not value:
             object.__setattr__(self, "__class__", importlib.machinery.ModuleSpec)
-            if self.name in sys.modules:  # not after an error in the body
+            if self.name in sys.modules:  # not if the module's body raised an error
                 _apply(sys.modules[self.name])
 
 
 class _Loader(importlib.abc.Loader):
-    """The module's own loader; the patches follow it."""
+    """Wraps the module's loader and applies the patches after it."""
 
     def __init__(self, loader: Any) -> None:
         self.loader = loader

@@ -1,4 +1,4 @@
-"""Trees of files: copied with their dangers refused, hashed, and put in place whole. No tree of the user's is removed."""
+"""Copies, hashes and replaces trees of files safely. Dangerous files are refused, and no tree of the user is removed."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ from pathlib import Path
 from .rules import PatchError
 
 MANIFEST = "manifest.json"
-LARGEST = 256 << 20  # bytes of one file
-_MOST_LINKS = 40  # on the way to one file, as many as Linux follows
+LARGEST = 256 << 20  # maximum bytes of a file
+_MOST_LINKS = 40  # maximum number of links on a path, the same as in Linux
 _SKIPPED_FOLDERS = {".git", "__pycache__"}
 
 
 def threads() -> int:
-    """How many workers copy and hash."""
+    """The number of workers that copy and hash."""
     return min(8, len(os.sched_getaffinity(0)) + 1)
 
 
 def resolved(path: Path) -> Path:
-    """The absolute path without links; PatchError if its links lead in a circle."""
+    """The absolute path with all links resolved. Raises PatchError if the links form a cycle."""
     try:
         return path.resolve()
-    except (OSError, RuntimeError) as error:  # pathlib says RuntimeError for a circle
+    except (OSError, RuntimeError) as error:  # pathlib raises RuntimeError for a cycle
         raise PatchError(f"{path} cannot be followed: {error}") from None
 
 
 def contains(outer: Path, inner: Path) -> bool:
-    """Whether `inner` is `outer` or lies inside it, also under another name of the same folder (a bind mount)."""
+    """True if `inner` is `outer` or inside it, also through another name of the same folder, such as a bind mount."""
     outer, inner = resolved(outer), resolved(inner)
     if inner.is_relative_to(outer):
         return True
     try:
         wanted = outer.stat()
     except OSError:
-        return False  # what does not exist contains nothing
+        return False  # a folder that does not exist contains nothing
     for place in (inner, *inner.parents):
         try:
             if os.path.samestat(place.stat(), wanted):
@@ -52,7 +52,7 @@ def contains(outer: Path, inner: Path) -> bool:
 
 
 def check_apart(source: Path, destination: Path) -> None:
-    """PatchError if one of the two folders contains the other, or both are one folder."""
+    """Raises PatchError if one of the folders contains the other, or both are the same."""
     if contains(source, destination) or contains(destination, source):
         raise PatchError(
             f"the source {source} and the destination {destination} contain one another; nothing is written"
@@ -60,7 +60,7 @@ def check_apart(source: Path, destination: Path) -> None:
 
 
 def files_of(tree: Path) -> list[Path]:
-    """Every file and link of the tree, sorted, without .git, caches and the manifest.
+    """All files and links of the tree, sorted, without .git, caches and the manifest.
 
     Raises:
         PatchError: a folder cannot be read.
@@ -83,7 +83,7 @@ def check_source(tree: Path) -> list[Path]:
     """The files of a tree that may be copied.
 
     Raises:
-        PatchError: a link that would lead out of the copy, a file that is none (a pipe, a device), one of more than
+        PatchError: a link would lead out of the copy, a file is not a regular one (a pipe, a device), or it has more than
             LARGEST bytes.
     """
     found = files_of(tree)
@@ -99,10 +99,10 @@ def check_source(tree: Path) -> list[Path]:
 
 
 def check_link(tree: Path, path: Path) -> None:
-    """PatchError unless the link, and each link on its way, stays inside the tree wherever a copy of the tree stands.
+    """Raises PatchError unless the link, and each link on its path, stays inside the tree and inside any copy of the tree.
 
-    An absolute link never does: in a copy it still leads to the folder that was copied. Nor does a link that goes up
-    through the tree's own name, such as ../tree/file.
+    An absolute link is refused, because in a copy it still leads to the original folder. So is a link that passes through
+    the tree's own name, such as ../tree/file.
     """
     rest, links = list(path.relative_to(tree).parts), 0
     here: list[str] = []
@@ -128,10 +128,10 @@ def check_link(tree: Path, path: Path) -> None:
 
 
 def copy(source: Path, destination: Path, found: list[Path]) -> dict[str, str]:
-    """Copy the files; the sha256 of each, by its relative name.
+    """Copies the files and returns {relative name: sha256}.
 
     Raises:
-        PatchError: a link of the copy leads out of it (the source was changed since it was checked).
+        PatchError: a link leads out of the copy, because the source was changed after the check.
     """
     for folder in sorted({path.parent for path in found}):
         (destination / folder.relative_to(source)).mkdir(parents=True, exist_ok=True)
@@ -157,7 +157,7 @@ def copy(source: Path, destination: Path, found: list[Path]) -> dict[str, str]:
 
 
 def hashes(tree: Path) -> dict[str, str]:
-    """The sha256 of every file of the tree, by its relative name."""
+    """{relative name: sha256} for every file of the tree."""
     found = files_of(tree)
     with ThreadPoolExecutor(threads()) as pool:
         return dict(
@@ -166,16 +166,16 @@ def hashes(tree: Path) -> dict[str, str]:
 
 
 def digest(path: Path) -> str:
-    """sha256 of a file, in hexadecimal; of a link, the hash of where it points."""
+    """The hexadecimal sha256 of a file; for a link, the hash of its target path."""
     content = os.fsencode(os.readlink(path)) if path.is_symlink() else path.read_bytes()
     return hashlib.sha256(content).hexdigest()
 
 
 def check_name(name: object) -> str:
-    """The name, if it can only mean a file inside a tree: relative, without `..`, with forward slashes.
+    """Returns the name if it is a relative path inside a tree, with forward slashes and without `..`.
 
     Raises:
-        ValueError: it cannot.
+        ValueError: it is not.
     """
     if not isinstance(name, str) or "\0" in name or any(part in ("", ".", "..") for part in name.split("/")):
         raise ValueError(f"{name!r} is no name of a file inside the tree")
@@ -183,12 +183,12 @@ def check_name(name: object) -> str:
 
 
 def place_of(name: str, tree: Path, who: str) -> Path:
-    """The regular file that a rule or a manifest names. No part of its path may be a link.
+    """The path of the regular file that a rule or a manifest names. No part of the path may be a link.
 
-    A link inside the tree is refused too: a change through it would be a change of another file than the named one.
+    Links inside the tree are refused too, because a change through a link would change a different file.
 
     Raises:
-        PatchError: it leads out of the tree, through a link, or is missing.
+        PatchError: the path leads out of the tree or through a link, or the file is missing.
     """
     try:
         parts = check_name(name).split("/")
@@ -206,10 +206,10 @@ def place_of(name: str, tree: Path, who: str) -> Path:
 
 
 def read_target(name: str, tree: Path, who: str) -> tuple[str, bytes]:
-    """A file that a rule changes, as text and as bytes; line ends stay in the text.
+    """Reads a file that a rule changes, as text and as bytes. The text keeps its line endings.
 
     Raises:
-        PatchError: it leads out of the tree, is missing, or is not UTF-8.
+        PatchError: the path leads out of the tree, or the file is missing or not UTF-8.
     """
     raw = place_of(name, tree, who).read_bytes()
     try:
@@ -219,9 +219,9 @@ def read_target(name: str, tree: Path, who: str) -> tuple[str, bytes]:
 
 
 def strangers_in(tree: Path, known: dict[str, str]) -> list[str]:
-    """What of a tree would be lost with it: the files that are not `known` by name and sha256.
+    """The files of a tree that are not `known` by name and sha256, and would be lost if the tree were removed.
 
-    Unlike verify, this looks into .git and everywhere else. Python's own caches are nobody's work.
+    Unlike verify, this also searches .git and all other folders except Python's caches.
     """
     found = []
     for folder, folders, names in os.walk(tree, onerror=_unreadable):
@@ -242,7 +242,7 @@ def strangers_in(tree: Path, known: dict[str, str]) -> list[str]:
 
 
 def keep_aside(path: Path) -> Path:
-    """Renames a file or folder that may be somebody's work, beside its place, tells so, and returns its new path."""
+    """Renames a file or folder that may be the user's work, prints its new name, and returns its new path."""
     aside = aside_of(path)
     os.rename(path, aside)
     print(f"    {path} is not as it was written; it was kept as {aside}", file=sys.stderr)
@@ -250,24 +250,24 @@ def keep_aside(path: Path) -> Path:
 
 
 def aside_of(path: Path) -> Path:
-    """A free name beside `path`."""
+    """An unused name beside `path`."""
     stamp = f"{path.name}.changed-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
     names = (stamp if not n else f"{stamp}-{n}" for n in range(10_000))
     return next(path.with_name(name) for name in names if not os.path.lexists(path.with_name(name)))
 
 
 def replace_tree(new: Path, destination: Path, removable: Callable[[Path], bool]) -> None:
-    """new takes destination's place, by a rename.
+    """Replaces destination by new with a rename.
 
-    What stood there is removed only after that, and only if `removable` says so of it; else it is kept under a name
-    beside it, and the user is told.
+    The old destination is removed only afterwards, and only if `removable(old)` is true. Otherwise it is kept under another
+    name, which is printed.
 
     Raises:
-        OSError: a rename failed; destination is then as it was.
-        PatchError: a rename failed, and so did putting back what stood there; the message says where it is.
+        OSError: a rename failed. destination is then unchanged.
+        PatchError: a rename failed, and restoring the old destination failed too. The message says where it is.
     """
     if not os.path.lexists(destination) or not os.listdir(destination):
-        os.rename(new, destination)  # of a folder onto an empty one is allowed
+        os.rename(new, destination)  # allowed if the destination is an empty folder
         return
     old = aside_of(destination)
     os.rename(destination, old)

@@ -1,4 +1,4 @@
-"""The distributed optimizer casts parameters to 8 bits only if some are kept so."""
+"""The distributed optimizer casts parameters to 8 bits only if the model has 8-bit parameters."""
 
 from ..edits import replace
 from ..rules import Patch

@@ -1,4 +1,4 @@
-"""torch's norms work under sequence parallelism once their parameters say so, as Megatron's own fused norm does."""
+"""Lets torch's norms run under sequence parallelism, by marking their parameters as Megatron's own fused norm does."""
 
 from ..edits import chain, replace
 from ..rules import Patch

@@ -1,4 +1,4 @@
-"""Every pipeline stage orders the optimizer's parameter groups alike, so that a resumed job finds its own."""
+"""All pipeline stages order the optimizer's parameter groups alike, so that a resumed job loads the right groups."""
 
 from ..edits import replace
 from ..rules import Patch

@@ -1,4 +1,4 @@
-"""Questions for TransformerEngine's version are answered where it is not installed."""
+"""Makes the checks of TransformerEngine's version work if TransformerEngine is not installed."""
 
 from ..edits import replace
 from ..rules import Patch

@@ -1,4 +1,4 @@
-"""MindSpeed, the branch for Megatron Core 0.12.1, which calls itself 0.12.1 in setup.py and 2.3.0 in its branch name."""
+"""MindSpeed for Megatron Core 0.12.1. Its version is 0.12.1 in setup.py and 2.3.0 in the name of its branch."""
 
 from .._versions import of_setup_py
 from ..manager import Upstream

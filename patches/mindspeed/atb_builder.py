@@ -1,4 +1,4 @@
-"""AtbOpBuilder.load gives the functions of kernels_ascend."""
+"""Makes AtbOpBuilder.load return the functions of kernels_ascend."""
 
 from .._extensions import load_ours
 from ..runtime import RuntimePatch

@@ -1,4 +1,4 @@
-"""MindSpeedOpBuilder.load gives the functions of kernels_ascend."""
+"""Makes MindSpeedOpBuilder.load return the functions of kernels_ascend."""
 
 from .._extensions import load_ours
 from ..runtime import RuntimePatch

@@ -1,4 +1,4 @@
-"""MindSpeed-RL, whose branch 2.3.0 calls itself 2.1.0 in setup.py."""
+"""MindSpeed-RL. The version of its branch 2.3.0 is 2.1.0 in setup.py."""
 
 from .._versions import of_setup_py
 from ..manager import Upstream
