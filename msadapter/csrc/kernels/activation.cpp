@@ -29,7 +29,7 @@ void binary_float(Call &c, const char *op, F f) {
 
 }  // namespace
 
-// ---- the hot ones
+// ---- the most frequent ones
 MSA_UNARY_KERNEL(ReLU, REAL, "clamp_min_scalar_cpu", x < T(0) ? T(0) : x)
 MSA_KERNEL_ALIAS(InplaceReLU, ReLU)
 MSA_POINTWISE_KERNEL(ReluGrad) {  // dy, y (or x)

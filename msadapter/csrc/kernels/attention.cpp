@@ -1,5 +1,5 @@
-// Scaled dot product attention in tiles: scores exist for one block of queries and one block of keys at a time, so
-// memory is linear in the sequence length. Query heads may share key heads (grouped queries).
+// Scaled dot product attention in tiles. Only the scores of one block of queries and one block of keys exist at a
+// time, so memory is linear in the sequence length. Several query heads may share a key head (grouped queries).
 #include "gemm.h"
 #include "rows.h"
 
@@ -32,7 +32,7 @@ struct Problem {
   }
 };
 
-// A block of `rows` rows as a matrix of the compute type: in place, or converted into `buffer`.
+// Returns a block of `rows` rows as a matrix of the compute type, either in place or converted into `buffer`.
 template <class T>
 Matrix block(const Tensor &t, int64_t b, int64_t h, int64_t first, int64_t rows, compute_t<T> *buffer) {
   const T *p = t.ptr<T>() + b * t.strides[0] + h * t.strides[1] + first * t.strides[2];
@@ -106,7 +106,7 @@ void forward_block(const Problem &p, int64_t b, int64_t h, int64_t q0, const Ten
     for (int64_t i = 0; i < nq; ++i) {
       C *row = scores + i * kKeys;
       const C high = std::max(top[i], rows::max<C>(nk, [=](int64_t j) { return row[j]; }));
-      if (std::isinf(high) && high < 0) {  // nothing kept so far
+      if (std::isinf(high) && high < 0) {  // no key has been kept so far
         std::fill(row, row + nk, C(0));
         continue;
       }
@@ -122,13 +122,13 @@ void forward_block(const Problem &p, int64_t b, int64_t h, int64_t q0, const Ten
   }
   T *to = out.ptr<T>() + b * out.strides[0] + h * out.strides[1] + q0 * out.strides[2];
   for (int64_t i = 0; i < nq; ++i) {
-    const C scale = total[i] == C(0) ? C(0) : C(1) / total[i];  // a query that sees nothing gives zeros
+    const C scale = total[i] == C(0) ? C(0) : C(1) / total[i];  // a query that attends to no key gives zeros
     for (int64_t j = 0; j < p.ev; ++j) to[i * out.strides[2] + j] = convert<T>(acc[i * p.ev + j] * scale);
     lse.ptr<C>()[(b * p.heads + h) * p.l + q0 + i] = total[i] == C(0) ? C(0) : top[i] + std::log(total[i]);
   }
 }
 
-// Result with the layout of `like`: heads inside the sequence where the operand has them there.
+// Result with the layout of `like`: the heads are inside the sequence in memory if they are in the operand.
 Tensor out_heads(Call &c, int index, const Tensor &like, int64_t last) {
   const int64_t b = like.size(0), h = like.size(1), l = like.size(2);
   const Dims sizes{b, h, l, last};
@@ -149,7 +149,7 @@ void forward(Call &c) {
   });
 }
 
-// Gradients of one key head: sums over its query heads and query blocks.
+// Gradients of one key head: sums over the query heads and query blocks that use it.
 template <class T>
 struct BackwardHead {
   using C = compute_t<T>;

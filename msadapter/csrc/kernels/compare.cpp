@@ -34,7 +34,7 @@ bool infinite(T x) {
   else
     return std::isinf(x);
 }
-// Integers have neither NaN nor infinities.
+// Integers are never NaN or infinite, so the result is a constant.
 bool constant_for_integers(Call &c, bool value) {
   const Tensor &a = c.in(0);
   if (!is_integral(a.dtype)) return false;

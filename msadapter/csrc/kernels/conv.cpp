@@ -1,4 +1,4 @@
-// Convolution in one to three dims by columns and matrix products; transposed convolution is its input gradient.
+// Convolution in one to three dims with columns and matrix products. Transposed convolution is its input gradient.
 #include "conv.h"
 
 #include "gemm.h"
@@ -30,7 +30,7 @@ Dims image_shape(const Problem &p, bool result) {
   return s;
 }
 
-// Operands from `at` on: stride, padding, dilation, transposed, output_padding, groups.
+// Reads the operands from `at` on: stride, padding, dilation, transposed, output_padding, groups.
 Problem problem(Call &c, const Tensor &x, const Tensor &weight, int at) {
   Problem p;
   p.spatial = x.ndim - 2;
@@ -135,7 +135,7 @@ template <class E>
 void round_to(float *x, int64_t n) {
   for (int64_t i = 0; i < n; ++i) x[i] = E(x[i]);
 }
-// PyTorch convolves 16-bit types in oneDNN on machines with instructions for them: all in float32, rounded once.
+// On processors with instructions for 16-bit types, PyTorch convolves them in oneDNN: in float32, rounded once.
 bool is_rounding(DType d) {
 #ifdef __AVX512BW__
   if (d == DType::BF16) return false;
@@ -153,8 +153,8 @@ void with_reduced(DType d, F f) {
   else
     f(BFloat16());
 }
-// On the others PyTorch keeps columns and image of 16-bit types in that type, so that the columns are rounded and then
-// every sum.
+// On other processors PyTorch keeps columns and image of 16-bit types in this type. The columns and every sum are
+// therefore rounded.
 void add_columns_rounding(const Problem &p, DType element, const float *col, float *image) {
   with_reduced(element, [&](auto e) {
     using S = Stepwise<decltype(e)>;
@@ -211,7 +211,7 @@ Tensor zeros_if_empty(const Tensor &t, int64_t samples) {
   return t;
 }
 
-// The result `index` in the computing type: itself, or scratch to be converted by finish().
+// Result `index` in the compute type: the result itself, or scratch memory that finish() converts.
 struct Target {
   Tensor out, work;
   Target(Call &c, int index, DType dtype, DType compute, const Dims &shape, bool last = false)

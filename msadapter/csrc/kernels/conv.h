@@ -10,14 +10,14 @@ struct Window {
   int64_t positions() const { return out[0] * out[1] * out[2]; }
   int64_t pixels() const { return in[0] * in[1] * in[2]; }
   int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
-  bool identity() const {  // a 1 x 1 kernel that looks at every pixel once
+  bool identity() const {  // a 1 x 1 kernel that uses every pixel once
     for (int d = 0; d < 3; ++d)
       if (kernel[d] != 1 || stride[d] != 1 || pad[d] != 0) return false;
     return true;
   }
 };
 
-// The i-th of `dims` values; one value stands for all.
+// The i-th of `dims` values. A single value applies to all dims.
 inline int64_t spread(const Dims &v, int i) { return v.size() == 1 ? v[0] : v[i]; }
 
 // col[(c, tap), position] = image[c, position * stride - pad + tap * dilation], 0 outside
@@ -50,7 +50,7 @@ void image_to_columns(const Window &w, int64_t channels, const T *image, T *col)
                });
 }
 
-// The reverse, adding where windows overlap; `image` is overwritten.
+// The reverse of the above. Values are added where windows overlap. `image` is overwritten.
 template <class T>
 void columns_to_image(const Window &w, int64_t channels, const T *col, T *image) {
   const int64_t taps = w.taps(), positions = w.positions();

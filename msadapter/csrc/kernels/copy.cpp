@@ -4,7 +4,7 @@
 namespace msa {
 namespace {
 
-// Pairs that training uses get a direct loop; the others go through a wide type in blocks.
+// Pairs of types that occur in training have a direct loop. The others are converted through a wide type, in blocks.
 template <class TO, class TI>
 void direct(const Tensor &dst, const Tensor &src) {
   map1<TO, TI>(dst, src, [](TI v) { return convert<TO>(v); });
@@ -37,8 +37,8 @@ void through(const Tensor &dst, const Tensor &src) {
   });
 }
 
-// ---- copies that swap which dim is contiguous: tiles of a cache line each way, so that every line is read and written
-// once
+// ---- copies between tensors whose contiguous dims differ: in tiles of a cache line in both directions, so that
+// every line is read and written once
 typedef uint32_t Four __attribute__((vector_size(16)));
 typedef uint32_t LooseFour __attribute__((vector_size(16), aligned(4), may_alias));
 
@@ -70,7 +70,7 @@ void transpose_tile(T *to, int64_t to_step, const T *from, int64_t from_step, in
     for (int64_t i = 0; i < rows; ++i) to[j * to_step + i] = from[i * from_step + j];
 }
 
-// Copies when one dim is contiguous in the destination and another in the source; false when they are not so.
+// Copies if one dim is contiguous in the destination and another one in the source. Returns false otherwise.
 template <class T>
 bool copy_transposed(const Tensor &dst, const Tensor &src) {
   constexpr int64_t kTile = 64 / sizeof(T);

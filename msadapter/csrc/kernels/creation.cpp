@@ -29,8 +29,8 @@ Scalar one() {
   s.d = 1;
   return s;
 }
-// PyTorch makes ranges in groups of one vector register (two at a time): the first value of a group is rounded
-// to the element type, the others are steps from it. The tail is made one by one.
+// PyTorch computes ranges in groups of one vector register (two at a time). The first value of a group is rounded to
+// the element type, and the others are steps from it. The rest is computed one by one.
 constexpr int kVectorBytes = 32;
 
 template <class T>
@@ -53,7 +53,7 @@ void arange_values(const Tensor &o, const Scalar &start, const Scalar &step) {
   }
 }
 
-// First half counted from the start, second half from the end, so that both ends are exact.
+// The first half is counted from the start and the second half from the end, so that both ends are exact.
 template <class T>
 void linspace_values(const Tensor &o, const Scalar &start, const Scalar &end) {
   T *p = o.ptr<T>();

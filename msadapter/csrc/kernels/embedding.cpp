@@ -4,7 +4,7 @@
 namespace msa {
 namespace {
 
-// Indices as int64, each a row of the table.
+// Returns the indices as int64, after checking that each is a row of the table.
 Tensor row_indices(Call &c, const Tensor &t, int64_t rows) {
   if (t.dtype != DType::I64 && t.dtype != DType::I32)
     fail(
@@ -34,8 +34,8 @@ void gather(const Tensor &idx, const Tensor &w, const Tensor &o) {
   });
 }
 
-// Adds rows in the order of the indices, in the type of the table, as torch does on a CPU: a 16-bit sum is rounded at
-// every addition. Threads share the columns, so the result does not depend on their number.
+// Adds rows in the order of the indices, in the type of the table, as PyTorch does on a CPU. A 16-bit sum is
+// therefore rounded at every addition. Threads divide the columns, so the result does not depend on their number.
 template <class T>
 void scatter_rows(const Tensor &grad, const Tensor &idx, const Tensor &o, int64_t padding, bool by_frequency) {
   using C = compute_t<T>;

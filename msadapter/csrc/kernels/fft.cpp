@@ -173,7 +173,8 @@ class Plan {
     std::fill(a + n_, a + size, Z(0));
     inner_->run(a, inner_work);
     for (int64_t k = 0; k < size; ++k)
-      a[k] = std::conj(times(a[k], chirp_[k]));  // conjugate: the way back is forward again
+      // Conjugate, so that the inverse transform is a forward transform again
+      a[k] = std::conj(times(a[k], chirp_[k]));
     inner_->run(a, inner_work);
     const R scale = R(1) / static_cast<R>(size);
     for (int64_t k = 0; k < n_; ++k) x[k] = times(std::conj(a[k]) * scale, roots_[k]);
@@ -201,8 +202,8 @@ enum class Input { kComplex, kReal, kHalf };
 // What is written.
 enum class Output { kComplex, kReal };
 
-// Transforms of length n along `dim` of every line; `out` and `in` have the same shape elsewhere. Reads and writes at
-// most n elements of a line (a one-sided result stores the first out.size(dim)).
+// Transforms of length n along `dim` of every line. `out` and `in` have the same shape in the other dims. A line
+// reads and writes at most n elements (a one-sided result stores only the first out.size(dim) values).
 template <class R>
 void transform(const Tensor &out, const Tensor &in, int dim, int64_t n, bool forward, double scale, Input kind,
                Output result) {
@@ -266,7 +267,7 @@ double scale_of(int64_t mode, const Tensor &t, const Dims &dims, int64_t last_si
   return mode == kNone ? 1.0 : mode == kByRoot ? 1.0 / std::sqrt(n) : 1.0 / n;
 }
 
-// Complex transforms along dims, the first from `in` into `out`, the others in place; scaled in the last one.
+// Complex transforms along dims: the first from `in` to `out`, the others in place. The last one also scales.
 void complex_dims(const Tensor &out, const Tensor &in, const Dims &dims, size_t count, bool forward, double scale) {
   if (count == 0) return copy_into(out, in);
   for (size_t i = 0; i < count; ++i)

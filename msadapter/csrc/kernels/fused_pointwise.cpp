@@ -1,5 +1,5 @@
-// A chain of element-wise operators in one pass: a small program that runs over blocks which stay in the L1 cache.
-// Every instruction rounds as the operator by itself does, so that the result is the same to the last bit.
+// A chain of elementwise operators in one pass: a small program that runs over blocks, which stay in the L1 cache.
+// Every instruction rounds like the single operator, so that the result is the same to the last bit.
 #include "pointwise.h"
 #include "vec_math.h"
 
@@ -25,7 +25,7 @@ enum Code : int64_t {
   kCodes
 };
 constexpr int64_t kFields = 5;     // code, destination, first operand, second operand, rounding
-constexpr int64_t kResult = 1000;  // destinations from here on are results; operands below 0 are constants
+constexpr int64_t kResult = 1000;  // destinations from this number on are results; negative operands are constants
 constexpr int64_t kChunk = 256, kTemporaries = 16;
 
 struct Program {

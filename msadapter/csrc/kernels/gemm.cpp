@@ -1,4 +1,5 @@
-// Chooses how a product is done: matrix by vector, oneDNN, own blocked kernel, complex as four real products.
+// Chooses the implementation of a product: matrix times vector, oneDNN, the blocked kernel, or four real products for
+// a complex one.
 #include "gemm.h"
 
 #include "loops.h"
@@ -70,7 +71,7 @@ void gemv(int64_t m, int64_t k, T alpha, Matrix a, const In *x, int64_t xs, T be
     });
     return;
   }
-  // Columns (or any strides): rows in blocks whose sums stay in cache.
+  // If the rows are not contiguous: rows in blocks whose sums stay in the cache.
   constexpr int64_t kRows = 256;
   parallel_for((m + kRows - 1) / kRows, std::max<int64_t>(1, grain / kRows), [&](int64_t begin, int64_t end) {
     T sum[kRows];
@@ -117,8 +118,9 @@ void outer(int64_t m, int64_t n, T alpha, Matrix a, Matrix b, T beta, In *c, int
   parallel_for(m, grain, rows);
 }
 
-// Whether a matrix is stored as lines of adjacent elements (rows or columns), one line after the other: what oneDNN
-// takes. The stride of a dim of size 1 is never used and may hold any number; it is replaced by a dense matrix's.
+// Whether a matrix consists of lines (rows or columns) of adjacent elements, one line after the other, as oneDNN
+// requires. The stride of a dim of size 1 is not used and may be any number; it is replaced by that of a dense
+// matrix.
 bool stored_by_lines(Matrix &x, int64_t rows, int64_t cols) {
   if (cols == 1 && rows == 1) x.rs = x.cs = 1;
   if (cols == 1 && rows > 1) x.cs = x.rs == 1 ? rows : 1;
@@ -203,7 +205,7 @@ void gemm(DType dtype, int64_t m, int64_t n, int64_t k, const Scalar &alpha, Mat
                     (typed_gemm(dtype, m, n, k, alpha, a, b, beta, static_cast<T *>(c), ldc)));
 }
 
-// Offsets i * step: one strided batch?
+// Whether the offsets are i * step, so that the products form a single strided batch.
 static bool uniform(const int64_t *offset, int64_t count, int64_t *step) {
   *step = count > 1 ? offset[1] - offset[0] : 0;
   for (int64_t i = 1; i < count; ++i)
@@ -227,7 +229,7 @@ void gemm_batched(DType dtype, const Batch &batch, int64_t m, int64_t n, int64_t
       onednn::matmul(dtype, batch.count, m, n, k, alpha.to<float>(), {at(a.data, batch.a_offset[0]), a.rs, a.cs},
                      step_a, {at(b.data, batch.b_offset[0]), b.rs, b.cs}, step_b, beta.to<float>(), c, batch.bs_c, ldc))
     return;
-  // Few large products share the threads inside, many small ones are dealt out to them.
+  // For few large products the threads share each product. Many small products are divided among the threads.
   if (batch.count < num_threads() && m * n * k > (1 << 18)) {
     for (int64_t i = 0; i < batch.count; ++i) one(i);
     return;

@@ -1,6 +1,7 @@
-// Sampling of an image at the positions of a grid, with gradients to image and grid. Every position gives, per spatial
-// dim, a few source indices with weights and with the slopes of these weights. 16-bit types round after every step, so
-// the order of the steps is that of PyTorch's kernels: planes in blocks of one vector, volumes position by position.
+// Sampling of an image at the positions of a grid, with gradients of image and grid. For each spatial dim, a position
+// has a few source indices with weights, and the derivatives ("slopes") of these weights. 16-bit types round after
+// every step, so the order of the steps is that of PyTorch's kernels: images in blocks of one vector, volumes
+// position by position.
 #pragma GCC optimize("fp-contract=off")
 #include <cmath>
 
@@ -13,7 +14,7 @@ namespace {
 enum Interpolation : int64_t { kBilinear = 0, kNearest = 1, kBicubic = 2 };
 enum Padding : int64_t { kZeros = 0, kBorder = 1, kReflection = 2 };
 
-// What one position sees of one spatial dim; an index of -1 lies outside.
+// What one position uses of one spatial dim. An index of -1 is outside.
 template <class S>
 struct Taps {
   int count = 1;
@@ -26,8 +27,8 @@ S floor_of(S x) {
   return S(std::floor(plain(x)));
 }
 
-// x mirrored into [low / 2, high / 2] with the sign of the slope. Planes and volumes fold in different ways, which
-// matters where every step rounds.
+// x reflected into [low / 2, high / 2], with the sign of the derivative. As in PyTorch, images and volumes compute it
+// differently, which changes results if every step rounds.
 template <class S>
 S mirrored(S x, int64_t low, int64_t high, bool plane, S *slope) {
   if (low == high) {
@@ -59,7 +60,7 @@ S bounded(S x, int64_t size, int64_t padding, bool corners, bool plane, S *slope
   if (padding == kZeros) return x;
   const S last = S(size - 1);
   if (!(x > S(0))) {
-    *slope = S(0);  // borders count as outside
+    *slope = S(0);  // the border counts as outside
     return S(0);
   }
   if (x >= last) {
@@ -157,14 +158,14 @@ struct Sampler {
   template <class S, class T>
   void taps_at(const T *at, Taps<S> *t) const {
     for (int d = 3 - spatial; d < 3; ++d)
-      t[d] = taps<S>(S(at[2 - d]), size[d]);  // the grid gives x, y, z: the last dim first
+      t[d] = taps<S>(S(at[2 - d]), size[d]);  // the grid holds x, y, z, which is the last dim first
   }
   int64_t pixel(int64_t a, int64_t b, int64_t c) const {
     return a < 0 || b < 0 || c < 0 ? -1 : (a * size[1] + b) * size[2] + c;
   }
 };
 
-// The value of one channel at a position of a plane.
+// The value of one channel at a position of an image.
 template <class S, class T>
 S plane_value(const Sampler &s, const T *image, const Taps<S> &y, const Taps<S> &x) {
   auto value = [&](int j, int k) {
@@ -187,7 +188,7 @@ S plane_value(const Sampler &s, const T *image, const Taps<S> &y, const Taps<S> 
   }
   return sum;
 }
-// The same of a volume, where pixels outside are left out.
+// The same for a volume, where pixels outside are skipped.
 template <class S, class T>
 S volume_value(const Sampler &s, const T *image, const Taps<S> *t) {
   S sum = S(0);
@@ -219,7 +220,7 @@ void sample(const Sampler &s, const T *x, const T *grid, T *y) {
   });
 }
 
-// Adds what the output gradient g at one position gives to the pixel (i, j, k) of dx.
+// Adds the contribution of the output gradient g at one position to the pixel (i, j, k) of dx.
 template <class S>
 void add_pixel(const Sampler &s, const Taps<S> *t, int i, int j, int k, S g, S *dx) {
   const int64_t p = s.pixel(s.plane ? 0 : t[0].index[i], t[1].index[j], t[2].index[k]);
@@ -234,7 +235,7 @@ void add_pixel(const Sampler &s, const Taps<S> *t, int i, int j, int k, S g, S *
     dx[p] += t[2].weight[k] * t[1].weight[j] * t[0].weight[i] * g;
 }
 
-// Adds to slope[z, y, x] what one channel with output gradient g gives.
+// Adds the contribution of one channel with output gradient g to slope[z, y, x].
 template <class S, class T>
 void plane_slope(const Sampler &s, const T *image, const Taps<S> &y, const Taps<S> &x, S g, S *slope) {
   auto value = [&](int j, int k) {

@@ -16,7 +16,7 @@ void inner_runs(const Axes &a, int64_t from_axis, int64_t *position, int64_t off
     inner_runs(a, from_axis + 1, position, offset + i * a.stride[from_axis], run, f);
 }
 
-// The inner axes without their last one when that is dense; its length is the run.
+// Removes the last of the inner axes if it is dense. Its length is the length of a run.
 Axes split_run(const Axes &inner, int64_t item, int64_t *run) {
   Axes a = inner;
   *run = 1;
@@ -123,7 +123,8 @@ Row row_of(DType dtype, Combine how) {
 
 }  // namespace
 
-// Positions that share an element are visited in order by one thread: pieces are cut along outer and inner.
+// One thread visits all positions that share an element, in order. The work is therefore divided along outer and
+// inner.
 void index_store(const IndexPlan &p, const Tensor &dest, const void *values, bool broadcast, Combine how) {
   const int64_t inner = p.inner.numel, outer = p.outer.numel, item = item_size(dest.dtype);
   if (dest.numel == 0 || p.count == 0 || inner == 0 || outer == 0) return;
@@ -168,7 +169,7 @@ MSA_POINTWISE_KERNEL(IndexPut) {  // input, indices, values, accumulate
          " for the destination and ", dtype_name(v.dtype), " for the source.");
   const IndexPlan p = plan_index(c, o, c.list(1));
   const Combine how = c.flag(3) ? Combine::kAdd : Combine::kAssign;
-  int lead = 0;  // leading ones of the value are allowed
+  int lead = 0;  // the value may have additional leading dims of size one
   while (v.ndim - lead > static_cast<int>(p.shape.size()) && v.sizes[lead] == 1) ++lead;
   Tensor w = make_view(v, Dims(v.sizes + lead, v.sizes + v.ndim), Dims(v.strides + lead, v.strides + v.ndim));
   const int shift = static_cast<int>(p.shape.size()) - w.ndim;
@@ -245,7 +246,7 @@ MSA_POINTWISE_KERNEL(IndexCopy) {  // input, dim, index, source
 }
 MSA_KERNEL_ALIAS(InplaceIndexCopy, IndexCopy)
 
-// Negative positions count from the end here, as in torch.
+// As in PyTorch, negative positions count from the end.
 Tensor wrapped(Call &c, const Tensor &index, int64_t size) {
   const Tensor v = c.cast(at_least_1d(index), DType::I64);
   Tensor r = contiguous_tensor(c.scratch_of<int64_t>(std::max<int64_t>(v.numel, 1)), DType::I64, v.shape());

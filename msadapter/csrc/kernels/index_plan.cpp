@@ -43,7 +43,7 @@ struct Entry {
   Tensor index;
 };
 
-// Masks become one index vector per dim; full slices are dropped. The dim each entry belongs to is kept.
+// Turns a mask into one index vector for each dim and drops full slices. Keeps the dim to which each entry belongs.
 std::vector<Entry> entries_of(Call &c, const Tensor &x, const std::vector<Tensor> &indices) {
   std::vector<Entry> entries;
   int dim = 0;
@@ -116,7 +116,8 @@ IndexPlan plan_index(Call &c, const Tensor &x, const std::vector<Tensor> &indice
     }
   }
   p.offsets = offsets;
-  // Neighbouring indexed dims are replaced in place; separated ones move to the front.
+  // The dims of the index replace neighbouring indexed dims in place. If the indexed dims are separated, they come
+  // first.
   int first = x.ndim, last = -1;
   for (int d = 0; d < x.ndim; ++d)
     if (indexed[d]) first = std::min(first, d), last = d;

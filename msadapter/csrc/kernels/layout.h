@@ -1,17 +1,18 @@
-// Results that keep the memory format of an operand: channels last in memory, or contiguous.
+// Results in the memory format of an operand: channels last or contiguous.
 #pragma once
 #include "loops.h"
 
 namespace msa {
 
-// Whether PyTorch takes the strides of a batch of planes or volumes as channels last.
+// Whether PyTorch regards the strides of a batch of images or volumes as channels last.
 inline bool channels_last(const Tensor &t) {
   if ((t.ndim != 4 && t.ndim != 5) || t.strides[1] == 0) return false;
   int64_t least = 0;
   for (int k = 0; k < t.ndim; ++k) {
     const int d = k == 0            ? 1
                   : k == t.ndim - 1 ? 0
-                                    : t.ndim - k;  // channels, the spatial dims from the last on, the batch
+                                    // Channels, then the spatial dims from the last one on, then the batch
+                                    : t.ndim - k;
     if (t.sizes[d] == 0 || t.strides[d] < least || (d == 0 && least == t.strides[1])) return false;
     least = t.strides[d] * std::max<int64_t>(t.sizes[d], 1);
   }
@@ -31,7 +32,7 @@ inline Tensor out_laid(Call &c, int index, DType dtype, const Dims &shape, bool 
   return c.out(index, dtype, shape.data(), n, strides.data());
 }
 
-// A result for a kernel that writes contiguously into `work`; finish() brings it into the layout.
+// A result for a kernel that writes contiguously to `work`. finish() converts it to the memory format.
 struct LaidOut {
   Tensor out, work;
   LaidOut(Call &c, int index, DType dtype, const Dims &shape, bool last) : out(out_laid(c, index, dtype, shape, last)) {

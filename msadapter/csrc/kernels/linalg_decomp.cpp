@@ -7,7 +7,7 @@
 namespace msa {
 namespace {
 
-// Asks a routine for its best work size (its first work element), never less than 1.
+// Asks a routine for its best size of work memory (its first work element), but at least 1.
 template <class T>
 int best_size(T answer) {
   double v;
@@ -106,7 +106,7 @@ int eigh_one(T *a, int64_t n, bool upper, bool vectors, real_t<T> *w) {
   return info;
 }
 
-// Eigenvalues and right vectors, complex for real matrices too.
+// Eigenvalues and right eigenvectors, which are complex for real matrices too.
 template <class T>
 int eig_one(T *a, int64_t n, bool vectors, std::complex<real_t<T>> *w, std::complex<real_t<T>> *v) {
   using R = real_t<T>;
@@ -150,7 +150,7 @@ int eig_one(T *a, int64_t n, bool vectors, std::complex<real_t<T>> *w, std::comp
   return info;
 }
 
-// drivers of least squares; b is max(m, n) x k. Returns the rank (m or n for gels).
+// The drivers of least squares. b is max(m, n) x k. Returns the rank (m or n for gels).
 template <class T>
 int lstsq_one(const std::string &driver, T *a, int64_t m, int64_t n, T *b, int64_t k, double rcond, real_t<T> *s,
               int *rank) {
@@ -297,7 +297,7 @@ MSA_KERNEL(LinalgSvd) {  // A, full_matrices, compute_uv -> U, S, Vh
         for (int64_t i = 0; i < count; ++i) {
           T *pu = vectors ? u.ptr<T>() + i * m * u_cols : nullptr,
             *pv = vectors ? vh.ptr<T>() + i * v_rows * n : nullptr;
-          if (k == 0) {  // no values: the full bases are identities
+          if (k == 0) {  // there are no singular values, and the full bases are identities
             for (int64_t j = 0; vectors && j < m * u_cols; ++j) pu[j] = T(j % (m + 1) == 0);
             for (int64_t j = 0; vectors && j < v_rows * n; ++j) pv[j] = T(j % (n + 1) == 0);
             continue;
@@ -364,7 +364,8 @@ MSA_KERNEL(LinalgLstsq) {  // A, B (columns), rcond, driver -> solution, rank, s
   const int64_t m = a.size(-2), n = a.size(-1), k = b.size(-1), big = std::max(m, n), small = std::min(m, n),
                 count = count_of(batch);
   const bool with_values = driver == "gelsd" || driver == "gelss";
-  const Tensor x = out_columns(c, 0, a.dtype, batch, big, k);  // the first n rows solve, the others hold the residuals
+  // The first n rows hold the solution, the others the residuals
+  const Tensor x = out_columns(c, 0, a.dtype, batch, big, k);
   const Tensor rank = driver == "gels" ? c.out(1, DType::I64, Dims{0}) : c.out(1, DType::I64, batch);
   const Tensor values =
       with_values ? c.out(2, real_of(a.dtype), join(batch, {small})) : c.out(2, real_of(a.dtype), Dims{0});

@@ -99,7 +99,8 @@ real_t<T> distance(const T *a, const T *b, int64_t n, double p) {
 MSA_KERNEL(LinalgMatrixExp) {  // A -> exp(A)
   const Tensor &a = c.in(0);
   check_square(a, "linalg.matrix_exp");
-  const DType work_type = is_complex(a.dtype) ? DType::C128 : DType::F64;  // scaling and squaring loses digits
+  // Scaling and squaring loses digits, so it is done in double precision
+  const DType work_type = is_complex(a.dtype) ? DType::C128 : DType::F64;
   const Tensor source = work_type == a.dtype ? a : c.cast(a, work_type);
   const Tensor f = columns_of(c, source, batch_of(a)), o = c.out(0, a.dtype, a.shape());
   const int64_t n = a.size(-1), count = matrix_count(a);
@@ -171,7 +172,7 @@ MSA_KERNEL(Cross) {  // a, b (one shape after broadcasting), dim of size 3
   };
   void *scratch = c.scratch(std::max<int64_t>(o.numel, 1) * item_size(a.dtype));
   MSA_SWITCH_NUMBER(a.dtype, "cross", ({
-                      // every product is rounded to the element type, as there
+                      // every product is rounded to the element type, as in PyTorch
                       for (int i = 0; i < 3; ++i) {
                         const int j = (i + 1) % 3, k = (i + 2) % 3;
                         const Tensor first = part(o, i), second = contiguous_tensor(scratch, a.dtype, first.shape());

@@ -45,7 +45,7 @@ void lu_solve(const Tensor &lu, const Tensor &pivots, const Tensor &b, const cha
   });
 }
 
-// The operand vectors (batch of 1-d right sides) count as one-column matrices.
+// Whether B is a batch of vectors. They count as matrices with one column.
 bool is_vector_case(const Tensor &a, const Tensor &b) {
   if (b.ndim == 1) return true;
   if (b.ndim != a.ndim - 1) return false;
@@ -61,8 +61,8 @@ Tensor as_columns(const Tensor &b) {
   return r;
 }
 
-// Pivots of n x n matrices, for every matrix of a batch. LAPACK swaps rows by them without a look: they are looked at
-// here.
+// Pivots of n x n matrices, for every matrix of a batch. LAPACK swaps rows by them without a check, so they are
+// checked here.
 Tensor batch_pivots(Call &c, const Tensor &pivots, const Dims &batch, int64_t n) {
   check(pivots.dtype == DType::I32, "Expected pivots to be of dtype int32, but got ", dtype_name(pivots.dtype));
   check(pivots.ndim >= 1 && pivots.size(-1) == n, "Expected pivots to have ", n,
@@ -281,7 +281,7 @@ MSA_KERNEL(MatrixInverseExt) {  // A -> inverse, an error where there is none
           info[i], " is zero, the inversion could not be completed because the input matrix is singular.");
 }
 
-// Back substitution with sums in double, own loop: zeros on the diagonal give inf and nan as in PyTorch, no error.
+// Back substitution with sums in double. As in PyTorch, zeros on the diagonal give inf and nan, and no error.
 template <class T>
 static void triangular_solve(const T *a, T *b, int64_t n, int64_t k, bool upper, bool transposed, bool unit) {
   using W = std::conditional_t<is_complex_v<T>, c128, double>;

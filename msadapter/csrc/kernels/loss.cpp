@@ -21,7 +21,7 @@ struct Problem {
   int64_t samples() const { return n * spatial; }
 };
 
-// Targets as int64, checked: every one is a class or ignored.
+// Returns the targets as int64, after checking that each is a class or is ignored.
 const int64_t *targets(Call &c, const Tensor &t, const Problem &p, int64_t ignore) {
   const Tensor wide = c.cast(t, DType::I64);
   const int64_t *r = wide.ptr<int64_t>();
@@ -38,7 +38,7 @@ C weight_of(const C *w, int64_t target, int64_t ignore) {
   return w ? w[target] : C(1);
 }
 
-// Writes `per_sample` (already weighted) reduced; returns nothing for an average of nothing but NaN, as torch.
+// Reduces `per_sample`, which is weighted already. A mean over nothing is NaN, as in PyTorch.
 template <class T, class C>
 void reduce_loss(Call &c, DType dtype, const Problem &p, int64_t reduction, const C *per_sample, C total) {
   if (reduction == kNone) {
@@ -124,7 +124,7 @@ void cross_entropy(Call &c) {
       const C *v = rows::widen<T>(px + r * k, buffer.get(), k);
       const C top = rows::max<C>(k, [=](int64_t i) { return v[i]; });
       if constexpr (!std::is_same_v<T, C>)
-        if (smoothing == C(0)) {  // log_softmax and then nll_loss, each rounded as alone
+        if (smoothing == C(0)) {  // log_softmax and then nll_loss, each rounded like the single operator
           const C sum = convert<C>(convert<T>(rows::exp_sum(v, k, top))), log = convert<C>(convert<T>(std::log(sum)));
           for (int64_t i = 0; i < k; ++i) pl[r * k + i] = convert<T>(v[i] - top - log);
           loss[r] = t[r] == ignore ? C(0) : -convert<C>(pl[r * k + t[r]]) * weight_of(w, t[r], ignore);

@@ -1,4 +1,4 @@
-// The product operators: shapes, broadcasting of batches, bias; gemm.cpp does the arithmetic.
+// The product operators: shapes, broadcasting of batches, and bias. gemm.cpp computes the products.
 #include "gemm.h"
 #include "loops.h"
 
@@ -14,7 +14,7 @@ const Scalar &zero() {
   return s;
 }
 
-// torch's C++ spelling of a type in "expected m1 and m2 to have the same dtype".
+// The C++ name of a type in PyTorch's message "expected m1 and m2 to have the same dtype".
 const char *cpp_name(DType d) {
   static const char *names[] = {
       "bool",           "unsigned char",       "signed char",         "short",     "int",           "long",
@@ -36,7 +36,7 @@ Matrix matrix_of(const Tensor &t, bool transposed = false) {
 
 Tensor with_dims(const Tensor &t, const Dims &sizes, const Dims &strides) { return make_view(t, sizes, strides); }
 
-// Leading dims folded into one: [..., k] -> [rows, k], a copy only where the strides do not allow it.
+// Merges the leading dims: [..., k] -> [rows, k]. It copies only if the strides require it.
 Tensor fold_rows(Call &c, const Tensor &t) {
   Tensor s = t;
   int64_t rows = 1;
@@ -156,7 +156,8 @@ void check_batch(const Tensor &a, const Tensor &b, int64_t k, int64_t k2) {
   check(a.dtype == b.dtype, "expected scalar type ", a.dtype, " but found ", b.dtype);
 }
 
-// Matmul with its rank rules: vectors lose their dim, a matrix on the right takes all rows of the left at once.
+// Matmul with its rules for ranks: vectors lose their dim, and a matrix on the right is multiplied by all rows of the
+// left operand at once.
 void matmul(Call &c, const Tensor &a, bool ta, const Tensor &b, bool tb) {
   check(a.ndim > 0 && b.ndim > 0, "both arguments to matmul need to be at least 1D, but they are ", a.ndim, "D and ",
         b.ndim, "D");
@@ -192,7 +193,7 @@ void matmul(Call &c, const Tensor &a, bool ta, const Tensor &b, bool tb) {
   batched_into(o, batch, left, ta, b, tb, one(), zero());
 }
 
-// `input` broadcast into `out` unless beta is zero: then it is not read at all (it may hold NaN).
+// Broadcasts `input` into `out`. If beta is zero, it is not read, because it may hold NaN.
 void begin_with(const Tensor &out, const Tensor &input, const Scalar &beta) {
   if (is_zero(beta)) return;
   const Dims target = out.shape();

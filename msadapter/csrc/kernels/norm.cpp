@@ -107,7 +107,8 @@ void parameter_grad(const Shape &s, const T *dy, const T *x, const compute_t<T> 
       for (int64_t r = blk * step; r < std::min(s.outer, (blk + 1) * step); ++r) {
         const C m = Rms ? C(0) : mean[r], scale = rstd[r];
         const T *g = dy + r * n, *v = x + r * n;
-        // x rstd - mean rstd, as torch: with a large rstd the rounding of the second product shows
+        // Computed as x * rstd - mean * rstd, like PyTorch: with a large rstd, the rounding of the second product is
+        // visible.
         const C shift = -m * scale;
         for (int64_t i = 0; i < n; ++i) pw[i] += convert<C>(g[i]) * (convert<C>(v[i]) * scale + shift);
         if (db)
@@ -126,8 +127,8 @@ void parameter_grad(const Shape &s, const T *dy, const T *x, const compute_t<T> 
   }
 }
 
-// The same with 16-bit parameters: as torch on a CPU, each thread sums its rows in the parameters' own type, rounding
-// at every row. The result depends on the number of threads, there as here.
+// The same for 16-bit parameters. As in PyTorch on a CPU, each thread sums its rows in the type of the parameters and
+// rounds at every row. The result therefore depends on the number of threads, as it does in PyTorch.
 template <class T>
 void rounded_parameter_grad(const Shape &s, const T *dy, const T *x, const compute_t<T> *mean, const compute_t<T> *rstd,
                             compute_t<T> *dw, compute_t<T> *db) {
@@ -173,7 +174,7 @@ void layer_norm(Call &c) {
   const Tensor &in = c.in(0);
   const Shape s = split_shape(in, c.ints(1));
   const Tensor x = c.contiguous(in), y = c.out_like(0, x);
-  // The statistics have the parameters' type: those of 16-bit parameters are rounded, as in torch.
+  // The statistics have the type of the parameters. With 16-bit parameters they are rounded, as in PyTorch.
   const DType stats = c.has(2) ? c.in(2).dtype : in.dtype;
   const rows::Stats<C> mean(c, 1, stats, s.stats), rstd(c, 2, stats, s.stats);
   forward_rows<T, false>(s, x.ptr<T>(), rows::parameter<C>(c, 2), rows::parameter<C>(c, 3), c.real(4), y.ptr<T>(),
@@ -201,7 +202,7 @@ void layer_norm_grad(Call &c) {
   if (mask[2]) store_parameter<C>(c, 2, c.in(6), db);
 }
 
-// The normalised dims of rms_norm are gamma's; without gamma the last one.
+// The normalised dims of rms_norm are those of gamma. Without gamma it is the last dim.
 Dims rms_shape(const Tensor &x, Call &c, int gamma) { return c.has(gamma) ? c.in(gamma).shape() : Dims{x.size(-1)}; }
 
 template <class T>

@@ -45,7 +45,7 @@ void update_running(const Tensor &running, const C *fresh, int64_t n, double mom
       }));
 }
 
-// PyTorch keeps the sums of a bfloat16 batch in bfloat16, those of the other types in what it computes in.
+// PyTorch keeps the sums of a bfloat16 batch in bfloat16, and those of other types in their compute type.
 template <class C>
 C rounded(C v, DType kept) {
   return kept == DType::BF16 ? static_cast<C>(BFloat16(static_cast<float>(v))) : v;

@@ -1,4 +1,4 @@
-// The few functions of oneDNN's C interface that a product needs, found with dlsym.
+// The functions of oneDNN's C interface that a product needs. They are found with dlsym.
 #include "onednn.h"
 
 #include <dlfcn.h>
@@ -89,7 +89,7 @@ void load(Library &l) {
 
 Library &library() {
   static Library *l = [] {
-    auto *fresh = new Library;  // kept for the life of the process: products may run during its end
+    auto *fresh = new Library;  // never freed, because products may run while the process ends
     load(*fresh);
     return fresh;
   }();
@@ -117,7 +117,8 @@ struct Key {
   bool operator<(const Key &o) const { return std::memcmp(this, &o, sizeof(Key)) < 0; }
 };
 
-// A primitive with its three memory objects. One thread's: setting data handles is not shared.
+// A primitive with its three memory objects. It belongs to one thread, because setting data pointers is not thread
+// safe.
 struct Product {
   Library &l;
   Handle primitive = nullptr, memory[3] = {};
@@ -146,7 +147,8 @@ bool build(Product &p, const Key &key) {
       size[d] = dims[i][d + from];
       stride[d] = key.v[4 + 3 * i + d + from];
     }
-    if (from == 0 && stride[0] == 0 && i < 2) size[0] = 1, stride[0] = size[1] * size[2];  // oneDNN broadcasts size 1
+    // OneDNN broadcasts a dim of size 1
+    if (from == 0 && stride[0] == 0 && i < 2) size[0] = 1, stride[0] = size[1] * size[2];
     ok = ok &&
          l.memory_desc_create_with_strides(&desc[i], nd, size, onednn_type(static_cast<DType>(key.dtype)), stride) == 0;
   }
@@ -165,7 +167,7 @@ bool build(Product &p, const Key &key) {
   return ok;
 }
 
-// Least recently used products of this thread; a declined one is remembered as null.
+// The least recently used products of this thread. Null means that oneDNN has declined the product.
 class Cache {
  public:
   Product *get(const Key &key) {

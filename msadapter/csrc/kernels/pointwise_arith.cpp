@@ -98,7 +98,7 @@ T trunc_divide(T a, T b) {
   }
 }
 
-// In 16 bits torch rounds after every step of these two, so that quotients next to an integer come out alike.
+// In 16 bits, PyTorch rounds after every step of these two functions. This matters for quotients close to an integer.
 template <class H>
 float trunc_divide16(float a, float b) {
   return std::trunc(float(H(a / b)));
@@ -162,7 +162,7 @@ MSA_POINTWISE_KERNEL(DivMod) {  // input, other, rounding_mode (1 trunc, 2 floor
   if (c.integer(2) == 2) return floor_division(c);
   const Two p = operands(c);
   Tensor o = out2(c, p.dtype, p);
-  const bool exact = p.b.numel == 1;  // by one number PyTorch does not round the quotient first
+  const bool exact = p.b.numel == 1;  // PyTorch does not round the quotient first if the divisor is a single number
   if (p.dtype == DType::F16 && !exact) return binary<float, float, float>(o, p.a, p.b, trunc_divide16<Half>);
   if (p.dtype == DType::BF16 && !exact) return binary<float, float, float>(o, p.a, p.b, trunc_divide16<BFloat16>);
   MSA_COMPUTE_REAL(p.dtype, "div_trunc_cpu",
@@ -217,7 +217,7 @@ MSA_POINTWISE_KERNEL(AddcdivExt) {
 }
 MSA_KERNEL_ALIAS(Addcdiv, AddcdivExt)
 
-// ---- input, end, weight: from the nearer end, so that weight 1 gives exactly `end`
+// ---- input, end, weight: computed from the nearer end, so that weight 1 gives exactly `end`
 MSA_POINTWISE_KERNEL(Lerp) {
   const Tensor &a = c.in(0), &e = c.in(1);
   const Tensor w = operand(c, 2, a.dtype, true);

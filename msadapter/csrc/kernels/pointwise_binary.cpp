@@ -4,7 +4,7 @@
 namespace msa {
 namespace {
 
-// Square and multiply, wrapping; a negative exponent gives 1 / base truncated.
+// Square and multiply, with overflow. A negative exponent gives 1 / base, truncated.
 int64_t int_power(int64_t base, int64_t e) {
   if (e < 0) return base == 1 ? 1 : base == -1 ? (e % 2 ? -1 : 1) : 0;
   uint64_t r = 1, b = static_cast<uint64_t>(base);
@@ -20,7 +20,7 @@ T power(T x, T y) {
     return std::pow(x, y);
 }
 
-// The exponents that need no pow; false when it is another one.
+// Handles the exponents that do not need pow. Returns false for others.
 template <class T>
 bool simple_power(const Tensor &o, const Tensor &a, double e) {
   if (e == 2)
@@ -47,7 +47,7 @@ bool simple_power(const Tensor &o, const Tensor &a, double e) {
   return true;
 }
 
-// The exponent when it is one real number for all elements.
+// Whether the exponent is one real number for all elements. `value` receives it.
 bool single_exponent(const Tensor &b, double *value) {
   if (b.ndim != 0 || is_complex(b.dtype)) return false;
   MSA_SWITCH_REAL_BOOL(b.dtype, "pow", (*value = convert<double>(*b.ptr<T>())));
@@ -113,7 +113,7 @@ T neighbour16(T x, T y) {
   return r;
 }
 
-// A float operator whose integer operands become float32 when MindSpore's engine calls it directly.
+// A float operator. Integer operands become float32 if MindSpore's engine calls it directly.
 template <class F>
 void float_binary(Call &c, const char *op, F f, int64_t grain = kCostlyGrain) {
   Two p = operands(c);
@@ -122,7 +122,7 @@ void float_binary(Call &c, const char *op, F f, int64_t grain = kCostlyGrain) {
   MSA_COMPUTE_FLOAT(p.dtype, op, (binary<T, T, T>(o, p.a, p.b, f, grain)));
 }
 
-// PyTorch multiplies bfloat16 numbers with rounded products for these exponents (float16 goes through float).
+// For these exponents PyTorch multiplies bfloat16 numbers and rounds every product. (float16 is computed in float.)
 bool rounding_power(const Tensor &o, const Tensor &a, double exponent) {
   using S = Stepwise<BFloat16>;
   if (exponent == 3)
@@ -252,7 +252,7 @@ MSA_POINTWISE_KERNEL(BitwiseNot) {
   else
     MSA_UNARY_BODY(INT, "bitwise_not_cpu", ~x);
 }
-// A shift by less than 0 or by the width or more: 0 to the left, only the sign to the right.
+// For a shift by less than 0, or by at least the width: 0 to the left, and only the sign to the right.
 MSA_BINARY_KERNEL(LeftShift, INT, "lshift_cpu", y < 0 || y > 63 ? 0 : T(static_cast<uint64_t>(x) << y))
 MSA_BINARY_KERNEL(RightShift, INT, "rshift_cpu", x >> (y < 0 || y > 63 ? 63 : y))
 

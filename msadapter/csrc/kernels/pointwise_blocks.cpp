@@ -146,7 +146,7 @@ struct Job {
           continue;
         }
         q[k] = buffer[k];
-        // a repeated element fills its buffer once
+        // the buffer of an element that repeats is filled once
         if (k >= nout && !(i > 0 && step[k] == 0)) load(buffer[k], compute[k], p[k] + i * step[k], have[k], step[k], m);
       }
       f(q, m, context);
@@ -156,7 +156,7 @@ struct Job {
   }
 };
 
-// All results and operands contiguous in one shape, or single elements: no need for a strided loop.
+// Whether all results and operands are contiguous with one shape, or single elements. Then no strided loop is needed.
 bool flat_steps(int count, int nout, const Tensor *const *t, int64_t *step) {
   const Tensor &o = *t[0];
   for (int k = 0; k < count; ++k) {

@@ -31,7 +31,7 @@ void select_block(char *const *p, int64_t n, const void *) {
     po[i] = m[i] ? x : y;
   }
 }
-// Values are moved as bytes: any type of one size takes the same loop.
+// Values are moved as bytes, so all types of the same size use one loop.
 void select(const Tensor &o, const Tensor &mask, const Tensor &a, const Tensor &b) {
   const Tensor *t[] = {&o, &mask, &a, &b};
   const DType d[] = {o.dtype, mask.dtype, o.dtype, o.dtype};
@@ -40,7 +40,7 @@ void select(const Tensor &o, const Tensor &mask, const Tensor &a, const Tensor &
   run_blocks(4, 1, t, d, f, nullptr);
 }
 
-// The name of the C++ type, as one of torch's messages has it.
+// The C++ name of a type, which one of PyTorch's messages contains.
 const char *c_name(DType d) {
   static const char *names[] = {
       "bool",          "unsigned char",  "signed char",  "short int",           "int",

@@ -32,7 +32,7 @@ struct Pool {
   }
 };
 
-// PyTorch keeps the memory format of planes, and of volumes in max_pool3d only.
+// PyTorch keeps the memory format of images, and of volumes in max_pool3d only.
 bool keeps_format(const Tensor &x, const Pool &p) { return p.spatial == 2 && channels_last(x); }
 
 std::string size_text(const Dims &lead, const int64_t *v, int spatial) {
@@ -46,7 +46,7 @@ int64_t pooled(int64_t in, int64_t kernel, int64_t pad, int64_t stride, int64_t 
   if (span < 0 && !ceil_mode) return 0;
   int64_t n = (span + (ceil_mode ? stride - 1 : 0)) / stride;
   if (span + (ceil_mode ? stride - 1 : 0) < 0) n = -1;
-  if (ceil_mode && n * stride >= in + pad) --n;  // the last window must begin inside
+  if (ceil_mode && n * stride >= in + pad) --n;  // the last window must begin inside the input or the left padding
   return n + 1;
 }
 
@@ -76,7 +76,7 @@ Pool windows(const Tensor &x, const Dims &kernel, const Dims &stride, const Dims
   return p;
 }
 
-// Range of the input that one output position sees in one dim.
+// The range of the input that one output position uses in one dim.
 struct Span {
   int64_t begin, end, step;
 };
@@ -90,7 +90,7 @@ Span adaptive_span(const Window &w, int d, int64_t o) {
   return {o * w.in[d] / w.out[d], ((o + 1) * w.in[d] + w.out[d] - 1) / w.out[d], 1};
 }
 
-// f(plane, output position, spans of the three dims) for every output, planes in parallel
+// Calls f(plane, output position, spans of the three dims) for every output, with the planes in parallel.
 template <class S, class F>
 void each_window(const Pool &p, S span, F f) {
   const Window &w = p.w;
@@ -109,7 +109,7 @@ void each_pixel(const Window &w, const Span &a, const Span &b, const Span &c, F 
       for (int64_t k = c.begin; k < c.end; k += c.step) f((i * w.in[1] + j) * w.in[2] + k);
 }
 
-// Largest value of one window and where it is.
+// The largest value of one window, and its position.
 template <class T>
 std::pair<T, int64_t> largest_of(const Pool &p, const T *from, const Span &a, const Span &b, const Span &c) {
   using C = compute_t<T>;
@@ -141,8 +141,8 @@ std::pair<int64_t, int64_t> inner_positions(const Window &w) {
   return {first, room < 0 ? first : std::clamp(room / step + 1, first, w.out[2])};
 }
 
-// Lines and images by fixed windows: those of a row that lie inside are searched side by side, each in the order of the
-// others.
+// Signals and images with fixed windows. The inner windows of a row are searched side by side; the order inside a
+// window is as elsewhere.
 template <class T>
 void max_rows(const Pool &p, const T *x, T *y, int64_t *index) {
   using C = compute_t<T>;
@@ -214,7 +214,7 @@ void add_at(int64_t planes, int64_t positions, int64_t pixels, const T *grad, co
 struct Average {
   bool include_pad = true;
   int64_t divisor = 0;  // 0: number of elements
-  // Elements that the average of this window divides by.
+  // The number of elements by which the average of this window is divided.
   double count(const Window &w, const int64_t *o, const Span &a, const Span &b, const Span &c) const {
     if (divisor != 0) return static_cast<double>(divisor);
     if (!include_pad) return static_cast<double>((a.end - a.begin) * (b.end - b.begin) * (c.end - c.begin));
@@ -230,7 +230,7 @@ struct Average {
 template <class T>
 using average_type = std::conditional_t<std::is_integral_v<T>, int64_t, compute_t<T>>;
 
-// Average of one window, of the output position o.
+// The average of one window, at the output position o.
 template <class T>
 T average_of(const Pool &p, const Average &avg, const T *from, const int64_t *o, const Span &a, const Span &b,
              const Span &c) {
@@ -239,8 +239,8 @@ T average_of(const Pool &p, const Average &avg, const T *from, const int64_t *o,
   return convert<T>(static_cast<average_type<T>>(sum / static_cast<average_type<T>>(avg.count(p.w, o, a, b, c))));
 }
 
-// Lines and images by fixed windows: those of a row that lie inside are summed side by side, each in the order of the
-// others.
+// Signals and images with fixed windows. The inner windows of a row are summed side by side; the order inside a
+// window is as elsewhere.
 template <class T>
 void average_rows(const Pool &p, const Average &avg, const T *x, T *y) {
   using C = average_type<T>;
@@ -315,7 +315,7 @@ Average average_options(Call &c, int include, int divisor) {
 }
 Dims optional_ints(Call &c, int i) { return c.has(i) ? c.ints(i) : Dims{}; }
 
-// Adaptive averages of volumes: PyTorch sums in the element type and divides by the three extents one after the other.
+// Adaptive averages of volumes. PyTorch sums in the element type and divides by the three sizes one after the other.
 template <class T>
 void volume_forward(const Pool &p, const T *x, T *y) {
   using S = stepwise_t<T>;
@@ -383,7 +383,7 @@ void adaptive_average(Call &c) {  // input, output_size
   const Tensor x = c.contiguous(c.in(0));
   const Pool p = adaptive(x, c.ints(1));
   const LaidOut o(c, 0, x.dtype, p.shape(), keeps_format(c.in(0), p));
-  if (p.spatial == 3 && p.w.positions() > 1) {  // one value is a plain mean
+  if (p.spatial == 3 && p.w.positions() > 1) {  // one output value is a plain mean
     MSA_SWITCH_FLOAT(x.dtype, "adaptive_avg_pool3d_cpu", (volume_forward<T>(p, x.ptr<T>(), o.ptr<T>())));
     return;
   }

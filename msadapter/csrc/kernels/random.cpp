@@ -14,7 +14,7 @@ using Lock = std::lock_guard<std::mutex>;
 Tensor self_out(Call &c) { return c.out_pointwise(0, c.in(0).dtype, {&c.in(0)}); }
 DType dtype_or(Call &c, int i, DType otherwise) { return c.has(i) ? c.dtype(i) : otherwise; }
 
-// 2^mantissa: up to there every integer is representable.
+// 2^mantissa. All integers up to this number are exact.
 int64_t last_consecutive(DType d) {
   switch (d) {
     case DType::F16: return 1ll << 11;
@@ -35,7 +35,7 @@ double rounded(DType d, double v) {
 int mantissa_bits(DType d) { return d == DType::F16 ? 11 : d == DType::BF16 ? 8 : d == DType::F32 ? 24 : 53; }
 int top_bit(int64_t v) { return v == 0 ? 0 : 63 - __builtin_clzll(static_cast<uint64_t>(v < 0 ? -v : v)); }
 
-// A bound that rounds out of [from, to) in a floating type moves inwards to the next representable number.
+// A bound that rounding moves out of [from, to) is replaced by the next representable number inside.
 int64_t inner_from(DType d, int64_t from) {
   const int64_t next = static_cast<int64_t>(rounded(d, static_cast<double>(from + 1)));
   return next < from ? next + (1ll << (top_bit(from + 1) - mantissa_bits(d) + 1)) : from;
@@ -265,7 +265,7 @@ MSA_KERNEL(NormalFloatFloat) {  // mean, std, size, seed, offset
   normal_into(c, c.out(0, DType::F32, c.ints(2)), c.real(0), c.real(1), 3);
 }
 
-// Swaps each place with one of those that are left, 32 bits a draw.
+// Swaps each position with a random one of those that are left, with 32 bits for each draw.
 MSA_KERNEL(RandpermExt) {  // n, seed, offset, dtype
   const int64_t n = c.integer(0);
   check(n >= 0, "n must be non-negative, got", n);

@@ -123,7 +123,8 @@ void draw_uniform(Generator &g, double *out, int64_t n) {
   for (int64_t i = 0; i < n; ++i) out[i] = g.uniform_double();
 }
 
-// Contiguous, at least 16 values: blocks of 16; a last partial block is replaced by 16 new draws that end at the end.
+// At least 16 contiguous values, in blocks of 16. A partial last block is replaced by 16 new draws for the last 16
+// values.
 template <class T>
 void normal_blocks(T *data, int64_t n, T mean, T std, Generator &g) {
   draw_uniform(g, data, n);
@@ -205,7 +206,7 @@ void fill_uniform(const Tensor &o, double from, double to, Generator &g) {
   const float low = static_cast<float>(from), high = static_cast<float>(to), width = high - low;
   if (o.dtype == DType::F32 && o.contiguous() && low == 0.f && high == 1.f)
     return draw_uniform(g, o.ptr<float>(), o.numel);
-  float top = high, bottom = low;  // as the result type stores them
+  float top = high, bottom = low;  // the bounds, rounded to the result's type
   if (o.dtype == DType::F16) top = Half(high), bottom = Half(low);
   if (o.dtype == DType::BF16) top = BFloat16(high), bottom = BFloat16(low);
   fill_in_order(o, std::function<void(float *, int64_t)>([&](float *b, int64_t n) {
@@ -239,7 +240,7 @@ void fill_normal(const Tensor &o, double mean, double std, Generator &g) {
                 }));
 }
 
-// range 0 stands for 2^64. From 2^28 on, the remainder is taken of 64 bits.
+// A range of 0 stands for 2^64. From 2^28 on, 64 random bits are used for the remainder.
 void fill_integers(const Tensor &o, int64_t from, uint64_t range, Generator &g) {
   if (shape_only()) return;
   const bool wide = range == 0 || range >= (1ull << 28);

@@ -1,4 +1,4 @@
-// How random values get into tensors: draws are taken in the memory order of the destination.
+// How random values are written to tensors: the draws are in the order of the destination's memory.
 #pragma once
 #include <functional>
 
@@ -21,7 +21,7 @@ void fill_bernoulli(const Tensor &o, double p, Generator &g);
 void draw53(Generator &g, uint64_t *out, int64_t n);
 // Smallest k with k * 2^-53 >= p: a 53-bit draw d means u < p exactly when d < bound.
 uint64_t bound53(double p);
-// MindSpore carries probabilities in float32; the number the user wrote is its shortest decimal form.
+// MindSpore stores probabilities in float32. The number that the user wrote is its shortest decimal form.
 double as_written(double p);
 // A number in an error message, as C++ streams print it ("1.5", "2").
 std::string shown(double v);

@@ -1,4 +1,4 @@
-// Generators: the engine, PyTorch's 5056-byte state, and the kernels by which Python reaches them.
+// Generators: the Mersenne twister, PyTorch's 5056-byte state, and the kernels that Python calls.
 #include <cmath>
 #include <unordered_map>
 
@@ -33,7 +33,7 @@ void Generator::fill(uint32_t *out, int64_t n) {
   while (n > 0) {
     if (left == 1) {
       twist();
-      ++left;  // counted below like the draws that need no twist
+      ++left;  // decreased below, as for draws without a twist
     }
     const int64_t m = std::min<int64_t>(n, left - 1);
     const uint32_t *w = words + next;

@@ -1,5 +1,6 @@
-// How gamma and Dirichlet samples move with their parameters: dx/da = -(dF/da) / f of the distribution function F and
-// density f. Both are one-dimensional integrals of smooth decaying functions, done by the double-exponential rule.
+// The derivatives of gamma and Dirichlet samples with respect to their parameters: dx/da = -(dF/da) / f for the
+// distribution function F and the density f. Both are one-dimensional integrals of smooth decaying functions,
+// computed with the double-exponential rule.
 #include <cmath>
 
 #include "loops.h"

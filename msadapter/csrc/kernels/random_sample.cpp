@@ -16,7 +16,7 @@ constexpr int64_t kBlock = 512;
 constexpr int64_t kSerial = std::numeric_limits<int64_t>::max();
 
 // ---------------------------------------------------------------- dropout
-// 1 / keep in the element type, as the mask divided by `keep` has it.
+// 1 / keep in the element type, as a mask that was divided by `keep` contains it.
 template <class T>
 compute_t<T> keep_scale(double keep) {
   using C = compute_t<T>;
@@ -63,7 +63,7 @@ double checked_p(double p) {
   return as_written(p);
 }
 
-// Strides of an empty_like: those of a dense operand, else contiguous.
+// The strides of an empty_like: those of a dense operand, else contiguous ones.
 Tensor mask_like(Call &c, int index, const Tensor &out) {
   return c.out(index, DType::Bool, out.sizes, out.ndim, out.strides);
 }
@@ -112,7 +112,7 @@ double stirling_tail(double k) {
   return (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / square) / square) / (k + 1);
 }
 
-// n p < 10: counts geometric waiting times that fit into n.
+// For n p < 10: counts how many geometric waiting times fit into n.
 template <class S>
 S binomial_by_inversion(S count, S p, Generator &g) {
   const double log_q = std::log1p(-p);

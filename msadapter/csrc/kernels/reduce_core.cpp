@@ -13,7 +13,7 @@ constexpr int64_t kRun = 2048, kBuffer = 512, kPiece = 32768, kTile = 512;
 #ifdef __AVX512F__
 constexpr int kVector = 64, kVectors = 4;
 #else
-constexpr int kVector = 32, kVectors = 8;  // wider ones would be taken apart
+constexpr int kVector = 32, kVectors = 8;  // compilers split wider vectors
 #endif
 
 // p[0..n) folded with kVectors vectors of lanes.
@@ -52,8 +52,8 @@ Acc fold_contiguous(const Acc *p, int64_t n, Acc identity) {
   return a;
 }
 
-// The extreme of floats: the vector instructions keep their second operand when one is not a number, so that is looked
-// for beside, two vectors at a time.
+// The largest or smallest float. The vector instructions return their second operand if one is NaN, so NaN is
+// searched for separately, two vectors at a time.
 #ifdef __AVX2__
 template <bool kMax>
 float fold_extreme(const float *p, int64_t n, float identity) {
@@ -143,7 +143,7 @@ void kept_offsets(const ReducePlan &p, int64_t flat, int from, int64_t *in, int6
   }
 }
 
-// Reduced dims are the inner ones.
+// The reduced dims are the inner ones.
 template <class Acc, class Step>
 void reduce_inner(const ReducePlan &p, const char *in, wide_t<Acc> *out, Acc identity, Load<Acc> load) {
   using Wide = wide_t<Acc>;
@@ -199,7 +199,8 @@ void fold_columns(const ReducePlan &p, const char *base, int64_t w, int64_t b, i
   };
   reduced_runs(p, b, e, [&](int64_t offset, int64_t n) {
     int64_t r = 0;
-    if (!load && p.kin[0] == sizeof(Acc)) {  // four rows a pass: the accumulators are read and written less
+    // Four rows in each pass, so that the accumulators are read and written less often
+    if (!load && p.kin[0] == sizeof(Acc)) {
       for (; r + 4 <= n; r += 4) {
         const char *q = base + offset + r * p.rin[0];
         fold_rows<Acc, Step>(acc, reinterpret_cast<const Acc *>(q), reinterpret_cast<const Acc *>(q + p.rin[0]),
@@ -226,7 +227,7 @@ void fold_columns(const ReducePlan &p, const char *base, int64_t w, int64_t b, i
   if (rows) flush();
 }
 
-// A kept dim is the innermost: columns are folded side by side, kTile at a time.
+// The innermost dim is kept. Columns are reduced side by side, kTile at a time.
 template <class Acc, class Step>
 void reduce_outer(const ReducePlan &p, const char *in, wide_t<Acc> *out, Acc identity, Load<Acc> load) {
   using Wide = wide_t<Acc>;

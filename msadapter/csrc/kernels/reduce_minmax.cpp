@@ -54,7 +54,7 @@ MSA_KERNEL(ReduceMin) {
 MSA_KERNEL(Max) { extreme<MaxStep>(c, "max", dims_mask({}, c.in(0).ndim), false, false); }
 MSA_KERNEL(Min) { extreme<MinStep>(c, "min", dims_mask({}, c.in(0).ndim), false, false); }
 
-// The first k with f(p[k]), n if there is none; a block at a time, so that the search vectorises.
+// The first k for which f(p[k]) is true, or n. It tests a block at a time, so that the compiler can vectorise it.
 template <class T, class F>
 int64_t first_where(const T *p, int64_t n, F f) {
   constexpr int L = 32;
@@ -68,7 +68,7 @@ int64_t first_where(const T *p, int64_t n, F f) {
   return k;
 }
 
-// The first position of the extreme of p[0..n); not-a-number wins.
+// The position of the first extremum of p[0..n). NaN counts as the extremum.
 template <class T, bool kMax>
 int64_t arg_row(const T *p, int64_t n) {
   using C = compute_t<T>;

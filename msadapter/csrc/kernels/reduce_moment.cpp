@@ -38,7 +38,7 @@ Moments moments_of(const T *p, int64_t n) {
     double squares = 0;
     for (int l = 0; l < L; ++l) squares += lane[l];
     for (; i < k; ++i) squares += static_cast<double>(q[i] - centre) * (q[i] - centre);
-    const double off = mean - static_cast<double>(centre);  // squares were taken around the rounded mean
+    const double off = mean - static_cast<double>(centre);  // the squares were computed relative to the rounded mean
     m.merge(static_cast<double>(k), mean, squares - off * off * static_cast<double>(k));
   }
   return m;
@@ -130,7 +130,7 @@ MSA_KERNEL(LinalgVectorNorm) {  // x, ord, dim, keepdim, dtype
   const auto mask = reduce_mask(c, 2, x.ndim);
   Tensor o = c.out(0, dt, reduced_shape(x, mask, c.flag(3)));
   const bool power = ord != 0 && ord != 1 && ord != 2 && std::isfinite(ord);
-  if (power) {  // sizes to the power first
+  if (power) {  // the absolute values are raised to the power first
     const DType wide = dt == DType::F64 ? DType::F64 : DType::F32;
     Tensor p = contiguous_tensor(c.scratch(std::max<int64_t>(x.numel, 1) * item_size(wide)), wide, x.shape());
     copy_into(p, x);

@@ -5,7 +5,7 @@
 namespace msa {
 namespace {
 
-// The type in which integers and booleans are added up.
+// The type in which integers and booleans are summed.
 DType sum_dtype(const Call &c, int operand, DType in) {
   if (c.has(operand)) return c.dtype(operand);
   return is_integral(in) ? DType::I64 : in;
@@ -30,7 +30,7 @@ struct Truth {
   }
 };
 
-// Folds x (already of an element type that has a load into Acc) and writes result * scale as o's type.
+// Reduces x, whose type can be loaded as Acc, and writes result * scale in the type of o.
 template <class Acc, class Step>
 void fold_into(Call &c, const Tensor &x, const Tensor &o, const std::vector<bool> &mask, Load<Acc> load,
                double divide) {
@@ -94,7 +94,7 @@ MSA_KERNEL(MeanExt) {  // input, dim, keepdim, dtype
   add_up<SumStep, ConvertTo>(c, x, dt, mask, c.flag(2), static_cast<double>(reduced_count(x, mask)), true);
 }
 
-// Products of 16-bit numbers are rounded after every factor, as PyTorch's are.
+// Products of 16-bit numbers are rounded after every factor, as in PyTorch.
 template <class T>
 void rounding_product(Call &c, const std::vector<bool> &mask) {
   const Tensor x = rows_of(c, c.in(0), mask, c.in(0).dtype),
@@ -133,7 +133,7 @@ void truths(Call &c, DType dt, const std::vector<bool> &mask, bool keepdim, int6
   reduce_core<int64_t, Step>(x, mask, w, start, truth_load(x.dtype));
   if (dt != DType::I64) copy_into(o, contiguous_tensor(w, DType::I64, o.shape()));
 }
-// torch keeps uint8 for uint8.
+// As in PyTorch, the result for uint8 is uint8.
 DType truth_dtype(Call &c) { return c.in(0).dtype == DType::U8 ? DType::U8 : DType::Bool; }
 
 MSA_KERNEL(CountNonZero) {  // input, dim

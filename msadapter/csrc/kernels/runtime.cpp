@@ -22,7 +22,7 @@ static std::unordered_map<std::string, KernelInfo> &table() {
   static std::unordered_map<std::string, KernelInfo> t;
   return t;
 }
-std::string &duplicate_kernels() {  // reported when the module is loaded: static initialisers cannot throw
+std::string &duplicate_kernels() {  // reported when the module is loaded, because static initialisers cannot throw
   static std::string names;
   return names;
 }
@@ -54,7 +54,7 @@ Dims broadcast_shapes(std::initializer_list<const Tensor *> operands) {
   for (const Tensor *t : operands) {
     if (t->ndim > static_cast<int>(r.size())) r.insert(r.begin(), t->ndim - r.size(), 1);
     const int shift = static_cast<int>(r.size()) - t->ndim;
-    for (int d = t->ndim - 1; d >= 0; --d) {  // from the right, as torch finds the first mismatch
+    for (int d = t->ndim - 1; d >= 0; --d) {  // from the right, so that the same mismatch is reported as in PyTorch
       int64_t &have = r[d + shift];
       const int64_t s = t->sizes[d];
       if (have == s || s == 1) continue;
@@ -109,7 +109,7 @@ Tensor contiguous_tensor(void *data, DType dtype, const Dims &sizes) {
   return r;
 }
 
-// Every element has a place of its own and no place is left out.
+// Whether the elements fill their memory without gaps and overlaps.
 static bool dense(const Tensor &t) {
   int order[kMaxDims];
   for (int d = 0; d < t.ndim; ++d) order[d] = d;
@@ -123,7 +123,7 @@ static bool dense(const Tensor &t) {
   return true;
 }
 
-// Whether dim a lies inside (-1) or outside (1) of dim b in the memory of the operands, the first that tells; 0: none
+// Whether dim a is inside (-1) or outside (1) of dim b in memory. The first operand that decides counts; 0 if none
 // does.
 static int compare_dims(const std::vector<Tensor> &operands, int a, int b) {
   for (const Tensor &t : operands) {
@@ -135,8 +135,8 @@ static int compare_dims(const std::vector<Tensor> &operands, int a, int b) {
   return 0;
 }
 
-// The layout is torch's: that of the operands where they are dense and agree, else the dims ordered as the operands'
-// are.
+// The layout is PyTorch's: that of the operands if they are dense and agree, else the dims in the order of the
+// operands' dims.
 Tensor Call::out_pointwise(int index, DType dtype, std::initializer_list<const Tensor *> operands) {
   const Tensor *first = *operands.begin();
   bool same = true, contiguous = true, alike = true;
@@ -153,7 +153,7 @@ Tensor Call::out_pointwise(int index, DType dtype, std::initializer_list<const T
   for (const Tensor *t : operands) seen.push_back(expand(*t, shape));
   int order[kMaxDims];  // fastest first
   for (int i = 0; i < n; ++i) order[i] = n - 1 - i;
-  for (int i = 1; i < n; ++i) {  // an insertion sort: dims that nothing orders keep their places
+  for (int i = 1; i < n; ++i) {  // an insertion sort, in which dims without an order keep their positions
     int at = i;
     for (int k = i - 1; k >= 0; --k) {
       const int c = compare_dims(seen, order[k], order[at]);
@@ -200,7 +200,7 @@ struct Pool {
   int64_t allocated = 0, peak = 0, reserved = 0;
 };
 Pool &pool() {
-  static Pool *p = new Pool;  // never destroyed: tensors may outlive static destructors
+  static Pool *p = new Pool;  // never destroyed, because tensors may exist after static destructors have run
   return *p;
 }
 int size_class(size_t bytes, size_t *rounded) {
@@ -253,7 +253,7 @@ void deallocate(void *ptr, size_t bytes) {
   Pool &p = pool();
   std::lock_guard<std::mutex> g(p.m);
   p.allocated -= rounded;
-  // Keep at most 64 MiB per class of large blocks: a size that is not used again must not stay.
+  // Keeps at most 64 MiB for each class of large blocks, because a size may not be used again.
   if (rounded > (8u << 20) && p.free[c].size() * rounded >= (64u << 20)) {
     std::free(ptr);
     p.reserved -= rounded;
@@ -304,7 +304,8 @@ class ThreadPool {
   }
   int size() const { return n_; }
 
-  // f(i) for i in [0, n): caller takes part; returns when all are done. The first exception is rethrown.
+  // Calls f(i) for i in [0, n). The caller takes part, and the function returns when all are done. It rethrows the
+  // first exception.
   void run(int n, const std::function<void(int)> &f) {
     std::lock_guard<std::mutex> one(run_);
     next_.store(0);
@@ -344,7 +345,7 @@ class ThreadPool {
     inside = true;
     uint64_t seen = 0;
     for (;;) {
-      // Spin briefly: consecutive kernels follow each other within microseconds.
+      // Spins briefly, because consecutive kernels often follow each other within microseconds.
       int spins = 0;
       while (epoch_.load(std::memory_order_acquire) == seen && spins < 4000) {
         __builtin_ia32_pause();
@@ -394,7 +395,8 @@ std::mutex pool_mutex;
 
 ThreadPool &threads() {
   std::lock_guard<std::mutex> g(pool_mutex);
-  if (the_pool && pool_owner != getpid()) the_pool = nullptr;  // forked child: the workers stayed in the parent
+  // A forked child process, in which the threads of the parent do not exist
+  if (the_pool && pool_owner != getpid()) the_pool = nullptr;
   if (the_pool && the_pool->size() != thread_count()) {
     delete the_pool;
     the_pool = nullptr;

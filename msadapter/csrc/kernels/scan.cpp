@@ -1,4 +1,4 @@
-// Running sums, products, extremes along a dim.
+// Cumulative sums, products and extrema along a dim.
 #include "reduce.h"
 
 namespace msa {
@@ -31,7 +31,7 @@ void each_tile(const Lines &l, F f) {
                });
 }
 
-// Rows of contiguous elements: four at a time, so that one does not wait for the other.
+// Rows of contiguous elements, four at a time, so that the additions of different rows overlap.
 template <class T, class Wide, class Step>
 void running_rows(const T *p, T *q, const Lines &l, Wide start, Step step) {
   constexpr int R = 4;

@@ -10,7 +10,7 @@ namespace {
   fail("index ", i, " is out of bounds for dimension ", dim, " with size ", size);
 }
 
-// t seen with the index's shape: positions along `dim` come from the index, so its step is 0.
+// t with the shape of the index. The positions along `dim` come from the index, so its stride is 0.
 Tensor along(const Tensor &t, const Tensor &index, int64_t dim) {
   Dims strides(t.strides, t.strides + t.ndim);
   strides[dim] = 0;
@@ -51,8 +51,8 @@ MSA_KERNEL(GatherD) {  // x, dim, index
   MSA_SWITCH_BYTES(x.dtype, (gather_loop<T>(at_least_1d(o), x, index, dim)));
 }
 
-// f(destination element, source element) for every index position; positions that can meet are visited by
-// one thread: the work is cut along the largest other dim.
+// Calls f(destination element, source element) for every index position. One thread visits all positions that may
+// coincide: the work is divided along the largest other dim.
 template <class T, class F>
 void scatter_loop(const Tensor &dest, const Tensor &index, const Tensor &src, int64_t dim, F f) {
   if (index.numel == 0) return;
@@ -124,9 +124,7 @@ template <class T>
 void scatter_reduce(Call &c, const Tensor &o, const Tensor &index, const Tensor &src, int64_t dim, Reduce how,
                     bool include_self) {
   using Pointer = void (*)(T &, T);
-  auto each = [&](Pointer f, const Tensor &s) {
-    scatter_loop<T>(o, index, s, dim, f);
-  };  // one loop for what is not hot
+  auto each = [&](Pointer f, const Tensor &s) { scatter_loop<T>(o, index, s, dim, f); };  // one loop for rare cases
   if (!include_self) {
     T start = reduce_identity<T>(how == Reduce::kMax   ? "amax"
                                  : how == Reduce::kMin ? "amin"
@@ -187,7 +185,7 @@ void scatter_into(Call &c, const char *op, const Operands &r, Reduce how, bool i
     MSA_SWITCH_BYTES(r.o.dtype, (scatter_loop<T>(r.o, r.index, r.src, r.dim, [](T &a, T b) { a = b; })));
     return;
   }
-  if (r.o.dtype == DType::F16 || r.o.dtype == DType::BF16) {  // meeting values are combined in float
+  if (r.o.dtype == DType::F16 || r.o.dtype == DType::BF16) {  // values at the same position are combined in float
     Tensor wide = contiguous_tensor(c.scratch_of<float>(r.o.numel), DType::F32, r.o.shape());
     copy_into(wide, r.o);
     scatter_reduce<float>(c, wide, r.index, c.cast(r.src, DType::F32), r.dim, how, include_self);
@@ -204,7 +202,7 @@ void scatter_tensor(Call &c, const char *op, Reduce how, bool include_self) {
 void scatter_number(Call &c, const char *op, Reduce how) {
   const Operands r = scatter_operands(c, op, nullptr);
   if (r.index.numel == 0) return;
-  double bits[2];  // room for one value of any type
+  double bits[2];  // memory for one value of any type
   MSA_SWITCH_ALL(r.o.dtype, op, ({
                    const T v = c.scalar(3).to<T>();
                    std::memcpy(bits, &v, sizeof v);

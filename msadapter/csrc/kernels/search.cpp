@@ -6,7 +6,7 @@
 namespace msa {
 namespace {
 
-// First place in sorted s[0..n) that keeps the order when v is put there (after equals when right); NaN is largest.
+// The first position in sorted s[0..n) at which v can be inserted (after equal values if `right`). NaN is largest.
 template <class T>
 int64_t place_of(const T *s, const int64_t *sorter, int64_t n, T v, bool right) {
   auto less = [](compute_t<T> a, compute_t<T> b) {
@@ -144,7 +144,7 @@ struct Groups {
   std::vector<int64_t> first, inverse, counts;  // position of a representative of each group
 };
 
-// Result 1 (inverse) and 2 (counts); empty where not asked.
+// Results 1 (inverse) and 2 (counts). They are empty if not asked for.
 void emit_groups(Call &c, const Groups &g, bool inverse, const Dims &inverse_shape, bool counts) {
   Tensor i = c.out(1, DType::I64, inverse ? inverse_shape : Dims{0});
   if (inverse) std::copy(g.inverse.begin(), g.inverse.end(), i.ptr<int64_t>());
@@ -152,7 +152,7 @@ void emit_groups(Call &c, const Groups &g, bool inverse, const Dims &inverse_sha
   if (counts) std::copy(g.counts.begin(), g.counts.end(), n.ptr<int64_t>());
 }
 
-// Groups of equal neighbours in the order given; same(a, b) compares two positions.
+// Groups of equal neighbours in the given order. same(a, b) compares two positions.
 template <class Same>
 Groups group(const std::vector<int64_t> &order, Same same) {
   Groups g;
@@ -196,7 +196,7 @@ void unique_flat(Call &c, const Tensor &x, bool sorted, bool inverse, bool count
   emit_groups(c, g, inverse, x.shape(), counts);
 }
 
-// Slices of a dim compared as wholes.
+// Compares slices of a dim as a whole.
 void unique_slices(Call &c, const Tensor &x0, int64_t dim, bool sorted, bool inverse, bool counts) {
   const Tensor x = at_least_1d(x0);
   const int64_t n = x.sizes[dim], width = n ? x.numel / n : 0;

@@ -37,7 +37,7 @@ MSA_KERNEL(Concat) {  // tensors, axis
   std::vector<Tensor> pieces;
   for (const Tensor &t : all) {
     check(t.ndim > 0, "zero-dimensional tensor (at position ", &t - all.data(), ") cannot be concatenated");
-    if (!(t.ndim == 1 && t.numel == 0)) pieces.push_back(t);  // old habit of torch: empty vectors do not count
+    if (!(t.ndim == 1 && t.numel == 0)) pieces.push_back(t);  // as in PyTorch, empty vectors are ignored
   }
   const Tensor &first = pieces.empty() ? all[0] : pieces[0];
   const int64_t dim = wrap_dim(c.integer(1), first.ndim);
@@ -138,7 +138,7 @@ MSA_KERNEL(RepeatInterleaveInt) {  // input, repeats, dim, output_size
   copy_into(make_view(o, wide, to), make_view(x, wide, from));
 }
 
-// Positions 0..n-1, each as often as its count says.
+// The positions 0..n-1, each as often as its count.
 Tensor repeated_positions(Call &c, const Tensor &repeats, int64_t n) {
   check(repeats.ndim <= 1, "repeats must be 0-dim or 1-dim tensor");
   const Tensor r = c.cast(at_least_1d(repeats), DType::I64);
@@ -200,7 +200,7 @@ MSA_KERNEL(Roll) {  // input, shifts, dims
   }
   check(shifts.size() == c.ints(2).size(), "shifts and dimensions must align. shifts: ", shifts.size(),
         ", dims:", c.ints(2).size());
-  // A dim may appear twice: its shifts add up.
+  // A dim may appear twice. Its shifts are added.
   Dims dims, sums;
   for (size_t k = 0; k < shifts.size(); ++k) {
     const int64_t d = wrap_dim(c.ints(2)[k], x.ndim);

@@ -13,7 +13,7 @@ void row(const T *x, T *y, int64_t n, compute_t<T> *buffer) {
   const C *v = rows::widen<T>(x, buffer, n);
   const C top = rows::max<C>(n, [=](int64_t i) { return v[i]; });
   if constexpr (Log) {
-    // 16-bit rows keep the sum and its logarithm in their own type, as torch's do
+    // 16-bit rows round the sum and its logarithm to their own type, as in PyTorch
     const C total = convert<C>(convert<T>(rows::exp_sum(v, n, top)));
     const C shift = convert<C>(convert<T>(std::log(total)));
     if constexpr (std::is_same_v<T, C>) {
@@ -33,7 +33,8 @@ void row(const T *x, T *y, int64_t n, compute_t<T> *buffer) {
   }
 }
 
-// Columns from `rounded` on keep the 16-bit exponentials: those that PyTorch's vector loop leaves to its scalar one.
+// Columns from `rounded` on round the exponentials to 16 bits. PyTorch's scalar loop, which handles these columns,
+// does so.
 template <bool Log, class T>
 void column_block(const T *x, T *y, int64_t n, int64_t step, int64_t width, int64_t rounded) {
   using C = compute_t<T>;

@@ -115,7 +115,7 @@ int64_t nan_count(const void *row, int64_t n, DType d, int64_t *first) {
                    }));
   return count;
 }
-// The lower middle; a not-a-number is the answer unless they are skipped.
+// The lower median. If nan values are not skipped, a nan is the result.
 int64_t middle(RowSorter &s, const void *row, int64_t n, DType d, bool skip_nan) {
   int64_t first = 0;
   const int64_t nans = nan_count(row, n, d, &first);
@@ -155,7 +155,7 @@ MSA_KERNEL(Mode) {  // input, dim, keepdim
     int64_t best = 0, longest = 0;
     for (int64_t i = 0; i < r.n;) {
       int64_t j = i + 1;
-      while (j < r.n && s.key(j) == s.key(i) && !s.nan_key(s.key(i))) ++j;  // no not-a-number equals another
+      while (j < r.n && s.key(j) == s.key(i) && !s.nan_key(s.key(i))) ++j;  // NaN does not equal NaN
       if (j - i > longest) longest = j - i, best = j - 1;
       i = j;
     }

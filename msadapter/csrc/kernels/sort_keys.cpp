@@ -3,7 +3,7 @@
 namespace msa {
 namespace {
 
-// Order-preserving keys; both zeros and all not-a-numbers are equal.
+// Keys that preserve the order. Both zeros are equal, and all nan values are equal.
 template <class T>
 uint64_t key_of(T v) {
   if constexpr (std::is_same_v<T, double>) {
@@ -107,7 +107,7 @@ void RowSorter::sort(const void *row, int64_t *order) {
 void RowSorter::first(const void *row, int64_t k, bool sorted, int64_t *order) {
   load(row);
   auto take = [&](auto &v, auto less, auto at) {
-    if (k > 0 && k < n_ / 8) {  // few of many: most elements lose against the worst of the best so far
+    if (k > 0 && k < n_ / 8) {  // few of many: most elements are larger than the largest of the k smallest so far
       std::make_heap(v.begin(), v.begin() + k, less);
       for (int64_t i = k; i < n_; ++i) {
         if (!less(v[i], v[0])) continue;

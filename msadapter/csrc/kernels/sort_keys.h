@@ -1,4 +1,4 @@
-// Sorting by keys: every element type maps to an unsigned integer with the same order, not-a-number last.
+// Sorting by keys. Every element type is mapped to an unsigned integer with the same order, and nan comes last.
 #pragma once
 #include "reduce.h"
 
@@ -14,7 +14,7 @@ class RowSorter {
   void first(const void *row, int64_t k, bool sorted, int64_t *order);
   // position of the k-th (from 0) of the sorted row
   int64_t nth(const void *row, int64_t k);
-  // keys of the last row handled, by sorted place (after sort): equal elements have equal keys
+  // The key of the element at this position of the row that was sorted last. Equal elements have equal keys.
   uint64_t key(int64_t place) const { return narrow_ ? packed_[place] >> 32 : wide_[place].key; }
 
   // the key of not-a-number in an ascending row

@@ -33,7 +33,7 @@ double scaled_bessel_i(int n, double x) {
 double bessel_i(int n, double x) {
   const double a = std::abs(x);
   if (a > 713) return n == 1 && x < 0 ? -kInf : a != a ? a : kInf;
-  // e^a in two factors: it may overflow where the product does not
+  // e^a in two factors, because it may overflow although the product does not
   return scaled_bessel_i(n, x) * std::exp(a / 2) * std::exp(a / 2);
 }
 

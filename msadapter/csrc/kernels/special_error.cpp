@@ -1,4 +1,4 @@
-// The normal distribution's relatives: inverse and scaled error functions, ndtr, and small entropy helpers.
+// Inverse and scaled error functions, ndtr, and functions for entropies.
 #include "special_math.h"
 
 namespace msa {
@@ -60,7 +60,7 @@ double ndtri(double p) {
   if (p > 0.75) return kSqrtTwo * erfinv_tail(2 * (1 - p));
   return kSqrtTwo * erfinv(2 * p - 1);
 }
-// In 16 bits torch rounds each step.
+// In 16 bits, PyTorch rounds each step.
 template <class H>
 float logit16(float x, bool clamped, double eps) {
   const float lo = H(static_cast<float>(eps)), hi = H(1 - lo);

@@ -4,8 +4,8 @@
 namespace msa {
 namespace {
 
-// Recurrence up to 10, then the asymptotic series; reflection on the left. Float steps for float: near the zeros,
-// where terms cancel, the answer is torch's.
+// Recurrence up to 10, then the asymptotic series, and reflection for negative numbers. float is computed in float,
+// so that the numbers equal PyTorch's near the zeros, where terms cancel.
 template <class T>
 T digamma(T x) {
   if (x == 0) return std::copysign(T(INFINITY), -x);
@@ -94,7 +94,7 @@ T trigamma(T x) {
   return left ? reflected - r : r;
 }
 
-// zeta(s, q) with steps in float: where terms of both signs cancel, the answer is PyTorch's of the 16-bit types.
+// zeta(s, q) in float. Where terms of both signs cancel, the numbers equal PyTorch's for 16-bit types.
 float zeta_float(float s, float q) {
   if (q <= 0 && q == std::floor(q)) return static_cast<float>(kInf);
   float a = q, sum = std::pow(q, -s), power = 0;

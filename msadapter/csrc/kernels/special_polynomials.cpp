@@ -45,8 +45,8 @@ double chebyshev(Chebyshev kind, double x, double degree) {
   return q;
 }
 
-// p_{k+1} from k, p_k and p_{k-1}, beginning with p_0 = 1 and p_1. Steps in float for float, products contracted as in
-// PyTorch's build: near zeros, where terms cancel, the answer is PyTorch's.
+// p_{k+1} from k, p_k and p_{k-1}, beginning with p_0 = 1 and p_1. float is computed in float, with products fused as
+// in PyTorch's build, so that the numbers equal PyTorch's near zeros, where terms cancel.
 template <class T, class Next>
 T recurrence(T degree, T first, Next next) {
   if (std::isnan(degree)) return T(kNaN);

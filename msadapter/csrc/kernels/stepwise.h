@@ -1,17 +1,17 @@
-// Arithmetic that rounds to the element type after every step, as PyTorch's kernels written in the element type do.
+// Arithmetic that rounds to the element type after every step, like PyTorch's kernels that compute in this type.
 #pragma once
 #include "dtype.h"
 
 namespace msa {
 
-// PyTorch's vectors on this machine.
+// The vector width that PyTorch uses on this machine.
 #ifdef __AVX512F__
 constexpr int kVectorBytes = 64;
 #else
 constexpr int kVectorBytes = 32;
 #endif
 
-// A value of a 16-bit type T kept in a float; every operation gives a value of T again.
+// A value of a 16-bit type T, kept in a float. Every operation returns a value of T again.
 template <class T>
 struct Stepwise {
   float v;
@@ -55,7 +55,7 @@ struct stepwise_type<BFloat16> {
 template <class T>
 using stepwise_t = typename stepwise_type<T>::type;
 
-// The value as an ordinary number: for floor, fmod and the like, whose results need no rounding.
+// The value as an ordinary number, for functions such as floor and fmod whose results need no rounding.
 template <class T>
 inline float plain(Stepwise<T> x) {
   return x.v;

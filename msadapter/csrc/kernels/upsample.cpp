@@ -1,5 +1,5 @@
-// Resizing of the spatial dims: every output value is a sum of a few source values per dim, so the forward pass is a
-// gather with weights and the gradient the same taps the other way round.
+// Resizing of the spatial dims. Every output value is a weighted sum of a few source values in each dim. The forward
+// pass gathers with these weights, and the gradient uses the same weights in the opposite direction.
 #include <cmath>
 
 #include "conv.h"
@@ -24,7 +24,7 @@ double cubic(double distance, double a) {
   return ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a;
 }
 
-// How the weights are stored: PyTorch keeps those of its general kernel in the element type.
+// How the weights are stored. PyTorch's general kernel keeps them in the element type.
 using Narrow = double (*)(double);
 double same(double w) { return w; }
 template <class T>
@@ -32,7 +32,8 @@ double narrowed(double w) {
   return T(static_cast<float>(w));
 }
 
-// `scale` is the user's factor, 0 where only sizes were given. float32 positions where torch computes them so.
+// `scale` is the user's factor, or 0 if only sizes were given. Positions are computed in float32 where PyTorch does
+// so.
 template <class P>
 Taps make_taps(Mode mode, int64_t in, int64_t out, bool corners, double scale, Narrow narrow = same) {
   Taps t;
@@ -79,7 +80,7 @@ struct Resize {
   Taps taps[3];
   int64_t pixels() const { return in[0] * in[1] * in[2]; }
   int64_t positions() const { return out[0] * out[1] * out[2]; }
-  // f(source index, output index, weight) for every pair that meets
+  // Calls f(source index, output index, weight) for every pair with a weight.
   template <class F>
   void each(F f) const {
     for (int64_t a = 0, at = 0; a < out[0]; ++a)
@@ -97,7 +98,7 @@ struct Resize {
   }
 };
 
-// Small or channels-last images of two dims take PyTorch's kernel whose weights stay in float32.
+// Small or channels-last images use a kernel in PyTorch whose weights stay in float32.
 Narrow narrowing(Mode mode, DType dtype, const Resize &r) {
   if (mode < Mode::kLinear || (mode == Mode::kLinear && r.spatial == 2 && r.out[1] + r.out[2] <= 128)) return same;
   return dtype == DType::F16 ? narrowed<Half> : dtype == DType::BF16 ? narrowed<BFloat16> : same;
@@ -169,8 +170,8 @@ void gather(const Resize &r, const T *x, T *y) {
   });
 }
 
-// The same for lines and images: every source line is resized once, then lines are mixed; the sums have the order of
-// gather().
+// The same for signals and images. Every source row is resized once, then rows are combined. The order of the sums is
+// that of gather().
 template <class T>
 void gather_lines(const Resize &r, const T *x, T *y) {
   using C = std::conditional_t<std::is_same_v<T, double>, double, float>;
@@ -217,8 +218,8 @@ void gather_lines(const Resize &r, const T *x, T *y) {
   });
 }
 
-// 8-bit images are resized dim by dim, the last one first, in fixed point: the weights are 16-bit integers and every
-// pass rounds to 8 bits (so do PyTorch and Pillow).
+// 8-bit images are resized one dim at a time, the last one first, in fixed-point arithmetic. The weights are 16-bit
+// integers, and every pass rounds to 8 bits, as in PyTorch and Pillow.
 struct FixedTaps {
   Taps taps;  // weights are integers
   int precision = 0;
@@ -227,7 +228,7 @@ FixedTaps fixed_taps(Mode mode, int64_t in, int64_t out, bool corners, double sc
   FixedTaps f{make_taps<double>(mode, in, out, corners, scale)};
   Taps &t = f.taps;
   double largest = 0;
-  for (int64_t o = 0; o < out; ++o)  // taps beyond a border count for the pixel there
+  for (int64_t o = 0; o < out; ++o)  // weights beyond a border are added to that of the pixel there
     for (int k = t.count - 1; k >= 0; --k) {
       const int64_t at = o * t.count + k;
       if (k > 0 && t.index[at] == t.index[at - 1]) {
