@@ -1,4 +1,4 @@
-// The backward pass: nodes in the reverse order of their recording, hooks in torch's order.
+// The backward pass. It runs nodes in the reverse order of their recording, and hooks in PyTorch's order.
 #include <queue>
 
 #include "../device/trace.h"
@@ -21,7 +21,7 @@ struct Task {
 
 thread_local std::vector<Task *> running;
 
-// MindSpore's own nodes ask the engine which parts of the graph run.
+// MindSpore's own nodes ask this class which parts of the graph run.
 class EngineFace final : public ag::AutoDiffInterface {
  public:
   bool IsInExecGraph(const BackwardNodePtr &node) const override {
@@ -60,7 +60,7 @@ void count_dependencies(const std::vector<Edge> &roots, Task *task) {
   }
 }
 
-// A node is wanted when a requested input can be reached from it: depth first, memoised.
+// A node is wanted if a requested input can be reached from it. The search is depth first and remembers its results.
 void mark_wanted(const std::vector<Edge> &roots, Task *task) {
   std::unordered_map<BackwardNode *, bool> done;
   for (auto &c : task->captures) task->wanted.insert(c.first);
@@ -99,7 +99,7 @@ Ref to_tuple(const Tensors &t) {
   }
   return r;
 }
-void from_result(PyObject *r, Tensors *t) {  // None keeps, a tensor or a tuple replaces
+void from_result(PyObject *r, Tensors *t) {  // None keeps the gradients; a tensor or a tuple replaces them
   if (r == Py_None) return;
   if (is_tensor(r)) {
     if (t->empty()) t->resize(1);
@@ -115,7 +115,7 @@ void from_result(PyObject *r, Tensors *t) {  // None keeps, a tensor or a tuple 
     (*t)[i] = e == Py_None ? nullptr : unwrap(e);
   }
 }
-// Calls every function of the dict (a copy: hooks may remove themselves).
+// Calls every function in the dict. It works on a copy, because hooks may remove themselves.
 template <class F>
 void for_each_hook(const Ref &dict, F f) {
   if (!dict || PyDict_Size(dict.get()) == 0) return;
@@ -123,7 +123,7 @@ void for_each_hook(const Ref &dict, F f) {
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(values.get()); ++i) f(PyList_GET_ITEM(values.get(), i));
 }
 
-// What a hook made of a gradient: a tensor of the same type and size.
+// Returns the gradient that a hook returned. It must have the same type and size.
 TensorPtr hook_result(PyObject *hook, PyObject *result, const TensorPtr &before) {
   if (!is_tensor(result)) {
     PyErr_Format(PyExc_TypeError, "expected Variable, but hook returned '%s'", Py_TYPE(result)->tp_name);
@@ -161,10 +161,10 @@ Tensors call_node(BackwardNode *node, Node *ours, Tensors *grads) {
     int tag = 0;
     for (auto &g : *grads)
       if (g) tag = std::max(tag, device_tag(g));
-    DeviceScope scope(tag);  // what a node makes lies where its gradients do
+    DeviceScope scope(tag);  // new tensors of a node go to the device of its gradients
     ShapeOnly shapes(tag == kMetaTag);
     Tensors local;
-    local.swap(*grads);  // the node alone holds them now
+    local.swap(*grads);  // from here on only the node holds the gradients
     return ours->apply(local);
   }
   mindspore::ValuePtrList in(grads->begin(), grads->end());

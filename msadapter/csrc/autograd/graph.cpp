@@ -15,7 +15,7 @@ PyObject *table_function(const char *name) {
     ops = m.release();
   }
   Ref f = checked(PyObject_GetAttrString(ops, name));
-  return f.get();  // the module keeps it
+  return f.get();  // the module keeps the function alive
 }
 
 uint64_t Node::next_sequence() {
@@ -61,10 +61,10 @@ static bool is_accumulator(const BackwardNode *n) {
   return node && node->is_accumulate();
 }
 
-// A view is stale when its memory was written since its node was made.
+// A view is stale if its memory has been written since its node was made.
 static bool view_is_stale(const TensorPtr &t, ViewAutoGradMetaData *v) { return v->version_attr() != version_of(t); }
 
-// The requirement that the user put on a leaf.
+// The requires_grad that the user has set on a leaf.
 static bool own_requirement(const AutoGradMetaData *m) {
   return m->input_type() != InputType::kOpOutput && m->AutoGradMetaData::requires_grad();
 }
@@ -116,7 +116,7 @@ void set_requires_grad(const TensorPtr &t, bool value) {
   meta(t)->set_requires_grad(value);
 }
 
-// "MulBackward0" is "Mul" in messages, and a Function's "LinesBackward" is "Lines".
+// Messages use short names: "Mul" for "MulBackward0", and "Lines" for a Function's "LinesBackward".
 std::string short_name(const BackwardNodePtr &node) {
   if (!node) return "a function";
   const std::string &n = node->name();
@@ -125,7 +125,7 @@ std::string short_name(const BackwardNodePtr &node) {
                                                                                                     : n;
 }
 
-// Refuses views whose history cannot follow a write: to themselves, or (`indirect`) to their base.
+// Refuses views whose history cannot record a write to themselves, or (`indirect`) to their base.
 static void check_creation(ViewAutoGradMetaData *v, bool indirect) {
   const auto kind = v->creation_type();
   if (kind == ag::CreationType::kDefault) return;
@@ -185,7 +185,8 @@ BackwardNodePtr grad_fn(const TensorPtr &t) {
 Edge edge_of(const TensorPtr &t) {
   if (!requires_grad(t)) return Edge();
   if (auto fn = grad_fn(t)) return Edge(fn, meta(t)->output_index());
-  return own_requirement(meta(t)) ? Edge(make_accumulator(t), 0) : Edge();  // a view made under no_grad has no way back
+  // A view made under no_grad has no edge to its base
+  return own_requirement(meta(t)) ? Edge(make_accumulator(t), 0) : Edge();
 }
 
 void set_history(const TensorPtr &out, const BackwardNodePtr &node, size_t index) {
@@ -243,7 +244,7 @@ void check_inplace(const TensorPtr &t, bool recorded) {
           "Please clone() the tensor before performing the operation.");
 }
 
-// .grad of a tensor that retains it is that of its newest value.
+// A tensor that retains its gradient gets the gradient of its newest value.
 static void move_retained(const TensorPtr &t, const NodePtr &node) {
   auto *old = dynamic_cast<Node *>(raw_node(t));
   if (!old || !old->has_hooks() || old->is_accumulate()) return;
@@ -263,7 +264,7 @@ void rebase_history(const TensorPtr &t, const NodePtr &node) {
     set_history(base, slices, 0);
     if (auto *bv = view_meta(base)) bv->set_version_attr(version_of(base));
     v->set_version_attr(version_of(t) - 1);
-    grad_fn(t);  // stale: its node is made anew from the base
+    grad_fn(t);  // the view is stale, so its node is made again from the base
     return;
   }
   set_history(t, node, 0);
@@ -277,7 +278,7 @@ void become_view(const TensorPtr &t, const TensorPtr &made) {
   t->set_storage_info(geometry->storage_info());
   t->BumpVersion();
   if (!grad_enabled() || !node) return;
-  if (auto *v = view_meta(t)) {  // its base was not written: seen through the new geometry from now on
+  if (auto *v = view_meta(t)) {  // its base was not written, but from now on it has the new sizes and strides
     v->set_version_attr(version_of(t) - 1);
     grad_fn(t);
     return;
@@ -332,7 +333,7 @@ Tensors AccumulateGrad::apply(const Tensors &grads) {
     grad = checked(wrap(g));
     return {};
   }
-  // Taken as it is only when nobody else can see it and its layout is the leaf's.
+  // The gradient is used without a copy only if nobody else refers to it and it has the strides of the leaf.
   const bool alone = g.use_count() <= 1 && g->device_address().use_count() <= 1;
   const bool same_layout =
       strides_of(g) == strides_of(leaf) && offset_of(g) == 0 && g->data_type() == leaf->data_type();

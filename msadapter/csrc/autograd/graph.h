@@ -1,4 +1,4 @@
-// The autograd graph: MindSpore's BackwardNode / AutoGradMetaData, with torch's rules on top.
+// The autograd graph. It uses MindSpore's BackwardNode and AutoGradMetaData, with PyTorch's rules.
 #pragma once
 #include <map>
 #include <memory>
@@ -14,24 +14,24 @@ using ag::BackwardNode;
 using ag::BackwardNodePtr;
 using ag::Edge;
 
-// Python hooks of one node; every dict maps an id to a callable and is shared with the Python handles.
+// Python hooks of one node. Every dict maps an id to a callable and is shared with the Python handles.
 struct HookSet {
   std::map<size_t, Ref> tensor_pre;   // per output
   std::map<size_t, Ref> retain_grad;  // per output: callable(grad)
   Ref pre, post, post_accumulate;
 };
 
-// Base of every node that we record.
+// Base class of every node that this package records.
 class Node : public BackwardNode {
  public:
   Node(const std::string &name, size_t outputs) : BackwardNode(name, outputs) {}
   ~Node() override;
-  // grads: one per output, null = no gradient came. Returns one per edge.
+  // grads has one entry for each output; null means that no gradient arrived. Returns one gradient for each edge.
   virtual Tensors apply(const Tensors &grads) = 0;
   mindspore::ValuePtrList CallBackward(const mindspore::ValuePtrList &grads) override;
   mindspore::ValuePtrList PostProcess(const mindspore::ValuePtrList &g) override { return g; }
   virtual bool is_accumulate() const { return false; }
-  virtual bool single_use() const { return true; }  // saved values are freed by the first backward
+  virtual bool single_use() const { return true; }  // whether the first backward frees the saved values
   HookSet &hooks() {
     if (!hooks_) hooks_ = std::make_unique<HookSet>();
     return *hooks_;
@@ -39,9 +39,9 @@ class Node : public BackwardNode {
   bool has_hooks() const { return hooks_ != nullptr; }
   uint64_t order() const { return is_accumulate() ? UINT64_MAX : sequence_; }
   uint64_t sequence() const { return sequence_; }
-  void set_sequence(uint64_t n) { sequence_ = n; }  // a larger one runs earlier
-  bool needs(size_t edge) const;                    // this edge's gradient is wanted in the running backward
-  PyObject *python = nullptr;                       // borrowed: the Python face, while it lives
+  void set_sequence(uint64_t n) { sequence_ = n; }  // nodes with a larger number run earlier
+  bool needs(size_t edge) const;                    // whether the running backward needs the gradient of this edge
+  PyObject *python = nullptr;                       // borrowed: the Python object of the node, while it exists
 
   void drop_python();
 
@@ -52,7 +52,7 @@ class Node : public BackwardNode {
 };
 using NodePtr = std::shared_ptr<Node>;
 
-// The end of the graph at a leaf: adds to `.grad`, in place unless the graph of the gradient is wanted.
+// The node of a leaf. It adds to `.grad`, in place unless a graph of the gradient is recorded.
 class AccumulateGrad final : public Node {
  public:
   explicit AccumulateGrad(const TensorPtr &leaf) : Node("AccumulateGrad", 1), leaf_(leaf) {}
@@ -62,7 +62,7 @@ class AccumulateGrad final : public Node {
   Tensors apply(const Tensors &grads) override;
   TensorPtr leaf() const { return leaf_.lock(); }
   Ref grad;  // Python tensor or null
-  // The user's own object for the leaf while it lives, else a new one (new reference).
+  // The user's own Python object of the leaf while it exists, else a new one (new reference).
   PyObject *object() const;
   void remember(PyObject *leaf);
 
@@ -88,23 +88,24 @@ TensorPtr base_of(const TensorPtr &t);  // null if not a view
 enum class ViewKind { kNormal, kNoGrad, kMultiOutput, kCustom };
 // Declares `view` a view of `of`'s base.
 void set_view(const TensorPtr &view, const TensorPtr &of, ViewKind kind);
-// Torch's rules before an in-place write; throws its errors. `recorded`: some operand requires grad. The first is about
-// history alone.
+// Checks PyTorch's rules for in-place writes and throws its errors. `recorded`: some operand requires grad. The first
+// function checks the history only.
 void check_history(const TensorPtr &t, bool recorded);
 void check_inplace(const TensorPtr &t, bool recorded);
-// Refuses a write to a tensor that shares a part of `read`'s memory, as torch does.
+// Refuses a write to a tensor that shares only a part of its memory with `read`, as PyTorch does.
 void check_overlap(const TensorPtr &written, const TensorPtr &read);
-// After an in-place write recorded as `node` (edges: whatever; gradient of the written tensor enters node).
+// Called after an in-place write that `node` has recorded. The gradient of the written tensor enters this node.
 void rebase_history(const TensorPtr &t, const NodePtr &node);
-// `t` takes the geometry and the history of `made`, a view of it.
+// `t` takes the sizes, strides and history of `made`, which is a view of it.
 void become_view(const TensorPtr &t, const TensorPtr &made);
 inline uint32_t version_of(const TensorPtr &t) { return t->version().current_version(); }
 
-size_t output_index(const TensorPtr &t);              // which result of its node it is
+size_t output_index(const TensorPtr &t);              // the number of this tensor among the results of its node
 std::string short_name(const BackwardNodePtr &node);  // "MulBackward0" is "Mul" in messages
 
 // ---- view_nodes.cpp
-bool is_dense(const Dims &sizes, const Dims &strides);  // every place of its extent is an element's
+// Whether the elements fill their memory without gaps and overlaps
+bool is_dense(const Dims &sizes, const Dims &strides);
 NodePtr view_of_base(const TensorPtr &view, const TensorPtr &base);
 NodePtr copy_slices(const TensorPtr &view, const TensorPtr &base, const NodePtr &inner);
 
@@ -118,7 +119,7 @@ class SavedTensor {
  public:
   SavedTensor() = default;
   SavedTensor(const TensorPtr &t, bool is_output);
-  // `owner` is the node that saved it (an output finds its history there).
+  // `owner` is the node that saved the tensor; the saved output of a node has this node as its history.
   TensorPtr unpack(const Node *owner) const;
   void reset();
 
@@ -139,11 +140,11 @@ struct BackwardOptions {
 // Returns the gradients of `inputs` (null where unreachable), empty when inputs is empty.
 Tensors run_backward(const Tensors &roots, const Tensors &gradients, const Tensors &inputs, const BackwardOptions &o);
 void queue_callback(PyObject *f);
-bool will_execute(const BackwardNodePtr &node);  // the running pass reaches it
-// Sum that does not touch its operands unless `a` is owned by the engine alone.
+bool will_execute(const BackwardNodePtr &node);  // whether the running pass reaches this node
+// Returns the sum. It writes to `a` only if nobody but the engine uses it.
 TensorPtr add_gradients(const TensorPtr &a, const TensorPtr &b);
 
-// The Python object for a node (identity is kept while it lives).
+// The Python object of a node. It is the same object as long as it exists.
 PyObject *node_object(const BackwardNodePtr &node);
 extern PyTypeObject *node_type;
 

@@ -1,4 +1,4 @@
-// What a node keeps for its backward, with the checks and hooks of unpacking.
+// A tensor that a node keeps for its backward, with the checks and hooks of unpacking.
 #include "graph.h"
 
 namespace msa {
@@ -17,7 +17,8 @@ SavedTensor::SavedTensor(const TensorPtr &t, bool is_output) : defined_(t != nul
   auto &stack = saved_hooks_stack();
   if (!stack.empty() && stack.back().pack) {
     SavedHooks h = stack.back();
-    // an input reaches the hook with its history, as in PyTorch; a result with its own node would keep that alive
+    // A hook gets an input with its history, as in PyTorch. A result is passed without history, because it would keep
+    // its own node alive.
     TensorPtr raw = is_output ? alias_of(t) : t;
     if (!is_output && requires_grad_ && !is_leaf_) {
       node_ = grad_fn(t);

@@ -1,4 +1,4 @@
-// Gradients that pass between a base and its views after in-place writes.
+// Gradients between a base and its views after in-place writes.
 #include "graph.h"
 
 namespace msa {
@@ -13,7 +13,7 @@ bool is_dense(const Dims &sizes, const Dims &strides) {
   return n == 0 || extent == n;
 }
 
-// Whether two elements of this geometry may be the same memory (a safe yes where it is not sure).
+// Whether two elements may have the same address. The answer is true if it is not certain.
 static bool may_overlap(const Dims &sizes, const Dims &strides) {
   std::vector<std::pair<int64_t, int64_t>> dims;
   for (size_t d = 0; d < sizes.size(); ++d)
@@ -27,7 +27,7 @@ static bool may_overlap(const Dims &sizes, const Dims &strides) {
   return false;
 }
 
-// A geometry as arguments of the table's functions.
+// Sizes or strides as an argument of the table's functions.
 static Ref list_of(const Dims &d) {
   Ref l = checked(PyList_New(d.size()));
   for (size_t i = 0; i < d.size(); ++i) PyList_SET_ITEM(l.get(), i, PyLong_FromLongLong(d[i]));
@@ -36,7 +36,7 @@ static Ref list_of(const Dims &d) {
 
 static bool complex_valued(const TensorPtr &t) { return is_complex(from_ms(t->data_type())); }
 
-// Complex geometry in units of real numbers: a last dim of real and imaginary part.
+// Converts sizes and strides of complex numbers to those of real numbers, with a last dim of size two.
 static void count_reals(Dims *sizes, Dims *strides) {
   for (auto &s : *strides) s *= 2;
   sizes->push_back(2);
@@ -46,8 +46,8 @@ static TensorPtr table_call(const char *function, const TensorPtr &g) {
   return unwrap(checked(PyObject_CallFunctionObjArgs(table_function(function), checked(wrap(g)).get(), nullptr)).get());
 }
 
-// Where a view lies in its base. Geometry is in elements, in real numbers when one of the two is complex and the other
-// is not.
+// The place of a view in its base. Sizes and strides count elements. They count real numbers if only one of the two
+// tensors is complex.
 struct Window {
   Dims sizes, strides, base_sizes, base_strides;
   int64_t offset;  // from the base's first element
@@ -65,13 +65,13 @@ struct Window {
     if (mixed && base_complex) count_reals(&base_sizes, &base_strides), start *= 2;
     offset = at - start;
   }
-  // A gradient in the units of the geometry, and back.
+  // Returns a gradient in the units of these sizes and strides, and the reverse.
   TensorPtr in_units(const TensorPtr &g) const {
     return g && mixed && complex_valued(g) ? table_call("view_as_real", g) : g;
   }
   TensorPtr for_base(const TensorPtr &g) const { return mixed && base_complex ? table_call("view_as_complex", g) : g; }
   TensorPtr for_view(const TensorPtr &g) const { return mixed && view_complex ? table_call("view_as_complex", g) : g; }
-  // Whether the window lies inside a base without holes, so that memory laid out like the base can be written directly.
+  // Whether the window lies inside a dense base, so that memory with the layout of the base can be written directly.
   bool plain() const {
     if (mixed || !is_dense(base_sizes, base_strides) || offset < 0) return false;
     int64_t last = offset, n = 1;
@@ -79,7 +79,8 @@ struct Window {
     for (auto s : base_sizes) n *= s;
     return last < n;
   }
-  // With the table's operators: recorded, and for any base. `first` is a gradient, `second` one more or null.
+  // Calls an operator of the table, so that it is recorded and works for any base. `first` is a gradient, `second`
+  // another one or null.
   TensorPtr call(const char *function, const TensorPtr &first, const TensorPtr &second = nullptr) const {
     Ref at = checked(PyLong_FromLongLong(offset));
     Ref other = second ? checked(wrap(in_units(second))) : Ref::borrow(Py_None);
@@ -90,7 +91,7 @@ struct Window {
   }
 };
 
-// window += g, one element after the other: elements of the window may share memory (expand, unfold).
+// window += g, one element after the other, because elements of the window may share memory (expand, unfold).
 static void add_overlapping(const Tensor &window, const Tensor &g) {
   int64_t index[kMaxDims] = {0};
   MSA_SWITCH_FLOAT_COMPLEX(window.dtype, "as_strided_backward", ({
@@ -108,7 +109,7 @@ static void add_overlapping(const Tensor &window, const Tensor &g) {
                            }));
 }
 
-// Gradient of the base's history seen through one view: its values put back into place, zeros elsewhere.
+// The gradient of a base of which only a view was used: the values at the view's place, and zeros elsewhere.
 class ViewOfBase final : public Node {
  public:
   ViewOfBase(const TensorPtr &view, const TensorPtr &base) : Node("AsStridedBackward0", 1), at_(view, base) {}
@@ -116,7 +117,8 @@ class ViewOfBase final : public Node {
   Tensors apply(const Tensors &grads) override {
     if (!grads[0]) return {nullptr};
     if (grad_enabled() || !at_.plain()) return {at_.for_base(at_.call("_window_to_base", grads[0]))};
-    // A dense base: the gradient has the base's own geometry, so the view's geometry applies to it as it is.
+    // The base is dense, so its gradient has the same strides, and the sizes and strides of the view fit the
+    // gradient.
     const DType d = from_ms(grads[0]->data_type());
     int64_t n = 1;
     for (auto s : at_.base_sizes) n *= s;
@@ -134,11 +136,12 @@ class ViewOfBase final : public Node {
   Window at_;
 };
 
-// Two tensors on parts of the same memory: fine when they are the same elements in the same order.
+// Two tensors may share memory if they are the same elements in the same order.
 void check_overlap(const TensorPtr &written, const TensorPtr &read) {
   if (written->device_address() != read->device_address() || written->data_type() != read->data_type()) return;
   const Dims a = strides_of(written), b = strides_of(read);
-  if (may_overlap(written->shape(), a) || may_overlap(read->shape(), b)) return;  // torch does not look further here
+  // PyTorch does not check such tensors further
+  if (may_overlap(written->shape(), a) || may_overlap(read->shape(), b)) return;
   if (!is_dense(written->shape(), a) || !is_dense(read->shape(), b)) return;
   auto count = [](const TensorPtr &t) {
     int64_t n = 1;
@@ -152,13 +155,14 @@ void check_overlap(const TensorPtr &written, const TensorPtr &read) {
       "location. Please clone() the tensor before performing the operation.");
 }
 
-// A write through a view, as the base sees it: the window's gradient goes to `inner`, the rest passes.
+// A write through a view, as a node of the base. The gradient of the view's part goes to `inner`, the rest passes.
 class CopySlices final : public Node {
  public:
   CopySlices(const TensorPtr &view, const TensorPtr &base, const NodePtr &inner)
       : Node("CopySlices", 1), inner_(inner), at_(view, base) {
     add_next_edge(edge_of(base));
-    if (!inner->next_edges().empty()) inner->set_next_edge(Edge(next_edges_[0]), 0);  // wanted when the base's is
+    // Needed if the base's gradient is needed
+    if (!inner->next_edges().empty()) inner->set_next_edge(Edge(next_edges_[0]), 0);
     for (size_t i = 1; i < inner->next_edges().size(); ++i) add_next_edge(inner->next_edges()[i]);
   }
   bool single_use() const override { return inner_ && inner_->single_use(); }
@@ -168,7 +172,7 @@ class CopySlices final : public Node {
   Tensors apply(const Tensors &grads) override {
     Tensors r(next_edges_.size());
     if (!grads[0]) return r;
-    // inner's first edge is the written tensor itself: what passes through it stays in the window.
+    // The first edge of inner is the written tensor itself, and its gradient stays in the window.
     for (size_t i = 1; i < inner_->next_edges().size(); ++i)
       if (!needs(i)) inner_->set_next_edge(Edge(), i);
     Tensors in;

@@ -43,7 +43,7 @@ bool on_cpu(const TensorPtr &t) {
   return !a || a->GetDeviceType() == DeviceType::kCPU || a->GetDeviceType() == DeviceType::kUnknown;
 }
 
-// Sizes and strides; the storage offset, in elements, is the result.
+// Reads sizes and strides, and returns the storage offset in elements.
 static int64_t read_geometry(const TensorPtr &t, Tensor *r) {
   const auto &shape = t->shape();
   const int nd = static_cast<int>(shape.size());
@@ -168,7 +168,7 @@ TensorPtr alias_of(const TensorPtr &t) {
 
 PyTypeObject *tensor_type = nullptr;
 
-// As MindSpore's Wrap does, but with our class, and without its Python package.
+// Like MindSpore's Wrap, but with the class of this package, and without MindSpore's Python package.
 PyObject *wrap(const TensorPtr &t) {
   using Object = mindspore::tensor::PyType<mindspore::tensor::TensorPy>;
   if (!tensor_type) return mindspore::tensor::Wrap(t);
@@ -206,7 +206,7 @@ bool dtype_from_object(PyObject *o, DType *d) {
       return true;
     }
   if (dtype_objects[0] &&
-      Py_TYPE(o) == Py_TYPE(dtype_objects[0])) {  // torch.float8_e8m0fnu: there for comparisons alone
+      Py_TYPE(o) == Py_TYPE(dtype_objects[0])) {  // torch.float8_e8m0fnu exists for comparisons only
     Ref name(PyObject_Repr(o));
     throw NotImplementedError(std::string(name ? PyUnicode_AsUTF8(name.get()) : "dtype") +
                               ": MindSpore has no such type, it is not supported (docs/coverage.md)");
@@ -226,7 +226,7 @@ void translate_exception() {
   } catch (const NotImplementedError &e) {
     PyErr_SetString(PyExc_NotImplementedError, e.what());
   } catch (const std::bad_alloc &) {
-    PyErr_SetString(PyExc_RuntimeError, "std::bad_alloc");  // as PyTorch's translation of it
+    PyErr_SetString(PyExc_RuntimeError, "std::bad_alloc");  // PyTorch translates this C++ exception so
   } catch (const std::exception &e) { PyErr_SetString(PyExc_RuntimeError, e.what()); }
 }
 

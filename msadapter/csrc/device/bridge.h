@@ -1,4 +1,4 @@
-// MindSpore tensors as the kernels see them, and the allocation of new ones from our pool.
+// Conversion of MindSpore tensors for the kernels, and allocation of new tensors from the memory pool.
 #pragma once
 #include <Python.h>
 
@@ -22,32 +22,33 @@ TypeId to_ms(DType d);
 DType from_ms(TypeId t);
 bool known_dtype(TypeId t);
 
-// True when the tensor's memory is host memory that our kernels may touch.
+// Whether the tensor's memory is CPU memory, which the kernels can access.
 bool on_cpu(const TensorPtr &t);
 
 Tensor view_of(const TensorPtr &t);      // RuntimeError when its memory was released
-Tensor geometry_of(const TensorPtr &t);  // the same without data
+Tensor geometry_of(const TensorPtr &t);  // the same, but without data
 TensorPtr new_tensor(DType dtype, const int64_t *sizes, int ndim, const int64_t *strides = nullptr);
 inline TensorPtr new_tensor(DType dtype, const Dims &sizes) {
   return new_tensor(dtype, sizes.data(), static_cast<int>(sizes.size()));
 }
-// A tensor on memory that somebody else owns; `owner` is kept alive by it.
+// Returns a tensor on memory that belongs to `owner`, which is kept alive.
 TensorPtr tensor_on(void *data, size_t bytes, DType dtype, const Dims &sizes, std::shared_ptr<void> owner);
-// Shares storage and version counter with base; offset counts elements from the start of the storage.
+// Returns a tensor that shares storage and version counter with base. The offset counts elements from the start of
+// the storage.
 TensorPtr new_view(const TensorPtr &base, DType dtype, const Dims &sizes, const Dims &strides, int64_t offset);
-// Same storage, same geometry, same version counter, no autograd.
+// Returns a tensor with the same storage, sizes, strides and version counter, but without history.
 TensorPtr alias_of(const TensorPtr &t);
 Dims strides_of(const TensorPtr &t);
 int64_t offset_of(const TensorPtr &t);
 bool is_contiguous(const TensorPtr &t);
 
-// On a host without an NPU the accelerator is the host: which device a storage belongs to is kept with it
-// (0 = cpu, k = accelerator k-1). New tensors take the tag of the operands in scope.
+// Without an NPU the accelerator is the CPU, so each storage has a tag for its device (0 = cpu, k = accelerator k-1).
+// New tensors take the tag of the operands in scope.
 constexpr int kMetaTag = 32767;  // a tensor without values (torch.device("meta"))
 int device_tag(const TensorPtr &t);
 void set_device_tag(const TensorPtr &t, int tag);
 inline bool is_meta(const TensorPtr &t) { return device_tag(t) == kMetaTag; }
-// The tag of results without operands: meta inside a factory for that device, else that of the CPU.
+// The tag of results without operands: meta if the factory was asked for that device, else that of the CPU.
 int factory_tag();
 class DeviceScope {
  public:
@@ -103,13 +104,13 @@ class Ref {
   PyObject *o_ = nullptr;
 };
 
-// A Python exception is set; unwinds C++ frames up to the entry point.
+// Thrown when a Python exception is set. It unwinds the C++ frames up to the entry point.
 struct PythonError {};
 inline Ref checked(PyObject *o) {
   if (!o) throw PythonError{};
   return Ref(o);
 }
-// Sets the Python exception for the C++ one being handled (used in catch (...)).
+// Sets the Python exception for the C++ exception that is being handled (used in catch (...)).
 void translate_exception();
 
 class NoGrad {
@@ -121,8 +122,8 @@ class NoGrad {
   static mindspore::pynative::GradState &state() { return mindspore::pynative::GradState::Get(); }
   bool previous_;
 };
-// Grad mode is MindSpore's own thread-local switch; its second flag (cleared by some of MindSpore's errors
-// and false in new threads) is asserted wherever we read it.
+// Grad mode is MindSpore's own thread-local switch. MindSpore has a second flag, which is false in new threads and
+// after some of its errors; it is set to true wherever grad mode is read.
 inline bool grad_enabled() {
   auto &s = mindspore::pynative::GradState::Get();
   if (!s.grad_flag()) s.set_grad_flag(true);

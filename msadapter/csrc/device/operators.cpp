@@ -8,8 +8,8 @@
 #include "pyboost_bind.h"
 
 namespace mindspore::kernel {
-// MindSpore's kernel selection asks by name whether a CPU kernel exists before it takes the operator that
-// we override. This one answers yes and is never launched.
+// MindSpore asks by name whether a CPU kernel exists before it calls the operator that is overridden here. This
+// kernel answers yes, and is never launched.
 class NameOnlyKernel : public NativeCpuKernelMod {
  public:
   bool Init(const std::vector<KernelTensor *> &, const std::vector<KernelTensor *> &) override { return true; }
@@ -27,7 +27,7 @@ namespace msa {
 Operand box(const TensorPtr &t) { return Operand::of(t); }
 Operand box(const mindspore::Int64ImmPtr &v) {
   Operand o = Operand::of(static_cast<int64_t>(v->value()));
-  // MindSpore passes element types as plain integers; whoever asks for a dtype finds it.
+  // MindSpore passes dtypes as plain integers. They are converted where an operator asks for a dtype.
   const auto id = static_cast<TypeId>(v->value());
   if (v->value() > 0 && v->value() < 256 && known_dtype(id)) o.dtype = from_ms(id);
   return o;
@@ -141,7 +141,7 @@ Tensors run_kernel(const char *name, const KernelInfo *kernel, const Operand *ar
                    const TensorPtr *destination) {
   if (!kernel) throw NotImplementedError(text(name, " is not supported on CPU (docs/coverage.md)"));
   check(n <= kMaxOperands, name, ": too many operands");
-  struct Boxed {  // only as many as there are operands: an Arg is large
+  struct Boxed {  // only as many as there are operands, because an Arg is large
     explicit Boxed(int count) : n(count) {
       for (int i = 0; i < n; ++i) new (at(i)) Arg();
     }
@@ -192,7 +192,8 @@ Tensors run_kernel(const char *name, const KernelInfo *kernel, const Operand *ar
   call.args = boxed;
   call.nargs = n;
   kernel->run(call);
-  if (destination && !kernel->elementwise) {  // computed aside, because the kernel may read what it has written
+  // Computed in other memory, because the kernel may read what it has already written
+  if (destination && !kernel->elementwise) {
     copy_into(view_of(*destination), view_of(call.results.at(0)));
     call.results[0] = *destination;
   }
@@ -242,7 +243,7 @@ const Operator *find_operator(const std::string &name) {
   static std::unordered_map<std::string, std::unique_ptr<Operator>> known;
   auto it = known.find(name);
   if (it != known.end()) {
-    Operator &have = *it->second;  // the library of operators may have been loaded since
+    Operator &have = *it->second;  // the library with MindSpore's operators may have been loaded in the meantime
     auto late = thunks().find(name);
     if (!have.through_mindspore && late != thunks().end()) have.through_mindspore = late->second.call;
     return &have;

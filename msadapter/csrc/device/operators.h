@@ -1,4 +1,4 @@
-// MindSpore operators by name: run with our kernel (CPU) or through MindSpore's own dispatch (any device).
+// MindSpore operators by name. They run with a kernel of this package (CPU) or through MindSpore's own dispatch.
 #pragma once
 #include <functional>
 #include <unordered_map>
@@ -7,7 +7,7 @@
 
 namespace msa {
 
-// One operand on the MindSpore side of the fence (kernels::Arg is the other side).
+// One operand in MindSpore's types. (kernels::Arg is an operand for the kernels.)
 struct Operand {
   Arg::Kind kind = Arg::kNone;
   TensorPtr tensor;
@@ -62,28 +62,27 @@ struct Operand {
 
 using Tensors = std::vector<TensorPtr>;
 
-// What we know of one operator name.
+// What is known about one operator.
 struct Operator {
   std::string name;
-  bool inplace = false;                                            // MindSpore's Inplace*: result 0 is operand 0
-  const KernelInfo *kernel = nullptr;                              // our CPU kernel, if any
+  bool inplace = false;                // MindSpore's Inplace* operators: result 0 is operand 0
+  const KernelInfo *kernel = nullptr;  // the CPU kernel of this package, if there is one
   std::function<Tensors(const Operand *, int)> through_mindspore;  // MindSpore's operator, if it has one
 };
 
-// Found once per call site; throws NotImplementedError for an unknown name.
+// Found once for each place of use. Throws NotImplementedError for an unknown name.
 const Operator *find_operator(const std::string &name);
 std::vector<std::string> mindspore_operators();
 
-// Runs without recording gradients. `destination`: results go straight into these tensors when the kernel is
-// elementwise.
+// Runs without recording gradients. If the kernel is elementwise, it writes its results directly to `destination`.
 Tensors run_operator(const Operator *op, const Operand *args, int n, const TensorPtr *destination = nullptr);
 TensorPtr run1(const char *name, std::initializer_list<Operand> args);
 
-// MSADAPTER_FAST=0: every operator goes through MindSpore's dispatch, as on an accelerator.
+// False with MSADAPTER_FAST=0. Every operator then goes through MindSpore's dispatch, as on an accelerator.
 bool fast_path();
 void set_fast_path(bool on);
 
-// Puts our kernels behind MindSpore's CPU operators.
+// Makes MindSpore's CPU operators use the kernels of this package.
 void install_overrides();
 void register_thunk(const std::string &name, std::function<Tensors(const Operand *, int)> call,
                     std::function<void()> install);

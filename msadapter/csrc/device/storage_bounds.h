@@ -1,11 +1,11 @@
-// Whether a geometry stays inside of a storage. Its numbers may come from a file, so nothing here overflows.
+// Checks that sizes and strides stay inside of a storage. They may come from a file, so nothing here overflows.
 #pragma once
 #include "bridge.h"
 
 namespace msa {
 
-// Bytes of storage that a geometry reaches to, counted from the start of the storage; 0 when it has no elements.
-// RuntimeError, as PyTorch's, for negative numbers and for sizes that no 64-bit number holds.
+// The number of bytes from the start of the storage that sizes and strides need; 0 if there are no elements. Throws
+// PyTorch's RuntimeError for negative numbers and for sizes that no 64-bit number holds.
 inline int64_t storage_bytes(DType dtype, const Dims &sizes, const Dims &strides, int64_t offset) {
   check(sizes.size() == strides.size(), "mismatch in length of strides and shape");
   check(offset >= 0, "Tensor: invalid storage offset ", offset);
@@ -27,7 +27,7 @@ inline int64_t storage_bytes(DType dtype, const Dims &sizes, const Dims &strides
   return bytes;
 }
 
-// Bytes of these elements one behind the other.
+// The number of bytes of these elements without gaps.
 inline int64_t dense_bytes(DType dtype, const Dims &sizes) {
   int64_t bytes = item_size(dtype);
   for (int64_t size : sizes)
@@ -36,8 +36,8 @@ inline int64_t dense_bytes(DType dtype, const Dims &sizes) {
   return bytes;
 }
 
-// RuntimeError unless the geometry stays inside of base's storage. A tensor without values (meta) has no memory to
-// leave, and a view of a tensor whose storage was freed may reach as far as the tensor does.
+// Throws RuntimeError unless the sizes and strides stay inside of base's storage. A meta tensor has no storage to
+// leave, and a view of a tensor whose storage was freed may need as much as that tensor does.
 inline void check_inside_storage(const TensorPtr &base, DType dtype, const Dims &sizes, const Dims &strides,
                                  int64_t offset) {
   const int64_t need = storage_bytes(dtype, sizes, strides, offset);

@@ -12,12 +12,12 @@ namespace {
 struct Event {
   std::string name;
   const char *category;
-  int64_t start, end, memory;  // nanoseconds of time.perf_counter_ns(); bytes allocated less bytes freed inside
+  int64_t start, end, memory;  // nanoseconds of time.perf_counter_ns(), and bytes allocated minus bytes freed inside
   uint64_t thread;
   Ref shapes, stack;
 };
 std::vector<Event> events;
-uint64_t session = 0;  // a scope that outlives its recording must not write into the next one
+uint64_t session = 0;  // a scope that ends after its recording must not write into the next recording
 bool with_shapes = false, with_memory = false, with_stack = false;
 
 int64_t now() {

@@ -1,4 +1,4 @@
-// What torch.profiler records: ranges of operators and backward nodes. Costs one test of a flag while nobody profiles.
+// Records ranges of operators and backward nodes for torch.profiler. Without a profiler it only tests a flag.
 #pragma once
 #include <string>
 
@@ -15,8 +15,8 @@ class TraceScope {
   ~TraceScope() {
     if (index_ >= 0) finish();
   }
-  // `prefix` + `name`, in a category of the Chrome trace; `count` operands whose shapes are kept if they were asked
-  // for.
+  // Begins a range `prefix` + `name` in a category of the Chrome trace. The shapes of the `count` operands are kept
+  // if the user has asked for them.
   void begin(const char *prefix, const std::string &name, const char *category, PyObject *const *operands = nullptr,
              int count = 0);
 

@@ -1,4 +1,4 @@
-// What the pieces of the dispatcher share.
+// Declarations that the parts of the dispatcher share.
 #pragma once
 #include <new>
 
@@ -8,7 +8,7 @@ namespace msa {
 
 constexpr int kMaxParams = 40;
 
-// n values on the stack, made and destroyed as needed: a call has few operands of the many it might have.
+// n values on the stack, which are constructed as needed, because most calls have few of the possible operands.
 template <class T, int Capacity>
 class Slots {
  public:
@@ -36,10 +36,10 @@ struct Results {
   Tensors tensors;
   bool single = true;
   bool as_list = false;
-  Ref python;  // set when the body returned something that is not tensors
+  Ref python;  // set if the body returned something other than tensors
 };
 
-// The operator of this name, found once a place.
+// The operator with this name. It is looked up once for each place of use.
 #define MSA_OPERATOR(name)                           \
   ([] {                                              \
     static const Operator *op = find_operator(name); \
@@ -72,7 +72,7 @@ Ref call_body(const Op &op, PyObject **objects);
 Ref run_functional(Op &op, Operand *v, PyObject **slots);
 Ref run_inplace(Op &op, Operand *v, PyObject **slots);
 void resolve_kernel(Op &op);
-// Casts the floating tensors among the operands as autocast asks; `slots` then holds the casts, owned by `hold`.
+// Casts floating point operands as autocast asks. `slots` then contains the casts, which `hold` keeps alive.
 void apply_autocast(const Op &op, Operand *v, PyObject **slots, std::vector<Ref> *hold);
 
 // ---- native_bodies.cpp: bodies of the hottest operators in C++; nullptr where there is none.
@@ -80,11 +80,11 @@ NativeBody native_body(const std::string &op_name);
 
 // ---- native_factories.cpp
 NativeBody native_factory(const std::string &op_name);
-bool factories_on_cpu();  // no default device was set
+bool factories_on_cpu();  // whether the default device is the CPU
 
 // ---- native_views.cpp
 NativeBody native_view(const std::string &op_name);
-bool can_view(const TensorPtr &t, const Operand &sizes);  // whether `view` gives a tensor these sizes
+bool can_view(const TensorPtr &t, const Operand &sizes);  // whether `view` can give the tensor these sizes
 
 // ---- subscript.cpp: null (without an error) where the Python body must decide
 PyObject *plain_subscript(PyObject *tensor, PyObject *index);
@@ -95,7 +95,7 @@ Op *op_named(const char *name);
 
 // ---- op.cpp
 bool functions_overridden();  // a __torch_function__ mode is active
-// What a mode or a subclass among the arguments makes of a call; null when they leave it alone.
+// Returns what a mode or a tensor subclass returns for the call, or null if they do not handle it.
 Ref call_torch_function(PyObject *function, PyObject *args, PyObject *kwargs);
 
 }  // namespace msa

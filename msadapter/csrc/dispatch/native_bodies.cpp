@@ -1,5 +1,5 @@
-// Bodies of the hottest operators in C++, for the plain call: what a Python body does beyond one kernel (a dtype
-// given, a device named, integers to promote) is left to it.
+// C++ bodies of the most frequent operators, for plain calls. Calls that need more than one kernel (because of a
+// dtype, a device or type promotion) are left to the Python body.
 #include "internal.h"
 
 namespace msa {
@@ -12,7 +12,7 @@ bool run(const Operator *op, std::initializer_list<Operand> v, Tensors *out) {
 DType type_of(const Operand &v) { return from_ms(v.tensor->data_type()); }
 bool inexact(const Operand &v) { return is_floating(type_of(v)) || is_complex(type_of(v)); }
 
-// ---- reductions of floating tensors; other types have their result type decided by the Python body
+// ---- reductions of floating point tensors (the Python body decides the result type of other types)
 bool sum(const Operand *v, PyObject **, Tensors *out) {
   if (v[3].kind != Arg::kNone || !inexact(v[0])) return false;
   *out = run_operator(MSA_OPERATOR("SumExt"), v, 4);

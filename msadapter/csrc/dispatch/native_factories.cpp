@@ -1,12 +1,12 @@
-// Factories in C++, for the plain call: a host tensor without a layout, device, gradient or pinning of its own. The
-// rest, and every error, is left to the Python bodies.
+// C++ bodies of functions that create tensors, for plain calls: a CPU tensor without layout, device, requires_grad or
+// pin_memory. All other calls, and every error, are left to the Python bodies.
 #include "internal.h"
 
 namespace msa {
 namespace {
 
-// Options follow the factory's own arguments: dtype, then layout, device, requires_grad, pin_memory and whatever comes
-// after.
+// Checks the options, which follow the function's own arguments: dtype, layout, device, requires_grad, pin_memory,
+// and others after that.
 bool plain_options(const Operand &dtype, PyObject **slots, int first, int count) {
   if (!factories_on_cpu() || (dtype.kind != Arg::kNone && dtype.kind != Arg::kDType)) return false;
   for (int i = first + 1; i < first + count; ++i)
@@ -58,7 +58,7 @@ bool ones(const Operand *v, PyObject **slots, Tensors *out) {
 DType number_type(std::initializer_list<const Scalar *> values) {
   bool real = false;
   for (auto *s : values) {
-    if (s->kind == Scalar::kComplex) return DType::C128;  // callers leave complex numbers alone
+    if (s->kind == Scalar::kComplex) return DType::C128;  // the callers do not handle complex numbers
     real = real || s->kind == Scalar::kFloat;
   }
   return real ? default_dtype() : DType::I64;
@@ -86,7 +86,7 @@ bool arange(const Operand *v, PyObject **slots, Tensors *out) {  // start, end, 
   return true;
 }
 
-// ---- random: size, generator, dtype, ... from the default stream of the host, whose id and offset are 0
+// ---- random: size, generator, dtype, ... with the default generator of the CPU, whose id and offset are 0
 bool random(const Operator *op, const Operand *v, PyObject **slots, Tensors *out) {
   if (!sized(v[0]) || slots[1] != Py_None || !plain_options(v[2], slots, 2, 6)) return false;
   static const TensorPtr zero = [] {

@@ -1,5 +1,5 @@
-// Gradients of the hottest operators in C++. The Python formulas stay the definition: these give the same
-// numbers with fewer steps, and only run when no graph of the gradient is asked for.
+// C++ gradients of the most frequent operators. They give the same numbers as the Python formulas, which remain the
+// definition, with fewer steps. They run only if no graph of the gradient is recorded.
 #include "internal.h"
 
 namespace msa {
@@ -30,7 +30,8 @@ PyObject *plain(OpNode &n, int param) {
 }
 bool is_one(PyObject *o) { return o && PyLong_CheckExact(o) && PyLong_AsLong(o) == 1; }
 
-// The other factor of a product: a saved tensor of g's type, or the number the user wrote; none: not for us.
+// Returns the other factor of a product: a saved tensor with the type of g, or a number. It returns an empty operand
+// if this function does not support the case, and then the Python formula runs.
 Operand factor(OpNode &n, int param, const TensorPtr &g) {
   if (TensorPtr t = n.saved_tensor(param))
     return type_of(t) == type_of(g) && !is_complex(type_of(g)) ? Operand::of(t) : Operand();
@@ -88,7 +89,7 @@ bool mm(OpNode &n, const TensorPtr &g, Tensors *out) {
   return true;
 }
 
-// The gradient of a view that keeps every element: g in the input's shape.
+// The gradient of a view that keeps every element: g, in the shape of the input.
 bool reshaped(OpNode &n, const TensorPtr &g, Tensors *out) {
   if (!wants(n, 0)) return true;
   if (!is_contiguous(g)) return false;
@@ -125,7 +126,7 @@ bool swapped(OpNode &n, const TensorPtr &g, Tensors *out) {
   return true;
 }
 
-// The gradient of a view of a part: zeros in which the same view holds g.
+// The gradient of a view of a part: zeros, with g in the same part.
 bool placed(OpNode &n, const TensorPtr &g, Tensors *out) {
   if (!wants(n, 0)) return true;
   if (n.inputs[0].dtype != type_of(g) || !n.op->native_body) return false;
@@ -146,8 +147,8 @@ bool placed(OpNode &n, const TensorPtr &g, Tensors *out) {
   return true;
 }
 
-// g of a reduction, seen as the whole shape again; null where the arguments are not plain. `count`: elements of each
-// sum.
+// Expands the gradient g of a reduction to the input's shape. Null if the arguments are not plain. `count` is the
+// number of elements in each sum.
 TensorPtr spread(OpNode &n, const TensorPtr &g, int64_t *count) {
   const Dims &sizes = n.inputs[0].sizes;
   const int64_t rank = static_cast<int64_t>(sizes.size());
@@ -193,7 +194,7 @@ bool mean(OpNode &n, const TensorPtr &g, Tensors *out) {
   return true;
 }
 
-// ---- one operator of MindSpore's for the whole gradient
+// ---- gradients that are a single operator of MindSpore
 TensorPtr result_of(OpNode &n, int i) { return n.results.at(i).unpack(&n); }
 Operand number(OpNode &n, int param) {
   Operand o;
@@ -287,7 +288,7 @@ bool index_select(OpNode &n, const TensorPtr &g, Tensors *out) {  // self, dim, 
   return true;
 }
 
-// ---- products: g and what was multiplied as matrices
+// ---- products, with g and the operands as matrices
 TensorPtr as_matrix(const TensorPtr &t) {
   if (!is_contiguous(t) || t->shape().empty()) return nullptr;
   const int64_t columns = t->shape().back();
@@ -329,7 +330,7 @@ bool bmm(OpNode &n, const TensorPtr &g, Tensors *out) {
   return true;
 }
 
-// ---- rearranged
+// ---- rearrangements
 bool permute(OpNode &n, const TensorPtr &g, Tensors *out) {
   if (!wants(n, 0)) return true;
   Operand order = number(n, 1);

@@ -1,5 +1,5 @@
-// Bodies of the hottest views in C++. They do what the Python bodies do where nothing is wrong with the call;
-// anything else is left to those, which raise torch's errors.
+// C++ bodies of the most frequent views. They handle correct calls like the Python bodies, and leave everything else
+// to these, which raise PyTorch's errors.
 #include "../device/storage_bounds.h"
 #include "internal.h"
 
@@ -12,7 +12,7 @@ int64_t elements(const Dims &d) {
   return n;
 }
 
-// Sizes with -1 filled in; false when they do not fit n elements.
+// Replaces a size of -1. False if the sizes do not fit n elements.
 bool infer(Dims *sizes, int64_t n) {
   int64_t known = 1, hole = -1;
   for (size_t i = 0; i < sizes->size(); ++i) {
@@ -33,11 +33,11 @@ bool infer(Dims *sizes, int64_t n) {
   return known == n;
 }
 
-// Strides that give `sizes` on the same memory, if there are any.
+// Computes the strides that give `sizes` on the same memory, if there are any.
 bool strides_for(const Dims &old_sizes, const Dims &old_strides, const Dims &sizes, Dims *out) {
   out->assign(sizes.size(), 1);
   const int64_t n = elements(old_sizes);
-  if (n == 0) return false;  // rare, and torch has its own rule
+  if (n == 0) return false;  // rare, and PyTorch has a special rule for it
   int d = static_cast<int>(sizes.size()) - 1;
   int64_t base = old_strides.empty() ? 1 : old_strides.back(), chunk = 1, taken = 1;
   for (int k = static_cast<int>(old_sizes.size()) - 1; k >= 0; --k) {
@@ -72,7 +72,7 @@ bool view(const Operand *v, PyObject **, Tensors *out) {
   return make(t, sizes, strides, offset_of(t), out);
 }
 
-// Four numbers an item: (0, index, 0, 0), (1, start, step, length) or (2, 0, 0, 0) for a new dim.
+// Four numbers for each item: (0, index, 0, 0), (1, start, step, length), or (2, 0, 0, 0) for a new dim.
 bool region(const Operand *v, PyObject **, Tensors *out) {
   const TensorPtr &t = v[0].tensor;
   const Dims &spec = v[1].ints, &have = t->shape();
@@ -142,7 +142,7 @@ bool unbind(const Operand *v, PyObject **, Tensors *out) {
   d += d < 0 ? n : 0;
   Dims sizes = t->shape(), strides = strides_of(t);
   const int64_t count = sizes[d], step = strides[d];
-  if (count < 2) return false;  // the Python body knows what one part means
+  if (count < 2) return false;  // the Python body handles a single part
   sizes.erase(sizes.begin() + d);
   strides.erase(strides.begin() + d);
   for (int64_t i = 0; i < count; ++i) make(t, sizes, strides, offset_of(t) + i * step, out);
@@ -228,7 +228,7 @@ bool as_strided(const Operand *v, PyObject **, Tensors *out) {
   const int64_t offset = v[3].kind == Arg::kNone ? offset_of(t) : v[3].scalar.i;
   if (v[1].kind != Arg::kInts || v[2].kind != Arg::kInts) return false;
   for (int64_t stride : strides)
-    if (stride < 0) return false;  // torch's error for these is the Python body's
+    if (stride < 0) return false;  // the Python body raises PyTorch's error
   check_inside_storage(t, from_ms(t->data_type()), sizes, strides, offset);
   return make(t, sizes, strides, offset, out);
 }

@@ -1,4 +1,4 @@
-// The recorded call of an operator, and the shaping of its gradients.
+// The graph node of an operator's call, and the reduction of its gradients to the shapes of the inputs.
 #include "internal.h"
 
 namespace msa {
@@ -82,7 +82,8 @@ Ref python_tensor(const TensorPtr &t) { return t ? checked(wrap(t)) : result_of_
 
 Tensors OpNode::apply(const Tensors &grads) {
   Tensors out(next_edges_.size());
-  bool first_only = grads[0] != nullptr;  // further outputs are mostly there for the backward itself
+  // The gradients of further outputs are usually null, because these outputs only serve the backward
+  bool first_only = grads[0] != nullptr;
   for (size_t i = 1; i < grads.size(); ++i) first_only = first_only && !grads[i];
   if (op->native && first_only && !grad_enabled() && fast_path() && on_cpu(grads[0]) && !is_meta(grads[0]) &&
       op->native(*this, grads[0], &out))
@@ -162,7 +163,7 @@ Tensors OpNode::apply(const Tensors &grads) {
     }
     Ref r = checked(PyObject_Vectorcall(f.function, argv, n, nullptr));
     if (f.joint && is_tensor(r.get())) {
-      put(f.params[0], r.get());  // an operator with one result: the others got none
+      put(f.params[0], r.get());  // the function returned one gradient, so the other parameters get none
     } else if (f.joint) {
       Ref seq = checked(PySequence_Fast(r.get(), "a joint gradient must return a tuple"));
       for (size_t i = 0; i < f.params.size() && static_cast<Py_ssize_t>(i) < PySequence_Fast_GET_SIZE(seq.get()); ++i)

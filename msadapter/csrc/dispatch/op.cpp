@@ -23,7 +23,7 @@ bool is_float8_tensor(PyObject *o) {
          is_float8(from_ms(unwrap(o)->data_type()));
 }
 
-// What the Python side computes of an operator whose kernel refuses float8 operands; null: the refusal stands.
+// Calls the Python function for operators whose kernel does not support float8 operands. Null if it does not either.
 PyObject *for_float8(PyObject *callable, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
   bool any = false;
   for (Py_ssize_t i = 0; i < nargs; ++i) any = any || is_float8_tensor(args[i]);
@@ -35,18 +35,18 @@ PyObject *for_float8(PyObject *callable, PyObject *const *args, Py_ssize_t nargs
     PyTuple_SET_ITEM(pos.get(), i, args[i]);
   }
   Ref r(PyObject_CallFunctionObjArgs(float8_handler, callable, pos.get(), nullptr));
-  if (!r) PyErr_Clear();  // the kernel's own error says more
+  if (!r) PyErr_Clear();  // the kernel's own error is more specific
   return r && r.get() != Py_NotImplemented ? r.release() : nullptr;
 }
 
-thread_local int default_device = 0;  // of factories that name none: 0 the CPU, 1 an accelerator, 2 meta
+thread_local int default_device = 0;  // for functions without a device argument: 0 the CPU, 1 an accelerator, 2 meta
 
-// Whether a factory is to make a meta tensor: asked for, by default, or like its operand.
+// Whether a function must create a meta tensor: by its argument, by default, or because its operand is one.
 bool makes_meta(const Op &op, PyObject **slots, const Operand &like) {
   PyObject *device = slots[op.device_param];
   if (device == Py_None) return like.tensor ? is_meta(like.tensor) : default_device == 2;
   Ref name = PyUnicode_Check(device) ? Ref::borrow(device) : Ref(PyObject_GetAttrString(device, "type"));
-  if (!name) PyErr_Clear();  // an index of an accelerator
+  if (!name) PyErr_Clear();  // an integer is the index of an accelerator
   return name && PyUnicode_Check(name.get()) && PyUnicode_CompareWithASCIIString(name.get(), "meta") == 0;
 }
 
@@ -127,7 +127,7 @@ PyObject *op_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyOb
     const bool meta = op.device_param >= 0 && makes_meta(op, slots, operands[0]);
     Ref like;
     if (op.device_param >= 0 && !meta && n && operands[0].tensor &&
-        is_meta(operands[0].tensor)) {  // of its shape, elsewhere
+        is_meta(operands[0].tensor)) {  // of the same shape on another device
       const TensorPtr &t = operands[0].tensor;
       operands[0].tensor = new_tensor(from_ms(t->data_type()), t->shape().data(), static_cast<int>(t->shape().size()),
                                       strides_of(t).data());

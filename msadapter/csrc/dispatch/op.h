@@ -1,4 +1,4 @@
-// A declared operator: parses a call by its schema, promotes, runs, records the gradient.
+// A declared operator. It parses a call by its schema, promotes types, runs, and records the gradient.
 #pragma once
 #include "../autograd/graph.h"
 
@@ -24,30 +24,32 @@ struct Param {
   std::vector<PyObject *> aliases;
   ParamType type = ParamType::kAny;
   bool nullable = false, keyword_only = false, required = true;
-  PyObject *fallback = nullptr;  // default value
+  PyObject *fallback = nullptr;  // the default value
 };
 
-// Where a gradient lambda finds one of its arguments.
+// Tells where the formula of a gradient finds one of its arguments.
 struct Need {
   enum Kind : uint8_t { kParam, kResult, kNeeds } kind;
   int index;
-  bool shape_only = false;  // the formula reads nothing but shape, dtype and ndim of this parameter
+  bool shape_only = false;  // the formula uses only shape, dtype and ndim of this parameter
 };
 struct Formula {
-  std::vector<int> params;  // whose gradient it gives
+  std::vector<int> params;  // the parameters whose gradients it computes
   PyObject *function = nullptr;
   std::vector<Need> needs;
-  bool joint = false;  // returns a tuple
+  bool joint = false;  // it returns a tuple of all gradients
 };
 
 enum class Promote : uint8_t { kNone, kDefault, kFloat };
 
 struct Op;
-// Gradient in C++ for hot operators: same results as the formulas, used when no graph of it is wanted.
+// A gradient in C++ for a frequent operator. It gives the results of the formulas, and is used if no graph of the
+// gradient is recorded.
 struct OpNode;
-using NativeGradient = bool (*)(OpNode &, const TensorPtr &g, Tensors *out);  // false: take the formulas
+using NativeGradient = bool (*)(OpNode &, const TensorPtr &g, Tensors *out);  // false: use the formulas
 
-// Bodies in C++ (false) and shortcuts of composites (null): then the Python body decides, and raises.
+// Bodies in C++ return false, and shortcuts of composites return null, if they do not handle a call. The Python body
+// then runs, and raises errors.
 using NativeBody = bool (*)(const Operand *v, PyObject **slots, Tensors *out);
 using PlainCall = PyObject *(*)(const Op &, PyObject **slots);
 
@@ -55,7 +57,7 @@ struct Op {
   std::string name;
   std::vector<Param> params;
   PyObject *body = nullptr;  // python body, or null when `kernel` is called directly
-  bool composite = false;    // body is differentiable by itself
+  bool composite = false;    // the body consists of differentiable operators
   bool view = false;
   bool varargs = false;  // the first int[] parameter takes varargs
   int vararg_index = -1;
@@ -64,14 +66,14 @@ struct Op {
   Promote promote = Promote::kNone;
   std::vector<int> promote_params;
   std::vector<Formula> formulas;
-  std::vector<uint8_t> saved_params;  // bit: parameter is read by some formula
+  std::vector<uint8_t> saved_params;  // bit: some formula uses this parameter
   bool saves_self = false, saves_result = false, differentiable = false;
   PyObject *result_type = nullptr;    // namedtuple class, or null
   PyObject *keyword_names = nullptr;  // tuple of the keyword-only names (for python bodies)
   int autocast = 0;                   // 1 lower precision, 2 float32, 3 widest
   std::string node_name, trace_name;
   NativeGradient native = nullptr;
-  int device_param = -1;  // the parameter named device
+  int device_param = -1;  // the number of the parameter `device`
   NativeBody native_body = nullptr;
   PlainCall plain_call = nullptr;
   bool subtraction = false;
@@ -87,7 +89,7 @@ struct OpObject {
 };
 extern PyTypeObject op_type;
 
-// The recorded call of an Op.
+// The graph node of a call of an Op.
 struct OpNode final : Node {
   OpNode(const Op *o, size_t outputs) : Node(o->node_name, outputs), op(o) {}
   bool single_use() const override { return op->saves_self || !saved.empty() || op->saves_result; }
@@ -103,19 +105,19 @@ struct OpNode final : Node {
     DType dtype = DType::F32;
     bool tensor = false;
   };
-  std::vector<Input> inputs;                      // per parameter
+  std::vector<Input> inputs;                      // for each parameter
   std::vector<std::pair<Dims, DType>> list_meta;  // for Tensor[] parameters, in edge order
   std::vector<std::pair<int, SavedTensor>> saved;
   std::vector<std::pair<int, std::vector<SavedTensor>>> saved_lists;
-  std::vector<std::pair<int, TensorPtr>> shapes;  // parameters of which only shape and type are read
-  std::vector<std::pair<int, Ref>> plain;         // other values read by formulas
+  std::vector<std::pair<int, TensorPtr>> shapes;  // parameters of which only shape and dtype are used
+  std::vector<std::pair<int, Ref>> plain;         // other values that the formulas use
   std::vector<SavedTensor> results;
   bool released = false;
   TensorPtr saved_tensor(int param) const;
 };
 
 NativeGradient native_gradient(const std::string &op_name);
-// g summed to `sizes` and cast to `dtype`; differentiable when grad mode is on.
+// Sums g to `sizes` and casts it to `dtype`. The result is differentiable if grad mode is on.
 TensorPtr reduce_to(const TensorPtr &g, const Dims &sizes, DType dtype);
 
 DType default_dtype();

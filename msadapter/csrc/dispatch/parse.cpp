@@ -1,4 +1,4 @@
-// Python arguments -> operands, by the schema; torch's error texts.
+// Converts the Python arguments of a call to operands, by the schema, with PyTorch's error messages.
 #include "internal.h"
 
 namespace msa {
@@ -64,7 +64,7 @@ bool scalar_from(PyObject *o, Scalar *s) {
     Ref v = checked(PyObject_CallMethod(o, "item", nullptr));
     return scalar_from(v.get(), s);
   }
-  // numpy scalars and the like
+  // scalars of numpy and similar types
   if (PyIndex_Check(o)) {
     Ref v = checked(PyNumber_Index(o));
     return scalar_from(v.get(), s);
@@ -195,14 +195,14 @@ void convert(const Op &op, int i, PyObject *o, Operand *r) {
   }
 }
 
-// Fills slots (borrowed) from a vectorcall; `held` owns what had to be made.
+// Fills slots (borrowed references) from a vectorcall. `held` owns objects that had to be created.
 void parse(const Op &op, PyObject *const *args, Py_ssize_t nargs, Keywords *keywords, PyObject **slots, Ref *held) {
   const int n = static_cast<int>(op.params.size());
   for (int i = 0; i < n; ++i) slots[i] = nullptr;
   int positional = 0;
   while (positional < n && !op.params[positional].keyword_only) ++positional;
   if (op.varargs && nargs > op.vararg_index) {
-    // x.view(2, 3): ints from vararg_index on belong together
+    // x.view(2, 3): the ints from vararg_index on form one list
     PyObject *first = args[op.vararg_index];
     const bool looks_like_ints = !PyTuple_Check(first) && !PyList_Check(first) && first != Py_None &&
                                  PyIndex_Check(first) && !PyBool_Check(first);

@@ -1,11 +1,11 @@
-// Composites whose ordinary call is one other operator: that operator at once, without the Python body in between.
-// Whatever is not ordinary, or wrong, is left to the body, which raises torch's errors.
+// Shortcuts of composites whose plain call is a single other operator. It is called without the Python body. All
+// other calls are left to the body, which raises PyTorch's errors.
 #include "../device/trace.h"
 #include "internal.h"
 
 namespace msa {
 
-// The declared operator (a family's file may have the name of one, so it is not asked from msadapter.ops itself).
+// Returns the declared operator. It is not taken from msadapter.ops, because a module there may have the same name.
 Op *op_named(const char *name) {
   PyObject *table = table_function("t");
   Ref f = checked(PyObject_GetAttrString(table, name));
@@ -17,7 +17,7 @@ namespace {
 
 using Values = Operands;
 
-// Calls a declared operator with operands at hand; `slots` are only looked at where an operand says nothing.
+// Calls a declared operator with the given operands. `slots` are used only where an operand is empty.
 Ref run(Op *op, Values &v) {
   PyObject *slots[kMaxParams];
   std::fill_n(slots, op->params.size(), Py_None);
@@ -91,7 +91,7 @@ PyObject *chunk(const Op &, PyObject **slots) {  // self, chunks, dim
   const int64_t each = (shape[dim] + chunks - 1) / chunks;
   v[1].kind = Arg::kInts;
   for (int64_t left = shape[dim]; left > 0; left -= each) v[1].ints.push_back(std::min(each, left));
-  if (v[1].ints.size() == 1) return nullptr;  // a slice, says the body
+  if (v[1].ints.size() == 1) return nullptr;  // the Python body makes this a slice
   v[2] = Operand::of(dim);
   return run(split, v).release();
 }
@@ -105,7 +105,7 @@ PyObject *contiguous(const Op &, PyObject **slots) {
 PyObject *where(const Op &op, PyObject **slots) {
   if (!is_tensor(slots[0]) || slots[1] == Py_None || slots[2] == Py_None) return nullptr;
   static PyObject *choose = table_function("_where");
-  const bool method = op.params[1].required;  // x.where(condition, other): the condition comes second
+  const bool method = op.params[1].required;  // in x.where(condition, other) the condition is the second argument
   PyObject *ordered[] = {slots[method], slots[!method], slots[2]};
   return checked(PyObject_Vectorcall(choose, ordered, 3, nullptr)).release();
 }
@@ -147,8 +147,8 @@ PyObject *embedding(
   return run(rows, v).release();
 }
 
-// Logits (N, C), classes (N), nothing else asked for: input, target, weight, size_average, ignore_index, reduce,
-// reduction, label_smoothing
+// The plain case has logits (N, C) and classes (N) only. Arguments: input, target, weight, size_average,
+// ignore_index, reduce, reduction, label_smoothing
 PyObject *cross_entropy(const Op &op, PyObject **slots) {
   static Op *fused = op_named("_cross_entropy");
   if (width(&op) != 8 || !is_tensor(slots[0]) || !is_tensor(slots[1])) return nullptr;

@@ -1,4 +1,4 @@
-// Torch's type promotion.
+// PyTorch's type promotion.
 #include "internal.h"
 
 namespace msa {
@@ -25,7 +25,7 @@ DType promote_types(DType a, DType b) {
     return wide_a == DType::F64 || wide_b == DType::F64 ? DType::C128 : DType::C64;
   }
   if (ca != cb) return ca > cb ? a : b;
-  if (ca == 2) {  // half with bfloat16 meet in float
+  if (ca == 2) {  // float16 and bfloat16 together give float32
     if (a == DType::F64 || b == DType::F64) return DType::F64;
     return DType::F32;
   }
@@ -64,7 +64,7 @@ static DType cast_target(const Op &op, const Operand *v) {
     if (!any)
       r = best[level];
     else if (category(best[level]) > category(r)) {
-      // a lower-priority operand decides only the kind: its own type (complex follows the tensor's width)
+      // an operand of lower priority changes only the category; a complex result has the width of the tensor's type
       r = category(best[level]) == 3 && category(r) == 2 && level == 2 ? complex_of(r)
           : level == 2 && category(r) == 2                             ? r
                                                                        : best[level];
@@ -81,7 +81,7 @@ TensorPtr raw_cast(const TensorPtr &t, DType d) {
   if (from_ms(t->data_type()) == d) return t;
   if (!on_cpu(t)) return run1("Cast", {Operand::of(t), Operand::of(d)});
   Tensor src = view_of(t);
-  // keeps the operand's own (dense) layout, as torch's cast does
+  // keeps the strides of a dense operand, as PyTorch's cast does
   Dims strides = strides_of(t);
   int64_t extent = 1;
   for (int k = 0; k < src.ndim; ++k) extent += (src.sizes[k] - 1) * strides[k];
@@ -125,7 +125,8 @@ void promote(const Op &op, Operand *v) {
           "`logical_not()` operator instead.");
   }
   const DType d = cast_target(op, v);
-  // Our element-wise kernels take a Python number as it is: 16-bit types then round once, as in torch.
+  // The elementwise kernels accept Python numbers without conversion, so 16-bit results are rounded once, as in
+  // PyTorch.
   const bool keep_numbers = !op.body && op.kernel && op.kernel->kernel && op.kernel->kernel->elementwise && fast_path();
   for (int i : op.promote_params) {
     Operand &o = v[i];

@@ -1,4 +1,4 @@
-// Running a parsed call: functional or in place, recorded or not.
+// Runs a parsed call: out of place or in place, recorded or not.
 #include "internal.h"
 
 namespace msa {
@@ -109,7 +109,7 @@ static bool any_requires_grad(const Op &op, const Operand *v) {
   return false;
 }
 
-// Whether any operand does, differentiable or not: such a write is refused where it cannot be recorded.
+// Whether any operand requires grad, differentiable or not. A write that cannot be recorded is refused then.
 static bool anything_requires_grad(const Operand *v, int n) {
   for (int i = 0; i < n; ++i) {
     if (v[i].kind == Arg::kTensor && requires_grad(v[i].tensor)) return true;
@@ -119,12 +119,12 @@ static bool anything_requires_grad(const Operand *v, int n) {
   return false;
 }
 
-// A tensor without memory: what a formula needs that only asks for shape and type.
+// Returns a tensor without memory, for formulas that use only shape and type.
 static TensorPtr shape_of(const TensorPtr &t) {
   return std::make_shared<MsTensor>(t->data_type(), t->shape(), mindspore::device::DeviceAddressPtr());
 }
 
-// Indexing is one node for torch's chain of views: it is called as the last of them.
+// A subscript is one node here, but several views in PyTorch. The node gets the name of the last one.
 static const char *last_view(const Operand &spec) {
   const char *name = "AliasBackward0";
   for (size_t i = 0; i + 3 < spec.ints.size(); i += 4)
@@ -132,7 +132,7 @@ static const char *last_view(const Operand &spec) {
   return name;
 }
 
-// Node with its edges and saved inputs; `before` are the operands as the user gave them.
+// Creates the node with its edges and saved inputs. `before` holds the operands before type promotion and casts.
 static std::shared_ptr<OpNode> make_node(const Op &op, const Operand *before, PyObject **slots, size_t outputs) {
   auto node = BackwardNode::Create<OpNode>(&op, outputs);
   if (op.node_name == "RegionBackward0") node->rename(last_view(before[1]));
@@ -160,10 +160,10 @@ static std::shared_ptr<OpNode> make_node(const Op &op, const Operand *before, Py
         node->add_next_edge(t ? edge_of(t) : Edge());
       }
     } else {
-      node->add_next_edge(Edge());  // a number or None keeps its place among the inputs
+      node->add_next_edge(Edge());  // a number or None has no edge, but keeps its position among the inputs
     }
   }
-  // Only what the formulas of inputs that need a gradient read is kept.
+  // Only what is needed by the formulas of inputs that require grad is saved.
   std::vector<uint8_t> keep(n, 0);  // 1: shape and type only, 2: the values
   for (const Formula &f : op.formulas) {
     bool wanted = false;
@@ -220,13 +220,13 @@ static Ref wrap_results(const Op &op, Results &r) {
   return checked(PyObject_CallFunctionObjArgs(op.result_type, t.get(), nullptr));
 }
 
-// Whether the first operand lies where our kernels can reach it; a factory has none.
+// Whether the first operand is in memory that the kernels can access. True if there is no operand.
 static bool on_host(const Operand &o) {
   const TensorPtr &t = o.tensor || o.tensors.empty() ? o.tensor : o.tensors[0];
   return !t || on_cpu(t);
 }
 
-// What the body makes lies where its first operand does.
+// Runs the C++ body. New tensors get the device of the first operand.
 static bool call_native(const Op &op, const Operand *v, PyObject **slots, Tensors *out) {
   const int tag = v[0].tensor ? device_tag(v[0].tensor) : 0;
   DeviceScope scope(tag);
@@ -238,7 +238,7 @@ void resolve_kernel(Op &op) {
   if (!op.kernel && !op.kernel_name.empty()) op.kernel = find_operator(op.kernel_name);
 }
 
-// Casts the floating tensors of a call as autocast asks; returns true when something changed.
+// Casts the floating point tensors of a call as autocast asks. Returns true if something changed.
 void apply_autocast(const Op &op, Operand *v, PyObject **slots, std::vector<Ref> *hold) {
   const AutocastState &s = autocast_state();
   DType target = op.autocast == 1 ? s.dtype : DType::F32;
@@ -294,12 +294,13 @@ Ref run_functional(Op &op, Operand *v, PyObject **slots) {
   if (r.python) return r.python;
   for (auto &t : r.tensors)
     for (int i = 0; i < n; ++i)
-      if (!op.view && v[i].kind == Arg::kTensor && v[i].tensor == t) t = alias_of(t);  // a body may return its operand
+      // The body may return its operand itself
+      if (!op.view && v[i].kind == Arg::kTensor && v[i].tensor == t) t = alias_of(t);
   if (op.view)
     for (auto &t : r.tensors) {
       if (t == v[0].tensor) t = alias_of(t);
       if (t->data_type() != v[0].tensor->data_type() && !can_require_grad(t))
-        continue;  // bytes seen as integers have no history
+        continue;  // a view of the bytes as integers has no history
       set_view(t, v[0].tensor,
                !grad_enabled() ? ViewKind::kNoGrad
                : r.single      ? ViewKind::kNormal
@@ -309,13 +310,13 @@ Ref run_functional(Op &op, Operand *v, PyObject **slots) {
   return wrap_results(op, r);
 }
 
-// torch writes these to expanded tensors too.
+// PyTorch allows these operators to write to expanded tensors.
 static bool writes_overlapping(const Op &op) {
   static const std::unordered_set<std::string> names = {"zero", "fill", "masked_fill", "index_put", "index_fill"};
   return names.count(op.name) != 0;
 }
 
-// Writers by index take no operand that shares memory with what they write.
+// Operators that write by index refuse operands that share memory with the written tensor.
 static void refuse_shared_operands(const Op &op, const Operand *v, int n) {
   static const std::unordered_set<std::string> names = {"_scatter",     "scatter_add",    "scatter_reduce",
                                                         "index_put",    "index_copy",     "index_add",
@@ -356,7 +357,7 @@ Ref run_inplace(Op &op, Operand *v, PyObject **slots) {
   Operands copy(v, n);
   std::shared_ptr<OpNode> node;
   if (record) {
-    if (op.saves_self) {  // the formulas read the value from before the write
+    if (op.saves_self) {  // the formulas use the value from before the write
       TensorPtr old = run1("Clone", {Operand::of(self)});
       if (requires_grad(self)) {
         Edge e = edge_of(self);

@@ -1,5 +1,5 @@
-// tensor[numbers, slices, None, ...] as one recorded view, without Python in between. Whatever is not plain,
-// or wrong, is left to the Python bodies, which raise torch's errors.
+// tensor[numbers, slices, None, ...] as one recorded view, without Python code. All other indices are left to the
+// Python functions, which raise PyTorch's errors.
 #include "../device/trace.h"
 #include "internal.h"
 
@@ -18,7 +18,7 @@ bool bound(PyObject *o, int64_t fallback, int64_t *value) {
   return true;
 }
 
-// Four numbers an item, as the table's `_region` takes them; returns false for any index that is not plain.
+// Four numbers for each item, as the operator `_region` takes them. Returns false for an index that is not plain.
 class Region {
  public:
   explicit Region(const Dims &shape) : shape_(shape) {}
@@ -86,7 +86,7 @@ bool plain_region(const Dims &shape, PyObject *index, Dims *spec) {
 
 }  // namespace
 
-// The view that a plain index names, or null (no error set) where the Python body must look.
+// Returns the view for a plain index, or null without an error if the Python function must handle it.
 PyObject *plain_subscript(PyObject *tensor, PyObject *index) {
   static Op *op = op_named("_region");
   static PyObject *name = PyUnicode_InternFromString("spec");
@@ -97,7 +97,7 @@ PyObject *plain_subscript(PyObject *tensor, PyObject *index) {
   v[1].kind = Arg::kInts;
   TraceScope trace;
   if (tracing) trace.begin("aten::", "__getitem__", "cpu_op", &tensor, 1);
-  PyObject *slots[2] = {tensor, name};  // the second is never looked at: its value is in the operand
+  PyObject *slots[2] = {tensor, name};  // the second slot is not used, because its value is in the operand
   return run_functional(*op, v.data(), slots).release();
 }
 

@@ -107,7 +107,7 @@ bool Channels::pull(int ring, int from) {
       t.ended.store(true, std::memory_order_release);
       box.expected.erase(found);
     }
-  } else {  // nobody here asks for it yet, and somebody waits for one behind it
+  } else {  // nobody has asked for this message yet, but a later one is wanted
     std::vector<char> &kept = box.aside[slot.number];
     const uint64_t n = std::min<uint64_t>(kChunk, slot.bytes - kept.size());
     kept.insert(kept.end(), slot.data, slot.data + n);

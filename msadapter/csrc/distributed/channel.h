@@ -1,8 +1,9 @@
-// Large messages between the processes of one machine, through memory that all of them map.
+// Large messages between the processes of one machine, through shared memory.
 //
-// Every ordered pair of ranks has a ring of slots for messages and one for the parts of collectives. A message travels
-// in chunks, in the order in which the sender started; the receiver names it by its number in the ring, so it may ask
-// for messages in another order: what lies in front is put aside. Only advance() waits, for as long as it is told.
+// Every ordered pair of ranks has a ring of slots for messages, and another one for the parts of collectives. A
+// message is sent in chunks, and messages follow one another in the order in which the sender started them. The
+// receiver names a message by its number in the ring and may ask for messages in another order; messages in front of
+// the wanted one are copied aside. Only advance() waits, and for a limited time.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -19,7 +20,7 @@ namespace msa {
 
 enum class Ring : uint8_t { Messages, Collectives };
 
-// A message on its way, as its sender or its receiver sees it.
+// A message that is being sent or received, seen by its sender or its receiver.
 struct Transfer {
   char *data;
   uint64_t bytes, number;
@@ -34,7 +35,7 @@ class Channels {
   static constexpr uint64_t kSlots = 8;
   static constexpr uint64_t kChunk = 1 << 16;  // bytes of a slot
   static size_t bytes_for(int ranks);
-  // Maps bytes_for bytes of `file` from `offset` (a multiple of the page size), zeros at first.
+  // Maps bytes_for bytes of `file` from `offset` (a multiple of the page size). They must be zero at first.
   Channels(int file, int64_t offset, int ranks, int rank);
   ~Channels();
   Channels(const Channels &) = delete;
@@ -42,13 +43,14 @@ class Channels {
 
   const int ranks, rank;
 
-  // All throw std::runtime_error after a failure. A sender's number counts the messages that it has put into the ring.
+  // All functions throw std::runtime_error after a failure. The number of a message counts the sender's messages in
+  // the ring.
   TransferPtr send(Ring ring, int to, const void *data, uint64_t bytes);
   TransferPtr receive(Ring ring, int from, void *data, uint64_t bytes, uint64_t number);
-  TransferPtr receive_next(int from, void *data, uint64_t bytes);  // of collectives: in the order of the calls
-  // Whether all have ended; moves everything that can be moved until nothing has for `patience` seconds.
+  TransferPtr receive_next(int from, void *data, uint64_t bytes);  // for collectives: in the order of the calls
+  // Returns whether all transfers have ended. It moves data until nothing has moved for `patience` seconds.
   bool advance(const std::vector<TransferPtr> &wanted, double patience);
-  void give_up(const Transfer &unfinished);  // its memory may go: nothing later can work
+  void give_up(const Transfer &unfinished);  // its memory will be freed, so no later transfer can work
 
  private:
   struct Slot {

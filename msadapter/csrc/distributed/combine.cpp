@@ -9,7 +9,7 @@
 namespace msa {
 namespace {
 
-constexpr int64_t kBlock = 2048;  // elements whose accumulators stay in the first cache
+constexpr int64_t kBlock = 2048;  // number of elements whose accumulators stay in the L1 cache
 
 template <class T>
 using Wide = typename compute_type<T>::type;
@@ -22,7 +22,7 @@ template <class T>
 void narrow(const Wide<T> *from, T *to, int64_t n) {
   for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(from[i]);
 }
-#ifdef __F16C__  // compilers convert one at a time
+#ifdef __F16C__  // without these instructions, compilers convert the numbers one at a time
 void widen(const Half *from, float *to, int64_t n) {
   int64_t i = 0;
   for (; i + 8 <= n; i += 8)

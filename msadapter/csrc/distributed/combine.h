@@ -1,4 +1,4 @@
-// Element-wise reductions over the tensors of several ranks.
+// Elementwise reductions of tensors from several ranks.
 #pragma once
 #include "../kernels/dtype.h"
 
@@ -9,7 +9,7 @@ enum class Reduction : uint8_t { Sum, Average, Product, Min, Max, And, Or, Xor }
 // Whether combine() has this reduction of this type.
 bool combinable(DType dtype, Reduction reduction);
 
-// target[i] = reduction over r of parts[r][i], in the order of the ranks; sixteen-bit floats are added in float32 and
+// target[i] = reduction over r of parts[r][i], in the order of the ranks. 16-bit floats are added in float32 and
 // rounded once. `target` may be one of the parts.
 void combine(DType dtype, Reduction reduction, void *target, const void *const *parts, int ranks, int64_t count);
 

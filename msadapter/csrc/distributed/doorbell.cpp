@@ -17,7 +17,8 @@ double seconds_now() {
 void ring_others(Doorbell *bells, int ranks, int rank) {
   for (int r = 0; r < ranks; ++r) {
     if (r == rank) continue;
-    bells[r].rings.fetch_add(1);  // in order with `sleeping`: whoever sleeps after this sees another number
+    // Ordered with `sleeping`: a process that falls asleep after this sees the new number
+    bells[r].rings.fetch_add(1);
     if (bells[r].sleeping.load()) syscall(SYS_futex, &bells[r].rings, FUTEX_WAKE, 1 << 30, nullptr, nullptr, 0);
   }
 }

@@ -1,4 +1,4 @@
-// How processes that share memory wait for each other: a counter that is rung after every change, and slept on.
+// How processes with shared memory wait for each other: they sleep on a counter that is increased after every change.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -10,17 +10,17 @@ struct alignas(64) Doorbell {
   std::atomic<uint32_t> sleeping;
 };
 
-// Rings the bells of all ranks but one's own.
+// Increases the counters of all other ranks and wakes them.
 void ring_others(Doorbell *bells, int ranks, int rank);
 
 double seconds_now();
-// Sleeps until the bell has rung since `seen`, at most so long; 0: only gives way.
+// Sleeps until the counter differs from `seen`, but not longer than this. With 0 it only yields the processor.
 void sleep_on(Doorbell &bell, uint32_t seen, double seconds);
-constexpr double kBusy = 0.002;     // seconds for the others' next chunk, once something has moved
-constexpr double kAwake = 0.00002;  // seconds before sleeping: waking costs about as much
+constexpr double kBusy = 0.002;     // seconds to wait actively for the next chunk, once something has moved
+constexpr double kAwake = 0.00002;  // seconds to wait actively before sleeping, because waking up takes about as long
 
-// Calls pass() (whether anything moved) until done(), or until nothing has moved for `patience` seconds; whether it is
-// done. Once something has moved, it waits a little longer for the rest.
+// Calls pass(), which returns whether anything moved, until done() is true or nothing has moved for `patience`
+// seconds. Returns done(). Once something has moved, it waits a little longer for the rest.
 template <class Done, class Pass>
 bool attend(Doorbell &own, double patience, Done done, Pass pass) {
   double last = seconds_now();

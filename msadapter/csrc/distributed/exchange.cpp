@@ -10,7 +10,7 @@
 namespace msa {
 namespace {
 
-constexpr int kChunkBits = 32;  // of a counter; the number of the collective is above
+constexpr int kChunkBits = 32;  // bits of a counter for the chunk; the number of the collective is in the bits above
 constexpr int64_t kAlign = 64;
 
 int64_t chunks_of(int64_t bytes, int64_t chunk) { return (bytes + chunk - 1) / chunk; }
@@ -61,7 +61,7 @@ bool SharedSlots::pass(const Exchange &wanted) {
   if (wanted.ended()) return true;
   if (!broken_.empty()) throw std::runtime_error(broken_);
   try {
-    Exchange &first = *queue_.front();  // `wanted` or one before it
+    Exchange &first = *queue_.front();  // `wanted`, or a collective before it
     const bool moved = !first.complete() && first.step(), over = first.complete();
     if (over) end_first();
     if (moved || over) ring_others(bells_, ranks, rank);
@@ -88,7 +88,7 @@ Exchange::Exchange(SharedSlots &slots, int kind, uint64_t bytes, int detail)
       signature_(static_cast<uint64_t>(kind) << 56 | static_cast<uint64_t>(detail) << 48 | (bytes & 0xFFFFFFFFFFFF)) {}
 
 bool Exchange::may_fill(uint64_t chunk) const {
-  // a slot of the collective before is free when everybody has ended that one
+  // a slot of the former collective is free when all ranks have finished that collective
   const uint64_t needed = base_ + (chunk < SharedSlots::kSlots ? 0 : chunk - SharedSlots::kSlots + 1);
   for (int r = 0; r < ranks(); ++r)
     if (r != rank() && slots_.lines_[r].consumed.load(std::memory_order_acquire) < needed) return false;
@@ -99,7 +99,7 @@ bool Exchange::filled(int by, uint64_t chunk) {
   const auto &line = slots_.lines_[by];
   if (line.published.load(std::memory_order_acquire) < base_ + chunk + 1) return false;
   const uint64_t theirs = line.signature.load(std::memory_order_relaxed);
-  // what was published last may be the next collective's, if that one needed nothing more from here
+  // The rank may have published for the next collective already, if it needed nothing more from this one.
   if (chunk == 0 && line.published.load(std::memory_order_acquire) >> kChunkBits == base_ >> kChunkBits &&
       theirs != signature_)
     throw std::runtime_error(std::string("rank ") + std::to_string(by) + " of the group runs " + kind_name(theirs) +
@@ -123,7 +123,7 @@ namespace {
 
 int detail_of(DType dtype, Reduction reduction) { return static_cast<int>(dtype) * 8 + static_cast<int>(reduction); }
 
-// Two ranks publish their tensors and add the other's slot to what they have.
+// Two ranks publish their tensors, and each adds the other's slot to its own tensor.
 class AllReduceOfTwo final : public Exchange {
  public:
   AllReduceOfTwo(SharedSlots &slots, void *data, int64_t count, DType dtype, Reduction reduction)
@@ -166,7 +166,7 @@ class AllReduceOfTwo final : public Exchange {
   uint64_t sent_ = 0, done_ = 0;
 };
 
-// Chunk 2j carries everybody's tensor, chunk 2j + 1 the part of the result that a rank has made of it.
+// Chunk 2j carries each rank's tensor, and chunk 2j + 1 the part of the result that the rank has reduced.
 class AllReduce final : public Exchange {
  public:
   AllReduce(SharedSlots &slots, void *data, int64_t count, DType dtype, Reduction reduction)
@@ -181,7 +181,7 @@ class AllReduce final : public Exchange {
   int64_t size(uint64_t round) const {
     return std::min<int64_t>(slots_.slot_bytes, bytes_ - round * slots_.slot_bytes);
   }
-  // [begin, end) of what a rank reduces of a round, in bytes
+  // the bytes [begin, end) of a round that a rank reduces
   std::pair<int64_t, int64_t> part(uint64_t round, int of) const {
     const int64_t total = size(round), each = (total / ranks() + kAlign) / kAlign * kAlign;
     return {std::min(of * each, total), std::min((of + 1) * each, total)};
@@ -245,7 +245,7 @@ class AllReduce final : public Exchange {
   std::vector<bool> copied_ = std::vector<bool>(ranks(), false);
 };
 
-// A chunk carries a piece of every other rank's part; a rank adds the pieces of its own.
+// A chunk carries a piece of every other rank's part. Each rank adds up the pieces of its own part.
 class ReduceScatter final : public Exchange {
  public:
   ReduceScatter(SharedSlots &slots, void *output, const void *input, std::vector<int64_t> counts, DType dtype,
@@ -308,10 +308,10 @@ class ReduceScatter final : public Exchange {
   uint64_t chunks_ = 0, sent_ = 0, done_ = 0;
 };
 
-// Those that have something publish it, all others copy it; a rank looks at every sender on its own.
+// Ranks with data publish it, and all others copy it. A rank follows each sender independently.
 class Copies final : public Exchange {
  public:
-  // sizes: bytes that each rank publishes, and where they go
+  // sizes: the number of bytes that each rank publishes, and where they are written
   Copies(SharedSlots &slots, Kind kind, int detail, const char *source, std::vector<char *> targets,
          std::vector<int64_t> sizes)
       : Exchange(slots, kind, total(sizes), detail),

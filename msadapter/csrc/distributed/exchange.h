@@ -1,9 +1,9 @@
-// Collectives between the processes of one machine, through memory that all of them map.
+// Collectives between the processes of one machine, through shared memory.
 //
-// Every rank owns a few slots of that memory. A tensor travels in chunks of a slot: a rank fills its slot and counts it
-// as published; the others read it there (and reduce from it), and count it as consumed; a slot is filled again when
-// all have consumed it. Chunks are small enough for a cache, so that a tensor is read from and written to main memory
-// once. Only advance() waits, for as long as it is told.
+// Every rank owns a few slots of this memory. A tensor is sent in chunks of the size of a slot. A rank fills its slot
+// and increases its counter of published chunks; the others read (and reduce) from the slot and increase their
+// counters of consumed chunks; the slot is filled again when all have consumed it. A chunk fits into a cache, so a
+// tensor is read from and written to main memory once. Only advance() waits, and for a limited time.
 #pragma once
 #include <atomic>
 #include <deque>
@@ -19,12 +19,12 @@ namespace msa {
 
 class Exchange;
 
-// The shared memory of a group as one of its ranks sees it.
+// The shared memory of a group, seen by one of its ranks.
 class SharedSlots {
  public:
   static constexpr int kSlots = 2;
   static size_t bytes_for(int ranks, int64_t slot_bytes);
-  // Maps `file` (of bytes_for bytes, zeros at first); the descriptor may be closed afterwards.
+  // Maps `file` (bytes_for bytes, zero at first). The file descriptor may be closed afterwards.
   SharedSlots(int file, int ranks, int rank, int64_t slot_bytes);
   ~SharedSlots();
   SharedSlots(const SharedSlots &) = delete;
@@ -33,11 +33,13 @@ class SharedSlots {
   const int ranks, rank;
   const int64_t slot_bytes;
 
-  // Collectives of a group run in the order in which they were started. Both throw std::runtime_error after a failure.
+  // Collectives of a group run in the order in which they were started. Both functions throw std::runtime_error after
+  // a failure.
   void start(std::shared_ptr<Exchange> exchange);
-  // Whether that one has ended; moves all that can be moved until nothing has for `patience` seconds.
+  // Returns whether this collective has ended. It moves data until nothing has moved for `patience` seconds.
   bool advance(const Exchange &wanted, double patience);
-  void give_up(const Exchange &unfinished);  // its memory may go: no later collective of this group can work
+  // Its memory will be freed, so no later collective of this group can work
+  void give_up(const Exchange &unfinished);
 
  private:
   friend class Exchange;
@@ -48,7 +50,7 @@ class SharedSlots {
     return slots_ + (of * kSlots + static_cast<int64_t>(chunk % kSlots)) * slot_bytes;
   }
 
-  bool pass(const Exchange &wanted);  // one step; whether anything moved
+  bool pass(const Exchange &wanted);  // makes one step and returns whether anything moved
   void end_first();
 
   char *memory_ = nullptr, *slots_ = nullptr;
@@ -68,16 +70,17 @@ class Exchange {
 
  protected:
   Exchange(SharedSlots &slots, int kind, uint64_t bytes, int detail);
-  virtual bool step() = 0;  // one chunk further if possible; whether anything was done
+  virtual bool step() = 0;  // goes one chunk further if possible, and returns whether anything was done
   virtual bool complete() const = 0;
 
   // Chunks are numbered from 0 within the collective.
-  bool may_fill(uint64_t chunk) const;  // all ranks have consumed what its slot held
-  bool filled(int by, uint64_t chunk);  // that rank has published it (throws if it runs another collective)
+  bool may_fill(uint64_t chunk) const;  // whether all ranks have consumed the former chunk in this slot
+  // Whether this rank has published the chunk; throws if it runs another collective
+  bool filled(int by, uint64_t chunk);
   char *own_slot(uint64_t chunk) const { return slots_.slot(slots_.rank, chunk); }
   const char *slot_of(int rank, uint64_t chunk) const { return slots_.slot(rank, chunk); }
-  void publish(uint64_t chunks);  // so many chunks of this collective are now there
-  void consume(uint64_t chunks);  // so many are not needed any more
+  void publish(uint64_t chunks);  // this many chunks of this collective are now published
+  void consume(uint64_t chunks);  // this many chunks are no longer needed
   int ranks() const { return slots_.ranks; }
   int rank() const { return slots_.rank; }
 
@@ -92,10 +95,10 @@ class Exchange {
 
 std::shared_ptr<Exchange> make_all_reduce(SharedSlots &slots, void *data, int64_t count, DType dtype,
                                           Reduction reduction);
-// output (counts[rank] elements) = own part of the reduction of input; counts by rank.
+// output (counts[rank] elements) = this rank's part of the reduction of input; counts are by rank.
 std::shared_ptr<Exchange> make_reduce_scatter(SharedSlots &slots, void *output, const void *input,
                                               std::vector<int64_t> counts, DType dtype, Reduction reduction);
-// output = the inputs of all ranks behind each other; counts in bytes. `input` may be its own place in output.
+// output = the inputs of all ranks, one after the other; counts are in bytes. `input` may be its own part of output.
 std::shared_ptr<Exchange> make_all_gather(SharedSlots &slots, void *output, const void *input,
                                           std::vector<int64_t> counts);
 std::shared_ptr<Exchange> make_broadcast(SharedSlots &slots, void *data, int64_t bytes, int root);

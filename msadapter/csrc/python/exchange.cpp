@@ -1,4 +1,4 @@
-// The Python face of the collectives through shared memory: capsules of slots and of collectives under way.
+// The Python functions for collectives through shared memory, with capsules for slots and running collectives.
 #include "../device/bridge.h"
 #include "../distributed/channel.h"
 #include "../distributed/exchange.h"
@@ -23,7 +23,7 @@ constexpr const char *kChannelsName = "msadapter.Channels", *kTransfersName = "m
 void free_slots(PyObject *capsule) { delete static_cast<SlotsPtr *>(PyCapsule_GetPointer(capsule, kSlotsName)); }
 void free_request(PyObject *capsule) {
   auto *request = static_cast<Request *>(PyCapsule_GetPointer(capsule, kRequestName));
-  request->slots->give_up(*request->exchange);  // nobody keeps the tensors' memory for it any more
+  request->slots->give_up(*request->exchange);  // nobody keeps the memory of the tensors alive any more
   delete request;
 }
 
@@ -55,7 +55,7 @@ Tensor dense(PyObject *o) {
   return t;
 }
 
-// Numbers as real ones: a sum of complex numbers is one of their parts.
+// Counts complex numbers as two real ones, because they are added part by part.
 DType counted(const Tensor &t, int64_t *count) {
   *count = is_complex(t.dtype) ? 2 * t.numel : t.numel;
   return real_of(t.dtype);
@@ -70,7 +70,7 @@ std::vector<int64_t> counts_from(PyObject *o) {
   return counts;
 }
 
-// Without the interpreter lock; False or True.
+// Runs without the interpreter lock. Returns False or True.
 template <class F>
 PyObject *unlocked(F f) {
   std::exception_ptr failed;
@@ -229,7 +229,7 @@ PyObject *channels_receive(PyObject *, PyObject *args) {
   });
 }
 
-// The parts of an all-to-all that are large: parts by rank, in bytes, behind each other in both tensors.
+// The large parts of an all-to-all. The parts are by rank and in bytes, one after the other in both tensors.
 PyObject *channels_exchange(PyObject *, PyObject *args) {
   PyObject *channels, *output, *input, *received, *sent;
   long long large;

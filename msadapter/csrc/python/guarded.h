@@ -1,4 +1,4 @@
-// What every function of the Python module goes through: C++ errors become Python's.
+// A wrapper for every function of the Python module, which translates C++ exceptions to Python exceptions.
 #pragma once
 #include "../device/bridge.h"
 

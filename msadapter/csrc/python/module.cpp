@@ -84,7 +84,7 @@ int put_requires_grad(PyObject *t, PyObject *v, void *) {
 }
 PyObject *get_is_leaf(PyObject *t, void *) {
   return guarded([&] {
-    grad_fn(unwrap(t));  // raises for a view whose history was lost
+    grad_fn(unwrap(t));  // raises an error if the history of a view was lost
     return PyBool_FromLong(is_leaf(unwrap(t)));
   });
 }
@@ -145,7 +145,7 @@ MSA_FUNCTION(contiguous) {
     return PyBool_FromLong(is_contiguous(arg_tensor(a[0])));
   });
 }
-MSA_FUNCTION(data_ptr) {  // 0 when there is nothing, or the memory was released
+MSA_FUNCTION(data_ptr) {  // 0 if there is no memory, or if it was released
   return guarded([&] {
     (void)n;
     const TensorPtr t = arg_tensor(a[0]);
@@ -198,8 +198,8 @@ MSA_FUNCTION(bytes_reached) {
     return PyLong_FromLongLong(storage_bytes(d, dims_from(a[0]), dims_from(a[1]), int_from(a[2])));
   });
 }
-// raw_view(base, sizes, strides, offset[, dtype]): shares storage and version, records nothing. Every tensor that
-// Python makes over a storage comes through here, so what leaves the storage is refused here.
+// raw_view(base, sizes, strides, offset[, dtype]): shares storage and version, records nothing. All tensors that
+// Python makes on a storage come from here, so sizes and strides that leave the storage are refused here.
 MSA_FUNCTION(raw_view) {
   return guarded([&] {
     if (n < 4) expect(n, 4);
@@ -219,7 +219,7 @@ MSA_FUNCTION(detach) {
     return wrap(r);
   });
 }
-// A view of x for autograd whose gradient history is x's own (x.detach() aside): used by Tensor.data
+// Returns a view of x with x's own history (unlike x.detach()). Tensor.data uses it.
 MSA_FUNCTION(fresh_version) {
   return guarded([&] {
     (void)n;
@@ -228,13 +228,13 @@ MSA_FUNCTION(fresh_version) {
     return wrap(r);
   });
 }
-// set_data(t, other): t gets other's storage, geometry and dtype; keeps its autograd identity
+// set_data(t, other): t gets the storage, sizes, strides and dtype of other; it stays the same tensor for autograd
 MSA_FUNCTION(set_data) {
   return guarded([&]() -> PyObject * {
     expect(n, 2);
     TensorPtr t = arg_tensor(a[0]), o = arg_tensor(a[1]);
     t->set_data_type(o->data_type());
-    t->set_device_address(o->device_address());  // before the sizes, which MindSpore holds against the memory
+    t->set_device_address(o->device_address());  // before the sizes, because MindSpore compares them with the memory
     t->set_shape(o->shape());
     t->set_storage_info(o->storage_info());
     Py_RETURN_NONE;
@@ -267,7 +267,7 @@ MSA_FUNCTION(to_meta) {
         new_tensor(from_ms(t->data_type()), t->shape().data(), static_cast<int>(t->shape().size()), strides.data()));
   });
 }
-// become_view(t, view): t takes the geometry and the history of a view of it
+// become_view(t, view): t takes the sizes, strides and history of a view of itself
 MSA_FUNCTION(py_become_view) {
   return guarded([&]() -> PyObject * {
     expect(n, 2);
@@ -275,7 +275,7 @@ MSA_FUNCTION(py_become_view) {
     Py_RETURN_NONE;
   });
 }
-// resize_storage(t, nbytes): the storage shared by all its views gets another size; old bytes are kept
+// resize_storage(t, nbytes): changes the size of the storage of t and all its views; the bytes that fit are kept
 MSA_FUNCTION(resize_storage) {
   return guarded([&]() -> PyObject * {
     expect(n, 2);
@@ -422,7 +422,7 @@ MSA_FUNCTION(to_list) {
   });
 }
 PyObject *tensor_item(PyObject *self, PyObject *) { return item(nullptr, &self, 1); }
-// wrap_as(cls, tensor): the same C++ tensor under a Python class of the caller's
+// wrap_as(cls, tensor): the same C++ tensor as an object of another Python class
 MSA_FUNCTION(alias) {
   return guarded([&] {
     (void)n;
@@ -588,7 +588,7 @@ PyObject *tensor_getitem(PyObject *self, PyObject *index) {
       Ref args = checked(PyTuple_Pack(2, self, index)), none = checked(PyDict_New());
       if (Ref r = call_torch_function(method, args.get(), none.get())) return r.release();
       return checked(PyObject_CallFunctionObjArgs(general, self, index, nullptr))
-          .release();  // its operators are seen too
+          .release();  // its operators are used from now on
     }
     if (PyObject *r = plain_subscript(self, index)) return r;
     return checked(PyObject_CallFunctionObjArgs(general, self, index, nullptr)).release();

@@ -1,4 +1,4 @@
-// The Python face of graph nodes, and the node behind torch.autograd.Function.
+// The Python type of graph nodes, and the node of torch.autograd.Function.
 #include "../dispatch/op.h"
 
 namespace msa {
@@ -35,7 +35,7 @@ bool reducible(const Dims &from, const Dims &to) {
   return true;
 }
 
-// Behind torch.autograd.Function: the context object is the Python face of the node.
+// The node of a torch.autograd.Function. The context object is the Python object of the node.
 class FunctionNode final : public Node {
  public:
   FunctionNode(const std::string &name, size_t outputs, PyObject *ctx, PyObject *backward)
@@ -47,7 +47,7 @@ class FunctionNode final : public Node {
       if (!grads[i]) Py_INCREF(e);
       PyTuple_SET_ITEM(g.get(), i, e);
     }
-    // The context sees its node only while backward runs: holding it longer would be a cycle.
+    // The context refers to its node only while backward runs, because otherwise they would keep each other alive.
     Ref self = checked(node_object(shared_from_this()));
     Ref r = checked(PyObject_CallFunctionObjArgs(backward_.get(), ctx_.get(), self.get(), g.get(), nullptr));
     Tensors out;
@@ -77,8 +77,8 @@ class FunctionNode final : public Node {
 
 constexpr const char *EDGES = "msadapter.function_edges";
 
-// The histories of a Function's arguments. Taken before forward runs: writing to an argument there must not change
-// them.
+// Returns the histories of a Function's arguments. They are taken before forward runs, because an in-place write in
+// forward must not change them.
 PyObject *function_edges(PyObject *, PyObject *arguments) {
   try {
     Ref inputs = checked(PySequence_Fast(arguments, "function_edges takes a sequence"));
@@ -98,7 +98,7 @@ PyObject *function_edges(PyObject *, PyObject *arguments) {
   }
 }
 
-// Tensors saved by a Function live in the node; the context asks for them here.
+// The node holds the tensors that a Function has saved. The context gets them with function_saved.
 PyObject *make_function_node(PyObject *, PyObject *const *a, Py_ssize_t n) {
   // (name, ctx, backward, inputs, outputs, saved, dirty, edges of the inputs)  -> node capsule object
   try {
@@ -250,7 +250,7 @@ PyObject *node_sequence(PyObject *o, PyObject *) {
   Node *n = ours(o);
   return PyLong_FromUnsignedLongLong(n ? n->sequence() : (*reinterpret_cast<NodeObject *>(o)->node)->seq_id());
 }
-PyObject *node_needs(PyObject *o, PyObject *) {  // which edges want a gradient in the running backward
+PyObject *node_needs(PyObject *o, PyObject *) {  // the edges whose gradients the running backward needs
   Node *n = ours(o);
   const size_t m = n->next_edges().size();
   PyObject *r = PyTuple_New(m);
