@@ -222,6 +222,11 @@ def as_strided(self, size, stride, storage_offset):
         raise RuntimeError(
             f"as_strided: Negative strides are not supported at the moment, got strides: {list(stride)}"
         )
+    for n in size:
+        if n < 0:
+            raise RuntimeError(
+                f"Storage size calculation overflowed with sizes={list(size)} and strides={list(stride)}"
+            )
     return t._as_strided(
         self, list(size), list(stride), offset, list(self.shape), list(stride_of(self)), offset_of(self)
     )

@@ -111,3 +111,19 @@ def test_chain_of_one_matrix_is_a_copy():
     x, out = torch.rand(2, 3), torch.zeros(2, 3)
     assert torch.chain_matmul(x, out=out) is out and torch.equal(out, x)
     assert torch.chain_matmul(x).data_ptr() != x.data_ptr()
+
+
+def test_views_of_negative_size():
+    with pytest.raises(RuntimeError, match="must match the existing size"):
+        torch.ones(4).expand(-6)
+    with pytest.raises(RuntimeError):
+        torch.ones(1).expand(-6)
+    with pytest.raises(RuntimeError, match="Storage size calculation overflowed"):
+        torch.as_strided(torch.ones(4), (-5,), (1,))
+
+
+@pytest.mark.parametrize("counts", [[2**62] * 4, [2**62] * 3, [2**63 - 1, 1], [2**62]])
+def test_repeats_that_no_memory_holds(counts):
+    """The sum of the counts wrapped round, and the positions were written past their memory."""
+    with pytest.raises(RuntimeError, match="the repeats add up to more elements than memory can address"):
+        torch.repeat_interleave(torch.arange(len(counts)), torch.tensor(counts))

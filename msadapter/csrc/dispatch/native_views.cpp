@@ -262,7 +262,7 @@ bool expand(const Operand *v, PyObject **, Tensors *out) {
     }
     const int64_t s = have[i - extra];
     if (sizes[i] == -1) sizes[i] = s;
-    if (sizes[i] != s && s != 1) return false;
+    if (sizes[i] < 0 || (sizes[i] != s && s != 1)) return false;
     strides[i] = s == 1 && sizes[i] != 1 ? 0 : from[i - extra];
   }
   return make(t, sizes, strides, offset_of(t), out);

@@ -149,7 +149,8 @@ Tensor repeated_positions(Call &c, const Tensor &repeats, int64_t n) {
   auto count = [&](int64_t i) { return r.ptr<int64_t>()[r.numel == 1 ? 0 : i]; };
   for (int64_t i = 0; i < n; ++i) {
     check(count(i) >= 0, "repeats can not be negative");
-    total += count(i);
+    check(!__builtin_add_overflow(total, count(i), &total) && total <= INT64_MAX / int64_t(sizeof(int64_t)),
+          "repeat_interleave: the repeats add up to more elements than memory can address");
   }
   int64_t *p = c.scratch_of<int64_t>(std::max<int64_t>(total, 1)), k = 0;
   for (int64_t i = 0; i < n; ++i)
