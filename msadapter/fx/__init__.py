@@ -1,4 +1,4 @@
-"""torch.fx: programs as graphs, recorded by running them on stand-ins."""
+"""torch.fx: represents programs as graphs, which are recorded by running the programs with proxies."""
 
 from ._symbolic_trace import ProxyableClassMeta, Tracer, symbolic_trace, wrap
 from .graph import CodeGen, Graph

@@ -1,4 +1,4 @@
-"""Recording of a module or function by one run on stand-ins."""
+"""Records a module or function by running it once with proxies."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _wrapped: dict = {}  # (id of a module's globals, name) -> (globals, name)
 
 
 def wrap(fn_or_name):
-    """Records calls of a function of the caller's module as they stand, instead of what it does.
+    """Makes a function of the caller's module a leaf: its calls are recorded, instead of the operations inside.
 
-    At module scope, with the function or its name (also of a builtin such as ``"len"``); or as a decorator.
+    Call it at module scope with the function or its name, which may be a builtin such as ``"len"``, or use it as a decorator.
     """
     if not callable(fn_or_name) and not isinstance(fn_or_name, str):
         raise RuntimeError("Unsupported type for global function! Must be either a callable or string name")
@@ -38,7 +38,7 @@ def wrap(fn_or_name):
 
 
 class ProxyableClassMeta(type):
-    """Class of classes whose construction from proxies is recorded."""
+    """A metaclass of classes whose construction from proxies is recorded."""
 
     def __call__(cls, *args, **kwargs):
         if proxies_in((args, kwargs)):
@@ -47,7 +47,7 @@ class ProxyableClassMeta(type):
 
 
 class _Recording(TorchFunctionMode):
-    """Table functions on proxies become nodes."""
+    """Records calls of table functions with proxies as nodes."""
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
@@ -58,7 +58,7 @@ class _Recording(TorchFunctionMode):
 
 @functools.cache
 def _public(function):
-    """The function that programs name: a subscript is operator.getitem."""
+    """The public function for an internal one, for example operator.getitem for indexing."""
     import operator
 
     return (
@@ -80,7 +80,7 @@ def _recorded(function):
 
 
 class Tracer(TracerBase):
-    """Runs a module on proxies. ``is_leaf_module`` says which submodules stay calls."""
+    """Runs a module with proxies. ``is_leaf_module`` determines which submodules are recorded as calls."""
 
     def __init__(self, autowrap_modules=(math,), autowrap_functions=(), param_shapes_constant=False):
         self._autowrap = list(autowrap_modules)
@@ -88,7 +88,7 @@ class Tracer(TracerBase):
         self.root = None
         self._attributes: dict = {}
 
-    # ---- choices that subclasses may make
+    # ---- methods that subclasses may override
     def is_leaf_module(self, m, module_qualified_name: str) -> bool:
         """Whether a call of this submodule is recorded as such: those of torch.nn are, but not Sequential."""
         space = type(m).__module__
@@ -102,7 +102,7 @@ class Tracer(TracerBase):
         raise NameError("module is not installed as a submodule")
 
     def call_module(self, m, forward, args, kwargs):
-        """A call of a submodule: as a node, or what it does."""
+        """Handles a call of a submodule: records a node for a leaf, otherwise runs the submodule's code."""
         path = self.path_of_module(m)
         if self.is_leaf_module(m, path):
             return self.create_proxy("call_module", path, args, kwargs)
@@ -131,7 +131,7 @@ class Tracer(TracerBase):
         return super().create_arg(a)
 
     def _attribute_of(self, a) -> str:
-        """Name of a tensor that the module holds; constants of the program are given to it."""
+        """The attribute name of a tensor. Constants of the program are added to the module."""
         for name, b in self.root.named_buffers():
             if a is b:
                 return name
@@ -160,7 +160,7 @@ class Tracer(TracerBase):
         return self.graph
 
     def _placeholders(self, function, is_module: bool, concrete):
-        """(positional, keyword) stand-ins of a function's parameters; those of ``*args`` and ``**kwargs`` come last."""
+        """The (positional, keyword) proxies for a function's parameters, those of ``*args`` and ``**kwargs`` last."""
         parameters = list(inspect.signature(function).parameters.values())
         positional, keywords = [], {}
         if is_module:
@@ -267,7 +267,7 @@ def _without_stars(function):
 
 
 def symbolic_trace(root, concrete_args=None) -> GraphModule:
-    """The GraphModule of a module or function; arguments in ``concrete_args`` are fixed at these values."""
+    """The GraphModule of a module or function. Arguments in ``concrete_args`` are fixed to these values."""
     tracer = Tracer()
     graph = tracer.trace(root, concrete_args)
     name = type(root).__name__ if isinstance(root, nn.Module) else root.__name__

@@ -1,4 +1,4 @@
-"""Modules whose forward is a graph."""
+"""GraphModule: a module whose forward is a graph."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _read(module, target: str):
 
 
 class GraphModule(nn.Module):
-    """A module made of a graph and what its nodes name of ``root`` (a module, or a dict of values by name)."""
+    """A module made from a graph and the attributes of ``root`` (a module or a dict) that its nodes use."""
 
     def __new__(cls, *args, **kwargs):
         for base in cls.__mro__:

@@ -1,4 +1,4 @@
-"""Running a graph node by node, and rewriting it on the way."""
+"""Runs a graph node by node, and transforms graphs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Interpreter", "Transformer"]
 
 
 class Interpreter:
-    """Runs a GraphModule; a subclass changes what a kind of node does."""
+    """Runs a GraphModule. Subclasses can override the methods for each kind of node."""
 
     def __init__(self, module, garbage_collect_values: bool = True, graph: Graph | None = None):
         self.module, self.submodules = module, dict(module.named_modules())
@@ -95,7 +95,7 @@ class Interpreter:
 
 
 class Transformer(Interpreter):
-    """Runs a graph on stand-ins and so makes another one; a subclass changes nodes on the way."""
+    """Runs a graph with proxies to create a new one. Subclasses can change nodes."""
 
     def __init__(self, module):
         super().__init__(module)

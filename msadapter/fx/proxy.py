@@ -1,4 +1,4 @@
-"""Stand-ins for values: operations on them become nodes."""
+"""Proxies, which stand for values during recording. Operations on them become nodes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class TraceError(ValueError):
 
 
 class Proxy:
-    """A value that is not there yet: what is done with it is recorded by ``tracer``."""
+    """Stands for a value. ``tracer`` records the operations on it."""
 
     def __init__(self, node: Node, tracer=None):
         if tracer is None:
@@ -137,7 +137,7 @@ Proxy.__hash__ = object.__hash__
 
 
 class TracerBase:
-    """What makes nodes and proxies of operations."""
+    """Base class of tracers, which create nodes and proxies for operations."""
 
     graph = None
 

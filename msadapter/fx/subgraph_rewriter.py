@@ -1,4 +1,4 @@
-"""Replacing parts of a graph that look like a pattern."""
+"""Replaces the parts of a graph that match a pattern."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Match", "replace_pattern"]
 
 
 class Match(NamedTuple):
-    """A place where a pattern was found: its last node, and our node for each of the pattern's."""
+    """A match of a pattern: its last node, and the graph's node for each node of the pattern."""
 
     anchor: Node
     nodes_map: dict
@@ -63,7 +63,7 @@ def _outputs(graph) -> list:
 
 
 def _contained(found: dict, last) -> bool:
-    """Nobody outside reads what is inside, but for the last node."""
+    """True if no node outside of the match uses a matched node other than the last one."""
     inside = {ours for p, ours in found.items() if p.op != "placeholder"}
     return all(user in inside for node in inside if node is not last for user in node.users)
 

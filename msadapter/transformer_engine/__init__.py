@@ -1,7 +1,7 @@
-"""The part of TransformerEngine's Python API that Megatron Core asks for, in torch operations.
+"""The part of TransformerEngine's Python API that Megatron Core uses, implemented with torch operations.
 
-It answers `import transformer_engine` when MSADAPTER_TRANSFORMER_ENGINE=1 (docs/distributed.md). Numbers are those of
-the plain formulas in the tensors' own dtype; eight-bit floats are not supported, asking for them is an error.
+With MSADAPTER_TRANSFORMER_ENGINE=1, `import transformer_engine` returns this package (docs/distributed.md). It computes the
+plain formulas in the dtype of the tensors. 8-bit floats are not supported and raise NotImplementedError.
 """
 
 from . import common, pytorch

@@ -1,3 +1,3 @@
-"""What all frameworks share: recipes of eight-bit training."""
+"""The part of TransformerEngine that does not depend on the framework: recipes of 8-bit training."""
 
 from . import recipe

@@ -1,11 +1,11 @@
-"""Recipes of eight-bit training: they can be made and compared; running with one is an error."""
+"""Recipes of 8-bit training. They can be created and compared, but training with one raises NotImplementedError."""
 
 from dataclasses import dataclass
 from enum import Enum
 
 
 class Format(Enum):
-    """Eight-bit formats, by the largest value forward and backward."""
+    """The 8-bit formats, with their largest values in forward and backward."""
 
     E4M3 = (448, 448)
     E5M2 = (57344, 57344)
@@ -14,7 +14,7 @@ class Format(Enum):
 
 @dataclass
 class DelayedScaling:
-    """Scales from the largest values of the steps before."""
+    """A recipe that computes scales from the largest values of earlier steps."""
 
     margin: int = 0
     fp8_format: Format = Format.HYBRID

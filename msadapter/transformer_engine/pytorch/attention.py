@@ -1,4 +1,4 @@
-"""Attention in the layouts that Megatron uses, whole or over the ranks of context parallelism."""
+"""Attention in the layouts that Megatron uses, with or without context parallelism."""
 
 import contextlib
 
@@ -13,7 +13,7 @@ class _SplitAlongDim:
 
     @staticmethod
     def apply(tensor, dim, sizes, squeeze=False):
-        """Views of `tensor` of the sizes along `dim`."""
+        """Splits `tensor` along `dim` into views of the given sizes."""
         return tensor.split(sizes, dim)
 
 
@@ -29,7 +29,7 @@ def _rotated_pairs(x):
 def apply_rotary_pos_emb(
     t, freqs, tensor_format="sbhd", interleaved=False, fused=False, cu_seqlens=None, cp_size=1, cp_rank=0
 ):
-    """t turned by the angles `freqs` (s, 1, 1, d) of its first d channels; sbhd or bshd."""
+    """Applies the rotary embedding with angles `freqs` (s, 1, 1, d) to the first d channels of t (sbhd or bshd)."""
     if tensor_format not in ("sbhd", "bshd"):
         raise NotImplementedError(
             f"transformer_engine.pytorch.apply_rotary_pos_emb: {tensor_format} is not supported "
@@ -44,12 +44,12 @@ def apply_rotary_pos_emb(
 
 
 class DotProductAttention(nn.Module):
-    """softmax(q k' * scale + bias, masked) v.
+    """Computes softmax(q k' * scale + bias, masked) v.
 
-    qkv_format: sbhd (sequence, batch, head, channel), bshd, or thd (sequences of a batch behind each other, told apart
-    by cu_seqlens). Masks are True where attention is not allowed. With a context parallel group each rank holds two of
-    2 n pieces of the sequence: piece r and piece 2 n - 1 - r. "a2a" exchanges heads for pieces; the other ways gather
-    keys and values.
+    qkv_format: sbhd (sequence, batch, head, channel), bshd, or thd (packed sequences with their ends in cu_seqlens). Masks
+    are True where attention is not allowed. With a context parallel group of n ranks, the sequence is divided into 2 n
+    pieces, and rank r has the pieces r and 2 n - 1 - r. The communication type "a2a" exchanges heads for pieces; the other
+    types gather keys and values.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class DotProductAttention(nn.Module):
     def set_context_parallel_group(
         self, cp_group, cp_global_ranks=None, cp_stream=None, cp_comm_type="p2p"
     ) -> None:
-        """The group over which sequences are split, and how its ranks exchange."""
+        """Sets the group over which sequences are split, and the type of its communication."""
         if isinstance(cp_group, list):
             raise NotImplementedError(
                 "transformer_engine.pytorch.DotProductAttention: context parallelism in two levels "
@@ -114,7 +114,7 @@ class DotProductAttention(nn.Module):
         core_attention_bias=None,
         **others,
     ):
-        """query, key, value (s, b, h, d) to (s, b, h d): the layout stays, heads and channels become one dimension."""
+        """Maps query, key, value (s, b, h, d) to (s, b, h * d). Other layouts are kept in the same way."""
         layout, mask_type = qkv_format or self.qkv_format, attn_mask_type or self.attn_mask_type
         causal = "causal" in mask_type
         window = _limits(window_size or self.window_size)
@@ -159,7 +159,7 @@ class DotProductAttention(nn.Module):
         return self._attend(query, key, value, _forbidden(mine, everybody, causal, None, None), None)
 
     def _packed(self, query, key, value, causal, window, cu_seqlens_q, cu_seqlens_kv):
-        """Each sequence of a packed batch (t, h, d) by itself, to (t, h d)."""
+        """Attention within each sequence of a packed batch: (t, h, d) to (t, h * d)."""
         ends_q, ends_kv = (
             cu_seqlens_q.tolist(),
             (cu_seqlens_q if cu_seqlens_kv is None else cu_seqlens_kv).tolist(),
@@ -171,12 +171,12 @@ class DotProductAttention(nn.Module):
             places = [arange(x.shape[2], device=x.device) for x in (q, k)]
             out = self._attend(q, k, v, _forbidden(*places, causal, window, None), None)
             parts.append(out.squeeze(0).transpose(0, 1).flatten(-2))
-        if ends_q[-1] < query.shape[0]:  # what lies behind the last sequence is padding
+        if ends_q[-1] < query.shape[0]:  # the tokens after the last sequence are padding
             parts.append(query.new_zeros(query.shape[0] - ends_q[-1], query.shape[1] * value.shape[-1]))
         return cat(parts)
 
     def _attend(self, query, key, value, forbidden, bias):
-        """(b, h, s, d) by (b, g, t, d), forbidden broadcasting to (b, h, s, t)."""
+        """Attention of queries (b, h, s, d) over keys (b, g, t, d). `forbidden` broadcasts to (b, h, s, t)."""
         if key.shape[1] != query.shape[1]:
             key, value = (x.repeat_interleave(query.shape[1] // x.shape[1], 1) for x in (key, value))
         scores = (query @ key.transpose(-1, -2)).float() * self.softmax_scale
@@ -193,12 +193,12 @@ class DotProductAttention(nn.Module):
 
 
 def _limits(window):
-    """(left, right), or None if it says no more than a mask type: nothing, or nothing to the right."""
+    """The window (left, right); None if it hides no more than a mask type does."""
     return None if tuple(window) in ((-1, -1), (-1, 0)) else window
 
 
 def _forbidden(query_places, key_places, causal, window, mask):
-    """True where a query must not see a key (s, t), joined with a given mask; None if all is allowed."""
+    """A mask (s, t), combined with `mask`, that is True where a query must not see a key; None if nothing is hidden."""
     distance = query_places.unsqueeze(1) - key_places.unsqueeze(0)
     out = distance < 0 if causal else None
     left, right = window or (-1, -1)

@@ -1,4 +1,7 @@
-"""Exchanges of context parallelism: rank r of n holds the pieces r and 2 n - 1 - r of 2 n, so that causal work is even."""
+"""Communication of context parallelism.
+
+Rank r of n has the pieces r and 2 n - 1 - r of 2 n pieces of the sequence, which balances the work of causal attention.
+"""
 
 from ... import arange, autograd, cat
 from ...distributed import all_to_all_single, get_world_size
@@ -6,31 +9,31 @@ from .module.parallel import gathered_with_sum_back
 
 
 def places(length: int, rank: int, size: int, device):
-    """Where in the sequence a rank's part lies."""
+    """The positions of a rank's part in the sequence."""
     pieces = arange(length, device=device).view(2 * size, -1)
     return cat((pieces[rank], pieces[2 * size - 1 - rank]))
 
 
 def _order(size: int) -> list:
-    """The pieces of the ranks' parts behind each other: which of them comes first, second, ..."""
+    """The order in which the pieces of the concatenated parts of all ranks form the sequence."""
     held = [piece for rank in range(size) for piece in (rank, 2 * size - 1 - rank)]
     return [held.index(piece) for piece in range(2 * size)]
 
 
 def _rearranged(tensor, order):
-    """Pieces of dimension 0 in another order."""
+    """Reorders the pieces of dimension 0."""
     pieces = tensor.chunk(len(order), 0)
     return cat([pieces[i] for i in order])
 
 
 def whole_sequence(tensor, group):
-    """(b, h, s / n, d) of every rank to (b, h, s, d) in the order of the sequence."""
+    """Gathers (b, h, s / n, d) of every rank to (b, h, s, d) in the order of the sequence."""
     parts = gathered_with_sum_back(tensor.permute(2, 0, 1, 3), group)
     return _rearranged(parts, _order(get_world_size(group))).permute(1, 2, 0, 3)
 
 
 class _Swap(autograd.Function):
-    """The i-th part along dimension 0 goes to rank i; the gradient comes back the same way."""
+    """All-to-all: sends the i-th part along dimension 0 to rank i. Backward sends the gradients back."""
 
     @staticmethod
     def forward(ctx, tensor, group):
@@ -50,7 +53,7 @@ def _swapped(tensor, group):
 
 
 def heads_for_pieces(tensor, group):
-    """(b, h, s / n, d): own part of the sequence, all heads, to (b, h / n, s, d): some heads, the whole sequence."""
+    """All-to-all from (b, h, s / n, d), all heads of a part of the sequence, to (b, h / n, s, d), some heads of all of it."""
     size = get_world_size(group)
     b, h, s, d = tensor.shape
     if h % size:
@@ -62,7 +65,7 @@ def heads_for_pieces(tensor, group):
 
 
 def pieces_for_heads(tensor, group):
-    """The way back: (b, h / n, s, d) to (b, h, s / n, d)."""
+    """The inverse of heads_for_pieces: (b, h / n, s, d) to (b, h, s / n, d)."""
     size = get_world_size(group)
     b, h, s, d = tensor.shape
     order = _order(size)

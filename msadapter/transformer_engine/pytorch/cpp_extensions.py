@@ -1,8 +1,8 @@
-"""Functions that TransformerEngine has in C++."""
+"""Functions that TransformerEngine implements in C++."""
 
 from .fp8 import unsupported
 
 
 def cast_to_fp8(*args, **kwargs):
-    """Eight-bit copy of a tensor: NotImplementedError."""
+    """An 8-bit copy of a tensor. Not supported: raises NotImplementedError."""
     raise unsupported()

@@ -1,4 +1,4 @@
-"""Random states of model parallel regions, and recomputation that repeats them."""
+"""Random states of model parallel regions, and recomputation with the same random numbers."""
 
 from contextlib import contextmanager
 
@@ -9,13 +9,13 @@ _trackers: list = []
 
 
 class CudaRNGStatesTracker:
-    """Named states of the device's generator."""
+    """Stores named states of the device's generator."""
 
     def __init__(self):
         self.reset()
 
     def reset(self) -> None:
-        """Forget all states."""
+        """Removes all states."""
         self.states_, self.seeds_ = {}, set()
 
     def get_states(self) -> dict:
@@ -27,7 +27,7 @@ class CudaRNGStatesTracker:
         self.states_ = states
 
     def add(self, name: str, seed: int) -> None:
-        """Keep the state that `seed` gives; a name or a seed may be given once."""
+        """Adds the state for a seed. Each name and each seed may be added only once."""
         if seed in self.seeds_:
             raise RuntimeError(f"seed {seed} already exists")
         if name in self.states_:
@@ -42,7 +42,7 @@ class CudaRNGStatesTracker:
 
     @contextmanager
     def fork(self, name: str = "model-parallel-rng"):
-        """A block that draws from a named state."""
+        """A block in which random numbers come from a named state."""
         if name not in self.states_:
             raise RuntimeError(f"state {name} does not exist")
         before = cuda.get_rng_state()
@@ -68,7 +68,7 @@ def checkpoint(
     use_reentrant=True,
     **kwargs,
 ):
-    """function(*args, **kwargs) whose activations are computed again in the backward pass, with the same random states."""
+    """Calls function(*args, **kwargs) and recomputes its activations in backward with the same random states."""
     if distribute_saved_activations:
         raise NotImplementedError(
             "transformer_engine.pytorch.checkpoint: distribute_saved_activations is not supported "

@@ -1,11 +1,11 @@
-"""The class of eight-bit parameters, for isinstance: there are none."""
+"""The class of 8-bit parameters, for isinstance checks. There are no instances."""
 
 from ... import Tensor
 from .fp8 import unsupported
 
 
 class Float8Tensor(Tensor):
-    """A parameter kept in eight bits; making one is an error."""
+    """A parameter in 8 bits. Creating one raises NotImplementedError."""
 
     def __new__(cls, *args, **kwargs):
         raise unsupported()

@@ -1,11 +1,11 @@
-"""Optimizers that count their steps in the parameter group, one fused call a step."""
+"""Optimizers that count steps in the parameter group and run one fused call per step."""
 
 from ... import no_grad, optim, tensor, zeros_like
 from ...ops import _fused_adam_, _fused_adamw_
 
 
 class FusedAdam(optim.Optimizer):
-    """Adam; with adam_w_mode AdamW. States are exp_avg and exp_avg_sq, in float32 unless the parameter is wider."""
+    """Adam, or AdamW with adam_w_mode. exp_avg and exp_avg_sq are float32 unless the parameter is wider."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class FusedAdam(optim.Optimizer):
 
     @no_grad()
     def step(self, closure=None, grad_scaler=None):
-        """One step of all parameters that have a gradient; the closure's loss."""
+        """Steps all parameters that have a gradient. Returns the closure's loss."""
         loss = None if closure is None else closure()
         for group in self.param_groups:
             group["step"] = group.get("step", 0) + 1

@@ -1,4 +1,4 @@
-"""What layers with weights share: the group of tensor parallelism, initial values, eight-bit state."""
+"""Base classes of layers with weights: tensor parallel group, initialisation, state of 8-bit training."""
 
 import io
 
@@ -8,17 +8,17 @@ from ..fp8 import unsupported
 
 
 def initialize_ub(*args, **kwargs):
-    """Buffers that overlap communication with products: NotImplementedError."""
+    """Buffers to overlap communication with products. Not supported: raises NotImplementedError."""
     raise NotImplementedError("transformer_engine: tp_comm_overlap is not supported (docs/coverage.md)")
 
 
 class Layer(nn.Module):
-    """A module whose parameters are made under the tracker's state."""
+    """A module whose parameters are initialised with the random state of the tracker."""
 
     get_rng_state_tracker = rng_tracker_name = None
 
     def _new_parameter(self, name, shape, dtype, device, init, dim=None) -> None:
-        """A parameter made by `init` (under the tracker's state); `dim`: the dimension split over the ranks."""
+        """Creates a parameter with `init`, under the tracker's random state. `dim` is split over the ranks."""
         parameter = nn.Parameter(empty(shape, dtype=dtype, device=_device(device)))
         self.register_parameter(name, parameter)
         if dim is not None:
@@ -38,7 +38,7 @@ class Layer(nn.Module):
 
 
 class TransformerEngineBaseModule(Layer):
-    """A layer whose weights may be one rank's part."""
+    """A layer whose weights may be sharded by tensor parallelism."""
 
     def __init__(self):
         super().__init__()
@@ -47,21 +47,21 @@ class TransformerEngineBaseModule(Layer):
         self.tp_group, self.tp_size, self.sequence_parallel = None, 1, False
 
     def init_fp8_metadata(self, num_gemms: int = 1) -> None:
-        """Nothing: eight-bit training is off."""
+        """Does nothing, because 8-bit training is off."""
 
     def set_tensor_parallel_group(self, tp_group) -> None:
-        """The group over which the weight is split."""
+        """Sets the group over which the weight is split."""
         self.tp_group = tp_group
         if tp_group is not None:
             self.tp_size = get_world_size(tp_group)
 
     def get_extra_state(self):
-        """No bytes: nothing is kept for eight-bit training."""
+        """Returns an empty tensor, because there is no state of 8-bit training."""
         return empty(0, dtype=uint8)
 
     def set_extra_state(self, state) -> None:
-        """NotImplementedError if the state is one of eight-bit training."""
-        if isinstance(state, io.BytesIO):  # as releases before 2.0 write it
+        """Raises NotImplementedError if the state belongs to 8-bit training."""
+        if isinstance(state, io.BytesIO):  # the form of releases before 2.0
             state.seek(0)
             state = serialization.load(state, weights_only=True)
         if state is not None and not (isinstance(state, Tensor) and state.numel() == 0):
@@ -90,12 +90,12 @@ def _device(device):
 
 
 def default_init(weight) -> None:
-    """Initial values where the caller names none."""
+    """The default initialisation."""
     nn.init.normal_(weight, mean=0.0, std=0.023)
 
 
 class _IntoMainGrad(autograd.Function):
-    """The weight itself; its gradient is added to `weight.main_grad` and handed on as zeros."""
+    """Returns the weight. Backward adds its gradient to `weight.main_grad` and passes zeros on."""
 
     @staticmethod
     def forward(ctx, weight):
@@ -111,7 +111,7 @@ class _IntoMainGrad(autograd.Function):
 
 
 def weight_of(weight, fused: bool, dtype):
-    """The weight as the product takes it."""
+    """The weight in the dtype of the product, with its gradient fused into main_grad if `fused`."""
     if fused and hasattr(weight, "main_grad"):
         weight = _IntoMainGrad.apply(weight)
     return weight if weight.dtype == dtype else weight.to(dtype)

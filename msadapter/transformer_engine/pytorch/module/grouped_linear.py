@@ -1,4 +1,4 @@
-"""Several products of one shape, each with its own weight and its own rows of the input."""
+"""Several linear layers of equal shape, each of which uses its own rows of the input."""
 
 from .... import cat, nn
 from .base import TransformerEngineBaseModule, default_init, weight_of
@@ -6,7 +6,7 @@ from .linear import split_sizes
 
 
 class GroupedLinear(TransformerEngineBaseModule):
-    """Rows m_splits[i] of the input times weight{i}."""
+    """Multiplies the i-th group of m_splits[i] rows of the input by weight{i}."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class GroupedLinear(TransformerEngineBaseModule):
                 )
 
     def forward(self, x, m_splits, is_first_microbatch=None):
-        """x (rows, in_features), m_splits: rows of each product, to (rows, out_features)."""
+        """Maps x (rows, in_features) to (rows, out_features). m_splits are the numbers of rows per product."""
         flat = x.reshape(-1, x.shape[-1])
         biases = [
             getattr(self, f"bias{i}").to(x.dtype) if self.use_bias else None for i in range(self.num_gemms)

@@ -1,11 +1,11 @@
-"""A norm and a product, as one layer."""
+"""A norm followed by a linear layer, as one module."""
 
 from .linear import Linear
 from .norm import _fill, normalized
 
 
 class LayerNormLinear(Linear):
-    """Linear of the normalized input. The norm's parameters are layer_norm_weight and (LayerNorm) layer_norm_bias."""
+    """A Linear of the normalized input. The norm has layer_norm_weight and, for LayerNorm, layer_norm_bias."""
 
     def __init__(
         self,

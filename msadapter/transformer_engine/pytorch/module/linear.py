@@ -1,4 +1,4 @@
-"""A product with a weight that may be split over the ranks of tensor parallelism."""
+"""A linear layer whose weight may be sharded by tensor parallelism."""
 
 from .... import nn
 from . import parallel
@@ -6,7 +6,7 @@ from .base import TransformerEngineBaseModule, default_init, weight_of
 
 
 def split_sizes(in_features: int, out_features: int, mode, tp_size: int) -> tuple:
-    """(inputs, outputs) of one rank's weight."""
+    """The (inputs, outputs) of one rank's weight."""
     split = {"column": out_features, "row": in_features}.get(mode, 0)
     if split % tp_size:
         raise AssertionError(f"{split} is not divisible by {tp_size}")
@@ -17,7 +17,7 @@ def split_sizes(in_features: int, out_features: int, mode, tp_size: int) -> tupl
 
 
 class Linear(TransformerEngineBaseModule):
-    """y = x weight' + bias. parallel_mode: "column" (outputs are split), "row" (inputs are split; results are summed)."""
+    """y = x weight' + bias. parallel_mode "column" splits outputs; "row" splits inputs and sums the results."""
 
     def __init__(
         self,
@@ -67,13 +67,13 @@ class Linear(TransformerEngineBaseModule):
             self.bias.sequence_parallel = self.sequence_parallel
 
     def _make_norm(self, params_dtype, device) -> None:
-        """LayerNormLinear has one."""
+        """Does nothing here; LayerNormLinear creates its norm."""
 
     def _normalize(self, x):
         return x
 
     def forward(self, x, is_first_microbatch=None):
-        """x (..., in_features) to (..., out_features); with return_bias (result without the bias, bias)."""
+        """Maps x (..., in_features) to (..., out_features). With return_bias, returns (result without bias, bias)."""
         x = self._normalize(x)
         weight = weight_of(self.weight, self.fuse_wgrad_accumulation, x.dtype)
         bias = None if self.bias is None else self.bias.to(x.dtype)

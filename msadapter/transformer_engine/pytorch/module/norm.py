@@ -1,4 +1,4 @@
-"""LayerNorm and RMSNorm whose weight may be stored less one."""
+"""LayerNorm and RMSNorm. With zero_centered_gamma, weight - 1 is stored instead of the weight."""
 
 from .... import nn
 from .base import Layer

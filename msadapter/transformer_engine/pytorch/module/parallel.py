@@ -1,11 +1,11 @@
-"""What travels between the ranks of tensor parallelism before and after a product, with its gradient."""
+"""Differentiable communication between tensor parallel ranks before and after a product."""
 
 from .... import autograd
 from ....distributed import all_gather_into_tensor, all_reduce, get_world_size, reduce_scatter_tensor
 
 
 def gathered(tensor, group):
-    """The ranks' tensors behind each other along dimension 0, nothing recorded."""
+    """All-gathers the ranks' tensors along dimension 0, without gradient."""
     tensor = tensor.contiguous()
     out = tensor.new_empty((tensor.shape[0] * get_world_size(group), *tensor.shape[1:]))
     all_gather_into_tensor(out, tensor, group=group)
@@ -13,7 +13,7 @@ def gathered(tensor, group):
 
 
 def scattered_sum(tensor, group):
-    """Own part along dimension 0 of the sum over the ranks, nothing recorded."""
+    """Reduce-scatters along dimension 0, without gradient."""
     tensor = tensor.contiguous()
     out = tensor.new_empty((tensor.shape[0] // get_world_size(group), *tensor.shape[1:]))
     reduce_scatter_tensor(out, tensor, group=group)
@@ -21,14 +21,14 @@ def scattered_sum(tensor, group):
 
 
 def summed(tensor, group):
-    """The sum over the ranks, nothing recorded."""
+    """All-reduces (sums) over the ranks, without gradient."""
     tensor = tensor.contiguous().clone()
     all_reduce(tensor, group=group)
     return tensor
 
 
 class _Exchange(autograd.Function):
-    """`there` forward, `back` for the gradient."""
+    """Runs `there` in forward and `back` on the gradient."""
 
     @staticmethod
     def forward(ctx, tensor, group, there, back):
@@ -45,17 +45,17 @@ def _same(tensor, group):
 
 
 def before_column(tensor, group, sequence_parallel: bool):
-    """Input of a product whose weight is split by outputs: the whole sequence; gradients are summed."""
+    """The input of a column-parallel product: the complete sequence. Backward sums the gradients."""
     there, back = (gathered, scattered_sum) if sequence_parallel else (_same, summed)
     return _Exchange.apply(tensor, group, there, back)
 
 
 def after_row(tensor, group, sequence_parallel: bool):
-    """Output of a product whose weight is split by inputs: the sum over the ranks, or own part of the sequence of it."""
+    """The output of a row-parallel product: the sum over the ranks, or this rank's part of its sequence."""
     there, back = (scattered_sum, gathered) if sequence_parallel else (summed, _same)
     return _Exchange.apply(tensor, group, there, back)
 
 
 def gathered_with_sum_back(tensor, group):
-    """The ranks' tensors behind each other along dimension 0; the gradient is the ranks' sum of own part."""
+    """All-gathers the ranks' tensors along dimension 0. Backward reduce-scatters the gradient."""
     return _Exchange.apply(tensor, group, gathered, scattered_sum)
