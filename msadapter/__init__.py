@@ -10,8 +10,12 @@ import builtins as _builtins
 import importlib as _importlib
 import math as _math
 
-from ._host.native import load as _load
-from .alias import TORCH_VERSION as __version__  # noqa: F401
+from ._host import commands as _commands
+
+_commands.run_without_kernels()  # python -m msadapter doctor: it ends here, before anything can go wrong
+
+from ._host.native import load as _load  # noqa: E402
+from .alias import TORCH_VERSION as __version__  # noqa: E402, F401
 
 # torch has modules called random, types and multiprocessing. In this folder they would hide the standard
 # library's modules from a Python that is started here, so they are in a folder of their own.

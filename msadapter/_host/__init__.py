@@ -4,6 +4,8 @@
     runtime       MindSpore's runtime, and its Python package when something uses it
     accelerator   which device torch.cuda and torch.npu mean in this run
     launcher      `python -m msadapter script.py`
+    cache         who may change the built libraries, and whether they are whole
+    commands      doctor and build, before the C++ layer is loaded
     doctor        `python -m msadapter doctor`
     coverage      writes docs/coverage.md
     version       the version of this project

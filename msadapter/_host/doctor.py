@@ -7,10 +7,12 @@ in a child process.
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import importlib.util
 import os
 import platform
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -55,7 +57,7 @@ def main(arguments: list[str]) -> int:
 def build() -> int:
     """Build the CPU kernels if necessary, and print the path of the library as the last line."""
     try:
-        print(_native().build(verbose=True))
+        print(_native().build(verbose=True, thorough=True))
     except RuntimeError as error:
         print(f"msadapter build: {error}", file=sys.stderr)
         return 1
@@ -123,12 +125,22 @@ def _kernels() -> Iterator[Check]:
     except RuntimeError as error:
         yield Check("CPU kernels", "unknown", True, str(error))
         return
-    if path.exists():
-        yield Check("CPU kernels", f"built, {path} ({path.stat().st_size / 1e6:.1f} MB)")
-    else:
+    cache, mend = _native().cache, "python -m msadapter build builds them again (the next import does so too)"
+    if reason := cache.why_untrusted(path):
+        yield Check(
+            "CPU kernels", f"not safe: {reason}", True, "nothing is loaded from there; mend that first"
+        )
+    elif not path.exists():
         yield Check(
             "CPU kernels", "not built for these sources", True, "python -m msadapter build (some minutes)"
         )
+    elif reason := cache.why_damaged(path, thorough=True):
+        yield Check("CPU kernels", reason, True, mend)
+    else:
+        yield Check("CPU kernels", f"built and whole, {path} ({path.stat().st_size / 1e6:.1f} MB)")
+        operators = _native().operators_path(path)
+        if operators.exists() and (reason := cache.why_damaged(operators, thorough=True)):
+            yield Check("MindSpore kernels", reason, True, mend)
 
 
 def _device() -> Iterator[Check]:
@@ -165,6 +177,11 @@ def _torch_name() -> Iterator[Check]:
 
 def _first_steps() -> Iterator[Check]:
     """Compute a sum and a gradient and time `import torch`, in a new process."""
+    if not _is_built():
+        yield Check(
+            "first steps", "not tried: the CPU kernels are not ready", True, "see the line of the CPU kernels"
+        )
+        return
     program = (
         "import time; began = time.perf_counter(); import msadapter; msadapter.install(); import torch\n"
         "took = time.perf_counter() - began\n"
@@ -184,28 +201,38 @@ def _first_steps() -> Iterator[Check]:
         words = answer.stderr.strip().splitlines()
         yield Check(
             "first steps",
-            words[-1] if words else f"exit code {answer.returncode}",
+            words[-1] if words and answer.returncode > 0 else _ended(answer.returncode),
             True,
             "the lines above first; then python -c 'import msadapter' shows the whole error",
         )
+
+
+def _ended(code: int) -> str:
+    """How a process has ended."""
+    return f"ended by signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
 
 def _native() -> ModuleType:
     """Return the module msadapter._host.native, even if the package msadapter cannot be imported."""
     if "msadapter._host.native" in sys.modules:
         return sys.modules["msadapter._host.native"]
-    path = PACKAGE / "_host" / "native.py"
-    spec = importlib.util.spec_from_file_location("_msadapter_native", path)
-    if spec is None or spec.loader is None:
-        raise RuntimeError(f"{path} is missing: install msadapter again")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    folder = PACKAGE / "_host"
+    name = "_msadapter_host"  # a stand-in for the package, so that its modules find each other
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(
+            name, folder / "__init__.py", submodule_search_locations=[str(folder)]
+        )
+        if spec is None or spec.loader is None:
+            raise RuntimeError(f"{folder} is missing: install msadapter again")
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return importlib.import_module(f"{name}.native")
 
 
 def _is_built() -> bool:
     try:
-        return _native().library_path().exists()
+        path, cache = _native().library_path(), _native().cache
+        return path.exists() and not cache.why_untrusted(path) and not cache.why_damaged(path)
     except RuntimeError:
         return False
 

@@ -8,7 +8,6 @@ cache.
 from __future__ import annotations
 
 import ctypes
-import fcntl
 import hashlib
 import importlib.machinery
 import importlib.util
@@ -21,17 +20,16 @@ import sys
 import sysconfig
 import tempfile
 import zlib
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from pathlib import Path
+
+from . import cache
+from .cache import BuildError
 
 MINDSPORE_VERSION = "2.10.0"
 SOURCES = Path(__file__).parents[1] / "csrc"
 OPERATOR_UNITS = 8
 _WITHOUT_MINDSPORE = ("kernels", "distributed")  # folders whose sources include no header of MindSpore
-
-
-class BuildError(RuntimeError):
-    """The C++ layer could not be built. The message says what to do."""
 
 
 def _mindspore_root() -> Path:
@@ -204,6 +202,11 @@ def _compile(command: list[str], source: Path, verbose: bool) -> None:
         print(f"  {source.name}", flush=True)
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
+        if "No space left on device" in done.stderr:
+            raise BuildError(
+                f"the disk is full: {source.name} could not be compiled. Make room in {cache_root()} and in "
+                f"{tempfile.gettempdir()}, or set MSADAPTER_CACHE and TMPDIR to folders on another disk"
+            )
         raise BuildError(f"compiling {source.name} failed:\n{done.stderr[-4000:]}")
 
 
@@ -231,11 +234,16 @@ class _Compilation:
         )  # the place of the headers does not change the result
         key = hashlib.sha256(self.base + options.encode() + content).hexdigest()[:20]
         target = self.objects / f"{name}-{key}{suffix}"
-        if not target.exists():
+        if not _is_whole_object(target):
             part = target.with_suffix(f".{os.getpid()}.part")
             kind = ["-x", "c++-header"] if suffix == ".gch" else ["-c"]
-            _compile([compiler(), *flags, *kind, str(path), "-o", str(part)], path, self.verbose)
-            part.rename(target)
+            try:
+                _compile([compiler(), *flags, *kind, str(path), "-o", str(part)], path, self.verbose)
+                part.chmod(0o644)
+                _hash_of(target).write_text(cache.file_sha256(part))
+                part.rename(target)
+            finally:
+                part.unlink(missing_ok=True)
         return target
 
     def precompiled(self, header: str, level: str) -> tuple[Path, bytes]:
@@ -274,9 +282,32 @@ class _Compilation:
         return self._cached(path.stem, ".o", path, flags, content + own)
 
 
+def _hash_of(target: Path) -> Path:
+    return target.with_name(target.name + ".sha256")
+
+
+def _is_whole_object(target: Path) -> bool:
+    """Whether a cached object file is there and is the one that was compiled."""
+    if not target.exists() or cache._why_others_may_write(target):
+        return False
+    found = cache.file_sha256(target)
+    try:
+        return _hash_of(target).read_text() == found
+    except FileNotFoundError:  # an earlier version compiled it
+        _hash_of(target).write_text(found)
+        return True
+
+
 def _parallel(jobs) -> list[Path]:
+    """The results of all jobs. After the first error, such as a full disk, no other job is started."""
     with ThreadPoolExecutor(max_workers=max(1, min(os.cpu_count() or 1, 8))) as pool:
-        return [f.result() for f in [pool.submit(*job) for job in jobs]]
+        futures = [pool.submit(*job) for job in jobs]
+        wait(futures, return_when=FIRST_EXCEPTION)
+        for future in futures:
+            if future.done() and future.exception() is not None:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise future.exception()
+        return [future.result() for future in futures]
 
 
 def _extension_objects(compilation: _Compilation) -> list[Path]:
@@ -301,65 +332,64 @@ def _operator_objects(compilation: _Compilation, work: Path) -> list[Path]:
     return _parallel([(compilation.device, p, *header, "-O0") for p in units])
 
 
-def _locked(target: Path, make, verbose: bool) -> Path:
+def _locked(target: Path, make, verbose: bool, thorough: bool = False) -> Path:
     """Return ``target``.
 
-    If it does not exist, link it from ``make(compilation, work)`` -> (objects, link options).
+    If it does not exist, or is not the file that was built, link it from ``make(compilation, work)`` -> (objects, link
+    options). BuildError if another user could change the cache.
     """
-    if target.exists():
+    if cache.is_ready(target, thorough):
         return target
-    root = _mindspore_root()
-    objects = cache_root() / "objects"
-    objects.mkdir(parents=True, exist_ok=True)
-    with open(cache_root() / "lock", "w") as lock:
+    root, folder = _mindspore_root(), cache_root()
+    try:
+        cache.check_root(folder)
         # if several processes need the library at once, one builds it and the others wait
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if target.exists():
-            return target
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=cache_root()) as tmp:
-            files, options = make(_Compilation(root, objects, verbose), Path(tmp))
-            part = target.parent / f"{target.stem}.{os.getpid()}.part"
-            lib = root / "lib"
-            names = (
-                "core",
-                "common",
-                "ms_backend",
-                "pynative",
-                "pyboost",
-                "pynative_utils",
-                "runtime_utils",
-                "backend_common",
-                "ops",
-            )
-            _compile(
-                [
-                    compiler(),
-                    "-shared",
-                    "-o",
-                    str(part),
-                    *map(str, files),
-                    f"-L{lib}",
-                    *(f"-lmindspore_{n}" for n in names),
-                    "-ldl",
-                    "-lpthread",
-                    *options,
-                    f"-Wl,--disable-new-dtags,-rpath,{lib}:$ORIGIN",
-                ],
-                target,
-                verbose,
-            )
-            part.rename(target)
+        with cache.alone(folder):
+            for part in (target.parent, folder / "objects"):
+                cache.set_aside_untrusted(part)
+                cache.make_folder(part)
+            if not cache.is_ready(target, thorough):
+                cache.check_space(folder)
+                _link(target, make, root, verbose)
+    except OSError as error:
+        raise BuildError(
+            f"the cache of built libraries {folder} cannot be used ({error.strerror}: {error.filename or ''}): make room or "
+            "give yourself the right to write it, or set MSADAPTER_CACHE to another folder"
+        ) from error
     return target
 
 
-def build(verbose: bool = False) -> Path:
-    """Build the library if necessary and return its path. BuildError (a RuntimeError) if that fails."""
+def _link(target: Path, make, root: Path, verbose: bool) -> None:
+    """Build ``target``. It appears whole, with its hash beside it."""
+    names = ("core", "common", "ms_backend", "pynative", "pyboost", "pynative_utils")
+    names += ("runtime_utils", "backend_common", "ops")
+    lib = root / "lib"
+    part = target.parent / f"{target.stem}.{os.getpid()}.part"
+    with tempfile.TemporaryDirectory(dir=cache_root()) as tmp:
+        files, options = make(_Compilation(root, cache_root() / "objects", verbose), Path(tmp))
+        command = [compiler(), "-shared", "-o", str(part), *map(str, files), f"-L{lib}"]
+        command += [*(f"-lmindspore_{n}" for n in names), "-ldl", "-lpthread", *options]
+        try:
+            _compile([*command, f"-Wl,--disable-new-dtags,-rpath,{lib}:$ORIGIN"], target, verbose)
+            part.chmod(0o755)
+            sha256 = cache.file_sha256(part)
+            cache.record_of(target).unlink(missing_ok=True)
+            part.rename(target)  # a process that has mapped the old file keeps it
+            cache.record(target, sha256)
+        finally:
+            part.unlink(missing_ok=True)
+
+
+def build(verbose: bool = False, thorough: bool = False) -> Path:
+    """Build the library if necessary and return its path. BuildError (a RuntimeError) if that fails.
+
+    thorough: compare the hash of a library that is there, even if nothing has touched the file.
+    """
     _mindspore_root()
     target = library_path()
     if verbose and not target.exists():
         print("building the CPU kernels (once for this machine; about two minutes on two cores)", flush=True)
-    return _locked(target, lambda compilation, work: (_extension_objects(compilation), []), verbose)
+    return _locked(target, lambda compilation, work: (_extension_objects(compilation), []), verbose, thorough)
 
 
 def build_operators(library: Path | None = None, verbose: bool = False) -> Path:
@@ -391,7 +421,9 @@ def load():
         return sys.modules["msadapter._C"]
     chosen = os.environ.get(
         "MSADAPTER_LIBRARY"
-    )  # a library that was built elsewhere for this MindSpore; it is used without any check
+    )  # a library that was built elsewhere for this MindSpore; nothing but its owner and mode is checked
+    if chosen and (reason := cache.why_untrusted(Path(chosen))):
+        raise BuildError(f"MSADAPTER_LIBRARY is not loaded: {reason}")
     path = Path(chosen) if chosen else build(verbose=bool(sys.stderr and sys.stderr.isatty()))
     # Matrix products can use the oneDNN library that MindSpore contains, on processors where it is faster.
     os.environ.setdefault("MSADAPTER_ONEDNN_LIBRARY", str(_mindspore_root() / "lib" / "libdnnl.so.3"))
