@@ -481,7 +481,9 @@ def _lstsq_grad(gs, A, B):
 def _linalg_lstsq(A, B, rcond, driver):
     vector = B.ndim == A.ndim - 1
     x, rank, values = lapack.LinalgLstsq(A, t.unsqueeze(B, -1) if vector else B, rcond, driver)
-    x = t.clone(t.narrow(x, -2, 0, A.shape[-1]))  # a tensor of its own: a program may change it in place
+    x = t.narrow(x, -2, 0, A.shape[-1])
+    # A tensor of its own, which a program may change in place, with the strides of PyTorch's.
+    x = t.empty_strided(x.shape, x.stride(), dtype=x.dtype).copy_(x)
     return (t.squeeze(x, -1) if vector else x), rank, values
 
 
