@@ -1,8 +1,5 @@
 """torch.amp: mixed precision."""
 
-from .._host.native import load
-from ..ops._declare import namespaces
-from . import lists
 from .autocast_mode import (
     autocast,
     autocast_decrement_nesting,
@@ -49,18 +46,3 @@ TORCH_NAMES = {
         set_autocast_gpu_dtype,
     )
 }
-
-
-def _install_policies() -> None:
-    """Set the autocast policy of each operator: the accelerator's list first, then the CPU's."""
-    native = load()
-    codes = {"lower": 1, "fp32": 2, "promote": 3}
-    for table in (lists.CPU, lists.ACCELERATOR):
-        for name, policy in table.items():
-            for space in ("torch", "nn.functional", "linalg"):
-                function = namespaces[space].get(name)
-                if policy in codes and type(function).__name__ == "builtin_function_or_method":
-                    native.set_autocast_policy(function, codes[policy])
-
-
-_install_policies()

@@ -11,39 +11,19 @@ from __future__ import annotations
 import dis
 import functools
 import types
+import warnings
 
 from .. import overrides
+from .._values.dtype import ALL, dtype
 from ..autograd import is_grad_enabled
+from ..func._binding import bind
 from ..nn.parameter import Parameter
-from ..ops._declare import _C, raw
+from ..ops._declare import _C, declaration_of, raw
 from ..ops._generator import on_host
 from ..tensor import Tensor
-from ..tensor import dtype as dtypes
 
-CODES = {
-    name: i
-    for i, name in enumerate(
-        (
-            "add",
-            "sub",
-            "mul",
-            "div",
-            "neg",
-            "tanh",
-            "sigmoid",
-            "silu",
-            "exp",
-            "gelu",
-            "gelu_tanh",
-            "relu",
-            "reciprocal",
-            "abs",
-            "copy",
-        )
-    )
-}
+CODES = {name: code for code, name in enumerate(_C.fused_instructions())}
 _RESULT, _TEMPORARIES, _OPERANDS, _PLANS = 1000, 16, 6, 64
-_ALIASES = {"true_divide": "div", "negative": "neg", "multiply": "mul", "subtract": "sub", "divide": "div"}
 _ROUNDING = {"float32": 0, "bfloat16": 1, "float16": 2}
 _WORTH = 2  # instructions; a single operator is as fast without fusion
 
@@ -70,27 +50,40 @@ class Symbol:
     def dim(self):
         return self.ndim
 
-    def to(self, dtype, *rest, **options):
-        if not isinstance(dtype, dtypes.dtype) or rest or options or dtype.name not in _ROUNDING:
+    def to(self, wanted, *rest, **options):
+        if not isinstance(wanted, dtype) or rest or options or wanted.name not in _ROUNDING:
             raise NotFusable("to()")
-        if dtype is self.dtype:
+        if wanted is self.dtype:
             return self
-        return Symbol(dtype, self.shape, "copy", (self,))
+        return Symbol(wanted, self.shape, "copy", (self,))
 
     def type_as(self, other):
         return self.to(other.dtype)
 
     def float(self):
-        return self.to(dtypes.ALL["float32"])
+        return self.to(ALL["float32"])
 
     def chunk(self, chunks, dim=0):
         return _chunk(self, chunks, dim)
 
-    def __bool__(self):
-        raise NotFusable("a decision that depends on values")
+    __hash__ = object.__hash__
 
     def __getattr__(self, name):
         raise NotFusable(name)
+
+
+def _refused(name):
+    def method(self, *args):
+        raise NotFusable(name)
+
+    return method
+
+
+# Python looks these up on the class, past __getattr__: what needs values, and operators without an instruction.
+for _name in ("bool", "int", "float", "complex", "index", "len", "iter", "getitem", "setitem", "contains", "array", "eq", "ne",
+              "lt", "le", "gt", "ge", "pos", "invert", "round", "format", "and", "or", "xor", "lshift", "rshift", "pow", "rpow",
+              "mod", "rmod", "floordiv", "rfloordiv", "matmul", "rmatmul", "iadd", "isub", "imul", "itruediv", "ipow"):  # fmt: skip
+    setattr(Symbol, f"__{_name}__", _refused(_name))
 
 
 def _binary(code, reverse=False):
@@ -104,6 +97,7 @@ Symbol.__rtruediv__ = lambda self, other: _pair(
     "mul", _single("reciprocal", self), other
 )  # as the operator does
 Symbol.__neg__ = lambda self: _single("neg", self)
+Symbol.__abs__ = lambda self: _single("abs", self)
 for _name in ("tanh", "sigmoid", "exp", "relu", "reciprocal", "abs", "neg"):
     setattr(Symbol, _name, functools.partialmethod(lambda self, code: _single(code, self), _name))
 
@@ -133,7 +127,7 @@ def _pair(code, a, b):
             raise NotFusable(type(x).__name__)
     dtype = symbols[0].dtype
     if any(s.dtype is not dtype for s in symbols):
-        dtype = dtypes.ALL["float32"]  # the common dtype of any two different dtypes that are supported here
+        dtype = ALL["float32"]  # the common dtype of any two different dtypes that are supported here
     return Symbol(dtype, _shape_of([s.shape for s in symbols]), code, (a, b))
 
 
@@ -172,18 +166,6 @@ def _cut(x, from_the_end, start, length, done):
     )
 
 
-def _add(self, other, *, alpha=1):
-    return _pair("add", self, other) if alpha == 1 else _refuse("alpha")
-
-
-def _sub(self, other, *, alpha=1):
-    return _pair("sub", self, other) if alpha == 1 else _refuse("alpha")
-
-
-def _refuse(what):
-    raise NotFusable(what)
-
-
 def _cat(tensors, dim=0):
     first = tensors[0]
     if len(tensors) > 4 or any(
@@ -199,36 +181,48 @@ def _cat(tensors, dim=0):
     return Symbol(first.dtype, shape, parts=(dim, tuple(tensors)))
 
 
-_CALLS = {
-    "add": _add,
-    "sub": _sub,
-    "cat": _cat,
-    "chunk": lambda self, chunks, dim=0: _chunk(self, chunks, dim),
-    "mul": lambda self, other: _pair("mul", self, other),
-    "div": lambda self, other, rounding_mode=None: (
-        _pair("div", self, other) if rounding_mode is None else _refuse("rounding")
-    ),
-    "gelu": lambda input, approximate="none": _single(
-        "gelu" if approximate == "none" else "gelu_tanh", input
-    ),
-    "silu": lambda input, inplace=False: _single("silu", input) if not inplace else _refuse("in place"),
-    "relu": lambda input, inplace=False: _single("relu", input) if not inplace else _refuse("in place"),
-    **{
-        name: functools.partial(_single, name)
-        for name in ("neg", "tanh", "sigmoid", "exp", "reciprocal", "abs")
-    },
-}
+_LAYOUT = {"cat": _cat, "chunk": lambda self, chunks, dim=0: _chunk(self, chunks, dim)}
+
+
+def _instruction(declaration, bound) -> tuple[str, tuple[str, ...]]:
+    """(the instruction that a call is, the arguments that decided so)."""
+    fuses = declaration.facts.fuses
+    if not isinstance(fuses, dict):
+        return fuses, ()
+    for (argument, value), instruction in fuses.items():
+        if bound[argument] == value:
+            return instruction, (argument,)
+    raise NotFusable(declaration.schema.name)
+
+
+def _step(declaration, args, kwargs):
+    """The step that a call of a fusing operator is: its operands come first, every other argument has its default."""
+    bound = bind(declaration, args, kwargs)
+    instruction, decided = _instruction(declaration, bound)
+    parameters = declaration.schema.parameters
+    operands = [bound[p.name] for p in parameters if p.type in ("Tensor", "TensorOrScalar")]
+    for p in parameters:
+        if (
+            p.type not in ("Tensor", "TensorOrScalar")
+            and p.name not in decided
+            and bound[p.name] != p.default
+        ):
+            raise NotFusable(f"{declaration.schema.name} with {p.name}={bound[p.name]!r}")
+    return _single(instruction, *operands) if len(operands) == 1 else _pair(instruction, *operands)
 
 
 class _Recording(overrides.TorchFunctionMode):
     """Calls operators with symbols while a function is recorded."""
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
-        name = getattr(function, "__name__", "")
-        rule = _CALLS.get(_ALIASES.get(name, name))
-        if rule is None:
-            raise NotFusable(name)
-        return rule(*args, **(kwargs or {}))
+        declaration, inplace = declaration_of(function)
+        if declaration is None or inplace:
+            raise NotFusable(getattr(function, "__name__", repr(function)))
+        if declaration.schema.name in _LAYOUT:
+            return _LAYOUT[declaration.schema.name](*args, **(kwargs or {}))
+        if declaration.facts.fuses is None:
+            raise NotFusable(declaration.schema.name)
+        return _step(declaration, args, kwargs or {})
 
 
 class _Plan:
@@ -240,16 +234,14 @@ class _Plan:
         self.single = isinstance(result, Symbol)
         self.shapes = [result] if self.single else list(result)
         roots = []
-        for whole in self.shapes:
+        for number, whole in enumerate(self.shapes):
             if not isinstance(whole, Symbol) or whole._leaf is not None or 0 in whole.shape:
                 raise NotFusable("a result that is no new tensor")
             parts = whole._parts[1] if whole._parts else (whole,)
             at = 0
             for part in parts:
                 dim = whole._parts[0] if whole._parts else None
-                self.results.append(
-                    (self.shapes.index(whole), dim, at, part.shape[dim] if dim is not None else 0)
-                )
+                self.results.append((number, dim, at, part.shape[dim] if dim is not None else 0))
                 at += part.shape[dim] if dim is not None else 0
                 roots.append(part)
         if len({part.shape for part in roots}) != 1:
@@ -419,6 +411,7 @@ class Fused:
     def __init__(self, function):
         functools.update_wrapper(self, function)
         self._plans: dict = {}
+        self._unrecorded: Exception | None = None
         self._outside = [(name, function.__globals__[name]) for name in _outside(function)]
 
     def __get__(self, owner, cls=None):
@@ -430,7 +423,7 @@ class Fused:
             return self.__wrapped__(*args, **kwargs)
         plan = self._plan(args, flat)
         if plan is None:
-            return self.__wrapped__(*args)
+            return self._run(args)
         tensors = [a for a in flat if isinstance(a, Tensor)]
         return plan.run(tensors, _C.device_tag(tensors[0]))
 
@@ -476,9 +469,29 @@ class Fused:
         try:
             with _Recording():
                 result = self.__wrapped__(*_rebuilt(args, iter(symbols)))
-            return _Plan(result)
-        except Exception:  # the function itself runs next and raises the proper error
+        except NotFusable:
             return None
+        except (
+            Exception
+        ) as error:  # the function's own error, or symbols did not serve it: its run on tensors shows which
+            self._unrecorded = error
+            return None
+        try:
+            return _Plan(result)
+        except NotFusable:
+            return None
+
+    def _run(self, args):
+        """The function as it is. Where it succeeds after its recording has failed, a warning says so."""
+        result = self.__wrapped__(*args)
+        if self._unrecorded is not None:
+            error, self._unrecorded = self._unrecorded, None
+            warnings.warn(
+                f"torch.compile: {self.__name__} could not be recorded and runs as it is ({type(error).__name__}: {error})",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+        return result
 
 
 def fused(function):

@@ -2,22 +2,7 @@
 
 from __future__ import annotations
 
-from ..ops import declarations
-
-_by_function: dict = {}
-
-
-def declaration_of(function):
-    """Return (declaration, whether it is the in-place form) of a table function, or (None, False)."""
-    if not _by_function:
-        for d in declarations.values():
-            if d.inplace is not None:
-                _by_function[d.inplace] = (d, True)
-            _by_function[d.function] = (d, False)
-    try:
-        return _by_function.get(function, (None, False))
-    except TypeError:
-        return None, False
+from ..ops._declare import declaration_of  # noqa: F401
 
 
 def bind(declaration, args, kwargs) -> dict:

@@ -30,6 +30,21 @@ def rule(*names):
     return decorate
 
 
+def rule_for(declaration):
+    """The operator's own rule, or the one that its declared facts allow; None: element by element."""
+    if declaration is None:
+        return None
+    facts, parameters = declaration.facts, declaration.schema.parameters
+    if declaration.schema.name in RULES:
+        return RULES[declaration.schema.name]
+    if facts.pointwise:
+        return _pointwise
+    if facts.reduction is not None:
+        dim = next((p for p in parameters if p.name == "dim"), None)
+        return None if dim is None else _over_dims if dim.type == "int[]" else _over_one_dim
+    return _along if facts.along else None
+
+
 def call(function, args, kwargs):
     """Call a table operator with arguments of which some are batched."""
     present = [x for x in tensors_in((args, kwargs)) if isinstance(x, BatchedTensor)]
@@ -39,7 +54,7 @@ def call(function, args, kwargs):
     if kwargs.get("out") is not None:
         raise NotImplementedError("torch.func.vmap: out= arguments are not supported (docs/coverage.md)")
     declaration, inplace = declaration_of(function)
-    found = RULES.get(declaration.schema.name) if declaration is not None else None
+    found = rule_for(declaration)
     if inplace and not is_batched(args[0], level) and found is not _pointwise:
         raise RuntimeError(IN_PLACE)
     if found is not None:
@@ -91,24 +106,6 @@ def _call(function, bound, changed) -> object:
 
 
 # ---- element by element: shapes only have to line up
-POINTWISE = """
-abs neg ceil floor trunc bitwise_not sign sgn square frac round lerp nan_to_num masked_fill zero heaviside
-logical_not isnan isinf isfinite isposinf isneginf signbit conj_physical angle complex polar relu
-nn.functional.hardshrink nn.functional.softplus reciprocal sqrt rsqrt exp exp2 expm1 log log2 log10 log1p sin
-cos tan asin acos atan sinh cosh tanh asinh acosh atanh sinc sigmoid atan2 copysign erf erfc erfinv
-special.erfcx special.ndtr special.ndtri special.log_ndtr special.entr logit lgamma digamma special.zeta xlogy
-special.xlog1py i0 special.i0e special.i1 special.i1e clone isclose nn.functional.logsigmoid positive deg2rad
-rad2deg div float_power ldexp isreal conj resolve_conj resolve_neg nn.functional.relu nn.functional.threshold
-nn.functional.hardtanh nn.functional.relu6 nn.functional.leaky_relu nn.functional.softshrink
-nn.functional.hardsigmoid nn.functional.hardswish nn.functional.elu nn.functional.selu nn.functional.celu
-nn.functional.silu nn.functional.gelu nn.functional.mish nn.functional.softsign nn.functional.tanhshrink
-addcmul addcdiv where fmod hypot nextafter logaddexp logaddexp2 maximum minimum fmax fmin gcd lcm igamma
-igammac clamp clamp_min clamp_max rsub add sub mul floor_divide remainder pow bitwise_and bitwise_or
-bitwise_xor bitwise_left_shift bitwise_right_shift true_divide eq ne lt le gt ge logical_and logical_or
-logical_xor polygamma zeros_like ones_like full_like empty_like contiguous fill copy isneginf real imag
-""".split()  # noqa: SIM905
-
-
 def _aligned(x: Tensor, level, rank: int) -> Tensor:
     value = batch_of(x, level)
     extra = rank + 1 - value.ndim
@@ -155,10 +152,6 @@ def _pointwise(function, bound, level, inplace):
     return _finished(_call(function, bound, changed), bound, level, inplace)
 
 
-for _name in POINTWISE:
-    RULES[_name] = _pointwise
-
-
 # ---- dims counted within an element
 def _shifted(d, rank: int, level=None):
     """Convert a dim of an element, or several, to dims of the batch."""
@@ -172,22 +165,9 @@ def _shifted(d, rank: int, level=None):
     return d % bound + 1
 
 
-_ALONG = {
-    "softmax": ("dim",), "log_softmax": ("dim",), "nn.functional.softmax": ("dim",),
-    "nn.functional.log_softmax": ("dim",), "cumsum": ("dim",), "cumprod": ("dim",), "logcumsumexp": ("dim",),
-    "cummax": ("dim",), "cummin": ("dim",), "sort": ("dim",), "argsort": ("dim",), "topk": ("dim",),
-    "transpose": ("dim0", "dim1"), "select": ("dim",), "_slice": ("dim",), "unbind": ("dim",),
-    "_unbind": ("dim",), "chunk": ("dim",), "split": ("dim",), "narrow": ("dim",), "squeeze": ("dim",),
-    "flip": ("dims",), "kthvalue": ("dim",), "nn.functional.glu": ("dim",), "diff": ("dim",),
-    "movedim": ("source", "destination"), "_max_dim": ("dim",), "_min_dim": ("dim",), "_median_dim": ("dim",),
-    "tensor_split": ("dim",), "unflatten": ("dim",),
-}  # fmt: skip
-
-
-@rule(*_ALONG)
 def _along(function, bound, level, inplace):
     value, rank = _only_first(bound, level), next(iter(bound.values())).ndim
-    names = _ALONG[declaration_of(function)[0].schema.name]
+    names = declaration_of(function)[0].facts.along
     others = tensors_in(list(bound.values())[1:])
     if not rank or inplace or others or any(bound[n] is None for n in names):
         raise NoRule
@@ -263,11 +243,6 @@ def _as_other(function, bound, level, inplace):
 
 
 # ---- reductions
-_LISTS = ("sum", "nansum", "mean", "nanmean", "amax", "amin", "var", "std", "logsumexp", "all", "any", "norm",
-          "count_nonzero", "var_mean", "std_mean")  # fmt: skip
-_SINGLE = ("prod", "argmax", "argmin", "max", "min", "median", "nanmedian")
-
-
 def _reduced_dims(bound, rank):
     dim = bound["dim"]
     if isinstance(dim, (Tensor, bool)):
@@ -277,36 +252,31 @@ def _reduced_dims(bound, rank):
     return _shifted(dim, rank)
 
 
-@rule(*_LISTS)
-def _reduction(function, bound, level, inplace):
-    value, rank = _only_first(bound, level), bound["self"].ndim
+@rule(
+    "norm", "var", "std", "var_mean", "std_mean"
+)  # they take several dims, though their schemas do not say so
+def _over_dims(function, bound, level, inplace):
+    first = next(iter(bound))
+    value, rank = _only_first(bound, level), bound[first].ndim
     if not rank or inplace:
         raise NoRule
-    changed = {"self": value, "dim": _reduced_dims(bound, rank)}
+    changed = {first: value, "dim": _reduced_dims(bound, rank)}
     return _wrapped(_call(function, bound, changed), level)
 
 
-@rule(*_SINGLE)
-def _single_reduction(function, bound, level, inplace):
-    value, rank = _only_first(bound, level), bound["self"].ndim
+def _over_one_dim(function, bound, level, inplace):
+    """A reduction along one dim; of all elements, it is that of the flattened ones."""
+    first = next(iter(bound))
+    value, rank = _only_first(bound, level), bound[first].ndim
     if not rank or bound.get("other") is not None:
         raise NoRule
     if bound["dim"] is not None:
-        return _wrapped(_call(function, bound, {"self": value, "dim": _reduced_dims(bound, rank)}), level)
+        return _wrapped(_call(function, bound, {first: value, "dim": _reduced_dims(bound, rank)}), level)
     if bound["keepdim"] or 0 in value.shape:
         raise NoRule
     flat = ops.reshape(value, [value.shape[0], -1])
-    result = _call(function, bound, {"self": flat, "dim": 1})
+    result = _call(function, bound, {first: flat, "dim": 1})
     return wrap(result[0] if isinstance(result, tuple) else result, level)
-
-
-@rule("linalg.vector_norm")
-def _vector_norm(function, bound, level, inplace):
-    first = next(iter(bound))
-    value, rank = _only_first(bound, level), bound[first].ndim
-    if not rank:
-        raise NoRule
-    return _wrapped(_call(function, bound, {first: value, "dim": _reduced_dims(bound, rank)}), level)
 
 
 # ---- products

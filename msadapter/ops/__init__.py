@@ -63,6 +63,7 @@ FAMILIES = (
 
 for _name in FAMILIES:
     importlib.import_module(f".{_name}", __name__)
+_declare.check_native()
 # Some files have the name of an operator (matmul, dropout). The attribute must be the operator, not the file.
 globals().update(
     {

@@ -10,6 +10,7 @@ import collections
 import copyreg
 import dis
 import inspect
+import re
 from dataclasses import dataclass, field
 
 from .._host.native import load as _load_native
@@ -53,6 +54,36 @@ raw = _LazyRaw()
 t = _Table()
 
 
+class Refused(str):
+    """An autocast policy: the operator raises RuntimeError with this message."""
+
+
+_POLICIES = {None: 0, "lower": 1, "float32": 2, "widest": 3, "as given": 4}
+_REFUSED = 5
+REDUCTIONS = ("sum", "mean", "max", "min", "other")
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What vmap, DTensor, autocast, the fusion and the dispatcher read of an operator. See ``op`` for the meanings."""
+
+    pointwise: bool = False
+    linear: str | tuple[str, ...] = ()
+    along: tuple[str, ...] = ()
+    reduction: str | None = None
+    autocast: str | dict | None = None
+    fuses: str | dict | None = None
+    native: tuple[str, ...] = ()
+    refuses_bool: bool = False
+    numbers_alone: bool = False
+    writes_expanded: bool = False
+    separate_operands: bool = False
+
+    def policy(self, device: str) -> str | None:
+        """The autocast policy on ``device``, "cpu" or "accelerator"."""
+        return self.autocast.get(device) if isinstance(self.autocast, dict) else self.autocast
+
+
 @dataclass
 class Declaration:
     """What the table knows of one operator."""
@@ -66,6 +97,8 @@ class Declaration:
     differentiable: bool
     aliases: tuple[str, ...]
     dunder: str | None
+    facts: Facts
+    short: bool = True
     function: object = None  # the callable
     inplace: object = None
     body: object = None  # the Python function behind it, None for "operator"
@@ -75,6 +108,7 @@ class Declaration:
 
 
 declarations: dict[str, Declaration] = {}
+_by_function: dict[object, tuple[Declaration, bool]] = {}
 namespaces: dict[str, dict[str, object]] = collections.defaultdict(
     dict
 )  # "torch", "nn.functional", "linalg", "Tensor" ...
@@ -154,7 +188,26 @@ def _node_name(schema: _schema.Schema) -> str:
     return "".join(p[:1].upper() + p[1:] for p in parts) + "Backward0"
 
 
-def _spec(schema, *, body, composite, kernel, promote, promote_args, grad, view, autocast, inplace) -> dict:
+def _autocast_codes(schema: _schema.Schema, facts: Facts) -> tuple:
+    """(code on the CPU, code on an accelerator, message of a refusal), as the dispatcher takes them."""
+    codes, message = [], None
+    for device in ("cpu", "accelerator"):
+        policy = facts.policy(device)
+        if isinstance(policy, Refused):
+            codes.append(_REFUSED)
+            message = str(policy)
+        elif policy in _POLICIES:
+            codes.append(_POLICIES[policy])
+        else:
+            raise ValueError(
+                f"{schema.name}: autocast policy {policy!r} is none of {sorted(_POLICIES, key=str)}"
+            )
+    return *codes, message
+
+
+def _spec(
+    schema, *, body, composite, kernel, promote, promote_args, grad, view, facts, forms, inplace
+) -> dict:
     params = [
         {
             "name": p.name,
@@ -181,7 +234,7 @@ def _spec(schema, *, body, composite, kernel, promote, promote_args, grad, view,
                 vararg = i
             break
     return {
-        "name": schema.name.split(".")[-1],
+        "qualified": schema.name,
         "node_name": _node_name(schema),
         "params": params,
         "kernel": kernel,
@@ -193,9 +246,14 @@ def _spec(schema, *, body, composite, kernel, promote, promote_args, grad, view,
         "result_type": _result_type(schema) if not inplace else None,
         "view": view,
         "vararg_index": vararg,
-        "autocast": autocast,
+        "takes_out": "o" in forms,
+        "autocast": _autocast_codes(schema, facts),
+        "native": facts.native,
+        "refuses_bool": facts.refuses_bool,
+        "numbers_alone": facts.numbers_alone,
+        "writes_expanded": facts.writes_expanded,
+        "separate_operands": facts.separate_operands,
         "inplace": inplace,
-        "doc": schema.text,
     }
 
 
@@ -212,16 +270,33 @@ def _publish(declaration: Declaration) -> None:
             _put(space or "torch", name + "_", declaration.inplace, declaration)
             if space in ("", "Tensor"):
                 _put("Tensor", name + "_", declaration.inplace, declaration)
-        attribute = dotted.replace("Tensor.", "").replace("nn.functional.", "").replace(".", "_")
-        if not hasattr(type(t), attribute) and attribute not in vars(t):
-            setattr(t, attribute, declaration.function)
-        if declaration.inplace is not None and attribute + "_" not in vars(t):
-            setattr(t, attribute + "_", declaration.inplace)
+        attribute = _table_name(dotted, declaration.short)
+        if "f" in declaration.forms or "m" in declaration.forms:
+            _put_short(attribute, declaration.function, declaration)
+        if declaration.inplace is not None:
+            _put_short(attribute + "_", declaration.inplace, declaration)
     if declaration.dunder:
         name = declaration.dunder.strip("_")
         _put("Tensor", f"__{name}__", declaration.function, declaration)
         if declaration.inplace is not None:
             _put("Tensor", f"__i{name}__", declaration.inplace, declaration)
+
+
+def _table_name(dotted: str, short: bool) -> str:
+    """The attribute of ``t``: linalg.inv -> linalg_inv; nn.functional.gelu -> gelu, or nn_functional_gelu if not short."""
+    if short:
+        return re.sub(r"^(Tensor|nn\.functional)\.", "", dotted).replace(".", "_")
+    return (dotted if "." in dotted else f"torch.{dotted}").replace(".", "_")
+
+
+def _put_short(name: str, function, declaration: Declaration) -> None:
+    have = vars(t).get(name)
+    if have is not None and have is not function:
+        raise ValueError(
+            f"t.{name} is declared twice: by {declaration_of(have)[0].schema.name} and by {declaration.schema.name}. "
+            "Give one of them short=False, and it is found under its whole name"
+        )
+    setattr(t, name, function)
 
 
 def _put(space: str, name: str, function, declaration: Declaration) -> None:
@@ -232,35 +307,40 @@ def _put(space: str, name: str, function, declaration: Declaration) -> None:
     declaration.names.append(f"{space}.{name}")
 
 
-def _declare(
-    text: str,
-    *,
-    ms,
-    body,
-    composite_,
-    promote,
-    promote_args,
-    forms,
-    grad,
-    view,
-    aliases,
-    dunder,
-    autocast,
-    notes,
-):
+def _derived(schema: _schema.Schema, kind: str, promote, facts: dict) -> Facts:
+    """The facts that were given, and those that follow from the rest of a declaration."""
+    facts = dict(facts)
+    if facts.get("pointwise") is None:
+        counted = any(p.type in ("int", "int[]", "Tensor[]") for p in schema.parameters)
+        facts["pointwise"] = kind == "operator" and promote is not None and not counted
+    for name in ("along", "native"):
+        if isinstance(facts.get(name), str):
+            facts[name] = (facts[name],)
+    made = Facts(**{name: value for name, value in facts.items() if value is not None})
+    if made.reduction is not None and made.reduction not in REDUCTIONS:
+        raise ValueError(f"{schema.name}: reduction {made.reduction!r} is none of {', '.join(REDUCTIONS)}")
+    named = made.along if isinstance(made.linear, str) else (*made.along, *made.linear)
+    for name in named:
+        schema.index(name)  # ValueError where the schema has no such argument
+    return made
+
+
+def _declare(text: str, *, kind, ms=None, body=None, promote=None, promote_args=None, grad=None, view=False, forms,
+             aliases, dunder, notes, short, facts):  # fmt: skip
     schema = _schema.parse(text)
     if schema.name in declarations:
         raise ValueError(f"operator {schema.name} is declared twice")
-    kind = "composite" if composite_ else "body" if body else "operator"
-    common = {
+    facts = _derived(schema, kind, promote, facts)
+    spec = {
         "body": body,
-        "composite": composite_,
+        "composite": kind == "composite",
         "kernel": ms,
         "promote": promote,
         "promote_args": promote_args,
         "grad": grad,
         "view": view,
-        "autocast": autocast,
+        "facts": facts,
+        "forms": forms,
     }
     d = Declaration(
         schema,
@@ -269,16 +349,20 @@ def _declare(
         ms,
         promote,
         view,
-        bool(grad) or composite_,
+        bool(grad) or kind == "composite",
         tuple(aliases),
         dunder,
+        facts,
+        short,
         notes=notes,
         body=body,
         module=(inspect.getmodule(body).__name__ if body else ""),
     )
-    d.function = _C.make_op(_spec(schema, **common, inplace=False))
+    d.function = _C.make_op(_spec(schema, **spec, inplace=False))
+    _by_function[d.function] = (d, False)
     if "i" in forms:
-        d.inplace = _C.make_op(_spec(schema, **common, inplace=True))
+        d.inplace = _C.make_op(_spec(schema, **spec, inplace=True))
+        _by_function[d.inplace] = (d, True)
     copyreg.pickle(type(d.function), _reduce_operator)
     name = schema.name.split(".")[-1]
     for f, suffix in ((d.function, ""), (d.inplace, "_")):
@@ -289,6 +373,24 @@ def _declare(
     declarations[schema.name] = d
     _publish(d)
     return d
+
+
+def declaration_of(function):
+    """(declaration, whether it is the in-place form) of a table function, or (None, False)."""
+    try:
+        return _by_function.get(function, (None, False))
+    except TypeError:  # not hashable
+        return None, False
+
+
+def check_native() -> None:
+    """Raises RuntimeError for native code (csrc/dispatch) of which no declaration says that its operator has it."""
+    for kind, names in _C.native_entries().items():
+        idle = sorted(n for n in names if n not in declarations or kind not in declarations[n].facts.native)
+        if idle:
+            raise RuntimeError(
+                f'csrc/dispatch has a native {kind} for {", ".join(idle)}, but no declaration of that name says native="{kind}"'
+            )
 
 
 def _by_name(space: str, name: str):
@@ -304,9 +406,6 @@ def _reduce_operator(function):
     raise TypeError(f"cannot pickle operator {function.__name__}")
 
 
-_AUTOCAST = {None: 0, "lower": 1, "float32": 2, "widest": 3}
-
-
 def op(
     schema: str,
     *,
@@ -318,21 +417,67 @@ def op(
     view: bool = False,
     aliases=(),
     dunder: str | None = None,
-    autocast: str | None = None,
     notes: str = "",
+    short: bool = True,
+    pointwise: bool | None = None,
+    linear: str | tuple[str, ...] | None = None,
+    along: str | tuple[str, ...] | None = None,
+    reduction: str | None = None,
+    autocast: str | dict | None = None,
+    fuses: str | dict | None = None,
+    native: str | tuple[str, ...] | None = None,
+    refuses_bool: bool = False,
+    numbers_alone: bool = False,
+    writes_expanded: bool = False,
+    separate_operands: bool = False,
 ):
     """Declares an operator.
 
-    Args:
+    How it is called and computed:
         schema: torch's signature, e.g. ``"add(Tensor self, TensorOrScalar other, *, Scalar alpha=1) -> Tensor"``.
         ms: MindSpore's operator, called with the arguments in schema order. Without it ``op`` is a decorator for a body
             that adapts the arguments and makes raw calls.
         promote: None, "default" or "float": the common dtype of ``promote_args`` (default: every tensor argument).
-        forms: letters of f(unction) m(ethod) i(n-place) o(ut).
+        forms: letters of f(unction), m(ethod), i(n-place), o(ut=). ``out=`` is refused where the letter is missing.
         grad: argument name (or tuple of names) -> function of the output gradient and of what it reads by name.
         view: the body returns views of the first argument.
-        autocast: "lower", "float32" or "widest" under ``torch.autocast``.
+        aliases: further names; dunder: the operator's special method, e.g. ``"__add__"``.
+        short: False where another operator has the name in the table ``t`` already: then it is found there under its whole
+            name, e.g. ``t.nn_functional_relu`` or ``t.torch_dropout``.
+
+    What it is. vmap, DTensor, autocast, the fusion and the dispatcher read these facts here and nowhere else:
+        pointwise: each number of a result depends on the numbers at the same place alone, after broadcasting. Follows
+            from ``ms`` with ``promote`` where no argument counts anything; say it otherwise.
+        linear: names of the tensors in each of which it is linear; "jointly" where it is linear in all of them together,
+            as a sum is.
+        along: the arguments that number dims of the first tensor; every other dim may be cut or batched.
+        reduction: how results of parts are joined ("sum", "mean", "max", "min", or "other" where they cannot be), of an
+            operator whose argument ``dim`` names the dims that go.
+        autocast: "lower" (precision), "float32", "widest" (of the operands), "as given" (nothing is cast, inside neither) or
+            ``Refused(message)``; a dict with the keys "cpu" and "accelerator" where they differ, as in torch's lists.
+        fuses: the instruction of fused programs that it is; ``{(argument, value): instruction}`` where an argument decides.
+        native: which native code of that name csrc/dispatch has: "body", "gradient" or both.
+        refuses_bool: its first two operands must not be bool.
+        numbers_alone: it takes two Python numbers without a tensor.
+        writes_expanded: its in-place form also writes to tensors whose elements share memory.
+        separate_operands: its in-place form refuses operands that share memory with what it writes.
+
+    Raises ValueError for a name that is declared already, an unknown policy or reduction, and a fact about an argument
+    that the schema does not have.
     """
+    facts = {
+        "pointwise": pointwise,
+        "linear": linear,
+        "along": along,
+        "reduction": reduction,
+        "autocast": autocast,
+        "fuses": fuses,
+        "native": native,
+        "refuses_bool": refuses_bool,
+        "numbers_alone": numbers_alone,
+        "writes_expanded": writes_expanded,
+        "separate_operands": separate_operands,
+    }
     options = {
         "promote": promote,
         "promote_args": promote_args,
@@ -341,37 +486,52 @@ def op(
         "view": view,
         "aliases": aliases,
         "dunder": dunder,
-        "autocast": _AUTOCAST[autocast],
         "notes": notes,
-        "composite_": False,
+        "short": short,
+        "facts": facts,
     }
     if ms is not None:
-        return _declare(schema, ms=ms, body=None, **options).function
-
-    def decorate(body):
-        return _declare(schema, ms=None, body=body, **options).function
-
-    return decorate
+        return _declare(schema, kind="operator", ms=ms, **options).function
+    return lambda body: _declare(schema, kind="body", body=body, **options).function
 
 
-def composite(schema: str, *, forms: str = "fm", aliases=(), dunder: str | None = None, notes: str = ""):
-    """Declares an operator as a function of other table operators; its gradient is theirs."""
+def composite(
+    schema: str,
+    *,
+    forms: str = "fm",
+    aliases=(),
+    dunder: str | None = None,
+    notes: str = "",
+    short: bool = True,
+    pointwise: bool | None = None,
+    along: str | tuple[str, ...] | None = None,
+    reduction: str | None = None,
+    autocast: str | dict | None = None,
+    fuses: str | dict | None = None,
+    native: str | None = None,
+):
+    """Declares an operator as a function of other table operators; its gradient is theirs.
 
-    def decorate(body):
-        return _declare(
+    The arguments are those of ``op``. ``native`` is "call" where csrc/dispatch has the ordinary call of that name.
+    """
+    facts = {
+        "pointwise": pointwise,
+        "along": along,
+        "reduction": reduction,
+        "autocast": autocast,
+        "fuses": fuses,
+        "native": native,
+    }
+    return lambda body: (
+        _declare(
             schema,
-            ms=None,
+            kind="composite",
             body=body,
-            composite_=True,
-            promote=None,
-            promote_args=None,
             forms=forms,
-            grad=None,
-            view=False,
             aliases=aliases,
             dunder=dunder,
-            autocast=0,
             notes=notes,
+            short=short,
+            facts=facts,
         ).function
-
-    return decorate
+    )

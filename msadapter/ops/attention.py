@@ -92,6 +92,7 @@ def _mask_fits(attn_mask, query):
     "nn.functional.scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, "
     "float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
     forms="f",
+    autocast="lower",
 )
 def scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, *, scale, enable_gqa):
     """Compute softmax(scale * query @ key^T + mask) @ value.

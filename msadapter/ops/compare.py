@@ -29,7 +29,13 @@ for _name, _ms in (("and", "LogicalAnd"), ("or", "LogicalOr"), ("xor", "LogicalX
         forms="fmio",
         grad=None,
     )
-op("logical_not(Tensor self) -> Tensor", ms="LogicalNot", forms="fmio", grad=None)
+op(
+    "logical_not(Tensor self) -> Tensor",
+    ms="LogicalNot",
+    forms="fmio",
+    grad=None,
+    pointwise=True,
+)
 
 for _name, _ms, _forms in (
     ("isnan", "IsNan", "fm"),
@@ -39,10 +45,14 @@ for _name, _ms, _forms in (
     ("isneginf", "IsNegInf", "fmo"),
     ("signbit", "Signbit", "fmo"),
 ):
-    op(f"{_name}(Tensor self) -> Tensor", ms=_ms, forms=_forms, grad=None)
+    op(f"{_name}(Tensor self) -> Tensor", ms=_ms, forms=_forms, grad=None, pointwise=True)
 
 
-@composite("isreal(Tensor self) -> Tensor", forms="fm")
+@composite(
+    "isreal(Tensor self) -> Tensor",
+    forms="fm",
+    pointwise=True,
+)
 def isreal(self):
     """True where the imaginary part is zero."""
     return t.imag(self) == 0 if self.is_complex() else t.ones_like(self).bool()
@@ -52,6 +62,7 @@ def isreal(self):
     "isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor",
     forms="fm",
     grad=None,
+    pointwise=True,
 )
 def isclose(self, other, rtol, atol, equal_nan):
     """Return `|self - other| <= atol + rtol * |other|`, elementwise. An infinity is close only to itself."""

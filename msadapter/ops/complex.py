@@ -21,12 +21,17 @@ def _parts_view(self, shift):
     forms="f",
     view=True,
     grad={"self": lambda g: t.complex(g, t.zeros_like(g))},
+    pointwise=True,
 )
 def _real_view(self):
     return _parts_view(self, 0)
 
 
-@composite("real(Tensor self) -> Tensor", forms="f")
+@composite(
+    "real(Tensor self) -> Tensor",
+    forms="f",
+    pointwise=True,
+)
 def real(self):
     """Return a view of the real parts. A real tensor is returned as it is."""
     return t._real_view(self) if self.is_complex() else self
@@ -37,6 +42,8 @@ def real(self):
     forms="f",
     view=True,
     grad={"self": lambda g: t.complex(t.zeros_like(g), g)},
+    pointwise=True,
+    linear=("self",),
 )
 def imag(self):
     """Return a view of the imaginary parts."""
@@ -65,7 +72,11 @@ def view_as_real(self):
 
 
 @op(
-    "view_as_complex(Tensor self) -> Tensor", forms="f", view=True, grad={"self": lambda g: t.view_as_real(g)}
+    "view_as_complex(Tensor self) -> Tensor",
+    forms="f",
+    view=True,
+    grad={"self": lambda g: t.view_as_real(g)},
+    autocast={"cpu": "float32"},
 )
 def view_as_complex(self):
     """Return a complex view of pairs of numbers. This is the inverse of `view_as_real`."""
@@ -91,22 +102,40 @@ def view_as_complex(self):
 
 
 # ---- conjugation and the rest
-op("conj_physical(Tensor self) -> Tensor", ms="Conj", forms="fmio", grad={"self": lambda g: conjugated(g)})
+op(
+    "conj_physical(Tensor self) -> Tensor",
+    ms="Conj",
+    forms="fmio",
+    grad={"self": lambda g: conjugated(g)},
+    pointwise=True,
+)
 
 
-@composite("conj(Tensor self) -> Tensor", forms="fm")
+@composite(
+    "conj(Tensor self) -> Tensor",
+    forms="fm",
+    pointwise=True,
+)
 def conj(self):
     """Return the conjugate. A real tensor is returned as it is."""
     return t.conj_physical(self) if self.is_complex() else self
 
 
-@composite("resolve_conj(Tensor self) -> Tensor", forms="fm")
+@composite(
+    "resolve_conj(Tensor self) -> Tensor",
+    forms="fm",
+    pointwise=True,
+)
 def resolve_conj(self):
     """Return `self`, because conjugation is never deferred here."""
     return self
 
 
-@composite("resolve_neg(Tensor self) -> Tensor", forms="fm")
+@composite(
+    "resolve_neg(Tensor self) -> Tensor",
+    forms="fm",
+    pointwise=True,
+)
 def resolve_neg(self):
     """Return `self`, because negation is never deferred here."""
     return self
@@ -120,12 +149,19 @@ def _angle_grad(g, self):
     return t.where(size == 0, t.zeros_like(turn), g * turn)
 
 
-op("angle(Tensor self) -> Tensor", ms="Angle", forms="fmo", grad={"self": _angle_grad})
+op(
+    "angle(Tensor self) -> Tensor",
+    ms="Angle",
+    forms="fmo",
+    grad={"self": _angle_grad},
+    pointwise=True,
+)
 op(
     "complex(Tensor real, Tensor imag) -> Tensor",
     ms="Complex",
     forms="fo",
     grad={"real": lambda g: t.real(g), "imag": lambda g: t.imag(g)},
+    pointwise=True,
 )
 
 
@@ -136,4 +172,11 @@ def _polar_grad(g, angle, result, needs):
     return size, turn
 
 
-op("polar(Tensor abs, Tensor angle) -> Tensor", ms="Polar", forms="fo", grad={("abs", "angle"): _polar_grad})
+op(
+    "polar(Tensor abs, Tensor angle) -> Tensor",
+    ms="Polar",
+    forms="fo",
+    grad={("abs", "angle"): _polar_grad},
+    pointwise=True,
+    autocast={"cpu": "float32"},
+)

@@ -119,7 +119,11 @@ def filled(tensor, value):
 
 
 # ---- from sizes
-@op(f"empty(int[] size, *, {LIKE}, any names=None) -> Tensor", forms="fo")
+@op(
+    f"empty(int[] size, *, {LIKE}, any names=None) -> Tensor",
+    forms="fo",
+    native="body",
+)
 def empty(size, *, dtype, layout, device, requires_grad, pin_memory, memory_format, names):
     """Return an uninitialised tensor of shape ``size``."""
     size = checked_sizes(size)
@@ -131,14 +135,22 @@ def empty(size, *, dtype, layout, device, requires_grad, pin_memory, memory_form
     )
 
 
-@op(f"zeros(int[] size, *, {OPTIONS}, any names=None) -> Tensor", forms="fo")
+@op(
+    f"zeros(int[] size, *, {OPTIONS}, any names=None) -> Tensor",
+    forms="fo",
+    native="body",
+)
 def zeros(size, *, dtype, layout, device, requires_grad, pin_memory, names):
     if min(size, default=0) < 0:
         raise RuntimeError("zeros: Dimension size must be non-negative.")
     return finish(raw.Zeros(size, dtype or _C.default_dtype()), layout, device, requires_grad)
 
 
-@op(f"ones(int[] size, *, {OPTIONS}, any names=None) -> Tensor", forms="fo")
+@op(
+    f"ones(int[] size, *, {OPTIONS}, any names=None) -> Tensor",
+    forms="fo",
+    native="body",
+)
 def ones(size, *, dtype, layout, device, requires_grad, pin_memory, names):
     return finish(raw.Ones(checked_sizes(size), dtype or _C.default_dtype()), layout, device, requires_grad)
 
@@ -147,7 +159,11 @@ def _fill_type(value):
     return dtype_of("bool") if isinstance(value, bool) else number_type(value)
 
 
-@op(f"full(int[] size, Scalar fill_value, *, {OPTIONS}, any names=None) -> Tensor", forms="fo")
+@op(
+    f"full(int[] size, Scalar fill_value, *, {OPTIONS}, any names=None) -> Tensor",
+    forms="fo",
+    native="body",
+)
 def full(size, fill_value, *, dtype, layout, device, requires_grad, pin_memory, names):
     """Return a tensor filled with one value. The dtype is inferred from the value by default."""
     return finish(
@@ -203,7 +219,12 @@ def eye(n, m, *, dtype, layout, device, requires_grad, pin_memory):
 
 
 # ---- like another tensor
-@op(f"empty_like(Tensor self, *, {LIKE}) -> Tensor", forms="f")
+@op(
+    f"empty_like(Tensor self, *, {LIKE}) -> Tensor",
+    forms="f",
+    pointwise=True,
+    native="body",
+)
 def empty_like(self, *, dtype, layout, device, requires_grad, pin_memory, memory_format):
     return finish(empty_as(self, dtype, memory_format), layout, device, requires_grad, self)
 
@@ -212,28 +233,46 @@ def _like(self, value, layout, device, requires_grad, memory_format, dtype):
     return finish(filled(empty_as(self, dtype, memory_format), value), layout, device, requires_grad, self)
 
 
-@op(f"zeros_like(Tensor self, *, {LIKE}) -> Tensor", forms="fo")
+@op(
+    f"zeros_like(Tensor self, *, {LIKE}) -> Tensor",
+    forms="f",
+    pointwise=True,
+    native="body",
+)
 def zeros_like(self, *, dtype, layout, device, requires_grad, pin_memory, memory_format):
     if memory_format is None:
         return finish(raw.ZerosLikeExt(self, dtype), layout, device, requires_grad, self)
     return _like(self, 0, layout, device, requires_grad, memory_format, dtype)
 
 
-@op(f"ones_like(Tensor self, *, {LIKE}) -> Tensor", forms="fo")
+@op(
+    f"ones_like(Tensor self, *, {LIKE}) -> Tensor",
+    forms="f",
+    pointwise=True,
+    native="body",
+)
 def ones_like(self, *, dtype, layout, device, requires_grad, pin_memory, memory_format):
     if memory_format is None:
         return finish(raw.OnesLikeExt(self, dtype), layout, device, requires_grad, self)
     return _like(self, 1, layout, device, requires_grad, memory_format, dtype)
 
 
-@op(f"full_like(Tensor self, Scalar fill_value, *, {LIKE}) -> Tensor", forms="fo")
+@op(
+    f"full_like(Tensor self, Scalar fill_value, *, {LIKE}) -> Tensor",
+    forms="f",
+    pointwise=True,
+)
 def full_like(self, fill_value, *, dtype, layout, device, requires_grad, pin_memory, memory_format):
     if memory_format is None:
         return finish(raw.FullLike(self, fill_value, dtype), layout, device, requires_grad, self)
     return _like(self, fill_value, layout, device, requires_grad, memory_format, dtype)
 
 
-@op(f"Tensor.new_empty(Tensor self, int[] size, *, {OPTIONS}) -> Tensor", forms="m")
+@op(
+    f"Tensor.new_empty(Tensor self, int[] size, *, {OPTIONS}) -> Tensor",
+    forms="m",
+    native="body",
+)
 def new_empty(self, size, *, dtype, layout, device, requires_grad, pin_memory):
     return finish(
         raw_empty(checked_sizes(size), None, dtype or self.dtype), layout, device, requires_grad, self
@@ -251,7 +290,11 @@ def new_empty_strided(self, size, stride, *, dtype, layout, device, requires_gra
     )
 
 
-@op(f"Tensor.new_zeros(Tensor self, int[] size, *, {OPTIONS}) -> Tensor", forms="m")
+@op(
+    f"Tensor.new_zeros(Tensor self, int[] size, *, {OPTIONS}) -> Tensor",
+    forms="m",
+    native="body",
+)
 def new_zeros(self, size, *, dtype, layout, device, requires_grad, pin_memory):
     return finish(raw.Zeros(checked_sizes(size), dtype or self.dtype), layout, device, requires_grad, self)
 
@@ -273,7 +316,11 @@ def new_full(self, size, fill_value, *, dtype, layout, device, requires_grad, pi
 
 
 # ---- ranges
-@op(f"arange(Scalar? start=None, Scalar? end=None, Scalar step=1, *, {OPTIONS}) -> Tensor", forms="fo")
+@op(
+    f"arange(Scalar? start=None, Scalar? end=None, Scalar step=1, *, {OPTIONS}) -> Tensor",
+    forms="fo",
+    native="body",
+)
 def arange(start, end, step, *, dtype, layout, device, requires_grad, pin_memory):
     """Return the numbers from ``start`` (default 0) up to, but not including, ``end``."""
     if end is None:

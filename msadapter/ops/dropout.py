@@ -25,6 +25,7 @@ op(
     ms="DropoutDoMaskExt",
     forms="f",
     grad={"self": lambda g, mask, p: t._dropout_mask(g, mask, p)},
+    pointwise=True,
 )
 
 

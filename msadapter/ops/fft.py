@@ -181,35 +181,59 @@ def _c2r(x, n, dim, norm, forward):
     return t._fft_c2r(t.conj(x) if forward else x, [d], _norm(norm, forward), n)
 
 
-@composite("fft.fft(Tensor self, int? n=None, int dim=-1, str? norm=None) -> Tensor", forms="fo")
+@composite(
+    "fft.fft(Tensor self, int? n=None, int dim=-1, str? norm=None) -> Tensor",
+    forms="fo",
+    autocast={"cpu": "float32"},
+)
 def fft(self, n, dim, norm):
     """Fourier transform along one dim, which is cut or zero-padded to n first."""
     return _c2c(self, n, dim, norm, True)
 
 
-@composite("fft.ifft(Tensor self, int? n=None, int dim=-1, str? norm=None) -> Tensor", forms="fo")
+@composite(
+    "fft.ifft(Tensor self, int? n=None, int dim=-1, str? norm=None) -> Tensor",
+    forms="fo",
+    autocast={"cpu": "float32"},
+)
 def ifft(self, n, dim, norm):
     return _c2c(self, n, dim, norm, False)
 
 
-@composite("fft.rfft(Tensor self, int? n=None, int dim=-1, str? norm=None) -> Tensor", forms="fo")
+@composite(
+    "fft.rfft(Tensor self, int? n=None, int dim=-1, str? norm=None) -> Tensor",
+    forms="fo",
+    autocast={"cpu": "float32"},
+)
 def rfft(self, n, dim, norm):
     """Return the non-negative frequencies of the transform of a real signal."""
     return _r2c(self, n, dim, norm, True, onesided=True, name="rfft")
 
 
-@composite("fft.irfft(Tensor self, int? n=None, int dim=-1, str? norm=None) -> Tensor", forms="fo")
+@composite(
+    "fft.irfft(Tensor self, int? n=None, int dim=-1, str? norm=None) -> Tensor",
+    forms="fo",
+    autocast={"cpu": "float32"},
+)
 def irfft(self, n, dim, norm):
     return _c2r(self, n, dim, norm, False)
 
 
-@composite("fft.hfft(Tensor self, int? n=None, int dim=-1, str? norm=None) -> Tensor", forms="fo")
+@composite(
+    "fft.hfft(Tensor self, int? n=None, int dim=-1, str? norm=None) -> Tensor",
+    forms="fo",
+    autocast={"cpu": "float32"},
+)
 def hfft(self, n, dim, norm):
     """Transform a signal with Hermitian symmetry, of which only the first half is given."""
     return _c2r(self, n, dim, norm, True)
 
 
-@composite("fft.ihfft(Tensor self, int? n=None, int dim=-1, str? norm=None) -> Tensor", forms="fo")
+@composite(
+    "fft.ihfft(Tensor self, int? n=None, int dim=-1, str? norm=None) -> Tensor",
+    forms="fo",
+    autocast={"cpu": "float32"},
+)
 def ihfft(self, n, dim, norm):
     return _r2c(self, n, dim, norm, False, onesided=True, name="ihfft")
 
@@ -280,7 +304,9 @@ def _declare_nd(kind: str, suffix: str, default: str) -> None:
     name = kind + suffix
 
     @composite(
-        f"fft.{name}(Tensor self, any s=None, any dim={default}, str? norm=None) -> Tensor", forms="fo"
+        f"fft.{name}(Tensor self, any s=None, any dim={default}, str? norm=None) -> Tensor",
+        forms="fo",
+        autocast={"cpu": "float32"} if kind in ("fft", "ifft", "rfft", "irfft") else None,
     )
     def function(self, s, dim, norm):
         return _ND[kind](self, s, dim, norm, name)
@@ -363,6 +389,7 @@ def _centred(x, pad: int, mode: str):
     "str pad_mode='reflect', bool normalized=False, bool? onesided=None, bool? return_complex=None, bool? "
     "align_to_window=None) -> Tensor",
     forms="fm",
+    autocast={"cpu": "float32"},
 )
 def stft(
     self,

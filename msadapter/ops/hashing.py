@@ -27,7 +27,9 @@ def _folded(x):
     return t.squeeze(x, -1)
 
 
-@composite("hash_tensor(Tensor self, int[]? dim=(), *, bool keepdim=False, int mode=0) -> Tensor", forms="fm")
+@composite(
+    "hash_tensor(Tensor self, int[]? dim=(), *, bool keepdim=False, int mode=0) -> Tensor", forms="fmo"
+)
 def hash_tensor(self, dim, *, keepdim, mode):
     """Combine the 64-bit patterns of the elements with exclusive or over ``dim`` (default: all), as uint64."""
     if mode != 0:

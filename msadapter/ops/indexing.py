@@ -13,6 +13,7 @@ op(
     ms="IndexSelect",
     forms="fmo",
     grad={"self": lambda g, self, dim, index: t.index_add(zeros_of(g, self.shape), dim, index, g)},
+    native="gradient",
 )
 
 
@@ -25,6 +26,7 @@ op(
             _scaled(t.index_select(g, dim, index), alpha), source.shape
         ),
     },
+    separate_operands=True,
 )
 def index_add(self, dim, index, source, *, alpha):
     """Return `self` with alpha * source added at the positions `index` of a dim."""
@@ -38,6 +40,8 @@ def index_add(self, dim, index, source, *, alpha):
         "self": lambda g, dim, index: t.index_fill(g, dim, index, 0),
         "source": lambda g, dim, index, source: t.reshape(t.index_select(g, dim, index), source.shape),
     },
+    autocast={"cpu": "widest"},
+    separate_operands=True,
 )
 def index_copy(self, dim, index, source):
     """Return `self` with `source` written at the positions `index` of a dim."""
@@ -55,6 +59,7 @@ def _scaled(g, alpha):
         "self": lambda g, dim, index: t.index_fill(g, dim, index, 0),
         "value": lambda g, dim, index: t.sum(g - t.index_fill(g, dim, index, 0)),
     },
+    writes_expanded=True,
 )
 def index_fill(self, dim, index, value):
     """Return `self` with `value` written at the positions `index` of a dim."""
@@ -99,6 +104,7 @@ def _index_reduce_grad(g, self, dim, index, source, reduce, include_self, result
     "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor",
     forms="fmio",
     grad={("self", "source"): _index_reduce_grad},
+    separate_operands=True,
 )
 def index_reduce(self, dim, index, source, reduce, *, include_self):
     """Return `self` with `source` reduced into the positions `index` of a dim."""
@@ -120,6 +126,8 @@ def gather(self, dim, index, *, sparse_grad):
     "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
     forms="fmio",
     grad={"self": lambda g: g, "src": lambda g, dim, index, src: _corner(t.gather(g, dim, index), src.shape)},
+    autocast={"accelerator": "widest"},
+    separate_operands=True,
 )
 def scatter_add(self, dim, index, src):
     """Return `self` with `src` added at `index` along a dim."""
@@ -144,6 +152,7 @@ _REDUCE = {None: 0, "add": 1, "multiply": 2}
         "self": lambda g, dim, index: t._scatter_value(g, dim, index, 0),
         "src": lambda g, dim, index, src: _corner(t.gather(g, dim, index), src.shape),
     },
+    separate_operands=True,
 )
 def _scatter(self, dim, index, src):
     return raw.Scatter(self, dim, index, src, 0)
@@ -229,6 +238,7 @@ def _head(src, index):
     "scatter_reduce(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor",
     forms="fmio",
     grad={("self", "src"): _scatter_reduce_grad},
+    separate_operands=True,
 )
 def scatter_reduce(self, dim, index, src, reduce, *, include_self):
     """Return `self` with `src` reduced into the positions `index` along a dim."""
@@ -278,6 +288,9 @@ op(
         "self": lambda g, indices, accumulate: g if accumulate else t.index_put(g, indices, zeros_of(g, [])),
         "values": lambda g, indices: t._index(g, indices),
     },
+    autocast={"accelerator": "widest"},
+    writes_expanded=True,
+    separate_operands=True,
 )
 def index_put(self, indices, values, accumulate):
     """Return `self` with `values` written (or added) at the positions that the index tensors name."""
@@ -368,6 +381,7 @@ def _masked_source_grad(g, mask, source):
     "_masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
     forms="fi",
     grad={"self": lambda g, mask: t.masked_fill(g, mask, 0), "source": _masked_source_grad},
+    separate_operands=True,
 )
 def _masked_scatter(self, mask, source):
     """Return `self` with `source` where the mask is true."""
@@ -402,7 +416,7 @@ def argwhere(self):
     return t._nonzero(self)
 
 
-@composite("nonzero_static(Tensor self, *, int size, int fill_value=-1) -> Tensor", forms="fm")
+@composite("nonzero_static(Tensor self, *, int size, int fill_value=-1) -> Tensor", forms="fmo")
 def nonzero_static(self, *, size, fill_value):
     """Return the first `size` rows of nonzero. Missing rows are filled with fill_value."""
     at = t._nonzero(self)
@@ -441,7 +455,7 @@ def select_scatter(self, src, dim, index):
 
 @op(
     "slice_scatter(Tensor self, Tensor src, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor",
-    forms="fm",
+    forms="fmo",
     grad={
         "self": lambda g, src, dim, start, end, step: t.slice_scatter(
             g, zeros_of(g, src.shape), dim, start, end, step

@@ -43,6 +43,7 @@ def _cholesky_ex(A, upper):
 @composite(
     "linalg.cholesky_ex(Tensor A, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor info)",
     forms="fo",
+    autocast={"cpu": "float32"},
 )
 def cholesky_ex(A, *, upper, check_errors):
     """Return (L, info) with A = L L^H, or (U, info) with A = U^H U.
@@ -57,7 +58,11 @@ def cholesky_ex(A, *, upper, check_errors):
     return named("linalg.cholesky_ex", L, info)
 
 
-@composite("linalg.cholesky(Tensor A, *, bool upper=False) -> Tensor", forms="fo")
+@composite(
+    "linalg.cholesky(Tensor A, *, bool upper=False) -> Tensor",
+    forms="fo",
+    autocast={"cpu": "float32"},
+)
 def linalg_cholesky(A, *, upper):
     """Return L with A = L L^H. LinAlgError if A is not positive definite."""
     L, info = t.linalg_cholesky_ex(A, upper=upper)
@@ -65,7 +70,11 @@ def linalg_cholesky(A, *, upper):
     return L
 
 
-@composite("cholesky(Tensor self, bool upper=False) -> Tensor", forms="fmo")
+@composite(
+    "cholesky(Tensor self, bool upper=False) -> Tensor",
+    forms="fmo",
+    autocast={"cpu": "float32"},
+)
 def cholesky(self, upper):
     check_square(self, "cholesky")
     L, info = t.linalg_cholesky_ex(self, upper=upper)
@@ -88,6 +97,7 @@ def _cholesky_solve_grad(g, input2, upper, result, needs):
     "cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor",
     forms="fmo",
     grad={("self", "input2"): _cholesky_solve_grad},
+    autocast={"cpu": "float32"},
 )
 def cholesky_solve(self, input2, upper):
     """Return X with A X = self, where A is given by its Cholesky factor input2."""
@@ -99,7 +109,11 @@ def _cholesky_inverse(L, upper):
     return lapack.CholeskyInverse(L, upper)
 
 
-@composite("cholesky_inverse(Tensor self, bool upper=False) -> Tensor", forms="fmo")
+@composite(
+    "cholesky_inverse(Tensor self, bool upper=False) -> Tensor",
+    forms="fmo",
+    autocast={"cpu": "float32"},
+)
 def cholesky_inverse(self, upper):
     """Return the inverse of the matrix whose Cholesky factor is self."""
     check_square(self, "cholesky_inverse")
@@ -122,7 +136,11 @@ def _inv_ex(A):
     return lapack.LinalgInvEx(A)
 
 
-@composite("linalg.inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)", forms="fo")
+@composite(
+    "linalg.inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
+    forms="fo",
+    autocast={"cpu": "float32"},
+)
 def inv_ex(A, *, check_errors):
     """Return (inverse, info). info is 0 for each matrix, or the position of a zero pivot."""
     check_floating(A, "linalg.inv")
@@ -133,7 +151,12 @@ def inv_ex(A, *, check_errors):
     return named("linalg.inv_ex", inverse, info)
 
 
-@composite("linalg.inv(Tensor A) -> Tensor", forms="fmo", aliases=("inverse",))
+@composite(
+    "linalg.inv(Tensor A) -> Tensor",
+    forms="fmo",
+    aliases=("inverse",),
+    autocast={"cpu": "float32"},
+)
 def inv(A):
     """Return the inverse of every matrix. LinAlgError if a matrix is singular."""
     check_floating(A, "linalg.inv")
@@ -239,7 +262,7 @@ def lu_factor(A, *, pivot):
     return named("linalg.lu_factor", LU, pivots)
 
 
-@composite("lu(Tensor self, bool pivot=True, bool get_infos=False) -> (Tensor, Tensor)", forms="fm")
+@composite("lu(Tensor self, bool pivot=True, bool get_infos=False) -> (Tensor, Tensor)", forms="fmo")
 def lu(self, pivot, get_infos):
     """The older torch.lu. Returns (LU, pivots), and info if ``get_infos`` is set."""
     LU, pivots, info = t.linalg_lu_factor_ex(self, pivot=pivot)
@@ -301,13 +324,18 @@ def _lu_solve_grad(g, LU, pivots, left, adjoint, result, needs):
     "linalg.lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor",
     forms="fo",
     grad={("LU", "B"): _lu_solve_grad},
+    autocast={"cpu": "float32"},
 )
 def linalg_lu_solve(LU, pivots, B, *, left, adjoint):
     """Return X with A X = B (or X A = B), where A is given by the result of lu_factor."""
     return lapack.LinalgLuSolve(LU, pivots, B, left, adjoint)
 
 
-@composite("lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor", forms="fmo")
+@composite(
+    "lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor",
+    forms="fmo",
+    autocast={"cpu": "float32"},
+)
 def lu_solve(self, LU_data, LU_pivots):
     return t.linalg_lu_solve(LU_data, LU_pivots, self)
 
@@ -358,7 +386,11 @@ def solve_ex(A, B, *, left, check_errors):
     return named("linalg.solve_ex", X, info)
 
 
-@composite("linalg.solve(Tensor A, Tensor B, *, bool left=True) -> Tensor", forms="fo")
+@composite(
+    "linalg.solve(Tensor A, Tensor B, *, bool left=True) -> Tensor",
+    forms="fo",
+    autocast={"cpu": "float32"},
+)
 def linalg_solve(A, B, *, left):
     """Return X with A X = B (X A = B for left=False). B may be a vector or a batch of vectors."""
     _check_solve(A, B, "linalg.solve")
@@ -406,6 +438,7 @@ def _triangular_solve_grad(gs, A, upper, transpose, unitriangular, solution, nee
     "(Tensor solution, Tensor cloned_coefficient)",
     forms="fmo",
     grad={("self", "A"): _triangular_solve_grad},
+    autocast={"cpu": "float32"},
 )
 def triangular_solve(self, A, upper, transpose, unitriangular):
     """The older interface. Returns X with A X = self (or A^T X = self), and A."""

@@ -75,6 +75,7 @@ def _moved(A, dim, keepdim):
 @composite(
     "linalg.matrix_norm(Tensor A, any ord='fro', any dim=(-2, -1), bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     forms="fo",
+    autocast={"accelerator": "float32"},
 )
 def matrix_norm(A, ord, dim, keepdim, *, dtype):
     """Return the norm of every matrix. ``ord`` is "fro", "nuc", 1, -1, 2, -2, inf or -inf."""
@@ -115,20 +116,32 @@ def matrix_norm(A, ord, dim, keepdim, *, dtype):
     return result if keepdim else t.squeeze(result, [rows, cols])
 
 
-@composite("nuclear_norm(Tensor self, any dim=(-2, -1), bool keepdim=False) -> Tensor", forms="fo")
+@composite(
+    "nuclear_norm(Tensor self, any dim=(-2, -1), bool keepdim=False) -> Tensor",
+    forms="fo",
+    autocast={"accelerator": "float32"},
+)
 def nuclear_norm(self, dim, keepdim):
     if isinstance(dim, bool):
         dim, keepdim = (-2, -1), dim
     return t.linalg_matrix_norm(self, "nuc", dim, keepdim)
 
 
-@composite("frobenius_norm(Tensor self, any dim=(-2, -1), bool keepdim=False) -> Tensor", forms="fo")
+@composite(
+    "frobenius_norm(Tensor self, any dim=(-2, -1), bool keepdim=False) -> Tensor",
+    forms="fo",
+    autocast={"accelerator": "float32"},
+)
 def frobenius_norm(self, dim, keepdim):
     return t.linalg_vector_norm(self, 2.0, dim, keepdim)
 
 
 # ---- products
-@composite("linalg.vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", forms="fo")
+@composite(
+    "linalg.vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor",
+    forms="fo",
+    autocast="lower",
+)
 def vecdot(x, y, *, dim):
     """Return dot products along a dim. The first factor is conjugated."""
     if x.dtype is not y.dtype:
@@ -150,6 +163,7 @@ def vecdot(x, y, *, dim):
         "self": lambda g, other, dim: t.linalg_cross(conj(other), g, dim=dim),
         "other": lambda g, self, dim: t.linalg_cross(g, conj(self), dim=dim),
     },
+    autocast={"accelerator": "widest"},
 )
 def linalg_cross(self, other, *, dim):
     """Return the vector product along a dim of size 3."""
@@ -162,7 +176,11 @@ def linalg_cross(self, other, *, dim):
     return raw.Cross(self, other, dim)
 
 
-@composite("cross(Tensor self, Tensor other, int? dim=None) -> Tensor", forms="fmo")
+@composite(
+    "cross(Tensor self, Tensor other, int? dim=None) -> Tensor",
+    forms="fmo",
+    autocast={"accelerator": "widest"},
+)
 def cross(self, other, dim):
     """Return the vector product along ``dim``, by default the first dim of size 3."""
     if dim is None:
@@ -205,7 +223,11 @@ def vander(x, N, increasing):
     return result if increasing else t.flip(result, [1])
 
 
-@composite("linalg.tensorinv(Tensor self, int ind=2) -> Tensor", forms="fo")
+@composite(
+    "linalg.tensorinv(Tensor self, int ind=2) -> Tensor",
+    forms="fo",
+    autocast={"cpu": "float32"},
+)
 def tensorinv(self, ind):
     """Return the inverse with respect to tensordot over the first ``ind`` dims."""
     if ind <= 0:
@@ -220,7 +242,11 @@ def tensorinv(self, ind):
     return t.reshape(t.linalg_inv(t.reshape(self, [rows, cols])), shape[ind:] + shape[:ind])
 
 
-@composite("linalg.tensorsolve(Tensor self, Tensor other, any dims=None) -> Tensor", forms="fo")
+@composite(
+    "linalg.tensorsolve(Tensor self, Tensor other, any dims=None) -> Tensor",
+    forms="fo",
+    autocast={"cpu": "float32"},
+)
 def tensorsolve(self, other, dims):
     """Return X with tensordot(self, X, X.ndim) = other. ``dims`` of self are moved to the end first."""
     n = self.ndim
@@ -239,7 +265,11 @@ def tensorsolve(self, other, dims):
 
 
 # ---- distances
-@composite("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", forms="fm")
+@composite(
+    "dist(Tensor self, Tensor other, Scalar p=2) -> Tensor",
+    forms="fm",
+    autocast={"accelerator": "float32"},
+)
 def dist(self, other, p):
     """Return the p-norm of the difference."""
     return t.linalg_vector_norm(self - other, float(p) if not hasattr(p, "item") else float(p.item()))
@@ -283,6 +313,7 @@ def _norm_slope(x, p, norm):
     "renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor",
     forms="fmio",
     grad={"self": _renorm_grad},
+    autocast={"accelerator": "float32"},
 )
 def renorm(self, p, dim, maxnorm):
     """Scale slices along ``dim`` down to the p-norm ``maxnorm`` if theirs is larger."""
@@ -332,7 +363,11 @@ def _cdist(x1, x2, p):
     return raw.Cdist(x1, x2, p)
 
 
-@composite("cdist(Tensor x1, Tensor x2, float p=2.0, str? compute_mode=None) -> Tensor", forms="f")
+@composite(
+    "cdist(Tensor x1, Tensor x2, float p=2.0, str? compute_mode=None) -> Tensor",
+    forms="f",
+    autocast="float32",
+)
 def cdist(x1, x2, p, compute_mode):
     """Return the distances between the rows of x1 and the rows of x2."""
     for x, name in ((x1, "X1"), (x2, "X2")):
@@ -351,7 +386,12 @@ def cdist(x1, x2, p, compute_mode):
     return t._cdist(x1, x2, float(p))
 
 
-@composite("pdist(Tensor self, float p=2.0) -> Tensor", forms="f", aliases=("nn.functional.pdist",))
+@composite(
+    "pdist(Tensor self, float p=2.0) -> Tensor",
+    forms="f",
+    aliases=("nn.functional.pdist",),
+    autocast={"accelerator": "float32"},
+)
 def pdist(self, p):
     """Return the distances between all pairs of rows: the upper triangle of cdist, row by row."""
     if self.ndim != 2:

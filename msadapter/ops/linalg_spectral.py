@@ -76,7 +76,11 @@ def _linalg_qr(A, mode):
     return lapack.LinalgQr(A, mode)
 
 
-@composite("linalg.qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)", forms="fo")
+@composite(
+    "linalg.qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)",
+    forms="fo",
+    autocast={"cpu": "float32"},
+)
 def linalg_qr(A, mode):
     """Return (Q, R) with A = Q R, orthonormal columns in Q and an upper triangular R."""
     check_floating(A, "linalg.qr")
@@ -89,12 +93,20 @@ def linalg_qr(A, mode):
     return named("linalg.qr", Q, R)
 
 
-@composite("qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)", forms="fmo")
+@composite(
+    "qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)",
+    forms="fmo",
+    autocast={"cpu": "float32"},
+)
 def qr(self, some):
     return named("qr", *t.linalg_qr(self, "reduced" if some else "complete"))
 
 
-@op("geqrf(Tensor self) -> (Tensor a, Tensor tau)", forms="fmo")
+@op(
+    "geqrf(Tensor self) -> (Tensor a, Tensor tau)",
+    forms="fmo",
+    autocast={"cpu": "float32"},
+)
 def geqrf(self):
     """Return (a, tau): Householder vectors below the diagonal of a, R above, and the vectors' factors tau."""
     check_floating(self, "geqrf")
@@ -106,7 +118,12 @@ def _householder_product(input, tau):
     return lapack.HouseholderProduct(input, tau)
 
 
-@composite("linalg.householder_product(Tensor input, Tensor tau) -> Tensor", forms="fmo", aliases=("orgqr",))
+@composite(
+    "linalg.householder_product(Tensor input, Tensor tau) -> Tensor",
+    forms="fmo",
+    aliases=("orgqr",),
+    autocast={"cpu": "float32"},
+)
 def householder_product(input, tau):
     """Return the first columns of the product of the reflectors I - tau v v^H."""
     check_floating(input, "torch.linalg.householder_product")
@@ -142,6 +159,7 @@ def _ormqr(self, tau, other, left, transpose):
 @composite(
     "ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor",
     forms="fmo",
+    autocast={"cpu": "float32"},
 )
 def ormqr(self, input2, input3, left, transpose):
     """Multiply ``input3`` by the Q of geqrf, or by its adjoint."""
@@ -212,6 +230,7 @@ def _linalg_svd(A, full_matrices, compute_uv):
 @composite(
     "linalg.svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
     forms="fo",
+    autocast={"cpu": "float32"},
 )
 def linalg_svd(A, full_matrices, *, driver):
     """Return (U, S, Vh) with A = U diag(S) Vh and S in descending order."""
@@ -224,7 +243,11 @@ def linalg_svd(A, full_matrices, *, driver):
     return named("linalg.svd", *t._linalg_svd(A, full_matrices, True))
 
 
-@composite("linalg.svdvals(Tensor A, *, str? driver=None) -> Tensor", forms="fo")
+@composite(
+    "linalg.svdvals(Tensor A, *, str? driver=None) -> Tensor",
+    forms="fo",
+    autocast={"cpu": "float32"},
+)
 def svdvals(A, *, driver):
     """Return the singular values in descending order."""
     check_floating(A, "linalg.svd")
@@ -233,7 +256,9 @@ def svdvals(A, *, driver):
 
 
 @composite(
-    "svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)", forms="fmo"
+    "svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)",
+    forms="fmo",
+    autocast={"cpu": "float32"},
 )
 def svd(self, some, compute_uv):
     """The older interface: return (U, S, V) with A = U diag(S) V^H.
@@ -284,7 +309,11 @@ def _upper(UPLO: str) -> bool:
     return UPLO.upper() == "U"
 
 
-@composite("linalg.eigh(Tensor A, str UPLO='L') -> (Tensor eigenvalues, Tensor eigenvectors)", forms="fo")
+@composite(
+    "linalg.eigh(Tensor A, str UPLO='L') -> (Tensor eigenvalues, Tensor eigenvectors)",
+    forms="fo",
+    autocast={"cpu": "float32"},
+)
 def eigh(A, UPLO):
     """Return the eigenvalues (ascending) and eigenvectors of symmetric or Hermitian matrices.
 
@@ -295,7 +324,11 @@ def eigh(A, UPLO):
     return named("linalg.eigh", *t._linalg_eigh(A, _upper(UPLO), True))
 
 
-@composite("linalg.eigvalsh(Tensor A, str UPLO='L') -> Tensor", forms="fo")
+@composite(
+    "linalg.eigvalsh(Tensor A, str UPLO='L') -> Tensor",
+    forms="fo",
+    autocast={"cpu": "float32"},
+)
 def eigvalsh(A, UPLO):
     check_floating(A, "linalg.eigh")
     check_square(A, "linalg.eigh")
@@ -327,7 +360,11 @@ def _linalg_eig(A, compute_v):
     return _converging(lapack.LinalgEig, A, compute_v)
 
 
-@composite("linalg.eig(Tensor A) -> (Tensor eigenvalues, Tensor eigenvectors)", forms="fo")
+@composite(
+    "linalg.eig(Tensor A) -> (Tensor eigenvalues, Tensor eigenvectors)",
+    forms="fo",
+    autocast={"cpu": "float32"},
+)
 def eig(A):
     """Return the eigenvalues and eigenvectors of square matrices. Both are complex."""
     check_floating(A, "linalg.eig")
@@ -335,7 +372,11 @@ def eig(A):
     return named("linalg.eig", *t._linalg_eig(A, True))
 
 
-@composite("linalg.eigvals(Tensor A) -> Tensor", forms="fo")
+@composite(
+    "linalg.eigvals(Tensor A) -> Tensor",
+    forms="fo",
+    autocast={"cpu": "float32"},
+)
 def eigvals(A):
     check_floating(A, "linalg.eig")
     check_square(A, "linalg.eig")
@@ -416,7 +457,11 @@ def pinv(A, rcond, hermitian, *, atol, rtol):
     return t._linalg_pinv(A, atol, rtol, hermitian)
 
 
-@composite("pinverse(Tensor self, float rcond=1e-15) -> Tensor", forms="fm")
+@composite(
+    "pinverse(Tensor self, float rcond=1e-15) -> Tensor",
+    forms="fm",
+    autocast={"cpu": "float32"},
+)
 def pinverse(self, rcond):
     return t.linalg_pinv(self, rcond)
 
@@ -425,6 +470,7 @@ def pinverse(self, rcond):
 @composite(
     "linalg.matrix_rank(Tensor A, any tol=None, bool hermitian=False, *, any atol=None, any rtol=None) -> Tensor",
     forms="fo",
+    autocast={"cpu": "float32"},
 )
 def matrix_rank(A, tol, hermitian, *, atol, rtol):
     """Return the number of singular values above max(atol, rtol * largest)."""
@@ -439,7 +485,11 @@ def matrix_rank(A, tol, hermitian, *, atol, rtol):
     return t.sum(t.unsqueeze(_threshold(A, t.amax(S, -1), atol, rtol), -1) < S, -1)
 
 
-@composite("linalg.cond(Tensor A, any p=None) -> Tensor", forms="fo")
+@composite(
+    "linalg.cond(Tensor A, any p=None) -> Tensor",
+    forms="fo",
+    autocast={"cpu": "float32"},
+)
 def cond(A, p):
     """Return the condition number.
 
@@ -490,7 +540,8 @@ def _linalg_lstsq(A, B, rcond, driver):
 @composite(
     "linalg.lstsq(Tensor A, Tensor b, float? rcond=None, *, str? driver=None) -> "
     "(Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)",
-    forms="f",
+    forms="fo",
+    autocast={"cpu": "float32"},
 )
 def lstsq(A, b, rcond, *, driver):
     """Return X that minimises ||A X - b||, with residuals, rank and singular values.

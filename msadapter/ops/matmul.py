@@ -28,6 +28,7 @@ op(
         "self": lambda g, mat2: _mm_flags(g, conj(mat2), False, True),
         "mat2": lambda g, self: _mm_flags(conj(self), g, True, False),
     },
+    native="gradient",
 )
 # The product of two matrices (or batches of them), each of which can be used transposed.
 op(
@@ -76,26 +77,27 @@ op(
         "self": lambda g, mat2: _bmm_flags(g, conj(mat2), False, True),
         "mat2": lambda g, self: _bmm_flags(conj(self), g, True, False),
     },
+    native="gradient",
 )
 op(
     "mv(Tensor self, Tensor vec) -> Tensor",
     ms="Mv",
     forms="fmo",
-    autocast="lower",
+    autocast={"accelerator": "lower"},
     grad={"self": lambda g, vec: g.unsqueeze(1) * conj(vec), "vec": lambda g, self: t.mv(adjoint(self), g)},
 )
 op(
     "dot(Tensor self, Tensor tensor) -> Tensor",
     ms="Dot",
     forms="fmo",
-    autocast="lower",
+    autocast={"accelerator": "widest"},
     grad={"self": lambda g, tensor: g * conj(tensor), "tensor": lambda g, self: g * conj(self)},
 )
 op(
     "vdot(Tensor self, Tensor other) -> Tensor",
     ms="Vdot",
     forms="fmo",
-    autocast="lower",
+    autocast={"accelerator": "widest"},
     grad={"self": lambda g, other: conj(g) * other, "other": lambda g, self: g * self},
 )
 
@@ -121,7 +123,7 @@ op(
     "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     ms="Addmv",
     forms="fmio",
-    autocast="lower",
+    autocast={"accelerator": "lower"},
     grad={
         **_ADD,
         "mat": lambda g, vec, alpha: _times(g.unsqueeze(1) * conj(vec), alpha),
@@ -161,6 +163,7 @@ op(
 @composite(
     "Tensor.addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     forms="i",
+    short=False,
 )
 def addbmm_(self, batch1, batch2, *, beta, alpha):
     """Do addbmm in place.
@@ -199,7 +202,9 @@ def _addr_16(start, vec1, vec2, beta, alpha):
 
 
 @composite(
-    "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", forms="fmio"
+    "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    forms="fmio",
+    autocast={"accelerator": "lower"},
 )
 def addr(self, vec1, vec2, *, beta, alpha):
     """Return beta * self + alpha * outer(vec1, vec2)."""
@@ -295,7 +300,7 @@ def _linear_weight_grad(g, input, weight):
 op(
     "nn.functional.linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
     ms="Dense",
-    forms="f",
+    forms="fo",
     autocast="lower",
     grad={
         "input": lambda g, weight: (
@@ -304,6 +309,7 @@ op(
         "weight": _linear_weight_grad,
         "bias": lambda g: g,
     },
+    native="gradient",
 )
 
 
@@ -343,6 +349,7 @@ def _bilinear(x1, x2, weight):
     "nn.functional.bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",
     forms="f",
     aliases=("bilinear",),
+    autocast={"cpu": "as given", "accelerator": "widest"},
 )
 def bilinear(input1, input2, weight, bias):
     """Return y[..., o] = input1 @ weight[o] @ input2 + bias[o]."""
@@ -376,7 +383,11 @@ def inner(self, other):
     return t.tensordot(self, other, ([-1], [-1]))
 
 
-@composite("tensordot(Tensor a, Tensor b, any dims=2) -> Tensor", forms="fo")
+@composite(
+    "tensordot(Tensor a, Tensor b, any dims=2) -> Tensor",
+    forms="fo",
+    autocast={"cpu": "as given", "accelerator": "widest"},
+)
 def tensordot(a, b, dims):
     """Contract dims of a with dims of b.
 
@@ -442,7 +453,11 @@ def _chain(matrices):
     return product(0, len(matrices) - 1)
 
 
-@composite("linalg.multi_dot(Tensor[] tensors) -> Tensor", forms="fo")
+@composite(
+    "linalg.multi_dot(Tensor[] tensors) -> Tensor",
+    forms="fo",
+    autocast={"accelerator": "lower"},
+)
 def multi_dot(tensors):
     """Multiply a chain of matrices in the cheapest order. The first and the last may be vectors."""
     if len(tensors) < 2:

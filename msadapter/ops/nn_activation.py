@@ -18,16 +18,26 @@ op(
     ms="ReLU",
     forms="fmi",
     grad={"self": lambda g, result: t._relu_backward(g, result)},
+    pointwise=True,
+    fuses="relu",
+    native="gradient",
 )
 op(
     "_relu_backward(Tensor grad, Tensor output) -> Tensor",
     ms="ReluGrad",
     forms="f",
     grad={"grad": lambda g, output: t._relu_backward(g, output)},
+    pointwise=True,
 )
 
 
-@composite("nn.functional.relu(Tensor input, bool inplace=False) -> Tensor", forms="f")
+@composite(
+    "nn.functional.relu(Tensor input, bool inplace=False) -> Tensor",
+    forms="f",
+    pointwise=True,
+    fuses="relu",
+    short=False,
+)
 def relu(input, inplace):
     """max(0, x)."""
     return t.relu_(input) if inplace else t.relu(input)
@@ -38,6 +48,7 @@ op(
     ms="Threshold",
     forms="fi",
     grad={"self": lambda g, self, threshold: t._threshold_backward(g, self, threshold)},
+    pointwise=True,
 )
 op(
     "_threshold_backward(Tensor grad, Tensor self, Scalar threshold) -> Tensor",
@@ -51,6 +62,7 @@ op(
     "nn.functional.threshold(Tensor input, Scalar threshold, Scalar value, bool inplace=False) -> Tensor",
     forms="f",
     aliases=("threshold",),
+    pointwise=True,
 )
 def threshold(input, threshold, value, inplace):
     """x where x > threshold, and `value` elsewhere."""
@@ -62,6 +74,7 @@ op(
     ms="Hardtanh",
     forms="fi",
     grad={"self": lambda g, self, min_val, max_val: t._hardtanh_backward(g, self, min_val, max_val)},
+    pointwise=True,
 )
 op(
     "_hardtanh_backward(Tensor grad, Tensor self, Scalar min_val, Scalar max_val) -> Tensor",
@@ -74,6 +87,7 @@ op(
 @composite(
     "nn.functional.hardtanh(Tensor input, Scalar min_val=-1.0, Scalar max_val=1.0, bool inplace=False) -> Tensor",
     forms="f",
+    pointwise=True,
 )
 def hardtanh(input, min_val, max_val, inplace):
     """x limited to [min_val, max_val]."""
@@ -82,7 +96,11 @@ def hardtanh(input, min_val, max_val, inplace):
     return (t._hardtanh_ if inplace else t._hardtanh)(input, min_val, max_val)
 
 
-@composite("nn.functional.relu6(Tensor input, bool inplace=False) -> Tensor", forms="f")
+@composite(
+    "nn.functional.relu6(Tensor input, bool inplace=False) -> Tensor",
+    forms="f",
+    pointwise=True,
+)
 def relu6(input, inplace):
     """x limited to [0, 6]."""
     return (t._hardtanh_ if inplace else t._hardtanh)(input, 0, 6)
@@ -93,6 +111,7 @@ op(
     ms="LeakyReLUExt",
     forms="fi",
     grad={"self": lambda g, self, negative_slope: t._leaky_relu_backward(g, self, negative_slope, False)},
+    pointwise=True,
 )
 op(
     "_leaky_relu_backward(Tensor grad, Tensor self, Scalar negative_slope, bool is_result) -> Tensor",
@@ -109,6 +128,7 @@ op(
 @composite(
     "nn.functional.leaky_relu(Tensor input, Scalar negative_slope=0.01, bool inplace=False) -> Tensor",
     forms="f",
+    pointwise=True,
 )
 def leaky_relu(input, negative_slope, inplace):
     """x where x > 0, and `negative_slope * x` elsewhere."""
@@ -144,7 +164,10 @@ op(
 
 
 @composite(
-    "nn.functional.prelu(Tensor input, Tensor weight) -> Tensor", forms="f", aliases=("prelu", "Tensor.prelu")
+    "nn.functional.prelu(Tensor input, Tensor weight) -> Tensor",
+    forms="f",
+    aliases=("prelu", "Tensor.prelu"),
+    autocast="lower",
 )
 def prelu(input, weight):
     """x where x > 0, and `weight * x` elsewhere.
@@ -171,9 +194,10 @@ def prelu(input, weight):
 op(
     "nn.functional.hardshrink(Tensor input, float lambd=0.5) -> Tensor",
     ms="HShrink",
-    forms="f",
+    forms="fo",
     aliases=("hardshrink", "Tensor.hardshrink"),
     grad={"input": lambda g, input, lambd: t._hardshrink_backward(g, input, lambd)},
+    pointwise=True,
 )
 op(
     "_hardshrink_backward(Tensor grad, Tensor self, float lambd) -> Tensor",
@@ -186,6 +210,7 @@ op(
     ms="SoftShrink",
     forms="f",
     grad={"self": lambda g, self, lambd: t._softshrink_backward(g, self, lambd)},
+    pointwise=True,
 )
 op(
     "_softshrink_backward(Tensor grad, Tensor self, float lambd) -> Tensor",
@@ -195,7 +220,11 @@ op(
 )
 
 
-@composite("nn.functional.softshrink(Tensor input, float lambd=0.5) -> Tensor", forms="f")
+@composite(
+    "nn.functional.softshrink(Tensor input, float lambd=0.5) -> Tensor",
+    forms="fo",
+    pointwise=True,
+)
 def softshrink(input, lambd):
     """x moved towards 0 by `lambd`, and 0 where |x| <= lambd."""
     if lambd < 0:
@@ -208,6 +237,7 @@ op(
     ms="HSigmoid",
     forms="fi",
     grad={"self": lambda g, self: t._hardsigmoid_backward(g, self)},
+    pointwise=True,
 )
 op(
     "_hardsigmoid_backward(Tensor grad, Tensor self) -> Tensor",
@@ -217,7 +247,11 @@ op(
 )
 
 
-@composite("nn.functional.hardsigmoid(Tensor input, bool inplace=False) -> Tensor", forms="f")
+@composite(
+    "nn.functional.hardsigmoid(Tensor input, bool inplace=False) -> Tensor",
+    forms="f",
+    pointwise=True,
+)
 def hardsigmoid(input, inplace):
     """relu6(x + 3) / 6."""
     return t._hardsigmoid_(input) if inplace else t._hardsigmoid(input)
@@ -228,6 +262,7 @@ op(
     ms="HSwish",
     forms="fi",
     grad={"self": lambda g, self: t._hardswish_backward(g, self)},
+    pointwise=True,
 )
 op(
     "_hardswish_backward(Tensor grad, Tensor self) -> Tensor",
@@ -240,7 +275,11 @@ op(
 )
 
 
-@composite("nn.functional.hardswish(Tensor input, bool inplace=False) -> Tensor", forms="f")
+@composite(
+    "nn.functional.hardswish(Tensor input, bool inplace=False) -> Tensor",
+    forms="f",
+    pointwise=True,
+)
 def hardswish(input, inplace):
     """x * relu6(x + 3) / 6."""
     return t._hardswish_(input) if inplace else t._hardswish(input)
@@ -262,6 +301,7 @@ op(
             g, self, alpha, False, scale, input_scale
         )
     },
+    pointwise=True,
 )
 op(
     "_elu_backward(Tensor grad, Tensor x, float alpha, bool is_result, float scale, float input_scale) -> Tensor",
@@ -277,13 +317,22 @@ op(
 _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
 
-@composite("nn.functional.elu(Tensor input, float alpha=1.0, bool inplace=False) -> Tensor", forms="f")
+@composite(
+    "nn.functional.elu(Tensor input, float alpha=1.0, bool inplace=False) -> Tensor",
+    forms="f",
+    pointwise=True,
+)
 def elu(input, alpha, inplace):
     """x where x > 0, and `alpha * (exp(x) - 1)` elsewhere."""
     return (t._elu_ if inplace else t._elu)(input, alpha, 1.0, 1.0)
 
 
-@composite("nn.functional.selu(Tensor input, bool inplace=False) -> Tensor", forms="f", aliases=("selu",))
+@composite(
+    "nn.functional.selu(Tensor input, bool inplace=False) -> Tensor",
+    forms="f",
+    aliases=("selu",),
+    pointwise=True,
+)
 def selu(input, inplace):
     """elu with constants that keep the mean and variance of activations close to 0 and 1."""
     return (t._elu_ if inplace else t._elu)(input, _SELU_ALPHA, _SELU_SCALE, 1.0)
@@ -293,6 +342,7 @@ def selu(input, inplace):
     "nn.functional.celu(Tensor input, float alpha=1.0, bool inplace=False) -> Tensor",
     forms="f",
     aliases=("celu",),
+    pointwise=True,
 )
 def celu(input, alpha, inplace):
     """max(0, x) + min(0, alpha * (exp(x / alpha) - 1)), which is continuously differentiable for every alpha."""
@@ -320,7 +370,11 @@ def celu_(input, alpha):
     return celu(input, alpha, True)
 
 
-@composite("nn.functional.relu_(Tensor input) -> Tensor", forms="f")
+@composite(
+    "nn.functional.relu_(Tensor input) -> Tensor",
+    forms="f",
+    short=False,
+)
 def relu_(input):
     """`relu`, in place."""
     return t.relu_(input)
@@ -363,16 +417,29 @@ def _silu_grad(g, self):
     return g * t.conj(s * (1 + self * (1 - s)))
 
 
-op("_silu(Tensor self) -> Tensor", ms="SiLU", forms="fi", grad={"self": _silu_grad})
+op(
+    "_silu(Tensor self) -> Tensor",
+    ms="SiLU",
+    forms="fi",
+    grad={"self": _silu_grad},
+    pointwise=True,
+    native="gradient",
+)
 op(
     "_silu_backward(Tensor grad, Tensor self) -> Tensor",
     ms="SiLUGrad",
     forms="f",
     grad={"grad": lambda g, self: t._silu_backward(g, self), "self": _silu_second},
+    pointwise=True,
 )
 
 
-@composite("nn.functional.silu(Tensor input, bool inplace=False) -> Tensor", forms="f")
+@composite(
+    "nn.functional.silu(Tensor input, bool inplace=False) -> Tensor",
+    forms="f",
+    pointwise=True,
+    fuses="silu",
+)
 def silu(input, inplace):
     """x * sigmoid(x)."""
     return t._silu_(input) if inplace else t._silu(input)
@@ -398,16 +465,24 @@ op(
     ms="GeluExt",
     forms="fi",
     grad={"self": lambda g, self, approximate: t._gelu_backward(g, self, approximate)},
+    pointwise=True,
+    native="gradient",
 )
 op(
     "_gelu_backward(Tensor grad, Tensor self, int approximate) -> Tensor",
     ms="GeluGradExt",
     forms="f",
     grad={"grad": lambda g, self, approximate: t._gelu_backward(g, self, approximate), "self": _gelu_second},
+    pointwise=True,
 )
 
 
-@composite("nn.functional.gelu(Tensor input, *, str approximate='none') -> Tensor", forms="f")
+@composite(
+    "nn.functional.gelu(Tensor input, *, str approximate='none') -> Tensor",
+    forms="fo",
+    pointwise=True,
+    fuses={("approximate", "none"): "gelu", ("approximate", "tanh"): "gelu_tanh"},
+)
 def gelu(input, *, approximate):
     """x times the normal distribution function of x, exactly or (approximate="tanh") approximated with tanh."""
     if approximate not in _APPROXIMATE:
@@ -426,6 +501,7 @@ op(
     ms="MishExt",
     forms="fi",
     grad={"self": lambda g, self: t._mish_backward(g, self)},
+    pointwise=True,
 )
 op(
     "_mish_backward(Tensor grad, Tensor self) -> Tensor",
@@ -435,7 +511,11 @@ op(
 )
 
 
-@composite("nn.functional.mish(Tensor input, bool inplace=False) -> Tensor", forms="f")
+@composite(
+    "nn.functional.mish(Tensor input, bool inplace=False) -> Tensor",
+    forms="f",
+    pointwise=True,
+)
 def mish(input, inplace):
     """x * tanh(softplus(x))."""
     return t._mish_(input) if inplace else t._mish(input)
@@ -449,8 +529,10 @@ def _softplus_second(g, grad, self, beta, threshold):
 op(
     "nn.functional.softplus(Tensor input, Scalar beta=1, Scalar threshold=20) -> Tensor",
     ms="SoftplusExt",
-    forms="f",
+    forms="fo",
     grad={"input": lambda g, input, beta, threshold: t._softplus_backward(g, input, beta, threshold)},
+    pointwise=True,
+    autocast={"accelerator": "float32"},
 )
 op(
     "_softplus_backward(Tensor grad, Tensor self, Scalar beta, Scalar threshold) -> Tensor",
@@ -470,8 +552,9 @@ def _logsigmoid_second(g, grad, self):
 
 @op(
     "nn.functional.logsigmoid(Tensor input) -> Tensor",
-    forms="f",
+    forms="fo",
     grad={"input": lambda g, input: t._logsigmoid_backward(g, input)},
+    pointwise=True,
 )
 def logsigmoid(input):
     """log(1 / (1 + exp(-x)))."""
@@ -487,19 +570,31 @@ def _logsigmoid_backward(grad, self):
     return raw.LogSigmoidGrad(grad, self, self)
 
 
-@composite("nn.functional.softsign(Tensor input) -> Tensor", forms="f")
+@composite(
+    "nn.functional.softsign(Tensor input) -> Tensor",
+    forms="f",
+    pointwise=True,
+)
 def softsign(input):
     """x / (1 + |x|)."""
     return input / (input.abs() + 1)
 
 
-@composite("nn.functional.tanhshrink(Tensor input) -> Tensor", forms="f")
+@composite(
+    "nn.functional.tanhshrink(Tensor input) -> Tensor",
+    forms="f",
+    pointwise=True,
+)
 def tanhshrink(input):
     """x - tanh(x)."""
     return input - t.tanh(input)
 
 
-@composite("nn.functional.glu(Tensor input, int dim=-1) -> Tensor", forms="f")
+@composite(
+    "nn.functional.glu(Tensor input, int dim=-1) -> Tensor",
+    forms="f",
+    along="dim",
+)
 def glu(input, dim):
     """The first half along `dim` times the sigmoid of the second half."""
     if input.dim() == 0:

@@ -147,6 +147,7 @@ _BAG_MODES = ("sum", "mean", "max")
     "bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int? padding_idx=None)"
     " -> (Tensor, Tensor, Tensor, Tensor)",
     forms="f",
+    short=False,
 )
 def torch_embedding_bag(
     weight,

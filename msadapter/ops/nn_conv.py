@@ -220,6 +220,7 @@ def _declare(n):
         "int groups=1) -> Tensor",
         forms="f",
         aliases=(f"conv{n}d",),
+        autocast="lower",
     )
     def conv(input, weight, bias, stride, padding, dilation, groups):
         return _conv(f"conv{n}d", n, input, weight, bias, stride, padding, dilation, groups)
@@ -229,6 +230,7 @@ def _declare(n):
         "int[] output_padding=0, int groups=1, int[] dilation=1) -> Tensor",
         forms="f",
         aliases=(f"conv_transpose{n}d",),
+        autocast="lower",
     )
     def conv_transpose(input, weight, bias, stride, padding, output_padding, groups, dilation):
         return _conv_transpose(
@@ -244,6 +246,7 @@ for _n in (1, 2, 3):
     "convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, bool transposed, "
     "int[] output_padding, int groups) -> Tensor",
     forms="f",
+    autocast="lower",
 )
 def convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
     """The general convolution, from which conv1d to conv_transpose3d are made."""
@@ -288,6 +291,7 @@ op(
     "nn.functional.unfold(Tensor input, int[] kernel_size, int[] dilation=1, int[] padding=0, int[] stride=1) -> Tensor",
     forms="f",
     aliases=("im2col",),
+    short=False,
 )
 def unfold(input, kernel_size, dilation, padding, stride):
     """Return sliding blocks of (N, C, H, W) as columns (N, C * elements of a block, positions)."""

@@ -33,6 +33,7 @@ def _padded_targets(targets, lengths, blank):
     "nn.functional.ctc_loss(Tensor log_probs, Tensor targets, any input_lengths, any target_lengths, "
     "int blank=0, str reduction='mean', bool zero_infinity=False) -> Tensor",
     forms="f",
+    autocast={"cpu": "float32"},
 )
 def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity):
     """Return the negative log probability of ``targets`` over all alignments with ``log_probs`` (T, N, C).

@@ -21,6 +21,7 @@ def pairwise_distance(x1, x2, p, eps, keepdim):
     "nn.functional.cosine_similarity(Tensor x1, Tensor x2, any dim=1, float eps=1e-08) -> Tensor",
     forms="f",
     aliases=("cosine_similarity",),
+    autocast={"accelerator": "float32"},
 )
 def cosine_similarity(x1, x2, dim, eps):
     """Return the cosine of the angle along ``dim``. Norms smaller than eps are replaced by eps."""

@@ -119,6 +119,7 @@ def dropout3d(input, p, training, inplace):
     "nn.functional.alpha_dropout(Tensor input, float p=0.5, bool training=False, "
     "bool inplace=False) -> Tensor",
     forms="f",
+    short=False,
 )
 def alpha_dropout(input, p, training, inplace):
     """Dropout that preserves the mean and variance of self-normalising inputs."""
@@ -129,6 +130,7 @@ def alpha_dropout(input, p, training, inplace):
     "nn.functional.feature_alpha_dropout(Tensor input, float p=0.5, bool training=False, "
     "bool inplace=False) -> Tensor",
     forms="f",
+    short=False,
 )
 def feature_alpha_dropout(input, p, training, inplace):
     """Alpha dropout of whole channels."""

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import warnings
 
-from ._declare import composite, op, raw, t
+from ._declare import Refused, composite, op, raw, t
 from .nn_norm import gradients_of, recording
 
 _SUM, _MEAN, _NONE = 0, 1, 2  # the numbers that MindSpore uses for reductions
 _CODES = {"sum": _SUM, "mean": _MEAN, "none": _NONE}
+_BCE_UNDER_AUTOCAST = Refused(
+    "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast.\n"
+    "Many models use a sigmoid layer right before the binary cross entropy layer.\n"
+    "In this case, combine the two layers using torch.nn.functional.binary_cross_entropy_with_logits\n"
+    "or torch.nn.BCEWithLogitsLoss.  binary_cross_entropy_with_logits and BCEWithLogits are\n"
+    "safe to autocast."
+)
 _TAIL = "bool? size_average=None, bool? reduce=None, str reduction='mean'"
 
 
@@ -61,7 +68,9 @@ def _size(x):
 
 # ---- distances
 @composite(
-    f"nn.functional.mse_loss(Tensor input, Tensor target, {_TAIL}, Tensor? weight=None) -> Tensor", forms="f"
+    f"nn.functional.mse_loss(Tensor input, Tensor target, {_TAIL}, Tensor? weight=None) -> Tensor",
+    forms="f",
+    autocast="float32",
 )
 def mse_loss(input, target, size_average, reduce, reduction, weight):
     """Return the mean (or the sum, or all) of the squared differences."""
@@ -110,7 +119,9 @@ def _weighted(loss, weight, reduction):
 
 
 @composite(
-    f"nn.functional.l1_loss(Tensor input, Tensor target, {_TAIL}, Tensor? weight=None) -> Tensor", forms="f"
+    f"nn.functional.l1_loss(Tensor input, Tensor target, {_TAIL}, Tensor? weight=None) -> Tensor",
+    forms="f",
+    autocast="float32",
 )
 def l1_loss(input, target, size_average, reduce, reduction, weight):
     """Return the mean (or the sum, or all) of the absolute differences."""
@@ -120,7 +131,9 @@ def l1_loss(input, target, size_average, reduce, reduction, weight):
 
 
 @composite(
-    f"nn.functional.smooth_l1_loss(Tensor input, Tensor target, {_TAIL}, float beta=1.0) -> Tensor", forms="f"
+    f"nn.functional.smooth_l1_loss(Tensor input, Tensor target, {_TAIL}, float beta=1.0) -> Tensor",
+    forms="f",
+    autocast="float32",
 )
 def smooth_l1_loss(input, target, size_average, reduce, reduction, beta):
     """d^2 / (2 beta) where the absolute difference d is below `beta`, and d - beta / 2 elsewhere."""
@@ -141,6 +154,7 @@ def _smooth(d, beta):
 @composite(
     "nn.functional.huber_loss(Tensor input, Tensor target, str reduction='mean', float delta=1.0, Tensor? weight=None) -> Tensor",
     forms="f",
+    autocast="float32",
 )
 def huber_loss(input, target, reduction, delta, weight):
     """d^2 / 2 where the absolute difference d is below `delta`, and delta * (d - delta / 2) elsewhere."""
@@ -218,6 +232,7 @@ def _ones_like(x):
 @composite(
     f"nn.functional.binary_cross_entropy(Tensor input, Tensor target, Tensor? weight=None, {_TAIL}) -> Tensor",
     forms="f",
+    autocast={"cpu": "float32", "accelerator": _BCE_UNDER_AUTOCAST},
 )
 def binary_cross_entropy(input, target, weight, size_average, reduce, reduction):
     """-(target log(input) + (1 - target) log(1 - input)), where input holds probabilities."""
@@ -236,6 +251,7 @@ def binary_cross_entropy(input, target, weight, size_average, reduce, reduction)
     f"nn.functional.binary_cross_entropy_with_logits(Tensor input, Tensor target, Tensor? weight=None, "
     f"{_TAIL}, Tensor? pos_weight=None) -> Tensor",
     forms="f",
+    autocast="float32",
 )
 def binary_cross_entropy_with_logits(input, target, weight, size_average, reduce, reduction, pos_weight):
     """The binary cross entropy of sigmoid(input), computed from logarithms so that it cannot overflow."""
@@ -276,6 +292,8 @@ def _bce_logits(input, target, weight, pos_weight, reduction):
     "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, int reduction=1)"
     " -> Tensor",
     forms="f",
+    autocast="float32",
+    short=False,
 )
 def torch_binary_cross_entropy_with_logits(self, target, weight, pos_weight, reduction):
     """torch.binary_cross_entropy_with_logits. The reduction is a number: none 0, mean 1, sum 2."""
@@ -339,6 +357,7 @@ def _check_target(input, target, what):
     "nn.functional.nll_loss(Tensor input, Tensor target, Tensor? weight=None, bool? size_average=None, int ignore_index=-100, "
     "bool? reduce=None, str reduction='mean') -> Tensor",
     forms="f",
+    autocast="float32",
 )
 def nll_loss(input, target, weight, size_average, ignore_index, reduce, reduction):
     """-weight[target] * input[target] for log probabilities (N, C, ...) and classes (N, ...).
@@ -390,6 +409,7 @@ def _smoothed_reference(x, target, weight, reduction, ignore_index, smoothing):
     "-> (Tensor, Tensor)",
     forms="f",
     grad={("self",): _cross_entropy_grad},
+    native=("body", "gradient"),
 )
 def _cross_entropy(self, target, weight, reduction, ignore_index, label_smoothing):
     return tuple(
@@ -415,6 +435,8 @@ def _with_probabilities(input, target, weight, reduction, smoothing):
     "nn.functional.cross_entropy(Tensor input, Tensor target, Tensor? weight=None, bool? size_average=None, "
     "int ignore_index=-100, bool? reduce=None, str reduction='mean', float label_smoothing=0.0) -> Tensor",
     forms="f",
+    autocast="float32",
+    native="call",
 )
 def cross_entropy(input, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing):
     """Cross entropy of logits (N, C, ...) or (C).

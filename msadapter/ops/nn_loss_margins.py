@@ -12,6 +12,7 @@ from .nn_loss import chosen, reduced
     "nn.functional.margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0, "
     "bool? size_average=None, bool? reduce=None, str reduction='mean') -> Tensor",
     forms="f",
+    autocast="float32",
 )
 def margin_ranking_loss(input1, input2, target, margin, size_average, reduce, reduction):
     """max(0, -y (x1 - x2) + margin)."""
@@ -28,6 +29,7 @@ def margin_ranking_loss(input1, input2, target, margin, size_average, reduce, re
     "nn.functional.multi_margin_loss(Tensor input, Tensor target, float p=1, float margin=1.0, "
     "Tensor? weight=None, bool? size_average=None, bool? reduce=None, str reduction='mean') -> Tensor",
     forms="f",
+    autocast="float32",
 )
 def multi_margin_loss(input, target, p, margin, weight, size_average, reduce, reduction):
     """Mean over classes i != y of max(0, margin - x[y] + x[i]) ** p, times weight[y], for (N, C) or (C)."""
@@ -56,6 +58,7 @@ def multi_margin_loss(input, target, p, margin, weight, size_average, reduce, re
     "nn.functional.multilabel_margin_loss(Tensor input, Tensor target, bool? size_average=None, "
     "bool? reduce=None, str reduction='mean') -> Tensor",
     forms="f",
+    autocast="float32",
 )
 def multilabel_margin_loss(input, target, size_average, reduce, reduction):
     """Mean over classes of max(0, 1 - (x[target] - x[other])) for every target class and every other class.

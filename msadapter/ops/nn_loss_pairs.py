@@ -14,6 +14,7 @@ from .nn_loss import chosen, reduced
     "nn.functional.kl_div(Tensor input, Tensor target, bool? size_average=None, bool? reduce=None, "
     "str reduction='mean', bool log_target=False) -> Tensor",
     forms="f",
+    autocast="float32",
 )
 def kl_div(input, target, size_average, reduce, reduction, log_target):
     """target * (log target - input), or zero where target is zero. ``batchmean`` divides the sum by N."""
@@ -42,6 +43,7 @@ def kl_div(input, target, size_average, reduce, reduction, log_target):
     "bool full=False, bool? size_average=None, float eps=1e-08, bool? reduce=None, "
     "str reduction='mean') -> Tensor",
     forms="f",
+    autocast="float32",
 )
 def poisson_nll_loss(input, target, log_input, full, size_average, eps, reduce, reduction):
     """exp(input) - target * input (``log_input``), or input - target * log(input + eps).
@@ -99,6 +101,7 @@ def _broadcasts(var, input):
     "nn.functional.hinge_embedding_loss(Tensor input, Tensor target, float margin=1.0, "
     "bool? size_average=None, bool? reduce=None, str reduction='mean') -> Tensor",
     forms="f",
+    autocast="float32",
 )
 def hinge_embedding_loss(input, target, margin, size_average, reduce, reduction):
     """x where y is 1, max(0, margin - x) where y is -1."""
@@ -113,6 +116,7 @@ def hinge_embedding_loss(input, target, margin, size_average, reduce, reduction)
     "nn.functional.soft_margin_loss(Tensor input, Tensor target, bool? size_average=None, "
     "bool? reduce=None, str reduction='mean') -> Tensor",
     forms="f",
+    autocast="float32",
 )
 def soft_margin_loss(input, target, size_average, reduce, reduction):
     """log(1 + exp(-y x))."""
@@ -124,6 +128,7 @@ def soft_margin_loss(input, target, size_average, reduce, reduction):
     "nn.functional.cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, "
     "float margin=0, bool? size_average=None, bool? reduce=None, str reduction='mean') -> Tensor",
     forms="f",
+    autocast="float32",
 )
 def cosine_embedding_loss(input1, input2, target, margin, size_average, reduce, reduction):
     """1 - cos where y is 1, and max(0, cos - margin) where y is -1.
@@ -158,6 +163,7 @@ def cosine_embedding_loss(input1, input2, target, margin, size_average, reduce, 
     "float margin=1.0, float p=2, float eps=1e-06, bool swap=False, bool? size_average=None, "
     "bool? reduce=None, str reduction='mean') -> Tensor",
     forms="f",
+    autocast="float32",
 )
 def triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, size_average, reduce, reduction):
     """max(0, d(anchor, positive) - d(anchor, negative) + margin) with the p-norm distance."""

@@ -19,6 +19,7 @@ from .nn_norm import gradients_of, outputs, recording
             g, indices, weight.shape[0], padding_idx, scale_grad_by_freq
         )
     },
+    native=("body", "gradient"),
 )
 def _embedding(weight, indices, padding_idx, scale_grad_by_freq):
     return raw.Embedding(indices, weight, padding_idx, None, 2.0, scale_grad_by_freq)
@@ -54,6 +55,7 @@ def _embedding_second(g, indices, padding_idx, scale_grad_by_freq):
     "nn.functional.embedding(Tensor input, Tensor weight, int? padding_idx=None, float? max_norm=None, float norm_type=2.0, "
     "bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
     forms="f",
+    native="call",
 )
 def embedding(input, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse):
     """Return rows of `weight` by index.
@@ -81,6 +83,7 @@ def _rows(weight, indices, padding_idx, scale_grad_by_freq, sparse):
 @composite(
     "embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
     forms="f",
+    short=False,
 )
 def torch_embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse):
     """torch.embedding. The table is the first argument, and padding_idx is -1 if there is none."""
@@ -124,7 +127,11 @@ def dropout(input, p, training, inplace):
     return _dropout(input, p, training, inplace)
 
 
-@composite("dropout(Tensor input, float p, bool train) -> Tensor", forms="f")
+@composite(
+    "dropout(Tensor input, float p, bool train) -> Tensor",
+    forms="f",
+    short=False,
+)
 def torch_dropout(input, p, train):
     """torch.dropout."""
     return _dropout(input, p, train, False)
@@ -275,6 +282,7 @@ def _grid_grad(g, self, grid, interpolation_mode, padding_mode, align_corners, n
     forms="f",
     aliases=("grid_sampler_2d", "grid_sampler_3d"),
     grad={("self", "grid"): _grid_grad},
+    autocast={"cpu": "float32", "accelerator": "widest"},
 )
 def grid_sampler(self, grid, interpolation_mode, padding_mode, align_corners):
     kernel = raw.GridSampler2D if self.dim() == 4 else raw.GridSampler3D
@@ -285,6 +293,7 @@ def grid_sampler(self, grid, interpolation_mode, padding_mode, align_corners):
     "nn.functional.grid_sample(Tensor input, Tensor grid, str mode='bilinear', str padding_mode='zeros', bool? align_corners=None)"
     " -> Tensor",
     forms="f",
+    autocast={"cpu": "float32", "accelerator": "widest"},
 )
 def grid_sample(input, grid, mode, padding_mode, align_corners):
     """Return the values of (N, C, [D,] H, W) at the positions of a grid (N, ..., 2 or 3).

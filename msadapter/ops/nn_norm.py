@@ -24,6 +24,9 @@ def _to(x, dtype):
     forms="fmo",
     aliases=("special.softmax",),
     grad={"self": lambda g, result, dim: t._softmax_backward(g, result, dim)},
+    along="dim",
+    autocast={"accelerator": "float32"},
+    native=("body", "gradient"),
 )
 def softmax(self, dim, dtype):
     """exp(x) divided by its sum along `dim`."""
@@ -35,6 +38,9 @@ def softmax(self, dim, dtype):
     forms="fmo",
     aliases=("special.log_softmax",),
     grad={"self": lambda g, result, dim: t._log_softmax_backward(g, result, dim)},
+    along="dim",
+    autocast={"accelerator": "float32"},
+    native=("body", "gradient"),
 )
 def log_softmax(self, dim, dtype):
     """x - log(sum(exp(x))) along `dim`."""
@@ -51,6 +57,7 @@ op(
             g * (grad - (grad * output).sum(dim, keepdim=True)) - grad * (g * output).sum(dim, keepdim=True)
         ),
     },
+    along="dim",
 )
 
 
@@ -61,6 +68,7 @@ op(
         "grad": lambda g, output, dim: g - (g * output.exp()).sum(dim, keepdim=True),
         "output": lambda g, grad, output, dim: -g * output.exp() * grad.sum(dim, keepdim=True),
     },
+    along="dim",
 )
 def _log_softmax_backward(grad, output, dim):
     return raw.LogSoftmaxGrad(output, grad, dim)
@@ -74,6 +82,9 @@ def _default_dim(x):
 @composite(
     "nn.functional.softmax(Tensor input, int? dim=None, int _stacklevel=3, ScalarType? dtype=None) -> Tensor",
     forms="f",
+    along="dim",
+    autocast={"accelerator": "float32"},
+    short=False,
 )
 def functional_softmax(input, dim, _stacklevel, dtype):
     """exp(x) divided by its sum along `dim`."""
@@ -83,6 +94,9 @@ def functional_softmax(input, dim, _stacklevel, dtype):
 @composite(
     "nn.functional.log_softmax(Tensor input, int? dim=None, int _stacklevel=3, ScalarType? dtype=None) -> Tensor",
     forms="f",
+    along="dim",
+    autocast={"accelerator": "float32"},
+    short=False,
 )
 def functional_log_softmax(input, dim, _stacklevel, dtype):
     """The logarithm of softmax along `dim`."""
@@ -93,6 +107,7 @@ def functional_log_softmax(input, dim, _stacklevel, dtype):
     "_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
     forms="f",
     grad={"self": lambda g, result, dim: t._softmax_backward(g, result, dim)},
+    along="dim",
 )
 def _safe_softmax(self, dim, dtype):
     """softmax that returns zeros where all values along `dim` are -inf."""
@@ -177,6 +192,7 @@ op(
     ms="LayerNormExt",
     forms="f",
     grad={("input", "weight", "bias"): _layer_norm_grad},
+    native="gradient",
 )
 
 
@@ -184,6 +200,7 @@ op(
     "nn.functional.layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-5)"
     " -> Tensor",
     forms="f",
+    autocast={"accelerator": "float32"},
 )
 def layer_norm(input, normalized_shape, weight, bias, eps):
     """Normalise to mean 0 and variance 1 over the last dims, then scale and shift."""
@@ -194,6 +211,8 @@ def layer_norm(input, normalized_shape, weight, bias, eps):
     "layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-5, "
     "bool cudnn_enable=True) -> Tensor",
     forms="f",
+    autocast={"accelerator": "float32"},
+    short=False,
 )
 def torch_layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable):
     """torch.layer_norm, which is nn.functional.layer_norm."""
@@ -203,6 +222,7 @@ def torch_layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable):
 @composite(
     "native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
     forms="f",
+    autocast={"accelerator": "float32"},
 )
 def native_layer_norm(input, normalized_shape, weight, bias, eps):
     """Return the result, the mean and 1 / standard deviation."""
@@ -240,6 +260,7 @@ op(
     "nn.functional.rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
     forms="f",
     aliases=("rms_norm",),
+    autocast={"accelerator": "float32"},
 )
 def rms_norm(input, normalized_shape, weight, eps):
     """Divide by the root of the mean square over the last dims, then scale."""
@@ -358,6 +379,7 @@ def _check_groups(input, num_groups, weight, bias):
 @composite(
     "nn.functional.group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-5) -> Tensor",
     forms="f",
+    autocast={"accelerator": "float32"},
 )
 def group_norm(input, num_groups, weight, bias, eps):
     """Normalise groups of channels of each sample to mean 0 and variance 1, then scale and shift each
@@ -371,6 +393,8 @@ def group_norm(input, num_groups, weight, bias, eps):
     "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-5, bool cudnn_enabled=True)"
     " -> Tensor",
     forms="f",
+    autocast={"accelerator": "float32"},
+    short=False,
 )
 def torch_group_norm(input, num_groups, weight, bias, eps, cudnn_enabled):
     """torch.group_norm, which is nn.functional.group_norm."""
@@ -480,6 +504,7 @@ def batch_norm(input, running_mean, running_var, weight, bias, training, momentu
     "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, "
     "float momentum, float eps, bool cudnn_enabled) -> Tensor",
     forms="f",
+    short=False,
 )
 def torch_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
     """torch.batch_norm. It takes weight and bias before the running statistics."""
@@ -496,7 +521,7 @@ def _native(input, weight, bias, running_mean, running_var, training, momentum, 
 @composite(
     "native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, "
     "float momentum, float eps) -> (Tensor, Tensor, Tensor)",
-    forms="f",
+    forms="fo",
 )
 def native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
     """Return the result, the batch mean and 1 / standard deviation (both are empty outside training)."""

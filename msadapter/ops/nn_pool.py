@@ -13,6 +13,11 @@ def _flat_gather(g, indices, dims):
 
 
 # ---- max pooling
+def _policy(n):
+    """Pooling in three dims has a place on torch's list of autocast on the CPU."""
+    return {"cpu": "float32"} if n == 3 else None
+
+
 def _max_pool_grad(gs, self, kernel_size, stride, padding, dilation, ceil_mode, result1):
     return (
         None
@@ -59,7 +64,7 @@ def _declare_max(n):
             input, kernel, steps, _spread(padding, n, "padding"), _spread(dilation, n, "dilation"), ceil_mode
         )
 
-    @composite(f"nn.functional.max_pool{n}d{text}", forms="f")
+    @composite(f"nn.functional.max_pool{n}d{text}", forms="f", autocast=_policy(n))
     def max_pool(input, kernel_size, stride, padding, dilation, ceil_mode, return_indices):
         out = run(input, kernel_size, stride, padding, dilation, ceil_mode)
         return (out[0], out[1]) if return_indices else out[0]
@@ -70,7 +75,7 @@ def _declare_max(n):
         .replace("Tensor input", "Tensor self")
     )
 
-    @composite(f"max_pool{n}d{plain}", forms="f")
+    @composite(f"max_pool{n}d{plain}", forms="f", short=False, autocast=_policy(n))
     def torch_max_pool(self, kernel_size, stride, padding, dilation, ceil_mode):
         return run(self, kernel_size, stride, padding, dilation, ceil_mode)[0]
 
@@ -159,7 +164,7 @@ def _declare_average(n):
             return run(input, kernel_size, stride, padding, ceil_mode, count_include_pad)
     else:
 
-        @composite(schema, forms="f")
+        @composite(schema, forms="fo", autocast=_policy(n))
         def avg_pool(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
             return run(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
@@ -228,6 +233,7 @@ def _declare_adaptive(n):
         f"nn.functional.adaptive_avg_pool{n}d(Tensor input, any output_size) -> Tensor",
         forms="f",
         aliases=alias,
+        autocast=_policy(n),
     )
     def adaptive_avg(input, output_size):
         sizes = _adaptive_size("adaptive_avg_pool", input, output_size, n)
@@ -238,6 +244,7 @@ def _declare_adaptive(n):
     @composite(
         f"nn.functional.adaptive_max_pool{n}d(Tensor input, any output_size, bool return_indices=False) -> any",
         forms="f",
+        autocast=_policy(n),
     )
     def adaptive_max(input, output_size, return_indices):
         sizes = _adaptive_size("adaptive_max_pool", input, output_size, n)
@@ -255,7 +262,11 @@ for _n in (1, 2, 3):
     _declare_adaptive(_n)
 
 
-@composite("adaptive_max_pool1d(Tensor self, int[] output_size) -> (Tensor, Tensor)", forms="f")
+@composite(
+    "adaptive_max_pool1d(Tensor self, int[] output_size) -> (Tensor, Tensor)",
+    forms="f",
+    short=False,
+)
 def torch_adaptive_max_pool1d(self, output_size):
     """Return the values and the indices."""
     return t.adaptive_max_pool1d(self, output_size, True)

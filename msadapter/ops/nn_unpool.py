@@ -46,6 +46,7 @@ def adaptive_max_pool3d_with_indices(input, output_size, return_indices):
     "nn.functional.max_pool1d_with_indices(Tensor input, any kernel_size, any stride=None, "
     "any padding=0, any dilation=1, bool ceil_mode=False, bool return_indices=False) -> Tensor",
     forms="f",
+    short=False,
 )
 def max_pool1d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode, return_indices):
     """Return max_pool1d and the indices of the maxima."""
@@ -58,6 +59,7 @@ def max_pool1d_with_indices(input, kernel_size, stride, padding, dilation, ceil_
     "nn.functional.max_pool2d_with_indices(Tensor input, any kernel_size, any stride=None, "
     "any padding=0, any dilation=1, bool ceil_mode=False, bool return_indices=False) -> Tensor",
     forms="f",
+    short=False,
 )
 def max_pool2d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode, return_indices):
     """Return max_pool2d and the indices of the maxima."""
@@ -70,6 +72,7 @@ def max_pool2d_with_indices(input, kernel_size, stride, padding, dilation, ceil_
     "nn.functional.max_pool3d_with_indices(Tensor input, any kernel_size, any stride=None, "
     "any padding=0, any dilation=1, bool ceil_mode=False, bool return_indices=False) -> Tensor",
     forms="f",
+    short=False,
 )
 def max_pool3d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode, return_indices):
     """Return max_pool3d and the indices of the maxima."""

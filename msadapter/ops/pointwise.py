@@ -36,8 +36,8 @@ def not_implemented(name):
     return grad
 
 
-def unary(name, ms, grad, *, promote="float", aliases=(), forms="fmio", dunder=None):
-    """Declare an elementwise function `name(self)` with MindSpore's operator `ms`."""
+def unary(name, ms, grad, *, promote="float", aliases=(), forms="fmio", dunder=None, **facts):
+    """Declare an elementwise function `name(self)` with MindSpore's operator `ms`; `facts` are those of ``op``."""
     op(
         f"{name}(Tensor self) -> Tensor",
         ms=ms,
@@ -46,12 +46,32 @@ def unary(name, ms, grad, *, promote="float", aliases=(), forms="fmio", dunder=N
         aliases=aliases,
         dunder=dunder,
         grad={"self": grad} if grad else None,
+        pointwise=True,
+        **facts,
     )
 
 
 # ---- sign and size
-unary("abs", "Abs", lambda g, self: g * t.sgn(self), promote=None, aliases=("absolute",), dunder="__abs__")
-unary("neg", "Neg", lambda g: -g, promote=None, aliases=("negative",), dunder="__neg__")
+unary(
+    "abs",
+    "Abs",
+    lambda g, self: g * t.sgn(self),
+    promote=None,
+    aliases=("absolute",),
+    dunder="__abs__",
+    fuses="abs",
+)
+unary(
+    "neg",
+    "Neg",
+    lambda g: -g,
+    promote=None,
+    aliases=("negative",),
+    dunder="__neg__",
+    linear=("self",),
+    fuses="neg",
+    native="gradient",
+)
 unary("sign", "Sign", zero_grad, promote=None)
 
 
@@ -67,7 +87,12 @@ unary("sgn", "Sgn", _sgn_grad, promote=None)
 unary("square", "Square", lambda g, self: g * conj(self) * 2, promote=None)
 
 
-@composite("positive(Tensor self) -> Tensor", forms="fm", dunder="__pos__")
+@composite(
+    "positive(Tensor self) -> Tensor",
+    forms="fm",
+    dunder="__pos__",
+    pointwise=True,
+)
 def positive(self):
     """Return `self`. A bool tensor raises RuntimeError."""
     if self.dtype.storage_name == "BoolStorage":
@@ -76,27 +101,105 @@ def positive(self):
 
 
 # ---- powers, exponentials and logarithms
-unary("reciprocal", "Reciprocal", lambda g, result: -g * conj(result * result))
+unary(
+    "reciprocal",
+    "Reciprocal",
+    lambda g, result: -g * conj(result * result),
+    autocast={"accelerator": "float32"},
+    fuses="reciprocal",
+)
 unary("sqrt", "Sqrt", lambda g, result: g / (2 * conj(result)))
-unary("rsqrt", "Rsqrt", lambda g, result: -0.5 * g * conj(t.pow(result, 3)))
-unary("exp", "Exp", lambda g, result: g * conj(result))
+unary(
+    "rsqrt",
+    "Rsqrt",
+    lambda g, result: -0.5 * g * conj(t.pow(result, 3)),
+    autocast={"accelerator": "float32"},
+)
+unary(
+    "exp",
+    "Exp",
+    lambda g, result: g * conj(result),
+    autocast={"accelerator": "float32"},
+    fuses="exp",
+)
 unary("exp2", "Exp2", lambda g, result: g * conj(result) * _LN2, aliases=("special.exp2",))
-unary("expm1", "Expm1", lambda g, result: g * (conj(result) + 1), aliases=("special.expm1",))
-unary("log", "Log", lambda g, self: g / conj(self))
-unary("log2", "Log2", lambda g, self: g / (conj(self) * _LN2))
-unary("log10", "Log10", lambda g, self: g / (conj(self) * _LN10))
-unary("log1p", "Log1p", lambda g, self: g / (conj(self) + 1), aliases=("special.log1p",))
+unary(
+    "expm1",
+    "Expm1",
+    lambda g, result: g * (conj(result) + 1),
+    aliases=("special.expm1",),
+    autocast={"accelerator": "float32"},
+)
+unary(
+    "log",
+    "Log",
+    lambda g, self: g / conj(self),
+    autocast={"accelerator": "float32"},
+)
+unary(
+    "log2",
+    "Log2",
+    lambda g, self: g / (conj(self) * _LN2),
+    autocast={"accelerator": "float32"},
+)
+unary(
+    "log10",
+    "Log10",
+    lambda g, self: g / (conj(self) * _LN10),
+    autocast={"accelerator": "float32"},
+)
+unary(
+    "log1p",
+    "Log1p",
+    lambda g, self: g / (conj(self) + 1),
+    aliases=("special.log1p",),
+    autocast={"accelerator": "float32"},
+)
 
 # ---- trigonometric and hyperbolic functions
 unary("sin", "Sin", lambda g, self: g * conj(self.cos()))
 unary("cos", "Cos", lambda g, self: -g * conj(self.sin()))
-unary("tan", "Tan", lambda g, result: g * conj(1 + result * result))
-unary("asin", "AsinExt", lambda g, self: g * conj((1 - self * self).rsqrt()), aliases=("arcsin",))
-unary("acos", "AcosExt", lambda g, self: -g * conj((1 - self * self).rsqrt()), aliases=("arccos",))
+unary(
+    "tan",
+    "Tan",
+    lambda g, result: g * conj(1 + result * result),
+    autocast={"accelerator": "float32"},
+)
+unary(
+    "asin",
+    "AsinExt",
+    lambda g, self: g * conj((1 - self * self).rsqrt()),
+    aliases=("arcsin",),
+    autocast={"accelerator": "float32"},
+)
+unary(
+    "acos",
+    "AcosExt",
+    lambda g, self: -g * conj((1 - self * self).rsqrt()),
+    aliases=("arccos",),
+    autocast={"accelerator": "float32"},
+)
 unary("atan", "AtanExt", lambda g, self: g / conj(self * self + 1), aliases=("arctan",))
-unary("sinh", "Sinh", lambda g, self: g * conj(self.cosh()))
-unary("cosh", "Cosh", lambda g, self: g * conj(self.sinh()))
-unary("tanh", "Tanh", lambda g, result: t._tanh_backward(g, result), aliases=("nn.functional.tanh",))
+unary(
+    "sinh",
+    "Sinh",
+    lambda g, self: g * conj(self.cosh()),
+    autocast={"accelerator": "float32"},
+)
+unary(
+    "cosh",
+    "Cosh",
+    lambda g, self: g * conj(self.sinh()),
+    autocast={"accelerator": "float32"},
+)
+unary(
+    "tanh",
+    "Tanh",
+    lambda g, result: t._tanh_backward(g, result),
+    aliases=("nn.functional.tanh",),
+    fuses="tanh",
+    native="gradient",
+)
 unary("asinh", "AsinhExt", lambda g, self: g * conj((self * self + 1).rsqrt()), aliases=("arcsinh",))
 
 
@@ -125,6 +228,7 @@ unary("sinc", "Sinc", _sinc_grad, aliases=("special.sinc",))
         "grad": lambda g, output: t._tanh_backward(g, output),
         "output": lambda g, grad, output: g * conj(grad * output * -2),
     },
+    pointwise=True,
 )
 def _tanh_backward(grad, output):
     return raw.TanhGrad(output, grad)
@@ -135,6 +239,8 @@ unary(
     "Sigmoid",
     lambda g, result: t._sigmoid_backward(g, result),
     aliases=("special.expit", "nn.functional.sigmoid"),
+    fuses="sigmoid",
+    native="gradient",
 )
 
 
@@ -145,6 +251,7 @@ unary(
         "grad": lambda g, output: t._sigmoid_backward(g, output),
         "output": lambda g, grad, output: g * conj(grad * (1 - 2 * output)),
     },
+    pointwise=True,
 )
 def _sigmoid_backward(grad, output):
     return raw.SigmoidGrad(output, grad)
@@ -161,19 +268,28 @@ op(
     forms="fmio",
     aliases=("special.round",),
     grad={"self": zero_grad},
+    pointwise=True,
 )
 
 # ---- angles
 _DEGREE = math.pi / 180
 
 
-@composite("deg2rad(Tensor self) -> Tensor", forms="fmio")
+@composite(
+    "deg2rad(Tensor self) -> Tensor",
+    forms="fmio",
+    pointwise=True,
+)
 def deg2rad(self):
     """Convert degrees to radians."""
     return self * _DEGREE
 
 
-@composite("rad2deg(Tensor self) -> Tensor", forms="fmio")
+@composite(
+    "rad2deg(Tensor self) -> Tensor",
+    forms="fmio",
+    pointwise=True,
+)
 def rad2deg(self):
     """Convert radians to degrees."""
     return self * (1 / _DEGREE)
@@ -196,6 +312,7 @@ op(
         "tensor1": lambda g, tensor2, value: g * conj(tensor2 * value),
         "tensor2": lambda g, tensor1, value: g * conj(tensor1 * value),
     },
+    autocast={"accelerator": "widest"},
 )
 op(
     "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
@@ -207,6 +324,7 @@ op(
         "tensor1": lambda g, tensor2, value: g * conj(_number(value, tensor2) / tensor2),
         "tensor2": lambda g, tensor1, tensor2, value: -g * conj(value * tensor1 / (tensor2 * tensor2)),
     },
+    autocast={"accelerator": "widest"},
 )
 op(
     "lerp(Tensor self, Tensor end, TensorOrScalar weight) -> Tensor",
@@ -217,6 +335,7 @@ op(
         "end": lambda g, weight: g * conj(weight),
         "weight": lambda g, self, end: g * conj(end - self),
     },
+    pointwise=True,
 )
 
 # ---- limits
@@ -225,6 +344,7 @@ op(
     ms="NanToNum",
     forms="fmio",
     grad={"self": lambda g, self: g * t.isfinite(self)},
+    pointwise=True,
 )
 
 
@@ -257,6 +377,7 @@ def _clamp_max_grad(g, self, min, max):
         "min": _clamp_min_grad,
         "max": _clamp_max_grad,
     },
+    pointwise=True,
 )
 def clamp(self, min, max):
     """Limit every element to [min, max]. NaN stays NaN. If min > max, the result is max."""
@@ -268,6 +389,7 @@ def clamp(self, min, max):
     promote="default",
     forms="fmio",
     grad={"self": lambda g, self, min: g * (self >= min), "min": lambda g, self, min: g * (self < min)},
+    pointwise=True,
 )
 def clamp_min(self, min):
     """Limit every element from below."""
@@ -279,6 +401,7 @@ def clamp_min(self, min):
     promote="default",
     forms="fmio",
     grad={"self": lambda g, self, max: g * (self <= max), "max": lambda g, self, max: g * (self > max)},
+    pointwise=True,
 )
 def clamp_max(self, max):
     """Limit every element from above."""
@@ -291,7 +414,7 @@ op(
     ms="Select",
     promote="default",
     promote_args=("input", "other"),
-    forms="fo",
+    forms="f",
     grad={
         "input": lambda g, condition: t._where(condition, g, 0),
         "other": lambda g, condition: t._where(condition, 0, g),
@@ -300,7 +423,10 @@ op(
 
 
 @composite(
-    "where(Tensor condition, TensorOrScalar? input=None, TensorOrScalar? other=None) -> any", forms="fo"
+    "where(Tensor condition, TensorOrScalar? input=None, TensorOrScalar? other=None) -> any",
+    forms="fo",
+    pointwise=True,
+    native="call",
 )
 def where(condition, input, other):
     """Return `input` where the condition is true, and `other` elsewhere.
@@ -314,7 +440,11 @@ def where(condition, input, other):
     return t._where(condition, input, other)
 
 
-@composite("Tensor.where(Tensor self, Tensor condition, TensorOrScalar other) -> Tensor")
+@composite(
+    "Tensor.where(Tensor self, Tensor condition, TensorOrScalar other) -> Tensor",
+    native="call",
+    short=False,
+)
 def _method_where(self, condition, other):
     """Return this tensor where the condition is true, and `other` elsewhere."""
     return t._where(condition, self, other)
@@ -325,6 +455,8 @@ op(
     ms="MaskedFill",
     forms="fmi",
     grad={"self": lambda g, mask: g.masked_fill(mask, 0), "value": lambda g, mask: t.where(mask, g, 0).sum()},
+    pointwise=True,
+    writes_expanded=True,
 )
 
 # ---- copies and casts
@@ -341,7 +473,14 @@ def in_format(x, memory_format):
     return raw_view(flat, sizes, strides, 0)
 
 
-@op("clone(Tensor self, *, any memory_format=None) -> Tensor", forms="fm", grad={"self": lambda g: g})
+@op(
+    "clone(Tensor self, *, any memory_format=None) -> Tensor",
+    forms="fm",
+    grad={"self": lambda g: g},
+    pointwise=True,
+    linear=("self",),
+    native=("body", "gradient"),
+)
 def clone(self, memory_format):
     """Return a copy with the layout of a dense tensor, or with the given memory format."""
     return raw.Clone(self) if memory_format is None else in_format(self, memory_format)
@@ -355,29 +494,53 @@ def _to_meta(self):
     return _C.to_meta(self)
 
 
-op("_to_dtype(Tensor self, ScalarType dtype) -> Tensor", ms="Cast", forms="f", grad={"self": lambda g: g})
+op(
+    "_to_dtype(Tensor self, ScalarType dtype) -> Tensor",
+    ms="Cast",
+    forms="f",
+    grad={"self": lambda g: g},
+    pointwise=True,
+    linear=("self",),
+    native="gradient",
+)
 op(
     "copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor",
     ms="InplaceCopy",
     forms="i",
     grad={"self": zero_grad, "src": lambda g: g},
+    pointwise=True,
+    linear="jointly",
 )
-op("zero(Tensor self) -> Tensor", ms="InplaceZero", forms="i", grad={"self": zero_grad})
+op(
+    "zero(Tensor self) -> Tensor",
+    ms="InplaceZero",
+    forms="i",
+    grad={"self": zero_grad},
+    pointwise=True,
+    linear=("self",),
+    writes_expanded=True,
+)
 op(
     "_fill_scalar(Tensor self, Scalar value) -> Tensor",
     ms="InplaceFillScalar",
     forms="fi",
     grad={"self": zero_grad},
+    pointwise=True,
 )
 op(
     "_fill_tensor(Tensor self, Tensor value) -> Tensor",
     ms="InplaceFillTensor",
     forms="fi",
     grad={"self": zero_grad, "value": lambda g: g.sum()},
+    pointwise=True,
 )
 
 
-@composite("fill(Tensor self, TensorOrScalar value) -> Tensor", forms="f")
+@composite(
+    "fill(Tensor self, TensorOrScalar value) -> Tensor",
+    forms="f",
+    pointwise=True,
+)
 def fill(self, value):
     """Return a tensor like `self` with every element set to `value`."""
     return self.clone().fill_(value)

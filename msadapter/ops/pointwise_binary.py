@@ -19,10 +19,11 @@ def binary(
     left="Tensor",
     right="TensorOrScalar",
     other="other",
+    **facts,
 ):
     """Declare an elementwise function `name(self, other)` with MindSpore's operator `ms`.
 
-    `other` is the name of the second argument.
+    `other` is the name of the second argument; `facts` are those of ``op``.
     """
     op(
         f"{name}({left} self, {right} {other}) -> Tensor",
@@ -32,6 +33,7 @@ def binary(
         aliases=aliases,
         dunder=dunder,
         grad=grad,
+        **facts,
     )
 
 
@@ -43,6 +45,10 @@ op(
     forms="fmio",
     dunder="__add__",
     grad={"self": lambda g: g, "other": lambda g, alpha: g if alpha == 1 else g * conj(alpha)},
+    linear="jointly",
+    fuses="add",
+    native="gradient",
+    numbers_alone=True,
 )
 op(
     "sub(TensorOrScalar self, TensorOrScalar other, *, Scalar alpha=1) -> Tensor",
@@ -52,6 +58,11 @@ op(
     dunder="__sub__",
     aliases=("subtract",),
     grad={"self": lambda g: g, "other": lambda g, alpha: -g if alpha == 1 else g * conj(-alpha)},
+    linear="jointly",
+    fuses="sub",
+    native="gradient",
+    refuses_bool=True,
+    numbers_alone=True,
 )
 
 
@@ -60,6 +71,9 @@ op(
     promote="default",
     forms="f",
     grad={"self": lambda g, alpha: -g if alpha == 1 else g * conj(-alpha), "other": lambda g: g},
+    pointwise=True,
+    linear="jointly",
+    refuses_bool=True,
 )
 def rsub(self, other, alpha):
     """`other - alpha * self`."""
@@ -73,6 +87,10 @@ binary(
     dunder="__mul__",
     left="TensorOrScalar",
     aliases=("multiply",),
+    linear=("self", "other"),
+    fuses="mul",
+    native="gradient",
+    numbers_alone=True,
 )
 
 
@@ -91,6 +109,10 @@ op(
     forms="fmio",
     dunder="__truediv__",
     grad={"self": lambda g, other: g / conj(other), "other": _div_other_grad},
+    linear=("self",),
+    fuses="div",
+    native="gradient",
+    numbers_alone=True,
 )
 binary(
     "floor_divide",
@@ -98,13 +120,16 @@ binary(
     {"self": not_implemented("aten::floor_divide"), "other": not_implemented("aten::floor_divide")},
     dunder="__floordiv__",
     left="TensorOrScalar",
+    numbers_alone=True,
 )
 op(
     "_div_mode(TensorOrScalar self, TensorOrScalar other, int mode) -> Tensor",
     ms="DivMod",
     promote="default",
-    forms="fio",
+    forms="fi",
     grad={"self": zero_grad, "other": zero_grad},
+    pointwise=True,
+    numbers_alone=True,
 )
 
 
@@ -120,6 +145,8 @@ def _mode(rounding_mode):
     "div(TensorOrScalar self, TensorOrScalar other, *, str? rounding_mode=None) -> Tensor",
     forms="fmo",
     aliases=("divide",),
+    pointwise=True,
+    fuses="div",
 )
 def div(self, other, *, rounding_mode):
     """`self / other`. A rounding mode rounds the result towards zero ("trunc") or down ("floor")."""
@@ -183,10 +210,15 @@ op(
     forms="fmio",
     dunder="__pow__",
     grad={"self": _pow_self_grad, "exponent": _pow_exponent_grad},
+    autocast={"accelerator": "float32"},
 )
 
 
-@composite("float_power(TensorOrScalar self, TensorOrScalar exponent) -> Tensor", forms="fmio")
+@composite(
+    "float_power(TensorOrScalar self, TensorOrScalar exponent) -> Tensor",
+    forms="fmio",
+    pointwise=True,
+)
 def float_power(self, exponent):
     """Return the power, computed in float64 (complex128 for complex operands)."""
     numbers = (int, float, complex)
@@ -197,7 +229,11 @@ def float_power(self, exponent):
     return t.pow(self, exponent)
 
 
-@composite("ldexp(Tensor self, Tensor other) -> Tensor", forms="fmio")
+@composite(
+    "ldexp(Tensor self, Tensor other) -> Tensor",
+    forms="fmio",
+    pointwise=True,
+)
 def ldexp(self, other):
     """`self * 2 ** other`."""
     if self.is_floating_point() and other.dtype == self.dtype:
@@ -239,6 +275,7 @@ op(
     forms="fmio",
     aliases=("arctan2",),
     grad={("self", "other"): _atan2_grad},
+    autocast={"accelerator": "widest"},
 )
 binary(
     "hypot",
@@ -342,4 +379,11 @@ for _name, _ms, _dunder in (
     binary(f"bitwise_{_name}", _ms, None, left="TensorOrScalar", dunder=_dunder)
 binary("bitwise_left_shift", "LeftShift", None, left="TensorOrScalar", dunder="__lshift__")
 binary("bitwise_right_shift", "RightShift", None, left="TensorOrScalar", dunder="__rshift__")
-op("bitwise_not(Tensor self) -> Tensor", ms="BitwiseNot", forms="fmio", dunder="__invert__", grad=None)
+op(
+    "bitwise_not(Tensor self) -> Tensor",
+    ms="BitwiseNot",
+    forms="fmio",
+    dunder="__invert__",
+    grad=None,
+    pointwise=True,
+)

@@ -18,7 +18,11 @@ def _no_grad(g):
 
 
 # ---- factories
-@op(f"rand(int[] size, *, {WITH_GENERATOR}, any names=None) -> Tensor", forms="fo")
+@op(
+    f"rand(int[] size, *, {WITH_GENERATOR}, any names=None) -> Tensor",
+    forms="fo",
+    native="body",
+)
 def rand(size, *, generator, dtype, layout, device, requires_grad, pin_memory, names):
     """Return uniform numbers in [0, 1)."""
     pair = operands(generator, device_tag(device))
@@ -30,7 +34,11 @@ def rand(size, *, generator, dtype, layout, device, requires_grad, pin_memory, n
     )
 
 
-@op(f"randn(int[] size, *, {WITH_GENERATOR}, any names=None) -> Tensor", forms="fo")
+@op(
+    f"randn(int[] size, *, {WITH_GENERATOR}, any names=None) -> Tensor",
+    forms="fo",
+    native="body",
+)
 def randn(size, *, generator, dtype, layout, device, requires_grad, pin_memory, names):
     """Return normal numbers with mean 0 and variance 1."""
     pair = operands(generator, device_tag(device))
@@ -215,6 +223,7 @@ def bernoulli(self, p, *, generator):
     "Tensor.bernoulli(Tensor self, TensorOrScalar p=0.5, *, Generator? generator=None) -> Tensor",
     forms="i",
     grad={"self": _no_grad},
+    short=False,
 )
 def bernoulli_(self, p, *, generator):
     pair = _on(self, generator)

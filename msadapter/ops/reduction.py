@@ -44,8 +44,10 @@ def count_of(shape, dim):
 @op(
     "sum(Tensor self, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     forms="fmo",
-    autocast="float32",
+    autocast={"accelerator": "float32"},
     grad={"self": lambda g, self, dim, keepdim: spread(g, self.shape, dim, keepdim)},
+    reduction="sum",
+    native=("body", "gradient"),
 )
 def sum(self, dim, keepdim, *, dtype):
     """Sum over dims (by default all). Integers and booleans are summed in int64."""
@@ -60,6 +62,7 @@ def sum(self, dim, keepdim, *, dtype):
             spread(g, self.shape, dim, keepdim) * t.logical_not(t.isnan(self)).to(g.dtype)
         )
     },
+    reduction="other",
 )
 def nansum(self, dim, keepdim, *, dtype):
     """Sum over dims, with nan counted as zero."""
@@ -74,6 +77,8 @@ def nansum(self, dim, keepdim, *, dtype):
     grad={
         "self": lambda g, self, dim, keepdim: spread(g, self.shape, dim, keepdim) / count_of(self.shape, dim)
     },
+    reduction="mean",
+    native=("body", "gradient"),
 )
 def mean(self, dim, keepdim, *, dtype):
     """Mean over dims (by default all)."""
@@ -83,6 +88,7 @@ def mean(self, dim, keepdim, *, dtype):
 @composite(
     "nanmean(Tensor self, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     forms="fmo",
+    reduction="other",
 )
 def nanmean(self, dim, keepdim, *, dtype):
     """Mean over dims, with nan left out."""
@@ -137,25 +143,38 @@ def _prod_back_dim(g, x, result, dim):
             g, self.to(result.dtype), result, dim, keepdim
         )
     },
+    reduction="other",
 )
 def prod(self, dim, keepdim, *, dtype):
     """Product along a dim, or of all elements."""
     return raw.ProdExt(self, dim, keepdim, dtype)
 
 
-@op("count_nonzero(Tensor self, int[]? dim=None) -> Tensor", forms="fm")
+@op(
+    "count_nonzero(Tensor self, int[]? dim=None) -> Tensor",
+    forms="fm",
+    reduction="other",
+)
 def count_nonzero(self, dim):
     """Number of elements that are not zero."""
     return raw.CountNonZero(self, dim)
 
 
-@op("all(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", forms="fmo")
+@op(
+    "all(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
+    forms="fmo",
+    reduction="other",
+)
 def all(self, dim, keepdim):
     """Return whether all elements are true."""
     return _truth(raw.ReduceAll, self, dim, keepdim)
 
 
-@op("any(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor", forms="fmo")
+@op(
+    "any(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
+    forms="fmo",
+    reduction="other",
+)
 def any(self, dim, keepdim):
     """Return whether any element is true."""
     return _truth(raw.ReduceAny, self, dim, keepdim)
@@ -184,6 +203,7 @@ def _extreme(name, ms):
         f"{name}(Tensor self, int[] dim=(), bool keepdim=False) -> Tensor",
         forms="fmo",
         grad={"self": lambda g, self, result, dim, keepdim: _share(g, self, result, dim, keepdim)},
+        reduction="max" if name == "amax" else "min",
     )
     def body(self, dim, keepdim):
         return getattr(raw, ms)(self, list(dim), keepdim)
@@ -234,6 +254,7 @@ def _declare_extreme_dim(name, ms):
                 gs[0], self.shape, dim, indices, keepdim
             )
         },
+        reduction="other",
     )
     def along(self, dim, keepdim):
         return getattr(raw, ms + "Dim")(self, dim, keepdim)
@@ -243,12 +264,14 @@ def _declare_extreme_dim(name, ms):
         ms=ms,
         forms="f",
         grad={"self": lambda g, self, result: _share(g, self, result, None, False)},
+        reduction=name,
     )
     pair = "maximum" if name == "max" else "minimum"
 
     @composite(
         f"{name}(Tensor self, any dim=None, bool keepdim=False, *, any other=None) -> (Tensor values, Tensor indices)",
         forms="fmo",
+        reduction="other",
     )
     def body(self, dim, keepdim, *, other):
         other = dim if hasattr(dim, "data_ptr") else other
@@ -267,7 +290,7 @@ _declare_extreme_dim("min", "Min")
 
 
 def _declare_arg(name, ms):
-    @op(f"{name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", forms="fmo")
+    @op(f"{name}(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", forms="fmo", reduction="other")
     def body(self, dim, keepdim):
         return getattr(raw, ms)(self, dim, keepdim)
 
@@ -297,6 +320,7 @@ def _std_back(g, self, result, dim, correction, keepdim):
     "_var(Tensor self, int[]? dim, Scalar correction, bool keepdim) -> Tensor",
     forms="f",
     grad={"self": _var_back},
+    reduction="other",
 )
 def _var(self, dim, correction, keepdim):
     return raw.Var(self, dim, correction, keepdim)
@@ -306,6 +330,7 @@ def _var(self, dim, correction, keepdim):
     "_std(Tensor self, int[]? dim, Scalar correction, bool keepdim) -> Tensor",
     forms="f",
     grad={"self": _std_back},
+    reduction="other",
 )
 def _std(self, dim, correction, keepdim):
     return raw.Std(self, dim, correction, keepdim)
@@ -451,6 +476,7 @@ def _norm_back(g, self, result, ord, dim, keepdim):
     "_vector_norm(Tensor self, float ord, int[]? dim, bool keepdim) -> Tensor",
     forms="f",
     grad={"self": _norm_back},
+    reduction="other",
 )
 def _vector_norm(self, ord, dim, keepdim):
     if self.is_complex():
@@ -465,6 +491,8 @@ def _as_dims(dim):
 @composite(
     "linalg.vector_norm(Tensor x, Scalar ord=2, any dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     forms="fo",
+    reduction="other",
+    autocast={"accelerator": "float32"},
 )
 def vector_norm(x, ord, dim, keepdim, *, dtype):
     """Vector norm over dims (by default all)."""
@@ -497,6 +525,7 @@ def _reduces_nothing(shape, dim):
 @composite(
     "norm(Tensor self, any p='fro', any dim=None, bool keepdim=False, ScalarType? dtype=None) -> Tensor",
     forms="fmo",
+    autocast={"accelerator": "float32"},
 )
 def norm(self, p, dim, keepdim, dtype):
     """Vector norm for a number p or "fro", and nuclear norm of matrices for p="nuc"."""
@@ -514,6 +543,7 @@ def norm(self, p, dim, keepdim, dtype):
 @composite(
     "linalg.norm(Tensor A, any ord=None, any dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     forms="fo",
+    autocast={"accelerator": "float32"},
 )
 def linalg_norm(A, ord, dim, keepdim, *, dtype):
     """Vector norm, or matrix norm if `ord` is given for a matrix or for two dims."""
@@ -537,7 +567,12 @@ def _logsumexp_back(g, self, result, dim, keepdim):
     return restored(g, shape, dim, keepdim) * conj(t.exp(self - restored(result, shape, dim, keepdim)))
 
 
-@op("_logsumexp(Tensor self, int[] dim, bool keepdim) -> Tensor", forms="f", grad={"self": _logsumexp_back})
+@op(
+    "_logsumexp(Tensor self, int[] dim, bool keepdim) -> Tensor",
+    forms="f",
+    grad={"self": _logsumexp_back},
+    reduction="other",
+)
 def _logsumexp(self, dim, keepdim):
     if not self.is_complex() and self.dtype.itemsize > 2:
         return raw.LogSumExp(self, dim, keepdim)
@@ -553,6 +588,8 @@ def _logsumexp(self, dim, keepdim):
     "logsumexp(Tensor self, int[] dim, bool keepdim=False) -> Tensor",
     forms="fmo",
     aliases=("special.logsumexp",),
+    reduction="other",
+    autocast={"accelerator": "float32"},
 )
 def logsumexp(self, dim, keepdim):
     """Logarithm of the sum of exponentials, computed without overflow."""

@@ -18,8 +18,11 @@ def _from_the_end(f, x, dim):
 @op(
     "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
     forms="fmio",
-    autocast="float32",
+    autocast={"accelerator": "float32"},
     grad={"self": lambda g, dim: _from_the_end(t.cumsum, g, dim)},
+    linear=("self",),
+    along="dim",
+    native="body",
 )
 def cumsum(self, dim, *, dtype):
     """Cumulative sum along a dim."""
@@ -67,8 +70,9 @@ def _cumprod_back(g, self, result, dim):
 @op(
     "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
     forms="fmio",
-    autocast="float32",
+    autocast={"accelerator": "float32"},
     grad={"self": lambda g, self, result, dim: _cumprod_back(g, self.to(result.dtype), result, dim)},
+    along="dim",
 )
 def cumprod(self, dim, *, dtype):
     """Cumulative product along a dim."""
@@ -81,6 +85,7 @@ def _extreme(name, ms):
         ms=ms,
         forms="fmo",
         grad={"self": lambda gs, self, indices, dim: scattered(gs[0], self.shape, dim, indices, True)},
+        along="dim",
     )
 
 
@@ -107,11 +112,14 @@ op(
     ms="LogCumsumExp",
     forms="fmo",
     grad={"self": _logcumsumexp_back},
+    along="dim",
 )
 
 
 @composite(
-    "diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor", forms="fmo"
+    "diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
+    forms="fmo",
+    along="dim",
 )
 def diff(self, n, dim, prepend, append):
     """n-th differences along a dim."""

@@ -26,14 +26,21 @@ def _cat_back(g, dim, lengths):
     promote="default",
     promote_args=("tensors",),
     forms="f",
-    autocast="widest",
+    autocast={"cpu": "widest"},
     grad={"tensors": _cat_back},
+    linear="jointly",
+    native=("body", "gradient"),
 )
 def _cat(tensors, dim, lengths):
     return raw.Concat(tensors, dim)
 
 
-@composite("cat(Tensor[] tensors, int dim=0) -> Tensor", forms="fo", aliases=("concat", "concatenate"))
+@composite(
+    "cat(Tensor[] tensors, int dim=0) -> Tensor",
+    forms="fo",
+    aliases=("concat", "concatenate"),
+    native="call",
+)
 def cat(tensors, dim):
     """Join tensors along a dim. Empty vectors are ignored."""
     lengths = []
@@ -51,8 +58,9 @@ op(
     ms="StackExt",
     promote="default",
     forms="fo",
-    autocast="widest",
+    autocast={"cpu": "widest"},
     grad={"tensors": lambda g, dim: list(t.unbind(g, dim))},
+    linear="jointly",
 )
 
 
@@ -371,7 +379,13 @@ def roll(self, shifts, dims):
     return raw.Roll(self, as_list(shifts), dims or None)
 
 
-@op("flip(Tensor self, int[] dims) -> Tensor", forms="fm", grad={"self": lambda g, dims: t.flip(g, dims)})
+@op(
+    "flip(Tensor self, int[] dims) -> Tensor",
+    forms="fm",
+    grad={"self": lambda g, dims: t.flip(g, dims)},
+    linear=("self",),
+    along="dims",
+)
 def flip(self, dims):
     """Reverse the order of dims. The result is a copy."""
     return raw.ReverseV2(self, dims)
@@ -494,7 +508,11 @@ def diagflat(self, offset):
     return t.diag_embed(t.reshape(self, [-1]), offset)
 
 
-@composite("trace(Tensor self) -> Tensor", forms="fm")
+@composite(
+    "trace(Tensor self) -> Tensor",
+    forms="fm",
+    autocast={"cpu": "float32", "accelerator": "as given"},
+)
 def trace(self):
     """Sum of the diagonal of a matrix."""
     if self.ndim != 2:

@@ -12,6 +12,7 @@ from .view import offset_of, room_for, stride_of, zeros_of
     forms="f",
     view=True,
     grad={"self": lambda g, self, spec: t._region_backward(g, list(self.shape), spec)},
+    native=("body", "gradient"),
 )
 def _region(self, spec):
     """Basic indexing as a single node of the graph.
@@ -77,6 +78,8 @@ def _select_spec(shape, dim, index):
             g, list(self.shape), _select_spec(self.shape, dim, index)
         )
     },
+    along="dim",
+    native=("body", "gradient"),
 )
 def select(self, dim, index):
     """Select one position of a dim and remove this dim. The result is a view."""
@@ -119,13 +122,20 @@ def _slice_spec(shape, dim, start, end, step):
             g, list(self.shape), _slice_spec(self.shape, dim, start, end, step)
         )
     },
+    along="dim",
+    native=("body", "gradient"),
 )
 def _slice(self, dim, start, end, step):
     """Return the positions start, start + step, ... below end of one dim, as a view."""
     return region(self, _slice_spec(self.shape, dim, start, end, step))
 
 
-@composite("narrow(Tensor self, int dim, any start, int length) -> Tensor", forms="fm")
+@composite(
+    "narrow(Tensor self, int dim, any start, int length) -> Tensor",
+    forms="fm",
+    along="dim",
+    native="call",
+)
 def narrow(self, dim, start, length):
     """Return `length` positions of a dim, beginning at `start`, as a view."""
     start = int(start)
@@ -211,7 +221,9 @@ def _as_strided(self, size, stride, offset, own_size, own_stride, own_offset):
 
 
 @composite(
-    "as_strided(Tensor self, int[] size, int[] stride, int? storage_offset=None) -> Tensor", forms="fm"
+    "as_strided(Tensor self, int[] size, int[] stride, int? storage_offset=None) -> Tensor",
+    forms="fm",
+    native="body",
 )
 def as_strided(self, size, stride, storage_offset):
     """Return a view with the given sizes, strides and offset into the storage."""
@@ -344,6 +356,7 @@ for _name in ("_split", "_split_with_sizes"):  # the two operators differ only i
         forms="f",
         view=True,
         grad={"self": lambda gs, self, sizes, dim: _parts_back(gs, self.shape, dim, sizes)},
+        native="body",
     )(_consecutive)
 
 
@@ -379,6 +392,7 @@ def split_with_sizes(self, split_sizes, dim):
     "split(Tensor self, any split_size_or_sections, int dim=0) -> Tensor",
     forms="fm",
     aliases=("unsafe_split",),
+    along="dim",
 )
 def split(self, split_size_or_sections, dim):
     """Split a dim into parts of one length (the last may be shorter), or of the given lengths."""
@@ -399,7 +413,13 @@ def split(self, split_size_or_sections, dim):
     return _split(self, _even(size, each) if each else [0], dim)
 
 
-@composite("chunk(Tensor self, int chunks, int dim=0) -> Tensor", forms="fm", aliases=("unsafe_chunk",))
+@composite(
+    "chunk(Tensor self, int chunks, int dim=0) -> Tensor",
+    forms="fm",
+    aliases=("unsafe_chunk",),
+    along="dim",
+    native="call",
+)
 def chunk(self, chunks, dim):
     """Split a dim into at most `chunks` parts of equal length (the last may be shorter)."""
     if self.ndim == 0:
@@ -415,6 +435,7 @@ def chunk(self, chunks, dim):
 @composite(
     "tensor_split(Tensor self, any indices_or_sections=None, int dim=0, *, any sections=None, any indices=None) -> Tensor",
     forms="fm",
+    along="dim",
 )
 def tensor_split(self, indices_or_sections, dim, *, sections, indices):
     """Split a dim into parts of nearly equal length, or at the given positions."""
@@ -477,14 +498,25 @@ def _unbind_back(gs, self, dim):
     return t.stack([zeros_of(like, one) if g is None else g for g in gs], dim)
 
 
-@op("_unbind(Tensor self, int dim=0) -> Tensor", forms="f", view=True, grad={"self": _unbind_back})
+@op(
+    "_unbind(Tensor self, int dim=0) -> Tensor",
+    forms="f",
+    view=True,
+    grad={"self": _unbind_back},
+    along="dim",
+    native="body",
+)
 def _unbind(self, dim):
     shape, strides, offset = list(self.shape), list(stride_of(self)), offset_of(self)
     n, step = shape.pop(dim), strides.pop(dim)
     return tuple(raw_view(self, shape, strides, offset + i * step) for i in range(n))
 
 
-@composite("unbind(Tensor self, int dim=0) -> Tensor", forms="fm")
+@composite(
+    "unbind(Tensor self, int dim=0) -> Tensor",
+    forms="fm",
+    along="dim",
+)
 def unbind(self, dim):
     """Return all positions of a dim, as a tuple of views."""
     if self.ndim == 0:

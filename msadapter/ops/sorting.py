@@ -24,13 +24,18 @@ def _values_back(gs, self, indices, dim):
     "sort(Tensor self, int dim=-1, bool descending=False, bool stable=False) -> (Tensor values, Tensor indices)",
     forms="fmo",
     grad={"self": _values_back},
+    along="dim",
 )
 def sort(self, dim, descending, stable):
     """Return the sorted values and their positions along a dim. The sort is always stable."""
     return raw.SortExt(self, dim, descending, True)
 
 
-@op("argsort(Tensor self, int dim=-1, bool descending=False, bool stable=False) -> Tensor", forms="fm")
+@op(
+    "argsort(Tensor self, int dim=-1, bool descending=False, bool stable=False) -> Tensor",
+    forms="fmo",
+    along="dim",
+)
 def argsort(self, dim, descending, stable):
     """Return the positions that sort a dim."""
     return raw.ArgSort(self, dim, descending, True)
@@ -47,6 +52,7 @@ op(
     ms="TopkExt",
     forms="fmo",
     grad={"self": _values_back},
+    along="dim",
 )
 
 
@@ -56,6 +62,7 @@ op(
     grad={
         "self": lambda gs, self, indices, dim, keepdim: scattered(gs[0], self.shape, dim, indices, keepdim)
     },
+    along="dim",
 )
 def kthvalue(self, k, dim, keepdim):
     """Return the k-th smallest value (k starts at 1) along a dim, and its position."""
@@ -95,6 +102,7 @@ def _median(name, ms_all, ms_dim):
     @composite(
         f"{name}(Tensor self, int? dim=None, bool keepdim=False) -> (Tensor values, Tensor indices)",
         forms="fmo",
+        reduction="other",
     )
     def body(self, dim, keepdim):
         if dim is None:
@@ -173,6 +181,7 @@ def _ranks(q, ordered, n, skip_nan, interpolation):
 @composite(
     "quantile(Tensor self, any q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor",
     forms="fmo",
+    autocast={"cpu": "float32"},
 )
 def quantile(self, q, dim, keepdim, *, interpolation):
     """Return quantiles along a dim, or of all elements. Several q form a new first dim."""
@@ -182,6 +191,7 @@ def quantile(self, q, dim, keepdim, *, interpolation):
 @composite(
     "nanquantile(Tensor self, any q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor",
     forms="fmo",
+    autocast={"cpu": "float32"},
 )
 def nanquantile(self, q, dim, keepdim, *, interpolation):
     """Like `quantile`, but nan values are left out."""
@@ -258,6 +268,7 @@ op(
     promote="default",
     promote_args=("elements", "test_elements"),
     forms="f",
+    pointwise=False,
 )
 
 

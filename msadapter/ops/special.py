@@ -32,12 +32,17 @@ unary(
     "Erfinv",
     lambda g, result: g * (_SQRT_PI / 2) * t.exp(result * result),
     aliases=("special.erfinv",),
+    autocast={"accelerator": "float32"},
 )
 unary("special.erfcx", "Erfcx", lambda g, self, result: g * (2 * self * result - 2 / _SQRT_PI), forms="fo")
 unary("_ndtr", "Ndtr", lambda g, self: g * t.exp(self * self * -0.5) / _SQRT_2PI, forms="f")
 
 
-@composite("special.ndtr(Tensor self) -> Tensor", forms="fo")
+@composite(
+    "special.ndtr(Tensor self) -> Tensor",
+    forms="fo",
+    pointwise=True,
+)
 def ndtr(self):
     """Return the distribution function of the standard normal distribution."""
     if self.dtype.is_floating_point and self.dtype.itemsize == 2:  # PyTorch rounds after every step
@@ -94,13 +99,18 @@ unary(
     forms="fo",
     aliases=("special.polygamma",),
     grad={"self": lambda g, n, self: g * t.polygamma(n + 1, self)},
+    pointwise=True,
 )
 def polygamma(n, self):
     """Return the derivative of order `n` of digamma."""
     return raw.Polygamma(n, self)
 
 
-@composite("Tensor.polygamma(Tensor self, int n) -> Tensor", forms="mi")
+@composite(
+    "Tensor.polygamma(Tensor self, int n) -> Tensor",
+    forms="mi",
+    short=False,
+)
 def tensor_polygamma(self, n):
     """`torch.polygamma(n, self)`."""
     return t.polygamma(n, self)

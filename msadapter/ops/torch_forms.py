@@ -15,7 +15,10 @@ _REDUCTIONS = ("none", "mean", "sum")
 
 # ---- losses
 @composite(
-    "kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor", forms="f"
+    "kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor",
+    forms="f",
+    short=False,
+    autocast="float32",
 )
 def kl_div(self, target, reduction, *, log_target):
     """Return `nn.functional.kl_div`."""
@@ -24,7 +27,10 @@ def kl_div(self, target, reduction, *, log_target):
 
 
 @composite(
-    "hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, int reduction=1) -> Tensor", forms="f"
+    "hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, int reduction=1) -> Tensor",
+    forms="f",
+    short=False,
+    autocast="float32",
 )
 def hinge_embedding_loss(self, target, margin, reduction):
     """Return `nn.functional.hinge_embedding_loss`."""
@@ -34,6 +40,8 @@ def hinge_embedding_loss(self, target, margin, reduction):
 @composite(
     "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1) -> Tensor",
     forms="f",
+    short=False,
+    autocast="float32",
 )
 def cosine_embedding_loss(input1, input2, target, margin, reduction):
     """Return `nn.functional.cosine_embedding_loss`."""
@@ -43,6 +51,8 @@ def cosine_embedding_loss(input1, input2, target, margin, reduction):
 @composite(
     "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1) -> Tensor",
     forms="f",
+    short=False,
+    autocast="float32",
 )
 def margin_ranking_loss(input1, input2, target, margin, reduction):
     """Return `nn.functional.margin_ranking_loss`."""
@@ -53,6 +63,8 @@ def margin_ranking_loss(input1, input2, target, margin, reduction):
     "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float p=2.0, float eps=1e-6, "
     "bool swap=False, int reduction=1) -> Tensor",
     forms="f",
+    short=False,
+    autocast="float32",
 )
 def triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction):
     """Return `nn.functional.triplet_margin_loss`."""
@@ -64,6 +76,8 @@ def triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduct
 @composite(
     "poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor",
     forms="f",
+    short=False,
+    autocast="float32",
 )
 def poisson_nll_loss(input, target, log_input, full, eps, reduction):
     """Return `nn.functional.poisson_nll_loss`."""
@@ -76,6 +90,8 @@ def poisson_nll_loss(input, target, log_input, full, eps, reduction):
     "ctc_loss(Tensor log_probs, Tensor targets, any input_lengths, any target_lengths, int blank=0, int reduction=1, "
     "bool zero_infinity=False) -> Tensor",
     forms="f",
+    short=False,
+    autocast={"cpu": "float32"},
 )
 def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity):
     """Return `nn.functional.ctc_loss`."""
@@ -89,6 +105,7 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, reduction
     "instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool use_input_stats, "
     "float momentum, float eps, bool cudnn_enabled) -> Tensor",
     forms="f",
+    short=False,
 )
 def instance_norm(
     input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled
@@ -102,7 +119,11 @@ def instance_norm(
 _RRELU = "Tensor self, float lower=0.125, float upper=0.3333333333333333, bool training=False, Generator? generator=None"
 
 
-@composite(f"rrelu({_RRELU}) -> Tensor", forms="f")
+@composite(
+    f"rrelu({_RRELU}) -> Tensor",
+    forms="f",
+    short=False,
+)
 def rrelu(self, lower, upper, training, generator):
     """Return `nn.functional.rrelu`."""
     if generator is not None:
@@ -110,7 +131,11 @@ def rrelu(self, lower, upper, training, generator):
     return functional.rrelu(self, lower, upper, training)
 
 
-@composite(f"rrelu_({_RRELU}) -> Tensor", forms="f")
+@composite(
+    f"rrelu_({_RRELU}) -> Tensor",
+    forms="f",
+    short=False,
+)
 def rrelu_(self, lower, upper, training, generator):
     """Like `rrelu`, in place."""
     return self.copy_(rrelu(self, lower, upper, training, generator))

@@ -34,6 +34,7 @@ def _back(g, self):
     forms="m",
     view=True,
     grad={"self": _back},
+    native=("body", "gradient"),
 )
 def view(self, size, dtype):
     """Return the same elements in another shape (one size may be -1), or the same bytes as another dtype."""
@@ -106,7 +107,11 @@ def _kind(dtype) -> str:
     return dtype.storage_name.removesuffix("Storage")
 
 
-@composite("reshape(Tensor self, int[] shape) -> Tensor", forms="fm")
+@composite(
+    "reshape(Tensor self, int[] shape) -> Tensor",
+    forms="fm",
+    native="call",
+)
 def reshape(self, shape):
     """Return a view in another shape if the strides allow it, else a contiguous copy."""
     size = infer_size(shape, numel(self.shape))
@@ -119,6 +124,7 @@ def reshape(self, shape):
     "_unsafe_view(Tensor self, int[] size) -> Tensor",
     forms="f",
     grad={"self": lambda g, self: t.reshape(g, list(self.shape))},
+    native=("body", "gradient"),
 )
 def _unsafe_view(self, size):
     """Return other sizes for a contiguous temporary tensor.
@@ -133,7 +139,14 @@ def _copy(x):
     return t._contiguous_copy(x)
 
 
-@op("_contiguous_copy(Tensor self) -> Tensor", forms="f", grad={"self": lambda g: g})
+@op(
+    "_contiguous_copy(Tensor self) -> Tensor",
+    forms="f",
+    grad={"self": lambda g: g},
+    pointwise=True,
+    linear=("self",),
+    native=("body", "gradient"),
+)
 def _contiguous_copy(self):
     out = _C.raw_empty(self.shape, None, self.dtype)
     _C.copy_into(out, self)
@@ -152,7 +165,11 @@ def reshape_as(self, other):
     return t.reshape(self, other.shape)
 
 
-@composite("flatten(Tensor self, int start_dim=0, int end_dim=-1) -> Tensor", forms="fm")
+@composite(
+    "flatten(Tensor self, int start_dim=0, int end_dim=-1) -> Tensor",
+    forms="fm",
+    native="call",
+)
 def flatten(self, start_dim, end_dim):
     """Merge the dims from start_dim to end_dim. A 0-dimensional tensor becomes 1-dimensional."""
     shape = list(self.shape)
@@ -170,7 +187,11 @@ def ravel(self):
     return t.reshape(self, [-1])
 
 
-@composite("unflatten(Tensor self, int dim, int[] sizes) -> Tensor", forms="fm")
+@composite(
+    "unflatten(Tensor self, int dim, int[] sizes) -> Tensor",
+    forms="fm",
+    along="dim",
+)
 def unflatten(self, dim, sizes):
     """Split a dim into `sizes` (one may be -1)."""
     sizes = as_list(sizes)
@@ -194,7 +215,14 @@ def unflatten(self, dim, sizes):
     return t.view(self, shape[:dim] + list(sizes) + shape[dim + 1 :])
 
 
-@op("squeeze(Tensor self, int[]? dim=None) -> Tensor", forms="fm", view=True, grad={"self": _back})
+@op(
+    "squeeze(Tensor self, int[]? dim=None) -> Tensor",
+    forms="fm",
+    view=True,
+    grad={"self": _back},
+    along="dim",
+    native=("body", "gradient"),
+)
 def squeeze(self, dim):
     """Remove the dims of size 1, or those of `dim` that have size 1."""
     sizes, strides = list(self.shape), list(stride_of(self))
@@ -208,6 +236,7 @@ def squeeze(self, dim):
     forms="fm",
     view=True,
     grad={"self": lambda g, dim: t.squeeze(g, dim)},
+    native=("body", "gradient"),
 )
 def unsqueeze(self, dim):
     """Insert a dim of size 1."""
@@ -224,6 +253,7 @@ def unsqueeze(self, dim):
     forms="m",
     view=True,
     grad={"self": lambda g: g},
+    native=("body", "gradient"),
 )
 def expand(self, size, implicit):
     """Repeat dims of size 1 without copying. A size of -1 keeps the dim."""
@@ -284,7 +314,13 @@ def _unpermute(g, dims):
     return t.permute(g, inverse)
 
 
-@op("permute(Tensor self, int[] dims) -> Tensor", forms="fm", view=True, grad={"self": _unpermute})
+@op(
+    "permute(Tensor self, int[] dims) -> Tensor",
+    forms="fm",
+    view=True,
+    grad={"self": _unpermute},
+    native=("body", "gradient"),
+)
 def permute(self, dims):
     """Put the dims into the given order."""
     sizes, strides = self.shape, stride_of(self)
@@ -307,6 +343,8 @@ def permute(self, dims):
     view=True,
     aliases=("swapaxes", "swapdims"),
     grad={"self": lambda g, dim0, dim1: t.transpose(g, dim0, dim1)},
+    along=("dim0", "dim1"),
+    native=("body", "gradient"),
 )
 def transpose(self, dim0, dim1):
     """Swap two dims."""
@@ -318,7 +356,13 @@ def transpose(self, dim0, dim1):
     return raw_view(self, sizes, strides, offset_of(self))
 
 
-@op("t(Tensor self) -> Tensor", forms="fm", view=True, grad={"self": lambda g: t.t(g)})
+@op(
+    "t(Tensor self) -> Tensor",
+    forms="fm",
+    view=True,
+    grad={"self": lambda g: t.t(g)},
+    native=("body", "gradient"),
+)
 def t_(self):
     """Transpose a matrix. Vectors and 0-dimensional tensors stay as they are."""
     sizes, strides = list(self.shape), list(stride_of(self))
@@ -327,7 +371,12 @@ def t_(self):
     return raw_view(self, sizes[::-1], strides[::-1], offset_of(self))
 
 
-@composite("movedim(Tensor self, any source, any destination) -> Tensor", forms="fm", aliases=("moveaxis",))
+@composite(
+    "movedim(Tensor self, any source, any destination) -> Tensor",
+    forms="fm",
+    aliases=("moveaxis",),
+    along=("source", "destination"),
+)
 def movedim(self, source, destination):
     """Move dims to other positions. The others keep their order."""
     n, source, destination = self.ndim, as_list(source), as_list(destination)
@@ -364,7 +413,12 @@ def _conjugated(x):
     return t.conj(x) if x.is_complex() else x
 
 
-@composite("contiguous(Tensor self, *, any memory_format=None) -> Tensor", forms="m")
+@composite(
+    "contiguous(Tensor self, *, any memory_format=None) -> Tensor",
+    forms="m",
+    pointwise=True,
+    native="call",
+)
 def contiguous(self, *, memory_format):
     """Return `self` if its elements are dense and in order, else a contiguous copy."""
     if memory_format is not None and memory_format._name != "contiguous_format":

@@ -1,10 +1,13 @@
 """Elementwise functions given to torch.compile or torch.jit.script run as one kernel with the same bits."""
 
+import warnings
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import msadapter as torch
+from msadapter.compiler import _fusion
 from msadapter.compiler._fusion import Fused
 from msadapter.nn import functional as F
 
@@ -202,3 +205,61 @@ def test_any_chain(steps, dtype):
     operands = data((3, 70), (70,), dtype=dtype)
     ours, wanted = function(*operands), scope["chain"](*operands)
     assert ours.dtype == wanted.dtype and torch.equal(ours.nan_to_num(7.0), wanted.nan_to_num(7.0))
+
+
+def test_operands_of_two_types_run_as_one_kernel():
+    """Once an error while recording was swallowed, and such calls never fused."""
+    x, y = data((4, 6), (4, 1))
+    pair._plans.clear()
+    operands = [x.to(torch.bfloat16), y]
+    pair(*operands)
+    assert runs_as_one_kernel(pair, operands)
+
+
+def test_a_recording_that_fails_says_so():
+    """An error that symbols bring about, and tensors do not, is no secret."""
+
+    @torch.compile
+    def surprising(x):
+        return torch.nn.functional.broken(x) * x + x
+
+    torch.nn.functional.broken = lambda x: 2.0 * x if isinstance(x, torch.Tensor) else 1 / 0
+    try:
+        (x,) = data((3, 4))
+        with pytest.warns(RuntimeWarning, match=r"surprising could not be recorded .*ZeroDivisionError"):
+            made = surprising(x)
+        assert bits(made) == bits(2.0 * x * x + x)
+    finally:
+        del torch.nn.functional.broken
+
+
+def test_errors_of_the_function_are_its_own():
+    @torch.compile
+    def wrong(x):
+        return torch.add(x, x, x, x, x) + x
+
+    with pytest.raises(TypeError, match="positional arguments"), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        wrong(*data((3, 4)))
+
+
+def test_errors_of_the_planner_are_not_hidden(monkeypatch):
+    def broken(self, result):
+        raise LookupError("a mistake in the planner")
+
+    monkeypatch.setattr(_fusion._Plan, "__init__", broken)
+    pair._plans.clear()
+    with pytest.raises(LookupError, match="a mistake in the planner"):
+        pair(*data((3, 4), (3, 4)))
+
+
+def test_a_write_to_an_argument_is_not_lost():
+    @torch.compile
+    def accumulate(x, y):
+        x += y
+        return x * 2 + y
+
+    x, y = data((3, 4), (3, 4))
+    want = (x + y).tolist()
+    accumulate(x, y)
+    assert x.tolist() == want

@@ -2,6 +2,8 @@
 
 #include <pybind11/pybind11.h>
 
+#include "geometry.h"
+
 namespace msa {
 
 using mindspore::device::DeviceAddress;
@@ -87,16 +89,6 @@ void set_device_tag(const TensorPtr &t, int tag) {
 int factory_tag() { return shape_only() ? kMetaTag : 0; }
 DeviceScope::DeviceScope(int tag) : previous_(current_tag) { current_tag = tag; }
 DeviceScope::~DeviceScope() { current_tag = previous_; }
-
-static Dims contiguous_strides(const Dims &sizes) {
-  Dims s(sizes.size());
-  int64_t n = 1;
-  for (int d = static_cast<int>(sizes.size()) - 1; d >= 0; --d) {
-    s[d] = n;
-    n *= std::max<int64_t>(sizes[d], 1);
-  }
-  return s;
-}
 
 static mindspore::TensorStorageInfoPtr storage_info(const Dims &sizes, const Dims &strides, int64_t offset) {
   Dims expected = contiguous_strides(sizes);

@@ -6,9 +6,7 @@
 
 namespace msa {
 
-constexpr int kMaxParams = 40;
-
-// n values on the stack, which are constructed as needed, because most calls have few of the possible operands.
+// n values on the stack, made and destroyed as needed: a call has few operands of the many it might have.
 template <class T, int Capacity>
 class Slots {
  public:
@@ -67,33 +65,81 @@ void parse(const Op &op, PyObject *const *args, Py_ssize_t nargs, Keywords *keyw
 void promote(const Op &op, Operand *v);
 TensorPtr raw_cast(const TensorPtr &t, DType d);
 
+// ---- autocast.cpp
+inline bool autocasts(const Op &op) { return op.casts && autocast_state().enabled; }
+// Casts the floating tensors among the operands as autocast asks; `slots` then holds the casts, owned by `hold`.
+// Returns whether the operator has a policy on the device of its operands.
+bool apply_autocast(const Op &op, Operand *v, PyObject **slots, std::vector<Ref> *hold);
+// What an operator computes inside is not cast once more, as in torch.
+class AutocastPause {
+ public:
+  explicit AutocastPause(bool pause) : before_(pause && autocast_state().enabled) {
+    if (before_) autocast_state().enabled = false;
+  }
+  ~AutocastPause() {
+    if (before_) autocast_state().enabled = true;
+  }
+  AutocastPause(const AutocastPause &) = delete;
+
+ private:
+  bool before_;
+};
+
 // ---- run.cpp
 Ref call_body(const Op &op, PyObject **objects);
-Ref run_functional(Op &op, Operand *v, PyObject **slots);
+Ref run_functional(Op &op, Operand *v, PyObject **slots, bool autocast = true);
 Ref run_inplace(Op &op, Operand *v, PyObject **slots);
 void resolve_kernel(Op &op);
-// Casts floating point operands as autocast asks. `slots` then contains the casts, which `hold` keeps alive.
-void apply_autocast(const Op &op, Operand *v, PyObject **slots, std::vector<Ref> *hold);
 
-// ---- native_bodies.cpp: bodies of the hottest operators in C++; nullptr where there is none.
-NativeBody native_body(const std::string &op_name);
+// ---- native code of declared operators, by their qualified names. A declaration says which of it an operator has.
+template <class Function>
+using Table = std::unordered_map<std::string, Function>;
+const Table<NativeBody> &native_bodies();         // native_bodies.cpp: the hottest operators
+const Table<NativeBody> &native_factories();      // native_factories.cpp
+const Table<NativeBody> &native_views();          // native_views.cpp
+const Table<NativeGradient> &native_gradients();  // native_gradients.cpp
+const Table<PlainCall> &plain_calls();            // plain_calls.cpp: composites
 
 // ---- native_factories.cpp
-NativeBody native_factory(const std::string &op_name);
-bool factories_on_cpu();  // whether the default device is the CPU
+bool factories_on_cpu();  // no default device was set
 
 // ---- native_views.cpp
-NativeBody native_view(const std::string &op_name);
-bool can_view(const TensorPtr &t, const Operand &sizes);  // whether `view` can give the tensor these sizes
+bool can_view(const TensorPtr &t, const Operand &sizes);  // whether `view` gives a tensor these sizes
+// One item of a subscript without tensors; `_region` takes a list of them, four numbers each.
+struct RegionItem {
+  enum Kind : int64_t { kSelect, kSlice, kNewDim } kind;
+  int64_t start, step, length;  // of a slice; `start` is the position that a selection takes
+};
+class RegionItems {
+ public:
+  explicit RegionItems(const Dims &numbers) : numbers_(numbers) {}
+  size_t size() const { return numbers_.size() / 4; }
+  RegionItem operator[](size_t i) const {
+    const int64_t *n = &numbers_[4 * i];
+    return {static_cast<RegionItem::Kind>(n[0]), n[1], n[2], n[3]};
+  }
+
+ private:
+  const Dims &numbers_;
+};
 
 // ---- subscript.cpp: null (without an error) where the Python body must decide
 PyObject *plain_subscript(PyObject *tensor, PyObject *index);
 
-// ---- plain_calls.cpp: the same for composites
-PlainCall plain_call(const std::string &op_name);
+// ---- plain_calls.cpp
 Op *op_named(const char *name);
 
+// ---- declare.cpp
+PyObject *make_op(PyObject *, PyObject *spec);
+// {"body": [qualified names], "gradient": [...], "call": [...]}: every entry of the tables of native code
+PyObject *native_entries(PyObject *, PyObject *);
+
+// ---- raw_calls.cpp
+PyObject *call_operator(PyObject *, PyObject *const *args, Py_ssize_t nargs);
+PyObject *operator_handle(PyObject *, PyObject *name);
+
 // ---- op.cpp
+PyObject *op_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames);
 bool functions_overridden();  // a __torch_function__ mode is active
 // Returns what a mode or a tensor subclass returns for the call, or null if they do not handle it.
 Ref call_torch_function(PyObject *function, PyObject *args, PyObject *kwargs);

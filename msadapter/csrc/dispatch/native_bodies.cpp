@@ -54,21 +54,20 @@ bool cross_entropy(const Operand *v, PyObject **, Tensors *out) {
 
 }  // namespace
 
-NativeBody native_body(const std::string &name) {
-  static const std::unordered_map<std::string, NativeBody> table = {{"sum", sum},
-                                                                    {"mean", mean},
-                                                                    {"softmax", softmax},
-                                                                    {"log_softmax", log_softmax},
-                                                                    {"clone", clone},
-                                                                    {"_contiguous_copy", contiguous_copy},
-                                                                    {"_cat", cat},
-                                                                    {"_embedding", embedding},
-                                                                    {"_cross_entropy", cross_entropy},
-                                                                    {"cumsum", cumsum}};
-  auto it = table.find(name);
-  if (it != table.end()) return it->second;
-  NativeBody factory = native_factory(name);
-  return factory ? factory : native_view(name);
+const Table<NativeBody> &native_bodies() {
+  static const Table<NativeBody> table = {
+      {"sum", sum},
+      {"mean", mean},
+      {"softmax", softmax},
+      {"log_softmax", log_softmax},
+      {"clone", clone},
+      {"_contiguous_copy", contiguous_copy},
+      {"_cat", cat},
+      {"_embedding", embedding},
+      {"_cross_entropy", cross_entropy},
+      {"cumsum", cumsum},
+  };
+  return table;
 }
 
 }  // namespace msa

@@ -132,21 +132,22 @@ bool new_zeros(const Operand *v, PyObject **slots, Tensors *out) {
 
 }  // namespace
 
-NativeBody native_factory(const std::string &name) {
-  static const std::unordered_map<std::string, NativeBody> table = {{"empty", empty},
-                                                                    {"zeros", zeros},
-                                                                    {"ones", ones},
-                                                                    {"full", full},
-                                                                    {"arange", arange},
-                                                                    {"rand", rand},
-                                                                    {"randn", randn},
-                                                                    {"empty_like", empty_like},
-                                                                    {"zeros_like", zeros_like},
-                                                                    {"ones_like", ones_like},
-                                                                    {"Tensor.new_empty", new_empty},
-                                                                    {"Tensor.new_zeros", new_zeros}};
-  auto it = table.find(name);
-  return it == table.end() ? nullptr : it->second;
+const Table<NativeBody> &native_factories() {
+  static const Table<NativeBody> table = {
+      {"empty", empty},
+      {"zeros", zeros},
+      {"ones", ones},
+      {"full", full},
+      {"arange", arange},
+      {"rand", rand},
+      {"randn", randn},
+      {"empty_like", empty_like},
+      {"zeros_like", zeros_like},
+      {"ones_like", ones_like},
+      {"Tensor.new_empty", new_empty},
+      {"Tensor.new_zeros", new_zeros},
+  };
+  return table;
 }
 
 }  // namespace msa

@@ -1,5 +1,6 @@
-// C++ gradients of the most frequent operators. They give the same numbers as the Python formulas, which remain the
-// definition, with fewer steps. They run only if no graph of the gradient is recorded.
+// Gradients of the hottest operators in C++. The Python formulas stay the definition: these give the same
+// numbers with fewer steps, and only run when no graph of the gradient is asked for.
+#include "../device/geometry.h"
 #include "internal.h"
 
 namespace msa {
@@ -30,8 +31,8 @@ PyObject *plain(OpNode &n, int param) {
 }
 bool is_one(PyObject *o) { return o && PyLong_CheckExact(o) && PyLong_AsLong(o) == 1; }
 
-// Returns the other factor of a product: a saved tensor with the type of g, or a number. It returns an empty operand
-// if this function does not support the case, and then the Python formula runs.
+// The other factor of a product: a saved tensor of g's type, or the number that the user wrote. Without a kind: the
+// Python formula must compute this gradient.
 Operand factor(OpNode &n, int param, const TensorPtr &g) {
   if (TensorPtr t = n.saved_tensor(param))
     return type_of(t) == type_of(g) && !is_complex(type_of(g)) ? Operand::of(t) : Operand();
@@ -93,36 +94,25 @@ bool mm(OpNode &n, const TensorPtr &g, Tensors *out) {
 bool reshaped(OpNode &n, const TensorPtr &g, Tensors *out) {
   if (!wants(n, 0)) return true;
   if (!is_contiguous(g)) return false;
-  const Dims &sizes = n.inputs[0].sizes;
-  Dims strides(sizes.size());
-  int64_t step = 1;
-  for (int d = static_cast<int>(sizes.size()) - 1; d >= 0; --d) {
-    strides[d] = step;
-    step *= std::max<int64_t>(sizes[d], 1);
-  }
-  (*out)[n.inputs[0].edge] = new_view(g, type_of(g), sizes, strides, offset_of(g));
+  (*out)[n.inputs[0].edge] = Geometry::contiguous(n.inputs[0].sizes, offset_of(g)).on(g);
   return true;
 }
 
 bool swapped(OpNode &n, const TensorPtr &g, Tensors *out) {
   if (!wants(n, 0)) return true;
-  const int64_t nd = static_cast<int64_t>(g->shape().size());
+  Geometry back = Geometry::of(g);
   int64_t a = 0, b = 1;
   if (n.op->params.size() == 3) {
     PyObject *pa = plain(n, 1), *pb = plain(n, 2);
     if (!pa || !pb) return false;
     a = PyLong_AsLongLong(pa);
     b = PyLong_AsLongLong(pb);
-    a += a < 0 ? nd : 0;
-    b += b < 0 ? nd : 0;
-  } else if (nd != 2) {
+  } else if (back.rank() != 2) {
     return false;
   }
-  if (nd == 0) return false;
-  Dims sizes = g->shape(), strides = strides_of(g);
-  std::swap(sizes[a], sizes[b]);
-  std::swap(strides[a], strides[b]);
-  (*out)[n.inputs[0].edge] = new_view(g, type_of(g), sizes, strides, offset_of(g));
+  if (!wrap_dim(&a, back.rank()) || !wrap_dim(&b, back.rank())) return false;
+  back.swap(a, b);
+  (*out)[n.inputs[0].edge] = back.on(g);
   return true;
 }
 
@@ -161,25 +151,24 @@ TensorPtr spread(OpNode &n, const TensorPtr &g, int64_t *count) {
     if (!o.ints.empty()) {
       reduced.assign(sizes.size(), false);
       for (int64_t d : o.ints) {
-        if (d < -rank || d >= rank) return nullptr;
-        reduced[d < 0 ? d + rank : d] = true;
+        if (!wrap_dim(&d, rank)) return nullptr;
+        reduced[d] = true;
       }
     }
   }
   const bool kept = keep == Py_True;
   const Dims from = strides_of(g);
-  Dims strides(sizes.size(), 0);
+  Geometry whole{sizes, Dims(sizes.size(), 0), offset_of(g)};
   size_t at = 0;
   *count = 1;
   for (size_t d = 0; d < sizes.size(); ++d) {
     if (reduced[d])
       *count *= sizes[d];
     else if (at < from.size())
-      strides[d] = from[at];
+      whole.strides[d] = from[at];
     if (kept || !reduced[d]) ++at;
   }
-  if (at != from.size()) return nullptr;
-  return new_view(g, type_of(g), sizes, strides, offset_of(g));
+  return at == from.size() ? whole.on(g) : nullptr;
 }
 bool sum(OpNode &n, const TensorPtr &g, Tensors *out) {
   int64_t count;
@@ -294,7 +283,7 @@ TensorPtr as_matrix(const TensorPtr &t) {
   const int64_t columns = t->shape().back();
   int64_t rows = 1;
   for (size_t d = 0; d + 1 < t->shape().size(); ++d) rows *= t->shape()[d];
-  return new_view(t, type_of(t), {rows, columns}, {columns, 1}, offset_of(t));
+  return Geometry::contiguous({rows, columns}, offset_of(t)).on(t);
 }
 bool linear(OpNode &n, const TensorPtr &g, Tensors *out) {  // input, weight, bias
   if (!same_type(n, g) || is_complex(type_of(g)) || n.inputs[1].sizes.size() != 2 || g->shape().empty()) return false;
@@ -306,14 +295,7 @@ bool linear(OpNode &n, const TensorPtr &g, Tensors *out) {  // input, weight, bi
   if (!gm || (x && !xm)) return false;
   if (w) {
     TensorPtr dx = MSA_RUN("MatMul", Operand::of(gm), Operand::of(w), Operand::of(false), Operand::of(false));
-    const Dims &sizes = n.inputs[0].sizes;
-    Dims strides(sizes.size());
-    int64_t step = 1;
-    for (int d = static_cast<int>(sizes.size()) - 1; d >= 0; --d) {
-      strides[d] = step;
-      step *= std::max<int64_t>(sizes[d], 1);
-    }
-    (*out)[n.inputs[0].edge] = new_view(dx, type_of(dx), sizes, strides, offset_of(dx));
+    (*out)[n.inputs[0].edge] = Geometry::contiguous(n.inputs[0].sizes, offset_of(dx)).on(dx);
   }
   if (x) put(n, out, 1, MSA_RUN("MatMul", Operand::of(gm), Operand::of(xm), Operand::of(true), Operand::of(false)));
   if (n.inputs[2].edge >= 0 && wants(n, 2)) put(n, out, 2, g);
@@ -333,36 +315,31 @@ bool bmm(OpNode &n, const TensorPtr &g, Tensors *out) {
 // ---- rearrangements
 bool permute(OpNode &n, const TensorPtr &g, Tensors *out) {
   if (!wants(n, 0)) return true;
-  Operand order = number(n, 1);
-  const size_t rank = g->shape().size();
-  if (order.kind != Arg::kInts || order.ints.size() != rank) return false;
-  const Dims from = strides_of(g);
-  Dims sizes(rank), strides(rank);
-  for (size_t i = 0; i < rank; ++i) {
-    const int64_t d = order.ints[i] < 0 ? order.ints[i] + static_cast<int64_t>(rank) : order.ints[i];
-    sizes[d] = g->shape()[i];
-    strides[d] = from[i];
+  const Operand order = number(n, 1);
+  const Geometry from = Geometry::of(g);
+  if (order.kind != Arg::kInts || static_cast<int64_t>(order.ints.size()) != from.rank()) return false;
+  Geometry back = from;
+  for (int64_t i = 0; i < from.rank(); ++i) {
+    int64_t d = order.ints[i];
+    if (!wrap_dim(&d, from.rank())) return false;
+    back.sizes[d] = from.sizes[i];
+    back.strides[d] = from.strides[i];
   }
-  (*out)[n.inputs[0].edge] = new_view(g, type_of(g), sizes, strides, offset_of(g));
+  (*out)[n.inputs[0].edge] = back.on(g);
   return true;
 }
 bool cat(OpNode &n, const TensorPtr &g, Tensors *out) {  // tensors, dim, lengths
-  Operand dim = number(n, 1), lengths = number(n, 2);
-  if (lengths.kind != Arg::kInts) return false;
-  const int64_t rank = static_cast<int64_t>(g->shape().size());
-  const int64_t d = dim.scalar.i < 0 ? dim.scalar.i + rank : dim.scalar.i;
+  const Operand dim = number(n, 1), lengths = number(n, 2);
+  Geometry part = Geometry::of(g);
+  int64_t d = dim.scalar.i;
+  if (lengths.kind != Arg::kInts || !wrap_dim(&d, part.rank())) return false;
   for (int64_t l : lengths.ints)
     if (l < 0) return false;
-  const Dims strides = strides_of(g);
-  int64_t at = 0;
   for (size_t i = 0; i < lengths.ints.size(); ++i) {
-    Dims sizes = g->shape();
-    sizes[d] = lengths.ints[i];
+    part.sizes[d] = lengths.ints[i];
     const size_t edge = n.inputs[0].edge + i;
-    if (n.needs(edge))
-      (*out)[edge] = reduce_to(new_view(g, type_of(g), sizes, strides, offset_of(g) + at * strides[d]),
-                               n.list_meta[i].first, n.list_meta[i].second);
-    at += lengths.ints[i];
+    if (n.needs(edge)) (*out)[edge] = reduce_to(part.on(g), n.list_meta[i].first, n.list_meta[i].second);
+    part.offset += lengths.ints[i] * part.strides[d];
   }
   return true;
 }
@@ -374,45 +351,46 @@ bool cast(OpNode &n, const TensorPtr &g, Tensors *out) {
 
 }  // namespace
 
-NativeGradient native_gradient(const std::string &name) {
-  static const std::unordered_map<std::string, NativeGradient> table = {{"add", add},
-                                                                        {"sub", sub},
-                                                                        {"mul", mul},
-                                                                        {"true_divide", divide},
-                                                                        {"neg", negative},
-                                                                        {"mm", mm},
-                                                                        {"view", reshaped},
-                                                                        {"unsqueeze", reshaped},
-                                                                        {"transpose", swapped},
-                                                                        {"t", swapped},
-                                                                        {"select", placed},
-                                                                        {"_slice", placed},
-                                                                        {"_region", placed},
-                                                                        {"sum", sum},
-                                                                        {"_to_dtype", cast},
-                                                                        {"expand", cast},
-                                                                        {"clone", cast},
-                                                                        {"_contiguous_copy", cast},
-                                                                        {"_unsafe_view", reshaped},
-                                                                        {"squeeze", reshaped},
-                                                                        {"permute", permute},
-                                                                        {"mean", mean},
-                                                                        {"_gelu", gelu},
-                                                                        {"_silu", silu},
-                                                                        {"relu", relu},
-                                                                        {"tanh", tanh},
-                                                                        {"sigmoid", sigmoid},
-                                                                        {"softmax", softmax},
-                                                                        {"log_softmax", log_softmax},
-                                                                        {"_layer_norm", layer_norm},
-                                                                        {"_cross_entropy", cross_entropy},
-                                                                        {"_embedding", embedding},
-                                                                        {"index_select", index_select},
-                                                                        {"linear", linear},
-                                                                        {"bmm", bmm},
-                                                                        {"_cat", cat}};
-  auto it = table.find(name);
-  return it == table.end() ? nullptr : it->second;
+const Table<NativeGradient> &native_gradients() {
+  static const Table<NativeGradient> table = {
+      {"add", add},
+      {"sub", sub},
+      {"mul", mul},
+      {"true_divide", divide},
+      {"neg", negative},
+      {"mm", mm},
+      {"view", reshaped},
+      {"unsqueeze", reshaped},
+      {"transpose", swapped},
+      {"t", swapped},
+      {"select", placed},
+      {"_slice", placed},
+      {"_region", placed},
+      {"sum", sum},
+      {"_to_dtype", cast},
+      {"expand", cast},
+      {"clone", cast},
+      {"_contiguous_copy", cast},
+      {"_unsafe_view", reshaped},
+      {"squeeze", reshaped},
+      {"permute", permute},
+      {"mean", mean},
+      {"_gelu", gelu},
+      {"_silu", silu},
+      {"relu", relu},
+      {"tanh", tanh},
+      {"sigmoid", sigmoid},
+      {"softmax", softmax},
+      {"log_softmax", log_softmax},
+      {"_layer_norm", layer_norm},
+      {"_cross_entropy", cross_entropy},
+      {"_embedding", embedding},
+      {"index_select", index_select},
+      {"nn.functional.linear", linear},
+      {"bmm", bmm},
+      {"_cat", cat},
+  };
+  return table;
 }
 
 }  // namespace msa

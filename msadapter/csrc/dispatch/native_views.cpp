@@ -1,5 +1,6 @@
-// C++ bodies of the most frequent views. They handle correct calls like the Python bodies, and leave everything else
-// to these, which raise PyTorch's errors.
+// Bodies of the hottest views in C++. They do what the Python bodies do where nothing is wrong with the call;
+// anything else is left to those, which raise torch's errors.
+#include "../device/geometry.h"
 #include "../device/storage_bounds.h"
 #include "internal.h"
 
@@ -59,213 +60,173 @@ bool strides_for(const Dims &old_sizes, const Dims &old_strides, const Dims &siz
   return true;
 }
 
-bool make(const TensorPtr &t, const Dims &sizes, const Dims &strides, int64_t offset, Tensors *out) {
-  out->push_back(new_view(t, from_ms(t->data_type()), sizes, strides, offset));
+bool give(const TensorPtr &t, const Geometry &g, Tensors *out) {
+  out->push_back(g.on(t));
   return true;
 }
 
 bool view(const Operand *v, PyObject **, Tensors *out) {
   if (v[1].kind != Arg::kInts) return false;
   const TensorPtr &t = v[0].tensor;
-  Dims sizes = v[1].ints, strides;
-  if (!infer(&sizes, elements(t->shape())) || !strides_for(t->shape(), strides_of(t), sizes, &strides)) return false;
-  return make(t, sizes, strides, offset_of(t), out);
+  Geometry g{v[1].ints, {}, offset_of(t)};
+  if (!infer(&g.sizes, elements(t->shape())) || !strides_for(t->shape(), strides_of(t), g.sizes, &g.strides))
+    return false;
+  return give(t, g, out);
 }
 
-// Four numbers for each item: (0, index, 0, 0), (1, start, step, length), or (2, 0, 0, 0) for a new dim.
 bool region(const Operand *v, PyObject **, Tensors *out) {
   const TensorPtr &t = v[0].tensor;
-  const Dims &spec = v[1].ints, &have = t->shape();
   if (v[1].kind != Arg::kInts) return false;
-  const Dims from = strides_of(t);
-  Dims sizes, strides;
-  int64_t offset = offset_of(t);
+  const Geometry from = Geometry::of(t);
+  Geometry g{{}, {}, from.offset};
   size_t d = 0;
-  for (size_t i = 0; i + 3 < spec.size(); i += 4) {
-    if (spec[i] == 2) {
-      sizes.push_back(1);
-      strides.push_back(d < from.size() ? have[d] * from[d] : 1);
+  const RegionItems items(v[1].ints);
+  for (size_t i = 0; i < items.size(); ++i) {
+    const RegionItem item = items[i];
+    if (item.kind == RegionItem::kNewDim) {
+      g.push(1, d < from.sizes.size() ? from.sizes[d] * from.strides[d] : 1);
       continue;
     }
-    offset += spec[i + 1] * from[d];
-    if (spec[i] == 1) {
-      sizes.push_back(spec[i + 3]);
-      strides.push_back(from[d] * spec[i + 2]);
-    }
+    g.offset += item.start * from.strides[d];
+    if (item.kind == RegionItem::kSlice) g.push(item.length, from.strides[d] * item.step);
     ++d;
   }
-  sizes.insert(sizes.end(), have.begin() + d, have.end());
-  strides.insert(strides.end(), from.begin() + d, from.end());
-  return make(t, sizes, strides, offset, out);
+  for (; d < from.sizes.size(); ++d) g.push(from.sizes[d], from.strides[d]);
+  return give(t, g, out);
 }
 
-bool slice(const Operand *v, PyObject **, Tensors *out) {
+bool slice(const Operand *v, PyObject **, Tensors *out) {  // self, dim, start, end, step
   const TensorPtr &t = v[0].tensor;
-  const int64_t n = static_cast<int64_t>(t->shape().size());
+  Geometry g = Geometry::of(t);
   int64_t d = v[1].scalar.i;
   const int64_t step = v[4].scalar.i;
-  if (d < -n || d >= n || step <= 0) return false;
-  d += d < 0 ? n : 0;
-  Dims sizes = t->shape(), strides = strides_of(t);
-  const int64_t size = sizes[d];
+  if (!wrap_dim(&d, g.rank()) || step <= 0) return false;
+  const int64_t size = g.sizes[d];
   int64_t start = v[2].kind == Arg::kNone ? 0 : v[2].scalar.i, stop = v[3].kind == Arg::kNone ? size : v[3].scalar.i;
   start = start < 0 ? std::max<int64_t>(start + size, 0) : std::min(start, size);
   stop = stop < 0 ? std::max<int64_t>(stop + size, 0) : std::min(stop, size);
-  const int64_t offset = offset_of(t) + start * strides[d];
-  sizes[d] = (std::max<int64_t>(stop - start, 0) + step - 1) / step;
-  strides[d] *= step;
-  return make(t, sizes, strides, offset, out);
+  g.cut(d, start, step, (std::max<int64_t>(stop - start, 0) + step - 1) / step);
+  return give(t, g, out);
 }
 
-bool split_sizes(const Operand *v, PyObject **, Tensors *out) {
+bool split_sizes(const Operand *v, PyObject **, Tensors *out) {  // self, sizes, dim
   const TensorPtr &t = v[0].tensor;
-  const int64_t n = static_cast<int64_t>(t->shape().size());
+  Geometry g = Geometry::of(t);
   int64_t d = v[2].scalar.i;
-  if (v[1].kind != Arg::kInts || d < -n || d >= n) return false;
-  d += d < 0 ? n : 0;
-  Dims sizes = t->shape();
-  const Dims strides = strides_of(t);
-  int64_t offset = offset_of(t);
+  if (v[1].kind != Arg::kInts || !wrap_dim(&d, g.rank())) return false;
   for (int64_t s : v[1].ints) {
-    sizes[d] = s;
-    make(t, sizes, strides, offset, out);
-    offset += s * strides[d];
+    g.sizes[d] = s;
+    give(t, g, out);
+    g.offset += s * g.strides[d];
   }
   return true;
 }
 
 bool unbind(const Operand *v, PyObject **, Tensors *out) {
   const TensorPtr &t = v[0].tensor;
-  const int64_t n = static_cast<int64_t>(t->shape().size());
+  Geometry g = Geometry::of(t);
   int64_t d = v[1].scalar.i;
-  if (d < -n || d >= n) return false;
-  d += d < 0 ? n : 0;
-  Dims sizes = t->shape(), strides = strides_of(t);
-  const int64_t count = sizes[d], step = strides[d];
-  if (count < 2) return false;  // the Python body handles a single part
-  sizes.erase(sizes.begin() + d);
-  strides.erase(strides.begin() + d);
-  for (int64_t i = 0; i < count; ++i) make(t, sizes, strides, offset_of(t) + i * step, out);
+  if (!wrap_dim(&d, g.rank())) return false;
+  const int64_t count = g.sizes[d], step = g.strides[d];
+  if (count < 2) return false;  // the Python body knows what one part means
+  g.erase(d);
+  for (int64_t i = 0; i < count; ++i, g.offset += step) give(t, g, out);
   return true;
 }
 
 bool transpose(const Operand *v, PyObject **, Tensors *out) {
   const TensorPtr &t = v[0].tensor;
-  const int64_t n = static_cast<int64_t>(t->shape().size());
+  Geometry g = Geometry::of(t);
   int64_t a = v[1].scalar.i, b = v[2].scalar.i;
-  if (a < -n || a >= n || b < -n || b >= n) return false;
-  a += a < 0 ? n : 0;
-  b += b < 0 ? n : 0;
-  Dims sizes = t->shape(), strides = strides_of(t);
-  std::swap(sizes[a], sizes[b]);
-  std::swap(strides[a], strides[b]);
-  return make(t, sizes, strides, offset_of(t), out);
+  if (!wrap_dim(&a, g.rank()) || !wrap_dim(&b, g.rank())) return false;
+  g.swap(a, b);
+  return give(t, g, out);
 }
 
 bool t_(const Operand *v, PyObject **, Tensors *out) {
   const TensorPtr &t = v[0].tensor;
   if (t->shape().size() != 2) return false;
-  Dims sizes = t->shape(), strides = strides_of(t);
-  std::swap(sizes[0], sizes[1]);
-  std::swap(strides[0], strides[1]);
-  return make(t, sizes, strides, offset_of(t), out);
+  Geometry g = Geometry::of(t);
+  g.swap(0, 1);
+  return give(t, g, out);
 }
 
 bool permute(const Operand *v, PyObject **, Tensors *out) {
   const TensorPtr &t = v[0].tensor;
-  const int64_t n = static_cast<int64_t>(t->shape().size());
   const Dims &order = v[1].ints;
-  if (static_cast<int64_t>(order.size()) != n) return false;
-  Dims sizes(n), strides(n), from = strides_of(t);
+  const Geometry from = Geometry::of(t);
+  if (static_cast<int64_t>(order.size()) != from.rank()) return false;
+  Geometry g{{}, {}, from.offset};
   uint32_t seen = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    int64_t d = order[i];
-    if (d < -n || d >= n) return false;
-    d += d < 0 ? n : 0;
-    if (seen & (1u << d)) return false;
+  for (int64_t d : order) {
+    if (!wrap_dim(&d, from.rank()) || (seen & (1u << d))) return false;
     seen |= 1u << d;
-    sizes[i] = t->shape()[d];
-    strides[i] = from[d];
+    g.push(from.sizes[d], from.strides[d]);
   }
-  return make(t, sizes, strides, offset_of(t), out);
+  return give(t, g, out);
 }
 
 bool unsqueeze(const Operand *v, PyObject **, Tensors *out) {
   const TensorPtr &t = v[0].tensor;
-  const int64_t n = static_cast<int64_t>(t->shape().size()) + 1;
+  Geometry g = Geometry::of(t);
   int64_t d = v[1].scalar.i;
-  if (d < -n || d >= n) return false;
-  d += d < 0 ? n : 0;
-  Dims sizes = t->shape(), strides = strides_of(t);
-  const int64_t step = d < n - 1 ? sizes[d] * strides[d] : 1;
-  sizes.insert(sizes.begin() + d, 1);
-  strides.insert(strides.begin() + d, step);
-  return make(t, sizes, strides, offset_of(t), out);
+  if (!wrap_dim(&d, g.rank() + 1)) return false;
+  g.insert(d, 1, d < g.rank() ? g.sizes[d] * g.strides[d] : 1);
+  return give(t, g, out);
 }
 
 bool squeeze(const Operand *v, PyObject **, Tensors *out) {
   const TensorPtr &t = v[0].tensor;
-  const Dims &have = t->shape(), from = strides_of(t);
-  const int64_t n = static_cast<int64_t>(have.size());
+  const Geometry from = Geometry::of(t);
   if (v[1].kind != Arg::kNone && v[1].kind != Arg::kInts) return false;
   uint32_t drop = v[1].kind == Arg::kNone ? ~0u : 0;
   for (int64_t d : v[1].ints) {
-    if (d < -n || d >= n) return false;
-    drop |= 1u << (d < 0 ? d + n : d);
+    if (!wrap_dim(&d, from.rank())) return false;
+    drop |= 1u << d;
   }
-  Dims sizes, strides;
-  for (int64_t d = 0; d < n; ++d) {
-    if (have[d] == 1 && (drop >> d & 1)) continue;
-    sizes.push_back(have[d]);
-    strides.push_back(from[d]);
-  }
-  return make(t, sizes, strides, offset_of(t), out);
+  Geometry g{{}, {}, from.offset};
+  for (int64_t d = 0; d < from.rank(); ++d)
+    if (from.sizes[d] != 1 || !(drop >> d & 1)) g.push(from.sizes[d], from.strides[d]);
+  return give(t, g, out);
 }
 
-bool as_strided(const Operand *v, PyObject **, Tensors *out) {
+bool as_strided(const Operand *v, PyObject **, Tensors *out) {  // self, size, stride, storage_offset
   const TensorPtr &t = v[0].tensor;
-  const Dims &sizes = v[1].ints, &strides = v[2].ints;
-  const int64_t offset = v[3].kind == Arg::kNone ? offset_of(t) : v[3].scalar.i;
   if (v[1].kind != Arg::kInts || v[2].kind != Arg::kInts) return false;
-  for (int64_t stride : strides)
-    if (stride < 0) return false;  // the Python body raises PyTorch's error
-  check_inside_storage(t, from_ms(t->data_type()), sizes, strides, offset);
-  return make(t, sizes, strides, offset, out);
+  const Geometry g{v[1].ints, v[2].ints, v[3].kind == Arg::kNone ? offset_of(t) : v[3].scalar.i};
+  for (int64_t stride : g.strides)
+    if (stride < 0) return false;  // torch's error for these is the Python body's
+  check_inside_storage(t, from_ms(t->data_type()), g.sizes, g.strides, g.offset);
+  return give(t, g, out);
 }
 
-bool select(const Operand *v, PyObject **, Tensors *out) {
+bool select(const Operand *v, PyObject **, Tensors *out) {  // self, dim, index
   const TensorPtr &t = v[0].tensor;
-  const int64_t n = static_cast<int64_t>(t->shape().size());
+  Geometry g = Geometry::of(t);
   int64_t d = v[1].scalar.i, i = v[2].scalar.i;
-  if (d < -n || d >= n) return false;
-  d += d < 0 ? n : 0;
-  Dims sizes = t->shape(), strides = strides_of(t);
-  if (i < -sizes[d] || i >= sizes[d]) return false;
-  i += i < 0 ? sizes[d] : 0;
-  const int64_t offset = offset_of(t) + i * strides[d];
-  sizes.erase(sizes.begin() + d);
-  strides.erase(strides.begin() + d);
-  return make(t, sizes, strides, offset, out);
+  if (!wrap_dim(&d, g.rank()) || !wrap_dim(&i, g.sizes[d])) return false;
+  g.offset += i * g.strides[d];
+  g.erase(d);
+  return give(t, g, out);
 }
 
-bool expand(const Operand *v, PyObject **, Tensors *out) {
+bool expand(const Operand *v, PyObject **, Tensors *out) {  // self, size
   const TensorPtr &t = v[0].tensor;
-  const Dims &have = t->shape();
-  Dims sizes = v[1].ints, from = strides_of(t);
-  if (sizes.size() < have.size()) return false;
-  const size_t extra = sizes.size() - have.size();
-  Dims strides(sizes.size(), 0);
-  for (size_t i = 0; i < sizes.size(); ++i) {
+  const Geometry from = Geometry::of(t);
+  Geometry g{v[1].ints, Dims(v[1].ints.size(), 0), from.offset};
+  const int64_t extra = g.rank() - from.rank();
+  if (extra < 0) return false;
+  for (int64_t i = 0; i < g.rank(); ++i) {
     if (i < extra) {
-      if (sizes[i] < 0) return false;
+      if (g.sizes[i] < 0) return false;
       continue;
     }
-    const int64_t s = have[i - extra];
-    if (sizes[i] == -1) sizes[i] = s;
-    if (sizes[i] < 0 || (sizes[i] != s && s != 1)) return false;
-    strides[i] = s == 1 && sizes[i] != 1 ? 0 : from[i - extra];
+    const int64_t s = from.sizes[i - extra];
+    if (g.sizes[i] == -1) g.sizes[i] = s;
+    if (g.sizes[i] < 0 || (g.sizes[i] != s && s != 1)) return false;
+    g.strides[i] = s == 1 && g.sizes[i] != 1 ? 0 : from.strides[i - extra];
   }
-  return make(t, sizes, strides, offset_of(t), out);
+  return give(t, g, out);
 }
 
 }  // namespace
@@ -276,24 +237,25 @@ bool can_view(const TensorPtr &t, const Operand &asked) {
   return infer(&sizes, elements(t->shape())) && strides_for(t->shape(), strides_of(t), sizes, &strides);
 }
 
-NativeBody native_view(const std::string &name) {
-  static const std::unordered_map<std::string, NativeBody> table = {{"view", view},
-                                                                    {"transpose", transpose},
-                                                                    {"t", t_},
-                                                                    {"permute", permute},
-                                                                    {"unsqueeze", unsqueeze},
-                                                                    {"select", select},
-                                                                    {"squeeze", squeeze},
-                                                                    {"as_strided", as_strided},
-                                                                    {"expand", expand},
-                                                                    {"_region", region},
-                                                                    {"_slice", slice},
-                                                                    {"_split", split_sizes},
-                                                                    {"_split_with_sizes", split_sizes},
-                                                                    {"_unbind", unbind},
-                                                                    {"_unsafe_view", view}};
-  auto it = table.find(name);
-  return it == table.end() ? nullptr : it->second;
+const Table<NativeBody> &native_views() {
+  static const Table<NativeBody> table = {
+      {"view", view},
+      {"transpose", transpose},
+      {"t", t_},
+      {"permute", permute},
+      {"unsqueeze", unsqueeze},
+      {"select", select},
+      {"squeeze", squeeze},
+      {"as_strided", as_strided},
+      {"expand", expand},
+      {"_region", region},
+      {"_slice", slice},
+      {"_split", split_sizes},
+      {"_split_with_sizes", split_sizes},
+      {"_unbind", unbind},
+      {"_unsafe_view", view},
+  };
+  return table;
 }
 
 }  // namespace msa

@@ -1,4 +1,5 @@
-// The graph node of an operator's call, and the reduction of its gradients to the shapes of the inputs.
+// The recorded call of an operator, and the shaping of its gradients.
+#include "../device/geometry.h"
 #include "internal.h"
 
 namespace msa {
@@ -36,15 +37,8 @@ TensorPtr reduce_to(const TensorPtr &g, const Dims &sizes, DType dtype) {
         for (auto s : sizes) n *= s;
         for (auto s : r->shape()) m *= s;
         check(n == m, "gradient of shape ", r->shape(), " does not fit ", sizes);
-        Dims strides(sizes.size());
-        int64_t step = 1;
-        for (int d = static_cast<int>(sizes.size()) - 1; d >= 0; --d) {
-          strides[d] = step;
-          step *= std::max<int64_t>(sizes[d], 1);
-        }
         TensorPtr base = is_contiguous(r) ? r : run1("Clone", {Operand::of(r)});
-        TensorPtr v = new_view(base, from_ms(base->data_type()), sizes, strides, offset_of(base));
-        r = v;
+        r = Geometry::contiguous(sizes, offset_of(base)).on(base);
       }
     }
   }
@@ -154,7 +148,7 @@ Tensors OpNode::apply(const Tensors &grads) {
     }
     if (!wanted) continue;
     std::vector<Ref> hold;
-    PyObject *argv[24];
+    PyObject *argv[1 + kMaxNeeds];  // make_op refuses formulas with more
     size_t n = 0;
     argv[n++] = g.get();
     for (auto &need : f.needs) {

@@ -24,7 +24,8 @@ struct Param {
   std::vector<PyObject *> aliases;
   ParamType type = ParamType::kAny;
   bool nullable = false, keyword_only = false, required = true;
-  PyObject *fallback = nullptr;  // the default value
+  bool differentiable = false;   // some formula gives its gradient
+  PyObject *fallback = nullptr;  // default value
 };
 
 // Tells where the formula of a gradient finds one of its arguments.
@@ -42,6 +43,14 @@ struct Formula {
 
 enum class Promote : uint8_t { kNone, kDefault, kFloat };
 
+// What autocast does to the floating operands of an operator.
+enum class Cast : uint8_t { kNone, kLower, kFloat32, kWidest, kAsGiven, kRefused };
+// The two kinds of device that autocast tells apart.
+enum AutocastDevice : uint8_t { kHost, kAccelerator, kAutocastDevices };
+
+constexpr int kMaxParams = 40;  // of one operator
+constexpr int kMaxNeeds = 40;   // arguments of one gradient formula beside the gradient
+
 struct Op;
 // A gradient in C++ for a frequent operator. It gives the results of the formulas, and is used if no graph of the
 // gradient is recorded.
@@ -54,7 +63,8 @@ using NativeBody = bool (*)(const Operand *v, PyObject **slots, Tensors *out);
 using PlainCall = PyObject *(*)(const Op &, PyObject **slots);
 
 struct Op {
-  std::string name;
+  std::string name;       // the last part of the qualified name, as torch's messages say it
+  std::string qualified;  // torch's dotted name: the key of the tables of native code
   std::vector<Param> params;
   PyObject *body = nullptr;  // python body, or null when `kernel` is called directly
   bool composite = false;    // the body consists of differentiable operators
@@ -66,19 +76,23 @@ struct Op {
   Promote promote = Promote::kNone;
   std::vector<int> promote_params;
   std::vector<Formula> formulas;
-  std::vector<uint8_t> saved_params;  // bit: some formula uses this parameter
   bool saves_self = false, saves_result = false, differentiable = false;
   PyObject *result_type = nullptr;    // namedtuple class, or null
   PyObject *keyword_names = nullptr;  // tuple of the keyword-only names (for python bodies)
-  int autocast = 0;                   // 1 lower precision, 2 float32, 3 widest
+  bool casts = false;                 // autocast has a policy for it on some device
+  Cast autocast[kAutocastDevices] = {Cast::kNone, Cast::kNone};
+  std::string autocast_refusal;  // the message of Cast::kRefused
   std::string node_name, trace_name;
+  int device_param = -1;  // the parameter named device
   NativeGradient native = nullptr;
-  int device_param = -1;  // the number of the parameter `device`
   NativeBody native_body = nullptr;
   PlainCall plain_call = nullptr;
-  bool subtraction = false;
-  bool numbers_alone = false;  // takes two numbers without a tensor, as torch's add, sub, mul and div do
-  PyObject *doc = nullptr;
+  bool takes_out = false;          // has a form with out=
+  bool refuses_bool = false;       // bool operands are an error, as in subtraction
+  bool numbers_alone = false;      // takes two numbers without a tensor, as PyTorch's arithmetic does
+  bool writes_expanded = false;    // in place also on a tensor whose elements share memory
+  bool separate_operands = false;  // in place only where no operand shares memory with the written tensor
+  bool chain_of_views = false;     // its node has the name of the last view of a subscript
 };
 
 struct OpObject {
@@ -116,8 +130,7 @@ struct OpNode final : Node {
   TensorPtr saved_tensor(int param) const;
 };
 
-NativeGradient native_gradient(const std::string &op_name);
-// Sums g to `sizes` and casts it to `dtype`. The result is differentiable if grad mode is on.
+// g summed to `sizes` and cast to `dtype`; differentiable when grad mode is on.
 TensorPtr reduce_to(const TensorPtr &g, const Dims &sizes, DType dtype);
 
 DType default_dtype();
@@ -125,8 +138,11 @@ void set_default_dtype(DType d);
 DType promote_types(DType a, DType b);
 
 struct AutocastState {
-  bool enabled = false;
-  DType dtype = DType::BF16;
+  bool enabled = false;  // on some device
+  struct Device {
+    bool enabled = false;
+    DType dtype = DType::BF16;
+  } devices[kAutocastDevices];
 };
 AutocastState &autocast_state();
 

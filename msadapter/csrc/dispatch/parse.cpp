@@ -246,7 +246,7 @@ void parse(const Op &op, PyObject *const *args, Py_ssize_t nargs, Keywords *keyw
           if (PyUnicode_Compare(a, key) == 0) hit = i;
       }
       if (hit < 0) {
-        if (PyUnicode_CompareWithASCIIString(key, "out") == 0) {
+        if (op.takes_out && PyUnicode_CompareWithASCIIString(key, "out") == 0) {
           keywords->out = value;
           continue;
         }

@@ -1,5 +1,6 @@
-// Shortcuts of composites whose plain call is a single other operator. It is called without the Python body. All
-// other calls are left to the body, which raises PyTorch's errors.
+// Composites whose ordinary call is one other operator: that operator at once, without the Python body in between.
+// Whatever is not ordinary, or wrong, is left to the body, which raises torch's errors.
+#include "../device/geometry.h"
 #include "../device/trace.h"
 #include "internal.h"
 
@@ -48,9 +49,7 @@ PyObject *flatten(const Op &, PyObject **slots) {  // self, start_dim, end_dim
   v[0] = Operand::of(unwrap(slots[0]));
   const Dims &shape = v[0].tensor->shape();
   const int64_t n = static_cast<int64_t>(shape.size());
-  a += a < 0 ? n : 0;
-  b += b < 0 ? n : 0;
-  if (a < 0 || b >= n || a >= b) return nullptr;
+  if (!wrap_dim(&a, n) || !wrap_dim(&b, n) || a >= b) return nullptr;
   Dims sizes(shape.begin(), shape.begin() + a);
   int64_t joined = 1;
   for (int64_t d = a; d <= b; ++d) joined *= shape[d];
@@ -69,8 +68,7 @@ PyObject *narrow(const Op &, PyObject **slots) {  // self, dim, start, length
   v[0] = Operand::of(unwrap(slots[0]));
   const Dims &shape = v[0].tensor->shape();
   const int64_t n = static_cast<int64_t>(shape.size());
-  dim += dim < 0 ? n : 0;
-  if (dim < 0 || dim >= n || start < 0 || length < 0 || start + length > shape[dim]) return nullptr;
+  if (!wrap_dim(&dim, n) || start < 0 || length < 0 || start + length > shape[dim]) return nullptr;
   v[1] = Operand::of(dim);
   v[2] = Operand::of(start);
   v[3] = Operand::of(start + length);
@@ -86,8 +84,7 @@ PyObject *chunk(const Op &, PyObject **slots) {  // self, chunks, dim
   v[0] = Operand::of(unwrap(slots[0]));
   const Dims &shape = v[0].tensor->shape();
   const int64_t n = static_cast<int64_t>(shape.size());
-  dim += dim < 0 ? n : 0;
-  if (dim < 0 || dim >= n || shape[dim] == 0) return nullptr;
+  if (!wrap_dim(&dim, n) || shape[dim] == 0) return nullptr;
   const int64_t each = (shape[dim] + chunks - 1) / chunks;
   v[1].kind = Arg::kInts;
   for (int64_t left = shape[dim]; left > 0; left -= each) v[1].ints.push_back(std::min(each, left));
@@ -122,8 +119,9 @@ PyObject *cat(const Op &, PyObject **slots) {
     if (!is_tensor(o)) return nullptr;
     TensorPtr t = unwrap(o);
     const int64_t rank = static_cast<int64_t>(t->shape().size());
-    if (dim < -rank || dim >= rank) return nullptr;
-    const int64_t length = t->shape()[dim < 0 ? dim + rank : dim];
+    int64_t d = dim;
+    if (!wrap_dim(&d, rank)) return nullptr;
+    const int64_t length = t->shape()[d];
     v[2].ints.push_back(rank == 1 && length == 0 ? -1 : length);
     v[0].tensors.push_back(std::move(t));
   }
@@ -177,13 +175,20 @@ PyObject *cross_entropy(const Op &op, PyObject **slots) {
 
 }  // namespace
 
-PlainCall plain_call(const std::string &name) {
-  static const std::unordered_map<std::string, PlainCall> table = {
-      {"reshape", reshape}, {"contiguous", contiguous}, {"flatten", flatten},
-      {"narrow", narrow},   {"chunk", chunk},           {"cat", cat},
-      {"where", where},     {"embedding", embedding},   {"cross_entropy", cross_entropy}};
-  auto it = table.find(name);
-  return it == table.end() ? nullptr : it->second;
+const Table<PlainCall> &plain_calls() {
+  static const Table<PlainCall> table = {
+      {"reshape", reshape},
+      {"contiguous", contiguous},
+      {"flatten", flatten},
+      {"narrow", narrow},
+      {"chunk", chunk},
+      {"cat", cat},
+      {"where", where},
+      {"Tensor.where", where},
+      {"nn.functional.embedding", embedding},
+      {"nn.functional.cross_entropy", cross_entropy},
+  };
+  return table;
 }
 
 }  // namespace msa

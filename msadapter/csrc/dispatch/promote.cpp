@@ -1,4 +1,7 @@
-// PyTorch's type promotion.
+// Torch's type promotion.
+#include <optional>
+
+#include "../kernels/category.h"
 #include "internal.h"
 
 namespace msa {
@@ -6,14 +9,6 @@ namespace msa {
 static DType default_ = DType::F32;
 DType default_dtype() { return default_; }
 void set_default_dtype(DType d) { default_ = d; }
-
-AutocastState &autocast_state() {
-  thread_local AutocastState s;
-  return s;
-}
-
-// bool < integral < floating < complex
-static int category(DType d) { return d == DType::Bool ? 0 : is_integral(d) ? 1 : is_floating(d) ? 2 : 3; }
 
 DType promote_types(DType a, DType b) {
   if (a == b) return a;
@@ -39,42 +34,40 @@ DType promote_types(DType a, DType b) {
   return s == DType::I8 ? DType::I16 : s;
 }
 
-static DType cast_target(const Op &op, const Operand *v) {
-  bool has[3] = {false, false, false};
-  DType best[3] = {};
-  auto add = [&](int level, DType d) {
-    best[level] = has[level] ? promote_types(best[level], d) : d;
-    has[level] = true;
-  };
+// Operands decide the common type in three ranks: tensors with dims, tensors without, Python numbers.
+struct Ranks {
+  std::optional<DType> dims, no_dims, numbers;
+};
+static void join(std::optional<DType> *rank, DType d) { *rank = *rank ? promote_types(**rank, d) : d; }
+static void join(Ranks *ranks, const TensorPtr &t) {
+  join(t->shape().empty() ? &ranks->no_dims : &ranks->dims, from_ms(t->data_type()));
+}
+
+static Ranks ranks_of(const Op &op, const Operand *v) {
+  Ranks r;
   for (int i : op.promote_params) {
     const Operand &o = v[i];
-    if (o.kind == Arg::kTensor)
-      add(o.tensor->shape().empty() ? 1 : 0, from_ms(o.tensor->data_type()));
-    else if (o.kind == Arg::kScalar)
-      add(2, scalar_dtype(o.scalar));
-    else if (o.kind == Arg::kTensors)
+    if (o.kind == Arg::kTensor) join(&r, o.tensor);
+    if (o.kind == Arg::kScalar) join(&r.numbers, scalar_dtype(o.scalar));
+    if (o.kind == Arg::kTensors)
       for (auto &t : o.tensors)
-        if (t) add(t->shape().empty() ? 1 : 0, from_ms(t->data_type()));
+        if (t) join(&r, t);
   }
-  auto category = [](DType d) { return d == DType::Bool ? 0 : is_integral(d) ? 1 : is_floating(d) ? 2 : 3; };
-  bool any = false;
-  DType r = DType::F32;
-  for (int level = 0; level < 3; ++level) {
-    if (!has[level]) continue;
-    if (!any)
-      r = best[level];
-    else if (category(best[level]) > category(r)) {
-      // an operand of lower priority changes only the category; a complex result has the width of the tensor's type
-      r = category(best[level]) == 3 && category(r) == 2 && level == 2 ? complex_of(r)
-          : level == 2 && category(r) == 2                             ? r
-                                                                       : best[level];
-      if (level == 1) r = best[level];
-      if (category(best[level]) == 3 && is_floating(best[0]) && has[0]) r = complex_of(best[0]);
-    }
-    any = true;
-  }
-  if (op.promote == Promote::kFloat && is_integral(r)) r = default_dtype();
   return r;
+}
+
+// The type of operands of two ranks: the lower rank counts only where its category is higher.
+static std::optional<DType> ranked(std::optional<DType> high, std::optional<DType> low) {
+  if (!high || !low) return high ? high : low;
+  if (category(*low) <= category(*high)) return high;
+  return is_complex(*low) && is_floating(*high) ? complex_of(*high) : promote_types(*high, *low);
+}
+
+// The type that the operands of a promoting operator are cast to.
+static DType cast_target(const Op &op, const Operand *v) {
+  const Ranks ranks = ranks_of(op, v);
+  const DType d = ranked(ranks.dims, ranked(ranks.no_dims, ranks.numbers)).value_or(DType::F32);
+  return op.promote == Promote::kFloat && is_integral(d) ? default_dtype() : d;
 }
 
 TensorPtr raw_cast(const TensorPtr &t, DType d) {
@@ -102,7 +95,16 @@ static bool is_bool(const Operand &o) {
                                 : o.kind == Arg::kScalar && o.scalar.kind == Scalar::kBool;
 }
 
-// torch's parser takes a number for `self` where the other operand is a tensor, and two numbers for arithmetic only.
+static void refuse_bool(const Operand &a, const Operand &b) {
+  check(!is_bool(a) || !is_bool(b),
+        "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` "
+        "operator instead.");
+  check(!is_bool(a) && !is_bool(b),
+        "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use "
+        "the `~` or `logical_not()` operator instead.");
+}
+
+// PyTorch's parser takes a number for `self` where the other operand is a tensor, and two numbers for arithmetic only.
 static void check_not_numbers_alone(const Op &op, const Operand *v) {
   static const char *names[] = {"bool", "int", "float", "complex"};
   std::string got;
@@ -115,15 +117,7 @@ static void check_not_numbers_alone(const Op &op, const Operand *v) {
 
 void promote(const Op &op, Operand *v) {
   if (v[0].kind == Arg::kScalar && !op.numbers_alone) check_not_numbers_alone(op, v);
-  if (op.subtraction) {
-    check(!is_bool(v[0]) || !is_bool(v[1]),
-          "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` "
-          "operator instead.");
-    check(!is_bool(v[0]) && !is_bool(v[1]),
-          "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use "
-          "the `~` or "
-          "`logical_not()` operator instead.");
-  }
+  if (op.refuses_bool) refuse_bool(v[0], v[1]);
   const DType d = cast_target(op, v);
   // The elementwise kernels accept Python numbers without conversion, so 16-bit results are rounded once, as in
   // PyTorch.

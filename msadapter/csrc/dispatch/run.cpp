@@ -1,4 +1,5 @@
-// Runs a parsed call: out of place or in place, recorded or not.
+// Running a parsed call: functional or in place, recorded or not.
+#include "../kernels/category.h"
 #include "internal.h"
 
 namespace msa {
@@ -75,6 +76,7 @@ static Results run_body(const Op &op, const Operand *v, PyObject **slots) {
   Ref r;
   {
     NoGrad guard;
+    AutocastPause pause(true);
     r = call_body(op, objects);
   }
   Results out;
@@ -124,25 +126,21 @@ static TensorPtr shape_of(const TensorPtr &t) {
   return std::make_shared<MsTensor>(t->data_type(), t->shape(), mindspore::device::DeviceAddressPtr());
 }
 
-// A subscript is one node here, but several views in PyTorch. The node gets the name of the last one.
+// A subscript is one node that has the name of the last view in torch's chain of them.
 static const char *last_view(const Operand &spec) {
-  const char *name = "AliasBackward0";
-  for (size_t i = 0; i + 3 < spec.ints.size(); i += 4)
-    name = spec.ints[i] == 0 ? "SelectBackward0" : spec.ints[i] == 1 ? "SliceBackward0" : "UnsqueezeBackward0";
-  return name;
+  const RegionItems items(spec.ints);
+  if (!items.size()) return "AliasBackward0";
+  switch (items[items.size() - 1].kind) {
+    case RegionItem::kSelect: return "SelectBackward0";
+    case RegionItem::kSlice: return "SliceBackward0";
+    default: return "UnsqueezeBackward0";
+  }
 }
 
-// Creates the node with its edges and saved inputs. `before` holds the operands before type promotion and casts.
-static std::shared_ptr<OpNode> make_node(const Op &op, const Operand *before, PyObject **slots, size_t outputs) {
-  auto node = BackwardNode::Create<OpNode>(&op, outputs);
-  if (op.node_name == "RegionBackward0") node->rename(last_view(before[1]));
-  const int n = static_cast<int>(op.params.size());
-  node->inputs.resize(n);
-  std::vector<uint8_t> differentiable(n, 0);
-  for (const Formula &f : op.formulas)
-    for (int p : f.params) differentiable[p] = 1;
-  for (int i = 0; i < n; ++i) {
-    if (!differentiable[i]) continue;
+// Edges to where the differentiable operands came from; `before` are the operands as the user gave them.
+static void add_edges(const Op &op, const Operand *before, OpNode *node) {
+  for (size_t i = 0; i < op.params.size(); ++i) {
+    if (!op.params[i].differentiable) continue;
     auto &in = node->inputs[i];
     const Operand &o = before[i];
     if (o.kind == Arg::kTensor) {
@@ -163,25 +161,37 @@ static std::shared_ptr<OpNode> make_node(const Op &op, const Operand *before, Py
       node->add_next_edge(Edge());  // a number or None has no edge, but keeps its position among the inputs
     }
   }
-  // Only what is needed by the formulas of inputs that require grad is saved.
-  std::vector<uint8_t> keep(n, 0);  // 1: shape and type only, 2: the values
+}
+
+// What is kept of each parameter: nothing, shape and type, or the values.
+enum Kept : uint8_t { kNothing, kShape, kValues };
+
+// Only what the formulas of inputs that need a gradient read is kept.
+static void choose_kept(const Op &op, const OpNode &node, uint8_t *keep) {
+  std::fill_n(keep, op.params.size(), kNothing);
   for (const Formula &f : op.formulas) {
     bool wanted = false;
     for (int p : f.params)
-      for (int e = 0; node->inputs[p].edge >= 0 && e < node->inputs[p].count; ++e)
-        wanted = wanted || node->next_edges()[node->inputs[p].edge + e].is_defined();
+      for (int e = 0; node.inputs[p].edge >= 0 && e < node.inputs[p].count; ++e)
+        wanted = wanted || node.next_edges()[node.inputs[p].edge + e].is_defined();
     if (!wanted) continue;
     for (auto &need : f.needs)
-      if (need.kind == Need::kParam) keep[need.index] = std::max<uint8_t>(keep[need.index], need.shape_only ? 1 : 2);
+      if (need.kind == Need::kParam)
+        keep[need.index] = std::max<uint8_t>(keep[need.index], need.shape_only ? kShape : kValues);
   }
-  for (int i = 0; i < n; ++i) {
-    if (!keep[i]) continue;
+}
+
+static void save(const Op &op, const Operand *before, PyObject **slots, OpNode *node) {
+  uint8_t keep[kMaxParams];
+  choose_kept(op, *node, keep);
+  for (int i = 0; i < static_cast<int>(op.params.size()); ++i) {
+    if (keep[i] == kNothing) continue;
     const Operand &o = before[i];
-    if (o.kind == Arg::kTensor && keep[i] == 1)
+    if (o.kind == Arg::kTensor && keep[i] == kShape) {
       node->shapes.emplace_back(i, shape_of(o.tensor));
-    else if (o.kind == Arg::kTensor)
+    } else if (o.kind == Arg::kTensor) {
       node->saved.emplace_back(i, SavedTensor(o.tensor, false));
-    else if (o.kind == Arg::kTensors) {
+    } else if (o.kind == Arg::kTensors) {
       std::vector<SavedTensor> l;
       for (auto &t : o.tensors) l.emplace_back(t, false);
       node->saved_lists.emplace_back(i, std::move(l));
@@ -189,6 +199,14 @@ static std::shared_ptr<OpNode> make_node(const Op &op, const Operand *before, Py
       node->plain.emplace_back(i, checked(plain_object(op, i, o, slots[i])));
     }
   }
+}
+
+static std::shared_ptr<OpNode> make_node(const Op &op, const Operand *before, PyObject **slots, size_t outputs) {
+  auto node = BackwardNode::Create<OpNode>(&op, outputs);
+  if (op.chain_of_views) node->rename(last_view(before[1]));
+  node->inputs.resize(op.params.size());
+  add_edges(op, before, node.get());
+  save(op, before, slots, node.get());
   return node;
 }
 
@@ -238,90 +256,56 @@ void resolve_kernel(Op &op) {
   if (!op.kernel && !op.kernel_name.empty()) op.kernel = find_operator(op.kernel_name);
 }
 
-// Casts the floating point tensors of a call as autocast asks. Returns true if something changed.
-void apply_autocast(const Op &op, Operand *v, PyObject **slots, std::vector<Ref> *hold) {
-  const AutocastState &s = autocast_state();
-  DType target = op.autocast == 1 ? s.dtype : DType::F32;
-  auto eligible = [](const TensorPtr &t) {
-    const DType d = from_ms(t->data_type());
-    return d == DType::F32 || d == DType::F16 || d == DType::BF16;
-  };
-  if (op.autocast == 3) {
-    target = s.dtype;
-    for (size_t i = 0; i < op.params.size(); ++i) {
-      if (v[i].kind == Arg::kTensor && from_ms(v[i].tensor->data_type()) == DType::F32) target = DType::F32;
-      for (auto &t : v[i].tensors)
-        if (t && from_ms(t->data_type()) == DType::F32) target = DType::F32;
-    }
+// The values: from the body in C++ where it takes the call, from the Python body, or from one kernel.
+static Results computed(const Op &op, Operand *v, PyObject **slots) {
+  Results r;
+  if (op.native_body && fast_path() && !shape_only() && on_host(v[0]) && call_native(op, v, slots, &r.tensors)) {
+    r.single = r.tensors.size() == 1;
+  } else if (op.body) {
+    r = run_body(op, v, slots);
+  } else {
+    r.tensors = run_operator(op.kernel, v, static_cast<int>(op.params.size()));
+    r.single = r.tensors.size() == 1;
   }
-  auto cast = [&](TensorPtr &t) {
-    if (!t || !eligible(t) || from_ms(t->data_type()) == target) return;
-    Ref r = checked(PyObject_CallFunctionObjArgs(table_function("_autocast_cast"), checked(wrap(t)).get(),
-                                                 dtype_object(target), nullptr));
-    t = unwrap(r.get());
-    hold->push_back(r);
-  };
-  for (size_t i = 0; i < op.params.size(); ++i) {
-    if (v[i].kind == Arg::kTensor) {
-      TensorPtr before = v[i].tensor;
-      cast(v[i].tensor);
-      if (before != v[i].tensor) slots[i] = hold->back().get();
-    }
-    for (auto &t : v[i].tensors) cast(t);
+  return r;
+}
+
+// A body may return its operand: the result is then another tensor on the same memory.
+static void separate_results(const Op &op, const Operand *v, Results *r) {
+  const int n = static_cast<int>(op.params.size());
+  for (auto &t : r->tensors)
+    for (int i = 0; i < n; ++i)
+      if (v[i].kind == Arg::kTensor && v[i].tensor == t) t = alias_of(t);
+}
+
+static void mark_views(const TensorPtr &base, Results *r) {
+  const ViewKind kind = !grad_enabled() ? ViewKind::kNoGrad : r->single ? ViewKind::kNormal : ViewKind::kMultiOutput;
+  for (auto &t : r->tensors) {
+    if (t == base) t = alias_of(t);
+    // Bytes seen as integers have no history.
+    if (t->data_type() == base->data_type() || can_require_grad(t)) set_view(t, base, kind);
   }
 }
 
-Ref run_functional(Op &op, Operand *v, PyObject **slots) {
-  const int n = static_cast<int>(op.params.size());
+Ref run_functional(Op &op, Operand *v, PyObject **slots, bool autocast) {
   std::vector<Ref> hold;
-  if (op.autocast && autocast_state().enabled) apply_autocast(op, v, slots, &hold);
+  if (autocast && autocasts(op)) apply_autocast(op, v, slots, &hold);
   const bool record = op.differentiable && grad_enabled() && any_requires_grad(op, v);
-  Operands copy(v, op.promote != Promote::kNone ? n : 0);
-  Operand *run = v;
-  if (op.promote != Promote::kNone) {
-    promote(op, copy.data());
-    run = copy.data();
-  }
-  Results r;
-  if (op.native_body && fast_path() && !shape_only() && on_host(run[0]) && call_native(op, run, slots, &r.tensors)) {
-    r.single = r.tensors.size() == 1;
-  } else if (op.body) {
-    r = run_body(op, run, slots);
-  } else {
-    r.tensors = run_operator(op.kernel, run, n);
-    r.single = r.tensors.size() == 1;
-  }
+  const bool promotes = op.promote != Promote::kNone;
+  Operands copy(v, promotes ? static_cast<int>(op.params.size()) : 0);
+  if (promotes) promote(op, copy.data());
+  Results r = computed(op, promotes ? copy.data() : v, slots);
   if (r.python) return r.python;
-  for (auto &t : r.tensors)
-    for (int i = 0; i < n; ++i)
-      // The body may return its operand itself
-      if (!op.view && v[i].kind == Arg::kTensor && v[i].tensor == t) t = alias_of(t);
   if (op.view)
-    for (auto &t : r.tensors) {
-      if (t == v[0].tensor) t = alias_of(t);
-      if (t->data_type() != v[0].tensor->data_type() && !can_require_grad(t))
-        continue;  // a view of the bytes as integers has no history
-      set_view(t, v[0].tensor,
-               !grad_enabled() ? ViewKind::kNoGrad
-               : r.single      ? ViewKind::kNormal
-                               : ViewKind::kMultiOutput);
-    }
+    mark_views(v[0].tensor, &r);
+  else
+    separate_results(op, v, &r);
   if (record) attach(op, make_node(op, v, slots, r.tensors.size()), r.tensors);
   return wrap_results(op, r);
 }
 
-// PyTorch allows these operators to write to expanded tensors.
-static bool writes_overlapping(const Op &op) {
-  static const std::unordered_set<std::string> names = {"zero", "fill", "masked_fill", "index_put", "index_fill"};
-  return names.count(op.name) != 0;
-}
-
-// Operators that write by index refuse operands that share memory with the written tensor.
-static void refuse_shared_operands(const Op &op, const Operand *v, int n) {
-  static const std::unordered_set<std::string> names = {"_scatter",     "scatter_add",    "scatter_reduce",
-                                                        "index_put",    "index_copy",     "index_add",
-                                                        "index_reduce", "_masked_scatter"};
-  if (!names.count(op.name)) return;
+// Refuses operands that share memory with the tensor that is written.
+static void refuse_shared_operands(const Operand *v, int n) {
   const TensorPtr &self = v[0].tensor;
   for (int i = 1; i < n; ++i) {
     if (v[i].kind != Arg::kTensor) continue;
@@ -337,88 +321,98 @@ static void refuse_shared_operands(const Op &op, const Operand *v, int n) {
 }
 
 static void check_result_cast(DType from, DType to) {
-  auto category = [](DType d) { return d == DType::Bool ? 0 : is_integral(d) ? 1 : is_floating(d) ? 2 : 3; };
   if (category(from) > category(to))
     fail("result type ", dtype_name(from), " can't be cast to the desired output type ", dtype_name(to));
 }
 
+static void check_written_shape(const TensorPtr &self, const Operand *v, int n) {
+  const Dims &shape = self->shape();
+  for (int i = 0; i < n; ++i) {
+    if (v[i].kind != Arg::kTensor) continue;
+    const Dims &s = v[i].tensor->shape();
+    bool fits = s.size() <= shape.size();
+    for (size_t k = 0; fits && k < s.size(); ++k)
+      fits = s[s.size() - 1 - k] == 1 || s[s.size() - 1 - k] == shape[shape.size() - 1 - k];
+    if (fits) continue;
+    Tensor a = view_of(self), b = view_of(v[i].tensor);
+    fail("output with shape ", shape, " doesn't match the broadcast shape ", broadcast_shapes({&a, &b}));
+  }
+}
+
+static bool elementwise(const Op &op) { return !op.body && op.kernel->kernel && op.kernel->kernel->elementwise; }
+
+// The node of an in-place call. Formulas that read `self` get a copy of it from before the write, as does `v`.
+static std::shared_ptr<OpNode> make_inplace_node(const Op &op, Operand *v, PyObject **slots) {
+  if (op.saves_self) {
+    const TensorPtr self = v[0].tensor;
+    TensorPtr old = run1("Clone", {Operand::of(self)});
+    if (requires_grad(self)) {
+      Edge e = edge_of(self);
+      set_history(old, e.grad_node, e.input_index);
+    }
+    v[0].tensor = old;
+  }
+  return make_node(op, v, slots, 1);
+}
+
+// What an in-place call computes: `self` where the kernel wrote there at once, else a tensor to be copied into it.
+static TensorPtr computed_inplace(const Op &op, const TensorPtr &self, Operand *v, PyObject **slots, int n) {
+  if (elementwise(op) && v[0].tensor == self && on_cpu(self)) {
+    check_written_shape(self, v, n);
+    return run_operator(op.kernel, v, n, &self)[0];
+  }
+  Results r;
+  if (op.body)
+    r = run_body(op, v, slots);
+  else
+    r.tensors = run_operator(op.kernel, v, n);
+  if (r.python || r.tensors.empty()) fail(op.name, "_: the operator has no in-place form");
+  return r.tensors[0];
+}
+
+static void copy_result(const TensorPtr &self, const TensorPtr &result, DType self_dtype) {
+  check_result_cast(from_ms(result->data_type()), self_dtype);
+  if (result->shape() != self->shape())
+    fail("output with shape ", self->shape(), " doesn't match the broadcast shape ", result->shape());
+  if (is_meta(result) && !is_meta(self)) throw NotImplementedError("Cannot copy out of meta tensor; no data!");
+  if (on_cpu(self)) {
+    ShapeOnly shapes(is_meta(self));
+    copy_into(view_of(self), view_of(result));
+  } else {
+    run1("InplaceCopy", {Operand::of(self), Operand::of(result), Operand::of(false)});
+  }
+}
+
+static void record_inplace(const Op &op, const TensorPtr &self, const TensorPtr &result,
+                           const std::shared_ptr<OpNode> &node) {
+  rebase_history(self, node);
+  if (!op.saves_result) return;
+  node->results.clear();
+  node->results.emplace_back(result == self ? alias_of(self) : result, true);
+}
+
 Ref run_inplace(Op &op, Operand *v, PyObject **slots) {
   const int n = static_cast<int>(op.params.size());
-  TensorPtr self = v[0].tensor;
+  const TensorPtr self = v[0].tensor;
   const bool recorded = anything_requires_grad(v, n);
-  if (writes_overlapping(op))
+  if (op.writes_expanded)
     check_history(self, recorded);
   else
     check_inplace(self, recorded);
-  if (op.body) refuse_shared_operands(op, v, n);
-  std::vector<Ref> hold;
-  const bool record = op.differentiable && grad_enabled() && any_requires_grad(op, v);
+  if (op.separate_operands) refuse_shared_operands(v, n);
   const DType self_dtype = from_ms(self->data_type());
   Operands copy(v, n);
   std::shared_ptr<OpNode> node;
-  if (record) {
-    if (op.saves_self) {  // the formulas use the value from before the write
-      TensorPtr old = run1("Clone", {Operand::of(self)});
-      if (requires_grad(self)) {
-        Edge e = edge_of(self);
-        set_history(old, e.grad_node, e.input_index);
-      }
-      copy[0].tensor = old;
-    }
-    node = make_node(op, copy.data(), slots, 1);
-  }
+  if (op.differentiable && grad_enabled() && any_requires_grad(op, v)) node = make_inplace_node(op, copy.data(), slots);
   if (op.promote != Promote::kNone) promote(op, copy.data());
-  TensorPtr result;
-  if (!op.body && op.kernel->kernel && op.kernel->kernel->elementwise)
+  if (elementwise(op))
     for (int i = 1; i < n; ++i)
       if (v[i].kind == Arg::kTensor) check_overlap(self, v[i].tensor);
-  const bool direct =
-      !op.body && op.kernel->kernel && op.kernel->kernel->elementwise && copy[0].tensor == self && on_cpu(self);
-  if (direct) {
-    Dims shape = self->shape();
-    for (int i = 0; i < n; ++i)
-      if (copy[i].kind == Arg::kTensor) {
-        const auto &s = copy[i].tensor->shape();
-        bool fits = s.size() <= shape.size();
-        for (size_t k = 0; fits && k < s.size(); ++k)
-          fits = s[s.size() - 1 - k] == 1 || s[s.size() - 1 - k] == shape[shape.size() - 1 - k];
-        if (!fits) {
-          Tensor a = view_of(self), b = view_of(copy[i].tensor);
-          fail("output with shape ", shape, " doesn't match the broadcast shape ", broadcast_shapes({&a, &b}));
-        }
-      }
-    result = run_operator(op.kernel, copy.data(), n, &self)[0];
-  } else {
-    Results r;
-    if (op.body)
-      r = run_body(op, copy.data(), slots);
-    else
-      r.tensors = run_operator(op.kernel, copy.data(), n);
-    if (r.python || r.tensors.empty()) fail(op.name, "_: the operator has no in-place form");
-    result = r.tensors[0];
-  }
-  if (result != self) {
-    check_result_cast(from_ms(result->data_type()), self_dtype);
-    if (result->shape() != self->shape())
-      fail("output with shape ", self->shape(), " doesn't match the broadcast shape ", result->shape());
-    if (is_meta(result) && !is_meta(self)) throw NotImplementedError("Cannot copy out of meta tensor; no data!");
-    if (on_cpu(self)) {
-      ShapeOnly shapes(is_meta(self));
-      copy_into(view_of(self), view_of(result));
-    } else
-      run1("InplaceCopy", {Operand::of(self), Operand::of(result), Operand::of(false)});
-  }
+  const TensorPtr result = computed_inplace(op, self, copy.data(), slots, n);
+  if (result != self) copy_result(self, result, self_dtype);
   self->BumpVersion();
-  if (record) {
-    rebase_history(self, node);
-    if (op.saves_result) {
-      node->results.clear();
-      TensorPtr kept = result == self ? alias_of(self) : result;
-      node->results.emplace_back(kept, true);
-    }
-  }
+  if (node) record_inplace(op, self, result, node);
   return Ref::borrow(slots[0]);
 }
 
-// Another class than ours among the tensors: give __torch_function__ a chance (python side).
 }  // namespace msa

@@ -18,12 +18,12 @@ bool bound(PyObject *o, int64_t fallback, int64_t *value) {
   return true;
 }
 
-// Four numbers for each item, as the operator `_region` takes them. Returns false for an index that is not plain.
+// Collects the items of an index as `_region` takes them (RegionItem); false for an index that is not plain.
 class Region {
  public:
   explicit Region(const Dims &shape) : shape_(shape) {}
   bool add(PyObject *item, int64_t skipped) {
-    if (item == Py_None) return put(2, 0, 0, 0);
+    if (item == Py_None) return put({RegionItem::kNewDim, 0, 0, 0});
     if (item == Py_Ellipsis) {
       for (; skipped > 0; --skipped)
         if (!whole()) return false;
@@ -39,12 +39,12 @@ class Region {
       start = start < 0 ? std::max<int64_t>(start + size, 0) : std::min(start, size);
       stop = stop < 0 ? std::max<int64_t>(stop + size, 0) : std::min(stop, size);
       ++dim_;
-      return put(1, start, step, (std::max<int64_t>(stop - start, 0) + step - 1) / step);
+      return put({RegionItem::kSlice, start, step, (std::max<int64_t>(stop - start, 0) + step - 1) / step});
     }
     int64_t i;
     if (!number(item, &i) || i < -size || i >= size) return false;
     ++dim_;
-    return put(0, i < 0 ? i + size : i, 0, 0);
+    return put({RegionItem::kSelect, i < 0 ? i + size : i, 0, 0});
   }
   Dims spec;
 
@@ -52,10 +52,10 @@ class Region {
   bool whole() {
     if (dim_ >= shape_.size()) return false;
     const int64_t size = shape_[dim_++];
-    return put(1, 0, 1, size);
+    return put({RegionItem::kSlice, 0, 1, size});
   }
-  bool put(int64_t kind, int64_t a, int64_t b, int64_t c) {
-    spec.insert(spec.end(), {kind, a, b, c});
+  bool put(const RegionItem &item) {
+    spec.insert(spec.end(), {item.kind, item.start, item.step, item.length});
     return true;
   }
   const Dims &shape_;

@@ -1,28 +1,36 @@
-// A chain of elementwise operators in one pass: a small program that runs over blocks, which stay in the L1 cache.
-// Every instruction rounds like the single operator, so that the result is the same to the last bit.
+// A chain of element-wise operators in one pass: a small program that runs over blocks which stay in the L1 cache.
+// Every instruction rounds as the operator by itself does, so that the result is the same to the last bit.
+#include "fused_pointwise.h"
+
 #include "pointwise.h"
 #include "vec_math.h"
 
 namespace msa {
 namespace {
 
+// The instructions, by the names that declarations give them (fuses=...).
+#define MSA_FUSED_INSTRUCTIONS(X) \
+  X(kAdd, "add")                  \
+  X(kSub, "sub")                  \
+  X(kMul, "mul")                  \
+  X(kDiv, "div")                  \
+  X(kNeg, "neg")                  \
+  X(kTanh, "tanh")                \
+  X(kSigmoid, "sigmoid")          \
+  X(kSilu, "silu")                \
+  X(kExp, "exp")                  \
+  X(kGelu, "gelu")                \
+  X(kGeluTanh, "gelu_tanh")       \
+  X(kRelu, "relu")                \
+  X(kReciprocal, "reciprocal")    \
+  X(kAbs, "abs")                  \
+  X(kCopy, "copy")
+
 enum Code : int64_t {
-  kAdd,
-  kSub,
-  kMul,
-  kDiv,
-  kNeg,
-  kTanh,
-  kSigmoid,
-  kSilu,
-  kExp,
-  kGelu,
-  kGeluTanh,
-  kRelu,
-  kReciprocal,
-  kAbs,
-  kCopy,
-  kCodes
+#define MSA_CODE(code, name) code,
+  MSA_FUSED_INSTRUCTIONS(MSA_CODE)
+#undef MSA_CODE
+      kCodes
 };
 constexpr int64_t kFields = 5;     // code, destination, first operand, second operand, rounding
 constexpr int64_t kResult = 1000;  // destinations from this number on are results; negative operands are constants
@@ -111,6 +119,13 @@ void check_program(const Program &p) {
 }
 
 }  // namespace
+
+const std::vector<std::string> &fused_instructions() {
+#define MSA_NAME(code, name) name,
+  static const std::vector<std::string> names = {MSA_FUSED_INSTRUCTIONS(MSA_NAME)};
+#undef MSA_NAME
+  return names;
+}
 
 MSA_KERNEL(FusedPointwise) {  // operands, results (filled), program, constants
   c.out(0, DType::I64, Dims{0});

@@ -1,4 +1,5 @@
 // The loop of all element-wise kernels: see pointwise.h.
+#include "category.h"
 #include "pointwise.h"
 
 #ifdef __F16C__
@@ -219,7 +220,6 @@ void run_blocks(int count, int nout, const Tensor *const *t, const DType *comput
 // ---------------------------------------------------------------- operands
 namespace {
 bool is_number(Call &c, int i) { return c.args[i].kind == Arg::kScalar; }
-int category(DType d) { return is_complex(d) ? 3 : is_floating(d) ? 2 : d == DType::Bool ? 0 : 1; }
 DType wider(DType a, DType b) {
   if (category(a) != category(b)) return category(a) > category(b) ? a : b;
   if ((a == DType::F16 && b == DType::BF16) || (a == DType::BF16 && b == DType::F16)) return DType::F32;

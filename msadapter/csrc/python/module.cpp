@@ -4,6 +4,7 @@
 #include "../device/storage_bounds.h"
 #include "../device/trace.h"
 #include "../dispatch/internal.h"
+#include "../kernels/fused_pointwise.h"
 #include "guarded.h"
 
 namespace msa {
@@ -475,15 +476,6 @@ MSA_FUNCTION(grad_accumulator) {
     return node_object(acc);
   });
 }
-// set_autocast_policy(op, 0 none | 1 lower precision | 2 float32 | 3 widest)
-MSA_FUNCTION(set_autocast_policy) {
-  return guarded([&]() -> PyObject * {
-    expect(n, 2);
-    if (Py_TYPE(a[0]) != &op_type) throw TypeError("not an operator of the table");
-    reinterpret_cast<OpObject *>(a[0])->op->autocast = static_cast<int>(PyLong_AsLong(a[1]));
-    Py_RETURN_NONE;
-  });
-}
 MSA_FUNCTION(gradient_edge) {  // (node, output index) of a tensor that requires grad
   return guarded([&]() -> PyObject * {
     (void)n;
@@ -678,13 +670,25 @@ MSA_FUNCTION(autocast_enabled) {
     return PyBool_FromLong(autocast_state().enabled);
   });
 }
-MSA_FUNCTION(set_autocast) {  // (enabled, dtype)
+MSA_FUNCTION(set_autocast) {  // (accelerator or host, enabled, dtype)
   return guarded([&]() -> PyObject * {
-    expect(n, 2);
+    expect(n, 3);
     auto &s = autocast_state();
-    s.enabled = a[0] == Py_True;
-    if (a[1] != Py_None && !dtype_from_object(a[1], &s.dtype)) throw TypeError("dtype must be a torch.dtype");
+    auto &device = s.devices[a[0] == Py_True ? kAccelerator : kHost];
+    if (!dtype_from_object(a[2], &device.dtype)) throw TypeError("dtype must be a torch.dtype");
+    device.enabled = a[1] == Py_True;
+    s.enabled = s.devices[kHost].enabled || s.devices[kAccelerator].enabled;
     Py_RETURN_NONE;
+  });
+}
+MSA_FUNCTION(fused_instruction_names) {  // -> list of names, each at the place that is its code
+  return guarded([&]() -> PyObject * {
+    (void)a;
+    (void)n;
+    Ref names(PyList_New(0));
+    for (auto &name : fused_instructions())
+      PyList_Append(names.get(), checked(PyUnicode_FromString(name.c_str())).get());
+    return names.release();
   });
 }
 MSA_FUNCTION(py_num_threads) {
@@ -798,7 +802,7 @@ PyMethodDef functions[] = {MSA_ENTRY("stride", stride),
                            MSA_ENTRY("promote_types", py_promote_types),
                            MSA_ENTRY("set_autocast", set_autocast),
                            MSA_ENTRY("autocast_enabled", autocast_enabled),
-                           MSA_ENTRY("set_autocast_policy", set_autocast_policy),
+                           MSA_ENTRY("fused_instructions", fused_instruction_names),
                            MSA_ENTRY("num_threads", py_num_threads),
                            MSA_ENTRY("set_num_threads", py_set_num_threads),
                            MSA_ENTRY("memory_stats", py_memory_stats),

@@ -18,6 +18,7 @@ from ... import ops
 from ..._host.native import load
 from ...autograd import is_grad_enabled, no_grad
 from ...func._binding import bind, declaration_of
+from ...ops._declare import Facts
 from ...tensor import Tensor
 from ._dtensor import DTensor, placed, wrap
 from ._redistribute import with_gradient_from
@@ -26,6 +27,7 @@ from .placement_types import Partial, Replicate, _StridedShard
 
 _C = load()
 RULES: dict[str, Callable] = {}  # schema name -> rule(Call) -> list of Strategy
+GENERAL: dict[str, Callable] = {}  # declared fact -> rule(Call) -> list of Strategy
 SPECIAL: dict[
     str, Callable
 ] = {}  # schema name -> function(declaration, inplace, bound) that runs the operator
@@ -46,6 +48,7 @@ class Call:
     """A call of an operator. Its operands are the tensors among the arguments, in the schema's order."""
 
     name: str
+    facts: Facts
     bound: dict
     keys: list  # (argument's name, index in its list or None) of each operand
     operands: list
@@ -84,6 +87,27 @@ def rule(*names):
         return function
 
     return decorate
+
+
+def general_rule(fact: str):
+    """Registers the rule of operators without one of their own whose declaration states ``fact``."""
+
+    def decorate(function):
+        GENERAL[fact] = function
+        return function
+
+    return decorate
+
+
+def rule_for(declaration):
+    """The operator's own rule, or the one that its declared facts allow.
+
+    A composite has none of the second kind: it runs as what it is made of.
+    """
+    if declaration.schema.name in RULES or declaration.kind == "composite":
+        return RULES.get(declaration.schema.name)
+    facts = declaration.facts
+    return next((GENERAL[fact] for fact in ("pointwise", "reduction", "along") if getattr(facts, fact)), None)
 
 
 def special(*names):
@@ -134,7 +158,7 @@ def run(declaration, inplace: bool, bound: dict):
     name = declaration.schema.name
     if name in SPECIAL:
         return SPECIAL[name](declaration, inplace, bound)
-    if name in RULES:
+    if rule_for(declaration) is not None:
         return _by_rule(declaration, inplace, bound)
     if declaration.kind == "composite":
         args, kwargs = _split(declaration, bound)
@@ -280,13 +304,21 @@ def _planned(declaration, inplace, bound, keys, operands) -> Plan:
 def _plan(declaration, inplace, bound, keys, operands) -> Plan:
     name = declaration.schema.name
     mesh = mesh_of(operands, name)
-    this = Call(name, bound, keys, operands, mesh, _results_of(declaration, inplace, bound, keys, operands))
+    this = Call(
+        name,
+        declaration.facts,
+        bound,
+        keys,
+        operands,
+        mesh,
+        _results_of(declaration, inplace, bound, keys, operands),
+    )
     ins: list[list] = [[] for _ in operands]
     outs: list[list] = [[] for _ in this.outs]
     shared: list[list] = [[] for _ in operands]
     for mesh_dim in range(mesh.ndim):
         this.mesh_dim = mesh_dim
-        chosen = _cheapest(this, inplace)
+        chosen = _cheapest(this, rule_for(declaration), inplace)
         alone = all(p.is_replicate() for p in (*chosen.ins, *chosen.outs))
         for i, placement in enumerate(chosen.ins):
             ins[i].append(placement)
@@ -299,8 +331,8 @@ def _plan(declaration, inplace, bound, keys, operands) -> Plan:
     return Plan([tuple(p) for p in ins], [tuple(p) for p in outs], this.outs, shared)
 
 
-def _cheapest(this: Call, inplace: bool) -> Strategy:
-    strategies = [s for found in RULES[this.name](this) for s in (*_strided(this, found), found)]
+def _cheapest(this: Call, rule: Callable, inplace: bool) -> Strategy:
+    strategies = [s for found in rule(this) for s in (*_strided(this, found), found)]
     strategies.append(Strategy((WHOLE,) * len(this.outs), (WHOLE,) * len(this.operands)))
     if inplace:
         own = this.here(0)

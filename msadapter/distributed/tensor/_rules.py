@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from ...func._rules import POINTWISE
-from ._dispatch import ADJUST, Call, Strategy, rule
+from ._dispatch import ADJUST, Call, Strategy, general_rule, rule
 from .placement_types import Partial, Replicate, Shard
 
 R = Replicate()
 
 # ---- element by element
-LINEAR_IN_ALL = {"add", "sub", "rsub", "_cat", "stack"}  # linear if all tensor operands are Partial at once
-LINEAR_IN_FIRST = {"mul", "div", "true_divide", "neg", "clone", "_contiguous_copy", "_to_dtype", "positive", "copy", "real", "imag",
-                   "conj", "zero", "deg2rad", "rad2deg"}  # fmt: skip
-MORE_POINTWISE = """_where _contiguous_copy _div_mode _to_dtype _fill_scalar _fill_tensor _relu_backward _threshold _hardtanh
-_leaky_relu _softshrink _hardsigmoid _hardswish _elu _silu _gelu _mish _silu_backward _gelu_backward _tanh_backward
-_sigmoid_backward _ndtr masked_fill tril_ zero _fill log_sigmoid _real_view bernoulli_p""".split()  # noqa: SIM905
+COPIES = ("clone", "_contiguous_copy")  # a Partial of maxima, minima or products stays one
 
 
 def _aligned(x, rank: int, dim: int, length: int):
@@ -31,17 +25,22 @@ def _kinds(c: Call) -> list:
 
 
 def linear(c: Call) -> list:
-    """The strategies in which Partial operands give Partial results."""
+    """The strategies in which Partial operands give Partial results: the operator is linear in these operands."""
+    if not (c.outs[0].dtype.is_floating_point or c.outs[0].dtype.is_complex):
+        return []
     made, count, outs = [], len(c.operands), len(c.outs)
-    for kind in [*_kinds(c)] if c.outs[0].dtype.is_floating_point or c.outs[0].dtype.is_complex else []:
-        if c.name in LINEAR_IN_ALL and _only_tensors(c) and (kind.reduce_op in ("sum", "avg")):
-            made.append(Strategy((kind,) * outs, (kind,) * count))
-        if c.name in LINEAR_IN_FIRST and kind.reduce_op in ("sum", "avg"):
-            made.append(Strategy((kind,) * outs, (kind,) + (R if c.name != "copy" else kind,) * (count - 1)))
-            if c.name == "mul" and count == 2:
-                made.append(Strategy((kind,), (R, kind)))
-        if c.name in ("clone", "_contiguous_copy") and kind.reduce_op in ("max", "min", "product"):
+    for kind in _kinds(c):
+        if c.name in COPIES and kind.reduce_op in ("max", "min", "product"):
             made.append(Strategy((kind,), (kind,)))
+        if kind.reduce_op not in ("sum", "avg"):
+            continue
+        if c.facts.linear == "jointly":
+            if _only_tensors(c):
+                made.append(Strategy((kind,) * outs, (kind,) * count))
+            continue
+        for i, (name, _) in enumerate(c.keys):
+            if name in c.facts.linear:
+                made.append(Strategy((kind,) * outs, tuple(kind if j == i else R for j in range(count))))
     return made
 
 
@@ -50,6 +49,7 @@ def _only_tensors(c: Call) -> bool:
     return not any(isinstance(v, (int, float, complex)) for v in numbers)
 
 
+@general_rule("pointwise")
 def pointwise(c: Call) -> list:
     """Any dimension of the result may be sharded."""
     shape = c.outs[0].shape
@@ -72,16 +72,6 @@ def _sharded_dims(c: Call, rank: int) -> list:
         if here.is_shard():
             found.append(here.dim + rank - c.operands[i].ndim)
     return list(dict.fromkeys(found))
-
-
-rule(
-    *(
-        n
-        for n in POINTWISE
-        if n not in ("div", "where", "fill", "zeros_like", "ones_like", "full_like", "empty_like")
-    )
-)(pointwise)
-rule(*MORE_POINTWISE, "_dropout_mask")(pointwise)
 
 
 @rule("zeros_like", "ones_like", "full_like", "empty_like")
@@ -211,16 +201,15 @@ def _after(dim: int, gone, keep: bool) -> int:
 
 
 def _reduction_kind(c: Call, dim: int):
-    if c.name == "sum":
+    joined = c.facts.reduction
+    if joined == "sum":
         return Partial()
-    if c.name == "mean" and c.even(0, dim):
+    if joined == "mean" and c.even(0, dim):
         return Partial("avg")
-    largest = {"amax": "max", "_max_all": "max", "amin": "min", "_min_all": "min"}.get(c.name)
-    return Partial(largest) if largest and not c.recorded else None
+    return Partial(joined) if joined in ("max", "min") and not c.recorded else None
 
 
-@rule("sum", "mean", "amax", "amin", "_max_all", "_min_all", "_max_dim", "_min_dim", "prod", "nansum", "any", "all",
-      "count_nonzero", "_vector_norm", "_var", "_std", "_logsumexp", "argmax", "argmin", "_median_dim")  # fmt: skip
+@general_rule("reduction")
 def reduction(c: Call) -> list:
     """Dimensions that remain may be sharded. For sums, means and extrema, reduced dimensions may be sharded too."""
     gone, keep = _dims(c), bool(c.bound.get("keepdim"))
@@ -234,26 +223,33 @@ def reduction(c: Call) -> list:
         kind = _reduction_kind(c, dim) if c.operands[0].shape[dim] else None
         if kind is not None and (kind.reduce_op == "sum" or c.even(0, dim)):
             made.append(Strategy((kind,), (Shard(dim),)))
-    if c.name in ("sum", "mean"):
+    if c.facts.reduction in ("sum", "mean"):
         made += [Strategy((kind,), (kind,)) for kind in _kinds(c) if kind.reduce_op in ("sum", "avg")]
     return made
 
 
 # ---- along one dim, the shape stays
-@rule("softmax", "log_softmax", "_safe_softmax", "_softmax_backward", "_log_softmax_backward", "cumsum", "cumprod", "logcumsumexp",
-      "cummax", "cummin", "sort", "argsort", "flip", "roll", "tril", "triu")  # fmt: skip
-def along(c: Call) -> list:
-    """All dimensions except the one of the operator may be sharded."""
+@rule("roll", "tril", "triu")
+def _along_these(c: Call) -> list:
     rank = c.operands[0].ndim
-    if c.name in ("tril", "triu"):
-        gone = [rank - 2, rank - 1]
-    else:
-        gone = _dims(c, "dims" if c.name in ("flip", "roll") else "dim")
-    cut = [d for d in _sharded_dims(c, rank) if d not in gone]
-    made = [Strategy((Shard(d),) * len(c.outs), (Shard(d),) * len(c.operands)) for d in cut]
-    if c.name in ("flip", "roll", "tril", "triu", "cumsum"):
-        made += [Strategy((kind,), (kind,)) for kind in _kinds(c) if kind.reduce_op in ("sum", "avg")]
-    return made
+    gone = _dims(c, "dims") if c.name == "roll" else [rank - 2, rank - 1]
+    made = _others_cut(c, gone)
+    return made + [Strategy((kind,), (kind,)) for kind in _kinds(c) if kind.reduce_op in ("sum", "avg")]
+
+
+def _others_cut(c: Call, gone) -> list:
+    cut = [d for d in _sharded_dims(c, c.operands[0].ndim) if d not in gone]
+    return [Strategy((Shard(d),) * len(c.outs), (Shard(d),) * len(c.operands)) for d in cut]
+
+
+@general_rule("along")
+def along(c: Call) -> list:
+    """The dims that the declaration does not name may be cut, where every result has the shape of the operands."""
+    shape = tuple(c.operands[0].shape)
+    if any(tuple(x.shape) != shape for x in c.operands) or any(tuple(x.shape) != shape for x in c.outs):
+        return []
+    gone = [d for name in c.facts.along for d in _dims(c, name)]
+    return _others_cut(c, gone) + linear(c)
 
 
 @rule("topk", "kthvalue")

@@ -1,0 +1,49 @@
+"""Which precision autocast gives an operator on which device, against PyTorch."""
+
+import json
+from pathlib import Path
+
+import policy_cases as cases
+import pytest
+
+import msadapter as torch
+
+GOLDEN = json.loads(
+    (Path(__file__).resolve().parents[1] / "golden" / "autocast.json").read_text(encoding="utf-8")
+)
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+@pytest.mark.parametrize("call", cases.CALLS)
+def test_result_types_are_torchs(call, device, monkeypatch):
+    monkeypatch.setenv("MSADAPTER_DEVICE", "cuda")
+    for kinds, wanted in zip(cases.KINDS, GOLDEN[device][call], strict=True):
+        made, plain = (cases.run(torch, call, device, kinds, enabled) for enabled in (True, False))
+        assert made == (plain if wanted is None else wanted), kinds
+
+
+def test_each_device_has_its_own_settings(monkeypatch):
+    """CPU autocast leaves tensors of an accelerator alone, and the other way round."""
+    monkeypatch.setenv("MSADAPTER_DEVICE", "cuda")
+    host, far = torch.ones(2, 2), torch.ones(2, 2, device="cuda")
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert (host @ host).dtype == torch.bfloat16 and (far @ far).dtype == torch.float32
+        with torch.autocast("cuda", dtype=torch.float16):
+            assert (host @ host).dtype == torch.bfloat16 and (far @ far).dtype == torch.float16
+            assert host.bfloat16().exp().dtype == torch.bfloat16 and far.half().exp().dtype == torch.float32
+    with torch.autocast("cuda", dtype=torch.float16):
+        assert (host @ host).dtype == torch.float32 and (far @ far).dtype == torch.float16
+
+
+def test_losses_unsafe_in_half_precision_are_refused(monkeypatch):
+    monkeypatch.setenv("MSADAPTER_DEVICE", "cuda")
+    half = torch.full((2,), 0.5, device="cuda")
+    with (
+        torch.autocast("cuda"),
+        pytest.raises(RuntimeError, match="are unsafe to autocast.\nMany models use a sigmoid"),
+    ):
+        torch.nn.functional.binary_cross_entropy(half, half)
+    with torch.autocast("cuda", enabled=False):
+        torch.nn.functional.binary_cross_entropy(half, half)
+    with torch.autocast("cpu"):
+        torch.nn.functional.binary_cross_entropy(half.cpu(), half.cpu())
