@@ -8,6 +8,7 @@ import contextlib
 import ctypes
 import functools
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -15,8 +16,10 @@ import threading
 import time
 from dataclasses import dataclass, field
 
+from .errors import DistError
 from .guard import Guard
 from .meeting import JobEnded, Meeting, NewRound
+from .wire import SECRET_VARIABLE, secret_of_environment
 
 _GRACE = 5.0  # seconds between SIGTERM and SIGKILL for the other ranks after a failure
 _GOODBYE = 30.0  # the same when the job receives SIGTERM; a checkpoint may have to be written
@@ -54,6 +57,7 @@ class Job:
     copied_names: dict = field(
         default_factory=dict
     )  # names of extra variables -> torchrun's variables of which they are copies
+    secret: bytes | None = None  # of the job, for its store (wire.py); None if it has none
     bind_cores: bool = False  # bind each rank to its share of this machine's cores
 
 
@@ -90,6 +94,10 @@ class Agent:
 
     def __init__(self, job: Job):
         self.job, self.ranks = job, []
+        job.secret = job.secret or secret_of_environment()
+        if job.nodes == 1:  # nobody on another machine needs the store, and no other user of this one
+            job.host = "127.0.0.1"
+            job.secret = job.secret or secrets.token_hex(32).encode()
         self.meeting: Meeting | None = None
         self.round = None
 
@@ -111,6 +119,9 @@ class Agent:
             if self.meeting is not None:
                 self.meeting.leave(f"machine {self.job.node_rank} received {stop.args[0]}")
             return 128 + stop.args[1]
+        except DistError as err:  # the store cannot be made or reached
+            self._say(str(err))
+            return 1
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
@@ -176,6 +187,8 @@ class Agent:
                 **job.environment,
             }
         )
+        if job.secret is not None:
+            environment[SECRET_VARIABLE] = os.fsdecode(job.secret)
         environment.update({name: environment[known] for name, known in job.copied_names.items()})
         return {key: str(value) for key, value in environment.items()}
 

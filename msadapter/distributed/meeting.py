@@ -47,14 +47,18 @@ class Meeting:
         if job.node_rank is None and job.nodes > 1:  # the launcher that can bind the port becomes the first
             first = _is_local(job.host)
         try:
-            self.store = TCPStore(job.host, job.port, is_master=first, timeout=self.patience)
+            self.store = self._store(first)
             self.keeps_store = first
         except DistError:
             if job.node_rank is not None or not first:
                 raise
-            self.store, self.keeps_store = TCPStore(job.host, job.port, timeout=self.patience), False
+            self.store, self.keeps_store = self._store(False), False
         self.round: Round | None = None
         self._last_look, self._beats = 0.0, {}
+
+    def _store(self, first):
+        job = self.job
+        return TCPStore(job.host, job.port, is_master=first, timeout=self.patience, secret=job.secret)
 
     def _key(self, name):
         return f"agents/{self.job.run_id}/{name}"

@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 import json
 import os
+import secrets
 import socket
 import stat
 import sys
@@ -22,12 +23,15 @@ from . import watchdog
 from .errors import DistBackendError, DistError, DistStoreError
 from .store import PrefixStore, _seconds
 from .tcp_store import TCPStore
+from .wire import secret_of_environment
 
 _HELP = (
     "torch.distributed between processes of a machine without an NPU needs mpi4py and an MPI library: "
     "pip install 'msadapter[dist]'"
 )
 _FAMILIES = ("PMI_", "PMI2_", "PMIX_", "OMPI_")  # variables of process managers
+# Where the transports of MPICH (UCX, and the providers of libfabric) listen when all ranks are on one machine.
+_LOOPBACK = dict.fromkeys(("UCX_NET_DEVICES", "FI_TCP_IFACE", "FI_SOCKETS_IFACE", "FI_UDP_IFACE"), "lo")
 _EXIT_PATIENCE = 2.0  # seconds at exit in which pending messages may still be sent
 
 
@@ -146,8 +150,11 @@ class _Job:
         manager = _Manager(store, rank, nodes, name)
         # Variables of another process manager, which a launcher inside its allocation inherits, must not be heard.
         inherited = {key for key in os.environ if key.startswith(_FAMILIES)}
-        before = {key: os.environ.pop(key, None) for key in inherited | manager.environment().keys()}
-        os.environ.update(manager.environment())
+        added = manager.environment()
+        if len(set(nodes)) == 1:
+            added |= {key: value for key, value in _LOOPBACK.items() if key not in os.environ}
+        before = {key: os.environ.pop(key, None) for key in inherited | added.keys()}
+        os.environ.update(added)
         try:
             self._initialise()
         finally:
@@ -333,8 +340,16 @@ def meet_under_mpiexec():
     job._join_existing()
     world = job.mpi.COMM_WORLD
     rank, place = world.Get_rank(), None
+    near = world.Split_type(job.mpi.COMM_TYPE_SHARED)
+    one_machine = near.Get_size() == world.Get_size()
+    near.Free()
     if rank == 0:
-        store = TCPStore(socket.gethostname(), 0, is_master=True)
-        place = store.host, store.port
-    host, port = world.bcast(place, root=0)
-    return store if rank == 0 else TCPStore(host, port), rank, world.Get_size()
+        # mpiexec connects the ranks, so they can agree on a secret for the store
+        secret = secret_of_environment() or secrets.token_hex(32).encode()
+        host = "127.0.0.1" if one_machine else socket.gethostname()
+        store = TCPStore(host, 0, is_master=True, secret=secret)
+        place = store.host, store.port, secret
+    host, port, secret = world.bcast(place, root=0)
+    if rank != 0:
+        store = TCPStore(host, port, secret=secret)
+    return store, rank, world.Get_size()

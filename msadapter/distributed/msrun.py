@@ -101,10 +101,10 @@ def main(args=None) -> None:
     if not os.path.exists(parsed.task_script):
         raise SystemExit(f"msrun: can't open file {parsed.task_script!r}")
     try:
-        job = job_of(parsed)
+        agent = Agent(job_of(parsed))
     except ValueError as err:
         parser.error(str(err))
-    code = Agent(job).run()
+    code = agent.run()
     if code:
         raise SystemExit(code)
 

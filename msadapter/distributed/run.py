@@ -8,6 +8,7 @@ import tempfile
 import uuid
 
 from .agent import Agent, Job
+from .wire import checked_secret, secret_of_environment, secret_of_file
 
 
 def get_args_parser() -> argparse.ArgumentParser:
@@ -26,7 +27,8 @@ def get_args_parser() -> argparse.ArgumentParser:
             "rdzv-conf",
             "",
             "key=value,... in seconds: join_timeout, last_call_timeout (for more machines than the least), "
-            "keep_alive_timeout (of a silent launcher)",
+            "keep_alive_timeout (of a silent launcher); secret_file=PATH, or secret=TEXT that other users of this "
+            "machine can see: the job's secret, the same for all launchers (docs/distributed.md)",
         ),
         ("max-restarts", "0", "how often all ranks are started again after a failure"),
         ("monitor-interval", "0.1", "seconds between looks at the ranks"),
@@ -105,6 +107,29 @@ def _command(args) -> list:
     return [*python, args.training_script, *args.training_script_args]
 
 
+def _settings(text: str) -> dict:
+    """Parses 'key=value,...'. A value may contain '='."""
+    settings = {}
+    for part in filter(None, text.split(",")):
+        key, equals, value = part.partition("=")
+        if not equals:
+            # the part is not shown, because it may belong to a secret
+            raise ValueError("--rdzv-conf: each part must be key=value; a value cannot contain a comma")
+        settings[key.strip()] = value
+    return settings
+
+
+def _secret(settings: dict) -> bytes | None:
+    """The job's secret from --rdzv-conf, otherwise from the environment. None if there is none."""
+    if "secret" in settings and "secret_file" in settings:
+        raise ValueError("--rdzv-conf: give either secret or secret_file")
+    if "secret_file" in settings:
+        return secret_of_file(settings["secret_file"])
+    if "secret" in settings:
+        return checked_secret(os.fsencode(settings["secret"]), "--rdzv-conf secret")
+    return secret_of_environment()
+
+
 def job_of(args) -> Job:
     """Converts the options to a Job. Raises ValueError for contradictory options."""
     least, nodes = (1, 1) if args.standalone else _nodes(args.nnodes)
@@ -119,7 +144,7 @@ def job_of(args) -> Job:
         node_rank = None  # the first launcher that arrives gets rank 0
     elif node_rank is None:
         node_rank = None if nodes > 1 and args.rdzv_backend != "static" else 0
-    conf = dict(part.split("=") for part in args.rdzv_conf.split(",") if part)
+    conf = _settings(args.rdzv_conf)
     redirects, tee = _streams(args.redirects, local_size), _streams(args.tee, local_size)
     log_dir = args.log_dir
     if log_dir is None and (any(redirects.values()) or any(tee.values())):
@@ -142,6 +167,7 @@ def job_of(args) -> Job:
         join_timeout=float(conf.get("join_timeout", 600)),
         last_call=float(conf.get("last_call_timeout", 30)),
         silence=float(conf.get("keep_alive_timeout", 15)),
+        secret=_secret(conf),
         shown={int(r) for r in args.local_ranks_filter.split(",")} if args.local_ranks_filter else None,
     )
 
@@ -150,7 +176,11 @@ def run(args) -> None:
     """Runs the job of parsed options. Raises SystemExit with a rank's exit code if it fails."""
     if not args.no_python and not args.module and not os.path.exists(args.training_script):
         raise SystemExit(f"torchrun: can't open file {args.training_script!r}")
-    code = Agent(job_of(args)).run()
+    try:
+        job = job_of(args)
+    except ValueError as err:
+        raise SystemExit(f"torchrun: {err}") from err
+    code = Agent(job).run()
     if code:
         raise SystemExit(code)
 

@@ -1,128 +1,212 @@
 """TCPStore: one process stores the keys, and the others access them over sockets.
 
-A request is a list of byte strings, each preceded by its length: the name of a method of Store, followed by its arguments.
-The answer is such a list too: b"ok" and the result, or b"timeout" and the text of the error. Each thread of a process has
-its own connection, so a thread that waits for a key does not block the others.
+A request is a frame (wire.py) with the name of a method of Store and its arguments. The answer is a frame too: b"ok" and the
+result, or b"timeout" or b"error" and the text of the error. Each thread of a process has its own connection, so a thread that
+waits for a key does not block the others.
 """
 
 import contextlib
 import os
 import socket
-import struct
+import sys
 import threading
 import time
+import warnings
 from datetime import timedelta
 
+from . import wire
 from .errors import DistError, DistNetworkError, DistStoreError
 from .store import _DEFAULT_TIMEOUT, HashStore, Store, _bytes, _seconds
 
-
-def _send(connection: socket.socket, parts) -> None:
-    sizes = struct.pack(f"<{len(parts) + 1}I", len(parts), *map(len, parts))
-    connection.sendall(sizes + b"".join(parts))
+_HANDSHAKE = 10.0  # seconds that a client has for its handshake
+_WAITING = 256  # connections whose handshake has not ended; when there are more, the oldest is closed
 
 
-def _read(connection: socket.socket, count: int) -> bytes:
-    data = bytearray()
-    while len(data) < count:
-        piece = connection.recv(min(count - len(data), 1 << 20))
-        if not piece:
-            raise ConnectionError("the connection was closed")
-        data += piece
-    return bytes(data)
+def _key(argument: bytes) -> str:
+    if len(argument) > wire.MAX_KEY:
+        raise ValueError(f"TCPStore: a key of {len(argument)} bytes; a key has at most {wire.MAX_KEY}")
+    return argument.decode()
 
 
-def _receive(connection: socket.socket) -> list:
-    (number,) = struct.unpack("<I", _read(connection, 4))
-    sizes = struct.unpack(f"<{number}I", _read(connection, 4 * number))
-    return [_read(connection, size) for size in sizes]
+def _text(message) -> bytes:
+    """The text of an error for a frame. It may name many keys, so its end may be cut off."""
+    return str(message).encode(errors="replace")[: wire.MAX_KEY]
+
+
+def _append(data: HashStore, key: str, value: bytes) -> None:
+    def change(table):
+        before = table.get(key, b"")
+        if len(before) + len(value) > wire.MAX_PART:
+            raise ValueError(
+                f"TCPStore: append would make a value of {len(before) + len(value)} bytes; "
+                f"a value has at most {wire.MAX_PART}"
+            )
+        table[key] = before + value
+
+    data._update(change)
 
 
 def _answer(data: HashStore, name: str, arguments: list) -> list:
     """Runs a request on the table of keys and returns the parts of the result."""
-    keys = [argument.decode() for argument in arguments]
-    if name in ("set", "append"):
-        getattr(data, name)(keys[0], arguments[1])
-        return []
-    if name == "get":
-        data.wait([keys[1]], float(keys[0]))
-        return [data._update(lambda table: table[keys[1]])]
-    if name == "wait":
-        data.wait(keys[1:], float(keys[0]))
-        return []
-    if name == "add":
-        return [str(data.add(keys[0], int(keys[1]))).encode()]
+    if name in ("get", "wait", "multi_get"):
+        patience, keys = float(arguments[0]), [_key(argument) for argument in arguments[1:]]
+        if patience != patience:
+            raise ValueError("TCPStore: a timeout must be a number of seconds, not nan")
+        data.wait(keys, min(patience, threading.TIMEOUT_MAX))
+        return [] if name == "wait" else data._update(lambda table: [table[key] for key in keys])
     if name == "check":
-        return [b"1" if data.check(keys) else b""]
-    if name == "compare_set":
-        return [data.compare_set(keys[0], arguments[1], arguments[2])]
-    if name == "delete_key":
-        return [b"1" if data.delete_key(keys[0]) else b""]
+        return [b"1" if data.check([_key(argument) for argument in arguments]) else b""]
     if name == "num_keys":
         return [str(data.num_keys()).encode()]
-    if name == "multi_get":
-        data.wait(keys[1:], float(keys[0]))
-        return data._update(lambda table: [table[key] for key in keys[1:]])
+    key, *values = arguments
+    key = _key(key)
+    if name == "set":
+        data.set(key, values[0])
+        return []
+    if name == "append":
+        _append(data, key, values[0])
+        return []
+    if name == "add":
+        return [str(data.add(key, int(values[0]))).encode()]
+    if name == "compare_set":
+        return [data.compare_set(key, values[0], values[1])]
+    if name == "delete_key":
+        return [b"1" if data.delete_key(key) else b""]
     raise ValueError(f"TCPStore does not know the request {name!r}")
 
 
-class _Server:
-    """Listens on a port and serves each connection in a separate thread."""
+def _listen(address: str, port: int, listen_fd: int | None) -> socket.socket:
+    try:
+        if listen_fd is not None:
+            return socket.socket(fileno=listen_fd)
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        return socket.create_server((address, port), family=family, backlog=1024)
+    except OSError as err:
+        raise DistNetworkError(
+            "The server socket has failed to listen on any local network address. "
+            f"port: {port}, useIpv6: false, code: {-(err.errno or 0)}, message: {os.strerror(err.errno or 0)}"
+        ) from err
 
-    def __init__(self, port: int, listen_fd: int | None):
+
+class _Server:
+    """Listens on a port and serves each connection in a separate thread.
+
+    It listens on `address`, or on all addresses of this machine if that is empty.
+    """
+
+    def __init__(self, address: str, port: int, listen_fd: int | None, secret: bytes | None):
         self.data = HashStore()
-        try:
-            if listen_fd is not None:
-                self._socket = socket.socket(fileno=listen_fd)
-            else:
-                self._socket = socket.create_server(("", port), backlog=1024)
-        except OSError as err:
-            raise DistNetworkError(
-                "The server socket has failed to listen on any local network address. "
-                f"port: {port}, useIpv6: false, code: {-(err.errno or 0)}, message: {os.strerror(err.errno or 0)}"
-            ) from err
+        self._secret = secret
+        self._socket = _listen(address, port, listen_fd)
         self.port = self._socket.getsockname()[1]
+        if self._socket.family == socket.AF_INET6:
+            self.address = address or "::1"
+        else:
+            self.address = address or "127.0.0.1"
+        self._lock = threading.Lock()
         self._open: set = set()
+        self._waiting: dict = {}  # connections in their handshake, the oldest first
+        self._told: set = set()  # the refusals that have been reported
+        self._closed = False
         threading.Thread(target=self._accept, name="TCPStore server", daemon=True).start()
 
     def _accept(self):
         while True:
             try:
-                connection, _ = self._socket.accept()
-            except OSError:  # closed
-                return
-            self._open.add(connection)
-            threading.Thread(
-                target=self._serve, args=(connection,), name="TCPStore client", daemon=True
-            ).start()
+                connection, peer = self._socket.accept()
+            except OSError:
+                if self._closed:
+                    return
+                time.sleep(0.1)  # no file descriptor is free, or the client has gone already
+                continue
+            with self._lock:
+                self._open.add(connection)
+                self._waiting[connection] = None
+                if len(self._waiting) > _WAITING:
+                    oldest = next(iter(self._waiting))
+                    self._waiting.pop(oldest)
+                    _shut(oldest)
+            try:
+                threading.Thread(
+                    target=self._serve, args=(connection, peer), name="TCPStore client", daemon=True
+                ).start()
+            except RuntimeError:  # no more threads can be started; the client tries again
+                self._forget(connection)
+                connection.close()
 
-    def _serve(self, connection):
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        with connection, contextlib.suppress(OSError):  # a disconnected client needs no answer
-            while True:
-                name, *arguments = _receive(connection)
-                try:
-                    _send(connection, [b"ok", *_answer(self.data, name.decode(), arguments)])
-                except DistStoreError as err:
-                    _send(connection, [b"timeout", str(err).encode()])
-                except ValueError as err:
-                    _send(connection, [b"error", str(err).encode()])
-        self._open.discard(connection)
+    def _forget(self, connection):
+        with self._lock:
+            self._open.discard(connection)
+            self._waiting.pop(connection, None)
+
+    def _serve(self, connection, peer):
+        try:
+            # a client that disconnects or breaks the rules loses its connection, and nobody else is concerned
+            with connection, contextlib.suppress(OSError, MemoryError):
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                self._admit(connection, peer)
+                while True:
+                    self._serve_one(connection)
+        finally:
+            self._forget(connection)
+
+    def _admit(self, connection, peer):
+        try:
+            wire.admit(connection, self._secret, _HANDSHAKE)
+        except wire.Refused as err:
+            with self._lock:
+                known = str(err) in self._told
+                self._told.add(str(err))
+            if not known:  # once, because a stranger must not fill the log
+                where = peer[0] if peer else "a local process"
+                text = f"TCPStore: refused a connection from {where}: {err}; {wire.HOW_TO_AGREE}"
+                print(text, file=sys.stderr, flush=True)
+            raise
+        with self._lock:
+            self._waiting.pop(connection, None)
+
+    def _serve_one(self, connection):
+        try:
+            name, *arguments = wire.receive(connection)
+        except wire.BadFrame as err:
+            wire.send(connection, [b"error", f"the store has closed the connection: {err}".encode()])
+            raise
+        try:
+            wire.send(connection, [b"ok", *_answer(self.data, name.decode(), arguments)])
+        except DistStoreError as err:
+            wire.send(connection, [b"timeout", _text(err)])
+        except (ValueError, LookupError, ArithmeticError) as err:
+            known = isinstance(err, ValueError)
+            wire.send(connection, [b"error", _text(err if known else f"malformed request: {err!r}")])
 
     def close(self) -> None:
         """Stops listening and closes all connections."""
+        self._closed = True
+        with self._lock:
+            connections = [self._socket, *self._open]
         # accept() in another thread returns only when the socket is shut down, not when it is closed
-        for opened in (self._socket, *self._open):
-            with contextlib.suppress(OSError):
-                opened.shutdown(socket.SHUT_RDWR)
+        for opened in connections:
+            _shut(opened)
         self._socket.close()
+
+
+def _shut(connection):
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
 
 
 class TCPStore(Store):
     """A store that the process with is_master=True runs at host_name:port. Port 0 means any free port.
 
-    With world_size and wait_for_workers, the master waits until that many processes have connected. Raises DistNetworkError if
-    the port is in use or the server does not answer, and DistStoreError if a key is not set within the timeout.
+    The master listens on the loopback address alone if host_name is one (localhost, 127.0.0.1, ::1), otherwise on all
+    addresses of its machine. With world_size and wait_for_workers, it waits until that many processes have connected.
+
+    `secret` (msadapter's own argument), by default the environment variable MSADAPTER_JOB_SECRET, is the job's secret: only
+    processes that have the same one are served. b"" means none, whatever the environment says. A key has at most 64 KiB, a
+    value 256 MiB, and a message 1 GiB.
+
+    Raises DistNetworkError if the port is in use, the server does not answer or the secrets differ, DistStoreError if a key
+    is not set within the timeout, and ValueError if a value is too large.
     """
 
     _servers: dict = {}
@@ -138,21 +222,37 @@ class TCPStore(Store):
         multi_tenant: bool = False,
         master_listen_fd=None,
         use_libuv: bool = True,
+        *,
+        secret: bytes | None = None,
     ):
         super().__init__()
         self._host, self._timeout, self._server = host_name, timeout, None
+        self._secret = wire.secret_of_environment() if secret is None else secret or None
+        loopback = wire.loopback_of(host_name)
+        self._address = loopback or host_name
         self._local = threading.local()
         if is_master:
             self._server = self._servers.get(int(port)) if multi_tenant and port else None
             if self._server is None:
-                self._server = _Server(int(port), master_listen_fd)
+                self._server = _Server(loopback or "", int(port), master_listen_fd, self._secret)
+                if loopback is None and self._secret is None:
+                    self._warn(self._server.port)
                 if multi_tenant:
                     self._servers[self._server.port] = self._server
-            port = self._server.port
+            self._address, port = self._server.address, self._server.port
         self._port = int(port)
         self._connection()
         if world_size and world_size > 0 and wait_for_workers:
             self._meet(world_size, is_master)
+
+    @staticmethod
+    def _warn(port):
+        warnings.warn(
+            f"The store of this job listens on all addresses of this machine (port {port}) and has no "
+            "secret, so every process that reaches the port can read and change what the ranks agree on. "
+            f"To prevent this, {wire.HOW_TO_AGREE} (docs/distributed.md)",
+            stacklevel=3,
+        )
 
     def _meet(self, world_size, is_master):
         if self.add("init/", 1) >= world_size:
@@ -182,17 +282,21 @@ class TCPStore(Store):
         return local.connection
 
     def _connect(self) -> socket.socket:
-        host = "127.0.0.1" if self._server is not None else self._host
         end, pause, last = time.monotonic() + _seconds(self._timeout), 0.01, None
-        while time.monotonic() < end:
+        while (left := end - time.monotonic()) > 0:
+            connection = None
             try:
-                connection = socket.create_connection(
-                    (host, self._port), timeout=max(end - time.monotonic(), 0.1)
-                )
-                connection.settimeout(None)
+                connection = socket.create_connection((self._address, self._port), timeout=max(left, 0.1))
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                wire.greet(connection, self._secret, max(end - time.monotonic(), 0.1))
                 return connection
-            except OSError as err:  # the master may not be listening yet
+            except OSError as err:  # the master may not be listening yet, or may be too busy
+                if connection is not None:
+                    connection.close()
+                if isinstance(err, wire.Refused):
+                    raise DistNetworkError(
+                        f"the store at {self._host}:{self._port} cannot be used: {err}"
+                    ) from err
                 last = err
                 time.sleep(pause)
                 pause = min(pause * 2, 0.5)
@@ -204,15 +308,15 @@ class TCPStore(Store):
     def _ask(self, name: str, *arguments) -> list:
         connection = self._connection()
         try:
-            _send(connection, [name.encode(), *map(_bytes, arguments)])
-            status, *result = _receive(connection)
+            wire.send(connection, [name.encode(), *map(_bytes, arguments)])
+            status, *result = wire.receive(connection)
         except OSError as err:
             self._local.pid = None
             raise DistNetworkError(f"the store at {self._host}:{self._port} is gone: {err}") from err
         if status == b"timeout":
-            raise DistStoreError(result[0].decode())
+            raise DistStoreError(result[0].decode(errors="replace"))
         if status != b"ok":
-            raise DistError(result[0].decode())
+            raise DistError(result[0].decode(errors="replace"))
         return result
 
     def _patience(self, timeout=None) -> str:
@@ -256,6 +360,7 @@ class TCPStore(Store):
             timeout=self._timeout
             if isinstance(self._timeout, timedelta)
             else timedelta(seconds=float(self._timeout)),
+            secret=self._secret or b"",
         )
 
     def close(self) -> None:
