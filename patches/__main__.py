@@ -50,7 +50,7 @@ def _parser() -> argparse.ArgumentParser:
         return one
 
     one = command("list", _list, "every rule and its reason")
-    one.add_argument("--table", action="store_true", help="as the table of README.md")
+    one.add_argument("--table", action="store_true", help="as the table of docs/patches.md")
     command("plan", _plan, "what would become of each rule with SOURCE; writes nothing", "upstream", "source")
     one = command(
         "apply",

@@ -361,8 +361,8 @@ def _locked(target: Path, make, verbose: bool, thorough: bool = False) -> Path:
 
 def _link(target: Path, make, root: Path, verbose: bool) -> None:
     """Build ``target``. It appears whole, with its hash beside it."""
-    names = ("core", "common", "ms_backend", "pynative", "pyboost", "pynative_utils")
-    names += ("runtime_utils", "backend_common", "ops")
+    names = ["core", "common", "ms_backend", "pynative", "pyboost", "pynative_utils"]
+    names += ["runtime_utils", "backend_common", "ops"]
     lib = root / "lib"
     part = target.parent / f"{target.stem}.{os.getpid()}.part"
     with tempfile.TemporaryDirectory(dir=cache_root()) as tmp:

@@ -117,20 +117,21 @@ namespaces: dict[str, dict[str, object]] = collections.defaultdict(
 def _result_type(schema: _schema.Schema):
     if len(schema.results) < 2 or not all(schema.results):
         return None
-    base = collections.namedtuple(schema.name.split(".")[-1], schema.results)
+    fields: tuple[str, ...] = tuple(schema.results)
+    base = collections.namedtuple(schema.name.split(".")[-1], fields)
 
     class Result(base):
         __slots__ = ()
 
         def __new__(cls, values=None, **kwargs):
-            values = values if values is not None else tuple(kwargs[f] for f in base._fields)
+            values = values if values is not None else tuple(kwargs[f] for f in fields)
             return tuple.__new__(cls, values)
 
         def __reduce__(self):
             return tuple, (tuple(self),)
 
         def __repr__(self):
-            body = ",\n".join(f"{f}={getattr(self, f)!r}" for f in base._fields)
+            body = ",\n".join(f"{f}={getattr(self, f)!r}" for f in fields)
             return f"torch.return_types.{schema.name.split('.')[-1]}(\n{body})"
 
     Result.__name__ = Result.__qualname__ = schema.name.split(".")[-1]
@@ -356,7 +357,7 @@ def _declare(text: str, *, kind, ms=None, body=None, promote=None, promote_args=
         short,
         notes=notes,
         body=body,
-        module=(inspect.getmodule(body).__name__ if body else ""),
+        module=body.__module__ if body else "",
     )
     d.function = _C.make_op(_spec(schema, **spec, inplace=False))
     _by_function[d.function] = (d, False)
