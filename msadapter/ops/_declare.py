@@ -9,6 +9,7 @@ from __future__ import annotations
 import collections
 import copyreg
 import dis
+import functools
 import inspect
 import re
 from dataclasses import dataclass, field
@@ -143,11 +144,16 @@ def _result_type(schema: _schema.Schema):
 _METADATA = ("shape", "dtype", "ndim")
 
 
+@functools.lru_cache(maxsize=1)  # a formula is asked about each of its arguments in turn
+def _instructions(code) -> list:
+    return list(dis.get_instructions(code))
+
+
 def _reads_shape_only(function, name: str) -> bool:
     """Whether a formula asks its argument for nothing but shape, dtype and ndim: then the values are not kept."""
     if not any(attribute in function.__code__.co_names for attribute in _METADATA):
         return False  # seen at once; reading instructions costs import time
-    code = list(dis.get_instructions(function))
+    code = _instructions(function.__code__)
     uses = [i for i, step in enumerate(code) if step.opname.startswith("LOAD_") and step.argval == name]
     return bool(uses) and all(
         code[i].opname == "LOAD_FAST"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from dataclasses import dataclass, field
 
@@ -90,6 +91,7 @@ def split_arguments(text: str) -> list[str]:
     return parts
 
 
+@functools.cache  # a few texts are the defaults of most parameters, and import time counts
 def _default(text: str):
     if text == "None":
         return None
