@@ -5,24 +5,26 @@ from __future__ import annotations
 from datetime import timedelta
 from types import SimpleNamespace
 
+from ..distributed.process_group import ProcessGroup
 
-class _Options:
+
+class _Options(ProcessGroup.Options):
     """Options of a process group on the NPU: a time limit and `hccl_config`."""
 
     def __init__(self, is_high_priority_stream: bool = False):
+        super().__init__("hccl", timedelta(minutes=30))
         self.is_high_priority_stream = is_high_priority_stream
-        self.op_timeout = timedelta(minutes=30)
         self.hccl_config: dict = {}
-        self.global_ranks_in_group: list[int] = []
         self.group_id = ""
 
     @property
-    def _timeout(self) -> timedelta:
-        return self.op_timeout
+    def op_timeout(self) -> timedelta:
+        """The time limit under torch_npu's name."""
+        return self._timeout
 
-    @_timeout.setter
-    def _timeout(self, value: timedelta) -> None:
-        self.op_timeout = value
+    @op_timeout.setter
+    def op_timeout(self, value: timedelta) -> None:
+        self._timeout = value
 
 
 # Programs also read this attribute from the class, before they create options.

@@ -87,7 +87,13 @@ def environment(tree: Path, processes: int = 1, **variables: str) -> dict[str, s
     adapter = {"MSADAPTER_DEVICE": "cuda", "CUDA_DEVICE_MAX_CONNECTIONS": "1"}
     adapter |= {"OMP_NUM_THREADS": "1"} if processes > 1 else alone
     shim = ROOT / "msadapter" / "alias" / "shim"
-    return os.environ | adapter | variables | {"PYTHONPATH": os.pathsep.join(map(str, (shim, ROOT, tree)))}
+    paths = {"PYTHONPATH": os.pathsep.join(map(str, (shim, ROOT, tree))), "PATH": python_first()}
+    return os.environ | adapter | variables | paths
+
+
+def python_first() -> str:
+    """PATH with this Python in front: Megatron's Makefile asks `python3` for the headers of pybind11."""
+    return f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
 
 
 def command(cache: Path, arguments: list[str], processes: int = 1, schedule: list[str] = TWENTY) -> list[str]:

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.megatron.lm_checkout import python_first
+
 ROOT = Path(__file__).resolve().parents[2]
 _MODEL = """
 --transformer-impl local --no-gradient-accumulation-fusion --no-masked-softmax-fusion --no-persist-layer-norm
@@ -53,6 +55,7 @@ def losses(
     environment = {
         **os.environ,
         "PYTHONPATH": ":".join(map(str, [ROOT, megatron, *paths])),
+        "PATH": python_first(),
         "MSADAPTER_DEVICE": device,
         "CUDA_DEVICE_MAX_CONNECTIONS": "1",
         "MASTER_ADDR": "127.0.0.1",
