@@ -1,6 +1,21 @@
-"""The tools of tests/golden are importable by name."""
+"""The tools of tests/golden are importable by name. With MSADAPTER_FAST=0 the failures that are known are expected."""
 
+import os
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "golden"))
+import pytest
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+sys.path.insert(0, str(GOLDEN))
+
+
+def pytest_collection_modifyitems(items) -> None:
+    """Expect the failures of the path through MindSpore's operators that are listed, and nothing else."""
+    if os.environ.get("MSADAPTER_FAST") != "0":
+        return
+    lines = (GOLDEN / "known_failures_plain_path.tsv").read_text().splitlines()
+    known = dict(line.split("\t") for line in lines if not line.startswith("#"))
+    for item in items:
+        if item.nodeid in known:
+            item.add_marker(pytest.mark.xfail(strict=True, reason=known[item.nodeid]))
