@@ -51,12 +51,13 @@ def known_failures() -> dict[str, list[tuple[re.Pattern, str]]]:
 def judge(suite: str, case: str, difference: str | None) -> None:
     """Fails the test if an answer differs from PyTorch's and is not known to, or is known to and does not.
 
-    difference: what differs, or None.
+    difference: what differs, or None. A reason that begins with "rounding" allows both, because the last bits depend on
+    the processor.
     """
     reason = next((why for known, why in known_failures().get(suite, ()) if known.fullmatch(case)), None)
     if reason is None:
         assert difference is None, f"{suite} {case}: {difference}"
-    else:
+    elif not reason.startswith("rounding"):
         assert difference is not None, (
             f"{suite} {case} is as PyTorch's now: take its line out of {FILE.name} (its reason: {reason})"
         )
