@@ -4,12 +4,12 @@ import json
 import pickle
 from pathlib import Path
 
-import amp_cases as cases
 import numpy as np
 import pytest
 
 import msadapter as torch
 from msadapter.amp.state import state
+from tests.amp import amp_cases as cases
 
 GOLDEN = json.loads((Path(__file__).resolve().parents[1] / "golden" / "amp.json").read_text())
 

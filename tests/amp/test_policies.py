@@ -3,10 +3,10 @@
 import json
 from pathlib import Path
 
-import policy_cases as cases
 import pytest
 
 import msadapter as torch
+from tests.amp import policy_cases as cases
 
 GOLDEN = json.loads(
     (Path(__file__).resolve().parents[1] / "golden" / "autocast.json").read_text(encoding="utf-8")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 
-from contracts import refusal
+from tests.golden.contracts import refusal
 
 
 def _leaf(torch, *values):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contracts import refusal
+from tests.golden.contracts import refusal
 
 
 def _leaf(torch, *values):

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import function_cases
-import graph_cases
-import hook_cases
 import pytest
-from contracts import cases_of, difference, golden, outcome
 
 import msadapter as torch
+from tests.autograd import function_cases, graph_cases, hook_cases
+from tests.golden.contracts import cases_of, difference, golden, outcome
 
 RECORDED = golden("autograd")
 
@@ -16,7 +14,7 @@ RECORDED = golden("autograd")
 def _parameters():
     for module in (graph_cases, function_cases, hook_cases):
         for name, case in cases_of(module).items():
-            yield pytest.param(module.__name__, name, case, id=name)
+            yield pytest.param(module.__name__.rpartition(".")[2], name, case, id=name)
 
 
 @pytest.mark.parametrize(("module", "name", "case"), _parameters())

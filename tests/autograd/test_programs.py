@@ -6,13 +6,13 @@ import json
 import subprocess
 from pathlib import Path
 
-import programs
 import pytest
-from contracts import difference, golden
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import msadapter as torch
+from tests.golden import programs
+from tests.golden.contracts import difference, golden
 
 RECORDED = golden("programs")
 # Hashes of many more programs: errors, geometry, numbers and gradients, for the seeds from 10000 on.
@@ -40,8 +40,8 @@ def test_thousands():
 
 
 _SERVER = """
-import json, sys
-import programs, torch
+import json, sys, torch
+from tests.golden import programs
 for line in sys.stdin:
     print(json.dumps(programs.run(torch, json.loads(line))), flush=True)
 """
@@ -50,10 +50,10 @@ for line in sys.stdin:
 @pytest.mark.slow
 def test_fresh(torch_python):
     """Programs that were not recorded. PyTorch computes their answers during the test."""
-    folder = Path(programs.__file__).parent
+    root = Path(__file__).resolve().parents[2]
     pipe = subprocess.PIPE
     with subprocess.Popen(
-        [torch_python, "-c", _SERVER], stdin=pipe, stdout=pipe, text=True, cwd=folder
+        [torch_python, "-c", _SERVER], stdin=pipe, stdout=pipe, text=True, cwd=root
     ) as server:
 
         @settings(max_examples=300, deadline=None)

@@ -7,12 +7,10 @@ import warnings
 from pathlib import Path
 
 import pytest
-import samples
-import saved
-import second_order
-from verdict import judge, unused
 
 import msadapter as torch
+from tests.golden import samples, saved, second_order
+from tests.golden.verdict import judge, unused
 
 GOLDEN = json.loads((Path(__file__).resolve().parents[1] / "golden" / "saved.json").read_text())
 CASES, ARRAYS = second_order.load(samples.FILE)

@@ -6,10 +6,10 @@ import math
 import warnings
 
 import pytest
-import second_order
-from verdict import judge, unused
 
 import msadapter as torch
+from tests.golden import second_order
+from tests.golden.verdict import judge, unused
 
 CASES, ARRAYS = second_order.load()
 

@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from contracts import difference
+
+from tests.golden.contracts import difference
 
 HERE = Path(__file__).parent
 

@@ -12,7 +12,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from verdict import judge, unused
+
+from tests.golden.verdict import judge, unused
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIM = ROOT / "msadapter" / "alias" / "shim"

@@ -7,16 +7,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-GOLDEN = Path(__file__).resolve().parents[1] / "golden"
+ROOT = Path(__file__).resolve().parents[2]
 
 _PROGRAM = """
 import importlib, json, sys, warnings
 warnings.simplefilter("ignore")
 import msadapter
 msadapter.install()
-sys.path.insert(0, sys.argv[1])
-from make_symbols import resolve
-names = json.load(open(sys.argv[1] + "/symbols.json"))
+from tests.golden.make_symbols import resolve
+names = json.load(open("tests/golden/symbols.json"))
 print(json.dumps([name for name in names if not resolve(name)]))
 """
 
@@ -24,6 +23,6 @@ print(json.dumps([name for name in names if not resolve(name)]))
 def test_every_name_resolves():
     """The names are looked up in a new process, through `import torch` and `import torch_npu`."""
     done = subprocess.run(
-        [sys.executable, "-c", _PROGRAM, str(GOLDEN)], capture_output=True, text=True, timeout=120, check=True
+        [sys.executable, "-c", _PROGRAM], cwd=ROOT, capture_output=True, text=True, timeout=120, check=True
     )
     assert json.loads(done.stdout) == []

@@ -5,10 +5,10 @@ import os
 import time
 from pathlib import Path
 
-import data_cases as cases
 import pytest
 
 import msadapter as torch
+from tests.data import data_cases as cases
 
 GOLDEN = json.loads((Path(__file__).resolve().parents[1] / "golden" / "data.json").read_text())
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import distribution_cases
 import pytest
-import transform_cases
-from contracts import cases_of, difference, golden, outcome
 
 import msadapter as torch
+from tests.distributions import distribution_cases, transform_cases
+from tests.golden.contracts import cases_of, difference, golden, outcome
 
 RECORDED = golden("distributions")
-MODULES = {m.__name__: m for m in (distribution_cases, transform_cases)}
+MODULES = {m.__name__.rpartition(".")[2]: m for m in (distribution_cases, transform_cases)}
 CASES = [(name, case) for name, m in MODULES.items() for case in cases_of(m)]
 
 

@@ -1,6 +1,6 @@
 """torch.distributions' transforms and constraints."""
 
-from contracts import expressions
+from tests.golden.contracts import expressions
 
 SETUP = """
 import torch.distributions as D

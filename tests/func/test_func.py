@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import func_cases
-import functional_cases
 import pytest
-from contracts import cases_of, difference, golden, outcome
 
 import msadapter as torch
+from tests.func import func_cases, functional_cases
+from tests.golden.contracts import cases_of, difference, golden, outcome
 
 RECORDED = golden("func")
-MODULES = (functional_cases, func_cases)
-CASES = [(m.__name__, name) for m in MODULES for name in cases_of(m)]
+MODULES = {"functional_cases": functional_cases, "func_cases": func_cases}
+CASES = [(module, name) for module, found in MODULES.items() for name in cases_of(found)]
 
 
 def _without_strides(record):
@@ -28,6 +27,6 @@ def _names(torch_by_name):
 
 @pytest.mark.parametrize(("module", "case"), CASES, ids=[name for _, name in CASES])
 def test_case(module, case):
-    function = next(cases_of(m)[case] for m in MODULES if m.__name__ == module)
+    function = cases_of(MODULES[module])[case]
     ours, theirs = _without_strides(outcome(function, torch)), _without_strides(RECORDED[module][case])
     assert difference(ours, theirs) is None

@@ -6,7 +6,6 @@ Needs MSADAPTER_CONFORMANCE: the folder of run_conformance.py and its golden ans
 from __future__ import annotations
 
 import json
-import sys
 
 import pytest
 
@@ -65,8 +64,8 @@ def _compare(meta, sample, arrays, rc) -> tuple[int, list, set]:
 
 
 @pytest.mark.slow
-def test_samples(conformance, torch_by_name):
-    sys.path.insert(0, str(conformance))
+def test_samples(conformance, torch_by_name, monkeypatch):
+    monkeypatch.syspath_prepend(conformance)
     import run_conformance as rc
 
     rc.load_torch()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import fx_cases
 import pytest
-from contracts import cases_of, difference, golden, outcome
 
 import msadapter as torch
+from tests.fx import fx_cases
+from tests.golden.contracts import cases_of, difference, golden, outcome
 
 RECORDED = golden("fx")["fx_cases"]
 

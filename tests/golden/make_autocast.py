@@ -1,21 +1,19 @@
 """Writes autocast.json: the types that PyTorch gives to results under autocast, for each device and operator.
 
-    python tests/golden/make_autocast.py        # with a real PyTorch; no accelerator is needed
+    python -m tests.golden.make_autocast        # with a real PyTorch; no accelerator is needed
 
 CUDA's answers come from fake tensors: they pass PyTorch's dispatcher, and so its autocast, without memory.
 """
 
 import json
-import sys
 from pathlib import Path
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "amp"))
+from tests.amp import policy_cases as cases
 
-import policy_cases as cases  # noqa: E402
+HERE = Path(__file__).resolve().parent
 
 if __name__ == "__main__":
     with FakeTensorMode():

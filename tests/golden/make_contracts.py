@@ -1,6 +1,6 @@
 """Answers of real PyTorch 2.13.0 to the cases of tests/autograd, tests/tensor and more, and to random programs.
 
-<python with torch> tests/golden/make_contracts.py [folder ...]
+<python with torch> -m tests.golden.make_contracts [folder ...]
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import sys
 from pathlib import Path
 
 import torch
-from contracts import HERE, cases_of, outcome
+
+from tests.golden.contracts import HERE, cases_of, outcome
 
 PROGRAMS = 300
 DIGESTS, FIRST_SEED = 3000, 10000  # programs of which only hashes are kept
@@ -30,16 +31,15 @@ def main() -> None:
     for folder, modules in MODULES.items():
         if folder not in wanted:
             continue
-        sys.path.insert(0, str(HERE.parent / folder))
         answers = {}
         for module in modules:
             if (HERE.parent / folder / f"{module}.py").exists():
-                found = cases_of(importlib.import_module(module))
+                found = cases_of(importlib.import_module(f"tests.{folder}.{module}"))
                 answers[module] = {name: outcome(case, torch) for name, case in found.items()}
         Path(HERE / f"{folder}.json").write_text(json.dumps(answers, indent=0) + "\n")
     if "programs" not in wanted:
         return
-    import programs
+    from tests.golden import programs
 
     seeds = {str(seed): programs.run(torch, programs.from_seed(seed)) for seed in range(PROGRAMS)}
     (HERE / "programs.json").write_text(

@@ -1,14 +1,13 @@
-"""Golden data of tests/data from real PyTorch 2.13.0: python tests/golden/make_data.py (seeds in the cases)."""
+"""Golden data of tests/data from real PyTorch 2.13.0: python -m tests.golden.make_data (seeds in the cases)."""
 
 import json
-import sys
 from pathlib import Path
 
 import torch
 
+from tests.data import data_cases as cases
+
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "data"))
-import data_cases as cases  # noqa: E402
 
 golden = {
     "torch": torch.__version__,

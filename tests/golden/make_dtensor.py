@@ -1,11 +1,10 @@
 """Writes dtensor.json: what real PyTorch (gloo on CPU) gives for the cases of dtensor_cases.py.
 
-python tests/golden/make_dtensor.py
+python -m tests.golden.make_dtensor
 """
 
 import json
 import os
-import sys
 from pathlib import Path
 
 import torch
@@ -13,8 +12,7 @@ import torch.distributed as dist
 import torch.multiprocessing as mp
 from torch.distributed.device_mesh import init_device_mesh
 
-sys.path.insert(0, str(Path(__file__).parent))
-import dtensor_cases as cases
+from tests.golden import dtensor_cases as cases
 
 
 def run(rank, size, shape, chosen, path):

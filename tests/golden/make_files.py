@@ -1,13 +1,12 @@
-"""Files of tests/serialization from real PyTorch 2.13.0: python tests/golden/make_files.py."""
+"""Files of tests/serialization from real PyTorch 2.13.0: python -m tests.golden.make_files."""
 
-import sys
 from pathlib import Path
 
 import torch
 
+from tests.serialization import file_cases as cases
+
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "serialization"))
-import file_cases as cases  # noqa: E402
 
 FOLDER = HERE / "files"
 FOLDER.mkdir(exist_ok=True)

@@ -1,6 +1,6 @@
 """Writes linalg.json: the answers of real PyTorch (2.13, CPU) to linalg_cases.py.
 
-<python with torch> tests/golden/make_linalg.py
+<python with torch> -m tests.golden.make_linalg
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import warnings
 from pathlib import Path
 
 import torch
-from linalg_cases import CASES, SETUP
+
+from tests.golden.linalg_cases import CASES, SETUP
 
 warnings.simplefilter("ignore")
 

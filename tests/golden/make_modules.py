@@ -1,6 +1,6 @@
 """Records which submodules of torch stand in sys.modules after `import torch`. Run it under real PyTorch 2.13.0:
 
-python tests/golden/make_modules.py
+python -m tests.golden.make_modules
 """
 
 from __future__ import annotations

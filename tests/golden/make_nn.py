@@ -1,23 +1,23 @@
 """Write the golden data of the nn tests with real PyTorch.
 
-Run in an environment with torch: ``python tests/golden/make_nn.py``. Makes ``nn_cases.npz`` (digests of the
+Run in an environment with torch: ``python -m tests.golden.make_nn``. Makes ``nn_cases.npz`` (digests of the
 tensors of each case) and ``nn_scenarios.json`` (what each scenario tells, and torch.nn's names).
 """
 
 import json
-import sys
 import warnings
 from pathlib import Path
 
 import numpy as np
 import torch
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "nn"))
+from tests.nn import (
+    cases,
+    scenarios,
+    scenarios_parts,  # noqa: F401  adds its stories
+)
 
-import cases  # noqa: E402
-import scenarios  # noqa: E402
-import scenarios_parts  # noqa: E402, F401  adds its stories
+HERE = Path(__file__).resolve().parent
 
 # Names of torch.nn that came after the surface we claim (2.7), or are no part of it.
 NOT_CLAIMED = {

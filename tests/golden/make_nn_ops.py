@@ -1,6 +1,6 @@
 """Writes nn_ops.json: the answers of real PyTorch (2.13) to nn_ops_cases.py.
 
-<python with torch> tests/golden/make_nn_ops.py
+<python with torch> -m tests.golden.make_nn_ops
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ import json
 import sys
 from pathlib import Path
 
-import make_pointwise
-import nn_ops_cases
 import torch
+
+from tests.golden import make_pointwise, nn_ops_cases
 
 if __name__ == "__main__":
     make_pointwise.SETUP = nn_ops_cases.SETUP

@@ -1,15 +1,14 @@
-"""Golden data of tests/optim from real PyTorch 2.13.0: python tests/golden/make_optim.py (seeds in the cases)."""
+"""Golden data of tests/optim from real PyTorch 2.13.0: python -m tests.golden.make_optim (seeds in the cases)."""
 
 import json
-import sys
 from pathlib import Path
 
 import torch
 
+from tests.optim import form_cases
+from tests.optim import optim_cases as cases
+
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "optim"))
-import form_cases  # noqa: E402
-import optim_cases as cases  # noqa: E402
 
 golden = {
     "torch": torch.__version__,

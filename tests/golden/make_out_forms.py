@@ -1,6 +1,6 @@
 """Writes out_forms.json: which functions of PyTorch take ``out=``, of those that the op table declares.
 
-    MSADAPTER_TORCH_PYTHON=/path/to/python python tests/golden/make_out_forms.py
+    MSADAPTER_TORCH_PYTHON=/path/to/python python -m tests.golden.make_out_forms
 
 Every function is called with plausible arguments and ``out=``; what matters is whether the arguments are understood.
 """
@@ -16,7 +16,6 @@ HERE = Path(__file__).resolve().parent
 
 def schemas() -> dict:
     """{name: [[parameter, its type, required, keyword only], ...]} of every public function of the table."""
-    sys.path.insert(0, str(HERE.parents[1]))
     from msadapter.ops import declarations
 
     return {
@@ -70,7 +69,7 @@ if __name__ == "__main__":
         probe()
     else:
         made = subprocess.run(
-            [os.environ["MSADAPTER_TORCH_PYTHON"], __file__, "--probe"],
+            [os.environ["MSADAPTER_TORCH_PYTHON"], "-m", "tests.golden.make_out_forms", "--probe"],
             input=json.dumps(schemas()),
             capture_output=True,
             text=True,

@@ -1,6 +1,6 @@
 """Writes pointwise.json: the answers of real PyTorch (2.13) to pointwise_cases.py.
 
-<python with torch> tests/golden/make_pointwise.py
+<python with torch> -m tests.golden.make_pointwise
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import sys
 from pathlib import Path
 
 import torch
-from pointwise_cases import CASES, SETUP
+
+from tests.golden.pointwise_cases import CASES, SETUP
 
 
 def number(v):

@@ -1,6 +1,6 @@
 """Writes random.json: what real PyTorch (2.13, CPU) draws in random_cases.py.
 
-<python with torch> tests/golden/make_random.py
+<python with torch> -m tests.golden.make_random
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import json
 from pathlib import Path
 
 import torch
-from random_cases import CLOSE, ERRORS, EXACT, SEED
+
+from tests.golden.random_cases import CLOSE, ERRORS, EXACT, SEED
 
 
 def digest(tensor) -> str:

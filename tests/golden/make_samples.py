@@ -1,6 +1,6 @@
 """Writes samples.npz: values and first derivatives of PyTorch's own samples (OpInfo), options away from defaults first.
 
-<python with torch 2.13.0, expecttest, hypothesis, scipy> tests/golden/make_samples.py
+<python with torch 2.13.0, expecttest, hypothesis, scipy> -m tests.golden.make_samples
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ import warnings
 import zlib
 
 import torch
-from make_second_order import LARGEST, SEED, Unfit, encoded, public_path, varied
-from samples import FILE, answer, differs
-from second_order import save
 from torch.testing._internal.common_methods_invocations import op_db
+
+from tests.golden.make_second_order import LARGEST, SEED, Unfit, encoded, public_path, varied
+from tests.golden.samples import FILE, answer, differs
+from tests.golden.second_order import save
 
 SAMPLES = {
     torch.float64: 8, torch.float32: 2, torch.bfloat16: 4, torch.float16: 2, torch.complex128: 3, torch.int64: 4,

@@ -1,6 +1,6 @@
 """Writes saved.json: which results and arguments of PyTorch's operators may be changed before the backward pass.
 
-<python with torch 2.13.0> tests/golden/make_saved.py (after make_samples.py)
+<python with torch 2.13.0> -m tests.golden.make_saved (after make_samples.py)
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ import sys
 import warnings
 from pathlib import Path
 
-import samples
-import saved
-import second_order
 import torch
+
+from tests.golden import samples, saved, second_order
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """Writes second_order.npz: second derivatives of the operators of PyTorch's own database of samples (OpInfo), seed 20.
 
-<python with torch 2.13.0, expecttest, hypothesis, scipy> tests/golden/make_second_order.py
+<python with torch 2.13.0, expecttest, hypothesis, scipy> -m tests.golden.make_second_order
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ import zlib
 
 import numpy as np
 import torch
-from second_order import FILE, answer, call, decoded, save, tensors
 from torch.testing._internal.common_methods_invocations import op_db
+
+from tests.golden.second_order import FILE, answer, call, decoded, save, tensors
 
 SEED, SAMPLES, LARGEST, CONSIDERED = 20, 8, 160, 300
 PLACES = ("", "nn.functional.", "linalg.", "special.", "fft.", "masked.", "Tensor.")

@@ -1,6 +1,6 @@
 """Writes structure.json: the answers of real PyTorch (2.13) to structure_cases.py.
 
-<python with torch> tests/golden/make_structure.py
+<python with torch> -m tests.golden.make_structure
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import warnings
 from pathlib import Path
 
 import torch
-from structure_cases import CASES, SETUP
+
+from tests.golden.structure_cases import CASES, SETUP
 
 
 def number(v):

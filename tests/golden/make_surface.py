@@ -1,6 +1,6 @@
 """Writes surface.json: the public names of PyTorch's namespaces, and the parameters of its functions.
 
-Run with real PyTorch:  python tests/golden/make_surface.py
+Run with real PyTorch:  python -m tests.golden.make_surface
 
 A module's public names are its __all__, or else what it defines without a leading underscore. Parameters come from
 inspect.signature where a function has one, and from the schemas of the dispatcher (overloads kept apart) where not.

@@ -1,6 +1,6 @@
 """Writes symbols.json: the names that training programs use and real PyTorch has.
 
-    <python with torch 2.13> tests/golden/make_symbols.py usage.tsv
+    <python with torch 2.13> -m tests.golden.make_symbols usage.tsv
 
 usage.tsv has a name in its first column: torch.x.y, Tensor.x (of torch.Tensor), torch_npu.x. Of torch's names those are
 kept that real PyTorch resolves (others are spelling mistakes and locals of a static count); of torch_npu's all, and of

@@ -1,21 +1,18 @@
 """Write the golden data of tests/huggingface with real PyTorch, transformers, peft and accelerate.
 
-Run in an environment with them: ``python tests/golden/make_transformers.py``. Makes ``transformers.json``.
+Run in an environment with them: ``python -m tests.golden.make_transformers``. Makes ``transformers.json``.
 """
 
 import json
-import sys
 import tempfile
 from pathlib import Path
 
 import torch
 import transformers
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "huggingface"))
+from tests.huggingface import model_cases, training_cases
 
-import model_cases  # noqa: E402
-import training_cases  # noqa: E402
+HERE = Path(__file__).resolve().parent
 
 answers = {family: model_cases.run(torch, transformers, family) for family in model_cases.FAMILIES}
 training = {}

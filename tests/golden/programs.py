@@ -11,7 +11,7 @@ import json
 import random
 import warnings
 
-from contracts import first_sentence, number
+from tests.golden.contracts import first_sentence, number
 
 VIEWS = {
     "transpose": lambda x, i: x.transpose(0, -1),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from second_order import call, decoded, direction, tensors
+from tests.golden.second_order import call, decoded, direction, tensors
 
 FILE = Path(__file__).resolve().with_name("samples.npz")
 

@@ -6,7 +6,7 @@ raise; all else may be changed. The cases are the first float64 samples of sampl
 
 from __future__ import annotations
 
-from second_order import call, decoded, tensors
+from tests.golden.second_order import call, decoded, tensors
 
 
 def names(cases: dict) -> list[str]:

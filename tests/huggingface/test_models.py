@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import model_cases
 import pytest
+
+from tests.huggingface import model_cases
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "transformers.json").read_text())
 

@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-import training_cases
+
+from tests.huggingface import training_cases
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "transformers.json").read_text())["training"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import model_cases
+from tests.huggingface import model_cases
 
 CASES = ("lora", "trainer")
 

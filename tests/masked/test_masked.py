@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import masked_cases
 import pytest
-from contracts import difference, golden, outcome
 
 import msadapter as torch
+from tests.golden.contracts import difference, golden, outcome
+from tests.masked import masked_cases
 
 RECORDED = golden("masked")["masked_cases"]
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import lm_checkout as tools
 import pytest
+
+from tests.megatron import lm_checkout as tools
 
 LAYOUTS = {"tensor": "--tensor-model-parallel-size 2", "pipeline": "--pipeline-model-parallel-size 2"}
 

@@ -11,10 +11,10 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-import lm_checkout as tools
 import pytest
 
 import patches
+from tests.megatron import lm_checkout as tools
 
 DENSE = "gpt_fp32_1proc"
 TENSOR, PIPELINE = "--tensor-model-parallel-size 2", "--pipeline-model-parallel-size 2"

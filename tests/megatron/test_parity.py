@@ -11,8 +11,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-import lm_checkout as tools
 import pytest
+
+from tests.megatron import lm_checkout as tools
 
 LLAMA = """--swiglu --normalization RMSNorm --position-embedding-type rope --group-query-attention --num-query-groups 2
 --untie-embeddings-and-output-weights --disable-bias-linear"""

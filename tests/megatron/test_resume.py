@@ -13,11 +13,11 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-import lm_checkout as tools
 import pytest
 
 import patches
 from tests.distributed.ranks import left
+from tests.megatron import lm_checkout as tools
 
 TENSOR, PIPELINE = "--tensor-model-parallel-size 2", "--pipeline-model-parallel-size 2"
 DISTRIBUTED = "--use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather"

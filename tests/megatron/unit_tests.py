@@ -1,6 +1,6 @@
 """Runs Megatron-LM's own unit tests on 1, 2 and 4 ranks, and writes what became of them.
 
-    python tests/megatron/unit_tests.py CHECKOUT --ranks 1 2 4 --json results.json --table docs/megatron_unit_tests.md
+    python -m tests.megatron.unit_tests CHECKOUT --ranks 1 2 4 --json results.json --table docs/megatron_unit_tests.md
 
 CHECKOUT is core_v0.12.1; it is copied, its files stay as they are.
 """
@@ -15,13 +15,11 @@ import tempfile
 import time
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
-sys.path[:0] = [str(ROOT), str(HERE)]
+from tests.megatron import lm_checkout
+from tests.megatron import unit_tests_report as report
+from tests.megatron.unit_tests_jobs import PLUGINS, FileRun, counts, python_path
 
-import lm_checkout  # noqa: E402 its place is known now
-import unit_tests_report as report  # noqa: E402
-from unit_tests_jobs import PLUGINS, FileRun, counts, python_path  # noqa: E402
+ROOT = Path(__file__).resolve().parents[2]
 
 GROUPS = (
     "tensor_parallel",

@@ -4,7 +4,7 @@ import copy
 import pickle
 from collections import OrderedDict
 
-from scenarios import failure, numbers, scenario
+from tests.nn.scenarios import failure, numbers, scenario
 
 
 @scenario

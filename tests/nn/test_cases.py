@@ -4,11 +4,11 @@ import json
 import warnings
 from pathlib import Path
 
-import cases
 import numpy as np
 import pytest
 
 import msadapter as torch
+from tests.nn import cases
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 

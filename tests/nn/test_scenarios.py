@@ -5,10 +5,12 @@ import warnings
 from pathlib import Path
 
 import pytest
-import scenarios
-import scenarios_parts  # noqa: F401  adds its stories
 
 import msadapter as torch
+from tests.nn import (
+    scenarios,
+    scenarios_parts,  # noqa: F401  adds its stories
+)
 
 GOLDEN = json.loads((Path(__file__).resolve().parents[1] / "golden" / "nn_scenarios.json").read_text())
 

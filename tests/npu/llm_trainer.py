@@ -10,7 +10,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from llm_rows import COMMON, MODELS
+from tests.npu.llm_rows import COMMON, MODELS
 
 ROOT = Path(__file__).resolve().parents[2]
 

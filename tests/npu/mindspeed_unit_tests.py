@@ -1,6 +1,6 @@
 """Runs MindSpeed's own unit tests (tests_extend/unit_tests) on CPU ranks, and writes what became of them.
 
-    python tests/npu/mindspeed_unit_tests.py MINDSPEED MEGATRON --json results.json --table docs/mindspeed_unit_tests.md
+    python -m tests.npu.mindspeed_unit_tests MINDSPEED MEGATRON --json results.json --table docs/mindspeed_unit_tests.md
 
 MINDSPEED is 2.3.0_core_r0.12.1, MEGATRON core_v0.12.1; both are copied, their files stay as they are. Each file is a
 pytest process, which starts up to eight ranks itself. Upstream's packages (its requirements.txt) come from PYTHONPATH.
@@ -17,13 +17,11 @@ import tempfile
 import time
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
-sys.path[:0] = [str(ROOT), str(HERE), str(ROOT / "tests/megatron")]
+from tests.megatron import lm_checkout
+from tests.megatron.unit_tests_jobs import PLUGINS, FileRun, counts, python_path
+from tests.npu import mindspeed_unit_tests_report as report
 
-import lm_checkout  # noqa: E402 its place is known now
-import mindspeed_unit_tests_report as report  # noqa: E402
-from unit_tests_jobs import PLUGINS, FileRun, counts, python_path  # noqa: E402
+HERE = Path(__file__).resolve().parent
 
 TESTS = "tests_extend/unit_tests/"
 RANKS = 8  # the most that a file starts

@@ -1,7 +1,7 @@
 """Writes docs/mindspeed_targets.md: what MindSpeed replaces for MindSpore, and why msadapter needs none of it.
 
     MSADAPTER_RECORD_TARGETS=FOLDER python -m pytest tests/npu/test_mindspeed_llm.py ...      records (entered.py)
-    python tests/npu/targets.py FOLDER                                                        adds these records
+    python -m tests.npu.targets FOLDER                                                        adds these records
 
 The records are kept in data/entered.json: name -> the first tests in which it ran.
 """
@@ -13,10 +13,9 @@ import re
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(Path(__file__).parent))
+from tests.npu import entered
 
-import entered  # noqa: E402 its place is known now
+ROOT = Path(__file__).resolve().parents[2]
 
 KNOWN = Path(__file__).parent / "data" / "entered.json"
 PAGE = ROOT / "docs" / "mindspeed_targets.md"

@@ -11,18 +11,16 @@ The rows are in llm_rows.py.
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests/megatron"), str(ROOT / "tests/npu")]
+from tests.megatron import lm_checkout
+from tests.npu import llm_features
+from tests.npu.llm_rows import COMMON, FUSED, PIPELINE, ROWS, TENSOR, Row  # noqa: F401 the tools' tests take it from here
+from tests.npu.llm_trainer import Trainer
 
-import llm_features  # noqa: E402 their places are known now
-import lm_checkout  # noqa: E402
-from llm_rows import COMMON, FUSED, PIPELINE, ROWS, TENSOR, Row  # noqa: E402, F401 the tools' tests take it from here
-from llm_trainer import Trainer  # noqa: E402
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +77,7 @@ def test_the_full_command_of_modellink(trainer: Trainer, mc2: str, record_proper
 
 
 def test_the_page_of_flags_is_that_of_the_rows() -> None:
-    """docs/mindspeed_features.md is generated: python tests/npu/llm_features.py."""
+    """docs/mindspeed_features.md is generated: python -m tests.npu.llm_features."""
     assert llm_features.PAGE.read_text() == llm_features.page()
 
 

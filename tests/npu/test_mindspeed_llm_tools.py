@@ -14,11 +14,9 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from llm_rows import COMMON, FUSED, OVERLAP, TENSOR  # noqa: E402 their place is known now
-from llm_trainer import ROOT, Trainer, current_test, recorder  # noqa: E402
-from test_mindspeed_llm import trainer  # noqa: E402, F401 a fixture
+from tests.npu.llm_rows import COMMON, FUSED, OVERLAP, TENSOR
+from tests.npu.llm_trainer import ROOT, Trainer, current_test, recorder
+from tests.npu.test_mindspeed_llm import trainer  # noqa: F401 a fixture
 
 _MODEL = """
 import json, sys, torch

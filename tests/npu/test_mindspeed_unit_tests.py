@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
-HERE = Path(__file__).resolve().parent
+from tests.npu import mindspeed_unit_tests_report as report
+
+ROOT = Path(__file__).resolve().parents[2]
 FILES = {
     "ops/cann/test_npu_kernel_rotary_position_embedding.py": 6,
     "ops/cann/test_npu_swiglu.py": 2,
@@ -28,8 +30,9 @@ def test_the_runner_and_its_page(tmp_path, megatron_checkout) -> None:
         pytest.skip("needs a MindSpeed checkout (2.3.0_core_r0.12.1): set MSADAPTER_MINDSPEED to its path")
     results, page = tmp_path / "results.json", tmp_path / "page.md"
     run = subprocess.run(
-        [sys.executable, HERE / "mindspeed_unit_tests.py", mindspeed, megatron_checkout]
+        [sys.executable, "-m", "tests.npu.mindspeed_unit_tests", mindspeed, megatron_checkout]
         + ["--json", results, "--table", page, "--only", *FILES],
+        cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=900,
@@ -42,11 +45,7 @@ def test_the_runner_and_its_page(tmp_path, megatron_checkout) -> None:
         assert f"| {name} | {count} | {count} | 0 | 0 |" in page.read_text()
 
 
-def test_classes_of_failures(monkeypatch) -> None:
-    monkeypatch.syspath_prepend(str(HERE))
-    monkeypatch.syspath_prepend(str(HERE.parent / "megatron"))
-    import mindspeed_unit_tests_report as report
-
+def test_classes_of_failures() -> None:
     part = {
         "a.py": {
             "a.py::x": ["passed", ""],

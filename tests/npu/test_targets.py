@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import json
-import sys
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-import entered  # noqa: E402 their places are known now
-import targets  # noqa: E402
+from tests.npu import entered, targets
 
 
 def test_the_page_is_that_of_the_table_and_the_records() -> None:

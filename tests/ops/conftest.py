@@ -1,13 +1,11 @@
-"""The tools of tests/golden are importable by name. With MSADAPTER_FAST=0 the failures that are known are expected."""
+"""With MSADAPTER_FAST=0 the failures that are known are expected."""
 
 import os
-import sys
 from pathlib import Path
 
 import pytest
 
 GOLDEN = Path(__file__).parent.parent / "golden"
-sys.path.insert(0, str(GOLDEN))
 
 
 def pytest_collection_modifyitems(items) -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import warnings
 
 import pytest
-import samples
-import second_order
-from verdict import judge, tolerance, unused
 
 import msadapter as torch
+from tests.golden import samples, second_order
+from tests.golden.verdict import judge, tolerance, unused
 
 CASES, ARRAYS = second_order.load(samples.FILE)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import form_cases
 import numpy as np
 import pytest
 
 import msadapter as torch
 from msadapter import ops
+from tests.optim import form_cases
 
 GOLDEN = json.loads((Path(__file__).resolve().parents[1] / "golden" / "optim_forms.json").read_text())
 # What is lost in six steps, relative to the largest number of the tensor: forms round in another order.

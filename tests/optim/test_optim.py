@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 import numpy as np
-import optim_cases as cases
 import pytest
 
 import msadapter as torch
+from tests.optim import optim_cases as cases
 
 GOLDEN = json.loads((Path(__file__).resolve().parents[1] / "golden" / "optim.json").read_text())
 

@@ -116,13 +116,12 @@ def test_processes_side_by_side_give_the_same_bytes(tree: Path, tmp_path: Path) 
     apply(UPSTREAM, PARTS, tree, tmp_path / "one", jobs=1)
     # in a new process, because this one has threads, and a process with threads must not fork
     code = (
-        "import sys; from pathlib import Path; sys.path[:0] = sys.argv[3:]; import test_product as t; "
+        "import sys; from pathlib import Path; from tests.patches import test_product as t; "
         "from patches import manager; assert manager._may_fork(); "
         "manager.apply(t.UPSTREAM, t.PARTS, Path(sys.argv[1]), Path(sys.argv[2]), jobs=3)"
     )
-    here = Path(__file__).parent
-    words = [sys.executable, "-c", code, tree, tmp_path / "two", here, here.parents[1]]
-    subprocess.run([str(word) for word in words], check=True, timeout=120)
+    words = [sys.executable, "-c", code, tree, tmp_path / "two"]
+    subprocess.run([str(word) for word in words], cwd=ROOT, check=True, timeout=120)
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
     wrong = [*PARTS, rule(fingerprints=("0" * 64,))]
     with pytest.raises(PatchError, match="Engine.speed is not the file"):
@@ -281,11 +280,10 @@ def test_a_kill_in_the_middle_leaves_the_old_tree_whole(tree: Path, tmp_path: Pa
     apply(UPSTREAM, [], tree, out)
     before = contents(out)
     program = f"""
-        import time, sys
-        sys.path[:0] = [{str(ROOT)!r}, {str(Path(__file__).parent)!r}]
+        import time
         from pathlib import Path
         from patches import manager
-        import test_product
+        from tests.patches import test_product
         write = manager._manifest
         def slow(*args):
             manifest = write(*args)
@@ -296,7 +294,7 @@ def test_a_kill_in_the_middle_leaves_the_old_tree_whole(tree: Path, tmp_path: Pa
         manager.apply(test_product.UPSTREAM, test_product.PARTS, Path({str(tree)!r}), Path({str(out)!r}))
     """
     with subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", textwrap.dedent(program)], cwd=ROOT, stdout=subprocess.PIPE, text=True
     ) as child:
         assert child.stdout.readline() == "half\n"
         child.send_signal(signal.SIGKILL)

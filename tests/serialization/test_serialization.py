@@ -10,14 +10,15 @@ import zipfile
 from collections import OrderedDict
 from pathlib import Path
 
-import file_cases as cases
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import msadapter as torch
+from tests.serialization import file_cases as cases
 
-FILES = Path(__file__).resolve().parents[1] / "golden" / "files"
+ROOT = Path(__file__).resolve().parents[2]
+FILES = ROOT / "tests/golden/files"
 
 
 @pytest.mark.parametrize(
@@ -49,16 +50,18 @@ def test_pytorch_reads_our_files(torch_python, tmp_path):
     torch.save(cases.make(torch), tmp_path / "zip.pt")
     torch.save(cases.make(torch, True), tmp_path / "legacy.pt", _use_new_zipfile_serialization=False)
     torch.save(torch.nn.Linear(2, 1), tmp_path / "module.pt")
-    program = f"""
-import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})
-import torch, file_cases as cases
-for options in ({{}}, {{"mmap": True}}, {{"weights_only": False}}):
+    program = """
+import os, sys, torch
+from tests.serialization import file_cases as cases
+os.chdir(sys.argv[1])
+for options in ({}, {"mmap": True}, {"weights_only": False}):
     cases.check(torch, torch.load("zip.pt", **options))
 cases.check(torch, torch.load("legacy.pt"), legacy=True)
 assert torch.load("module.pt", weights_only=False)(torch.ones(1, 2)).shape == (1, 1)
 """
     clean = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "MSADAPTER_DEVICE")}
-    subprocess.run([str(torch_python), "-c", program], cwd=tmp_path, env=clean, check=True, timeout=120)
+    command = [str(torch_python), "-c", program, str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, env=clean, check=True, timeout=120)
 
 
 def test_module_of_pytorch():

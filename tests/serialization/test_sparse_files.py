@@ -7,10 +7,10 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
-import file_cases as cases
 import pytest
 
 import msadapter as torch
+from tests.serialization import file_cases as cases
 
 FILE = Path(__file__).resolve().parents[1] / "golden" / "files" / "sparse.pt"
 

@@ -9,13 +9,9 @@ from pathlib import Path
 
 import pytest
 
-ROOT = str(Path(__file__).resolve().parents[2])
-if ROOT not in sys.path:
-    sys.path.insert(0, ROOT)
-
-from tests.suites import __main__ as runner  # noqa: E402
-from tests.suites import page  # noqa: E402
-from tests.suites.suites import SUITES, Suite  # noqa: E402
+from tests.suites import __main__ as runner
+from tests.suites import page
+from tests.suites.suites import SUITES, Suite
 
 PROJECT = """
 import os, time, pytest

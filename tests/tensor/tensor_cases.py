@@ -7,7 +7,8 @@ import io
 import pickle
 
 import numpy as np
-from contracts import refusal
+
+from tests.golden.contracts import refusal
 
 DTYPES = (
     "float32",

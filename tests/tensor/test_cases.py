@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import sys
 
-import indexing_cases
-import layout_cases
 import pytest
-import tensor_cases
-from contracts import cases_of, difference, golden, outcome
 
 import msadapter as torch
+from tests.golden.contracts import cases_of, difference, golden, outcome
+from tests.tensor import indexing_cases, layout_cases, tensor_cases
 
 RECORDED = golden("tensor")
 
@@ -18,7 +16,7 @@ RECORDED = golden("tensor")
 def _parameters():
     for module in (tensor_cases, indexing_cases, layout_cases):
         for name, case in cases_of(module).items():
-            yield pytest.param(module.__name__, name, case, id=name)
+            yield pytest.param(module.__name__.rpartition(".")[2], name, case, id=name)
 
 
 @pytest.mark.parametrize(("module", "name", "case"), _parameters())

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 
 import msadapter as torch
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "golden"))
-import expressions
+from tests.golden import expressions
 
 CASES = [(topic, case) for topic in expressions.topics() for case in expressions.load(topic).CASES]
 TOPICS = {topic: (expressions.load(topic), expressions.answers(topic)) for topic in expressions.topics()}

@@ -5,7 +5,6 @@ import io
 import json
 import os
 import pickle
-import sys
 from pathlib import Path
 
 import torch
@@ -17,9 +16,9 @@ from torch.distributed.tensor import parallel as tp
 from torch.distributed.tensor.debug import CommDebugMode
 from torch.distributed.tensor.experimental import implicit_replication, local_map
 
+from tests.golden import dtensor_cases as cases
+
 GOLDEN = Path(__file__).parents[2] / "golden"
-sys.path.insert(0, str(GOLDEN))
-import dtensor_cases as cases  # noqa: E402
 
 EXPECTED = json.loads((GOLDEN / "dtensor.json").read_text())
 OWN_PLACEMENTS = {"tril": ["Shard0"]}  # the batch stays divided here, while PyTorch gathers it

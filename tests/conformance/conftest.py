@@ -1,6 +1,0 @@
-"""The tools of tests/golden are importable by name."""
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "golden"))

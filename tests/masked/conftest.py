@@ -1,7 +1,0 @@
-"""Makes the cases of this folder and the tools of tests/golden importable by name."""
-
-import sys
-from pathlib import Path
-
-HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "golden")]

@@ -1,6 +1,0 @@
-"""The parity tests need their tools next to them."""
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
