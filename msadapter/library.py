@@ -282,7 +282,7 @@ def register_kernel(op, device_types, func=None, /, *, lib=None):
     return impl(_get(op)._qualname, _ANY if device_types is None else device_types, func)
 
 
-def register_fake(op, func=None, /, *, lib=None, _stacklevel=1, allow_override=False):
+def register_fake(op, func=None, /, *, lib=None, _stacklevel=1, allow_override=True):
     """Set the function that computes an operator's shapes without data."""
     if func is None:
         return lambda f: register_fake(op, f)
@@ -435,7 +435,7 @@ class Library:
         self._defined.append(f"{self.ns}::{name}")
         return name
 
-    def impl(self, op_name, fn, dispatch_key="", *, with_keyset=False, allow_override=False) -> None:
+    def impl(self, op_name, fn, dispatch_key="", *, with_keyset=False, allow_override=True) -> None:
         """Implement an operator for a dispatch key."""
         name = op_name if isinstance(op_name, str) else op_name._qualname
         name = name if "::" in name else f"{self.ns}::{name}"

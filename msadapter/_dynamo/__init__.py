@@ -55,7 +55,7 @@ def mark_dynamic(t, index, **kwargs) -> None:
 maybe_mark_dynamic = mark_static = mark_dynamic
 
 
-def mark_static_address(t, guard: bool = True) -> None:
+def mark_static_address(t, guard: bool = False) -> None:
     """Does nothing. In PyTorch it is a hint for a compiler that records memory addresses."""
     from ..tensor import Tensor
 

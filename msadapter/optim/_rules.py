@@ -83,6 +83,12 @@ def new_step(param, group):
     return factory.tensor(0.0, dtype=_get_scalar_dtype())
 
 
+def check_steps(state_steps) -> None:
+    """Raise PyTorch's error unless the step counters that an update rule takes are tensors."""
+    if not all(isinstance(t, Tensor) for t in state_steps):
+        raise RuntimeError("API has changed, `state_steps` argument must contain a list of singleton tensors")
+
+
 def zeros_like(param):
     return ops.zeros_like(param, memory_format=_preserve())
 

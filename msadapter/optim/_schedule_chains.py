@@ -10,7 +10,8 @@ def _check_chained(owner, schedulers, optimizer) -> None:
     """Raise PyTorch's errors unless ``owner`` can step every scheduler on ``optimizer``."""
     name = type(owner).__name__
     if len(schedulers) < 1:
-        raise ValueError(f"{name} expects at least one scheduler to be chained, but got no scheduler.")
+        chained = "" if isinstance(owner, SequentialLR) else " to be chained"
+        raise ValueError(f"{name} expects at least one scheduler{chained}, but got no scheduler.")
     for i, scheduler in enumerate(schedulers):
         if not hasattr(scheduler, "optimizer"):
             raise TypeError(f"{name} at index {i} should have `optimizer` as its attribute.")

@@ -17,7 +17,7 @@ class _Factor(LRScheduler):
     def get_lr(self):
         self._warn_outside_step()
         rates = _values(self.optimizer, "lr")
-        factor = None if self.last_epoch == 0 else self._factor()
+        factor = self._factor()
         return rates if factor is None else [lr * factor for lr in rates]
 
 
@@ -88,7 +88,7 @@ class StepLR(_Factor):
         super().__init__(optimizer, last_epoch)
 
     def _factor(self):
-        return self.gamma if self.last_epoch % self.step_size == 0 else None
+        return None if self.last_epoch == 0 or self.last_epoch % self.step_size else self.gamma
 
     def _get_closed_form_lr(self):
         return [lr * self.gamma ** (self.last_epoch // self.step_size) for lr in self.base_lrs]
@@ -123,13 +123,9 @@ class ConstantLR(_Factor):
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
-        if self.last_epoch == 0:
-            self._warn_outside_step()
-            return [lr * self.factor for lr in _values(self.optimizer, "lr")]
-        return super().get_lr()
-
     def _factor(self):
+        if self.last_epoch == 0:
+            return self.factor
         return 1.0 / self.factor if self.last_epoch == self.total_iters else None
 
     def _get_closed_form_lr(self):
@@ -159,13 +155,9 @@ class LinearLR(_Factor):
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
-        if self.last_epoch == 0:
-            self._warn_outside_step()
-            return [lr * self.start_factor for lr in _values(self.optimizer, "lr")]
-        return super().get_lr()
-
     def _factor(self):
+        if self.last_epoch == 0:
+            return self.start_factor
         if self._is_initial or self.last_epoch > self.total_iters:
             return None
         rise = self.end_factor - self.start_factor

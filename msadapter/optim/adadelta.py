@@ -1,7 +1,7 @@
 """Adadelta (Zeiler, 2012)."""
 
 from .. import ops
-from ._rules import RuleOptimizer, as_real, check, decayed, new_step, signed, zeros_like
+from ._rules import RuleOptimizer, as_real, check, check_steps, decayed, new_step, signed, zeros_like
 from .optimizer import _get_value, _to_scalar
 
 __all__ = ["Adadelta", "adadelta"]
@@ -57,6 +57,7 @@ def adadelta(
     maximize,
 ):
     """Update `params` in place by one step of Adadelta."""
+    check_steps(state_steps)
     lr = _to_scalar(lr)
     for param, grad, square_avg, acc_delta, step in zip(
         params, grads, square_avgs, acc_deltas, state_steps, strict=True

@@ -2,7 +2,7 @@
 
 from .. import ops
 from ..tensor import _tensor as factory
-from ._rules import RuleOptimizer, as_real, overflowed, signed, unscaled
+from ._rules import RuleOptimizer, as_real, check_steps, overflowed, signed, unscaled
 from .optimizer import _get_scalar_dtype, _get_value, _to_scalar
 
 __all__ = ["Adagrad", "adagrad"]
@@ -68,6 +68,7 @@ def adagrad(
     maximize,
 ):
     """Update `params` in place by one step of Adagrad."""
+    check_steps(state_steps)
     if overflowed(found_inf):
         return
     grads = unscaled(grads, grad_scale)

@@ -5,6 +5,7 @@ from ..tensor import Tensor
 from ._rules import (
     RuleOptimizer,
     as_real,
+    check_steps,
     decay,
     new_step,
     overflowed,
@@ -92,8 +93,7 @@ def adam(
     maximize,
 ):
     """Update `params` in place by one step of Adam; state_steps are counters as tensors."""
-    if not all(isinstance(t, Tensor) for t in state_steps):
-        raise RuntimeError("API has changed, `state_steps` argument must contain a list of singleton tensors")
+    check_steps(state_steps)
     lr, beta1, beta2 = _to_scalar(lr), _to_scalar(beta1), _to_scalar(beta2)
     options = {
         "amsgrad": amsgrad,

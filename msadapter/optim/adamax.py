@@ -4,6 +4,7 @@ from .. import ops
 from ._rules import (
     RuleOptimizer,
     as_real,
+    check_steps,
     decayed,
     new_step,
     signed,
@@ -60,6 +61,7 @@ def adamax(
     weight_decay,
 ):
     """Update `params` in place by one step of Adamax."""
+    check_steps(state_steps)
     lr = _to_scalar(lr)
     for param, grad, exp_avg, exp_inf, step in zip(
         params, grads, exp_avgs, exp_infs, state_steps, strict=True

@@ -4,6 +4,7 @@ from .. import ops
 from ._rules import (
     RuleOptimizer,
     as_real,
+    check_steps,
     decay,
     new_step,
     signed,
@@ -74,6 +75,7 @@ def nadam(
     eps,
 ):
     """Update `params` in place by one step of NAdam."""
+    check_steps(state_steps)
     lr = _get_value(_to_scalar(lr))
     rows = zip(params, grads, exp_avgs, exp_avg_sqs, mu_products, state_steps, strict=True)
     for param, grad, exp_avg, exp_avg_sq, mu_product, step_t in rows:

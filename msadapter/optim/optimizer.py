@@ -299,12 +299,14 @@ class Optimizer:
         """Return {'state': {index: state}, 'param_groups': [groups with indices instead of parameters]}."""
         for hook in self._optimizer_state_dict_pre_hooks.values():
             hook(self)
-        index_of = {}
+        index_of, start = {}, 0
         groups = []
         for group in self.param_groups:
             packed = {k: v for k, v in group.items() if k != "params"}
-            for p in group["params"]:
-                index_of.setdefault(id(p), len(index_of))
+            # A parameter that a group has twice gets the index of its last place, as in PyTorch.
+            places = {id(p): start + i for i, p in enumerate(group["params"])}
+            index_of = places | index_of
+            start += len(group["params"])
             packed["params"] = [index_of[id(p)] for p in group["params"]]
             groups.append(packed)
         state = {(index_of[id(k)] if isinstance(k, Tensor) else k): v for k, v in self.state.items()}

@@ -1,6 +1,6 @@
 """RAdam (Liu et al., 2019): Adam that uses its denominator only when enough steps have determined it."""
 
-from ._rules import RuleOptimizer, as_real, decay, new_step, signed, zeros_like
+from ._rules import RuleOptimizer, as_real, check_steps, decay, new_step, signed, zeros_like
 from .optimizer import _get_value, _to_scalar
 
 __all__ = ["RAdam", "radam"]
@@ -54,6 +54,7 @@ def radam(
     eps,
 ):
     """Update `params` in place by one step of RAdam."""
+    check_steps(state_steps)
     lr = _to_scalar(lr)
     rho_inf = 2 / (1 - beta2) - 1
     for param, grad, exp_avg, exp_avg_sq, step_t in zip(

@@ -1,6 +1,6 @@
 """RMSprop (Hinton's lecture), also centered and with momentum."""
 
-from ._rules import RuleOptimizer, as_real, check, decayed, new_step, signed, zeros_like
+from ._rules import RuleOptimizer, as_real, check, check_steps, decayed, new_step, signed, zeros_like
 from .optimizer import _get_value, _to_scalar
 
 __all__ = ["RMSprop", "rmsprop"]
@@ -61,6 +61,7 @@ def rmsprop(
     centered,
 ):
     """Update `params` in place by one step of RMSprop."""
+    check_steps(state_steps)
     lr = _get_value(_to_scalar(lr))
     for i, param in enumerate(params):
         state_steps[i] += 1

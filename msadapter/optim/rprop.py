@@ -1,7 +1,7 @@
 """Resilient backpropagation (Riedmiller and Braun, 1993)."""
 
 from .. import ops
-from ._rules import RuleOptimizer, as_real, check, new_step, signed, zeros_like
+from ._rules import RuleOptimizer, as_real, check_steps, new_step, signed, zeros_like
 from .optimizer import _get_value
 
 __all__ = ["Rprop", "rprop"]
@@ -27,7 +27,6 @@ class Rprop(RuleOptimizer):
         if not 0.0 < etas[0] < 1.0 < etas[1]:
             raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
         super().__init__(params, locals())
-        check(step_sizes, step_sizes[0] <= step_sizes[1], "step sizes")
 
     def _new_state(self, param, group):
         size = _get_value(group["lr"])
@@ -60,6 +59,7 @@ def rprop(
     etaplus,
 ):
     """Update `params` in place by one step of Rprop."""
+    check_steps(state_steps)
     for param, grad, prev, step_size, step in zip(params, grads, prevs, step_sizes, state_steps, strict=True):
         step += 1
         grad = signed(grad, maximize)

@@ -33,6 +33,11 @@ class SGD(RuleOptimizer):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
         super().__init__(params, locals())
 
+    def __setstate__(self, state):
+        for group in state.get("param_groups", ()):
+            group.setdefault("fused", False)
+        super().__setstate__(state)
+
     def _stateless(self, group):
         return group["momentum"] == 0
 

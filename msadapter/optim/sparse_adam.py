@@ -17,9 +17,16 @@ class SparseAdam(RuleOptimizer):
         check(lr, lr > 0.0, "learning rate")
         check(eps, eps > 0.0, "epsilon value")
         super().__init__(params, locals())
-        dense = [i for group in self.param_groups for i, p in enumerate(group["params"]) if p.is_sparse]
-        if dense:
-            raise ValueError(f"Sparse params at indices {dense}: SparseAdam requires dense parameter tensors")
+        sparse = [
+            [k, i]
+            for k, group in enumerate(self.param_groups)
+            for i, p in enumerate(group["params"])
+            if p.is_sparse
+        ]
+        if sparse:
+            raise ValueError(
+                f"Sparse params at indices {sparse}: SparseAdam requires dense parameter tensors"
+            )
 
     def _check_gradient(self, grad):
         if not grad.is_sparse:

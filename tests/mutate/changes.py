@@ -40,6 +40,14 @@ _SWAPPED = dict(_PAIRS) | {b: a for a, b in _PAIRS}
 _ROOTS = {"sqrt", "sqrt_"}
 _UNSEEN = {"__repr__", "__str__", "extra_repr"}  # texts for people
 _CHECKS = {"strict", "stacklevel"}  # keywords that check the code itself, or place a warning
+_SYMMETRIC = {
+    "max",
+    "min",
+    "maximum",
+    "minimum",
+    "gcd",
+    "lcm",
+}  # the order of their arguments changes no result
 _TELLING = {"warn", "warning", "info", "debug", "print"}
 
 
@@ -95,7 +103,8 @@ def _of_binary(node: ast.BinOp) -> Iterator[tuple[str, ast.expr]]:
 
 def _of_call(node: ast.Call) -> Iterator[tuple[str, ast.expr]]:
     plain = [a for a in node.args if not isinstance(a, ast.Starred)]
-    if len(plain) >= 2 and len(plain) == len(node.args) and ast.dump(plain[0]) != ast.dump(plain[1]):
+    ordered = len(plain) == len(node.args) and _name(node.func) not in _SYMMETRIC
+    if len(plain) >= 2 and ordered and ast.dump(plain[0]) != ast.dump(plain[1]):
         yield "order of arguments", _with(node, args=[plain[1], plain[0], *plain[2:]])
     for k, keyword in enumerate(node.keywords):
         if keyword.arg is not None and keyword.arg not in _CHECKS:

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+DEFAULTS = ("tests/contract/test_defaults.py",)  # the defaults of everything public
+
 # The longest prefix of a file's path decides. The tests of a row run once, to find which of them reach each change.
 TESTS: dict[str, tuple[str, ...]] = {
     "msadapter/amp": ("tests/amp", "tests/nn", "tests/ops"),
-    "msadapter/autograd": ("tests/autograd", "tests/func", "tests/optim", "tests/nn"),
+    "msadapter/autograd": ("tests/autograd", "tests/func", "tests/optim", "tests/nn", *DEFAULTS),
     "msadapter/compiler": ("tests/compiler",),
     "msadapter/cuda": ("tests/cuda",),
-    "msadapter/distributed": ("tests/distributed",),
+    "msadapter/distributed": ("tests/distributed", *DEFAULTS),
     "msadapter/distributions": ("tests/distributions",),
     "msadapter/func": ("tests/func",),
     "msadapter/fx": ("tests/fx",),
     "msadapter/masked": ("tests/masked",),
-    "msadapter/nn": ("tests/nn", "tests/ops", "tests/autograd"),
-    "msadapter/ops": ("tests/ops", "tests/nn", "tests/autograd", "tests/tensor", "tests/func", "tests/optim"),
-    "msadapter/optim": ("tests/optim", "tests/amp"),
+    "msadapter/nn": ("tests/nn", "tests/ops", "tests/autograd", *DEFAULTS),
+    "msadapter/ops": (
+        "tests/ops",
+        "tests/nn",
+        "tests/autograd",
+        "tests/tensor",
+        "tests/func",
+        "tests/optim",
+        *DEFAULTS,
+    ),
+    "msadapter/optim": ("tests/optim", "tests/amp", *DEFAULTS),
     "msadapter/profiler": ("tests/profiler",),
     "msadapter/sparse": ("tests/tensor", "tests/serialization"),
     "msadapter/tensor": ("tests/tensor", "tests/ops", "tests/autograd"),

@@ -24,7 +24,7 @@ def f(x, y=2, *, eps: float = 1e-3):
     elif x == 9 and y: y += 1
     total = -math.sqrt(x) + eps
     for _ in range(3):
-        total -= min(x, y)
+        total -= min(x, y) * pow(x, y)
     return total if not y else max(total, y, key=abs)
 '''
 
@@ -42,7 +42,7 @@ def _texts():
         ("operator", "(-math.sqrt(x) - eps)"),
         ("one turn less", "(range(3 - 1))"),
         ("without key=", "(max(total, y))"),
-        ("order of arguments", "(min(y, x))"),
+        ("order of arguments", "(pow(y, x))"),
         ("name", "(max)"),
         ("negation", "(y)"),
         ("constant", "(0.002)"),
@@ -86,7 +86,7 @@ def test_changes_of_this_project():
 
 
 def test_selection_names_folders_that_exist():
-    assert all((tool.ROOT / folder).is_dir() for folders in TESTS.values() for folder in folders)
+    assert all((tool.ROOT / folder).exists() for folders in TESTS.values() for folder in folders)
     assert folders_of("msadapter/optim/adam.py") == TESTS["msadapter/optim"]
     with pytest.raises(KeyError, match="selection.py"):
         folders_of("setup.py")

@@ -42,11 +42,11 @@ def flex_attention(
     _refuse("flex_attention")
 
 
-def create_block_mask(mask_mod, B, H, Q_LEN, KV_LEN, device="cuda", BLOCK_SIZE=128, _compile=False):
+def create_block_mask(mask_mod, B, H, Q_LEN, KV_LEN, device=None, BLOCK_SIZE=128, _compile=False):
     """Not supported: raises NotImplementedError."""
     _refuse("create_block_mask")
 
 
-def create_mask(mod_fn, B, H, Q_LEN, KV_LEN, device="cuda"):
+def create_mask(mod_fn, B, H, Q_LEN, KV_LEN, device=None):
     """Not supported: raises NotImplementedError."""
     _refuse("create_mask")
