@@ -1,0 +1,253 @@
+"""Small promises of the patch manager: exit codes, missing folders, tracing that ends, hooks that are taken out again."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import re
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from patches import MANIFEST, Patch, PatchError, Upstream, apply, history, manager, runtime
+from patches import __main__ as program
+from patches import tree as trees
+from patches.bisect import search
+from patches.drift import difference, fragments_beside
+from patches.edits import chain, replace
+from patches.rules import check_target, edited, fingerprint, source_of
+
+ENGINE = "def speed(x):\n    y = x\n    return y  # fast\n\n\ndef other():\n    return 1\n"
+UPSTREAM = Upstream("toy", "toy/version.txt", lambda text: text.strip(), since="1.2", before="2.0")
+
+
+def rule(**changes) -> Patch:
+    fields = {
+        "id": "speed",
+        "target": "toy/engine.py",
+        "reason": "for the test",
+        "reason_class": "device",
+        "since": "1.0",
+        "before": "2.0",
+        "fingerprints": (hashlib.sha256(ENGINE.encode()).hexdigest(),),
+        "edit": replace("    y = x\n    return y  # fast", "    return x  # exact\n    # never\n    pass"),
+    }
+    return Patch(**(fields | changes))
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    folder = tmp_path / "upstream"
+    (folder / "toy").mkdir(parents=True)
+    (folder / "toy/version.txt").write_text("1.4\n")
+    (folder / "toy/engine.py").write_text(ENGINE)
+    return folder
+
+
+@pytest.fixture
+def known(monkeypatch):
+    """The toy upstream under the name that the command line takes."""
+    monkeypatch.setattr(program, "discover", lambda name: (UPSTREAM, [rule()]))
+
+
+def test_folders_above_the_destination_are_made(tree: Path, tmp_path: Path) -> None:
+    apply(UPSTREAM, [rule()], tree, tmp_path / "a/b/c/out")
+    assert (tmp_path / "a/b/c/out" / MANIFEST).is_file()
+    assert [p.name for p in (tmp_path / "a/b/c").iterdir()] == ["out"]
+
+
+def test_exit_codes(tree: Path, tmp_path: Path, known, capsys) -> None:
+    out = str(tmp_path / "out")
+    assert program.main(["plan", "toy", str(tree)]) == 0
+    assert program.main(["apply", "toy", str(tree), out]) == 0
+    assert "toy 1.4: 2 files, 1 rules applied" in capsys.readouterr().out
+    assert program.main(["verify", out]) == 0
+    assert program.main(["diff", out]) == 0
+    shown = capsys.readouterr().out
+    assert "-    y = x" in shown and "+    return x  # exact" in shown and "a/toy/engine.py" in shown
+    assert program.main(["apply", "toy", str(tree), str(tree / "inside")]) == 1
+    assert capsys.readouterr().err.startswith("patches: the source")
+    (tree / "toy/engine.py").write_text("other = 1\n")
+    assert program.main(["plan", "toy", str(tree)]) == 1
+    assert "speed: wrong" in capsys.readouterr().out
+    assert program.main(["revert", out]) == 0
+    assert capsys.readouterr().out.endswith("1 files are upstream's own again\n")
+    assert (tmp_path / "out/toy/engine.py").read_text() == ENGINE
+    assert program.main(["list"]) == 0 and "rules" in capsys.readouterr().out
+    assert program.main(["list", "--table"]) == 0 and capsys.readouterr().out.startswith("| upstream |")
+
+
+def test_an_error_of_the_system_is_one_line(tree: Path, monkeypatch, capsys) -> None:
+    def full(*_):
+        raise OSError(28, "No space left on device", "a/file")
+
+    monkeypatch.setattr(program, "verify", full)
+    assert program.main(["verify", str(tree)]) == 1
+    assert capsys.readouterr().err == "patches: No space left on device: a/file\n"
+
+
+def test_the_words_of_the_process_are_the_default(tree: Path, monkeypatch, capsys) -> None:
+    monkeypatch.setattr(sys, "argv", ["patches", "verify", str(tree)])
+    assert program.main() == 1
+    assert MANIFEST in capsys.readouterr().err
+
+
+def test_bisect_needs_a_command(tree: Path, tmp_path: Path, known, capsys) -> None:
+    assert program.main(["bisect", "toy", str(tree)]) == 1
+    assert "needs a command" in capsys.readouterr().err
+    words = [sys.executable, "-c", "import sys; sys.exit('exact' in open(sys.argv[1]).read())"]
+    assert program.main(["bisect", "toy", str(tree), "--", *words, "{tree}/toy/engine.py"]) == 0
+    told = capsys.readouterr().out
+    assert "good with no rule" in told and "bad  with speed" in told and told.endswith("because of speed\n")
+
+
+def test_search_finds_every_set_of_culprits() -> None:
+    rules = [rule(id=f"r{k}") for k in range(6)]
+    for wanted in ({0}, {5}, {0, 5}, {1, 2}, {0, 3, 4}, {0, 1, 2, 3, 4, 5}):
+        found = search(rules, lambda chosen, wanted=wanted: not wanted <= {rules.index(p) for p in chosen})
+        assert {rules.index(p) for p in found} == wanted and found == [p for p in rules if p in found]
+    with pytest.raises(PatchError, match="without any rule"):
+        search(rules, lambda chosen: False)
+    with pytest.raises(PatchError, match="nothing to find"):
+        search(rules, lambda chosen: True)
+
+
+def test_tracing_sees_changed_lines_and_ends(tree: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    apply(UPSTREAM, [rule()], tree, out)
+    assert history.changed_lines(out) == {"toy/engine.py": [2, 3, 4]}
+    before = sys.gettrace(), threading.gettrace()
+    tracer = history.Tracer(out)
+    tracer.start()
+    try:
+        spec = importlib.util.spec_from_file_location("traced_engine", out / "toy/engine.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        module.other()
+        assert tracer.seen == {"toy/engine.py": set()}
+        thread = threading.Thread(target=module.speed, args=(3,))
+        thread.start()
+        thread.join()
+        assert threading.gettrace() is not None and sys.gettrace() is not None
+    finally:
+        tracer.stop()
+    assert sys.gettrace() is None and threading.gettrace() is None
+    sys.settrace(before[0]), threading.settrace(before[1])
+    assert tracer.seen == {"toy/engine.py": {2}}
+
+
+def test_the_report_adds_the_runs_up(tree: Path, tmp_path: Path) -> None:
+    out, record = tmp_path / "out", tmp_path / "lines"
+    apply(UPSTREAM, [rule()], tree, out)
+    assert [(r["lines"], r["entered"]) for r in history.report(out, record)] == [(1, 0)]
+    record.write_text('{"toy/engine.py": [2]}\n{"toy/engine.py": [2, 4, 90]}\n{"other.py": [3]}\n')
+    assert [(r["id"], r["lines"], r["entered"]) for r in history.report(out, record)] == [("speed", 1, 1)]
+
+
+def test_a_tree_that_cannot_be_read_is_kept(tmp_path: Path) -> None:
+    (tmp_path / MANIFEST).write_text("{}")
+    assert manager._is_all_ours(tmp_path) is False
+    assert manager._is_all_ours(tmp_path / "absent") is False
+
+
+def test_names_of_what_is_kept(tmp_path: Path, capsys) -> None:
+    names = []
+    for k in range(3):
+        path = tmp_path / "work"
+        path.write_text(str(k))
+        kept = trees.keep_aside(path)
+        assert kept.read_text() == str(k) and not path.exists() and str(kept) in capsys.readouterr().err
+        names.append(kept.name)
+    assert len(set(names)) == 3
+    assert all(re.fullmatch(r"work\.changed-\d{8}-\d{6}-\d+(-\d+)?", name) for name in names)
+
+
+def test_the_finder_is_there_while_a_rule_waits(monkeypatch) -> None:
+    monkeypatch.setattr(runtime, "_known", {})
+    monkeypatch.setattr(runtime, "_waiting", {})
+    monkeypatch.setattr(sys, "meta_path", [f for f in sys.meta_path if f is not runtime._finder])
+    rules = [
+        runtime.RuntimePatch(f"r{k}", f"absent_{k}", "f", "for the test", "device", lambda f: f, ("a",))
+        for k in "ab"
+    ]
+    runtime.install_patches(rules)
+    assert sys.meta_path[0] is runtime._finder
+    runtime.install_patches(rules)
+    assert sys.meta_path.count(runtime._finder) == 1
+    runtime.remove_patches(["ra"])
+    assert sys.meta_path.count(runtime._finder) == 1 and runtime._waiting["absent_a"] == []
+    runtime.remove_patches(["ra", "unknown"])
+    runtime.remove_patches()
+    assert runtime._finder not in sys.meta_path and not runtime._known
+
+
+def test_a_wrapped_loader_answers_for_its_loader() -> None:
+    loader = importlib.util.find_spec("json").loader
+    wrapped = runtime._Loader(loader)
+    assert wrapped.path == loader.path and wrapped.get_source("json") == loader.get_source("json")
+    assert wrapped.create_module(importlib.util.find_spec("json")) is None
+
+
+def test_a_symbol_is_read_with_its_decorators() -> None:
+    source = "class A:\n    def f(self):\n        return 1\n\n"
+    source += "    @property\n    @staticmethod\n    def f(self):\n        return 2\n\nx = 1\n"
+    assert (
+        source_of("A.f", source, "a.py")
+        == "    @property\n    @staticmethod\n    def f(self):\n        return 2\n"
+    )
+    assert source_of("A", source, "a.py").startswith("class A:") and "x = 1" not in source_of(
+        "A", source, "a.py"
+    )
+    with pytest.raises(PatchError, match=r"a\.py has no A\.g"):
+        source_of("A.g", source, "a.py")
+    with pytest.raises(PatchError, match="does not parse"):
+        source_of("A", "class", "a.py")
+    indented = "def f():\n    return 1\n"
+    assert fingerprint(indented) == fingerprint("    def f():\r\n        return 1\r\n")
+
+
+def test_what_a_rule_of_a_symbol_was_written_for() -> None:
+    sha = fingerprint(source_of("speed", ENGINE, ""))
+    one = rule(symbol="speed", fingerprints=("0" * 64, sha))
+    moved = "x = 1\n" + ENGINE.replace("return 1", "return 2")
+    check_target(one, moved, moved.encode())
+    with pytest.raises(PatchError, match=r"toy/engine\.py: speed is not the file"):
+        check_target(one, ENGINE.replace("y = x", "y = 2 * x"), b"")
+    with pytest.raises(PatchError, match="what is around them changed"):
+        check_target(rule(), ENGINE + "\n", (ENGINE + "\n").encode())
+    told = rule(expected="def speed(x):\n    return 0\n")
+    with pytest.raises(PatchError, match=r"(?s)--- expected.*-    return 0.*\+    y = x"):
+        check_target(told, ENGINE + "\n", (ENGINE + "\n").encode())
+
+
+def test_the_result_of_an_edit_is_checked() -> None:
+    with pytest.raises(PatchError, match="changes nothing"):
+        edited(rule(edit=lambda text: text), ENGINE)
+    with pytest.raises(PatchError, match="does not compile"):
+        edited(rule(edit=lambda text: "def"), ENGINE)
+    assert edited(rule(target="toy/data.txt", edit=lambda text: "def"), ENGINE) == "def"
+    with pytest.raises(
+        PatchError, match="speed: toy/engine.py: the fragment to replace is there 2 times, not 1: 'x'"
+    ):
+        edited(rule(edit=replace("x", "y")), "x x")
+    assert replace("x", "yy", 2)("x x") == "yy yy"
+    both = chain(replace("a", "b"), replace("b", "c"))
+    assert both("a") == "c" and both.fragments == ("a", "b")
+
+
+def test_fragments_are_shown_beside_what_is_like_them() -> None:
+    source = "a = 1\nb = 2\nspeed = x * 3\nlast = 4\n"
+    shown = fragments_beside(["b = 2", "speed = x * 2\nlast = 4"], source)
+    assert (
+        "-speed = x * 2" in shown
+        and "+speed = x * 3" in shown
+        and "-b = 2" not in shown
+        and "a = 1" not in shown
+    )
+    assert " last = 4" in shown
+    assert difference("  a\n  b\r\n", "a\nc\n").splitlines() == [
+        "--- expected", "+++ found", "@@ -1,2 +1,2 @@", " a", "-b", "+c",
+    ]  # fmt: skip
