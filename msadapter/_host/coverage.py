@@ -238,7 +238,10 @@ def _reason_of(full: str, reasons: dict[str, str]) -> str:
 
 def names() -> list[Name]:
     """Return every public name of torch with its status."""
-    surface = json.loads(SURFACE.read_text(encoding="utf-8"))["names"]
+    recorded = json.loads(SURFACE.read_text(encoding="utf-8"))["cases"]
+    surface = {
+        key.removeprefix("names "): value for key, value in recorded.items() if key.startswith("names ")
+    }
     refused, reasons = refusals(), _reasons()
     rows = []
     for namespace in sorted(surface):

@@ -276,19 +276,19 @@ def detach_(self):
     return self.detach_()
 
 
-@composite("detach_copy(Tensor self) -> Tensor", forms="f")
+@composite("detach_copy(Tensor self) -> Tensor", forms="fo")
 def detach_copy(self):
     """Return a copy without history."""
     return self.detach().clone()
 
 
-@composite("view_as_real_copy(Tensor self) -> Tensor", forms="f")
+@composite("view_as_real_copy(Tensor self) -> Tensor", forms="fo")
 def view_as_real_copy(self):
     """Return a copy of `view_as_real`."""
     return t.view_as_real(self).clone()
 
 
-@composite("view_as_complex_copy(Tensor self) -> Tensor", forms="f")
+@composite("view_as_complex_copy(Tensor self) -> Tensor", forms="fo")
 def view_as_complex_copy(self):
     """Return a copy of `view_as_complex`."""
     return t.view_as_complex(self).clone()

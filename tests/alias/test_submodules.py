@@ -1,4 +1,4 @@
-"""The submodules in sys.modules after `import torch`, compared with PyTorch's (tests/golden/make_modules.py)."""
+"""The submodules in sys.modules after `import torch`, compared with PyTorch's (the suite modules of tests/golden)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import sys
 from pathlib import Path
 
 from msadapter.alias.submodules import ELSEWHERE, PRESENT
+from tests.golden import store
 
 ROOT = Path(__file__).resolve().parents[2]
-PYTORCH = set(json.loads((ROOT / "tests/golden/modules.json").read_text())["modules"])
+PYTORCH = {name for part in store.load("modules").cases.values() for name in part}
 ABSENT = json.loads(Path(__file__).with_name("absent_modules.json").read_text())
 
 

@@ -22,3 +22,7 @@ def run_scaler(torch) -> list:
             scaler = torch.amp.GradScaler("cpu")
             scaler.load_state_dict(state)
     return seen
+
+
+def golden_cases() -> dict:
+    return {"scaler": run_scaler}

@@ -1,26 +1,17 @@
 """Autocast's state and policies, and GradScaler against PyTorch."""
 
-import json
 import pickle
-from pathlib import Path
 
-import numpy as np
 import pytest
 
 import msadapter as torch
 from msadapter.amp.state import state
 from tests.amp import amp_cases as cases
-
-GOLDEN = json.loads((Path(__file__).resolve().parents[1] / "golden" / "amp.json").read_text())
+from tests.golden.verdict import check
 
 
 def test_scaler_run():
-    for (weights, scale, saved), (want, want_scale, want_saved) in zip(
-        cases.run_scaler(torch), GOLDEN["scaler"], strict=True
-    ):
-        np.testing.assert_allclose(weights, want, rtol=1e-6)
-        assert scale == want_scale
-        assert saved == want_saved
+    check("amp", "scaler", cases.run_scaler, torch)
 
 
 def test_scaler_refuses_a_second_unscale_and_a_second_step():

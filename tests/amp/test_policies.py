@@ -1,23 +1,19 @@
 """Which precision autocast gives an operator on which device, against PyTorch."""
 
-import json
-from pathlib import Path
-
 import pytest
 
 import msadapter as torch
 from tests.amp import policy_cases as cases
+from tests.golden import store
 
-GOLDEN = json.loads(
-    (Path(__file__).resolve().parents[1] / "golden" / "autocast.json").read_text(encoding="utf-8")
-)
+GOLDEN = store.load("autocast").cases
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 @pytest.mark.parametrize("call", cases.CALLS)
 def test_result_types_are_torchs(call, device, monkeypatch):
     monkeypatch.setenv("MSADAPTER_DEVICE", "cuda")
-    for kinds, wanted in zip(cases.KINDS, GOLDEN[device][call], strict=True):
+    for kinds, wanted in zip(cases.KINDS, GOLDEN[f"{device} {call}"], strict=True):
         made, plain = (cases.run(torch, call, device, kinds, enabled) for enabled in (True, False))
         assert made == (plain if wanted is None else wanted), kinds
 

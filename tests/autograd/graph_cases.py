@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 
-from tests.golden.contracts import refusal
+from tests.golden.answers import refusal
 
 
 def _leaf(torch, *values):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.golden.contracts import refusal
+from tests.golden.answers import refusal
 
 
 def _leaf(torch, *values):

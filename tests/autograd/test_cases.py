@@ -5,18 +5,12 @@ from __future__ import annotations
 import pytest
 
 import msadapter as torch
-from tests.autograd import function_cases, graph_cases, hook_cases
-from tests.golden.contracts import cases_of, difference, golden, outcome
+from tests.golden.suites import cases
+from tests.golden.verdict import check
 
-RECORDED = golden("autograd")
-
-
-def _parameters():
-    for module in (graph_cases, function_cases, hook_cases):
-        for name, case in cases_of(module).items():
-            yield pytest.param(module.__name__.rpartition(".")[2], name, case, id=name)
+CASES = cases("autograd")
 
 
-@pytest.mark.parametrize(("module", "name", "case"), _parameters())
-def test_case(module, name, case):
-    assert difference(outcome(case, torch), RECORDED[module][name]) is None
+@pytest.mark.parametrize("name", CASES)
+def test_case(name):
+    check("autograd", name, CASES[name], torch)

@@ -11,37 +11,34 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import msadapter as torch
-from tests.golden import programs
-from tests.golden.contracts import difference, golden
+from tests.golden import make_programs_digests, programs, store
+from tests.golden.suites import cases
+from tests.golden.verdict import check, difference
 
-RECORDED = golden("programs")
-# Hashes of many more programs: errors, geometry, numbers and gradients, for the seeds from 10000 on.
-DIGESTS = golden("programs_digests")
+CASES = cases("programs")
+# Hashes of many more programs: errors, geometry, numbers and gradients.
+DIGESTS = store.load("programs_digests").cases
 
 
-@pytest.mark.parametrize("seed", list(RECORDED))
+@pytest.mark.parametrize("seed", CASES)
 def test_recorded(seed):
-    program = programs.from_seed(int(seed))
-    found = json.loads(json.dumps(programs.run(torch, program)))
-    assert difference(found, RECORDED[seed]) is None, program
+    check("programs", seed, CASES[seed], torch)
 
 
 def test_thousands():
     """Programs must agree with PyTorch in every error, size, stride, version, flag, number and gradient."""
     wrong = []
-    for offset, recorded in enumerate(DIGESTS["programs"]):
-        seed = DIGESTS["first_seed"] + offset
-        answer = json.loads(json.dumps(programs.run(torch, programs.from_seed(seed))))
-        found = programs.digest(answer)
+    for seed, recorded in DIGESTS.items():
+        found = make_programs_digests.answer(torch, int(seed))
         if found != recorded:
             wrong.append((seed, found, recorded))
-    assert len(DIGESTS["programs"]) >= 3000
+    assert len(DIGESTS) >= 3000
     assert not wrong, f"{len(wrong)} programs differ, the first: {wrong[:5]}"
 
 
 _SERVER = """
 import json, sys, torch
-from tests.golden import programs
+from tests.golden import make_programs_digests, programs
 for line in sys.stdin:
     print(json.dumps(programs.run(torch, json.loads(line))), flush=True)
 """

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import warnings
-from pathlib import Path
 
 import pytest
 
 import msadapter as torch
-from tests.golden import samples, saved, second_order
-from tests.golden.verdict import judge, unused
+from tests.golden import saved, store
+from tests.golden.verdict import judge
 
-GOLDEN = json.loads((Path(__file__).resolve().parents[1] / "golden" / "saved.json").read_text())
-CASES, ARRAYS = second_order.load(samples.FILE)
+GOLDEN = store.load("saved").cases
+SAMPLES = store.load("samples")
 
 
 @pytest.mark.parametrize("name", GOLDEN)
@@ -21,7 +19,7 @@ def test_what_may_be_changed(name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            allowed = saved.changeable(torch, CASES[name], ARRAYS)
+            allowed = saved.changeable(torch, SAMPLES.cases[name], SAMPLES.arrays)
         except RuntimeError as error:
             judge("saved", name, str(error))
             return
@@ -30,10 +28,6 @@ def test_what_may_be_changed(name):
         return
     refused = [k for k, theirs in enumerate(GOLDEN[name]) if theirs == "1" and not allowed[k]]
     judge("saved", name, f"tensors {refused} may not be changed" if refused else None)
-
-
-def test_known_failures_name_cases():
-    assert unused("saved", GOLDEN) == []
 
 
 def test_the_quotient_may_be_changed():

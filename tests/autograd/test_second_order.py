@@ -2,36 +2,19 @@
 
 from __future__ import annotations
 
-import math
-import warnings
-
 import pytest
 
 import msadapter as torch
-from tests.golden import second_order
-from tests.golden.verdict import judge, unused
+from tests.golden import second_order, store
+from tests.golden.verdict import check
 
-CASES, ARRAYS = second_order.load()
+GOLDEN = store.load("second_order")
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", GOLDEN.cases)
 def test_second_order(name):
-    expected = CASES[name]["answer"]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            found = second_order.answer(torch, CASES[name], ARRAYS)
-        except Exception as error:
-            judge("second_order", name, f"{type(error).__name__}: {error}")
-            return
-    # A product of three derivatives: rounding counts against the largest of the four numbers.
-    scale = 1e-6 * max(1, *map(abs, expected))
-    same = all(math.isclose(a, b, rel_tol=1e-6, abs_tol=scale) for a, b in zip(found, expected, strict=True))
-    judge("second_order", name, None if same else f"{found} instead of {expected}")
-
-
-def test_known_failures_name_cases():
-    assert unused("second_order", CASES) == []
+    case = GOLDEN.cases[name]
+    check("second_order", name, lambda torch: second_order.answer(torch, case, GOLDEN.arrays), torch)
 
 
 def test_eigenvectors():

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.golden.contracts import difference
+from tests.golden.verdict import difference
 
 HERE = Path(__file__).parent
 

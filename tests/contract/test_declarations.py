@@ -10,9 +10,9 @@ from pathlib import Path
 import msadapter
 from msadapter._host import coverage
 from msadapter.ops import declarations
+from tests.golden import surface
 
 HERE = Path(__file__).resolve().parent
-SURFACE = json.loads((HERE.parent / "golden" / "surface.json").read_text(encoding="utf-8"))
 DIFFERENCES = json.loads((HERE / "differences.json").read_text(encoding="utf-8"))
 
 _SAME = {"self": "input", "tensor": "input"}  # the first argument of a method has another name in functions
@@ -65,11 +65,12 @@ def _known(declaration) -> set[str]:
 
 def _torchs(name: str) -> set[str] | None:
     """Return the keywords that PyTorch takes, or None if neither inspect nor the dispatcher knows them."""
-    inspected = SURFACE["signatures"].get(f"torch.{name}")
+    inspected = surface.signature(f"torch.{name}")
+    operator = name.removeprefix("Tensor.").replace(".", "_")
     if inspected is not None:
-        names = {p[0] for p in inspected}
-    elif (overloads := SURFACE["schemas"].get(name.removeprefix("Tensor.").replace(".", "_"))) is not None:
-        names = {argument[0] for overload in overloads for argument in overload}
+        names = {p.name for p in inspected}
+    elif (overloads := surface.overloads(operator)) is not None:
+        names = {p.name for overload in overloads for p in overload}
     else:
         return None
     return {_SAME.get(name, name) for name in names}
@@ -94,10 +95,10 @@ def test_order_of_positional_arguments_is_torchs() -> None:
     """Positional arguments that an operator and PyTorch share come in the same order."""
     wrong = []
     for name, declaration in declarations.items():
-        inspected = SURFACE["signatures"].get(f"torch.{name}")
+        inspected = surface.signature(f"torch.{name}")
         if inspected is None:
             continue
-        theirs = [_SAME.get(p[0], p[0]) for p in inspected if p[1] == "POSITIONAL_OR_KEYWORD"]
+        theirs = [_SAME.get(p.name, p.name) for p in inspected if p.kind == "POSITIONAL_OR_KEYWORD"]
         ours = [_SAME.get(p.name, p.name) for p in declaration.schema.parameters if not p.keyword_only]
         common = [p for p in ours if p in theirs]
         if common != [p for p in theirs if p in ours]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import importlib
-import json
-from pathlib import Path
 
+from tests.golden import store
 from tests.golden.make_defaults import defaults_of
 
-GOLDEN = json.loads((Path(__file__).resolve().parents[1] / "golden" / "defaults.json").read_text())
+GOLDEN = store.load("defaults").cases
 # Where our default is another value, with the reason.
 DIFFERENT = {
     "torch.compile backend": "'inductor' is what None stands for in PyTorch",
@@ -34,7 +33,7 @@ def _plain(text: str) -> str:
 def test_defaults():
     compared, wrong, known = 0, [], set()
     for path, functions in GOLDEN.items():
-        for name, theirs in functions.items() if path != "torch_version" else ():
+        for name, theirs in functions.items():
             ours = _ours(path, name)
             found = {} if ours is None else defaults_of(ours)
             for parameter, text in theirs.items():

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 import msadapter as torch
 from msadapter.ops import _declare
+from tests.golden import store
 
-GOLDEN = Path(__file__).resolve().parents[1] / "golden"
-OUT = json.loads((GOLDEN / "out_forms.json").read_text(encoding="utf-8"))["takes_out"]
+OUT = store.load("out_forms").cases
 
 # One function has both names here, two in PyTorch, of which only one takes out=.
 TWO_NAMES = {

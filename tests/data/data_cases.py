@@ -80,3 +80,8 @@ def run_sampler(torch, name: str) -> list:
 
 
 CASES = [(d, ld, w) for d in ("nested", "noise", "stream") for ld in LOADERS for w in (0, 2)]
+
+
+def golden_cases() -> dict:
+    loaders = {"loader " + "|".join(map(str, case)): lambda t, c=case: run_loader(t, *c) for case in CASES}
+    return loaders | {f"sampler {name}": lambda t, n=name: run_sampler(t, n) for name in SAMPLERS}

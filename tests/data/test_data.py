@@ -1,6 +1,5 @@
 """Loaders and samplers against PyTorch: the same seeds give the same batches."""
 
-import json
 import os
 import time
 from pathlib import Path
@@ -9,17 +8,12 @@ import pytest
 
 import msadapter as torch
 from tests.data import data_cases as cases
-
-GOLDEN = json.loads((Path(__file__).resolve().parents[1] / "golden" / "data.json").read_text())
-
-
-def _json(value):
-    return json.loads(json.dumps(value))
+from tests.golden.verdict import compare
 
 
 @pytest.mark.parametrize("case", cases.CASES, ids=lambda case: "-".join(map(str, case)))
 def test_loader(case):
-    assert _json(cases.run_loader(torch, *case)) == GOLDEN["loaders"]["|".join(map(str, case))]
+    compare("data", "loader " + "|".join(map(str, case)), cases.run_loader(torch, *case))
 
 
 def test_persistent_workers_give_the_same_batches():
@@ -29,7 +23,7 @@ def test_persistent_workers_give_the_same_batches():
 
 @pytest.mark.parametrize("name", cases.SAMPLERS)
 def test_sampler(name):
-    assert _json(cases.run_sampler(torch, name)) == GOLDEN["samplers"][name]
+    compare("data", f"sampler {name}", cases.run_sampler(torch, name))
 
 
 class _Broken(torch.utils.data.Dataset):

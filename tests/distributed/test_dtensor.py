@@ -1,13 +1,15 @@
 """DTensor on two and on four ranks: each check of jobs/dtensor.py."""
 
-import json
-from pathlib import Path
-
 import pytest
 
 from tests.distributed.ranks import checks_of, constant_of, outcomes_of
+from tests.golden import store
 
-GOLDEN = json.loads((Path(__file__).parents[1] / "golden/dtensor.json").read_text())
+RECORDED = store.load("dtensor").cases
+OF_TWO, OF_FOUR = (
+    [case.partition(" ")[2] for case in RECORDED if case.startswith(f"{size} ")]
+    for size in ("CASES", "CASES_OF_FOUR")
+)
 OWN = checks_of("dtensor.py")
 WITH_FOUR = constant_of("dtensor.py", "WITH_FOUR")
 
@@ -22,16 +24,16 @@ def of_four(tmp_path_factory):
     return outcomes_of("dtensor.py", 4, tmp_path_factory.mktemp("four"), limit=120)
 
 
-@pytest.mark.parametrize("name", [*OWN, *("check_case_" + name for name in GOLDEN["CASES"])])
+@pytest.mark.parametrize("name", [*OWN, *("check_case_" + name for name in OF_TWO)])
 def test_two(of_two, name):
     for rank, outcome in enumerate(of_two):
         assert outcome[name] == "ok", f"rank {rank}: {outcome[name]}"
 
 
-OF_FOUR = [name for name in OWN if name.startswith(WITH_FOUR)]
+OWN_OF_FOUR = [name for name in OWN if name.startswith(WITH_FOUR)]
 
 
-@pytest.mark.parametrize("name", [*OF_FOUR, *("check_case_" + name for name in GOLDEN["CASES_OF_FOUR"])])
+@pytest.mark.parametrize("name", [*OWN_OF_FOUR, *("check_case_" + name for name in OF_FOUR)])
 def test_four(of_four, name):
     for rank, outcome in enumerate(of_four):
         assert outcome[name] == "ok", f"rank {rank}: {outcome[name]}"

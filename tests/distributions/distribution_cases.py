@@ -1,6 +1,6 @@
 """torch.distributions: the methods of every class, samples for fixed seeds, and divergences of all pairs."""
 
-from tests.golden.contracts import expressions
+from tests.golden.answers import expressions
 
 SETUP = """
 import torch.distributions as D

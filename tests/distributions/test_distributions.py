@@ -5,21 +5,10 @@ from __future__ import annotations
 import pytest
 
 import msadapter as torch
-from tests.distributions import distribution_cases, transform_cases
-from tests.golden.contracts import cases_of, difference, golden, outcome
+from tests.golden.suites import cases
+from tests.golden.verdict import check
 
-RECORDED = golden("distributions")
-MODULES = {m.__name__.rpartition(".")[2]: m for m in (distribution_cases, transform_cases)}
-CASES = [(name, case) for name, m in MODULES.items() for case in cases_of(m)]
-
-
-def _without_strides(record):
-    if isinstance(record, dict):
-        return {k: _without_strides(v) for k, v in record.items() if k != "stride"}
-    if isinstance(record, str):
-        # some messages of PyTorch contain the indentation of their source code
-        return " ".join(record.split())
-    return [_without_strides(v) for v in record] if isinstance(record, list) else record
+CASES = cases("distributions")
 
 
 @pytest.fixture(autouse=True)
@@ -27,9 +16,6 @@ def _names(torch_by_name):
     """The cases import torch by name."""
 
 
-@pytest.mark.parametrize(("module", "case"), CASES, ids=[case for _, case in CASES])
-def test_case(module, case):
-    ours = _without_strides(outcome(cases_of(MODULES[module])[case], torch))
-    # PyTorch computes the derivative of gamma samples with an error of about 1e-4
-    tolerance = 1e-3 if case.startswith("slopes") else 2e-5
-    assert difference(ours, _without_strides(RECORDED[module][case]), tolerance) is None
+@pytest.mark.parametrize("case", CASES)
+def test_case(case):
+    check("distributions", case, CASES[case], torch)

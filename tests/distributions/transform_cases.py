@@ -1,6 +1,6 @@
 """torch.distributions' transforms and constraints."""
 
-from tests.golden.contracts import expressions
+from tests.golden.answers import expressions
 
 SETUP = """
 import torch.distributions as D

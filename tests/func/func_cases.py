@@ -1,6 +1,6 @@
 """torch.func: derivatives, batching, nested transforms, randomness and errors."""
 
-from tests.golden.contracts import expressions
+from tests.golden.answers import expressions
 
 SETUP = """
 from torch.func import functional_call, grad, grad_and_value, hessian, jacfwd, jacrev, jvp, linearize, stack_module_state

@@ -1,6 +1,6 @@
 """torch.autograd.functional and gradcheck: products, whole matrices, strict mode and errors."""
 
-from tests.golden.contracts import expressions
+from tests.golden.answers import expressions
 
 SETUP = """
 A = torch.autograd.functional

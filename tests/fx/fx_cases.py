@@ -1,6 +1,6 @@
 """torch.fx: tracing, the text and code of graphs, and running, changing, copying and replacing them."""
 
-from tests.golden.contracts import expressions
+from tests.golden.answers import expressions
 
 SETUP = """
 import copy, operator, pickle

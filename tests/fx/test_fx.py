@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 import msadapter as torch
-from tests.fx import fx_cases
-from tests.golden.contracts import cases_of, difference, golden, outcome
+from tests.golden.suites import cases
+from tests.golden.verdict import check
 
-RECORDED = golden("fx")["fx_cases"]
+CASES = cases("fx")
 
 
 @pytest.fixture(autouse=True)
@@ -40,6 +40,6 @@ def test_modules_are_as_before():
     )
 
 
-@pytest.mark.parametrize("case", list(cases_of(fx_cases)))
+@pytest.mark.parametrize("case", CASES)
 def test_case(case):
-    assert difference(outcome(cases_of(fx_cases)[case], torch), RECORDED[case]) is None
+    check("fx", case, CASES[case], torch)

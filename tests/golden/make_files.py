@@ -2,21 +2,19 @@
 
 from pathlib import Path
 
-import torch
-
 from tests.serialization import file_cases as cases
 
-HERE = Path(__file__).resolve().parent
+FOLDER = Path(__file__).resolve().parent / "files"
 
-FOLDER = HERE / "files"
-FOLDER.mkdir(exist_ok=True)
-contents = cases.make(torch)
-torch.save(contents, FOLDER / "zip.pt")
-torch.save(cases.make(torch, legacy=True), FOLDER / "legacy.pt", _use_new_zipfile_serialization=False)
-torch.save(cases.make_sparse(torch), FOLDER / "sparse.pt")
-torch.save(torch.nn.Linear(2, 1), FOLDER / "module.pt")
-p = torch.nn.Parameter(torch.ones(3))
-p.grad = torch.ones(3)
-optimizer = torch.optim.Adam([p])
-optimizer.step()
-torch.save(optimizer.state_dict(), FOLDER / "optimizer.pt")
+
+def golden_files(torch) -> None:
+    FOLDER.mkdir(exist_ok=True)
+    torch.save(cases.make(torch), FOLDER / "zip.pt")
+    torch.save(cases.make(torch, legacy=True), FOLDER / "legacy.pt", _use_new_zipfile_serialization=False)
+    torch.save(cases.make_sparse(torch), FOLDER / "sparse.pt")
+    torch.save(torch.nn.Linear(2, 1), FOLDER / "module.pt")
+    p = torch.nn.Parameter(torch.ones(3))
+    p.grad = torch.ones(3)
+    optimizer = torch.optim.Adam([p])
+    optimizer.step()
+    torch.save(optimizer.state_dict(), FOLDER / "optimizer.pt")

@@ -1,17 +1,16 @@
-"""Writes out_forms.json: which functions of PyTorch take ``out=``, of those that the op table declares.
-
-    MSADAPTER_TORCH_PYTHON=/path/to/python python -m tests.golden.make_out_forms
+"""The suite out_forms: which functions of PyTorch take ``out=``, of those that the op table declares.
 
 Every function is called with plausible arguments and ``out=``; what matters is whether the arguments are understood.
+MSADAPTER_PYTHON names the interpreter with msadapter, if it is not .venv/bin/python.
 """
 
+import functools
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def schemas() -> dict:
@@ -26,20 +25,17 @@ def schemas() -> dict:
     }
 
 
-def probe() -> None:
-    """In a process with PyTorch: reads the schemas from stdin and writes {name: whether it takes out=} to stdout."""
-    import functools
-    import warnings
-
-    import torch
-
-    warnings.simplefilter("ignore")
+def golden_answers(torch) -> dict[str, bool]:
+    """Whether a function takes out=, by name. Our interpreter is asked for the declarations."""
+    ours = os.environ.get("MSADAPTER_PYTHON", ROOT / ".venv/bin/python")
+    program = "import json; from tests.golden.make_out_forms import schemas; print(json.dumps(schemas()))"
+    told = subprocess.run([ours, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     values = {
         "Tensor": torch.ones(2, 2), "TensorOrScalar": torch.ones(2, 2), "Tensor[]": [torch.ones(2, 2)], "Scalar": 1.0, "int": 1,
         "int[]": [1], "float": 1.0, "float[]": [1.0], "bool": False, "str": "none", "ScalarType": torch.float32,
     }  # fmt: skip
     answers = {}
-    for name, parameters in json.load(sys.stdin).items():
+    for name, parameters in json.loads(told.splitlines()[-1]).items():
         function = functools.reduce(lambda o, part: getattr(o, part, None), name.split("."), torch)
         if not callable(function):
             continue
@@ -61,19 +57,4 @@ def probe() -> None:
                 and ("unexpected keyword" in o or "invalid combination" in o and " out = None" not in o)
                 for o in out
             )
-    json.dump({"torch": torch.__version__, "takes_out": answers}, sys.stdout)
-
-
-if __name__ == "__main__":
-    if sys.argv[1:] == ["--probe"]:
-        probe()
-    else:
-        made = subprocess.run(
-            [os.environ["MSADAPTER_TORCH_PYTHON"], "-m", "tests.golden.make_out_forms", "--probe"],
-            input=json.dumps(schemas()),
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        answers = json.loads(made.stdout)
-        (HERE / "out_forms.json").write_text(json.dumps(answers, sort_keys=True) + "\n", encoding="utf-8")
+    return dict(sorted(answers.items()))

@@ -1,6 +1,4 @@
-"""Writes surface.json: the public names of PyTorch's namespaces, and the parameters of its functions.
-
-Run with real PyTorch:  python -m tests.golden.make_surface
+"""The suite surface: the public names of PyTorch's namespaces, and the parameters of its functions.
 
 A module's public names are its __all__, or else what it defines without a leading underscore. Parameters come from
 inspect.signature where a function has one, and from the schemas of the dispatcher (overloads kept apart) where not.
@@ -10,12 +8,10 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import json
 import types
 import warnings
-from pathlib import Path
 
-import torch
+from tests.golden import surface
 
 _MODULES = """
 torch torch.nn torch.nn.functional torch.nn.init torch.nn.utils torch.nn.utils.rnn torch.nn.utils.parametrize
@@ -50,39 +46,42 @@ def public_names(module: types.ModuleType) -> list[str]:
     return sorted({name for name in names if not name.startswith("_")})
 
 
-def _default(value: object) -> str:
-    return "required" if value is inspect.Parameter.empty else repr(value)
+def written(parameter: inspect.Parameter) -> str:
+    """A parameter as text, see `surface.Parameter`."""
+    mark = surface.MARKS[parameter.kind.name]
+    default = "" if parameter.default is inspect.Parameter.empty else f"={parameter.default!r}"
+    return f"{mark}{parameter.name}{default}"
 
 
-def inspected(function: object) -> list[list[str]] | None:
-    """[name, kind, default] of every parameter; None if Python cannot tell."""
+def inspected(function: object) -> list[str] | None:
+    """Every parameter as text; None if Python cannot tell."""
     try:
-        parameters = inspect.signature(function).parameters.values()
+        parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
         return None
-    found = [[p.name, p.kind.name, _default(p.default)] for p in parameters]
-    generic = [(name, kind) for name, kind, _ in found] == [
-        ("args", "VAR_POSITIONAL"),
-        ("kwargs", "VAR_KEYWORD"),
-    ]
-    return None if generic else found
+    generic = [str(p) for p in parameters] == ["*args", "**kwargs"]
+    return None if generic else [written(p) for p in parameters]
 
 
-def overloads() -> dict[str, list[list[list]]]:
-    """Operator -> its overloads -> [name, keyword only, has a default]; those with out=, names or symbols are left out."""
-    found: dict[str, list[list[list]]] = {}
+def overloads(torch) -> dict[str, list[str]]:
+    """Operator -> its overloads, each as its parameters in one text; those with out=, names or symbols are left out."""
+    found: dict[str, list[str]] = {}
     for schema in torch._C._jit_get_all_schemas():
         if not schema.name.startswith("aten::") or "out" in schema.overload_name:
             continue
         text = str(schema)
         if "Dimname" in text or "Tensor" not in text:
             continue
-        arguments = [[a.name, a.kwarg_only, a.has_default_value()] for a in schema.arguments if not a.is_out]
-        found.setdefault(schema.name.removeprefix("aten::"), []).append(arguments)
+        arguments = [
+            ("~" if a.kwarg_only else "") + a.name + ("=" if a.has_default_value() else "")
+            for a in schema.arguments
+            if not a.is_out
+        ]
+        found.setdefault(schema.name.removeprefix("aten::"), []).append(" ".join(arguments))
     return found
 
 
-def main() -> None:
+def golden_answers(torch) -> dict:
     warnings.simplefilter("ignore")
     names, signatures = {}, {}
     for path in _MODULES.split():
@@ -93,16 +92,8 @@ def main() -> None:
             if callable(value) and not isinstance(value, type) and (found := inspected(value)) is not None:
                 signatures[f"{path}.{name}"] = found
     names["torch.Tensor"] = sorted(name for name in dir(torch.Tensor) if not name.startswith("_"))
-    aten = overloads()
-    schemas = {name: aten[name] for name in sorted(aten) if not name.startswith("_")}
-    record = {"torch": torch.__version__, "names": names, "signatures": signatures, "schemas": schemas}
-    text = (
-        json.dumps(record, separators=(",", ":"), sort_keys=True)
-        .replace('],"', '],\n"')
-        .replace('{"', '{\n"')
-    )
-    Path(__file__).with_name("surface.json").write_text(text + "\n", encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()
+    return {
+        **{f"names {path}": names[path] for path in sorted(names)},
+        **{f"signature {name}": signatures[name] for name in sorted(signatures)},
+        **{f"schemas {name}": v for name, v in sorted(overloads(torch).items()) if not name.startswith("_")},
+    }

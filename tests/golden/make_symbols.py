@@ -1,17 +1,14 @@
-"""Writes symbols.json: the names that training programs use and real PyTorch has.
+"""The suite symbols: the names that training programs use and real PyTorch has, by the place before their last dot.
 
-    <python with torch 2.13> -m tests.golden.make_symbols usage.tsv
-
-usage.tsv has a name in its first column: torch.x.y, Tensor.x (of torch.Tensor), torch_npu.x. Of torch's names those are
-kept that real PyTorch resolves (others are spelling mistakes and locals of a static count); of torch_npu's all, and of
-torch.npu's, which torch_npu adds.
+MSADAPTER_USAGE names a table that has a name in its first column: torch.x.y, Tensor.x (of torch.Tensor), torch_npu.x. Of
+torch's names those are kept that real PyTorch resolves (others are spelling mistakes and locals of a static count); of
+torch_npu's all, and of torch.npu's, which torch_npu adds.
 """
 
 from __future__ import annotations
 
 import importlib
-import json
-import sys
+import os
 from pathlib import Path
 
 
@@ -40,11 +37,13 @@ def names(table: Path) -> list[str]:
     return sorted(f"torch.{row}" if row.startswith("Tensor.") else row for row in rows)
 
 
-if __name__ == "__main__":
-    import torch  # noqa: F401
-
+def golden_answers(torch) -> dict:
+    table = os.environ.get("MSADAPTER_USAGE")
+    if not table:
+        raise SystemExit("symbols: set MSADAPTER_USAGE to the path of the table of names")
     npu = ("torch_npu", "torch.npu.", "torch.npu_")
-    kept = [name for name in names(Path(sys.argv[1])) if name.startswith(npu) or resolve(name)]
-    target = Path(__file__).with_name("symbols.json")
-    target.write_text(json.dumps(kept, indent=0) + "\n")
-    print(f"{len(kept)} names in {target}", file=sys.stderr)
+    found: dict[str, list[str]] = {}
+    for name in names(Path(table)):
+        if name.startswith(npu) or resolve(name):
+            found.setdefault(name.rpartition(".")[0], []).append(name)
+    return found

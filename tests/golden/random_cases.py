@@ -3,6 +3,8 @@
 Each case starts from torch.manual_seed(SEED); its result is followed by the state of the generator.
 """
 
+import hashlib
+
 SEED = 1234
 
 _FLOATS = ("float32", "float64", "float16", "bfloat16")
@@ -97,3 +99,46 @@ ERRORS = [
     "torch.poisson(torch.tensor([-1.0]))",
     "torch.zeros(3, requires_grad=True).normal_()",
 ]
+
+
+def digest(torch, tensor) -> str:
+    """Identity of a tensor: dtype, shape, strides and bytes."""
+    text = f"{tensor.dtype}{list(tensor.shape)}{list(tensor.stride())}".encode()
+    raw = tensor.contiguous().flatten()
+    raw = torch.view_as_real(raw).contiguous().flatten() if raw.is_complex() else raw
+    numbers = bytes(raw.view(torch.uint8).tolist() if raw.numel() else [])
+    return hashlib.sha256(text + numbers).hexdigest()[:16]
+
+
+def _bits(torch, case: str) -> list:
+    torch.manual_seed(SEED)
+    return [digest(torch, eval(case, {"torch": torch})), digest(torch, torch.get_rng_state())]
+
+
+def _values(torch, case: str) -> list:
+    torch.manual_seed(SEED)
+    value = eval(case, {"torch": torch})
+    return [value, torch.get_rng_state()[8:24].tolist()]  # as many words are drawn
+
+
+def _state(torch, seed: int) -> list:
+    torch.manual_seed(seed)
+    torch.randn(3)
+    return [torch.initial_seed(), digest(torch, torch.get_rng_state())]
+
+
+def _continued(torch) -> list:
+    """A state, and the numbers that follow it."""
+    torch.manual_seed(7)
+    torch.randn(5)
+    return [bytes(torch.get_rng_state().tolist()).hex(), torch.randn(4)]
+
+
+def golden_cases() -> dict:
+    return {
+        **{f"bits {case}": lambda t, c=case: _bits(t, c) for case in EXACT},
+        **{f"values {case}": lambda t, c=case: _values(t, c) for case in CLOSE},
+        **{f"error {case}": lambda t, c=case: eval(c, {"torch": t}) for case in ERRORS},
+        **{f"state {seed}": lambda t, s=seed: _state(t, s) for seed in (0, 42, -1, 2**40 + 7)},
+        "state and what follows": _continued,
+    }

@@ -1,7 +1,7 @@
 """What may be changed in place between an operator's call and its backward pass: the same code runs on PyTorch and here.
 
 An operator saves some inputs and results for its gradient. Changing one of these in place makes the backward pass
-raise; all else may be changed. The cases are the first float64 samples of samples.npz with a gradient.
+raise; all else may be changed. The cases are the first float64 samples of the suite samples with a gradient.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from tests.golden.second_order import call, decoded, tensors
 
 
 def names(cases: dict) -> list[str]:
-    """The cases of samples.npz that are used here."""
+    """The cases of the suite samples that are used here."""
     return [
         name
         for name in cases

@@ -1,4 +1,4 @@
-"""Second derivatives along fixed directions: the cases of second_order.npz, evaluated alike under PyTorch and here.
+"""Second derivatives along fixed directions: the cases of the suite second_order, evaluated alike under PyTorch and here.
 
 A case is a public call with small float64 arguments. With x the differentiable arguments, y the results, c, u, v, w fixed
 numbers of their shapes and g = d<y, c>/dx, its answer is <g, u>, d<g, u>/dx along v, d<g, u>/dc along w, and <y, c>.
@@ -6,13 +6,9 @@ numbers of their shapes and g = d<y, c>/dx, its answer is <g, u>, d<g, u>/dx alo
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
 
 import numpy as np
-
-FILE = Path(__file__).resolve().with_name("second_order.npz")
 
 
 def direction(torch, like, start: float):
@@ -63,8 +59,8 @@ def call(torch, path: str, args, kwargs):
     return target(*args, **kwargs)
 
 
-def answer(torch, case: dict, arrays) -> list[float]:
-    """The four numbers of a case."""
+def answer(torch, case: dict, arrays) -> dict:
+    """The four numbers of a case, as a tensor is recorded."""
     args = decoded(torch, case["args"], arrays)
     kwargs = {k: decoded(torch, v, arrays) for k, v in case["kwargs"].items()}
     inputs = [x for x in tensors([args, list(kwargs.values())]) if x.requires_grad]
@@ -83,28 +79,5 @@ def answer(torch, case: dict, arrays) -> list[float]:
         for k, g in enumerate(second)
     ]
     value = math.fsum(float(product(y.detach(), w.detach())) for y, w in zip(outputs, weights, strict=True))
-    return [float(slope.detach()), math.fsum(along[: len(inputs)]), math.fsum(along[len(inputs) :]), value]
-
-
-def save(cases: dict, arrays: dict, file: Path = FILE) -> None:
-    """Writes the file: one array for each dtype, since a member of its own costs more than the numbers in it."""
-    joined, places = {}, {}
-    for name, array in arrays.items():
-        parts = joined.setdefault(array.dtype.str, [])
-        places[name] = [array.dtype.str, sum(p.size for p in parts), list(array.shape)]
-        parts.append(array.reshape(-1))
-    text = json.dumps({"cases": cases, "places": places}, separators=(",", ":")).encode()
-    members = {f"numbers {dtype}": np.concatenate(parts) for dtype, parts in joined.items()}
-    np.savez_compressed(file, text=np.frombuffer(text, dtype=np.uint8), **members)
-
-
-def load(file: Path = FILE) -> tuple[dict, dict]:
-    """Cases by name, arrays by name."""
-    with np.load(file) as z:
-        told = json.loads(bytes(z["text"]).decode())
-        numbers = {name.removeprefix("numbers "): z[name] for name in z.files if name != "text"}
-    arrays = {
-        name: numbers[dtype][start : start + math.prod(shape)].reshape(shape)
-        for name, (dtype, start, shape) in told["places"].items()
-    }
-    return told["cases"], arrays
+    parts = math.fsum(along[: len(inputs)]), math.fsum(along[len(inputs) :])
+    return {"dtype": "torch.float64", "shape": [4], "values": [float(slope.detach()), *parts, value]}

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
 
+from tests.golden.verdict import compare
 from tests.huggingface import model_cases
-
-GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "transformers.json").read_text())
 
 
 @pytest.mark.parametrize("family", model_cases.FAMILIES)
 def test_step_and_generation(family, transformers):
     import torch
 
-    expected = GOLDEN["families"][family]
-    found = model_cases.run(torch, transformers, family)
-    assert found["loss"] == pytest.approx(expected["loss"], rel=2e-6)
-    assert found["gradient_norm"] == pytest.approx(expected["gradient_norm"], rel=1e-5)
-    assert found["logits"] == pytest.approx(expected["logits"], rel=1e-5, abs=1e-5)
-    for written in ("greedy", "sample", "beam"):
-        assert found.get(written) == expected.get(written)
+    compare("transformers", f"family {family}", model_cases.run(torch, transformers, family))
 
 
 @pytest.mark.parametrize("options", [{}, {"dtype": "bfloat16"}])

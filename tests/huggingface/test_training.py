@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
 
+from tests.golden.verdict import compare
 from tests.huggingface import training_cases
-
-GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "transformers.json").read_text())["training"]
 
 
 @pytest.mark.parametrize("case", training_cases.CASES)
@@ -18,4 +14,4 @@ def test_losses(case, transformers, tmp_path):
     pytest.importorskip("peft")
     import torch
 
-    assert training_cases.run(torch, case, tmp_path) == pytest.approx(GOLDEN[case], rel=2e-6)
+    compare("transformers", f"training {case}", training_cases.run(torch, case, tmp_path))

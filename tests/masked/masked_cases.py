@@ -1,6 +1,6 @@
 """torch.masked, torch.gradient and torch.hash_tensor: cases that PyTorch's own samples do not contain."""
 
-from tests.golden.contracts import expressions
+from tests.golden.answers import expressions
 
 SETUP = """
 m = torch.masked

@@ -5,13 +5,12 @@ from __future__ import annotations
 import pytest
 
 import msadapter as torch
-from tests.golden.contracts import difference, golden, outcome
-from tests.masked import masked_cases
+from tests.golden.suites import cases
+from tests.golden.verdict import check
 
-RECORDED = golden("masked")["masked_cases"]
+CASES = cases("masked")
 
 
-@pytest.mark.parametrize("case", list(masked_cases.CASES))
+@pytest.mark.parametrize("case", CASES)
 def test_case(case):
-    tolerance = 1e-3 if "half" in case else 1e-6
-    assert difference(outcome(masked_cases.CASES[case], torch), RECORDED[case], tolerance) is None
+    check("masked", case, CASES[case], torch)

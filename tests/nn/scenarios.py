@@ -386,3 +386,9 @@ def copies(torch):
         type(torch.nn.Parameter()).__name__,
     ]
     return out
+
+
+def golden_cases() -> dict:
+    from tests.nn import scenarios_parts  # noqa: F401  adds its stories
+
+    return dict(SCENARIOS)

@@ -1,19 +1,16 @@
-"""Every form of index, and index operators as recorded from real PyTorch (tests/golden/structure_cases.py)."""
+"""Every form of index, and index operators as recorded from real PyTorch (tests/golden/expressions/structure.py)."""
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-
 import pytest
 
-_SPEC = importlib.util.spec_from_file_location(
-    "structure_answers", Path(__file__).with_name("structure_answers.py")
-)
-structure = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(structure)
+import msadapter as torch
+from tests.golden.suites import cases
+from tests.golden.verdict import check
+
+CASES = cases("indexing")
 
 
-@pytest.mark.parametrize("case", structure.ANSWERS["indexing"])
+@pytest.mark.parametrize("case", CASES)
 def test_recorded_answer(case):
-    structure.check(case, structure.ANSWERS["indexing"][case])
+    check("indexing", case, CASES[case], torch)

@@ -1,56 +1,21 @@
-"""Linear algebra, FFT and factories, compared with recorded answers (tests/golden/make_linalg.py) and
+"""Linear algebra, FFT and factories, compared with recorded answers (tests/golden/expressions/linalg.py) and
 definitions.
 """
 
 from __future__ import annotations
 
-import importlib.util
-import json
-from pathlib import Path
-
 import pytest
 
 import msadapter as torch
+from tests.golden.suites import cases
+from tests.golden.verdict import check
 
-GOLDEN = Path(__file__).resolve().parents[1] / "golden"
-ANSWERS = json.loads((GOLDEN / "linalg.json").read_text())
-
-
-def _module(name):
-    spec = importlib.util.spec_from_file_location(name, GOLDEN / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+CASES = cases("linalg")
 
 
-SETUP = _module("linalg_cases").SETUP
-
-
-def _numbers(value):
-    if isinstance(value, list):
-        return [_numbers(v) for v in value]
-    return complex(value["re"], value["im"]) if isinstance(value, dict) else value
-
-
-@pytest.mark.parametrize("case", ANSWERS)
+@pytest.mark.parametrize("case", CASES)
 def test_case(case):
-    want = ANSWERS[case]
-    space = {"torch": torch}
-    exec(SETUP, space)
-    if "error" in want:
-        with pytest.raises(Exception) as info:
-            eval(case, space)
-        assert type(info.value).__name__ == want["error"]
-        assert str(info.value).splitlines()[0] == want["message"]
-        return
-    value = eval(case, space)
-    assert str(value.dtype) == want["dtype"] and list(value.shape) == want["shape"]
-    if value.numel() > 1:
-        assert list(value.stride()) == want["stride"]
-    if value.numel():
-        tolerance = {"torch.float16": 1e-3, "torch.bfloat16": 1e-2}.get(want["dtype"], 2e-5)
-        expected = torch.tensor(_numbers(want["values"]), dtype=value.dtype)
-        torch.testing.assert_close(value, expected, rtol=tolerance, atol=tolerance)
+    check("linalg", case, CASES[case], torch)
 
 
 def _matrix(*shape, dtype=torch.float64, seed=0):

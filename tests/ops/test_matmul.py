@@ -1,25 +1,21 @@
-"""Products, compared with recorded answers of PyTorch (tests/golden/nn_ops_cases.py), and their use of
+"""Products, compared with recorded answers of PyTorch (tests/golden/expressions/nn_ops.py), and their use of
 memory.
 """
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-
 import pytest
 
 import msadapter as torch
+from tests.golden.suites import cases
+from tests.golden.verdict import check
 
-_SPEC = importlib.util.spec_from_file_location("nn_answers", Path(__file__).with_name("nn_answers.py"))
-nn_answers = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(nn_answers)
-ANSWERS, MATMUL, check_case = nn_answers.ANSWERS, nn_answers.MATMUL, nn_answers.check_case
+CASES = cases("matmul")
 
 
-@pytest.mark.parametrize("case", [c for c in ANSWERS if c in MATMUL])
+@pytest.mark.parametrize("case", CASES)
 def test_case(case):
-    check_case(case)
+    check("matmul", case, CASES[case], torch)
 
 
 def test_large_product_does_not_depend_on_threads():

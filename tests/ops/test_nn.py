@@ -1,25 +1,21 @@
-"""Norms, losses, attention, convolution ... against recorded answers of real PyTorch (tests/golden/nn_ops_cases.py)."""
+"""Norms, losses, attention, convolution ... against recorded answers of real PyTorch (tests/golden/expressions/nn_ops.py)."""
 
 from __future__ import annotations
-
-import importlib.util
-from pathlib import Path
 
 import pytest
 
 import msadapter as torch
+from tests.golden.suites import cases
+from tests.golden.verdict import check
 
-_SPEC = importlib.util.spec_from_file_location("nn_answers", Path(__file__).with_name("nn_answers.py"))
-nn_answers = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(nn_answers)
-ANSWERS, MATMUL, check_case = nn_answers.ANSWERS, nn_answers.MATMUL, nn_answers.check_case
+CASES = cases("nn_functions")
 
 F = torch.nn.functional
 
 
-@pytest.mark.parametrize("case", [c for c in ANSWERS if c not in MATMUL])
+@pytest.mark.parametrize("case", CASES)
 def test_case(case):
-    check_case(case)
+    check("nn_functions", case, CASES[case], torch)
 
 
 def test_attention_second_order_is_that_of_the_formula():

@@ -1,77 +1,30 @@
-"""The CPU generator equals PyTorch's: numbers, states and errors (tests/golden/make_random.py)."""
+"""The CPU generator equals PyTorch's: numbers, states and errors (tests/golden/random_cases.py)."""
 
 from __future__ import annotations
 
 import copy
-import importlib.util
-import json
 import pickle
-from pathlib import Path
 
 import pytest
 
 import msadapter as torch
+from tests.golden import store
+from tests.golden.suites import cases
+from tests.golden.verdict import check
 
-GOLDEN = Path(__file__).resolve().parents[1] / "golden"
-ANSWERS = json.loads((GOLDEN / "random.json").read_text())
-
-
-def _module(name):
-    spec = importlib.util.spec_from_file_location(name, GOLDEN / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+CASES = cases("random")
 
 
-CASES = _module("random_cases")
-
-
-def digest(tensor) -> str:
-    import hashlib
-
-    text = f"{tensor.dtype}{list(tensor.shape)}{list(tensor.stride())}".encode()
-    raw = tensor.contiguous().flatten()
-    raw = torch.view_as_real(raw).contiguous().flatten() if raw.is_complex() else raw
-    return hashlib.sha256(text + bytes(raw.view(torch.uint8).tolist() if raw.numel() else [])).hexdigest()[
-        :16
-    ]
-
-
-@pytest.mark.parametrize("case", CASES.EXACT)
-def test_bits(case):
-    torch.manual_seed(CASES.SEED)
-    assert [digest(eval(case)), digest(torch.get_rng_state())] == ANSWERS["exact"][case]
-
-
-@pytest.mark.parametrize("case", CASES.CLOSE)
-def test_values(case):
-    torch.manual_seed(CASES.SEED)
-    value, want = eval(case), ANSWERS["close"][case]
-    assert str(value.dtype) == want["dtype"] and list(value.stride()) == want["stride"]
-    torch.testing.assert_close(value, torch.tensor(want["values"], dtype=value.dtype), rtol=3e-7, atol=1e-9)
-    assert torch.get_rng_state()[8:24].tolist() == want["left"]  # as many words were drawn
-
-
-@pytest.mark.parametrize("case", CASES.ERRORS)
-def test_errors(case):
-    name, message = ANSWERS["errors"][case]
-    with pytest.raises(Exception) as info:
-        eval(case)
-    assert [type(info.value).__name__, str(info.value).splitlines()[0]] == [name, message]
-
-
-@pytest.mark.parametrize("seed", ANSWERS["states"])
-def test_seed_and_state(seed):
-    torch.manual_seed(int(seed))
-    torch.randn(3)
-    assert [torch.initial_seed(), digest(torch.get_rng_state())] == ANSWERS["states"][seed]
+@pytest.mark.parametrize("case", CASES)
+def test_case(case):
+    check("random", case, CASES[case], torch)
 
 
 def test_state_written_by_pytorch_continues_its_stream():
-    state = torch.tensor(list(bytes.fromhex(ANSWERS["saved_state"])), dtype=torch.uint8)
-    torch.set_rng_state(state)
-    assert torch.get_rng_state().tolist() == state.tolist()
-    torch.testing.assert_close(torch.randn(4), torch.tensor(ANSWERS["after_saved_state"]), rtol=3e-7, atol=0)
+    state, following = store.load("random").cases["state and what follows"]
+    torch.set_rng_state(torch.tensor(list(bytes.fromhex(state)), dtype=torch.uint8))
+    assert bytes(torch.get_rng_state().tolist()).hex() == state
+    torch.testing.assert_close(torch.randn(4), torch.tensor(following["values"]), rtol=3e-7, atol=0)
 
 
 def test_generators_are_independent():

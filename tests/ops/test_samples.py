@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
-
 import pytest
 
 import msadapter as torch
-from tests.golden import samples, second_order
-from tests.golden.verdict import judge, tolerance, unused
+from tests.golden import samples, store
+from tests.golden.verdict import check
 
-CASES, ARRAYS = second_order.load(samples.FILE)
+GOLDEN = store.load("samples")
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", GOLDEN.cases)
 def test_sample(name):
-    case = CASES[name]
-    torch.manual_seed(1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            found = samples.answer(torch, case, ARRAYS)
-        except Exception as error:
-            difference = f"{type(error).__name__}: {error}"
-        else:
-            difference = samples.differs(found, case["answer"], tolerance)
-    judge("samples", name, difference)
-
-
-def test_known_failures_name_cases():
-    assert unused("samples", CASES) == []
+    case = GOLDEN.cases[name]
+    check("samples", name, lambda torch: samples.answer(torch, case, GOLDEN.arrays), torch)

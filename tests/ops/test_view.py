@@ -1,24 +1,19 @@
-"""Views, joins and copies as recorded from real PyTorch (tests/golden/structure_cases.py)."""
+"""Views, joins and copies as recorded from real PyTorch (tests/golden/expressions/structure.py)."""
 
 from __future__ import annotations
-
-import importlib.util
-from pathlib import Path
 
 import pytest
 
 import msadapter as torch
+from tests.golden.suites import cases
+from tests.golden.verdict import check
 
-_SPEC = importlib.util.spec_from_file_location(
-    "structure_answers", Path(__file__).with_name("structure_answers.py")
-)
-structure = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(structure)
+CASES = cases("view")
 
 
-@pytest.mark.parametrize("case", structure.ANSWERS["view"])
+@pytest.mark.parametrize("case", CASES)
 def test_recorded_answer(case):
-    structure.check(case, structure.ANSWERS["view"][case])
+    check("view", case, CASES[case], torch)
 
 
 def test_view_copy_of_strides_that_allow_no_view():

@@ -129,3 +129,11 @@ def error_of(torch, name: str) -> list:
     except Exception as err:
         return [type(err).__name__, str(err)]
     return ["none", ""]
+
+
+def golden_cases() -> dict:
+    return {
+        **{f"optimizer {name}": lambda t, n=name: run_optimizer(t, n) for name in OPTIMIZERS},
+        **{f"schedule {name}": lambda t, n=name: run_schedule(t, n) for name in SCHEDULES},
+        **{f"error {name}": lambda t, n=name: error_of(t, n) for name in ERRORS},
+    }

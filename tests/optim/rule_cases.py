@@ -6,7 +6,7 @@ import importlib
 import pickle
 import warnings
 
-from tests.golden.contracts import refusal
+from tests.golden.answers import refusal
 
 KINDS = [
     "Adadelta",

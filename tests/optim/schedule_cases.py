@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 
-from tests.golden.contracts import refusal
+from tests.golden.answers import refusal
 from tests.optim.optim_cases import SCHEDULES
 
 

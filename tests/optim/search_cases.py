@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 
-from tests.golden.contracts import refusal
+from tests.golden.answers import refusal
 
 
 def _start(torch, *values):

@@ -7,19 +7,13 @@ import sys
 import pytest
 
 import msadapter as torch
-from tests.golden.contracts import cases_of, difference, golden, outcome
-from tests.optim import rule_cases, schedule_cases, search_cases
+from tests.golden.suites import cases
+from tests.golden.verdict import check
 
-RECORDED = golden("optim_cases")
-
-
-def _parameters():
-    for module in (schedule_cases, rule_cases, search_cases):
-        for name, case in cases_of(module).items():
-            yield pytest.param(module.__name__.rpartition(".")[2], name, case, id=name)
+CASES = cases("optim_cases")
 
 
-@pytest.mark.parametrize(("module", "name", "case"), _parameters())
-def test_case(module, name, case, monkeypatch):
+@pytest.mark.parametrize("name", CASES)
+def test_case(name, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", torch)  # pickles name classes by torch's modules
-    assert difference(outcome(case, torch), RECORDED[module][name]) is None
+    check("optim_cases", name, CASES[name], torch)

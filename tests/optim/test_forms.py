@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
-import numpy as np
 import pytest
 
 import msadapter as torch
 from msadapter import ops
+from tests.golden import store
+from tests.golden.verdict import compare, difference, rule_of
 from tests.optim import form_cases
 
-GOLDEN = json.loads((Path(__file__).resolve().parents[1] / "golden" / "optim_forms.json").read_text())
-# What is lost in six steps, relative to the largest number of the tensor: forms round in another order.
-TOLERANCE = {"float64": 1e-11, "complex128": 1e-11, "float32": 1e-5, "bfloat16": 3e-2}
+GRADIENTS = [case for case in store.load("optim_forms").cases if case.startswith("gradients ")]
 RUNS = [
     (name, form)
     for name, (kind, _, dtype) in form_cases.cases().items()
@@ -22,39 +18,26 @@ RUNS = [
 ]
 
 
-def _agree(ours, theirs, tolerance: float, where: str) -> None:
-    assert len(ours) == len(theirs), where
-    for a, b in zip(ours, theirs, strict=True):
-        size = max([1.0, *map(abs, b)]) if tolerance > 1e-9 else 1.0
-        np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * size, err_msg=where)
-
-
 @pytest.mark.parametrize(("name", "form"), RUNS)
 def test_form(name, form):
     kind, _, dtype = form_cases.cases()[name]
-    seen, want = form_cases.run(torch, name, form_cases.forms(kind, dtype)[form]), GOLDEN["values"][name]
-    assert seen.keys() == want.keys()
-    # PyTorch itself rounds eta of ASGD to float32 in one of its forms.
-    tolerance = 1e-6 if kind == "ASGD" and dtype != "bfloat16" else TOLERANCE[dtype]
-    for key, values in want.items():
-        _agree(seen[key], values, tolerance, key)
+    compare("optim_forms", name, form_cases.run(torch, name, form_cases.forms(kind, dtype)[form]))
 
 
-@pytest.mark.parametrize("name", [n for n in GOLDEN["values"] if n.endswith("-0-float64")])
+@pytest.mark.parametrize("name", [n for n in form_cases.cases() if n.endswith("-0-float64")])
 def test_rate_as_a_tensor(name):
     seen = form_cases.run(torch, name, {}, lr_tensor=True)
-    for key, values in GOLDEN["values"][name].items():
-        _agree(seen[key], values, 1e-6, key)
+    wanted = store.load("optim_forms").cases[name]
+    assert (
+        difference({k: seen[k] for k in wanted}, wanted, rule_of("optim_forms", f"{name} rate as a tensor"))
+        is None
+    )
 
 
-@pytest.mark.parametrize("name", GOLDEN["gradients"])
+@pytest.mark.parametrize("name", GRADIENTS)
 def test_differentiable(name):
-    kind, row, steps = name.split("-")
-    found = form_cases.run_differentiable(torch, kind, int(row), int(steps))
-    want = GOLDEN["gradients"][name]
-    assert [len(g) for g in found] == [len(g) for g in want]
-    # PyTorch takes powers of the betas in float32 there, the dtype of the step counter.
-    _agree(found, want, 2e-5 if kind in ("Adam", "AdamW", "NAdam") else 1e-10, name)
+    kind, row, steps = name.removeprefix("gradients ").split("-")
+    compare("optim_forms", name, form_cases.run_differentiable(torch, kind, int(row), int(steps)))
 
 
 @pytest.mark.parametrize("kind", ["Adam", "AdamW"])

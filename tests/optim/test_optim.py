@@ -1,36 +1,27 @@
 """Optimizers, schedules and their errors against PyTorch."""
 
-import json
-from pathlib import Path
-
-import numpy as np
 import pytest
 
 import msadapter as torch
+from tests.golden.answers import record
+from tests.golden.verdict import compare
 from tests.optim import optim_cases as cases
-
-GOLDEN = json.loads((Path(__file__).resolve().parents[1] / "golden" / "optim.json").read_text())
 
 
 @pytest.mark.parametrize("resume_at", [None, 3], ids=["through", "resumed"])
 @pytest.mark.parametrize("name", cases.OPTIMIZERS)
 def test_optimizer(name, resume_at):
-    seen, want = cases.run_optimizer(torch, name, resume_at=resume_at), GOLDEN["optimizers"][name]
-    for ours, theirs in zip(seen["values"], want["values"], strict=True):
-        tolerance = 2e-4 if name.startswith("lbfgs") else 1e-5  # gradients differ in the last bit
-        np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=tolerance)
-    assert seen["state"] == want["state"]
-    assert seen["group"] == want["group"]
+    compare("optim", f"optimizer {name}", record(cases.run_optimizer(torch, name, resume_at=resume_at)))
 
 
 @pytest.mark.parametrize("name", cases.SCHEDULES)
 def test_schedule(name):
-    np.testing.assert_allclose(cases.run_schedule(torch, name), GOLDEN["schedules"][name], rtol=1e-12)
+    compare("optim", f"schedule {name}", cases.run_schedule(torch, name))
 
 
 @pytest.mark.parametrize("name", cases.ERRORS)
 def test_error(name):
-    assert cases.error_of(torch, name) == GOLDEN["errors"][name]
+    compare("optim", f"error {name}", cases.error_of(torch, name))
 
 
 def _sgd():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.golden.contracts import refusal
+from tests.golden.answers import refusal
 
 READINGS = """0; -1; 1, 2; 1:; ::2; :, 1; ..., 0; 0, ...; ..., 1, :; None; None, 0; :, None; 1, None, 2; [0, 1];
 [0, 1], [1, 2]; [[0, 1], [1, 0]]; :, [0, 2]; [0], :, [1]; :, :, [0, 3]; [True, False]; True; False;

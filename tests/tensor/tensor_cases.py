@@ -8,7 +8,7 @@ import pickle
 
 import numpy as np
 
-from tests.golden.contracts import refusal
+from tests.golden.answers import refusal
 
 DTYPES = (
     "float32",

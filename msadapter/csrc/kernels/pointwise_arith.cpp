@@ -208,7 +208,9 @@ MSA_POINTWISE_KERNEL(AddcdivExt) {
   const Tensor &a = c.in(0), &x = c.in(1), &y = c.in(2);
   check(!is_integral(a.dtype),
         "Integer division with addcdiv is no longer supported, and in a future  release addcdiv "
-        "will perform a true division of tensor1 and tensor2.");
+        "will perform a true division of tensor1 and tensor2. The historic addcdiv behavior can be "
+        "implemented as (input + value * torch.trunc(tensor1 / tensor2)).to(input.dtype) for integer "
+        "inputs and as (input + value * tensor1 / tensor2) for float inputs.");
   Tensor o = c.out_pointwise(0, a.dtype, {&a, &x, &y});
   MSA_COMPUTE_FLOAT_COMPLEX(a.dtype, "addcdiv_cpu_out", {
     const T value = c.has(3) ? c.scalar(3).to<T>() : T(1);

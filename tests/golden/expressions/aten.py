@@ -79,7 +79,7 @@ CASES = [
     "torch._foreach_add(a, torch.tensor(2.0))",
     "torch._foreach_add(a, torch.ones(2))",
     "torch._foreach_add(a, a, alpha=2)",
-    "~torch._foreach_add(a, 2, alpha=2)",
+    "!torch._foreach_add(a, 2, alpha=2)",
     "torch._foreach_mul(a, 3)",
     "torch._foreach_sub(a, [1.0, 2.0])",
     "torch._foreach_div_(a, a)",

@@ -27,8 +27,8 @@ CASES = [
     if not (kind == "a" and "isinf" in case)
 ]
 CASES += [
-    f"~x, y, m, n, w = made({kind}); {case}"
+    f"!x, y, m, n, w = made({kind}); {case}"
     for kind in ("a", "b")
     for case in _REFUSED.replace("\n", "|").split("|")
 ]
-CASES += ["~x, y, m, n, w = made(a); x + x.to(b)", "x, y, m, n, w = made(a); z = x.clone(); z.mul_(x); z"]
+CASES += ["!x, y, m, n, w = made(a); x + x.to(b)", "x, y, m, n, w = made(a); z = x.clone(); z.mul_(x); z"]

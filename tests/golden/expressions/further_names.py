@@ -40,7 +40,7 @@ x, h = r(5, 2, 3), r(4, 2, 4)
 """
 
 CASES = [
-    "~trained(lr=-1)",
+    "!trained(lr=-1)",
     "torch.optim.Muon([torch.nn.Parameter(torch.ones(3))])",
     "torch.optim.Muon([torch.nn.Parameter(torch.ones(3, 3))], momentum=-1)",
     "torch.optim.Muon([torch.nn.Parameter(torch.ones(3, 3))], adjust_lr_fn='x')",
@@ -69,7 +69,7 @@ CASES = [
     "prune.l1_unstructured(layer(), 'weight', 'x')",
     "prune.ln_structured(layer(), 'bias', 1, n=2, dim=0)",
     "prune.is_pruned(layer())",
-    "~prune.remove(layer(), 'weight')",
+    "!prune.remove(layer(), 'weight')",
     "torch.lstm(x, (h, h / 2), weights(4), True, 2, 0.0, False, True, False)",
     "torch.gru(x, h, weights(3), True, 2, 0.0, False, True, False)",
     "torch.rnn_tanh(x, h, weights(1), True, 2, 0.0, False, True, False)",

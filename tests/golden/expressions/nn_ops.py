@@ -23,7 +23,7 @@ def grad2(f, *v):
     return torch.autograd.grad(sum(x.sin().sum() for x in g), v)
 """
 
-_MATMUL = [
+MATMUL = [
     "torch.baddbmm(nan, p, q, beta=0, alpha=0.5)",
     "torch.addmm(torch.full((3, 5), n), a, b, beta=0)",
     "torch.addbmm(torch.full((3, 5), n), p, q, beta=0)",
@@ -103,7 +103,7 @@ _MATMUL = [
     "torch.linalg.multi_dot([a])",
 ]
 
-_NN = [
+NN = [
     "torch.softmax(torch.tensor([[n, 1.0], [-inf, -inf], [inf, 0.0]]), 1)",
     "torch.log_softmax(t(3, 70, 2), 1)",
     "torch.softmax(a, 1, dtype=torch.float64)",
@@ -160,7 +160,7 @@ _NN = [
     "torch.manual_seed(3); x = torch.ones(6); F.dropout(x, 0.5, True, True); x",
 ]
 _Q = "s, k, v = t(2, 3, 70, 8), t(2, 3, 300, 8), t(2, 3, 300, 8)"
-_NN += [
+NN += [
     f"{_Q}; F.scaled_dot_product_attention(s, k, v).sum((0, 1, 2))",
     f"{_Q}; F.scaled_dot_product_attention(s, k, v, is_causal=True).mean((0, 1, 3))",
     f"{_Q}; F.scaled_dot_product_attention(s, k[:, :1], v[:, :1], enable_gqa=True).mean((0, 1, 2))",
@@ -205,5 +205,3 @@ _NN += [
     "[x], [g], [m], weight_decay=0.1, momentum=0.9, lr=0.1, dampening=0.0, nesterov=True, maximize=False, "
     "is_first_step=False); [x, m]",
 ]
-CASES = _MATMUL + _NN
-MATMUL = frozenset(_MATMUL)

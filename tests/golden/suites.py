@@ -1,0 +1,88 @@
+"""Every suite of recorded answers: the modules of its cases, and how they are written.
+
+A module gives cases (see answers.cases_of), or has one of these functions instead:
+
+golden_answers(torch)   the answers by case, where the set of cases itself depends on PyTorch; or (answers, arrays)
+golden_files(torch)     writes files of another format
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+
+from tests.golden.answers import cases_of
+
+
+@dataclass(frozen=True)
+class Suite:
+    """modules: `tests.X` or `tests.X:NAME`, where NAME is the list of cases; seed: of PyTorch's generator."""
+
+    modules: tuple[str, ...]
+    seed: int = 7
+    packed: bool = False
+
+
+def _suite(*modules: str, **options) -> Suite:
+    return Suite(tuple(f"tests.{module}" for module in modules), **options)
+
+
+SUITES = {
+    "amp": _suite("amp.amp_cases"),
+    "autocast": _suite("amp.policy_cases"),
+    "autograd": _suite("autograd.graph_cases", "autograd.function_cases", "autograd.hook_cases"),
+    "data": _suite("data.data_cases"),
+    "defaults": _suite("golden.make_defaults"),
+    "distributions": _suite("distributions.distribution_cases", "distributions.transform_cases", packed=True),
+    "dtensor": _suite("golden.make_dtensor", packed=True),
+    "files": _suite("golden.make_files"),
+    "func": _suite("func.functional_cases", "func.func_cases"),
+    "fx": _suite("fx.fx_cases"),
+    "masked": _suite("masked.masked_cases"),
+    "modules": _suite("golden.make_modules"),
+    "nn_cases": _suite("nn.cases", seed=11, packed=True),
+    "nn_names": _suite("golden.make_nn_names"),
+    "nn_scenarios": _suite("nn.scenarios"),
+    "optim": _suite("optim.optim_cases"),
+    "optim_cases": _suite("optim.schedule_cases", "optim.rule_cases", "optim.search_cases", packed=True),
+    "optim_forms": _suite("optim.form_cases", packed=True),
+    "out_forms": _suite("golden.make_out_forms"),
+    "programs": _suite("golden.programs", packed=True),
+    "programs_digests": _suite("golden.make_programs_digests", packed=True),
+    "random": _suite("golden.random_cases", seed=1234),
+    "samples": _suite("golden.make_samples", seed=20, packed=True),
+    "saved": _suite("golden.make_saved", seed=20),
+    "second_order": _suite("golden.make_second_order", seed=20, packed=True),
+    "surface": _suite("golden.make_surface"),
+    "symbols": _suite("golden.make_symbols"),
+    "tensor": _suite("tensor.tensor_cases", "tensor.indexing_cases", "tensor.layout_cases"),
+    "transformers": _suite("golden.make_transformers"),
+    # Expressions: lines of Python with a set-up.
+    "aten": _suite("golden.expressions.aten"),
+    "float8": _suite("golden.expressions.float8"),
+    "further_names": _suite("golden.expressions.further_names"),
+    "indexing": _suite("golden.expressions.structure:INDEXING"),
+    "linalg": _suite("golden.expressions.linalg"),
+    "matmul": _suite("golden.expressions.nn_ops:MATMUL"),
+    "nn_functions": _suite("golden.expressions.nn_ops:NN"),
+    "pointwise": _suite("golden.expressions.pointwise"),
+    "rare_methods": _suite("golden.expressions.rare_methods"),
+    "reduction": _suite("golden.expressions.structure:REDUCTION"),
+    "sparse": _suite("golden.expressions.sparse"),
+    "storages": _suite("golden.expressions.storages"),
+    "view": _suite("golden.expressions.structure:VIEW"),
+}
+
+
+def modules_of(name: str) -> list:
+    """The imported modules of a suite. KeyError if there is no such suite."""
+    return [importlib.import_module(path.partition(":")[0]) for path in SUITES[name].modules]
+
+
+def cases(name: str) -> dict:
+    """The cases of a suite, functions of a torch module by name; empty if its modules record in another way."""
+    found: dict = {}
+    for path, module in zip(SUITES[name].modules, modules_of(name), strict=True):
+        if not hasattr(module, "golden_answers") and not hasattr(module, "golden_files"):
+            found |= cases_of(module, path.partition(":")[2] or "CASES")
+    return found
