@@ -136,7 +136,7 @@ def operators() -> list[Operator]:
         if isinstance(declaration.body, types.FunctionType):
             raws, tables = behind(declaration.body)
         else:
-            raws, tables = {str(declaration.mindspore)}, set()
+            raws, tables = {str(declaration.mindspore), *declaration.numbers.values()}, set()
         only_here = raws - mindspore
         rows.append(
             Operator(

@@ -100,6 +100,9 @@ class Declaration:
     dunder: str | None
     facts: Facts
     short: bool = True
+    numbers: dict[str, str] = field(
+        default_factory=dict
+    )  # argument -> MindSpore's operator if it is a number
     function: object = None  # the callable
     inplace: object = None
     body: object = None  # the Python function behind it, None for "operator"
@@ -213,7 +216,7 @@ def _autocast_codes(schema: _schema.Schema, facts: Facts) -> tuple:
 
 
 def _spec(
-    schema, *, body, composite, kernel, promote, promote_args, grad, view, facts, forms, inplace
+    schema, *, body, composite, kernel, numbers, promote, promote_args, grad, view, facts, forms, inplace
 ) -> dict:
     params = [
         {
@@ -245,6 +248,7 @@ def _spec(
         "node_name": _node_name(schema),
         "params": params,
         "kernel": kernel,
+        "numbers": [(schema.index(name), operator) for name, operator in (numbers or {}).items()],
         "body": body,
         "composite": composite,
         "promote": promote,
@@ -332,7 +336,7 @@ def _derived(schema: _schema.Schema, kind: str, promote, facts: dict) -> Facts:
     return made
 
 
-def _declare(text: str, *, kind, ms=None, body=None, promote=None, promote_args=None, grad=None, view=False, forms,
+def _declare(text: str, *, kind, ms=None, numbers=None, body=None, promote=None, promote_args=None, grad=None, view=False, forms,
              aliases, dunder, notes, short, facts):  # fmt: skip
     schema = _schema.parse(text)
     if schema.name in declarations:
@@ -342,6 +346,7 @@ def _declare(text: str, *, kind, ms=None, body=None, promote=None, promote_args=
         "body": body,
         "composite": kind == "composite",
         "kernel": ms,
+        "numbers": numbers,
         "promote": promote,
         "promote_args": promote_args,
         "grad": grad,
@@ -362,6 +367,7 @@ def _declare(text: str, *, kind, ms=None, body=None, promote=None, promote_args=
         facts,
         short,
         notes=notes,
+        numbers=numbers or {},
         body=body,
         module=body.__module__ if body else "",
     )
@@ -417,6 +423,7 @@ def op(
     schema: str,
     *,
     ms: str | None = None,
+    numbers: dict[str, str] | None = None,
     promote: str | None = None,
     promote_args=None,
     forms: str = "fm",
@@ -444,6 +451,8 @@ def op(
         schema: torch's signature, e.g. ``"add(Tensor self, TensorOrScalar other, *, Scalar alpha=1) -> Tensor"``.
         ms: MindSpore's operator, called with the arguments in schema order. Without it ``op`` is a decorator for a body
             that adapts the arguments and makes raw calls.
+        numbers: argument name -> MindSpore's operator for calls where this argument is a Python number. Without an entry,
+            MindSpore receives the number as a tensor without dims.
         promote: None, "default" or "float": the common dtype of ``promote_args`` (default: every tensor argument).
         forms: letters of f(unction), m(ethod), i(n-place), o(ut=). ``out=`` is refused where the letter is missing.
         grad: argument name (or tuple of names) -> function of the output gradient and of what it reads by name.
@@ -486,6 +495,7 @@ def op(
         "separate_operands": separate_operands,
     }
     options = {
+        "numbers": numbers,
         "promote": promote,
         "promote_args": promote_args,
         "forms": forms,

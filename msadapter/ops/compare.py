@@ -3,17 +3,18 @@
 from ._declare import composite, op, raw, t
 
 _COMPARISONS = (
-    ("eq", "Equal", ()),
-    ("ne", "NotEqual", ("not_equal",)),
-    ("lt", "Less", ("less",)),
-    ("le", "LessEqual", ("less_equal",)),
-    ("gt", "Greater", ("greater",)),
-    ("ge", "GreaterEqual", ("greater_equal",)),
+    ("eq", "Equal", "EqScalar", ()),
+    ("ne", "NotEqual", "NeScalar", ("not_equal",)),
+    ("lt", "Less", "LessScalar", ("less",)),
+    ("le", "LessEqual", None, ("less_equal",)),
+    ("gt", "Greater", None, ("greater",)),
+    ("ge", "GreaterEqual", "GreaterEqualScalar", ("greater_equal",)),
 )
-for _name, _ms, _aliases in _COMPARISONS:
+for _name, _ms, _with_number, _aliases in _COMPARISONS:
     op(
         f"{_name}(Tensor self, TensorOrScalar other) -> Tensor",
         ms=_ms,
+        numbers={"other": _with_number} if _with_number else None,
         promote="compare",
         forms="fmio",
         dunder=f"__{_name}__",

@@ -166,8 +166,14 @@ def _fill_type(value):
 )
 def full(size, fill_value, *, dtype, layout, device, requires_grad, pin_memory, names):
     """Return a tensor filled with one value. The dtype is inferred from the value by default."""
+    dtype = dtype or _fill_type(fill_value)
+    size = checked_sizes(size)
+    if isinstance(fill_value, complex):  # MindSpore's operator takes real numbers only
+        filled = raw.Mul(raw.FillScalar(size, 1, dtype), fill_value)
+    else:
+        filled = raw.FillScalar(size, fill_value, dtype)
     return finish(
-        raw.FillScalar(checked_sizes(size), fill_value, dtype or _fill_type(fill_value)),
+        filled,
         layout,
         device,
         requires_grad,

@@ -286,6 +286,7 @@ def hardswish(input, inplace):
 
 
 # ---- exponential linear units: max(0, scale x) + min(0, alpha scale (exp(input_scale x) - 1))
+# MindSpore has operators for elu (both scales are 1) and for selu (its two constants). The general one is for celu.
 def _elu_second(g, grad, x, alpha, is_result, scale, input_scale):
     if is_result:
         return t.where(x <= 0, g * grad * input_scale, 0)
@@ -293,25 +294,51 @@ def _elu_second(g, grad, x, alpha, is_result, scale, input_scale):
 
 
 op(
-    "_elu(Tensor self, float alpha=1, float scale=1, float input_scale=1) -> Tensor",
+    "_elu(Tensor self, float alpha=1) -> Tensor",
     ms="EluExt",
     forms="fi",
+    grad={"self": lambda g, self, alpha: t._elu_backward(g, self, alpha, False)},
+    pointwise=True,
+)
+op(
+    "_elu_backward(Tensor grad, Tensor x, float alpha, bool is_result) -> Tensor",
+    ms="EluGradExt",
+    forms="f",
     grad={
-        "self": lambda g, self, alpha, scale, input_scale: t._elu_backward(
+        "grad": lambda g, x, alpha, is_result: t._elu_backward(g, x, alpha, is_result),
+        "x": lambda g, grad, x, alpha, is_result: _elu_second(g, grad, x, alpha, is_result, 1.0, 1.0),
+    },
+)
+op(
+    "_selu(Tensor self) -> Tensor",
+    ms="SeLUExt",
+    forms="fi",
+    grad={"self": lambda g, self: t._scaled_elu_backward(g, self, _SELU_ALPHA, False, _SELU_SCALE, 1.0)},
+    pointwise=True,
+)
+op(
+    "_scaled_elu(Tensor self, float alpha, float scale, float input_scale) -> Tensor",
+    ms="ScaledElu",
+    forms="fi",
+    grad={
+        "self": lambda g, self, alpha, scale, input_scale: t._scaled_elu_backward(
             g, self, alpha, False, scale, input_scale
         )
     },
     pointwise=True,
 )
 op(
-    "_elu_backward(Tensor grad, Tensor x, float alpha, bool is_result, float scale, float input_scale) -> Tensor",
-    ms="EluGradExt",
+    "_scaled_elu_backward(Tensor grad, Tensor x, float alpha, bool is_result, float scale, float input_scale)"
+    " -> Tensor",
+    ms="ScaledEluGrad",
     forms="f",
     grad={
-        "grad": lambda g, x, alpha, is_result, scale, input_scale: t._elu_backward(
+        "grad": lambda g, x, alpha, is_result, scale, input_scale: t._scaled_elu_backward(
             g, x, alpha, is_result, scale, input_scale
         ),
-        "x": _elu_second,
+        "x": lambda g, grad, x, alpha, is_result, scale, input_scale: _elu_second(
+            g, grad, x, alpha, is_result, scale, input_scale
+        ),
     },
 )
 _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805
@@ -324,7 +351,7 @@ _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 )
 def elu(input, alpha, inplace):
     """x where x > 0, and `alpha * (exp(x) - 1)` elsewhere."""
-    return (t._elu_ if inplace else t._elu)(input, alpha, 1.0, 1.0)
+    return (t._elu_ if inplace else t._elu)(input, alpha)
 
 
 @composite(
@@ -335,7 +362,7 @@ def elu(input, alpha, inplace):
 )
 def selu(input, inplace):
     """elu with constants that keep the mean and variance of activations close to 0 and 1."""
-    return (t._elu_ if inplace else t._elu)(input, _SELU_ALPHA, _SELU_SCALE, 1.0)
+    return (t._selu_ if inplace else t._selu)(input)
 
 
 @composite(
@@ -348,20 +375,20 @@ def celu(input, alpha, inplace):
     """max(0, x) + min(0, alpha * (exp(x / alpha) - 1)), which is continuously differentiable for every alpha."""
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
-    return (t._elu_ if inplace else t._elu)(input, alpha, 1.0, 1.0 / alpha)
+    return (t._scaled_elu_ if inplace else t._scaled_elu)(input, alpha, 1.0, 1.0 / alpha)
 
 
 # ---- in-place functions that exist beside the `inplace` argument
 @composite("nn.functional.elu_(Tensor input, float alpha=1.0) -> Tensor", forms="f")
 def elu_(input, alpha):
     """`elu`, in place."""
-    return t._elu_(input, alpha, 1.0, 1.0)
+    return t._elu_(input, alpha)
 
 
 @composite("nn.functional.selu_(Tensor input) -> Tensor", forms="f", aliases=("selu_",))
 def selu_(input):
     """`selu`, in place."""
-    return t._elu_(input, _SELU_ALPHA, _SELU_SCALE, 1.0)
+    return t._selu_(input)
 
 
 @composite("nn.functional.celu_(Tensor input, float alpha=1.0) -> Tensor", forms="f", aliases=("celu_",))

@@ -41,6 +41,7 @@ def binary(
 op(
     "add(TensorOrScalar self, TensorOrScalar other, *, Scalar alpha=1) -> Tensor",
     ms="AddExt",
+    numbers={"other": "AddScalar"},
     promote="default",
     forms="fmio",
     dunder="__add__",
@@ -53,6 +54,7 @@ op(
 op(
     "sub(TensorOrScalar self, TensorOrScalar other, *, Scalar alpha=1) -> Tensor",
     ms="SubExt",
+    numbers={"other": "SubScalar"},
     promote="default",
     forms="fmio",
     dunder="__sub__",
@@ -85,6 +87,7 @@ binary(
     "Mul",
     {"self": lambda g, other: g * conj(other), "other": lambda g, self: g * conj(self)},
     dunder="__mul__",
+    numbers={"other": "Muls"},
     left="TensorOrScalar",
     aliases=("multiply",),
     linear=("self", "other"),
@@ -105,6 +108,7 @@ _MODES = {"trunc": _TRUNC, "floor": _FLOOR}
 op(
     "true_divide(TensorOrScalar self, TensorOrScalar other) -> Tensor",
     ms="Div",
+    numbers={"other": "Divs"},
     promote="float",
     forms="fmio",
     dunder="__truediv__",
@@ -119,6 +123,7 @@ binary(
     "FloorDiv",
     {"self": not_implemented("aten::floor_divide"), "other": not_implemented("aten::floor_divide")},
     dunder="__floordiv__",
+    numbers={"other": "FloorDivScalar"},
     left="TensorOrScalar",
     numbers_alone=True,
 )
@@ -172,6 +177,7 @@ binary(
     "RemainderTensorTensor",
     left="TensorOrScalar",
     dunder="__mod__",
+    numbers={"self": "RemainderScalarTensor", "other": "RemainderTensorScalar"},
     grad={
         "self": lambda g: g,
         "other": lambda g, self, other: -g * t.div(self, other, rounding_mode="floor"),
@@ -181,6 +187,7 @@ binary(
     "fmod",
     "FmodTensor",
     {"self": lambda g: g, "other": lambda g, self, other: -g * t.div(self, other, rounding_mode="trunc")},
+    numbers={"other": "FmodScalar"},
 )
 
 
@@ -206,6 +213,7 @@ def _pow_exponent_grad(g, self, exponent, result):
 op(
     "pow(TensorOrScalar self, TensorOrScalar exponent) -> Tensor",
     ms="Pow",
+    numbers={"self": "PowScalarTensor", "exponent": "PowTensorScalar"},
     promote="default",
     forms="fmio",
     dunder="__pow__",
@@ -372,11 +380,18 @@ binary(
 binary("gcd", "Gcd", None, right="Tensor")
 binary("lcm", "Lcm", None, right="Tensor")
 for _name, _ms, _dunder in (
-    ("and", "BitwiseAndTensor", "__and__"),
-    ("or", "BitwiseOrTensor", "__or__"),
-    ("xor", "BitwiseXorTensor", "__xor__"),
+    ("and", "BitwiseAnd", "__and__"),
+    ("or", "BitwiseOr", "__or__"),
+    ("xor", "BitwiseXor", "__xor__"),
 ):
-    binary(f"bitwise_{_name}", _ms, None, left="TensorOrScalar", dunder=_dunder)
+    binary(
+        f"bitwise_{_name}",
+        f"{_ms}Tensor",
+        None,
+        left="TensorOrScalar",
+        dunder=_dunder,
+        numbers={"other": f"{_ms}Scalar"},
+    )
 binary("bitwise_left_shift", "LeftShift", None, left="TensorOrScalar", dunder="__lshift__")
 binary("bitwise_right_shift", "RightShift", None, left="TensorOrScalar", dunder="__rshift__")
 op(

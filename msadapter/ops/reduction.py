@@ -304,6 +304,17 @@ def _freedom(shape, dim, correction):
     return max(count_of(shape, dim) - correction, 0)
 
 
+def _with_fraction(moment, self, dim, correction, keepdim, power):
+    """Return a moment with a correction that is not a whole number, which MindSpore's operators do not take.
+
+    16-bit inputs are computed in float32, so that the result is rounded once.
+    """
+    n = count_of(self.shape, dim)
+    factor = (n / (n - correction)) ** power if n > correction else math.inf
+    wide = self.float() if self.itemsize == 2 else self
+    return (moment(wide, dim, 0, keepdim) * factor).to(self.dtype)
+
+
 def _var_back(g, self, dim, correction, keepdim):
     n = _freedom(self.shape, dim, correction)
     centred = self - t.mean(self, dim, True)
@@ -323,7 +334,9 @@ def _std_back(g, self, result, dim, correction, keepdim):
     reduction="other",
 )
 def _var(self, dim, correction, keepdim):
-    return raw.Var(self, dim, correction, keepdim)
+    if correction != int(correction):
+        return _with_fraction(raw.Var, self, dim, correction, keepdim, 1)
+    return raw.Var(self, dim, int(correction), keepdim)
 
 
 @op(
@@ -333,7 +346,9 @@ def _var(self, dim, correction, keepdim):
     reduction="other",
 )
 def _std(self, dim, correction, keepdim):
-    return raw.Std(self, dim, correction, keepdim)
+    if correction != int(correction):
+        return _with_fraction(raw.Std, self, dim, correction, keepdim, 0.5)
+    return raw.Std(self, dim, int(correction), keepdim)
 
 
 def _moment_arguments(dim, unbiased, keepdim, correction):

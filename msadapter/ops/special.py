@@ -185,6 +185,7 @@ def _xlog1py_self(g, self, other):
 op(
     "xlogy(TensorOrScalar self, TensorOrScalar other) -> Tensor",
     ms="Xlogy",
+    numbers={"self": "XLogYScalarSelf", "other": "XLogYScalarOther"},
     promote="float",
     forms="fmio",
     aliases=("special.xlogy",),

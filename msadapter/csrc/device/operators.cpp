@@ -1,10 +1,12 @@
 #include "operators.h"
 
 #include <cstdlib>
+#include <optional>
 #include <set>
 
 #include "include/pynative/utils/runtime/op_runner.h"
 #include "kernel/cpu/cpu_kernel.h"
+#include "../kernels/category.h"
 #include "pyboost_bind.h"
 
 namespace mindspore::kernel {
@@ -49,12 +51,19 @@ Operand box(const mindspore::ScalarPtr &v) {
   if (v->isa<Int32Imm>()) return Operand::of(static_cast<int64_t>(GetValue<int32_t>(v)));
   fail("scalar operand of an unknown kind: ", v->ToString());
 }
+// MindSpore writes an absent index tensor (a full slice) as an empty tensor of nine dimensions.
+constexpr size_t kAbsentIndexDims = 9;
+static bool is_absent_index(const TensorPtr &t) { return t->shape() == Dims(kAbsentIndexDims, 0); }
+
 Operand box(const mindspore::ValueTuplePtr &t) {
   Operand o;
   const auto &v = t->value();
   if (!v.empty() && v[0]->isa<MsTensor>()) {
     o.kind = Arg::kTensors;
-    for (auto &e : v) o.tensors.push_back(e->cast<TensorPtr>());
+    for (auto &e : v) {
+      const TensorPtr element = e->cast<TensorPtr>();
+      o.tensors.push_back(is_absent_index(element) ? nullptr : element);
+    }
   } else if (!v.empty() && (v[0]->isa<mindspore::FP32Imm>() || v[0]->isa<mindspore::FP64Imm>())) {
     o.kind = Arg::kFloats;
     for (auto &e : v) o.floats.push_back(box(e->cast<mindspore::ScalarPtr>()).scalar.d);
@@ -65,11 +74,32 @@ Operand box(const mindspore::ValueTuplePtr &t) {
   return o;
 }
 
+// The dtype of numbers that become tensors in the call that is being made: that of its first tensor.
+static thread_local std::optional<DType> number_dtype;
+
+class NumberScope {
+ public:
+  NumberScope(const Operand *args, int n) : previous_(number_dtype) {
+    number_dtype.reset();
+    for (int i = 0; i < n && !number_dtype; ++i)
+      if (args[i].kind == Arg::kTensor) number_dtype = from_ms(args[i].tensor->data_type());
+  }
+  ~NumberScope() { number_dtype = previous_; }
+
+ private:
+  std::optional<DType> previous_;
+};
+
+// A number where MindSpore's operator takes a tensor. It takes the dtype of the tensors unless its category is higher.
+static DType dtype_of_number(const Scalar &s) {
+  static const DType types[] = {DType::Bool, DType::I64, DType::F64, DType::C128};
+  const DType own = types[s.kind];
+  return number_dtype && category(own) <= category(*number_dtype) ? *number_dtype : own;
+}
+
 TensorPtr Unbox<TensorPtr>::get(const Operand &o) {
   if (o.tensor || o.kind != Arg::kScalar) return o.tensor;
-  // a number where MindSpore's operator takes a tensor
-  const DType types[] = {DType::Bool, DType::I64, DType::F64, DType::C128};
-  TensorPtr t = new_tensor(types[o.scalar.kind], Dims{});
+  TensorPtr t = new_tensor(dtype_of_number(o.scalar), Dims{});
   const Tensor v = view_of(t);
   MSA_SWITCH_ALL(v.dtype, "number", (*v.ptr<T>() = o.scalar.to<T>()));
   return t;
@@ -96,7 +126,7 @@ mindspore::ScalarPtr Unbox<mindspore::ScalarPtr>::get(const Operand &o) {
 }
 mindspore::ValueTuplePtr Unbox<mindspore::ValueTuplePtr>::get(const Operand &o) {
   mindspore::ValuePtrList v;
-  for (auto &t : o.tensors) v.push_back(t);
+  for (auto &t : o.tensors) v.push_back(t ? t : new_tensor(DType::I64, Dims(kAbsentIndexDims, 0)));
   for (auto i : o.ints) v.push_back(mindspore::MakeValue<int64_t>(i));
   for (auto d : o.floats) v.push_back(mindspore::MakeValue<float>(static_cast<float>(d)));
   return std::make_shared<mindspore::ValueTuple>(v);
@@ -285,6 +315,7 @@ Tensors run_operator(const Operator *op, const Operand *args, int n, const Tenso
   if (!op->through_mindspore)
     throw NotImplementedError(text(op->name, ": MindSpore has no such operator for this device (docs/ascend.md)"));
   NoGrad guard;
+  NumberScope numbers(args, n);
   return op->through_mindspore(args, n);
 }
 

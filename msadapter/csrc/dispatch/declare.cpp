@@ -143,6 +143,9 @@ Op *read_op(PyObject *spec) {
   op->composite = flag(spec, "composite");
   op->view = flag(spec, "view");
   op->kernel_name = text(spec, "kernel");
+  each(item(spec, "numbers"), [&](PyObject *entry) {
+    op->with_number.push_back({number(PyTuple_GET_ITEM(entry, 0)), str_of(PyTuple_GET_ITEM(entry, 1))});
+  });
   op->result_type = kept(item(spec, "result_type"));
   op->vararg_index = number(item(spec, "vararg_index"));
   op->varargs = op->vararg_index >= 0;

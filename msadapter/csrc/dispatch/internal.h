@@ -90,6 +90,8 @@ Ref call_body(const Op &op, PyObject **objects);
 Ref run_functional(Op &op, Operand *v, PyObject **slots, bool autocast = true);
 Ref run_inplace(Op &op, Operand *v, PyObject **slots);
 void resolve_kernel(Op &op);
+// MindSpore's operator for this call if one of its operands is a Python number and MindSpore's dispatch is used.
+const Operator *mapping_for_number(const Op &op, const Operand *v);
 
 // ---- native code of declared operators, by their qualified names. A declaration says which of it an operator has.
 template <class Function>

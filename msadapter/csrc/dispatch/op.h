@@ -73,6 +73,13 @@ struct Op {
   int vararg_index = -1;
   const Operator *kernel = nullptr;
   std::string kernel_name;
+  // MindSpore's operators for calls in which one parameter is a Python number. Our kernels need none of them.
+  struct WithNumber {
+    int param;
+    std::string name;
+    const Operator *kernel = nullptr;
+  };
+  std::vector<WithNumber> with_number;
   Promote promote = Promote::kNone;
   std::vector<int> promote_params;
   std::vector<Formula> formulas;

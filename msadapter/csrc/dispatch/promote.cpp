@@ -122,11 +122,13 @@ void promote(const Op &op, Operand *v) {
   // The elementwise kernels accept Python numbers without conversion, so 16-bit results are rounded once, as in
   // PyTorch.
   const bool keep_numbers = !op.body && op.kernel && op.kernel->kernel && op.kernel->kernel->elementwise && fast_path();
+  const bool one_number = mapping_for_number(op, v) != nullptr;  // MindSpore has an operator that takes it
   for (int i : op.promote_params) {
     Operand &o = v[i];
     if (o.kind == Arg::kTensor) {
       if (from_ms(o.tensor->data_type()) != d) o.tensor = raw_cast(o.tensor, d);
-    } else if (o.kind == Arg::kScalar && op.params[i].type == ParamType::kTensorOrScalar && !keep_numbers) {
+    } else if (o.kind == Arg::kScalar && op.params[i].type == ParamType::kTensorOrScalar && !keep_numbers &&
+               !one_number) {
       o.tensor = scalar_tensor(o.scalar, d);
       o.kind = Arg::kTensor;
     } else if (o.kind == Arg::kTensors) {

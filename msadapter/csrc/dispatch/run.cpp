@@ -253,7 +253,21 @@ static bool call_native(const Op &op, const Operand *v, PyObject **slots, Tensor
 }
 
 void resolve_kernel(Op &op) {
-  if (!op.kernel && !op.kernel_name.empty()) op.kernel = find_operator(op.kernel_name);
+  if (op.kernel || op.kernel_name.empty()) return;
+  op.kernel = find_operator(op.kernel_name);
+  for (auto &entry : op.with_number) entry.kernel = find_operator(entry.name);
+}
+
+const Operator *mapping_for_number(const Op &op, const Operand *v) {
+  if (op.with_number.empty() || fast_path()) return nullptr;
+  for (auto &entry : op.with_number)
+    if (v[entry.param].kind == Arg::kScalar && v[entry.param].scalar.kind != Scalar::kComplex) return entry.kernel;
+  return nullptr;
+}
+
+static const Operator *mapping(const Op &op, const Operand *v) {
+  const Operator *with_number = mapping_for_number(op, v);
+  return with_number ? with_number : op.kernel;
 }
 
 // The values: from the body in C++ where it takes the call, from the Python body, or from one kernel.
@@ -264,7 +278,7 @@ static Results computed(const Op &op, Operand *v, PyObject **slots) {
   } else if (op.body) {
     r = run_body(op, v, slots);
   } else {
-    r.tensors = run_operator(op.kernel, v, static_cast<int>(op.params.size()));
+    r.tensors = run_operator(mapping(op, v), v, static_cast<int>(op.params.size()));
     r.single = r.tensors.size() == 1;
   }
   return r;
@@ -365,7 +379,7 @@ static TensorPtr computed_inplace(const Op &op, const TensorPtr &self, Operand *
   if (op.body)
     r = run_body(op, v, slots);
   else
-    r.tensors = run_operator(op.kernel, v, n);
+    r.tensors = run_operator(mapping(op, v), v, n);
   if (r.python || r.tensors.empty()) fail(op.name, "_: the operator has no in-place form");
   return r.tensors[0];
 }

@@ -200,16 +200,15 @@ void elu_grad(Call &c, double alpha, double scale, double input_scale, bool is_r
   }
 }
 constexpr double kSeluAlpha = 1.6732632423543772848170429916717, kSeluScale = 1.0507009873554804934193349852946;
-double real_or(Call &c, int i, double otherwise) { return c.has(i) ? c.real(i) : otherwise; }
 }  // namespace
-MSA_POINTWISE_KERNEL(EluExt) {
-  elu(c, c.real(1), real_or(c, 2, 1), real_or(c, 3, 1));
-}  // input, alpha[, scale, input_scale]
+MSA_POINTWISE_KERNEL(EluExt) { elu(c, c.real(1), 1, 1); }  // input, alpha
 MSA_KERNEL_ALIAS(Elu, EluExt)
 MSA_KERNEL_ALIAS(InplaceElu, EluExt)
-MSA_POINTWISE_KERNEL(EluGradExt) {  // dy, x or result, alpha, is_result[, scale, input_scale]
-  elu_grad(c, c.real(2), real_or(c, 4, 1), real_or(c, 5, 1), c.flag(3));
-}
+MSA_POINTWISE_KERNEL(EluGradExt) { elu_grad(c, c.real(2), 1, 1, c.flag(3)); }  // dy, x or result, alpha, is_result
+// Our own: input, alpha, scale, input_scale
+MSA_POINTWISE_KERNEL(ScaledElu) { elu(c, c.real(1), c.real(2), c.real(3)); }
+// Our own: dy, x or result, alpha, is_result, scale, input_scale
+MSA_POINTWISE_KERNEL(ScaledEluGrad) { elu_grad(c, c.real(2), c.real(4), c.real(5), c.flag(3)); }
 MSA_POINTWISE_KERNEL(SeLUExt) { elu(c, kSeluAlpha, kSeluScale, 1); }
 MSA_POINTWISE_KERNEL(SeluGrad) { elu_grad(c, kSeluAlpha, kSeluScale, 1, true); }  // dy, result
 
