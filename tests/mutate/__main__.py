@@ -179,19 +179,21 @@ def shown(change: Change) -> str:
     return "\n".join(f"    {line}" for line in lines if not line.startswith(("---", "+++", "@@")))
 
 
-def key_of(change: Change) -> tuple[str, str, str]:
-    """What `equivalent.tsv` names a change by: file, text before, text after. Both texts on one line."""
-    before = source(change.file)[change.start : change.end].decode()
-    return change.file, " ".join(before.split()), " ".join(change.text.split())
+def key_of(change: Change) -> tuple[str, str, str, str]:
+    """What `equivalent.tsv` names a change by: file, the line where it begins, text before, text after; each on one line."""
+    whole = source(change.file)
+    line = whole[whole.rfind(b"\n", 0, change.start) + 1 :].split(b"\n", 1)[0].decode()
+    before = whole[change.start : change.end].decode()
+    return change.file, line.strip(), " ".join(before.split()), " ".join(change.text.split())
 
 
-def equivalents() -> set[tuple[str, str, str]]:
+def equivalents() -> set[tuple[str, str, str, str]]:
     """The changes that alter no behaviour."""
     rows = [line.split("\t") for line in EQUIVALENT.read_text().splitlines() if line and line[0] != "#"]
     for row in rows:
-        if len(row) != 4 or not all(row):
-            raise SystemExit(f"{EQUIVALENT}: a line is file, before, after, reason, with tabs between: {row}")
-    return {(file, before, after) for file, before, after, _ in rows}
+        if len(row) != 5 or not all(row):
+            raise SystemExit(f"{EQUIVALENT}: a row is file, line, before, after, reason, with tabs between: {row}")
+    return {(file, line, before, after) for file, line, before, after, _ in rows}
 
 
 def arguments() -> argparse.Namespace:
