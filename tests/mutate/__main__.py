@@ -192,7 +192,9 @@ def equivalents() -> set[tuple[str, str, str, str]]:
     rows = [line.split("\t") for line in EQUIVALENT.read_text().splitlines() if line and line[0] != "#"]
     for row in rows:
         if len(row) != 5 or not all(row):
-            raise SystemExit(f"{EQUIVALENT}: a row is file, line, before, after, reason, with tabs between: {row}")
+            raise SystemExit(
+                f"{EQUIVALENT}: a row is file, line, before, after, reason, with tabs between: {row}"
+            )
     return {(file, line, before, after) for file, line, before, after, _ in rows}
 
 
