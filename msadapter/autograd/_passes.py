@@ -140,12 +140,17 @@ def grad(
     ``.grad`` does not change.
     """
     if is_grads_batched:
-        return _batched(
-            outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused, materialize_grads
-        )
+        allow = materialize_grads if allow_unused is None else allow_unused
+        result = _batched(outputs, inputs, grad_outputs, retain_graph, create_graph, allow)
+        if materialize_grads:  # as in PyTorch, one zero gradient, not one for each row
+            tensors = _sequence(inputs)
+            result = tuple(
+                ops.zeros_like(i) if r is None else r for r, i in zip(result, tensors, strict=True)
+            )
+        return result
     outputs, inputs = _sequence(outputs), _sequence(inputs)
     if not inputs:
-        raise ValueError("grad requires non-empty inputs.")
+        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     if materialize_grads and allow_unused is False:
         raise ValueError(
             "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
@@ -162,9 +167,7 @@ def grad(
     return result
 
 
-def _batched(
-    outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused, materialize_grads
-) -> tuple:
+def _batched(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused) -> tuple:
     """Return the gradients for every row of ``grad_outputs``, stacked. The rows run one after the other."""
     if grad_outputs is None:
         raise RuntimeError("grad_outputs must be given when is_grads_batched=True")
@@ -176,9 +179,7 @@ def _batched(
     for i in range(count):
         keep = True if i < count - 1 else retain_graph
         row = [None if v is None else v[i] for v in vectors]
-        rows.append(
-            grad(outputs, inputs, row, keep, create_graph, True, allow_unused, False, materialize_grads)
-        )
+        rows.append(grad(outputs, inputs, row, keep, create_graph, True, allow_unused))
     return tuple(None if column[0] is None else ops.stack(column) for column in zip(*rows, strict=True))
 
 

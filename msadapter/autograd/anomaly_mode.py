@@ -29,8 +29,13 @@ def _tensors(value):
             yield from _tensors(v)
 
 
-def _checker(node, name: str, stack: list[str]):
-    def hook(grad_inputs, grad_outputs):
+class _Checker:
+    """A hook of a node that refuses nan gradients. `stack` is that of the call which made the node."""
+
+    def __init__(self, name: str, stack: list[str]):
+        self.name, self.stack = name, stack
+
+    def __call__(self, grad_inputs, grad_outputs) -> None:
         if not _state["check_nan"]:
             return
         for i, g in enumerate(grad_inputs):
@@ -38,12 +43,16 @@ def _checker(node, name: str, stack: list[str]):
                 continue
             if bool(ops.isnan(g.detach()).any()):
                 warnings.warn(
-                    f"Error detected in {name}. Traceback of forward call that caused the error:\n{''.join(stack)}",
+                    f"Error detected in {self.name}. Traceback of forward call that caused the error:\n"
+                    f"{''.join(self.stack)}",
                     stacklevel=2,
                 )
-                raise RuntimeError(f"Function '{name}' returned nan values in its {i}th output.")
+                raise RuntimeError(f"Function '{self.name}' returned nan values in its {i}th output.")
 
-    return hook
+
+def _is_marked(node) -> bool:
+    """Whether a node has its hook already. The hooks belong to the node; its Python object may be made anew."""
+    return any(isinstance(hook, _Checker) for hook in node._hooks("post").values())
 
 
 def _watch(result) -> None:
@@ -52,11 +61,11 @@ def _watch(result) -> None:
     todo = [x.grad_fn for x in _tensors(result) if x.grad_fn is not None]
     while todo:
         node = todo.pop()
-        if node is None or _KEY in node.metadata or node.name() == "AccumulateGrad":
+        if node is None or node.name() == "AccumulateGrad" or _is_marked(node):
             continue
         stack = stack or traceback.format_stack()[:-3]
         node.metadata[_KEY] = stack
-        node.register_hook(_checker(node, node.name(), stack))
+        node.register_hook(_Checker(node.name(), stack))
         todo.extend(following for following, _ in node.next_functions)
 
 

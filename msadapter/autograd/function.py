@@ -234,7 +234,7 @@ def _finish(cls, ctx, args, tensors, output, edges):
     _C.make_function_node(
         cls.__name__ + "Backward",
         ctx,
-        functools.partial(_run_backward, cls, len(args)),
+        functools.partial(_run_backward, cls, [isinstance(a, Tensor) for a in args]),
         args,
         tracked,
         to_save,
@@ -246,8 +246,8 @@ def _finish(cls, ctx, args, tensors, output, edges):
     return outputs[0] if single else tuple(outputs)
 
 
-def _run_backward(cls, count, ctx, node, grads):
-    ctx._node = node
+def _run_backward(cls, are_tensors, ctx, node, grads):
+    ctx._node, count = node, len(are_tensors)
     try:
         if ctx._materialize:
             grads = tuple(
@@ -266,7 +266,12 @@ def _run_backward(cls, count, ctx, node, grads):
         raise RuntimeError(
             f"function {cls.__name__}Backward returned an incorrect number of gradients (expected {count}, got {len(result)})"
         )
-    for r in result:
+    for i, r in enumerate(result):
+        if r is not None and not are_tensors[i]:
+            raise RuntimeError(
+                f"function {cls.__name__}Backward returned a gradient different than None at position {i + 1}, but the "
+                "corresponding forward input was not a Variable"
+            )
         if r is not None and not isinstance(r, Tensor):
             raise RuntimeError(f"expected Variable or None (got {type(r).__name__})")
     return result

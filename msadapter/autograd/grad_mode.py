@@ -110,16 +110,16 @@ class set_grad_enabled(_Mode):
 
 
 class _Inference(threading.local):
-    """How many inference_mode blocks the thread is in."""
+    """Whether the thread is in an inference_mode block."""
 
-    depth = 0
+    on = False
 
 
 _inference = _Inference()
 
 
 class inference_mode(_Mode):
-    """Like no_grad, but ``is_inference_mode_enabled`` returns True.
+    """Like no_grad, but ``is_inference_mode_enabled`` returns True. With False, operations are recorded.
 
     Tensors made inside are ordinary tensors.
     """
@@ -135,14 +135,14 @@ class inference_mode(_Mode):
         self.mode = bool(mode)
 
     def _value(self) -> bool:
-        return False if self.mode else _C.is_grad_enabled()
+        return not self.mode  # inference_mode(False) records again, also inside another block
 
     def __enter__(self):
-        _inference.depth += self.mode
+        self._outer, _inference.on = _inference.on, self.mode
         super().__enter__()
 
     def __exit__(self, *exc):
-        _inference.depth -= self.mode
+        _inference.on = self._outer
         super().__exit__(*exc)
 
     def clone(self):
@@ -150,7 +150,7 @@ class inference_mode(_Mode):
 
 
 def is_inference_mode_enabled() -> bool:
-    return _inference.depth > 0
+    return _inference.on
 
 
 class set_multithreading_enabled(_Mode):

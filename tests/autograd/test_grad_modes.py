@@ -2,7 +2,10 @@
 
 import threading
 
+import pytest
+
 import msadapter as torch
+from msadapter.overrides import _modes
 
 
 def _in_another_thread(function):
@@ -34,3 +37,23 @@ def test_a_thread_in_inference_mode_leaves_the_others_alone():
     done.set()
     thread.join()
     assert not here
+
+
+def test_detection_marks_every_node_once():
+    """Also where a later operation walks over the same nodes; nothing is marked after the block."""
+    from msadapter.autograd.anomaly_mode import _Checker
+
+    def marks(node):
+        return sum(isinstance(hook, _Checker) for hook in node._hooks("post").values())
+
+    with pytest.warns(UserWarning, match="Anomaly"):
+        detection = torch.autograd.detect_anomaly()
+    before = list(_modes())
+    with detection:
+        x = torch.ones(2, requires_grad=True)
+        first = x * 2
+        second = first.exp()
+        third = second.sin() + first
+    later = third * 2
+    assert _modes() == before
+    assert [marks(t.grad_fn) for t in (first, second, third, later)] == [1, 1, 1, 0]

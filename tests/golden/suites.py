@@ -30,7 +30,9 @@ def _suite(*modules: str, **options) -> Suite:
 SUITES = {
     "amp": _suite("amp.amp_cases"),
     "autocast": _suite("amp.policy_cases"),
-    "autograd": _suite("autograd.graph_cases", "autograd.function_cases", "autograd.hook_cases"),
+    "autograd": _suite(
+        "autograd.graph_cases", "autograd.function_cases", "autograd.hook_cases", "autograd.mode_cases"
+    ),
     "data": _suite("data.data_cases"),
     "defaults": _suite("golden.make_defaults"),
     "distributions": _suite("distributions.distribution_cases", "distributions.transform_cases", packed=True),

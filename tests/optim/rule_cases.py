@@ -726,3 +726,75 @@ CASES = (
         ),
     }
 )
+
+
+def profiler_names(torch):
+    """What profilers call the two steps of an optimizer."""
+    optimizer = torch.optim.RMSprop([_parameter(torch)])
+    return optimizer._zero_grad_profile_name
+
+
+def names_in_some_groups_only(torch):
+    """The whole text of the refusal says which kind of group was refused."""
+    named = torch.optim.SGD([("a", _parameter(torch))])
+    plain = torch.optim.SGD([_parameter(torch)])
+    texts = []
+    for optimizer, group in ((named, [_parameter(torch)]), (plain, [("b", _parameter(torch))])):
+        try:
+            optimizer.add_param_group({"params": group})
+        except ValueError as error:
+            texts.append(" ".join(str(error).split()).split("cannot add")[1:])
+    return texts
+
+
+def statistics_without_a_device(torch):
+    layer = torch.nn.BatchNorm1d(2)
+    seen = []
+    layer.register_forward_pre_hook(
+        lambda m, args: seen.append([type(args[0]).__name__, str(args[0].device)])
+    )
+    for device in (None, "cpu"):
+        torch.optim.swa_utils.update_bn([torch.ones(3, 2)], layer, device=device)
+    moved = []
+
+    class Batch:
+        def to(self, device):
+            moved.append(str(device))
+            return torch.ones(3, 2)
+
+    torch.optim.swa_utils.update_bn([Batch()], layer, device="cpu")
+    return [seen, moved, refusal(torch.optim.swa_utils.update_bn, [Batch()], layer)[0] != "nothing raised"]
+
+
+def flags_of_restarts(torch):
+    """Nobody is warned of a rate that the schedule computes itself, in both kinds of steps."""
+    found = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        optimizer = torch.optim.SGD([_parameter(torch)], lr=0.5)
+        schedule = torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, 3)
+        optimizer.step()
+        schedule.step()
+        schedule.step(2)
+        found.append([str(w.message)[:40] for w in caught])
+        schedule.get_lr()
+        found.append(len(caught))
+    return found
+
+
+def searches_in_narrow_brackets(torch):
+    """The bracket counts in units of the largest element of the direction: with others much smaller than it too."""
+    found = []
+    for small in (1e-7, 1e-4, 1.0):
+        x = torch.nn.Parameter(torch.tensor([3.0, 2.0], dtype=torch.float64))
+        scale = torch.tensor([1.0, small], dtype=torch.float64)
+        optimizer = torch.optim.LBFGS([x], lr=5.0, max_iter=3, max_eval=40, line_search_fn="strong_wolfe")
+
+        def closure(x=x, scale=scale, optimizer=optimizer):
+            optimizer.zero_grad()
+            loss = ((x * scale).abs() ** 1.5).sum() + ((x * scale - 0.3) * 40).abs().sum()
+            loss.backward()
+            return loss
+
+        found.append([optimizer.step(closure).item(), x.tolist(), optimizer.state[x]["func_evals"]])
+    return found
