@@ -96,7 +96,7 @@ def _check_vector(v, others, empty_text: str) -> tuple:
     return v
 
 
-def _grads(outputs, inputs, vectors=None, create_graph=False) -> tuple:
+def _grads(outputs, inputs, vectors=None, *, create_graph: bool) -> tuple:
     """Return the gradients of outputs that have a graph. Inputs that do not matter get None."""
     if vectors is None:
         vectors = (None,) * len(outputs)
@@ -173,7 +173,7 @@ def vjp(func, inputs, v=None, create_graph=False, strict=False):
             v, outputs, "the user-provided function returns a single Tensor with a single element"
         )
     with set_grad_enabled(create_graph or _C.is_grad_enabled()):
-        found = _grads(outputs, own, v, create_graph)
+        found = _grads(outputs, own, v, create_graph=create_graph)
         found = _filled(found, own, strict, create_graph, "back")
     outputs, found = _result(outputs, create_graph), _result(found, create_graph)
     return _unpacked(alone, outputs), _unpacked(one, found)
@@ -193,10 +193,12 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False):
         outputs, alone = _run(func, own, "jvp")
         _check_outputs(outputs, strict)
         dummies = tuple(ops.zeros_like(o.detach()).requires_grad_() for o in outputs)
-        back = _filled(_grads(outputs, own, dummies, True), own, strict, create_graph, "back")
+        back = _filled(_grads(outputs, own, dummies, create_graph=True), own, strict, create_graph, "back")
         _check_outputs(back, strict, "gradients")
     with set_grad_enabled(create_graph or _C.is_grad_enabled()):
-        found = _filled(_grads(back, dummies, v, create_graph), outputs, strict, create_graph, "back_trick")
+        found = _filled(
+            _grads(back, dummies, v, create_graph=create_graph), outputs, strict, create_graph, "back_trick"
+        )
     outputs, found = _result(outputs, create_graph), _result(found, create_graph)
     return _unpacked(alone, outputs), _unpacked(alone, found)
 
@@ -231,7 +233,7 @@ def vhp(func, inputs, v=None, create_graph=False, strict=False):
     with enable_grad():
         one, own, v, outputs, first = _second(func, inputs, v, create_graph, strict, "vhp")
     with set_grad_enabled(create_graph or _C.is_grad_enabled()):
-        found = _grads(first, own, v, create_graph)
+        found = _grads(first, own, v, create_graph=create_graph)
         found = _filled(found, own, strict, create_graph, "double_back")
     return _result(outputs, create_graph)[0], _unpacked(one, _result(found, create_graph))
 
@@ -241,11 +243,17 @@ def hvp(func, inputs, v=None, create_graph=False, strict=False):
     with enable_grad():
         one, own, v, outputs, first = _second(func, inputs, v, create_graph, strict, "hvp")
         dummies = tuple(ops.zeros_like(x.detach()).requires_grad_() for x in own)
-        double = _filled(_grads(first, own, dummies, True), own, strict, create_graph, "double_back")
+        double = _filled(
+            _grads(first, own, dummies, create_graph=True), own, strict, create_graph, "double_back"
+        )
         _check_outputs(double, strict, "gradients")
     with set_grad_enabled(create_graph or _C.is_grad_enabled()):
         found = _filled(
-            _grads(double, dummies, v, create_graph), own, strict, create_graph, "double_back_trick"
+            _grads(double, dummies, v, create_graph=create_graph),
+            own,
+            strict,
+            create_graph,
+            "double_back_trick",
         )
     return _result(outputs, create_graph)[0], _unpacked(one, _result(found, create_graph))
 
@@ -341,7 +349,7 @@ def hessian(
         return first
 
     made = jacobian(
-        gradient, inputs, create_graph=create_graph, strict=strict, vectorize=vectorize and not strict,
-        strategy=outer_jacobian_strategy if vectorize else "reverse-mode",
+        gradient, inputs, create_graph=create_graph, strict=strict, vectorize=vectorize,
+        strategy=outer_jacobian_strategy,
     )  # fmt: skip
     return made[0][0] if one else made

@@ -457,3 +457,75 @@ def checkpoints_outside_autocast(torch):
                     y.backward()
                 found.append([seen, [round(v, 2) for v in w.grad.flatten().tolist()]])
     return found
+
+
+def hessians_with_every_option(torch):
+    found = []
+    for strategy in ("reverse-mode", "forward-mode", "other"):
+        for vectorize in (False, True):
+            for strict in (False, True):
+                options = {"outer_jacobian_strategy": strategy, "vectorize": vectorize, "strict": strict}
+
+                def value(options=options):
+                    x = _leaf(torch)
+                    return torch.autograd.functional.hessian(lambda v: (v**3).sum(), x, **options)
+
+                error = refusal(value)[0]
+                found.append([error, value().tolist() if error == "nothing raised" else None])
+    return found
+
+
+def jacobians_with_every_option(torch):
+    found = []
+    for strategy in ("reverse-mode", "forward-mode", "other"):
+        for vectorize in (False, True):
+            for strict in (False, True):
+                for create in (False, True):
+                    options = {
+                        "strategy": strategy,
+                        "vectorize": vectorize,
+                        "strict": strict,
+                        "create_graph": create,
+                    }
+
+                    def value(options=options):
+                        x = _leaf(torch)
+                        return torch.autograd.functional.jacobian(lambda v: v**3, x, **options)
+
+                    error = refusal(value)[0]
+                    made = value() if error == "nothing raised" else None
+                    # PyTorch's forward mode keeps the graph of the input, asked for or not.
+                    graph = made is not None and strategy == "reverse-mode" and made.requires_grad
+                    found.append([error, None if made is None else made.tolist(), graph])
+    return found
+
+
+def products_with_and_without_graphs(torch):
+    F = torch.autograd.functional
+    found = []
+    for name in ("vjp", "jvp", "vhp", "hvp"):
+        for create in (False, True):
+            for strict in (False, True):
+                x, v = _leaf(torch), torch.tensor([0.5, -1.0], requires_grad=True)
+
+                def function(u, name=name):
+                    return (u**3).sum() if name[1] == "h" or name == "hvp" else u**3
+
+                outputs, product = getattr(F, name)(function, x, v, create_graph=create, strict=strict)
+                found.append([outputs, product, outputs.requires_grad, product.requires_grad])
+                if create:
+                    found.append(torch.autograd.grad(product.sum(), [x, v], allow_unused=True))
+    for name in ("vjp", "jvp", "vhp", "hvp"):
+        function = getattr(F, name)
+        scalar = name in ("vhp", "hvp")
+        f = (lambda u: (u**2).sum()) if scalar else (lambda u: u * 2)
+        x = torch.ones(2)
+        found.append(refusal(function, f, x))
+        found.append(refusal(function, f, x, torch.ones(3)))
+        found.append(refusal(function, f, x, (torch.ones(2), torch.ones(2))))
+        found.append(refusal(function, f, (x, x), torch.ones(2))[0])
+        found.append(refusal(function, lambda u: 3, x, x))
+        found.append(refusal(function, lambda u: u.detach().sum(), x, x, strict=True)[0])
+        found.append(refusal(function, lambda u: u.sum(), torch.ones(1)))
+        found.append(refusal(function, f, 3))
+    return found

@@ -251,3 +251,45 @@ def test_fragments_are_shown_beside_what_is_like_them() -> None:
     assert difference("  a\n  b\r\n", "a\nc\n").splitlines() == [
         "--- expected", "+++ found", "@@ -1,2 +1,2 @@", " a", "-b", "+c",
     ]  # fmt: skip
+
+
+def test_a_trace_is_written_when_the_process_ends(tree: Path, tmp_path: Path, monkeypatch) -> None:
+    out, record, at_exit = tmp_path / "out", tmp_path / "lines", []
+    apply(UPSTREAM, [rule()], tree, out)
+    monkeypatch.setattr(history.atexit, "register", at_exit.append)
+    before = sys.gettrace()
+    tracer = history.trace(out, record)
+    assert sys.gettrace() is not None
+    tracer.seen["toy/engine.py"] |= {4, 2}
+    for write in at_exit * 2:
+        write()
+    assert sys.gettrace() is None
+    sys.settrace(before)
+    assert record.read_text() == '{"toy/engine.py": [2, 4]}\n' * 2
+
+
+def test_a_rule_is_shown_without_its_sources() -> None:
+    shown = repr(rule(expected="EXPECTED", example=("BEFORE", "AFTER"), untouched="UNTOUCHED"))
+    assert "speed" in shown and "for the test" in shown
+    assert not any(word in shown for word in ("EXPECTED", "BEFORE", "AFTER", "UNTOUCHED", "edit="))
+    assert rule() == rule(edit=lambda text: text)
+
+
+def test_what_belongs_to_no_tree(tree: Path, tmp_path: Path) -> None:
+    """Repositories and caches are neither copied nor missed."""
+    for folder in (".git", "toy/.git", "toy/__pycache__"):
+        (tree / folder).mkdir()
+        (tree / folder / "inside.pyc").write_text("x")
+    assert [p.relative_to(tree).as_posix() for p in trees.files_of(tree)] == [
+        "toy/engine.py",
+        "toy/version.txt",
+    ]
+    out = tmp_path / "out"
+    manifest = apply(UPSTREAM, [rule()], tree, out)
+    assert set(manifest["files"]) == {"toy/engine.py", "toy/version.txt"} and not (out / ".git").exists()
+    (out / "toy/__pycache__").mkdir()
+    (out / "toy/__pycache__/engine.pyc").write_text("x")
+    assert manager.verify(out) == manifest
+    (out / "toy/other.py").write_text("x")
+    with pytest.raises(PatchError, match="other"):
+        manager.verify(out)
