@@ -37,7 +37,9 @@ __all__ = [
     "wait",
 ]
 
-from typing import Final  # noqa: E402
+from typing import Final, NamedTuple  # noqa: E402
+
+from ._isinstance import is_instance as isinstance  # noqa: E402
 
 
 class ScriptModule:
@@ -109,23 +111,16 @@ def annotate(the_type, the_value):
     return the_value
 
 
-def Attribute(value, type=None):
-    """Return the value."""
-    return value
+class Attribute(NamedTuple):
+    """A value of a module together with its type."""
+
+    value: object
+    type: object
 
 
 def interface(obj):
     """Return the class unchanged."""
     return obj
-
-
-def isinstance(obj, target_type) -> bool:
-    """Python's isinstance. For types such as List[int], only the container is checked."""
-    import builtins
-    from typing import get_origin
-
-    targets = target_type if builtins.isinstance(target_type, tuple) else (target_type,)
-    return builtins.isinstance(obj, tuple(get_origin(t) or t for t in targets))
 
 
 def freeze(mod, preserved_attrs=None, optimize_numerics=True):

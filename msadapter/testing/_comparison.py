@@ -87,6 +87,10 @@ def _compare(actual, expected, where, options):
         if actual is not expected:
             raise AssertionError(f"None mismatch: {actual} is not {expected}{at}")
         return
+    plain = (bool, int, float, complex)
+    numbers = isinstance(actual, plain) and isinstance(expected, plain)
+    if numbers and options["check_dtype"] and type(actual) is not type(expected):
+        raise AssertionError(f"The (d)types do not match: {type(actual)} != {type(expected)}.{at}")
     _compare_tensors(_to_tensor(actual, expected), _to_tensor(expected, actual), at, options)
 
 

@@ -1,15 +1,44 @@
 """Exchange of tensors by DLPack."""
 
+import ctypes
+
 __all__ = ["from_dlpack", "to_dlpack"]
+
+_is_valid = ctypes.pythonapi.PyCapsule_IsValid
+_is_valid.argtypes, _is_valid.restype = (ctypes.py_object, ctypes.c_char_p), ctypes.c_int
+
+
+class _Given:
+    """A capsule as an object with the methods of the protocol."""
+
+    def __init__(self, capsule):
+        self._capsule = capsule
+
+    def __dlpack__(self, **options):
+        return self._capsule
+
+    def __dlpack_device__(self):
+        return 1, 0  # kDLCPU: capsules of other devices are not made here
 
 
 def to_dlpack(tensor):
-    """A DLPack capsule of a tensor."""
-    return tensor.__dlpack__()
+    """A DLPack capsule of a tensor. It shares the memory, and can be consumed once."""
+    return tensor.detach().__dlpack__()
 
 
 def from_dlpack(ext_tensor):
-    """A tensor over the memory of a capsule or of an object with __dlpack__."""
+    """A tensor over the memory of a capsule or of an object with __dlpack__.
+
+    Raises:
+        RuntimeError: the capsule has been consumed.
+    """
     from .._serialization.names import root
 
+    if type(ext_tensor).__name__ == "PyCapsule":
+        if not _is_valid(ext_tensor, b"dltensor"):
+            raise RuntimeError(
+                "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you "
+                "might have already constructed a tensor from it once."
+            )
+        ext_tensor = _Given(ext_tensor)
     return root().from_dlpack(ext_tensor)

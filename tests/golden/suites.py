@@ -33,13 +33,16 @@ SUITES = {
     "autograd": _suite(
         "autograd.graph_cases", "autograd.function_cases", "autograd.hook_cases", "autograd.mode_cases"
     ),
-    "data": _suite("data.data_cases"),
+    "backends": _suite("backends.backends_cases"),
+    "data": _suite("utils.data.data_cases"),
     "defaults": _suite("golden.make_defaults"),
     "distributions": _suite("distributions.distribution_cases", "distributions.transform_cases", packed=True),
     "dtensor": _suite("golden.make_dtensor", packed=True),
     "files": _suite("golden.make_files"),
     "func": _suite("func.functional_cases", "func.func_cases"),
+    "futures": _suite("futures.futures_cases"),
     "fx": _suite("fx.fx_cases"),
+    "jit": _suite("jit.jit_cases"),
     "masked": _suite("masked.masked_cases"),
     "modules": _suite("golden.make_modules"),
     "nn_cases": _suite("nn.cases", seed=11, packed=True),
@@ -58,7 +61,9 @@ SUITES = {
     "surface": _suite("golden.make_surface"),
     "symbols": _suite("golden.make_symbols"),
     "tensor": _suite("tensor.tensor_cases", "tensor.indexing_cases", "tensor.layout_cases"),
+    "testing": _suite("testing.testing_cases"),
     "transformers": _suite("golden.make_transformers"),
+    "utils": _suite("utils.utils_cases"),
     # Expressions: lines of Python with a set-up.
     "aten": _suite("golden.expressions.aten"),
     "float8": _suite("golden.expressions.float8"),

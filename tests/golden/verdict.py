@@ -68,7 +68,7 @@ def _plain(relative: float, **options) -> Rule:
 RULES: list[tuple[str, str, Rule]] = [
     ("amp", ".*", _plain(1e-6, floor=0)),
     ("aten|float8|further_names|rare_methods|sparse|storages", ".*", Rule(SINGLE)),
-    ("autograd|fx|optim_cases|programs|tensor", ".*", Rule(SINGLE)),
+    ("autograd|backends|futures|fx|jit|optim_cases|programs|tensor|testing|utils", ".*", Rule(SINGLE)),
     ("data", ".*", _plain(0)),
     # PyTorch computes the derivative of gamma samples with an error of about 1e-4.
     ("distributions", "slopes.*", _plain(1e-3)),

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import msadapter as torch
-from tests.data import data_cases as cases
 from tests.golden.verdict import compare
+from tests.utils.data import data_cases as cases
 
 
 @pytest.mark.parametrize("case", cases.CASES, ids=lambda case: "-".join(map(str, case)))

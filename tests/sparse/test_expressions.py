@@ -1,0 +1,21 @@
+"""Sparse tensors against the recorded answers of real PyTorch: tests/golden/expressions/sparse.py."""
+
+from __future__ import annotations
+
+import pytest
+
+import msadapter as torch
+from tests.golden.suites import cases
+from tests.golden.verdict import check
+
+CASES = cases("sparse")
+
+
+@pytest.fixture(autouse=True)
+def _names(torch_by_name):
+    """Tensors are pickled under torch's names."""
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_case(case):
+    check("sparse", case, CASES[case], torch)

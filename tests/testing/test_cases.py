@@ -1,0 +1,21 @@
+"""torch.testing against the answers recorded from PyTorch."""
+
+from __future__ import annotations
+
+import pytest
+
+import msadapter as torch
+from tests.golden.suites import cases
+from tests.golden.verdict import check
+
+CASES = cases("testing")
+
+
+@pytest.fixture(autouse=True)
+def _names(torch_by_name):
+    """Some cases import torch by name."""
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_case(name):
+    check("testing", name, CASES[name], torch)
