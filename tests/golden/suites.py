@@ -34,7 +34,7 @@ SUITES = {
         "autograd.graph_cases", "autograd.function_cases", "autograd.hook_cases", "autograd.mode_cases"
     ),
     "backends": _suite("backends.backends_cases"),
-    "data": _suite("utils.data.data_cases"),
+    "data": _suite("utils.data.data_cases", "utils.data.seed_cases"),
     "defaults": _suite("golden.make_defaults"),
     "distributions": _suite("distributions.distribution_cases", "distributions.transform_cases", packed=True),
     "dtensor": _suite("golden.make_dtensor", packed=True),

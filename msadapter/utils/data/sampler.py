@@ -66,9 +66,9 @@ class RandomSampler(Sampler):
         self.generator = generator
         if not isinstance(replacement, bool):
             raise TypeError(f"replacement should be a boolean value, but got replacement={replacement}")
-        if not isinstance(self.num_samples, int) or self.num_samples < 0:
+        if not isinstance(self.num_samples, int) or self.num_samples <= 0:
             raise ValueError(
-                f"num_samples should be a non-negative integer value, but got num_samples={self.num_samples}"
+                f"num_samples should be a positive integer value, but got num_samples={self.num_samples}"
             )
 
     @property

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 import msadapter as torch
-from tests.golden.verdict import compare
+from tests.golden.answers import cases_of
+from tests.golden.verdict import check, compare
 from tests.utils.data import data_cases as cases
+from tests.utils.data import seed_cases
 
 
 @pytest.mark.parametrize("case", cases.CASES, ids=lambda case: "-".join(map(str, case)))
@@ -24,6 +26,11 @@ def test_persistent_workers_give_the_same_batches():
 @pytest.mark.parametrize("name", cases.SAMPLERS)
 def test_sampler(name):
     compare("data", f"sampler {name}", cases.run_sampler(torch, name))
+
+
+@pytest.mark.parametrize("name", cases_of(seed_cases))
+def test_seeds(name):
+    check("data", name, cases_of(seed_cases)[name], torch)
 
 
 class _Broken(torch.utils.data.Dataset):
