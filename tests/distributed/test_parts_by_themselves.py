@@ -1,0 +1,253 @@
+"""Parts of torch.distributed that need no other process."""
+
+from __future__ import annotations
+
+import threading
+import time
+from datetime import timedelta
+
+import pytest
+
+import msadapter as torch
+import msadapter.distributed as dist
+from msadapter.distributed import progress, run, setup, signatures, utils
+from msadapter.distributed.debug import Checked
+from msadapter.distributed.store import HashStore, PrefixStore, _seconds
+
+
+def _parsed(*words, **variables):
+    return run.parse_args([*words, "script.py", "--own", "3"])
+
+
+def test_options_of_the_launcher(monkeypatch):
+    args = _parsed("--nproc-per-node", "3", "--nnodes=1:4", "--rdzv_conf", "a=1,b=x=y")
+    assert (args.nproc_per_node, args.nnodes, args.training_script, args.training_script_args) == (
+        "3", "1:4", "script.py", ["--own", "3"],
+    )  # fmt: skip
+    monkeypatch.setenv("PET_NNODES", "2")
+    monkeypatch.setenv("PET_MASTER_PORT", "1234")
+    monkeypatch.setenv("PET_UNKNOWN", "7")
+    monkeypatch.setenv("XPET_NODE_RANK", "7")
+    args = _parsed()
+    assert (args.nnodes, args.master_port, args.node_rank) == ("2", "1234", None)
+    assert not hasattr(args, "unknown")
+    assert _parsed("--nnodes=3").nnodes == "3"
+
+
+def test_numbers_of_machines_and_streams():
+    assert run._nodes("2") == (2, 2) and run._nodes("1:4") == (1, 4)
+    for text in ("0", "0:3", "4:3", "-1"):
+        with pytest.raises(ValueError, match="nnodes"):
+            run._nodes(text)
+    assert run._streams("3", 2) == {0: 3, 1: 3} and run._streams("0:1,1:2", 4) == {0: 1, 1: 2}
+    assert run._settings("a=1, b = x=y,") == {"a": "1", "b": " x=y"}
+    with pytest.raises(ValueError, match="key=value"):
+        run._settings("secret")
+    assert run._local_size("4") == 4 and run._local_size("cpu") >= 1
+    for text in ("0", "-1", "many", ""):
+        with pytest.raises(ValueError, match="nproc_per_node"):
+            run._local_size(text)
+
+
+def test_the_job_of_the_options(monkeypatch):
+    monkeypatch.delenv("MSADAPTER_JOB_SECRET", raising=False)
+
+    def job(*words):
+        return run.job_of(_parsed(*words))
+
+    one = job("--nproc-per-node=2")
+    assert (one.nodes, one.least_nodes, one.node_rank, one.host, one.port) == (1, 1, 0, "127.0.0.1", 0)
+    assert (one.local_size, one.join_timeout, one.last_call, one.silence, one.shown) == (
+        2,
+        600.0,
+        30.0,
+        15.0,
+        None,
+    )
+    assert one.log_dir is None and one.secret is None and len(one.run_id) == 12
+    assert job("--nnodes=2").port == 29500 and job("--nnodes=2", "--rdzv-backend=c10d").port == 29400
+    assert job("--nnodes=2").node_rank == 0 and job("--nnodes=2", "--rdzv-backend=c10d").node_rank is None
+    assert (
+        job("--nnodes=2", "--node-rank=1").node_rank == 1
+        and job("--nnodes=1:2", "--node-rank=1").node_rank is None
+    )
+    two = job("--nnodes=2", "--rdzv-endpoint=host:77", "--rdzv-id=name")
+    assert (two.host, two.port, two.run_id) == ("host", 77, "name")
+    alone = job("--standalone", "--nnodes=3", "--rdzv-endpoint=host:77")
+    assert (alone.nodes, alone.host, alone.port) == (1, "127.0.0.1", 0)
+    conf = "join_timeout=7,last_call_timeout=8,keep_alive_timeout=9,secret=0123456789abcdef0123456789abcdef"
+    set_up = job(
+        "--rdzv-conf", conf, "--local-ranks-filter=0,2", "--max-restarts=3", "--monitor-interval=0.5"
+    )
+    assert (set_up.join_timeout, set_up.last_call, set_up.silence) == (7.0, 8.0, 9.0)
+    assert set_up.shown == {0, 2} and set_up.max_restarts == 3 and set_up.interval == 0.5
+    assert set_up.secret == b"0123456789abcdef0123456789abcdef"
+    with pytest.raises(ValueError, match="either secret or secret_file"):
+        job("--rdzv-conf", "secret=a,secret_file=b")
+    assert job("--redirects=3").log_dir is not None and job("--tee=0:1").log_dir is not None
+    assert job("--log-dir=here", "--tee=3").log_dir == "here"
+
+
+def test_commands():
+    def command(*words):
+        return run._command(_parsed(*words))
+
+    assert command("--no-python") == ["script.py", "--own", "3"]
+    assert command()[1:] == ["-u", "script.py", "--own", "3"]
+    assert command("-m")[1:] == ["-u", "-m", "script.py", "--own", "3"]
+    path = command("--run-path")
+    assert path[2] == "-c" and "runpy" in path[3] and path[4:] == ["script.py", "--own", "3"]
+
+
+def test_rendezvous_by_an_own_scheme(monkeypatch):
+    monkeypatch.setattr(setup, "_handlers", {})
+    store = HashStore()
+
+    def handler(url, timeout=None, **more):
+        yield store, 3, 4, url, timeout, more
+
+    setup.register_rendezvous_handler("own", handler)
+    with pytest.raises(RuntimeError, match="own:// already registered"):
+        setup.register_rendezvous_handler("own", handler)
+    found = next(dist.rendezvous("own://place", timeout=timedelta(seconds=3), extra=1))
+    assert found == (store, 3, 4, "own://place", timedelta(seconds=3), {"extra": 1})
+    with pytest.raises(RuntimeError, match="other"):
+        next(dist.rendezvous("other://place", 0, 1))
+
+
+def test_rendezvous_by_a_file(tmp_path):
+    store, rank, size = next(dist.rendezvous(f"file://{tmp_path}/store?rank=1&world_size=2"))
+    store.set("a", "b")
+    assert (rank, size, store.get("a")) == (1, 2, b"b")
+    assert next(dist.rendezvous(f"file://{tmp_path}/store", 0, 2))[1:] == (0, 2)
+    with pytest.raises(ValueError, match=""):
+        next(dist.rendezvous(f"file://{tmp_path}/store"))
+
+
+class _Work:
+    def __init__(self):
+        self.done = False
+        self.polled = 0
+
+    def poll(self):
+        self.polled += 1
+        return self.done
+
+
+def test_works_are_followed_until_they_end(monkeypatch):
+    monkeypatch.setattr(progress, "_works", set())
+    one, two = _Work(), _Work()
+    two.done = True
+    progress.follow(one)
+    end = time.monotonic() + 5
+    while not one.polled and time.monotonic() < end:
+        time.sleep(0.001)
+    assert one.polled
+    progress._works.add(two)
+    assert progress.pending() == [one]
+    one.done = True
+    while progress._works and time.monotonic() < end:
+        time.sleep(0.001)
+    assert progress.pending() == [] and not progress._works
+    count = one.polled
+    time.sleep(0.02)
+    assert one.polled == count
+
+
+def test_seconds_and_prefixes():
+    assert _seconds(timedelta(minutes=1)) == 60.0 and _seconds(3) == 3.0
+    store = HashStore()
+    inner = PrefixStore("a", PrefixStore("b", store))
+    inner.set("key", "value")
+    assert store.check(["b/a/key"]) or store.check(["a/b/key"])
+    assert inner.get("key") == b"value" and inner.check(["key"]) and not inner.check(["key", "other"])
+    assert inner.add("n", 3) == 3 and inner.add("n", -1) == 2 and inner.get("n") == b"2"
+    inner.append("key", b"s")
+    assert inner.get("key") == b"values"
+    assert inner.compare_set("new", "", "x") == b"x" and inner.compare_set("new", "y", "z") == b"x"
+    assert inner.compare_set("new", "x", "z") == b"z" and inner.compare_set("absent", "x", "z") == b"x"
+    assert not inner.check(["absent"])
+    assert inner.delete_key("new") is True and inner.delete_key("new") is False
+    inner.multi_set(["p", "q"], ["1", "2"])
+    assert inner.multi_get(["q", "p"]) == [b"2", b"1"]
+    before = time.monotonic()
+    with pytest.raises(dist.DistStoreError):
+        inner.wait(["never"], timedelta(seconds=0.1))
+    assert 0.09 < time.monotonic() - before < 3
+    threading.Timer(0.05, inner.set, ("late", "1")).start()
+    inner.wait(["late"], timedelta(seconds=5))
+
+
+class _Backend:
+    rank, ranks, name = 0, [4], "toy"
+
+    def allreduce(self, tensor, op):
+        return "done"
+
+    def allgather(self, parts, tensor):
+        return "gathered"
+
+    def other(self):
+        return "plain"
+
+
+def test_what_detail_compares():
+    checked = Checked(_Backend(), HashStore(), 1.0)
+    x = torch.ones(2, 3)
+    assert checked.allreduce(x, "sum") == "done" and checked.other() == "plain"
+    assert checked._fingerprint("allreduce", (x, "sum")) == (
+        "CollectiveFingerPrint(SequenceNumber=1, OpType=ALLREDUCE, TensorShape=[2, 3], TensorDtypes=torch.float32, "
+        "Argument='sum')"
+    )
+    assert checked._fingerprint("allgather", ([x, x], x.double())) == (
+        "CollectiveFingerPrint(SequenceNumber=1, OpType=ALLGATHER, TensorDtypes=torch.float64)"
+    )
+    assert checked._fingerprint("scatter", ([x], 2)).endswith("TensorDtypes=torch.float32, Argument=2)")
+    assert checked._fingerprint("barrier", ()) == "CollectiveFingerPrint(SequenceNumber=1, OpType=BARRIER)"
+    assert checked.allgather([x], x) == "gathered" and checked.count == 2
+    checked.rank = 0
+    assert "rank" in vars(checked.backend)
+
+
+def test_signatures_of_different_flows():
+    flows = [(s, r, n) for s in range(4) for r in range(4) for n in (0, 1, 2, 1 << 20)]
+    assert len({signatures._mixed(*flow) for flow in flows}) == len(flows)
+
+
+def test_helpers():
+    x = torch.arange(6.0)
+    assert utils._alloc_storage(x, (6,)) is False
+    utils._free_storage(x)
+    assert x.untyped_storage().nbytes() == 0
+    assert utils._alloc_storage(x, (6,)) is True and x.untyped_storage().nbytes() == 24
+    with pytest.raises(AssertionError):
+        utils._alloc_storage(x, (7,))
+    with pytest.raises(AssertionError, match="unsafe"):
+        utils._free_storage(x[1:])
+    assert utils._pack_kwargs(1, a=2, b=3) == ((1, 2, 3), ("a", "b"))
+    assert utils._unpack_kwargs((1, 2, 3), ("a", "b")) == ((1,), {"a": 2, "b": 3})
+    assert utils._unpack_kwargs((1, 2), ("a", "b")) == ((), {"a": 1, "b": 2})
+    with pytest.raises(AssertionError, match="too many keys"):
+        utils._unpack_kwargs((1,), ("a", "b"))
+    state = {"a.x": 1, "a.y": 2, "b.x": 3}
+    utils._replace_by_prefix(state, "a.", "c.d.")
+    assert state == {"b.x": 3, "c.d.x": 1, "c.d.y": 2}
+    with pytest.raises(ValueError, match="distinct"):
+        utils._replace_by_prefix(state, "a", "a")
+    args, kwargs = utils._cast_forward_inputs(torch.float64, x[:1], [x[:1].long()], k={"a": (x[:1],)})
+    assert [args[0].dtype, args[1][0].dtype, kwargs["k"]["a"][0].dtype] == [
+        torch.float64,
+        torch.int64,
+        torch.float64,
+    ]
+    args, kwargs = utils._cast_forward_inputs(None, x, k=3)
+    assert args == (x,) and kwargs == {"k": 3}
+
+
+@pytest.mark.parametrize(
+    "size, text", [(0, "positive"), (-1, "positive"), (3, "exceed"), (None, "Default group size")]
+)
+def test_sizes_of_subgroups(size, text, monkeypatch):
+    monkeypatch.setattr(setup, "get_world_size", lambda group=None: 2)
+    with pytest.raises(ValueError, match=text):
+        setup.new_subgroups(size)
