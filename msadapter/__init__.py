@@ -13,6 +13,7 @@ import math as _math
 from ._host import commands as _commands
 
 _commands.run_without_kernels()  # python -m msadapter doctor: it ends here, before anything can go wrong
+_commands.enable_simulated_npu()  # if the run asks for it; it has to be there before MindSpore is loaded
 
 from ._host.native import load as _load  # noqa: E402
 from .alias import TORCH_VERSION as __version__  # noqa: E402, F401

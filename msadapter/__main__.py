@@ -2,6 +2,7 @@
 
     python -m msadapter script.py args...     run it (also: -m module args..., -c code args...)
     python -m msadapter run script.py ...     the same, for a script that is called doctor or build
+    python -m msadapter --simulated-npu ...   any of these on a SIMULATED NPU (docs/simulated_npu.md)
     python -m msadapter doctor                print versions, device, compiler, kernels, and how to repair
     problems
     python -m msadapter build                 build the CPU kernels now (otherwise this happens at first use)
@@ -12,11 +13,18 @@ False.
 
 import sys
 
+from ._host.commands import SIMULATED_NPU
+
 
 def main(arguments: list[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help"):
         print(__doc__.strip())
         return 0 if arguments else 2
+    if arguments[0] == SIMULATED_NPU:  # the import of the package has put it in place
+        arguments = arguments[1:]
+        if not arguments:
+            print(f"python -m msadapter {SIMULATED_NPU}: which script?", file=sys.stderr)
+            return 2
     word, rest = arguments[0], arguments[1:]
     if word == "doctor":
         from ._host.doctor import main as doctor

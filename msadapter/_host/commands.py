@@ -1,8 +1,15 @@
-"""`python -m msadapter doctor` and `build`: they run without the C++ layer, which may be absent or damaged."""
+"""What the command line decides before the C++ layer is loaded.
+
+`python -m msadapter doctor` and `build` run without that layer, which may be absent or damaged. The simulated NPU has to
+be in place before MindSpore is loaded.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
+
+SIMULATED_NPU = "--simulated-npu"
 
 
 def run_without_kernels() -> None:
@@ -11,11 +18,32 @@ def run_without_kernels() -> None:
     `python -m msadapter` imports the package before its `__main__`, and that import loads the C++ layer. While it runs,
     sys.argv is ["-m", words...].
     """
-    if sys.argv[:1] != ["-m"] or sys.argv[1:2] not in (["doctor"], ["build"]):
-        return
-    before = sys.orig_argv[: len(sys.orig_argv) - len(sys.argv) + 1]
-    if before[-2:] != ["-m", "msadapter"] and before[-1:] != ["-mmsadapter"]:
+    if sys.argv[1:2] not in (["doctor"], ["build"]) or not _is_our_command():
         return
     from . import doctor
 
     sys.exit(doctor.main(sys.argv[2:]) if sys.argv[1] == "doctor" else doctor.build())
+
+
+def _is_our_command() -> bool:
+    """Whether this process was started as `python -m msadapter`, whose `__main__` has not run yet."""
+    before = sys.orig_argv[: len(sys.orig_argv) - len(sys.argv) + 1]
+    return sys.argv[:1] == ["-m"] and (before[-2:] == ["-m", "msadapter"] or before[-1:] == ["-mmsadapter"])
+
+
+def enable_simulated_npu() -> None:
+    """Put the simulated NPU in place if MSADAPTER_SIMULATED_NPU=1 or `python -m msadapter --simulated-npu` asks for it.
+
+    Raises:
+        BuildError: it cannot be built.
+        RuntimeError: MindSpore is loaded already, or this machine has an Ascend card.
+        ValueError: the variable has another value than 0 or 1.
+    """
+    if sys.argv[1:2] == [SIMULATED_NPU] and _is_our_command():
+        os.environ["MSADAPTER_SIMULATED_NPU"] = "1"
+    if os.environ.get("MSADAPTER_SIMULATED_NPU"):
+        from . import simulator
+
+        if simulator.is_asked_for():
+            os.environ.setdefault("MSADAPTER_DEVICE", "npu")
+            simulator.enable()

@@ -149,6 +149,7 @@ def _device() -> Iterator[Check]:
     yield Check(
         "device", f"{len(cards)} Ascend cards" if cards else "no Ascend card: the accelerator is this CPU"
     )
+    yield from _simulated_npu()
     valid = asked in (None, "cpu", "cuda", "npu") or (asked == "ascend" and bool(cards))
     yield Check(
         "MSADAPTER_DEVICE",
@@ -156,6 +157,21 @@ def _device() -> Iterator[Check]:
         not valid,
         "" if valid else "set it to cuda, npu or cpu (ascend on a machine with an Ascend card), or unset it",
     )
+
+
+def _simulated_npu() -> Iterator[Check]:
+    """Say in capitals that a run would use the simulated NPU, if it would."""
+    name = "MSADAPTER_SIMULATED_NPU"
+    asked = os.environ.get(name, "")
+    if asked == "1":
+        simulator = importlib.import_module(f"{_native().__package__}.simulator")
+        folder = simulator.home()
+        state = simulator.why_not_ready(folder) or f"it is built, {folder}"
+        yield Check(
+            "NPU", f"SIMULATED: no result, speed or memory figure is one of a device. {state}", wrong=False
+        )
+    elif asked not in ("", "0"):
+        yield Check("NPU", f"{name} is {asked!r}", True, "set it to 1 for the SIMULATED NPU, or unset it")
 
 
 def _torch_name() -> Iterator[Check]:
