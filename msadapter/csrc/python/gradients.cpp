@@ -1,0 +1,149 @@
+// Functions of `_C` about autograd: gradients of leaves, backward passes, hooks of saved tensors, the grad mode, views.
+#include "arguments.h"
+
+namespace msa {
+namespace {
+
+MSA_FUNCTION(get_grad) {
+  return guarded([&]() -> PyObject * {
+    (void)n;
+    auto *acc = accumulator(arg_tensor(a[0]));
+    if (!acc || !acc->grad) Py_RETURN_NONE;
+    Py_INCREF(acc->grad.get());
+    return acc->grad.get();
+  });
+}
+// set_grad(t, grad | None) -> True when the accumulator holds it
+MSA_FUNCTION(set_grad) {
+  return guarded([&]() -> PyObject * {
+    expect(n, 2);
+    TensorPtr t = arg_tensor(a[0]);
+    if (!is_leaf(t)) Py_RETURN_FALSE;
+    auto acc = a[1] == Py_None ? nullptr : make_accumulator(t);
+    auto *have = accumulator(t);
+    if (have) have->grad = a[1] == Py_None ? Ref() : Ref::borrow(a[1]);
+    (void)acc;
+    Py_RETURN_TRUE;
+  });
+}
+MSA_FUNCTION(grad_accumulator) {
+  return guarded([&] {
+    (void)n;
+    auto acc = make_accumulator(arg_tensor(a[0]));
+    acc->remember(a[0]);
+    return node_object(acc);
+  });
+}
+MSA_FUNCTION(gradient_edge) {  // (node, output index) of a tensor that requires grad
+  return guarded([&]() -> PyObject * {
+    (void)n;
+    Edge e = edge_of(arg_tensor(a[0]));
+    if (!e.is_defined()) Py_RETURN_NONE;
+    Ref node = checked(node_object(e.grad_node));
+    return Py_BuildValue("(On)", node.get(), static_cast<Py_ssize_t>(e.input_index));
+  });
+}
+Tensors tensors_from(PyObject *o) {
+  Ref seq = checked(PySequence_Fast(o, "expected a sequence of tensors"));
+  Tensors r;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(seq.get()); ++i) {
+    PyObject *e = PySequence_Fast_GET_ITEM(seq.get(), i);
+    r.push_back(e == Py_None ? nullptr : arg_tensor(e));
+  }
+  return r;
+}
+// backward(roots, gradients, inputs, keep_graph, create_graph, allow_unreachable, accumulate)
+MSA_FUNCTION(backward) {
+  return guarded([&]() -> PyObject * {
+    expect(n, 7);
+    BackwardOptions o;
+    o.keep_graph = PyObject_IsTrue(a[3]);
+    o.create_graph = PyObject_IsTrue(a[4]);
+    o.allow_unreachable = PyObject_IsTrue(a[5]);
+    o.accumulate = PyObject_IsTrue(a[6]);
+    Tensors r = run_backward(tensors_from(a[0]), tensors_from(a[1]), tensors_from(a[2]), o);
+    Ref t = checked(PyTuple_New(r.size()));
+    for (size_t i = 0; i < r.size(); ++i) {
+      PyObject *e = Py_None;
+      if (r[i])
+        e = wrap(r[i]);
+      else
+        Py_INCREF(e);
+      PyTuple_SET_ITEM(t.get(), i, e);
+    }
+    return t.release();
+  });
+}
+MSA_FUNCTION(py_queue_callback) {
+  return guarded([&]() -> PyObject * {
+    (void)n;
+    queue_callback(a[0]);
+    Py_RETURN_NONE;
+  });
+}
+MSA_FUNCTION(push_saved_hooks) {
+  return guarded([&]() -> PyObject * {
+    expect(n, 2);
+    saved_hooks_stack().push_back(a[0] == Py_None ? SavedHooks{} : SavedHooks{Ref::borrow(a[0]), Ref::borrow(a[1])});
+    Py_RETURN_NONE;
+  });
+}
+MSA_FUNCTION(pop_saved_hooks) {
+  (void)a;
+  (void)n;
+  saved_hooks_stack().pop_back();
+  Py_RETURN_NONE;
+}
+MSA_FUNCTION(is_grad_enabled) {
+  (void)a;
+  (void)n;
+  return PyBool_FromLong(grad_enabled());
+}
+MSA_FUNCTION(set_grad_enabled) {
+  (void)n;
+  mindspore::pynative::GradState::Get().set_grad_flag(true);
+  mindspore::pynative::GradState::Get().set_enable_grad(a[0] == Py_True);
+  Py_RETURN_NONE;
+}
+MSA_FUNCTION(is_view_) {
+  return guarded([&] {
+    (void)n;
+    return PyBool_FromLong(is_view(arg_tensor(a[0])));
+  });
+}
+// mark_view(view, of): autograd's view relation for tensors made outside the table
+MSA_FUNCTION(mark_view) {
+  return guarded([&]() -> PyObject * {
+    expect(n, 3);
+    set_view(arg_tensor(a[0]), arg_tensor(a[1]), static_cast<ViewKind>(PyLong_AsLong(a[2])));
+    Py_RETURN_NONE;
+  });
+}
+MSA_FUNCTION(strip_autograd) {  // detach_()
+  return guarded([&]() -> PyObject * {
+    (void)n;
+    forget_history(arg_tensor(a[0]));
+    Py_RETURN_NONE;
+  });
+}
+
+PyMethodDef functions[] = {MSA_ENTRY("get_grad", get_grad),
+                           MSA_ENTRY("set_grad", set_grad),
+                           MSA_ENTRY("grad_accumulator", grad_accumulator),
+                           MSA_ENTRY("gradient_edge", gradient_edge),
+                           MSA_ENTRY("backward", backward),
+                           MSA_ENTRY("queue_callback", py_queue_callback),
+                           MSA_ENTRY("push_saved_hooks", push_saved_hooks),
+                           MSA_ENTRY("pop_saved_hooks", pop_saved_hooks),
+                           MSA_ENTRY("is_grad_enabled", is_grad_enabled),
+                           MSA_ENTRY("set_grad_enabled", set_grad_enabled),
+                           MSA_ENTRY("is_view", is_view_),
+                           MSA_ENTRY("mark_view", mark_view),
+                           MSA_ENTRY("strip_autograd", strip_autograd),
+                           {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+bool init_gradients(PyObject *module) { return PyModule_AddFunctions(module, functions) == 0; }
+
+}  // namespace msa
