@@ -23,26 +23,9 @@ def _first(values) -> int:
     return numbers[0] if numbers else 0
 
 
-def options_of(
-    head_num,
-    input_layout,
-    scale,
-    keep_prob,
-    pre,
-    following,
-    inner_precise,
-    prefix,
-    qlen,
-    kvlen,
-    sparse_mode,
-    gen_mask_parallel,
-    sync,
-    pse_type=1,
-    q_start_idx=None,
-    kv_start_idx=None,
-    seed=0,
-    offset=0,
-) -> Options:
+def options_of(head_num, input_layout, scale, keep_prob, pre, following, inner_precise, prefix, qlen, kvlen,
+        sparse_mode, gen_mask_parallel, sync, pse_type=1, q_start_idx=None, kv_start_idx=None, seed=0,
+        offset=0) -> Options:  # fmt: skip
     """Makes the Options of a call from the arguments that a program passes."""
     return Options(
         int(head_num),
@@ -81,33 +64,11 @@ def _with_rope(query, key, query_rope, key_rope, layout: str):
     return t.cat([query, query_rope], -1), t.cat([key, key_rope], -1)
 
 
-def npu_fusion_attention_v2(
-    query,
-    key,
-    value,
-    head_num,
-    input_layout,
-    pse=None,
-    padding_mask=None,
-    atten_mask=None,
-    scale=1.0,
-    keep_prob=1.0,
-    pre_tokens=UNBOUNDED,
-    next_tokens=UNBOUNDED,
-    inner_precise=0,
-    prefix=None,
-    actual_seq_qlen=None,
-    actual_seq_kvlen=None,
-    sparse_mode=0,
-    gen_mask_parallel=True,
-    sync=False,
-    pse_type=1,
-    q_start_idx=None,
-    kv_start_idx=None,
-    *,
-    query_rope=None,
-    key_rope=None,
-):
+def npu_fusion_attention_v2(query, key, value, head_num, input_layout, pse=None, padding_mask=None,
+        atten_mask=None, scale=1.0, keep_prob=1.0, pre_tokens=UNBOUNDED, next_tokens=UNBOUNDED,
+        inner_precise=0, prefix=None, actual_seq_qlen=None, actual_seq_kvlen=None, sparse_mode=0,
+        gen_mask_parallel=True, sync=False, pse_type=1, q_start_idx=None, kv_start_idx=None, *,
+        query_rope=None, key_rope=None):  # fmt: skip
     """npu_fusion_attention that can make ALiBi from slopes (pse_type 2, 3) and takes rotary parts as separate tensors."""
     _no_padding_mask(padding_mask)
     query, key = _with_rope(query, key, query_rope, key_rope, input_layout)
@@ -138,27 +99,10 @@ def npu_fusion_attention_v2(
     return out, top.detach(), total.detach(), query.new_empty(0).detach(), seed, 0, numels
 
 
-def npu_fusion_attention(
-    query,
-    key,
-    value,
-    head_num,
-    input_layout,
-    pse=None,
-    padding_mask=None,
-    atten_mask=None,
-    scale=1.0,
-    keep_prob=1.0,
-    pre_tockens=UNBOUNDED,
-    next_tockens=UNBOUNDED,
-    inner_precise=0,
-    prefix=None,
-    actual_seq_qlen=None,
-    actual_seq_kvlen=None,
-    sparse_mode=0,
-    gen_mask_parallel=True,
-    sync=False,
-):
+def npu_fusion_attention(query, key, value, head_num, input_layout, pse=None, padding_mask=None,
+        atten_mask=None, scale=1.0, keep_prob=1.0, pre_tockens=UNBOUNDED, next_tockens=UNBOUNDED,
+        inner_precise=0, prefix=None, actual_seq_qlen=None, actual_seq_kvlen=None, sparse_mode=0,
+        gen_mask_parallel=True, sync=False):  # fmt: skip
     """Computes attention with one fused operator.
 
     Args:
@@ -199,41 +143,12 @@ def npu_fusion_attention(
     )
 
 
-def npu_fusion_attention_grad_v2(
-    query,
-    key,
-    value,
-    dy,
-    head_num,
-    input_layout,
-    *,
-    pse=None,
-    padding_mask=None,
-    atten_mask=None,
-    softmax_max=None,
-    softmax_sum=None,
-    softmax_in=None,
-    attention_in=None,
-    scale_value=1.0,
-    keep_prob=1.0,
-    pre_tokens=UNBOUNDED,
-    next_tokens=UNBOUNDED,
-    inner_precise=0,
-    seed=0,
-    offset=0,
-    numels=0,
-    prefix=None,
-    actual_seq_qlen=None,
-    actual_seq_kvlen=None,
-    sparse_mode=0,
-    gen_mask_parallel=True,
-    sync=False,
-    pse_type=1,
-    q_start_idx=None,
-    kv_start_idx=None,
-    query_rope=None,
-    key_rope=None,
-):
+def npu_fusion_attention_grad_v2(query, key, value, dy, head_num, input_layout, *, pse=None,
+        padding_mask=None, atten_mask=None, softmax_max=None, softmax_sum=None, softmax_in=None,
+        attention_in=None, scale_value=1.0, keep_prob=1.0, pre_tokens=UNBOUNDED, next_tokens=UNBOUNDED,
+        inner_precise=0, seed=0, offset=0, numels=0, prefix=None, actual_seq_qlen=None,
+        actual_seq_kvlen=None, sparse_mode=0, gen_mask_parallel=True, sync=False, pse_type=1,
+        q_start_idx=None, kv_start_idx=None, query_rope=None, key_rope=None):  # fmt: skip
     """The gradients of npu_fusion_attention_v2: (query, key, value, pse or empty, query_rope, key_rope or empty)."""
     _no_padding_mask(padding_mask)
     if softmax_max is None or softmax_sum is None or attention_in is None:
@@ -280,36 +195,11 @@ def npu_fusion_attention_grad_v2(
     return dq[..., :size], dk[..., :size], dv, dpse, dq[..., size:], dk[..., size:]
 
 
-def npu_fusion_attention_grad(
-    query,
-    key,
-    value,
-    dy,
-    head_num,
-    input_layout,
-    *,
-    pse=None,
-    padding_mask=None,
-    atten_mask=None,
-    softmax_max=None,
-    softmax_sum=None,
-    softmax_in=None,
-    attention_in=None,
-    scale_value=1.0,
-    keep_prob=1.0,
-    pre_tockens=UNBOUNDED,
-    next_tockens=UNBOUNDED,
-    inner_precise=0,
-    seed=0,
-    offset=0,
-    numels=0,
-    prefix=None,
-    actual_seq_qlen=None,
-    actual_seq_kvlen=None,
-    sparse_mode=0,
-    gen_mask_parallel=True,
-    sync=False,
-):
+def npu_fusion_attention_grad(query, key, value, dy, head_num, input_layout, *, pse=None, padding_mask=None,
+        atten_mask=None, softmax_max=None, softmax_sum=None, softmax_in=None, attention_in=None,
+        scale_value=1.0, keep_prob=1.0, pre_tockens=UNBOUNDED, next_tockens=UNBOUNDED, inner_precise=0,
+        seed=0, offset=0, numels=0, prefix=None, actual_seq_qlen=None, actual_seq_kvlen=None, sparse_mode=0,
+        gen_mask_parallel=True, sync=False):  # fmt: skip
     """The gradients of npu_fusion_attention from its outputs: (query, key, value, pse or empty).
 
     The softmax statistics may belong to more keys than `key` contains, as in ring attention.
@@ -378,25 +268,10 @@ def _lengths_as_mask(lengths, keys: int, batch: int, mask, device):
 
 
 @without_derivative
-def npu_prompt_flash_attention(
-    query,
-    key,
-    value,
-    *,
-    padding_mask=None,
-    atten_mask=None,
-    pse_shift=None,
-    actual_seq_lengths=None,
-    num_heads=1,
-    scale_value=1.0,
-    pre_tokens=UNBOUNDED,
-    next_tokens=0,
-    input_layout="BSH",
-    num_key_value_heads=0,
-    actual_seq_lengths_kv=None,
-    sparse_mode=0,
-    **quantization,
-):
+def npu_prompt_flash_attention(query, key, value, *, padding_mask=None, atten_mask=None, pse_shift=None,
+        actual_seq_lengths=None, num_heads=1, scale_value=1.0, pre_tokens=UNBOUNDED, next_tokens=0,
+        input_layout='BSH', num_key_value_heads=0, actual_seq_lengths_kv=None, sparse_mode=0,
+        **quantization):  # fmt: skip
     """Attention over a prompt, without gradient. pse_shift is added to the scaled scores.
 
     Args:
@@ -444,22 +319,9 @@ def npu_prompt_flash_attention(
 
 
 @without_derivative
-def npu_incre_flash_attention(
-    query,
-    key,
-    value,
-    *,
-    padding_mask=None,
-    pse_shift=None,
-    atten_mask=None,
-    actual_seq_lengths=None,
-    num_heads=1,
-    scale_value=1.0,
-    input_layout="BSH",
-    num_key_value_heads=0,
-    block_size=0,
-    **quantization,
-):
+def npu_incre_flash_attention(query, key, value, *, padding_mask=None, pse_shift=None, atten_mask=None,
+        actual_seq_lengths=None, num_heads=1, scale_value=1.0, input_layout='BSH', num_key_value_heads=0,
+        block_size=0, **quantization):  # fmt: skip
     """Attention of one new query per sequence over cached keys, without gradient.
 
     Args:

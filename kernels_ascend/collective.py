@@ -83,18 +83,8 @@ def _only_sum(reduce_op: str) -> None:
 
 
 @without_derivative
-def npu_all_gather_base_mm(
-    input,
-    x2,
-    hcom,
-    world_size,
-    bias=None,
-    x1_scale=None,
-    x2_scale=None,
-    gather_index=0,
-    gather_output=True,
-    comm_turn=0,
-):
+def npu_all_gather_base_mm(input, x2, hcom, world_size, bias=None, x1_scale=None, x2_scale=None,
+        gather_index=0, gather_output=True, comm_turn=0):  # fmt: skip
     """Returns (gather(input) @ x2, gather(input)). With gather_index 1, x2 is gathered instead of input.
 
     Args:
@@ -159,23 +149,9 @@ def all_reduce(x, hcom, reduce_op="sum"):
 
 
 @without_derivative
-def npu_mm_all_reduce_base(
-    x1,
-    x2,
-    hcom,
-    *,
-    reduce_op="sum",
-    bias=None,
-    antiquant_scale=None,
-    antiquant_offset=None,
-    x3=None,
-    dequant_scale=None,
-    pertoken_scale=None,
-    comm_quant_scale_1=None,
-    comm_quant_scale_2=None,
-    comm_turn=0,
-    antiquant_group_size=0,
-):
+def npu_mm_all_reduce_base(x1, x2, hcom, *, reduce_op='sum', bias=None, antiquant_scale=None,
+        antiquant_offset=None, x3=None, dequant_scale=None, pertoken_scale=None, comm_quant_scale_1=None,
+        comm_quant_scale_2=None, comm_turn=0, antiquant_group_size=0):  # fmt: skip
     """The sum of x1 @ x2 (+ bias) (+ x3) over the processes of the communicator.
 
     Args:
@@ -197,21 +173,9 @@ def npu_mm_all_reduce_base(
 
 
 @without_derivative
-def npu_mm_all_reduce_add_rms_norm(
-    x1,
-    x2,
-    residual,
-    gamma,
-    hcom,
-    reduce_op="sum",
-    epsilon=1e-6,
-    bias=None,
-    antiquant_scale=None,
-    antiquant_offset=None,
-    dequant_scale=None,
-    antiquant_group_size=0,
-    comm_turn=0,
-):
+def npu_mm_all_reduce_add_rms_norm(x1, x2, residual, gamma, hcom, reduce_op='sum', epsilon=1e-06, bias=None,
+        antiquant_scale=None, antiquant_offset=None, dequant_scale=None, antiquant_group_size=0,
+        comm_turn=0):  # fmt: skip
     """Returns (y, norm) with y = npu_mm_all_reduce_base(x1, x2, ...) + residual and norm = RMS norm of y.
 
     Both have the shape of residual.
@@ -284,22 +248,9 @@ def _products(rows, weight, counts, world_size: int, turned: bool):
 
 
 @without_derivative
-def npu_alltoallv_gmm(
-    gmm_x,
-    gmm_weight,
-    hcom,
-    ep_world_size,
-    send_counts,
-    recv_counts,
-    *,
-    send_counts_tensor=None,
-    recv_counts_tensor=None,
-    mm_x=None,
-    mm_weight=None,
-    trans_gmm_weight=False,
-    trans_mm_weight=False,
-    permute_out_flag=False,
-):
+def npu_alltoallv_gmm(gmm_x, gmm_weight, hcom, ep_world_size, send_counts, recv_counts, *,
+        send_counts_tensor=None, recv_counts_tensor=None, mm_x=None, mm_weight=None, trans_gmm_weight=False,
+        trans_mm_weight=False, permute_out_flag=False):  # fmt: skip
     """Sends rows to the processes of their experts and computes each expert's product.
 
     Args:
@@ -319,21 +270,9 @@ def npu_alltoallv_gmm(
 
 
 @without_derivative
-def npu_gmm_alltoallv(
-    gmm_x,
-    gmm_weight,
-    hcom,
-    ep_world_size,
-    send_counts,
-    recv_counts,
-    *,
-    send_counts_tensor=None,
-    recv_counts_tensor=None,
-    mm_x=None,
-    mm_weight=None,
-    trans_gmm_weight=False,
-    trans_mm_weight=False,
-):
+def npu_gmm_alltoallv(gmm_x, gmm_weight, hcom, ep_world_size, send_counts, recv_counts, *,
+        send_counts_tensor=None, recv_counts_tensor=None, mm_x=None, mm_weight=None, trans_gmm_weight=False,
+        trans_mm_weight=False):  # fmt: skip
     """Computes each expert's product and sends the rows back to their processes. Returns (gmm result, mm result or None).
 
     gmm_x has rows ordered by expert. send_counts and recv_counts are those of npu_alltoallv_gmm.

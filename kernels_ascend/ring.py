@@ -54,18 +54,8 @@ _PARTS = (
 )
 
 
-def _gradient(
-    gs,
-    prev_attn_out,
-    prev_softmax_max,
-    prev_softmax_sum,
-    cur_attn_out,
-    cur_softmax_max,
-    cur_softmax_sum,
-    actual_seq_qlen,
-    layout,
-    needs,
-):
+def _gradient(gs, prev_attn_out, prev_softmax_max, prev_softmax_sum, cur_attn_out, cur_softmax_max,
+        cur_softmax_sum, actual_seq_qlen, layout, needs):  # fmt: skip
     parts = (
         prev_attn_out,
         prev_softmax_max,
@@ -87,16 +77,8 @@ def _gradient(
     forms="f",
     grad={_PARTS: _gradient},
 )
-def npu_ring_attention_update(
-    prev_attn_out,
-    prev_softmax_max,
-    prev_softmax_sum,
-    cur_attn_out,
-    cur_softmax_max,
-    cur_softmax_sum,
-    actual_seq_qlen,
-    layout,
-):
+def npu_ring_attention_update(prev_attn_out, prev_softmax_max, prev_softmax_sum, cur_attn_out,
+        cur_softmax_max, cur_softmax_sum, actual_seq_qlen, layout):  # fmt: skip
     """Merges two attentions of the same queries over different keys. Returns (out, softmax_max, softmax_sum).
 
     Args:

@@ -178,19 +178,8 @@ def native_group_norm_backward(grad_out, input, mean, rstd, weight, N, C, HxW, g
 
 
 @_declare
-def convolution_backward(
-    grad_output,
-    input,
-    weight,
-    bias_sizes,
-    stride,
-    padding,
-    dilation,
-    transposed,
-    output_padding,
-    groups,
-    output_mask,
-):
+def convolution_backward(grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed,
+        output_padding, groups, output_mask):  # fmt: skip
     bias = None if bias_sizes is None else weight.new_zeros(list(bias_sizes))
     return _some(
         lambda x, w, b: t.convolution(x, w, b, stride, padding, dilation, transposed, output_padding, groups),

@@ -173,6 +173,29 @@ def autocast_decrement_nesting() -> int:
     return state.nesting
 
 
+# The functions above are also names of torch itself.
+TORCH_NAMES = {
+    function.__name__: function
+    for function in (
+        autocast_decrement_nesting,
+        autocast_increment_nesting,
+        clear_autocast_cache,
+        get_autocast_cpu_dtype,
+        get_autocast_dtype,
+        get_autocast_gpu_dtype,
+        is_autocast_cache_enabled,
+        is_autocast_cpu_enabled,
+        is_autocast_enabled,
+        set_autocast_cache_enabled,
+        set_autocast_cpu_dtype,
+        set_autocast_cpu_enabled,
+        set_autocast_dtype,
+        set_autocast_enabled,
+        set_autocast_gpu_dtype,
+    )
+}
+
+
 # -- autograd.Function -------------------------------------------------------------------------------------
 def _cast(value, device_type, dtype):
     if isinstance(value, Tensor):

@@ -181,61 +181,48 @@ def _c2r(x, n, dim, norm, forward):
     return t._fft_c2r(t.conj(x) if forward else x, [d], _norm(norm, forward), n)
 
 
-@composite(
-    "fft.fft(Tensor self, int? n=None, int dim=-1, str? norm=None) -> Tensor",
-    forms="fo",
-    autocast={"cpu": "float32"},
-)
-def fft(self, n, dim, norm):
-    """Fourier transform along one dim, which is cut or zero-padded to n first."""
-    return _c2c(self, n, dim, norm, True)
+_1D = {
+    "fft": (
+        _c2c,
+        {"forward": True},
+        "Transform one dim, which is first cut or padded with zeros to length n.",
+    ),
+    "ifft": (_c2c, {"forward": False}, "Invert `fft` along one dim."),
+    "rfft": (
+        _r2c,
+        {"forward": True, "onesided": True, "name": "rfft"},
+        "Return the non-negative frequencies of the transform of a real signal.",
+    ),
+    "irfft": (_c2r, {"forward": False}, "Invert `rfft`: return the real signal, of length n."),
+    "hfft": (
+        _c2r,
+        {"forward": True},
+        "Transform a signal with Hermitian symmetry, of which only the first half is given.",
+    ),
+    "ihfft": (
+        _r2c,
+        {"forward": False, "onesided": True, "name": "ihfft"},
+        "Invert `hfft`: return the first half of the signal with Hermitian symmetry.",
+    ),
+}
 
 
-@composite(
-    "fft.ifft(Tensor self, int? n=None, int dim=-1, str? norm=None) -> Tensor",
-    forms="fo",
-    autocast={"cpu": "float32"},
-)
-def ifft(self, n, dim, norm):
-    return _c2c(self, n, dim, norm, False)
+def _declare_1d(name: str, transform, options: dict, doc: str) -> None:
+    """Declare fft.<name>, the transform along one dim."""
+
+    def function(self, n, dim, norm):
+        return transform(self, n, dim, norm, **options)
+
+    function.__doc__ = doc
+    composite(
+        f"fft.{name}(Tensor self, int? n=None, int dim=-1, str? norm=None) -> Tensor",
+        forms="fo",
+        autocast={"cpu": "float32"},
+    )(function)
 
 
-@composite(
-    "fft.rfft(Tensor self, int? n=None, int dim=-1, str? norm=None) -> Tensor",
-    forms="fo",
-    autocast={"cpu": "float32"},
-)
-def rfft(self, n, dim, norm):
-    """Return the non-negative frequencies of the transform of a real signal."""
-    return _r2c(self, n, dim, norm, True, onesided=True, name="rfft")
-
-
-@composite(
-    "fft.irfft(Tensor self, int? n=None, int dim=-1, str? norm=None) -> Tensor",
-    forms="fo",
-    autocast={"cpu": "float32"},
-)
-def irfft(self, n, dim, norm):
-    return _c2r(self, n, dim, norm, False)
-
-
-@composite(
-    "fft.hfft(Tensor self, int? n=None, int dim=-1, str? norm=None) -> Tensor",
-    forms="fo",
-    autocast={"cpu": "float32"},
-)
-def hfft(self, n, dim, norm):
-    """Transform a signal with Hermitian symmetry, of which only the first half is given."""
-    return _c2r(self, n, dim, norm, True)
-
-
-@composite(
-    "fft.ihfft(Tensor self, int? n=None, int dim=-1, str? norm=None) -> Tensor",
-    forms="fo",
-    autocast={"cpu": "float32"},
-)
-def ihfft(self, n, dim, norm):
-    return _r2c(self, n, dim, norm, False, onesided=True, name="ihfft")
+for _name, _row in _1D.items():
+    _declare_1d(_name, *_row)
 
 
 # ---- several dims

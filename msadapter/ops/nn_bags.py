@@ -64,19 +64,8 @@ def _bag_of_each(n, offsets, include_last_offset):
     "int? padding_idx=None) -> Tensor",
     forms="f",
 )
-def embedding_bag(
-    input,
-    weight,
-    offsets,
-    max_norm,
-    norm_type,
-    scale_grad_by_freq,
-    mode,
-    sparse,
-    per_sample_weights,
-    include_last_offset,
-    padding_idx,
-):
+def embedding_bag(input, weight, offsets, max_norm, norm_type, scale_grad_by_freq, mode, sparse,
+        per_sample_weights, include_last_offset, padding_idx):  # fmt: skip
     """Return the sum, mean or maximum of the rows of ``weight`` in each bag.
 
     Bags are the rows of a 2-dimensional ``input``, or parts of a 1-dimensional ``input`` that begin at
@@ -149,17 +138,8 @@ _BAG_MODES = ("sum", "mean", "max")
     forms="f",
     short=False,
 )
-def torch_embedding_bag(
-    weight,
-    indices,
-    offsets,
-    scale_grad_by_freq,
-    mode,
-    sparse,
-    per_sample_weights,
-    include_last_offset,
-    padding_idx,
-):
+def torch_embedding_bag(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights,
+        include_last_offset, padding_idx):  # fmt: skip
     """Return (bags, the bag of each index, the size of each bag, the index of each maximum); mode 0 sum, 1 mean, 2 max."""
     out = functional.embedding_bag(
         indices,

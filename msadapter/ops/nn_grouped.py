@@ -131,20 +131,8 @@ def _refuse(name: str, swizzles, contraction_dim) -> None:
     "any output_dtype=None, any contraction_dim=(), bool use_fast_accum=False) -> Tensor",
     forms="f",
 )
-def scaled_mm(
-    mat_a,
-    mat_b,
-    scale_a,
-    scale_recipe_a,
-    scale_b,
-    scale_recipe_b,
-    swizzle_a,
-    swizzle_b,
-    bias,
-    output_dtype,
-    contraction_dim,
-    use_fast_accum,
-):
+def scaled_mm(mat_a, mat_b, scale_a, scale_recipe_a, scale_b, scale_recipe_b, swizzle_a, swizzle_b, bias,
+        output_dtype, contraction_dim, use_fast_accum):  # fmt: skip
     """Return (mat_a * scale_a) @ (mat_b * scale_b), computed in float32.
 
     A scale belongs to the whole tensor or to its rows (for mat_b: columns).
@@ -164,21 +152,8 @@ def scaled_mm(
     "bool use_fast_accum=False) -> Tensor",
     forms="f",
 )
-def scaled_grouped_mm(
-    mat_a,
-    mat_b,
-    scale_a,
-    scale_recipe_a,
-    scale_b,
-    scale_recipe_b,
-    swizzle_a,
-    swizzle_b,
-    bias,
-    offs,
-    output_dtype,
-    contraction_dim,
-    use_fast_accum,
-):
+def scaled_grouped_mm(mat_a, mat_b, scale_a, scale_recipe_a, scale_b, scale_recipe_b, swizzle_a, swizzle_b,
+        bias, offs, output_dtype, contraction_dim, use_fast_accum):  # fmt: skip
     """Like `grouped_mm`, for matrices with scales as in `scaled_mm`."""
     _refuse("scaled_grouped_mm", (swizzle_a, swizzle_b), contraction_dim)
     a = _scaled(mat_a, scale_a, scale_recipe_a, "scaled_grouped_mm", -1)

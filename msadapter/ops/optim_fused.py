@@ -20,21 +20,8 @@ def _changed(*lists):
 def _declare_adam(name: str, decoupled: bool, doc: str) -> None:
     """Declare a step of all parameters with Adam's moments. ``decoupled`` weight decay makes it AdamW."""
 
-    def step(
-        self,
-        grads,
-        exp_avgs,
-        exp_avg_sqs,
-        max_exp_avg_sqs,
-        state_steps,
-        *,
-        lr,
-        amsgrad,
-        maximize,
-        grad_scale,
-        found_inf,
-        **factors,
-    ):
+    def step(self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, *, lr, amsgrad, maximize,
+            grad_scale, found_inf, **factors):  # fmt: skip
         highest = list(max_exp_avg_sqs) if amsgrad else None
         numbers = (factors[k] for k in ("beta1", "beta2", "weight_decay", "eps"))
         lists = (list(x) for x in (self, grads, exp_avgs, exp_avg_sqs))
@@ -65,21 +52,8 @@ _declare_adam("_fused_adam_", False, "One Adam step of all parameters; `state_st
     "float dampening, bool nesterov, bool maximize, bool is_first_step, Tensor? grad_scale=None, Tensor? found_inf=None) -> any",
     forms="f",
 )
-def _fused_sgd_(
-    self,
-    grads,
-    momentum_buffer_list,
-    *,
-    weight_decay,
-    momentum,
-    lr,
-    dampening,
-    nesterov,
-    maximize,
-    is_first_step,
-    grad_scale,
-    found_inf,
-):
+def _fused_sgd_(self, grads, momentum_buffer_list, *, weight_decay, momentum, lr, dampening, nesterov,
+        maximize, is_first_step, grad_scale, found_inf):  # fmt: skip
     """Do one SGD step of all parameters in place."""
     raw.FusedSgd(
         list(self),

@@ -82,7 +82,7 @@ def randperm(n, *, generator, dtype, layout, device, requires_grad, pin_memory):
     return finish(raw.RandpermExt(n, *pair, dtype or dtype_of("int64")), layout, device, requires_grad)
 
 
-def _like(self, dtype, memory_format, layout, device, requires_grad, fill):
+def _like(self, *, dtype, memory_format, layout, device, requires_grad, fill):
     """Return an empty_like that ``fill(tensor, seed, offset)`` has filled."""
     result = finish(empty_as(self, dtype, memory_format), layout, device, False, self)
     fill(result, *_on(result, None))
@@ -92,43 +92,19 @@ def _like(self, dtype, memory_format, layout, device, requires_grad, fill):
 
 
 @op(f"rand_like(Tensor self, *, {LIKE}) -> Tensor", forms="f")
-def rand_like(self, *, dtype, layout, device, requires_grad, pin_memory, memory_format):
-    return _like(
-        self,
-        dtype,
-        memory_format,
-        layout,
-        device,
-        requires_grad,
-        lambda r, *pair: raw.InplaceUniform(r, 0, 1, *pair),
-    )
+def rand_like(self, *, pin_memory, **options):
+    return _like(self, **options, fill=lambda r, *pair: raw.InplaceUniform(r, 0, 1, *pair))
 
 
 @op(f"randn_like(Tensor self, *, {LIKE}) -> Tensor", forms="f")
-def randn_like(self, *, dtype, layout, device, requires_grad, pin_memory, memory_format):
-    return _like(
-        self,
-        dtype,
-        memory_format,
-        layout,
-        device,
-        requires_grad,
-        lambda r, *pair: raw.InplaceNormal(r, 0, 1, *pair),
-    )
+def randn_like(self, *, pin_memory, **options):
+    return _like(self, **options, fill=lambda r, *pair: raw.InplaceNormal(r, 0, 1, *pair))
 
 
 @op(f"randint_like(Tensor self, int low=0, int? high=None, *, {LIKE}) -> Tensor", forms="f")
-def randint_like(self, low, high, *, dtype, layout, device, requires_grad, pin_memory, memory_format):
+def randint_like(self, low, high, *, pin_memory, **options):
     low, high = (0, low) if high is None else (low, high)
-    return _like(
-        self,
-        dtype,
-        memory_format,
-        layout,
-        device,
-        requires_grad,
-        lambda r, *pair: raw.InplaceRandom(r, low, high, *pair),
-    )
+    return _like(self, **options, fill=lambda r, *pair: raw.InplaceRandom(r, low, high, *pair))
 
 
 # ---- torch.normal

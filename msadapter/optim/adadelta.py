@@ -12,19 +12,8 @@ class Adadelta(RuleOptimizer):
 
     _options = "lr rho eps weight_decay maximize capturable foreach differentiable"
 
-    def __init__(
-        self,
-        params,
-        lr=1.0,
-        rho=0.9,
-        eps=1e-6,
-        weight_decay=0,
-        foreach=None,
-        *,
-        capturable=False,
-        maximize=False,
-        differentiable=False,
-    ):
+    def __init__(self, params, lr=1.0, rho=0.9, eps=1e-06, weight_decay=0, foreach=None, *,
+            capturable=False, maximize=False, differentiable=False):  # fmt: skip
         check(rho, 0.0 <= rho <= 1.0, "rho value")
         super().__init__(params, locals())
 
@@ -39,23 +28,8 @@ class Adadelta(RuleOptimizer):
         self._apply(adadelta, group, rows, "square_avg", "acc_delta", "step")
 
 
-def adadelta(
-    params,
-    grads,
-    square_avgs,
-    acc_deltas,
-    state_steps,
-    capturable=False,
-    foreach=None,
-    differentiable=False,
-    has_complex=False,
-    *,
-    lr,
-    rho,
-    eps,
-    weight_decay,
-    maximize,
-):
+def adadelta(params, grads, square_avgs, acc_deltas, state_steps, capturable=False, foreach=None,
+        differentiable=False, has_complex=False, *, lr, rho, eps, weight_decay, maximize):  # fmt: skip
     """Update `params` in place by one step of Adadelta."""
     check_steps(state_steps)
     lr = _to_scalar(lr)

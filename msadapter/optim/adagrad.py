@@ -15,20 +15,8 @@ class Adagrad(RuleOptimizer):
 
     _options = "lr lr_decay eps weight_decay initial_accumulator_value foreach maximize differentiable fused"
 
-    def __init__(
-        self,
-        params,
-        lr=1e-2,
-        lr_decay=0,
-        weight_decay=0,
-        initial_accumulator_value=0,
-        eps=1e-10,
-        foreach=None,
-        *,
-        maximize=False,
-        differentiable=False,
-        fused=None,
-    ):
+    def __init__(self, params, lr=0.01, lr_decay=0, weight_decay=0, initial_accumulator_value=0, eps=1e-10,
+            foreach=None, *, maximize=False, differentiable=False, fused=None):  # fmt: skip
         super().__init__(params, locals())
         for group in self.param_groups:
             for p in group["params"]:
@@ -48,25 +36,9 @@ class Adagrad(RuleOptimizer):
         self._apply(adagrad, group, rows, "sum", "step")
 
 
-def adagrad(
-    params,
-    grads,
-    state_sums,
-    state_steps,
-    fused=None,
-    grad_scale=None,
-    found_inf=None,
-    has_sparse_grad=False,
-    foreach=None,
-    differentiable=False,
-    has_complex=False,
-    *,
-    lr,
-    weight_decay,
-    lr_decay,
-    eps,
-    maximize,
-):
+def adagrad(params, grads, state_sums, state_steps, fused=None, grad_scale=None, found_inf=None,
+        has_sparse_grad=False, foreach=None, differentiable=False, has_complex=False, *, lr, weight_decay,
+        lr_decay, eps, maximize):  # fmt: skip
     """Update `params` in place by one step of Adagrad."""
     check_steps(state_steps)
     if overflowed(found_inf):

@@ -30,22 +30,9 @@ class Adam(RuleOptimizer):
         "fused decoupled_weight_decay"
     )
 
-    def __init__(
-        self,
-        params,
-        lr=1e-3,
-        betas=(0.9, 0.999),
-        eps=1e-8,
-        weight_decay=0,
-        amsgrad=False,
-        *,
-        foreach=None,
-        maximize=False,
-        capturable=False,
-        differentiable=False,
-        fused=None,
-        decoupled_weight_decay=False,
-    ):
+    def __init__(self, params, lr=0.001, betas=(0.9, 0.999), eps=1e-08, weight_decay=0, amsgrad=False, *,
+            foreach=None, maximize=False, capturable=False, differentiable=False, fused=None,
+            decoupled_weight_decay=False):  # fmt: skip
         if isinstance(lr, Tensor) and foreach and not capturable:
             raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
         super().__init__(params, locals())
@@ -68,30 +55,10 @@ class Adam(RuleOptimizer):
         self._apply(adam, group, rows, "exp_avg", "exp_avg_sq", "max_exp_avg_sq", "step")
 
 
-def adam(
-    params,
-    grads,
-    exp_avgs,
-    exp_avg_sqs,
-    max_exp_avg_sqs,
-    state_steps,
-    foreach=None,
-    capturable=False,
-    differentiable=False,
-    fused=None,
-    grad_scale=None,
-    found_inf=None,
-    has_complex=False,
-    decoupled_weight_decay=False,
-    *,
-    amsgrad,
-    beta1,
-    beta2,
-    lr,
-    weight_decay,
-    eps,
-    maximize,
-):
+def adam(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, foreach=None, capturable=False,
+        differentiable=False, fused=None, grad_scale=None, found_inf=None, has_complex=False,
+        decoupled_weight_decay=False, *, amsgrad, beta1, beta2, lr, weight_decay, eps,
+        maximize):  # fmt: skip
     """Update `params` in place by one step of Adam; state_steps are counters as tensors."""
     check_steps(state_steps)
     lr, beta1, beta2 = _to_scalar(lr), _to_scalar(beta1), _to_scalar(beta2)
@@ -163,24 +130,8 @@ def _fused(lists, options, decoupled, grad_scale, found_inf):
     return [pick(column, rest) for column in lists]
 
 
-def _update(
-    param,
-    grad,
-    exp_avg,
-    exp_avg_sq,
-    max_exp_avg_sq,
-    step_t,
-    *,
-    decoupled,
-    differentiable,
-    amsgrad,
-    beta1,
-    beta2,
-    lr,
-    weight_decay,
-    eps,
-    maximize,
-):
+def _update(param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, step_t, *, decoupled, differentiable, amsgrad,
+        beta1, beta2, lr, weight_decay, eps, maximize):  # fmt: skip
     grad = signed(grad, maximize)
     step_t += 1
     grad = decay(param, grad, lr, weight_decay, decoupled)

@@ -20,19 +20,8 @@ class Adamax(RuleOptimizer):
 
     _options = "lr betas eps weight_decay foreach maximize differentiable capturable"
 
-    def __init__(
-        self,
-        params,
-        lr=2e-3,
-        betas=(0.9, 0.999),
-        eps=1e-8,
-        weight_decay=0,
-        foreach=None,
-        *,
-        maximize=False,
-        differentiable=False,
-        capturable=False,
-    ):
+    def __init__(self, params, lr=0.002, betas=(0.9, 0.999), eps=1e-08, weight_decay=0, foreach=None, *,
+            maximize=False, differentiable=False, capturable=False):  # fmt: skip
         super().__init__(params, locals())
 
     def _new_state(self, param, group):
@@ -42,24 +31,9 @@ class Adamax(RuleOptimizer):
         self._apply(adamax, group, rows, "exp_avg", "exp_inf", "step")
 
 
-def adamax(
-    params,
-    grads,
-    exp_avgs,
-    exp_infs,
-    state_steps,
-    foreach=None,
-    maximize=False,
-    differentiable=False,
-    capturable=False,
-    has_complex=False,
-    *,
-    eps,
-    beta1,
-    beta2,
-    lr,
-    weight_decay,
-):
+def adamax(params, grads, exp_avgs, exp_infs, state_steps, foreach=None, maximize=False,
+        differentiable=False, capturable=False, has_complex=False, *, eps, beta1, beta2, lr,
+        weight_decay):  # fmt: skip
     """Update `params` in place by one step of Adamax."""
     check_steps(state_steps)
     lr = _to_scalar(lr)

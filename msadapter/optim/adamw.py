@@ -8,21 +8,8 @@ __all__ = ["AdamW", "adamw"]
 class AdamW(Adam):
     """Adam with decoupled weight decay. The options are those of Adam."""
 
-    def __init__(
-        self,
-        params,
-        lr=1e-3,
-        betas=(0.9, 0.999),
-        eps=1e-8,
-        weight_decay=1e-2,
-        amsgrad=False,
-        *,
-        maximize=False,
-        foreach=None,
-        capturable=False,
-        differentiable=False,
-        fused=None,
-    ):
+    def __init__(self, params, lr=0.001, betas=(0.9, 0.999), eps=1e-08, weight_decay=0.01, amsgrad=False, *,
+            maximize=False, foreach=None, capturable=False, differentiable=False, fused=None):  # fmt: skip
         super().__init__(
             params,
             lr,
@@ -44,29 +31,9 @@ class AdamW(Adam):
             group["decoupled_weight_decay"] = True  # missing in files of PyTorch before 2.7
 
 
-def adamw(
-    params,
-    grads,
-    exp_avgs,
-    exp_avg_sqs,
-    max_exp_avg_sqs,
-    state_steps,
-    foreach=None,
-    capturable=False,
-    differentiable=False,
-    fused=None,
-    grad_scale=None,
-    found_inf=None,
-    has_complex=False,
-    *,
-    amsgrad,
-    beta1,
-    beta2,
-    lr,
-    weight_decay,
-    eps,
-    maximize,
-):
+def adamw(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, foreach=None,
+        capturable=False, differentiable=False, fused=None, grad_scale=None, found_inf=None,
+        has_complex=False, *, amsgrad, beta1, beta2, lr, weight_decay, eps, maximize):  # fmt: skip
     """Update `params` in place by one step of AdamW."""
     adam(
         params,

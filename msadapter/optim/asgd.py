@@ -13,19 +13,8 @@ class ASGD(RuleOptimizer):
 
     _options = "lr lambd alpha t0 weight_decay foreach maximize differentiable capturable"
 
-    def __init__(
-        self,
-        params,
-        lr=1e-2,
-        lambd=1e-4,
-        alpha=0.75,
-        t0=1e6,
-        weight_decay=0,
-        foreach=None,
-        maximize=False,
-        differentiable=False,
-        capturable=False,
-    ):
+    def __init__(self, params, lr=0.01, lambd=0.0001, alpha=0.75, t0=1000000.0, weight_decay=0,
+            foreach=None, maximize=False, differentiable=False, capturable=False):  # fmt: skip
         super().__init__(params, locals())
 
     def _new_state(self, param, group):
@@ -41,25 +30,8 @@ class ASGD(RuleOptimizer):
         self._apply(asgd, group, rows, "ax", "mu", "eta", "step")
 
 
-def asgd(
-    params,
-    grads,
-    axs,
-    mus,
-    etas,
-    state_steps,
-    foreach=None,
-    maximize=False,
-    differentiable=False,
-    capturable=False,
-    has_complex=False,
-    *,
-    lambd,
-    lr,
-    t0,
-    alpha,
-    weight_decay,
-):
+def asgd(params, grads, axs, mus, etas, state_steps, foreach=None, maximize=False, differentiable=False,
+        capturable=False, has_complex=False, *, lambd, lr, t0, alpha, weight_decay):  # fmt: skip
     """Update `params` in place by one step of ASGD."""
     lr = _get_value(_to_scalar(lr))
     for param, grad, ax, mu, eta, step_t in zip(params, grads, axs, mus, etas, state_steps, strict=True):

@@ -23,21 +23,9 @@ class NAdam(RuleOptimizer):
         "foreach capturable differentiable"
     )
 
-    def __init__(
-        self,
-        params,
-        lr=2e-3,
-        betas=(0.9, 0.999),
-        eps=1e-8,
-        weight_decay=0,
-        momentum_decay=4e-3,
-        decoupled_weight_decay=False,
-        *,
-        foreach=None,
-        maximize=False,
-        capturable=False,
-        differentiable=False,
-    ):
+    def __init__(self, params, lr=0.002, betas=(0.9, 0.999), eps=1e-08, weight_decay=0,
+            momentum_decay=0.004, decoupled_weight_decay=False, *, foreach=None, maximize=False,
+            capturable=False, differentiable=False):  # fmt: skip
         super().__init__(params, locals())
 
     def _new_state(self, param, group):
@@ -53,27 +41,9 @@ class NAdam(RuleOptimizer):
         self._apply(nadam, group, rows, "exp_avg", "exp_avg_sq", "mu_product", "step")
 
 
-def nadam(
-    params,
-    grads,
-    exp_avgs,
-    exp_avg_sqs,
-    mu_products,
-    state_steps,
-    decoupled_weight_decay=False,
-    foreach=None,
-    capturable=False,
-    differentiable=False,
-    has_complex=False,
-    maximize=False,
-    *,
-    beta1,
-    beta2,
-    lr,
-    weight_decay,
-    momentum_decay,
-    eps,
-):
+def nadam(params, grads, exp_avgs, exp_avg_sqs, mu_products, state_steps, decoupled_weight_decay=False,
+        foreach=None, capturable=False, differentiable=False, has_complex=False, maximize=False, *, beta1,
+        beta2, lr, weight_decay, momentum_decay, eps):  # fmt: skip
     """Update `params` in place by one step of NAdam."""
     check_steps(state_steps)
     lr = _get_value(_to_scalar(lr))

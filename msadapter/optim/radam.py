@@ -11,20 +11,9 @@ class RAdam(RuleOptimizer):
 
     _options = "lr betas eps weight_decay maximize foreach capturable decoupled_weight_decay differentiable"
 
-    def __init__(
-        self,
-        params,
-        lr=1e-3,
-        betas=(0.9, 0.999),
-        eps=1e-8,
-        weight_decay=0,
-        decoupled_weight_decay=False,
-        *,
-        foreach=None,
-        maximize=False,
-        capturable=False,
-        differentiable=False,
-    ):
+    def __init__(self, params, lr=0.001, betas=(0.9, 0.999), eps=1e-08, weight_decay=0,
+            decoupled_weight_decay=False, *, foreach=None, maximize=False, capturable=False,
+            differentiable=False):  # fmt: skip
         super().__init__(params, locals())
 
     def _new_state(self, param, group):
@@ -34,25 +23,9 @@ class RAdam(RuleOptimizer):
         self._apply(radam, group, rows, "exp_avg", "exp_avg_sq", "step")
 
 
-def radam(
-    params,
-    grads,
-    exp_avgs,
-    exp_avg_sqs,
-    state_steps,
-    decoupled_weight_decay=False,
-    foreach=None,
-    differentiable=False,
-    capturable=False,
-    has_complex=False,
-    maximize=False,
-    *,
-    beta1,
-    beta2,
-    lr,
-    weight_decay,
-    eps,
-):
+def radam(params, grads, exp_avgs, exp_avg_sqs, state_steps, decoupled_weight_decay=False, foreach=None,
+        differentiable=False, capturable=False, has_complex=False, maximize=False, *, beta1, beta2, lr,
+        weight_decay, eps):  # fmt: skip
     """Update `params` in place by one step of RAdam."""
     check_steps(state_steps)
     lr = _to_scalar(lr)

@@ -11,20 +11,8 @@ class RMSprop(RuleOptimizer):
 
     _options = "lr momentum alpha eps centered weight_decay capturable foreach maximize differentiable"
 
-    def __init__(
-        self,
-        params,
-        lr=1e-2,
-        alpha=0.99,
-        eps=1e-8,
-        weight_decay=0,
-        momentum=0,
-        centered=False,
-        capturable=False,
-        foreach=None,
-        maximize=False,
-        differentiable=False,
-    ):
+    def __init__(self, params, lr=0.01, alpha=0.99, eps=1e-08, weight_decay=0, momentum=0, centered=False,
+            capturable=False, foreach=None, maximize=False, differentiable=False):  # fmt: skip
         check(alpha, alpha >= 0.0, "alpha value")
         super().__init__(params, locals())
 
@@ -40,26 +28,9 @@ class RMSprop(RuleOptimizer):
         self._apply(rmsprop, group, rows, "square_avg", "grad_avg", "momentum_buffer", "step")
 
 
-def rmsprop(
-    params,
-    grads,
-    square_avgs,
-    grad_avgs,
-    momentum_buffer_list,
-    state_steps,
-    foreach=None,
-    maximize=False,
-    differentiable=False,
-    capturable=False,
-    has_complex=False,
-    *,
-    lr,
-    alpha,
-    eps,
-    weight_decay,
-    momentum,
-    centered,
-):
+def rmsprop(params, grads, square_avgs, grad_avgs, momentum_buffer_list, state_steps, foreach=None,
+        maximize=False, differentiable=False, capturable=False, has_complex=False, *, lr, alpha, eps,
+        weight_decay, momentum, centered):  # fmt: skip
     """Update `params` in place by one step of RMSprop."""
     check_steps(state_steps)
     lr = _get_value(_to_scalar(lr))

@@ -12,18 +12,8 @@ class Rprop(RuleOptimizer):
 
     _options = "lr etas step_sizes foreach maximize differentiable capturable"
 
-    def __init__(
-        self,
-        params,
-        lr=1e-2,
-        etas=(0.5, 1.2),
-        step_sizes=(1e-6, 50),
-        *,
-        capturable=False,
-        foreach=None,
-        maximize=False,
-        differentiable=False,
-    ):
+    def __init__(self, params, lr=0.01, etas=(0.5, 1.2), step_sizes=(1e-06, 50), *, capturable=False,
+            foreach=None, maximize=False, differentiable=False):  # fmt: skip
         if not 0.0 < etas[0] < 1.0 < etas[1]:
             raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
         super().__init__(params, locals())
@@ -41,23 +31,9 @@ class Rprop(RuleOptimizer):
         self._apply(rprop, group, rows, "prev", "step_size", "step")
 
 
-def rprop(
-    params,
-    grads,
-    prevs,
-    step_sizes,
-    state_steps,
-    foreach=None,
-    capturable=False,
-    maximize=False,
-    differentiable=False,
-    has_complex=False,
-    *,
-    step_size_min,
-    step_size_max,
-    etaminus,
-    etaplus,
-):
+def rprop(params, grads, prevs, step_sizes, state_steps, foreach=None, capturable=False, maximize=False,
+        differentiable=False, has_complex=False, *, step_size_min, step_size_max, etaminus,
+        etaplus):  # fmt: skip
     """Update `params` in place by one step of Rprop."""
     check_steps(state_steps)
     for param, grad, prev, step_size, step in zip(params, grads, prevs, step_sizes, state_steps, strict=True):

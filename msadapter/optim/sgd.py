@@ -15,20 +15,8 @@ class SGD(RuleOptimizer):
 
     _options = "lr momentum dampening weight_decay nesterov maximize foreach differentiable fused"
 
-    def __init__(
-        self,
-        params,
-        lr=1e-3,
-        momentum=0,
-        dampening=0,
-        weight_decay=0,
-        nesterov=False,
-        *,
-        maximize=False,
-        foreach=None,
-        differentiable=False,
-        fused=None,
-    ):
+    def __init__(self, params, lr=0.001, momentum=0, dampening=0, weight_decay=0, nesterov=False, *,
+            maximize=False, foreach=None, differentiable=False, fused=None):  # fmt: skip
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
         super().__init__(params, locals())
@@ -50,23 +38,9 @@ class SGD(RuleOptimizer):
                 state["momentum_buffer"] = buffer
 
 
-def sgd(
-    params,
-    d_p_list,
-    momentum_buffer_list,
-    has_sparse_grad=False,
-    foreach=None,
-    fused=None,
-    grad_scale=None,
-    found_inf=None,
-    *,
-    weight_decay,
-    momentum,
-    lr,
-    dampening,
-    nesterov,
-    maximize,
-):
+def sgd(params, d_p_list, momentum_buffer_list, has_sparse_grad=False, foreach=None, fused=None,
+        grad_scale=None, found_inf=None, *, weight_decay, momentum, lr, dampening, nesterov,
+        maximize):  # fmt: skip
     """Update `params` in place by one step of SGD; missing momentum buffers (None) are put into their list."""
     if overflowed(found_inf):
         return

@@ -26,18 +26,8 @@ class _NormBase(Module):
     _version = 2
     __constants__ = ["track_running_stats", "momentum", "eps", "num_features", "affine"]
 
-    def __init__(
-        self,
-        num_features,
-        eps=1e-5,
-        momentum=0.1,
-        affine=True,
-        track_running_stats=True,
-        device=None,
-        dtype=None,
-        *,
-        bias=True,
-    ):
+    def __init__(self, num_features, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True,
+            device=None, dtype=None, *, bias=True):  # fmt: skip
         super().__init__()
         self.num_features = num_features
         self.eps = eps
@@ -130,17 +120,8 @@ class _BatchNorm(_NormBase):
 class _LazyNormBase(LazyModuleMixin, _NormBase):
     """Base class of normalisations whose tensors get their shapes from the first input."""
 
-    def __init__(
-        self,
-        eps=1e-5,
-        momentum=0.1,
-        affine=True,
-        track_running_stats=True,
-        device=None,
-        dtype=None,
-        *,
-        bias=True,
-    ):
+    def __init__(self, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True, device=None,
+            dtype=None, *, bias=True):  # fmt: skip
         super().__init__(0, eps, momentum, False, False, device=device, dtype=dtype)
         self.affine = affine
         self.track_running_stats = track_running_stats
@@ -224,19 +205,8 @@ class SyncBatchNorm(_BatchNorm):
     A group of one process gives ordinary batch normalisation. Larger groups need a distributed backend.
     """
 
-    def __init__(
-        self,
-        num_features,
-        eps=1e-5,
-        momentum=0.1,
-        affine=True,
-        track_running_stats=True,
-        process_group=None,
-        device=None,
-        dtype=None,
-        *,
-        bias=True,
-    ):
+    def __init__(self, num_features, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True,
+            process_group=None, device=None, dtype=None, *, bias=True):  # fmt: skip
         super().__init__(
             num_features, eps, momentum, affine, track_running_stats, device=device, dtype=dtype, bias=bias
         )

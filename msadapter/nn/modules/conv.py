@@ -36,22 +36,8 @@ class _ConvNd(Module):
         "kernel_size",
     ]
 
-    def __init__(
-        self,
-        in_channels,
-        out_channels,
-        kernel_size,
-        stride,
-        padding,
-        dilation,
-        transposed,
-        output_padding,
-        groups,
-        bias,
-        padding_mode,
-        device=None,
-        dtype=None,
-    ):
+    def __init__(self, in_channels, out_channels, kernel_size, stride, padding, dilation, transposed,
+            output_padding, groups, bias, padding_mode, device=None, dtype=None):  # fmt: skip
         super().__init__()
         self._check(in_channels, out_channels, groups, padding, stride, padding_mode)
         self.in_channels = in_channels
@@ -142,20 +128,8 @@ class _Conv(_ConvNd):
 
     _n: int
 
-    def __init__(
-        self,
-        in_channels,
-        out_channels,
-        kernel_size,
-        stride=1,
-        padding=0,
-        dilation=1,
-        groups=1,
-        bias=True,
-        padding_mode="zeros",
-        device=None,
-        dtype=None,
-    ):
+    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1,
+            bias=True, padding_mode='zeros', device=None, dtype=None):  # fmt: skip
         expand = _EXPAND[self._n]
         super().__init__(
             in_channels,
@@ -207,21 +181,8 @@ class _ConvTransposeNd(_ConvNd):
 
     _n: int
 
-    def __init__(
-        self,
-        in_channels,
-        out_channels,
-        kernel_size,
-        stride=1,
-        padding=0,
-        output_padding=0,
-        groups=1,
-        bias=True,
-        dilation=1,
-        padding_mode="zeros",
-        device=None,
-        dtype=None,
-    ):
+    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0,
+            groups=1, bias=True, dilation=1, padding_mode='zeros', device=None, dtype=None):  # fmt: skip
         if padding_mode != "zeros":
             raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
         expand = _EXPAND[self._n]
@@ -350,38 +311,15 @@ class _LazyConvMixin(LazyModuleMixin):
 
 
 class _LazyConv(_LazyConvMixin, _Conv):
-    def __init__(
-        self,
-        out_channels,
-        kernel_size,
-        stride=1,
-        padding=0,
-        dilation=1,
-        groups=1,
-        bias=True,
-        padding_mode="zeros",
-        device=None,
-        dtype=None,
-    ):
+    def __init__(self, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True,
+            padding_mode='zeros', device=None, dtype=None):  # fmt: skip
         super().__init__(0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode)
         self._finish(bias, out_channels, device, dtype)
 
 
 class _LazyConvTranspose(_LazyConvMixin, _ConvTransposeNd):
-    def __init__(
-        self,
-        out_channels,
-        kernel_size,
-        stride=1,
-        padding=0,
-        output_padding=0,
-        groups=1,
-        bias=True,
-        dilation=1,
-        padding_mode="zeros",
-        device=None,
-        dtype=None,
-    ):
+    def __init__(self, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1,
+            bias=True, dilation=1, padding_mode='zeros', device=None, dtype=None):  # fmt: skip
         super().__init__(
             0, 0, kernel_size, stride, padding, output_padding, groups, False, dilation, padding_mode
         )

@@ -20,18 +20,8 @@ class _InstanceNorm(_NormBase):
 
     _spatial: int
 
-    def __init__(
-        self,
-        num_features,
-        eps=1e-5,
-        momentum=0.1,
-        affine=False,
-        track_running_stats=False,
-        device=None,
-        dtype=None,
-        *,
-        bias=True,
-    ):
+    def __init__(self, num_features, eps=1e-05, momentum=0.1, affine=False, track_running_stats=False,
+            device=None, dtype=None, *, bias=True):  # fmt: skip
         super().__init__(
             num_features, eps, momentum, affine, track_running_stats, device=device, dtype=dtype, bias=bias
         )

@@ -157,6 +157,25 @@ class Transformer(Module):
                 xavier_uniform_(param)
 
 
+def _canonical_masks(padding, mask, mask_name, dtype):
+    """Return the padding mask and the attention mask of an encoder as floating point masks of `dtype`, or None."""
+    canonical = F._canonical_mask(
+        mask=padding,
+        mask_name="src_key_padding_mask",
+        other_type=F._none_or_dtype(mask),
+        other_name=mask_name,
+        target_type=dtype,
+    )
+    return canonical, F._canonical_mask(
+        mask=mask,
+        mask_name=mask_name,
+        other_type=None,
+        other_name="",
+        target_type=dtype,
+        check_other=False,
+    )
+
+
 class TransformerEncoder(Module):
     """``num_layers`` copies of an encoder layer, and an optional final norm."""
 
@@ -173,21 +192,7 @@ class TransformerEncoder(Module):
         self.mask_check = mask_check
 
     def forward(self, src, mask=None, src_key_padding_mask=None, is_causal=None):
-        padding = F._canonical_mask(
-            mask=src_key_padding_mask,
-            mask_name="src_key_padding_mask",
-            other_type=F._none_or_dtype(mask),
-            other_name="mask",
-            target_type=src.dtype,
-        )
-        mask = F._canonical_mask(
-            mask=mask,
-            mask_name="mask",
-            other_type=None,
-            other_name="",
-            target_type=src.dtype,
-            check_other=False,
-        )
+        padding, mask = _canonical_masks(src_key_padding_mask, mask, "mask", src.dtype)
         batch_first = self.layers[0].self_attn.batch_first if self.num_layers else False
         is_causal = _detect_is_causal_mask(mask, is_causal, _get_seq_len(src, batch_first))
         output = src
@@ -302,21 +307,7 @@ class TransformerEncoderLayer(_TransformerLayer):
     _attentions = ("self_attn",)
 
     def forward(self, src, src_mask=None, src_key_padding_mask=None, is_causal=False):
-        padding = F._canonical_mask(
-            mask=src_key_padding_mask,
-            mask_name="src_key_padding_mask",
-            other_type=F._none_or_dtype(src_mask),
-            other_name="src_mask",
-            target_type=src.dtype,
-        )
-        mask = F._canonical_mask(
-            mask=src_mask,
-            mask_name="src_mask",
-            other_type=None,
-            other_name="",
-            target_type=src.dtype,
-            check_other=False,
-        )
+        padding, mask = _canonical_masks(src_key_padding_mask, src_mask, "src_mask", src.dtype)
         x = src
         if self.norm_first:
             x = x + self._sa_block(self.norm1(x), mask, padding, is_causal)

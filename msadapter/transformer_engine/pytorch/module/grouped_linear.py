@@ -8,26 +8,10 @@ from .linear import split_sizes
 class GroupedLinear(TransformerEngineBaseModule):
     """Multiplies the i-th group of m_splits[i] rows of the input by weight{i}."""
 
-    def __init__(
-        self,
-        num_gemms,
-        in_features,
-        out_features,
-        sequence_parallel=False,
-        fuse_wgrad_accumulation=False,
-        tp_group=None,
-        tp_size=1,
-        get_rng_state_tracker=None,
-        rng_tracker_name=None,
-        init_method=None,
-        bias=True,
-        return_bias=False,
-        params_dtype=None,
-        parallel_mode=None,
-        device="cuda",
-        ub_name=None,
-        **overlaps,
-    ):
+    def __init__(self, num_gemms, in_features, out_features, sequence_parallel=False,
+            fuse_wgrad_accumulation=False, tp_group=None, tp_size=1, get_rng_state_tracker=None,
+            rng_tracker_name=None, init_method=None, bias=True, return_bias=False, params_dtype=None,
+            parallel_mode=None, device='cuda', ub_name=None, **overlaps):  # fmt: skip
         super().__init__()
         if any(overlaps.values()):
             raise NotImplementedError(

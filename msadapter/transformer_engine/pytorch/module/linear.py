@@ -19,26 +19,10 @@ def split_sizes(in_features: int, out_features: int, mode, tp_size: int) -> tupl
 class Linear(TransformerEngineBaseModule):
     """y = x weight' + bias. parallel_mode "column" splits outputs; "row" splits inputs and sums the results."""
 
-    def __init__(
-        self,
-        in_features,
-        out_features,
-        sequence_parallel=False,
-        fuse_wgrad_accumulation=False,
-        tp_group=None,
-        tp_size=1,
-        get_rng_state_tracker=None,
-        init_method=None,
-        bias=True,
-        return_bias=False,
-        params_dtype=None,
-        parallel_mode=None,
-        parameters_split=None,
-        device="cuda",
-        ub_name=None,
-        rng_tracker_name=None,
-        **overlaps,
-    ):
+    def __init__(self, in_features, out_features, sequence_parallel=False, fuse_wgrad_accumulation=False,
+            tp_group=None, tp_size=1, get_rng_state_tracker=None, init_method=None, bias=True,
+            return_bias=False, params_dtype=None, parallel_mode=None, parameters_split=None, device='cuda',
+            ub_name=None, rng_tracker_name=None, **overlaps):  # fmt: skip
         super().__init__()
         if parameters_split is not None or any(overlaps.values()):
             raise NotImplementedError(
