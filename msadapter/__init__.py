@@ -46,7 +46,7 @@ def _native_option(name: str):
 
 _C.__getattr__ = _native_option
 
-from . import ops as ops_table  # noqa: E402
+from . import ops as _ops_table  # noqa: E402
 from . import tensor as _tensor_package  # noqa: E402
 from ._host import extensions as _extensions  # noqa: E402
 from .tensor import _printing, _tensor  # noqa: E402
@@ -71,7 +71,7 @@ globals().update(_LAYOUTS)
 globals().update(_FORMATS)
 inf, nan, pi, e, newaxis = _math.inf, _math.nan, _math.pi, _math.e, None
 
-_TABLE = ops_table.namespaces
+_TABLE = _ops_table.namespaces
 for _name, _function in _TABLE["torch"].items():
     if _name not in ("tensor", "device", "dtype"):
         globals()[_name] = _function
@@ -85,7 +85,7 @@ from .autograd import (  # noqa: E402, F401
     no_grad,
     set_grad_enabled,
 )
-from .tensor._printing import get_printoptions, set_printoptions  # noqa: E402, F401
+from .tensor._printing import set_printoptions  # noqa: E402, F401
 
 promote_types = _C.promote_types
 get_num_threads, set_num_threads = _C.num_threads, _C.set_num_threads
@@ -146,7 +146,7 @@ def result_type(tensor1, tensor2):
             and isinstance(other, (_builtins.int, _builtins.float))
         ):
             return x.dtype
-    return ops_table.add(_probe(tensor1), _probe(tensor2)).dtype
+    return _ops_table.add(_probe(tensor1), _probe(tensor2)).dtype
 
 
 def _probe(x):
@@ -442,6 +442,8 @@ def __getattr__(name: str):
         functions = _importlib.import_module(".ops.foreach", __name__).FUNCTIONS
         if name in functions:
             return functions[name]
+    if name in ("install", "complete_mindspore"):  # this package's own functions, which are no names of torch
+        return getattr(_importlib.import_module("._host.entry", __name__), name)
     if name == "torch":  # torch.torch is torch, as in PyTorch
         return _importlib.import_module(__name__)
     if _importlib.util.find_spec(f"{__name__}.{name}") is not None:
@@ -449,19 +451,6 @@ def __getattr__(name: str):
     raise AttributeError(f"module 'torch' has no attribute '{name}'")
 
 
-def install() -> None:
-    """Make ``import torch`` and imports of its submodules return this package, in this process."""
-    from . import alias
-
-    alias.install()
-
-
-def complete_mindspore() -> None:
-    """Make MindSpore's own operators use the CPU kernels of this package, so that ``mindspore.mint`` has
-    them.
-
-    The kernels are compiled at the first use.
-    """
-    from ._host.native import load_operators
-
-    load_operators()
+def __dir__() -> list[str]:
+    own = {"alias", "annotations"}  # what this package has beside torch's names
+    return sorted((set(globals()) | set(_ELSEWHERE) | set(_LIBRARIES)) - own)

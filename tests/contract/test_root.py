@@ -1,6 +1,7 @@
 """The names of this project's own modules are not those of torch, and do not hide the standard library."""
 
 import importlib
+import json
 import pickle
 import subprocess
 import sys
@@ -61,3 +62,23 @@ def test_element_types_are_pickled_as_in_pytorch(name):
     data = pickle.dumps(value, protocol=2)
     assert data == f"\x80\x02ctorch\n{name}\nq\x00.".encode("latin-1")
     assert pickle.loads(data) is value
+
+
+def test_what_is_ours_is_not_among_the_names_of_torch():
+    """The package's own functions can be called as msadapter.install(), but dir(torch) and import * do not show them."""
+    names = set(dir(torch))
+    assert (
+        names & {"alias", "install", "complete_mindspore", "ops_table", "annotations", "get_printoptions"}
+        == set()
+    )
+    assert {"compile", "vmap", "Tensor", "float32", "linalg", "exp_", "clamp_"} <= names
+    assert msadapter.install is not None and msadapter.complete_mindspore is not None
+
+
+def test_in_place_forms_are_functions_only_where_pytorch_has_the_function():
+    from msadapter.ops import namespaces
+
+    torchs = json.loads((Path(__file__).parents[1] / "golden" / "surface.json").read_text())["names"]["torch"]
+    ours = {name for name in namespaces["torch"] if name.endswith("_") and not name.startswith("_")}
+    assert ours - set(torchs) == {"absolute_"}  # the only alias of a method without a function
+    assert not hasattr(torch, "add_") and hasattr(torch.Tensor, "add_")

@@ -225,7 +225,7 @@ def test_every_operator(dtype):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for space in ("torch", "nn.functional", "linalg", "fft", "special"):
-            for name, function in torch.ops_table.namespaces[space].items():
+            for name, function in torch.ops.namespaces[space].items():
                 if name in BY_MEMORY | BY_CHANCE or name.startswith("_"):
                     continue
                 for shapes, extra in CALLS:
