@@ -7,7 +7,7 @@ operators' declarations give (``autocast=`` of msadapter/ops).
 import threading
 
 from .._host.native import load
-from ..ops.internal import clear_autocast_cache
+from ..ops.internal import autocast_cache, clear_autocast_cache
 
 DEVICE_TYPES = ("cpu", "cuda", "npu", "privateuseone", "xpu", "mtia", "maia", "hpu", "ipu", "mps", "xla")
 
@@ -39,9 +39,17 @@ class AutocastState(threading.local):
     """The autocast state of a thread."""
 
     def __init__(self):
-        self.cache_enabled = True
         self.nesting = 0
         self._devices = {"cpu": _Settings("bfloat16"), "accelerator": _Settings("float16")}
+
+    @property
+    def cache_enabled(self) -> bool:
+        """Whether the casts of parameters are kept until the outermost block ends."""
+        return autocast_cache.enabled
+
+    @cache_enabled.setter
+    def cache_enabled(self, enabled: bool) -> None:
+        autocast_cache.enabled = bool(enabled)
 
     def settings(self, device_type: str) -> _Settings:
         """Return the settings of 'cpu' or of the accelerator (cuda and npu are the same device)."""

@@ -104,6 +104,7 @@ class Declaration:
         default_factory=dict
     )  # argument -> MindSpore's operator if it is a number
     function: object = None  # the callable
+    method: object = None  # the same as a method of Tensor: without out=
     inplace: object = None
     body: object = None  # the Python function behind it, None for "operator"
     module: str = ""
@@ -274,11 +275,13 @@ def _publish(declaration: Declaration) -> None:
         space, _, name = dotted.rpartition(".")
         private = name.startswith("_")
         if "f" in declaration.forms or private:
-            _put(space or "torch", name, declaration.function, declaration)
+            own = declaration.method if space == "Tensor" and declaration.method else declaration.function
+            _put(space or "torch", name, own, declaration)
         if space in ("", "Tensor") and "m" in declaration.forms:
-            _put("Tensor", name, declaration.function, declaration)
+            _put("Tensor", name, declaration.method, declaration)
         if declaration.inplace is not None and space in ("", "Tensor", "nn.functional"):
-            _put(space or "torch", name + "_", declaration.inplace, declaration)
+            if space == "nn.functional" or "n" in declaration.forms or private:
+                _put(space or "torch", name + "_", declaration.inplace, declaration)
             if space in ("", "Tensor"):
                 _put("Tensor", name + "_", declaration.inplace, declaration)
         attribute = _table_name(dotted, declaration.short)
@@ -288,7 +291,7 @@ def _publish(declaration: Declaration) -> None:
             _put_short(attribute + "_", declaration.inplace, declaration)
     if declaration.dunder:
         name = declaration.dunder.strip("_")
-        _put("Tensor", f"__{name}__", declaration.function, declaration)
+        _put("Tensor", f"__{name}__", declaration.method or declaration.function, declaration)
         if declaration.inplace is not None:
             _put("Tensor", f"__i{name}__", declaration.inplace, declaration)
 
@@ -373,12 +376,15 @@ def _declare(text: str, *, kind, ms=None, numbers=None, body=None, promote=None,
     )
     d.function = _C.make_op(_spec(schema, **spec, inplace=False))
     _by_function[d.function] = (d, False)
+    if "m" in forms:
+        d.method = _C.method_form(d.function)
+        _by_function[d.method] = (d, False)
     if "i" in forms:
         d.inplace = _C.make_op(_spec(schema, **spec, inplace=True))
         _by_function[d.inplace] = (d, True)
     copyreg.pickle(type(d.function), _reduce_operator)
     name = schema.name.split(".")[-1]
-    for f, suffix in ((d.function, ""), (d.inplace, "_")):
+    for f, suffix in ((d.function, ""), (d.method, ""), (d.inplace, "_")):
         if f is not None:
             f.__name__ = f.__qualname__ = name + suffix
             f.__module__ = "torch" if "." not in schema.name else "torch." + schema.name.rpartition(".")[0]
@@ -454,7 +460,8 @@ def op(
         numbers: argument name -> MindSpore's operator for calls where this argument is a Python number. Without an entry,
             MindSpore receives the number as a tensor without dims.
         promote: None, "default" or "float": the common dtype of ``promote_args`` (default: every tensor argument).
-        forms: letters of f(unction), m(ethod), i(n-place), o(ut=). ``out=`` is refused where the letter is missing.
+        forms: letters of f(unction), m(ethod), i(n-place method), n (the in-place form as a function too, such as
+            ``torch.exp_``), o(ut=). ``out=`` is refused where the letter is missing.
         grad: argument name (or tuple of names) -> function of the output gradient and of what it reads by name.
         view: the body returns views of the first argument.
         aliases: further names; dunder: the operator's special method, e.g. ``"__add__"``.

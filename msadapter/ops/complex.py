@@ -105,7 +105,7 @@ def view_as_complex(self):
 op(
     "conj_physical(Tensor self) -> Tensor",
     ms="Conj",
-    forms="fmio",
+    forms="fmino",
     grad={"self": lambda g: conjugated(g)},
     pointwise=True,
 )

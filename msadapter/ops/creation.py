@@ -10,7 +10,7 @@ from ._geometry import format_strides, permuted_strides
 
 # the options that every such function takes after its own arguments
 OPTIONS = (
-    "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool requires_grad=False, "
+    "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? requires_grad=False, "
     "bool pin_memory=False"
 )
 LIKE = OPTIONS + ", MemoryFormat? memory_format=None"

@@ -283,7 +283,7 @@ op(
 
 @op(
     "index_put(Tensor self, Tensor[] indices, Tensor values, bool accumulate=False) -> Tensor",
-    forms="fmi",
+    forms="fmin",
     grad={
         "self": lambda g, indices, accumulate: g if accumulate else t.index_put(g, indices, zeros_of(g, [])),
         "values": lambda g, indices: t._index(g, indices),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 from ._declare import _C, composite, t
 
 
@@ -59,10 +61,19 @@ def _pretty(d) -> str:
 _autocast_cache: dict = {}
 
 
+class _CacheState(threading.local):
+    """Whether autocast keeps its casts, for each thread."""
+
+    enabled = True
+
+
+autocast_cache = _CacheState()
+
+
 @composite("_autocast_cast(Tensor self, any dtype) -> Tensor", forms="f")
 def _autocast_cast(self, dtype):
     """The cast that autocast inserts. Casts of leaf tensors are cached until the autocast region ends."""
-    if self.is_leaf and self.requires_grad and _C.is_grad_enabled():
+    if autocast_cache.enabled and self.is_leaf and self.requires_grad and _C.is_grad_enabled():
         key = (id(self), self._version, dtype)
         hit = _autocast_cache.get(key)
         if hit is None or hit[0] is not self:

@@ -122,7 +122,7 @@ op(
 op(
     "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     ms="Addmv",
-    forms="fmio",
+    forms="fmino",
     autocast={"accelerator": "lower"},
     grad={
         **_ADD,

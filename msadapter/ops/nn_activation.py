@@ -16,7 +16,7 @@ _APPROXIMATE = {"none": 0, "tanh": 1}
 op(
     "relu(Tensor self) -> Tensor",
     ms="ReLU",
-    forms="fmi",
+    forms="fmin",
     grad={"self": lambda g, result: t._relu_backward(g, result)},
     pointwise=True,
     fuses="relu",

@@ -244,6 +244,21 @@ def pad(input, pad, mode, value):
     if value is not None and value != 0:
         raise ValueError(f'Padding mode "{mode}" doesn\'t take in value argument')
     _check_border(input, pad, mode)
+    # PyTorch's autocast on the CPU has policies for these modes, but none for reflection in three dims.
+    cast = mode == "replicate" or (mode == "reflect" and len(pad) < 6)
+    return t._pad_in_float32(input, pad, mode) if cast else _extended(input, pad, mode)
+
+
+@composite(
+    "_pad_in_float32(Tensor input, any pad, str mode) -> Tensor", forms="f", autocast={"cpu": "float32"}
+)
+def _pad_in_float32(input, pad, mode):
+    """Extend the last dims; autocast on the CPU casts the input first."""
+    return _extended(input, pad, mode)
+
+
+def _extended(input, pad, mode):
+    """Extend the last dims by their own elements, in the order of `mode`."""
     out = input
     for d, (before, after) in enumerate(_split_pads(input, pad)):
         # elements that are cut off are not part of the circle

@@ -23,6 +23,7 @@ def native_channel_shuffle(input, groups):
     "nn.functional.conv_tbc(Tensor input, Tensor weight, Tensor bias, int pad=0) -> Tensor",
     forms="f",
     aliases=("conv_tbc",),
+    autocast="lower",
 )
 def conv_tbc(input, weight, bias, pad):
     """Convolution of (T, N, C_in) along T with weight (K, C_in, C_out)."""
@@ -38,7 +39,11 @@ def _steps(n, align_corners, like):
     return line if align_corners else line * ((n - 1) / n)
 
 
-@composite("nn.functional.affine_grid(Tensor theta, any size, any align_corners=None) -> Tensor", forms="f")
+@composite(
+    "nn.functional.affine_grid(Tensor theta, any size, any align_corners=None) -> Tensor",
+    forms="f",
+    autocast={"accelerator": "as given"},
+)
 def affine_grid(theta, size, align_corners):
     """Return the sampling grid (N, [D,] H, W, 2 or 3) of the affine maps theta, (N, 2, 3) or (N, 3, 4)."""
     if align_corners is None:

@@ -171,6 +171,7 @@ def _max_unpool(expand, input, indices, kernel_size, stride, padding, output_siz
     "nn.functional.max_unpool1d(Tensor input, Tensor indices, any kernel_size, any stride=None, "
     "any padding=0, any output_size=None) -> Tensor",
     forms="f",
+    autocast={"cpu": "float32"},
 )
 def max_unpool1d(input, indices, kernel_size, stride, padding, output_size):
     """Write the maxima of (N, C, L) back to their indices, and zeros elsewhere."""
@@ -181,6 +182,7 @@ def max_unpool1d(input, indices, kernel_size, stride, padding, output_size):
     "nn.functional.max_unpool2d(Tensor input, Tensor indices, any kernel_size, any stride=None, "
     "any padding=0, any output_size=None) -> Tensor",
     forms="f",
+    autocast={"cpu": "float32"},
 )
 def max_unpool2d(input, indices, kernel_size, stride, padding, output_size):
     """Write the maxima of (N, C, H, W) back to their indices, and zeros elsewhere."""
@@ -191,6 +193,7 @@ def max_unpool2d(input, indices, kernel_size, stride, padding, output_size):
     "nn.functional.max_unpool3d(Tensor input, Tensor indices, any kernel_size, any stride=None, "
     "any padding=0, any output_size=None) -> Tensor",
     forms="f",
+    autocast={"cpu": "float32"},
 )
 def max_unpool3d(input, indices, kernel_size, stride, padding, output_size):
     """Write the maxima of (N, C, D, H, W) back to their indices, and zeros elsewhere."""
@@ -255,6 +258,7 @@ def _fractional(expand, name, input, kernel_size, output_size, output_ratio, sam
     "any output_size=None, any output_ratio=None, bool return_indices=False, "
     "Tensor? _random_samples=None) -> Tensor",
     forms="f",
+    autocast={"cpu": "float32"},
 )
 def fractional_max_pool2d_with_indices(
     input, kernel_size, output_size, output_ratio, return_indices, _random_samples
@@ -270,6 +274,7 @@ def fractional_max_pool2d_with_indices(
     "any output_size=None, any output_ratio=None, bool return_indices=False, "
     "Tensor? _random_samples=None) -> Tensor",
     forms="f",
+    autocast={"cpu": "float32"},
 )
 def fractional_max_pool3d_with_indices(
     input, kernel_size, output_size, output_ratio, return_indices, _random_samples
@@ -284,6 +289,7 @@ def fractional_max_pool3d_with_indices(
     "nn.functional.fractional_max_pool2d(Tensor input, any kernel_size, any output_size=None, "
     "any output_ratio=None, bool return_indices=False, Tensor? _random_samples=None) -> Tensor",
     forms="f",
+    autocast={"cpu": "float32"},
 )
 def fractional_max_pool2d(input, kernel_size, output_size, output_ratio, return_indices, _random_samples):
     """Maximum over windows with random borders, for (N, C, H, W)."""
@@ -297,6 +303,7 @@ def fractional_max_pool2d(input, kernel_size, output_size, output_ratio, return_
     "nn.functional.fractional_max_pool3d(Tensor input, any kernel_size, any output_size=None, "
     "any output_ratio=None, bool return_indices=False, Tensor? _random_samples=None) -> Tensor",
     forms="f",
+    autocast={"cpu": "float32"},
 )
 def fractional_max_pool3d(input, kernel_size, output_size, output_ratio, return_indices, _random_samples):
     """Maximum over windows with random borders, for (N, C, D, H, W)."""

@@ -36,7 +36,7 @@ def not_implemented(name):
     return grad
 
 
-def unary(name, ms, grad, *, promote="float", aliases=(), forms="fmio", dunder=None, **facts):
+def unary(name, ms, grad, *, promote="float", aliases=(), forms="fmino", dunder=None, **facts):
     """Declare an elementwise function `name(self)` with MindSpore's operator `ms`; `facts` are those of ``op``."""
     op(
         f"{name}(Tensor self) -> Tensor",
@@ -72,7 +72,7 @@ unary(
     fuses="neg",
     native="gradient",
 )
-unary("sign", "Sign", zero_grad, promote=None)
+unary("sign", "Sign", zero_grad, promote=None, forms="fmio")
 
 
 def _sgn_grad(g, self, result):
@@ -83,7 +83,7 @@ def _sgn_grad(g, self, result):
     return t.where(size == 0, t.zeros_like(g), (g - radial * result) / size)
 
 
-unary("sgn", "Sgn", _sgn_grad, promote=None)
+unary("sgn", "Sgn", _sgn_grad, promote=None, forms="fmio")
 unary("square", "Square", lambda g, self: g * conj(self) * 2, promote=None)
 
 
@@ -265,7 +265,7 @@ unary("frac", "Frac", lambda g: g, promote=None)
 op(
     "round(Tensor self, *, int decimals=0) -> Tensor",
     ms="Round",
-    forms="fmio",
+    forms="fmino",
     aliases=("special.round",),
     grad={"self": zero_grad},
     pointwise=True,
@@ -277,7 +277,7 @@ _DEGREE = math.pi / 180
 
 @composite(
     "deg2rad(Tensor self) -> Tensor",
-    forms="fmio",
+    forms="fmino",
     pointwise=True,
 )
 def deg2rad(self):
@@ -287,7 +287,7 @@ def deg2rad(self):
 
 @composite(
     "rad2deg(Tensor self) -> Tensor",
-    forms="fmio",
+    forms="fmino",
     pointwise=True,
 )
 def rad2deg(self):
@@ -342,7 +342,7 @@ op(
 op(
     "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
     ms="NanToNum",
-    forms="fmio",
+    forms="fmino",
     grad={"self": lambda g, self: g * t.isfinite(self)},
     pointwise=True,
 )
@@ -370,7 +370,7 @@ def _clamp_max_grad(g, self, min, max):
 @op(
     "clamp(Tensor self, TensorOrScalar? min=None, TensorOrScalar? max=None) -> Tensor",
     promote="default",
-    forms="fmio",
+    forms="fmino",
     aliases=("clip",),
     grad={
         "self": lambda g, self, min, max: g * _inside(self, min, max),
@@ -387,7 +387,7 @@ def clamp(self, min, max):
 @op(
     "clamp_min(Tensor self, TensorOrScalar min) -> Tensor",
     promote="default",
-    forms="fmio",
+    forms="fmino",
     grad={"self": lambda g, self, min: g * (self >= min), "min": lambda g, self, min: g * (self < min)},
     pointwise=True,
 )
@@ -399,7 +399,7 @@ def clamp_min(self, min):
 @op(
     "clamp_max(Tensor self, TensorOrScalar max) -> Tensor",
     promote="default",
-    forms="fmio",
+    forms="fmino",
     grad={"self": lambda g, self, max: g * (self <= max), "max": lambda g, self, max: g * (self > max)},
     pointwise=True,
 )
@@ -514,7 +514,7 @@ op(
 op(
     "zero(Tensor self) -> Tensor",
     ms="InplaceZero",
-    forms="i",
+    forms="in",
     grad={"self": zero_grad},
     pointwise=True,
     linear=("self",),

@@ -239,7 +239,8 @@ def float_power(self, exponent):
 
 @composite(
     "ldexp(Tensor self, Tensor other) -> Tensor",
-    forms="fmio",
+    forms="fmino",
+    autocast="as given",
     pointwise=True,
 )
 def ldexp(self, other):
@@ -377,8 +378,8 @@ binary(
 )
 
 # ---- integers and bits
-binary("gcd", "Gcd", None, right="Tensor")
-binary("lcm", "Lcm", None, right="Tensor")
+binary("gcd", "Gcd", None, right="Tensor", forms="fmino")
+binary("lcm", "Lcm", None, right="Tensor", forms="fmino")
 for _name, _ms, _dunder in (
     ("and", "BitwiseAnd", "__and__"),
     ("or", "BitwiseOr", "__or__"),

@@ -31,6 +31,7 @@ unary(
     "erfinv",
     "Erfinv",
     lambda g, result: g * (_SQRT_PI / 2) * t.exp(result * result),
+    forms="fmio",
     aliases=("special.erfinv",),
     autocast={"accelerator": "float32"},
 )
@@ -65,7 +66,7 @@ op(
     "logit(Tensor self, float? eps=None) -> Tensor",
     ms="Logit",
     promote="float",
-    forms="fmio",
+    forms="fmino",
     aliases=("special.logit",),
     grad={"self": lambda g, self, eps: t._logit_backward(g, self, eps)},
 )
@@ -87,9 +88,13 @@ op(
 )
 
 # ---- gamma
-unary("lgamma", "Lgamma", lambda g, self: g * t.digamma(self), aliases=("special.gammaln",))
+unary("lgamma", "Lgamma", lambda g, self: g * t.digamma(self), forms="fmio", aliases=("special.gammaln",))
 unary(
-    "digamma", "Digamma", lambda g, self: g * t.polygamma(1, self), aliases=("special.digamma", "special.psi")
+    "digamma",
+    "Digamma",
+    lambda g, self: g * t.polygamma(1, self),
+    forms="fmio",
+    aliases=("special.digamma", "special.psi"),
 )
 
 
@@ -187,7 +192,7 @@ op(
     ms="Xlogy",
     numbers={"self": "XLogYScalarSelf", "other": "XLogYScalarOther"},
     promote="float",
-    forms="fmio",
+    forms="fmino",
     aliases=("special.xlogy",),
     grad={"self": _xlogy_self, "other": lambda g, self, other: g * self / other},
 )

@@ -141,7 +141,11 @@ def rrelu_(self, lower, upper, training, generator):
     return self.copy_(rrelu(self, lower, upper, training, generator))
 
 
-@composite("affine_grid_generator(Tensor theta, any size, bool align_corners) -> Tensor", forms="f")
+@composite(
+    "affine_grid_generator(Tensor theta, any size, bool align_corners) -> Tensor",
+    forms="f",
+    autocast={"accelerator": "as given"},
+)
 def affine_grid_generator(theta, size, align_corners):
     """Return `nn.functional.affine_grid`."""
     return functional.affine_grid(theta, size, align_corners)
@@ -288,7 +292,7 @@ def view_as_real_copy(self):
     return t.view_as_real(self).clone()
 
 
-@composite("view_as_complex_copy(Tensor self) -> Tensor", forms="fo")
+@composite("view_as_complex_copy(Tensor self) -> Tensor", forms="fo", autocast={"cpu": "float32"})
 def view_as_complex_copy(self):
     """Return a copy of `view_as_complex`."""
     return t.view_as_complex(self).clone()

@@ -145,7 +145,7 @@ def _general_cosine(a):
     return shape
 
 
-SIGNAL = "*, bool sym=True, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool requires_grad=False"
+SIGNAL = "*, any sym=True, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? requires_grad=False"
 
 
 @op(f"signal.windows.general_cosine(int M, *, any a, {SIGNAL[3:]}) -> Tensor", forms="f")

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from .. import ops as _ops
 from .._aten import OpOverload, OpOverloadPacket
 from .._host.native import load
-from ..ops._declare import declarations
+from ..ops._declare import declaration_of, declarations
 from ..tensor import Tensor
 
 _C = load()
@@ -55,7 +55,7 @@ def _leaves() -> dict:
     for name, declared in declarations.items():
         if declared.kind != "composite":
             short = name.removeprefix("nn.functional.").removeprefix("Tensor.").replace(".", "_")
-            leaves[declared.function] = short
+            leaves[declared.function] = leaves[declared.method] = short
             if declared.inplace is not None:
                 leaves[declared.inplace] = short + "_"
     return leaves
@@ -64,7 +64,7 @@ def _leaves() -> dict:
 @functools.cache
 def _overload(function) -> OpOverload:
     name = _leaves()[function]
-    schema = next(d.schema for d in declarations.values() if function in (d.function, d.inplace))
+    schema = declaration_of(function)[0].schema
     packet = getattr(_ops.aten, name, None) or OpOverloadPacket(name.removeprefix("_"), function)
     second = schema.parameters[1].type if len(schema.parameters) > 1 else ""
     return packet.Tensor if second == "TensorOrScalar" else packet.default

@@ -43,3 +43,16 @@ def test_losses_unsafe_in_half_precision_are_refused(monkeypatch):
         torch.nn.functional.binary_cross_entropy(half, half)
     with torch.autocast("cpu"):
         torch.nn.functional.binary_cross_entropy(half.cpu(), half.cpu())
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_cache_of_casts(enabled):
+    """With cache_enabled=False a parameter is cast at each use, so that a change between two uses is seen."""
+    from msadapter.ops import t
+
+    weight = torch.nn.Parameter(torch.ones(2, 2))
+    with torch.autocast("cpu", dtype=torch.bfloat16, cache_enabled=enabled):
+        assert torch.is_autocast_cache_enabled() is enabled
+        first, second = (t._autocast_cast(weight, torch.bfloat16) for _ in range(2))
+    assert (first is second) is enabled
+    assert torch.is_autocast_cache_enabled()

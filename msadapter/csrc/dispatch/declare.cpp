@@ -171,22 +171,34 @@ void add_names(const Table<Function> &table, PyObject *to) {
   for (auto &e : table) PyList_Append(to, checked(PyUnicode_FromString(e.first.c_str())).get());
 }
 
+PyObject *make_object(Op *op, bool inplace, bool method) {
+  auto *o = PyObject_New(OpObject, &op_type);
+  o->vectorcall = op_call;
+  o->op = op;
+  o->inplace = inplace;
+  o->method = method;
+  o->dict = PyDict_New();
+  return reinterpret_cast<PyObject *>(o);
+}
+
 }  // namespace
 
 // make_op(spec: dict) -> the callable
 PyObject *make_op(PyObject *, PyObject *spec) {
   try {
-    Op *op = read_op(spec);
-    auto *o = PyObject_New(OpObject, &op_type);
-    o->vectorcall = op_call;
-    o->op = op;
-    o->inplace = flag(spec, "inplace");
-    o->dict = PyDict_New();
-    return reinterpret_cast<PyObject *>(o);
+    return make_object(read_op(spec), flag(spec, "inplace"), false);
   } catch (...) {
     translate_exception();
     return nullptr;
   }
+}
+
+PyObject *method_form(PyObject *, PyObject *function) {
+  if (Py_TYPE(function) != &op_type) {
+    PyErr_SetString(PyExc_TypeError, "method_form() takes a declared operator");
+    return nullptr;
+  }
+  return make_object(reinterpret_cast<OpObject *>(function)->op, false, true);
 }
 
 PyObject *native_entries(PyObject *, PyObject *) {

@@ -53,6 +53,9 @@ std::string type_name(PyObject *o);
 bool scalar_from(PyObject *o, Scalar *s);
 DType scalar_dtype(const Scalar &s);
 void convert(const Op &op, int i, PyObject *o, Operand *r);
+[[noreturn]] void bad_argument(const Op &op, int i, PyObject *o);
+// Raises PyTorch's TypeError if an argument of a composite does not have its declared type.
+void check_arguments(const Op &op, PyObject **slots);
 // Keyword values of a call; `out` receives out= when the schema has no such parameter.
 struct Keywords {
   PyObject *names = nullptr;
@@ -133,6 +136,7 @@ Op *op_named(const char *name);
 
 // ---- declare.cpp
 PyObject *make_op(PyObject *, PyObject *spec);
+PyObject *method_form(PyObject *, PyObject *function);  // the method of Tensor that a function is, too
 // {"body": [qualified names], "gradient": [...], "call": [...]}: every entry of the tables of native code
 PyObject *native_entries(PyObject *, PyObject *);
 

@@ -11,9 +11,18 @@ namespace {
 
 PyObject *torch_function_handler = nullptr;
 thread_local int torch_function_modes = 0;  // number of active modes of __torch_function__ and __torch_dispatch__
-bool foreign(PyObject *o) {
+// Whether the class of an argument may answer the call: a subclass of Tensor, or, where a tensor may stand, any class
+// with a __torch_function__.
+bool foreign(PyObject *o, ParamType type) {
+  static PyObject *const name = PyUnicode_InternFromString("__torch_function__");
   PyTypeObject *t = Py_TYPE(o);
-  return t != tensor_type && t != parameter_type && PyType_IsSubtype(t, mindspore::tensor::GetTensorPyType());
+  if (t == tensor_type || t == parameter_type || o == Py_None || t == &PyLong_Type || t == &PyFloat_Type ||
+      t == &PyTuple_Type || t == &PyList_Type || t == &PyUnicode_Type || t == &PyBool_Type)
+    return false;
+  if (PyType_IsSubtype(t, mindspore::tensor::GetTensorPyType())) return true;
+  const bool tensor_place = type == ParamType::kTensor || type == ParamType::kTensorOrScalar ||
+                            type == ParamType::kTensors || type == ParamType::kAny;
+  return tensor_place && _PyType_Lookup(t, name);
 }
 
 PyObject *float8_handler = nullptr;
@@ -68,7 +77,8 @@ struct Invocation {
 void parse(Invocation *c) {
   Keywords keywords{c->kwnames, c->args + c->nargs, nullptr};
   parse(c->op, c->args, c->nargs, &keywords, c->slots, &c->held);
-  if (keywords.out && c->self->inplace) throw TypeError(c->op.name + "_() got an unexpected keyword argument 'out'");
+  if (keywords.out && (c->self->inplace || c->self->method))
+    throw TypeError(c->op.name + (c->self->inplace ? "_" : "") + "() got an unexpected keyword argument 'out'");
   c->out = keywords.out == Py_None ? nullptr : keywords.out;
 }
 
@@ -77,10 +87,11 @@ bool overridden(const Invocation &c) {
   if (torch_function_modes > 0) return true;
   for (int i = 0; i < c.n; ++i) {
     PyObject *o = c.slots[i];
-    if (foreign(o)) return true;
-    if (c.op.params[i].type != ParamType::kTensors || !(PyTuple_CheckExact(o) || PyList_CheckExact(o))) continue;
+    const ParamType type = c.op.params[i].type;
+    if (foreign(o, type)) return true;
+    if (type != ParamType::kTensors || !(PyTuple_CheckExact(o) || PyList_CheckExact(o))) continue;
     for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(o); ++k)
-      if (foreign(PySequence_Fast_GET_ITEM(o, k))) return true;
+      if (foreign(PySequence_Fast_GET_ITEM(o, k), type)) return true;
   }
   return false;
 }
@@ -122,7 +133,16 @@ bool autocast_composite(Invocation *c, std::vector<Ref> *cast) {
   return true;
 }
 
+// Methods and in-place functions have a tensor as their first argument, also where the declaration allows a number.
+void check_self(const Invocation &c) {
+  if (!(c.self->inplace || c.self->method) || !c.n || is_tensor(c.slots[0])) return;
+  if (c.op.params[0].type == ParamType::kAny && !c.self->inplace) return;
+  throw TypeError("descriptor '" + c.op.name + (c.self->inplace ? "_" : "") +
+                  "' for 'torch._C.TensorBase' objects doesn't apply to a '" + type_name(c.slots[0]) + "' object");
+}
+
 Ref run_composite(Invocation *c) {
+  check_arguments(c->op, c->slots);
   if (c->self->inplace) {
     Ref result = call_body(c->op, c->slots);
     return checked(PyObject_CallFunctionObjArgs(table_function("_inplace_from"), c->slots[0], result.get(), nullptr));
@@ -169,6 +189,7 @@ Ref run_call(Invocation *c) {
                 c->slots, c->n);
   if (torch_function_handler && overridden(*c))
     if (Ref r = call_override(*c)) return r;
+  check_self(*c);
   if (c->op.plain_call && !c->self->inplace && !c->out && !autocasts(c->op))
     if (PyObject *r = c->op.plain_call(c->op, c->slots)) return Ref(r);
   return c->op.composite ? run_composite(c) : run_operator_call(c);
@@ -230,6 +251,7 @@ PyMethodDef functions[] = {
     {"set_default_device", set_default_device, METH_O,
      "device of factories that name none: 0 the CPU, 1 an accelerator, 2 meta"},
     {"make_op", make_op, METH_O, "make_op(spec) -> callable operator"},
+    {"method_form", method_form, METH_O, "method_form(operator) -> the method of Tensor: its form without out="},
     {"native_entries", native_entries, METH_NOARGS, "the names of all native bodies, gradients and calls"},
     {"call_operator", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call_operator)), METH_FASTCALL,
      nullptr},

@@ -106,6 +106,7 @@ struct OpObject {
   PyObject_HEAD vectorcallfunc vectorcall;
   Op *op;
   bool inplace;
+  bool method;  // the form in the class Tensor: without out=, and its first argument must be a tensor
   PyObject *dict;
 };
 extern PyTypeObject op_type;

@@ -23,7 +23,7 @@ static const char *expected_name(ParamType t) {
     default: return "object";
   }
 }
-[[noreturn]] static void bad_argument(const Op &op, int i, PyObject *o) {
+[[noreturn]] void bad_argument(const Op &op, int i, PyObject *o) {
   Ref n = Ref::borrow(op.params[i].name);
   raise_type(op.name + "(): argument '" + PyUnicode_AsUTF8(n.get()) + "' (position " + std::to_string(i + 1) +
              ") must be " + expected_name(op.params[i].type) + ", not " + type_name(o));
@@ -192,6 +192,30 @@ void convert(const Op &op, int i, PyObject *o, Operand *r) {
       r->scalar.i = to_ms(r->dtype);
       return;
     case ParamType::kAny: return;
+  }
+}
+
+// Whether an object has the declared type beyond doubt. Anything else is converted, which raises the error.
+static bool fits(const Param &p, PyObject *o) {
+  if (o == p.fallback && !p.required) return true;
+  switch (p.type) {
+    case ParamType::kTensor: return is_tensor(o);
+    case ParamType::kAny: return true;
+    case ParamType::kTensorOrScalar:
+    case ParamType::kScalar:
+    case ParamType::kFloat: return is_tensor(o) || PyFloat_CheckExact(o) || PyLong_CheckExact(o);
+    case ParamType::kInt: return is_tensor(o) || PyLong_Check(o);
+    case ParamType::kBool: return is_tensor(o) || PyBool_Check(o);
+    case ParamType::kString: return PyUnicode_Check(o);
+    default: return false;
+  }
+}
+
+void check_arguments(const Op &op, PyObject **slots) {
+  for (int i = 0; i < static_cast<int>(op.params.size()); ++i) {
+    if (fits(op.params[i], slots[i])) continue;
+    Operand converted;
+    convert(op, i, slots[i], &converted);
   }
 }
 
