@@ -49,37 +49,48 @@ def _parser() -> argparse.ArgumentParser:
         one.set_defaults(run=run)
         return one
 
-    one = command("list", _list, "every rule and its reason")
-    one.add_argument("--table", action="store_true", help="as the table of docs/patches.md")
-    command("plan", _plan, "what would become of each rule with SOURCE; writes nothing", "upstream", "source")
+    one = command("list", _list, "list every rule with its reason")
+    one.add_argument("--table", action="store_true", help="write the table of docs/patches.md")
+    command(
+        "plan", _plan, "show what each rule would do with SOURCE, and write nothing", "upstream", "source"
+    )
     one = command(
         "apply",
         _apply,
-        "copy SOURCE to DESTINATION with the rules applied",
+        "copy SOURCE to DESTINATION and apply the rules to the copy",
         "upstream",
         "source",
         "destination",
     )
-    one.add_argument("--origin", type=json.loads, default={}, help="JSON object for the manifest")
-    one.add_argument("--jobs", type=int, help="processes for the edits")
-    command("verify", _verify, "is TREE as apply left it?", "tree")
-    command("revert", _revert, "give TREE back as upstream ships it", "tree")
-    command("diff", _diff, "what the rules changed in TREE", "tree")
-    one = command("new", _new, "begin a rule", "upstream", "source")
+    one.add_argument(
+        "--origin",
+        type=json.loads,
+        default={},
+        help="JSON object that says where SOURCE comes from; it is stored in the manifest",
+    )
+    one.add_argument("--jobs", type=int, help="number of processes that edit files")
+    command("verify", _verify, "check that TREE has not changed since apply wrote it", "tree")
+    command("revert", _revert, "undo the rules: restore the files of TREE as upstream ships them", "tree")
+    command("diff", _diff, "show what the rules changed in TREE", "tree")
+    one = command("new", _new, "write the file of a new rule, to be completed by hand", "upstream", "source")
     one.add_argument("target", help="the file to change, relative to SOURCE")
     one.add_argument("name", help="the rule's file name without .py")
     one.add_argument("--symbol", default="", help="the function or class to change: Class.method")
     command(
         "bisect",
         _bisect,
-        "find the rules with which a command fails: ... -- command with {tree}",
+        "find the rules that make a command fail; the command follows --, and {tree} in it stands for the converted copy",
         "upstream",
         "source",
     )
     one = command(
-        "report", _report, "which changed lines of TREE ran; with -- script.py ..., run that first", "tree"
+        "report", _report, "show which changed lines of TREE have run; a script after -- is run first", "tree"
     )
-    one.add_argument("--record", type=Path, help="the file of what runs entered (TREE.lines)")
+    one.add_argument(
+        "--record",
+        type=Path,
+        help="the file in which runs record the lines that they enter (default: TREE.lines)",
+    )
     return parser
 
 

@@ -17,38 +17,56 @@ def get_args_parser() -> argparse.ArgumentParser:
         prog="torchrun", description="Run a script as a distributed job", allow_abbrev=False
     )
     for name, default, text in (
-        ("nnodes", "1", "number of machines, or least:most: machines may then come and go"),
-        ("nproc-per-node", "1", "ranks on this machine: a number, cpu, gpu or auto"),
-        ("node-rank", None, "this machine's place; not needed with --rdzv-backend c10d"),
-        ("rdzv-backend", "static", "static or c10d: the agents always meet in a TCPStore"),
-        ("rdzv-endpoint", "", "host:port at which the agents meet"),
+        ("nnodes", "1", "number of machines; with MIN:MAX machines may join and leave while the job runs"),
+        ("nproc-per-node", "1", "number of ranks on this machine, or cpu, gpu or auto"),
+        ("node-rank", None, "number of this machine, from 0; not needed with --rdzv-backend c10d"),
+        (
+            "rdzv-backend",
+            "static",
+            "static or c10d; in both cases the launchers of all machines meet through a TCPStore",
+        ),
+        ("rdzv-endpoint", "", "host:port at which the launchers of all machines meet"),
         ("rdzv-id", "none", "name of the job"),
         (
             "rdzv-conf",
             "",
-            "key=value,... in seconds: join_timeout, last_call_timeout (for more machines than the least), "
-            "keep_alive_timeout (of a silent launcher); secret_file=PATH, or secret=TEXT that other users of this "
-            "machine can see: the job's secret, the same for all launchers (docs/distributed.md)",
+            "key=value,... with the keys join_timeout, last_call_timeout (how long to wait for more machines than MIN) "
+            "and keep_alive_timeout (after which a silent launcher counts as lost), all in seconds, and secret_file=PATH: "
+            "a file with the job's secret, which must be the same for all launchers. secret=TEXT gives the secret "
+            "itself, but other users of this machine can see it (docs/distributed.md)",
         ),
-        ("max-restarts", "0", "how often all ranks are started again after a failure"),
-        ("monitor-interval", "0.1", "seconds between looks at the ranks"),
-        ("start-method", "spawn", "accepted: ranks are new processes"),
-        ("role", "default", "name before a line of --tee"),
-        ("log-dir", None, "folder of the ranks' output"),
-        ("redirects", "0", "output into files: 0 none, 1 stdout, 2 stderr, 3 both, or local_rank:n,..."),
-        ("tee", "0", "as --redirects, and shown too, with the rank before each line"),
-        ("local-ranks-filter", "", "local ranks whose output is shown"),
-        ("master-addr", "127.0.0.1", "host at which the agents meet (static)"),
-        ("master-port", None, "port at which the agents meet (one machine: a free one)"),
-        ("local-addr", None, "accepted: a rank's address is its host's"),
-        ("logs-specs", None, "accepted: only the default form"),
+        ("max-restarts", "0", "how many times all ranks are started again after a failure"),
+        ("monitor-interval", "0.1", "seconds between two checks of the ranks"),
+        ("start-method", "spawn", "accepted without effect: every rank is a new process"),
+        ("role", "default", "name that --tee writes before each line"),
+        ("log-dir", None, "folder for the files with the output of the ranks"),
+        (
+            "redirects",
+            "0",
+            "which output goes to files: 0 none, 1 stdout, 2 stderr, 3 both; or local_rank:n,... for some ranks",
+        ),
+        ("tee", "0", "like --redirects, but the output is also shown, with the rank before each line"),
+        ("local-ranks-filter", "", "the local ranks whose output is shown, separated by commas"),
+        ("master-addr", "127.0.0.1", "host at which the launchers meet with --rdzv-backend static"),
+        ("master-port", None, "port at which the launchers meet (default for one machine: a free port)"),
+        ("local-addr", None, "accepted without effect: a rank has the address of its host"),
+        ("logs-specs", None, "accepted: only the default value is supported"),
     ):
         parser.add_argument(f"--{name}", f"--{name.replace('-', '_')}", default=default, help=text)
-    parser.add_argument("--standalone", action="store_true", help="one machine, its own free port")
-    parser.add_argument("-m", "--module", action="store_true", help="the script is a module")
-    parser.add_argument("--no-python", "--no_python", action="store_true", help="the script is a program")
     parser.add_argument(
-        "--run-path", "--run_path", action="store_true", help="run the script by runpy.run_path"
+        "--standalone", action="store_true", help="run on this machine only, with a free port"
+    )
+    parser.add_argument(
+        "-m", "--module", action="store_true", help="the script is the name of a module, as in python -m"
+    )
+    parser.add_argument(
+        "--no-python",
+        "--no_python",
+        action="store_true",
+        help="the script is a program that runs without Python",
+    )
+    parser.add_argument(
+        "--run-path", "--run_path", action="store_true", help="run the script with runpy.run_path"
     )
     parser.add_argument("training_script")
     parser.add_argument("training_script_args", nargs=argparse.REMAINDER)

@@ -15,7 +15,7 @@ class OfBase(TransformedDistribution):
 
 
 class OfParameters(TransformedDistribution):
-    """A transformed distribution with parameters of its own; ``_made`` gives base and transforms from them."""
+    """A transformed distribution with its own parameters. ``_made`` computes the base and the transforms from them."""
 
     def _made(self):
         raise NotImplementedError

@@ -7,7 +7,7 @@ from .utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logit
 
 
 def one_of(probs, logits) -> None:
-    """ValueError unless exactly one of the two is given."""
+    """Raise ValueError unless exactly one of the two is given."""
     if (probs is None) == (logits is None):
         raise ValueError("Either `probs` or `logits` must be specified, but not both.")
 
@@ -24,12 +24,12 @@ def one_matrix(error: type[Exception], **given) -> tuple:
 
 
 class Binary:
-    """Gives a class ``probs`` and ``logits``, each from the other: one number for each distribution."""
+    """Adds ``probs`` and ``logits`` to a class. Each is computed from the other, with one number for each distribution."""
 
     _binary = True
 
     def _take(self, probs, logits) -> None:
-        """Stores the parameter that is given."""
+        """Store the parameter that is given."""
         one_of(probs, logits)
         if probs is not None:
             (self.probs,) = broadcast_all(probs)
@@ -37,7 +37,7 @@ class Binary:
             (self.logits,) = broadcast_all(logits)
 
     def _take_counted(self, total_count, probs, logits) -> None:
-        """Stores ``total_count`` and the parameter that is given, broadcast to one shape and dtype."""
+        """Store ``total_count`` and the parameter that is given, broadcast to one shape and dtype."""
         one_of(probs, logits)
         if probs is not None:
             self.total_count, self.probs = broadcast_all(total_count, probs)
@@ -69,10 +69,10 @@ class Binary:
 
 
 def is_number(x) -> bool:
-    """Whether a parameter is a plain number."""
+    """Return whether a parameter is a Python number."""
     return isinstance(x, (int, float, bool))
 
 
 def as_tensor(x, like):
-    """A number as a tensor of the kind of another."""
+    """Return a number as a tensor with the dtype and device of another tensor."""
     return tensor(x, dtype=like.dtype, device=like.device) if is_number(x) else x

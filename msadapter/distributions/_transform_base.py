@@ -53,7 +53,7 @@ class Transform:
         raise NotImplementedError
 
     def with_cache(self, cache_size=1):
-        """This map with another cache."""
+        """Return this transform with another size of the cache."""
         if self._cache_size == cache_size:
             return self
         if type(self).__init__ is Transform.__init__:
@@ -93,23 +93,23 @@ class Transform:
         raise NotImplementedError
 
     def log_abs_det_jacobian(self, x, y):
-        """log |dy/dx| of each event."""
+        """Return log |dy/dx| for each event."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
     def forward_shape(self, shape):
-        """Shape of the output of an input of ``shape``."""
+        """Return the shape of the output for an input of ``shape``."""
         return shape
 
     def inverse_shape(self, shape):
-        """Shape of the input of an output of ``shape``."""
+        """Return the shape of the input for an output of ``shape``."""
         return shape
 
 
 class _InverseTransform(Transform):
-    """A map read backwards."""
+    """The inverse of a transform."""
 
     def __init__(self, transform):
         super().__init__(cache_size=transform._cache_size)
@@ -167,7 +167,7 @@ def _raised(constraint, dims: int):
 
 
 class ComposeTransform(Transform):
-    """Maps one after the other, the first first."""
+    """Applies transforms one after the other, beginning with the first."""
 
     def __init__(self, parts, cache_size=0):
         self.parts = [part.with_cache(cache_size) for part in parts] if cache_size else parts
@@ -358,7 +358,7 @@ class ReshapeTransform(Transform):
 
 
 class CatTransform(Transform):
-    """Maps of neighbouring pieces, of the given lengths, along ``dim``."""
+    """Applies one transform to each of several adjacent pieces along ``dim``, which have the given lengths."""
 
     def __init__(self, tseq, dim=0, lengths=None, cache_size=0):
         if not all(isinstance(t, Transform) for t in tseq):
@@ -420,7 +420,7 @@ class CatTransform(Transform):
 
 
 class StackTransform(Transform):
-    """Maps of the slices of ``dim``."""
+    """Applies one transform to each slice along ``dim``."""
 
     def __init__(self, tseq, dim=0, cache_size=0):
         if not all(isinstance(t, Transform) for t in tseq):

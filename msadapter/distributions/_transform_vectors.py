@@ -15,7 +15,7 @@ from .utils import tril_matrix_to_vec, vec_to_tril_matrix
 
 
 class SoftmaxTransform(Transform):
-    """Unconstrained vectors to the simplex by softmax; the inverse takes logarithms. Not a bijection."""
+    """Maps unconstrained vectors to the simplex by softmax. The inverse takes logarithms. This is no bijection."""
 
     domain = constraints.real_vector
     codomain = constraints.simplex
@@ -45,7 +45,7 @@ def _at_least(shape, n: int):
 
 
 class StickBreakingTransform(Transform):
-    """Vectors of n numbers to the simplex of n + 1: each takes its share of what is left of a stick."""
+    """Maps vectors of n numbers to the simplex of n + 1 numbers. Each number breaks its share off the rest of a stick."""
 
     domain = constraints.real_vector
     codomain = constraints.simplex
@@ -85,7 +85,7 @@ class StickBreakingTransform(Transform):
 
 
 class CorrCholeskyTransform(Transform):
-    """Vectors of n(n-1)/2 numbers to Cholesky factors of n x n correlation matrices: tanh, then rows of unit norm."""
+    """Maps vectors of n(n-1)/2 numbers to Cholesky factors of n x n correlation matrices, by tanh and rows of unit norm."""
 
     domain = constraints.real_vector
     codomain = constraints.corr_cholesky
@@ -124,7 +124,7 @@ class CorrCholeskyTransform(Transform):
 
 
 class LowerCholeskyTransform(Transform):
-    """Square matrices to lower triangular ones with a positive diagonal."""
+    """Maps square matrices to lower triangular matrices with a positive diagonal."""
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.lower_cholesky
@@ -142,7 +142,7 @@ class LowerCholeskyTransform(Transform):
 
 
 class PositiveDefiniteTransform(Transform):
-    """Square matrices to positive definite ones."""
+    """Maps square matrices to positive definite matrices."""
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.positive_definite

@@ -9,13 +9,16 @@ __all__ = ["ConstraintRegistry", "biject_to", "transform_to"]
 
 
 class ConstraintRegistry:
-    """Constraint classes and what makes a transform for each."""
+    """Maps classes of constraints to functions that make a transform."""
 
     def __init__(self):
         self._registry = {}
 
     def register(self, constraint, factory=None):
-        """``factory(constraint)`` makes the transform for this constraint class; a decorator without factory."""
+        """Register ``factory(constraint)``, which returns the transform for a class of constraints.
+
+        Without ``factory``, return a decorator.
+        """
         if factory is None:
             return lambda made: self.register(constraint, made)
         if isinstance(constraint, constraints.Constraint):
@@ -28,7 +31,7 @@ class ConstraintRegistry:
         return factory
 
     def __call__(self, constraint):
-        """The transform onto ``constraint`` from unconstrained values."""
+        """Return the transform from unconstrained values to ``constraint``."""
         factory = self._registry.get(type(constraint))
         if factory is None:
             raise NotImplementedError(f"Cannot transform {type(constraint).__name__} constraints")

@@ -19,14 +19,14 @@ __all__ = [
 
 
 class Constraint:
-    """A set of values. ``is_discrete`` says whether its points are apart."""
+    """A set of values. ``is_discrete`` is true for sets of isolated points, such as the integers."""
 
     is_discrete = False
     event_dim = 0
     _bounds: tuple[str, ...] = ()
 
     def check(self, value):
-        """For each event of ``value``, whether it is in the set."""
+        """Return for each event of ``value`` whether it is in the set."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -39,7 +39,7 @@ def _shown(bound):
 
 
 def _all_last(x, dims: int):
-    """Whether everything in the last dims is true."""
+    """Return whether all elements along the last dims are true."""
     return ops.all(x.reshape([*x.shape[: x.ndim - dims], -1]), -1) if dims else x
 
 
@@ -62,7 +62,7 @@ class _Dependent(Constraint):
         return self._event_dim
 
     def __call__(self, *, is_discrete=NotImplemented, event_dim=NotImplemented):
-        """This constraint with what is known of it."""
+        """Return this constraint with other values of is_discrete and event_dim."""
         return _Dependent(
             is_discrete=self._is_discrete if is_discrete is NotImplemented else is_discrete,
             event_dim=self._event_dim if event_dim is NotImplemented else event_dim,
@@ -119,7 +119,7 @@ class _IndependentConstraint(Constraint):
 
 
 class MixtureSameFamilyConstraint(Constraint):
-    """What every component of a mixture must satisfy."""
+    """The constraint that every component of a mixture satisfies."""
 
     def __init__(self, base_constraint):
         if not isinstance(base_constraint, Constraint):

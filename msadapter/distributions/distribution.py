@@ -29,7 +29,7 @@ class Distribution:
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
-        """Whether distributions check their arguments unless told otherwise."""
+        """Set whether distributions check their arguments if validate_args is not given."""
         if value not in (True, False):
             raise ValueError
         Distribution._validate_args = value
@@ -67,7 +67,7 @@ class Distribution:
                 )
 
     def expand(self, batch_shape, _instance=None):
-        """This distribution with its batch expanded to ``batch_shape``."""
+        """Return this distribution with its batch expanded to ``batch_shape``."""
         batch_shape = Size(batch_shape)
         new = self._get_checked_instance(type(self), _instance)
         for name, constraint in self.arg_constraints.items():
@@ -81,7 +81,7 @@ class Distribution:
         return new
 
     def _expand_rest(self, new, batch_shape) -> None:
-        """Expands what is no parameter."""
+        """Expand the attributes that are not parameters."""
 
     @property
     def batch_shape(self):
@@ -124,37 +124,37 @@ class Distribution:
         return self.variance.sqrt()
 
     def sample(self, sample_shape=()):
-        """Values of shape ``sample_shape + batch_shape + event_shape``, without gradient."""
+        """Return random values of shape ``sample_shape + batch_shape + event_shape``, without gradient."""
         with no_grad():
             return self.rsample(sample_shape)
 
     def rsample(self, sample_shape=()):
-        """Values that are differentiable functions of the parameters."""
+        """Return random values that are differentiable functions of the parameters."""
         raise NotImplementedError
 
     def sample_n(self, n: int):
-        """``n`` values."""
+        """Return ``n`` random values."""
         warnings.warn("sample_n will be deprecated. Use .sample((n,)) instead", UserWarning, stacklevel=2)
         return self.sample(Size((n,)))
 
     def log_prob(self, value):
-        """Logarithm of the density (or probability) at ``value``."""
+        """Return the logarithm of the density, or of the probability, at ``value``."""
         raise NotImplementedError
 
     def cdf(self, value):
-        """Probability of values up to ``value``."""
+        """Return the probability of values up to ``value``."""
         raise NotImplementedError
 
     def icdf(self, value):
-        """The value that ``cdf`` maps to ``value``."""
+        """Return the value that ``cdf`` maps to ``value``."""
         raise NotImplementedError
 
     def enumerate_support(self, expand: bool = True):
-        """All values of a discrete distribution, along a new first dimension."""
+        """Return all values of a discrete distribution, along a new first dimension."""
         raise NotImplementedError
 
     def entropy(self):
-        """The entropy in nats."""
+        """Return the entropy in nats."""
         raise NotImplementedError
 
     def perplexity(self):
@@ -167,7 +167,7 @@ class Distribution:
         return Size([*sample_shape, *self._batch_shape, *self._event_shape])
 
     def _validate_sample(self, value) -> None:
-        """ValueError for what is no value of this distribution."""
+        """Raise ValueError if ``value`` is not in the support of this distribution."""
         if not isinstance(value, Tensor):
             raise ValueError("The value argument to log_prob must be a Tensor")
         start = value.ndim - len(self._event_shape)
@@ -201,7 +201,7 @@ class Distribution:
             )
 
     def _get_checked_instance(self, cls, _instance=None):
-        """An object for ``expand``: a class with another constructor must say how."""
+        """Return a new object for ``expand``. A subclass with another constructor must override ``expand``."""
         if _instance is None and type(self).__init__ is not cls.__init__:
             raise NotImplementedError(
                 f"Subclass {type(self).__name__} of {cls.__name__} that defines a custom __init__ method "

@@ -10,7 +10,7 @@ _found: dict = {}
 
 
 def register_kl(type_p, type_q):
-    """Decorator of a function of (p, q) for these classes and their subclasses; the most special pair wins."""
+    """Return a decorator that registers a function of (p, q) for two classes and their subclasses. The most specific pair wins."""
     from .distribution import Distribution
 
     for name, kind in (("type_p", type_p), ("type_q", type_q)):
@@ -30,7 +30,7 @@ def _distance(kind, base) -> int:
 
 
 def _dispatch(type_p, type_q):
-    """The most special registered function for two classes; None without any."""
+    """Return the most specific registered function for two classes, or None if there is none."""
     pairs = [(p, q) for p, q in _registry if issubclass(type_p, p) and issubclass(type_q, q)]
     if not pairs:
         return None
@@ -47,7 +47,7 @@ def _dispatch(type_p, type_q):
 
 
 def kl_divergence(p, q):
-    """KL(p || q) = E_p[log p - log q], of the batch's shape; NotImplementedError for a pair without formula."""
+    """Return KL(p || q) = E_p[log p - log q], in the shape of the batch. Raise NotImplementedError for a pair without a formula."""
     key = (type(p), type(q))
     if key not in _found:
         _found[key] = _dispatch(*key)

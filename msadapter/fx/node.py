@@ -87,7 +87,7 @@ class Node:
     prev = property(lambda self: self._prev)
 
     def prepend(self, x) -> None:
-        """Moves node ``x`` before this one."""
+        """Move node ``x`` before this one."""
         if self.graph is not x.graph:
             raise AssertionError("Attempting to move a Node into a different Graph")
         if self is x:
@@ -97,7 +97,7 @@ class Node:
         before._next, x._prev, x._next, self._prev = x, before, self, x
 
     def append(self, x) -> None:
-        """Moves node ``x`` behind this one."""
+        """Move node ``x`` behind this one."""
         self._next.prepend(x)
 
     def _unlink(self) -> None:
@@ -122,7 +122,7 @@ class Node:
 
     @property
     def all_input_nodes(self) -> list:
-        """Nodes among the arguments, each once."""
+        """Return the nodes among the arguments, each once."""
         return list(self._input_nodes)
 
     def _set(self, args, kwargs) -> None:
@@ -139,29 +139,29 @@ class Node:
         map_arg((self._args, self._kwargs), note)
 
     def update_arg(self, idx: int, arg) -> None:
-        """Replaces a positional argument."""
+        """Replace a positional argument."""
         args = list(self.args)
         args[idx] = arg
         self.args = tuple(args)
 
     def insert_arg(self, idx: int, arg) -> None:
-        """Inserts a positional argument."""
+        """Insert a positional argument."""
         if not 0 <= idx <= len(self.args):
             raise AssertionError("insert_args index must be between 0 and len(self.args)")
         self.args = (*self.args[:idx], arg, *self.args[idx:])
 
     def update_kwarg(self, key: str, arg) -> None:
-        """Replaces a keyword argument."""
+        """Replace a keyword argument."""
         self.kwargs = {**self.kwargs, key: arg}
 
     def replace_input_with(self, old_input, new_input) -> None:
-        """Reads ``new_input`` where ``old_input`` was read."""
+        """Replace ``old_input`` by ``new_input`` in the arguments."""
         self._set(*map_arg((self._args, self._kwargs), lambda n: new_input if n is old_input else n))
 
     def replace_all_uses_with(
         self, replace_with, delete_user_cb=lambda user: True, *, propagate_meta=False
     ) -> list:
-        """Lets all users read another node; those that changed."""
+        """Make all users of this node use another node instead. Return the users that changed."""
         if propagate_meta:
             if replace_with.meta:
                 raise AssertionError(
@@ -175,7 +175,7 @@ class Node:
         return changed
 
     def is_impure(self, impure_random: bool = True) -> bool:
-        """Whether the node does more than give a value."""
+        """Return whether the node has effects besides its value."""
         if self.op in ("placeholder", "output"):
             return True
         if self.op == "call_function":
@@ -191,7 +191,7 @@ class Node:
         return self.name
 
     def format_node(self, placeholder_names=None, maybe_return_typename=None) -> str | None:
-        """One line of a graph's text."""
+        """Return the line for this node in a graph's text."""
         head = f"%{self.name} : [num_users={len(self.users)}] = {self.op}"
         if self.op == "placeholder":
             default = f"(default={self.args[0]})" if self.args else ""
@@ -206,7 +206,7 @@ class Node:
 
 
 def _shown(a, bare: bool = False) -> str:
-    """An argument in a graph's text: nodes by their names."""
+    """Return an argument as it appears in a graph's text, with nodes by their names."""
     if isinstance(a, tuple):
         inner = ", ".join(_shown(x, bare) for x in a)
         return f"({inner},)" if len(a) == 1 else f"({inner})"

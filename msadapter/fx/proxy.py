@@ -14,7 +14,7 @@ __all__ = ["Attribute", "GraphAppendingTracer", "Proxy", "TraceError", "TracerBa
 
 
 class TraceError(ValueError):
-    """A program that cannot be recorded by running it once."""
+    """Raised for programs that cannot be recorded by running them once."""
 
 
 class Proxy:
@@ -47,7 +47,7 @@ class Proxy:
         return self.tracer.to_bool(self)
 
     def keys(self):
-        """For ``**proxy``."""
+        """Return the keys, for ``**proxy``."""
         return self.tracer.keys(self)
 
     def __len__(self):
@@ -66,7 +66,7 @@ class Proxy:
 
 
 class Attribute(Proxy):
-    """``proxy.name``: a call of it is a method call; any other use reads the attribute."""
+    """The value of ``proxy.name``. Calling it records a method call; any other use records that the attribute is read."""
 
     def __init__(self, root: Proxy, attr: str):
         self.root, self.attr, self.tracer = root, attr, root.tracer
@@ -83,12 +83,12 @@ class Attribute(Proxy):
 
 
 def proxies_in(tree) -> list:
-    """Every proxy of nested tuples, lists, dicts and slices."""
+    """Return every proxy in nested tuples, lists, dicts and slices."""
     return instances_in(tree, Proxy)
 
 
 def record(function, args, kwargs):
-    """A call of a function as a node of the tracer of its proxies."""
+    """Record a call of a function as a node, with the tracer of its proxies."""
     tracer = proxies_in((args, kwargs))[0].tracer
     return tracer.create_proxy("call_function", function, args, kwargs)
 
@@ -142,21 +142,21 @@ class TracerBase:
     graph = None
 
     def create_node(self, kind, target, args, kwargs, name=None, type_expr=None):
-        """A node with arguments that are nodes and plain values."""
+        """Create a node whose arguments are nodes and plain values."""
         return self.graph.create_node(kind, target, args, kwargs, name, type_expr)
 
     def proxy(self, node):
-        """The stand-in of a node's value."""
+        """Return a proxy for the value of a node."""
         return Proxy(node, self)
 
     def create_proxy(self, kind, target, args, kwargs, name=None, type_expr=None, proxy_factory_fn=None):
-        """A node of an operation on proxies and values, and its stand-in."""
+        """Create a node for an operation on proxies and values, and return its proxy."""
         args, kwargs = self.create_arg(args), self.create_arg(kwargs)
         node = self.create_node(kind, target, tuple(args), kwargs, name, type_expr)
         return self.proxy(node) if proxy_factory_fn is None else proxy_factory_fn(node)
 
     def create_arg(self, a):
-        """A value as it may stand in a node; NotImplementedError for what cannot."""
+        """Convert a value to an argument of a node. Raise NotImplementedError if a node cannot have such an argument."""
         if isinstance(a, Proxy):
             return a.node
         if isinstance(a, tuple) and hasattr(a, "_fields"):
@@ -209,7 +209,7 @@ class TracerBase:
 
 
 class GraphAppendingTracer(TracerBase):
-    """Adds to a graph that is there."""
+    """A tracer that adds nodes to an existing graph."""
 
     def __init__(self, graph):
         self.graph = graph

@@ -26,7 +26,7 @@ def _graph_of(x) -> Graph:
 
 
 def _matches(pattern, ours, found: dict) -> bool:
-    """Whether an argument of the pattern fits one of the graph; notes the nodes in ``found``."""
+    """Return whether an argument of the pattern matches one of the graph. Matched nodes are added to ``found``."""
     if isinstance(pattern, Node):
         if not isinstance(ours, Node):
             return False if pattern.op != "placeholder" else _note(pattern, ours, found)
@@ -63,7 +63,7 @@ def _outputs(graph) -> list:
 
 
 def _contained(found: dict, last) -> bool:
-    """True if no node outside of the match uses a matched node other than the last one."""
+    """Return whether no node outside the match uses a matched node other than the last one."""
     inside = {ours for p, ours in found.items() if p.op != "placeholder"}
     return all(user in inside for node in inside if node is not last for user in node.users)
 

@@ -16,7 +16,7 @@ def set_module(obj, mod) -> None:
 
 
 def swap_tensors(t1, t2) -> None:
-    """Exchange the contents of two tensors, their identities stay."""
+    """Exchange the contents of two tensors. Each Python object stays the same object."""
     t1.data, t2.data = t2.data.clone(), t1.data.clone()
 
 

@@ -23,7 +23,7 @@ _state = threading.local()
 
 
 def modes() -> list:
-    """The active modes of this thread, innermost last."""
+    """Return the active modes of this thread. The innermost mode is the last one."""
     if not hasattr(_state, "modes"):
         _state.modes = []
     return _state.modes
@@ -50,7 +50,7 @@ class TorchDispatchMode:
 
 @functools.cache
 def _leaves() -> dict:
-    """The functions of operators that are not made of others, and their names."""
+    """Return {function: name} of the operators that do not consist of other operators."""
     leaves = {}
     for name, declared in declarations.items():
         if declared.kind != "composite":
@@ -71,7 +71,7 @@ def _overload(function) -> OpOverload:
 
 
 def answers(value) -> bool:
-    """Whether the class of a value has a `__torch_dispatch__` of its own."""
+    """Return whether the class of a value defines `__torch_dispatch__`."""
     return hasattr(type(value), "__torch_dispatch__") and isinstance(value, Tensor)
 
 
@@ -97,7 +97,7 @@ def _without(mode):
 
 
 def below(function, args, kwargs):
-    """What modes and subclasses make of an operator; NotImplemented where nobody asks for it."""
+    """Let modes and subclasses answer an operator. Return NotImplemented if none of them handles it."""
     active, tensors = modes(), _tensors([*args, *kwargs.values()], [])
     mute = next((a for a in tensors if "_wrapper_device" in a.__dict__ and not answers(a)), None)
     if mute is not None:
@@ -127,7 +127,7 @@ def below(function, args, kwargs):
 
 
 def intercept(cls) -> None:
-    """Gives a class with a `__torch_dispatch__` the methods that are no operators of the table as such."""
+    """Add the methods that do not exist as operators of the table to a class with a `__torch_dispatch__`."""
     if "detach" not in cls.__dict__:
 
         def detach(self):
@@ -137,12 +137,12 @@ def intercept(cls) -> None:
 
 
 def return_and_correct_aliasing(func, args, kwargs, out):
-    """`out`, or the argument itself where an in-place operator must return it."""
+    """Return `out`, or the written argument if the operator works in place."""
     return args[0] if func.overloadpacket.__name__.endswith("_") and args else out
 
 
 def is_traceable_wrapper_subclass(value) -> bool:
-    """Whether a tensor (or class of tensors) can be taken apart by `__tensor_flatten__`."""
+    """Return whether a tensor, or a class of tensors, has `__tensor_flatten__` and `__tensor_unflatten__`."""
     kind = value if isinstance(value, type) else type(value)
     return (
         issubclass(kind, Tensor)

@@ -31,7 +31,7 @@ PyTree = Any
 
 
 class NodeDef(NamedTuple):
-    """How one type of container comes apart and together again, and what its members are called."""
+    """The functions that flatten and unflatten one type of container, and those that name its members."""
 
     flatten_fn: Any
     unflatten_fn: Any
@@ -40,7 +40,7 @@ class NodeDef(NamedTuple):
 
 @dataclass(frozen=True)
 class SequenceKey:
-    """Place in a sequence."""
+    """The index of a member of a sequence."""
 
     idx: int
 
@@ -48,13 +48,13 @@ class SequenceKey:
         return f"[{self.idx!r}]"
 
     def get(self, sequence):
-        """The member there."""
+        """Return this member of a container."""
         return sequence[self.idx]
 
 
 @dataclass(frozen=True)
 class MappingKey:
-    """Key in a mapping."""
+    """The key of a member of a mapping."""
 
     key: Any
 
@@ -62,13 +62,13 @@ class MappingKey:
         return f"[{self.key!r}]"
 
     def get(self, mapping):
-        """The member there."""
+        """Return this member of a container."""
         return mapping[self.key]
 
 
 @dataclass(frozen=True)
 class GetAttrKey:
-    """Name of an attribute."""
+    """The name of an attribute of a container."""
 
     name: str
 
@@ -76,7 +76,7 @@ class GetAttrKey:
         return f".{self.name}"
 
     def get(self, obj):
-        """The member there."""
+        """Return this member of a container."""
         return getattr(obj, self.name)
 
 
@@ -94,7 +94,7 @@ def register_pytree_node(
     from_dumpable_context=None,
     flatten_with_keys_fn=None,
 ) -> None:
-    """Teach a container type: flatten_fn(x) -> (members, context), unflatten_fn(members, context) -> x."""
+    """Register a type of container: flatten_fn(x) -> (members, context), unflatten_fn(members, context) -> x."""
     if cls in SUPPORTED_NODES:
         raise ValueError(f"{cls} is already registered as pytree node.")
     SUPPORTED_NODES[cls] = NodeDef(flatten_fn, unflatten_fn, flatten_with_keys_fn)
@@ -113,17 +113,17 @@ def _mapping(make):
 
 
 def _dict_flatten(d):
-    """(values, keys) of a mapping."""
+    """Return (values, keys) of a mapping."""
     return list(d.values()), list(d.keys())
 
 
 def _dict_flatten_with_keys(d):
-    """(pairs of key entry and value, keys) of a mapping."""
+    """Return (pairs of a key entry and a value, keys) of a mapping."""
     return [(MappingKey(k), v) for k, v in d.items()], list(d.keys())
 
 
 def _dict_unflatten(values, context):
-    """The dict of these values and keys."""
+    """Return the dict that has these keys and values."""
     return dict(zip(context, values, strict=True))
 
 
@@ -172,13 +172,13 @@ def _node_type(value):
 
 
 def tree_is_leaf(tree, is_leaf=None) -> bool:
-    """Whether a value is not a known container (or is_leaf says so)."""
+    """Return whether a value is a leaf: `is_leaf` accepts it, or its type is no registered container."""
     return bool(is_leaf is not None and is_leaf(tree)) or _node_type(tree) not in SUPPORTED_NODES
 
 
 @dataclass
 class TreeSpec:
-    """A structure: type of the container, its context and the structures of its members."""
+    """The structure of a container: its type, its context and the structures of its members."""
 
     type: Any
     context: Any
@@ -195,11 +195,11 @@ class TreeSpec:
         )
 
     def is_leaf(self) -> bool:
-        """Whether it stands for a single value."""
+        """Return whether this is the structure of a single value."""
         return self.type is None
 
     def unflatten(self, leaves):
-        """The structure filled with leaves."""
+        """Return the tree that has this structure and these leaves."""
         leaves = list(leaves)
         if len(leaves) != self.num_leaves:
             raise ValueError(
@@ -216,7 +216,7 @@ class TreeSpec:
         return SUPPORTED_NODES[self.type].unflatten_fn(members, self.context)
 
     def flatten_up_to(self, tree) -> list:
-        """Parts of `tree` at the places of this structure's leaves."""
+        """Return the parts of `tree` at the places where this structure has leaves."""
         if self.type is None:
             return [tree]
         if _node_type(tree) is not self.type:
@@ -253,7 +253,7 @@ class LeafSpec(TreeSpec):
 
 
 def tree_flatten(tree, is_leaf=None):
-    """(leaves, TreeSpec)."""
+    """Return (leaves, structure) of a tree. The structure is a TreeSpec."""
     leaves = []
     return leaves, _flatten(tree, leaves, is_leaf)
 
@@ -268,7 +268,7 @@ def _flatten(tree, leaves, is_leaf):
 
 
 def tree_unflatten(leaves, treespec):
-    """A structure filled with leaves."""
+    """Return the tree that has this structure and these leaves."""
     if not isinstance(treespec, TreeSpec):
         raise TypeError(
             "tree_unflatten(leaves, treespec): Expected `treespec` to be instance of TreeSpec "
@@ -279,29 +279,29 @@ def tree_unflatten(leaves, treespec):
 
 
 def tree_iter(tree, is_leaf=None):
-    """The leaves, one by one."""
+    """Iterate over the leaves of a tree."""
     yield from tree_flatten(tree, is_leaf)[0]
 
 
 def tree_leaves(tree, is_leaf=None) -> list:
-    """The leaves."""
+    """Return the leaves of a tree as a list."""
     return tree_flatten(tree, is_leaf)[0]
 
 
 def tree_structure(tree, is_leaf=None) -> TreeSpec:
-    """The structure."""
+    """Return the structure of a tree, a TreeSpec."""
     return tree_flatten(tree, is_leaf)[1]
 
 
 def tree_map(func, tree, *rests, is_leaf=None):
-    """A tree of func(leaf, leaves of the other trees at the same places)."""
+    """Return a tree in which func(leaf, leaves of the other trees at the same places) replaces each leaf."""
     leaves, spec = tree_flatten(tree, is_leaf)
     columns = [leaves] + [spec.flatten_up_to(rest) for rest in rests]
     return spec.unflatten(map(func, *columns))
 
 
 def tree_map_(func, tree, *rests, is_leaf=None):
-    """Call func for every leaf; the tree."""
+    """Call func for every leaf, and return the unchanged tree."""
     leaves, spec = tree_flatten(tree, is_leaf)
     columns = [leaves] + [spec.flatten_up_to(rest) for rest in rests]
     for _ in map(func, *columns):
@@ -310,7 +310,7 @@ def tree_map_(func, tree, *rests, is_leaf=None):
 
 
 def map_only(type_or_types_or_pred, /):
-    """A decorator: the function for leaves of some types (or that a predicate accepts), others pass."""
+    """Return a decorator that applies a function only to leaves of some types, or to leaves that a predicate accepts."""
     if isinstance(type_or_types_or_pred, (type, tuple)) or hasattr(type_or_types_or_pred, "__args__"):
         chosen = lambda x: isinstance(x, type_or_types_or_pred)  # noqa: E731
     elif callable(type_or_types_or_pred):
@@ -325,32 +325,32 @@ def map_only(type_or_types_or_pred, /):
 
 
 def tree_map_only(type_or_types_or_pred, func, tree, is_leaf=None):
-    """tree_map for leaves of some types; the others stay."""
+    """Like tree_map, but only for leaves of some types. The other leaves stay as they are."""
     return tree_map(map_only(type_or_types_or_pred)(func), tree, is_leaf=is_leaf)
 
 
 def tree_map_only_(type_or_types_or_pred, func, tree, is_leaf=None):
-    """tree_map_ for leaves of some types."""
+    """Like tree_map_, but only for leaves of some types."""
     return tree_map_(map_only(type_or_types_or_pred)(func), tree, is_leaf=is_leaf)
 
 
 def tree_all(pred, tree, is_leaf=None) -> bool:
-    """Whether pred holds for all leaves."""
+    """Return whether pred is true for all leaves."""
     return all(map(pred, tree_iter(tree, is_leaf)))
 
 
 def tree_any(pred, tree, is_leaf=None) -> bool:
-    """Whether pred holds for some leaf."""
+    """Return whether pred is true for at least one leaf."""
     return any(map(pred, tree_iter(tree, is_leaf)))
 
 
 def tree_all_only(type_or_types, pred, tree, is_leaf=None) -> bool:
-    """Whether pred holds for all leaves of some types."""
+    """Return whether pred is true for all leaves of some types."""
     return all(pred(x) for x in tree_iter(tree, is_leaf) if isinstance(x, type_or_types))
 
 
 def tree_any_only(type_or_types, pred, tree, is_leaf=None) -> bool:
-    """Whether pred holds for some leaf of some types."""
+    """Return whether pred is true for at least one leaf of some types."""
     return any(pred(x) for x in tree_iter(tree, is_leaf) if isinstance(x, type_or_types))
 
 
@@ -369,36 +369,36 @@ def _paths(tree, path, is_leaf):
 
 
 def tree_flatten_with_path(tree, is_leaf=None):
-    """([(path, leaf)], TreeSpec)."""
+    """Return ([(path, leaf)], structure) of a tree."""
     return list(_paths(tree, (), is_leaf)), tree_structure(tree, is_leaf)
 
 
 def tree_leaves_with_path(tree, is_leaf=None) -> list:
-    """[(path, leaf)]."""
+    """Return [(path, leaf)] of a tree."""
     return list(_paths(tree, (), is_leaf))
 
 
 def tree_map_with_path(func, tree, *rests, is_leaf=None):
-    """tree_map with func(path, leaf, ...)."""
+    """Like tree_map, but func also gets the path of the leaf: func(path, leaf, ...)."""
     pairs, spec = tree_flatten_with_path(tree, is_leaf)
     columns = [list(column) for column in zip(*pairs, strict=True)] or [[], []]
     return spec.unflatten(map(func, *columns, *(spec.flatten_up_to(rest) for rest in rests)))
 
 
 def keystr(path) -> str:
-    """A path as text: ['a'][0].name."""
+    """Return a path as text, for example ['a'][0].name."""
     return "".join(str(key) for key in path)
 
 
 def key_get(obj, path):
-    """What lies at a path."""
+    """Return the part of a tree at a path."""
     for key in path:
         obj = key.get(obj)
     return obj
 
 
 def _broadcast_to_and_flatten(tree, treespec, is_leaf=None):
-    """Leaves of `tree` repeated to the leaves of `treespec`; None if it does not fit."""
+    """Return the leaves of `tree`, each repeated for all leaves of `treespec` below it, or None if they do not fit."""
     if tree_is_leaf(tree, is_leaf):
         return [tree] * treespec.num_leaves
     if treespec.is_leaf() or _node_type(tree) is not treespec.type:
@@ -416,7 +416,7 @@ def _broadcast_to_and_flatten(tree, treespec, is_leaf=None):
 
 
 def treespec_dumps(treespec, protocol=None) -> str:
-    """A structure as JSON (contexts must be JSON values)."""
+    """Return a structure as JSON. Its contexts must be JSON values."""
     names = {kind: name for name, kind in _NAMES.items()}
 
     def plain(spec):
@@ -432,7 +432,7 @@ def treespec_dumps(treespec, protocol=None) -> str:
 
 
 def treespec_loads(serialized: str) -> TreeSpec:
-    """The structure of treespec_dumps."""
+    """Return the structure that treespec_dumps has written."""
 
     def build(plain):
         if plain["type"] is None:
@@ -447,7 +447,7 @@ def treespec_loads(serialized: str) -> TreeSpec:
 
 
 def instances_in(tree, kind: type) -> list:
-    """Every instance of ``kind`` in nested tuples, lists, dicts and slices, in their order."""
+    """Return every instance of ``kind`` in nested tuples, lists, dicts and slices, in their order."""
     if isinstance(tree, kind):
         return [tree]
     if isinstance(tree, dict):

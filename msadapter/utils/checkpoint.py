@@ -24,7 +24,7 @@ _determinism_default = "default"
 
 
 def detach_variable(inputs) -> tuple:
-    """Detached copies of the tensors among ``inputs``, with the same requires_grad."""
+    """Return ``inputs`` with detached copies of its tensors, which keep requires_grad."""
     if not isinstance(inputs, tuple):
         raise RuntimeError(
             f"Only tuple of tensors is supported. Got Unsupported input type:  {type(inputs).__name__}"
@@ -46,7 +46,7 @@ def check_backward_validity(inputs) -> None:
 
 
 def get_device_states(*args):
-    """(device ids, generator states) of the accelerators among the arguments."""
+    """Return (device ids, generator states) of the accelerators on which the arguments are."""
     from .. import cuda
 
     ids = sorted({a.get_device() for a in args if isinstance(a, Tensor) and a.get_device() >= 0})
@@ -61,7 +61,7 @@ def set_device_states(devices, states, *, device_type=None) -> None:
 
 
 def _get_autocast_kwargs(device_type: str = "cuda") -> tuple[dict | None, dict]:
-    """The arguments that make autocast of the device, and of the CPU, what it is now."""
+    """Return the arguments with which autocast restores its present state, for the device and for the CPU."""
 
     def now(device: str) -> dict:
         return {
@@ -74,7 +74,7 @@ def _get_autocast_kwargs(device_type: str = "cuda") -> tuple[dict | None, dict]:
 
 
 class _Surroundings:
-    """Random states and autocast as they were at the first run."""
+    """The states of the random generators and of autocast at the first run."""
 
     def __init__(self, preserve: bool, args):
         self.preserve = preserve
@@ -97,7 +97,7 @@ class _Surroundings:
 
 
 class CheckpointFunction(Function):
-    """The re-entrant form: forward without graph, a whole forward and backward inside backward."""
+    """The re-entrant form. Forward records no graph; backward runs forward again with a graph, and then its backward."""
 
     @staticmethod
     def forward(ctx, run_function, preserve_rng_state, *args):
@@ -134,7 +134,7 @@ class CheckpointFunction(Function):
 
 
 class CheckpointError(RuntimeError):
-    """Recomputation did not save what the first run saved."""
+    """Raised if the recomputation saves other tensors than the first run."""
 
 
 class _StopRecomputation(Exception):
@@ -142,7 +142,7 @@ class _StopRecomputation(Exception):
 
 
 class _Frame:
-    """One checkpointed region: counts what it saved, and recomputes all of it at the first need."""
+    """One checkpointed region. It counts the saved tensors, and computes all of them again when the first one is needed."""
 
     def __init__(self, function, args, kwargs, preserve, early_stop):
         self.function, self.args, self.kwargs = function, args, kwargs
@@ -182,7 +182,7 @@ class _Frame:
 
 
 class _Holder:
-    """Stands for a tensor that will be computed again."""
+    """Placeholder of a tensor that will be computed again."""
 
     __slots__ = ("frame", "index", "shape", "dtype", "__weakref__")
 
@@ -210,7 +210,7 @@ _early_stop = [True]
 
 @contextlib.contextmanager
 def set_checkpoint_early_stop(enable: bool):
-    """Whether recomputation stops as soon as everything needed is there."""
+    """Set whether recomputation stops as soon as all needed tensors exist."""
     before, _early_stop[0] = _early_stop[0], enable
     try:
         yield
@@ -239,7 +239,7 @@ def checkpoint(
     early_stop=True,
     **kwargs,
 ):
-    """``function(*args)`` without keeping its activations; they are computed again in the backward pass."""
+    """Return ``function(*args)`` without keeping its activations. The backward pass computes them again."""
     if use_reentrant is None:
         warnings.warn(
             "torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly.", stacklevel=2
@@ -276,7 +276,7 @@ def checkpoint(
 
 
 def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwargs):
-    """A sequence of functions in ``segments`` checkpointed pieces; the last piece keeps its activations."""
+    """Run a sequence of functions as ``segments`` pieces. All are checkpointed except the last one."""
     if use_reentrant is None:
         warnings.warn(
             "torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed explicitly.",
@@ -304,7 +304,7 @@ def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwar
 
 
 class DefaultDeviceType:
-    """Device type assumed where the arguments do not tell."""
+    """The device type that is assumed if no argument is on an accelerator."""
 
     _type = "cuda"
 

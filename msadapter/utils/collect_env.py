@@ -1,4 +1,4 @@
-"""What a bug report needs to know."""
+"""Collects the facts that a bug report needs."""
 
 import platform
 import sys
@@ -7,7 +7,7 @@ from .._serialization.names import root
 
 
 def get_pretty_env_info() -> str:
-    """Versions of what takes part, as text."""
+    """Return the versions of all software that takes part, as text."""
     from importlib import metadata
 
     rows = [

@@ -51,7 +51,7 @@ def _of_shapes(formula):
 
 
 def _product(a, b, out) -> int:
-    """Multiplications and additions of ``a @ b``."""
+    """Return the number of multiplications and additions of ``a @ b``."""
     return 2 * out.numel() * a.shape[-1]
 
 
@@ -188,15 +188,15 @@ class FlopCounterMode(TorchFunctionMode):
             self.flop_counts[name][operator] += flops
 
     def get_total_flops(self) -> int:
-        """All that was counted."""
+        """Return the number of all operations that were counted."""
         return sum(self.flop_counts["Global"].values())
 
     def get_flop_counts(self) -> dict:
-        """{module: {operator: flops}}."""
+        """Return {module: {operator: flops}}."""
         return {name: dict(counts) for name, counts in self.flop_counts.items()}
 
     def get_table(self, depth=None) -> str:
-        """A table of modules and operators, down to ``depth``."""
+        """Return a table of modules and operators as text, down to ``depth``."""
         depth = self.depth if depth is None else depth
         total = max(self.get_total_flops(), 1)
         rows = [("Module", "FLOP", "% Total")]

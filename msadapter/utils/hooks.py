@@ -1,4 +1,4 @@
-"""Handles by which registered hooks are taken away again."""
+"""Handles that remove registered hooks."""
 
 import warnings
 import weakref
@@ -21,7 +21,7 @@ class RemovableHandle:
         self.extra_dict_ref = tuple(weakref.ref(d) for d in extra)
 
     def remove(self) -> None:
-        """Take the hook away (a second call does nothing)."""
+        """Remove the hook. A second call does nothing."""
         for reference in (self.hooks_dict_ref, *self.extra_dict_ref):
             hooks = reference()
             if hooks is not None and self.id in hooks:

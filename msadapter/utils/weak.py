@@ -24,7 +24,7 @@ class WeakIdRef(weakref.ref):
 
 
 class WeakIdKeyDictionary(MutableMapping):
-    """A dictionary whose entries go when their keys go."""
+    """A dictionary that loses an entry when the key is no longer referenced elsewhere."""
 
     def __init__(self, dict=None, ref_type=WeakIdRef):
         self.data = {}

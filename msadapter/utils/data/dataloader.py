@@ -20,7 +20,7 @@ default_convert = _utils.collate.default_convert
 
 
 class _InfiniteConstantSampler(Sampler):
-    """None for ever: a stream does not need indices."""
+    """Yields None for ever, because an iterable dataset needs no indices."""
 
     def __iter__(self):
         return itertools.repeat(None)
@@ -165,7 +165,7 @@ class DataLoader:
         return length // self.batch_size if self.drop_last else -(-length // self.batch_size)
 
     def check_worker_number_rationality(self) -> None:
-        """The number of workers is the user's choice."""
+        """Do nothing: PyTorch warns here if there are more workers than processors."""
 
 
 def _check_workers(num_workers, timeout, prefetch_factor, persistent_workers):
@@ -188,7 +188,7 @@ def _check_workers(num_workers, timeout, prefetch_factor, persistent_workers):
 
 
 class _BaseDataLoaderIter:
-    """What both iterators share."""
+    """The common part of both iterators."""
 
     def __init__(self, loader):
         self._loader = loader
@@ -237,7 +237,7 @@ class _BaseDataLoaderIter:
 
 
 class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
-    """Fetches in this process."""
+    """Fetches the samples in this process."""
 
     def __init__(self, loader):
         super().__init__(loader)
@@ -252,7 +252,7 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
 
 
 class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
-    """Hands batches of indices to workers in turn and gives their answers out in order."""
+    """Gives batches of indices to the workers in turn, and returns their answers in the order of the requests."""
 
     def __init__(self, loader):
         super().__init__(loader)
@@ -316,7 +316,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._begin(loader)
 
     def _request(self):
-        """Hand the next indices to the next worker that still has data."""
+        """Send the next indices to the next worker that still has data."""
         try:
             index = next(self._sampler_iter)
         except StopIteration:
@@ -332,7 +332,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._sent += 1
 
     def _get(self):
-        """The next answer of any worker; RuntimeError if one died or the time is over."""
+        """Return the next answer of any worker. Raise RuntimeError if a worker has died or the timeout is over."""
         end = time.monotonic() + self._timeout if self._timeout else None
         while True:
             patience = None if end is None else max(0.0, end - time.monotonic())
@@ -360,7 +360,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             raise RuntimeError(f"DataLoader worker (pid(s) {pids}) exited unexpectedly (exit code {codes})")
 
     def _skip_ended(self):
-        """Move over requests whose worker has no data left."""
+        """Skip the requests whose worker has no data left."""
         while self._received < self._sent:
             number = self._received
             if number in self._answers or (number in self._pending and self._active[self._pending[number]]):

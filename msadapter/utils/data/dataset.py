@@ -1,4 +1,4 @@
-"""Datasets: by index and as streams."""
+"""Datasets with samples by index, and datasets that are streams."""
 
 import bisect
 import itertools
@@ -21,7 +21,7 @@ __all__ = [
 
 
 class Dataset:
-    """Samples by index: subclasses define __getitem__ (and __len__, and __getitems__ for whole batches)."""
+    """A dataset with samples by index. Subclasses define __getitem__, and may define __len__ and __getitems__ (for batches)."""
 
     def __class_getitem__(cls, item):
         return cls
@@ -34,7 +34,7 @@ class Dataset:
 
 
 class IterableDataset(Dataset):
-    """A stream of samples: subclasses define __iter__."""
+    """A dataset that is a stream of samples. Subclasses define __iter__."""
 
     def __iter__(self):
         raise NotImplementedError("Subclasses of IterableDataset should implement __iter__.")
@@ -44,7 +44,7 @@ class IterableDataset(Dataset):
 
 
 class TensorDataset(Dataset):
-    """Rows of tensors that have equal first dimensions."""
+    """A dataset whose i-th sample is the tuple of the i-th rows of several tensors. All have the same first dimension."""
 
     def __init__(self, *tensors: Tensor):
         if any(tensors[0].size(0) != t.size(0) for t in tensors):
@@ -59,7 +59,7 @@ class TensorDataset(Dataset):
 
 
 class StackDataset(Dataset):
-    """Samples of several datasets side by side: a tuple, or a dict when given by keyword."""
+    """Combines the i-th samples of several datasets to a tuple, or to a dict if the datasets are given by keyword."""
 
     def __init__(self, *args, **kwargs):
         if args and kwargs:
@@ -106,7 +106,7 @@ class ConcatDataset(Dataset):
 
     @staticmethod
     def cumsum(sequence):
-        """Ends of the parts."""
+        """Return the index after the last sample of each dataset."""
         return list(itertools.accumulate(len(part) for part in sequence))
 
     def __init__(self, datasets):
@@ -131,7 +131,7 @@ class ConcatDataset(Dataset):
 
     @property
     def cummulative_sizes(self):
-        """The misspelt old name of cumulative_sizes."""
+        """The old, misspelt name of cumulative_sizes."""
         warnings.warn(
             "cummulative_sizes attribute is renamed to cumulative_sizes", FutureWarning, stacklevel=2
         )
@@ -155,7 +155,7 @@ class ChainDataset(IterableDataset):
 
 
 class Subset(Dataset):
-    """Some samples of a dataset."""
+    """The samples of a dataset at the given indices."""
 
     def __init__(self, dataset, indices):
         self.dataset = dataset
@@ -177,7 +177,7 @@ class Subset(Dataset):
 
 
 def random_split(dataset, lengths, generator=None) -> list:
-    """Random Subsets of the given lengths, or of shares of 1 (what is left over goes round robin)."""
+    """Return random Subsets of the given lengths, or of fractions that add up to 1 (what remains is distributed in turn)."""
     if math.isclose(sum(lengths), 1) and sum(lengths) <= 1:
         sizes = []
         for i, share in enumerate(lengths):

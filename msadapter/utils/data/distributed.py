@@ -1,4 +1,4 @@
-"""The part of a dataset that one process of a job takes."""
+"""The sampler that gives each process of a job its part of a dataset."""
 
 import math
 
@@ -63,5 +63,5 @@ class DistributedSampler(Sampler):
         return self.num_samples
 
     def set_epoch(self, epoch: int) -> None:
-        """The epoch, part of the shuffle's seed."""
+        """Set the epoch, which changes the order of the shuffled samples."""
         self.epoch = epoch

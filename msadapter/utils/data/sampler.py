@@ -1,4 +1,4 @@
-"""Orders in which samples are taken."""
+"""Samplers: the orders in which samples are taken."""
 
 import itertools
 
@@ -16,7 +16,7 @@ __all__ = [
 
 
 def draw_seed(generator=None) -> int:
-    """A 63-bit number from a generator (the default one advances as in PyTorch)."""
+    """Return a 63-bit number from a generator. Without a generator, the default one advances as in PyTorch."""
     from ..._serialization.names import root
 
     return int(ops.empty((), dtype=root().int64).random_(generator=generator).item())
@@ -31,7 +31,7 @@ def _new_generator(seed):
 
 
 class Sampler:
-    """Base: __iter__ yields indices (or lists of them)."""
+    """The base class of samplers. __iter__ yields indices, or lists of indices."""
 
     def __init__(self, data_source=None):
         pass
@@ -44,7 +44,7 @@ class Sampler:
 
 
 class SequentialSampler(Sampler):
-    """0, 1, 2 ..."""
+    """Yields the indices 0, 1, 2, ... in order."""
 
     def __init__(self, data_source):
         self.data_source = data_source
@@ -57,7 +57,7 @@ class SequentialSampler(Sampler):
 
 
 class RandomSampler(Sampler):
-    """A random order, or random draws with replacement."""
+    """Yields the indices in random order, or draws them with replacement."""
 
     def __init__(self, data_source, replacement: bool = False, num_samples=None, generator=None):
         self.data_source = data_source
@@ -100,7 +100,7 @@ class RandomSampler(Sampler):
 
 
 class SubsetRandomSampler(Sampler):
-    """The given indices in a random order."""
+    """Yields the given indices in random order."""
 
     def __init__(self, indices, generator=None):
         self.indices = indices
@@ -115,7 +115,7 @@ class SubsetRandomSampler(Sampler):
 
 
 class WeightedRandomSampler(Sampler):
-    """Draws with the given weights."""
+    """Draws indices with probabilities proportional to the given weights."""
 
     def __init__(self, weights, num_samples: int, replacement: bool = True, generator=None):
         from ..._serialization.names import root
@@ -145,7 +145,7 @@ class WeightedRandomSampler(Sampler):
 
 
 class BatchSampler(Sampler):
-    """Lists of batch_size indices of another sampler; drop_last leaves out an incomplete one."""
+    """Yields lists of batch_size indices of another sampler. With drop_last, an incomplete last list is omitted."""
 
     def __init__(self, sampler, batch_size: int, drop_last: bool):
         if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size <= 0:
