@@ -71,6 +71,7 @@ SUITES = {
     "indexing": _suite("golden.expressions.structure:INDEXING"),
     "linalg": _suite("golden.expressions.linalg"),
     "matmul": _suite("golden.expressions.nn_ops:MATMUL"),
+    "op_options": _suite("golden.expressions.op_options"),
     "nn_functions": _suite("golden.expressions.nn_ops:NN"),
     "pointwise": _suite("golden.expressions.pointwise"),
     "rare_methods": _suite("golden.expressions.rare_methods"),

@@ -1,0 +1,16 @@
+"""Operators with options away from their defaults, and their gradients, against PyTorch."""
+
+from __future__ import annotations
+
+import pytest
+
+import msadapter as torch
+from tests.golden.suites import cases
+from tests.golden.verdict import check
+
+CASES = cases("op_options")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_case(name):
+    check("op_options", name, CASES[name], torch)
