@@ -53,7 +53,6 @@ class _Pass(threading.local):
     """The state of a thread's running backward pass."""
 
     whole = True  # whether every reachable leaf gets its gradient, which re-entrant checkpoints need
-    depth = 0  # number of nested backward passes
 
 
 _pass = _Pass()
@@ -77,12 +76,10 @@ def _execute(tensors, grads, inputs, *flags, make=_make_grads):
         watch(tensors)
     outer = _pass.whole
     _pass.whole = outer and not inputs
-    _pass.depth += 1
     try:
         return _C.backward(tensors, make(tensors, grads), inputs, *flags)
     finally:
         _pass.whole = outer
-        _pass.depth -= 1
 
 
 def _one_each(grads, count: int) -> tuple:

@@ -260,7 +260,7 @@ def _run_backward(cls, are_tensors, ctx, node, grads):
         ctx._node = None
     if not isinstance(result, tuple):
         result = (result,)
-    if len(result) > count and all(r is None for r in result[count:]):
+    if all(r is None for r in result[count:]):
         result = result[:count]
     if len(result) != count:
         raise RuntimeError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from .._values.dtype import ALL
 from ._declare import composite, op, raw, t
 from .nn_norm import gradients_of, recording
 
@@ -69,6 +70,12 @@ def _check(query, key, value, attn_mask, is_causal):
         raise RuntimeError(
             "Expected query, key, and value to have the same dtype, but got query.dtype: "
             f"{query.dtype} key.dtype: {key.dtype} and value.dtype: {value.dtype} instead."
+        )
+    allowed = (ALL["bool"], ALL["float32"], query.dtype)
+    if attn_mask is not None and attn_mask.dtype not in allowed:
+        raise RuntimeError(
+            "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
+            f"{attn_mask.dtype} and  query.dtype: {query.dtype} instead."
         )
     if attn_mask is not None and is_causal:
         raise RuntimeError(

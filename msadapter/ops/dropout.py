@@ -31,7 +31,7 @@ op(
 
 def _check(p) -> None:
     if not 0 <= p <= 1:
-        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p}")
 
 
 def _noise(like, size, p):

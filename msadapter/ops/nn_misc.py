@@ -107,9 +107,9 @@ def one_hot(input, num_classes):
 
 
 # ---- dropout: torch's draws, one bernoulli(1 - p) an element in the type of the input
-def _dropout(input, p, training, inplace):
+def _dropout(input, p, training, inplace, error=RuntimeError):
     if p < 0.0 or p > 1.0:
-        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+        raise error(f"dropout probability has to be between 0 and 1, but got {p}")
     if p == 0 or not training or input.numel() == 0:
         return input
     if p == 1:
@@ -124,7 +124,7 @@ def _dropout(input, p, training, inplace):
 )
 def dropout(input, p, training, inplace):
     """Set elements to zero with probability p and divide the others by 1 - p."""
-    return _dropout(input, p, training, inplace)
+    return _dropout(input, p, training, inplace, ValueError)
 
 
 @composite(

@@ -25,7 +25,7 @@ def _canonical_mask(mask, mask_name, other_type, other_name, target_type, check_
     if mask is None:
         return None
     if mask.dtype != ALL["bool"] and not mask.is_floating_point():
-        raise RuntimeError(f"only bool and floating types of {mask_name} are supported")
+        raise AssertionError(f"only bool and floating types of {mask_name} are supported")
     if check_other and other_type is not None and mask.dtype != other_type:
         warnings.warn(
             f"Support for mismatched {mask_name} and {other_name} is deprecated. Use same type for both "

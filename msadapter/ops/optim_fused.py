@@ -75,10 +75,8 @@ def _fused_sgd_(self, grads, momentum_buffer_list, *, weight_decay, momentum, lr
 @composite("_foreach_norm(Tensor[] self, Scalar ord=2, ScalarType? dtype=None) -> any", forms="f")
 def _foreach_norm(self, ord, dtype):
     """Return the norm of each tensor, as a list of 0-dimensional tensors."""
-    norms = t._norms(list(self), float(ord))
-    if dtype is not None:
-        norms = norms.to(dtype)
-    return list(norms.unbind(0))
+    tensors = list(self) if dtype is None else [x.to(dtype) for x in self]
+    return list(t._norms(tensors, float(ord)).unbind(0))
 
 
 @composite("_norms(Tensor[] tensors, float ord) -> Tensor", forms="f")

@@ -151,7 +151,8 @@ SIGNAL = "*, any sym=True, ScalarType? dtype=None, Layout? layout=None, Device? 
 @op(f"signal.windows.general_cosine(int M, *, any a, {SIGNAL[3:]}) -> Tensor", forms="f")
 def general_cosine(M, *, a, sym, dtype, layout, device, requires_grad):
     """Return a weighted sum of cosines with the weights ``a``."""
-    a = list(a)
+    if not isinstance(a, (list, tuple)):
+        raise TypeError("Coefficients must be a list/tuple")
     if not a:
         raise ValueError("Coefficients cannot be empty")
     return _signal("general_cosine", M, sym, dtype, layout, device, requires_grad, _general_cosine(a))
@@ -160,18 +161,22 @@ def general_cosine(M, *, a, sym, dtype, layout, device, requires_grad):
 @op(f"signal.windows.general_hamming(int M, *, float alpha=0.54, {SIGNAL[3:]}) -> Tensor", forms="f")
 def general_hamming(M, *, alpha, sym, dtype, layout, device, requires_grad):
     return _signal(
-        "general_hamming", M, sym, dtype, layout, device, requires_grad, _general_cosine([alpha, 1 - alpha])
+        "general_cosine", M, sym, dtype, layout, device, requires_grad, _general_cosine([alpha, 1 - alpha])
     )
 
 
 @op(f"signal.windows.hamming(int M, {SIGNAL}) -> Tensor", forms="f")
 def hamming(M, *, sym, dtype, layout, device, requires_grad):
-    return _signal("hamming", M, sym, dtype, layout, device, requires_grad, _general_cosine([0.54, 0.46]))
+    return _signal(
+        "general_cosine", M, sym, dtype, layout, device, requires_grad, _general_cosine([0.54, 0.46])
+    )
 
 
 @op(f"signal.windows.hann(int M, {SIGNAL}) -> Tensor", forms="f")
 def hann(M, *, sym, dtype, layout, device, requires_grad):
-    return _signal("hann", M, sym, dtype, layout, device, requires_grad, _general_cosine([0.5, 0.5]))
+    return _signal(
+        "general_cosine", M, sym, dtype, layout, device, requires_grad, _general_cosine([0.5, 0.5])
+    )
 
 
 @op(f"signal.windows.blackman(int M, {SIGNAL}) -> Tensor", forms="f")
@@ -184,7 +189,7 @@ def blackman(M, *, sym, dtype, layout, device, requires_grad):
 @op(f"signal.windows.nuttall(int M, {SIGNAL}) -> Tensor", forms="f")
 def nuttall(M, *, sym, dtype, layout, device, requires_grad):
     return _signal(
-        "nuttall",
+        "general_cosine",
         M,
         sym,
         dtype,

@@ -57,3 +57,39 @@ def test_detection_marks_every_node_once():
     later = third * 2
     assert _modes() == before
     assert [marks(t.grad_fn) for t in (first, second, third, later)] == [1, 1, 1, 0]
+
+
+def test_the_vectors_of_products_need_no_gradient_of_their_own():
+    """A vector that does not require grad gives a product without a graph of it."""
+    v = torch.tensor([1.0, 2.0])
+    _, product = torch.autograd.functional.vjp(lambda u: u * 2, torch.ones(2), v, create_graph=True)
+    assert not product.requires_grad and not v.requires_grad
+
+
+@pytest.mark.parametrize(
+    "factor, agrees", [(1.05, True), (0.95, True), (1.3, False), (1 / 1.25, True), (1.25, False)]
+)
+def test_gradients_are_compared_relative_to_the_numerical_ones(factor, agrees):
+    """With rtol = 0.22: an analytical gradient of 1 / 1.25 of the numerical one is near enough, 1.25 times it is not."""
+
+    class Scaled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 3
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 3 * factor
+
+    x = torch.ones(2, dtype=torch.float64, requires_grad=True)
+    found = torch.autograd.gradcheck(Scaled.apply, (x,), atol=0.0, rtol=0.22, raise_exception=False)
+    assert found is agrees
+
+
+def test_older_profiler_groups_by_shape():
+    with torch.autograd.profiler.profile(record_shapes=True) as seen:
+        torch.ones(2, 3) + 1
+        torch.ones(4) + 1
+    plain = {e.key: e.count for e in seen.key_averages()}
+    shaped = [e for e in seen.key_averages(group_by_input_shape=True) if e.key == "aten::add"]
+    assert plain["aten::add"] == 2 and len(shaped) == 2

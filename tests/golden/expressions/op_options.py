@@ -177,8 +177,6 @@ _ELSE = [
     "torch.ops.aten.slice(x(5)), torch.ops.aten.slice(x(5), 0, 2), torch.ops.aten.slice(x(5), 0, None, 3, 2)",
     "x(1, 3, 1).squeeze(), x(1, 3, 1).squeeze(-1).shape, x(1, 1).squeeze().shape, x(3, 1).squeeze().shape",
     "y = x(1, 3, 1); y.squeeze_(); y.shape",
-    "F.multi_head_attention_forward(x(2, 3, 4, 4), x(2, 3, 4), x(2, 3, 4), 4, 2, None, None, None, "
-    "None, False, 0.0, None, None)",
     "m = torch.nn.MultiheadAttention(4, 2); m(torch.ones(2, 3, 4), torch.ones(3, 4), torch.ones(3, 4))",
     "m = torch.nn.MultiheadAttention(4, 2); m(torch.ones(3, 4), torch.ones(2, 3, 4), torch.ones(3, 4))",
     "m = torch.nn.MultiheadAttention(4, 2); m(torch.ones(2, 3, 4), torch.ones(2, 3, 4), "
@@ -274,4 +272,152 @@ _ELSE = [
     "3), torch.full((2,), 3), torch.tril_indices(3, 4, -1)",
 ]
 
-CASES = _LOSSES + _NORMS + _DIMS + _ELSE
+_WINDOWS = [
+    f"torch.signal.windows.{call}, sym={sym}, dtype=torch.float64)"
+    for sym in (True, False)
+    for size in (0, 1, 2, 7, 8)
+    for call in (
+        f"general_cosine({size}, a=[0.5, 0.3, 0.2]",
+        f"general_hamming({size}, alpha=0.7",
+        f"hamming({size}",
+        f"hann({size}",
+        f"blackman({size}",
+        f"nuttall({size}",
+        f"bartlett({size}",
+        f"cosine({size}",
+        f"exponential({size}, tau=2.0",
+        f"gaussian({size}, std=0.7",
+        f"kaiser({size}, beta=5.0",
+    )
+] + [
+    "torch.signal.windows.exponential(7, center=2.0, sym=False)",
+    "torch.signal.windows.exponential(7, center=2.0)",
+    "torch.signal.windows.exponential(7, tau=0.0)",
+    "torch.signal.windows.gaussian(7, std=0.0)",
+    "torch.signal.windows.hann(-1)",
+    "torch.signal.windows.general_cosine(3, a=[])",
+    "torch.signal.windows.general_cosine(3, a=2)",
+]
+
+_CORNERS = [
+    f"torch.manual_seed(5); g(lambda a: F.{call}, x(3, 4, 5))"
+    for call in (
+        "dropout(a, 0.3)",
+        "dropout(a, 0.0)",
+        "dropout(a, 1.0)",
+        "dropout(a, 0.3, False)",
+        "dropout1d(a, 0.4)",
+        "alpha_dropout(a, 0.3, True)",
+        "alpha_dropout(a, 1.0, True)",
+        "feature_alpha_dropout(a, 0.3, True)",
+        "dropout1d(a, 0.4, False)",
+    )
+] + [
+    "torch.manual_seed(5); a = x(4, 5); F.dropout(a, 0.4, True, True) is a, a",
+    "torch.manual_seed(5); a = x(2, 3, 4); F.dropout1d(a, 0.4, True, True), a",
+    "torch.dropout(x(3), 1.2, True)",
+    "torch.dropout(x(3), -0.1, True)",
+    "torch.feature_dropout(x(3), 0.5, True)",
+    "torch.manual_seed(5); torch.feature_dropout(x(3, 2), 0.5, True), torch.alpha_dropout(x(5), 0.5, True)",
+    "torch.linalg.cholesky(-torch.eye(2))",
+    "torch.linalg.inv(torch.zeros(2, 2))",
+    "torch.linalg.solve(torch.zeros(2, 2), torch.ones(2))",
+    "g(lambda a: torch.linalg.slogdet(a)[1], x(2, 3, 3) + 3 * torch.eye(3))",
+    "g(lambda a: torch.linalg.det(a), torch.zeros(2, 2).double())",
+    "g(lambda a: torch.linalg.det(a), x(2, 3, 3)[:, [1, 0, 2]] + torch.eye(3)[[1, 0, 2]] * 3)",
+    "g(lambda a: torch.linalg.svdvals(a), x(3, 2)), torch.linalg.svdvals(x(2, 3, 2) + 1)",
+    "torch.svd(x(3, 2), compute_uv=False)[1], torch.svd(x(3, 2), compute_uv=False)[0].shape",
+    "g(lambda a: torch.linalg.qr(a)[1].abs(), x(3, 2)), g(lambda a: torch.linalg.qr(a, "
+    "'r')[1].shape and a, x(3, 2))",
+    "g(lambda a: torch.linalg.tensorinv(a, 1), x(4, 2, 2) + 3 * torch.eye(4).reshape(4, 2, 2))",
+    "[torch.linalg.cond(x(3, 3) + 3 * torch.eye(3), p) for p in (None, 'fro', 'nuc', float('inf'), "
+    "1, -1, 2, -2)]",
+    "g(lambda a: torch.addmm(a, x(3, 2), x(2, 4), beta=0), x(3, 4)), g(lambda a: torch.addmm(a, "
+    "x(3, 2), x(2, 4), alpha=0), x(3, 4))",
+    "g(lambda b, c: torch.addbmm(torch.ones(3, 4).double(), b, c, alpha=2), x(2, 3, 2), x(2, 2, 4))",
+    "a = torch.zeros(3, 4).double(); a.addbmm_(x(2, 3, 2), x(2, 2, 4)), a",
+    "g(lambda a, b: torch.chain_matmul(a, b, x(4, 2)), x(2, 3), x(3, 4)), g(lambda a, b: "
+    "torch.linalg.multi_dot([a, b, x(4)]), x(3), x(3, 4))",
+    "torch.linalg.multi_dot([x(3), x(3, 2), x(2, 4), x(4)]), torch.linalg.multi_dot([x(5, 3), x(3, "
+    "2), x(2, 4)])",
+    "x(3).__rmatmul__(x(2, 3)), g(lambda a, b: torch.mv(a, b), x(3, 4), x(4)), g(lambda w: "
+    "F.linear(x(2, 3), w), x(3))",
+    "w = x(4, 2) * 3; F.embedding_bag(torch.tensor([0, 2, 2]), w, torch.tensor([0, 2]), 1.5, 3.0), w",
+    "g(lambda w: F.embedding_bag(torch.tensor([0, 2, 2, 1]), w, torch.tensor([0, 3]), mode='max', "
+    "padding_idx=2), x(4, 2))",
+    "g(lambda w: F.embedding_bag(torch.tensor([0, 2, 2, 1]), w, torch.tensor([0, 3]), mode='mean', "
+    "padding_idx=2), x(4, 2))",
+    "g(lambda w: F.embedding_bag(torch.tensor([[0, 2], [2, 2]]), w, mode='mean', "
+    "scale_grad_by_freq=True), x(4, 2))",
+    "F.embedding_bag(torch.tensor([0, 1]), x(4, 2), torch.tensor([0]), mode='max', scale_grad_by_freq=True)",
+    "F.embedding_bag(torch.tensor([0, 1]), x(4, 2), torch.tensor([0, 0, 2])), "
+    "F.embedding_bag(torch.tensor([], dtype=torch.long), x(4, 2), torch.tensor([0, 0]), mode='max')",
+    "[torch.empty_like(x(2, 3).t()).stride(), torch.zeros_like(x(2, 3).t(), "
+    "memory_format=torch.contiguous_format).stride()]",
+    "x(2).new_ones(2, dtype=torch.int8), x(2).new_full((2,), 3), x(2).new_zeros(2, 1), "
+    "x(2).new_empty(0), x(2).new_empty_strided((0, 2), (2, 1))",
+    "torch.range(1, 4, 1.5), torch.arange(5, 1, -2), torch.arange(3.5), torch.arange(0), torch.arange(1, 1)",
+    "g(lambda a: torch.stft(a, 6, 2, 3, torch.ones(3).double(), return_complex=True).imag, x(9)), "
+    "torch.stft(x(9), 4, return_complex=True, normalized=True)",
+    "s = torch.stft(x(12), 4, 2, window=torch.ones(4).double(), return_complex=True); "
+    "torch.istft(s, 4, 2, window=torch.ones(4).double(), length=14), torch.istft(s, 4, 2, "
+    "window=torch.ones(4).double(), length=9)",
+    "s = torch.stft(x(12), 4, 2, 3, window=torch.ones(3).double(), return_complex=True, "
+    "onesided=False); torch.istft(s, 4, 2, 3, torch.ones(3).double(), onesided=False)",
+    "torch.fft.ihfft(x(5), 4), torch.fft.hfft2(x(3, 4) + 0j), torch.fft.fftn(x(2, 3), "
+    "norm='forward'), torch.fft.ifftn(x(2, 3), norm='forward')",
+    "torch.chunk(x(7), 3), torch.split(x(7), [2, 5]), torch.tensor_split(x(7), 3), "
+    "torch.tensor_split(x(7), (2, 5)), torch.chunk(x(0, 2), 3), torch.split(x(0), 0)",
+    "torch.split(x(7), 0)",
+    "g(lambda a: a.diagonal(-1), x(3, 4)), g(lambda a: a.diagonal(9), x(3, 4)), g(lambda a: a[-1, "
+    "-3:], x(3, 4)), g(lambda a: a.squeeze(), x(1))",
+    "g(lambda a: a.as_strided((2, 2), (1, 2), 1), x(6)), g(lambda a: a.as_strided((0, 2), (1, 2), 1), x(6))",
+    "g(lambda q: F.scaled_dot_product_attention(q, q, q, x(3, 3) > 0), x(2, 3, 4)), g(lambda q: "
+    "F.scaled_dot_product_attention(q, q, q, is_causal=True), x(3, 2))",
+    "g(lambda q: F.scaled_dot_product_attention(q, q, q, x(2, 3, 3, seed=1)), x(2, 2, 3, 4)[0])",
+    "F.scaled_dot_product_attention(x(2, 3, 4), x(2, 3, 4), x(2, 3, 4), x(3, 3, dtype=half))",
+    "F.scaled_dot_product_attention(x(2, 3, 4), x(2, 3, 4), x(2, 3, 4), x(3, 3), is_causal=True)",
+    "g(lambda a: F.cross_entropy(a, torch.tensor(1)), x(3)), g(lambda a: F.cross_entropy(a, "
+    "torch.tensor([0.2, 0.3, 0.5]).double(), w3, label_smoothing=0.1), x(3))",
+    "g(lambda a: F.cross_entropy(a, x(4, 3, seed=1).softmax(1), w3, label_smoothing=0.1, "
+    "reduction='sum'), x(4, 3))",
+    "p = x(3).abs(); s = torch.tensor([4.0]); k = torch.tensor([0], dtype=torch.int32); "
+    "torch._amp_update_scale_(s, k, torch.tensor([1.0]), 2.0, 0.5, 2), k",
+    "s = torch.tensor([4.0]); k = torch.tensor([1], dtype=torch.int32); torch._amp_update_scale_(s, "
+    "k, torch.tensor([0.0]), 2.0, 0.5, 2), k",
+    "s = torch.tensor([4.0]); k = torch.tensor([0], dtype=torch.int32); torch._amp_update_scale_(s, "
+    "k, torch.tensor([0.0]), 2.0, 0.5, 2), k",
+    "t = [x(3, dtype=torch.float32)]; f = torch.zeros(1); "
+    "torch._amp_foreach_non_finite_check_and_unscale_(t, f, torch.tensor([0.25])), t, f",
+    "t = [torch.tensor([1.0, float('inf')])]; f = torch.zeros(1); "
+    "torch._amp_foreach_non_finite_check_and_unscale_(t, f, torch.tensor([1.0])), t, f",
+    "torch._foreach_norm([x(3), x(2, 2)], 1), torch._foreach_norm([x(3)], float('inf')), "
+    "torch._foreach_norm([x(3, dtype=half)], 2, dtype=torch.float32)",
+]
+_HEADS = [
+    f"torch.manual_seed(3); m = torch.nn.MultiheadAttention(4, 2, {options}).double().eval(); m({call})"
+    for options in (
+        "batch_first=True",
+        "add_bias_kv=True",
+        "add_zero_attn=True",
+        "kdim=3, vdim=5",
+        "bias=False",
+    )
+    for call in (
+        "x(2, 3, 4), x(2, 3, 3 if m.kdim == 3 else 4), x(2, 3, 5 if m.vdim == 5 else 4)",
+        "x(2, 3, 4), x(2, 3, m.kdim), x(2, 3, m.vdim), need_weights=False",
+        "x(3, 4), x(3, m.kdim), x(3, m.vdim), average_attn_weights=False",
+        "x(2, 3, 4), x(2, 3, m.kdim), x(2, 3, m.vdim), "
+        "key_padding_mask=torch.tensor([[0, 0, 1], [0, 1, 0]])[:, :3].bool() if m.batch_first else "
+        "torch.tensor([[0, 1], [0, 0], [1, 0]]).bool()",
+        "x(3, 4), x(3, m.kdim), x(3, m.vdim), key_padding_mask=torch.tensor([False, True, False])",
+        "x(3, 4), x(3, m.kdim), x(3, m.vdim), attn_mask=x(2, 3, 3)",
+        "x(3, 4), x(3, m.kdim), x(3, m.vdim), attn_mask=x(3, 3) > 0.9, need_weights=False",
+        "x(3, 4), x(3, m.kdim), x(3, m.vdim), attn_mask=x(1, 3, 3)",
+        "x(3, 4), x(3, m.kdim), x(3, m.vdim), is_causal=True",
+        "x(3, 4), x(3, m.kdim), x(3, m.vdim), attn_mask=torch.ones(3, 3, dtype=torch.long)",
+        "x(3, 4), x(3, m.kdim), x(3, m.vdim), attn_mask=torch.ones(3, 3).triu(1).bool(), is_causal=True",
+    )
+]
+
+CASES = _WINDOWS + _CORNERS + _HEADS + _LOSSES + _NORMS + _DIMS + _ELSE
