@@ -56,14 +56,11 @@ _PARTS = (
 
 def _gradient(gs, prev_attn_out, prev_softmax_max, prev_softmax_sum, cur_attn_out, cur_softmax_max,
         cur_softmax_sum, actual_seq_qlen, layout, needs):  # fmt: skip
-    parts = (
-        prev_attn_out,
-        prev_softmax_max,
-        prev_softmax_sum,
-        cur_attn_out,
-        cur_softmax_max,
-        cur_softmax_sum,
+    before, current = (
+        (prev_attn_out, prev_softmax_max, prev_softmax_sum),
+        (cur_attn_out, cur_softmax_max, cur_softmax_sum),
     )
+    parts = (*before, *current)
     merged = functools.partial(_merged, actual_seq_qlen=actual_seq_qlen, layout=layout)
     with msadapter.enable_grad():
         found = gradients_of(merged, parts, needs, tuple(gs))

@@ -346,28 +346,9 @@ signal = _table_module("signal")
 return_types = _table_module("return_types")
 
 
-def compile(
-    model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, disable=False
-):
-    """Return the model, in which chains of elementwise operators run as one kernel with the same results.
-
-    See `msadapter.compiler`. ``fullgraph``, ``dynamic``, ``mode`` and ``options`` have no effect.
-    """
-    from . import compiler
-
-    return compiler.compile(
-        model,
-        fullgraph=fullgraph,
-        dynamic=dynamic,
-        backend=backend,
-        mode=mode,
-        options=options,
-        disable=disable,
-    )
-
-
 _ELSEWHERE = {  # names whose module is imported when the name is first used
     "vmap": "func",
+    "compile": "compiler",
     **dict.fromkeys(("is_anomaly_enabled", "is_anomaly_check_nan_enabled"), "autograd"),
     **dict.fromkeys(("Event", "Stream"), "cuda"),
     "Future": "futures",

@@ -17,13 +17,13 @@ from patches.manager import read_manifest
 from patches.tree import keep_aside
 
 from . import packages
-from .environment import PYTHON, clean_environment
 from .sources import SCENARIOS, GitSource, export, fetch
-from .steps import ROOT, ChildError, ConvertError, Progress, digest, run, write_atomically
+from .steps import ROOT, ConvertError, Progress, digest, write_atomically
 from .upstream import (
     HELPERS,
     _commit_of,
     _scratch,
+    apply_rules,
     check_checkout,
     compile_helpers,
     copy_checkout,
@@ -115,27 +115,9 @@ def _convert(work: Run, source: GitSource, logs: Path, progress: Progress) -> No
                 place = scratch / "source"
                 copy_checkout(checkout, place)
             _helpers(place, work.cache, logs, progress)
-        command: list[str | Path] = [
-            PYTHON,
-            "-P",
-            "-m",
-            "patches",
-            "apply",
-            source.rules,
-            place,
-            tree,
-            "--origin",
-            json.dumps(origin | {"key": work.key(source)}),
-        ]
-        try:
-            run(
-                command,
-                logs / f"patches-{source.name}.log",
-                progress,
-                clean_environment() | {"PYTHONPATH": str(ROOT)},
-            )
-        except ChildError as error:
-            raise ConvertError(f"the rules could not be applied:\n{error.tail()}") from None
+        origin = origin | {"key": work.key(source)}
+        log = logs / f"patches-{source.name}.log"
+        apply_rules(source.rules, place, tree, origin, log, progress)
 
 
 def _helpers(tree: Path, cache: Path, logs: Path, progress: Progress) -> None:

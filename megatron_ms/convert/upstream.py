@@ -211,26 +211,25 @@ def keep_what_the_user_changed(tree: Path) -> None:
         keep_aside(tree)
 
 
-def _patch(tree: Path, destination: Path, origin: Mapping[str, str], logs: Path, progress: Progress) -> None:
-    keep_what_the_user_changed(destination)
+def apply_rules(
+    upstream: str, tree: Path, destination: Path, origin: Mapping[str, str], log: Path, progress: Progress
+) -> None:
+    """Copy `tree` to `destination` with the rules of `upstream` applied. `origin` is stored in the manifest.
+
+    Raises ConvertError with the end of `log` if a rule cannot be applied.
+    """
     # Run in the environment's python, because a rule may need libcst.
-    environment = clean_environment() | {"PYTHONPATH": str(ROOT)}
-    command: list[str | Path] = [
-        PYTHON,
-        "-P",
-        "-m",
-        "patches",
-        "apply",
-        UPSTREAM,
-        tree,
-        destination,
-        "--origin",
-        json.dumps(origin),
-    ]
+    command: list[str | Path] = [PYTHON, "-P", "-m", "patches", "apply", upstream, tree, destination]
+    command += ["--origin", json.dumps(origin)]
     try:
-        run(command, logs / "patches.log", progress, environment)
+        run(command, log, progress, clean_environment() | {"PYTHONPATH": str(ROOT)})
     except ChildError as error:
         raise ConvertError(f"the rules could not be applied:\n{error.tail()}") from None
+
+
+def _patch(tree: Path, destination: Path, origin: Mapping[str, str], logs: Path, progress: Progress) -> None:
+    keep_what_the_user_changed(destination)
+    apply_rules(UPSTREAM, tree, destination, origin, logs / "patches.log", progress)
 
 
 def _up_to_date(tree: Path, key: str) -> bool:

@@ -23,6 +23,25 @@ def one_matrix(error: type[Exception], **given) -> tuple:
     return given.popitem()
 
 
+class OfFactor:
+    """Adds ``scale_tril`` and ``covariance_matrix`` to a class, from its Cholesky factor ``_unbroadcasted_scale_tril``."""
+
+    def _square(self, matrix):
+        """Return a (..., n, n) matrix, expanded to the batch of this distribution."""
+        return matrix.expand([*self._batch_shape, *matrix.shape[-2:]])
+
+    @lazy_property
+    def scale_tril(self):
+        """Cholesky factor of the covariance."""
+        return self._square(self._unbroadcasted_scale_tril)
+
+    @lazy_property
+    def covariance_matrix(self):
+        """Covariance."""
+        factor = self._unbroadcasted_scale_tril
+        return self._square(factor @ factor.mT)
+
+
 class Binary:
     """Adds ``probs`` and ``logits`` to a class. Each is computed from the other, with one number for each distribution."""
 

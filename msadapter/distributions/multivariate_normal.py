@@ -6,7 +6,7 @@ import math
 
 from .. import ops
 from . import constraints
-from ._parametrized import one_matrix
+from ._parametrized import OfFactor, one_matrix
 from .distribution import Distribution
 from .utils import lazy_property, standard_normal
 
@@ -32,13 +32,20 @@ def precision_to_scale_tril(precision):
     return ops.linalg_solve_triangular(inverse, identity, upper=False)
 
 
+def factor_of(name: str, matrix):
+    """Return the Cholesky factor of a covariance that is given by the parameter ``name``."""
+    if name == "scale_tril":
+        return matrix
+    return ops.linalg_cholesky(matrix) if name == "covariance_matrix" else precision_to_scale_tril(matrix)
+
+
 def _shapes(*shapes):
     import msadapter
 
     return msadapter.broadcast_shapes(*shapes)
 
 
-class MultivariateNormal(Distribution):
+class MultivariateNormal(OfFactor, Distribution):
     """Normal vectors with mean ``loc`` and one of covariance, precision, or Cholesky factor of the covariance."""
 
     arg_constraints = {
@@ -71,29 +78,10 @@ class MultivariateNormal(Distribution):
         self.loc = loc.expand([*batch, loc.shape[-1]])
         setattr(self, name, matrix.expand([*batch, *matrix.shape[-2:]]))
         super().__init__(batch, self.loc.shape[-1:], validate_args=validate_args)
-        if name == "scale_tril":
-            self._unbroadcasted_scale_tril = scale_tril
-        elif name == "covariance_matrix":
-            self._unbroadcasted_scale_tril = ops.linalg_cholesky(covariance_matrix)
-        else:
-            self._unbroadcasted_scale_tril = precision_to_scale_tril(precision_matrix)
+        self._unbroadcasted_scale_tril = factor_of(name, matrix)
 
     def _expand_rest(self, new, batch_shape) -> None:
         new._unbroadcasted_scale_tril = self._unbroadcasted_scale_tril
-
-    def _square(self, matrix):
-        return matrix.expand([*self._batch_shape, *self._event_shape, *self._event_shape])
-
-    @lazy_property
-    def scale_tril(self):
-        """Cholesky factor of the covariance."""
-        return self._square(self._unbroadcasted_scale_tril)
-
-    @lazy_property
-    def covariance_matrix(self):
-        """Covariance."""
-        factor = self._unbroadcasted_scale_tril
-        return self._square(ops.matmul(factor, factor.mT))
 
     @lazy_property
     def precision_matrix(self):

@@ -10,11 +10,11 @@ from ..tensor import Size
 from ..tensor._tensor import tensor
 from . import constraints
 from ._limits import eps_of
-from ._parametrized import is_number, one_matrix
+from ._parametrized import OfFactor, is_number, one_matrix
 from .chi2 import Chi2
 from .distribution import Distribution
 from .exp_family import ExponentialFamily
-from .multivariate_normal import _shapes, precision_to_scale_tril
+from .multivariate_normal import _shapes, factor_of
 from .utils import lazy_property
 
 __all__ = ["Wishart"]
@@ -31,7 +31,7 @@ def _kept_positive(x):
     return x.clamp(min=eps_of(x.dtype))
 
 
-class Wishart(ExponentialFamily):
+class Wishart(OfFactor, ExponentialFamily):
     """Positive definite matrices: sums of ``df`` outer squares of normal vectors of a covariance.
 
     The scale is given as covariance, precision, or Cholesky factor of the covariance.
@@ -76,12 +76,7 @@ class Wishart(ExponentialFamily):
                 "Low df values detected. Singular samples are highly likely to occur for ndim - 1 < df < ndim.",
                 stacklevel=2,
             )
-        if name == "scale_tril":
-            self._unbroadcasted_scale_tril = scale_tril
-        elif name == "covariance_matrix":
-            self._unbroadcasted_scale_tril = ops.linalg_cholesky(covariance_matrix)
-        else:
-            self._unbroadcasted_scale_tril = precision_to_scale_tril(precision_matrix)
+        self._unbroadcasted_scale_tril = factor_of(name, matrix)
         self._chi2 = self._columns(batch)
 
     def _columns(self, batch):
@@ -105,20 +100,6 @@ class Wishart(ExponentialFamily):
         Distribution.__init__(new, batch_shape, self.event_shape, validate_args=False)
         new._validate_args = self._validate_args
         return new
-
-    def _square(self, x):
-        return x.expand([*self._batch_shape, *self._event_shape])
-
-    @lazy_property
-    def scale_tril(self):
-        """Cholesky factor of the covariance."""
-        return self._square(self._unbroadcasted_scale_tril)
-
-    @lazy_property
-    def covariance_matrix(self):
-        """Covariance."""
-        factor = self._unbroadcasted_scale_tril
-        return self._square(factor @ factor.mT)
 
     @lazy_property
     def precision_matrix(self):

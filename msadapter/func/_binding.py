@@ -5,6 +5,20 @@ from __future__ import annotations
 from ..ops._declare import declaration_of  # noqa: F401
 
 
+def decorator_of(rules: dict):
+    """Return a decorator ``rule(*names)``, which registers a rule in ``rules`` for operators by the names in their schemas."""
+
+    def rule(*names):
+        def decorate(function):
+            for name in names:
+                rules[name] = function
+            return function
+
+        return decorate
+
+    return rule
+
+
 def bind(declaration, args, kwargs) -> dict:
     """Return the value of every parameter, in the schema's order. TypeError if the arguments do not fit."""
     parameters = declaration.schema.parameters

@@ -9,7 +9,7 @@ from __future__ import annotations
 from .. import ops
 from ..tensor import Tensor
 from ._batched import BatchedTensor, batch_of, is_batched, levels, wrap
-from ._binding import bind, declaration_of
+from ._binding import bind, declaration_of, decorator_of
 from ._looped import IN_PLACE, looped, tensors_in
 
 RULES: dict = {}
@@ -19,15 +19,7 @@ class NoRule(Exception):
     """A rule does not support these arguments."""
 
 
-def rule(*names):
-    """Register a rule for operators by the names in their schemas."""
-
-    def decorate(function):
-        for name in names:
-            RULES[name] = function
-        return function
-
-    return decorate
+rule = decorator_of(RULES)
 
 
 def rule_for(declaration):

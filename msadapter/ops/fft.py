@@ -242,14 +242,20 @@ def _rfftn(x, s, dim, norm, forward, name):
     return t._fft_r2c(x, dims, _norm(norm, forward), True)
 
 
-def _irfftn(x, s, dim, norm, forward, name):
+def _half_spectrum(x, s, dim, name):
+    """Return (the first half of a Hermitian spectrum, cut or padded to the sizes, the dims, the length of the signal)."""
     x = _complex(x)
     dims, sizes = _dims_and_sizes(x, s, dim)
     if not dims:
         raise RuntimeError(f"{name} must transform at least one axis")
     n = 2 * (x.shape[dims[-1]] - 1) if s is None or sizes[-1] == -1 else sizes[-1]
     _check_points(n)
-    return t._fft_c2r(_resized(x, dims, sizes[:-1] + [n // 2 + 1]), dims, _norm(norm, forward), n)
+    return _resized(x, dims, sizes[:-1] + [n // 2 + 1]), dims, n
+
+
+def _irfftn(x, s, dim, norm, forward, name):
+    x, dims, n = _half_spectrum(x, s, dim, name)
+    return t._fft_c2r(x, dims, _norm(norm, forward), n)
 
 
 def _ihfftn(x, s, dim, norm, name):
@@ -264,13 +270,7 @@ def _ihfftn(x, s, dim, norm, name):
 
 
 def _hfftn(x, s, dim, norm, name):
-    x = _complex(x)
-    dims, sizes = _dims_and_sizes(x, s, dim)
-    if not dims:
-        raise RuntimeError(f"{name} must transform at least one axis")
-    n = 2 * (x.shape[dims[-1]] - 1) if s is None or sizes[-1] == -1 else sizes[-1]
-    _check_points(n)
-    x = _resized(x, dims, sizes[:-1] + [n // 2 + 1])
+    x, dims, n = _half_spectrum(x, s, dim, name)
     if len(dims) > 1:
         x = t._fft_c2c(x, dims[:-1], _norm(norm, True), True)
     return t._fft_c2r(t.conj(x), dims[-1:], _norm(norm, True), n)

@@ -66,7 +66,7 @@ def progress() -> Progress:
 @pytest.fixture
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> scenario.Run:
     """A scenario of three small repositories at fixed commits, which uses the python of the tests."""
-    for module in (environment, upstream, scenario):
+    for module in (environment, upstream):
         monkeypatch.setattr(module, "PYTHON", Path(sys.executable))
     pins = []
     for source in sources.SCENARIOS["llm"]:
@@ -371,7 +371,7 @@ def test_the_real_upstreams(tmp_path, progress, monkeypatch) -> None:
     """{"MEGATRON_LM": "/path", ...}: 350,000 lines; under 15 seconds on two idle cores when the helper is cached."""
     for name, path in json.loads(os.environ[GIT_DIRS]).items():
         monkeypatch.setenv(f"MSADAPTER_GIT_{name}", path)
-    for module in (environment, upstream, scenario):
+    for module in (environment, upstream):
         monkeypatch.setattr(module, "PYTHON", Path(sys.executable))
     work = scenario.Run("llm", tmp_path, tmp_path / "sources", {})
     assert convert(work, progress) is True

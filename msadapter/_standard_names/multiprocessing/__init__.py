@@ -7,6 +7,7 @@ import multiprocessing as _standard
 from multiprocessing import *  # noqa: F403
 from multiprocessing import get_context  # noqa: F401
 
+from . import spawn as _spawn
 from .reductions import init_reductions
 from .spawn import (
     ProcessContext,
@@ -20,16 +21,10 @@ from .spawn import (
 
 __all__ = [
     *_standard.__all__,
-    "ProcessContext",
-    "ProcessException",
-    "ProcessExitedException",
-    "ProcessRaisedException",
-    "SpawnContext",
+    *_spawn.__all__,
     "get_all_sharing_strategies",
     "get_sharing_strategy",
     "set_sharing_strategy",
-    "spawn",
-    "start_processes",
 ]
 
 _strategy = ["file_system"]

@@ -10,15 +10,8 @@ from .utils import _DistWrapper
 __all__ = ["load", "load_state_dict"]
 
 
-def load(
-    state_dict,
-    *,
-    checkpoint_id=None,
-    storage_reader=None,
-    planner=None,
-    process_group=None,
-    no_dist: bool = False,
-) -> None:
+def load(state_dict, *, checkpoint_id=None, storage_reader=None, planner=None, process_group=None,
+        no_dist: bool=False) -> None:  # fmt: skip
     """Loads a checkpoint into the tensors of state_dict, in place. Every process of the group must call this."""
     if storage_reader is None:
         if checkpoint_id is None:
@@ -54,14 +47,8 @@ def _load(state_dict, reader, group, planner, no_dist, coordinator_rank=0):
     together.all_gather("read", lambda: reader.read_data(planner.finish_plan(plan), planner).wait())
 
 
-def _load_state_dict(
-    state_dict,
-    storage_reader,
-    process_group=None,
-    coordinator_rank: int = 0,
-    no_dist: bool = False,
-    planner=None,
-) -> None:
+def _load_state_dict(state_dict, storage_reader, process_group=None, coordinator_rank: int=0,
+        no_dist: bool=False, planner=None) -> None:  # fmt: skip
     """Loads into state_dict without handling of Stateful objects."""
     storage_reader.reset()
     _load(
@@ -69,14 +56,8 @@ def _load_state_dict(
     )
 
 
-def load_state_dict(
-    state_dict,
-    storage_reader,
-    process_group=None,
-    coordinator_rank: int = 0,
-    no_dist: bool = False,
-    planner=None,
-) -> None:
+def load_state_dict(state_dict, storage_reader, process_group=None, coordinator_rank: int=0,
+        no_dist: bool=False, planner=None) -> None:  # fmt: skip
     """The deprecated form of load."""
     warnings.warn(
         "'load_state_dict' is deprecated and will be removed in future versions. Please use 'load' instead.",

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from ... import ops
 from ..._host.native import load
 from ...autograd import is_grad_enabled, no_grad
-from ...func._binding import bind, declaration_of
+from ...func._binding import bind, declaration_of, decorator_of
 from ...ops._declare import Facts
 from ...tensor import Tensor
 from ._dtensor import DTensor, placed, wrap
@@ -78,25 +78,9 @@ class Call:
         return is_grad_enabled() and any(x.requires_grad for x in self.operands)
 
 
-def rule(*names):
-    """A decorator that registers a rule for operators by schema name."""
-
-    def decorate(function):
-        for name in names:
-            RULES[name] = function
-        return function
-
-    return decorate
-
-
-def general_rule(fact: str):
-    """Registers the rule of operators without one of their own whose declaration states ``fact``."""
-
-    def decorate(function):
-        GENERAL[fact] = function
-        return function
-
-    return decorate
+rule = decorator_of(RULES)
+# registers the rule of operators without one of their own whose declarations state the fact of this name
+general_rule = decorator_of(GENERAL)
 
 
 def rule_for(declaration):

@@ -60,24 +60,10 @@ def _get_activation_fn(activation):
 class Transformer(Module):
     """The encoder and decoder stacks of "Attention is all you need"."""
 
-    def __init__(
-        self,
-        d_model=512,
-        nhead=8,
-        num_encoder_layers=6,
-        num_decoder_layers=6,
-        dim_feedforward=2048,
-        dropout=0.1,
-        activation=F.relu,
-        custom_encoder=None,
-        custom_decoder=None,
-        layer_norm_eps=1e-5,
-        batch_first=False,
-        norm_first=False,
-        bias=True,
-        device=None,
-        dtype=None,
-    ):
+    def __init__(self, d_model=512, nhead=8, num_encoder_layers=6, num_decoder_layers=6,
+            dim_feedforward=2048, dropout=0.1, activation=F.relu, custom_encoder=None, custom_decoder=None,
+            layer_norm_eps=1e-05, batch_first=False, norm_first=False, bias=True, device=None,
+            dtype=None):  # fmt: skip
         super().__init__()
         place = {"device": device, "dtype": dtype}
         shared = (
@@ -108,20 +94,9 @@ class Transformer(Module):
         self.nhead = nhead
         self.batch_first = batch_first
 
-    def forward(
-        self,
-        src,
-        tgt,
-        src_mask=None,
-        tgt_mask=None,
-        memory_mask=None,
-        src_key_padding_mask=None,
-        tgt_key_padding_mask=None,
-        memory_key_padding_mask=None,
-        src_is_causal=None,
-        tgt_is_causal=None,
-        memory_is_causal=False,
-    ):
+    def forward(self, src, tgt, src_mask=None, tgt_mask=None, memory_mask=None, src_key_padding_mask=None,
+            tgt_key_padding_mask=None, memory_key_padding_mask=None, src_is_causal=None, tgt_is_causal=None,
+            memory_is_causal=False):  # fmt: skip
         """Encode ``src`` (S, N, E), then decode ``tgt`` (T, N, E) with it. Returns (T, N, E).
 
         With ``batch_first`` the batch dimension N comes first.
@@ -212,17 +187,8 @@ class TransformerDecoder(Module):
         self.num_layers = num_layers
         self.norm = norm
 
-    def forward(
-        self,
-        tgt,
-        memory,
-        tgt_mask=None,
-        memory_mask=None,
-        tgt_key_padding_mask=None,
-        memory_key_padding_mask=None,
-        tgt_is_causal=None,
-        memory_is_causal=False,
-    ):
+    def forward(self, tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None,
+            memory_key_padding_mask=None, tgt_is_causal=None, memory_is_causal=False):  # fmt: skip
         batch_first = self.layers[0].self_attn.batch_first if self.num_layers else False
         tgt_is_causal = _detect_is_causal_mask(tgt_mask, tgt_is_causal, _get_seq_len(tgt, batch_first))
         output = tgt
@@ -246,20 +212,9 @@ class _TransformerLayer(Module):
     __constants__ = ["norm_first"]
     _attentions: tuple[str, ...]  # names of the attention modules
 
-    def __init__(
-        self,
-        d_model,
-        nhead,
-        dim_feedforward=2048,
-        dropout=0.1,
-        activation=F.relu,
-        layer_norm_eps=1e-5,
-        batch_first=False,
-        norm_first=False,
-        bias=True,
-        device=None,
-        dtype=None,
-    ):
+    def __init__(self, d_model, nhead, dim_feedforward=2048, dropout=0.1, activation=F.relu,
+            layer_norm_eps=1e-05, batch_first=False, norm_first=False, bias=True, device=None,
+            dtype=None):  # fmt: skip
         super().__init__()
         place = {"device": device, "dtype": dtype}
         for name in self._attentions:
@@ -321,17 +276,8 @@ class TransformerDecoderLayer(_TransformerLayer):
 
     _attentions = ("self_attn", "multihead_attn")
 
-    def forward(
-        self,
-        tgt,
-        memory,
-        tgt_mask=None,
-        memory_mask=None,
-        tgt_key_padding_mask=None,
-        memory_key_padding_mask=None,
-        tgt_is_causal=False,
-        memory_is_causal=False,
-    ):
+    def forward(self, tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None,
+            memory_key_padding_mask=None, tgt_is_causal=False, memory_is_causal=False):  # fmt: skip
         own = (tgt_mask, tgt_key_padding_mask, tgt_is_causal)
         cross = (memory_mask, memory_key_padding_mask, memory_is_causal)
         x = tgt

@@ -150,15 +150,8 @@ class PrepareModuleInput(ParallelStyle):
     An input with the layout None stays unchanged.
     """
 
-    def __init__(
-        self,
-        *,
-        input_layouts=None,
-        desired_input_layouts=None,
-        input_kwarg_layouts=None,
-        desired_input_kwarg_layouts=None,
-        use_local_output: bool = False,
-    ):
+    def __init__(self, *, input_layouts=None, desired_input_layouts=None, input_kwarg_layouts=None,
+            desired_input_kwarg_layouts=None, use_local_output: bool=False):  # fmt: skip
         self.input_layouts = None if input_layouts is None else _tuple(input_layouts)
         self.desired_input_layouts = None if desired_input_layouts is None else _tuple(desired_input_layouts)
         self.use_local_output = use_local_output
@@ -249,18 +242,9 @@ class PrepareModuleOutput(ParallelStyle):
 class PrepareModuleInputOutput(ParallelStyle):
     """PrepareModuleInput and PrepareModuleOutput together."""
 
-    def __init__(
-        self,
-        *,
-        input_layouts=None,
-        desired_input_layouts=None,
-        input_kwarg_layouts=None,
-        desired_input_kwarg_layouts=None,
-        use_local_input: bool = False,
-        output_layouts,
-        desired_output_layouts,
-        use_local_output: bool = True,
-    ):
+    def __init__(self, *, input_layouts=None, desired_input_layouts=None, input_kwarg_layouts=None,
+            desired_input_kwarg_layouts=None, use_local_input: bool=False, output_layouts,
+            desired_output_layouts, use_local_output: bool=True):  # fmt: skip
         self.prepare_module_input = PrepareModuleInput(
             input_layouts=input_layouts,
             desired_input_layouts=desired_input_layouts,
