@@ -161,3 +161,26 @@ def test_what_hccl_does_not_reduce_is_refused(home):
         """,
     )
     assert seen == [["5", "1"]] * 2  # HCCL_E_NOT_SUPPORT, HCCL_E_PARA
+
+
+def test_products_fused_with_collectives(home):
+    seen = start(
+        home,
+        """
+        rng = np.random.default_rng(0)
+        x, w = rng.integers(-4, 5, (size, 4, 6)).astype(np.float16), rng.integers(-4, 5, (size, 6, 3)).astype(np.float16)
+        group = place.decode()
+        results = Out((4 * size, 3), "float16"), Out((4 * size, 6), "float16")
+        whole, gathered = npu.run("AllGatherMatmul", x[rank], w[0], None, group, 0, 0, 1, *results)
+        print(np.array_equal(whole, x.reshape(-1, 6) @ w[0]), np.array_equal(gathered, x.reshape(-1, 6)))
+        total = sum(x[r].astype(np.float32) @ w[r].astype(np.float32) for r in range(size))
+        part = npu.run("MatmulReduceScatter", x[rank], w[rank], None, group, "sum", 0, 1, Out((4 // size, 3), "float16"))
+        print(np.array_equal(part, total[4 // size * rank : 4 // size * (rank + 1)]))
+        print(np.array_equal(npu.run("MatmulAllReduce", x[rank], w[rank], None, group, "sum", 0, 1, Out((4, 3), "float16")), total))
+        try:
+            npu.run("AllGatherMatmul", x[rank], w[0], None, "nobody", 0, 0, 1, Out((8, 3), "float16"), None)
+        except Refused as error:
+            print("no communicator" in error.text)
+        """,
+    )
+    assert seen == [["True True", "True", "True", "True"]] * 2
