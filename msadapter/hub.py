@@ -1,9 +1,11 @@
 """torch.hub. Loading code from the network is not supported; use torch.load for files."""
 
 import os
+import re
 
 __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
 _folder = None
+HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")  # the start of the hash in the name of a file of weights
 
 
 def _get_torch_home() -> str:

@@ -2,7 +2,7 @@
 
 The sources in ``csrc/`` are compiled once for this machine. The result is cached under a key made of the
 sources, the compiler, the processor and the MindSpore release. ``MSADAPTER_CACHE`` sets the folder of the
-cache.
+cache. ``MSADAPTER_SANITIZE`` builds with the compiler's sanitizers, as ``tests/sanitize.sh`` does.
 """
 
 from __future__ import annotations
@@ -80,6 +80,7 @@ def _key() -> str:
         _processor(),
         MINDSPORE_VERSION,
         sysconfig.get_config_var("SOABI") or "",
+        " ".join(_sanitizer_flags()),
         Path(__file__).read_text(),
     ):
         h.update(part.encode())
@@ -107,6 +108,19 @@ def operators_path(library: Path) -> Path:
     return library.with_name("_operators.so")
 
 
+def _sanitizer_flags() -> list[str]:
+    """Compiler options for the sanitizers that ``MSADAPTER_SANITIZE`` names, such as ``address,undefined``.
+
+    They follow the other options, so ``-O1`` wins: the reports then name the right lines. ``vptr`` stays out, because
+    it reads type information that MindSpore's libraries hide.
+    """
+    chosen = os.environ.get("MSADAPTER_SANITIZE", "")
+    if not chosen:
+        return []
+    found = [f"-fsanitize={chosen}", f"-fsanitize-recover={chosen}", "-fno-sanitize=vptr"]
+    return [*found, "-O1", "-g1", "-fno-omit-frame-pointer"]
+
+
 def _kernel_flags() -> list[str]:
     return [
         "-std=c++17",
@@ -117,6 +131,7 @@ def _kernel_flags() -> list[str]:
         "-fPIC",
         "-fvisibility=hidden",
         "-D_GLIBCXX_USE_CXX11_ABI=0",
+        *_sanitizer_flags(),
     ]
 
 
@@ -253,8 +268,9 @@ class _Compilation:
         """
         source = SOURCES / header
         content = b"".join(_with_headers(source, {}).values())
-        flags = [*_device_flags(self.root), level]
-        key = hashlib.sha256(self.base + str(source).encode() + content).hexdigest()[:16]
+        flags = [*_device_flags(self.root), level, *_sanitizer_flags()]
+        options = " ".join(_sanitizer_flags()).encode()
+        key = hashlib.sha256(self.base + options + str(source).encode() + content).hexdigest()[:16]
         folder = self.objects / f"pch{level}-{key}"
         folder.mkdir(exist_ok=True)
         stub = folder / "all.h"
@@ -278,7 +294,7 @@ class _Compilation:
         own = (
             b"".join(_with_headers(path, {}).values()) if path.is_relative_to(SOURCES) else path.read_bytes()
         )
-        flags = [*_device_flags(self.root), level, "-include", str(stub)]
+        flags = [*_device_flags(self.root), level, *_sanitizer_flags(), "-include", str(stub)]
         return self._cached(path.stem, ".o", path, flags, content + own)
 
 
@@ -367,7 +383,7 @@ def _link(target: Path, make, root: Path, verbose: bool) -> None:
     part = target.parent / f"{target.stem}.{os.getpid()}.part"
     with tempfile.TemporaryDirectory(dir=cache_root()) as tmp:
         files, options = make(_Compilation(root, cache_root() / "objects", verbose), Path(tmp))
-        command = [compiler(), "-shared", "-o", str(part), *map(str, files), f"-L{lib}"]
+        command = [compiler(), "-shared", *_sanitizer_flags(), "-o", str(part), *map(str, files), f"-L{lib}"]
         command += [*(f"-lmindspore_{n}" for n in names), "-ldl", "-lpthread", *options]
         try:
             _compile([*command, f"-Wl,--disable-new-dtags,-rpath,{lib}:$ORIGIN"], target, verbose)

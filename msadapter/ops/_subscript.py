@@ -234,7 +234,14 @@ _INTEGERS = {
     "int32": (-(2**31), 2**31 - 1),
     "int64": (-(2**63), 2**63 - 1),
 }
-_C_NAMES = {"float32": "float", "float64": "double", "bfloat16": "at::BFloat16", "float16": "at::Half"}
+_INFINITE_FROM = {"float16": 65504, "bfloat16": 3.3895313892515355e38}
+_C_NAMES = {
+    "int32": "int",
+    "float32": "float",
+    "float64": "double",
+    "bfloat16": "at::BFloat16",
+    "float16": "at::Half",
+}
 
 
 def _assignable(x, value):
@@ -247,6 +254,8 @@ def _assignable(x, value):
     if hasattr(value, "dtype") and hasattr(value, "item") and not getattr(value, "ndim", 0):
         value = value.item()
     name = x.dtype.name
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise ValueError("Overflow when unpacking long long")
     if not isinstance(value, (bool, int, float, complex)):
         kind = type(value)
         kind = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
@@ -263,6 +272,8 @@ def _assignable(x, value):
         raise RuntimeError(
             f"value cannot be converted to type {_C_NAMES.get(name, name + '_t')} without overflow"
         )
+    if name in _INFINITE_FROM and not isinstance(value, complex) and abs(value) > _INFINITE_FROM[name]:
+        return make_tensor(float(value), dtype=x.dtype)  # becomes infinite, which fill_ refuses
     return value
 
 

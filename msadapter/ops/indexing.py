@@ -419,6 +419,8 @@ def argwhere(self):
 @composite("nonzero_static(Tensor self, *, int size, int fill_value=-1) -> Tensor", forms="fmo")
 def nonzero_static(self, *, size, fill_value):
     """Return the first `size` rows of nonzero. Missing rows are filled with fill_value."""
+    if size < 0:
+        raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
     at = t._nonzero(self)
     have = at.shape[0]
     if have >= size:

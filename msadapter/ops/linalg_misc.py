@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from ._declare import composite, op, raw, t
+from ._geometry import wrap_dim
 from ._lapack import lapack
 from ._linalg_tools import check_floating, check_matrix, check_square, identity, mH
 from .pointwise import conj
@@ -251,7 +252,7 @@ def tensorsolve(self, other, dims):
     """Return X with tensordot(self, X, X.ndim) = other. ``dims`` of self are moved to the end first."""
     n = self.ndim
     if dims is not None:
-        chosen = [d % n for d in dims]
+        chosen = [wrap_dim(d, n) for d in dims]
         self = t.permute(self, [d for d in range(n) if d not in chosen] + chosen)
     shape = list(self.shape[other.ndim :])
     if math.prod(self.shape[: other.ndim]) != math.prod(shape):
@@ -325,6 +326,7 @@ def renorm(self, p, dim, maxnorm):
         raise RuntimeError("renorm: non-positive-norm not supported")
     if maxnorm < 0:
         raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
+    dim = wrap_dim(dim, self.ndim)
     wide = self.float() if self.element_size() == 2 else self
     norms = t.linalg_vector_norm(wide, float(p), _other_dims(self, dim), True)
     factor = t.where(norms > maxnorm, maxnorm / (norms + 1e-7), t.ones_like(norms))

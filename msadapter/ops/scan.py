@@ -127,9 +127,9 @@ def diff(self, n, dim, prepend, append):
         raise RuntimeError("diff expects input to be at least one-dimensional")
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
-    dim = wrap_dim(dim, self.ndim)
     if n == 0:
         return t.clone(self)
+    dim = wrap_dim(dim, self.ndim)
     parts = [x for x in (prepend, self, append) if x is not None]
     x = t.cat(parts, dim) if len(parts) > 1 else self
     n = min(n, x.shape[dim])

@@ -265,6 +265,8 @@ def combinations(self, r, with_replacement):
 @composite("_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor", forms="fo")
 def _chunk_cat(tensors, dim, num_chunks):
     """Pad each tensor and split it into `num_chunks` chunks, then join the i-th chunks of all tensors."""
+    if num_chunks < 1:
+        raise RuntimeError(f"_chunk_cat expects positive num_chunks, got {num_chunks}")
     out = []
     for x in tensors:
         shape = list(x.shape)
@@ -414,14 +416,11 @@ def rot90(self, k, dims):
         raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
     if self.ndim < 2:
         raise RuntimeError(f"expected total dims >= 2, but got total dims = {self.ndim}")
-    a, b = dims
-    if a == b or abs(a - b) == self.ndim:
-        raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {a} and dim1 = {b}")
-    for d in (a, b):
-        if not -self.ndim <= d < self.ndim:
-            raise RuntimeError(
-                f"Rotation dim{0 if d == a else 1} out of range, dim{0 if d == a else 1} = {d}"
-            )
+    a, b = (wrap_dim(d, self.ndim) for d in dims)
+    if a == b:
+        raise RuntimeError(
+            f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}"
+        )
     k %= 4
     if k == 1:
         return t.transpose(t.flip(self, [b]), a, b)
@@ -496,6 +495,7 @@ def diag_embed(self, offset, dim1, dim2):
     if a == b:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
     n = self.shape[-1] + abs(offset)
+    room_for(self, [n, n])
     sizes = list(self.shape[:-1])
     for d in sorted((a, b)):
         sizes.insert(d, n)

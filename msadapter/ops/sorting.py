@@ -272,6 +272,14 @@ op(
 )
 
 
+def _number_like(number, tensor):
+    """A number as a tensor that can be compared with `tensor`: of its dtype if that holds the number, else wider."""
+    try:
+        return make_tensor(number, dtype=tensor.dtype)
+    except RuntimeError:  # such as 300 beside uint8
+        return make_tensor(number)
+
+
 @composite(
     "isin(any elements, any test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor",
     forms="fo",
@@ -279,9 +287,9 @@ op(
 def isin(elements, test_elements, *, assume_unique, invert):
     """Return whether each element is among the test elements."""
     if not hasattr(elements, "data_ptr"):
-        elements = make_tensor(elements, dtype=test_elements.dtype)
+        elements = _number_like(elements, test_elements)
     if not hasattr(test_elements, "data_ptr"):
-        test_elements = make_tensor(test_elements, dtype=elements.dtype)
+        test_elements = _number_like(test_elements, elements)
     return t._isin(elements, test_elements, invert)
 
 

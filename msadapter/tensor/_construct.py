@@ -74,6 +74,14 @@ def from_numpy(array):
     return _C.raw_view(base, array.shape, tuple(s // size for s in array.strides), 0)
 
 
+_DEEPEST = 128  # nested sequences; a list that contains itself is deeper
+
+
+def _check_depth(data, depth: int) -> None:
+    if depth > _DEEPEST:
+        raise ValueError(f"too many dimensions '{type(data).__name__}'")
+
+
 def _plain(data):
     """Replace tensors and numpy scalars in nested sequences by Python numbers or arrays."""
     if isinstance(data, Base):
@@ -83,9 +91,11 @@ def _plain(data):
     return data
 
 
-def _has_tensor(data) -> bool:
+def _has_tensor(data, depth: int = 0) -> bool:
+    """Whether nested sequences contain a tensor. ValueError for a list that contains itself."""
     if isinstance(data, (list, tuple)):
-        return any(_has_tensor(d) for d in data)
+        _check_depth(data, depth)
+        return any(_has_tensor(d, depth + 1) for d in data)
     return isinstance(data, Base)
 
 
@@ -103,9 +113,41 @@ def _infer(array: np.ndarray, data) -> dtypes.dtype:
 
 
 def _first_leaf(data):
+    """The first number of nested sequences. ValueError for a list that contains itself."""
+    depth = 0
     while isinstance(data, (list, tuple)) and data:
-        data = data[0]
+        data, depth = data[0], depth + 1
+        _check_depth(data, depth)
     return data
+
+
+def _all_integers(data) -> bool:
+    if isinstance(data, (list, tuple)):
+        return all(_all_integers(d) for d in data)
+    return isinstance(data, int)
+
+
+def _check_range(array: np.ndarray, data, dtype) -> None:
+    """Raise PyTorch's error if a number of ``array``, which was made from ``data``, does not fit ``dtype``.
+
+    dtype: the wanted one, or None. Unsigned types also take negative numbers, which count from the end.
+    """
+    if array.size == 0 or array.dtype.kind not in "iuf":
+        return
+    name = dtype.name if dtype is not None else None
+    low, high = array.min().item(), array.max().item()
+    if dtype is None or not dtype.is_floating_point and not dtype.is_complex:
+        beyond = high >= 2**63 or low < -(
+            2**63
+        )  # numpy then chooses uint64, or float64 for lists of integers
+        if beyond and name not in ("uint64", "bool") and (array.dtype.kind == "u" or _all_integers(data)):
+            raise ValueError("Overflow when unpacking long long")
+    if name is None or not name.startswith(("int", "uint")):
+        return
+    limits = np.iinfo(name)
+    least = limits.min if limits.min < 0 else -int(limits.max)
+    if not (least <= low and high <= int(limits.max)):
+        raise RuntimeError(f"value cannot be converted to type {name} without overflow")
 
 
 def _check_even(data) -> None:
@@ -127,12 +169,20 @@ def _check_even(data) -> None:
     walk(data, 0)
 
 
+def _is_plain(data) -> bool:
+    """Whether `full` takes this number. It refuses floats that the default dtype does not hold; `tensor` gives inf."""
+    kind = type(data)
+    if kind is float:
+        return -65504.0 <= data <= 65504.0
+    return kind is bool or (kind is int and -(2**63) <= data < 2**63)
+
+
 def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False):
     """Return a new tensor with a copy of ``data``: a number, a nested sequence, a numpy array or a tensor.
 
     The dtype is inferred from the data by default.
     """
-    if dtype is None and (type(data) in (float, bool) or (type(data) is int and -(2**63) <= data < 2**63)):
+    if dtype is None and _is_plain(data):
         return t.full((), data, device=device, requires_grad=requires_grad)
     if isinstance(data, Base):
         warnings.warn(
@@ -162,10 +212,18 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
             except ValueError:
                 _check_even(data)
                 raise
+            if (
+                array.dtype == object
+                and dtype is not None
+                and dtype.is_floating_point
+                and _all_integers(data)
+            ):
+                array = array.astype(np.float64)
             if array.dtype == object:
                 if any(isinstance(v, int) for v in np.ravel(array)):
-                    raise RuntimeError("Overflow when unpacking long")
+                    raise ValueError("Overflow when unpacking long long")
                 raise RuntimeError(f"Could not infer dtype of {type(_first_leaf(data)).__name__}")
+            _check_range(array, data, dtype)
             inferred = leaf_dtype or _infer(array, data)
             target = dtype or inferred
             wide = {"f": np.float64, "c": np.complex128, "b": np.bool_}.get(array.dtype.kind, array.dtype)

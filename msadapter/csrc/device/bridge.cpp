@@ -54,12 +54,12 @@ static int64_t read_geometry(const TensorPtr &t, Tensor *r) {
   r->ndim = nd;
   r->numel = 1;
   const auto info = t->storage_info();
-  int64_t dense = 1;
+  uint64_t dense = 1;
   for (int d = nd - 1; d >= 0; --d) {
     r->sizes[d] = shape[d];
-    r->strides[d] = info ? info->strides[d] : dense;
+    r->strides[d] = info ? info->strides[d] : static_cast<int64_t>(dense);
     r->numel *= shape[d];
-    dense *= std::max<int64_t>(shape[d], 1);
+    dense *= static_cast<uint64_t>(std::max<int64_t>(shape[d], 1));
   }
   return info ? static_cast<int64_t>(info->storage_offset) : 0;
 }
@@ -107,18 +107,13 @@ TensorPtr tensor_on(void *data, size_t bytes, DType dtype, const Dims &sizes, st
 }
 
 TensorPtr new_tensor(DType dtype, const int64_t *sizes, int ndim, const int64_t *strides) {
-  size_t bytes = item_size(dtype);
-  for (int d = 0; d < ndim; ++d) {
+  for (int d = 0; d < ndim; ++d)
     check(sizes[d] >= 0, "Trying to create tensor with negative dimension ", sizes[d], ": ", Dims(sizes, sizes + ndim));
-    if (__builtin_mul_overflow(bytes, static_cast<size_t>(sizes[d]), &bytes) ||
-        bytes > static_cast<size_t>(INT64_MAX)) {
-      bool empty = false;
-      for (int k = 0; k < ndim; ++k) empty = empty || sizes[k] == 0;
-      check(empty, "Storage size calculation overflowed with sizes=", Dims(sizes, sizes + ndim));
-      bytes = 0;
-      break;
-    }
-  }
+  int64_t count;
+  const bool fits = count_elements(sizes, static_cast<size_t>(ndim), &count);
+  const Size product = Size(count) * static_cast<int64_t>(item_size(dtype));
+  check(fits && product.fits(), "Storage size calculation overflowed with sizes=", Dims(sizes, sizes + ndim));
+  const size_t bytes = static_cast<size_t>(product.value());
   const size_t asked = std::max<size_t>(bytes, 1);
   const bool meta = current_tag == kMetaTag;
   void *p = meta ? reserve_address_space(asked) : allocate(asked);
@@ -134,6 +129,7 @@ TensorPtr new_tensor(DType dtype, const int64_t *sizes, int ndim, const int64_t 
 }
 
 TensorPtr new_view(const TensorPtr &base, DType dtype, const Dims &sizes, const Dims &strides, int64_t offset) {
+  element_count(sizes);
   auto t = std::make_shared<MsTensor>(to_ms(dtype), sizes, base->device_address());
   t->set_storage_info(storage_info(sizes, strides, offset));
   t->set_version(base->version());
@@ -206,6 +202,26 @@ bool dtype_from_object(PyObject *o, DType *d) {
   return false;
 }
 
+bool integer_fits(PyObject *o, int64_t *value) {
+  Ref v = PyLong_CheckExact(o) ? Ref::borrow(o) : checked(PyNumber_Index(o));
+  int overflow = 0;
+  *value = PyLong_AsLongLongAndOverflow(v.get(), &overflow);
+  return !overflow;
+}
+int64_t integer_of(PyObject *o) {
+  int64_t value;
+  if (!integer_fits(o, &value)) throw ValueError("Overflow when unpacking long long");
+  return value;
+}
+bool scalar_fits(PyObject *o) {
+  int64_t value;
+  if (integer_fits(o, &value)) return true;
+  PyLong_AsUnsignedLongLong(o);
+  const bool fits = !PyErr_Occurred();
+  PyErr_Clear();
+  return fits;
+}
+
 void translate_exception() {
   try {
     throw;
@@ -217,7 +233,7 @@ void translate_exception() {
     PyErr_SetString(PyExc_TypeError, e.what());
   } catch (const NotImplementedError &e) {
     PyErr_SetString(PyExc_NotImplementedError, e.what());
-  } catch (const std::bad_alloc &) {
+  } catch (const OverflowError &e) { PyErr_SetString(PyExc_OverflowError, e.what()); } catch (const std::bad_alloc &) {
     PyErr_SetString(PyExc_RuntimeError, "std::bad_alloc");  // PyTorch translates this C++ exception so
   } catch (const std::exception &e) { PyErr_SetString(PyExc_RuntimeError, e.what()); }
 }

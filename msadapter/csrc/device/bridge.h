@@ -76,6 +76,11 @@ PyObject *dtype_object(DType d);  // torch.float32 ...
 bool dtype_from_object(PyObject *o, DType *d);
 void bind_dtype(DType d, PyObject *o);
 
+// An integer of Python's as int64_t. False if it does not fit; the object must be an integer or have __index__.
+bool integer_fits(PyObject *o, int64_t *value);
+int64_t integer_of(PyObject *o);  // ValueError with PyTorch's text if it does not fit
+bool scalar_fits(PyObject *o);    // whether a Scalar can hold this int
+
 // RAII reference to a Python object.
 class Ref {
  public:

@@ -101,7 +101,7 @@ TensorPtr Unbox<TensorPtr>::get(const Operand &o) {
   if (o.tensor || o.kind != Arg::kScalar) return o.tensor;
   TensorPtr t = new_tensor(dtype_of_number(o.scalar), Dims{});
   const Tensor v = view_of(t);
-  MSA_SWITCH_ALL(v.dtype, "number", (*v.ptr<T>() = o.scalar.to<T>()));
+  MSA_SWITCH_ALL(v.dtype, "number", (*v.ptr<T>() = o.scalar.wrapped<T>()));
   return t;
 }
 mindspore::Int64ImmPtr Unbox<mindspore::Int64ImmPtr>::get(const Operand &o) {
@@ -111,7 +111,7 @@ mindspore::BoolImmPtr Unbox<mindspore::BoolImmPtr>::get(const Operand &o) {
   return std::make_shared<mindspore::BoolImm>(o.scalar.to<bool>());
 }
 mindspore::FP32ImmPtr Unbox<mindspore::FP32ImmPtr>::get(const Operand &o) {
-  return std::make_shared<mindspore::FP32Imm>(o.scalar.to<float>());
+  return std::make_shared<mindspore::FP32Imm>(o.scalar.wrapped<float>());
 }
 mindspore::StringImmPtr Unbox<mindspore::StringImmPtr>::get(const Operand &o) {
   return std::make_shared<mindspore::StringImm>(o.str);
@@ -119,7 +119,9 @@ mindspore::StringImmPtr Unbox<mindspore::StringImmPtr>::get(const Operand &o) {
 mindspore::ScalarPtr Unbox<mindspore::ScalarPtr>::get(const Operand &o) {
   switch (o.scalar.kind) {
     case Scalar::kBool: return std::make_shared<mindspore::BoolImm>(o.scalar.i != 0);
-    case Scalar::kInt: return std::make_shared<mindspore::Int64Imm>(o.scalar.i);
+    case Scalar::kInt:
+      if (o.scalar.is_unsigned) return std::make_shared<mindspore::FP64Imm>(o.scalar.wrapped<double>());
+      return std::make_shared<mindspore::Int64Imm>(o.scalar.i);
     case Scalar::kFloat: return std::make_shared<mindspore::FP64Imm>(o.scalar.d);
     default: fail("MindSpore's operators take no complex scalar");
   }

@@ -14,26 +14,29 @@ inline int64_t storage_bytes(DType dtype, const Dims &sizes, const Dims &strides
     fits = fits && sizes[d] >= 0 && strides[d] >= 0;
     empty = empty || sizes[d] == 0;
   }
-  int64_t count = 1, last = offset, bytes = 0;
-  for (size_t d = 0; fits && !empty && d < sizes.size(); ++d) {
-    int64_t reach = 0;
-    fits = !__builtin_mul_overflow(count, sizes[d], &count) &&
-           !__builtin_mul_overflow(sizes[d] - 1, strides[d], &reach) && !__builtin_add_overflow(last, reach, &last);
+  if (empty) {
+    check(fits, "Storage size calculation overflowed with sizes=", sizes, " and strides=", strides);
+    return 0;
   }
-  if (fits && !empty)
-    fits = !__builtin_add_overflow(last, int64_t{1}, &bytes) &&
-           !__builtin_mul_overflow(bytes, static_cast<int64_t>(item_size(dtype)), &bytes);
+  Size count = 1, last = offset;
+  for (size_t d = 0; fits && d < sizes.size(); ++d) {
+    count *= sizes[d];
+    last += Size(sizes[d] - 1) * strides[d];
+  }
+  const Size bytes = (last + 1) * static_cast<int64_t>(item_size(dtype));
+  fits = fits && count.fits() && bytes.fits();
   check(fits, "Storage size calculation overflowed with sizes=", sizes, " and strides=", strides);
-  return bytes;
+  return bytes.value();
 }
 
 // The number of bytes of these elements without gaps.
 inline int64_t dense_bytes(DType dtype, const Dims &sizes) {
-  int64_t bytes = item_size(dtype);
-  for (int64_t size : sizes)
-    check(size >= 0 && !__builtin_mul_overflow(bytes, size, &bytes),
-          "Storage size calculation overflowed with sizes=", sizes);
-  return bytes;
+  Size bytes = static_cast<int64_t>(item_size(dtype));
+  for (int64_t size : sizes) {
+    bytes *= size;
+    check(size >= 0 && bytes.fits(), "Storage size calculation overflowed with sizes=", sizes);
+  }
+  return bytes.value();
 }
 
 // Throws RuntimeError unless the sizes and strides stay inside of base's storage. A meta tensor has no storage to

@@ -56,6 +56,8 @@ void convert(const Op &op, int i, PyObject *o, Operand *r);
 [[noreturn]] void bad_argument(const Op &op, int i, PyObject *o);
 // Raises PyTorch's TypeError if an argument of a composite does not have its declared type.
 void check_arguments(const Op &op, PyObject **slots);
+// Refuses integers that do not fit 64 bits among the arguments of a composite, which are not converted.
+void check_integers(const Op &op, PyObject **slots);
 // Keyword values of a call; `out` receives out= when the schema has no such parameter.
 struct Keywords {
   PyObject *names = nullptr;

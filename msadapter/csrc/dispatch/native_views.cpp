@@ -7,15 +7,10 @@
 namespace msa {
 namespace {
 
-int64_t elements(const Dims &d) {
-  int64_t n = 1;
-  for (auto s : d) n *= s;
-  return n;
-}
-
 // Replaces a size of -1. False if the sizes do not fit n elements.
 bool infer(Dims *sizes, int64_t n) {
-  int64_t known = 1, hole = -1;
+  Size product = 1;
+  int64_t hole = -1;
   for (size_t i = 0; i < sizes->size(); ++i) {
     if ((*sizes)[i] == -1) {
       if (hole >= 0) return false;
@@ -23,9 +18,11 @@ bool infer(Dims *sizes, int64_t n) {
     } else if ((*sizes)[i] < 0) {
       return false;
     } else {
-      known *= (*sizes)[i];
+      product *= (*sizes)[i];
     }
   }
+  if (!product.fits()) return false;
+  int64_t known = product.value();
   if (hole >= 0) {
     if (known == 0 || n % known) return false;
     (*sizes)[hole] = n / known;
@@ -37,7 +34,7 @@ bool infer(Dims *sizes, int64_t n) {
 // Computes the strides that give `sizes` on the same memory, if there are any.
 bool strides_for(const Dims &old_sizes, const Dims &old_strides, const Dims &sizes, Dims *out) {
   out->assign(sizes.size(), 1);
-  const int64_t n = elements(old_sizes);
+  const int64_t n = element_count(old_sizes);
   if (n == 0) return false;  // rare, and PyTorch has a special rule for it
   int d = static_cast<int>(sizes.size()) - 1;
   int64_t base = old_strides.empty() ? 1 : old_strides.back(), chunk = 1, taken = 1;
@@ -69,7 +66,7 @@ bool view(const Operand *v, PyObject **, Tensors *out) {
   if (v[1].kind != Arg::kInts) return false;
   const TensorPtr &t = v[0].tensor;
   Geometry g{v[1].ints, {}, offset_of(t)};
-  if (!infer(&g.sizes, elements(t->shape())) || !strides_for(t->shape(), strides_of(t), g.sizes, &g.strides))
+  if (!infer(&g.sizes, element_count(t->shape())) || !strides_for(t->shape(), strides_of(t), g.sizes, &g.strides))
     return false;
   return give(t, g, out);
 }
@@ -88,7 +85,7 @@ bool region(const Operand *v, PyObject **, Tensors *out) {
       continue;
     }
     g.offset += item.start * from.strides[d];
-    if (item.kind == RegionItem::kSlice) g.push(item.length, from.strides[d] * item.step);
+    if (item.kind == RegionItem::kSlice) g.push(item.length, stepped(from.strides[d], item.step));
     ++d;
   }
   for (; d < from.sizes.size(); ++d) g.push(from.sizes[d], from.strides[d]);
@@ -105,7 +102,7 @@ bool slice(const Operand *v, PyObject **, Tensors *out) {  // self, dim, start, 
   int64_t start = v[2].kind == Arg::kNone ? 0 : v[2].scalar.i, stop = v[3].kind == Arg::kNone ? size : v[3].scalar.i;
   start = start < 0 ? std::max<int64_t>(start + size, 0) : std::min(start, size);
   stop = stop < 0 ? std::max<int64_t>(stop + size, 0) : std::min(stop, size);
-  g.cut(d, start, step, (std::max<int64_t>(stop - start, 0) + step - 1) / step);
+  g.cut(d, start, step, slice_length(start, stop, step));
   return give(t, g, out);
 }
 
@@ -181,7 +178,7 @@ bool squeeze(const Operand *v, PyObject **, Tensors *out) {
   if (v[1].kind != Arg::kNone && v[1].kind != Arg::kInts) return false;
   uint32_t drop = v[1].kind == Arg::kNone ? ~0u : 0;
   for (int64_t d : v[1].ints) {
-    if (!wrap_dim(&d, from.rank())) return false;
+    if (!wrap_dim(&d, from.rank()) || (drop >> d & 1)) return false;
     drop |= 1u << d;
   }
   Geometry g{{}, {}, from.offset};
@@ -234,7 +231,7 @@ bool expand(const Operand *v, PyObject **, Tensors *out) {  // self, size
 bool can_view(const TensorPtr &t, const Operand &asked) {
   if (asked.kind != Arg::kInts) return false;
   Dims sizes = asked.ints, strides;
-  return infer(&sizes, elements(t->shape())) && strides_for(t->shape(), strides_of(t), sizes, &strides);
+  return infer(&sizes, element_count(t->shape())) && strides_for(t->shape(), strides_of(t), sizes, &strides);
 }
 
 const Table<NativeBody> &native_views() {

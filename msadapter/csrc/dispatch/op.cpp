@@ -143,6 +143,7 @@ void check_self(const Invocation &c) {
 
 Ref run_composite(Invocation *c) {
   check_arguments(c->op, c->slots);
+  check_integers(c->op, c->slots);
   if (c->self->inplace) {
     Ref result = call_body(c->op, c->slots);
     return checked(PyObject_CallFunctionObjArgs(table_function("_inplace_from"), c->slots[0], result.get(), nullptr));

@@ -40,12 +40,12 @@ bool scalar_from(PyObject *o, Scalar *s) {
     int overflow = 0;
     s->i = PyLong_AsLongLongAndOverflow(o, &overflow);
     if (overflow) {
-      unsigned long long u = PyLong_AsUnsignedLongLong(o);
+      s->i = static_cast<int64_t>(PyLong_AsUnsignedLongLong(o));
       if (PyErr_Occurred()) {
         PyErr_Clear();
-        fail("value cannot be converted to type int64_t without overflow");
+        throw OverflowError("int too big to convert");
       }
-      s->i = static_cast<int64_t>(u);
+      s->is_unsigned = true;
     }
     return true;
   }
@@ -88,10 +88,33 @@ DType scalar_dtype(const Scalar &s) {
 }
 
 static int64_t index_from(const Op &op, int i, PyObject *o) {
-  if (PyLong_CheckExact(o)) return PyLong_AsLongLong(o);
-  if (PyFloat_Check(o) || !PyIndex_Check(o)) bad_argument(op, i, o);
-  Ref v = checked(PyNumber_Index(o));
-  return PyLong_AsLongLong(v.get());
+  if (!PyLong_CheckExact(o) && (PyFloat_Check(o) || !PyIndex_Check(o))) bad_argument(op, i, o);
+  return integer_of(o);
+}
+
+// One number of a list of integers.
+static int64_t element_from(const Op &op, int i, PyObject *o, Py_ssize_t position) {
+  if (!PyLong_CheckExact(o) && (PyFloat_Check(o) || !PyIndex_Check(o))) bad_argument(op, i, o);
+  int64_t value;
+  if (integer_fits(o, &value)) return value;
+  Ref n = Ref::borrow(op.params[i].name);
+  raise_type(text(op.name, "(): argument '", PyUnicode_AsUTF8(n.get()), "' failed to unpack the object at pos ",
+                  static_cast<int64_t>(position + 1), " with error \"Overflow when unpacking long long\""));
+}
+
+void check_integers(const Op &op, PyObject **slots) {
+  for (size_t i = 0; i < op.params.size(); ++i) {
+    PyObject *o = slots[i];
+    const ParamType type = op.params[i].type;
+    if ((type == ParamType::kInt || type == ParamType::kInts) && o && PyLong_CheckExact(o)) {
+      integer_of(o);
+    } else if (type == ParamType::kInts && o && (PyTuple_CheckExact(o) || PyList_CheckExact(o))) {
+      for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(o); ++k) {
+        PyObject *e = PySequence_Fast_GET_ITEM(o, k);
+        if (PyLong_CheckExact(e)) element_from(op, static_cast<int>(i), e, k);
+      }
+    }
+  }
 }
 
 void convert(const Op &op, int i, PyObject *o, Operand *r) {
@@ -144,16 +167,22 @@ void convert(const Op &op, int i, PyObject *o, Operand *r) {
       if (PyTuple_Check(o) || PyList_Check(o)) {
         Ref seq = checked(PySequence_Fast(o, ""));
         for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(seq.get()); ++k)
-          r->ints.push_back(index_from(op, i, PySequence_Fast_GET_ITEM(seq.get(), k)));
+          r->ints.push_back(element_from(op, i, PySequence_Fast_GET_ITEM(seq.get(), k), k));
       } else {
         r->ints.push_back(index_from(op, i, o));
       }
       return;
     case ParamType::kFloat:
       r->kind = Arg::kScalar;
+      if (PyLong_CheckExact(o) && !scalar_fits(o)) {
+        r->scalar.kind = Scalar::kFloat;
+        r->scalar.d = PyLong_AsDouble(o);
+        if (PyErr_Occurred()) throw PythonError{};
+        return;
+      }
       if (!scalar_from(o, &r->scalar) || r->scalar.kind == Scalar::kComplex) bad_argument(op, i, o);
       if (r->scalar.kind <= Scalar::kInt) {
-        r->scalar.d = static_cast<double>(r->scalar.i);
+        r->scalar.d = r->scalar.wrapped<double>();
         r->scalar.kind = Scalar::kFloat;
       }
       return;

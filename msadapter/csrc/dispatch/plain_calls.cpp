@@ -29,8 +29,7 @@ Ref run(Op *op, Values &v) {
 int width(const Op *op) { return static_cast<int>(op->params.size()); }
 bool integer(PyObject *o, int64_t *value) {
   if (!PyLong_CheckExact(o)) return false;
-  *value = PyLong_AsLongLong(o);
-  return !PyErr_Occurred();
+  return integer_fits(o, value);
 }
 
 PyObject *reshape(const Op &op, PyObject **slots) {
@@ -51,8 +50,7 @@ PyObject *flatten(const Op &, PyObject **slots) {  // self, start_dim, end_dim
   const int64_t n = static_cast<int64_t>(shape.size());
   if (!wrap_dim(&a, n) || !wrap_dim(&b, n) || a >= b) return nullptr;
   Dims sizes(shape.begin(), shape.begin() + a);
-  int64_t joined = 1;
-  for (int64_t d = a; d <= b; ++d) joined *= shape[d];
+  const int64_t joined = element_count(&shape[a], static_cast<size_t>(b - a + 1));
   sizes.push_back(joined);
   sizes.insert(sizes.end(), shape.begin() + b + 1, shape.end());
   v[1] = Operand::of(sizes);
@@ -68,7 +66,8 @@ PyObject *narrow(const Op &, PyObject **slots) {  // self, dim, start, length
   v[0] = Operand::of(unwrap(slots[0]));
   const Dims &shape = v[0].tensor->shape();
   const int64_t n = static_cast<int64_t>(shape.size());
-  if (!wrap_dim(&dim, n) || start < 0 || length < 0 || start + length > shape[dim]) return nullptr;
+  if (!wrap_dim(&dim, n) || start < 0 || length < 0 || length > shape[dim] || start > shape[dim] - length)
+    return nullptr;
   v[1] = Operand::of(dim);
   v[2] = Operand::of(start);
   v[3] = Operand::of(start + length);
@@ -85,7 +84,7 @@ PyObject *chunk(const Op &, PyObject **slots) {  // self, chunks, dim
   const Dims &shape = v[0].tensor->shape();
   const int64_t n = static_cast<int64_t>(shape.size());
   if (!wrap_dim(&dim, n) || shape[dim] == 0) return nullptr;
-  const int64_t each = (shape[dim] + chunks - 1) / chunks;
+  const int64_t each = slice_length(0, shape[dim], chunks);
   v[1].kind = Arg::kInts;
   for (int64_t left = shape[dim]; left > 0; left -= each) v[1].ints.push_back(std::min(each, left));
   if (v[1].ints.size() == 1) return nullptr;  // the Python body makes this a slice

@@ -4,6 +4,13 @@
 namespace msa {
 namespace {
 
+// A size or position that a Python body has computed. RuntimeError if it has grown beyond 64 bits.
+int64_t computed_integer(PyObject *o) {
+  int64_t value;
+  if (!integer_fits(o, &value)) size_overflow("a size, count or step");
+  return value;
+}
+
 void box_list(PyObject *o, Operand *r) {
   PyObject **items = PySequence_Fast_ITEMS(o);
   const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
@@ -19,7 +26,7 @@ void box_list(PyObject *o, Operand *r) {
     else if (floats)
       r->floats.push_back(PyFloat_AsDouble(items[k]));
     else
-      r->ints.push_back(PyLong_AsLongLong(checked(PyNumber_Index(items[k])).get()));
+      r->ints.push_back(computed_integer(items[k]));
   }
 }
 
@@ -38,6 +45,7 @@ void box(const Operator &op, int i, PyObject *o, Operand *r) {
     box_list(o, r);
   } else {
     r->kind = Arg::kScalar;
+    if (PyLong_CheckExact(o) && !scalar_fits(o)) size_overflow("a size, count or step");
     if (!scalar_from(o, &r->scalar))
       throw TypeError(op.name + ": operand " + std::to_string(i) + " of unknown kind " + type_name(o));
   }

@@ -47,7 +47,9 @@ static PyObject *plain_object(const Op &op, int i, const Operand &o, PyObject *o
       if (o.kind == Arg::kScalar && is_tensor(original)) {
         switch (o.scalar.kind) {
           case Scalar::kBool: return PyBool_FromLong(o.scalar.i);
-          case Scalar::kInt: return PyLong_FromLongLong(o.scalar.i);
+          case Scalar::kInt:
+            return o.scalar.is_unsigned ? PyLong_FromUnsignedLongLong(static_cast<uint64_t>(o.scalar.i))
+                                        : PyLong_FromLongLong(o.scalar.i);
           case Scalar::kFloat: return PyFloat_FromDouble(o.scalar.d);
           default: return PyComplex_FromDoubles(o.scalar.d, o.scalar.imag);
         }

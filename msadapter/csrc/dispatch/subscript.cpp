@@ -1,17 +1,13 @@
 // tensor[numbers, slices, None, ...] as one recorded view, without Python code. All other indices are left to the
 // Python functions, which raise PyTorch's errors.
+#include "../device/geometry.h"
 #include "../device/trace.h"
 #include "internal.h"
 
 namespace msa {
 namespace {
 
-bool number(PyObject *o, int64_t *value) {
-  if (!PyLong_CheckExact(o)) return false;
-  int overflow = 0;
-  *value = PyLong_AsLongLongAndOverflow(o, &overflow);
-  return !overflow;
-}
+bool number(PyObject *o, int64_t *value) { return PyLong_CheckExact(o) && integer_fits(o, value); }
 bool bound(PyObject *o, int64_t fallback, int64_t *value) {
   if (o != Py_None) return number(o, value);
   *value = fallback;
@@ -39,7 +35,7 @@ class Region {
       start = start < 0 ? std::max<int64_t>(start + size, 0) : std::min(start, size);
       stop = stop < 0 ? std::max<int64_t>(stop + size, 0) : std::min(stop, size);
       ++dim_;
-      return put({RegionItem::kSlice, start, step, (std::max<int64_t>(stop - start, 0) + step - 1) / step});
+      return put({RegionItem::kSlice, start, step, slice_length(start, stop, step)});
     }
     int64_t i;
     if (!number(item, &i) || i < -size || i >= size) return false;

@@ -121,8 +121,13 @@ MSA_POINTWISE_KERNEL(LeakyReLUGradExt) {  // dy, input, slope, is_result
     return x > 0 ? g : T(g * T(slope));
   });
 }
+// RuntimeError if the element type does not hold the number.
+void check_fits(const Scalar &s, DType d) { MSA_SWITCH_STORED(d, "number", (static_cast<void>(s.to<T>()))); }
+
 MSA_POINTWISE_KERNEL(Threshold) {  // input, threshold, value
   const Tensor &a = c.in(0);
+  check_fits(c.scalar(1), a.dtype);
+  check_fits(c.scalar(2), a.dtype);
   Tensor o = c.out_pointwise(0, a.dtype, {&a});
   MSA_COMPUTE_REAL(a.dtype, "threshold_cpu", {
     const T t = c.scalar(1).to<T>();

@@ -2,13 +2,16 @@
 // MindSpore's operator name. No MindSpore header here: these files compile fast and are tested alone.
 #pragma once
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <limits>
 #include <string>
 #include <vector>
 
 #include "dtype.h"
+#include "sizes.h"
 
 namespace msa {
 
@@ -49,20 +52,94 @@ struct Tensor {
   }
 };
 
+// The name of an element type in PyTorch's message about numbers that do not fit it.
+template <class T>
+constexpr const char *cpp_name() {
+  constexpr DType d = dtype_of<T>::value;
+  return d == DType::U8     ? "uint8_t"
+         : d == DType::I8   ? "int8_t"
+         : d == DType::I16  ? "int16_t"
+         : d == DType::I32  ? "int"
+         : d == DType::I64  ? "int64_t"
+         : d == DType::U16  ? "uint16_t"
+         : d == DType::U32  ? "uint32_t"
+         : d == DType::U64  ? "uint64_t"
+         : d == DType::F16  ? "c10::Half"
+         : d == DType::BF16 ? "c10::BFloat16"
+         : d == DType::F32  ? "float"
+                            : "double";
+}
+[[noreturn]] void does_not_fit(const char *type);
+
 // A Python number; `kind` keeps what the user wrote.
 struct Scalar {
   enum Kind : uint8_t { kBool, kInt, kFloat, kComplex } kind = kInt;
+  bool is_unsigned = false;  // an integer of 2^63 or more: `i` holds its bits
   int64_t i = 0;
   double d = 0;
   double imag = 0;
+
+  // The number as an element type. Integers wrap round and floats become infinite if they are too large. This is what
+  // PyTorch's arithmetic and comparisons do.
+  template <class T>
+  T wrapped() const {
+    if constexpr (is_complex_v<T>) {
+      using R = typename T::value_type;
+      return T(kind <= kInt ? integer<R>() : static_cast<R>(d), static_cast<R>(imag));
+    } else {
+      return kind <= kInt ? integer<T>() : convert<T>(d);
+    }
+  }
+  // The same, but a number that the type does not hold is a RuntimeError. This is what PyTorch does where a number is
+  // stored, or is a limit or a factor.
   template <class T>
   T to() const {
     if constexpr (is_complex_v<T>) {
       using R = typename T::value_type;
-      return T(kind <= kInt ? static_cast<R>(i) : static_cast<R>(d), static_cast<R>(imag));
-    } else {
-      return kind <= kInt ? convert<T>(i) : convert<T>(d);
+      if (!holds<R>() || !float_holds<R>(imag)) does_not_fit(cpp_name<R>());
+    } else if constexpr (!std::is_same_v<T, bool>) {
+      if (!holds<T>()) does_not_fit(cpp_name<T>());
     }
+    return wrapped<T>();
+  }
+
+ private:
+  template <class T>
+  T integer() const {
+    return is_unsigned ? convert<T>(static_cast<uint64_t>(i)) : convert<T>(i);
+  }
+  template <class T>
+  bool holds() const {
+    return kind <= kInt ? integer_holds<T>() : float_holds<T>(d);
+  }
+  template <class T>
+  bool integer_holds() const {
+    if constexpr (std::is_same_v<T, Half>) {
+      return !is_unsigned && i >= -65504 && i <= 65504;
+    } else if constexpr (!std::is_integral_v<T>) {
+      return true;
+    } else if constexpr (std::is_unsigned_v<T>) {  // negative numbers count from the end, as far as the type reaches
+      const uint64_t size = !is_unsigned && i < 0 ? -static_cast<uint64_t>(i) : static_cast<uint64_t>(i);
+      return size <= std::numeric_limits<T>::max();
+    } else {
+      return !is_unsigned && i >= std::numeric_limits<T>::min() && i <= std::numeric_limits<T>::max();
+    }
+  }
+  template <class T>
+  static bool float_holds(double v) {
+    if constexpr (std::is_integral_v<T>)
+      return v >= static_cast<double>(std::numeric_limits<T>::min()) &&
+             v < std::ldexp(1.0, std::numeric_limits<T>::digits);
+    else if constexpr (std::is_same_v<T, double> || is_float8_v<T>)
+      return true;
+    else
+      return !std::isfinite(v) || std::abs(v) <= largest<T>();
+  }
+  template <class T>
+  static constexpr double largest() {
+    if constexpr (std::is_same_v<T, Half>) return 65504;
+    if constexpr (std::is_same_v<T, BFloat16>) return 3.3895313892515355e38;
+    return std::numeric_limits<float>::max();
   }
 };
 
@@ -112,7 +189,7 @@ class Call {
   virtual void *scratch(size_t bytes) = 0;
   template <class T>
   T *scratch_of(int64_t n) {
-    return static_cast<T *>(scratch(static_cast<size_t>(n) * sizeof(T)));
+    return static_cast<T *>(scratch(byte_count(n, sizeof(T))));
   }
   // A contiguous version of an operand (itself if it already is), optionally in another type.
   Tensor contiguous(const Tensor &t);
@@ -157,6 +234,9 @@ struct IndexError : std::out_of_range {
 };
 struct ValueError : std::invalid_argument {
   using std::invalid_argument::invalid_argument;
+};
+struct OverflowError : std::overflow_error {
+  using std::overflow_error::overflow_error;
 };
 struct TypeError : std::domain_error {
   using std::domain_error::domain_error;

@@ -67,15 +67,18 @@ Problem problem(Call &c, const Tensor &x, const Tensor &weight, int at) {
     check(w.stride[s] > 0, "non-positive stride is not supported");
     check(w.pad[s] >= 0, "negative padding is not supported");
     check(w.dilation[s] > 0, "dilation should be greater than zero");
-    const int64_t reach = w.dilation[s] * (w.kernel[s] - 1) + 1;
+    const int64_t reach = w.reach(s).value("the size of the dilated kernel");
     if (transposed) {
       w.out[s] = x.size(d + 2);
-      w.in[s] = (w.out[s] - 1) * w.stride[s] - 2 * w.pad[s] + reach + spread(c.ints(at + 4), d);
+      const int64_t extra = spread(c.ints(at + 4), d);
+      check(extra >= 0, "negative output_padding is not supported");
+      const Size size = (Size(w.out[s]) - 1) * w.stride[s] - Size(2) * w.pad[s] + reach + extra;
+      w.in[s] = size.value("the size of the result of a transposed convolution");
       check(w.in[s] > 0, "Given input size per channel: (", x.size(d + 2), "). Calculated output size per channel: (",
             w.in[s], "). Output size is too small");
     } else {
       w.in[s] = x.size(d + 2);
-      padded.push_back(w.in[s] + 2 * w.pad[s]);
+      padded.push_back(w.padded(s).value("the size of the padded input"));
       kernel.push_back(reach);
       fits = fits && padded.back() >= reach;
       w.out[s] = (padded.back() - reach) / w.stride[s] + 1;
@@ -322,14 +325,17 @@ MSA_KERNEL(Im2ColExt) {
     w.pad[d + 1] = spread(c.ints(3), d);
     w.stride[d + 1] = spread(c.ints(4), d);
     w.in[d + 1] = x.size(d + 2);
-    const int64_t reach = w.dilation[d + 1] * (w.kernel[d + 1] - 1) + 1;
-    w.out[d + 1] = (w.in[d + 1] + 2 * w.pad[d + 1] - reach) / w.stride[d + 1] + 1;
-    check(w.in[d + 1] + 2 * w.pad[d + 1] >= reach && w.out[d + 1] > 0, "Given input with spatial size (", x.size(2),
-          ", ", x.size(3), "), kernel_size=", c.ints(1), ", dilation=", c.ints(2), ", padding=", c.ints(3),
+    const int64_t reach = w.reach(d + 1).value("the size of the dilated kernel");
+    const int64_t padded = w.padded(d + 1).value("the size of the padded input");
+    w.out[d + 1] = (Size(padded) - reach).value("the number of blocks") / w.stride[d + 1] + 1;
+    check(padded >= reach && w.out[d + 1] > 0, "Given input with spatial size (", x.size(2), ", ", x.size(3),
+          "), kernel_size=", c.ints(1), ", dilation=", c.ints(2), ", padding=", c.ints(3),
           ", calculated shape of the array of sliding blocks is too small: its components must be at least one");
   }
   const int64_t channels = x.size(1);
-  const Tensor o = c.out(0, x.dtype, Dims{x.size(0), channels * w.taps(), w.positions()});
+  const Tensor o =
+      c.out(0, x.dtype,
+            Dims{x.size(0), (Size(channels) * w.taps()).value("the rows of the result of unfold"), w.positions()});
   MSA_SWITCH_BYTES(x.dtype, (image_to_columns<T>(w, x.size(0) * channels, x.ptr<T>(), o.ptr<T>())));
 }
 
@@ -344,8 +350,7 @@ MSA_KERNEL(Col2ImExt) {
     w.dilation[k + 1] = spread(c.ints(3), k);
     w.pad[k + 1] = spread(c.ints(4), k);
     w.stride[k + 1] = spread(c.ints(5), k);
-    w.out[k + 1] =
-        (w.in[k + 1] + 2 * w.pad[k + 1] - w.dilation[k + 1] * (w.kernel[k + 1] - 1) - 1) / w.stride[k + 1] + 1;
+    w.out[k + 1] = (w.padded(k + 1) - w.reach(k + 1)).value("the number of blocks") / w.stride[k + 1] + 1;
   }
   check(x.size(1) % w.taps() == 0,
         "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got input.size(1)=",

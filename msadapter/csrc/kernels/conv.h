@@ -7,9 +7,12 @@ namespace msa {
 struct Window {
   int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1}, kernel[3] = {1, 1, 1}, stride[3] = {1, 1, 1}, pad[3] = {0, 0, 0},
           dilation[3] = {1, 1, 1};
-  int64_t positions() const { return out[0] * out[1] * out[2]; }
-  int64_t pixels() const { return in[0] * in[1] * in[2]; }
-  int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
+  int64_t positions() const { return element_count(out, 3); }
+  int64_t pixels() const { return element_count(in, 3); }
+  int64_t taps() const { return element_count(kernel, 3); }
+  // What the kernel covers in one dim, and the size of the image with its padding.
+  Size reach(int s) const { return (Size(kernel[s]) - 1) * dilation[s] + 1; }
+  Size padded(int s) const { return Size(in[s]) + Size(2) * pad[s]; }
   bool identity() const {  // a 1 x 1 kernel that uses every pixel once
     for (int d = 0; d < 3; ++d)
       if (kernel[d] != 1 || stride[d] != 1 || pad[d] != 0) return false;

@@ -39,7 +39,8 @@ void arange_values(const Tensor &o, const Scalar &start, const Scalar &step) {
   const int64_t n = o.numel;
   if constexpr (std::is_integral_v<T>) {
     const int64_t a = start.to<int64_t>(), d = step.to<int64_t>();
-    for (int64_t i = 0; i < n; ++i) p[i] = static_cast<T>(a + d * i);
+    for (int64_t i = 0; i < n; ++i)
+      p[i] = static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(d) * static_cast<uint64_t>(i));
   } else {
     using Acc = std::conditional_t<is_reduced_v<T>, float, double>;
     constexpr int64_t lanes = kVectorBytes / sizeof(T);
@@ -59,8 +60,8 @@ void linspace_values(const Tensor &o, const Scalar &start, const Scalar &end) {
   T *p = o.ptr<T>();
   const int64_t n = o.numel, half = n / 2;
   if constexpr (std::is_integral_v<T>) {
-    const int64_t a = start.to<int64_t>(), b = end.to<int64_t>();
-    const double d = n > 1 ? static_cast<double>(b - a) / static_cast<double>(n - 1) : 0;
+    const int64_t a = static_cast<int64_t>(start.to<T>()), b = static_cast<int64_t>(end.to<T>());
+    const double d = n > 1 ? (static_cast<double>(b) - static_cast<double>(a)) / static_cast<double>(n - 1) : 0;
     for (int64_t i = 0; i < n; ++i)
       p[i] = static_cast<T>(i < half ? std::fma(d, static_cast<double>(i), static_cast<double>(a))
                                      : std::fma(-d, static_cast<double>(n - i - 1), static_cast<double>(b)));
@@ -111,7 +112,7 @@ MSA_KERNEL(Eye) {  // n, m, dtype
   check(m >= 0, "m must be greater or equal to 0, got ", m);
   const Tensor o = c.out(0, dtype_or(c, 2, DType::F32), Dims{n, m});
   fill_zero(o);
-  fill(make_view(o, Dims{std::min(n, m)}, Dims{m + 1}), one());
+  fill(make_view(o, Dims{std::min(n, m)}, Dims{(Size(m) + 1).value("a step")}), one());
 }
 
 MSA_KERNEL(Arange) {  // start, end, step, dtype?
@@ -124,7 +125,7 @@ MSA_KERNEL(Arange) {  // start, end, step, dtype?
   check((d > 0 && b >= a) || (d < 0 && b <= a), "upper bound and lower bound inconsistent with step sign");
   double n;
   if (dtype == DType::I64)
-    n = std::ceil(static_cast<double>(end.to<int64_t>() - start.to<int64_t>()) /
+    n = std::ceil(static_cast<double>((Size(end.to<int64_t>()) - start.to<int64_t>()).value("the range")) /
                   static_cast<double>(step.to<int64_t>()));
   else
     n = std::ceil((b - a) / d);

@@ -126,7 +126,7 @@ MSA_KERNEL(OneHotExt) {  // index, num_classes (-1: largest + 1), on_value, off_
   }
   check(low >= 0, "Class values must be non-negative.");
   check(idx.numel > 0 || classes > 0, "Can not infer total number of classes from empty tensor.");
-  if (classes == -1) classes = high + 1;
+  if (classes == -1) classes = (Size(high) + 1).value("the number of classes");
   check(classes > 0, "num_classes should be positive");
   check(high < classes, "Class values must be smaller than num_classes.");
   Dims shape = idx.shape();

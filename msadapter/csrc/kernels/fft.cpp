@@ -314,7 +314,8 @@ MSA_KERNEL(FftC2r) {  // x (half of a Hermitian signal along the last of dims), 
   const Tensor o = c.out(0, real_of(x.dtype), shape);
   Tensor half = x;
   if (dims.size() > 1) {
-    half = contiguous_tensor(c.scratch(std::max<int64_t>(x.numel, 1) * item_size(x.dtype)), x.dtype, x.shape());
+    half =
+        contiguous_tensor(c.scratch(byte_count(std::max<int64_t>(x.numel, 1), item_size(x.dtype))), x.dtype, x.shape());
     complex_dims(half, x, dims, dims.size() - 1, false, 1.0);
   }
   run_transform(o, half, last, n, false, scale_of(c.integer(2), x, dims, n), Input::kHalf, Output::kReal);

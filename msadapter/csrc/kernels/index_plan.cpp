@@ -100,7 +100,7 @@ IndexPlan plan_index(Call &c, const Tensor &x, const std::vector<Tensor> &indice
   const std::vector<Entry> entries = entries_of(c, x, indices);
   IndexPlan p;
   const Dims block = broadcast_entries(entries);
-  for (int64_t s : block) p.count *= s;
+  p.count = element_count(block);
   int64_t *offsets = c.scratch_of<int64_t>(std::max<int64_t>(p.count, 1));
   std::fill(offsets, offsets + p.count, 0);
   std::vector<bool> indexed(x.ndim, false);

@@ -10,12 +10,13 @@ MSA_KERNEL(ConstantPadND) {  // input, (before, after) pairs from the last dim o
   for (size_t i = 0; i < pads.size() / 2; ++i) {
     const int d = x.ndim - 1 - static_cast<int>(i);
     const int64_t before = pads[2 * i], after = pads[2 * i + 1];
-    shape[d] += before + after;
+    shape[d] = (Size(shape[d]) + before + after).value("the size of the result of pad");
     check(shape[d] >= 0, "The input size ", x.sizes[d], ", plus negative padding ", before, " and ", after,
           " resulted in a negative output size, which is invalid. Check dimension ", d, " of your input.");
-    from[d] = std::max<int64_t>(0, -before);
+    from[d] = before < 0 ? (Size(0) - before).value("a padding") : 0;
     to[d] = std::max<int64_t>(0, before);
-    inner[d] = std::max<int64_t>(0, x.sizes[d] + std::min<int64_t>(0, before) + std::min<int64_t>(0, after));
+    const Size cropped = Size(x.sizes[d]) + std::min<int64_t>(0, before) + std::min<int64_t>(0, after);
+    inner[d] = std::max<int64_t>(0, cropped.value("a padding"));
   }
   const Tensor o = out_laid(c, 0, x.dtype, shape, channels_last(x));
   if (o.numel == 0) return;

@@ -253,7 +253,7 @@ Tensor operand(Call &c, int i, DType beside, bool exact) {
   r.numel = 1;
   r.data = c.scratch(16);
   r.dtype = exact && (beside == DType::F16 || beside == DType::BF16) ? DType::F32 : beside;
-  MSA_SWITCH_STORED(r.dtype, "fill_cpu", (*r.ptr<T>() = c.scalar(i).to<T>()));
+  MSA_SWITCH_STORED(r.dtype, "fill_cpu", (*r.ptr<T>() = c.scalar(i).wrapped<T>()));
   return r;
 }
 

@@ -4,18 +4,20 @@
 namespace msa {
 namespace {
 
-// The bytes of a scalar in dtype d, as a 0-dim tensor.
-Tensor scalar_tensor(Call &c, const Scalar &s, DType d) {
+// The bytes of a scalar in dtype d, as a 0-dim tensor. RuntimeError if the dtype does not hold it; a 16-bit float
+// becomes infinite instead if `infinite`.
+Tensor scalar_tensor(Call &c, const Scalar &s, DType d, bool infinite = false) {
   Tensor r;
   r.numel = 1;
   r.dtype = d;
   r.data = c.scratch(16);
-  MSA_SWITCH_STORED(d, "fill_cpu", (*r.ptr<T>() = s.to<T>()));
+  infinite = infinite && (d == DType::F16 || d == DType::BF16);
+  MSA_SWITCH_STORED(d, "fill_cpu", (*r.ptr<T>() = infinite ? s.wrapped<T>() : s.to<T>()));
   return r;
 }
 // 0-dim tensors and numbers given as a scalar fill value, converted to d.
-Tensor value_as(Call &c, int i, DType d) {
-  return c.args[i].kind == Arg::kScalar ? scalar_tensor(c, c.scalar(i), d)
+Tensor value_as(Call &c, int i, DType d, bool infinite = false) {
+  return c.args[i].kind == Arg::kScalar ? scalar_tensor(c, c.scalar(i), d, infinite)
          : c.in(i).dtype == d           ? c.in(i)
                                         : c.cast(c.in(i), d);
 }
@@ -82,7 +84,7 @@ MSA_POINTWISE_KERNEL(Select) {  // condition, input, other (promoted to one type
   check(m.dtype == DType::Bool || m.dtype == DType::U8,
         "where expected condition to be a boolean tensor, but got a tensor with dtype ", c_name(m.dtype));
   const DType d = common_dtype(c, 1, 2);
-  const Tensor a = value_as(c, 1, d), b = value_as(c, 2, d);
+  const Tensor a = value_as(c, 1, d, true), b = value_as(c, 2, d, true);
   Tensor o = c.out_pointwise(0, d, {&m, &a, &b});
   select(o, m, a, b);
 }

@@ -41,12 +41,16 @@ std::string size_text(const Dims &lead, const int64_t *v, int spatial) {
   return s + ")";
 }
 
-int64_t pooled(int64_t in, int64_t kernel, int64_t pad, int64_t stride, int64_t dilation, bool ceil_mode) {
-  const int64_t span = in + 2 * pad - dilation * (kernel - 1) - 1;
+// The number of windows in dim s.
+int64_t pooled(const Window &w, int s, bool ceil_mode) {
+  const int64_t span = (w.padded(s) - w.reach(s)).value("the size of the padded input"), stride = w.stride[s];
   if (span < 0 && !ceil_mode) return 0;
-  int64_t n = (span + (ceil_mode ? stride - 1 : 0)) / stride;
-  if (span + (ceil_mode ? stride - 1 : 0) < 0) n = -1;
-  if (ceil_mode && n * stride >= in + pad) --n;  // the last window must begin inside the input or the left padding
+  const int64_t rest = span % stride;
+  int64_t n = span / stride + (ceil_mode && rest > 0 ? 1 : 0);
+  if (span < 0 && stride - 1 < -span) n = -1;
+  // the last window must begin inside the input or the left padding
+  const Size last = Size(n) * stride;
+  if (ceil_mode && (!last.fits() || last.value() >= w.in[s] + w.pad[s])) --n;
   return n + 1;
 }
 
@@ -65,10 +69,10 @@ Pool windows(const Tensor &x, const Dims &kernel, const Dims &stride, const Dims
     check(p.w.stride[s] > 0, "stride should be greater than zero, but got ", p.w.stride[s]);
     check(p.w.dilation[s] > 0, "dilation should be greater than zero, but got ", p.w.dilation[s]);
     check(p.w.pad[s] >= 0, "pad must be non-negative, but got pad: ", p.w.pad[s]);
-    check(p.w.pad[s] <= ((p.w.kernel[s] - 1) * p.w.dilation[s] + 1) / 2,
+    check(p.w.pad[s] <= p.w.reach(s).value("the size of the dilated kernel") / 2,
           "pad should be at most half of effective kernel size, but got pad=", p.w.pad[s],
           ", kernel_size=", p.w.kernel[s], " and dilation=", p.w.dilation[s]);
-    p.w.out[s] = pooled(p.w.in[s], p.w.kernel[s], p.w.pad[s], p.w.stride[s], p.w.dilation[s], ceil_mode);
+    p.w.out[s] = pooled(p.w, s, ceil_mode);
     room = room && p.w.out[s] >= 1;
   }
   check(room, "Given input size: ", size_text(p.lead, p.w.in, dims),
@@ -82,8 +86,8 @@ struct Span {
 };
 Span fixed_span(const Window &w, int d, int64_t o) {
   int64_t begin = o * w.stride[d] - w.pad[d];
-  const int64_t end = std::min(begin + (w.kernel[d] - 1) * w.dilation[d] + 1, w.in[d]);
-  while (begin < 0) begin += w.dilation[d];
+  const int64_t end = std::min(saturated_sum(begin, w.reach(d).value()), w.in[d]);
+  if (begin < 0) begin += (-begin + w.dilation[d] - 1) / w.dilation[d] * w.dilation[d];
   return {begin, end, w.dilation[d]};
 }
 Span adaptive_span(const Window &w, int d, int64_t o) {
@@ -135,8 +139,8 @@ void max_forward(const Pool &p, S span, const T *x, T *y, int64_t *index) {
 
 // [first, last) of the positions of the last dim whose windows lie inside.
 std::pair<int64_t, int64_t> inner_positions(const Window &w) {
-  const int64_t step = w.stride[2], reach = (w.kernel[2] - 1) * w.dilation[2] + 1;
-  const int64_t first = std::min((w.pad[2] + step - 1) / step, w.out[2]);
+  const int64_t step = w.stride[2], reach = w.reach(2).value();
+  const int64_t first = w.pad[2] > 0 ? std::min((w.pad[2] - 1) / step + 1, w.out[2]) : 0;
   const int64_t room = w.in[2] + w.pad[2] - reach;
   return {first, room < 0 ? first : std::clamp(room / step + 1, first, w.out[2])};
 }

@@ -40,6 +40,13 @@ std::vector<std::string> kernel_names() {
   return r;
 }
 
+// ---------------------------------------------------------------- numbers
+void size_overflow(const char *what) {
+  if (!what) fail("numel: integer multiplication overflow");
+  fail("integer overflow: ", what, " does not fit 64 bits");
+}
+void does_not_fit(const char *type) { fail("value cannot be converted to type ", type, " without overflow"); }
+
 // ---------------------------------------------------------------- shapes
 int64_t wrap_dim(int64_t dim, int64_t ndim) {
   const int64_t n = ndim == 0 ? 1 : ndim;
@@ -70,13 +77,12 @@ Dims broadcast_shapes(std::initializer_list<const Tensor *> operands) {
 Tensor expand(const Tensor &t, const Dims &shape) {
   Tensor r = t;
   r.ndim = static_cast<int>(shape.size());
-  r.numel = 1;
+  r.numel = element_count(shape);
   const int shift = r.ndim - t.ndim;
   for (int d = 0; d < r.ndim; ++d) {
     const int s = d - shift;
     r.sizes[d] = shape[d];
     r.strides[d] = s < 0 || (t.sizes[s] == 1 && shape[d] != 1) ? 0 : t.strides[s];
-    r.numel *= shape[d];
   }
   return r;
 }
@@ -176,7 +182,7 @@ Tensor Call::contiguous(const Tensor &t) { return t.contiguous() ? t : cast(t, t
 
 Tensor Call::cast(const Tensor &t, DType dtype) {
   if (t.dtype == dtype && t.contiguous()) return t;
-  Tensor r = contiguous_tensor(scratch(std::max<int64_t>(t.numel, 1) * item_size(dtype)), dtype, t.shape());
+  Tensor r = contiguous_tensor(scratch(byte_count(std::max<int64_t>(t.numel, 1), item_size(dtype))), dtype, t.shape());
   copy_into(r, t);
   return r;
 }
@@ -219,6 +225,19 @@ int size_class(size_t bytes, size_t *rounded) {
 }
 }  // namespace
 
+// A build with AddressSanitizer keeps no blocks, and asks for exactly the bytes that are needed, so that the sanitizer
+// sees every access behind the end and after the release.
+#ifdef __SANITIZE_ADDRESS__
+constexpr bool kKeepsBlocks = false;
+#else
+constexpr bool kKeepsBlocks = true;
+#endif
+
+static void *from_system(size_t bytes) {
+  void *r = nullptr;
+  return posix_memalign(&r, 64, bytes) == 0 ? r : nullptr;
+}
+
 void *allocate(size_t bytes) {
   size_t rounded;
   const int c = size_class(bytes, &rounded);
@@ -234,10 +253,11 @@ void *allocate(size_t bytes) {
     }
     p.reserved += rounded;
   }
-  void *r = std::aligned_alloc(64, (rounded + 63) / 64 * 64);
+  const size_t asked = kKeepsBlocks ? rounded : bytes;
+  void *r = from_system(asked);
   if (!r) {
     release_cached();
-    r = std::aligned_alloc(64, (rounded + 63) / 64 * 64);
+    r = from_system(asked);
   }
   if (!r) {
     std::lock_guard<std::mutex> g(p.m);
@@ -254,7 +274,8 @@ void deallocate(void *ptr, size_t bytes) {
   std::lock_guard<std::mutex> g(p.m);
   p.allocated -= rounded;
   // Keeps at most 64 MiB for each class of large blocks, because a size may not be used again.
-  if (rounded > (8u << 20) && p.free[c].size() * rounded >= (64u << 20)) {
+  const bool enough = rounded > (8u << 20) && p.free[c].size() * rounded >= (64u << 20);
+  if (enough || !kKeepsBlocks) {
     std::free(ptr);
     p.reserved -= rounded;
     return;

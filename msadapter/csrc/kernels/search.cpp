@@ -102,6 +102,7 @@ MSA_KERNEL(BincountExt) {
   int64_t n = c.integer(2);
   for (int64_t i = 0; i < v.numel; ++i) {
     check(p[i] >= 0, "bincount only supports 1-d non-negative integral inputs.");
+    check(p[i] < INT64_MAX, "maximum value of input overflowed, it should be < ", INT64_MAX, " but got ", p[i]);
     n = std::max(n, p[i] + 1);
   }
   if (!c.has(1)) {

@@ -51,7 +51,7 @@ MSA_KERNEL(Concat) {  // tensors, axis
       check(d == dim || t.sizes[d] == first.sizes[d], "Sizes of tensors must match except in dimension ", dim,
             ". Expected size ", first.sizes[d], " but got size ", t.sizes[d], " for tensor number ", k,
             " in the list.");
-    shape[dim] += t.sizes[dim];
+    shape[dim] = (Size(shape[dim]) + t.sizes[dim]).value("the size of the result of cat");
     dense = dense && t.contiguous() && t.dtype == first.dtype;
   }
   Tensor o = c.out(0, first.dtype, shape);
@@ -99,8 +99,9 @@ void repeat(Call &c, const Tensor &x, Dims repeats) {
   while (sizes.size() < repeats.size()) sizes.insert(sizes.begin(), 1), strides.insert(strides.begin(), 0);
   Dims shape, wide, from, to;
   for (size_t d = 0; d < sizes.size(); ++d) {
-    check(repeats[d] >= 0, "Trying to create tensor with negative dimension ", sizes[d] * repeats[d], ": ", repeats);
-    shape.push_back(sizes[d] * repeats[d]);
+    const int64_t size = (Size(sizes[d]) * repeats[d]).value("the size of the result of repeat");
+    check(repeats[d] >= 0, "Trying to create tensor with negative dimension ", size, ": ", repeats);
+    shape.push_back(size);
   }
   Tensor o = c.out(0, x.dtype, shape);
   if (o.numel == 0) return;
@@ -127,7 +128,7 @@ MSA_KERNEL(RepeatInterleaveInt) {  // input, repeats, dim, output_size
   const int64_t dim = c.has(2) ? wrap_dim(c.integer(2), c.in(0).ndim) : 0, n = c.integer(1);
   check(n >= 0, "Repeats must be non-negative");
   Dims shape = x.shape(), wide = shape, from = strides_of(x);
-  shape[dim] *= n;
+  shape[dim] = (Size(shape[dim]) * n).value("the size of the result of repeat_interleave");
   Tensor o = c.out(0, x.dtype, shape);
   if (o.numel == 0) return;
   Dims to = strides_of(o);
@@ -145,17 +146,17 @@ Tensor repeated_positions(Call &c, const Tensor &repeats, int64_t n) {
   check(r.numel == 1 || r.numel == n,
         "repeats must have the same size as input along dim, but got repeats.size(0) = ", r.numel,
         " and input.size(dim) = ", n);
-  int64_t total = 0;
+  Size total = 0;
   auto count = [&](int64_t i) { return r.ptr<int64_t>()[r.numel == 1 ? 0 : i]; };
   for (int64_t i = 0; i < n; ++i) {
     check(count(i) >= 0, "repeats can not be negative");
-    check(!__builtin_add_overflow(total, count(i), &total) && total <= INT64_MAX / int64_t(sizeof(int64_t)),
-          "repeat_interleave: the repeats add up to more elements than memory can address");
+    total += count(i);
   }
-  int64_t *p = c.scratch_of<int64_t>(std::max<int64_t>(total, 1)), k = 0;
+  const int64_t size = total.value("the sum of the repeats");
+  int64_t *p = c.scratch_of<int64_t>(std::max<int64_t>(size, 1)), k = 0;
   for (int64_t i = 0; i < n; ++i)
     for (int64_t j = 0; j < count(i); ++j) p[k++] = i;
-  return contiguous_tensor(p, DType::I64, {total});
+  return contiguous_tensor(p, DType::I64, {size});
 }
 
 MSA_KERNEL(RepeatInterleaveTensor) {
@@ -207,7 +208,7 @@ MSA_KERNEL(Roll) {  // input, shifts, dims
     const int64_t d = wrap_dim(c.ints(2)[k], x.ndim);
     const auto at = std::find(dims.begin(), dims.end(), d);
     if (at != dims.end())
-      sums[at - dims.begin()] += shifts[k];
+      sums[at - dims.begin()] = (Size(sums[at - dims.begin()]) + shifts[k]).value("the sum of the shifts of a dim");
     else
       dims.push_back(d), sums.push_back(shifts[k]);
   }
@@ -255,11 +256,12 @@ void triangle(Call &c, const char *op, F range) {
 }
 MSA_KERNEL(TrilExt) {  // input, diagonal
   const int64_t k = c.integer(1);
-  triangle(c, "tril", [k](int64_t i, int64_t, int64_t *j0, int64_t *j1) { *j0 = 0, *j1 = i + k + 1; });
+  triangle(c, "tril", [k](int64_t i, int64_t, int64_t *j0, int64_t *j1) { *j0 = 0, *j1 = saturated_sum(k, i + 1); });
 }
 MSA_KERNEL(Triu) {  // input, diagonal
   const int64_t k = c.integer(1);
-  triangle(c, "triu", [k](int64_t i, int64_t cols, int64_t *j0, int64_t *j1) { *j0 = i + k, *j1 = cols; });
+  triangle(c, "triu",
+           [k](int64_t i, int64_t cols, int64_t *j0, int64_t *j1) { *j0 = saturated_sum(k, i), *j1 = cols; });
 }
 
 }  // namespace

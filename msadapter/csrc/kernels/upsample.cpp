@@ -38,8 +38,9 @@ template <class P>
 Taps make_taps(Mode mode, int64_t in, int64_t out, bool corners, double scale, Narrow narrow = same) {
   Taps t;
   t.count = mode == Mode::kLinear ? 2 : mode == Mode::kCubic ? 4 : 1;
-  t.index.resize(out * t.count);
-  t.weight.resize(out * t.count);
+  const int64_t taps = (Size(out) * t.count).value("the number of weights");
+  t.index.resize(taps);
+  t.weight.resize(taps);
   P step;
   if (corners && mode >= Mode::kLinear)
     step = out > 1 ? static_cast<P>(in - 1) / static_cast<P>(out - 1) : P(0);
@@ -78,8 +79,8 @@ struct Resize {
   int spatial;
   int64_t planes, in[3] = {1, 1, 1}, out[3] = {1, 1, 1};
   Taps taps[3];
-  int64_t pixels() const { return in[0] * in[1] * in[2]; }
-  int64_t positions() const { return out[0] * out[1] * out[2]; }
+  int64_t pixels() const { return element_count(in, 3); }
+  int64_t positions() const { return element_count(out, 3); }
   // Calls f(source index, output index, weight) for every pair with a weight.
   template <class F>
   void each(F f) const {
@@ -110,7 +111,7 @@ Resize make(Mode mode, DType dtype, const Dims &input, const Dims &size, const s
   r.spatial = static_cast<int>(input.size()) - 2;
   check(r.spatial >= 1 && r.spatial <= 3 && static_cast<int>(size.size()) == r.spatial,
         "It is expected output_size equals to ", r.spatial, ", but got size ", static_cast<int64_t>(size.size()));
-  r.planes = input[0] * input[1];
+  r.planes = element_count({input[0], input[1]});
   for (int d = 0; d < r.spatial; ++d) {
     const int s = 3 - r.spatial + d;
     r.in[s] = input[d + 2];

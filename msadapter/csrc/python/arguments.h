@@ -15,20 +15,17 @@ inline PyObject *int_tuple(const Dims &v) {
   for (size_t i = 0; i < v.size(); ++i) PyTuple_SET_ITEM(r, i, PyLong_FromLongLong(v[i]));
   return r;
 }
+// A size or position that Python code has computed. RuntimeError if it has grown beyond 64 bits.
+inline int64_t int_from(PyObject *o) {
+  int64_t value;
+  if (!integer_fits(o, &value)) size_overflow("a size, count or step");
+  return value;
+}
 inline Dims dims_from(PyObject *o) {
   Ref seq = checked(PySequence_Fast(o, "expected a sequence of ints"));
   Dims r;
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(seq.get()); ++i) {
-    Ref ix = checked(PyNumber_Index(PySequence_Fast_GET_ITEM(seq.get(), i)));
-    r.push_back(PyLong_AsLongLong(ix.get()));
-    if (r.back() == -1 && PyErr_Occurred()) throw PythonError{};
-  }
-  return r;
-}
-inline int64_t int_from(PyObject *o) {
-  Ref ix = checked(PyNumber_Index(o));
-  const int64_t r = PyLong_AsLongLong(ix.get());
-  if (r == -1 && PyErr_Occurred()) throw PythonError{};
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(seq.get()); ++i)
+    r.push_back(int_from(PySequence_Fast_GET_ITEM(seq.get(), i)));
   return r;
 }
 inline TensorPtr arg_tensor(PyObject *o) {

@@ -65,8 +65,7 @@ std::vector<int64_t> counts_from(PyObject *o) {
   Ref seq = checked(PySequence_Fast(o, "expected a sequence of ints"));
   std::vector<int64_t> counts;
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(seq.get()); ++i)
-    counts.push_back(PyLong_AsLongLong(PySequence_Fast_GET_ITEM(seq.get(), i)));
-  if (PyErr_Occurred()) throw PythonError{};
+    counts.push_back(integer_of(PySequence_Fast_GET_ITEM(seq.get(), i)));
   return counts;
 }
 

@@ -1,0 +1,88 @@
+"""Numbers that an element type does not hold: where PyTorch refuses them, and where they wrap round or become infinite."""
+
+SETUP = """
+F = torch.nn.functional
+m = torch.tensor([True, False])
+i = torch.tensor([0])
+def ones(d):
+    return torch.ones(2, dtype=getattr(torch, d))
+def refused(f):
+    try:
+        return f().shape
+    except Exception as error:
+        return type(error).__name__
+def assigned(d, at, v):
+    x = ones(d)
+    x[at] = v
+    return x
+"""
+
+_FUNCTIONS = {
+    "full": "torch.full((2,), {v}, dtype=torch.{d})",
+    "fill_": "ones({d!r}).fill_({v})",
+    "full_like": "torch.full_like(ones({d!r}), {v})",
+    "new_full": "ones({d!r}).new_full((2,), {v})",
+    "clamp below": "ones({d!r}).clamp(min={v})",
+    "clamp above": "ones({d!r}).clamp(max={v})",
+    "masked_fill": "ones({d!r}).masked_fill(m, {v})",
+    "index_fill": "ones({d!r}).index_fill(0, i, {v})",
+    "scatter": "ones({d!r}).scatter(0, i, {v})",
+    "fill_diagonal_": "torch.ones(2, 2, dtype=torch.{d}).fill_diagonal_({v})",
+    "where": "torch.where(m, ones({d!r}), {v})",
+    "threshold": "F.threshold(ones({d!r}), 1, {v})",
+    "add": "ones({d!r}) + {v}",
+    "mul_": "ones({d!r}).mul_({v})",
+    "eq": "ones({d!r}) == {v}",
+    "lt": "ones({d!r}) < {v}",
+    "list": "torch.tensor([{v}], dtype=torch.{d})",
+    "number": "torch.tensor({v}, dtype=torch.{d})",
+    "item": "assigned({d!r}, 0, {v})",
+    "mask": "assigned({d!r}, m, {v})",
+    "linspace": "torch.linspace(0, {v}, 2, dtype=torch.{d})",
+    "isin": "torch.isin(ones({d!r}), {v})",
+}
+_NUMBERS = [
+    ("uint8", "300"), ("uint8", "-1"), ("uint8", "-300"), ("uint8", "1e9"), ("int8", "200"), ("int32", "2**40"),
+    ("int32", "1.5e10"), ("int64", "2**63"), ("int64", "1e20"), ("int64", "float('nan')"), ("float32", "1e300"),
+    ("float32", "2**63"), ("float32", "float('inf')"), ("float16", "1e6"), ("float16", "-1e9"), ("bfloat16", "1e300"),
+    ("float64", "2**63"), ("bool", "5"),
+]  # fmt: skip
+# What PyTorch takes for another number, or refuses for the type of the elements.
+_LEFT_OUT = {("isin", "int64", "2**63"), ("isin", "bool", "5")}
+
+CASES = [
+    text.format(d=d, v=v)
+    for name, text in _FUNCTIONS.items()
+    for d, v in _NUMBERS
+    if (name, d, v) not in _LEFT_OUT
+] + [
+    "torch.tensor(1e300), torch.tensor(-1e39), torch.as_tensor(1e300)",
+    "torch.tensor([2**63, 1])",
+    "torch.tensor([2**63, -1])",
+    "torch.tensor([2**64], dtype=torch.float64)",
+    "torch.tensor(2**64 - 1, dtype=torch.uint64)",
+    "torch.tensor([-(2**63) - 1])",
+    "torch.ones(2) + 2**64",
+    "torch.full((1,), torch.finfo(torch.float16).min, dtype=torch.float16)",
+    "torch.zeros(2).bfloat16().masked_fill(m, torch.finfo(torch.bfloat16).min)",
+    "torch.ones(3).select(2**64, 0)",
+    "torch.ones(3).expand(2, 2**64)",
+    "torch.zeros(2**64)",
+    "[x := [], x.append(x), torch.tensor(x)]",
+    "[x := [1], x.__setitem__(0, x), torch.as_tensor(x)]",
+    "torch.ones(1).expand(2**62, 4)",
+    "torch.ones(0).view(2**62, 4, 0)",
+    "torch.empty(2**62, 4, 0)",
+    "torch.empty(2**62, 2, 0).shape",
+    "torch.ones(4).narrow(0, 2**63 - 1, 2)",
+    "torch.ones(4).narrow(0, 1, 2**63 - 1)",
+    "torch.bincount(torch.tensor([2**63 - 1]))",
+    "torch.ones(4)[::2**62]",
+    "torch.ones(2).repeat(2**62, 4)",
+    "refused(lambda: torch.ones(1).expand(2**62).clone())",
+    "refused(lambda: torch.ones(3, 4)[torch.zeros(1, dtype=torch.int64).expand(2**61)])",
+    "refused(lambda: torch.ones(3).take(torch.zeros(1, dtype=torch.int64).expand(2**62)))",
+    "refused(lambda: F.embedding(torch.zeros(1, dtype=torch.int64).expand(2**61), torch.ones(3, 4)))",
+    "refused(lambda: F.pad(torch.ones(4), (2**62, 2**62)))",
+    "refused(lambda: torch.sparse_csr_tensor(torch.tensor([0, 1]), torch.tensor([0]), torch.ones(1), size=(1, 2**62)).to_dense())",
+]
