@@ -53,6 +53,7 @@ class _Pass(threading.local):
     """The state of a thread's running backward pass."""
 
     whole = True  # whether every reachable leaf gets its gradient, which re-entrant checkpoints need
+    depth = 0  # number of nested backward passes; the counter of operations asks for it
 
 
 _pass = _Pass()
@@ -76,10 +77,12 @@ def _execute(tensors, grads, inputs, *flags, make=_make_grads):
         watch(tensors)
     outer = _pass.whole
     _pass.whole = outer and not inputs
+    _pass.depth += 1
     try:
         return _C.backward(tensors, make(tensors, grads), inputs, *flags)
     finally:
         _pass.whole = outer
+        _pass.depth -= 1
 
 
 def _one_each(grads, count: int) -> tuple:
