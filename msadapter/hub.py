@@ -2,6 +2,7 @@
 
 import os
 import re
+from urllib.parse import urlparse  # noqa: F401  torch.hub has it, and libraries take it from there
 
 __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
 _folder = None

@@ -29,6 +29,7 @@ TYPES = {
 # them.
 NUMPY_NAMES = {
     "dim": ("axis",),
+    "split_size_or_sections": ("split_size",),  # the name in the method of Tensor
     "keepdim": ("keepdims",),
     "self": ("input", "x"),
     "other": ("x2",),

@@ -36,4 +36,7 @@ CASES = [
     "x.sparse_dim(), x.dense_dim()",
     "x.const_data_ptr() == x.data_ptr()",
     "x.to_dense() is x",
+    "torch.arange(6).split(split_size=[2, 4], dim=0)",
+    "torch.split(torch.arange(6), split_size_or_sections=4)",
+    "torch.hub.HASH_REGEX.pattern, torch.hub.urlparse('https://a/b').netloc",
 ]
