@@ -228,7 +228,7 @@ def test_packed_sequences(npu, mode):
         ({"mode": 7}, "TND"),
         ({"mode": 5}, "one prefix"),
         ({"mode": 5, "prefix": [0, 9]}, "prefix 9"),
-        ({"mask": np.zeros((5, 5), np.float32)}, "is FLOAT"),
+        ({"mask": np.zeros((5, 5), np.float32)}, "'attenMask' is FLOAT"),
     ],
 )
 def test_attention_refuses(npu, change, reason):

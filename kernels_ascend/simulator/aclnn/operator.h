@@ -182,7 +182,7 @@ struct Entry<Tag, Task (*)(A...), kFunction> {
   static Task Call(const W &wires, std::index_sequence<kAt...>) {
     [[maybe_unused]] const auto &names = Tag::Describe().names;
     // braces, so that the arguments are bound from left to right and the first wrong one is named
-    return std::apply(kFunction, std::tuple<A...>{Bind<A>::From(std::get<kAt>(wires), names[kAt].c_str())...});
+    return std::apply(kFunction, std::tuple<A...>{Bind<A>::From(std::get<kAt>(wires), names.at(kAt).c_str())...});
   }
 };
 }  // namespace sim
@@ -198,11 +198,12 @@ struct Entry<Tag, Task (*)(A...), kFunction> {
 #endif
 #define ACLNN_EXPORT(SYMBOL, CODE) ".globl " SYMBOL "\n.type " SYMBOL ",%function\n" SYMBOL ":\n" CODE
 
+#define ACLNN_TEXT(...) #__VA_ARGS__  // after macros among the parameters are expanded
 #define ACLNN_OP(NAME, PARAMETERS, PAGE)                                                                         \
   namespace {                                                                                                    \
   struct Tag##NAME {                                                                                             \
     static const Declaration &Describe() {                                                                       \
-      static const Declaration one("aclnn" #NAME, #PARAMETERS, PAGE);                                            \
+      static const Declaration one("aclnn" #NAME, ACLNN_TEXT(PARAMETERS), PAGE);                                 \
       return one;                                                                                                \
     }                                                                                                            \
   };                                                                                                             \

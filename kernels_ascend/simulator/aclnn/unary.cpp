@@ -88,7 +88,6 @@ ACLNN_OP(RoundDecimals, (Tensor self, int64_t decimals, Out out), "ops-math/math
 // ---- truth
 EXACT_IN_PLACE(LogicalNot, "ops-math/math/logical_not", kAll, kAll, x == 0)
 UNARY(IsFinite, "ops-math/math/is_finite", kAll, B, std::isfinite(x))
-UNARY(IsInf, "ops-math/math/is_inf", kHalvesAndInts, B, std::isinf(x))
 UNARY(IsPosInf, "ops-math/math/is_pos_inf", kHalvesAndInts, B, std::isinf(x) && x > 0)
 UNARY(IsNegInf, "ops-math/math/is_neg_inf", kHalvesAndInts, B, std::isinf(x) && x < 0)
 namespace {
@@ -107,7 +106,6 @@ Task NanToNumInto(const Tensor &self, double nan, double highest, double lowest,
 }
 }  // namespace
 ACLNN_OP(BitwiseNot, (Tensor self, Out out), "ops-math/math/bitwise_not") { return BitwiseNotInto(self, out); }
-ACLNN_OP(InplaceBitwiseNot, (Out self), "ops-math/math/bitwise_not") { return BitwiseNotInto(self, self); }
 ACLNN_OP(NanToNum, (Tensor self, float nan, float posinf, float neginf, Out out), "ops-math/math/nan_to_num") {
   return NanToNumInto(self, nan, posinf, neginf, out);
 }
