@@ -99,5 +99,7 @@ def without_derivative(function):
 def ascend(name: str, **operands):
     """Calls MindSpore's operator `name`. All its operands must be given by name, in its order."""
     if tuple(operands) != OPERATORS[name]:
-        raise TypeError(f"{name} takes {', '.join(OPERATORS[name])}; got {', '.join(operands)}")
+        raise TypeError(
+            f"MindSpore's operator {name} takes the operands {', '.join(OPERATORS[name])}, but got {', '.join(operands)}"
+        )
     return getattr(raw, name)(*operands.values())

@@ -66,7 +66,7 @@ def npu_scaled_masked_softmax(x, mask, scale, fixed_triu_mask):
     if fixed_triu_mask:
         if x.shape[-1] != x.shape[-2]:
             raise RuntimeError(
-                f"npu_scaled_masked_softmax: fixed_triu_mask is for as many keys as queries, but got {list(x.shape)}"
+                f"npu_scaled_masked_softmax: fixed_triu_mask needs as many keys as queries, but x has the shape {list(x.shape)}"
             )
         mask = msadapter.ones(*x.shape[-2:], dtype=msadapter.bool, device=x.device).triu(1)
     elif mask.dtype != msadapter.bool:
@@ -120,7 +120,7 @@ def npu_rotary_position_embedding(self, cos, sin, mode):
     if cos.shape != sin.shape or cos.shape[-1] != size or size % 2:
         raise RuntimeError(
             f"npu_rotary_position_embedding: the last dimensions of x {list(self.shape)}, cos {list(cos.shape)} and sin "
-            f"{list(sin.shape)} must be one even number"
+            f"{list(sin.shape)} must have one even size"
         )
     if on_ascend(self):
         return ascend("RotaryPositionEmbedding", x=self, cos=cos, sin=sin, mode=mode)

@@ -76,7 +76,7 @@ def _checked(query, key, value, pse, atten_mask, o: Options) -> tuple[Sizes, obj
     if attention_bias.is_compressed(pse, sizes):
         attention_bias.check_causal(pse, atten_mask, o.mode, o.following, sizes)
     if pse is not None and o.mode in (attention_masks.VARLEN_LAST_BAND, attention_masks.VARLEN_FIRST_BAND):
-        raise RuntimeError(f"npu_fusion_attention: sparse_mode {o.mode} takes no pse")
+        raise RuntimeError(f"npu_fusion_attention: sparse_mode {o.mode} cannot be combined with pse")
     queries, keys = sizes.queries, sizes.keys
     if sizes.lengths is not None:
         queries, keys = (max(n) for n in zip(*sizes.lengths, strict=True))
@@ -326,6 +326,6 @@ def _check_saved(query, dy, softmax_max, softmax_sum, attention_in, sizes: Sizes
             )
     if dy.shape != attention_in.shape or dy.shape[:2] != query.shape[:2]:
         raise RuntimeError(
-            f"npu_fusion_attention_grad: dy {list(dy.shape)} and attention_in {list(attention_in.shape)} must have the "
-            "shape of the output"
+            f"npu_fusion_attention_grad: dy of shape {list(dy.shape)} and attention_in of shape "
+            f"{list(attention_in.shape)} must have the shape of the forward's output"
         )

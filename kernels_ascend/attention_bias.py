@@ -68,11 +68,11 @@ def check_causal(pse, mask, mode: int, following: int, sizes: Sizes) -> None:
     lengths = sizes.lengths or ((sizes.queries, sizes.keys),)
     if any(q and k and q != k for q, k in lengths):
         raise RuntimeError(
-            f"npu_fusion_attention: the compressed pse is for as many keys as queries, but got {list(lengths)}"
+            f"npu_fusion_attention: a compressed pse needs as many keys as queries, but got (queries, keys) {list(lengths)}"
         )
     if max((k for _, k in lengths), default=0) > pse.shape[3]:
         raise RuntimeError(
-            f"npu_fusion_attention: the compressed pse has {pse.shape[3]} keys, but lengths are {list(lengths)}"
+            f"npu_fusion_attention: the compressed pse has {pse.shape[3]} keys, but (queries, keys) are {list(lengths)}"
         )
     if mask is not None and mode in (LEFT_UP, RIGHT_DOWN):
         return
@@ -80,8 +80,8 @@ def check_causal(pse, mask, mode: int, following: int, sizes: Sizes) -> None:
         return
     if mask is None or mode not in (FULL, ALL) or not bool(((mask != 0) | _lower(mask)).all()):
         raise RuntimeError(
-            "npu_fusion_attention: the compressed pse says nothing of keys behind the diagonal: sparse_mode 2 or 3, or "
-            "an atten_mask that hides them, must go with it"
+            "npu_fusion_attention: a compressed pse has no values for keys above the diagonal: pass sparse_mode 2 or 3, "
+            "or an atten_mask that hides these keys"
         )
 
 

@@ -59,7 +59,7 @@ def _with_rope(query, key, query_rope, key_rope, layout: str):
         return query, key
     if query_rope is None or key_rope is None or layout in ("BSH", "SBH"):
         raise RuntimeError(
-            "npu_fusion_attention_v2: query_rope and key_rope go together, in layouts with a head dimension"
+            "npu_fusion_attention_v2: query_rope and key_rope must be given together, and input_layout must have a head dimension"
         )
     return t.cat([query, query_rope], -1), t.cat([key, key_rope], -1)
 
@@ -153,7 +153,7 @@ def npu_fusion_attention_grad_v2(query, key, value, dy, head_num, input_layout, 
     _no_padding_mask(padding_mask)
     if softmax_max is None or softmax_sum is None or attention_in is None:
         raise RuntimeError(
-            "npu_fusion_attention_grad: softmax_max, softmax_sum and attention_in of the forward are needed"
+            "npu_fusion_attention_grad: pass softmax_max, softmax_sum and attention_in, which the forward returned"
         )
     size = query.shape[-1]
     query, key = _with_rope(query, key, query_rope, key_rope, input_layout)
@@ -293,8 +293,8 @@ def npu_prompt_flash_attention(query, key, value, *, padding_mask=None, atten_ma
         queries = query.shape[2 if input_layout == "BNSD" else 1]
         if actual_seq_lengths_kv is None and queries != keys:
             raise RuntimeError(
-                f"torch_npu.npu_prompt_flash_attention: actual_seq_lengths alone is for as many keys as queries, but got "
-                f"{queries} and {keys}; give actual_seq_lengths_kv"
+                f"torch_npu.npu_prompt_flash_attention: actual_seq_lengths alone needs as many keys as queries, but got "
+                f"{queries} queries and {keys} keys; pass actual_seq_lengths_kv too"
             )
         atten_mask = _lengths_as_mask(lengths, keys, batch, atten_mask, query.device).expand(
             batch, 1, queries, keys

@@ -96,8 +96,8 @@ def _heads_of_flat(query, key, value, heads: int) -> int:
     kv_heads, rest = divmod(key.shape[-1], size)
     if rest or not kv_heads or value.shape[-1] % kv_heads:
         raise RuntimeError(
-            f"npu_fusion_attention: key {list(key.shape)} and value {list(value.shape)} have no whole number of "
-            f"heads of size {size}"
+            f"npu_fusion_attention: key {list(key.shape)} and value {list(value.shape)} do not hold a whole number "
+            f"of heads of size {size}"
         )
     return kv_heads
 
@@ -119,12 +119,13 @@ def _packed(query, key, value, heads: int, kv_heads: int, qlen, kvlen) -> Sizes:
             or have[-1] > total
         ):
             raise RuntimeError(
-                f"npu_fusion_attention: {name} must hold growing ends of sequences within the {total} tokens, but "
-                f"got {have}"
+                f"npu_fusion_attention: {name} must hold the ends of the sequences in ascending order, the last at most "
+                f"{total} (the number of tokens), but got {have}"
             )
     if len(ends[0]) != len(ends[1]) or len(key) != len(value):
         raise RuntimeError(
-            f"npu_fusion_attention: {len(ends[0])} sequences of queries and {len(ends[1])} of keys"
+            f"npu_fusion_attention: actual_seq_qlen and actual_seq_kvlen must have the same length, but have "
+            f"{len(ends[0])} and {len(ends[1])} entries"
         )
     lengths = tuple(
         (q - q0, k - k0) for q, q0, k, k0 in zip(ends[0], [0, *ends[0]], ends[1], [0, *ends[1]], strict=False)

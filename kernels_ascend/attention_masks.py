@@ -94,15 +94,17 @@ def check_mode(mode: int, has_mask: bool, packed: bool, prefix, batch: int) -> N
         raise RuntimeError(f"npu_fusion_attention: sparse_mode must be from 0 to 8, but got {mode}")
     if mode and not has_mask:
         warnings.warn(
-            f"npu_fusion_attention: sparse_mode {mode} says nothing without atten_mask: every score is computed, as on "
-            "the device. Pass the mask, or sparse_mode 0",
+            f"npu_fusion_attention: sparse_mode {mode} has no effect without atten_mask: every score is computed, as on "
+            "the device. Pass atten_mask, or sparse_mode 0",
             UserWarning,
             stacklevel=2,
         )
     if mode in (VARLEN_LAST_BAND, VARLEN_FIRST_BAND) and not packed:
-        raise RuntimeError(f"npu_fusion_attention: sparse_mode {mode} is for input_layout TND")
+        raise RuntimeError(f"npu_fusion_attention: sparse_mode {mode} needs input_layout TND")
     if mode == PREFIX and packed:
-        raise RuntimeError("npu_fusion_attention: sparse_mode 5 is not for input_layout TND; 6 is")
+        raise RuntimeError(
+            "npu_fusion_attention: input_layout TND does not allow sparse_mode 5; pass sparse_mode 6"
+        )
     wanted = mode in (PREFIX, PREFIX_COMPRESSED)
     if wanted and (prefix is None or len(prefix) != batch):
         raise RuntimeError(
@@ -132,7 +134,7 @@ def check_mask(mask, mode: int, batch: int, heads: int, queries: int, keys: int,
         allowed += [(b, n, queries, keys) for b, n in ((batch, heads), (batch, 1), (1, 1))]
     if shape not in allowed:
         raise RuntimeError(
-            f"npu_fusion_attention: atten_mask of shape {list(shape)} fits none of "
+            f"npu_fusion_attention: atten_mask has the shape {list(shape)}, but must have one of the shapes "
             f"{', '.join(str(list(one)) for one in allowed)}"
         )
     mask = mask if mask.dtype == msadapter.bool else mask != 0
@@ -149,7 +151,7 @@ def _check_compressed(mask, mode: int, shape: tuple[int, ...]) -> None:
     if not _is_compressed(mask.reshape(rows, SIDE)):
         raise RuntimeError(
             f"npu_fusion_attention: with sparse_mode {mode} atten_mask must be true above the diagonal and false "
-            "elsewhere: the mode says what is hidden, the device reads only this pattern"
+            "elsewhere, because the device knows this pattern only: sparse_mode itself says which keys are hidden"
         )
 
 

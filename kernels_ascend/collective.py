@@ -20,7 +20,9 @@ def _group(name: str, world_size: int):
         return None
     group = distributed.distributed_c10d._resolve_process_group(name)
     if group.size() != world_size:
-        raise RuntimeError(f"the communicator {name!r} has {group.size()} processes, not {world_size}")
+        raise RuntimeError(
+            f"the process group {name!r} has {group.size()} processes, but the call says {world_size}"
+        )
     return group
 
 
@@ -225,7 +227,9 @@ def _by_expert(x, counts: list[int], world_size: int, back: bool = False):
 def _counts(given, world_size: int) -> list[int]:
     found = [int(n) for n in (given.tolist() if hasattr(given, "tolist") else given)]
     if not found or len(found) % world_size:
-        raise RuntimeError(f"counts {found} are not one number for each expert of {world_size} processes")
+        raise RuntimeError(
+            f"the counts {found} must be one number for each expert on each of the {world_size} processes"
+        )
     return found
 
 
@@ -341,7 +345,9 @@ class Lcal:
         With inner_dim_is_ag, neighbouring ranks gather from one another; otherwise neighbouring ranks sum.
         """
         if ag_dim * rs_dim != rank_size:
-            raise RuntimeError(f"{ag_dim} x {rs_dim} are not the {rank_size} processes")
+            raise RuntimeError(
+                f"ag_dim x rs_dim, {ag_dim} x {rs_dim}, must be the number of processes, {rank_size}"
+            )
         group = self._of(rank, rank_size, comm_domain)
         line, across = _two_lines(rank, ag_dim, rs_dim, inner_dim_is_ag)
         whole = _gathered(input1, group, rank_size).split(len(input1))

@@ -39,7 +39,9 @@ def bounds(group_list, kind: int, total: int) -> list[tuple[int, int]]:
         raise RuntimeError(f"group_list_type must be 0 or 1, but got {kind}")
     starts = [0, *ends[:-1]]
     if any(b < a for a, b in zip(starts, ends, strict=True)) or (ends and ends[-1] > total):
-        raise RuntimeError(f"group_list {numbers} does not divide {total} rows into groups")
+        raise RuntimeError(
+            f"group_list {numbers} must divide {total} rows into groups: ends must ascend and not exceed the number of rows"
+        )
     return list(zip(starts, ends, strict=True))
 
 
@@ -78,7 +80,8 @@ def _of_rows(x: list, weight: list, bias, group_list, kind: int, joined: bool, q
         pieces, ranges = x, [(0, len(one)) for one in x]
     if len(pieces) != len(matrices) or len(biases) != len(matrices):
         raise RuntimeError(
-            f"npu_grouped_matmul: {len(pieces)} groups, {len(matrices)} weights and {len(biases)} biases do not fit"
+            f"npu_grouped_matmul: there must be one weight and one bias for each of the {len(pieces)} groups, but got "
+            f"{len(matrices)} weights and {len(biases)} biases"
         )
     if quantized is None:
         found = [_product(*one) for one in zip(pieces, matrices, biases, strict=True)]
@@ -108,14 +111,15 @@ class Quantized:
         both = x[0].dtype == weight[0].dtype == msadapter.int8
         if weight[0].dtype != msadapter.int8 or (both and not self.scale) or not (both or self.weight_scale):
             raise RuntimeError(
-                "npu_grouped_matmul: int8 x and weight go with scale, int8 weight alone with antiquant_scale, but got "
+                "npu_grouped_matmul: int8 x and weight need scale, and an int8 weight alone needs antiquant_scale, but got "
                 f"{x[0].dtype} and {weight[0].dtype}"
             )
         for name in ("scale", "weight_scale", "weight_offset"):
             given = getattr(self, name)
             if given and len(_rows_of(given, groups)) != groups:
                 raise RuntimeError(
-                    f"npu_grouped_matmul: {groups} groups and {len(_rows_of(given, groups))} scales"
+                    f"npu_grouped_matmul: there must be one scale for each of the {groups} groups, but got "
+                    f"{len(_rows_of(given, groups))}"
                 )
         if self.rows and (len(self.rows) != 1 or self.rows[0].shape != (len(x[0]),)):
             raise RuntimeError(
@@ -243,7 +247,8 @@ def npu_grouped_matmul(
     elif kind == NO_GROUPS:
         if len(x) != len(weight) or len(bias or x) != len(x):
             raise RuntimeError(
-                f"npu_grouped_matmul: {len(x)} x, {len(weight)} weights and {len(bias or x)} biases"
+                f"npu_grouped_matmul: without groups, x, weight and bias must have the same length, but have {len(x)}, "
+                f"{len(weight)} and {len(bias or x)} tensors"
             )
         found = [_product(*one) for one in zip(x, weight, bias or [None] * len(x), strict=True)]
     else:

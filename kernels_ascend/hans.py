@@ -17,7 +17,7 @@ _BINS = 256
 def _bytes(x):
     """The memory of a contiguous tensor as uint8. Raises RuntimeError for other tensors, because they would be copied."""
     if not x.is_contiguous():
-        raise RuntimeError(f"npu_hans: the parts must be contiguous, but one has the strides {x.stride()}")
+        raise RuntimeError(f"npu_hans: every tensor must be contiguous, but one has the strides {x.stride()}")
     return x.reshape(-1).view(msadapter.uint8)
 
 
@@ -64,7 +64,7 @@ def npu_hans_encode(input, statistic=False, reshuff=False, *, out=None):
     if rest.numel() > len(spaces[0]) or len(exponents) > len(spaces[1]) + len(spaces[2]):
         raise RuntimeError(
             f"npu_hans_encode: {rest.numel()} bytes of mantissas and {len(exponents)} of exponents do not fit into "
-            f"{len(spaces[0])}, and {len(spaces[1])} + {len(spaces[2])} bytes"
+            f"mantissa ({len(spaces[0])} bytes), and fixed and var ({len(spaces[1])} + {len(spaces[2])} bytes)"
         )
     spaces[0][: rest.numel()] = rest.reshape(-1)
     first = min(len(exponents), len(spaces[1]))
@@ -88,7 +88,9 @@ def npu_hans_decode(mantissa, fixed, var, pdf, reshuff=False, *, out=None):
         raise RuntimeError(f"npu_hans_decode: out must be float32, float16 or bfloat16, but got {out.dtype}")
     spaces = [_bytes(part.detach()) for part in (mantissa, fixed, var)]
     if count * (size - 1) > len(spaces[0]) or count > len(spaces[1]) + len(spaces[2]):
-        raise RuntimeError(f"npu_hans_decode: the parts hold less than {count} numbers")
+        raise RuntimeError(
+            f"npu_hans_decode: mantissa, fixed and var hold fewer than the {count} numbers of out"
+        )
     rest = spaces[0][: count * (size - 1)].reshape(count, size - 1)
     exponents = t.cat([spaces[1], spaces[2]])[:count].reshape(count, 1)
     words = t.cat([rest, exponents], 1).reshape(-1).view(_WORDS[size])

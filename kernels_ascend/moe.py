@@ -74,7 +74,8 @@ def npu_moe_token_permute(tokens, indices, num_out_tokens, padded_mode):
     _no_padding(padded_mode)
     if tokens.dim() != 2 or indices.dim() not in (1, 2) or len(indices) != len(tokens):
         raise RuntimeError(
-            f"npu_moe_token_permute: tokens {list(tokens.shape)} must be (T, H), indices {list(indices.shape)} (T, K)"
+            f"npu_moe_token_permute: tokens must have the shape (T, H) and indices (T, K), but got "
+            f"{list(tokens.shape)} and {list(indices.shape)}"
         )
     if on_ascend(tokens):
         return ascend(
@@ -140,7 +141,8 @@ def npu_moe_token_unpermute(permuted_tokens, sorted_indices, probs, padded_mode,
         )
     if probs is not None and (probs.dim() != 2 or probs.numel() != len(sorted_indices)):
         raise RuntimeError(
-            f"npu_moe_token_unpermute: probs {list(probs.shape)} must hold the {len(sorted_indices)} copies as (T, K)"
+            f"npu_moe_token_unpermute: probs must have the shape (T, K) with T * K = {len(sorted_indices)}, but has "
+            f"{list(probs.shape)}"
         )
     if on_ascend(permuted_tokens):
         return ascend(

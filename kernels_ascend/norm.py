@@ -12,7 +12,7 @@ from .attention_tiles import working
 def _check(x, gamma) -> None:
     if gamma.dim() == 0 or tuple(x.shape[-gamma.dim() :]) != tuple(gamma.shape):
         raise RuntimeError(
-            f"npu_rms_norm: gamma {list(gamma.shape)} must have the last dimensions of x {list(x.shape)}"
+            f"npu_rms_norm: the shape of gamma, {list(gamma.shape)}, must be the last dimensions of x, {list(x.shape)}"
         )
 
 
@@ -115,7 +115,8 @@ def dropout_add_norm(
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p}")
     if epsilon < 0 or x0.dim() != 3 or weight.shape != x0.shape[2:]:
         raise RuntimeError(
-            "npu_dropout_add_layer_norm: x0 must be (batch, length, hidden), weight (hidden,), epsilon >= 0"
+            "npu_dropout_add_layer_norm: x0 must have the shape (batch, length, hidden), weight (hidden,), and epsilon "
+            "must not be negative"
         )
     batch, length, hidden = x0.shape
     computed = working(x0.dtype)

@@ -40,7 +40,7 @@ def whole_product(x1, x2, scale, bias=None, row_scale=None):
             f"a product with dequant_scale needs int8 operands, but got {x1.dtype} and {x2.dtype}"
         )
     if bias is not None and bias.dtype != msadapter.int32:
-        raise RuntimeError(f"the bias of a product of int8 must be int32, but got {bias.dtype}")
+        raise RuntimeError(f"the bias of a product of int8 operands must be int32, but got {bias.dtype}")
     if scale.dtype not in (msadapter.bfloat16, msadapter.float32):
         raise NotImplementedError(
             f"torch_npu: a dequant_scale of {scale.dtype} is not supported (docs/coverage.md)"

@@ -23,20 +23,26 @@ def _check_gating(x, k: int, bias, k_group: int, group_count: int, mode: int, no
     experts = x.shape[-1]
     if x.dim() != 2 or not 1 <= k <= experts:
         raise RuntimeError(
-            f"npu_moe_gating_top_k: x {list(x.shape)} must be (T, E) with at least k = {k} experts"
+            f"npu_moe_gating_top_k: x must have the shape (T, E) with 1 <= k <= E, but k is {k} and the shape {list(x.shape)}"
         )
     if bias is not None and list(bias.shape) != [experts]:
-        raise RuntimeError(f"npu_moe_gating_top_k: bias {list(bias.shape)} must be ({experts},)")
+        raise RuntimeError(
+            f"npu_moe_gating_top_k: bias must have the shape [{experts}], but has {list(bias.shape)}"
+        )
     if group_count < 1 or experts % group_count or not 1 <= k_group <= group_count:
         raise RuntimeError(
-            f"npu_moe_gating_top_k: {experts} experts cannot be divided into {group_count} groups of which {k_group} stay"
+            f"npu_moe_gating_top_k: {experts} experts cannot be divided into group_count = {group_count} groups of which "
+            f"k_group = {k_group} are chosen"
         )
     if norm_type not in (SOFTMAX, SIGMOID) or mode not in (BY_MAXIMUM, BY_TWO_BEST):
         raise RuntimeError(
             f"npu_moe_gating_top_k: norm_type {norm_type} and group_select_mode {mode} must be 0 or 1"
         )
     if k > experts // group_count * k_group or (mode == BY_TWO_BEST and experts // group_count < 2):
-        raise RuntimeError("npu_moe_gating_top_k: the groups that stay have too few experts")
+        raise RuntimeError(
+            f"npu_moe_gating_top_k: groups of {experts // group_count} experts are too small: the {k_group} chosen groups "
+            f"must hold k = {k} experts together, and each group two experts with group_select_mode 1"
+        )
 
 
 @composite(

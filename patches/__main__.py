@@ -166,7 +166,7 @@ def _bisect(args: argparse.Namespace) -> int:
         raise PatchError("bisect needs a command: python -m patches bisect UPSTREAM SOURCE -- command {tree}")
     upstream, patches = discover(args.upstream)
     found = bisect(upstream, patches, args.source, args.words)
-    print("the run fails because of " + " together with ".join(patch.id for patch in found))
+    print("the command fails because of " + " together with ".join(patch.id for patch in found))
     return 0
 
 

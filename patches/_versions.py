@@ -17,7 +17,9 @@ def of_setup_py(package: str) -> Callable[[str], str]:
         )
         version = re.search(r"^__version(?:__)? = ['\"]([^'\"]+)['\"]", text, re.MULTILINE)
         if not named or not version:
-            raise PatchError(f"setup.py is not that of {package}, or names no version")
+            raise PatchError(
+                f"the version cannot be read: setup.py is not that of {package}, or states no version"
+            )
         return version.group(1)
 
     return read

@@ -18,9 +18,9 @@ def search(patches: Sequence[Patch], good: Callable[[Sequence[Patch]], bool]) ->
         PatchError: `good` fails without any rule, or succeeds with all rules.
     """
     if not good([]):
-        raise PatchError("the run is wrong without any rule: no rule is to blame")
+        raise PatchError("the command fails even without any rule, so no rule causes the failure")
     if good(patches):
-        raise PatchError("the run is right with all rules: there is nothing to find")
+        raise PatchError("the command succeeds with all rules, so there is nothing to find")
     return _smallest(list(patches), [], lambda chosen: good([p for p in patches if p in chosen]))
 
 

@@ -20,7 +20,7 @@ def replace(old: str, new: str, count: int = 1) -> Edit:
         found = source.count(old)
         if found != count:
             raise PatchError(
-                f"the fragment to replace is there {found} times, not {count}: {_first_line(old)!r}"
+                f"the fragment to replace must occur {count} times, but occurs {found} times: {_first_line(old)!r}"
             )
         return source.replace(old, new)
 
@@ -53,7 +53,7 @@ def codemod(transformer_class: type) -> Edit:
 
         changed = libcst.MetadataWrapper(libcst.parse_module(source)).visit(transformer_class()).code
         if changed == source:
-            raise PatchError(f"{transformer_class.__name__} found nothing to change")
+            raise PatchError(f"the transformer {transformer_class.__name__} found nothing to change")
         return changed
 
     return edit

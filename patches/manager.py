@@ -90,7 +90,7 @@ def _rules_of(name: str):  # type: ignore[no-untyped-def]
         rule = importlib.import_module(f"{package.__name__}.{module.name}")
         patch = getattr(rule, "PATCH", None)
         if not isinstance(patch, (Patch, RuntimePatch)):
-            raise PatchError(f"{rule.__name__} defines no PATCH")
+            raise PatchError(f"the module {rule.__name__} defines no PATCH, which every rule must define")
         if patch.id in rules:
             raise PatchError(f"two rules of {name} have the id {patch.id}")
         rules[patch.id] = patch
@@ -221,7 +221,7 @@ def check_destination(destination: Path) -> None:
         return
     if destination.is_symlink() or not destination.is_dir():
         raise PatchError(
-            f"{destination} is a link or a file, not a folder; it is left alone, nothing is written"
+            f"{destination} is a link or a file, not a folder; nothing is written. Name another destination"
         )
     with os.scandir(destination) as entries:
         if next(entries, None) is None:
@@ -230,8 +230,8 @@ def check_destination(destination: Path) -> None:
         read_manifest(destination)
     except PatchError as error:
         raise PatchError(
-            f"{destination} is a folder that this program did not write; it is left alone, nothing is written. "
-            f"Name another one, or move it away ({error})"
+            f"{destination} is a folder that this program did not write; nothing is written. "
+            f"Name another destination, or move the folder away ({error})"
         ) from None
 
 
@@ -248,7 +248,9 @@ def _manifest(upstream, version, origin, groups, before, new) -> dict:  # type: 
     after, applied, originals = dict(before), {}, {}
     for group in groups:
         if hashlib.sha256(group.source).hexdigest() != before.get(group.target):
-            raise PatchError(f"{group.target} was changed while it was copied, or is not copied at all")
+            raise PatchError(
+                f"{group.target} was changed while it was copied, or could not be copied; run the command again"
+            )
         place_of(group.target, new, group.patches[0].id).write_bytes(group.steps[-1])
         after[group.target] = digest(new / group.target)
         originals[group.target] = base64.b85encode(zlib.compress(group.source, 9)).decode()
@@ -316,13 +318,13 @@ def read_manifest(tree: Path) -> dict:
     try:
         status = path.lstat()
         if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST:
-            raise ValueError("it is no plain file, or too large")
+            raise ValueError(f"it is not a regular file, or has more than {LARGEST} bytes")
         manifest = json.loads(path.read_text(encoding="utf-8"))
         _check_shape(manifest)
         return manifest
     except FileNotFoundError:
         raise PatchError(
-            f"{tree} has no {MANIFEST}: it was not written by the converter, or only half"
+            f"{tree} has no {MANIFEST}, so it is not a complete tree of `python -m patches apply`; apply the rules again"
         ) from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise PatchError(f"{path} cannot be read: {error}") from error
@@ -332,21 +334,23 @@ def _check_shape(manifest: dict) -> None:
     """Raises some error, which read_manifest reports, if the manifest does not have the structure that apply() writes."""
     for table in ("files", "originals", "origin"):
         if not isinstance(manifest[table], dict):
-            raise ValueError(f"{table} is no table")
+            raise ValueError(f"the entry {table!r} must be an object")
     for name, content in [*manifest["files"].items(), *manifest["originals"].items()]:
         if not isinstance(content, str):
-            raise ValueError(f"what it tells of {name!r} is no text")
+            raise ValueError(f"the entry of the file {name!r} must be a string")
         check_name(name)
     for name in manifest["originals"]:
         if name not in manifest["files"]:
-            raise ValueError(f"it has an original of {name!r}, which is no file of the tree")
+            raise ValueError(f"it holds an original of {name!r}, but does not list this file in 'files'")
     for patch in manifest["patches"]:
         if patch["target"] not in manifest["originals"]:
-            raise ValueError(f"it has no original of {patch['target']!r}, which {patch['id']!r} changed")
+            raise ValueError(
+                f"it holds no original of {patch['target']!r}, which the rule {patch['id']!r} changed"
+            )
         if not isinstance(patch["sha256_before"], str):
-            raise ValueError(f"it does not tell what {patch['id']!r} changed")
+            raise ValueError(f"'sha256_before' of the rule {patch['id']!r} must be a string")
     if not isinstance(manifest["upstream"], str) or not isinstance(manifest["version"], str):
-        raise ValueError("upstream or version is no text")
+        raise ValueError("'upstream' and 'version' must be strings")
 
 
 def verify(tree: Path) -> dict:
@@ -365,7 +369,7 @@ def verify(tree: Path) -> dict:
     wrong += [f"damaged original of {name}" for name in _damaged_originals(manifest)]
     if wrong:
         shown = ", ".join(sorted(wrong)[:5]) + (f" and {len(wrong) - 5} more" if len(wrong) > 5 else "")
-        raise PatchError(f"{tree} is not as it was written: {shown}")
+        raise PatchError(f"{tree} has changed since it was written: {shown}")
     for name in manifest["originals"]:
         place_of(name, tree, MANIFEST)
     return manifest
@@ -391,7 +395,7 @@ def original_of(manifest: dict, target: str) -> bytes:
         packed = zlib.decompressobj()
         content = packed.decompress(base64.b85decode(manifest["originals"][target]), LARGEST)
         if not packed.eof:
-            raise ValueError("it is truncated, or too large")
+            raise ValueError(f"it is truncated, or has more than {LARGEST} bytes")
         return content
     except (KeyError, ValueError, zlib.error) as error:
         raise PatchError(f"the manifest does not hold the original of {target}: {error}") from error

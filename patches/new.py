@@ -45,12 +45,12 @@ def new_rule(upstream: Upstream, source: Path, target: str, symbol: str, name: s
         PatchError: the name is not a module name or exists already, or the target or symbol does not exist.
     """
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
-        raise PatchError(f"{name!r} must be a module name in lower case")
+        raise PatchError(f"the rule's name {name!r} must be a module name in lower case")
     if upstream.name not in upstreams():
-        raise PatchError(f"there is no upstream {upstream.name!r}")
+        raise PatchError(f"there is no upstream {upstream.name!r}; known: {', '.join(upstreams())}")
     path = Path(__file__).parent / upstream.name / f"{name}.py"
     if path.exists():
-        raise PatchError(f"{path} exists already")
+        raise PatchError(f"{path} exists already; choose another name for the rule")
     version = upstream.version_of(source)
     text, raw = read_target(target, source, name)
     expected = source_of(symbol, text, target) if symbol else ""

@@ -26,7 +26,7 @@ def number(version: str) -> tuple[int, ...]:
     match = re.match(r"\d+(\.\d+)*", version)
     numbers = [int(part) for part in match.group().split(".")] if match else []
     if not numbers:
-        raise PatchError(f"{version!r} is no version")
+        raise PatchError(f"{version!r} is not a version number")
     return tuple(numbers + [0] * (4 - len(numbers)))
 
 
@@ -94,7 +94,9 @@ class Patch:
     def __post_init__(self) -> None:
         check_reason(self.id, self.reason, self.reason_class, self.link, self.until)
         if not self.fingerprints:
-            raise PatchError(f"{self.id}: a rule needs the sha256 of the target that it was written for")
+            raise PatchError(
+                f"{self.id}: a rule needs fingerprints, the sha256 of the target that it was written for"
+            )
         parts = PurePosixPath(self.target).parts
         if (
             not parts
@@ -117,12 +119,14 @@ class Patch:
 def check_reason(name: str, reason: str, reason_class: str, link: str, until: str) -> None:
     """Raises PatchError for a rule without a reason, or without its link or `until` where these are required."""
     if not reason.strip() or reason_class not in REASONS:
-        raise PatchError(f"{name}: a rule needs a reason, and a reason_class out of {', '.join(REASONS)}")
+        raise PatchError(
+            f"{name}: a rule needs a reason, and a reason_class that is one of {', '.join(REASONS)}"
+        )
     if reason_class == "upstream bug" and not link:
-        raise PatchError(f"{name}: a rule for an upstream bug needs its link")
+        raise PatchError(f"{name}: a rule for an upstream bug needs its link, the address of the bug report")
     if reason_class == "not yet" and not until:
         raise PatchError(
-            f"{name}: a rule for what the adapter cannot do yet needs 'until': what would remove it"
+            f"{name}: a rule of the class 'not yet' needs until, which says what would make the rule unnecessary"
         )
 
 
@@ -147,7 +151,7 @@ def source_of(symbol: str, source: str, where: str) -> str:
         kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
         found = next((one for one in reversed(body) if isinstance(one, kinds) and one.name == name), None)
         if found is None:
-            raise PatchError(f"{where} has no {symbol}")
+            raise PatchError(f"{where} has no function or class {symbol}")
         body = getattr(found, "body", [])
     first = min([found.lineno, *(d.lineno for d in getattr(found, "decorator_list", []))])  # type: ignore[union-attr]
     return "".join(source.splitlines(keepends=True)[first - 1 : found.end_lineno])  # type: ignore[union-attr]
@@ -205,7 +209,9 @@ def check_example(patch: Patch) -> None:
     before, after = patch.example
     found = edited(patch, before)
     if found != after:
-        raise PatchError(f"{patch.id}: the example does not come out as it says:\n{difference(after, found)}")
+        raise PatchError(
+            f"{patch.id}: the edit does not turn the example's first text into its second:\n{difference(after, found)}"
+        )
     for name, source in (("the untouched source", patch.untouched), ("its own result", after)):
         try:
             edited(patch, source)

@@ -44,7 +44,9 @@ class RuntimePatch:
     def __post_init__(self) -> None:
         check_reason(self.id, self.reason, self.reason_class, self.link, self.until)
         if not self.fingerprints:
-            raise PatchError(f"{self.id}: a rule needs the sha256 of the source that it was written for")
+            raise PatchError(
+                f"{self.id}: a rule needs fingerprints, the sha256 of the source that it was written for"
+            )
 
 
 class _Applied:
@@ -134,11 +136,13 @@ def _check(patch: RuntimePatch, found: Any) -> None:
     try:
         source = inspect.getsource(found)
     except (OSError, TypeError) as error:
-        raise PatchError(f"{name} has no source to hold the rule against: {error}") from None
+        raise PatchError(f"{name} has no source that could be compared with the rule's: {error}") from None
     sha = fingerprint(source)
     if sha not in patch.fingerprints:
         shown = difference(patch.expected, source) if patch.expected else source
-        raise PatchError(f"{name} is not what the rule was written for (sha256 {sha[:12]}...):\n{shown}")
+        raise PatchError(
+            f"{name} is not the source that the rule was written for (sha256 {sha[:12]}...):\n{shown}"
+        )
 
 
 def _before_definition(module: ModuleType, patch: RuntimePatch) -> bool:

@@ -92,7 +92,7 @@ def check_source(tree: Path) -> list[Path]:
         if stat.S_ISLNK(status.st_mode):
             check_link(tree, path)
         elif not stat.S_ISREG(status.st_mode):
-            raise PatchError(f"{path} is no file, folder or link; nothing is written")
+            raise PatchError(f"{path} is neither a file nor a folder nor a link; nothing is written")
         elif status.st_size > LARGEST:
             raise PatchError(f"{path} has {status.st_size} bytes, more than {LARGEST}; nothing is written")
     return found
@@ -178,7 +178,7 @@ def check_name(name: object) -> str:
         ValueError: it is not.
     """
     if not isinstance(name, str) or "\0" in name or any(part in ("", ".", "..") for part in name.split("/")):
-        raise ValueError(f"{name!r} is no name of a file inside the tree")
+        raise ValueError(f"{name!r} is not the name of a file inside the tree")
     return name
 
 
@@ -278,7 +278,7 @@ def replace_tree(new: Path, destination: Path, removable: Callable[[Path], bool]
             os.rename(old, destination)
         except OSError:
             raise PatchError(
-                f"{destination} could not be replaced ({error}); what stood there is {old}"
+                f"{destination} could not be replaced ({error}); its earlier content is now {old}"
             ) from error
         raise
     if removable(old):

@@ -296,7 +296,7 @@ def test_what_compressed_rows_leave_open_is_refused():
         {"atten_mask": TRIANGLE, "sparse_mode": 4, "next_tokens": 1},
         {"atten_mask": PREFIXES, "sparse_mode": 6, "prefix": [2]},
     ):
-        with pytest.raises(RuntimeError, match="keys behind the diagonal"):
+        with pytest.raises(RuntimeError, match="keys above the diagonal"):
             torch_npu.npu_fusion_attention_v2(x, x, x, 2, "BNSD", pse=rows, **arguments)
     with pytest.raises(RuntimeError, match="as many keys as queries"):
         wide = torch.rand(1, 2, 1024, 5)

@@ -124,7 +124,7 @@ def test_rotary(mode, angles):
 
 def test_rotary_refuses():
     x = torch.zeros(1, 1, 1, 4)
-    for arguments, text in [((x, x, x, 2), "mode must be"), ((x, x[..., :2], x[..., :2]), "one even number")]:
+    for arguments, text in [((x, x, x, 2), "mode must be"), ((x, x[..., :2], x[..., :2]), "one even size")]:
         with pytest.raises(RuntimeError, match=text):
             torch_npu.npu_rotary_position_embedding(*arguments)
     with pytest.raises(RuntimeError, match="rotary_mode"):

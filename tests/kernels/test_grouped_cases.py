@@ -222,8 +222,8 @@ def test_int8_products_refuse():
     call = {"group_list": [2, 4], "group_type": 0, "split_item": 3, "output_dtype": torch.float16}
     scale = [torch.ones(2, 3)]
     for change, text in [
-        ({"per_token_scale": [torch.ones(4)]}, "int8 x and weight go with scale"),
-        ({"scale": [torch.ones(3, 3)]}, "2 groups and 3 scales"),
+        ({"per_token_scale": [torch.ones(4)]}, "int8 x and weight need scale"),
+        ({"scale": [torch.ones(3, 3)]}, "each of the 2 groups, but got 3"),
         ({"scale": scale, "per_token_scale": [torch.ones(3)]}, "each of the 4 rows"),
         ({"scale": scale, "output_dtype": None}, "needs output_dtype"),
     ]:

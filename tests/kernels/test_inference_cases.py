@@ -99,7 +99,7 @@ def test_attention_of_inference_refuses():
             run(x[0], x[0], x[0], num_heads=2, input_layout="SH")
         with pytest.raises(NotImplementedError, match="derivative for npu_"):
             run(x.clone().requires_grad_(), x, x, num_heads=2).sum().backward()
-    with pytest.raises(RuntimeError, match="give actual_seq_lengths_kv"):
+    with pytest.raises(RuntimeError, match="pass actual_seq_lengths_kv"):
         torch_npu.npu_prompt_flash_attention(x[:, :2], x, x, num_heads=2, actual_seq_lengths=[1])
 
 

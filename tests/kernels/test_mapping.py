@@ -45,7 +45,7 @@ def test_layout_numbers_are_those_of_mindspore():
 
 
 def test_an_operand_too_few_is_an_error():
-    with pytest.raises(TypeError, match="takes x, gamma, epsilon"):
+    with pytest.raises(TypeError, match="takes the operands x, gamma, epsilon"):
         _mapping.ascend("RmsNorm", x=1, gamma=2)
 
 

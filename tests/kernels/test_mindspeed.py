@@ -215,7 +215,7 @@ def test_a_builder_of_mindspeed_loads_ours(tmp_path):
     """
     for first, known, text in (
         ("", True, "True"),
-        ("", False, "not what the rule was written for"),
+        ("", False, "not the source that the rule was written for"),
         ("import mindspeed.op_builder.builder", True, "imported already"),
     ):
         run = subprocess.run(

@@ -220,9 +220,9 @@ def test_grouped_refuses():
     x, w = [torch.zeros(4, 2)], [torch.zeros(2, 2, 3)]
     for arguments, text in [
         ({"group_type": 0}, "needs group_list"),
-        ({"group_type": 0, "group_list": [3, 2]}, "does not divide"),
-        ({"group_type": 0, "group_list": [3, 5]}, "does not divide"),
-        ({"group_type": 0, "group_list": [4]}, "do not fit"),
+        ({"group_type": 0, "group_list": [3, 2]}, "must divide"),
+        ({"group_type": 0, "group_list": [3, 5]}, "must divide"),
+        ({"group_type": 0, "group_list": [4]}, "one weight and one bias"),
         ({"group_type": 1}, "group_type must be"),
         ({"split_item": 4}, "split_item"),
     ]:

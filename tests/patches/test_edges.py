@@ -201,7 +201,7 @@ def test_a_symbol_is_read_with_its_decorators() -> None:
     assert source_of("A", source, "a.py").startswith("class A:") and "x = 1" not in source_of(
         "A", source, "a.py"
     )
-    with pytest.raises(PatchError, match=r"a\.py has no A\.g"):
+    with pytest.raises(PatchError, match=r"a\.py has no function or class A\.g"):
         source_of("A.g", source, "a.py")
     with pytest.raises(PatchError, match="does not parse"):
         source_of("A", "class", "a.py")
@@ -230,7 +230,8 @@ def test_the_result_of_an_edit_is_checked() -> None:
         edited(rule(edit=lambda text: "def"), ENGINE)
     assert edited(rule(target="toy/data.txt", edit=lambda text: "def"), ENGINE) == "def"
     with pytest.raises(
-        PatchError, match="speed: toy/engine.py: the fragment to replace is there 2 times, not 1: 'x'"
+        PatchError,
+        match="speed: toy/engine.py: the fragment to replace must occur 1 times, but occurs 2 times: 'x'",
     ):
         edited(rule(edit=replace("x", "y")), "x x")
     assert replace("x", "yy", 2)("x x") == "yy yy"

@@ -173,7 +173,7 @@ def test_verify_finds_every_kind_of_damage(tree: Path, tmp_path: Path) -> None:
     damage("missing toy/engine.py", lambda: (out / "toy/engine.py").unlink())
     damage("changed toy/engine.py", lambda: (out / "toy/engine.py").write_text("x"))
     damage("new toy/more.py", lambda: (out / "toy/more.py").write_text("x"))
-    damage("only half", lambda: (out / MANIFEST).unlink())
+    damage("not a complete tree", lambda: (out / MANIFEST).unlink())
     damage("cannot be read", lambda: (out / MANIFEST).write_text((good / MANIFEST).read_text()[:50]))
     shutil.rmtree(out)
     shutil.copytree(good, out)

@@ -203,7 +203,7 @@ def test_a_plan_tells_of_every_rule_of_a_later_upstream(tree: Path) -> None:
     assert found["part0-value"][0] == "other version"
     assert "missing" in found["part1-value"][1]
     assert "+value = 3" in found["part2-value"][1]
-    assert "has no Engine.speed" in found["speed"][1]
+    assert "has no function or class Engine.speed" in found["speed"][1]
     assert contents(tree) == before
 
 
@@ -252,7 +252,7 @@ def hostile_zeros(tree: Path) -> None:
 
 HOSTILE = {
     "link to a folder outside": (hostile_link, "link out of the tree"),
-    "pipe": (hostile_pipe, "no file, folder or link"),
+    "pipe": (hostile_pipe, "neither a file nor a folder nor a link"),
     "huge file": (hostile_huge, "bytes, more than"),
     "other encoding": (hostile_encoding, "toy/engine.py is not UTF-8"),
     "syntax error": (hostile_syntax, "toy/engine.py does not parse"),
@@ -310,7 +310,10 @@ def test_examples_are_held_against_the_edit() -> None:
     for changes, text in [
         ({"example": None}, "needs an example"),
         ({"untouched": ""}, "needs an example"),
-        ({"example": ("x = 1  # fast\n", "x = 2\n")}, "does not come out"),
+        (
+            {"example": ("x = 1  # fast\n", "x = 2\n")},
+            "does not turn the example's first text into its second",
+        ),
         ({"untouched": "x = 3  # fast\n"}, "changes the untouched source"),
         (
             {"example": ("x # fast", "x # fast fast"), "edit": replace("# fast", "# fast fast")},
@@ -329,7 +332,7 @@ def test_every_shipped_rule_has_its_example(name: str) -> None:
 
 @pytest.mark.parametrize(("changes", "text"), [
     ({"reason_class": "upstream bug"}, "needs its link"),
-    ({"reason_class": "not yet"}, "what would remove it"),
+    ({"reason_class": "not yet"}, "what would make the rule unnecessary"),
 ])  # fmt: skip
 def test_a_rule_tells_how_it_goes_away(changes: dict, text: str) -> None:
     with pytest.raises(PatchError, match=text):
@@ -357,7 +360,7 @@ def test_new_begins_a_rule_that_knows_its_source(tree: Path, tmp_path: Path, mon
     assert made.expected == SPEED
     for arguments, text in [
         (("toy/engine.py", "Engine.speed", "slow_speed"), "exists already"),
-        (("toy/engine.py", "Engine.gone", "other"), "has no Engine.gone"),
+        (("toy/engine.py", "Engine.gone", "other"), "has no function or class Engine.gone"),
         (("toy/gone.py", "", "other"), "missing"),
         (("toy/engine.py", "", "Not-a-name"), "module name"),
     ]:

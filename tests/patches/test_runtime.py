@@ -156,7 +156,7 @@ def test_drift_shows_both_sources(package: str) -> None:
 def test_drift_without_a_copy_of_the_source_shows_what_is_there(package: str) -> None:
     install_patches([rule(attribute="Engine.start", fingerprints=FINGERPRINTS[:1])])
     with pytest.raises(
-        PatchError, match=r"(?s)Engine.start is not what the rule was written for.*return .plain"
+        PatchError, match=r"(?s)Engine.start is not the source that the rule was written for.*return .plain"
     ):
         importlib.import_module("toylib.engine")
 
@@ -170,7 +170,7 @@ def test_what_has_no_source_is_not_replaced(package: str) -> None:
 
 
 def test_every_shipped_rule_has_the_fingerprint_of_what_it_replaces() -> None:
-    with pytest.raises(PatchError, match="needs the sha256"):
+    with pytest.raises(PatchError, match="needs fingerprints"):
         rule(fingerprints=())
     shipped = [one for name in upstreams() for one in runtime_rules(name)]
     assert shipped
