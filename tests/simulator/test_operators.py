@@ -270,6 +270,11 @@ def test_root_mean_square_norm(npu):
 GRADIENTS = {
     "SigmoidBackward": (sigmoid, True, []),
     "TanhBackward": (np.tanh, True, []),
+    "SeluBackward": (
+        lambda x: 1.0507009873554805 * np.where(x > 0, x, 1.6732632423543772 * np.expm1(x)),
+        True,
+        [],
+    ),
     "SiluBackward": (lambda x: x * sigmoid(x), False, []),
     "GeluBackward": (lambda x: x * (1 + np.vectorize(__import__("math").erf)(x / 2**0.5)) / 2, False, []),
     "MishBackward": (lambda x: x * np.tanh(np.log1p(np.exp(x))), False, []),
@@ -298,6 +303,54 @@ def test_gated_units(npu, dtype):
     close(npu.run("SwiGlu", a, -1, Out((3, 4), dtype)), swiglu(x), dtype)
     close(npu.run("SwiGluGrad", g, a, 1, Out((3, 8), dtype)), numeric_gradient(swiglu, x, d), dtype)
     close(npu.run("Glu", a, 1, Out((3, 4), dtype)), x[:, :4] * sigmoid(x[:, 4:]), dtype)
+
+
+def convolve(x, w, stride, padding, dilation, groups):
+    """A convolution of two spatial axes, window by window."""
+    x = np.pad(x, ((0, 0), (0, 0), (padding,) * 2, (padding,) * 2))
+    high, wide = (dilation * (size - 1) + 1 for size in w.shape[2:])
+    rows, columns = (
+        (size - window) // stride + 1 for size, window in zip(x.shape[2:], (high, wide), strict=True)
+    )
+    out = np.zeros((len(x), len(w), rows, columns))
+    per, channels = len(w) // groups, w.shape[1]
+    for o in range(len(w)):
+        part = x[:, o // per * channels :][:, :channels]
+        for i in range(rows):
+            for j in range(columns):
+                window = part[:, :, i * stride :, j * stride :][:, :, :high:dilation, :wide:dilation]
+                out[:, o, i, j] = (window * w[o]).sum((1, 2, 3))
+    return out
+
+
+@pytest.mark.parametrize("stride, padding, dilation, groups", [(1, 0, 1, 1), (2, 1, 1, 2), (1, 2, 2, 1)])
+def test_convolutions(npu, stride, padding, dilation, groups):
+    (a, x), (b, w), (c, z) = draw("x", (2, 4, 6, 5)), draw("w", (4, 4 // groups, 3, 2)), draw("c", (4,))
+    expected = convolve(x, w, stride, padding, dilation, groups)
+    how = [Ints([n] * 2) for n in (stride, padding, dilation)]
+    out = npu.run("Convolution", a, b, c, *how, False, Ints([0, 0]), groups, Out(expected.shape), I8(0))
+    close(out, expected + z[:, None, None])
+    g, d = draw("g", expected.shape)
+    dx, dw, db = npu.run(
+        "ConvolutionBackward", g, a, b, None, *how, False, Ints([0, 0]), I32(groups), Bools([1, 1, 1]), I8(0), Out(x.shape),
+        Out(w.shape), Out((4,)),
+    )  # fmt: skip
+    close(dx, numeric_gradient(lambda t: convolve(t, w, stride, padding, dilation, groups), x, d), "float16")
+    close(dw, numeric_gradient(lambda t: convolve(x, t, stride, padding, dilation, groups), w, d), "float16")
+    close(db, d.sum((0, 2, 3)))
+    # the transposed convolution is the gradient with respect to the input
+    more = [
+        (n - (k - 1) * dilation - 1 + 2 * padding) % stride
+        for n, k in zip(x.shape[2:], w.shape[2:], strict=True)
+    ]
+    close(npu.run("Convolution", g, b, None, *how, True, Ints(more), groups, Out(x.shape), I8(0)), dx)
+
+
+def test_distances(npu):
+    (a, x), (b, y) = draw("a", (2, 3, 4)), draw("b", (5, 4))
+    for p in (1.0, 2.0, np.inf):
+        expected = np.linalg.norm(x[:, :, None] - y[None, None], p, -1)
+        close(npu.run("Cdist", a, b, F32(p), 2, Out((2, 3, 5))), expected)
 
 
 def test_losses(npu):

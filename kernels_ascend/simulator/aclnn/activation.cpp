@@ -78,6 +78,15 @@ ACLNN_OP(GeluBackwardV2, (Tensor gradOutput, Tensor self, Text approximate, Out 
                   [=](double d, double x) { return d * (tanh ? GeluTanhSlope(x) : GeluErfSlope(x)); });
 }
 
+// ---- selu: its gradient is given the result
+namespace {
+constexpr double kSeluAlpha = 1.6732632423543772, kSeluScale = 1.0507009873554805;
+double Selu(double x) { return kSeluScale * (x > 0 ? x : kSeluAlpha * std::expm1(x)); }
+}  // namespace
+ACLNN_OP(Selu, (Tensor self, Out out), "ops-nn/activation/selu") { return Unary(self, out, kHalves, kHalves, Selu); }
+ACLNN_OP(InplaceSelu, (Out self), "ops-nn/activation/selu") { return Unary(self, self, kHalves, kHalves, Selu); }
+GRADIENT(SeluBackward, "ops-nn/activation/selu_grad", kHalves, d *(x > 0 ? kSeluScale : x + kSeluScale * kSeluAlpha))
+
 // ---- with a slope or a threshold
 ACLNN_OP(LeakyRelu, (Tensor self, Scalar negativeSlope, Out out), "ops-nn/activation/leaky_relu") {
   return Unary(self, out, kFloats, kFloats, [s = negativeSlope.real](double x) { return x > 0 ? x : x * s; });
