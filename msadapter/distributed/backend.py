@@ -97,7 +97,7 @@ class SingleProcess:
             waiting = self._mail.get(tag)
             if not waiting:
                 raise RuntimeError(
-                    "recv: a process that is alone in its group waits for a message that it has not sent"
+                    "recv: this process is alone in its group and has not sent a message that it could receive; call isend first"
                 )
             _write(tensor, waiting.pop(0))
 

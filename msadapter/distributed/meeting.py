@@ -110,12 +110,12 @@ class Meeting:
                 enough = time.monotonic()
             if place == 0 and enough and (arrived >= job.nodes or time.monotonic() - enough > job.last_call):
                 self._set(f"{number}/closed", min(arrived, job.nodes))
-            self._still(end, f"{arrived} of at least {job.least_nodes} machines have arrived")
+            self._still(end, f"only {arrived} of at least {job.least_nodes} machines have arrived")
         return int(closed)
 
     def _still(self, end, what):
         if time.monotonic() > end:
-            raise RuntimeError(f"after {self.job.join_timeout:g} s {what}")
+            raise RuntimeError(f"torchrun: waited {self.job.join_timeout:g} s (join_timeout), but {what}")
         if (text := self._read("ended")) is not None:
             raise JobEnded(text)
         time.sleep(0.05)

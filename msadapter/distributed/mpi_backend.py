@@ -219,7 +219,7 @@ class MpiBackend:
         data = tensor.data.contiguous()
         if data.nbytes != counts[self.rank]:
             raise ValueError(
-                f"all_gather: the tensor of this rank has {data.nbytes} bytes, the output for it {counts[self.rank]}"
+                f"all_gather: the tensor of this rank has {data.nbytes} bytes, but the output for it has {counts[self.rank]}"
             )
         agree = Agreement(sent=[data.nbytes] * self.size, received=counts)
         start = flat.data_ptr() + sum(counts[: self.rank])

@@ -300,7 +300,7 @@ def _under_mpiexec(rank, world_size):
     given = job.mpi.COMM_WORLD
     if (given.Get_rank(), given.Get_size()) != (rank, world_size):
         raise DistBackendError(
-            f"rank {rank} of {world_size} was asked for, but mpiexec started this process as rank "
+            f"init_process_group asks for rank {rank} of {world_size}, but mpiexec started this process as rank "
             f"{given.Get_rank()} of {given.Get_size()}"
         )
     return given.Dup()

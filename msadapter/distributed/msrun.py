@@ -16,7 +16,7 @@ _TRUTH = {"true": True, "false": False}
 
 def _truth(text: str) -> bool:
     if text.lower() not in _TRUTH:
-        raise argparse.ArgumentTypeError(f"True or False, not {text!r}")
+        raise argparse.ArgumentTypeError(f"must be True or False, but got {text!r}")
     return _TRUTH[text.lower()]
 
 

@@ -102,7 +102,9 @@ def _nodes(text: str) -> tuple[int, int]:
     least, _, most = text.partition(":")
     bounds = int(least), int(most or least)
     if not 0 < bounds[0] <= bounds[1]:
-        raise ValueError(f"--nnodes {text}: at least one machine, and no fewer at most than at least")
+        raise ValueError(
+            f"--nnodes {text}: the minimum must be at least 1, and the maximum must not be less than the minimum"
+        )
     return bounds
 
 

@@ -170,7 +170,9 @@ def init_process_group(
     if not isinstance(store, Store):
         raise TypeError("store must be a torch.distributed.Store")
     if not 0 <= rank < world_size:
-        raise ValueError(f"rank {rank} is not in a job of {world_size} processes")
+        raise ValueError(
+            f"rank must be at least 0 and less than world_size, but rank is {rank} and world_size {world_size}"
+        )
     ranks = list(range(world_size))
     store = PrefixStore(f"job/{world.starts}", store)  # a store may serve several jobs, one after the other
     world.starts += 1
@@ -233,7 +235,7 @@ def new_group(
         if not 0 <= rank < everyone.size():
             raise ValueError("The new group's rank should be within the world_size set by init_process_group")
     if len(set(ranks)) != len(ranks):
-        raise ValueError(f"the ranks of the new group hold a rank twice: {ranks}")
+        raise ValueError(f"the ranks of a new group must differ, but got {ranks}")
     if use_local_synchronization:
         if everyone.rank() not in ranks:
             return None

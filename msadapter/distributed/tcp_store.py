@@ -24,7 +24,9 @@ _WAITING = 256  # connections whose handshake has not ended; when there are more
 
 def _key(argument: bytes) -> str:
     if len(argument) > wire.MAX_KEY:
-        raise ValueError(f"TCPStore: a key of {len(argument)} bytes; a key has at most {wire.MAX_KEY}")
+        raise ValueError(
+            f"TCPStore: the key has {len(argument)} bytes; a key may have at most {wire.MAX_KEY}"
+        )
     return argument.decode()
 
 
@@ -39,7 +41,7 @@ def _append(data: HashStore, key: str, value: bytes) -> None:
         if len(before) + len(value) > wire.MAX_PART:
             raise ValueError(
                 f"TCPStore: append would make a value of {len(before) + len(value)} bytes; "
-                f"a value has at most {wire.MAX_PART}"
+                f"a value may have at most {wire.MAX_PART}"
             )
         table[key] = before + value
 
@@ -72,7 +74,7 @@ def _answer(data: HashStore, name: str, arguments: list) -> list:
         return [data.compare_set(key, values[0], values[1])]
     if name == "delete_key":
         return [b"1" if data.delete_key(key) else b""]
-    raise ValueError(f"TCPStore does not know the request {name!r}")
+    raise ValueError(f"TCPStore: the request {name!r} is unknown")
 
 
 def _listen(address: str, port: int, listen_fd: int | None) -> socket.socket:
@@ -312,7 +314,9 @@ class TCPStore(Store):
             status, *result = wire.receive(connection)
         except OSError as err:
             self._local.pid = None
-            raise DistNetworkError(f"the store at {self._host}:{self._port} is gone: {err}") from err
+            raise DistNetworkError(
+                f"the connection to the store at {self._host}:{self._port} was lost: {err}"
+            ) from err
         if status == b"timeout":
             raise DistStoreError(result[0].decode(errors="replace"))
         if status != b"ok":

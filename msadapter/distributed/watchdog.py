@@ -130,14 +130,14 @@ def _report(work, answers) -> list:
             continue
         if rank not in answers:
             missing.append(rank)
-            lines.append(f"Rank {rank} does not answer: it has ended, or is stopped.")
+            lines.append(f"Rank {rank} does not answer: its process has ended or is stopped.")
             continue
         sequence, last, ended = answers[rank]["places"].get(backend.name, [0, "not in the group", True])
         if sequence < work.sequence and not work.message:
             missing.append(rank)
         state = "finished" if ended else "is in"
         lines.append(f"Rank {rank} {state} {last} of this group and stands at:\n{answers[rank]['stack']}")
-    first = "All ranks have arrived at this operation, or gone on to another."
+    first = "All ranks have arrived at this operation, or have continued with another one."
     return [f"Ranks that have not arrived: {missing}." if missing else first, *lines]
 
 

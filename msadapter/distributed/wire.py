@@ -67,7 +67,7 @@ def receive(connection: socket.socket) -> list:
     """The parts of the next frame. BadFrame, before anything of it is read, if it announces more than the limits."""
     (number,) = struct.unpack("<I", _read(connection, 4))
     if not 0 < number <= MAX_PARTS:
-        raise BadFrame(f"a frame of {number} parts was announced; a frame has 1 to {MAX_PARTS}")
+        raise BadFrame(f"the announced frame has {number} parts; a frame must have 1 to {MAX_PARTS}")
     sizes = struct.unpack(f"<{number}I", _read(connection, 4 * number))
     if reason := _too_large(sizes):
         raise BadFrame(reason)
@@ -76,11 +76,11 @@ def receive(connection: socket.socket) -> list:
 
 def _too_large(sizes) -> str:
     if len(sizes) > MAX_PARTS:
-        return f"a message of {len(sizes)} keys and values; at most {MAX_PARTS} are possible at once"
+        return f"the message has {len(sizes)} keys and values; a message may have at most {MAX_PARTS}"
     if max(sizes) > MAX_PART:
-        return f"a value of {max(sizes)} bytes; a value has at most {MAX_PART} ({MAX_PART >> 20} MiB)"
+        return f"the value has {max(sizes)} bytes; a value may have at most {MAX_PART} ({MAX_PART >> 20} MiB)"
     if sum(sizes) > MAX_FRAME:
-        return f"a message of {sum(sizes)} bytes; at most {MAX_FRAME} ({MAX_FRAME >> 20} MiB) go at once"
+        return f"the message has {sum(sizes)} bytes; a message may have at most {MAX_FRAME} ({MAX_FRAME >> 20} MiB)"
     return ""
 
 

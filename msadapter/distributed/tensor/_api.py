@@ -106,7 +106,9 @@ def _made(fill, size, dtype, layout, requires_grad, device_mesh, placements, who
     mesh = device_mesh if device_mesh is not None else _current_mesh()
     placements = checked_placements(placements, mesh, len(size))
     if any(p.is_partial() for p in placements):
-        raise RuntimeError("a factory makes no partial tensors")
+        raise RuntimeError(
+            "placements must not contain Partial, because a factory creates no partial tensors"
+        )
     device = None if mesh.device_type == "cpu" else mesh.device_type
     shape, _ = local_shape_and_offset(size, mesh, placements)
     with no_grad():

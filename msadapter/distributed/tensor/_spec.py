@@ -106,7 +106,9 @@ def _by_stride(mesh_dims, placements, mesh) -> list:
         before, place = getattr(placements[mesh_dim], "split_factor", 1), 0
         while before > 1:
             if place == len(made):
-                raise RuntimeError(f"{placements} do not say how mesh dimension {mesh_dim} cuts the tensor")
+                raise RuntimeError(
+                    f"the placements {placements} do not define how mesh dimension {mesh_dim} shards the tensor"
+                )
             before //= mesh.size(made[place])
             place += 1
         made.insert(place, mesh_dim)

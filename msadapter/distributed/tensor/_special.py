@@ -51,7 +51,9 @@ def _drawn(x: DTensor, generator, make):
 def _random(declaration, inplace, bound):
     name, x = next((k, v) for k, v in bound.items() if isinstance(v, DTensor))
     if any(p.is_partial() for p in x.placements):
-        raise RuntimeError(f"{declaration.schema.name}: random numbers cannot be drawn as {x.placements}")
+        raise RuntimeError(
+            f"{declaration.schema.name}: random numbers cannot be drawn with the placements {x.placements}; redistribute first"
+        )
     given = (
         x.full_tensor().detach() if declaration.schema.name == "bernoulli" and bound["p"] is None else None
     )
@@ -356,7 +358,7 @@ def set_item(x, index, value) -> None:
     whole = all(p.is_replicate() for p in x.placements)
     if not whole and index not in (Ellipsis, slice(None)):
         raise NotImplementedError(
-            "torch.distributed.tensor.DTensor.__setitem__: parts of a tensor that is cut are not supported (docs/coverage.md)"
+            "torch.distributed.tensor.DTensor.__setitem__: parts of a sharded tensor are not supported (docs/coverage.md)"
         )
     if not whole:
         x.copy_(value) if isinstance(value, Tensor) else x.fill_(value)

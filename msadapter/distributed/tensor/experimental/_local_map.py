@@ -13,7 +13,7 @@ def _layouts(given, count: int) -> list:
     if given is None or (given and not isinstance(given[0], (list, tuple, type(None)))):
         return [given] * count
     if len(given) != count:
-        raise ValueError(f"placements for {len(given)} values, but there are {count}")
+        raise ValueError(f"local_map: got placements for {len(given)} values, but there are {count} values")
     return list(given)
 
 
