@@ -25,7 +25,7 @@ def test_recorded(seed):
     check("programs", seed, CASES[seed], torch)
 
 
-def test_thousands():
+def test_thousands_of_random_programs_agree_with_pytorch():
     """Programs must agree with PyTorch in every error, size, stride, version, flag, number and gradient."""
     wrong = []
     for seed, recorded in DIGESTS.items():

@@ -191,7 +191,7 @@ OPERATORS = st.sampled_from(
     st.lists(st.tuples(OPERATORS, st.integers(0, 30), st.integers(0, 30)), min_size=2, max_size=12),
     st.sampled_from([torch.float32, torch.bfloat16]),
 )
-def test_any_chain(steps, dtype):
+def test_a_random_chain_gives_the_same_bits_when_fused(steps, dtype):
     lines, values = ["def chain(v0, v1):"], ["v0", "v1"]
     for text, i, j in steps:
         name = f"v{len(values)}"

@@ -59,7 +59,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_call_fits(calls, name):
+def test_call_fits_the_signature_of_mindspore(calls, name):
     backend = hccl_backend.HcclBackend(0, [4, 6], "pair", None)
     work = getattr(backend, name)(*CALLS[name])
     ((_, arguments, handle),) = calls

@@ -125,7 +125,7 @@ def test_folders_are_made_such_that_nobody_else_may_write(folder) -> None:
 
 
 @root_only
-def test_another_owner(folder) -> None:
+def test_a_library_of_another_user_is_not_trusted(folder) -> None:
     library = native.build()
     library.write_bytes(b"evil")
     os.chown(library, 12345, 12345)

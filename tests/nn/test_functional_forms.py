@@ -49,7 +49,7 @@ def test_losses(number, name):
 
 
 @pytest.mark.parametrize("name", ["rnn_tanh", "rnn_relu", "gru", "lstm"])
-def test_cells(name):
+def test_cell_function_agrees_with_the_cell_module(name):
     x, h, c = _tensors(3, 4, 5)
     kind, _, nonlinearity = name.partition("_")
     options = {"nonlinearity": nonlinearity} if nonlinearity else {}

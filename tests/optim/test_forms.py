@@ -19,7 +19,7 @@ RUNS = [
 
 
 @pytest.mark.parametrize(("name", "form"), RUNS)
-def test_form(name, form):
+def test_every_form_of_an_optimizer_agrees_with_pytorch(name, form):
     kind, _, dtype = form_cases.cases()[name]
     compare("optim_forms", name, form_cases.run(torch, name, form_cases.forms(kind, dtype)[form]))
 

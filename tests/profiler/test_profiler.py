@@ -167,7 +167,7 @@ def test_optimizer_step_has_its_range():
     assert "Optimizer.step#SGD.step" in names(prof)
 
 
-def test_older_face(tmp_path):
+def test_autograd_profiler_interface(tmp_path):
     with torch.autograd.profiler.profile(record_shapes=True) as prof:
         work()
     assert "aten::mm" in prof.table(sort_by="self_cpu_time_total")

@@ -278,7 +278,7 @@ def test_changed_bytes_run_nothing(tmp_path_factory, part, monkeypatch):
     check()
 
 
-def test_wrong_files(tmp_path):
+def test_files_that_are_no_checkpoints_are_errors(tmp_path):
     (tmp_path / "empty").write_bytes(b"")
     with pytest.raises(EOFError, match="empty"):
         torch.load(tmp_path / "empty")

@@ -21,7 +21,7 @@ def test_file_of_torch(weights_only):
 
 
 @pytest.mark.parametrize("options", [{}, {"_use_new_zipfile_serialization": False}])
-def test_own_file(options):
+def test_a_sparse_tensor_is_loaded_as_it_was_saved(options):
     stream = io.BytesIO()
     torch.save(cases.make_sparse(torch), stream, **options)
     stream.seek(0)

@@ -186,6 +186,6 @@ def outcomes(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", CHECKS)
-def test_over_ranks(outcomes, name):
+def test_check_passes_on_every_rank(outcomes, name):
     for rank, outcome in enumerate(outcomes):
         assert outcome[name] == "ok", f"rank {rank}: {outcome[name]}"
