@@ -36,3 +36,18 @@ def test_attention_query_that_sees_nothing_is_zero():
     x = torch.randn(1, 1, 3, 4)
     mask = torch.tensor([[True, True, True], [False, False, False], [True, False, True]])
     assert F.scaled_dot_product_attention(x, x, x, mask)[0, 0, 1].tolist() == [0.0] * 4
+
+
+@pytest.mark.parametrize(
+    "mode, image, size",
+    [
+        ("nearest", (4,), 2**40),
+        ("linear", (4,), 2**40),
+        ("bilinear", (4, 4), (1, 2**40)),
+        ("bicubic", (4, 4), (2**40, 1)),
+    ],
+)
+def test_image_that_does_not_fit_into_memory(mode, image, size):
+    """The result is asked for before the weights, so that the error tells its size, as in PyTorch."""
+    with pytest.raises(RuntimeError, match=f"can't allocate memory: you tried to allocate {2**42} bytes"):
+        F.interpolate(torch.ones(1, 1, *image), size=size, mode=mode)

@@ -41,17 +41,17 @@ Problem problem(Call &c, const Tensor &x, const Tensor &weight, int at) {
   p.groups = c.integer(at + 5);
   p.n = x.size(0);
   check(p.groups > 0, "non-positive groups is not supported");
+  const int64_t channels = (Size(weight.size(1)) * p.groups).value("the number of channels of a convolution");
   if (transposed) {
     p.result_channels = x.size(1);
-    p.image_channels = weight.size(1) * p.groups;
+    p.image_channels = channels;
     check(weight.size(0) == x.size(1), "Given transposed=1, weight of size ", weight.shape(), ", expected input",
           x.shape(), " to have ", weight.size(0), " channels, but got ", x.size(1), " channels instead");
   } else {
     p.image_channels = x.size(1);
     p.result_channels = weight.size(0);
-    check(weight.size(1) * p.groups == x.size(1), "Given groups=", p.groups, ", weight of size ", weight.shape(),
-          ", expected input", x.shape(), " to have ", weight.size(1) * p.groups, " channels, but got ", x.size(1),
-          " channels instead");
+    check(channels == x.size(1), "Given groups=", p.groups, ", weight of size ", weight.shape(), ", expected input",
+          x.shape(), " to have ", channels, " channels, but got ", x.size(1), " channels instead");
     check(weight.size(0) % p.groups == 0, "Given groups=", p.groups, ", expected weight to be divisible by ", p.groups,
           " at dimension 0, but got weight of size ", weight.shape(), " instead");
   }

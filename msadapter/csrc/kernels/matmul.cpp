@@ -1,6 +1,7 @@
 // The product operators: shapes, broadcasting of batches, and bias. gemm.cpp computes the products.
 #include "gemm.h"
 #include "loops.h"
+#include "type_names.h"
 
 namespace msa {
 namespace {
@@ -14,17 +15,9 @@ const Scalar &zero() {
   return s;
 }
 
-// The C++ name of a type in PyTorch's message "expected m1 and m2 to have the same dtype".
-const char *cpp_name(DType d) {
-  static const char *names[] = {
-      "bool",           "unsigned char",       "signed char",         "short",     "int",           "long",
-      "unsigned short", "unsigned int",        "unsigned long",       "c10::Half", "c10::BFloat16", "float",
-      "double",         "c10::complex<float>", "c10::complex<double>"};
-  return names[static_cast<int>(d)];
-}
 void check_same_dtype(const Tensor &a, const Tensor &b) {
-  check(a.dtype == b.dtype, "expected m1 and m2 to have the same dtype, but got: ", cpp_name(a.dtype),
-        " != ", cpp_name(b.dtype));
+  check(a.dtype == b.dtype, "expected m1 and m2 to have the same dtype, but got: ", cpp_type_name(a.dtype),
+        " != ", cpp_type_name(b.dtype));
 }
 
 // The last two dims of a tensor as a matrix.

@@ -129,7 +129,7 @@ MSA_POINTWISE_KERNEL(Round) {  // input, decimals: half to even
   if (is_integral(a.dtype))
     throw NotImplementedError(text("\"round_cpu\" not implemented for '", dtype_name(a.dtype), "'"));
   Tensor o = c.out_pointwise(0, a.dtype, {&a});
-  const double ten = std::pow(10., static_cast<double>(std::abs(decimals)));
+  const double ten = std::pow(10., std::abs(static_cast<double>(decimals)));
   MSA_COMPUTE_FLOAT(a.dtype, "round_cpu", {
     const T scale = T(ten);
     if (decimals > 0)

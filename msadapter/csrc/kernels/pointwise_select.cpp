@@ -1,5 +1,6 @@
 // Choosing and moving values: where, masked_fill, clamp, copies, casts and fills.
 #include "pointwise_math.h"
+#include "type_names.h"
 
 namespace msa {
 namespace {
@@ -42,15 +43,6 @@ void select(const Tensor &o, const Tensor &mask, const Tensor &a, const Tensor &
   run_blocks(4, 1, t, d, f, nullptr);
 }
 
-// The C++ name of a type, which one of PyTorch's messages contains.
-const char *c_name(DType d) {
-  static const char *names[] = {
-      "bool",          "unsigned char",  "signed char",  "short int",           "int",
-      "long int",      "unsigned short", "unsigned int", "unsigned long",       "c10::Half",
-      "c10::BFloat16", "float",          "double",       "c10::complex<float>", "c10::complex<double>"};
-  return names[static_cast<int>(d)];
-}
-
 void fill(Call &c, DType d, const Dims &sizes, const Scalar &value) {
   Tensor o = c.out(0, d, sizes);
   copy_into(o, scalar_tensor(c, value, d));
@@ -82,7 +74,7 @@ T smaller(T x, T y) {
 MSA_POINTWISE_KERNEL(Select) {  // condition, input, other (promoted to one type)
   const Tensor &m = c.in(0);
   check(m.dtype == DType::Bool || m.dtype == DType::U8,
-        "where expected condition to be a boolean tensor, but got a tensor with dtype ", c_name(m.dtype));
+        "where expected condition to be a boolean tensor, but got a tensor with dtype ", dtype_name(m.dtype));
   const DType d = common_dtype(c, 1, 2);
   const Tensor a = value_as(c, 1, d, true), b = value_as(c, 2, d, true);
   Tensor o = c.out_pointwise(0, d, {&m, &a, &b});
@@ -93,7 +85,7 @@ MSA_KERNEL_ALIAS(SelectV2, Select)
 MSA_POINTWISE_KERNEL(MaskedFill) {  // input, mask, value (a number or a 0-dim tensor)
   const Tensor &a = c.in(0), &m = c.in(1);
   check(m.dtype == DType::Bool || m.dtype == DType::U8,
-        "masked_fill_ only supports boolean masks, but got mask with dtype ", c_name(m.dtype));
+        "masked_fill_ only supports boolean masks, but got mask with dtype ", cpp_type_name(m.dtype));
   const Tensor v = value_as(c, 2, a.dtype);
   select(c.out_pointwise(0, a.dtype, {&a, &m}), m, v, a);
 }

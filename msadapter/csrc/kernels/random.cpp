@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "random_fill.h"
+#include "type_names.h"
 
 namespace msa {
 namespace {
@@ -45,14 +46,6 @@ int64_t inner_to(DType d, int64_t to) {
   return last >= to ? last - (1ll << (top_bit(to - 1) - mantissa_bits(d) + 1)) : to;
 }
 
-const char *scalar_type_text(DType d) {
-  static const char *names[] = {
-      "bool",           "unsigned char",       "signed char",         "short",     "int",           "long",
-      "unsigned short", "unsigned int",        "unsigned long",       "c10::Half", "c10::BFloat16", "float",
-      "double",         "c10::complex<float>", "c10::complex<double>"};
-  return names[static_cast<int>(d)];
-}
-
 void check_bound(const char *name, int64_t v, DType d) {
   bool inside = true;
   if (d == DType::F16)
@@ -66,7 +59,7 @@ void check_bound(const char *name, int64_t v, DType d) {
     const int64_t high = b == 63 ? std::numeric_limits<int64_t>::max() : (1ll << b) - 1;
     inside = v >= (is_signed ? -high - 1 : 0) && v <= high;
   }
-  check(inside, name, " is out of bounds for ", scalar_type_text(d));
+  check(inside, name, " is out of bounds for ", cpp_type_name(d));
 }
 
 void random_from_to(const Tensor &o, int64_t from, int64_t to, Generator &g) {
@@ -144,7 +137,7 @@ void need_floating(const Tensor &t, const char *what) {
   if (!is_floating(t.dtype))
     fail(what,
          " distribution is a continuous probability distribution. dtype must be a floating point but you specified ",
-         scalar_type_text(t.dtype));
+         cpp_type_name(t.dtype));
 }
 
 }  // namespace

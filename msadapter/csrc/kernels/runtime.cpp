@@ -296,6 +296,7 @@ void release_cached() {
   Pool &p = pool();
   std::lock_guard<std::mutex> g(p.m);
   for (int c = 0; c < kClasses; ++c) {
+    if (p.free[c].empty()) continue;  // the last classes are larger than any size
     const size_t rounded = c == 0 ? 64 : (c & 1 ? (size_t(3) << ((c + 1) / 2 + 4)) : (size_t(1) << (c / 2 + 6)));
     for (void *b : p.free[c]) {
       std::free(b);

@@ -105,8 +105,8 @@ Narrow narrowing(Mode mode, DType dtype, const Resize &r) {
   return dtype == DType::F16 ? narrowed<Half> : dtype == DType::BF16 ? narrowed<BFloat16> : same;
 }
 
-Resize make(Mode mode, DType dtype, const Dims &input, const Dims &size, const std::vector<double> &scales,
-            bool corners, bool gradient) {
+// The weights are not there yet: see weigh().
+Resize make(const Dims &input, const Dims &size) {
   Resize r;
   r.spatial = static_cast<int>(input.size()) - 2;
   check(r.spatial >= 1 && r.spatial <= 3 && static_cast<int>(size.size()) == r.spatial,
@@ -119,6 +119,12 @@ Resize make(Mode mode, DType dtype, const Dims &input, const Dims &size, const s
     check(r.in[s] > 0 && r.out[s] > 0, "Input and output sizes should be greater than 0, but got input (", r.in[s],
           ") and output (", r.out[s], ")");
   }
+  return r;
+}
+
+// Adds the weights. This is done when the result has its memory: a size that is too large is an error before memory is
+// taken for weights.
+void weigh(Resize &r, Mode mode, DType dtype, const std::vector<double> &scales, bool corners, bool gradient) {
   for (int s = 0; s < 3; ++s) {
     const int d = s - (3 - r.spatial);
     const double scale = d >= 0 && d < static_cast<int>(scales.size()) ? scales[d] : 0;
@@ -130,7 +136,6 @@ Resize make(Mode mode, DType dtype, const Dims &input, const Dims &size, const s
       r.taps[s] =
           make_taps<float>(mode, r.in[s], r.out[s], corners, scale, gradient ? same : narrowing(mode, dtype, r));
   }
-  return r;
 }
 
 std::vector<double> scales_of(Call &c, int i) {
@@ -287,10 +292,11 @@ void forward(Call &c, Mode mode, const char *name) {
   const Tensor x = c.contiguous(c.in(0));
   const std::vector<double> scales = scales_of(c, 2);
   const bool corners = c.has(3) && c.flag(3);
-  const Resize r = make(mode, x.dtype, x.shape(), c.ints(1), scales, corners, false);
+  Resize r = make(x.shape(), c.ints(1));
   Dims shape{x.size(0), x.size(1)};
   shape.insert(shape.end(), c.ints(1).begin(), c.ints(1).end());
   const LaidOut o(c, 0, x.dtype, shape, channels_last(c.in(0)));
+  weigh(r, mode, x.dtype, scales, corners, false);
   if (x.dtype == DType::U8 && r.spatial == 2 && mode >= Mode::kLinear) {
     gather_fixed(mode, r, scales, corners, x.ptr<uint8_t>(), o.ptr<uint8_t>());
   } else if (r.spatial < 3) {
@@ -303,9 +309,10 @@ void forward(Call &c, Mode mode, const char *name) {
 // grad, input_size, output_size, scales?, (align_corners)
 void backward(Call &c, Mode mode, const char *name) {
   const Tensor g = c.contiguous(c.in(0));
-  const Resize r = make(mode, g.dtype, c.ints(1), c.ints(2), scales_of(c, 3), c.has(4) && c.flag(4), true);
+  Resize r = make(c.ints(1), c.ints(2));
   const bool keeps = mode != Mode::kCubic && (r.spatial == 2 || mode == Mode::kLinear);
   const LaidOut o(c, 0, g.dtype, c.ints(1), keeps && channels_last(c.in(0)));
+  weigh(r, mode, g.dtype, scales_of(c, 3), c.has(4) && c.flag(4), true);
   MSA_SWITCH_IMAGE(g.dtype, name, (scatter<T>(r, g.ptr<T>(), o.ptr<T>())));
   o.finish();
 }
