@@ -10,7 +10,7 @@ reports="$MSADAPTER_CACHE/reports"
 mkdir -p "$MSADAPTER_CACHE"
 rm -rf "$reports"
 mkdir "$reports"
-.venv/bin/python -c 'from msadapter._host import native; print(native.build(verbose=True))'
+.venv/bin/python -m msadapter build  # without loading it: the sanitizers must be preloaded for that
 
 compiler="${CXX:-g++}"
 preload=""
