@@ -4,19 +4,21 @@
 # megatron_ms/convert does the work (standard library only). This script only finds a Python 3.11.
 if [ "${BASH_SOURCE[0]:-$0}" != "$0" ]; then
     __msadapter_convert() {
-        local script="${BASH_SOURCE[0]}" word output=""
+        local script="${BASH_SOURCE[0]}" word output="" next=""
         bash "$script" "$@" || return $?
         for word in "$@"; do
-            case "$output$word" in
-            --output) output="next:" ;;
-            --output=*) output="is:${word#--output=}" ;;
-            next:*) output="is:$word" ;;
+            # As in the Python program, the last --output counts.
+            case "$next$word" in
+            next:*) output="$word" next="" ;;
+            --output) next="next:" ;;
+            --output=*) output="${word#--output=}" ;;
             esac
             case "$word" in --help | -h | --check) return 0 ;; esac
         done
         case "$output" in
-        is:*) output="${output#is:}" ;;
-        *) output="$(cd "$(dirname "$script")" && pwd)/build" ;;
+        "") output="$(cd "$(dirname "$script")" && pwd)/build" ;;
+        /*) ;;
+        *) output="./$output" ;; # a name such as -x would be an option of the command below
         esac
         . "$output/env.sh"
     }

@@ -349,8 +349,11 @@ def _check_shape(manifest: dict) -> None:
             )
         if not isinstance(patch["sha256_before"], str):
             raise ValueError(f"'sha256_before' of the rule {patch['id']!r} must be a string")
-    if not isinstance(manifest["upstream"], str) or not isinstance(manifest["version"], str):
-        raise ValueError("'upstream' and 'version' must be strings")
+    for text in (manifest["upstream"], manifest["version"], *(patch["id"] for patch in manifest["patches"])):
+        if not isinstance(text, str) or not text.isprintable():  # commands print these
+            raise ValueError(
+                f"'upstream', 'version' and the ids of rules must be printable strings, not {text!r}"
+            )
 
 
 def verify(tree: Path) -> dict:

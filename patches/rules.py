@@ -16,6 +16,8 @@ from .drift import difference, fragments_beside
 # something. "incompatible": the code is meant for another engine. "upstream bug": it fails with PyTorch too.
 REASONS = ("temporary", "environment", "incompatible", "device", "upstream bug", "not yet")
 
+_LARGEST_VERSION_FILE = 16 << 20  # bytes
+
 
 class PatchError(Exception):
     """A rule, a tree or a manifest is wrong. The message names it and says what to do."""
@@ -51,6 +53,8 @@ class Upstream:
             raise PatchError(f"{tree} is not a {self.name} source tree: it has no {self.version_file}")
         if not path.resolve().is_relative_to(tree.resolve()):
             raise PatchError(f"{path} leads out of the tree; nothing is written")
+        if path.stat().st_size > _LARGEST_VERSION_FILE:
+            raise PatchError(f"{path} has more than {_LARGEST_VERSION_FILE} bytes; nothing is written")
         try:
             version = self.read_version(path.read_text(encoding="utf-8"))
         except UnicodeDecodeError as error:

@@ -88,14 +88,21 @@ def check_source(tree: Path) -> list[Path]:
     """
     found = files_of(tree)
     for path in found:
-        status = path.lstat()
-        if stat.S_ISLNK(status.st_mode):
+        _check_kind(path)
+        if path.is_symlink():
             check_link(tree, path)
-        elif not stat.S_ISREG(status.st_mode):
-            raise PatchError(f"{path} is neither a file nor a folder nor a link; nothing is written")
-        elif status.st_size > LARGEST:
-            raise PatchError(f"{path} has {status.st_size} bytes, more than {LARGEST}; nothing is written")
     return found
+
+
+def _check_kind(path: Path) -> None:
+    """Raises PatchError unless the path is a link, or a regular file with at most LARGEST bytes."""
+    status = path.lstat()
+    if stat.S_ISLNK(status.st_mode):
+        return
+    if not stat.S_ISREG(status.st_mode):
+        raise PatchError(f"{path} is neither a file nor a folder nor a link; nothing is written")
+    if status.st_size > LARGEST:
+        raise PatchError(f"{path} has {status.st_size} bytes, more than {LARGEST}; nothing is written")
 
 
 def check_link(tree: Path, path: Path) -> None:
@@ -157,8 +164,14 @@ def copy(source: Path, destination: Path, found: list[Path]) -> dict[str, str]:
 
 
 def hashes(tree: Path) -> dict[str, str]:
-    """{relative name: sha256} for every file of the tree."""
+    """{relative name: sha256} for every file of the tree.
+
+    Raises:
+        PatchError: a file is not a regular one (reading a pipe would never end), or it has more than LARGEST bytes.
+    """
     found = files_of(tree)
+    for path in found:
+        _check_kind(path)
     with ThreadPoolExecutor(threads()) as pool:
         return dict(
             zip((path.relative_to(tree).as_posix() for path in found), pool.map(digest, found), strict=True)

@@ -49,6 +49,17 @@ exit code: 0 success, 1 failure (the last lines say why), 2 wrong arguments, 130
 """
 
 
+def _folder(name: str) -> Path:
+    """The path of an option. A name that is empty or starts with ~ is refused, because it is a mistake in the shell's command."""
+    if not name:
+        raise argparse.ArgumentTypeError("the name of the folder is empty")
+    if name.startswith("~"):
+        raise argparse.ArgumentTypeError(
+            f"the shell has not replaced the ~ in {name!r}: write $HOME, or ./{name} for a folder of this name"
+        )
+    return Path(name)
+
+
 def parse_args(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="bash auto_convert.sh",
@@ -83,11 +94,11 @@ def parse_args(arguments: list[str] | None) -> argparse.Namespace:
         "--offline", action="store_true", help="use only sources that are in the cache (llm, rl)"
     )
     parser.add_argument(
-        "--cache", type=Path, metavar="DIR", help="folder for git sources (default: OUTPUT/sources)"
+        "--cache", type=_folder, metavar="DIR", help="folder for git sources (default: OUTPUT/sources)"
     )
     parser.add_argument(
         "--output",
-        type=Path,
+        type=_folder,
         default=ROOT / "build",
         metavar="DIR",
         help="folder to write to (default: build)",

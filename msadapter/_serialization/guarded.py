@@ -15,7 +15,7 @@ from collections import Counter, OrderedDict
 from . import names
 
 # Only nested tuples can take long to hash: a few bytes of pickle can describe 2**60 leaves.
-_LARGEST_KEY = 10_000
+LARGEST_KEY = 10_000
 
 
 def refuse(text: str):
@@ -45,7 +45,7 @@ def _check_key(key) -> None:
     while waiting:
         part = waiting.pop()
         seen += len(part)
-        if seen > _LARGEST_KEY:
+        if seen > LARGEST_KEY:
             refuse("a key of the file is too large")
         waiting += [inner for inner in part if isinstance(inner, (tuple, frozenset))]
 
@@ -78,6 +78,9 @@ def latin1(text, encoding="latin1"):
 def _bytearray(*args):
     if args and type(args[0]) not in (bytes, str):
         refuse(f"bytearray is called with {described(args[0])}")
+    if len(args) > 1 and (type(args[0]) is not str or args[1:] not in (("latin-1",), ("latin1",))):
+        # other encodings import modules, and punycode takes a time that is quadratic in the length
+        refuse("bytearray is called with an encoding that is not latin-1")
     return bytearray(*args)
 
 
@@ -169,6 +172,8 @@ def rebuild_from_type(allowed_functions, allowed_classes):
             refuse(f"_rebuild_from_type_v2 may not call {described(func)}, which rebuilds no tensor")
         if not any(new_type is allowed for allowed in allowed_classes()):
             refuse(f"_rebuild_from_type_v2 may not make {described(new_type)}")
+        if type(args) is not tuple:  # an expanded tensor would be unpacked into any number of tensors
+            refuse(f"_rebuild_from_type_v2 takes a tuple of arguments, not {described(args)}")
         torch = names.root()
         if (
             new_type is not torch.Tensor and new_type is not torch.nn.Parameter

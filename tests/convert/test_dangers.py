@@ -153,6 +153,40 @@ def test_any_other_path_is_quoted(tmp_path, odd) -> None:
     assert os.listdir(tmp_path) == [odd]
 
 
+@pytest.mark.parametrize("option", ["--output", "--cache"])
+@pytest.mark.parametrize("name", ["", "~", "~/build", "~user/build"])
+def test_a_folder_that_the_shell_should_have_replaced(tmp_path, monkeypatch, capsys, option, name) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as stopped:
+        command.main([f"{option}={name}"])
+    assert stopped.value.code == 2
+    assert ("the ~" if name else "is empty") in capsys.readouterr().err
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "words, expected",
+    [
+        (["--output=-x"], "-x"),
+        (["--output", "a", "--output", "b c"], "b c"),
+        (["--output", "a", "--output=b c"], "b c"),
+        (["--output", "./-x"], "-x"),
+    ],
+)
+def test_sourcing_reads_the_env_sh_of_the_output(tmp_path, words, expected) -> None:
+    """The script is sourced beside a Python that accepts everything, so that only the choice of env.sh is tested."""
+    for name in ("-x", "a", "b c"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "env.sh").write_text(f"found={shlex.quote(name)}\n")
+    accepts = tmp_path / "python"
+    accepts.write_text("#!/bin/sh\nexit 0\n")
+    accepts.chmod(0o755)
+    asked = f'. {shlex.quote(str(ROOT / "auto_convert.sh"))} {shlex.join(words)}; printf "%s" "$found"'
+    env = {"PATH": "/usr/bin:/bin", "PYTHON": str(accepts)}
+    answer = subprocess.run(["bash", "-c", asked], env=env, cwd=tmp_path, capture_output=True, text=True)
+    assert answer.stdout == expected, answer.stderr
+
+
 def test_an_env_sh_changed_by_hand_is_kept(tmp_path, capsys) -> None:
     path = shell.write_env(tmp_path)
     shell.write_env(tmp_path, device="npu")

@@ -460,6 +460,36 @@ def test_a_manifest_that_is_a_link(tree: Path, tmp_path: Path) -> None:
         verify(out)
 
 
+@pytest.mark.parametrize("command", ["verify", "revert"])
+def test_a_pipe_in_a_patched_tree_is_not_read(tree: Path, tmp_path: Path, command: str) -> None:
+    """Reading it would wait for ever, so another process tries."""
+    out = tmp_path / "out"
+    apply(UPSTREAM, [rule()], tree, out)
+    os.mkfifo(out / "pipe")
+    words = [sys.executable, "-m", "patches", command, str(out)]
+    answer = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=20)
+    assert answer.returncode == 1
+    assert "pipe is neither a file nor a folder nor a link" in answer.stderr
+
+
+@pytest.mark.parametrize("text", ["\ud800", "\x1b[2J", "a\nb", 3, None])
+@pytest.mark.parametrize("key", ["upstream", "version", "id"])
+def test_texts_of_a_manifest_that_cannot_be_printed(tree: Path, tmp_path: Path, key: str, text) -> None:
+    out = tmp_path / "out"
+    manifest = apply(UPSTREAM, [rule()], tree, out)
+    (manifest["patches"][0] if key == "id" else manifest)[key] = text
+    (out / MANIFEST).write_text(json.dumps(manifest))
+    with pytest.raises(PatchError, match="must be printable strings"):
+        verify(out)
+
+
+def test_a_version_file_that_is_too_large(tree: Path, tmp_path: Path) -> None:
+    os.truncate(tree / "toy/version.txt", 1 << 34)  # it has no blocks, only a size
+    with pytest.raises(PatchError, match="version.txt has more than"):
+        apply(UPSTREAM, [rule()], tree, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_full_disk_is_one_line(tree: Path, tmp_path: Path) -> None:
     """A limit on the size of files simulates the full disk. It gives the same error in the same call."""
     info = tree / "megatron/core/package_info.py"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import pickle
+import sys
+import types
 
 import pytest
 
@@ -61,6 +63,7 @@ def test_a_rebuilder_calls_rebuilders_only(tmp_path):
 
 
 ODICT = Name("collections.OrderedDict")
+REBUILD = Name("torch._utils._rebuild_tensor_v2")
 
 
 def _nested_key():
@@ -72,6 +75,8 @@ def _nested_key():
     "call",
     [
         Call(Name("builtins.bytearray"), 10**13),
+        Call(Name("builtins.bytearray"), "\u4e00" * 60_000, "punycode"),
+        Call(Name("builtins.bytearray"), "a", "utf-16"),
         Call(Name("builtins.complex"), "1"),
         Call(Name("torch.Tensor"), 1000),
         Call(Name("torch.Tensor"), 10**13),
@@ -121,6 +126,14 @@ def test_a_key_that_takes_for_ever_to_hash(start, end):
         _load_pickle(program)
     except (*REFUSED, EOFError):
         pass  # the test is that the call returns
+
+
+@pytest.mark.parametrize("length", [6, 10**9])
+def test_a_rebuilder_takes_its_arguments_from_a_tuple(length):
+    """A tensor is iterable, and an expanded one of a few bytes would be unpacked into any number of tensors."""
+    args = tensor(Stored(), 0, (length,), (0,))
+    with pytest.raises(pickle.UnpicklingError, match="takes a tuple of arguments"):
+        torch.load(io.BytesIO(archive(Call(FROM_TYPE, REBUILD, Name("torch.Tensor"), args, None))))
 
 
 @pytest.mark.parametrize("name", ["collections.OrderedDict", "collections.Counter", "builtins.set"])
@@ -267,3 +280,32 @@ def test_descriptions_of_checkpoints_only_hold_values(obj):
         _metadata(obj)
     assert before == {name: dict(vars(getattr(metadata, name))) for name in before}
     assert torch._utils._rebuild_tensor_v2.__defaults__ == (None,)
+
+
+def _nested_state(kind: str, shared: str) -> bytes:
+    """Return the opcodes of an object whose hash visits the same field 2**60 times, at two for each level."""
+    if kind == "tuples":
+        fields = b")" + b"q\x01h\x01\x86" * 60
+        return shared.encode() + b")\x81}X\x03\x00\x00\x00fqn" + fields + b"sb"
+    level = b"q\x01\x30" + shared.encode() + b")\x81}(X\x03\x00\x00\x00fqnh\x01X\x06\x00\x00\x00offseth\x01ub"
+    return b"N" + level * 60
+
+
+@pytest.mark.parametrize("kind", ["tuples", "objects"])
+def test_an_object_of_metadata_that_takes_for_ever_to_hash(kind):
+    index = f"c{DESCRIPTION[:-1]}\nMetadataIndex\n"
+    program = b"\x80\x02}" + _nested_state(kind, index) + b"K\x01s."
+    from msadapter.distributed.checkpoint._metadata_file import read_metadata
+
+    with pytest.raises(pickle.UnpicklingError, match="too large|contains"):
+        read_metadata(io.BytesIO(program))
+
+
+def test_metadata_runs_no_code_of_a_module_that_it_names(monkeypatch):
+    asked = []
+    module = types.ModuleType("lazy_module")
+    module.__getattr__ = asked.append
+    monkeypatch.setitem(sys.modules, "lazy_module", module)
+    with pytest.raises(pickle.UnpicklingError, match="lazy_module.anything"):
+        _metadata(New(Name("lazy_module.anything")))
+    assert asked == []

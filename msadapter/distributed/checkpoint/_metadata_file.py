@@ -52,7 +52,23 @@ class _Unpickler(RestrictedUnpickler):
             return
         if not hasattr(kind, "__setstate__"):  # a class with __setstate__ restores its state itself
             guarded.check_state(kind, state)
+        if kind.__hash__ not in (None, object.__hash__):
+            self._check_hashed(kind, state)
         set_state(inst, state)
+
+    def _check_hashed(self, kind: type, state) -> None:
+        """Refuses a state that makes the hash of an object, which is computed from its fields, take forever."""
+        waiting, seen = [state], 0
+        while waiting:
+            part = waiting.pop()
+            if type(part) in self._described:
+                guarded.refuse(f"a {kind.__qualname__} contains a {type(part).__qualname__}")
+            inner = part.values() if isinstance(part, dict) else part
+            if isinstance(part, (dict, list, tuple, set, frozenset)):
+                waiting += inner
+                seen += len(inner)
+            if seen > guarded.LARGEST_KEY:
+                guarded.refuse(f"the state of a {kind.__qualname__} is too large")
 
 
 def _description(module: str, name: str):
@@ -61,7 +77,8 @@ def _description(module: str, name: str):
         found = names.find(module, name)
         if isinstance(found, type) and _describes(found):
             return found
-    known = getattr(sys.modules.get(module), name, None)
+    # getattr could run the module's own __getattr__, which may import anything
+    known = vars(sys.modules.get(module, object)).get(name)
     return known if isinstance(known, type) and (_is_empty(known) or _derived(known)) else None
 
 
