@@ -18,6 +18,12 @@ def test_nothing_is_wrong(seed, count):
     assert run(seed, count) == []
 
 
+def test_an_ordinary_pickle_may_break_its_tensors():
+    """Case 9492 replaces the indices of a sparse tensor by bytes, which only weights_only=True promises to refuse."""
+    assert not cases.make(14, 9492).weights_only
+    assert run(14, 1, first=9492) == []
+
+
 def test_a_case_is_a_function_of_its_seed():
     for number in range(50):
         assert cases.make(3, number) == cases.make(3, number)

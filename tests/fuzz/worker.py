@@ -55,8 +55,12 @@ def _of_an_import(args) -> bool:
     return name.endswith(".py") or name.startswith("<")
 
 
-def problems_of(found) -> list:
-    """What is wrong with the tensors in a loaded object. Each is read as a whole, if it is not too large."""
+def problems_of(found, weights_only: bool = True) -> list:
+    """What is wrong with the tensors in a loaded object. Each is read as a whole, if it is not too large.
+
+    An ordinary pickle (weights_only=False) may put anything into any attribute, so any error of an operator is no matter.
+    """
+    no_matter = (RuntimeError, TypeError, IndexError, ValueError) if weights_only else (Exception,)
     import msadapter as torch
 
     out, waiting, seen = [], [found], set()
@@ -73,7 +77,7 @@ def problems_of(found) -> list:
             out += _outside(obj)
             waiting += list(vars(obj).values())
             if not out:
-                _use(obj)
+                _use(obj, no_matter)
     return out
 
 
@@ -105,8 +109,8 @@ def _peak_memory() -> int:
         return next(int(line.split()[1]) << 10 for line in file if line.startswith("VmHWM"))
 
 
-def _use(x) -> None:
-    """Read and write every element; what an operator refuses is no matter."""
+def _use(x, no_matter: tuple) -> None:
+    """Read and write every element; the errors `no_matter`, with which operators refuse a tensor, are passed over."""
     count = x.numel()
     if not 0 <= count <= 100_000 or x.is_meta or len(x.shape) > 16:
         return
@@ -118,8 +122,9 @@ def _use(x) -> None:
         else:
             x.to_dense()
             (x + x).to_dense()
-    except (RuntimeError, TypeError, IndexError, ValueError):
-        pass
+    except no_matter as err:
+        if isinstance(err, SystemError):  # C code that forgot an error
+            raise
 
 
 def load(case: cases.Case, folder: Path):
@@ -175,7 +180,7 @@ def run(seed: int, number: int, folder: Path) -> list:
             out.append("".join(traceback.format_exception(err))[-1500:])
     WATCH.on = False
     out += [f"did {what}" for what in WATCH.seen]
-    out += problems_of(found)
+    out += problems_of(found, case.weights_only)
     if sorted(os.listdir(".")) != before:
         out.append(f"wrote {set(os.listdir('.')) - set(before)}")
     grown = _peak_memory() - memory
