@@ -301,6 +301,33 @@ def test_an_object_of_metadata_that_takes_for_ever_to_hash(kind):
         read_metadata(io.BytesIO(program))
 
 
+def test_metadata_whose_objects_contain_others():
+    """Plans of Megatron's checkpoints hold items, which hold an index and properties of a tensor, by the thousand."""
+    from msadapter.distributed.checkpoint._metadata_file import read_metadata
+    from msadapter.distributed.checkpoint.metadata import (
+        ChunkStorageMetadata,
+        Metadata,
+        MetadataIndex,
+        TensorProperties,
+    )
+    from msadapter.distributed.checkpoint.planner import SavePlan, TensorWriteData, WriteItem, WriteItemType
+
+    items = [
+        WriteItem(
+            MetadataIndex(f"layer.{k}", torch.Size([k])),
+            WriteItemType.SHARD,
+            TensorWriteData(
+                ChunkStorageMetadata(torch.Size([k]), torch.Size([4])),
+                TensorProperties(torch.float32),
+                torch.Size([4]),
+            ),
+        )
+        for k in range(5000)
+    ]
+    stored = Metadata({}, planner_data=SavePlan(items))
+    assert read_metadata(io.BytesIO(pickle.dumps(stored))).planner_data == SavePlan(items)
+
+
 def test_metadata_runs_no_code_of_a_module_that_it_names(monkeypatch):
     asked = []
     module = types.ModuleType("lazy_module")

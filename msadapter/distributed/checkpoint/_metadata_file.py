@@ -27,6 +27,10 @@ class _Unpickler(RestrictedUnpickler):
 
     def load(self):
         self._described = set()
+        self._hashed: dict[
+            int, tuple[object, int]
+        ] = {}  # by id: an object and the number of parts that its hash visits
+        self._unfinished: dict[int, object] = {}  # objects that others contain, and that have no state yet
         return super().load()
 
     def _lookup(self, module: str, name: str):
@@ -52,23 +56,32 @@ class _Unpickler(RestrictedUnpickler):
             return
         if not hasattr(kind, "__setstate__"):  # a class with __setstate__ restores its state itself
             guarded.check_state(kind, state)
-        if kind.__hash__ not in (None, object.__hash__):
-            self._check_hashed(kind, state)
+        if _hashes_its_fields(kind):
+            self._check_hashed(inst, state)
         set_state(inst, state)
 
-    def _check_hashed(self, kind: type, state) -> None:
-        """Refuses a state that makes the hash of an object, which is computed from its fields, take forever."""
-        waiting, seen = [state], 0
+    def _check_hashed(self, inst, state) -> None:
+        """Refuses a state that makes the hash of an object, which visits all of its parts, take forever."""
+        kind = type(inst)
+        if id(inst) in self._unfinished:
+            guarded.refuse(f"a {kind.__qualname__} contains itself")
+        waiting, visits = list(state.values()) if isinstance(state, dict) else [state], 1
         while waiting:
             part = waiting.pop()
-            if type(part) in self._described:
-                guarded.refuse(f"a {kind.__qualname__} contains a {type(part).__qualname__}")
-            inner = part.values() if isinstance(part, dict) else part
-            if isinstance(part, (dict, list, tuple, set, frozenset)):
-                waiting += inner
-                seen += len(inner)
-            if seen > guarded.LARGEST_KEY:
+            if type(part) in self._described and _hashes_its_fields(type(part)):
+                if id(part) not in self._hashed:
+                    self._unfinished[id(part)] = part
+                visits += self._hashed.get(id(part), (part, 1))[1]
+            elif isinstance(part, (tuple, frozenset)):  # lists, sets and dicts have no hash
+                waiting += part
+                visits += len(part)
+            if visits > guarded.LARGEST_KEY:
                 guarded.refuse(f"the state of a {kind.__qualname__} is too large")
+        self._hashed[id(inst)] = inst, visits
+
+
+def _hashes_its_fields(kind: type) -> bool:
+    return kind.__hash__ not in (None, object.__hash__)
 
 
 def _description(module: str, name: str):
