@@ -159,7 +159,7 @@ def ffn(
     act = {
         "relu": t.relu,
         "gelu": t.gelu,
-        "fastgelu": lambda x: x / (1 + t.exp(-1.702 * x)),
+        "fastgelu": lambda x: x * t.sigmoid(1.702 * x),
         "silu": t.silu,
     }.get(activation)
     if act is None:

@@ -21,6 +21,7 @@ TYPES = {
     "float64": 11,
     "bool": 12,
     "complex64": 16,
+    "complex128": 17,
     "bfloat16": 27,
 }
 TO_DEVICE, TO_HOST = 1, 2
@@ -181,6 +182,16 @@ class Device:
             return results[0] if len(results) == 1 else results
         finally:
             call.release()
+
+    def refuses(self, name, arguments, reason):
+        """Assert that aclnn`name` refuses its arguments, and that the error names the operator, the reason and CANN's page."""
+        try:
+            self.run(name, *arguments)
+        except Refused as error:
+            assert error.status == 161002, error
+            assert f"aclnn{name}: " in error.text and reason in error.text and "ops-" in error.text, error
+        else:
+            raise AssertionError(f"aclnn{name} was not refused")
 
 
 class _Call:

@@ -181,6 +181,18 @@ def test_products_fused_with_collectives(home):
             npu.run("AllGatherMatmul", x[rank], w[0], None, "nobody", 0, 0, 1, Out((8, 3), "float16"), None)
         except Refused as error:
             print("no communicator" in error.text)
+        r, g = np.float16(np.arange(12).reshape(1, 4, 3)), np.float16([1, 2, 3])
+        three, outs = x[rank][None], (Out((1, 4, 3), "float16"), Out((1, 4, 3), "float16"))
+        y, norm = npu.run("MatmulAllReduceAddRmsNorm", three, w[rank], None, r, g, 1e-6, group, "sum", 0, 1, *outs)
+        expected = total + r
+        scaled = expected / np.sqrt((expected**2).mean(-1, keepdims=True) + 1e-6) * g
+        print(np.array_equal(y, expected), np.allclose(norm, scaled, 2e-3, 2e-3))
+        for left, reduce in ((three, "max"), (np.asfortranarray(three[0]).T.copy().T[None], "sum")):
+            try:
+                npu.run("MatmulAllReduceAddRmsNorm", left, w[rank], None, r, g, 1e-6, group, reduce, 0, 1, *outs)
+            except Refused as error:
+                print(error.status, "reduceOp" in error.text, "not contiguous" in error.text)
         """,
     )
-    assert seen == [["True True", "True", "True", "True"]] * 2
+    refused = ["161002 True False", "161002 False True"]
+    assert seen == [["True True", "True", "True", "True", "True True", *refused]] * 2

@@ -84,6 +84,9 @@ double LogAddExp(double x, double y) {
   return std::isinf(top) ? top : top + std::log1p(std::exp(-std::fabs(x - y)));
 }
 
+// x * log(y), which is 0 where x is 0 and NaN where y is NaN.
+double XLogY(double x, double y) { return std::isnan(y) ? y : x == 0 ? 0.0 : x * std::log(y); }
+
 // self + alpha * other. The sign is -1 for a subtraction.
 Task Sum(const Tensor &self, const Tensor &other, const Scalar &alpha, const Tensor &out, int sign) {
   if (alpha.floating() && !self.floating() && !other.floating()) {
@@ -177,24 +180,17 @@ BINARY(LogAddExp, "ops-math/math/log_add_exp", kHalves, LogAddExp(double(x), dou
 BINARY(LogAddExp2, "ops-math/math/log_add_exp", kHalves, LogAddExp(double(x) * M_LN2, double(y) * M_LN2) / M_LN2)
 ACLNN_OP(XLogYTensor, (Tensor self, Tensor other, Out out), "ops-math/math/xlogy") {
   TrueQuotient(out);
-  return Binary(self, other, out, kHalves | kInts | B, [](auto x, auto y) {
-    const double a = static_cast<double>(x), b = static_cast<double>(y);
-    return b != b ? b : a == 0 ? 0.0 : a * std::log(b);
-  });
+  return Binary(self, other, out, kHalves | kInts | B, [](auto x, auto y) { return XLogY(double(x), double(y)); });
 }
 ACLNN_OP(XLogYScalarOther, (Tensor self, Scalar other, Out out), "ops-math/math/xlogy") {
   TrueQuotient(out);
-  return BinaryScalar(self, other, out, kHalves | kInts | B, [](auto x, auto y) {
-    const double a = static_cast<double>(x), b = static_cast<double>(y);
-    return b != b ? b : a == 0 ? 0.0 : a * std::log(b);
-  });
+  return BinaryScalar(self, other, out, kHalves | kInts | B,
+                      [](auto x, auto y) { return XLogY(double(x), double(y)); });
 }
 ACLNN_OP(XLogYScalarSelf, (Scalar self, Tensor other, Out out), "ops-math/math/xlogy") {
   TrueQuotient(out);
-  return BinaryScalar(other, self, out, kHalves | kInts | B, [](auto x, auto y) {
-    const double a = static_cast<double>(y), b = static_cast<double>(x);
-    return b != b ? b : a == 0 ? 0.0 : a * std::log(b);
-  });
+  return BinaryScalar(other, self, out, kHalves | kInts | B,
+                      [](auto x, auto y) { return XLogY(double(y), double(x)); });
 }
 ACLNN_OP(Atan2, (Tensor self, Tensor other, Out out), "ops-math/math/atan2") {
   TrueQuotient(out);

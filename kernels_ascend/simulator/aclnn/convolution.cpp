@@ -1,4 +1,4 @@
-// Convolutions of one to three spatial axes with their gradients, and distances between rows.
+// Convolutions of one to three spatial axes with their gradients, windows as columns, and distances between rows.
 #include <algorithm>
 #include <cmath>
 
@@ -134,6 +134,76 @@ ACLNN_OP(ConvolutionBackward,
     if (outputMask[0]) Write(gradInput, gx);
     if (outputMask[1]) Write(gradWeight, gw);
     if (outputMask[2]) Write(gradBias, gb);
+  };
+}
+
+// ---- the windows of an image as columns, and the sum of columns to an image
+namespace {
+struct Columns {
+  std::vector<int64_t> kernel, dilation, padding, stride;
+  int64_t rows = 0, columns = 0;  // how many windows there are
+
+  void Fit(const Tensor &image) {
+    HasRank(image, 3, 4);
+    for (const auto *one : {&kernel, &dilation, &padding, &stride}) {
+      Require(one->size() == 2, "kernelSize, dilation, padding and stride have two numbers");
+    }
+    for (int i = 0; i < 2; ++i) {
+      Require(kernel[i] > 0 && dilation[i] > 0 && stride[i] > 0, "kernelSize, dilation and stride are positive");
+      Require(padding[i] >= 0, "padding is not negative");
+      const int64_t room = image.shape[image.rank() - 2 + i] + 2 * padding[i] - dilation[i] * (kernel[i] - 1) - 1;
+      Require(room >= 0, "the window is not larger than the padded image");
+      (i == 0 ? rows : columns) = room / stride[i] + 1;
+    }
+  }
+  Shape Result(const Tensor &image) const {
+    Shape shape = {image.shape[image.rank() - 3] * kernel[0] * kernel[1], rows * columns};
+    if (image.rank() == 4) shape.insert(shape.begin(), image.shape[0]);
+    return shape;
+  }
+  // f(place in the columns, place in the image) for what is not padding
+  template <class F>
+  void Visit(const Tensor &image, F f) const {
+    const int64_t height = image.shape[image.rank() - 2], width = image.shape[image.rank() - 1];
+    const int64_t taps = kernel[0] * kernel[1], places = rows * columns;
+    for (int64_t i = 0; i < Count(Result(image)); ++i) {
+      const int64_t place = i % places, tap = i / places % taps, plane = i / places / taps;
+      const int64_t y = place / columns * stride[0] - padding[0] + tap / kernel[1] * dilation[0];
+      const int64_t x = place % columns * stride[1] - padding[1] + tap % kernel[1] * dilation[1];
+      if (y >= 0 && y < height && x >= 0 && x < width) f(i, (plane * height + y) * width + x);
+    }
+  }
+};
+}  // namespace
+ACLNN_OP(Im2col, (Tensor self, Ints kernelSize, Ints dilation, Ints padding, Ints stride, Out out),
+         "ops-math/conversion/im2col") {
+  Takes(self, kHalves);
+  SameType(self, out);
+  Columns columns{kernelSize, dilation, padding, stride};
+  columns.Fit(self);
+  HasShape(out, columns.Result(self));
+  return [=] {
+    const auto x = Reals(self);
+    std::vector<double> y(static_cast<size_t>(out.numel()));
+    columns.Visit(self, [&](int64_t i, int64_t j) { y[i] = x[j]; });
+    Write(out, y);
+  };
+}
+ACLNN_OP(Im2colBackward,
+         (Tensor gradOutput, Ints inputSize, Ints kernelSize, Ints dilation, Ints padding, Ints stride, Out out),
+         "ops-cv/image/col2im") {
+  Takes(gradOutput, kHalves);
+  SameType(gradOutput, out);
+  Columns columns{kernelSize, dilation, padding, stride};
+  columns.Fit(out);
+  Require(inputSize.size() == 2 && out.shape[out.rank() - 2] == inputSize[0] && out.shape.back() == inputSize[1],
+          "the last axes of out are inputSize");
+  HasShape(gradOutput, columns.Result(out));
+  return [=] {
+    const auto g = Reals(gradOutput);
+    std::vector<double> d(static_cast<size_t>(out.numel()));
+    columns.Visit(out, [&](int64_t i, int64_t j) { d[j] += g[i]; });
+    Write(out, d);
   };
 }
 

@@ -13,6 +13,19 @@ constexpr const char *kFill = "ops-math/conversion/fill", *kMask = "ops-math/con
 Task Constant(const Tensor &out, int64_t value) {
   return [=] { Write(out, std::vector<int64_t>(static_cast<size_t>(out.numel()), value)); };
 }
+// The elements are copied as they are, whatever their type is.
+void Moves(const Tensor &from, const Tensor &to) {
+  Takes(from, kBytes);
+  Takes(to, kBytes);
+  SameType(from, to);
+}
+bool IsContiguous(const Tensor &tensor) {
+  const Shape dense = RowMajor(tensor.shape);
+  for (size_t i = 0; i < dense.size(); ++i) {
+    if (tensor.shape[i] > 1 && tensor.stride[i] != dense[i]) return false;
+  }
+  return true;
+}
 // Moves the elements that f names: the element i of the result is the element f(i) of the source, both row-major.
 template <class F>
 Task Rearranged(const Tensor &self, const Tensor &out, F f) {
@@ -31,23 +44,26 @@ Task Rearranged(const Tensor &self, const Tensor &out, F f) {
 // ---- copies
 ACLNN_OP(InplaceCopy, (Out selfRef, Tensor src), "ops-math/conversion/view_copy") {
   Takes(src, kBytes);
+  Takes(selfRef, kBytes);
   FitsBroadcast({selfRef, src}, selfRef);
-  Require(IsComplex(src.type) == IsComplex(selfRef.type), "complex and real types are not converted (not simulated)");
+  if (IsComplex(selfRef.type)) Require(IsContiguous(selfRef), "complex numbers are copied only into a dense selfRef");
   return [=] { Convert(src, selfRef); };
 }
 ACLNN_OP(Cast, (Tensor self, int dtype, Out out), "ops-math/math/cast") {
-  Takes(self, kAll | U16 | U32 | U64);
+  Takes(self, kBytes);
+  Takes(out, kBytes);
   Require(dtype == out.type, "dtype is the type of out");
   SameShape(self, out);
   return [=] { Convert(self, out); };
 }
 ACLNN_OP(Expand, (Tensor self, Ints size, Out out), "ops-math/conversion/expand") {
+  Moves(self, out);
   HasShape(out, size);
   FitsBroadcast({self, out}, out);
-  SameType(self, out);
   return [=] { Convert(self, out); };
 }
 ACLNN_OP(Permute, (Tensor self, Ints dims, Out out), "ops-math/conversion/transpose") {
+  Moves(self, out);
   Require(static_cast<int64_t>(dims.size()) == self.rank(), "dims names every axis");
   Tensor view = self;
   for (int64_t i = 0; i < self.rank(); ++i) {
@@ -55,12 +71,11 @@ ACLNN_OP(Permute, (Tensor self, Ints dims, Out out), "ops-math/conversion/transp
     view.shape[i] = self.shape[axis];
     view.stride[i] = self.stride[axis];
   }
-  SameType(self, out);
   HasShape(out, view.shape);
   return [=] { Convert(view, out); };
 }
 ACLNN_OP(Flip, (Tensor self, Ints dims, Out out), "ops-nn/index/reverse_v2") {
-  SameType(self, out);
+  Moves(self, out);
   SameShape(self, out);
   Tensor view = self;
   for (const int64_t dim : dims) {
@@ -87,7 +102,18 @@ ACLNN_OP(InplaceOne, (Out selfRef), "ops-math/math/ones_like") {
   Takes(selfRef, kAll | U16 | U32 | U64);
   return Constant(selfRef, 1);
 }
-ACLNN_OP(InplaceZero, (Out selfRef), "ops-math/math/zero_op") { return Constant(selfRef, 0); }
+ACLNN_OP(InplaceZero, (Out selfRef), "ops-math/math/zero_op") {
+  Takes(selfRef, kBytes);
+  return [=] {
+    float number = 0;
+    Tensor zero = selfRef;  // one number without axes
+    zero.type = kFloat32;
+    zero.shape.clear();
+    zero.stride.clear();
+    zero.data = reinterpret_cast<char *>(&number);
+    Convert(zero, selfRef);
+  };
+}
 ACLNN_OP(Eye, (int64_t n, int64_t m, Out out), "ops-math/math/eye") {
   Takes(out, kHalves | kInts | B);
   HasShape(out, {n, m});
@@ -206,11 +232,12 @@ ACLNN_OP(InplaceTriu, (Out self, int64_t diagonal), "ops-math/conversion/triu") 
 ACLNN_OP(Cat, (Tensors tensors, int64_t dim, Out out), "ops-math/conversion/concat_d") {
   Require(!tensors.empty(), "at least one tensor");
   const int64_t axis = Axis(dim, out.rank());
+  Takes(out, kBytes);
   Shape whole = out.shape;
   whole[axis] = 0;
   for (const Tensor &one : tensors) {
-    if (one.rank() == 1 && one.shape[0] == 0) continue;  // an empty tensor of one axis fits anywhere
     Takes(one, kBytes);
+    if (one.rank() == 1 && one.shape[0] == 0) continue;  // an empty tensor of one axis fits anywhere
     Require(one.rank() == out.rank(), "all tensors have as many axes");
     whole[axis] += one.shape[axis];
     Shape same = one.shape;
@@ -233,7 +260,11 @@ ACLNN_OP(Stack, (Tensors tensors, int64_t dim, Out out), "ops-math/conversion/pa
   Shape whole = tensors[0].shape;
   whole.insert(whole.begin() + axis, static_cast<int64_t>(tensors.size()));
   HasShape(out, whole);
-  for (const Tensor &one : tensors) HasShape(one, tensors[0].shape);
+  Takes(out, kBytes);
+  for (const Tensor &one : tensors) {
+    Takes(one, kBytes);
+    HasShape(one, tensors[0].shape);
+  }
   return [=] {
     for (size_t i = 0; i < tensors.size(); ++i) {
       Tensor part = Part(out, axis, static_cast<int64_t>(i), 1);
@@ -248,7 +279,7 @@ Task SplitInto(const Tensor &self, int64_t dim, const std::vector<Tensor> &out) 
   const int64_t axis = Axis(dim, self.rank());
   int64_t total = 0;
   for (const Tensor &one : out) {
-    SameType(self, one);
+    Moves(self, one);
     total += one.shape.at(axis);
   }
   Require(total == self.shape[axis], "the parts add up to the whole axis");
@@ -316,6 +347,12 @@ Task RepeatRows(const Tensor &self, std::function<std::vector<int64_t>(int64_t)>
                 int64_t output_size, const Tensor &out) {
   Tensor from = self;
   SameType(self, out);
+  Shape whole = {output_size};
+  if (axis >= 0 && self.rank() > 0) {
+    whole = self.shape;
+    whole[axis] = output_size;
+  }
+  HasShape(out, whole);
   return [=] {
     const Around around(from.shape, axis);
     const int64_t rows = axis < 0 ? from.numel() : around.along, outer = axis < 0 ? 1 : around.outer;
@@ -337,12 +374,12 @@ Task RepeatRows(const Tensor &self, std::function<std::vector<int64_t>(int64_t)>
     });
   };
 }
-std::function<std::vector<int64_t>(int64_t)> Each(const Tensor &repeats) {
+std::function<std::vector<int64_t>(int64_t)> Each(const Tensor &repeats, int64_t rows) {
   Takes(repeats, kIndices);
+  Require(repeats.numel() == 1 || repeats.numel() == rows, "one number of repeats for all rows, or one for each");
   return [repeats](int64_t rows) {
     auto given = Wholes(repeats);
     if (given.size() == 1) given.assign(static_cast<size_t>(rows), given[0]);
-    if (static_cast<int64_t>(given.size()) != rows) OutOfRange("the number of repeats", given.size(), rows);
     return given;
   };
 }
@@ -353,11 +390,12 @@ std::function<std::vector<int64_t>(int64_t)> Always(int64_t repeats) {
 constexpr const char *kInterleave = "ops-nn/index/repeat_interleave";
 }  // namespace
 ACLNN_OP(RepeatInterleave, (Tensor self, Tensor repeats, int64_t outputSize, Out out), kInterleave) {
-  return RepeatRows(self, Each(repeats), -1, outputSize, out);
+  return RepeatRows(self, Each(repeats, self.numel()), -1, outputSize, out);
 }
 ACLNN_OP(RepeatInterleaveWithDim, (Tensor self, Tensor repeats, int64_t dim, int64_t outputSize, Out out),
          kInterleave) {
-  return RepeatRows(self, Each(repeats), Axis(dim, self.rank()), outputSize, out);
+  const int64_t axis = Axis(dim, self.rank());
+  return RepeatRows(self, Each(repeats, self.rank() > 0 ? self.shape[axis] : 1), axis, outputSize, out);
 }
 ACLNN_OP(RepeatInterleaveInt, (Tensor self, int64_t repeats, int64_t outputSize, Out out), kInterleave) {
   return RepeatRows(self, Always(repeats), -1, outputSize, out);

@@ -1,6 +1,7 @@
 // Gathering and scattering by indices. An index out of range ends the task with an exception of a core, as a kernel
 // that reads outside of its tensor does.
 #include <cmath>
+#include <optional>
 
 #include "values.h"
 
@@ -8,6 +9,7 @@ using namespace sim;
 
 namespace {
 constexpr Types kMoved = kAll | U16 | U32 | U64;  // what is moved and not computed with
+constexpr Types kCopied = kMoved | C64 | C128;    // by operators that copy the bytes
 
 int64_t Checked(int64_t index, int64_t end) {
   if (index < -end || index >= end) OutOfRange("the index", index, end);
@@ -36,6 +38,7 @@ constexpr const char *kScatterPage = "ops-nn/index/scatter_elements_v2";
 
 // ---- gathering
 ACLNN_OP(IndexSelect, (Tensor self, int64_t dim, Tensor index, Out out), "ops-nn/index/gather_v2") {
+  for (const Tensor &one : {Tensor(self), Tensor(out)}) Takes(one, kCopied);
   Takes(index, kIndices);
   HasRank(index, 0, 1);
   SameType(self, out);
@@ -247,6 +250,7 @@ ACLNN_OP(IndexAdd, (Tensor self, int64_t dim, Tensor index, Tensor source, Scala
   });
 }
 ACLNN_OP(InplaceIndexCopy, (Out selfRef, int64_t dim, Tensor index, Tensor source), "ops-nn/index/index_copy") {
+  for (const Tensor &one : {Tensor(selfRef), Tensor(source)}) Takes(one, kCopied);
   SameType(selfRef, source);
   const int64_t axis = Axis(dim, selfRef.rank());
   return IndexRows(selfRef, dim, index, selfRef, [=](const Tensor &row, int64_t place) {
@@ -295,41 +299,96 @@ ACLNN_OP(InplaceScatterUpdate, (Out data, Tensor indices, Tensor updates, int64_
 
 // ---- lists of index tensors, as in self[i, :, j]
 namespace {
-// Which elements a list of index tensors names. The broadcast indices replace the axes that they belong to: in their
-// place if these lie together, else in front.
-struct Named {
-  Shape shape;                   // of the result
-  std::vector<int64_t> offsets;  // of its elements, in a row-major tensor
+// Whether an index is there: an empty tensor without memory stands for a whole axis.
+bool IsGiven(const Tensor &index) { return index && !(index.numel() == 0 && index.data == nullptr); }
 
-  Named(const Tensor &self, const std::vector<Tensor> &indices) {
+// One axis of the indexed tensor: taken whole, or at the places that an index names.
+struct AxisIndex {
+  bool given = false;
+  Shape shape;
+  std::vector<int64_t> at;
+};
+// The index of each axis. A mask of several axes stands for as many indices: the places where it is true.
+std::vector<AxisIndex> AxesOf(const std::vector<Tensor> &indices) {
+  std::vector<AxisIndex> axes;
+  for (const Tensor &one : indices) {
+    if (!IsGiven(one)) {
+      axes.emplace_back();
+    } else if (one.type != kBool) {
+      axes.push_back({true, one.shape, Wholes(one)});
+    } else {
+      const auto mask = Wholes(one);
+      const Shape step = RowMajor(one.shape);
+      for (int64_t axis = 0; axis < one.rank(); ++axis) {
+        AxisIndex index{true, {}, {}};
+        for (int64_t i = 0; i < one.numel(); ++i) {
+          if (mask[i] != 0) index.at.push_back(i / step[axis] % one.shape[axis]);
+        }
+        index.shape = {static_cast<int64_t>(index.at.size())};
+        axes.push_back(index);
+      }
+    }
+  }
+  return axes;
+}
+// Row-major numbers of one shape, broadcast to another.
+std::vector<int64_t> Spread(const AxisIndex &index, const Shape &shape) {
+  Tensor view;
+  view.shape = index.shape;
+  view.stride = RowMajor(index.shape);
+  std::vector<int64_t> all;
+  Rows(shape, BroadcastStride(view, shape), [&](int64_t count, int64_t base, int64_t by) {
+    for (int64_t i = 0; i < count; ++i) all.push_back(index.at[base + i * by]);
+  });
+  return all;
+}
+// The shape of self[indices]. The broadcast indices replace the axes that they belong to: in their place if these lie
+// together, else in front.
+struct Layout {
+  Shape common, front, behind, front_step, behind_step;
+
+  // `axes` has the shape of the index of each axis, if it has one.
+  Layout(const Tensor &self, const std::vector<AxisIndex> &axes) {
     const Shape step = RowMajor(self.shape);
-    Shape common, front, behind, front_step, behind_step;
     int64_t first = -1, last = -1, used = 0;
-    auto given = [&](size_t i) {
-      // an empty tensor without memory stands for a whole axis
-      return i < indices.size() && indices[i] && !(indices[i].numel() == 0 && indices[i].data == nullptr);
-    };
-    for (size_t i = 0; i < indices.size(); ++i) {
-      if (!given(i)) continue;
-      common = BroadcastShape(common, indices[i].shape);
+    for (size_t i = 0; i < axes.size(); ++i) {
+      if (!axes[i].given) continue;
+      common = BroadcastShape(common, axes[i].shape);
       if (first < 0) first = static_cast<int64_t>(i);
       last = static_cast<int64_t>(i);
       ++used;
     }
     const bool together = last - first + 1 == used;
-    std::vector<int64_t> chosen(static_cast<size_t>(Count(common)), 0);
     for (int64_t i = 0; i < self.rank(); ++i) {
-      if (given(static_cast<size_t>(i))) {
-        const auto at = Wholes(indices[i], common);
-        for (size_t k = 0; k < at.size(); ++k) chosen[k] += Checked(at[k], self.shape[i]) * step[i];
-      } else {
-        const bool before = together && i < first;
-        (before ? front : behind).push_back(self.shape[i]);
-        (before ? front_step : behind_step).push_back(step[i]);
-      }
+      if (i < static_cast<int64_t>(axes.size()) && axes[i].given) continue;
+      const bool before = together && i < first;
+      (before ? front : behind).push_back(self.shape[i]);
+      (before ? front_step : behind_step).push_back(step[i]);
     }
+  }
+  Shape Whole() const {
+    Shape shape;
     for (const Shape &part : {front, common, behind}) shape.insert(shape.end(), part.begin(), part.end());
-    const auto outer = Offsets(front, front_step), inner = Offsets(behind, behind_step);
+    return shape;
+  }
+};
+// Which elements a list of indices names.
+struct Named {
+  Shape shape;                   // of the result
+  std::vector<int64_t> offsets;  // of its elements, in a row-major tensor
+
+  Named(const Tensor &self, const std::vector<Tensor> &indices) {
+    const auto axes = AxesOf(indices);
+    const Shape step = RowMajor(self.shape);
+    const Layout layout(self, axes);
+    std::vector<int64_t> chosen(static_cast<size_t>(Count(layout.common)), 0);
+    for (size_t i = 0; i < axes.size(); ++i) {
+      if (!axes[i].given) continue;
+      const auto at = Spread(axes[i], layout.common);
+      for (size_t k = 0; k < at.size(); ++k) chosen[k] += Checked(at[k], self.shape[i]) * step[i];
+    }
+    shape = layout.Whole();
+    const auto outer = Offsets(layout.front, layout.front_step), inner = Offsets(layout.behind, layout.behind_step);
     for (const int64_t a : outer) {
       for (const int64_t b : chosen) {
         for (const int64_t c : inner) offsets.push_back(a + b + c);
@@ -344,17 +403,34 @@ struct Named {
     return all;
   }
 };
-void CheckNamed(const Tensor &self, const std::vector<Tensor> &indices) {
-  Require(static_cast<int64_t>(indices.size()) <= self.rank(), "not more indices than axes");
+// Checks the indices, and returns the shape of the result; nothing if it depends on a mask.
+std::optional<Shape> CheckNamed(const Tensor &self, const std::vector<Tensor> &indices) {
+  std::vector<AxisIndex> axes;
+  bool masked = false;
   for (const Tensor &one : indices) {
-    Require(!one || one.type != kBool, "masks among the indices are not simulated");
-    Takes(one, kIndices);
+    Takes(one, kIndices | B);
+    if (!one || one.type != kBool) {
+      axes.push_back({IsGiven(one), one.shape, {}});
+      continue;
+    }
+    masked = true;
+    for (int64_t i = 0; i < one.rank(); ++i) {
+      const size_t axis = axes.size();
+      if (axis >= self.shape.size() || one.shape[i] != self.shape[axis]) {
+        Refuse("the mask of shape %s does not fit the axes of %s from %zu on", Print(one.shape).c_str(),
+               Print(self.shape).c_str(), axis - static_cast<size_t>(i));
+      }
+      axes.push_back({true, {}, {}});
+    }
   }
+  Require(static_cast<int64_t>(axes.size()) <= self.rank(), "not more indices than axes");
+  if (masked) return std::nullopt;
+  return Layout(self, axes).Whole();
 }
 }  // namespace
 ACLNN_OP(Index, (Tensor self, Tensors indices, Out out), "ops-nn/index/index") {
   Takes(self, kMoved);
-  CheckNamed(self, indices);
+  if (const auto shape = CheckNamed(self, indices)) HasShape(out, *shape);
   SameType(self, out);
   return [=] {
     const Named named(self, indices);
@@ -370,7 +446,13 @@ ACLNN_OP(Index, (Tensor self, Tensors indices, Out out), "ops-nn/index/index") {
 ACLNN_OP(IndexPutImpl, (Out selfRef, Tensors indices, Tensor values, bool accumulate, bool unsafe),
          "ops-nn/index/index_put_v2") {
   Takes(selfRef, kMoved);
-  CheckNamed(selfRef, indices);
+  if (const auto shape = CheckNamed(selfRef, indices)) {
+    Shape given = values.shape;
+    while (given.size() > shape->size() && given[0] == 1) given.erase(given.begin());
+    if (BroadcastShape(given, *shape) != *shape) {
+      Refuse("the values of shape %s do not fit %s", Print(values.shape).c_str(), Print(*shape).c_str());
+    }
+  }
   SameType(selfRef, values);
   (void)unsafe;
   return [=] {
@@ -415,26 +497,35 @@ ACLNN_OP(MaskedSelect, (Tensor self, Tensor mask, Out out), "ops-math/conversion
     });
   };
 }
-ACLNN_OP(Nonzero, (Tensor self, Out out), "ops-nn/index/non_zero") {
-  Takes(self, kAll);
+namespace {
+// The places of all elements that are not zero: a row for each, or a column for each.
+Task NonzeroInto(const Tensor &self, const Tensor &out, bool columns) {
+  Takes(self, kMoved);
   Takes(out, I64);
   return [=] {
     const auto x = Reals(self);
-    std::vector<int64_t> found;
-    int64_t count = 0;
+    std::vector<int64_t> where;
+    for (size_t i = 0; i < x.size(); ++i) {
+      if (x[i] != 0) where.push_back(static_cast<int64_t>(i));
+    }
+    const int64_t count = static_cast<int64_t>(where.size()), rank = self.rank();
     const Shape step = RowMajor(self.shape);
-    for (int64_t i = 0; i < static_cast<int64_t>(x.size()); ++i) {
-      if (x[i] == 0) continue;
-      ++count;
-      for (int64_t axis = 0; axis < self.rank(); ++axis) found.push_back(i / step[axis] % self.shape[axis]);
+    std::vector<int64_t> found(static_cast<size_t>(count * rank));
+    for (int64_t i = 0; i < count; ++i) {
+      for (int64_t axis = 0; axis < rank; ++axis) {
+        found[columns ? axis * count + i : i * rank + axis] = where[i] / step[axis] % self.shape[axis];
+      }
     }
     Tensor part = out;
-    part.shape = {count, self.rank()};
+    part.shape = columns ? Shape{rank, count} : Shape{count, rank};
     part.stride = RowMajor(part.shape);
     Write(part, found);
     SetShape(out, part.shape);
   };
 }
+}  // namespace
+ACLNN_OP(Nonzero, (Tensor self, Out out), "ops-nn/index/non_zero") { return NonzeroInto(self, out, false); }
+ACLNN_OP(NonzeroV2, (Tensor self, Out out), "ops-nn/index/non_zero") { return NonzeroInto(self, out, true); }
 ACLNN_OP(InplaceMaskedScatter, (Out selfRef, Tensor mask, Tensor source), "ops-nn/index/masked_scatter") {
   Takes(selfRef, kAll);
   Takes(mask, B | U8);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "complex.h"
 #include "values.h"
 #include "../runtime/counters.h"
 #include "../runtime/memory.h"
@@ -53,6 +54,11 @@ const Declaration *&Current() {
   return one;
 }
 
+std::vector<std::pair<const aclTensor *, std::string>> &UntakenComplex() {
+  static thread_local std::vector<std::pair<const aclTensor *, std::string>> arguments;
+  return arguments;
+}
+
 void RefuseMissing(const char *name) {
   throw Failure(kNullPointer, Format("%s: the argument '%s' is missing (%s)", Current()->name, name, Current()->page));
 }
@@ -73,6 +79,7 @@ Tensor BindTensor(const aclTensor *tensor, const char *name, bool required) {
   if (bound.type == kBfloat16 && !ChipHasBfloat16()) {
     Refuse("'%s' is BFLOAT16, which %s does not have", name, TheSettings().chip.c_str());
   }
+  if (IsComplex(bound.type)) UntakenComplex().emplace_back(tensor, name);
   const size_t size = SizeOf(tensor->type);
   if (bound.numel() > 0 && tensor->data == nullptr) Refuse("'%s' has no memory", name);
   if (tensor->data != nullptr && !IsDevice(tensor->data)) {
@@ -106,7 +113,13 @@ Status Plan(const Declaration &declaration, std::function<Task()> prepare, uint6
     // What the task refuses, it refuses in the name of this operator.
     auto named = [&declaration, prepare = std::move(prepare)]() -> Task {
       Current() = &declaration;
-      return [&declaration, task = prepare()] {
+      UntakenComplex().clear();
+      Task task = prepare();
+      if (!UntakenComplex().empty()) {
+        const auto &[tensor, name] = UntakenComplex().front();
+        Refuse("'%s' is %s, which is not simulated here", name.c_str(), NameOf(tensor->type).c_str());
+      }
+      return [&declaration, task = std::move(task)] {
         Current() = &declaration;
         task();
       };

@@ -261,11 +261,83 @@ ACLNN_OP(Unique2,
   (void)sorted;  // it is always sorted here
   return UniqueInto(self, false, returnInverse || returnCounts, returnCounts, valueOut, inverseOut, countsOut);
 }
+namespace {
+// Unique slices across an axis: in sorted order, or where a slice differs from the one before.
+Task UniqueSlices(const Tensor &self, int64_t dim, bool consecutive, bool inverse, bool counts, const Tensor &value_out,
+                  const Tensor &inverse_out, const Tensor &counts_out) {
+  Takes(self, kAll | U16 | U32 | U64);
+  SameType(self, value_out);
+  HasRank(self, 1, 8);
+  const int64_t axis = Axis(dim, self.rank());
+  return [=] {
+    Computed(self.floating(), [&](auto zero) {
+      using C = decltype(zero);
+      const auto x = Read<C>(self);
+      const Around around(self.shape, axis);
+      const int64_t each = around.outer * around.inner;
+      auto at = [&](int64_t slice, int64_t k) {
+        return x[(k / around.inner * around.along + slice) * around.inner + k % around.inner];
+      };
+      auto before = [&](int64_t p, int64_t q) {
+        for (int64_t k = 0; k < each; ++k) {
+          if (Before(at(p, k), at(q, k), false)) return true;
+          if (Before(at(q, k), at(p, k), false)) return false;
+        }
+        return false;
+      };
+      auto differs = [&](int64_t p, int64_t q) {
+        for (int64_t k = 0; k < each; ++k) {
+          if (!(at(p, k) == at(q, k))) return true;
+        }
+        return false;
+      };
+      std::vector<int64_t> order(static_cast<size_t>(around.along)), place(order.size()), first, times;
+      std::iota(order.begin(), order.end(), 0);
+      if (!consecutive) std::stable_sort(order.begin(), order.end(), before);
+      for (size_t i = 0; i < order.size(); ++i) {
+        if (i == 0 || differs(order[i - 1], order[i])) {
+          first.push_back(order[i]);
+          times.push_back(0);
+        }
+        place[order[i]] = static_cast<int64_t>(first.size()) - 1;
+        ++times.back();
+      }
+      const int64_t kept = static_cast<int64_t>(first.size());
+      Tensor part = value_out;
+      part.shape = self.shape;
+      part.shape[axis] = kept;
+      part.stride = RowMajor(part.shape);
+      std::vector<C> values(static_cast<size_t>(part.numel()));
+      for (int64_t r = 0; r < kept; ++r) {
+        for (int64_t k = 0; k < each; ++k) {
+          values[(k / around.inner * kept + r) * around.inner + k % around.inner] = at(first[r], k);
+        }
+      }
+      Write(part, values);
+      SetShape(value_out, part.shape);
+      if (inverse) WriteFirst(inverse_out, place, {around.along});
+      if (counts) WriteFirst(counts_out, times, {kept});
+    });
+  };
+}
+}  // namespace
 ACLNN_OP(UniqueConsecutive,
          (Tensor self, bool returnInverse, bool returnCounts, int64_t dim, Out valueOut, MaybeOut inverseOut,
           MaybeOut countsOut),
          "ops-nn/index/unique_consecutive") {
-  constexpr int64_t kFlattened = 1000;  // MindSpore's and op-plugin's way to say that no axis is given
-  Require(dim == kFlattened || self.rank() <= 1, "unique rows of an axis are not simulated");
-  return UniqueInto(self, true, returnInverse, returnCounts, valueOut, inverseOut, countsOut);
+  constexpr int64_t kFlattened = 1000;  // what the page names for "no axis"
+  Takes(inverseOut, kIndices);
+  SameType(inverseOut, countsOut);
+  if (dim == kFlattened || self.rank() == 0) {
+    return UniqueInto(self, true, returnInverse, returnCounts, valueOut, inverseOut, countsOut);
+  }
+  return UniqueSlices(self, dim, true, returnInverse, returnCounts, valueOut, inverseOut, countsOut);
+}
+ACLNN_OP(UniqueDim,
+         (Tensor self, bool sorted, bool returnInverse, int64_t dim, Out valueOut, Out inverseOut, Out countsOut),
+         "ops-nn/index/unique_with_counts_ext2") {
+  (void)sorted;  // it is always sorted here
+  Takes(inverseOut, I64);
+  Takes(countsOut, I64);
+  return UniqueSlices(self, dim, false, returnInverse, true, valueOut, inverseOut, countsOut);
 }

@@ -242,10 +242,12 @@ void CheckFused(const Tensor &x1, const Tensor &x2, const Tensor &bias, int64_t 
   Require(comm_turn == 0, "commTurn is 0");
   Require(stream_mode == 1, "streamMode is 1");
 }
-// The bytes of a row-major tensor.
-char *Dense(const Tensor &tensor) {
-  if (tensor.stride != RowMajor(tensor.shape)) OutOfRange("the stride of a gathered tensor", tensor.stride.back(), 2);
-  return tensor.data;
+// What a collective reads or writes lies in row-major order.
+void IsDense(const Tensor &tensor) {
+  const Shape dense = RowMajor(tensor.shape);
+  for (size_t i = 0; i < dense.size(); ++i) {
+    if (tensor.shape[i] > 1 && tensor.stride[i] != dense[i]) Refuse("'%s' is not contiguous", tensor.name);
+  }
 }
 std::vector<char> Rounded(const std::vector<float> &values, int type) {
   std::vector<char> bytes(values.size() * SizeOf(type));
@@ -266,13 +268,14 @@ ACLNN_OP(AllGatherMatmul,
          "ops-transformer/mc2/all_gather_matmul") {
   CheckFused(x1, x2, bias, commTurn, streamMode);
   Require(gatherIndex == 0, "gatherIndex is 0: the left operand is gathered");
+  IsDense(x1);
   Communicator *ranks = Communicator::Find(group);
   const int64_t rows = x1.shape[0] * ranks->size();
   HasShape(output, {rows, x2.shape[1]});
   if (gatherOut && gatherOut.numel() > 0) HasShape(gatherOut, {rows, x1.shape[1]});
   return [=] {
     std::vector<char> bytes(static_cast<size_t>(rows * x1.shape[1]) * SizeOf(x1.type));
-    ranks->AllGather(Dense(x1), bytes.data(), bytes.size() / ranks->size());
+    ranks->AllGather(x1.data, bytes.data(), bytes.size() / ranks->size());
     Tensor whole = x1;
     whole.shape[0] = rows;
     whole.data = bytes.data();
@@ -288,15 +291,16 @@ Task ProductAndReduce(const Tensor &x1, const Tensor &x2, const std::string &red
   const int64_t parts = scatter ? ranks->size() : 1;
   Require(x1.shape[0] % parts == 0, "the rows divide among the ranks");
   HasShape(out, {x1.shape[0] / parts, x2.shape[1]});
+  IsDense(out);
   return [=] {
     auto bytes = Rounded(Multiply(x1, x2), x1.type);
     const uint64_t count = static_cast<uint64_t>(out.numel()), size = count * SizeOf(x1.type);
     char *base = bytes.data();
     if (scatter) {
-      ranks->ReduceScatter([=](uint32_t r) { return std::make_pair(base + r * size, size); }, Dense(out), count,
-                           x1.type, Combining::kSum);
+      ranks->ReduceScatter([=](uint32_t r) { return std::make_pair(base + r * size, size); }, out.data, count, x1.type,
+                           Combining::kSum);
     } else {
-      ranks->Reduce(base, Dense(out), count, x1.type, Combining::kSum, ranks->size());
+      ranks->Reduce(base, out.data, count, x1.type, Combining::kSum, ranks->size());
     }
   };
 }
@@ -314,4 +318,51 @@ ACLNN_OP(MatmulAllReduce,
          "ops-transformer/mc2/matmul_all_reduce") {
   CheckFused(x1, x2, bias, commTurn, streamMode);
   return ProductAndReduce(x1, x2, reduceOp, Communicator::Find(group), output, false);
+}
+ACLNN_OP(MatmulAllReduceAddRmsNorm,
+         (Tensor x1, Tensor x2, Maybe bias, Tensor residual, Tensor gamma, double epsilon, Text group, Text reduceOp,
+          int64_t commTurn, int64_t streamMode, Out y, Out normOut),
+         "ops-transformer/mc2/matmul_all_reduce_add_rms_norm") {
+  HasRank(x1, 2, 3);
+  HasRank(residual, 3, 3);
+  IsDense(x1);
+  Tensor rows = x1;
+  rows.shape = {x1.numel() / std::max<int64_t>(x1.shape.back(), 1), x1.shape.back()};
+  rows.stride = RowMajor(rows.shape);
+  CheckFused(rows, x2, Maybe{}, commTurn, streamMode);
+  Require(reduceOp == "sum", "reduceOp is \"sum\"");
+  const int64_t columns = x2.shape[1];
+  if (bias) HasShape(bias, {columns});
+  HasShape(gamma, {columns});
+  Shape shape = {residual.shape[0], rows.shape[0] / std::max<int64_t>(residual.shape[0], 1), columns};
+  if (x1.rank() == 3) shape = {x1.shape[0], x1.shape[1], columns};
+  for (const Tensor &one : {Tensor(residual), Tensor(y), Tensor(normOut)}) HasShape(one, shape);
+  for (const Tensor &one : {Tensor(bias), Tensor(residual), Tensor(gamma), Tensor(y), Tensor(normOut)}) {
+    SameType(x1, one);
+  }
+  Communicator *ranks = Communicator::Find(group);
+  return [=] {
+    auto product = Multiply(rows, x2);
+    if (bias) {  // each rank adds it
+      const auto b = Reals(bias);
+      for (size_t i = 0; i < product.size(); ++i) product[i] += static_cast<float>(b[i % b.size()]);
+    }
+    auto bytes = Rounded(product, x1.type);
+    std::vector<char> sums(bytes.size());
+    ranks->Reduce(bytes.data(), sums.data(), product.size(), x1.type, Combining::kSum, ranks->size());
+    Tensor total = residual;
+    total.stride = RowMajor(total.shape);
+    total.data = sums.data();
+    auto x = Reals(total);
+    const auto other = Reals(residual), weight = Reals(gamma);
+    for (size_t i = 0; i < x.size(); ++i) x[i] += other[i];
+    Write(y, x);
+    for (size_t row = 0; row < x.size() / weight.size(); ++row) {
+      double *line = &x[row * weight.size()], sum = 0;
+      for (size_t k = 0; k < weight.size(); ++k) sum += line[k] * line[k];
+      const double scale = 1 / std::sqrt(sum / static_cast<double>(weight.size()) + epsilon);
+      for (size_t k = 0; k < weight.size(); ++k) line[k] *= scale * weight[k];
+    }
+    Write(normOut, x);
+  };
 }

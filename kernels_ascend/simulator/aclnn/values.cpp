@@ -3,7 +3,10 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include <algorithm>
 #include <cmath>
+
+#include "complex.h"
 
 namespace sim {
 namespace {
@@ -160,10 +163,34 @@ void CopyBytes(const Tensor &from, const Tensor &to) {
   at = bytes.data();
   each(to.stride, [&](int64_t offset) { memcpy(to.data + offset, at, size); });
 }
+// The real (0) or imaginary (1) parts of a complex tensor, as a view.
+Tensor Component(Tensor tensor, int which) {
+  tensor.type = tensor.type == kComplex64 ? kFloat32 : kFloat64;
+  for (auto &step : tensor.stride) step *= 2;
+  tensor.data += which * static_cast<int64_t>(SizeOf(tensor.type));
+  return tensor;
+}
+// Between complex and real numbers, or between complex ones. A real number becomes the real part. Of a complex number
+// the real part is left, but as a truth value it is whether one of both parts is not zero.
+void ConvertComplex(const Tensor &from, const Tensor &to) {
+  const bool complex = IsComplex(from.type);
+  auto real = Read<double>(complex ? Component(from, 0) : from, to.shape);
+  std::vector<double> imaginary(real.size());
+  if (complex) imaginary = Read<double>(Component(from, 1), to.shape);
+  if (IsComplex(to.type)) {
+    Write(Component(to, 0), real);
+    return Write(Component(to, 1), imaginary);
+  }
+  if (to.type == kBool) {
+    for (size_t i = 0; i < real.size(); ++i) real[i] = real[i] != 0 || imaginary[i] != 0;
+  }
+  Write(to, real);
+}
 }  // namespace
 
 void Convert(const Tensor &from, const Tensor &to) {
   if (from.type == to.type) return CopyBytes(from, to);
+  if (IsComplex(from.type) || IsComplex(to.type)) return ConvertComplex(from, to);
   Computed(from.floating(), [&](auto zero) { Write(to, Read<decltype(zero)>(from, to.shape)); });
 }
 
@@ -262,7 +289,15 @@ void Refuse(const char *format, ...) {
 }
 
 void Takes(const Tensor &tensor, Types types) {
-  if (!tensor || IsIn(tensor.type, types)) return;
+  if (!tensor) return;
+  if (IsIn(tensor.type, types)) {
+    if (IsComplex(tensor.type)) {
+      auto &left = UntakenComplex();
+      left.erase(std::remove_if(left.begin(), left.end(), [&](const auto &one) { return one.first == tensor.handle; }),
+                 left.end());
+    }
+    return;
+  }
   Refuse("'%s' is %s; taken are %s", tensor.name, NameOf(tensor.type).c_str(), NamesOf(types).c_str());
 }
 void SameType(const Tensor &a, const Tensor &b) {

@@ -36,4 +36,4 @@ else:
     dist.recv(received, 0, group=group)
     assert np.all(received.asnumpy() == 7)
 dist.barrier()
-print("ok rank", rank, flush=True)
+print(f"ok rank {rank}", flush=True)  # one text, so that the ranks do not write into each other's lines

@@ -88,6 +88,34 @@ def results_whose_shape_depends_on_the_data():
     same(mint.nonzero(x > 0).asnumpy(), np.argwhere(A > 0))
 
 
+def images():
+    f, image = mint.nn.functional, ms.Tensor(A.reshape(1, 1, 4, 6))
+    cells = A.reshape(2, 2, 3, 2)
+    same(f.avg_pool2d(image, 2).asnumpy()[0, 0], cells.mean((1, 3)))
+    same(f.adaptive_avg_pool2d(image, (2, 3)).asnumpy()[0, 0], cells.mean((1, 3)))
+    pooled, places = f.max_pool2d(image, 2, return_indices=True)
+    same(pooled.asnumpy()[0, 0], cells.max((1, 3)))
+    same(A.ravel()[places.asnumpy()[0, 0]], cells.max((1, 3)))
+    twice = A.repeat(2, 0).repeat(2, 1)
+    same(f.interpolate(image, scale_factor=(2.0, 2.0), mode="nearest").asnumpy()[0, 0], twice)
+    corners = f.interpolate(image, size=(7, 11), mode="bilinear", align_corners=True).asnumpy()[0, 0]
+    same(corners[::2, ::2], A)
+    same(corners[1::2, ::2], (A[1:] + A[:-1]) / 2)
+    rows, columns = np.meshgrid(np.linspace(-1, 1, 4), np.linspace(-1, 1, 6), indexing="ij")
+    grid = ms.Tensor(np.stack([columns, rows], -1)[None].astype(np.float32))
+    same(f.grid_sample(image, grid, align_corners=True).asnumpy()[0, 0], A)
+
+    for operator in (
+        lambda x: f.avg_pool2d(x, 2),
+        lambda x: f.max_pool2d(x, 2),
+        lambda x: f.interpolate(x, size=(2, 3), mode="nearest"),
+        lambda x: f.grid_sample(x, grid, align_corners=True),
+    ):
+        gradient = ms.grad(lambda x, run=operator: mint.sum(run(x)))(image)
+        size = operator(image).shape
+        same(gradient.asnumpy().sum(), size[2] * size[3])
+
+
 def refuses(call, *words):
     try:
         call().asnumpy()
@@ -100,8 +128,7 @@ def refuses(call, *words):
 def what_is_refused():
     wide = ms.Tensor(A.astype(np.float64))
     refuses(lambda: mint.matmul(wide, wide.T), "aclnnM", "taken are", "ops-nn/matmul/mat_mul_v3")
-    image, grid = ms.Tensor(A.reshape(1, 1, 4, 6)), ms.Tensor(np.zeros((1, 2, 2, 2), np.float32))
-    refuses(lambda: mint.nn.functional.grid_sample(image, grid), "aclnnGridSampler2D")  # it is not simulated
+    refuses(lambda: mint.trace(ms.Tensor(A)), "aclnnTrace")  # it is not simulated
 
 
 for check in (
@@ -112,6 +139,7 @@ for check in (
     random_numbers,
     streams,
     results_whose_shape_depends_on_the_data,
+    images,
     what_is_refused,
 ):
     check()
