@@ -291,10 +291,17 @@ def _typed(name: str):
 
 for _d in _DTYPES.values():
     _short = _d.storage_name.removesuffix("Storage")
-    globals()[_short + "Tensor"] = _typed(_short + "Tensor")
+    if not _short.startswith(("UInt", "Complex")):  # PyTorch has no names for these
+        globals()[_short + "Tensor"] = _typed(_short + "Tensor")
 
 
-globals().update({_kind.__name__: _kind for _kind in map(_storage_class, _DTYPES.values())})
+globals().update(
+    {
+        _kind.__name__: _kind
+        for _kind in map(_storage_class, _DTYPES.values())
+        if not _kind.__name__.startswith("UInt")
+    }
+)
 Storage = globals()["FloatStorage"]
 
 from . import (  # noqa: E402, F401
@@ -433,5 +440,19 @@ def __getattr__(name: str):
 
 
 def __dir__() -> list[str]:
-    own = {"alias", "annotations"}  # what this package has beside torch's names
-    return sorted((set(globals()) | set(_ELSEWHERE) | set(_LIBRARIES)) - own)
+    """Return torch's public names. Our private names are not PyTorch's, so they are left out."""
+    own = {"alias", "annotations", "npu_apply_fused_adamw_v2"}  # what this package has beside torch's names
+    names = (set(globals()) | set(_ELSEWHERE) | set(_LIBRARIES)) - own
+    return sorted(name for name in names if not name.startswith("_") or name in _MODULE_NAMES)
+
+
+_MODULE_NAMES = {
+    "__all__",
+    "__builtins__",
+    "__doc__",
+    "__file__",
+    "__name__",
+    "__package__",
+    "__path__",
+    "__version__",
+}

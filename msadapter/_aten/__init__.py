@@ -8,7 +8,7 @@ from ..tensor import Tensor
 from .backward import OPERATORS as GRADIENTS
 from .only import METHODS, OPERATORS
 
-_SPACES = ("torch", "nn.functional", "Tensor")
+_SPACES = ("aten", "torch", "nn.functional", "Tensor")
 _FAMILIES = ("linalg", "special", "fft")
 
 

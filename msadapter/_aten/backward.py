@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 
 from ..autograd import enable_grad, grad, is_grad_enabled
-from ..ops._declare import t
+from ..ops._declare import declarations, t
 from ..tensor import Tensor
 from .only import slice as cut
 
@@ -59,17 +59,6 @@ def _some(forward, grad_output, inputs, output_mask):
 
 
 # ---- activations
-_of("silu_backward", lambda self: t.silu(self))
-_of("gelu_backward", lambda self, *, approximate="none": t.gelu(self, approximate=approximate))
-_of("mish_backward", lambda self: t.mish(self))
-_of("hardswish_backward", lambda self: t.hardswish(self))
-_of("hardsigmoid_backward", lambda self: t.hardsigmoid(self))
-_of("hardtanh_backward", lambda self, min_val, max_val: t.hardtanh(self, min_val, max_val))
-_of("hardshrink_backward", lambda self, lambd: t.hardshrink(self, lambd))
-_of("softshrink_backward", lambda self, lambd: t.softshrink(self, lambd))
-_of("softplus_backward", lambda self, beta, threshold: t.softplus(self, beta, threshold))
-_of("logit_backward", lambda self, eps=None: t.logit(self, eps))
-_of("glu_backward", lambda self, dim: t.glu(self, dim))
 _of("log_sigmoid_backward", lambda self, buffer: t.logsigmoid(self))
 _of("threshold_backward", lambda self, threshold: t.threshold(self, threshold, 0))
 _of("infinitely_differentiable_gelu_backward", lambda self: t.gelu(self))
@@ -209,8 +198,6 @@ def embedding_backward(grad, indices, num_weights, padding_idx, scale_grad_by_fr
     return t.embedding_dense_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq)
 
 
-_of("avg_pool2d_backward", lambda self, *args: t.avg_pool2d(self, *args))
-_of("avg_pool3d_backward", lambda self, *args: t.avg_pool3d(self, *args))
 for _n in ("2", "3"):
     for _name in (f"adaptive_avg_pool{_n}d_backward", f"_adaptive_avg_pool{_n}d_backward"):
         OPERATORS[_name] = functools.partial(
@@ -360,19 +347,25 @@ def matrix_exp_backward(self, grad):
     return _vjp(t.matrix_exp, grad, self)[0]
 
 
-# ---- interpolation: output_size, input_size, then what the mode takes
-def _upsampled(name: str):
+# ---- the gradients that declarations name
+def _plain(name: str):
+    forward = getattr(t, name)
+    return lambda self, *args, **kwargs: forward(self, *args, **kwargs)
+
+
+def _with_sizes(name: str):
+    forward = getattr(t, name)
+
     def backward(grad_output, output_size, input_size, *args, **kwargs):
-        forward = getattr(t, name)
         return _embedded(grad_output, input_size, lambda x: forward(x, list(output_size), *args, **kwargs))
 
     backward.__name__ = backward.__qualname__ = f"{name}_backward"
-    OPERATORS[backward.__name__] = backward
+    return backward
 
 
-_UPSAMPLE = (
-    "nearest1d nearest2d nearest3d _nearest_exact1d _nearest_exact2d _nearest_exact3d linear1d bilinear2d trilinear3d "
-    "bicubic2d"
-)
-for _name in _UPSAMPLE.split():
-    _upsampled(f"_upsample{_name}" if _name.startswith("_") else f"upsample_{_name}")
+for _declaration in declarations.values():
+    _name = _declaration.schema.name.rpartition(".")[2]
+    if _declaration.facts.backward == "plain":
+        _of(f"{_name}_backward", _plain(_name))
+    elif _declaration.facts.backward == "sizes":
+        _declare(_with_sizes(_name))

@@ -109,7 +109,7 @@ OPERATORS = {
         from_file,
     )
 }
-METHODS = (
+METHODS = (  # methods of Tensor that are no operators of the table
     "detach",
     "detach_",
     "fill_diagonal_",

@@ -3,10 +3,15 @@
 On a machine without an NPU the CPU takes its place if MSADAPTER_DEVICE asks for it. Device objects keep the
 name that the user wrote, and work is done synchronously. Each process of a job sees as many devices as the
 job has processes on this machine (LOCAL_WORLD_SIZE), so that set_device(local_rank) works.
+
+With NPUs, a process sees all of the machine's and uses one of them: MindSpore drives one NPU in a process.
 """
 
+import functools
 import os
 import threading
+
+from . import runtime
 
 _names = ("cuda", "npu")
 _local = threading.local()
@@ -18,11 +23,14 @@ def _asked() -> str:
 
 
 def kind() -> str | None:
-    """'cuda' or 'npu', the name under which the run asked for the accelerator ('ascend' is 'npu' on a real device), or None."""
+    """'cuda' or 'npu', the name under which the run asked for the accelerator, or None if there is none.
+
+    An NPU is called npu unless MSADAPTER_DEVICE names it otherwise. With MSADAPTER_DEVICE=cpu it is not used.
+    """
     asked = _asked()
     if asked in _names:
         return asked
-    return "npu" if asked == "ascend" else None
+    return "npu" if asked == "ascend" or (not asked and not on_host()) else None
 
 
 def is_available() -> bool:
@@ -30,39 +38,73 @@ def is_available() -> bool:
     return kind() is not None
 
 
+@functools.cache
 def on_host() -> bool:
-    """Return whether the accelerator is the CPU."""
-    return _asked() != "ascend"
+    """Return whether the accelerator is the CPU, because MindSpore drives no other device in this process."""
+    runtime.native()
+    return runtime.device_target() == "CPU"
+
+
+def npu_runtime():
+    """Return MindSpore's module of streams, events and memory statistics, or None if the accelerator is the host."""
+    if on_host():
+        return None
+    import mindspore
+
+    return mindspore.runtime
 
 
 def device_count() -> int:
     """Return the number of devices that this process can use."""
     if not is_available():
         return 0
+    if not on_host():
+        import mindspore
+
+        return mindspore.hal.device_count("Ascend")
     visible = os.environ.get("MSADAPTER_DEVICE_COUNT") or os.environ.get("LOCAL_WORLD_SIZE")
     return max(1, int(visible)) if visible else 1
 
 
 def current_device() -> int:
-    """Return the index of the current device of this thread."""
-    return getattr(_local, "index", 0)
+    """Return the index of the current device: of this thread, or with NPUs that of the process."""
+    return getattr(_local, "index", 0) if on_host() else runtime.device_id()
 
 
 def set_device(index: int) -> None:
-    """Make device `index` the current one. RuntimeError if it does not exist; negative numbers do nothing."""
+    """Make device `index` the current one. Negative numbers do nothing.
+
+    Raises:
+        RuntimeError: there is no such device.
+        NotImplementedError: this process already uses another NPU.
+    """
     if index < 0:
         return
     check_index(index)
-    _local.index = index
+    if on_host():
+        _local.index = index
+    elif index != current_device():
+        _use_npu(index)
+
+
+def _use_npu(index: int) -> None:
+    import mindspore
+
+    try:
+        mindspore.set_device("Ascend", index)
+    except RuntimeError as error:
+        raise NotImplementedError(
+            f"torch.npu.set_device({index}): this process has started to use NPU {current_device()}, and MindSpore "
+            "drives one NPU in a process. Call set_device before the first tensor is created (docs/ascend.md)"
+        ) from error
 
 
 def check_index(index: int) -> None:
     require()
     if index >= device_count():
         raise RuntimeError(
-            f"CUDA error: invalid device ordinal ({index}, but this process has "
-            f"{device_count()} "
-            "device(s); MSADAPTER_DEVICE_COUNT sets their number)"
+            f"CUDA error: invalid device ordinal ({index}, but this process has {device_count()} device(s)"
+            + ("; MSADAPTER_DEVICE_COUNT sets their number)" if on_host() else ")")
         )
 
 

@@ -128,3 +128,9 @@ def device_target() -> str:
     """Return the device on which MindSpore computes: CPU, Ascend or GPU."""
     runtime = sys.modules[NATIVE]
     return runtime.MSContext.get_instance().get_param(runtime.ms_ctx_param.device_target)
+
+
+def device_id() -> int:
+    """Return the index of the device that MindSpore uses in this process."""
+    runtime = sys.modules[NATIVE]
+    return runtime.MSContext.get_instance().get_param(runtime.ms_ctx_param.device_id)

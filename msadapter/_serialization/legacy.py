@@ -144,3 +144,5 @@ def _fill(stream, file, buffer, itemsize, storage):
     target = buffer if str(storage.device) == "meta" else storage._numpy()
     if _read_into(stream, target) != buffer.size:
         raise RuntimeError(f"unexpected end of file: {file} is truncated")
+    if target is not buffer:
+        storage._write_back(target)

@@ -32,7 +32,7 @@ def device_of(tensor) -> Device:
 
 
 def place(tensor, device):
-    """Mark a new tensor as belonging to ``device`` and return it."""
+    """Return a new tensor on ``device``: itself, or its copy where the device has memory of its own."""
     d = devices.resolve(device)
     if d.type == "meta":
         return tensor if _C.device_tag(tensor) == devices.META_TAG else _C.to_meta(tensor)
@@ -40,8 +40,7 @@ def place(tensor, device):
         return tensor
     if d.type not in devices.ACCELERATORS:
         raise RuntimeError(f"PyTorch is not linked with support for {d.type} devices")
-    _C.set_device_tag(tensor, d.index + 1)
-    return tensor
+    return _C.placed(tensor, d.index + 1)
 
 
 class Absent:

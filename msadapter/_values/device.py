@@ -98,7 +98,18 @@ META_TAG = 32767  # the same number as in csrc/device/bridge.h
 
 
 def default_device() -> device:
-    """Return the device of new tensors for which no device is given."""
+    """Return the device of new tensors for which no device is given.
+
+    In the code of an operator this is the device of the operands, if an accelerator has memory of its own.
+    """
+    tag = load().own_code_tag()
+    if tag >= 0:
+        return device(accelerator() or "cuda", tag - 1) if tag else CPU
+    return _chosen()
+
+
+def _chosen() -> device:
+    """Return the default device that the program has chosen in this thread."""
     stack = _stack()
     return stack[-1] if stack else (_current.default or CPU)
 
@@ -111,7 +122,7 @@ def set_default_device(value) -> None:
 
 def _tell() -> None:
     """Pass the default device of this thread to the functions in C++."""
-    kind = default_device().type
+    kind = _chosen().type
     load().set_default_device(0 if kind == "cpu" else 2 if kind == "meta" else 1)
 
 

@@ -14,12 +14,12 @@ import types
 import warnings
 
 from .. import overrides
+from .._host.accelerator import on_host
 from .._values.dtype import ALL, dtype
 from ..autograd import is_grad_enabled
 from ..func._binding import bind
 from ..nn.parameter import Parameter
 from ..ops._declare import _C, declaration_of, raw
-from ..ops._generator import on_host
 from ..tensor import Tensor
 
 CODES = {name: code for code, name in enumerate(_C.fused_instructions())}

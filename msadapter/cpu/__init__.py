@@ -1,7 +1,5 @@
 """torch.cpu: the CPU as a device, on which all work is synchronous."""
 
-from contextlib import nullcontext
-
 from ..amp import autocast as _autocast
 
 __all__ = [
@@ -24,14 +22,13 @@ class Stream:
     """A queue of work. It is always empty, because work is synchronous."""
 
     def __init__(self, priority: int = -1):
-        self.priority = priority
+        """The priority has no effect, because there is never work to order."""
 
     def wait_stream(self, stream) -> None:
         """Does nothing, because there is never work to wait for."""
 
-    def record_event(self):
-        """Return an event of this stream."""
-        return Event()
+    def record_event(self) -> None:
+        """Does nothing and returns None, as in PyTorch."""
 
     def wait_event(self, event) -> None:
         """Does nothing, because there is never work to wait for."""
@@ -53,18 +50,33 @@ class Event:
         """Does nothing, because there is never work to wait for."""
 
 
-_default = Stream()
-StreamContext = nullcontext
+_state = {"current": Stream()}
+
+
+class StreamContext:
+    """A block in which ``current_stream()`` is the given stream. None leaves the current one."""
+
+    def __init__(self, stream: Stream | None):
+        self.stream = stream
+        self._before: list[Stream] = []
+
+    def __enter__(self) -> None:
+        self._before.append(_state["current"])
+        if self.stream is not None:
+            _state["current"] = self.stream
+
+    def __exit__(self, *error) -> None:
+        _state["current"] = self._before.pop()
 
 
 def current_stream(device=None) -> Stream:
-    """Return the only stream."""
-    return _default
+    """Return the stream that a block of ``stream`` has selected, or the default one."""
+    return _state["current"]
 
 
-def stream(stream):
-    """A context manager that selects a stream, of which there is only one."""
-    return nullcontext(stream)
+def stream(stream) -> StreamContext:
+    """Return a context manager that selects a stream."""
+    return StreamContext(stream)
 
 
 def synchronize(device=None) -> None:

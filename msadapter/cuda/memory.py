@@ -1,4 +1,7 @@
-"""Memory statistics of the accelerator. On the host these are those of the kernels' memory pool and of the process."""
+"""Memory statistics of the accelerator.
+
+On an NPU they are those of MindSpore's memory pool, on the host those of the kernels' memory pool and of the process.
+"""
 
 import os
 import re
@@ -30,6 +33,18 @@ def _peak_resident() -> int:
 
 
 def _figures() -> dict:
+    """Name -> (current, peak), in bytes."""
+    runtime = _accelerator.npu_runtime()
+    if runtime is not None:
+        pool = runtime.memory_stats()
+        used = (pool["total_allocated_memory"], pool["max_allocated_memory"])
+        held = (pool["total_reserved_memory"], pool["max_reserved_memory"])
+        return {
+            "allocated_bytes": used,
+            "active_bytes": used,
+            "requested_bytes": used,
+            "reserved_bytes": held,
+        }
     pool = _native().memory_stats()
     used = (pool["allocated"], pool["peak"])
     held = (pool["reserved"], max(pool["reserved"], pool["peak"]))
@@ -104,6 +119,10 @@ memory_cached, max_memory_cached = memory_reserved, max_memory_reserved
 
 def reset_peak_memory_stats(device=None) -> None:
     """Resets the peaks to the current values."""
+    runtime = _accelerator.npu_runtime()
+    if runtime is not None:
+        runtime.reset_peak_memory_stats()
+        return
     _native().reset_peak()
     try:
         with open("/proc/self/clear_refs", "w") as stream:
@@ -120,12 +139,21 @@ reset_max_memory_allocated = reset_max_memory_cached = reset_peak_memory_stats
 
 
 def empty_cache() -> None:
-    """Returns unused blocks of the pool to the system."""
-    _native().release_cached()
+    """Returns unused blocks of the pool to the system, or to the device."""
+    runtime = _accelerator.npu_runtime()
+    if runtime is not None:
+        runtime.empty_cache()
+    else:
+        _native().release_cached()
 
 
 def mem_get_info(device=None) -> tuple:
-    """(free, total) bytes of the machine's memory."""
+    """(free, total) bytes of the device's memory. On the host this is the machine's memory."""
+    if _accelerator.npu_runtime() is not None:
+        import mindspore
+
+        found = mindspore.hal.get_device_properties(_accelerator.index_of(device))
+        return found.free_memory, found.total_memory
     with open("/proc/meminfo") as stream:
         rows = dict(re.findall(r"(\w+):\s+(\d+)", stream.read()))
     return int(rows["MemAvailable"]) * 1024, int(rows["MemTotal"]) * 1024

@@ -11,12 +11,12 @@ _CAPABILITY = (8, 0)
 
 
 class _CudaDeviceProperties:
-    """The properties of a device."""
+    """The properties of a device. Those that no NPU has are those of the host."""
 
-    def __init__(self):
-        self.name = get_device_name()
+    def __init__(self, index: int):
+        self.name = get_device_name(index)
         self.major, self.minor = _CAPABILITY
-        self.total_memory = mem_get_info()[1]
+        self.total_memory = mem_get_info(index)[1]
         self.multi_processor_count = os.cpu_count()
         self.warp_size = 32
         self.max_threads_per_multi_processor = 2048
@@ -54,8 +54,9 @@ def get_device_name(device=None) -> str:
 
 def get_device_properties(device=None) -> _CudaDeviceProperties:
     """The device's name, memory, number of cores and other properties."""
-    _accelerator.check_index(_accelerator.index_of(device))
-    return _CudaDeviceProperties()
+    index = _accelerator.index_of(device)
+    _accelerator.check_index(index)
+    return _CudaDeviceProperties(index)
 
 
 def get_device_capability(device=None) -> tuple:

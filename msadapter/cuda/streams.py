@@ -1,26 +1,44 @@
-"""Streams and events. Operations run immediately and in order, so waiting does nothing. Measured times are real."""
+"""Streams and events.
+
+On an NPU they are those of MindSpore's runtime. On the host, operations run immediately and in order: all work
+before a call is complete, so waiting does nothing. Measured times are real on both.
+"""
 
 import threading
 import time
 
 from .._host import accelerator as _accelerator
+from .._host.native import load
 
 _local = threading.local()
 _next_id = [1]
 
 
 class Stream:
-    """A queue of work, which is always complete."""
+    """A queue of work on the accelerator. Work of one stream runs in order.
+
+    Args:
+        device: the device, by default the current one.
+        priority: 0, or a negative number for work that goes first.
+    """
 
     def __new__(cls, device=None, priority=0, **kwargs):
         self = super().__new__(cls)
         self.device_index = kwargs.get("device_index", _accelerator.index_of(device))
-        self.stream_id = kwargs.get("stream_id")
-        if self.stream_id is None:
-            self.stream_id = _next_id[0]
-            _next_id[0] += 1
         self.device_type = kwargs.get("device_type", 1)
         self.priority = priority
+        self.stream_id = kwargs.get("stream_id")
+        runtime = _accelerator.npu_runtime()
+        if runtime is None:
+            self._queue = None
+            if self.stream_id is None:
+                self.stream_id = _next_id[0]
+                _next_id[0] += 1
+        elif self.stream_id is None:
+            self._queue = runtime.Stream(priority)
+            self.stream_id = self._queue.id
+        else:
+            self._queue = runtime.Stream(priority, stream_id=self.stream_id)
         return self
 
     def __init__(self, device=None, priority=0, **kwargs):
@@ -50,24 +68,28 @@ class Stream:
         return 0, -1
 
     def wait_event(self, event) -> None:
-        """Makes later work wait for the event, which has already happened."""
+        """Make later work of this stream wait for the event."""
+        event.wait(self)
 
     def wait_stream(self, stream) -> None:
-        """Makes later work wait for the work of another stream, which is already complete."""
+        """Make later work of this stream wait for the work that another stream has now."""
+        if self._queue is not None:
+            self.wait_event(stream.record_event())
 
     def record_event(self, event=None):
-        """Records an event in this stream and returns it."""
+        """Record an event in this stream and return it."""
         event = Event() if event is None else event
         event.record(self)
         return event
 
     def query(self) -> bool:
-        """Returns True, because all work is complete."""
-        return True
+        """Return whether all work of this stream is complete. On the host it always is."""
+        return self._queue is None or self._queue.query()
 
     def synchronize(self) -> None:
-        """Wait for all work."""
-        synchronize()
+        """Wait for all work of this stream."""
+        if self._queue is not None:
+            self._queue.synchronize()
 
     def __enter__(self):
         self._context = StreamContext(self)
@@ -91,9 +113,14 @@ class Stream:
 
 
 class ExternalStream(Stream):
-    """A stream that was created by another library."""
+    """A stream that was created by another library. On the host it is a number that names no queue."""
 
     def __new__(cls, stream_ptr, device=None, **kwargs):
+        if not _accelerator.on_host():
+            raise NotImplementedError(
+                "torch.cuda.ExternalStream is not supported on an NPU: MindSpore makes its streams itself "
+                "(docs/coverage.md)"
+            )
         return super().__new__(cls, device=device, stream_id=stream_ptr, **kwargs)
 
     def __init__(self, stream_ptr, device=None, **kwargs):
@@ -106,6 +133,8 @@ class Event:
     def __init__(self, enable_timing=False, blocking=False, interprocess=False, external=False, device=None):
         self.enable_timing = enable_timing
         self._time = None
+        runtime = _accelerator.npu_runtime()
+        self._point = None if runtime is None else runtime.Event(bool(enable_timing), bool(blocking))
 
     @classmethod
     def from_ipc_handle(cls, device, handle):
@@ -113,19 +142,24 @@ class Event:
         raise NotImplementedError("torch.cuda.Event.from_ipc_handle is not supported (docs/coverage.md)")
 
     def record(self, stream=None) -> None:
-        """Records the current time."""
-        synchronize()
+        """Record the event in a stream, by default the current one."""
         self._time = time.perf_counter()
+        if self._point is not None:
+            self._point.record((stream or current_stream())._queue)
 
     def wait(self, stream=None) -> None:
-        """Makes a stream wait for this event, which has already happened."""
+        """Make later work of a stream, by default the current one, wait for this event."""
+        if self._point is not None and self._time is not None:
+            self._point.wait((stream or current_stream())._queue)
 
     def query(self) -> bool:
-        """Returns True, because the work before the event is complete."""
-        return True
+        """Return whether the work before the event is complete. On the host it always is."""
+        return self._point is None or self._time is None or self._point.query()
 
     def synchronize(self) -> None:
-        """Waits for the event, which has already happened."""
+        """Wait for the work before the event."""
+        if self._point is not None and self._time is not None:
+            self._point.synchronize()
 
     def elapsed_time(self, end_event) -> float:
         """The milliseconds from this event to `end_event`."""
@@ -133,6 +167,8 @@ class Event:
             raise ValueError("Both events must be created with argument 'enable_timing=True'.")
         if self._time is None or end_event._time is None:
             raise ValueError("Both events must be recorded before calculating elapsed time.")
+        if self._point is not None:
+            return self._point.elapsed_time(end_event._point)
         return (end_event._time - self._time) * 1e3
 
     def __repr__(self):
@@ -178,8 +214,12 @@ def current_stream(device=None) -> Stream:
 
 def set_stream(stream) -> None:
     """Makes `stream` current on its device. None changes nothing."""
-    if stream is not None:
-        _local.__dict__.setdefault("streams", {})[stream.device_index] = stream
+    if stream is None:
+        return
+    _local.__dict__.setdefault("streams", {})[stream.device_index] = stream
+    runtime = _accelerator.npu_runtime()
+    if runtime is not None:
+        runtime.set_cur_stream(stream._queue)
 
 
 def get_stream_from_external(data_ptr: int, device=None) -> Stream:
@@ -188,10 +228,8 @@ def get_stream_from_external(data_ptr: int, device=None) -> Stream:
 
 
 def synchronize(device=None) -> None:
-    """Waits until the accelerator has finished. On the host, the work is complete when an operator returns."""
+    """Wait until the accelerator has finished. On the host, the work is complete when an operator returns."""
     if device is not None:
         _accelerator.check_index(_accelerator.index_of(device))
     if not _accelerator.on_host():
-        import mindspore
-
-        mindspore.runtime.synchronize()
+        load().synchronise_device()

@@ -34,6 +34,7 @@ class SingleProcess:
     """The backend of a group whose only member is this process."""
 
     sequence, position = 0, None
+    device = "cpu"  # of the tensors with which collectives of Python objects exchange bytes
 
     def __init__(self):
         self._mail, self.name = {}, ""

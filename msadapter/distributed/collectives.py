@@ -7,7 +7,7 @@ from . import debug
 from .process_group import default_group, resolve, world
 from .reduce_op import ReduceOp
 from .setup import get_group_rank, not_in_group
-from .work import Work
+from .work import Together
 
 
 def _check_tensor(value, name):
@@ -69,7 +69,7 @@ def all_reduce_coalesced(tensors, op=ReduceOp.SUM, group=None, async_op=False):
     _check_list(tensors, "tensors")
     if not_in_group(group, "all_reduce_coalesced"):
         return None
-    return _done(_Together([resolve(group)._backend.allreduce(t, op) for t in tensors]), async_op)
+    return _done(Together([resolve(group)._backend.allreduce(t, op) for t in tensors]), async_op)
 
 
 def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False, group_dst=None):
@@ -137,7 +137,7 @@ def all_gather_coalesced(output_tensor_lists, input_tensor_list, group=None, asy
         pg._backend.allgather([outputs[j] for outputs in output_tensor_lists], tensor)
         for j, tensor in enumerate(input_tensor_list)
     ]
-    return _done(_Together(works), async_op)
+    return _done(Together(works), async_op)
 
 
 def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group_dst=None):
@@ -275,18 +275,6 @@ def _broadcast_coalesced(process_group, tensors, buffer_size: int, src: int = 0)
             broadcast(flat, group=process_group, group_src=src)
             for tensor, part in zip(bucket, flat.split([t.numel() for t in bucket]), strict=True):
                 tensor.detach().copy_(part.view(tensor.shape))
-
-
-class _Together(Work):
-    """A Work for several operations."""
-
-    def __init__(self, works):
-        super().__init__([t for work in works for t in work._result], self._wait_all)
-        self._works = works
-
-    def _wait_all(self, timeout):
-        for work in self._works:
-            work.wait(timeout)
 
 
 class _CoalescingManager:

@@ -36,6 +36,8 @@ _FEW = 3  # ranks up to which gathering all tensors transfers fewer bytes than a
 class MpiBackend:
     """A backend with the methods of backend.SingleProcess for an MPI communicator."""
 
+    device = "cpu"
+
     def __init__(self, comm, rank: int, ranks, timeout):
         self.mpi = mpi_world.job.mpi
         self.comm, self.rank, self.ranks, self.timeout = comm, rank, list(ranks), timeout

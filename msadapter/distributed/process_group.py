@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from .reduce_op import ReduceOp
 from .store import Store
-from .work import Work
+from .work import Work, together
 
 default_pg_timeout = timedelta(minutes=30)
 default_pg_nccl_timeout = timedelta(minutes=10)
@@ -130,30 +130,32 @@ class ProcessGroup:
         tensors = tensors if isinstance(tensors, (list, tuple)) else [tensors]
         op = getattr(opts, "reduceOp", opts)
         op = ReduceOp.SUM if op is None else op
-        return [self._backend.allreduce(t, op) for t in tensors][-1]
+        return together([self._backend.allreduce(t, op) for t in tensors])
 
     def broadcast(self, tensors, opts=None, root: int = 0) -> Work:
         tensors = tensors if isinstance(tensors, (list, tuple)) else [tensors]
-        return [self._backend.broadcast(t, getattr(opts, "rootRank", root)) for t in tensors][-1]
+        return together([self._backend.broadcast(t, getattr(opts, "rootRank", root)) for t in tensors])
 
     def allgather(self, output_lists, inputs, opts=None) -> Work:
-        return [self._backend.allgather(o, i) for o, i in zip(output_lists, inputs, strict=True)][-1]
+        return together([self._backend.allgather(o, i) for o, i in zip(output_lists, inputs, strict=True)])
 
     def _allgather_base(self, output, tensor, opts=None) -> Work:
-        return self._backend.allgather_into(output, tensor)
+        return together([self._backend.allgather_into(output, tensor)])
 
     def _reduce_scatter_base(self, output, tensor, opts=None) -> Work:
         op = getattr(opts, "reduceOp", None)
-        return self._backend.reduce_scatter_into(output, tensor, ReduceOp.SUM if op is None else op)
+        return together(
+            [self._backend.reduce_scatter_into(output, tensor, ReduceOp.SUM if op is None else op)]
+        )
 
     def barrier(self, opts=None) -> Work:
-        return self._backend.barrier()
+        return together([self._backend.barrier()])
 
     def send(self, tensors, dst: int, tag: int = 0) -> Work:
-        return self._backend.send(tensors[0], dst, tag)
+        return together([self._backend.send(tensors[0], dst, tag)])
 
     def recv(self, tensors, src: int, tag: int = 0) -> Work:
-        return self._backend.recv(tensors[0], src, tag)
+        return together([self._backend.recv(tensors[0], src, tag)])
 
 
 class ProcessGroupNCCL(ProcessGroup):

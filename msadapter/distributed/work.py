@@ -76,6 +76,35 @@ class Work:
 
 _Work = Work
 
+
+class Together(Work):
+    """A Work for several operations."""
+
+    def __init__(self, works):
+        super().__init__([t for work in works for t in work._result], self._wait_all)
+        self._works = works
+
+    def _wait_all(self, timeout):
+        for work in self._works:
+            work.wait(timeout)
+
+    def is_completed(self) -> bool:
+        if all(work.is_completed() for work in self._works):
+            self.wait()
+        return super().is_completed()
+
+    def in_background(self) -> None:
+        for work in self._works:
+            work.in_background()
+
+
+def together(works) -> Work:
+    """One Work for operations that go on if it is dropped: memory that MPI uses must outlive them."""
+    made = works[0] if len(works) == 1 else Together(works)
+    made.in_background()
+    return made
+
+
 _abandoned: list = []  # memory of operations whose ranks did not agree
 
 

@@ -1,7 +1,8 @@
 """Rules for operators on batched tensors. A rule runs the operator once for the whole batch.
 
-Operators without a rule run once for each element. This is always correct, so rules exist only for speed. A
-rule gets the operator's arguments by name.
+Operators without a rule run once for each element. This is always correct, so rules exist only for speed. Most rules
+follow from the facts of a declaration (see ``rule_for``). A rule with operators' names is code for these operators alone,
+about their arguments and dims. A rule gets the operator's arguments by name.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ def rule_for(declaration):
     facts, parameters = declaration.facts, declaration.schema.parameters
     if declaration.schema.name in RULES:
         return RULES[declaration.schema.name]
+    if facts.sample_rank is not None:
+        return _layer
     if facts.pointwise:
         return _pointwise
     if facts.reduction is not None:
@@ -384,22 +387,11 @@ def _new(function, bound, level, inplace):
 
 
 # ---- layers that take a batch of their own
-_WITH_BATCH = {
-    "nn.functional.conv1d": 2, "nn.functional.conv2d": 3, "nn.functional.conv3d": 4,
-    "nn.functional.conv_transpose1d": 2, "nn.functional.conv_transpose2d": 3,
-    "nn.functional.conv_transpose3d": 4, "nn.functional.max_pool1d": 2, "nn.functional.max_pool2d": 3,
-    "nn.functional.max_pool3d": 4, "nn.functional.avg_pool1d": 2, "nn.functional.avg_pool2d": 3,
-    "nn.functional.avg_pool3d": 4, "nn.functional.adaptive_avg_pool1d": 2,
-    "nn.functional.adaptive_avg_pool2d": 3, "nn.functional.adaptive_avg_pool3d": 4,
-}  # fmt: skip
-
-
-@rule(*_WITH_BATCH)
 def _layer(function, bound, level, inplace):
     """Merge the batch into the layer's own batch dimension."""
     first = next(iter(bound))
     value, rank = _only_first(bound, level), bound[first].ndim
-    lone = _WITH_BATCH[declaration_of(function)[0].schema.name]
+    lone = declaration_of(function)[0].facts.sample_rank
     if rank == lone:
         return _wrapped(_call(function, bound, {first: value}), level)
     if rank != lone + 1 or 0 in value.shape:

@@ -10,17 +10,9 @@ from ..random import get_rng_state, set_rng_state
 from ..tensor import Tensor
 from ..utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
 from ._batched import BatchedTensor, Level, batch_of, is_batched, levels, wrap
-from ._binding import declaration_of
+from ._binding import bind, declaration_of
 from ._looped import looped, tensors_in
 
-_FACTORIES = {"rand", "randn", "randint", "randperm"}
-_ON_BATCH = {"rand_like", "randn_like", "randint_like", "bernoulli", "nn.functional.dropout", "dropout", "Tensor.uniform",
-             "Tensor.normal", "Tensor.bernoulli", "Tensor.exponential"}  # fmt: skip
-_RANDOM = _FACTORIES | _ON_BATCH | {
-    "normal", "Tensor.random", "Tensor.cauchy", "Tensor.log_normal", "Tensor.geometric", "multinomial", "poisson",
-    "binomial", "_standard_gamma", "_sample_dirichlet", "nn.functional.rrelu", "feature_dropout", "feature_dropout_",
-    "alpha_dropout", "alpha_dropout_", "feature_alpha_dropout", "dropout_", "native_dropout",
-}  # fmt: skip
 _ERROR = (
     "vmap: called random operation while in randomness error mode. Please either use the 'same' or "
     "'different' randomness "
@@ -37,14 +29,13 @@ class _Randomness(TorchFunctionMode):
     def __torch_function__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         declaration, inplace = declaration_of(function)
-        name = declaration.schema.name if declaration is not None else ""
-        if name not in _RANDOM or (name.endswith("dropout") and not _drops(args, kwargs)):
+        if declaration is None or declaration.facts.random is None or not _draws(declaration, args, kwargs):
             return function(*args, **kwargs)
         if self.level.randomness == "error":
             raise RuntimeError(_ERROR)
         if self.level.randomness == "same":
             return self._same(function, args, kwargs, inplace)
-        return self._different(name, function, args, kwargs, inplace)
+        return self._different(declaration.facts.random, function, args, kwargs, inplace)
 
     def _same(self, function, args, kwargs, inplace):
         """Draw the same numbers for all elements."""
@@ -58,18 +49,18 @@ class _Randomness(TorchFunctionMode):
 
         return looped(again, args, kwargs, self.level, inplace)
 
-    def _different(self, name, function, args, kwargs, inplace):
-        """Draw different numbers for each element: for the whole batch at once if PyTorch does so."""
+    def _different(self, how, function, args, kwargs, inplace):
+        """Draw different numbers for each element: for the whole batch at once where numbers are drawn one by one."""
         level = self.level
         batched = [x for x in tensors_in((args, kwargs)) if is_batched(x, level)]
-        if name in ("rand", "randn"):
+        if how == "sizes":
             sizes = (
                 list(args[0])
                 if args and not isinstance(args[0], int)
                 else list(args) or list(kwargs.pop("size"))
             )
             return wrap(function([level.size, *sizes], **kwargs), level)
-        if name in _ON_BATCH and len(batched) == 1 and args and args[0] is batched[0]:
+        if how in ("each", "values") and len(batched) == 1 and args and args[0] is batched[0]:
             result = function(args[0]._value, *args[1:], **kwargs)
             return args[0] if inplace else wrap(result, level)
         if inplace and not batched:
@@ -82,10 +73,19 @@ class _Randomness(TorchFunctionMode):
         return wrap(ops.stack([function(*args, **kwargs) for _ in range(level.size)]), level)
 
 
-def _drops(args, kwargs) -> bool:
-    p = kwargs.get("p", args[1] if len(args) > 1 else 0.5)
-    training = kwargs.get("training", kwargs.get("train", args[2] if len(args) > 2 else True))
-    return bool(training) and p > 0
+def _draws(declaration, args, kwargs) -> bool:
+    """Return whether this call of a random operator draws numbers (see ``random`` in the docstring of ``op``)."""
+    if not {"training", "train", "dropout_p", "_random_samples"} & {
+        p.name for p in declaration.schema.parameters
+    }:
+        return True
+    try:
+        bound = bind(declaration, args, kwargs)
+    except TypeError:
+        return False  # the call will raise an error about its arguments
+    training = bound.get("training", bound.get("train"))
+    probability = bound.get("p", bound.get("dropout_p"))
+    return (training is None or bool(training)) and probability != 0 and bound.get("_random_samples") is None
 
 
 def _name(func) -> str:

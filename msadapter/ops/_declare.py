@@ -62,11 +62,17 @@ class Refused(str):
 _POLICIES = {None: 0, "lower": 1, "float32": 2, "widest": 3, "as given": 4}
 _REFUSED = 5
 REDUCTIONS = ("sum", "mean", "max", "min", "other")
+_CHOICES = {  # facts that are one word of several
+    "reduction": REDUCTIONS,
+    "random": ("each", "values", "sizes", "other"),
+    "backward": ("plain", "sizes"),
+    "float8": ("any", "tensors", "infinite"),
+}
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What vmap, DTensor, autocast, the fusion and the dispatcher read of an operator. See ``op`` for the meanings."""
+    """What the rest of the package reads about an operator. See ``op`` for the meanings."""
 
     pointwise: bool = False
     linear: str | tuple[str, ...] = ()
@@ -79,6 +85,16 @@ class Facts:
     numbers_alone: bool = False
     writes_expanded: bool = False
     separate_operands: bool = False
+    copied_to_out: bool = False
+    chain_of_views: bool = False
+    copies: bool = False
+    whole: bool = False
+    keeps_zeros: bool = False
+    sample_rank: int | None = None
+    random: str | None = None
+    foreach: bool | str = False
+    backward: str | None = None
+    float8: str | None = None
 
     def policy(self, device: str) -> str | None:
         """The autocast policy on ``device``, "cpu" or "accelerator"."""
@@ -217,7 +233,20 @@ def _autocast_codes(schema: _schema.Schema, facts: Facts) -> tuple:
 
 
 def _spec(
-    schema, *, body, composite, kernel, numbers, promote, promote_args, grad, view, facts, forms, inplace
+    schema,
+    *,
+    body,
+    composite,
+    kernel,
+    numbers,
+    promote,
+    promote_args,
+    grad,
+    view,
+    facts,
+    forms,
+    node,
+    inplace,
 ) -> dict:
     params = [
         {
@@ -237,16 +266,15 @@ def _spec(
             if promote
             else []
         )
+    tensors = sum(p.type in ("Tensor", "TensorOrScalar", "Tensor[]") for p in schema.parameters)
     positional = [i for i, p in enumerate(schema.parameters) if not p.keyword_only]
-    vararg = -1
-    for i in positional:
-        if schema.parameters[i].type == "int[]":
-            if i == 0 or (i == 1 and schema.parameters[0].name == "self"):
-                vararg = i
-            break
+    # Several ints may stand for a list that is the only positional argument besides self, as in x.permute(1, 0).
+    last = positional[-1] if positional else -1
+    alone = last == 0 or (last == 1 and schema.parameters[0].name == "self")
+    vararg = last if alone and schema.parameters[last].type == "int[]" else -1
     return {
         "qualified": schema.name,
-        "node_name": _node_name(schema),
+        "node_name": node or _node_name(schema),
         "params": params,
         "kernel": kernel,
         "numbers": [(schema.index(name), operator) for name, operator in (numbers or {}).items()],
@@ -264,7 +292,9 @@ def _spec(
         "refuses_bool": facts.refuses_bool,
         "numbers_alone": facts.numbers_alone,
         "writes_expanded": facts.writes_expanded,
-        "separate_operands": facts.separate_operands,
+        "separate_operands": facts.separate_operands or (facts.pointwise and tensors == 1),
+        "recorded": composite and not facts.copied_to_out,
+        "chain_of_views": facts.chain_of_views,
         "inplace": inplace,
     }
 
@@ -299,7 +329,7 @@ def _publish(declaration: Declaration) -> None:
 def _table_name(dotted: str, short: bool) -> str:
     """The attribute of ``t``: linalg.inv -> linalg_inv; nn.functional.gelu -> gelu, or nn_functional_gelu if not short."""
     if short:
-        return re.sub(r"^(Tensor|nn\.functional)\.", "", dotted).replace(".", "_")
+        return re.sub(r"^(Tensor|nn\.functional|aten)\.", "", dotted).replace(".", "_")
     return (dotted if "." in dotted else f"torch.{dotted}").replace(".", "_")
 
 
@@ -330,17 +360,22 @@ def _derived(schema: _schema.Schema, kind: str, promote, facts: dict) -> Facts:
     for name in ("along", "native"):
         if isinstance(facts.get(name), str):
             facts[name] = (facts[name],)
+    unknown = sorted(set(facts) - set(Facts.__dataclass_fields__))
+    if unknown:
+        raise TypeError(f"{schema.name}: {unknown[0]!r} is no fact; see the docstring of op")
     made = Facts(**{name: value for name, value in facts.items() if value is not None})
-    if made.reduction is not None and made.reduction not in REDUCTIONS:
-        raise ValueError(f"{schema.name}: reduction {made.reduction!r} is none of {', '.join(REDUCTIONS)}")
+    for name, choices in _CHOICES.items():
+        value = getattr(made, name)
+        if value is not None and value not in choices:
+            raise ValueError(f"{schema.name}: {name} {value!r} is none of {', '.join(choices)}")
     named = made.along if isinstance(made.linear, str) else (*made.along, *made.linear)
     for name in named:
         schema.index(name)  # ValueError where the schema has no such argument
     return made
 
 
-def _declare(text: str, *, kind, ms=None, numbers=None, body=None, promote=None, promote_args=None, grad=None, view=False, forms,
-             aliases, dunder, notes, short, facts):  # fmt: skip
+def _declare(text: str, *, kind, ms=None, numbers=None, body=None, promote=None, promote_args=None, grad=None, view=False,
+             node=None, forms, aliases, dunder, notes, short, facts):  # fmt: skip
     schema = _schema.parse(text)
     if schema.name in declarations:
         raise ValueError(f"operator {schema.name} is declared twice")
@@ -356,6 +391,7 @@ def _declare(text: str, *, kind, ms=None, numbers=None, body=None, promote=None,
         "view": view,
         "facts": facts,
         "forms": forms,
+        "node": node,
     }
     d = Declaration(
         schema,
@@ -419,7 +455,7 @@ def _by_name(space: str, name: str):
 def _reduce_operator(function):
     """Operators are pickled and deep-copied by name."""
     module = function.__module__.removeprefix("torch").lstrip(".") or "torch"
-    for space in (module, "Tensor", "torch", "nn.functional"):
+    for space in (module, "Tensor", "torch", "nn.functional", "aten"):
         if namespaces[space].get(function.__name__) is function:
             return _by_name, (space, function.__name__)
     raise TypeError(f"cannot pickle operator {function.__name__}")
@@ -435,40 +471,35 @@ def op(
     forms: str = "fm",
     grad=None,
     view: bool = False,
+    node: str | None = None,
     aliases=(),
     dunder: str | None = None,
     notes: str = "",
     short: bool = True,
-    pointwise: bool | None = None,
-    linear: str | tuple[str, ...] | None = None,
-    along: str | tuple[str, ...] | None = None,
-    reduction: str | None = None,
-    autocast: str | dict | None = None,
-    fuses: str | dict | None = None,
-    native: str | tuple[str, ...] | None = None,
-    refuses_bool: bool = False,
-    numbers_alone: bool = False,
-    writes_expanded: bool = False,
-    separate_operands: bool = False,
+    **facts,
 ):
     """Declares an operator.
 
     How it is called and computed:
         schema: torch's signature, e.g. ``"add(Tensor self, TensorOrScalar other, *, Scalar alpha=1) -> Tensor"``.
+            A dotted name is that of a function elsewhere: ``nn.functional.gelu``, or ``aten.im2col`` where only
+            torch.ops.aten has it.
         ms: MindSpore's operator, called with the arguments in schema order. Without it ``op`` is a decorator for a body
             that adapts the arguments and makes raw calls.
         numbers: argument name -> MindSpore's operator for calls where this argument is a Python number. Without an entry,
-            MindSpore receives the number as a tensor without dims.
+            an operator with ``promote`` receives the number as a tensor without dims, and any other the number. An
+            empty name makes it such a tensor too.
         promote: None, "default" or "float": the common dtype of ``promote_args`` (default: every tensor argument).
         forms: letters of f(unction), m(ethod), i(n-place method), n (the in-place form as a function too, such as
             ``torch.exp_``), o(ut=). ``out=`` is refused where the letter is missing.
         grad: argument name (or tuple of names) -> function of the output gradient and of what it reads by name.
         view: the body returns views of the first argument.
+        node: the name of its graph node, where PyTorch's is not made of the operator's name.
         aliases: further names; dunder: the operator's special method, e.g. ``"__add__"``.
         short: False where another operator has the name in the table ``t`` already: then it is found there under its whole
             name, e.g. ``t.nn_functional_relu`` or ``t.torch_dropout``.
 
-    What it is. vmap, DTensor, autocast, the fusion and the dispatcher read these facts here and nowhere else:
+    What it is (``facts``, the fields of Facts). Whoever needs such a fact reads it here and nowhere else:
         pointwise: each number of a result depends on the numbers at the same place alone, after broadcasting. Follows
             from ``ms`` with ``promote`` where no argument counts anything; say it otherwise.
         linear: names of the tensors in each of which it is linear; "jointly" where it is linear in all of them together,
@@ -483,24 +514,28 @@ def op(
         refuses_bool: its first two operands must not be bool.
         numbers_alone: it takes two Python numbers without a tensor.
         writes_expanded: its in-place form also writes to tensors whose elements share memory.
-        separate_operands: its in-place form refuses operands that share memory with what it writes.
+        separate_operands: its in-place form refuses operands that share memory with what it writes, and so does out=. This
+            follows for pointwise operators of one tensor.
+        copied_to_out: a composite whose form with out= copies the result, so that operands may require grad.
+        chain_of_views: its result counts as a view of a view, as that of an index with several parts does.
+        copies: each number of the result is a number of the operand, unchanged.
+        whole: a part of an operand says nothing about a part of the result. DTensor gathers the operands.
+        keeps_zeros: zero gives zero, so a sparse tensor applies it to the stored values alone.
+        sample_rank: how many dims the first tensor has without a batch; one more dim in front is a batch.
+        random: it draws random numbers. "each": one by one for each number of the first tensor, whose values do not
+            matter; "values": the same, and the values matter; "sizes": one by one for the argument ``size``; "other".
+            It draws nothing while its argument ``training`` (``train``) is false, ``p`` (``dropout_p``) of such an
+            operator is 0, or ``_random_samples`` are given.
+        foreach: ``torch._foreach_<name>`` exists, which applies it to each tensor of a list; or the name of the
+            operator that this function applies where the second operand is a number.
+        backward: torch.ops.aten has ``<name>_backward``. "plain": its arguments are the gradient and those of the
+            operator; "sizes": the gradient, the sizes of output and input, and the remaining arguments.
+        float8: PyTorch has it for float8 tensors, and it has ``ms``. "any": for all; "tensors": if both operands are
+            tensors; "infinite": for dtypes with infinities.
 
-    Raises ValueError for a name that is declared already, an unknown policy or reduction, and a fact about an argument
-    that the schema does not have.
+    Raises ValueError for a name that is declared already, an unknown word for a fact, and a fact about an argument that
+    the schema does not have; TypeError for an unknown fact.
     """
-    facts = {
-        "pointwise": pointwise,
-        "linear": linear,
-        "along": along,
-        "reduction": reduction,
-        "autocast": autocast,
-        "fuses": fuses,
-        "native": native,
-        "refuses_bool": refuses_bool,
-        "numbers_alone": numbers_alone,
-        "writes_expanded": writes_expanded,
-        "separate_operands": separate_operands,
-    }
     options = {
         "numbers": numbers,
         "promote": promote,
@@ -508,6 +543,7 @@ def op(
         "forms": forms,
         "grad": grad,
         "view": view,
+        "node": node,
         "aliases": aliases,
         "dunder": dunder,
         "notes": notes,
@@ -527,25 +563,12 @@ def composite(
     dunder: str | None = None,
     notes: str = "",
     short: bool = True,
-    pointwise: bool | None = None,
-    along: str | tuple[str, ...] | None = None,
-    reduction: str | None = None,
-    autocast: str | dict | None = None,
-    fuses: str | dict | None = None,
-    native: str | None = None,
+    **facts,
 ):
     """Declares an operator as a function of other table operators; its gradient is theirs.
 
     The arguments are those of ``op``. ``native`` is "call" where csrc/dispatch has the ordinary call of that name.
     """
-    facts = {
-        "pointwise": pointwise,
-        "along": along,
-        "reduction": reduction,
-        "autocast": autocast,
-        "fuses": fuses,
-        "native": native,
-    }
     return lambda body: (
         _declare(
             schema,

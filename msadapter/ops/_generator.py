@@ -7,7 +7,7 @@ import os
 import weakref
 
 from .._host import extensions
-from .._host.runtime import device_target
+from .._host.accelerator import on_host
 from .._values.base import Base
 from .._values.device import META_TAG, accelerator
 from .._values.device import device as device_type
@@ -16,6 +16,8 @@ from ._declare import _C, raw, t
 
 _DEFAULT_ID = 0
 _DEVICE_STATE_BYTES = 16
+_DEFAULT_SEED = 67280421310721  # PyTorch's seed of a generator that nobody seeded
+_OFFSET_STEP = 12  # torch_npu asks for 10 numbers, rounded up to a multiple of 4
 _LOW, _HIGH = -(1 << 63), (1 << 64) - 1
 
 
@@ -26,12 +28,6 @@ def _int64(value: int):
 @functools.cache
 def _offset():
     return _int64(0)  # CPU generators have no offset
-
-
-@functools.cache
-def on_host() -> bool:
-    """Return whether MindSpore computes on the CPU in this process."""
-    return device_target() == "CPU"
 
 
 def checked_seed(seed) -> int:
@@ -72,28 +68,36 @@ class _HostStream:
 
 
 class _DeviceStream:
-    """A stream of MindSpore's own generator."""
+    """A stream of the Philox generator of an NPU: a seed, and an offset that each draw advances.
+
+    The state (16 bytes: the seed, then the offset) and the step are those of torch_npu, so that the operators of
+    a device get the same pair as there.
+    """
 
     def __init__(self):
-        import mindspore
-
-        self._generator = mindspore.Generator()
-        self._step = mindspore.Tensor(12, mindspore.int64)
+        self._seed, self._offset = _DEFAULT_SEED, 0
 
     def operands(self):
-        return self._generator._step(self._step)
+        offset = self._offset
+        self._offset += _OFFSET_STEP
+        return _int64(self._seed), _int64(offset)
 
     def reseed(self, seed: int) -> None:
-        self._generator.manual_seed(seed - (1 << 64) if seed >= 1 << 63 else seed)
+        self._seed, self._offset = seed, 0
 
     def initial_seed(self) -> int:
-        return int(self._generator.initial_seed()) % (1 << 64)
+        return self._seed
 
     def get_state(self):
-        return self._generator.get_state()
+        state = self._seed.to_bytes(8, "little") + self._offset.to_bytes(8, "little")
+        return t.tensor(list(state), dtype=ALL["uint8"])
 
     def set_state(self, state) -> None:
-        self._generator.set_state(state)
+        content = bytes(state.tolist())
+        if len(content) not in (8, _DEVICE_STATE_BYTES):  # PyTorch also accepts a state without an offset
+            raise RuntimeError("RNG state is wrong size")
+        self._seed = int.from_bytes(content[:8], "little")
+        self._offset = int.from_bytes(content[8:], "little")
 
 
 class Generator:

@@ -10,7 +10,7 @@ from ._declare import t
 def _mirrored(x, low, high):
     """Reflect x into [low / 2, high / 2]."""
     if low == high:
-        return t.zeros_like(x)
+        return t.masked_fill(x, x == x, 0)  # zero, with a gradient of zero
     begin, span = low / 2, (high - low) / 2
     x = (x - begin).abs()
     flips = (x / span).detach().floor()
@@ -27,11 +27,10 @@ def _bounded(x, size, padding, corners):
     return t.where(inside, x, x.detach().clamp(0, size - 1))
 
 
-def _cubic(distance):
-    """The cubic convolution kernel with the parameter a = -0.75."""
+def _cubic(distance, near: bool):
+    """The cubic convolution kernel with the parameter a = -0.75, for distances up to 1 (`near`) or from 1 to 2."""
     d, a = distance.abs(), -0.75
-    near, far = ((a + 2) * d - (a + 3)) * d * d + 1, ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
-    return t.where(d <= 1, near, far)
+    return ((a + 2) * d - (a + 3)) * d * d + 1 if near else ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
 
 
 def _axis_taps(at, size, mode, padding, corners):
@@ -47,7 +46,7 @@ def _axis_taps(at, size, mode, padding, corners):
         taps = [
             (
                 _bounded(low + k, size, padding, corners) if mode == 2 else low + k,
-                _cubic(x - low - k) if mode == 2 else (x - low if k else low + 1 - x),
+                _cubic(x - low - k, k in (0, 1)) if mode == 2 else (x - low if k else low + 1 - x),
             )
             for k in offsets
         ]

@@ -6,7 +6,6 @@ import ctypes
 
 from .._values.dtype import ALL
 from ._declare import raw, t
-from ._generator import on_host
 
 # routines whose complex version has another name
 _COMPLEX = {"orgqr": "ungqr", "ormqr": "unmqr", "syevd": "heevd"}
@@ -41,7 +40,7 @@ def _bind() -> None:
         for kind in "sdcz":
             own = _COMPLEX.get(name, name) if kind in "cz" else _REAL.get(name, name)
             addresses.append(address(table[kind + own]))
-    raw.LapackBind(tensor(addresses, dtype=ALL["int64"]))
+    raw.LapackBind(tensor(addresses, dtype=ALL["int64"], device="cpu"))
 
 
 class _Lapack:
@@ -52,8 +51,7 @@ class _Lapack:
 
     def __getattr__(self, name: str):
         if not self._bound:
-            if on_host():
-                _bind()
+            _bind()
             self._bound = True
         function = getattr(raw, name)
         setattr(self, name, function)

@@ -75,7 +75,7 @@ _REASONS = {
 
 
 def check_info(info, name: str, reason: str) -> None:
-    """Raise LinAlgError for the first matrix whose ``info`` is not zero."""
+    """Raise an error for the first matrix whose ``info`` is not zero: RuntimeError for factors, else LinAlgError."""
     if info.numel() == 0:
         return
     if info.ndim == 0:
@@ -87,7 +87,8 @@ def check_info(info, name: str, reason: str) -> None:
             return
         code, where = codes[position], f"(Batch element {position}): "
     if code:
-        raise LinAlgError(f"{name}: {where}{_REASONS[reason].format(code)}")
+        kind = RuntimeError if reason in ("lu_factor", "ldl_factor") else LinAlgError
+        raise kind(f"{name}: {where}{_REASONS[reason].format(code)}")
 
 
 def identity(n: int, like):

@@ -7,7 +7,7 @@ import operator
 from .._values.dtype import int64
 from ._declare import t
 from .slicing import slice_bounds
-from .view import make_tensor
+from .view import beside, make_tensor
 
 
 def _is_tensor(x) -> bool:
@@ -163,15 +163,16 @@ def lower(shape, items):
     return (spec if changed else None), tensors
 
 
-def _index_list(tensors):
+def _index_list(tensors, indexed):
     """Return the index tensors in the order of dims, with None for dims without one.
 
-    A boolean mask covers as many dims as it has itself.
+    A boolean mask covers as many dims as it has itself. Index tensors on the host are copied to the device of the
+    indexed tensor, as in PyTorch.
     """
     out, dim = [], 0
     for at, x in tensors:
         out.extend([None] * (at - dim))
-        out.append(x)
+        out.append(beside(x, indexed))
         dim = at + (_consumed(x) if x.ndim else 1)
     return out
 
@@ -194,7 +195,7 @@ def getitem(x, index):
     spec, tensors = lower(x.shape, _as_tuple(index))
     if not tensors:
         return t._region(x, spec or ())
-    return t._index(t._region(x, spec) if spec else x, _index_list(tensors))
+    return t._index(t._region(x, spec) if spec else x, _index_list(tensors, x))
 
 
 t._getitem = getitem  # the subscript in C++ calls this for indices that it does not handle itself
@@ -223,7 +224,9 @@ def setitem(x, index, value):
         t.masked_fill_(part, tensors[0][1], value)
     else:
         t.index_put_(
-            part, _index_list(tensors), value if _is_tensor(value) else make_tensor(value, dtype=x.dtype)
+            part,
+            _index_list(tensors, part),
+            value if _is_tensor(value) else make_tensor(value, dtype=x.dtype, device=x.device),
         )
 
 

@@ -1,11 +1,15 @@
-"""Scaled dot product attention: a tiled kernel where it supports the inputs, the plain formula elsewhere."""
+"""Scaled dot product attention: a tiled kernel where it supports the inputs, the plain formula elsewhere.
+
+The tiled kernel runs on the host. On an NPU the plain formula is used; the fused operator of the NPU is
+`torch_npu.npu_fusion_attention` (kernels_ascend).
+"""
 
 from __future__ import annotations
 
 import math
 
 from .._values.dtype import ALL
-from ._declare import composite, op, raw, t
+from ._declare import _C, composite, op, raw, t
 from .nn_norm import gradients_of, recording
 
 
@@ -57,15 +61,16 @@ op(
     forms="f",
     autocast="lower",
     grad={("query", "key", "value"): _flash_grad},
+    whole=True,
 )
 
 
 def _check(query, key, value, attn_mask, is_causal):
-    for name, x in (("query", query), ("key", key), ("value", value)):
-        if x.dim() < 2:
-            raise RuntimeError(
-                f"_scaled_dot_product_attention: Expected {name} to have at least 2 dimensions, but got {x.dim()}D"
-            )
+    if min(query.dim(), key.dim(), value.dim()) < 2:
+        raise RuntimeError(
+            f"Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: {query.dim()} "
+            f"key.dim: {key.dim()} and value.dim: {value.dim()} instead."
+        )
     if not query.dtype == key.dtype == value.dtype:
         raise RuntimeError(
             "Expected query, key, and value to have the same dtype, but got query.dtype: "
@@ -100,6 +105,7 @@ def _mask_fits(attn_mask, query):
     "float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
     forms="f",
     autocast="lower",
+    random="other",
 )
 def scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, *, scale, enable_gqa):
     """Compute softmax(scale * query @ key^T + mask) @ value.
@@ -120,6 +126,7 @@ def scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_cau
         same_lead
         and heads
         and dropout_p == 0
+        and not _C.in_device_memory(query)
         and query.is_floating_point()
         and _mask_fits(attn_mask, query)
         and 0 not in query.shape

@@ -20,6 +20,7 @@ for _name, _ms, _with_number, _aliases in _COMPARISONS:
         dunder=f"__{_name}__",
         aliases=_aliases,
         grad=None,
+        float8="any" if _name in ("eq", "ne") else None,
     )
 
 for _name, _ms in (("and", "LogicalAnd"), ("or", "LogicalOr"), ("xor", "LogicalXor")):
@@ -38,15 +39,17 @@ op(
     pointwise=True,
 )
 
-for _name, _ms, _forms in (
-    ("isnan", "IsNan", "fm"),
-    ("isinf", "IsInf", "fm"),
-    ("isfinite", "IsFinite", "fm"),
-    ("isposinf", "IsPosInf", "fmo"),
-    ("isneginf", "IsNegInf", "fmo"),
-    ("signbit", "Signbit", "fmo"),
-):
-    op(f"{_name}(Tensor self) -> Tensor", ms=_ms, forms=_forms, grad=None, pointwise=True)
+
+def _predicate(name, ms, forms, **facts):
+    op(f"{name}(Tensor self) -> Tensor", ms=ms, forms=forms, grad=None, pointwise=True, **facts)
+
+
+_predicate("isnan", "IsNan", "fm", keeps_zeros=True, float8="any")
+_predicate("isinf", "IsInf", "fm", keeps_zeros=True, float8="infinite")
+_predicate("isfinite", "IsFinite", "fm", float8="infinite")
+_predicate("isposinf", "IsPosInf", "fmo", keeps_zeros=True)
+_predicate("isneginf", "IsNegInf", "fmo", keeps_zeros=True)
+_predicate("signbit", "Signbit", "fmo", keeps_zeros=True)
 
 
 @composite(
@@ -88,7 +91,7 @@ def equal(self, other):
     return bool(t._equal(self, other).item())
 
 
-op("_equal(Tensor self, Tensor other) -> Tensor", ms="EqualExt", forms="f", grad=None)
+op("_equal(Tensor self, Tensor other) -> Tensor", ms="EqualExt", forms="f", grad=None, whole=True)
 
 
 @composite("is_nonzero(Tensor self) -> bool", forms="fm")

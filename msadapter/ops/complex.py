@@ -57,6 +57,7 @@ def imag(self):
     forms="f",
     view=True,
     grad={"self": lambda g: t.view_as_complex(g.contiguous())},
+    whole=True,
 )
 def view_as_real(self):
     """Return a view with an additional last dimension of size two: real and imaginary part."""
@@ -77,6 +78,7 @@ def view_as_real(self):
     view=True,
     grad={"self": lambda g: t.view_as_real(g)},
     autocast={"cpu": "float32"},
+    whole=True,
 )
 def view_as_complex(self):
     """Return a complex view of pairs of numbers. This is the inverse of `view_as_real`."""

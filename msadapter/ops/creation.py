@@ -11,7 +11,7 @@ from ._geometry import format_strides, permuted_strides
 # the options that every such function takes after its own arguments
 OPTIONS = (
     "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? requires_grad=False, "
-    "bool pin_memory=False"
+    "bool? pin_memory=False"
 )
 LIKE = OPTIONS + ", MemoryFormat? memory_format=None"
 
@@ -42,7 +42,7 @@ def finish(result, layout, device, requires_grad: bool, like=None):
     """
     _checked_layout(layout)
     if device is None and like is not None:
-        _C.set_device_tag(result, _C.device_tag(like))
+        result = _C.placed(result, _C.device_tag(like))
     elif device is not None or default_device().type != "cpu":
         result = place(result, device)
     if requires_grad:
@@ -270,7 +270,9 @@ def ones_like(self, *, dtype, layout, device, requires_grad, pin_memory, memory_
 )
 def full_like(self, fill_value, *, dtype, layout, device, requires_grad, pin_memory, memory_format):
     if memory_format is None:
-        return finish(raw.FullLike(self, fill_value, dtype), layout, device, requires_grad, self)
+        return finish(
+            raw.FullLike(self, fill_value, dtype or self.dtype), layout, device, requires_grad, self
+        )
     return _like(self, fill_value, layout, device, requires_grad, memory_format, dtype)
 
 
@@ -334,9 +336,10 @@ def arange(start, end, step, *, dtype, layout, device, requires_grad, pin_memory
             raise TypeError("arange() received an invalid combination of arguments")
         start, end = 0, start
     start = 0 if start is None else start
-    return finish(
-        raw.Arange(start, end, step, dtype or number_type(start, end, step)), layout, device, requires_grad
-    )
+    dtype = dtype or number_type(start, end, step)
+    if any(isinstance(number, float) for number in (start, end, step)):  # MindSpore takes numbers of one kind
+        start, end, step = float(start), float(end), float(step)
+    return finish(raw.Arange(start, end, step, dtype), layout, device, requires_grad)
 
 
 @op(f"range(Scalar start=0, Scalar? end=None, Scalar step=1, *, {OPTIONS}) -> Tensor", forms="fo")

@@ -14,6 +14,7 @@ _SELU_ALPHA = 1.7580993408473766  # the constants of self-normalising networks: 
     "_dropout(Tensor self, float p) -> (Tensor, Tensor)",
     forms="f",
     grad={"self": lambda gs, result1, p: t._dropout_mask(gs[0], result1, p)},
+    random="other",
 )
 def _dropout(self, p):
     """Return the output and the mask. An element is kept with probability 1 - p and divided by it."""
@@ -38,8 +39,7 @@ def _noise(like, size, p):
     """Return a tensor of zeros and ones, which are ones with probability 1 - p."""
     noise = raw_empty(size, None, like.dtype)
     raw.InplaceBernoulliScalar(noise, 1 - p, *operands(None, _C.device_tag(like)))
-    _C.set_device_tag(noise, _C.device_tag(like))
-    return noise
+    return _C.placed(noise, _C.device_tag(like))
 
 
 def _feature_shape(self):
@@ -71,11 +71,11 @@ def _inplace(self, result):
 def _declare_torch_form(name: str, *, feature: bool, alpha: bool) -> None:
     """Declare torch.<name>(input, p, train) and its in-place form."""
 
-    @composite(f"{name}(Tensor self, float p, bool train) -> Tensor", forms="f")
+    @composite(f"{name}(Tensor self, float p, bool train) -> Tensor", forms="f", random="other")
     def function(self, p, train):
         return _apply(self, p, train, feature=feature, alpha=alpha)
 
-    @composite(f"{name}_(Tensor self, float p, bool train) -> Tensor", forms="f")
+    @composite(f"{name}_(Tensor self, float p, bool train) -> Tensor", forms="f", random="other")
     def inplace(self, p, train):
         return _inplace(self, _apply(self, p, train, feature=feature, alpha=alpha))
 

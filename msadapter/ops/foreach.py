@@ -1,15 +1,14 @@
-"""torch._foreach_*: functions that apply an operator to each tensor of a list."""
+"""torch._foreach_*: functions that apply an operator to each tensor of a list.
+
+An operator whose declaration says ``foreach`` gets its two functions here, the second one in place.
+"""
 
 from __future__ import annotations
 
 from .._values.base import Base
-from ._declare import t
+from ._declare import Declaration, declarations, t
 
 FUNCTIONS: dict = {}
-_UNARY = (
-    "abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 neg reciprocal round "
-    "rsqrt sigmoid sign sin sinh sqrt tan tanh trunc"
-)
 
 
 def _tensors(self) -> list:
@@ -42,18 +41,73 @@ def _spread(other, count: int, *, one_each: bool = False) -> list:
     return list(other)
 
 
-def _declare(name: str, function) -> None:
-    """Declare ``function(list, ...) -> list`` as _foreach_<name> and, if it can write into the list,
-    _foreach_<name>_.
-    """
+# Each of these returns a function of the arguments of _foreach_<name> that lists (operands, options) for each tensor.
+def _unary(name: str):
+    return lambda self: [((x,), {}) for x in self]
+
+
+def _binary(name: str):
+    """The second operand is called ``scalar`` or ``scalars`` in the forms for numbers."""
+
+    def calls(self, *other, alpha=None, **named):
+        operands = (*other, *named.values())
+        if len(operands) != 1 or not named.keys() <= {"other", "exponent", "scalar", "scalars"}:
+            raise TypeError(f"_foreach_{name}() received an invalid combination of arguments")
+        if alpha is not None and not isinstance(operands[0], (Base, list, tuple)):
+            raise TypeError(
+                f"_foreach_{name}() received an invalid combination of arguments: alpha goes with tensors only"
+            )
+        options = {} if alpha is None else {"alpha": alpha}
+        return [((x, y), options) for x, y in zip(self, _spread(operands[0], len(self)), strict=True)]
+
+    return calls
+
+
+def _ternary(name: str):
+    def calls(self, tensors1, weight):
+        count = len(self)
+        rows = zip(self, _spread(tensors1, count), _spread(weight, count), strict=True)
+        return [(row, {}) for row in rows]
+
+    return calls
+
+
+def _with_value(name: str):
+    def calls(self, tensor1, tensor2, value=1, *, scalars=None):
+        count = len(self)
+        values = _spread(value if scalars is None else scalars, count, one_each=True)
+        rows = zip(self, _spread(tensor1, count), _spread(tensor2, count), values, strict=True)
+        return [((x, a, b), {"value": v}) for x, a, b, v in rows]
+
+    return calls
+
+
+def _kind(declaration: Declaration):
+    """Return which of these functions fits the operands in the schema."""
+    operands = [p.name for p in declaration.schema.parameters if not p.keyword_only]
+    if len(operands) < 3:
+        return (_unary, _binary)[len(operands) - 1]
+    return _with_value if "value" in [p.name for p in declaration.schema.parameters] else _ternary
+
+
+def _declare(declaration: Declaration) -> None:
+    """Make ``_foreach_<name>(list, ...)``, which returns a tuple, and ``_foreach_<name>_``, which writes to the list."""
+    name, foreach = declaration.schema.name, declaration.facts.foreach
+    calls = _kind(declaration)(name)
+
+    def apply(suffix, self, args, kwargs) -> list:
+        made = []
+        for operands, options in calls(_tensors(self), *args, **kwargs):
+            number = isinstance(foreach, str) and not isinstance(operands[1], Base)
+            operator = getattr(t, (foreach if number else name) + suffix)
+            made.append(operator(*operands, **options))
+        return made
 
     def fresh(self, *args, **kwargs):
-        return tuple(function(_tensors(self), *args, **kwargs))
+        return tuple(apply("", self, args, kwargs))
 
     def inplace(self, *args, **kwargs):
-        tensors = _tensors(self)
-        for tensor, value in zip(tensors, function(tensors, *args, **kwargs), strict=True):
-            tensor.copy_(value)
+        apply("_", self, args, kwargs)
         return self
 
     for kind, suffix in ((fresh, ""), (inplace, "_")):
@@ -62,64 +116,9 @@ def _declare(name: str, function) -> None:
         FUNCTIONS[kind.__name__] = kind
 
 
-def _unary(name: str):
-    return lambda self: [getattr(t, name)(x) for x in self]
-
-
-def _binary(name: str):
-    def run(self, other, *, alpha=None):
-        options = {} if alpha is None else {"alpha": alpha}
-        if alpha is not None and not isinstance(other, (Base, list, tuple)):
-            raise TypeError(f"_foreach_{name}(): alpha goes with tensors only")
-        operator = getattr(t, name)
-        return [operator(x, y, **options) for x, y in zip(self, _spread(other, len(self)), strict=True)]
-
-    return run
-
-
-def _bound(name: str):
-    """Declare maximum, minimum and their clamp forms, which convert numbers to tensors of the dtype."""
-
-    def run(self, other):
-        pairs = zip(self, _spread(other, len(self)), strict=True)
-        return [getattr(t, name)(x, y if isinstance(y, Base) else x.new_tensor(y)) for x, y in pairs]
-
-    return run
-
-
-def _fused(name: str):
-    def run(self, tensor1, tensor2, value=1, *, scalars=None):
-        count = len(self)
-        values = _spread(value if scalars is None else scalars, count, one_each=True)
-        rows = zip(self, _spread(tensor1, count), _spread(tensor2, count), values, strict=True)
-        return [getattr(t, name)(x, a, b, value=v) for x, a, b, v in rows]
-
-    return run
-
-
-def _lerp(self, tensors1, weight):
-    ends, weights = _spread(tensors1, len(self)), _spread(weight, len(self))
-    return [t.lerp(x, y, w) for x, y, w in zip(self, ends, weights, strict=True)]
-
-
-for _name in _UNARY.split():
-    _declare(_name, _unary(_name))
-for _name in ("add", "sub", "mul", "div"):
-    _declare(_name, _binary(_name))
-for _name, _operator in (
-    ("maximum", "maximum"),
-    ("minimum", "minimum"),
-    ("clamp_min", "maximum"),
-    ("clamp_max", "minimum"),
-):
-    _declare(_name, _bound(_operator))
-for _name in ("addcmul", "addcdiv"):
-    _declare(_name, _fused(_name))
-_declare("lerp", _lerp)
-_declare(
-    "pow",
-    lambda self, exponent: [t.pow(x, y) for x, y in zip(self, _spread(exponent, len(self)), strict=True)],
-)
+for _declaration in declarations.values():
+    if _declaration.facts.foreach:
+        _declare(_declaration)
 _power_of_list = FUNCTIONS["_foreach_pow"]
 
 

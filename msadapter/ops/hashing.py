@@ -28,7 +28,9 @@ def _folded(x):
 
 
 @composite(
-    "hash_tensor(Tensor self, int[]? dim=(), *, bool keepdim=False, int mode=0) -> Tensor", forms="fmo"
+    "hash_tensor(Tensor self, int[]? dim=(), *, bool keepdim=False, int mode=0) -> Tensor",
+    forms="fmo",
+    copied_to_out=True,
 )
 def hash_tensor(self, dim, *, keepdim, mode):
     """Combine the 64-bit patterns of the elements with exclusive or over ``dim`` (default: all), as uint64."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ._declare import _C, composite, op, raw, raw_view, t
 from ._geometry import numel, wrap_dim
 from ._subscript import getitem, setitem  # noqa: F401  (Tensor's subscripts)
-from .view import zeros_of
+from .view import beside, zeros_of
 
 # ---- along one dim by an index vector
 op(
@@ -105,6 +105,7 @@ def _index_reduce_grad(g, self, dim, index, source, reduce, include_self, result
     forms="fmio",
     grad={("self", "source"): _index_reduce_grad},
     separate_operands=True,
+    whole=True,
 )
 def index_reduce(self, dim, index, source, reduce, *, include_self):
     """Return `self` with `source` reduced into the positions `index` of a dim."""
@@ -162,6 +163,7 @@ def _scatter(self, dim, index, src):
     "_scatter_value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
     forms="fi",
     grad={"self": lambda g, dim, index: t._scatter_value(g, dim, index, 0)},
+    node="ScatterBackward1",
 )
 def _scatter_value(self, dim, index, value):
     return raw.ScatterValue(self, dim, index, value, 0)
@@ -239,6 +241,7 @@ def _head(src, index):
     forms="fmio",
     grad={("self", "src"): _scatter_reduce_grad},
     separate_operands=True,
+    whole=True,
 )
 def scatter_reduce(self, dim, index, src, reduce, *, include_self):
     """Return `self` with `src` reduced into the positions `index` along a dim."""
@@ -278,6 +281,7 @@ op(
     ms="Index",
     forms="f",
     grad={"self": lambda g, self, indices: t.index_put(zeros_of(g, self.shape), indices, g, True)},
+    whole=True,
 )
 
 
@@ -291,9 +295,15 @@ op(
     autocast={"accelerator": "widest"},
     writes_expanded=True,
     separate_operands=True,
+    whole=True,
 )
 def index_put(self, indices, values, accumulate):
     """Return `self` with `values` written (or added) at the positions that the index tensors name."""
+    if _C.in_device_memory(self):  # MindSpore has the in-place operator only
+        indices = [beside(x, self) for x in indices]
+        if not values.ndim:
+            values = beside(values, self)
+        return raw.InplaceIndexPut(raw.Clone(self), indices, values, accumulate)
     return raw.IndexPut(self, indices, values, accumulate)
 
 
@@ -334,6 +344,7 @@ op(
     ms="Take",
     forms="fmo",
     grad={"self": lambda g, self, index: t.put(zeros_of(g, self.shape), index, g, True)},
+    whole=True,
 )
 
 
@@ -346,6 +357,7 @@ op(
         ),
         "source": lambda g, index, source: t.reshape(t.take(g, index), source.shape),
     },
+    whole=True,
 )
 def put(self, index, source, accumulate):
     """Return `self` with `source` written at positions of the flattened tensor."""
@@ -358,6 +370,7 @@ op(
     ms="MaskedSelect",
     forms="fmo",
     grad={"self": lambda g, self, mask: t._masked_select_backward(g, mask, list(self.shape))},
+    whole=True,
 )
 
 
@@ -395,16 +408,16 @@ def masked_scatter(self, mask, source):
     return t._masked_scatter(self if list(self.shape) == sizes else t.expand(self, sizes), mask, source)
 
 
-op("_nonzero(Tensor self) -> Tensor", ms="NonZero", forms="f")
+op("_nonzero(Tensor self) -> Tensor", ms="NonZero", forms="f", whole=True)
 
 
-@op("_nonzero_tuple(Tensor self) -> Tensor", forms="f")
+@op("_nonzero_tuple(Tensor self) -> Tensor", forms="f", whole=True)
 def _nonzero_tuple(self):
     out = raw.NonZeroExt(self)
     return tuple(out) if isinstance(out, (tuple, list)) else (out,)
 
 
-@composite("nonzero(Tensor self, *, bool as_tuple=False) -> Tensor", forms="fmo")
+@composite("nonzero(Tensor self, *, bool as_tuple=False) -> Tensor", forms="fmo", copied_to_out=True)
 def nonzero(self, *, as_tuple):
     """Return the positions of nonzero elements: a row for each, or a tuple with a vector for each dim."""
     return tuple(t._nonzero_tuple(self)) if as_tuple else t._nonzero(self)
@@ -416,7 +429,9 @@ def argwhere(self):
     return t._nonzero(self)
 
 
-@composite("nonzero_static(Tensor self, *, int size, int fill_value=-1) -> Tensor", forms="fmo")
+@composite(
+    "nonzero_static(Tensor self, *, int size, int fill_value=-1) -> Tensor", forms="fmo", copied_to_out=True
+)
 def nonzero_static(self, *, size, fill_value):
     """Return the first `size` rows of nonzero. Missing rows are filled with fill_value."""
     if size < 0:
@@ -449,6 +464,7 @@ def _changed(x, part, src, what):
         "self": lambda g, src, dim, index: t.select_scatter(g, zeros_of(g, src.shape), dim, index),
         "src": lambda g, dim, index: t.select(g, dim, index),
     },
+    whole=True,
 )
 def select_scatter(self, src, dim, index):
     """Return a copy of `self` with `src` at one position of a dim."""
@@ -464,6 +480,7 @@ def select_scatter(self, src, dim, index):
         ),
         "src": lambda g, dim, start, end, step: t._slice(g, dim, start, end, step),
     },
+    whole=True,
 )
 def slice_scatter(self, src, dim, start, end, step):
     """Return a copy of `self` with `src` in a slice of a dim."""
@@ -479,6 +496,7 @@ def slice_scatter(self, src, dim, start, end, step):
         ),
         "src": lambda g, offset, dim1, dim2: t.diagonal(g, offset, dim1, dim2),
     },
+    whole=True,
 )
 def diagonal_scatter(self, src, offset, dim1, dim2):
     """Return a copy of `self` with `src` on a diagonal."""

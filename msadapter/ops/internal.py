@@ -30,10 +30,6 @@ def _copy_to_out(result, out):
 
 
 def _copy_one(result, out):
-    if out.requires_grad and _C.is_grad_enabled():
-        raise RuntimeError(
-            "out=... arguments don't support automatic differentiation, but one of the arguments requires grad."
-        )
     if not _castable(result.dtype, out.dtype):
         raise RuntimeError(
             f"result type {_pretty(result.dtype)} can't be cast to the desired output type {_pretty(out.dtype)}"

@@ -35,7 +35,12 @@ def _cholesky_grad(gs, L, upper):
     return t.linalg_solve_triangular(L, inner, upper=False, left=False)
 
 
-@op("_cholesky_ex(Tensor A, bool upper) -> (Tensor L, Tensor info)", forms="f", grad={"A": _cholesky_grad})
+@op(
+    "_cholesky_ex(Tensor A, bool upper) -> (Tensor L, Tensor info)",
+    forms="f",
+    grad={"A": _cholesky_grad},
+    whole=True,
+)
 def _cholesky_ex(A, upper):
     return lapack.LinalgCholeskyEx(A, upper)
 
@@ -131,6 +136,8 @@ def _inverse_grad(g, P):
     "_inv_ex(Tensor A) -> (Tensor inverse, Tensor info)",
     forms="f",
     grad={"A": lambda gs, inverse: None if gs[0] is None else _inverse_grad(gs[0], inverse)},
+    whole=True,
+    node="LinalgInvExBackward0",
 )
 def _inv_ex(A):
     return lapack.LinalgInvEx(A)
@@ -262,7 +269,11 @@ def lu_factor(A, *, pivot):
     return named("linalg.lu_factor", LU, pivots)
 
 
-@composite("lu(Tensor self, bool pivot=True, bool get_infos=False) -> (Tensor, Tensor)", forms="fmo")
+@composite(
+    "lu(Tensor self, bool pivot=True, bool get_infos=False) -> (Tensor, Tensor)",
+    forms="fmo",
+    copied_to_out=True,
+)
 def lu(self, pivot, get_infos):
     """The older torch.lu. Returns (LU, pivots), and info if ``get_infos`` is set."""
     LU, pivots, info = t.linalg_lu_factor_ex(self, pivot=pivot)
@@ -357,6 +368,8 @@ def _solve_grad(gs, A, left, result0, needs):
     "_solve_ex(Tensor A, Tensor B, bool left) -> (Tensor, Tensor, Tensor, Tensor)",
     forms="f",
     grad={("A", "B"): _solve_grad},
+    whole=True,
+    node="LinalgSolveExBackward0",
 )
 def _solve_ex(A, B, left):
     """Return (X, LU, pivots, info)."""
@@ -505,7 +518,7 @@ def _slogdet_sign(pivots, like):
     return t._to_dtype(1 - 2 * t.remainder(moved, 2), like.dtype)
 
 
-@op("_linalg_det(Tensor A) -> (Tensor, Tensor, Tensor)", forms="f", grad={"A": _det_grad})
+@op("_linalg_det(Tensor A) -> (Tensor, Tensor, Tensor)", forms="f", grad={"A": _det_grad}, whole=True)
 def _linalg_det(A):
     return lapack.LinalgDet(A)
 
@@ -526,14 +539,19 @@ def _slogdet_grad(gs, A, result0, result2, result3):
     if g_sign is not None and A.is_complex():
         weight = weight - 1j * t.imag(conj(g_sign) * sign)
     if not hasattr(weight, "shape"):
-        return t.zeros_like(A)
+        return None  # the sign of a real determinant is constant
     weight = t.unsqueeze(t.unsqueeze(weight, -1), -1)
     if _C.is_grad_enabled():
         return weight * mH(t.linalg_inv(A))
     return t.linalg_lu_solve(result2, result3, weight * identity(A.shape[-1], A), adjoint=True)
 
 
-@op("_linalg_slogdet(Tensor A) -> (Tensor, Tensor, Tensor, Tensor)", forms="f", grad={"A": _slogdet_grad})
+@op(
+    "_linalg_slogdet(Tensor A) -> (Tensor, Tensor, Tensor, Tensor)",
+    forms="f",
+    grad={"A": _slogdet_grad},
+    whole=True,
+)
 def _linalg_slogdet(A):
     return lapack.LinalgSlogdet(A)
 

@@ -25,6 +25,7 @@ def _matrix_exp_grad(g, self):
     forms="fm",
     aliases=("matrix_exp",),
     grad={"self": _matrix_exp_grad},
+    whole=True,
 )
 def matrix_exp(self):
     """Return the exponential of every matrix."""
@@ -38,7 +39,12 @@ def _identity_like(self):
     return t.clone(t.expand_as(identity(self.shape[-1], self), self))
 
 
-@composite("linalg.matrix_power(Tensor self, int n) -> Tensor", forms="fmo", aliases=("matrix_power",))
+@composite(
+    "linalg.matrix_power(Tensor self, int n) -> Tensor",
+    forms="fmo",
+    aliases=("matrix_power",),
+    copied_to_out=True,
+)
 def matrix_power(self, n):
     """Return the n-th power by repeated squaring. A negative n uses the inverse."""
     check_square(self, "linalg.matrix_power", "A")
@@ -77,6 +83,7 @@ def _moved(A, dim, keepdim):
     "linalg.matrix_norm(Tensor A, any ord='fro', any dim=(-2, -1), bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     forms="fo",
     autocast={"accelerator": "float32"},
+    copied_to_out=True,
 )
 def matrix_norm(A, ord, dim, keepdim, *, dtype):
     """Return the norm of every matrix. ``ord`` is "fro", "nuc", 1, -1, 2, -2, inf or -inf."""
@@ -205,12 +212,17 @@ def _powers(x, n):
 @composite("linalg.vander(Tensor x, *, int? N=None) -> Tensor", forms="f")
 def linalg_vander(x, *, N):
     """Return the Vandermonde matrix of each row, with increasing powers."""
+    if x.dtype.is_bool:
+        raise RuntimeError(
+            "linalg.vander supports floating point, complex, and integer tensors, but got Bool"
+        )
     x = t.reshape(x, [1]) if x.ndim == 0 else x
-    if N is not None and N <= 1:
+    N = x.shape[-1] if N is None else N
+    if N <= 1:
         raise RuntimeError("N must be greater than 1.")
-    if x.dtype.name in ("bool", "uint8", "int8", "int16", "int32"):
+    if x.dtype.name in ("uint8", "int8", "int16", "int32"):
         x = t._to_dtype(x, t.arange(0).dtype)
-    return _powers(x, x.shape[-1] if N is None else N)
+    return _powers(x, N)
 
 
 @composite("vander(Tensor x, int? N=None, bool increasing=False) -> Tensor", forms="f")
@@ -228,6 +240,7 @@ def vander(x, N, increasing):
     "linalg.tensorinv(Tensor self, int ind=2) -> Tensor",
     forms="fo",
     autocast={"cpu": "float32"},
+    copied_to_out=True,
 )
 def tensorinv(self, ind):
     """Return the inverse with respect to tensordot over the first ``ind`` dims."""
@@ -247,6 +260,7 @@ def tensorinv(self, ind):
     "linalg.tensorsolve(Tensor self, Tensor other, any dims=None) -> Tensor",
     forms="fo",
     autocast={"cpu": "float32"},
+    copied_to_out=True,
 )
 def tensorsolve(self, other, dims):
     """Return X with tensordot(self, X, X.ndim) = other. ``dims`` of self are moved to the end first."""
@@ -315,6 +329,8 @@ def _norm_slope(x, p, norm):
     forms="fmio",
     grad={"self": _renorm_grad},
     autocast={"accelerator": "float32"},
+    whole=True,
+    separate_operands=True,
 )
 def renorm(self, p, dim, maxnorm):
     """Scale slices along ``dim`` down to the p-norm ``maxnorm`` if theirs is larger."""
@@ -360,7 +376,9 @@ def _cdist_grad(g, x1, x2, p, result, needs):
     return t.sum(slope, -2) if needs[0] else None, -t.sum(slope, -3) if needs[1] else None
 
 
-@op("_cdist(Tensor x1, Tensor x2, float p) -> Tensor", forms="f", grad={("x1", "x2"): _cdist_grad})
+@op(
+    "_cdist(Tensor x1, Tensor x2, float p) -> Tensor", forms="f", grad={("x1", "x2"): _cdist_grad}, whole=True
+)
 def _cdist(x1, x2, p):
     return raw.Cdist(x1, x2, p)
 

@@ -50,13 +50,12 @@ def _qr_grad(gs, Q, R, mode):
     if mode == _QR_MODES["r"]:
         raise RuntimeError(
             "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use "
-            "linalg.qr(A, mode='reduced') if you are going to require gradients."
+            "linalg.qr(A, mode='reduced') if you are going to differentiate through linalg.qr."
         )
     m, n = Q.shape[-2], R.shape[-1]
     if mode == _QR_MODES["complete"] and m > n:
         raise RuntimeError(
-            f"The QR decomposition is not differentiable when mode='complete' and nrows > ncols, but got "
-            f"{m} rows and {n} columns."
+            "The QR decomposition is not differentiable when mode='complete' and nrows > ncols."
         )
     gQ = t.zeros_like(Q) if gQ is None else gQ
     gR = t.zeros_like(R) if gR is None else gR
@@ -71,7 +70,7 @@ def _qr_grad(gs, Q, R, mode):
     return gA if rest is None else t.cat([gA, rest], -1)
 
 
-@op("_linalg_qr(Tensor A, int mode) -> (Tensor Q, Tensor R)", forms="f", grad={"A": _qr_grad})
+@op("_linalg_qr(Tensor A, int mode) -> (Tensor Q, Tensor R)", forms="f", grad={"A": _qr_grad}, whole=True)
 def _linalg_qr(A, mode):
     return lapack.LinalgQr(A, mode)
 
@@ -222,9 +221,17 @@ def _svd_grad(gs, A, full_matrices, U, S, Vh):
     "_linalg_svd(Tensor A, bool full_matrices, bool compute_uv) -> (Tensor U, Tensor S, Tensor Vh)",
     forms="f",
     grad={"A": _svd_grad},
+    whole=True,
 )
 def _linalg_svd(A, full_matrices, compute_uv):
     return _converging(lapack.LinalgSvd, A, full_matrices, compute_uv)
+
+
+def _check_svd_driver(driver) -> None:
+    if driver is not None:
+        raise RuntimeError(
+            "torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend."
+        )
 
 
 @composite(
@@ -236,10 +243,7 @@ def linalg_svd(A, full_matrices, *, driver):
     """Return (U, S, Vh) with A = U diag(S) Vh and S in descending order."""
     check_floating(A, "linalg.svd")
     check_matrix(A, "linalg.svd")
-    if driver is not None:
-        raise RuntimeError(
-            "torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend."
-        )
+    _check_svd_driver(driver)
     return named("linalg.svd", *t._linalg_svd(A, full_matrices, True))
 
 
@@ -252,6 +256,7 @@ def svdvals(A, *, driver):
     """Return the singular values in descending order."""
     check_floating(A, "linalg.svd")
     check_matrix(A, "linalg.svd")
+    _check_svd_driver(driver)
     return t._linalg_svd(A, False, needs_graph(A))[1]
 
 
@@ -298,6 +303,7 @@ def _eigh_grad(gs, eigenvalues, eigenvectors):
     "_linalg_eigh(Tensor A, bool upper, bool compute_v) -> (Tensor eigenvalues, Tensor eigenvectors)",
     forms="f",
     grad={"A": _eigh_grad},
+    whole=True,
 )
 def _linalg_eigh(A, upper, compute_v):
     return _converging(lapack.LinalgEigh, A, upper, compute_v)
@@ -372,11 +378,7 @@ def eig(A):
     return named("linalg.eig", *t._linalg_eig(A, True))
 
 
-@composite(
-    "linalg.eigvals(Tensor A) -> Tensor",
-    forms="fo",
-    autocast={"cpu": "float32"},
-)
+@composite("linalg.eigvals(Tensor A) -> Tensor", forms="fo", autocast={"cpu": "float32"}, copied_to_out=True)
 def eigvals(A):
     check_floating(A, "linalg.eig")
     check_square(A, "linalg.eig")
@@ -471,6 +473,7 @@ def pinverse(self, rcond):
     "linalg.matrix_rank(Tensor A, any tol=None, bool hermitian=False, *, any atol=None, any rtol=None) -> Tensor",
     forms="fo",
     autocast={"cpu": "float32"},
+    copied_to_out=True,
 )
 def matrix_rank(A, tol, hermitian, *, atol, rtol):
     """Return the number of singular values above max(atol, rtol * largest)."""
@@ -489,6 +492,7 @@ def matrix_rank(A, tol, hermitian, *, atol, rtol):
     "linalg.cond(Tensor A, any p=None) -> Tensor",
     forms="fo",
     autocast={"cpu": "float32"},
+    copied_to_out=True,
 )
 def cond(A, p):
     """Return the condition number.
@@ -497,13 +501,15 @@ def cond(A, p):
     """
     check_matrix(A, "linalg.cond")
     check_floating(A, "linalg.cond")
+    if isinstance(p, str):
+        check_square(A, f"linalg.cond(ord={p})")
+    if A.numel() == 0:
+        return t.zeros(list(A.shape[:-2]), dtype=A.dtype.to_real())
     if p is None or p in (2, -2):
         S = t.linalg_svdvals(A)
         first, last = t.select(S, -1, 0), t.select(S, -1, S.shape[-1] - 1)
         return last / first if p == -2 else first / last
-    check_square(A, "linalg.cond")
-    if A.numel() == 0:
-        return t.linalg_matrix_norm(A, p)
+    check_square(A, f"linalg.cond(ord={p})")
     inverse, info = t.linalg_inv_ex(A)
     result = t.linalg_matrix_norm(A, p) * t.linalg_matrix_norm(inverse, p)
     return t.masked_fill(result, t.ne(info, 0), math.inf)
@@ -573,7 +579,6 @@ def lstsq(A, b, rcond, *, driver):
     if m > n and driver != "gelsy" and full:
         difference = (A @ (t.unsqueeze(X, -1) if vector else X)) - (t.unsqueeze(b, -1) if vector else b)
         residuals = t.sum(t.square(t.abs(difference)), -2)
-        residuals = t.squeeze(residuals, -1) if vector else residuals
     else:
         residuals = t.empty([0], dtype=A.dtype.to_real())
     return named("linalg.lstsq", X, residuals, rank, values.detach())
@@ -598,7 +603,9 @@ def _range_basis(A, q, niter, M):
 
 
 @composite(
-    "svd_lowrank(Tensor A, int? q=6, int? niter=2, Tensor? M=None) -> (Tensor, Tensor, Tensor)", forms="f"
+    "svd_lowrank(Tensor A, int? q=6, int? niter=2, Tensor? M=None) -> (Tensor, Tensor, Tensor)",
+    forms="f",
+    random="other",
 )
 def svd_lowrank(A, q, niter, M):
     """Return U, S and V of rank q, which approximate those of A (or A - M)."""
@@ -614,7 +621,9 @@ def svd_lowrank(A, q, niter, M):
 
 
 @composite(
-    "pca_lowrank(Tensor A, int? q=None, bool center=True, int niter=2) -> (Tensor, Tensor, Tensor)", forms="f"
+    "pca_lowrank(Tensor A, int? q=None, bool center=True, int niter=2) -> (Tensor, Tensor, Tensor)",
+    forms="f",
+    random="other",
 )
 def pca_lowrank(A, q, center, niter):
     """Return principal components: svd_lowrank of A with centred columns."""

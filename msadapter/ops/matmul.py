@@ -29,6 +29,7 @@ op(
         "mat2": lambda g, self: _mm_flags(conj(self), g, True, False),
     },
     native="gradient",
+    float8="tensors",
 )
 # The product of two matrices (or batches of them), each of which can be used transposed.
 op(
@@ -280,6 +281,7 @@ op(
     aliases=("linalg.matmul",),
     dunder="__matmul__",
     grad={("self", "other"): _matmul_grad},
+    float8="tensors",
 )
 
 
@@ -370,7 +372,7 @@ def bilinear(input1, input2, weight, bias):
 
 
 # ---- inner products of any rank
-@composite("inner(Tensor self, Tensor other) -> Tensor", forms="fmo")
+@composite("inner(Tensor self, Tensor other) -> Tensor", forms="fmo", copied_to_out=True)
 def inner(self, other):
     """Return sums of products over the last dim of both tensors."""
     if self.dim() == 0 or other.dim() == 0:
@@ -387,6 +389,7 @@ def inner(self, other):
     "tensordot(Tensor a, Tensor b, any dims=2) -> Tensor",
     forms="fo",
     autocast={"cpu": "as given", "accelerator": "widest"},
+    copied_to_out=True,
 )
 def tensordot(a, b, dims):
     """Contract dims of a with dims of b.

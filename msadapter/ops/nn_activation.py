@@ -21,6 +21,7 @@ op(
     pointwise=True,
     fuses="relu",
     native="gradient",
+    keeps_zeros=True,
 )
 op(
     "_relu_backward(Tensor grad, Tensor output) -> Tensor",
@@ -32,7 +33,7 @@ op(
 
 
 @composite(
-    "nn.functional.relu(Tensor input, bool inplace=False) -> Tensor",
+    "nn.functional.relu(Tensor input, any inplace=False) -> Tensor",
     forms="f",
     pointwise=True,
     fuses="relu",
@@ -59,9 +60,19 @@ op(
 
 
 @composite(
-    "nn.functional.threshold(Tensor input, Scalar threshold, Scalar value, bool inplace=False) -> Tensor",
+    "threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
+    forms="fo",
+    pointwise=True,
+    short=False,
+)
+def torch_threshold(self, threshold, value):
+    """x where x > threshold, and `value` elsewhere."""
+    return t._threshold(self, threshold, value)
+
+
+@composite(
+    "nn.functional.threshold(Tensor input, Scalar threshold, Scalar value, any inplace=False) -> Tensor",
     forms="f",
-    aliases=("threshold",),
     pointwise=True,
 )
 def threshold(input, threshold, value, inplace):
@@ -85,9 +96,10 @@ op(
 
 
 @composite(
-    "nn.functional.hardtanh(Tensor input, Scalar min_val=-1.0, Scalar max_val=1.0, bool inplace=False) -> Tensor",
+    "nn.functional.hardtanh(Tensor input, Scalar min_val=-1.0, Scalar max_val=1.0, any inplace=False) -> Tensor",
     forms="f",
     pointwise=True,
+    backward="plain",
 )
 def hardtanh(input, min_val, max_val, inplace):
     """x limited to [min_val, max_val]."""
@@ -97,7 +109,7 @@ def hardtanh(input, min_val, max_val, inplace):
 
 
 @composite(
-    "nn.functional.relu6(Tensor input, bool inplace=False) -> Tensor",
+    "nn.functional.relu6(Tensor input, any inplace=False) -> Tensor",
     forms="f",
     pointwise=True,
 )
@@ -126,7 +138,7 @@ op(
 
 
 @composite(
-    "nn.functional.leaky_relu(Tensor input, Scalar negative_slope=0.01, bool inplace=False) -> Tensor",
+    "nn.functional.leaky_relu(Tensor input, Scalar negative_slope=0.01, any inplace=False) -> Tensor",
     forms="f",
     pointwise=True,
 )
@@ -137,8 +149,9 @@ def leaky_relu(input, negative_slope, inplace):
 
 @composite(
     "nn.functional.rrelu(Tensor input, Scalar lower=0.125, Scalar upper=0.3333333333333333, "
-    "bool training=False, bool inplace=False) -> Tensor",
+    "bool training=False, any inplace=False) -> Tensor",
     forms="f",
+    random="other",
 )
 def rrelu(input, lower, upper, training, inplace):
     """leaky_relu with a random slope from [lower, upper] for each element in training, else with their mean."""
@@ -198,6 +211,7 @@ op(
     aliases=("hardshrink", "Tensor.hardshrink"),
     grad={"input": lambda g, input, lambd: t._hardshrink_backward(g, input, lambd)},
     pointwise=True,
+    backward="plain",
 )
 op(
     "_hardshrink_backward(Tensor grad, Tensor self, float lambd) -> Tensor",
@@ -224,6 +238,7 @@ op(
     "nn.functional.softshrink(Tensor input, float lambd=0.5) -> Tensor",
     forms="fo",
     pointwise=True,
+    backward="plain",
 )
 def softshrink(input, lambd):
     """x moved towards 0 by `lambd`, and 0 where |x| <= lambd."""
@@ -248,9 +263,10 @@ op(
 
 
 @composite(
-    "nn.functional.hardsigmoid(Tensor input, bool inplace=False) -> Tensor",
+    "nn.functional.hardsigmoid(Tensor input, any inplace=False) -> Tensor",
     forms="f",
     pointwise=True,
+    backward="plain",
 )
 def hardsigmoid(input, inplace):
     """relu6(x + 3) / 6."""
@@ -276,9 +292,10 @@ op(
 
 
 @composite(
-    "nn.functional.hardswish(Tensor input, bool inplace=False) -> Tensor",
+    "nn.functional.hardswish(Tensor input, any inplace=False) -> Tensor",
     forms="f",
     pointwise=True,
+    backward="plain",
 )
 def hardswish(input, inplace):
     """x * relu6(x + 3) / 6."""
@@ -345,7 +362,7 @@ _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
 
 @composite(
-    "nn.functional.elu(Tensor input, float alpha=1.0, bool inplace=False) -> Tensor",
+    "nn.functional.elu(Tensor input, float alpha=1.0, any inplace=False) -> Tensor",
     forms="f",
     pointwise=True,
 )
@@ -355,7 +372,7 @@ def elu(input, alpha, inplace):
 
 
 @composite(
-    "nn.functional.selu(Tensor input, bool inplace=False) -> Tensor",
+    "nn.functional.selu(Tensor input, any inplace=False) -> Tensor",
     forms="f",
     aliases=("selu",),
     pointwise=True,
@@ -366,7 +383,7 @@ def selu(input, inplace):
 
 
 @composite(
-    "nn.functional.celu(Tensor input, float alpha=1.0, bool inplace=False) -> Tensor",
+    "nn.functional.celu(Tensor input, float alpha=1.0, any inplace=False) -> Tensor",
     forms="f",
     aliases=("celu",),
     pointwise=True,
@@ -437,18 +454,11 @@ def _silu_second(g, grad, self):
     return g * grad * s * (1 - s) * (2 + self * (1 - 2 * s))
 
 
-def _silu_grad(g, self):
-    if not self.is_complex():
-        return t._silu_backward(g, self)
-    s = t.sigmoid(self)
-    return g * t.conj(s * (1 + self * (1 - s)))
-
-
 op(
     "_silu(Tensor self) -> Tensor",
     ms="SiLU",
     forms="fi",
-    grad={"self": _silu_grad},
+    grad={"self": lambda g, self: t._silu_backward(g, self)},
     pointwise=True,
     native="gradient",
 )
@@ -462,10 +472,11 @@ op(
 
 
 @composite(
-    "nn.functional.silu(Tensor input, bool inplace=False) -> Tensor",
+    "nn.functional.silu(Tensor input, any inplace=False) -> Tensor",
     forms="f",
     pointwise=True,
     fuses="silu",
+    backward="plain",
 )
 def silu(input, inplace):
     """x * sigmoid(x)."""
@@ -509,6 +520,7 @@ op(
     forms="fo",
     pointwise=True,
     fuses={("approximate", "none"): "gelu", ("approximate", "tanh"): "gelu_tanh"},
+    backward="plain",
 )
 def gelu(input, *, approximate):
     """x times the normal distribution function of x, exactly or (approximate="tanh") approximated with tanh."""
@@ -539,9 +551,10 @@ op(
 
 
 @composite(
-    "nn.functional.mish(Tensor input, bool inplace=False) -> Tensor",
+    "nn.functional.mish(Tensor input, any inplace=False) -> Tensor",
     forms="f",
     pointwise=True,
+    backward="plain",
 )
 def mish(input, inplace):
     """x * tanh(softplus(x))."""
@@ -560,6 +573,7 @@ op(
     grad={"input": lambda g, input, beta, threshold: t._softplus_backward(g, input, beta, threshold)},
     pointwise=True,
     autocast={"accelerator": "float32"},
+    backward="plain",
 )
 op(
     "_softplus_backward(Tensor grad, Tensor self, Scalar beta, Scalar threshold) -> Tensor",
@@ -621,6 +635,7 @@ def tanhshrink(input):
     "nn.functional.glu(Tensor input, int dim=-1) -> Tensor",
     forms="f",
     along="dim",
+    backward="plain",
 )
 def glu(input, dim):
     """The first half along `dim` times the sigmoid of the second half."""

@@ -39,6 +39,11 @@ def _check_bag(input, weight, offsets, mode, per_sample_weights, include_last_of
             raise ValueError("offsets has to be a 1D Tensor but got None")
         if offsets.dim() != 1:
             raise ValueError("offsets has to be a 1D Tensor")
+        if offsets.numel() and offsets[0] != 0:
+            raise RuntimeError(
+                "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. "
+                f"However, got {int(offsets[0])}"
+            )
     if mode not in ("sum", "mean", "max"):
         raise ValueError("mode has to be one of sum, mean or max")
     if mode != "sum" and per_sample_weights is not None:
@@ -60,7 +65,7 @@ def _bag_of_each(n, offsets, include_last_offset):
 @composite(
     "nn.functional.embedding_bag(Tensor input, Tensor weight, Tensor? offsets=None, "
     "any max_norm=None, float norm_type=2, bool scale_grad_by_freq=False, str mode='mean', "
-    "bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, "
+    "bool sparse=False, Tensor? per_sample_weights=None, any include_last_offset=False, "
     "int? padding_idx=None) -> Tensor",
     forms="f",
 )
@@ -79,7 +84,9 @@ def embedding_bag(input, weight, offsets, max_norm, norm_type, scale_grad_by_fre
     rows, cols = weight.shape
     if padding_idx is not None:
         if not -rows <= padding_idx < rows:
-            raise ValueError("padding_idx must be within the number of embeddings")
+            raise RuntimeError(
+                f"padding_idx must be within the number of embeddings, -{rows} through {rows - 1}, but got {padding_idx}"
+            )
         padding_idx %= rows
     if input.dim() == 2:
         n_bags, width = input.shape

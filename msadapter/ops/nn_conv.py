@@ -44,6 +44,7 @@ op(
         ),
         "bias": _bias_part,
     },
+    node="ConvolutionBackward0",
 )
 
 
@@ -221,6 +222,7 @@ def _declare(n):
         forms="f",
         aliases=(f"conv{n}d",),
         autocast="lower",
+        sample_rank=n + 1,
     )
     def conv(input, weight, bias, stride, padding, dilation, groups):
         return _conv(f"conv{n}d", n, input, weight, bias, stride, padding, dilation, groups)
@@ -231,6 +233,7 @@ def _declare(n):
         forms="f",
         aliases=(f"conv_transpose{n}d",),
         autocast="lower",
+        sample_rank=n + 1,
     )
     def conv_transpose(input, weight, bias, stride, padding, output_padding, groups, dilation):
         return _conv_transpose(
@@ -290,7 +293,7 @@ op(
 @composite(
     "nn.functional.unfold(Tensor input, int[] kernel_size, int[] dilation=1, int[] padding=0, int[] stride=1) -> Tensor",
     forms="f",
-    aliases=("im2col",),
+    aliases=("aten.im2col",),
     short=False,
 )
 def unfold(input, kernel_size, dilation, padding, stride):
@@ -309,7 +312,7 @@ def unfold(input, kernel_size, dilation, padding, stride):
     "nn.functional.fold(Tensor input, int[] output_size, int[] kernel_size, int[] dilation=1, int[] padding=0, int[] stride=1)"
     " -> Tensor",
     forms="f",
-    aliases=("col2im",),
+    aliases=("aten.col2im",),
 )
 def fold(input, output_size, kernel_size, dilation, padding, stride):
     """Add up columns (N, C * elements of a block, positions) to an image (N, C, H, W)."""

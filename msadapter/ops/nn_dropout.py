@@ -58,8 +58,9 @@ def _one_sample(input, function):
 
 
 @composite(
-    "nn.functional.dropout1d(Tensor input, float p=0.5, bool training=True, bool inplace=False) -> Tensor",
+    "nn.functional.dropout1d(Tensor input, float p=0.5, bool training=True, any inplace=False) -> Tensor",
     forms="f",
+    random="other",
 )
 def dropout1d(input, p, training, inplace):
     """Set whole channels of (N, C, L) or (C, L) to zero with probability p; scale the others by 1 / (1 - p)."""
@@ -76,8 +77,9 @@ def dropout1d(input, p, training, inplace):
 
 
 @composite(
-    "nn.functional.dropout2d(Tensor input, float p=0.5, bool training=True, bool inplace=False) -> Tensor",
+    "nn.functional.dropout2d(Tensor input, float p=0.5, bool training=True, any inplace=False) -> Tensor",
     forms="f",
+    random="other",
 )
 def dropout2d(input, p, training, inplace):
     """Set whole channels of (N, C, H, W) to zero. As in PyTorch, a 3-dimensional input means (N, C, L)."""
@@ -98,8 +100,9 @@ def dropout2d(input, p, training, inplace):
 
 
 @composite(
-    "nn.functional.dropout3d(Tensor input, float p=0.5, bool training=True, bool inplace=False) -> Tensor",
+    "nn.functional.dropout3d(Tensor input, float p=0.5, bool training=True, any inplace=False) -> Tensor",
     forms="f",
+    random="other",
 )
 def dropout3d(input, p, training, inplace):
     """Set whole channels of (N, C, D, H, W) or (C, D, H, W) to zero."""
@@ -110,16 +113,17 @@ def dropout3d(input, p, training, inplace):
             "in an error in a future release.",
             stacklevel=2,
         )
-    if input.dim() == 4:
+    if input.dim() != 5:
         return _one_sample(input, lambda x: _feature_dropout(x, p, training, inplace))
     return _feature_dropout(input, p, training, inplace)
 
 
 @composite(
     "nn.functional.alpha_dropout(Tensor input, float p=0.5, bool training=False, "
-    "bool inplace=False) -> Tensor",
+    "any inplace=False) -> Tensor",
     forms="f",
     short=False,
+    random="other",
 )
 def alpha_dropout(input, p, training, inplace):
     """Dropout that preserves the mean and variance of self-normalising inputs."""
@@ -128,9 +132,10 @@ def alpha_dropout(input, p, training, inplace):
 
 @composite(
     "nn.functional.feature_alpha_dropout(Tensor input, float p=0.5, bool training=False, "
-    "bool inplace=False) -> Tensor",
+    "any inplace=False) -> Tensor",
     forms="f",
     short=False,
+    random="other",
 )
 def feature_alpha_dropout(input, p, training, inplace):
     """Alpha dropout of whole channels."""

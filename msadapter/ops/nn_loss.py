@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 
-from ._declare import Refused, composite, op, raw, t
+from ._declare import _C, Refused, composite, op, raw, t
 from .nn_norm import gradients_of, recording
 
 _SUM, _MEAN, _NONE = 0, 1, 2  # the numbers that MindSpore uses for reductions
@@ -16,7 +16,7 @@ _BCE_UNDER_AUTOCAST = Refused(
     "or torch.nn.BCEWithLogitsLoss.  binary_cross_entropy_with_logits and BCEWithLogits are\n"
     "safe to autocast."
 )
-_TAIL = "bool? size_average=None, bool? reduce=None, str reduction='mean'"
+_TAIL = "any size_average=None, any reduce=None, str reduction='mean'"
 
 
 def chosen(size_average, reduce, reduction):
@@ -25,7 +25,9 @@ def chosen(size_average, reduce, reduction):
     ValueError if it is unknown.
     """
     if size_average is not None or reduce is not None:
-        reduction = "none" if reduce is False else "sum" if size_average is False else "mean"
+        # Any value counts as true or false, and None as true.
+        separate = reduce is not None and not reduce
+        reduction = "none" if separate else "mean" if size_average is None or size_average else "sum"
         warnings.warn(
             f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.",
             stacklevel=3,
@@ -104,6 +106,7 @@ def _square_slope(g, x, y, reduction):
         "input": lambda g, input, target, reduction: _square_slope(g, input, target, reduction),
         "target": lambda g, input, target, reduction: _square_slope(g, target, input, reduction),
     },
+    node="MseLossBackward0",
 )
 def _mse(input, target, reduction):
     return reduced((input - target).square(), reduction)
@@ -314,6 +317,11 @@ def _nll_reference(x, target, weight, reduction, ignore_index):
     return loss if reduction == _NONE else loss.sum() if reduction == _SUM else loss.sum() / scale.sum()
 
 
+def _equal_weights(input):
+    """Return a weight of one for each class. MindSpore's operators on an NPU take no absent weight."""
+    return t.ones([input.shape[0 if input.dim() == 1 else 1]], dtype=input.dtype, device=input.device)
+
+
 def _nll_grad(gs, self, target, weight, reduction, ignore_index, result1, needs):
     g = gs[0]
     if g is None:
@@ -322,6 +330,8 @@ def _nll_grad(gs, self, target, weight, reduction, ignore_index, result1, needs)
         return gradients_of(
             lambda x: _nll_reference(x, target, weight, reduction, ignore_index), (self,), needs, g
         )
+    if weight is None and _C.in_device_memory(self):
+        weight = _equal_weights(self)
     if self.dim() <= 2:
         return (raw.NLLLossGrad(self, g, target, weight, result1, reduction, ignore_index),)
     return (raw.NLLLoss2dGrad(g, self, target, weight, reduction, ignore_index, result1),)
@@ -333,6 +343,8 @@ def _nll_grad(gs, self, target, weight, reduction, ignore_index, result1, needs)
     grad={("self",): _nll_grad},
 )
 def _nll_loss(self, target, weight, reduction, ignore_index):
+    if weight is None and _C.in_device_memory(self):
+        weight = _equal_weights(self)
     return (raw.NLLLoss if self.dim() <= 2 else raw.NLLLoss2d)(self, target, weight, reduction, ignore_index)
 
 
@@ -354,8 +366,8 @@ def _check_target(input, target, what):
 
 
 @composite(
-    "nn.functional.nll_loss(Tensor input, Tensor target, Tensor? weight=None, bool? size_average=None, int ignore_index=-100, "
-    "bool? reduce=None, str reduction='mean') -> Tensor",
+    "nn.functional.nll_loss(Tensor input, Tensor target, Tensor? weight=None, any size_average=None, int ignore_index=-100, "
+    "any reduce=None, str reduction='mean') -> Tensor",
     forms="f",
     autocast="float32",
 )
@@ -412,9 +424,12 @@ def _smoothed_reference(x, target, weight, reduction, ignore_index, smoothing):
     native=("body", "gradient"),
 )
 def _cross_entropy(self, target, weight, reduction, ignore_index, label_smoothing):
-    return tuple(
+    loss, log_prob = tuple(
         raw.CrossEntropyLoss(self, target, weight, reduction, ignore_index, label_smoothing, 0.0, False)
     )[:2]
+    if reduction != _NONE and loss.dim():  # one number in a dim of its own, on an NPU
+        loss = loss.reshape([])
+    return loss, log_prob
 
 
 def _with_probabilities(input, target, weight, reduction, smoothing):
@@ -432,8 +447,8 @@ def _with_probabilities(input, target, weight, reduction, smoothing):
 
 
 @composite(
-    "nn.functional.cross_entropy(Tensor input, Tensor target, Tensor? weight=None, bool? size_average=None, "
-    "int ignore_index=-100, bool? reduce=None, str reduction='mean', float label_smoothing=0.0) -> Tensor",
+    "nn.functional.cross_entropy(Tensor input, Tensor target, Tensor? weight=None, any size_average=None, "
+    "int ignore_index=-100, any reduce=None, str reduction='mean', float label_smoothing=0.0) -> Tensor",
     forms="f",
     autocast="float32",
     native="call",

@@ -10,7 +10,7 @@ from .nn_loss import chosen, reduced
 
 @composite(
     "nn.functional.margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0, "
-    "bool? size_average=None, bool? reduce=None, str reduction='mean') -> Tensor",
+    "any size_average=None, any reduce=None, str reduction='mean') -> Tensor",
     forms="f",
     autocast="float32",
 )
@@ -27,7 +27,7 @@ def margin_ranking_loss(input1, input2, target, margin, size_average, reduce, re
 
 @composite(
     "nn.functional.multi_margin_loss(Tensor input, Tensor target, float p=1, float margin=1.0, "
-    "Tensor? weight=None, bool? size_average=None, bool? reduce=None, str reduction='mean') -> Tensor",
+    "Tensor? weight=None, any size_average=None, any reduce=None, str reduction='mean') -> Tensor",
     forms="f",
     autocast="float32",
 )
@@ -37,7 +37,7 @@ def multi_margin_loss(input, target, p, margin, weight, size_average, reduce, re
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.dim() != 1:
-        raise ValueError(f"weight must be one-dimensional, got {weight.dim()} dimensions")
+        raise ValueError("weight must be one-dimensional")
     rows = input if input.dim() == 2 else input.reshape(1, -1)
     index = target.reshape(-1, 1)
     if index.size(0) != rows.size(0):
@@ -55,8 +55,8 @@ def multi_margin_loss(input, target, p, margin, weight, size_average, reduce, re
 
 
 @composite(
-    "nn.functional.multilabel_margin_loss(Tensor input, Tensor target, bool? size_average=None, "
-    "bool? reduce=None, str reduction='mean') -> Tensor",
+    "nn.functional.multilabel_margin_loss(Tensor input, Tensor target, any size_average=None, "
+    "any reduce=None, str reduction='mean') -> Tensor",
     forms="f",
     autocast="float32",
 )
@@ -87,7 +87,7 @@ def multilabel_margin_loss(input, target, size_average, reduce, reduction):
 
 @composite(
     "nn.functional.multilabel_soft_margin_loss(Tensor input, Tensor target, Tensor? weight=None, "
-    "bool? size_average=None, bool? reduce=None, str reduction='mean') -> Tensor",
+    "any size_average=None, any reduce=None, str reduction='mean') -> Tensor",
     forms="f",
 )
 def multilabel_soft_margin_loss(input, target, weight, size_average, reduce, reduction):

@@ -11,7 +11,7 @@ from .nn_loss import chosen, reduced
 
 
 @composite(
-    "nn.functional.kl_div(Tensor input, Tensor target, bool? size_average=None, bool? reduce=None, "
+    "nn.functional.kl_div(Tensor input, Tensor target, any size_average=None, any reduce=None, "
     "str reduction='mean', bool log_target=False) -> Tensor",
     forms="f",
     autocast="float32",
@@ -40,7 +40,7 @@ def kl_div(input, target, size_average, reduce, reduction, log_target):
 
 @composite(
     "nn.functional.poisson_nll_loss(Tensor input, Tensor target, bool log_input=True, "
-    "bool full=False, bool? size_average=None, float eps=1e-08, bool? reduce=None, "
+    "bool full=False, any size_average=None, float eps=1e-08, any reduce=None, "
     "str reduction='mean') -> Tensor",
     forms="f",
     autocast="float32",
@@ -64,7 +64,7 @@ def poisson_nll_loss(input, target, log_input, full, size_average, eps, reduce, 
 
 
 @composite(
-    "nn.functional.gaussian_nll_loss(Tensor input, Tensor target, any var, bool full=False, "
+    "nn.functional.gaussian_nll_loss(Tensor input, Tensor target, any var, any full=False, "
     "float eps=1e-06, str reduction='mean') -> Tensor",
     forms="f",
 )
@@ -99,7 +99,7 @@ def _broadcasts(var, input):
 
 @composite(
     "nn.functional.hinge_embedding_loss(Tensor input, Tensor target, float margin=1.0, "
-    "bool? size_average=None, bool? reduce=None, str reduction='mean') -> Tensor",
+    "any size_average=None, any reduce=None, str reduction='mean') -> Tensor",
     forms="f",
     autocast="float32",
 )
@@ -113,8 +113,8 @@ def hinge_embedding_loss(input, target, margin, size_average, reduce, reduction)
 
 
 @composite(
-    "nn.functional.soft_margin_loss(Tensor input, Tensor target, bool? size_average=None, "
-    "bool? reduce=None, str reduction='mean') -> Tensor",
+    "nn.functional.soft_margin_loss(Tensor input, Tensor target, any size_average=None, "
+    "any reduce=None, str reduction='mean') -> Tensor",
     forms="f",
     autocast="float32",
 )
@@ -126,7 +126,7 @@ def soft_margin_loss(input, target, size_average, reduce, reduction):
 
 @composite(
     "nn.functional.cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, "
-    "float margin=0, bool? size_average=None, bool? reduce=None, str reduction='mean') -> Tensor",
+    "float margin=0, any size_average=None, any reduce=None, str reduction='mean') -> Tensor",
     forms="f",
     autocast="float32",
 )
@@ -160,8 +160,8 @@ def cosine_embedding_loss(input1, input2, target, margin, size_average, reduce, 
 
 @composite(
     "nn.functional.triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, "
-    "float margin=1.0, float p=2, float eps=1e-06, bool swap=False, bool? size_average=None, "
-    "bool? reduce=None, str reduction='mean') -> Tensor",
+    "float margin=1.0, float p=2, float eps=1e-06, bool swap=False, any size_average=None, "
+    "any reduce=None, str reduction='mean') -> Tensor",
     forms="f",
     autocast="float32",
 )
@@ -185,7 +185,7 @@ def triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, size_a
 
 @composite(
     "nn.functional.triplet_margin_with_distance_loss(Tensor anchor, Tensor positive, "
-    "Tensor negative, *, any distance_function=None, float margin=1.0, bool swap=False, "
+    "Tensor negative, *, any distance_function=None, float margin=1.0, any swap=False, "
     "str reduction='mean') -> Tensor",
     forms="f",
 )

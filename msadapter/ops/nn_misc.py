@@ -28,7 +28,7 @@ def _embedding(weight, indices, padding_idx, scale_grad_by_freq):
 @op(
     "_embedding_backward(Tensor grad, Tensor indices, int num_weights, int padding_idx, bool scale_grad_by_freq) -> Tensor",
     forms="f",
-    aliases=("embedding_dense_backward",),
+    aliases=("aten.embedding_dense_backward",),
     grad={
         "grad": lambda g, indices, padding_idx, scale_grad_by_freq: _embedding_second(
             g, indices, padding_idx, scale_grad_by_freq
@@ -100,7 +100,7 @@ def embedding_renorm_(self, indices, max_norm, norm_type):
     return self
 
 
-@op("nn.functional.one_hot(Tensor input, int num_classes=-1) -> Tensor", forms="f", grad=None)
+@op("nn.functional.one_hot(Tensor input, int num_classes=-1) -> Tensor", forms="f", grad=None, whole=True)
 def one_hot(input, num_classes):
     """Return 1 at the class of each element and 0 elsewhere, along a new last dim."""
     return raw.OneHotExt(input, num_classes, None, None, -1)
@@ -119,8 +119,9 @@ def _dropout(input, p, training, inplace, error=RuntimeError):
 
 
 @composite(
-    "nn.functional.dropout(Tensor input, float p=0.5, bool training=True, bool inplace=False) -> Tensor",
+    "nn.functional.dropout(Tensor input, float p=0.5, bool training=True, any inplace=False) -> Tensor",
     forms="f",
+    random="each",
 )
 def dropout(input, p, training, inplace):
     """Set elements to zero with probability p and divide the others by 1 - p."""
@@ -131,22 +132,27 @@ def dropout(input, p, training, inplace):
     "dropout(Tensor input, float p, bool train) -> Tensor",
     forms="f",
     short=False,
+    random="each",
 )
 def torch_dropout(input, p, train):
     """torch.dropout."""
     return _dropout(input, p, train, False)
 
 
-@composite("dropout_(Tensor input, float p, bool train) -> Tensor", forms="f")
+@composite("dropout_(Tensor input, float p, bool train) -> Tensor", forms="f", random="other")
 def torch_dropout_(input, p, train):
     """torch.dropout_: in place."""
     return _dropout(input, p, train, True)
 
 
-@composite("native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)", forms="f")
+@composite(
+    "native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)", forms="f", random="other"
+)
 def native_dropout(input, p, train):
     """Return dropout and the mask of the elements that were kept."""
-    if train is False or input.numel() == 0:
+    if input.numel() == 0:
+        return input, t.empty_like(input)
+    if train is False:
         return input.clone(), t.ones_like(input, dtype=(input == input).dtype)
     if p == 1:
         return input * 0.0, t.zeros_like(input, dtype=(input == input).dtype)
@@ -167,6 +173,8 @@ def _split_pads(x, pad):
     "_constant_pad(Tensor self, int[] pad, Scalar value) -> Tensor",
     forms="f",
     grad={"self": lambda g, pad: t._constant_pad(g, [-p for p in pad], 0)},
+    whole=True,
+    node="ConstantPadNdBackward0",
 )
 def _constant_pad(self, pad, value):
     if self.dtype.name.startswith("float8"):
@@ -242,7 +250,7 @@ def pad(input, pad, mode, value):
     if mode not in ("reflect", "replicate", "circular"):
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
     if value is not None and value != 0:
-        raise ValueError(f'Padding mode "{mode}" doesn\'t take in value argument')
+        raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
     _check_border(input, pad, mode)
     # PyTorch's autocast on the CPU has policies for these modes, but none for reflection in three dims.
     cast = mode == "replicate" or (mode == "reflect" and len(pad) < 6)
@@ -278,12 +286,14 @@ _BORDERS = {"zeros": 0, "border": 1, "reflection": 2}
 
 def _grid_grad(g, self, grid, interpolation_mode, padding_mode, align_corners, needs):
     if recording():
-        return gradients_of(
+        nearest = interpolation_mode == _INTERPOLATIONS["nearest"]  # does not depend on the grid
+        found = gradients_of(
             lambda x, at: grid_sampler_reference(x, at, interpolation_mode, padding_mode, align_corners),
             (self, grid),
-            needs,
+            (needs[0], needs[1] and not nearest),
             g,
         )
+        return found[0], t.zeros_like(grid) if nearest and needs[1] else found[1]
     kernel = raw.GridSampler2DGrad if self.dim() == 4 else raw.GridSampler3DGrad
     out = kernel(
         g, self, grid, interpolation_mode, padding_mode, align_corners, [int(needs[0]), int(needs[1])]

@@ -178,6 +178,7 @@ def _checked_shapes(query, key, value, embed_dim_to_check, num_heads, separate):
     "Tensor? static_k=None, Tensor? static_v=None, bool average_attn_weights=True, "
     "bool is_causal=False) -> Tensor",
     forms="f",
+    random="other",
 )
 def multi_head_attention_forward(
     query,

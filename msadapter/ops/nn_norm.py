@@ -10,6 +10,7 @@ import math
 
 from .._values.size import Size
 from ._declare import _C, composite, op, raw, t
+from .nn_normalize import _verify_batch_size
 
 recording = _C.is_grad_enabled
 
@@ -193,7 +194,16 @@ op(
     forms="f",
     grad={("input", "weight", "bias"): _layer_norm_grad},
     native="gradient",
+    node="NativeLayerNormBackward0",
 )
+
+
+def _both(input, normalized_shape, weight, bias):
+    """Return weight and bias. MindSpore's operator for an NPU takes no absent ones, so there they are ones and zeros."""
+    if (weight is None or bias is None) and _C.in_device_memory(input):
+        weight = t.ones(normalized_shape, dtype=input.dtype) if weight is None else weight
+        bias = t.zeros(normalized_shape, dtype=input.dtype) if bias is None else bias
+    return weight, bias
 
 
 @composite(
@@ -204,7 +214,7 @@ op(
 )
 def layer_norm(input, normalized_shape, weight, bias, eps):
     """Normalise to mean 0 and variance 1 over the last dims, then scale and shift."""
-    return t._layer_norm(input, normalized_shape, weight, bias, eps)[0]
+    return t._layer_norm(input, normalized_shape, *_both(input, normalized_shape, weight, bias), eps)[0]
 
 
 @composite(
@@ -216,7 +226,7 @@ def layer_norm(input, normalized_shape, weight, bias, eps):
 )
 def torch_layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable):
     """torch.layer_norm, which is nn.functional.layer_norm."""
-    return t._layer_norm(input, normalized_shape, weight, bias, eps)[0]
+    return t._layer_norm(input, normalized_shape, *_both(input, normalized_shape, weight, bias), eps)[0]
 
 
 @composite(
@@ -226,7 +236,9 @@ def torch_layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable):
 )
 def native_layer_norm(input, normalized_shape, weight, bias, eps):
     """Return the result, the mean and 1 / standard deviation."""
-    out, mean, rstd = t._layer_norm(input, normalized_shape, weight, bias, eps)
+    out, mean, rstd = t._layer_norm(
+        input, normalized_shape, *_both(input, normalized_shape, weight, bias), eps
+    )
     return out, mean.detach(), rstd.detach()
 
 
@@ -272,12 +284,8 @@ def rms_norm(input, normalized_shape, weight, eps):
         )
     if eps is None:
         eps = _epsilon(input)
-    if weight is None or input.is_complex():
+    if weight is None or input.is_complex() or weight.dtype != input.dtype:
         return _rms_norm_reference(input, weight, normalized_shape, eps)
-    if weight.dtype != input.dtype:
-        return _rms_norm_reference(input, weight, normalized_shape, eps).to(
-            _C.promote_types(input.dtype, weight.dtype)
-        )
     return t._rms_norm(input, weight, eps)[0]
 
 
@@ -354,6 +362,7 @@ op(
     ms="GroupNorm",
     forms="f",
     grad={("input", "weight", "bias"): _group_norm_grad},
+    whole=True,
 )
 
 
@@ -386,6 +395,7 @@ def group_norm(input, num_groups, weight, bias, eps):
     channel.
     """
     _check_groups(input, num_groups, weight, bias)
+    _verify_batch_size([input.shape[0] * input.shape[1] // num_groups, num_groups, *input.shape[2:]])
     return t._group_norm(input, num_groups, weight, bias, eps)[0]
 
 
@@ -457,6 +467,8 @@ def _batch_norm_grad(
     "float eps) -> (Tensor, Tensor, Tensor)",
     forms="f",
     grad={("input", "weight", "bias"): _batch_norm_grad},
+    whole=True,
+    node="NativeBatchNormBackward0",
 )
 def _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
     # The running statistics change in place. They have the type `any`, so that they are not saved as

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .._values.size import Size
 from ._declare import composite, t
 from ._functional import functional, without_grad
 
@@ -22,7 +23,7 @@ def _verify_spatial_size(size):
     for n in size[2:]:
         values *= n
     if values == 1:
-        raise ValueError(f"Expected more than 1 spatial element when training, got input size {list(size)}")
+        raise ValueError(f"Expected more than 1 spatial element when training, got input size {Size(size)}")
 
 
 @composite(

@@ -50,7 +50,7 @@ def _max_pool_backward(grad, self, indices, kernel_size, stride, padding, dilati
 def _declare_max(n):
     text = (
         "(Tensor input, int[] kernel_size, any stride=None, int[] padding=0, int[] dilation=1, bool ceil_mode=False, "
-        "bool return_indices=False) -> any"
+        "any return_indices=False) -> any"
     )
 
     def run(input, kernel_size, stride, padding, dilation, ceil_mode):
@@ -64,29 +64,33 @@ def _declare_max(n):
             input, kernel, steps, _spread(padding, n, "padding"), _spread(dilation, n, "dilation"), ceil_mode
         )
 
-    @composite(f"nn.functional.max_pool{n}d{text}", forms="f")
+    @composite(f"nn.functional.max_pool{n}d{text}", forms="f", sample_rank=n + 1)
     def max_pool(input, kernel_size, stride, padding, dilation, ceil_mode, return_indices):
         if (
             n == 3 and not return_indices
         ):  # autocast has a policy for this function and none for the one with indices
             return torch_max_pool(input, kernel_size, stride, padding, dilation, ceil_mode)
         out = run(input, kernel_size, stride, padding, dilation, ceil_mode)
-        return (out[0], out[1]) if return_indices else out[0]
+        return (out[0], out[1].long()) if return_indices else out[0]  # an NPU gives positions in int32
 
     plain = (
-        text.replace(", bool return_indices=False", "")
+        text.replace(", any return_indices=False", "")
         .replace("-> any", "-> Tensor")
         .replace("Tensor input", "Tensor self")
     )
 
-    @composite(f"max_pool{n}d{plain}", forms="f", short=False, autocast=_policy(n))
+    @composite(f"max_pool{n}d{plain}", forms="f", short=False, autocast=_policy(n), sample_rank=n + 1)
     def torch_max_pool(self, kernel_size, stride, padding, dilation, ceil_mode):
         return run(self, kernel_size, stride, padding, dilation, ceil_mode)[0]
 
-    @composite(f"max_pool{n}d_with_indices{plain.replace('-> Tensor', '-> (Tensor, Tensor)')}", forms="f")
+    # torch has this name for one dim alone
+    @composite(
+        f"{'' if n == 1 else 'aten.'}max_pool{n}d_with_indices{plain.replace('-> Tensor', '-> (Tensor, Tensor)')}",
+        forms="f",
+    )
     def with_indices(self, kernel_size, stride, padding, dilation, ceil_mode):
         out = run(self, kernel_size, stride, padding, dilation, ceil_mode)
-        return out[0], out[1]
+        return out[0], out[1].long()
 
 
 # ---- average pooling
@@ -163,12 +167,12 @@ def _declare_average(n):
     )
     if n == 1:
 
-        @composite(schema, forms="f", aliases=alias)
+        @composite(schema, forms="f", aliases=alias, sample_rank=n + 1)
         def avg_pool1d(input, kernel_size, stride, padding, ceil_mode, count_include_pad):
             return run(input, kernel_size, stride, padding, ceil_mode, count_include_pad)
     else:
 
-        @composite(schema, forms="fo", autocast=_policy(n))
+        @composite(schema, forms="fo", autocast=_policy(n), sample_rank=n + 1, backward="plain")
         def avg_pool(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
             return run(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
@@ -238,6 +242,7 @@ def _declare_adaptive(n):
         forms="f",
         aliases=alias,
         autocast=_policy(n),
+        sample_rank=n + 1,
     )
     def adaptive_avg(input, output_size):
         sizes = _adaptive_size("adaptive_avg_pool", input, output_size, n)
@@ -246,7 +251,7 @@ def _declare_adaptive(n):
         )
 
     @composite(
-        f"nn.functional.adaptive_max_pool{n}d(Tensor input, any output_size, bool return_indices=False) -> any",
+        f"nn.functional.adaptive_max_pool{n}d(Tensor input, any output_size, any return_indices=False) -> any",
         forms="f",
         autocast=_policy(n),
     )
@@ -310,7 +315,10 @@ def _resize(mindspore, name, n, corners):
         lambda g, output_size, *rest: getattr(t, name)(g, output_size, *rest), ["g", "output_size", *names]
     )
     op(
-        f"{name}(Tensor self, int[] output_size, {corner}{scales}) -> Tensor", forms="f", grad={"self": ahead}
+        f"aten.{name}(Tensor self, int[] output_size, {corner}{scales}) -> Tensor",
+        forms="f",
+        grad={"self": ahead},
+        backward="sizes",
     )(_with_names(forward, ["self", "output_size", *names]))
     op(
         f"_{name}_backward(Tensor grad, int[] output_size, int[] input_size, {corner}{scales}) -> Tensor",

@@ -63,11 +63,11 @@ def affine_grid(theta, size, align_corners):
             f"respectively. Got size {list(size)}."
         )
     rows = (spatial, spatial + 1)
-    if theta.dim() != 3 or tuple(theta.shape[-2:]) != rows or theta.size(0) != size[0]:
-        raise ValueError(
-            f"Expected a batch of {spatial}D affine matrices of shape Nx{rows[0]}x{rows[1]} for size "
-            f"{list(size)}. Got {theta.shape}."
-        )
+    expected = f"Expected a batch of {spatial}D affine matrices of shape Nx{rows[0]}x{rows[1]} for size "
+    if theta.dim() != 3 or tuple(theta.shape[-2:]) != rows:
+        raise ValueError(f"{expected}{size}. Got {theta.shape}.")
+    if theta.size(0) != size[0]:  # PyTorch finds this later, with another class of error
+        raise RuntimeError(f"{expected}{list(size)}. Got {list(theta.shape)}.")
     if min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {list(size)}")
     n, shape = size[0], list(size[2:])
@@ -134,7 +134,7 @@ def _target_size(input, size, scale_factor, recompute):
 @composite(
     "nn.functional.interpolate(Tensor input, any size=None, any scale_factor=None, "
     "str mode='nearest', any align_corners=None, any recompute_scale_factor=None, "
-    "bool antialias=False) -> Tensor",
+    "any antialias=False) -> Tensor",
     forms="f",
 )
 def interpolate(input, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias):
@@ -153,7 +153,7 @@ def interpolate(input, size, scale_factor, mode, align_corners, recompute_scale_
     if antialias:
         if not (mode in ("bilinear", "bicubic") and input.dim() == 4):
             raise ValueError(
-                "Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor "
+                "Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires a 4-D tensor "
                 "as input"
             )
         raise NotImplementedError(

@@ -16,9 +16,10 @@ def softmin(input, dim, _stacklevel, dtype):
 
 
 @composite(
-    "nn.functional.gumbel_softmax(Tensor logits, float tau=1, bool hard=False, float eps=1e-10, "
+    "nn.functional.gumbel_softmax(Tensor logits, float tau=1, any hard=False, float eps=1e-10, "
     "any dim=-1) -> Tensor",
     forms="f",
+    random="other",
 )
 def gumbel_softmax(logits, tau, hard, eps, dim):
     """Return a sample of the Gumbel-softmax distribution.

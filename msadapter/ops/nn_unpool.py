@@ -14,7 +14,7 @@ from ._sizes import _pair, _single, _triple
 
 @composite(
     "nn.functional.adaptive_max_pool1d_with_indices(Tensor input, any output_size, "
-    "bool return_indices=False) -> Tensor",
+    "any return_indices=False) -> Tensor",
     forms="f",
 )
 def adaptive_max_pool1d_with_indices(input, output_size, return_indices):
@@ -24,7 +24,7 @@ def adaptive_max_pool1d_with_indices(input, output_size, return_indices):
 
 @composite(
     "nn.functional.adaptive_max_pool2d_with_indices(Tensor input, any output_size, "
-    "bool return_indices=False) -> Tensor",
+    "any return_indices=False) -> Tensor",
     forms="f",
 )
 def adaptive_max_pool2d_with_indices(input, output_size, return_indices):
@@ -34,7 +34,7 @@ def adaptive_max_pool2d_with_indices(input, output_size, return_indices):
 
 @composite(
     "nn.functional.adaptive_max_pool3d_with_indices(Tensor input, any output_size, "
-    "bool return_indices=False) -> Tensor",
+    "any return_indices=False) -> Tensor",
     forms="f",
 )
 def adaptive_max_pool3d_with_indices(input, output_size, return_indices):
@@ -44,7 +44,7 @@ def adaptive_max_pool3d_with_indices(input, output_size, return_indices):
 
 @composite(
     "nn.functional.max_pool1d_with_indices(Tensor input, any kernel_size, any stride=None, "
-    "any padding=0, any dilation=1, bool ceil_mode=False, bool return_indices=False) -> Tensor",
+    "any padding=0, any dilation=1, bool ceil_mode=False, any return_indices=False) -> Tensor",
     forms="f",
     short=False,
 )
@@ -57,7 +57,7 @@ def max_pool1d_with_indices(input, kernel_size, stride, padding, dilation, ceil_
 
 @composite(
     "nn.functional.max_pool2d_with_indices(Tensor input, any kernel_size, any stride=None, "
-    "any padding=0, any dilation=1, bool ceil_mode=False, bool return_indices=False) -> Tensor",
+    "any padding=0, any dilation=1, bool ceil_mode=False, any return_indices=False) -> Tensor",
     forms="f",
     short=False,
 )
@@ -70,7 +70,7 @@ def max_pool2d_with_indices(input, kernel_size, stride, padding, dilation, ceil_
 
 @composite(
     "nn.functional.max_pool3d_with_indices(Tensor input, any kernel_size, any stride=None, "
-    "any padding=0, any dilation=1, bool ceil_mode=False, bool return_indices=False) -> Tensor",
+    "any padding=0, any dilation=1, bool ceil_mode=False, any return_indices=False) -> Tensor",
     forms="f",
     short=False,
 )
@@ -255,10 +255,11 @@ def _fractional(expand, name, input, kernel_size, output_size, output_ratio, sam
 
 @composite(
     "nn.functional.fractional_max_pool2d_with_indices(Tensor input, any kernel_size, "
-    "any output_size=None, any output_ratio=None, bool return_indices=False, "
+    "any output_size=None, any output_ratio=None, any return_indices=False, "
     "Tensor? _random_samples=None) -> Tensor",
     forms="f",
     autocast={"cpu": "float32"},
+    random="other",
 )
 def fractional_max_pool2d_with_indices(
     input, kernel_size, output_size, output_ratio, return_indices, _random_samples
@@ -271,10 +272,11 @@ def fractional_max_pool2d_with_indices(
 
 @composite(
     "nn.functional.fractional_max_pool3d_with_indices(Tensor input, any kernel_size, "
-    "any output_size=None, any output_ratio=None, bool return_indices=False, "
+    "any output_size=None, any output_ratio=None, any return_indices=False, "
     "Tensor? _random_samples=None) -> Tensor",
     forms="f",
     autocast={"cpu": "float32"},
+    random="other",
 )
 def fractional_max_pool3d_with_indices(
     input, kernel_size, output_size, output_ratio, return_indices, _random_samples
@@ -287,9 +289,10 @@ def fractional_max_pool3d_with_indices(
 
 @composite(
     "nn.functional.fractional_max_pool2d(Tensor input, any kernel_size, any output_size=None, "
-    "any output_ratio=None, bool return_indices=False, Tensor? _random_samples=None) -> Tensor",
+    "any output_ratio=None, any return_indices=False, Tensor? _random_samples=None) -> Tensor",
     forms="f",
     autocast={"cpu": "float32"},
+    random="other",
 )
 def fractional_max_pool2d(input, kernel_size, output_size, output_ratio, return_indices, _random_samples):
     """Maximum over windows with random borders, for (N, C, H, W)."""
@@ -301,9 +304,10 @@ def fractional_max_pool2d(input, kernel_size, output_size, output_ratio, return_
 
 @composite(
     "nn.functional.fractional_max_pool3d(Tensor input, any kernel_size, any output_size=None, "
-    "any output_ratio=None, bool return_indices=False, Tensor? _random_samples=None) -> Tensor",
+    "any output_ratio=None, any return_indices=False, Tensor? _random_samples=None) -> Tensor",
     forms="f",
     autocast={"cpu": "float32"},
+    random="other",
 )
 def fractional_max_pool3d(input, kernel_size, output_size, output_ratio, return_indices, _random_samples):
     """Maximum over windows with random borders, for (N, C, D, H, W)."""

@@ -82,13 +82,21 @@ def _foreach_norm(self, ord, dtype):
 @composite("_norms(Tensor[] tensors, float ord) -> Tensor", forms="f")
 def _norms(tensors, ord):
     """Return the norms of all tensors as one 1-dimensional tensor. There is no gradient."""
-    return raw.ForeachNorm([x.detach() for x in tensors], ord)
+    values = [x.detach() for x in tensors]
+    if values and _C.in_device_memory(values[0]):  # CANN has no such operator
+        return t.stack([t.linalg_vector_norm(x, ord) for x in values])
+    return raw.ForeachNorm(values, ord)
 
 
 @composite("_scale_all_(Tensor[] tensors, Tensor factor) -> any", forms="f")
 def _scale_all_(tensors, factor):
     """Multiply every tensor in place by a tensor with one element. There is no gradient."""
-    raw.ForeachScale([x.detach() for x in tensors], factor.detach())
+    values = [x.detach() for x in tensors]
+    if values and _C.in_device_memory(values[0]):
+        for x in values:
+            x.mul_(factor)
+        return
+    raw.ForeachScale(values, factor.detach())
     _changed(tensors)
 
 

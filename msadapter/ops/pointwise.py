@@ -25,13 +25,13 @@ def zero_grad(g):
 
 
 def not_implemented(name):
-    """Return a gradient function that raises RuntimeError.
+    """Return a gradient function that raises NotImplementedError.
 
     PyTorch has no derivative of this operator either, although its result requires grad.
     """
 
     def grad(g):
-        raise RuntimeError(f"derivative for {name} is not implemented")
+        raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
 
     return grad
 
@@ -60,6 +60,9 @@ unary(
     aliases=("absolute",),
     dunder="__abs__",
     fuses="abs",
+    keeps_zeros=True,
+    foreach=True,
+    float8="any",
 )
 unary(
     "neg",
@@ -71,8 +74,10 @@ unary(
     linear=("self",),
     fuses="neg",
     native="gradient",
+    keeps_zeros=True,
+    foreach=True,
 )
-unary("sign", "Sign", zero_grad, promote=None, forms="fmio")
+unary("sign", "Sign", zero_grad, promote=None, forms="fmio", keeps_zeros=True, foreach=True)
 
 
 def _sgn_grad(g, self, result):
@@ -83,8 +88,8 @@ def _sgn_grad(g, self, result):
     return t.where(size == 0, t.zeros_like(g), (g - radial * result) / size)
 
 
-unary("sgn", "Sgn", _sgn_grad, promote=None, forms="fmio")
-unary("square", "Square", lambda g, self: g * conj(self) * 2, promote=None)
+unary("sgn", "Sgn", _sgn_grad, promote=None, forms="fmio", keeps_zeros=True)
+unary("square", "Square", lambda g, self: g * conj(self) * 2, promote=None, node="PowBackward0")
 
 
 @composite(
@@ -92,6 +97,7 @@ unary("square", "Square", lambda g, self: g * conj(self) * 2, promote=None)
     forms="fm",
     dunder="__pos__",
     pointwise=True,
+    keeps_zeros=True,
 )
 def positive(self):
     """Return `self`. A bool tensor raises RuntimeError."""
@@ -107,13 +113,15 @@ unary(
     lambda g, result: -g * conj(result * result),
     autocast={"accelerator": "float32"},
     fuses="reciprocal",
+    foreach=True,
 )
-unary("sqrt", "Sqrt", lambda g, result: g / (2 * conj(result)))
+unary("sqrt", "Sqrt", lambda g, result: g / (2 * conj(result)), keeps_zeros=True, foreach=True)
 unary(
     "rsqrt",
     "Rsqrt",
     lambda g, result: -0.5 * g * conj(t.pow(result, 3)),
     autocast={"accelerator": "float32"},
+    foreach=True,
 )
 unary(
     "exp",
@@ -121,6 +129,7 @@ unary(
     lambda g, result: g * conj(result),
     autocast={"accelerator": "float32"},
     fuses="exp",
+    foreach=True,
 )
 unary("exp2", "Exp2", lambda g, result: g * conj(result) * _LN2, aliases=("special.exp2",))
 unary(
@@ -129,24 +138,29 @@ unary(
     lambda g, result: g * (conj(result) + 1),
     aliases=("special.expm1",),
     autocast={"accelerator": "float32"},
+    keeps_zeros=True,
+    foreach=True,
 )
 unary(
     "log",
     "Log",
     lambda g, self: g / conj(self),
     autocast={"accelerator": "float32"},
+    foreach=True,
 )
 unary(
     "log2",
     "Log2",
     lambda g, self: g / (conj(self) * _LN2),
     autocast={"accelerator": "float32"},
+    foreach=True,
 )
 unary(
     "log10",
     "Log10",
     lambda g, self: g / (conj(self) * _LN10),
     autocast={"accelerator": "float32"},
+    foreach=True,
 )
 unary(
     "log1p",
@@ -154,16 +168,20 @@ unary(
     lambda g, self: g / (conj(self) + 1),
     aliases=("special.log1p",),
     autocast={"accelerator": "float32"},
+    keeps_zeros=True,
+    foreach=True,
 )
 
 # ---- trigonometric and hyperbolic functions
-unary("sin", "Sin", lambda g, self: g * conj(self.cos()))
-unary("cos", "Cos", lambda g, self: -g * conj(self.sin()))
+unary("sin", "Sin", lambda g, self: g * conj(self.cos()), keeps_zeros=True, foreach=True)
+unary("cos", "Cos", lambda g, self: -g * conj(self.sin()), foreach=True)
 unary(
     "tan",
     "Tan",
     lambda g, result: g * conj(1 + result * result),
     autocast={"accelerator": "float32"},
+    keeps_zeros=True,
+    foreach=True,
 )
 unary(
     "asin",
@@ -171,6 +189,8 @@ unary(
     lambda g, self: g * conj((1 - self * self).rsqrt()),
     aliases=("arcsin",),
     autocast={"accelerator": "float32"},
+    keeps_zeros=True,
+    foreach=True,
 )
 unary(
     "acos",
@@ -178,19 +198,30 @@ unary(
     lambda g, self: -g * conj((1 - self * self).rsqrt()),
     aliases=("arccos",),
     autocast={"accelerator": "float32"},
+    foreach=True,
 )
-unary("atan", "AtanExt", lambda g, self: g / conj(self * self + 1), aliases=("arctan",))
+unary(
+    "atan",
+    "AtanExt",
+    lambda g, self: g / conj(self * self + 1),
+    aliases=("arctan",),
+    keeps_zeros=True,
+    foreach=True,
+)
 unary(
     "sinh",
     "Sinh",
     lambda g, self: g * conj(self.cosh()),
     autocast={"accelerator": "float32"},
+    keeps_zeros=True,
+    foreach=True,
 )
 unary(
     "cosh",
     "Cosh",
     lambda g, self: g * conj(self.sinh()),
     autocast={"accelerator": "float32"},
+    foreach=True,
 )
 unary(
     "tanh",
@@ -199,8 +230,16 @@ unary(
     aliases=("nn.functional.tanh",),
     fuses="tanh",
     native="gradient",
+    keeps_zeros=True,
+    foreach=True,
 )
-unary("asinh", "AsinhExt", lambda g, self: g * conj((self * self + 1).rsqrt()), aliases=("arcsinh",))
+unary(
+    "asinh",
+    "AsinhExt",
+    lambda g, self: g * conj((self * self + 1).rsqrt()),
+    aliases=("arcsinh",),
+    keeps_zeros=True,
+)
 
 
 def _acosh_grad(g, self):
@@ -210,7 +249,7 @@ def _acosh_grad(g, self):
 
 
 unary("acosh", "AcoshExt", _acosh_grad, aliases=("arccosh",))
-unary("atanh", "Atanh", lambda g, self: g / conj(1 - self * self), aliases=("arctanh",))
+unary("atanh", "Atanh", lambda g, self: g / conj(1 - self * self), aliases=("arctanh",), keeps_zeros=True)
 
 
 def _sinc_grad(g, self):
@@ -241,6 +280,7 @@ unary(
     aliases=("special.expit", "nn.functional.sigmoid"),
     fuses="sigmoid",
     native="gradient",
+    foreach=True,
 )
 
 
@@ -258,10 +298,19 @@ def _sigmoid_backward(grad, output):
 
 
 # ---- rounding
-unary("ceil", "Ceil", zero_grad, promote=None, dunder="__ceil__")
-unary("floor", "Floor", zero_grad, promote=None, dunder="__floor__")
-unary("trunc", "Trunc", zero_grad, promote=None, aliases=("fix",), dunder="__trunc__")
-unary("frac", "Frac", lambda g: g, promote=None)
+unary("ceil", "Ceil", zero_grad, promote=None, dunder="__ceil__", keeps_zeros=True, foreach=True)
+unary("floor", "Floor", zero_grad, promote=None, dunder="__floor__", keeps_zeros=True, foreach=True)
+unary(
+    "trunc",
+    "Trunc",
+    zero_grad,
+    promote=None,
+    aliases=("fix",),
+    dunder="__trunc__",
+    keeps_zeros=True,
+    foreach=True,
+)
+unary("frac", "Frac", lambda g: g, promote=None, keeps_zeros=True, foreach=True)
 op(
     "round(Tensor self, *, int decimals=0) -> Tensor",
     ms="Round",
@@ -269,6 +318,8 @@ op(
     aliases=("special.round",),
     grad={"self": zero_grad},
     pointwise=True,
+    keeps_zeros=True,
+    foreach=True,
 )
 
 # ---- angles
@@ -279,6 +330,7 @@ _DEGREE = math.pi / 180
     "deg2rad(Tensor self) -> Tensor",
     forms="fmino",
     pointwise=True,
+    keeps_zeros=True,
 )
 def deg2rad(self):
     """Convert degrees to radians."""
@@ -289,6 +341,7 @@ def deg2rad(self):
     "rad2deg(Tensor self) -> Tensor",
     forms="fmino",
     pointwise=True,
+    keeps_zeros=True,
 )
 def rad2deg(self):
     """Convert radians to degrees."""
@@ -313,6 +366,7 @@ op(
         "tensor2": lambda g, tensor1, value: g * conj(tensor1 * value),
     },
     autocast={"accelerator": "widest"},
+    foreach=True,
 )
 op(
     "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
@@ -325,6 +379,7 @@ op(
         "tensor2": lambda g, tensor1, tensor2, value: -g * conj(value * tensor1 / (tensor2 * tensor2)),
     },
     autocast={"accelerator": "widest"},
+    foreach=True,
 )
 op(
     "lerp(Tensor self, Tensor end, TensorOrScalar weight) -> Tensor",
@@ -336,6 +391,7 @@ op(
         "weight": lambda g, self, end: g * conj(end - self),
     },
     pointwise=True,
+    foreach=True,
 )
 
 # ---- limits
@@ -378,6 +434,7 @@ def _clamp_max_grad(g, self, min, max):
         "max": _clamp_max_grad,
     },
     pointwise=True,
+    node="ClampBackward1",
 )
 def clamp(self, min, max):
     """Limit every element to [min, max]. NaN stays NaN. If min > max, the result is max."""
@@ -390,6 +447,7 @@ def clamp(self, min, max):
     forms="fmino",
     grad={"self": lambda g, self, min: g * (self >= min), "min": lambda g, self, min: g * (self < min)},
     pointwise=True,
+    foreach=True,
 )
 def clamp_min(self, min):
     """Limit every element from below."""
@@ -402,6 +460,7 @@ def clamp_min(self, min):
     forms="fmino",
     grad={"self": lambda g, self, max: g * (self <= max), "max": lambda g, self, max: g * (self > max)},
     pointwise=True,
+    foreach=True,
 )
 def clamp_max(self, max):
     """Limit every element from above."""
@@ -480,6 +539,7 @@ def in_format(x, memory_format):
     pointwise=True,
     linear=("self",),
     native=("body", "gradient"),
+    copies=True,
 )
 def clone(self, memory_format):
     """Return a copy with the layout of a dense tensor, or with the given memory format."""
@@ -494,6 +554,12 @@ def _to_meta(self):
     return _C.to_meta(self)
 
 
+@op("_to_device(Tensor self, int tag) -> Tensor", forms="f", grad={"self": lambda g: g})
+def _to_device(self, tag):
+    """Return a copy on the device with this tag. The gradient goes back to the device of ``self``."""
+    return _C.copied_to(self, tag)
+
+
 op(
     "_to_dtype(Tensor self, ScalarType dtype) -> Tensor",
     ms="Cast",
@@ -502,12 +568,14 @@ op(
     pointwise=True,
     linear=("self",),
     native="gradient",
+    node="ToCopyBackward0",
 )
 op(
-    "copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor",
+    "copy(Tensor self, TensorOrScalar other, bool non_blocking=False) -> Tensor",
     ms="InplaceCopy",
+    numbers={"other": ""},
     forms="i",
-    grad={"self": zero_grad, "src": lambda g: g},
+    grad={"self": zero_grad, "other": lambda g: g},
     pointwise=True,
     linear="jointly",
 )

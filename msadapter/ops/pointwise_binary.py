@@ -50,6 +50,7 @@ op(
     fuses="add",
     native="gradient",
     numbers_alone=True,
+    foreach=True,
 )
 op(
     "sub(TensorOrScalar self, TensorOrScalar other, *, Scalar alpha=1) -> Tensor",
@@ -65,6 +66,7 @@ op(
     native="gradient",
     refuses_bool=True,
     numbers_alone=True,
+    foreach=True,
 )
 
 
@@ -76,6 +78,7 @@ op(
     pointwise=True,
     linear="jointly",
     refuses_bool=True,
+    node="RsubBackward1",
 )
 def rsub(self, other, alpha):
     """`other - alpha * self`."""
@@ -94,6 +97,8 @@ binary(
     fuses="mul",
     native="gradient",
     numbers_alone=True,
+    foreach=True,
+    float8="tensors",
 )
 
 
@@ -117,6 +122,7 @@ op(
     fuses="div",
     native="gradient",
     numbers_alone=True,
+    node="DivBackward0",
 )
 binary(
     "floor_divide",
@@ -135,6 +141,7 @@ op(
     grad={"self": zero_grad, "other": zero_grad},
     pointwise=True,
     numbers_alone=True,
+    node="DivBackward2",
 )
 
 
@@ -152,6 +159,7 @@ def _mode(rounding_mode):
     aliases=("divide",),
     pointwise=True,
     fuses="div",
+    foreach=True,
 )
 def div(self, other, *, rounding_mode):
     """`self / other`. A rounding mode rounds the result towards zero ("trunc") or down ("floor")."""
@@ -202,7 +210,7 @@ def _pow_self_grad(g, self, exponent):
 def _pow_exponent_grad(g, self, exponent, result):
     if isinstance(self, (int, float, complex)):
         if self == 0:
-            return t.where(exponent > 0, t.zeros_like(g), g * (result * -math.inf))
+            return t.where(exponent >= 0, t.zeros_like(g), g * (result * -math.inf))
         log = cmath.log(self) if isinstance(self, complex) else math.log(self) if self > 0 else math.nan
         return g * conj(result * log)
     # 0 ** y is constant for y > 0, so its derivative is zero
@@ -219,6 +227,7 @@ op(
     dunder="__pow__",
     grad={"self": _pow_self_grad, "exponent": _pow_exponent_grad},
     autocast={"accelerator": "float32"},
+    foreach=True,
 )
 
 
@@ -322,6 +331,7 @@ binary(
     "logaddexp",
     "LogAddExp",
     right="Tensor",
+    forms="fmo",
     grad={
         "self": lambda g, self, other: g / (1 + conj(t.exp(other - self))),
         "other": lambda g, self, other: g / (1 + conj(t.exp(self - other))),
@@ -331,6 +341,7 @@ binary(
     "logaddexp2",
     "LogAddExp2",
     right="Tensor",
+    forms="fmo",
     grad={
         "self": lambda g, self, other: g / (1 + t.exp2(other - self)),
         "other": lambda g, self, other: g / (1 + t.exp2(self - other)),
@@ -351,17 +362,20 @@ binary(
     "Maximum",
     right="Tensor",
     grad={"self": _extreme_grad(lambda a, b: a < b), "other": _extreme_grad(lambda a, b: a > b)},
+    foreach="clamp_min",
 )
 binary(
     "minimum",
     "Minimum",
     right="Tensor",
     grad={"self": _extreme_grad(lambda a, b: a > b), "other": _extreme_grad(lambda a, b: a < b)},
+    foreach="clamp_max",
 )
 binary(
     "fmax",
     "FMax",
     right="Tensor",
+    forms="fmo",
     grad={
         "self": lambda g, self, other: g * ((self >= other) | t.isnan(other)),
         "other": lambda g, self, other: g * ~((self >= other) | t.isnan(other)),
@@ -371,6 +385,7 @@ binary(
     "fmin",
     "FMin",
     right="Tensor",
+    forms="fmo",
     grad={
         "self": lambda g, self, other: g * ((self <= other) | t.isnan(other)),
         "other": lambda g, self, other: g * ~((self <= other) | t.isnan(other)),

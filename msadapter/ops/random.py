@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from ._declare import _C, op, raw, raw_empty, t
 from ._generator import operands
 from .creation import LIKE, OPTIONS, checked_sizes, device_tag, dtype_of, empty_as, finish
@@ -17,37 +19,41 @@ def _no_grad(g):
     return t.zeros_like(g)
 
 
+def _uniform(tensor, *pair):
+    return raw.InplaceUniform(tensor, 0, 1, *pair)
+
+
+def _normal(tensor, *pair):
+    return raw.InplaceNormal(tensor, 0, 1, *pair)
+
+
 # ---- factories
+def _filled(fill, size, dtype, *, generator, layout, device, requires_grad):
+    """Return a new tensor that ``fill(tensor, seed, offset)`` has filled."""
+    pair = operands(generator, device_tag(device))
+    return finish(fill(raw_empty(checked_sizes(size), None, dtype), *pair), layout, device, requires_grad)
+
+
 @op(
     f"rand(int[] size, *, {WITH_GENERATOR}, any names=None) -> Tensor",
     forms="fo",
     native="body",
+    random="sizes",
 )
-def rand(size, *, generator, dtype, layout, device, requires_grad, pin_memory, names):
+def rand(size, *, dtype, pin_memory, names, **options):
     """Return uniform numbers in [0, 1)."""
-    pair = operands(generator, device_tag(device))
-    return finish(
-        raw.RandExt(checked_sizes(size), *pair, dtype or _C.default_dtype(), None),
-        layout,
-        device,
-        requires_grad,
-    )
+    return _filled(_uniform, size, dtype or _C.default_dtype(), **options)
 
 
 @op(
     f"randn(int[] size, *, {WITH_GENERATOR}, any names=None) -> Tensor",
     forms="fo",
     native="body",
+    random="sizes",
 )
-def randn(size, *, generator, dtype, layout, device, requires_grad, pin_memory, names):
+def randn(size, *, dtype, pin_memory, names, **options):
     """Return normal numbers with mean 0 and variance 1."""
-    pair = operands(generator, device_tag(device))
-    return finish(
-        raw.Randn(checked_sizes(size), *pair, dtype or _C.default_dtype(), None),
-        layout,
-        device,
-        requires_grad,
-    )
+    return _filled(_normal, size, dtype or _C.default_dtype(), **options)
 
 
 def _bounds(low, high, size):
@@ -61,20 +67,19 @@ def _bounds(low, high, size):
     return int(low or 0), int(high), [int(s) for s in ((size,) if isinstance(size, int) else size)]
 
 
-@op(f"randint(any low=None, any high=None, any size=None, *, {WITH_GENERATOR}) -> Tensor", forms="fo")
-def randint(low, high, size, *, generator, dtype, layout, device, requires_grad, pin_memory):
+@op(
+    f"randint(any low=None, any high=None, any size=None, *, {WITH_GENERATOR}) -> Tensor",
+    forms="fo",
+    random="other",
+)
+def randint(low, high, size, *, dtype, pin_memory, **options):
     """Return integers in [low, high). ``randint(high, size)`` starts at 0."""
     low, high, size = _bounds(low, high, size)
-    pair = operands(generator, device_tag(device))
-    return finish(
-        raw.RandInt(low, high, checked_sizes(size), *pair, dtype or dtype_of("int64"), None),
-        layout,
-        device,
-        requires_grad,
-    )
+    fill = lambda r, *pair: raw.InplaceRandom(r, low, high, *pair)  # noqa: E731
+    return _filled(fill, size, dtype or dtype_of("int64"), **options)
 
 
-@op(f"randperm(int n, *, {WITH_GENERATOR}) -> Tensor", forms="fo")
+@op(f"randperm(int n, *, {WITH_GENERATOR}) -> Tensor", forms="fo", random="other")
 def randperm(n, *, generator, dtype, layout, device, requires_grad, pin_memory):
     """Return the numbers 0 to n - 1 in random order."""
     checked_sizes([n])
@@ -91,17 +96,17 @@ def _like(self, *, dtype, memory_format, layout, device, requires_grad, fill):
     return result
 
 
-@op(f"rand_like(Tensor self, *, {LIKE}) -> Tensor", forms="f")
+@op(f"rand_like(Tensor self, *, {LIKE}) -> Tensor", forms="f", random="each")
 def rand_like(self, *, pin_memory, **options):
-    return _like(self, **options, fill=lambda r, *pair: raw.InplaceUniform(r, 0, 1, *pair))
+    return _like(self, **options, fill=_uniform)
 
 
-@op(f"randn_like(Tensor self, *, {LIKE}) -> Tensor", forms="f")
+@op(f"randn_like(Tensor self, *, {LIKE}) -> Tensor", forms="f", random="each")
 def randn_like(self, *, pin_memory, **options):
-    return _like(self, **options, fill=lambda r, *pair: raw.InplaceNormal(r, 0, 1, *pair))
+    return _like(self, **options, fill=_normal)
 
 
-@op(f"randint_like(Tensor self, int low=0, int? high=None, *, {LIKE}) -> Tensor", forms="f")
+@op(f"randint_like(Tensor self, int low=0, int? high=None, *, {LIKE}) -> Tensor", forms="f", random="each")
 def randint_like(self, low, high, *, pin_memory, **options):
     low, high = (0, low) if high is None else (low, high)
     return _like(self, **options, fill=lambda r, *pair: raw.InplaceRandom(r, low, high, *pair))
@@ -122,6 +127,7 @@ def _checked_std(std):
     f"normal(TensorOrScalar mean, TensorOrScalar std=1.0, int[]? size=None, *, {WITH_GENERATOR}) -> Tensor",
     forms="fo",
     grad={"mean": _no_grad, "std": _no_grad},
+    random="other",
 )
 def normal(mean, std, size, *, generator, dtype, layout, device, requires_grad, pin_memory):
     """Return normal numbers. Mean and standard deviation are numbers (then ``size`` is needed) or tensors."""
@@ -130,10 +136,9 @@ def normal(mean, std, size, *, generator, dtype, layout, device, requires_grad, 
     if not (with_mean or with_std):
         if size is None:
             raise TypeError("normal() received an invalid combination of arguments: two numbers need a size")
-        pair = operands(generator, device_tag(device))
-        result = raw_empty(checked_sizes(size), None, dtype or _C.default_dtype())
-        raw.InplaceNormal(result, mean, std, *pair)
-        return finish(result, layout, device, requires_grad)
+        options = {"generator": generator, "layout": layout, "device": device, "requires_grad": requires_grad}
+        fill = lambda r, *pair: raw.InplaceNormal(r, mean, std, *pair)  # noqa: E731
+        return _filled(fill, size, dtype or _C.default_dtype(), **options)
     model = mean if with_mean else std
     shape = t.broadcast_tensors(mean, std)[0].shape if with_mean and with_std else model.shape
     result = raw_empty(shape, None, model.dtype)
@@ -142,32 +147,59 @@ def normal(mean, std, size, *, generator, dtype, layout, device, requires_grad, 
 
 
 # ---- in place
-def _in_place(name: str, parameters: str, kernel: str) -> None:
-    """Declare ``Tensor.<name>_(parameters)``, which fills the tensor with numbers of a distribution."""
+def _uniform_like(like, *pair):
+    """Return uniform numbers in [0, 1) with the shape of ``like``, in at least 32 bits."""
+    dtype = like.dtype if like.element_size() > 2 else dtype_of("float32")
+    return _uniform(raw_empty(like.shape, None, dtype), *pair)
+
+
+def _cauchy(like, median, sigma, *pair):
+    return median + sigma * t.tan(math.pi * (_uniform_like(like, *pair) - 0.5))
+
+
+def _log_normal(like, mean, std, *pair):
+    return t.exp(raw.InplaceNormal(raw_empty(like.shape, None, like.dtype), mean, std, *pair))
+
+
+def _geometric(like, p, *pair):
+    return t.ceil(t.log1p(-_uniform_like(like, *pair)) / math.log1p(-p)).clamp(min=1)
+
+
+def _in_place(name: str, parameters: str, kernel: str, on_npu=None) -> None:
+    """Declare ``Tensor.<name>_(parameters)``, which fills the tensor with numbers of a distribution.
+
+    ``on_npu(like, *values, seed, offset)`` returns such numbers for an NPU, if MindSpore lacks the kernel there.
+    """
     run = getattr(raw, kernel)
 
     @op(
         f"Tensor.{name}(Tensor self, {parameters}, *, Generator? generator=None) -> Tensor",
         forms="i",
         grad={"self": _no_grad},
+        random="each",
     )
     def fill(self, *values, generator):
-        run(self, *values, *_on(self, generator))
+        pair = _on(self, generator)
+        if on_npu is not None and _C.in_device_memory(self):
+            _C.copy_into(self, on_npu(self, *values, *pair))
+        else:
+            run(self, *values, *pair)
         return self
 
 
 _in_place("normal", "float mean=0.0, float std=1.0", "InplaceNormal")
 _in_place("uniform", "float from=0.0, float to=1.0", "InplaceUniform")
 _in_place("exponential", "float lambd=1.0", "InplaceExponential")
-_in_place("cauchy", "float median=0.0, float sigma=1.0", "InplaceCauchy")
-_in_place("log_normal", "float mean=1.0, float std=2.0", "InplaceLogNormal")
-_in_place("geometric", "float p", "InplaceGeometric")
+_in_place("cauchy", "float median=0.0, float sigma=1.0", "InplaceCauchy", _cauchy)
+_in_place("log_normal", "float mean=1.0, float std=2.0", "InplaceLogNormal", _log_normal)
+_in_place("geometric", "float p", "InplaceGeometric", _geometric)
 
 
 @op(
     "Tensor.random(Tensor self, int? from=None, int? to=None, *, Generator? generator=None) -> Tensor",
     forms="i",
     grad={"self": _no_grad},
+    random="each",
 )
 def random_(self, low, high, *, generator):
     """Fill the tensor with integers.
@@ -185,6 +217,7 @@ def random_(self, low, high, *, generator):
     "bernoulli(Tensor self, float? p=None, *, Generator? generator=None) -> Tensor",
     forms="fmo",
     grad={"self": _no_grad},
+    random="values",
 )
 def bernoulli(self, p, *, generator):
     """Return ones with probability ``p`` (or with the probabilities in the tensor), and zeros elsewhere."""
@@ -200,6 +233,7 @@ def bernoulli(self, p, *, generator):
     forms="i",
     grad={"self": _no_grad},
     short=False,
+    random="each",
 )
 def bernoulli_(self, p, *, generator):
     pair = _on(self, generator)
@@ -215,6 +249,8 @@ def bernoulli_(self, p, *, generator):
 @op(
     "multinomial(Tensor self, int num_samples, bool replacement=False, *, Generator? generator=None) -> Tensor",
     forms="fmo",
+    whole=True,
+    random="other",
 )
 def multinomial(self, num_samples, replacement, *, generator):
     """Return num_samples indices for each row, drawn with the weights in this row."""
@@ -222,7 +258,12 @@ def multinomial(self, num_samples, replacement, *, generator):
     return raw.MultinomialExt(self, num_samples, replacement, *_on(self, generator))
 
 
-@op("poisson(Tensor self, Generator? generator=None) -> Tensor", forms="f", grad={"self": _no_grad})
+@op(
+    "poisson(Tensor self, Generator? generator=None) -> Tensor",
+    forms="f",
+    grad={"self": _no_grad},
+    random="values",
+)
 def poisson(self, generator):
     return raw.Poisson(self, *_on(self, generator))
 
@@ -231,6 +272,7 @@ def poisson(self, generator):
     "binomial(Tensor count, Tensor prob, Generator? generator=None) -> Tensor",
     forms="f",
     grad={"count": _no_grad, "prob": _no_grad},
+    random="values",
 )
 def binomial(count, prob, generator):
     if count.dtype is not prob.dtype:
@@ -242,6 +284,7 @@ def binomial(count, prob, generator):
     "_standard_gamma(Tensor self, Generator? generator=None) -> Tensor",
     forms="f",
     grad={"self": lambda g, self, result: g * t._standard_gamma_grad(self, result)},
+    random="values",
 )
 def _standard_gamma(self, generator):
     return raw.StandardGamma(self, *_on(self, generator))
@@ -254,6 +297,7 @@ op("_standard_gamma_grad(Tensor self, Tensor output) -> Tensor", ms="StandardGam
     "_sample_dirichlet(Tensor self, Generator? generator=None) -> Tensor",
     forms="f",
     grad={"self": lambda g, self, result: t._dirichlet_backward(g, self, result)},
+    random="other",
 )
 def _sample_dirichlet(self, generator):
     return raw.Dirichlet(self, *_on(self, generator))

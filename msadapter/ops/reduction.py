@@ -200,13 +200,13 @@ def _share(g, self, result, dim, keepdim):
 
 def _extreme(name, ms):
     @op(
-        f"{name}(Tensor self, int[] dim=(), bool keepdim=False) -> Tensor",
+        f"{name}(Tensor self, int[]? dim=(), bool keepdim=False) -> Tensor",
         forms="fmo",
-        grad={"self": lambda g, self, result, dim, keepdim: _share(g, self, result, dim, keepdim)},
+        grad={"self": lambda g, self, result, dim, keepdim: _share(g, self, result, dim or [], keepdim)},
         reduction="max" if name == "amax" else "min",
     )
     def body(self, dim, keepdim):
-        return getattr(raw, ms)(self, list(dim), keepdim)
+        return getattr(raw, ms)(self, list(dim or ()), keepdim)
 
     body.__doc__ = f"{'Largest' if name == 'amax' else 'Smallest'} element over dims."
 
@@ -254,6 +254,7 @@ def _declare_extreme_dim(name, ms):
                 gs[0], self.shape, dim, indices, keepdim
             )
         },
+        node=f"{name.title()}Backward0",
         reduction="other",
     )
     def along(self, dim, keepdim):
@@ -264,6 +265,7 @@ def _declare_extreme_dim(name, ms):
         ms=ms,
         forms="f",
         grad={"self": lambda g, self, result: _share(g, self, result, None, False)},
+        node=f"{name.title()}Backward1",
         reduction=name,
     )
     pair = "maximum" if name == "max" else "minimum"
@@ -469,7 +471,7 @@ def _norm_back(g, self, result, ord, dim, keepdim):
     shape = self.shape
     g, n = restored(g, shape, dim, keepdim), restored(result, shape, dim, keepdim)
     if ord == 0:
-        return t.zeros_like(self)
+        return None  # PyTorch has no gradient here, not even zeros
     direction = t.sgn(self)
     if ord == 1:
         return direction * g
@@ -492,6 +494,7 @@ def _norm_back(g, self, result, ord, dim, keepdim):
     forms="f",
     grad={"self": _norm_back},
     reduction="other",
+    node="LinalgVectorNormBackward0",
 )
 def _vector_norm(self, ord, dim, keepdim):
     if self.is_complex():
@@ -524,17 +527,21 @@ def vector_norm(x, ord, dim, keepdim, *, dtype):
             )
         x = x.to(dtype)
     dim = _as_dims(dim)
-    if (ord < 0 or ord == math.inf) and x.numel() == 0 and _reduces_nothing(x.shape, dim):
-        raise RuntimeError(
-            f"linalg.vector_norm cannot compute the {float(ord)} norm on an empty tensor because the "
-            "operation does not have an "
-            "identity"
-        )
+    if (ord < 0 or ord == math.inf) and x.numel() == 0:
+        _check_not_empty(x.shape, ord, dim)
     return t._vector_norm(x, float(ord), dim, keepdim)
 
 
-def _reduces_nothing(shape, dim):
-    return 0 in [shape[d] for d in (wrap_dims(dim, len(shape)) if dim else range(len(shape)))]
+def _check_not_empty(shape, ord, dim) -> None:
+    """Raise RuntimeError if a norm that has no value for zero elements would reduce a dim of size 0."""
+    begin = f"linalg.vector_norm cannot compute the {ord:g} norm on"
+    if not dim:
+        raise RuntimeError(f"{begin} an empty tensor because the operation does not have an identity")
+    for d, at in zip(dim, wrap_dims(dim, len(shape)), strict=True):
+        if shape[at] == 0:
+            raise RuntimeError(
+                f"{begin} the dimension {d}because this dimension is empty and the operation does not have an identity"
+            )
 
 
 @composite(
@@ -545,7 +552,8 @@ def _reduces_nothing(shape, dim):
 def norm(self, p, dim, keepdim, dtype):
     """Vector norm for a number p or "fro", and nuclear norm of matrices for p="nuc"."""
     if p == "nuc":
-        return t.linalg_matrix_norm(self, "nuc", dim if dim is not None else (-2, -1), keepdim, dtype=dtype)
+        dims = dim if dim is not None else tuple(range(self.ndim))
+        return t.linalg_matrix_norm(self, "nuc", dims, keepdim, dtype=dtype)
     if isinstance(p, str) and p != "fro":
         raise RuntimeError(f"only valid string values are 'fro' and 'nuc', found {p}")
     if not (self.dtype.is_floating_point or self.is_complex()) and dtype is None:
@@ -559,6 +567,7 @@ def norm(self, p, dim, keepdim, dtype):
     "linalg.norm(Tensor A, any ord=None, any dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     forms="fo",
     autocast={"accelerator": "float32"},
+    copied_to_out=True,
 )
 def linalg_norm(A, ord, dim, keepdim, *, dtype):
     """Vector norm, or matrix norm if `ord` is given for a matrix or for two dims."""

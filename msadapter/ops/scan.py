@@ -23,6 +23,7 @@ def _from_the_end(f, x, dim):
     linear=("self",),
     along="dim",
     native="body",
+    separate_operands=True,
 )
 def cumsum(self, dim, *, dtype):
     """Cumulative sum along a dim."""
@@ -73,6 +74,7 @@ def _cumprod_back(g, self, result, dim):
     autocast={"accelerator": "float32"},
     grad={"self": lambda g, self, result, dim: _cumprod_back(g, self.to(result.dtype), result, dim)},
     along="dim",
+    separate_operands=True,
 )
 def cumprod(self, dim, *, dtype):
     """Cumulative product along a dim."""
@@ -113,6 +115,7 @@ op(
     forms="fmo",
     grad={"self": _logcumsumexp_back},
     along="dim",
+    separate_operands=True,
 )
 
 
@@ -120,6 +123,7 @@ op(
     "diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
     forms="fmo",
     along="dim",
+    copied_to_out=True,
 )
 def diff(self, n, dim, prepend, append):
     """n-th differences along a dim."""
@@ -171,7 +175,7 @@ def trapezoid(y, x, *, dx, dim):
     if y.shape[wrap_dim(dim, y.ndim)] == 0:
         shape = list(y.shape)
         shape.pop(wrap_dim(dim, y.ndim))
-        return t.zeros(shape, dtype=y.dtype if y.dtype.is_floating_point or y.is_complex() else None)
+        return t.zeros(shape, dtype=y.dtype)
     dim, parts = _trapezoids("trapezoid", y, x, dx, dim)
     return t.sum(parts, [dim])
 

@@ -243,7 +243,7 @@ def block_diag(*tensors):
     return t.cat(rows, 0)
 
 
-@composite("combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor", forms="fm")
+@composite("combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor", forms="f")
 def combinations(self, r, with_replacement):
     """Return the combinations of r elements of a vector, one per row."""
     if self.ndim != 1:
@@ -285,6 +285,7 @@ def _chunk_cat(tensors, dim, num_chunks):
     "repeat(Tensor self, int[] repeats) -> Tensor",
     forms="m",
     grad={"self": lambda g, self, repeats: _repeat_back(g, self.shape, repeats)},
+    whole=True,
 )
 def repeat(self, repeats):
     """Repeat `self` repeats[d] times along each dim d."""
@@ -317,6 +318,7 @@ def tile(self, dims):
     "_repeat_interleave_int(Tensor self, int repeats, int? dim=None, int? output_size=None) -> Tensor",
     forms="f",
     grad={"self": lambda g, self, repeats, dim: _interleave_back(g, self.shape, repeats, dim)},
+    whole=True,
 )
 def _repeat_interleave_int(self, repeats, dim, output_size):
     return raw.RepeatInterleaveInt(self, repeats, dim, output_size)
@@ -337,6 +339,7 @@ op(
     ms="RepeatInterleaveTensor",
     forms="f",
     grad={"self": lambda g, self, repeats, dim: _interleave_tensor_back(g, self.shape, repeats, dim)},
+    whole=True,
 )
 
 
@@ -477,7 +480,7 @@ def triu_indices(row, col, offset, *, dtype, layout, device, pin_memory):
 
 
 # ---- diagonals
-@composite("diag(Tensor self, int diagonal=0) -> Tensor", forms="fmo")
+@composite("diag(Tensor self, int diagonal=0) -> Tensor", forms="fmo", copied_to_out=True)
 def diag(self, diagonal):
     """Return a vector as a diagonal matrix, or the diagonal of a matrix."""
     if self.ndim == 1:
@@ -574,7 +577,7 @@ def _copies(*schemas):
             )
 
         body.__doc__ = f"`{name}` as a copy."
-        composite(schema.replace(name, name + "_copy", 1), forms="fo")(body)
+        composite(schema.replace(name, name + "_copy", 1), forms="fo", copied_to_out=True)(body)
 
 
 def _viewed_or_reshaped(self, size=None, dtype=None):
@@ -604,7 +607,7 @@ _copies(
 )
 
 
-@composite("alias_copy(Tensor self) -> Tensor", forms="fo")
+@composite("alias_copy(Tensor self) -> Tensor", forms="fo", copied_to_out=True)
 def alias_copy(self):
     """Return a copy."""
     return t.clone(self)

@@ -13,6 +13,8 @@ from .view import offset_of, room_for, stride_of, zeros_of
     view=True,
     grad={"self": lambda g, self, spec: t._region_backward(g, list(self.shape), spec)},
     native=("body", "gradient"),
+    whole=True,
+    chain_of_views=True,
 )
 def _region(self, spec):
     """Basic indexing as a single node of the graph.
@@ -180,6 +182,7 @@ def _diagonal_geometry(x, offset, dim1, dim2):
             g, list(self.shape), offset, dim1, dim2
         )
     },
+    whole=True,
 )
 def diagonal(self, offset, dim1, dim2):
     """Return a view in which a diagonal of two dims is the last dim."""
@@ -213,6 +216,7 @@ def linalg_diagonal(A, *, offset, dim1, dim2):
             g, list(own_size), list(own_stride), own_offset, size, stride, offset
         )
     },
+    whole=True,
 )
 def _as_strided(self, size, stride, offset, own_size, own_stride, own_offset):
     # The gradient needs only the sizes and strides of self. They are arguments, so that self is not saved and
@@ -304,6 +308,7 @@ def _unfold_back(g, self, dimension, size, step):
     forms="m",
     view=True,
     grad={"self": _unfold_back},
+    whole=True,
 )
 def unfold(self, dimension, size, step):
     """Return all windows of `size` along a dim, `step` apart, as a new last dim. The result is a view."""

@@ -25,6 +25,7 @@ def _values_back(gs, self, indices, dim):
     forms="fmo",
     grad={"self": _values_back},
     along="dim",
+    separate_operands=True,
 )
 def sort(self, dim, descending, stable):
     """Return the sorted values and their positions along a dim. The sort is always stable."""
@@ -75,6 +76,8 @@ def kthvalue(self, k, dim, keepdim):
     grad={
         "self": lambda gs, self, indices, dim, keepdim: scattered(gs[0], self.shape, dim, indices, keepdim)
     },
+    whole=True,
+    separate_operands=True,
 )
 def mode(self, dim, keepdim):
     """Return the most frequent value along a dim (the smallest of several), and its position."""
@@ -87,6 +90,7 @@ def _median(name, ms_all, ms_dim):
         ms=ms_all,
         forms="f",
         grad={"self": lambda g, self, result: _share(g, self, result, None, False)},
+        whole=True,
     )
     op(
         f"_{name}_dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
@@ -182,6 +186,7 @@ def _ranks(q, ordered, n, skip_nan, interpolation):
     "quantile(Tensor self, any q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor",
     forms="fmo",
     autocast={"cpu": "float32"},
+    copied_to_out=True,
 )
 def quantile(self, q, dim, keepdim, *, interpolation):
     """Return quantiles along a dim, or of all elements. Several q form a new first dim."""
@@ -192,6 +197,7 @@ def quantile(self, q, dim, keepdim, *, interpolation):
     "nanquantile(Tensor self, any q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor",
     forms="fmo",
     autocast={"cpu": "float32"},
+    copied_to_out=True,
 )
 def nanquantile(self, q, dim, keepdim, *, interpolation):
     """Like `quantile`, but nan values are left out."""
@@ -204,6 +210,7 @@ def nanquantile(self, q, dim, keepdim, *, interpolation):
     forms="f",
     promote="default",
     promote_args=("sorted_sequence", "input"),
+    whole=True,
 )
 def _searchsorted(sorted_sequence, input, sorter, out_int32, right):
     return raw.SearchSorted(sorted_sequence, input, sorter, int32 if out_int32 else int64, right)
@@ -229,6 +236,7 @@ def _check_sorter(sequence, sorter):
     "str? side=None, Tensor? sorter=None) "
     "-> Tensor",
     forms="fo",
+    copied_to_out=True,
 )
 def searchsorted(sorted_sequence, input, *, out_int32, right, side, sorter):
     """Return the positions at which the values can be inserted so that the last dim stays sorted."""
@@ -244,14 +252,16 @@ def searchsorted(sorted_sequence, input, *, out_int32, right, side, sorter):
                 "torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we got "
                 f"boundaries tensor dim({sorted_sequence.ndim}) and input value's dim(0) numel(1)"
             )
-        input = make_tensor(input)
+        input = make_tensor(_wrapped(input, sorted_sequence))
     if sorter is not None:
         _check_sorter(sorted_sequence, sorter)
     return t._searchsorted(sorted_sequence, input, sorter, out_int32, right or side == "right")
 
 
 @composite(
-    "bucketize(any input, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor", forms="fo"
+    "bucketize(any input, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor",
+    forms="fo",
+    copied_to_out=True,
 )
 def bucketize(input, boundaries, *, out_int32, right):
     """Return the number of the bucket of each value. The boundaries of the buckets are sorted."""
@@ -269,11 +279,29 @@ op(
     promote_args=("elements", "test_elements"),
     forms="f",
     pointwise=False,
+    whole=True,
 )
+
+
+def _wrapped(number, tensor):
+    """Return an int beyond 64 bits as PyTorch compares it with ``tensor``.
+
+    An unsigned one becomes a float beside floats, and wraps around beside integers. OverflowError for any other.
+    """
+    if not isinstance(number, int) or -(2**63) <= number < 2**63:
+        return number
+    if number < 0:
+        raise OverflowError("can't convert negative int to unsigned")
+    if number >= 2**64:
+        raise OverflowError("int too big to convert")
+    return float(number) if tensor.dtype.is_floating_point else number - 2**64
 
 
 def _number_like(number, tensor):
     """A number as a tensor that can be compared with `tensor`: of its dtype if that holds the number, else wider."""
+    if isinstance(number, float) and not tensor.is_floating_point():
+        return make_tensor(number)
+    number = _wrapped(number, tensor)
     try:
         return make_tensor(number, dtype=tensor.dtype)
     except RuntimeError:  # such as 300 beside uint8
@@ -294,10 +322,15 @@ def isin(elements, test_elements, *, assume_unique, invert):
 
 
 # ---- histograms
-op("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", ms="HistcExt", forms="fmo")
+op(
+    "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor",
+    ms="HistcExt",
+    forms="fmo",
+    whole=True,
+)
 
 
-@op("bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor", forms="fm")
+@op("bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor", forms="fm", whole=True)
 def bincount(self, weights, minlength):
     """Count how often each non-negative integer appears, or sum its weights."""
     return raw.BincountExt(self, weights, minlength)
@@ -370,6 +403,7 @@ def _check_bins(points_shape, dtype, bins, weight):
     "histogram(Tensor self, any bins, *, float[]? range=None, Tensor? weight=None, bool "
     "density=False) -> (Tensor hist, Tensor bin_edges)",
     forms="fmo",
+    copied_to_out=True,
 )
 def histogram(self, bins, *, range, weight, density):
     """Return counts (or densities) and the edges of bins. Bins have equal width, or the given edges."""
@@ -389,7 +423,7 @@ def histogram(self, bins, *, range, weight, density):
 @composite(
     "histogramdd(Tensor self, any bins, *, float[]? range=None, Tensor? weight=None, bool density=False) -> "
     "(Tensor hist, any bin_edges)",
-    forms="fm",
+    forms="f",
 )
 def histogramdd(self, bins, *, range, weight, density):
     """Return counts (or densities) in a grid of bins. The last dim of `self` holds the coordinates."""
@@ -444,6 +478,7 @@ op(
     "_unique2(Tensor self, bool sorted, bool return_inverse, bool return_counts) -> (Tensor, Tensor, Tensor)",
     ms="Unique2",
     forms="f",
+    whole=True,
 )
 
 
@@ -451,6 +486,7 @@ op(
     "_unique_dim(Tensor self, bool sorted, bool return_inverse, int dim) -> (Tensor, Tensor, Tensor)",
     ms="UniqueDim",
     forms="f",
+    whole=True,
 )
 
 
@@ -474,6 +510,7 @@ op(
     "_unique_consecutive(Tensor self, bool return_inverse, bool return_counts, int? dim) -> (Tensor, Tensor, Tensor)",
     ms="UniqueConsecutive",
     forms="f",
+    whole=True,
 )
 
 

@@ -25,8 +25,21 @@ def binary(name, ms, grad, *, aliases=(), forms="fo", other="other"):
 
 
 # ---- error functions and the normal distribution
-unary("erf", "Erf", lambda g, self: (2 / _SQRT_PI) * t.exp(-(self * self)) * g, aliases=("special.erf",))
-unary("erfc", "Erfc", lambda g, self: (-2 / _SQRT_PI) * t.exp(-(self * self)) * g, aliases=("special.erfc",))
+unary(
+    "erf",
+    "Erf",
+    lambda g, self: (2 / _SQRT_PI) * t.exp(-(self * self)) * g,
+    aliases=("special.erf",),
+    keeps_zeros=True,
+    foreach=True,
+)
+unary(
+    "erfc",
+    "Erfc",
+    lambda g, self: (-2 / _SQRT_PI) * t.exp(-(self * self)) * g,
+    aliases=("special.erfc",),
+    foreach=True,
+)
 unary(
     "erfinv",
     "Erfinv",
@@ -34,6 +47,7 @@ unary(
     forms="fmio",
     aliases=("special.erfinv",),
     autocast={"accelerator": "float32"},
+    keeps_zeros=True,
 )
 unary("special.erfcx", "Erfcx", lambda g, self, result: g * (2 * self * result - 2 / _SQRT_PI), forms="fo")
 unary("_ndtr", "Ndtr", lambda g, self: g * t.exp(self * self * -0.5) / _SQRT_2PI, forms="f")
@@ -43,6 +57,7 @@ unary("_ndtr", "Ndtr", lambda g, self: g * t.exp(self * self * -0.5) / _SQRT_2PI
     "special.ndtr(Tensor self) -> Tensor",
     forms="fo",
     pointwise=True,
+    copied_to_out=True,
 )
 def ndtr(self):
     """Return the distribution function of the standard normal distribution."""
@@ -69,6 +84,7 @@ op(
     forms="fmino",
     aliases=("special.logit",),
     grad={"self": lambda g, self, eps: t._logit_backward(g, self, eps)},
+    backward="plain",
 )
 
 
@@ -88,7 +104,14 @@ op(
 )
 
 # ---- gamma
-unary("lgamma", "Lgamma", lambda g, self: g * t.digamma(self), forms="fmio", aliases=("special.gammaln",))
+unary(
+    "lgamma",
+    "Lgamma",
+    lambda g, self: g * t.digamma(self),
+    forms="fmio",
+    aliases=("special.gammaln",),
+    foreach=True,
+)
 unary(
     "digamma",
     "Digamma",
@@ -105,6 +128,7 @@ unary(
     aliases=("special.polygamma",),
     grad={"self": lambda g, n, self: g * t.polygamma(n + 1, self)},
     pointwise=True,
+    whole=True,
 )
 def polygamma(n, self):
     """Return the derivative of order `n` of digamma."""

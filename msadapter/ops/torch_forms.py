@@ -123,6 +123,7 @@ _RRELU = "Tensor self, float lower=0.125, float upper=0.3333333333333333, bool t
     f"rrelu({_RRELU}) -> Tensor",
     forms="f",
     short=False,
+    random="other",
 )
 def rrelu(self, lower, upper, training, generator):
     """Return `nn.functional.rrelu`."""
@@ -135,6 +136,7 @@ def rrelu(self, lower, upper, training, generator):
     f"rrelu_({_RRELU}) -> Tensor",
     forms="f",
     short=False,
+    random="other",
 )
 def rrelu_(self, lower, upper, training, generator):
     """Like `rrelu`, in place."""
@@ -280,19 +282,21 @@ def detach_(self):
     return self.detach_()
 
 
-@composite("detach_copy(Tensor self) -> Tensor", forms="fo")
+@composite("detach_copy(Tensor self) -> Tensor", forms="fo", copied_to_out=True)
 def detach_copy(self):
     """Return a copy without history."""
     return self.detach().clone()
 
 
-@composite("view_as_real_copy(Tensor self) -> Tensor", forms="fo")
+@composite("view_as_real_copy(Tensor self) -> Tensor", forms="fo", copied_to_out=True)
 def view_as_real_copy(self):
     """Return a copy of `view_as_real`."""
     return t.view_as_real(self).clone()
 
 
-@composite("view_as_complex_copy(Tensor self) -> Tensor", forms="fo", autocast={"cpu": "float32"})
+@composite(
+    "view_as_complex_copy(Tensor self) -> Tensor", forms="fo", autocast={"cpu": "float32"}, copied_to_out=True
+)
 def view_as_complex_copy(self):
     """Return a copy of `view_as_complex`."""
     return t.view_as_complex(self).clone()

@@ -8,9 +8,17 @@ from ._geometry import as_list, contiguous_strides, infer_size, numel, view_stri
 stride_of, offset_of = _C.stride, _C.storage_offset
 
 
+def beside(x, like):
+    """Return ``x`` (a tensor or None), or its copy in device memory if ``like`` is there and ``x`` is on the host."""
+    if x is None or not _C.in_device_memory(like) or _C.in_device_memory(x):
+        return x
+    return t._to_device(x, _C.device_tag(like))
+
+
 def zeros_of(like, sizes):
-    """Return zeros with the dtype of `like`, without gradient."""
-    return raw.Zeros(list(sizes), like.dtype)
+    """Return zeros with the dtype and on the device of `like`, without gradient."""
+    zeros = raw.Zeros(list(sizes), like.dtype)
+    return _C.placed(zeros, _C.device_tag(like)) if _C.in_device_memory(like) else zeros
 
 
 def room_for(like, sizes) -> None:
@@ -18,10 +26,10 @@ def room_for(like, sizes) -> None:
     _C.raw_empty(list(sizes), None, like.dtype)
 
 
-def make_tensor(data, dtype=None):
+def make_tensor(data, dtype=None, device=None):
     """Call `torch.tensor`. It is looked up at the call, because its module imports this package."""
     tensor = t.tensor
-    return tensor(data, dtype=dtype)
+    return tensor(data, dtype=dtype, device=device)
 
 
 def _back(g, self):
@@ -146,6 +154,7 @@ def _copy(x):
     pointwise=True,
     linear=("self",),
     native=("body", "gradient"),
+    copies=True,
 )
 def _contiguous_copy(self):
     out = _C.raw_empty(self.shape, None, self.dtype)

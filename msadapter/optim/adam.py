@@ -1,6 +1,7 @@
 """Adam (Kingma and Ba, 2014), also with decoupled weight decay."""
 
 from .. import ops
+from ..ops._declare import _C
 from ..tensor import Tensor
 from ._rules import (
     RuleOptimizer,
@@ -106,12 +107,15 @@ def _has_kernel(decoupled):
 
 
 def _fused(lists, options, decoupled, grad_scale, found_inf):
-    """Update the parameters that the fused kernel supports, and return the lists of the others."""
+    """Update the parameters that the fused kernel supports, and return the lists of the others.
+
+    The kernel runs on the host, so it does not support parameters in the memory of an NPU.
+    """
     groups, rest = {}, []
     for i, param in enumerate(lists[0]):
         tensors = [column[i] for column in lists[:4]]
         dense = all(t.is_contiguous() and t.dtype == param.dtype for t in tensors)
-        if dense and param.is_floating_point():
+        if dense and param.is_floating_point() and not _C.in_device_memory(param):
             groups.setdefault((str(param.device), param.dtype), []).append(i)
         else:
             rest.append(i)

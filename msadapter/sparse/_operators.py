@@ -1,20 +1,16 @@
-"""The operators of sparse tensors. All others raise NotImplementedError, like those of PyTorch."""
+"""The operators of sparse tensors. All others raise NotImplementedError, like those of PyTorch.
+
+Operators of one tensor follow from the fact ``keeps_zeros`` of their declarations. The others have code of their own here.
+"""
 
 from __future__ import annotations
 
-from ..ops._declare import t
+from ..ops._declare import declarations, t
 from ..tensor import Tensor
 from ..tensor._rare_methods import not_for
 from ._base import _C, SparseTensor, operator
 from ._compressed import CompressedTensor
 from ._coo import _INT, coo, gathered, is_coo, is_dense, keys
-
-_UNARY = (
-    "abs asin asinh atan atanh ceil deg2rad erf erfinv expm1 floor frac isinf isnan isneginf isposinf log1p neg negative "
-    "positive rad2deg relu round sgn sign signbit sin sinh sqrt tan tanh trunc fix absolute arcsin arctan arcsinh arctanh"
-)
-
-_LINEAR = ("neg", "negative", "positive")
 
 
 def _plain(x):
@@ -35,17 +31,22 @@ def _written(name: str, function):
     operator(name)(inplace)
 
 
-def _unary(name: str):
+def _unary(declaration, name: str):
+    function = getattr(t, name)
+
     def run(self, *args, **kwargs):
-        self = self.coalesce() if is_coo(self) and name not in _LINEAR else self
-        return self._with(getattr(t, name)(self._v, *args, **kwargs))
+        # Repeated indices stay where the operator is linear; otherwise they are added up first.
+        self = self.coalesce() if is_coo(self) and not declaration.facts.linear else self
+        return self._with(function(self._v, *args, **kwargs))
 
     operator(name)(run)
     _written(f"{name}_", run)
 
 
-for _name in _UNARY.split():
-    _unary(_name)
+for _declaration in declarations.values():
+    if _declaration.facts.keeps_zeros:
+        for _name in {_n.rpartition(".")[2] for _n in (_declaration.schema.name, *_declaration.aliases)}:
+            _unary(_declaration, _name)
 
 
 @operator("clone")

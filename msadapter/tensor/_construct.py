@@ -9,6 +9,7 @@ import numpy as np
 from .._values import dtype as dtypes
 from .._values.base import _C, Base, place
 from ..ops._declare import t
+from ._arguments import check_bool
 
 
 def contiguous_strides(size) -> tuple[int, ...]:
@@ -182,6 +183,8 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
 
     The dtype is inferred from the data by default.
     """
+    check_bool("tensor", "requires_grad", requires_grad)
+    check_bool("tensor", "pin_memory", pin_memory)
     if dtype is None and _is_plain(data):
         return t.full((), data, device=device, requires_grad=requires_grad)
     if isinstance(data, Base):

@@ -20,7 +20,7 @@ from .._values.device import device as Device
 from .._values.size import Size
 from ..ops._declare import namespaces, t
 from . import _operators
-from ._arguments import dtype_from_type_name, parse_to
+from ._arguments import check_bool, check_wide, dtype_from_type_name, parse_to
 from ._construct import as_numpy, as_tensor, contiguous_strides, from_numpy, tensor
 from ._legacy import legacy_new
 from ._pickling import reduce_tensor
@@ -293,6 +293,7 @@ class Tensor(Plain, metaclass=_TensorMeta):
 
     def set_(self, source=None, storage_offset=0, size=None, stride=None):
         _C.check_history(self)
+        check_wide("set_", storage_offset, size, stride)
         self._take(source, storage_offset, size, stride)
         _C.bump_version(self)
         return self
@@ -356,7 +357,7 @@ class Tensor(Plain, metaclass=_TensorMeta):
             )
         if self.dtype.name not in dtypes.NUMPY:
             raise TypeError(f"Got unsupported ScalarType {self.dtype.storage_name.removesuffix('Storage')}")
-        return as_numpy(self)
+        return as_numpy(self.detach().cpu() if force else self)
 
     def __array__(self, dtype=None, copy=None):
         array = self.numpy()
@@ -386,8 +387,7 @@ class Tensor(Plain, metaclass=_TensorMeta):
             if _C.device_tag(out) == devices.META_TAG:
                 raise NotImplementedError("Cannot copy out of meta tensor; no data!")
             if tag != _C.device_tag(out):
-                out = t.clone(out) if out is self else out
-                _C.set_device_tag(out, tag)
+                out = t._to_device(out, tag)
         if copy_ and out is self:
             out = t.clone(out)
         if memory_format is not None and memory_format._name.startswith("channels"):
@@ -529,6 +529,7 @@ class Tensor(Plain, metaclass=_TensorMeta):
     _grad = grad
 
     def requires_grad_(self, requires_grad=True):
+        check_bool("requires_grad_", "requires_grad", requires_grad)
         if not requires_grad or self.is_leaf:  # the result of an operation requires grad already
             self.requires_grad = requires_grad
         return self
@@ -552,7 +553,7 @@ class Tensor(Plain, metaclass=_TensorMeta):
         if copied is None:
             copied = memo[("storage", storage._cdata)] = storage.clone()
         new = Tensor._from_storage(copied, self.dtype, self.storage_offset(), self.shape, self.stride())
-        _C.set_device_tag(new, _C.device_tag(self))
+        new = _C.placed(new, _C.device_tag(self))
         new.__class__ = type(self)
         new.requires_grad = self.requires_grad
         memo[id(self)] = new

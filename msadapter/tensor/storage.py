@@ -9,7 +9,8 @@ import sys
 import numpy as np
 
 from .._values import dtype as dtypes
-from .._values.base import _C, device_of
+from .._values.base import _C, device_of, place
+from .._values.device import accelerator
 from .._values.device import device as Device
 from . import _shared
 
@@ -20,10 +21,12 @@ class UntypedStorage:
     def __init__(self, size=0, *, device=None, _holder=None):
         if _holder is not None:
             self._holder = _holder
-        elif isinstance(size, int):
-            self._holder = _C.raw_empty((size,), None, dtypes.ALL["uint8"])
         else:
-            self._holder = UntypedStorage.from_numpy(np.array(list(size), dtype=np.uint8))._holder
+            if isinstance(size, int):
+                made = _C.raw_empty((size,), None, dtypes.ALL["uint8"])
+            else:
+                made = UntypedStorage.from_numpy(np.array(list(size), dtype=np.uint8))._holder
+            self._holder = made if device is None else place(made, device)
 
     @staticmethod
     def from_numpy(array) -> UntypedStorage:
@@ -86,7 +89,14 @@ class UntypedStorage:
     def is_cuda(self) -> bool:
         return self.device.type != "cpu"
 
+    def _bytes(self):
+        """Return a uint8 tensor that shares memory with the storage, on whichever device it is."""
+        return _C.raw_view(self._holder, (self.nbytes(),), (1,), 0, dtypes.ALL["uint8"])
+
     def _numpy(self):
+        """Return a uint8 array that shares memory with the storage, or a copy of an accelerator's memory."""
+        if _C.in_device_memory(self._holder):
+            return self.cpu()._numpy()
         n = self.nbytes()
         if n == 0:
             return np.empty(0, np.uint8)
@@ -95,8 +105,13 @@ class UntypedStorage:
         buffer._owner = self._holder  # the base of the array keeps the memory alive
         return array
 
+    def _write_back(self, array) -> None:
+        """Store what was written into the array from `_numpy`, if that was a copy of an accelerator's memory."""
+        if _C.in_device_memory(self._holder):
+            self.copy_(UntypedStorage.from_numpy(array))
+
     def __array__(self, dtype=None, copy=None):
-        """Return a numpy array that shares memory with the storage."""
+        """Return a numpy array that shares memory with the storage, or a copy of an accelerator's memory."""
         array = self._numpy()
         return array if dtype is None else array.astype(dtype, copy=bool(copy))
 
@@ -113,14 +128,19 @@ class UntypedStorage:
 
     def copy_(self, source, non_blocking=None) -> UntypedStorage:
         n = min(self.nbytes(), source.nbytes())
-        self._numpy()[:n] = source._numpy()[:n]
+        if n:
+            byte = dtypes.ALL["uint8"]
+            to, given = (_C.raw_view(x._holder, (n,), (1,), 0, byte) for x in (self, source))
+            _C.copy_into(to, given)
         return self
 
     def clone(self) -> UntypedStorage:
+        if _C.in_device_memory(self._holder):
+            return UntypedStorage(_holder=_C.copied_to(self._bytes(), _C.device_tag(self._holder)))
         return UntypedStorage(self.nbytes()).copy_(self)
 
     def fill_(self, value: int) -> UntypedStorage:
-        self._numpy()[:] = value
+        self[:] = value
         return self
 
     def tolist(self) -> list[int]:
@@ -131,7 +151,9 @@ class UntypedStorage:
         return int(item) if np.isscalar(item) else UntypedStorage.from_numpy(np.ascontiguousarray(item))
 
     def __setitem__(self, index, value):
-        self._numpy()[index] = value
+        array = self._numpy()
+        array[index] = value
+        self._write_back(array)
 
     def __eq__(self, other) -> bool:
         return isinstance(other, UntypedStorage) and self._cdata == other._cdata
@@ -140,10 +162,16 @@ class UntypedStorage:
         return hash(self._cdata)
 
     def cpu(self) -> UntypedStorage:
-        return self
+        """Return the storage itself if the host can read it, otherwise a copy in the host's memory."""
+        if not _C.in_device_memory(self._holder):
+            return self
+        return UntypedStorage(_holder=_C.copied_to(self._bytes(), 0))
 
-    def cuda(self, *args, **kwargs) -> UntypedStorage:
-        return self
+    def cuda(self, device=None, non_blocking=False) -> UntypedStorage:
+        """Return the storage itself, or a copy in the accelerator's memory if it has its own."""
+        if not _C.has_own_memory() or _C.in_device_memory(self._holder):
+            return self
+        return UntypedStorage(_holder=place(self._bytes(), accelerator() if device is None else device))
 
     def is_shared(self) -> bool:
         """Return whether other processes can map this memory; see `share_memory_`."""

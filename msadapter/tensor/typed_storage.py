@@ -248,7 +248,7 @@ class _LegacyStorage(TypedStorage, metaclass=_LegacyStorageMeta):
             return TypedStorage(wrap_storage=wrap_storage, dtype=cls.dtype)
         untyped = _fresh(cls, args, cls.dtype)
         if cls._device is not None:
-            _C.set_device_tag(untyped._holder, 1)
+            untyped._holder = _C.placed(untyped._holder, 1)
         return TypedStorage(wrap_storage=untyped, dtype=cls.dtype)
 
 

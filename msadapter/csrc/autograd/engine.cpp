@@ -99,7 +99,7 @@ Ref to_tuple(const Tensors &t) {
   }
   return r;
 }
-void from_result(PyObject *r, Tensors *t) {  // None keeps the gradients; a tensor or a tuple replaces them
+void from_result(PyObject *r, Tensors *t) {  // None leaves the gradients unchanged; a tensor or a tuple replaces them
   if (r == Py_None) return;
   if (is_tensor(r)) {
     if (t->empty()) t->resize(1);
@@ -172,7 +172,7 @@ Tensors call_node(BackwardNode *node, Node *ours, Tensors *grads) {
     if (!in[i] && i < node->mutable_metadata().size() && !node->mutable_metadata()[i].is_default()) {
       auto &m = node->mutable_metadata()[i];
       TensorPtr z = new_tensor(from_ms(m.dtype()->type_id()), m.shape());
-      fill_zero(view_of(z));
+      zero_tensor(z);
       in[i] = z;
     }
   auto out = node->PostProcess(node->CallBackward(in));

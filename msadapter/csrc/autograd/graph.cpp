@@ -236,7 +236,7 @@ void check_history(const TensorPtr &t, bool recorded) {
 
 void check_inplace(const TensorPtr &t, bool recorded) {
   check_history(t, recorded);
-  const Tensor v = view_of(t);
+  const Tensor v = geometry_of(t);
   for (int d = 0; d < v.ndim; ++d)
     if (v.strides[d] == 0 && v.sizes[d] > 1)
       fail(
@@ -346,7 +346,7 @@ Tensors AccumulateGrad::apply(const Tensors &grads) {
   const bool keep = is_dense(leaf->shape(), strides);
   TensorPtr fresh = new_tensor(from_ms(leaf->data_type()), leaf->shape().data(), static_cast<int>(leaf->shape().size()),
                                keep ? strides.data() : nullptr);
-  copy_into(view_of(fresh), view_of(g));
+  copy_tensor(fresh, g);
   grad = checked(wrap(fresh));
   return {};
 }

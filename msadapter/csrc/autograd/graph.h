@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "../device/device.h"
 #include "../device/operators.h"
 
 namespace msa {
@@ -62,7 +63,7 @@ class AccumulateGrad final : public Node {
   Tensors apply(const Tensors &grads) override;
   TensorPtr leaf() const { return leaf_.lock(); }
   Ref grad;  // Python tensor or null
-  // The user's own Python object of the leaf while it exists, else a new one (new reference).
+  // Returns the Python object of the leaf that the user holds, or a new object if there is none. It is a new reference.
   PyObject *object() const;
   void remember(PyObject *leaf);
 
@@ -77,7 +78,8 @@ PyObject *table_function(const char *name);  // borrowed: msadapter.ops.<name>
 bool requires_grad(const TensorPtr &t);
 void set_requires_grad(const TensorPtr &t, bool value);  // leaves only
 bool is_leaf(const TensorPtr &t);
-BackwardNodePtr grad_fn(const TensorPtr &t);      // null for leaves; regenerated for views after in-place writes
+BackwardNodePtr grad_fn(
+    const TensorPtr &t);  // null for leaves; made again for a view after an in-place write to its memory
 AccumulateGrad *accumulator(const TensorPtr &t);  // null unless the tensor has one
 std::shared_ptr<AccumulateGrad> make_accumulator(const TensorPtr &t);
 Edge edge_of(const TensorPtr &t);  // undefined when no gradient is required
@@ -86,7 +88,7 @@ void forget_history(const TensorPtr &t);  // detach_()
 bool is_view(const TensorPtr &t);
 TensorPtr base_of(const TensorPtr &t);  // null if not a view
 enum class ViewKind { kNormal, kNoGrad, kMultiOutput, kCustom };
-// Declares `view` a view of `of`'s base.
+// Records that `view` is a view of `of`, or of the base of `of` if that is a view itself.
 void set_view(const TensorPtr &view, const TensorPtr &of, ViewKind kind);
 // Checks PyTorch's rules for in-place writes and throws its errors. `recorded`: some operand requires grad. The first
 // function checks the history only.
@@ -103,9 +105,6 @@ inline uint32_t version_of(const TensorPtr &t) { return t->version().current_ver
 size_t output_index(const TensorPtr &t);              // the number of this tensor among the results of its node
 std::string short_name(const BackwardNodePtr &node);  // "MulBackward0" is "Mul" in messages
 
-// ---- view_nodes.cpp
-// Whether the elements fill their memory without gaps and overlaps
-bool is_dense(const Dims &sizes, const Dims &strides);
 NodePtr view_of_base(const TensorPtr &view, const TensorPtr &base);
 NodePtr copy_slices(const TensorPtr &view, const TensorPtr &base, const NodePtr &inner);
 

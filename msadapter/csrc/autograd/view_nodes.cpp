@@ -3,16 +3,6 @@
 
 namespace msa {
 
-bool is_dense(const Dims &sizes, const Dims &strides) {
-  Tensor t;
-  t.ndim = static_cast<int>(sizes.size());
-  int64_t n = 1;
-  for (size_t d = 0; d < sizes.size(); ++d) n *= sizes[d];
-  int64_t extent = 1;
-  for (size_t d = 0; d < sizes.size(); ++d) extent += (sizes[d] - 1) * strides[d];
-  return n == 0 || extent == n;
-}
-
 // Whether two elements may have the same address. The answer is true if it is not certain.
 static bool may_overlap(const Dims &sizes, const Dims &strides) {
   std::vector<std::pair<int64_t, int64_t>> dims;
@@ -36,12 +26,6 @@ static Ref list_of(const Dims &d) {
 
 static bool complex_valued(const TensorPtr &t) { return is_complex(from_ms(t->data_type())); }
 
-// Converts sizes and strides of complex numbers to those of real numbers, with a last dim of size two.
-static void count_reals(Dims *sizes, Dims *strides) {
-  for (auto &s : *strides) s *= 2;
-  sizes->push_back(2);
-  strides->push_back(1);
-}
 static TensorPtr table_call(const char *function, const TensorPtr &g) {
   return unwrap(checked(PyObject_CallFunctionObjArgs(table_function(function), checked(wrap(g)).get(), nullptr)).get());
 }
@@ -117,18 +101,22 @@ class ViewOfBase final : public Node {
   Tensors apply(const Tensors &grads) override {
     if (!grads[0]) return {nullptr};
     if (grad_enabled() || !at_.plain()) return {at_.for_base(at_.call("_window_to_base", grads[0]))};
-    // The base is dense, so its gradient has the same strides, and the sizes and strides of the view fit the
-    // gradient.
+    // The base is dense, so its gradient has the same strides. The view's sizes and strides are therefore valid for the
+    // gradient too.
     const DType d = from_ms(grads[0]->data_type());
     int64_t n = 1;
     for (auto s : at_.base_sizes) n *= s;
     TensorPtr flat = new_tensor(d, {n});
-    fill_zero(view_of(flat));
+    zero_tensor(flat);
     TensorPtr window = new_view(flat, d, at_.sizes, at_.strides, at_.offset);
-    if (may_overlap(at_.sizes, at_.strides))
+    if (!may_overlap(at_.sizes, at_.strides)) {
+      copy_tensor(window, grads[0]);
+    } else if (on_cpu(window)) {
       add_overlapping(view_of(window), view_of(grads[0]));
-    else
-      copy_into(view_of(window), view_of(grads[0]));
+    } else {
+      throw NotImplementedError(
+          "the gradient of a view whose elements overlap is not supported in device memory (docs/ascend.md)");
+    }
     return {new_view(flat, d, at_.base_sizes, at_.base_strides, 0)};
   }
 
@@ -155,7 +143,8 @@ void check_overlap(const TensorPtr &written, const TensorPtr &read) {
       "location. Please clone() the tensor before performing the operation.");
 }
 
-// A write through a view, as a node of the base. The gradient of the view's part goes to `inner`, the rest passes.
+// The node of a base after a write to a view of it. The gradient of the view's elements goes to `inner`, the node of
+// the write. The gradient of all other elements goes on to the history of the base.
 class CopySlices final : public Node {
  public:
   CopySlices(const TensorPtr &view, const TensorPtr &base, const NodePtr &inner)
@@ -185,15 +174,15 @@ class CopySlices final : public Node {
       for (auto s : at_.base_sizes) n *= s;
       TensorPtr flat = new_tensor(d, {n});
       TensorPtr whole = new_view(flat, d, at_.base_sizes, at_.base_strides, 0);
-      copy_into(view_of(whole), view_of(grads[0]));
+      copy_tensor(whole, grads[0]);
       TensorPtr window = new_view(flat, d, at_.sizes, at_.strides, at_.offset);
       TensorPtr g = new_tensor(d, at_.sizes);
-      copy_into(view_of(g), view_of(window));
+      copy_tensor(g, window);
       in = inner_->apply({g});
       if (!in.empty() && in[0])
-        copy_into(view_of(window), view_of(in[0]));
+        copy_tensor(window, in[0]);
       else
-        fill_zero(view_of(window));
+        zero_tensor(window);
       r[0] = whole;
     }
     for (size_t i = 1; i < in.size() && i < r.size(); ++i) r[i] = in[i];

@@ -2,6 +2,7 @@
 
 #include <pybind11/pybind11.h>
 
+#include "device.h"
 #include "geometry.h"
 
 namespace msa {
@@ -40,7 +41,8 @@ DType from_ms(TypeId t) {
   return static_cast<DType>(reverse_types()[t]);
 }
 
-bool on_cpu(const TensorPtr &t) {
+bool separate_memory = false;
+bool lies_on_host(const TensorPtr &t) {
   const auto &a = t->device_address();
   return !a || a->GetDeviceType() == DeviceType::kCPU || a->GetDeviceType() == DeviceType::kUnknown;
 }
@@ -71,6 +73,7 @@ Tensor geometry_of(const TensorPtr &t) {
 Tensor view_of(const TensorPtr &t) {
   Tensor r;
   const int64_t offset = read_geometry(t, &r);
+  check(on_cpu(t), "internal: host code asked for the values of a tensor in device memory");
   const auto &address = t->device_address();
   char *base = address ? static_cast<char *>(address->GetMutablePtr()) : static_cast<char *>(t->data_c());
   check(base != nullptr || r.numel == 0, "The tensor has no storage: its memory was released");
@@ -81,12 +84,38 @@ Tensor view_of(const TensorPtr &t) {
 static thread_local int current_tag = 0;
 int device_tag(const TensorPtr &t) {
   const auto &a = t->device_address();
-  return a ? static_cast<int>(a->stream_id()) : 0;
+  if (!a) return 0;
+  return on_cpu(t) ? static_cast<int>(a->stream_id()) : accelerator_tag();
 }
 void set_device_tag(const TensorPtr &t, int tag) {
-  if (t->device_address()) t->device_address()->set_stream_id(static_cast<uint32_t>(tag));
+  if (device_tag(t) == tag || !t->device_address()) return;
+  check(!has_accelerator() || tag == kMetaTag, "internal: a tensor moves to another device only by a copy");
+  t->device_address()->set_stream_id(static_cast<uint32_t>(tag));
 }
+int scope_tag() { return current_tag; }
 int factory_tag() { return shape_only() ? kMetaTag : 0; }
+static thread_local bool own_code = false;
+int own_code_tag() { return own_code ? current_tag : -1; }
+void OwnCodeScope::enter(int tag) {
+  previous_tag_ = current_tag;
+  previous_ = own_code;
+  entered_ = true;
+  current_tag = tag;
+  own_code = true;
+}
+void OwnCodeScope::leave() {
+  current_tag = previous_tag_;
+  own_code = previous_;
+}
+ProgramScope::ProgramScope() : previous_tag_(current_tag), previous_(own_code) {
+  if (!own_code) return;
+  current_tag = 0;
+  own_code = false;
+}
+ProgramScope::~ProgramScope() {
+  current_tag = previous_tag_;
+  own_code = previous_;
+}
 DeviceScope::DeviceScope(int tag) : previous_(current_tag) { current_tag = tag; }
 DeviceScope::~DeviceScope() { current_tag = previous_; }
 
@@ -114,6 +143,11 @@ TensorPtr new_tensor(DType dtype, const int64_t *sizes, int ndim, const int64_t 
   const Size product = Size(count) * static_cast<int64_t>(item_size(dtype));
   check(fits && product.fits(), "Storage size calculation overflowed with sizes=", Dims(sizes, sizes + ndim));
   const size_t bytes = static_cast<size_t>(product.value());
+  if (current_tag != 0 && current_tag != kMetaTag && has_accelerator()) {
+    auto t = std::make_shared<MsTensor>(to_ms(dtype), Dims(sizes, sizes + ndim), accelerator()->allocate(bytes));
+    if (strides) t->set_storage_info(storage_info(Dims(sizes, sizes + ndim), Dims(strides, strides + ndim), 0));
+    return t;
+  }
   const size_t asked = std::max<size_t>(bytes, 1);
   const bool meta = current_tag == kMetaTag;
   void *p = meta ? reserve_address_space(asked) : allocate(asked);
@@ -145,6 +179,20 @@ int64_t offset_of(const TensorPtr &t) {
   auto i = t->storage_info();
   return i ? static_cast<int64_t>(i->storage_offset) : 0;
 }
+void count_reals(Dims *sizes, Dims *strides) {
+  for (auto &s : *strides) s *= 2;
+  sizes->push_back(2);
+  strides->push_back(1);
+}
+bool is_dense(const Dims &sizes, const Dims &strides) {
+  int64_t n = 1, extent = 1;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    n *= sizes[d];
+    extent += (sizes[d] - 1) * strides[d];
+  }
+  return n == 0 || extent == n;
+}
+
 bool is_contiguous(const TensorPtr &t) { return geometry_of(t).contiguous(); }
 
 TensorPtr alias_of(const TensorPtr &t) {
@@ -233,7 +281,11 @@ void translate_exception() {
     PyErr_SetString(PyExc_TypeError, e.what());
   } catch (const NotImplementedError &e) {
     PyErr_SetString(PyExc_NotImplementedError, e.what());
-  } catch (const OverflowError &e) { PyErr_SetString(PyExc_OverflowError, e.what()); } catch (const std::bad_alloc &) {
+  } catch (const OverflowError &e) { PyErr_SetString(PyExc_OverflowError, e.what()); } catch (const OutOfMemory &e) {
+    Ref errors = Ref(PyImport_ImportModule("msadapter._errors"));
+    Ref type(errors ? PyObject_GetAttrString(errors.get(), "OutOfMemoryError") : nullptr);
+    PyErr_SetString(type ? type.get() : PyExc_RuntimeError, e.what());
+  } catch (const std::bad_alloc &) {
     PyErr_SetString(PyExc_RuntimeError, "std::bad_alloc");  // PyTorch translates this C++ exception so
   } catch (const std::exception &e) { PyErr_SetString(PyExc_RuntimeError, e.what()); }
 }

@@ -22,8 +22,12 @@ TypeId to_ms(DType d);
 DType from_ms(TypeId t);
 bool known_dtype(TypeId t);
 
+// Whether MindSpore computes on an accelerator with memory of its own in this process. Set when the module is loaded.
+extern bool separate_memory;
+inline bool has_accelerator() { return separate_memory; }
+bool lies_on_host(const TensorPtr &t);
 // Whether the tensor's memory is CPU memory, which the kernels can access.
-bool on_cpu(const TensorPtr &t);
+inline bool on_cpu(const TensorPtr &t) { return !has_accelerator() || lies_on_host(t); }
 
 Tensor view_of(const TensorPtr &t);      // RuntimeError when its memory was released
 Tensor geometry_of(const TensorPtr &t);  // the same, but without data
@@ -41,15 +45,53 @@ TensorPtr alias_of(const TensorPtr &t);
 Dims strides_of(const TensorPtr &t);
 int64_t offset_of(const TensorPtr &t);
 bool is_contiguous(const TensorPtr &t);
+// Converts sizes and strides of complex numbers to those of real numbers, with a last dim of size two.
+void count_reals(Dims *sizes, Dims *strides);
+// Whether the elements fill their memory without gaps and overlaps
+bool is_dense(const Dims &sizes, const Dims &strides);
 
-// Without an NPU the accelerator is the CPU, so each storage has a tag for its device (0 = cpu, k = accelerator k-1).
-// New tensors take the tag of the operands in scope.
+// Without an NPU, the accelerator is the CPU. Each storage therefore has a tag with the device that the user sees: 0 is
+// the CPU, and k is accelerator k - 1. New tensors get the tag of the current DeviceScope, which is that of the
+// operands.
 constexpr int kMetaTag = 32767;  // a tensor without values (torch.device("meta"))
 int device_tag(const TensorPtr &t);
 void set_device_tag(const TensorPtr &t, int tag);
 inline bool is_meta(const TensorPtr &t) { return device_tag(t) == kMetaTag; }
 // The tag of results without operands: meta if the factory was asked for that device, else that of the CPU.
 int factory_tag();
+// The tag that new tensors get in this thread.
+int scope_tag();
+// The device for which an operator's own code makes tensors without naming a device, or -1 elsewhere and if the
+// accelerator is the host. An operator computes where its operands are, also with the tensors that it needs beside
+// them.
+int own_code_tag();
+// The scope of an operator's own code (a body, a composite, the formula of a gradient) with operands on the device
+// `tag`.
+class OwnCodeScope {
+ public:
+  explicit OwnCodeScope(int tag) {
+    if (has_accelerator() && tag != kMetaTag) enter(tag);
+  }
+  ~OwnCodeScope() {
+    if (entered_) leave();
+  }
+
+ private:
+  void enter(int tag);
+  void leave();
+  bool entered_ = false, previous_ = false;
+  int previous_tag_ = 0;
+};
+// The scope of a program's code that runs inside of an operator's own code.
+class ProgramScope {
+ public:
+  ProgramScope();
+  ~ProgramScope();
+
+ private:
+  int previous_tag_;
+  bool previous_;
+};
 class DeviceScope {
  public:
   explicit DeviceScope(int tag);
@@ -76,7 +118,7 @@ PyObject *dtype_object(DType d);  // torch.float32 ...
 bool dtype_from_object(PyObject *o, DType *d);
 void bind_dtype(DType d, PyObject *o);
 
-// An integer of Python's as int64_t. False if it does not fit; the object must be an integer or have __index__.
+// Reads a Python integer, or an object with __index__, as int64_t. Returns false if it does not fit.
 bool integer_fits(PyObject *o, int64_t *value);
 int64_t integer_of(PyObject *o);  // ValueError with PyTorch's text if it does not fit
 bool scalar_fits(PyObject *o);    // whether a Scalar can hold this int

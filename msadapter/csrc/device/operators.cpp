@@ -7,6 +7,8 @@
 #include "include/pynative/utils/runtime/op_runner.h"
 #include "kernel/cpu/cpu_kernel.h"
 #include "../kernels/category.h"
+#include "ascend_limits.h"
+#include "device.h"
 #include "pyboost_bind.h"
 
 namespace mindspore::kernel {
@@ -74,15 +76,34 @@ Operand box(const mindspore::ValueTuplePtr &t) {
   return o;
 }
 
-// The dtype of numbers that become tensors in the call that is being made: that of its first tensor.
+// The device on which MindSpore's operators run in this thread: that of their operands.
+static thread_local mindspore::device::DeviceType operators_device = mindspore::device::DeviceType::kCPU;
+mindspore::device::DeviceType current_device() { return operators_device; }
+uint32_t current_stream() {
+  return operators_device == mindspore::device::DeviceType::kCPU ? 0 : accelerator()->current_stream();
+}
+
+class RunOn {
+ public:
+  explicit RunOn(mindspore::device::DeviceType type) : previous_(operators_device) { operators_device = type; }
+  ~RunOn() { operators_device = previous_; }
+
+ private:
+  mindspore::device::DeviceType previous_;
+};
+
+// The dtype of numbers that become tensors in the call that is being made: that of its tensor of the highest category.
 static thread_local std::optional<DType> number_dtype;
 
 class NumberScope {
  public:
   NumberScope(const Operand *args, int n) : previous_(number_dtype) {
     number_dtype.reset();
-    for (int i = 0; i < n && !number_dtype; ++i)
-      if (args[i].kind == Arg::kTensor) number_dtype = from_ms(args[i].tensor->data_type());
+    for (int i = 0; i < n; ++i) {
+      if (args[i].kind != Arg::kTensor) continue;
+      const DType d = from_ms(args[i].tensor->data_type());
+      if (!number_dtype || category(d) > category(*number_dtype)) number_dtype = d;
+    }
   }
   ~NumberScope() { number_dtype = previous_; }
 
@@ -99,10 +120,11 @@ static DType dtype_of_number(const Scalar &s) {
 
 TensorPtr Unbox<TensorPtr>::get(const Operand &o) {
   if (o.tensor || o.kind != Arg::kScalar) return o.tensor;
+  DeviceScope host(0);
   TensorPtr t = new_tensor(dtype_of_number(o.scalar), Dims{});
   const Tensor v = view_of(t);
   MSA_SWITCH_ALL(v.dtype, "number", (*v.ptr<T>() = o.scalar.wrapped<T>()));
-  return t;
+  return operators_device == mindspore::device::DeviceType::kCPU ? t : copy_to_device(t, accelerator_tag());
 }
 mindspore::Int64ImmPtr Unbox<mindspore::Int64ImmPtr>::get(const Operand &o) {
   return std::make_shared<mindspore::Int64Imm>(o.kind == Arg::kDType ? to_ms(o.dtype) : o.scalar.to<int64_t>());
@@ -128,6 +150,7 @@ mindspore::ScalarPtr Unbox<mindspore::ScalarPtr>::get(const Operand &o) {
 }
 mindspore::ValueTuplePtr Unbox<mindspore::ValueTuplePtr>::get(const Operand &o) {
   mindspore::ValuePtrList v;
+  DeviceScope host(0);
   for (auto &t : o.tensors) v.push_back(t ? t : new_tensor(DType::I64, Dims(kAbsentIndexDims, 0)));
   for (auto i : o.ints) v.push_back(mindspore::MakeValue<int64_t>(i));
   for (auto d : o.floats) v.push_back(mindspore::MakeValue<float>(static_cast<float>(d)));
@@ -237,6 +260,7 @@ namespace {
 struct Thunk {
   std::function<Tensors(const Operand *, int)> call;
   std::function<void()> install;
+  std::function<bool(mindspore::device::DeviceType)> runs_on;
 };
 std::unordered_map<std::string, Thunk> &thunks() {
   static std::unordered_map<std::string, Thunk> t;
@@ -254,38 +278,42 @@ bool &fast() {
 bool fast_path() { return fast(); }
 void set_fast_path(bool on) { fast() = on; }
 
+// Every operator that was asked for. Callers keep pointers to them.
+static std::unordered_map<std::string, std::unique_ptr<Operator>> &known_operators() {
+  static std::unordered_map<std::string, std::unique_ptr<Operator>> known;
+  return known;
+}
+
+static void give_thunk(Operator *op) {
+  auto found = thunks().find(op->name);
+  if (found == thunks().end()) return;
+  op->through_mindspore = found->second.call;
+  op->runs_on = found->second.runs_on;
+}
+
 void register_thunk(const std::string &name, std::function<Tensors(const Operand *, int)> call,
-                    std::function<void()> install) {
-  thunks()[name] = Thunk{std::move(call), std::move(install)};
+                    std::function<void()> install, std::function<bool(mindspore::device::DeviceType)> runs_on) {
+  thunks()[name] = Thunk{std::move(call), std::move(install), std::move(runs_on)};
+  // The library with MindSpore's operators may be loaded when the operator is known already.
+  auto known = known_operators().find(name);
+  if (known != known_operators().end()) give_thunk(known->second.get());
 }
 
 const mindspore::device::DeviceContext *cpu_context() {
   static auto c = mindspore::runtime::OpRunner::GetDeviceContext(mindspore::device::DeviceType::kCPU);
   return c;
 }
-mindspore::device::DeviceType current_device() {
-  static const auto type = mindspore::device::GetDeviceTypeByName(
-      mindspore::MsContext::GetInstance()->get_param<std::string>(mindspore::MS_CTX_DEVICE_TARGET));
-  return type;
-}
-
 const KernelInfo *kernel_of(const char *name) { return find_kernel(name); }
 
 const Operator *find_operator(const std::string &name) {
-  static std::unordered_map<std::string, std::unique_ptr<Operator>> known;
+  auto &known = known_operators();
   auto it = known.find(name);
-  if (it != known.end()) {
-    Operator &have = *it->second;  // the library with MindSpore's operators may have been loaded in the meantime
-    auto late = thunks().find(name);
-    if (!have.through_mindspore && late != thunks().end()) have.through_mindspore = late->second.call;
-    return &have;
-  }
+  if (it != known.end()) return it->second.get();
   auto op = std::make_unique<Operator>();
   op->name = name;
   op->inplace = name.rfind("Inplace", 0) == 0;
   op->kernel = find_kernel(name);
-  auto th = thunks().find(name);
-  if (th != thunks().end()) op->through_mindspore = th->second.call;
+  give_thunk(op.get());
   if (!op->kernel && !op->through_mindspore)
     throw NotImplementedError(
         text(name, ": neither MindSpore nor the CPU kernels have this operator (docs/coverage.md)"));
@@ -299,26 +327,122 @@ std::vector<std::string> mindspore_operators() {
   return r;
 }
 
-static bool any_meta(const Operand *args, int n) {
-  for (int i = 0; i < n; ++i) {
-    if (args[i].tensor && is_meta(args[i].tensor)) return true;
-    for (auto &t : args[i].tensors)
-      if (t && is_meta(t)) return true;
+static bool any_meta(const Operand *args, int n) { return any_tensor(args, n, is_meta) || shape_only(); }
+static bool any_on_accelerator(const Operand *args, int n) {
+  return any_tensor(args, n, [](const TensorPtr &t) { return !on_cpu(t); });
+}
+
+static Tensors call_mindspore(const Operator *op, const Operand *args, int n, mindspore::device::DeviceType device) {
+  NoGrad guard;
+  NumberScope numbers(args, n);
+  RunOn scope(device);
+  return op->through_mindspore(args, n);
+}
+
+// ---------------------------------------------------------------- on an accelerator
+// Operators run where their operands are. Without operands they run on the device that was asked for.
+static bool runs_on_accelerator(const Operand *args, int n) {
+  const bool any = any_tensor(args, n, [](const TensorPtr &) { return true; });
+  return any ? any_on_accelerator(args, n) : scope_tag() != 0;
+}
+
+static void check_one_device(const Operand *args, int n) {
+  const bool mixed = any_tensor(args, n, [](const TensorPtr &t) { return on_cpu(t) && !t->shape().empty(); });
+  check(!mixed,
+        "Expected all tensors to be on the same device, but found at least two devices, npu:", accelerator_tag() - 1,
+        " and cpu!");
+}
+
+// Says once for each operator and reason that work is done on the host. `reason` is what the NPU's operator does not
+// take, or null if there is no operator.
+static void warn_of_host(const std::string &name, const char *reason) {
+  static std::set<std::string> warned;
+  if (!warned.insert(name + (reason ? reason : "")).second) return;
+  const std::string message =
+      text(name,
+           reason ? text(": MindSpore's operator for the NPU does not take ", reason, ". The call")
+                  : std::string(": MindSpore has no such operator for the NPU. It"),
+           " is computed on the host, which copies its operands (docs/ascend.md)");
+  if (PyErr_WarnEx(PyExc_UserWarning, message.c_str(), 1) < 0) throw PythonError{};
+}
+
+// Our own operators that write into their operands, beside MindSpore's Inplace* operators.
+static bool writes_operands(const Operator *op) {
+  static const std::set<std::string> names = {"EmbeddingRenorm", "ForeachScale", "FusedAdam", "FusedPointwise",
+                                              "FusedSgd"};
+  return names.count(op->name) > 0;
+}
+
+// Computes on the host what the accelerator has no operator for.
+static Tensors run_through_host(const Operator *op, const Operand *args, int n, const char *reason) {
+  if (!op->kernel)
+    throw NotImplementedError(text(op->name, ": MindSpore has no such operator for the NPU (docs/ascend.md)"));
+  if (any_on_accelerator(args, n)) warn_of_host(op->name, reason);
+  std::vector<Operand> local(args, args + n);
+  for (auto &o : local) {
+    if (o.kind == Arg::kTensor) o.tensor = on_host(o.tensor);
+    for (auto &t : o.tensors)
+      if (t) t = on_host(t);
   }
-  return shape_only();
+  DeviceScope scope(0);
+  Tensors r = run_kernel(op->name.c_str(), op->kernel, local.data(), n, op->inplace ? &local[0].tensor : nullptr);
+  if (writes_operands(op))
+    for (int i = 0; i < n; ++i) {
+      if (args[i].kind == Arg::kTensor && !on_cpu(args[i].tensor)) copy_tensor(args[i].tensor, local[i].tensor);
+      for (size_t k = 0; k < args[i].tensors.size(); ++k)
+        if (args[i].tensors[k] && !on_cpu(args[i].tensors[k])) copy_tensor(args[i].tensors[k], local[i].tensors[k]);
+    }
+  for (auto &t : r) t = copy_to_device(t, accelerator_tag());
+  return r;
+}
+
+// Complex numbers as pairs of real ones
+static Operand real_view(const TensorPtr &t) {
+  Dims sizes = t->shape(), strides = strides_of(t);
+  count_reals(&sizes, &strides);
+  const DType real = from_ms(t->data_type()) == DType::C128 ? DType::F64 : DType::F32;
+  return Operand::of(new_view(t, real, sizes, strides, 2 * offset_of(t)));
+}
+
+// Copies for which MindSpore's operator is not called as it is. Returns whether this was one of them.
+static bool copied(const Operator *op, const Operand *args) {
+  static const Operator *copy = find_operator("InplaceCopy");
+  if (op != copy) return false;
+  const TensorPtr &to = args[0].tensor, &from = args[1].tensor;
+  if (on_cpu(to) != on_cpu(from)) {  // the only operator whose operands may be on two devices
+    copy_tensor(to, from);
+    return true;
+  }
+  // CANN copies complex numbers only into dense tensors, and the real numbers that they consist of into any.
+  if (to->data_type() != from->data_type() || !is_complex(from_ms(to->data_type()))) return false;
+  const Operand real[] = {real_view(to), real_view(from), args[2]};
+  call_mindspore(op, real, 3, accelerator()->type());
+  return true;
+}
+
+static Tensors run_on_accelerator(const Operator *op, const Operand *args, int n, const TensorPtr *destination) {
+  if (copied(op, args)) return {args[0].tensor};
+  check_one_device(args, n);
+  const bool exists = op->through_mindspore && op->runs_on(accelerator()->type());
+  const char *reason = exists ? why_not_on_npu(*op, args, n) : nullptr;
+  const bool there = exists && !reason;
+  Tensors r = there ? call_mindspore(op, args, n, accelerator()->type()) : run_through_host(op, args, n, reason);
+  if (destination && !(there && op->inplace)) {
+    copy_tensor(*destination, r.at(0));
+    r[0] = *destination;
+  }
+  return r;
 }
 
 Tensors run_operator(const Operator *op, const Operand *args, int n, const TensorPtr *destination) {
   if (op->inplace && !destination) destination = &args[0].tensor;
-  if (current_device() == mindspore::device::DeviceType::kCPU) {
-    if (op->kernel && (fast() || any_meta(args, n) || !op->through_mindspore || (destination && !op->inplace)))
-      return run_kernel(op->name.c_str(), op->kernel, args, n, destination);
-  }
+  if (has_accelerator() && !any_meta(args, n) && runs_on_accelerator(args, n))
+    return run_on_accelerator(op, args, n, destination);
+  if (op->kernel && (fast() || any_meta(args, n) || !op->through_mindspore || (destination && !op->inplace)))
+    return run_kernel(op->name.c_str(), op->kernel, args, n, destination);
   if (!op->through_mindspore)
     throw NotImplementedError(text(op->name, ": MindSpore has no such operator for this device (docs/ascend.md)"));
-  NoGrad guard;
-  NumberScope numbers(args, n);
-  return op->through_mindspore(args, n);
+  return call_mindspore(op, args, n, mindspore::device::DeviceType::kCPU);
 }
 
 TensorPtr run1(const char *name, std::initializer_list<Operand> args) {

@@ -1,4 +1,5 @@
-// MindSpore operators by name. They run with a kernel of this package (CPU) or through MindSpore's own dispatch.
+// Calls MindSpore operators by their names. On the CPU they run a kernel of this package, if there is one. All others
+// go through MindSpore's own dispatch.
 #pragma once
 #include <functional>
 #include <unordered_map>
@@ -59,6 +60,16 @@ struct Operand {
     return o;
   }
 };
+// Whether a tensor among the operands, also in lists, has a property.
+template <class F>
+bool any_tensor(const Operand *args, int n, F &&has) {
+  for (int i = 0; i < n; ++i) {
+    if (args[i].tensor && has(args[i].tensor)) return true;
+    for (auto &t : args[i].tensors)
+      if (t && has(t)) return true;
+  }
+  return false;
+}
 
 using Tensors = std::vector<TensorPtr>;
 
@@ -68,9 +79,10 @@ struct Operator {
   bool inplace = false;                // MindSpore's Inplace* operators: result 0 is operand 0
   const KernelInfo *kernel = nullptr;  // the CPU kernel of this package, if there is one
   std::function<Tensors(const Operand *, int)> through_mindspore;  // MindSpore's operator, if it has one
+  std::function<bool(mindspore::device::DeviceType)> runs_on;      // whether MindSpore has it for this device
 };
 
-// Found once for each place of use. Throws NotImplementedError for an unknown name.
+// Returns the operator with this name, and throws NotImplementedError if there is none. Callers keep the result.
 const Operator *find_operator(const std::string &name);
 std::vector<std::string> mindspore_operators();
 
@@ -78,13 +90,14 @@ std::vector<std::string> mindspore_operators();
 Tensors run_operator(const Operator *op, const Operand *args, int n, const TensorPtr *destination = nullptr);
 TensorPtr run1(const char *name, std::initializer_list<Operand> args);
 
-// False with MSADAPTER_FAST=0. Every operator then goes through MindSpore's dispatch, as on an accelerator.
+// Whether operators on the CPU call our kernels directly. False with MSADAPTER_FAST=0: every operator then goes through
+// MindSpore's dispatch, as on an accelerator.
 bool fast_path();
 void set_fast_path(bool on);
 
 // Makes MindSpore's CPU operators use the kernels of this package.
 void install_overrides();
 void register_thunk(const std::string &name, std::function<Tensors(const Operand *, int)> call,
-                    std::function<void()> install);
+                    std::function<void()> install, std::function<bool(mindspore::device::DeviceType)> runs_on);
 
 }  // namespace msa

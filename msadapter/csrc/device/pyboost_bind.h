@@ -1,7 +1,8 @@
-// Belongs to the library of operators, which is built and loaded only where MindSpore's dispatch is wanted (an
-// accelerator, MSADAPTER_FAST=0, msadapter.complete_mindspore()): it takes minutes to compile.
-// One template turns the C++ type of a MindSpore operator into (a) an override of its CPU implementation
-// that runs our kernel and (b) a thunk that calls the operator with boxed operands on any device.
+// The connection to MindSpore's operators. It belongs to a second library, which takes minutes to compile and is built
+// only if MindSpore's dispatch is used: on an accelerator, with MSADAPTER_FAST=0, or by msadapter.complete_mindspore().
+// A template makes two functions from the C++ type of a MindSpore operator. The first one replaces its CPU
+// implementation and runs our kernel. The second one converts our operands to the types of the operator and calls it on
+// any device.
 #pragma once
 #include "include/pynative/utils/pyboost/op_register.h"
 #include "include/pynative/utils/pyboost/op_runner.h"
@@ -11,7 +12,7 @@ namespace msa {
 
 namespace pb = mindspore::kernel::pyboost;
 
-// ---- typed MindSpore operand -> kernel operand
+// ---- from MindSpore's types to operands of the kernels
 Operand box(const TensorPtr &t);
 Operand box(const mindspore::ValueTuplePtr &t);
 Operand box(const mindspore::Int64ImmPtr &v);
@@ -24,7 +25,7 @@ Operand box(const std::optional<T> &v) {
   return v.has_value() ? box(v.value()) : Operand();
 }
 
-// ---- boxed operand -> typed MindSpore operand
+// ---- from our operands to MindSpore's types
 template <class T>
 struct Unbox;
 template <>
@@ -91,9 +92,11 @@ struct FromResults<std::tuple<T...>> {
 
 Tensors run_kernel(const char *name, const KernelInfo *kernel, const Operand *args, int n,
                    const TensorPtr *destination);
-const KernelInfo *kernel_of(const char *name);  // as find_kernel, for the library of operators
+const KernelInfo *kernel_of(const char *name);  // find_kernel, for the library of operators
 const mindspore::device::DeviceContext *cpu_context();
+// Where MindSpore's operators run in this thread: the device of their operands, and its current stream.
 mindspore::device::DeviceType current_device();
+uint32_t current_stream();
 
 template <class Op, class Signature>
 struct Bind;
@@ -118,7 +121,7 @@ struct Bind<Op, R (Op::*)(A...)> {
   }
   template <size_t... I>
   static Tensors call_indexed(const Operand *args, std::index_sequence<I...>) {
-    auto op = pb::OpFactory<Op>::Get().Create(current_device(), 0);
+    auto op = pb::OpFactory<Op>::Get().Create(current_device(), current_stream());
     Tensors r;
     results_of(op->Call(Unbox<std::decay_t<A>>::get(args[I])...), &r);
     return r;
@@ -134,7 +137,8 @@ template <class Op>
 struct RegisterOperator {
   explicit RegisterOperator(const char *name) {
     using B = Bind<Op, decltype(&Op::Call)>;
-    register_thunk(name, &B::call, &B::install);
+    register_thunk(name, &B::call, &B::install,
+                   [](mindspore::device::DeviceType type) { return pb::OpFactory<Op>::Get().IsRegistered(type); });
   }
 };
 

@@ -1,4 +1,5 @@
-// torch.autocast: the floating operands of a call in the precision that the operator's declaration asks for.
+// torch.autocast. It casts the floating point operands of a call to the precision that the declaration of the operator
+// names.
 #include "internal.h"
 
 namespace msa {
@@ -27,8 +28,8 @@ void for_tensors(const Op &op, Operand *v, F f) {
   }
 }
 
-// The device whose settings and policies hold for a call, kAutocastDevices for none. An accelerator goes before the
-// host; meta tensors may stand for tensors of either.
+// Returns the kind of device whose autocast settings apply to a call, or kAutocastDevices if none does. If the operands
+// are on both kinds, it is the accelerator. Meta tensors may stand for tensors of either kind.
 int deciding_device(const Op &op, Operand *v) {
   const AutocastState &s = autocast_state();
   bool present[kAutocastDevices] = {false, false};
@@ -63,7 +64,7 @@ bool apply_autocast(const Op &op, Operand *v, PyObject **slots, std::vector<Ref>
   const DType target = target_of(op, v, device);
   auto cast = [&](TensorPtr &t, PyObject *object) {
     if (!castable(t) || from_ms(t->data_type()) == target || (!is_meta(t) && device_of(t) != device)) return false;
-    // The caller's own object where there is one: the casts of leaves are kept by it.
+    // The object that the caller passed is used if there is one, because the cast of a leaf is stored with this object.
     Ref given = object && is_tensor(object) && unwrap(object) == t ? Ref::borrow(object) : checked(wrap(t));
     Ref r = checked(
         PyObject_CallFunctionObjArgs(table_function("_autocast_cast"), given.get(), dtype_object(target), nullptr));

@@ -156,11 +156,11 @@ Op *read_op(PyObject *spec) {
   op->numbers_alone = flag(spec, "numbers_alone");
   op->writes_expanded = flag(spec, "writes_expanded");
   op->separate_operands = flag(spec, "separate_operands");
-  op->chain_of_views = op->qualified == "_region";
+  op->chain_of_views = flag(spec, "chain_of_views");
   read_params(item(spec, "params"), op);
   each(item(spec, "promote_params"), [&](PyObject *p) { op->promote_params.push_back(number(p)); });
   each(item(spec, "formulas"), [&](PyObject *f) { read_formula(f, op); });
-  op->differentiable = !op->formulas.empty();
+  op->differentiable = op->composite ? flag(spec, "recorded") : !op->formulas.empty();
   read_autocast(item(spec, "autocast"), op);
   read_native(item(spec, "native"), op);
   return op;

@@ -6,7 +6,7 @@
 
 namespace msa {
 
-// n values on the stack, made and destroyed as needed: a call has few operands of the many it might have.
+// n values on the stack, which are constructed as needed, because most calls have few of the possible operands.
 template <class T, int Capacity>
 class Slots {
  public:
@@ -54,10 +54,9 @@ bool scalar_from(PyObject *o, Scalar *s);
 DType scalar_dtype(const Scalar &s);
 void convert(const Op &op, int i, PyObject *o, Operand *r);
 [[noreturn]] void bad_argument(const Op &op, int i, PyObject *o);
-// Raises PyTorch's TypeError if an argument of a composite does not have its declared type.
+// Raises PyTorch's error if an argument of a composite does not have its declared type, or is an integer that does not
+// fit 64 bits. The arguments of other operators are checked when they are converted.
 void check_arguments(const Op &op, PyObject **slots);
-// Refuses integers that do not fit 64 bits among the arguments of a composite, which are not converted.
-void check_integers(const Op &op, PyObject **slots);
 // Keyword values of a call; `out` receives out= when the schema has no such parameter.
 struct Keywords {
   PyObject *names = nullptr;
@@ -69,13 +68,14 @@ void parse(const Op &op, PyObject *const *args, Py_ssize_t nargs, Keywords *keyw
 // ---- promote.cpp
 void promote(const Op &op, Operand *v);
 TensorPtr raw_cast(const TensorPtr &t, DType d);
+TensorPtr scalar_tensor(const Scalar &s, DType d);  // without dims
 
 // ---- autocast.cpp
 inline bool autocasts(const Op &op) { return op.casts && autocast_state().enabled; }
-// Casts the floating tensors among the operands as autocast asks; `slots` then holds the casts, owned by `hold`.
+// Casts floating point operands as autocast asks. `slots` then contains the casts, which `hold` keeps alive.
 // Returns whether the operator has a policy on the device of its operands.
 bool apply_autocast(const Op &op, Operand *v, PyObject **slots, std::vector<Ref> *hold);
-// What an operator computes inside is not cast once more, as in torch.
+// Turns autocast off while an operator runs, so that its inner operators do not cast again, as in PyTorch.
 class AutocastPause {
  public:
   explicit AutocastPause(bool pause) : before_(pause && autocast_state().enabled) {
@@ -90,28 +90,44 @@ class AutocastPause {
   bool before_;
 };
 
+// ---- out_forms.cpp
+// Raises PyTorch's error if the tensors given as out= cannot be written: a differentiable call would have to be
+// recorded, or a tensor overlaps itself or an operand. `v` is null for a composite.
+void check_out(const Op &op, const Operand *v, PyObject **slots, PyObject *out);
+
 // ---- run.cpp
+// Whether an operand that has a gradient formula requires grad.
+bool any_requires_grad(const Op &op, const Operand *v);
+// Calls f(tensor) for a Python object that is a tensor, or for every tensor in a tuple or list.
+template <class F>
+void each_tensor_in(PyObject *o, F &&f) {
+  if (is_tensor(o)) return f(unwrap(o));
+  if (!PyTuple_Check(o) && !PyList_Check(o)) return;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i)
+    if (PyObject *item = PySequence_Fast_GET_ITEM(o, i); is_tensor(item)) f(unwrap(item));
+}
 Ref call_body(const Op &op, PyObject **objects);
 Ref run_functional(Op &op, Operand *v, PyObject **slots, bool autocast = true);
 Ref run_inplace(Op &op, Operand *v, PyObject **slots);
 void resolve_kernel(Op &op);
-// MindSpore's operator for this call if one of its operands is a Python number and MindSpore's dispatch is used.
+// Returns the MindSpore operator that takes this call's Python number as a number, or null if there is none or
+// MindSpore's dispatch is not used.
 const Operator *mapping_for_number(const Op &op, const Operand *v);
 
 // ---- native code of declared operators, by their qualified names. A declaration says which of it an operator has.
 template <class Function>
 using Table = std::unordered_map<std::string, Function>;
-const Table<NativeBody> &native_bodies();         // native_bodies.cpp: the hottest operators
+const Table<NativeBody> &native_bodies();         // native_bodies.cpp: the most frequent operators
 const Table<NativeBody> &native_factories();      // native_factories.cpp
 const Table<NativeBody> &native_views();          // native_views.cpp
 const Table<NativeGradient> &native_gradients();  // native_gradients.cpp
 const Table<PlainCall> &plain_calls();            // plain_calls.cpp: composites
 
 // ---- native_factories.cpp
-bool factories_on_cpu();  // no default device was set
+bool factories_on_cpu();  // whether the default device is the CPU
 
 // ---- native_views.cpp
-bool can_view(const TensorPtr &t, const Operand &sizes);  // whether `view` gives a tensor these sizes
+bool can_view(const TensorPtr &t, const Operand &sizes);  // whether `view` can give the tensor these sizes
 // One item of a subscript without tensors; `_region` takes a list of them, four numbers each.
 struct RegionItem {
   enum Kind : int64_t { kSelect, kSlice, kNewDim } kind;
@@ -138,7 +154,7 @@ Op *op_named(const char *name);
 
 // ---- declare.cpp
 PyObject *make_op(PyObject *, PyObject *spec);
-PyObject *method_form(PyObject *, PyObject *function);  // the method of Tensor that a function is, too
+PyObject *method_form(PyObject *, PyObject *function);  // the method of Tensor with the declaration of a function
 // {"body": [qualified names], "gradient": [...], "call": [...]}: every entry of the tables of native code
 PyObject *native_entries(PyObject *, PyObject *);
 

@@ -1,5 +1,5 @@
-// Gradients of the hottest operators in C++. The Python formulas stay the definition: these give the same
-// numbers with fewer steps, and only run when no graph of the gradient is asked for.
+// C++ gradients of the most frequent operators. They give the same numbers as the Python formulas, which remain the
+// definition, with fewer steps. They run only if no graph of the gradient is recorded.
 #include "../device/geometry.h"
 #include "internal.h"
 
@@ -31,8 +31,8 @@ PyObject *plain(OpNode &n, int param) {
 }
 bool is_one(PyObject *o) { return o && PyLong_CheckExact(o) && PyLong_AsLong(o) == 1; }
 
-// The other factor of a product: a saved tensor of g's type, or the number that the user wrote. Without a kind: the
-// Python formula must compute this gradient.
+// Returns the other factor of a product: a saved tensor with the type of g, or a number. It returns an empty operand
+// if this function does not support the case, and then the Python formula runs.
 Operand factor(OpNode &n, int param, const TensorPtr &g) {
   if (TensorPtr t = n.saved_tensor(param))
     return type_of(t) == type_of(g) && !is_complex(type_of(g)) ? Operand::of(t) : Operand();

@@ -1,5 +1,5 @@
-// Bodies of the hottest views in C++. They do what the Python bodies do where nothing is wrong with the call;
-// anything else is left to those, which raise torch's errors.
+// C++ bodies of the most frequent views. They handle correct calls like the Python bodies, and leave everything else
+// to these, which raise PyTorch's errors.
 #include "../device/geometry.h"
 #include "../device/storage_bounds.h"
 #include "internal.h"
@@ -125,7 +125,7 @@ bool unbind(const Operand *v, PyObject **, Tensors *out) {
   int64_t d = v[1].scalar.i;
   if (!wrap_dim(&d, g.rank())) return false;
   const int64_t count = g.sizes[d], step = g.strides[d];
-  if (count < 2) return false;  // the Python body knows what one part means
+  if (count < 2) return false;  // the Python body handles a single part
   g.erase(d);
   for (int64_t i = 0; i < count; ++i, g.offset += step) give(t, g, out);
   return true;
@@ -192,7 +192,7 @@ bool as_strided(const Operand *v, PyObject **, Tensors *out) {  // self, size, s
   if (v[1].kind != Arg::kInts || v[2].kind != Arg::kInts) return false;
   const Geometry g{v[1].ints, v[2].ints, v[3].kind == Arg::kNone ? offset_of(t) : v[3].scalar.i};
   for (int64_t stride : g.strides)
-    if (stride < 0) return false;  // torch's error for these is the Python body's
+    if (stride < 0) return false;  // the Python body raises PyTorch's error
   check_inside_storage(t, from_ms(t->data_type()), g.sizes, g.strides, g.offset);
   return give(t, g, out);
 }

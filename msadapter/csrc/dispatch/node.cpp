@@ -1,4 +1,4 @@
-// The recorded call of an operator, and the shaping of its gradients.
+// The graph node of an operator's call, and the reduction of its gradients to the shapes of the inputs.
 #include "../device/geometry.h"
 #include "internal.h"
 
@@ -49,11 +49,18 @@ TensorPtr reduce_to(const TensorPtr &g, const Dims &sizes, DType dtype) {
                      .get());
     } else {
       TensorPtr c = new_tensor(dtype, sizes);
-      copy_into(view_of(c), view_of(r));
+      copy_tensor(c, r);
       r = c;
     }
   }
   return r;
+}
+
+// The gradient on the device of the operand that it belongs to.
+static TensorPtr moved_to(const TensorPtr &g, int tag) {
+  if (!has_accelerator() || device_tag(g) == tag || is_meta(g)) return g;
+  if (!grad_enabled() || !requires_grad(g)) return copy_to_device(g, tag);
+  return unwrap(checked(PyObject_CallFunction(table_function("_to_device"), "Ni", wrap(g), tag)).get());
 }
 
 // ---------------------------------------------------------------- recorded node
@@ -138,7 +145,7 @@ Tensors OpNode::apply(const Tensors &grads) {
                    op->params[param].name, Py_TYPE(value)->tp_name);
       throw PythonError{};
     }
-    out[in.edge] = reduce_to(unwrap(value), in.sizes, in.dtype);
+    out[in.edge] = moved_to(reduce_to(unwrap(value), in.sizes, in.dtype), in.tag);
   };
   for (const Formula &f : op->formulas) {
     bool wanted = false;
@@ -155,7 +162,11 @@ Tensors OpNode::apply(const Tensors &grads) {
       hold.push_back(value_of(need, f));
       argv[n++] = hold.back().get();
     }
-    Ref r = checked(PyObject_Vectorcall(f.function, argv, n, nullptr));
+    Ref r;
+    {
+      OwnCodeScope scope(scope_tag());
+      r = checked(PyObject_Vectorcall(f.function, argv, n, nullptr));
+    }
     if (f.joint && is_tensor(r.get())) {
       put(f.params[0], r.get());  // the function returned one gradient, so the other parameters get none
     } else if (f.joint) {

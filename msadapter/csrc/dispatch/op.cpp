@@ -11,8 +11,8 @@ namespace {
 
 PyObject *torch_function_handler = nullptr;
 thread_local int torch_function_modes = 0;  // number of active modes of __torch_function__ and __torch_dispatch__
-// Whether the class of an argument may answer the call: a subclass of Tensor, or, where a tensor may stand, any class
-// with a __torch_function__.
+// Whether the class of an argument may handle the call itself. This is a subclass of Tensor, or any class with
+// __torch_function__ if the parameter takes a tensor.
 bool foreign(PyObject *o, ParamType type) {
   static PyObject *const name = PyUnicode_InternFromString("__torch_function__");
   PyTypeObject *t = Py_TYPE(o);
@@ -32,7 +32,7 @@ bool is_float8_tensor(PyObject *o) {
          is_float8(from_ms(unwrap(o)->data_type()));
 }
 
-// Calls the Python function for operators whose kernel does not support float8 operands. Null if it does not either.
+// Calls the Python function for float8 operands that a kernel does not support. Returns null if that fails too.
 PyObject *for_float8(PyObject *callable, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
   bool any = false;
   for (Py_ssize_t i = 0; i < nargs; ++i) any = any || is_float8_tensor(args[i]);
@@ -50,13 +50,22 @@ PyObject *for_float8(PyObject *callable, PyObject *const *args, Py_ssize_t nargs
 
 thread_local int default_device = 0;  // for functions without a device argument: 0 the CPU, 1 an accelerator, 2 meta
 
-// Whether a function must create a meta tensor: by its argument, by default, or because its operand is one.
-bool makes_meta(const Op &op, PyObject **slots, const Operand &like) {
+// The tag of the device on which a function must create its result: by its argument, by that of its operand, or by
+// default. The accelerator counts only if it has memory of its own.
+int tag_of_result(const Op &op, PyObject **slots, const Operand &like) {
   PyObject *device = slots[op.device_param];
-  if (device == Py_None) return like.tensor ? is_meta(like.tensor) : default_device == 2;
+  const int there = has_accelerator() ? accelerator_tag() : 0;
+  if (device == Py_None) {
+    if (!like.tensor && own_code_tag() >= 0) return own_code_tag();
+    if (like.tensor) return is_meta(like.tensor) ? kMetaTag : on_cpu(like.tensor) ? 0 : there;
+    return default_device == 2 ? kMetaTag : default_device == 1 ? there : 0;
+  }
   Ref name = PyUnicode_Check(device) ? Ref::borrow(device) : Ref(PyObject_GetAttrString(device, "type"));
-  if (!name) PyErr_Clear();  // an integer is the index of an accelerator
-  return name && PyUnicode_Check(name.get()) && PyUnicode_CompareWithASCIIString(name.get(), "meta") == 0;
+  if (!name) PyErr_Clear();
+  if (!name || !PyUnicode_Check(name.get())) return there;  // an integer is the index of an accelerator
+  const std::string type = PyUnicode_AsUTF8(name.get());
+  if (type == "meta") return kMetaTag;
+  return type.rfind("cpu", 0) == 0 ? 0 : there;
 }
 
 std::string inplace_name(const Op &op) { return "aten::" + op.trace_name + "_"; }
@@ -105,6 +114,7 @@ Ref call_override(const Invocation &c) {
   Ref kw = checked(PyDict_New());
   for (Py_ssize_t k = 0; c.kwnames && k < PyTuple_GET_SIZE(c.kwnames); ++k)
     PyDict_SetItem(kw.get(), PyTuple_GET_ITEM(c.kwnames, k), c.args[c.nargs + k]);
+  ProgramScope program;
   return call_torch_function(reinterpret_cast<PyObject *>(c.self), pos.get(), kw.get());
 }
 
@@ -133,7 +143,7 @@ bool autocast_composite(Invocation *c, std::vector<Ref> *cast) {
   return true;
 }
 
-// Methods and in-place functions have a tensor as their first argument, also where the declaration allows a number.
+// The first argument of a method or an in-place function must be a tensor, even if the declaration allows a number.
 void check_self(const Invocation &c) {
   if (!(c.self->inplace || c.self->method) || !c.n || is_tensor(c.slots[0])) return;
   if (c.op.params[0].type == ParamType::kAny && !c.self->inplace) return;
@@ -143,7 +153,7 @@ void check_self(const Invocation &c) {
 
 Ref run_composite(Invocation *c) {
   check_arguments(c->op, c->slots);
-  check_integers(c->op, c->slots);
+  if (c->out) check_out(c->op, nullptr, c->slots, c->out);
   if (c->self->inplace) {
     Ref result = call_body(c->op, c->slots);
     return checked(PyObject_CallFunctionObjArgs(table_function("_inplace_from"), c->slots[0], result.get(), nullptr));
@@ -154,7 +164,8 @@ Ref run_composite(Invocation *c) {
   return c->out ? copied_to_out(result, c->out) : result;
 }
 
-// A factory that is to make an ordinary tensor like a meta one gets an ordinary tensor of that geometry.
+// If a factory has to create an ordinary tensor like a meta tensor, the meta tensor is replaced by an ordinary one with
+// the same geometry.
 Ref ordinary_like(Invocation *c, Operands *operands) {
   const TensorPtr &t = (*operands)[0].tensor;
   TensorPtr made =
@@ -170,14 +181,16 @@ Ref run_operator_call(Invocation *c) {
   Operands operands(c->n);
   for (int i = 0; i < c->n; ++i) convert(op, i, c->slots[i], &operands[i]);
   const bool factory = op.device_param >= 0;
-  const bool meta = factory && makes_meta(op, c->slots, operands[0]);
+  const int tag = factory ? tag_of_result(op, c->slots, operands[0]) : std::max(0, own_code_tag());
+  const bool meta = tag == kMetaTag;
   Ref like;
   if (factory && !meta && c->n && operands[0].tensor && is_meta(operands[0].tensor)) like = ordinary_like(c, &operands);
-  DeviceScope scope(meta ? kMetaTag : 0);
+  DeviceScope scope(tag);
   ShapeOnly shapes(meta || shape_only());
   if (!op.body) resolve_kernel(op);
   if (c->self->inplace) return run_inplace(op, operands.data(), c->slots);
   if (!c->out) return run_functional(op, operands.data(), c->slots);
+  check_out(op, operands.data(), c->slots, c->out);
   NoGrad guard;
   return copied_to_out(run_functional(op, operands.data(), c->slots, false), c->out);
 }

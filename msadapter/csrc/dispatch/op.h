@@ -25,7 +25,7 @@ struct Param {
   ParamType type = ParamType::kAny;
   bool nullable = false, keyword_only = false, required = true;
   bool differentiable = false;   // some formula gives its gradient
-  PyObject *fallback = nullptr;  // default value
+  PyObject *fallback = nullptr;  // the default value
 };
 
 // Tells where the formula of a gradient finds one of its arguments.
@@ -48,8 +48,8 @@ enum class Cast : uint8_t { kNone, kLower, kFloat32, kWidest, kAsGiven, kRefused
 // The two kinds of device that autocast tells apart.
 enum AutocastDevice : uint8_t { kHost, kAccelerator, kAutocastDevices };
 
-constexpr int kMaxParams = 40;  // of one operator
-constexpr int kMaxNeeds = 40;   // arguments of one gradient formula beside the gradient
+constexpr int kMaxParams = 40;  // the largest number of parameters of one operator
+constexpr int kMaxNeeds = 40;   // the largest number of arguments of one gradient formula, without the gradient
 
 struct Op;
 // A gradient in C++ for a frequent operator. It gives the results of the formulas, and is used if no graph of the
@@ -57,16 +57,16 @@ struct Op;
 struct OpNode;
 using NativeGradient = bool (*)(OpNode &, const TensorPtr &g, Tensors *out);  // false: use the formulas
 
-// Bodies in C++ return false, and shortcuts of composites return null, if they do not handle a call. The Python body
-// then runs, and raises errors.
+// Bodies in C++ return false if they do not handle a call, and shortcuts of composites return null. The Python body
+// then runs. It also raises all errors.
 using NativeBody = bool (*)(const Operand *v, PyObject **slots, Tensors *out);
 using PlainCall = PyObject *(*)(const Op &, PyObject **slots);
 
 struct Op {
-  std::string name;       // the last part of the qualified name, as torch's messages say it
-  std::string qualified;  // torch's dotted name: the key of the tables of native code
+  std::string name;       // the last part of the qualified name, which PyTorch's messages use
+  std::string qualified;  // PyTorch's dotted name, which is the key of the tables of native code
   std::vector<Param> params;
-  PyObject *body = nullptr;  // python body, or null when `kernel` is called directly
+  PyObject *body = nullptr;  // the Python body, or null if `kernel` is called directly
   bool composite = false;    // the body consists of differentiable operators
   bool view = false;
   bool varargs = false;  // the first int[] parameter takes varargs
@@ -90,15 +90,15 @@ struct Op {
   Cast autocast[kAutocastDevices] = {Cast::kNone, Cast::kNone};
   std::string autocast_refusal;  // the message of Cast::kRefused
   std::string node_name, trace_name;
-  int device_param = -1;  // the parameter named device
+  int device_param = -1;  // the number of the parameter `device`
   NativeGradient native = nullptr;
   NativeBody native_body = nullptr;
   PlainCall plain_call = nullptr;
   bool takes_out = false;          // has a form with out=
   bool refuses_bool = false;       // bool operands are an error, as in subtraction
   bool numbers_alone = false;      // takes two numbers without a tensor, as PyTorch's arithmetic does
-  bool writes_expanded = false;    // in place also on a tensor whose elements share memory
-  bool separate_operands = false;  // in place only where no operand shares memory with the written tensor
+  bool writes_expanded = false;    // its in-place form accepts a tensor whose elements share memory
+  bool separate_operands = false;  // its in-place form refuses operands that share memory with the written tensor
   bool chain_of_views = false;     // its node has the name of the last view of a subscript
 };
 
@@ -125,6 +125,7 @@ struct OpNode final : Node {
     int count = 1;
     Dims sizes;
     DType dtype = DType::F32;
+    int tag = 0;  // of the device that its gradient goes to
     bool tensor = false;
   };
   std::vector<Input> inputs;                      // for each parameter
@@ -138,7 +139,7 @@ struct OpNode final : Node {
   TensorPtr saved_tensor(int param) const;
 };
 
-// g summed to `sizes` and cast to `dtype`; differentiable when grad mode is on.
+// Sums g to `sizes` and casts it to `dtype`. The result is differentiable if grad mode is on.
 TensorPtr reduce_to(const TensorPtr &g, const Dims &sizes, DType dtype);
 
 DType default_dtype();
@@ -146,7 +147,7 @@ void set_default_dtype(DType d);
 DType promote_types(DType a, DType b);
 
 struct AutocastState {
-  bool enabled = false;  // on some device
+  bool enabled = false;  // whether autocast is enabled on any device
   struct Device {
     bool enabled = false;
     DType dtype = DType::BF16;

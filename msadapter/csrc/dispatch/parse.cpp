@@ -87,34 +87,41 @@ DType scalar_dtype(const Scalar &s) {
   }
 }
 
+// Whether PyTorch takes an object for an int. It takes no bool: not Python's, not numpy's, and not a tensor of bools.
+static bool is_integer(PyObject *o) {
+  if (PyLong_CheckExact(o)) return true;
+  if (PyBool_Check(o) || PyFloat_Check(o) || !PyIndex_Check(o)) return false;
+  if (is_tensor(o)) return is_integral(from_ms(unwrap(o)->data_type()), false);
+  return std::string_view(Py_TYPE(o)->tp_name).substr(0, 10) != "numpy.bool";
+}
+
+// The dtype that holds any number of this kind.
+static DType widest(const Scalar &s) {
+  switch (s.kind) {
+    case Scalar::kBool: return DType::Bool;
+    case Scalar::kInt: return s.is_unsigned ? DType::U64 : DType::I64;
+    case Scalar::kFloat: return DType::F64;
+    default: return DType::C128;
+  }
+}
+
 static int64_t index_from(const Op &op, int i, PyObject *o) {
-  if (!PyLong_CheckExact(o) && (PyFloat_Check(o) || !PyIndex_Check(o))) bad_argument(op, i, o);
+  if (!is_integer(o)) bad_argument(op, i, o);
   return integer_of(o);
 }
 
 // One number of a list of integers.
 static int64_t element_from(const Op &op, int i, PyObject *o, Py_ssize_t position) {
-  if (!PyLong_CheckExact(o) && (PyFloat_Check(o) || !PyIndex_Check(o))) bad_argument(op, i, o);
+  Ref n = Ref::borrow(op.params[i].name);
+  const bool later_bool = position > 0 && PyBool_Check(o);  // PyTorch looks for bools at the first place alone
+  if (!later_bool && !is_integer(o))
+    raise_type(text(op.name, "(): argument '", PyUnicode_AsUTF8(n.get()), "' (position ", i + 1,
+                    ") must be tuple of ints, but found element of type ", type_name(o), " at pos ",
+                    static_cast<int64_t>(position)));
   int64_t value;
   if (integer_fits(o, &value)) return value;
-  Ref n = Ref::borrow(op.params[i].name);
   raise_type(text(op.name, "(): argument '", PyUnicode_AsUTF8(n.get()), "' failed to unpack the object at pos ",
                   static_cast<int64_t>(position + 1), " with error \"Overflow when unpacking long long\""));
-}
-
-void check_integers(const Op &op, PyObject **slots) {
-  for (size_t i = 0; i < op.params.size(); ++i) {
-    PyObject *o = slots[i];
-    const ParamType type = op.params[i].type;
-    if ((type == ParamType::kInt || type == ParamType::kInts) && o && PyLong_CheckExact(o)) {
-      integer_of(o);
-    } else if (type == ParamType::kInts && o && (PyTuple_CheckExact(o) || PyList_CheckExact(o))) {
-      for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(o); ++k) {
-        PyObject *e = PySequence_Fast_GET_ITEM(o, k);
-        if (PyLong_CheckExact(e)) element_from(op, static_cast<int>(i), e, k);
-      }
-    }
-  }
 }
 
 void convert(const Op &op, int i, PyObject *o, Operand *r) {
@@ -139,6 +146,11 @@ void convert(const Op &op, int i, PyObject *o, Operand *r) {
     case ParamType::kScalar:
       r->kind = Arg::kScalar;
       if (!scalar_from(o, &r->scalar)) bad_argument(op, i, o);
+      for (auto &entry : op.with_number) {
+        if (entry.param != i || !entry.name.empty()) continue;
+        r->kind = Arg::kTensor;
+        r->tensor = scalar_tensor(r->scalar, widest(r->scalar));
+      }
       return;
     case ParamType::kTensors: {
       if (!PyTuple_Check(o) && !PyList_Check(o)) bad_argument(op, i, o);
@@ -198,18 +210,12 @@ void convert(const Op &op, int i, PyObject *o, Operand *r) {
       if (PyErr_Occurred()) throw PythonError{};
       return;
     }
-    case ParamType::kBool: {
-      const int v = PyBool_Check(o) ? (o == Py_True) : PyObject_IsTrue(o);
-      if (v < 0) throw PythonError{};
-      if (!PyBool_Check(o) && !PyLong_Check(o) && !is_tensor(o)) {
-        if (!PyIndex_Check(o) && std::string(Py_TYPE(o)->tp_name).find("bool") == std::string::npos)
-          bad_argument(op, i, o);
-      }
+    case ParamType::kBool:
+      if (!PyBool_Check(o)) bad_argument(op, i, o);
       r->kind = Arg::kScalar;
       r->scalar.kind = Scalar::kBool;
-      r->scalar.i = v;
+      r->scalar.i = o == Py_True;
       return;
-    }
     case ParamType::kString:
       if (!PyUnicode_Check(o)) bad_argument(op, i, o);
       r->kind = Arg::kString;
@@ -224,17 +230,19 @@ void convert(const Op &op, int i, PyObject *o, Operand *r) {
   }
 }
 
-// Whether an object has the declared type beyond doubt. Anything else is converted, which raises the error.
+// Whether an object certainly has the declared type. All other objects are converted, and the conversion raises the
+// error.
 static bool fits(const Param &p, PyObject *o) {
   if (o == p.fallback && !p.required) return true;
+  int64_t value;
   switch (p.type) {
     case ParamType::kTensor: return is_tensor(o);
     case ParamType::kAny: return true;
     case ParamType::kTensorOrScalar:
     case ParamType::kScalar:
     case ParamType::kFloat: return is_tensor(o) || PyFloat_CheckExact(o) || PyLong_CheckExact(o);
-    case ParamType::kInt: return is_tensor(o) || PyLong_Check(o);
-    case ParamType::kBool: return is_tensor(o) || PyBool_Check(o);
+    case ParamType::kInt: return PyLong_CheckExact(o) && integer_fits(o, &value);
+    case ParamType::kBool: return PyBool_Check(o);
     case ParamType::kString: return PyUnicode_Check(o);
     default: return false;
   }

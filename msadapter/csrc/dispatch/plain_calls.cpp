@@ -1,5 +1,5 @@
-// Composites whose ordinary call is one other operator: that operator at once, without the Python body in between.
-// Whatever is not ordinary, or wrong, is left to the body, which raises torch's errors.
+// Shortcuts of composites whose plain call is a single other operator. It is called without the Python body. All
+// other calls are left to the body, which raises PyTorch's errors.
 #include "../device/geometry.h"
 #include "../device/trace.h"
 #include "internal.h"

@@ -1,4 +1,4 @@
-// Torch's type promotion.
+// PyTorch's type promotion.
 #include <optional>
 
 #include "../kernels/category.h"
@@ -83,7 +83,9 @@ TensorPtr raw_cast(const TensorPtr &t, DType d) {
   return r;
 }
 
-static TensorPtr scalar_tensor(const Scalar &s, DType d) {
+// A tensor without dims, in host memory. MindSpore's operators take it beside tensors of another device.
+TensorPtr scalar_tensor(const Scalar &s, DType d) {
+  DeviceScope host(0);
   TensorPtr t = new_tensor(d, Dims{});
   void *p = view_of(t).data;
   MSA_SWITCH_ALL(d, "scalar", (*static_cast<T *>(p) = s.to<T>()));
@@ -115,7 +117,19 @@ static void check_not_numbers_alone(const Op &op, const Operand *v) {
   throw TypeError(op.name + "() received an invalid combination of arguments - got (" + got + ")");
 }
 
+// Tensors without dims may be in host memory beside tensors of the accelerator, as in PyTorch.
+static void bring_to_accelerator(const Op &op, Operand *v) {
+  bool there = false;
+  for (int i : op.promote_params) there = there || (v[i].kind == Arg::kTensor && !on_cpu(v[i].tensor));
+  if (!there) return;
+  for (int i : op.promote_params) {
+    TensorPtr &t = v[i].tensor;
+    if (v[i].kind == Arg::kTensor && on_cpu(t) && t->shape().empty()) t = copy_to_device(t, accelerator_tag());
+  }
+}
+
 void promote(const Op &op, Operand *v) {
+  if (has_accelerator()) bring_to_accelerator(op, v);
   if (v[0].kind == Arg::kScalar && !op.numbers_alone) check_not_numbers_alone(op, v);
   if (op.refuses_bool) refuse_bool(v[0], v[1]);
   const DType d = cast_target(op, v);

@@ -1,4 +1,5 @@
-// raw.Name(...): one MindSpore operator without gradient, its arguments boxed by their Python kind.
+// raw.Name(...): calls one MindSpore operator without recording a gradient. Python types decide how its arguments are
+// passed.
 #include "internal.h"
 
 namespace msa {
@@ -51,7 +52,7 @@ void box(const Operator &op, int i, PyObject *o, Operand *r) {
   }
 }
 
-// The argument that an in-place operator gave back as its result, or null.
+// Returns the argument that an in-place operator has returned as its result, or null if it returned another tensor.
 PyObject *given_back(const TensorPtr &t, Operand *v, PyObject *const *args, int n) {
   for (int i = 0; i < n; ++i)
     if (v[i].kind == Arg::kTensor && v[i].tensor == t) return args[i];

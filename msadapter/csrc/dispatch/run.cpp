@@ -1,4 +1,4 @@
-// Running a parsed call: functional or in place, recorded or not.
+// Runs a parsed call: out of place or in place, recorded or not.
 #include "../kernels/category.h"
 #include "internal.h"
 
@@ -61,8 +61,17 @@ static PyObject *plain_object(const Op &op, int i, const Operand &o, PyObject *o
   return original;
 }
 
+// The device of an operator's arguments, or that of the surrounding code if no tensor is among them.
+static int tag_of_arguments(PyObject *const *objects, int n) {
+  int tag = -1;
+  for (int i = 0; i < n; ++i)
+    each_tensor_in(objects[i], [&](const TensorPtr &t) { tag = std::max(tag, device_tag(t)); });
+  return tag < 0 ? scope_tag() : tag;
+}
+
 Ref call_body(const Op &op, PyObject **objects) {
   const int n = static_cast<int>(op.params.size());
+  OwnCodeScope scope(has_accelerator() ? tag_of_arguments(objects, n) : 0);
   const Py_ssize_t nk = op.keyword_names ? PyTuple_GET_SIZE(op.keyword_names) : 0;
   return checked(PyObject_Vectorcall(op.body, objects, n - nk, nk ? op.keyword_names : nullptr));
 }
@@ -102,7 +111,7 @@ static Results run_body(const Op &op, const Operand *v, PyObject **slots) {
   return out;
 }
 
-static bool any_requires_grad(const Op &op, const Operand *v) {
+bool any_requires_grad(const Op &op, const Operand *v) {
   for (const Formula &f : op.formulas)
     for (int i : f.params) {
       const Operand &o = v[i];
@@ -128,7 +137,7 @@ static TensorPtr shape_of(const TensorPtr &t) {
   return std::make_shared<MsTensor>(t->data_type(), t->shape(), mindspore::device::DeviceAddressPtr());
 }
 
-// A subscript is one node that has the name of the last view in torch's chain of them.
+// A subscript is one node here, but several views in PyTorch. The node gets the name of the last one.
 static const char *last_view(const Operand &spec) {
   const RegionItems items(spec.ints);
   if (!items.size()) return "AliasBackward0";
@@ -139,7 +148,8 @@ static const char *last_view(const Operand &spec) {
   }
 }
 
-// Edges to where the differentiable operands came from; `before` are the operands as the user gave them.
+// Adds an edge to the history of each differentiable operand. `before` holds the operands before type promotion and
+// casts.
 static void add_edges(const Op &op, const Operand *before, OpNode *node) {
   for (size_t i = 0; i < op.params.size(); ++i) {
     if (!op.params[i].differentiable) continue;
@@ -150,6 +160,7 @@ static void add_edges(const Op &op, const Operand *before, OpNode *node) {
       in.edge = static_cast<int>(node->next_edges().size());
       in.sizes = o.tensor->shape();
       in.dtype = from_ms(o.tensor->data_type());
+      if (has_accelerator()) in.tag = device_tag(o.tensor);
       node->add_next_edge(edge_of(o.tensor));
     } else if (o.kind == Arg::kTensors) {
       in.tensor = true;
@@ -168,7 +179,7 @@ static void add_edges(const Op &op, const Operand *before, OpNode *node) {
 // What is kept of each parameter: nothing, shape and type, or the values.
 enum Kept : uint8_t { kNothing, kShape, kValues };
 
-// Only what the formulas of inputs that need a gradient read is kept.
+// Only what is needed by the formulas of inputs that require grad is kept.
 static void choose_kept(const Op &op, const OpNode &node, uint8_t *keep) {
   std::fill_n(keep, op.params.size(), kNothing);
   for (const Formula &f : op.formulas) {
@@ -241,7 +252,7 @@ static Ref wrap_results(const Op &op, Results &r) {
 }
 
 // Whether the first operand is in memory that the kernels can access. True if there is no operand.
-static bool on_host(const Operand &o) {
+static bool in_host_memory(const Operand &o) {
   const TensorPtr &t = o.tensor || o.tensors.empty() ? o.tensor : o.tensors[0];
   return !t || on_cpu(t);
 }
@@ -257,13 +268,15 @@ static bool call_native(const Op &op, const Operand *v, PyObject **slots, Tensor
 void resolve_kernel(Op &op) {
   if (op.kernel || op.kernel_name.empty()) return;
   op.kernel = find_operator(op.kernel_name);
-  for (auto &entry : op.with_number) entry.kernel = find_operator(entry.name);
+  for (auto &entry : op.with_number)
+    if (!entry.name.empty()) entry.kernel = find_operator(entry.name);
 }
 
 const Operator *mapping_for_number(const Op &op, const Operand *v) {
   if (op.with_number.empty() || fast_path()) return nullptr;
   for (auto &entry : op.with_number)
-    if (v[entry.param].kind == Arg::kScalar && v[entry.param].scalar.kind != Scalar::kComplex) return entry.kernel;
+    if (entry.kernel && v[entry.param].kind == Arg::kScalar && v[entry.param].scalar.kind != Scalar::kComplex)
+      return entry.kernel;
   return nullptr;
 }
 
@@ -272,10 +285,11 @@ static const Operator *mapping(const Op &op, const Operand *v) {
   return with_number ? with_number : op.kernel;
 }
 
-// The values: from the body in C++ where it takes the call, from the Python body, or from one kernel.
+// Computes the results with the C++ body if it handles the call, else with the Python body or one kernel.
 static Results computed(const Op &op, Operand *v, PyObject **slots) {
   Results r;
-  if (op.native_body && fast_path() && !shape_only() && on_host(v[0]) && call_native(op, v, slots, &r.tensors)) {
+  if (op.native_body && fast_path() && !shape_only() && scope_tag() == 0 && in_host_memory(v[0]) &&
+      call_native(op, v, slots, &r.tensors)) {
     r.single = r.tensors.size() == 1;
   } else if (op.body) {
     r = run_body(op, v, slots);
@@ -298,7 +312,7 @@ static void mark_views(const TensorPtr &base, Results *r) {
   const ViewKind kind = !grad_enabled() ? ViewKind::kNoGrad : r->single ? ViewKind::kNormal : ViewKind::kMultiOutput;
   for (auto &t : r->tensors) {
     if (t == base) t = alias_of(t);
-    // Bytes seen as integers have no history.
+    // A view of the bytes as integers has no history.
     if (t->data_type() == base->data_type() || can_require_grad(t)) set_view(t, base, kind);
   }
 }
@@ -328,7 +342,7 @@ static void refuse_shared_operands(const Operand *v, int n) {
     check_overlap(self, v[i].tensor);
     const bool same =
         v[i].tensor->device_address() == self->device_address() && offset_of(v[i].tensor) == offset_of(self);
-    if (same && view_of(self).numel > 0 && v[i].tensor->shape() == self->shape() &&
+    if (same && geometry_of(self).numel > 0 && v[i].tensor->shape() == self->shape() &&
         strides_of(v[i].tensor) == strides_of(self))
       fail(
           "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
@@ -350,7 +364,7 @@ static void check_written_shape(const TensorPtr &self, const Operand *v, int n) 
     for (size_t k = 0; fits && k < s.size(); ++k)
       fits = s[s.size() - 1 - k] == 1 || s[s.size() - 1 - k] == shape[shape.size() - 1 - k];
     if (fits) continue;
-    Tensor a = view_of(self), b = view_of(v[i].tensor);
+    Tensor a = geometry_of(self), b = geometry_of(v[i].tensor);
     fail("output with shape ", shape, " doesn't match the broadcast shape ", broadcast_shapes({&a, &b}));
   }
 }
@@ -391,12 +405,8 @@ static void copy_result(const TensorPtr &self, const TensorPtr &result, DType se
   if (result->shape() != self->shape())
     fail("output with shape ", self->shape(), " doesn't match the broadcast shape ", result->shape());
   if (is_meta(result) && !is_meta(self)) throw NotImplementedError("Cannot copy out of meta tensor; no data!");
-  if (on_cpu(self)) {
-    ShapeOnly shapes(is_meta(self));
-    copy_into(view_of(self), view_of(result));
-  } else {
-    run1("InplaceCopy", {Operand::of(self), Operand::of(result), Operand::of(false)});
-  }
+  ShapeOnly shapes(is_meta(self));
+  copy_tensor(self, result);
 }
 
 static void record_inplace(const Op &op, const TensorPtr &self, const TensorPtr &result,

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "../kernels/wrapping.h"
+
 namespace msa {
 namespace {
 
@@ -41,9 +43,9 @@ void narrow(const float *from, Half *to, int64_t n) {
 template <Reduction R, class A>
 inline A joined(A a, A b) {
   if constexpr (R == Reduction::Sum || R == Reduction::Average)
-    return static_cast<A>(a + b);
+    return wrapping_add(a, b);
   else if constexpr (R == Reduction::Product)
-    return static_cast<A>(a * b);
+    return wrapping_mul(a, b);
   else if constexpr (R == Reduction::Min)
     return b < a ? b : a;
   else if constexpr (R == Reduction::Max)

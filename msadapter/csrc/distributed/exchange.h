@@ -95,10 +95,12 @@ class Exchange {
 
 std::shared_ptr<Exchange> make_all_reduce(SharedSlots &slots, void *data, int64_t count, DType dtype,
                                           Reduction reduction);
-// output (counts[rank] elements) = this rank's part of the reduction of input; counts are by rank.
+// `output` gets this rank's part of the reduction of `input`. counts[r] is the number of elements in the part of rank
+// r.
 std::shared_ptr<Exchange> make_reduce_scatter(SharedSlots &slots, void *output, const void *input,
                                               std::vector<int64_t> counts, DType dtype, Reduction reduction);
-// output = the inputs of all ranks, one after the other; counts are in bytes. `input` may be its own part of output.
+// `output` gets the inputs of all ranks, one after the other. counts[r] is the number of bytes of rank r. `input` may
+// be this rank's part of `output`.
 std::shared_ptr<Exchange> make_all_gather(SharedSlots &slots, void *output, const void *input,
                                           std::vector<int64_t> counts);
 std::shared_ptr<Exchange> make_broadcast(SharedSlots &slots, void *data, int64_t bytes, int root);

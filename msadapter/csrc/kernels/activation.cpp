@@ -1,8 +1,8 @@
-// Activation functions and their gradients (operand order as MindSpore's *Grad operators).
+// Activation functions and their gradients. The operands are in the order of MindSpore's operators.
 #include "pointwise_math.h"
 #include "vec_math.h"
 
-// result = expression of g (upstream gradient) and x, operands 0 and 1
+// The result is an expression of g, the gradient of the output (operand 0), and x (operand 1).
 #define MSA_GRAD_KERNEL(Name, Op, ...)                                                                         \
   MSA_POINTWISE_KERNEL(Name) {                                                                                 \
     const Tensor &a_ = c.in(0), &b_ = c.in(1);                                                                 \
@@ -13,7 +13,7 @@
 namespace msa {
 namespace {
 
-// One real parameter each: f(x, p...) over float types.
+// Kernels with real parameters after the operands: f(x, p...) for float types.
 template <class F>
 void unary_float(Call &c, const char *op, F f) {
   const Tensor &a = c.in(0);
@@ -34,7 +34,7 @@ MSA_UNARY_KERNEL(ReLU, REAL, "clamp_min_scalar_cpu", x < T(0) ? T(0) : x)
 MSA_KERNEL_ALIAS(InplaceReLU, ReLU)
 MSA_POINTWISE_KERNEL(ReluGrad) {  // dy, y (or x)
   const Tensor &g = c.in(0), &y = c.in(1);
-  Tensor o = c.out_pointwise(0, g.dtype, {&y, &g});  // laid out as the input
+  Tensor o = c.out_pointwise(0, g.dtype, {&y, &g});  // has the layout of the input
   MSA_COMPUTE_REAL(g.dtype, "threshold_cpu", (binary<T, T, T>(o, g, y, [](T d, T x) { return x <= T(0) ? T(0) : d; })));
 }
 MSA_POINTWISE_KERNEL(GeluExt) {  // input, approximate (0 none, 1 tanh)
@@ -184,7 +184,7 @@ MSA_POINTWISE_KERNEL(PReLU) {  // input, weight (broadcastable)
 
 // ---- exponential
 namespace {
-// alpha, scale, input_scale: max(0, scale x) + min(0, alpha scale (exp(input_scale x) - 1))
+// max(0, scale x) + min(0, alpha scale (exp(input_scale x) - 1))
 void elu(Call &c, double alpha, double scale, double input_scale) {
   unary_float(c, "elu_cpu", [=](auto x) {
     using T = decltype(x);
@@ -210,9 +210,9 @@ MSA_POINTWISE_KERNEL(EluExt) { elu(c, c.real(1), 1, 1); }  // input, alpha
 MSA_KERNEL_ALIAS(Elu, EluExt)
 MSA_KERNEL_ALIAS(InplaceElu, EluExt)
 MSA_POINTWISE_KERNEL(EluGradExt) { elu_grad(c, c.real(2), 1, 1, c.flag(3)); }  // dy, x or result, alpha, is_result
-// Our own: input, alpha, scale, input_scale
+// A kernel without an operator of MindSpore. Operands: input, alpha, scale, input_scale
 MSA_POINTWISE_KERNEL(ScaledElu) { elu(c, c.real(1), c.real(2), c.real(3)); }
-// Our own: dy, x or result, alpha, is_result, scale, input_scale
+// A kernel without an operator of MindSpore. Operands: dy, x or result, alpha, is_result, scale, input_scale
 MSA_POINTWISE_KERNEL(ScaledEluGrad) { elu_grad(c, c.real(2), c.real(4), c.real(5), c.flag(3)); }
 MSA_POINTWISE_KERNEL(SeLUExt) { elu(c, kSeluAlpha, kSeluScale, 1); }
 MSA_POINTWISE_KERNEL(SeluGrad) { elu_grad(c, kSeluAlpha, kSeluScale, 1, true); }  // dy, result

@@ -1,5 +1,5 @@
-// What a CPU kernel sees: strided operands in, a way to allocate results, and a registry keyed by
-// MindSpore's operator name. No MindSpore header here: these files compile fast and are tested alone.
+// The interface of the CPU kernels: strided operands, the allocation of results, and a registry of kernels by the name
+// of MindSpore's operator. The kernels include no header of MindSpore, so they compile fast and can be tested alone.
 #pragma once
 #include <array>
 #include <cmath>
@@ -19,7 +19,8 @@ constexpr int kMaxDims = 16;
 
 using Dims = std::vector<int64_t>;
 
-// A strided operand. `data` already includes the storage offset; strides count elements.
+// A strided operand. `data` is the address of its first element, so it includes the storage offset. Strides count
+// elements.
 struct Tensor {
   void *data = nullptr;
   DType dtype = DType::F32;
@@ -71,10 +72,10 @@ constexpr const char *cpp_name() {
 }
 [[noreturn]] void does_not_fit(const char *type);
 
-// A Python number; `kind` keeps what the user wrote.
+// A Python number. `kind` is the type of the number that the user wrote.
 struct Scalar {
   enum Kind : uint8_t { kBool, kInt, kFloat, kComplex } kind = kInt;
-  bool is_unsigned = false;  // an integer of 2^63 or more: `i` holds its bits
+  bool is_unsigned = false;  // the integer is 2^63 or more, and `i` holds its bits
   int64_t i = 0;
   double d = 0;
   double imag = 0;
@@ -118,7 +119,8 @@ struct Scalar {
       return !is_unsigned && i >= -65504 && i <= 65504;
     } else if constexpr (!std::is_integral_v<T>) {
       return true;
-    } else if constexpr (std::is_unsigned_v<T>) {  // negative numbers count from the end, as far as the type reaches
+    } else if constexpr (std::is_unsigned_v<T>) {  // as in PyTorch, -1 is the largest number, -2 the one before it, and
+                                                   // so on
       const uint64_t size = !is_unsigned && i < 0 ? -static_cast<uint64_t>(i) : static_cast<uint64_t>(i);
       return size <= std::numeric_limits<T>::max();
     } else {
@@ -143,7 +145,7 @@ struct Scalar {
   }
 };
 
-// One operand of a call, as boxed by the dispatcher.
+// One operand of a call: a tensor, a list of tensors, a number, or another argument. `kind` tells which member is set.
 struct Arg {
   enum Kind : uint8_t { kNone, kTensor, kTensors, kScalar, kInts, kFloats, kString, kDType } kind = kNone;
   Tensor tensor;
@@ -155,7 +157,7 @@ struct Arg {
   std::string str;
 };
 
-// The call of one operator: operands by position, results by index.
+// The call of one operator. A kernel reads its operands by their position and creates its results by their index.
 class Call {
  public:
   virtual ~Call() = default;
@@ -175,15 +177,15 @@ class Call {
   const std::string &str(int i) const { return args[i].str; }
   DType dtype(int i) const { return args[i].dtype; }
 
-  // Result `index`, uninitialised, contiguous unless strides are given. Where the caller supplied a
-  // destination (in-place and out= forms of operators marked elementwise) it is that strided view.
+  // Creates result `index`. Its memory is not initialised, and it is contiguous unless strides are given. If the call
+  // is in place or has out=, and the kernel is elementwise, the result is the strided tensor of the caller instead.
   virtual Tensor out(int index, DType dtype, const int64_t *sizes, int ndim, const int64_t *strides = nullptr) = 0;
   Tensor out(int index, DType dtype, const Dims &sizes) {
     return out(index, dtype, sizes.data(), static_cast<int>(sizes.size()));
   }
   Tensor out_like(int index, const Tensor &t) { return out(index, t.dtype, t.sizes, t.ndim); }
-  // Result of an elementwise operator: broadcast shape of the operands, torch's layout rule (a dense
-  // permuted operand keeps its permutation).
+  // Creates the result of an elementwise operator. It has the broadcast shape of the operands and the layout that
+  // PyTorch gives it: if a dense operand has permuted dims, the result has the same permutation.
   Tensor out_pointwise(int index, DType dtype, std::initializer_list<const Tensor *> operands);
   // Scratch memory that lives as long as the call.
   virtual void *scratch(size_t bytes) = 0;
@@ -191,7 +193,8 @@ class Call {
   T *scratch_of(int64_t n) {
     return static_cast<T *>(scratch(byte_count(n, sizeof(T))));
   }
-  // A contiguous version of an operand (itself if it already is), optionally in another type.
+  // contiguous() returns an operand as a contiguous tensor, and cast() also converts it to another type. Both return
+  // the operand itself if it already is what is asked for.
   Tensor contiguous(const Tensor &t);
   Tensor cast(const Tensor &t, DType dtype);
 };
@@ -200,10 +203,11 @@ using Kernel = void (*)(Call &);
 
 struct KernelInfo {
   Kernel run = nullptr;
-  bool elementwise = false;  // may write straight into an operand of the same shape
+  bool elementwise = false;  // may write its result directly into an operand of the same shape
 };
 
-// name -> kernel; registering a name twice is an error found at load.
+// Registers the kernel of the MindSpore operator `name`. A name that is registered twice is an error when the library
+// is loaded.
 void register_kernel(const char *name, Kernel k, bool elementwise);
 const KernelInfo *find_kernel(const std::string &name);
 std::vector<std::string> kernel_names();
@@ -211,18 +215,21 @@ std::vector<std::string> kernel_names();
 struct KernelRegistration {
   KernelRegistration(const char *name, Kernel k, bool elementwise) { register_kernel(name, k, elementwise); }
 };
-// MSA_KERNEL(AddExt) { ... c ... }     body receives `Call &c`
+// MSA_KERNEL(AddExt) { ... } defines and registers a kernel. Its body has the parameter `Call &c`. A comment behind the
+// name of a kernel lists its operands in the order of their positions; `?` marks an operand that may be absent, and the
+// names after `->` are the results. MSA_POINTWISE_KERNEL marks the kernel as elementwise.
 #define MSA_KERNEL_(Name, Elementwise)                                                     \
   static void kernel_##Name(::msa::Call &c);                                               \
   static ::msa::KernelRegistration registration_##Name(#Name, kernel_##Name, Elementwise); \
   static void kernel_##Name([[maybe_unused]] ::msa::Call &c)
 #define MSA_KERNEL(Name) MSA_KERNEL_(Name, false)
 #define MSA_POINTWISE_KERNEL(Name) MSA_KERNEL_(Name, true)
-// The same kernel under a second operator name.
+// Registers a kernel under a second operator name.
 #define MSA_KERNEL_ALIAS(Alias, Name) \
   static ::msa::KernelRegistration registration_##Alias(#Alias, kernel_##Name, ::msa::find_kernel(#Name)->elementwise);
 
-// ---- errors with torch's text: `check(cond, "expected ", x, " but got ", y)`
+// ---- errors with PyTorch's text. check(condition, "expected ", x, " but got ", y) throws RuntimeError with the joined
+// parts unless the condition holds.
 template <class... A>
 [[noreturn]] void fail(const A &...parts);
 template <class... A>
@@ -265,18 +272,20 @@ template <class... A>
   throw std::runtime_error(text(parts...));
 }
 
-// dim in [-ndim, ndim) -> [0, ndim); IndexError with torch's text otherwise. A 0-dim tensor counts as 1-dim.
+// Returns a dim in [-ndim, ndim) counted from the start. Throws IndexError with PyTorch's text for any other number. A
+// tensor without dims counts as one with a single dim.
 int64_t wrap_dim(int64_t dim, int64_t ndim);
 
 // ---- threads
 int num_threads();
 void set_num_threads(int n);
-// Splits [0, n) over the pool when n >= grain; nested calls run in place. f(begin, end).
+// Calls f(begin, end) for parts of [0, n), in several threads if n >= grain. A call from within f runs in the thread
+// that makes it.
 void parallel_for(int64_t n, int64_t grain, const std::function<void(int64_t, int64_t)> &f);
 bool in_parallel_region();
 
-// While true in this thread, kernels shape their results and compute nothing: the operands are meta tensors, whose
-// memory is address space alone.
+// Whether kernels in this thread only create their results and compute nothing. This is so for meta tensors, which have
+// reserved addresses without memory behind them.
 bool shape_only();
 class ShapeOnly {
  public:
@@ -286,12 +295,12 @@ class ShapeOnly {
  private:
   bool previous_;
 };
-// For kernels whose results' sizes depend on values.
+// Throws an error for a meta tensor. Kernels call it if the sizes of their results depend on the values of operands.
 void needs_values(const char *op);
 void *reserve_address_space(size_t bytes);
 void release_address_space(void *p, size_t bytes);
 
-// ---- memory: size-class pool
+// ---- memory: a pool that keeps freed blocks in lists by their size
 void *allocate(size_t bytes);
 void deallocate(void *p, size_t bytes);
 struct MemoryStats {

@@ -61,7 +61,7 @@ void add_mask(const Tensor &mask, int64_t b, int64_t h, int64_t q0, int64_t nq, 
     for (int64_t j = 0; j < nk; ++j) {
       C &at = scores[i * kKeys + j];
       if constexpr (std::is_same_v<M, bool>)
-        at = row[j * step] ? at : -std::numeric_limits<C>::infinity();
+        at = element<M>(row + j * step) ? at : -std::numeric_limits<C>::infinity();
       else
         at += convert<C>(row[j * step]);
     }
@@ -128,7 +128,8 @@ void forward_block(const Problem &p, int64_t b, int64_t h, int64_t q0, const Ten
   }
 }
 
-// Result with the layout of `like`: the heads are inside the sequence in memory if they are in the operand.
+// Creates a result with the layout of `like`: if the operand has the heads inside of the sequence in memory, so does
+// the result.
 Tensor out_heads(Call &c, int index, const Tensor &like, int64_t last) {
   const int64_t b = like.size(0), h = like.size(1), l = like.size(2);
   const Dims sizes{b, h, l, last};
@@ -144,7 +145,8 @@ void forward(Call &c) {
                lse = c.out(1, dtype_of<compute_t<T>>::value, Dims{p.batch, p.heads, p.l});
   const int64_t blocks = (p.l + kQueries - 1) / kQueries;
   parallel_for(p.batch * p.heads * blocks, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i)  // block-major, so that causal work is dealt out evenly
+    for (int64_t i = begin; i < end;
+         ++i)  // a head's blocks are neighbours: each thread gets long and short causal ones
       forward_block<T>(p, i / blocks / p.heads, i / blocks % p.heads, i % blocks * kQueries, out, lse);
   });
 }
@@ -207,7 +209,7 @@ void store(const Tensor &to, int64_t b, int64_t h, const compute_t<T> *from) {
     for (int64_t j = 0; j < to.sizes[3]; ++j) p[i * to.strides[2] + j] = convert<T>(from[i * to.sizes[3] + j]);
 }
 
-// operands as forward, then 6 grad of the output, 7 output, 8 log-sum-exp
+// The operands of the forward kernel, then 6 the gradient of the output, 7 the output, 8 the log-sum-exp.
 template <class T>
 void backward(Call &c) {
   using C = compute_t<T>;

@@ -96,7 +96,8 @@ MSA_POINTWISE_KERNEL(Signbit) {
   MSA_COMPUTE_FLOAT(a.dtype, "signbit_cpu", (unary<bool, T>(o, a, [](T x) { return std::signbit(x); })));
 }
 
-// input, other, rtol, atol, equal_nan: |input - other| <= atol + rtol |other|, infinities only to themselves
+// |input - other| <= atol + rtol |other|. An infinity is close only to the same infinity.
+// Operands: input, other, rtol, atol, equal_nan
 MSA_POINTWISE_KERNEL(IsClose) {
   const Two p = operands(c);
   const double rtol = c.real(2), atol = c.real(3);
@@ -108,7 +109,7 @@ MSA_POINTWISE_KERNEL(IsClose) {
                   (binary<bool, T, T>(o, p.a, p.b, [=](T x, T y) { return close(x, y, rtol, atol, equal_nan); })));
 }
 
-// input, other: one bool for the whole; different shapes are not equal
+// One bool for two whole tensors. Tensors of different shapes are not equal. Operands: input, other
 MSA_KERNEL(EqualExt) {
   const Tensor &a = c.in(0), &b = c.in(1);
   Tensor o = c.out(0, DType::Bool, Dims{});

@@ -17,7 +17,7 @@ MSA_KERNEL(Imag) {  // a copy of the imaginary parts
   MSA_COMPUTE_COMPLEX(a.dtype, "imag", (unary<T::value_type, T>(o, a, [](T x) { return x.imag(); })));
 }
 
-MSA_KERNEL(Angle) {  // real numbers: 0 or pi, NaN stays
+MSA_KERNEL(Angle) {  // the angle of a real number is 0 or pi, and that of NaN is NaN
   const Tensor &a = c.in(0);
   Tensor o = c.out_pointwise(0, is_integral(a.dtype) ? DType::F32 : real_of(a.dtype), {&a});
   if (is_complex(a.dtype)) {

@@ -1,4 +1,5 @@
-// Windows over up to three spatial dims: geometry, and images unfolded to columns and back.
+// The windows of convolutions and pooling over up to three spatial dims: their geometry, the copy of an image to a
+// matrix with one column for each window (image_to_columns), and the reverse.
 #pragma once
 #include "loops.h"
 
@@ -10,7 +11,7 @@ struct Window {
   int64_t positions() const { return element_count(out, 3); }
   int64_t pixels() const { return element_count(in, 3); }
   int64_t taps() const { return element_count(kernel, 3); }
-  // What the kernel covers in one dim, and the size of the image with its padding.
+  // The number of pixels that the dilated kernel covers in one dim, and the size of the padded image.
   Size reach(int s) const { return (Size(kernel[s]) - 1) * dilation[s] + 1; }
   Size padded(int s) const { return Size(in[s]) + Size(2) * pad[s]; }
   bool identity() const {  // a 1 x 1 kernel that uses every pixel once
@@ -23,7 +24,7 @@ struct Window {
 // The i-th of `dims` values. A single value applies to all dims.
 inline int64_t spread(const Dims &v, int i) { return v.size() == 1 ? v[0] : v[i]; }
 
-// col[(c, tap), position] = image[c, position * stride - pad + tap * dilation], 0 outside
+// col[(c, tap), position] = image[c, position * stride - pad + tap * dilation], and 0 for pixels outside of the image.
 template <class T>
 void image_to_columns(const Window &w, int64_t channels, const T *image, T *col) {
   const int64_t taps = w.taps(), positions = w.positions();
@@ -53,7 +54,7 @@ void image_to_columns(const Window &w, int64_t channels, const T *image, T *col)
                });
 }
 
-// The reverse of the above. Values are added where windows overlap. `image` is overwritten.
+// The reverse of image_to_columns. The values of a pixel that is in several windows are added. `image` is overwritten.
 template <class T>
 void columns_to_image(const Window &w, int64_t channels, const T *col, T *image) {
   const int64_t taps = w.taps(), positions = w.positions();

@@ -1,4 +1,5 @@
 // Copies between any two element types, layouts and broadcast shapes.
+#include "from_bool.h"
 #include "loops.h"
 
 namespace msa {
@@ -7,7 +8,7 @@ namespace {
 // Pairs of types that occur in training have a direct loop. The others are converted through a wide type, in blocks.
 template <class TO, class TI>
 void direct(const Tensor &dst, const Tensor &src) {
-  map1<TO, TI>(dst, src, [](TI v) { return convert<TO>(v); });
+  map1<TO, TI>(dst, src, [](TI v) { return copied<TO>(v); });
 }
 
 constexpr int64_t kBlock = 256;
@@ -15,7 +16,7 @@ constexpr int64_t kBlock = 256;
 template <class W>
 void widen(W *w, const char *p, int64_t step, int64_t n, DType d) {
   MSA_SWITCH_STORED(d, "copy_", (({
-                      for (int64_t i = 0; i < n; ++i) w[i] = convert<W>(*reinterpret_cast<const T *>(p + i * step));
+                      for (int64_t i = 0; i < n; ++i) w[i] = copied<W>(element<T>(p + i * step));
                     })));
 }
 template <class W>
@@ -37,12 +38,12 @@ void through(const Tensor &dst, const Tensor &src) {
   });
 }
 
-// ---- copies between tensors whose contiguous dims differ: in tiles of a cache line in both directions, so that
-// every line is read and written once
+// ---- Copies between tensors whose contiguous dims differ. They are made in tiles of one cache line in both
+// directions, so that every cache line is read and written once.
 typedef uint32_t Four __attribute__((vector_size(16)));
 typedef uint32_t LooseFour __attribute__((vector_size(16), aligned(4), may_alias));
 
-// to[j * to_step + i] = from[i * from_step + j] for i, j below 4
+// to[j * to_step + i] = from[i * from_step + j] for i and j below 4.
 inline void transpose4(uint32_t *to, int64_t to_step, const uint32_t *from, int64_t from_step) {
   Four r[4];
   for (int i = 0; i < 4; ++i) r[i] = *reinterpret_cast<const LooseFour *>(from + i * from_step);

@@ -1,4 +1,4 @@
-// Element types of the CPU kernels and the switch from a run-time type to a C++ one.
+// The element types of the CPU kernels, and the macros that select code by the element type of a tensor at run time.
 #pragma once
 #include <complex>
 #include <cstdint>
@@ -27,12 +27,12 @@ enum class DType : uint8_t {
   C128,
   F8E4M3FN,
   F8E5M2
-};  // the last two are stored, copied and converted; nothing computes in them
+};  // tensors of the last two types can be stored, copied and converted, but no kernel computes in them
 
 using c64 = std::complex<float>;
 using c128 = std::complex<double>;
 
-// Storage type for float16; arithmetic is done in float.
+// A float16 number in memory. It is converted to float for arithmetic.
 struct Half {
   uint16_t bits;
   Half() = default;
@@ -47,7 +47,8 @@ struct Half {
   }
 };
 
-// Storage type for bfloat16; round to nearest even on the way in.
+// A bfloat16 number in memory. It is converted to float for arithmetic. A float is rounded to the nearest bfloat16, and
+// to the even one of two equally near ones.
 struct BFloat16 {
   uint16_t bits;
   BFloat16() = default;
@@ -66,12 +67,14 @@ struct BFloat16 {
   }
 };
 
-// Storage types of eight bits: kMantissa bits of mantissa, exponents biased by kBias. Rounds to nearest even on the way
-// in; what is too large becomes infinity where the type has one, else the largest number (so does PyTorch 2.13).
+// A number of eight bits in memory, with kMantissa bits of mantissa and exponents with the bias kBias. A float is
+// rounded to the nearest number, and to the even one of two equally near ones. A float that is too large becomes
+// infinity if the type has it, and else the largest number, as in PyTorch 2.13.
 template <int kMantissa, int kBias, bool kInfinity>
 struct Float8 {
   uint8_t bits;
-  static constexpr uint8_t kNan = 0x7F, kLargest = kInfinity ? 0x7C : 0x7E;  // what too large a number becomes
+  static constexpr uint8_t kNan = 0x7F,
+                           kLargest = kInfinity ? 0x7C : 0x7E;  // a number that is too large becomes kLargest
   Float8() = default;
   Float8(float f) {
     uint32_t u;
@@ -93,7 +96,8 @@ struct Float8 {
     }
     const uint32_t m = (u & 0x7FFFFF) | 0x800000, odd = drop < 24 ? m >> drop & 1 : 0;
     const uint32_t kept = drop == 24 ? (m > 0x800000) : (m + (1u << (drop - 1)) - 1 + odd) >> drop;
-    // the hidden bit of `kept` carries into the exponent, so that rounding up to the next binade needs no case
+    // `kept` contains the leading one of the mantissa, which adds 1 to the exponent. If rounding makes the mantissa too
+    // large, the carry therefore gives the right exponent without a special case.
     const uint32_t r = e < 1 - kBias ? kept : kept + (static_cast<uint32_t>(e + kBias - 1) << kMantissa);
     bits = sign | static_cast<uint8_t>(r > kLargest ? kLargest : r);
   }
@@ -167,7 +171,7 @@ inline int item_size(DType d) {
   return 0;
 }
 
-// The name as torch's error messages spell it ("Float", "BFloat16", ...).
+// The name of an element type in PyTorch's error messages ("Float", "BFloat16", ...).
 inline const char *dtype_name(DType d) {
   static const char *names[] = {"Bool",   "Byte",         "Char",          "Short",         "Int",        "Long",
                                 "UInt16", "UInt32",       "UInt64",        "Half",          "BFloat16",   "Float",
@@ -182,7 +186,7 @@ inline bool is_integral(DType d, bool with_bool = true) { return d <= DType::U64
 inline DType real_of(DType d) { return d == DType::C64 ? DType::F32 : d == DType::C128 ? DType::F64 : d; }
 inline DType complex_of(DType d) { return d == DType::F64 || d == DType::C128 ? DType::C128 : DType::C64; }
 
-// The type in which a kernel computes: float for the 16-bit types, else the type itself.
+// The type in which a kernel computes: float for the 16-bit types, and the type itself for all others.
 template <class T>
 struct compute_type {
   using type = T;
@@ -211,7 +215,9 @@ inline constexpr bool is_reduced_v = std::is_same_v<T, Half> || std::is_same_v<T
 template <class T>
 inline constexpr bool is_floating_v = std::is_floating_point_v<T> || is_reduced_v<T>;
 
-// Value conversion as C++ does it, complex -> real drops the imaginary part, anything -> bool is `!= 0`.
+// Converts a number to another type as C++ does. A complex number loses its imaginary part if the new type is real. A
+// number is true as a bool if it is not 0. C++ does not define the integer for a float that is too large or NaN; like
+// PyTorch, this takes what the processor gives.
 template <class To, class From>
 inline To convert(From v) {
   if constexpr (std::is_same_v<To, From>)
@@ -239,6 +245,16 @@ inline To convert(From v) {
     return static_cast<To>(v);
 }
 
+// The element at an address. The byte of a bool may be any number, for example in memory that was never written. As in
+// PyTorch, every byte other than 0 is true. C++ allows a bool to be read only if it is 0 or 1.
+template <class T>
+inline T element(const void *p) {
+  if constexpr (std::is_same_v<T, bool>)
+    return *static_cast<const uint8_t *>(p) != 0;
+  else
+    return *static_cast<const T *>(p);
+}
+
 struct NotImplementedError : std::logic_error {
   using std::logic_error::logic_error;
 };
@@ -247,7 +263,8 @@ struct NotImplementedError : std::logic_error {
   throw NotImplementedError(std::string("\"") + op + "\" not implemented for '" + dtype_name(d) + "'");
 }
 
-// MSA_SWITCH_xxx(dtype, "op", { ... T ... }): runs the body with T bound to the element type.
+// MSA_SWITCH_xxx(dtype, "op", body) runs the body with T as the C++ type of `dtype`. A dtype that is not in the group
+// xxx is a NotImplementedError that names the operator.
 #define MSA_CASE(D, CT, ...) \
   case ::msa::DType::D: {    \
     using T = CT;            \
@@ -289,13 +306,13 @@ struct NotImplementedError : std::logic_error {
   MSA_SWITCH_(D, OP,                                                                                 \
               MSA_CASES_INT_(__VA_ARGS__) MSA_CASES_UINT_(__VA_ARGS__) MSA_CASES_FLOAT_(__VA_ARGS__) \
                   MSA_CASES_COMPLEX_(__VA_ARGS__) MSA_CASE(Bool, bool, __VA_ARGS__))
-// Every type that can be stored.
+// All element types, also those in which no kernel computes.
 #define MSA_SWITCH_STORED(D, OP, ...)                                                                \
   MSA_SWITCH_(D, OP,                                                                                 \
               MSA_CASES_INT_(__VA_ARGS__) MSA_CASES_UINT_(__VA_ARGS__) MSA_CASES_FLOAT_(__VA_ARGS__) \
                   MSA_CASES_COMPLEX_(__VA_ARGS__) MSA_CASE(Bool, bool, __VA_ARGS__) MSA_CASE(        \
                       F8E4M3FN, ::msa::Float8E4M3FN, __VA_ARGS__) MSA_CASE(F8E5M2, ::msa::Float8E5M2, __VA_ARGS__))
-// By size only: for kernels that move values without looking at them.
+// For kernels that only move values. T is a type of the same size as the element type.
 #define MSA_SWITCH_BYTES(D, ...) \
   switch (::msa::item_size(D)) { \
     case 1: {                    \

@@ -18,7 +18,7 @@ std::complex<R> root(int64_t k, int64_t n) {
   k %= n;
   const int64_t eighths = 8 * k;
   const double turn = 2.0 * M_PI / static_cast<double>(n);
-  double c, s;  // of the positive angle
+  double c, s;  // the cosine and sine of the positive angle
   if (eighths < n)
     c = std::cos(turn * k), s = std::sin(turn * k);
   else if (eighths < 3 * n) {
@@ -84,7 +84,7 @@ class Plan {
   }
 
  private:
-  // from[q + s (p + i m)] -> to[q + s (r p + k)], i, k < r, p < m, q < s
+  // One pass of radix r: combines from[q + s (p + i m)] to to[q + s (r p + k)], for i, k < r, p < m and q < s.
   void pass(int64_t r, int64_t m, int64_t s, const Z *from, Z *to) const {
     switch (r) {
       case 2:
@@ -129,7 +129,7 @@ class Plan {
   void pass_with(int64_t m, int64_t s, const Z *from, Z *to, F butterfly) const {
     for (int64_t p = 0; p < m; ++p) {
       Z w[N];
-      for (int k = 1; k < N; ++k) w[k] = roots_[s * p * k];  // s p k < s m N = n
+      for (int k = 1; k < N; ++k) w[k] = roots_[s * p * k];  // the index is valid, because s p k < s m N = n
       const Z *in = from + s * p;
       Z *out = to + s * N * p;
       for (int64_t q = 0; q < s; ++q) {
@@ -197,7 +197,7 @@ std::shared_ptr<const Plan<R>> plan_for(int64_t n) {
   return p;
 }
 
-// What is read from a line: complex values, real values, or half of a Hermitian line.
+// What is read from a line: complex numbers, real numbers, or the first half of a Hermitian line.
 enum class Input { kComplex, kReal, kHalf };
 // What is written.
 enum class Output { kComplex, kReal };

@@ -8,7 +8,7 @@
 namespace msa {
 namespace {
 
-// The instructions, by the names that declarations give them (fuses=...).
+// The codes of the instructions. Their names are those that declarations use (fuses=...).
 #define MSA_FUSED_INSTRUCTIONS(X) \
   X(kAdd, "add")                  \
   X(kSub, "sub")                  \
@@ -32,8 +32,8 @@ enum Code : int64_t {
 #undef MSA_CODE
       kCodes
 };
-constexpr int64_t kFields = 5;     // code, destination, first operand, second operand, rounding
-constexpr int64_t kResult = 1000;  // destinations from this number on are results; negative operands are constants
+constexpr int64_t kFields = 5;     // of an instruction: code, destination, first operand, second operand, rounding
+constexpr int64_t kResult = 1000;  // a destination from this number on is a result; a negative operand is a constant
 constexpr int64_t kChunk = 256, kTemporaries = 16;
 
 struct Program {

@@ -5,7 +5,7 @@
 
 namespace msa {
 
-// Their names, each at the place that is its code.
+// The names of the instructions. The position of a name is the code of the instruction.
 const std::vector<std::string> &fused_instructions();
 
 }  // namespace msa

@@ -17,23 +17,9 @@ struct Buffer {
   Buffer &operator=(const Buffer &) = delete;
 };
 
-// The type in which the products of a type are summed.
+// The type in which the products of a type are summed. Sums of integers wrap round.
 template <class T>
-struct sum_type {
-  using type = compute_t<T>;
-};
-template <>
-struct sum_type<uint8_t> {
-  using type = int32_t;
-};
-template <>
-struct sum_type<int8_t> {
-  using type = int32_t;
-};
-template <>
-struct sum_type<int16_t> {
-  using type = int32_t;
-};
+using sum_t = wrapping_t<compute_t<T>>;
 
 constexpr int kLanes = 32;
 
@@ -50,7 +36,7 @@ T dot_contiguous(const In *a, const In *b, int64_t n) {
   return rest + lane[0];
 }
 
-// y[i * ys] = beta * y + alpha * sum_j A(i, j) x[j * xs]
+// y[i * ys] = beta * y[i * ys] + alpha * sum_j A(i, j) x[j * xs]
 template <class In, class T>
 void gemv(int64_t m, int64_t k, T alpha, Matrix a, const In *x, int64_t xs, T beta, In *y, int64_t ys) {
   const In *A = static_cast<const In *>(a.data);
@@ -71,7 +57,7 @@ void gemv(int64_t m, int64_t k, T alpha, Matrix a, const In *x, int64_t xs, T be
     });
     return;
   }
-  // If the rows are not contiguous: rows in blocks whose sums stay in the cache.
+  // The rows are not contiguous. They are processed in blocks whose sums stay in the cache.
   constexpr int64_t kRows = 256;
   parallel_for((m + kRows - 1) / kRows, std::max<int64_t>(1, grain / kRows), [&](int64_t begin, int64_t end) {
     T sum[kRows];
@@ -91,8 +77,9 @@ void gemv(int64_t m, int64_t k, T alpha, Matrix a, const In *x, int64_t xs, T be
   });
 }
 
-// k == 1: every element of C is one product. Products of this shape do not go to oneDNN, which reads other memory for
-// some strides of a batch of them (k == 1, and matrices or rows that do not follow each other without a gap).
+// The case k == 1, in which every element of C is one product. Products of this shape do not go to oneDNN, which reads
+// other memory for some strides of a batch of them (k == 1, and matrices or rows that do not follow each other without
+// a gap).
 template <class In, class T>
 void outer(int64_t m, int64_t n, T alpha, Matrix a, Matrix b, T beta, In *c, int64_t ldc) {
   const In *A = static_cast<const In *>(a.data), *B = static_cast<const In *>(b.data);
@@ -133,14 +120,16 @@ void scale_result(int64_t m, int64_t n, const Scalar &beta, In *c, int64_t ldc) 
   using T = compute_t<In>;
   for (int64_t i = 0; i < m; ++i)
     for (int64_t j = 0; j < n; ++j)
-      c[i * ldc + j] = is_zero(beta) ? In(0) : convert<In>(static_cast<T>(convert<T>(c[i * ldc + j]) * beta.to<T>()));
+      c[i * ldc + j] = is_zero(beta) ? In(0) : convert<In>(wrapping_mul(convert<T>(c[i * ldc + j]), beta.to<T>()));
 }
 
 template <class In>
 void real_gemm(DType dtype, int64_t m, int64_t n, int64_t k, const Scalar &alpha, Matrix a, Matrix b,
                const Scalar &beta, In *c, int64_t ldc) {
-  using T = typename sum_type<In>::type;
-  const T al = alpha.to<T>(), be = beta.to<T>();
+  using T = sum_t<In>;
+  // A number that does not fit the signed type is an error.
+  using Factor = std::conditional_t<!std::is_integral_v<T>, T, std::conditional_t<sizeof(T) == 4, int32_t, int64_t>>;
+  const T al = static_cast<T>(alpha.to<Factor>()), be = static_cast<T>(beta.to<Factor>());
   if (n == 1) return gemv<In, T>(m, k, al, a, static_cast<const In *>(b.data), b.rs, be, c, ldc);
   if (k == 1) return outer<In, T>(m, n, al, a, b, be, c, ldc);
   if (m == 1) return gemv<In, T>(n, k, al, {b.data, b.cs, b.rs}, static_cast<const In *>(a.data), a.cs, be, c, 1);
@@ -151,7 +140,7 @@ void real_gemm(DType dtype, int64_t m, int64_t n, int64_t k, const Scalar &alpha
   blocked::gemm<In, T>(m, n, k, al, a, b, be, c, ldc);
 }
 
-// (Ar + i Ai)(Br + i Bi) from four real products.
+// Computes (Ar + i Ai)(Br + i Bi) with four real products.
 template <class R>
 void complex_gemm(int64_t m, int64_t n, int64_t k, std::complex<R> alpha, Matrix a, Matrix b, std::complex<R> beta,
                   std::complex<R> *c, int64_t ldc) {

@@ -1,6 +1,7 @@
 // Matrix products on strided operands: C = beta * C + alpha * A @ B.
 #pragma once
 #include "api.h"
+#include "wrapping.h"
 
 namespace msa {
 
@@ -10,12 +11,13 @@ struct Matrix {
   int64_t rs = 0, cs = 1;
 };
 
-// One product of an m x k by a k x n matrix. C's rows are `ldc` apart and its columns adjacent. With beta == 0
-// C is not read. Element type of all three is `dtype`; 16-bit types accumulate in float.
+// The product of an m x k matrix and a k x n matrix. The rows of C are `ldc` elements apart, and its columns are
+// adjacent. C is not read if beta is 0. `dtype` is the element type of all three matrices. 16-bit types are summed in
+// float.
 void gemm(DType dtype, int64_t m, int64_t n, int64_t k, const Scalar &alpha, Matrix a, Matrix b, const Scalar &beta,
           void *c, int64_t ldc);
-// Many products of one shape: product i reads A at a_offset[i] and B at b_offset[i] (elements) and writes C at i *
-// bs_c.
+// Many products of one shape. Product i reads A from a_offset[i] and B from b_offset[i] on, and writes C from i * bs_c
+// on. All three count elements.
 struct Batch {
   int64_t count;
   const int64_t *a_offset, *b_offset;
@@ -23,12 +25,13 @@ struct Batch {
 };
 void gemm_batched(DType dtype, const Batch &batch, int64_t m, int64_t n, int64_t k, const Scalar &alpha, Matrix a,
                   Matrix b, const Scalar &beta, void *c, int64_t ldc);
-// float32 shorthand for kernels that lower to a product.
+// The product of float32 matrices, for kernels that compute something else by a product.
 void sgemm(int64_t m, int64_t n, int64_t k, float alpha, Matrix a, Matrix b, float beta, float *c, int64_t ldc);
 
 namespace blocked {
-// Own packed and register-blocked product: any strides, result independent of the number of threads.
-// T: float, double, int32_t, int64_t compute; In: element type of A, B and C (converted while packing).
+// The product of this package, for matrices of any strides. It packs blocks of A and B and keeps a tile of C in
+// registers. The result does not depend on the number of threads. T is the type of the sums: float, double, uint32_t or
+// uint64_t. In is the element type of A, B and C, which are converted while they are packed.
 template <class In, class T>
 void gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix a, Matrix b, T beta, In *c, int64_t ldc);
 }  // namespace blocked

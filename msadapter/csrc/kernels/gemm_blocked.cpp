@@ -1,6 +1,6 @@
-// The blocked product behind every element type that oneDNN does not take (and behind all of them without it).
-// Panels of A (kMr rows) and B (kNr columns) are packed, in the compute type, into buffers that stay in cache; the
-// micro kernel keeps a kMr x kNr tile of C in vector registers.
+// The blocked matrix product. It is used for the element types that oneDNN does not support, and for all types if there
+// is no oneDNN. Panels of kMr rows of A and of kNr columns of B are converted to the compute type and copied to buffers
+// that stay in the cache. The innermost loop keeps a tile of kMr x kNr elements of C in vector registers.
 #include "gemm.h"
 #include "loops.h"
 
@@ -59,7 +59,8 @@ struct Micro {
   }
 };
 
-// Packs `lines` x k elements into panels of R lines, k-major; missing lines of the last panel are zero.
+// Copies `lines` rows (or columns) of k elements to panels of R lines. In a panel, the R elements with the same k are
+// adjacent. Lines that the last panel lacks are zero.
 template <int R, class In, class T>
 void pack(const In *src, int64_t line_step, int64_t k_step, int64_t lines, int64_t k, T *dst) {
   for (int64_t l = 0; l < lines; l += R, dst += R * k) {
@@ -91,7 +92,7 @@ struct Buffer {
   Buffer &operator=(const Buffer &) = delete;
 };
 
-// One thread's part of C. `c` is in the compute type.
+// Computes the part of C that belongs to one thread. C has the compute type.
 template <class In, class T>
 void part(int64_t m, int64_t n, int64_t k, T alpha, Matrix a, Matrix b, T beta, T *c, int64_t ldc) {
   using M = Micro<T>;
@@ -124,7 +125,7 @@ void part(int64_t m, int64_t n, int64_t k, T alpha, Matrix a, Matrix b, T beta, 
   }
 }
 
-// 16-bit or narrow C: the part is made in the compute type and rounded once.
+// The same for a C of a narrower type. The part is computed in the compute type and rounded once.
 template <class In, class T>
 void part_converted(int64_t m, int64_t n, int64_t k, T alpha, Matrix a, Matrix b, T beta, In *c, int64_t ldc) {
   const In *B = static_cast<const In *>(b.data);
@@ -152,14 +153,14 @@ void gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix a, Matrix b, T beta, 
   auto block = [&](int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
     const Matrix pa{A + i0 * a.rs, a.rs, a.cs}, pb{B + j0 * b.cs, b.rs, b.cs};
     In *pc = c + i0 * ldc + j0;
-    if constexpr (std::is_same_v<In, T>)
-      part<In, T>(i1 - i0, j1 - j0, k, alpha, pa, pb, beta, pc, ldc);
+    if constexpr (sizeof(In) == sizeof(T))  // the same type, or the unsigned one of the same size
+      part<In, T>(i1 - i0, j1 - j0, k, alpha, pa, pb, beta, reinterpret_cast<T *>(pc), ldc);
     else
       part_converted<In, T>(i1 - i0, j1 - j0, k, alpha, pa, pb, beta, pc, ldc);
   };
   const int64_t threads = in_parallel_region() || m * n * k < (1 << 16) ? 1 : num_threads();
   if (threads == 1) return block(0, m, 0, n);
-  // A grid of rows x cols pieces, cut so that the pieces are as square as the thread count allows.
+  // C is divided into a grid of rows x cols pieces, one for each thread. The pieces are as square as possible.
   int64_t rows = 1;
   for (int64_t r = 1; r <= threads; ++r)
     if (threads % r == 0 && std::abs(m * (threads / r) - n * r) < std::abs(m * (threads / rows) - n * rows)) rows = r;
@@ -178,11 +179,11 @@ MSA_GEMM(float, float)
 MSA_GEMM(BFloat16, float)
 MSA_GEMM(Half, float)
 MSA_GEMM(double, double)
-MSA_GEMM(int32_t, int32_t)
-MSA_GEMM(int64_t, int64_t)
-MSA_GEMM(uint8_t, int32_t)
-MSA_GEMM(int8_t, int32_t)
-MSA_GEMM(int16_t, int32_t)
+MSA_GEMM(int32_t, uint32_t)
+MSA_GEMM(int64_t, uint64_t)
+MSA_GEMM(uint8_t, uint32_t)
+MSA_GEMM(int8_t, uint32_t)
+MSA_GEMM(int16_t, uint32_t)
 #undef MSA_GEMM
 
 }  // namespace msa::blocked

@@ -4,7 +4,7 @@
 namespace msa {
 namespace {
 
-// f(byte offset, position) over the inner axes, one call per contiguous run of `run` elements.
+// Calls f(byte offset, position) for every contiguous run of `run` elements of the inner axes.
 template <class F>
 void inner_runs(const Axes &a, int64_t from_axis, int64_t *position, int64_t offset, int64_t run, F &f) {
   if (from_axis == a.n) {
@@ -57,7 +57,7 @@ void index_load(const IndexPlan &p, const Tensor &x, const Tensor &o) {
 
 namespace {
 
-// dst[i] = combine(dst[i], src[i]) over n elements; steps in bytes, 0 repeats the source.
+// dst[i] = combine(dst[i], src[i]) for n elements. Steps are in bytes. A source step of 0 repeats one element.
 using Row = void (*)(char *dst, int64_t dst_step, const char *src, int64_t src_step, int64_t n);
 
 template <class T, class F>
@@ -84,7 +84,7 @@ struct Add {
     if constexpr (std::is_same_v<T, bool>)
       a = a || b;
     else
-      a = T(compute_t<T>(a) + compute_t<T>(b));
+      a = T(wrapping_add<compute_t<T>>(a, b));
   }
 };
 struct Mul {
@@ -93,7 +93,7 @@ struct Mul {
     if constexpr (std::is_same_v<T, bool>)
       a = a && b;
     else
-      a = T(compute_t<T>(a) * compute_t<T>(b));
+      a = T(wrapping_mul<compute_t<T>>(a, b));
   }
 };
 template <bool kMax>
@@ -194,7 +194,7 @@ MSA_KERNEL(IndexSelect) {  // input, dim, index
   index_load(p, x1, x.ndim ? c.out(0, x.dtype, p.shape) : at_least_1d(c.out(0, x.dtype, Dims{})));
 }
 
-// source as contiguous [outer][B][inner] of the destination's type
+// Returns the source as contiguous [outer][B][inner] in the type of the destination.
 Tensor source_rows(Call &c, const IndexPlan &p, const Tensor &x, int64_t dim, const Tensor &source, const char *op) {
   const Tensor s = at_least_1d(source);
   if (s.sizes[dim < s.ndim ? dim : 0] != p.count)
@@ -213,7 +213,7 @@ void times(const Tensor &o, const Tensor &x, const Scalar &alpha) {
     if constexpr (std::is_same_v<T, bool>)
       return v && a;
     else
-      return T(compute_t<T>(v) * a);
+      return T(wrapping_mul<compute_t<T>>(v, a));
   });
 }
 

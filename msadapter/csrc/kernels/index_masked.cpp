@@ -38,7 +38,7 @@ MSA_KERNEL(MaskedSelect) {
   const Dims shape = broadcast_shapes({&x, &c.in(1)});
   const Tensor m = broadcast_mask(c, c.in(1), shape, "masked_select");
   const Tensor v = c.contiguous(expand(x, shape));
-  const bool *p = m.ptr<bool>();
+  const uint8_t *p = m.ptr<uint8_t>();
   Tensor o = c.out(0, x.dtype, Dims{true_positions(c, m, nullptr)});
   MSA_SWITCH_BYTES(x.dtype, ({
                      const T *s = v.ptr<T>();
@@ -48,14 +48,14 @@ MSA_KERNEL(MaskedSelect) {
                    }));
 }
 
-// Gradient with respect to the source: the kept elements of grad at the front, zeros after.
+// The gradient of the source: the elements of grad where the mask is true, followed by zeros.
 MSA_KERNEL(MaskedSelectGrad) {  // input, mask, grad
   const Tensor &x = c.in(0);
   const Dims shape = broadcast_shapes({&x, &c.in(1)});
   const Tensor m = broadcast_mask(c, c.in(1), shape, "masked_select");
   const Tensor g = c.contiguous(c.in(2));
   Tensor o = c.out(0, x.dtype, shape);
-  const bool *p = m.ptr<bool>();
+  const uint8_t *p = m.ptr<uint8_t>();
   MSA_SWITCH_BYTES(x.dtype, ({
                      const T *s = g.ptr<T>();
                      for (int64_t i = 0; i < o.numel; ++i) o.ptr<T>()[i] = p[i] ? *s++ : T(0);
@@ -70,7 +70,7 @@ MSA_POINTWISE_KERNEL(MaskedScatter) {  // input, mask, source
   const Tensor s = c.contiguous(c.in(2));
   check(true_positions(c, m, nullptr) <= s.numel, "Number of elements of source < number of ones in mask");
   const Tensor o = changed_copy(c, x);
-  const bool *p = m.ptr<bool>();
+  const uint8_t *p = m.ptr<uint8_t>();
   MSA_SWITCH_BYTES(x.dtype, ({
                      const T *v = s.ptr<T>();
                      int64_t strides[kMaxDims];
@@ -90,7 +90,7 @@ MSA_POINTWISE_KERNEL(MaskedScatter) {  // input, mask, source
 }
 MSA_KERNEL_ALIAS(InplaceMaskedScatter, MaskedScatter)
 
-// Element offset of flat position i of a strided operand.
+// The offset, in elements, of position i in the row-major order of a strided operand.
 int64_t element_offset(const Tensor &t, int64_t i) {
   int64_t r = 0;
   for (int d = t.ndim - 1; d >= 0; --d) {

@@ -1,4 +1,4 @@
-// Index tensors to byte offsets.
+// Converts index tensors to byte offsets.
 #include "indexing.h"
 
 namespace msa {
@@ -13,9 +13,9 @@ Tensor changed_copy(Call &c, const Tensor &x) {
 
 int64_t true_positions(Call &c, const Tensor &mask, std::vector<int64_t *> *positions) {
   const Tensor m = c.cast(mask, DType::Bool);
-  const bool *p = m.ptr<bool>();
+  const uint8_t *p = m.ptr<uint8_t>();  // any number other than 0 is true, see element()
   int64_t count = 0;
-  for (int64_t i = 0; i < m.numel; ++i) count += p[i];
+  for (int64_t i = 0; i < m.numel; ++i) count += p[i] != 0;
   if (!positions) return count;
   for (int d = 0; d < mask.ndim; ++d) positions->push_back(c.scratch_of<int64_t>(std::max<int64_t>(count, 1)));
   int64_t at[kMaxDims] = {0}, k = 0;

@@ -1,16 +1,18 @@
-// Advanced indexing: index tensors over any dims of an operand, lowered to [outer][B offsets][inner].
+// Indexing with tensors. The operand is seen as [outer][B][inner]: the dims before the indexed ones, B index positions,
+// and the dims after them. The index tensors are converted to B offsets in memory.
 #pragma once
 #include <cmath>
 #include <limits>
 
 #include "loops.h"
+#include "wrapping.h"
 
 namespace msa {
 
 struct Axes {
   int n = 0;
   int64_t numel = 1;
-  int64_t size[kMaxDims], stride[kMaxDims];  // bytes, innermost last
+  int64_t size[kMaxDims], stride[kMaxDims];  // strides in bytes; the innermost dim is last
   void push(int64_t s, int64_t step) {
     numel *= s;
     if (s == 1) return;
@@ -33,30 +35,32 @@ struct Axes {
 };
 
 struct IndexPlan {
-  Dims shape;                        // of the result
-  Axes outer, inner;                 // dims of the operand before and after the index block
-  int64_t count = 1;                 // B
-  const int64_t *offsets = nullptr;  // bytes from the operand's start, one per index position
+  Dims shape;                        // the sizes of the result
+  Axes outer, inner;                 // the dims of the operand before and after the index positions
+  int64_t count = 1;                 // B, the number of index positions
+  const int64_t *offsets = nullptr;  // for each index position, the bytes from the start of the operand
 };
 
-// A missing entry, or one of 9 dims of size 0 (MindSpore's way), stands for a full slice.
+// Plans x[indices]. A null entry stands for a full slice, and so does a tensor of nine dims of size 0, which is how
+// MindSpore writes it.
 inline bool is_full_slice(const Tensor &t) { return t.ndim < 0 || (t.ndim == 9 && t.numel == 0); }
 
 IndexPlan plan_index(Call &c, const Tensor &x, const std::vector<Tensor> &indices);
-// One index vector on one dim (index_select and family); negative positions are errors.
+// Plans an index vector on one dim, for index_select and similar operators. A negative position is an error.
 IndexPlan plan_index_dim(Call &c, const Tensor &x, int64_t dim, const Tensor &index, const char *op);
 
 enum class Combine { kAssign, kAdd, kMul, kMax, kMin };
-void index_load(const IndexPlan &p, const Tensor &x, const Tensor &o);  // o: contiguous result
-// values: contiguous [outer][B][inner] of dest's type, or one element for all (broadcast = true).
+void index_load(const IndexPlan &p, const Tensor &x, const Tensor &o);  // `o` is the contiguous result
+// Writes values to the indexed elements of `dest`. They are contiguous [outer][B][inner] and have the type of `dest`.
+// With `broadcast`, they are one element, which is written everywhere.
 void index_store(const IndexPlan &p, const Tensor &dest, const void *values, bool broadcast, Combine how);
-// Result 0 of an operator whose answer is a changed copy of `x` (or x itself for in-place calls).
+// Creates result 0 of an operator that returns a changed copy of `x`. In an in-place call it is `x` itself.
 Tensor changed_copy(Call &c, const Tensor &x);
-// Row-major positions of the true elements: [dims][count], and the count.
+// Writes the positions of the true elements in row-major order, as one vector for each dim, and returns their number.
 int64_t true_positions(Call &c, const Tensor &mask, std::vector<int64_t *> *positions);
 Tensor at_least_1d(const Tensor &t);
 
-// The element that a reduction ("amax", "amin", "prod", else sum) starts from when the destination does not count.
+// The first value of a reduction ("amax", "amin", "prod", or else a sum) that does not include the destination.
 template <class T>
 T reduce_identity(const std::string &how) {
   if constexpr (is_complex_v<T>)
@@ -70,7 +74,7 @@ T reduce_identity(const std::string &how) {
     return static_cast<T>(how == "prod" ? 1 : 0);
   }
 }
-// v / n as torch rounds it: integers towards minus infinity.
+// v / n, rounded towards minus infinity for integers, as in PyTorch.
 template <class T>
 T divided(T v, int64_t n) {
   if constexpr (std::is_integral_v<T>)

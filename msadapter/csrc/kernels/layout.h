@@ -1,4 +1,4 @@
-// Results in the memory format of an operand: channels last or contiguous.
+// Results in the memory format of an operand, which is channels last or contiguous.
 #pragma once
 #include "loops.h"
 
@@ -11,7 +11,7 @@ inline bool channels_last(const Tensor &t) {
   for (int k = 0; k < t.ndim; ++k) {
     const int d = k == 0            ? 1
                   : k == t.ndim - 1 ? 0
-                                    // Channels, then the spatial dims from the last one on, then the batch
+                                    // channels, then the spatial dims from the last one on, then the batch
                                     : t.ndim - k;
     if (t.sizes[d] == 0 || t.strides[d] < least || (d == 0 && least == t.strides[1])) return false;
     least = t.strides[d] * std::max<int64_t>(t.sizes[d], 1);

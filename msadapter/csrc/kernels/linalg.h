@@ -1,5 +1,5 @@
-// Dense decompositions through LAPACK. The routines are scipy's (a dependency of MindSpore); their addresses are
-// handed over once by the kernel LapackBind, in the order of MSA_LAPACK_ROUTINES.
+// Dense decompositions with LAPACK. The routines are those of scipy, which MindSpore depends on. Python passes their
+// addresses once to the kernel LapackBind, in the order of MSA_LAPACK_ROUTINES.
 #pragma once
 #include "loops.h"
 
@@ -54,13 +54,14 @@ inline T conjugate(T v) {
     return v;
 }
 
-// Address of a routine for an element type (0..3 = s, d, c, z).
+// Returns the address of a routine for an element type. The types 0 to 3 are float, double, c64 and c128 (s, d, c and z
+// in LAPACK's names).
 void *lapack_address(Routine r, int type);
 template <class T>
 constexpr int lapack_type() {
   return (is_complex_v<T> ? 2 : 0) + (std::is_same_v<real_t<T>, double> ? 1 : 0);
 }
-// lapack<float>(Routine::potrf, "U", &n, a, &lda, &info): every argument is a pointer, as in Fortran.
+// Calls a routine: lapack<float>(Routine::potrf, "U", &n, a, &lda, &info). Every argument is a pointer, as in Fortran.
 template <class T, class... A>
 void lapack(Routine r, A... args) {
   reinterpret_cast<void (*)(A...)>(lapack_address(r, lapack_type<T>()))(args...);
@@ -70,10 +71,10 @@ void lapack(Routine r, A... args) {
   MSA_SWITCH_(D, OP,                  \
               MSA_CASE(F32, float, __VA_ARGS__) MSA_CASE(F64, double, __VA_ARGS__) MSA_CASES_COMPLEX_(__VA_ARGS__))
 
-// Shape of a stack of matrices: leading dims, rows, columns.
+// The shape of a batch of matrices: leading dims, rows, columns.
 Dims batch_of(const Tensor &t, int matrix_dims = 2);
 int64_t count_of(const Dims &batch);
-// How many matrices the stack holds.
+// The number of matrices in a batch.
 int64_t matrix_count(const Tensor &t);
 inline Dims join(Dims a, std::initializer_list<int64_t> b) {
   a.insert(a.end(), b);
@@ -81,20 +82,20 @@ inline Dims join(Dims a, std::initializer_list<int64_t> b) {
 }
 Dims broadcast_batches(const Dims &a, const Dims &b);
 
-// A result (or scratch) stack of column-major m x n matrices, one after the other.
+// Creates a result, or scratch memory, for a batch of column-major m x n matrices that follow one another.
 Tensor out_columns(Call &c, int index, DType dtype, const Dims &batch, int64_t m, int64_t n);
 Tensor scratch_columns(Call &c, DType dtype, const Dims &batch, int64_t m, int64_t n);
-// A column-major copy of `t` with its batch dims broadcast to `batch`.
+// Returns a column-major copy of `t`, with its batch dims broadcast to `batch`.
 Tensor columns_of(Call &c, const Tensor &t, const Dims &batch);
-// Every matrix transposed (no copy).
+// Returns a view with every matrix transposed.
 Tensor transposed(const Tensor &t);
-// Conjugates in place (contiguous data).
+// Conjugates contiguous numbers in place.
 void conjugate_in_place(const Tensor &t);
 
 void check_square(const Tensor &a, const char *name);
 void check_matrix(const Tensor &a, const char *name, const char *argument = "A");
 
-// Splits the matrices of a stack over the threads when there are enough of them.
+// Divides the matrices of a batch among the threads if there are enough of them.
 template <class F>
 void for_each_matrix(int64_t count, F f) {
   for (int64_t i = 0; i < count; ++i) f(i);

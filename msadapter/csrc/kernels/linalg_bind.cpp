@@ -1,4 +1,4 @@
-// LAPACK's addresses and the stack-of-matrices helpers.
+// The addresses of LAPACK's routines, and helpers for batches of matrices.
 #include "linalg.h"
 
 #include <atomic>
@@ -17,7 +17,7 @@ void *lapack_address(Routine r, int type) {
   return addresses[static_cast<int>(r)][type];
 }
 
-// () -> the routine names, comma-separated, as bytes: Python binds in this order
+// () -> the names of the routines as bytes, separated by commas. Python passes the addresses in this order.
 MSA_KERNEL(LapackNames) {
   std::string names;
 #define MSA_NAME(n) names += (names.empty() ? "" : ","), names += #n;
@@ -26,7 +26,7 @@ MSA_KERNEL(LapackNames) {
   const Tensor o = c.out(0, DType::U8, Dims{static_cast<int64_t>(names.size())});
   std::memcpy(o.data, names.data(), names.size());
 }
-// (int64 addresses, routine by routine, each for s d c z) -> how many
+// (int64 addresses: for each routine those for float, double, c64 and c128) -> their number
 MSA_KERNEL(LapackBind) {
   const Tensor a = c.contiguous(c.in(0));
   check(a.dtype == DType::I64 && a.numel == kRoutines * 4, "LapackBind expects ", kRoutines * 4, " addresses, got ",

@@ -29,7 +29,7 @@ void geqrf(T *a, int64_t m, int64_t n, T *tau) {
   lapack<T>(Routine::geqrf, &rows, &cols, a, &ld, tau, work.data(), &size, &info);
 }
 
-// The first `n` columns of the product of k reflectors held in the columns of a (m x n).
+// Replaces `a` (m x n), whose columns contain k reflectors, by the first n columns of their product.
 template <class T>
 void orgqr(T *a, int64_t m, int64_t n, int64_t k, T *tau) {
   const int rows = narrow_int(m), cols = narrow_int(n), reflectors = narrow_int(k), ld = leading(m), ask = -1;
@@ -56,7 +56,8 @@ void qr_one(const T *a, int64_t m, int64_t n, QrMode mode, T *q, T *r, int64_t q
   std::copy(work.begin(), work.begin() + m * q_cols, q);
 }
 
-// jobz 'A' full, 'S' reduced, 'N' values only. a (m x n, column-major) is destroyed.
+// jobz is 'A' for the full decomposition, 'S' for the reduced one, and 'N' for singular values only. `a` (m x n,
+// column-major) is overwritten.
 template <class T>
 int svd_one(T *a, int64_t m, int64_t n, char jobz, real_t<T> *s, T *u, T *vh) {
   using R = real_t<T>;

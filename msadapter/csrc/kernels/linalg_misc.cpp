@@ -3,6 +3,8 @@
 #include <limits>
 
 #include "linalg.h"
+#include "type_names.h"
+#include "wrapping.h"
 
 namespace msa {
 namespace {
@@ -13,8 +15,8 @@ void gemm(const T *a, const T *b, T *c, int n, T alpha, T beta) {
   lapack<T>(Routine::gemm, "N", "N", &n, &n, &n, &alpha, a, &n, b, &n, &beta, c, &n);
 }
 
-// exp(a) by a Taylor polynomial of degree 18 evaluated in blocks of A^1..A^3 (Paterson-Stockmeyer) after halving the
-// norm below 1/2, then squaring back.
+// exp(a): A is divided by a power of two so that its norm is below 1/2, a Taylor polynomial of degree 18 is evaluated
+// in powers of A^3 (Paterson-Stockmeyer), and the result is squared as often as A was halved.
 template <class T>
 void matrix_exp(T *a, int64_t n) {
   using R = real_t<T>;
@@ -55,7 +57,7 @@ void matrix_exp(T *a, int64_t n) {
   std::copy(sum.begin(), sum.end(), a);
 }
 
-// LU of every matrix; returns the sign of the permutation through `odd`.
+// Replaces every matrix by its LU decomposition. odd[i] tells whether the permutation of matrix i is odd.
 template <class T>
 void factor(const Tensor &lu, int *pivots, bool *odd) {
   const int64_t n = lu.size(-1), count = matrix_count(lu);
@@ -171,20 +173,23 @@ MSA_KERNEL(Cross) {  // a, b (one shape after broadcasting), dim of size 3
     return r;
   };
   void *scratch = c.scratch(std::max<int64_t>(o.numel, 1) * item_size(a.dtype));
-  MSA_SWITCH_NUMBER(a.dtype, "cross", ({
-                      // every product is rounded to the element type, as in PyTorch
-                      for (int i = 0; i < 3; ++i) {
-                        const int j = (i + 1) % 3, k = (i + 2) % 3;
-                        const Tensor first = part(o, i), second = contiguous_tensor(scratch, a.dtype, first.shape());
-                        map2<T, T, T>(first, part(a, j), part(b, k), [](T x, T y) { return T(x * y); });
-                        map2<T, T, T>(second, part(a, k), part(b, j), [](T x, T y) { return T(x * y); });
-                        map2<T, T, T>(first, first, second, [](T x, T y) { return T(x - y); });
-                      }
-                    }));
+  MSA_SWITCH_NUMBER(
+      a.dtype, "cross", ({
+        // every product is rounded to the element type, as in PyTorch
+        for (int i = 0; i < 3; ++i) {
+          const int j = (i + 1) % 3, k = (i + 2) % 3;
+          const Tensor first = part(o, i), second = contiguous_tensor(scratch, a.dtype, first.shape());
+          map2<T, T, T>(first, part(a, j), part(b, k), [](T x, T y) { return T(wrapping_mul<compute_t<T>>(x, y)); });
+          map2<T, T, T>(second, part(a, k), part(b, j), [](T x, T y) { return T(wrapping_mul<compute_t<T>>(x, y)); });
+          map2<T, T, T>(first, first, second, [](T x, T y) { return T(wrapping_sub<compute_t<T>>(x, y)); });
+        }
+      }));
 }
 
 MSA_KERNEL(Cdist) {  // x1 (..., n, m), x2 (..., k, m), p -> (..., n, k)
   const Tensor &x = c.in(0), &y = c.in(1);
+  check(x.dtype == y.dtype, "expected m1 and m2 to have the same dtype, but got: ", cpp_type_name(x.dtype),
+        " != ", cpp_type_name(y.dtype));
   const double p = c.real(2);
   const Dims batch = broadcast_batches(batch_of(x), batch_of(y));
   const int64_t n = x.size(-2), k = y.size(-2), m = x.size(-1), count = count_of(batch);

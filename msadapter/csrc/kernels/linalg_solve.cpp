@@ -9,7 +9,7 @@ namespace {
 
 Tensor out_info(Call &c, int index, const Dims &batch) { return c.out(index, DType::I32, batch); }
 
-// A = L L^H or U^H U, the other triangle zero.
+// Cholesky factors: A = L L^H or U^H U. The other triangle is zero.
 template <class T>
 void cholesky(const Tensor &a, int *info, bool upper) {
   const int64_t n = a.size(-1), count = matrix_count(a);
@@ -32,7 +32,8 @@ void lu_factor(const Tensor &a, int *pivots, int *info) {
   });
 }
 
-// Solves op(A) X = B in place of B for every matrix of B; the factors may repeat (broadcast batch).
+// Solves op(A) X = B for every matrix of B and writes X to B. Several matrices of B may use the same factors, if the
+// batch is broadcast.
 template <class T>
 void lu_solve(const Tensor &lu, const Tensor &pivots, const Tensor &b, const char *op) {
   const int64_t n = b.size(-2), k = b.size(-1), count = matrix_count(b);
@@ -176,7 +177,7 @@ MSA_KERNEL(LinalgLuSolve) {  // LU, pivots, B, left, adjoint -> X
                         : c.out(0, b.dtype, join(batch, {b.size(-2), b.size(-1)}));
   copy_into(o, b);
   const Tensor x = left ? o : transposed(o);
-  const bool conjugated = !left && adjoint && is_complex(b.dtype);  // A^H on the right: conj(X) A^T... = conj(B)
+  const bool conjugated = !left && adjoint && is_complex(b.dtype);  // for X A^H = B, the conjugates of X and B are used
   if (conjugated) conjugate_in_place(o);
   const char *op = left ? (adjoint ? "C" : "N") : (adjoint ? "N" : "T");
   MSA_SWITCH_LAPACK(b.dtype, "lu_solve_cpu", (lu_solve<T>(f, p, x, op)));
@@ -285,7 +286,7 @@ MSA_KERNEL(MatrixInverseExt) {  // A -> inverse, an error where there is none
 template <class T>
 static void triangular_solve(const T *a, T *b, int64_t n, int64_t k, bool upper, bool transposed, bool unit) {
   using W = std::conditional_t<is_complex_v<T>, c128, double>;
-  const bool backwards = upper != transposed;  // effective upper triangle: last row first
+  const bool backwards = upper != transposed;  // an upper triangle is solved from the last row on
   std::vector<W> x(n);
   for (int64_t col = 0; col < k; ++col) {
     T *column = b + col * n;

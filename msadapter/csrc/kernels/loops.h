@@ -1,4 +1,4 @@
-// Strided, multi-threaded loops over broadcast operands.
+// Loops over strided tensors that are broadcast to one shape. Large loops run in several threads.
 #pragma once
 #include <algorithm>
 
@@ -9,20 +9,21 @@ namespace msa {
 constexpr int64_t kGrain = 32768;
 
 Dims broadcast_shapes(std::initializer_list<const Tensor *> operands);
-// View of t with the given (broadcast) shape: size-1 and missing dims get stride 0.
+// Returns a view of t with the given shape, to which t can be broadcast. Dims of size 1 that are expanded, and dims
+// that t does not have, get the stride 0.
 Tensor expand(const Tensor &t, const Dims &shape);
-// A view with other sizes/strides on the same data.
+// Returns a view of the same memory with other sizes and strides. The offset counts elements.
 Tensor make_view(const Tensor &t, const Dims &sizes, const Dims &strides, int64_t offset = 0);
 Tensor contiguous_tensor(void *data, DType dtype, const Dims &sizes);
 
-// N operands of one shape; dims sorted by the first operand's strides and coalesced, so that the inner
-// dimension is the fastest one.
+// A loop over N tensors of one shape. Its dims are sorted by the strides of the first tensor, and neighbouring dims are
+// merged where all tensors allow it. Dim 0 of the loop is the innermost one, with the smallest stride.
 template <int N>
 struct Loop {
   int ndim = 0;
   int64_t numel = 1;
   int64_t sizes[kMaxDims];
-  int64_t strides[N][kMaxDims];  // bytes
+  int64_t strides[N][kMaxDims];  // in bytes
   char *base[N];
 
   Loop(const Dims &shape, std::array<Tensor, N> t) {
@@ -38,7 +39,8 @@ struct Loop {
       ndim = 0;
       return;
     }
-    // insertion sort, innermost (smallest stride) last; ties and stride 0 keep the given order
+    // An insertion sort by stride, which puts the innermost dim last. Dims with equal strides, or with a stride of 0,
+    // keep their order.
     auto goes_outside = [&](int a, int b) {
       for (int k = 0; k < N; ++k) {
         const int64_t sa = std::abs(t[k].strides[a]), sb = std::abs(t[k].strides[b]);
@@ -50,7 +52,7 @@ struct Loop {
     for (int i = 1; i < n; ++i)
       for (int j = i; j > 0 && goes_outside(order[j], order[j - 1]) && !goes_outside(order[j - 1], order[j]); --j)
         std::swap(order[j], order[j - 1]);
-    for (int i = n - 1; i >= 0; --i) {  // built innermost first
+    for (int i = n - 1; i >= 0; --i) {  // begins with the innermost dim
       const int d = order[i];
       bool merged = false;
       if (ndim > 0) {
@@ -76,14 +78,15 @@ struct Loop {
     }
   }
 
-  // inner(char **ptrs, const int64_t *byte_strides, int64_t n) on 1-d runs; in parallel above kGrain elements.
+  // Calls inner(char **pointers, const int64_t *strides in bytes, int64_t n) for runs of n elements along the innermost
+  // dim. Uses several threads from `grain` elements on.
   template <class F>
   void run(F inner, int64_t grain = kGrain) const {
     if (numel == 0 || shape_only()) return;
     int64_t step[N];
     for (int k = 0; k < N; ++k) step[k] = strides[k][0];
     const int64_t inner_n = sizes[0], outer_n = numel / inner_n;
-    auto piece = [&](int64_t begin, int64_t end) {  // range of flat elements
+    auto piece = [&](int64_t begin, int64_t end) {  // a range of elements in the order of the loop
       int64_t idx[kMaxDims], rest = begin / inner_n, first = begin % inner_n;
       char *p[N];
       for (int k = 0; k < N; ++k) p[k] = base[k];
@@ -122,9 +125,9 @@ inline void unary_run(char *o, const char *a, int64_t so, int64_t sa, int64_t n,
   if (so == sizeof(TO) && sa == sizeof(TA)) {
     TO *__restrict po = reinterpret_cast<TO *>(o);
     const TA *pa = reinterpret_cast<const TA *>(a);
-    for (int64_t i = 0; i < n; ++i) po[i] = f(pa[i]);
+    for (int64_t i = 0; i < n; ++i) po[i] = f(element<TA>(pa + i));
   } else {
-    for (int64_t i = 0; i < n; ++i) *reinterpret_cast<TO *>(o + i * so) = f(*reinterpret_cast<const TA *>(a + i * sa));
+    for (int64_t i = 0; i < n; ++i) *reinterpret_cast<TO *>(o + i * so) = f(element<TA>(a + i * sa));
   }
 }
 template <class TO, class TA, class TB, class F>
@@ -155,7 +158,7 @@ inline void binary_run(char *o, const char *a, const char *b, int64_t so, int64_
 }
 }  // namespace detail
 
-// out[i] = f(a[i]); out may be the operand itself.
+// out[i] = f(a[i]), where `a` is broadcast to the shape of `out`. `out` may be the operand itself.
 template <class TO, class TA, class F>
 void map1(const Tensor &out, const Tensor &a, F f, int64_t grain = kGrain) {
   const Dims shape = out.shape();
@@ -163,7 +166,7 @@ void map1(const Tensor &out, const Tensor &a, F f, int64_t grain = kGrain) {
       .run([&](char **p, const int64_t *s, int64_t n) { detail::unary_run<TO, TA>(p[0], p[1], s[0], s[1], n, f); },
            grain);
 }
-// out[i] = f(a[i], b[i]) with broadcasting of a and b to out's shape.
+// out[i] = f(a[i], b[i]), where `a` and `b` are broadcast to the shape of `out`.
 template <class TO, class TA, class TB, class F>
 void map2(const Tensor &out, const Tensor &a, const Tensor &b, F f, int64_t grain = kGrain) {
   const Dims shape = out.shape();
@@ -172,7 +175,7 @@ void map2(const Tensor &out, const Tensor &a, const Tensor &b, F f, int64_t grai
                int64_t n) { detail::binary_run<TO, TA, TB>(p[0], p[1], p[2], s[0], s[1], s[2], n, f); },
            grain);
 }
-// out[i] = f(a[i], b[i], c[i])
+// out[i] = f(a[i], b[i], c[i]), with the same broadcasting.
 template <class TO, class TA, class TB, class TC, class F>
 void map3(const Tensor &out, const Tensor &a, const Tensor &b, const Tensor &c, F f, int64_t grain = kGrain) {
   const Dims shape = out.shape();
@@ -188,7 +191,8 @@ void map3(const Tensor &out, const Tensor &a, const Tensor &b, const Tensor &c, 
 }
 
 void fill_zero(const Tensor &t);
-// dst[i] = (dst type) src[i], broadcasting src; any pair of types, any strides.
+// Copies `src`, broadcast to the shape of `dst`, and converts it to the type of `dst`. All pairs of types and all
+// strides are supported.
 void copy_into(const Tensor &dst, const Tensor &src);
 
 }  // namespace msa

@@ -6,7 +6,7 @@ namespace {
 
 enum Reduction : int64_t { kSum = 0, kMean = 1, kNone = 2 };  // MindSpore's numbers
 
-// Scores [n, classes, spatial] with targets [n, spatial]; a vector of scores is one sample.
+// Scores of shape [n, classes, spatial] with targets of shape [n, spatial]. A vector of scores is one sample.
 struct Problem {
   int64_t n = 1, classes = 1, spatial = 1;
   Dims target_shape;
@@ -56,7 +56,7 @@ C total_weight(const Problem &p, const int64_t *t, const C *w, int64_t ignore) {
   return rows::sum<C>(p.samples(), [=](int64_t i) { return weight_of(w, t[i], ignore); });
 }
 
-// d loss / d (per sample term): grad itself, or its share of a mean or sum.
+// The gradient of the loss of one sample: an element of grad without reduction, else the gradient of the sum or mean.
 template <class C>
 struct SampleGrad {
   const C *grad;

@@ -6,7 +6,7 @@ namespace {
 
 struct Shape {
   int64_t outer = 1, n = 1;
-  Dims stats;  // input's shape with ones in the normalised dims
+  Dims stats;  // the shape of the input, with ones in the normalised dims
 };
 
 Shape split_shape(const Tensor &x, const Dims &normalized) {
@@ -92,8 +92,8 @@ void input_grad_rows(const Shape &s, const T *dy, const T *x, const compute_t<T>
   });
 }
 
-// dw = sum dy xhat, db = sum dy over the rows: partial sums of a fixed number of row blocks, so that the result does
-// not depend on the number of threads.
+// dw is the sum of dy xhat over the rows, and db is the sum of dy. Partial sums of a fixed number of blocks of rows are
+// added, so that the result does not depend on the number of threads.
 template <class T, bool Rms>
 void parameter_grad(const Shape &s, const T *dy, const T *x, const compute_t<T> *mean, const compute_t<T> *rstd,
                     compute_t<T> *dw, compute_t<T> *db) {
@@ -161,7 +161,7 @@ void rounded_parameter_grad(const Shape &s, const T *dy, const T *x, const compu
   }
 }
 
-// Result `index` of a parameter's shape and type, filled from sums in the compute type.
+// Creates result `index` with the shape and type of a parameter, from sums in the compute type.
 template <class C>
 void store_parameter(Call &c, int index, const Tensor &like, const C *sums) {
   Tensor o = c.out(index, like.dtype, like.shape());

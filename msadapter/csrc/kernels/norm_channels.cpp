@@ -23,7 +23,7 @@ void store(Call &c, int index, const Tensor &like, const C *values) {
   copy_into(o, contiguous_tensor(const_cast<C *>(values), dtype_of<C>::value, like.shape()));
 }
 
-// sum over n and the plane of f(value index)
+// The sum of f(index of a value) over all samples and the pixels of a plane.
 template <class C, class F>
 C channel_sum(const Image &im, int64_t channel, F f) {
   C total = 0;

@@ -8,7 +8,7 @@ namespace msa::onednn {
 // Sets the path of libdnnl.so.3. Without it, a copy that the process has loaded already is used. Call this before the
 // first product.
 void set_library(const std::string &path);
-// Returns "oneDNN 3.10.1, isa 7", or why there is none.
+// Describes the library ("oneDNN 3.10.1, isa 7"), or says why there is none.
 std::string describe();
 // Whether oneDNN is faster for products of this type on this processor. MSADAPTER_ONEDNN=0 turns it off, =1 uses it
 // for all types that it supports.

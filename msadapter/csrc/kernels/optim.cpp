@@ -9,14 +9,14 @@ struct Adam {
   bool amsgrad, maximize, decoupled;
 };
 
-// A one-element tensor's value (grad_scale, found_inf, step).
+// The value of a tensor with one element, such as grad_scale, found_inf or step.
 double value_of(const Tensor &t) {
   double r = 0;
   MSA_SWITCH_REAL_BOOL(t.dtype, "item", (r = static_cast<double>(convert<double>(*t.ptr<T>()))));
   return r;
 }
 
-// Typed view of the i-th element of operand k inside a Loop run.
+// Element i of operand k in a run of a Loop.
 template <class T>
 struct Column {
   char *p;
@@ -96,7 +96,7 @@ void sgd_tensor(const Tensor &p, const Tensor &g, const Tensor *buffer, double d
   });
 }
 
-// p-norm of one tensor; double sums.
+// The p-norm of one tensor, summed in double.
 template <class T>
 double norm_of(Call &c, const Tensor &in, double p) {
   const Tensor t = c.contiguous(in);
@@ -140,7 +140,8 @@ double norm_of(Call &c, const Tensor &in, double p) {
 }  // namespace
 
 // params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps (already advanced), lr, beta1, beta2,
-// weight_decay, eps, amsgrad, maximize, decoupled, grad_scale?, found_inf?: all but the gradients change in place
+// weight_decay, eps, amsgrad, maximize, decoupled, grad_scale?, found_inf?
+// All lists but the gradients and the steps are changed in place.
 MSA_KERNEL(FusedAdam) {
   c.out(0, DType::I64, Dims{0});
   if (c.has(15) && value_of(c.in(15)) != 0) return;

@@ -1,9 +1,10 @@
-// Element-wise kernels: the loop is written once (pointwise_blocks.cpp), a kernel is only its arithmetic.
+// Elementwise kernels. The loop is the same for all of them (pointwise_blocks.cpp), so a kernel contains only its
+// arithmetic.
 //
-// Operands are handed over in contiguous blocks of the type in which the kernel computes: float for the
-// 16-bit floats, int64 for integers and bool. Where an operand already is that (the hot case) its memory
-// is used directly; otherwise (strides, broadcasting, other element type) 512 elements at a time are
-// moved through a buffer that stays in the L1 cache.
+// The arithmetic works on contiguous blocks of the type in which the kernel computes: float for the 16-bit floats,
+// int64 for integers and bool. The memory of an operand is used directly if it is contiguous and has this type, which
+// is the most frequent case. An operand with other strides, another type or a broadcast is copied, 512 elements at a
+// time, to a buffer that stays in the L1 cache.
 #pragma once
 #include <cmath>
 
@@ -14,14 +15,14 @@ namespace msa {
 
 using Block = void (*)(char *const *p, int64_t n, const void *context);
 
-// t[0..nout) are results, the others operands that broadcast to t[0]'s shape; compute[k] is the type in
-// which block k is seen by f.
+// Runs f over blocks of `count` tensors. The first `nout` tensors are results, and the others are operands that are
+// broadcast to the shape of t[0]. compute[k] is the type of the blocks that f receives for tensor k.
 void run_blocks(int count, int nout, const Tensor *const *t, const DType *compute, Block f, const void *context,
                 int64_t grain = kGrain);
 
-constexpr int64_t kCostlyGrain = 2048;  // for functions of tens of nanoseconds an element
+constexpr int64_t kCostlyGrain = 2048;  // for functions that need tens of nanoseconds for each element
 
-// o[i] = f(a[i]); TO and TA are compute types, not necessarily the element types.
+// o[i] = f(a[i]). TO and TA are the types in which f computes, which may differ from the element types of the tensors.
 template <class TO, class TA, class F>
 void unary(const Tensor &o, const Tensor &a, F f, int64_t grain = kGrain) {
   const Tensor *t[] = {&o, &a};
@@ -75,7 +76,7 @@ void ternary(const Tensor &o, const Tensor &a, const Tensor &b, const Tensor &c,
       &f, grain);
 }
 
-// o1[i], o2[i] = f(a[i], &second)
+// o1[i] = f(a[i], &o2[i]): f returns one result and writes the other.
 template <class TO, class TP, class TA, class F>
 void unary_pair(const Tensor &o1, const Tensor &o2, const Tensor &a, F f) {
   const Tensor *t[] = {&o1, &o2, &a};
@@ -92,18 +93,21 @@ void unary_pair(const Tensor &o1, const Tensor &o2, const Tensor &a, F f) {
       &f);
 }
 
-// PyTorch's vector loops take two vectors of 16-bit elements at a time and leave the rest to a scalar loop that rounds
-// after every step. tail_of(o) is how many elements that are, 0 where the memory is not one stretch.
+// PyTorch's vector loops process two vectors of 16-bit elements at a time. The remaining elements, the tail, are
+// computed by a scalar loop that rounds after every step. Returns the number of these elements. It is 0 unless the
+// result and all operands are contiguous, because PyTorch then uses no vector loop.
 inline int64_t tail_of(const Tensor &o, std::initializer_list<const Tensor *> operands) {
   for (const Tensor *t : operands)
     if (!t->contiguous() || t->numel != o.numel || t->dtype != o.dtype) return 0;
   return o.contiguous() ? o.numel % kVectorBytes : 0;
 }
 
-// The tensor at position i; a Python number becomes a 0-dim tensor of the type beside it. Products and
-// quotients take a number beside a 16-bit tensor as it is (exact), the others round it to 16 bits.
+// Returns operand i as a tensor. A Python number becomes a tensor without dims, of the type of the other operand
+// (`beside`). With `exact`, a number beside a 16-bit tensor is not rounded to 16 bits. This is so for products and
+// quotients.
 Tensor operand(Call &c, int i, DType beside, bool exact = false);
-// The common element type of operands i and j (already promoted, unless an engine call mixes them).
+// The common element type of operands i and j. They differ only if MindSpore calls the kernel directly, because the
+// dispatcher of this package promotes them first.
 DType common_dtype(Call &c, int i, int j);
 
 struct Two {
@@ -116,7 +120,7 @@ inline Two operands(Call &c, bool exact = false) {
 }
 inline Tensor out2(Call &c, DType d, const Two &p) { return c.out_pointwise(0, d, {&p.a, &p.b}); }
 
-// MSA_COMPUTE_xxx(dtype, "op", body): body with T bound to the type to compute in.
+// MSA_COMPUTE_xxx(dtype, "op", body) runs the body with T as the type in which tensors of this dtype are computed.
 #define MSA_C_FLOAT_(...)   \
   case ::msa::DType::F16:   \
   case ::msa::DType::BF16:  \

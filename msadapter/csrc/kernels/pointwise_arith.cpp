@@ -13,8 +13,7 @@ void check_alpha(DType d, const Scalar &alpha) {
         "For non-complex input tensors, argument alpha must not be a complex number.");
 }
 
-// a + sign * alpha * b
-// a + alpha * b: the product is not rounded, but in the tail it is.
+// a + sign * alpha * b for 16-bit types. As in PyTorch, the product is rounded to 16 bits only in the tail (tail_of()).
 template <class E>
 void add_scaled16(Call &c, const Two &p, const Tensor &o, int sign) {
   const float alpha = E(static_cast<float>(c.real(2) * sign));
@@ -39,22 +38,22 @@ void add_scaled(Call &c, const char *op, int sign) {
   if (scaled && p.dtype == DType::BF16) return add_scaled16<BFloat16>(c, p, o, sign);
   MSA_COMPUTE_ALL(p.dtype, op, {
     if (!scaled && sign > 0)
-      binary<T, T, T>(o, p.a, p.b, [](T x, T y) { return x + y; });
+      binary<T, T, T>(o, p.a, p.b, [](T x, T y) { return wrapping_add(x, y); });
     else if (!scaled)
-      binary<T, T, T>(o, p.a, p.b, [](T x, T y) { return x - y; });
+      binary<T, T, T>(o, p.a, p.b, [](T x, T y) { return wrapping_sub(x, y); });
     else {
-      const T alpha = c.scalar(2).to<T>() * T(sign);
-      binary<T, T, T>(o, p.a, p.b, [alpha](T x, T y) { return x + mul(alpha, y); });
+      const T alpha = mul(c.scalar(2).to<T>(), T(sign));
+      binary<T, T, T>(o, p.a, p.b, [alpha](T x, T y) { return wrapping_add(x, mul(alpha, y)); });
     }
   });
 }
 
-// Python's float floor division: exact in the cases where (a - mod) / b rounds
+// Floor division as Python does it. It is right also if the quotient (a - mod) / b is rounded.
 template <class T>
 T floor_divide(T a, T b) {
   if constexpr (std::is_integral_v<T>) {
     if (b == 0) throw std::runtime_error("ZeroDivisionError");
-    if (b == -1) return static_cast<T>(0 - static_cast<uint64_t>(a));
+    if (b == -1) return wrapping_neg(a);
     const T q = a / b;
     return q - (a % b != 0 && (a < 0) != (b < 0));
   } else {
@@ -92,10 +91,18 @@ template <class T>
 T trunc_divide(T a, T b) {
   if constexpr (std::is_integral_v<T>) {
     if (b == 0) throw std::runtime_error("ZeroDivisionError");
-    return b == -1 ? static_cast<T>(0 - static_cast<uint64_t>(a)) : a / b;
+    return b == -1 ? wrapping_neg(a) : a / b;
   } else {
     return std::trunc(a / b);
   }
+}
+
+template <class T>
+T absolute(T x) {
+  if constexpr (std::is_integral_v<T>)
+    return x < 0 ? wrapping_neg(x) : x;
+  else
+    return std::abs(x);
 }
 
 // In 16 bits, PyTorch rounds after every step of these two functions. This matters for quotients close to an integer.
@@ -194,13 +201,13 @@ MSA_POINTWISE_KERNEL(FmodTensor) {  // input, other: the sign is that of input
 }
 MSA_KERNEL_ALIAS(FmodScalar, FmodTensor)
 
-// ---- input, tensor1, tensor2, value
+// ---- operands: input, tensor1, tensor2, value
 MSA_POINTWISE_KERNEL(AddcmulExt) {
   const Tensor &a = c.in(0), &x = c.in(1), &y = c.in(2);
   Tensor o = c.out_pointwise(0, a.dtype, {&a, &x, &y});
   MSA_COMPUTE_NUMBER(a.dtype, "addcmul_cpu_out", {
     const T value = c.has(3) ? c.scalar(3).to<T>() : T(1);
-    ternary<T, T, T, T>(o, a, x, y, [value](T s, T u, T v) { return s + mul(mul(value, u), v); });
+    ternary<T, T, T, T>(o, a, x, y, [value](T s, T u, T v) { return wrapping_add(s, mul(mul(value, u), v)); });
   });
 }
 MSA_KERNEL_ALIAS(Addcmul, AddcmulExt)
@@ -219,7 +226,8 @@ MSA_POINTWISE_KERNEL(AddcdivExt) {
 }
 MSA_KERNEL_ALIAS(Addcdiv, AddcdivExt)
 
-// ---- input, end, weight: computed from the nearer end, so that weight 1 gives exactly `end`
+// ---- operands: input, end, weight. The result is computed from the nearer end, so that a weight of 1 gives exactly
+// `end`.
 MSA_POINTWISE_KERNEL(Lerp) {
   const Tensor &a = c.in(0), &e = c.in(1);
   const Tensor w = operand(c, 2, a.dtype, true);
@@ -236,7 +244,7 @@ MSA_POINTWISE_KERNEL(Neg) {
   check(c.in(0).dtype != DType::Bool,
         "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to "
         "invert a mask, use the `~` or `logical_not()` operator instead.");
-  MSA_UNARY_BODY(NUMBER, "neg", -x);
+  MSA_UNARY_BODY(NUMBER, "neg", wrapping_neg(x));
 }
 MSA_POINTWISE_KERNEL(Square) {  // bool -> int64
   const Tensor &a = c.in(0);
@@ -252,7 +260,7 @@ MSA_POINTWISE_KERNEL(Abs) {  // complex -> real
     MSA_COMPUTE_COMPLEX(a.dtype, "abs_cpu", (unary<T::value_type, T>(o, a, [](T x) { return std::abs(x); })));
     return;
   }
-  MSA_UNARY_BODY(REAL, "abs_cpu", std::abs(x));
+  MSA_UNARY_BODY(REAL, "abs_cpu", absolute(x));
 }
 MSA_POINTWISE_KERNEL(Sign) {
   if (is_complex(c.in(0).dtype))

@@ -4,7 +4,8 @@
 namespace msa {
 namespace {
 
-// Square and multiply, with overflow. A negative exponent gives 1 / base, truncated.
+// Powers of integers by repeated squaring, which wrap round. A negative exponent gives the power of 1 / base,
+// truncated.
 int64_t int_power(int64_t base, int64_t e) {
   if (e < 0) return base == 1 ? 1 : base == -1 ? (e % 2 ? -1 : 1) : 0;
   uint64_t r = 1, b = static_cast<uint64_t>(base);
@@ -20,7 +21,7 @@ T power(T x, T y) {
     return std::pow(x, y);
 }
 
-// Handles the exponents that do not need pow. Returns false for others.
+// Handles exponents that do not need pow. Returns false for all others.
 template <class T>
 bool simple_power(const Tensor &o, const Tensor &a, double e) {
   if (e == 2)
@@ -54,7 +55,7 @@ bool single_exponent(const Tensor &b, double *value) {
   return true;
 }
 
-// log(e^a + e^b) without overflow; base 2 in the second form
+// log(e^a + e^b) without overflow. logaddexp2 is the same with base 2.
 template <class T>
 T logaddexp(T a, T b) {
   if (std::isinf(a) && a == b) return a;
@@ -93,9 +94,14 @@ int64_t gcd_of(int64_t x, int64_t y) {
   }
   return static_cast<int64_t>(a);
 }
+// The product wraps round in the type C before its sign is dropped. As in PyTorch, C is int32 for int32 and int64 for
+// the other types.
+template <class C>
 int64_t lcm_of(int64_t x, int64_t y) {
   const int64_t g = gcd_of(x, y);
-  return g == 0 ? 0 : static_cast<int64_t>(magnitude(x / g * y));
+  if (g == 0) return 0;
+  const C product = static_cast<C>(wrapping_mul(x / g, y));
+  return product < 0 ? wrapping_neg(product) : product;
 }
 
 // The neighbour of x towards y in a 16-bit format whose bits are ordered as sign and magnitude.
@@ -181,8 +187,8 @@ MSA_POINTWISE_KERNEL(Heaviside) {  // input, value where input is 0
 MSA_BINARY_KERNEL(LogAddExp, FLOAT_COMPLEX, "logaddexp_cpu", logaddexp(x, y))
 MSA_BINARY_KERNEL(LogAddExp2, FLOAT, "logaddexp2_cpu", logaddexp2(x, y))
 
-// x log(y), 0 where x is 0 (NaN where y is NaN)
-// x f(y) of a 16-bit type: the logarithm is rounded before the product.
+// x f(y) for a logarithm f: 0 where x is 0, and NaN where y is NaN. In a 16-bit type, the logarithm is rounded before
+// the product.
 template <class E, class F>
 void times_log16(const Tensor &o, const Two &p, F log) {
   binary<float, float, float>(
@@ -236,7 +242,12 @@ MSA_POINTWISE_KERNEL(Frexp) {  // input -> mantissa, exponent (int32)
 
 // ---- integers and bits
 MSA_BINARY_KERNEL(Gcd, INT, "gcd_cpu", gcd_of(x, y))
-MSA_BINARY_KERNEL(Lcm, INT, "lcm_cpu", lcm_of(x, y))
+MSA_POINTWISE_KERNEL(Lcm) {
+  if (common_dtype(c, 0, 1) == DType::I32)
+    MSA_BINARY_BODY(INT, "lcm_cpu", lcm_of<int32_t>(x, y));
+  else
+    MSA_BINARY_BODY(INT, "lcm_cpu", lcm_of<int64_t>(x, y));
+}
 MSA_BINARY_KERNEL(BitwiseAndTensor, INT_BOOL, "bitwise_and_cpu", x &y)
 MSA_KERNEL_ALIAS(BitwiseAndScalar, BitwiseAndTensor)
 MSA_KERNEL_ALIAS(BitwiseAnd, BitwiseAndTensor)
@@ -252,7 +263,8 @@ MSA_POINTWISE_KERNEL(BitwiseNot) {
   else
     MSA_UNARY_BODY(INT, "bitwise_not_cpu", ~x);
 }
-// For a shift by less than 0, or by at least the width: 0 to the left, and only the sign to the right.
+// A shift by a negative number, or by at least 64 bits, gives 0 to the left. To the right it gives -1 for negative
+// numbers and 0 for others.
 MSA_BINARY_KERNEL(LeftShift, INT, "lshift_cpu", y < 0 || y > 63 ? 0 : T(static_cast<uint64_t>(x) << y))
 MSA_BINARY_KERNEL(RightShift, INT, "rshift_cpu", x >> (y < 0 || y > 63 ? 63 : y))
 

@@ -1,5 +1,6 @@
 // The loop of all element-wise kernels: see pointwise.h.
 #include "category.h"
+#include "from_bool.h"
 #include "pointwise.h"
 
 #ifdef __F16C__
@@ -20,12 +21,12 @@ void gather(char *dst, const char *src, int64_t step, int64_t n) {
   if (step == static_cast<int64_t>(sizeof(TI))) {
     const TI *p = reinterpret_cast<const TI *>(src);
 #pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) o[i] = convert<TO>(p[i]);
+    for (int64_t i = 0; i < n; ++i) o[i] = copied<TO>(element<TI>(p + i));
   } else if (step == 0) {
-    const TO v = convert<TO>(*reinterpret_cast<const TI *>(src));
+    const TO v = copied<TO>(element<TI>(src));
     for (int64_t i = 0; i < n; ++i) o[i] = v;
   } else {
-    for (int64_t i = 0; i < n; ++i) o[i] = convert<TO>(*reinterpret_cast<const TI *>(src + i * step));
+    for (int64_t i = 0; i < n; ++i) o[i] = copied<TO>(element<TI>(src + i * step));
   }
 }
 template <class TO, class TI>
@@ -60,7 +61,8 @@ void scatter_half(char *dst, const char *src, int64_t n) {
 }
 #endif
 
-// Which conversions exist: anything to and from int64, float, double; complex among themselves.
+// The conversions between element types and compute types: all types from and to int64, float and double, and complex
+// types from and to each other.
 template <class C>
 void load_as(char *dst, const char *src, int64_t step, int64_t n, DType from) {
   if constexpr (is_complex_v<C>) {
@@ -147,7 +149,7 @@ struct Job {
           continue;
         }
         q[k] = buffer[k];
-        // the buffer of an element that repeats is filled once
+        // if one element is repeated (step 0), the buffer is filled once
         if (k >= nout && !(i > 0 && step[k] == 0)) load(buffer[k], compute[k], p[k] + i * step[k], have[k], step[k], m);
       }
       f(q, m, context);

@@ -2,7 +2,7 @@
 #include "pointwise_math.h"
 #include "vec_math.h"
 
-// Float types through `Real`, complex ones through `Complex`.
+// A kernel with one expression for float types and another one for complex types.
 #define MSA_REAL_COMPLEX_KERNEL(Name, Op, Grain, Real, Complex) \
   MSA_POINTWISE_KERNEL(Name) {                                  \
     if (is_complex(c.in(0).dtype))                              \
@@ -32,14 +32,14 @@ T sinc_of(T x) {
   const T p = x * T(3.14159265358979323846);
   return std::sin(p) / p;
 }
-// log(1 + z): through log1p of |1 + z|^2 - 1 where 1 + z is near the unit circle
+// log(1 + z). Near the unit circle, its real part is computed with log1p from |1 + z|^2 - 1.
 template <class R>
 std::complex<R> log1p_of(std::complex<R> z) {
   const R x = z.real(), y = z.imag();
   if (!(std::abs(x) < 0.5 && std::abs(y) < 0.5)) return std::log(z + R(1));
   return {R(0.5) * std::log1p(x * (R(2) + x) + y * y), std::atan2(y, R(1) + x)};
 }
-// expm1(a) cos b + (cos b - 1), with cos b - 1 = -2 sin^2(b/2)
+// The real part of e^(a + bi) - 1 is expm1(a) cos b + (cos b - 1), and cos b - 1 = -2 sin^2(b/2).
 template <class R>
 std::complex<R> expm1_of(std::complex<R> z) {
   const R s = std::sin(z.imag() / 2), real = std::expm1(z.real()) * std::cos(z.imag()) - 2 * s * s;
@@ -62,7 +62,8 @@ MSA_KERNEL_ALIAS(InplaceExp, Exp)
 MSA_REAL_COMPLEX_KERNEL(Log, "log_vml_cpu", kMediumGrain, vec::log(x), std::log(x))
 MSA_KERNEL_ALIAS(InplaceLog, Log)
 MSA_REAL_COMPLEX_KERNEL(Sqrt, "sqrt_vml_cpu", kGrain, vec::sqrt(x), std::sqrt(x))
-// 1 / sqrt(x); in the tail the root is rounded before it is inverted.
+// 1 / sqrt(x). As in PyTorch, the root of a 16-bit number is rounded before it is inverted, but only in the tail
+// (tail_of()).
 template <class E>
 void rsqrt16(const Tensor &o, const Tensor &a) {
   E tail[kVectorBytes];

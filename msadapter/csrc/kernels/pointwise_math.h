@@ -1,16 +1,18 @@
 // Small helpers shared by the element-wise kernels: complex arithmetic and the one-operand forms.
 #pragma once
 #include "pointwise.h"
+#include "wrapping.h"
 
 namespace msa {
 
-// Plain complex product, without the recovery of infinities that std::complex does.
+// The product of two numbers. Complex numbers are multiplied by the plain formula; std::complex also checks for
+// infinities, which is slower and gives other results than PyTorch. Integers wrap round.
 template <class T>
 inline T mul(T a, T b) {
   if constexpr (is_complex_v<T>)
     return T(a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real());
   else
-    return a * b;
+    return wrapping_mul(a, b);
 }
 
 template <class T>
@@ -36,7 +38,8 @@ inline constexpr T kPi = T(3.14159265358979323846);
 
 }  // namespace msa
 
-// result = expression of x, in the type of operand 0: MSA_UNARY_BODY(FLOAT, "exp", std::exp(x))
+// The result is an expression of x, an element of operand 0: MSA_UNARY_BODY(FLOAT, "exp", std::exp(x)). It has the type
+// of this operand.
 #define MSA_UNARY_BODY(Types, Op, ...) MSA_UNARY_GRAIN_BODY(::msa::kGrain, Types, Op, __VA_ARGS__)
 #define MSA_UNARY_GRAIN_BODY(Grain, Types, Op, ...)                                                          \
   do {                                                                                                       \
@@ -49,7 +52,7 @@ inline constexpr T kPi = T(3.14159265358979323846);
   MSA_POINTWISE_KERNEL(Name) { MSA_UNARY_BODY(Types, Op, __VA_ARGS__); }
 #define MSA_COSTLY_KERNEL(Name, Types, Op, ...) \
   MSA_POINTWISE_KERNEL(Name) { MSA_UNARY_GRAIN_BODY(::msa::kCostlyGrain, Types, Op, __VA_ARGS__); }
-// result = expression of x and y, operands promoted to one type
+// The result is an expression of x and y, elements of operands 0 and 1, which are promoted to one type.
 #define MSA_BINARY_BODY(Types, Op, ...)                                                                  \
   do {                                                                                                   \
     const ::msa::Two pair_ = ::msa::operands(c);                                                         \
@@ -60,7 +63,7 @@ inline constexpr T kPi = T(3.14159265358979323846);
   } while (0)
 #define MSA_BINARY_KERNEL(Name, Types, Op, ...) \
   MSA_POINTWISE_KERNEL(Name) { MSA_BINARY_BODY(Types, Op, __VA_ARGS__); }
-// the same with a bool result
+// The same, with a bool result.
 #define MSA_COMPARE_KERNEL(Name, Types, Op, ...)                                                               \
   MSA_POINTWISE_KERNEL(Name) {                                                                                 \
     const ::msa::Two pair_ = ::msa::operands(c);                                                               \

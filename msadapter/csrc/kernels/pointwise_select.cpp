@@ -16,7 +16,7 @@ Tensor scalar_tensor(Call &c, const Scalar &s, DType d, bool infinite = false) {
   MSA_SWITCH_STORED(d, "fill_cpu", (*r.ptr<T>() = infinite ? s.wrapped<T>() : s.to<T>()));
   return r;
 }
-// 0-dim tensors and numbers given as a scalar fill value, converted to d.
+// Returns a fill value, which is a number or a tensor without dims, as a tensor of dtype d.
 Tensor value_as(Call &c, int i, DType d, bool infinite = false) {
   return c.args[i].kind == Arg::kScalar ? scalar_tensor(c, c.scalar(i), d, infinite)
          : c.in(i).dtype == d           ? c.in(i)
@@ -93,7 +93,7 @@ MSA_KERNEL_ALIAS(MaskedFillScalar, MaskedFill)
 MSA_KERNEL_ALIAS(InplaceMaskedFillScalar, MaskedFill)
 MSA_KERNEL_ALIAS(InplaceMaskedFillTensor, MaskedFill)
 
-// ---- limits: NaN in any operand stays NaN; min above max gives max
+// ---- limits. The result is NaN if any operand is. If min is above max, the result is max.
 MSA_POINTWISE_KERNEL(ClampScalar) {  // input, min?, max?
   const Tensor &a = c.in(0);
   check(c.has(1) || c.has(2), "torch.clamp: At least one of 'min' or 'max' must not be None");
@@ -151,7 +151,8 @@ MSA_BINARY_KERNEL(FMax, REAL_BOOL, "fmax_cpu", y != y ? x : (x != x ? y : (x > y
 MSA_BINARY_KERNEL(FMin, REAL_BOOL, "fmin_cpu", y != y ? x : (x != x ? y : (x < y ? x : y)))
 
 // ---- copies
-// A result laid out as a tensor without holes, stride by stride; of others the order of dims is kept.
+// Creates a result with the strides of a tensor whose elements fill their memory. For other tensors, only the order of
+// the dims is kept.
 static Tensor out_preserving(Call &c, DType dtype, const Tensor &a) {
   std::vector<std::pair<int64_t, int64_t>> dims;
   for (int d = 0; d < a.ndim; ++d)

@@ -6,11 +6,12 @@
 #include "conv.h"
 #include "layout.h"
 #include "stepwise.h"
+#include "wrapping.h"
 
 namespace msa {
 namespace {
 
-// [lead dims] x spatial; the spatial dims are the last ones.
+// An input of shape [leading dims] x spatial. The spatial dims are the last ones.
 struct Pool {
   Window w;
   int spatial;
@@ -158,7 +159,8 @@ void max_rows(const Pool &p, const T *x, T *y, int64_t *index) {
   parallel_for(
       p.planes, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, w.pixels())), [&](int64_t begin, int64_t end) {
         std::vector<C> top(count);
-        std::vector<int32_t> best(count);  // of the row's windows: taps, so that a number fits beside a float
+        std::vector<int32_t> best(
+            count);  // for each window of the row, the number of the tap; 32 bits, as wide as a float
         for (int64_t plane = begin; plane < end; ++plane)
           for (int64_t r = 0; r < w.out[1]; ++r) {
             const Span a = fixed_span(w, 0, 0), b = fixed_span(w, 1, r);
@@ -217,7 +219,7 @@ void add_at(int64_t planes, int64_t positions, int64_t pixels, const T *grad, co
 
 struct Average {
   bool include_pad = true;
-  int64_t divisor = 0;  // 0: number of elements
+  int64_t divisor = 0;  // 0: divide by the number of elements
   // The number of elements by which the average of this window is divided.
   double count(const Window &w, const int64_t *o, const Span &a, const Span &b, const Span &c) const {
     if (divisor != 0) return static_cast<double>(divisor);
@@ -239,7 +241,7 @@ template <class T>
 T average_of(const Pool &p, const Average &avg, const T *from, const int64_t *o, const Span &a, const Span &b,
              const Span &c) {
   average_type<T> sum = 0;
-  each_pixel(p.w, a, b, c, [&](int64_t i) { sum += convert<average_type<T>>(from[i]); });
+  each_pixel(p.w, a, b, c, [&](int64_t i) { sum = wrapping_add(sum, convert<average_type<T>>(from[i])); });
   return convert<T>(static_cast<average_type<T>>(sum / static_cast<average_type<T>>(avg.count(p.w, o, a, b, c))));
 }
 
@@ -264,7 +266,7 @@ void average_rows(const Pool &p, const Average &avg, const T *x, T *y) {
             for (int64_t j = b.begin; j < b.end; ++j)
               for (int64_t k = 0; k < w.kernel[2]; ++k) {
                 const T *line = from + j * w.in[2] + k - w.pad[2];
-                for (int64_t c = first; c < last; ++c) sums[c] += convert<C>(line[c * step]);
+                for (int64_t c = first; c < last; ++c) sums[c] = wrapping_add(sums[c], convert<C>(line[c * step]));
               }
             const int64_t inside[3] = {0, r, first};
             const C count = first < last ? static_cast<C>(avg.count(w, inside, a, b, fixed_span(w, 2, first))) : C(1);
@@ -298,7 +300,7 @@ void average_backward(const Pool &p, S span, const Average &avg, const T *g, T *
             const int64_t o[3] = {at / (w.out[1] * w.out[2]), at / w.out[2] % w.out[1], at % w.out[2]};
             const Span a = span(w, 0, o[0]), b = span(w, 1, o[1]), c = span(w, 2, o[2]);
             const C share = convert<C>(g[plane * w.positions() + at]) / static_cast<C>(avg.count(w, o, a, b, c));
-            each_pixel(w, a, b, c, [&](int64_t i) { sums[i] += share; });
+            each_pixel(w, a, b, c, [&](int64_t i) { sums[i] = wrapping_add(sums[i], share); });
           }
           for (int64_t i = 0; i < w.pixels(); ++i) dx[plane * w.pixels() + i] = convert<T>(sums[i]);
         }
@@ -344,14 +346,14 @@ void volume_backward(const Pool &p, const T *g, T *dx) {
                        b = adaptive_span(w, 1, at / w.out[2] % w.out[1]), c = adaptive_span(w, 2, at % w.out[2]);
             const S share =
                 S(g[plane * w.positions() + at]) / S(a.end - a.begin) / S(b.end - b.begin) / S(c.end - c.begin);
-            each_pixel(w, a, b, c, [&](int64_t i) { sums[i] += share; });
+            each_pixel(w, a, b, c, [&](int64_t i) { sums[i] = wrapping_add(sums[i], share); });
           }
           for (int64_t i = 0; i < w.pixels(); ++i) dx[plane * w.pixels() + i] = static_cast<T>(sums[i]);
         }
       });
 }
 
-// input, kernel, stride?, padding, ceil_mode, count_include_pad, divisor?
+// Operands: input, kernel, stride?, padding, ceil_mode, count_include_pad, divisor?
 void average(Call &c) {
   const Tensor x = c.contiguous(c.in(0));
   const Pool p = windows(x, c.ints(1), optional_ints(c, 2), c.ints(3), {1}, c.flag(4));
@@ -362,7 +364,7 @@ void average(Call &c) {
                                     : average_forward<T>(p, fixed_span, options, x.ptr<T>(), o.ptr<T>())));
   o.finish();
 }
-// grad, input, then as above
+// Operands: grad, then those of the forward kernel.
 void average_grad(Call &c) {
   const Tensor &x = c.in(1);
   const Tensor g = c.contiguous(c.in(0));

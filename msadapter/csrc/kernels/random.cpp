@@ -76,7 +76,7 @@ void random_from_to(const Tensor &o, int64_t from, int64_t to, Generator &g) {
   fill_integers(o, from, static_cast<uint64_t>(to) - static_cast<uint64_t>(from), g);
 }
 
-// [from, the largest value]; from = lowest int64 means all 64 bits.
+// Integers in [from, the largest value]. If `from` is the lowest int64, all 64 bits are random.
 void random_upwards(const Tensor &o, int64_t from, Generator &g) {
   if (from == std::numeric_limits<int64_t>::min()) {
     check(o.dtype == DType::I64 || (is_floating(o.dtype) && o.dtype != DType::F16),
@@ -122,7 +122,7 @@ void uniform_into(Call &c, const Tensor &o, double from, double to, int seed) {
   fill_uniform(o, from, to, g);
 }
 
-// Values produced one by one in double: value(generator).
+// Fills with value(generator), which makes one number at a time, in double.
 template <class F>
 void each(Call &c, const Tensor &o, int seed, F value) {
   if (o.numel == 0) return;
@@ -194,7 +194,7 @@ MSA_POINTWISE_KERNEL(InplaceBernoulliScalar) {  // self, p, seed, offset
   fill_bernoulli(o, as_written(c.real(1)), g);
 }
 
-// o = (u < p), a 53-bit draw for float64 probabilities and a 24-bit one for the others.
+// o = (u < p) for uniform numbers u. A float64 probability takes a draw of 53 bits, and all others one of 24 bits.
 static void bernoulli_tensor(const Tensor &o, const Tensor &p, Generator &g) {
   if (!is_floating(p.dtype)) unsupported("bernoulli_tensor_cpu_p_", p.dtype);
   const Dims shape = o.shape();

@@ -11,8 +11,8 @@ constexpr int kMersenneWords = 624;
 constexpr int64_t kGeneratorStateBytes = 5056;
 constexpr uint64_t kDefaultSeed = 67280421310721ull;
 
-// Mersenne twister with a cached second normal value. `left` counts the words until the next twist as
-// PyTorch's engine does (1 just after seeding), so that states are exchanged without translation.
+// The Mersenne twister, with a cached second normal number. `left` is the number of words until the next twist, counted
+// as in PyTorch's engine (1 directly after seeding), so that states can be exchanged without conversion.
 struct Generator {
   std::mutex mutex;
   uint64_t seed = 0;
@@ -32,17 +32,18 @@ struct Generator {
     if (--left == 0) twist();
     return temper(words[next++]);
   }
-  // First draw is the high half.
+  // A number of 64 bits from two draws. The first draw is its upper half.
   uint64_t random64() {
     const uint64_t high = random();
     return high << 32 | random();
   }
   // The next n draws at once.
   void fill(uint32_t *out, int64_t n);
-  // [0, 1) with 24 and 53 random bits.
+  // Uniform numbers in [0, 1) with 24 and with 53 random bits.
   float uniform_float() { return static_cast<float>(random() & 0xFFFFFFu) * 0x1p-24f; }
   double uniform_double() { return static_cast<double>(random64() & 0x1FFFFFFFFFFFFFull) * 0x1p-53; }
-  // Standard normal by Box-Muller; every second call returns the cached sine part.
+  // A standard normal number by the Box-Muller method, which makes two numbers at a time. Every second call returns the
+  // cached one.
   double normal();
 
   static uint32_t temper(uint32_t y) {

@@ -88,7 +88,7 @@ inline void sincos_lane(float v, float *sine, float *cosine) {  // v in [0, 2 pi
   *cosine = bits_to_float(float_to_bits(direct ? c : s) ^ sign_cosine);
 }
 
-// 16 uniforms -> 16 normals: the first eight give the radii, the others the angles.
+// Converts 16 uniform numbers to 16 normal ones. The first eight give the radii, and the others the angles.
 inline void box_muller(float *d, float mean, float std) {
   float radius[8], angle[8];
   for (int j = 0; j < 8; ++j) {

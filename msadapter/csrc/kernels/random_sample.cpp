@@ -23,7 +23,8 @@ compute_t<T> keep_scale(double keep) {
   return static_cast<C>(T(C(1) / static_cast<C>(keep)));
 }
 
-// mask[i] = u < keep; out[i] = in[i] * mask[i] / keep, in the memory order of out.
+// mask[i] = u < keep for a uniform number u, and out[i] = in[i] * mask[i] / keep. The draws are in the memory order of
+// `out`.
 void dropout_into(const Tensor &out, const Tensor &mask, const Tensor &in, double keep, Generator &g) {
   const uint64_t bound = bound53(keep);
   const Dims shape = out.shape();
@@ -53,8 +54,9 @@ void apply_mask(const Tensor &out, const Tensor &in, const Tensor &mask, double 
   MSA_SWITCH_FLOAT(out.dtype, "dropout", ({
                      using C = compute_t<T>;
                      const C scale = keep_scale<T>(keep);
-                     map2<T, T, bool>(out, in, mask,
-                                      [=](T v, bool kept) { return T(static_cast<C>(v) * (kept ? scale : C(0))); });
+                     map2<T, T, uint8_t>(out, in, mask, [=](T v, uint8_t kept) {
+                       return T(static_cast<C>(v) * (kept ? scale : C(0)));
+                     });
                    }));
 }
 
@@ -63,7 +65,7 @@ double checked_p(double p) {
   return as_written(p);
 }
 
-// The strides of an empty_like: those of a dense operand, else contiguous ones.
+// The strides of empty_like: those of the operand if it is dense, and else contiguous ones.
 Tensor mask_like(Call &c, int index, const Tensor &out) {
   return c.out(index, DType::Bool, out.sizes, out.ndim, out.strides);
 }
@@ -112,7 +114,7 @@ double stirling_tail(double k) {
   return (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / square) / square) / (k + 1);
 }
 
-// For n p < 10: counts how many geometric waiting times fit into n.
+// For n p < 10. Counts how many geometric waiting times fit into n.
 template <class S>
 S binomial_by_inversion(S count, S p, Generator &g) {
   const double log_q = std::log1p(-p);
@@ -123,7 +125,8 @@ S binomial_by_inversion(S count, S p, Generator &g) {
   }
 }
 
-// n p >= 10: transformed rejection (BTRS, Hoermann 1993). Types are mixed as in PyTorch: S for count, p and k.
+// For n p >= 10, by transformed rejection (BTRS, Hoermann 1993). As in PyTorch, count, p and k have the type S, and the
+// rest is double.
 template <class S>
 S binomial_by_rejection(S count, S p, Generator &g) {
   const double deviation = std::sqrt(count * p * (1 - p));
@@ -179,7 +182,7 @@ S sample_gamma(S shape, Generator &g) {
   }
 }
 
-// out[i] = f(a[i]) one after the other in the order of out.
+// out[i] = f(a[i]), one element after the other in the order of `out`.
 template <class TO, class TA, class F>
 void serial_map(const Tensor &o, const Tensor &a, F f) {
   map1<TO, TA>(o, a, f, kSerial);
@@ -202,7 +205,7 @@ void with_replacement(const C *p, int64_t n, int64_t *out, int64_t samples, C *c
              cumulative;
 }
 
-// The largest p / q with q exponentially distributed (one q per category).
+// Chooses the category with the largest p / q, where each category has its own exponentially distributed q.
 template <class T>
 void ranked(const compute_t<T> *p, int64_t n, int64_t *out, int64_t samples, compute_t<T> *keys, Generator &g) {
   using C = compute_t<T>;

@@ -1,54 +1,71 @@
 // Reductions over any subset of dimensions of a strided operand.
 //
-// A reduction is a load (element -> Acc, in blocks, by pointer so that the loops exist once per Acc) and a
-// step (Acc, Acc -> Acc). Short runs are accumulated in Acc with many vector lanes; the runs are added up in
-// Wide (double for float), which keeps float sums at least as accurate as a cascade. Work is cut by sizes
-// only, never by the number of threads, so results do not depend on it.
+// A reduction consists of a load, which converts a block of elements to the accumulator type Acc, and a step, which
+// combines two values of this type. The load is a function pointer, so that the loops are compiled once for each Acc
+// and not for each element type. Short runs of elements are accumulated in Acc, in several vectors. The results of the
+// runs are accumulated in Wide, which is double for float, so that float sums are at least as accurate as pairwise
+// sums. The work is divided by sizes only, so the result does not depend on the number of threads.
 #pragma once
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "loops.h"
+#include "wrapping.h"
 
 namespace msa {
 
 struct ReducePlan {
-  int nkept = 0, nreduced = 0;                             // coalesced, innermost first
-  int64_t ksize[kMaxDims], kin[kMaxDims], kout[kMaxDims];  // kin, rin in bytes; kout in elements
+  int nkept = 0, nreduced = 0;                             // merged dims, innermost first
+  int64_t ksize[kMaxDims], kin[kMaxDims], kout[kMaxDims];  // strides: kin and rin in bytes, kout in elements
   int64_t rsize[kMaxDims], rin[kMaxDims];
   int64_t outputs = 1, reduced = 1;
 };
 
-// Which dims are reduced: none or an empty list means all. Repeats raise torch's error.
+// Whether each dim is reduced. No list, or an empty one, means all dims. A dim that is named twice is PyTorch's error.
 std::vector<bool> dims_mask(const Dims &dims, int ndim);
 std::vector<bool> reduce_mask(const Call &c, int operand, int ndim);
 Dims reduced_shape(const Tensor &t, const std::vector<bool> &mask, bool keepdim);
 int64_t reduced_count(const Tensor &t, const std::vector<bool> &mask);
 ReducePlan plan_reduction(const Tensor &t, const std::vector<bool> &mask);
-// Contiguous copy (or the operand itself) whose reduced dims are last: [outputs][reduced].
+// Returns `t` as a contiguous matrix whose columns are the reduced elements: [outputs][reduced]. It is the operand
+// itself if it has this layout, and else a copy.
 Tensor rows_of(Call &c, const Tensor &t, const std::vector<bool> &mask, DType dtype);
 Tensor rows_of(Call &c, const Tensor &t, int64_t dim, DType dtype);
-// Buffer [kept dims..., len] seen in the order of `t`'s dims (dim moved back in place).
+// Returns a view of a buffer [kept dims..., len] with its last dim moved to position `dim`, as in `t`.
 Tensor rows_view(const Tensor &rows, const Tensor &t, int64_t dim, int64_t len);
 
 #define MSA_INLINE __attribute__((always_inline)) inline
 
-// a = step(a, b), for numbers and for vectors of them.
+// The type in which a reduction adds and multiplies: wrapping_t for numbers, and the same for vectors of integers.
+template <class V, class = void>
+struct step_type {
+  using type = wrapping_t<V>;
+};
+template <class V>
+struct step_type<V, std::enable_if_t<std::is_integral_v<std::decay_t<decltype(std::declval<V &>()[0])>>>> {
+  typedef uint64_t type __attribute__((vector_size(sizeof(V))));
+  static_assert(sizeof(std::declval<V &>()[0]) == 8);
+};
+template <class V>
+using step_t = typename step_type<V>::type;
+
+// a = step(a, b), for numbers and for vectors of numbers.
 struct SumStep {
   static constexpr int start = 0;
   template <class V>
   MSA_INLINE void operator()(V &a, const V &b) const {
-    a += b;
+    a = (V)((step_t<V>)a + (step_t<V>)b);
   }
 };
 struct ProdStep {
   static constexpr int start = 1;
   template <class V>
   MSA_INLINE void operator()(V &a, const V &b) const {
-    a *= b;
+    a = (V)((step_t<V>)a * (step_t<V>)b);
   }
 };
-// Not-a-number wins and stays.
+// The result is NaN if any element is.
 struct MaxStep {
   template <class V>
   MSA_INLINE void operator()(V &a, const V &b) const {
@@ -73,7 +90,7 @@ struct wide_type<float> {
 template <class A>
 using wide_t = typename wide_type<A>::type;
 
-// dst[i] = f(element i of a strided run)
+// dst[i] = f(element i of a strided run).
 template <class Acc>
 using Load = void (*)(Acc *dst, const char *src, int64_t step, int64_t n);
 
@@ -82,9 +99,9 @@ void load_run(Acc *__restrict dst, const char *src, int64_t step, int64_t n) {
   const F f;
   const In *p = reinterpret_cast<const In *>(src);
   if (step == sizeof(In))
-    for (int64_t i = 0; i < n; ++i) dst[i] = f(p[i]);
+    for (int64_t i = 0; i < n; ++i) dst[i] = f(element<In>(p + i));
   else
-    for (int64_t i = 0; i < n; ++i) dst[i] = f(*reinterpret_cast<const In *>(src + i * step));
+    for (int64_t i = 0; i < n; ++i) dst[i] = f(element<In>(src + i * step));
 }
 template <class A>
 struct ConvertTo {
@@ -94,8 +111,8 @@ struct ConvertTo {
   }
 };
 
-// out[o] (kept dims in order, contiguous) = fold. Exists for float, double, int64 with every step and for c128
-// with sum and prod. load == nullptr: elements are Acc already.
+// Reduces `in` to `out`, which is contiguous and has the kept dims in their order. It is compiled for float, double and
+// int64 with every step, and for c128 with sums and products. `load` is null if the elements have the type Acc.
 template <class Acc, class Step>
 void reduce_core(const Tensor &in, const std::vector<bool> &mask, wide_t<Acc> *out, Acc identity, Load<Acc> load);
 

@@ -13,10 +13,10 @@ constexpr int64_t kRun = 2048, kBuffer = 512, kPiece = 32768, kTile = 512;
 #ifdef __AVX512F__
 constexpr int kVector = 64, kVectors = 4;
 #else
-constexpr int kVector = 32, kVectors = 8;  // compilers split wider vectors
+constexpr int kVector = 32, kVectors = 8;  // the compiler splits vectors that are wider than this
 #endif
 
-// p[0..n) folded with kVectors vectors of lanes.
+// Reduces p[0..n) with kVectors independent vectors.
 template <class Acc, class Step>
 Acc fold_contiguous(const Acc *p, int64_t n, Acc identity) {
   const Step step;
@@ -108,7 +108,8 @@ void fold_run(const char *p, int64_t n, int64_t stride, wide_t<Acc> &total, Acc 
   }
 }
 
-// Walks flat positions [begin, end) of the reduced dims as runs: f(byte offset, n) with step rin[0].
+// Calls f(byte offset, n) for runs of the positions [begin, end) of the reduced dims. The elements of a run are rin[0]
+// bytes apart.
 template <class F>
 void reduced_runs(const ReducePlan &p, int64_t begin, int64_t end, F f) {
   const int64_t inner = p.rsize[0];
@@ -132,7 +133,8 @@ void reduced_runs(const ReducePlan &p, int64_t begin, int64_t end, F f) {
   }
 }
 
-// Offsets of kept position `flat` (dims from `from` on) in the operand and the result.
+// The offsets in the operand and in the result of the kept position `flat`, which counts over the kept dims from `from`
+// on.
 void kept_offsets(const ReducePlan &p, int64_t flat, int from, int64_t *in, int64_t *out) {
   *in = *out = 0;
   for (int d = from; d < p.nkept; ++d) {
@@ -143,7 +145,7 @@ void kept_offsets(const ReducePlan &p, int64_t flat, int from, int64_t *in, int6
   }
 }
 
-// The reduced dims are the inner ones.
+// For reductions whose innermost dim is reduced.
 template <class Acc, class Step>
 void reduce_inner(const ReducePlan &p, const char *in, wide_t<Acc> *out, Acc identity, Load<Acc> load) {
   using Wide = wide_t<Acc>;
@@ -184,7 +186,7 @@ void fold_rows(Acc *__restrict acc, const Acc *a, const Acc *b, const Acc *c, co
   }
 }
 
-// Columns [base, base + w * kin[0]) folded over reduced positions [b, e) into wide[0..w).
+// Reduces w neighbouring columns, the first one at `base`, over the reduced positions [b, e), and writes wide[0..w).
 template <class Acc, class Step>
 void fold_columns(const ReducePlan &p, const char *base, int64_t w, int64_t b, int64_t e, wide_t<Acc> *wide,
                   Acc identity, Load<Acc> load) {
@@ -227,7 +229,7 @@ void fold_columns(const ReducePlan &p, const char *base, int64_t w, int64_t b, i
   if (rows) flush();
 }
 
-// The innermost dim is kept. Columns are reduced side by side, kTile at a time.
+// For reductions whose innermost dim is kept. kTile neighbouring columns are reduced at the same time.
 template <class Acc, class Step>
 void reduce_outer(const ReducePlan &p, const char *in, wide_t<Acc> *out, Acc identity, Load<Acc> load) {
   using Wide = wide_t<Acc>;

@@ -112,7 +112,7 @@ void arg_rows(const Tensor &rows, int64_t n, int64_t *index, void *values) {
                        }));
 }
 
-// values and positions along a dim
+// The values and positions of the extrema along a dim.
 template <bool kMax>
 void extreme_dim(Call &c) {
   const Tensor &x = c.in(0);

@@ -5,7 +5,7 @@
 namespace msa {
 namespace {
 
-// ---- variance: moments of blocks, merged in double
+// ---- variance: the moments of blocks are computed and then merged in double
 struct Moments {
   double n = 0, mean = 0, m2 = 0;
   void merge(double count, double average, double squares) {

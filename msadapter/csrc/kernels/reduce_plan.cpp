@@ -1,4 +1,4 @@
-// Geometry of reductions: which dims, result shapes, coalesced loops, rows.
+// The geometry of reductions: the reduced dims, the shapes of results, the merged dims of the loops, and rows.
 #include "reduce.h"
 
 namespace msa {

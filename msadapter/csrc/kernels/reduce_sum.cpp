@@ -30,7 +30,7 @@ struct Truth {
   }
 };
 
-// Reduces x, whose type can be loaded as Acc, and writes result * scale in the type of o.
+// Reduces x, whose elements `load` converts to Acc, divides by `divide`, and writes the result in the type of o.
 template <class Acc, class Step>
 void fold_into(Call &c, const Tensor &x, const Tensor &o, const std::vector<bool> &mask, Load<Acc> load,
                double divide) {
@@ -141,7 +141,7 @@ MSA_KERNEL(CountNonZero) {  // input, dim
 }
 MSA_KERNEL_ALIAS(CountNonzero, CountNonZero)
 
-// Multi-dim forms: input, dims or none, keepdim.
+// Forms with several dims. Operands: input, dims?, keepdim
 MSA_KERNEL(ReduceAll) { truths<MinStep>(c, truth_dtype(c), reduce_mask(c, 1, c.in(0).ndim), c.flag(2), 1); }
 MSA_KERNEL(ReduceAny) { truths<MaxStep>(c, truth_dtype(c), reduce_mask(c, 1, c.in(0).ndim), c.flag(2), 0); }
 MSA_KERNEL(Any) { truths<MaxStep>(c, truth_dtype(c), dims_mask({}, c.in(0).ndim), false, 0); }

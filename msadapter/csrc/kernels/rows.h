@@ -1,5 +1,5 @@
-// Reductions over one contiguous row in the compute type, with many independent sums so that they vectorise and
-// round little. Shared by softmax, norms, losses and attention.
+// Reductions over one contiguous row in the compute type, for softmax, norms, losses and attention. They keep many
+// independent sums, so that the compiler can vectorise them and that rounding errors stay small.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -12,7 +12,7 @@ namespace msa::rows {
 
 constexpr int kLanes = 32;
 
-// sum of f(i), i in [0, n)
+// The sum of f(i) for i in [0, n).
 template <class C, class F>
 inline C sum(int64_t n, F f) {
   C lane[kLanes] = {};
@@ -25,7 +25,7 @@ inline C sum(int64_t n, F f) {
   return lane[0];
 }
 
-// Largest f(i); NaN is skipped.
+// The largest f(i). NaN is skipped.
 template <class C, class F>
 inline C max(int64_t n, F f) {
   C lane[kLanes];
@@ -40,7 +40,7 @@ inline C max(int64_t n, F f) {
   return *std::max_element(lane, lane + kLanes);
 }
 
-// dst[i] = exp(src[i] - shift); returns their sum
+// dst[i] = exp(src[i] - shift). Returns the sum of these numbers.
 template <class C>
 inline C exp_sum(const C *src, C *dst, int64_t n, C shift) {
   C lane[kLanes] = {};
@@ -65,7 +65,7 @@ inline C exp_sum(const C *src, int64_t n, C shift) {
   return sum<C>(n, [=](int64_t i) { return vec::exp(src[i] - shift); });
 }
 
-// A row in its compute type: itself, or converted into `buffer`.
+// Returns a row in its compute type: the row itself, or a copy in `buffer` if it has another type.
 template <class T>
 inline const compute_t<T> *widen(const T *row, [[maybe_unused]] compute_t<T> *buffer, [[maybe_unused]] int64_t n) {
   if constexpr (std::is_same_v<T, compute_t<T>>)
@@ -76,7 +76,7 @@ inline const compute_t<T> *widen(const T *row, [[maybe_unused]] compute_t<T> *bu
   }
 }
 
-// Memory for a thread's own use during one parallel piece.
+// Memory that one thread uses during its part of the work.
 template <class C>
 class Buffer {
  public:
@@ -92,7 +92,7 @@ class Buffer {
   C *p_;
 };
 
-// An optional operand in the compute type, or null.
+// Returns an optional operand in the compute type, or null if it is absent.
 template <class C>
 const C *parameter(Call &c, int i) {
   if (!c.has(i)) return nullptr;
@@ -100,7 +100,7 @@ const C *parameter(Call &c, int i) {
   return static_cast<const C *>(t.data);
 }
 
-// A result that is made in the compute type and given in another.
+// A result that is computed in the compute type and then converted to its own type.
 template <class C>
 class Stats {
  public:
@@ -112,7 +112,7 @@ class Stats {
   void finish() const {
     if (work_.data != out_.data) copy_into(out_, work_);
   }
-  // What finish() stored, back in the compute type.
+  // The result that finish() has stored, converted back to the compute type.
   void round() const {
     finish();
     if (work_.data != out_.data) copy_into(work_, out_);

@@ -129,8 +129,8 @@ static bool dense(const Tensor &t) {
   return true;
 }
 
-// Whether dim a is inside (-1) or outside (1) of dim b in memory. The first operand that decides counts; 0 if none
-// does.
+// Returns -1 if dim a is inside of dim b in memory, and 1 if it is outside. The first operand whose strides decide it
+// counts. Returns 0 if no operand decides.
 static int compare_dims(const std::vector<Tensor> &operands, int a, int b) {
   for (const Tensor &t : operands) {
     const int64_t x = t.strides[a], y = t.strides[b];
@@ -141,8 +141,8 @@ static int compare_dims(const std::vector<Tensor> &operands, int a, int b) {
   return 0;
 }
 
-// The layout is PyTorch's: that of the operands if they are dense and agree, else the dims in the order of the
-// operands' dims.
+// The layout of a result is PyTorch's. It is that of the operands if they are dense and have the same strides.
+// Otherwise the dims have the same order in memory as in the operands.
 Tensor Call::out_pointwise(int index, DType dtype, std::initializer_list<const Tensor *> operands) {
   const Tensor *first = *operands.begin();
   bool same = true, contiguous = true, alike = true;
@@ -157,7 +157,7 @@ Tensor Call::out_pointwise(int index, DType dtype, std::initializer_list<const T
   const int n = static_cast<int>(shape.size());
   std::vector<Tensor> seen;
   for (const Tensor *t : operands) seen.push_back(expand(*t, shape));
-  int order[kMaxDims];  // fastest first
+  int order[kMaxDims];  // the dim with the smallest stride is first
   for (int i = 0; i < n; ++i) order[i] = n - 1 - i;
   for (int i = 1; i < n; ++i) {  // an insertion sort, in which dims without an order keep their positions
     int at = i;
@@ -197,7 +197,8 @@ void fill_zero(const Tensor &t) {
 }
 
 // ---------------------------------------------------------------- memory
-// Power-of-two classes with a half step, kept in free lists; blocks above 64 MiB are also kept (one each).
+// Blocks have sizes of 2^n and 1.5 * 2^n bytes, and freed blocks are kept in one list for each size. A list of blocks
+// of more than 8 MiB keeps at most 64 MiB, or one block.
 namespace {
 constexpr int kClasses = 128;  // two for every power of two that a size can have
 struct Pool {

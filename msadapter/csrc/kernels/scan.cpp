@@ -4,7 +4,8 @@
 namespace msa {
 namespace {
 
-// Contiguous [outer][n][inner] operands; one scan per (outer, inner), inner ones side by side.
+// A contiguous operand as [outer][n][inner]. There is one scan for each (outer, inner), and neighbouring inner ones are
+// computed together.
 struct Lines {
   int64_t outer = 1, n = 1, inner = 1;
 };
@@ -18,7 +19,7 @@ Lines lines_of(const Tensor &x, int64_t dim) {
 
 constexpr int64_t kTile = 128;
 
-// f(first, count): scans of `count` neighbouring columns; first = offset of the first element.
+// Calls f(first, count) for groups of `count` neighbouring columns. `first` is the offset of the first element.
 template <class F>
 void each_tile(const Lines &l, F f) {
   const int64_t tiles = (l.inner + kTile - 1) / kTile, width = std::min(l.inner, kTile);
@@ -31,7 +32,8 @@ void each_tile(const Lines &l, F f) {
                });
 }
 
-// Rows of contiguous elements, four at a time, so that the additions of different rows overlap.
+// Scans rows of contiguous elements, four rows at a time, so that the processor overlaps the additions of different
+// rows.
 template <class T, class Wide, class Step>
 void running_rows(const T *p, T *q, const Lines &l, Wide start, Step step) {
   constexpr int R = 4;

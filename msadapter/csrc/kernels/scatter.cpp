@@ -1,4 +1,4 @@
-// gather, scatter (assign, add, reduce), along one dim by an index of the same rank.
+// gather and scatter (assign, add, reduce) along one dim, with an index that has the same number of dims.
 #include <limits>
 
 #include "indexing.h"
@@ -10,7 +10,8 @@ namespace {
   fail("index ", i, " is out of bounds for dimension ", dim, " with size ", size);
 }
 
-// t with the shape of the index. The positions along `dim` come from the index, so its stride is 0.
+// Returns `t` with the shape of the index. The stride of `dim` is 0, because the index gives the positions along this
+// dim.
 Tensor along(const Tensor &t, const Tensor &index, int64_t dim) {
   Dims strides(t.strides, t.strides + t.ndim);
   strides[dim] = 0;
@@ -99,14 +100,14 @@ void combine_add(T &a, T b) {
   if constexpr (std::is_same_v<T, bool>)
     a = a || b;
   else
-    a = T(compute_t<T>(a) + compute_t<T>(b));
+    a = T(wrapping_add<compute_t<T>>(a, b));
 }
 template <class T>
 void combine_mul(T &a, T b) {
   if constexpr (std::is_same_v<T, bool>)
     a = a && b;
   else
-    a = T(compute_t<T>(a) * compute_t<T>(b));
+    a = T(wrapping_mul<compute_t<T>>(a, b));
 }
 template <class T, bool kMax>
 void combine_extreme(T &a, T b) {
@@ -124,7 +125,7 @@ template <class T>
 void scatter_reduce(Call &c, const Tensor &o, const Tensor &index, const Tensor &src, int64_t dim, Reduce how,
                     bool include_self) {
   using Pointer = void (*)(T &, T);
-  auto each = [&](Pointer f, const Tensor &s) { scatter_loop<T>(o, index, s, dim, f); };  // one loop for rare cases
+  auto each = [&](Pointer f, const Tensor &s) { scatter_loop<T>(o, index, s, dim, f); };  // rare cases share one loop
   if (!include_self) {
     T start = reduce_identity<T>(how == Reduce::kMax   ? "amax"
                                  : how == Reduce::kMin ? "amin"
@@ -153,7 +154,7 @@ struct Operands {
   int64_t dim;
 };
 
-// Checks shapes as torch does. `src` == nullptr: the source is a number.
+// Checks shapes as PyTorch does. `src` is null if the source is a number.
 Operands scatter_operands(Call &c, const char *op, const Tensor *src) {
   Operands r;
   const Tensor x = at_least_1d(c.in(0)), index = at_least_1d(c.in(2));
@@ -211,7 +212,7 @@ void scatter_number(Call &c, const char *op, Reduce how) {
   scatter_into(c, op, {r.o, r.index, v, r.dim}, how, true);
 }
 
-// MindSpore's reduce enum: 0 none, 1 add, 2 multiply.
+// MindSpore's numbers for the reduction: 0 none, 1 add, 2 multiply.
 Reduce reduce_enum(int64_t i) { return i == 0 ? Reduce::kAssign : i == 1 ? Reduce::kAdd : Reduce::kMul; }
 
 MSA_POINTWISE_KERNEL(ScatterAddExt) { scatter_tensor(c, "scatter_add", Reduce::kAdd, true); }  // input, dim, index, src

@@ -58,8 +58,8 @@ MSA_KERNEL(SearchSorted) {  // sorted_sequence, values, sorter, dtype (int64 or 
   if (dt != DType::I64) copy_into(o, contiguous_tensor(w, DType::I64, v.shape()));
 }
 
-// Bin of v among equal bins of [low, high], or -1; the right edge belongs to the last bin.
-// The bin of a value, in the arithmetic of the element type: values at an edge fall where PyTorch puts them.
+// The bin of v among bins of equal width in [low, high]. It is computed in the arithmetic of the element type, so that
+// values at an edge fall into the same bin as in PyTorch. The caller puts the right edge into the last bin.
 template <class T>
 int64_t bin_of(double v, double low, double high, int64_t bins) {
   using S = std::conditional_t<std::is_integral_v<T>, double, stepwise_t<T>>;
@@ -122,7 +122,7 @@ MSA_KERNEL(BincountExt) {
                    }));
 }
 
-// histogram: input, edges (sorted, bins + 1), weight or none -> counts in input's type
+// histogram: input, edges (sorted, bins + 1 of them), weight? -> counts in the type of the input
 MSA_KERNEL(HistogramEdges) {
   const Tensor &x = c.in(0);
   const Tensor v = c.cast(x, DType::F64), edges = c.cast(c.in(1), DType::F64),
@@ -142,7 +142,7 @@ MSA_KERNEL(HistogramEdges) {
 
 // ---- unique
 struct Groups {
-  std::vector<int64_t> first, inverse, counts;  // position of a representative of each group
+  std::vector<int64_t> first, inverse, counts;  // `first` has the position of one element of each group
 };
 
 // Results 1 (inverse) and 2 (counts). They are empty if not asked for.
@@ -153,7 +153,7 @@ void emit_groups(Call &c, const Groups &g, bool inverse, const Dims &inverse_sha
   if (counts) std::copy(g.counts.begin(), g.counts.end(), n.ptr<int64_t>());
 }
 
-// Groups of equal neighbours in the given order. same(a, b) compares two positions.
+// Groups neighbours that are equal, in the given order. same(a, b) compares the elements at two positions.
 template <class Same>
 Groups group(const std::vector<int64_t> &order, Same same) {
   Groups g;
@@ -179,8 +179,9 @@ bool equal(T a, T b) {
 
 Groups groups_of(const Tensor &x, const std::vector<int64_t> &order) {
   Groups g;
-  MSA_SWITCH_ALL(x.dtype, "unique",
-                 (g = group(order, [p = x.ptr<T>()](int64_t a, int64_t b) { return equal<T>(p[a], p[b]); })));
+  MSA_SWITCH_ALL(x.dtype, "unique", (g = group(order, [p = x.ptr<T>()](int64_t a, int64_t b) {
+                                       return equal<T>(element<T>(p + a), element<T>(p + b));
+                                     })));
   return g;
 }
 
@@ -212,7 +213,7 @@ void unique_slices(Call &c, const Tensor &x0, int64_t dim, bool sorted, bool inv
                          const T *p = v.ptr<T>();
                          auto less = [&](int64_t a, int64_t b) {
                            for (int64_t j = 0; j < width; ++j) {
-                             const compute_t<T> s = p[a * width + j], t = p[b * width + j];
+                             const compute_t<T> s = element<T>(p + a * width + j), t = element<T>(p + b * width + j);
                              if (s < t) return true;
                              if (s > t) return false;
                            }
@@ -221,7 +222,7 @@ void unique_slices(Call &c, const Tensor &x0, int64_t dim, bool sorted, bool inv
                          if (sorted) std::stable_sort(order.begin(), order.end(), less);
                          g = group(order, [&](int64_t a, int64_t b) {
                            for (int64_t j = 0; j < width; ++j)
-                             if (!equal<T>(p[a * width + j], p[b * width + j])) return false;
+                             if (!equal<T>(element<T>(p + a * width + j), element<T>(p + b * width + j))) return false;
                            return true;
                          });
                        }));

@@ -13,7 +13,7 @@ Tensor part(const Tensor &t, int64_t d, int64_t from, int64_t size) {
   return make_view(t, sizes, strides_of(t), from * t.strides[d]);
 }
 
-// Pieces of equal rank side by side along `dim`: blocks of `width[k]` bytes per outer position.
+// Joins contiguous pieces with the same number of dims along `dim`. Piece k has width[k] bytes for each outer position.
 void concat_dense(const Tensor &o, const std::vector<Tensor> &pieces, int64_t dim) {
   int64_t outer = 1, inner = item_size(o.dtype);
   for (int d = 0; d < dim; ++d) outer *= o.sizes[d];
@@ -92,7 +92,7 @@ MSA_KERNEL(StackExt) {  // tensors, dim
   for (size_t k = 0; k < pieces.size(); ++k) copy_into(part(o, dim, static_cast<int64_t>(k), 1), pieces[k]);
 }
 
-// x repeated repeats[d] times along each dim; missing leading dims are added.
+// Repeats x repeats[d] times along dim d. If there are more numbers than dims, leading dims of size 1 are added.
 void repeat(Call &c, const Tensor &x, Dims repeats) {
   Dims sizes = x.shape(), strides = strides_of(x);
   while (repeats.size() < sizes.size()) repeats.insert(repeats.begin(), 1);

@@ -14,7 +14,7 @@ namespace msa {
 // `(Size(n) - 1) * stride + reach`. The result is read with value(), which throws RuntimeError after an overflow.
 class Size {
  public:
-  Size(int64_t value) : value_(value) {}  // also from the plain numbers in a formula
+  Size(int64_t value) : value_(value) {}  // implicit, because formulas contain plain numbers
   bool fits() const { return fits_; }
   int64_t value(const char *what = "a size") const {
     if (!fits_) size_overflow(what);
@@ -44,8 +44,8 @@ class Size {
   bool fits_ = true;
 };
 
-// The number of elements of these sizes. False if no tensor can have so many. As in PyTorch, a 0 does not excuse the
-// sizes before it.
+// Computes the number of elements of these sizes. Returns false if no tensor can have so many. As in PyTorch, the sizes
+// before a size of 0 must not overflow either.
 inline bool count_elements(const int64_t *sizes, size_t ndim, int64_t *count) {
   uint64_t n = 1;
   bool fits = true;
@@ -53,7 +53,7 @@ inline bool count_elements(const int64_t *sizes, size_t ndim, int64_t *count) {
   *count = static_cast<int64_t>(n);
   return fits && n <= static_cast<uint64_t>(INT64_MAX);
 }
-// The same; RuntimeError instead of false.
+// The same, but throws RuntimeError instead of returning false.
 inline int64_t element_count(const int64_t *sizes, size_t ndim) {
   int64_t n;
   if (!count_elements(sizes, ndim, &n)) size_overflow(nullptr);
@@ -61,13 +61,12 @@ inline int64_t element_count(const int64_t *sizes, size_t ndim) {
 }
 inline int64_t element_count(const std::vector<int64_t> &sizes) { return element_count(sizes.data(), sizes.size()); }
 
-// The bytes of `count` elements; RuntimeError if memory cannot hold them.
+// The number of bytes of `count` elements. Throws RuntimeError if it does not fit 64 bits.
 inline size_t byte_count(int64_t count, size_t item) {
   return static_cast<size_t>((Size(count) * static_cast<int64_t>(item)).value("the memory of an operator"));
 }
 
-// a + b for positions that are compared with sizes afterwards: the sum stays at the end of the range instead of
-// wrapping.
+// a + b, limited to the range of int64_t, for positions that are compared with sizes afterwards.
 inline int64_t saturated_sum(int64_t a, int64_t b) {
   int64_t r;
   return __builtin_add_overflow(a, b, &r) ? (b < 0 ? INT64_MIN : INT64_MAX) : r;

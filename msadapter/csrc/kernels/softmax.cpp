@@ -59,7 +59,7 @@ void column_block(const T *x, T *y, int64_t n, int64_t step, int64_t width, int6
         y[i * step + j] = convert<T>(convert<C>(convert<T>(vec::exp(convert<C>(x[i * step + j]) - top[j]))) * total[j]);
 }
 
-// y = softmax(x): dx = y (g - sum(g y)); y = log_softmax(x): dx = g - exp(y) sum(g)
+// For y = softmax(x), dx = y (g - sum(g y)). For y = log_softmax(x), dx = g - exp(y) sum(g).
 template <bool Log, class T>
 void row_grad(const T *y, const T *g, T *dx, int64_t n) {
   using C = compute_t<T>;
@@ -86,7 +86,8 @@ void column_block_grad(const T *y, const T *g, T *dx, int64_t n, int64_t step, i
     }
 }
 
-// Calls on_row(offset, buffer) for the last dim, else on_columns(offset, width) for blocks of columns.
+// Calls on_row(offset, buffer) for every row if the dim is the last one, and else on_columns(offset, width) for blocks
+// of neighbouring columns.
 template <class C, class R, class K>
 void walk(const rows::Split &s, R on_row, K on_columns) {
   if (s.n == 0) return;

@@ -20,7 +20,7 @@ Rows rows(Call &c, const Tensor &x, int64_t dim) {
   return r;
 }
 
-// f(sorter, row) over all rows, in parallel.
+// Calls f(sorter, row) for all rows, in parallel.
 template <class F>
 void each_row(const Rows &r, bool descending, F f) {
   if (is_complex(r.data.dtype)) fail("Sort does not support complex dtypes on CPU");
@@ -30,7 +30,7 @@ void each_row(const Rows &r, bool descending, F f) {
   });
 }
 
-// Buffer for [count][len] results: the result itself when the dim is the last one.
+// A buffer for results of shape [count][len]. It is the memory of the result if the dim is the last one.
 Tensor target(Call &c, const Tensor &o, const Rows &r, int64_t len) {
   if (r.dim == std::max(o.ndim - 1, 0)) return o;
   return contiguous_tensor(c.scratch(std::max<int64_t>(1, r.count * len) * item_size(o.dtype)), o.dtype,
@@ -77,7 +77,7 @@ MSA_KERNEL(TopkExt) {  // input, k, dim, largest, sorted
   deliver(i, ib, r, k);
 }
 
-// One element of every row, found by f(sorter, row pointer) -> position.
+// Returns one element of every row. f(sorter, pointer to the row) returns its position.
 template <class F>
 void choose(Call &c, const Rows &r, bool keepdim, F f) {
   const Tensor &x = c.in(0);

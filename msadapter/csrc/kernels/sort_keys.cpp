@@ -31,7 +31,8 @@ uint64_t key_of(T v) {
 
 constexpr int64_t kRadixFrom = 1024;
 
-// Least significant digit first over the upper 32 bits; positions are ascending to begin with.
+// A radix sort of the upper 32 bits, from the lowest digit on. The positions are ascending at first, so that the sort
+// is stable.
 void radix(std::vector<uint64_t> &v, std::vector<uint64_t> &spare) {
   spare.resize(v.size());
   for (int shift = 32; shift < 64; shift += 11) {
@@ -60,31 +61,34 @@ void RowSorter::load(const void *row) {
                 const T *p = static_cast<const T *>(row);
                 if (narrow_) {
                   const uint64_t flip = descending_ ? 0xFFFFFFFFu : 0;
-                  for (int64_t i = 0; i < n_; ++i) packed_[i] = (key_of(p[i]) ^ flip) << 32 | static_cast<uint64_t>(i);
+                  for (int64_t i = 0; i < n_; ++i)
+                    packed_[i] = (key_of(element<T>(p + i)) ^ flip) << 32 | static_cast<uint64_t>(i);
                 } else {
                   const uint64_t flip = descending_ ? ~uint64_t(0) : 0;
-                  for (int64_t i = 0; i < n_; ++i) wide_[i] = {key_of(p[i]) ^ flip, i};
+                  for (int64_t i = 0; i < n_; ++i) wide_[i] = {key_of(element<T>(p + i)) ^ flip, i};
                 }
               })) MSA_CASES_UINT_(({
                 const T *p = static_cast<const T *>(row);
                 const uint64_t flip = !descending_ ? 0 : narrow_ ? 0xFFFFFFFFu : ~uint64_t(0);
                 for (int64_t i = 0; i < n_; ++i) {
                   if (narrow_)
-                    packed_[i] = (key_of(p[i]) ^ flip) << 32 | static_cast<uint64_t>(i);
+                    packed_[i] = (key_of(element<T>(p + i)) ^ flip) << 32 | static_cast<uint64_t>(i);
                   else
-                    wide_[i] = {key_of(p[i]) ^ flip, i};
+                    wide_[i] = {key_of(element<T>(p + i)) ^ flip, i};
                 }
               })) MSA_CASES_FLOAT_(({
                 const T *p = static_cast<const T *>(row);
                 const uint64_t flip = !descending_ ? 0 : narrow_ ? 0xFFFFFFFFu : ~uint64_t(0);
                 if (narrow_)
-                  for (int64_t i = 0; i < n_; ++i) packed_[i] = (key_of(p[i]) ^ flip) << 32 | static_cast<uint64_t>(i);
+                  for (int64_t i = 0; i < n_; ++i)
+                    packed_[i] = (key_of(element<T>(p + i)) ^ flip) << 32 | static_cast<uint64_t>(i);
                 else
-                  for (int64_t i = 0; i < n_; ++i) wide_[i] = {key_of(p[i]) ^ flip, i};
+                  for (int64_t i = 0; i < n_; ++i) wide_[i] = {key_of(element<T>(p + i)) ^ flip, i};
               })) MSA_CASE(Bool, bool, ({
                              const uint64_t flip = descending_ ? 0xFFFFFFFFu : 0;
                              for (int64_t i = 0; i < n_; ++i)
-                               packed_[i] = (static_cast<uint64_t>(static_cast<const T *>(row)[i]) ^ flip) << 32 |
+                               packed_[i] = (static_cast<uint64_t>(element<T>(static_cast<const T *>(row) + i)) ^ flip)
+                                                << 32 |
                                             static_cast<uint64_t>(i);
                            })))
 }
@@ -107,7 +111,7 @@ void RowSorter::sort(const void *row, int64_t *order) {
 void RowSorter::first(const void *row, int64_t k, bool sorted, int64_t *order) {
   load(row);
   auto take = [&](auto &v, auto less, auto at) {
-    if (k > 0 && k < n_ / 8) {  // few of many: most elements are larger than the largest of the k smallest so far
+    if (k > 0 && k < n_ / 8) {  // for a small k, most elements are larger than the k smallest ones so far
       std::make_heap(v.begin(), v.begin() + k, less);
       for (int64_t i = k; i < n_; ++i) {
         if (!less(v[i], v[0])) continue;

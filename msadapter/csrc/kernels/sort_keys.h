@@ -4,20 +4,20 @@
 
 namespace msa {
 
-// Sorted positions of p[0..n) (element type dtype, contiguous), stable.
+// Sorts contiguous rows of n elements. The result is the positions of the elements in sorted order. The sort is stable.
 class RowSorter {
  public:
   RowSorter(DType dtype, int64_t n, bool descending);
-  // order[0..n) <- positions of the sorted row
+  // Writes the positions of the sorted row to order[0..n).
   void sort(const void *row, int64_t *order);
-  // order[0..k) <- positions of the k first of the sorted row, in order when `sorted`
+  // Writes the positions of the first k elements of the sorted row to order[0..k), in sorted order if `sorted`.
   void first(const void *row, int64_t k, bool sorted, int64_t *order);
-  // position of the k-th (from 0) of the sorted row
+  // Returns the position of element k of the sorted row, counted from 0.
   int64_t nth(const void *row, int64_t k);
   // The key of the element at this position of the row that was sorted last. Equal elements have equal keys.
   uint64_t key(int64_t place) const { return narrow_ ? packed_[place] >> 32 : wide_[place].key; }
 
-  // the key of not-a-number in an ascending row
+  // Whether this is the key of NaN in an ascending row.
   bool nan_key(uint64_t key) const { return is_floating(dtype_) && key == (narrow_ ? 0xFFFFFFFFu : ~uint64_t(0)); }
 
  private:
@@ -33,7 +33,7 @@ class RowSorter {
   std::vector<Wide> wide_;
 };
 
-// Values of a row by positions.
+// Copies elements of a row, given by their positions.
 void pick(const void *row, DType dtype, const int64_t *order, int64_t n, void *out);
 
 }  // namespace msa

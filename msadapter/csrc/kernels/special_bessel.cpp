@@ -6,7 +6,7 @@ namespace {
 
 constexpr double kAsymptotic = 30;
 
-// e^-|x| I_n(x): the power series has only positive terms; beyond 30 the asymptotic one is exact enough
+// e^-|x| I_n(x), by the power series, which has only positive terms, and for |x| > 30 by the asymptotic series.
 double scaled_bessel_i(int n, double x) {
   const double a = std::abs(x), sign = n == 1 && x < 0 ? -1 : 1;
   if (a != a) return a;

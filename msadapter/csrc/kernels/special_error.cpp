@@ -7,13 +7,13 @@ namespace {
 constexpr double kSqrtPi = 1.77245385090551602730;
 constexpr double kSqrtTwo = 1.41421356237309504880;
 
-// exp(x^2), with the rounding error of x^2 put back
+// exp(x^2), corrected for the rounding error of x^2.
 double exp_of_square(double x) {
   const double s = x * x;
   return std::exp(s) * (1 + std::fma(x, x, -s));
 }
 
-// exp(x^2) erfc(x); the asymptotic series where erfc underflows
+// exp(x^2) erfc(x), by the asymptotic series if erfc underflows.
 double erfcx(double x) {
   if (x != x) return x;
   if (x < 25) return x < -26.7 ? kInf : exp_of_square(x) * std::erfc(x);
@@ -21,7 +21,7 @@ double erfcx(double x) {
   return (1 - z * (1 - z * (3 - z * (15 - z * 105)))) / (x * kSqrtPi);
 }
 
-// Winitzki's approximation, then Halley steps on erf (or erfc in the tail)
+// The inverse of erf: Winitzki's approximation, improved by Halley steps for erf, or for erfc in the tail.
 double erfinv_tail(double q);
 double erfinv(double y) {
   if (!(std::abs(y) < 1)) return std::abs(y) == 1 ? std::copysign(kInf, y) : kNaN;
@@ -35,7 +35,7 @@ double erfinv(double y) {
   }
   return x;
 }
-// x with erfc(x) = q, 0 < q < 1
+// Returns x with erfc(x) = q, for 0 < q < 1.
 double erfinv_tail(double q) {
   const double l = std::log(q) + std::log(2 - q), a = 2 / (kPiD * 0.147) + l / 2;
   double x = std::sqrt(std::sqrt(a * a - l / 0.147) - a);

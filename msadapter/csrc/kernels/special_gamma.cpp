@@ -4,8 +4,8 @@
 namespace msa {
 namespace {
 
-// Recurrence up to 10, then the asymptotic series, and reflection for negative numbers. float is computed in float,
-// so that the numbers equal PyTorch's near the zeros, where terms cancel.
+// digamma: the recurrence up to 10, then the asymptotic series, and the reflection formula for negative numbers. float
+// is computed in float, so that the numbers equal PyTorch's near the zeros, where terms cancel.
 template <class T>
 T digamma(T x) {
   if (x == 0) return std::copysign(T(INFINITY), -x);
@@ -28,7 +28,8 @@ T digamma(T x) {
   return r + std::log(x) - T(0.5) / x - tail;
 }
 
-// sum over k >= 0 of (k + q)^-s: ten terms or more directly, the rest by Euler-Maclaurin
+// The Hurwitz zeta function, the sum of (k + q)^-s over k >= 0. Ten terms or more are added directly, and the rest is
+// the Euler-Maclaurin formula.
 double zeta(double s, double q) {
   if (s == 1) return kInf;
   if (!(s > 1)) return kNaN;
@@ -77,7 +78,7 @@ double lgamma_of(double x) {
   return ::lgamma_r(x, &sign);
 }
 
-// Six steps of the recurrence, then the asymptotic series; reflection below 1/2.
+// trigamma: six steps of the recurrence, then the asymptotic series, and the reflection formula below 1/2.
 template <class T>
 T trigamma(T x) {
   T reflected = 0;
@@ -140,7 +141,7 @@ double polygamma(int64_t n, double x) {
   return (n % 2 ? 1. : -1.) * std::exp(lgamma_of(static_cast<double>(n) + 1)) * zeta(static_cast<double>(n) + 1, x);
 }
 
-// x^a e^-x / Gamma(a + 1); for large a by Stirling's series around x = a, where the direct form cancels
+// x^a e^-x / Gamma(a + 1). For a large a near x, where the direct formula loses digits, Stirling's series is used.
 double gamma_factor(double a, double x) {
   if (a < 50) return std::exp(a * std::log(x) - x - lgamma_of(a + 1));
   const double d = (x - a) / a;
@@ -157,7 +158,7 @@ double lower_series(double a, double x) {
   }
   return gamma_factor(a, x) * sum;
 }
-// Lentz's form of the continued fraction, for x > a + 1
+// The upper incomplete gamma function by a continued fraction (Lentz's algorithm), for x > a + 1.
 double upper_fraction(double a, double x) {
   double b = x + 1 - a, c = 1e300, d = 1 / b, h = d;
   for (double i = 1; i < 200000; i += 1) {

@@ -1,4 +1,4 @@
-// Special functions are computed in double for every float type, then rounded.
+// Macros for special functions. They are computed in double for every float type, and the result is rounded.
 #pragma once
 #include <limits>
 

@@ -1,4 +1,4 @@
-// Arithmetic that rounds to the element type after every step, like PyTorch's kernels that compute in this type.
+// Arithmetic that rounds to the element type after every step. Some of PyTorch's kernels for 16-bit types compute so.
 #pragma once
 #include "dtype.h"
 
@@ -55,7 +55,8 @@ struct stepwise_type<BFloat16> {
 template <class T>
 using stepwise_t = typename stepwise_type<T>::type;
 
-// The value as an ordinary number, for functions such as floor and fmod whose results need no rounding.
+// The value as an ordinary number, for functions such as floor and fmod, whose results fit the element type without
+// rounding.
 template <class T>
 inline float plain(Stepwise<T> x) {
   return x.v;

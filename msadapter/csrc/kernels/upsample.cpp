@@ -105,7 +105,7 @@ Narrow narrowing(Mode mode, DType dtype, const Resize &r) {
   return dtype == DType::F16 ? narrowed<Half> : dtype == DType::BF16 ? narrowed<BFloat16> : same;
 }
 
-// The weights are not there yet: see weigh().
+// Everything but the weights, which weigh() adds.
 Resize make(const Dims &input, const Dims &size) {
   Resize r;
   r.spatial = static_cast<int>(input.size()) - 2;
@@ -247,7 +247,7 @@ FixedTaps fixed_taps(Mode mode, int64_t in, int64_t out, bool corners, double sc
   for (double &w : t.weight) w = std::trunc(w * (1 << f.precision) + (w < 0 ? -0.5 : 0.5));
   return f;
 }
-// One pass: `lines` x in x `inner` becomes `lines` x out x `inner`.
+// Resizes one dim: [lines][in][inner] becomes [lines][out][inner].
 void fixed_pass(const FixedTaps &f, int64_t lines, int64_t in, int64_t out, int64_t inner, const uint8_t *x,
                 uint8_t *y) {
   const Taps &t = f.taps;
@@ -287,7 +287,7 @@ void scatter(const Resize &r, const T *g, T *dx) {
 #define MSA_SWITCH_IMAGE(D, OP, ...) \
   MSA_SWITCH_(D, OP, MSA_CASE(U8, uint8_t, __VA_ARGS__) MSA_CASES_FLOAT_(__VA_ARGS__))
 
-// input, output_size, scales?, (align_corners)
+// Operands: input, output_size, scales?, and align_corners for the linear and cubic forms
 void forward(Call &c, Mode mode, const char *name) {
   const Tensor x = c.contiguous(c.in(0));
   const std::vector<double> scales = scales_of(c, 2);
@@ -306,7 +306,7 @@ void forward(Call &c, Mode mode, const char *name) {
   }
   o.finish();
 }
-// grad, input_size, output_size, scales?, (align_corners)
+// Operands: grad, input_size, output_size, scales?, and align_corners for the linear and cubic forms
 void backward(Call &c, Mode mode, const char *name) {
   const Tensor g = c.contiguous(c.in(0));
   Resize r = make(c.ints(1), c.ints(2));

@@ -3,9 +3,9 @@
 #include "../dispatch/internal.h"
 #include "guarded.h"
 
-// A function of the module: it gets its `n` positional arguments as `a`.
+// Defines a function of the module. Its positional arguments are a[0] to a[n - 1].
 #define MSA_FUNCTION(name) PyObject *name(PyObject *, PyObject *const *a, Py_ssize_t n)
-// Its entry in a table of functions.
+// The entry of such a function in a table of functions.
 #define MSA_ENTRY(py, fn) {py, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(fn)), METH_FASTCALL, nullptr}
 
 namespace msa {

@@ -13,7 +13,7 @@ MSA_FUNCTION(get_grad) {
     return acc->grad.get();
   });
 }
-// set_grad(t, grad | None) -> True when the accumulator holds it
+// set_grad(t, grad | None) -> whether the node of the leaf holds the gradient
 MSA_FUNCTION(set_grad) {
   return guarded([&]() -> PyObject * {
     expect(n, 2);

@@ -13,6 +13,7 @@ bool init_storage(PyObject *module);
 bool init_gradients(PyObject *module);
 bool init_nodes(PyObject *module);
 bool init_exchange(PyObject *module);
+bool init_devices(PyObject *module);
 
 namespace {
 
@@ -70,7 +71,7 @@ MSA_FUNCTION(autocast_enabled) {
     return PyBool_FromLong(autocast_state().enabled);
   });
 }
-MSA_FUNCTION(set_autocast) {  // (accelerator or host, enabled, dtype)
+MSA_FUNCTION(set_autocast) {  // (True for accelerators or False for the CPU, enabled, dtype)
   return guarded([&]() -> PyObject * {
     expect(n, 3);
     auto &s = autocast_state();
@@ -81,7 +82,7 @@ MSA_FUNCTION(set_autocast) {  // (accelerator or host, enabled, dtype)
     Py_RETURN_NONE;
   });
 }
-MSA_FUNCTION(fused_instruction_names) {  // -> list of names, each at the place that is its code
+MSA_FUNCTION(fused_instruction_names) {  // -> list of names; the position of a name is the code of the instruction
   return guarded([&]() -> PyObject * {
     (void)a;
     (void)n;
@@ -185,7 +186,7 @@ extern "C" __attribute__((visibility("default"))) PyObject *PyInit__C() {
   }
   PyObject *m = PyModule_Create(&msa::definition);
   for (auto init : {msa::init_tensor_class, msa::init_storage, msa::init_gradients, msa::init_ops, msa::init_nodes,
-                    msa::init_exchange, msa::init_trace})
+                    msa::init_exchange, msa::init_devices, msa::init_trace})
     if (!m || !init(m)) return nullptr;
   return m;
 }

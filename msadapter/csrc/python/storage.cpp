@@ -1,4 +1,5 @@
 // Functions of `_C` about the memory of tensors: geometry, storages, views without a gradient, copies, device tags.
+#include "../device/device.h"
 #include "../device/storage_bounds.h"
 #include "arguments.h"
 
@@ -27,6 +28,7 @@ MSA_FUNCTION(data_ptr) {  // 0 if there is no memory, or if it was released
   return guarded([&] {
     (void)n;
     const TensorPtr t = arg_tensor(a[0]);
+    if (!on_cpu(t)) return PyLong_FromVoidPtr(geometry_of(t).numel == 0 ? nullptr : data_pointer(t));
     const auto &address = t->device_address();
     const bool released = address && !address->GetMutablePtr();
     return PyLong_FromVoidPtr(released || geometry_of(t).numel == 0 ? nullptr : view_of(t).data);
@@ -153,6 +155,17 @@ MSA_FUNCTION(py_become_view) {
     Py_RETURN_NONE;
   });
 }
+// Gives the storage of t, which is in an accelerator's memory, a block of another size there.
+void resize_on_device(const TensorPtr &t, int64_t bytes) {
+  const auto address = t->device_address();
+  const int64_t kept = std::min<int64_t>(static_cast<int64_t>(address->GetSize()), bytes);
+  DeviceScope scope(device_tag(t));
+  const TensorPtr fresh = new_tensor(DType::U8, {bytes});
+  if (kept > 0) copy_tensor(new_view(fresh, DType::U8, {kept}, {1}, 0), new_view(t, DType::U8, {kept}, {1}, 0));
+  finish_queue();  // operators in the queue still read the old address
+  address->set_device_pointer(fresh->device_address()->device_pointer());
+  address->SetSize(bytes);
+}
 // resize_storage(t, nbytes): changes the size of the storage of t and all its views; the bytes that fit are kept
 MSA_FUNCTION(resize_storage) {
   return guarded([&]() -> PyObject * {
@@ -160,6 +173,10 @@ MSA_FUNCTION(resize_storage) {
     auto d = arg_tensor(a[0])->device_address();
     const int64_t bytes = int_from(a[1]);
     check(bytes >= 0, "storage size must not be negative");
+    if (!on_cpu(arg_tensor(a[0]))) {
+      resize_on_device(arg_tensor(a[0]), bytes);
+      Py_RETURN_NONE;
+    }
     const size_t old = d->GetSize(), asked = std::max<size_t>(bytes, 1);
     void *p = bytes > 0 ? allocate(asked) : nullptr;
     if (p && d->GetMutablePtr()) std::memcpy(p, d->GetMutablePtr(), std::min<size_t>(old, bytes));
@@ -233,10 +250,10 @@ MSA_FUNCTION(py_copy_into) {
   return guarded([&]() -> PyObject * {
     expect(n, 2);
     TensorPtr d = arg_tensor(a[0]), s = arg_tensor(a[1]);
-    Tensor dv = view_of(d), sv = view_of(s);
+    const Tensor dv = geometry_of(d), sv = geometry_of(s);
     if (broadcast_shapes({&dv, &sv}) != dv.shape())
       fail("output with shape ", d->shape(), " doesn't match the broadcast shape ", broadcast_shapes({&dv, &sv}));
-    copy_into(dv, sv);
+    copy_tensor(d, s);
     Py_RETURN_NONE;
   });
 }

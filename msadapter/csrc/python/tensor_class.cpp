@@ -1,4 +1,5 @@
-// What the class Tensor has from C++: its properties, subscripts, and values as Python numbers.
+// The parts of the class Tensor that are written in C++: properties, subscripts, and values as Python numbers.
+#include "../kernels/wrapping.h"
 #include "arguments.h"
 
 namespace msa {
@@ -86,10 +87,10 @@ PyGetSetDef tensor_getset[] = {
 
 // ---------------------------------------------------------------- values
 PyObject *number_at(DType dtype, const void *p) {
-#define MSA_NUMBER(D, T, make)              \
-  case DType::D: {                          \
-    const T x = *static_cast<const T *>(p); \
-    return make;                            \
+#define MSA_NUMBER(D, T, make) \
+  case DType::D: {             \
+    const T x = element<T>(p); \
+    return make;               \
   }
   switch (dtype) {
     MSA_NUMBER(Bool, bool, PyBool_FromLong(x))
@@ -117,7 +118,8 @@ Ref list_of(const Tensor &v, int dim, const char *at) {
   const char *p = dim ? at : static_cast<const char *>(v.data);
   if (dim == v.ndim) return checked(number_at(v.dtype, p));
   Ref l = checked(PyList_New(v.sizes[dim]));
-  const int64_t step = v.strides[dim] * item_size(v.dtype);
+  // The stride of a dim with one element may be any number.
+  const int64_t step = wrapping_mul<int64_t>(v.strides[dim], item_size(v.dtype));
   for (int64_t i = 0; i < v.sizes[dim]; ++i) PyList_SET_ITEM(l.get(), i, list_of(v, dim + 1, p + i * step).release());
   return l;
 }
@@ -127,27 +129,27 @@ MSA_FUNCTION(item) {
   return guarded([&]() -> PyObject * {
     (void)n;
     TensorPtr t = arg_tensor(a[0]);
-    if (!on_cpu(t)) t = t->cpu();
+    t = on_host(t);
     Tensor v = view_of(t);
     if (v.numel != 1) fail("a Tensor with ", v.numel, " elements cannot be converted to Scalar");
     if (is_meta(t)) fail("Tensor.item() cannot be called on meta tensors");
     return number_at(v.dtype, v.data);
   });
 }
-// Nested lists of the values; the number itself for a tensor without dims.
+// Returns the values as nested lists, or as a number for a tensor without dims.
 MSA_FUNCTION(to_list) {
   return guarded([&]() -> PyObject * {
     (void)n;
     TensorPtr t = arg_tensor(a[0]);
     if (is_meta(t)) throw NotImplementedError("Cannot copy out of meta tensor; no data!");
-    if (!on_cpu(t)) t = t->cpu();
+    t = on_host(t);
     return list_of(view_of(t), 0, nullptr).release();
   });
 }
 PyObject *tensor_item(PyObject *self, PyObject *) { return item(nullptr, &self, 1); }
 
 // ---------------------------------------------------------------- the class
-// Tensor.__getitem__: a plain index here, any other in the table's Python function.
+// Tensor.__getitem__. Plain indices are handled here, and all others by the declared Python function.
 PyObject *tensor_getitem(PyObject *self, PyObject *index) {
   return guarded([&]() -> PyObject * {
     static PyObject *general = table_function("_getitem");

@@ -66,6 +66,18 @@ def _unwrapped(model):
     return model.module if isinstance(model, DistributedDataParallel) else model
 
 
+def _replace(owner, name: str, function) -> None:
+    """Replaces a method of one object. `_original` still finds the method that it had."""
+    function.original = _original(owner, name)
+    setattr(owner, name, function)
+
+
+def _original(owner, name: str):
+    """A method of an object as it was before `_replace`."""
+    method = getattr(owner, name)
+    return getattr(method, "original", method)
+
+
 def _names(model) -> dict:
     """Parameter -> its names. Shared parameters have several names."""
     found: dict = {}
@@ -100,7 +112,7 @@ def get_model_state_dict(model: Module, *, submodules=None, options: StateDictOp
             "torch.distributed.checkpoint.state_dict: submodules is not supported (docs/coverage.md)"
         )
     frozen = {n for p, names in _names(model).items() if not p.requires_grad for n in names}
-    state = {_fqn(name): value for name, value in _unwrapped(model).state_dict().items()}
+    state = {_fqn(name): value for name, value in _original(_unwrapped(model), "state_dict")().items()}
     if options.ignore_frozen_params:
         state = {name: value for name, value in state.items() if name not in frozen}
     return _given(state, options)
@@ -144,13 +156,13 @@ def set_model_state_dict(
     """Loads a state dict of DTensors, or, with full_state_dict, of unsharded tensors."""
     options = options or StateDictOptions()
     inner = _unwrapped(model)
-    own = inner.state_dict()
+    own = _original(inner, "state_dict")()
     by_name = {_fqn(name): name for name in own}
     given = dict(model_state_dict)
     if options.broadcast_from_rank0:
         given = _from_first(given, {n: own[full] for n, full in by_name.items()})
     state = {by_name.get(n, n): _spread_like(v, own.get(by_name.get(n, n))) for n, v in given.items()}
-    return _IncompatibleKeys(*inner.load_state_dict(state, strict=options.strict))
+    return _IncompatibleKeys(*_original(inner, "load_state_dict")(state, strict=options.strict))
 
 
 # ---- optimizers
@@ -265,7 +277,7 @@ def _optimizer_from_first(given, model, optimizer, options):
 
 
 def _load_optimizer(model, optimizer, given, options) -> None:
-    names, own = _names(model), optimizer.state_dict()
+    names, own = _names(model), _original(optimizer, "state_dict")()
     order = [p for group in optimizer.param_groups for p in group["params"]]
     state, groups, start = {}, [], 0
     for i, p in enumerate(order):
@@ -282,7 +294,7 @@ def _load_optimizer(model, optimizer, given, options) -> None:
         groups.append(
             group | {k: v for k, v in theirs.items() if k != "params"} | {"params": group["params"]}
         )
-    optimizer.load_state_dict({"state": state, "param_groups": groups})
+    _original(optimizer, "load_state_dict")({"state": state, "param_groups": groups})
 
 
 def _state_like(value, parameter, own):
@@ -325,8 +337,8 @@ def set_state_dict(
 
 def _patch_model_state_dict(model: Module, *, options: StateDictOptions | None = None) -> None:
     """Replaces `model.state_dict` and `model.load_state_dict` by the functions above."""
-    model.state_dict = lambda: get_model_state_dict(model, options=options)
-    model.load_state_dict = lambda state: set_model_state_dict(model, state, options=options)
+    _replace(model, "state_dict", lambda: get_model_state_dict(model, options=options))
+    _replace(model, "load_state_dict", lambda state: set_model_state_dict(model, state, options=options))
 
 
 def _patch_optimizer_state_dict(
@@ -334,7 +346,11 @@ def _patch_optimizer_state_dict(
 ) -> None:
     """Replaces the optimizers' state dict methods by the functions above."""
     for optimizer in _all(optimizers):
-        optimizer.state_dict = lambda: get_optimizer_state_dict(model, optimizers, options=options)
-        optimizer.load_state_dict = lambda state: set_optimizer_state_dict(
-            model, optimizers, state, options=options
+        _replace(
+            optimizer, "state_dict", lambda: get_optimizer_state_dict(model, optimizers, options=options)
+        )
+        _replace(
+            optimizer,
+            "load_state_dict",
+            lambda state: set_optimizer_state_dict(model, optimizers, state, options=options),
         )

@@ -31,6 +31,7 @@ GENERAL: dict[str, Callable] = {}  # declared fact -> rule(Call) -> list of Stra
 SPECIAL: dict[
     str, Callable
 ] = {}  # schema name -> function(declaration, inplace, bound) that runs the operator
+GENERAL_SPECIAL: dict[str, Callable] = {}  # the same: declared fact -> function
 ADJUST: dict[str, Callable] = {}  # schema name -> function(call, arguments of the local call)
 WHOLE = Replicate()
 
@@ -94,15 +95,21 @@ def rule_for(declaration):
     return next((GENERAL[fact] for fact in ("pointwise", "reduction", "along") if getattr(facts, fact)), None)
 
 
-def special(*names):
-    """A decorator that registers a function that runs operators without a rule."""
+# registers a function that runs operators without a rule
+special = decorator_of(SPECIAL)
+# the same for operators whose declarations state this fact, or this value of the fact `random`
+general_special = decorator_of(GENERAL_SPECIAL)
 
-    def decorate(function):
-        for name in names:
-            SPECIAL[name] = function
-        return function
 
-    return decorate
+def special_for(declaration) -> Callable | None:
+    """The function that runs an operator without a rule: its own, or the one for a fact of its declaration.
+
+    A composite has none of the second kind: it runs as what it is made of.
+    """
+    name, facts = declaration.schema.name, declaration.facts
+    if name in SPECIAL or name in RULES or declaration.kind == "composite":
+        return SPECIAL.get(name)
+    return GENERAL_SPECIAL["whole"] if facts.whole else GENERAL_SPECIAL.get(f"random {facts.random}")
 
 
 class _State:
@@ -140,8 +147,9 @@ def call(function, args, kwargs):
 def run(declaration, inplace: bool, bound: dict):
     """Runs an operator with its arguments by name."""
     name = declaration.schema.name
-    if name in SPECIAL:
-        return SPECIAL[name](declaration, inplace, bound)
+    own = special_for(declaration)
+    if own is not None:
+        return own(declaration, inplace, bound)
     if rule_for(declaration) is not None:
         return _by_rule(declaration, inplace, bound)
     if declaration.kind == "composite":

@@ -1,4 +1,8 @@
-"""Sharding rules of operators that compute values: element-wise, matrix products, reductions, along a dimension."""
+"""Sharding rules of operators that compute values: element-wise, matrix products, reductions, along a dimension.
+
+A rule for operators whose declarations state a fact is registered with ``general_rule``. A rule with operators' names is
+code for these operators alone, about their arguments and dims; it is no fact that anything else reads.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,8 @@ from .placement_types import Partial, Replicate, Shard
 
 R = Replicate()
 
+
 # ---- element by element
-COPIES = ("clone", "_contiguous_copy")  # a Partial of maxima, minima or products stays one
-
-
 def _aligned(x, rank: int, dim: int, length: int):
     """The operand's placement if dimension ``dim`` of the result is sharded; Replicate if the operand is broadcast there."""
     own = dim - (rank - x.ndim)
@@ -30,7 +32,7 @@ def linear(c: Call) -> list:
         return []
     made, count, outs = [], len(c.operands), len(c.outs)
     for kind in _kinds(c):
-        if c.name in COPIES and kind.reduce_op in ("max", "min", "product"):
+        if c.facts.copies and kind.reduce_op in ("max", "min", "product"):
             made.append(Strategy((kind,), (kind,)))
         if kind.reduce_op not in ("sum", "avg"):
             continue

@@ -9,13 +9,13 @@ from __future__ import annotations
 import operator
 
 from ... import ops, random
-from ...autograd import no_grad
+from ...autograd import is_grad_enabled, no_grad
 from ...ops import indexing
 from ...tensor import Tensor
 from .. import collectives
 from ..reduce_op import ReduceOp
 from . import _class_loss as class_loss
-from ._dispatch import _operands, call_plain, mesh_of, run, special, substituted
+from ._dispatch import _operands, call_plain, general_special, mesh_of, run, special, substituted
 from ._dtensor import DTensor, placed, wrap
 from ._redistribute import move
 from ._spec import gradient_placements
@@ -46,28 +46,49 @@ def _drawn(x: DTensor, generator, make):
     return move(whole, mesh, tuple(x.shape), (R,) * mesh.ndim, gradient_placements(x.placements))
 
 
-@special("Tensor.normal", "Tensor.uniform", "Tensor.exponential", "Tensor.random", "Tensor.cauchy", "Tensor.log_normal",
-         "Tensor.geometric", "Tensor.bernoulli", "rand_like", "randn_like", "randint_like", "bernoulli")  # fmt: skip
-def _random(declaration, inplace, bound):
+def _random_operand(declaration, bound):
+    """The argument that is drawn for, as (name, DTensor). RuntimeError if it is Partial."""
     name, x = next((k, v) for k, v in bound.items() if isinstance(v, DTensor))
     if any(p.is_partial() for p in x.placements):
         raise RuntimeError(
             f"{declaration.schema.name}: random numbers cannot be drawn with the placements {x.placements}; redistribute first"
         )
-    given = (
-        x.full_tensor().detach() if declaration.schema.name == "bernoulli" and bound["p"] is None else None
+    return name, x
+
+
+@general_special("random each")
+def _random(declaration, inplace, bound):
+    name, x = _random_operand(declaration, bound)
+    made = _drawn(
+        x, bound.get("generator"), lambda empty: call_plain(declaration, inplace, bound | {name: empty})
     )
+    if inplace:
+        x._local_tensor.copy_(made)
+        return x
+    made = wrap(made, x.device_mesh, x.placements, x.shape, x.stride())
+    return made.requires_grad_(bool(bound.get("requires_grad")))
+
+
+@general_special("random values")
+def _random_of_values(declaration, inplace, bound):
+    """The values of all operands are needed, so that each process gathers them and draws all numbers."""
+    keys, operands = _operands(bound)
+    if (
+        is_grad_enabled()
+        and any(x.requires_grad for x in operands)
+        and declaration.schema.name != "bernoulli"
+    ):
+        raise NotImplementedError(
+            f"torch.distributed.tensor: the gradient of {declaration.schema.name} is not supported (docs/coverage.md)"
+        )
+    _, x = _random_operand(declaration, bound)
+    whole = [v.full_tensor().detach() if isinstance(v, DTensor) else v for v in operands]
     made = _drawn(
         x,
         bound.get("generator"),
-        lambda empty: call_plain(declaration, inplace, bound | {name: empty if given is None else given}),
+        lambda empty: call_plain(declaration, inplace, substituted(bound, keys, whole)),
     )
-    if not inplace:
-        return wrap(made, x.device_mesh, x.placements, x.shape, x.stride()).requires_grad_(
-            bool(bound.get("requires_grad"))
-        )
-    x._local_tensor.copy_(made)
-    return x
+    return wrap(made, x.device_mesh, x.placements, x.shape, x.stride())
 
 
 @special("_dropout")
@@ -264,16 +285,7 @@ def _class_loss(declaration, inplace, bound):
 
 
 # ---- replicated operands: there is no rule with less communication, or the shape of the result depends on values
-WHOLE_OPERANDS = """
-_equal _index _region diagonal repeat _repeat_interleave_int _repeat_interleave_tensor _nonzero _nonzero_tuple masked_select
-nn.functional.one_hot _flash_attention _batch_norm _group_norm _as_strided Tensor.unfold index_put take _median_all mode bincount
-histc _searchsorted _isin _unique2 _unique_dim _unique_consecutive select_scatter slice_scatter diagonal_scatter scatter_reduce
-index_reduce put renorm _cdist _linalg_qr _linalg_svd _linalg_eigh _linalg_det _linalg_slogdet _cholesky_ex _inv_ex _solve_ex
-linalg.matrix_exp _nanmedian_all _constant_pad view_as_real view_as_complex polygamma multinomial
-""".split()  # noqa: SIM905
-
-
-@special(*WHOLE_OPERANDS)
+@general_special("whole")
 def _whole(declaration, inplace, bound):
     keys, operands = _operands(bound)
     mesh = mesh_of(operands, declaration.schema.name)
@@ -283,7 +295,7 @@ def _whole(declaration, inplace, bound):
             f"{declaration.schema.name}_: in-place operations that require placement changes are not supported "
             f"(the tensor is {operands[0].placements})"
         )
-    if declaration.schema.name == "multinomial" and bound["generator"] is None:
+    if declaration.facts.random and bound.get("generator") is None:
         same_state(mesh)
     plain = [placed(x, whole)._local_tensor if isinstance(x, DTensor) else x for x in operands]
     made = call_plain(declaration, inplace, substituted(bound, keys, plain))

@@ -1,0 +1,14 @@
+// What MindSpore's operators for an NPU do not take of the calls that PyTorch allows.
+#pragma once
+#include "operators.h"
+
+namespace msa {
+
+// Why MindSpore's operator for the NPU does not take these operands, or null if it does. Such a call is computed on the
+// host. docs/ascend.md lists these cases.
+const char *why_not_on_npu(const Operator &op, const Operand *args, int n);
+
+// Every MindSpore operator with such a limit, and what it does not take.
+std::vector<std::pair<std::string, std::string>> npu_limits();
+
+}  // namespace msa

@@ -1,0 +1,113 @@
+// What Python asks of devices: copies between them, waiting, and how much was copied.
+#include "../device/ascend_limits.h"
+#include "../device/device.h"
+#include "../device/operators.h"
+#include "guarded.h"
+
+namespace msa {
+namespace {
+
+// (tensor, tag)
+void read(PyObject *args, TensorPtr *t, int *tag, PyObject **object) {
+  if (!PyArg_ParseTuple(args, "Oi", object, tag)) throw PythonError{};
+  if (!is_tensor(*object)) throw TypeError("expected a tensor");
+  *t = unwrap(*object);
+}
+
+PyObject *py_copied_to(PyObject *, PyObject *args) {
+  return guarded([&] {
+    TensorPtr t;
+    int tag;
+    PyObject *object;
+    read(args, &t, &tag, &object);
+    return wrap(copy_to_device(t, tag));
+  });
+}
+
+PyObject *placed(PyObject *, PyObject *args) {
+  return guarded([&] {
+    TensorPtr t;
+    int tag;
+    PyObject *object;
+    read(args, &t, &tag, &object);
+    if (has_accelerator() && device_tag(t) != tag) return wrap(copy_to_device(t, tag));
+    set_device_tag(t, tag);
+    Py_INCREF(object);
+    return object;
+  });
+}
+
+PyObject *in_device_memory(PyObject *, PyObject *object) {
+  return guarded([&] {
+    if (!is_tensor(object)) throw TypeError("expected a tensor");
+    return PyBool_FromLong(!on_cpu(unwrap(object)));
+  });
+}
+
+PyObject *has_own_memory(PyObject *, PyObject *) {
+  return guarded([] { return PyBool_FromLong(has_accelerator()); });
+}
+
+PyObject *synchronise(PyObject *, PyObject *) {
+  return guarded([]() -> PyObject * {
+    if (accelerator()) accelerator()->synchronise();
+    Py_RETURN_NONE;
+  });
+}
+
+PyObject *py_copy_counts(PyObject *, PyObject *) {
+  return guarded([] {
+    const CopyCounts &c = copy_counts();
+    return Py_BuildValue("(LLLL)", static_cast<long long>(c.to_host), static_cast<long long>(c.from_host),
+                         static_cast<long long>(c.bytes_to_host), static_cast<long long>(c.bytes_from_host));
+  });
+}
+
+PyObject *own_code(PyObject *, PyObject *) { return PyLong_FromLong(own_code_tag()); }
+
+PyObject *runs_on_accelerator(PyObject *, PyObject *name) {
+  return guarded([&] {
+    const char *text = PyUnicode_AsUTF8(name);
+    if (!text) throw PythonError{};
+    if (!accelerator()) throw std::runtime_error("this process computes on the host only");
+    const Operator *op = find_operator(text);
+    return PyBool_FromLong(op->runs_on && op->runs_on(accelerator()->type()));
+  });
+}
+
+PyObject *limits(PyObject *, PyObject *) {
+  return guarded([] {
+    Ref all = checked(PyList_New(0));
+    for (auto &[name, reason] : npu_limits()) {
+      Ref pair = checked(Py_BuildValue("(ss)", name.c_str(), reason.c_str()));
+      if (PyList_Append(all.get(), pair.get()) < 0) throw PythonError{};
+    }
+    return all.release();
+  });
+}
+
+PyMethodDef functions[] = {
+    {"copied_to", py_copied_to, METH_VARARGS, "copied_to(tensor, tag) -> a copy on the device with that tag"},
+    {"placed", placed, METH_VARARGS,
+     "placed(tensor, tag) -> a new tensor, to which nobody else refers yet, on the device with that tag"},
+    {"in_device_memory", in_device_memory, METH_O, "whether the tensor is in the memory of an accelerator"},
+    {"has_own_memory", has_own_memory, METH_NOARGS, "whether the accelerator is another device than the host"},
+    {"runs_on_accelerator", runs_on_accelerator, METH_O,
+     "whether MindSpore has the operator with this name for the accelerator"},
+    {"own_code_tag", own_code, METH_NOARGS,
+     "the tag of the device for which an operator's own code makes tensors, or -1 outside of such code"},
+    {"npu_limits", limits, METH_NOARGS,
+     "[(MindSpore operator, what it does not take on an NPU)]: such calls are computed on the host"},
+    {"synchronise_device", synchronise, METH_NOARGS, "wait until the accelerator has done all issued work"},
+    {"copy_counts", py_copy_counts, METH_NOARGS,
+     "(copies to the host, copies from the host, bytes to the host, bytes from the host) since the start"},
+    {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+bool init_devices(PyObject *module) {
+  find_accelerator();
+  return PyModule_AddFunctions(module, functions) == 0;
+}
+
+}  // namespace msa
