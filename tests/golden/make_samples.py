@@ -38,6 +38,8 @@ def record(path: str, sample, arrays: dict) -> dict:
 
 def cases_of(op, dtype, arrays: dict) -> list[dict]:
     path, kept = public_path(op), []
+    if op.name.startswith("empty"):  # its numbers are undefined, and may be equal twice by chance
+        return kept
     if path is None or dtype not in op.supported_dtypes("cpu"):
         return kept
     torch.manual_seed(SEED + zlib.crc32(op.full_name.encode()))

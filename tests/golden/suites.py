@@ -53,6 +53,7 @@ SUITES = {
     "optim_cases": _suite("optim.schedule_cases", "optim.rule_cases", "optim.search_cases", packed=True),
     "optim_forms": _suite("optim.form_cases", packed=True),
     "out_forms": _suite("golden.make_out_forms"),
+    "out_rules": _suite("golden.out_rules"),
     "programs": _suite("golden.programs", packed=True),
     "programs_digests": _suite("golden.make_programs_digests", packed=True),
     "random": _suite("golden.random_cases", seed=1234),
@@ -66,13 +67,17 @@ SUITES = {
     "transformers": _suite("golden.make_transformers"),
     "utils": _suite("utils.utils_cases"),
     # Expressions: lines of Python with a set-up.
+    "accepted_arguments": _suite("golden.expressions.accepted_arguments"),
     "aten": _suite("golden.expressions.aten"),
+    "element_values": _suite("golden.expressions.element_values"),
     "float8": _suite("golden.expressions.float8"),
     "further_names": _suite("golden.expressions.further_names"),
     "indexing": _suite("golden.expressions.structure:INDEXING"),
     "linalg": _suite("golden.expressions.linalg"),
     "matmul": _suite("golden.expressions.nn_ops:MATMUL"),
-    "op_options": _suite("golden.expressions.op_options"),
+    "op_options": _suite(
+        "golden.expressions.op_options", "golden.expressions.op_branches", "golden.expressions.op_branches_nn"
+    ),
     "nn_functions": _suite("golden.expressions.nn_ops:NN"),
     "number_ranges": _suite("golden.expressions.number_ranges"),
     "pointwise": _suite("golden.expressions.pointwise"),

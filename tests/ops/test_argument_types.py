@@ -30,7 +30,9 @@ def _public():
         if name.split(".")[-1].startswith("_"):
             continue
         if "f" in declaration.forms and not name.startswith("Tensor."):
-            function = functools.reduce(getattr, name.split("."), torch)
+            # Some operators have names below torch.ops alone.
+            root = torch.ops if name.startswith("aten.") else torch
+            function = functools.reduce(getattr, name.split("."), root)
             yield name, function, declaration.schema
         if declaration.inplace is not None:
             yield name + "_", declaration.inplace, declaration.schema

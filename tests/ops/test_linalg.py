@@ -128,3 +128,9 @@ def test_transform_of_views():
     torch.testing.assert_close(torch.fft.fft(x.t()), torch.fft.fft(x.t().contiguous()))
     torch.testing.assert_close(torch.fft.rfft(x[::2, 1:7]), torch.fft.rfft(x[::2, 1:7].contiguous()))
     torch.testing.assert_close(torch.fft.fft(x[0].expand(4, 8)), torch.fft.fft(x[0]).expand(4, 8))
+
+
+@pytest.mark.parametrize("other", [torch.float16, torch.float64])
+def test_cdist_refuses_two_dtypes(other):
+    with pytest.raises(RuntimeError, match="expected m1 and m2 to have the same dtype, but got: float != "):
+        torch.cdist(torch.ones(30, 40), torch.ones(20, 40, dtype=other))

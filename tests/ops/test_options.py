@@ -1,4 +1,4 @@
-"""Operators with options away from their defaults, and their gradients, against PyTorch."""
+"""Operators with options away from their defaults, on rare branches, and their gradients, against PyTorch."""
 
 from __future__ import annotations
 

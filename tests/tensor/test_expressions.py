@@ -8,7 +8,15 @@ import msadapter as torch
 from tests.golden.suites import cases
 from tests.golden.verdict import check
 
-TOPICS = ("aten", "float8", "further_names", "number_ranges", "rare_methods", "storages")
+TOPICS = (
+    "accepted_arguments",
+    "aten",
+    "float8",
+    "further_names",
+    "number_ranges",
+    "rare_methods",
+    "storages",
+)
 CASES = {topic: cases(topic) for topic in TOPICS}
 ALL = [(topic, case) for topic in TOPICS for case in CASES[topic]]
 

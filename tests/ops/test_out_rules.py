@@ -1,0 +1,40 @@
+"""Which operands and results a call with out= refuses: see tests/golden/out_rules.py."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+import msadapter as torch
+from tests.golden import out_rules, store
+from tests.golden.verdict import judge, unused
+
+GOLDEN = store.load("out_rules").cases
+
+
+@cache
+def _answer(name: str) -> dict[str, str] | None:
+    return out_rules.answer(torch, name)
+
+
+CASES = [(name, case) for name, cases in GOLDEN.items() for case in cases]
+
+
+@pytest.mark.parametrize(("name", "case"), CASES)
+def test_out_rules(name, case):
+    ours, theirs = _answer(name), GOLDEN[name][case]
+    assert ours is not None, f"{name} does not succeed with ordinary results"
+    difference = None if ours[case] == theirs else f"{ours[case]} instead of {theirs}"
+    judge("out_rules", f"{out_rules.operator(name)}: {case}", difference)
+
+
+def test_known_failures_name_cases():
+    assert unused("out_rules", [f"{out_rules.operator(name)}: {case}" for name, case in CASES]) == []
+
+
+def test_an_integer_of_a_composite_must_fit_64_bits():
+    with pytest.raises((ValueError, TypeError), match="Overflow when unpacking long"):
+        torch.nonzero_static(torch.ones(2), size=2**64)
+    with pytest.raises(TypeError, match="Overflow when unpacking long"):
+        torch.broadcast_to(torch.ones(2), [2**64, 2])
