@@ -22,7 +22,7 @@ from tests.distributed.ranks import TORCHRUN, environment, left, torchrun
 GREETING = b"msadapter store 1\n"
 SECRET = "MSADAPTER_JOB_SECRET"
 SOON = timedelta(seconds=5)
-PLAIN = "import os\nprint('rank', os.environ['RANK'], 'of', os.environ['WORLD_SIZE'])\n"
+PLAIN = "import os\nprint(f\"rank {os.environ['RANK']} of {os.environ['WORLD_SIZE']}\")\n"
 UP = """
 import os, sys, time, torch
 import torch.distributed as dist

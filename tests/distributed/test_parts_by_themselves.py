@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import threading
 import time
 from datetime import timedelta
@@ -10,8 +12,16 @@ import pytest
 
 import msadapter as torch
 import msadapter.distributed as dist
-from msadapter.distributed import progress, run, setup, signatures, utils
+from msadapter.distributed import mpi_world, msrun, progress, run, setup, signatures, utils
+from msadapter.distributed._shard.sharded_tensor import (
+    Shard,
+    ShardedTensor,
+    ShardedTensorMetadata,
+    TensorProperties,
+)
+from msadapter.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
 from msadapter.distributed.debug import Checked
+from msadapter.distributed.optim import PostLocalSGDOptimizer
 from msadapter.distributed.store import HashStore, PrefixStore, _seconds
 
 
@@ -251,3 +261,166 @@ def test_sizes_of_subgroups(size, text, monkeypatch):
     monkeypatch.setattr(setup, "get_world_size", lambda group=None: 2)
     with pytest.raises(ValueError, match=text):
         setup.new_subgroups(size)
+
+
+def test_ranks_by_devices(monkeypatch):
+    class Answer:
+        stdout = b"0\n"
+
+    asked = []
+    monkeypatch.setattr(run.subprocess, "run", lambda words, **k: asked.append((words, k)) or Answer)
+    monkeypatch.setattr(run.os, "cpu_count", lambda: 7)
+    assert run._local_size("auto") == 7 and run._local_size("cpu") == 7 and len(asked) == 1
+    with pytest.raises(ValueError, match="Cuda is not available"):
+        run._local_size("gpu")
+    Answer.stdout = b"4\n"
+    assert run._local_size("auto") == 4 and run._local_size("gpu") == 4
+    words, options = asked[-1]
+    assert (
+        words[0] == run.sys.executable
+        and words[1] == "-c"
+        and options == {"check": True, "capture_output": True}
+    )
+    compile(words[2], "code", "exec")
+    monkeypatch.setattr(run.os, "cpu_count", lambda: None)
+    assert run._local_size("cpu") == 1
+
+
+def test_jobs_of_msrun(tmp_path):
+    def job(*words):
+        return msrun.job_of(msrun.get_args_parser().parse_args([*words, "script.py", "--own", "3"]))
+
+    plain = job("--worker_num", "2", "--local_worker_num", "2")
+    assert plain.command[1:] == ["-u", "script.py", "--own", "3"] and plain.environment == {"RANK_SIZE": 2}
+    assert (plain.nodes, plain.local_size, plain.node_rank, plain.log_dir) == (1, 2, 0, ".")
+    assert (
+        plain.log_name == "worker_{rank}.log"
+        and plain.redirects == {0: 3, 1: 3}
+        and plain.tee == {0: 0, 1: 0}
+    )
+    assert plain.shown_ranks is None and plain.tee_prefix is False
+    other = job("--worker_num=4", "--local_worker_num=2", "--worker_log_name=w{rank}x", "--cluster_time_out=-1",
+                "--tail_worker_log=0,3", "--join=True", "--log_dir=logs", "--master_addr=1.2.3.4", "--master_port=99")  # fmt: skip
+    assert (other.nodes, other.least_nodes, other.node_rank, other.log_name) == (2, 2, None, "w{rank}x.log")
+    assert (
+        other.join_timeout == 10 * 365 * 86400.0 and other.shown_ranks == {0, 3} and other.tee == {0: 3, 1: 3}
+    )
+    assert (other.host, other.port, other.log_dir) == ("1.2.3.4", 99, "logs")
+    assert (
+        job("--worker_num=4", "--local_worker_num=2", "--node_rank=1", "--cluster_time_out=7").node_rank == 1
+    )
+    assert job("--worker_num=4", "--local_worker_num=2", "--cluster_time_out=7").join_timeout == 7.0
+    assert job("--worker_num=1", "--local_worker_num=1", "--cluster_time_out=0").join_timeout == 0.0
+    for words in (("--worker_num=3", "--local_worker_num=2"), ("--worker_num=0", "--local_worker_num=1")):
+        with pytest.raises(ValueError, match="must be a multiple"):
+            job(*words)
+    with pytest.raises(SystemExit, match="can't open file"):
+        msrun.main(["--worker_num=1", "--local_worker_num=1", str(tmp_path / "absent.py")])
+
+
+def test_who_has_started_this_process(monkeypatch):
+    names = [n for n in os.environ if n.startswith(("PMI", "OMPI", "TORCHELASTIC"))]
+    for name in names:
+        monkeypatch.delenv(name)
+
+    def found(**variables):
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in variables.items():
+                patch.setenv(name, value)
+            return mpi_world.under_mpiexec()
+
+    assert not found() and not found(PMI_RANK="0") and not found(PMI_PORT="1") and not found(PMIX_RANK="0")
+    assert found(PMI_RANK="0", PMI_PORT="h:1") and found(PMIX_RANK="0", PMIX_SERVER_URI2="x")
+    assert found(OMPI_COMM_WORLD_RANK="0", OMPI_MCA_ess_base_jobid="x") and not found(OMPI_MCA_orte_x="y")
+    assert not found(PMI_RANK="0", PMI_PORT="h:1", TORCHELASTIC_RUN_ID="a")
+    one, two = socket.socketpair()
+    with one, two:
+        assert found(PMI_RANK="0", PMI_FD=str(one.fileno()))
+    for number in ("", "x", "-1", "99999", "9" * 30):
+        assert not found(PMI_RANK="0", PMI_FD=number)
+
+
+def test_values_of_a_sharded_tensor():
+    own = Shard.from_tensor_and_offsets(torch.ones(2, 3), [4, 0], 1)
+    assert own.metadata.shard_offsets == [4, 0] and own.metadata.shard_sizes == [2, 3]
+    assert str(own.metadata.placement).startswith("rank:1/cpu")
+    properties = TensorProperties(dtype=torch.float32, requires_grad=True)
+    whole = ShardedTensorMetadata([own.metadata], torch.Size([6, 3]), properties)
+    made = ShardedTensor(whole, [own])
+    assert made.local_tensor() is own.tensor and made.size() == (6, 3) and made.size(1) == 3
+    assert made.dtype is torch.float32 and made.requires_grad is True and made.metadata() is whole
+    for shards in ([], [own, own]):
+        with pytest.raises(NotImplementedError, match="single local shard"):
+            ShardedTensor(whole, shards).local_tensor()
+
+
+def test_steps_of_an_averaging_optimizer():
+    class Averager:
+        step = 3
+        seen: list = []
+
+        def average_parameters(self, params):
+            self.seen.append(params)
+
+    parameter = torch.nn.Parameter(torch.ones(2))
+    averager = Averager()
+    made = PostLocalSGDOptimizer(torch.optim.SGD([parameter], 0.5, momentum=0.9), averager)
+    parameter.grad = torch.ones(2)
+    assert made.step(lambda: 7) == 7 and made.step() is None and averager.seen == [made.param_groups] * 2
+    state = made.state_dict()
+    assert state["step"] == 3 and made.state is made.optim.state and repr(made) == repr(made.optim)
+    averager.step = 9
+    other = PostLocalSGDOptimizer(torch.optim.SGD([parameter], 0.1, momentum=0.9), Averager())
+    other.load_state_dict(state | {"step": 5})
+    assert other.averager.step == 5 and other.param_groups is other.optim.param_groups
+    assert other.param_groups[0]["lr"] == 0.5
+    with pytest.warns(UserWarning, match="does not contain a step counter"):
+        other.load_state_dict({k: v for k, v in state.items() if k != "step"})
+    assert other.averager.step == 0
+    other.add_param_group({"params": [torch.nn.Parameter(torch.ones(1))]})
+    assert len(other.optim.param_groups) == 2
+    parameter.grad = torch.ones(2)
+    other.zero_grad(set_to_none=False)
+    assert parameter.grad.tolist() == [0, 0]
+    other.zero_grad()
+    assert parameter.grad is None
+
+
+def test_compressed_hooks():
+    class Bucket:
+        def __init__(self):
+            self.held = torch.tensor([1.0, 1 / 3])
+
+        def buffer(self):
+            return self.held
+
+        def set_buffer(self, value):
+            self.held = value
+
+    def hook(state, bucket, in_list):
+        assert state == "state"
+        future = torch.futures.Future()
+        future.set_result([bucket.buffer() * 2] if in_list else bucket.buffer() * 2)
+        return future
+
+    for wrapper, dtype in (
+        (default_hooks.fp16_compress_wrapper, torch.float16),
+        (default_hooks.bf16_compress_wrapper, torch.bfloat16),
+    ):
+        for in_list in (True, False):
+            bucket = Bucket()
+            first = bucket.held
+            found = wrapper(lambda s, b, in_list=in_list: hook(s, b, in_list))("state", bucket).wait()
+            assert found is first and bucket.held.dtype is dtype
+            assert torch.equal(found, (torch.tensor([1.0, 1 / 3]).to(dtype) * 2).float())
+    state = type("State", (), {"matrix_approximation_rank": 2, "min_compression_rate": 2})
+    for shape, rank in (
+        ((9,), 0),
+        ((40, 40), 2),
+        ((4, 4), 0),
+        ((40, 1, 40), 2),
+        ((8, 8), 0),
+        ((16, 16), 2),
+        ((1, 99), 0),
+    ):
+        assert powerSGD_hook._rank_of(state, torch.zeros(shape)) == rank, shape

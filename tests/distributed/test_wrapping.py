@@ -203,3 +203,96 @@ def test_what_is_not_supported_says_so():
         _symmetric_memory.rendezvous(None)
     with pytest.raises(NotImplementedError, match="SAFETENSORS"):
         filesystem._write_item(None, None, None, None, "", filesystem.SerializationFormat.SAFETENSORS)
+
+
+def test_answers_of_policies():
+    linear, other = nn.Linear(1, 1), nn.ReLU()
+    policy = wrap.ModuleWrapPolicy({nn.Linear})
+    assert "Linear" in repr(policy) and policy(other, True) is True
+    assert [policy(m, False) for m in (linear, other)] == [True, False]
+    for recurse, wanted in ((True, [True, True]), (False, [True, False])):
+        assert [
+            wrap._wrap_module_cls_individually(m, [nn.Linear], recurse) for m in (linear, other)
+        ] == wanted
+    with pytest.raises(ValueError, match="should return False/True or a kwarg dict"):
+        wrap.CustomPolicy(lambda m: 3)._run_policy(linear, set(), {})
+    assert wrap.CustomPolicy(lambda m: True)._run_policy(linear, {linear}, {}) == {}
+    found = wrap.CustomPolicy(lambda m: {"a": 2})._run_policy(linear, set(), {"a": 1, "b": 3})
+    assert found == {linear: {"a": 2, "b": 3}}
+    root = model()
+    for policy, wrapper in ((None, Wrapper), (wrap.always_wrap_policy, None)):
+        with pytest.raises(AssertionError, match="Must specify"):
+            wrap._recursive_wrap(root, policy, wrapper, set(), set())
+    with pytest.raises(AssertionError, match="already wrapped"):
+        wrap._recursive_wrap(Wrapper(root), wrap.always_wrap_policy, Wrapper, set(), set())
+    made, count = wrap._recursive_wrap(root, wrap.always_wrap_policy, Wrapper, {root[1]}, {root[0].bias})
+    assert isinstance(made, Wrapper) and count == sum(p.numel() for p in root.parameters()) - 4
+    assert isinstance(root[0], Wrapper) and not isinstance(root[1], Wrapper)
+
+
+def test_classes_without_mixed_precision():
+    root = model()
+
+    class Mixed:
+        _module_classes_to_ignore = (nn.ReLU,)
+
+    with pytest.warns(UserWarning, match="mixed precision disabled"):
+        _wrap_utils._auto_wrap(
+            root, wrap.ModuleWrapPolicy({nn.Linear}), set(), set(), {"mixed_precision": Mixed}, Wrapper
+        )
+    options = {n.replace("inner.", ""): m.options for n, m in root.named_modules() if isinstance(m, Wrapper)}
+    assert options == {
+        "0": {"mixed_precision": Mixed},
+        "1.0": {"mixed_precision": Mixed},
+        "1.1": {"mixed_precision": None},
+        "2.0": {"mixed_precision": Mixed},
+    }
+    kept = wrap._run_mixed_precision_override_policy(model(), [nn.ReLU], set(), {"a": 1}, {})
+    assert list(kept.values()) == [{"a": 1, "mixed_precision": None}]
+    root = model()
+    assert wrap._run_mixed_precision_override_policy(root, [nn.ReLU], {root[1][1]}, {}, {}) == {}
+
+
+@pytest.mark.parametrize("way", list(recompute.CheckpointImpl))
+def test_recomputation_with_keywords_and_functions(way):
+    class Scaled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(3, 2)
+
+        def forward(self, x, y=None, *, scale=1.0):
+            return self.layer(x) * scale + y
+
+    inner = Scaled()
+    wrapper = recompute.checkpoint_wrapper(inner, way)
+    x, y = torch.randn(4, 3, requires_grad=True), torch.randn(4, 2, requires_grad=True)
+    first = torch.autograd.grad(inner(x, y, scale=3.0).square().sum(), (x, y))
+    second = (
+        torch.autograd.grad(wrapper(x, y, scale=3.0).square().sum(), (x, y))
+        if way.name != "REENTRANT"
+        else None
+    )
+    if second is None:  # re-entrant recomputation needs backward()
+        wrapper(x, scale=3.0, y=y).square().sum().backward()
+        second = x.grad, y.grad
+    assert all(torch.allclose(a, b) for a, b in zip(first, second, strict=True))
+    calls = []
+    own = recompute.checkpoint_wrapper(
+        inner, way, lambda f, *a, note, **k: calls.append(note) or f(*a, **k), note="n"
+    )
+    assert torch.equal(own(x, y), inner(x, y)) and calls == ["n"]
+
+
+def test_recomputation_by_a_policy():
+    root = model()
+    recompute.apply_activation_checkpointing(root, auto_wrap_policy=wrap.ModuleWrapPolicy({nn.ReLU}))
+    assert isinstance(root[1][1], recompute.CheckpointWrapper) and isinstance(root[0], nn.Linear)
+    root = model()
+    recompute.apply_activation_checkpointing(root)
+    assert isinstance(root[0], recompute.CheckpointWrapper) and not isinstance(
+        root, recompute.CheckpointWrapper
+    )
+    root = model()
+    only = functools.partial(wrap.lambda_auto_wrap_policy, lambda_fn=lambda m: isinstance(m, nn.ReLU))
+    recompute.apply_activation_checkpointing(root, auto_wrap_policy=only)
+    assert isinstance(root[1][1], recompute.CheckpointWrapper) and isinstance(root[0], nn.Linear)

@@ -47,6 +47,9 @@ _SYMMETRIC = {
     "minimum",
     "gcd",
     "lcm",
+    "logical_and",
+    "logical_or",
+    "logical_xor",
 }  # the order of their arguments changes no result
 _TELLING = {"warn", "warning", "info", "debug", "print"}
 

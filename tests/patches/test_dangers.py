@@ -36,15 +36,6 @@ def rule(target: str = "toy/engine.py") -> Patch:
     )  # fmt: skip
 
 
-@pytest.fixture
-def tree(tmp_path: Path) -> Path:
-    folder = tmp_path / "upstream"
-    (folder / "toy").mkdir(parents=True)
-    (folder / "toy/version.txt").write_text("1.4\n")
-    (folder / "toy/engine.py").write_text(ENGINE)
-    return folder
-
-
 def contents(folder: Path) -> dict[str, bytes | str]:
     return {
         path.relative_to(folder).as_posix(): os.readlink(path) if path.is_symlink() else path.read_bytes()
@@ -412,6 +403,9 @@ BROKEN = {
     "rules that are a text": lambda m: m.update(patches="speed"),
     "a rule without a target": lambda m: m["patches"][0].pop("target"),
     "a target that is a list": lambda m: m["patches"][0].update(target=[]),
+    "a sha256 before the rule that is a list": lambda m: m["patches"][0].update(sha256_before=[]),
+    "a sha256 before the rule that is absent": lambda m: m["patches"][0].pop("sha256_before"),
+    "a content of a file that is a number": lambda m: m["files"].update({"toy/version.txt": 3}),
     "an origin that is a text": lambda m: m.update(origin="here"),
 }
 

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from patches import MANIFEST, Patch, PatchError, Upstream, apply, history, manager, runtime
+from patches import MANIFEST, Patch, PatchError, Upstream, apply, drift, history, manager, runtime
 from patches import __main__ as program
 from patches import tree as trees
 from patches.bisect import search
 from patches.drift import difference, fragments_beside
 from patches.edits import chain, replace
-from patches.rules import check_target, edited, fingerprint, source_of
+from patches.rules import check_target, edited, fingerprint, number, source_of
 
 ENGINE = "def speed(x):\n    y = x\n    return y  # fast\n\n\ndef other():\n    return 1\n"
 UPSTREAM = Upstream("toy", "toy/version.txt", lambda text: text.strip(), since="1.2", before="2.0")
@@ -36,15 +36,6 @@ def rule(**changes) -> Patch:
         "edit": replace("    y = x\n    return y  # fast", "    return x  # exact\n    # never\n    pass"),
     }
     return Patch(**(fields | changes))
-
-
-@pytest.fixture
-def tree(tmp_path: Path) -> Path:
-    folder = tmp_path / "upstream"
-    (folder / "toy").mkdir(parents=True)
-    (folder / "toy/version.txt").write_text("1.4\n")
-    (folder / "toy/engine.py").write_text(ENGINE)
-    return folder
 
 
 @pytest.fixture
@@ -254,6 +245,107 @@ def test_fragments_are_shown_beside_what_is_like_them() -> None:
     ]  # fmt: skip
 
 
+def test_fragments_of_common_characters_are_compared_in_full() -> None:
+    """In texts of 200 characters and more, difflib can ignore characters that are frequent. Here all of them are."""
+    letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    lines = [letters[7 * n :] + letters[: 7 * n] for n in range(5)]
+    shown = fragments_beside(
+        ["\n".join(lines)], "\n".join([*lines[::-1], "", "_" + lines[0][1:], *lines[1:]])
+    )
+    assert [line[:3] for line in shown.splitlines()[2:] if line[0] in "+-"] == ["-ab", "+_b"]
+
+
+def test_the_passage_that_is_most_like_a_fragment() -> None:
+    lines = [f"{'abcdefgh'[n % 8] * 9} = {'ijklmnop'[n // 8] * 9}" for n in range(40)]
+    for place in (0, 5, 21, 39):
+        source = [*lines[:place], "speed = total / 7", *lines[place:]]
+        assert drift._most_like("speed = total / 3", "\n".join(source)) == "speed = total / 7"
+        shown = fragments_beside(["speed = total / 3"], "\n".join(source)).splitlines()
+        assert shown[3:] == ["-speed = total / 3", "+speed = total / 7"]
+    assert drift._most_like("speed = x\na\nb", "other\nspeed = x") == "other\nspeed = x"
+    two = "x = 1\n  y = 2\nz = 3\nx = 1\n y = 4"
+    assert drift._most_like("  x = 1\ny = 4", two) == "x = 1\n y = 4"
+
+
+def test_a_reported_script_sees_its_own_words(tree: Path, tmp_path: Path, monkeypatch, capsys) -> None:
+    out, record = tmp_path / "out", tmp_path / "lines"
+    apply(UPSTREAM, [rule()], tree, out)
+    script = tmp_path / "scripts/run.py"
+    script.parent.mkdir()
+    (script.parent / "beside_the_script.py").write_text("WORD = 'found'\n")
+    script.write_text(
+        "import sys, beside_the_script\nprint(__name__, sys.argv[1:], beside_the_script.WORD)\n"
+    )
+    monkeypatch.setattr(sys, "argv", ["patches"])
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    assert program.main(["report", str(out), "--record", str(record), "--", str(script), "--x", "2"]) == 0
+    told = capsys.readouterr().out
+    assert "__main__ ['--x', '2'] found" in told and "speed: 0 of 1 changed lines ran" in told
+    assert record.read_text() == '{"toy/engine.py": []}\n' and not out.with_name("out.lines").exists()
+    sys.modules.pop("beside_the_script")
+
+
+def test_one_changed_line_of_a_repetitive_file(tree: Path, tmp_path: Path) -> None:
+    source = "value = 1\n" * 125 + "speed = 1\n" + "value = 1\n" * 125
+    (tree / "toy/engine.py").write_text(source)
+    one = rule(
+        fingerprints=(hashlib.sha256(source.encode()).hexdigest(),), edit=replace("speed = 1", "speed = 2")
+    )
+    apply(UPSTREAM, [one], tree, tmp_path / "out")
+    assert history.changed_lines(tmp_path / "out") == {"toy/engine.py": [126]}
+
+
+def test_sizes_up_to_the_limit(tmp_path: Path) -> None:
+    """The files are sparse: they have a size and no blocks."""
+    path = tmp_path / "large"
+    for size, right in ((256 << 20, True), ((256 << 20) + 1, False)):
+        with open(path, "wb") as file:
+            file.truncate(size)
+        if right:
+            trees._check_kind(path)
+        else:
+            with pytest.raises(PatchError, match=r"has 268435457 bytes, more than 268435456"):
+                trees._check_kind(path)
+
+
+def test_version_files_up_to_the_limit(tree: Path) -> None:
+    for size, right in ((16 << 20, True), ((16 << 20) + 1, False)):
+        (tree / "toy/version.txt").write_bytes(b"1.4" + b" " * (size - 3))
+        if right:
+            assert UPSTREAM.version_of(tree) == "1.4"
+        else:
+            with pytest.raises(PatchError, match=r"version.txt has more than 16777216 bytes"):
+                UPSTREAM.version_of(tree)
+
+
+def test_links_as_long_as_those_of_linux(tree: Path) -> None:
+    for n in range(41):
+        (tree / f"toy/l{n}").symlink_to(f"l{n - 1}" if n else "engine.py")
+    trees.check_link(tree, tree / "toy/l39")
+    assert (tree / "toy/l39").read_text() == ENGINE
+    with pytest.raises(PatchError, match="l40 is a link that leads in a circle"):
+        trees.check_link(tree, tree / "toy/l40")
+
+
+def test_code_is_compiled_as_it_would_be_imported(tree: Path, tmp_path: Path) -> None:
+    """The manager's own `from __future__ import annotations` does not count: with it, this source would be an error."""
+    source = "def outer():\n    def inner(x: (yield)):\n        return 1\n"
+    assert edited(rule(edit=lambda text: source), ENGINE) == source
+    apply(UPSTREAM, [rule(edit=lambda text: source)], tree, tmp_path / "out")
+    assert [(r["lines"], r["entered"]) for r in history.report(tmp_path / "out", tmp_path / "none")] == [
+        (3, 0)
+    ]
+
+
+def test_a_source_is_checked_before_anything_is_copied(tree: Path) -> None:
+    (tree / "toy/inside").symlink_to("engine.py")
+    found = trees.check_source(tree)
+    assert [p.name for p in found] == ["engine.py", "inside", "version.txt"]
+    (tree / "toy/outside").symlink_to("../../engine.py")
+    with pytest.raises(PatchError, match="outside is a link out of the tree"):
+        trees.check_source(tree)
+
+
 def test_a_trace_is_written_when_the_process_ends(tree: Path, tmp_path: Path, monkeypatch) -> None:
     out, record, at_exit = tmp_path / "out", tmp_path / "lines", []
     apply(UPSTREAM, [rule()], tree, out)
@@ -274,6 +366,37 @@ def test_a_rule_is_shown_without_its_sources() -> None:
     assert "speed" in shown and "for the test" in shown
     assert not any(word in shown for word in ("EXPECTED", "BEFORE", "AFTER", "UNTOUCHED", "edit="))
     assert rule() == rule(edit=lambda text: text)
+
+
+def test_numbers_of_versions() -> None:
+    assert number("1.4") == number("1.4.0rc1") == number("1.4.0.0") == (1, 4, 0, 0)
+    assert number("10") == (10, 0, 0, 0) and number("1.2.3.4") == (1, 2, 3, 4)
+    assert number("1.4") < number("1.4.0.1") < number("1.10")
+    for text in ("", "v1.2", "."):
+        with pytest.raises(PatchError, match="is not a version number"):
+            number(text)
+
+
+def test_a_template_holds_any_source(tree: Path, tmp_path: Path, monkeypatch) -> None:
+    """Line ends of Windows, backslashes and three quotes are in the source, and the template is Python again."""
+    source = 'def speed(x):\r\n    """Text \\n."""\r\n    return "\\\\" + x\r\n'
+    (tree / "toy/engine.py").write_bytes(source.encode())
+    module = importlib.import_module("patches.new")
+    (tmp_path / "patches/toy").mkdir(parents=True)
+    monkeypatch.setattr(module, "__file__", str(tmp_path / "patches/new.py"))
+    monkeypatch.setattr(module, "upstreams", lambda: ["toy"])
+    text = module.new_rule(UPSTREAM, tree, "toy/engine.py", "speed", "new_speed").read_text()
+    found: dict = {}
+    exec(text[text.index("EXPECTED") : text.index("PATCH = ")], found)
+    assert found["EXPECTED"] == source.replace("\r\n", "\n") and fingerprint(source) in text
+
+
+def test_a_rule_at_run_time_is_shown_without_its_sources() -> None:
+    made = [
+        runtime.RuntimePatch("r", "module", "f", "why", "device", function, ("a",), expected="EXPECTED")
+        for function in (len, max)
+    ]
+    assert "EXPECTED" not in repr(made[0]) and "replacement" not in repr(made[0]) and made[0] == made[1]
 
 
 def test_what_belongs_to_no_tree(tree: Path, tmp_path: Path) -> None:

@@ -12,21 +12,12 @@ from patches.__main__ import main
 from patches.edits import chain, codemod, insert_after, replace
 
 ENGINE = "import math\n\n\ndef speed(x):\n    return math.sqrt(x)  # fast\n"
+FILES = {"toy/version.txt": b"1.4.0rc1\n", "toy/windows.py": b"x = 1\r\ny = 2\r\n"}
 UPSTREAM = Upstream("toy", "toy/version.txt", lambda text: text.strip(), since="1.2", before="2.0")
 
 
 def sha(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-@pytest.fixture
-def tree(tmp_path: Path) -> Path:
-    folder = tmp_path / "upstream"
-    (folder / "toy").mkdir(parents=True)
-    (folder / "toy" / "version.txt").write_text("1.4.0rc1\n")
-    (folder / "toy" / "engine.py").write_text(ENGINE)
-    (folder / "toy" / "windows.py").write_bytes(b"x = 1\r\ny = 2\r\n")
-    return folder
 
 
 def rule(edit=None, **changes) -> Patch:
@@ -58,6 +49,8 @@ def test_a_copy_is_changed_and_the_source_is_not(tree: Path, tmp_path: Path) -> 
     assert manifest["patches"][0]["sha256_before"] == sha(ENGINE)
     assert manifest["patches"][0]["sha256_after"] == manifest["files"]["toy/engine.py"]
     assert verify(tmp_path / "out") == manifest
+    keys = ["manifest_version", "upstream", "version", "origin", "patches", "files", "originals"]
+    assert list(manifest) == keys and (manifest["manifest_version"], manifest["upstream"]) == (2, "toy")
 
 
 def test_the_same_input_gives_the_same_tree(tree: Path, tmp_path: Path) -> None:

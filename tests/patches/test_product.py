@@ -29,6 +29,9 @@ from patches.rules import check_example, fingerprint, source_of
 from patches.tree import LARGEST
 
 ROOT = Path(__file__).resolve().parents[2]
+FILES = {"toy/version.txt": b"1.4.0\n", "toy/windows.py": b"x = 1\r\ny = 2\r\n"} | {
+    f"toy/part{n}.py": f"value = {n}\nother = 'a'\n".encode() for n in range(12)
+}
 UPSTREAM = Upstream("toy", "toy/version.txt", lambda text: text.strip(), since="1.2", before="2.0")
 ENGINE = """import math
 
@@ -42,18 +45,6 @@ class Engine:
         return 0
 """
 SPEED = source_of("Engine.speed", ENGINE, "toy/engine.py")
-
-
-@pytest.fixture
-def tree(tmp_path: Path) -> Path:
-    folder = tmp_path / "upstream"
-    (folder / "toy").mkdir(parents=True)
-    (folder / "toy" / "version.txt").write_text("1.4.0\n")
-    (folder / "toy" / "engine.py").write_text(ENGINE)
-    (folder / "toy" / "windows.py").write_bytes(b"x = 1\r\ny = 2\r\n")
-    for n in range(12):
-        (folder / "toy" / f"part{n}.py").write_text(f"value = {n}\nother = 'a'\n")
-    return folder
 
 
 def rule(name="speed", **changes) -> Patch:

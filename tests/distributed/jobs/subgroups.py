@@ -1,10 +1,15 @@
 """Groups that are not all ranks, given in any order, and what averages over them divide by. Needs four ranks."""
 
+import gc
+
 import torch
 import torch.distributed as dist
+import torch.distributed._functional_collectives as fc
+import torch.distributed.nn.functional as dnn
 from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, post_localSGD_hook, powerSGD_hook
 from torch.distributed.algorithms.model_averaging import averagers
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.nn.parallel import DistributedDataParallel as DDP
 
 
@@ -287,3 +292,228 @@ def check_averages_of_parameters(rank, size):
         assert values == [plain, plain, plain, want, plain, want, plain], values
     raises(ValueError, "period", averagers.PeriodicModelAverager, 0)
     raises(ValueError, "warmup_steps", averagers.PeriodicModelAverager, 1, -1)
+
+
+# ---- collectives that return new tensors, and their gradients
+def check_functional_collectives(rank, size):
+    group, ranks = pair(rank)
+    place = ranks.index(rank)
+    x = mine(rank, 6).reshape(2, 3)
+    total = sum(mine(r, 6).reshape(2, 3) for r in ranks)
+    for given in (group, init_device_mesh("cpu", (2, 2), mesh_dim_names=("a", "b"))["a"]):
+        assert fc.all_reduce(x, "sum", given).equal(total) and x.equal(mine(rank, 6).reshape(2, 3))
+        assert fc.all_reduce(x, dist.ReduceOp.MAX, given).equal(mine(ranks[1], 6).reshape(2, 3))
+        assert fc.broadcast(x, 1, given).equal(mine(ranks[1], 6).reshape(2, 3))
+        for dim in (0, 1):
+            whole = torch.cat([mine(r, 6).reshape(2, 3) for r in ranks], dim)
+            assert fc.all_gather_tensor(x, dim, given).equal(whole)
+        assert fc.reduce_scatter_tensor(x, "avg", 0, given).equal(total[place : place + 1] / 2)
+        wide = mine(rank, 8).reshape(2, 4)
+        share = sum(mine(r, 8).reshape(2, 4) for r in ranks)[:, 2 * place : 2 * place + 2]
+        assert fc.reduce_scatter_tensor(wide, "sum", 1, given).equal(share)
+        assert fc.wait_tensor(x) is x and fc.is_torchdynamo_compiling() is False
+    moved = fc.all_to_all_single(x, None, None, group)
+    assert moved.equal(torch.stack([mine(r, 6).reshape(2, 3)[place] for r in ranks]))
+    rows = mine(rank, 9).reshape(3, 3)
+    parts = [[1, 2], [2, 1]][place]
+    got = fc.all_to_all_single(rows, [parts[0], 3 - parts[0]] if place == 0 else [2, 1], parts, group)
+    want = [mine(r, 9).reshape(3, 3)[:1] if place == 0 and r == ranks[0] else None for r in ranks]
+    assert got.shape == (3, 3) and (want[0] is None or got[:1].equal(want[0]))
+    raises(NotImplementedError, "this kind of group", fc.all_reduce, x, "sum", [0, 1])
+    raises(NotImplementedError, "gradient of", fc.reduce_scatter_tensor_autograd, x, "max", 0, group)
+
+
+def check_gradients_of_collectives(rank, size):
+    """The gradient of a sum over all ranks of (result * weight), which is known for each collective."""
+    group, ranks = pair(rank)
+    place, other = ranks.index(rank), ranks[1 - ranks.index(rank)]
+
+    def gradient(function, weight, count=4):
+        x = mine(rank, count).reshape(2, -1).requires_grad_()
+        out = function(x)
+        (out * weight(rank, out.shape)).sum().backward()
+        return x.grad
+
+    def weight(r, shape):
+        return (torch.arange(1.0, shape.numel() + 1) + 10 * r).reshape(shape)
+
+    own = torch.Size([2, 2])
+    both = weight(rank, own) + weight(other, own)
+    assert gradient(lambda x: dnn.all_reduce(x, group=group), weight).equal(both)
+    grad = gradient(lambda x: dnn.broadcast(x, ranks[1], group), weight)
+    assert grad.equal(both if place == 1 else torch.zeros(2, 2))
+    grad = gradient(lambda x: torch.cat(dnn.all_gather(x, group)), weight)
+    cat = torch.Size([4, 2])
+    whole = weight(rank, cat) + weight(other, cat)
+    assert grad.equal(whole[2 * place : 2 * place + 2])
+    assert gradient(lambda x: fc.all_gather_tensor_autograd(x, 0, group), weight).equal(grad)
+    half = torch.Size([1, 2])
+    pieces = torch.cat([weight(r, half) for r in ranks])
+    assert gradient(lambda x: fc.reduce_scatter_tensor_autograd(x, "sum", 0, group), weight).equal(pieces)
+    assert gradient(lambda x: fc.reduce_scatter_tensor_autograd(x, "avg", 0, group), weight).equal(pieces / 2)
+    grad = gradient(lambda x: fc.all_to_all_single_autograd(x, None, None, group), weight)
+    assert grad.equal(torch.stack([weight(r, own)[place] for r in ranks]))
+
+
+def check_several_tensors_at_once(rank, size):
+    group, ranks = pair(rank)
+    a, b = mine(rank), mine(rank, 2) * 2
+    work = dist.all_reduce_coalesced([a, b], group=group, async_op=True)
+    assert work.wait()
+    assert a.equal(sum(mine(r) for r in ranks)) and b.equal(2 * sum(mine(r, 2) for r in ranks))
+    single = mine(rank)
+    assert dist.all_reduce_coalesced(single, dist.ReduceOp.MIN, group) is None and single.equal(
+        mine(ranks[0])
+    )
+    raises(TypeError, "tensors", dist.all_reduce_coalesced, [1], group=group)
+    outs = [[torch.zeros(4), torch.zeros(2)] for _ in ranks]
+    dist.all_gather_coalesced(outs, [mine(rank), mine(rank, 2)], group)
+    for r, found in zip(ranks, outs, strict=True):
+        assert found[0].equal(mine(r)) and found[1].equal(mine(r, 2))
+    raises(TypeError, "device_ids", dist.barrier, group, device_ids=3)
+    dist.barrier(group, device_ids=[rank])
+
+
+def check_broadcast_in_buckets(rank, size):
+    group, ranks = pair(rank)
+    lengths = (3, 5, 1, 7)
+    for buffer in (1, 24, 40, 1 << 20):
+        sent = []
+        plain = dist.collectives.broadcast
+        dist.collectives.broadcast = lambda flat, plain=plain, sent=sent, **k: (
+            sent.append(flat.nbytes) or plain(flat, **k)
+        )
+        try:
+            given = [mine(rank, n) + n for n in lengths] + [mine(rank, 2).long()]
+            dist._broadcast_coalesced(group, given, buffer, 1)
+        finally:
+            dist.collectives.broadcast = plain
+        for t, n in zip(given, lengths, strict=False):
+            assert t.equal(mine(ranks[1], n) + n)
+        assert given[4].equal(mine(ranks[1], 2).long())
+        assert (
+            sent
+            == {1: [12, 20, 4, 28, 16], 24: [12, 24, 28, 16], 40: [36, 28, 16], 1 << 20: [64, 16]}[buffer]
+        ), sent
+
+
+def check_methods_of_groups(rank, size):
+    group, ranks = pair(rank)
+    other = 1 - ranks.index(rank)
+    t, u = mine(rank), mine(rank)
+
+    class Options:
+        reduceOp, rootRank = dist.ReduceOp.MAX, 1
+
+    group.allreduce(t).wait()
+    assert t.equal(sum(mine(r) for r in ranks))
+    group.allreduce([mine(rank), u], Options).wait()
+    assert u.equal(mine(ranks[1]))
+    t, u = mine(rank), mine(rank)
+    group.broadcast(t, root=1).wait(), group.broadcast([mine(rank), u], Options).wait()
+    assert t.equal(mine(ranks[1])) and u.equal(t)
+    group.broadcast(t * 0 + rank).wait()
+    outs = [torch.zeros(4), torch.zeros(4)]
+    group.allgather([outs], [mine(rank)]).wait()
+    assert all(o.equal(mine(r)) for o, r in zip(outs, ranks, strict=True))
+    flat, part = torch.zeros(8), torch.zeros(2)
+    group._allgather_base(flat, mine(rank)).wait()
+    assert flat.equal(torch.cat([mine(r) for r in ranks]))
+    for options, want in ((None, sum(mine(r) for r in ranks)), (Options, mine(ranks[1]))):
+        group._reduce_scatter_base(part, mine(rank), options).wait()
+        assert part.equal(want[2 * (1 - other) : 2 * (1 - other) + 2])
+    received = torch.zeros(4)
+    works = [group.send([mine(rank)], other, 3), group.recv([received], other, 3)]
+    assert all(w.wait() for w in works) and received.equal(mine(ranks[other]))
+    group.barrier().wait()
+    assert "of 2" in repr(group)
+    for _ in range(
+        3
+    ):  # nobody waits, or only for the last: the messages arrive, and no memory is freed too early
+        kept = torch.ones(1000)
+        group.allreduce([mine(rank, 1000), mine(rank, 1000), kept]).wait()
+        assert kept.eq(2).all()
+        group.allgather([outs] * 2, [mine(rank)] * 2), group.broadcast([mine(rank, 500), u])
+        group.send([mine(rank)], other, 4), group.recv([received], other, 4).wait()
+        del kept
+        gc.collect()
+
+
+def check_groups_from_groups(rank, size):
+    parent = dist.new_group([3, 1, 2, 0])
+    own = dist.split_group(parent, [[0, 3], [1, 2]])
+    assert dist.get_process_group_ranks(own) == ([0, 3] if rank in (0, 3) else [1, 2])
+    raises(ValueError, "split_ranks", dist.split_group, parent)
+    name = dist.distributed_c10d._get_process_group_name(own)
+    assert dist.distributed_c10d._resolve_process_group(name) is own
+    assert dist.distributed_c10d._get_process_group_name(object()) == "None"
+    group, ranks = pair(rank)
+    mesh = DeviceMesh.from_group(group, "cpu", mesh_dim_names=("x",))
+    assert mesh.get_group() is group and mesh._ranks == ranks and mesh["x"] is mesh and mesh.size() == 2
+    both = init_device_mesh("cpu", (2, 2), mesh_dim_names=("a", "b"))
+    groups = [both.get_group("a"), both.get_group("b")]
+    again = DeviceMesh.from_group(groups, "cpu", [[0, 1], [2, 3]], mesh_dim_names=("a", "b"))
+    assert again == both and [again.get_group(d) for d in (0, 1)] == groups
+    raises(ValueError, "Must pass mesh", DeviceMesh.from_group, groups, "cpu")
+    raises(ValueError, "ndim equal", DeviceMesh.from_group, groups, "cpu", [0, 1, 2, 3])
+    known = dist.device_mesh._mesh_resources
+    assert known.get_root_mesh_dim(both["b"]) == 1 and known.get_root_mesh_dim(both["a"]) == 0
+    assert known.get_root_mesh_dim(both) is None and known.get_mesh_dim_by_name(both, "b") == 1
+    slices = known._get_all_submeshes(both, "b")
+    assert [m._ranks for m in slices] == [[0, 1], [2, 3]] and slices[rank // 2] == both["b"]
+    assert slices[rank // 2].get_group() is both.get_group("b") and known.get_root_mesh(both["a"]) is both
+    flat = both._flatten()
+    assert flat.mesh_dim_names == ("a_b",) and both["a_b"] is flat and flat.get_group() is dist.group.WORLD
+    line = both["b"]
+    assert line._flatten() is line and line._flatten("b") is line
+    renamed = line._flatten("c")
+    assert (
+        renamed.get_group()._ranks == line._ranks and both["c"] is renamed and line._flatten("c") is renamed
+    )
+
+
+def check_state_dicts_of_sharded_models(rank, size):
+    """Everything that get_ and set_ promise, with the whole model on every rank as the measure."""
+    from torch.distributed.checkpoint import state_dict as sd
+    from torch.distributed.fsdp import fully_shard
+
+    def made(seed):
+        torch.manual_seed(seed)
+        return nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 4))
+
+    def trained(model, optimizer):
+        model(torch.ones(2, 4)).square().sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    mesh = init_device_mesh("cpu", (size,))
+    alone = made(1)
+    model = fully_shard(made(1), mesh=mesh)
+    first, second = torch.optim.Adam(alone.parameters(), 0.1), torch.optim.Adam(model.parameters(), 0.1)
+    trained(alone, first), trained(model, second)
+    full = sd.StateDictOptions(full_state_dict=True)
+    whole = sd.get_model_state_dict(model, options=full)
+    for name, value in alone.state_dict().items():
+        assert torch.allclose(whole[name], value, atol=1e-6), name
+    sharded = sd.get_model_state_dict(model)
+    assert all(v.placements == (dist.tensor.Shard(0),) for v in sharded.values())
+    offloaded = sd.StateDictOptions(full_state_dict=True, cpu_offload=True)
+    assert bool(sd.get_model_state_dict(model, options=offloaded)) == (rank == 0)
+    state = sd.get_optimizer_state_dict(model, second, options=full)
+    averages = {n: first.state[p]["exp_avg"] for n, p in alone.named_parameters()}
+    for name, value in averages.items():
+        assert torch.allclose(state["state"][name]["exp_avg"], value, atol=1e-6)
+    spread = sd.StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+    for flat in (False, True):
+        spread.flatten_optimizer_state_dict = full.flatten_optimizer_state_dict = flat
+        state = sd.get_optimizer_state_dict(model, second, options=full)
+        fresh = fully_shard(made(2), mesh=mesh)
+        third = torch.optim.Adam(fresh.parameters(), 0.3)
+        sd.set_model_state_dict(fresh, whole if rank == 0 else {}, options=spread)
+        sd.set_optimizer_state_dict(fresh, third, state if rank == 0 else {}, options=spread)
+        assert third.param_groups[0]["lr"] == 0.1
+        back = sd.get_optimizer_state_dict(fresh, third, options=sd.StateDictOptions(full_state_dict=True))
+        for name, value in averages.items():
+            assert torch.allclose(back["state"][name]["exp_avg"], value, atol=1e-6)
+        for name, value in alone.state_dict().items():
+            assert torch.allclose(sd.get_model_state_dict(fresh, options=full)[name], value, atol=1e-6)
