@@ -28,8 +28,8 @@ MSADAPTER_MEGATRON_NEXT="$(checkout Megatron-LM core_v0.16.1)"
 MSADAPTER_MINDSPEED="$(checkout MindSpeed 2.3.0_core_r0.12.1)"
 export MSADAPTER_MEGATRON MSADAPTER_MEGATRON_NEXT MSADAPTER_MINDSPEED
 if [ $# -eq 0 ]; then
-  set -- tests/megatron/test_parallel.py tests/megatron/test_newer_release.py tests/npu/test_mindspeed_training.py \
-    tests/patches/test_manager.py tests/patches/test_product.py
+  set -- tests/megatron/test_parallel.py tests/megatron/test_newer_release.py tests/megatron/test_simulated_npu.py \
+    tests/npu/test_mindspeed_training.py tests/patches/test_manager.py tests/patches/test_product.py
 fi
 cd "$root"
 exec bash tests/run.sh "$@"

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import msadapter
 from msadapter._host import coverage
-from msadapter.ops import declarations
+from msadapter.ops import declarations, t
+from msadapter.ops._declare import declaration_of
 from tests.golden import surface
 
 HERE = Path(__file__).resolve().parent
@@ -23,6 +24,8 @@ def _holder(space: str) -> object:
         return msadapter
     if space == "Tensor":
         return msadapter.Tensor
+    if space == "aten":
+        return msadapter.ops.aten
     return importlib.import_module(f"msadapter.{space}")
 
 
@@ -66,7 +69,7 @@ def _known(declaration) -> set[str]:
 def _torchs(name: str) -> set[str] | None:
     """Return the keywords that PyTorch takes, or None if neither inspect nor the dispatcher knows them."""
     inspected = surface.signature(f"torch.{name}")
-    operator = name.removeprefix("Tensor.").replace(".", "_")
+    operator = name.removeprefix("Tensor.").removeprefix("aten.").replace(".", "_")
     if inspected is not None:
         names = {p.name for p in inspected}
     elif (overloads := surface.overloads(operator)) is not None:
@@ -123,3 +126,27 @@ def test_operators_behind_the_table() -> None:
     rows = {row.name: row for row in coverage.operators()}
     assert "AddExt" in rows["add"].mindspore
     assert all(row.mindspore or row.ours or row.through or row.kind != "operator" for row in rows.values())
+
+
+_DRAWING = {
+    f"{name}_" for name in ("normal", "uniform", "exponential", "bernoulli", "random", "geometric", "cauchy")
+}
+
+
+def _draws(declaration, seen: set[str]) -> bool:
+    """Whether an operator, or one that its body calls, says that it is random or fills tensors with random numbers."""
+    if declaration.schema.name in seen:
+        return False
+    seen.add(declaration.schema.name)
+    if declaration.facts.random or declaration.body is None:
+        return declaration.facts.random is not None
+    if _DRAWING & set(declaration.body.__code__.co_names):
+        return True
+    _, called = coverage.behind(declaration.body)
+    found = (declaration_of(getattr(t, name, None))[0] for name in called)
+    return any(_draws(other, seen) for other in found if other is not None)
+
+
+def test_every_operator_that_draws_random_numbers_says_so() -> None:
+    silent = [d.schema.name for d in declarations.values() if not d.facts.random and _draws(d, set())]
+    assert silent == []

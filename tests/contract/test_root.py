@@ -72,6 +72,16 @@ def test_what_is_ours_is_not_among_the_names_of_torch():
         == set()
     )
     assert {"compile", "vmap", "Tensor", "float32", "linalg", "exp_", "clamp_"} <= names
+    assert not [name for name in names if name.startswith("_") and not name.startswith("__")]
+    for name in (
+        "upsample_nearest1d",
+        "im2col",
+        "max_pool2d_with_indices",
+        "ComplexFloatTensor",
+        "UInt16Storage",
+    ):
+        assert not hasattr(torch, name)
+    assert torch.ops.aten.im2col is not None and torch.max_pool1d_with_indices is not None
     assert msadapter.install is not None and msadapter.complete_mindspore is not None
 
 

@@ -272,6 +272,16 @@ def test_ffn_drawn(data, counts, dtype, name):
     check(formula, [out], tensors, 32)
 
 
+def test_fastgelu_of_small_numbers_in_float16():
+    """exp(-1.702 x) overflows in float16 from x = -6.5 on; the result and the gradient are 0 there, and not NaN."""
+    run = mindspeed.load("npu_ffn").npu_ffn
+    x = torch.tensor([[-7.0], [-40.0]], dtype=torch.float16, requires_grad=True)
+    one = torch.ones(1, 1, dtype=torch.float16)
+    out = run(x, one, one, "fastgelu")
+    out.sum().backward()
+    assert out.abs().max().item() < 1e-4 and x.grad.abs().max().item() < 1e-4
+
+
 # ---- experts
 
 

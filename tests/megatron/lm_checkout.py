@@ -12,8 +12,11 @@ import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
 
+import patches
+
 ROOT = Path(__file__).resolve().parents[2]
 DATASETS = Path("megatron/core/datasets")
+PRINTED = 0.001  # Megatron prints gradient norms with three decimals
 
 # The arguments that the reference was recorded with.
 _ARGUMENTS = """
@@ -67,6 +70,13 @@ def scratch_copy(checkout: Path, folder: Path, tests: bool = False) -> Path:
     ]
     subprocess.run(command, check=True)
     return tree
+
+
+def ruled_copy(checkout: Path, folder: Path) -> Path:
+    """A copy as `scratch_copy` makes it, with the rules of `patches` applied; the checkout is not touched."""
+    upstream, rules = patches.discover("megatron_core")
+    patches.apply(upstream, rules, checkout, folder / "rules")
+    return scratch_copy(folder / "rules", folder)
 
 
 def _free_port() -> int:

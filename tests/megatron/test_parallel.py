@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-import patches
 from tests.megatron import lm_checkout as tools
 
 DENSE = "gpt_fp32_1proc"
@@ -73,18 +72,16 @@ ROWS = {
     "growing batch, data": Row(2, OVERLAPS, "", schedule=RAMP),
     "growing batch, tensor": Row(2, TENSOR, "", schedule=RAMP),
 }
-PRINTED = 0.001  # Megatron prints gradient norms with three decimals
 
 
 @pytest.fixture(scope="module")
 def trees(megatron_checkout: Path, tmp_path_factory) -> dict[bool, Path]:
     """By whether there is a transformer_engine: the checkout, and a copy with the rules of patches; helpers compiled."""
     folder = tmp_path_factory.mktemp("parallel")
-    upstream, rules = patches.discover("megatron_core")
-    patches.apply(upstream, rules, megatron_checkout, folder / "rules")
-    for name, source in (("with rules", folder / "rules"), ("own", megatron_checkout)):
-        tools.scratch_copy(source, folder / name)
-    return {False: folder / "with rules/megatron-lm", True: folder / "own/megatron-lm"}
+    return {
+        False: tools.ruled_copy(megatron_checkout, folder / "with rules"),
+        True: tools.scratch_copy(megatron_checkout, folder / "own"),
+    }
 
 
 @pytest.fixture(scope="module")
@@ -125,5 +122,5 @@ def test_curve_of_one_process(name: str, reference: Path, trees, weights, tmp_pa
     assert [i.loss_scale for i in measured] == [e.loss_scale for e in expected]
     assert [i.lm_loss for i in measured] == pytest.approx([e.lm_loss for e in expected], rel=row.loss)
     assert [i.grad_norm for i in measured] == pytest.approx(
-        [e.grad_norm for e in expected], rel=row.grad_norm, abs=PRINTED * 1.001
+        [e.grad_norm for e in expected], rel=row.grad_norm, abs=tools.PRINTED * 1.001
     )

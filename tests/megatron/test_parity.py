@@ -38,7 +38,6 @@ ROWS = {
     # moves by up to 3.7e-3 on these 20 steps, because layer_norm's gradients are summed in bfloat16 by each thread.
     "gpt bfloat16": Row("gpt_bf16_1proc", "init_gpt", "--bf16", loss=1e-4, grad_norm=5e-3),
 }
-PRINTED = 0.001  # Megatron prints gradient norms with three decimals
 
 _READ = """
 import sys, torch
@@ -70,7 +69,10 @@ def _compare(measured: list, expected: list[dict], row: Row) -> None:
     for ours, theirs in zip(measured, expected, strict=True):
         if abs(ours.lm_loss - theirs["lm_loss"]) > row.loss * theirs["lm_loss"]:
             wrong.append(f"iteration {ours.number}: lm loss {ours.lm_loss}, PyTorch {theirs['lm_loss']}")
-        if abs(ours.grad_norm - theirs["grad_norm"]) > row.grad_norm * theirs["grad_norm"] + PRINTED * 1.001:
+        if (
+            abs(ours.grad_norm - theirs["grad_norm"])
+            > row.grad_norm * theirs["grad_norm"] + tools.PRINTED * 1.001
+        ):
             wrong.append(
                 f"iteration {ours.number}: grad norm {ours.grad_norm}, PyTorch {theirs['grad_norm']}"
             )

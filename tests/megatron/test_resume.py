@@ -15,7 +15,6 @@ from pathlib import Path
 
 import pytest
 
-import patches
 from tests.distributed.ranks import left
 from tests.megatron import lm_checkout as tools
 
@@ -112,10 +111,7 @@ def _files(folder: Path) -> list[Path]:
 @pytest.fixture(scope="module")
 def ruled_tree(megatron_checkout: Path, tmp_path_factory) -> Path:
     """The checkout with the rules of `patches`."""
-    folder = tmp_path_factory.mktemp("ruled")
-    upstream, rules = patches.discover("megatron_core")
-    patches.apply(upstream, rules, megatron_checkout, folder / "patched")
-    return tools.scratch_copy(folder / "patched", folder)
+    return tools.ruled_copy(megatron_checkout, tmp_path_factory.mktemp("ruled"))
 
 
 @pytest.mark.slow
