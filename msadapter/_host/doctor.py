@@ -70,6 +70,7 @@ def _all_checks() -> Iterator[Check]:
         _packages,
         _compiler,
         _kernels,
+        _cache,
         _device,
         _torch_name,
         _first_steps,
@@ -141,6 +142,21 @@ def _kernels() -> Iterator[Check]:
         operators = _native().operators_path(path)
         if operators.exists() and (reason := cache.why_damaged(operators, thorough=True)):
             yield Check("MindSpore kernels", reason, True, mend)
+
+
+def _cache() -> Iterator[Check]:
+    native = _native()
+    cache_limit, root = native.cache_limit, native.cache_root()
+    try:
+        most = cache_limit.limit()
+    except RuntimeError as error:
+        yield Check("cache", str(root), True, str(error))
+        return
+    size = sum(entry.size for entry in cache_limit.entries(root))
+    yield Check(
+        "cache",
+        f"{root}: {size / 1e9:.1f} GB, at most {most / 1e9:g} GB after a build ({cache_limit.VARIABLE})",
+    )
 
 
 def _device() -> Iterator[Check]:

@@ -2,11 +2,13 @@
 
 The sources in ``csrc/`` are compiled once for this machine. The result is cached under a key made of the
 sources, the compiler, the processor and the MindSpore release. ``MSADAPTER_CACHE`` sets the folder of the
-cache. ``MSADAPTER_SANITIZE`` builds with the compiler's sanitizers, as ``tests/sanitize.sh`` does.
+cache, and ``MSADAPTER_CACHE_LIMIT`` its largest size in GB (cache_limit.py). ``MSADAPTER_SANITIZE`` builds
+with the compiler's sanitizers, as ``tests/sanitize.sh`` does.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import hashlib
 import importlib.machinery
@@ -23,7 +25,7 @@ import zlib
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from pathlib import Path
 
-from . import cache
+from . import cache, cache_limit
 from .cache import BuildError
 
 MINDSPORE_VERSION = "2.10.0"
@@ -249,7 +251,9 @@ class _Compilation:
         )  # the place of the headers does not change the result
         key = hashlib.sha256(self.base + options.encode() + content).hexdigest()[:20]
         target = self.objects / f"{name}-{key}{suffix}"
-        if not _is_whole_object(target):
+        if _is_whole_object(target):
+            cache_limit.touch(target)
+        else:
             part = target.with_suffix(f".{os.getpid()}.part")
             kind = ["-x", "c++-header"] if suffix == ".gch" else ["-c"]
             try:
@@ -284,6 +288,7 @@ class _Compilation:
                 [compiler(), *flags, "-x", "c++-header", str(stub), "-o", str(part)], source, self.verbose
             )
             part.rename(gch)
+        cache_limit.touch(folder)
         return stub, content
 
     def kernel(self, path: Path) -> Path:
@@ -366,7 +371,9 @@ def _locked(target: Path, make, verbose: bool, thorough: bool = False) -> Path:
                 cache.make_folder(part)
             if not cache.is_ready(target, thorough):
                 cache.check_space(folder)
+                cache_limit.limit()  # a limit that is no number is told before minutes of work
                 _link(target, make, root, verbose)
+                cache_limit.prune(folder)
     except OSError as error:
         raise BuildError(
             f"the cache of built libraries {folder} cannot be used ({error.strerror}: {error.filename or ''}): make room or "
@@ -381,7 +388,7 @@ def _link(target: Path, make, root: Path, verbose: bool) -> None:
     names += ["runtime_utils", "backend_common", "ops"]
     lib = root / "lib"
     part = target.parent / f"{target.stem}.{os.getpid()}.part"
-    with tempfile.TemporaryDirectory(dir=cache_root()) as tmp:
+    with tempfile.TemporaryDirectory(prefix=cache_limit.WORK, dir=cache_root()) as tmp:
         files, options = make(_Compilation(root, cache_root() / "objects", verbose), Path(tmp))
         command = [compiler(), "-shared", *_sanitizer_flags(), "-o", str(part), *map(str, files), f"-L{lib}"]
         command += [*(f"-lmindspore_{n}" for n in names), "-ldl", "-lpthread", *options]
@@ -431,6 +438,15 @@ def load_operators() -> None:
         module.operators_loaded = True
 
 
+def _built_and_held() -> Path:
+    """The library, built if necessary, in a folder that stays as long as this process lives."""
+    while True:
+        path = build(verbose=bool(sys.stderr and sys.stderr.isatty()))
+        with contextlib.suppress(FileNotFoundError):  # another build has removed it since
+            cache_limit.hold(path.parent, path)
+            return path
+
+
 def load():
     """Import the C++ layer `_C`. It is built first if needed."""
     if "msadapter._C" in sys.modules:
@@ -440,7 +456,7 @@ def load():
     )  # a library that was built elsewhere for this MindSpore; nothing but its owner and mode is checked
     if chosen and (reason := cache.why_untrusted(Path(chosen))):
         raise BuildError(f"MSADAPTER_LIBRARY is not loaded: {reason}")
-    path = Path(chosen) if chosen else build(verbose=bool(sys.stderr and sys.stderr.isatty()))
+    path = Path(chosen) if chosen else _built_and_held()
     # Matrix products can use the oneDNN library that MindSpore contains, on processors where it is faster.
     os.environ.setdefault("MSADAPTER_ONEDNN_LIBRARY", str(_mindspore_root() / "lib" / "libdnnl.so.3"))
     # imported here, because the other functions also run without the package (see doctor.py)

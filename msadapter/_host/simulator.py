@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
 
-from . import cache, native
+from . import cache, cache_limit, native
 from .cache import BuildError
 
 SWITCH = "MSADAPTER_SIMULATED_NPU"
@@ -155,7 +155,9 @@ def _object(unit: Path, verbose: bool) -> Path:
     """Compile a source file, unless the cache has the object file of these contents."""
     digest = hashlib.sha256(_base() + b"".join(_headers_of(unit.resolve(), {}).values())).hexdigest()[:20]
     target = native.cache_root() / "objects" / f"npu_{unit.stem}-{digest}.o"
-    if not native._is_whole_object(target):
+    if native._is_whole_object(target):
+        cache_limit.touch(target)
+    else:
         part = target.with_suffix(f".{os.getpid()}.part")
         try:
             native._compile(
@@ -266,6 +268,7 @@ def enable(verbose: bool | None = None) -> Path:
     if cards := sorted(str(path) for path in Path("/dev").glob("davinci[0-9]*")):
         raise RuntimeError(f"this machine has Ascend cards ({', '.join(cards)}): unset {SWITCH} to use them")
     folder = build(verbose=bool(sys.stderr and sys.stderr.isatty()) if verbose is None else verbose)
+    cache_limit.hold(folder.parent, library(folder))
     os.environ.update(environment(folder))
     if str(folder / _PYTHON_PACKAGES) not in sys.path:
         sys.path.append(str(folder / _PYTHON_PACKAGES))
