@@ -1,4 +1,4 @@
-"""Linear systems and their factorisations. See also linalg_spectral and linalg_misc."""
+"""Linear systems and their factorisations. See also linalg_spectral, linalg_rank and linalg_misc."""
 
 from __future__ import annotations
 
@@ -572,6 +572,3 @@ def logdet(self):
     if self.is_complex():
         return t.log(sign) + log_abs
     return t.where(t.eq(sign, -1), t.full_like(log_abs, float("nan")), log_abs)
-
-
-from . import linalg_misc, linalg_spectral  # noqa: E402, F401  (the family's other files)

@@ -1,6 +1,8 @@
-"""Pickling of tensors in memory (multiprocessing, copy.copy). Files use torch.serialization instead."""
+"""Pickling of tensors in memory (multiprocessing, copy.copy), and deep copies. Files use torch.serialization instead."""
 
 from __future__ import annotations
+
+import copy
 
 from .._values.base import _C
 from .storage import UntypedStorage
@@ -37,3 +39,33 @@ def rebuild_tensor(cls, storage: UntypedStorage, dtype, offset, size, stride, re
         tensor.requires_grad = True
     tensor.__dict__.update(state)
     return tensor
+
+
+def deepcopy_tensor(self, memo):
+    """Return a leaf with copied storage, gradient and attributes. Tensors that share a storage still share it.
+
+    Raises:
+        RuntimeError: the tensor is not a leaf.
+    """
+    if not self.is_leaf:
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
+            "moment.  If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm "
+            "usage, see https://github.com/pytorch/pytorch/pull/103001"
+        )
+    if id(self) in memo:
+        return memo[id(self)]
+    storage = self.untyped_storage()
+    copied = memo.get(("storage", storage._cdata))
+    if copied is None:
+        copied = memo[("storage", storage._cdata)] = storage.clone()
+    new = _C.raw_view(copied._holder, self.shape, self.stride(), self.storage_offset(), self.dtype)
+    new = _C.placed(new, _C.device_tag(self))
+    new.__class__ = type(self)
+    new.requires_grad = self.requires_grad
+    memo[id(self)] = new
+    if self.is_leaf and self.grad is not None:
+        new.grad = copy.deepcopy(self.grad, memo)
+    for key, value in self.__dict__.items():
+        new.__dict__[key] = copy.deepcopy(value, memo)
+    return new

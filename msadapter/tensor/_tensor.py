@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 import sys
-import warnings
 
 import numpy as np
 
@@ -19,11 +17,11 @@ from .._values.base import _C, Absent, Base, DisableTorchFunction, Plain, device
 from .._values.device import device as Device
 from .._values.size import Size
 from ..ops._declare import namespaces, t
-from . import _operators
+from . import _gradient, _operators
 from ._arguments import check_bool, check_wide, dtype_from_type_name, parse_to
 from ._construct import as_numpy, as_tensor, contiguous_strides, from_numpy, tensor
 from ._legacy import legacy_new
-from ._pickling import reduce_tensor
+from ._pickling import deepcopy_tensor, reduce_tensor
 from ._printing import tensor_str
 from ._rare_methods import METHODS
 from .storage import UntypedStorage
@@ -474,58 +472,7 @@ class Tensor(Plain, metaclass=_TensorMeta):
         return self.__repr__()
 
     # ---------------------------------------------------------------- gradients
-    @property
-    def grad(self):
-        found = _C.get_grad(self)
-        if found is not None:
-            return found if "_retained_grad" not in self.__dict__ else self._with_sparse(found)
-        kept = self.__dict__.get("_retained_grad")
-        if kept is None and not self.is_leaf and not self.retains_grad:
-            warnings.warn(
-                "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
-                "populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf "
-                "Tensor, use .retain_grad() on the non-leaf Tensor.",
-                UserWarning,
-                stacklevel=2,
-            )
-        return kept
-
-    @grad.setter
-    def grad(self, value):
-        if value is not None:
-            if not isinstance(value, Tensor):
-                raise TypeError(
-                    f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}"
-                )
-            if value is self:
-                raise RuntimeError("can't assign Variable as its own grad")
-            if value.shape != self.shape:
-                raise RuntimeError(
-                    f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of size '{list(self.shape)}'. "
-                    "Please ensure that the gradient and the tensor are the same size"
-                )
-            if value.dtype is not self.dtype:
-                raise RuntimeError(
-                    f"attempting to assign a gradient with dtype '{_scalar_name(value.dtype).lower()}' to a tensor with grad_dtype "
-                    f"'{_scalar_name(self.dtype)}'. "
-                    "The gradient must match the tensor's grad_dtype (defaults to the tensor's dtype)"
-                )
-        self.__dict__.pop("_retained_grad", None)
-        dense = value is None or not value.is_sparse
-        if not _C.set_grad(self, value if dense else None) or not dense:
-            self.__dict__["_retained_grad"] = value
-
-    @grad.deleter
-    def grad(self):
-        self.grad = None
-
-    def _with_sparse(self, found):
-        """Return the sum of the dense gradient and of a sparse gradient from an earlier backward."""
-        kept = self.__dict__.pop("_retained_grad")
-        if kept is not None and kept.is_sparse:
-            _C.set_grad(self, t.add(found, kept).detach())
-        return _C.get_grad(self)
-
+    grad = property(_gradient.read, _gradient.write, _gradient.delete)
     _grad = grad
 
     def requires_grad_(self, requires_grad=True):
@@ -539,30 +486,7 @@ class Tensor(Plain, metaclass=_TensorMeta):
         return not self.is_leaf and "_retains" in self.__dict__
 
     # ---------------------------------------------------------------- copies
-    def __deepcopy__(self, memo):
-        if not self.is_leaf:
-            raise RuntimeError(
-                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
-                "moment.  If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm "
-                "usage, see https://github.com/pytorch/pytorch/pull/103001"
-            )
-        if id(self) in memo:
-            return memo[id(self)]
-        storage = self.untyped_storage()
-        copied = memo.get(("storage", storage._cdata))
-        if copied is None:
-            copied = memo[("storage", storage._cdata)] = storage.clone()
-        new = Tensor._from_storage(copied, self.dtype, self.storage_offset(), self.shape, self.stride())
-        new = _C.placed(new, _C.device_tag(self))
-        new.__class__ = type(self)
-        new.requires_grad = self.requires_grad
-        memo[id(self)] = new
-        if self.is_leaf and self.grad is not None:
-            new.grad = copy.deepcopy(self.grad, memo)
-        for key, value in self.__dict__.items():
-            new.__dict__[key] = copy.deepcopy(value, memo)
-        return new
-
+    __deepcopy__ = deepcopy_tensor
     __reduce_ex__ = reduce_tensor
 
     def __setstate__(self, state):
@@ -591,10 +515,6 @@ class Tensor(Plain, metaclass=_TensorMeta):
 
 
 Tensor.__module__ = "torch"
-
-
-def _scalar_name(dtype) -> str:
-    return dtype.storage_name.removesuffix("Storage")
 
 
 def _number(tensor):

@@ -50,7 +50,14 @@ SUITES = {
     "nn_names": _suite("golden.make_nn_names"),
     "nn_scenarios": _suite("nn.scenarios"),
     "optim": _suite("optim.optim_cases"),
-    "optim_cases": _suite("optim.schedule_cases", "optim.rule_cases", "optim.search_cases", packed=True),
+    "optim_cases": _suite(
+        "optim.schedule_cases",
+        "optim.rule_cases",
+        "optim.group_cases",
+        "optim.average_cases",
+        "optim.search_cases",
+        packed=True,
+    ),
     "optim_forms": _suite("optim.form_cases", packed=True),
     "out_forms": _suite("golden.make_out_forms"),
     "out_rules": _suite("golden.out_rules"),
@@ -62,7 +69,9 @@ SUITES = {
     "second_order": _suite("golden.make_second_order", seed=20, packed=True),
     "surface": _suite("golden.make_surface"),
     "symbols": _suite("golden.make_symbols"),
-    "tensor": _suite("tensor.tensor_cases", "tensor.indexing_cases", "tensor.layout_cases"),
+    "tensor": _suite(
+        "tensor.tensor_cases", "tensor.storage_cases", "tensor.indexing_cases", "tensor.layout_cases"
+    ),
     "testing": _suite("testing.testing_cases"),
     "transformers": _suite("golden.make_transformers"),
     "utils": _suite("utils.utils_cases"),
