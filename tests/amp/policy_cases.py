@@ -207,7 +207,7 @@ LOWER = {"cuda": "float16", "cpu": "bfloat16"}
 
 
 def run(torch, call: str, device: str, kinds, enabled: bool = True) -> list:
-    """Types of the results of a call with autocast on or off, or ["error", its class]."""
+    """The dtypes of the results of a call with autocast on or off, or ["error", class of the error]."""
     first, second = (getattr(torch, LOWER[device] if kind == "lower" else kind) for kind in kinds)
     own = {"device": device}
     names = {
@@ -234,13 +234,13 @@ def run(torch, call: str, device: str, kinds, enabled: bool = True) -> list:
 
 
 def wanted(torch, call: str, device: str) -> list:
-    """For each pair of types the results under autocast, or None where they are those without it."""
+    """For each pair of dtypes: the results under autocast, or None where they equal those without autocast."""
     pairs = [(run(torch, call, device, kinds), run(torch, call, device, kinds, False)) for kinds in KINDS]
     return [None if on == off else on for on, off in pairs]
 
 
 def golden_answers(torch) -> dict:
-    """CUDA's answers come from fake tensors: they pass PyTorch's dispatcher, and so its autocast, without memory."""
+    """CUDA's answers come from fake tensors, which pass PyTorch's dispatcher, and so its autocast, without memory."""
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     with FakeTensorMode():

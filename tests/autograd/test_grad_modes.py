@@ -40,7 +40,7 @@ def test_a_thread_in_inference_mode_leaves_the_others_alone():
 
 
 def test_detection_marks_every_node_once():
-    """Also where a later operation walks over the same nodes; nothing is marked after the block."""
+    """A node that several operations reach is marked once. Nothing is marked after the block."""
     from msadapter.autograd.anomaly_mode import _Checker
 
     def marks(node):
@@ -60,7 +60,7 @@ def test_detection_marks_every_node_once():
 
 
 def test_the_vectors_of_products_need_no_gradient_of_their_own():
-    """A vector that does not require grad gives a product without a graph of it."""
+    """If the vector does not require grad, neither does the product."""
     v = torch.tensor([1.0, 2.0])
     _, product = torch.autograd.functional.vjp(lambda u: u * 2, torch.ones(2), v, create_graph=True)
     assert not product.requires_grad and not v.requires_grad
@@ -70,7 +70,7 @@ def test_the_vectors_of_products_need_no_gradient_of_their_own():
     "factor, agrees", [(1.05, True), (0.95, True), (1.3, False), (1 / 1.25, True), (1.25, False)]
 )
 def test_gradients_are_compared_relative_to_the_numerical_ones(factor, agrees):
-    """With rtol = 0.22: an analytical gradient of 1 / 1.25 of the numerical one is near enough, 1.25 times it is not."""
+    """With rtol = 0.22, an analytical gradient of 1 / 1.25 of the numerical one passes, and one of 1.25 times it does not."""
 
     class Scaled(torch.autograd.Function):
         @staticmethod

@@ -31,7 +31,7 @@ def test_leaves_are_the_programs_own_objects():
 
 
 def test_saved_tensors_can_be_read_by_a_hook_outside_of_backward():
-    """Checkpointing without outputs works so: a hook on a later gradient runs the function again."""
+    """Checkpointing without outputs works this way: a hook on a later gradient runs the function again."""
     weight = torch.nn.Parameter(torch.tensor([2.0, 3.0]))
     weight.marked = True
     y = Scaled.apply(torch.ones(2, requires_grad=True) * 5, weight)

@@ -208,7 +208,7 @@ def test_a_random_chain_gives_the_same_bits_when_fused(steps, dtype):
 
 
 def test_operands_of_two_types_run_as_one_kernel():
-    """Once an error while recording was swallowed, and such calls never fused."""
+    """A regression test: an error during recording was swallowed, so such calls were never fused."""
     x, y = data((4, 6), (4, 1))
     pair._plans.clear()
     operands = [x.to(torch.bfloat16), y]
@@ -217,7 +217,7 @@ def test_operands_of_two_types_run_as_one_kernel():
 
 
 def test_a_recording_that_fails_says_so():
-    """An error that symbols bring about, and tensors do not, is no secret."""
+    """An error that occurs with symbols but not with tensors is reported."""
 
     @torch.compile
     def surprising(x):

@@ -41,7 +41,7 @@ def report(conformance: Path, tmp_path_factory) -> dict:
 
 
 def _difference(operator: dict, check: str) -> str | None:
-    """The first sample's outcome that is not a pass."""
+    """The outcome of the first sample that does not pass."""
     if operator["status"][check] in ("pass", "na"):
         return None
     outcomes = (sample["r"][check] for sample in operator["samples"])
@@ -51,7 +51,7 @@ def _difference(operator: dict, check: str) -> str | None:
 @pytest.mark.slow
 @pytest.mark.parametrize("check", CHECKS)
 def test_operators(report: dict, check: str) -> None:
-    """Every sample of every operator passes, but for the known failures."""
+    """Every sample of every operator passes, except for the known failures."""
     assert Path(report["implementation"]["file"]).is_relative_to(ROOT)
     claimed = [operator for operator in report["ops"] if operator["status"][check] != "na"]
     assert len(claimed) > 100

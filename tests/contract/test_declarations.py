@@ -134,7 +134,7 @@ _DRAWING = {
 
 
 def _draws(declaration, seen: set[str]) -> bool:
-    """Whether an operator, or one that its body calls, says that it is random or fills tensors with random numbers."""
+    """Whether an operator, or an operator that its body calls, is declared as random or fills tensors with random numbers."""
     if declaration.schema.name in seen:
         return False
     seen.add(declaration.schema.name)

@@ -16,7 +16,7 @@ DIFFERENT = {
 
 
 def _ours(path: str, name: str):
-    """Our callable of PyTorch's name, or None where there is none."""
+    """Our callable of PyTorch's name, or None if there is none."""
     try:
         found = importlib.import_module(path.replace("torch", "msadapter", 1))
         for part in name.split("."):

@@ -44,9 +44,9 @@ def _statements(node: ast.AST):
 
 
 def _imported(name: str, files: dict[str, Path]):
-    """(name in the file, module, line) for each name that a file imports; the module may be none of ``files``.
+    """(name in the file, module, line) for each name that a file imports. The module need not be one of ``files``.
 
-    The name is None where it is no module itself but something inside of one.
+    The name is None if it is not a module but an attribute of one.
     """
     path, root = files[name], min(files, key=len)
 
@@ -133,7 +133,7 @@ def layers(page: str) -> dict[str, tuple[int, str]]:
 
 
 def layer_of(module: str, known: dict[str, tuple[int, str]]) -> tuple[int, str] | None:
-    """The layer of the longest listed name that fits; the package itself fits only its own file."""
+    """The layer of the longest listed name that is a prefix of the module. The package's own name fits only its own file."""
     name = module
     while name != PACKAGE.name:
         if name in known:

@@ -126,7 +126,7 @@ print("every form is there")
 
 @pytest.fixture
 def package(tmp_path) -> Path:
-    """A folder with the package: links to its files, an ``ops`` of its own."""
+    """A folder with the package: links to its files, and a copy of ``ops``."""
     here = tmp_path / "msadapter"
     ops = here / "ops"
     ops.mkdir(parents=True)

@@ -261,9 +261,9 @@ def wheel(folder: Path, name: str, version: str) -> None:
 
 
 def test_packages_come_from_the_cache_and_are_watched(work, wheels, progress, tmp_path) -> None:
-    """Packages are installed without network and dependencies.
+    """Packages are installed without network and without their dependencies.
 
-    Missing and new files are noticed, none is lost.
+    Missing and additional files are noticed, and none is lost.
     """
     logs, folder = work.output / "logs", work.output / "packages"
 

@@ -97,7 +97,7 @@ def test_sizes_that_no_memory_holds(call):
     ],
 )
 def test_bins_of_a_histogram(bins, weight, message):
-    """Without these checks the counts were written outside of their memory."""
+    """A regression test: without these checks, counts were written outside of their memory."""
     values = torch.rand(4, 4)
     bins = bins if isinstance(bins, int) else torch.tensor(bins)
     weight = None if weight is None else torch.tensor(weight)
@@ -124,6 +124,6 @@ def test_views_of_negative_size():
 
 @pytest.mark.parametrize("counts", [[2**62] * 4, [2**62] * 3, [2**63 - 1, 1], [2**62]])
 def test_repeats_that_no_memory_holds(counts):
-    """The sum of the counts wrapped round, and the positions were written past their memory."""
+    """A regression test: the sum of the counts overflowed, and positions were written past the end of their memory."""
     with pytest.raises(RuntimeError, match="does not fit 64 bits"):
         torch.repeat_interleave(torch.arange(len(counts)), torch.tensor(counts))

@@ -71,7 +71,7 @@ def test_out_is_refused_elsewhere(call):
 
 @pytest.fixture
 def declare():
-    """Declares an operator of many parameters, and takes it out of the table afterwards."""
+    """Declares an operator with many parameters, and removes it from the table afterwards."""
     names = []
 
     def make(parameters: int, needs: int):
@@ -89,7 +89,7 @@ def declare():
 
 
 def test_formulas_may_read_every_parameter(declare):
-    """A formula that reads forty arguments; the array for them once had room for twenty-four."""
+    """A formula that reads forty arguments. A regression test: the array for them had room for twenty-four."""
     function = declare(40, 40)
     x = [torch.ones(2, requires_grad=True) for _ in range(40)]
     function(*x).sum().backward()

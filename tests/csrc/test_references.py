@@ -32,7 +32,7 @@ STEPS = {
 
 @pytest.mark.parametrize("name", STEPS)
 def test_no_reference_is_kept_or_lost(name):
-    """After a call, of whatever end, the arguments have as many references as before, and no tensor is left."""
+    """After a call, whether it succeeds or fails, the arguments have as many references as before, and no tensor is left."""
     step = STEPS[name]
     x, y = torch.linspace(-1, 1, 12).reshape(3, 4), torch.linspace(0, 2, 12).reshape(3, 4)
     shared = [None, torch.float32, torch.strided]
@@ -50,7 +50,7 @@ def test_no_reference_is_kept_or_lost(name):
 
 
 def _tensors() -> int:
-    """How many tensors there are, when what hangs together in circles has been collected."""
+    """The number of existing tensors, after reference cycles have been collected."""
     gc.collect()
     return sum(1 for v in gc.get_objects() if isinstance(v, torch.Tensor))
 
@@ -62,7 +62,7 @@ def _resident() -> int:
 
 @pytest.mark.parametrize("name", ["arguments", "views", "lists", "graph", "wrong shape"])
 def test_memory_is_given_back(name):
-    """Two hundred times 4 MB would show, if each call kept its result, its graph or its operands."""
+    """Two hundred calls with 4 MB each would be noticed if each kept its result, its graph or its operands."""
     step = STEPS[name]
 
     def run(count: int) -> None:

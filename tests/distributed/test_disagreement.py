@@ -38,7 +38,7 @@ def test_a_mismatch_is_an_error_on_every_rank(size):
 @pytest.mark.parametrize("end", ["", "dist.destroy_process_group()"])
 @pytest.mark.parametrize("call", ["dist.broadcast(torch.ones(4), 0)", "dist.gather(torch.ones(4), parts, 1)"])
 def test_a_small_operation_with_a_stopped_rank_ends_the_job(tmp_path, call, end):
-    """Rank 0 has nothing to wait for, and must not leave rank 1 behind, which would keep the launcher for ever."""
+    """Rank 0 has nothing to wait for. It must not leave rank 1 behind, for which the launcher would wait for ever."""
     script = tmp_path / "job.py"
     script.write_text(
         JOB + "parts = [torch.ones(4)] * size if rank == 1 else None\ndist.barrier()\n"
@@ -50,7 +50,7 @@ def test_a_small_operation_with_a_stopped_rank_ends_the_job(tmp_path, call, end)
 
 
 def test_a_root_that_ends_before_the_others_have_come(tmp_path):
-    """A late rank still gets what the root has sent, whether it destroys the job or not."""
+    """A late rank still receives what the root has sent, whether it destroys the job or not."""
     script = tmp_path / "job.py"
     script.write_text(
         JOB
@@ -89,7 +89,9 @@ def test_the_death_of_the_guard_is_no_failure_of_the_job(tmp_path):
 
 
 def _is_guard(pid: int, script) -> bool:
-    """The guard is a copy of the launcher; a rank's command begins with the script's interpreter and -u."""
+    """Whether a process is the guard, which is a copy of the launcher. A rank's command begins with the script's interpreter and
+    -u.
+    """
     with open(f"/proc/{pid}/cmdline", "rb") as stream:
         return b"--standalone" in stream.read()
 
@@ -104,7 +106,10 @@ def _is_guard(pid: int, script) -> bool:
     ],
 )
 def test_a_rank_number_of_another_manager_is_not_believed(tmp_path, stray):
-    """Of an allocation in which torchrun was started, or left by a script: nobody would answer MPI."""
+    """Variables of a process manager can come from an allocation in which torchrun was started, or be left by a script.
+
+    If they were used, no process would answer MPI.
+    """
     script = tmp_path / "job.py"
     script.write_text(
         JOB + "t = torch.ones(1)\ndist.all_reduce(t)\nsay(t.item(), os.environ.get('PMI_RANK'))\n"
@@ -121,7 +126,7 @@ def test_a_rank_number_of_another_manager_is_not_believed(tmp_path, stray):
 
 
 def test_groups_that_only_their_members_make(tmp_path):
-    """use_local_synchronization: ranks 0 and 1 make more groups than rank 2, and later all make one together."""
+    """use_local_synchronization: ranks 0 and 1 create more groups than rank 2, and later all ranks create one together."""
     script = tmp_path / "job.py"
     script.write_text(
         JOB

@@ -41,7 +41,7 @@ def test_four(of_four, name):
 
 @pytest.mark.parametrize("size", [3, 4])
 def test_random_placements(size, tmp_path):
-    """Three ranks in one dim give uneven and empty parts. Four ranks form two dims."""
+    """Three ranks in one mesh dimension give uneven and empty parts. Four ranks form two mesh dimensions."""
     outcomes = outcomes_of("dtensor_random.py", size, tmp_path, limit=120)
     assert len(outcomes[0]) > 35
     failed = {

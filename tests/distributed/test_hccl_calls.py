@@ -83,7 +83,7 @@ def test_refusals():
 
 
 def test_results_that_were_received_elsewhere_are_written(calls, monkeypatch):
-    """A tensor that is not contiguous gets its result when the operation is waited for."""
+    """A tensor that is not contiguous gets its result when the program waits for the operation."""
     backend = hccl_backend.HcclBackend(0, [4, 6], "pair", None)
     for name, arguments in (CALLS | {"reduce": (T, 0, ReduceOp.MAX)}).items():
         if name in ("barrier", "send"):
@@ -114,7 +114,7 @@ def test_results_that_were_received_elsewhere_are_written(calls, monkeypatch):
 
 
 def _is_room(value, targets) -> bool:
-    """Whether an argument has the zeros of the targets."""
+    """Whether an argument is memory for results: zeros, in a list if the targets are a list."""
     parts = value if isinstance(value, list) else [value]
     return all(hasattr(p, "fill_") and not p.any() for p in parts) and isinstance(value, list) == isinstance(
         targets, list

@@ -58,7 +58,7 @@ def _gone(mark) -> bool:
 
 
 def _becomes(true, seconds=20.0) -> bool:
-    """Whether a condition holds within so many seconds; a busy machine needs some."""
+    """Whether a condition becomes true within a number of seconds. A busy machine may need some."""
     end = time.monotonic() + seconds
     while not (held := true()) and time.monotonic() < end:
         time.sleep(0.05)

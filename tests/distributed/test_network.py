@@ -40,7 +40,7 @@ dist.destroy_process_group()
 
 @pytest.fixture
 def store(monkeypatch):
-    """Start a store with an optional secret. All are closed in the end."""
+    """Start a store with an optional secret. All stores are closed at the end of the test."""
     made = []
 
     def begin(secret=None, host="127.0.0.1"):
@@ -62,14 +62,14 @@ def _secret(monkeypatch, secret):
 
 @contextlib.contextmanager
 def _peer(store, greeting=GREETING + b"-" + bytes(32)):
-    """A connection of a peer that has sent a greeting."""
+    """Connect as a peer that sends only a greeting."""
     with socket.create_connection(("127.0.0.1", store.port), timeout=5) as peer:
         peer.sendall(greeting)
         yield peer
 
 
 def _end(peer) -> bytes:
-    """What the store still says before it closes the connection. TimeoutError if it does not."""
+    """Return what the store sends before it closes the connection. TimeoutError if it does not close it."""
     said = b""
     with contextlib.suppress(ConnectionResetError):
         while piece := peer.recv(4096):
@@ -82,7 +82,7 @@ def _frame(*parts) -> bytes:
 
 
 def _still_serves(store):
-    """A client that was connected before, and a new one, are served."""
+    """Assert that a client that was connected before, and a new one, are served."""
     store.set("key", b"\xff\x00")
     assert store.get("key") == b"\xff\x00" and store.clone().add("number", 2) > 0
 
@@ -303,7 +303,7 @@ def test_many_silent_peers_do_not_keep_a_client_out(store):
 
 # -- addresses ---------------------------------------------------------------------------------------------
 def _listening(pids) -> set:
-    """The addresses, as the kernel writes them, on which processes take TCP connections or UDP messages."""
+    """The addresses, in the kernel's notation, on which processes accept TCP connections or UDP messages."""
     sockets = set()
     for pid in pids:
         with contextlib.suppress(OSError):

@@ -13,7 +13,7 @@ CASES = cases("distributions")
 
 @pytest.fixture(autouse=True)
 def _names(torch_by_name):
-    """The cases import torch by name."""
+    """Make `import torch` return this project, because the cases import torch by name."""
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -17,7 +17,7 @@ BATCH = 2500  # cases of one process
 
 
 def run(seed: int, cases: int, first: int = 0, patience: float = PATIENCE) -> list[tuple[int, str]]:
-    """(number, what was wrong) of the cases first ... first + cases - 1; a crash or a hang costs that case alone."""
+    """Run the cases first ... first + cases - 1, and return (number, problem). A crash or a hang costs only its own case."""
     found = []
     with tempfile.TemporaryDirectory() as name:
         folder, at, end = Path(name), first, first + cases
@@ -37,7 +37,7 @@ def run(seed: int, cases: int, first: int = 0, patience: float = PATIENCE) -> li
 
 
 def _work(seed: int, first: int, last: int, folder: Path, patience: float) -> tuple[str, int, str]:
-    """How a worker over these cases ended: ("done" or what happened, the case it was at, what it wrote)."""
+    """Run a worker over these cases. Return ("done" or what happened, the case at that time, what the worker wrote)."""
     now = folder / "now"
     now.write_text("start")
     command = [

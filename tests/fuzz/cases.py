@@ -73,7 +73,7 @@ DESCRIPTIONS = "torch.distributed.checkpoint.metadata."
 
 @dataclasses.dataclass
 class Case:
-    """What one number stands for: content of a file, or the files of a folder by name; how to load it."""
+    """A case: the content of a file, or the files of a folder by name, and how to load it."""
 
     kind: str
     content: bytes | dict
@@ -82,7 +82,7 @@ class Case:
 
 
 class Maker:
-    """Makes the parts of one case. `lies`: how often a value is not the right one."""
+    """Makes the parts of one case. `lies` is the probability that a value is wrong."""
 
     def __init__(self, seed: int, number: int):
         self.random = random.Random(f"{seed}:{number}")
@@ -105,7 +105,7 @@ class Maker:
         return self.pick([self.pick(INTEGERS), right + self.pick([-1, 1, 8]), self.odd()])
 
     def odd(self):
-        """A value of a type that nobody expects."""
+        """A value of an unexpected type."""
         return self.pick(
             [
                 None,
@@ -150,7 +150,7 @@ class Maker:
         return self.value(stored)
 
     def geometry(self, count: int):
-        """(offset, size, stride) within `count` elements, if nothing lies."""
+        """(offset, size, stride) within `count` elements, unless a value is wrong."""
         ndim = self.random.choice([0, 1, 1, 2, 2, 3])
         size, left = [], count
         for _ in range(ndim):
@@ -302,7 +302,7 @@ class Maker:
         return Build(Items(Call(Name("collections.OrderedDict")), *found.items()), state)
 
     def damaged(self, content: bytes) -> bytes:
-        """With some chance, numbers of the container overwritten, bytes changed, or an end that comes early."""
+        """With some probability, numbers of the container are overwritten, bytes are changed, or the end is missing."""
         if self.random.random() > 0.25 or len(content) < 20:
             return content
         found = bytearray(content)
@@ -435,7 +435,7 @@ _MAKERS = {"zip": _zip, "legacy": _legacy, "tar": _tar, "folder": _folder, "safe
 
 
 def make(seed: int, number: int) -> Case:
-    """Case `number` of the sequence that `seed` stands for."""
+    """Case `number` of the sequence that belongs to `seed`."""
     maker = Maker(seed, number)
     kind = maker.pick(KINDS)
     try:

@@ -19,7 +19,7 @@ def test_nothing_is_wrong(seed, count):
 
 
 def test_an_ordinary_pickle_may_break_its_tensors():
-    """Case 9492 replaces the indices of a sparse tensor by bytes, which only weights_only=True promises to refuse."""
+    """Case 9492 replaces the indices of a sparse tensor by bytes. Only weights_only=True promises to refuse this."""
     assert not cases.make(14, 9492).weights_only
     assert run(14, 1, first=9492) == []
 
@@ -31,7 +31,7 @@ def test_a_case_is_a_function_of_its_seed():
 
 
 def test_some_cases_are_sound():
-    """A harness whose every file is refused at its first byte would test nothing."""
+    """If every file were refused at its first byte, the fuzzing would test nothing."""
     loaded = 0
     for number in range(200):
         case = cases.make(5, number)

@@ -27,7 +27,7 @@ REFUSED = (RuntimeError, pickle.UnpicklingError, EOFError)
 
 
 class Watch:
-    """What happens in the process while a case is loaded."""
+    """Records what happens in the process while a case is loaded."""
 
     def __init__(self):
         self.on, self.seen = False, []
@@ -50,15 +50,15 @@ class Watch:
 
 
 def _of_an_import(args) -> bool:
-    """Whether code that runs is that of a module of the installation, or what dataclasses and named tuples compile."""
+    """Whether the running code is that of an installed module, or is compiled by dataclasses and named tuples."""
     name = getattr(args[0], "co_filename", "")
     return name.endswith(".py") or name.startswith("<")
 
 
 def problems_of(found, weights_only: bool = True) -> list:
-    """What is wrong with the tensors in a loaded object. Each is read as a whole, if it is not too large.
+    """What is wrong with the tensors in a loaded object. Each tensor is read completely if it is not too large.
 
-    An ordinary pickle (weights_only=False) may put anything into any attribute, so any error of an operator is no matter.
+    An ordinary pickle (weights_only=False) may put anything into any attribute, so errors of operators are not problems then.
     """
     no_matter = (RuntimeError, TypeError, IndexError, ValueError) if weights_only else (Exception,)
     import msadapter as torch
@@ -101,16 +101,16 @@ def _outside(x) -> list:
 
 
 def _peak_memory() -> int:
-    """The most memory of this process so far, in bytes.
+    """The peak memory of this process, in bytes.
 
-    getrusage would not do: its figure begins with the size of the process that started this one.
+    getrusage cannot be used, because its value begins with the size of the process that started this one.
     """
     with open("/proc/self/status") as file:
         return next(int(line.split()[1]) << 10 for line in file if line.startswith("VmHWM"))
 
 
 def _use(x, no_matter: tuple) -> None:
-    """Read and write every element; the errors `no_matter`, with which operators refuse a tensor, are passed over."""
+    """Read and write every element. The errors in `no_matter`, with which operators refuse a tensor, are ignored."""
     count = x.numel()
     if not 0 <= count <= 100_000 or x.is_meta or len(x.shape) > 16:
         return
@@ -154,7 +154,7 @@ def load(case: cases.Case, folder: Path):
 
 
 def allowed(case: cases.Case, err: BaseException) -> bool:
-    """Whether a loader may raise this for a damaged file."""
+    """Whether a loader may raise this error for a damaged file."""
     if isinstance(err, REFUSED) or not case.weights_only:
         return isinstance(err, Exception) and not isinstance(err, SystemError)  # C code that forgot an error
     return type(err).__name__ in ("SafetensorError", "CheckpointException") or (
@@ -163,7 +163,7 @@ def allowed(case: cases.Case, err: BaseException) -> bool:
 
 
 def run(seed: int, number: int, folder: Path) -> list:
-    """Load one case; what is wrong."""
+    """Load one case, and return what is wrong."""
     case = cases.make(seed, number)
     before, memory = sorted(os.listdir(".")), _peak_memory()
     out, found = [], None

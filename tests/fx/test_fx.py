@@ -13,7 +13,7 @@ CASES = cases("fx")
 
 @pytest.fixture(autouse=True)
 def _names(torch_by_name):
-    """The cases import torch by name."""
+    """Make `import torch` return this project, because the cases import torch by name."""
 
 
 def test_wrap_keeps_calls():

@@ -11,7 +11,7 @@ import warnings
 
 
 def number(v):
-    """A number as JSON keeps it: NaN and infinities as text, complex numbers as {"complex": [real, imaginary]}."""
+    """A number as JSON represents it: NaN and infinities as text, complex numbers as {"complex": [real, imaginary]}."""
     if isinstance(v, complex):
         return {"complex": [number(v.real), number(v.imag)]}
     if isinstance(v, float):
@@ -20,7 +20,7 @@ def number(v):
 
 
 def _parts(value) -> list:
-    """Of a sparse tensor indices and values. Their strides are left out, because no program can rely on them."""
+    """The indices and values of a sparse tensor. Their strides are left out, because programs cannot rely on them."""
     layout = str(value.layout)
     if layout == "torch.sparse_coo":
         found = [value._indices(), value._values(), value.is_coalesced()]
@@ -35,7 +35,7 @@ def _parts(value) -> list:
 
 
 def record(value):
-    """An answer as plain data: of a tensor its dtype, shape, strides and numbers; containers part by part."""
+    """An answer as plain data. A tensor becomes its dtype, shape, strides and numbers, and containers are recorded item by item."""
     if hasattr(value, "untyped_storage") and hasattr(value, "grad_fn") and not isinstance(value, type):
         value = value.detach()
         if str(value.layout) != "torch.strided":
@@ -56,14 +56,14 @@ def record(value):
 
 
 def first_sentence(error: BaseException) -> str:
-    """The one rule for error texts: what counts is the first sentence of the first line, with addresses left out."""
+    """The rule for comparing error texts: only the first sentence of the first line counts, without addresses."""
     text = str(error).strip().splitlines()[0] if str(error).strip() else ""
     text = " ".join(text.split())  # some messages have the indentation of source code in them
     return re.sub(r"0x[0-9a-f]+", "0x", re.split(r"(?<=[a-z)\]])[.:;] ", text)[0].rstrip(".:"))
 
 
 def told(error: BaseException) -> list[str]:
-    """Class and first sentence of an error. PyTorch's class LinAlgError has a private name, which is not compared."""
+    """Class and first sentence of an error. The underscore in the name of PyTorch's class _LinAlgError is removed."""
     return [type(error).__name__.lstrip("_"), first_sentence(error)]
 
 
@@ -88,9 +88,9 @@ def outcome(case, torch, seed: int = 7):
 
 
 def expressions(setup: str, texts) -> dict:
-    """Cases written as lines of Python: statements separated by "; ", of which the last one's value is the answer.
+    """Cases written as lines of Python: statements separated by "; ". The value of the last one is the answer.
 
-    Of a case that begins with "!" only the class of the error counts.
+    For a case that begins with "!", only the class of the error counts.
     """
 
     def case_of(text):
@@ -115,8 +115,8 @@ def expressions(setup: str, texts) -> dict:
 def cases_of(module, chosen: str = "CASES") -> dict:
     """The cases of a module by name.
 
-    They are what its `golden_cases()` gives; or its list of expressions, if it has a SETUP; or its public functions
-    and the cases in its dict.
+    They are the result of its `golden_cases()`; or its list of expressions, if it has a SETUP; or its public functions and the
+    cases in its dict.
     """
     if hasattr(module, "golden_cases"):
         return module.golden_cases()

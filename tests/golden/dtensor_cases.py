@@ -34,7 +34,7 @@ class Kit:
         return made
 
     def partial(self, *shape, op="sum"):
-        """Own part i is the values times i + 1."""
+        """A partial DTensor. The local part of process i is the values times i + 1."""
         part = self.whole(*shape) * (self.mesh.get_local_rank() + 1)
         return DTensor.from_local(part, self.mesh, [Partial(op)])
 
@@ -181,12 +181,12 @@ CASES_OF_FOUR = {
 
 
 def flattened(value) -> list:
-    """Whole values as numbers with nine digits."""
+    """The full values as numbers with nine digits."""
     return [float(f"{v:.9g}") for v in value.detach().double().reshape(-1).tolist()]
 
 
 def outcome(case, mesh) -> dict:
-    """What a case gives."""
+    """The answer of a case."""
     kit = Kit(mesh)
     made = case(kit)
     result = {

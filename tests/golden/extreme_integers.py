@@ -25,7 +25,7 @@ SECONDS = 3
 
 
 def places(value, path=()) -> list[tuple]:
-    """The paths to the integers of an encoded argument; of several in a row, the first and the last."""
+    """The paths to the integers of an encoded argument. Of several in a row, the first and the last."""
     if isinstance(value, int) and not isinstance(value, bool):
         return [path]
     if isinstance(value, dict):
@@ -124,10 +124,10 @@ def run(torch, names: list[str], cases: dict, arrays) -> dict[str, str]:
 
 
 def differs(ours: str, theirs: str, name: str) -> str | None:
-    """What differs between two outcomes of the case `name`, or None.
+    """The difference between two outcomes of the case `name`, or None.
 
-    Integers of more than 64 bits are refused while the arguments are read. The class of that error depends on how PyTorch
-    declares the argument, so that any error of the two is accepted there.
+    Integers of more than 64 bits are refused while the arguments are parsed. The class of that error depends on how PyTorch
+    declares the argument, so either error is accepted there.
     """
     if ours == theirs or (name.endswith(f"={2**64}") and "Error" in ours and "Error" in theirs):
         return None
@@ -140,7 +140,7 @@ def operator(name: str) -> str:
 
 
 def load() -> tuple[dict, dict]:
-    """Cases by name, and the arrays that they name."""
+    """The cases by name, and the arrays that they refer to."""
     told = store.load("samples")
     return calls(told.cases), told.arrays
 

@@ -16,7 +16,7 @@ PLAIN = (type(None), bool, int, float, complex, str)
 
 
 def modules() -> list[str]:
-    """The names that the files of this project have as modules of torch."""
+    """The names of the project's modules that are also modules of torch."""
     files = [path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py")]
     parts = [(*path.parts[:-1], *([] if path.stem == "__init__" else [path.stem])) for path in files]
     hidden = ("csrc", "ops", "alias", "_host")
@@ -34,7 +34,7 @@ def text_of(default) -> str | None:
 
 
 def defaults_of(function) -> dict[str, str]:
-    """The recorded defaults of a callable by parameter; empty if Python cannot tell its signature."""
+    """The recorded defaults of a callable by parameter; empty if Python cannot find its signature."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):

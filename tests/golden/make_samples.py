@@ -21,7 +21,7 @@ SAMPLES = {
 
 
 def record(path: str, sample, arrays: dict) -> dict:
-    """The case of a sample with its answer; Unfit if PyTorch's answer depends on chance."""
+    """The case of a sample with its answer. Raises Unfit if PyTorch's answer depends on chance."""
     budget = [LARGEST]
     args = [encoded(v, arrays, budget) for v in (sample.input, *sample.args)]
     case = {"path": path, "args": args}

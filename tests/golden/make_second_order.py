@@ -20,11 +20,11 @@ PLACES = ("", "nn.functional.", "linalg.", "special.", "fft.", "masked.", "Tenso
 
 
 class Unfit(Exception):
-    """A sample that cannot be kept."""
+    """A sample that cannot be recorded."""
 
 
 def public_path(op) -> str | None:
-    """The public name whose object the entry calls."""
+    """The public name of the function that the entry calls."""
     for place in PLACES:
         target = torch
         for part in (place + op.name).split("."):
@@ -35,7 +35,7 @@ def public_path(op) -> str | None:
 
 
 def encoded(value, arrays: dict, budget: list[int]):
-    """An argument as JSON; numbers of tensors are rounded to float16, so that the file is small."""
+    """An argument as JSON. Numbers of tensors are rounded to float16, so that the file is small."""
     if isinstance(value, torch.Tensor):
         budget[0] -= value.numel()
         if budget[0] < 0 or value.layout != torch.strided or value.is_quantized:
@@ -68,7 +68,7 @@ def encoded(value, arrays: dict, budget: list[int]):
 
 
 def options_of(value) -> str:
-    """What a sample asks for beside its numbers: plain values as they are, of tensors the number of dimensions."""
+    """The arguments of a sample without its numbers: plain values as they are, and the number of dimensions of each tensor."""
     if isinstance(value, torch.Tensor):
         return f"{value.dtype} {value.ndim}-d"
     if isinstance(value, dict):
@@ -79,9 +79,9 @@ def options_of(value) -> str:
 
 
 def varied(op, dtype=torch.float64, requires_grad: bool = True) -> list:
-    """The samples that have a number to differentiate: those with new options first, of these the small ones.
+    """The samples that contain a number to differentiate: first those with new options, and among these the small ones.
 
-    Samples are compared by their keywords, then by all arguments: an option away from its default comes early.
+    Samples are compared by their keywords, then by all arguments, so an option away from its default comes early.
     """
     samples = op.sample_inputs("cpu", dtype, requires_grad=requires_grad)
     found = list(itertools.islice(samples, CONSIDERED))
@@ -98,7 +98,7 @@ def varied(op, dtype=torch.float64, requires_grad: bool = True) -> list:
 
 
 def record(op, path: str, sample, arrays: dict) -> dict:
-    """The case of a sample with its answer; Unfit if PyTorch has none that is repeatable and finite."""
+    """The case of a sample with its answer. Raises Unfit if PyTorch's answer is not repeatable or not finite."""
     case = {"path": path, "args": None, "kwargs": None}
     budget = [LARGEST]
     case["args"] = [encoded(v, arrays, budget) for v in (sample.input, *sample.args)]

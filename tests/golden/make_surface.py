@@ -47,14 +47,14 @@ def public_names(module: types.ModuleType) -> list[str]:
 
 
 def written(parameter: inspect.Parameter) -> str:
-    """A parameter as text, see `surface.Parameter`."""
+    """A parameter as text; see `surface.Parameter`."""
     mark = surface.MARKS[parameter.kind.name]
     default = "" if parameter.default is inspect.Parameter.empty else f"={parameter.default!r}"
     return f"{mark}{parameter.name}{default}"
 
 
 def inspected(function: object) -> list[str] | None:
-    """Every parameter as text; None if Python cannot tell."""
+    """Every parameter as text; None if Python cannot find the signature."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
@@ -64,7 +64,7 @@ def inspected(function: object) -> list[str] | None:
 
 
 def overloads(torch) -> dict[str, list[str]]:
-    """Operator -> its overloads, each as its parameters in one text; those with out=, names or symbols are left out."""
+    """Operator -> its overloads, each as one text of its parameters. Overloads with out=, names or symbols are left out."""
     found: dict[str, list[str]] = {}
     for schema in torch._C._jit_get_all_schemas():
         if not schema.name.startswith("aten::") or "out" in schema.overload_name:

@@ -104,7 +104,7 @@ def answer(torch, name: str) -> dict[str, str] | None:
 
 
 def in_child(function, *args):
-    """The result of a function, computed in a child process; None if that crashes, as PyTorch does for some cases."""
+    """The result of a function, computed in a child process; None if the child crashes, as PyTorch does for some cases."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:

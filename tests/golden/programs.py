@@ -108,14 +108,16 @@ _library = [None]  # the torch of the running program
 
 
 def _single(x):
-    """x, whose elements must each have memory of their own: torch's warnings for others end in wrong gradients."""
+    """Return x. ValueError if it is expanded: torch only warns when such a tensor is changed in place, and its gradients are
+    wrong.
+    """
     if not x.dim() or any(stride == 0 and size > 1 for stride, size in zip(x.stride(), x.shape, strict=True)):
         raise ValueError("expanded")
     return x
 
 
 def _overlaps(x) -> bool:
-    """Windows that share elements without a stride of 0: what a write to them does depends on its order."""
+    """Whether elements share memory although no stride is 0. The result of a write to them depends on its order."""
     reach = 1
     dims = [(stride, n) for stride, n in zip(x.stride(), x.shape, strict=True) if n > 1 and stride]
     for stride, size in sorted(dims):
@@ -130,7 +132,7 @@ def _matrices(x, y) -> bool:
 
 
 def _quietly(x, function):
-    """Without recording."""
+    """Run without recording."""
     with _library[0].no_grad():
         return function()
 
@@ -168,7 +170,7 @@ KINDS = [
 
 
 def build(draw, length: int) -> list[tuple[str, str, int, int, int]]:
-    """``draw(n)`` gives an integer below n. A step: kind, name, operand, other operand, parameter."""
+    """A random program. ``draw(n)`` returns an integer below n. A step is (kind, name, operand, other operand, parameter)."""
     return [(*KINDS[draw(len(KINDS))], draw(100), draw(100), draw(4)) for _ in range(length)]
 
 
@@ -194,7 +196,7 @@ def _describe(x) -> list:
 
 
 def run(torch, program) -> dict:
-    """Everything that is compared of a program: errors by step, the final values, and the gradients of the leaves."""
+    """Everything about a program that is compared: errors by step, the final values, and the gradients of the leaves."""
     _library[0] = torch
     leaves = [
         (torch.arange(12, dtype=torch.float64).view(3, 4) * 0.1 - 0.5).requires_grad_(),
@@ -239,7 +241,7 @@ def run(torch, program) -> dict:
 
 
 def _coarse(value):
-    """Without the last digits, in which libraries differ."""
+    """The number without its last digits, in which libraries differ."""
     if isinstance(value, float):
         return float(f"{value:.6g}") if abs(value) > 1e-7 else 0.0
     if isinstance(value, list):

@@ -102,7 +102,7 @@ ERRORS = [
 
 
 def digest(torch, tensor) -> str:
-    """Identity of a tensor: dtype, shape, strides and bytes."""
+    """A hash of a tensor's dtype, shape, strides and bytes."""
     text = f"{tensor.dtype}{list(tensor.shape)}{list(tensor.stride())}".encode()
     raw = tensor.contiguous().flatten()
     raw = torch.view_as_real(raw).contiguous().flatten() if raw.is_complex() else raw
@@ -128,7 +128,7 @@ def _state(torch, seed: int) -> list:
 
 
 def _continued(torch) -> list:
-    """A state, and the numbers that follow it."""
+    """A state, and the numbers that are drawn after it."""
     torch.manual_seed(7)
     torch.randn(5)
     return [bytes(torch.get_rng_state().tolist()).hex(), torch.randn(4)]

@@ -13,7 +13,7 @@ from tests.golden.second_order import call, decoded, direction, tensors
 
 
 def digest(torch, x, start: float) -> dict:
-    """What is kept of a tensor."""
+    """The part of a tensor that is recorded."""
     plain = x.detach()
     wide = torch.view_as_real(plain.to(torch.complex128)) if x.is_complex() else plain.to(torch.float64)
     numbers = wide.contiguous().reshape(-1).tolist()

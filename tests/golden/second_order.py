@@ -12,7 +12,7 @@ import numpy as np
 
 
 def direction(torch, like, start: float):
-    """Numbers between 0.25 and 2.25 of the shape and dtype of ``like`` that depend on nothing else."""
+    """Numbers between 0.25 and 2.25 with the shape and dtype of ``like``, which depend on nothing else."""
     values = np.cos(0.7 * np.arange(like.numel()) + start) + 1.25
     if like.is_complex():
         values = values + 1j * np.sin(0.9 * np.arange(like.numel()) + start)
@@ -20,20 +20,20 @@ def direction(torch, like, start: float):
 
 
 def product(a, b):
-    """The real inner product."""
+    """The real part of the inner product."""
     total = (a * b.conj() if a.is_complex() else a * b).sum()
     return total.real if total.is_complex() else total
 
 
 def tensors(value) -> list:
-    """The tensors of nested tuples and lists."""
+    """The tensors in nested tuples and lists."""
     if isinstance(value, (tuple, list)):
         return [t for part in value for t in tensors(part)]
     return [value] if hasattr(value, "requires_grad") else []
 
 
 def decoded(torch, value, arrays):
-    """An argument as it was before it was written as JSON; tensors are {"array", "grad"}."""
+    """The inverse of `encoded`: an argument from its JSON. Tensors are {"array", "grad"}."""
     if isinstance(value, list):
         return [decoded(torch, v, arrays) for v in value]
     if not isinstance(value, dict):

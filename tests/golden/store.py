@@ -20,14 +20,14 @@ _ARRAY = "\0array"  # marks a list that was moved out of the text
 
 @dataclass(frozen=True)
 class Golden:
-    """A file: what its head says, the answers by case, and the arrays that cases name."""
+    """A recorded file: its head, the answers by case, and the arrays that cases refer to."""
 
     head: dict
     cases: dict
     arrays: dict = field(default_factory=dict)
 
     def answer(self, case: str):
-        """The answer to a case. A file with arrays keeps the call of each case beside its answer."""
+        """The answer of a case. Files with arrays store the call of each case beside its answer."""
         return self.cases[case]["answer"] if self.arrays else self.cases[case]
 
 
@@ -70,7 +70,7 @@ def _text(value) -> str:
 
 
 class _Pool:
-    """Numbers that were taken out of the text: one array for each dtype, and where each piece stands in it."""
+    """Numbers that were moved out of the JSON text: one array for each dtype, and the position of each piece in it."""
 
     def __init__(self):
         self.parts: dict[str, list[np.ndarray]] = {}
@@ -84,7 +84,7 @@ class _Pool:
         return [dtype, start, list(array.shape)]
 
     def moved(self, value):
-        """The value, in which lists of floats, or of small whole numbers, are replaced by their places."""
+        """The value, in which lists of floats or of small integers are replaced by their positions in the arrays."""
         if isinstance(value, dict):
             return {k: self.moved(v) for k, v in value.items()}
         if not isinstance(value, list):

@@ -24,7 +24,7 @@ _KINDS = {mark: kind for kind, mark in MARKS.items()}
 
 @dataclass(frozen=True)
 class Parameter:
-    """kind: as inspect names it; default: the text of the default, or None if there is none."""
+    """kind: its name in inspect; default: the text of the default, or None if there is none."""
 
     name: str
     kind: str
@@ -32,7 +32,7 @@ class Parameter:
 
 
 def parameter(text: str) -> Parameter:
-    """The parameter that a text describes. ValueError if it is none."""
+    """The parameter that a text describes. Raises ValueError for any other text."""
     found = re.fullmatch(r"(\*\*|[*/~])?(\w+)(?:=(.*))?", text, re.DOTALL)
     if not found:
         raise ValueError(f"not a parameter: {text!r}")
@@ -41,13 +41,13 @@ def parameter(text: str) -> Parameter:
 
 
 def names(path: str) -> list[str]:
-    """The public names of a module. KeyError if it is not among those recorded."""
+    """The public names of a module. Raises KeyError if the module is not recorded."""
     return store.load("surface").cases[f"names {path}"]
 
 
 @cache
 def signature(name: str) -> list[Parameter] | None:
-    """The parameters of a function, or None if Python cannot tell them."""
+    """The parameters of a function, or None if Python could not find its signature."""
     told = store.load("surface").cases.get(f"signature {name}")
     return None if told is None else [parameter(text) for text in told]
 

@@ -32,7 +32,7 @@ def test_every_file_belongs_to_a_suite():
 
 @pytest.mark.parametrize("name", [name for name in RECORDED if name not in ONLY_RECORDED])
 def test_every_case_is_recorded(name):
-    """Suites whose cases follow from PyTorch's own answers have none here."""
+    """Suites whose cases are derived from PyTorch's own answers have no separate cases to check."""
     found = cases(name)
     assert not found or set(found) == set(store.load(name).cases)
 

@@ -60,7 +60,7 @@ SPREAD = Rule(SUMS, share=1)
 
 
 def _plain(relative: float, **options) -> Rule:
-    """For answers whose numbers stand outside tensors."""
+    """The rule for answers whose numbers are not in tensors."""
     return Rule({"float32": relative}, **options)
 
 
@@ -127,7 +127,7 @@ def rule_of(suite: str, case: str) -> Rule:
 
 
 def _close(a, b, allowed: float, rule: Rule, size: float) -> bool:
-    """Whether two numbers agree; `size` is a magnitude that counts if the number's own is smaller."""
+    """Whether two numbers agree. `size` is used as the magnitude if the number's own is smaller."""
     if isinstance(b, dict) and "complex" in b:
         if not (isinstance(a, dict) and "complex" in a):
             return False
@@ -148,7 +148,7 @@ _TENSOR = {"dtype", "shape", "values"}
 
 
 def _digests_differ(ours: dict, theirs: dict, rule: Rule, at: str) -> str | None:
-    """Of tensors of which only a sum is kept: it may differ by a share of the sum of the magnitudes."""
+    """For tensors of which only a sum is recorded: the sum may differ by a share of the sum of the magnitudes."""
     allowed = rule.tolerance.get(theirs["dtype"].removeprefix("torch."), 0.0)
     magnitude = max(ours["magnitude"], theirs["magnitude"], 1e-3)
     same = all(ours[k] == theirs[k] for k in ("dtype", "shape", "not finite"))
@@ -158,7 +158,7 @@ def _digests_differ(ours: dict, theirs: dict, rule: Rule, at: str) -> str | None
 
 
 def _numbers_differ(ours: list, theirs: list, dtype: str, rule: Rule, at: str) -> str | None:
-    """The first element that differs of two lists of numbers of a dtype."""
+    """The first element in which two lists of numbers of one dtype differ."""
     allowed = rule.tolerance.get(dtype, 0.0)
     largest = max((abs(v) for v in theirs if type(v) is float), default=0.0) if rule.share else 0.0
     size = max(rule.floor, rule.share * largest)
@@ -177,7 +177,7 @@ def _tensors_differ(ours: dict, theirs: dict, rule: Rule, at: str) -> str | None
 
 
 def difference(ours, theirs, rule: Rule = DEFAULT, at: str = "") -> str | None:
-    """Where two answers differ beyond rounding, or None. Both are as `answers.record` gives them."""
+    """Where two answers differ beyond rounding, or None. Both have the form that `answers.record` returns."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
         if list(ours) != list(theirs):
             return f"{at}: {ours} instead of {theirs}"
@@ -204,7 +204,7 @@ def known_failures() -> dict[str, list[tuple[re.Pattern, str]]]:
     """Pattern and reason of every known failure, by suite.
 
     Raises:
-        ValueError: a line of the file has not three parts.
+        ValueError: a line of the file does not have three parts.
     """
     found: dict[str, list[tuple[re.Pattern, str]]] = {}
     for number, line in enumerate(FILE.read_text().splitlines(), 1):
@@ -226,10 +226,10 @@ def reason_of(suite: str, case: str) -> str | None:
 
 
 def judge(suite: str, case: str, difference: str | None) -> None:
-    """Fail the test if an answer differs from PyTorch's and is not known to, or is known to and does not.
+    """Fail the test if an answer differs from PyTorch's and is not a known failure, or is a known failure and does not differ.
 
-    difference: what differs, or None. A reason that begins with "rounding" allows both, because the last bits depend on
-    the processor.
+    difference: a description, or None. A reason that begins with "rounding" allows both, because the last bits depend on the
+    processor.
     """
     reason = reason_of(suite, case)
     if reason is None:
@@ -255,7 +255,7 @@ def compare(suite: str, case: str, ours) -> None:
 
 
 def unused(suite: str, cases) -> list[str]:
-    """The patterns of a suite that name none of its cases: lines to take out."""
+    """The patterns of a suite that match none of its cases. These lines should be removed."""
     return [
         known.pattern for known, _ in known_failures().get(suite, ()) if not any(map(known.fullmatch, cases))
     ]

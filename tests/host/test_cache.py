@@ -21,7 +21,7 @@ root_only = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give a 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An own cache in which a build is a copy of a text."""
+    """A cache of its own, in which a build only copies a text."""
     folder = tmp_path / "cache"
     monkeypatch.setenv("MSADAPTER_CACHE", str(folder))
     monkeypatch.setattr(native, "compiler", lambda: "/bin/true")
@@ -138,7 +138,7 @@ def test_a_library_of_another_user_is_not_trusted(folder) -> None:
 
 
 def test_a_way_through_a_link_of_a_folder_for_all(folder, tmp_path, monkeypatch) -> None:
-    """The cache itself is well kept, but the name that leads to it can be changed by everybody."""
+    """The cache itself is safe, but the link that leads to it can be changed by every user."""
     library = native.build()
     (tmp_path / "open").mkdir(mode=0o777)
     (tmp_path / "open").chmod(0o777)
@@ -256,7 +256,7 @@ def test_a_damaged_object_is_compiled_again(folder, tmp_path) -> None:
 
 @pytest.mark.parametrize("words", [["-m", "msadapter", "doctor"], ["-P", "msadapter/_host/doctor.py"]])
 def test_doctor_runs_without_the_kernels(tmp_path, words) -> None:
-    """An empty cache: nothing is built, nothing is loaded, and the report says what is missing."""
+    """With an empty cache, nothing is built or loaded, and the report says what is missing."""
     env = {**os.environ, "MSADAPTER_CACHE": str(tmp_path / "cache"), "PYTHONPATH": str(ROOT)}
     answer = subprocess.run(
         [sys.executable, *words], cwd=ROOT, env=env, capture_output=True, text=True, timeout=120, check=False

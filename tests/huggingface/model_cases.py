@@ -171,7 +171,7 @@ def _inputs(torch, family: str) -> dict:
 
 
 def run(torch, transformers, family: str) -> dict:
-    """Loss, norm of all gradients, some logits, and what greedy search, sampling and beam search write."""
+    """The loss, the norm of all gradients, some logits, and the outputs of greedy search, sampling and beam search."""
     model = build(torch, transformers, family).train()
     inputs = _inputs(torch, family)
     output = model(**inputs)

@@ -17,7 +17,7 @@ DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
 
 @dataclass
 class Case:
-    """A call: lengths (queries, keys) of each sequence, and everything else that was drawn."""
+    """A call: the lengths (queries, keys) of each sequence, and everything else that was drawn."""
 
     layout: str
     lengths: list
@@ -68,12 +68,12 @@ class Case:
 
 
 def rounded(x, dtype):
-    """x as numbers of the dtype, in float64."""
+    """x rounded to the dtype, as float64."""
     return torch.tensor(np.ascontiguousarray(x)).to(dtype).double().numpy()
 
 
 def joined(parts, layout, tail=0):
-    """(1, N, S, D) of each sequence as one array of the layout; TND with `tail` more tokens."""
+    """The arrays (1, N, S, D) of all sequences as one array of the layout. TND gets `tail` further tokens."""
     if layout == "TND":
         n, d = parts[0].shape[1], parts[0].shape[3]
         rows = [x[0].transpose(1, 0, 2) for x in parts]
@@ -89,7 +89,9 @@ def joined(parts, layout, tail=0):
 
 
 def strided(array, dtype, kind: str):
-    """A tensor with these numbers: contiguous, with its axes the other way round in memory, or every second one."""
+    """A tensor with these numbers: contiguous, with its axes in reverse order in memory, or with every second element of its
+    memory.
+    """
     x = torch.tensor(np.ascontiguousarray(array)).to(dtype)
     if kind == "turned":
         order = list(range(x.dim() - 1, -1, -1))
@@ -100,7 +102,7 @@ def strided(array, dtype, kind: str):
 
 
 def draw_mask(data, case: Case, r) -> None:
-    """The mask of the call and, independently of the kernel, the scores that it hides."""
+    """The mask of the call and, computed independently of the kernel, the scores that it hides."""
     queries, keys = (max((pair[i] for pair in case.lengths), default=0) for i in (0, 1))
     batch, mode = len(case.lengths), case.mode
     flags = np.zeros((1, 1, queries, keys), bool)
@@ -148,7 +150,7 @@ def draw_mask(data, case: Case, r) -> None:
 
 
 def draw_bias(data, case: Case, r) -> None:
-    """pse in one of its forms, and what it adds."""
+    """pse in one of its forms, and the bias that it adds to the scores."""
     batch, n = len(case.lengths), case.heads
     case.bias = [(0.0, 0.0)] * batch
     square = all(a == b for a, b in case.lengths)
@@ -192,7 +194,7 @@ def draw_bias(data, case: Case, r) -> None:
 
 @st.composite
 def cases(draw):
-    """A call of every kind that the operator supports."""
+    """Draws a call of any kind that the operator supports."""
     data = draw(st.data())
     number = lambda low, high: data.draw(st.integers(low, high))  # noqa: E731
     layout = data.draw(st.sampled_from(["BSH", "SBH", "BSND", "BNSD", "TND"]))

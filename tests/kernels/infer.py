@@ -38,7 +38,7 @@ def made(operator):
 
 
 def value(x):
-    """An operand as MindSpore takes it."""
+    """An operand in the form that MindSpore takes."""
     if isinstance(x, dict) and "shape" in x:
         return mindspore.Tensor(np.zeros(x["shape"]), getattr(mindspore, x["dtype"]))
     if isinstance(x, dict) and "tensors" in x:

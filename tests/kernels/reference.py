@@ -8,12 +8,12 @@ import numpy as np
 
 
 def examples(count: int) -> int:
-    """How many examples hypothesis draws: MSADAPTER_EXAMPLES times as many as in the usual run."""
+    """The number of examples that hypothesis draws: MSADAPTER_EXAMPLES times the usual number."""
     return count * int(os.environ.get("MSADAPTER_EXAMPLES", "1"))
 
 
 def hidden(mode, queries, keys, pre, following, mask, prefix=0, special=False):
-    """Which scores are hidden, by the words of the documentation, score by score."""
+    """The hidden scores, computed score by score from the text of the documentation."""
     out = np.zeros((queries, keys), bool)
     if mask is None:
         return out
@@ -34,9 +34,9 @@ def hidden(mode, queries, keys, pre, following, mask, prefix=0, special=False):
 
 
 def attention(q, k, v, hide, scale, before=0.0, after=0.0, keep=None):
-    """Output, maxima, sums and a function from the output's gradient to those of q, k, v and the bias before scaling.
+    """Output, maxima, sums, and a function from the output's gradient to those of q, k, v and the bias before scaling.
 
-    q (B, N, S, D), k and v with fewer heads; `keep`: factors of the dropout.
+    q is (B, N, S, D), and k and v have fewer heads. `keep` has the factors of the dropout.
     """
     group = q.shape[1] // k.shape[1]
     kk, vv = (np.repeat(x, group, 1) for x in (k, v))
@@ -68,9 +68,9 @@ def attention(q, k, v, hide, scale, before=0.0, after=0.0, keep=None):
 
 
 def vjp(formula, arrays, gradients):
-    """The gradients of sum(g * output) by complex steps: exact to rounding, and nobody's derivative was written down.
+    """The gradients of sum(g * output) by complex steps, which are exact to rounding and need no derivative by hand.
 
-    formula: arrays to a tuple of arrays, analytic, also for complex numbers.
+    formula: a function from arrays to a tuple of arrays that is analytic, so that it accepts complex numbers.
     """
     step, found = 1e-30, []
     for which, array in enumerate(arrays):

@@ -13,7 +13,7 @@ from tests.kernels import reference
 
 
 def coarse(mask, size):
-    """Block by block."""
+    """The coarse mask, computed block by block."""
     n, m = (x // size for x in mask.shape)
     return np.array(
         [[mask[i * n : (i + 1) * n, j * m : (j + 1) * m].all() for j in range(size)] for i in range(size)]
@@ -21,7 +21,7 @@ def coarse(mask, size):
 
 
 def cost(grid):
-    """Pairs that compute, and how unequally ranks take part in them."""
+    """The number of pairs of ranks that compute, and the imbalance between ranks."""
     works = ~grid
     tasks = [works[i].sum() + works[:, i].sum() - works[i, i] for i in range(len(grid))]
     return works.mean(), np.std(tasks)
@@ -51,7 +51,7 @@ def test_blocks_of_a_mask_drawn(data, size, each, share):
 @settings(max_examples=reference.examples(20), deadline=None)
 @given(st.data(), st.integers(2, 4), st.integers(2, 4))
 def test_the_order_that_is_found_drawn(data, size, each):
-    """Documents whose tokens are strewn: the order is one of all tokens, its blocks are what is said, and never dearer."""
+    """Tokens of documents are shuffled. The result contains every token, its coarse mask is correct, and it never costs more."""
     r = np.random.default_rng(data.draw(st.integers(0, 10**6)))
     n = size * each
     owner = r.permutation(np.arange(n) // each)
@@ -74,7 +74,7 @@ def test_the_order_that_is_found_drawn(data, size, each):
 
 
 def test_documents_are_put_together():
-    """Two documents token by token in turns: without a new order every block computes, with it only two do."""
+    """The tokens of two documents alternate. In this order every block computes, and in the new one only two do."""
     owner = np.arange(16) % 2
     mask = owner[:, None] != owner
     trial, best = (torch.ones(16, 16, dtype=torch.bool) for _ in range(2))

@@ -211,7 +211,7 @@ GRADIENTS = [
 
 
 def into(x, run):
-    """What is changed in place."""
+    """The operands that are changed in place."""
     assert run(x) is None
     return x
 
@@ -225,11 +225,11 @@ def adamw(last):
 
 
 class Reached(Exception):
-    """A call came to MindSpore's operator."""
+    """Raised when a call reaches MindSpore's operator."""
 
 
 class Raw:
-    """MindSpore's operators: keeps the name and the operands of a call and ends it."""
+    """Stands for MindSpore's operators: stores the name and the operands of a call, and ends it."""
 
     def __init__(self):
         self.call = None
@@ -243,7 +243,7 @@ class Raw:
 
 
 class Device:
-    """switch() lets calls go to MindSpore's operators from now on; the last one is in .call."""
+    """After switch(), calls go to MindSpore's operators. The last call is in .call."""
 
     def __init__(self, monkeypatch):
         self.monkeypatch, self.raw = monkeypatch, Raw()
@@ -264,7 +264,7 @@ def device(monkeypatch):
 
 
 def described(x):
-    """An operand for the other process."""
+    """The description of an operand for the other process."""
     if isinstance(x, torch.Tensor):
         return {"shape": list(x.shape), "dtype": str(x.dtype).removeprefix("torch.").replace("bool", "bool_")}
     if isinstance(x, torch.dtype):
@@ -292,7 +292,7 @@ _KINDS = {
 
 
 def kinds_of(name: str) -> list[tuple[str, bool]]:
-    """Of each operand: MindSpore's C++ type, and whether it may be missing."""
+    """For each operand: MindSpore's C++ type, and whether it may be missing."""
     for path in PYBOOST.glob("*.h"):
         text = path.read_text()
         if f"class PYBOOST_API {name} : public" in text:
@@ -303,7 +303,7 @@ def kinds_of(name: str) -> list[tuple[str, bool]]:
 
 
 def reached(device, run, name):
-    """The operands of the operator that a call comes to; each is of the kind that MindSpore's header says."""
+    """The operands with which a call reaches MindSpore's operator. Each has the type in MindSpore's header."""
     device.switch()
     with pytest.raises(Reached):
         run()
@@ -332,7 +332,7 @@ def test_operands_of_a_call(device, number):
 
 
 def kept_call(device, number: int) -> list:
-    """Operator, operands and our results of a call; the operands are of the kinds that MindSpore's header says."""
+    """Operator, operands and our results of a call. The operands have the types in MindSpore's header."""
     name, run = CALLS[number]
     with torch.no_grad():
         ours = of_results(run())
@@ -347,7 +347,7 @@ def test_operands_of_a_gradient(device, number):
 
 
 def kept_gradient(device, number: int) -> list:
-    """The same of the operator that a backward pass comes to."""
+    """The same for the operator that a backward pass reaches."""
     name, run, leaves = GRADIENTS[number]
     inputs, again = leaves(), leaves()
     out = run(*inputs)
@@ -365,7 +365,7 @@ def described_operands(name: str, operands) -> list:
 
 
 def _agree(found, ours, gradient: bool) -> bool:
-    """Shapes and dtypes; gradients may come in float32 and are cast to what they are the gradients of."""
+    """Whether shapes and dtypes agree. Gradients may be float32, because they are cast to the dtype of their operand."""
     if isinstance(found, str) or len(found) < len(ours):
         return False
     return all(
@@ -376,7 +376,7 @@ def _agree(found, ours, gradient: bool) -> bool:
 
 @pytest.mark.skipif(not PYBOOST.is_dir(), reason="MindSpore's headers are not installed")
 def test_results_are_those_that_mindspore_infers(tmp_path):
-    """One process infers all calls of the tests above."""
+    """The calls of all tests above are inferred in one process."""
     kept = {}
     for kind, rows, keep in (("call", CALLS, kept_call), ("gradient", GRADIENTS, kept_gradient)):
         for number, (name, *_) in enumerate(rows):
@@ -401,7 +401,7 @@ def test_results_are_those_that_mindspore_infers(tmp_path):
 
 
 def test_values_reach_their_operands(device):
-    """Numbers that no shape shows."""
+    """Compares numbers, which shapes do not show."""
     q, s = half(1, 2, 4, 8), single(1, 2, 4, 8)
     saved = {
         "softmax_max": s,

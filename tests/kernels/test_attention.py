@@ -30,7 +30,7 @@ TRIANGLE = torch.ones(2048, 2048, dtype=torch.bool).triu(1)
 
 
 def to_layout(x, layout):
-    """(B, N, S, D) as the layout; TND: the batches one after the other."""
+    """(B, N, S, D) in the layout. For TND, one sequence after the other."""
     b, n, s, d = x.shape
     return {
         "BNSD": lambda: x,
@@ -62,7 +62,7 @@ def made(seed, b, n, kv, sq, sk, d, dv=None):
 
 
 def compare(arrays, expected, layout, heads, tolerance=1e-9, dtype=torch.float64, **arguments):
-    """Forward and backward of the operator against what reference.attention gave."""
+    """Compares forward and backward of the operator with the results of reference.attention."""
     q, k, v, g = arrays
     out, top, total, gradient = expected
     tq, tk, tv = (tensor(to_layout(x, layout), dtype) for x in (q, k, v))
@@ -321,7 +321,7 @@ def test_dtypes(dtype, tolerance):
 
 
 def test_dropout_is_the_same_in_forward_and_backward(small_tiles):
-    """The factors are found by a value that shows them; then both passes must use them."""
+    """A suitable value shows the dropout factors. Then both passes must use them."""
     q, k, _, g = made(14, 1, 2, 2, 6, 8, 8)
     eye = np.broadcast_to(np.eye(8), (1, 2, 8, 8)).copy()
     torch.manual_seed(5)
@@ -376,7 +376,7 @@ def test_dropout_follows_the_generator():
 
 
 def test_gradient_of_a_part_of_the_keys_adds_up(small_tiles):
-    """Ring attention: with the statistics of the whole row, parts of the keys give parts of the gradient."""
+    """Ring attention: with the statistics of complete rows, the gradients of parts of the keys add up to the whole gradient."""
     q, k, v, g = (torch.tensor(x) for x in made(16, 2, 4, 2, 5, 8, 4))
     out, top, total, *_ = npu_fusion_attention(q, k, v, 4, "BNSD", scale=0.5)
     saved = {"softmax_max": top, "softmax_sum": total, "attention_in": out, "scale_value": 0.5}
@@ -461,7 +461,7 @@ def test_ragged_sizes(data):
 
 
 def test_memory_is_linear_in_the_length():
-    """No tensor of a tile holds more than the limit, whatever the length."""
+    """No tensor of a tile has more elements than the limit, for any length."""
     for n in (512, 4096):
         dense = attention_tiles.Dense(
             torch.empty(1, 1, n, 2),

@@ -20,7 +20,7 @@ from tests.kernels.attention_draws import PREFIXES, TRIANGLE, Case, cases, joine
 
 
 def dropped_factors(case: Case, arrays):
-    """The dropout's factors of each sequence, shown by values that are unit vectors; the same draws as the call's."""
+    """The dropout factors of each sequence, which values that are unit vectors show. The random draws equal those of the call."""
     if case.keep == 1:
         return [None] * len(case.lengths)
     longest = max(b for _, b in case.lengths)
@@ -64,7 +64,7 @@ def dropped_factors(case: Case, arrays):
 
 
 def split(x, case: Case, size: int):
-    """The inverse of `joined` for an array of queries: (1, N, Sq, size) of each sequence."""
+    """The inverse of `joined` for queries: an array (1, N, Sq, size) for each sequence."""
     if case.packed:
         ends = np.cumsum([0] + [a for a, _ in case.lengths])
         return [x[i:j].transpose(1, 0, 2)[None] for i, j in zip(ends, ends[1:], strict=False)]
@@ -88,7 +88,7 @@ def tiles_of(rows, scores):
 
 
 def near(mine, want, case: Case, more=0.0) -> None:
-    """Results are rounded once; `more`: the error of what went in rounded (the saved output, in the gradients)."""
+    """Compares with one rounding of the result. `more` is the error of rounded inputs, such as the saved output in gradients."""
     working = 1e-6 if case.pse_type > 1 else 1e-13  # slopes and distances are float32 in any case
     eps = max(float(torch.finfo(case.dtype).eps), working)
     large = np.abs(want).max(initial=0.0) + more
@@ -96,7 +96,7 @@ def near(mine, want, case: Case, more=0.0) -> None:
 
 
 def check_statistics(case: Case, top, total, expected) -> None:
-    """softmax_max and softmax_sum: eight equal columns; packed, each sequence lies as its own (N, S)."""
+    """Checks softmax_max and softmax_sum: eight equal columns. In packed batches each sequence is stored as (N, S)."""
     assert all((x[..., :1] == x).all() and x.shape[-1] == 8 for x in (top, total))
     assert top.dtype == total.dtype == (torch.float64 if case.dtype == torch.float64 else torch.float32)
     queries = sum(a for a, _ in case.lengths) + case.tail
@@ -118,7 +118,7 @@ def check_statistics(case: Case, top, total, expected) -> None:
 
 
 def check_rope(case: Case, tensors, g, steps, whole, wants, more) -> None:
-    """The same with the last columns of query and key apart: autograd, and the gradient operator called directly."""
+    """The same call with the last columns of query and key as separate tensors: by autograd, and by the gradient operator."""
     cut = case.size - case.rope
     q, k, v = (x.detach() for x in tensors)
     parts = [x.clone().requires_grad_() for x in (q[..., :cut], k[..., :cut], v, q[..., cut:], k[..., cut:])]
@@ -278,7 +278,7 @@ def leaves(*shape, dtype=torch.float64):
 
 
 def test_what_compressed_rows_leave_open_is_refused():
-    """The last rows of ALiBi say nothing of keys behind the query, nor of lengths that differ."""
+    """The last rows of ALiBi do not define a bias for keys after the query, or for different numbers of queries and keys."""
     x, y, rows = torch.randn(1, 2, 3, 4), torch.randn(1, 2, 5, 4), torch.rand(1, 2, 1024, 3)
     behind = torch.ones(3, 3, dtype=torch.bool).triu(1)
     good = [
@@ -328,7 +328,7 @@ def test_second_derivatives_that_are_missing_raise():
 
 @pytest.mark.parametrize("ends", [([2, 4], [2, 4]), ([2, 2, 5], [2, 3, 5]), ([2, 3, 5], [2, 2, 5])])
 def test_second_derivatives_of_packed_sequences(ends):
-    """Tokens of no sequence, sequences without queries, and without keys."""
+    """Includes tokens outside of all sequences, and sequences without queries or without keys."""
     x = leaves(5, 2, 2)
 
     def run(*x):
@@ -354,7 +354,7 @@ def test_nothing_to_attend_to(shape):
 
 
 def peak_of(run) -> int:
-    """Bytes that a call needs at most beyond what there was."""
+    """The peak of the memory that a call needs in addition, in bytes."""
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()
     found = run()
@@ -366,9 +366,9 @@ def peak_of(run) -> int:
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("layout", ["BSH", "BNSD", "TND"])
 def test_memory_grows_with_the_length(layout, causal):
-    """Forward and backward, by the pool's own count: twice the length takes twice the bytes, not four times.
+    """Forward and backward, measured by the memory pool: twice the length takes twice the memory, not four times.
 
-    One matrix of scores would be 4 * 4096^2 = 64 MB a head; the whole call stays below half of one.
+    One matrix of scores would take 4 * 4096^2 = 64 MB per head; the whole call stays below half of this.
     """
     call = {"atten_mask": TRIANGLE, "sparse_mode": 2} if causal else {}
     forward, both = [], []

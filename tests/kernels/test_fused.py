@@ -20,7 +20,7 @@ def leaf(x, dtype=torch.float64):
 
 
 def numeric(function, arrays, which, g, step=1e-6):
-    """The gradient of sum(g * function(arrays)) by differences, element by element."""
+    """The gradient of sum(g * function(arrays)) by finite differences, element by element."""
     out = np.zeros_like(arrays[which])
     for index in np.ndindex(out.shape):
         values = []
@@ -33,7 +33,7 @@ def numeric(function, arrays, which, g, step=1e-6):
 
 
 def check(function, operator, arrays, tolerance=1e-10):
-    """Forward, gradients by differences, and second derivatives."""
+    """Compares forward, gradients with finite differences, and second derivatives."""
     leaves = [leaf(a) for a in arrays]
     out = operator(*leaves)
     want = function(*arrays)

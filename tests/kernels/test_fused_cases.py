@@ -22,7 +22,7 @@ sizes = st.lists(st.integers(1, 4), min_size=1, max_size=4)
 
 
 def strided(x, kind: str):
-    """The same numbers: contiguous, axes the other way round in memory, every second element, or one stride of 0."""
+    """The same numbers in memory that is contiguous, has its axes in reverse order, has gaps, or has one stride of 0."""
     if kind == "turned":
         order = list(range(x.dim() - 1, -1, -1))
         return x.permute(order).contiguous().permute(order)
@@ -34,7 +34,7 @@ def strided(x, kind: str):
 
 
 class Drawn:
-    """Tensors of a case, with their numbers in float64."""
+    """The tensors of a case, with their numbers as float64."""
 
     def __init__(self, data, seed=None):
         self.data = data
@@ -51,14 +51,14 @@ def numbers(x):
 
 
 def near(mine, want, dtype, factor=8.0) -> None:
-    """One rounding of the result, and the float32 arithmetic before it: a few eps of the largest number."""
+    """Allows one rounding of the result and the float32 arithmetic before it: a few eps of the largest number."""
     assert mine.dtype == dtype
     atol = factor * float(torch.finfo(dtype).eps) * max(1.0, np.abs(want).max(initial=0.0))
     np.testing.assert_allclose(numbers(mine), want, rtol=0, atol=atol)
 
 
 def check(formula, operator, tensors, *, factor=8.0):
-    """Outputs and gradients of operator(*tensors) against the formula of their numbers."""
+    """Compares outputs and gradients of operator(*tensors) with the formula of their numbers."""
     arrays = [numbers(x) for x in tensors]
     outputs = operator(*tensors)
     outputs = outputs if isinstance(outputs, tuple) else (outputs,)
@@ -125,7 +125,7 @@ def test_add_rms_norm_drawn(data, shape, dtype):
 @settings(max_examples=reference.examples(25), deadline=None)
 @given(st.data(), st.integers(1, 3), st.integers(1, 3), st.integers(2, 6), dtypes, st.booleans())
 def test_dropout_add_norm_drawn(data, batch, length, hidden, dtype, rms):
-    """With every option drawn, and without dropout (its draws are held by the tests of the kernel)."""
+    """All options are drawn, but there is no dropout. Other tests check its random draws."""
     make = Drawn(data)
     wanted = {"residual": (batch, length, hidden), "rowscale": (batch, length), "layerscale": (hidden,)}
     names = ["x0", "weight"] + [name for name in wanted if data.draw(st.booleans())]

@@ -9,7 +9,7 @@ CHECKS = checks_of("fused_products.py")
 
 @pytest.fixture(scope="module", params=[2, 4])
 def outcomes(request, tmp_path_factory):
-    """What every rank says about every check, from one job."""
+    """The results of every rank for every check, from one job."""
     return outcomes_of("fused_products.py", request.param, tmp_path_factory.mktemp("outcomes"))
 
 

@@ -40,7 +40,7 @@ def given_list(counts, kind, as_list):
 
 
 def check(formula, outputs, tensors, factor):
-    """Outputs and gradients, in the way of test_fused_cases.check, for outputs that are made already."""
+    """Compares outputs and gradients like test_fused_cases.check, for outputs that have been computed."""
     arrays = [numbers(x) for x in tensors]
     wants = formula(*arrays)
     assert len(wants) == len(outputs)
@@ -59,7 +59,7 @@ def check(formula, outputs, tensors, factor):
 @settings(max_examples=reference.examples(60), deadline=None)
 @given(st.data(), counts_of_groups, st.integers(0, 2), dtypes, st.sampled_from(list(ACTIVATIONS)))
 def test_grouped_rows_drawn(data, counts, rest, dtype, act):
-    """group_type 0 in all of its forms: one x or a list of them, one weight or a list, joined or apart."""
+    """group_type 0 in all forms: one x or a list, one weight or a list, one result or several."""
     make, bit = Drawn(data), lambda: data.draw(st.booleans())
     groups, total = len(counts), sum(counts)
     many = bit() and groups > 1
@@ -100,7 +100,7 @@ def test_grouped_rows_drawn(data, counts, rest, dtype, act):
 @settings(max_examples=reference.examples(30), deadline=None)
 @given(st.data(), counts_of_groups, st.integers(0, 2), dtypes, st.integers(0, 1))
 def test_grouped_inner_drawn(data, counts, rest, dtype, kind):
-    """group_type 2: the gradient of weights, empty groups give zeros."""
+    """group_type 2, which computes the gradient of weights. Empty groups give zeros."""
     make = Drawn(data)
     x, w = make((3, sum(counts) + rest), dtype), make((sum(counts) + rest, 2), dtype)
     groups = given_list(counts, kind, data.draw(st.booleans()))
@@ -118,7 +118,7 @@ def test_grouped_inner_drawn(data, counts, rest, dtype, kind):
 @settings(max_examples=reference.examples(30), deadline=None)
 @given(st.data(), counts_of_groups, dtypes, st.integers(0, 1), st.booleans())
 def test_gmm_backward_drawn(data, counts, dtype, kind, turned):
-    """The three functions of MindSpeed's grouped_matmul; weights may be transposed views."""
+    """The three functions of MindSpeed's grouped_matmul. Weights may be transposed views."""
     make = Drawn(data)
     rows, groups = sum(counts), len(counts)
     x, g = make((rows, 3), dtype, False), make((rows, 2), dtype, False)
@@ -145,7 +145,7 @@ def test_gmm_backward_drawn(data, counts, dtype, kind, turned):
 @settings(max_examples=reference.examples(30), deadline=None)
 @given(st.data(), counts_of_groups, st.integers(0, 1), dtypes)
 def test_products_added_to_gradients_drawn(data, counts, rest, dtype):
-    """Into float32 (float64 where the operands are), also where the gradient is not contiguous, or flat."""
+    """Gradients are float32 (float64 for float64 operands). They may be non-contiguous or one-dimensional."""
     make, into = Drawn(data), torch.float64 if dtype == torch.float64 else torch.float32
     rows = sum(counts) + rest
     x, dy = make((rows, 3), dtype), make((rows, 2), dtype)
@@ -169,7 +169,7 @@ def test_products_added_to_gradients_drawn(data, counts, rest, dtype):
 @settings(max_examples=reference.examples(30), deadline=None)
 @given(st.data(), counts_of_groups, st.integers(0, 1), st.sampled_from([torch.float16, torch.bfloat16]))
 def test_int8_products_drawn(data, counts, kind, dtype):
-    """Integers are summed exactly; then scales, activation and one rounding."""
+    """Integer sums are exact. Scales, activation and one rounding follow."""
     r = np.random.default_rng(data.draw(st.integers(0, 10**6)))
     rows, groups, act = sum(counts), len(counts), data.draw(st.sampled_from([0, 1, 4, 5]))
     ends = np.cumsum([0, *counts])
@@ -288,7 +288,7 @@ def test_fastgelu_of_small_numbers_in_float16():
 @settings(max_examples=reference.examples(50), deadline=None)
 @given(st.data(), st.integers(1, 6), st.integers(1, 3), st.integers(1, 5), st.integers(0, 6), dtypes)
 def test_permute_and_back_drawn(data, tokens, topk, experts, dropped, dtype):
-    """Also with fewer rows than copies, and with tokens and gradients that are not contiguous."""
+    """Includes fewer rows than copies, and tokens and gradients that are not contiguous."""
     make = Drawn(data)
     indices = make.random.integers(0, experts, (tokens, topk))
     copies = tokens * topk
@@ -317,7 +317,7 @@ def test_permute_and_back_drawn(data, tokens, topk, experts, dropped, dtype):
 @settings(max_examples=reference.examples(40), deadline=None)
 @given(st.data(), st.integers(1, 6), st.integers(1, 4), st.booleans(), st.booleans(), dtypes)
 def test_routing_map_drawn(data, tokens, experts, pad, with_probs, dtype):
-    """Permutation by a map, its inverse and both gradient operators; experts without tokens, tokens without experts."""
+    """Permutation by a map, its inverse and both gradient operators, with experts without tokens and tokens without experts."""
     make = Drawn(data)
     r = make.random
     topk = data.draw(st.integers(1, experts))
@@ -382,7 +382,7 @@ def test_routing_map_drawn(data, tokens, experts, pad, with_probs, dtype):
 @settings(max_examples=reference.examples(30), deadline=None)
 @given(st.data(), st.integers(1, 5), st.integers(1, 3), st.integers(3, 5), dtypes)
 def test_routing_of_inference_drawn(data, tokens, topk, experts, dtype):
-    """Gating, initial routing, counts of experts and the final sum, the last with its gradients."""
+    """Gating, initial routing, counts per expert and the final sum, which has gradients."""
     make = Drawn(data)
     x = make((tokens, experts), dtype, False)
     finished = make.random.random(tokens) < 0.3
@@ -449,7 +449,7 @@ def test_routing_of_inference_has_no_derivative():
 @settings(max_examples=reference.examples(40), deadline=None)
 @given(st.data(), st.integers(1, 9), st.booleans(), st.booleans(), dtypes, dtypes)
 def test_adamw_drawn(data, step, amsgrad, maximize, dtype, gradient):
-    """Three forms of the step against the formula; states of 16 bits are rounded once a step."""
+    """Compares three forms of the step with the formula. 16-bit states are rounded once per step."""
     make = Drawn(data)
     shape = data.draw(st.sampled_from([(1,), (5,), (2, 3)]))
     lr, b1, b2, decay, eps = 0.1, 0.8, 0.9, 0.2, 1e-2

@@ -18,7 +18,7 @@ KINDS = ["plain", "turned", "gaps"]
 
 
 def attention_inputs(data, batch, heads, kv, queries, keys, size, dtype, layout):
-    """Arrays (B, N, S, D), and tensors of the layout with any strides."""
+    """Arrays (B, N, S, D), and tensors of the layout with drawn strides."""
     r = np.random.default_rng(data.draw(st.integers(0, 10**6)))
     shapes = [(batch, heads, queries, size), (batch, kv, keys, size), (batch, kv, keys, size)]
     arrays = [numbers(torch.tensor(r.standard_normal(s)).to(dtype)) for s in shapes]
@@ -117,7 +117,7 @@ def test_attention_of_inference_refuses():
     st.integers(0, 1),
 )
 def test_choice_of_experts_drawn(data, tokens, groups, each, dtype, norm_type, mode):
-    """Scores are eighths, so that no dtype makes two of them equal; chosen by sorting, weighed by the formula."""
+    """Compares with sorting and the formula of the weights. Scores are multiples of 1/8, so rounding makes no two of them equal."""
     r, experts = np.random.default_rng(data.draw(st.integers(0, 10**6))), groups * each
     kept = data.draw(st.integers(1, groups))
     k = data.draw(st.integers(1, kept * each))
@@ -179,7 +179,7 @@ def test_choice_of_experts_drawn(data, tokens, groups, each, dtype, norm_type, m
 @settings(max_examples=reference.examples(30), deadline=None)
 @given(st.data(), st.integers(1, 5), st.integers(1, 4), st.booleans(), dtypes)
 def test_unpermute_by_a_map_drawn(data, tokens, experts, with_probs, dtype):
-    """The public form, with its gradients."""
+    """The public function, with its gradients."""
     make = Drawn(data)
     topk = data.draw(st.integers(1, experts))
     chosen = np.zeros((tokens, experts), bool)
@@ -218,7 +218,7 @@ def test_unpermute_by_a_map_drawn(data, tokens, experts, with_probs, dtype):
     st.sampled_from(["half", "interleave"]),
 )
 def test_angles_of_positions_drawn(data, tokens, half, heads, dtype, mode):
-    """One row of positions, three of them, three in sections; the heads may be longer than what turns."""
+    """One row of positions, or three, with or without sections. Heads may be longer than their rotated part."""
     make = Drawn(data)
     head = 2 * half + data.draw(st.integers(0, 2))
     form = data.draw(st.sampled_from(["one", "three", "sections"]))
@@ -267,7 +267,7 @@ def test_angles_of_positions_drawn(data, tokens, half, heads, dtype, mode):
     st.sampled_from([torch.float32, torch.float16, torch.bfloat16]),
 )
 def test_parts_give_the_same_bits_drawn(data, shape, dtype):
-    """Any bit pattern, any share of the fixed part, tensors and results that are not contiguous."""
+    """Any bits, any size of the fixed part, and tensors and results that are not contiguous."""
     r = np.random.default_rng(data.draw(st.integers(0, 10**6)))
     words = torch.int32 if dtype.itemsize == 4 else torch.int16
     info = np.iinfo(np.int32 if dtype.itemsize == 4 else np.int16)

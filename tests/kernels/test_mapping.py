@@ -50,7 +50,7 @@ def test_an_operand_too_few_is_an_error():
 
 
 def test_the_table_names_proofs_that_exist():
-    """Every operator has a drawn test or one between ranks; the few others are named here."""
+    """Every operator has a drawn test or a test between ranks, except for the few that are listed here."""
     found = {name: tests for name, _, operators, tests in rows() if operators != "refused by name"}
     assert {name for name, tests in found.items() if not tests} == set()
     assert {name for name, tests in found.items() if tests[0].kind == "fixed"} == {"reuse_data_ptr"}
@@ -69,7 +69,7 @@ def test_the_page_is_up_to_date():
 
 @pytest.mark.skipif(not PYBOOST.is_dir(), reason="MindSpore's headers are not installed")
 def test_the_table_says_where_mindspore_has_more():
-    """What is called a composite has no operator of its name in MindSpore, or the table names that operator."""
+    """MindSpore has no operator with the name of a composite, or the table says that it is not called."""
     have = {
         name.lower()
         for path in PYBOOST.glob("*.h")
@@ -82,7 +82,7 @@ def test_the_table_says_where_mindspore_has_more():
 
 
 def test_what_has_no_gradient_says_so():
-    """The table's third of three answers is true: operators that raise are known by name."""
+    """The table's entry "raises" is true: the operators whose backward raises are listed by name."""
     kinds = {name: gradient for name, gradient, *_ in rows()}
     assert {
         kinds[name] for name in ("npu_fusion_attention_grad", "npu_alltoallv_gmm", "npu_moe_init_routing")

@@ -138,7 +138,7 @@ def test_fused_with_communication_in_one_process():
 
 
 def test_products_of_eight_bits_with_a_sum_over_the_processes():
-    """Against float64: int8 with a scale a column (and a row), float with int8 weights by channel and by group."""
+    """Against float64: int8 with one scale per column (and per row), and float with int8 weights, per channel and per group."""
     torch.manual_seed(3)
     a, w = (torch.randint(-128, 128, size, dtype=torch.int8) for size in ((2, 3, 70), (70, 5)))
     scale, rows = torch.rand(5), torch.rand(3)
@@ -183,7 +183,7 @@ def test_what_eight_bit_products_refuse():
 
 
 def test_a_builder_of_mindspeed_loads_ours(tmp_path):
-    """A package of MindSpeed's shape: its builder's load is replaced at import; being late, or another load, is an error."""
+    """In a package like MindSpeed, the builder's load is replaced at import. A late rule, or a different load, is an error."""
     package = tmp_path / "mindspeed" / "op_builder"
     package.mkdir(parents=True)
     (package.parent / "__init__.py").touch()
@@ -248,7 +248,7 @@ def test_experts_and_exchange_in_one_process():
 
 
 def test_blocks_change_their_order_and_back():
-    """Two processes, three experts: rows by (process, expert) become rows by (expert, process)."""
+    """With two processes and three experts, rows are reordered from (process, expert) to (expert, process)."""
     from kernels_ascend.collective import _by_expert, _per_expert
 
     counts = [1, 0, 2, 2, 1, 1]
@@ -261,7 +261,7 @@ def test_blocks_change_their_order_and_back():
 
 @pytest.mark.parametrize("regular", [False, True])
 def test_another_package_called_patches_hides_nothing(tmp_path, regular):
-    """Megatron-LM's tree has a folder of that name; a program may have a package."""
+    """Megatron-LM's tree has a folder of that name, and a program may have a package."""
     (tmp_path / "patches").mkdir()
     if regular:
         (tmp_path / "patches/__init__.py").write_text("mine = 1\n")

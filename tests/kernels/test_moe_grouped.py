@@ -75,7 +75,7 @@ def test_permute_refuses():
 @pytest.mark.parametrize("pad", [False, True])
 @pytest.mark.parametrize("with_probs", [False, True])
 def test_routing_map(pad, with_probs):
-    """Permutation, its inverse and both gradients, against matrices of zeros and ones."""
+    """Compares the permutation, its inverse and both gradients with products with 0-1 matrices."""
     r = np.random.default_rng(3)
     tokens, experts, hidden, topk = 6, 4, 3, 2
     chosen = np.zeros((tokens, experts), bool)
@@ -270,7 +270,7 @@ def test_gmm_and_its_backward(kind):
 
 @pytest.mark.parametrize("kind", [0, 1])
 def test_a_list_of_groups_holds_ends_whatever_its_kind(kind):
-    """MindSpeed's overload for lists takes the kind and never reads it; its all-gather overlap passes 1 with ends."""
+    """MindSpeed's overload for lists ignores group_list_type. Its all-gather overlap passes 1 although the list has ends."""
     x, w, g = (torch.tensor(a) for a in (random(1, 6, 3), random(2, 2, 3, 4), random(3, 6, 4)))
     assert torch.equal(
         grouped.gmm([x], [w], [], [2, 6], 0, kind)[0],

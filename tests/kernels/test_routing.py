@@ -9,7 +9,7 @@ from msadapter import torch_npu
 
 
 def _chosen(row, k, groups, kept, two):
-    """The experts of one token by sorting Python numbers."""
+    """The experts of one token, found by sorting Python numbers."""
     size = len(row) // groups
     parts = [row[i * size : (i + 1) * size] for i in range(groups)]
     worth = [sum(sorted(p)[-2:]) if two else max(p) for p in parts]
@@ -52,7 +52,7 @@ def test_gating_has_the_gradient_of_its_weights():
 
 
 def _turn(x, cos, sin, mode):
-    """Plane rotations of the pairs of each row, written as complex products."""
+    """Rotates the pairs of each row, written as complex products."""
     pairs = x.unflatten(-1, (2, -1)).transpose(-1, -2) if mode == "half" else x.unflatten(-1, (-1, 2))
     turned = torch.view_as_complex(pairs.contiguous()) * torch.complex(cos, sin).unsqueeze(1)
     pairs = torch.view_as_real(turned)

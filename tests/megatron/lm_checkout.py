@@ -44,7 +44,7 @@ class Iteration:
 
 
 def scratch_copy(checkout: Path, folder: Path, tests: bool = False) -> Path:
-    """A copy of the checkout (`tests`: with its tests), its data set helper compiled; the checkout is not touched."""
+    """A copy of the checkout (`tests`: with its tests) with the compiled data set helper. The checkout is not changed."""
     tree = folder / "megatron-lm"
     left_out = [".git", "__pycache__", "*.so", "docs", *([] if tests else ["tests"])]
     shutil.copytree(checkout, tree, ignore=shutil.ignore_patterns(*left_out))
@@ -73,7 +73,7 @@ def scratch_copy(checkout: Path, folder: Path, tests: bool = False) -> Path:
 
 
 def ruled_copy(checkout: Path, folder: Path) -> Path:
-    """A copy as `scratch_copy` makes it, with the rules of `patches` applied; the checkout is not touched."""
+    """A copy like that of `scratch_copy` with the rules of `patches` applied. The checkout is not changed."""
     upstream, rules = patches.discover("megatron_core")
     patches.apply(upstream, rules, checkout, folder / "rules")
     return scratch_copy(folder / "rules", folder)
@@ -86,7 +86,7 @@ def _free_port() -> int:
 
 
 def environment(tree: Path, processes: int = 1, **variables: str) -> dict[str, str]:
-    """The variables under which the tree's scripts run here."""
+    """The environment variables with which the tree's scripts run here."""
     alone = {
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(_free_port()),
@@ -102,12 +102,12 @@ def environment(tree: Path, processes: int = 1, **variables: str) -> dict[str, s
 
 
 def python_first() -> str:
-    """PATH with this Python in front: Megatron's Makefile asks `python3` for the headers of pybind11."""
+    """PATH with this Python first, because Megatron's Makefile asks `python3` for the headers of pybind11."""
     return f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
 
 
 def command(cache: Path, arguments: list[str], processes: int = 1, schedule: list[str] = TWENTY) -> list[str]:
-    """pretrain_gpt.py with the reference's arguments and more."""
+    """pretrain_gpt.py with the arguments of the reference, and further ones."""
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", processes]
     start = launcher if processes > 1 else ["-m", "msadapter"]
     words = [
@@ -124,7 +124,7 @@ def command(cache: Path, arguments: list[str], processes: int = 1, schedule: lis
 
 
 def iterations(output: str) -> list[Iteration]:
-    """What the output says of each iteration (an iteration that was skipped has no loss, and is left out)."""
+    """The values that the output contains for each iteration. A skipped iteration has no loss and is left out."""
     return [Iteration(int(m[1]), float(m[2]), float(m[3]), float(m[4])) for m in _LINE.finditer(output)]
 
 
@@ -136,7 +136,7 @@ def pretrain(
     schedule: list[str] = TWENTY,
     **variables: str,
 ) -> list[Iteration]:
-    """Runs the tree's pretrain_gpt.py and returns what it printed of each iteration."""
+    """Runs the tree's pretrain_gpt.py and returns the printed values of each iteration."""
     done = subprocess.run(
         command(cache, arguments, processes, schedule),
         cwd=tree,
@@ -168,7 +168,7 @@ for rank in range(ranks):
 
 
 def split_experts(tree: Path, source: Path, folder: Path, ranks: int) -> Path:
-    """A one-process checkpoint in Megatron's torch format, its experts shared by `ranks` processes."""
+    """A checkpoint of one process in Megatron's torch format, with its experts divided among `ranks` processes."""
     step = next(source.glob("iter_*"))
     (folder / step.name).mkdir(parents=True)
     shutil.copy(source / "latest_checkpointed_iteration.txt", folder)

@@ -27,7 +27,7 @@ def _run(tree: Path, cache: Path, reference: Path, extra: str = "", processes: i
 
 
 def _printed(reference: Path, start: int = 1) -> list[tuple[float, float]]:
-    """Loss and gradient norm of the iterations from `start`, as this release prints them."""
+    """Loss and gradient norm of the iterations from `start`, in the format of this release."""
     curve = [
         (e["lm_loss"], e["grad_norm"])
         for e in json.loads((reference / "losses.json").read_text())["gpt_fp32_1proc"]

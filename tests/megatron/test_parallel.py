@@ -76,7 +76,7 @@ ROWS = {
 
 @pytest.fixture(scope="module")
 def trees(megatron_checkout: Path, tmp_path_factory) -> dict[bool, Path]:
-    """By whether there is a transformer_engine: the checkout, and a copy with the rules of patches; helpers compiled."""
+    """Without transformer_engine the checkout, with it a copy with the rules of patches. Both have compiled helpers."""
     folder = tmp_path_factory.mktemp("parallel")
     return {
         False: tools.ruled_copy(megatron_checkout, folder / "with rules"),
@@ -86,7 +86,7 @@ def trees(megatron_checkout: Path, tmp_path_factory) -> dict[bool, Path]:
 
 @pytest.fixture(scope="module")
 def weights(reference: Path, trees, tmp_path_factory) -> dict[str, str]:
-    """Arguments that load the initial weights, by curve."""
+    """Arguments that load the initial weights, for each curve."""
     fresh = "--finetune --no-load-optim --no-load-rng"
     experts = tools.split_experts(trees[False], reference / "init_moe", tmp_path_factory.mktemp("experts"), 2)
     dense = f"--load {reference / 'init_gpt_dist'} --ckpt-format torch_dist {fresh}"

@@ -49,7 +49,7 @@ print(len(one))
 
 @dataclass
 class Job:
-    """A layout with a checkpoint folder."""
+    """A parallel layout with a checkpoint folder."""
 
     tree: Path
     cache: Path
@@ -74,14 +74,14 @@ class Job:
         )
 
     def run(self, folder: Path, mark: str, fresh: bool) -> list[tools.Iteration]:
-        """To the end; what was printed of each iteration."""
+        """Runs the job to its end and returns the printed values of each iteration."""
         job = self.start(folder, mark, fresh)
         output = job.communicate(timeout=600)[0]
         assert job.returncode == 0, output[-4000:]
         return tools.iterations(output)
 
     def killed(self, folder: Path, mark: str) -> None:
-        """All processes are killed some iterations behind the checkpoint."""
+        """Kills all processes some iterations after the checkpoint."""
         job = self.start(folder, mark, True)
         lines = []
         for line in job.stdout:
@@ -110,7 +110,7 @@ def _files(folder: Path) -> list[Path]:
 
 @pytest.fixture(scope="module")
 def ruled_tree(megatron_checkout: Path, tmp_path_factory) -> Path:
-    """The checkout with the rules of `patches`."""
+    """A copy of the checkout with the rules of `patches`."""
     return tools.ruled_copy(megatron_checkout, tmp_path_factory.mktemp("ruled"))
 
 
@@ -125,7 +125,7 @@ def test_goes_on_bit_for_bit(layout, kind, tree, ruled_tree, tmp_path):
 
 @pytest.mark.slow
 def test_stages_of_local_layers_find_their_own_parameter_groups(ruled_tree, tmp_path):
-    """Without the rule parameter-groups-in-one-order the last stage takes the groups of the first."""
+    """Without the rule parameter-groups-in-one-order, the last stage would load the parameter groups of the first."""
     _check(
         Job(ruled_tree, tmp_path / "cache", "torch_dist", *LAYOUTS["pipeline"], engine=False),
         tmp_path,
@@ -160,7 +160,7 @@ def _check(job, tmp_path, mark):
 
 @pytest.fixture(scope="module")
 def interrupted(tree, tmp_path_factory):
-    """A checkpoint of the tensor parallel layout, and the curve that it belongs to."""
+    """A checkpoint of the tensor parallel layout, and the curve of its run."""
     folder = tmp_path_factory.mktemp("interrupted")
     job = Job(tree, folder / "cache", "torch_dist", 2, f"{TENSOR} {DISTRIBUTED}")
     whole = job.run(folder / "whole", "resume-interrupted", True)

@@ -74,7 +74,7 @@ def files(tree: Path, only: str) -> list[str]:
 
 
 def job(tree: Path, name: str, ranks: int, args: argparse.Namespace) -> FileRun:
-    """The file on a number of ranks, under torchrun."""
+    """Runs the file on a number of ranks under torchrun."""
     environment = {
         "PYTHONPATH": python_path(),
         "MSADAPTER_DEVICE": "cuda",

@@ -20,15 +20,15 @@ PLUGINS = "-q -p unit_tests_recorder -p no:cacheprovider"  # the recorder writes
 
 
 def python_path(*folders: Path) -> str:
-    """PYTHONPATH of a job: what is there, then these folders, the adapter and the recorder."""
+    """PYTHONPATH of a job: its present entries, then these folders, the adapter and the recorder."""
     mine = [ROOT / "msadapter/alias/shim", HERE, ROOT, *folders]
     return os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH", ""), *map(str, mine)]))
 
 
 class FileRun:
-    """One file: `command` runs pytest on it in `folder`, as `ranks` processes that each record their tests.
+    """The run of one file: `command` runs pytest on it in `folder`, as `ranks` processes that each record their tests.
 
-    `limit` and `file_limit` are the seconds of a test and of all jobs together.
+    `limit` is the number of seconds for a test, and `file_limit` that for all jobs of the file.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class FileRun:
                 return self.outcomes
 
     def _job(self) -> bool:
-        """Run what has no outcome; whether all have one now."""
+        """Run the tests without an outcome. Return whether all tests have one now."""
         with tempfile.TemporaryDirectory() as folder:
             base = Path(folder)
             (base / "done").write_text(json.dumps(list(self.outcomes)))
@@ -67,7 +67,7 @@ class FileRun:
         return self._judge(events, output, seconds)
 
     def _run(self, base: Path) -> tuple[str, float]:
-        """What the job printed, and its seconds; all its processes are gone then."""
+        """The output of the job and its seconds. All its processes have ended then."""
         environment = (
             os.environ
             | self.environment
@@ -125,7 +125,7 @@ class FileRun:
         return True
 
     def _note(self, test, outcome, reason) -> None:
-        """The worst outcome of any rank counts, with the first reason for it."""
+        """Store the worst outcome of any rank, with its first reason."""
         rank = ("passed", "skipped", "failed").index
         if test not in self.outcomes or rank(outcome) > rank(self.outcomes[test][0]):
             self.outcomes[test] = [outcome, reason]
@@ -143,7 +143,7 @@ def _last(output: str) -> str:
 
 
 def _end_session(group: int) -> None:
-    """End what the job left running."""
+    """Terminate the processes that the job has left."""
     try:
         os.killpg(group, signal.SIGKILL)
     except ProcessLookupError:

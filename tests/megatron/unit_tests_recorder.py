@@ -61,7 +61,7 @@ def pytest_sessionfinish() -> None:
 
 
 def _reason(report) -> str:
-    """The last line that says what was wrong, or the reason of a skip, and where."""
+    """The last line that describes the error, or the reason and the place of a skip."""
     told = report.longrepr
     if isinstance(told, tuple):
         return told[2]

@@ -20,7 +20,7 @@ EXCUSES = {
 
 
 def excuse(reason: str) -> str:
-    """Why a test cannot pass here; "" if the failure may be a defect of msadapter."""
+    """The reason why a test cannot pass here; "" if the failure may be a defect of msadapter."""
     for name, pattern in EXCUSES.items():
         if re.search(pattern, reason):
             return name

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("torch_by_name")
 
 
 def add_one(queue, answers):
-    """Runs in another process: changes what it is sent in place."""
+    """Runs in another process and changes the received tensor in place."""
     x, part, weight = queue.get(timeout=60)
     x += 1
     part.fill_(-5.0)

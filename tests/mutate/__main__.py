@@ -50,12 +50,12 @@ def sources_of(module: str) -> list[str]:
 
 @functools.cache
 def source(file: str) -> bytes:
-    """A file of the repository as it was when it was first read: whoever edits it meanwhile changes no result."""
+    """The content of a file of the repository when it was first read, so that later edits do not change results."""
     return (ROOT / file).read_bytes()
 
 
 def draw(files: list[str], samples: int, seed: int) -> list[Change]:
-    """A sample of changes: every place has the same chance, then every change of the place."""
+    """A random sample of changes: every place has the same probability, and so has every change of one place."""
     places: dict[tuple[str, int, int], list[Change]] = {}
     for file in files:
         for change in changes_of(file, source(file)):
@@ -68,7 +68,7 @@ def draw(files: list[str], samples: int, seed: int) -> list[Change]:
 
 
 def copy_of_tree(target: Path) -> Path:
-    """The files that git tracks or does not ignore, as they are now, and a link to the environment."""
+    """A copy of the files that git tracks or does not ignore, with a link to the environment."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
@@ -88,7 +88,7 @@ def copy_of_tree(target: Path) -> Path:
 def run_tests(
     copy: Path, tests: list[str], *options: str, limit: float | None = None, **extra
 ) -> tuple[int, str]:
-    """pytest in a copy: its exit code (124 after the time limit) and its output. All its processes end with it."""
+    """Run pytest in a copy. Return its exit code (124 after the time limit) and its output. Its processes end with it."""
     chosen = copy / "tests_to_run.txt"
     chosen.write_text("\n".join(tests) + "\n")
     path = os.pathsep.join([str(copy), *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -117,7 +117,7 @@ def run_tests(
 def reach(
     copy: Path, changes: list[Change], tests: list[str]
 ) -> tuple[dict[int, set[str]], dict[str, float]]:
-    """The tests that reach each change, and the seconds of every test; ends the program if a test fails."""
+    """The tests that reach each change, and the seconds of every test. Ends the program if a test fails."""
     for file in {c.file for c in changes}:
         marks = {k: c for k, c in enumerate(changes) if c.file == file}
         (copy / file).write_bytes(instrumented(source(file), marks))
@@ -153,7 +153,7 @@ def reach(
 
 
 def noticed(copy: Path, change: Change, tests: set[str], seconds: dict[str, float]) -> str | None:
-    """What noticed the change: a failing test, the time limit or a crash; None if it survived."""
+    """How the change was noticed: by a failing test, the time limit or a crash. None if it survived."""
     if not tests:
         return None
     before = source(change.file)
@@ -171,7 +171,7 @@ def noticed(copy: Path, change: Change, tests: set[str], seconds: dict[str, floa
 
 
 def shown(change: Change) -> str:
-    """The change as a piece of a unified diff."""
+    """The change as part of a unified diff."""
     before = source(change.file)
     lines = difflib.unified_diff(
         before.decode().splitlines(), change.apply(before).decode().splitlines(), lineterm="", n=0
@@ -180,7 +180,7 @@ def shown(change: Change) -> str:
 
 
 def key_of(change: Change) -> tuple[str, str, str, str]:
-    """What `equivalent.tsv` names a change by: file, the line where it begins, text before, text after; each on one line."""
+    """The key of a change in `equivalent.tsv`: file, first line, old text and new text, each on one line."""
     whole = source(change.file)
     line = whole[whole.rfind(b"\n", 0, change.start) + 1 :].split(b"\n", 1)[0].decode()
     before = whole[change.start : change.end].decode()
@@ -188,7 +188,7 @@ def key_of(change: Change) -> tuple[str, str, str, str]:
 
 
 def equivalents() -> set[tuple[str, str, str, str]]:
-    """The changes that alter no behaviour."""
+    """The changes that do not alter the behaviour."""
     rows = [line.split("\t") for line in EQUIVALENT.read_text().splitlines() if line and line[0] != "#"]
     for row in rows:
         if len(row) != 5 or not all(row):
@@ -213,7 +213,7 @@ def arguments() -> argparse.Namespace:
 
 
 def try_all(options, changes: list[Change], tests: list[str], folder: Path) -> list[str | None]:
-    """What noticed each change."""
+    """How each change was noticed."""
     copies: SimpleQueue[Path] = SimpleQueue()
     first = copy_of_tree(folder / "0")
     started = time.monotonic()

@@ -80,7 +80,7 @@ def _with(node, **fields):
 
 
 def _name(node) -> str:
-    """The last word of a name: `b` of `a.b`; empty for anything else."""
+    """The last part of a name: `b` of `a.b`. Empty for any other expression."""
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
@@ -89,7 +89,7 @@ def _is_root(node) -> bool:
 
 
 def _root_of_sum(root: ast.Call, term):
-    """sqrt(x + term) of sqrt(x), as a function or as a method."""
+    """sqrt(x + term) for sqrt(x), as a function or a method."""
     if root.args:
         return _with(root, args=[ast.BinOp(root.args[0], ast.Add(), term), *root.args[1:]])
     return _with(root, func=_with(root.func, value=ast.BinOp(root.func.value, ast.Add(), term)))
@@ -133,7 +133,7 @@ def _of_constant(node: ast.Constant) -> Iterator[tuple[str, ast.expr]]:
 
 
 def _expressions(node) -> Iterator[tuple[str, ast.expr]]:
-    """What an expression may become."""
+    """The replacements of an expression."""
     if isinstance(node, ast.BinOp):
         yield from _of_binary(node)
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.Not)):
@@ -162,7 +162,7 @@ def _only_raises(node) -> bool:
 
 
 def _dropped(node) -> bool:
-    """Whether leaving a statement out is a change worth making."""
+    """Whether a statement should be left out as a change."""
     if isinstance(node, ast.Expr):
         return isinstance(node.value, (ast.Call, ast.Await)) and _name(node.value.func) not in _TELLING
     if isinstance(node, ast.Assign):
@@ -221,7 +221,7 @@ def changes_of(file: str, source: bytes) -> list[Change]:
 
 
 def parses(change: Change, source: bytes) -> bool:
-    """Whether Python reads the changed file: an alternative may not fit where it stands."""
+    """Whether the changed file is valid Python. A replacement may not be valid in its place."""
     try:
         ast.parse(change.apply(source))
     except SyntaxError:
@@ -245,7 +245,7 @@ def __witness__(mark, _seen=set()):
 
 
 def instrumented(source: bytes, marks: dict[int, Change]) -> bytes:
-    """The file with a note at every change's place: who passes there writes down which test is running."""
+    """The file with a call at the place of each change, which records the running test."""
     tree = ast.parse(source)
     spots: dict[tuple[int, int, bool], list[int]] = {}
     for mark, change in marks.items():

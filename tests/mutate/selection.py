@@ -50,7 +50,7 @@ TESTS: dict[str, tuple[str, ...]] = {
 
 
 def folders_of(file: str) -> tuple[str, ...]:
-    """The test folders of a source file, given as a path from the repository's root; KeyError names what is missing."""
+    """The test folders for a source file, given as a path from the repository's root. Raises KeyError if none is known."""
     rows = [prefix for prefix in TESTS if file == prefix or file.startswith(prefix + "/")]
     if not rows:
         raise KeyError(f"{file} has no row in tests/mutate/selection.py: add the folders of its tests there")

@@ -93,7 +93,7 @@ def test_selection_names_folders_that_exist():
 
 
 def test_survivors_are_told(tmp_path, monkeypatch, capsys):
-    """A small project with one tested and one untested function: one change of each kind."""
+    """A small project with a tested and an untested function, and one change of each kind."""
     here = Path(tool.__file__).parent
     (tmp_path / "tests/mutate").mkdir(parents=True)
     for name in ("__init__", "changes", "recorder"):

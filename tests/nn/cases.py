@@ -197,7 +197,7 @@ case("FractionalMaxPool3d", lambda nn: nn.FractionalMaxPool3d(2, output_size=(2,
 
 
 class _Unpooled:
-    """max pooling and its inverse, as one function."""
+    """Max pooling followed by its inverse, as one function."""
 
     def __init__(self, nn, n):
         self.pool = getattr(nn, f"MaxPool{n}d")(2, return_indices=True)
@@ -535,7 +535,7 @@ def answer(torch, name) -> dict:
 
 
 def divided(found: dict) -> tuple[dict, dict]:
-    """Initial values, which agree to the last bits since they depend on the generator only, and the rest."""
+    """Splits an answer into initial values, which agree exactly because they depend on the generator only, and the rest."""
     first = {key: value for key, value in found.items() if key.startswith("init/")}
     return first, {key: value for key, value in found.items() if key not in first}
 

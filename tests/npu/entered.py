@@ -27,7 +27,7 @@ _seen: set[CodeType] = set()
 
 
 def targets() -> list[dict[str, str]]:
-    """The rows of the table: name, why no replacement is needed, and what shows it where no training can."""
+    """The rows of the table: name, why no replacement is needed, and what shows this if no training can."""
     with open(TARGETS, encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file, delimiter="\t"))
 
@@ -37,7 +37,7 @@ def _note(frame: FrameType, event: str, argument: Any) -> None:
 
 
 def _object(name: str) -> Any:
-    """What stands at a dotted name now, None if its module was never imported or has no such name."""
+    """The object of a dotted name, None if its module was not imported or does not have it."""
     parts = name.split(".")
     for end in range(len(parts) - 1, 0, -1):
         found: Any = sys.modules.get(".".join(parts[:end]))
@@ -49,7 +49,7 @@ def _object(name: str) -> Any:
 
 
 def _codes(found: Any, depth: int = 0) -> Iterator[CodeType]:
-    """The code of a function, of those that it wraps, of the methods of a class."""
+    """The code objects of a function, of the functions that it wraps, and of the methods of a class."""
     if depth > 6:
         return
     if isinstance(found, (staticmethod, classmethod)):
@@ -73,7 +73,7 @@ def _codes(found: Any, depth: int = 0) -> Iterator[CodeType]:
 
 
 def entered() -> list[str]:
-    """The names of which some function has run so far in this process."""
+    """The names of which a function has run in this process."""
     return [row["name"] for row in targets() if any(code in _seen for code in _codes(_object(row["name"])))]
 
 

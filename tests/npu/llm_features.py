@@ -124,7 +124,7 @@ def _words(text: str) -> set[str]:
 
 
 def proven() -> set[str]:
-    """The flags that some row uses: its own flags, its model's, and the common ones."""
+    """The flags that a row uses: its own, those of its model, and the common ones."""
     return _words(COMMON).union(
         _FULL_COMMAND, *map(_words, MODELS.values()), *(row.flags for row in ROWS.values())
     )

@@ -64,12 +64,10 @@ ATTENTION, SWIGLU, NORM = "npu_fusion_attention", "npu_swiglu", "npu_rms_norm"
 
 @dataclass(frozen=True)
 class Row:
-    """`layout` with `fused` beside `layout` alone, on as many processes.
+    """Compares `layout` with the flags `fused` and `layout` without them, on as many processes.
 
-    Attributes:
-        alone: beside one process, from its checkpoint.
-        operators: fused operators that process 0 must have called; an extension of MindSpeed's: `extension.name`.
-        tolerance: of each loss, absolute.
+    Attributes: alone: compare with one process, from the same checkpoint. operators: fused operators that process 0 must call;
+    for an extension of MindSpeed, `extension.name`. tolerance: the absolute tolerance of each loss.
     """
 
     model: str

@@ -40,26 +40,26 @@ special = {"eos_token": "<eos>", "unk_token": "<unk>", "pad_token": "<pad>"}
 
 
 def recorder() -> list[Path]:
-    """What stands before a script so that the names it enters are recorded, if MSADAPTER_RECORD_TARGETS names a folder."""
+    """Code that runs before a script and records the names that it enters, if MSADAPTER_RECORD_TARGETS is set to a folder."""
     folder = os.environ.get("MSADAPTER_RECORD_TARGETS")
     return [ROOT / "tests/npu/entered.py", Path(folder)] if folder else []
 
 
 def current_test() -> dict[str, str]:
-    """The environment by which records name their test."""
+    """Environment variables with which records name their test."""
     return {name: os.environ[name] for name in ("PYTEST_CURRENT_TEST",) if name in os.environ}
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Of three steps: the language model's losses, and with MTP those of the next layer; calls of fused operators."""
+    """The losses of three steps, with MTP also those of the next layer, and the calls of fused operators."""
 
     losses: list[float]
     operators: dict[str, int]
 
 
 class Trainer:
-    """Outcomes by flags; what ran without fused operators is kept for the next row of the same layout."""
+    """Stores outcomes by flags, so that a run without fused operators is used for all rows of its layout."""
 
     def __init__(self, folder: Path, megatron: Path, paths: list[Path]):
         self.folder, self.script = folder, paths[0] / "pretrain_gpt.py"
@@ -81,7 +81,7 @@ class Trainer:
         )
 
     def run(self, processes: int, model: str, flags: str) -> Outcome:
-        """Trains `model` with COMMON and `flags`, {llm} being the checkout; process 0's calls of operators are counted."""
+        """Trains `model` with COMMON and `flags`, where {llm} is the checkout. Counts the operator calls of process 0."""
         flags = flags.replace("{llm}", str(self.script.parent))
         data = [
             "--data-path",
@@ -123,21 +123,21 @@ class Trainer:
         return Outcome(found, json.loads(calls[1]))
 
     def without(self, processes: int, model: str, layout: str) -> Outcome:
-        """A model without what its row adds."""
+        """A model without the flags that its row adds."""
         key = processes, model, layout
         if key not in self.plain:
             self.plain[key] = self.run(*key)
         return self.plain[key]
 
     def start(self, model: str, layout: str) -> str:
-        """The flags that begin with a checkpoint of one process, which is made first."""
+        """Flags that load a checkpoint of one process, which is created first."""
         place = self.folder / re.sub("[^a-z0-9]+", "-", f"start {model} {layout}")
         if not place.exists():
             self.run(1, model, f"{layout} --save {place}")
         return f"{layout} --load {place} --finetune"
 
     def registered(self) -> set[str]:
-        """The flags that the features of MindSpeed-LLM register, by their own parsers."""
+        """The flags that the features of MindSpeed-LLM register with their own parsers."""
         code = (
             "import torch, argparse, sys, json\nsys.argv = ['']\n"
             "from mindspeed_llm.features_manager import create_features_list\nfound = set()\n"

@@ -21,14 +21,14 @@ SKIPPED = {"tests", "tests_extend", "ci", "docs"}
 
 
 def trees(root: Path):
-    """The syntax trees of a checkout's Python files, tests apart."""
+    """The syntax trees of a checkout's Python files, except for its tests."""
     for path in sorted(root.rglob("*.py")):
         if not SKIPPED & set(path.relative_to(root).parts):
             yield ast.parse(path.read_text(encoding="utf-8"))
 
 
 def extensions(root: Path) -> dict[str, str]:
-    """Of each builder class its extension's name."""
+    """The extension of each builder class."""
     found = {}
     for tree in trees(root):
         for node in ast.walk(tree):
@@ -76,7 +76,7 @@ class Uses(ast.NodeVisitor):
         self.generic_visit(node)
 
     def builder_of(self, node) -> str | None:
-        """The extension whose builder an expression is."""
+        """The extension of the builder that an expression creates."""
         if isinstance(node, ast.Call) and not node.args:
             return self.builders.get(ast.unparse(node.func).split(".")[-1])
         if isinstance(node, (ast.Name, ast.Attribute)):

@@ -89,7 +89,7 @@ def files(tree: Path, only: list[str]) -> list[str]:
 
 
 def shrunk(tree: Path, names: list[str]) -> list[str]:
-    """Those of the files that SMALLER names, with its numbers put into the copy; RuntimeError if one is not there."""
+    """Makes the tests that SMALLER names smaller in the copy. Raises RuntimeError if one is missing."""
     names = [name for name in names if name.removeprefix(TESTS) in SMALLER]
     for name in names:
         text = (tree / name).read_text()
@@ -102,14 +102,14 @@ def shrunk(tree: Path, names: list[str]) -> list[str]:
 
 
 def copies(args: argparse.Namespace, folder: Path) -> tuple[Path, Path]:
-    """Copies of MindSpeed and of Megatron-LM, the latter with its data set helper compiled."""
+    """Copies of MindSpeed and of Megatron-LM. The latter has the compiled data set helper."""
     tree = folder / "mindspeed"
     shutil.copytree(args.mindspeed, tree, ignore=shutil.ignore_patterns(".git", "__pycache__", "docs"))
     return tree, lm_checkout.scratch_copy(args.megatron, folder)
 
 
 def job(mindspeed: Path, megatron: Path, name: str, args: argparse.Namespace) -> FileRun:
-    """The file as its authors run it. pytest's options are in the environment: MindSpeed parses sys.argv when imported."""
+    """Runs the file as its authors do. pytest's options are in the environment, because MindSpeed parses sys.argv at import."""
     environment = {
         "PYTHONPATH": python_path(HERE, mindspeed, megatron),
         "MSADAPTER_DEVICE": "npu",

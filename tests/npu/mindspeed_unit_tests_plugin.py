@@ -18,7 +18,7 @@ multiprocessing.set_forkserver_preload(["torch", "torch_npu", "mindspore.common"
 
 
 class _FirstError(pool.MapResult):
-    """A result that is there with the first error: the other ranks may wait for the one that failed, for ever."""
+    """A result that is ready at the first error, because the other ranks may wait for the failed one for ever."""
 
     def _set(self, i, success_result):
         super()._set(i, success_result)
@@ -46,7 +46,7 @@ def pytest_collection_modifyitems(config, items) -> None:
 
 
 def _give_up(processes: pool.Pool) -> None:
-    """Kill the workers. Pool.terminate waits for threads that may wait for a rank in turn."""
+    """Kill the workers. Pool.terminate waits for threads, which may wait for a rank."""
     processes._worker_handler._state = pool.TERMINATE  # nobody takes the place of a killed one
     processes._terminate.cancel()
     for process in processes._pool:
@@ -55,7 +55,7 @@ def _give_up(processes: pool.Pool) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_call(item):
-    """After an error the ranks are in no common state: the next test gets others."""
+    """After an error the ranks are in different states, so the next test gets new ones."""
     try:
         return (yield)
     except BaseException:

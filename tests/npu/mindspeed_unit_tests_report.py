@@ -47,7 +47,7 @@ TOO_LARGE = {
 
 
 def excuse(test: str, said: str) -> tuple[str, str]:
-    """Class and reason of a failure; the class is "open" for a possible defect of msadapter."""
+    """Class and reason of a failure. The class is "open" if msadapter may be at fault."""
     for pattern, kind, reason in EXCUSES:
         if re.search(pattern, f"{test}\n{said}"):
             return kind, reason
@@ -59,7 +59,7 @@ def _shortened(test: str) -> str:
 
 
 def _classes(part: dict) -> Counter:
-    """Counts a part's tests by outcome; failed tests are counted by class of reason."""
+    """Counts a part's tests by outcome, and the failed ones by class of reason."""
     found = Counter()
     for outcomes in part.values():
         for test, (outcome, said) in outcomes.items():
@@ -140,7 +140,7 @@ def _not_run(results: dict, files: list[str]) -> str:
 
 
 def markdown(results: dict, files: list[str]) -> str:
-    """The page for results {part: {file: {test: [outcome, reason]}}}; `files` lists all test files of upstream."""
+    """The page for results {part: {file: {test: [outcome, reason]}}}. `files` lists all test files of MindSpeed."""
     text = _HEAD + _summary(results) + _not_run(results, files)
     for name, part in results.items():
         text += f"\n## Failures, {name}\n\n" + _failures(part)

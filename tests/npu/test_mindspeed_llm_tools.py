@@ -99,7 +99,7 @@ class Tools:
         self.python(*recorder(), self.llm / "convert_ckpt.py", *f"{_WEIGHTS_ARE} {words}".split())
 
     def to_hugging_face(self, words: str) -> Path:
-        """The folder of the weights that convert_ckpt.py writes for these arguments."""
+        """The folder of the weights that convert_ckpt.py writes with these arguments."""
         place = self.folder / f"back{len(list(self.folder.glob('back*')))}"
         place.mkdir()
         for file in ("config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors"):
@@ -111,7 +111,7 @@ class Tools:
         return place / "mg2hf"
 
     def changed(self, place: Path) -> list[str]:
-        """The names of the weights that are not, bit for bit, those of the beginning."""
+        """The names of the weights that differ in any bit from the initial ones."""
         return re.findall(r"^changed(.*)$", self.python("-c", _WEIGHTS, "hf", place), re.MULTILINE)[0].split()
 
     def instructions(self, name: str, words: str = "") -> None:
@@ -120,7 +120,7 @@ class Tools:
                     "PretrainedFromHF", "--workers", "1", "--prompt-type", "qwen", *words.split())  # fmt: skip
 
     def tune(self, processes: int, flags: str) -> list[float]:
-        """Losses of three steps of supervised tuning."""
+        """The losses of three steps of supervised fine-tuning."""
         layout = TENSOR if processes == 2 else ""
         words = f"""{COMMON} {_GEOMETRY} {layout} --load start{processes} --finetune --stage sft --is-instruction-dataset
             --prompt-type qwen --tokenizer-not-use-fast --tokenizer-name-or-path hf {flags}"""
@@ -153,7 +153,7 @@ def test_weights_go_there_and_back_bit_for_bit(tools, processes) -> None:
 
 @pytest.mark.slow
 def test_instruction_tuning(tools) -> None:
-    """Fused on two processes as plain on one; packed samples with their own masks too."""
+    """Fused operators on two processes give the losses of plain ones on one, also for packed samples with masks of their own."""
     data = "--data-path plain --no-pad-to-seq-lengths --padded-samples"
     plain = tools.tune(1, data)
     assert tools.tune(2, f"{data} {FUSED}") == pytest.approx(plain, abs=1e-5)
@@ -168,7 +168,7 @@ def test_instruction_tuning(tools) -> None:
 
 @pytest.mark.slow
 def test_lora(tools) -> None:
-    """Fused as plain; joined with the first weights, the matrices that LoRA adds to change, and nothing else."""
+    """Fused operators give the losses of plain ones. After merging, only the matrices to which LoRA adds have changed."""
     lora = f"--data-path plain --no-pad-to-seq-lengths --lora-r 8 --lora-alpha 16 --lora-target-modules {TARGETS}"
     plain = tools.tune(2, lora)
     assert tools.tune(2, f"{lora} --lora-fusion {FUSED} --save lora") == pytest.approx(plain, abs=1e-5)
@@ -191,7 +191,7 @@ def test_lora(tools) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("processes", [1, 2])
 def test_generation_is_that_of_hugging_face(tools, processes) -> None:
-    """inference.py on the converted weights against transformers' generate on the first ones; its prompt is its own."""
+    """inference.py on the converted weights gives the text of transformers' generate on the original ones, for the same prompt."""
     words = f"""--use-mcore-models --tensor-model-parallel-size {processes} {_GEOMETRY} --untie-embeddings-and-output-weights
         --max-position-embeddings 64 --seq-length 64 --make-vocab-size-divisible-by 1 --padded-vocab-size 256 --swiglu
         --micro-batch-size 1 --disable-bias-linear --tokenizer-type PretrainedFromHF --tokenizer-name-or-path hf
@@ -211,9 +211,9 @@ def test_generation_is_that_of_hugging_face(tools, processes) -> None:
 
 @pytest.mark.slow
 def test_a_run_goes_on_from_its_checkpoint(tools, trainer) -> None:  # noqa: F811
-    """Three steps, and one step with two more from its checkpoint: the same losses, to the last printed digit.
+    """Three steps, and one step with two more from its checkpoint, have the same losses to the last printed digit.
 
-    In bfloat16: in float32 upstream's distributed optimizer cannot load (the rule parameters-are-loaded-in-place).
+    The dtype is bfloat16. In float32 upstream's distributed optimizer cannot load (rule parameters-are-loaded-in-place).
     """
     once = COMMON
     for flag in (

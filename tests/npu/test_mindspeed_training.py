@@ -44,7 +44,7 @@ def mindspeed() -> Path:
 def losses(
     folder: Path, megatron: Path, first: str, paths: list[Path], words: list[str], device: str
 ) -> list[float]:
-    """The losses of pretrain_gpt.py, which runs with `first` in front."""
+    """The losses of pretrain_gpt.py, which runs after the code `first`."""
     script = folder / "pretrain_gpt.py"
     script.write_text(
         f"import msadapter\nmsadapter.install()\nimport torch\n{first}\n"

@@ -71,7 +71,7 @@ print(json.dumps(wrong))
 
 
 def test_every_symbol_resolves():
-    """In a process of its own, as `import torch_npu` sees them."""
+    """Runs in a process of its own, in which `import torch_npu` gives this project."""
     asked = json.dumps({name: called for name, called in SYMBOLS.items() if name not in EXTENSIONS})
     done = subprocess.run(
         [sys.executable, "-c", _PROGRAM], input=asked, capture_output=True, text=True, timeout=120, check=True
@@ -86,7 +86,7 @@ def test_every_function_of_an_extension_is_there(name):
 
 
 def parameters_of(function) -> list[inspect.Parameter]:
-    """Of a Python function, or of an operator of the table by its schema."""
+    """The parameters of a Python function, or of an operator of the table by its schema."""
     found = {one.function: one.body for one in declarations.values()}.get(function, function)
     return list(inspect.signature(found).parameters.values())
 
@@ -95,7 +95,7 @@ def parameters_of(function) -> list[inspect.Parameter]:
     "name", sorted(n for n in CALLS if n.startswith(("torch_npu.", "torch.npu.")) or n in EXTENSIONS)
 )
 def test_arguments_of_the_calls_are_taken(name):
-    """As many positional ones as they give, and every keyword."""
+    """Every call's number of positional arguments and every keyword is accepted."""
     most, keywords = CALLS[name]
     first, *rest = name.split(".")
     found = {"mindspeed": mindspeed, "torch_npu": torch_npu, "torch": torch}[first]
@@ -125,7 +125,7 @@ def test_what_mindspeed_defines_itself_has_an_extension_behind_it():
 
 
 def test_the_table_is_not_empty():
-    """The names that the issue of a missing operator is about are in it."""
+    """The table contains the names that programs were missing."""
     assert {"torch_npu.npu_fusion_attention", "mindspeed.lcal.matmul_all_reduce", "torch.npu.Stream"} <= set(
         SYMBOLS
     )

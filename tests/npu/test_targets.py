@@ -33,7 +33,7 @@ class _Both:
 
 
 def test_the_code_of_a_wrapper_is_not_that_of_what_it_wraps() -> None:
-    """Wrappers share their code: one that ran says nothing of another."""
+    """Wrappers share their code, so a wrapper that ran does not show that another one did."""
     assert list(entered._codes(_outer(_plain))) == [_plain.__code__]
     assert list(entered._codes(_Both)) == [_Both.one.__code__]
     assert list(entered._codes(None)) == [] and entered._object("no.such.module.name") is None

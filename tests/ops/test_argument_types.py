@@ -93,7 +93,7 @@ def test_methods_take_no_out(name):
 
 
 def test_classes_that_answer_functions():
-    """Objects that are no tensors may answer the functions of torch that they are given to."""
+    """Objects that are not tensors may implement the torch functions to which they are passed."""
 
     class Diagonal:
         def __init__(self, n):

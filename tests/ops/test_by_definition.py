@@ -93,7 +93,7 @@ WINDOWS = [
 
 @pytest.mark.parametrize("base_sizes, base_strides, sizes, strides, offset", WINDOWS)
 def test_gradients_of_windows(base_sizes, base_strides, sizes, strides, offset):
-    """A base and its window are positions in one memory, which dictionaries of addresses describe here."""
+    """A base and its window are positions in one memory, which dictionaries from address to value represent here."""
 
     def addresses(sizes, strides, start):
         return [start + int(np.dot(at, strides)) for at in np.ndindex(*sizes)]

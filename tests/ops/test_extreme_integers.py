@@ -19,7 +19,7 @@ OPERATORS = list(dict.fromkeys(map(extreme_integers.operator, GOLDEN.cases)))
 
 @cache
 def _outcomes(block: int) -> dict[str, str]:
-    """The outcomes of the operators of one block. A block is run at once, because a child process takes a moment."""
+    """The outcomes of the operators of one block. Blocks save time, because starting a child process takes a moment."""
     cases, arrays = extreme_integers.load()
     chosen = set(OPERATORS[block * 40 : (block + 1) * 40])
     names = [name for name in cases if extreme_integers.operator(name) in chosen]

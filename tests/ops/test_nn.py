@@ -48,6 +48,6 @@ def test_attention_query_that_sees_nothing_is_zero():
     ],
 )
 def test_image_that_does_not_fit_into_memory(mode, image, size):
-    """The result is asked for before the weights, so that the error tells its size, as in PyTorch."""
+    """The result is allocated before the weights, so that the error names its size, as in PyTorch."""
     with pytest.raises(RuntimeError, match=f"can't allocate memory: you tried to allocate {2**42} bytes"):
         F.interpolate(torch.ones(1, 1, *image), size=size, mode=mode)

@@ -80,13 +80,13 @@ def cases() -> dict[str, tuple[str, dict, str]]:
 
 
 def forms(kind: str, dtype: str) -> dict[str, dict]:
-    """The forms that PyTorch has of an optimizer, by name; fused kernels take no complex numbers."""
+    """The forms of an optimizer in PyTorch, by name. Fused kernels do not support complex numbers."""
     fused = kind in FUSED and dtype != "complex128"
     return {name: form for name, form in FORMS.items() if name != "fused" or fused}
 
 
 def drawn(torch, dtype: str, seed: int) -> list:
-    """One tensor for each shape; magnitudes from 0 to about 100."""
+    """One tensor for each shape, with magnitudes from 0 to about 100."""
     rng = np.random.RandomState(seed)
     found = []
     for shape in SHAPES:
@@ -104,7 +104,7 @@ def drawn(torch, dtype: str, seed: int) -> list:
 
 
 def numbers(torch, x) -> list[float]:
-    """All numbers of a tensor in float64; of a complex one real and imaginary parts."""
+    """All numbers of a tensor as float64. Complex numbers become real and imaginary parts."""
     x = torch.view_as_real(x.detach()) if x.is_complex() else x.detach()
     return x.to(torch.float64).contiguous().reshape(-1).tolist()
 
@@ -131,7 +131,7 @@ def run(torch, name: str, form: dict, lr_tensor: bool = False) -> dict:
 
 
 def run_differentiable(torch, kind: str, row: int, steps: int) -> list[list[float]]:
-    """Gradients of the parameters after the steps, for their start and for every step's gradient."""
+    """The gradients of the parameters after the steps with respect to their initial values and to every step's gradient."""
     options = OPTIONS[kind][row]
     starts = [w.requires_grad_() for w in drawn(torch, "float64", 1)]
     weights = [w.clone() for w in starts]
@@ -150,9 +150,9 @@ def run_differentiable(torch, kind: str, row: int, steps: int) -> list[list[floa
 
 
 def differentiable(torch) -> dict:
-    """Gradients by optimizer, options and steps, of as many steps (3 or 1) as PyTorch can differentiate.
+    """Gradients by optimizer, options and number of steps (3, or 1 if PyTorch can differentiate only one).
 
-    The updates are made in place: some optimizers overwrite what the gradient of the step before needs.
+    The updates are made in place, so some optimizers overwrite values that the gradient of the previous step needs.
     """
     found = {}
     for kind in OPTIONS:

@@ -29,7 +29,7 @@ def counters_of_fused_and_capturable_groups(torch):
 
 
 def loaded_state_of_integers(torch):
-    """State of a parameter that is no floating-point number keeps its dtype."""
+    """The state of a parameter that is not floating point keeps its dtype."""
     p = torch.tensor([1, 2])
     optimizer = torch.optim.SGD([p], lr=1)
     optimizer.load_state_dict(
@@ -214,7 +214,7 @@ def zeroed_gradients(torch):
 
 
 def closures(torch):
-    """A closure runs with gradients on; the step itself without, and the mode comes back."""
+    """A closure runs with gradients on and the step itself without. Afterwards the mode is restored."""
     found = []
     for kind in ("SGD", "Adam", "Adafactor", "Rprop"):
         p = _parameter(torch)
@@ -227,13 +227,13 @@ def closures(torch):
 
 
 def profiler_names(torch):
-    """What profilers call the two steps of an optimizer."""
+    """The names of an optimizer's two steps in profilers."""
     optimizer = torch.optim.RMSprop([_parameter(torch)])
     return optimizer._zero_grad_profile_name
 
 
 def names_in_some_groups_only(torch):
-    """The whole text of the refusal says which kind of group was refused."""
+    """The full text of the error says which kind of group was refused."""
     named = torch.optim.SGD([("a", _parameter(torch))])
     plain = torch.optim.SGD([_parameter(torch)])
     texts = []

@@ -28,7 +28,7 @@ OPTIMIZERS = {
 
 
 def run_optimizer(torch, name: str, steps: int = 8, resume_at: int | None = None) -> dict:
-    """Parameters after the steps and keys of the state; resume_at: go on with a fresh optimizer from a state_dict."""
+    """The parameters after the steps, and the keys of the state. resume_at: continue with a new optimizer from a state_dict."""
     kind, options = OPTIMIZERS[name]
     rng = np.random.RandomState(3)
     weights = [
@@ -87,7 +87,7 @@ SCHEDULES = {
 
 
 def run_schedule(torch, name: str, steps: int = 40) -> list:
-    """(rate, momentum) of both groups after each step; the schedule is saved and restored in the middle."""
+    """(rate, momentum) of both groups after each step. The schedule is saved and restored half-way."""
     first, second = (torch.nn.Parameter(torch.ones(1)) for _ in range(2))
     optimizer = torch.optim.SGD([{"params": [first], "lr": 0.5}, {"params": [second]}], lr=0.1, momentum=0.9)
     seen = []

@@ -40,7 +40,7 @@ def _steps(torch, value=2.0):
 
 
 def _rule(name, count, options, extra):
-    """An update rule called as a function, with loops, in both directions of the gradient."""
+    """An update rule, called as a function in its loop form, for minimizing and maximizing."""
 
     def case(torch):
         function = getattr(importlib.import_module(f"{torch.__name__}.optim.{name}"), name)
@@ -432,7 +432,7 @@ CASES = (
 
 
 def flags_of_restarts(torch):
-    """Nobody is warned of a rate that the schedule computes itself, in both kinds of steps."""
+    """There is no warning about a rate that the schedule computes itself, in both kinds of steps."""
     found = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -448,7 +448,7 @@ def flags_of_restarts(torch):
 
 
 def searches_in_narrow_brackets(torch):
-    """The bracket counts in units of the largest element of the direction: with others much smaller than it too."""
+    """The size of the bracket is measured by the largest element of the direction, also if others are much smaller."""
     found = []
     for small in (1e-7, 1e-4, 1.0):
         x = torch.nn.Parameter(torch.tensor([3.0, 2.0], dtype=torch.float64))

@@ -38,7 +38,7 @@ def _run(torch, make, steps=14, **options) -> list:
 
 
 def _jumps(make):
-    """Explicit epochs: forward, back, and to where the schedule has ended."""
+    """Explicit epochs: forward, backward, and to the end of the schedule."""
 
     def case(torch):
         optimizer = _optimizer(torch)
@@ -56,7 +56,7 @@ def _jumps(make):
 
 
 def _resumed(make):
-    """A schedule made with last_epoch, as after loading an optimizer from a file."""
+    """A schedule created with last_epoch, as after loading an optimizer from a file."""
 
     def case(torch):
         found = []
@@ -301,7 +301,7 @@ def state_of_callable_objects(torch):
 
 
 def _saved(make):
-    """What is saved after 5 steps, without what names objects, and the rates when a new schedule goes on from it."""
+    """The saved state after 5 steps without the names of objects, and the rates when a new schedule continues from it."""
 
     def case(torch):
         space = torch.optim.lr_scheduler
@@ -374,7 +374,7 @@ def warning_about_an_epoch(torch):
 
 
 def _outside_a_step(make):
-    """get_lr() warns when it is not called from step()."""
+    """get_lr() warns if it is not called by step()."""
 
     def case(torch):
         optimizer = _optimizer(torch)
@@ -393,7 +393,7 @@ def _outside_a_step(make):
 
 
 def steps_are_counted_once(torch):
-    """Two schedules wrap the optimizer's step once; hooks and the closure still work."""
+    """Two schedules wrap the optimizer's step once. Hooks and the closure still work."""
     optimizer = _optimizer(torch)
     calls = []
     optimizer.register_step_pre_hook(lambda *_: calls.append("pre"))

@@ -17,7 +17,7 @@ def _rosenbrock(x):
 
 
 def _waves(a, b, c):
-    """A wavy bowl: line searches meet local minima, steep walls and flat places."""
+    """A wavy bowl, in which line searches meet local minima, steep walls and flat parts."""
     return lambda x: (0.05 * x**2 + a * (b * x + c).sin()).sum()
 
 
@@ -92,7 +92,7 @@ CASES = {
 
 
 def several_parameters(torch):
-    """Parameters of several shapes; one has no gradient, one is complex."""
+    """Parameters of several shapes. One has no gradient, and one is complex."""
     a, b = (
         _start(torch, 1.0, -2.0),
         torch.nn.Parameter(torch.tensor([[0.5 + 1j, -1.0]], dtype=torch.complex128)),

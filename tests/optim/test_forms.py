@@ -111,7 +111,7 @@ def test_a_rate_as_tensor_with_foreach_is_refused_by_adam_alone():
 @pytest.mark.parametrize("kind", ["Adam", "SGD", "Adagrad"])
 @pytest.mark.parametrize("fused", [True, False])
 def test_a_scaled_step(kind, fused):
-    """A step with scaled gradients is the step with plain ones; one with an overflow changes nothing, not the counter."""
+    """A step with scaled gradients equals one with plain gradients. After an overflow nothing changes, not even the counter."""
     found = []
     for scale in (1.0, 8.0):
         p = torch.nn.Parameter(torch.tensor([1.0, -2.0]))

@@ -299,7 +299,7 @@ def test_a_source_that_changes_meanwhile(tree: Path, tmp_path: Path, monkeypatch
 
 
 def test_names_that_are_no_text(tree: Path, tmp_path: Path) -> None:
-    """File names and link targets with arbitrary bytes are copied, hashed and verified."""
+    """File names and link targets that are not valid text are copied, hashed and verified."""
     name = os.fsdecode(b"toy/b\xfccher")
     (tree / name).write_text("x")
     (tree / "toy/line\nbreak").write_text("x")
@@ -456,7 +456,7 @@ def test_a_manifest_that_is_a_link(tree: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["verify", "revert"])
 def test_a_pipe_in_a_patched_tree_is_not_read(tree: Path, tmp_path: Path, command: str) -> None:
-    """Reading it would wait for ever, so another process tries."""
+    """Reading a pipe would wait for ever, so a child process tries."""
     out = tmp_path / "out"
     apply(UPSTREAM, [rule()], tree, out)
     os.mkfifo(out / "pipe")

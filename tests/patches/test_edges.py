@@ -400,7 +400,7 @@ def test_a_rule_at_run_time_is_shown_without_its_sources() -> None:
 
 
 def test_what_belongs_to_no_tree(tree: Path, tmp_path: Path) -> None:
-    """Repositories and caches are neither copied nor missed."""
+    """Repositories and caches are not copied, and are not reported as missing."""
     for folder in (".git", "toy/.git", "toy/__pycache__"):
         (tree / folder).mkdir()
         (tree / folder / "inside.pyc").write_text("x")

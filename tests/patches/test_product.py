@@ -146,10 +146,7 @@ def test_drift_shows_the_source_beside_the_expected_one(tree: Path, tmp_path: Pa
 
 
 def test_drift_shows_the_fragment_where_a_rule_has_no_more(tree: Path) -> None:
-    """A rule holds no copy of upstream's source.
-
-    The report shows the expected text beside the most similar one.
-    """
+    """This rule does not contain upstream's source. The report shows the expected fragment beside the most similar one."""
     (tree / "toy/engine.py").write_text(ENGINE.replace("sqrt(self.x)  # fast", "sqrt(self.x, eps)  # quick"))
     short = rule(expected="", edit=chain(replace("    return math.sqrt(self.x)  # fast\n", "    return 1\n")))
     (tree / "toy/part3.py").write_text("value = 3\nother = 'a'\nmore = 'a'\n")
@@ -162,7 +159,7 @@ def test_drift_shows_the_fragment_where_a_rule_has_no_more(tree: Path) -> None:
 
 
 def test_the_rules_for_0_12_on_a_later_megatron(tmp_path: Path, capsys) -> None:
-    """Each rule gives one line of news, nothing is written, and no rule counts as applied."""
+    """Each rule is reported in one line, nothing is written, and no rule counts as applied."""
     checkout = os.environ.get("MSADAPTER_MEGATRON_NEXT")
     if not checkout:
         pytest.skip("needs a Megatron-LM checkout of core_v0.16.1: set MSADAPTER_MEGATRON_NEXT")
@@ -182,7 +179,7 @@ def test_the_rules_for_0_12_on_a_later_megatron(tmp_path: Path, capsys) -> None:
 
 
 def test_a_plan_tells_of_every_rule_of_a_later_upstream(tree: Path) -> None:
-    """The plan lists what a new release means for every rule, and does not stop at the first problem."""
+    """The plan reports every rule for the new release and does not stop at the first problem."""
     (tree / "toy/version.txt").write_text("3.1\n")
     (tree / "toy/part1.py").unlink()
     (tree / "toy/part2.py").write_text("value = 3\n")

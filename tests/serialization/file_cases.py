@@ -17,7 +17,7 @@ DTYPES = (
 
 
 def make(torch, legacy: bool = False) -> dict:
-    """Tensors of every dtype, views of one storage, and the small objects that checkpoints hold."""
+    """Tensors of every dtype, views of one storage, and the small objects that checkpoints contain."""
     base = torch.arange(24.0).reshape(4, 6)
     contents = {name: torch.tensor([0, 1, 2]).to(getattr(torch, name)) for name in DTYPES}
     if not legacy:  # the legacy format cannot store dtypes without a storage class
@@ -69,7 +69,7 @@ def check(torch, got: dict, legacy: bool = False) -> None:
 
 
 def make_sparse(torch):
-    """Sparse tensors of the layouts that files hold."""
+    """Sparse tensors of the layouts that files can contain."""
     dense = torch.arange(8.0).reshape(2, 4)
     pairs = torch.tensor([[0, 1, 1, 1], [2, 0, 2, 2]])
     loose = torch.sparse_coo_tensor(pairs, torch.tensor([3.0, 4.0, 5.0, 6.0]), (2, 4))

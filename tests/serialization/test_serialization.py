@@ -191,7 +191,7 @@ def test_damaged_data_is_noticed_and_the_file_named(tmp_path):
 
 
 def _rewritten(changes: dict) -> bytes:
-    """A checkpoint of a few tensors whose records are changed: name -> (new name, new contents)."""
+    """A checkpoint of a few tensors with changed records: name -> (new name, new contents)."""
     stream, out = io.BytesIO(), io.BytesIO()
     torch.save({"a": torch.arange(6.0).view(2, 3), "b": [torch.ones(2).t(), 1.5]}, stream)
     with zipfile.ZipFile(stream) as old, zipfile.ZipFile(out, "w") as new:
@@ -235,7 +235,7 @@ def test_sizes_are_not_believed(tmp_path):
 
 @pytest.mark.parametrize("part", ["pickle", "archive", "legacy"])
 def test_changed_bytes_run_nothing(tmp_path_factory, part, monkeypatch):
-    """Whatever bytes are changed: a result, or an error that names the file; nothing of the file is executed."""
+    """For any changed bytes there is a result, or an error that names the file. Nothing in the file is executed."""
     path = tmp_path_factory.mktemp("fuzz") / "changed.pt"
     stream = io.BytesIO()
     torch.save(

@@ -36,7 +36,7 @@ class Refused(Exception):
 
 
 def to_bits(values):
-    """The nearest bfloat16 numbers, as uint16."""
+    """The nearest bfloat16 numbers as uint16."""
     bits = np.asarray(values, np.float32).view(np.uint32).astype(np.uint64)
     return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
 
@@ -62,7 +62,7 @@ class Bf16:
 
 @dataclass
 class Out:
-    """A result to be written."""
+    """A result that the operator writes."""
 
     shape: tuple
     dtype: str = "float32"
@@ -70,7 +70,7 @@ class Out:
 
 @dataclass
 class InPlace:
-    """An operand that is read and written; its new numbers are among the results."""
+    """An operand that is read and written. Its new numbers are among the results."""
 
     array: object
 
@@ -93,7 +93,7 @@ class Bools:
 
 @dataclass
 class F32:
-    """A float that is passed by value; a Python float is a double."""
+    """A float that is passed by value. A Python float is passed as a double."""
 
     value: float
 
@@ -169,7 +169,7 @@ class Device:
 
     # ---- operators
     def run(self, name, *arguments, wait=True):
-        """Plan, launch and wait for aclnn`name`. Returns the results in the order of the arguments; a single one alone."""
+        """Plan, launch and wait for aclnn`name`. Returns the results in the order of the arguments, or one result by itself."""
         call = _Call(self)
         try:
             wires = [call.wire(argument) for argument in arguments]

@@ -11,7 +11,7 @@ from tests.simulator.test_operators import close, draw, numeric_gradient
 
 # ---- pooling
 def blocks(x, kernel, stride, padding, ceil):
-    """For each place of the result: the window, with not-a-number in the padding, and how much of it is padded image."""
+    """For each position of the result: the window with NaN in the padding, and the number of elements of the padded image in it."""
     axes = len(kernel)
     padded = np.pad(x, [(0, 0)] * (x.ndim - axes) + [(p, p) for p in padding], constant_values=np.nan)
     counts = []
@@ -45,7 +45,7 @@ def average(inclusive, divisor):
 
 
 def places(x, kernel, stride, padding, ceil):
-    """The places of the maxima in their planes."""
+    """The positions of the maxima in their planes."""
     axes = len(kernel)
     index = np.broadcast_to(np.arange(np.prod(x.shape[-axes:])).reshape(x.shape[-axes:]), x.shape)
     at = pool(index + 0.0, kernel, stride, padding, ceil, lambda b, _: 0)

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def environment(home, **settings):
-    """What a process needs that imports MindSpore alone."""
+    """The environment of a process that imports only MindSpore."""
     settings = {"MEMORY_GB": 4, "DEVICES": 2} | settings
     return (
         os.environ

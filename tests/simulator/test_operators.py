@@ -25,7 +25,7 @@ TOLERANCE = {"float32": 2e-5, "float64": 1e-12, "float16": 2e-3, "bfloat16": 2e-
 
 
 def draw(name, shape, dtype="float32", low=-3.0, high=3.0):
-    """Numbers that depend on a name, rounded to a type: the operand and the same numbers as numpy's float64 or int64."""
+    """Numbers that depend on a name, rounded to a type: the operand, and the same numbers as numpy's float64 or int64."""
     rng = np.random.default_rng(zlib.crc32(name.encode()))
     values = rng.uniform(low, high, shape)
     if dtype == "bfloat16":

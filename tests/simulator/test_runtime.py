@@ -18,7 +18,7 @@ PREFIX = "MSADAPTER_SIMULATED_NPU_"
 
 
 def run(home, program, expect=0, **settings):
-    """Run a program with a device `npu` in a process of its own; settings are those of the simulator."""
+    """Run a program with a device `npu` in a separate process. `settings` are those of the simulator."""
     head = f"""
         import ctypes, numpy as np
         from ctypes import byref, c_float, c_int, c_uint64, c_void_p

@@ -20,7 +20,10 @@ LEAST = {"forward": 95, "grad": 92, "inplace": 96, "method": 96}
 
 
 def environment(**settings):
-    """A process that imports torch on the simulated NPU. Tasks start late at random, and fresh memory is poisoned."""
+    """The environment of a process that imports torch on the simulated NPU.
+
+    Tasks start late at random, and new memory is filled with NaN.
+    """
     settings = {"MEMORY_GB": 4, "DEVICES": 2, "DELAY_US": 200, "POISON": 1} | settings
     return os.environ | {
         "PYTHONPATH": f"{SHIM}{os.pathsep}{ROOT}",

@@ -13,7 +13,7 @@ CASES = cases("sparse")
 
 @pytest.fixture(autouse=True)
 def _names(torch_by_name):
-    """Tensors are pickled under torch's names."""
+    """Make `import torch` return this project, because tensors are pickled under torch's names."""
 
 
 @pytest.mark.parametrize("case", CASES)

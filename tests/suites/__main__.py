@@ -53,7 +53,7 @@ def _versions(python: str, environment: dict[str, str], packages: tuple[str, ...
 def run_file(
     python: str, checkout: Path, file: str, environment: dict[str, str], options: tuple[str, ...]
 ) -> str:
-    """Runs the tests of one file; after a crash, those that are left. Returns what pytest wrote last."""
+    """Runs the tests of one file, and after a crash the remaining ones. Returns the last output of pytest."""
     record = Path(environment["MSADAPTER_SUITE_RECORD"])
     record.unlink(missing_ok=True)
     command = [python, "-m", "pytest", "-q", "-p", "recorder", "-p", "no:cacheprovider", *options, file]
@@ -81,7 +81,7 @@ def _begun(record: Path) -> int:
 
 
 def outcomes(record: Path) -> dict[str, dict]:
-    """Test name to its last word: passed, failed, skipped or left out. A test that began and never ended crashed."""
+    """Test name -> outcome: passed, failed, skipped or left out. A test that began and did not end has crashed."""
     found: dict[str, dict] = {}
     for line in map(json.loads, record.read_text().splitlines() if record.exists() else []):
         name = line.pop("test")
@@ -118,7 +118,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def release(options: argparse.Namespace) -> int:
-    """Runs this project's own tests of transformers against the release on ``--path``, and notes the numbers on the page."""
+    """Runs the project's own tests of transformers with the release in ``--path``, and writes the numbers to the page."""
     suite = SUITES["transformers"]
     with tempfile.TemporaryDirectory() as folder:
         record = Path(folder) / "record.jsonl"

@@ -60,7 +60,7 @@ def compare(ours: dict[str, dict], torch: dict[str, dict]) -> dict:
 
 
 def gather(folder: Path, name: str) -> dict | None:
-    """A suite's result from the records of both sides; None unless both sides ran some family."""
+    """A suite's result from the records of both sides. None unless both sides ran a common family."""
     sides = {
         side: {f.stem: json.loads(f.read_text()) for f in sorted((folder / name / side).glob("*.json"))}
         for side in ("msadapter", "torch")
@@ -103,7 +103,7 @@ def _row(name: str, n: Counter) -> str:
 
 
 def _reasons(families: dict[str, dict], key: str) -> list[str]:
-    """The reasons of tests, the most frequent first, each with one test's name as an example."""
+    """The reasons of tests, the most frequent first, each with the name of one test as an example."""
     names: dict[str, list[str]] = {}
     for row in families.values():
         for name, reason in row[key].items():

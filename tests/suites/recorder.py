@@ -20,7 +20,7 @@ LEFT_OUT = json.loads(os.environ.get("MSADAPTER_SUITE_LEFT_OUT", "{}"))
 
 
 class OutOfTime(BaseException):
-    """Not an Exception: tests that expect one must not swallow it."""
+    """Raised after the time limit. It is not an Exception, so tests that expect one do not catch it."""
 
 
 def _write(**line: object) -> None:
@@ -33,7 +33,7 @@ def _key(item: pytest.Item) -> str:
 
 
 def _finished() -> set[str]:
-    """Tests that an earlier process of this run began: a process that died is started again after them."""
+    """Tests that an earlier process of this run began. After a crash, a new process continues after them."""
     if not os.path.exists(RECORD):
         return set()
     with open(RECORD, encoding="utf-8") as file:

@@ -78,7 +78,7 @@ def test_the_page_is_written_from_the_results():
 
 @pytest.mark.parametrize("name", [*SUITES])
 def test_a_suite(name, tmp_path, request):
-    """Nothing fails here that docs/suites.json has as passed; the checkout is named by the environment."""
+    """No test fails here that docs/suites.json lists as passed. An environment variable names the checkout."""
     checkout = request.getfixturevalue("checkout_of")(SUITES[name].variable)
     assert runner.main(["run", name, str(checkout), "--records", str(tmp_path)]) == 0
     known = [result for title, result in page.load()["suites"].items() if title.startswith(name)]

@@ -16,7 +16,7 @@ class Log(TorchDispatchMode):
 
 
 class Boxed(torch.Tensor):
-    """Forwards every operator to the tensor that it contains."""
+    """Forwards every operator to the tensor inside it."""
 
     __torch_function__ = torch._C._disabled_torch_function_impl
 

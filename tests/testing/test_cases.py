@@ -13,7 +13,7 @@ CASES = cases("testing")
 
 @pytest.fixture(autouse=True)
 def _names(torch_by_name):
-    """Some cases import torch by name."""
+    """Make `import torch` return this project, because the cases import torch by name."""
 
 
 @pytest.mark.parametrize("name", CASES)

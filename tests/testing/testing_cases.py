@@ -24,7 +24,7 @@ def accepted(torch):
 
 
 def by_dtype(torch):
-    """Whether a relative difference passes, for the default tolerance of every dtype."""
+    """Whether a relative difference is accepted with the default tolerance of every dtype."""
     found = {}
     for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64):
         x = torch.full((3,), 8.0, dtype=dtype)

@@ -159,7 +159,7 @@ def test_small_tools():
 
 
 def test_types_without_methods_of_the_device():
-    """torch_npu's list: the quantized types, and no type that computes."""
+    """torch_npu's list contains the quantized types, and no type with which operators compute."""
     assert {str(d) for d in torch_npu.unsupported_dtype} == {
         "torch.quint8", "torch.quint4x2", "torch.quint2x4", "torch.qint32", "torch.qint8",
     }  # fmt: skip

@@ -57,7 +57,7 @@ OTHERS = (all_gather, all_gather_into_tensor, all_to_all, all_to_all_single)
 
 
 def cases():
-    """(what it is, what rank 1 does, what the others do)."""
+    """(description, what rank 1 does, what the others do)."""
     for name, count in itertools.product((*REDUCTIONS, *OTHERS), SIZES):
         plain = (name, count, torch.float32, ReduceOp.SUM)
         yield f"{name.__name__} {count} size", (name, count + 1, *plain[2:]), plain
@@ -71,7 +71,7 @@ def cases():
 
 
 def uneven(rank, size, wrong):
-    """Parts of all_to_all_single that differ from pair to pair: right, or with one that the receiver expects elsewhere."""
+    """Splits of all_to_all_single that differ from pair to pair: correct ones, or with a part that the receiver does not expect."""
     sent = [rank + to + 1 for to in range(size)]
     received = [rank + of + 1 for of in range(size)]
     if wrong and rank == 1:
@@ -81,7 +81,7 @@ def uneven(rank, size, wrong):
 
 
 def broadcast_of_another_dtype(rank, size):
-    """What the root may have ended alone is compared at the next operation that nobody ends alone."""
+    """The root can finish a broadcast alone. The difference is found at the next operation that no rank can finish alone."""
     group = dist.new_group()
     dist.broadcast(torch.ones(4, dtype=torch.int32 if rank == 1 else torch.float32), 0, group=group)
     dist.barrier(group=group)

@@ -23,7 +23,7 @@ def raises(error, text, function, *args, **kwargs):
 
 
 def mine(rank, count=4):
-    """Numbers that tell the ranks apart: 10 ** rank, twice that, ..."""
+    """Numbers that differ between ranks: 10 ** rank, twice that, ..."""
     return torch.arange(1.0, count + 1) * 10**rank
 
 
@@ -31,7 +31,7 @@ PAIRS = {0: [0, 2], 1: [1, 3], 2: [0, 2], 3: [1, 3]}
 
 
 def pair(rank):
-    """The group of ranks of the same parity, which every rank makes; and its ranks."""
+    """The group of the ranks with the same parity, which every rank creates, and its ranks."""
     groups = [dist.new_group([0, 2]), dist.new_group([1, 3])]
     return groups[rank % 2], PAIRS[rank]
 
@@ -187,7 +187,7 @@ def check_who_is_outside(rank, size):
 
 
 def _stepped(rank, hook, state, steps=1, **options):
-    """Gradients of a model with one weight matrix (3, 4), whose gradient on rank r is 10 ** r times a matrix."""
+    """The gradients of a model with one weight matrix (3, 4). On rank r its gradient is 10 ** r times a matrix."""
     model = nn.Linear(4, 3, bias=False)
     nn.init.ones_(model.weight)
     model = DDP(model, **options)
@@ -200,7 +200,7 @@ def _stepped(rank, hook, state, steps=1, **options):
 
 
 def _gradient(ranks):
-    """The sum of the gradients of some ranks."""
+    """The sum of the gradients of the given ranks."""
     return torch.tensor([[1.0], [2.0], [4.0]]).expand(3, 4) * sum(2.0**r for r in ranks)
 
 
@@ -221,7 +221,7 @@ def check_what_gradients_are_divided_by(rank, size):
         assert torch.equal(_stepped(rank, hook, group), inside)
 
     def scaled(factor, bucket):
-        """As Megatron-LM: gradients are multiplied by a factor, and summed."""
+        """As in Megatron-LM: gradients are multiplied by a factor and summed."""
         bucket.buffer().mul_(factor)
         return dist.all_reduce(bucket.buffer(), async_op=True).get_future().then(lambda f: f.value()[0])
 
@@ -242,7 +242,7 @@ def check_post_local_sgd(rank, size):
 
 
 def _low_rank(matrix, start, epsilon):
-    """One power iteration from `start`, by hand: matrix ~ p @ (matrix.T @ p).T with orthonormal columns of p."""
+    """One power iteration from `start`, computed directly: matrix ~ p @ (matrix.T @ p).T, where p has orthonormal columns."""
     p = matrix @ start
     if epsilon:
         columns = []
@@ -473,7 +473,7 @@ def check_groups_from_groups(rank, size):
 
 
 def check_state_dicts_of_sharded_models(rank, size):
-    """Everything that get_ and set_ promise, with the whole model on every rank as the measure."""
+    """Everything that the get_ and set_ functions promise, compared with the whole model on every rank."""
     from torch.distributed.checkpoint import state_dict as sd
     from torch.distributed.fsdp import fully_shard
 

@@ -34,7 +34,7 @@ def counted(name: str, function):
 
 
 def watch() -> None:
-    """Puts a counter before every operator, before anybody takes one."""
+    """Replaces every operator by one that counts its calls. It must run before other modules import the operators."""
     for name, function in torch_npu._OPERATORS.items():
         setattr(torch_npu, name, counted(name, function))
     for extension in mindspeed.EXTENSIONS:

@@ -80,7 +80,7 @@ def _rows(loader):
 
 
 def generators_of_loaders(torch):
-    """The loader's generator orders the samples, and seeds the workers; the global one stays as it is."""
+    """The loader's generator determines the order of the samples and the seeds of the workers. The global one does not change."""
     found = []
     for workers in (0, 2):
         for given in (True, False):
@@ -97,7 +97,7 @@ def generators_of_loaders(torch):
 
 
 def seeds_of_workers(torch):
-    """Every worker has the loader's seed plus its number, in both epochs another."""
+    """Each worker's seed is the loader's seed plus the worker's number. It differs between epochs."""
 
     class Seeds(torch.utils.data.Dataset):
         def __len__(self):
