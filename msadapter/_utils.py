@@ -62,7 +62,7 @@ def _finish(tensor, requires_grad, backward_hooks, metadata):
 
 
 def _resolved(tensor, operator):
-    """`operator` of every element. An expanded view stays one: a file of a few bytes may hold a large one."""
+    """`operator` of every element. An expanded view stays expanded, because a file of a few bytes may contain a huge one."""
     untyped = tensor.untyped_storage()
     if tensor.nbytes <= untyped.nbytes():
         return operator(tensor)
@@ -119,7 +119,7 @@ def _rebuild_device_tensor_from_cpu_tensor(data, dtype, device, requires_grad):
 
 
 def _require_memory(tensor, what: str) -> None:
-    """RuntimeError unless every element of `tensor` has memory of its own: work on it is no more than its file."""
+    """RuntimeError unless every element of `tensor` has its own memory, so that work on it is limited by the size of the file."""
     if not isinstance(tensor, names.root().Tensor) or tensor.layout._name != "strided":
         raise TypeError(f"{what} are no dense tensor")
     if tensor.device.type == "meta" or tensor.nbytes > tensor.untyped_storage().nbytes():

@@ -30,10 +30,10 @@ class BuildError(RuntimeError):
 
 
 def why_untrusted(path: Path) -> str:
-    """Why another user could change what `path` leads to; "" if only root and this user can.
+    """Why another user could change the file or folder `path`; "" if only root and this user can.
 
-    As ssh does with keys, this looks at the owner and the mode of the path itself and of every folder above it, up to the
-    home folder or the root, with and without its links resolved.
+    Like ssh for keys, this checks the owner and the mode of the path itself and of every folder above it, up to the home folder
+    or the root, with and without its links resolved.
     """
     whole = Path(os.path.abspath(path))
     home = Path.home()
@@ -73,7 +73,7 @@ def _is_unmapped(place: Path, uid: int) -> bool:
 
 
 def _is_private_group(gid: int) -> bool:
-    """Whether a group has this user's name and number, and no other member (the usual group of a Linux user)."""
+    """Whether a group has this user's name and number, and no other member (the default group of a Linux user)."""
     import grp
 
     try:
@@ -84,14 +84,14 @@ def _is_private_group(gid: int) -> bool:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and those above it, such that no other user can write them, whatever the umask is."""
+    """Create a folder and those above it such that no other user can write to them, for any umask."""
     missing = [place for place in (folder, *folder.parents) if not place.exists()]
     for place in reversed(missing):
         place.mkdir(mode=0o755, exist_ok=True)
 
 
 def check_root(root: Path) -> None:
-    """Make the folder of the cache. BuildError if another user could change it."""
+    """Create the folder of the cache. BuildError if another user could change it."""
     make_folder(root)
     if reason := why_untrusted(root):
         raise BuildError(
@@ -101,7 +101,7 @@ def check_root(root: Path) -> None:
 
 
 def set_aside_untrusted(folder: Path) -> None:
-    """Rename a folder of the cache that another user could change; what is in it is not used any more."""
+    """Rename a folder of the cache that another user could change. Its contents are not used any more."""
     if folder.exists() and (reason := _why_others_may_write(folder)):
         aside = folder.with_name(f"{folder.name}.untrusted-{int(time.time())}-{os.getpid()}")
         os.rename(folder, aside)
@@ -123,7 +123,7 @@ def record_of(library: Path) -> Path:
 
 
 def _stamp(status: os.stat_result) -> list[int]:
-    """What changes when a file is written or replaced."""
+    """The properties of a file that change when it is written or replaced."""
     return [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
 
 
@@ -139,8 +139,8 @@ def record(library: Path, sha256: str) -> None:
 def why_damaged(library: Path, thorough: bool = False) -> str:
     """Why a library must be built again; "" if it is the one that was built.
 
-    The hash is computed once: as long as size, times and inode are those of then, the file is the same. `thorough`
-    computes it in any case.
+    The hash is computed once. As long as size, times and inode do not change, the file counts as unchanged. `thorough` computes
+    the hash in any case.
     """
     try:
         known = json.loads(record_of(library).read_text(encoding="utf-8"))
@@ -186,7 +186,7 @@ def is_ready(library: Path, thorough: bool = False) -> bool:
 
 @contextmanager
 def alone(root: Path) -> Iterator[None]:
-    """Let one process build at a time. One that waits says for whom.
+    """Let one process build at a time. A waiting process prints for which other one it waits.
 
     Raises:
         BuildError: the other build has not ended within an hour.
@@ -223,7 +223,7 @@ def _try_lock(lock) -> bool:
 
 
 def _holder(path: Path) -> str:
-    """What is known of the process that holds the lock."""
+    """A description of the process that holds the lock."""
     number, _, since = path.read_text(encoding="utf-8", errors="replace").strip().partition(" ")
     if not number.isdigit():
         return f"an unknown process (fuser {path} names it)"
@@ -241,7 +241,7 @@ def _holder(path: Path) -> str:
 
 
 def check_space(root: Path) -> None:
-    """BuildError if the disk has no room for a build."""
+    """BuildError if the disk does not have enough space for a build."""
     place = os.statvfs(root)
     free = place.f_bavail * place.f_frsize
     if free < _LEAST_FREE:

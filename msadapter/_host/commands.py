@@ -13,9 +13,9 @@ SIMULATED_NPU = "--simulated-npu"
 
 
 def run_without_kernels() -> None:
-    """End the process with the command's exit code if the command line asks for one of the two; otherwise do nothing.
+    """Run the command `doctor` or `build` and end the process with its exit code; do nothing for other command lines.
 
-    `python -m msadapter` imports the package before its `__main__`, and that import loads the C++ layer. While it runs,
+    `python -m msadapter` imports the package before its `__main__`, and that import loads the C++ layer. During the import,
     sys.argv is ["-m", words...].
     """
     if sys.argv[1:2] not in (["doctor"], ["build"]) or not _is_our_command():

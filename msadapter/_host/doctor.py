@@ -176,7 +176,7 @@ def _device() -> Iterator[Check]:
 
 
 def _simulated_npu() -> Iterator[Check]:
-    """Say in capitals that a run would use the simulated NPU, if it would."""
+    """Print that a run would use the simulated NPU, if it would."""
     name = "MSADAPTER_SIMULATED_NPU"
     asked = os.environ.get(name, "")
     if asked == "1":
@@ -240,7 +240,7 @@ def _first_steps() -> Iterator[Check]:
 
 
 def _ended(code: int) -> str:
-    """How a process has ended."""
+    """A text that says how a process has ended."""
     return f"ended by signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
 

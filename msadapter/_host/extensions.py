@@ -1,12 +1,12 @@
-"""Extension points: the places where a lower layer leaves a decision to a higher one.
+"""Extension points: the places where a lower layer calls a higher one.
 
 Imports go down only (docs/architecture.md). Where a lower layer must call a higher one, it asks an extension point of this
 file, and the higher layer fills that point when it is imported:
 
-    extensions.batched_function.provide(_apply)             # torch.func, when it is imported
-    extensions.sparse_gradient.provide_from("msadapter.sparse._embedding", "embedding")   # imported at the first use
+extensions.batched_function.provide(_apply) # torch.func, when it is imported
+extensions.sparse_gradient.provide_from("msadapter.sparse._embedding", "embedding") # imported at the first use
 
-An empty point has the value None: nobody has asked for what it is about.
+An empty point has the value None. The program has not used the feature that would fill it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Point:
         return self._value
 
     def provide(self, value: Any) -> None:
-        """Fills the point. RuntimeError if something else is there: two providers would hide each other."""
+        """Fills the point. RuntimeError if it contains something else, because two providers would hide each other."""
         if self._source is not None or (self._value is not None and self._value is not value):
             raise RuntimeError(f"the extension point {self.name} is filled already")
         self._value = value
@@ -49,7 +49,7 @@ class Point:
         self._source = module, attribute
 
     def withdraw(self) -> None:
-        """Empties the point: what it was about has been switched off."""
+        """Empties the point, because its feature has been switched off."""
         self._value = self._source = None
 
 

@@ -383,7 +383,7 @@ def _locked(target: Path, make, verbose: bool, thorough: bool = False) -> Path:
 
 
 def _link(target: Path, make, root: Path, verbose: bool) -> None:
-    """Build ``target``. It appears whole, with its hash beside it."""
+    """Build ``target``. It appears complete, with its hash beside it."""
     names = ["core", "common", "ms_backend", "pynative", "pyboost", "pynative_utils"]
     names += ["runtime_utils", "backend_common", "ops"]
     lib = root / "lib"

@@ -144,7 +144,7 @@ def build(verbose: bool = False) -> Path:
 
 
 def _record(folder: Path) -> None:
-    """Write the hashes of all libraries, the one that is asked for first at last."""
+    """Write the hashes of all libraries, and last that of the library whose hash shows that the folder is complete."""
     paths = sorted((folder / "lib64").glob("*.so"), key=lambda path: path == library(folder))
     for path in paths:
         path.chmod(0o644)
@@ -172,7 +172,7 @@ def _object(unit: Path, verbose: bool) -> Path:
 
 
 def _script(name: str) -> ModuleType:
-    """Import a script of the simulator, which belongs to no package."""
+    """Import a script of the simulator that belongs to no package."""
     spec = importlib.util.spec_from_file_location(f"_simulated_npu_{name}", SOURCES / "stubs" / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

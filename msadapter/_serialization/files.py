@@ -60,7 +60,7 @@ def open_for_writing(f):
 
 @contextlib.contextmanager
 def errors_name(path):
-    """An OSError of the block that comes without a file's name, or with that of a temporary one, names `path`."""
+    """A block whose OSErrors name `path`, instead of no file or a temporary one."""
     try:
         yield
     except OSError as err:
@@ -94,7 +94,7 @@ def _replacing(path, folder):
 
 
 def _begin(path, folder):
-    """(descriptor, name) of a new file beside `path`, locked for as long as this process lives and has it open."""
+    """Create a new file beside `path` and return (descriptor, name). It stays locked while this process has it open."""
     name = os.path.basename(path).encode()[:150].decode(errors="ignore")
     while True:
         handle, temporary = tempfile.mkstemp(prefix=f".{name}.", suffix=_ENDING, dir=folder)
@@ -104,7 +104,7 @@ def _begin(path, folder):
 
 
 def _remove_abandoned(folder) -> None:
-    """Remove the files of saves whose process was killed: ours by name and owner, and locked by nobody."""
+    """Remove the temporary files of saves whose process was killed: those with our names and owner that nobody has locked."""
     for entry in os.scandir(folder):
         if not entry.name.endswith(_ENDING) or not entry.is_file(follow_symlinks=False):
             continue
@@ -118,7 +118,7 @@ def _remove_abandoned(folder) -> None:
 
 
 def _lock(handle) -> bool:
-    """Lock an open file, if nobody has. False also where the file system has no locks: then nothing is removed."""
+    """Lock an open file, and return whether that succeeded. On a file system without locks it fails, and nothing is removed."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -127,7 +127,7 @@ def _lock(handle) -> bool:
 
 
 def _is(path, handle) -> bool:
-    """Whether the open file still stands at `path`."""
+    """Whether the open file is still the one at `path`."""
     with contextlib.suppress(FileNotFoundError):
         return os.path.samestat(os.stat(path, follow_symlinks=False), os.fstat(handle))
     return False

@@ -44,7 +44,7 @@ def place(tensor, device):
 
 
 class Absent:
-    """Hides a method that MindSpore's tensor has, but torch's has not."""
+    """Hides a method that MindSpore's tensor has and torch's does not have."""
 
     def __init__(self, name: str):
         self.name = name

@@ -121,7 +121,7 @@ def set_default_device(value) -> None:
 
 
 def _tell() -> None:
-    """Pass the default device of this thread to the functions in C++."""
+    """Pass the default device of this thread to the C++ functions."""
     kind = _chosen().type
     load().set_default_device(0 if kind == "cpu" else 2 if kind == "meta" else 1)
 

@@ -51,7 +51,7 @@ class _Checker:
 
 
 def _is_marked(node) -> bool:
-    """Whether a node has its hook already. The hooks belong to the node; its Python object may be made anew."""
+    """Whether a node has its hook already. The hooks belong to the node, whose Python object may be created again."""
     return any(isinstance(hook, _Checker) for hook in node._hooks("post").values())
 
 

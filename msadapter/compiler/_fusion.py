@@ -185,7 +185,7 @@ _LAYOUT = {"cat": _cat, "chunk": lambda self, chunks, dim=0: _chunk(self, chunks
 
 
 def _instruction(declaration, bound) -> tuple[str, tuple[str, ...]]:
-    """(the instruction that a call is, the arguments that decided so)."""
+    """(instruction, arguments that determined it) of a call."""
     fuses = declaration.facts.fuses
     if not isinstance(fuses, dict):
         return fuses, ()
@@ -196,7 +196,7 @@ def _instruction(declaration, bound) -> tuple[str, tuple[str, ...]]:
 
 
 def _step(declaration, args, kwargs):
-    """The step that a call of a fusing operator is: its operands come first, every other argument has its default."""
+    """The step for a call of a fusable operator: the operands come first, and every other argument has its default."""
     bound = bind(declaration, args, kwargs)
     instruction, decided = _instruction(declaration, bound)
     parameters = declaration.schema.parameters
@@ -482,7 +482,7 @@ class Fused:
             return None
 
     def _run(self, args):
-        """The function as it is. Where it succeeds after its recording has failed, a warning says so."""
+        """Run the function itself. If it succeeds although its recording failed, give a warning."""
         result = self.__wrapped__(*args)
         if self._unrecorded is not None:
             error, self._unrecorded = self._unrecorded, None

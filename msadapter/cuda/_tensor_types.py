@@ -37,7 +37,7 @@ class TensorType(type):
 
 
 def make_types(device_name: str) -> dict:
-    """Name -> class, for one device."""
+    """Return {name: class} for one device."""
     module = f"torch.{device_name}"
     return {
         name: TensorType(name, (), {"dtype_name": dtype, "device_name": device_name, "__module__": module})

@@ -8,7 +8,7 @@ from .reduce_op import ReduceOp
 
 
 def is_torchdynamo_compiling() -> bool:
-    """False: nothing is compiled here."""
+    """Returns False, because nothing is compiled."""
     return False
 
 
@@ -49,7 +49,7 @@ def all_gather_tensor(self, gather_dim, group, tag=""):
 
 
 def reduce_scatter_tensor(self, reduceOp, scatter_dim, group, tag=""):
-    """Own part along scatter_dim of the reduction."""
+    """This process's part, along scatter_dim, of the reduction over the group."""
     pg = _group(group)
     pieces = [p.contiguous() for p in ops.chunk(self, pg.size(), dim=scatter_dim)]
     out = ops.empty_like(pieces[0])
@@ -58,7 +58,7 @@ def reduce_scatter_tensor(self, reduceOp, scatter_dim, group, tag=""):
 
 
 def all_to_all_single(self, output_split_sizes, input_split_sizes, group, tag=""):
-    """Parts along dimension 0 exchanged between all processes."""
+    """Exchanges parts along dimension 0 between all processes."""
     rows = sum(output_split_sizes) if output_split_sizes else self.size(0)
     out = self.new_empty((rows, *self.shape[1:]))
     collectives.all_to_all_single(
@@ -68,7 +68,7 @@ def all_to_all_single(self, output_split_sizes, input_split_sizes, group, tag=""
 
 
 def wait_tensor(tensor):
-    """The tensor: the operations above are done when they return."""
+    """Returns the tensor. The operations above are complete when they return."""
     return tensor
 
 
@@ -109,17 +109,17 @@ class _ReduceScatter(Function):
 
 
 def all_to_all_single_autograd(self, output_split_sizes, input_split_sizes, group, tag=""):
-    """`all_to_all_single` that is recorded."""
+    """`all_to_all_single` with a gradient."""
     return _AllToAllSingle.apply(self, output_split_sizes, input_split_sizes, group)
 
 
 def all_gather_tensor_autograd(self, gather_dim, group, tag=""):
-    """`all_gather_tensor` that is recorded."""
+    """`all_gather_tensor` with a gradient."""
     return _AllGather.apply(self, gather_dim, group)
 
 
 def reduce_scatter_tensor_autograd(self, reduceOp, scatter_dim, group, tag=""):
-    """`reduce_scatter_tensor` that is recorded, for sums and averages."""
+    """`reduce_scatter_tensor` with a gradient, for sums and averages."""
     if _op(reduceOp) not in (ReduceOp.SUM, ReduceOp.AVG):
         raise NotImplementedError(
             f"torch.distributed._functional_collectives.reduce_scatter_tensor_autograd: the gradient of {reduceOp} is not "

@@ -17,5 +17,5 @@ empty, enable_symm_mem_for_group, get_symm_mem_workspace, rendezvous = map(
 
 
 def is_symm_mem_enabled_for_group(group_name: str) -> bool:
-    """False."""
+    """Returns False, because symmetric memory is not supported."""
     return False

@@ -30,7 +30,7 @@ class Guard:
         self._tell(b"-%d\n" % session)
 
     def _tell(self, order: bytes) -> None:
-        """Sends an order to the guard. The job goes on without it: the ranks themselves still terminate with the agent."""
+        """Sends an order to the guard. If that fails, the job continues: the ranks still terminate with the agent."""
         if self._gone:
             return
         try:

@@ -54,8 +54,8 @@ class MpiBackend:
     ) -> Work:
         """Returns the Work of a request that was started.
 
-        agree: what the ranks must agree about, for an operation that no rank can end before all have begun it.
-        root: the root of an operation that some ranks can end early. Messages have neither; they are not counted, because
+        agree: what the ranks must agree on, for an operation that no rank can finish before all have started it. root: the root
+        of an operation that some ranks can finish early. Point-to-point messages have neither, and are not counted, because
         they involve only two ranks.
         """
         comparison, message = None, agree is None and root is None
@@ -76,7 +76,7 @@ class MpiBackend:
 
     @property
     def unconfirmed(self) -> int:
-        """Number of the last operation that this rank may have ended before others have begun it; 0 when all have."""
+        """The number of the last operation that this rank may have finished before others have started it, or 0."""
         return self._signatures.unconfirmed
 
     # -- reductions ----------------------------------------------------------------------------------------

@@ -213,13 +213,13 @@ class _Job:
             self.store.set(f"left/{self.rank}", b"1")
 
     def confirm(self) -> None:
-        """DistBackendError unless all ranks have begun what this one may have ended alone (see watchdog.confirm)."""
+        """Raise DistBackendError unless all ranks have started what this rank may have finished alone (see watchdog.confirm)."""
         if self.store is not None:
             names = ("left", "over")
             watchdog.confirm(lambda rank: any(self.store.check([f"{name}/{rank}"]) for name in names))
 
     def over(self) -> None:
-        """The program destroys the job: nobody need ask this rank any more."""
+        """Record that the program destroys the job, so that other ranks do not query this one any more."""
         if self.store is not None:
             with contextlib.suppress(DistError, OSError):  # who keeps the store may have left before
                 self.store.set(f"over/{self.rank}", b"1")
@@ -312,10 +312,10 @@ def _of_ranks(ranks):
 
 
 def under_mpiexec() -> bool:
-    """Whether mpiexec, srun or the like has started this process as a rank, and still answers.
+    """Whether mpiexec, srun or a similar program has started this process as a rank, and still answers it.
 
-    A rank's number alone in the environment proves nothing: it is inherited by whatever a rank starts, torchrun say, or
-    left by a script. MPI would end the process without a word when no manager answers.
+    A rank number in the environment is not sufficient. Processes that a rank starts, such as torchrun, inherit it, and scripts
+    may set it. If no manager answers, MPI ends the process without a message.
     """
     known = os.environ
     if "TORCHELASTIC_RUN_ID" in known:  # torchrun is the manager of its ranks, also inside an allocation

@@ -1,9 +1,10 @@
-"""What the ranks of a group tell each other beside every collective: which one it is, and of what size.
+"""Signatures: the ranks of a group tell each other which collective they run, and on how much data.
 
-MPI moves what it is given: ranks that disagree about an operation, its dtype or its size get numbers that mean nothing,
-and no error. So a signature of 40 bytes goes round with each operation that no rank can end before all have begun it. It is
-compared before the result is believed, and a difference is an error on every rank. Operations with a root are not held up
-by this: they are counted, and the next signature tells of them.
+MPI does not check this. If ranks disagree about an operation, its dtype or its size, they get meaningless numbers and no error.
+Therefore each operation that no rank can finish before all have started it also exchanges a signature of 40 bytes. The
+signatures are compared before the result is used, and a difference is an error on every rank. A rank can finish an operation
+with a root before others have started it, so such operations do not exchange signatures. They are counted, and the next
+signature contains the count.
 """
 
 import struct
@@ -32,10 +33,10 @@ _EXPLAIN = 1.0  # seconds for the signatures to explain an error of MPI
 
 
 class Agreement:
-    """What must agree: a reduction and a number that is the same everywhere, or the bytes that go between the ranks.
+    """The facts that must agree: a reduction and a number that are the same on all ranks, or the bytes that each pair exchanges.
 
-    sent[i]: to rank i, received[i]: expected from rank i. What all send and what all expect is compared by two sums of
-    hashes, so that a signature has one size, however many ranks there are.
+    sent[i] are the bytes for rank i, received[i] those expected from rank i. Two sums of hashes compare what all ranks send
+    with what all expect, so the size of a signature does not depend on the number of ranks.
     """
 
     def __init__(self, op=None, same: int = 0, sent=(), received=()):
@@ -43,7 +44,7 @@ class Agreement:
 
 
 class Signatures:
-    """The signatures of one group. `comm` is its own, so that they meet each other whatever the operations do."""
+    """The signatures of one group. They use a communicator `comm` of their own, so other messages cannot match them."""
 
     def __init__(self, mpi, comm, ranks):
         self._mpi, self._comm, self._ranks = mpi, comm, ranks
@@ -54,7 +55,7 @@ class Signatures:
         )
 
     def rooted(self, name: str, sequence: int, root: int, tensor) -> None:
-        """Remember an operation that is not held up."""
+        """Count an operation with a root, which exchanges no signature."""
         size = tensor.nbytes if name in ("BROADCAST", "REDUCE") else 0  # parts may differ from rank to rank
         what = (_ROOTED[name], sequence, root, _DTYPES[tensor.dtype.name], size)
         self._rooted = hash((self._rooted, *what)) & _MASK
@@ -62,7 +63,7 @@ class Signatures:
             self.unconfirmed = sequence
 
     def start(self, name: str, sequence: int, dtype, agreement: Agreement) -> "_Comparison":
-        """Send the own signature and ask for the others'."""
+        """Send this rank's signature and request those of the others."""
         if self._broken:
             raise DistBackendError(
                 f"{_CALLS[_NUMBERS[name]]}: an earlier collective of this process group has failed. {self._broken}"
@@ -89,7 +90,7 @@ class Signatures:
         return _Comparison(self, own, room, self._comm.Iallgather([own, byte], [room, byte]))
 
     def compare(self, own: bytes, room: bytearray, flows: bool) -> None:
-        """DistBackendError if the signatures do not agree; it says what each rank runs."""
+        """Raise DistBackendError with the operation of each rank if the signatures do not agree."""
         if not flows and room == own * self._size:
             return
         found = list(_LAYOUT.iter_unpack(room))
@@ -114,18 +115,18 @@ class Signatures:
         raise DistBackendError(self._broken)
 
     def close(self) -> None:
-        """The group is destroyed."""
+        """Free the communicator, because the group is destroyed."""
         self._comm.Free()
 
 
 class _Comparison:
-    """Signatures on their way."""
+    """An exchange of signatures that is under way."""
 
     def __init__(self, signatures, own, room, request):
         self._signatures, self._own, self._room, self._request = signatures, own, room, request
 
     def Test(self) -> bool:  # noqa: N802  as MPI's
-        """Whether all have come and agree; DistBackendError if they do not agree."""
+        """Return whether all signatures have arrived. DistBackendError if they do not agree."""
         if not self._request.Test():
             return False
         flows = self._own[-16:] != bytes(16)
@@ -133,14 +134,14 @@ class _Comparison:
         return True
 
     def explain(self) -> None:
-        """MPI has refused the operation: raise what the signatures say, if they come soon and say anything."""
+        """Raise the error of the signatures, if they arrive soon and disagree, because MPI has refused the operation."""
         end = time.monotonic() + _EXPLAIN
         while not self.Test() and time.monotonic() < end:
             time.sleep(0.001)
 
 
 def _mixed(sender: int, receiver: int, count: int) -> int:
-    """A number for what one rank sends to another, such that different flows have different sums."""
+    """A number for the bytes that one rank sends to another, such that the sums of different exchanges differ."""
     return pow(count << 40 | sender << 20 | receiver, 5, (1 << 61) - 1)
 
 
@@ -160,7 +161,7 @@ def _size(one) -> str:
 
 
 def _hint(one, other) -> str:
-    """What differs where the words are the same."""
+    """A sentence about the difference between two signatures whose texts are equal."""
     if one[:5] == other[:5] and one[5] != other[5]:
         return " The sizes of the tensors differ."
     if one[:6] == other[:6]:

@@ -99,10 +99,10 @@ def late(work, waited: float) -> DistBackendError:
 
 
 def confirm(has_left) -> None:
-    """Before this rank ends: all have begun the operations that it, as the root of a broadcast say, may have ended alone.
+    """Wait, before this rank exits, until all ranks have started the operations that it may have finished alone.
 
-    A small broadcast leaves at once, also to a process that is stopped; without this nobody would notice, and the job
-    would never end. has_left(rank): whether a rank has ended its part in order. DistBackendError after the group's timeout.
+    A root can finish a small broadcast although another process is stopped. Without this check nobody would notice, and the job
+    would never end. has_left(rank) tells whether a rank has exited normally. DistBackendError after the group's timeout.
     """
     if watch.store is None:
         return

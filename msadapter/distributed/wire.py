@@ -1,11 +1,11 @@
-"""How the connections of a TCPStore begin, and what goes over them.
+"""How a connection of a TCPStore begins, and the format of its messages.
 
 A connection begins with a handshake. The client sends a greeting, whether it has a secret, and a nonce (a random number that is
 used once). With a secret, the server answers with its own nonce, the client proves by HMAC-SHA256 over both nonces that it
-knows the secret, and the server proves the same. Nothing else is read from a client before this has succeeded. The proof
-says who speaks; what follows is not encrypted.
+knows the secret, and the server proves the same. Nothing else is read from a client before this has succeeded. The handshake
+authenticates both sides; the messages after it are not encrypted.
 
-Then each message is a frame: a list of byte strings, preceded by their number and their lengths.
+Each message is a frame: a list of byte strings, preceded by their number and their lengths.
 """
 
 import hmac
@@ -123,7 +123,7 @@ def greet(connection: socket.socket, secret: bytes | None, seconds: float) -> No
 
 
 def admit(connection: socket.socket, secret: bytes | None, seconds: float) -> None:
-    """The server's side of the handshake. Raises Refused, and has told the client why, if it is not admitted."""
+    """The server's side of the handshake. If the client is not admitted, it is told why, and Refused is raised."""
     end = time.monotonic() + seconds
     hello = _read(connection, _HELLO, end)
     if not hello.startswith(_GREETING):

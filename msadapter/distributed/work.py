@@ -99,7 +99,7 @@ class Together(Work):
 
 
 def together(works) -> Work:
-    """One Work for operations that go on if it is dropped: memory that MPI uses must outlive them."""
+    """One Work for several operations, which continue if it is dropped, because MPI still uses their memory."""
     made = works[0] if len(works) == 1 else Together(works)
     made.in_background()
     return made
@@ -109,7 +109,7 @@ _abandoned: list = []  # memory of operations whose ranks did not agree
 
 
 def abandon(*owned) -> None:
-    """Keep what an operation of a failed group owns: MPI may still write there."""
+    """Keep the objects of an operation of a failed group alive, because MPI may still write to their memory."""
     _abandoned.append(owned)
 
 
@@ -152,7 +152,7 @@ class MpiWork(Work):
             return self._ended
 
     def _test(self) -> bool:
-        """Whether the data has moved and the signatures of all ranks agree; an error as soon as they do not."""
+        """Return whether the data has arrived and all signatures agree. Raises an error as soon as one does not."""
         comparison = self._comparison
         if comparison is None:
             return self._moved or self._data_has_moved()

@@ -1,6 +1,6 @@
 """torch._foreach_*: functions that apply an operator to each tensor of a list.
 
-An operator whose declaration says ``foreach`` gets its two functions here, the second one in place.
+For an operator whose declaration states ``foreach``, this module makes two functions, of which the second works in place.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ def _part(name: str, tensor) -> str:
 
 
 def sparse_str(tensor) -> str:
-    """Return the parts, each on a line of its own, then size, nnz and everything that is not the default."""
+    """Return the parts, each on a line of its own, then size, nnz and everything that differs from its default."""
     rest = [f"size={tuple(tensor.shape)}", f"nnz={tensor._nnz()}"]
     if tensor.device.type != "cpu":
         rest.insert(0, f"device='{tensor.device}'")

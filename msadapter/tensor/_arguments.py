@@ -8,7 +8,7 @@ from .._values.device import device as Device
 
 
 def check_bool(function: str, name: str, value) -> None:
-    """Raise TypeError, as PyTorch does for arguments that must be bool, where an int is no bool."""
+    """Raise PyTorch's TypeError unless the argument is a bool. An int is not accepted."""
     if not isinstance(value, bool):
         raise TypeError(f"{function}(): argument '{name}' must be bool, not {type(value).__name__}")
 

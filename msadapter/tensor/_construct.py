@@ -171,7 +171,7 @@ def _check_even(data) -> None:
 
 
 def _is_plain(data) -> bool:
-    """Whether `full` takes this number. It refuses floats that the default dtype does not hold; `tensor` gives inf."""
+    """Whether `full` accepts this number. It refuses floats beyond the range of the default dtype; `tensor` makes them inf."""
     kind = type(data)
     if kind is float:
         return -65504.0 <= data <= 65504.0

@@ -23,7 +23,7 @@ def _forget(address: int, descriptor: int) -> None:
 
 
 def _map(descriptor: int, nbytes: int) -> np.ndarray:
-    """The bytes of a file as an array, whose end closes the descriptor."""
+    """The bytes of a file as an array. Deleting the array closes the descriptor."""
     array = np.frombuffer(mmap.mmap(descriptor, nbytes), dtype=np.uint8)
     _descriptors[array.ctypes.data] = descriptor
     weakref.finalize(array, _forget, array.ctypes.data, descriptor).atexit = False
@@ -31,15 +31,15 @@ def _map(descriptor: int, nbytes: int) -> np.ndarray:
 
 
 def is_shared(storage) -> bool:
-    """Whether other processes can map the storage's memory. That of an accelerator always can be sent, as in PyTorch."""
+    """Whether other processes can map the storage's memory. An accelerator's memory always counts as shared, as in PyTorch."""
     return storage.device.type != "cpu" or (storage.nbytes() > 0 and storage.data_ptr() in _descriptors)
 
 
 def share(storage) -> None:
-    """Moves a storage, and with it all tensors on it, to memory that other processes can map.
+    """Moves a storage, and with it all its tensors, to memory that other processes can map.
 
     Raises:
-        RuntimeError: the system gives no such memory.
+        RuntimeError: the system does not provide such memory.
     """
     if is_shared(storage) or storage.nbytes() == 0:
         return
@@ -54,7 +54,7 @@ def share(storage) -> None:
 
 
 def address_of(storage) -> tuple[str, int]:
-    """Path and size by which another process opens the memory of a shared storage with `attach`."""
+    """The path and the size with which another process maps the memory of a shared storage by `attach`."""
     return f"/proc/{os.getpid()}/fd/{_descriptors[storage.data_ptr()]}", storage.nbytes()
 
 

@@ -36,10 +36,10 @@ class UntypedStorage:
 
     @staticmethod
     def from_file(filename, shared=False, nbytes=0):
-        """The first ``nbytes`` of a file, mapped. With ``shared``, writes go to the file, which is made and grown.
+        """The first ``nbytes`` bytes of a file, mapped. With ``shared``, writes change the file, which is created or extended.
 
         Raises:
-            RuntimeError: no such file, or one that is smaller; a negative size.
+            RuntimeError: the file does not exist, or is smaller; or the size is negative.
         """
         name = os.fspath(filename)
         if nbytes < 0:
@@ -61,7 +61,7 @@ class UntypedStorage:
     _turned: int | None = None
 
     def _check_byte_order(self, dtype) -> None:
-        """NotImplementedError unless elements of ``dtype`` stand in this machine's byte order."""
+        """NotImplementedError unless elements of ``dtype`` have this machine's byte order."""
         if self._turned is not None and self._turned != (
             dtype.itemsize // 2 if dtype.is_complex else dtype.itemsize
         ):

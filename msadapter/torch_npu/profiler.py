@@ -12,14 +12,14 @@ from ..profiler import ProfilerAction, schedule, tensorboard_trace_handler
 
 
 class ProfilerActivity(enum.Enum):
-    """What to record."""
+    """The kinds of recording."""
 
     CPU = _profiler.ProfilerActivity.CPU
     NPU = _profiler.ProfilerActivity.PrivateUse1
 
 
 class ProfilerLevel(enum.Enum):
-    """How much of the device's work to record."""
+    """The amount of detail about the device's work."""
 
     Level0 = "Level0"
     Level1 = "Level1"
@@ -28,7 +28,7 @@ class ProfilerLevel(enum.Enum):
 
 
 class AiCMetrics(enum.Enum):
-    """Which counters of the device's cores to read."""
+    """The hardware counters of the device's cores that are read."""
 
     PipeUtilization = "PipeUtilization"
     ArithmeticUtilization = "ArithmeticUtilization"
@@ -42,7 +42,7 @@ class AiCMetrics(enum.Enum):
 
 
 class ExportType(enum.Enum):
-    """The form of the device's records."""
+    """The format of the device's records."""
 
     Text = "text"
     Db = "db"

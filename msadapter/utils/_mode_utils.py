@@ -9,5 +9,5 @@ def no_dispatch():
 
 
 def all_same_mode(modes) -> bool:
-    """Whether all are the same object."""
+    """Return whether all modes are the same object."""
     return all(mode is modes[0] for mode in modes)

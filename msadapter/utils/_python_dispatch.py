@@ -1,7 +1,7 @@
-"""Operators answered by Python: ``__torch_dispatch__`` of modes and of tensor subclasses.
+"""Operators that Python code implements: ``__torch_dispatch__`` of modes and of tensor subclasses.
 
-A mode sees every operator of the table that a call is made of (not the composite ones above them), before it runs and is
-recorded. A subclass sees those that get one of its tensors; what it answers has no gradient.
+A mode receives every operator of the table that runs, before it runs and is recorded. For a composite, these are the operators
+that it consists of. A subclass receives the operators that are called with one of its tensors; its results have no gradient.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ def modes() -> list:
 
 
 class TorchDispatchMode:
-    """While it is entered, `__torch_dispatch__(func, types, args, kwargs)` answers every operator.
+    """A ``with`` block in which `__torch_dispatch__(func, types, args, kwargs)` replaces every operator.
 
-    Inside it the mode is not active: `func(*args, **kwargs)` runs the operator.
+    Inside that method the mode is not active, so `func(*args, **kwargs)` runs the operator.
     """
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
@@ -97,7 +97,7 @@ def _without(mode):
 
 
 def below(function, args, kwargs):
-    """Let modes and subclasses answer an operator. Return NotImplemented if none of them handles it."""
+    """Let modes and subclasses run an operator. Return NotImplemented if none of them handles it."""
     active, tensors = modes(), _tensors([*args, *kwargs.values()], [])
     mute = next((a for a in tensors if "_wrapper_device" in a.__dict__ and not answers(a)), None)
     if mute is not None:

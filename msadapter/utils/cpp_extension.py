@@ -1,4 +1,7 @@
-"""torch.utils.cpp_extension: PyTorch's C++ API does not exist here; using it says so. Paths are as asked for."""
+"""torch.utils.cpp_extension: extensions with PyTorch's C++ API. It does not exist here, so building one raises an error.
+
+CUDA_HOME is a folder with a program `nvcc` that prints a version, because build scripts ask for it.
+"""
 
 import os
 
@@ -50,7 +53,7 @@ CppExtension, CUDAExtension, SyclExtension, load, load_inline, include_paths, li
 
 
 def _get_build_directory(name: str, verbose: bool) -> str:
-    """The folder in which PyTorch would build the extension `name`; it is made."""
+    """Create and return the folder in which PyTorch would build the extension `name`."""
     root = os.environ.get("TORCH_EXTENSIONS_DIR")
     if root is None:
         cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
@@ -61,12 +64,12 @@ def _get_build_directory(name: str, verbose: bool) -> str:
 
 
 class BuildExtension:
-    """The setuptools command."""
+    """The setuptools command that builds extensions."""
 
     def __init__(self, *args, **kwargs):
         _refuse("BuildExtension")()
 
     @classmethod
     def with_options(cls, **options):
-        """A subclass with options."""
+        """Return a subclass of the command with these options."""
         return cls

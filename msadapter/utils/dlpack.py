@@ -9,7 +9,7 @@ _is_valid.argtypes, _is_valid.restype = (ctypes.py_object, ctypes.c_char_p), cty
 
 
 class _Given:
-    """A capsule as an object with the methods of the protocol."""
+    """An object with the methods of the DLPack protocol that returns a given capsule."""
 
     def __init__(self, capsule):
         self._capsule = capsule
@@ -22,15 +22,15 @@ class _Given:
 
 
 def to_dlpack(tensor):
-    """A DLPack capsule of a tensor. It shares the memory, and can be consumed once."""
+    """Return a DLPack capsule that shares the tensor's memory. It can be consumed once."""
     return tensor.detach().__dlpack__()
 
 
 def from_dlpack(ext_tensor):
-    """A tensor over the memory of a capsule or of an object with __dlpack__.
+    """Return a tensor that shares memory with a capsule, or with an object that has __dlpack__.
 
     Raises:
-        RuntimeError: the capsule has been consumed.
+        RuntimeError: the capsule was consumed before.
     """
     from .._serialization.names import root
 

@@ -1,6 +1,6 @@
-"""torch.utils.flop_counter: floating point operations of matrix products, convolutions and attention.
+"""torch.utils.flop_counter: counts floating point operations of matrix products, convolutions and attention.
 
-An operator is counted when it is called; its backward when that runs, once for each operand that gets a gradient.
+An operator is counted when it is called. Its backward is counted when it runs, once for each operand that gets a gradient.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ flop_registry: dict = {}  # operator of torch.ops -> formula that a program has 
 
 
 def register_flop_formula(targets, get_raw: bool = False) -> Callable:
-    """Decorator: ``formula(*shapes of the arguments, out_shape=..., **kwargs) -> int`` for operators of torch.ops.
+    """Decorate ``formula(*shapes of the arguments, out_shape=..., **kwargs) -> int`` for operators of torch.ops.
 
-    ``get_raw``: the formula gets the arguments themselves, and out_val.
+    With ``get_raw``, the formula gets the arguments themselves, and the result as out_val.
     """
 
     def register(formula):

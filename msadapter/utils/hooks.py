@@ -6,9 +6,9 @@ from collections import OrderedDict
 
 
 class RemovableHandle:
-    """Removes one hook from its dictionary: `remove()`, or at the end of a `with` block.
+    """Removes one hook from its dictionary, by `remove()` or at the end of a `with` block.
 
-    hooks_dict: the dictionary that holds the hook under `handle.id`; extra_dict: further ones to clean.
+    hooks_dict: the dictionary that contains the hook under `handle.id`. extra_dict: further dictionaries to remove it from.
     """
 
     next_id = 0

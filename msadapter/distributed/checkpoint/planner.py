@@ -102,11 +102,11 @@ class LoadPlan:
 
 
 class SavePlanner(abc.ABC):
-    """Interface: decides what each process writes."""
+    """Interface of planners that decide what each process writes."""
 
     @abc.abstractmethod
     def set_up_planner(self, state_dict, storage_meta=None, is_coordinator=False) -> None:
-        """Begin."""
+        """Called first, on every process."""
 
     @abc.abstractmethod
     def create_local_plan(self) -> SavePlan:
@@ -126,11 +126,11 @@ class SavePlanner(abc.ABC):
 
 
 class LoadPlanner(abc.ABC):
-    """Interface: decides what each process reads."""
+    """Interface of planners that decide what each process reads."""
 
     @abc.abstractmethod
     def set_up_planner(self, state_dict, metadata=None, is_coordinator=False) -> None:
-        """Begin."""
+        """Called first, on every process."""
 
     @abc.abstractmethod
     def create_local_plan(self) -> LoadPlan:

@@ -7,10 +7,10 @@ __all__ = ["Stateful"]
 
 @runtime_checkable
 class Stateful(Protocol):
-    """Anything with state_dict and load_state_dict."""
+    """The protocol of objects with state_dict and load_state_dict."""
 
     def state_dict(self) -> dict[str, Any]:
-        """The state."""
+        """Returns the state."""
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Loads a state."""

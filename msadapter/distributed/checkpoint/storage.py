@@ -23,30 +23,30 @@ class StorageWriter(abc.ABC):
 
     @abc.abstractmethod
     def reset(self, checkpoint_id=None) -> None:
-        """Begin a checkpoint."""
+        """Prepares for a new checkpoint, at `checkpoint_id` if it is given."""
 
     @abc.abstractmethod
     def set_up_storage_writer(self, is_coordinator: bool, *args, **kwargs) -> None:
-        """Begin on this process."""
+        """Called on every process before the plans are made."""
 
     @abc.abstractmethod
     def prepare_local_plan(self, plan):
-        """Complete the plan of this process."""
+        """Adds to the plan of this process what the storage needs, and returns it."""
 
     @abc.abstractmethod
     def prepare_global_plan(self, plans):
-        """Complete all plans."""
+        """Called on the coordinator. Adds to the plans what the storage needs, and returns them."""
 
     @abc.abstractmethod
     def write_data(self, plan, planner):
-        """A future of WriteResults."""
+        """Writes the items of the plan, and returns a future of the WriteResults."""
 
     @abc.abstractmethod
     def finish(self, metadata, results) -> None:
-        """Write the metadata."""
+        """Writes the metadata, on the coordinator after all processes have written their data."""
 
     def storage_meta(self):
-        """Names of the checkpoint."""
+        """The StorageMeta of the checkpoint, or None."""
         return
 
 
@@ -55,7 +55,7 @@ class StorageReader(abc.ABC):
 
     @abc.abstractmethod
     def reset(self, checkpoint_id=None) -> None:
-        """Begin with a checkpoint."""
+        """Prepares for reading the checkpoint at `checkpoint_id`, if it is given."""
 
     @abc.abstractmethod
     def read_metadata(self, *args, **kwargs):
@@ -63,16 +63,16 @@ class StorageReader(abc.ABC):
 
     @abc.abstractmethod
     def set_up_storage_reader(self, metadata, is_coordinator: bool, *args, **kwargs) -> None:
-        """Begin on this process."""
+        """Receives the metadata, on every process."""
 
     @abc.abstractmethod
     def prepare_local_plan(self, plan):
-        """Complete the plan of this process."""
+        """Adds to the plan of this process what the storage needs, and returns it."""
 
     @abc.abstractmethod
     def prepare_global_plan(self, plans):
-        """Complete all plans."""
+        """Called on the coordinator. Adds to the plans what the storage needs, and returns them."""
 
     @abc.abstractmethod
     def read_data(self, plan, planner):
-        """Read; a future."""
+        """Reads the items of the plan, and returns a future that is done when all are read."""

@@ -117,7 +117,7 @@ class _DistWrapper:
         return _raised(self.broadcast_object(result))
 
     def barrier(self) -> None:
-        """Wait for all."""
+        """Waits for all processes of the group."""
         from ..collectives import barrier
 
         if self.use_dist:

@@ -85,9 +85,9 @@ general_rule = decorator_of(GENERAL)
 
 
 def rule_for(declaration):
-    """The operator's own rule, or the one that its declared facts allow.
+    """The rule of the operator itself, or the one that follows from the facts of its declaration.
 
-    A composite has none of the second kind: it runs as what it is made of.
+    For a composite only the former exists: otherwise it runs as the operators that it consists of.
     """
     if declaration.schema.name in RULES or declaration.kind == "composite":
         return RULES.get(declaration.schema.name)
@@ -104,7 +104,7 @@ general_special = decorator_of(GENERAL_SPECIAL)
 def special_for(declaration) -> Callable | None:
     """The function that runs an operator without a rule: its own, or the one for a fact of its declaration.
 
-    A composite has none of the second kind: it runs as what it is made of.
+    For a composite only the former exists: otherwise it runs as the operators that it consists of.
     """
     name, facts = declaration.schema.name, declaration.facts
     if name in SPECIAL or name in RULES or declaration.kind == "composite":

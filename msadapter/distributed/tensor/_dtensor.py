@@ -291,11 +291,11 @@ class DTensor(Tensor):
         return self.to("cpu")
 
     def cuda(self, device=None, non_blocking=False, memory_format=None):
-        """The own parts on the accelerator."""
+        """A DTensor with the local tensor on the accelerator."""
         return self.to("cuda" if device is None else device)
 
     def npu(self, device=None, non_blocking=False):
-        """The own parts on the accelerator."""
+        """A DTensor with the local tensor on the accelerator."""
         return self.to("npu" if device is None else device)
 
     def item(self):

@@ -1,7 +1,7 @@
 """Sharding rules of operators that compute values: element-wise, matrix products, reductions, along a dimension.
 
-A rule for operators whose declarations state a fact is registered with ``general_rule``. A rule with operators' names is
-code for these operators alone, about their arguments and dims; it is no fact that anything else reads.
+``general_rule`` registers a rule for all operators whose declarations state a fact. A rule that names operators contains what
+is special about their arguments and dimensions, and only DTensor uses it.
 """
 
 from __future__ import annotations
@@ -246,7 +246,7 @@ def _others_cut(c: Call, gone) -> list:
 
 @general_rule("along")
 def along(c: Call) -> list:
-    """The dims that the declaration does not name may be cut, where every result has the shape of the operands."""
+    """Dims that the declaration does not name may be sharded, if every result has the shape of the operands."""
     shape = tuple(c.operands[0].shape)
     if any(tuple(x.shape) != shape for x in c.operands) or any(tuple(x.shape) != shape for x in c.outs):
         return []

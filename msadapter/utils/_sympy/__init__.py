@@ -1,1 +1,1 @@
-"""torch.utils._sympy: numbers of PyTorch's symbolic shapes; there are none here, programs only ask for their classes."""
+"""torch.utils._sympy: numbers of PyTorch's symbolic shapes. There are none here; programs use the classes in isinstance checks."""

@@ -4,4 +4,4 @@ from ..._symbolic import _Symbolic
 
 
 class IntInfinity(_Symbolic):
-    """Class of the bound of an unbounded symbolic integer; has no instances."""
+    """The bound of an unbounded symbolic integer. There are no instances."""

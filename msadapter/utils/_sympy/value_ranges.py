@@ -4,4 +4,4 @@ from ..._symbolic import _Symbolic
 
 
 class ValueRanges(_Symbolic):
-    """Class of the bounds of a symbolic number; has no instances."""
+    """The bounds of a symbolic number. There are no instances."""

@@ -1,18 +1,18 @@
-"""Switches of warnings about old behaviour; the old behaviour does not exist here."""
+"""Switches of warnings about old behaviour of PyTorch. That behaviour does not exist here, so they have no effect."""
 
 
 class Warning:
-    """One switch."""
+    """A switch, which is only stored."""
 
     def __init__(self):
         self.enabled = False
 
     def set_enabled(self, value: bool) -> None:
-        """Set it."""
+        """Switch the warning on or off."""
         self.enabled = bool(value)
 
     def get_enabled(self) -> bool:
-        """Its value."""
+        """Return whether the warning is on."""
         return self.enabled
 
 

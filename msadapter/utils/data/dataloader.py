@@ -1,4 +1,4 @@
-"""DataLoader: batches of a dataset, made in this process or by worker processes."""
+"""DataLoader: batches of a dataset, which this process or worker processes create."""
 
 import itertools
 import os
@@ -165,7 +165,7 @@ class DataLoader:
         return length // self.batch_size if self.drop_last else -(-length // self.batch_size)
 
     def check_worker_number_rationality(self) -> None:
-        """Do nothing: PyTorch warns here if there are more workers than processors."""
+        """Does nothing. PyTorch warns here if there are more workers than processors."""
 
 
 def _check_workers(num_workers, timeout, prefetch_factor, persistent_workers):

@@ -1,4 +1,4 @@
-"""Datasets with samples by index, and datasets that are streams."""
+"""Datasets whose samples have indices, and datasets that are streams."""
 
 import bisect
 import itertools
@@ -102,7 +102,7 @@ def _items(dataset, indices):
 
 
 class ConcatDataset(Dataset):
-    """Datasets one after the other."""
+    """The samples of several datasets, one dataset after the other."""
 
     @staticmethod
     def cumsum(sequence):
@@ -139,7 +139,7 @@ class ConcatDataset(Dataset):
 
 
 class ChainDataset(IterableDataset):
-    """Streams one after the other."""
+    """The samples of several streams, one stream after the other."""
 
     def __init__(self, datasets):
         self.datasets = datasets

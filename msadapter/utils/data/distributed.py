@@ -9,9 +9,10 @@ __all__ = ["DistributedSampler"]
 
 
 class DistributedSampler(Sampler):
-    """Indices of one process: every num_replicas-th of the (shuffled) whole, equally many on each process.
+    """The indices of one process: every num_replicas-th index, equally many on each process.
 
-    set_epoch changes the shuffle. Missing samples are repeated from the start, or with drop_last left out.
+    set_epoch changes the order of shuffled samples. If the number of samples is not divisible, the first ones are repeated, or
+    with drop_last the last ones are left out.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Samplers: the orders in which samples are taken."""
+"""Samplers, which determine the order in which samples are taken."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""SummaryWriter over tensorboard's own event file writer and protocol buffers."""
+"""SummaryWriter, which uses tensorboard's own event file writer and protocol buffers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
 
 class FileWriter:
-    """Puts protocol buffers into one event file of log_dir."""
+    """Writes protocol buffers to one event file in log_dir."""
 
     def __init__(
         self, log_dir, max_queue: int = 10, flush_secs: int = 120, filename_suffix: str = ""
@@ -49,10 +49,11 @@ class SummaryWriter:
     """Writes scalars, texts, histograms, images (as PNG or arrays) and hyper-parameters for TensorBoard.
 
     Args:
-        log_dir: folder of the event file; without one runs/<date>_<host><comment>.
-        comment: end of the name of that default folder.
-        purge_step: TensorBoard drops what an earlier, broken run wrote from this step on.
-        max_queue: events held back before a write. flush_secs: at most this long.
+        log_dir: folder of the event file, by default runs/<date>_<host><comment>.
+        comment: end of the name of the default folder.
+        purge_step: TensorBoard ignores what an earlier, interrupted run wrote from this step on.
+        max_queue: the maximum number of events that are held back before they are written.
+        flush_secs: the maximum number of seconds that they are held back.
     """
 
     def __init__(
@@ -86,9 +87,9 @@ class SummaryWriter:
         new_style: bool = False,
         double_precision: bool = False,
     ) -> None:
-        """One number, also from a tensor or array of one element.
+        """Write a number, or a tensor or array of one element.
 
-        new_style writes it as a tensor summary, which TensorBoard shows faster; double_precision then keeps 64 bits.
+        With new_style it is written as a tensor summary, which TensorBoard shows faster, and with double_precision in 64 bits.
         """
         self._get_file_writer().add_summary(
             _scalar(tag, scalar_value, new_style, double_precision), global_step, walltime
@@ -97,7 +98,7 @@ class SummaryWriter:
     def add_scalars(
         self, main_tag: str, tag_scalar_dict: dict, global_step=None, walltime: float | None = None
     ) -> None:
-        """Several curves in one picture: each gets an event file of its own under the log folder."""
+        """Write several curves for one chart. Each has an event file of its own below the log folder."""
         moment = time.time() if walltime is None else walltime
         for tag, value in tag_scalar_dict.items():
             folder = os.path.join(self.log_dir, f"{main_tag}_{tag}".replace("/", "_"))
@@ -108,7 +109,7 @@ class SummaryWriter:
             self.all_writers[folder].add_summary(_scalar(main_tag, value), global_step, moment)
 
     def add_text(self, tag: str, text_string: str, global_step=None, walltime: float | None = None) -> None:
-        """A text in Markdown."""
+        """Write a text in Markdown."""
         plugin = SummaryMetadata(plugin_data=SummaryMetadata.PluginData(plugin_name="text"))
         tensor = TensorProto(
             dtype="DT_STRING",
@@ -127,7 +128,7 @@ class SummaryWriter:
         walltime: float | None = None,
         max_bins: int | None = None,
     ) -> None:
-        """The distribution of values. bins: tensorflow, auto, fd, ... or edges as numpy.histogram takes them."""
+        """Write the distribution of values. bins: tensorflow, auto, fd, ... or edges in the form of numpy.histogram."""
         array = _array(values).astype(numpy.float64).reshape(-1)
         if array.size == 0:
             raise ValueError("The input has no element.")
@@ -173,7 +174,7 @@ class SummaryWriter:
     def add_image(
         self, tag: str, img_tensor, global_step=None, walltime: float | None = None, dataformats: str = "CHW"
     ) -> None:
-        """One picture, integers of 0..255 or floats of 0..1, with axes named by dataformats (CHW, HWC or HW)."""
+        """Write an image of integers from 0 to 255 or floats from 0 to 1. dataformats names its axes (CHW, HWC or HW)."""
         self._get_file_writer().add_summary(
             _image(tag, _array(img_tensor), dataformats), global_step, walltime
         )
@@ -181,7 +182,7 @@ class SummaryWriter:
     def add_figure(
         self, tag: str, figure, global_step=None, close: bool = True, walltime: float | None = None
     ) -> None:
-        """A matplotlib figure as a picture."""
+        """Write a matplotlib figure as an image."""
         from matplotlib import pyplot
         from matplotlib.backends.backend_agg import FigureCanvasAgg
 
@@ -194,12 +195,12 @@ class SummaryWriter:
             pyplot.close(figure)
 
     def flush(self) -> None:
-        """Everything given so far is in the files afterwards."""
+        """Write all events to the files."""
         for writer in self._writers():
             writer.flush()
 
     def close(self) -> None:
-        """Ends the event files. A later add_... opens a new one."""
+        """Close the event files. A later add_... opens new ones."""
         for writer in self._writers():
             writer.flush()
             writer.close()
@@ -228,7 +229,7 @@ class SummaryWriter:
 
 
 def _array(value) -> numpy.ndarray:
-    """A numpy array of a tensor, an array, a list or a number."""
+    """Return a numpy array of a tensor, an array, a list or a number."""
     return value.detach().float().cpu().numpy() if hasattr(value, "detach") else numpy.asarray(value)
 
 
@@ -272,7 +273,7 @@ def _image(tag: str, array: numpy.ndarray, dataformats: str) -> Summary:
 
 
 def _exponential_edges() -> list[float]:
-    """Edges that grow by a tenth from 1e-12 to 1e20, on both sides of zero."""
+    """Return edges whose magnitudes grow by 10 % from 1e-12 to 1e20, on both sides of zero."""
     edges = [1e-12]
     while edges[-1] < 1e20:
         edges.append(edges[-1] * 1.1)

@@ -1,3 +1,3 @@
-"""Pieces of the DataLoader."""
+"""Parts of the DataLoader."""
 
 from . import collate, fetch, worker

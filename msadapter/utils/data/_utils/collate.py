@@ -1,4 +1,4 @@
-"""Samples to batches."""
+"""Combines samples to batches."""
 
 import collections.abc
 import copy
@@ -21,7 +21,7 @@ def _from_numpy(array):
 
 
 def default_convert(data):
-    """numpy arrays inside `data` as tensors; the rest unchanged."""
+    """Return `data` with its numpy arrays converted to tensors."""
     if isinstance(data, Tensor):
         return data
     if isinstance(data, (np.ndarray, np.generic)):
@@ -32,7 +32,7 @@ def default_convert(data):
 
 
 def _rebuild(data, function):
-    """A container of the same type with `function` applied to its members."""
+    """Return a container of the same type, with `function` applied to its members."""
     if isinstance(data, collections.abc.Mapping):
         return _like(data, {key: function(value) for key, value in data.items()})
     if isinstance(data, tuple) and hasattr(data, "_fields"):
@@ -45,7 +45,7 @@ def _rebuild(data, function):
 
 
 def _like(original, items):
-    """`items` in a container of original's type, or as they are if that type cannot be made from them."""
+    """Return `items` in a container of original's type, or unchanged if that type cannot be created from them."""
     try:
         if isinstance(original, collections.abc.MutableMapping):
             clone = copy.copy(original)
@@ -62,7 +62,7 @@ def _like(original, items):
 
 
 def collate(batch, *, collate_fn_map=None):
-    """A batch from a list of samples; collate_fn_map: functions for types of members."""
+    """Combine a list of samples to a batch. collate_fn_map has functions for the types of members."""
     first = batch[0]
     kind = type(first)
     if collate_fn_map is not None:
@@ -86,36 +86,36 @@ def collate(batch, *, collate_fn_map=None):
 
 
 def collate_tensor_fn(batch, *, collate_fn_map=None):
-    """Tensors stacked."""
+    """Stack tensors along a new dimension 0."""
     return ops.stack(list(batch), 0)
 
 
 def collate_numpy_array_fn(batch, *, collate_fn_map=None):
-    """Arrays as stacked tensors."""
+    """Convert numpy arrays to tensors and stack them along a new dimension 0."""
     if _NOT_NUMBERS.search(batch[0].dtype.str) is not None:
         raise TypeError(_MESSAGE.format(batch[0].dtype))
     return ops.stack([_from_numpy(array) for array in batch], 0)
 
 
 def collate_numpy_scalar_fn(batch, *, collate_fn_map=None):
-    """numpy numbers as one tensor."""
+    """Combine numpy numbers to one tensor."""
     return factory.as_tensor(np.asarray(batch))
 
 
 def collate_float_fn(batch, *, collate_fn_map=None):
-    """Python floats as a float64 tensor."""
+    """Combine Python floats to a float64 tensor."""
     from ...._serialization.names import root
 
     return factory.tensor(batch, dtype=root().float64)
 
 
 def collate_int_fn(batch, *, collate_fn_map=None):
-    """Python ints as a tensor."""
+    """Combine Python ints to a tensor."""
     return factory.tensor(batch)
 
 
 def collate_str_fn(batch, *, collate_fn_map=None):
-    """Texts stay a list."""
+    """Return the list of texts unchanged."""
     return batch
 
 
@@ -131,5 +131,5 @@ default_collate_fn_map = {
 
 
 def default_collate(batch):
-    """A batch from a list of samples: tensors stacked, numbers as tensors, containers member by member."""
+    """Combine a list of samples to a batch: stack tensors, make tensors of numbers, and combine containers member by member."""
     return collate(batch, collate_fn_map=default_collate_fn_map)

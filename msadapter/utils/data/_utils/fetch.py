@@ -1,8 +1,8 @@
-"""Samples of one batch from a dataset."""
+"""Fetches the samples of one batch from a dataset."""
 
 
 class _MapDatasetFetcher:
-    """By index (all at once if the dataset has __getitems__)."""
+    """Fetches samples by index, all at once if the dataset has __getitems__."""
 
     def __init__(self, dataset, auto_collation, collate_fn, drop_last):
         self.dataset = dataset
@@ -10,7 +10,7 @@ class _MapDatasetFetcher:
         self.collate_fn = collate_fn
 
     def fetch(self, index):
-        """The batch of a list of indices (or the sample of one)."""
+        """Return the batch for a list of indices, or the sample for one index."""
         if not self.auto_collation:
             return self.collate_fn(self.dataset[index])
         if getattr(self.dataset, "__getitems__", None):
@@ -19,7 +19,7 @@ class _MapDatasetFetcher:
 
 
 class _IterableDatasetFetcher:
-    """The next samples of a stream; StopIteration at its end."""
+    """Fetches the next samples of a stream. StopIteration at its end."""
 
     def __init__(self, dataset, auto_collation, collate_fn, drop_last):
         self.iterator = iter(dataset)
@@ -29,7 +29,7 @@ class _IterableDatasetFetcher:
         self.ended = False
 
     def fetch(self, index):
-        """The next batch (its size is that of `index`)."""
+        """Return the next batch, which has as many samples as `index` has entries."""
         if self.ended:
             raise StopIteration
         if not self.auto_collation:
@@ -47,6 +47,6 @@ class _IterableDatasetFetcher:
 
 
 def make(dataset, iterable: bool, auto_collation, collate_fn, drop_last):
-    """The fetcher for a kind of dataset."""
+    """Return the fetcher for a kind of dataset."""
     kind = _IterableDatasetFetcher if iterable else _MapDatasetFetcher
     return kind(dataset, auto_collation, collate_fn, drop_last)

@@ -1,4 +1,4 @@
-"""What a worker process of a DataLoader does."""
+"""The worker processes of a DataLoader."""
 
 import os
 import queue
@@ -29,26 +29,26 @@ class WorkerInfo:
 
 
 def get_worker_info():
-    """WorkerInfo inside a worker process, None elsewhere."""
+    """Return the WorkerInfo of this worker process, or None in other processes."""
     return _worker_info
 
 
 class Resume:
-    """Start of a new epoch for persistent workers (with the seed of shared shuffles)."""
+    """Sent to persistent workers at the start of a new epoch. It contains the seed of shared shuffles."""
 
     def __init__(self, seed=None):
         self.seed = seed
 
 
 class Ended:
-    """The stream of one worker is at its end."""
+    """Sent by a worker whose stream is at its end."""
 
     def __init__(self, worker_id):
         self.worker_id = worker_id
 
 
 def numpy_seed(base_seed: int, worker_id: int):
-    """Seed words for numpy, different for each worker and epoch."""
+    """Return seed words for numpy, which differ between workers and epochs."""
     words = [worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
     return np.random.SeedSequence(words).generate_state(4)
 
@@ -64,10 +64,9 @@ def _seed_all(base_seed, worker_id):
 
 
 def worker_loop(setup, indices, results, done):
-    """Answer (number, indices) with (number, batch or ExceptionWrapper) until None comes.
+    """Answer requests (number, indices) with (number, batch or ExceptionWrapper) until a request is None.
 
-    setup: dict of dataset, iterable, auto_collation, collate_fn, drop_last, base_seed, init_fn, worker_id,
-    num_workers.
+    setup: dict of dataset, iterable, auto_collation, collate_fn, drop_last, base_seed, init_fn, worker_id, num_workers.
     """
     from ...._serialization.names import root
 
@@ -115,7 +114,7 @@ def worker_loop(setup, indices, results, done):
 
 
 def _next_request(indices, done, parent):
-    """The next request; None to end: because of None in the queue, or a parent that is gone."""
+    """Return the next request, or None if the worker has to end: the queue contains None, or the parent process has ended."""
     while True:
         try:
             request = indices.get(timeout=ALIVE_CHECK)
