@@ -145,6 +145,48 @@ def _of_inner(x: list, weight: list, group_list, kind: int):
     return [t.stack([t.matmul(a[:, i:j], b[i:j]) for i, j in bounds(group_list, kind, len(b))])]
 
 
+def _check_supported(unsupported, output_dtype, act_type, split_item) -> None:
+    """Raises an error for arguments of npu_grouped_matmul that are not supported or not valid."""
+    if unsupported or output_dtype == msadapter.int8:
+        raise NotImplementedError(
+            "torch_npu.npu_grouped_matmul: int8 results and activations are not supported (docs/coverage.md)"
+        )
+    if act_type not in _ACTIVATIONS:
+        raise NotImplementedError(
+            f"torch_npu.npu_grouped_matmul: act_type {act_type} is not supported (docs/coverage.md)"
+        )
+    if split_item not in (0, 1, 2, 3):
+        raise RuntimeError(f"npu_grouped_matmul: split_item must be from 0 to 3, but got {split_item}")
+
+
+def _checked_quantized(quantized, x, weight, kind: int, output_dtype):
+    """Checks the operands of a quantized product and returns the dtype of the result."""
+    if kind != ROWS:
+        raise RuntimeError(f"npu_grouped_matmul: quantized operands need group_type 0, but got {kind}")
+    quantized.check(x, weight, len(_weights(weight)))
+    if quantized.scale and output_dtype is None:
+        raise RuntimeError("npu_grouped_matmul: int8 x needs output_dtype: float16, bfloat16 or float32")
+    return output_dtype or x[0].dtype
+
+
+def _by_kind(x, weight, bias, kind: int, group_list, list_type: int, single: bool, quantized) -> list:
+    """Computes the products of npu_grouped_matmul for its group_type `kind` with table operators."""
+    if kind == INNER:
+        if bias:
+            raise RuntimeError("npu_grouped_matmul: group_type 2 takes no bias")
+        return _of_inner(x, weight, group_list, list_type)
+    if kind == ROWS:
+        return _of_rows(x, weight, bias, group_list, list_type, single, quantized)
+    if kind != NO_GROUPS:
+        raise RuntimeError(f"npu_grouped_matmul: group_type must be -1, 0 or 2, but got {kind}")
+    if len(x) != len(weight) or len(bias or x) != len(x):
+        raise RuntimeError(
+            f"npu_grouped_matmul: without groups, x, weight and bias must have the same length, but have {len(x)}, "
+            f"{len(weight)} and {len(bias or x)} tensors"
+        )
+    return [_product(*one) for one in zip(x, weight, bias or [None] * len(x), strict=True)]
+
+
 def npu_grouped_matmul(
     x,
     weight,
@@ -185,33 +227,14 @@ def npu_grouped_matmul(
     Raises:
         RuntimeError: the operands do not match. NotImplementedError: int8 results or activations.
     """
-    if (
-        offset
-        or activation_input
-        or activation_quant_scale
-        or activation_quant_offset
-        or output_dtype == msadapter.int8
-    ):
-        raise NotImplementedError(
-            "torch_npu.npu_grouped_matmul: int8 results and activations are not supported (docs/coverage.md)"
-        )
-    if act_type not in _ACTIVATIONS:
-        raise NotImplementedError(
-            f"torch_npu.npu_grouped_matmul: act_type {act_type} is not supported (docs/coverage.md)"
-        )
-    if split_item not in (0, 1, 2, 3):
-        raise RuntimeError(f"npu_grouped_matmul: split_item must be from 0 to 3, but got {split_item}")
+    unsupported = offset or activation_input or activation_quant_scale or activation_quant_offset
+    _check_supported(unsupported, output_dtype, act_type, split_item)
     x, weight = list(x), list(weight)
     kind = NO_GROUPS if group_type is None else group_type
     quantized = None
     if scale or antiquant_scale or per_token_scale or antiquant_offset:
         quantized = Quantized(scale, per_token_scale, antiquant_scale, antiquant_offset)
-        if kind != ROWS:
-            raise RuntimeError(f"npu_grouped_matmul: quantized operands need group_type 0, but got {kind}")
-        quantized.check(x, weight, len(_weights(weight)))
-        if scale and output_dtype is None:
-            raise RuntimeError("npu_grouped_matmul: int8 x needs output_dtype: float16, bfloat16 or float32")
-        output_dtype = output_dtype or x[0].dtype
+        output_dtype = _checked_quantized(quantized, x, weight, kind, output_dtype)
     learned = msadapter.is_grad_enabled() and any(one.requires_grad for one in (*x, *weight, *(bias or ())))
     if on_ascend(x[0]) and not learned:
         if group_list is not None and not hasattr(group_list, "tolist"):
@@ -238,21 +261,8 @@ def npu_grouped_matmul(
                 output_dtype=output_dtype,
             )
         )
-    if kind == INNER:
-        if bias:
-            raise RuntimeError("npu_grouped_matmul: group_type 2 takes no bias")
-        found = _of_inner(x, weight, group_list, group_list_type)
-    elif kind == ROWS:
-        found = _of_rows(x, weight, bias, group_list, group_list_type, split_item in (2, 3), quantized)
-    elif kind == NO_GROUPS:
-        if len(x) != len(weight) or len(bias or x) != len(x):
-            raise RuntimeError(
-                f"npu_grouped_matmul: without groups, x, weight and bias must have the same length, but have {len(x)}, "
-                f"{len(weight)} and {len(bias or x)} tensors"
-            )
-        found = [_product(*one) for one in zip(x, weight, bias or [None] * len(x), strict=True)]
-    else:
-        raise RuntimeError(f"npu_grouped_matmul: group_type must be -1, 0 or 2, but got {group_type}")
+    single = split_item in (2, 3)
+    found = _by_kind(x, weight, bias, kind, group_list, group_list_type, single, quantized)
     found = [_ACTIVATIONS[act_type](one) for one in found]
     return found if output_dtype is None else [one.to(output_dtype) for one in found]
 

@@ -316,27 +316,8 @@ def plot(history: list[dict], vocab_size: int, path: Path) -> None:
     os.replace(beside, path)
 
 
-def main() -> None:
-    args = parse_args()
-    args.save.mkdir(parents=True, exist_ok=True)
-    checkpoint = args.save / "checkpoint.pt"
-    device = initialise(args)
-    tokenizer = SentencePieceTokenizer(args.data_prefix.with_name(args.data_prefix.name + ".model"))
-    model = build_model(args, tokenizer.vocab_size, device)
-    optimizer, scheduler = build_optimizer(args, model)
-    train_data, validation_data = build_datasets(args, tokenizer)
-    done, history = load_checkpoint(checkpoint, model, optimizer, scheduler)
-    if done:
-        print(f"continuing from {checkpoint} at iteration {done}")
-    else:
-        scheduler.step(0)
-    parameters = sum(parameter.numel() for parameter in model.parameters())
-    print(
-        f"GPT of {parameters} parameters on {device}, {len(train_data)} training samples of {args.seq_length} tokens"
-    )
-
-    loader = iter(batches(train_data, done * args.global_batch_size, args.micro_batch_size))
-    writer = SummaryWriter(str(args.save / "tensorboard"), purge_step=done + 1)
+def train(args, model, loader, optimizer, scheduler, device, done: int, history: list, writer) -> None:
+    """Train from iteration `done` + 1 to the last one. Adds records to `history`, writes events and checkpoints."""
     model.train()
     bar = tqdm(
         range(done + 1, args.train_iters + 1),
@@ -363,8 +344,31 @@ def main() -> None:
             bar.write(report_line(args, {**record, **means, "skipped": skipped, "nan": nan}))
             skipped = nan = 0
         if iteration % args.save_interval == 0 or iteration == args.train_iters:
-            save_checkpoint(checkpoint, iteration, history, model, optimizer, scheduler)
+            save_checkpoint(args.save / "checkpoint.pt", iteration, history, model, optimizer, scheduler)
 
+
+def main() -> None:
+    args = parse_args()
+    args.save.mkdir(parents=True, exist_ok=True)
+    checkpoint = args.save / "checkpoint.pt"
+    device = initialise(args)
+    tokenizer = SentencePieceTokenizer(args.data_prefix.with_name(args.data_prefix.name + ".model"))
+    model = build_model(args, tokenizer.vocab_size, device)
+    optimizer, scheduler = build_optimizer(args, model)
+    train_data, validation_data = build_datasets(args, tokenizer)
+    done, history = load_checkpoint(checkpoint, model, optimizer, scheduler)
+    if done:
+        print(f"continuing from {checkpoint} at iteration {done}")
+    else:
+        scheduler.step(0)
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    print(
+        f"GPT of {parameters} parameters on {device}, {len(train_data)} training samples of {args.seq_length} tokens"
+    )
+
+    writer = SummaryWriter(str(args.save / "tensorboard"), purge_step=done + 1)
+    loader = iter(batches(train_data, done * args.global_batch_size, args.micro_batch_size))
+    train(args, model, loader, optimizer, scheduler, device, done, history, writer)
     validation = evaluate(args, model, validation_data, device)
     writer.add_scalar("validation/loss", validation, args.train_iters)
     writer.close()

@@ -85,11 +85,11 @@ def _slice_item(item, size):
     return start, step, (length + step - 1) // step
 
 
-def lower(shape, items):
-    """Split an index into (spec, tensors).
+def _counted(items, rank):
+    """Return the items of an index, with sequences converted to tensors, and the number of dims that they cover.
 
-    `spec` describes the basic part as a region (see slicing.py), or is None if that is the whole tensor.
-    `tensors` holds (dim of the region, index tensor) pairs.
+    Raises:
+        IndexError: they cover more dims than the tensor has.
     """
     used = 0
     for i, item in enumerate(items):
@@ -101,11 +101,33 @@ def lower(shape, items):
                 items = (*items[:i], _as_index_tensor(item), *items[i + 1 :])
                 item = items[i]
             used += _consumed(item)
-    rank = len(shape)
     if used > rank:
         if not rank and len(items) == 1 and isinstance(items[0], slice):
             raise IndexError("slice() cannot be applied to a 0-dim tensor.")
         raise IndexError(f"too many indices for tensor of dimension {rank}")
+    return items, used
+
+
+def _gathers(item) -> bool:
+    """Return whether an item gathers elements, as index tensors and masks do."""
+    return _is_tensor(item) and (
+        item.ndim > 0
+        # under vmap a scalar tensor has a value for each element
+        or getattr(item, "_level", None) is not None
+        or item.dtype.is_floating_point
+        or item.dtype.is_complex
+        or item.dtype.storage_name == "ByteStorage"
+    )
+
+
+def lower(shape, items):
+    """Split an index into (spec, tensors).
+
+    `spec` describes the basic part as a region (see slicing.py), or is None if that is the whole tensor.
+    `tensors` holds (dim of the region, index tensor) pairs.
+    """
+    rank = len(shape)
+    items, used = _counted(items, rank)
     spec, tensors, dim, out, changed = [], [], 0, 0, False
 
     def whole(n):
@@ -137,27 +159,12 @@ def lower(shape, items):
         elif isinstance(item, bool) or (_is_tensor(item) and item.ndim == 0 and item.dtype.is_bool):
             tensors.append((out, make_tensor([0] if bool(item) else [], dtype=int64)))
             new_dim()
-        elif _is_tensor(item) and (
-            item.ndim
-            # under vmap a scalar tensor has a value for each element
-            or getattr(item, "_level", None) is not None
-            or item.dtype.is_floating_point
-            or item.dtype.is_complex
-            or item.dtype.storage_name == "ByteStorage"
-        ):
+        elif _gathers(item):
             tensors.append((out, item))
             whole(_consumed(item))
         else:
-            spec.extend(
-                (
-                    0,
-                    _position(
-                        operator.index(item) if not _is_tensor(item) else int(item.item()), dim, shape[dim]
-                    ),
-                    0,
-                    0,
-                )
-            )
+            index = int(item.item()) if _is_tensor(item) else operator.index(item)
+            spec.extend((0, _position(index, dim, shape[dim]), 0, 0))
             dim += 1
             changed = True
     return (spec if changed else None), tensors

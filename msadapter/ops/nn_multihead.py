@@ -241,27 +241,10 @@ def multi_head_attention_forward(
     )
     if mask is not None:
         mask = _check_attn_mask(mask, batch, num_heads, length, source)
-
-    added = 0
-    if bias_k is not None and bias_v is not None:
-        if static_k is not None:
-            raise AssertionError("bias cannot be added to static key.")
-        if static_v is not None:
-            raise AssertionError("bias cannot be added to static value.")
-        k = t.cat([k, bias_k.repeat(1, batch, 1)])
-        v = t.cat([v, bias_v.repeat(1, batch, 1)])
-        added += 1
+    k, v, added = _with_bias(k, v, bias_k, bias_v, static_k, static_v, batch)
     q = _heads_first(q, batch, num_heads, head_dim)
-    k = (
-        _heads_first(k, batch, num_heads, head_dim)
-        if static_k is None
-        else _static(static_k, "static_k", batch, num_heads, head_dim)
-    )
-    v = (
-        _heads_first(v, batch, num_heads, head_dim)
-        if static_v is None
-        else _static(static_v, "static_v", batch, num_heads, head_dim)
-    )
+    k = _as_heads(k, static_k, "static_k", batch, num_heads, head_dim)
+    v = _as_heads(v, static_v, "static_v", batch, num_heads, head_dim)
     if add_zero_attn:
         zero = t.zeros((batch * num_heads, 1, head_dim), dtype=k.dtype, device=k.device)
         k, v = t.cat([k, zero], 1), t.cat([v, zero], 1)
@@ -271,37 +254,62 @@ def multi_head_attention_forward(
         mask = functional.pad(mask, (0, added))
     if added and padding is not None:
         padding = functional.pad(padding, (0, added))
-    source = k.size(1)
-    mask = _merge_masks(mask, padding, batch, num_heads, source)
+    mask = _merge_masks(mask, padding, batch, num_heads, k.size(1))
     dropout_p = dropout_p if training else 0.0
 
     if need_weights:
-        scores = (q * math.sqrt(1.0 / head_dim)) @ k.transpose(-2, -1)
-        if mask is not None:
-            scores = scores + mask
-        weights = functional.softmax(scores, -1)
-        if dropout_p > 0.0:
-            weights = functional.dropout(weights, dropout_p)
-        context = t.bmm(weights, v).transpose(0, 1).reshape(length * batch, embed_dim)
-        output = functional.linear(context, out_proj_weight, out_proj_bias).view(length, batch, -1)
-        weights = weights.view(batch, num_heads, length, source)
-        if average_attn_weights:
-            weights = weights.mean(1)
-        return (output, weights) if batched else (output.squeeze(1), weights.squeeze(0))
+        context, weights = _weighted(q, k, v, mask, dropout_p)
+        context = context.reshape(length * batch, embed_dim)
+        weights = weights.view(batch, num_heads, length, -1)
+        weights = weights.mean(1) if average_attn_weights else weights
+    else:
+        context, weights = _fused(q, k, v, mask, dropout_p, hint_is_enough, batch), None
+        context = context.reshape(batch * length, embed_dim)
+    output = functional.linear(context, out_proj_weight, out_proj_bias).view(length, batch, -1)
+    if batched:
+        return output, weights
+    return output.squeeze(1), None if weights is None else weights.squeeze(0)
+
+
+def _with_bias(k, v, bias_k, bias_v, static_k, static_v, batch):
+    """Return key and value with one more position, the biases, if there are any; and the number of added positions."""
+    if bias_k is None or bias_v is None:
+        return k, v, 0
+    if static_k is not None:
+        raise AssertionError("bias cannot be added to static key.")
+    if static_v is not None:
+        raise AssertionError("bias cannot be added to static value.")
+    return t.cat([k, bias_k.repeat(1, batch, 1)]), t.cat([v, bias_v.repeat(1, batch, 1)]), 1
+
+
+def _as_heads(x, static, name, batch, num_heads, head_dim):
+    """Return a projected tensor, or the static one that replaces it, as (N * heads, length, head size)."""
+    if static is None:
+        return _heads_first(x, batch, num_heads, head_dim)
+    return _static(static, name, batch, num_heads, head_dim)
+
+
+def _weighted(q, k, v, mask, dropout_p):
+    """Return (context (L, N * heads, head size), weights after dropout (N * heads, L, S))."""
+    scores = (q * math.sqrt(1.0 / q.size(-1))) @ k.transpose(-2, -1)
+    if mask is not None:
+        scores = scores + mask
+    weights = functional.softmax(scores, -1)
+    if dropout_p > 0.0:
+        weights = functional.dropout(weights, dropout_p)
+    return t.bmm(weights, v).transpose(0, 1), weights
+
+
+def _fused(q, k, v, mask, dropout_p, is_causal, batch):
+    """Return the context (L, N, heads, head size) without computing the weights."""
+
+    def four_dims(x):
+        return x.view(batch, -1, x.size(1), x.size(2))
 
     if mask is not None:
-        if mask.size(0) == 1 and mask.dim() == 3:
-            mask = mask.unsqueeze(0)
-        else:
-            mask = mask.view(batch, num_heads, -1, source)
-    context = functional.scaled_dot_product_attention(
-        q.view(batch, num_heads, length, head_dim),
-        k.view(batch, num_heads, source, head_dim),
-        v.view(batch, num_heads, source, head_dim),
-        mask,
-        dropout_p,
-        hint_is_enough,
+        single = mask.size(0) == 1 and mask.dim() == 3
+        mask = mask.unsqueeze(0) if single else mask.view(batch, -1, q.size(1), k.size(1))
+    attended = functional.scaled_dot_product_attention(
+        four_dims(q), four_dims(k), four_dims(v), mask, dropout_p, is_causal
     )
-    context = context.permute(2, 0, 1, 3).reshape(batch * length, embed_dim)
-    output = functional.linear(context, out_proj_weight, out_proj_bias).view(length, batch, -1)
-    return (output if batched else output.squeeze(1)), None
+    return attended.permute(2, 0, 1, 3)

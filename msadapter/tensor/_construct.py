@@ -200,51 +200,60 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
         out = out if dtype is None else out.to(dtype)
         out = place(out, device)
     else:
-        leaf = _first_leaf(data)
-        leaf_dtype = None
-        if _has_tensor(data):
-            leaf_dtype = leaf.dtype if isinstance(leaf, Base) else None
-            data = _plain(data)
-        elif isinstance(leaf, np.ndarray | np.generic):
-            leaf_dtype = _FROM_NUMPY.get(leaf.dtype)
-        if isinstance(data, (list, tuple)) and not data:
-            out = _C.raw_empty((0,), None, dtype or _C.default_dtype())
-        else:
-            try:
-                array = np.array(data)
-            except ValueError:
-                _check_even(data)
-                raise
-            if (
-                array.dtype == object
-                and dtype is not None
-                and dtype.is_floating_point
-                and _all_integers(data)
-            ):
-                array = array.astype(np.float64)
-            if array.dtype == object:
-                if any(isinstance(v, int) for v in np.ravel(array)):
-                    raise ValueError("Overflow when unpacking long long")
-                raise RuntimeError(f"Could not infer dtype of {type(_first_leaf(data)).__name__}")
-            _check_range(array, data, dtype)
-            inferred = leaf_dtype or _infer(array, data)
-            target = dtype or inferred
-            wide = {"f": np.float64, "c": np.complex128, "b": np.bool_}.get(array.dtype.kind, array.dtype)
-            out = (
-                from_numpy(np.ascontiguousarray(array, dtype=wide))
-                if array.size
-                else _C.raw_empty(array.shape, None, target)
-            )
-            if array.ndim == 0 and array.size:
-                out = _C.raw_view(out, (), (), 0)
-            if out.dtype is not target:
-                with_target = _C.raw_empty(out.shape, None, target)
-                _C.copy_into(with_target, out)
-                out = with_target
+        out = _from_python(data, dtype)
         out = place(out, device)
     if requires_grad:
         out.requires_grad = True
     return out
+
+
+def _from_python(data, dtype):
+    """Return a new host tensor with the values of a number or of nested sequences. ``dtype`` may be None."""
+    leaf = _first_leaf(data)
+    leaf_dtype = None
+    if _has_tensor(data):
+        leaf_dtype = leaf.dtype if isinstance(leaf, Base) else None
+        data = _plain(data)
+    elif isinstance(leaf, np.ndarray | np.generic):
+        leaf_dtype = _FROM_NUMPY.get(leaf.dtype)
+    if isinstance(data, (list, tuple)) and not data:
+        return _C.raw_empty((0,), None, dtype or _C.default_dtype())
+    array = _array_of(data, dtype)
+    _check_range(array, data, dtype)
+    inferred = leaf_dtype or _infer(array, data)
+    target = dtype or inferred
+    if not array.size:
+        return _C.raw_empty(array.shape, None, target)
+    wide = {"f": np.float64, "c": np.complex128, "b": np.bool_}.get(array.dtype.kind, array.dtype)
+    out = from_numpy(np.ascontiguousarray(array, dtype=wide))
+    if array.ndim == 0:
+        out = _C.raw_view(out, (), (), 0)
+    if out.dtype is target:
+        return out
+    converted = _C.raw_empty(out.shape, None, target)
+    _C.copy_into(converted, out)
+    return converted
+
+
+def _array_of(data, dtype):
+    """Return the array of a number or of nested sequences of numbers.
+
+    Raises:
+        ValueError: sequences have different lengths, or an integer has more than 64 bits.
+        RuntimeError: an element is not a number.
+    """
+    try:
+        array = np.array(data)
+    except ValueError:
+        _check_even(data)
+        raise
+    if array.dtype == object and dtype is not None and dtype.is_floating_point and _all_integers(data):
+        array = array.astype(np.float64)
+    if array.dtype == object:
+        if any(isinstance(v, int) for v in np.ravel(array)):
+            raise ValueError("Overflow when unpacking long long")
+        raise RuntimeError(f"Could not infer dtype of {type(_first_leaf(data)).__name__}")
+    return array
 
 
 def as_tensor(data, dtype=None, device=None):
