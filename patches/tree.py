@@ -8,7 +8,8 @@ import shutil
 import stat
 import sys
 import time
-from collections.abc import Callable
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -18,6 +19,7 @@ MANIFEST = "manifest.json"
 LARGEST = 256 << 20  # maximum bytes of a file
 _MOST_LINKS = 40  # maximum number of links on a path, the same as in Linux
 _SKIPPED_FOLDERS = {".git", "__pycache__"}
+_GIT = (".git", "git~1")  # the second is its short name on Windows
 
 
 def threads() -> int:
@@ -71,7 +73,8 @@ def files_of(tree: Path) -> list[Path]:
         here = Path(folder)
         links = [name for name in folders if (here / name).is_symlink()]
         folders[:] = [name for name in folders if name not in links]
-        found += [here / name for name in names + links if not name.endswith(".pyc")]
+        # a file .git, as in a worktree of git, leads to the repository of the source
+        found += [here / name for name in names + links if not name.endswith(".pyc") and name != ".git"]
     return sorted(path for path in found if path != tree / MANIFEST)
 
 
@@ -83,12 +86,13 @@ def check_source(tree: Path) -> list[Path]:
     """The files of a tree that may be copied.
 
     Raises:
-        PatchError: a link would lead out of the copy, a file is not a regular one (a pipe, a device), or it has more than
-            LARGEST bytes.
+        PatchError: a link would lead out of the copy, a file is not a regular one (a pipe, a device), it has more than
+            LARGEST bytes, or some file systems would take its name for that of the manifest or of a repository.
     """
     found = files_of(tree)
     for path in found:
         _check_kind(path)
+        _check_spelling(path.relative_to(tree))
         if path.is_symlink():
             check_link(tree, path)
     return found
@@ -103,6 +107,49 @@ def _check_kind(path: Path) -> None:
         raise PatchError(f"{path} is neither a file nor a folder nor a link; nothing is written")
     if status.st_size > LARGEST:
         raise PatchError(f"{path} has {status.st_size} bytes, more than {LARGEST}; nothing is written")
+
+
+def folded(name: str) -> str:
+    """A name as file systems see it that ignore case, normalise Unicode, or skip invisible characters."""
+    visible = "".join(letter for letter in name if unicodedata.category(letter) != "Cf")
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", visible).casefold()).rstrip(". ")
+
+
+def _check_spelling(name: Path) -> None:
+    """Raises PatchError for a second spelling of the manifest or of .git, whose hooks and settings git would run."""
+    for part in name.parts:
+        if part != ".git" and folded(part) in _GIT:
+            raise PatchError(f"{name}: some file systems take {part!r} for .git; nothing is written")
+    if folded(name.parts[0]) == MANIFEST and name.parts[0] != MANIFEST:
+        raise PatchError(f"some file systems take {name.parts[0]!r} for {MANIFEST}; nothing is written")
+
+
+def check_names(folder: Path, wanted: Iterable[str]) -> None:
+    """Raises PatchError unless the folder holds exactly the files and links of these relative names.
+
+    A file system that ignores case or normalises Unicode puts two names of the source into one file.
+    """
+    found = {os.path.relpath(os.path.join(place, name), folder) for place, name in _entries(folder)}
+    if lost := sorted(set(wanted) - found):
+        other = {folded(name): name for name in found}
+        shown = ", ".join(repr(name) + _beside_name(other.get(folded(name))) for name in lost[:5])
+        raise PatchError(
+            f"the file system of {folder} does not keep these names apart, or changes them: {shown}"
+        )
+
+
+def _beside_name(other: str | None) -> str:
+    return f" (there is {other!r})" if other else ""
+
+
+def _entries(folder: Path) -> Iterator[tuple[str, str]]:
+    """(folder, name) of every file and every link."""
+    for place, folders, names in os.walk(folder, onerror=_unreadable):
+        for name in names:
+            yield place, name
+        for name in folders:
+            if os.path.islink(os.path.join(place, name)):
+                yield place, name
 
 
 def check_link(tree: Path, path: Path) -> None:
@@ -138,7 +185,8 @@ def copy(source: Path, destination: Path, found: list[Path]) -> dict[str, str]:
     """Copies the files and returns {relative name: sha256}.
 
     Raises:
-        PatchError: a link leads out of the copy, because the source was changed after the check.
+        PatchError: a link leads out of the copy, because the source was changed after the check; or the file system of the
+            destination does not keep two names of the source apart.
     """
     for folder in sorted({path.parent for path in found}):
         (destination / folder.relative_to(source)).mkdir(parents=True, exist_ok=True)
@@ -146,16 +194,23 @@ def copy(source: Path, destination: Path, found: list[Path]) -> dict[str, str]:
     def one(path: Path) -> tuple[str, str]:
         name = path.relative_to(source)
         target = destination / name
-        if path.is_symlink():
-            os.symlink(os.readlink(path), target)
-            return name.as_posix(), digest(target)
-        content = path.read_bytes()
-        target.write_bytes(content)
+        try:
+            if path.is_symlink():
+                os.symlink(os.readlink(path), target)
+                return name.as_posix(), digest(target)
+            content = path.read_bytes()
+            with open(target, "xb") as file:  # never over another file of the source
+                file.write(content)
+        except FileExistsError:
+            raise PatchError(
+                f"the file system of {destination} does not keep {name} and another name of the source apart"
+            ) from None
         shutil.copystat(path, target)
         return name.as_posix(), hashlib.sha256(content).hexdigest()
 
     with ThreadPoolExecutor(threads()) as pool:
         written = dict(pool.map(one, found))
+    check_names(destination, map(str, (path.relative_to(source) for path in found)))
     for path in found:
         target = destination / path.relative_to(source)
         if target.is_symlink():

@@ -47,22 +47,29 @@ def check_characters(name: str, what: str) -> None:
 def check_output(output: Path, others: Mapping[str, Path]) -> None:
     """Raises ConvertError if the output and another folder contain one another, or if the output is part of this project.
 
+    So must no folder in it that is a link to elsewhere, and through which a run would write.
+
     others: the option with which the user named a folder -> its path.
     """
-    for what, place in others.items():
-        if contains(output, place) or contains(place, output):
+    _check_place(output, f"the output folder {output}", others)
+    for name in _OURS:
+        if (output / name).is_symlink():
+            _check_place(output / name, f"{output / name}, a link to {resolved(output / name)},", others)
+
+
+def _check_place(folder: Path, what: str, others: Mapping[str, Path]) -> None:
+    """Raises ConvertError if a folder that will be written contains, or is in, another one or this project."""
+    for option, place in others.items():
+        if contains(folder, place) or contains(place, folder):
             raise ConvertError(
-                f"{what} {place} and the output folder {output} contain one another: "
-                "choose an output elsewhere with --output"
+                f"{option} {place} and {what} contain one another: choose an output elsewhere with --output"
             )
-    if contains(output, ROOT):
-        raise ConvertError(
-            f"the output folder {output} contains this project: choose another one with --output"
-        )
+    if contains(folder, ROOT):
+        raise ConvertError(f"{what} contains this project: choose another one with --output")
     for name in _project_folders():
-        if contains(ROOT / name, output):
+        if contains(ROOT / name, folder):
             raise ConvertError(
-                f"the output folder {output} is inside {ROOT / name}, a part of this project: choose another one with --output"
+                f"{what} is inside {ROOT / name}, a part of this project: choose another one with --output"
             )
 
 

@@ -10,6 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from patches import PatchError
+from patches.tree import check_names
+
 from .places import clean_path
 from .steps import ConvertError
 
@@ -154,6 +157,9 @@ def export(source: GitSource, cache: Path, folder: Path) -> None:
         try:
             with tarfile.open(fileobj=child.stdout, mode="r|") as archive:
                 archive.extractall(folder, filter="data")
+                check_names(folder, [part.name for part in archive.getmembers() if not part.isdir()])
+        except PatchError as error:
+            raise ConvertError(f"{source.name}: {error}") from None
         except tarfile.FilterError as error:
             raise ConvertError(f"{source.name} contains a name that leads out of it: {error}") from None
         except (tarfile.TarError, OSError) as error:

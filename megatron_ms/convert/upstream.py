@@ -12,13 +12,14 @@ import sys
 import sysconfig
 import tempfile
 import zipfile
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from patches import MANIFEST, PatchError, discover, verify
+from patches.tree import check_names, copy, keep_aside
 from patches.tree import check_source as tree_files
-from patches.tree import copy, keep_aside
 
 from .environment import PYTHON, check_compiler, clean_environment, compiler, pip_download
 from .steps import ROOT, ChildError, ConvertError, Progress, digest, file_sha256, run
@@ -155,13 +156,24 @@ def convert_checkout(source: Path, output: Path, logs: Path, progress: Progress)
 
 
 def unpack(wheel: Path, folder: Path) -> None:
-    """Unpacks the wheel into a folder; ConvertError for a damaged zip file or a name that leads out of the folder."""
+    """Unpacks the wheel into a folder.
+
+    Raises:
+        ConvertError: the zip file is damaged, a name leads out of the folder, or two names would be one file.
+    """
     try:
         with zipfile.ZipFile(wheel) as archive:
-            for name in archive.namelist():
+            names = archive.namelist()
+            for name in names:
                 if name.startswith("/") or ".." in Path(name).parts:
                     raise ConvertError(f"{wheel.name} contains a path that leads out of it: {name!r}")
+            files = [os.path.normpath(name) for name in names if not name.endswith("/")]
+            if twice := next((name for name, count in Counter(files).items() if count > 1), None):
+                raise ConvertError(f"{wheel.name} contains {twice!r} more than once")
             archive.extractall(folder)
+            check_names(folder, files)
+    except PatchError as error:
+        raise ConvertError(f"{wheel.name}: {error}") from None
     except (zipfile.BadZipFile, EOFError, OSError) as error:
         raise ConvertError(
             f"{wheel.name} cannot be unpacked ({error}): it is truncated, or it is not a wheel"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shlex
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -103,6 +105,78 @@ def test_source_and_output_that_contain_one_another(tmp_path, checkout, capsys, 
     refused(["--source", tmp_path / "link", "--output", output], capsys, "contain one another")
     refused(["llm", "--source", f"Megatron-LM={checkout}", "--output", output], capsys, "contain one another")
     assert state(tmp_path) == before
+
+
+WAYS = {
+    "link": "checkout",
+    "link to a link": "first",
+    "relative link": "Megatron-LM",
+    "link into the source": "checkout/megatron",
+    "link to a new folder in the source": "checkout/new",
+    "link to the folder above": "checkout/..",
+}
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize("scenario", ["core", "llm"])
+def test_an_output_that_is_a_link_to_the_source(tmp_path, checkout, capsys, way, scenario) -> None:
+    (tmp_path / "first").symlink_to(checkout)
+    (tmp_path / "LINK").symlink_to(way.replace("checkout", str(checkout)))
+    source = checkout if scenario == "core" else f"Megatron-LM={checkout}"
+    before = state(tmp_path)
+    below = () if way.endswith("..") else ("LINK/build", "LINK/./build/..")  # else it is beside the source
+    for output in ("LINK", *below):
+        words = [scenario, "--source", source, "--output", tmp_path / output]
+        refused(words, capsys, "contain one another", str(checkout))
+    assert state(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["logs", "train", "megatron", "llm", "downloads"])
+@pytest.mark.parametrize("to", ["", "megatron/core", "new"])
+def test_a_folder_of_the_output_that_is_a_link_into_the_source(tmp_path, checkout, capsys, name, to) -> None:
+    """The output is ours, and the user has moved one of its folders elsewhere. A run would write through the link."""
+    output = tmp_path / "out"
+    output.mkdir()
+    places.claim(output)
+    (output / name).symlink_to(checkout / to)
+    before = state(tmp_path)
+    for words in (["--source", checkout], ["llm", "--source", f"Megatron-LM={checkout}"]):
+        refused(
+            [*words, "--output", output], capsys, "contain one another", f"{name}, a link to {checkout / to}"
+        )
+    assert state(tmp_path) == before
+    (output / name).unlink()
+    (output / name).symlink_to(tmp_path / "large disk")
+    with pytest.raises(Reached):
+        command.main(["--source", str(checkout), "--output", str(output)])
+
+
+def test_an_archive_with_names_that_would_be_one_file(tmp_path, monkeypatch) -> None:
+    def wheel(*names: str) -> Path:
+        path = tmp_path / "made.whl"
+        with zipfile.ZipFile(path, "w") as archive:
+            for name in names:
+                archive.writestr(zipfile.ZipInfo(name), name)
+        return path
+
+    for names in (("a/x.py", "a/x.py"), ("a/x.py", "a/./x.py"), ("a/x.py", "a//x.py")):
+        with pytest.warns(UserWarning) if names[0] == names[1] else contextlib.nullcontext():
+            made = wheel(*names)
+        with pytest.raises(ConvertError, match=r"contains 'a/x\.py' more than once"):
+            upstream.unpack(made, tmp_path / "twice")
+    upstream.unpack(wheel("a/x.py", "a/X.py", "a/\u00e9", "a/e\u0301"), tmp_path / "apart")
+    assert len(os.listdir(tmp_path / "apart/a")) == 4
+
+    def on_a_file_system_that_ignores_case(archive: zipfile.ZipFile, folder: Path) -> None:
+        for name in archive.namelist():
+            (folder / name.lower()).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name.lower()).write_bytes(archive.read(name))
+
+    monkeypatch.setattr(zipfile.ZipFile, "extractall", on_a_file_system_that_ignores_case)
+    with pytest.raises(
+        ConvertError, match=r"does not keep these names apart.*'a/X\.py' \(there is 'a/x\.py'\)"
+    ):
+        upstream.unpack(wheel("a/x.py", "a/X.py"), tmp_path / "folded")
 
 
 def test_a_cache_inside_a_checkout(tmp_path, checkout, capsys) -> None:
