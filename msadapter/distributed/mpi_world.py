@@ -19,7 +19,7 @@ import threading
 import time
 import uuid
 
-from . import watchdog
+from . import progress, watchdog
 from .errors import DistBackendError, DistError, DistStoreError
 from .store import PrefixStore, _seconds
 from .tcp_store import TCPStore
@@ -179,7 +179,8 @@ class _Job:
             return
         if not self.mpi.Is_initialized():
             self.mpi.Init_thread(self.mpi.THREAD_MULTIPLE)
-            atexit.register(self.mpi.Finalize)
+            self.pid = os.getpid()
+            atexit.register(self.finalize)
         self.name = self.mpi.COMM_WORLD.bcast(uuid.uuid4().hex, root=0)
 
     def _forget_segments(self):
@@ -193,10 +194,10 @@ class _Job:
             ):  # another rank of this machine has unlinked it already
                 os.unlink(path)
 
-    def leave(self) -> None:
-        """At exit, waits until the last messages are sent, unless this rank has failed."""
+    def _ends_well(self) -> bool:
+        """Whether this rank ends in order and all have begun what it may have ended alone. Ends the process if not all have."""
         if hasattr(sys, "last_value") or os.getpid() != self.pid:  # a forked child is not part of the job
-            return
+            return False
         try:
             self.confirm()
         except DistError as err:
@@ -204,6 +205,23 @@ class _Job:
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(1)  # an exception at exit would not be the exit code
+        return True
+
+    def finalize(self) -> None:
+        """At exit under mpiexec, ends MPI together with all ranks.
+
+        A rank that has failed does not: mpiexec then ends the others, which may wait for it in a collective.
+        """
+        if self._ends_well():
+            progress.stop()
+            # called through ctypes, because mpi4py's Finalize holds the GIL while it waits for the other ranks, and a thread
+            # of this process may keep the store that they still need
+            ctypes.CDLL(self.mpi.__file__).MPI_Finalize()
+
+    def leave(self) -> None:
+        """At exit, waits until the last messages are sent, unless this rank has failed."""
+        if not self._ends_well():
+            return
         request, end = self.mpi.COMM_WORLD.Ibarrier(), time.monotonic() + _EXIT_PATIENCE
         while not request.Test() and time.monotonic() < end:
             time.sleep(0.001)

@@ -8,6 +8,7 @@ _INTERVAL = (
 )
 _works: set = set()
 _wake = threading.Event()
+_polling = threading.Lock()
 _thread = None
 
 
@@ -21,6 +22,12 @@ def follow(work) -> None:
         _thread.start()
 
 
+def stop() -> None:
+    """Polls nothing any more, because MPI ends."""
+    with _polling:
+        _works.clear()
+
+
 def pending() -> list:
     """Operations that have not ended."""
     return [work for work in list(_works) if not work.poll()]
@@ -29,9 +36,10 @@ def pending() -> list:
 def _run():
     while True:
         _wake.wait()
-        for work in list(_works):
-            if work.poll():
-                _works.discard(work)
+        with _polling:
+            for work in list(_works):
+                if work.poll():
+                    _works.discard(work)
         if not _works:
             _wake.clear()
             if not _works:  # check again, because one may have been added in the meantime
