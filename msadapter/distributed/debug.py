@@ -80,6 +80,8 @@ class Checked:
         return checked
 
     def __setattr__(self, name, value):
+        if name == "timeout":
+            self.__dict__["timeout"] = value
         setattr(self.backend, name, value)
 
     def _fingerprint(self, name, arguments) -> str:

@@ -315,9 +315,9 @@ def test_check_command(work, wheels, progress, capsys, monkeypatch) -> None:
     assert command.main(words) == 1
     assert capsys.readouterr().out == "Python packages: not installed yet\n"
     packages.install(work.output, work.cache, work.output / "logs", progress, offline=True)
-    began = time.monotonic()
+    began = time.process_time()  # of this process, because the machine may be busy
     assert command.main(words) == 0
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
     assert "everything" in capsys.readouterr().out
     assert command.main(["core", "--check", "--output", str(work.output)]) == 1
 

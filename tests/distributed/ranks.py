@@ -10,6 +10,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 JOBS = Path(__file__).with_name("jobs")
+PATIENCE = (
+    300  # seconds after which a test gives up on a job; many times what it takes, for the machine may be busy
+)
 TORCHRUN = (str(ROOT / "msadapter/distributed/_torchrun.py"),)
 
 
@@ -46,7 +49,7 @@ def environment(**extra) -> dict:
     return clean | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"} | {k: str(v) for k, v in extra.items()}
 
 
-def torchrun(*arguments, timeout=60, **extra) -> subprocess.CompletedProcess:
+def torchrun(*arguments, timeout=PATIENCE, **extra) -> subprocess.CompletedProcess:
     """Run torchrun to its end. The test fails if one of its processes is left."""
     mark = f"job-{os.getpid()}-{time.monotonic_ns()}"
     try:
@@ -76,7 +79,7 @@ def left(mark: str) -> list:
     return found
 
 
-def outcomes_of(checks: str, size: int, folder, limit: int = 40) -> list:
+def outcomes_of(checks: str, size: int, folder, limit: int = PATIENCE) -> list:
     """Return the results of every rank for every check of a module in jobs/, within ``limit`` seconds."""
     job = JOBS / "run_checks.py", JOBS / checks, folder / "rank"
     done = torchrun("--nproc-per-node", size, *job, timeout=limit + 60, MSADAPTER_TEST_LIMIT=limit)

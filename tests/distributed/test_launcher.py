@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from tests.distributed.ranks import ROOT, TORCHRUN, environment, left, torchrun
+from tests.distributed.ranks import PATIENCE, ROOT, TORCHRUN, environment, left, torchrun
 
 # without torch, python starts fast, and the agent treats the ranks in the same way
 PLAIN = """
@@ -57,7 +57,7 @@ def _gone(mark) -> bool:
     return _becomes(lambda: not left(mark))
 
 
-def _becomes(true, seconds=20.0) -> bool:
+def _becomes(true, seconds=PATIENCE) -> bool:
     """Whether a condition becomes true within a number of seconds. A busy machine may need some."""
     end = time.monotonic() + seconds
     while not (held := true()) and time.monotonic() < end:
@@ -102,7 +102,7 @@ def test_the_old_launcher_gives_the_local_rank(script):
         capture_output=True,
         text=True,
         env=environment(),
-        timeout=30,
+        timeout=PATIENCE,
         check=True,
     )
     assert sorted(done.stdout.splitlines()) == [f"['--local-rank={r}', '-x']" for r in (0, 1)]
@@ -129,21 +129,19 @@ def test_logs_with_prefixes(script, tmp_path):
 
 
 def test_a_failed_rank_ends_the_job(script):
-    begin = time.monotonic()
-    done = torchrun("--nproc-per-node", 2, script("if rank == 1: raise SystemExit(7)\ntime.sleep(60)\n"))
+    done = torchrun("--nproc-per-node", 2, script("if rank == 1: raise SystemExit(7)\ntime.sleep(600)\n"))
     assert done.returncode == 7 and "rank 1" in done.stderr and "exit code 7" in done.stderr
-    assert time.monotonic() - begin < 20
 
 
 def test_a_killed_rank_ends_the_job(script):
-    done = torchrun("--nproc-per-node", 2, script("if rank == 0: os.kill(os.getpid(), 9)\ntime.sleep(60)\n"))
+    done = torchrun("--nproc-per-node", 2, script("if rank == 0: os.kill(os.getpid(), 9)\ntime.sleep(600)\n"))
     assert done.returncode == 137 and "SIGKILL" in done.stderr
 
 
 def test_a_rank_that_ignores_sigterm_and_has_children(script):
     text = (
         "import signal, subprocess\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-        "subprocess.Popen(['sleep', '60'])\nif rank == 1: sys.exit(3)\ntime.sleep(60)\n"
+        "subprocess.Popen(['sleep', '600'])\nif rank == 1: sys.exit(3)\ntime.sleep(600)\n"
     )
     assert torchrun("--nproc-per-node", 2, script(text)).returncode == 3
 
@@ -161,21 +159,21 @@ def test_restarts_are_bounded(script):
 @pytest.mark.parametrize("number, code", [(signal.SIGTERM, 143), (signal.SIGKILL, -9)])
 def test_a_signal_to_the_launcher_leaves_no_rank(start, script, number, code):
     mark = f"signal-{os.getpid()}-{number}"
-    job = start("--nproc-per-node", 2, script("say('up')\ntime.sleep(60)\n"), MSADAPTER_TEST_JOB=mark)
+    job = start("--nproc-per-node", 2, script("say('up')\ntime.sleep(600)\n"), MSADAPTER_TEST_JOB=mark)
     assert [job.stdout.readline() for _ in range(2)] == ["up\n", "up\n"]
     job.send_signal(number)
-    assert job.wait(20) == code and _gone(mark)
+    assert job.wait(PATIENCE) == code and _gone(mark)
 
 
 def test_what_ranks_have_started_dies_with_the_launcher(start, script):
     mark = f"grandchildren-{os.getpid()}"
-    text = "import subprocess\nsubprocess.Popen(['sleep', '60'], stdout=subprocess.DEVNULL)\nsay('up')\ntime.sleep(60)\n"
+    text = "import subprocess\nsubprocess.Popen(['sleep', '600'], stdout=subprocess.DEVNULL)\nsay('up')\ntime.sleep(600)\n"
     job = start("--nproc-per-node", 2, script(text), MSADAPTER_TEST_JOB=mark)
     assert [job.stdout.readline() for _ in range(2)] == ["up\n", "up\n"]
     # launcher, guard, two ranks, two children; for a moment after exec a process shows no environment
     assert _becomes(lambda: len(left(mark)) >= 6)
     job.send_signal(signal.SIGKILL)
-    assert job.wait(20) == -9 and _gone(mark)
+    assert job.wait(PATIENCE) == -9 and _gone(mark)
 
 
 def test_two_nodes(start, script):
@@ -185,19 +183,19 @@ def test_two_nodes(start, script):
         start("--nnodes", 2, "--node-rank", node, "--nproc-per-node", node + 1, "--master-port", port, path)
         for node in (1, 0)
     ]
-    outputs = [job.communicate(timeout=30)[0] for job in jobs]
+    outputs = [job.communicate(timeout=PATIENCE)[0] for job in jobs]
     assert [job.returncode for job in jobs] == [0, 0]
     assert sorted("".join(outputs).splitlines()) == ["rank 0 0 3", "rank 1 0 3", "rank 2 1 3"]
 
 
 def test_a_failure_on_another_node_ends_this_one(start, script):
     port = _port()
-    path = script("if rank == 1: sys.exit(5)\ntime.sleep(60)\n")
+    path = script("if rank == 1: sys.exit(5)\ntime.sleep(600)\n")
     jobs = [
         start("--nnodes", 2, "--rdzv-backend", "c10d", "--rdzv-endpoint", f"localhost:{port}", path)
         for _ in range(2)
     ]
-    outputs = [job.communicate(timeout=30)[0] for job in jobs]
+    outputs = [job.communicate(timeout=PATIENCE)[0] for job in jobs]
     assert sorted(job.returncode for job in jobs) == [1, 5], outputs
 
 
@@ -209,7 +207,7 @@ while not os.path.exists(sys.argv[1] + os.environ['WORLD_SIZE']): time.sleep(0.0
 
 
 def _elastic(start, port, *arguments):
-    conf = "last_call_timeout=0.5,keep_alive_timeout=3,join_timeout=20"
+    conf = "last_call_timeout=0.5,keep_alive_timeout=6,join_timeout=120"
     return start(
         "--nnodes",
         "1:2",
@@ -241,10 +239,10 @@ def test_machines_come_and_go(start, script, tmp_path, end):
     both = sorted([_said(first), _said(second)])
     assert both == ["1: 0 of 2\n", "1: 1 of 2\n"]
     second.send_signal(end)
-    assert second.wait(20) != 0
+    assert second.wait(PATIENCE) != 0
     assert _said(first) == "2: 0 of 1\n"
     (tmp_path / "done1").touch()
-    assert first.wait(20) == 0
+    assert first.wait(PATIENCE) == 0
 
 
 def test_too_few_machines_is_an_error_that_says_so(script):
@@ -267,7 +265,7 @@ def _msrun(*arguments):
         [sys.executable, ROOT / "msadapter/distributed/_torchrun.py", "--as-msrun", *map(str, arguments)],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=PATIENCE,
         env=environment(),
         check=False,
     )
@@ -313,7 +311,7 @@ def test_msrun_on_two_machines(script, tmp_path):
     jobs = [
         subprocess.Popen([*command, "--node_rank", str(node), path], env=environment()) for node in (1, 0)
     ]
-    assert [job.wait(30) for job in jobs] == [0, 0]
+    assert [job.wait(PATIENCE) for job in jobs] == [0, 0]
     assert [(tmp_path / f"worker_{rank}.log").read_text() for rank in range(4)] == [
         f"{rank}\n" for rank in range(4)
     ]
@@ -345,23 +343,26 @@ def test_the_traceback_of_a_rank_is_seen(script):
 @pytest.mark.parametrize(
     "what, text",
     [
-        ("missing", "if rank == 0: dist.all_reduce(torch.ones(3))\nelse: time.sleep(20)\n"),
+        ("missing", "if rank == 0: dist.all_reduce(torch.ones(3))\nelse: time.sleep(600)\n"),
         ("stopped", "if rank: os.kill(os.getpid(), 19)\ndist.barrier()\n"),
     ],
     ids=["missing", "stopped"],
 )
 def test_a_late_rank_is_named(script, what, text):
-    head = "dist.init_process_group('nccl', timeout=timedelta(seconds=3))\nrank = dist.get_rank()\n"
+    head = (
+        "dist.init_process_group('nccl', timeout=timedelta(seconds=120))\nrank = dist.get_rank()\ndist.barrier()\n"
+        "dist.distributed_c10d._set_pg_timeout(timedelta(seconds=3))\n"
+    )
     done = torchrun("--nproc-per-node", 2, script(head + text, JOB))
     assert done.returncode == 1
     assert "Watchdog caught collective operation timeout" in done.stderr
     assert "Ranks that have not arrived: [1]" in done.stderr
-    assert ("time.sleep(20)" if what == "missing" else "Rank 1 does not answer") in done.stderr
+    assert ("time.sleep(600)" if what == "missing" else "Rank 1 does not answer") in done.stderr
 
 
 def test_monitored_barrier_names_who_is_missing(script):
     text = (
-        "dist.init_process_group('gloo')\nif dist.get_rank(): time.sleep(20)\n"
+        "dist.init_process_group('gloo')\nif dist.get_rank(): time.sleep(600)\n"
         "dist.monitored_barrier(timeout=timedelta(seconds=1), wait_all_ranks=True)\n"
     )
     done = torchrun("--nproc-per-node", 2, script(text, JOB))
@@ -393,7 +394,7 @@ def test_ranks_without_a_launcher(script, tmp_path):
         )
         for rank in (0, 1)
     ]
-    assert [job.communicate(timeout=30)[0] for job in jobs] == ["2.0\n", "2.0\n"]
+    assert [job.communicate(timeout=PATIENCE)[0] for job in jobs] == ["2.0\n", "2.0\n"]
 
 
 def test_a_dead_neighbour_is_noticed_without_a_launcher(script):
@@ -408,7 +409,7 @@ def test_a_dead_neighbour_is_noticed_without_a_launcher(script):
         )
         for rank in (0, 1)
     ]
-    errors = [job.communicate(timeout=30)[1] for job in jobs]
+    errors = [job.communicate(timeout=PATIENCE)[1] for job in jobs]
     assert [job.returncode for job in jobs] == [1, 3]
     assert "the processes of ranks [1] have ended" in errors[0]
 
@@ -432,7 +433,7 @@ if __name__ == '__main__':
         capture_output=True,
         text=True,
         env=environment(),
-        timeout=40,
+        timeout=PATIENCE,
         check=False,
     )
     assert done.returncode == 1 and "the sum is 3.0" in done.stderr

@@ -17,11 +17,11 @@ import pytest
 
 import msadapter.distributed as dist
 from msadapter.distributed import tcp_store
-from tests.distributed.ranks import TORCHRUN, environment, left, torchrun
+from tests.distributed.ranks import PATIENCE, TORCHRUN, environment, left, torchrun
 
 GREETING = b"msadapter store 1\n"
 SECRET = "MSADAPTER_JOB_SECRET"
-SOON = timedelta(seconds=5)
+SOON = timedelta(seconds=60)
 PLAIN = "import os\nprint(f\"rank {os.environ['RANK']} of {os.environ['WORLD_SIZE']}\")\n"
 UP = """
 import os, sys, time, torch
@@ -63,7 +63,7 @@ def _secret(monkeypatch, secret):
 @contextlib.contextmanager
 def _peer(store, greeting=GREETING + b"-" + bytes(32)):
     """Connect as a peer that sends only a greeting."""
-    with socket.create_connection(("127.0.0.1", store.port), timeout=5) as peer:
+    with socket.create_connection(("127.0.0.1", store.port), timeout=60) as peer:
         peer.sendall(greeting)
         yield peer
 
@@ -202,9 +202,9 @@ def test_another_secret_is_refused_at_once_with_advice(store, monkeypatch, capfd
     _secret(monkeypatch, theirs)
     for _ in range(3):
         with pytest.raises(dist.DistNetworkError, match=said) as refusal:
-            dist.TCPStore("127.0.0.1", served.port, timeout=timedelta(seconds=60))
+            dist.TCPStore("127.0.0.1", served.port, timeout=timedelta(seconds=600))
         assert "--rdzv-conf secret_file=PATH" in str(refusal.value)
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < 60  # at once, compared with the timeout
     assert capfd.readouterr().err.count("refused a connection from 127.0.0.1") == 1
     _still_serves(served)
 
@@ -268,7 +268,7 @@ def test_a_server_without_the_secret_is_refused(monkeypatch, answers):
         thread.start()
         with pytest.raises(dist.DistNetworkError, match="cannot be used"):
             dist.TCPStore("127.0.0.1", impostor.getsockname()[1], timeout=SOON)
-        thread.join(5)
+        thread.join(60)
     assert b"correct" not in b"".join(heard)
 
 
@@ -283,21 +283,22 @@ def test_a_slow_handshake_is_ended(store, monkeypatch):
     served, begin = store("correct"), time.monotonic()
     with _peer(served, b"") as silent, _peer(served, b"") as slow:
         with contextlib.suppress(OSError):
-            while time.monotonic() - begin < 3:
+            while time.monotonic() - begin < 60:
                 slow.sendall(GREETING[:1])
                 time.sleep(0.1)
-        assert time.monotonic() - begin < 3 and _end(silent) == b""
+        assert time.monotonic() - begin < 60 and _end(silent) == b""
     _still_serves(served)
 
 
-def test_many_silent_peers_do_not_keep_a_client_out(store):
+def test_many_silent_peers_do_not_keep_a_client_out(store, monkeypatch):
+    monkeypatch.setattr(tcp_store, "_HANDSHAKE", 600.0)
     served = store("correct")
     with contextlib.ExitStack() as peers:
         for _ in range(tcp_store._WAITING + 40):
             peers.enter_context(_peer(served, b""))
         begin = time.monotonic()
         _still_serves(served)
-        assert time.monotonic() - begin < 3
+        assert time.monotonic() - begin < 60  # long before the handshakes of the others end
         assert len(served._server._waiting) <= tcp_store._WAITING
 
 
@@ -394,7 +395,7 @@ def two_launchers(tmp_path):
                     env=environment(**extra),
                 )
             )
-        return [(job.communicate(timeout=40)[0], job.returncode) for job in jobs]
+        return [(job.communicate(timeout=PATIENCE)[0], job.returncode) for job in jobs]
 
     yield run
     for job in jobs:
@@ -411,7 +412,7 @@ def test_two_machines_with_a_secret_in_a_file(two_launchers, tmp_path):
     path = tmp_path / "secret"
     path.write_text("correct=horse\n")
     path.chmod(0o600)
-    conf = [f"secret_file={path}", "secret=correct=horse,join_timeout=20"]
+    conf = [f"secret_file={path}", "secret=correct=horse,join_timeout=120"]
     done = two_launchers(lambda node: ("--rdzv-conf", conf[node]), [None, "not used"])
     assert sorted(done) == [("rank 0 of 2\n", 0), ("rank 1 of 2\n", 0)]
 

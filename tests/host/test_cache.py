@@ -163,7 +163,7 @@ def test_a_lock_tells_who_holds_it(folder, monkeypatch, capfd) -> None:
     cache.check_root(folder)
     program = (  # the file alone: importing the package would build the libraries in this empty cache
         "import runpy, sys, time; from pathlib import Path; cache = runpy.run_path(sys.argv[2])\n"
-        "with cache['alone'](Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
+        "with cache['alone'](Path(sys.argv[1])): print('held', flush=True); time.sleep(600)"
     )
     holder = subprocess.Popen(
         [sys.executable, "-c", program, str(folder), cache.__file__],
@@ -175,14 +175,16 @@ def test_a_lock_tells_who_holds_it(folder, monkeypatch, capfd) -> None:
         assert holder.stdout.readline() == "held\n"
         thread = threading.Thread(target=native.build)
         thread.start()
-        time.sleep(1)
-        assert thread.is_alive()
-        assert f"held by process {holder.pid} since" in capfd.readouterr().err
+        told, end = "", time.monotonic() + 60
+        while f"held by process {holder.pid} since" not in told and time.monotonic() < end:
+            time.sleep(0.05)
+            told += capfd.readouterr().err
+        assert thread.is_alive() and f"held by process {holder.pid} since" in told
         assert f"process {holder.pid} since" in cache._holder(folder / "lock")
     finally:
         holder.kill()
         holder.wait()
-    thread.join(20)
+    thread.join(60)
     assert not thread.is_alive()
     native.build()
     with open(

@@ -424,10 +424,10 @@ def test_a_large_tree_is_fast(tmp_path: Path) -> None:
         folder = source / "toy" / f"package{n % 50}"
         folder.mkdir(exist_ok=True)
         (folder / f"m{n}.py").write_text(f"def f{n}():\n{text}")
-    began = time.monotonic()
+    began = time.process_time()  # of this process, because the machine may be busy
     apply(UPSTREAM, [], source, tmp_path / "out")
     verify(tmp_path / "out")
-    assert time.monotonic() - began < 15
+    assert time.process_time() - began < 15
 
 
 def test_versions_of_mindspeed() -> None:

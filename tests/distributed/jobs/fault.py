@@ -59,10 +59,13 @@ OPERATIONS = {
 
 def main():
     operation, fault = sys.argv[1:]
-    dist.init_process_group("gloo", timeout=timedelta(seconds=60 if fault == "none" else 3))
+    dist.init_process_group("gloo", timeout=timedelta(seconds=120))
     rank, size = dist.get_rank(), dist.get_world_size()
     dist.all_reduce(torch.ones(1))
     dist.all_reduce(torch.ones(1 << 20))
+    dist.barrier()  # all ranks are here, however busy the machine is; now a short timeout finds the fault alone
+    if fault != "none":
+        dist.distributed_c10d._set_pg_timeout(timedelta(seconds=3))
     if rank == 1:
         if fault == "killed":
             os.kill(os.getpid(), signal.SIGKILL)
@@ -71,7 +74,7 @@ def main():
         elif fault == "raising":
             raise ValueError("the fault of rank 1")
         elif fault == "late":
-            time.sleep(60)
+            time.sleep(600)
         elif fault == "out of step":
             other = "all_gather" if operation == "all_reduce" else "all_reduce"
             OPERATIONS[other](rank, size)

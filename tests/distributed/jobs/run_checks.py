@@ -16,7 +16,7 @@ def main():
     spec = importlib.util.spec_from_file_location("checks", path)
     checks = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(checks)
-    dist.init_process_group("cpu:gloo,cuda:nccl", timeout=timedelta(seconds=15))
+    dist.init_process_group("cpu:gloo,cuda:nccl", timeout=timedelta(seconds=120))
     outcome = {}
     faulthandler.dump_traceback_later(float(os.environ["MSADAPTER_TEST_LIMIT"]), exit=True)
     for name in [name for name in vars(checks) if name.startswith("check_")]:

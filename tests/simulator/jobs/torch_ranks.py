@@ -65,4 +65,6 @@ model(torch.ones(2, 3, device="npu") * (rank + 1)).sum().backward()
 assert model.module.weight.grad.tolist() == [[3] * 3] * 2
 dist.barrier()
 dist.destroy_process_group()
-print(f"ok rank {rank}", flush=True)  # one text, so that the ranks do not write into each other's lines
+os.write(
+    1, f"ok rank {rank}\n".encode()
+)  # one call, because print() writes the line break by itself under python -u
