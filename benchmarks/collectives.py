@@ -174,7 +174,7 @@ _HEAD = """# Speed of collectives compared with gloo
 
 Written by `python -m benchmarks collectives --torch-python PATH`; do not edit by hand.
 Both jobs take turns on the same machine ({cpu},
-{cores} cores, load average {load}). msadapter uses MPI, and shared memory from 512 KB.
+{cores} cores, load average {load}). msadapter uses MPI, and shared memory for large tensors.
 PyTorch {torch} uses gloo. Date: {when}. A ratio is gloo's time
 divided by msadapter's time. The goals are 5 for messages up to 64 KB and 2 from 16 MB.
 

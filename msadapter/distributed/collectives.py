@@ -27,9 +27,13 @@ def _check_list(value, name):
         )
 
 
-def _check_sizes(tensors, others, what):
-    if any(t.dtype != o.dtype for t, o in zip(tensors, others, strict=False)):
-        raise ValueError(f"{what}: tensors must have the same dtype")
+def _check_dtypes(tensor, tensors):
+    """ValueError unless all have one dtype: they are sent as bytes, so others would be numbers that mean nothing."""
+    for other in tensors:
+        if other.dtype != tensor.dtype:
+            raise ValueError(
+                f"Invalid usage of tensors with different dtypes: found {tensor.dtype} and {other.dtype}"
+            )
 
 
 def _root(group, rank, group_rank, what):
@@ -100,7 +104,7 @@ def all_gather(tensor_list, tensor, group=None, async_op=False):
         return None
     pg = resolve(group)
     _check_length(tensor_list, pg.size(), "all_gather: the output list")
-    _check_sizes(tensor_list, [tensor], "all_gather")
+    _check_dtypes(tensor, tensor_list)
     return _done(pg._backend.allgather(tensor_list, tensor), async_op, group)
 
 
@@ -152,6 +156,7 @@ def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group
             raise ValueError("Argument ``gather_list`` must be specified on destination rank.")
         _check_list(gather_list, "gather_list")
         _check_length(gather_list, pg.size(), "gather: gather_list")
+        _check_dtypes(tensor, gather_list)
     elif gather_list:
         raise ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.")
     return _done(pg._backend.gather(gather_list or [], tensor, root), async_op, group)
@@ -169,6 +174,7 @@ def scatter(tensor, scatter_list=None, src=None, group=None, async_op=False, gro
             raise ValueError("Argument ``scatter_list`` must be specified on source rank.")
         _check_list(scatter_list, "scatter_list")
         _check_length(scatter_list, pg.size(), "scatter: scatter_list")
+        _check_dtypes(tensor, scatter_list)
     elif scatter_list:
         raise ValueError("Argument ``scatter_list`` must NOT be specified on non-source ranks.")
     return _done(pg._backend.scatter(tensor, scatter_list or [], root), async_op, group)
@@ -181,6 +187,12 @@ def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None, async_op=Fal
     if not_in_group(group, "reduce_scatter"):
         return None
     _check_length(input_list, resolve(group).size(), "reduce_scatter: input_list")
+    _check_dtypes(output, input_list)
+    own = input_list[resolve(group).rank()]
+    if own.numel() != output.numel():
+        raise ValueError(
+            f"reduce_scatter: the output has {output.numel()} elements, but the input for this rank has {own.numel()}"
+        )
     return _done(resolve(group)._backend.reduce_scatter(output, list(input_list), op), async_op, group)
 
 
@@ -209,6 +221,7 @@ def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False
         return None
     for tensors in (output_tensor_list, input_tensor_list):
         _check_length(tensors, resolve(group).size(), "all_to_all: a list")
+        _check_dtypes(input_tensor_list[0], tensors)
     return _done(
         resolve(group)._backend.alltoall(list(output_tensor_list), list(input_tensor_list)), async_op, group
     )
@@ -223,10 +236,13 @@ def all_to_all_single(
     if not_in_group(group, "all_to_all_single"):
         return None
     pg = resolve(group)
+    _check_dtypes(input, [output])
     output_split_sizes, input_split_sizes = _numbers(output_split_sizes), _numbers(input_split_sizes)
     for tensor, sizes in ((output, output_split_sizes), (input, input_split_sizes)):
         if sizes and (len(sizes) != pg.size() or sum(sizes) != tensor.size(0)):
             raise RuntimeError("Split sizes doesn't match total dim 0 size")
+        if any(size < 0 for size in sizes):
+            raise RuntimeError(f"the split sizes {sizes} must not be negative")
         if not sizes and tensor.size(0) % pg.size():
             raise RuntimeError("Tensor's dim 0 does not divide equally across group size")
     work = pg._backend.alltoall_single(output, input, output_split_sizes, input_split_sizes)

@@ -5,9 +5,9 @@ float32. Non-contiguous tensors and lists are sent as one flat copy. Large tenso
 transferred through shared memory.
 """
 
+import ctypes
 import zlib
 
-from .._values.dtype import ALL
 from . import hccl_backend, mpi_world, shared_memory
 from .backend import SingleProcess, register
 from .errors import DistBackendError
@@ -33,6 +33,25 @@ _SMALL = 4096  # bytes up to which MPI may copy a rank's own part
 _FEW = 3  # ranks up to which gathering all tensors transfers fewer bytes than a reduction in float32
 
 
+class _Receive:
+    """The receive of a small message, which must have the size of the tensor."""
+
+    def __init__(self, mpi, comm, target, source: int, tag: int):
+        self._memory, self._size, self._status = memory(mpi, target), target.nbytes, mpi.Status()
+        self._request, self._byte = comm.Irecv(self._memory, source, tag), mpi.BYTE
+
+    def Test(self, status=None) -> bool:  # noqa: N802  as MPI's
+        """True if the message has arrived. `status` receives the sender. DistBackendError if it has another size."""
+        if not self._request.Test(self._status):
+            return False
+        source, count = self._status.Get_source(), self._status.Get_count(self._byte)
+        if status is not None:
+            status.Set_source(source)
+        large = shared_memory.announced(self._memory[0], count)
+        shared_memory.check_size(source, count if large is None else large, self._size)
+        return True
+
+
 class MpiBackend:
     """A backend with the methods of backend.SingleProcess for an MPI communicator."""
 
@@ -46,31 +65,30 @@ class MpiBackend:
         self._shared = shared_memory.create(comm, self.ranks)
         self.name = ""
         self.sequence, self.position = 0, None
-        self._signatures = Signatures(self.mpi, comm.Dup(), self.ranks)
+        self._signatures = Signatures(
+            self.mpi, comm.Dup(), self.ranks, mpi_world.job.store, lambda: self.name
+        )
         self._largest_tag = comm.Get_attr(self.mpi.TAG_UB) or 32767
 
     def _work(
-        self, name, tensor, request, result, finish=None, keep=None, source=-1, agree=None, root=None
+        self, name, tensor, request, result, finish=None, keep=None, source=-1, agree=None, early=False
     ) -> Work:
         """Returns the Work of a request that was started.
 
-        agree: what the ranks must agree on, for an operation that no rank can finish before all have started it. root: the root
-        of an operation that some ranks can finish early. Point-to-point messages have neither, and are not counted, because
-        they involve only two ranks.
+        agree: what the ranks must agree about. Messages have none; they are not counted, because they involve only two
+        ranks. early: whether some ranks can end the operation before others have begun it.
         """
-        comparison, message = None, agree is None and root is None
-        if not message:
-            self.sequence += 1
+        comparison = None
         if agree is not None:
+            self.sequence += 1
             dtype = None if tensor is None else tensor.dtype
+            start = self._signatures.start_rooted if early else self._signatures.start
             try:
-                comparison = self._signatures.start(name, self.sequence, dtype, agree)
+                comparison = start(name, self.sequence, dtype, agree)
             except DistBackendError:
                 abandon(request, keep, tensor, result)
                 raise
-        elif root is not None:
-            self._signatures.rooted(name, self.sequence, root, tensor)
-        work = MpiWork(self, name, tensor, request, result, finish, keep, source, message, comparison)
+        work = MpiWork(self, name, tensor, request, result, finish, keep, source, comparison)
         self.position = work
         return work
 
@@ -158,12 +176,13 @@ class MpiBackend:
         """tensor on `root` = reduction over the group."""
         kind = mpi_op(self.mpi, op, tensor.dtype)
         data = reducible(tensor, op)
+        agree = Agreement(op, tensor.numel(), root=root)
         if self.rank == root:
             request = self.comm.Ireduce(self.mpi.IN_PLACE, typed(self.mpi, data), kind, root)
             finish = self._settler(data, tensor, op)
-            return self._work("REDUCE", tensor, request, [tensor], finish, root=root)
+            return self._work("REDUCE", tensor, request, [tensor], finish, agree=agree, early=True)
         request = self.comm.Ireduce(typed(self.mpi, data), None, kind, root)
-        return self._work("REDUCE", tensor, request, [tensor], keep=data, root=root)
+        return self._work("REDUCE", tensor, request, [tensor], keep=data, agree=agree, early=True)
 
     def reduce_scatter(self, output, inputs, op) -> Work:
         """output = inputs[this rank], reduced over the group."""
@@ -197,14 +216,17 @@ class MpiBackend:
     # -- copies --------------------------------------------------------------------------------------------
     def broadcast(self, tensor, root: int) -> Work:
         """tensor = the tensor of `root`."""
-        data = tensor.data.contiguous()
-        if self._shared.carries(data.nbytes):
+        data, agree = tensor.data.contiguous(), Agreement(same=tensor.numel(), root=root)
+        large = self._shared.broadcasts(data.nbytes)
+        if large:
             request = self._shared.broadcast(data, root)
         else:
             request = self.comm.Ibcast(memory(self.mpi, data), root)
         copied = self.rank != root and not same_memory(data, tensor)
         finish = (lambda: write(tensor, data)) if copied else None
-        return self._work("BROADCAST", tensor, request, [tensor], finish, keep=data, root=root)
+        return self._work(
+            "BROADCAST", tensor, request, [tensor], finish, keep=data, agree=agree, early=not large
+        )
 
     def allgather(self, outputs, tensor) -> Work:
         """outputs[i] = the tensor of process i (sizes may differ)."""
@@ -219,17 +241,14 @@ class MpiBackend:
 
     def _allgather(self, flat, tensor, counts, outputs, unpack, name):
         data = tensor.data.contiguous()
-        if data.nbytes != counts[self.rank]:
-            raise ValueError(
-                f"all_gather: the tensor of this rank has {data.nbytes} bytes, but the output for it has {counts[self.rank]}"
-            )
+        _check_own("all_gather", data.nbytes, counts[self.rank])
         agree = Agreement(sent=[data.nbytes] * self.size, received=counts)
         start = flat.data_ptr() + sum(counts[: self.rank])
         send = self.mpi.IN_PLACE if data.data_ptr() == start and data.nbytes else memory(self.mpi, data)
         if send is not self.mpi.IN_PLACE and _overlap(data, flat):
             data = data.clone()
             send = memory(self.mpi, data)
-        if self._shared.carries(flat.nbytes):
+        if self._shared.gathers(flat.nbytes):
             own = (
                 data
                 if send is not self.mpi.IN_PLACE
@@ -249,27 +268,35 @@ class MpiBackend:
         data = tensor.data.contiguous()
         if self.rank != root:
             request = self.comm.Igatherv(memory(self.mpi, data), None, root)
-            return self._work("GATHER", tensor, request, [tensor], keep=data, root=root)
+            agree = Agreement(sent=[data.nbytes], root=root)
+            return self._work("GATHER", tensor, request, [tensor], keep=data, agree=agree, early=True)
         flat, unpack = room(outputs)
         if _overlap(data, flat):
             data = data.clone()
         counts = [t.nbytes for t in outputs]
+        _check_own("gather", data.nbytes, counts[root])
         receive = [memory(self.mpi, flat)[0], (counts, _offsets(counts)), self.mpi.BYTE]
         request = self.comm.Igatherv(memory(self.mpi, data), receive, root)
-        return self._work("GATHER", tensor, request, outputs, unpack, keep=(data, flat), root=root)
+        agree, keep = Agreement(received=counts, root=root), (data, flat)
+        return self._work("GATHER", tensor, request, outputs, unpack, keep=keep, agree=agree, early=True)
 
     def scatter(self, output, inputs, root: int) -> Work:
         """output = root's inputs[this rank]."""
         target, unpack = room([output])
         if self.rank != root:
             request = self.comm.Iscatterv(None, memory(self.mpi, target), root)
-            return self._work("SCATTER", output, request, [output], unpack, keep=target, root=root)
+            agree = Agreement(received=[target.nbytes], root=root)
+            return self._work(
+                "SCATTER", output, request, [output], unpack, keep=target, agree=agree, early=True
+            )
         flat, counts = packed(inputs), [t.nbytes for t in inputs]
+        _check_own("scatter", counts[root], target.nbytes)
         if _overlap(flat, target):
             flat = flat.clone()
         send = [memory(self.mpi, flat)[0], (counts, _offsets(counts)), self.mpi.BYTE]
         request = self.comm.Iscatterv(send, memory(self.mpi, target), root)
-        return self._work("SCATTER", output, request, [output], unpack, keep=(flat, target), root=root)
+        agree, keep = Agreement(sent=counts, root=root), (flat, target)
+        return self._work("SCATTER", output, request, [output], unpack, keep=keep, agree=agree, early=True)
 
     def alltoall(self, outputs, inputs) -> Work:
         """outputs[i] = process i's inputs[this rank]."""
@@ -340,7 +367,7 @@ class MpiBackend:
         if self._shared.carries(target.nbytes):
             request = self._shared.receive(target, source, tag)
         else:
-            request = self.comm.Irecv(memory(self.mpi, target), source, tag)
+            request = _Receive(self.mpi, self.comm, target, source, tag)
         return self._work(f"RECV from {src}", tensor, request, [tensor], unpack, keep=target, source=src)
 
     def barrier(self) -> Work:
@@ -368,11 +395,17 @@ def _same_counts(op, counts) -> Agreement:
     return Agreement(op, hash(tuple(counts)))
 
 
+def _check_own(what: str, sent: int, received: int) -> None:
+    """ValueError unless what this rank sends to itself fits."""
+    if sent != received:
+        raise ValueError(
+            f"{what}: the tensor of this rank has {sent} bytes, but the output for it has {received}"
+        )
+
+
 def _copy_bytes(target, target_start: int, source, source_start: int, count: int) -> None:
     """Copies ``count`` bytes from one contiguous tensor to another."""
-    if count:
-        to, of = (x.data.reshape(-1).view(ALL["uint8"]) for x in (target, source))
-        to[target_start : target_start + count].copy_(of[source_start : source_start + count])
+    ctypes.memmove(target.data_ptr() + target_start, source.data_ptr() + source_start, count)
 
 
 def _offsets(counts) -> list:

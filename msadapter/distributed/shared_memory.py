@@ -5,6 +5,7 @@ shared memory is an anonymous file of the group's first rank, so nothing is left
 """
 
 import os
+import struct
 
 from .._host.native import load
 from . import mpi_world
@@ -14,8 +15,12 @@ from .reduce_op import ReduceOp
 _C = load()
 
 _SLOT = 1 << 19  # bytes of a chunk; the slots of a few ranks fit a processor's shared cache
-_LARGE = 1 << 19  # size in bytes from which this is faster than MPI
+# Sizes in bytes from which this is faster than MPI: of messages and parts of all_to_all, of broadcasts, of other collectives
+_LARGE, _BROADCAST, _COLLECTIVE = 1 << 19, 1 << 16, 1 << 14
 _PATIENCE = 0.00005  # seconds for which a poll waits for the first chunk of the other ranks
+# MPI's message about a large one: a mark, the size and the number of the message. Nobody sends these bytes by chance.
+_ANNOUNCEMENT = struct.Struct("<8sQQ")
+_MARK = b"\xd5large\x9c\xe1"
 _REDUCTIONS = {"SUM": 0, "AVG": 1, "PRODUCT": 2, "MIN": 3, "MAX": 4, "BAND": 5, "BOR": 6, "BXOR": 7}
 
 
@@ -51,6 +56,22 @@ class _Transfer:
         )
 
 
+def check_size(source: int, sent: int, wanted: int) -> None:
+    """DistBackendError unless a message fits the tensor that receives it."""
+    if sent != wanted:
+        raise DistBackendError(
+            f"rank {source} of the group has sent {sent} bytes, but the tensor that receives them has {wanted}"
+        )
+
+
+def announced(buffer, count: int) -> int | None:
+    """The size of a large message if MPI's message of `count` bytes announces one."""
+    if count != _ANNOUNCEMENT.size:
+        return None
+    mark, size, _ = _ANNOUNCEMENT.unpack_from(buffer)
+    return size if mark == _MARK else None
+
+
 class _Receive:
     """A receive. MPI's message carries the number of the sender's message in shared memory."""
 
@@ -65,7 +86,10 @@ class _Receive:
             if not self._request.Test(seen):
                 return False
             self._source = seen.Get_source()
-            number = int.from_bytes(self._announcement, "little")
+            count = seen.Get_count(mpi_world.job.mpi.BYTE)
+            size = announced(self._announcement, count)
+            check_size(self._source, count if size is None else size, self._target.nbytes)
+            number = _ANNOUNCEMENT.unpack_from(self._announcement)[2]
             self._transfer = _C.channels_receive(self._channels, self._target, self._source, number)
         if status is not None:
             status.Set_source(self._source)
@@ -82,12 +106,20 @@ class SharedMemory:
         self._comm, self._slots, self._channels = comm, slots, channels
 
     def carries(self, size: int) -> bool:
-        """True if a transfer of this number of bytes uses shared memory."""
+        """True if a message, or a part of an all-to-all, of this number of bytes uses shared memory."""
         return size >= _LARGE
+
+    def broadcasts(self, size: int) -> bool:
+        """True if a broadcast of this number of bytes uses shared memory. Then its root waits for all ranks."""
+        return size >= _BROADCAST
+
+    def gathers(self, size: int) -> bool:
+        """True if an all-gather whose result has this number of bytes uses shared memory."""
+        return size >= _COLLECTIVE
 
     def reduces(self, tensor, op) -> bool:
         """True if a reduction of this tensor uses shared memory."""
-        code = _REDUCTIONS.get(ReduceOp(op).op.name) if self.carries(tensor.nbytes) else None
+        code = _REDUCTIONS.get(ReduceOp(op).op.name) if tensor.nbytes >= _COLLECTIVE else None
         return code is not None and _C.shared_reduces(tensor, code)
 
     def all_reduce(self, data, op) -> _Request:
@@ -111,14 +143,14 @@ class SharedMemory:
     def send(self, data, dst: int, tag: int) -> _Transfer:
         """Sends contiguous data to a rank. MPI sends the number of the message, so tags and senders match as usual."""
         transfer, number = _C.channels_send(self._channels, data, dst)
-        announcement = number.to_bytes(8, "little")
+        announcement = _ANNOUNCEMENT.pack(_MARK, data.nbytes, number)
         return _Transfer(
             transfer, self._comm.Isend([announcement, mpi_world.job.mpi.BYTE], dst, tag), announcement
         )
 
     def receive(self, target, src: int, tag: int) -> _Receive:
         """Receives a message of `src`, which may be MPI.ANY_SOURCE, into the contiguous `target`."""
-        announcement = bytearray(8)
+        announcement = bytearray(_ANNOUNCEMENT.size)
         request = self._comm.Irecv([announcement, mpi_world.job.mpi.BYTE], src, tag)
         return _Receive(self._channels, target, announcement, request)
 
@@ -132,6 +164,8 @@ class _NoSharedMemory:
 
     def carries(self, size: int) -> bool:
         return False
+
+    broadcasts = gathers = carries
 
     def reduces(self, tensor, op) -> bool:
         return False

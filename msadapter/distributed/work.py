@@ -6,6 +6,7 @@ import time
 
 from ..futures import Future
 from . import progress, watchdog
+from .errors import DistBackendError
 
 
 class Work:
@@ -120,19 +121,14 @@ _YIELDS = 0.001  # seconds of yielding before it sleeps between polls
 class MpiWork(Work):
     """A nonblocking MPI operation. The objects in `keep` stay alive until it has ended, even if nobody waits for it."""
 
-    def __init__(
-        self, backend, name, tensor, request, result, finish, keep, source, message=False, comparison=None
-    ):
+    def __init__(self, backend, name, tensor, request, result, finish, keep, source=-1, comparison=None):
         super().__init__(result, finish, source)
         self.backend, self.name, self.sequence = backend, name, backend.sequence
         self.shape = None if tensor is None else tuple(tensor.shape)
         self.dtype = None if tensor is None else tensor.dtype
-        self.message = message
+        self._record, self.message = comparison, comparison is None  # messages have no signatures
         self._request, self._keep, self._ended = request, (keep, tensor), False
-        self._comparison, self._moved = (
-            comparison,
-            False,
-        )  # signatures that have not come; whether the data has
+        self._moved = self._agreed = False  # whether the data, and the signatures, have come
         self._lock = threading.Lock()
 
     def in_background(self) -> None:
@@ -152,20 +148,17 @@ class MpiWork(Work):
             return self._ended
 
     def _test(self) -> bool:
-        """Return whether the data has arrived and all signatures agree. Raises an error as soon as one does not."""
-        comparison = self._comparison
-        if comparison is None:
-            return self._moved or self._data_has_moved()
+        """Whether the data has moved and the signatures of all ranks agree; an error as soon as they do not."""
+        if self._record is None:
+            return self._data_has_moved()
         try:
             self._moved = self._moved or self._data_has_moved()
-            if not comparison.Test():
-                return False
+            self._agreed = self._agreed or self._record.Test()
         except Exception:
-            abandon(self._keep, self._request, comparison, self._result)
-            comparison.explain()
+            abandon(self._keep, self._request, self._record, self._result)
+            self._record.explain()
             raise
-        self._comparison = None
-        return self._moved
+        return self._moved and self._agreed
 
     def _data_has_moved(self) -> bool:
         if self._source >= 0 or not self.name.startswith("RECV"):
@@ -204,6 +197,9 @@ class MpiWork(Work):
             if waited > looked:
                 self._see_who_is_alive()
                 looked = waited + 1.0
+            self._see_what_others_wait_for(waited)
+        if self._record is not None:
+            self._record.forget()
 
     def _see_who_is_alive(self):
         """Raises DistBackendError if a process that this operation needs has terminated."""
@@ -213,6 +209,15 @@ class MpiWork(Work):
         # its earlier messages may still arrive, so poll once more
         if dead and not self.poll():
             raise watchdog.deserted(self, dead)
+
+    def _see_what_others_wait_for(self, waited):
+        """Raises DistBackendError if another rank waits for another operation instead of this one."""
+        if self._record is not None:
+            try:
+                self._record.look(waited)
+            except DistBackendError:
+                abandon(self._keep, self._request, self._record, self._result)
+                raise
 
     def is_completed(self) -> bool:
         if not self.poll():

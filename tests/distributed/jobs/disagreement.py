@@ -5,13 +5,18 @@ Small and large tensors, on purpose without any debug level. Every case has a gr
 
 import itertools
 import os
+import time
 from datetime import timedelta
 
 import torch
 import torch.distributed as dist
 from torch.distributed import ReduceOp
 
+from msadapter.distributed import signatures
+
 SIZES = (4, 5000)
+signatures._SOON = 0.2  # seconds until a rank that waits compares what it waits for
+TIMEOUT = 60.0  # seconds; a mismatch that is noticed by it alone is noticed late
 
 
 def all_reduce(group, count, dtype, op):
@@ -80,18 +85,78 @@ def uneven(rank, size, wrong):
     dist.all_to_all_single(torch.zeros(sum(received)), torch.ones(sum(sent)), received, sent, group=group)
 
 
-def broadcast_of_another_dtype(rank, size):
-    """The root can finish a broadcast alone. The difference is found at the next operation that no rank can finish alone."""
-    group = dist.new_group()
-    dist.broadcast(torch.ones(4, dtype=torch.int32 if rank == 1 else torch.float32), 0, group=group)
+def gather(group, count, dtype, op, root=0):
+    size = dist.get_world_size()
+    parts = [torch.zeros(count, dtype=dtype) for _ in range(size)] if dist.get_rank() == root else None
+    dist.gather(torch.ones(count, dtype=dtype), parts, root, group=group)
+
+
+def gather_into(group, count, dtype, op, root=0):
+    """The receiver has other tensors than the senders."""
+    size = dist.get_world_size()
+    parts = [torch.zeros(4 if part == root else count, dtype=dtype) for part in range(size)]
+    mine = torch.ones(4, dtype=dtype)
+    dist.gather(mine, parts if dist.get_rank() == root else None, root, group=group)
+
+
+def scatter(group, count, dtype, op, root=0):
+    size = dist.get_world_size()
+    parts = [torch.ones(count, dtype=dtype) for _ in range(size)] if dist.get_rank() == root else None
+    dist.scatter(torch.zeros(count, dtype=dtype), parts, root, group=group)
+
+
+def reduce(group, count, dtype, op, root=0):
+    dist.reduce(torch.ones(count, dtype=dtype), root, op=op, group=group)
+
+
+def broadcast(group, count, dtype, op, root=0):
+    dist.broadcast(torch.ones(count, dtype=dtype), root, group=group)
+
+
+LARGE = 1 << 18
+
+
+def rooted_cases(size):
+    """The same for the operations with a root, where rank 1 is another rank than the root, or the root itself."""
+    for root in (0, 1):
+        for name in (gather, scatter, reduce, broadcast):
+            plain = (name, 4, torch.float32, ReduceOp.SUM, root)
+            yield f"{name.__name__} to {root} size", (name, 5, *plain[2:]), plain
+            yield f"{name.__name__} to {root} less", (name, 3, *plain[2:]), plain
+            yield f"{name.__name__} to {root} dtype", (name, 4, torch.int32, *plain[3:]), plain
+            yield f"{name.__name__} to {root} other", (barrier, *plain[1:4]), plain
+        plain = (reduce, 4, torch.float32, ReduceOp.SUM, root)
+        yield f"reduce to {root} reduction", (*plain[:3], ReduceOp.MAX, root), plain
+        plain = (broadcast, LARGE, torch.float32, ReduceOp.SUM, root)
+        yield f"large broadcast of {root} size", (broadcast, LARGE + 1, *plain[2:]), plain
+        yield f"large broadcast of {root} less", (broadcast, LARGE - 1, *plain[2:]), plain
+        yield f"large broadcast of {root} dtype", (broadcast, LARGE, torch.int32, *plain[3:]), plain
+        yield f"large broadcast of {root} small", (broadcast, 4, *plain[2:]), plain
+        yield f"large broadcast of {root} other", (barrier, *plain[1:4]), plain
+        small = (broadcast, 4, *plain[2:])
+        yield f"small broadcast of {root} large", plain, small
+    for name in (gather, scatter, reduce, broadcast):
+        plain = (name, 4, torch.float32, ReduceOp.SUM, 0)
+        yield f"{name.__name__} another root", (*plain[:4], 1), plain
+    plain = (broadcast, LARGE, torch.float32, ReduceOp.SUM, 0)
+    yield "large broadcast another root", (*plain[:4], 1), plain
+    same = (gather_into, 5, torch.float32, ReduceOp.SUM, 1)
+    yield "gather into larger parts", same, same
+
+
+def then_a_barrier(name, group, *arguments):
+    """Those who send nothing but their own data learn of it at the next operation that nobody ends alone."""
+    name(group, *arguments)
     dist.barrier(group=group)
 
 
 def refused(call, *arguments) -> str:
+    begin = time.monotonic()
     try:
         call(*arguments)
     except dist.DistBackendError as err:
-        return "refused" if "Detected mismatch" in str(err) else f"another error: {err}"
+        found = "refused" if "Detected mismatch" in str(err) else f"another error: {err}"
+        return found if time.monotonic() - begin < TIMEOUT / 2 else "refused late"
     return "not noticed"
 
 
@@ -99,8 +164,37 @@ def say(text):
     os.write(1, f"{text}\n".encode())  # in one piece: the ranks share the pipe
 
 
+def message(rank, sent, received):
+    """Rank 0 sends to rank 1, whose tensor has another size. Only the receiver can tell."""
+    group = dist.new_group()
+    if rank == 0:
+        dist.isend(torch.ones(sent), 1, group=group)
+    if rank != 1:
+        return "refused"
+    try:
+        dist.recv(torch.zeros(received), 0, group=group)
+    except dist.DistBackendError as err:
+        if "sent" in str(err) or "truncated" in str(err):
+            return "refused"
+        return f"another error: {err}"
+    return "not noticed"
+
+
+MESSAGES = (
+    (4, 3),
+    (4, 5),
+    (0, 4),
+    (LARGE, 4),
+    (LARGE, 6),
+    (LARGE, 2),
+    (6, LARGE),
+    (2, LARGE),
+    (LARGE, LARGE + 1),
+)
+
+
 def main():
-    dist.init_process_group("gloo", timeout=timedelta(seconds=20))
+    dist.init_process_group("gloo", timeout=timedelta(seconds=TIMEOUT))
     rank, size = dist.get_rank(), dist.get_world_size()
     results = []
     for what, one, others in cases():
@@ -108,7 +202,10 @@ def main():
         results.append((what, refused(name, dist.new_group(), *arguments)))
     uneven(rank, size, wrong=False)
     results.append(("uneven parts", refused(uneven, rank, size, True)))
-    results.append(("broadcast", refused(broadcast_of_another_dtype, rank, size)))
+    for what, one, others in rooted_cases(size):
+        name, *arguments = one if rank == 1 else others
+        results.append((what, refused(then_a_barrier, name, dist.new_group(), *arguments)))
+    results += [(f"message {sent} {wanted}", message(rank, sent, wanted)) for sent, wanted in MESSAGES]
     for what, result in results:
         if result != "refused":
             say(f"rank {rank}: {what}: {result}")
