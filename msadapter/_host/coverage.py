@@ -30,6 +30,7 @@ ROOT = PACKAGE.parent
 SURFACE = ROOT / "tests" / "golden" / "surface.json"
 REASONS = ROOT / "docs" / "coverage_reasons.json"
 ANSWERS = ROOT / "docs" / "coverage_answers.json"
+ON_ASCEND = ROOT / "docs" / "ascend_answers.json"  # written by tests/conformance/simulated_npu.py
 PAGE = ROOT / "docs" / "coverage.md"
 _MISSING = object()
 
@@ -298,7 +299,7 @@ def _namespace(space: str, rows: list[Name]) -> list[str]:
     return lines
 
 
-def _operator_cells(row: Operator) -> tuple[str, str, str]:
+def _operator_cells(row: Operator, on_ascend: dict[str, str]) -> tuple[str, str, str, str]:
     parts = []
     if row.mindspore:
         parts.append(", ".join(row.mindspore))
@@ -306,7 +307,29 @@ def _operator_cells(row: Operator) -> tuple[str, str, str]:
         parts.append("CPU-only kernel " + ", ".join(row.ours))
     if row.kind == "composite" or not parts:
         parts.insert(0, "composite" + (" of " + ", ".join(row.through) if row.through else ""))
-    return f"`{row.name}`", row.forms, "; ".join(parts)
+    seen = on_ascend.get(row.name.removeprefix("Tensor."), "no samples")
+    return f"`{row.name}`", row.forms, "; ".join(parts), seen
+
+
+def _on_ascend() -> dict[str, str]:
+    """Return, for each operator of the table that PyTorch's samples reach, what they showed on the simulated NPU."""
+    found: dict[str, list[dict]] = {}
+    for row in json.loads(ON_ASCEND.read_text(encoding="utf-8"))["operators"].values():
+        name = re.sub(r"^torch\.(nn\.functional\.|Tensor\.)?", "", row["path"])
+        found.setdefault(name, []).append(row)
+    return {name: _worst(rows) for name, rows in found.items()}
+
+
+def _worst(rows: list[dict]) -> str:
+    """Return the worst outcome of an operator's samples, with the checks that had it, or with what ran on the host."""
+    order = ("passes", "falls back", "differs", "refused")
+    outcomes = [(check, outcome) for row in rows for check, outcome in row["outcomes"].items()]
+    worst = max((outcome for _, outcome in outcomes), key=order.index)
+    if worst == "passes":
+        return worst
+    if worst == "falls back":
+        return f"{worst}: {', '.join(sorted({call for row in rows for call in row['on host']}))}"
+    return f"{worst}: {', '.join(sorted({check for check, outcome in outcomes if outcome == worst}))}"
 
 
 def _answers() -> list[str]:
@@ -330,9 +353,20 @@ def _answers() -> list[str]:
     ]
 
 
+def _simulated_words() -> list[str]:
+    """Return what the column on the simulated NPU means."""
+    how = json.loads(ON_ASCEND.read_text(encoding="utf-8"))["how"]
+    return [
+        "The last column says what PyTorch's own samples showed on [the simulated NPU](simulated_npu.md), not on a device",
+        f"({how}). *Passes*: every sample gives PyTorch's answer. *Falls back*: so it does, but the named operators were computed",
+        "on the host for some samples ([ascend.md](ascend.md)). *Differs*, *refused*: some sample of the named checks gives",
+        "another answer or raises an error. *No samples*: PyTorch's database has none; other operators may call it.",
+    ]
+
+
 def page() -> str:
     """Return the text of docs/coverage.md."""
-    rows, table = names(), operators()
+    rows, table, on_ascend = names(), operators(), _on_ascend()
     version = json.loads(SURFACE.read_text(encoding="utf-8"))["torch"].partition("+")[0]
     lines = [
         "# What is supported",
@@ -352,9 +386,14 @@ def page() -> str:
         "",
         f"The table lists the {len(table)} operators that msadapter declares, and the MindSpore operators on which each one",
         "runs. On the CPU, msadapter's own kernels implement these MindSpore operators. *CPU-only kernel* means that MindSpore",
-        "has no such operator, so the operator does not run on an NPU yet. A *composite* consists of other operators of the table.",
+        "has no such operator, so an NPU's tensors are computed on the host. A *composite* consists of other operators of the table.",
         "",
-        *_table(("operator", "forms", "runs on"), (_operator_cells(row) for row in table)),
+        *_simulated_words(),
+        "",
+        *_table(
+            ("operator", "forms", "runs on", "Ascend (simulated)"),
+            (_operator_cells(row, on_ascend) for row in table),
+        ),
         "",
         "## Names",
         "",

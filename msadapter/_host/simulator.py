@@ -7,9 +7,11 @@ set. docs/simulated_npu.md says what it proves and what it does not. Standard li
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import hashlib
 import importlib.util
+import json
 import os
 import re
 import shutil
@@ -23,6 +25,9 @@ from . import cache, cache_limit, native
 from .cache import BuildError
 
 SWITCH = "MSADAPTER_SIMULATED_NPU"
+COUNTERS = (
+    "MSADAPTER_SIMULATED_NPU_COUNTERS"  # a folder into which each process writes its counters when it ends
+)
 SOURCES = Path(__file__).parents[2] / "kernels_ascend" / "simulator"
 _CANN_VERSION = "8.5.0"  # MindSpore 2.10 accepts 8.2 to 9.1
 _COMPILERS = 2  # processes at a time
@@ -276,7 +281,43 @@ def enable(verbose: bool | None = None) -> Path:
     for path in sorted((folder / "lib64").glob("*.so"), key=lambda path: path != library(folder)):
         ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
     _enabled = folder
+    if os.environ.get(COUNTERS):
+        atexit.register(_write_counters, Path(os.environ[COUNTERS]).absolute())
     return folder
+
+
+def _loaded() -> ctypes.CDLL:
+    if _enabled is None:
+        raise RuntimeError(f"this process does not run on the simulated NPU: set {SWITCH}=1 before it starts")
+    return ctypes.CDLL(str(library(_enabled)))
+
+
+def counters() -> dict[str, int]:
+    """Return what the simulated NPU did in this process so far, by name.
+
+    A name is that of an aclnn operator or of an HCCL function (how often it was launched), "tasks" (those of all streams
+    together), or "copies" and "bytes" with a direction, such as "copies host to device".
+    """
+    handle = _loaded()
+    handle.SimulatedNpuCounters.restype = ctypes.c_char_p
+    lines = handle.SimulatedNpuCounters().decode().splitlines()
+    return {name: int(number) for name, number in (line.split("\t") for line in lines)}
+
+
+def _write_counters(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(counters(), indent=1, sort_keys=True)
+    (folder / f"{os.getpid()}.json").write_text(text + "\n", encoding="utf-8")
+
+
+def inject_faults(text: str) -> None:
+    """Let coming events of this process fail: `kind@number` with commas between them; docs/simulated_npu.md lists the kinds.
+
+    Raises:
+        ValueError: the text is not of this form.
+    """
+    if _loaded().SimulatedNpuInjectFaults(text.encode()) != 0:
+        raise ValueError(f"{text!r} is not of the form kind@number with a known kind (docs/simulated_npu.md)")
 
 
 def operators(folder: Path) -> dict[str, tuple[str, str]]:

@@ -22,7 +22,8 @@ _LOW, _HIGH = -(1 << 63), (1 << 64) - 1
 
 
 def _int64(value: int):
-    return raw.FillScalar([], value - (1 << 64) if value >= 1 << 63 else value, ALL["int64"])
+    """Return a tensor on the host. MindSpore's operators read a seed there, also those of an NPU."""
+    return _C.host_int64(value - (1 << 64) if value >= 1 << 63 else value)
 
 
 @functools.cache

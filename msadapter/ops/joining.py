@@ -6,7 +6,7 @@ import itertools
 import math
 
 from .._values.size import Size
-from ._declare import composite, namespaces, op, raw, t
+from ._declare import _C, composite, namespaces, op, raw, t
 from ._geometry import wrap_dim
 from .view import make_tensor, room_for, zeros_of
 
@@ -32,6 +32,10 @@ def _cat_back(g, dim, lengths):
     native=("body", "gradient"),
 )
 def _cat(tensors, dim, lengths):
+    if _C.has_own_memory() and -1 in lengths and any(n >= 0 for n in lengths):
+        tensors = [
+            x for x, n in zip(tensors, lengths, strict=True) if n >= 0
+        ]  # MindSpore's operator refuses the others
     return raw.Concat(tensors, dim)
 
 

@@ -103,7 +103,7 @@ def embedding_renorm_(self, indices, max_norm, norm_type):
 @op("nn.functional.one_hot(Tensor input, int num_classes=-1) -> Tensor", forms="f", grad=None, whole=True)
 def one_hot(input, num_classes):
     """Return 1 at the class of each element and 0 elsewhere, along a new last dim."""
-    return raw.OneHotExt(input, num_classes, None, None, -1)
+    return raw.OneHotExt(input, num_classes, 1, 0, -1)
 
 
 # ---- dropout: torch's draws, one bernoulli(1 - p) an element in the type of the input

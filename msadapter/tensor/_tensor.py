@@ -570,7 +570,8 @@ def install() -> None:
     _C.bind_types(Tensor, Size)
     if not _C.fast_path() or device_target() != "CPU":
         load_operators()
-    native().RuntimeConf.get_instance().set_launch_blocking()
+    if not _C.has_own_memory():
+        native().RuntimeConf.get_instance().set_launch_blocking()  # results on the host are read without waiting
     from . import _float8  # noqa: F401  asks to be called
 
     when_complete(_join_mindspore)

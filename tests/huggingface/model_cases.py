@@ -170,10 +170,15 @@ def _inputs(torch, family: str) -> dict:
     return {"input_ids": ids, "labels": ids}
 
 
-def run(torch, transformers, family: str) -> dict:
-    """The loss, the norm of all gradients, some logits, and the outputs of greedy search, sampling and beam search."""
-    model = build(torch, transformers, family).train()
-    inputs = _inputs(torch, family)
+def run(torch, transformers, family: str, device: str = "cpu") -> dict:
+    """The loss, the norm of all gradients, some logits, and the outputs of greedy search, sampling and beam search.
+
+    Weights and inputs are drawn on the host. There is no sampling on other devices: their random numbers are others.
+    """
+    model = build(torch, transformers, family).train().to(device)
+    inputs = {
+        name: value if value is True else value.to(device) for name, value in _inputs(torch, family).items()
+    }
     output = model(**inputs)
     output.loss.backward()
     norms = [p.grad.double().norm() ** 2 for p in model.parameters() if p.grad is not None]
@@ -187,12 +192,13 @@ def run(torch, transformers, family: str) -> dict:
         return found
     model.eval()
     prompt = (
-        {"input_features": torch.randn(1, 8, 64)}
+        {"input_features": torch.randn(1, 8, 64).to(device)}
         if family == "whisper"
         else {"input_ids": inputs["input_ids"][:1, :8]}
     )
     torch.manual_seed(3)
     found["greedy"] = model.generate(**prompt, do_sample=False, max_new_tokens=6).tolist()
-    found["sample"] = model.generate(**prompt, do_sample=True, top_k=20, max_new_tokens=6).tolist()
+    if device == "cpu":
+        found["sample"] = model.generate(**prompt, do_sample=True, top_k=20, max_new_tokens=6).tolist()
     found["beam"] = model.generate(**prompt, num_beams=3, do_sample=False, max_new_tokens=6).tolist()
     return found

@@ -135,7 +135,7 @@ SIM_API int HcclCommDestroy(void *communicator) {
 }
 SIM_API int HcclCommResume(void *) { return kSuccess; }
 SIM_API int HcclGetCommAsyncError(void *, int *error) {
-  *error = ResultOf(DeviceError(false));
+  *error = ResultOf(DeviceError());
   return kSuccess;
 }
 SIM_API const char *HcclGetErrorString(int) { return LastReport(); }

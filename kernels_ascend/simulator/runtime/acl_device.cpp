@@ -38,7 +38,7 @@ SIM_API int aclInit(const char *) {
 SIM_API int aclFinalize() { return kOk; }
 SIM_API int aclnnInit(const char *) { return kOk; }
 SIM_API int aclnnFinalize() { return kOk; }
-SIM_API const char *aclGetRecentErrMsg() { return LastReport(); }
+SIM_API const char *aclGetRecentErrMsg() { return TakeReport(); }
 SIM_API const char *aclrtGetSocName() { return TheSettings().chip.c_str(); }
 SIM_API int aclrtGetVersion(int32_t *major, int32_t *minor, int32_t *patch) {
   *major = 1;
@@ -82,8 +82,9 @@ SIM_API int aclrtDeviceTaskAbort(int32_t id, uint32_t) {
   AbortTasks(id);
   return kOk;
 }
-SIM_API int aclrtGetLastError(int) { return DeviceError(true); }
-SIM_API int aclrtPeekAtLastError(int) { return DeviceError(false); }
+// Errors of calls of this thread. A device that has stopped stays so.
+SIM_API int aclrtGetLastError(int) { return TakeStatus(); }
+SIM_API int aclrtPeekAtLastError(int) { return LastStatus(); }
 SIM_API int aclrtDeviceCanAccessPeer(int32_t *can, int32_t, int32_t) {
   *can = 1;
   return kOk;

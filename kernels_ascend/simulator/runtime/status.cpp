@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include <utility>
+
 #include "settings.h"
 
 namespace sim {
@@ -11,6 +13,10 @@ namespace {
 std::string &LastText() {
   static thread_local std::string text;
   return text;
+}
+Status &LastNumber() {
+  static thread_local Status status = kOk;
+  return status;
 }
 std::string Printed(const char *format, va_list arguments) {
   char line[2048];
@@ -37,9 +43,17 @@ void Log(int level, const char *format, ...) {
 
 Status Report(Status status, const std::string &text) {
   LastText() = "[simulated NPU] " + text;
+  LastNumber() = status;
   Log(1, "error %d: %s", status, text.c_str());
   return status;
 }
 
+Status LastStatus() { return LastNumber(); }
+Status TakeStatus() { return std::exchange(LastNumber(), kOk); }
 const char *LastReport() { return LastText().c_str(); }
+const char *TakeReport() {
+  static thread_local std::string taken;
+  taken = std::exchange(LastText(), "");
+  return taken.c_str();
+}
 }  // namespace sim

@@ -36,7 +36,12 @@ std::string Format(const char *format, ...) __attribute__((format(printf, 1, 2))
 
 // Remembers the text that aclGetRecentErrMsg returns in this thread, and returns the status.
 Status Report(Status status, const std::string &text);
+// The status that this thread reported last. TakeStatus forgets it, as aclrtGetLastError does.
+Status LastStatus();
+Status TakeStatus();
 const char *LastReport();
+// The same, and forgets it, as aclGetRecentErrMsg does. The text stays valid until the next call in this thread.
+const char *TakeReport();
 
 // Prints to stderr if the log level asks for it.
 void Log(int level, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -245,11 +245,7 @@ void AbortTasks(int id) {
   ResetDevice(id);
 }
 
-Status DeviceError(bool forget) {
-  const Status status = ErrorOf(CurrentDevice());
-  if (forget) ResetDevice(CurrentDevice());
-  return status;
-}
+Status DeviceError() { return ErrorOf(CurrentDevice()); }
 
 EventHandle *NewEvent() { return new EventHandle{std::make_shared<EventState>()}; }
 

@@ -28,8 +28,8 @@ Status WaitFor(Stream *stream, int milliseconds = -1);
 Status WaitForDevice(int milliseconds = -1);
 // Drops what is queued and forgets the error (aclrtDeviceTaskAbort).
 void AbortTasks(int device);
-// The error of the current device. forget: as aclrtGetLastError does.
-Status DeviceError(bool forget);
+// The error that stopped the current device. It stays until the device is reset.
+Status DeviceError();
 
 // ---- events
 struct EventState;

@@ -24,6 +24,13 @@ uint64_t Node::next_sequence() {
 }
 
 Node::~Node() { drop_python(); }
+void Node::destroy(BackwardNode *node) {
+  if (PyGILState_Check()) return CustomDeleter(node);
+  if (!Py_IsInitialized()) return;  // Python has ended, and with it the objects of the node
+  const PyGILState_STATE state = PyGILState_Ensure();
+  CustomDeleter(node);
+  PyGILState_Release(state);
+}
 void Node::drop_python() { python = nullptr; }
 
 mindspore::ValuePtrList Node::CallBackward(const mindspore::ValuePtrList &grads) {
@@ -96,7 +103,7 @@ std::shared_ptr<AccumulateGrad> make_accumulator(const TensorPtr &t) {
   }
   auto node = m->UnsafeGetGradNodeImpl();
   if (node && is_accumulator(node.get())) return std::static_pointer_cast<AccumulateGrad>(node);
-  auto acc = BackwardNode::Create<AccumulateGrad>(t);
+  auto acc = Node::make<AccumulateGrad>(t);
   acc->add_output_metadata(t);
   m->set_grad_node(acc);
   return acc;

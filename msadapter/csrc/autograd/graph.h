@@ -27,6 +27,12 @@ class Node : public BackwardNode {
  public:
   Node(const std::string &name, size_t outputs) : BackwardNode(name, outputs) {}
   ~Node() override;
+  // Creates a node. It has Python objects, so it is destroyed with the interpreter's lock held. The last owner of a
+  // tensor and its node may be a thread of MindSpore's queue of operators.
+  template <class Derived, class... Args>
+  static std::shared_ptr<Derived> make(Args &&...args) {
+    return std::shared_ptr<Derived>(new Derived(std::forward<Args>(args)...), destroy);
+  }
   // grads has one entry for each output; null means that no gradient arrived. Returns one gradient for each edge.
   virtual Tensors apply(const Tensors &grads) = 0;
   mindspore::ValuePtrList CallBackward(const mindspore::ValuePtrList &grads) override;
@@ -50,6 +56,7 @@ class Node : public BackwardNode {
   std::unique_ptr<HookSet> hooks_;
   uint64_t sequence_ = next_sequence();
   static uint64_t next_sequence();
+  static void destroy(BackwardNode *node);
 };
 using NodePtr = std::shared_ptr<Node>;
 

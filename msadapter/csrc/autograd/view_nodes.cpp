@@ -194,11 +194,9 @@ class CopySlices final : public Node {
   Window at_;
 };
 
-NodePtr view_of_base(const TensorPtr &view, const TensorPtr &base) {
-  return BackwardNode::Create<ViewOfBase>(view, base);
-}
+NodePtr view_of_base(const TensorPtr &view, const TensorPtr &base) { return Node::make<ViewOfBase>(view, base); }
 NodePtr copy_slices(const TensorPtr &view, const TensorPtr &base, const NodePtr &inner) {
-  return BackwardNode::Create<CopySlices>(view, base, inner);
+  return Node::make<CopySlices>(view, base, inner);
 }
 
 }  // namespace msa

@@ -69,6 +69,12 @@ bool integers(const Operand *args, int n) {
 bool bfloat16(const Operand *args, int n) {
   return has_dtype(args, n, [](DType d) { return d == DType::BF16; });
 }
+bool float64(const Operand *args, int n) {
+  return has_dtype(args, n, [](DType d) { return d == DType::F64; });
+}
+bool float16(const Operand *args, int n) {
+  return has_dtype(args, n, [](DType d) { return d == DType::F16; });
+}
 bool bools(const Operand *args, int n) {
   return has_dtype(args, n, [](DType d) { return d == DType::Bool; });
 }
@@ -109,6 +115,9 @@ bool size_and_scales(const Operand *args, int n) {
 constexpr Limit kNoDims = {without_dims, "a tensor without dims"};
 constexpr Limit kEmpty = {is_empty, "an empty tensor"};
 constexpr Limit kIntegers = {integers, "integers"};
+constexpr Limit kBools = {bools, "bools"};
+constexpr Limit kFloat64 = {float64, "float64"};
+constexpr Limit kFloat16 = {float16, "float16"};
 constexpr Limit kBfloat16 = {bfloat16, "bfloat16"};
 constexpr Limit kWindow2d = {other_window<2>, "a window of other than two dims"};
 constexpr Limit kWindow3d = {other_window<3>, "a window of other than three dims"};
@@ -136,18 +145,23 @@ const std::unordered_map<std::string, std::vector<Limit>> &limits() {
       {"BatchMatMulExt", {kIntegers}},
       {"BatchNormExt", {{ranks_2_to_5, "a tensor of fewer than two or more than five dims"}}},
       {"Ceil", {kIntegers}},
-      {"ClampTensor", {{bools, "bools"}, {wider_bounds, "bounds with other sizes than the tensor"}}},
+      {"ClampTensor", {kBools, {wider_bounds, "bounds with other sizes than the tensor"}}},
       {"Convolution", {kIntegers}},
       {"ConvolutionStr", {kIntegers}},
       {"Cummax", {kNoDims}},
       {"CumminExt", {kNoDims}},
+      {"Dense", {kIntegers}},
       {"Dot", {kIntegers}},
       {"GatherD", {kNoDims, {positions_of_other_types, "an index that is not int32 or int64"}}},
+      {"GridSampler2D", {kFloat16}},
+      {"GridSampler2DGrad", {kFloat16}},
       {"GroupNorm", {{absent<2>, kAbsentWeight}}},      // input, groups, weight
       {"GroupNormGrad", {{absent<4>, kAbsentWeight}}},  // gradient, input, mean, rstd, weight
       {"HistcExt", {kBfloat16}},
+      {"Im2ColExt", {kIntegers}},
       {"InplaceIndexPut", {{absent_positions, "dims without an index"}}},
       {"LinSpaceExt", {{no_steps, "zero steps"}}},
+      {"LinalgVectorNorm", {kFloat64}},
       {"LogSoftmax", {kNoDims}},
       {"LogSoftmaxGrad", {kNoDims}},
       {"MatMul", {kIntegers}},
@@ -161,13 +175,15 @@ const std::unordered_map<std::string, std::vector<Limit>> &limits() {
       {"MishGradExt", {kBfloat16}},
       {"Mm", {kIntegers}},
       {"Mv", {kIntegers}},
+      {"OneHotExt", {kEmpty}},
       {"PReLU", {{weight_with_dims, "a weight of several dims"}}},
       {"Polar", {{other_shapes, "operands of different shapes"}}},
-      {"RmsNorm", {{absent<1>, kAbsentWeight}}},  // input, weight
+      {"RmsNorm", {{absent<1>, kAbsentWeight}, kEmpty}},  // input, weight
       {"ScatterAddExt", {kNoDims}},
       {"SearchSorted", {kBfloat16}},
       {"Softmax", {kNoDims}},
       {"SoftmaxBackward", {kNoDims}},
+      {"Square", {kBools}},
       {"Trunc", {kIntegers}},
       {"UpsampleBicubic2D", {kSizeAndScales}},
       {"UpsampleBilinear2D", {kSizeAndScales}},
@@ -176,6 +192,7 @@ const std::unordered_map<std::string, std::vector<Limit>> &limits() {
       {"UpsampleNearest2D", {kSizeAndScales}},
       {"UpsampleNearest3D", {kSizeAndScales}},
       {"UpsampleTrilinear3D", {kSizeAndScales}},
+      {"Vdot", {kIntegers}},
   };
   return table;
 }
@@ -201,6 +218,11 @@ bool converts_complex(const Operator &op, const Operand *args) {
 }
 
 }  // namespace
+
+HostCalls &host_calls() {
+  static HostCalls calls;
+  return calls;
+}
 
 std::vector<std::pair<std::string, std::string>> npu_limits() {
   std::vector<std::pair<std::string, std::string>> all;

@@ -1,5 +1,7 @@
 // What MindSpore's operators for an NPU do not take of the calls that PyTorch allows.
 #pragma once
+#include <map>
+
 #include "operators.h"
 
 namespace msa {
@@ -10,5 +12,10 @@ const char *why_not_on_npu(const Operator &op, const Operand *args, int n);
 
 // Every MindSpore operator with such a limit, and what it does not take.
 std::vector<std::pair<std::string, std::string>> npu_limits();
+
+// How often operators of NPU tensors were computed on the host since the start of the process: by operator and by what
+// MindSpore's operator does not take, which is empty if MindSpore has no such operator.
+using HostCalls = std::map<std::pair<std::string, std::string>, int64_t>;
+HostCalls &host_calls();
 
 }  // namespace msa

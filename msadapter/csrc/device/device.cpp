@@ -6,7 +6,9 @@
 #include "include/pynative/utils/runtime/op_runner.h"
 #include "include/runtime/hardware_abstract/device_context/device_context.h"
 #include "include/runtime/pipeline/pipeline.h"
+#include "include/utils/callback.h"
 #include "include/utils/ms_context.h"
+#include "pybind_api/gil_scoped_long_running.h"
 #include "geometry.h"
 #include "operators.h"
 #include "runtime/hardware_abstract/utils.h"
@@ -24,6 +26,29 @@ CopyCounts &copy_counts() {
 }
 
 namespace {
+
+// The words by which programs recognise a fault of the hardware. They are torch_npu's, by the error numbers of CANN.
+const char *fault_of(int error) {
+  switch (error) {
+    case 507053: return "UCE ERROR";
+    case 507054: return "HBM MULTI BIT ECC ERROR";
+    case 507055: return "SUSPECT MEM ERROR";
+    case 507056: return "HCCS LINK ERROR";
+    case 507057: return "SUSPECT REMOTE ERROR";
+    default: return nullptr;
+  }
+}
+
+// Raises the error of a call that failed: what failed, the fault of the hardware if it is one, and CANN's own message.
+template <class... Parts>
+[[noreturn]] void fail_on_device(const Parts &...what) {
+  const auto number = GET_COMMON_CALLBACK(TftGetErrorCode, int);
+  const auto message = GET_COMMON_CALLBACK(TftGetRecentErrMsg, const char *);
+  const int error = number ? number() : 0;
+  const char *fault = fault_of(error), *said = message ? message() : nullptr;
+  fail(what..., " failed", fault ? ": " : "", fault ? fault : "", said && *said ? ": " : "", said ? said : "",
+       " (error ", error, ")");
+}
 
 // A device of MindSpore, reached through its runtime.
 class MindSporeDevice final : public Device {
@@ -52,16 +77,16 @@ class MindSporeDevice final : public Device {
 
   void to_host(void *host, const void *device, size_t bytes) override {
     synchronise();
-    check(memory().CopyDirectly(host, bytes, device, bytes, CopyType::kD2H), "copying ", bytes,
-          " bytes from the accelerator failed");
+    if (!memory().CopyDirectly(host, bytes, device, bytes, CopyType::kD2H))
+      fail_on_device("copying ", bytes, " bytes from the accelerator");
     ++copy_counts().to_host;
     copy_counts().bytes_to_host += static_cast<int64_t>(bytes);
   }
 
   void from_host(void *device, const void *host, size_t bytes) override {
     synchronise();  // the block may still be used by work that was issued before its owner released it
-    check(memory().CopyDirectly(device, bytes, host, bytes, CopyType::kH2D), "copying ", bytes,
-          " bytes to the accelerator failed");
+    if (!memory().CopyDirectly(device, bytes, host, bytes, CopyType::kH2D))
+      fail_on_device("copying ", bytes, " bytes to the accelerator");
     ++copy_counts().from_host;
     copy_counts().bytes_from_host += static_cast<int64_t>(bytes);
   }
@@ -69,9 +94,10 @@ class MindSporeDevice final : public Device {
   uint32_t current_stream() const override { return static_cast<uint32_t>(memory().GetCurrentStreamId()); }
 
   void synchronise() override {
-    mindspore::runtime::Pipeline::Get().WaitAll();
+    mindspore::GilReleaseWithCheck others_run;
+    finish_queue();
     memory().BindDeviceToCurrentThread(false);
-    check(memory().SyncAllStreams(), "waiting for the accelerator failed");
+    if (!memory().SyncAllStreams()) fail_on_device("waiting for the accelerator");
   }
 
  private:
@@ -125,7 +151,10 @@ int accelerator_tag() {
   return 1 + static_cast<int>(mindspore::MsContext::GetInstance()->get_param<uint32_t>(mindspore::MS_CTX_DEVICE_ID));
 }
 
-void finish_queue() { mindspore::runtime::Pipeline::Get().WaitAll(); }
+void finish_queue() {
+  mindspore::GilReleaseWithCheck others_run;  // the threads of the queue may need the interpreter's lock
+  mindspore::runtime::Pipeline::Get().WaitAll();
+}
 
 void *data_pointer(const TensorPtr &t) {
   if (on_cpu(t)) return view_of(t).data;

@@ -2,7 +2,6 @@
 
 #include <cstdlib>
 #include <optional>
-#include <set>
 
 #include "include/pynative/utils/runtime/op_runner.h"
 #include "kernel/cpu/cpu_kernel.h"
@@ -118,13 +117,19 @@ static DType dtype_of_number(const Scalar &s) {
   return number_dtype && category(own) <= category(*number_dtype) ? *number_dtype : own;
 }
 
+static TensorPtr number_on_host(const Scalar &value, DType dtype) {
+  DeviceScope host(0);
+  TensorPtr t = new_tensor(dtype, Dims{});
+  const Tensor v = view_of(t);
+  MSA_SWITCH_ALL(v.dtype, "number", (*v.ptr<T>() = value.wrapped<T>()));
+  return t;
+}
+
 TensorPtr Unbox<TensorPtr>::get(const Operand &o) {
   if (o.tensor || o.kind != Arg::kScalar) return o.tensor;
-  DeviceScope host(0);
-  TensorPtr t = new_tensor(dtype_of_number(o.scalar), Dims{});
-  const Tensor v = view_of(t);
-  MSA_SWITCH_ALL(v.dtype, "number", (*v.ptr<T>() = o.scalar.wrapped<T>()));
-  return operators_device == mindspore::device::DeviceType::kCPU ? t : copy_to_device(t, accelerator_tag());
+  const DType dtype = dtype_of_number(o.scalar);
+  if (operators_device != mindspore::device::DeviceType::kCPU) return number_on_accelerator(o.scalar, dtype);
+  return number_on_host(o.scalar, dtype);
 }
 mindspore::Int64ImmPtr Unbox<mindspore::Int64ImmPtr>::get(const Operand &o) {
   return std::make_shared<mindspore::Int64Imm>(o.kind == Arg::kDType ? to_ms(o.dtype) : o.scalar.to<int64_t>());
@@ -340,11 +345,20 @@ static Tensors call_mindspore(const Operator *op, const Operand *args, int n, mi
 }
 
 // ---------------------------------------------------------------- on an accelerator
+TensorPtr number_on_accelerator(const Scalar &value, DType dtype) {
+  if (is_complex(dtype)) return copy_to_device(number_on_host(value, dtype), accelerator_tag());
+  static const Operator *fill = find_operator("FillScalar");
+  const Operand args[] = {Operand::of(Dims{}), Operand::of(value), Operand::of(dtype)};
+  return call_mindspore(fill, args, 3, accelerator()->type())[0];
+}
+
 // Operators run where their operands are. Without operands they run on the device that was asked for.
 static bool runs_on_accelerator(const Operand *args, int n) {
   const bool any = any_tensor(args, n, [](const TensorPtr &) { return true; });
   return any ? any_on_accelerator(args, n) : scope_tag() != 0;
 }
+
+bool runs_on_accelerator(const Operator &op) { return op.through_mindspore && op.runs_on(accelerator()->type()); }
 
 static void check_one_device(const Operand *args, int n) {
   const bool mixed = any_tensor(args, n, [](const TensorPtr &t) { return on_cpu(t) && !t->shape().empty(); });
@@ -353,11 +367,10 @@ static void check_one_device(const Operand *args, int n) {
         " and cpu!");
 }
 
-// Says once for each operator and reason that work is done on the host. `reason` is what the NPU's operator does not
-// take, or null if there is no operator.
-static void warn_of_host(const std::string &name, const char *reason) {
-  static std::set<std::string> warned;
-  if (!warned.insert(name + (reason ? reason : "")).second) return;
+// Counts work that is done on the host, and says so once for each operator and reason. `reason` is what the NPU's
+// operator does not take, or null if there is no operator.
+static void note_host_call(const std::string &name, const char *reason) {
+  if (++host_calls()[{name, reason ? reason : ""}] > 1) return;
   const std::string message =
       text(name,
            reason ? text(": MindSpore's operator for the NPU does not take ", reason, ". The call")
@@ -366,18 +379,11 @@ static void warn_of_host(const std::string &name, const char *reason) {
   if (PyErr_WarnEx(PyExc_UserWarning, message.c_str(), 1) < 0) throw PythonError{};
 }
 
-// Our own operators that write into their operands, beside MindSpore's Inplace* operators.
-static bool writes_operands(const Operator *op) {
-  static const std::set<std::string> names = {"EmbeddingRenorm", "ForeachScale", "FusedAdam", "FusedPointwise",
-                                              "FusedSgd"};
-  return names.count(op->name) > 0;
-}
-
 // Computes on the host what the accelerator has no operator for.
 static Tensors run_through_host(const Operator *op, const Operand *args, int n, const char *reason) {
   if (!op->kernel)
     throw NotImplementedError(text(op->name, ": MindSpore has no such operator for the NPU (docs/ascend.md)"));
-  if (any_on_accelerator(args, n)) warn_of_host(op->name, reason);
+  if (any_on_accelerator(args, n)) note_host_call(op->name, reason);
   std::vector<Operand> local(args, args + n);
   for (auto &o : local) {
     if (o.kind == Arg::kTensor) o.tensor = on_host(o.tensor);
@@ -386,7 +392,7 @@ static Tensors run_through_host(const Operator *op, const Operand *args, int n, 
   }
   DeviceScope scope(0);
   Tensors r = run_kernel(op->name.c_str(), op->kernel, local.data(), n, op->inplace ? &local[0].tensor : nullptr);
-  if (writes_operands(op))
+  if (op->kernel->writes_operands)
     for (int i = 0; i < n; ++i) {
       if (args[i].kind == Arg::kTensor && !on_cpu(args[i].tensor)) copy_tensor(args[i].tensor, local[i].tensor);
       for (size_t k = 0; k < args[i].tensors.size(); ++k)
@@ -423,7 +429,7 @@ static bool copied(const Operator *op, const Operand *args) {
 static Tensors run_on_accelerator(const Operator *op, const Operand *args, int n, const TensorPtr *destination) {
   if (copied(op, args)) return {args[0].tensor};
   check_one_device(args, n);
-  const bool exists = op->through_mindspore && op->runs_on(accelerator()->type());
+  const bool exists = runs_on_accelerator(*op);
   const char *reason = exists ? why_not_on_npu(*op, args, n) : nullptr;
   const bool there = exists && !reason;
   Tensors r = there ? call_mindspore(op, args, n, accelerator()->type()) : run_through_host(op, args, n, reason);

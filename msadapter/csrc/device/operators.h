@@ -46,6 +46,12 @@ struct Operand {
     o.scalar.i = v;
     return o;
   }
+  static Operand of(const Scalar &v) {
+    Operand o;
+    o.kind = Arg::kScalar;
+    o.scalar = v;
+    return o;
+  }
   static Operand of(const Dims &v) {
     Operand o;
     o.kind = Arg::kInts;
@@ -89,6 +95,11 @@ std::vector<std::string> mindspore_operators();
 // Runs without recording gradients. If the kernel is elementwise, it writes its results directly to `destination`.
 Tensors run_operator(const Operator *op, const Operand *args, int n, const TensorPtr *destination = nullptr);
 TensorPtr run1(const char *name, std::initializer_list<Operand> args);
+
+// Whether MindSpore has the operator for the accelerator.
+bool runs_on_accelerator(const Operator &op);
+// A tensor without dims that the accelerator fills with a number. Copying the number there would wait for the device.
+TensorPtr number_on_accelerator(const Scalar &value, DType dtype);
 
 // Whether operators on the CPU call our kernels directly. False with MSADAPTER_FAST=0: every operator then goes through
 // MindSpore's dispatch, as on an accelerator.

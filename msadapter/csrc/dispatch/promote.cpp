@@ -118,18 +118,20 @@ static void check_not_numbers_alone(const Op &op, const Operand *v) {
 }
 
 // Tensors without dims may be in host memory beside tensors of the accelerator, as in PyTorch.
-static void bring_to_accelerator(const Op &op, Operand *v) {
+// Returns whether the operands are there.
+static bool bring_to_accelerator(const Op &op, Operand *v) {
   bool there = false;
   for (int i : op.promote_params) there = there || (v[i].kind == Arg::kTensor && !on_cpu(v[i].tensor));
-  if (!there) return;
+  if (!there) return false;
   for (int i : op.promote_params) {
     TensorPtr &t = v[i].tensor;
     if (v[i].kind == Arg::kTensor && on_cpu(t) && t->shape().empty()) t = copy_to_device(t, accelerator_tag());
   }
+  return true;
 }
 
 void promote(const Op &op, Operand *v) {
-  if (has_accelerator()) bring_to_accelerator(op, v);
+  const bool there = has_accelerator() && bring_to_accelerator(op, v);
   if (v[0].kind == Arg::kScalar && !op.numbers_alone) check_not_numbers_alone(op, v);
   if (op.refuses_bool) refuse_bool(v[0], v[1]);
   const DType d = cast_target(op, v);
@@ -143,7 +145,7 @@ void promote(const Op &op, Operand *v) {
       if (from_ms(o.tensor->data_type()) != d) o.tensor = raw_cast(o.tensor, d);
     } else if (o.kind == Arg::kScalar && op.params[i].type == ParamType::kTensorOrScalar && !keep_numbers &&
                !one_number) {
-      o.tensor = scalar_tensor(o.scalar, d);
+      o.tensor = there ? number_on_accelerator(o.scalar, d) : scalar_tensor(o.scalar, d);
       o.kind = Arg::kTensor;
     } else if (o.kind == Arg::kTensors) {
       for (auto &t : o.tensors)

@@ -215,7 +215,7 @@ static void save(const Op &op, const Operand *before, PyObject **slots, OpNode *
 }
 
 static std::shared_ptr<OpNode> make_node(const Op &op, const Operand *before, PyObject **slots, size_t outputs) {
-  auto node = BackwardNode::Create<OpNode>(&op, outputs);
+  auto node = Node::make<OpNode>(&op, outputs);
   if (op.chain_of_views) node->rename(last_view(before[1]));
   node->inputs.resize(op.params.size());
   add_edges(op, before, node.get());
@@ -273,9 +273,13 @@ void resolve_kernel(Op &op) {
 }
 
 const Operator *mapping_for_number(const Op &op, const Operand *v) {
-  if (op.with_number.empty() || fast_path()) return nullptr;
+  if (op.with_number.empty()) return nullptr;
+  const bool there =
+      has_accelerator() && any_tensor(v, op.params.size(), [](const TensorPtr &t) { return !on_cpu(t); });
+  if (fast_path() && !there) return nullptr;  // our kernels take numbers
   for (auto &entry : op.with_number)
-    if (entry.kernel && v[entry.param].kind == Arg::kScalar && v[entry.param].scalar.kind != Scalar::kComplex)
+    if (entry.kernel && v[entry.param].kind == Arg::kScalar && v[entry.param].scalar.kind != Scalar::kComplex &&
+        (!there || runs_on_accelerator(*entry.kernel)))
       return entry.kernel;
   return nullptr;
 }

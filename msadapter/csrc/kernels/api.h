@@ -204,29 +204,33 @@ using Kernel = void (*)(Call &);
 struct KernelInfo {
   Kernel run = nullptr;
   bool elementwise = false;  // may write its result directly into an operand of the same shape
+  bool writes_operands =
+      false;  // changes some of its operands in place, although its name does not begin with "Inplace"
 };
 
 // Registers the kernel of the MindSpore operator `name`. A name that is registered twice is an error when the library
 // is loaded.
-void register_kernel(const char *name, Kernel k, bool elementwise);
+void register_kernel(const char *name, const KernelInfo &info);
 const KernelInfo *find_kernel(const std::string &name);
 std::vector<std::string> kernel_names();
 
 struct KernelRegistration {
-  KernelRegistration(const char *name, Kernel k, bool elementwise) { register_kernel(name, k, elementwise); }
+  KernelRegistration(const char *name, const KernelInfo &info) { register_kernel(name, info); }
 };
 // MSA_KERNEL(AddExt) { ... } defines and registers a kernel. Its body has the parameter `Call &c`. A comment behind the
 // name of a kernel lists its operands in the order of their positions; `?` marks an operand that may be absent, and the
-// names after `->` are the results. MSA_POINTWISE_KERNEL marks the kernel as elementwise.
-#define MSA_KERNEL_(Name, Elementwise)                                                     \
-  static void kernel_##Name(::msa::Call &c);                                               \
-  static ::msa::KernelRegistration registration_##Name(#Name, kernel_##Name, Elementwise); \
+// names after `->` are the results. MSA_POINTWISE_KERNEL marks the kernel as elementwise,
+// and MSA_WRITING_KERNEL as one that writes operands.
+#define MSA_KERNEL_(Name, Elementwise, Writes)                                                       \
+  static void kernel_##Name(::msa::Call &c);                                                         \
+  static ::msa::KernelRegistration registration_##Name(#Name, {kernel_##Name, Elementwise, Writes}); \
   static void kernel_##Name([[maybe_unused]] ::msa::Call &c)
-#define MSA_KERNEL(Name) MSA_KERNEL_(Name, false)
-#define MSA_POINTWISE_KERNEL(Name) MSA_KERNEL_(Name, true)
+#define MSA_KERNEL(Name) MSA_KERNEL_(Name, false, false)
+#define MSA_POINTWISE_KERNEL(Name) MSA_KERNEL_(Name, true, false)
+#define MSA_WRITING_KERNEL(Name) MSA_KERNEL_(Name, false, true)
 // Registers a kernel under a second operator name.
 #define MSA_KERNEL_ALIAS(Alias, Name) \
-  static ::msa::KernelRegistration registration_##Alias(#Alias, kernel_##Name, ::msa::find_kernel(#Name)->elementwise);
+  static ::msa::KernelRegistration registration_##Alias(#Alias, *::msa::find_kernel(#Name));
 
 // ---- errors with PyTorch's text. check(condition, "expected ", x, " but got ", y) throws RuntimeError with the joined
 // parts unless the condition holds.

@@ -127,7 +127,7 @@ const std::vector<std::string> &fused_instructions() {
   return names;
 }
 
-MSA_KERNEL(FusedPointwise) {  // operands, results (filled), program, constants
+MSA_WRITING_KERNEL(FusedPointwise) {  // operands, results (filled), program, constants
   c.out(0, DType::I64, Dims{0});
   const auto &inputs = c.list(0), &results = c.list(1);
   const std::vector<double> none;

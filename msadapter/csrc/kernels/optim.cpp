@@ -142,7 +142,7 @@ double norm_of(Call &c, const Tensor &in, double p) {
 // params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps (already advanced), lr, beta1, beta2,
 // weight_decay, eps, amsgrad, maximize, decoupled, grad_scale?, found_inf?
 // All lists but the gradients and the steps are changed in place.
-MSA_KERNEL(FusedAdam) {
+MSA_WRITING_KERNEL(FusedAdam) {
   c.out(0, DType::I64, Dims{0});
   if (c.has(15) && value_of(c.in(15)) != 0) return;
   const Adam a{c.real(6), c.real(7), c.real(8), c.real(9), c.real(10), c.flag(11), c.flag(12), c.flag(13)};
@@ -159,7 +159,7 @@ MSA_KERNEL(FusedAdam) {
 
 // params, grads, momentum_buffers (may be empty), weight_decay, momentum, lr, dampening, nesterov, maximize,
 // is_first_step, grad_scale?, found_inf?
-MSA_KERNEL(FusedSgd) {
+MSA_WRITING_KERNEL(FusedSgd) {
   c.out(0, DType::I64, Dims{0});
   if (c.has(11) && value_of(c.in(11)) != 0) return;
   check_lists(c, 1, 1);
@@ -184,7 +184,7 @@ MSA_KERNEL(ForeachNorm) {  // tensors, ord -> 1-d tensor of norms in the first t
   }
 }
 
-MSA_KERNEL(ForeachScale) {  // tensors (changed in place), factor: a one-element tensor
+MSA_WRITING_KERNEL(ForeachScale) {  // tensors (changed in place), factor: a one-element tensor
   c.out(0, DType::I64, Dims{0});
   const double factor = value_of(c.in(1));
   for (const Tensor &t : c.list(0))

@@ -26,8 +26,8 @@ std::string &duplicate_kernels() {  // reported when the module is loaded, becau
   static std::string names;
   return names;
 }
-void register_kernel(const char *name, Kernel k, bool elementwise) {
-  if (!table().emplace(name, KernelInfo{k, elementwise}).second) duplicate_kernels() += std::string(" ") + name;
+void register_kernel(const char *name, const KernelInfo &info) {
+  if (!table().emplace(name, info).second) duplicate_kernels() += std::string(" ") + name;
 }
 const KernelInfo *find_kernel(const std::string &name) {
   auto it = table().find(name);

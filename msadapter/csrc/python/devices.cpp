@@ -2,6 +2,7 @@
 #include "../device/ascend_limits.h"
 #include "../device/device.h"
 #include "../device/operators.h"
+#include "../dispatch/internal.h"
 #include "guarded.h"
 
 namespace msa {
@@ -71,7 +72,7 @@ PyObject *runs_on_accelerator(PyObject *, PyObject *name) {
     if (!text) throw PythonError{};
     if (!accelerator()) throw std::runtime_error("this process computes on the host only");
     const Operator *op = find_operator(text);
-    return PyBool_FromLong(op->runs_on && op->runs_on(accelerator()->type()));
+    return PyBool_FromLong(runs_on_accelerator(*op));
   });
 }
 
@@ -83,6 +84,29 @@ PyObject *limits(PyObject *, PyObject *) {
       if (PyList_Append(all.get(), pair.get()) < 0) throw PythonError{};
     }
     return all.release();
+  });
+}
+
+PyObject *py_host_calls(PyObject *, PyObject *) {
+  return guarded([] {
+    Ref all = checked(PyDict_New());
+    for (auto &[call, count] : host_calls()) {
+      Ref key = checked(Py_BuildValue("(ss)", call.first.c_str(), call.second.c_str()));
+      Ref value = checked(PyLong_FromLongLong(count));
+      if (PyDict_SetItem(all.get(), key.get(), value.get()) < 0) throw PythonError{};
+    }
+    return all.release();
+  });
+}
+
+PyObject *host_int64(PyObject *, PyObject *object) {
+  return guarded([&] {
+    const long long value = PyLong_AsLongLong(object);
+    if (PyErr_Occurred()) throw PythonError{};
+    Scalar number;
+    number.kind = Scalar::kInt;
+    number.i = value;
+    return wrap(scalar_tensor(number, DType::I64));
   });
 }
 
@@ -98,6 +122,9 @@ PyMethodDef functions[] = {
      "the tag of the device for which an operator's own code makes tensors, or -1 outside of such code"},
     {"npu_limits", limits, METH_NOARGS,
      "[(MindSpore operator, what it does not take on an NPU)]: such calls are computed on the host"},
+    {"host_calls", py_host_calls, METH_NOARGS,
+     "{(operator, what MindSpore's operator does not take or ''): how often NPU tensors were computed on the host}"},
+    {"host_int64", host_int64, METH_O, "an int64 tensor without dims in host memory, whatever the device of the scope"},
     {"synchronise_device", synchronise, METH_NOARGS, "wait until the accelerator has done all issued work"},
     {"copy_counts", py_copy_counts, METH_NOARGS,
      "(copies to the host, copies from the host, bytes to the host, bytes from the host) since the start"},

@@ -107,8 +107,7 @@ PyObject *make_function_node(PyObject *, PyObject *const *a, Py_ssize_t n) {
     if (!edges) throw PythonError{};
     Ref inputs = checked(PySequence_Fast(a[3], "")), outputs = checked(PySequence_Fast(a[4], "")),
         saved = checked(PySequence_Fast(a[5], ""));
-    auto node =
-        BackwardNode::Create<FunctionNode>(PyUnicode_AsUTF8(a[0]), PySequence_Fast_GET_SIZE(outputs.get()), a[1], a[2]);
+    auto node = Node::make<FunctionNode>(PyUnicode_AsUTF8(a[0]), PySequence_Fast_GET_SIZE(outputs.get()), a[1], a[2]);
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(inputs.get()); ++i) {
       PyObject *o = PySequence_Fast_GET_ITEM(inputs.get(), i);
       node->add_next_edge(edges->at(i));

@@ -1,0 +1,29 @@
+"""Faults of the simulated NPU as a PyTorch program sees them: run by test_torch.py.
+
+python torch_faults.py KIND: injects a fault, and prints the error that the program gets where it waits for the device.
+"""
+
+import sys
+
+import torch
+
+from msadapter._host import simulator
+
+x = torch.ones(1000, device="npu")
+assert (x + 1).sum().item() == 2000
+simulator.inject_faults(sys.argv[1])
+y = x
+for _ in range(20):
+    y = y * 1.5 + 1  # operators are issued on, because the device has not told of its fault yet
+try:
+    y.cpu()
+except RuntimeError as error:
+    print("raised", type(error).__name__, str(error).replace("\n", " "))
+else:
+    raise AssertionError("the fault was not noticed")
+# The device stays stopped, and the host goes on.
+try:
+    torch.npu.synchronize()
+except RuntimeError:
+    print("stopped")
+assert torch.ones(3).sum().item() == 3
