@@ -358,9 +358,10 @@ def _simulated_words() -> list[str]:
     how = json.loads(ON_ASCEND.read_text(encoding="utf-8"))["how"]
     return [
         "The last column says what PyTorch's own samples showed on [the simulated NPU](simulated_npu.md), not on a device",
-        f"({how}). *Passes*: every sample gives PyTorch's answer. *Falls back*: so it does, but the named operators were computed",
-        "on the host for some samples ([ascend.md](ascend.md)). *Differs*, *refused*: some sample of the named checks gives",
-        "another answer or raises an error. *No samples*: PyTorch's database has none; other operators may call it.",
+        f"({how}).",
+        "*Passes*: every sample gives PyTorch's answer. *Falls back*: so it does, but the named operators were computed on the",
+        "host for some samples ([ascend.md](ascend.md)). *Differs*, *refused*: some sample of the named checks gives another",
+        "answer or raises an error. *No samples*: PyTorch's database has none; other operators may call it.",
     ]
 
 
@@ -386,7 +387,8 @@ def page() -> str:
         "",
         f"The table lists the {len(table)} operators that msadapter declares, and the MindSpore operators on which each one",
         "runs. On the CPU, msadapter's own kernels implement these MindSpore operators. *CPU-only kernel* means that MindSpore",
-        "has no such operator, so an NPU's tensors are computed on the host. A *composite* consists of other operators of the table.",
+        "has no such operator, so an NPU's tensors are computed on the host. A *composite* consists of other operators of the",
+        "table.",
         "",
         *_simulated_words(),
         "",
