@@ -13,6 +13,7 @@ from tests.conformance import simulated_npu
 from tests.golden import store
 from tests.golden.verdict import Rule, difference
 
+TWO_RANKS = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", 2]
 JOBS = Path(__file__).parent / "jobs"
 ROOT = Path(__file__).parents[2]
 SHIM = ROOT / "msadapter" / "alias" / "shim"
@@ -38,8 +39,9 @@ def environment(**settings):
     }
 
 
-def run(*command, cwd, timeout=900, **settings):
-    answer = subprocess.run(
+def ended(*command, cwd, timeout=900, **settings):
+    """Run a Python command on the simulated NPU; return it when it has ended, well or not."""
+    return subprocess.run(
         [sys.executable, *map(str, command)],
         env=environment(**settings),
         cwd=cwd,
@@ -47,6 +49,11 @@ def run(*command, cwd, timeout=900, **settings):
         text=True,
         timeout=timeout,
     )
+
+
+def run(*command, cwd, **settings):
+    """Run a Python command that must end well; return what it printed."""
+    answer = ended(*command, cwd=cwd, **settings)
     assert answer.returncode == 0, answer.stdout[-1500:] + answer.stderr[-3000:]
     return answer.stdout
 
@@ -60,8 +67,7 @@ def test_programs(home, tmp_path):
 @pytest.mark.slow
 def test_two_ranks(home, tmp_path):
     pytest.importorskip("mpi4py")
-    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", 2]
-    seen = run(*launcher, JOBS / "torch_ranks.py", cwd=tmp_path, DELAY_US=50)
+    seen = run(*TWO_RANKS, JOBS / "torch_ranks.py", cwd=tmp_path, DELAY_US=50)
     assert "ok rank 0" in seen and "ok rank 1" in seen, seen
 
 
@@ -78,6 +84,37 @@ def test_faults_of_the_device(home, tmp_path, fault, words):
     """Where the program waits for the device, an error has the words by which users of torch_npu recognise the fault."""
     seen = run(JOBS / "torch_faults.py", fault, cwd=tmp_path)
     assert "raised RuntimeError" in seen and words in seen and "stopped" in seen, seen
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "rank", "words"),
+    [
+        ("late", 1, "the notify of HcclAllReduce never came"),
+        ("lost", 0, "waited too long for the others in a collective"),
+    ],
+)
+def test_faults_of_a_rank(home, tmp_path, kind, rank, words):
+    """A collective that one rank does not join is an error after CANN's time limit, here two seconds."""
+    pytest.importorskip("mpi4py")
+    answer = ended(*TWO_RANKS, JOBS / "torch_rank_faults.py", kind, cwd=tmp_path, timeout=120, HCCL_TIMEOUT=2)
+    assert answer.returncode != 0
+    said = (tmp_path / f"rank{rank}").read_text()
+    assert said.startswith("RuntimeError") and words in said and "507048" in said, said
+
+
+@pytest.mark.slow
+def test_pytorch_reads_what_an_npu_saved(home, torch_python, tmp_path):
+    code = (
+        "import torch\n"
+        "torch.save({'a': torch.arange(6., device='npu').view(2, 3).T, 'b': torch.ones(2, device='npu').bfloat16()}, 'f.pt')"
+    )
+    run("-c", code, cwd=tmp_path)
+    code = "import torch; d = torch.load('f.pt', map_location='cpu'); print(d['a'].tolist(), d['a'].stride(), d['b'].tolist())"
+    done = subprocess.run(
+        [torch_python, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]] (1, 3) [1.0, 1.0]\n"
 
 
 @pytest.mark.slow

@@ -4,7 +4,9 @@
 #include <optional>
 
 #include "include/pynative/utils/runtime/op_runner.h"
+#include "include/runtime/pipeline/pipeline.h"
 #include "kernel/cpu/cpu_kernel.h"
+#include "pybind_api/gil_scoped_long_running.h"
 #include "../kernels/category.h"
 #include "ascend_limits.h"
 #include "device.h"
@@ -337,7 +339,17 @@ static bool any_on_accelerator(const Operand *args, int n) {
   return any_tensor(args, n, [](const TensorPtr &t) { return !on_cpu(t); });
 }
 
+// MindSpore's Python functions (collectives, their handles, events of streams) go through a queue that stands before the
+// one to which calls from here go. A call must not overtake them.
+static void let_earlier_calls_pass() {
+  auto &pipeline = mindspore::runtime::Pipeline::Get();
+  if (pipeline.frontend_stage()->Empty()) return;
+  mindspore::GilReleaseWithCheck others_run;
+  pipeline.WaitFrontend();
+}
+
 static Tensors call_mindspore(const Operator *op, const Operand *args, int n, mindspore::device::DeviceType device) {
+  if (device != mindspore::device::DeviceType::kCPU) let_earlier_calls_pass();
   NoGrad guard;
   NumberScope numbers(args, n);
   RunOn scope(device);
