@@ -339,8 +339,8 @@ static bool any_on_accelerator(const Operand *args, int n) {
   return any_tensor(args, n, [](const TensorPtr &t) { return !on_cpu(t); });
 }
 
-// MindSpore's Python functions (collectives, their handles, events of streams) go through a queue that stands before the
-// one to which calls from here go. A call must not overtake them.
+// MindSpore's Python functions (collectives, their handles, events of streams) go through a queue that stands before
+// the one to which calls from here go. A call must not overtake them.
 static void let_earlier_calls_pass() {
   auto &pipeline = mindspore::runtime::Pipeline::Get();
   if (pipeline.frontend_stage()->Empty()) return;
