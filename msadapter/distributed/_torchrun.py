@@ -10,7 +10,8 @@ from pathlib import Path
 
 if __name__ == "__main__":
     here = Path(__file__).resolve().parent
-    sys.path.remove(str(here))  # the modules of this folder must not be importable as top-level modules
+    # The modules of this folder must not be importable as top-level modules. Under PYTHONSAFEPATH, Python has not added it.
+    sys.path[:] = [place for place in sys.path if place != str(here)]
     for name, path in (("msadapter", here.parent), ("msadapter.distributed", here)):
         # placeholder packages, so that the real __init__ files do not run
         package = types.ModuleType(name)

@@ -86,6 +86,12 @@ def test_environment_of_ranks(script):
     assert sorted(done.stdout.splitlines()) == [f"{r} {r} 2 2 0 me ['--flag', '3']" for r in (0, 1)]
 
 
+def test_the_launcher_under_safe_path(script):
+    """PYTHONSAFEPATH keeps Python from adding the folder of the launcher to sys.path, from which the launcher takes it."""
+    done = torchrun("--standalone", script("say('up')\n"), PYTHONSAFEPATH=1)
+    assert done.returncode == 0 and done.stdout == "up\n", done.stderr
+
+
 def test_the_old_launcher_gives_the_local_rank(script):
     path = script("say(sys.argv[1:])\n")
     done = subprocess.run(
