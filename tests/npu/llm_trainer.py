@@ -80,7 +80,7 @@ class Trainer:
             cwd=folder,
         )
 
-    def run(self, processes: int, model: str, flags: str) -> Outcome:
+    def run(self, processes: int, model: str, flags: str, **variables: str) -> Outcome:
         """Trains `model` with COMMON and `flags`, where {llm} is the checkout. Counts the operator calls of process 0."""
         flags = flags.replace("{llm}", str(self.script.parent))
         data = [
@@ -109,7 +109,8 @@ class Trainer:
             # FSDP refuses the one connection that Megatron's overlapping asks for.
             env=self.environment
             | ({"CUDA_DEVICE_MAX_CONNECTIONS": "2"} if "fsdp" in flags else {})
-            | current_test(),
+            | current_test()
+            | variables,
             cwd=self.folder,
             capture_output=True,
             text=True,

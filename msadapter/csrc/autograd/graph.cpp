@@ -281,6 +281,7 @@ void become_view(const TensorPtr &t, const TensorPtr &made) {
   check_history(t, requires_grad(t));
   auto node = raw_node(made) ? std::static_pointer_cast<Node>(meta(made)->UnsafeGetGradNodeImpl()) : nullptr;
   TensorPtr geometry = alias_of(made);
+  before_change(t);
   t->set_shape(geometry->shape());
   t->set_storage_info(geometry->storage_info());
   t->BumpVersion();

@@ -48,6 +48,11 @@ void copy_tensor(const TensorPtr &to, const TensorPtr &from);
 void zero_tensor(const TensorPtr &t);
 // Waits until every operator in MindSpore's queue has been given to its stream.
 void finish_queue();
+// Must be called before the sizes, strides or memory of an existing tensor change. Operators that are still in the queue
+// read them when it is their turn.
+inline void before_change(const TensorPtr &t) {
+  if (!on_cpu(t)) finish_queue();
+}
 // The address of the first element, on whichever device it is. Operators that are still queued run first.
 void *data_pointer(const TensorPtr &t);
 

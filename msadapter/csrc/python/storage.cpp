@@ -113,6 +113,7 @@ MSA_FUNCTION(set_data) {
   return guarded([&]() -> PyObject * {
     expect(n, 2);
     TensorPtr t = arg_tensor(a[0]), o = arg_tensor(a[1]);
+    before_change(t);
     t->set_data_type(o->data_type());
     t->set_device_address(o->device_address());  // before the sizes, because MindSpore compares them with the memory
     t->set_shape(o->shape());
@@ -130,6 +131,7 @@ MSA_FUNCTION(set_geometry) {
     const int64_t offset = int_from(a[4]);
     check_inside_storage(b, d, sizes, strides, offset);
     TensorPtr v = new_view(b, d, sizes, strides, offset);
+    before_change(t);
     t->set_device_address(b->device_address());
     t->set_shape(sizes);
     t->set_storage_info(v->storage_info());
@@ -162,7 +164,7 @@ void resize_on_device(const TensorPtr &t, int64_t bytes) {
   DeviceScope scope(device_tag(t));
   const TensorPtr fresh = new_tensor(DType::U8, {bytes});
   if (kept > 0) copy_tensor(new_view(fresh, DType::U8, {kept}, {1}, 0), new_view(t, DType::U8, {kept}, {1}, 0));
-  finish_queue();  // operators in the queue still read the old address
+  before_change(t);
   address->set_device_pointer(fresh->device_address()->device_pointer());
   address->SetSize(bytes);
 }
@@ -205,6 +207,7 @@ MSA_FUNCTION(move_storage) {
   return guarded([&]() -> PyObject * {
     expect(n, 3);
     auto owner = kept_alive(a[2]);
+    before_change(arg_tensor(a[0]));
     auto pointer = std::make_shared<mindspore::DevicePointer>(PyLong_AsVoidPtr(a[1]), [owner](void *, bool) {});
     pointer->set_from_mem_pool(true);
     arg_tensor(a[0])->device_address()->set_device_pointer(pointer);
