@@ -130,11 +130,11 @@ class Trainer:
             self.plain[key] = self.run(*key)
         return self.plain[key]
 
-    def start(self, model: str, layout: str) -> str:
-        """Flags that load a checkpoint of one process, which is created first."""
-        place = self.folder / re.sub("[^a-z0-9]+", "-", f"start {model} {layout}")
+    def start(self, model: str, layout: str, processes: int = 1) -> str:
+        """Flags that load a checkpoint of so many processes, which is created first."""
+        place = self.folder / re.sub("[^a-z0-9]+", "-", f"start {model} {processes} {layout}")
         if not place.exists():
-            self.run(1, model, f"{layout} --save {place}")
+            self.run(processes, model, f"{layout} --save {place}")
         return f"{layout} --load {place} --finetune"
 
     def registered(self) -> set[str]:
