@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 
 from .._host.native import load
+from ..ops._declare import declarations, namespaces
 from ..tensor import Tensor, UntypedStorage
 
 _INT64 = (-(2**63), 2**63 - 1)
@@ -92,7 +93,29 @@ def from_file(filename, shared=None, size=0, *, dtype=None, device=None, require
     return found.requires_grad_() if requires_grad else found
 
 
-OPERATORS = {
+def _averaging(name: str):
+    """Return a loss of torch whose ``reduction`` is 1 (mean) by default, as in PyTorch's dispatcher, and not 0 (none)."""
+    function, position = namespaces["torch"][name], declarations[name].schema.index("reduction")
+
+    def operator(*args, **kwargs):
+        if len(args) <= position:
+            kwargs.setdefault("reduction", 1)
+        return function(*args, **kwargs)
+
+    operator.__name__ = name
+    return operator
+
+
+_LOSSES = (
+    "kl_div",
+    "binary_cross_entropy_with_logits",
+    "hinge_embedding_loss",
+    "cosine_embedding_loss",
+    "margin_ranking_loss",
+    "triplet_margin_loss",
+    "ctc_loss",
+)
+OPERATORS = {name: _averaging(name) for name in _LOSSES} | {
     f.__name__: f
     for f in (
         _assert_scalar,

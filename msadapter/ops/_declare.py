@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import collections
 import copyreg
-import dis
-import functools
-import inspect
 import re
 from dataclasses import dataclass, field
 
 from .._host.native import load as _load_native
 from . import _schema
+from ._formulas import formulas
+from ._node_names import node_name
 
 _C = _load_native()
 
@@ -161,60 +160,6 @@ def _result_type(schema: _schema.Schema):
     return Result
 
 
-_METADATA = ("shape", "dtype", "ndim")
-
-
-@functools.lru_cache(maxsize=1)  # a formula is asked about each of its arguments in turn
-def _instructions(code) -> list:
-    return list(dis.get_instructions(code))
-
-
-def _reads_shape_only(function, name: str) -> bool:
-    """Whether a formula asks its argument for nothing but shape, dtype and ndim: then the values are not kept."""
-    if not any(attribute in function.__code__.co_names for attribute in _METADATA):
-        return False  # seen at once; reading instructions costs import time
-    code = _instructions(function.__code__)
-    uses = [i for i, step in enumerate(code) if step.opname.startswith("LOAD_") and step.argval == name]
-    return bool(uses) and all(
-        code[i].opname == "LOAD_FAST"
-        and code[i + 1].opname == "LOAD_ATTR"
-        and code[i + 1].argval in _METADATA
-        for i in uses
-    )
-
-
-def _formulas(schema: _schema.Schema, grad) -> list:
-    out = []
-    names = [p.name for p in schema.parameters]
-    for key, function in (grad or {}).items():
-        joint = isinstance(key, tuple)
-        wanted = [schema.index(k) for k in (key if joint else (key,))]
-        parameters = list(inspect.signature(function).parameters)[1:]
-        needs = []
-        for name in parameters:
-            if name == "needs":
-                needs.append((2, 0, False))
-            elif name == "result":
-                needs.append((1, 0, False))
-            elif name.startswith("result") and name[6:].isdigit():
-                needs.append((1, int(name[6:]), False))
-            elif name in names:
-                needs.append((0, names.index(name), _reads_shape_only(function, name)))
-            elif name in schema.results:
-                needs.append((1, schema.results.index(name), False))
-            else:
-                raise ValueError(
-                    f"{schema.name}: the gradient reads {name!r}, which is neither argument nor result"
-                )
-        out.append((wanted, function, needs, joint))
-    return out
-
-
-def _node_name(schema: _schema.Schema) -> str:
-    parts = schema.name.split(".")[-1].strip("_").split("_")
-    return "".join(p[:1].upper() + p[1:] for p in parts) + "Backward0"
-
-
 def _autocast_codes(schema: _schema.Schema, facts: Facts) -> tuple:
     """(code on the CPU, code on an accelerator, message of a refusal), as the dispatcher takes them."""
     codes, message = [], None
@@ -274,7 +219,7 @@ def _spec(
     vararg = last if alone and schema.parameters[last].type == "int[]" else -1
     return {
         "qualified": schema.name,
-        "node_name": node or _node_name(schema),
+        "node_name": node or node_name(schema),
         "params": params,
         "kernel": kernel,
         "numbers": [(schema.index(name), operator) for name, operator in (numbers or {}).items()],
@@ -282,7 +227,7 @@ def _spec(
         "composite": composite,
         "promote": promote,
         "promote_params": [schema.index(n) for n in promote_args],
-        "formulas": _formulas(schema, grad),
+        "formulas": formulas(schema, grad),
         "result_type": _result_type(schema) if not inplace else None,
         "view": view,
         "vararg_index": vararg,
@@ -496,38 +441,40 @@ def op(
         view: the body returns views of the first argument.
         node: the name of its graph node, where PyTorch's is not made of the operator's name.
         aliases: further names; dunder: the operator's special method, e.g. ``"__add__"``.
-        short: False where another operator has the name in the table ``t`` already: then it is found there under its whole
+        short: False if another operator has this name in the table ``t`` already. It is then found there under its full
             name, e.g. ``t.nn_functional_relu`` or ``t.torch_dropout``.
 
-    What it is (``facts``, the fields of Facts). Whoever needs such a fact reads it here and nowhere else:
-        pointwise: each number of a result depends on the numbers at the same place alone, after broadcasting. Follows
-            from ``ms`` with ``promote`` where no argument counts anything; say it otherwise.
-        linear: names of the tensors in each of which it is linear; "jointly" where it is linear in all of them together,
-            as a sum is.
-        along: the arguments that number dims of the first tensor; every other dim may be cut or batched.
-        reduction: how results of parts are joined ("sum", "mean", "max", "min", or "other" where they cannot be), of an
-            operator whose argument ``dim`` names the dims that go.
-        autocast: "lower" (precision), "float32", "widest" (of the operands), "as given" (nothing is cast, inside neither) or
-            ``Refused(message)``; a dict with the keys "cpu" and "accelerator" where they differ, as in torch's lists.
-        fuses: the instruction of fused programs that it is; ``{(argument, value): instruction}`` where an argument decides.
-        native: which native code of that name csrc/dispatch has: "body", "gradient" or both.
+    Facts about the operator (the fields of Facts). All parts of the project read them here and nowhere else:
+        pointwise: each element of a result depends only on the elements at the same position, after broadcasting. By
+            default this is true for an operator with ``ms`` and ``promote`` whose arguments contain no sizes or dims.
+        linear: the names of the tensors in each of which it is linear, or "jointly" if it is linear in all of them
+            together, as a sum is.
+        along: the arguments that name dims of the first tensor. Every other dim may be sharded or batched.
+        reduction: how results of parts are combined ("sum", "mean", "max", "min", or "other" if they cannot be). The
+            argument ``dim`` of the operator names the reduced dims.
+        autocast: "lower" (precision), "float32", "widest" (of the operands), "as given" (neither its operands nor those of
+            the operators inside it are cast) or ``Refused(message)``; a dict with the keys "cpu" and "accelerator" if they
+            differ, as in torch's lists.
+        fuses: the instruction of fused programs that computes it; ``{(argument, value): instruction}`` if an argument
+            decides.
+        native: the kinds of native code that csrc/dispatch has for it: "body", "gradient" or both.
         refuses_bool: its first two operands must not be bool.
-        numbers_alone: it takes two Python numbers without a tensor.
+        numbers_alone: it accepts two Python numbers without a tensor.
         writes_expanded: its in-place form also writes to tensors whose elements share memory.
-        separate_operands: its in-place form refuses operands that share memory with what it writes, and so does out=. This
-            follows for pointwise operators of one tensor.
+        separate_operands: its in-place form and its form with out= refuse operands that share memory with the written
+            tensor. This is the default for pointwise operators of one tensor.
         copied_to_out: a composite whose form with out= copies the result, so that operands may require grad.
-        chain_of_views: its result counts as a view of a view, as that of an index with several parts does.
-        copies: each number of the result is a number of the operand, unchanged.
-        whole: a part of an operand says nothing about a part of the result. DTensor gathers the operands.
-        keeps_zeros: zero gives zero, so a sparse tensor applies it to the stored values alone.
-        sample_rank: how many dims the first tensor has without a batch; one more dim in front is a batch.
-        random: it draws random numbers. "each": one by one for each number of the first tensor, whose values do not
-            matter; "values": the same, and the values matter; "sizes": one by one for the argument ``size``; "other".
-            It draws nothing while its argument ``training`` (``train``) is false, ``p`` (``dropout_p``) of such an
-            operator is 0, or ``_random_samples`` are given.
-        foreach: ``torch._foreach_<name>`` exists, which applies it to each tensor of a list; or the name of the
-            operator that this function applies where the second operand is a number.
+        chain_of_views: its result counts as a view of a view, like that of an index with several parts.
+        copies: each number of the result is an unchanged number of the operand.
+        whole: the result for a part of an operand is no part of the result. DTensor gathers the operands.
+        keeps_zeros: the result for zero is zero, so a sparse tensor applies it to its stored values only.
+        sample_rank: the number of dims of the first tensor without a batch. One more dim in front is a batch.
+        random: it draws random numbers. "each": one for each element of the first tensor, whose values do not matter;
+            "values": the same, but the values matter; "sizes": one for each element of the argument ``size``; "other".
+            An operator with an argument ``training`` or ``train`` draws nothing if that is false, and one with ``p`` or
+            ``dropout_p`` nothing if that is 0. It also draws nothing if ``_random_samples`` are given.
+        foreach: ``torch._foreach_<name>`` exists and applies it to each tensor of a list; or the name of the operator
+            that this function applies if the second operand is a number.
         backward: torch.ops.aten has ``<name>_backward``. "plain": its arguments are the gradient and those of the
             operator; "sizes": the gradient, the sizes of output and input, and the remaining arguments.
         float8: PyTorch has it for float8 tensors, and it has ``ms``. "any": for all; "tensors": if both operands are

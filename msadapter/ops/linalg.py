@@ -37,6 +37,7 @@ def _cholesky_grad(gs, L, upper):
 
 @op(
     "_cholesky_ex(Tensor A, bool upper) -> (Tensor L, Tensor info)",
+    node="LinalgCholeskyExBackward0",
     forms="f",
     grad={"A": _cholesky_grad},
     whole=True,
@@ -235,6 +236,7 @@ def _lu_factor_grad(gs, LU, pivots):
 
 @op(
     "_lu_factor_ex(Tensor A) -> (Tensor LU, Tensor pivots, Tensor info)",
+    node="LinalgLuFactorExBackward0",
     forms="f",
     grad={"A": _lu_factor_grad},
 )

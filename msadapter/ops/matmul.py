@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from . import _einsum  # noqa: F401
-from ._declare import _C, composite, namespaces, op, t
+from ._declare import _C, composite, namespaces, op, raw_empty, t
 from .pointwise import conj
 
 
@@ -202,6 +202,20 @@ def _addr_16(start, vec1, vec2, beta, alpha):
     return product if not bool(beta) else start * beta + product
 
 
+def _check_factor(name, factor, dtype):
+    """Raise PyTorch's error for a factor whose kind does not fit the dtype of the result."""
+    real = dtype.is_floating_point or dtype.is_complex
+    if isinstance(factor, bool) and dtype.storage_name != "BoolStorage":
+        raise RuntimeError(f"Boolean {name} only supported for Boolean results.")
+    if not real and isinstance(factor, (float, complex)):
+        raise RuntimeError(
+            f"For integral input tensors, argument {name} must not be a floating point number."
+        )
+    t._fill_scalar(
+        raw_empty((), None, dtype), factor
+    )  # RuntimeError for a number beyond the range of the dtype
+
+
 @composite(
     "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     forms="fmio",
@@ -214,6 +228,9 @@ def addr(self, vec1, vec2, *, beta, alpha):
             f"addr: Expected 1-D argument vec{1 if vec1.dim() != 1 else 2}, but got "
             f"{(vec1 if vec1.dim() != 1 else vec2).dim()}-D"
         )
+    result = _C.promote_types(_C.promote_types(vec1.dtype, vec2.dtype), self.dtype)
+    for name, factor in (("beta", beta), ("alpha", alpha)):
+        _check_factor(name, factor, result)
     size = (vec1.shape[0], vec2.shape[0])
     start = self.expand(size)
     if self.dtype.is_floating_point and self.dtype.itemsize == 2 and self.dtype is vec1.dtype is vec2.dtype:

@@ -5,6 +5,9 @@ is linear in `grad`, so this derivative is the same operator again. Functions wi
 derivative with respect to the input.
 """
 
+import math
+
+from .._values.limits import finfo
 from ._declare import composite, op, t
 
 # ---- relu and the piecewise linear ones
@@ -150,6 +153,11 @@ def leaky_relu(input, negative_slope, inplace):
 )
 def rrelu(input, lower, upper, training, inplace):
     """leaky_relu with a random slope from [lower, upper] for each element in training, else with their mean."""
+    for name, bound in (("lower", lower), ("upper", upper)):
+        if not math.isfinite(bound):
+            raise RuntimeError(f"rrelu: {name} bound must be finite, got {bound}")
+    if lower > upper:
+        raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     if not training:
         return (t._leaky_relu_ if inplace else t._leaky_relu)(input, (lower + upper) / 2)
     # As in PyTorch, random numbers are drawn only for elements that use them, in double precision.
@@ -162,6 +170,7 @@ def rrelu(input, lower, upper, training, inplace):
 
 op(
     "_prelu(Tensor self, Tensor weight) -> Tensor",
+    node="PreluKernelBackward0",
     ms="PReLU",
     forms="f",
     grad={
@@ -237,8 +246,14 @@ op(
 )
 def softshrink(input, lambd):
     """x moved towards 0 by `lambd`, and 0 where |x| <= lambd."""
-    if lambd < 0:
-        raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd:g}.")
+    name = input.dtype.storage_name.removesuffix("Storage")
+    if not input.is_floating_point():
+        raise NotImplementedError(f"\"softshrink_check\" not implemented for '{name}'")
+    largest = finfo(input.dtype).max
+    if not 0 <= lambd <= largest:
+        raise RuntimeError(
+            f"lambda must be in range [0, {largest:g}] for input dtype {name}, but found {lambd:g}"
+        )
     return t._softshrink(input, lambd)
 
 
@@ -323,6 +338,7 @@ op(
 )
 op(
     "_selu(Tensor self) -> Tensor",
+    node="EluBackward0",
     ms="SeLUExt",
     forms="fi",
     grad={"self": lambda g, self: t._scaled_elu_backward(g, self, _SELU_ALPHA, False, _SELU_SCALE, 1.0)},
@@ -330,6 +346,7 @@ op(
 )
 op(
     "_scaled_elu(Tensor self, float alpha, float scale, float input_scale) -> Tensor",
+    node="CeluBackward0",
     ms="ScaledElu",
     forms="fi",
     grad={

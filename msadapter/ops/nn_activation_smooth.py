@@ -153,6 +153,7 @@ def _logsigmoid_second(g, grad, self):
 
 @op(
     "nn.functional.logsigmoid(Tensor input) -> Tensor",
+    node="LogSigmoidBackward0",
     forms="fo",
     grad={"input": lambda g, input: t._logsigmoid_backward(g, input)},
     pointwise=True,

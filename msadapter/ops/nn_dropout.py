@@ -10,7 +10,7 @@ _ALPHA = 1.7580993408473766  # the negative limit of SELU at -infinity
 
 
 def _check_p(p):
-    if p < 0.0 or p > 1.0:
+    if not 0.0 <= p <= 1.0:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
 
 

@@ -181,6 +181,7 @@ def _soft_margin_slope(g, x, y, reduction):
 
 @op(
     "_soft_margin(Tensor input, Tensor target, str reduction) -> Tensor",
+    node="SoftMarginLossBackward0",
     promote="default",
     promote_args=("input", "target"),
     forms="f",
@@ -280,6 +281,7 @@ def _logits_target_grad(g, input, weight, pos_weight, reduction):
 
 @op(
     "_bce_logits(Tensor input, Tensor target, Tensor? weight, Tensor? pos_weight, str reduction) -> Tensor",
+    node="BinaryCrossEntropyWithLogitsBackward0",
     forms="f",
     grad={"input": _logits_grad, "target": _logits_target_grad},
 )
@@ -292,7 +294,7 @@ def _bce_logits(input, target, weight, pos_weight, reduction):
 
 
 @composite(
-    "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, int reduction=1)"
+    "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, int reduction=0)"
     " -> Tensor",
     forms="f",
     autocast="float32",

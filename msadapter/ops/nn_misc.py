@@ -108,7 +108,7 @@ def one_hot(input, num_classes):
 
 # ---- dropout: torch's draws, one bernoulli(1 - p) an element in the type of the input
 def _dropout(input, p, training, inplace, error=RuntimeError):
-    if p < 0.0 or p > 1.0:
+    if not 0.0 <= p <= 1.0:
         raise error(f"dropout probability has to be between 0 and 1, but got {p}")
     if p == 0 or not training or input.numel() == 0:
         return input

@@ -359,6 +359,7 @@ def _group_norm_grad(gs, input, num_groups, weight, bias, eps, result1, result2,
 
 op(
     "_group_norm(Tensor input, int num_groups, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
+    node="NativeGroupNormBackward0",
     ms="GroupNorm",
     forms="f",
     grad={("input", "weight", "bias"): _group_norm_grad},

@@ -128,6 +128,7 @@ binary(
     "floor_divide",
     "FloorDiv",
     {"self": not_implemented("aten::floor_divide"), "other": not_implemented("aten::floor_divide")},
+    node="NotImplemented",
     dunder="__floordiv__",
     numbers={"other": "FloorDivScalar"},
     left="TensorOrScalar",
@@ -310,7 +311,12 @@ def _copysign_grad(g, self, result):
     return t.where(self == 0, t.zeros_like(g), g * (result / self))
 
 
-binary("copysign", "CopySign", {"self": _copysign_grad, "other": zero_grad}, promote="float")
+binary(
+    "copysign",
+    "CopySign",
+    {"self": _copysign_grad, "other": zero_grad},
+    promote="float",
+)
 binary(
     "nextafter",
     "NextAfter",
@@ -321,6 +327,7 @@ binary(
     "heaviside",
     "Heaviside",
     {"self": not_implemented("heaviside"), "values": not_implemented("heaviside")},
+    node="NotImplemented",
     right="Tensor",
     promote=None,
     other="values",

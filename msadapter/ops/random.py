@@ -270,6 +270,7 @@ def poisson(self, generator):
 
 @op(
     "binomial(Tensor count, Tensor prob, Generator? generator=None) -> Tensor",
+    node="NotImplemented",
     forms="f",
     grad={"count": _no_grad, "prob": _no_grad},
     random="values",

@@ -158,6 +158,10 @@ def _widths(y, x, dim):
 
 def _trapezoids(name, y, x, dx, dim):
     dim = wrap_dim(dim, y.ndim)
+    if any(v is not None and v.dtype.storage_name == "BoolStorage" for v in (x, y)):
+        raise RuntimeError(f"{name}: received a bool input for `x` or `y`, but bool is not supported")
+    if x is None and isinstance(dx, (bool, complex)):
+        raise RuntimeError(f"{name}: Currently, we only support dx as a real number.")
     n = y.shape[dim]
     both = t._slice(y, dim, 1, n, 1) + t._slice(y, dim, 0, max(n - 1, 0), 1)
     if x is None:

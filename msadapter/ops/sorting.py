@@ -88,6 +88,7 @@ def _median(name, ms_all, ms_dim):
     op(
         f"_{name}_all(Tensor self) -> Tensor",
         ms=ms_all,
+        node=f"{name.title()}Backward0",
         forms="f",
         grad={"self": lambda g, self, result: _share(g, self, result, None, False)},
         whole=True,
@@ -95,6 +96,7 @@ def _median(name, ms_all, ms_dim):
     op(
         f"_{name}_dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
         ms=ms_dim,
+        node=f"{name.title()}Backward1",
         forms="f",
         grad={
             "self": lambda gs, self, indices, dim, keepdim: scattered(

@@ -9,10 +9,10 @@ _SQRT_PI = math.sqrt(math.pi)
 _SQRT_2PI = math.sqrt(2 * math.pi)
 
 
-def binary(name, ms, grad, *, aliases=(), forms="fo", other="other"):
+def binary(name, ms, grad, *, aliases=(), forms="fo", other="other", **options):
     """Declare a special function of two real operands, tensors or numbers.
 
-    `other` is the name of the second argument.
+    `other` is the name of the second argument; `options` are those of ``op``.
     """
     op(
         f"{name}(TensorOrScalar self, TensorOrScalar {other}) -> Tensor",
@@ -21,6 +21,7 @@ def binary(name, ms, grad, *, aliases=(), forms="fo", other="other"):
         forms=forms,
         aliases=aliases,
         grad=grad,
+        **options,
     )
 
 

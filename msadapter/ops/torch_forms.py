@@ -1,6 +1,7 @@
 """Functions of torch that have other arguments in torch.nn.functional.
 
-Their reductions are numbers (0 none, 1 mean, 2 sum), and recurrent networks take their weights as arguments.
+Their reductions are numbers (0 none, 1 mean, 2 sum). The default is 0, although PyTorch's documentation gives 1, because
+its parser reads the default `Mean` as 0. Recurrent networks take their weights as arguments.
 Methods that torch also has as functions are here as well.
 """
 
@@ -15,7 +16,7 @@ _REDUCTIONS = ("none", "mean", "sum")
 
 # ---- losses
 @composite(
-    "kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor",
+    "kl_div(Tensor self, Tensor target, int reduction=0, *, bool log_target=False) -> Tensor",
     forms="f",
     short=False,
     autocast="float32",
@@ -27,7 +28,7 @@ def kl_div(self, target, reduction, *, log_target):
 
 
 @composite(
-    "hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, int reduction=1) -> Tensor",
+    "hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, int reduction=0) -> Tensor",
     forms="f",
     short=False,
     autocast="float32",
@@ -38,7 +39,7 @@ def hinge_embedding_loss(self, target, margin, reduction):
 
 
 @composite(
-    "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1) -> Tensor",
+    "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=0) -> Tensor",
     forms="f",
     short=False,
     autocast="float32",
@@ -49,7 +50,7 @@ def cosine_embedding_loss(input1, input2, target, margin, reduction):
 
 
 @composite(
-    "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1) -> Tensor",
+    "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=0) -> Tensor",
     forms="f",
     short=False,
     autocast="float32",
@@ -61,7 +62,7 @@ def margin_ranking_loss(input1, input2, target, margin, reduction):
 
 @composite(
     "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float p=2.0, float eps=1e-6, "
-    "bool swap=False, int reduction=1) -> Tensor",
+    "bool swap=False, int reduction=0) -> Tensor",
     forms="f",
     short=False,
     autocast="float32",
@@ -87,7 +88,7 @@ def poisson_nll_loss(input, target, log_input, full, eps, reduction):
 
 
 @composite(
-    "ctc_loss(Tensor log_probs, Tensor targets, any input_lengths, any target_lengths, int blank=0, int reduction=1, "
+    "ctc_loss(Tensor log_probs, Tensor targets, any input_lengths, any target_lengths, int blank=0, int reduction=0, "
     "bool zero_infinity=False) -> Tensor",
     forms="f",
     short=False,

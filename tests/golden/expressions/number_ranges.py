@@ -6,6 +6,8 @@ m = torch.tensor([True, False])
 i = torch.tensor([0])
 def ones(d):
     return torch.ones(2, dtype=getattr(torch, d))
+def square(d):
+    return torch.ones(2, 2, dtype=getattr(torch, d))
 def refused(f):
     try:
         return f().shape
@@ -47,15 +49,30 @@ _NUMBERS = [
     ("float32", "2**63"), ("float32", "float('inf')"), ("float16", "1e6"), ("float16", "-1e9"), ("bfloat16", "1e300"),
     ("float64", "2**63"), ("bool", "5"),
 ]  # fmt: skip
+# Factors, limits and exponents: each has to fit the elements, or the type in which PyTorch computes.
+_FACTORS = {
+    "softshrink": "F.softshrink(ones({d!r}), {v})",
+    "beta of addr": "torch.addr(square({d!r}), ones({d!r}), ones({d!r}), beta={v})",
+    "trapezoid": "torch.trapezoid(ones({d!r}), dx={v})",
+}
+_FACTOR_NUMBERS = [
+    ("uint8", "300"), ("int8", "2**31"), ("int32", "2**40"), ("int64", "-1"), ("float32", "1e40"),
+    ("float32", "0.5"), ("float16", "1e5"), ("float16", "2**63"), ("bfloat16", "1e40"), ("bfloat16", "float('nan')"),
+    ("bool", "-1"), ("bool", "2**63"),
+]  # fmt: skip
 # What PyTorch takes for another number, or refuses for the type of the elements.
 _LEFT_OUT = {("isin", "int64", "2**63"), ("isin", "bool", "5")}
 
-CASES = [
+_GRID = [
     text.format(d=d, v=v)
     for name, text in _FUNCTIONS.items()
     for d, v in _NUMBERS
     if (name, d, v) not in _LEFT_OUT
-] + [
+]
+_GRID += [text.format(d=d, v=v) for text in _FACTORS.values() for d, v in _FACTOR_NUMBERS]
+CASES = _GRID + [
+    "F.rrelu(ones('float32'), 1, 0.5)",
+    "F.rrelu(ones('float32'), 0, float('inf'))",
     "torch.tensor(1e300), torch.tensor(-1e39), torch.as_tensor(1e300)",
     "torch.tensor([2**63, 1])",
     "torch.tensor([2**63, -1])",
