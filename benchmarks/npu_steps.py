@@ -1,4 +1,4 @@
-"""Counts what a training step issues on the simulated NPU: python -m benchmarks.npu_steps, with MSADAPTER_SIMULATED_NPU=1.
+"""Counts what a training step issues on the simulated NPU: python -m msadapter --simulated-npu benchmarks/npu_steps.py.
 
 Of each model, the step after two others is counted. "operators" are calls of PyTorch's operators and backward nodes, which
 are the same on a CPU and on an NPU; "launches" are those of aclnn operators in the simulated CANN; "copies" are transfers
@@ -9,10 +9,6 @@ from __future__ import annotations
 
 import collections
 import sys
-
-import msadapter
-
-msadapter.install()
 
 import torch
 import torch.nn.functional as F
