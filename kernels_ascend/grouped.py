@@ -239,28 +239,27 @@ def npu_grouped_matmul(
     if on_ascend(x[0]) and not learned:
         if group_list is not None and not hasattr(group_list, "tolist"):
             group_list = msadapter.tensor(group_list, dtype=msadapter.int64, device=x[0].device)
-        return list(
-            ascend(
-                "GroupedMatmulV4",
-                x=x,
-                weight=weight,
-                bias=bias,
-                scale=scale,
-                offset=None,
-                antiquant_scale=antiquant_scale,
-                antiquant_offset=antiquant_offset,
-                pre_token_scale=per_token_scale,
-                group_list=group_list,
-                activation_input=None,
-                activation_quant_scale=None,
-                activation_quant_offset=None,
-                split_item=split_item,
-                group_type=kind,
-                group_list_type=group_list_type,
-                act_type=act_type,
-                output_dtype=output_dtype,
-            )
+        made = ascend(
+            "GroupedMatmulV4",
+            x=x,
+            weight=weight,
+            bias=bias,
+            scale=scale,
+            offset=None,
+            antiquant_scale=antiquant_scale,
+            antiquant_offset=antiquant_offset,
+            pre_token_scale=per_token_scale,
+            group_list=group_list,
+            activation_input=None,
+            activation_quant_scale=None,
+            activation_quant_offset=None,
+            split_item=3 if split_item in (2, 3) else 0,  # MindSpore takes these two of the four
+            group_type=kind,
+            group_list_type=group_list_type,
+            act_type=act_type,
+            output_dtype=output_dtype,
         )
+        return [made] if isinstance(made, msadapter.Tensor) else list(made)
     single = split_item in (2, 3)
     found = _by_kind(x, weight, bias, kind, group_list, group_list_type, single, quantized)
     found = [_ACTIVATIONS[act_type](one) for one in found]
