@@ -278,10 +278,7 @@ def matmul_add(x, dy, grad) -> None:
     """
     if not x.numel() or not dy.numel():
         return
-    if on_ascend(x):
-        ascend("InplaceMatmulAdd", x=x, weight=dy, C=grad)
-        return
-    with msadapter.no_grad():
+    with msadapter.no_grad():  # a composite on an NPU too, because MindSpore has its operator in graphs alone
         _accumulate(grad, t.matmul(x.to(grad.dtype).t(), dy.to(grad.dtype)))
 
 
@@ -295,9 +292,6 @@ def npu_groupmatmul_add_fp32(x, dy, group_list, grad) -> None:
 
     x is (rows, M), dy is (rows, N), group_list has the ends of the groups, grad has E * M * N elements.
     """
-    if on_ascend(x):
-        ascend("InplaceGroupedMatmulAdd", x=x, weight=dy, group_list=group_list, out=grad)
-        return
     with msadapter.no_grad():
         wide, dy = x.to(grad.dtype), dy.to(grad.dtype)
         parts = [t.matmul(wide[a:b].t(), dy[a:b]) for a, b in bounds(group_list, ENDS, len(x))]

@@ -115,16 +115,6 @@ CALLS = [
             output_dtype=torch.float16,
         ),
     ),
-    (
-        "InplaceMatmulAdd",
-        lambda: into(single(8, 3), lambda x: torch_npu.npu_matmul_add_fp32(half(4, 3), half(4, 8), x)),
-    ),
-    (
-        "InplaceGroupedMatmulAdd",
-        lambda: into(
-            single(2, 8, 3), lambda x: torch_npu.npu_groupmatmul_add_fp32(half(6, 8), half(6, 3), ENDS, x)
-        ),
-    ),
     *(("AdamW", lambda last=last: adamw(last)) for last in (None, single(4))),
     (
         "RingAttentionUpdate",

@@ -65,6 +65,13 @@ def test_programs(home, tmp_path):
 
 
 @pytest.mark.slow
+def test_fused_operators(home, tmp_path):
+    """torch_npu's fused operators and their gradients give what they give on the CPU."""
+    seen = run(JOBS / "torch_fused.py", cwd=tmp_path, DELAY_US=50)
+    assert seen.count("ok ") == 21, seen
+
+
+@pytest.mark.slow
 def test_two_ranks(home, tmp_path):
     pytest.importorskip("mpi4py")
     seen = run(*TWO_RANKS, JOBS / "torch_ranks.py", cwd=tmp_path, DELAY_US=50)
