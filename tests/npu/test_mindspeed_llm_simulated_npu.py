@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from msadapter._host import simulator
-from tests.npu.llm_rows import FUSED, TENSOR
+from tests.npu.llm_rows import EXPERT, FUSED, GROUPED, TENSOR
 from tests.npu.llm_trainer import Trainer
 
 BOTH_WAYS = ("FlashAttentionScore", "FlashAttentionScoreGrad", "RmsNorm", "RmsNormGrad")
@@ -37,6 +37,14 @@ class Row:
 ROWS = {
     "qwen25": Row("qwen25", 1, "", FUSED, BOTH_WAYS + SWIGLU + ROTARY),
     "qwen25, tensor": Row("qwen25", 2, TENSOR, FUSED, BOTH_WAYS + SWIGLU + ROTARY),
+    "mixtral, grouped products": Row(
+        "mixtral",
+        2,
+        f"{GROUPED} {EXPERT} --moe-permutation-async-comm --moe-token-dispatcher-type alltoall",
+        FUSED,
+        (*BOTH_WAYS, "GroupedMatmul"),
+        tolerance=2e-3,  # in bfloat16
+    ),
     "deepseek3": Row(
         "deepseek3",
         1,
