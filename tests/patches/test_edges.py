@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import importlib.util
+import os
 import re
 import sys
 import threading
@@ -48,6 +49,29 @@ def test_folders_above_the_destination_are_made(tree: Path, tmp_path: Path) -> N
     apply(UPSTREAM, [rule()], tree, tmp_path / "a/b/c/out")
     assert (tmp_path / "a/b/c/out" / MANIFEST).is_file()
     assert [p.name for p in (tmp_path / "a/b/c").iterdir()] == ["out"]
+
+
+def test_modes_and_times_of_files_are_kept(tree: Path, tmp_path: Path) -> None:
+    script = tree / "toy/run.sh"
+    script.write_text("echo\n")
+    script.chmod(0o750)
+    os.utime(script, (1e9, 1.1e9))
+    for written in (
+        lambda: apply(UPSTREAM, [rule()], tree, tmp_path / "out"),
+        lambda: manager.revert(tmp_path / "out"),
+    ):
+        written()
+        status = (tmp_path / "out/toy/run.sh").stat()
+        assert status.st_mode & 0o777 == 0o750 and status.st_mtime == 1.1e9
+
+
+def test_the_files_to_copy_are_selected_by_name(tree: Path, tmp_path: Path) -> None:
+    out, names = tmp_path / "out", []
+    apply(UPSTREAM, [], tree, out, keep=lambda name: names.append(name) or name.endswith(".py"))
+    assert sorted(names) == ["toy/engine.py", "toy/version.txt"]
+    assert [p.name for p in (out / "toy").iterdir()] == ["engine.py"]
+    assert apply(UPSTREAM, [], tree, out, keep=lambda name: False)["files"] == {}
+    assert manager.revert(out) == [] and list(out.iterdir()) == []
 
 
 def test_exit_codes(tree: Path, tmp_path: Path, known, capsys) -> None:
