@@ -463,3 +463,75 @@ def test_missing_states_and_replaced_methods(world):
     other.load_state_dict(kept)
     assert other.param_groups[0]["lr"] == 0.1
     assert sd._fqn("module._orig_mod.a._fsdp_wrapped_module.b") == "a.b" and sd._fqn("module") == "module"
+
+
+# ---- arguments
+def test_arguments_that_collectives_refuse(world):
+    t, wide, d = torch.ones(2), torch.ones(3), torch.ones(2).double()
+    refused = {
+        ValueError: (
+            (lambda: dist.broadcast(t, 0, group_src=0), "both group_src and src"),
+            (lambda: dist.gather(t, [t], 0, group_dst=0), "both group_dst and dst"),
+            (lambda: dist.gather(t), "specified on destination rank"),
+            (lambda: dist.scatter(t), "specified on source rank"),
+            (lambda: dist.gather(t, [t, t]), "gather: gather_list"),
+            (lambda: dist.scatter(t, [t, t]), "scatter: scatter_list"),
+            (lambda: dist.reduce_scatter(t, [t, t]), "reduce_scatter: input_list"),
+            (lambda: dist.all_to_all([t], [t, t]), "all_to_all: a list"),
+            (lambda: dist.all_to_all([t, t], [t]), "all_to_all: a list"),
+            (lambda: dist.all_gather([t, t], t), "all_gather: the output list"),
+            (lambda: dist.all_gather([d], t), "same dtype"),
+            (lambda: dist.all_gather_into_tensor(wide, t), "world_size times input"),
+            (lambda: dist.reduce_scatter_tensor(wide, t), "times world size"),
+            (lambda: dist.scatter_object_list([], [1]), "scatter_object_output_list"),
+        ),
+        TypeError: (
+            (lambda: dist.gather(t, [3]), "gather_list"),
+            (lambda: dist.scatter(t, [3]), "scatter_list"),
+            (lambda: dist.reduce_scatter(t, [3]), "input_list"),
+            (lambda: dist.all_to_all([3], [t]), "output_tensor_list"),
+            (lambda: dist.all_to_all([t], [3]), "input_tensor_list"),
+            (lambda: dist.all_gather([3], t), "tensor_list"),
+            (lambda: dist.all_gather_into_tensor(t, 3), "input_tensor"),
+            (lambda: dist.all_gather_into_tensor(3, t), "output_tensor"),
+            (lambda: dist.all_gather_into_tensor(d, t), "same type"),
+            (lambda: dist.reduce_scatter_tensor(t, 3), "input"),
+            (lambda: dist.reduce_scatter_tensor(3, t), "output"),
+            (lambda: dist.reduce_scatter_tensor(d, t), "same type"),
+            (lambda: dist.all_to_all_single(3, t), "output"),
+            (lambda: dist.all_to_all_single(t, 3), "input"),
+            (lambda: dist.barrier(device_ids=3), "device_ids"),
+        ),
+        RuntimeError: (
+            (lambda: dist.all_to_all_single(t, t, [1], [2]), "Split sizes"),
+            (lambda: dist.all_to_all_single(t, t, [2], [1, 1]), "Split sizes"),
+        ),
+    }
+    for error, calls in refused.items():
+        for call, text in calls:
+            with pytest.raises(error, match=text):
+                call()
+
+
+def test_flattened_meshes(world):
+    assert world._flatten() is world and world._flatten("x") is world
+    other = world._flatten("other")
+    assert other is not world and other.mesh_dim_names == ("other",) and other.mesh.tolist() == [0]
+    assert world._flatten("other") is other and world["other"] is other
+    assert dist.get_process_group_ranks(other.get_group()) == [0]
+
+
+def test_sizes_of_items_and_the_origin_of_a_checkpoint(tmp_path):
+    assert item("a", (2, 3), dtype=torch.float64).tensor_storage_size() == 48
+    assert item("b", (), WriteItemType.BYTE_IO).tensor_storage_size() is None
+    dcp.save({"t": torch.ones(2)}, checkpoint_id=tmp_path, no_dist=True)
+    origin = dcp.FileSystemReader(tmp_path).read_metadata().storage_meta
+    assert str(origin.checkpoint_id) == str(tmp_path) and origin.save_id
+
+
+def test_reductions_on_the_host():
+    from msadapter.distributed.hccl_backend import _HOST_REDUCTIONS
+
+    rows = torch.tensor([[1.0, 2.0], [3.0, 8.0]])
+    wanted = {"sum": [4, 10], "avg": [2, 5], "prod": [3, 16], "min": [1, 2], "max": [3, 8]}
+    assert {name: reduce(rows).tolist() for name, reduce in _HOST_REDUCTIONS.items()} == wanted
