@@ -88,7 +88,14 @@ def _sgn_grad(g, self, result):
 
 
 unary("sgn", "Sgn", _sgn_grad, promote=None, forms="fmio", keeps_zeros=True)
-unary("square", "Square", lambda g, self: g * conj(self) * 2, promote=None, node="PowBackward0")
+unary(
+    "square",
+    "Square",
+    lambda g, self: g * conj(self) * 2,
+    promote=None,
+    node="PowBackward0",
+    keeps_zeros=True,
+)
 
 
 @composite(
@@ -400,6 +407,7 @@ op(
     forms="fmino",
     grad={"self": lambda g, self: g * t.isfinite(self)},
     pointwise=True,
+    keeps_zeros=True,
 )
 
 

@@ -39,6 +39,7 @@ SUITES = {
     "distributions": _suite("distributions.distribution_cases", "distributions.transform_cases", packed=True),
     "dtensor": _suite("golden.make_dtensor", packed=True),
     "extreme_integers": _suite("golden.extreme_integers", seed=20, packed=True),
+    "facts": _suite("golden.make_facts"),
     "files": _suite("golden.make_files"),
     "func": _suite("func.functional_cases", "func.func_cases"),
     "futures": _suite("futures.futures_cases"),
@@ -85,7 +86,9 @@ SUITES = {
     "linalg": _suite("golden.expressions.linalg"),
     "matmul": _suite("golden.expressions.nn_ops:MATMUL"),
     "op_options": _suite(
-        "golden.expressions.op_options", "golden.expressions.op_branches", "golden.expressions.op_branches_nn"
+        "golden.expressions.op_options",
+        "golden.expressions.op_branches",
+        "golden.expressions.op_branches_nn",
     ),
     "nn_functions": _suite("golden.expressions.nn_ops:NN"),
     "number_ranges": _suite("golden.expressions.number_ranges"),

@@ -67,6 +67,7 @@ _UNARY = [
     "s.sign()",
 ]
 _UNARY += ["u.sqrt()", "r.tanh()", "torch.neg(u)", "s.floor()", "s.expm1()", "s.any()", "s.norm()"]
+_UNARY += ["s.square()", "torch.square(u)", "torch.nan_to_num(s / 0 * 0, 2.0)"]
 _REFUSED = [
     "s.exp()",
     "s.cos()",
