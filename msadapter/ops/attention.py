@@ -18,7 +18,7 @@ def _reference(query, key, value, attn_mask, is_causal, scale, dropout_p=0.0):
 
     Key and value heads are repeated if there are fewer of them than query heads.
     """
-    if key.dim() > 2 and query.shape[-3] != key.shape[-3]:
+    if key.dim() > 2 and query.shape[-3] > key.shape[-3]:
         key = key.repeat_interleave(query.shape[-3] // key.shape[-3], -3)
         value = value.repeat_interleave(query.shape[-3] // value.shape[-3], -3)
     kind = query.dtype
@@ -88,6 +88,18 @@ def _check(query, key, value, attn_mask, is_causal):
         )
 
 
+def _check_heads(query, key, value):
+    """Raise RuntimeError if the numbers of heads differ. One head is broadcast."""
+    for other in (key, value):
+        if min(query.dim(), other.dim()) > 2:
+            ours, theirs = query.shape[-3], other.shape[-3]
+            if ours != theirs and 1 not in (ours, theirs):
+                raise RuntimeError(
+                    f"The size of tensor a ({ours}) must match the size of tensor b ({theirs}) at non-singleton "
+                    f"dimension {query.dim() - 3}"
+                )
+
+
 def _mask_fits(attn_mask, query):
     if attn_mask is None:
         return True
@@ -114,6 +126,8 @@ def scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_cau
     true where a query attends to a key; another mask is added. ``scale`` is 1 / sqrt(E) by default.
     """
     _check(query, key, value, attn_mask, is_causal)
+    if not enable_gqa:
+        _check_heads(query, key, value)
     if scale is None:
         scale = 1.0 / math.sqrt(query.shape[-1]) if query.shape[-1] else 1.0
     same_lead = (

@@ -1,5 +1,6 @@
 """Complex tensors: their parts, conjugates, polar form and construction."""
 
+from .._values.dtype import ALL
 from ._declare import composite, op, raw_view, t
 from .pointwise import conj as conjugated
 
@@ -82,7 +83,7 @@ def view_as_real(self):
 )
 def view_as_complex(self):
     """Return a complex view of pairs of numbers. This is the inverse of `view_as_real`."""
-    if not self.is_floating_point():
+    if not self.is_floating_point() or self.dtype is ALL["bfloat16"]:
         raise RuntimeError(
             f"view_as_complex is only supported for half, float and double tensors, but got a tensor "
             f"of scalar type: {self.dtype.storage_name.removesuffix('Storage')}"

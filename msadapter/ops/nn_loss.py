@@ -379,6 +379,8 @@ def nll_loss(input, target, weight, size_average, ignore_index, reduce, reductio
     The mean is weighted by weight[target]. Elements with the class ``ignore_index`` do not count.
     """
     reduction = chosen(size_average, reduce, reduction)
+    if input.dim() < 1:
+        raise ValueError("Expected 1 or more dimensions (got 0)")
     _check_target(input, target, "nll_loss")
     return t._nll_loss(input, target, weight, _CODES[reduction], ignore_index)[0]
 

@@ -277,7 +277,7 @@ def sum_to_size(self, size):
 def unravel_index(indices, shape):
     """Convert positions of the flattened tensor to coordinates, one tensor for each dim."""
     if indices.dtype.is_floating_point or indices.dtype.is_complex or indices.dtype.is_bool:
-        raise ValueError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
     shape = [shape] if isinstance(shape, int) else list(shape)
     if any(n < 0 for n in shape):
         raise ValueError(f"'shape' cannot have negative values, but got {tuple(shape)}")

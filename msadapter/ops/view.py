@@ -411,6 +411,8 @@ def movedim(self, source, destination):
 @composite("adjoint(Tensor self) -> Tensor", forms="fm")
 def adjoint(self):
     """Return the conjugate transpose of the last two dims."""
+    if self.ndim == 0:
+        return _conjugated(self)
     if self.ndim < 2:
         raise RuntimeError(
             f"tensor.adjoint() is only supported on matrices or batches of matrices. Got {self.ndim}-D tensor."
@@ -432,6 +434,8 @@ def contiguous(self, *, memory_format):
     """Return `self` if its elements are dense and in order, else a contiguous copy."""
     if memory_format is not None and memory_format._name != "contiguous_format":
         if memory_format._name == "preserve_format":
+            if _C.is_contiguous(self):
+                return self
             raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
         return (
             self

@@ -89,6 +89,7 @@ SUITES = {
         "golden.expressions.op_options",
         "golden.expressions.op_branches",
         "golden.expressions.op_branches_nn",
+        "golden.expressions.op_errors",
     ),
     "nn_functions": _suite("golden.expressions.nn_ops:NN"),
     "number_ranges": _suite("golden.expressions.number_ranges"),
