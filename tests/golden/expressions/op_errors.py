@@ -257,6 +257,11 @@ _LAYERS = [
     "F.embedding_bag(torch.tensor([0, 1]), x(4, 2), torch.tensor([0]), mode='mean', per_sample_weights=x(2))",
     "F.embedding_bag(torch.tensor([0, 1]), x(4, 2))",
     "F.embedding_bag(torch.tensor([0, 1]), x(4, 2), torch.tensor([[0]]))",
+    "F.pixel_shuffle(x(2, 12, 2, 3), 2), F.pixel_unshuffle(x(2, 3, 4, 6), 2), F.channel_shuffle(x(2, 6, 2, 3), 3), "
+    "F.pixel_shuffle(x(8, 2, 3), 2), F.pixel_unshuffle(x(2, 4, 6), 2)",
+    "[F.embedding_bag(torch.tensor([[0, 3, 2], [2, 2, 1]]), x(4, 2), mode=how, padding_idx=p) for how in ('sum', 'mean', "
+    "'max') for p in (None, 3, -2)]",
+    "F.rrelu(x(3), 0.2, 0.3, True).requires_grad",
     "F.pixel_shuffle(x(1, 4, 2, 2), -2)",
     "F.pixel_shuffle(x(1, 3, 2, 2), 2)",
     "F.pixel_shuffle(x(2, 2), 2)",
