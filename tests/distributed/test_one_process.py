@@ -480,7 +480,7 @@ def test_arguments_that_collectives_refuse(world):
             (lambda: dist.all_to_all([t], [t, t]), "all_to_all: a list"),
             (lambda: dist.all_to_all([t, t], [t]), "all_to_all: a list"),
             (lambda: dist.all_gather([t, t], t), "all_gather: the output list"),
-            (lambda: dist.all_gather([d], t), "same dtype"),
+            (lambda: dist.all_gather([d], t), "dtype"),
             (lambda: dist.all_gather_into_tensor(wide, t), "world_size times input"),
             (lambda: dist.reduce_scatter_tensor(wide, t), "times world size"),
             (lambda: dist.scatter_object_list([], [1]), "scatter_object_output_list"),
