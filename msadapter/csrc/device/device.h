@@ -48,8 +48,8 @@ void copy_tensor(const TensorPtr &to, const TensorPtr &from);
 void zero_tensor(const TensorPtr &t);
 // Waits until every operator in MindSpore's queue has been given to its stream.
 void finish_queue();
-// Must be called before the sizes, strides or memory of an existing tensor change. Operators that are still in the queue
-// read them when it is their turn.
+// Must be called before the sizes, strides or memory of an existing tensor change. Operators that are still in the
+// queue read them when it is their turn.
 inline void before_change(const TensorPtr &t) {
   if (!on_cpu(t)) finish_queue();
 }
