@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from .._host.native import load as _load_native
 from . import _schema
 from ._formulas import formulas
-from ._node_names import node_name
+from ._node_names import node_cases, node_name
 
 _C = _load_native()
 
@@ -177,6 +177,17 @@ def _autocast_codes(schema: _schema.Schema, facts: Facts) -> tuple:
     return *codes, message
 
 
+_LIMITS = ("element", "compute", "floating element", "floating compute")
+
+
+def _checked_limits(schema: _schema.Schema, limits: dict[str, str]) -> dict[str, str]:
+    for name, limit in limits.items():
+        schema.index(name)  # ValueError where the schema has no such argument
+        if limit not in _LIMITS:
+            raise ValueError(f"{schema.name}: limits: {limit!r} is none of {', '.join(_LIMITS)}")
+    return limits
+
+
 def _spec(
     schema,
     *,
@@ -191,8 +202,11 @@ def _spec(
     facts,
     forms,
     node,
+    nodes,
+    limits,
     inplace,
 ) -> dict:
+    limits = _checked_limits(schema, limits or {})
     params = [
         {
             "name": p.name,
@@ -202,6 +216,7 @@ def _spec(
             "keyword_only": p.keyword_only,
             "required": p.required,
             "default": p.default,
+            "limit": limits.get(p.name),
         }
         for p in schema.parameters
     ]
@@ -220,6 +235,7 @@ def _spec(
     return {
         "qualified": schema.name,
         "node_name": node or node_name(schema),
+        "node_cases": node_cases(schema, nodes),
         "params": params,
         "kernel": kernel,
         "numbers": [(schema.index(name), operator) for name, operator in (numbers or {}).items()],
@@ -320,7 +336,7 @@ def _derived(schema: _schema.Schema, kind: str, promote, facts: dict) -> Facts:
 
 
 def _declare(text: str, *, kind, ms=None, numbers=None, body=None, promote=None, promote_args=None, grad=None, view=False,
-             node=None, forms, aliases, dunder, notes, short, facts):  # fmt: skip
+             node=None, nodes=None, limits=None, forms, aliases, dunder, notes, short, facts):  # fmt: skip
     schema = _schema.parse(text)
     if schema.name in declarations:
         raise ValueError(f"operator {schema.name} is declared twice")
@@ -337,6 +353,8 @@ def _declare(text: str, *, kind, ms=None, numbers=None, body=None, promote=None,
         "facts": facts,
         "forms": forms,
         "node": node,
+        "nodes": nodes,
+        "limits": limits,
     }
     d = Declaration(
         schema,
@@ -417,6 +435,8 @@ def op(
     grad=None,
     view: bool = False,
     node: str | None = None,
+    nodes: dict[str, str] | None = None,
+    limits: dict[str, str] | None = None,
     aliases=(),
     dunder: str | None = None,
     notes: str = "",
@@ -440,6 +460,11 @@ def op(
         grad: argument name (or tuple of names) -> function of the output gradient and of what it reads by name.
         view: the body returns views of the first argument.
         node: the name of its graph node, where PyTorch's is not made of the operator's name.
+        nodes: the names of nodes of PyTorch's other overloads, by a condition: an argument and "tensor", "number", "given"
+            (not None) or "list". The first condition that holds counts, e.g. ``{"exponent tensor": "PowBackward1"}``.
+        limits: argument -> the type that has to hold a Python number, as in PyTorch's kernel; a number beyond it is a
+            RuntimeError. "element": the common dtype of the tensors; "compute": the same, but float32 for 16 bits. After
+            "floating ", only floating point and complex elements count. Other numbers wrap round or become infinite.
         aliases: further names; dunder: the operator's special method, e.g. ``"__add__"``.
         short: False if another operator has this name in the table ``t`` already. It is then found there under its full
             name, e.g. ``t.nn_functional_relu`` or ``t.torch_dropout``.
@@ -491,6 +516,8 @@ def op(
         "grad": grad,
         "view": view,
         "node": node,
+        "nodes": nodes,
+        "limits": limits,
         "aliases": aliases,
         "dunder": dunder,
         "notes": notes,

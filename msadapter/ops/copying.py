@@ -76,6 +76,7 @@ op(
 )
 op(
     "_fill_scalar(Tensor self, Scalar value) -> Tensor",
+    limits={"value": "element"},
     node="FillBackward0",
     ms="InplaceFillScalar",
     forms="fi",

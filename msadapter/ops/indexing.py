@@ -19,6 +19,7 @@ op(
 
 @op(
     "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
+    limits={"alpha": "element"},
     forms="fmio",
     grad={
         "self": lambda g: g,
@@ -162,6 +163,7 @@ def _scatter(self, dim, index, src):
 @op(
     "_scatter_value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
     forms="fi",
+    limits={"value": "element"},
     grad={"self": lambda g, dim, index: t._scatter_value(g, dim, index, 0)},
     node="ScatterBackward1",
 )

@@ -111,6 +111,7 @@ def _zeros_or_scaled(g, beta):
 _ADD = {"self": lambda g, beta: _zeros_or_scaled(g, beta)}
 op(
     "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    limits={"beta": "compute", "alpha": "compute"},
     ms="Addmm",
     forms="fmio",
     autocast="lower",
@@ -122,6 +123,7 @@ op(
 )
 op(
     "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    limits={"beta": "element", "alpha": "element"},
     ms="Addmv",
     forms="fmino",
     autocast={"accelerator": "lower"},
@@ -133,6 +135,7 @@ op(
 )
 op(
     "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    limits={"beta": "compute", "alpha": "compute"},
     ms="Baddbmm",
     forms="fmio",
     autocast="lower",
@@ -146,6 +149,7 @@ op(
 
 op(
     "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    limits={"beta": "compute", "alpha": "compute"},
     ms="Addbmm",
     forms="fmo",
     autocast="lower",

@@ -44,6 +44,7 @@ def relu(input, inplace):
 
 op(
     "_threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
+    limits={"threshold": "compute", "value": "element"},
     ms="Threshold",
     forms="fi",
     grad={"self": lambda g, self, threshold: t._threshold_backward(g, self, threshold)},
@@ -80,6 +81,7 @@ def threshold(input, threshold, value, inplace):
 
 op(
     "_hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor",
+    limits={"min_val": "element", "max_val": "element"},
     ms="Hardtanh",
     forms="fi",
     grad={"self": lambda g, self, min_val, max_val: t._hardtanh_backward(g, self, min_val, max_val)},
@@ -118,6 +120,7 @@ def relu6(input, inplace):
 
 op(
     "_leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor",
+    limits={"negative_slope": "floating compute"},
     ms="LeakyReLUExt",
     forms="fi",
     grad={"self": lambda g, self, negative_slope: t._leaky_relu_backward(g, self, negative_slope, False)},
@@ -210,6 +213,7 @@ def prelu(input, weight):
 
 op(
     "nn.functional.hardshrink(Tensor input, float lambd=0.5) -> Tensor",
+    limits={"lambd": "floating element"},
     ms="HShrink",
     forms="fo",
     aliases=("hardshrink", "Tensor.hardshrink"),
@@ -322,6 +326,7 @@ def _elu_second(g, grad, x, alpha, is_result, scale, input_scale):
 
 op(
     "_elu(Tensor self, float alpha=1) -> Tensor",
+    limits={"alpha": "floating compute"},
     ms="EluExt",
     forms="fi",
     grad={"self": lambda g, self, alpha: t._elu_backward(g, self, alpha, False)},
@@ -346,6 +351,7 @@ op(
 )
 op(
     "_scaled_elu(Tensor self, float alpha, float scale, float input_scale) -> Tensor",
+    limits={"alpha": "floating compute"},
     node="CeluBackward0",
     ms="ScaledElu",
     forms="fi",

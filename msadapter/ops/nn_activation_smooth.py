@@ -128,6 +128,7 @@ def _softplus_second(g, grad, self, beta, threshold):
 
 op(
     "nn.functional.softplus(Tensor input, Scalar beta=1, Scalar threshold=20) -> Tensor",
+    limits={"beta": "floating compute", "threshold": "floating compute"},
     ms="SoftplusExt",
     forms="fo",
     grad={"input": lambda g, input, beta, threshold: t._softplus_backward(g, input, beta, threshold)},

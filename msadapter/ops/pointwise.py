@@ -363,6 +363,7 @@ def _number(value, like):
 
 op(
     "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+    limits={"value": "compute"},
     ms="AddcmulExt",
     promote="default",
     forms="fmio",
@@ -376,6 +377,7 @@ op(
 )
 op(
     "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+    limits={"value": "floating compute"},
     ms="AddcdivExt",
     promote="default",
     forms="fmio",
@@ -389,6 +391,8 @@ op(
 )
 op(
     "lerp(Tensor self, Tensor end, TensorOrScalar weight) -> Tensor",
+    limits={"weight": "floating compute"},
+    nodes={"weight tensor": "LerpBackward1"},
     ms="Lerp",
     forms="fmio",
     grad={
@@ -432,6 +436,8 @@ def _clamp_max_grad(g, self, min, max):
 
 @op(
     "clamp(Tensor self, TensorOrScalar? min=None, TensorOrScalar? max=None) -> Tensor",
+    limits={"min": "element", "max": "element"},
+    nodes={"min tensor": "ClampBackward0", "max tensor": "ClampBackward0"},
     promote="default",
     forms="fmino",
     aliases=("clip",),
@@ -450,6 +456,8 @@ def clamp(self, min, max):
 
 @op(
     "clamp_min(Tensor self, TensorOrScalar min) -> Tensor",
+    limits={"min": "element"},
+    nodes={"min tensor": "ClampMinBackward1"},
     promote="default",
     forms="fmino",
     grad={"self": lambda g, self, min: g * (self >= min), "min": lambda g, self, min: g * (self < min)},
@@ -463,6 +471,8 @@ def clamp_min(self, min):
 
 @op(
     "clamp_max(Tensor self, TensorOrScalar max) -> Tensor",
+    limits={"max": "element"},
+    nodes={"max tensor": "ClampMaxBackward1"},
     promote="default",
     forms="fmino",
     grad={"self": lambda g, self, max: g * (self <= max), "max": lambda g, self, max: g * (self > max)},
@@ -518,6 +528,7 @@ def _method_where(self, condition, other):
 
 op(
     "masked_fill(Tensor self, Tensor mask, TensorOrScalar value) -> Tensor",
+    limits={"value": "element"},
     ms="MaskedFill",
     forms="fmi",
     grad={"self": lambda g, mask: g.masked_fill(mask, 0), "value": lambda g, mask: t.where(mask, g, 0).sum()},

@@ -79,6 +79,7 @@ op(
     linear="jointly",
     refuses_bool=True,
     node="RsubBackward1",
+    nodes={"other tensor": "RsubBackward0"},
 )
 def rsub(self, other, alpha):
     """`other - alpha * self`."""
@@ -187,6 +188,7 @@ binary(
     left="TensorOrScalar",
     dunder="__mod__",
     numbers={"self": "RemainderScalarTensor", "other": "RemainderTensorScalar"},
+    nodes={"self number": "NotImplemented", "other tensor": "RemainderBackward1"},
     grad={
         "self": lambda g: g,
         "other": lambda g, self, other: -g * t.div(self, other, rounding_mode="floor"),
@@ -197,6 +199,7 @@ binary(
     "FmodTensor",
     {"self": lambda g: g, "other": lambda g, self, other: -g * t.div(self, other, rounding_mode="trunc")},
     numbers={"other": "FmodScalar"},
+    nodes={"other tensor": "FmodBackward1"},
 )
 
 
@@ -221,6 +224,8 @@ def _pow_exponent_grad(g, self, exponent, result):
 
 op(
     "pow(TensorOrScalar self, TensorOrScalar exponent) -> Tensor",
+    limits={"exponent": "element"},
+    nodes={"self number": "PowBackward2", "exponent tensor": "PowBackward1"},
     ms="Pow",
     numbers={"self": "PowScalarTensor", "exponent": "PowTensorScalar"},
     promote="default",
@@ -316,6 +321,7 @@ binary(
     "CopySign",
     {"self": _copysign_grad, "other": zero_grad},
     promote="float",
+    nodes={"other number": "CopysignBackward1"},
 )
 binary(
     "nextafter",

@@ -41,6 +41,7 @@ def count_of(shape, dim):
 # ---- sums and products
 @op(
     "sum(Tensor self, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    nodes={"dim given": "SumBackward1"},
     forms="fmo",
     autocast={"accelerator": "float32"},
     grad={"self": lambda g, self, dim, keepdim: spread(g, self.shape, dim, keepdim)},
@@ -71,6 +72,7 @@ def nansum(self, dim, keepdim, *, dtype):
 
 @op(
     "mean(Tensor self, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    nodes={"dim given": "MeanBackward1"},
     forms="fmo",
     grad={
         "self": lambda g, self, dim, keepdim: spread(g, self.shape, dim, keepdim) / count_of(self.shape, dim)
@@ -134,6 +136,7 @@ def _prod_back_dim(g, x, result, dim):
 
 @op(
     "prod(Tensor self, int? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    nodes={"dim given": "ProdBackward1"},
     forms="fmo",
     autocast="float32",
     grad={

@@ -80,6 +80,7 @@ unary("special.entr", "Entr", lambda g, self: g * t.where(self < 0, math.nan, -s
 
 op(
     "logit(Tensor self, float? eps=None) -> Tensor",
+    limits={"eps": "floating element"},
     ms="Logit",
     promote="float",
     forms="fmino",
@@ -200,6 +201,7 @@ binary(
         "self": not_implemented("zeta"),
         "other": lambda g, self, other: g * -self * t.special_zeta(self + 1, other),
     },
+    nodes={"self number": "SpecialZetaBackward1", "other number": "SpecialZetaBackward2"},
 )
 
 
@@ -214,6 +216,7 @@ def _xlog1py_self(g, self, other):
 
 op(
     "xlogy(TensorOrScalar self, TensorOrScalar other) -> Tensor",
+    nodes={"self number": "XlogyBackward1", "other number": "XlogyBackward2"},
     ms="Xlogy",
     numbers={"self": "XLogYScalarSelf", "other": "XLogYScalarOther"},
     promote="float",
@@ -225,6 +228,7 @@ binary(
     "special.xlog1py",
     "Xlog1py",
     {"self": _xlog1py_self, "other": lambda g, self, other: g * self / (other + 1)},
+    nodes={"self number": "SpecialXlog1PyBackward1", "other number": "SpecialXlog1PyBackward2"},
 )
 
 

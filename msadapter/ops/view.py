@@ -226,6 +226,7 @@ def unflatten(self, dim, sizes):
 
 @op(
     "squeeze(Tensor self, int[]? dim=None) -> Tensor",
+    nodes={"dim list": "SqueezeBackward2", "dim given": "SqueezeBackward1"},
     forms="fm",
     view=True,
     grad={"self": _back},

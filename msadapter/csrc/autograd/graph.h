@@ -49,6 +49,7 @@ class Node : public BackwardNode {
   void set_sequence(uint64_t n) { sequence_ = n; }  // nodes with a larger number run earlier
   bool needs(size_t edge) const;                    // whether the running backward needs the gradient of this edge
   PyObject *python = nullptr;                       // borrowed: the Python object of the node, while it exists
+  Ref metadata;                                     // a dict in which Python code keeps values of its own, or null
 
   void drop_python();
 

@@ -46,6 +46,11 @@ Param read_param(PyObject *spec) {
   p.nullable = flag(spec, "nullable");
   p.keyword_only = flag(spec, "keyword_only");
   p.required = flag(spec, "required");
+  const std::string limit = text(spec, "limit");
+  p.limit = limit.empty()                                 ? NumberLimit::kNone
+            : limit.rfind("compute") != std::string::npos ? NumberLimit::kCompute
+                                                          : NumberLimit::kElement;
+  p.floats_only = limit.rfind("floating", 0) == 0;
   p.fallback = item(spec, "default");
   Py_XINCREF(p.fallback);
   return p;
@@ -59,6 +64,7 @@ void read_params(PyObject *specs, Op *op) {
     if (PyUnicode_CompareWithASCIIString(p.name, "device") == 0)
       op->device_param = static_cast<int>(op->params.size()) - 1;
     if (p.keyword_only) keyword_only.push_back(p.name);
+    op->limited = op->limited || p.limit != NumberLimit::kNone;
   });
   check(op->params.size() <= kMaxParams, op->qualified, ": ", op->params.size(), " parameters are declared, at most ",
         kMaxParams, " are possible");
@@ -139,6 +145,10 @@ Op *read_op(PyObject *spec) {
   op->name = op->qualified.substr(op->qualified.rfind('.') + 1);
   op->trace_name = trace_name(op->qualified);
   op->node_name = text(spec, "node_name");
+  each(item(spec, "node_cases"), [&](PyObject *entry) {
+    op->node_cases.push_back({static_cast<Op::NodeCase::Kind>(number(PyTuple_GET_ITEM(entry, 0))),
+                              number(PyTuple_GET_ITEM(entry, 1)), str_of(PyTuple_GET_ITEM(entry, 2))});
+  });
   op->body = kept(item(spec, "body"));
   op->composite = flag(spec, "composite");
   op->view = flag(spec, "view");

@@ -19,13 +19,18 @@ enum class ParamType : uint8_t {
   kAny
 };
 
+// The type that has to hold a Python number. For elements of 16 bits, the type of the computation is float32.
+enum class NumberLimit : uint8_t { kNone, kElement, kCompute };
+
 struct Param {
   PyObject *name = nullptr;  // interned
   std::vector<PyObject *> aliases;
   ParamType type = ParamType::kAny;
   bool nullable = false, keyword_only = false, required = true;
-  bool differentiable = false;   // some formula gives its gradient
-  PyObject *fallback = nullptr;  // the default value
+  bool differentiable = false;             // some formula gives its gradient
+  NumberLimit limit = NumberLimit::kNone;  // a number that this type does not hold is an error
+  bool floats_only = false;                // the limit counts only for floating point and complex elements
+  PyObject *fallback = nullptr;            // the default value
 };
 
 // Tells where the formula of a gradient finds one of its arguments.
@@ -82,6 +87,7 @@ struct Op {
   std::vector<WithNumber> with_number;
   Promote promote = Promote::kNone;
   std::vector<int> promote_params;
+  bool limited = false;  // some parameter has a limit
   std::vector<Formula> formulas;
   bool saves_self = false, saves_result = false, differentiable = false;
   PyObject *result_type = nullptr;    // namedtuple class, or null
@@ -90,6 +96,13 @@ struct Op {
   Cast autocast[kAutocastDevices] = {Cast::kNone, Cast::kNone};
   std::string autocast_refusal;  // the message of Cast::kRefused
   std::string node_name, trace_name;
+  // The names of nodes that depend on an argument, as PyTorch's overloads do. The first case that fits counts.
+  struct NodeCase {
+    enum Kind : uint8_t { kTensor, kNumber, kGiven, kList } kind;
+    int param;
+    std::string name;
+  };
+  std::vector<NodeCase> node_cases;
   int device_param = -1;  // the number of the parameter `device`
   NativeGradient native = nullptr;
   NativeBody native_body = nullptr;
@@ -117,7 +130,7 @@ struct OpNode final : Node {
   bool single_use() const override { return op->saves_self || !saved.empty() || op->saves_result; }
   Tensors apply(const Tensors &grads) override;
   void Release() override;
-  void rename(const char *name) { name_ = name; }
+  void rename(const std::string &name) { name_ = name; }
 
   const Op *op;
   struct Input {

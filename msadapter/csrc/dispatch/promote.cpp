@@ -56,6 +56,15 @@ static Ranks ranks_of(const Op &op, const Operand *v) {
   return r;
 }
 
+// PyTorch has no common type of bools and an integer beyond the range of int64.
+static void refuse_unsigned_number(const Op &op, const Operand *v, const Ranks &ranks) {
+  if (ranks.dims.value_or(DType::Bool) != DType::Bool || ranks.no_dims.value_or(DType::Bool) != DType::Bool) return;
+  if (!ranks.dims && !ranks.no_dims) return;
+  for (int i : op.promote_params)
+    if (v[i].kind == Arg::kScalar && v[i].scalar.kind == Scalar::kInt && v[i].scalar.is_unsigned)
+      fail("Promotion for uint16, uint32, uint64 types is not supported, attempted to promote Bool and UInt64");
+}
+
 // The type of operands of two ranks: the lower rank counts only where its category is higher.
 static std::optional<DType> ranked(std::optional<DType> high, std::optional<DType> low) {
   if (!high || !low) return high ? high : low;
@@ -66,6 +75,7 @@ static std::optional<DType> ranked(std::optional<DType> high, std::optional<DTyp
 // The type that the operands of a promoting operator are cast to.
 static DType cast_target(const Op &op, const Operand *v) {
   const Ranks ranks = ranks_of(op, v);
+  refuse_unsigned_number(op, v, ranks);
   const DType d = ranked(ranks.dims, ranked(ranks.no_dims, ranks.numbers)).value_or(DType::F32);
   return op.promote == Promote::kFloat && is_integral(d) ? default_dtype() : d;
 }
@@ -84,12 +94,27 @@ TensorPtr raw_cast(const TensorPtr &t, DType d) {
 }
 
 // A tensor without dims, in host memory. MindSpore's operators take it beside tensors of another device.
-TensorPtr scalar_tensor(const Scalar &s, DType d) {
+TensorPtr scalar_tensor(const Scalar &s, DType d, bool wrap) {
   DeviceScope host(0);
   TensorPtr t = new_tensor(d, Dims{});
   void *p = view_of(t).data;
-  MSA_SWITCH_ALL(d, "scalar", (*static_cast<T *>(p) = s.to<T>()));
+  MSA_SWITCH_ALL(d, "scalar", (*static_cast<T *>(p) = wrap ? s.wrapped<T>() : s.to<T>()));
   return t;
+}
+
+void check_limits(const Op &op, const Operand *v, DType elements) {
+  for (size_t i = 0; i < op.params.size(); ++i) {
+    const Param &p = op.params[i];
+    if (p.limit == NumberLimit::kNone || v[i].kind != Arg::kScalar) continue;
+    if (p.floats_only && !is_floating(elements) && !is_complex(elements)) continue;
+    const bool half = elements == DType::F16 || elements == DType::BF16;
+    const DType d = p.limit == NumberLimit::kCompute && half ? DType::F32 : elements;
+    const Scalar &s = v[i].scalar;
+    MSA_SWITCH_STORED(d, "number", {
+      static_cast<void>(s.to<T>());
+      if (!is_complex(d) && d != DType::Bool && s.kind == Scalar::kComplex && s.imag != 0) does_not_fit(cpp_name<T>());
+    });
+  }
 }
 
 static bool is_bool(const Operand &o) {
@@ -135,6 +160,7 @@ void promote(const Op &op, Operand *v) {
   if (v[0].kind == Arg::kScalar && !op.numbers_alone) check_not_numbers_alone(op, v);
   if (op.refuses_bool) refuse_bool(v[0], v[1]);
   const DType d = cast_target(op, v);
+  if (op.limited) check_limits(op, v, d);
   // The elementwise kernels accept Python numbers without conversion, so 16-bit results are rounded once, as in
   // PyTorch.
   const bool keep_numbers = !op.body && op.kernel && op.kernel->kernel && op.kernel->kernel->elementwise && fast_path();
@@ -145,7 +171,8 @@ void promote(const Op &op, Operand *v) {
       if (from_ms(o.tensor->data_type()) != d) o.tensor = raw_cast(o.tensor, d);
     } else if (o.kind == Arg::kScalar && op.params[i].type == ParamType::kTensorOrScalar && !keep_numbers &&
                !one_number) {
-      o.tensor = there ? number_on_accelerator(o.scalar, d) : scalar_tensor(o.scalar, d);
+      const bool wrap = op.params[i].limit == NumberLimit::kNone;
+      o.tensor = there ? number_on_accelerator(o.scalar, d) : scalar_tensor(o.scalar, d, wrap);
       o.kind = Arg::kTensor;
     } else if (o.kind == Arg::kTensors) {
       for (auto &t : o.tensors)

@@ -214,9 +214,25 @@ static void save(const Op &op, const Operand *before, PyObject **slots, OpNode *
   }
 }
 
+static bool fits(const Op::NodeCase &one, const Operand *v, PyObject **slots) {
+  PyObject *given = slots[one.param];
+  switch (one.kind) {
+    case Op::NodeCase::kTensor: return v[one.param].kind == Arg::kTensor;
+    case Op::NodeCase::kNumber: return v[one.param].kind == Arg::kScalar;
+    case Op::NodeCase::kGiven: return given && given != Py_None;
+    default: return given && (PyTuple_Check(given) || PyList_Check(given));
+  }
+}
+
+static void choose_name(const Op &op, const Operand *v, PyObject **slots, OpNode *node) {
+  if (op.chain_of_views) return node->rename(last_view(v[1]));
+  for (const auto &one : op.node_cases)
+    if (fits(one, v, slots)) return node->rename(one.name);
+}
+
 static std::shared_ptr<OpNode> make_node(const Op &op, const Operand *before, PyObject **slots, size_t outputs) {
   auto node = Node::make<OpNode>(&op, outputs);
-  if (op.chain_of_views) node->rename(last_view(before[1]));
+  choose_name(op, before, slots, node.get());
   node->inputs.resize(op.params.size());
   add_edges(op, before, node.get());
   save(op, before, slots, node.get());
@@ -321,11 +337,18 @@ static void mark_views(const TensorPtr &base, Results *r) {
   }
 }
 
+// The limits of an operator without type promotion, whose elements have the type of the first tensor.
+static void check_limits_of_operands(const Op &op, const Operand *v) {
+  for (size_t i = 0; i < op.params.size(); ++i)
+    if (v[i].kind == Arg::kTensor) return check_limits(op, v, from_ms(v[i].tensor->data_type()));
+}
+
 Ref run_functional(Op &op, Operand *v, PyObject **slots, bool autocast) {
   std::vector<Ref> hold;
   if (autocast && autocasts(op)) apply_autocast(op, v, slots, &hold);
   const bool record = op.differentiable && grad_enabled() && any_requires_grad(op, v);
   const bool promotes = op.promote != Promote::kNone;
+  if (op.limited && !promotes) check_limits_of_operands(op, v);
   Operands copy(v, promotes ? static_cast<int>(op.params.size()) : 0);
   if (promotes) promote(op, copy.data());
   Results r = computed(op, promotes ? copy.data() : v, slots);
@@ -434,7 +457,10 @@ Ref run_inplace(Op &op, Operand *v, PyObject **slots) {
   Operands copy(v, n);
   std::shared_ptr<OpNode> node;
   if (op.differentiable && grad_enabled() && any_requires_grad(op, v)) node = make_inplace_node(op, copy.data(), slots);
-  if (op.promote != Promote::kNone) promote(op, copy.data());
+  if (op.promote != Promote::kNone)
+    promote(op, copy.data());
+  else if (op.limited)
+    check_limits_of_operands(op, v);
   if (elementwise(op))
     for (int i = 1; i < n; ++i)
       if (v[i].kind == Arg::kTensor) check_overlap(self, v[i].tensor);

@@ -28,11 +28,22 @@ void add_scaled16(Call &c, const Two &p, const Tensor &o, int sign) {
 
 void add_scaled(Call &c, const char *op, int sign) {
   const Two p = operands(c);
-  const bool scaled = c.has(2) && !(c.scalar(2).kind <= Scalar::kInt && c.scalar(2).i == 1);
-  if (c.has(2)) check_alpha(p.dtype, c.scalar(2));
+  Scalar alpha_number;
+  alpha_number.i = 1;
+  if (c.has(2)) {
+    alpha_number = c.scalar(2);
+    check_alpha(p.dtype, alpha_number);
+    if (p.dtype == DType::Bool) {  // then alpha is a bool too
+      alpha_number.i = alpha_number.to<bool>();
+      alpha_number.kind = Scalar::kBool;
+      alpha_number.is_unsigned = false;
+    }
+  }
+  const bool scaled = !(alpha_number.kind <= Scalar::kInt && alpha_number.i == 1);
   check(sign > 0 || p.dtype != DType::Bool,
         "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` "
         "or `logical_xor()` operator instead.");
+  MSA_SWITCH_STORED(p.dtype, op, (static_cast<void>(alpha_number.to<T>())));
   Tensor o = out2(c, p.dtype, p);
   if (scaled && p.dtype == DType::F16) return add_scaled16<Half>(c, p, o, sign);
   if (scaled && p.dtype == DType::BF16) return add_scaled16<BFloat16>(c, p, o, sign);
@@ -42,7 +53,7 @@ void add_scaled(Call &c, const char *op, int sign) {
     else if (!scaled)
       binary<T, T, T>(o, p.a, p.b, [](T x, T y) { return wrapping_sub(x, y); });
     else {
-      const T alpha = mul(c.scalar(2).to<T>(), T(sign));
+      const T alpha = mul(alpha_number.to<T>(), T(sign));
       binary<T, T, T>(o, p.a, p.b, [alpha](T x, T y) { return wrapping_add(x, mul(alpha, y)); });
     }
   });

@@ -269,6 +269,13 @@ PyObject *node_will_execute(PyObject *o, PyObject *) {
   }
 }
 PyObject *node_meta(PyObject *o, void *) {
+  // The dict belongs to the node, because the Python object may be destroyed and created again. MindSpore's nodes have
+  // no place for it.
+  if (Node *mine = ours(o)) {
+    if (!mine->metadata) mine->metadata = Ref(PyDict_New());
+    Py_XINCREF(mine->metadata.get());
+    return mine->metadata.get();
+  }
   auto *n = reinterpret_cast<NodeObject *>(o);
   if (!n->dict) n->dict = PyDict_New();
   Py_XINCREF(n->dict);

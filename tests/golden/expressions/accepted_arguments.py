@@ -64,13 +64,19 @@ w.double().grad_fn.name(); w.square().grad_fn.name(); w.norm().grad_fn.name(); w
 F.layer_norm(w, (3,)).grad_fn.name(); F.mse_loss(w, w).grad_fn.name(); F.pad(w, (1, 1)).grad_fn.name()
 F.conv1d(w[None, None], w[None, None]).grad_fn.name(); L.inv(torch.eye(3) * w).grad_fn.name()
 F.batch_norm(w[:, None], None, None, training=True).grad_fn.name(); F.normalize(w, dim=0).grad_fn.name()
+[f.grad_fn.name() for f in (w**2, w**w, 2**w, torch.lerp(w, w, 0.5), torch.lerp(w, w, w), w.clamp(min=w), w.clamp_min(w))]
+[f.grad_fn.name() for f in (torch.rsub(w, 2), torch.rsub(w, w), w % 2, w % w, torch.fmod(w, 2), torch.fmod(w, w))]
+[f.grad_fn.name() for f in (w.sum(), w.sum(0), w.mean(), w.mean(0), w.prod(), w.prod(0), w.median(), w.median(0)[0])]
+[f.grad_fn.name() for f in (w.squeeze(), w.squeeze(0), w.squeeze((0,)))]
 [f.shape for f in (torch.kl_div(x, x), torch.hinge_embedding_loss(x, x), torch.binary_cross_entropy_with_logits(x, x))]
 [f.shape for f in (torch.ops.aten.kl_div(x, x), torch.ops.aten.kl_div(x, x, 0), torch.margin_ranking_loss(x, x, x))]
+[f.grad_fn.name() for f in (torch.copysign(w, 2), torch.xlogy(w, 2), torch.xlogy(2, w), torch.xlogy(w, w))]
 [f.grad_fn.name() for f in (w.log1p(), torch.special.xlog1py(w, w))]
 [f.grad_fn.name() for f in (F.selu(w), F.celu(w), F.logsigmoid(w), F.prelu(w, w[:1]))]
 [f.grad_fn.name() for f in (torch.special.entr(w), torch.special.i0e(w))]
 F.group_norm(w[None, :, None].expand(1, 3, 2), 3).grad_fn.name()
 L.cholesky(torch.eye(3) * w).grad_fn.name(); torch.fft.rfft(w).grad_fn.name()
+[s := w.exp(), s.grad_fn.metadata.__setitem__("a", 1), s.grad_fn.metadata][2]
 undefined(L.vector_norm(z, 0)); undefined(torch.norm(z, 0)); undefined(L.vector_norm(z, 1))
 torch.autograd.grad(L.det(torch.ones(3, 3) * w).sum(), w); torch.autograd.grad(L.det(torch.zeros(3, 3) * w), w)
 """
