@@ -16,7 +16,6 @@ import pytest
 
 from tests.npu.llm_rows import COMMON, FUSED, OVERLAP, TENSOR
 from tests.npu.llm_trainer import ROOT, Trainer, current_test, recorder
-from tests.npu.test_mindspeed_llm import trainer  # noqa: F401 a fixture
 
 _MODEL = """
 import json, sys, torch
@@ -132,7 +131,7 @@ class Tools:
 
 
 @pytest.fixture(scope="module")
-def tools(trainer, tmp_path_factory) -> Tools:  # noqa: F811
+def tools(trainer, tmp_path_factory) -> Tools:
     ask = "import importlib.metadata as m; print(m.version('transformers'), m.version('peft'))"
     found = subprocess.run(
         [sys.executable, "-c", ask], env=trainer.environment, capture_output=True, text=True
