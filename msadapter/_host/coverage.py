@@ -31,6 +31,12 @@ SURFACE = ROOT / "tests" / "golden" / "surface.json"
 REASONS = ROOT / "docs" / "coverage_reasons.json"
 ANSWERS = ROOT / "docs" / "coverage_answers.json"
 ON_ASCEND = ROOT / "docs" / "ascend_answers.json"  # written by tests/conformance/simulated_npu.py
+OUTCOMES = (
+    "passes",
+    "falls back",
+    "differs",
+    "refused",
+)  # of samples on the simulated NPU, from the best to the worst
 PAGE = ROOT / "docs" / "coverage.md"
 _MISSING = object()
 
@@ -311,10 +317,10 @@ def _operator_cells(row: Operator, on_ascend: dict[str, str]) -> tuple[str, str,
     return f"`{row.name}`", row.forms, "; ".join(parts), seen
 
 
-def _on_ascend() -> dict[str, str]:
+def _on_ascend(rows: dict[str, dict]) -> dict[str, str]:
     """Return, for each operator of the table that PyTorch's samples reach, what they showed on the simulated NPU."""
     found: dict[str, list[dict]] = {}
-    for row in json.loads(ON_ASCEND.read_text(encoding="utf-8"))["operators"].values():
+    for row in rows.values():
         name = re.sub(r"^torch\.(nn\.functional\.|Tensor\.)?", "", row["path"])
         found.setdefault(name, []).append(row)
     return {name: _worst(rows) for name, rows in found.items()}
@@ -322,9 +328,8 @@ def _on_ascend() -> dict[str, str]:
 
 def _worst(rows: list[dict]) -> str:
     """Return the worst outcome of an operator's samples, with the checks that had it, or with what ran on the host."""
-    order = ("passes", "falls back", "differs", "refused")
     outcomes = [(check, outcome) for row in rows for check, outcome in row["outcomes"].items()]
-    worst = max((outcome for _, outcome in outcomes), key=order.index)
+    worst = max((outcome for _, outcome in outcomes), key=OUTCOMES.index)
     if worst == "passes":
         return worst
     if worst == "falls back":
@@ -353,9 +358,8 @@ def _answers() -> list[str]:
     ]
 
 
-def _simulated_words() -> list[str]:
-    """Return what the column on the simulated NPU means."""
-    how = json.loads(ON_ASCEND.read_text(encoding="utf-8"))["how"]
+def _simulated_words(how: str) -> list[str]:
+    """Return what the column on the simulated NPU means. ``how`` says how it was measured."""
     return [
         "The last column says what PyTorch's own samples showed on [the simulated NPU](simulated_npu.md), not on a device",
         f"({how}).",
@@ -367,7 +371,9 @@ def _simulated_words() -> list[str]:
 
 def page() -> str:
     """Return the text of docs/coverage.md."""
-    rows, table, on_ascend = names(), operators(), _on_ascend()
+    rows, table = names(), operators()
+    simulated = json.loads(ON_ASCEND.read_text(encoding="utf-8"))
+    on_ascend = _on_ascend(simulated["operators"])
     version = json.loads(SURFACE.read_text(encoding="utf-8"))["torch"].partition("+")[0]
     lines = [
         "# What is supported",
@@ -390,7 +396,7 @@ def page() -> str:
         "has no such operator, so an NPU's tensors are computed on the host. A *composite* consists of other operators of the",
         "table.",
         "",
-        *_simulated_words(),
+        *_simulated_words(simulated["how"]),
         "",
         *_table(
             ("operator", "forms", "runs on", "Ascend (simulated)"),
