@@ -1,1 +1,1 @@
-"""Megatron Core on MindSpore: conversion of the upstream source, data preparation and training scripts."""
+"""The toolkit: the life of a model from one YAML file, run by upstream's own programs; and the conversion of these upstreams."""

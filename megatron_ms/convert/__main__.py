@@ -155,7 +155,7 @@ def convert(args: argparse.Namespace) -> None:
         logs = output / "logs"
         if not environment.PYTHON.exists():
             environment.check_compiler()  # checked before the downloads, to fail early
-        extras = ("megatron", "dist", *(("test", "hf") if args.tests else ()))
+        extras = ("megatron", "dist", *(("test", "hf", "toolkit") if args.tests else ()))
         console = Console(total=3 + (args.checkout is None) + 2 * args.train)
         console.step("Python environment", lambda progress: environment.prepare_venv(extras, logs, progress))
         console.step("CPU kernels", lambda progress: environment.build_kernels(logs, progress))
@@ -204,7 +204,7 @@ def convert_scenario(args: argparse.Namespace) -> None:
         console = Console(total=5 + 2 * args.train)
         console.step(
             "Python environment",
-            lambda progress: environment.prepare_venv(("megatron", "dist"), logs, progress),
+            lambda progress: environment.prepare_venv(("megatron", "dist", "toolkit"), logs, progress),
         )
         console.step("CPU kernels", lambda progress: environment.build_kernels(logs, progress))
         console.step("Sources", lambda progress: scenario.fetch_all(work, progress))
