@@ -17,7 +17,9 @@ from types import ModuleType
 
 from .errors import UserError
 
-COMMANDS: dict[str, str] = {}
+COMMANDS: dict[str, str] = {
+    "data": "megatron_ms.data.command",
+}
 
 _PROGRAM = "python -m megatron_ms"
 _DESCRIPTION = """\

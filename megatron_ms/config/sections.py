@@ -9,7 +9,9 @@ import importlib
 
 from .section import Section
 
-SECTIONS: dict[str, str] = {}
+SECTIONS: dict[str, str] = {
+    "data": "megatron_ms.data.section:Data",
+}
 
 
 def section_class(name: str) -> type[Section]:
