@@ -37,6 +37,8 @@ def _native_option(name: str):
     # torch imports these modules itself, so programs use them without an import
     if name in ("_distributed_c10d", "_autograd"):
         return _importlib.import_module(f"{_C.__name__}.{name}")
+    if name == "_functions":
+        return _importlib.import_module("msadapter.autograd._functions")
     if not name.startswith("__"):
         functions = _importlib.import_module("msadapter._native_names._root").FUNCTIONS
         if name in functions:
@@ -325,6 +327,7 @@ globals().update(amp.TORCH_NAMES)
 _extensions.sparse_gradient.provide_from(f"{__name__}.sparse._embedding", "embedding")
 _extensions.sparse_conversion.provide_from(f"{__name__}.sparse", "CONVERSIONS")
 _extensions.operator_override.provide_from(f"{__name__}.utils._python_dispatch", "below")
+_extensions.mutation_of_saved.provide_from(f"{__name__}.utils._mutation", "allow_mutation_on_saved_tensors")
 _extensions.dispatching_class.provide_from(f"{__name__}.utils._python_dispatch", "intercept")
 
 

@@ -3,24 +3,12 @@
 from __future__ import annotations
 
 import importlib
-import warnings
 
 from ._host import accelerator as _accelerator
+from ._host.warn import is_warn_always_enabled, set_warn_always
 from ._values.device import device as Device
 
-_warned_always = False
-
-
-def set_warn_always(b: bool) -> None:
-    """Set whether a warning is shown every time, rather than once."""
-    global _warned_always
-    _warned_always = bool(b)
-    warnings.simplefilter("always" if b else "default", UserWarning)
-
-
-def is_warn_always_enabled() -> bool:
-    """Return what `set_warn_always` was given."""
-    return _warned_always
+__all__ = ["get_device_module", "is_warn_always_enabled", "set_warn_always"]
 
 
 def get_device_module(device=None):

@@ -113,3 +113,7 @@ symbolic_tracer = _point(
     "symbolic_tracer",
     "The class that records a pickled GraphModule again. By torch.fx.",
 )
+mutation_of_saved = _point(
+    "mutation_of_saved",
+    "The context manager of torch.autograd.graph.allow_mutation_on_saved_tensors. By torch.utils.",
+)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from .._host.native import load
 
 _C = load()
+SavedTensor = _C.SavedTensor
+_get_current_graph_task_keep_graph = _C.current_graph_task_keeps_graph
 
 
 def _push_saved_tensors_default_hooks(pack_hook, unpack_hook) -> None:
@@ -15,3 +17,10 @@ def _push_saved_tensors_default_hooks(pack_hook, unpack_hook) -> None:
 def _pop_saved_tensors_default_hooks() -> None:
     """Remove the hooks of the last push. The earlier ones apply again."""
     _C.pop_saved_hooks()
+
+
+def _saved_tensors_hooks_is_enabled() -> bool:
+    """Return whether ``saved_tensors_hooks`` may be used now."""
+    from ..autograd.graph import refusal_of_hooks
+
+    return refusal_of_hooks() is None

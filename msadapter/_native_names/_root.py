@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+import weakref
 
+from .._host.native import load
+
+_C = load()
 _logged: set[str] = set()
+_current_graph_task_id = _C.current_graph_task_id
+_current_graph_task_execution_order = _C.current_graph_task_execution_order
 
 
 def _get_privateuse1_backend_name() -> str:
@@ -28,4 +34,40 @@ def _get_accelerator(check: bool | None = None):
     return current_accelerator() or device("cpu")
 
 
-FUNCTIONS = {f.__name__: f for f in (_get_accelerator, _get_privateuse1_backend_name, _log_api_usage_once)}
+def _will_engine_execute_node(node) -> bool:
+    """Return whether the running backward pass will run this graph node."""
+    if not isinstance(node, _C.Node):
+        raise RuntimeError(f"_will_engine_execute_node expects an grad_fn, but got {type(node).__name__}")
+    return node._will_execute()
+
+
+class _WeakTensorRef:
+    """A reference that does not keep a tensor alive."""
+
+    def __init__(self, tensor):
+        self._reference = weakref.ref(tensor)
+
+    def expired(self) -> bool:
+        """Return whether the tensor does not exist any more."""
+        return self._reference() is None
+
+
+def _set_fwd_grad_enabled(enabled: bool) -> None:
+    """Set whether forward-mode differentiation records tangents in this thread."""
+    from ..autograd import forward_ad
+
+    forward_ad._state.enabled = bool(enabled)
+
+
+_written = (
+    _WeakTensorRef,
+    _set_fwd_grad_enabled,
+    _get_accelerator,
+    _get_privateuse1_backend_name,
+    _log_api_usage_once,
+    _will_engine_execute_node,
+)
+FUNCTIONS = {f.__name__: f for f in _written} | {
+    "_current_graph_task_id": _current_graph_task_id,
+    "_current_graph_task_execution_order": _current_graph_task_execution_order,
+}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 
+from .._host.native import load
 from ..tensor import Tensor
 from . import _hooks, graph
 from ._passes import _Engine, _is_checkpoint_valid, _make_grads, _pass, backward, grad
@@ -13,6 +14,7 @@ from .grad_mode import (
     inference_mode,
     is_grad_enabled,
     is_inference_mode_enabled,
+    is_multithreading_enabled,
     no_grad,
     set_grad_enabled,
     set_multithreading_enabled,
@@ -27,6 +29,10 @@ _ANOMALY = ("detect_anomaly", "set_detect_anomaly", "is_anomaly_enabled", "is_an
 
 
 def __getattr__(name: str):
+    if name == "kineto_available":
+        return importlib.import_module(".profiler", __name__).kineto_available
+    if name == "SavedTensor":
+        return load().SavedTensor
     if name in _ANOMALY:
         return getattr(importlib.import_module(".anomaly_mode", __name__), name)
     if name in ("functional", "profiler", "forward_ad", "anomaly_mode"):

@@ -88,7 +88,12 @@ def _node_register_prehook(node, hook) -> RemovableHandle:
 
 
 def _node_getattr(node, name):
-    """Return an attribute of the context, if the node belongs to an autograd.Function."""
+    """Return a value that the node keeps for its backward, or an attribute of an autograd.Function's context."""
+    for prefix in ("_saved_", "_raw_saved_"):
+        if name.startswith(prefix):
+            value = _C.node_saved(node, name[len(prefix) :], prefix == "_raw_saved_")
+            if value is not NotImplemented:
+                return value
     context = None if name.startswith("__") else _C.node_context(node)
     if context is not None:
         if name in ("saved_tensors", "saved_variables"):
@@ -106,4 +111,4 @@ def install(tensor_class) -> None:
     _C.Node.register_prehook = _node_register_prehook
     _C.Node.__getattr__ = _node_getattr
     _C.Node._register_hook_dict = lambda self, tensor: None
-    _C.Node.__repr__ = lambda self: f"<{self.name()} object at {hex(id(self))}>"
+    _C.Node.__repr__ = lambda self: f"<{type(self).__name__} object at {hex(id(self))}>"

@@ -3,24 +3,62 @@
 from __future__ import annotations
 
 import threading
+from typing import Any, NamedTuple
 
 from .. import ops
 from .._host import extensions
 from .._host.native import load
+from .._host.warn import warn_once
+from .._values.size import Size
 from ..tensor import Tensor
 
 _C = load()
 
 
+class GradientEdge(NamedTuple):
+    """An output of a graph node. It stands for a tensor that this node made, also after the tensor has changed."""
+
+    node: Any
+    output_nr: int
+    ownership_token: Any = None  # what keeps the node alive, if the node does not do so itself
+
+
+class InputMetadata(NamedTuple):
+    """What a node knows of one of the tensors that it made."""
+
+    shape: Any
+    dtype: Any
+    is_nested_tensor: bool = False
+    is_cpp_nested_tensor: bool = False
+
+
+def input_metadata(node) -> list[InputMetadata | None]:
+    """Return the metadata of a node's outputs in the forward. None stands for an output that is not known."""
+    return [
+        None if entry is None else InputMetadata(Size(entry[0]), entry[1])
+        for entry in node._input_shapes_and_dtypes()
+    ]
+
+
+def _described(output):
+    """Return what has the shape and dtype of a tensor, or of the tensor that an edge stands for."""
+    return input_metadata(output.node)[output.output_nr] if isinstance(output, GradientEdge) else output
+
+
+def _requires_grad(output) -> bool:
+    return isinstance(output, GradientEdge) or output.requires_grad
+
+
 def _sequence(x) -> tuple:
-    return (x,) if isinstance(x, Tensor) else tuple(x)
+    return (x,) if isinstance(x, (Tensor, GradientEdge)) else tuple(x)
 
 
 def _make_grads(outputs, grads, is_grads_batched=False) -> list:
     if len(outputs) != len(grads):
         raise RuntimeError(f"got {len(outputs)} tensors and {len(grads)} gradients")
     made: list[Tensor | None] = []
-    for out, g in zip(outputs, grads, strict=True):
+    for place, g in zip(outputs, grads, strict=True):
+        out = _described(place)
         if isinstance(g, Tensor):
             if g.shape != out.shape:
                 raise RuntimeError(
@@ -34,14 +72,15 @@ def _make_grads(outputs, grads, is_grads_batched=False) -> list:
                 )
             made.append(g if g.dtype is out.dtype else g.to(out.dtype))
         elif g is None:
-            if out.requires_grad:
-                if out.numel() != 1:
+            if _requires_grad(place):
+                if out.shape.numel() != 1:
                     raise RuntimeError("grad can be implicitly created only for scalar outputs")
                 if not out.dtype.is_floating_point:
                     raise RuntimeError(
                         f"grad can be implicitly created only for real scalar outputs but got {out.dtype}"
                     )
-                made.append(ops.ones_like(out.detach()))
+                like = isinstance(place, Tensor)
+                made.append(ops.ones_like(out.detach()) if like else ops.ones(out.shape, dtype=out.dtype))
             else:
                 made.append(None)
         else:
@@ -110,10 +149,25 @@ def backward(
             raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
     grads = _one_each(grad_tensors, len(tensors))
     for i, t in enumerate(tensors):
-        if not t.requires_grad:
+        if not _requires_grad(t):
             raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
+    for t in inputs or ():
+        if isinstance(t, Tensor) and t.requires_grad:
+            t.retain_grad()  # without effect on leaves
+    if create_graph:
+        _warn_about_cycle()
     keep = create_graph if retain_graph is None else retain_graph
     _execute(tensors, grads, inputs or (), bool(keep), bool(create_graph), True, True)
+
+
+def _warn_about_cycle() -> None:
+    warn_once(
+        "Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient "
+        "which can cause a memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you "
+        "have to use this function, make sure to reset the .grad fields of your parameters to None after use to break "
+        "the cycle and avoid the leak.",
+        stacklevel=4,
+    )
 
 
 def _tensor_backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
@@ -158,13 +212,19 @@ def grad(
     grads = _one_each(grad_outputs, len(outputs))
     allow = materialize_grads if allow_unused is None else allow_unused
     for i, t in enumerate(outputs):
-        if not t.requires_grad:
+        if not _requires_grad(t):
             raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
     keep = create_graph if retain_graph is None else retain_graph
     result = _execute(outputs, grads, inputs, bool(keep), bool(create_graph), bool(allow), False)
     if materialize_grads:
-        result = tuple(ops.zeros_like(i) if r is None else r for r, i in zip(result, inputs, strict=True))
+        result = tuple(_zeros_of(i) if r is None else r for r, i in zip(result, inputs, strict=True))
     return result
+
+
+def _zeros_of(place):
+    if not isinstance(place, Tensor):
+        raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
+    return ops.zeros_like(place)
 
 
 def _batched(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused) -> tuple:
@@ -175,6 +235,15 @@ def _batched(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_un
     counts = {v.shape[0] for v in vectors if v is not None}
     if len(counts) != 1:
         raise RuntimeError("grad_outputs must have the same first dimension when is_grads_batched=True")
+    for i, (v, out) in enumerate(zip(vectors, _sequence(outputs), strict=True)):
+        if v is not None and v.shape[1:] != _described(out).shape:
+            raise RuntimeError(
+                "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. "
+                f"The sizes of the remaining dimensions are expected to match the shape of corresponding output, but a "
+                f"mismatch was detected: grad_output[{i}] has a shape of {v.shape} and output[{i}] has a shape of "
+                f"{_described(out).shape}. If you only want some tensors in `grad_output` to be considered batched, "
+                "consider using vmap."
+            )
     count, rows = counts.pop(), []
     for i in range(count):
         keep = True if i < count - 1 else retain_graph

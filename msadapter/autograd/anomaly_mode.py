@@ -61,7 +61,7 @@ def _watch(result) -> None:
     todo = [x.grad_fn for x in _tensors(result) if x.grad_fn is not None]
     while todo:
         node = todo.pop()
-        if node is None or node.name() == "AccumulateGrad" or _is_marked(node):
+        if node is None or node.name() == "torch::autograd::AccumulateGrad" or _is_marked(node):
             continue
         stack = stack or traceback.format_stack()[:-3]
         node.metadata[_KEY] = stack

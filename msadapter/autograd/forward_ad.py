@@ -7,6 +7,7 @@ and their results therefore require grad, and results computed under ``no_grad``
 
 from __future__ import annotations
 
+import threading
 from typing import NamedTuple
 
 from .. import ops
@@ -27,6 +28,33 @@ __all__ = [
 # the (tensor, tangent) pairs of the current level, as the single element of this list; empty outside of a
 # level
 _level: list = []
+_current_level = -1  # the number of the current level, which programs read
+
+
+class _State(threading.local):
+    """Whether a thread records tangents."""
+
+    enabled = True
+
+
+_state = _State()
+
+
+def _is_fwd_grad_enabled() -> bool:
+    return _state.enabled
+
+
+class _set_fwd_grad_enabled:
+    """Set whether tangents are recorded. As a context manager, restore it at the end."""
+
+    def __init__(self, mode: bool):
+        self.previous, _state.enabled = _state.enabled, bool(mode)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc) -> None:
+        _state.enabled = self.previous
 
 
 class UnpackedDualTensor(NamedTuple):
@@ -38,19 +66,23 @@ class UnpackedDualTensor(NamedTuple):
 
 def enter_dual_level() -> int:
     """Begin a level and return its number."""
+    global _current_level
     if _level:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
     _level.append([])
+    _current_level = 0
     return 0
 
 
 def exit_dual_level(*, level=None) -> None:
     """End the level and discard its tangents."""
+    global _current_level
     if not _level:
         raise RuntimeError(
             "Trying to exit a forward AD level that was not the last one that was created. This is not supported."
         )
     _level.pop()
+    _current_level = -1
 
 
 class dual_level:
@@ -86,7 +118,7 @@ def make_dual(tensor, tangent, *, level=None):
 
 def unpack_dual(tensor, *, level=None) -> UnpackedDualTensor:
     """Return the value and the tangent of a tensor that was computed from dual tensors."""
-    if not _level:
+    if not _level or not _state.enabled:
         return UnpackedDualTensor(tensor, None)
     duals = _level[-1]
     for dual, tangent in duals:
@@ -107,7 +139,7 @@ def _plain(tensor):
             continue
         seen.add(node)
         following = [n for n, _ in node.next_functions if n is not None]
-        if not following and node not in own and node.name() == "AccumulateGrad":
+        if not following and node not in own and node.name() == "torch::autograd::AccumulateGrad":
             return tensor
         todo.extend(following)
     return tensor.detach()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import inspect
+import warnings
 import weakref
 
 from .. import ops
@@ -23,6 +25,7 @@ class FunctionCtx:
     _dirty = ()
     _non_differentiable = ()
     _materialize = True
+    _materialize_non_diff_grads = True  # also for outputs that are not differentiable
     needs_input_grad = ()
 
     def save_for_backward(self, *tensors):
@@ -67,7 +70,12 @@ class FunctionCtx:
             f"{type(self).__name__}: saved_tensors outside of backward needs an output that lives"
         )
 
-    saved_variables = saved_tensors
+    @property
+    def saved_variables(self):
+        warnings.warn(
+            "'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2
+        )
+        return self.saved_tensors
 
     def _saved_by(self, node):
         """Return the tensors that the node saved.
@@ -107,9 +115,17 @@ class Function(FunctionCtx):
     generate_vmap_rule = False
 
     def __init__(self, *args, **kwargs):
-        raise RuntimeError(
+        warnings.warn(
             f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should invoke "
-            "them on the class itself. Instantiating an autograd function will raise an error in a future version of PyTorch."
+            "them on the class itself. Instantiating an autograd function will raise an error in a future version of PyTorch.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+
+    def __call__(self, *args, **kwargs):
+        raise RuntimeError(
+            "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd "
+            "function with static forward method. (Example: https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)"
         )
 
     @staticmethod
@@ -135,6 +151,13 @@ class Function(FunctionCtx):
             "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
         )
 
+    @staticmethod
+    def vmap(info, in_dims, *args):
+        raise NotImplementedError(
+            "To use autograd.Function with vmap, you must either override the vmap staticmethod or set "
+            "generate_vmap_rule=True."
+        )
+
     @classmethod
     def apply(cls, *args, **kwargs):
         apply_batched = extensions.batched_function.value
@@ -143,6 +166,10 @@ class Function(FunctionCtx):
             if batched is not NotImplemented:
                 return batched
         separate = cls.setup_context is not Function.setup_context
+        if separate:  # setup_context gets the default values of forward too
+            bound = _signature_of(cls).bind(*args, **kwargs)  # type: ignore[arg-type]  # instances define __hash__, the class is hashable
+            bound.apply_defaults()
+            args, kwargs = bound.args, bound.kwargs
         if kwargs and not separate:
             raise TypeError(f"{cls.__name__}.apply() takes no keyword arguments")
         tensors = [a for a in args if isinstance(a, Tensor)]
@@ -166,6 +193,11 @@ class Function(FunctionCtx):
         finally:
             _C.set_grad_enabled(mode)
         return _finish(cls, ctx, args, tensors, output, edges)
+
+
+@functools.cache
+def _signature_of(cls) -> inspect.Signature:
+    return inspect.signature(cls.forward)
 
 
 @functools.cache
@@ -228,6 +260,8 @@ def _finish(cls, ctx, args, tensors, output, edges):
     non_differentiable = {id(t) for t in ctx._non_differentiable}
     tracked = [o if isinstance(o, Tensor) and id(o) not in non_differentiable else None for o in outputs]
     meta = [(o.shape, o.dtype, o.device) if isinstance(o, Tensor) else None for o in outputs]
+    if not ctx._materialize_non_diff_grads:
+        meta = [m if t is not None else None for m, t in zip(meta, tracked, strict=True)]
     ctx._output_meta = meta
     to_save = ctx._to_save
     ctx._to_save = ()
@@ -253,6 +287,11 @@ def _run_backward(cls, are_tensors, ctx, node, grads):
             grads = tuple(
                 ops.zeros(m[0], dtype=m[1], device=m[2]) if g is None and m is not None else g
                 for g, m in zip(grads, ctx._output_meta, strict=True)
+            )
+        if cls.backward is not Function.backward and cls.vjp is not Function.vjp:
+            raise RuntimeError(
+                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement "
+                "one of them."
             )
         backward = cls.backward if cls.backward is not Function.backward else cls.vjp
         result = backward(ctx, *grads)

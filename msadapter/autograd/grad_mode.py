@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-import threading
+import warnings
 
 from .._host.native import load
 
@@ -29,6 +29,14 @@ class _Mode:
         return self.__class__()
 
     def __call__(self, function):
+        if inspect.isclass(function):
+            warnings.warn(
+                "Decorating classes is deprecated and will be disabled in future versions. You should only decorate "
+                "functions or methods. To preserve the current behavior of class decoration, you can directly decorate "
+                "the `__init__` method and nothing else.",
+                FutureWarning,
+                stacklevel=2,
+            )
         if inspect.isgeneratorfunction(function):
             return self._generator(function)
 
@@ -109,19 +117,11 @@ class set_grad_enabled(_Mode):
         return super().__call__(function)
 
 
-class _Inference(threading.local):
-    """Whether the thread is in an inference_mode block."""
-
-    on = False
-
-
-_inference = _Inference()
-
-
 class inference_mode(_Mode):
-    """Like no_grad, but ``is_inference_mode_enabled`` returns True. With False, operations are recorded.
+    """Like no_grad, and tensors that are made inside have no history and no version.
 
-    Tensors made inside are ordinary tensors.
+    Outside of the mode such a tensor cannot be written in place, and cannot be saved for a backward. With
+    ``mode=False``, operations are recorded again.
     """
 
     def __new__(cls, mode=True):
@@ -138,29 +138,45 @@ class inference_mode(_Mode):
         return not self.mode  # inference_mode(False) records again, also inside another block
 
     def __enter__(self):
-        self._outer, _inference.on = _inference.on, self.mode
+        self._outer = _C.is_inference_mode_enabled()
+        _C.set_inference_mode(self.mode)
         super().__enter__()
 
     def __exit__(self, *exc):
-        _inference.on = self._outer
+        _C.set_inference_mode(self._outer)
         super().__exit__(*exc)
 
     def clone(self):
         return self.__class__(self.mode)
 
 
-def is_inference_mode_enabled() -> bool:
-    return _inference.on
+is_inference_mode_enabled = _C.is_inference_mode_enabled
 
 
-class set_multithreading_enabled(_Mode):
-    """Accepted without effect: the backward pass runs in the calling thread."""
+_multithreading = True
+
+
+class set_multithreading_enabled:
+    """Set whether backward passes may use several threads. As a context manager, restore it at the end.
+
+    The setting has no effect here, because a backward pass runs in the thread that calls it.
+    """
 
     def __init__(self, mode: bool):
-        self.mode = mode
+        global _multithreading
+        self.mode, self.previous, _multithreading = bool(mode), _multithreading, bool(mode)
 
-    def _value(self) -> bool:
-        return _C.is_grad_enabled()
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc) -> None:
+        global _multithreading
+        _multithreading = self.previous
 
     def clone(self):
         return self.__class__(self.mode)
+
+
+def is_multithreading_enabled() -> bool:
+    """Return what `set_multithreading_enabled` was given."""
+    return _multithreading

@@ -12,8 +12,9 @@ import warnings
 from .. import ops
 from .._values.dtype import float64
 from ..tensor import Tensor
+from . import forward_ad
+from ._functions import UndefinedGrad
 from ._passes import grad
-from .function import Function
 from .grad_mode import enable_grad, no_grad
 
 __all__ = ["gradcheck", "gradgradcheck", "GradcheckError"]
@@ -21,18 +22,6 @@ __all__ = ["gradcheck", "gradgradcheck", "GradcheckError"]
 
 class GradcheckError(RuntimeError):
     """The gradients are wrong, or differ from run to run."""
-
-
-class _Undefined(Function):
-    """The identity function with a backward that returns no gradient."""
-
-    @staticmethod
-    def forward(ctx, *tensors):
-        return tuple(x.view_as(x) for x in tensors)
-
-    @staticmethod
-    def backward(ctx, *grads):
-        return (None,) * len(grads)
 
 
 def _tuple(x) -> tuple:
@@ -58,16 +47,20 @@ def _like(vector: Tensor, x: Tensor) -> Tensor:
 
 
 def _moved(func, inputs, index: int, direction) -> list[Tensor]:
-    """Return the outputs as vectors, after ``direction`` was added to one input."""
+    """Return the outputs as vectors, after ``direction`` was added to one input.
+
+    The input is written in place and restored, because ``func`` may also use it without being given it.
+    """
     x = inputs[index]
-    there = _like(_reals(x) + direction, x).detach()
-    at = ops.empty_like(x.detach())
-    at.copy_(there)
-    arguments = list(inputs)
-    arguments[index] = at.requires_grad_(x.requires_grad)
-    with enable_grad():
-        outputs = _tuple(func(*arguments))
-    return [_reals(o) for o in outputs if _continuous(o)]
+    data = x.data
+    before = data.clone()
+    data.copy_(_like(_reals(x) + direction, x).detach())
+    try:
+        with enable_grad():
+            outputs = _tuple(func(*inputs))
+        return [_reals(o).clone() for o in outputs if _continuous(o)]
+    finally:
+        data.copy_(before)
 
 
 def _slopes(func, inputs, index: int, direction: Tensor, eps: float) -> list[Tensor]:
@@ -90,10 +83,10 @@ def _back(output: Tensor, inputs, vector: Tensor) -> list[Tensor]:
     return [_reals(ops.zeros_like(x) if g is None else g) for g, x in zip(found, inputs, strict=True)]
 
 
-def _mismatch(i: int, j: int, numerical, analytical, note: str = "") -> GradcheckError:
+def _mismatch(i: int, j: int, numerical, analytical, forward: bool = False) -> GradcheckError:
+    kind = "Jacobian computed with forward mode mismatch" if forward else "Jacobian mismatch"
     return GradcheckError(
-        f"{note}Jacobian mismatch for output {i} with respect to input {j},\nnumerical:{numerical}\n"
-        f"analytical:{analytical}\n"
+        f"{kind} for output {i} with respect to input {j},\nnumerical:{numerical}\nanalytical:{analytical}\n"
     )
 
 
@@ -159,8 +152,47 @@ class _Check:
                 there = (_slopes(self.func, self.inputs, i, direction, self.eps)[o] * vector).sum()
                 here = (found[j] * direction).sum()
                 if not self.close(here, there):
-                    raise _mismatch(o, j, there, here, "")
+                    raise _mismatch(o, j, there, here)
                 self.repeated(found[j], again[j])
+
+    def forward(self, fast: bool) -> None:
+        """Compare the tangents of forward-mode differentiation with finite differences."""
+        for i in self.places:
+            x = self.inputs[i]
+            count = _reals(x).numel()
+            units = [ops.rand(count, dtype=float64)] if fast and count else _units(count)
+            for unit in units:
+                expected = _slopes(self.func, self.inputs, i, unit, self.eps)
+                for o, (tangent, slope) in enumerate(zip(self.tangents(i, unit), expected, strict=True)):
+                    if not self.close(tangent, slope):
+                        raise _mismatch(o, i, slope, tangent, forward=True)
+
+    def tangents(self, index: int, direction: Tensor) -> list[Tensor]:
+        """Return the tangents of the outputs for a tangent of one input, as vectors."""
+        x = self.inputs[index]
+        arguments = list(self.inputs)
+        with forward_ad.dual_level(), enable_grad():
+            arguments[index] = forward_ad.make_dual(x.detach(), _like(direction, x))
+            outputs = [o for o in _tuple(self.func(*arguments)) if _continuous(o)]
+            found = [forward_ad.unpack_dual(o).tangent for o in outputs]
+        return [_reals(ops.zeros_like(o) if t is None else t) for o, t in zip(outputs, found, strict=True)]
+
+    def batched(self, outputs) -> None:
+        """Check that gradients for a batch of output gradients are the gradients for each of them."""
+        for output in outputs:
+            if not output.requires_grad:
+                continue
+            vectors = ops.stack([ops.randn_like(output) for _ in range(2)])
+            together = grad(
+                output, self.wanted, vectors, retain_graph=True, allow_unused=True, is_grads_batched=True
+            )
+            for i, vector in enumerate(vectors):
+                alone = grad(output, self.wanted, vector, retain_graph=True, allow_unused=True)
+                for a, b in zip(alone, together, strict=True):
+                    if a is not None and not self.close(_reals(a), _reals(b[i])):
+                        raise GradcheckError(
+                            "gradcheck or gradgradcheck failed while testing batched gradient"
+                        )
 
     def repeated(self, a: Tensor, b: Tensor) -> None:
         if a.numel() and float((a - b).abs().max()) > self.nondet_tol:
@@ -191,7 +223,7 @@ class _Check:
         text = "Expected backward function to handle undefined output grads."
         choices = [[o] for o in range(len(outputs))] if len(outputs) > 1 else []
         for absent in [list(range(len(outputs))), *choices]:
-            hidden = _Undefined.apply(*(outputs[i] for i in absent))
+            hidden = _tuple(UndefinedGrad()(*(outputs[i] for i in absent)))
             shown = list(outputs)
             for i, h in zip(absent, hidden, strict=True):
                 shown[i] = h
@@ -212,7 +244,9 @@ def _check_types(check: _Check, outputs) -> None:
             raise GradcheckError("grad is incorrect type")
 
 
-def _run(check: _Check, undefined: bool, types: bool, fast: bool) -> None:
+def _run(
+    check: _Check, undefined: bool, types: bool, fast: bool, *, forward: bool, backward: bool, batched: bool
+) -> None:
     if not check.wanted:
         raise ValueError(
             "gradcheck expects at least one input tensor to require gradient, but none of them have "
@@ -231,7 +265,13 @@ def _run(check: _Check, undefined: bool, types: bool, fast: bool) -> None:
     if not any(o.requires_grad for o in outputs):
         check.flat()
         return
+    if forward:
+        check.forward(fast)
+    if not backward:
+        return
     (check.fast if fast else check.slow)(outputs)
+    if batched:
+        check.batched(outputs)
     check.linear(outputs)
     if undefined:
         check.undefined()
@@ -248,17 +288,29 @@ def gradcheck(
 
     Inputs that require grad should be float64 or complex128. A difference raises GradcheckError, or gives
     False with ``raise_exception=False``. ``fast_mode`` compares one random projection instead of whole
-    Jacobians.
+    Jacobians. ``check_forward_ad`` checks forward-mode differentiation too.
     """
-    if check_forward_ad or check_batched_forward_grad:
-        raise NotImplementedError(
-            "torch.autograd.gradcheck(check_forward_ad=True) is not supported (docs/coverage.md)"
-        )
-    if not check_backward_ad:
+    if not check_forward_ad and not check_backward_ad:
         raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
+    if check_batched_grad and not check_backward_ad:
+        raise AssertionError("Setting check_batched_grad=True requires check_backward_ad to be True")
+    if check_batched_forward_grad and not check_forward_ad:
+        raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
+    if check_batched_forward_grad:
+        raise NotImplementedError(
+            "torch.autograd.gradcheck(check_batched_forward_grad=True) is not supported (docs/coverage.md)"
+        )
     check = _Check(func, _tuple(inputs), eps, atol, rtol, nondet_tol)
     try:
-        _run(check, check_undefined_grad, check_grad_dtypes, fast_mode)
+        _run(
+            check,
+            check_undefined_grad,
+            check_grad_dtypes,
+            fast_mode,
+            forward=check_forward_ad,
+            backward=check_backward_ad,
+            batched=check_batched_grad,
+        )
     except GradcheckError:
         if raise_exception:
             raise
@@ -275,10 +327,6 @@ def gradgradcheck(
 
     The gradients of the outputs are random unless ``grad_outputs`` is given.
     """
-    if check_fwd_over_rev:
-        raise NotImplementedError(
-            "torch.autograd.gradgradcheck(check_fwd_over_rev=True) is not supported (docs/coverage.md)"
-        )
     inputs = _tuple(inputs)
     if grad_outputs is None:
         with no_grad():
@@ -299,7 +347,8 @@ def gradgradcheck(
     return gradcheck(
         first, (*inputs, *grad_outputs), eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception,
         nondet_tol=nondet_tol, check_undefined_grad=check_undefined_grad, check_grad_dtypes=check_grad_dtypes,
-        fast_mode=fast_mode,
+        check_batched_grad=check_batched_grad, check_forward_ad=check_fwd_over_rev,
+        check_backward_ad=check_rev_over_rev, fast_mode=fast_mode,
     )  # fmt: skip
 
 

@@ -2,17 +2,40 @@
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import threading
 
+from .._host import extensions
 from .._host.native import load
+from ..tensor import Tensor
 from ._hooks import RemovableHandle
+from ._passes import GradientEdge, input_metadata
 
 _C = load()
-Node = _C.Node
+
+
+class Node(abc.ABC):  # noqa: B024  # it has no methods: only its set of subclasses is asked for
+    """A node of the autograd graph. This class is for ``isinstance`` only: nodes are made by the native engine."""
+
+    @classmethod
+    def __subclasshook__(cls, subclass):
+        from .function import FunctionCtx
+
+        if cls is Node:
+            return issubclass(subclass, (_C.Node, FunctionCtx)) or NotImplemented
+        return NotImplemented
+
+
+_C.Node._input_metadata = property(input_metadata)
 
 
 _refusal = threading.local()
+
+
+def refusal_of_hooks() -> str | None:
+    """Return why hooks on saved tensors are refused in this thread, or None."""
+    return getattr(_refusal, "message", None)
 
 
 class saved_tensors_hooks:
@@ -25,7 +48,7 @@ class saved_tensors_hooks:
         self.pack_hook, self.unpack_hook = pack_hook, unpack_hook
 
     def __enter__(self):
-        refusal = getattr(_refusal, "message", None)
+        refusal = refusal_of_hooks()
         if refusal is not None:
             raise RuntimeError(refusal)
         _C.push_saved_hooks(self.pack_hook, self.unpack_hook)
@@ -45,7 +68,9 @@ class save_on_cpu(saved_tensors_hooks):
 @contextlib.contextmanager
 def disable_saved_tensors_hooks(error_message: str):
     """Inside this block, ``saved_tensors_hooks`` raises RuntimeError with this message, in this thread."""
-    previous = getattr(_refusal, "message", None)
+    if _C.saved_hooks_count():
+        raise RuntimeError(error_message)
+    previous = refusal_of_hooks()
     _refusal.message = error_message
     try:
         yield
@@ -53,17 +78,12 @@ def disable_saved_tensors_hooks(error_message: str):
         _refusal.message = previous
 
 
-class GradientEdge(tuple):
-    node = property(lambda self: self[0])
-    output_nr = property(lambda self: self[1])
-
-
 def get_gradient_edge(tensor) -> GradientEdge:
     if not tensor.requires_grad:
         raise RuntimeError(
             "It is not possible to get the gradient edge of a Tensor that does not require gradients"
         )
-    return GradientEdge(_C.gradient_edge(tensor))
+    return GradientEdge(*_C.gradient_edge(tensor))
 
 
 def register_multi_grad_hook(tensors, fn, *, mode="all"):
@@ -71,6 +91,8 @@ def register_multi_grad_hook(tensors, fn, *, mode="all"):
 
     ``mode`` is "all" or "any".
     """
+    if mode not in ("all", "any"):
+        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
     tensors = tuple(tensors)
     nodes = [_C.gradient_edge(t)[0] for t in tensors if t.requires_grad]
     state: dict = {"count": 0, "expected": 0, "grads": [None] * len(tensors)}
@@ -113,14 +135,16 @@ def register_multi_grad_hook(tensors, fn, *, mode="all"):
     return Handle()
 
 
-@contextlib.contextmanager
 def allow_mutation_on_saved_tensors():
-    raise NotImplementedError(
-        "torch.autograd.graph.allow_mutation_on_saved_tensors is not supported (docs/coverage.md)"
-    )
-    yield
+    """Return a context in which tensors that are saved for backward may be written (see utils/_mutation.py)."""
+    return extensions.mutation_of_saved.value()
 
 
 def increment_version(tensor):
-    for t in (tensor,) if hasattr(tensor, "_version") else tensor:
-        _C.bump_version(t)
+    """Add one to the version of a tensor, or of each of several tensors, as an in-place write does.
+
+    Inference tensors have no version and stay as they are.
+    """
+    for t in (tensor,) if isinstance(tensor, Tensor) else tensor:
+        if not _C.is_inference(t):
+            _C.bump_version(t)

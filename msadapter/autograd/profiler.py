@@ -9,6 +9,11 @@ from ..profiler import profile as _profile
 from ..profiler.events import EventList, FunctionEvent
 
 
+def kineto_available() -> bool:
+    """Return True: `profile` records what PyTorch's library Kineto would record."""
+    return True
+
+
 class profile:
     """Records the operators that run inside this block. The results are `function_events`, `table`, ...
 

@@ -45,7 +45,7 @@ class _Start:
                 continue
             seen.add(node)
             following = [n for n, _ in node.next_functions if n is not None]
-            if not following and node not in self._own and node.name() == "AccumulateGrad":
+            if not following and node not in self._own and node.name() == "torch::autograd::AccumulateGrad":
                 return True
             todo.extend(following)
         return False

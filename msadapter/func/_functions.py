@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from .. import ops
 from .._host import extensions
+from ..autograd import Function
 from ..tensor import Tensor
 from ..utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
 from ._batched import BatchedTensor, is_batched, levels, wrap
@@ -25,7 +26,7 @@ def _apply(cls, args, kwargs):
     if not present:
         return NotImplemented
     level = max((x._level for x in present), key=levels.index)
-    own = getattr(cls, "vmap", None)
+    own = None if cls.vmap is Function.vmap else cls.vmap
     if own is None:
         return looped(cls.apply, args, kwargs, level, False)
     if cls.generate_vmap_rule:

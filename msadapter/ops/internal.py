@@ -69,7 +69,8 @@ autocast_cache = _CacheState()
 @composite("_autocast_cast(Tensor self, any dtype) -> Tensor", forms="f")
 def _autocast_cast(self, dtype):
     """The cast that autocast inserts. Casts of leaf tensors are cached until the autocast region ends."""
-    if autocast_cache.enabled and self.is_leaf and self.requires_grad and _C.is_grad_enabled():
+    kept = autocast_cache.enabled and self.is_leaf and self.requires_grad and _C.is_grad_enabled()
+    if kept and not _C.is_inference(self):
         key = (id(self), self._version, dtype)
         hit = _autocast_cache.get(key)
         if hit is None or hit[0] is not self:

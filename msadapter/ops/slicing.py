@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .._values.dtype import int64
 from ._declare import _C, composite, namespaces, op, raw_view, t
 from ._geometry import wrap_dim
 from .view import offset_of, room_for, stride_of, zeros_of
@@ -452,6 +453,16 @@ def tensor_split(self, indices_or_sections, dim, *, sections, indices):
     dim = wrap_dim(dim, self.ndim)
     size = self.shape[dim]
     if hasattr(where, "tolist"):
+        if where.dtype is not int64:
+            raise RuntimeError(
+                "tensor_split expected tensor_indices_or_sections to have dtype of long, but got "
+                f"{where.dtype.storage_name.removesuffix('Storage')}"
+            )
+        if where.ndim > 1:
+            raise RuntimeError(
+                "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but "
+                f"got a tensor with {where.ndim} dims"
+            )
         where = where.tolist()
     if isinstance(where, (list, tuple)):
         cuts = [0, *where, size]

@@ -62,8 +62,11 @@ def view(self, size, dtype):
 def _view_method(self, *size, dtype=None):
     """Return the same elements in another shape (one size may be -1), or the same bytes as another dtype."""
     if len(size) == 1 and hasattr(size[0], "itemsize"):
-        return t.view(self, dtype=size[0])
-    return t.view(self, *size) if dtype is None else t.view(self, dtype=dtype)
+        dtype = size[0]
+    if dtype is None:
+        return t.view(self, *size)
+    # The bytes as another dtype have no gradient.
+    return t.view(t.detach(self), dtype=dtype)
 
 
 _view_method.__name__ = _view_method.__qualname__ = "view"
@@ -192,8 +195,8 @@ def flatten(self, start_dim, end_dim):
 
 @composite("ravel(Tensor self) -> Tensor", forms="fm")
 def ravel(self):
-    """Return all elements in one dim."""
-    return t.reshape(self, [-1])
+    """Return all elements in one dim, contiguous."""
+    return t.view(t.contiguous(self), [-1])
 
 
 @composite(

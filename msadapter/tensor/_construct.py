@@ -67,6 +67,17 @@ def from_numpy(array):
             "At least one stride in the given numpy array is negative, and tensors with negative strides are not currently "
             "supported. (You can probably work around this by making a copy of your array  with array.copy().) "
         )
+    return _made(_view_of_array(array, dtype))
+
+
+def _made(tensor):
+    """Return a tensor that was made outside the table of operators. Under inference mode it has no history."""
+    if _C.is_inference_mode_enabled():
+        _C.mark_inference(tensor)
+    return tensor
+
+
+def _view_of_array(array, dtype):
     size = dtype.itemsize
     if array.size == 0:
         return _C.raw_empty(array.shape, None, dtype)
@@ -201,7 +212,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
         out = place(out, device)
     else:
         out = _from_python(data, dtype)
-        out = place(out, device)
+        out = place(_made(out), device)
     if requires_grad:
         out.requires_grad = True
     return out

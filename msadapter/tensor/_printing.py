@@ -167,8 +167,13 @@ def tensor_str(tensor) -> str:
         if names_dtype(tensor):
             suffixes.append(f"dtype={tensor.dtype}")
         body = contents(tensor, indent)
-    if tensor.grad_fn is not None:
-        suffixes.append(f"grad_fn=<{tensor.grad_fn.name()}>")
+    try:
+        node = tensor.grad_fn
+        node_name = None if node is None else node.name()
+    except RuntimeError:  # a view whose history was lost by a write to its base
+        node_name = "Invalid"
+    if node_name is not None:
+        suffixes.append(f"grad_fn=<{node_name}>")
     elif tensor.requires_grad:
         suffixes.append("requires_grad=True")
     out = name + "(" + body

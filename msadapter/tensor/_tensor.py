@@ -35,6 +35,17 @@ class _TensorMeta(type(Base)):
         return super().__instancecheck__(instance)
 
 
+def _swapped(x, name: str):
+    """Return a matrix, or a batch of matrices, with its last two dims exchanged. A number stays as it is."""
+    if x.ndim == 0:
+        return x
+    if x.ndim < 2 or (name == "H" and x.ndim > 2):
+        kinds = "matrices (2-D tensors)" if name == "H" else "matrices or batches of matrices"
+        hint = " For batches of matrices, consider using tensor.mH" if x.ndim > 2 else ""
+        raise RuntimeError(f"tensor.{name} is only supported on {kinds}. Got {x.ndim}-D tensor.{hint}")
+    return t.transpose(x, -2, -1)
+
+
 class Tensor(Plain, metaclass=_TensorMeta):
     """A PyTorch tensor whose memory belongs to MindSpore."""
 
@@ -134,9 +145,9 @@ class Tensor(Plain, metaclass=_TensorMeta):
         is_vulkan
     ) = is_hpu = is_ipu = is_maia = is_mtia = property(lambda self: False)
     T = property(lambda self: self.permute(tuple(reversed(range(self.ndim)))))
-    mT = property(lambda self: t.transpose(self, -2, -1))
-    H = property(lambda self: t.transpose(self, 0, 1).conj() if self.ndim == 2 else self.conj())
-    mH = property(lambda self: t.transpose(self, -2, -1).conj())
+    mT = property(lambda self: _swapped(self, "mT"))
+    H = property(lambda self: _swapped(self, "H").conj())
+    mH = property(lambda self: _swapped(self, "mH").conj())
     real = property(lambda self: t.real(self))
     imag = property(lambda self: t.imag(self))
     names = property(lambda self: (None,) * self.ndim)
@@ -202,7 +213,8 @@ class Tensor(Plain, metaclass=_TensorMeta):
         return False
 
     def is_inference(self) -> bool:
-        return False
+        """Return whether this tensor was made under ``torch.inference_mode``."""
+        return _C.is_inference(self)
 
     def is_shared(self) -> bool:
         """Return whether other processes can map this tensor's memory."""
@@ -274,7 +286,19 @@ class Tensor(Plain, metaclass=_TensorMeta):
     def data(self, other):
         if not isinstance(other, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type(other).__name__}")
+        if other.layout is not self.layout:
+            raise RuntimeError(
+                "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type."
+            )
+        if self.requires_grad and not (other.dtype.is_floating_point or other.dtype.is_complex):
+            raise RuntimeError(
+                "data set to a tensor that requires gradients must be floating point or complex dtype"
+            )
         _C.set_data(self, other)
+
+    @data.deleter
+    def data(self):
+        raise RuntimeError("cannot delete data")
 
     def detach(self):
         return _C.detach(self)
@@ -344,7 +368,7 @@ class Tensor(Plain, metaclass=_TensorMeta):
 
         With ``force``, detach it and copy it to the CPU first if necessary.
         """
-        if self.requires_grad and not force:
+        if self.requires_grad and not force and _C.is_grad_enabled():
             raise RuntimeError(
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
             )

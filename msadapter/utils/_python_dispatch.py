@@ -29,6 +29,12 @@ def modes() -> list:
     return _state.modes
 
 
+def _get_current_dispatch_mode():
+    """Return the innermost active mode of this thread, or None."""
+    active = modes()
+    return active[-1] if active else None
+
+
 class TorchDispatchMode:
     """A ``with`` block in which `__torch_dispatch__(func, types, args, kwargs)` replaces every operator.
 

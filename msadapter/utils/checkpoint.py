@@ -7,6 +7,7 @@ import warnings
 import weakref
 
 from .. import random as _random
+from .._host.native import load
 from ..amp import autocast, get_autocast_dtype, is_autocast_cache_enabled, is_autocast_enabled
 from ..autograd import (
     Function,
@@ -19,7 +20,19 @@ from ..autograd import (
 )
 from ..autograd.graph import saved_tensors_hooks
 from ..tensor import Tensor
+from ._selective_checkpoint import (
+    CheckpointPolicy,
+    SelectiveCheckpointContext,
+    create_selective_checkpoint_contexts,
+)
+from ._selective_checkpoint import (
+    _CachedTorchDispatchMode as _CachedTorchDispatchMode,
+)
+from ._selective_checkpoint import (
+    _CachingTorchDispatchMode as _CachingTorchDispatchMode,
+)
 
+_C = load()
 _determinism_default = "default"
 
 
@@ -149,22 +162,40 @@ class _Frame:
         self.surroundings = _Surroundings(preserve, args)
         self.early_stop = early_stop
         self.saved: list[weakref.ref] = []
-        self.recomputed: dict[int, Tensor] = {}
-        self.used = 0
+        # The recomputed tensors by position, for each backward pass that has recomputed the region.
+        self.recomputed: dict[int, dict[int, Tensor]] = {}
 
     def pack(self, tensor):
         holder = _Holder(self, len(self.saved), tuple(tensor.shape), tensor.dtype)
         self.saved.append(weakref.ref(holder))
         return holder
 
-    def recompute(self):
-        self.recomputed = {}
+    def take(self, index: int) -> Tensor:
+        """Return a saved tensor. The region is recomputed once for each backward pass."""
+        task = _C.current_graph_task_id()
+        if task == -1 or task not in self.recomputed:
+            self.recomputed = {task: {}}
+            self._recompute(self.recomputed[task])
+        found = self.recomputed[task].pop(index, None)
+        if found is None:
+            raise CheckpointError(
+                "torch.utils.checkpoint: Unpack is being triggered for a tensor that was either never recomputed, or "
+                "already unpacked once. If you are calling ctx.saved_tensors in backward, make sure to do so only once."
+            )
+        return found
+
+    def _recompute(self, kept: dict[int, Tensor]) -> None:
         position = 0
 
         def keep(tensor):
             nonlocal position
-            if position < len(self.saved) and self.saved[position]() is not None:
-                self.recomputed[position] = tensor.detach()
+            if position == len(self.saved):
+                raise CheckpointError(
+                    "torch.utils.checkpoint: trying to save more tensors during recomputation than during the original "
+                    f"forward pass.\nNumber of tensors saved during forward: {len(self.saved)}"
+                )
+            if self.saved[position]() is not None:
+                kept[position] = tensor.detach()
             position += 1
             if self.early_stop and position == len(self.saved):
                 raise _StopRecomputation
@@ -191,12 +222,7 @@ class _Holder:
 
 
 def _unpack(holder):
-    frame = holder.frame
-    if holder.index not in frame.recomputed:
-        frame.recompute()
-    if holder.index not in frame.recomputed:
-        raise CheckpointError("torch.utils.checkpoint: a saved tensor was not recomputed")
-    tensor = frame.recomputed.pop(holder.index)
+    tensor = holder.frame.take(holder.index)
     if tuple(tensor.shape) != holder.shape or tensor.dtype is not holder.dtype:
         raise CheckpointError(
             "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than during "
@@ -320,6 +346,9 @@ class DefaultDeviceType:
 __all__ = [
     "checkpoint",
     "checkpoint_sequential",
+    "CheckpointPolicy",
+    "SelectiveCheckpointContext",
+    "create_selective_checkpoint_contexts",
     "CheckpointError",
     "CheckpointFunction",
     "check_backward_validity",

@@ -31,7 +31,11 @@ SUITES = {
     "amp": _suite("amp.amp_cases"),
     "autocast": _suite("amp.policy_cases"),
     "autograd": _suite(
-        "autograd.graph_cases", "autograd.function_cases", "autograd.hook_cases", "autograd.mode_cases"
+        "autograd.graph_cases",
+        "autograd.function_cases",
+        "autograd.hook_cases",
+        "autograd.mode_cases",
+        "autograd.state_cases",
     ),
     "backends": _suite("backends.backends_cases"),
     "data": _suite("utils.data.data_cases", "utils.data.seed_cases"),

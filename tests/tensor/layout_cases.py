@@ -5,6 +5,8 @@ Pooling, normalisation, resizing, padding and convolution keep that of the opera
 
 from __future__ import annotations
 
+from tests.golden.answers import refusal
+
 _PLANES = {
     "max_pool2d": "F.max_pool2d(x, 2)",
     "max_pool2d indices": "F.max_pool2d(x, 2, return_indices=True)[1] * x[..., :2, :2]",
@@ -79,3 +81,37 @@ CASES = {
     for last in (True, False)
     for g in (True, False)
 }
+
+
+def transposes_of_other_ranks(torch):
+    found = []
+    for shape in ((), (2,), (2, 3), (2, 3, 4)):
+        x = torch.arange(float(max(1, torch.Size(shape).numel()))).reshape(shape)
+        for name in ("mT", "mH", "H"):
+            found.append([shape, name, refusal(lambda x=x, name=name: getattr(x, name))] if shape else name)
+        if len(shape) >= 2:
+            found.append([tuple(x.mT.shape), tuple(x.mH.stride())])
+    return found
+
+
+def bytes_as_another_dtype_have_no_gradient(torch):
+    x = torch.ones(2, 4, dtype=torch.float64, requires_grad=True)
+    kinds = (torch.float32, torch.int64, torch.float64, torch.complex128)
+    return [[str(k), x.view(k).requires_grad, tuple(x.view(dtype=k).shape)] for k in kinds]
+
+
+def ravel_is_contiguous(torch):
+    x = torch.arange(12.0)
+    found = [x[::2].ravel(), x.view(3, 4).t().ravel(), x[3].ravel(), x.ravel()]
+    return found, [f._base is x for f in found], x[::2].reshape(-1).stride()
+
+
+def where_tensor_split_takes_positions(torch):
+    x = torch.arange(10)
+    split = torch.tensor_split
+    return (
+        split(x, torch.tensor([2, 5])),
+        split(x, torch.tensor(3)),
+        refusal(lambda: split(x, torch.tensor(1.5))),
+        refusal(lambda: split(x, torch.tensor([[1]]))),
+    )

@@ -1,4 +1,5 @@
 // The backward pass. It runs nodes in the reverse order of their recording, and hooks in PyTorch's order.
+#include <atomic>
 #include <queue>
 
 #include "../device/trace.h"
@@ -17,6 +18,9 @@ struct Task {
       captures;  // node -> (output, input position)
   Tensors captured;
   std::vector<Ref> callbacks;
+  int64_t id = 0;
+  bool keep_graph = false;
+  std::vector<Edge> roots;
 };
 
 thread_local std::vector<Task *> running;
@@ -140,13 +144,17 @@ TensorPtr hook_result(PyObject *hook, PyObject *result, const TensorPtr &before)
   fail("hook '", who, "' has changed the size of value");
 }
 
+// A hook of an output that got no gradient is called with None, as in PyTorch.
 void run_tensor_hooks(HookSet &hooks, Tensors *grads) {
   for (auto &h : hooks.tensor_pre) {
-    if (h.first >= grads->size() || !(*grads)[h.first]) continue;
+    if (h.first >= grads->size()) continue;
+    TensorPtr &grad = (*grads)[h.first];
     for_each_hook(h.second, [&](PyObject *f) {
-      Ref g = checked(wrap((*grads)[h.first]));
+      Ref g = grad ? checked(wrap(grad)) : Ref::borrow(Py_None);
       Ref r = checked(PyObject_CallFunctionObjArgs(f, g.get(), nullptr));
-      if (r.get() != Py_None) (*grads)[h.first] = hook_result(f, r.get(), (*grads)[h.first]);
+      if (r.get() == Py_None) return;
+      if (!grad) fail("can't replace a None gradient with a non-None value");
+      grad = hook_result(f, r.get(), grad);
     });
   }
   for (auto &h : hooks.retain_grad)
@@ -191,7 +199,7 @@ void evaluate(BackwardNode *node, Tensors grads, Task *task, const BackwardOptio
     for (auto &c : cap->second)
       if (c.first < grads.size()) task->captured[c.second] = grads[c.first];
   if (task->restrict_to_wanted) {
-    bool goes_on = ours && ours->is_accumulate() && o.accumulate;
+    bool goes_on = o.accumulate && cap != task->captures.end();
     for (auto &e : node->next_edges()) goes_on = goes_on || (e.is_defined() && task->wanted.count(e.grad_node.get()));
     if (!goes_on) return;
   }
@@ -212,7 +220,8 @@ void evaluate(BackwardNode *node, Tensors grads, Task *task, const BackwardOptio
       auto *acc = static_cast<AccumulateGrad *>(ours);
       if (acc->leaf())
         for_each_hook(ours->hooks().post_accumulate, [&](PyObject *f) {
-          checked(PyObject_CallFunctionObjArgs(f, checked(acc->object()).get(), nullptr));
+          Ref r = checked(PyObject_CallFunctionObjArgs(f, checked(acc->object()).get(), nullptr));
+          if (r.get() != Py_None) fail("Tensor post accumulate grad hooks should return None.");
         });
     }
     if (post)
@@ -243,15 +252,29 @@ void evaluate(BackwardNode *node, Tensors grads, Task *task, const BackwardOptio
   }
 }
 
+// The running pass of this thread. Hooks of saved tensors that are pushed or popped in it have no effect outside.
 struct Running {
-  explicit Running(Task *t) { running.push_back(t); }
-  ~Running() { running.pop_back(); }
+  explicit Running(Task *t) : hooks(saved_hooks_stack()) { running.push_back(t); }
+  ~Running() {
+    running.pop_back();
+    saved_hooks_stack().swap(hooks);
+  }
+  std::vector<SavedHooks> hooks;
 };
 struct GradMode {
   explicit GradMode(bool on) : before(grad_enabled()) { mindspore::pynative::GradState::Get().set_enable_grad(on); }
   ~GradMode() { mindspore::pynative::GradState::Get().set_enable_grad(before); }
   bool before;
 };
+
+void put_gradient(const Edge &e, const TensorPtr &gradient, Task *task) {
+  Tensors &buffer = task->buffers[e.grad_node.get()];
+  if (buffer.size() <= e.input_index) buffer.resize(std::max<size_t>(e.input_index + 1, e.grad_node->output_size()));
+  TensorPtr &slot = buffer[e.input_index];
+  slot = slot ? add_gradients(slot, gradient) : gradient;
+}
+
+std::atomic<int64_t> tasks{0};
 
 }  // namespace
 
@@ -266,46 +289,89 @@ void queue_callback(PyObject *f) {
   running.front()->callbacks.push_back(Ref::borrow(f));
 }
 
-bool will_execute(const BackwardNodePtr &node) {
-  if (running.empty()) fail("_get_current_graph_task_execution_order should only be called during the backward pass");
-  const Task &task = *running.back();
-  return task.dependencies.count(node.get()) && (!task.restrict_to_wanted || task.wanted.count(node.get()));
+static bool executes(const Task &task, BackwardNode *node) {
+  return !task.restrict_to_wanted || task.wanted.count(node) != 0;
 }
 
-Tensors run_backward(const Tensors &roots, const Tensors &gradients, const Tensors &inputs, const BackwardOptions &o) {
-  static auto face = std::make_shared<EngineFace>();
-  Task task;
-  std::vector<Edge> edges;
-  for (size_t i = 0; i < roots.size(); ++i) {
-    Edge e = edge_of(roots[i]);
-    if (!e.is_defined())
-      fail("element ", static_cast<int64_t>(i), " of tensors does not require grad and does not have a grad_fn");
-    Tensors &buffer = task.buffers[e.grad_node.get()];
-    if (buffer.size() <= e.input_index) buffer.resize(std::max<size_t>(e.input_index + 1, e.grad_node->output_size()));
-    TensorPtr &slot = buffer[e.input_index];
-    slot = slot ? add_gradients(slot, gradients[i]) : gradients[i];
-    edges.push_back(e);
-  }
-  task.captured.resize(inputs.size());
-  std::vector<Edge> targets;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    check(requires_grad(inputs[i]), "One of the differentiated Tensors does not require grad");
-    Edge e = edge_of(inputs[i]);
-    targets.push_back(e);
-    if (o.accumulate) {
-      task.captures[e.grad_node.get()];
-    } else {
-      task.captures[e.grad_node.get()].emplace_back(e.input_index, i);
+bool will_execute(const BackwardNodePtr &node) {
+  if (running.empty()) fail("_will_engine_execute_node can only be called during the backward pass");
+  const Task &task = *running.back();
+  if (task.restrict_to_wanted && !task.captured.empty() && task.captures.count(node.get()) &&
+      !task.captures.at(node.get()).empty() && node->IsLeaf())
+    fail(
+        "A leaf node was passed to _will_engine_execute_node but we are currently running autograd.grad(). This is "
+        "currently not supported.");
+  return task.dependencies.count(node.get()) && executes(task, node.get());
+}
+
+int64_t current_task() { return running.empty() ? -1 : running.back()->id; }
+bool current_task_keeps_graph() {
+  if (running.empty()) fail("_get_current_graph_task_keep_graph can only be called during the backward pass");
+  return running.back()->keep_graph;
+}
+
+std::vector<BackwardNodePtr> execution_order() {
+  if (running.empty()) fail("_current_graph_task_execution_order should only be called during the backward pass");
+  const Task &task = *running.back();
+  std::unordered_map<BackwardNode *, int> dependencies;
+  for (auto &entry : task.dependencies) dependencies[entry.first] = 0;
+  std::unordered_set<BackwardNode *> seen;
+  std::vector<BackwardNode *> stack;
+  for (auto &root : task.roots)
+    if (seen.insert(root.grad_node.get()).second) stack.push_back(root.grad_node.get());
+  while (!stack.empty()) {
+    BackwardNode *node = stack.back();
+    stack.pop_back();
+    for (auto &e : node->next_edges()) {
+      if (!e.is_defined()) continue;
+      ++dependencies[e.grad_node.get()];
+      if (seen.insert(e.grad_node.get()).second) stack.push_back(e.grad_node.get());
     }
   }
-  count_dependencies(edges, &task);
+  Queue ready;
+  seen.clear();
+  for (auto &root : task.roots)
+    if (dependencies[root.grad_node.get()] == 0 && seen.insert(root.grad_node.get()).second)
+      ready.emplace(order_of(root.grad_node.get()), root.grad_node);
+  std::vector<BackwardNodePtr> order;
+  while (!ready.empty()) {
+    BackwardNodePtr node = ready.top().second;
+    ready.pop();
+    if (!executes(task, node.get())) continue;
+    order.push_back(node);
+    for (auto &e : node->next_edges())
+      if (e.is_defined() && --dependencies[e.grad_node.get()] == 0)
+        ready.emplace(order_of(e.grad_node.get()), e.grad_node);
+  }
+  return order;
+}
+
+Tensors run_backward(const std::vector<Edge> &roots, const Tensors &gradients, const std::vector<Edge> &inputs,
+                     const BackwardOptions &o) {
+  static auto face = std::make_shared<EngineFace>();
+  Task task;
+  task.id = tasks++;
+  task.keep_graph = o.keep_graph;
+  task.roots = roots;
+  for (size_t i = 0; i < roots.size(); ++i) {
+    check(roots[i].is_defined(), "element ", static_cast<int64_t>(i),
+          " of tensors does not require grad and does not have a grad_fn");
+    put_gradient(roots[i], gradients[i], &task);
+  }
+  task.captured.resize(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    check(inputs[i].is_defined(), "One of the differentiated Tensors does not require grad");
+    auto &places = task.captures[inputs[i].grad_node.get()];
+    if (!o.accumulate) places.emplace_back(inputs[i].input_index, i);
+  }
+  count_dependencies(roots, &task);
   if (!inputs.empty()) {
     task.restrict_to_wanted = true;
-    mark_wanted(edges, &task);
+    mark_wanted(roots, &task);
   }
   Queue ready;
   std::unordered_set<BackwardNode *> queued;
-  for (auto &e : edges)
+  for (auto &e : roots)
     if (task.dependencies[e.grad_node.get()] == 0 && queued.insert(e.grad_node.get()).second)
       ready.emplace(order_of(e.grad_node.get()), e.grad_node);
   {

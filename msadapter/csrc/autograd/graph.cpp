@@ -1,11 +1,11 @@
 #include "graph.h"
 
 #include <atomic>
+#include <typeinfo>
 
 namespace msa {
 
 using ag::AutoGradMetaData;
-using ag::ViewAutoGradMetaData;
 using mindspore::InputType;
 
 PyObject *table_function(const char *name) {
@@ -41,18 +41,75 @@ mindspore::ValuePtrList Node::CallBackward(const mindspore::ValuePtrList &grads)
 }
 
 // ---------------------------------------------------------------- metadata
-static AutoGradMetaData *meta(const TensorPtr &t) {
-  return static_cast<AutoGradMetaData *>(t->auto_grad_meta_data().get());
-}
-static ViewAutoGradMetaData *view_meta(const TensorPtr &t) {
+namespace {
+
+// What the graph knows of a tensor, beyond what MindSpore's class has. MindSpore's own class for views cannot be
+// extended, so it is not used.
+class Meta final : public AutoGradMetaData {
+ public:
+  explicit Meta(InputType type) : AutoGradMetaData(type) {}
+  ~Meta() override {
+    if (!base_object || PyGILState_Check()) return;
+    // A thread of MindSpore's queue may be the last owner of a tensor.
+    if (!Py_IsInitialized()) {
+      base_object.release();
+      return;
+    }
+    const PyGILState_STATE state = PyGILState_Ensure();
+    base_object = Ref();
+    PyGILState_Release(state);
+  }
+  TensorPtr base;        // set for views only
+  Ref base_object;       // a weak reference to the Python object of the base, or null
+  uint32_t version = 0;  // the version of the memory when the node of the view was made
+  ViewKind kind = ViewKind::kNormal;
+  bool inference = false;  // made under inference mode
+};
+
+AutoGradMetaData *meta(const TensorPtr &t) { return static_cast<AutoGradMetaData *>(t->auto_grad_meta_data().get()); }
+Meta *own_meta(const TensorPtr &t) {
   auto *m = t->auto_grad_meta_data().get();
-  return m && m->is_view() ? static_cast<ViewAutoGradMetaData *>(m) : nullptr;
+  return m && typeid(*m) == typeid(Meta) ? static_cast<Meta *>(m) : nullptr;
 }
+Meta *view_meta(const TensorPtr &t) {
+  Meta *m = own_meta(t);
+  return m && m->base ? m : nullptr;
+}
+AutoGradMetaData *ensure_meta(const TensorPtr &t, InputType type) {
+  if (!meta(t)) t->set_auto_grad_meta_data(std::make_shared<Meta>(type));
+  return meta(t);
+}
+
+thread_local bool inference_on = false;
+std::atomic<bool> any_inference{false};  // whether a tensor was ever made under inference mode
+
+}  // namespace
 
 bool is_view(const TensorPtr &t) { return view_meta(t) != nullptr; }
 TensorPtr base_of(const TensorPtr &t) {
-  auto *v = view_meta(t);
-  return v ? v->view_info().base() : nullptr;
+  Meta *v = view_meta(t);
+  return v ? v->base : nullptr;
+}
+PyObject *base_object(const TensorPtr &t) {
+  Meta *v = view_meta(t);
+  if (!v) Py_RETURN_NONE;
+  PyObject *o = v->base_object ? PyWeakref_GetObject(v->base_object.get()) : Py_None;
+  if (o == Py_None) return wrap(v->base);
+  Py_INCREF(o);
+  return o;
+}
+
+bool inference_mode() { return inference_on; }
+void set_inference_mode(bool on) { inference_on = on; }
+bool is_inference(const TensorPtr &t) {
+  if (!any_inference.load(std::memory_order_relaxed)) return false;
+  Meta *m = own_meta(t);
+  return m && m->inference;
+}
+void mark_inference(const TensorPtr &t) {
+  if (meta(t) && !own_meta(t)) return;
+  static_cast<Meta *>(ensure_meta(t, InputType::kUnkown))->inference = true;
+  any_inference.store(true, std::memory_order_relaxed);
 }
 
 static BackwardNode *raw_node(const TensorPtr &t) {
@@ -69,7 +126,7 @@ static bool is_accumulator(const BackwardNode *n) {
 }
 
 // A view is stale if its memory has been written since its node was made.
-static bool view_is_stale(const TensorPtr &t, ViewAutoGradMetaData *v) { return v->version_attr() != version_of(t); }
+static bool view_is_stale(const TensorPtr &t, const Meta *v) { return v->version != version_of(t); }
 
 // The requires_grad that the user has set on a leaf.
 static bool own_requirement(const AutoGradMetaData *m) {
@@ -96,11 +153,7 @@ AccumulateGrad *accumulator(const TensorPtr &t) {
 }
 
 std::shared_ptr<AccumulateGrad> make_accumulator(const TensorPtr &t) {
-  auto *m = meta(t);
-  if (!m) {
-    t->set_auto_grad_meta_data(std::make_shared<AutoGradMetaData>(InputType::kInput));
-    m = meta(t);
-  }
+  auto *m = ensure_meta(t, InputType::kInput);
   auto node = m->UnsafeGetGradNodeImpl();
   if (node && is_accumulator(node.get())) return std::static_pointer_cast<AccumulateGrad>(node);
   auto acc = Node::make<AccumulateGrad>(t);
@@ -117,6 +170,8 @@ void set_requires_grad(const TensorPtr &t, bool value) {
                  "var_no_grad = var.detach().");
   const DType d = from_ms(t->data_type());
   if (value && !is_floating(d) && !is_complex(d)) fail("only Tensors of floating point dtype can require gradients");
+  if (value && is_inference(t) && !inference_mode())
+    fail("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
   if (!value && !meta(t)) return;
   if (value) make_accumulator(t);
   meta(t)->set_input_type(InputType::kInput);
@@ -133,30 +188,33 @@ std::string short_name(const BackwardNodePtr &node) {
 }
 
 // Refuses views whose history cannot record a write to themselves, or (`indirect`) to their base.
-static void check_creation(ViewAutoGradMetaData *v, bool indirect) {
-  const auto kind = v->creation_type();
-  if (kind == ag::CreationType::kDefault) return;
+static void check_creation(const Meta *v, bool indirect) {
+  if (v->kind == ViewKind::kNormal) return;
   auto node = v->UnsafeGetGradNodeImpl();
   if (node && is_accumulator(node.get())) node = nullptr;
-  std::string who =
-      node ? text("Output ", static_cast<int64_t>(v->output_index()), " of ", short_name(node), " is a view and ")
-           : std::string("A view was created in no_grad mode and ");
-  if (node && kind == ag::CreationType::kNoGradMode)
-    who = text("Output ", static_cast<int64_t>(v->output_index()), " of ", short_name(node),
-               " is a view of a view which was created in no_grad mode and ");
+  const bool inference = v->kind == ViewKind::kInference;
+  const bool unrecorded = inference || v->kind == ViewKind::kNoGrad;
+  const std::string mode = inference ? "inference mode and " : "no_grad mode and ";
+  std::string who = "A view was created in " + mode;
+  if (node) {
+    who = text("Output ", static_cast<int64_t>(v->output_index()), " of ", short_name(node), " is a view ");
+    who += unrecorded ? "of a view which was created in " + mode : std::string("and ");
+  }
   who += indirect ? "its base or another view of its base has been modified inplace" : "is being modified inplace";
-  who += node && kind != ag::CreationType::kNoGradMode ? "." : " with grad mode enabled.";
-  switch (kind) {
-    case ag::CreationType::kMultiOutput:
+  who += inference ? " in normal mode." : node && !unrecorded ? "." : " with grad mode enabled.";
+  switch (v->kind) {
+    case ViewKind::kMultiOutput:
       fail(who,
            " This view is the output of a function that returns multiple views. Such functions do not allow the output "
            "views to be modified inplace. You should replace the inplace operation by an out-of-place one.");
-    case ag::CreationType::kNoGradMode:
+    case ViewKind::kNoGrad:
+    case ViewKind::kInference:
       fail(who,
            " Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by "
-           "moving "
-           "both the view and the inplace either both inside the no_grad block (if you don't want the inplace to be "
-           "tracked) or both outside (if you want the inplace to be tracked).");
+           "moving both the view and the inplace either both inside the ",
+           inference ? "inference_mode" : "no_grad",
+           " block (if you don't want the inplace to be tracked) or both outside (if you want the inplace to be "
+           "tracked).");
     default:
       fail(who,
            " This view was created inside a custom Function (or because an input was returned as-is) and the autograd "
@@ -167,22 +225,33 @@ static void check_creation(ViewAutoGradMetaData *v, bool indirect) {
   }
 }
 
+// A tensor that retains its gradient gets the gradient of its newest value.
+static void move_retained(const BackwardNodePtr &from, size_t index, const NodePtr &to) {
+  auto *old = dynamic_cast<Node *>(from.get());
+  if (!old || old == to.get() || !old->has_hooks() || old->is_accumulate()) return;
+  auto hook = old->hooks().retain_grad.find(index);
+  if (hook == old->hooks().retain_grad.end()) return;
+  to->hooks().retain_grad[0] = hook->second;
+  old->hooks().retain_grad.erase(hook);
+}
+
 BackwardNodePtr grad_fn(const TensorPtr &t) {
   auto *m = meta(t);
   if (!m) return nullptr;
   if (auto *v = view_meta(t)) {
-    const auto &base = v->view_info().base();
-    if (is_leaf(t) && !(base && requires_grad(base))) return nullptr;
+    const TensorPtr base = v->base;
+    if (is_leaf(t) && !requires_grad(base)) return nullptr;
     if (view_is_stale(t, v)) {
       check_creation(v, true);
       NodePtr node = view_of_base(t, base);
       node->add_next_edge(edge_of(base));
       node->add_output_metadata(t);
+      move_retained(v->UnsafeGetGradNodeImpl(), v->output_index(), node);
       v->set_grad_node(node);
       v->set_output_index(0);
       v->set_input_type(InputType::kOpOutput);
       v->set_requires_grad(true);
-      v->set_version_attr(version_of(t));
+      v->version = version_of(t);
     }
   }
   auto node = m->UnsafeGetGradNodeImpl();
@@ -197,44 +266,55 @@ Edge edge_of(const TensorPtr &t) {
 }
 
 void set_history(const TensorPtr &out, const BackwardNodePtr &node, size_t index) {
-  auto *m = meta(out);
-  if (!m) {
-    auto fresh = std::make_shared<AutoGradMetaData>(node, InputType::kOpOutput);
-    fresh->set_requires_grad(true);
-    fresh->set_output_index(index);
-    out->set_auto_grad_meta_data(fresh);
-    return;
-  }
+  auto *m = ensure_meta(out, InputType::kOpOutput);
   m->set_grad_node(node);
   m->set_input_type(InputType::kOpOutput);
   m->set_requires_grad(true);
   m->set_output_index(index);
-  if (auto *v = view_meta(out)) v->set_version_attr(version_of(out));
+  if (Meta *v = view_meta(out)) v->version = version_of(out);
 }
 
 void forget_history(const TensorPtr &t) {
+  const bool inference = is_inference(t);
   if (accumulator(t))
     meta(t)->set_requires_grad(false);  // the leaf keeps its gradient
   else
     t->set_auto_grad_meta_data(nullptr);
+  if (inference) mark_inference(t);
 }
 
-void set_view(const TensorPtr &view, const TensorPtr &of, ViewKind kind) {
-  TensorPtr base = is_view(of) ? base_of(of) : of;
-  if (auto *v = view_meta(of); v && v->creation_type() != ag::CreationType::kDefault && kind == ViewKind::kNormal)
-    kind = static_cast<ViewKind>(v->creation_type());
-  auto m = std::make_shared<ViewAutoGradMetaData>(ag::ViewInfo(base), InputType::kUnkown,
-                                                  static_cast<ag::CreationType>(kind));
-  m->set_version_attr(version_of(view));
+void share_leaf(const TensorPtr &t, const TensorPtr &leaf) {
+  auto *m = ensure_meta(t, InputType::kInput);
+  m->set_grad_node(make_accumulator(leaf));
+  m->set_input_type(InputType::kInput);
+  m->set_requires_grad(true);
+}
+
+void set_view(const TensorPtr &view, const TensorPtr &of, ViewKind kind, PyObject *of_object) {
+  if (is_inference(of)) return mark_inference(view);  // such a view has no history
+  Meta *outer = view_meta(of);
+  if (inference_on) kind = ViewKind::kInference;
+  if (outer && outer->kind != ViewKind::kNormal && kind == ViewKind::kNormal) kind = outer->kind;
+  auto m = std::make_shared<Meta>(InputType::kUnkown);
+  m->base = outer ? outer->base : of;
+  m->kind = kind;
+  m->version = version_of(view);
+  if (outer)
+    m->base_object = outer->base_object;
+  else if (of_object)
+    m->base_object = checked(PyWeakref_NewRef(of_object, nullptr));
   view->set_auto_grad_meta_data(m);
 }
 
 void check_history(const TensorPtr &t, bool recorded) {
+  if (is_inference(t) && !inference_on)
+    fail(
+        "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal "
+        "tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details.");
   if (!recorded || !grad_enabled()) return;
   if (auto *m = view_meta(t)) {
     check_creation(m, false);
-    const auto &base = m->view_info().base();
-    if (base && requires_grad(t) && is_leaf(base))
+    if (requires_grad(t) && is_leaf(m->base))
       fail("a view of a leaf Variable that requires grad is being used in an in-place operation.");
   }
   if (requires_grad(t) && is_leaf(t))
@@ -251,29 +331,19 @@ void check_inplace(const TensorPtr &t, bool recorded) {
           "Please clone() the tensor before performing the operation.");
 }
 
-// A tensor that retains its gradient gets the gradient of its newest value.
-static void move_retained(const TensorPtr &t, const NodePtr &node) {
-  auto *old = dynamic_cast<Node *>(raw_node(t));
-  if (!old || !old->has_hooks() || old->is_accumulate()) return;
-  auto hook = old->hooks().retain_grad.find(meta(t)->output_index());
-  if (hook == old->hooks().retain_grad.end()) return;
-  node->hooks().retain_grad[0] = hook->second;
-  old->hooks().retain_grad.erase(hook);
-}
-
 void rebase_history(const TensorPtr &t, const NodePtr &node) {
   node->add_output_metadata(t);
-  if (!is_view(t)) move_retained(t, node);
-  if (auto *v = view_meta(t)) {
-    TensorPtr base = v->view_info().base();
+  if (Meta *v = view_meta(t)) {
+    const TensorPtr base = v->base;
     NodePtr slices = copy_slices(t, base, node);
     slices->add_output_metadata(base);
+    move_retained(meta(base) ? meta(base)->UnsafeGetGradNodeImpl() : nullptr, output_index(base), slices);
     set_history(base, slices, 0);
-    if (auto *bv = view_meta(base)) bv->set_version_attr(version_of(base));
-    v->set_version_attr(version_of(t) - 1);
+    v->version = version_of(t) - 1;
     grad_fn(t);  // the view is stale, so its node is made again from the base
     return;
   }
+  if (meta(t)) move_retained(meta(t)->UnsafeGetGradNodeImpl(), output_index(t), node);
   set_history(t, node, 0);
 }
 
@@ -286,12 +356,12 @@ void become_view(const TensorPtr &t, const TensorPtr &made) {
   t->set_storage_info(geometry->storage_info());
   t->BumpVersion();
   if (!grad_enabled() || !node) return;
-  if (auto *v = view_meta(t)) {  // its base was not written, but from now on it has the new sizes and strides
-    v->set_version_attr(version_of(t) - 1);
+  if (Meta *v = view_meta(t)) {  // its base was not written, but from now on it has the new sizes and strides
+    v->version = version_of(t) - 1;
     grad_fn(t);
     return;
   }
-  move_retained(t, node);
+  if (meta(t)) move_retained(meta(t)->UnsafeGetGradNodeImpl(), output_index(t), node);
   set_history(t, node, meta(made)->output_index());
 }
 

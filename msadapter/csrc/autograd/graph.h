@@ -92,12 +92,22 @@ AccumulateGrad *accumulator(const TensorPtr &t);  // null unless the tensor has 
 std::shared_ptr<AccumulateGrad> make_accumulator(const TensorPtr &t);
 Edge edge_of(const TensorPtr &t);  // undefined when no gradient is required
 void set_history(const TensorPtr &out, const BackwardNodePtr &node, size_t index);
-void forget_history(const TensorPtr &t);  // detach_()
+void forget_history(const TensorPtr &t);                     // detach_()
+void share_leaf(const TensorPtr &t, const TensorPtr &leaf);  // the gradients of t go to leaf
 bool is_view(const TensorPtr &t);
 TensorPtr base_of(const TensorPtr &t);  // null if not a view
-enum class ViewKind { kNormal, kNoGrad, kMultiOutput, kCustom };
-// Records that `view` is a view of `of`, or of the base of `of` if that is a view itself.
-void set_view(const TensorPtr &view, const TensorPtr &of, ViewKind kind);
+// The Python object of the base that the user holds, a new object if there is none, or None if `t` is not a view. It is
+// a new reference.
+PyObject *base_object(const TensorPtr &t);
+enum class ViewKind { kNormal, kNoGrad, kMultiOutput, kCustom, kInference };
+// Records that `view` is a view of `of`, or of the base of `of` if that is a view itself. `of_object` is the Python
+// object of `of`, or null if it is not known.
+void set_view(const TensorPtr &view, const TensorPtr &of, ViewKind kind, PyObject *of_object);
+// Inference mode of this thread, and the tensors that were made under it. They have no version and no history.
+bool inference_mode();
+void set_inference_mode(bool on);
+bool is_inference(const TensorPtr &t);
+void mark_inference(const TensorPtr &t);
 // Checks PyTorch's rules for in-place writes and throws its errors. `recorded`: some operand requires grad. The first
 // function checks the history only.
 void check_history(const TensorPtr &t, bool recorded);
@@ -126,6 +136,9 @@ class SavedTensor {
  public:
   SavedTensor() = default;
   SavedTensor(const TensorPtr &t, bool is_output);
+  // Replaces the tensor by pack(tensor). RuntimeError if there is no tensor, or if it has hooks.
+  void register_hooks(PyObject *pack, PyObject *unpack);
+  bool released() const { return released_; }
   // `owner` is the node that saved the tensor; the saved output of a node has this node as its history.
   TensorPtr unpack(const Node *owner) const;
   void reset();
@@ -138,6 +151,8 @@ class SavedTensor {
   Ref packed_, unpack_hook_;
   std::weak_ptr<BackwardNode> node_;
   bool defined_ = false, released_ = false;
+
+  void pack(const SavedHooks &hooks);
 };
 
 // ---- running
@@ -145,14 +160,19 @@ struct BackwardOptions {
   bool keep_graph = false, create_graph = false, allow_unreachable = true, accumulate = true;
 };
 // Returns the gradients of `inputs` (null where unreachable), empty when inputs is empty.
-Tensors run_backward(const Tensors &roots, const Tensors &gradients, const Tensors &inputs, const BackwardOptions &o);
+Tensors run_backward(const std::vector<Edge> &roots, const Tensors &gradients, const std::vector<Edge> &inputs,
+                     const BackwardOptions &o);
 void queue_callback(PyObject *f);
 bool will_execute(const BackwardNodePtr &node);  // whether the running pass reaches this node
+int64_t current_task();                          // the number of the running pass, or -1
+bool current_task_keeps_graph();
+std::vector<BackwardNodePtr> execution_order();  // the nodes that the running pass has yet to run, in order
 // Returns the sum. It writes to `a` only if nobody but the engine uses it.
 TensorPtr add_gradients(const TensorPtr &a, const TensorPtr &b);
 
 // The Python object of a node. It is the same object as long as it exists.
 PyObject *node_object(const BackwardNodePtr &node);
+BackwardNodePtr node_from(PyObject *o);  // null if it is not a node
 extern PyTypeObject *node_type;
 
 }  // namespace msa

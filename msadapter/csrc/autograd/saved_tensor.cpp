@@ -10,32 +10,55 @@ std::vector<SavedHooks> &saved_hooks_stack() {
 
 SavedTensor::SavedTensor(const TensorPtr &t, bool is_output) : defined_(t != nullptr) {
   if (!t) return;
+  if (is_inference(t))
+    fail(
+        "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
+        "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it "
+        "in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`.");
   is_output_ = is_output;
   version_ = version_of(t);
   requires_grad_ = msa::requires_grad(t);
   is_leaf_ = msa::is_leaf(t);
+  if (is_output) output_index_ = output_index(t);
+  data_ = is_output ? alias_of(t) : t;  // the result itself would keep its own node alive
   auto &stack = saved_hooks_stack();
-  if (!stack.empty() && stack.back().pack) {
-    SavedHooks h = stack.back();
-    // A hook gets an input with its history, as in PyTorch. A result is passed without history, because it would keep
-    // its own node alive.
-    TensorPtr raw = is_output ? alias_of(t) : t;
-    if (!is_output && requires_grad_ && !is_leaf_) {
-      node_ = grad_fn(t);
-      output_index_ = output_index(t);
-    }
-    if (is_leaf_ && requires_grad_) data_ = t;
-    NoGrad guard;
-    packed_ = checked(PyObject_CallFunctionObjArgs(h.pack.get(), checked(wrap(raw)).get(), nullptr));
-    unpack_hook_ = h.unpack;
-    return;
+  if (stack.empty() || !stack.back().pack) return;
+  const SavedHooks hooks = stack.back();
+  pack(hooks);
+}
+
+// A hook gets an input with its history, as in PyTorch, and a result without it.
+void SavedTensor::pack(const SavedHooks &hooks) {
+  if (!is_output_ && requires_grad_ && !is_leaf_) {
+    node_ = grad_fn(data_);
+    output_index_ = output_index(data_);
   }
-  if (is_output) {
-    output_index_ = output_index(t);
-    data_ = alias_of(t);  // the tensor itself would keep its own node alive
-  } else {
-    data_ = t;
+  NoGrad guard;
+  const uint32_t before = version_of(data_);
+  packed_ = checked(PyObject_CallFunctionObjArgs(hooks.pack.get(), checked(wrap(data_)).get(), nullptr));
+  if (version_of(data_) != before) {
+    packed_ = Ref();
+    fail(
+        "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook can not be "
+        "modified by in-place operations as this can lead to unexpected side-effects. Please open an issue if you need "
+        "to perform in-place operations on the input to a pack hook.");
   }
+  unpack_hook_ = hooks.unpack;
+  if (!(is_leaf_ && requires_grad_)) data_ = nullptr;  // a leaf is kept, because it has the gradient
+}
+
+void SavedTensor::register_hooks(PyObject *pack_hook, PyObject *unpack_hook) {
+  if (!defined_) fail("Calling register_hooks on a saved tensor with value None is forbidden");
+  if (released_)
+    fail(
+        "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the graph are "
+        "freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward through "
+        "the graph a second time or if you need to access saved variables after calling backward.");
+  if (packed_)
+    fail(
+        "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks is "
+        "allowed at a time.");
+  pack({Ref::borrow(pack_hook), Ref::borrow(unpack_hook)});
 }
 
 void SavedTensor::reset() {
@@ -62,9 +85,11 @@ TensorPtr SavedTensor::unpack(const Node *owner) const {
     }
     TensorPtr u = unwrap(r.get());
     if (!requires_grad_) return u;
-    if (is_leaf_ && data_) return data_->device_address() == u->device_address() ? data_ : u;
+    if (is_leaf_ && data_ && data_->device_address() == u->device_address()) return data_;
     TensorPtr a = alias_of(u);
-    if (is_output_)
+    if (is_leaf_ && data_)
+      share_leaf(a, data_);
+    else if (is_output_)
       set_history(a, self, output_index_);
     else if (auto n = node_.lock())
       set_history(a, n, output_index_);

@@ -18,10 +18,12 @@ namespace {
 
 using Values = Operands;
 
-// Calls a declared operator with the given operands. `slots` are used only where an operand is empty.
-Ref run(Op *op, Values &v) {
+// Calls a declared operator with the given operands. `self` is the Python object of the first one, which a view
+// remembers as its base. The other slots are used only where an operand is empty.
+Ref run(Op *op, Values &v, PyObject *self = Py_None) {
   PyObject *slots[kMaxParams];
   std::fill_n(slots, op->params.size(), Py_None);
+  slots[0] = self;
   TraceScope trace;
   if (tracing) trace.begin("aten::", op->trace_name, "cpu_op");
   return run_functional(*op, v.data(), slots);
@@ -37,7 +39,7 @@ PyObject *reshape(const Op &op, PyObject **slots) {
   if (!is_tensor(slots[0])) return nullptr;
   Values v(width(view));
   for (int i = 0; i < 2; ++i) convert(op, i, slots[i], &v[i]);
-  return can_view(v[0].tensor, v[1]) ? run(view, v).release() : nullptr;
+  return can_view(v[0].tensor, v[1]) ? run(view, v, slots[0]).release() : nullptr;
 }
 
 PyObject *flatten(const Op &, PyObject **slots) {  // self, start_dim, end_dim
@@ -54,7 +56,7 @@ PyObject *flatten(const Op &, PyObject **slots) {  // self, start_dim, end_dim
   sizes.push_back(joined);
   sizes.insert(sizes.end(), shape.begin() + b + 1, shape.end());
   v[1] = Operand::of(sizes);
-  return can_view(v[0].tensor, v[1]) ? run(view, v).release() : nullptr;
+  return can_view(v[0].tensor, v[1]) ? run(view, v, slots[0]).release() : nullptr;
 }
 
 PyObject *narrow(const Op &, PyObject **slots) {  // self, dim, start, length
@@ -72,7 +74,7 @@ PyObject *narrow(const Op &, PyObject **slots) {  // self, dim, start, length
   v[2] = Operand::of(start);
   v[3] = Operand::of(start + length);
   v[4] = Operand::of(int64_t(1));
-  return run(slice, v).release();
+  return run(slice, v, slots[0]).release();
 }
 
 PyObject *chunk(const Op &, PyObject **slots) {  // self, chunks, dim
@@ -89,7 +91,7 @@ PyObject *chunk(const Op &, PyObject **slots) {  // self, chunks, dim
   for (int64_t left = shape[dim]; left > 0; left -= each) v[1].ints.push_back(std::min(each, left));
   if (v[1].ints.size() == 1) return nullptr;  // the Python body makes this a slice
   v[2] = Operand::of(dim);
-  return run(split, v).release();
+  return run(split, v, slots[0]).release();
 }
 
 PyObject *contiguous(const Op &, PyObject **slots) {

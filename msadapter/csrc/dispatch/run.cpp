@@ -305,11 +305,22 @@ static const Operator *mapping(const Op &op, const Operand *v) {
   return with_number ? with_number : op.kernel;
 }
 
+static thread_local Tensors given_results;
+void give_results(Tensors results) { given_results = std::move(results); }
+bool drop_given_results() {
+  const bool left = !given_results.empty();
+  given_results.clear();
+  return left;
+}
+
 // Computes the results with the C++ body if it handles the call, else with the Python body or one kernel.
 static Results computed(const Op &op, Operand *v, PyObject **slots) {
   Results r;
-  if (op.native_body && fast_path() && !shape_only() && scope_tag() == 0 && in_host_memory(v[0]) &&
-      call_native(op, v, slots, &r.tensors)) {
+  if (!given_results.empty()) {
+    r.tensors.swap(given_results);
+    r.single = r.tensors.size() == 1;
+  } else if (op.native_body && fast_path() && !shape_only() && scope_tag() == 0 && in_host_memory(v[0]) &&
+             call_native(op, v, slots, &r.tensors)) {
     r.single = r.tensors.size() == 1;
   } else if (op.body) {
     r = run_body(op, v, slots);
@@ -323,17 +334,22 @@ static Results computed(const Op &op, Operand *v, PyObject **slots) {
 // A body may return its operand: the result is then another tensor on the same memory.
 static void separate_results(const Op &op, const Operand *v, Results *r) {
   const int n = static_cast<int>(op.params.size());
-  for (auto &t : r->tensors)
-    for (int i = 0; i < n; ++i)
-      if (v[i].kind == Arg::kTensor && v[i].tensor == t) t = alias_of(t);
+  for (auto &t : r->tensors) {
+    bool operand = false;
+    for (int i = 0; i < n; ++i) operand = operand || (v[i].kind == Arg::kTensor && v[i].tensor == t);
+    if (operand)
+      t = alias_of(t);
+    else if (inference_mode() && t)
+      mark_inference(t);
+  }
 }
 
-static void mark_views(const TensorPtr &base, Results *r) {
+static void mark_views(const TensorPtr &base, PyObject *base_object, Results *r) {
   const ViewKind kind = !grad_enabled() ? ViewKind::kNoGrad : r->single ? ViewKind::kNormal : ViewKind::kMultiOutput;
   for (auto &t : r->tensors) {
     if (t == base) t = alias_of(t);
     // A view of the bytes as integers has no history.
-    if (t->data_type() == base->data_type() || can_require_grad(t)) set_view(t, base, kind);
+    if (t->data_type() == base->data_type() || can_require_grad(t)) set_view(t, base, kind, base_object);
   }
 }
 
@@ -354,7 +370,7 @@ Ref run_functional(Op &op, Operand *v, PyObject **slots, bool autocast) {
   Results r = computed(op, promotes ? copy.data() : v, slots);
   if (r.python) return r.python;
   if (op.view)
-    mark_views(v[0].tensor, &r);
+    mark_views(v[0].tensor, is_tensor(slots[0]) ? slots[0] : nullptr, &r);
   else
     separate_results(op, v, &r);
   if (record) attach(op, make_node(op, v, slots, r.tensors.size()), r.tensors);

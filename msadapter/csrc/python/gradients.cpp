@@ -52,6 +52,24 @@ Tensors tensors_from(PyObject *o) {
   }
   return r;
 }
+// The edges of tensors, and of pairs (node, output index).
+std::vector<Edge> edges_from(PyObject *o) {
+  Ref seq = checked(PySequence_Fast(o, "expected a sequence of tensors or gradient edges"));
+  std::vector<Edge> r;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(seq.get()); ++i) {
+    PyObject *e = PySequence_Fast_GET_ITEM(seq.get(), i);
+    BackwardNodePtr node = PyTuple_Check(e) && PyTuple_GET_SIZE(e) >= 2 ? node_from(PyTuple_GET_ITEM(e, 0)) : nullptr;
+    if (!node) {
+      r.push_back(edge_of(arg_tensor(e)));
+      continue;
+    }
+    const size_t index = PyLong_AsSize_t(PyTuple_GET_ITEM(e, 1));
+    if (PyErr_Occurred()) throw PythonError{};
+    if (index >= node->output_size()) fail("the node ", node->name(), " has no output ", static_cast<int64_t>(index));
+    r.emplace_back(node, index);
+  }
+  return r;
+}
 // backward(roots, gradients, inputs, keep_graph, create_graph, allow_unreachable, accumulate)
 MSA_FUNCTION(backward) {
   return guarded([&]() -> PyObject * {
@@ -61,7 +79,7 @@ MSA_FUNCTION(backward) {
     o.create_graph = PyObject_IsTrue(a[4]);
     o.allow_unreachable = PyObject_IsTrue(a[5]);
     o.accumulate = PyObject_IsTrue(a[6]);
-    Tensors r = run_backward(tensors_from(a[0]), tensors_from(a[1]), tensors_from(a[2]), o);
+    Tensors r = run_backward(edges_from(a[0]), tensors_from(a[1]), edges_from(a[2]), o);
     Ref t = checked(PyTuple_New(r.size()));
     for (size_t i = 0; i < r.size(); ++i) {
       PyObject *e = Py_None;
@@ -89,10 +107,79 @@ MSA_FUNCTION(push_saved_hooks) {
   });
 }
 MSA_FUNCTION(pop_saved_hooks) {
+  return guarded([&]() -> PyObject * {
+    (void)a;
+    (void)n;
+    if (saved_hooks_stack().empty()) fail("there are no hooks of saved tensors to remove");
+    saved_hooks_stack().pop_back();
+    Py_RETURN_NONE;
+  });
+}
+MSA_FUNCTION(saved_hooks_count) {
   (void)a;
   (void)n;
-  saved_hooks_stack().pop_back();
-  Py_RETURN_NONE;
+  return PyLong_FromSize_t(saved_hooks_stack().size());
+}
+MSA_FUNCTION(current_task_) {
+  (void)a;
+  (void)n;
+  return PyLong_FromLongLong(current_task());
+}
+MSA_FUNCTION(current_task_keeps_graph_) {
+  return guarded([&] {
+    (void)a;
+    (void)n;
+    return PyBool_FromLong(current_task_keeps_graph());
+  });
+}
+MSA_FUNCTION(execution_order_) {
+  return guarded([&] {
+    (void)a;
+    (void)n;
+    const auto nodes = execution_order();
+    Ref r = checked(PyList_New(nodes.size()));
+    for (size_t i = 0; i < nodes.size(); ++i) PyList_SET_ITEM(r.get(), i, checked(node_object(nodes[i])).release());
+    return r.release();
+  });
+}
+// give_results(tensors): the results of the next operator that is computed
+MSA_FUNCTION(give_results_) {
+  return guarded([&]() -> PyObject * {
+    expect(n, 1);
+    give_results(tensors_from(a[0]));
+    Py_RETURN_NONE;
+  });
+}
+MSA_FUNCTION(drop_given_results_) {
+  (void)a;
+  (void)n;
+  return PyBool_FromLong(drop_given_results());
+}
+MSA_FUNCTION(inference_mode_) {  // whether this thread is in inference mode
+  (void)a;
+  (void)n;
+  return PyBool_FromLong(inference_mode());
+}
+MSA_FUNCTION(set_inference_mode_) {
+  return guarded([&]() -> PyObject * {
+    expect(n, 1);
+    set_inference_mode(a[0] == Py_True);
+    Py_RETURN_NONE;
+  });
+}
+MSA_FUNCTION(is_inference_) {
+  return guarded([&] {
+    expect(n, 1);
+    return PyBool_FromLong(is_inference(arg_tensor(a[0])));
+  });
+}
+// mark_inference(t): t was made under inference mode outside the table
+MSA_FUNCTION(mark_inference_) {
+  return guarded([&]() -> PyObject * {
+    expect(n, 1);
+    mark_inference(arg_tensor(a[0]));
+    Py_RETURN_NONE;
+  });
 }
 MSA_FUNCTION(is_grad_enabled) {
   (void)a;
@@ -115,7 +202,7 @@ MSA_FUNCTION(is_view_) {
 MSA_FUNCTION(mark_view) {
   return guarded([&]() -> PyObject * {
     expect(n, 3);
-    set_view(arg_tensor(a[0]), arg_tensor(a[1]), static_cast<ViewKind>(PyLong_AsLong(a[2])));
+    set_view(arg_tensor(a[0]), arg_tensor(a[1]), static_cast<ViewKind>(PyLong_AsLong(a[2])), a[1]);
     Py_RETURN_NONE;
   });
 }
@@ -135,6 +222,16 @@ PyMethodDef functions[] = {MSA_ENTRY("get_grad", get_grad),
                            MSA_ENTRY("queue_callback", py_queue_callback),
                            MSA_ENTRY("push_saved_hooks", push_saved_hooks),
                            MSA_ENTRY("pop_saved_hooks", pop_saved_hooks),
+                           MSA_ENTRY("saved_hooks_count", saved_hooks_count),
+                           MSA_ENTRY("current_graph_task_id", current_task_),
+                           MSA_ENTRY("current_graph_task_keeps_graph", current_task_keeps_graph_),
+                           MSA_ENTRY("current_graph_task_execution_order", execution_order_),
+                           MSA_ENTRY("give_results", give_results_),
+                           MSA_ENTRY("drop_given_results", drop_given_results_),
+                           MSA_ENTRY("is_inference_mode_enabled", inference_mode_),
+                           MSA_ENTRY("set_inference_mode", set_inference_mode_),
+                           MSA_ENTRY("is_inference", is_inference_),
+                           MSA_ENTRY("mark_inference", mark_inference_),
                            MSA_ENTRY("is_grad_enabled", is_grad_enabled),
                            MSA_ENTRY("set_grad_enabled", set_grad_enabled),
                            MSA_ENTRY("is_view", is_view_),

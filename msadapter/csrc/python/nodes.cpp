@@ -1,5 +1,5 @@
 // The Python type of graph nodes, and the node of torch.autograd.Function.
-#include "../dispatch/op.h"
+#include "arguments.h"
 
 namespace msa {
 
@@ -67,9 +67,11 @@ class FunctionNode final : public Node {
   }
   void Release() override {
     for (auto &s : saved) s.reset();
+    released = true;
   }
   PyObject *ctx() const { return ctx_.get(); }
   std::vector<SavedTensor> saved;
+  bool released = false;
   std::vector<std::pair<Dims, DType>> meta;  // per edge
  private:
   Ref ctx_, backward_;
@@ -179,7 +181,45 @@ void node_dealloc(PyObject *o) {
   Py_DECREF(t);
 }
 PyObject *node_name(PyObject *o, PyObject *) {
-  return PyUnicode_FromString((*reinterpret_cast<NodeObject *>(o)->node)->name().c_str());
+  const auto &node = *reinterpret_cast<NodeObject *>(o)->node;
+  return PyUnicode_FromFormat("%s%s", node->IsLeaf() ? "torch::autograd::" : "", node->name().c_str());
+}
+// node(*gradients): the gradients of its inputs, one of them alone or a tuple
+PyObject *node_call(PyObject *o, PyObject *arguments, PyObject *keywords) {
+  return guarded([&]() -> PyObject * {
+    if (keywords && PyDict_Size(keywords)) throw TypeError("keyword arguments are not supported");
+    Node *node = ours(o);
+    check(node != nullptr, "a node that MindSpore recorded itself cannot be called");
+    const Py_ssize_t n = PyTuple_GET_SIZE(arguments);
+    if (n != static_cast<Py_ssize_t>(node->output_size()))
+      throw TypeError(text("expected ", static_cast<int64_t>(node->output_size()), " arguments, got ",
+                           static_cast<int64_t>(n), " instead"));
+    Tensors grads;
+    for (Py_ssize_t i = 0; i < n; ++i) {
+      PyObject *g = PyTuple_GET_ITEM(arguments, i);
+      if (g != Py_None && !is_tensor(g))
+        throw TypeError(text("argument ", static_cast<int64_t>(i), " is not a Variable"));
+      grads.push_back(g == Py_None ? nullptr : unwrap(g));
+    }
+    const Tensors out = node->apply(grads);
+    Ref r = checked(PyTuple_New(out.size()));
+    for (size_t i = 0; i < out.size(); ++i) PyTuple_SET_ITEM(r.get(), i, python_tensor(out[i]).release());
+    return out.size() == 1 ? Ref::borrow(PyTuple_GET_ITEM(r.get(), 0)).release() : r.release();
+  });
+}
+// (shape, dtype) of each output of the recorded operation, which are the inputs of the node
+PyObject *node_input_metadata(PyObject *o, PyObject *) {
+  return guarded([&] {
+    auto &all = (*reinterpret_cast<NodeObject *>(o)->node)->mutable_metadata();
+    Ref r = checked(PyList_New(all.size()));
+    for (size_t i = 0; i < all.size(); ++i) {
+      Ref entry = all[i].dtype() ? checked(Py_BuildValue("(NO)", int_tuple(all[i].shape()),
+                                                         dtype_object(from_ms(all[i].dtype()->type_id()))))
+                                 : Ref::borrow(Py_None);
+      PyList_SET_ITEM(r.get(), i, entry.release());
+    }
+    return r.release();
+  });
 }
 PyObject *node_next(PyObject *o, void *) {
   try {
@@ -282,8 +322,108 @@ PyObject *node_meta(PyObject *o, void *) {
   return n->dict;
 }
 
+// ---------------------------------------------------------------- saved values
+// A saved tensor of a node, before its hooks unpack it. It keeps the node alive.
+struct SavedObject {
+  PyObject_HEAD BackwardNodePtr *node;
+  SavedTensor *saved;
+};
+PyTypeObject *saved_type = nullptr;
+
+void saved_dealloc(PyObject *o) {
+  delete reinterpret_cast<SavedObject *>(o)->node;
+  PyTypeObject *t = Py_TYPE(o);
+  t->tp_free(o);
+  Py_DECREF(t);
+}
+PyObject *saved_new(PyTypeObject *, PyObject *, PyObject *) {
+  PyErr_SetString(PyExc_RuntimeError, "Trying to create a SavedTensor object from Python is forbidden.");
+  return nullptr;
+}
+PyObject *saved_register_hooks(PyObject *o, PyObject *const *a, Py_ssize_t n) {
+  return guarded([&]() -> PyObject * {
+    if (n != 2 || !PyCallable_Check(a[0]) || !PyCallable_Check(a[1]))
+      throw TypeError(
+          "register_hooks(): incompatible function arguments. It takes two callables: a hook that packs a tensor, and "
+          "one that unpacks it.");
+    reinterpret_cast<SavedObject *>(o)->saved->register_hooks(a[0], a[1]);
+    Py_RETURN_NONE;
+  });
+}
+PyMethodDef saved_methods[] = {
+    {"register_hooks", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(saved_register_hooks)), METH_FASTCALL,
+     "register_hooks(pack_hook, unpack_hook)"},
+    {nullptr, nullptr, 0, nullptr}};
+PyType_Slot saved_slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(saved_dealloc)},
+                             {Py_tp_new, reinterpret_cast<void *>(saved_new)},
+                             {Py_tp_methods, saved_methods},
+                             {0, nullptr}};
+PyType_Spec saved_spec = {"torch._C._autograd.SavedTensor", sizeof(SavedObject), 0, Py_TPFLAGS_DEFAULT, saved_slots};
+
+// The saved tensor itself for raw=true, else the tensor that it unpacks to.
+Ref saved_value(Node *node, SavedTensor *saved, bool raw) {
+  if (!raw) return python_tensor(saved->unpack(node));
+  if (saved->released()) saved->unpack(node);  // raises the error of a graph that has been freed
+  Ref o = checked(saved_type->tp_alloc(saved_type, 0));
+  auto *made = reinterpret_cast<SavedObject *>(o.get());
+  made->node = new BackwardNodePtr(node->shared_from_this());
+  made->saved = saved;
+  return o;
+}
+Ref saved_values(Node *node, std::vector<SavedTensor> *all, bool raw) {
+  Ref r = checked(PyTuple_New(all->size()));
+  for (size_t i = 0; i < all->size(); ++i) PyTuple_SET_ITEM(r.get(), i, saved_value(node, &(*all)[i], raw).release());
+  return r;
+}
+
+// The value that an operator's node keeps under this name: a parameter, or a result. Null if there is none.
+Ref saved_by_name(OpNode *node, PyObject *name, bool raw) {
+  const auto &params = node->op->params;
+  for (size_t i = 0; i < params.size(); ++i) {
+    if (PyUnicode_Compare(params[i].name, name) != 0) continue;
+    const int number = static_cast<int>(i);
+    for (auto &s : node->saved)
+      if (s.first == number) return saved_value(node, &s.second, raw);
+    for (auto &l : node->saved_lists)
+      if (l.first == number) return saved_values(node, &l.second, raw);
+    for (auto &p : node->plain)
+      if (p.first == number && !raw) return p.second;
+  }
+  const Py_ssize_t length = PyUnicode_GetLength(name);
+  if (!node->op->saves_result || length < 6) return Ref();
+  for (size_t i = 0; i < node->results.size(); ++i) {
+    const std::string own = node->results.size() == 1 ? "result" : text("result", static_cast<int64_t>(i));
+    if (PyUnicode_CompareWithASCIIString(name, own.c_str()) == 0) return saved_value(node, &node->results[i], raw);
+  }
+  return Ref();
+}
+
+// node_saved(node, name, raw): what the node keeps for its backward under this name, or NotImplemented
+PyObject *node_saved(PyObject *, PyObject *const *a, Py_ssize_t n) {
+  return guarded([&]() -> PyObject * {
+    expect(n, 3);
+    const bool raw = a[2] == Py_True;
+    Node *node = ours(a[0]);
+    if (auto *f = dynamic_cast<FunctionNode *>(node)) {
+      if (PyUnicode_CompareWithASCIIString(a[1], "tensors") == 0) {
+        if (f->released)
+          fail(
+              "Trying to backward through the graph a second time (or directly access saved tensors after they have "
+              "already been freed). Saved intermediate values of the graph are freed when you call .backward() or "
+              "autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second time or "
+              "if you need to access saved tensors after calling backward.");
+        return saved_values(f, &f->saved, raw).release();
+      }
+    } else if (auto *op = dynamic_cast<OpNode *>(node)) {
+      if (Ref r = saved_by_name(op, a[1], raw)) return r.release();
+    }
+    Py_RETURN_NOTIMPLEMENTED;
+  });
+}
+
 PyMethodDef node_methods[] = {
     {"name", node_name, METH_NOARGS, "kind of the node"},
+    {"_input_shapes_and_dtypes", node_input_metadata, METH_NOARGS, nullptr},
     {"_hooks", node_hooks, METH_VARARGS, nullptr},
     {"_retain", node_retain, METH_VARARGS, nullptr},
     {"_sequence_nr", node_sequence, METH_NOARGS, nullptr},
@@ -296,18 +436,29 @@ PyGetSetDef node_getset[] = {{"next_functions", node_next, nullptr, "(node, inde
                              {"metadata", node_meta, nullptr, "dict for the user", nullptr},
                              {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyType_Slot node_slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(node_dealloc)},
+                            {Py_tp_call, reinterpret_cast<void *>(node_call)},
                             {Py_tp_methods, node_methods},
                             {Py_tp_getset, node_getset},
                             {0, nullptr}};
 PyType_Spec node_spec = {"torch.autograd.graph.Node", sizeof(NodeObject), 0,
                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION, node_slots};
 
+PyObject *node_class(PyObject *, PyObject *name) {  // the Python class of the nodes with this name
+  return guarded([&] {
+    const char *text = PyUnicode_AsUTF8(name);
+    if (!text) throw PythonError{};
+    return Ref::borrow(class_for(text)).release();
+  });
+}
+
 PyMethodDef functions[] = {
+    {"node_class", node_class, METH_O, nullptr},
     {"function_edges", function_edges, METH_O, nullptr},
     {"make_function_node", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(make_function_node)),
      METH_FASTCALL, nullptr},
     {"function_saved", function_saved, METH_O, nullptr},
     {"node_context", node_context, METH_O, nullptr},
+    {"node_saved", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(node_saved)), METH_FASTCALL, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
@@ -328,10 +479,18 @@ PyObject *node_object(const BackwardNodePtr &node) {
   return o;
 }
 
+BackwardNodePtr node_from(PyObject *o) {
+  if (!PyObject_TypeCheck(o, node_type)) return nullptr;
+  return *reinterpret_cast<NodeObject *>(o)->node;
+}
+
 bool init_nodes(PyObject *module) {
   node_type = reinterpret_cast<PyTypeObject *>(PyType_FromSpec(&node_spec));
-  if (!node_type || PyModule_AddFunctions(module, functions) < 0) return false;
+  saved_type = reinterpret_cast<PyTypeObject *>(PyType_FromSpec(&saved_spec));
+  if (!node_type || !saved_type || PyModule_AddFunctions(module, functions) < 0) return false;
   Py_INCREF(node_type);
+  Py_INCREF(saved_type);
+  if (PyModule_AddObject(module, "SavedTensor", reinterpret_cast<PyObject *>(saved_type)) < 0) return false;
   return PyModule_AddObject(module, "Node", reinterpret_cast<PyObject *>(node_type)) == 0;
 }
 

@@ -34,6 +34,7 @@ PyObject *get_requires_grad(PyObject *t, void *) {
 }
 int put_requires_grad(PyObject *t, PyObject *v, void *) {
   try {
+    check(v != nullptr, "requires_grad cannot be deleted");
     const int on = PyObject_IsTrue(v);
     if (on < 0) return -1;
     set_requires_grad(unwrap(t), on);
@@ -58,7 +59,11 @@ PyObject *get_grad_fn(PyObject *t, void *) {
   });
 }
 PyObject *get_version(PyObject *t, void *) {
-  return guarded([&] { return PyLong_FromUnsignedLong(version_of(unwrap(t))); });
+  return guarded([&] {
+    const TensorPtr p = unwrap(t);
+    if (is_inference(p)) fail("Inference tensors do not track version counter.");
+    return PyLong_FromUnsignedLong(version_of(p));
+  });
 }
 PyObject *get_output_nr(PyObject *t, void *) {
   return guarded([&] {
@@ -67,11 +72,7 @@ PyObject *get_output_nr(PyObject *t, void *) {
   });
 }
 PyObject *get_base(PyObject *t, void *) {
-  return guarded([&]() -> PyObject * {
-    auto b = base_of(unwrap(t));
-    if (!b) Py_RETURN_NONE;
-    return wrap(b);
-  });
+  return guarded([&] { return base_object(unwrap(t)); });
 }
 PyGetSetDef tensor_getset[] = {
     {"shape", get_shape, nullptr, "size of each dimension", nullptr},

@@ -188,11 +188,8 @@ class BackwardPass:
 
     def _on_grad_inputs(self, grads):
         if self.grad_outputs is None and self.hooks and self.n_outputs:
-            raise RuntimeError(
-                "Module backward hook for grad_input is called before the grad_output one. "
-                "This happens because the gradient in your nn.Module flows to the Module's "
-                "input without passing through the Module's output."
-            )
+            # The gradient came to the input without passing the output, for example in a double backward.
+            return grads
         full = self._spread(grads, self.input_positions, self.n_inputs)
         for hook in self.hooks:
             changed = hook(self.module, full, self.grad_outputs)
