@@ -19,6 +19,10 @@ from .errors import UserError
 
 COMMANDS: dict[str, str] = {
     "data": "megatron_ms.data.command",
+    "train": "megatron_ms.training.command",
+    "plan": "megatron_ms.plan.command",
+    "models": "megatron_ms.models.command",
+    "status": "megatron_ms.status.command",
 }
 
 _PROGRAM = "python -m megatron_ms"

@@ -2,7 +2,7 @@
 
 document = config.load(path, overrides)
 wishes = document.section("data", Data)      # a Section, with checked values
-raise document.error("data.path", "...")     # a UserError that names file, line and key
+raise document.error("dataset.path", "...")     # a UserError that names file, line and key
 """
 
 from .document import Document, load

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import io
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -216,7 +217,12 @@ def _checked_names(values: Mapping[str, Any], origins: Mapping[str, str]) -> dic
 
 def _moves() -> dict[str, str]:
     """SECTION.FLAG -> SECTION.KEY for the flags that a key stands for: in its own section and in those that take flags."""
-    kinds = {name: section_class(name) for name in SECTIONS}
+    return _moves_of(tuple(SECTIONS))
+
+
+@functools.cache
+def _moves_of(names: tuple[str, ...]) -> dict[str, str]:
+    kinds = {name: section_class(name) for name in names}
     own = {f"{name}.{key}" for name, kind in kinds.items() for key in kind.model_fields}
     moves: dict[str, str] = {}
     for name, kind in kinds.items():

@@ -9,8 +9,30 @@ import importlib
 
 from .section import Section
 
+# The sections that describe a training. Their order is that of the documentation.
+TRAINING = {
+    name: f"megatron_ms.config.training:{name.capitalize()}"
+    for name in (
+        "run",
+        "dataset",
+        "model",
+        "parallel",
+        "train",
+        "tune",
+        "save",
+        "resume",
+        "monitor",
+        "recompute",
+        "overlap",
+        "recovery",
+        "upstream",
+    )
+}
 SECTIONS: dict[str, str] = {
     "data": "megatron_ms.data.section:Data",
+    **TRAINING,
+    "plan": "megatron_ms.plan.estimate:Devices",
+    "about": "megatron_ms.config.training:About",
 }
 
 

@@ -1,0 +1,252 @@
+"""The sections that a training has in common for all upstreams, in three levels: basic, high and advanced.
+
+A key with a flag is given to upstream under this flag. Further keys of a section are upstream's own flags by their names.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+from pydantic import ConfigDict, model_validator
+
+from .section import Section, key
+
+Precision = Literal["float32", "bf16", "fp16"]
+
+
+class WithFlags(Section):
+    """A section whose further keys are flags of upstream."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+
+class Run(Section):
+    """What is run, where, and on how many processes."""
+
+    level: ClassVar = "basic"
+
+    task: Literal["pretrain", "sft", "lora", "dpo"] = key(
+        "pretrain", "pretrain, or tune a model: sft, lora or dpo"
+    )
+    trees: str | list[str] = key(
+        "build",
+        "the folder that auto_convert.sh wrote, or a list of checkouts: Megatron-LM, or MindSpeed-LLM, MindSpeed and Megatron-LM",
+    )
+    processes: int = key(1, "processes on this machine", gt=0)
+    nodes: int = key(1, "machines; start the same command on each", gt=0)
+    node_rank: int = key(0, "the number of this machine, from 0", ge=0)
+    master: str = key("127.0.0.1", "address of machine 0")
+    port: int = key(0, "port of machine 0; 0 takes a free one on a single machine", ge=0, lt=65536)
+    device: Literal["cpu", "cuda", "npu"] = key(
+        "cuda", "what torch.cuda and torch_npu report: MindSpore's device as cuda or npu, or the CPU alone"
+    )
+    folder: str = key("runs", "each run gets the folder FOLDER/NAME/TIME")
+
+    @model_validator(mode="after")
+    def _several_machines(self) -> Run:
+        if self.nodes > 1 and not self.port:
+            raise ValueError("run.port must be given for several machines, the same for all")
+        if self.node_rank >= self.nodes:
+            raise ValueError(f"node_rank is {self.node_rank}, but there are {self.nodes} machines, from 0")
+        return self
+
+    @property
+    def world(self) -> int:
+        return self.processes * self.nodes
+
+
+class Dataset(WithFlags):
+    """What is trained on."""
+
+    level: ClassVar = "basic"
+
+    path: str | list[Any] | None = key(
+        None, "prefix of .bin and .idx, or a list of weights and prefixes: [0.3, a, 0.7, b]", flag="data-path"
+    )
+    mock: bool = key(False, "random tokens instead of data (Megatron-LM)", flag="mock-data")
+    tokenizer: str | None = key(None, "folder of a Hugging Face tokenizer, or a SentencePiece .model file")
+    tokenizer_type: str | None = key(
+        None, "upstream's name of the kind, when it is not clear from `tokenizer`", flag="tokenizer-type"
+    )
+    split: str = key("100,0,0", "shares of training, validation and test", flag="split")
+    sequence_length: int = key(2048, "tokens in a sample", flag="seq-length", gt=0)
+    template: str | None = key(
+        None, "template of instruction data, such as qwen or llama3", flag="prompt-type"
+    )
+    workers: int = key(0, "processes that load data, for each rank", flag="num-workers", ge=0)
+    cache: str | None = key(
+        None, "folder for indices of blended data (default: in the run's folder)", flag="data-cache-path"
+    )
+
+
+class Model(WithFlags):
+    """The geometry of the model, by upstream's own names. Usually a recipe has it."""
+
+    level: ClassVar = "basic"
+
+    num_layers: int = key(help="give it, or name a recipe", flag="num-layers", gt=0)
+    hidden_size: int = key(help="give it, or name a recipe", flag="hidden-size", gt=0)
+    num_attention_heads: int = key(help="give it, or name a recipe", flag="num-attention-heads", gt=0)
+    num_query_groups: int | None = key(
+        None, "groups of heads that share keys and values", flag="num-query-groups", gt=0
+    )
+    ffn_hidden_size: int | None = key(
+        None, "width of the MLP (default: 4 times hidden_size)", flag="ffn-hidden-size", gt=0
+    )
+    kv_channels: int | None = key(
+        None, "width of a head (default: hidden_size / heads)", flag="kv-channels", gt=0
+    )
+    vocab_size: int | None = key(
+        None, "tokens of the vocabulary (default: the tokenizer's)", flag="vocab-size", gt=0
+    )
+    max_position_embeddings: int | None = key(
+        None, "longest sequence (default: dataset.sequence_length)", flag="max-position-embeddings", gt=0
+    )
+    swiglu: bool = key(False, "gated MLP with SiLU", flag="swiglu")
+    untie_embeddings_and_output_weights: bool = key(
+        False, "the output layer has weights of its own", flag="untie-embeddings-and-output-weights"
+    )
+    num_experts: int | None = key(None, "experts in an MoE layer", flag="num-experts", gt=0)
+    moe_router_topk: int = key(2, "experts for each token", flag="moe-router-topk", gt=0)
+    moe_ffn_hidden_size: int | None = key(
+        None, "width of an expert (default: ffn_hidden_size)", flag="moe-ffn-hidden-size", gt=0
+    )
+
+
+class Parallel(WithFlags):
+    """How the model is divided among processes. What these sizes leave is data parallel."""
+
+    level: ClassVar = "basic"
+
+    tensor: int = key(1, "processes that share each layer", flag="tensor-model-parallel-size", gt=0)
+    pipeline: int = key(1, "stages of layers", flag="pipeline-model-parallel-size", gt=0)
+    layers_per_virtual_stage: int | None = key(
+        None,
+        "layers in a chunk of an interleaved pipeline",
+        flag="num-layers-per-virtual-pipeline-stage",
+        gt=0,
+    )
+    context: int = key(1, "processes that share each sequence", flag="context-parallel-size", gt=0)
+    expert: int = key(1, "processes that share the experts", flag="expert-model-parallel-size", gt=0)
+    expert_tensor: int | None = key(
+        None, "processes that share each expert (default: tensor)", flag="expert-tensor-parallel-size", gt=0
+    )
+    sequence: bool = key(False, "norms and dropout are divided along the sequence", flag="sequence-parallel")
+    distributed_optimizer: bool = key(
+        False, "the optimizer's state is divided among the replicas", flag="use-distributed-optimizer"
+    )
+
+
+class Train(WithFlags):
+    """Hyper-parameters."""
+
+    level: ClassVar = "basic"
+
+    iterations: int = key(help="number of optimizer steps", flag="train-iters", gt=0)
+    micro_batch: int = key(1, "samples in a forward pass of one replica", flag="micro-batch-size", gt=0)
+    global_batch: int | None = key(
+        None, "samples in a step (default: one micro-batch for each replica)", flag="global-batch-size", gt=0
+    )
+    lr: float = key(1e-4, "largest learning rate", flag="lr", gt=0)
+    min_lr: float = key(0.0, "smallest learning rate", flag="min-lr", ge=0)
+    decay: str = key(
+        "cosine", "shape of the learning rate: constant, linear, cosine ...", flag="lr-decay-style"
+    )
+    warmup: int = key(0, "steps until the largest learning rate", flag="lr-warmup-iters", ge=0)
+    weight_decay: float = key(0.1, "decay of matrices", flag="weight-decay", ge=0)
+    clip: float = key(1.0, "largest norm of the gradient", flag="clip-grad", ge=0)
+    precision: Precision = key("float32", "numbers of weights and activations: float32, bf16 or fp16")
+    seed: int = key(1234, "of weights, dropout and the order of the data", flag="seed")
+
+
+class Tune(WithFlags):
+    """Fine-tuning: LoRA's matrices and DPO's numbers."""
+
+    level: ClassVar = "basic"
+
+    rank: int = key(8, "rank of LoRA's matrices", gt=0)
+    alpha: int = key(16, "LoRA adds alpha / rank times their product", gt=0)
+    targets: list[str] = key(
+        ["linear_qkv", "linear_proj", "linear_fc1", "linear_fc2"], "layers that get LoRA's matrices"
+    )
+    load: str | None = key(None, "checkpoint of LoRA's matrices to start from", flag="lora-load")
+
+
+class Save(WithFlags):
+    """Checkpoints, in the run's folder."""
+
+    level: ClassVar = "high"
+
+    interval: int | None = key(
+        None, "steps between checkpoints; without it none is written", flag="save-interval", gt=0
+    )
+    format: Literal["torch", "torch_dist"] = key(
+        "torch", "upstream's format: torch or torch_dist", flag="ckpt-format"
+    )
+    optimizer: bool = key(True, "with the optimizer's state, without which a run cannot go on exactly")
+
+
+class Resume(WithFlags):
+    """What a new run starts from. (An earlier run goes on with `train --resume`.)"""
+
+    level: ClassVar = "high"
+
+    load: str | None = key(None, "folder of a checkpoint whose weights the run starts from")
+    whole: bool = key(False, "also take optimizer, random state and the number of steps from `load`")
+
+
+class Monitor(WithFlags):
+    """What is printed and recorded."""
+
+    level: ClassVar = "high"
+
+    interval: int = key(1, "steps between lines of the log", flag="log-interval", gt=0)
+    tensorboard: bool = key(False, "TensorBoard events in the run's folder")
+    throughput: bool = key(True, "with the throughput of each device", flag="log-throughput")
+    validation_interval: int = key(1000, "steps between validations", flag="eval-interval", gt=0)
+    validation_steps: int = key(0, "batches of a validation", flag="eval-iters", ge=0)
+
+
+class Recompute(WithFlags):
+    """Activations that are computed again in the backward pass, to save memory."""
+
+    level: ClassVar = "advanced"
+
+    granularity: Literal["full", "selective"] | None = key(
+        None, "whole layers, or their attention alone", flag="recompute-granularity"
+    )
+    method: Literal["uniform", "block"] | None = key(None, "which layers, for full", flag="recompute-method")
+    layers: int | None = key(None, "layers in a unit, for full", flag="recompute-num-layers", gt=0)
+
+
+class Overlap(WithFlags):
+    """Communication that runs while the processes compute."""
+
+    level: ClassVar = "advanced"
+
+    gradients: bool = key(False, "reduce gradients during the backward pass", flag="overlap-grad-reduce")
+    parameters: bool = key(False, "gather parameters during the forward pass", flag="overlap-param-gather")
+
+
+class Recovery(WithFlags):
+    """What happens when a process fails."""
+
+    level: ClassVar = "advanced"
+
+    restarts: int = key(0, "how often all processes are started again from the last checkpoint", ge=0)
+
+
+class Upstream(WithFlags):
+    """Further flags of upstream, by their own names."""
+
+    level: ClassVar = "advanced"
+
+
+class About(Section):
+    """What a recipe describes. It has no effect on a training."""
+
+    level: ClassVar = "basic"
+
+    family: str = key("", "the family of the model")
+    size: str = key("", "the name of its size")
+    published: str = key("", "the published number of parameters in billions")

@@ -1,0 +1,33 @@
+"""The command `models`."""
+
+from __future__ import annotations
+
+import argparse
+
+HELP = "list the recipes, their sizes and how far each family is proven"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", nargs="?", default="", help="list only recipes whose name contains this")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints a line for each recipe."""
+    from ..errors import UserError
+    from . import catalogue, levels
+
+    stored = levels.stored()
+    recipes = [recipe for recipe in catalogue.recipes() if arguments.name.lower() in recipe.name]
+    if not recipes:
+        raise UserError(f"no recipe has {arguments.name} in its name")
+    print(f"{'recipe':<18}{'family':<13}{'billions':>9}{'active':>8}{'layers':>8}{'hidden':>8}  level")
+    for one in recipes:
+        active = f"{one.form.active_parameters() / 1e9:8.2f}" if one.form.experts else " " * 8
+        size = f"{one.form.parameters() / 1e9:>9.3f}{active}{one.form.layers:>8}{one.form.hidden:>8}"
+        print(f"{one.name:<18}{one.family:<13}{size}  {stored.get(one.family, levels.UNTESTED)}")
+    counts = {name: list(stored.values()).count(name) for name in dict.fromkeys(stored.values())}
+    print(
+        f"\n{len(recipes)} recipes; families: "
+        + ", ".join(f"{count} {name}" for name, count in counts.items())
+    )
+    return 0

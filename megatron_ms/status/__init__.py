@@ -1,0 +1,1 @@
+"""What runs there are, how far they are, and whether their checkpoints are whole."""

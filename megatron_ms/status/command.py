@@ -1,0 +1,74 @@
+"""The command `status`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..training.folder import RunFolder
+
+HELP = "list runs: state, step, last losses, checkpoints with their size and whether they are whole"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", nargs="?", default="runs", help="the folder of the runs (default: runs)")
+    parser.add_argument("--name", default="*", help="only runs of this name")
+    parser.add_argument("--losses", type=int, default=3, metavar="N", help="last losses to show (default: 3)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints the runs, the oldest first. A run with a damaged checkpoint gives exit code 1."""
+    from ..errors import UserError
+    from ..training import folder as folders
+
+    root = Path(arguments.folder)
+    if not root.is_dir():
+        raise UserError(f"there is no folder {root}: name the one of run.folder")
+    found = folders.runs(root, arguments.name)
+    if not found:
+        raise UserError(
+            f"{root} has no runs" + ("" if arguments.name == "*" else f" of the name {arguments.name}")
+        )
+    whole = [_show(one, arguments.losses) for one in found]
+    return 0 if all(whole) else 1
+
+
+def _show(one: RunFolder, losses: int) -> bool:
+    """Prints a run. Returns False if a checkpoint is damaged."""
+    from ..training import lines
+    from . import checkpoints
+
+    status = one.status()
+    ended = status.get("ended") or time.time()
+    step = f"{status['iteration']}/{status['iterations']}" if "iteration" in status else "no step"
+    seconds = f"{ended - status['started']:.0f} s" if "started" in status else ""
+    print(
+        f"{os.path.relpath(one.path)}  {status.get('state', 'unknown')}  {status.get('task', '')}  {step}  {seconds}"
+    )
+    last = [
+        (record["iteration"], loss) for record in one.records() if (loss := lines.loss_of(record)) is not None
+    ]
+    if last and losses > 0:
+        print("  losses  " + "  ".join(f"{number}: {loss:.4f}" for number, loss in last[-losses:]))
+    whole = True
+    for each in checkpoints.of(one.checkpoints, _parts(one)):
+        whole = whole and not each.fault
+        print(
+            f"  checkpoint {each.iteration}  {each.format}  {each.size / 1e6:.1f} MB  {each.fault or 'whole'}"
+        )
+    return whole
+
+
+def _parts(one: RunFolder) -> int:
+    """How many parts a checkpoint of this run has in the format torch; 0 without its configuration."""
+    from .. import config
+    from ..config.training import Parallel
+
+    if not (one.path / "config.yaml").is_file():
+        return 0
+    parallel = config.load(one.path / "config.yaml").section("parallel", Parallel)
+    return parallel.tensor * parallel.pipeline * parallel.expert

@@ -1,0 +1,167 @@
+"""The command `train`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..commands import add_config_arguments
+
+if TYPE_CHECKING:
+    from ..config import Document, Section
+    from .folder import RunFolder
+    from .megatron import Command
+    from .settings import Settings
+
+HELP = "train: pretrain, or tune a model (sft, lora, dpo)"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_config_arguments(parser)
+    parser.add_argument(
+        "--print-command",
+        action="store_true",
+        help="print upstream's exact command for a shell, and run nothing",
+    )
+    parser.add_argument(
+        "--resume", action="store_true", help="go on with the last run of this name from its last checkpoint"
+    )
+    parser.add_argument("--resume-from", metavar="RUN", help="go on with the run in the folder RUN")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Trains in a new folder, or with --resume in an earlier one."""
+    from .. import config
+    from . import folder as folders
+    from . import settings as checks
+
+    document = config.load(arguments.config, arguments.overrides)
+    settings = checks.read(document)
+    root = Path(settings.run.folder)
+    resumed = arguments.resume or arguments.resume_from is not None
+    if resumed:
+        chosen = folders.to_resume(root, settings.name, arguments.resume_from)
+        _same_model(settings, chosen)
+    else:
+        chosen = folders.RunFolder((root / settings.name / folders.next_name()).absolute())
+    return _train(arguments, settings, chosen, resumed)
+
+
+def _train(arguments: argparse.Namespace, settings: Settings, chosen: RunFolder, resumed: bool) -> int:
+    from . import folder as folders
+    from . import megatron, runner
+
+    made = megatron.command(settings, chosen.path, resumed)
+    if arguments.print_command:
+        sys.stdout.write(made.shell(Path.cwd()))
+        return 0
+    _check_port(settings)
+    if not resumed:
+        chosen = folders.new(Path(settings.run.folder), settings.name)
+        made = megatron.command(settings, chosen.path)
+    with chosen.held():
+        _describe(settings.document, chosen, made)
+        print(
+            f"{settings.name}: {settings.run.task} on {settings.run.world} processes in {_short(chosen.path)}",
+            flush=True,
+        )
+        about = {
+            "name": settings.name,
+            "task": settings.run.task,
+            "pid": os.getpid(),
+            "processes": settings.run.world,
+        }
+        code = runner.run(made.words, megatron.environment(made), chosen, about)
+    if code == 0:
+        _farewell(chosen)
+    return code
+
+
+def _describe(document: Document, chosen: RunFolder, made: Command) -> None:
+    """Writes the configuration and the command into the run's folder; those of later attempts get a number."""
+    from omegaconf import OmegaConf
+
+    from ..convert.steps import write_atomically
+
+    attempt = 1 + len(list(chosen.path.glob("command*.sh")))
+    number = "" if attempt == 1 else f"-{attempt}"
+    text = OmegaConf.to_yaml(OmegaConf.create(dict(document.values)))
+    write_atomically(chosen.path / f"config{number}.yaml", text)
+    write_atomically(chosen.path / f"command{number}.sh", made.shell(Path.cwd()))
+
+
+def _same_model(settings: Settings, chosen: RunFolder) -> None:
+    """Raises UserError if the run that is to go on trained another model, or has a checkpoint of another layout."""
+    from .. import config
+    from ..config.training import Model, Parallel, Run, Save
+
+    before, document = config.load(chosen.path / "config.yaml"), settings.document
+    _compare(document, "model", before.section("model", Model), settings.model, chosen, "start a new run")
+    if before.section("save", Save).format == "torch":
+        advice = "keep it, or save with save.format=torch_dist, which other layouts can load"
+        parallel = before.section("parallel", Parallel)
+        _compare(document, "parallel", parallel, settings.parallel, chosen, advice)
+        if settings.parallel.distributed_optimizer:
+            _compare(
+                document,
+                "run",
+                before.section("run", Run),
+                settings.run,
+                chosen,
+                advice,
+                ("processes", "nodes"),
+            )
+
+
+def _compare(
+    document: Document,
+    name: str,
+    before: Section,
+    now: Section,
+    chosen: RunFolder,
+    advice: str,
+    keys: Sequence[str] = (),
+) -> None:
+    """Raises UserError for the first key of a section that differs."""
+    old, new = before.model_dump(), now.model_dump()
+    for key in keys or sorted({*old, *new}):
+        if old.get(key) != new.get(key):
+            message = f"is {new.get(key)}, but the run {chosen.path} has {old.get(key)}: {advice}"
+            raise document.error(f"{name}.{key}", message)
+
+
+def _check_port(settings: Settings) -> None:
+    """Raises UserError if the port of this machine is taken."""
+    run = settings.run
+    if not run.port or run.node_rank != 0:
+        return
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("", run.port))
+        except OSError as error:
+            raise settings.document.error(
+                "run.port", f"port {run.port} cannot be used ({error.strerror}): name another"
+            ) from None
+
+
+def _farewell(chosen: RunFolder) -> None:
+    from . import lines
+
+    records = [record for record in chosen.records() if lines.loss_of(record) is not None]
+    first, last = lines.loss_of(records[0]), lines.loss_of(records[-1])
+    print(
+        f"done: loss {first:.4f} at step {records[0]['iteration']}, {last:.4f} at step {records[-1]['iteration']}"
+    )
+    if (number := chosen.checkpointed()) is not None:
+        print(f"checkpoint of step {number}: {_short(chosen.checkpoints)}")
+
+
+def _short(path: Path) -> str:
+    relative = os.path.relpath(path)
+    return relative if not relative.startswith("..") else str(path)

@@ -1,0 +1,309 @@
+"""The command line of upstream's own training program for a configuration."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..config.section import flags_of
+from ..convert.steps import ROOT
+from ..errors import UserError
+from ..upstream import flags as upstream_flags
+from ..upstream import trees as upstream_trees
+from ..upstream.flags import Flags, ValueProblem
+from ..upstream.trees import LLM, Trees
+from .settings import Settings, existing
+
+LAUNCHER = ROOT / "msadapter" / "distributed" / "_torchrun.py"
+# What upstream's programs need on a machine without CUDA's fused kernels. A key of the same name in the file counts instead.
+# Those that the version in the tree does not know are left out.
+_HERE: Mapping[str, Any] = {
+    "transformer_impl": "local",
+    "use_mcore_models": True,
+    "no_gradient_accumulation_fusion": True,
+    "no_masked_softmax_fusion": True,
+    "no_bias_gelu_fusion": True,
+    "no_bias_swiglu_fusion": True,
+    "no_bias_dropout_fusion": True,
+    "no_rope_fusion": True,
+    "no_persist_layer_norm": True,
+    "attention_softmax_in_fp32": True,
+    "no_shared_storage": True,
+    "distributed_backend": "nccl",
+}
+_TUNED = ("sft", "lora")
+_MOCK = 4096
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command with the variables that it needs beside those of the caller."""
+
+    words: tuple[str, ...]
+    variables: Mapping[str, str]
+
+    def shell(self, folder: Path) -> str:
+        """The same as a line for a shell, from any folder."""
+        names = [f"{name}={shlex.quote(value)}" for name, value in sorted(self.variables.items())]
+        lines = [
+            f"cd {shlex.quote(str(folder))} &&",
+            "env",
+            *("    " + name for name in names),
+            *_rows(self.words),
+        ]
+        return " \\\n".join(lines).replace("&& \\\n", "&& ") + "\n"
+
+
+def _rows(words: tuple[str, ...]) -> list[str]:
+    """The words with a flag and its values on each row."""
+    rows: list[str] = []
+    for word in words:
+        if word.startswith("--") or not rows:
+            rows.append("    " + shlex.quote(word))
+        else:
+            rows[-1] += " " + shlex.quote(word)
+    return rows
+
+
+def command(settings: Settings, folder: Path, resumed: bool = False) -> Command:
+    """The command that trains. Checkpoints and events go into `folder`; `resumed`: it goes on from its checkpoint there.
+
+    Raises:
+        UserError: trees, data or tokenizer are absent, or a key is no flag of upstream or has a value that it does not take.
+    """
+    try:
+        trees = upstream_trees.find(settings.run.trees)
+    except UserError as error:
+        raise settings.document.error("run.trees", str(error)) from None
+    tuned = settings.run.task != "pretrain"
+    if tuned and trees.upstream != LLM:
+        message = f"{settings.run.task} needs MindSpeed-LLM, but the trees have Megatron-LM alone: bash auto_convert.sh llm"
+        raise settings.document.error("run.task", message)
+    program = "posttrain_gpt.py" if tuned else "pretrain_gpt.py"
+    flags = upstream_flags.read(trees, program)
+    words = _flag_words(settings, trees, flags, folder, resumed)
+    launcher = [sys.executable, str(LAUNCHER), *_launch(settings)]
+    variables = trees.environment(settings.run.device, settings.run.processes)
+    return Command((*launcher, str(trees.program(program)), *words), variables)
+
+
+def _launch(settings: Settings) -> list[str]:
+    """The launcher's own words."""
+    run = settings.run
+    if run.nodes == 1 and not run.port:
+        where = ["--standalone"]
+    else:
+        where = ["--nnodes", str(run.nodes), "--node-rank", str(run.node_rank)]
+        where += ["--master-addr", run.master, "--master-port", str(run.port)]
+    restarts = ["--max-restarts", str(settings.recovery.restarts)] if settings.recovery.restarts else []
+    return [*where, *restarts, "--nproc-per-node", str(run.processes)]
+
+
+def _flag_words(settings: Settings, trees: Trees, flags: Flags, folder: Path, resumed: bool) -> list[str]:
+    """The words of all flags. Each is checked by what upstream's parser takes."""
+    words: list[str] = []
+    given: set[str] = set()
+    extra = {flag: key for key, flag, _ in _extras(settings)}
+    for key, flag, value in _all(settings, trees, folder, resumed):
+        own = key.rpartition(".")[2] == flag
+        if flag in extra and extra[flag] != key:
+            continue  # a flag that is given by its own name counts instead of what we derive
+        if flag not in flags and not own and key not in settings.document.origins:
+            continue  # a default of ours that this version of upstream does not know
+        try:
+            words += flags[flag].line(value)
+        except ValueProblem as problem:
+            raise settings.document.error(key, str(problem)) from None
+        given.add(flag)
+    for flag, value in _HERE.items():
+        if flag in flags and flag not in given:
+            words += flags[flag].line(value)
+    return words
+
+
+Entry = tuple[str, str, Any]  # our key, upstream's flag, value
+
+
+def _all(settings: Settings, trees: Trees, folder: Path, resumed: bool) -> Iterator[Entry]:
+    yield from _declared(settings)
+    yield from _model(settings, trees)
+    yield from _tokenizer(settings, trees)
+    yield from _data(settings, trees, folder)
+    yield from _task(settings, resumed)
+    yield from _files(settings, folder, resumed)
+    yield from _extras(settings)
+
+
+def _declared(settings: Settings) -> Iterator[Entry]:
+    """The keys that are declared with a flag and need nothing else."""
+    derived = {
+        "dataset.path",
+        "dataset.cache",
+        "dataset.tokenizer_type",
+        "model.vocab_size",
+        "model.max_position_embeddings",
+    }
+    derived |= {"train.global_batch", "tune.load"}
+    for name, section in settings.sections().items():
+        for flag, own in flags_of(type(section)).items():
+            key, value = f"{name}.{own}", getattr(section, own)
+            experts = own.startswith("moe_") and not settings.model.num_experts
+            if key not in derived and value is not None and value is not False and not experts:
+                yield key, flag, value
+    yield "train.global_batch", "global_batch_size", settings.global_batch
+    if settings.train.precision != "float32":
+        yield "train.precision", settings.train.precision, True
+
+
+def _model(settings: Settings, trees: Trees) -> Iterator[Entry]:
+    model = settings.model
+    longest = model.max_position_embeddings or settings.dataset.sequence_length
+    yield "model.max_position_embeddings", "max_position_embeddings", longest
+    if model.num_query_groups and model.num_query_groups != model.num_attention_heads:
+        yield "model.num_query_groups", "group_query_attention", True
+    if model.vocab_size and trees.upstream == LLM:
+        yield "model.vocab_size", "padded_vocab_size", model.vocab_size
+        yield "model.vocab_size", "make_vocab_size_divisible_by", 1
+
+
+def _tokenizer(settings: Settings, trees: Trees) -> Iterator[Entry]:
+    chosen, key = settings.dataset, "dataset.tokenizer"
+    path = chosen.tokenizer or _made(settings, "tokenizer")
+    if path is None:
+        yield from _no_tokenizer(settings)
+        return
+    place = existing(settings, key, path)
+    kind, flag = "Llama2Tokenizer", "tokenizer_model"
+    if place.is_dir() and trees.upstream == LLM:
+        kind, flag = "PretrainedFromHF", "tokenizer_name_or_path"
+    elif place.is_dir():
+        kind = "HuggingFaceTokenizer"
+    yield key, "tokenizer_type", chosen.tokenizer_type or kind
+    yield key, flag, str(place)
+
+
+def _no_tokenizer(settings: Settings) -> Iterator[Entry]:
+    """The tokenizer's flags where no file of one is named: a kind that needs none, or the one for random tokens."""
+    if settings.dataset.tokenizer_type:
+        yield "dataset.tokenizer_type", "tokenizer_type", settings.dataset.tokenizer_type
+        return
+    if not settings.dataset.mock:
+        message = "is missing: give the folder of a tokenizer, or a .model file"
+        raise settings.document.error("dataset.tokenizer", message)
+    size = settings.model.vocab_size or 0
+    if size < _MOCK:
+        message = f"must be at least {_MOCK}, because Megatron's random data has as many tokens"
+        raise settings.document.error("model.vocab_size", message)
+    yield "dataset.mock", "tokenizer_type", "NullTokenizer"
+    yield "model.vocab_size", "vocab_size", size - 1  # this tokenizer adds a token for the end
+
+
+def _data(settings: Settings, trees: Trees, folder: Path) -> Iterator[Entry]:
+    chosen = settings.dataset
+    if chosen.mock:
+        if trees.upstream == LLM:
+            raise settings.document.error(
+                "dataset.mock", "only Megatron-LM has random data: give dataset.path"
+            )
+        return
+    path = chosen.path if chosen.path is not None else _made(settings, "output")
+    if path is None:
+        raise settings.document.error("dataset.path", "is missing: the prefix of .bin and .idx files")
+    words = [_prefix(settings, part) for part in (path if isinstance(path, list) else [path])]
+    yield "dataset.path", "data_path", words
+    if chosen.cache or len(words) > 1:
+        cache = Path(chosen.cache).absolute() if chosen.cache else folder / "data-cache"
+        yield "dataset.cache", "data_cache_path", str(cache)
+
+
+def _made(settings: Settings, name: str) -> str | None:
+    """What the section `data` of the same file says about the data that the command `data` made; None without it."""
+    from ..data.section import Data
+
+    if "data" not in settings.document.values:
+        return None
+    made = settings.document.section("data", Data)
+    if name == "tokenizer":
+        return made.tokenizer.path
+    if made.mixes_files:
+        raise settings.document.error(
+            "dataset.path", "is missing: the command `data` prints it for several sources"
+        )
+    return made.output if settings.run.task != "pretrain" else f"{made.output}_{made.keys[0]}_document"
+
+
+def _prefix(settings: Settings, part: Any) -> str:
+    """The weight of a source as it is, or its prefix as an absolute path after a look at its files."""
+    try:
+        return repr(float(part))
+    except ValueError:
+        prefix = Path(str(part)).expanduser().absolute()
+    endings = {
+        "sft": "_packed_input_ids_document",
+        "lora": "_packed_input_ids_document",
+        "dpo": "_packed_chosen_input_ids_document",
+    }
+    ending = endings.get(settings.run.task, "")
+    files = [prefix.with_name(f"{prefix.name}{ending}{kind}") for kind in (".bin", ".idx")]
+    for file in files:
+        if not file.is_file():
+            hint = "" if not ending else f" ({settings.run.task} wants instruction data: PREFIX{ending}.bin)"
+            raise settings.document.error("dataset.path", f"there is no file {file}{hint}")
+    return str(prefix)
+
+
+def _task(settings: Settings, resumed: bool) -> Iterator[Entry]:
+    task, tune = settings.run.task, settings.tune
+    if task == "pretrain":
+        return
+    yield "run.task", "stage", "sft" if task in _TUNED else "dpo"
+    yield "run.task", "is_instruction_dataset" if task in _TUNED else "is_pairwise_dataset", True
+    if task == "lora" or (task == "dpo" and "tune" in settings.document.values):
+        yield "tune.rank", "lora_r", tune.rank
+        yield "tune.alpha", "lora_alpha", tune.alpha
+        yield "tune.targets", "lora_target_modules", tune.targets
+        if tune.load and not resumed:
+            yield "tune.load", "lora_load", str(existing(settings, "tune.load", tune.load))
+
+
+def _files(settings: Settings, folder: Path, resumed: bool) -> Iterator[Entry]:
+    """Checkpoints and events."""
+    saves = settings.save.interval is not None
+    place = str(checkpoints(folder))
+    if saves:
+        yield "save.interval", "save", place
+        if not settings.save.optimizer:
+            yield "save.optimizer", "no_save_optim", True
+            yield "save.optimizer", "no_save_rng", True
+    if resumed:
+        yield "save.interval", "load", place
+    elif settings.resume.load:
+        yield "resume.load", "load", str(existing(settings, "resume.load", settings.resume.load))
+        if not settings.resume.whole:
+            for flag in ("finetune", "no_load_optim", "no_load_rng"):
+                yield "resume.load", flag, True
+    elif saves and settings.recovery.restarts:
+        yield "recovery.restarts", "load", place
+    if settings.monitor.tensorboard:
+        yield "monitor.tensorboard", "tensorboard_dir", str(folder / "tensorboard")
+
+
+def checkpoints(folder: Path) -> Path:
+    """Where a run's checkpoints are."""
+    return folder / "checkpoints"
+
+
+def _extras(settings: Settings) -> Iterator[Entry]:
+    for name, section in settings.sections().items():
+        for flag, value in (section.model_extra or {}).items():
+            yield f"{name}.{flag}", flag, value
+
+
+def environment(made: Command) -> dict[str, str]:
+    """The whole environment of the command."""
+    return {**os.environ, **made.variables}

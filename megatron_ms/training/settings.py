@@ -1,0 +1,226 @@
+"""The checked sections of a training's configuration, and the sizes that must fit one another."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from math import prod
+from pathlib import Path
+
+from ..config import Document
+from ..config.section import Section
+from ..config.sections import TRAINING
+from ..config.training import (
+    Dataset,
+    Model,
+    Monitor,
+    Overlap,
+    Parallel,
+    Recompute,
+    Recovery,
+    Resume,
+    Run,
+    Save,
+    Train,
+    Tune,
+    Upstream,
+)
+from ..errors import UserError
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All sections of a training."""
+
+    document: Document
+    run: Run
+    dataset: Dataset
+    model: Model
+    parallel: Parallel
+    train: Train
+    tune: Tune
+    save: Save
+    resume: Resume
+    monitor: Monitor
+    recompute: Recompute
+    overlap: Overlap
+    recovery: Recovery
+    upstream: Upstream
+
+    @property
+    def name(self) -> str:
+        """The name of the runs: the key `name`, else that of the file."""
+        name = str(self.document.values.get("name") or self.document.path.stem)
+        if not re.fullmatch(r"\w[\w.-]*", name):
+            raise self.document.error(
+                "name", f"{name!r} must be letters, digits, dots and dashes, because a folder gets it"
+            )
+        return name
+
+    @property
+    def replicas(self) -> int:
+        """Copies of the model, which see different samples."""
+        return self.run.world // (self.parallel.tensor * self.parallel.pipeline * self.parallel.context)
+
+    @property
+    def global_batch(self) -> int:
+        return self.train.global_batch or self.train.micro_batch * self.replicas
+
+    def with_parallel(self, parallel: Parallel) -> Settings:
+        """The same with other parallel sizes."""
+        return replace(self, parallel=parallel)
+
+    def sections(self) -> dict[str, Section]:
+        return {name: getattr(self, name) for name in TRAINING}
+
+    def flag(self, name: str) -> object:
+        """The value of one of upstream's flags, in whatever section it stands; None if it is not given."""
+        return next(
+            (extra[name] for one in self.sections().values() if name in (extra := one.model_extra or {})),
+            None,
+        )
+
+
+def read(document: Document) -> Settings:
+    """Checks all sections and the sizes.
+
+    Raises:
+        UserError: with a line for each wrong key, or the first size that does not fit.
+    """
+    from ..config.sections import section_class
+
+    found, wrong = {}, []
+    for name in TRAINING:
+        try:
+            found[name] = document.section(name, section_class(name))
+        except UserError as error:
+            wrong.append(str(error))
+    if wrong:
+        raise UserError("\n".join(wrong))
+    settings = Settings(document, **found)
+    _once(settings)
+    check_sizes(settings)
+    return settings
+
+
+def _once(settings: Settings) -> None:
+    """Raises UserError if a flag stands in two sections."""
+    seen: dict[str, str] = {}
+    for name, section in settings.sections().items():
+        for flag in section.model_extra or {}:
+            if flag in seen:
+                where = settings.document.where(f"{seen[flag]}.{flag}")
+                raise settings.document.error(
+                    f"{name}.{flag}", f"is also given in {seen[flag]} ({where}): keep one"
+                )
+            seen[flag] = name
+
+
+def _product(**sizes: int) -> str:
+    """Factors that are not 1 and their product, such as "tensor 2 x pipeline 2 = 4"."""
+    shown = [f"{name.replace('_', ' ')} {size}" for name, size in sizes.items() if size > 1]
+    return " x ".join(shown) + (f" = {prod(sizes.values())}" if len(shown) > 1 else "")
+
+
+_UNEVEN = (  # flags that divide layers among stages in another way
+    "num_layer_list",
+    "noop_layers",
+    "pipeline_num_transformer_layers",
+    "decoder_first_pipeline_num_layers",
+    "decoder_last_pipeline_num_layers",
+    "account_for_embedding_in_pipeline_split",
+    "account_for_loss_in_pipeline_split",
+    "pipeline_model_parallel_layout",
+    "schedules_method",
+)
+
+
+def check_sizes(settings: Settings) -> None:
+    """Raises UserError for the first size that does not fit. The message names the product that fails."""
+    run, model, parallel, train = settings.run, settings.model, settings.parallel, settings.train
+    sizes = {"tensor": parallel.tensor, "pipeline": parallel.pipeline, "context": parallel.context}
+    _divides(settings, "run.processes", f"world size {run.world}", run.world, **sizes)
+    heads, groups = model.num_attention_heads, model.num_query_groups
+    _divides(settings, "model.num_attention_heads", f"{heads} heads", heads, tensor=parallel.tensor)
+    if groups:
+        _divides(settings, "model.num_attention_heads", f"{heads} heads", heads, groups=groups)
+        _divides(settings, "model.num_query_groups", f"{groups} query groups", groups, tensor=parallel.tensor)
+    if not model.kv_channels:
+        _divides(
+            settings, "model.hidden_size", f"hidden size {model.hidden_size}", model.hidden_size, heads=heads
+        )
+    _check_layers(settings)
+    if parallel.expert > 1 and not model.num_experts:
+        raise settings.document.error(
+            "parallel.expert", f"is {parallel.expert}, but the model has no experts (model.num_experts)"
+        )
+    if model.num_experts:
+        experts = model.num_experts
+        _divides(settings, "model.num_experts", f"{experts} experts", experts, expert=parallel.expert)
+        whole = {"expert": parallel.expert, "expert_tensor": parallel.expert_tensor or parallel.tensor}
+        _divides(
+            settings,
+            "run.processes",
+            f"world size {run.world}",
+            run.world,
+            **whole,
+            pipeline=parallel.pipeline,
+        )
+        if model.moe_router_topk > experts:
+            raise settings.document.error(
+                "model.moe_router_topk", f"{model.moe_router_topk} of {experts} experts cannot be chosen"
+            )
+    length = settings.dataset.sequence_length
+    if parallel.sequence:
+        _divides(
+            settings, "dataset.sequence_length", f"sequence length {length}", length, tensor=parallel.tensor
+        )
+    if parallel.context > 1:
+        _divides(
+            settings,
+            "dataset.sequence_length",
+            f"sequence length {length}",
+            length,
+            context=parallel.context,
+            halves=2,
+        )
+    if not settings.flag("rampup_batch_size"):
+        batch = settings.global_batch
+        _divides(
+            settings,
+            "train.global_batch",
+            f"global batch {batch}",
+            batch,
+            micro_batch=train.micro_batch,
+            replicas=settings.replicas,
+        )
+
+
+def _check_layers(settings: Settings) -> None:
+    layers, parallel = settings.model.num_layers, settings.parallel
+    if any(settings.flag(name) is not None for name in _UNEVEN):
+        return
+    _divides(settings, "model.num_layers", f"{layers} layers", layers, pipeline=parallel.pipeline)
+    if parallel.layers_per_virtual_stage:
+        key = "parallel.layers_per_virtual_stage"
+        if parallel.pipeline == 1:
+            raise settings.document.error(key, "needs parallel.pipeline of 2 or more")
+        sizes = {"pipeline": parallel.pipeline, "layers_of_a_chunk": parallel.layers_per_virtual_stage}
+        _divides(settings, key, f"{layers} layers", layers, **sizes)
+
+
+def _divides(settings: Settings, key: str, what: str, number: int, **sizes: int) -> None:
+    if number % prod(sizes.values()):
+        raise settings.document.error(key, f"{what} is not divisible by {_product(**sizes)}")
+
+
+def existing(settings: Settings, key: str, path: str) -> Path:
+    """The absolute path of something that a key names.
+
+    Raises:
+        UserError: it does not exist.
+    """
+    place = Path(path).expanduser().absolute()
+    if not place.exists():
+        raise settings.document.error(key, f"there is no {place}")
+    return place

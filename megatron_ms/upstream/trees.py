@@ -1,0 +1,142 @@
+"""The source trees of the upstreams: finds them in a folder of auto_convert.sh, or takes those that the configuration names."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from patches import MANIFEST
+
+from ..convert.packages import FOLDER as PACKAGES
+from ..convert.steps import ROOT, digest
+from ..errors import UserError
+
+MEGATRON, LLM = "Megatron-LM", "MindSpeed-LLM"
+_SHIM = ROOT / "msadapter" / "alias" / "shim"
+_CONVERT = (
+    "make one with `bash auto_convert.sh llm`, or with `bash auto_convert.sh core --source MEGATRON_LM`"
+)
+
+
+@dataclass(frozen=True)
+class Trees:
+    """The trees with which upstream's programs run.
+
+    upstream: Megatron-LM or MindSpeed-LLM, whose programs are in `programs`. paths: folders for PYTHONPATH, in this order.
+    """
+
+    upstream: str
+    programs: Path
+    paths: tuple[Path, ...]
+
+    def program(self, name: str) -> Path:
+        """The path of one of upstream's scripts.
+
+        Raises:
+            UserError: this upstream has no such script.
+        """
+        script = self.programs / name
+        if not script.is_file():
+            raise UserError(f"{self.programs} has no {name}: {_CONVERT}")
+        return script
+
+    def environment(self, device: str, processes: int) -> dict[str, str]:
+        """The variables that upstream's programs need, without those of the caller."""
+        outside = [place for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place]
+        ours = [str(place) for place in (_SHIM, ROOT, *self.paths)]
+        python = str(Path(sys.executable).parent)
+        places = [place for place in os.environ.get("PATH", os.defpath).split(os.pathsep) if place != python]
+        found = {
+            # A converted tree is also on PYTHONPATH in a shell that has sourced its env.sh.
+            "PYTHONPATH": os.pathsep.join([*ours, *(place for place in outside if place not in ours)]),
+            "PATH": os.pathsep.join([python, *places]),  # Megatron's Makefile asks `python3` for headers
+            "MSADAPTER_DEVICE": device,
+            "CUDA_DEVICE_MAX_CONNECTIONS": os.environ.get("CUDA_DEVICE_MAX_CONNECTIONS", "1"),
+        }
+        if processes > 1:
+            found["OMP_NUM_THREADS"] = os.environ.get("OMP_NUM_THREADS", "1")
+        if self.upstream == MEGATRON and not (self.programs / MANIFEST).is_file():
+            # Without the rules of `patches`, Megatron needs TransformerEngine's API on several processes.
+            found["MSADAPTER_TRANSFORMER_ENGINE"] = "1"
+        return found
+
+    def digest(self) -> str:
+        """A hash of the names, sizes and times of change of all Python files of the trees. Reading them all takes seconds."""
+        files = sorted(file for tree in self.paths if tree.name != PACKAGES for file in _sources(tree))
+        states = [(str(file), state.st_size, state.st_mtime_ns) for file in files for state in [file.stat()]]
+        return digest(sys.version, repr(states))
+
+
+def _sources(tree: Path) -> list[Path]:
+    """Python files of a tree that may contribute flags."""
+    left_out = {"tests", "docs", "examples", "__pycache__", ".git"}
+    return [file for file in tree.rglob("*.py") if not left_out & set(file.relative_to(tree).parts)]
+
+
+def find(named: str | Sequence[str]) -> Trees:
+    """The trees in a folder that auto_convert.sh wrote, or in the folders of a list (checkouts, in any order).
+
+    Raises:
+        UserError: a folder is absent, or contains none of the upstreams.
+    """
+    if isinstance(named, str):
+        return _in_folder(Path(named).resolve())
+    return _of_checkouts([Path(place).resolve() for place in named])
+
+
+def _in_folder(folder: Path) -> Trees:
+    if not folder.is_dir():
+        raise UserError(f"there is no folder {folder}: {_CONVERT}")
+    if (folder / "llm" / LLM).is_dir():
+        trees = [folder / "llm" / name for name in (LLM, "MindSpeed", MEGATRON)]
+        extra = [folder / PACKAGES] if (folder / PACKAGES).is_dir() else []
+        return Trees(LLM, trees[0], (*trees, *extra))
+    for tree in (folder, folder / "megatron"):
+        if _kind(tree) == MEGATRON:
+            return Trees(MEGATRON, tree, (tree,))
+    if (folder / "megatron" / "megatron" / "core").is_dir():
+        raise UserError(f"{folder} contains only megatron.core, which has no training programs: {_CONVERT}")
+    raise UserError(f"{folder} contains no tree of Megatron-LM or MindSpeed-LLM: {_CONVERT}")
+
+
+def _of_checkouts(folders: Sequence[Path]) -> Trees:
+    kinds = {}
+    for folder in folders:
+        kind = _kind(folder)
+        if not folder.is_dir() or not kind:
+            what = (
+                "contains no Megatron-LM, MindSpeed or MindSpeed-LLM" if folder.is_dir() else "does not exist"
+            )
+            raise UserError(f"the folder {folder} {what}")
+        kinds[kind] = folder
+    if LLM in kinds:
+        missing = [name for name in ("MindSpeed", MEGATRON) if name not in kinds]
+        if missing:
+            raise UserError(
+                f"MindSpeed-LLM also needs a tree of {' and of '.join(missing)}: name it in the list"
+            )
+        return Trees(LLM, kinds[LLM], (kinds[LLM], kinds["MindSpeed"], kinds[MEGATRON]))
+    if MEGATRON not in kinds:
+        raise UserError("the list of trees has no Megatron-LM: add a checkout of it")
+    return Trees(MEGATRON, kinds[MEGATRON], (kinds[MEGATRON],))
+
+
+def _kind(tree: Path) -> str:
+    """Which upstream a folder is; "" if none."""
+    if (tree / "mindspeed_llm").is_dir():
+        return LLM
+    if (tree / "megatron" / "training").is_dir() and (tree / "pretrain_gpt.py").is_file():
+        return MEGATRON
+    return "MindSpeed" if (tree / "mindspeed").is_dir() else ""
+
+
+def version(trees: Trees) -> str:
+    """The version of Megatron Core in the trees, such as 0.12.1."""
+    info = trees.paths[-1 if trees.upstream == MEGATRON else 2] / "megatron" / "core" / "package_info.py"
+    text = info.read_text(encoding="utf-8") if info.is_file() else ""
+    found = [re.search(rf"^{part} = (\d+)", text, re.MULTILINE) for part in ("MAJOR", "MINOR", "PATCH")]
+    return ".".join(match[1] for match in found if match) or "unknown"

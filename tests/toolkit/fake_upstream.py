@@ -1,0 +1,53 @@
+"""A small program in the place of Megatron-LM's: it parses flags and prints lines like the trainer's, without torch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_PROGRAM = """
+import argparse, os, pathlib, sys
+parser = argparse.ArgumentParser(allow_abbrev=False)
+for name in ("num-layers", "hidden-size", "num-attention-heads", "num-query-groups", "ffn-hidden-size", "kv-channels",
+             "max-position-embeddings", "seq-length", "train-iters", "micro-batch-size", "global-batch-size", "seed",
+             "save-interval", "log-interval", "eval-interval", "eval-iters", "num-workers", "lr-warmup-iters", "vocab-size",
+             "tensor-model-parallel-size", "pipeline-model-parallel-size", "context-parallel-size", "num-experts",
+             "expert-model-parallel-size"):
+    parser.add_argument("--" + name, type=int)
+for name in ("lr", "min-lr", "weight-decay", "clip-grad", "adam-beta1"):
+    parser.add_argument("--" + name, type=float)
+for name in ("split", "save", "load", "tensorboard-dir", "tokenizer-type", "tokenizer-model", "data-cache-path", "fail"):
+    parser.add_argument("--" + name)
+for name in ("mock-data", "bf16", "log-throughput", "swiglu", "finetune", "no-load-optim", "no-load-rng", "no-save-optim",
+             "no-save-rng", "sequence-parallel", "group-query-attention", "no-rope-fusion"):
+    parser.add_argument("--" + name, action="store_true")
+parser.add_argument("--lr-decay-style", choices=["constant", "cosine"])
+parser.add_argument("--ckpt-format", choices=["torch", "torch_dist"])
+parser.add_argument("--data-path", nargs="*")
+parser.add_argument("--pair", nargs=2, type=int)
+parser.add_argument("--fused", action=argparse.BooleanOptionalAction, default=True)
+args = parser.parse_args()
+if int(os.environ.get("RANK", "0")) == 0:
+    first = 1
+    if args.load:
+        first += int((pathlib.Path(args.load) / "latest_checkpointed_iteration.txt").read_text())
+    for number in range(first, args.train_iters + 1):
+        if args.fail == str(number):
+            raise ValueError("the numbers went bad")
+        print(f" [2026-01-01 00:00:00] iteration {number:8}/{args.train_iters:8} | consumed samples: {8 * number} |"
+              f" elapsed time per iteration (ms): 10.0 | learning rate: 1.000000E-03 | global batch size: 8 |"
+              f" lm loss: {9 - number / 10:.6E} | loss scale: 1.0 | grad norm: 1.500 |", flush=True)
+        if args.save and number % args.save_interval == 0:
+            place = pathlib.Path(args.save)
+            place.mkdir(parents=True, exist_ok=True)
+            (place / "latest_checkpointed_iteration.txt").write_text(str(number))
+"""
+
+
+def make(folder: Path) -> Path:
+    """A tree that looks like Megatron-LM's."""
+    tree = folder / "megatron"
+    (tree / "megatron" / "training").mkdir(parents=True)
+    (tree / "megatron" / "core").mkdir()
+    (tree / "megatron" / "training" / "arguments.py").write_text("")
+    (tree / "pretrain_gpt.py").write_text(_PROGRAM)
+    return tree

@@ -1,0 +1,79 @@
+"""The recipes have the published sizes, and levels come from evidence alone."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from megatron_ms import commands
+from megatron_ms.models import catalogue, levels
+
+RECIPES = catalogue.recipes()
+# The report of GLM-4.5 counts a layer for the prediction of further tokens, but no embeddings.
+COUNTED_OTHERWISE = {"glm-4.5", "glm-4.5-air"}
+FAMILIES = {
+    "Aquila", "Aquila2", "Baichuan", "Baichuan2", "Bloom", "ChatGLM3", "CodeLlama", "DeepSeek-V3", "GLM-4.5", "GPT-3", "GPT-OSS",
+    "Gemma", "Gemma 2", "InternLM", "InternLM2", "LLaMA", "LLaMA2", "LLaMA3", "Mistral", "Mixtral", "Qwen", "Qwen1.5", "Qwen2.5",
+    "Qwen3", "Qwen3-MoE", "Yi",
+}  # fmt: skip
+
+
+def test_every_family_has_a_recipe() -> None:
+    assert {recipe.family for recipe in RECIPES} == FAMILIES
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.name)
+def test_the_number_of_parameters_is_the_published_one(recipe) -> None:
+    """To the last published digit."""
+    published = Decimal(recipe.published)
+    counted = Decimal(recipe.form.parameters()) / 10**9
+    digit = Decimal(10) ** int(published.as_tuple().exponent)
+    assert abs(counted - published) <= (published / 100 if recipe.name in COUNTED_OTHERWISE else digit / 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "billions"), [("mixtral-8x7b", 12.9), ("qwen3-30b-a3b", 3.3), ("qwen3-235b-a22b", 22.2), ("gpt-oss-120b", 5.7)]
+)  # fmt: skip
+def test_parameters_that_a_token_uses(name, billions) -> None:
+    assert catalogue.read(name).form.active_parameters() / 1e9 == pytest.approx(billions, abs=0.06)
+
+
+def test_levels_are_computed() -> None:
+    assert levels.stored() == levels.computed(), "run: python -m megatron_ms.models.levels"
+
+
+@pytest.mark.parametrize(
+    ("proofs", "level"),
+    [
+        (set(), "untested"),
+        ({"logits", "back"}, "untested"),
+        ({"trains"}, "preliminary"),
+        ({"trains", "logits", "back"}, "validated"),
+        ({"trains", "logits", "generates", "lora"}, "preliminary"),
+        (set(levels.PROOFS), "released"),
+    ],
+)
+def test_a_level_wants_all_its_proofs(proofs, level) -> None:
+    assert levels.level(proofs) == level
+
+
+def test_evidence_is_recorded_once_and_only_on_request(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(levels, "EVIDENCE", tmp_path / "evidence.tsv")
+    levels.record("Yi", "trains", "a::b")
+    assert not levels.EVIDENCE.exists() and levels.computed()["Yi"] == "untested"
+    monkeypatch.setenv("MSADAPTER_RECORD_EVIDENCE", "1")
+    levels.record("Yi", "trains", "a::b")
+    levels.record("Yi", "trains", "a::b")
+    assert levels.EVIDENCE.read_text() == "family\tproof\ttest\nYi\ttrains\ta::b\n"
+    assert levels.computed()["Yi"] == "preliminary" and levels.computed()["Qwen"] == "untested"
+    with pytest.raises(KeyError):
+        levels.record("Yi", "sings", "a::b")
+
+
+def test_the_command_lists_them(capsys) -> None:
+    assert commands.main(["models", "qwen2.5"]) == 0
+    out = capsys.readouterr().out
+    assert out.count("\nqwen2.5-") == 7 and "7 recipes" in out
+    assert commands.main(["models", "nothing"]) == 2
+    assert "no recipe has nothing in its name" in capsys.readouterr().err

@@ -1,0 +1,100 @@
+"""The command `status`: runs, and checkpoints that are damaged."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from megatron_ms import commands
+from megatron_ms.status import checkpoints
+from megatron_ms.training.folder import RunFolder
+
+
+def archive(path: Path) -> None:
+    path.parent.mkdir(parents=True)
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("archive/data.pkl", b"x" * 100)
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch) -> RunFolder:
+    """A run with a checkpoint of two parts."""
+    monkeypatch.chdir(tmp_path)
+    one = RunFolder(tmp_path / "runs/toy/20260101-000000")
+    one.path.mkdir(parents=True)
+    one.write_status(
+        {"state": "done", "task": "sft", "iteration": 4, "iterations": 4, "started": 10, "ended": 15}
+    )
+    one.losses.write_text("".join(f'{{"iteration": {n}, "lm loss": {9 - n}}}\n' for n in range(1, 5)))
+    (one.path / "config.yaml").write_text("parallel: {tensor: 2}\n")
+    for part in range(2):
+        archive(one.checkpoints / f"iter_0000004/mp_rank_{part:02}/model_optim_rng.pt")
+    return one
+
+
+def test_runs_and_their_losses(run, capsys) -> None:
+    assert commands.main(["status", "--losses", "2"]) == 0
+    out = capsys.readouterr().out
+    assert "runs/toy/20260101-000000  done  sft  4/4  5 s\n  losses  3: 6.0000  4: 5.0000\n" in out
+    assert "  checkpoint 4  torch  0.0 MB  whole\n" in out
+
+
+def damage_cut(place: Path) -> None:
+    file = place / "mp_rank_01/model_optim_rng.pt"
+    file.write_bytes(file.read_bytes()[:60])
+
+
+def damage_part(place: Path) -> None:
+    (place / "mp_rank_01/model_optim_rng.pt").unlink()
+    (place / "mp_rank_01").rmdir()
+
+
+def damage_file(place: Path) -> None:
+    (place / "mp_rank_00/model_optim_rng.pt").unlink()
+
+
+def damage_content(place: Path) -> None:
+    (place / "mp_rank_00/model_optim_rng.pt").unlink()
+    (place / "mp_rank_00").rmdir()
+    (place / "mp_rank_00").mkdir()
+    with zipfile.ZipFile(place / "mp_rank_00/model_optim_rng.pt", "w") as file:
+        file.writestr("other", b"x")
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (damage_cut, "mp_rank_01/model_optim_rng.pt is truncated"),
+        (damage_part, "it has 1 of 2 parts"),
+        (damage_file, "mp_rank_00/model_optim_rng.pt is missing"),
+        (damage_content, "mp_rank_00/model_optim_rng.pt contains no tensors"),
+    ],
+)
+def test_damaged_checkpoints(run, capsys, damage, message) -> None:
+    damage(run.checkpoints / "iter_0000004")
+    assert commands.main(["status"]) == 1
+    assert message in capsys.readouterr().out
+
+
+def test_the_distributed_format(tmp_path) -> None:
+    place = tmp_path / "iter_0000002"
+    place.mkdir()
+    for name in (".metadata", "common.pt", "metadata.json", "__0_0.distcp"):
+        (place / name).write_text("x")
+    (one,) = checkpoints.of(tmp_path)
+    assert (one.iteration, one.format, one.size, one.fault) == (2, "torch_dist", 4, "")
+    (place / "__0_0.distcp").write_text("")
+    assert checkpoints.of(tmp_path)[0].fault == "__0_0.distcp is empty"
+    (place / ".metadata").unlink()
+    assert checkpoints.of(tmp_path)[0].fault == ".metadata is missing"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [(["none"], "no folder none"), (["."], "has no runs"), (["--name", "x"], "of the name x")],
+)
+def test_no_runs(run, capsys, words, message) -> None:
+    assert commands.main(["status", *words]) == 2
+    assert message in capsys.readouterr().err

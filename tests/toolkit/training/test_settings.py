@@ -1,0 +1,62 @@
+"""Sizes that do not fit one another, and flags that are given twice."""
+
+from __future__ import annotations
+
+import pytest
+
+from megatron_ms.errors import UserError
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["run.processes=6", "parallel.tensor=2", "parallel.pipeline=2"],
+         "command line, run.processes=6: run.processes: world size 6 is not divisible by tensor 2 x pipeline 2 = 4"),
+        (["run.processes=3", "parallel.context=2"], "world size 3 is not divisible by context 2"),
+        (["run.processes=8", "parallel.tensor=8"], "line 4: model.num_attention_heads: 4 heads is not divisible by tensor 8"),
+        (["model.num_query_groups=3"], "4 heads is not divisible by groups 3"),
+        (["run.processes=4", "parallel.tensor=4", "model.num_query_groups=2"], "2 query groups is not divisible by tensor 4"),
+        (["model.hidden_size=66"], "hidden size 66 is not divisible by heads 4"),
+        (["run.processes=3", "parallel.pipeline=3", "train.global_batch=3"], "4 layers is not divisible by pipeline 3"),
+        (["run.processes=2", "parallel.pipeline=2", "parallel.layers_per_virtual_stage=3"],
+         "4 layers is not divisible by pipeline 2 x layers of a chunk 3 = 6"),
+        (["parallel.layers_per_virtual_stage=1"], "needs parallel.pipeline of 2 or more"),
+        (["run.processes=2", "parallel.expert=2"], "is 2, but the model has no experts"),
+        (["run.processes=2", "parallel.expert=2", "model.num_experts=3"], "3 experts is not divisible by expert 2"),
+        (["run.processes=2", "parallel.tensor=2", "parallel.expert=2", "model.num_experts=4"],
+         "world size 2 is not divisible by expert 2 x expert tensor 2 = 4"),
+        (["model.num_experts=4", "model.moe_router_topk=5"], "5 of 4 experts cannot be chosen"),
+        (["run.processes=2", "parallel.context=2", "dataset.sequence_length=66"],
+         "sequence length 66 is not divisible by context 2 x halves 2 = 4"),
+        (["run.processes=2", "parallel.tensor=2", "parallel.sequence=true", "dataset.sequence_length=65"],
+         "sequence length 65 is not divisible by tensor 2"),
+        (["run.processes=2", "train.micro_batch=3"], "global batch 8 is not divisible by micro batch 3 x replicas 2 = 6"),
+        (["run.nodes=2"], "run.port must be given for several machines"),
+        (["dataset.lr=1", "upstream.adam_beta1=1", "train.adam_beta1=1"], "upstream.adam_beta1: is also given in train"),
+        (["train.iterations=null"], "train.iterations: input should be a valid integer"),
+        (["name=a/b"], None),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_named(read, overrides, message) -> None:
+    if message is None:
+        with pytest.raises(UserError, match="must be letters"):
+            read(*overrides).name  # noqa: B018  (a property)
+        return
+    with pytest.raises(UserError) as error:
+        read(*overrides)
+    assert message in str(error.value)
+
+
+def test_all_wrong_keys_of_all_sections_are_told(read) -> None:
+    with pytest.raises(UserError) as error:
+        read("train.iterations=x", "model.num_layers=0", "run.task=play")
+    assert len(str(error.value).splitlines()) == 3
+
+
+def test_uneven_layers_are_upstreams_to_check(read) -> None:
+    read("run.processes=3", "parallel.pipeline=3", "train.global_batch=3", "upstream.num_layer_list=1,1,2")
+
+
+def test_sizes_that_follow_from_others(read) -> None:
+    found = read("run.processes=4", "parallel.tensor=2", "train.global_batch=null", "train.micro_batch=2")
+    assert (found.replicas, found.global_batch) == (2, 4)
